@@ -141,11 +141,11 @@ fn record(
     let probe = |kind: Measurement| Probe {
         name: kind.name(&skeleton),
         kind: match kind {
-            Measurement::Lane { lane, start: Start::Busy } => {
-                ProbeKind::Busy(skeleton.lane_name(lane))
+            Measurement::Channel { channel, start: Start::Busy } => {
+                ProbeKind::Busy(skeleton.channel_name(channel))
             }
-            Measurement::Lane { lane, start: Start::Idle } => {
-                ProbeKind::Alone(skeleton.lane_name(lane))
+            Measurement::Channel { channel, start: Start::Idle } => {
+                ProbeKind::Alone(skeleton.channel_name(channel))
             }
             Measurement::File { access: FileAccess::Read, .. } => ProbeKind::Reads,
             Measurement::File { access: FileAccess::Write, .. } => ProbeKind::Writes,

@@ -1,6 +1,6 @@
 //! `validate`: the same plans on the simulated and on a real machine.
 //!
-//! Decisions, bytes per lane and contents must agree, or the command fails. Times are compared and
+//! Decisions, bytes per channel and contents must agree, or the command fails. Times are compared and
 //! reported, not judged: how good a prediction is depends on the hardware spec.
 
 mod both;

@@ -94,14 +94,18 @@ fn capacities_are_in_the_units_of_what_is_sold() {
 #[test]
 fn a_depth_covers_the_latency() {
     // 1 MiB in 1 us is 1048.576 GB/s; the tier behind may be slower than its link.
-    let with = |kind, rate, lanes| {
-        let link = bus("us(100)", rate, &format!("lanes: (copies({lanes}), assumed(\"a\"))"));
+    let with = |kind, rate, channels| {
+        let link =
+            bus("us(100)", rate, &format!("max_in_flight: (copies({channels}), assumed(\"a\"))"));
         tripped(&machine(kind, &far("us(1)", "gb_per_s(1)"), &link))
     };
     let rule = "depth-cannot-reach-rate";
     // Two chunks in 100 us: exactly 20.97152 GB/s.
     assert_eq!(with("nvme", "gb_per_s(20.971520000)", 2), []);
-    let twice = [(rule, "links.bus.lanes".to_owned()), (rule, "links.bus.lanes".to_owned())];
+    let twice = [
+        (rule, "links.bus.max_in_flight".to_owned()),
+        (rule, "links.bus.max_in_flight".to_owned()),
+    ];
     assert_eq!(with("nvme", "gb_per_s(20.971520001)", 2), twice);
     assert_eq!(with("remote", "gb_per_s(20.971520001)", 2), twice);
     assert_eq!(with("nvme", "gb_per_s(20.971520001)", 3), []);

@@ -101,14 +101,14 @@ impl Link {
 
 /// One direction of a link: a copy engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Lane {
+pub struct Channel {
     /// The link.
     pub link: LinkId,
     /// Away from the device (near to far)?
     pub evicting: bool,
 }
 
-impl Lane {
+impl Channel {
     /// Position in a table with two rows per link.
     pub const fn index(self) -> usize {
         self.link.0 as usize * 2 + self.evicting as usize
@@ -212,10 +212,10 @@ impl Hardware {
         }
     }
 
-    /// Where a lane leads from and to.
-    pub fn lane_ends(&self, lane: Lane) -> (NodeId, NodeId) {
-        let link = &self.links[lane.link.index()];
-        if lane.evicting { (link.near, link.far) } else { (link.far, link.near) }
+    /// Where a channel leads from and to.
+    pub fn channel_ends(&self, channel: Channel) -> (NodeId, NodeId) {
+        let link = &self.links[channel.link.index()];
+        if channel.evicting { (link.near, link.far) } else { (link.far, link.near) }
     }
 
     /// How many of the numbers that times rest on are assumed.
@@ -223,23 +223,23 @@ impl Hardware {
         self.facts.iter().filter(|fact| matches!(fact.source, Source::Assumed(_))).count()
     }
 
-    /// `near->far` names of a lane's ends, in the direction of the copy, such as `dram->hbm`.
-    pub fn lane_name(&self, lane: Lane) -> String {
-        let (from, to) = self.lane_ends(lane);
+    /// `near->far` names of a channel's ends, in the direction of the copy, such as `dram->hbm`.
+    pub fn channel_name(&self, channel: Channel) -> String {
+        let (from, to) = self.channel_ends(channel);
         format!("{}->{}", self.node_name(from), self.node_name(to))
     }
 
     /// The law of one direction of a link.
-    pub fn lane_law(&self, lane: Lane) -> Law {
-        let link = &self.links[lane.link.index()];
-        if lane.evicting { link.evict } else { link.fetch }
+    pub fn channel_law(&self, channel: Channel) -> Law {
+        let link = &self.links[channel.link.index()];
+        if channel.evicting { link.evict } else { link.fetch }
     }
 
-    /// A law that is never faster than a lane is with all that is peculiar to it.
-    pub fn slowest(&self, lane: Lane) -> Law {
-        let (link, law) = (&self.links[lane.link.index()], self.lane_law(lane));
+    /// A law that is never faster than a channel is with all that is peculiar to it.
+    pub fn slowest(&self, channel: Channel) -> Law {
+        let (link, law) = (&self.links[channel.link.index()], self.channel_law(channel));
         let service = link.service.as_ref();
-        let mut law = service.map_or(law, |service| service.detail(lane.evicting).slowest(law));
+        let mut law = service.map_or(law, |service| service.detail(channel.evicting).slowest(law));
         if let Some(raid0) = link.raid0 {
             // The busiest drive has no more than its share and a stripe.
             law.setup += raid0.drive(law.rate).span_of(raid0.stripe.get());
@@ -248,9 +248,9 @@ impl Hardware {
         law
     }
 
-    /// Whether a lane serves one copy after the other, in the order in which they came.
-    pub fn is_in_order(&self, lane: Lane) -> bool {
-        let service = self.links[lane.link.index()].service.as_ref();
+    /// Whether a channel serves one copy after the other, in the order in which they came.
+    pub fn is_in_order(&self, channel: Channel) -> bool {
+        let service = self.links[channel.link.index()].service.as_ref();
         service.is_none_or(|service| service.at_once() == 1)
     }
 
@@ -265,10 +265,10 @@ impl Hardware {
         services.flat_map(|service| [&service.fetch, &service.evict]).any(|d| d.tail.is_some())
     }
 
-    /// Every lane, two per link, by [`Lane::index`].
-    pub fn lanes(&self) -> impl Iterator<Item = Lane> + use<> {
+    /// Every channel, two per link, by [`Channel::index`].
+    pub fn channels(&self) -> impl Iterator<Item = Channel> + use<> {
         (0..self.links.len()).flat_map(|link| {
-            [false, true].map(|evicting| Lane { link: LinkId::at(link), evicting })
+            [false, true].map(|evicting| Channel { link: LinkId::at(link), evicting })
         })
     }
 }

@@ -13,11 +13,11 @@ use crate::ids::{NodeId, TierId};
 pub struct Instances {
     ranks: u32,
     hardware: Hardware,
-    /// By rank, then by lane of one device: two per link, then one per tier.
-    lanes: Vec<Vec<usize>>,
+    /// By rank, then by channel of one device: two per link, then one per tier.
+    channels: Vec<Vec<usize>>,
     /// By rank, then by tier of one device.
     tiers: Vec<Vec<TierId>>,
-    /// By lane: the lane of one device that it is an instance of.
+    /// By channel: the channel of one device that it is an instance of.
     kinds: Vec<usize>,
 }
 
@@ -66,9 +66,10 @@ impl Instances {
                 (*near, *far) = ends;
             }
         }
-        let (lanes, kinds) = lanes((&links, &link_of), (&tiers, &tier_of), hardware.links.len());
+        let (channels, kinds) =
+            channels((&links, &link_of), (&tiers, &tier_of), hardware.links.len());
         let tiers = tiers.iter().map(|own| own.iter().map(|&tier| TierId::at(tier)).collect());
-        Instances { ranks, hardware: all, lanes, tiers: tiers.collect(), kinds }
+        Instances { ranks, hardware: all, channels, tiers: tiers.collect(), kinds }
     }
 
     /// How many devices.
@@ -82,13 +83,13 @@ impl Instances {
         &self.hardware
     }
 
-    /// The instance of a lane that a device uses; a lane of one device is one of two per link, or
+    /// The instance of a channel that a device uses; a channel of one device is one of two per link, or
     /// of one per tier behind them.
-    pub fn lane(&self, lane: usize, rank: u32) -> usize {
-        self.lanes[rank as usize][lane]
+    pub fn channel(&self, channel: usize, rank: u32) -> usize {
+        self.channels[rank as usize][channel]
     }
 
-    /// The lane of one device that an instance is of.
+    /// The channel of one device that an instance is of.
     pub fn kind(&self, instance: usize) -> usize {
         self.kinds[instance]
     }
@@ -96,13 +97,13 @@ impl Instances {
     /// The tier of one device that an instance is of.
     pub fn tier_kind(&self, instance: usize) -> usize {
         let own_tiers = self.tiers.first().map_or(0, Vec::len);
-        let own_links = (self.lanes.first().map_or(0, Vec::len) - own_tiers) / 2;
+        let own_links = (self.channels.first().map_or(0, Vec::len) - own_tiers) / 2;
         self.kinds[2 * self.hardware.links.len() + instance] - 2 * own_links
     }
 
-    /// Whether the first device uses this instance of a lane.
+    /// Whether the first device uses this instance of a channel.
     pub fn is_first(&self, instance: usize) -> bool {
-        self.lanes[0][self.kinds[instance]] == instance
+        self.channels[0][self.kinds[instance]] == instance
     }
 
     /// The instance of a tier that a device uses.
@@ -114,7 +115,7 @@ impl Instances {
 /// Instances by rank, and what each instance is of.
 type Numbered<'n> = (&'n [Vec<usize>], &'n [usize]);
 
-fn lanes(
+fn channels(
     (links, link_of): Numbered<'_>,
     (tiers, tier_of): Numbered<'_>,
     own_links: usize,

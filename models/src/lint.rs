@@ -9,7 +9,7 @@ mod magnitude;
 mod pageable;
 
 use crate::diagnostic::Warning;
-use crate::hardware::{Fact, HBM, Hardware, Lane, TierKind};
+use crate::hardware::{Channel, Fact, HBM, Hardware, TierKind};
 use crate::ids::TierId;
 use crate::routes::Routes;
 use crate::units::{Bandwidth, PS_PER_S, Span};
@@ -28,14 +28,14 @@ pub fn lint_hardware(hardware: &Hardware) -> Vec<Warning> {
     for tier in &hardware.tiers {
         found.extend(unit_of_capacity(hardware, &tier.name, tier.kind));
     }
-    for lane in hardware.lanes() {
-        found.extend(too_shallow(hardware, lane));
+    for channel in hardware.channels() {
+        found.extend(too_shallow(hardware, channel));
     }
-    let links = hardware.lanes().filter(|lane| !lane.evicting);
+    let links = hardware.channels().filter(|channel| !channel.evicting);
     found.extend(links.filter_map(|fetch| total_never_binds(hardware, fetch)));
-    for lane in hardware.lanes() {
-        found.extend(above_standard(hardware, lane));
-        found.extend(faster_than_pinned(hardware, lane));
+    for channel in hardware.channels() {
+        found.extend(above_standard(hardware, channel));
+        found.extend(faster_than_pinned(hardware, channel));
     }
     found.extend(magnitude::magnitudes(hardware));
     found
@@ -61,7 +61,7 @@ fn faster_than_bus(hardware: &Hardware, routes: &Routes, tier: TierId) -> Option
         TierKind::Hbm | TierKind::Cxl | TierKind::Dram => 0,
     };
     let crossed = route[skipped..].iter();
-    let slowest = crossed.min_by_key(|lane| carried(hardware, **lane))?;
+    let slowest = crossed.min_by_key(|channel| carried(hardware, **channel))?;
     let limit = carried(hardware, *slowest);
     let link = &hardware.links[slowest.link.index()].name;
     (far.access.rate > limit).then(|| Warning {
@@ -75,7 +75,8 @@ fn faster_than_bus(hardware: &Hardware, routes: &Routes, tier: TierId) -> Option
 
 /// `tier-faster-than-nearer`: memory further from the device is slower than what lies before it.
 fn faster_than_nearer(hardware: &Hardware, routes: &Routes, tier: TierId) -> Option<Warning> {
-    let mut passed = routes.between(tier, HBM).iter().map(|lane| hardware.lane_ends(*lane).1);
+    let mut passed =
+        routes.between(tier, HBM).iter().map(|channel| hardware.channel_ends(*channel).1);
     let before = passed.find_map(|node| hardware.tier_of(node))?;
     let (far, near) = (&hardware.tiers[tier.index()], &hardware.tiers[before.index()]);
     let (field, found, limit) = if far.access.rate > near.access.rate {
@@ -150,19 +151,19 @@ fn written(fact: &Fact) -> Option<(&str, f64)> {
 ///
 /// Source: Little, "A Proof for the Queuing Formula L = lambda W", Operations Research 9(3), 1961.
 /// Only links to flash and remote memory that state a depth: others do not queue for bandwidth.
-fn too_shallow(hardware: &Hardware, lane: Lane) -> Option<Warning> {
-    let link = &hardware.links[lane.link.index()];
+fn too_shallow(hardware: &Hardware, channel: Channel) -> Option<Warning> {
+    let link = &hardware.links[channel.link.index()];
     let ends = [link.near, link.far].map(|node| hardware.tier_of(node));
     let mut kinds = ends.iter().flatten().map(|tier| hardware.tiers[tier.index()].kind);
     if !kinds.any(|kind| matches!(kind, TierKind::Nvme | TierKind::Remote)) {
         return None;
     }
     let service = link.service.as_ref()?;
-    let (law, detail) = (hardware.lane_law(lane), service.detail(lane.evicting));
+    let (law, detail) = (hardware.channel_law(channel), service.detail(channel.evicting));
     let ramp = detail.depths.last();
-    let (depth, field) = match (ramp, service.lanes) {
-        (_, Some(lanes)) => (lanes.get(), "lanes".to_owned()),
-        (Some(&(deepest, _)), None) => (deepest, format!("{}_depths", direction(lane))),
+    let (depth, field) = match (ramp, service.max_in_flight) {
+        (_, Some(channels)) => (channels.get(), "max_in_flight".to_owned()),
+        (Some(&(deepest, _)), None) => (deepest, format!("{}_depths", direction(channel))),
         (None, None) => return None,
     };
     let latency = law.setup + detail.tail.map_or(Span::ZERO, |tail| tail.p50);
@@ -184,16 +185,16 @@ fn too_shallow(hardware: &Hardware, lane: Lane) -> Option<Warning> {
         place: format!("links.{}.{field}", link.name),
         found: format!("{depth}"),
         reason,
-        remedy: format!("allow more at once, or lower `{}`", direction(lane)),
+        remedy: format!("allow more at once, or lower `{}`", direction(channel)),
     })
 }
 
 /// `both-ways-above-sum`: a total that no traffic can reach says nothing.
-fn total_never_binds(hardware: &Hardware, fetch: Lane) -> Option<Warning> {
+fn total_never_binds(hardware: &Hardware, fetch: Channel) -> Option<Warning> {
     let link = &hardware.links[fetch.link.index()];
     let total = link.service.as_ref()?.total?;
-    let both = [fetch, Lane { evicting: true, ..fetch }];
-    let [fetch, evict] = both.map(|lane| carried(hardware, lane));
+    let both = [fetch, Channel { evicting: true, ..fetch }];
+    let [fetch, evict] = both.map(|channel| carried(hardware, channel));
     let sum = u128::from(fetch.get()) + u128::from(evict.get());
     let reason = if u128::from(total.get()) > sum {
         format!("`fetch` and `evict` together are {} + {}", words(fetch), words(evict))
@@ -212,24 +213,24 @@ fn total_never_binds(hardware: &Hardware, fetch: Lane) -> Option<Warning> {
 }
 
 /// `faster-than-standard`: no link carries more than its signalling does.
-fn above_standard(hardware: &Hardware, lane: Lane) -> Option<Warning> {
-    let link = &hardware.links[lane.link.index()];
-    let (kind, rate) = (link.kind?, hardware.lane_law(lane).rate);
+fn above_standard(hardware: &Hardware, channel: Channel) -> Option<Warning> {
+    let link = &hardware.links[channel.link.index()];
+    let (kind, rate) = (link.kind?, hardware.channel_law(channel).rate);
     // The rate is that of all drives of a set, each at the end of a bus of this kind.
     let drives = link.raid0.map_or(1, |set| u64::from(set.drives.get()));
     let limit = kind.limit().filter(|one| rate.get() > one.get().saturating_mul(drives))?;
     let each = if drives > 1 { format!(" to each of {drives} drives") } else { String::new() };
     Some(Warning {
         rule: "faster-than-standard",
-        place: format!("links.{}.{}", link.name, direction(lane)),
+        place: format!("links.{}.{}", link.name, direction(channel)),
         found: words(rate),
         reason: format!("`{kind}`{each} signals {} in one direction", words(limit)),
-        remedy: format!("lower `{}`, or correct `kind`", direction(lane)),
+        remedy: format!("lower `{}`, or correct `kind`", direction(channel)),
     })
 }
 
-fn direction(lane: Lane) -> &'static str {
-    if lane.evicting { "evict" } else { "fetch" }
+fn direction(channel: Channel) -> &'static str {
+    if channel.evicting { "evict" } else { "fetch" }
 }
 
 fn words(rate: Bandwidth) -> String {

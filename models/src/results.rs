@@ -1,8 +1,8 @@
 //! What a run measured: the only thing that reports see of the engine.
 //!
 //! Figures are integers as measured; means, shares and units are made by the methods here, once,
-//! so that a table and a chart cannot disagree. Tables indexed by tier or lane follow the order of
-//! [`RunRecord::tiers`] and [`RunRecord::lanes`].
+//! so that a table and a chart cannot disagree. Tables indexed by tier or channel follow the order of
+//! [`RunRecord::tiers`] and [`RunRecord::channels`].
 
 pub mod cache;
 pub mod calibration;
@@ -83,7 +83,7 @@ pub struct RunRecord {
     /// Name and kind of each tier.
     pub tiers: Vec<(String, TierKind)>,
     /// Name of each direction of each link, such as `dram->hbm`, and the link's name.
-    pub lanes: Vec<LaneName>,
+    pub channels: Vec<ChannelName>,
     /// Names of the axes of a sweep, in order; none for a single scenario.
     pub axes: Vec<String>,
     /// One per case, in the scenario's order.
@@ -96,14 +96,14 @@ pub struct RunRecord {
 
 /// One direction of a link, or a tier's way to itself, which compaction takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LaneName {
+pub struct ChannelName {
     /// Ends in copy direction, such as `dram->hbm` or `hbm->hbm`.
     pub ends: String,
     /// The link, such as `pcie`.
     pub link: String,
 }
 
-impl LaneName {
+impl ChannelName {
     /// Whether it leads from a tier to itself.
     pub fn is_within(&self) -> bool {
         self.ends.split_once("->").is_some_and(|(from, to)| from == to)
@@ -229,15 +229,15 @@ pub struct Figures {
     pub split: Split,
     /// Most bytes ever held, by tier, over the whole run.
     pub peak: Vec<Bytes>,
-    /// Bytes copied, by lane.
+    /// Bytes copied, by channel.
     pub moved: Vec<Bytes>,
-    /// Time that the lane was copying.
+    /// Time that the channel was copying.
     pub busy: Vec<Span>,
-    /// Copies that crossed the lane.
+    /// Copies that crossed the channel.
     pub transfers: Vec<u64>,
     /// Time that these took together, each from its start to its end over all of its way.
     pub transfer_time: Vec<Span>,
-    /// Time that compute stood still waiting for a copy on the lane.
+    /// Time that compute stood still waiting for a copy on the channel.
     pub stall: Vec<Span>,
     /// Delay of ops for objects used in place, by tier.
     pub in_place: Vec<Span>,
@@ -303,24 +303,24 @@ impl Figures {
         (baseline_step.ps() as f64 / self.mean_step().ps() as f64 - 1.0) * 100.0
     }
 
-    /// Bytes copied over lane `lane` in a measured step, the mean rounded to the nearest.
-    pub fn moved_per_step(&self, lane: usize) -> Bytes {
+    /// Bytes copied over channel `channel` in a measured step, the mean rounded to the nearest.
+    pub fn moved_per_step(&self, channel: usize) -> Bytes {
         let steps = self.steps.len().max(1) as u128;
-        let total = u128::from(self.moved[lane].get());
+        let total = u128::from(self.moved[channel].get());
         Bytes::new(u64::try_from((total + steps / 2) / steps).expect("no mean exceeds the sum"))
     }
 
-    /// How many copies crossed lane `lane`, mean per measured step.
-    pub fn copies_per_step(&self, lane: usize) -> f64 {
-        self.transfers.get(lane).map_or(0.0, |&all| all as f64) / self.steps.len().max(1) as f64
+    /// How many copies crossed channel `channel`, mean per measured step.
+    pub fn copies_per_step(&self, channel: usize) -> f64 {
+        self.transfers.get(channel).map_or(0.0, |&all| all as f64) / self.steps.len().max(1) as f64
     }
 
     /// Bytes and time of one of them, from its start to its end over all of its way; `None` without
     /// any.
-    pub fn mean_copy(&self, lane: usize) -> Option<(f64, Span)> {
-        let count = self.transfers.get(lane).copied().filter(|&count| count > 0)?;
-        let took = self.transfer_time[lane].ps() as f64 / count as f64;
-        Some((self.moved[lane].get() as f64 / count as f64, Span::from_ps(took.round() as u64)))
+    pub fn mean_copy(&self, channel: usize) -> Option<(f64, Span)> {
+        let count = self.transfers.get(channel).copied().filter(|&count| count > 0)?;
+        let took = self.transfer_time[channel].ps() as f64 / count as f64;
+        Some((self.moved[channel].get() as f64 / count as f64, Span::from_ps(took.round() as u64)))
     }
 
     /// How the memory of a tier was used, unless its allocator is exact.
@@ -333,18 +333,18 @@ impl Figures {
         self.hits as f64 / (self.hits + self.misses).max(1) as f64
     }
 
-    /// What is said where a lane was busy for longer than the measured time: a fault of the
+    /// What is said where a channel was busy for longer than the measured time: a fault of the
     /// program.
     pub fn busy_beyond_time(&self) -> Option<String> {
         let time = self.steps.total();
         let beyond = |(_, busy): &(usize, &Span)| u128::from(busy.ps()) > time;
-        let (lane, busy) = self.busy.iter().enumerate().find(beyond)?;
-        Some(format!("lane {lane} was busy for {} of {time} measured ps", busy.ps()))
+        let (channel, busy) = self.busy.iter().enumerate().find(beyond)?;
+        Some(format!("channel {channel} was busy for {} of {time} measured ps", busy.ps()))
     }
 
-    /// Share of the measured time that lane `lane` was copying.
-    pub fn busy_fraction(&self, lane: usize) -> f64 {
-        self.busy[lane].ps() as f64 / (self.steps.total() as f64).max(1.0)
+    /// Share of the measured time that channel `channel` was copying.
+    pub fn busy_fraction(&self, channel: usize) -> f64 {
+        self.busy[channel].ps() as f64 / (self.steps.total() as f64).max(1.0)
     }
 }
 

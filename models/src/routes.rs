@@ -8,10 +8,10 @@
 //! memory of the host rather than drives and other devices, and the device's own memory only if
 //! there is no other way. A file may prescribe what is passed ([`Way`]).
 //!
-//! Invariant: a route crosses no lane twice, and between two tiers in which it bounces no node
+//! Invariant: a route crosses no channel twice, and between two tiers in which it bounces no node
 //! twice.
 
-use crate::hardware::{HBM, Hardware, Lane, Law, TierKind};
+use crate::hardware::{Channel, HBM, Hardware, Law, TierKind};
 use crate::ids::{LinkId, NodeId, TierId};
 use crate::nodes::{NodeKind, Way};
 use crate::service::Discipline;
@@ -20,7 +20,7 @@ use petgraph::graph::{NodeIndex, UnGraph};
 use petgraph::visit::{Bfs, EdgeRef, NodeFiltered};
 use std::fmt;
 
-/// The lanes that a copy takes, for every pair of tiers.
+/// The channels that a copy takes, for every pair of tiers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Routes {
     tiers: usize,
@@ -29,8 +29,8 @@ pub struct Routes {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Route {
-    lanes: Vec<Lane>,
-    /// The ends of its hops, as positions in `lanes`.
+    channels: Vec<Channel>,
+    /// The ends of its hops, as positions in `channels`.
     ends: Vec<usize>,
 }
 
@@ -57,18 +57,22 @@ pub enum WayFault {
 }
 
 impl Routes {
-    /// The lanes from one tier to another, in order; empty only for `from == to`.
-    pub fn between(&self, from: TierId, to: TierId) -> &[Lane] {
-        &self.route(from, to).lanes
+    /// The channels from one tier to another, in order; empty only for `from == to`.
+    pub fn between(&self, from: TierId, to: TierId) -> &[Channel] {
+        &self.route(from, to).channels
     }
 
-    /// The same lanes by hops: those of one hop are crossed at the same time, and between two hops
+    /// The same channels by hops: those of one hop are crossed at the same time, and between two hops
     /// a copy is stored. Shared links that meet in a node without memory are one hop, any other
     /// link is one by itself.
-    pub fn hops(&self, from: TierId, to: TierId) -> impl ExactSizeIterator<Item = &[Lane]> + Clone {
-        let Route { lanes, ends } = self.route(from, to);
+    pub fn hops(
+        &self,
+        from: TierId,
+        to: TierId,
+    ) -> impl ExactSizeIterator<Item = &[Channel]> + Clone {
+        let Route { channels, ends } = self.route(from, to);
         let start = |hop: usize| if hop == 0 { 0 } else { ends[hop - 1] };
-        (0..ends.len()).map(move |hop| &lanes[start(hop)..ends[hop]])
+        (0..ends.len()).map(move |hop| &channels[start(hop)..ends[hop]])
     }
 
     fn route(&self, from: TierId, to: TierId) -> &Route {
@@ -89,8 +93,8 @@ pub struct CopyTimes {
 impl CopyTimes {
     /// The times over these routes, which must be the hardware's.
     pub fn new(hardware: &Hardware, routes: &Routes) -> CopyTimes {
-        let law = |hop: &[Lane]| {
-            let laws = || hop.iter().map(|lane| hardware.lane_law(*lane));
+        let law = |hop: &[Channel]| {
+            let laws = || hop.iter().map(|channel| hardware.channel_law(*channel));
             let rate = laws().map(|law| law.rate).min().expect("a hop crosses something");
             Law { setup: laws().map(|law| law.setup).sum(), rate }
         };
@@ -128,29 +132,29 @@ impl Hardware {
         let mut routes = vec![Route::default(); tiers * tiers];
         for from in self.tier_ids() {
             for to in self.tier_ids().filter(|&to| to != from) {
-                let lanes = match self.way(from, to) {
+                let channels = match self.way(from, to) {
                     None => finder.find(from.into(), to.into()).ok_or(NoRoute {
                         from,
                         to,
                         way: None,
                     })?,
                     Some((way, reversed)) => {
-                        let lanes = finder.prescribed(way);
-                        let lanes =
-                            lanes.map_err(|fault| NoRoute { from, to, way: Some(fault) })?;
-                        if reversed { back(lanes) } else { lanes }
+                        let channels = finder.prescribed(way);
+                        let channels =
+                            channels.map_err(|fault| NoRoute { from, to, way: Some(fault) })?;
+                        if reversed { back(channels) } else { channels }
                     }
                 };
-                let ends = finder.ends(&lanes);
-                routes[from.index() * tiers + to.index()] = Route { lanes, ends };
+                let ends = finder.ends(&channels);
+                routes[from.index() * tiers + to.index()] = Route { channels, ends };
             }
         }
         Ok(Routes { tiers, routes })
     }
 
-    /// The lanes from the device to where collectives meet, by the rules of routes; `None` if no
-    /// links lead there. The way back crosses the other lanes of the same links.
-    pub fn way_out(&self, meeting: NodeId) -> Option<Vec<Lane>> {
+    /// The channels from the device to where collectives meet, by the rules of routes; `None` if no
+    /// links lead there. The way back crosses the other channels of the same links.
+    pub fn way_out(&self, meeting: NodeId) -> Option<Vec<Channel>> {
         Finder::new(self).find(HBM.into(), meeting)
     }
 
@@ -159,14 +163,14 @@ impl Hardware {
     /// machine's.
     pub fn uses_flow(&self, routes: &Routes, tier: TierId) -> bool {
         [(tier, HBM), (HBM, tier)].into_iter().all(|(from, to)| {
-            let mut lanes = routes.between(from, to).iter();
-            routes.hops(from, to).len() == 1 && lanes.all(|&lane| self.is_shared(lane))
+            let mut channels = routes.between(from, to).iter();
+            routes.hops(from, to).len() == 1 && channels.all(|&channel| self.is_shared(channel))
         })
     }
 
-    /// Whether those under way on a lane share its rate.
-    pub fn is_shared(&self, lane: Lane) -> bool {
-        let service = self.links[lane.link.index()].service.as_ref();
+    /// Whether those under way on a channel share its rate.
+    pub fn is_shared(&self, channel: Channel) -> bool {
+        let service = self.links[channel.link.index()].service.as_ref();
         service.is_some_and(|service| service.discipline == Discipline::FairShare)
     }
 
@@ -190,9 +194,9 @@ impl Hardware {
 }
 
 /// The way back.
-fn back(lanes: Vec<Lane>) -> Vec<Lane> {
-    let back = |lane: Lane| Lane { evicting: !lane.evicting, ..lane };
-    lanes.into_iter().rev().map(back).collect()
+fn back(channels: Vec<Channel>) -> Vec<Channel> {
+    let back = |channel: Channel| Channel { evicting: !channel.evicting, ..channel };
+    channels.into_iter().rev().map(back).collect()
 }
 
 struct Finder<'h> {
@@ -210,8 +214,8 @@ impl Finder<'_> {
         Finder { hardware, graph }
     }
 
-    /// The lanes from one node to another; `None` if nothing leads there.
-    fn find(&self, from: NodeId, to: NodeId) -> Option<Vec<Lane>> {
+    /// The channels from one node to another; `None` if nothing leads there.
+    fn find(&self, from: NodeId, to: NodeId) -> Option<Vec<Channel>> {
         if from > to {
             return self.find(to, from).map(back);
         }
@@ -225,7 +229,7 @@ impl Finder<'_> {
     }
 
     /// The widest of the shortest routes that pass nodes of at most this rank.
-    fn widest_shortest(&self, from: NodeId, to: NodeId, rank: u8) -> Option<Vec<Lane>> {
+    fn widest_shortest(&self, from: NodeId, to: NodeId, rank: u8) -> Option<Vec<Channel>> {
         let (start, goal) = (NodeIndex::new(from.index()), NodeIndex::new(to.index()));
         let hardware = self.hardware;
         let passes = |node: NodeIndex| {
@@ -248,7 +252,7 @@ impl Finder<'_> {
             wide[node.index()] = widths.max().unwrap_or(0);
         }
         let (mut left, width) = (far[start.index()]?, wide[start.index()]);
-        let mut lanes = Vec::with_capacity(left);
+        let mut channels = Vec::with_capacity(left);
         let mut here = start;
         while here != goal {
             left -= 1;
@@ -263,38 +267,38 @@ impl Finder<'_> {
                 .min()
                 .expect("a node on a shortest way has one that is nearer");
             let near = self.hardware.links[link.index()].near.index();
-            lanes.push(Lane { link, evicting: near == here.index() });
+            channels.push(Channel { link, evicting: near == here.index() });
             here = next;
         }
-        Some(lanes)
+        Some(channels)
     }
 
-    /// The lanes of a prescribed way.
-    fn prescribed(&self, way: &Way) -> Result<Vec<Lane>, WayFault> {
+    /// The channels of a prescribed way.
+    fn prescribed(&self, way: &Way) -> Result<Vec<Channel>, WayFault> {
         let stops: Vec<NodeId> = std::iter::once(NodeId::from(way.from))
             .chain(way.via.iter().copied())
             .chain([NodeId::from(way.to)])
             .collect();
-        let mut lanes = Vec::new();
+        let mut channels = Vec::new();
         for pair in stops.windows(2) {
             if pair[0] == pair[1] {
                 return Err(WayFault::Loop(pair[0]));
             }
             let stretch = self.find(pair[0], pair[1]);
-            lanes.extend(stretch.ok_or(WayFault::Unjoined(pair[0], pair[1]))?);
+            channels.extend(stretch.ok_or(WayFault::Unjoined(pair[0], pair[1]))?);
         }
-        self.no_loop(NodeId::from(way.from), &lanes)?;
-        Ok(lanes)
+        self.no_loop(NodeId::from(way.from), &channels)?;
+        Ok(channels)
     }
 
-    fn no_loop(&self, from: NodeId, lanes: &[Lane]) -> Result<(), WayFault> {
+    fn no_loop(&self, from: NodeId, channels: &[Channel]) -> Result<(), WayFault> {
         let mut tiers = vec![from];
         let mut passed = vec![from];
-        for (index, lane) in lanes.iter().enumerate() {
-            if lanes[..index].contains(lane) {
-                return Err(WayFault::Twice(lane.link));
+        for (index, channel) in channels.iter().enumerate() {
+            if channels[..index].contains(channel) {
+                return Err(WayFault::Twice(channel.link));
             }
-            let (_, to) = self.hardware.lane_ends(*lane);
+            let (_, to) = self.hardware.channel_ends(*channel);
             if passed.contains(&to) || tiers.contains(&to) {
                 return Err(WayFault::Loop(to));
             }
@@ -308,15 +312,15 @@ impl Finder<'_> {
     }
 
     /// Where hops end: in every tier, and before and behind every link that is not shared.
-    fn ends(&self, lanes: &[Lane]) -> Vec<usize> {
-        let shared = |lane: Lane| self.hardware.is_shared(lane);
-        let passes = |pair: &[Lane]| {
-            let (_, between) = self.hardware.lane_ends(pair[0]);
+    fn ends(&self, channels: &[Channel]) -> Vec<usize> {
+        let shared = |channel: Channel| self.hardware.is_shared(channel);
+        let passes = |pair: &[Channel]| {
+            let (_, between) = self.hardware.channel_ends(pair[0]);
             self.hardware.tier_of(between).is_none() && shared(pair[0]) && shared(pair[1])
         };
-        let pairs = lanes.windows(2).enumerate();
+        let pairs = channels.windows(2).enumerate();
         let inner = pairs.filter(|(_, pair)| !passes(pair)).map(|(index, _)| index + 1);
-        inner.chain((!lanes.is_empty()).then_some(lanes.len())).collect()
+        inner.chain((!channels.is_empty()).then_some(channels.len())).collect()
     }
 }
 

@@ -3,7 +3,7 @@
 //! A [`Service`] stands beside a link's two [`Law`]s and changes times only: routes, plans and
 //! bytes follow from the laws alone, so a machine of real memory may ignore it.
 //! Invariant: a link without a service is one that serves first come, first served, one copy at a
-//! time in each direction; and no part of a service makes a lane faster than its law.
+//! time in each direction; and no part of a service makes a channel faster than its law.
 
 use crate::hardware::law::Law;
 use crate::loaded::between;
@@ -31,7 +31,7 @@ pub struct Service {
     pub discipline: Discipline,
     /// Copies of one direction that are under way at once; later ones wait in order. `None` for
     /// one under [`Discipline::Fifo`] and no limit under [`Discipline::FairShare`].
-    pub lanes: Option<NonZeroU32>,
+    pub max_in_flight: Option<NonZeroU32>,
     /// Bytes per second of both directions together; only under [`Discipline::FairShare`].
     pub total: Option<Bandwidth>,
     /// Bytes per second of both directions together by the share of fetches, in per cent, among the
@@ -53,7 +53,7 @@ pub struct Detail {
     pub depths: Vec<(u32, Bandwidth)>,
     /// A random delay on top of the set-up of each copy or chunk.
     pub tail: Option<Tail>,
-    /// A cache in front of something slower. Only under [`Discipline::Fifo`] with one lane.
+    /// A cache in front of something slower. Only under [`Discipline::Fifo`] with one channel.
     pub cache: Option<Cache>,
 }
 
@@ -79,8 +79,8 @@ pub struct Cache {
 impl Service {
     /// Copies of one direction that may be under way at once.
     pub fn at_once(&self) -> u32 {
-        match (self.lanes, self.discipline) {
-            (Some(lanes), _) => lanes.get(),
+        match (self.max_in_flight, self.discipline) {
+            (Some(max_in_flight), _) => max_in_flight.get(),
             (None, Discipline::Fifo) => 1,
             (None, Discipline::FairShare) => u32::MAX,
         }
@@ -257,12 +257,12 @@ mod tests {
 
     #[test]
     fn as_many_copies_are_under_way_at_once_as_stated() {
-        let at_once = |lanes, discipline| {
-            let lanes = NonZeroU32::new(lanes);
-            Service { lanes, discipline, ..Service::default() }.at_once()
+        let at_once = |max_in_flight, discipline| {
+            let max_in_flight = NonZeroU32::new(max_in_flight);
+            Service { max_in_flight, discipline, ..Service::default() }.at_once()
         };
         assert_eq!([at_once(0, Discipline::Fifo), at_once(3, Discipline::Fifo)], [1, 3]);
-        let fair = [0, 3].map(|lanes| at_once(lanes, Discipline::FairShare));
+        let fair = [0, 3].map(|max_in_flight| at_once(max_in_flight, Discipline::FairShare));
         assert_eq!(fair, [u32::MAX, 3]);
     }
 

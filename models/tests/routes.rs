@@ -2,7 +2,7 @@
 
 use rand::rngs::ChaCha12Rng;
 use rand::{Rng, RngExt, SeedableRng};
-use tiersim_models::hardware::{Capacity, HBM, Hardware, Lane, Law, Link, Tier, TierKind};
+use tiersim_models::hardware::{Capacity, Channel, HBM, Hardware, Law, Link, Tier, TierKind};
 use tiersim_models::ids::{LinkId, NodeId, TierId};
 use tiersim_models::nodes::{Node, NodeKind, Way};
 use tiersim_models::routes::WayFault;
@@ -140,24 +140,26 @@ fn routes_are_the_best_of_all_simple_paths_and_the_same_both_ways() {
             Ok(routes) => {
                 joined += 1;
                 for (from, to) in pairs {
-                    let lanes = routes.between(from, to);
+                    let channels = routes.between(from, to);
                     let (low, high) = (from.min(to), from.max(to));
                     let cost = best(low, high).expect("there is a route");
                     let forth: Vec<u16> =
-                        routes.between(low, high).iter().map(|lane| lane.link.0).collect();
+                        routes.between(low, high).iter().map(|channel| channel.link.0).collect();
                     assert_eq!(forth, cost.3, "{machine:?}");
-                    let back: Vec<Lane> = routes.between(to, from).iter().rev().copied().collect();
-                    let turned = |lane: &Lane| Lane { evicting: !lane.evicting, ..*lane };
-                    assert_eq!(lanes, back.iter().map(turned).collect::<Vec<_>>());
+                    let back: Vec<Channel> =
+                        routes.between(to, from).iter().rev().copied().collect();
+                    let turned =
+                        |channel: &Channel| Channel { evicting: !channel.evicting, ..*channel };
+                    assert_eq!(channels, back.iter().map(turned).collect::<Vec<_>>());
                     // It leads from the one to the other.
                     let mut here = NodeId::from(from);
-                    for lane in lanes {
-                        let (start, end) = machine.lane_ends(*lane);
+                    for channel in channels {
+                        let (start, end) = machine.channel_ends(*channel);
                         assert_eq!(start, here);
                         here = end;
                     }
                     assert_eq!(here, to.into());
-                    long += usize::from(lanes.len() > 2);
+                    long += usize::from(channels.len() > 2);
                 }
             }
         }
@@ -172,8 +174,8 @@ fn host() -> Hardware {
     machine(&tiers, &nodes, &[(0, 3, 5, 5), (3, 2, 5, 5), (4, 3, 5, 5), (4, 1, 9, 9)])
 }
 
-fn links(lanes: &[Lane]) -> Vec<u16> {
-    lanes.iter().map(|lane| lane.link.0).collect()
+fn links(channels: &[Channel]) -> Vec<u16> {
+    channels.iter().map(|channel| channel.link.0).collect()
 }
 
 #[test]

@@ -9,7 +9,7 @@
 
 use crate::transit::BOUNCE;
 use std::collections::BTreeMap;
-use tiersim_models::hardware::{HBM, Hardware, Lane, Link, Tier, TierKind};
+use tiersim_models::hardware::{Channel, HBM, Hardware, Link, Tier, TierKind};
 use tiersim_models::hidden::{Hidden, What, over};
 use tiersim_models::ids::TierId;
 use tiersim_models::routes::Routes;
@@ -30,15 +30,18 @@ pub fn of_machine(hardware: &Hardware, routes: &Routes) -> Vec<Hidden> {
     let mut pairs = BTreeMap::new();
     for far in hardware.tier_ids().filter(|&tier| tier != HBM) {
         for (from, to) in [(far, HBM), (HBM, far)] {
-            let hops: Vec<&[Lane]> = routes.hops(from, to).collect();
+            let hops: Vec<&[Channel]> = routes.hops(from, to).collect();
             for both in hops.windows(2) {
                 let [Some(&last), Some(&next)] = [both[0].last(), both[1].first()] else {
                     continue;
                 };
                 // A switch has buffers of its own.
-                let Some(between) = hardware.tier_of(hardware.lane_ends(last).1) else { continue };
-                let service = |lane: &Lane| hardware.links[lane.link.index()].service.as_ref();
-                let at_once = |lane| service(lane).map_or(1, |service| service.at_once());
+                let Some(between) = hardware.tier_of(hardware.channel_ends(last).1) else {
+                    continue;
+                };
+                let service =
+                    |channel: &Channel| hardware.links[channel.link.index()].service.as_ref();
+                let at_once = |channel| service(channel).map_or(1, |service| service.at_once());
                 let at_once = both[0].iter().map(at_once).min().unwrap_or(1);
                 pairs.insert((last, next), (between, at_once));
             }

@@ -155,11 +155,11 @@ fn near_first(hardware: &Hardware) -> Result<Vec<TierId>, String> {
     let is_dram = |tier: &TierId| hardware.tiers[tier.index()].kind == TierKind::Dram;
     let mut nodes: Vec<TierId> = hardware.tier_ids().filter(is_dram).collect();
     nodes.sort_by_cached_key(|&tier| {
-        let lanes = routes.between(tier, HBM);
-        let laws = || lanes.iter().map(|lane| hardware.lane_law(*lane));
+        let channels = routes.between(tier, HBM);
+        let laws = || channels.iter().map(|channel| hardware.channel_law(*channel));
         let width = laws().map(|law| law.rate).min();
         let setup: Span = laws().map(|law| law.setup).sum();
-        (lanes.len(), Reverse(width), setup, tier)
+        (channels.len(), Reverse(width), setup, tier)
     });
     Ok(nodes)
 }

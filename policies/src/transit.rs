@@ -1,6 +1,6 @@
 //! How a copy travels its route: in one piece over one hop, in chunks over several.
 //!
-//! A hop is one lane, or several that are crossed at the same time; between two hops a copy is
+//! A hop is one channel, or several that are crossed at the same time; between two hops a copy is
 //! stored. Every machine carries copies by these rules, so that a simulated and a real copy differ
 //! in time only.
 //! Invariant: a copy has at most one piece on a hop at a time, no piece leaves for a hop before it
@@ -20,13 +20,13 @@ pub struct Transit {
     chunk: Bytes,
     pieces: u32,
     hops: SmallVec<[Hop; 2]>,
-    /// The lanes of all hops, in order.
-    lanes: SmallVec<[usize; 4]>,
+    /// The channels of all hops, in order.
+    channels: SmallVec<[usize; 4]>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Hop {
-    /// Where its lanes end among all.
+    /// Where its channels end among all.
     end: u16,
     /// Pieces that have entered the hop's queue.
     queued: u32,
@@ -54,25 +54,25 @@ pub struct Part {
 }
 
 impl Transit {
-    /// A copy of `bytes` over the lanes of `route`, one after the other, in chunks of `chunk` if
+    /// A copy of `bytes` over the channels of `route`, one after the other, in chunks of `chunk` if
     /// these are several.
     pub fn new(route: impl IntoIterator<Item = usize>, bytes: Bytes, chunk: Bytes) -> Transit {
-        Transit::over(route.into_iter().map(|lane| [lane]), bytes, chunk)
+        Transit::over(route.into_iter().map(|channel| [channel]), bytes, chunk)
     }
 
-    /// A copy of `bytes` over hops of so many lanes each, in chunks of `chunk` if these are
+    /// A copy of `bytes` over hops of so many channels each, in chunks of `chunk` if these are
     /// several.
     pub fn over<H: IntoIterator<Item = usize>>(
         route: impl IntoIterator<Item = H>,
         bytes: Bytes,
         chunk: Bytes,
     ) -> Transit {
-        let mut lanes: SmallVec<[usize; 4]> = SmallVec::new();
+        let mut channels: SmallVec<[usize; 4]> = SmallVec::new();
         let hop = |hop: H| {
-            let before = lanes.len();
-            lanes.extend(hop);
-            assert!(lanes.len() > before, "a hop crosses something");
-            let end = u16::try_from(lanes.len()).expect("fewer than 2^16 lanes on a route");
+            let before = channels.len();
+            channels.extend(hop);
+            assert!(channels.len() > before, "a hop crosses something");
+            let end = u16::try_from(channels.len()).expect("fewer than 2^16 channels on a route");
             Hop { end, queued: 0, done: 0 }
         };
         let hops: SmallVec<[Hop; 2]> = route.into_iter().map(hop).collect();
@@ -81,12 +81,12 @@ impl Transit {
         let chunk = if whole { bytes } else { chunk };
         let pieces = if whole { 1 } else { bytes.get().div_ceil(chunk.get()) };
         let pieces = u32::try_from(pieces).expect("fewer than 2^32 chunks in a copy");
-        Transit { bytes, chunk, pieces, hops, lanes }
+        Transit { bytes, chunk, pieces, hops, channels }
     }
 
     /// Writes how far it has come, and where it goes.
     pub fn state(&self, out: &mut State) {
-        remember!(out, self as Transit { bytes, chunk, pieces, hops, lanes });
+        remember!(out, self as Transit { bytes, chunk, pieces, hops, channels });
     }
 
     /// The size of every piece but perhaps the last.
@@ -94,20 +94,20 @@ impl Transit {
         self.chunk
     }
 
-    /// The lanes of the route, in order.
-    pub fn lanes(&self) -> impl Iterator<Item = usize> + '_ {
-        self.lanes.iter().copied()
+    /// The channels of the route, in order.
+    pub fn channels(&self) -> impl Iterator<Item = usize> + '_ {
+        self.channels.iter().copied()
     }
 
-    /// The lanes of a hop, in order.
-    pub fn lanes_of(&self, hop: usize) -> &[usize] {
+    /// The channels of a hop, in order.
+    pub fn channels_of(&self, hop: usize) -> &[usize] {
         let start = hop.checked_sub(1).map_or(0, |before| self.hops[before].end);
-        &self.lanes[usize::from(start)..usize::from(self.hops[hop].end)]
+        &self.channels[usize::from(start)..usize::from(self.hops[hop].end)]
     }
 
-    /// The first lane of a hop.
-    pub fn lane(&self, hop: usize) -> usize {
-        self.lanes_of(hop)[0]
+    /// The first channel of a hop.
+    pub fn channel(&self, hop: usize) -> usize {
+        self.channels_of(hop)[0]
     }
 
     /// Whether the hop is the last of the route.
@@ -150,12 +150,12 @@ impl Transit {
 mod tests {
     use super::*;
 
-    fn transit(lanes: usize, bytes: u64, chunk: u64) -> Transit {
-        Transit::new(0..lanes, Bytes::new(bytes), Bytes::new(chunk))
+    fn transit(channels: usize, bytes: u64, chunk: u64) -> Transit {
+        Transit::new(0..channels, Bytes::new(bytes), Bytes::new(chunk))
     }
 
     #[test]
-    fn one_lane_takes_the_copy_whole() {
+    fn one_channel_takes_the_copy_whole() {
         let mut copy = transit(1, 1000, 10);
         let part = copy.next(0).expect("the first piece");
         assert_eq!((part.bytes, copy.is_last_piece(&part)), (Bytes::new(1000), true));
@@ -164,26 +164,26 @@ mod tests {
     }
 
     #[test]
-    fn lanes_that_are_crossed_at_the_same_time_are_one_hop() {
+    fn channels_that_are_crossed_at_the_same_time_are_one_hop() {
         let over = |hops: &[&[usize]]| {
             let hops = hops.iter().map(|hop| hop.iter().copied());
             Transit::over(hops, Bytes::new(1000), Bytes::new(10))
         };
         let mut copy = over(&[&[4, 7, 2]]);
         assert_eq!(copy.next(0).map(|part| part.bytes), Some(Bytes::new(1000)));
-        assert_eq!((copy.lane(0), copy.lanes_of(0)), (4, &[4, 7, 2][..]));
+        assert_eq!((copy.channel(0), copy.channels_of(0)), (4, &[4, 7, 2][..]));
         assert_eq!(copy.copied(0), None);
         let mut copy = over(&[&[4], &[7, 2]]);
         assert_eq!(copy.next(0).map(|part| part.bytes), Some(Bytes::new(10)));
-        assert_eq!((copy.lanes_of(0), copy.lanes_of(1)), (&[4][..], &[7, 2][..]));
-        assert_eq!(copy.lanes().collect::<Vec<_>>(), [4, 7, 2]);
+        assert_eq!((copy.channels_of(0), copy.channels_of(1)), (&[4][..], &[7, 2][..]));
+        assert_eq!(copy.channels().collect::<Vec<_>>(), [4, 7, 2]);
     }
 
     #[test]
-    fn every_byte_crosses_every_lane_once_in_order() {
-        for (lanes, bytes, chunk) in [(2, 95, 10), (3, 100, 10), (2, 5, 10), (4, 41, 1)] {
-            let mut copy = transit(lanes, bytes, chunk);
-            let mut crossed = vec![0; lanes];
+    fn every_byte_crosses_every_channel_once_in_order() {
+        for (channels, bytes, chunk) in [(2, 95, 10), (3, 100, 10), (2, 5, 10), (4, 41, 1)] {
+            let mut copy = transit(channels, bytes, chunk);
+            let mut crossed = vec![0; channels];
             let mut under_way: Vec<Part> = copy.next(0).into_iter().collect();
             while let Some(part) = under_way.pop() {
                 assert_eq!(part.from.get(), crossed[part.hop]);
@@ -191,12 +191,12 @@ mod tests {
                 let Some(hops) = copy.copied(part.hop) else { break };
                 under_way.extend(hops.into_iter().filter_map(|hop| copy.next(hop)));
             }
-            assert_eq!(crossed, vec![bytes; lanes]);
+            assert_eq!(crossed, vec![bytes; channels]);
         }
     }
 
     #[test]
-    fn no_more_than_the_bounce_buffers_hold_wait_before_a_lane() {
+    fn no_more_than_the_bounce_buffers_hold_wait_before_a_channel() {
         let mut copy = transit(2, 100, 10);
         for _ in 0..BOUNCE {
             copy.next(0).expect("a buffer is free");

@@ -1,6 +1,6 @@
 //! `results.csv`: one row per case, one column per figure, for pandas and for spreadsheets.
 //!
-//! Column names carry the unit, and the tier, lane or link after a dot. A cell that a case does not
+//! Column names carry the unit, and the tier, channel or link after a dot. A cell that a case does not
 //! have is empty. Spreadsheets run a cell that starts with `=`, `+`, `-` or `@` as a formula, and
 //! names come from somebody else's trace, so such a cell is led by an apostrophe unless it is a
 //! number.
@@ -9,7 +9,7 @@ use crate::ChartError;
 use crate::contest::{gap, ranks, sight_word};
 use crate::csv_columns::{Cell, Columns, float, optional};
 use crate::economics_summary::confidence;
-use crate::words::{lane_names, links, oom_reason};
+use crate::words::{channel_names, links, oom_reason};
 use crate::{served, split};
 use tiersim_models::results::AxisValue;
 use tiersim_models::results::economics::Basis;
@@ -86,23 +86,23 @@ fn columns(record: &RunRecord) -> Vec<(String, Cell<'_>)> {
     for (tier, (name, _)) in record.tiers.iter().enumerate() {
         all.ms(format!("in_place_ms.{name}"), move |f| f.in_place[tier]);
     }
-    let lanes = lane_names(record);
-    for (lane, name) in lanes.iter().enumerate() {
-        let moved = move |f: &Figures| f.moved_per_step(lane).get().to_string();
+    let channels = channel_names(record);
+    for (channel, name) in channels.iter().enumerate() {
+        let moved = move |f: &Figures| f.moved_per_step(channel).get().to_string();
         all.figure(format!("moved_bytes.{name}"), moved);
     }
-    for (lane, name) in lanes.iter().enumerate() {
-        all.ms(format!("stall_ms.{name}"), move |f| f.stall[lane]);
+    for (channel, name) in channels.iter().enumerate() {
+        all.ms(format!("stall_ms.{name}"), move |f| f.stall[channel]);
     }
-    for (lane, name) in lanes.iter().enumerate() {
-        all.float(format!("copies.{name}"), move |f| f.copies_per_step(lane));
+    for (channel, name) in channels.iter().enumerate() {
+        all.float(format!("copies.{name}"), move |f| f.copies_per_step(channel));
     }
-    for (lane, name) in lanes.iter().enumerate() {
-        let took = move |f: &Figures| optional(f.mean_copy(lane).map(|copy| copy.1.as_ms()));
+    for (channel, name) in channels.iter().enumerate() {
+        let took = move |f: &Figures| optional(f.mean_copy(channel).map(|copy| copy.1.as_ms()));
         all.figure(format!("mean_copy_ms.{name}"), took);
     }
-    for (link, lanes) in links(record) {
-        all.float(format!("busy_fraction.{link}"), move |f| busiest(f, &lanes));
+    for (link, channels) in links(record) {
+        all.float(format!("busy_fraction.{link}"), move |f| busiest(f, &channels));
     }
     all.ms("delay_ms", |f| f.delay);
     all.case("oom_reason", |case| match &case.outcome {
@@ -129,8 +129,8 @@ fn columns(record: &RunRecord) -> Vec<(String, Cell<'_>)> {
 }
 
 /// Busy fraction of a link: that of its busier direction.
-pub(crate) fn busiest(figures: &Figures, lanes: &[usize]) -> f64 {
-    lanes.iter().map(|lane| figures.busy_fraction(*lane)).fold(0.0, f64::max)
+pub(crate) fn busiest(figures: &Figures, channels: &[usize]) -> f64 {
+    channels.iter().map(|channel| figures.busy_fraction(*channel)).fold(0.0, f64::max)
 }
 
 pub(crate) fn guarded(cell: &str) -> String {

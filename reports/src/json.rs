@@ -12,7 +12,7 @@
 use crate::contest::{self, ranks};
 use crate::csv::busiest;
 use crate::hidden::hidden_bytes;
-use crate::words::{lane_names, links, oom_reason};
+use crate::words::{channel_names, links, oom_reason};
 use crate::{
     ChartError, economics_summary, hints, memory_summary, pressure, pretty, served, split, steady,
 };
@@ -61,13 +61,18 @@ fn case(record: &RunRecord, case: &CaseRecord, rank: Option<usize>) -> Value {
         let tiers = record.tiers.iter().enumerate();
         of(&|f| tiers.clone().map(|(index, (tier, _))| (tier.as_str(), figure(f, index))).collect())
     };
-    let lanes = lane_names(record);
-    let by_lane = |figure: &dyn Fn(&Figures, usize) -> Value| {
-        let lanes = lanes.iter().enumerate();
-        of(&|f| lanes.clone().map(|(index, lane)| (lane.as_str(), figure(f, index))).collect())
+    let channels = channel_names(record);
+    let by_channel = |figure: &dyn Fn(&Figures, usize) -> Value| {
+        let channels = channels.iter().enumerate();
+        of(&|f| {
+            channels.clone().map(|(index, channel)| (channel.as_str(), figure(f, index))).collect()
+        })
     };
     let busy = |f: &Figures| {
-        links(record).into_iter().map(|(link, lanes)| (link, json!(busiest(f, &lanes)))).collect()
+        links(record)
+            .into_iter()
+            .map(|(link, channels)| (link, json!(busiest(f, &channels))))
+            .collect()
     };
     let reason = match &case.outcome {
         Outcome::Done(_) => Value::Null,
@@ -86,9 +91,9 @@ fn case(record: &RunRecord, case: &CaseRecord, rank: Option<usize>) -> Value {
         ("bound_step_ms", json!(case.bound_step.as_ms())),
         ("bound_by", json!(case.bound_by)),
         ("peak_bytes", by_tier(&|f, tier| json!(f.peak[tier].get()))),
-        ("moved_bytes", by_lane(&|f, lane| json!(f.moved_per_step(lane).get()))),
-        ("transfers", ran.map_or_else(|| json!([]), |f| transfers(&lanes, f))),
-        ("stall_ms", by_lane(&|f, lane| step_share(f.stall[lane], f))),
+        ("moved_bytes", by_channel(&|f, channel| json!(f.moved_per_step(channel).get()))),
+        ("transfers", ran.map_or_else(|| json!([]), |f| transfers(&channels, f))),
+        ("stall_ms", by_channel(&|f, channel| step_share(f.stall[channel], f))),
         ("busy_fraction", of(&busy)),
         ("hit_ratio", of(&|f| json!(f.hit_ratio()))),
         ("oom", json!(ran.is_none())),
@@ -181,18 +186,18 @@ fn params(point: &[(String, AxisValue)]) -> Value {
     point.iter().map(|(axis, at)| (axis.as_str(), value(at))).collect()
 }
 
-/// The copies over each lane that had any: how many per step, mean bytes and mean time of one.
-fn transfers(lanes: &[String], figures: &Figures) -> Value {
-    let one = |(lane, name): (usize, &String)| {
-        let (bytes, took) = figures.mean_copy(lane)?;
+/// The copies over each channel that had any: how many per step, mean bytes and mean time of one.
+fn transfers(channels: &[String], figures: &Figures) -> Value {
+    let one = |(channel, name): (usize, &String)| {
+        let (bytes, took) = figures.mean_copy(channel)?;
         Some(json!({
             "lane": name,
-            "per_step": figures.copies_per_step(lane),
+            "per_step": figures.copies_per_step(channel),
             "mean_bytes": bytes,
             "mean_ms": took.as_ms(),
         }))
     };
-    lanes.iter().enumerate().filter_map(one).collect()
+    channels.iter().enumerate().filter_map(one).collect()
 }
 
 /// A sum over the measured steps, as milliseconds per step.
@@ -212,7 +217,7 @@ mod tests {
     #[test]
     fn an_empty_case_has_nulls_and_no_nan() {
         let mut record = common::single();
-        (record.tiers, record.lanes) = (Vec::new(), Vec::new());
+        (record.tiers, record.channels) = (Vec::new(), Vec::new());
         let case = &mut record.results[0];
         case.outcome = Outcome::Done(Figures::default());
         case.baseline_step = Span::ZERO;

@@ -7,7 +7,7 @@
 
 use crate::csv_columns::Columns;
 use crate::text_table::{Detail, paragraph};
-use crate::words::{clean, lane_names};
+use crate::words::{channel_names, clean};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use tiersim_models::results::{Figures, Part, RunRecord};
@@ -19,23 +19,23 @@ const MOST_LINES: usize = 24;
 
 /// Every part of the machine of a record, with its name.
 fn parts(record: &RunRecord) -> Vec<(Part, String)> {
-    let lanes = record.lanes.iter().filter(|lane| !lane.is_within()).count();
-    let names = lane_names(record);
+    let channels = record.channels.iter().filter(|channel| !channel.is_within()).count();
+    let names = channel_names(record);
     let name = |part: Part| match part {
         Part::Compute(phase) => format!("compute.{}", phase.word()),
         Part::Recompute => "recompute".to_owned(),
         Part::Cpu => "cpu".to_owned(),
         Part::Launch => "launch".to_owned(),
         Part::Collective => "collectives".to_owned(),
-        Part::Copy(lane) => format!("copy.{}", names[lane]),
-        Part::Queue(lane) => format!("queue.{}", names[lane]),
+        Part::Copy(channel) => format!("copy.{}", names[channel]),
+        Part::Queue(channel) => format!("queue.{}", names[channel]),
         Part::InPlace(tier) => format!("in_place.{}", record.tiers[tier].0),
         Part::Allocator => "allocator".to_owned(),
         Part::Delay => "delay".to_owned(),
         Part::Bubble => "bubble".to_owned(),
         Part::Arrival => "arrival".to_owned(),
     };
-    Part::all(lanes, record.tiers.len()).map(|part| (part, name(part))).collect()
+    Part::all(channels, record.tiers.len()).map(|part| (part, name(part))).collect()
 }
 
 /// The measured steps, part by part: parts add up to the total.

@@ -1,6 +1,6 @@
 //! Whether measured steps are those of the steady state, in words and in the summary.
 
-use crate::words::lane_names;
+use crate::words::channel_names;
 use serde_json::{Value, json};
 use tiersim_models::results::{Figures, RunRecord, Settled};
 
@@ -12,7 +12,7 @@ pub(crate) fn summary(record: &RunRecord, figures: &Figures) -> Value {
         "warmup_replays": steady.warmup,
         "drift": steady.drift,
         "unpaid": steady.unpaid,
-        "unpaid_lane": steady.unpaid_lane.map(|lane| lane_names(record)[lane].clone()),
+        "unpaid_lane": steady.unpaid_lane.map(|channel| channel_names(record)[channel].clone()),
         "left_over_ms": steady.left_over.as_ms(),
     })
 }
@@ -23,8 +23,8 @@ pub(crate) fn words(record: &RunRecord, figures: &Figures) -> Option<String> {
     if steady.settled != Settled::Drifts {
         return None;
     }
-    let unpaid = steady.unpaid_lane.map_or_else(String::new, |lane| {
-        let (name, share) = (&lane_names(record)[lane], 100.0 * steady.unpaid);
+    let unpaid = steady.unpaid_lane.map_or_else(String::new, |channel| {
+        let (name, share) = (&channel_names(record)[channel], 100.0 * steady.unpaid);
         format!(", copies over {name} are {share:+.1} % of the measured time beyond it")
     });
     let (warmup, drift) = (steady.warmup, 100.0 * steady.drift);

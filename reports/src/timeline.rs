@@ -1,6 +1,6 @@
 //! What ran when, in the Chrome trace format, which Perfetto opens.
 //!
-//! One process per case, one thread per compute stream, and as many per lane as copies are under
+//! One process per case, one thread per compute stream, and as many per channel as copies are under
 //! way there at once: viewers drop slices of a thread that overlap in part. Steps have a thread
 //! too, and what tiers hold is a counter. Times are written as exact decimals of microseconds from
 //! integer picoseconds: a float would merge neighbours once a step is long. Each case starts at 0,
@@ -10,7 +10,7 @@
 //! samples of counters, and what was cut is said in the file.
 
 use crate::trace_events::{self, STEPS, microseconds, name_thread};
-use crate::words::lane_names;
+use crate::words::channel_names;
 use crate::{ChartError, pressure};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ use tiersim_models::units::Time;
 
 /// Perfetto stays quick up to here.
 pub(crate) const MOST_EVENTS: usize = 200_000;
-/// Numbers of threads that each lane has: more than copies are ever under way.
+/// Numbers of threads that each channel has: more than copies are ever under way.
 const MOST_SLOTS: usize = 10_000;
 
 /// The last measured step of the baseline and of every case that ran; `version` is tiersim's own.
@@ -29,7 +29,7 @@ pub fn timeline_json(record: &RunRecord, version: &str) -> Result<String, ChartE
 }
 
 fn capped(record: &RunRecord, version: &str, most: usize) -> Result<String, ChartError> {
-    let lanes = lane_names(record);
+    let channels = channel_names(record);
     let cases = record.results.iter().enumerate().filter_map(|(index, case)| {
         let figures = case.outcome.figures()?;
         Some((index + 1, case.label.clone(), &figures.timeline, case.pressure.as_ref()))
@@ -50,7 +50,7 @@ fn capped(record: &RunRecord, version: &str, most: usize) -> Result<String, Char
         dropped += cut;
         name_case(&mut events, pid, &name, cut)?;
         let slots = slots(&slices[..kept]);
-        name_tracks(&mut events, pid, (&slices[..kept], &slots), &lanes)?;
+        name_tracks(&mut events, pid, (&slices[..kept], &slots), &channels)?;
         let starts = slices.iter().map(|slice| slice.start);
         let starts = starts.chain(timeline.steps.iter().map(|step| step.start));
         let first = starts.min().unwrap_or_default();
@@ -108,7 +108,7 @@ fn name_tracks(
     events: &mut Vec<String>,
     pid: usize,
     (slices, slots): (&[Slice], &[usize]),
-    lanes: &[String],
+    channels: &[String],
 ) -> Result<(), ChartError> {
     let tracks = slices.iter().zip(slots).map(|(slice, &slot)| (slice.track, slot));
     let mut tracks: Vec<(Track, usize)> = tracks.collect();
@@ -117,7 +117,9 @@ fn name_tracks(
     for (track, slot) in tracks {
         let mut name = match track {
             Track::Stream(stream) => format!("compute stream {stream}"),
-            Track::Lane(lane) => lanes.get(lane).cloned().unwrap_or_else(|| format!("lane {lane}")),
+            Track::Channel(channel) => {
+                channels.get(channel).cloned().unwrap_or_else(|| format!("channel {channel}"))
+            }
         };
         if slot > 0 {
             let _ = write!(name, ", copy {}", slot + 1);
@@ -146,12 +148,12 @@ fn slots(slices: &[Slice]) -> Vec<usize> {
     slots
 }
 
-/// Streams from 1 on, lanes after the last possible stream, with the threads of one beside each
+/// Streams from 1 on, channels after the last possible stream, with the threads of one beside each
 /// other.
 fn thread(track: Track, slot: usize) -> usize {
     match track {
         Track::Stream(stream) => 1 + usize::from(stream),
-        Track::Lane(lane) => 100_000 + lane * MOST_SLOTS + slot,
+        Track::Channel(channel) => 100_000 + channel * MOST_SLOTS + slot,
     }
 }
 
@@ -187,7 +189,7 @@ fn counter(pid: usize, held: &Held, tier: &str, start: Time) -> Result<String, C
 fn event(pid: usize, (slice, slot): (&Slice, usize), start: u64) -> Result<String, ChartError> {
     let category = match slice.track {
         Track::Stream(_) => "op",
-        Track::Lane(_) => "copy",
+        Track::Channel(_) => "copy",
     };
     let mut args = json!({ "detail": slice.detail });
     if slice.bytes.get() > 0 {

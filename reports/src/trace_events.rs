@@ -3,7 +3,7 @@
 use crate::ChartError;
 use serde_json::{Value, json};
 
-/// The thread of steps: behind all streams, before all lanes.
+/// The thread of steps: behind all streams, before all channels.
 pub(crate) const STEPS: usize = 90_000;
 
 /// Names a thread of a timeline, and its place.

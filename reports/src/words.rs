@@ -117,27 +117,28 @@ pub fn oom_reason(oom: &OutOfMemory) -> String {
     )
 }
 
-/// Name of each lane, unique: `dram->hbm`, or `dram->hbm (nvlink)` where two links join the same
+/// Name of each channel, unique: `dram->hbm`, or `dram->hbm (nvlink)` where two links join the same
 /// tiers.
-pub fn lane_names(record: &RunRecord) -> Vec<String> {
-    let twice = |ends: &str| record.lanes.iter().filter(|lane| lane.ends == ends).count() > 1;
+pub fn channel_names(record: &RunRecord) -> Vec<String> {
+    let twice =
+        |ends: &str| record.channels.iter().filter(|channel| channel.ends == ends).count() > 1;
     record
-        .lanes
+        .channels
         .iter()
-        .map(|lane| match twice(&lane.ends) {
-            true => format!("{} ({})", lane.ends, lane.link),
-            false => lane.ends.clone(),
+        .map(|channel| match twice(&channel.ends) {
+            true => format!("{} ({})", channel.ends, channel.link),
+            false => channel.ends.clone(),
         })
         .collect()
 }
 
-/// Each link once, in the order of the lanes, with the indices of its lanes.
+/// Each link once, in the order of the channels, with the indices of its channels.
 pub fn links(record: &RunRecord) -> Vec<(String, Vec<usize>)> {
     let mut links: Vec<(String, Vec<usize>)> = Vec::new();
-    for (index, lane) in record.lanes.iter().enumerate() {
-        match links.iter_mut().find(|(name, _)| *name == lane.link) {
-            Some((_, lanes)) => lanes.push(index),
-            None => links.push((lane.link.clone(), vec![index])),
+    for (index, channel) in record.channels.iter().enumerate() {
+        match links.iter_mut().find(|(name, _)| *name == channel.link) {
+            Some((_, channels)) => channels.push(index),
+            None => links.push((channel.link.clone(), vec![index])),
         }
     }
     links

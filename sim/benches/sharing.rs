@@ -20,7 +20,7 @@ use timing::{median, ratio, seconds};
 
 const ROUNDS: usize = 15;
 
-/// A table, a ramp and a tail that a lane of this rate might have.
+/// A table, a ramp and a tail that a channel of this rate might have.
 fn curves(rate: Bandwidth) -> Detail {
     let per = |part: u64| Bandwidth::new(rate.get() / part).expect("above zero");
     Detail {
@@ -40,7 +40,7 @@ fn service(number: usize, link: &Link) -> Option<Service> {
     let shared = Service { discipline: Discipline::FairShare, total, ..Service::default() };
     match number {
         0 => None,
-        1 => Some(Service { lanes: NonZeroU32::new(1), ..shared }),
+        1 => Some(Service { max_in_flight: NonZeroU32::new(1), ..shared }),
         2 => Some(shared),
         _ => {
             let (fetch, evict) = (curves(link.fetch.rate), curves(link.evict.rate));
@@ -49,8 +49,12 @@ fn service(number: usize, link: &Link) -> Option<Service> {
     }
 }
 
-const NAMES: [&str; 4] =
-    ["first come, first served", "shared, one lane each way", "shared, no limit", "and all curves"];
+const NAMES: [&str; 4] = [
+    "first come, first served",
+    "shared, one channel each way",
+    "shared, no limit",
+    "and all curves",
+];
 
 /// Latency at 0, a half and all of the bandwidth, for reads alone and for as many writes.
 fn loaded(tier: &Tier) -> Loaded {

@@ -2,10 +2,10 @@
 //!
 //! It believes neither planner nor machine. From the order of submission alone it knows which
 //! version of an object every command must meet; it follows every byte of room and every piece on
-//! every lane, and it checks after every event: capacity, hazards, bytes conserved per lane, time
+//! every channel, and it checks after every event: capacity, hazards, bytes conserved per channel, time
 //! never backwards, and Little's law as an equality of integers. Flows over shared links have an
 //! account of their own (`flows`). Of several devices of a server each has objects of its own, and
-//! tiers and lanes are counted by instance (`ranks`).
+//! tiers and channels are counted by instance (`ranks`).
 
 macro_rules! rule {
     ($holds:expr, $($words:tt)*) => {
@@ -80,8 +80,8 @@ pub struct Audit {
     last_op: Vec<Option<Ticket>>,
     /// Copies submitted since the last op: their turn is that of the op that comes next.
     undated: Vec<Ticket>,
-    lanes: Vec<Station>,
-    /// Whether a lane serves one after the other.
+    channels: Vec<Station>,
+    /// Whether a channel serves one after the other.
     in_order: Vec<bool>,
     flows: Flows,
     instances: Instances,
@@ -121,7 +121,7 @@ impl Audit {
             open: BTreeMap::new(),
             last_op: Vec::new(),
             undated: Vec::new(),
-            lanes: in_order.iter().map(|_| Station::new()).collect(),
+            channels: in_order.iter().map(|_| Station::new()).collect(),
             in_order,
             flows: Flows::new(one, &instances),
             instances,
@@ -291,24 +291,24 @@ impl Audit {
         command.frees.iter().try_for_each(|room| self.free(room, ticket))
     }
 
-    /// A piece of a copy enters a lane's queue.
+    /// A piece of a copy enters a channel's queue.
     pub(crate) fn piece_arrives(
         &mut self,
-        lane: usize,
+        channel: usize,
         copy: Ticket,
         bytes: Bytes,
         now: Time,
     ) -> Result<(), Breach> {
         self.tick(now)?;
-        self.lanes[lane].arrive_as(copy.0, bytes, now);
+        self.channels[channel].arrive_as(copy.0, bytes, now);
         Ok(())
     }
 
-    /// A piece of a copy has crossed a lane: where one is served at a time, none stays behind that
+    /// A piece of a copy has crossed a channel: where one is served at a time, none stays behind that
     /// was there before it, goes the same way and was submitted earlier.
     pub(crate) fn piece_leaves(
         &mut self,
-        lane: usize,
+        channel: usize,
         copy: Ticket,
         bytes: Bytes,
         now: Time,
@@ -317,27 +317,30 @@ impl Audit {
         let way = |copy: Ticket| self.open.get(&copy).map(|expected| expected.way);
         let own = way(copy);
         let overtaken = |&name: &u32| name < copy.0 && way(Ticket(name)) == own;
-        let overtaken = self.lanes[lane].before(copy.0).find(overtaken);
-        if let Some(overtaken) = overtaken.filter(|_| self.in_order[lane]) {
-            rule!(false, "{copy:?} leaves lane {lane} before {overtaken}, which goes the same way");
+        let overtaken = self.channels[channel].before(copy.0).find(overtaken);
+        if let Some(overtaken) = overtaken.filter(|_| self.in_order[channel]) {
+            rule!(
+                false,
+                "{copy:?} leaves channel {channel} before {overtaken}, which goes the same way"
+            );
         }
-        let brought = self.lanes[lane].leave(copy.0, now);
-        rule!(brought == Some(bytes), "lane {lane} let out {bytes}, not {brought:?}");
+        let brought = self.channels[channel].leave(copy.0, now);
+        rule!(brought == Some(bytes), "channel {channel} let out {bytes}, not {brought:?}");
         Ok(())
     }
 
     /// The bytes of a piece, or of what an op sends or uses in a tier, begin to go over shared
-    /// lanes; with them the bytes of the whole charge.
+    /// channels; with them the bytes of the whole charge.
     pub(crate) fn flow_begins(
         &mut self,
         (ticket, class): (Ticket, ClassId),
-        lanes: &[usize],
+        channels: &[usize],
         used: Option<Used>,
         bytes: [Bytes; 2],
         now: Time,
     ) -> Result<(), Breach> {
         self.tick(now)?;
-        self.flows.begins((ticket, class), lanes, used, bytes)
+        self.flows.begins((ticket, class), channels, used, bytes)
     }
 
     /// Flows came or went, and these are the rates of each flow of a class from now on.
@@ -350,7 +353,7 @@ impl Audit {
         self.flows.retimed(rates)
     }
 
-    /// The bytes of a flow have gone over the lanes of its class.
+    /// The bytes of a flow have gone over the channels of its class.
     pub(crate) fn flow_ends(
         &mut self,
         of: Ticket,
@@ -365,8 +368,8 @@ impl Audit {
     pub(crate) fn idle(&mut self, now: Time) -> Result<(), Breach> {
         self.tick(now)?;
         rule!(self.open.is_empty(), "{} commands never ended", self.open.len());
-        for (lane, station) in self.lanes.iter().enumerate() {
-            rule!(station.in_system() == 0, "bytes are left on lane {lane}");
+        for (channel, station) in self.channels.iter().enumerate() {
+            rule!(station.in_system() == 0, "bytes are left on channel {channel}");
         }
         rule!(self.flows.is_empty(), "a flow never ended");
         let busy = self.objects.iter().flatten().any(|h| h.readers + h.writers + h.filling > 0);
@@ -382,9 +385,9 @@ impl Audit {
         for (tier, (used, capacity)) in self.used.iter().zip(&self.capacities).enumerate() {
             rule!(used <= capacity, "tier {tier} holds {used} of {capacity}");
         }
-        for (lane, station) in self.lanes.iter().enumerate() {
-            rule!(station.obeys_little(now), "Little's law does not hold on lane {lane}");
-            rule!(station.conserves_bytes(), "bytes are lost on lane {lane}");
+        for (channel, station) in self.channels.iter().enumerate() {
+            rule!(station.obeys_little(now), "Little's law does not hold on channel {channel}");
+            rule!(station.conserves_bytes(), "bytes are lost on channel {channel}");
         }
         Ok(())
     }

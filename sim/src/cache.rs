@@ -5,14 +5,14 @@
 //! Invariant: what a capacity gives does not depend on the others that were asked for.
 
 mod curve;
-mod lanes;
 mod next_use;
+mod sized;
 mod stack;
 mod table;
 
 use curve::Distances;
-use lanes::Lanes;
 use next_use::{Ahead, Promises};
+use sized::SizedCaches;
 use stack::Stack;
 use std::path::Path;
 use tiersim_models::block_trace::{BATCH, Request, Requests};
@@ -142,21 +142,21 @@ fn side_by_side<R: Requests>(
         false => None,
     };
     let mut promises = (oracle && ahead.is_none()).then(Promises::new);
-    let mut lanes = Lanes::new(setup);
+    let mut caches = SizedCaches::new(setup);
     let mut batch = Vec::with_capacity(BATCH);
     loop {
         requests.next_batch(&mut batch)?;
         if batch.is_empty() {
-            return Ok((lanes.objects(), lanes.results(), Vec::new()));
+            return Ok((caches.objects(), caches.results(), Vec::new()));
         }
         let first = totals.requests;
-        totals.add(&batch, lanes.objects())?;
+        totals.add(&batch, caches.objects())?;
         if let Some(ahead) = &ahead {
             ahead.tell(first, &mut batch);
         }
         if let Some(promises) = &mut promises {
             promises.check(path, first, &batch)?;
         }
-        lanes.feed(&batch);
+        caches.feed(&batch);
     }
 }

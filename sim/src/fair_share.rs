@@ -397,8 +397,8 @@ impl<T> FairShare<T> {
         let mut flows = [0u64; 2];
         let mut rates = [0u128; 2];
         for class in self.active.iter().map(|&index| &self.classes[usize::from(index)]) {
-            for (way, lane) in [fetches, evictions].into_iter().enumerate() {
-                if class.resources.contains(&(lane as u16)) {
+            for (way, channel) in [fetches, evictions].into_iter().enumerate() {
+                if class.resources.contains(&(channel as u16)) {
                     flows[way] += class.len() as u64;
                     rates[way] += class.rate * class.len() as u128;
                 }

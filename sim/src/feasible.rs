@@ -130,7 +130,7 @@ fn longest(scenario: &Scenario, trace: &Trace) -> [f64; 2] {
     let seconds = |law: &Law, pieces: f64, bytes: f64| {
         pieces * law.setup.ps() as f64 / 1e12 + bytes / law.rate.get() as f64
     };
-    let lanes: Vec<Law> = hardware.lanes().map(|lane| hardware.slowest(lane)).collect();
+    let channels: Vec<Law> = hardware.channels().map(|channel| hardware.slowest(channel)).collect();
     // Where both directions share a total, some resource is always full while anything is sent.
     let total = |link: &Link| Some(link.beside_others(link.service.as_ref()?.least_total()?));
     let totals = hardware.links.iter().filter_map(total);
@@ -145,7 +145,7 @@ fn longest(scenario: &Scenario, trace: &Trace) -> [f64; 2] {
         let bytes = object.bytes.get() as f64;
         let pieces = (bytes / hardware.chunk.min(piece).get() as f64).ceil();
         let own = (bytes / piece.get() as f64).ceil();
-        let copies: f64 = lanes.iter().map(|law| seconds(law, pieces, bytes)).sum();
+        let copies: f64 = channels.iter().map(|law| seconds(law, pieces, bytes)).sum();
         let shared: f64 = totals.iter().map(|total| 2.0 * bytes / total).sum();
         let in_place = hardware.tiers.iter().map(|tier| {
             let rise = tier.loaded.as_ref().map_or(0.0, |loaded| loaded.most().ps() as f64 / 1e12);

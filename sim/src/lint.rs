@@ -4,7 +4,7 @@
 
 use tiersim_models::diagnostic::Warning;
 use tiersim_models::hardware::Capacity;
-use tiersim_models::results::{CaseRecord, Figures, LaneName, RunRecord, Settled};
+use tiersim_models::results::{CaseRecord, ChannelName, Figures, RunRecord, Settled};
 use tiersim_models::statistics::Stated;
 use tiersim_models::units::Span;
 
@@ -16,7 +16,7 @@ const MADE_UP: &str = Stated::MadeUp.word();
 /// Every warning about what cases of a run did.
 pub fn lint_results(record: &RunRecord) -> Vec<Warning> {
     let needless =
-        |case: &CaseRecord| needless_offload(&record.lanes, &record.of(case).baseline, case);
+        |case: &CaseRecord| needless_offload(&record.channels, &record.of(case).baseline, case);
     let drifting = record.results.iter().filter_map(drifts);
     record.results.iter().filter_map(needless).chain(made_up(record)).chain(drifting).collect()
 }
@@ -54,12 +54,16 @@ fn made_up(record: &RunRecord) -> Option<Warning> {
 
 /// `offload-although-all-fits`: everything would have fitted, and yet bytes moved or were used
 /// outside HBM. What the baseline moves too, as for collectives, is no offload.
-fn needless_offload(lanes: &[LaneName], baseline: &Figures, case: &CaseRecord) -> Option<Warning> {
+fn needless_offload(
+    channels: &[ChannelName],
+    baseline: &Figures,
+    case: &CaseRecord,
+) -> Option<Warning> {
     let figures = case.outcome.figures()?;
-    let across = |lane: usize| lanes.get(lane).is_none_or(|lane| !lane.is_within());
-    let anyway = |lane: usize| baseline.moved.get(lane).map_or(0, |bytes| bytes.get());
-    let moved = figures.moved.iter().enumerate().filter(|(lane, _)| across(*lane));
-    let moved = moved.map(|(lane, bytes)| bytes.get().saturating_sub(anyway(lane)));
+    let across = |channel: usize| channels.get(channel).is_none_or(|channel| !channel.is_within());
+    let anyway = |channel: usize| baseline.moved.get(channel).map_or(0, |bytes| bytes.get());
+    let moved = figures.moved.iter().enumerate().filter(|(channel, _)| across(*channel));
+    let moved = moved.map(|(channel, bytes)| bytes.get().saturating_sub(anyway(channel)));
     let moved: u128 = moved.map(u128::from).sum();
     let outside = figures.in_place.iter().skip(1).any(|&span| span > Span::ZERO);
     if !case.hbm_budget.holds(case.baseline_peak) || (moved == 0 && !outside) {
@@ -125,8 +129,8 @@ mod tests {
         assert_eq!(rule(&case(101, 100, 1, 1)), None);
         assert_eq!(rule(&case(100, 100, 0, 0)), None);
         // Collectives are in the baseline too.
-        let lanes = |bytes| vec![Bytes::ZERO, Bytes::new(bytes)];
-        assert_eq!(given(lanes(5), &case(100, 100, 5, 0)), None);
-        assert_eq!(given(lanes(5), &case(100, 100, 6, 0)), Some("offload-although-all-fits"));
+        let channels = |bytes| vec![Bytes::ZERO, Bytes::new(bytes)];
+        assert_eq!(given(channels(5), &case(100, 100, 5, 0)), None);
+        assert_eq!(given(channels(5), &case(100, 100, 6, 0)), Some("offload-although-all-fits"));
     }
 }

@@ -1,6 +1,6 @@
 //! The simulated machine: compute streams, copy engines and tiers in virtual time.
 //!
-//! A compute stream runs its ops in order. Each direction of a link is a copy engine (`lanes`):
+//! A compute stream runs its ops in order. Each direction of a link is a copy engine (`channels`):
 //! copies between the same two tiers enter in the order in which they were submitted, once their
 //! edges are satisfied, and are served one after the other, in turn with those between other tiers
 //! (`lines`), or as the link's service says. A copy that is stored on its way travels in chunks, at
@@ -14,12 +14,12 @@
 //! [`BOUNCE`]: tiersim_policies::transit::BOUNCE
 
 mod blame;
+mod channels;
 mod collectives;
 mod copies;
 mod detail;
 mod entry;
 mod in_place;
-mod lanes;
 mod lines;
 mod loads;
 pub mod meters;
@@ -38,10 +38,10 @@ use crate::audit::{Audit, Breach};
 use crate::durations::Durations;
 use crate::engine::Engine;
 use crate::machine::blame::{Blame, Ended};
+use crate::machine::channels::Channel;
 use crate::machine::collectives::Collectives;
 use crate::machine::entry::Entries;
 use crate::machine::in_place::Uses;
-use crate::machine::lanes::Lane;
 use crate::machine::loads::Loads;
 use crate::machine::meters::Meters;
 use crate::machine::moment::Piece;
@@ -83,8 +83,8 @@ pub enum Fault {
 enum Event {
     /// An op has ended.
     Op(Ticket),
-    /// A lane has copied a piece.
-    Copied { lane: u16, piece: Piece },
+    /// A channel has copied a piece.
+    Copied { channel: u16, piece: Piece },
     /// The set-up of a flow is over: its bytes go from now on.
     Flows(Flight),
     /// A flow has ended.
@@ -118,7 +118,7 @@ pub struct SimMachine<'a> {
     /// Those of each rank beside each other.
     streams: Vec<Stream>,
     /// Two per link, then one per tier, from the tier to itself; every instance.
-    lanes: Vec<Lane>,
+    channels: Vec<Channel>,
     /// Links of one device.
     links: usize,
     sharing: Option<Box<Sharing>>,
@@ -176,7 +176,7 @@ impl<'a> SimMachine<'a> {
             engine: Engine::new(),
             entries: Entries::default(),
             streams: Vec::new(),
-            lanes: Lane::all(all),
+            channels: Channel::all(all),
             links: hardware.links.len(),
             sharing: Sharing::new(all).map(Box::new),
             collectives: Collectives::new(hardware, &ranks, &workload.trace),
@@ -195,8 +195,8 @@ impl<'a> SimMachine<'a> {
 
     /// From now on links add no random delays.
     pub fn draw_nothing(&mut self) {
-        let lanes = self.lanes.iter_mut().filter_map(|lane| lane.peculiar.as_mut());
-        lanes.for_each(|peculiar| peculiar.draw_nothing());
+        let channels = self.channels.iter_mut().filter_map(|channel| channel.peculiar.as_mut());
+        channels.for_each(|peculiar| peculiar.draw_nothing());
     }
 
     /// Switches on the auditor, before the first command.
@@ -252,7 +252,7 @@ impl<'a> SimMachine<'a> {
         let over = self.collectives.as_mut().and_then(|all| all.ends(ticket));
         if let Some(timeline) = self.timeline.as_mut().filter(|_| is_first) {
             let entry = self.entries.get(ticket);
-            let kind = |lane| self.ranks.kind(lane);
+            let kind = |channel| self.ranks.kind(channel);
             let shown = timeline::slices(entry, &self.workload.trace, over.as_ref(), kind, now);
             timeline.slices.extend(shown);
         }
@@ -270,15 +270,15 @@ impl<'a> SimMachine<'a> {
             self.count(ticket, &beyond);
             let entry = self.entries.get(ticket);
             if let (Work::Copy { .. }, Some(progress)) = (&entry.command.work, &entry.progress) {
-                let lanes = progress.transit.lanes().map(|lane| self.ranks.kind(lane));
-                self.meters.copied(lanes, now.since(entry.start));
+                let channels = progress.transit.channels().map(|channel| self.ranks.kind(channel));
+                self.meters.copied(channels, now.since(entry.start));
             }
         }
         let path = self.arrives(ticket, &beyond);
         let entry = self.entries.get_mut(ticket);
-        let lane = entry.progress.as_ref().map(|progress| progress.slowest);
-        let lane = lane.or(over.map(|over| over.slowest));
-        self.blame.remember(ticket, Ended { start: entry.start, lane, blocker: entry.blocker });
+        let channel = entry.progress.as_ref().map(|progress| progress.slowest);
+        let channel = channel.or(over.map(|over| over.slowest));
+        self.blame.remember(ticket, Ended { start: entry.start, channel, blocker: entry.blocker });
         let stream = entry.stream;
         let waiters = std::mem::take(&mut entry.waiters);
         if let Some(ended) = self.ranks.ended(ticket) {
@@ -308,9 +308,9 @@ impl<'a> SimMachine<'a> {
         match (entry.stream, &entry.progress) {
             (Some(stream), _) => self.try_stream(stream, cause),
             (None, Some(progress)) => {
-                let lane = progress.transit.lane(0);
-                match self.lanes[lane].is_in_order() {
-                    true => self.try_gate((lane, progress.line), cause),
+                let channel = progress.transit.channel(0);
+                match self.channels[channel].is_in_order() {
+                    true => self.try_gate((channel, progress.line), cause),
                     false => self.enter(ticket, cause),
                 }
             }
@@ -339,8 +339,8 @@ impl<'a> SimMachine<'a> {
             }
             Work::Copy { bytes, from, to, .. } => {
                 if self.ranks.is_first(ticket) {
-                    for lane in self.routes.between(from, to) {
-                        self.meters.planned[lane.index()] += bytes;
+                    for channel in self.routes.between(from, to) {
+                        self.meters.planned[channel.index()] += bytes;
                     }
                 }
                 let made = self.way(ticket, from, to, bytes);
@@ -396,8 +396,8 @@ impl Machine for SimMachine<'_> {
             self.retime_processors();
             match self.engine.next() {
                 Some((_, Event::Op(ticket))) => self.computed(ticket)?,
-                Some((_, Event::Copied { lane, piece })) => {
-                    self.copied(usize::from(lane), piece)?
+                Some((_, Event::Copied { channel, piece })) => {
+                    self.copied(usize::from(channel), piece)?
                 }
                 Some((_, Event::Flows(flight))) => self.flow(flight)?,
                 Some((_, Event::Landed)) => self.landed()?,

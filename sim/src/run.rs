@@ -234,7 +234,7 @@ impl<'a> Bench<'a> {
         settle::told(self.repeat, self.workload.trace.ops.len())
     }
 
-    /// The lanes of every copy.
+    /// The channels of every copy.
     pub fn routes(&self) -> &Routes {
         &self.routes
     }
@@ -314,7 +314,7 @@ pub(crate) fn in_order<T>(results: Vec<Result<T, RunError>>) -> Result<Vec<T>, R
     results.into_iter().collect()
 }
 
-/// The machine, the workload and the baseline of a bench; `compacted` tiers have a lane to
+/// The machine, the workload and the baseline of a bench; `compacted` tiers have a channel to
 /// themselves.
 pub(crate) fn conditions(
     scenario: &Scenario,
@@ -349,7 +349,7 @@ pub(crate) fn conditions(
     }
 }
 
-/// The record of a scenario's cases; `compacted` tiers have a lane to themselves.
+/// The record of a scenario's cases; `compacted` tiers have a channel to themselves.
 pub(crate) fn record(
     scenario: &Scenario,
     fingerprint: String,
@@ -367,7 +367,7 @@ pub(crate) fn record(
         power_and_price: hardware.economics.facts.clone(),
         conditions,
         tiers: hardware.tiers.iter().map(|tier| (tier.name.clone(), tier.kind)).collect(),
-        lanes: within::lane_names(hardware, compacted),
+        channels: within::channel_names(hardware, compacted),
         axes: Vec::new(),
         results,
         skipped: Vec::new(),

@@ -3,7 +3,7 @@
 //! It keeps no events of its own: the caller schedules the departures, and the station says when
 //! a service has to start. Time in system is counted twice, as the area under the number in system
 //! and as the sum of what each customer spent, both as integers. The auditor keeps one for every
-//! lane.
+//! channel.
 //!
 //! Invariant (Little's law): at every moment the area equals what those who left spent plus what
 //! those present have spent so far, to the picosecond.

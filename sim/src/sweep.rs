@@ -82,10 +82,10 @@ fn same_shape(base: &Hardware, other: &Hardware) -> Result<(), RunError> {
     let tiers = |hardware: &Hardware| -> Vec<(String, TierKind)> {
         hardware.tiers.iter().map(|tier| (tier.name.clone(), tier.kind)).collect()
     };
-    let lanes = |hardware: &Hardware| -> Vec<String> {
-        hardware.lanes().map(|lane| hardware.lane_name(lane)).collect()
+    let channels = |hardware: &Hardware| -> Vec<String> {
+        hardware.channels().map(|channel| hardware.channel_name(channel)).collect()
     };
-    if tiers(base) == tiers(other) && lanes(base) == lanes(other) {
+    if tiers(base) == tiers(other) && channels(base) == channels(other) {
         return Ok(());
     }
     Err(RunError::Input(format!(

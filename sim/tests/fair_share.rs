@@ -299,9 +299,9 @@ fn the_total_of_a_mix_is_that_of_what_is_sent() {
     let sent = |fetch: u64, evict: u64, flows: [usize; 2]| {
         let mut fair = FairShare::new(vec![rate(fetch), rate(evict), rate(30)]);
         fair.mix(2, [0, 1], &service);
-        for lane in [0, 1] {
-            let class = fair.class(&[lane, 2]);
-            (0..flows[lane]).for_each(|_| fair.join(class, Bytes::mib(1), (), Time::ZERO));
+        for channel in [0, 1] {
+            let class = fair.class(&[channel, 2]);
+            (0..flows[channel]).for_each(|_| fair.join(class, Bytes::mib(1), (), Time::ZERO));
         }
         let rates = fair.rates().map(|(_, rate)| rate as f64 / f64::from(GRAINS) / UNIT);
         rates.collect::<Vec<f64>>()

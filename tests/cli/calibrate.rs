@@ -11,8 +11,8 @@ const SMOKE: &str = "scenarios/validation/host-smoke.ron";
 fn a_measured_spec_is_accepted_wherever_a_machine_is_named() {
     let project = Project::shipped();
     let ran = project.run(&["calibrate", "--machine", "host", "--quick"]).ends_with(0);
-    for lane in ["dram->hbm", "hbm->dram", "nvme->dram", "dram->nvme"] {
-        assert!(ran.stdout.contains(&format!("{lane} alone")), "{lane}: {}", ran.stdout);
+    for channel in ["dram->hbm", "hbm->dram", "nvme->dram", "dram->nvme"] {
+        assert!(ran.stdout.contains(&format!("{channel} alone")), "{channel}: {}", ran.stdout);
     }
     let spec = "hardware-specs/measured/host.ron";
     project.run(&["check", spec]).ends_with(0);

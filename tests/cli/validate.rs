@@ -39,7 +39,7 @@ fn simulator_and_host_agree_on_the_smoke_scenario() {
             assert_eq!(case["real"]["mismatches"], 0);
         }
     }
-    let moved = |case: usize, lane: &str| cases[case]["moved_bytes"][lane].as_u64();
+    let moved = |case: usize, channel: &str| cases[case]["moved_bytes"][channel].as_u64();
     assert_eq!(moved(0, "dram->hbm"), Some(0));
     assert!(moved(4, "nvme->dram") > Some(0), "{}", cases[4]);
     let rows = |case: &Value| {

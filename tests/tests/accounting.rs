@@ -41,13 +41,13 @@ fn steps_are_compute_plus_delays_plus_stalls_to_the_picosecond() {
             if in_turn {
                 assert_eq!(steps, parts, "{}: {}", scenario.name, case.label);
             }
-            // And nothing moves for free: a lane is busy for as long as its bytes take at least.
-            for (lane, name) in record.lanes.iter().enumerate() {
-                // A lane within a tier has no law of a link.
-                let Some(between) = scenario.hardware.lanes().nth(lane) else { continue };
-                let law = scenario.hardware.lane_law(between);
-                let least = law.rate.span_of(figures.moved[lane].get());
-                assert!(figures.busy[lane] >= least, "{}: {}", case.label, name.ends);
+            // And nothing moves for free: a channel is busy for as long as its bytes take at least.
+            for (channel, name) in record.channels.iter().enumerate() {
+                // A channel within a tier has no law of a link.
+                let Some(between) = scenario.hardware.channels().nth(channel) else { continue };
+                let law = scenario.hardware.channel_law(between);
+                let least = law.rate.span_of(figures.moved[channel].get());
+                assert!(figures.busy[channel] >= least, "{}: {}", case.label, name.ends);
             }
             cases += 1;
         }
@@ -71,9 +71,9 @@ fn path_adds_up(figures: &Figures, name: &str, ranks: u32) {
     let most = |sum: Span| u128::from(sum.ps()) * u128::from(ranks);
     let ps = |sum: Span| u128::from(sum.ps());
     assert!(ps(computed) <= most(figures.compute), "{name}: {computed} on the path");
-    for (lane, &busy) in figures.busy.iter().enumerate() {
-        let copied = of(&|part| *part == Part::Copy(lane));
-        assert!(ps(copied) <= most(busy), "{name}: lane {lane}, {copied} of {busy}");
+    for (channel, &busy) in figures.busy.iter().enumerate() {
+        let copied = of(&|part| *part == Part::Copy(channel));
+        assert!(ps(copied) <= most(busy), "{name}: channel {channel}, {copied} of {busy}");
     }
     for (tier, &in_place) in figures.in_place.iter().enumerate() {
         let used = of(&|part| *part == Part::InPlace(tier));

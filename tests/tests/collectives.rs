@@ -9,7 +9,7 @@ use tiersim_sim::machine::meters::Meters;
 use tiersim_tests::files::beside;
 use tiersim_tests::prelude::*;
 
-/// Lanes to the host and from it, to the switch and from it, to the network and from it.
+/// Channels to the host and from it, to the switch and from it, to the network and from it.
 const FETCH: usize = 0;
 const SEND: usize = 3;
 const RECEIVE: usize = 2;
@@ -176,7 +176,7 @@ fn one_rank_that_is_late_keeps_all_waiting() {
 }
 
 #[test]
-fn time_spent_waiting_for_a_collective_belongs_to_its_lane() {
+fn time_spent_waiting_for_a_collective_belongs_to_its_channel() {
     let machine = server(law(0, ONE), law(0, 2 * ONE), law(0, ONE));
     let mut traced = Traced::new();
     let shared = traced.object(10, true);

@@ -160,11 +160,11 @@ fn kind(row: &Row, machine: &Hardware) -> Kind {
         set_up.push(format!("tiers.{tier}.setup"));
     } else {
         let routes = machine.routes().expect("it is joined");
-        for lane in routes.between(from, to) {
-            let link = &machine.links[lane.link.index()];
+        for channel in routes.between(from, to) {
+            let link = &machine.links[channel.link.index()];
             drives = link.raid0.map_or(drives, |set| f64::from(set.drives.get()));
             let link = format!("links.{}", link.name);
-            let fields = match (both, lane.evicting) {
+            let fields = match (both, channel.evicting) {
                 (true, _) => ["total", "mix"],
                 (false, true) => ["evict", "evict_sizes"],
                 (false, false) => ["fetch", "fetch_sizes"],

@@ -248,5 +248,5 @@ fn any_two_kinds_of_tiers_may_be_joined() {
         }
     }
     assert!(fit > 25, "only {fit} worlds fit: the test means little");
-    assert!(moved.iter().all(|&bytes| bytes > 0), "not every lane was used: {moved:?}");
+    assert!(moved.iter().all(|&bytes| bytes > 0), "not every channel was used: {moved:?}");
 }

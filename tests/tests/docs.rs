@@ -282,7 +282,7 @@ fn shipped_header(table: &str) -> Vec<String> {
     header.split(',').map(str::to_owned).collect()
 }
 
-/// Keys of results that hold a map by tier, lane, link or axis: its keys are data.
+/// Keys of results that hold a map by tier, channel, link or axis: its keys are data.
 const BY_NAME: [&str; 15] = [
     "transfers",
     "matches",
@@ -335,7 +335,7 @@ fn every_key_and_column_of_the_results_is_described() {
         keys("The file", &summary, &mut found);
         let csv = String::from_utf8(results_csv(record).expect("a table")).expect("UTF-8");
         let header = csv.lines().next().expect("a header").split(',');
-        // What follows a dot is the name of a tier, lane, link or axis.
+        // What follows a dot is the name of a tier, channel, link or axis.
         let names = header.map(|column| column.split('.').next().unwrap_or(column).to_owned());
         look_for(&page, "Columns", &names.collect::<Vec<_>>(), &mut missing);
     }

@@ -92,10 +92,10 @@ fn alone_it_takes_what_the_law_says_for_any_numbers() {
         let access = law(draw(0, 1_000_000), 1000 + draw(1, 10 * ONE));
         let link = law(draw(2, 1_000_000), access.rate.get() + draw(3, 2) * draw(4, ONE));
         let (bytes, compute) = (1 + draw(5, 100_000_000), draw(6, 2) * draw(7, 1_000_000));
-        let lanes = (draw(8, 2) == 0).then_some(1);
+        let channels = (draw(8, 2) == 0).then_some(1);
         let total = (draw(9, 2) == 0).then(|| 2 * link.rate.get() + draw(10, ONE));
         let does = Does { compute, ..used(modes.next().expect("for ever"), bytes) };
-        let found = together(machine(access, link, fair(lanes, total)), &[does]);
+        let found = together(machine(access, link, fair(channels, total)), &[does]);
         let delay = access.span_of(Bytes::new(bytes)).ps();
         assert_eq!(found, (vec![compute + delay], delay), "world {world}");
     }
@@ -123,7 +123,7 @@ fn an_op_in_place_and_a_fetch_share_a_link() {
     assert_eq!(run(None), (vec![10 + 40, 10 + 30], 50));
     // Both set up until 10 and have 3 each: 180 are through at 70, and the other 60 at 6 at 80.
     assert_eq!(run(fair(None, None)), (vec![80, 70], 80));
-    // It takes no place in the lane.
+    // It takes no place in the channel.
     assert_eq!(run(fair(Some(1), None)), (vec![80, 70], 80));
     // A slower tier leaves the copy more: 1 and 5 until 46, then 1 alone: 240 take 240.
     let slow = machine(law(10, ONE), law(10, 6 * ONE), fair(None, None));
@@ -139,7 +139,7 @@ fn two_ops_in_place_share_the_tier_and_a_copy_does_not() {
     // A copy beside them: 10 alone until 5, then 6 beside their 2 and 2.
     let three = [two[0], two[1], fetched(50 + 120)];
     assert_eq!(together(shared(), &three), (vec![45, 65, 5 + 20], 110));
-    // A reader and a writer share the tier, too, though not the lanes.
+    // A reader and a writer share the tier, too, though not the channels.
     let both = [used(Mode::Read, 80), used(Mode::Write, 160)];
     assert_eq!(together(shared(), &both), (vec![45, 65], 110));
     // Without shared links each has the tier to itself.
@@ -239,7 +239,7 @@ fn bytes_in_place_load_their_tier_once_while_they_flow() {
     let script = vec![uses(objects[0]), Vec::new(), uses(objects[1])];
     let (ends, _) = measured(&world, vec![FAR; 2], script);
     // When the last op starts, at 80, the first flows at 4, which is 1 over its whole time: 2 in
-    // use with its own, a rise of 10. The lane's 4 on top would make it 30.
+    // use with its own, a rise of 10. The channel's 4 on top would make it 30.
     assert_eq!(ends, [100, 80, 80 + 75 + 10 + 25]);
 }
 

@@ -139,7 +139,7 @@ fn random_machines_with_nodes_pass_the_audit_and_are_deterministic() {
         for from in machine.tier_ids() {
             for to in machine.tier_ids() {
                 let halves: Vec<u16> =
-                    plain.between(from, to).iter().map(|lane| lane.link.0).collect();
+                    plain.between(from, to).iter().map(|channel| channel.link.0).collect();
                 let found: Vec<u16> =
                     routes.between(from, to).iter().step_by(2).map(|l| l.link.0 / 2).collect();
                 assert_eq!(found, halves, "seed {seed}");

@@ -3,6 +3,7 @@
 
 mod accounting;
 mod allocators;
+mod channels;
 mod collectives;
 mod conformance;
 mod copy_bandwidth;
@@ -10,7 +11,6 @@ mod emulation;
 mod energy;
 mod fuzz;
 mod kernel_times;
-mod lanes;
 mod layered;
 mod loaded;
 mod offloaded_inference;

@@ -90,13 +90,14 @@ fn evicting_makes_a_run_fit_and_costs_copies() {
     let figures = evicting.outcome.figures().expect("it fits");
     assert!(evicting.hbm_budget.holds(figures.peak[0]));
     // All that left was changed by the optimizer before, so all of it was copied, and came back.
-    let lane = |ends: &str| {
-        let lane = record.lanes.iter().position(|lane| lane.ends == ends).expect("a lane");
-        figures.moved[lane]
+    let channel = |ends: &str| {
+        let channel =
+            record.channels.iter().position(|channel| channel.ends == ends).expect("a channel");
+        figures.moved[channel]
     };
-    assert_eq!(lane("hbm->dram"), log.evicted);
-    assert!(lane("dram->hbm") > Bytes::ZERO);
-    assert!(lane("dram->hbm") <= log.evicted);
+    assert_eq!(channel("hbm->dram"), log.evicted);
+    assert!(channel("dram->hbm") > Bytes::ZERO);
+    assert!(channel("dram->hbm") <= log.evicted);
     assert!(figures.mean_step() > evicting.baseline_step);
     // Who ran out has a log too: the claim did not fit, and nothing was done.
     assert_eq!((pressure(idle).log.forced, pressure(idle).log.evictions), (1, 0));

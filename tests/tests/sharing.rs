@@ -1,4 +1,4 @@
-//! Shared links and links of several lanes in the whole machine: oracles, random worlds under
+//! Shared links and links of several channels in the whole machine: oracles, random worlds under
 //! audit, and decisions that do not depend on who is served how.
 
 use std::num::NonZeroU32;
@@ -7,8 +7,8 @@ use tiersim_models::service::{Cache, Detail, Tail};
 use tiersim_sim::machine::Fault;
 use tiersim_tests::prelude::*;
 
-fn fifo(lanes: u32) -> Option<Service> {
-    Some(Service { lanes: NonZeroU32::new(lanes), ..Service::default() })
+fn fifo(channels: u32) -> Option<Service> {
+    Some(Service { max_in_flight: NonZeroU32::new(channels), ..Service::default() })
 }
 
 /// When the ops end that read one object each, on a stream of its own each; all objects are
@@ -47,7 +47,7 @@ fn who_shares_ends_as_worked_out_by_hand() {
     // 6 bytes per ps. One after the other: 10 + 30, then 10 + 10, then 10 + 20.
     assert_eq!(fetched_together(machine(), None, &[180, 60, 120]), [40, 60, 90]);
     assert_eq!(fetched_together(machine(), fifo(1), &[180, 60, 120]), [40, 60, 90]);
-    // Two lanes at full rate each: the third takes the place of the second.
+    // Two channels at full rate each: the third takes the place of the second.
     assert_eq!(fetched_together(machine(), fifo(2), &[180, 60, 120]), [40, 20, 50]);
     // Set-ups at once; a third each until 30 ps have given 60 each, then halves, then all.
     assert_eq!(fetched_together(machine(), fair(None, None), &[180, 60, 120]), [70, 40, 60]);
@@ -125,7 +125,7 @@ fn what_is_stored_between_two_links_goes_in_chunks_whoever_shares_them() {
     }
 }
 
-/// What a lane has beyond its law, in the whole machine.
+/// What a channel has beyond its law, in the whole machine.
 fn with_fetch(discipline: Discipline, fetch: Detail) -> Option<Service> {
     Some(Service { discipline, fetch, ..Service::default() })
 }
@@ -208,7 +208,7 @@ impl Machine for Told<'_> {
     }
 }
 
-/// Commands, bytes by lane and busy time by lane of a world under audit; `None` if it does not fit.
+/// Commands, bytes by channel and busy time by channel of a world under audit; `None` if it does not fit.
 fn told(world: &World) -> Option<(Vec<Command>, Vec<Bytes>, Vec<Span>)> {
     let mut planner = world.planner(world.chaos()).ok()?;
     let machine = world.audited(&planner);
@@ -292,10 +292,11 @@ fn decisions_and_bytes_do_not_depend_on_who_is_served_how() {
             let (told, carried, busy) = told(&world).expect("it fits as before");
             assert_eq!(told, commands, "seed {seed}");
             assert_eq!(carried, moved, "seed {seed}");
-            for (lane, (bytes, busy)) in world.hardware.lanes().zip(carried.iter().zip(busy)) {
-                let link = &world.hardware.links[lane.link.index()];
+            for (channel, (bytes, busy)) in world.hardware.channels().zip(carried.iter().zip(busy))
+            {
+                let link = &world.hardware.links[channel.link.index()];
                 if link.service.as_ref().is_some_and(|s| s.discipline == Discipline::FairShare) {
-                    let least = world.hardware.lane_law(lane).rate.span_of(bytes.get());
+                    let least = world.hardware.channel_law(channel).rate.span_of(bytes.get());
                     assert!(busy >= least, "seed {seed}: {busy} for {bytes}");
                 }
             }

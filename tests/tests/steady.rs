@@ -197,10 +197,10 @@ fn a_thousand_hours_of_training_are_as_many_times_a_replay() {
         grown(&|at| all[at].events.into());
         grown(&|at| all[at].hits.into());
         grown(&|at| all[at].compute.ps().into());
-        for lane in 0..all[0].moved.len() {
-            grown(&|at| all[at].moved[lane].get().into());
-            grown(&|at| all[at].busy[lane].ps().into());
-            grown(&|at| all[at].stall[lane].ps().into());
+        for channel in 0..all[0].moved.len() {
+            grown(&|at| all[at].moved[channel].get().into());
+            grown(&|at| all[at].busy[channel].ps().into());
+            grown(&|at| all[at].stall[channel].ps().into());
         }
         assert!(all[2].steps.total() >= 1000 * 3600 * u128::from(PS_PER_S), "a thousand hours");
     }
@@ -222,13 +222,15 @@ fn all_that_measured_steps_move_is_paid_in_their_time() {
         let (scenario, record) = large(&set);
         for case in &record.results {
             let Some(figures) = case.outcome.figures() else { continue };
-            for lane in scenario.hardware.lanes() {
-                let (name, rate) =
-                    (scenario.hardware.lane_name(lane), scenario.hardware.lane_law(lane).rate);
-                let needed = rate.span_of(figures.moved[lane.index()].get());
+            for channel in scenario.hardware.channels() {
+                let (name, rate) = (
+                    scenario.hardware.channel_name(channel),
+                    scenario.hardware.channel_law(channel).rate,
+                );
+                let needed = rate.span_of(figures.moved[channel.index()].get());
                 let time = figures.steps.total();
                 assert!(u128::from(needed.ps()) <= time + 1000, "{}: {name}", case.label);
-                assert!(figures.busy_fraction(lane.index()) <= 1.0, "{}: {name}", case.label);
+                assert!(figures.busy_fraction(channel.index()) <= 1.0, "{}: {name}", case.label);
             }
             assert_ne!(figures.steady.settled, Settled::Drifts, "{}", case.label);
         }

@@ -194,16 +194,16 @@ fn expectations_are_what_the_formulas_say() {
         assert_eq!(least, Some(Bytes::new(at_once)), "{}", scenario.name);
         let peak = most.expect("from above too").get();
         for expectation in &scenario.expect {
-            let Expectation::Within { metric: Metric::Moved(lane), case, at_least, .. } =
+            let Expectation::Within { metric: Metric::Moved(channel), case, at_least, .. } =
                 expectation
             else {
                 continue;
             };
             let Some(least) = size(at_least) else { continue };
             let case = &scenario.cases[*case];
-            let lane = scenario.hardware.lane_name(*lane);
+            let channel = scenario.hardware.channel_name(*channel);
             let ("lru", Budget::ShareOfPeak(share), "dram->hbm") =
-                (case.policy.name(), case.hbm, lane.as_str())
+                (case.policy.name(), case.hbm, channel.as_str())
             else {
                 continue;
             };

@@ -161,7 +161,7 @@ impl<O> Book<O> {
         let hops = entry.transit().copied(hop);
         if hops.is_none() {
             let Work::Copy { object, bytes, from, to } = entry.command.work else {
-                unreachable!("lanes run copies only")
+                unreachable!("channels run copies only")
             };
             let ready = entry.ready.min(start);
             self.copies.push(CopyRun { ticket, object, bytes, from, to, ready, start, end });

@@ -3,7 +3,7 @@
 //!
 //! The hbm tier is the device's memory, dram and cxl are pinned memory of the host (cxl stands in
 //! for an expander that is not there), nvme and remote are files that go around the page cache.
-//! Each compute stream and each lane is a stream of the device, a lane with a file a thread.
+//! Each compute stream and each channel is a stream of the device, a channel with a file a thread.
 //! Commands are enqueued when they are submitted: an edge between two streams is one event that one
 //! stream waits for, and the host is asked only where files or pieces of copies are in the way.
 //! Invariant: it never validates and never decides; capacity is the ledger's business. Where two
@@ -61,7 +61,7 @@ struct Parts<'a> {
     workers: Workers,
     book: Book,
     streams: Vec<Queue>,
-    lanes: Vec<Lane>,
+    channels: Vec<Channel>,
     /// Releases, and copies that have arrived, until they end.
     loose: Vec<Ticket>,
     rooms: Rooms,
@@ -87,7 +87,7 @@ struct Queue {
 }
 
 /// One direction of a link.
-struct Lane {
+struct Channel {
     /// Copies that start here and have not.
     gate: VecDeque<Ticket>,
     /// The thread that does it, if it is not a stream.
@@ -115,7 +115,7 @@ struct Flight {
     end: Rc<Mark>,
 }
 
-/// Kinds of the tiers that a lane leads from and to.
+/// Kinds of the tiers that a channel leads from and to.
 type Ends = [TierKind; 2];
 
 /// The device reaches pinned memory but copies within it only at the cost of the bus, and does not
@@ -131,7 +131,7 @@ impl<'a> CudaMachine<'a> {
         let (run, start) = Run::new(setup, options)?;
         let device = Device::open(options.device, options.live.clone())?;
         let (hardware, streams) = (run.hardware, run.streams());
-        let ends = hardware.lanes().map(|lane| hardware.lane_ends(lane).into());
+        let ends = hardware.channels().map(|channel| hardware.channel_ends(channel).into());
         let kind = |tier: NodeId| hardware.tiers[tier.index()].kind;
         let ends: Vec<Ends> = ends.map(|ends: [NodeId; 2]| ends.map(kind)).collect();
         let copying = ends.iter().filter(|ends| !by_thread(ends)).count();
@@ -140,7 +140,7 @@ impl<'a> CudaMachine<'a> {
             workers: Workers::new(&device, floor.clock, &options.live),
             book: Book::new(),
             streams: (0..streams).map(|_| Queue::default()).collect(),
-            lanes: Vec::with_capacity(ends.len()),
+            channels: Vec::with_capacity(ends.len()),
             loose: Vec::new(),
             rooms: Rooms::new(&device, hardware, run.workload, options)?,
             floor,
@@ -225,14 +225,14 @@ impl Parts<'_> {
         Ok(after)
     }
 
-    /// Makes the lanes: with streams, or with threads where the device alone cannot copy.
+    /// Makes the channels: with streams, or with threads where the device alone cannot copy.
     fn hire(&mut self, ends: &[Ends], (mut next, copying): (usize, usize)) -> Result<(), Fault> {
         for (number, ends) in ends.iter().enumerate() {
-            let spawn = || self.workers.spawn(format!("lane {number}"));
+            let spawn = || self.workers.spawn(format!("channel {number}"));
             let thread = by_thread(ends).then(spawn).transpose()?;
             let stream = next;
             next += usize::from(thread.is_none());
-            self.lanes.push(Lane {
+            self.channels.push(Channel {
                 gate: VecDeque::new(),
                 thread,
                 stream,
@@ -272,7 +272,7 @@ impl RealMachine for CudaMachine<'_> {
     fn report(&self) -> Report {
         let parts = self.parts();
         Report {
-            moved: parts.lanes.iter().map(|lane| lane.moved).collect(),
+            moved: parts.channels.iter().map(|channel| channel.moved).collect(),
             peak: parts.rooms.peak(),
             slots: parts.rooms.made(),
             device: Some(parts.rooms.used()),

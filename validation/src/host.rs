@@ -2,7 +2,7 @@
 //!
 //! Tiers of kinds hbm, dram and cxl are memory, locked where the system allows it; nvme and remote
 //! are files that go around the page cache where the file system allows it. One thread per compute
-//! stream and per lane works off its queue; a thread with nothing to do is parked.
+//! stream and per channel works off its queue; a thread with nothing to do is parked.
 //! Invariant: it never validates and never decides. An edge is an indegree, the start of a command
 //! claims its rooms and its end frees them; capacity is the ledger's business.
 
@@ -40,7 +40,7 @@ pub struct HostMachine<'a> {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
     live: Live,
-    lanes: usize,
+    channels: usize,
     run: Run<'a>,
 }
 
@@ -71,18 +71,20 @@ impl<'a> HostMachine<'a> {
         }
         calibrate(run.workload);
         floor.clock = Clock::start();
-        let (streams, lanes) = (run.streams(), run.hardware.lanes().count());
-        let bells = (0..=lanes + streams).map(|_| Condvar::new()).collect();
-        let state = Mutex::new(State::new(streams, lanes));
+        let (streams, channels) = (run.streams(), run.hardware.channels().count());
+        let bells = (0..=channels + streams).map(|_| Condvar::new()).collect();
+        let state = Mutex::new(State::new(streams, channels));
         let mut machine = HostMachine {
             shared: Arc::new(Shared { state, bells, floor }),
             threads: Vec::new(),
             live: options.live.clone(),
-            lanes,
+            channels,
             run,
         };
-        let names = (0..streams).map(|stream| (lanes + stream, format!("stream {stream}")));
-        for (queue, name) in names.chain((0..lanes).map(|lane| (lane, format!("lane {lane}")))) {
+        let names = (0..streams).map(|stream| (channels + stream, format!("stream {stream}")));
+        for (queue, name) in
+            names.chain((0..channels).map(|channel| (channel, format!("channel {channel}"))))
+        {
             machine.spawn(queue, name)?;
         }
         Ok(machine)
@@ -227,7 +229,7 @@ impl RealMachine for HostMachine<'_> {
     fn report(&self) -> Report {
         let state = self.shared.lock();
         Report {
-            moved: state.queues[..self.lanes].iter().map(|queue| queue.moved).collect(),
+            moved: state.queues[..self.channels].iter().map(|queue| queue.moved).collect(),
             peak: self.shared.floor.store.peak(),
             slots: self.shared.floor.store.made(),
             ..self.run.report(state.book.report())

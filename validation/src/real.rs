@@ -57,7 +57,7 @@ pub(crate) struct Planned {
 
 impl<'a> Run<'a> {
     /// A run that begins, and what lies where before it. A real machine carries copies from memory
-    /// to memory: nodes without memory would be lanes from nowhere.
+    /// to memory: nodes without memory would be channels from nowhere.
     pub(crate) fn new(setup: Setup<'a>, options: &Options) -> Result<(Run<'a>, Vec<Room>), Fault> {
         let Setup { hardware, routes, workload, spans, start } = setup;
         if let Some(node) = hardware.nodes.first() {
@@ -104,7 +104,7 @@ impl<'a> Run<'a> {
     pub(crate) fn transit(&self, command: &Command) -> (Option<Transit>, usize) {
         let Work::Copy { bytes, from, to, .. } = command.work else { return (None, 0) };
         let route: Vec<usize> =
-            self.routes.between(from, to).iter().map(|lane| lane.index()).collect();
+            self.routes.between(from, to).iter().map(|channel| channel.index()).collect();
         let between = route.len() - 1;
         (Some(Transit::new(route, bytes, self.hardware.chunk)), between)
     }
@@ -166,7 +166,7 @@ pub trait RealMachine: Machine<Fault = Fault> {
 pub struct Report {
     /// Checks of contents.
     pub truth: Truth,
-    /// Bytes copied, by lane.
+    /// Bytes copied, by channel.
     pub moved: Vec<Bytes>,
     /// Every op, in the order of their ends.
     pub ops: Vec<OpRun>,
@@ -209,14 +209,14 @@ pub struct CopyRun {
     pub object: ObjectId,
     /// How much of it.
     pub bytes: Bytes,
-    /// From where; its lanes are those of the hardware's route between the two tiers.
+    /// From where; its channels are those of the hardware's route between the two tiers.
     pub from: TierId,
     /// To where.
     pub to: TierId,
-    /// When it could start: its edges and those of all copies before it on its first lane were
+    /// When it could start: its edges and those of all copies before it on its first channel were
     /// satisfied.
     pub ready: Time,
-    /// When the first lane began with it.
+    /// When the first channel began with it.
     pub start: Time,
     /// When all of it had arrived.
     pub end: Time,

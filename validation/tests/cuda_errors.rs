@@ -9,7 +9,7 @@
 use crate::stand_in::child;
 use crate::stand_in::device::{calls, fail, live};
 use std::path::{Path, PathBuf};
-use tiersim_models::hardware::{Hardware, Lane};
+use tiersim_models::hardware::{Channel, Hardware};
 use tiersim_models::ids::{LinkId, TierId};
 use tiersim_models::units::Bytes;
 use tiersim_validation::calibrate::through::Through;
@@ -76,7 +76,7 @@ fn short_run(skeleton: &Hardware, scratch: &Path) -> Result<(), Fault> {
     let size = Bytes::new(20_000);
     for link in [0, 1] {
         for evicting in [false, true] {
-            through.lane(Lane { link: LinkId(link), evicting }, Start::Busy, size, 1)?;
+            through.channel(Channel { link: LinkId(link), evicting }, Start::Busy, size, 1)?;
         }
     }
     for tier in [0, 1, 2] {
@@ -185,10 +185,10 @@ fn pinned_memory_goes_from_one_machine_to_the_next_while_it_is_kept() {
     let folder = scratch("keep");
     let skeleton = skeleton(&folder);
     let through = Through { machine: Kind::Cuda, device: 0, skeleton: &skeleton, scratch: &folder };
-    let lane = Lane { link: LinkId(0), evicting: false };
+    let channel = Channel { link: LinkId(0), evicting: false };
     let copies = |size| {
         let before = calls("cuMemHostAlloc");
-        through.lane(lane, Start::Busy, Bytes::new(size), 1).expect("contents are right");
+        through.channel(channel, Start::Busy, Bytes::new(size), 1).expect("contents are right");
         calls("cuMemHostAlloc") - before
     };
     fail("");

@@ -58,8 +58,8 @@ fn rates(machine: &Hardware, format: Format) -> Result<Rates, Failure> {
     // The slower direction of the slowest link on the way.
     let way = |kind| {
         let tier = first(machine, kind)?;
-        let lanes = [routes.between(tier, HBM), routes.between(HBM, tier)].concat();
-        lanes.into_iter().map(|lane| machine.lane_law(lane).rate.get()).min()
+        let channels = [routes.between(tier, HBM), routes.between(HBM, tier)].concat();
+        channels.into_iter().map(|channel| machine.channel_law(channel).rate.get()).min()
     };
     let peak = |compute: &tiersim_models::hardware::Compute| {
         let of = |word: &str| compute.flops.iter().find(|(name, _)| name == word);

@@ -219,13 +219,17 @@ impl Both<'_> {
         }
     }
 
-    /// Copies over one lane: the law of that lane is all that is predicted of them.
+    /// Copies over one channel: the law of that channel is all that is predicted of them.
     fn copies(&self, report: &Report) -> Vec<CopyTime> {
         let (routes, hardware) = (self.bench.routes(), &self.scenario.hardware);
         let time = |copy: &CopyRun| {
-            let &[lane] = routes.between(copy.from, copy.to) else { return None };
-            let predicted = hardware.lane_law(lane).span_of(copy.bytes);
-            Some(CopyTime { lane: lane.index(), predicted, measured: copy.end.since(copy.start) })
+            let &[channel] = routes.between(copy.from, copy.to) else { return None };
+            let predicted = hardware.channel_law(channel).span_of(copy.bytes);
+            Some(CopyTime {
+                channel: channel.index(),
+                predicted,
+                measured: copy.end.since(copy.start),
+            })
         };
         report.copies_run.iter().filter_map(time).collect()
     }

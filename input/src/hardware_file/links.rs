@@ -146,7 +146,7 @@ impl Resolver<'_> {
         at: &At,
         [fetch_rate, evict_rate]: [Bandwidth; 2],
     ) -> Service {
-        let lanes = self.optional(&raw.lanes, at.field("lanes"), COPIES);
+        let max_in_flight = self.optional(&raw.max_in_flight, at.field("max_in_flight"), COPIES);
         let total = self.optional(&raw.total, at.field("total"), RATE);
         if total.is_some_and(|total| total < fetch_rate.max(evict_rate)) {
             let rule = "both directions together reach at least what one does alone";
@@ -165,7 +165,7 @@ impl Resolver<'_> {
         let evict = Detail { sizes, depths, tail, cache };
         let mix = raw.mix.as_ref().and_then(|mix| self.mix(mix, at.field("mix"), total));
         let mix = mix.unwrap_or_default();
-        let service = Service { discipline: raw.service, lanes, total, mix, fetch, evict };
+        let service = Service { discipline: raw.service, max_in_flight, total, mix, fetch, evict };
         self.fits_together(&service, &at.path);
         service
     }
@@ -186,7 +186,7 @@ impl Resolver<'_> {
         }
         if service.evict.cache.is_some() && (fair || service.at_once() > 1) {
             let rule = "a write cache needs a link that serves one copy after the other";
-            let remedy = "leave out `service` and `lanes`, or the cache";
+            let remedy = "leave out `service` and `max_in_flight`, or the cache";
             self.check.fault(&format!("{here}.write_cache"), rule, remedy);
         }
     }

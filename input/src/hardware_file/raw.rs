@@ -139,7 +139,7 @@ pub(super) struct RawLink {
     pub(super) evict: Sourced<Bandwidth>,
     #[serde(default)]
     pub(super) service: Discipline,
-    pub(super) lanes: Option<Sourced<Copies>>,
+    pub(super) max_in_flight: Option<Sourced<Copies>>,
     pub(super) total: Option<Sourced<Bandwidth>>,
     pub(super) mix: Option<RawCurve<f64>>,
     pub(super) half: Option<Sourced<Size>>,

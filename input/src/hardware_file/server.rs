@@ -58,15 +58,15 @@ impl Resolver<'_> {
             self.check.fault(path, rule, "name another node, or add links to it");
             return None;
         }
-        for &lane in &way {
-            let (_, to) = hardware.lane_ends(lane);
+        for &channel in &way {
+            let (_, to) = hardware.channel_ends(channel);
             if to != node && hardware.tier_of(to).is_some() {
                 let tier = hardware.node_name(to);
                 let rule = format!("the way of collectives passes the memory of `{tier}`");
                 self.check.fault(path, rule, "name a node before it, or add links beside it");
             }
-            if !hardware.is_shared(lane) {
-                let link = &hardware.links[lane.link.index()].name;
+            if !hardware.is_shared(channel) {
+                let link = &hardware.links[channel.link.index()].name;
                 let rule = format!("collectives share links, and `{link}` has copies in turn");
                 self.check.fault(path, rule, "write `service: fair_share` at that link");
             }

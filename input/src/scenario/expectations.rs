@@ -1,4 +1,4 @@
-//! From what a scenario expects of its run to indices of cases, lanes and tiers.
+//! From what a scenario expects of its run to indices of cases, channels and tiers.
 //!
 //! A bound that can never hold or always holds is a mistake of the file, not a result of the run.
 
@@ -7,7 +7,7 @@ use crate::scenario::resolver::{MAX_ENTRIES, Resolver};
 use crate::scenario::spelling::{Field, Form, ONLY, RawValue, Spelled, Spelling};
 use crate::text::quantity::{BYTES, TIME};
 use std::collections::BTreeMap;
-use tiersim_models::hardware::{Hardware, Lane};
+use tiersim_models::hardware::{Channel, Hardware};
 use tiersim_models::ids::TierId;
 use tiersim_policies::pressure::Level;
 use tiersim_policies::scenario::expectation::{Choice, Expectation, Figure, METRICS, Over, Unit};
@@ -50,7 +50,7 @@ pub(crate) fn spellings() -> Vec<Spelling> {
         let mut fields = vec![name("case")];
         fields.extend(match choice {
             Choice::Nothing(_) => vec![],
-            Choice::Lane(_) => vec![name("lane")],
+            Choice::Channel(_) => vec![name("channel")],
             Choice::Tier(_) => vec![name("tier")],
             Choice::TierOver(_) => vec![name("tier"), over()],
         });
@@ -99,7 +99,7 @@ impl Resolver<'_, '_> {
         let case = self.case(at, "case", raw, known);
         let metric = match choice {
             Choice::Nothing(metric) => Some(metric),
-            Choice::Lane(metric) => self.lane(at, raw, known.hardware).map(metric),
+            Choice::Channel(metric) => self.channel(at, raw, known.hardware).map(metric),
             Choice::Tier(metric) => self.tier_of(at, raw, known.hardware).map(metric),
             Choice::TierOver(metric) => {
                 let over = match raw.values.get("over") {
@@ -159,16 +159,16 @@ impl Resolver<'_, '_> {
         self.tier(&format!("{at}.tier"), raw.name("tier")?, hardware)
     }
 
-    fn lane(&mut self, at: &str, raw: &Spelled, hardware: &Hardware) -> Option<Lane> {
-        let name = raw.name("lane")?;
-        let lane = hardware.lanes().find(|&lane| hardware.lane_name(lane) == name);
-        if lane.is_none() {
+    fn channel(&mut self, at: &str, raw: &Spelled, hardware: &Hardware) -> Option<Channel> {
+        let name = raw.name("channel")?;
+        let channel = hardware.channels().find(|&channel| hardware.channel_name(channel) == name);
+        if channel.is_none() {
             let known: Vec<String> =
-                hardware.lanes().map(|lane| hardware.lane_name(lane)).collect();
+                hardware.channels().map(|channel| hardware.channel_name(channel)).collect();
             let known: Vec<&str> = known.iter().map(String::as_str).collect();
-            let path = format!("{at}.lane");
-            self.check.unknown(&path, "the hardware has no lane of this name", name, &known);
+            let path = format!("{at}.channel");
+            self.check.unknown(&path, "the hardware has no channel of this name", name, &known);
         }
-        lane
+        channel
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Every rule of the format is here, in `workload.rs`, `policies.rs` or `expectations.rs`; all that
 //! can be checked is checked before anything is reported.
-//! Invariant: a returned scenario names only tiers, lanes and cases that exist.
+//! Invariant: a returned scenario names only tiers, channels and cases that exist.
 
 use crate::project::PathFault;
 use crate::scenario::files::{Files, Found};

@@ -51,7 +51,7 @@ Scenario(
         step_time(case: "adam", at_most: ms(30)),
         slowdown(case: "adam", at_least: 1.0, at_most: 3.0),
         faster(case: "all-hbm", than: "adam"),
-        moved(case: "lru", lane: "dram->hbm", at_least: gib(1)),
+        moved(case: "lru", channel: "dram->hbm", at_least: gib(1)),
         peak(case: "lru", tier: "hbm", at_most: gib(2)),
     ],
 )

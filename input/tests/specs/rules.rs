@@ -47,10 +47,10 @@ fn a_good_scenario_means_what_it_says() {
             at_most: Some(Figure::Time(Span::from_ps(30_000_000_000)))
         }
     );
-    let Expectation::Within { metric: Metric::Moved(lane), .. } = scenario.expect[5] else {
+    let Expectation::Within { metric: Metric::Moved(channel), .. } = scenario.expect[5] else {
         panic!()
     };
-    assert_eq!(scenario.hardware.lane_name(lane), "dram->hbm");
+    assert_eq!(scenario.hardware.channel_name(channel), "dram->hbm");
 }
 
 #[test]

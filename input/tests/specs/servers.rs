@@ -54,17 +54,17 @@ fn what_devices_share_is_there_once_for_all_of_them() {
         assert_eq!(all.hardware().links.len(), 2 * count(1) + 2 * count(2) + count(8));
         assert_eq!(all.hardware().tiers.len(), count(1) + count(4) + count(8));
         for rank in 0..ranks {
-            for lane in machine.lanes() {
-                let instance = all.lane(lane.index(), rank);
-                assert_eq!(all.kind(instance), lane.index());
+            for channel in machine.channels() {
+                let instance = all.channel(channel.index(), rank);
+                assert_eq!(all.kind(instance), channel.index());
                 assert_eq!(
                     all.is_first(instance),
-                    rank / machine.server.sharers_of_link(lane.link) == 0
+                    rank / machine.server.sharers_of_link(channel.link) == 0
                 );
                 let own = &all.hardware().links[instance / 2];
-                assert_eq!(own.name, machine.links[lane.link.index()].name);
+                assert_eq!(own.name, machine.links[channel.link.index()].name);
                 // It ends where this device's things are, if it is not shared by more.
-                let far = machine.links[lane.link.index()].far;
+                let far = machine.links[channel.link.index()].far;
                 match machine.tier_of(far) {
                     Some(tier) => assert_eq!(own.far, NodeId::from(all.tier(tier, rank))),
                     None => assert!(own.far.index() >= all.hardware().tiers.len()),
@@ -73,7 +73,7 @@ fn what_devices_share_is_there_once_for_all_of_them() {
             for tier in machine.tier_ids() {
                 let own = all.tier(tier, rank);
                 assert_eq!(all.hardware().tiers[own.index()], machine.tiers[tier.index()]);
-                let within = all.lane(2 * machine.links.len() + tier.index(), rank);
+                let within = all.channel(2 * machine.links.len() + tier.index(), rank);
                 assert_eq!(within, 2 * all.hardware().links.len() + own.index());
             }
         }

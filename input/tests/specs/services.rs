@@ -23,13 +23,13 @@ fn a_link_may_say_how_it_serves() {
     // What is the default anyway is no service.
     assert_eq!(with("service: fifo").links[0].service, None);
     let machine = with(
-        "service: fair_share, lanes: (copies(2), datasheet(\"d\")), total: (gb_per_s(37), measured(\"m\"))",
+        "service: fair_share, max_in_flight: (copies(2), datasheet(\"d\")), total: (gb_per_s(37), measured(\"m\"))",
     );
     let service = machine.links[0].service.as_ref().expect("it has one");
     assert_eq!((service.discipline, service.at_once()), (Discipline::FairShare, 2));
     assert_eq!(service.total, Bandwidth::new(37_000_000_000));
     let facts: Vec<&str> = machine.facts.iter().map(|fact| fact.path.as_str()).collect();
-    assert!(facts.contains(&"links.pcie.lanes") && facts.contains(&"links.pcie.total"));
+    assert!(facts.contains(&"links.pcie.max_in_flight") && facts.contains(&"links.pcie.total"));
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn all_that_is_optional_reads_back_equal_from_its_own_text() {
         time(82)
     );
     let shared = format!(
-        "service: fair_share, lanes: (copies(2), datasheet(\"d\")), total: (gb_per_s(42), measured(\"m\")), \
+        "service: fair_share, max_in_flight: (copies(2), datasheet(\"d\")), total: (gb_per_s(42), measured(\"m\")), \
          mix: (points: [(0.5, gb_per_s(40))], {source}), evict_depths: (points: [(copies(1), gb_per_s(2))], {source})"
     );
     let cached =

@@ -37,8 +37,8 @@ fn a_host_means_what_its_file_says_and_reads_back_equal() {
     assert_eq!(host.links[1].others, [None, Some(Bandwidth::gb_per_s(9))]);
     let routes = host.routes().unwrap();
     let drives = host.tier("nvme").unwrap();
-    let lanes = routes.between(drives, HBM).iter();
-    let names: Vec<String> = lanes.map(|lane| host.lane_name(*lane)).collect();
+    let channels = routes.between(drives, HBM).iter();
+    let names: Vec<String> = channels.map(|channel| host.channel_name(*channel)).collect();
     let way = ["nvme->switch", "switch->socket", "socket->dram", "dram->socket"];
     assert_eq!(names[..4], way);
     let mut bare = host.clone();
@@ -102,7 +102,7 @@ fn expanders_are_reached_in_one_flow_that_leaves_dram_alone() {
         let machine = shipped_hardware(name);
         let (routes, tier) = (machine.routes().unwrap(), |name| machine.tier(name).unwrap());
         let hops = |from, to| -> Vec<Vec<String>> {
-            let name = |lane: &_| machine.lane_name(*lane);
+            let name = |channel: &_| machine.channel_name(*channel);
             routes.hops(from, to).map(|hop| hop.iter().map(name).collect()).collect()
         };
         let direct = vec!["cxl->root", "root->hbm"];

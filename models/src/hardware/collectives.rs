@@ -1,6 +1,6 @@
 //! What collectives of the devices of a machine have to themselves of its links.
 
-use crate::hardware::{Hardware, Lane, Law};
+use crate::hardware::{Channel, Hardware, Law};
 use crate::units::{Bandwidth, Span};
 
 impl Hardware {
@@ -11,10 +11,10 @@ impl Hardware {
     pub fn collective_laws(&self, ranks: u32) -> [Law; 2] {
         self.meetings().map(|node| {
             let mut law = Law { setup: Span::ZERO, rate: Bandwidth::MAX };
-            for lane in node.and_then(|node| self.way_out(node)).unwrap_or_default() {
-                let by = self.server.sharers_of_link(lane.link).min(ranks).max(1);
-                for lane in [lane, Lane { evicting: !lane.evicting, ..lane }] {
-                    let own = self.lane_law(lane);
+            for channel in node.and_then(|node| self.way_out(node)).unwrap_or_default() {
+                let by = self.server.sharers_of_link(channel.link).min(ranks).max(1);
+                for channel in [channel, Channel { evicting: !channel.evicting, ..channel }] {
+                    let own = self.channel_law(channel);
                     law.setup += own.setup;
                     // Rounded up: nothing ends sooner than these laws say.
                     let rate = Bandwidth::new(own.rate.get().div_ceil(by.into()));

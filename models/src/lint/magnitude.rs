@@ -47,17 +47,17 @@ const FLOPS: [(&str, u64); 14] = [
 pub(super) fn magnitudes(hardware: &Hardware) -> impl Iterator<Item = Warning> {
     let near = &hardware.tiers[HBM.index()];
     let device = hardware.compute.iter().flat_map(move |compute| of_device(compute, near));
-    let links = hardware.lanes().filter_map(|lane| {
-        let (from, _) = hardware.lane_ends(lane);
+    let links = hardware.channels().filter_map(|channel| {
+        let (from, _) = hardware.channel_ends(channel);
         let tier = &hardware.tiers[hardware.tier_of(from)?.index()];
-        let rate = hardware.lane_law(lane).rate;
+        let rate = hardware.channel_law(channel).rate;
         let behind = tier.access.rate;
         // What a device reaches of flash and of another node's memory in place is not what a copy
         // does.
         let memory = matches!(tier.kind, TierKind::Hbm | TierKind::Dram | TierKind::Cxl);
         (memory && rate.get() / FASTER > behind.get()).then(|| Warning {
             rule: "link-outruns-tier",
-            place: format!("links.{}", hardware.links[lane.link.index()].name),
+            place: format!("links.{}", hardware.links[channel.link.index()].name),
             found: words(rate),
             reason: format!("copies come from tier `{}`, which gives {}", tier.name, words(behind)),
             remedy: format!(
@@ -139,8 +139,8 @@ fn of_device(compute: &Compute, near: &Tier) -> Vec<Warning> {
 
 /// `no-setup`: without set-up a million small copies are as quick as one large one.
 fn no_setup(hardware: &Hardware) -> Option<Warning> {
-    let lanes = hardware.lanes().map(|lane| hardware.lane_law(lane).setup);
-    let setups = lanes.chain(hardware.tiers.iter().skip(1).map(|tier| tier.access.setup));
+    let channels = hardware.channels().map(|channel| hardware.channel_law(channel).setup);
+    let setups = channels.chain(hardware.tiers.iter().skip(1).map(|tier| tier.access.setup));
     let mut setups = setups.peekable();
     (setups.peek().is_some() && setups.all(|setup| setup == Span::ZERO)).then(|| Warning {
         rule: "no-setup",

@@ -7,7 +7,7 @@
 
 use super::{direction, words, written};
 use crate::diagnostic::Warning;
-use crate::hardware::{Hardware, Lane, Link};
+use crate::hardware::{Channel, Hardware, Link};
 use crate::units::Bandwidth;
 use crate::units::written::Dimension;
 
@@ -19,38 +19,38 @@ fn stated(hardware: &Hardware, place: &str) -> Option<Bandwidth> {
     Bandwidth::new((number * Bandwidth::UNIT.factors[unit]).round() as u64)
 }
 
-fn link(hardware: &Hardware, lane: Lane) -> &Link {
-    &hardware.links[lane.link.index()]
+fn link(hardware: &Hardware, channel: Channel) -> &Link {
+    &hardware.links[channel.link.index()]
 }
 
 /// What copies of pageable memory reach, if the spec says so.
-fn pageable(hardware: &Hardware, lane: Lane) -> Option<Bandwidth> {
-    let (name, way) = (&link(hardware, lane).name, direction(lane));
+fn pageable(hardware: &Hardware, channel: Channel) -> Option<Bandwidth> {
+    let (name, way) = (&link(hardware, channel).name, direction(channel));
     stated(hardware, &format!("links.{name}.pageable.{way}"))
 }
 
 /// What a link carries in one direction: the rate of pinned memory.
-pub(super) fn carried(hardware: &Hardware, lane: Lane) -> Bandwidth {
-    let pinned = pageable(hardware, lane).and_then(|_| {
-        let (name, way) = (&link(hardware, lane).name, direction(lane));
+pub(super) fn carried(hardware: &Hardware, channel: Channel) -> Bandwidth {
+    let pinned = pageable(hardware, channel).and_then(|_| {
+        let (name, way) = (&link(hardware, channel).name, direction(channel));
         stated(hardware, &format!("links.{name}.{way}"))
     });
-    pinned.unwrap_or_else(|| hardware.lane_law(lane).rate)
+    pinned.unwrap_or_else(|| hardware.channel_law(channel).rate)
 }
 
 /// `pageable-faster-than-pinned`: one more copy does not make it faster.
 ///
 /// Source: NVIDIA, CUDA C++ Best Practices Guide, "Pinned Memory": page-locked memory attains the
 /// highest bandwidth between host and device.
-pub(super) fn faster_than_pinned(hardware: &Hardware, lane: Lane) -> Option<Warning> {
-    let (found, limit) = (pageable(hardware, lane)?, carried(hardware, lane));
+pub(super) fn faster_than_pinned(hardware: &Hardware, channel: Channel) -> Option<Warning> {
+    let (found, limit) = (pageable(hardware, channel)?, carried(hardware, channel));
     (found > limit).then(|| Warning {
         rule: "pageable-faster-than-pinned",
-        place: format!("links.{}.pageable.{}", link(hardware, lane).name, direction(lane)),
+        place: format!("links.{}.pageable.{}", link(hardware, channel).name, direction(channel)),
         found: words(found),
         reason: format!(
             "copies of pinned memory are the fastest, and `{}` says {}",
-            direction(lane),
+            direction(channel),
             words(limit)
         ),
         remedy: "check both numbers, and which memory each was measured with".to_owned(),

@@ -42,9 +42,9 @@ pub struct Probe {
 /// A kind of measurement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProbeKind {
-    /// Copies over this lane, back to back.
+    /// Copies over this channel, back to back.
     Busy(String),
-    /// A lone copy over this lane, between two ops.
+    /// A lone copy over this channel, between two ops.
     Alone(String),
     /// Reads of a file.
     Reads,

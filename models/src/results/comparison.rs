@@ -31,7 +31,7 @@ pub struct Compared {
 pub struct Measured {
     /// What every op and every copy does.
     pub decisions: Decisions,
-    /// Bytes copied, by lane.
+    /// Bytes copied, by channel.
     pub moved: Vec<Bytes>,
     /// Lengths of the measured steps.
     pub steps: Vec<Span>,
@@ -39,7 +39,7 @@ pub struct Measured {
     pub ops: Vec<(Phase, Span, Span)>,
     /// From ready to running, of each measured op.
     pub launch: Vec<Span>,
-    /// Every copy over one lane, warm-up included; none on a machine that does not time them.
+    /// Every copy over one channel, warm-up included; none on a machine that does not time them.
     pub copies: Vec<CopyTime>,
     /// Commands, and the time that handing them over took.
     pub submitted: (u64, Span),
@@ -57,12 +57,12 @@ pub struct Measured {
     pub device: Option<DeviceMemory>,
 }
 
-/// One copy over one lane, from its start to its end.
+/// One copy over one channel, from its start to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CopyTime {
-    /// Index of the lane.
-    pub lane: usize,
-    /// What the lane's law says of its size.
+    /// Index of the channel.
+    pub channel: usize,
+    /// What the channel's law says of its size.
     pub predicted: Span,
     /// From its start to its end.
     pub measured: Span,
@@ -126,9 +126,9 @@ impl InPlace {
 /// A figure predicted and measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// `step`, `ops` or `lane`.
+    /// `step`, `ops` or `channel`.
     pub class: &'static str,
-    /// Number of the step, phase of the ops or name of the lane.
+    /// Number of the step, phase of the ops or name of the channel.
     pub name: String,
     /// By the simulator and the laws.
     pub predicted: Span,
@@ -171,7 +171,7 @@ impl CaseResult {
                 fail(format!("decisions {:?}, not {:?}", real.decisions, ran.predicted.decisions));
             }
             if real.moved != ran.predicted.moved {
-                fail(format!("bytes per lane {:?}, not {:?}", real.moved, ran.predicted.moved));
+                fail(format!("bytes per channel {:?}, not {:?}", real.moved, ran.predicted.moved));
             }
             if let Some(first) = &real.first_mismatch {
                 fail(format!("{} checks failed, the first: {first}", real.mismatches));
@@ -207,8 +207,8 @@ impl Ran {
         std::iter::once(self.mode()).chain(real)
     }
 
-    /// Steps, ops by phase and lanes, predicted and measured.
-    pub fn rows(&self, mode: InPlace, lanes: &[String]) -> Vec<Row> {
+    /// Steps, ops by phase and channels, predicted and measured.
+    pub fn rows(&self, mode: InPlace, channels: &[String]) -> Vec<Row> {
         let runs = self.runs(mode);
         let mut rows = Vec::new();
         if runs.is_empty() {
@@ -231,9 +231,9 @@ impl Ran {
             let planned = of(&self.measured[0].ops, false);
             row("ops", phase.word().to_owned(), planned, &|run| of(&run.ops, true));
         }
-        for (lane, name) in lanes.iter().enumerate() {
+        for (channel, name) in channels.iter().enumerate() {
             let of = |run: &Measured, figure: fn(&CopyTime) -> Span| -> Span {
-                run.copies.iter().filter(|copy| copy.lane == lane).map(figure).sum()
+                run.copies.iter().filter(|copy| copy.channel == channel).map(figure).sum()
             };
             let predicted = of(&runs[0], |copy| copy.predicted);
             if predicted > Span::ZERO {
@@ -243,15 +243,15 @@ impl Ran {
         rows
     }
 
-    /// Errors of steps, of single ops by phase, and of single copies by lane.
-    pub fn errors(&self, mode: InPlace, lanes: &[String]) -> Vec<Graded> {
+    /// Errors of steps, of single ops by phase, and of single copies by channel.
+    pub fn errors(&self, mode: InPlace, channels: &[String]) -> Vec<Graded> {
         let runs = self.runs(mode);
         let mut errors = vec![("steps".to_owned(), grade(self.step_pairs(mode)))];
         for phase in phases(runs) {
             errors.push((format!("{} ops", phase.word()), grade(self.op_pairs(mode, Some(phase)))));
         }
-        for (lane, name) in lanes.iter().enumerate() {
-            let graded = grade(self.copy_pairs(mode, Some(lane)));
+        for (channel, name) in channels.iter().enumerate() {
+            let graded = grade(self.copy_pairs(mode, Some(channel)));
             if graded.count > 0 {
                 errors.push((format!("copies {name}"), graded));
             }
@@ -301,17 +301,17 @@ impl Ran {
         ops.map(|(&(_, _, took), &(_, planned, _))| (planned, took)).collect()
     }
 
-    fn copy_pairs(&self, mode: InPlace, lane: Option<usize>) -> Vec<(Span, Span)> {
+    fn copy_pairs(&self, mode: InPlace, channel: Option<usize>) -> Vec<(Span, Span)> {
         let copies = self.runs(mode).iter().flat_map(|run| &run.copies);
-        let copies = copies.filter(|copy| lane.is_none_or(|lane| copy.lane == lane));
+        let copies = copies.filter(|copy| channel.is_none_or(|channel| copy.channel == channel));
         copies.map(|copy| (copy.predicted, copy.measured)).collect()
     }
 }
 
 impl Compared {
-    /// Names of the lanes, by index.
-    pub fn lanes(&self) -> Vec<String> {
-        self.hardware.lanes().map(|lane| self.hardware.lane_name(lane)).collect()
+    /// Names of the channels, by index.
+    pub fn channels(&self) -> Vec<String> {
+        self.hardware.channels().map(|channel| self.hardware.channel_name(channel)).collect()
     }
 
     /// The cases that fit.

@@ -210,8 +210,8 @@ fn energy(hardware: &Hardware, capacities: &[Capacity], figures: &Figures) -> En
     }
     for (index, link) in hardware.links.iter().enumerate() {
         let own = economics.link(index);
-        let lanes = figures.moved.iter().skip(index * 2).take(2);
-        let carried: u128 = lanes.map(|bytes| u128::from(bytes.get())).sum();
+        let channels = figures.moved.iter().skip(index * 2).take(2);
+        let carried: u128 = channels.map(|bytes| u128::from(bytes.get())).sum();
         if carried > 0 {
             let moved = own.energy.map(|energy| bits(carried, energy));
             let name = format!("links.{}.energy", link.name);
@@ -227,12 +227,12 @@ fn bits(bytes: u128, energy: u64) -> u128 {
     bytes.saturating_mul(8).saturating_mul(energy.into())
 }
 
-/// Bytes read from and written to a tier: by ops, and by copies at both ends of each lane.
+/// Bytes read from and written to a tier: by ops, and by copies at both ends of each channel.
 fn traffic(hardware: &Hardware, figures: &Figures, tier: usize) -> [u128; 2] {
     let of = |bytes: &[u128]| bytes.get(tier).copied().unwrap_or(0);
     let (mut read, mut written) = (of(&figures.read), of(&figures.written));
-    for (lane, moved) in hardware.lanes().zip(&figures.moved) {
-        let ends = hardware.lane_ends(lane);
+    for (channel, moved) in hardware.channels().zip(&figures.moved) {
+        let ends = hardware.channel_ends(channel);
         let moved = u128::from(moved.get());
         if ends.0.index() == tier {
             read += moved;

@@ -11,7 +11,7 @@
 use crate::units::Span;
 use crate::workload::Phase;
 
-/// What a stretch of the critical path was spent on. Lanes and tiers are those of a record, by
+/// What a stretch of the critical path was spent on. Channels and tiers are those of a record, by
 /// index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
@@ -25,9 +25,9 @@ pub enum Part {
     Launch,
     /// Devices exchanged bytes, or waited for the last of them to come.
     Collective,
-    /// A copy that was waited for crossed this lane.
+    /// A copy that was waited for crossed this channel.
     Copy(usize),
-    /// A copy that was waited for stood in line for this lane: others crossed it.
+    /// A copy that was waited for stood in line for this channel: others crossed it.
     Queue(usize),
     /// An op waited for what it used in this tier, where it lay.
     InPlace(usize),
@@ -43,9 +43,9 @@ pub enum Part {
 }
 
 impl Part {
-    /// Every part of a machine with so many lanes of links and tiers, in the order of reports.
-    pub fn all(lanes: usize, tiers: usize) -> impl Iterator<Item = Part> {
-        let (copies, queues) = ((0..lanes).map(Part::Copy), (0..lanes).map(Part::Queue));
+    /// Every part of a machine with so many channels of links and tiers, in the order of reports.
+    pub fn all(channels: usize, tiers: usize) -> impl Iterator<Item = Part> {
+        let (copies, queues) = ((0..channels).map(Part::Copy), (0..channels).map(Part::Queue));
         let uses = (0..tiers).map(Part::InPlace);
         COMMON.into_iter().chain(copies).chain(queues).chain(uses)
     }
@@ -69,29 +69,29 @@ const COMMON: [Part; 14] = [
     Part::Arrival,
 ];
 
-/// The parts of a machine with so many lanes of links and tiers, in the order in which they are
+/// The parts of a machine with so many channels of links and tiers, in the order in which they are
 /// kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Parts {
-    lanes: usize,
+    channels: usize,
     tiers: usize,
 }
 
 impl Parts {
-    /// The parts of a machine with so many lanes and tiers.
-    pub fn new(lanes: usize, tiers: usize) -> Parts {
-        Parts { lanes, tiers }
+    /// The parts of a machine with so many channels and tiers.
+    pub fn new(channels: usize, tiers: usize) -> Parts {
+        Parts { channels, tiers }
     }
 
     /// How many there are.
     pub fn count(self) -> usize {
-        COMMON.len() + 2 * self.lanes + self.tiers
+        COMMON.len() + 2 * self.channels + self.tiers
     }
 
-    /// The place of a part. A lane behind those of links is a tier's own, which only compaction
+    /// The place of a part. A channel behind those of links is a tier's own, which only compaction
     /// takes.
     pub fn index(self, part: Part) -> usize {
-        let lanes = COMMON.len();
+        let channels = COMMON.len();
         match part {
             Part::Compute(phase) => phase as usize,
             Part::Recompute => 6,
@@ -102,16 +102,16 @@ impl Parts {
             Part::Delay => 11,
             Part::Bubble => 12,
             Part::Arrival => 13,
-            Part::Copy(lane) | Part::Queue(lane) if lane >= self.lanes => 10,
-            Part::Copy(lane) => lanes + lane,
-            Part::Queue(lane) => lanes + self.lanes + lane,
-            Part::InPlace(tier) => lanes + 2 * self.lanes + tier,
+            Part::Copy(channel) | Part::Queue(channel) if channel >= self.channels => 10,
+            Part::Copy(channel) => channels + channel,
+            Part::Queue(channel) => channels + self.channels + channel,
+            Part::InPlace(tier) => channels + 2 * self.channels + tier,
         }
     }
 
     /// All, by place.
     fn all(self) -> impl Iterator<Item = Part> {
-        Part::all(self.lanes, self.tiers)
+        Part::all(self.channels, self.tiers)
     }
 }
 
@@ -123,15 +123,15 @@ pub struct Split {
 }
 
 impl Split {
-    /// Nothing yet, of a machine with so many lanes of links and tiers.
+    /// Nothing yet, of a machine with so many channels of links and tiers.
     pub fn new(parts: Parts) -> Split {
         Split { parts, spans: vec![Span::ZERO; parts.count()] }
     }
 
-    /// These times, of a machine with so many lanes of links and tiers; a part may come several
+    /// These times, of a machine with so many channels of links and tiers; a part may come several
     /// times.
-    pub fn of_parts(lanes: usize, tiers: usize, times: &[(Part, Span)]) -> Split {
-        let mut split = Split::new(Parts::new(lanes, tiers));
+    pub fn of_parts(channels: usize, tiers: usize, times: &[(Part, Span)]) -> Split {
+        let mut split = Split::new(Parts::new(channels, tiers));
         times.iter().for_each(|&(part, span)| split.spans[split.parts.index(part)] += span);
         split
     }

@@ -42,7 +42,7 @@ pub struct Steadiness {
     /// most: the time that it takes there as a share of the measured time. Below 0 where they pay
     /// for others.
     pub unpaid: f64,
-    /// The lane, unless all is paid.
+    /// The channel, unless all is paid.
     pub unpaid_lane: Option<usize>,
     /// Time from the end of the last op of a trace that runs once until nothing is under way: it is
     /// part of the last step.

@@ -58,8 +58,8 @@ pub struct Slice {
 pub enum Track {
     /// A compute stream.
     Stream(u16),
-    /// A lane, by index into [`RunRecord::lanes`](super::RunRecord::lanes).
-    Lane(usize),
+    /// A channel, by index into [`RunRecord::channels`](super::RunRecord::channels).
+    Channel(usize),
 }
 
 impl Timeline {

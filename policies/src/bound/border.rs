@@ -1,11 +1,11 @@
 //! Borders between tiers, and the most that can cross them in a second.
 //!
 //! A border is around HBM and some of the next tiers. Every copy from outside to inside crosses a
-//! lane that ends in a tier inside and starts elsewhere. A lane carries no more than its law
-//! allows, whatever its service: see [`lane_rate`].
+//! channel that ends in a tier inside and starts elsewhere. A channel carries no more than its law
+//! allows, whatever its service: see [`channel_rate`].
 //! Invariant: rates are rounded up, so what follows from them is a lower bound on time.
 
-use tiersim_models::hardware::{Hardware, Lane, Law, Memory};
+use tiersim_models::hardware::{Channel, Hardware, Law, Memory};
 use tiersim_models::ids::TierId;
 use tiersim_models::service::Discipline;
 use tiersim_models::units::{Bytes, PS_PER_S};
@@ -60,17 +60,17 @@ fn per_second(law: Law, largest: Bytes) -> u128 {
     whole.min(u128::from(law.rate.get()))
 }
 
-/// The most that copies of at most `largest` bytes reach over a lane, in bytes per second.
+/// The most that copies of at most `largest` bytes reach over a channel, in bytes per second.
 ///
-/// First come, first served: each of the lanes serves one copy at a time, with its set-up and at no
+/// First come, first served: each of the channels serves one copy at a time, with its set-up and at no
 /// more than the best point of the size table. Shared: set-ups overlap, so no more than the rate,
 /// or the last point of the ramp. Others, tails, caches and unequal stripes only take from that.
-fn lane_rate(hardware: &Hardware, lane: Lane, largest: Bytes) -> u128 {
-    let law = hardware.lane_law(lane);
-    let Some(service) = &hardware.links[lane.link.index()].service else {
+fn channel_rate(hardware: &Hardware, channel: Channel, largest: Bytes) -> u128 {
+    let law = hardware.channel_law(channel);
+    let Some(service) = &hardware.links[channel.link.index()].service else {
         return per_second(law, largest);
     };
-    let detail = service.detail(lane.evicting);
+    let detail = service.detail(channel.evicting);
     let full = u128::from(law.rate.get());
     if service.discipline == Discipline::FairShare {
         let ramp = detail.depths.iter().map(|point| u128::from(point.1.get())).max();
@@ -85,12 +85,12 @@ fn lane_rate(hardware: &Hardware, lane: Lane, largest: Bytes) -> u128 {
 fn rates(hardware: &Hardware, inside: &[TierId], largest: Bytes) -> [u128; 3] {
     let is_inside = |tier: Option<TierId>| tier.is_some_and(|tier| inside.contains(&tier));
     let mut sums = [0; 3];
-    for pair in hardware.lanes().collect::<Vec<_>>().chunks(2) {
+    for pair in hardware.channels().collect::<Vec<_>>().chunks(2) {
         let mut ways = [0, 0];
-        for &lane in pair {
-            let (from, to) = hardware.lane_ends(lane);
+        for &channel in pair {
+            let (from, to) = hardware.channel_ends(channel);
             let (from, to) = (hardware.tier_of(from), hardware.tier_of(to));
-            let rate = lane_rate(hardware, lane, largest);
+            let rate = channel_rate(hardware, channel, largest);
             match (is_inside(from), is_inside(to)) {
                 (false, true) => ways[0] = rate,
                 (true, false) => ways[1] = rate,

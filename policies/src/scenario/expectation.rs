@@ -5,7 +5,7 @@
 //! of its bounds and what else is chosen; [`Metric::read`] takes the figure off the record of a run.
 
 use std::fmt::{Display, Formatter};
-use tiersim_models::hardware::Lane;
+use tiersim_models::hardware::Channel;
 use tiersim_models::ids::TierId;
 use tiersim_models::results::pressure::Level;
 use tiersim_models::results::served::{RequestFigures, ServingFigures};
@@ -51,7 +51,7 @@ pub enum Metric {
     /// Mean time per token behind the first.
     Tpot,
     /// Bytes copied over one direction of a link per measured step.
-    Moved(Lane),
+    Moved(Channel),
     /// External fragmentation of a tier over the run, 0 to 1.
     Fragmentation(TierId, Over),
     /// The highest level of pressure of the run.
@@ -114,7 +114,7 @@ pub enum Choice {
     /// Nothing.
     Nothing(Metric),
     /// One direction of a link.
-    Lane(fn(Lane) -> Metric),
+    Channel(fn(Channel) -> Metric),
     /// A tier.
     Tier(fn(TierId) -> Metric),
     /// A tier, and which figure of the run.
@@ -127,7 +127,7 @@ pub const METRICS: [(&str, Unit, Choice); 9] = [
     ("slowdown", SLOWDOWN, Choice::Nothing(Metric::Slowdown)),
     ("ttft", Unit::Time, Choice::Nothing(Metric::Ttft)),
     ("tpot", Unit::Time, Choice::Nothing(Metric::Tpot)),
-    ("moved", Unit::Size, Choice::Lane(Metric::Moved)),
+    ("moved", Unit::Size, Choice::Channel(Metric::Moved)),
     ("fragmentation", SHARE, Choice::TierOver(Metric::Fragmentation)),
     ("pressure", Unit::Level, Choice::Nothing(Metric::Pressure)),
     ("micro_batch", Unit::Count, Choice::Nothing(Metric::MicroBatch)),
@@ -155,9 +155,9 @@ impl Metric {
                 let mean = serving(case)?.mean(RequestFigures::per_token);
                 named("mean TPOT", Figure::Time(mean))
             }
-            Metric::Moved(lane) => {
-                let moved = figures(case)?.moved_per_step(lane.index());
-                let ends = &run.lanes[lane.index()].ends;
+            Metric::Moved(channel) => {
+                let moved = figures(case)?.moved_per_step(channel.index());
+                let ends = &run.channels[channel.index()].ends;
                 (format!("bytes moved per step over {ends}"), Figure::Size(moved))
             }
             Metric::Fragmentation(of, over) => {

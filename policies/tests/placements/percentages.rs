@@ -68,9 +68,9 @@ fn the_search_finds_the_least_cost_of_its_model() {
     for seed in 0..40 {
         let mut dice = Dice::new(seed);
         let mut number = |most: u64| 1.0 + dice.below(most) as f64;
-        let mut lanes = || [[number(20), number(20)], [number(60), number(60)]];
+        let mut channels = || [[number(20), number(20)], [number(60), number(60)]];
         // No activations, so that the grid is over two groups.
-        let seconds = [lanes(), lanes(), [[0.0; 2]; 2]];
+        let seconds = [channels(), channels(), [[0.0; 2]; 2]];
         let bytes = [number(100), number(100), 0.0];
         let room = [number(150), number(150), 200.0];
         let model = Model { ops: number(20), seconds, bytes, room };

@@ -34,20 +34,20 @@ pub(super) fn charts(record: &CalibrationRecord, version: &str) -> Vec<(&'static
     ];
     let [busy, alone, read, write] = charts.each_mut().map(|(_, chart)| chart);
     for (probe, law) in &record.laws {
-        let (chart, lane) = match &probe.kind {
-            ProbeKind::Busy(lane) => (&mut *busy, lane),
-            ProbeKind::Alone(lane) => (&mut *alone, lane),
+        let (chart, channel) = match &probe.kind {
+            ProbeKind::Busy(channel) => (&mut *busy, channel),
+            ProbeKind::Alone(channel) => (&mut *alone, channel),
             _ => continue,
         };
         let points = record.points.iter().filter(|point| point.probe == *probe);
         let point = |point: &Point| (kib(point.work), point.times.median * 1e6);
-        chart.add(lane, Marks::Points, points.clone().map(point));
+        chart.add(channel, Marks::Points, points.clone().map(point));
         let Ok(law) = law else { continue };
         let sizes = || points.clone().map(|point| point.work);
         let (least, most) = (sizes().fold(f64::INFINITY, f64::min), sizes().fold(0.0, f64::max));
         let size = |step| least * (most / least).powf(f64::from(step) / f64::from(SAMPLES));
         let line = (0..=SAMPLES).map(size).map(|size| (kib(size), law.time(size) * 1e6));
-        chart.add(lane, Marks::Line, line);
+        chart.add(channel, Marks::Line, line);
     }
     for (chart, access) in [(read, ProbeKind::Reads), (write, ProbeKind::Writes)] {
         add_depths(chart, record.points.iter().filter(|point| point.probe.kind == access));

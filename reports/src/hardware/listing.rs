@@ -10,7 +10,7 @@ use crate::{ChartError, pretty};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use tiersim_models::hardware::DeviceRequests;
-use tiersim_models::hardware::{Capacity, Fact, Hardware, Lane, Law, Link, Tier, TierKind};
+use tiersim_models::hardware::{Capacity, Channel, Fact, Hardware, Law, Link, Tier, TierKind};
 use tiersim_models::ids::TierId;
 use tiersim_models::routes::Routes;
 use tiersim_models::service::{Discipline, Service};
@@ -138,11 +138,11 @@ fn served(link: &Link) -> String {
 }
 
 fn service(service: &Service) -> String {
-    let mut words = vec![match (service.discipline, service.lanes) {
+    let mut words = vec![match (service.discipline, service.max_in_flight) {
         (Discipline::Fifo, None) => "one copy at a time".to_owned(),
-        (Discipline::Fifo, Some(lanes)) => format!("{lanes} at a time"),
+        (Discipline::Fifo, Some(channels)) => format!("{channels} at a time"),
         (Discipline::FairShare, None) => "shared".to_owned(),
-        (Discipline::FairShare, Some(lanes)) => format!("shared, {lanes} at a time"),
+        (Discipline::FairShare, Some(channels)) => format!("shared, {channels} at a time"),
     }];
     let both = service.total.map(|total| format!("both {} GB/s", gb_per_s(total)));
     words.extend(both);
@@ -167,7 +167,9 @@ fn route_rows(machine: &Hardware, routes: &Routes) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     for tier in machine.tier_ids().filter(|&tier| tier != device) {
         let (there, back) = (routes.between(tier, device), routes.between(device, tier));
-        let mirrored = |lanes: &[Lane]| -> Vec<_> { lanes.iter().map(|lane| lane.link).collect() };
+        let mirrored = |channels: &[Channel]| -> Vec<_> {
+            channels.iter().map(|channel| channel.link).collect()
+        };
         let mut reversed = mirrored(back);
         reversed.reverse();
         rows.push(route_row(machine, routes, tier, device));
@@ -180,8 +182,8 @@ fn route_rows(machine: &Hardware, routes: &Routes) -> Vec<Vec<String>> {
 
 fn route_row(machine: &Hardware, routes: &Routes, from: TierId, to: TierId) -> Vec<String> {
     let ends = [from, to].map(|tier| clean(&machine.tiers[tier.index()].name));
-    let lanes = routes.between(from, to);
-    let narrowest = lanes.iter().map(|&lane| machine.lane_law(lane).rate).min();
+    let channels = routes.between(from, to);
+    let narrowest = channels.iter().map(|&channel| machine.channel_law(channel).rate).min();
     let narrowest = narrowest.map_or(String::new(), |rate| format!("{} GB/s", gb_per_s(rate)));
     vec![ends.join(" -> "), narrowest, way(machine, routes, from, to)]
 }
@@ -191,13 +193,13 @@ fn way(machine: &Hardware, routes: &Routes, from: TierId, to: TierId) -> String 
     let mut words = Vec::new();
     for hop in routes.hops(from, to) {
         if let (false, Some(&first)) = (words.is_empty(), hop.first()) {
-            let node = machine.lane_ends(first).0;
+            let node = machine.channel_ends(first).0;
             words.push(match machine.tier_of(node) {
                 Some(_) => format!("stored in {}", clean(machine.node_name(node))),
                 None => format!("in pieces at {}", clean(machine.node_name(node))),
             });
         }
-        words.extend(hop.iter().map(|lane| clean(&machine.links[lane.link.index()].name)));
+        words.extend(hop.iter().map(|channel| clean(&machine.links[channel.link.index()].name)));
     }
     words.join(", ")
 }
@@ -229,7 +231,7 @@ pub fn hardware_json(machine: &Hardware, routes: &Routes) -> Result<String, Char
     });
     // A copy is stored between two hops, each of one or several links.
     let routes = pairs.map(|(from, to)| {
-        let link = |lane: &Lane| machine.links[lane.link.index()].name.as_str();
+        let link = |channel: &Channel| machine.links[channel.link.index()].name.as_str();
         let hops = routes.hops(from, to).map(|hop| hop.iter().map(link).collect());
         json!({ "from": name(from), "to": name(to), "hops": hops.collect::<Vec<Vec<&str>>>() })
     });

@@ -5,7 +5,7 @@
 use crate::contest::{gap, marks};
 use crate::served;
 use crate::units::decimals;
-use crate::words::{count, decimals_for, elide, finite, lane_names};
+use crate::words::{channel_names, count, decimals_for, elide, finite};
 use tiersim_models::hardware::HBM;
 use tiersim_models::results::Sight;
 use tiersim_models::results::economics::CaseEconomics;
@@ -160,16 +160,26 @@ pub(super) fn served(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
     served::columns(record, cases).into_iter().map(of).collect()
 }
 
-/// Memory and traffic; a tier or lane that nothing uses has no column.
+/// Memory and traffic; a tier or channel that nothing uses has no column.
 pub(super) fn memory(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
     let steps = |f: &Figures| f.steps.len().max(1) as f64;
     let mut columns = sizes(record, cases, "peak", |f, tier| f.peak[tier].get() as f64);
-    let lanes = lane_names(record);
-    let moved = |f: &Figures, lane: usize| f.moved[lane].get() as f64 / steps(f);
-    columns.extend(group("moved", &lanes, of_sizes, of_each(record, cases, lanes.len(), moved)));
-    columns.extend(transfers(record, cases, &lanes));
-    let stall = |f: &Figures, lane: usize| f.stall[lane].ps() as f64 / steps(f);
-    columns.extend(group("stall", &lanes, of_times, of_each(record, cases, lanes.len(), stall)));
+    let channels = channel_names(record);
+    let moved = |f: &Figures, channel: usize| f.moved[channel].get() as f64 / steps(f);
+    columns.extend(group(
+        "moved",
+        &channels,
+        of_sizes,
+        of_each(record, cases, channels.len(), moved),
+    ));
+    columns.extend(transfers(record, cases, &channels));
+    let stall = |f: &Figures, channel: usize| f.stall[channel].ps() as f64 / steps(f);
+    columns.extend(group(
+        "stall",
+        &channels,
+        of_times,
+        of_each(record, cases, channels.len(), stall),
+    ));
     let tiers: Vec<String> = record.tiers.iter().map(|(tier, _)| tier.clone()).collect();
     let in_place = |f: &Figures, tier: usize| f.in_place[tier].ps() as f64 / steps(f);
     let in_place = of_each(record, cases, tiers.len(), in_place);
@@ -181,15 +191,16 @@ pub(super) fn memory(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
     columns
 }
 
-/// How many copies cross each lane, and the mean time of one.
-fn transfers(record: &RunRecord, cases: &[usize], lanes: &[String]) -> Vec<Column> {
-    let copies = |f: &Figures, lane: usize| f.copies_per_step(lane);
-    let took =
-        |f: &Figures, lane: usize| f.mean_copy(lane).map_or(0.0, |(_, took)| took.ps() as f64);
-    let copies = of_each(record, cases, lanes.len(), copies);
-    let mut columns = group("copies", lanes, |_| ("/step", 1.0), copies);
-    let took = of_each(record, cases, lanes.len(), took);
-    columns.extend(group("mean copy", lanes, of_times, took));
+/// How many copies cross each channel, and the mean time of one.
+fn transfers(record: &RunRecord, cases: &[usize], channels: &[String]) -> Vec<Column> {
+    let copies = |f: &Figures, channel: usize| f.copies_per_step(channel);
+    let took = |f: &Figures, channel: usize| {
+        f.mean_copy(channel).map_or(0.0, |(_, took)| took.ps() as f64)
+    };
+    let copies = of_each(record, cases, channels.len(), copies);
+    let mut columns = group("copies", channels, |_| ("/step", 1.0), copies);
+    let took = of_each(record, cases, channels.len(), took);
+    columns.extend(group("mean copy", channels, of_times, took));
     columns
 }
 

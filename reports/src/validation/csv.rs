@@ -1,4 +1,4 @@
-//! `validation.csv`: one row per step, class of ops and lane of every case and mode.
+//! `validation.csv`: one row per step, class of ops and channel of every case and mode.
 
 use std::fmt::Write;
 use tiersim_models::results::comparison::{Compared, Row};
@@ -9,11 +9,11 @@ pub(super) fn csv(compared: &[Compared]) -> String {
         "case,policy,class,name,predicted_ms,measured_ms,error,spread,in_place,scenario\n"
             .to_owned();
     for one in compared {
-        let (scenario, lanes) = (quoted(&one.scenario), one.lanes());
+        let (scenario, channels) = (quoted(&one.scenario), one.channels());
         for (result, ran) in one.ran() {
             let (label, policy) = (quoted(&result.label), quoted(&result.policy));
             for mode in ran.modes() {
-                for row in ran.rows(mode, &lanes) {
+                for row in ran.rows(mode, &channels) {
                     let error = row.error();
                     let Row { class, name, predicted, measured, spread } = row;
                     let (p, m, name) = (predicted.as_ms(), measured.as_ms(), quoted(&name));

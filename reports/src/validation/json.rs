@@ -60,9 +60,9 @@ fn case(result: &CaseResult, of: &Compared) -> Value {
         });
     };
     let Ran { predicted, measured, real, .. } = ran;
-    let lanes = &of.lanes();
+    let channels = &of.channels();
     let moved: Map<String, Value> =
-        lanes.iter().zip(&predicted.moved).map(|(n, b)| (n.clone(), json!(b.get()))).collect();
+        channels.iter().zip(&predicted.moved).map(|(n, b)| (n.clone(), json!(b.get()))).collect();
     let tiers = of.hardware.tiers.iter().zip(&measured[0].slots);
     let rooms: Map<String, Value> = tiers
         .map(|(tier, (made, wished))| {
@@ -88,7 +88,7 @@ fn case(result: &CaseResult, of: &Compared) -> Value {
         "submit_us_per_command": submit_us(measured),
         "launch_us_median": launch_us(measured),
         "rooms": rooms,
-        "errors": graded(ran, ran.mode(), lanes), "times": times(ran, ran.mode(), lanes),
+        "errors": graded(ran, ran.mode(), channels), "times": times(ran, ran.mode(), channels),
         "scenario": of.scenario,
         "in_place": ran.mode().word(),
         "charged_ms": ran.charged.as_ms(),
@@ -96,8 +96,8 @@ fn case(result: &CaseResult, of: &Compared) -> Value {
             "runs": real.len(),
             "checks": sum(real, |run| run.checks),
             "mismatches": sum(real, |run| run.mismatches),
-            "errors": graded(ran, InPlace::Real, lanes),
-            "times": times(ran, InPlace::Real, lanes),
+            "errors": graded(ran, InPlace::Real, channels),
+            "times": times(ran, InPlace::Real, channels),
         })),
         "peak_bytes": peaks,
         "device_memory": ran.device().map(|memory| json!({
@@ -117,12 +117,12 @@ fn errors((of, errors): Graded) -> Value {
     })
 }
 
-fn graded(ran: &Ran, mode: InPlace, lanes: &[String]) -> Vec<Value> {
-    ran.errors(mode, lanes).into_iter().map(errors).collect()
+fn graded(ran: &Ran, mode: InPlace, channels: &[String]) -> Vec<Value> {
+    ran.errors(mode, channels).into_iter().map(errors).collect()
 }
 
-fn times(ran: &Ran, mode: InPlace, lanes: &[String]) -> Vec<Value> {
-    let rows = ran.rows(mode, lanes).into_iter();
+fn times(ran: &Ran, mode: InPlace, channels: &[String]) -> Vec<Value> {
+    let rows = ran.rows(mode, channels).into_iter();
     rows.map(|row| {
         let error = row.error();
         let Row { class, name, predicted, measured, spread } = row;

@@ -40,7 +40,7 @@ pub(super) fn page(of: Validation, scatter: &Chart) -> Result<String, ChartError
          the prediction is too long.",
     )?;
     in_place(&mut page, compared);
-    lanes(&mut page, compared);
+    channels(&mut page, compared);
     page.heading("Every case");
     for one in compared {
         for result in &one.results {
@@ -67,7 +67,7 @@ fn verdict(page: &mut Page, compared: &[Compared]) {
         page.statement(
             Tone::Good,
             &format!(
-                "Both machines agree in {all}: decisions and bytes over every lane are equal, and \
+                "Both machines agree in {all}: decisions and bytes over every channel are equal, and \
                  no check of contents failed."
             ),
         );
@@ -225,8 +225,8 @@ fn in_place(page: &mut Page, compared: &[Compared]) {
     page.table(&table);
 }
 
-/// Copies by lane, where the machine times them.
-fn lanes(page: &mut Page, compared: &[Compared]) {
+/// Copies by channel, where the machine times them.
+fn channels(page: &mut Page, compared: &[Compared]) {
     let mut columns = naming(compared);
     columns.extend([
         ("lane", Left),
@@ -236,12 +236,13 @@ fn lanes(page: &mut Page, compared: &[Compared]) {
     ]);
     columns.extend(ERROR_COLUMNS);
     let mut table =
-        Table::new("Copies over one lane, from start to end: sums and errors", &columns);
+        Table::new("Copies over one channel, from start to end: sums and errors", &columns);
     for one in compared {
-        let lanes = one.lanes();
+        let channels = one.channels();
         for (result, ran) in one.ran() {
-            let rows = ran.rows(ran.mode(), &lanes).into_iter().filter(|row| row.class == "lane");
-            let singles: Vec<Graded> = ran.errors(ran.mode(), &lanes);
+            let rows =
+                ran.rows(ran.mode(), &channels).into_iter().filter(|row| row.class == "lane");
+            let singles: Vec<Graded> = ran.errors(ran.mode(), &channels);
             for row in rows {
                 let single = singles.iter().find(|(of, _)| *of == format!("copies {}", row.name));
                 let errors = single.map_or_else(Errors::default, |(_, errors)| *errors);
@@ -284,7 +285,7 @@ fn case(page: &mut Page, one: &Compared, result: &CaseResult, several: bool) {
         }
     }
     for mode in ran.modes() {
-        page.table(&times(ran, mode, &one.lanes()));
+        page.table(&times(ran, mode, &one.channels()));
     }
 }
 
@@ -304,7 +305,7 @@ fn memory(one: &Compared, ran: &Ran) -> String {
     format!("Held at most: {}.{device}", tiers.join(", "))
 }
 
-fn times(ran: &Ran, mode: InPlace, lanes: &[String]) -> Table {
+fn times(ran: &Ran, mode: InPlace, channels: &[String]) -> Table {
     let caption = match mode {
         InPlace::None => "Times",
         InPlace::Emulated => "Times, use in place emulated",
@@ -318,7 +319,7 @@ fn times(ran: &Ran, mode: InPlace, lanes: &[String]) -> Table {
         ("spread", Right),
     ];
     let mut table = Table::new(caption, &columns);
-    for row in ran.rows(mode, lanes) {
+    for row in ran.rows(mode, channels) {
         let error = percent(row.error());
         let Row { class, name, predicted, measured, spread } = row;
         let of = format!("{class} {name}");

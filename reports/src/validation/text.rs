@@ -60,7 +60,7 @@ fn overall(compared: &[Compared]) -> String {
 }
 
 fn case(text: &mut String, result: &CaseResult, ran: &Ran, of: &Compared) {
-    let lanes = &of.lanes();
+    let channels = &of.channels();
     let first = &ran.measured[0];
     let all = || ran.measured.iter().chain(&ran.real);
     let checks: u64 = all().map(|run| run.checks).sum();
@@ -69,7 +69,7 @@ fn case(text: &mut String, result: &CaseResult, ran: &Ran, of: &Compared) {
     let (ops, copies) = (first.decisions.ops, first.decisions.copies);
     let _ = writeln!(
         text,
-        "  decisions, bytes per lane and contents {agree}: {} runs of {ops} ops and {copies} \
+        "  decisions, bytes per channel and contents {agree}: {} runs of {ops} ops and {copies} \
          copies, {wrong} of {checks} checks wrong",
         all().count()
     );
@@ -79,7 +79,7 @@ fn case(text: &mut String, result: &CaseResult, ran: &Ran, of: &Compared) {
             InPlace::Emulated => text.push_str("  use in place emulated:\n"),
             InPlace::Real => text.push_str("  use in place for real:\n"),
         }
-        for row in ran.rows(mode, lanes) {
+        for row in ran.rows(mode, channels) {
             let error = row.error();
             let Row { class, name, predicted, measured, spread } = row;
             let _ = writeln!(
@@ -92,7 +92,7 @@ fn case(text: &mut String, result: &CaseResult, ran: &Ran, of: &Compared) {
                 percent(spread)
             );
         }
-        for graded in ran.errors(mode, lanes) {
+        for graded in ran.errors(mode, channels) {
             error_line(text, &graded);
         }
     }

@@ -4,7 +4,7 @@ use tiersim_models::hardware::{Capacity, TierKind};
 use tiersim_models::results::AxisValue;
 use tiersim_models::results::Sight;
 use tiersim_models::results::{
-    CaseRecord, Conditions, Figures, Held, LaneName, OutOfMemory, Outcome, Part, RunRecord,
+    CaseRecord, ChannelName, Conditions, Figures, Held, OutOfMemory, Outcome, Part, RunRecord,
     ShownStep, Slice, Split, Timeline, Track,
 };
 use tiersim_models::units::{Bytes, Span, Time};
@@ -48,8 +48,8 @@ pub(crate) fn figures(step_ms: f64, hbm_gib: f64) -> Figures {
         timeline: Timeline {
             slices: vec![
                 slice(Track::Stream(0), "aten.mm", 0, 1_500_001, 0),
-                slice(Track::Lane(0), "layers.1.weight", 7, 999_999, 4096),
-                slice(Track::Lane(0), "layers.2.weight", 8, 5, 4096),
+                slice(Track::Channel(0), "layers.1.weight", 7, 999_999, 4096),
+                slice(Track::Channel(0), "layers.2.weight", 8, 5, 4096),
                 slice(Track::Stream(0), "aten.add", 1_500_001, 3, 0),
             ],
             steps: vec![ShownStep {
@@ -111,7 +111,8 @@ fn out_of_memory(need: u64) -> Outcome {
 
 /// A record without cases.
 pub(crate) fn bare(name: &str) -> RunRecord {
-    let lane = |ends: &str, link: &str| LaneName { ends: ends.to_owned(), link: link.to_owned() };
+    let channel =
+        |ends: &str, link: &str| ChannelName { ends: ends.to_owned(), link: link.to_owned() };
     RunRecord {
         scenario: name.to_owned(),
         about: "What does a training step of an 8B model cost when HBM shrinks from 80 GiB to \
@@ -136,11 +137,11 @@ pub(crate) fn bare(name: &str) -> RunRecord {
             ("dram".to_owned(), TierKind::Dram),
             ("nvme".to_owned(), TierKind::Nvme),
         ],
-        lanes: vec![
-            lane("dram->hbm", "pcie"),
-            lane("hbm->dram", "pcie"),
-            lane("nvme->dram", "nvme"),
-            lane("dram->nvme", "nvme"),
+        channels: vec![
+            channel("dram->hbm", "pcie"),
+            channel("hbm->dram", "pcie"),
+            channel("nvme->dram", "nvme"),
+            channel("dram->nvme", "nvme"),
         ],
         axes: Vec::new(),
         results: Vec::new(),

@@ -11,7 +11,7 @@ use super::Breach;
 use crate::fair_share::{ClassId, GRAINS};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
-use tiersim_models::hardware::{HBM, Hardware, Lane};
+use tiersim_models::hardware::{Channel, HBM, Hardware};
 use tiersim_models::ids::TierId;
 use tiersim_models::instances::Instances;
 use tiersim_models::service::{Detail, Discipline, Service};
@@ -29,11 +29,11 @@ pub(crate) struct Used {
 /// The flows under way, by command and class.
 #[derive(Debug)]
 pub(super) struct Flows {
-    /// By lane: its rate, and what is peculiar to it.
-    lanes: Vec<(Bandwidth, Detail)>,
+    /// By channel: its rate, and what is peculiar to it.
+    channels: Vec<(Bandwidth, Detail)>,
     /// By link.
     services: Vec<Service>,
-    /// By tier: its bandwidth, and the lanes to and from each of its devices if what is used there
+    /// By tier: its bandwidth, and the channels to and from each of its devices if what is used there
     /// flows.
     tiers: Vec<(Bandwidth, Option<Vec<Vec<usize>>>)>,
     /// Bytes of flows of ops that have ended, by op and tier.
@@ -63,36 +63,36 @@ impl Flows {
     /// `one` is the machine as one device sees it.
     pub(super) fn new(one: &Hardware, instances: &Instances) -> Flows {
         let hardware = instances.hardware();
-        let lanes = hardware.lanes().map(|lane| {
-            let service = hardware.links[lane.link.index()].service.as_ref();
-            let detail = service.map(|service| service.detail(lane.evicting).clone());
-            (hardware.lane_law(lane).rate, detail.unwrap_or_default())
+        let channels = hardware.channels().map(|channel| {
+            let service = hardware.links[channel.link.index()].service.as_ref();
+            let detail = service.map(|service| service.detail(channel.evicting).clone());
+            (hardware.channel_law(channel).rate, detail.unwrap_or_default())
         });
         let links = hardware.links.iter();
         let services: Vec<Service> =
             links.map(|link| link.service.clone().unwrap_or_default()).collect();
-        let (lanes, flows, now) = (lanes.collect(), BTreeMap::new(), Time::ZERO);
+        let (channels, flows, now) = (channels.collect(), BTreeMap::new(), Time::ZERO);
         let (tiers, used) = (tiers(one, instances), BTreeMap::new());
-        let mut account = Flows { lanes, services, tiers, used, flows, others: Vec::new(), now };
-        for lane in hardware.lanes() {
-            let link = lane.link.index();
+        let mut account = Flows { channels, services, tiers, used, flows, others: Vec::new(), now };
+        for channel in hardware.channels() {
+            let link = channel.link.index();
             let shared = account.services[link].discipline == Discipline::FairShare;
-            let demand = hardware.links[link].others[usize::from(lane.evicting)];
+            let demand = hardware.links[link].others[usize::from(channel.evicting)];
             let Some(demand) = demand.filter(|_| shared) else { continue };
             let own = account.others.len();
             let bytes = [Bytes::MAX; 2];
-            let mut flow = account.flow(ClassId(own as u16), &[lane.index()], None, bytes);
+            let mut flow = account.flow(ClassId(own as u16), &[channel.index()], None, bytes);
             flow.resources.push(account.first_tier() + 2 * account.tiers.len() + own);
             account.others.push((flow, demand));
         }
         account
     }
 
-    /// Grains per second that may be sent over each lane, and then over each link in both
+    /// Grains per second that may be sent over each channel, and then over each link in both
     /// directions together, by so many flows over each that send `used`.
     fn most(&self, count: &[u64], used: &[u128]) -> Vec<u128> {
-        let lanes = self.lanes.iter().zip(count);
-        let lanes = lanes.map(|((rate, detail), &flows)| detail.rate_at(flows, *rate).get());
+        let channels = self.channels.iter().zip(count);
+        let channels = channels.map(|((rate, detail), &flows)| detail.rate_at(flows, *rate).get());
         let totals = self.services.iter().enumerate().map(|(link, service)| {
             let [fetched, evicted] = [used[2 * link], used[2 * link + 1]];
             let whole = (fetched + evicted).max(1);
@@ -103,48 +103,51 @@ impl Flows {
         let tiers = || self.tiers.iter().map(|(rate, _)| rate.get());
         let tiers = tiers().chain(tiers());
         let others = self.others.iter().map(|(_, demand)| demand.get());
-        let rates = lanes.chain(totals).chain(tiers).chain(others);
+        let rates = channels.chain(totals).chain(tiers).chain(others);
         rates.map(|rate| u128::from(rate) * u128::from(GRAINS)).collect()
     }
 
-    /// The first resource that is a tier; before come lanes, and links in both directions together.
+    /// The first resource that is a tier; before come channels, and links in both directions together.
     fn first_tier(&self) -> usize {
-        self.lanes.len() + self.services.len()
+        self.channels.len() + self.services.len()
     }
 
     pub(super) fn begins(
         &mut self,
         (ticket, class): (Ticket, ClassId),
-        lanes: &[usize],
+        channels: &[usize],
         used: Option<Used>,
         bytes: [Bytes; 2],
     ) -> Result<(), Breach> {
         if let Some(Used { tier, .. }) = used {
             let ways = self.tiers[tier.index()].1.as_ref();
-            let leads = ways.is_some_and(|ways| ways.iter().any(|way| way == lanes));
-            rule!(leads, "{ticket:?} uses {tier:?} over lanes {lanes:?}, which do not lead there");
+            let leads = ways.is_some_and(|ways| ways.iter().any(|way| way == channels));
+            rule!(
+                leads,
+                "{ticket:?} uses {tier:?} over channels {channels:?}, which do not lead there"
+            );
         }
-        let flow = self.flow(class, lanes, used, bytes);
+        let flow = self.flow(class, channels, used, bytes);
         let before = self.flows.insert((ticket, class), flow);
-        rule!(before.is_none(), "{ticket:?} sends twice at once over lanes {lanes:?}");
+        rule!(before.is_none(), "{ticket:?} sends twice at once over channels {channels:?}");
         Ok(())
     }
 
     fn flow(
         &self,
         class: ClassId,
-        lanes: &[usize],
+        channels: &[usize],
         used: Option<Used>,
         [bytes, of]: [Bytes; 2],
     ) -> Flow {
-        let links = lanes.iter().map(|lane| lane / 2);
+        let links = channels.iter().map(|channel| channel / 2);
         let limited = links.filter(|&link| self.services[link].total.is_some());
-        let totals = limited.map(|link| self.lanes.len() + link);
+        let totals = limited.map(|link| self.channels.len() + link);
         let tiers = self.tiers.len();
         let crossed = used.map(|Used { tier, back }| {
             self.first_tier() + tier.index() + if back { tiers } else { 0 }
         });
-        let resources = lanes.iter().copied().chain(totals).chain(crossed).collect();
+        let resources = channels.iter().copied().chain(totals).chain(crossed).collect();
         Flow { class, resources, used, rate: 0, last: 0, sent: 0, bytes, of }
     }
 
@@ -170,7 +173,7 @@ impl Flows {
         }
         let most = self.most(&count, &used);
         let mixed = |resource: usize| {
-            let link = resource.checked_sub(self.lanes.len());
+            let link = resource.checked_sub(self.channels.len());
             link.and_then(|link| self.services.get(link)).is_some_and(|one| !one.mix.is_empty())
         };
         // Where the rates of links follow from what is sent, they are found to a part in 1000.
@@ -245,7 +248,7 @@ impl Flows {
     }
 }
 
-/// By tier: its bandwidth, and the lanes over which what its devices use there flows.
+/// By tier: its bandwidth, and the channels over which what its devices use there flows.
 fn tiers(one: &Hardware, instances: &Instances) -> Vec<(Bandwidth, Option<Vec<Vec<usize>>>)> {
     let routes = one.routes().ok();
     let all = instances.hardware().tiers.iter();
@@ -254,10 +257,10 @@ fn tiers(one: &Hardware, instances: &Instances) -> Vec<(Bandwidth, Option<Vec<Ve
         let routes = routes.as_ref().filter(|routes| one.uses_flow(routes, tier));
         let Some(routes) = routes else { continue };
         for rank in 0..instances.ranks() {
-            let lane = |lane: &Lane| instances.lane(lane.index(), rank);
-            let lanes = |from, to| routes.between(from, to).iter().map(lane).collect();
+            let channel = |channel: &Channel| instances.channel(channel.index(), rank);
+            let channels = |from, to| routes.between(from, to).iter().map(channel).collect();
             let ways: &mut Option<_> = &mut tiers[instances.tier(tier, rank).index()].1;
-            ways.get_or_insert_with(Vec::new).extend([lanes(tier, HBM), lanes(HBM, tier)]);
+            ways.get_or_insert_with(Vec::new).extend([channels(tier, HBM), channels(HBM, tier)]);
         }
     }
     tiers

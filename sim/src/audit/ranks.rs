@@ -48,9 +48,9 @@ pub(super) fn capacities(instances: &Instances, memory: &Memory) -> Vec<Bytes> {
     all.into_iter().map(Bytes::new).collect()
 }
 
-/// Which lanes serve one after the other: two per link, then those from a tier to itself.
+/// Which channels serve one after the other: two per link, then those from a tier to itself.
 pub(super) fn in_order(all: &Hardware) -> Vec<bool> {
-    let links = all.lanes().map(|lane| all.is_in_order(lane));
+    let links = all.channels().map(|channel| all.is_in_order(channel));
     links.chain(all.tiers.iter().map(|_| true)).collect()
 }
 

@@ -402,7 +402,7 @@ fn room_that_was_given_back_can_be_taken() {
 }
 
 #[test]
-fn copies_that_go_the_same_way_leave_a_lane_in_their_order() {
+fn copies_that_go_the_same_way_leave_a_channel_in_their_order() {
     let arrived = |second: Command| {
         let mut audit = audit();
         begin(&mut audit, &copy(0, A, FAR, HBM));
@@ -418,7 +418,7 @@ fn copies_that_go_the_same_way_leave_a_lane_in_their_order() {
 }
 
 #[test]
-fn many_lanes_at_once_have_no_order() {
+fn many_channels_at_once_have_no_order() {
     let mut audit = of_shared_links();
     for ticket in [0, 1] {
         submit(&mut audit, &copy(ticket, OBJECTS[ticket as usize], FAR, HBM));
@@ -430,7 +430,7 @@ fn many_lanes_at_once_have_no_order() {
 }
 
 #[test]
-fn a_lane_lets_out_what_came_in() {
+fn a_channel_lets_out_what_came_in() {
     let mut audit = audit();
     breaks(audit.piece_leaves(FETCHES[0], Ticket(0), BYTES, at(1)), "let out");
     audit.piece_arrives(FETCHES[0], Ticket(0), BYTES, at(1)).expect("legal so far");
@@ -443,22 +443,22 @@ fn time_does_not_run_backwards() {
     let mut audit = audit();
     audit.tick(at(5)).expect("forwards");
     audit.tick(at(5)).expect("at once");
-    // With nothing on any lane and no flow, nothing else minds.
+    // With nothing on any channel and no flow, nothing else minds.
     breaks(audit.tick(at(4)), "time ran backwards");
 }
 
 #[test]
-fn the_two_accounts_of_time_on_a_lane_agree() {
+fn the_two_accounts_of_time_on_a_channel_agree() {
     let mut audit = audit();
-    audit.lanes[FETCHES[1]] = Station::forged(1, 0);
-    breaks(audit.tick(at(1)), "Little's law does not hold on lane 2");
+    audit.channels[FETCHES[1]] = Station::forged(1, 0);
+    breaks(audit.tick(at(1)), "Little's law does not hold on channel 2");
 }
 
 #[test]
-fn no_bytes_are_lost_on_a_lane() {
+fn no_bytes_are_lost_on_a_channel() {
     let mut audit = audit();
-    audit.lanes[FETCHES[1]] = Station::forged(0, 1);
-    breaks(audit.tick(at(1)), "bytes are lost on lane 2");
+    audit.channels[FETCHES[1]] = Station::forged(0, 1);
+    breaks(audit.tick(at(1)), "bytes are lost on channel 2");
 }
 
 #[test]
@@ -470,10 +470,10 @@ fn at_the_end_every_command_has_ended() {
 }
 
 #[test]
-fn at_the_end_nothing_is_on_a_lane() {
+fn at_the_end_nothing_is_on_a_channel() {
     let mut audit = audit();
     audit.piece_arrives(FETCHES[1], Ticket(0), BYTES, at(1)).expect("legal so far");
-    breaks(audit.idle(at(1)), "bytes are left on lane 2");
+    breaks(audit.idle(at(1)), "bytes are left on channel 2");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Whether a machine has what the ranks of a trace do together.
 
 use tiersim_models::collective::Collective;
-use tiersim_models::hardware::{Hardware, Lane, Link};
+use tiersim_models::hardware::{Channel, Hardware, Link};
 use tiersim_models::workload::{Trace, Unit};
 
 /// The collectives of a trace that send anything, and the rows of their ops.
@@ -55,19 +55,21 @@ pub(super) fn problems(
     found
 }
 
-/// No rank spends more seconds in collectives if every lane serves everything in turn.
+/// No rank spends more seconds in collectives if every channel serves everything in turn.
 pub(super) fn longest(hardware: &Hardware, trace: &Trace) -> f64 {
     let laws = hardware.collective_laws(1);
     let total = |link: &Link| Some(link.beside_others(link.service.as_ref()?.least_total()?));
-    let lane_seconds = |lane: Lane| {
-        let link = &hardware.links[lane.link.index()];
+    let channel_seconds = |channel: Channel| {
+        let link = &hardware.links[channel.link.index()];
         let total = total(link).map_or(0.0, |total| 1.0 / total.get() as f64);
-        1.0 / hardware.slowest(lane).rate.get() as f64 + total
+        1.0 / hardware.slowest(channel).rate.get() as f64 + total
     };
     let ways = hardware.meetings().map(|node| {
         let way = node.and_then(|node| hardware.way_out(node)).unwrap_or_default();
-        let both = way.iter().flat_map(|&lane| [lane, Lane { evicting: !lane.evicting, ..lane }]);
-        both.map(lane_seconds).sum::<f64>()
+        let both = way
+            .iter()
+            .flat_map(|&channel| [channel, Channel { evicting: !channel.evicting, ..channel }]);
+        both.map(channel_seconds).sum::<f64>()
     });
     let one = |collective: Collective| {
         let all = [Some(collective.ring()), collective.tree()].into_iter().flatten();

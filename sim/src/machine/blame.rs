@@ -1,9 +1,9 @@
 //! Whose fault a stall is.
 //!
-//! When an op starts late, the time since its stream fell idle is charged to lanes by walking
+//! When an op starts late, the time since its stream fell idle is charged to channels by walking
 //! back: the last thing that it waited for, what that had waited for, and so on. Time in which a
-//! copy was on its way belongs to the copy's slowest lane; time in which another stream's op ran
-//! belongs to no lane.
+//! copy was on its way belongs to the copy's slowest channel; time in which another stream's op ran
+//! belongs to no channel.
 
 use super::moment::Moment;
 use std::collections::VecDeque;
@@ -19,8 +19,8 @@ const MEMORY: usize = 4096;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ended {
     pub(crate) start: Time,
-    /// The lane, for a copy or a collective.
-    pub(crate) lane: Option<usize>,
+    /// The channel, for a copy or a collective.
+    pub(crate) channel: Option<usize>,
     /// What it had waited for last.
     pub(crate) blocker: Option<Ticket>,
 }
@@ -53,7 +53,7 @@ impl Blame {
         }
     }
 
-    /// Charges the time from `idle_since` to `now` to the lanes that caused it. A copy may have
+    /// Charges the time from `idle_since` to `now` to the channels that caused it. A copy may have
     /// waited for one that goes in pieces and has not ended: `under_way` knows it.
     pub(crate) fn charge(
         &self,
@@ -67,8 +67,8 @@ impl Blame {
             let known = |ticket| self.get(ticket).or_else(|| under_way(ticket));
             let Some(ended) = cause.and_then(known) else { break };
             let from = ended.start.max(idle_since).min(until);
-            if let Some(lane) = ended.lane {
-                stall(lane, until.since(from));
+            if let Some(channel) = ended.channel {
+                stall(channel, until.since(from));
             }
             until = from;
             cause = ended.blocker;
@@ -100,10 +100,10 @@ impl Blame {
                 }
                 return;
             };
-            let Ended { start, lane, blocker } = ended;
+            let Ended { start, channel, blocker } = ended;
             out.word(3);
             moment.ticket(ticket, out);
-            out.word(lane.map_or(0, |lane| lane as u64 + 1));
+            out.word(channel.map_or(0, |channel| channel as u64 + 1));
             moment.time(start.max(moment.idle_since), out);
             cause = blocker.filter(|_| start > moment.idle_since);
         }

@@ -3,11 +3,11 @@
 //! One starts when it is first in the stream of every simulated rank and may start on each. Each
 //! device does its own part (the launch, and use in place if a policy chose that), then the set-ups
 //! of all steps that follow one another pass, and then every device sends and receives its bytes at
-//! the same time: a flow per direction, over the lanes to where devices meet, with max-min fair
+//! the same time: a flow per direction, over the channels to where devices meet, with max-min fair
 //! rates beside copies and use in place. The op ends on all ranks when the last flow has ended. How
 //! many bytes and steps is said in [`tiersim_models::collective`].
 //!
-//! A step's set-up is that of all links from one device to the next. Flows take no place in a lane,
+//! A step's set-up is that of all links from one device to the next. Flows take no place in a channel,
 //! pay nothing for being small, and no random delay: these are of copies. Ranks of the group that
 //! are not simulated do the same at the same time; what they share with those that are, they leave
 //! alone.
@@ -18,7 +18,7 @@
 
 use super::moment::{Moment, remember};
 use super::ranks::Ranks;
-use super::sharing::Lanes;
+use super::sharing::Channels;
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use tiersim_models::collective::Exchange;
@@ -31,8 +31,8 @@ use tiersim_policies::state::State;
 /// The ways between devices, and the collectives under way.
 #[derive(Debug)]
 pub(super) struct Collectives {
-    /// Within the server, and to others: lanes away from the device and towards it.
-    pub(super) ways: [Option<[Lanes; 2]>; 2],
+    /// Within the server, and to others: channels away from the device and towards it.
+    pub(super) ways: [Option<[Channels; 2]>; 2],
     /// What one step over each way takes, and what a device reaches of it while all send.
     pub(super) laws: [Law; 2],
     /// By the entry of the first rank.
@@ -54,9 +54,9 @@ pub(super) struct Together {
 /// What a collective sent that is over.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Over {
-    /// The lane that held it back the longest.
+    /// The channel that held it back the longest.
     pub(super) slowest: usize,
-    /// Lanes of the first rank, the bytes over each, and when they began to go.
+    /// Channels of the first rank, the bytes over each, and when they began to go.
     pub(super) sent: SmallVec<[(usize, Bytes, Time); 4]>,
 }
 
@@ -81,8 +81,8 @@ impl Collectives {
         let laws = hardware.collective_laws(ranks.count());
         let ways = hardware.meetings().map(|node| {
             let out = hardware.way_out(node?)?;
-            let away: Lanes = out.iter().map(|lane| lane.index()).collect();
-            let back = away.iter().rev().map(|lane| lane ^ 1).collect();
+            let away: Channels = out.iter().map(|channel| channel.index()).collect();
+            let back = away.iter().rev().map(|channel| channel ^ 1).collect();
             Some([away, back])
         });
         Some(Box::new(Collectives { ways, laws, under_way: BTreeMap::new() }))

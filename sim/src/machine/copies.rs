@@ -1,11 +1,11 @@
-//! How copies cross their lanes: let in at the gate, in line, served in turn or as flows, chunk by
+//! How copies cross their channels: let in at the gate, in line, served in turn or as flows, chunk by
 //! chunk over the hops of their way, and what that adds to the path of the step.
 
+use super::channels::{Channel, between, next_border, reach, sent_by};
 use super::entry::Progress;
-use super::lanes::{Lane, between, next_border, reach, sent_by};
 use super::lines::{LineName, Served, Waiting};
 use super::moment::Piece;
-use super::sharing::{Cargo, Crossed, Flight, Lanes, Sharing};
+use super::sharing::{Cargo, Channels, Crossed, Flight, Sharing};
 use super::{ENDS, Event, Fault, SimMachine};
 use crate::fair_share::ClassId;
 use smallvec::SmallVec;
@@ -24,46 +24,48 @@ impl SimMachine<'_> {
         to: TierId,
         bytes: Bytes,
     ) -> Progress {
-        let lane = |lane: &hardware::Lane| self.ranks.lane(ticket, lane.index());
-        let hops = self.routes.hops(from, to).map(|hop| hop.iter().map(lane));
-        let laws = |lane: usize| self.lanes[lane].law;
+        let channel = |channel: &hardware::Channel| self.ranks.channel(ticket, channel.index());
+        let hops = self.routes.hops(from, to).map(|hop| hop.iter().map(channel));
+        let laws = |channel: usize| self.channels[channel].law;
         let line = LineName(self.ranks.line(ticket, from, to));
         Progress::new(Transit::over(hops, bytes, self.chunk), line, laws)
     }
 
     /// The way of what moves within a tier.
     pub(super) fn way_within(&self, ticket: Ticket, tier: TierId, bytes: Bytes) -> Progress {
-        let lane = self.ranks.lane(ticket, 2 * self.links + tier.index());
+        let channel = self.ranks.channel(ticket, 2 * self.links + tier.index());
         let line = LineName(self.ranks.line(ticket, tier, tier));
-        Progress::new(Transit::new([lane], bytes, bytes), line, |lane| self.lanes[lane].law)
+        Progress::new(Transit::new([channel], bytes, bytes), line, |channel| {
+            self.channels[channel].law
+        })
     }
 
-    /// A copy waits to be let into its first lane, behind those of its line that were submitted
+    /// A copy waits to be let into its first channel, behind those of its line that were submitted
     /// before.
     pub(super) fn wait_at_gate(&mut self, ticket: Ticket, progress: &Progress) {
-        let lane = &mut self.lanes[progress.transit.lane(0)];
-        if lane.is_in_order() {
-            lane.gate(progress.line).push_back(ticket);
+        let channel = &mut self.channels[progress.transit.channel(0)];
+        if channel.is_in_order() {
+            channel.gate(progress.line).push_back(ticket);
         }
     }
 
-    /// Lets the copies of a line whose turn it is into a lane, in the order of submission.
+    /// Lets the copies of a line whose turn it is into a channel, in the order of submission.
     pub(super) fn try_gate(
         &mut self,
-        (lane, line): (usize, LineName),
+        (channel, line): (usize, LineName),
         cause: Option<Ticket>,
     ) -> Result<(), Fault> {
-        while let Some(&ticket) = self.lanes[lane].gate(line).front() {
+        while let Some(&ticket) = self.channels[channel].gate(line).front() {
             if self.entries.get(ticket).indegree > 0 {
                 break;
             }
-            self.lanes[lane].gate(line).pop_front();
+            self.channels[channel].gate(line).pop_front();
             self.enter(ticket, cause)?;
         }
         Ok(())
     }
 
-    /// Lets a copy into its first lane.
+    /// Lets a copy into its first channel.
     pub(super) fn enter(&mut self, ticket: Ticket, cause: Option<Ticket>) -> Result<(), Fault> {
         let now = self.engine.now();
         let entry = self.entries.get_mut(ticket);
@@ -72,29 +74,29 @@ impl SimMachine<'_> {
         self.offer(ticket, 0)
     }
 
-    /// Puts the next piece of a copy into the queue of one of its lanes, if it may go there.
+    /// Puts the next piece of a copy into the queue of one of its channels, if it may go there.
     pub(super) fn offer(&mut self, ticket: Ticket, hop: usize) -> Result<(), Fault> {
         let transit = &mut self.entries.progress(ticket).transit;
         let Some(part) = transit.next(hop) else { return Ok(()) };
-        let lane = transit.lane(hop);
+        let channel = transit.channel(hop);
         let piece = Piece { ticket, part };
         self.lines_up(ticket, hop);
-        if self.lanes[lane].shared {
-            return self.queue(piece, lane);
+        if self.channels[channel].shared {
+            return self.queue(piece, channel);
         }
         let line = self.entries.progress(ticket).line;
-        self.lanes[lane].lines.join(line, Waiting { piece, crossed: Bytes::ZERO });
-        self.check(|audit, now| audit.piece_arrives(lane, ticket, part.bytes, now))?;
-        if self.lanes[lane].busy == self.lanes[lane].at_once {
-            self.cut(lane, line);
+        self.channels[channel].lines.join(line, Waiting { piece, crossed: Bytes::ZERO });
+        self.check(|audit, now| audit.piece_arrives(channel, ticket, part.bytes, now))?;
+        if self.channels[channel].busy == self.channels[channel].at_once {
+            self.cut(channel, line);
         }
-        self.serve(lane)
+        self.serve(channel)
     }
 
-    /// Ends the turns of other lines on a full lane at their next borders.
-    fn cut(&mut self, lane: usize, line: LineName) {
+    /// Ends the turns of other lines on a full channel at their next borders.
+    fn cut(&mut self, channel: usize, line: LineName) {
         let (now, chunk, seed) = (self.engine.now(), self.chunk, self.seed);
-        let Lane { law, peculiar, lines, .. } = &mut self.lanes[lane];
+        let Channel { law, peculiar, lines, .. } = &mut self.channels[channel];
         if peculiar.as_ref().is_some_and(|peculiar| peculiar.has_cache()) {
             return;
         }
@@ -117,7 +119,7 @@ impl SimMachine<'_> {
             }
             self.engine.cancel(served.event);
             let left = slowed + between(so_far, reach(border));
-            let event = Event::Copied { lane: lane as u16, piece: served.piece };
+            let event = Event::Copied { channel: channel as u16, piece: served.piece };
             served.event = self.engine.schedule_in(left, ENDS, event);
             (served.until, served.end) = (border, now + left);
         }
@@ -125,8 +127,8 @@ impl SimMachine<'_> {
 
     /// How much of a piece under way has crossed since its turn began; the same whatever its turn
     /// is cut to.
-    pub(super) fn gone(&self, lane: usize, served: &Served) -> Bytes {
-        let (now, Lane { law, peculiar, .. }) = (self.engine.now(), &self.lanes[lane]);
+    pub(super) fn gone(&self, channel: usize, served: &Served) -> Bytes {
+        let (now, Channel { law, peculiar, .. }) = (self.engine.now(), &self.channels[channel]);
         let passed = now.max(served.since).since(served.since);
         let turn = served.until.get() - served.crossed.get();
         if peculiar.as_ref().is_some_and(|peculiar| peculiar.has_cache()) {
@@ -141,25 +143,25 @@ impl SimMachine<'_> {
         Bytes::new(sent.saturating_sub(served.crossed.get()).min(turn))
     }
 
-    /// Starts the next piece of a lane, or what is left of one, if there is a place for it.
-    fn serve(&mut self, lane: usize) -> Result<(), Fault> {
-        if self.lanes[lane].busy == self.lanes[lane].at_once {
+    /// Starts the next piece of a channel, or what is left of one, if there is a place for it.
+    fn serve(&mut self, channel: usize) -> Result<(), Fault> {
+        if self.channels[channel].busy == self.channels[channel].at_once {
             return Ok(());
         }
-        let Some((waiting, others)) = self.lanes[lane].lines.next() else { return Ok(()) };
+        let Some((waiting, others)) = self.channels[channel].lines.next() else { return Ok(()) };
         let Waiting { piece, crossed } = waiting;
         let slowed = match crossed {
-            Bytes::ZERO => self.slowed(&[lane], piece.part.bytes),
+            Bytes::ZERO => self.slowed(&[channel], piece.part.bytes),
             _ => Span::ZERO,
         };
-        self.lanes[lane].start(self.engine.now());
+        self.channels[channel].start(self.engine.now());
         self.crosses(piece);
         if crossed == Bytes::ZERO {
-            self.begin_first(piece, lane)?;
+            self.begin_first(piece, channel)?;
         }
         let (now, seed) = (self.engine.now(), self.seed);
         let line = self.entries.progress(piece.ticket).line;
-        let Lane { law, peculiar, .. } = &mut self.lanes[lane];
+        let Channel { law, peculiar, .. } = &mut self.channels[channel];
         let mut until = piece.part.bytes;
         let span = match peculiar {
             Some(peculiar) if peculiar.has_cache() => peculiar.span(&piece, *law, seed, now),
@@ -173,82 +175,82 @@ impl SimMachine<'_> {
             }
         };
         let (since, end) = (now + slowed, now + slowed + span);
-        let event = Event::Copied { lane: lane as u16, piece };
+        let event = Event::Copied { channel: channel as u16, piece };
         let event = self.engine.schedule_at(end, ENDS, event);
-        self.lanes[lane].lines.serve(line, waiting, (until, since, end, event));
+        self.channels[channel].lines.serve(line, waiting, (until, since, end, event));
         Ok(())
     }
 
     /// The copy starts with its first piece.
-    pub(super) fn begin_first(&mut self, piece: Piece, lane: usize) -> Result<(), Fault> {
+    pub(super) fn begin_first(&mut self, piece: Piece, channel: usize) -> Result<(), Fault> {
         if (piece.part.hop, piece.part.number) != (0, 0) {
             return Ok(());
         }
         let entry = self.entries.get(piece.ticket);
-        // It waited for the lane if it could have begun earlier.
+        // It waited for the channel if it could have begun earlier.
         let waited = entry.ready_at < self.engine.now();
-        let cause = if waited { self.lanes[lane].served } else { entry.blocker };
+        let cause = if waited { self.channels[channel].served } else { entry.blocker };
         self.begin(piece.ticket, cause)
     }
 
-    /// A piece has crossed a lane, or a border between its chunks.
-    pub(super) fn copied(&mut self, lane: usize, piece: Piece) -> Result<(), Fault> {
-        let served = self.lanes[lane].lines.comes(piece);
+    /// A piece has crossed a channel, or a border between its chunks.
+    pub(super) fn copied(&mut self, channel: usize, piece: Piece) -> Result<(), Fault> {
+        let served = self.channels[channel].lines.comes(piece);
         if served.until < piece.part.bytes {
-            if !self.lanes[lane].lines.others_wait(&served) {
-                self.go_on(lane, served);
+            if !self.channels[channel].lines.others_wait(&served) {
+                self.go_on(channel, served);
                 return Ok(());
             }
-            self.turn_ends(lane, &served);
-            return self.serve(lane);
+            self.turn_ends(channel, &served);
+            return self.serve(channel);
         }
-        self.turn_ends(lane, &served);
-        self.check(|audit, now| audit.piece_leaves(lane, piece.ticket, piece.part.bytes, now))?;
+        self.turn_ends(channel, &served);
+        self.check(|audit, now| audit.piece_leaves(channel, piece.ticket, piece.part.bytes, now))?;
         self.arrived(piece)?;
-        self.serve(lane)
+        self.serve(channel)
     }
 
     /// Whoever waited is served elsewhere by now: the rest goes at once.
-    fn go_on(&mut self, lane: usize, served: Served) {
-        let Lane { law, peculiar, .. } = &self.lanes[lane];
+    fn go_on(&mut self, channel: usize, served: Served) {
+        let Channel { law, peculiar, .. } = &self.channels[channel];
         let reach = |bytes| reach(*law, peculiar.as_deref(), &served.piece, self.seed, bytes);
         let left = between(reach(served.until), reach(served.piece.part.bytes));
-        let event = Event::Copied { lane: lane as u16, piece: served.piece };
+        let event = Event::Copied { channel: channel as u16, piece: served.piece };
         let event = self.engine.schedule_in(left, ENDS, event);
-        self.lanes[lane].lines.goes_on(served, (self.engine.now() + left, event));
+        self.channels[channel].lines.goes_on(served, (self.engine.now() + left, event));
     }
 
-    /// A piece gives its place on a lane up: it has crossed, or another line waits.
-    fn turn_ends(&mut self, lane: usize, served: &Served) {
+    /// A piece gives its place on a channel up: it has crossed, or another line waits.
+    fn turn_ends(&mut self, channel: usize, served: &Served) {
         let &Served { piece, crossed, until, .. } = served;
-        self.lanes[lane].lines.over(served);
+        self.channels[channel].lines.over(served);
         if until < piece.part.bytes {
             self.lines_up_again(piece);
         }
-        self.pass(lane, piece.ticket, Bytes::new(until.get() - crossed.get()));
+        self.pass(channel, piece.ticket, Bytes::new(until.get() - crossed.get()));
     }
 
     /// A place becomes free after so many bytes of a copy.
-    fn pass(&mut self, lane: usize, ticket: Ticket, bytes: Bytes) {
+    fn pass(&mut self, channel: usize, ticket: Ticket, bytes: Bytes) {
         let now = self.engine.now();
-        let left = &mut self.lanes[lane];
+        let left = &mut self.channels[channel];
         left.busy -= 1;
         left.served = Some(ticket);
         let busy = now.since(std::mem::replace(&mut left.counted, now));
-        self.crossed(ticket, lane, bytes, busy);
+        self.crossed(ticket, channel, bytes, busy);
         if self.ranks.is_first(ticket) {
-            self.meters.copied[self.ranks.kind(lane)] += bytes;
+            self.meters.copied[self.ranks.kind(channel)] += bytes;
         }
     }
 
-    /// A piece leaves a shared lane.
-    pub(super) fn leave(&mut self, lane: usize, piece: Piece) -> Result<(), Fault> {
+    /// A piece leaves a shared channel.
+    pub(super) fn leave(&mut self, channel: usize, piece: Piece) -> Result<(), Fault> {
         let Piece { ticket, part } = piece;
-        self.pass(lane, ticket, part.bytes);
-        self.check(|audit, now| audit.piece_leaves(lane, ticket, part.bytes, now))
+        self.pass(channel, ticket, part.bytes);
+        self.check(|audit, now| audit.piece_leaves(channel, ticket, part.bytes, now))
     }
 
-    /// A piece has crossed its lanes: the copy goes on, or ends.
+    /// A piece has crossed its channels: the copy goes on, or ends.
     pub(super) fn arrived(&mut self, piece: Piece) -> Result<(), Fault> {
         self.has_crossed(piece);
         match self.entries.progress(piece.ticket).transit.copied(piece.part.hop) {
@@ -258,71 +260,73 @@ impl SimMachine<'_> {
     }
 
     pub(super) fn sharing(&mut self) -> &mut Sharing {
-        self.sharing.as_mut().expect("a machine with shared lanes shares")
+        self.sharing.as_mut().expect("a machine with shared channels shares")
     }
 
-    /// The lanes of a piece that is offered to `lane`.
-    fn lanes_of(&mut self, piece: Piece) -> Lanes {
-        SmallVec::from_slice(self.entries.progress(piece.ticket).transit.lanes_of(piece.part.hop))
+    /// The channels of a piece that is offered to `channel`.
+    fn channels_of(&mut self, piece: Piece) -> Channels {
+        SmallVec::from_slice(
+            self.entries.progress(piece.ticket).transit.channels_of(piece.part.hop),
+        )
     }
 
-    /// A piece takes its place in the lines of its lanes.
-    pub(super) fn queue(&mut self, piece: Piece, lane: usize) -> Result<(), Fault> {
-        for lane in self.lanes_of(piece) {
-            self.lanes[lane].ready.push_back(piece);
+    /// A piece takes its place in the lines of its channels.
+    pub(super) fn queue(&mut self, piece: Piece, channel: usize) -> Result<(), Fault> {
+        for channel in self.channels_of(piece) {
+            self.channels[channel].ready.push_back(piece);
             let Piece { ticket, part } = piece;
-            self.check(|audit, now| audit.piece_arrives(lane, ticket, part.bytes, now))?;
+            self.check(|audit, now| audit.piece_arrives(channel, ticket, part.bytes, now))?;
         }
-        self.admit(SmallVec::from_slice(&[lane]))
+        self.admit(SmallVec::from_slice(&[channel]))
     }
 
-    /// Starts every piece that is first in all its lines and finds a place on all its lanes.
+    /// Starts every piece that is first in all its lines and finds a place on all its channels.
     ///
-    /// `freed` are the lanes on which something has changed.
-    fn admit(&mut self, mut freed: Lanes) -> Result<(), Fault> {
-        while let Some(lane) = freed.pop() {
-            while let Some(&piece) = self.lanes[lane].ready.front() {
-                let lanes = self.lanes_of(piece);
-                let may_start = |&lane: &usize| {
-                    let Lane { ready, busy, at_once, .. } = &self.lanes[lane];
+    /// `freed` are the channels on which something has changed.
+    fn admit(&mut self, mut freed: Channels) -> Result<(), Fault> {
+        while let Some(channel) = freed.pop() {
+            while let Some(&piece) = self.channels[channel].ready.front() {
+                let channels = self.channels_of(piece);
+                let may_start = |&channel: &usize| {
+                    let Channel { ready, busy, at_once, .. } = &self.channels[channel];
                     busy < at_once && ready.front().is_some_and(|first| first.is(piece))
                 };
-                if !lanes.iter().all(may_start) {
+                if !channels.iter().all(may_start) {
                     break;
                 }
-                self.take_off(piece, lane, &lanes)?;
-                freed.extend(lanes.into_iter().filter(|&other| other != lane));
+                self.take_off(piece, channel, &channels)?;
+                freed.extend(channels.into_iter().filter(|&other| other != channel));
             }
         }
         Ok(())
     }
 
-    /// Bytes per second of all copies and others over a lane, what is used in place not counted.
-    pub(super) fn shared_rate(&mut self, lane: usize) -> u64 {
+    /// Bytes per second of all copies and others over a channel, what is used in place not counted.
+    pub(super) fn shared_rate(&mut self, channel: usize) -> u64 {
         let Sharing { fair, classes, .. } = &mut **self.sharing.as_mut().expect("it is shared");
         let over = |class: ClassId| {
-            let Crossed { lanes, used } = &classes[usize::from(class.0)];
-            used.is_none() && lanes.contains(&lane)
+            let Crossed { channels, used } = &classes[usize::from(class.0)];
+            used.is_none() && channels.contains(&channel)
         };
         fair.sent_by_class().filter(|(class, _)| over(*class)).map(|(_, rate)| rate).sum()
     }
 
     /// A piece leaves its lines and starts.
-    fn take_off(&mut self, piece: Piece, lane: usize, lanes: &Lanes) -> Result<(), Fault> {
+    fn take_off(&mut self, piece: Piece, channel: usize, channels: &Channels) -> Result<(), Fault> {
         let now = self.engine.now();
-        let mut setup = self.slowed(lanes, piece.part.bytes);
-        for &lane in lanes {
-            let lane = &mut self.lanes[lane];
-            lane.ready.pop_front();
-            lane.start(now);
-            setup += lane.law.setup;
-            if let Some(peculiar) = &lane.peculiar {
-                setup += peculiar.fixed(&piece, lane.law.rate, self.seed);
+        let mut setup = self.slowed(channels, piece.part.bytes);
+        for &channel in channels {
+            let channel = &mut self.channels[channel];
+            channel.ready.pop_front();
+            channel.start(now);
+            setup += channel.law.setup;
+            if let Some(peculiar) = &channel.peculiar {
+                setup += peculiar.fixed(&piece, channel.law.rate, self.seed);
             }
         }
         self.crosses(piece);
-        self.begin_first(piece, lane)?;
-        let class = self.sharing().class(lanes, None);
+        self.begin_first(piece, channel)?;
+        let class = self.sharing().class(channels, None);
         let flight = Flight { cargo: Cargo::Piece(piece), class };
         if setup > Span::ZERO {
             self.engine.schedule_in(setup, ENDS, Event::Flows(flight));
@@ -344,10 +348,10 @@ impl SimMachine<'_> {
         if self.audit.is_none() {
             return Ok(());
         }
-        let Crossed { ref lanes, used } = *self.sharing().crossed(class);
-        let lanes = lanes.clone();
+        let Crossed { ref channels, used } = *self.sharing().crossed(class);
+        let channels = channels.clone();
         let bytes = [bytes, of];
-        self.check(|audit, now| audit.flow_begins((ticket, class), &lanes, used, bytes, now))
+        self.check(|audit, now| audit.flow_begins((ticket, class), &channels, used, bytes, now))
     }
 
     /// Sets the event of the next end, if flows came or went since it was set.
@@ -376,16 +380,16 @@ impl SimMachine<'_> {
         let mut ended = std::mem::take(&mut sharing.ended);
         sharing.fair.ended(now, &mut ended);
         for Flight { cargo, class } in ended.drain(..) {
-            let lanes = self.sharing().crossed(class).lanes.clone();
+            let channels = self.sharing().crossed(class).channels.clone();
             match cargo {
-                Cargo::Piece(piece) => self.piece_landed(piece, class, lanes)?,
+                Cargo::Piece(piece) => self.piece_landed(piece, class, channels)?,
                 Cargo::Use { op, .. } => {
                     self.check(|audit, now| audit.flow_ends(op, class, now))?;
                     self.use_landed(op)?;
                 }
                 Cargo::Sent { op, bytes } => {
                     self.check(|audit, now| audit.flow_ends(op, class, now))?;
-                    self.sent(op, &lanes, bytes)?;
+                    self.sent(op, &channels, bytes)?;
                 }
             }
         }
@@ -393,12 +397,17 @@ impl SimMachine<'_> {
         Ok(())
     }
 
-    fn piece_landed(&mut self, piece: Piece, class: ClassId, lanes: Lanes) -> Result<(), Fault> {
+    fn piece_landed(
+        &mut self,
+        piece: Piece,
+        class: ClassId,
+        channels: Channels,
+    ) -> Result<(), Fault> {
         self.check(|audit, now| audit.flow_ends(piece.ticket, class, now))?;
-        for &lane in &lanes {
-            self.leave(lane, piece)?;
+        for &channel in &channels {
+            self.leave(channel, piece)?;
         }
         self.arrived(piece)?;
-        self.admit(lanes)
+        self.admit(channels)
     }
 }

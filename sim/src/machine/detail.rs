@@ -1,6 +1,6 @@
-//! What is peculiar to a lane: size tables, random delays and write caches, as time.
+//! What is peculiar to a channel: size tables, random delays and write caches, as time.
 //!
-//! Invariant: a delay depends on the seed, the lane and the place of the copy and the chunk in the
+//! Invariant: a delay depends on the seed, the channel and the place of the copy and the chunk in the
 //! plan, never on what happened before, so the order of events cannot change it.
 
 use super::moment::Piece;
@@ -13,10 +13,10 @@ use tiersim_models::service::{Cache, Detail, Tail};
 use tiersim_models::units::{Bandwidth, Bytes, PS_PER_S, Span, Time};
 use tiersim_policies::state::State;
 
-/// A lane that is more than its law.
+/// A channel that is more than its law.
 #[derive(Debug)]
 pub(super) struct Peculiar {
-    pub(super) lane: usize,
+    pub(super) channel: usize,
     pub(super) detail: Detail,
     pub(super) raid0: Option<Raid0>,
     pub(super) tail: Option<(LogNormal<f64>, Span)>,
@@ -32,8 +32,12 @@ pub(super) struct Filling {
 }
 
 impl Peculiar {
-    /// `None` if the law says it all. The ramp of a shared lane is the business of its flows.
-    pub(super) fn new(lane: usize, detail: &Detail, raid0: Option<Raid0>) -> Option<Box<Peculiar>> {
+    /// `None` if the law says it all. The ramp of a shared channel is the business of its flows.
+    pub(super) fn new(
+        channel: usize,
+        detail: &Detail,
+        raid0: Option<Raid0>,
+    ) -> Option<Box<Peculiar>> {
         let Detail { sizes, depths: _, tail, cache } = detail;
         if sizes.is_empty() && tail.is_none() && cache.is_none() && raid0.is_none() {
             return None;
@@ -44,10 +48,10 @@ impl Peculiar {
         });
         let filling = |cache| Filling { cache, level: Bytes::ZERO, at: Time::ZERO };
         let cache = cache.map(filling);
-        Some(Box::new(Peculiar { lane, detail: detail.clone(), raid0, tail, cache }))
+        Some(Box::new(Peculiar { channel, detail: detail.clone(), raid0, tail, cache }))
     }
 
-    /// What a piece pays beside `setup + bytes / rate`, and whoever shares the lane.
+    /// What a piece pays beside `setup + bytes / rate`, and whoever shares the channel.
     pub(super) fn fixed(&self, piece: &Piece, rate: Bandwidth, seed: u64) -> Span {
         let bytes = piece.part.bytes;
         let beyond = match self.raid0 {
@@ -59,7 +63,7 @@ impl Peculiar {
         beyond + self.delay(piece, seed)
     }
 
-    /// The whole time of a piece that starts `now` and has the lane to itself.
+    /// The whole time of a piece that starts `now` and has the channel to itself.
     pub(super) fn span(&mut self, piece: &Piece, law: Law, seed: u64, now: Time) -> Span {
         let fixed = law.setup + self.fixed(piece, law.rate, seed);
         let bytes = piece.part.bytes;
@@ -84,14 +88,15 @@ impl Peculiar {
 
     /// Writes how full its cache is.
     pub(super) fn state(&self, now: Time, out: &mut State) {
-        let Peculiar { lane: _, detail: _, raid0: _, tail: _, cache } = self;
+        let Peculiar { channel: _, detail: _, raid0: _, tail: _, cache } = self;
         cache.iter().for_each(|cache| cache.state(now, out));
     }
 
     pub(super) fn delay(&self, piece: &Piece, seed: u64) -> Span {
         let Some((law, most)) = &self.tail else { return Span::ZERO };
         let mut own = [0; 32];
-        let names = [seed, self.lane as u64, u64::from(piece.ticket.0), piece.part.number.into()];
+        let names =
+            [seed, self.channel as u64, u64::from(piece.ticket.0), piece.part.number.into()];
         for (slot, name) in own.chunks_exact_mut(8).zip(names) {
             slot.copy_from_slice(&name.to_le_bytes());
         }
@@ -159,9 +164,9 @@ mod tests {
         let cache =
             Cache { size: Bytes::new(300), drain: Bandwidth::new(PS_PER_S).expect("above zero") };
         let detail = Detail { cache: Some(cache), ..Detail::default() };
-        let mut lane = Peculiar::new(0, &detail, None).expect("it has a cache");
+        let mut channel = Peculiar::new(0, &detail, None).expect("it has a cache");
         let mut at =
-            |ps: u64, bytes| lane.span(&piece(0, 0, bytes), law(), 1, Time::from_ps(ps)).ps();
+            |ps: u64, bytes| channel.span(&piece(0, 0, bytes), law(), 1, Time::from_ps(ps)).ps();
         // 4 in, 1 out: full after 100 ps and 400 bytes.
         assert_eq!(at(0, 400), 10 + 100);
         // Full: one byte per ps. The set-up of 10 ps has drained 10: 13 bytes go fast.
@@ -176,18 +181,18 @@ mod tests {
     fn delays_have_the_percentiles_that_were_asked_for() {
         let tail = Tail { p50: Span::from_us(68), p99: Span::from_us(82) };
         let detail = Detail { tail: Some(tail), ..Detail::default() };
-        let lane = Peculiar::new(3, &detail, None).expect("it has a tail");
+        let channel = Peculiar::new(3, &detail, None).expect("it has a tail");
         let mut drawn: Vec<u64> = (0..100_000)
-            .map(|request| lane.delay(&piece(request / 4, request % 4, 1), 7).ps())
+            .map(|request| channel.delay(&piece(request / 4, request % 4, 1), 7).ps())
             .collect();
         assert_eq!(
             drawn[5],
-            lane.delay(&piece(1, 1, 999), 7).ps(),
+            channel.delay(&piece(1, 1, 999), 7).ps(),
             "the same name, the same delay"
         );
-        assert_ne!(drawn[5], lane.delay(&piece(1, 1, 1), 8).ps(), "another seed");
+        assert_ne!(drawn[5], channel.delay(&piece(1, 1, 1), 8).ps(), "another seed");
         let other = Peculiar::new(LinkId(2).index() * 2, &detail, None).expect("it has a tail");
-        assert_ne!(drawn[5], other.delay(&piece(1, 1, 1), 7).ps(), "another lane");
+        assert_ne!(drawn[5], other.delay(&piece(1, 1, 1), 7).ps(), "another channel");
         drawn.sort_unstable();
         let percentile = |share: f64| drawn[(share * drawn.len() as f64) as usize] as f64 / 1e6;
         assert!((percentile(0.5) / 68.0 - 1.0).abs() < 0.002, "p50 {}", percentile(0.5));

@@ -27,7 +27,7 @@ pub(crate) struct Entry {
     pub(crate) allocating: Span,
     /// The way of a copy.
     pub(crate) progress: Option<Progress>,
-    /// When a copy was let into its first lane, and when an op could have started but for its
+    /// When a copy was let into its first channel, and when an op could have started but for its
     /// release.
     pub(crate) ready_at: Time,
     /// The path up to then, of an op.
@@ -39,7 +39,7 @@ pub(crate) struct Entry {
     pub(crate) ended: bool,
 }
 
-// Memory per transfer in flight is bounded: one entry, beside one piece per lane that it is on.
+// Memory per transfer in flight is bounded: one entry, beside one piece per channel that it is on.
 // Longer lists of edges than usual are on the heap, and a plan is made at most a window of ops
 // ahead.
 const _: () = assert!(size_of::<Entry>() <= 640 && size_of::<Piece>() <= 48);
@@ -108,8 +108,8 @@ impl Entries {
     /// A copy that has begun and not ended, as [`Blame`](super::blame::Blame) wants it.
     pub(crate) fn under_way(&self, ticket: Ticket) -> Option<Ended> {
         let entry = self.entries.get(ticket.0.checked_sub(self.base)? as usize)?;
-        let lane = Some(entry.progress.as_ref().filter(|_| !entry.ended)?.slowest);
-        Some(Ended { start: entry.start, lane, blocker: entry.blocker })
+        let channel = Some(entry.progress.as_ref().filter(|_| !entry.ended)?.slowest);
+        Some(Ended { start: entry.start, channel, blocker: entry.blocker })
     }
 
     pub(crate) fn forget_ended(&mut self) {
@@ -144,9 +144,9 @@ impl Entries {
 #[derive(Debug)]
 pub(crate) struct Progress {
     pub(crate) transit: Transit,
-    /// Where it stands on every lane that serves lines in turn.
+    /// Where it stands on every channel that serves lines in turn.
     pub(crate) line: LineName,
-    /// The lane that takes longest: where the copy is said to wait.
+    /// The channel that takes longest: where the copy is said to wait.
     pub(crate) slowest: usize,
     /// By hop, as far as it has come: the piece that is there, or was last.
     pub(super) legs: SmallVec<[Leg; 1]>,
@@ -154,8 +154,8 @@ pub(crate) struct Progress {
 
 impl Progress {
     pub(crate) fn new(transit: Transit, line: LineName, law: impl Fn(usize) -> Law) -> Progress {
-        let span = |&lane: &usize| law(lane).span_of(transit.chunk());
-        let slowest = transit.lanes().max_by_key(span).expect("a copy goes somewhere");
+        let span = |&channel: &usize| law(channel).span_of(transit.chunk());
+        let slowest = transit.channels().max_by_key(span).expect("a copy goes somewhere");
         Progress { transit, line, slowest, legs: SmallVec::new() }
     }
 }

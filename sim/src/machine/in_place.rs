@@ -2,10 +2,10 @@
 //!
 //! An op computes, delayed as its policy states, then pays its charges one after the other: the
 //! set-up of the tier, then its bytes. Where the route between the tier and the device is one hop
-//! of shared links, the bytes flow over its lanes, at max-min fair rates with all that crosses
+//! of shared links, the bytes flow over its channels, at max-min fair rates with all that crosses
 //! them: what is read towards the device, what is written away from it, at the same time. They
 //! cross the tier, too, whose bandwidth all that use it in place share; what an op writes while it
-//! reads goes beside that, at most as fast. Loads and stores take no place in a lane: they are no
+//! reads goes beside that, at most as fast. Loads and stores take no place in a channel: they are no
 //! copies. Copies do not cross the tier's bandwidth, which is what use in place reaches. A charge
 //! ends no sooner than its requests are answered (`loads`).
 //! Invariant: a charge never takes less than the tier's law says, and one that reads or writes,
@@ -13,7 +13,7 @@
 
 use super::loads::Costs;
 use super::moment::{Moment, remember};
-use super::sharing::Lanes;
+use super::sharing::Channels;
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use tiersim_models::hardware::{HBM, Hardware};
@@ -26,8 +26,8 @@ use tiersim_policies::state::State;
 /// The tiers over shared links, and the ops that pay for their use.
 #[derive(Debug)]
 pub(super) struct Uses {
-    /// By tier: the lanes towards the device and away from it; `None` if its charges do not flow.
-    pub(super) ways: Vec<Option<[Lanes; 2]>>,
+    /// By tier: the channels towards the device and away from it; `None` if its charges do not flow.
+    pub(super) ways: Vec<Option<[Channels; 2]>>,
     pub(super) under_way: BTreeMap<Ticket, Use>,
 }
 
@@ -55,10 +55,11 @@ impl Uses {
     pub(super) fn new(hardware: &Hardware, routes: &Routes) -> Option<Box<Uses>> {
         let way = |tier| {
             let shared = hardware.uses_flow(routes, tier);
-            let lanes = |from, to| routes.between(from, to).iter().map(|lane| lane.index());
-            shared.then(|| [lanes(tier, HBM).collect(), lanes(HBM, tier).collect()])
+            let channels =
+                |from, to| routes.between(from, to).iter().map(|channel| channel.index());
+            shared.then(|| [channels(tier, HBM).collect(), channels(HBM, tier).collect()])
         };
-        let ways: Vec<Option<[Lanes; 2]>> = hardware.tier_ids().map(way).collect();
+        let ways: Vec<Option<[Channels; 2]>> = hardware.tier_ids().map(way).collect();
         let any = ways.iter().any(Option::is_some);
         any.then(|| Box::new(Uses { ways, under_way: BTreeMap::new() }))
     }
@@ -77,7 +78,7 @@ impl Uses {
 }
 
 /// Whether a charge flows. One of no bytes has nothing to send.
-pub(super) fn flows(ways: &[Option<[Lanes; 2]>], tier: TierId, bytes: Bytes) -> bool {
+pub(super) fn flows(ways: &[Option<[Channels; 2]>], tier: TierId, bytes: Bytes) -> bool {
     ways[tier.index()].is_some() && bytes > Bytes::ZERO
 }
 

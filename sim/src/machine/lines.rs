@@ -1,4 +1,4 @@
-//! Who is served when on a lane that serves one piece after the other: lines and turns.
+//! Who is served when on a channel that serves one piece after the other: lines and turns.
 //!
 //! Copies between the same two tiers of one device are one *line*: they are let in and served in
 //! the order of submission, as the copies of one stream of a real device are. Lines with a piece
@@ -51,13 +51,13 @@ pub(super) struct Line {
     pub(super) ready: VecDeque<Waiting>,
 }
 
-/// The lines of a lane, and whose turn it is.
+/// The lines of a channel, and whose turn it is.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
     pub(super) lines: SmallVec<[Line; 2]>,
     /// Lines with a piece ready, in turn.
     pub(super) turns: VecDeque<usize>,
-    /// Whom the lane serves.
+    /// Whom the channel serves.
     pub(super) served: SmallVec<[Served; 1]>,
 }
 

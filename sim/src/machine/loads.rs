@@ -1,10 +1,10 @@
 //! How much of each tier's bandwidth is in use, and what use in place and copies pay for that.
 //!
 //! An op that uses a tier in place loads it with its bytes over its whole duration, a copy under
-//! way with the rate of its lane: it reads where it comes from and writes where it goes. What is in
+//! way with the rate of its channel: it reads where it comes from and writes where it goes. What is in
 //! use when an op starts decides the latency of its requests, and with it how fast they go
 //! ([`tiersim_models::outstanding`]); the same of a piece of a copy. Where links are shared, the
-//! duration is the one that the op has alone, and its bytes are not counted on the lanes again.
+//! duration is the one that the op has alone, and its bytes are not counted on the channels again.
 //! Invariant: an op takes back at its end exactly what it had put on, and nothing is faster than
 //! the law.
 
@@ -37,7 +37,7 @@ pub(super) type Costs = SmallVec<[Cost; 2]>;
 #[derive(Debug)]
 pub(super) struct Loads {
     pub(super) tiers: Vec<Tier>,
-    /// By lane of a link: the tiers that are read and written.
+    /// By channel of a link: the tiers that are read and written.
     pub(super) ends: Vec<[Option<usize>; 2]>,
     /// By tier, of the ops under way.
     pub(super) used: Vec<Traffic>,
@@ -65,8 +65,8 @@ impl Loads {
         let parts = || trace.uses.iter().any(|used| used.part.is_some());
         (hardware.tiers.iter().any(binds) || parts()).then(|| {
             let tier = |node| hardware.tier_of(node).map(TierId::index);
-            let ends = hardware.lanes().map(|lane| {
-                let (from, to) = hardware.lane_ends(lane);
+            let ends = hardware.channels().map(|channel| {
+                let (from, to) = hardware.channel_ends(channel);
                 [tier(from), tier(to)]
             });
             Box::new(Loads {

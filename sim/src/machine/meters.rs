@@ -12,19 +12,19 @@ pub struct Meters {
     pub used: Vec<Bytes>,
     /// Most bytes ever held, by tier.
     pub peak: Vec<Bytes>,
-    /// Bytes copied, by lane.
+    /// Bytes copied, by channel.
     pub moved: Vec<Bytes>,
-    /// Bytes that the plan copies, by lane, of all commands submitted.
+    /// Bytes that the plan copies, by channel, of all commands submitted.
     pub planned: Vec<Bytes>,
     /// How many of these have been copied.
     pub copied: Vec<Bytes>,
-    /// Time spent copying, by lane.
+    /// Time spent copying, by channel.
     pub busy: Vec<Span>,
-    /// Copies that have ended, by lane that they crossed.
+    /// Copies that have ended, by channel that they crossed.
     pub transfers: Vec<u64>,
     /// Time that these took, each from its start to its end over all of its way.
     pub transfer_time: Vec<Span>,
-    /// Time that streams stood still for a copy, by lane.
+    /// Time that streams stood still for a copy, by channel.
     pub stall: Vec<Span>,
     /// Delay for use in place, by tier.
     pub in_place: Vec<Span>,
@@ -48,17 +48,17 @@ pub struct Meters {
 }
 
 impl Meters {
-    pub(crate) fn new(tiers: usize, lanes: usize) -> Meters {
+    pub(crate) fn new(tiers: usize, channels: usize) -> Meters {
         Meters {
             used: vec![Bytes::ZERO; tiers],
             peak: vec![Bytes::ZERO; tiers],
-            moved: vec![Bytes::ZERO; lanes],
-            planned: vec![Bytes::ZERO; lanes],
-            copied: vec![Bytes::ZERO; lanes],
-            busy: vec![Span::ZERO; lanes],
-            transfers: vec![0; lanes],
-            transfer_time: vec![Span::ZERO; lanes],
-            stall: vec![Span::ZERO; lanes],
+            moved: vec![Bytes::ZERO; channels],
+            planned: vec![Bytes::ZERO; channels],
+            copied: vec![Bytes::ZERO; channels],
+            busy: vec![Span::ZERO; channels],
+            transfers: vec![0; channels],
+            transfer_time: vec![Span::ZERO; channels],
+            stall: vec![Span::ZERO; channels],
             in_place: vec![Span::ZERO; tiers],
             compute: Span::ZERO,
             delay: Span::ZERO,
@@ -66,8 +66,8 @@ impl Meters {
             read: vec![0; tiers],
             written: vec![0; tiers],
             active: Span::ZERO,
-            // Behind those of links every tier has a lane of its own.
-            split: Split::new(Parts::new(lanes - tiers, tiers)),
+            // Behind those of links every tier has a channel of its own.
+            split: Split::new(Parts::new(channels - tiers, tiers)),
             running: 0,
             counted: Time::ZERO,
         }
@@ -188,11 +188,11 @@ impl Meters {
         Some(())
     }
 
-    /// A copy ends that crossed these lanes.
-    pub(crate) fn copied(&mut self, lanes: impl Iterator<Item = usize>, took: Span) {
-        for lane in lanes {
-            self.transfers[lane] += 1;
-            self.transfer_time[lane] += took;
+    /// A copy ends that crossed these channels.
+    pub(crate) fn copied(&mut self, channels: impl Iterator<Item = usize>, took: Span) {
+        for channel in channels {
+            self.transfers[channel] += 1;
+            self.transfer_time[channel] += took;
         }
     }
 

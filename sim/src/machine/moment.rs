@@ -12,7 +12,7 @@ use tiersim_policies::command::Ticket;
 use tiersim_policies::state::State;
 use tiersim_policies::transit::Part;
 
-/// Part of a copy on one of its lanes.
+/// Part of a copy on one of its channels.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Piece {
     pub(crate) ticket: Ticket,

@@ -5,7 +5,7 @@
 
 use super::in_place::{Use, charges, flows};
 use super::loads::{Cost, Costs, Load, loads_of, over, plus};
-use super::sharing::{Cargo, Flight, Lanes};
+use super::sharing::{Cargo, Channels, Flight};
 use super::{ENDS, Event, Fault, SimMachine, timeline};
 use crate::audit::Used;
 use smallvec::SmallVec;
@@ -47,7 +47,7 @@ impl SimMachine<'_> {
         let is_first = self.ranks.is_first(ticket);
         if is_first {
             let under_way = |ticket| self.entries.under_way(ticket);
-            let stall = |lane: usize, span| self.meters.stall[self.ranks.kind(lane)] += span;
+            let stall = |channel: usize, span| self.meters.stall[self.ranks.kind(channel)] += span;
             self.blame.charge((idle_since, now), cause, under_way, stall);
             self.meters.op_starts(now);
         }
@@ -262,9 +262,9 @@ impl SimMachine<'_> {
             let all = self.uses.as_mut().expect("a machine on which charges flow");
             all.under_way.get_mut(&op).expect("it has charges that flow").open += 1;
             let way = all.ways[tier.index()].as_ref().expect("its charges flow");
-            let lanes: Lanes = self.ranks.lanes(op, &way[usize::from(away)]);
+            let channels: Channels = self.ranks.channels(op, &way[usize::from(away)]);
             let used = Used { tier: self.ranks.tier(op, tier), back };
-            let class = self.sharing().class(&lanes, Some((used, rate)));
+            let class = self.sharing().class(&channels, Some((used, rate)));
             self.flow(Flight { cargo: Cargo::Use { op, bytes }, class })?;
         }
         Ok(())
@@ -348,13 +348,13 @@ impl SimMachine<'_> {
         costs
     }
 
-    /// What a piece of a copy over `lanes` takes beyond their laws because others use the memory
+    /// What a piece of a copy over `channels` takes beyond their laws because others use the memory
     /// where it comes from or goes to.
-    pub(super) fn slowed(&mut self, lanes: &[usize], bytes: Bytes) -> Span {
+    pub(super) fn slowed(&mut self, channels: &[usize], bytes: Bytes) -> Span {
         let Some(loads) = &self.loads else { return Span::ZERO };
-        let rate = lanes.iter().map(|&lane| self.lanes[lane].law.rate).min();
-        let rate = rate.expect("a piece crosses a lane");
-        let ends = lanes.iter().filter_map(|&lane| loads.ends.get(lane)).copied();
+        let rate = channels.iter().map(|&channel| self.channels[channel].law.rate).min();
+        let rate = rate.expect("a piece crosses a channel");
+        let ends = channels.iter().filter_map(|&channel| loads.ends.get(channel)).copied();
         let mut least = rate;
         for [from, to] in ends.collect::<SmallVec<[_; 4]>>() {
             for (tier, reading) in [(from, true), (to, false)] {
@@ -370,33 +370,33 @@ impl SimMachine<'_> {
     /// What is read from a tier and written to it now, if that matters to anybody.
     fn traffic(&mut self, tier: usize) -> Traffic {
         let loads = loads_of(&self.loads);
-        let (mut traffic, lanes) = (loads.used[tier], loads.ends.len());
+        let (mut traffic, channels) = (loads.used[tier], loads.ends.len());
         if loads.tiers[tier].loaded.is_none() {
             return Traffic::default();
         }
-        for lane in 0..lanes {
-            let [from, to] = loads_of(&self.loads).ends[lane];
+        for channel in 0..channels {
+            let [from, to] = loads_of(&self.loads).ends[channel];
             if from == Some(tier) {
-                traffic.read += self.rate_in_use(lane);
+                traffic.read += self.rate_in_use(channel);
             }
             if to == Some(tier) {
-                traffic.written += self.rate_in_use(lane);
+                traffic.written += self.rate_in_use(channel);
             }
         }
         // Objects that are moved within it.
-        let within = self.rate_in_use(lanes + tier);
+        let within = self.rate_in_use(channels + tier);
         traffic.read += within;
         traffic.written += within;
         traffic
     }
 
-    /// Bytes per second that go over a lane now.
-    fn rate_in_use(&mut self, lane: usize) -> u64 {
-        let found = &self.lanes[lane];
+    /// Bytes per second that go over a channel now.
+    fn rate_in_use(&mut self, channel: usize) -> u64 {
+        let found = &self.channels[channel];
         if !found.shared {
             let most = u64::from(u32::MAX) << 28;
             return found.law.rate.get().saturating_mul(found.busy.into()).min(most);
         }
-        self.shared_rate(lane)
+        self.shared_rate(channel)
     }
 }

@@ -8,7 +8,7 @@
 //!
 //! Pieces of copies do the same, hop by hop: a piece takes over the path to what let it into the
 //! line of its hop, and adds how long it stood there, between its turns too, and how long it
-//! crossed. What others did on the lane meanwhile is not followed: standing in line is a part of
+//! crossed. What others did on the channel meanwhile is not followed: standing in line is a part of
 //! its own.
 //! Invariant: a path adds up to the time since the last step ended, to the picosecond.
 

@@ -1,10 +1,10 @@
 //! Several devices of one server: the same plan, carried out by each at the same time.
 //!
 //! A command of the plan is one entry per rank, ticket times ranks plus rank, with edges to entries
-//! of the same rank. Behind the way of a copy everything works on instances of lanes and tiers
+//! of the same rank. Behind the way of a copy everything works on instances of channels and tiers
 //! ([`Instances`]); what k devices share is one instance, and so they contend. The last rank to end
-//! ends the command. Meters are those of the first rank, by lane and tier of one device: bytes and
-//! stalls are its own, and the lanes that it uses are busy with whatever crosses them.
+//! ends the command. Meters are those of the first rank, by channel and tier of one device: bytes and
+//! stalls are its own, and the channels that it uses are busy with whatever crosses them.
 //! Invariant: one rank is the machine of the file, ticket for ticket and event for event.
 
 use std::collections::BTreeMap;
@@ -114,9 +114,9 @@ impl Ranks {
         });
     }
 
-    /// The instance of a lane that an entry's device uses.
-    pub(super) fn lane(&self, entry: Ticket, lane: usize) -> usize {
-        self.instances.lane(lane, self.rank(entry))
+    /// The instance of a channel that an entry's device uses.
+    pub(super) fn channel(&self, entry: Ticket, channel: usize) -> usize {
+        self.instances.channel(channel, self.rank(entry))
     }
 
     /// The number of the line that copies of an entry's device from one tier to another form.
@@ -125,9 +125,9 @@ impl Ranks {
         u32::try_from(way).expect("few tiers") * self.count + self.rank(entry)
     }
 
-    /// The instances of these lanes.
-    pub(super) fn lanes<L: FromIterator<usize>>(&self, entry: Ticket, lanes: &[usize]) -> L {
-        lanes.iter().map(|&lane| self.lane(entry, lane)).collect()
+    /// The instances of these channels.
+    pub(super) fn channels<L: FromIterator<usize>>(&self, entry: Ticket, channels: &[usize]) -> L {
+        channels.iter().map(|&channel| self.channel(entry, channel)).collect()
     }
 
     /// The instance of a tier that an entry's device uses.
@@ -140,7 +140,7 @@ impl Ranks {
         self.instances.tier_kind(instance)
     }
 
-    /// The lane of one device that an instance is of.
+    /// The channel of one device that an instance is of.
     pub(super) fn kind(&self, instance: usize) -> usize {
         self.instances.kind(instance)
     }

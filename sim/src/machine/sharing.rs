@@ -1,10 +1,10 @@
 //! Shared links: pieces become flows, which have max-min fair rates.
 //!
-//! Use in place flows beside them (`in_place`). A piece is one flow over all lanes of its hop at
+//! Use in place flows beside them (`in_place`). A piece is one flow over all channels of its hop at
 //! once and pays the set-up of each. A copy whose route is one hop is one piece; on any other route
 //! each chunk is a flow of its own over each hop. A flow waits until it is first in line on each of
-//! its lanes and each has a place, then pays its set-up, which takes a place and no bandwidth, and
-//! then its bytes go. Lines are joined on all lanes at the same moment, so the oldest waiting flow
+//! its channels and each has a place, then pays its set-up, which takes a place and no bandwidth, and
+//! then its bytes go. Lines are joined on all channels at the same moment, so the oldest waiting flow
 //! is first everywhere: none waits for ever.
 //! Invariant: one event is pending for the flow that ends next, and it is set anew only when flows
 //! came or went.
@@ -20,8 +20,8 @@ use tiersim_models::units::{Bandwidth, Bytes, Time};
 use tiersim_policies::command::Ticket;
 use tiersim_policies::state::State;
 
-/// The lanes of a flow.
-pub(super) type Lanes = SmallVec<[usize; 4]>;
+/// The channels of a flow.
+pub(super) type Channels = SmallVec<[usize; 4]>;
 
 /// What is under way as a flow.
 #[derive(Clone, Copy, Debug)]
@@ -68,7 +68,7 @@ pub(super) enum Cargo {
 /// What the flows of a class cross.
 #[derive(Debug)]
 pub(super) struct Crossed {
-    pub(super) lanes: Lanes,
+    pub(super) channels: Channels,
     /// What ops use in place; `None` for copies.
     pub(super) used: Option<Used>,
 }
@@ -100,9 +100,9 @@ impl Sharing {
         if !services().flatten().any(|service| is_fair(service.discipline)) {
             return None;
         }
-        // A resource per lane, then one for each total.
+        // A resource per channel, then one for each total.
         let mut rates: Vec<Bandwidth> =
-            hardware.lanes().map(|lane| hardware.lane_law(lane).rate).collect();
+            hardware.channels().map(|channel| hardware.channel_law(channel).rate).collect();
         let mut add = |total| {
             rates.push(total);
             rates.len() - 1
@@ -110,9 +110,9 @@ impl Sharing {
         let totals: Vec<Option<usize>> =
             services().map(|service| service?.total.map(&mut add)).collect();
         let mut fair = FairShare::new(rates);
-        for lane in hardware.lanes() {
-            if let Some(service) = &hardware.links[lane.link.index()].service {
-                fair.ramp(lane.index(), service.detail(lane.evicting));
+        for channel in hardware.channels() {
+            if let Some(service) = &hardware.links[channel.link.index()].service {
+                fair.ramp(channel.index(), service.detail(channel.evicting));
             }
         }
         for (link, (service, &total)) in services().zip(&totals).enumerate() {
@@ -121,39 +121,40 @@ impl Sharing {
             }
         }
         let mut classes: Vec<Crossed> = Vec::new();
-        for lane in hardware.lanes() {
-            let link = &hardware.links[lane.link.index()];
+        for channel in hardware.channels() {
+            let link = &hardware.links[channel.link.index()];
             let shared = link.service.as_ref().is_some_and(|service| is_fair(service.discipline));
-            let demand = link.others[usize::from(lane.evicting)].filter(|_| shared);
+            let demand = link.others[usize::from(channel.evicting)].filter(|_| shared);
             let Some(demand) = demand else { continue };
-            let crossed = [Some(lane.index()), totals[lane.link.index()]];
-            let resources: Lanes = crossed.into_iter().flatten().collect();
+            let crossed = [Some(channel.index()), totals[channel.link.index()]];
+            let resources: Channels = crossed.into_iter().flatten().collect();
             let class = fair.stand(&resources, demand);
             assert_eq!(usize::from(class.0), classes.len(), "one class per direction");
-            classes.push(Crossed { lanes: SmallVec::from_slice(&[lane.index()]), used: None });
+            classes
+                .push(Crossed { channels: SmallVec::from_slice(&[channel.index()]), used: None });
         }
         let (others, next_end, ended) = (classes.len(), None, Vec::new());
         let tiers = vec![[None; 2]; hardware.tiers.len()];
         Some(Sharing { fair, totals, tiers, classes, others, next_end, ended })
     }
 
-    /// The class of flows over these lanes and, where they are of ops, a tier of this bandwidth.
-    pub(super) fn class(&mut self, lanes: &[usize], of: Option<(Used, Bandwidth)>) -> ClassId {
+    /// The class of flows over these channels and, where they are of ops, a tier of this bandwidth.
+    pub(super) fn class(&mut self, channels: &[usize], of: Option<(Used, Bandwidth)>) -> ClassId {
         let used = of.map(|(used, _)| used);
         let mut own = self.classes.iter().enumerate().skip(self.others);
-        let same = |known: &Crossed| known.used == used && known.lanes.as_slice() == lanes;
+        let same = |known: &Crossed| known.used == used && known.channels.as_slice() == channels;
         if let Some((known, _)) = own.find(|(_, known)| same(known)) {
             return ClassId(known as u16);
         }
-        let totals = lanes.iter().filter_map(|lane| self.totals[lane / 2]);
-        let mut resources: SmallVec<[usize; 8]> = lanes.iter().copied().chain(totals).collect();
+        let totals = channels.iter().filter_map(|channel| self.totals[channel / 2]);
+        let mut resources: SmallVec<[usize; 8]> = channels.iter().copied().chain(totals).collect();
         if let Some((used, rate)) = of {
             let resource = &mut self.tiers[used.tier.index()][usize::from(used.back)];
             resources.push(*resource.get_or_insert_with(|| self.fair.resource(rate)));
         }
         let class = self.fair.class(&resources);
         assert_eq!(usize::from(class.0), self.classes.len(), "one class per set of resources");
-        self.classes.push(Crossed { lanes: lanes.into(), used });
+        self.classes.push(Crossed { channels: channels.into(), used });
         class
     }
 
@@ -167,10 +168,10 @@ impl Sharing {
         fair.state(moment.now, out, |out, flight| flight.state(moment, out));
     }
 
-    /// What is under way, the lanes that it crosses, and the bytes of it that have not gone.
-    pub(super) fn under_way(&self, now: Time) -> impl Iterator<Item = (&Flight, &Lanes, Bytes)> {
+    /// What is under way, the channels that it crosses, and the bytes of it that have not gone.
+    pub(super) fn under_way(&self, now: Time) -> impl Iterator<Item = (&Flight, &Channels, Bytes)> {
         let flows = self.fair.under_way(now);
-        flows.map(|(flight, left)| (flight, &self.crossed(flight.class).lanes, left))
+        flows.map(|(flight, left)| (flight, &self.crossed(flight.class).channels, left))
     }
 
     pub(super) fn crossed(&self, class: ClassId) -> &Crossed {

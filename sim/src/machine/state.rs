@@ -2,7 +2,7 @@
 //!
 //! Times are written relative to now and commands relative to the one that is issued next. What was
 //! only counted is left out, and what is left of the past where nothing looks at it again: when an
-//! idle lane fell idle, or what had ended before the latest time that somebody may yet be blamed
+//! idle channel fell idle, or what had ended before the latest time that somebody may yet be blamed
 //! for. Every struct is taken apart field by field, so a new field has to be thought of here.
 //! Invariant: two machines with the same state that get the same commands do the same.
 
@@ -29,7 +29,7 @@ impl SimMachine<'_> {
         let trace = &self.workload.trace;
         let periodic = self.durations.are_the_same_in_every_replay_of(trace);
         let released = trace.ops.iter().any(|op| op.release.is_some());
-        periodic && !released && self.lanes.iter().all(|lane| lane.may_repeat())
+        periodic && !released && self.channels.iter().all(|channel| channel.may_repeat())
     }
 
     /// Writes the state; the next command will have the number `ticket`. `false` if something in it
@@ -46,7 +46,7 @@ impl SimMachine<'_> {
             entries,
             ranks,
             streams,
-            lanes,
+            channels,
             links: _,
             sharing,
             uses,
@@ -91,7 +91,7 @@ impl SimMachine<'_> {
         for (stream, used) in streams.iter().zip(used) {
             write_stream(stream, used, moment, out);
         }
-        lanes.iter().for_each(|lane| lane.state(moment, history, out));
+        channels.iter().for_each(|channel| channel.state(moment, history, out));
         blame.state(moment, out);
         paths.state(moment, out);
         let next = ticket;
@@ -231,9 +231,9 @@ fn write_event(moment: Moment, event: &Event, out: &mut State) {
             out.word(0);
             moment.ticket(op, out);
         }
-        Event::Copied { lane, piece } => {
+        Event::Copied { channel, piece } => {
             out.word(1);
-            out.word(lane.into());
+            out.word(channel.into());
             piece.state(moment, out);
         }
         Event::Flows(flight) => {

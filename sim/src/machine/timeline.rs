@@ -21,8 +21,8 @@ pub(super) fn holds(
     }
 }
 
-/// A command that ends now: one slice for an op, one for each lane of a copy or of a collective,
-/// which is a lane of one device by `kind`.
+/// A command that ends now: one slice for an op, one for each channel of a copy or of a collective,
+/// which is a channel of one device by `kind`.
 pub(super) fn slices(
     entry: &Entry,
     trace: &Trace,
@@ -38,34 +38,34 @@ pub(super) fn slices(
             let detail = format!("{} {module}", op.phase.word());
             let (track, name) = (Track::Stream(stream), op.name.clone());
             let own = Slice { track, name, detail, start, span, bytes: Bytes::ZERO };
-            let sent = over.iter().flat_map(|over| &over.sent).map(|&(lane, bytes, start)| {
-                let (track, span) = (Track::Lane(kind(lane)), now.since(start));
+            let sent = over.iter().flat_map(|over| &over.sent).map(|&(channel, bytes, start)| {
+                let (track, span) = (Track::Channel(kind(channel)), now.since(start));
                 Slice { track, start, span, bytes, ..own.clone() }
             });
             std::iter::once(own.clone()).chain(sent).collect()
         }
         Work::Copy { object, bytes, .. } => {
             let object = &trace.objects[object.index()];
-            let lanes = entry.progress.iter().flat_map(|progress| progress.transit.lanes());
-            lanes
-                .map(|lane| {
+            let channels = entry.progress.iter().flat_map(|progress| progress.transit.channels());
+            channels
+                .map(|channel| {
                     let (name, detail) = (object.name.clone(), object.kind.word().to_owned());
-                    Slice { track: Track::Lane(kind(lane)), name, detail, start, span, bytes }
+                    Slice { track: Track::Channel(kind(channel)), name, detail, start, span, bytes }
                 })
                 .collect()
         }
         Work::Compact { bytes, ref objects, .. } => {
-            let lanes = entry.progress.iter().flat_map(|progress| progress.transit.lanes());
+            let channels = entry.progress.iter().flat_map(|progress| progress.transit.channels());
             let detail = format!("{} objects", objects.len());
-            let slice = |lane| Slice {
-                track: Track::Lane(kind(lane)),
+            let slice = |channel| Slice {
+                track: Track::Channel(kind(channel)),
                 name: "compaction".to_owned(),
                 detail: detail.clone(),
                 start,
                 span,
                 bytes,
             };
-            lanes.map(slice).collect()
+            channels.map(slice).collect()
         }
         Work::Release => Vec::new(),
     }

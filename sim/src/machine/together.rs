@@ -1,7 +1,7 @@
 //! What the devices of a server do together: collectives, and the ops that start on all of them.
 
 use super::collectives::{Over, Together};
-use super::sharing::{Cargo, Flight, Lanes};
+use super::sharing::{Cargo, Channels, Flight};
 use super::{ENDS, Event, Fault, SimMachine};
 use smallvec::SmallVec;
 use tiersim_models::collective::Collective;
@@ -53,22 +53,23 @@ impl SimMachine<'_> {
         let now = self.engine.now();
         let all = self.collectives.as_ref().expect("a machine with collectives");
         let bytes = all.under_way[&first].exchange.bytes;
-        let mut flights: SmallVec<[(Ticket, Lanes, Bytes); 8]> = SmallVec::new();
+        let mut flights: SmallVec<[(Ticket, Channels, Bytes); 8]> = SmallVec::new();
         for (way, bytes) in all.ways.iter().zip(bytes) {
             let Some(way) = way.as_ref().filter(|_| bytes > Bytes::ZERO) else { continue };
             for (entry, _) in self.ranks.all(first) {
-                flights.extend(way.iter().map(|way| (entry, self.ranks.lanes(entry, way), bytes)));
+                flights
+                    .extend(way.iter().map(|way| (entry, self.ranks.channels(entry, way), bytes)));
             }
         }
         let together = self.together(first);
         together.flows = flights.len() as u32;
-        for (op, lanes, bytes) in flights {
+        for (op, channels, bytes) in flights {
             if op == first {
                 let over = &mut self.together(first).over;
-                over.sent.extend(lanes.iter().map(|&lane| (lane, bytes, now)));
+                over.sent.extend(channels.iter().map(|&channel| (channel, bytes, now)));
             }
-            lanes.iter().for_each(|&lane| self.lanes[lane].start_crossing(now));
-            let class = self.sharing().class(&lanes, None);
+            channels.iter().for_each(|&channel| self.channels[channel].start_crossing(now));
+            let class = self.sharing().class(&channels, None);
             self.flow(Flight { cargo: Cargo::Sent { op, bytes }, class })?;
         }
         if self.together(first).flows == 0 {
@@ -83,14 +84,20 @@ impl SimMachine<'_> {
     }
 
     /// What a device sends or receives has gone.
-    pub(super) fn sent(&mut self, op: Ticket, lanes: &[usize], bytes: Bytes) -> Result<(), Fault> {
+    pub(super) fn sent(
+        &mut self,
+        op: Ticket,
+        channels: &[usize],
+        bytes: Bytes,
+    ) -> Result<(), Fault> {
         let now = self.engine.now();
-        for &lane in lanes {
-            let busy = self.lanes[lane].end_crossing(now);
-            self.crossed(op, lane, bytes, busy);
+        for &channel in channels {
+            let busy = self.channels[channel].end_crossing(now);
+            self.crossed(op, channel, bytes, busy);
         }
         let first = self.ranks.first(op);
-        let slowest = lanes.iter().copied().min_by_key(|&lane| self.lanes[lane].law.rate);
+        let slowest =
+            channels.iter().copied().min_by_key(|&channel| self.channels[channel].law.rate);
         let together = self.together(first);
         together.over.slowest = slowest.expect("a flow crosses something");
         together.flows -= 1;
@@ -104,14 +111,14 @@ impl SimMachine<'_> {
         self.ranks.all(first).try_for_each(|(entry, _)| self.finish(entry))
     }
 
-    /// Bytes of an entry have crossed a lane, which was busy for `busy` since that was last
+    /// Bytes of an entry have crossed a channel, which was busy for `busy` since that was last
     /// counted.
-    pub(super) fn crossed(&mut self, entry: Ticket, lane: usize, bytes: Bytes, busy: Span) {
-        let kind = self.ranks.kind(lane);
+    pub(super) fn crossed(&mut self, entry: Ticket, channel: usize, bytes: Bytes, busy: Span) {
+        let kind = self.ranks.kind(channel);
         if self.ranks.is_first(entry) {
             self.meters.moved[kind] += bytes;
         }
-        if self.ranks.instances.is_first(lane) {
+        if self.ranks.instances.is_first(channel) {
             self.meters.busy[kind] += busy;
         }
     }

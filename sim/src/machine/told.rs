@@ -1,12 +1,12 @@
 //! What the machine tells of itself: how the time up to an end is made up, what was measured up to
 //! a moment, and a timeline.
 //!
-//! The meters count a piece when it has crossed its lane, and the time that a lane was busy when
+//! The meters count a piece when it has crossed its channel, and the time that a channel was busy when
 //! something leaves it. Between two moments that is not what happened between them: a copy of a
 //! minute that ends behind the first of them would all be counted there. So at such a moment what
 //! has gone so far is added, by the time that has passed of a piece's own, and by the bytes that a
 //! flow has sent.
-//! Invariant: between two moments no lane is busy for longer than the time between them, and no
+//! Invariant: between two moments no channel is busy for longer than the time between them, and no
 //! bytes are counted that its rate does not allow in that time.
 
 use super::SimMachine;
@@ -86,15 +86,16 @@ impl SimMachine<'_> {
     fn path_so_far(&mut self, piece: Piece) -> Path {
         let now = self.engine.now();
         let progress = self.entries.progress(piece.ticket);
-        // Of lanes that are crossed at the same time, the narrowest.
-        let lanes = progress.transit.lanes_of(piece.part.hop);
-        let lane = lanes.iter().copied().min_by_key(|&lane| self.lanes[lane].law.rate);
-        let lane = self.ranks.kind(lane.expect("a hop crosses something"));
+        // Of channels that are crossed at the same time, the narrowest.
+        let channels = progress.transit.channels_of(piece.part.hop);
+        let channel =
+            channels.iter().copied().min_by_key(|&channel| self.channels[channel].law.rate);
+        let channel = self.ranks.kind(channel.expect("a hop crosses something"));
         let leg = &mut progress.legs[piece.part.hop];
         let (offered, began) = (leg.offered, leg.began);
         let path = std::mem::replace(&mut leg.path, self.paths.none.clone());
-        let waited = (Part::Queue(lane), began.since(offered));
-        self.paths.extended(path, offered, &[waited, (Part::Copy(lane), now.since(began))])
+        let waited = (Part::Queue(channel), began.since(offered));
+        self.paths.extended(path, offered, &[waited, (Part::Copy(channel), now.since(began))])
     }
 
     /// The path to the end of a command that ends now; `beyond` is what its use of tiers took
@@ -166,12 +167,12 @@ impl SimMachine<'_> {
     pub fn so_far(&self) -> Meters {
         let now = self.engine.now();
         let mut all = self.meters.clone();
-        for (index, lane) in self.lanes.iter().enumerate() {
+        for (index, channel) in self.channels.iter().enumerate() {
             let kind = self.ranks.kind(index);
-            if lane.busy + lane.crossing > 0 && self.ranks.instances.is_first(index) {
-                all.busy[kind] += now.since(lane.counted);
+            if channel.busy + channel.crossing > 0 && self.ranks.instances.is_first(index) {
+                all.busy[kind] += now.since(channel.counted);
             }
-            for served in &lane.lines.served {
+            for served in &channel.lines.served {
                 // What others in the memory make it take longer comes first: its bytes begin to go
                 // then.
                 let gone = self.gone(index, served);
@@ -179,14 +180,14 @@ impl SimMachine<'_> {
             }
         }
         let flows = self.sharing.iter().flat_map(|sharing| sharing.under_way(now));
-        for (&Flight { cargo, .. }, lanes, left) in flows {
+        for (&Flight { cargo, .. }, channels, left) in flows {
             let (ticket, bytes, copied) = match cargo {
                 Cargo::Piece(piece) => (piece.ticket, piece.part.bytes, true),
                 Cargo::Sent { op, bytes } => (op, bytes, false),
                 Cargo::Use { .. } => continue,
             };
             let gone = Bytes::new(bytes.get().saturating_sub(left.get()));
-            self.has_gone(ticket, lanes.iter().copied(), (gone, copied), &mut all);
+            self.has_gone(ticket, channels.iter().copied(), (gone, copied), &mut all);
         }
         all
     }
@@ -194,12 +195,12 @@ impl SimMachine<'_> {
     fn has_gone(
         &self,
         entry: Ticket,
-        lanes: impl IntoIterator<Item = usize>,
+        channels: impl IntoIterator<Item = usize>,
         (bytes, copied): (Bytes, bool),
         all: &mut Meters,
     ) {
-        for lane in lanes.into_iter().filter(|_| self.ranks.is_first(entry)) {
-            let kind = self.ranks.kind(lane);
+        for channel in channels.into_iter().filter(|_| self.ranks.is_first(entry)) {
+            let kind = self.ranks.kind(channel);
             all.moved[kind] += bytes;
             if copied {
                 all.copied[kind] += bytes;

@@ -15,7 +15,7 @@
 //! without draws.
 //! Invariant: the number of replays depends on the case alone, not on how the run is carried out.
 
-use tiersim_models::hardware::{Hardware, Lane};
+use tiersim_models::hardware::{Channel, Hardware};
 use tiersim_models::results::{Settled, Steadiness, Steps};
 use tiersim_models::service::Discipline;
 use tiersim_models::units::{PS_PER_S, Span};
@@ -51,7 +51,7 @@ pub(super) struct Evidence {
     pub(super) before: Span,
     /// Picoseconds that a replay takes at least.
     pub(super) least: u128,
-    /// By lane: bytes that the measured replays copy, without those that were copied in their time.
+    /// By channel: bytes that the measured replays copy, without those that were copied in their time.
     pub(super) unpaid: Vec<i128>,
 }
 
@@ -66,11 +66,13 @@ impl Evidence {
         };
         let drift = (second as f64 - first as f64) / (first as f64).max(1.0);
         let total = (steps.total() as f64).max(1.0);
-        let share = |lane: Lane| self.unpaid[lane.index()] as f64 / reached(hardware, lane) / total;
-        let shares = hardware.lanes().map(|lane| (lane.index(), share(lane)));
+        let share = |channel: Channel| {
+            self.unpaid[channel.index()] as f64 / reached(hardware, channel) / total
+        };
+        let shares = hardware.channels().map(|channel| (channel.index(), share(channel)));
         let most = shares.filter(|(_, share)| *share != 0.0);
         let most = most.max_by(|(_, a), (_, b)| a.abs().total_cmp(&b.abs()));
-        let copies = most.map_or((None, 0.0), |(lane, share)| (Some(lane), share));
+        let copies = most.map_or((None, 0.0), |(channel, share)| (Some(channel), share));
         // A stream that ran ahead while others waited has done part of the measured work before.
         let work = (u128::from(self.measured) * self.least) as f64;
         let ahead = (work / total - 1.0).max(0.0);
@@ -94,10 +96,10 @@ pub(super) fn compare(steady: &mut Steadiness, mean: Span, last: Span) {
     }
 }
 
-/// Bytes per picosecond over a lane at most.
-fn reached(hardware: &Hardware, lane: Lane) -> f64 {
-    let service = hardware.links[lane.link.index()].service.as_ref();
+/// Bytes per picosecond over a channel at most.
+fn reached(hardware: &Hardware, channel: Channel) -> f64 {
+    let service = hardware.links[channel.link.index()].service.as_ref();
     let queues = service.filter(|service| service.discipline == Discipline::Fifo);
     let at_once = queues.map_or(1, |service| service.at_once());
-    hardware.lane_law(lane).rate.get() as f64 * f64::from(at_once) / PS_PER_S as f64
+    hardware.channel_law(channel).rate.get() as f64 * f64::from(at_once) / PS_PER_S as f64
 }

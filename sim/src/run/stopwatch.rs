@@ -34,7 +34,7 @@ pub(crate) struct Stopwatch<'a> {
     last_end: Time,
     steps: Steps,
     at_warmup: Option<Meters>,
-    /// Bytes that the warm-up copies, by lane.
+    /// Bytes that the warm-up copies, by channel.
     planned: Vec<Bytes>,
     /// When the last replay ended, and how long the last one took that does not count.
     last_replay: Time,
@@ -331,11 +331,11 @@ impl<'a> Stopwatch<'a> {
             let left_over = machine.now().since(at);
             self.steps.lengthen_last(left_over);
             let before = std::mem::replace(&mut end, machine.meters().clone());
-            // What the last step waits for then is the lane that carries most of it.
+            // What the last step waits for then is the channel that carries most of it.
             let busy = end.busy.iter().zip(&before.busy);
             let busy = busy.map(|(end, before)| end.ps() - before.ps()).enumerate();
-            let lane = busy.max_by_key(|&(lane, busy)| (busy, std::cmp::Reverse(lane)));
-            let part = Part::Copy(lane.map_or(0, |(lane, _)| lane));
+            let channel = busy.max_by_key(|&(channel, busy)| (busy, std::cmp::Reverse(channel)));
+            let part = Part::Copy(channel.map_or(0, |(channel, _)| channel));
             let place = end.split.parts().index(part);
             let waited = &mut end.split.spans_mut()[place];
             *waited += left_over;

@@ -1,11 +1,11 @@
-//! Lanes from a tier to itself: compactions cross no link, so they have a lane of their own.
+//! Channels from a tier to itself: compactions cross no link, so they have a channel of their own.
 //!
 //! The machine has one for every tier; a record names those of tiers that some case compacts.
-//! Invariant: figures and slices of a record follow the order of its lanes.
+//! Invariant: figures and slices of a record follow the order of its channels.
 
 use std::collections::BTreeSet;
 use tiersim_models::hardware::Hardware;
-use tiersim_models::results::{CaseRecord, Figures, LaneName, Outcome, Track};
+use tiersim_models::results::{CaseRecord, ChannelName, Figures, Outcome, Track};
 use tiersim_policies::scenario::Scenario;
 
 /// The tiers, by index, that some case of the scenarios compacts.
@@ -15,36 +15,36 @@ pub(crate) fn compacted<'a>(scenarios: impl IntoIterator<Item = &'a Scenario>) -
     specs.filter(|(_, spec)| spec.compaction.is_some()).map(|(tier, _)| tier).collect()
 }
 
-/// The names of the lanes of a record: those of links, and those of the tiers in `compacted`.
-pub(crate) fn lane_names(hardware: &Hardware, compacted: &BTreeSet<usize>) -> Vec<LaneName> {
-    let links = hardware.lanes().map(|lane| LaneName {
-        ends: hardware.lane_name(lane),
-        link: hardware.links[lane.link.index()].name.clone(),
+/// The names of the channels of a record: those of links, and those of the tiers in `compacted`.
+pub(crate) fn channel_names(hardware: &Hardware, compacted: &BTreeSet<usize>) -> Vec<ChannelName> {
+    let links = hardware.channels().map(|channel| ChannelName {
+        ends: hardware.channel_name(channel),
+        link: hardware.links[channel.link.index()].name.clone(),
     });
     let within = compacted.iter().map(|&tier| {
         let name = &hardware.tiers[tier].name;
         // A blank: no link can have this name.
-        LaneName { ends: format!("{name}->{name}"), link: format!("{name} compaction") }
+        ChannelName { ends: format!("{name}->{name}"), link: format!("{name} compaction") }
     });
     links.chain(within).collect()
 }
 
-/// Leaves the lanes of other tiers out of a case's figures.
+/// Leaves the channels of other tiers out of a case's figures.
 pub(crate) fn keep_case(case: &mut CaseRecord, links: usize, compacted: &BTreeSet<usize>) {
     if let Outcome::Done(figures) = &mut case.outcome {
         keep(figures, links, compacted);
     }
 }
 
-/// Leaves the lanes of other tiers out of figures. `links` is how many links there are.
+/// Leaves the channels of other tiers out of figures. `links` is how many links there are.
 pub(crate) fn keep(figures: &mut Figures, links: usize, compacted: &BTreeSet<usize>) {
     let first = 2 * links;
-    let kept = |lane: usize| lane < first || compacted.contains(&(lane - first));
+    let kept = |channel: usize| channel < first || compacted.contains(&(channel - first));
     fn only<T>(values: &mut Vec<T>, kept: impl Fn(usize) -> bool) {
-        let mut lane = 0;
+        let mut channel = 0;
         values.retain(|_| {
-            lane += 1;
-            kept(lane - 1)
+            channel += 1;
+            kept(channel - 1)
         });
     }
     only(&mut figures.moved, kept);
@@ -53,10 +53,10 @@ pub(crate) fn keep(figures: &mut Figures, links: usize, compacted: &BTreeSet<usi
     only(&mut figures.transfer_time, kept);
     only(&mut figures.stall, kept);
     for slice in &mut figures.timeline.slices {
-        if let Track::Lane(lane) = &mut slice.track
-            && let Some(tier) = lane.checked_sub(first)
+        if let Track::Channel(channel) = &mut slice.track
+            && let Some(tier) = channel.checked_sub(first)
         {
-            *lane = first + compacted.range(..tier).count();
+            *channel = first + compacted.range(..tier).count();
         }
     }
 }
@@ -68,9 +68,9 @@ mod tests {
     use tiersim_models::units::{Bytes, Span, Time};
 
     #[test]
-    fn lanes_of_tiers_that_are_not_compacted_leave_no_trace() {
-        let slice = |lane| Slice {
-            track: Track::Lane(lane),
+    fn channels_of_tiers_that_are_not_compacted_leave_no_trace() {
+        let slice = |channel| Slice {
+            track: Track::Channel(channel),
             name: String::new(),
             detail: String::new(),
             start: Time::ZERO,
@@ -94,6 +94,6 @@ mod tests {
         assert_eq!(figures.moved, [0, 1, 2, 3, 4, 6].map(Bytes::new));
         assert_eq!((figures.busy.len(), figures.stall[5].ps()), (6, 6));
         let tracks: Vec<Track> = figures.timeline.slices.iter().map(|slice| slice.track).collect();
-        assert_eq!(tracks, [3, 4, 5].map(Track::Lane));
+        assert_eq!(tracks, [3, 4, 5].map(Track::Channel));
     }
 }

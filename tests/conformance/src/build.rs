@@ -38,10 +38,10 @@ pub fn law(setup: u64, rate: u64) -> Law {
 }
 
 /// A shared link's service: copies of a direction at once, and bytes per second of both together.
-pub fn fair(lanes: Option<u32>, total: Option<u64>) -> Option<Service> {
-    let lanes = lanes.and_then(NonZeroU32::new);
+pub fn fair(max_in_flight: Option<u32>, total: Option<u64>) -> Option<Service> {
+    let max_in_flight = max_in_flight.and_then(NonZeroU32::new);
     let total = total.and_then(Bandwidth::new);
-    Some(Service { discipline: Discipline::FairShare, lanes, total, ..Service::default() })
+    Some(Service { discipline: Discipline::FairShare, max_in_flight, total, ..Service::default() })
 }
 
 /// A machine of the given tiers (kind, capacity, access) and links (near, far, both directions).

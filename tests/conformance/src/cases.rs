@@ -52,7 +52,7 @@ pub(crate) fn smallest() -> (World, impl Fn() -> Box<dyn Policy>) {
     scripted(&[KIB], &[HBM], &[&[(0, Mode::Read)]], &[])
 }
 
-/// Bytes by lane.
+/// Bytes by channel.
 pub fn moved(outcome: &Outcome) -> Vec<u64> {
     outcome.moved.iter().map(|bytes| bytes.get()).collect()
 }
@@ -73,7 +73,7 @@ pub fn what_was_written_is_written_back_and_comes_back_new(site: &Site) -> Check
     let script = [(1, Action::Evict { object, from: HBM, to: DRAM }), (2, fetch(object))];
     let ops: [&[_]; 3] = [&[(0, Mode::ReadWrite)], &[(1, Mode::Read)], &[(0, Mode::ReadWrite)]];
     case(site, scripted(&[40 * KIB, KIB], &[HBM, HBM], &ops, &script), |outcome| {
-        equal(&moved(outcome), &[40 * KIB, 40 * KIB, 0, 0], "bytes by lane")?;
+        equal(&moved(outcome), &[40 * KIB, 40 * KIB, 0, 0], "bytes by channel")?;
         equal(&outcome.residents[0], &(object, HBM, true), "the object")?;
         // The room of stale contents is kept for the next write-back.
         equal(&outcome.residents[1], &(object, DRAM, false), "its stale room")
@@ -86,7 +86,7 @@ pub fn what_was_only_read_is_dropped_without_a_copy(site: &Site) -> Check<Counts
     let script = [(0, fetch(object)), (1, Action::Evict { object, from: HBM, to: DRAM })];
     let ops: [&[_]; 2] = [&[(0, Mode::Read)], &[(1, Mode::Read)]];
     case(site, scripted(&[20 * KIB, KIB], &[DRAM, HBM], &ops, &script), |outcome| {
-        equal(&moved(outcome), &[20 * KIB, 0, 0, 0], "bytes by lane")?;
+        equal(&moved(outcome), &[20 * KIB, 0, 0, 0], "bytes by channel")?;
         equal(&outcome.residents[0], &(object, DRAM, true), "the object")
     })
 }
@@ -105,7 +105,7 @@ pub fn double_buffering_ends_in_order(site: &Site) -> Check<Counts> {
     case(site, scripted(&[64 * KIB; 8], &[DRAM; 8], &ops, &script), |outcome| {
         let ends = &outcome.ends;
         ensure(ends.is_sorted(), || format!("ends out of order: {ends:?}"))?;
-        equal(&moved(outcome), &[8 * 64 * KIB, 0, 0, 0], "bytes by lane")
+        equal(&moved(outcome), &[8 * 64 * KIB, 0, 0, 0], "bytes by channel")
     })
 }
 
@@ -120,7 +120,7 @@ pub fn copies_over_several_links_arrive_whole(site: &Site) -> Check<Counts> {
     ];
     let ops: [&[_]; 3] = [&[(0, Mode::ReadWrite)], &[(1, Mode::Read)], &[(0, Mode::Read)]];
     case(site, scripted(&[bytes, KIB], &[NVME, HBM], &ops, &script), |outcome| {
-        equal(&moved(outcome), &[2 * bytes, bytes, 2 * bytes, bytes], "bytes by lane")
+        equal(&moved(outcome), &[2 * bytes, bytes, 2 * bytes, bytes], "bytes by channel")
     })
 }
 
@@ -135,7 +135,7 @@ pub fn use_in_place_moves_nothing_and_costs_its_delay(site: &Site) -> Check<Coun
     ];
     let ops: [&[_]; 1] = [&[(0, Mode::ReadWrite)]];
     case(site, scripted(&[48 * KIB], &[NVME], &ops, &script), |outcome| {
-        equal(&moved(outcome), &[0; 4], "bytes by lane")?;
+        equal(&moved(outcome), &[0; 4], "bytes by channel")?;
         // How long the op itself takes is predicted; its delay is kept.
         let (end, delay) = (outcome.ends[0], chain().tiers[NVME.index()].access.span_of(bytes));
         ensure(end.ps() >= delay.ps(), || format!("it ended early, at {end}"))
@@ -166,7 +166,7 @@ pub fn without_emulation_nothing_is_added_to_an_op_and_contents_hold_in_place(
         equal(&truth, &(2, 0), "checks and mismatches")?;
         let holdings = machine.holdings().map_err(|fault| fault.to_string())?;
         equal(&holdings[..], &[(object, tier, Some(2))][..], "what is held")?;
-        equal(&report.moved, &vec![Bytes::ZERO; 4], "bytes by lane")?;
+        equal(&report.moved, &vec![Bytes::ZERO; 4], "bytes by channel")?;
         let law = world.hardware.tiers[NVME.index()].access;
         let delay = if emulate { law.span_of(bytes) } else { Span::ZERO };
         let planned: Vec<Span> = report.ops.iter().map(|op| op.planned).collect();

@@ -22,7 +22,7 @@ pub type Make<'a> = &'a dyn Fn() -> Box<dyn Policy>;
 pub struct Outcome {
     /// Fingerprint of what the machine was told.
     pub decisions: Decisions,
-    /// Bytes by lane.
+    /// Bytes by channel.
     pub moved: Vec<Bytes>,
     /// (object, tier, whether its contents are the present ones), at the end.
     pub residents: Vec<(ObjectId, TierId, bool)>,
@@ -36,7 +36,7 @@ impl Outcome {
     /// Did two machines do the same work?
     pub fn same_as(&self, other: &Outcome) -> Check {
         equal(&other.decisions, &self.decisions, "decisions")?;
-        equal(&other.moved, &self.moved, "bytes by lane")?;
+        equal(&other.moved, &self.moved, "bytes by channel")?;
         equal(&other.residents, &self.residents, "where everything is")
     }
 }
@@ -99,9 +99,9 @@ pub fn on_sim(world: &World, make: Make<'_>, jitter: Option<u64>) -> Check<Optio
     let machine = world.simulated(&planner, 1);
     let driven = logged(world, &mut planner, machine, jitter)?;
     Ok(driven.map(|(ends, decisions, machine)| {
-        // Lanes within a tier come last: only the simulator has those.
-        let lanes = 2 * world.hardware.links.len();
-        let (moved, residents) = (&machine.meters().moved[..lanes], residents(world, &planner));
+        // Channels within a tier come last: only the simulator has those.
+        let channels = 2 * world.hardware.links.len();
+        let (moved, residents) = (&machine.meters().moved[..channels], residents(world, &planner));
         let moved = moved.to_vec();
         Outcome { decisions, moved, residents, ends, checks: 0 }
     }))

@@ -65,7 +65,7 @@ const MOMENTS: usize = FREE + HBM_SLOTS;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct State {
     slots: [u8; OBJECTS * TIERS],
-    /// The end of the last op, of the last copy of each lane, and the rest as named above.
+    /// The end of the last op, of the last copy of each channel, and the rest as named above.
     moments: [u32; MOMENTS],
     free: u8,
 }
@@ -74,7 +74,7 @@ fn slot(object: usize, tier: usize) -> usize {
     object * TIERS + tier
 }
 
-fn lane(tier: usize, outwards: bool) -> usize {
+fn channel(tier: usize, outwards: bool) -> usize {
     1 + 2 * (tier - 1) + usize::from(outwards)
 }
 
@@ -203,8 +203,8 @@ impl State {
             Act::Leave(object, to) => {
                 // Whoever uses the room must end before it is given up.
                 let users = self.moments[USERS + slot(object, 0)];
-                let lane = lane(usize::from(to), true);
-                self.moments[lane] = self.moments[lane].max(users);
+                let channel = channel(usize::from(to), true);
+                self.moments[channel] = self.moments[channel].max(users);
                 let end = self.copy(machine, object, (0, usize::from(to)));
                 self.leave(machine, object, 0, end);
             }
@@ -224,21 +224,21 @@ impl State {
         quickest.expect("a fetch has a source")
     }
 
-    /// Copies over one lane; when it ends.
+    /// Copies over one channel; when it ends.
     fn copy(&mut self, machine: &Machine, object: usize, (from, to): (usize, usize)) -> u32 {
-        let (lane, law) = match to {
-            0 => (lane(from, false), machine.tiers[from - 1][0]),
-            to => (lane(to, true), machine.tiers[to - 1][1]),
+        let (channel, law) = match to {
+            0 => (channel(from, false), machine.tiers[from - 1][0]),
+            to => (channel(to, true), machine.tiers[to - 1][1]),
         };
         let (source, goal) = (slot(object, from), slot(object, to));
-        let mut start = self.now().max(self.moments[lane]);
+        let mut start = self.now().max(self.moments[channel]);
         start = start.max(self.moments[FILLED + source]);
         start = start.max(self.moments[FILLED + goal]).max(self.moments[USERS + goal]);
         if self.slots[goal] == ABSENT && to == 0 {
             start = start.max(self.claim(machine.units[object]));
         }
         let end = start + ps(law, machine.units[object] as u64 * machine.unit);
-        self.moments[lane] = end;
+        self.moments[channel] = end;
         self.slots[goal] = if to == 0 { FRESH } else { VALID };
         (self.moments[FILLED + goal], self.moments[USERS + goal]) = (end, 0);
         let users = &mut self.moments[USERS + source];

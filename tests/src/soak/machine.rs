@@ -177,14 +177,14 @@ fn links(dice: &mut Dice, tiers: usize, nodes: usize) -> Vec<Link> {
 
 fn service(dice: &mut Dice, [fetch, evict]: [Law; 2]) -> Service {
     let fair = dice.chance(60);
-    let lanes = dice.chance(40).then(|| dice.log(1..=16) as u32).and_then(NonZeroU32::new);
+    let max_in_flight = dice.chance(40).then(|| dice.log(1..=16) as u32).and_then(NonZeroU32::new);
     let (slower, faster) = (fetch.rate.min(evict.rate), fetch.rate.max(evict.rate));
     let both = faster.get()..=faster.get() + slower.get();
     let total = (fair && dice.chance(40)).then(|| dice.rate(both));
     let mix = total.filter(|_| dice.chance(50)).map(|total| mix(dice, total)).unwrap_or_default();
     let mut service = Service {
         discipline: if fair { Discipline::FairShare } else { Discipline::Fifo },
-        lanes,
+        max_in_flight,
         total,
         mix,
         fetch: detail(dice, fetch.rate, fair),

@@ -6,7 +6,7 @@
 
 use super::dice::Dice;
 use crate::prelude::*;
-use tiersim_models::hardware::Lane;
+use tiersim_models::hardware::Channel;
 use tiersim_models::nodes::{Node, NodeKind};
 use tiersim_models::workload::{Collective, CollectiveKind};
 
@@ -48,15 +48,15 @@ fn meeting(dice: &mut Dice, hardware: &mut Hardware, other: Option<NodeId>) -> O
         }
     };
     let way = hardware.way_out(node).filter(|_| Some(node) != other)?;
-    let passes = |lane: &Lane| {
-        let (_, to) = hardware.lane_ends(*lane);
+    let passes = |channel: &Channel| {
+        let (_, to) = hardware.channel_ends(*channel);
         to != node && hardware.tier_of(to).is_some()
     };
     if way.iter().any(passes) {
         return None;
     }
-    for lane in way {
-        let link = &mut hardware.links[lane.link.index()];
+    for channel in way {
+        let link = &mut hardware.links[channel.link.index()];
         if link.service.as_ref().is_none_or(|service| service.discipline == Discipline::Fifo) {
             let faster = link.fetch.rate.max(link.evict.rate).get();
             let slower = link.fetch.rate.min(link.evict.rate).get();

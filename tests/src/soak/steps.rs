@@ -2,7 +2,7 @@
 //!
 //! It finds for itself when steps end. The parts of every step add up to it, to the picosecond, and
 //! what a path passed through has happened: no more computing than ops computed, no more crossing
-//! than the lane was busy, no more use in place than was paid.
+//! than the channel was busy, no more use in place than was paid.
 
 use super::Trial;
 use crate::prelude::*;
@@ -65,7 +65,7 @@ impl Steps {
                     computed += span.ps();
                     continue;
                 }
-                Part::Copy(lane) if ranks == 1 => meters.busy[lane],
+                Part::Copy(channel) if ranks == 1 => meters.busy[channel],
                 Part::InPlace(tier) if ranks == 1 => meters.in_place[tier],
                 Part::Delay if ranks == 1 => meters.delay,
                 _ => continue,

@@ -7,7 +7,7 @@ use super::Trial;
 use super::steps::Steps;
 use crate::prelude::*;
 use std::collections::BTreeSet;
-use tiersim_models::hardware::Lane;
+use tiersim_models::hardware::Channel;
 use tiersim_models::routes::Routes;
 use tiersim_models::workload::Collective;
 use tiersim_policies::asked::Asked;
@@ -41,9 +41,9 @@ pub(super) struct Watch<'a> {
     streams: Vec<u64>,
     /// By object: when its last write can have ended at the earliest.
     written: Vec<u64>,
-    /// Bytes that the plan sends over each lane, and moves within each tier.
+    /// Bytes that the plan sends over each channel, and moves within each tier.
     sent: Vec<u128>,
-    /// Bytes that ops use in place over each lane, and of each tier, where these flow.
+    /// Bytes that ops use in place over each channel, and of each tier, where these flow.
     used: Vec<u128>,
     used_of: Vec<u128>,
     /// No run takes longer, in picoseconds: after the last release, everything after everything
@@ -168,26 +168,26 @@ impl<'a> Watch<'a> {
         let exchange = collective.exchange(laws);
         for (way, node) in hardware.meetings().into_iter().enumerate() {
             let out = node.and_then(|node| hardware.way_out(node)).unwrap_or_default();
-            for lane in out
+            for channel in out
                 .into_iter()
-                .flat_map(|lane| [false, true].map(|evicting| Lane { evicting, ..lane }))
+                .flat_map(|channel| [false, true].map(|evicting| Channel { evicting, ..channel }))
             {
-                self.sent[lane.index()] += u128::from(exchange.bytes[way].get());
+                self.sent[channel.index()] += u128::from(exchange.bytes[way].get());
                 self.latest += (exchange.steps[way] * laws[way].setup.ps()) as f64;
-                self.crosses(lane, exchange.bytes[way]);
+                self.crosses(channel, exchange.bytes[way]);
             }
         }
         self.budget += 16;
     }
 
-    /// What it takes to send so much over a lane and wait for everything else there.
-    fn crosses(&mut self, lane: Lane, bytes: Bytes) {
+    /// What it takes to send so much over a channel and wait for everything else there.
+    fn crosses(&mut self, channel: Channel, bytes: Bytes) {
         let hardware = &self.trial.hardware;
-        let link = &hardware.links[lane.link.index()];
+        let link = &hardware.links[channel.link.index()];
         let total = link.service.as_ref().and_then(|service| service.least_total());
         let total = total.map(|total| link.beside_others(total));
         let seconds = |rate: Bandwidth| bytes.get() as f64 / rate.get() as f64;
-        let slowest = seconds(hardware.slowest(lane).rate) + total.map_or(0.0, seconds);
+        let slowest = seconds(hardware.slowest(channel).rate) + total.map_or(0.0, seconds);
         self.latest += PS_PER_S as f64 * slowest + 4.0;
     }
 
@@ -203,9 +203,9 @@ impl<'a> Watch<'a> {
                 self.used_of[tier.index()] += u128::from(bytes.get());
             }
             let (from, to) = if away { (HBM, tier) } else { (tier, HBM) };
-            for &lane in self.routes.between(from, to) {
-                self.used[lane.index()] += u128::from(bytes.get());
-                self.crosses(lane, bytes);
+            for &channel in self.routes.between(from, to) {
+                self.used[channel.index()] += u128::from(bytes.get());
+                self.crosses(channel, bytes);
             }
         }
         self.budget += 8;
@@ -219,10 +219,10 @@ impl<'a> Watch<'a> {
         self.copies += 1;
         // Others in a memory slow what comes from it or goes to it.
         let worst = hardware.tiers.iter().map(|tier| tier.worst()).fold(1.0, f64::max);
-        for &lane in self.routes.between(from, to) {
-            self.sent[lane.index()] += u128::from(bytes.get());
-            let link = &hardware.links[lane.link.index()];
-            let Law { setup, rate } = hardware.slowest(lane);
+        for &channel in self.routes.between(from, to) {
+            self.sent[channel.index()] += u128::from(bytes.get());
+            let link = &hardware.links[channel.link.index()];
+            let Law { setup, rate } = hardware.slowest(channel);
             let total = link.service.as_ref().and_then(|service| service.least_total());
             let total = total.map(|total| link.beside_others(total));
             let seconds = |rate: u64| bytes.get() as f64 / rate as f64;
@@ -244,22 +244,22 @@ impl<'a> Watch<'a> {
         self.budget += 8 + 4 * bytes.get().div_ceil(hardware.chunk.get());
     }
 
-    /// Time that a lane needs for all its bytes, rounded down.
+    /// Time that a channel needs for all its bytes, rounded down.
     fn needed(bytes: u128, rate: u64, at_once: u32) -> u128 {
         bytes * u128::from(PS_PER_S) / u128::from(rate) / u128::from(at_once)
     }
 
-    fn lane_rules(&self, lane: Lane, end: Time) -> Result<(), Breach> {
+    fn channel_rules(&self, channel: Channel, end: Time) -> Result<(), Breach> {
         let (hardware, meters) = (&self.trial.hardware, self.machine.meters());
-        let sent = self.sent[lane.index()];
-        let moved = u128::from(meters.moved[lane.index()].get());
-        let name = || hardware.lane_name(lane);
+        let sent = self.sent[channel.index()];
+        let moved = u128::from(meters.moved[channel.index()].get());
+        let name = || hardware.channel_name(channel);
         self.ensure(moved == sent, || format!("{} carried {moved} bytes of {sent}", name()))?;
-        let service = hardware.links[lane.link.index()].service.as_ref();
+        let service = hardware.links[channel.link.index()].service.as_ref();
         let fair = service.is_some_and(|service| service.discipline == Discipline::FairShare);
         let at_once = if fair { 1 } else { service.map_or(1, |service| service.at_once()) };
-        let rate = hardware.lane_law(lane).rate.get();
-        let sent = sent + self.used[lane.index()];
+        let rate = hardware.channel_law(channel).rate.get();
+        let sent = sent + self.used[channel.index()];
         // Flows end at whole picoseconds, the earliest of them up to one early.
         let needed = Self::needed(sent, rate, at_once);
         let slack = u128::from(if fair { self.machine.events() } else { 0 });
@@ -267,45 +267,46 @@ impl<'a> Watch<'a> {
         self.ensure(end + slack >= needed, || {
             format!("{} carried {sent} bytes in {end} ps, it needs {needed}", name())
         })?;
-        let busy = u128::from(meters.busy[lane.index()].ps());
+        let busy = u128::from(meters.busy[channel.index()].ps());
         self.ensure(busy <= end, || format!("{} was busy {busy} of {end} ps", name()))?;
         let Some(total) = service.and_then(|service| service.total) else { return Ok(()) };
-        let sent = |lane: usize| self.sent[lane] + self.used[lane];
-        let both = sent(lane.index()) + sent(lane.index() ^ 1);
+        let sent = |channel: usize| self.sent[channel] + self.used[channel];
+        let both = sent(channel.index()) + sent(channel.index() ^ 1);
         let needed = Self::needed(both, total.get(), 1);
         self.ensure(end + slack >= needed, || {
             format!("both ways of {} in {end} ps, they need {needed}", name())
         })
     }
 
-    /// What a lane carried between two moments was paid between them, and it was busy for no
+    /// What a channel carried between two moments was paid between them, and it was busy for no
     /// longer.
     fn paid(
         &self,
-        lane: Lane,
+        channel: Channel,
         (from, before): &(Time, Meters),
         (to, after): &(Time, Meters),
     ) -> Result<(), Breach> {
-        let (hardware, name) = (&self.trial.hardware, || self.trial.hardware.lane_name(lane));
-        let service = hardware.links[lane.link.index()].service.as_ref();
+        let (hardware, name) = (&self.trial.hardware, || self.trial.hardware.channel_name(channel));
+        let service = hardware.links[channel.link.index()].service.as_ref();
         let fair = service.is_some_and(|service| service.discipline == Discipline::FairShare);
         let at_once = if fair { 1 } else { service.map_or(1, |service| service.at_once()) };
-        let moved = |lane: usize| u128::from(after.moved[lane].get() - before.moved[lane].get());
+        let moved =
+            |channel: usize| u128::from(after.moved[channel].get() - before.moved[channel].get());
         let time = u128::from(to.since(*from).ps());
         let slack = u128::from(self.machine.events());
         // What is under way at either moment is counted in whole bytes.
         let rounded = 2 * u128::from(self.submitted);
-        let carried = moved(lane.index()).saturating_sub(rounded);
-        let needed = Self::needed(carried, hardware.lane_law(lane).rate.get(), at_once);
+        let carried = moved(channel.index()).saturating_sub(rounded);
+        let needed = Self::needed(carried, hardware.channel_law(channel).rate.get(), at_once);
         self.ensure(time + slack >= needed, || {
             format!("{} carried {carried} bytes in steps of {time} ps, they need {needed}", name())
         })?;
-        let busy = after.busy[lane.index()].ps() - before.busy[lane.index()].ps();
+        let busy = after.busy[channel.index()].ps() - before.busy[channel.index()].ps();
         self.ensure(u128::from(busy) <= time, || {
             format!("{} was busy for {busy} of {time} measured ps", name())
         })?;
         let Some(total) = service.and_then(|service| service.total) else { return Ok(()) };
-        let both = carried + moved(lane.index() ^ 1).saturating_sub(rounded);
+        let both = carried + moved(channel.index() ^ 1).saturating_sub(rounded);
         let needed = Self::needed(both, total.get(), 1);
         self.ensure(time + slack >= needed, || {
             format!("both ways of {} in steps of {time} ps, they need {needed}", name())
@@ -328,11 +329,11 @@ impl<'a> Watch<'a> {
         self.ensure(end.ps() as f64 <= most, || {
             format!("the run took {} ps, all of it in turn would take {latest}", end.ps())
         })?;
-        self.trial.hardware.lanes().try_for_each(|lane| self.lane_rules(lane, end))?;
+        self.trial.hardware.channels().try_for_each(|channel| self.channel_rules(channel, end))?;
         let pairs = self.marks.windows(2).chain([&self.marks[..]]);
         for pair in pairs.filter(|pair| pair.len() > 1) {
             let (from, to) = (&pair[0], &pair[pair.len() - 1]);
-            self.trial.hardware.lanes().try_for_each(|lane| self.paid(lane, from, to))?;
+            self.trial.hardware.channels().try_for_each(|channel| self.paid(channel, from, to))?;
         }
         let meters = self.machine.meters();
         let tiers = self.trial.hardware.tiers.iter().enumerate();

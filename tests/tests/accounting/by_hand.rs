@@ -47,7 +47,7 @@ fn splits(world: &World, ranks: u32, policy: Box<dyn Policy>) -> Option<Vec<Part
     driven.ok().map(|()| found)
 }
 
-/// Copies over each lane, and the time of all of them, of a script.
+/// Copies over each channel, and the time of all of them, of a script.
 fn copies(world: &World, start: Vec<TierId>, script: Vec<Vec<Action>>) -> Vec<(u64, u64)> {
     let mut planner = world.planner(Box::new(Scripted { start, script })).expect("it fits");
     let mut machine = world.simulated(&planner, 1);
@@ -98,7 +98,7 @@ fn copies_are_counted_and_timed_from_their_start_to_their_end() {
     let world = World::of(two_tiers(Capacity::Unlimited, law(5, ONE)), traced.0, spans([10, 20]));
     let found = copies(&world, vec![HBM, FAR], vec![vec![], vec![fetch(b)]]);
     assert_eq!(found[IN], (1, 105));
-    assert!(found.iter().skip(1).all(|&lane| lane == (0, 0)), "{found:?}");
+    assert!(found.iter().skip(1).all(|&channel| channel == (0, 0)), "{found:?}");
     // A copy that waits for the one before it has not begun.
     let (traced, [a, b]) = reads([50, 100]);
     let world = World::of(two_tiers(Capacity::Unlimited, law(5, ONE)), traced.0, spans([10, 20]));

@@ -20,7 +20,7 @@ fn attribute(number: c_uint) -> Option<c_int> {
         4 => 64,
         5 => c_int::MAX,
         6 | 7 => 65_535,
-        // Bytes of shared memory per block, lanes of a warp, registers per block.
+        // Bytes of shared memory per block, channels of a warp, registers per block.
         8 => 49_152,
         10 => 32,
         12 => 65_536,

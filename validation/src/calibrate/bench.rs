@@ -48,11 +48,11 @@ pub(super) fn kinds(
     products: impl IntoIterator<Item = (Kind, Limits)>,
 ) -> Vec<(Kind, Limits)> {
     let mut kinds = Vec::new();
-    for lane in skeleton.lanes() {
-        let (from, to) = ends(skeleton, lane);
+    for channel in skeleton.channels() {
+        let (from, to) = ends(skeleton, channel);
         let limits = objects(&[from, to]);
         let starts = [Start::Busy, Start::Idle, Start::Both];
-        kinds.extend(starts.map(|start| (Kind::Lane { lane, start }, limits)));
+        kinds.extend(starts.map(|start| (Kind::Channel { channel, start }, limits)));
     }
     kinds.extend(bare);
     let accesses = [Access::Read, Access::Write, Access::Copy];
@@ -73,7 +73,9 @@ pub(super) fn run(bench: &mut impl Bare, probe: &Probe) -> Result<Sample, Fault>
     let len = usize::try_from(size.get()).expect("it fits memory");
     let (mut latencies, mut flops) = (Vec::new(), 0);
     let spans = match kind {
-        Kind::Lane { lane, start } => bench.through().lane(lane, start, size, repeats)?,
+        Kind::Channel { channel, start } => {
+            bench.through().channel(channel, start, size, repeats)?
+        }
         Kind::Launch => bench.through().launch(repeats)?,
         Kind::InPlace { tier, writes } => bench.through().in_place(tier, writes, size, repeats)?,
         Kind::Bare { way, memory, both } => bench.bare(len, (way, memory, both), repeats)?,

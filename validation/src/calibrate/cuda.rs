@@ -1,6 +1,6 @@
 //! The CUDA bench: what calibration asks of a device, and how it is answered.
 //!
-//! Copies over lanes, ops in place and the cost of an op go through the machine; beside them the
+//! Copies over channels, ops in place and the cost of an op go through the machine; beside them the
 //! bare loops that show what the driver gives without it: copies of pinned and pageable memory,
 //! kernels that stream, products of matrices, blocks of files into pinned memory.
 //! Invariant: nothing runs on the device between two probes, and nothing is left behind.

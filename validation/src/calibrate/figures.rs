@@ -11,7 +11,7 @@ use crate::calibrate::through::Through;
 use crate::fault::Fault;
 use crate::real;
 use std::path::Path;
-use tiersim_models::hardware::Lane;
+use tiersim_models::hardware::Channel;
 use tiersim_models::results::comparison::median;
 use tiersim_models::units::{Bytes, Span};
 
@@ -38,25 +38,26 @@ pub fn figures(
     let through = Through { machine, device, skeleton: &skeleton, scratch };
     let kinds = bench.kinds();
     let wanted = (machine == real::Kind::Cuda).then_some(WANTED);
-    let lanes: Vec<Lane> = skeleton.lanes().filter(|lane| lane.link.index() == 0).collect();
-    for lane in lanes {
+    let channels: Vec<Channel> =
+        skeleton.channels().filter(|channel| channel.link.index() == 0).collect();
+    for channel in channels {
         let start = Start::Busy;
         for size in SIZES.map(Bytes::new).into_iter().filter(|size| *size <= most) {
-            let way = if lane.evicting { Way::FromDevice } else { Way::ToDevice };
+            let way = if channel.evicting { Way::FromDevice } else { Way::ToDevice };
             let bare = Kind::Bare { way, memory: Memory::Pinned, both: false };
-            let lane_kind = Kind::Lane { lane, start };
+            let channel_kind = Kind::Channel { channel, start };
             let possible = |kind| {
                 let limits = kinds.iter().find(|(other, _)| *other == kind);
                 limits.is_some_and(|(_, limits)| size <= limits.most)
             };
-            if possible(bare) && possible(lane_kind) {
+            if possible(bare) && possible(channel_kind) {
                 figures.push(Figure {
                     wanted,
-                    ..against_bare(bench, [bare, lane_kind], (way, size))?
+                    ..against_bare(bench, [bare, channel_kind], (way, size))?
                 });
             }
-            if !lane.evicting && possible(lane_kind) {
-                figures.push(Figure { wanted, ..overlap(&through, lane, size)? });
+            if !channel.evicting && possible(channel_kind) {
+                figures.push(Figure { wanted, ..overlap(&through, channel, size)? });
             }
         }
     }
@@ -89,11 +90,11 @@ fn against_bare(
 
 /// Ideal time over the measured one, where every op lasts as long as a copy: the first copy, and
 /// then the ops.
-fn overlap(through: &Through<'_>, lane: Lane, size: Bytes) -> Result<Figure, Fault> {
+fn overlap(through: &Through<'_>, channel: Channel, size: Bytes) -> Result<Figure, Fault> {
     let mut values = Vec::with_capacity(TURNS);
     for _ in 0..TURNS {
-        let copy = median(&through.lane(lane, Start::Busy, size, REPEATS)?);
-        let time = through.double_buffered(lane, size, copy, OBJECTS)?;
+        let copy = median(&through.channel(channel, Start::Busy, size, REPEATS)?);
+        let time = through.double_buffered(channel, size, copy, OBJECTS)?;
         let ideal = Span::from_ps(copy.ps() * (OBJECTS as u64 + 1));
         values.push(ideal.ps() as f64 / time.ps().max(1) as f64);
     }

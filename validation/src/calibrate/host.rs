@@ -1,6 +1,6 @@
 //! The host's bench: memory, files and a processor core of this computer.
 //!
-//! Memory stands for HBM and DRAM and files for NVMe, as in the host machine. Copies over lanes,
+//! Memory stands for HBM and DRAM and files for NVMe, as in the host machine. Copies over channels,
 //! ops in place and the cost of an op are measured through that machine; beside them the bare loops
 //! that show what memory, files and a core give without it.
 //! Invariant: nothing is left behind below `scratch`.

@@ -6,7 +6,7 @@
 
 use crate::calibrate::fit::quantile;
 use crate::fault::Fault;
-use tiersim_models::hardware::{Hardware, Lane, Source};
+use tiersim_models::hardware::{Channel, Hardware, Source};
 use tiersim_models::ids::TierId;
 use tiersim_models::units::{Bytes, Span};
 
@@ -101,16 +101,16 @@ pub struct Sample {
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// A copy over one lane of the skeleton, through the [`crate::real::RealMachine`], with all
+    /// A copy over one channel of the skeleton, through the [`crate::real::RealMachine`], with all
     /// that it does to a copy, checks of arrivals included.
-    Lane {
-        /// The lane, of a link of the skeleton.
-        lane: Lane,
+    Channel {
+        /// The channel, of a link of the skeleton.
+        channel: Channel,
         /// Which copies are timed.
         start: Start,
     },
     /// A copy between device and host memory (on a host: between two places of memory) by the
-    /// bare call in a loop, around the machine: the yardstick for [`Kind::Lane`].
+    /// bare call in a loop, around the machine: the yardstick for [`Kind::Channel`].
     Bare {
         /// Which way; a host has only [`Way::ToDevice`].
         way: Way,
@@ -151,7 +151,7 @@ pub enum Kind {
     },
 }
 
-/// Which copies of a lane are timed.
+/// Which copies of a channel are timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Start {
     /// Copies back to back: from the end of one to the end of the next. This is what the laws of
@@ -161,7 +161,7 @@ pub enum Start {
     /// from the end of the op before to the start of the op after, with the waking of whoever
     /// copies and of whoever waits. What a copy on demand costs an op.
     Idle,
-    /// As `Busy`, while the link's other lane is kept busy with copies of the same size.
+    /// As `Busy`, while the link's other channel is kept busy with copies of the same size.
     Both,
 }
 
@@ -250,16 +250,16 @@ pub enum FileAccess {
 }
 
 impl Kind {
-    /// What is measured, in words; `skeleton` names tiers and lanes.
+    /// What is measured, in words; `skeleton` names tiers and channels.
     pub fn name(self, skeleton: &Hardware) -> String {
         match self {
-            Kind::Lane { lane, start } => {
+            Kind::Channel { channel, start } => {
                 let how = match start {
                     Start::Busy => "back to back",
                     Start::Idle => "alone",
                     Start::Both => "both ways at once",
                 };
-                format!("{} {how}", skeleton.lane_name(lane))
+                format!("{} {how}", skeleton.channel_name(channel))
             }
             Kind::Bare { way, memory, both } => {
                 let way = match way {

@@ -21,10 +21,10 @@ const LARGE: f64 = 4.0;
 /// Points that a rate of large copies needs.
 const ENOUGH: usize = 4;
 /// Both directions together are slower than each alone if they fall short of the sum by more than
-/// this, which is more than laws of one lane differ from day to day.
+/// this, which is more than laws of one channel differ from day to day.
 const SLOWER: f64 = 0.97;
 
-/// Where `lanes` comes from.
+/// Where `max_in_flight` comes from.
 const ONE_EACH_WAY: &str =
     "copies of one direction were given to one queue, which does one at a time";
 
@@ -173,14 +173,14 @@ impl Spec<'_> {
             let law = self.law(&kinds, &place)?;
             hardware.tiers[index].access = self.access(&law, &place, what);
         }
-        for lane in device.skeleton.lanes() {
-            let place = format!("links.{}", device.skeleton.links[lane.link.index()].name);
-            let of = |start| Kind::Lane { lane, start };
+        for channel in device.skeleton.channels() {
+            let place = format!("links.{}", device.skeleton.links[channel.link.index()].name);
+            let of = |start| Kind::Channel { channel, start };
             let busy = self.rate_law(of(Start::Busy), &place)?;
             let idle = self.law(&[of(Start::Idle)], &place)?;
-            let law = self.lane(&busy, &idle, &place, lane.evicting);
-            let link = &mut hardware.links[lane.link.index()];
-            *(if lane.evicting { &mut link.evict } else { &mut link.fetch }) = law;
+            let law = self.channel(&busy, &idle, &place, channel.evicting);
+            let link = &mut hardware.links[channel.link.index()];
+            *(if channel.evicting { &mut link.evict } else { &mut link.fetch }) = law;
         }
         for link in &mut hardware.links {
             link.service = self.service(link, device)?;
@@ -205,8 +205,10 @@ impl Spec<'_> {
     fn service(&mut self, link: &Link, device: &Device) -> Result<Option<Service>, NoSpec> {
         let place = format!("links.{}", link.name);
         let named = device.skeleton.links.iter().position(|other| other.name == link.name);
-        let lanes = device.skeleton.lanes().filter(|lane| Some(lane.link.index()) == named);
-        let kinds: Vec<Kind> = lanes.map(|lane| Kind::Lane { lane, start: Start::Both }).collect();
+        let channels =
+            device.skeleton.channels().filter(|channel| Some(channel.link.index()) == named);
+        let kinds: Vec<Kind> =
+            channels.map(|channel| Kind::Channel { channel, start: Start::Both }).collect();
         let measured = |kind: &Kind| self.points.iter().any(|point| point.kind == *kind);
         if kinds.len() != 2 || !kinds.iter().all(measured) {
             return Ok(None);
@@ -234,11 +236,11 @@ impl Spec<'_> {
             both[1].fit.rate / 1e9
         );
         let source = self.source(&what, &both[0]);
-        self.fact(format!("{place}.lanes"), Source::Measured(ONE_EACH_WAY.to_owned()));
+        self.fact(format!("{place}.channels"), Source::Measured(ONE_EACH_WAY.to_owned()));
         self.fact(format!("{place}.total"), source);
         Ok(Some(Service {
             discipline: Discipline::FairShare,
-            lanes: Some(NonZeroU32::MIN),
+            max_in_flight: Some(NonZeroU32::MIN),
             total: Some(total),
             ..Service::default()
         }))
@@ -253,7 +255,7 @@ impl Spec<'_> {
 
     /// A copy waits for whoever does it to wake and is waited for, so its set-up is that of a lone
     /// one; its rate is that of copies back to back, where nothing else happens.
-    fn lane(&mut self, busy: &Fitted, idle: &Fitted, place: &str, evicting: bool) -> Law {
+    fn channel(&mut self, busy: &Fitted, idle: &Fitted, place: &str, evicting: bool) -> Law {
         let (setup, rate_name) =
             if evicting { ("evict_setup", "evict") } else { ("setup", "fetch") };
         let lone = "a lone copy, from the end of the op before it to the start of the op after it";

@@ -14,7 +14,7 @@ use crate::options::Options;
 use crate::real::{Kind, RealMachine, Report, Setup};
 use smallvec::{SmallVec, smallvec};
 use std::path::Path;
-use tiersim_models::hardware::{Hardware, Lane};
+use tiersim_models::hardware::{Channel, Hardware};
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::units::{Bytes, Span, Time};
@@ -101,15 +101,15 @@ fn turn(n: usize, turns: usize) -> (ObjectId, Option<ObjectId>) {
 }
 
 impl Through<'_> {
-    /// See [`crate::calibrate::probe::Kind::Lane`].
-    pub fn lane(
+    /// See [`crate::calibrate::probe::Kind::Channel`].
+    pub fn channel(
         &self,
-        lane: Lane,
+        channel: Channel,
         start: Start,
         size: Bytes,
         repeats: usize,
     ) -> Result<Vec<Span>, Fault> {
-        let (from, to) = ends(self.skeleton, lane);
+        let (from, to) = ends(self.skeleton, channel);
         let turns = turns(size);
         let room = |object, tier| Room { object: ObjectId::at(object), tier, bytes: size };
         let mut rooms: Vec<Room> = (0..turns).map(|object| room(object, from)).collect();
@@ -133,7 +133,7 @@ impl Through<'_> {
         let mut ours = Vec::new();
         for n in 0..turns + repeats {
             ours.push(plan.copy(turn(n, turns), size, (from, to), gate));
-            // Twice as many, so that the other lane is still busy when ours has ended, unless it
+            // Twice as many, so that the other channel is still busy when ours has ended, unless it
             // is more than twice as fast.
             for _ in 0..others {
                 plan.copy((other, Some(other)), size, (to, from), gate);
@@ -176,17 +176,17 @@ impl Through<'_> {
         Ok(times(&report).iter().skip(turns).map(|&(start, end)| end.since(start)).collect())
     }
 
-    /// Fetches `count` objects over a lane, each used by an op that lasts `op`, with room for two
+    /// Fetches `count` objects over a channel, each used by an op that lasts `op`, with room for two
     /// at a time: the copy of the next goes on beside the op. From the start of the first copy to
     /// the end of the last op.
     pub fn double_buffered(
         &self,
-        lane: Lane,
+        channel: Channel,
         size: Bytes,
         op: Span,
         count: usize,
     ) -> Result<Span, Fault> {
-        let (from, to) = ends(self.skeleton, Lane { evicting: false, ..lane });
+        let (from, to) = ends(self.skeleton, Channel { evicting: false, ..channel });
         let room = |index, tier| Room { object: ObjectId::at(index), tier, bytes: size };
         let mut plan = Plan::default();
         // A device's memory may be taken behind it, which takes its time as well.
@@ -235,9 +235,9 @@ impl Through<'_> {
     }
 }
 
-/// The tiers that a lane leads from and to.
-pub(super) fn ends(skeleton: &Hardware, lane: Lane) -> (TierId, TierId) {
-    let (from, to) = skeleton.lane_ends(lane);
+/// The tiers that a channel leads from and to.
+pub(super) fn ends(skeleton: &Hardware, channel: Channel) -> (TierId, TierId) {
+    let (from, to) = skeleton.channel_ends(channel);
     let tier = |node| skeleton.tier_of(node).expect("a skeleton has tiers only");
     (tier(from), tier(to))
 }

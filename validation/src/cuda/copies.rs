@@ -1,10 +1,10 @@
-//! Copies: pieces over lanes, by the rules of [`Transit`], and checks of what has arrived.
+//! Copies: pieces over channels, by the rules of [`Transit`], and checks of what has arrived.
 //!
-//! A lane whose two ends the device reaches is a stream of its own; every other lane is a thread.
-//! Over one lane a copy is enqueued as soon as what it waits for is. Over several, a piece goes on
+//! A channel whose two ends the device reaches is a stream of its own; every other channel is a thread.
+//! Over one channel a copy is enqueued as soon as what it waits for is. Over several, a piece goes on
 //! when the host has heard of its arrival.
-//! A check of an arrival runs on a stream of its lane's own that goes after all others, so that it
-//! takes neither the copy's time nor the lane's. What overwrites the room or is given it later
+//! A check of an arrival runs on a stream of its channel's own that goes after all others, so that it
+//! takes neither the copy's time nor the channel's. What overwrites the room or is given it later
 //! waits for that check.
 //! Invariant: the checks of a machine never make a copy or an op wait, but for those two.
 
@@ -22,7 +22,7 @@ use tiersim_policies::transit::{BOUNCE, Part, Transit};
 /// What is copied, from where and to where.
 fn ends(command: &Command) -> (ObjectId, Bytes, TierId, TierId) {
     let Work::Copy { object, bytes, from, to } = command.work else {
-        unreachable!("lanes run copies only")
+        unreachable!("channels run copies only")
     };
     (object, bytes, from, to)
 }
@@ -33,18 +33,22 @@ fn buffer(transit: &Transit) -> u64 {
 }
 
 impl Parts<'_> {
-    /// Starts copies at the head of a lane that nothing holds back.
-    pub(super) fn try_gate(&mut self, lane: usize) -> Result<(), Fault> {
-        while let Some(&ticket) = self.lanes[lane].gate.front() {
+    /// Starts copies at the head of a channel that nothing holds back.
+    pub(super) fn try_gate(&mut self, channel: usize) -> Result<(), Fault> {
+        while let Some(&ticket) = self.channels[channel].gate.front() {
             let entry = self.book.entry(ticket);
-            let held_back =
-                if self.lanes[lane].thread.is_some() { entry.unended } else { entry.unqueued };
+            let held_back = if self.channels[channel].thread.is_some() {
+                entry.unended
+            } else {
+                entry.unqueued
+            };
             if held_back > 0 {
                 return Ok(());
             }
             // A thread cannot wait for a check on the device, so the copy waits here.
             let transit = entry.transit.as_ref().expect("a copy has a route");
-            let by_thread = transit.lanes().any(|lane| self.lanes[lane].thread.is_some());
+            let by_thread =
+                transit.channels().any(|channel| self.channels[channel].thread.is_some());
             let target = entry.own.places[1].as_ref();
             let guard = target.and_then(|held| held.guard.borrow().clone());
             if let Some(guard) = guard.filter(|_| by_thread)
@@ -52,7 +56,7 @@ impl Parts<'_> {
             {
                 return Ok(());
             }
-            self.lanes[lane].gate.pop_front();
+            self.channels[channel].gate.pop_front();
             self.rooms.failing.copy()?;
             let (object, _, from, _) = ends(&entry.command);
             if entry.own.places[0].is_none() {
@@ -65,7 +69,7 @@ impl Parts<'_> {
         Ok(())
     }
 
-    /// Puts the next piece of a copy on one of its lanes, if it may go there.
+    /// Puts the next piece of a copy on one of its channels, if it may go there.
     fn offer(&mut self, ticket: Ticket, hop: usize) -> Result<(), Fault> {
         let Some(part) = self.book.entry_mut(ticket).transit().next(hop) else {
             return Ok(());
@@ -73,22 +77,22 @@ impl Parts<'_> {
         let from = self.end_of(ticket, &part, false)?;
         let to = self.end_of(ticket, &part, true)?;
         let transit = self.book.entry_mut(ticket).transit();
-        let (lane, last_hop) = (transit.lane(hop), transit.is_last_hop(hop));
+        let (channel, last_hop) = (transit.channel(hop), transit.is_last_hop(hop));
         let last = last_hop && transit.is_last_piece(&part);
         let bytes = pages(part.from, part.bytes).1;
-        let Some(thread) = self.lanes[lane].thread else {
-            return self.enqueue_piece(ticket, (part, lane, last), from, to, bytes);
+        let Some(thread) = self.channels[channel].thread else {
+            return self.enqueue_piece(ticket, (part, channel, last), from, to, bytes);
         };
         let checks = if last { self.looks(ticket) } else { Vec::new() };
         let task = Task::Carry { from, to, bytes };
         let late = self.floor.lateness(ticket, hop);
-        self.lanes[lane].sent.push_back(part);
-        self.workers.send(thread, Job { ticket, queue: lane, late, task, checks })
+        self.channels[channel].sent.push_back(part);
+        self.workers.send(thread, Job { ticket, queue: channel, late, task, checks })
     }
 
-    /// Where a piece comes from or goes to on one of its lanes: the copy's own end, or a buffer.
+    /// Where a piece comes from or goes to on one of its channels: the copy's own end, or a buffer.
     fn end_of(&mut self, ticket: Ticket, part: &Part, far: bool) -> Result<Option<End>, Fault> {
-        let Parts { book, floor, lanes, rooms, .. } = self;
+        let Parts { book, floor, channels, rooms, .. } = self;
         let entry = book.entry_mut(ticket);
         let start = pages(part.from, part.bytes).0;
         let between = if far { part.hop } else { part.hop.wrapping_sub(1) };
@@ -97,7 +101,7 @@ impl Parts<'_> {
             return Ok(held.map(|held| (held.place.clone(), start)));
         }
         let (bytes, number) = (buffer(entry.transit()), (part.number % BOUNCE) as usize);
-        let on_device = lanes[entry.transit().lane(between)].to_device;
+        let on_device = channels[entry.transit().channel(between)].to_device;
         let buffer = &mut entry.own.bounces[between][number];
         if buffer.is_none() {
             let (place, taken) = floor.bounces.take(on_device, bytes)?;
@@ -109,16 +113,16 @@ impl Parts<'_> {
         Ok(buffer.clone().map(|place| (place, 0)))
     }
 
-    /// Enqueues a piece on a lane that is a stream.
+    /// Enqueues a piece on a channel that is a stream.
     fn enqueue_piece(
         &mut self,
         ticket: Ticket,
-        (part, lane, last): (Part, usize, bool),
+        (part, channel, last): (Part, usize, bool),
         from: Option<End>,
         to: Option<End>,
         bytes: u64,
     ) -> Result<(), Fault> {
-        let number = self.lanes[lane].stream;
+        let number = self.channels[channel].stream;
         if part.hop == 0 && part.number == 0 {
             let waits = self.book.waits(ticket);
             self.floor.hold_up(number, &waits)?;
@@ -137,10 +141,10 @@ impl Parts<'_> {
         let end = self.floor.record(number)?;
         if last {
             let guards = self.book.entry(ticket).guards();
-            self.check_arrival(ticket, lane, Some(&end))?;
+            self.check_arrival(ticket, channel, Some(&end))?;
             self.book.marked(ticket, [end.clone()].into_iter().chain(guards).collect());
         }
-        self.lanes[lane].flights.push_back(Flight { ticket, part, last, start, end });
+        self.channels[channel].flights.push_back(Flight { ticket, part, last, start, end });
         Ok(())
     }
 
@@ -148,7 +152,7 @@ impl Parts<'_> {
     fn check_arrival(
         &mut self,
         ticket: Ticket,
-        lane: usize,
+        channel: usize,
         after: Option<&std::rc::Rc<crate::cuda::mark::Mark>>,
     ) -> Result<(), Fault> {
         let entry = self.book.entry(ticket);
@@ -159,7 +163,7 @@ impl Parts<'_> {
             return Ok(());
         };
         let Some(address) = held.place.address() else { return Ok(()) };
-        let number = self.lanes[lane].checking;
+        let number = self.channels[channel].checking;
         let before = held.guard.borrow().clone();
         self.floor.hold_up(number, after.into_iter().chain(&before))?;
         let (watch, finding) = self.floor.findings.watch(place, version)?;
@@ -168,7 +172,7 @@ impl Parts<'_> {
         self.floor.kernels.check(stream, (address, held.bytes), key, stride, finding)?;
         let mark = self.floor.record(number)?;
         *held.guard.borrow_mut() = Some(mark.clone());
-        self.lanes[lane].checks.push_back((mark, watch));
+        self.channels[channel].checks.push_back((mark, watch));
         Ok(())
     }
 
@@ -182,9 +186,9 @@ impl Parts<'_> {
         vec![Look { slot, object, tier, version, stride }]
     }
 
-    /// Hears of a piece on a lane that is a stream, if the device has copied it.
-    pub(super) fn piece_passed(&mut self, lane: usize) -> Result<bool, Fault> {
-        let Some(flight) = self.lanes[lane].flights.front() else { return Ok(false) };
+    /// Hears of a piece on a channel that is a stream, if the device has copied it.
+    pub(super) fn piece_passed(&mut self, channel: usize) -> Result<bool, Fault> {
+        let Some(flight) = self.channels[channel].flights.front() else { return Ok(false) };
         if !flight.end.passed()? {
             return Ok(false);
         }
@@ -192,16 +196,16 @@ impl Parts<'_> {
         if flight.last && entry.unended > 0 {
             return Ok(false);
         }
-        let flight = self.lanes[lane].flights.pop_front().expect("there is one");
+        let flight = self.channels[channel].flights.pop_front().expect("there is one");
         let start = self.floor.timeline.time(&flight.start)?;
         let end = self.floor.timeline.time(&flight.end)?.max(start);
-        self.copied(flight.ticket, lane, &flight.part, (start, end))?;
+        self.copied(flight.ticket, channel, &flight.part, (start, end))?;
         Ok(true)
     }
 
-    /// Hears of a piece on a lane that is a thread.
+    /// Hears of a piece on a channel that is a thread.
     pub(super) fn piece_done(&mut self, done: &Done) -> Result<(), Fault> {
-        let part = self.lanes[done.queue].sent.pop_front().expect("a thread works in order");
+        let part = self.channels[done.queue].sent.pop_front().expect("a thread works in order");
         let transit = self.book.entry_mut(done.ticket).transit();
         if transit.is_last_hop(part.hop) && transit.is_last_piece(&part) {
             self.check_arrival(done.ticket, done.queue, None)?;
@@ -209,15 +213,15 @@ impl Parts<'_> {
         self.copied(done.ticket, done.queue, &part, (done.start, done.end))
     }
 
-    /// A lane has copied a piece.
+    /// A channel has copied a piece.
     fn copied(
         &mut self,
         ticket: Ticket,
-        lane: usize,
+        channel: usize,
         part: &Part,
         times: (Time, Time),
     ) -> Result<(), Fault> {
-        self.lanes[lane].moved += part.bytes;
+        self.channels[channel].moved += part.bytes;
         let offers = self.book.copied(ticket, part.hop, times);
         let Some(hops) = offers else { return self.arrived(ticket, times.1) };
         hops.into_iter().try_for_each(|hop| self.offer(ticket, hop))
@@ -239,12 +243,12 @@ impl Parts<'_> {
     }
 
     /// Reads the finding of a check of an arrival, if it has ended.
-    pub(super) fn check_passed(&mut self, lane: usize) -> Result<bool, Fault> {
-        let Some((mark, _)) = self.lanes[lane].checks.front() else { return Ok(false) };
+    pub(super) fn check_passed(&mut self, channel: usize) -> Result<bool, Fault> {
+        let Some((mark, _)) = self.channels[channel].checks.front() else { return Ok(false) };
         if !mark.passed()? {
             return Ok(false);
         }
-        let (_, watch) = self.lanes[lane].checks.pop_front().expect("there is one");
+        let (_, watch) = self.channels[channel].checks.pop_front().expect("there is one");
         let found = self.floor.findings.read(watch);
         self.book.truth.note(found);
         Ok(true)

@@ -36,7 +36,7 @@ pub(crate) struct Own {
     /// When it ended, of what the device has no mark of.
     pub(crate) over: Option<Time>,
     pub(crate) watches: SmallVec<[Watch; 4]>,
-    /// Buffers between a copy's lanes, made when they are first used.
+    /// Buffers between a copy's channels, made when they are first used.
     pub(crate) bounces: Vec<SmallVec<[Option<Place>; 4]>>,
     pub(crate) files: Files,
 }

@@ -1,6 +1,6 @@
 //! What runs on the device: its streams, kernels, events and memory that is no object's.
 //!
-//! Streams by number: compute streams first, then one per lane that the device copies over, then as
+//! Streams by number: compute streams first, then one per channel that the device copies over, then as
 //! many for checks of what has arrived, which go after everything else. No more than these: a
 //! device has few queues, and streams that share one wait for each other.
 //! Invariant: whatever is enqueued here finds its memory alive until the machine has been waited
@@ -101,7 +101,7 @@ impl Floor {
     }
 }
 
-/// Buffers between the lanes of copies, in the memory of the tier between.
+/// Buffers between the channels of copies, in the memory of the tier between.
 pub(crate) struct Bounces {
     device: Arc<Device>,
     memory: Vec<DeviceMemory>,

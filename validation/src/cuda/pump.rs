@@ -42,7 +42,7 @@ impl Parts<'_> {
                 entry.transit = transit;
                 let none = |_| (0..BOUNCE).map(|_| None).collect();
                 entry.own.bounces = (0..between).map(none).collect();
-                self.lanes[entry.transit().lane(0)].gate.push_back(ticket);
+                self.channels[entry.transit().channel(0)].gate.push_back(ticket);
             }
             // Rooms are where the arena put them: nothing has to move.
             Work::Compact { .. } | Work::Release => self.loose.push(ticket),
@@ -61,8 +61,8 @@ impl Parts<'_> {
 
     /// Whether something can only go on if the host looks after it.
     fn is_waiting_for_the_host(&self) -> bool {
-        self.lanes.iter().any(|lane| !lane.gate.is_empty() || !lane.sent.is_empty())
-            || self.lanes.iter().any(|lane| lane.flights.iter().any(|flight| !flight.last))
+        self.channels.iter().any(|channel| !channel.gate.is_empty() || !channel.sent.is_empty())
+            || self.channels.iter().any(|channel| channel.flights.iter().any(|flight| !flight.last))
             || self.streams.iter().any(|stream| !stream.waiting.is_empty())
     }
 
@@ -74,7 +74,7 @@ impl Parts<'_> {
                 Work::Compute { stream, .. } => self.try_stream(usize::from(stream))?,
                 Work::Copy { .. } => {
                     let transit = entry.transit.as_ref().expect("a copy has a route");
-                    self.try_gate(transit.lane(0))?;
+                    self.try_gate(transit.channel(0))?;
                 }
                 Work::Compact { .. } | Work::Release if !entry.queued && entry.unqueued == 0 => {
                     let mut marks: MarkList = self.book.waits(ticket).into_iter().collect();
@@ -104,8 +104,8 @@ impl Parts<'_> {
                 any = true;
             }
         }
-        for lane in 0..self.lanes.len() {
-            while self.piece_passed(lane)? || self.check_passed(lane)? {
+        for channel in 0..self.channels.len() {
+            while self.piece_passed(channel)? || self.check_passed(channel)? {
                 any = true;
             }
         }
@@ -115,8 +115,8 @@ impl Parts<'_> {
         for stream in 0..self.streams.len() {
             self.try_stream(stream)?;
         }
-        for lane in 0..self.lanes.len() {
-            self.try_gate(lane)?;
+        for channel in 0..self.channels.len() {
+            self.try_gate(channel)?;
         }
         Ok(any)
     }
@@ -157,7 +157,7 @@ impl Parts<'_> {
                 return Ok(Some(ended));
             }
             let idle = self.book.entries.is_empty()
-                && self.lanes.iter().all(|lane| lane.checks.is_empty());
+                && self.channels.iter().all(|channel| channel.checks.is_empty());
             if idle {
                 return Ok(None);
             }

@@ -1,6 +1,6 @@
 //! Blocks in flight by io_uring: requests and answers lie in memory shared with the kernel.
 //!
-//! Each thread has one ring, made when it is first needed and kept: a machine's lane threads use
+//! Each thread has one ring, made when it is first needed and kept: a machine's channel threads use
 //! theirs for all files. A ring that has failed is thrown away.
 //! Invariant: the kernel holds pointers into a buffer only while [`transfer`] borrows it. Nothing
 //! leaves that function before every request that the kernel has taken is answered.

@@ -18,7 +18,7 @@ use tiersim_models::hardware::TierKind;
 const WORDS: usize = PAGE / 8;
 
 /// How ranges of files are read and written. A quarter of a MiB is one request, which was quicker
-/// than several small ones; longer ranges, as between two lanes, have several in flight.
+/// than several small ones; longer ranges, as between two channels, have several in flight.
 const QUEUE: Queue = Queue { block: 1 << 18, depth: 8 };
 
 /// Whether a tier is files.

@@ -1,8 +1,8 @@
 //! What all threads of a host machine share: commands under way, queues, what has ended.
 //!
-//! Each lane and each compute stream is a queue in the order of submission whose head blocks those
-//! behind it, like a CUDA stream, and has a thread. A copy over several lanes goes in chunks, at
-//! most [`BOUNCE`] of its own between two lanes: the rules are the simulator's, the time is real.
+//! Each channel and each compute stream is a queue in the order of submission whose head blocks those
+//! behind it, like a CUDA stream, and has a thread. A copy over several channels goes in chunks, at
+//! most [`BOUNCE`] of its own between two channels: the rules are the simulator's, the time is real.
 //! Invariant: an edge is an indegree. A command's end is listed before any command that waited for
 //! it can start, so ends are heard in an order that could have been.
 
@@ -24,21 +24,21 @@ pub(crate) type Entry = book::Entry<Own>;
 pub(crate) struct Own {
     /// What an op is to do.
     pub(crate) plan: OpPlan,
-    /// Buffers between the lanes of a copy.
+    /// Buffers between the channels of a copy.
     bounces: Vec<Bounce>,
 }
 
-/// Part of a copy on one of its lanes.
+/// Part of a copy on one of its channels.
 pub(crate) struct Piece {
     pub(crate) part: Part,
     /// Whether the copy ends with it.
     pub(crate) ends: bool,
-    /// Buffers before and after this lane; none at the copy's ends.
+    /// Buffers before and after this channel; none at the copy's ends.
     pub(crate) source: Option<Bounce>,
     pub(crate) target: Option<Bounce>,
 }
 
-/// Buffers between two lanes of one copy.
+/// Buffers between two channels of one copy.
 pub(crate) type Bounce = Arc<[Mutex<Buffer>]>;
 
 /// What a thread is to do: an op, or a piece of a copy.
@@ -62,9 +62,9 @@ pub(crate) struct Queue {
 /// The shared state, under one lock.
 pub(crate) struct State {
     pub(crate) book: Book<Own>,
-    /// Those of lanes, then those of streams.
+    /// Those of channels, then those of streams.
     pub(crate) queues: Vec<Queue>,
-    lanes: usize,
+    channels: usize,
     pub(crate) fault: Option<Fault>,
     pub(crate) stop: bool,
     /// Workers that are at work on an op or a piece.
@@ -80,11 +80,11 @@ pub(crate) struct State {
 }
 
 impl State {
-    pub(crate) fn new(streams: usize, lanes: usize) -> State {
+    pub(crate) fn new(streams: usize, channels: usize) -> State {
         State {
             book: Book::new(),
-            queues: (0..lanes + streams).map(|_| Queue::default()).collect(),
-            lanes,
+            queues: (0..channels + streams).map(|_| Queue::default()).collect(),
+            channels,
             fault: None,
             stop: false,
             at_work: 0,
@@ -119,8 +119,8 @@ impl State {
     /// system put them, so that nothing has to move to compact them.
     fn queue_of(&self, entry: &Entry) -> Option<usize> {
         match entry.command.work {
-            Work::Compute { stream, .. } => Some(self.lanes + usize::from(stream)),
-            _ => entry.transit.as_ref().map(|transit| transit.lane(0)),
+            Work::Compute { stream, .. } => Some(self.channels + usize::from(stream)),
+            _ => entry.transit.as_ref().map(|transit| transit.channel(0)),
         }
     }
 
@@ -155,7 +155,7 @@ impl State {
         }
     }
 
-    /// Puts the next piece of a copy into the queue of one of its lanes, if it may go there.
+    /// Puts the next piece of a copy into the queue of one of its channels, if it may go there.
     fn offer(&mut self, ticket: Ticket, hop: usize) {
         let entry = self.book.entry_mut(ticket);
         let Some(part) = entry.transit().next(hop) else { return };
@@ -163,9 +163,9 @@ impl State {
         let source = hop.checked_sub(1).map(|before| bounces[before].clone());
         let target = bounces.get(hop).cloned();
         let transit = entry.transit();
-        let (lane, last_hop) = (transit.lane(hop), transit.is_last_hop(hop));
+        let (channel, last_hop) = (transit.channel(hop), transit.is_last_hop(hop));
         let ends = last_hop && transit.is_last_piece(&part);
-        self.push(lane, Job { ticket, piece: Some(Piece { part, ends, source, target }) });
+        self.push(channel, Job { ticket, piece: Some(Piece { part, ends, source, target }) });
     }
 
     fn push(&mut self, queue: usize, job: Job) {

@@ -3,7 +3,7 @@
 //! An op reads (and so checks) what it reads, runs half of its kernel, writes what it writes, and
 //! runs the other half: a fixed amount of work, whatever time that takes. Only an emulated delay of
 //! use in place is kept by the clock; it comes first, as the far data would come late. A copy
-//! carries pages from slot to slot, or through the bounce buffers between two lanes.
+//! carries pages from slot to slot, or through the bounce buffers between two channels.
 //! Invariant: what is not there when it should be is a mismatch, never a panic.
 
 use crate::clock::Clock;
@@ -90,7 +90,7 @@ impl Floor {
         Ok(true)
     }
 
-    /// Copies a piece over one lane; the last one on the last lane is checked. Returns when it
+    /// Copies a piece over one channel; the last one on the last channel is checked. Returns when it
     /// started.
     pub(crate) fn piece(
         &self,
@@ -103,7 +103,7 @@ impl Floor {
         self.dawdle(command.ticket, part.hop);
         let start = self.clock.now();
         let Work::Copy { object, from, to, .. } = command.work else {
-            unreachable!("lanes run copies")
+            unreachable!("channels run copies")
         };
         let mut checks = Vec::new();
         if part.hop == 0 && part.number == 0 {

@@ -98,8 +98,8 @@ impl Values {
         }
         self.say(&place, "evict", link.evict.rate.get() / drives, Bandwidth::UNIT);
         if let Some(service) = &link.service {
-            if let Some(lanes) = service.lanes {
-                self.say(&place, "lanes", lanes.get().into(), Copies::UNIT);
+            if let Some(max_in_flight) = service.max_in_flight {
+                self.say(&place, "max_in_flight", max_in_flight.get().into(), Copies::UNIT);
             }
             if let Some(total) = service.total {
                 self.say(&place, "total", total.get() / drives, Bandwidth::UNIT);

@@ -51,7 +51,7 @@ struct Run<'a> {
     /// Only rounds.
     sizes: Caching,
     truth: Truth,
-    lanes: BTreeMap<(i64, PoolId), u16>,
+    slots: BTreeMap<(i64, PoolId), u16>,
     /// Private pools that are no longer in use.
     done: BTreeSet<PoolId>,
     /// The model's block of each address of the snapshot.
@@ -117,7 +117,7 @@ impl<'a> Run<'a> {
             model,
             sizes,
             truth,
-            lanes: BTreeMap::new(),
+            slots: BTreeMap::new(),
             live: BTreeMap::new(),
             done: BTreeSet::new(),
             released: Vec::new(),
@@ -138,7 +138,7 @@ impl<'a> Run<'a> {
         let mut contradictions = 0;
         let ranges: Vec<_> = self.truth.ranges.iter().map(|(&at, &range)| (at, range)).collect();
         for (at, range) in ranges {
-            let stream = self.lane(range.stream, range.pool)?;
+            let stream = self.slot(range.stream, range.pool)?;
             let limit = at.saturating_add(range.bytes);
             let blocks = self.truth.live.range(at..limit);
             let mut used: Vec<UsedBlock> = Vec::new();
@@ -163,7 +163,7 @@ impl<'a> Run<'a> {
             segments.push(SegmentState { at, bytes, stream, small, expandable, used });
         }
         for ((stream, pool, small), at) in self.truth.fronts(self.device) {
-            let (stream, used) = (self.lane(stream, pool)?, Vec::new());
+            let (stream, used) = (self.slot(stream, pool)?, Vec::new());
             segments.push(SegmentState { at, bytes: 0, stream, small, expandable: true, used });
         }
         self.truth.unexplained += contradictions;
@@ -171,15 +171,15 @@ impl<'a> Run<'a> {
     }
 
     /// The model's stream of a stream and pool.
-    fn lane(&mut self, stream: i64, pool: PoolId) -> Result<u16, String> {
-        let new = self.lanes.len();
-        if let Some(&lane) = self.lanes.get(&(stream, pool)) {
-            return Ok(lane);
+    fn slot(&mut self, stream: i64, pool: PoolId) -> Result<u16, String> {
+        let new = self.slots.len();
+        if let Some(&slot) = self.slots.get(&(stream, pool)) {
+            return Ok(slot);
         }
-        let lane = u16::try_from(new).map_err(|_| "more than 65,536 streams and pools")?;
-        self.lanes.insert((stream, pool), lane);
-        self.model.keep(lane, pool != (0, 0) && !self.done.contains(&pool));
-        Ok(lane)
+        let slot = u16::try_from(new).map_err(|_| "more than 65,536 streams and pools")?;
+        self.slots.insert((stream, pool), slot);
+        self.model.keep(slot, pool != (0, 0) && !self.done.contains(&pool));
+        Ok(slot)
     }
 
     fn step(&mut self, entry: usize, action: &Action) -> Result<(), String> {
@@ -232,7 +232,7 @@ impl<'a> Run<'a> {
     }
 
     fn alloc(&mut self, entry: usize, action: &Action, pool: PoolId) -> Result<(), String> {
-        let lane = self.lane(action.stream, pool)?;
+        let slot = self.slot(action.stream, pool)?;
         let grown = self.grown.take();
         let hint = grown.map(|grown| grown.at);
         if let Some(grown) = grown {
@@ -248,18 +248,18 @@ impl<'a> Run<'a> {
             // The driver had no more than this: which segments go is up to the model.
             self.model.set_capacity(Bytes::new(self.truth.reserved));
             self.released.clear();
-            self.model.alloc_at(bytes, lane, hint)
+            self.model.alloc_at(bytes, slot, hint)
         } else {
             let late = self.release() && grown.is_some() && self.synchronized;
             match late {
-                true => self.model.alloc_new(bytes, lane, hint),
-                false => self.model.alloc_at(bytes, lane, hint),
+                true => self.model.alloc_new(bytes, slot, hint),
+                false => self.model.alloc_at(bytes, slot, hint),
             }
         };
         self.synchronized = false;
         self.model.set_capacity(self.capacity.unwrap_or(Bytes::new(ROOM)));
         if block.is_err() {
-            block = self.model.alloc_at(bytes, lane, hint);
+            block = self.model.alloc_at(bytes, slot, hint);
         }
         self.model.set_expandable(self.expandable);
         self.found.allocations += 1;
@@ -329,9 +329,9 @@ impl<'a> Run<'a> {
             return true;
         }
         let shared = pools.contains(&(0, 0));
-        for (&(_, pool), &lane) in &self.lanes {
+        for (&(_, pool), &slot) in &self.slots {
             self.model.keep(
-                lane,
+                slot,
                 if shared {
                     pool != (0, 0) && !self.done.contains(&pool)
                 } else {
@@ -340,8 +340,8 @@ impl<'a> Run<'a> {
             );
         }
         self.model.empty_cache();
-        for (&(_, pool), &lane) in &self.lanes {
-            self.model.keep(lane, pool != (0, 0) && !self.done.contains(&pool));
+        for (&(_, pool), &slot) in &self.slots {
+            self.model.keep(slot, pool != (0, 0) && !self.done.contains(&pool));
         }
         true
     }

@@ -14,7 +14,7 @@ fn ran(change: impl Fn(&mut Measured)) -> Ran {
     };
     let mut real = Measured { steps: vec![us(110), us(80)], ..predicted.clone() };
     real.ops = vec![(Phase::Forward, us(10), us(12)), (Phase::Backward, us(20), us(20))];
-    let copy = |lane, took| CopyTime { lane, predicted: us(40), measured: us(took) };
+    let copy = |channel, took| CopyTime { channel, predicted: us(40), measured: us(took) };
     real.copies = vec![copy(1, 50), copy(1, 40)];
     change(&mut real);
     Ran { predicted, measured: vec![real], real: Vec::new(), charged: Span::ZERO }
@@ -40,13 +40,13 @@ fn other_decisions_or_bytes_fail_and_another_time_does_not() {
 }
 
 #[test]
-fn rows_are_steps_then_ops_then_lanes() {
-    let lanes = ["a->b", "b->a"].map(str::to_owned);
+fn rows_are_steps_then_ops_then_channels() {
+    let channels = ["a->b", "b->a"].map(str::to_owned);
     let mut ran = ran(|_| {});
     let other = Measured { steps: vec![us(120), us(90)], ..ran.measured[0].clone() };
     let third = Measured { steps: vec![us(90), us(70)], ..ran.measured[0].clone() };
     ran.measured.extend([other, third]);
-    let rows = ran.rows(InPlace::None, &lanes);
+    let rows = ran.rows(InPlace::None, &channels);
     let of = |row: &Row| (row.class, row.name.clone(), row.predicted, row.measured);
     let wanted = [
         ("step", "0".to_owned(), us(100), us(110)),
@@ -58,8 +58,8 @@ fn rows_are_steps_then_ops_then_lanes() {
     assert_eq!(rows.iter().map(of).collect::<Vec<_>>(), wanted);
     assert!((rows[0].spread - 30.0 / 110.0).abs() < 1e-12);
     assert!((rows[1].error() - 0.25).abs() < 1e-12);
-    assert!(ran.rows(InPlace::Real, &lanes).is_empty());
-    let errors = ran.errors(InPlace::None, &lanes);
+    assert!(ran.rows(InPlace::Real, &channels).is_empty());
+    let errors = ran.errors(InPlace::None, &channels);
     let of: Vec<(&str, usize)> = errors.iter().map(|(of, e)| (of.as_str(), e.count)).collect();
     let wanted = [("steps", 2), ("forward ops", 3), ("backward ops", 3), ("copies b->a", 6)];
     assert_eq!(of, wanted);

@@ -1,9 +1,9 @@
 //! How long a plan would take: the whole of it, on a machine of the laws alone.
 //!
 //! The planner plans the run with the policy, as it will, and every command ends as soon as what it
-//! waits for has ended and its stream or its lanes are free. So what hides under compute, what
+//! waits for has ended and its stream or its channels are free. So what hides under compute, what
 //! waits for room, and what all layers make of the idle time of one link is counted, not assumed.
-//! Lanes serve in the order of submission; queues, sharing and jitter are left to the simulator.
+//! Channels serve in the order of submission; queues, sharing and jitter are left to the simulator.
 //! Invariant: the figure depends on the setting only.
 
 use crate::command::{Command, Ticket, Work};
@@ -57,8 +57,8 @@ struct Clock<'a> {
     ends: Vec<u64>,
     /// By stream, when its last op ends.
     streams: Vec<u64>,
-    /// By lane, when it has carried what was submitted.
-    lanes: Vec<u64>,
+    /// By channel, when it has carried what was submitted.
+    channels: Vec<u64>,
     /// What the planner does not know to have ended, the earliest first.
     under_way: BinaryHeap<Reverse<(u64, Ticket)>>,
 }
@@ -72,7 +72,7 @@ impl<'a> Clock<'a> {
             routes,
             ends: Vec::new(),
             streams: vec![0; streams],
-            lanes: vec![0; 2 * setting.hardware.links.len()],
+            channels: vec![0; 2 * setting.hardware.links.len()],
             under_way: BinaryHeap::new(),
         }
     }
@@ -103,12 +103,12 @@ impl<'a> Clock<'a> {
         self.streams.iter().copied().min().unwrap_or(0)
     }
 
-    /// A copy begins when its first lane is free, and holds every lane for the lane's own time.
+    /// A copy begins when its first channel is free, and holds every channel for the channel's own time.
     fn copy(&mut self, bytes: Bytes, from: TierId, to: TierId, ready: u64) -> u64 {
         let mut end = ready;
-        for (hop, &lane) in self.routes.between(from, to).iter().enumerate() {
-            let span = self.setting.hardware.lane_law(lane).span_of(bytes).ps();
-            let free = &mut self.lanes[lane.index()];
+        for (hop, &channel) in self.routes.between(from, to).iter().enumerate() {
+            let span = self.setting.hardware.channel_law(channel).span_of(bytes).ps();
+            let free = &mut self.channels[channel.index()];
             let begins = ready.max(*free);
             *free = begins.saturating_add(span);
             let alone =

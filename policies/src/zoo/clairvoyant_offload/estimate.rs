@@ -1,6 +1,6 @@
 //! When copies and ops would end if everything took as long as planned.
 //!
-//! A model of the machine good enough to decide by: lanes in order of submission, streams in order,
+//! A model of the machine good enough to decide by: channels in order of submission, streams in order,
 //! room given back when what holds it ends. It is fed with decisions only, never with what a run
 //! measures, so that the same workload gives the same plan everywhere. Times are picoseconds.
 //! Invariant: estimates change what is worth doing and when, never what is allowed.
@@ -21,7 +21,7 @@ pub(super) struct Estimate {
     streams: Vec<u64>,
     /// By op: when it ended last.
     ops: Vec<u64>,
-    lanes: Lanes,
+    channels: Channels,
     room: Room,
     /// By object: when its contents in HBM are complete, when nobody uses them any more, and when
     /// the copy out that is under way ends.
@@ -39,7 +39,7 @@ impl Estimate {
             spans: setting.spans.iter().map(|span| span.ps()).collect(),
             streams: vec![0; streams],
             ops: vec![0; trace.ops.len()],
-            lanes: Lanes::new(setting)?,
+            channels: Channels::new(setting)?,
             room: Room { ready: room.get(), credits: VecDeque::new() },
             ready: vec![0; objects],
             used: vec![0; objects],
@@ -54,7 +54,7 @@ impl Estimate {
             streams,
             // An op waits for earlier ones of its own replay only.
             ops: _,
-            lanes: Lanes { tiers: _, chunk: _, routes: _, free },
+            channels: Channels { tiers: _, chunk: _, routes: _, free },
             room: Room { ready: unused, credits },
             ready,
             used,
@@ -97,15 +97,16 @@ impl Estimate {
         self.copied[object.index()].max(self.ready[object.index()])
     }
 
-    /// When a copy begins that waits for nothing but its lanes.
+    /// When a copy begins that waits for nothing but its channels.
     pub(super) fn begins(&self, turn: u64, from: TierId, to: TierId) -> u64 {
-        let lanes = self.lanes.route(from, to).iter().map(|&(lane, _)| self.lanes.free[lane]);
-        lanes.fold(turn, u64::max)
+        let channels =
+            self.channels.route(from, to).iter().map(|&(channel, _)| self.channels.free[channel]);
+        channels.fold(turn, u64::max)
     }
 
     /// How long a copy takes that is alone.
     pub(super) fn span(&self, from: TierId, to: TierId, bytes: Bytes) -> u64 {
-        let route = self.lanes.route(from, to);
+        let route = self.channels.route(from, to);
         route.iter().map(|(_, law)| law.span_of(bytes).ps()).max().unwrap_or(0)
     }
 
@@ -119,7 +120,7 @@ impl Estimate {
         turn: u64,
     ) {
         let ready = turn.max(self.ready[object.index()]);
-        self.copied[object.index()] = self.lanes.copy(from, to, bytes, ready);
+        self.copied[object.index()] = self.channels.copy(from, to, bytes, ready);
     }
 
     /// Brings an object into HBM.
@@ -133,7 +134,7 @@ impl Estimate {
     ) {
         let room = self.room.claim(bytes.get());
         let ready = turn.max(room).max(self.copied[object.index()]);
-        self.ready[object.index()] = self.lanes.copy(from, to, bytes, ready);
+        self.ready[object.index()] = self.channels.copy(from, to, bytes, ready);
     }
 
     /// Gives an object's room in HBM back, as soon as the copy out and its users have ended.
@@ -178,25 +179,25 @@ impl Estimate {
 
 /// Copies on their routes.
 #[derive(Debug)]
-struct Lanes {
+struct Channels {
     tiers: usize,
     chunk: Bytes,
     /// By pair of tiers.
     routes: Vec<Vec<(usize, Law)>>,
-    /// By lane: when what was submitted has left it.
+    /// By channel: when what was submitted has left it.
     free: Vec<u64>,
 }
 
-impl Lanes {
-    fn new(setting: &Setting<'_>) -> Result<Lanes, String> {
+impl Channels {
+    fn new(setting: &Setting<'_>) -> Result<Channels, String> {
         let hardware = setting.hardware;
         let routes = hardware.routes().map_err(|none| none.to_string())?;
         let way = |from, to| {
-            let lanes = routes.between(from, to).iter();
-            lanes.map(|&lane| (lane.index(), hardware.lane_law(lane))).collect()
+            let channels = routes.between(from, to).iter();
+            channels.map(|&channel| (channel.index(), hardware.channel_law(channel))).collect()
         };
         let pairs = hardware.tier_ids().flat_map(|a| hardware.tier_ids().map(move |b| (a, b)));
-        Ok(Lanes {
+        Ok(Channels {
             tiers: hardware.tiers.len(),
             chunk: hardware.chunk,
             routes: pairs.map(|(from, to)| way(from, to)).collect(),
@@ -208,14 +209,14 @@ impl Lanes {
         &self.routes[from.index() * self.tiers + to.index()]
     }
 
-    /// The end of a copy that is ready at some time. Copies enter their first lane in order, and on
+    /// The end of a copy that is ready at some time. Copies enter their first channel in order, and on
     /// the others take what time they need among those that are there.
     fn copy(&mut self, from: TierId, to: TierId, bytes: Bytes, ready: u64) -> u64 {
         let route = &self.routes[from.index() * self.tiers + to.index()];
         let mut start = ready;
         let mut end = ready;
-        for (hop, &(lane, law)) in route.iter().enumerate() {
-            let free = &mut self.free[lane];
+        for (hop, &(channel, law)) in route.iter().enumerate() {
+            let free = &mut self.free[channel];
             let span = |bytes| law.span_of(bytes).ps();
             if hop == 0 {
                 start = start.max(*free);

@@ -20,7 +20,7 @@ use tiersim_models::hardware::HBM;
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::workload::{ObjectKind, Trace};
 
-/// How much less it counts how long all copies take than how long the busiest lane does.
+/// How much less it counts how long all copies take than how long the busiest channel does.
 const TIDY: f64 = 1e-3;
 
 /// What the search knows of a workload on a machine.
@@ -79,16 +79,17 @@ impl Model {
 
     /// What is minimised, in seconds, for shares of the GPU and the CPU from 0 to 1.
     pub fn cost(&self, shares: &[[f64; 2]; 3]) -> f64 {
-        let mut lanes = [[0.0; 2]; 2];
+        let mut channels = [[0.0; 2]; 2];
         for (seconds, [gpu, cpu]) in self.seconds.iter().zip(shares) {
             for (part, share) in [*cpu, 1.0 - gpu - cpu].into_iter().enumerate() {
                 for way in 0..2 {
-                    lanes[part][way] += share * seconds[part][way];
+                    channels[part][way] += share * seconds[part][way];
                 }
             }
         }
-        let lanes = lanes.as_flattened();
-        lanes.iter().fold(self.ops, |most, &lane| most.max(lane)) + TIDY * lanes.iter().sum::<f64>()
+        let channels = channels.as_flattened();
+        channels.iter().fold(self.ops, |most, &channel| most.max(channel))
+            + TIDY * channels.iter().sum::<f64>()
     }
 
     /// Whether the shares fit.
@@ -110,7 +111,7 @@ impl Model {
 
     fn program(&self, disk_is_limited: bool) -> Option<[[f64; 2]; 3]> {
         let longest = |sum: f64, seconds: &[[f64; 2]; 2]| {
-            seconds.as_flattened().iter().fold(sum, |most, &lane| most.max(lane))
+            seconds.as_flattened().iter().fold(sum, |most, &channel| most.max(channel))
         };
         // Times are counted in the longest of them, bytes in those of all groups.
         let time = self.seconds.iter().fold(self.ops, longest).max(f64::MIN_POSITIVE);
@@ -126,8 +127,8 @@ impl Model {
             shares.push(group);
         }
         for (part, way) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
-            let lane = shares.iter().zip(&self.seconds);
-            let mut row: Vec<(Variable, f64)> = lane
+            let channel = shares.iter().zip(&self.seconds);
+            let mut row: Vec<(Variable, f64)> = channel
                 .map(|(group, seconds)| (group[part + 1], seconds[part][way] / time))
                 .filter(|(_, seconds)| *seconds > 1e-6)
                 .collect();

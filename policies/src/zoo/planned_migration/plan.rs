@@ -2,20 +2,20 @@
 //!
 //! Intervals are taken one by one, the one first that removes most memory above the capacity line
 //! per time of its copies. Its eviction is booked as early as possible, its prefetch as late as
-//! possible, each into idle time of the lanes that it crosses; then every prefetch is moved earlier
+//! possible, each into idle time of the channels that it crosses; then every prefetch is moved earlier
 //! while memory allows. Source: Zhang et al., "G10", MICRO 2023, section 4.3.
 //!
-//! Where the lanes cannot carry at the recorded pace what the line demands, the ops will wait, and
+//! Where the channels cannot carry at the recorded pace what the line demands, the ops will wait, and
 //! nobody gains from a plan that assumes that they do not: the plan is then made for the quickest
 //! pace at which they can. The paper has one pace and leaves the rest to page faults.
-//! Invariant: no lane is booked twice for the same time, and a planned object has room where it
+//! Invariant: no channel is booked twice for the same time, and a planned object has room where it
 //! goes.
 
 use super::intervals::{Interval, Life, Version};
 use super::slots::{Heights, Idle};
 use crate::recipe::Setting;
 use std::collections::BinaryHeap;
-use tiersim_models::hardware::{HBM, Hardware, Lane};
+use tiersim_models::hardware::{Channel, HBM, Hardware};
 use tiersim_models::ids::TierId;
 use tiersim_models::units::Bytes;
 
@@ -45,11 +45,11 @@ pub(super) struct Intervals<'a> {
     pub(super) versions: &'a [Version],
 }
 
-/// The lanes to a spill tier and back.
+/// The channels to a spill tier and back.
 struct Way {
     tier: TierId,
-    evict: Vec<Lane>,
-    fetch: Vec<Lane>,
+    evict: Vec<Channel>,
+    fetch: Vec<Channel>,
 }
 
 /// A plan in the making.
@@ -62,7 +62,7 @@ pub(super) struct Draft<'a> {
     pub(super) heights: Heights,
     /// The same of each spill tier.
     rooms: Vec<Heights>,
-    /// By lane.
+    /// By channel.
     pub(super) idle: Vec<Idle>,
     stays: Vec<Option<Stay>>,
     /// By version: from which position on it has been written back, if it is planned to be.
@@ -99,8 +99,8 @@ pub(super) fn plan(
         return vec![None; intervals.len()];
     }
     let way = |&tier: &TierId| {
-        let lanes = |from, to| routes.between(from, to).to_vec();
-        Way { tier, evict: lanes(HBM, tier), fetch: lanes(tier, HBM) }
+        let channels = |from, to| routes.between(from, to).to_vec();
+        Way { tier, evict: channels(HBM, tier), fetch: channels(tier, HBM) }
     };
     let ways: Vec<Way> = spill.iter().map(way).collect();
     let at = |pace: u64| {
@@ -236,11 +236,11 @@ impl<'a> Draft<'a> {
             }
             let ends = evict.iter().filter(|_| dirty);
             let from = written.map_or(first, |version| version.from);
-            let ends = ends.map(|&lane| self.end(lane, from, until, life.bytes));
+            let ends = ends.map(|&channel| self.end(channel, from, until, life.bytes));
             let out_from = Some(saved.map_or(first, |end| end.max(first)));
             let Some(out_from) = ends.fold(out_from, |a, b| Some(a?.max(b?))) else { continue };
             let starts = fetch.iter().filter(|_| interval.fetches);
-            let mut starts = starts.map(|&lane| self.start(lane, first, until, life.bytes));
+            let mut starts = starts.map(|&channel| self.start(channel, first, until, life.bytes));
             let Some(back_at) = starts.try_fold(until, |a, b| Some(a.min(b?))) else { continue };
             if out_from >= back_at || !self.has_room(way, index) {
                 continue;
@@ -266,18 +266,18 @@ impl<'a> Draft<'a> {
         let interval = &self.trace.all[index];
         let (bytes, until) = (self.trace.lives[interval.object].bytes, interval.until);
         let (way, hardware) = (&self.ways[offer.way], self.setting.hardware);
-        for &lane in way.evict.iter().filter(|_| offer.dirty) {
+        for &channel in way.evict.iter().filter(|_| offer.dirty) {
             let from = self.version(index).map_or(interval.from, |version| version.from);
-            self.book(lane, from, 0, busy(hardware, lane, bytes));
+            self.book(channel, from, 0, busy(hardware, channel, bytes));
         }
         if let Some(version) = interval.version {
             self.saved[version].get_or_insert(offer.saved);
         }
-        for &lane in way.fetch.iter().filter(|_| interval.fetches) {
-            let time = busy(hardware, lane, bytes);
-            if let Some(start) = self.start(lane, interval.from, until, bytes) {
-                let kept = self.before(lane, until) - time - self.before(lane, start);
-                self.book(lane, start, kept, time);
+        for &channel in way.fetch.iter().filter(|_| interval.fetches) {
+            let time = busy(hardware, channel, bytes);
+            if let Some(start) = self.start(channel, interval.from, until, bytes) {
+                let kept = self.before(channel, until) - time - self.before(channel, start);
+                self.book(channel, start, kept, time);
             }
         }
         self.raise(offer.stay.out_from, offer.stay.back_at, -bytes);
@@ -344,7 +344,7 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// How long a lane is taken by a copy that it carries alone.
-pub(super) fn busy(hardware: &Hardware, lane: Lane, bytes: i64) -> u64 {
-    hardware.lane_law(lane).span_of(Bytes::new(bytes.unsigned_abs())).ps().max(1)
+/// How long a channel is taken by a copy that it carries alone.
+pub(super) fn busy(hardware: &Hardware, channel: Channel, bytes: i64) -> u64 {
+    hardware.channel_law(channel).span_of(Bytes::new(bytes.unsigned_abs())).ps().max(1)
 }

@@ -1,11 +1,11 @@
-//! Where copies start and end on a plan's lanes, and memory over ranges that may wrap.
+//! Where copies start and end on a plan's channels, and memory over ranges that may wrap.
 //!
 //! Positions count slots over several replays: the slot of a position is what is left of it modulo
 //! the number of slots, since every replay is planned alike.
 //! Invariant: no range is longer than one replay, so that it counts no slot twice.
 
 use super::plan::{Draft, busy};
-use tiersim_models::hardware::Lane;
+use tiersim_models::hardware::Channel;
 
 /// Positions over several replays, whose slots are those of the first. No range is longer than one.
 impl Draft<'_> {
@@ -39,38 +39,50 @@ impl Draft<'_> {
         late.or_else(|| of(first).map(|slot| slot + next - self.slots))
     }
 
-    /// Idle time of a lane before a position.
-    pub(super) fn before(&self, lane: Lane, at: usize) -> u64 {
-        let idle = &self.idle[lane.index()];
+    /// Idle time of a channel before a position.
+    pub(super) fn before(&self, channel: Channel, at: usize) -> u64 {
+        let idle = &self.idle[channel.index()];
         let rounds = (at / self.slots) as u64;
         rounds * idle.before(self.slots) + idle.before(at % self.slots)
     }
 
     /// The last position that has no more than `time` of idle time before it.
-    fn position(&self, lane: Lane, time: u64) -> usize {
-        let idle = &self.idle[lane.index()];
+    fn position(&self, channel: Channel, time: u64) -> usize {
+        let idle = &self.idle[channel.index()];
         let round = idle.before(self.slots).max(1);
         (time / round) as usize * self.slots + idle.slot_of(time % round)
     }
 
     /// Where a copy ends that starts as early as possible: from there on its room is free.
-    pub(super) fn end(&self, lane: Lane, from: usize, until: usize, bytes: i64) -> Option<usize> {
+    pub(super) fn end(
+        &self,
+        channel: Channel,
+        from: usize,
+        until: usize,
+        bytes: i64,
+    ) -> Option<usize> {
         let target =
-            self.before(lane, from).checked_add(busy(self.setting.hardware, lane, bytes))?;
-        (target <= self.before(lane, until)).then(|| self.position(lane, target - 1) + 1)
+            self.before(channel, from).checked_add(busy(self.setting.hardware, channel, bytes))?;
+        (target <= self.before(channel, until)).then(|| self.position(channel, target - 1) + 1)
     }
 
     /// Where a copy starts that starts as late as possible.
-    pub(super) fn start(&self, lane: Lane, from: usize, until: usize, bytes: i64) -> Option<usize> {
-        let limit = self.before(lane, until);
-        let start = limit.checked_sub(busy(self.setting.hardware, lane, bytes))?;
-        (start >= self.before(lane, from)).then(|| self.position(lane, start).max(from))
+    pub(super) fn start(
+        &self,
+        channel: Channel,
+        from: usize,
+        until: usize,
+        bytes: i64,
+    ) -> Option<usize> {
+        let limit = self.before(channel, until);
+        let start = limit.checked_sub(busy(self.setting.hardware, channel, bytes))?;
+        (start >= self.before(channel, from)).then(|| self.position(channel, start).max(from))
     }
 
     /// Takes idle time from a position on, but `keep` of what comes first.
-    pub(super) fn book(&mut self, lane: Lane, from: usize, keep: u64, time: u64) {
+    pub(super) fn book(&mut self, channel: Channel, from: usize, keep: u64, time: u64) {
         let (slots, slot) = (self.slots, from % self.slots);
-        let idle = &mut self.idle[lane.index()];
+        let idle = &mut self.idle[channel.index()];
         let there = (idle.before(slots) - idle.before(slot)).saturating_sub(keep).min(time);
         idle.take(slot, keep, there);
         idle.take(0, 0, time - there);

@@ -1,4 +1,4 @@
-//! A timeline of slots, one per op: how much memory is needed in each, and how much of it a lane
+//! A timeline of slots, one per op: how much memory is needed in each, and how much of it a channel
 //! of a link is still idle.
 //!
 //! Both answer in logarithmic time for what plans ask: bytes over a range are raised and lowered
@@ -133,7 +133,7 @@ impl Heights {
     }
 }
 
-/// Idle time of one lane, by slot, in ps.
+/// Idle time of one channel, by slot, in ps.
 #[derive(Clone, Debug)]
 pub(super) struct Idle {
     left: Vec<u64>,

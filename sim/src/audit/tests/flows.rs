@@ -4,7 +4,7 @@ use super::*;
 use crate::audit::flows::Used;
 use tiersim_models::units::{Bandwidth, PS_PER_S};
 
-/// Grains per second that a lane carries: a byte per picosecond.
+/// Grains per second that a channel carries: a byte per picosecond.
 const FULL: u128 = PS_PER_S as u128 * crate::fair_share::GRAINS as u128;
 
 #[test]
@@ -26,7 +26,7 @@ fn retimed(audit: &mut Audit, rate: u128) -> Result<(), Breach> {
 }
 
 #[test]
-fn flows_carry_no_more_than_a_lane_and_no_less() {
+fn flows_carry_no_more_than_a_channel_and_no_less() {
     let mut audit = of_shared_links();
     send(&mut audit, 0, [BYTES; 2]);
     retimed(&mut audit, FULL).expect("all of it");
@@ -50,7 +50,7 @@ fn a_flow_has_its_bottleneck_where_none_is_faster() {
         audit.flows_retimed(rates.into_iter(), at(0))
     };
     rates(FULL / 2, FULL / 2).expect("half each");
-    // The first lane is full in both cases.
+    // The first channel is full in both cases.
     breaks(rates(FULL / 4 * 3, FULL / 4), "a flow of ClassId(1) could be faster");
     breaks(rates(FULL / 4, FULL / 4 * 3), "a flow of ClassId(0) could be faster");
 }
@@ -70,26 +70,26 @@ fn both_directions_together_carry_no_more_than_the_total() {
         audit.flows_retimed(rates.into_iter(), at(0))
     };
     both(FULL / 4 * 3).expect("half of the total each");
-    // Resources are lanes, and then links in both directions.
+    // Resources are channels, and then links in both directions.
     breaks(both(FULL / 4 * 3 + 1), "resource 4 carries");
     breaks(both(FULL / 4 * 3 - 1), "could be faster");
 }
 
 #[test]
 fn what_a_link_carries_in_all_depends_on_the_share_that_is_fetched() {
-    // Quarters of a lane's rate at no, half and nothing but fetches.
+    // Quarters of a channel's rate at no, half and nothing but fetches.
     let quarters = |count: u64| Bandwidth::new(PS_PER_S / 4 * count).expect("above zero");
     let mix = vec![(0, quarters(1)), (50, quarters(2)), (100, quarters(3))];
     let hardware = sharing(Service { total: Some(quarters(3)), mix, ..Service::default() });
     for (link, fetch) in FETCHES.into_iter().enumerate() {
-        // So many each way, and the 32nds of a lane's rate that each of them has then.
+        // So many each way, and the 32nds of a channel's rate that each of them has then.
         for (fetched, evicted, each) in [(1, 0, 24), (0, 1, 8), (1, 1, 8), (3, 1, 5)] {
             let mut audit = audit_of(&hardware);
             let flows = (0..fetched).map(|_| 0).chain((0..evicted).map(|_| 1));
             for (ticket, evicting) in (0..).zip(flows) {
                 let flow = (Ticket(ticket), ClassId(evicting));
-                let lane = fetch + usize::from(evicting);
-                audit.flow_begins(flow, &[lane], None, [BYTES; 2], at(0)).expect("legal so far");
+                let channel = fetch + usize::from(evicting);
+                audit.flow_begins(flow, &[channel], None, [BYTES; 2], at(0)).expect("legal so far");
             }
             let mut all = |rate: u128| {
                 let classes = (0..2).filter(|&class| [fetched, evicted][usize::from(class)] > 0);
@@ -185,7 +185,7 @@ fn no_flow_ends_that_has_not_begun() {
 }
 
 #[test]
-fn nothing_sends_twice_at_once_over_the_same_lanes() {
+fn nothing_sends_twice_at_once_over_the_same_channels() {
     let mut audit = of_shared_links();
     send(&mut audit, 0, [BYTES; 2]);
     let again = audit.flow_begins((Ticket(0), ClassId(0)), &[FETCHES[0]], None, [BYTES; 2], at(0));
@@ -207,26 +207,26 @@ fn begun_on(mut audit: Audit, charges: &[(TierId, Bytes)]) -> (Audit, Command) {
 }
 
 /// What an op uses of FAR begins to flow.
-fn flow_in_place(audit: &mut Audit, lanes: &[usize], back: bool) -> Result<(), Breach> {
+fn flow_in_place(audit: &mut Audit, channels: &[usize], back: bool) -> Result<(), Breach> {
     let used = Some(Used { tier: FAR, back });
-    audit.flow_begins((Ticket(0), ClassId(0)), lanes, used, [BYTES; 2], audit.now)
+    audit.flow_begins((Ticket(0), ClassId(0)), channels, used, [BYTES; 2], audit.now)
 }
 
 #[test]
-fn what_is_used_in_place_goes_over_the_lanes_of_its_tier() {
+fn what_is_used_in_place_goes_over_the_channels_of_its_tier() {
     let (mut audit, _) = uses_in_place(&[(FAR, BYTES)]);
     breaks(flow_in_place(&mut audit, &[FETCHES[1]], false), "do not lead there");
-    flow_in_place(&mut audit, &[FETCHES[0]], false).expect("the lane from FAR");
+    flow_in_place(&mut audit, &[FETCHES[0]], false).expect("the channel from FAR");
 }
 
 #[test]
 fn what_is_used_in_place_is_no_faster_than_its_tier() {
     let mut hardware = sharing(Service::default());
     hardware.tiers[FAR.index()].access.rate = Bandwidth::new(PS_PER_S / 2).expect("above zero");
-    // Resources are four lanes, two links, three tiers, and what goes back to these beside reads.
+    // Resources are four channels, two links, three tiers, and what goes back to these beside reads.
     for (back, resource) in [(false, 7), (true, 10)] {
         let (mut audit, _) = begun_on(audit_of(&hardware), &[(FAR, BYTES)]);
-        flow_in_place(&mut audit, &[FETCHES[0] + usize::from(back)], back).expect("its lane");
+        flow_in_place(&mut audit, &[FETCHES[0] + usize::from(back)], back).expect("its channel");
         retimed(&mut audit, FULL / 2).expect("as fast as the tier");
         breaks(retimed(&mut audit, FULL / 2 + 1), &format!("resource {resource} carries"));
         breaks(retimed(&mut audit, FULL / 2 - 1), "could be faster");

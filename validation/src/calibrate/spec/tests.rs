@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::calibrate::skeleton;
-use tiersim_models::hardware::Lane;
+use tiersim_models::hardware::Channel;
 use tiersim_models::ids::{LinkId, TierId};
 use tiersim_models::units::{Bandwidth, FlopRate};
 
@@ -34,8 +34,8 @@ fn points(kind: Kind, setup_us: u64, gb_per_s: u64) -> Vec<Point> {
     sizes.map(point).collect()
 }
 
-fn lane(evicting: bool, start: Start) -> Kind {
-    Kind::Lane { lane: Lane { link: LinkId(0), evicting }, start }
+fn channel(evicting: bool, start: Start) -> Kind {
+    Kind::Channel { channel: Channel { link: LinkId(0), evicting }, start }
 }
 
 /// Everything that a spec of [`device`] needs, each with a law of its own.
@@ -47,10 +47,10 @@ fn all() -> Vec<Point> {
             all.extend(points(kind, 1 + u64::from(tier), gb_per_s));
         }
     }
-    all.extend(points(lane(false, Start::Busy), 1, 20));
-    all.extend(points(lane(false, Start::Idle), 10, 19));
-    all.extend(points(lane(true, Start::Busy), 2, 30));
-    all.extend(points(lane(true, Start::Idle), 12, 29));
+    all.extend(points(channel(false, Start::Busy), 1, 20));
+    all.extend(points(channel(false, Start::Idle), 10, 19));
+    all.extend(points(channel(true, Start::Busy), 2, 30));
+    all.extend(points(channel(true, Start::Idle), 12, 29));
     all
 }
 
@@ -127,7 +127,7 @@ fn points_that_are_only_shown_or_held_out_have_no_say() {
 #[test]
 fn what_was_not_measured_makes_no_spec() {
     let mut points = all();
-    points.retain(|point| point.kind != lane(true, Start::Idle));
+    points.retain(|point| point.kind != channel(true, Start::Idle));
     let refused = calibration(&device(), &points, "made", "2026-01-31").expect_err("no spec");
     let what = "links.bus".to_owned();
     assert_eq!(refused, NoSpec::Refused { what, refusal: Refusal::OneSize });
@@ -152,12 +152,12 @@ fn plateau(kind: Kind, ask_us: u64, gb_per_s: u64) -> Vec<Point> {
 #[test]
 fn the_rate_of_copies_back_to_back_is_that_of_large_ones() {
     let mut points = all();
-    points.retain(|point| point.kind != lane(false, Start::Busy));
-    points.extend(plateau(lane(false, Start::Busy), 15, 50));
+    points.retain(|point| point.kind != channel(false, Start::Busy));
+    points.extend(plateau(channel(false, Start::Busy), 15, 50));
     let made = calibration(&device(), &points, "made", "2026-01-31").expect("a spec");
     assert_eq!(made.hardware.links[0].fetch.rate, Bandwidth::gb_per_s(50));
     // A line through all of them, which is what is reported of the kind, would be another.
-    let kind = lane(false, Start::Busy);
+    let kind = channel(false, Start::Busy);
     let (_, all) = made.laws.iter().find(|(of, _)| *of == kind).expect("it was measured");
     let all = all.as_ref().expect("a law").fit.rate;
     assert!((all / 50e9 - 1.0).abs() > 0.01, "{all}");
@@ -168,7 +168,7 @@ fn both_ways_at_once_share_a_total_only_where_they_reach_less_than_the_sum() {
     let made = |gb_per_s: [u64; 2]| {
         let mut points = all();
         for (evicting, gb_per_s) in [false, true].into_iter().zip(gb_per_s) {
-            points.extend(self::points(lane(evicting, Start::Both), 3, gb_per_s));
+            points.extend(self::points(channel(evicting, Start::Both), 3, gb_per_s));
         }
         calibration(&device(), &points, "made", "2026-01-31").expect("a spec").hardware
     };
@@ -187,7 +187,7 @@ fn both_ways_at_once_share_a_total_only_where_they_reach_less_than_the_sum() {
             assert_eq!((service.discipline, service.at_once()), (Discipline::FairShare, 1));
         }
     }
-    let one_way = self::points(lane(false, Start::Both), 3, 1);
+    let one_way = self::points(channel(false, Start::Both), 3, 1);
     let points: Vec<Point> = all().into_iter().chain(one_way).collect();
     let made = calibration(&device(), &points, "made", "2026-01-31").expect("a spec");
     assert_eq!(made.hardware.links[0].service, None, "of one way nothing is known together");

@@ -1,8 +1,8 @@
-//! Lanes: the directions of links, and how pieces of copies queue for them.
+//! Channels: the directions of links, and how pieces of copies queue for them.
 //!
-//! A lane serves one piece after the other or, if its link has several lanes, so many at once, and
+//! A channel serves one piece after the other or, if its link has several channels, so many at once, and
 //! its lines in turn (`lines`); or it shares its rate among all who are there (`sharing`).
-//! Invariant: a lane with one place is an in-order copy engine for each line, so its copies enter
+//! Invariant: a channel with one place is an in-order copy engine for each line, so its copies enter
 //! as they were submitted; one with several places takes whoever is ready. No place is empty while
 //! a piece waits.
 
@@ -18,7 +18,7 @@ use tiersim_policies::state::State;
 
 /// One direction of a link.
 #[derive(Debug)]
-pub(super) struct Lane {
+pub(super) struct Channel {
     pub(super) law: Law,
     /// What it has beyond the law, if anything.
     pub(super) peculiar: Option<Box<Peculiar>>,
@@ -26,7 +26,7 @@ pub(super) struct Lane {
     pub(super) shared: bool,
     /// Pieces that may be under way at once.
     pub(super) at_once: u32,
-    /// Copies that were not let in; and who waits and who is served, unless the lane is shared.
+    /// Copies that were not let in; and who waits and who is served, unless the channel is shared.
     pub(super) lines: Lines,
     /// Pieces to copy where it is shared, in the order in which they became ready.
     pub(super) ready: VecDeque<Piece>,
@@ -40,15 +40,15 @@ pub(super) struct Lane {
     pub(super) served: Option<Ticket>,
 }
 
-impl Lane {
-    pub(super) fn new(hardware: &Hardware, lane: hardware::Lane) -> Lane {
-        let link = &hardware.links[lane.link.index()];
+impl Channel {
+    pub(super) fn new(hardware: &Hardware, channel: hardware::Channel) -> Channel {
+        let link = &hardware.links[channel.link.index()];
         let service = link.service.as_ref();
         let plain = Detail::default();
-        let detail = service.map_or(&plain, |service| service.detail(lane.evicting));
-        Lane {
-            law: hardware.lane_law(lane),
-            peculiar: Peculiar::new(lane.index(), detail, link.raid0),
+        let detail = service.map_or(&plain, |service| service.detail(channel.evicting));
+        Channel {
+            law: hardware.channel_law(channel),
+            peculiar: Peculiar::new(channel.index(), detail, link.raid0),
             shared: service.is_some_and(|s| s.discipline == Discipline::FairShare),
             at_once: service.map_or(1, |service| service.at_once()),
             lines: Lines::default(),
@@ -60,16 +60,16 @@ impl Lane {
         }
     }
 
-    /// Every lane of a machine: two per link, then one per tier.
-    pub(super) fn all(hardware: &Hardware) -> Vec<Lane> {
-        let links = hardware.lanes().map(|lane| Lane::new(hardware, lane));
-        links.chain(hardware.tiers.iter().map(Lane::within)).collect()
+    /// Every channel of a machine: two per link, then one per tier.
+    pub(super) fn all(hardware: &Hardware) -> Vec<Channel> {
+        let links = hardware.channels().map(|channel| Channel::new(hardware, channel));
+        links.chain(hardware.tiers.iter().map(Channel::within)).collect()
     }
 
     /// From a tier to itself: each byte is read and written, so half of the tier's rate.
-    pub(super) fn within(tier: &Tier) -> Lane {
+    pub(super) fn within(tier: &Tier) -> Channel {
         let half = Bandwidth::new((tier.access.rate.get() / 2).max(1)).expect("above zero");
-        Lane {
+        Channel {
             law: Law { setup: tier.access.setup, rate: half },
             peculiar: None,
             shared: false,
@@ -95,8 +95,8 @@ impl Lane {
         history: impl Fn(Option<Ticket>, &mut State),
         out: &mut State,
     ) {
-        let Lane { law: _, peculiar, shared, at_once: _, lines, ready, .. } = self;
-        let Lane { busy, crossing, counted, served, .. } = self;
+        let Channel { law: _, peculiar, shared, at_once: _, lines, ready, .. } = self;
+        let Channel { busy, crossing, counted, served, .. } = self;
         peculiar.iter().for_each(|peculiar| peculiar.state(moment.now, out));
         lines.state(moment, out);
         ready.state(moment, out);
@@ -117,7 +117,7 @@ impl Lane {
         self.at_once == 1
     }
 
-    /// Who has not been let in: of one line, or of all where the lane is shared.
+    /// Who has not been let in: of one line, or of all where the channel is shared.
     pub(super) fn gate(&mut self, line: LineName) -> &mut VecDeque<Ticket> {
         let line = if self.shared { LineName(0) } else { line };
         self.lines.gate(line)
@@ -138,7 +138,7 @@ impl Lane {
         self.crossing += 1;
     }
 
-    /// A flow of a collective ends; how long the lane was busy that was not counted before.
+    /// A flow of a collective ends; how long the channel was busy that was not counted before.
     pub(super) fn end_crossing(&mut self, now: Time) -> Span {
         self.crossing -= 1;
         now.since(std::mem::replace(&mut self.counted, now))

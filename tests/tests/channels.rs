@@ -1,4 +1,4 @@
-//! The links of the simulated machine as stations of queueing theory: c lanes, a shared link, and
+//! The links of the simulated machine as stations of queueing theory: c channels, a shared link, and
 //! a tandem of three. A million copies each, fixed seeds, against closed formulas.
 //!
 //! Ops of stream 0 are the source: copy i may start when op i has ended. No planner takes part, so
@@ -8,7 +8,7 @@ use std::num::NonZeroU32;
 use tiersim_tests::prelude::*;
 
 const CUSTOMERS: usize = 1_000_000;
-/// Mean service of one lane: 1 us, as so many bytes at a byte per picosecond.
+/// Mean service of one channel: 1 us, as so many bytes at a byte per picosecond.
 const SERVICE: f64 = 1e6;
 /// Arrivals that may be submitted and not yet be ended: more than ever wait.
 const AHEAD: usize = 20_000;
@@ -103,14 +103,14 @@ fn erlang_c(servers: u32, offered: f64) -> f64 {
 }
 
 #[test]
-fn several_lanes_follow_erlang_c() {
+fn several_channels_follow_erlang_c() {
     assert!((erlang_c(1, 0.5) - 2.0).abs() < 1e-12, "M/M/1");
-    for (lanes, rho, per_cent) in [(2, 0.7, 1.5), (4, 0.7, 1.5), (16, 0.8, 1.5)] {
-        let service = Service { lanes: NonZeroU32::new(lanes), ..Service::default() };
-        let offered = rho * f64::from(lanes);
-        let measured = measured(&chain(1, Some(service)), offered, u64::from(lanes), 1);
-        let theory = erlang_c(lanes, offered);
-        assert_within(&format!("M/M/{lanes} at {rho}"), measured, theory, per_cent);
+    for (channels, rho, per_cent) in [(2, 0.7, 1.5), (4, 0.7, 1.5), (16, 0.8, 1.5)] {
+        let service = Service { max_in_flight: NonZeroU32::new(channels), ..Service::default() };
+        let offered = rho * f64::from(channels);
+        let measured = measured(&chain(1, Some(service)), offered, u64::from(channels), 1);
+        let theory = erlang_c(channels, offered);
+        assert_within(&format!("M/M/{channels} at {rho}"), measured, theory, per_cent);
     }
 }
 
@@ -121,12 +121,12 @@ fn a_shared_link_of_the_machine_is_a_processor_sharing_queue() {
     assert_within("shared link at 0.5", measured, 2.0, 1.5);
 }
 
-/// When the last of nine copies over a link of three lanes ends: copy 9 comes after copy 1, copies
+/// When the last of nine copies over a link of three channels ends: copy 9 comes after copy 1, copies
 /// 5 to 8 after copy 4.
 fn nine_copies(sizes: [u64; 9]) -> u64 {
     let mut traced = Traced::new();
     traced.op(0, 0, Span::ZERO, &[]);
-    let three = Service { lanes: NonZeroU32::new(3), ..Service::default() };
+    let three = Service { max_in_flight: NonZeroU32::new(3), ..Service::default() };
     let world = World::of(chain(1, Some(three)), traced.0, vec![Span::ZERO]);
     let mut sim = world.unplanned();
     let after = [None, None, None, None, Some(3), Some(3), Some(3), Some(3), Some(0)];
@@ -142,7 +142,7 @@ fn nine_copies(sizes: [u64; 9]) -> u64 {
 /// Source: Graham, "Bounds on multiprocessing timing anomalies", SIAM J. Appl. Math. 17(2), 1969;
 /// his nine tasks, each made shorter here.
 #[test]
-fn anomaly_shorter_copies_on_several_lanes_can_end_later() {
+fn anomaly_shorter_copies_on_several_channels_can_end_later() {
     assert_eq!(nine_copies([30, 20, 20, 20, 40, 40, 40, 40, 90]), 120);
     assert_eq!(nine_copies([21, 10, 10, 10, 30, 30, 30, 30, 80]), 130);
 }

@@ -10,11 +10,11 @@ use tiersim_models::block_trace::Request;
 use tiersim_policies::replacement::{Cache, Outcome, Replacement, Visit};
 
 /// All caches of a replay.
-pub(crate) struct Lanes {
+pub(crate) struct SizedCaches {
     ids: Table,
     hashes: Vec<u64>,
     batch: Vec<Known>,
-    lanes: Vec<Box<dyn Lane>>,
+    caches: Vec<Box<dyn AnyCache>>,
 }
 
 /// A request for an object by its id.
@@ -25,18 +25,18 @@ struct Known {
     next: u64,
 }
 
-impl Lanes {
+impl SizedCaches {
     /// Empty caches, one for each capacity of the setup, rising.
-    pub(crate) fn new(setup: &Setup) -> Lanes {
+    pub(crate) fn new(setup: &Setup) -> SizedCaches {
         let mut capacities = setup.capacities.clone();
         capacities.sort_unstable();
         capacities.dedup();
-        let lane = |capacity| setup.algorithm.with(capacity, Make { capacity, unit: setup.unit });
-        Lanes {
+        let cache = |capacity| setup.algorithm.with(capacity, Make { capacity, unit: setup.unit });
+        SizedCaches {
             ids: Table::new(),
             hashes: Vec::new(),
             batch: Vec::new(),
-            lanes: capacities.into_iter().map(lane).collect(),
+            caches: capacities.into_iter().map(cache).collect(),
         }
     }
 
@@ -60,19 +60,19 @@ impl Lanes {
             }
             self.batch.push(Known { id: *id, bytes: request.bytes, next: request.next });
         }
-        for lane in &mut self.lanes {
-            lane.feed(&self.batch);
+        for cache in &mut self.caches {
+            cache.feed(&self.batch);
         }
     }
 
     /// What each cache missed.
     pub(crate) fn results(&self) -> Vec<Misses> {
-        self.lanes.iter().map(|lane| lane.missed()).collect()
+        self.caches.iter().map(|cache| cache.missed()).collect()
     }
 }
 
 /// One cache, whatever its algorithm.
-trait Lane {
+trait AnyCache {
     fn feed(&mut self, batch: &[Known]);
     fn missed(&self) -> Misses;
 }
@@ -82,7 +82,7 @@ struct One<R> {
     missed: Misses,
 }
 
-impl<R: Replacement> Lane for One<R> {
+impl<R: Replacement> AnyCache for One<R> {
     fn feed(&mut self, batch: &[Known]) {
         for &Known { id, bytes, next } in batch {
             let outcome = match R::ORACLE {
@@ -108,9 +108,9 @@ struct Make {
 }
 
 impl Visit for Make {
-    type Out = Box<dyn Lane>;
+    type Out = Box<dyn AnyCache>;
 
-    fn visit<R: Replacement + 'static>(self, rule: R) -> Box<dyn Lane> {
+    fn visit<R: Replacement + 'static>(self, rule: R) -> Box<dyn AnyCache> {
         let Make { capacity, unit } = self;
         let cache = if unit { Cache::unit(rule, capacity) } else { Cache::new(rule, capacity) };
         Box::new(One { cache, missed: Misses { capacity, misses: 0, bytes: 0 } })
