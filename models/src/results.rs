@@ -39,7 +39,7 @@ pub use timeline::{Held, ShownStep, Slice, Timeline, Track};
 
 /// How much of the trace ahead a policy may look at. Reports mark policies that see it all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sight {
+pub enum Lookahead {
     /// Nothing but the op that it is asked about.
     Past,
     /// So many ops ahead, as a framework with a recorded order has.
@@ -125,7 +125,7 @@ pub struct CaseRecord {
     /// `made up`; `None` if it ranks by none.
     pub statistics: Option<&'static str>,
     /// How far its policy looks ahead.
-    pub sight: Sight,
+    pub lookahead: Lookahead,
     /// Whether its policy's numbers were found by training.
     pub learned: bool,
     /// Axis values of a sweep's point, without those of axes that do not touch the case.

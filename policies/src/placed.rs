@@ -11,7 +11,7 @@ mod spill;
 use self::spill::Spill;
 use crate::access::{Access, Charge};
 use crate::paging::home;
-use crate::policy::{Action, Policy, Sight};
+use crate::policy::{Action, Lookahead, Policy};
 use crate::state::{State, remember};
 use crate::step::Step;
 use crate::view::View;
@@ -32,14 +32,14 @@ pub struct Placed {
     access: Access,
     /// Objects from elsewhere that are in HBM now.
     visitors: Vec<ObjectId>,
-    /// The last occurrence within sight that uses each object.
+    /// The last occurrence within lookahead that uses each object.
     needed_until: Vec<u64>,
-    /// Uses within sight that are not fetched yet: (occurrence, object).
+    /// Uses within lookahead that are not fetched yet: (occurrence, object).
     wanted: VecDeque<(u64, ObjectId)>,
-    /// New bytes of each op within sight, this one first.
+    /// New bytes of each op within lookahead, this one first.
     births: VecDeque<Bytes>,
     /// What is seen of the run beyond the window: all of it, if the homes were chosen by it.
-    sight: Sight,
+    lookahead: Lookahead,
     /// Homes in the place of those that turn out full.
     spill: Spill,
     confined: bool,
@@ -94,7 +94,7 @@ impl Placed {
             needed_until: vec![0; homes.len()],
             wanted: VecDeque::new(),
             births: VecDeque::new(),
-            sight: Sight::Past,
+            lookahead: Lookahead::Past,
             spill: Spill::default(),
             confined: false,
             staging: Bytes::MAX,
@@ -130,9 +130,9 @@ impl Placed {
         Placed { relay, ..self }
     }
 
-    /// The same, marked as chosen with the whole run in sight.
+    /// The same, marked as chosen with the whole run in lookahead.
     pub fn foreseen(self) -> Placed {
-        Placed { sight: Sight::Oracle, ..self }
+        Placed { lookahead: Lookahead::Oracle, ..self }
     }
 
     /// Brings an object to HBM, with a stop at the relay if there is one.
@@ -183,10 +183,10 @@ impl Placed {
         let view = step.view();
         self.look_ahead(prefetch_ops, &view);
         let now = view.occurrence();
-        // What no op within sight uses leaves, or is dropped if its home still holds it.
+        // What no op within lookahead uses leaves, or is dropped if its home still holds it.
         let (homes, needed_until, spill) = (&mut self.homes, &self.needed_until, &self.spill);
         self.visitors.retain(|&object| {
-            // Freed meanwhile. A use within sight is then of its next life, which is another visit.
+            // Freed meanwhile. A use within lookahead is then of its next life, which is another visit.
             if !view.has_room(object, HBM) {
                 return false;
             }
@@ -231,7 +231,7 @@ impl Placed {
         }
     }
 
-    /// Sends visitors home that a later op within sight needs, the one needed longest first, if
+    /// Sends visitors home that a later op within lookahead needs, the one needed longest first, if
     /// this op does not fit otherwise: looking further ahead must not make a run fail that fits.
     /// After them go residents, if anything takes them.
     fn room_for_op(&mut self, step: &mut Step<'_>) {
@@ -296,7 +296,7 @@ impl Placed {
         }
     }
 
-    /// Slides the window: learns the uses of the op that has come into sight.
+    /// Slides the window: learns the uses of the op that has come into lookahead.
     fn look_ahead(&mut self, prefetch_ops: u32, view: &View<'_>) {
         let window = u64::from(prefetch_ops);
         let first = if view.occurrence() == 0 { 0 } else { window };
@@ -327,11 +327,11 @@ impl Policy for Placed {
         self.name
     }
 
-    fn sight(&self) -> Sight {
+    fn lookahead(&self) -> Lookahead {
         match self.access {
-            _ if self.sight == Sight::Oracle => Sight::Oracle,
-            Access::Migrate { prefetch_ops } if prefetch_ops > 0 => Sight::Window(prefetch_ops),
-            _ => Sight::Past,
+            _ if self.lookahead == Lookahead::Oracle => Lookahead::Oracle,
+            Access::Migrate { prefetch_ops } if prefetch_ops > 0 => Lookahead::Window(prefetch_ops),
+            _ => Lookahead::Past,
         }
     }
 
@@ -385,7 +385,7 @@ impl Policy for Placed {
         self.spill.state(&self.homes, view, out);
         remember!(out, self as Placed {
             homes, visitors, needed_until: op_from_1, wanted: of_op, births: bytes, staged: of_op
-        } skip { name, modules, access, sight, spill, confined, staging, relay });
+        } skip { name, modules, access, lookahead, spill, confined, staging, relay });
         true
     }
 }

@@ -18,7 +18,7 @@ use crate::fragmentation::Moment;
 use crate::ledger::{Claim, Filled, Ledger, NoRoom, Slot};
 pub use crate::plan_error::PlanError;
 use crate::plan_error::out_of_memory;
-use crate::policy::{Policy, Sight};
+use crate::policy::{Lookahead, Policy};
 use crate::pressure::monitor::Monitor;
 use crate::step::{Buffers, Step};
 use crate::tickets::Tickets;
@@ -46,7 +46,7 @@ pub struct Counts {
 pub struct Planner<'a> {
     workload: &'a Workload,
     policy: Box<dyn Policy>,
-    sight: Sight,
+    lookahead: Lookahead,
     ledger: Ledger,
     tickets: Tickets,
     next: u64,
@@ -93,7 +93,7 @@ impl<'a> Planner<'a> {
         let total = workload.trace.ops.len() as u64 * u64::from(repeat);
         let streams = workload.trace.ops.iter().map(|op| usize::from(op.stream) + 1).max();
         let mut planner = Planner {
-            sight: policy.sight(),
+            lookahead: policy.lookahead(),
             host: policy.host().to_vec(),
             ledger: Ledger::new(memory, workload.trace.objects.len(), total),
             workload,
@@ -387,9 +387,9 @@ impl<'a> Planner<'a> {
     }
 
     fn ask<T>(&mut self, question: impl FnOnce(&mut dyn Policy, &View<'_>) -> T) -> T {
-        let Planner { workload, ledger, next: occurrence, total, sight, .. } = self;
-        let (occurrence, total, sight) = (*occurrence, *total, *sight);
-        question(&mut *self.policy, &View { workload, ledger, occurrence, total, sight })
+        let Planner { workload, ledger, next: occurrence, total, lookahead, .. } = self;
+        let (occurrence, total, lookahead) = (*occurrence, *total, *lookahead);
+        question(&mut *self.policy, &View { workload, ledger, occurrence, total, lookahead })
     }
 
     fn claim(&mut self, object: ObjectId, tier: TierId, after: &mut Edges) -> Result<(), NoRoom> {

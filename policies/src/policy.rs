@@ -1,7 +1,7 @@
 //! The trait that every placement and offload policy implements.
 //!
 //! A policy is asked before each op, in trace order, and takes actions ([`Step`]). It has no clock:
-//! it sees what is where and how much is free, and as much of the future as its [`Sight`].
+//! it sees what is where and how much is free, and as much of the future as its [`Lookahead`].
 
 pub use crate::action::Action;
 use crate::state::State;
@@ -9,7 +9,7 @@ use crate::step::Step;
 use crate::view::View;
 use tiersim_models::hardware::HBM;
 use tiersim_models::ids::{ObjectId, TierId};
-pub use tiersim_models::results::Sight;
+pub use tiersim_models::results::Lookahead;
 
 /// Decides where each object lives and when it moves.
 pub trait Policy: Send {
@@ -17,8 +17,8 @@ pub trait Policy: Send {
     fn name(&self) -> &'static str;
 
     /// How far it looks ahead: not at all, unless it says so.
-    fn sight(&self) -> Sight {
-        Sight::Past
+    fn lookahead(&self) -> Lookahead {
+        Lookahead::Past
     }
 
     /// Where an object that exists before the first op starts out. Asked once per object, in the
@@ -65,7 +65,7 @@ pub trait Policy: Send {
     /// Asked between two replays. A run that is in the same state twice repeats itself, and what it
     /// repeats need not be simulated again; a policy that cannot say, or whose state is never the
     /// same again, is simulated op by op. Ops of the run are written relative to the one that comes
-    /// next. A policy that knows more of the end of the run than its [`Sight`] shows must say how
+    /// next. A policy that knows more of the end of the run than its [`Lookahead`] shows must say how
     /// far it looks ([`State::looks_ahead`]); one that sees all of it always must.
     fn state(&self, _view: &View<'_>, _out: &mut State) -> bool {
         false

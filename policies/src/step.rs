@@ -340,7 +340,7 @@ mod tests {
     use crate::tickets::Tickets;
     use tiersim_models::hardware::Memory;
     use tiersim_models::lifetime::Workload;
-    use tiersim_models::results::Sight;
+    use tiersim_models::results::Lookahead;
     use tiersim_models::workload::{Mode, Object, ObjectKind, Op, Phase, Trace, TraceMeta};
 
     const DRAM: TierId = TierId(1);
@@ -371,8 +371,8 @@ mod tests {
             claimed.expect("there is room");
             ledger.slots_mut(object).push(Slot::new(tier, None));
         }
-        let (workload, ledger, sight) = (&workload, &ledger, Sight::Past);
-        question(&mut Step::new(&View { workload, ledger, occurrence: 0, total: 1, sight }));
+        let (workload, ledger, lookahead) = (&workload, &ledger, Lookahead::Past);
+        question(&mut Step::new(&View { workload, ledger, occurrence: 0, total: 1, lookahead }));
     }
 
     #[test]

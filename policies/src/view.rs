@@ -4,7 +4,7 @@ use crate::ledger::Ledger;
 use tiersim_models::hardware::{Capacity, HBM};
 use tiersim_models::ids::{ModuleId, ObjectId, OpId, TierId};
 use tiersim_models::lifetime::Workload;
-use tiersim_models::results::Sight;
+use tiersim_models::results::Lookahead;
 use tiersim_models::units::Bytes;
 use tiersim_models::workload::{Object, Op, Use};
 
@@ -15,7 +15,7 @@ pub struct View<'a> {
     pub(crate) ledger: &'a Ledger,
     pub(crate) occurrence: u64,
     pub(crate) total: u64,
-    pub(crate) sight: Sight,
+    pub(crate) lookahead: Lookahead,
 }
 
 impl<'a> View<'a> {
@@ -50,7 +50,7 @@ impl<'a> View<'a> {
     }
 
     /// The objects of the op `ahead` ops later (0 is this one); `None` past the end of the run or
-    /// beyond the policy's declared sight.
+    /// beyond the policy's declared lookahead.
     pub fn ahead(&self, ahead: u64) -> Option<&'a [Use]> {
         Some(self.workload.trace.uses_of(self.op_ahead(ahead)?))
     }
@@ -120,10 +120,10 @@ impl<'a> View<'a> {
     }
 
     fn op_ahead(&self, ahead: u64) -> Option<OpId> {
-        let visible = match self.sight {
-            Sight::Past => ahead == 0,
-            Sight::Window(window) => ahead <= u64::from(window),
-            Sight::Oracle => true,
+        let visible = match self.lookahead {
+            Lookahead::Past => ahead == 0,
+            Lookahead::Window(window) => ahead <= u64::from(window),
+            Lookahead::Oracle => true,
         };
         let occurrence = self.occurrence.checked_add(ahead)?;
         (visible && occurrence < self.total).then(|| self.op_id(occurrence))

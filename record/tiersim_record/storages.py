@@ -1,4 +1,4 @@
-"""Follows PyTorch storages from first sight to the moment when they are freed.
+"""Follows PyTorch storages from first lookahead to the moment when they are freed.
 
 One storage is one object of the trace: views share it, and it is what an allocator hands out. A
 storage is known by its address while it lives; a weak reference tells when it ends, so that the
@@ -31,7 +31,7 @@ class Storage:
 
 
 class Storages:
-    """All storages seen so far, in the order of first sight."""
+    """All storages seen so far, in the order of first lookahead."""
 
     def __init__(self, device: torch.device) -> None:
         self.device = device

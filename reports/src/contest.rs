@@ -4,7 +4,7 @@
 //! those that look at the whole trace or whose numbers were learned have one, and are marked.
 
 use std::cmp::Reverse;
-use tiersim_models::results::Sight;
+use tiersim_models::results::Lookahead;
 use tiersim_models::results::{CaseRecord, RunRecord};
 
 /// The place of each case by mean step, 1 the quickest; equal steps share one. `None` for cases
@@ -37,17 +37,17 @@ pub(crate) fn gap(case: &CaseRecord) -> Option<f64> {
 }
 
 /// How far a policy looks ahead, in one word.
-pub(crate) const fn sight_word(sight: Sight) -> &'static str {
-    match sight {
-        Sight::Past => "past",
-        Sight::Window(_) => "window",
-        Sight::Oracle => "all",
+pub(crate) const fn lookahead_word(lookahead: Lookahead) -> &'static str {
+    match lookahead {
+        Lookahead::Past => "past",
+        Lookahead::Window(_) => "window",
+        Lookahead::Oracle => "all",
     }
 }
 
 /// What a reader must know of a case before comparing it: `oracle`, `learned`, `emulated`.
 pub(crate) fn marks(case: &CaseRecord) -> Vec<&'static str> {
-    let oracle = case.sight == Sight::Oracle;
+    let oracle = case.lookahead == Lookahead::Oracle;
     let marks = [(oracle, "oracle"), (case.learned, "learned"), (case.emulated, "emulated")];
     marks.into_iter().filter(|(is, _)| *is).map(|(_, mark)| mark).collect()
 }

@@ -6,7 +6,7 @@
 //! number.
 
 use crate::ChartError;
-use crate::contest::{gap, ranks, sight_word};
+use crate::contest::{gap, lookahead_word, ranks};
 use crate::csv_columns::{Cell, Columns, float, optional};
 use crate::economics_summary::confidence;
 use crate::words::{channel_names, links, oom_reason};
@@ -74,7 +74,7 @@ fn columns(record: &RunRecord) -> Vec<(String, Cell<'_>)> {
     all.case("cost_confidence", move |case| {
         sure(case.economics.dollars(), Some(&case.economics.cost.basis))
     });
-    all.case("sight", |case| sight_word(case.sight).to_owned());
+    all.case("sight", |case| lookahead_word(case.lookahead).to_owned());
     all.case("learned", |case| case.learned.to_string());
     let ranks = ranks(record);
     let rank = move |case: usize| ranks[case].map_or_else(String::new, |rank| rank.to_string());

@@ -105,7 +105,7 @@ fn case(record: &RunRecord, case: &CaseRecord, rank: Option<usize>) -> Value {
         ("details", json!(case.details)),
         ("emulated", json!(case.emulated)),
         ("hbm_budget_bytes", limited(case.hbm_budget)),
-        ("sight", json!(contest::sight_word(case.sight))),
+        ("sight", json!(contest::lookahead_word(case.lookahead))),
         ("learned", json!(case.learned)),
         ("rank", json!(rank)),
         ("gap_to_bound", json!(contest::gap(case))),

@@ -12,7 +12,7 @@ use crate::words::clean;
 use std::collections::BTreeSet;
 use tiersim_models::hardware::TierKind;
 use tiersim_models::results::AxisValue;
-use tiersim_models::results::Sight;
+use tiersim_models::results::Lookahead;
 use tiersim_models::results::{CaseRecord, Outcome, RunRecord};
 
 /// A case that ran to its end.
@@ -48,7 +48,7 @@ impl Front {
 
     fn is_of(self, case: &CaseRecord) -> bool {
         match self {
-            Front::Plain => !case.emulated && case.sight != Sight::Oracle,
+            Front::Plain => !case.emulated && case.lookahead != Lookahead::Oracle,
             Front::WithOracles => !case.emulated,
             Front::Emulated => case.emulated,
         }

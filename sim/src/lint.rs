@@ -87,7 +87,7 @@ mod tests {
     use super::*;
     use tiersim_models::results::Outcome;
     use tiersim_models::units::Bytes;
-    use tiersim_policies::policy::Sight;
+    use tiersim_policies::policy::Lookahead;
 
     #[test]
     fn nothing_is_moved_where_all_fits() {
@@ -97,7 +97,7 @@ mod tests {
             details: String::new(),
             emulated: false,
             statistics: None,
-            sight: Sight::Past,
+            lookahead: Lookahead::Past,
             learned: false,
             params: Vec::new(),
             conditions: 0,

@@ -34,7 +34,7 @@ use tiersim_models::units::Span;
 use tiersim_models::workload::{ObjectKind, Trace};
 use tiersim_policies::drive::WINDOW;
 use tiersim_policies::numa::NumaConfig;
-use tiersim_policies::policy::{Policy, Sight};
+use tiersim_policies::policy::{Lookahead, Policy};
 use tiersim_policies::pressure::PressureConfig;
 use tiersim_policies::recipe::{PolicyConfig, Setting};
 use tiersim_policies::scenario::{Case, OpTime, Scenario, TraceSource, WorkloadSpec};
@@ -114,7 +114,7 @@ struct Simulated {
     outcome: Outcome,
     pressure: Option<PressureRecord>,
     /// How far the policy looked ahead.
-    sight: Sight,
+    lookahead: Lookahead,
     /// Steps that were not simulated one by one.
     left_out: u64,
 }

@@ -168,8 +168,8 @@ impl Policy for Replay {
         "replay"
     }
 
-    fn sight(&self) -> Sight {
-        Sight::Oracle
+    fn lookahead(&self) -> Lookahead {
+        Lookahead::Oracle
     }
 
     fn initial_tier(&mut self, object: ObjectId, _: &View<'_>) -> TierId {

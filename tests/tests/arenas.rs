@@ -381,8 +381,8 @@ impl Policy for Swaps {
         "swaps"
     }
 
-    fn sight(&self) -> Sight {
-        Sight::Past
+    fn lookahead(&self) -> Lookahead {
+        Lookahead::Past
     }
 
     fn initial_tier(&mut self, object: ObjectId, _: &View<'_>) -> TierId {

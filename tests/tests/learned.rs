@@ -84,12 +84,12 @@ fn whatever_its_weights_it_fits_where_lru_fits() {
 #[test]
 fn it_says_that_it_sees_the_future_only_if_its_weights_do() {
     let world = world(3);
-    let sight = |feature| {
-        policy_of(&world, &scored(&[(feature, 0.5)], vec![FAR])).expect("it is built").sight()
+    let lookahead = |feature| {
+        policy_of(&world, &scored(&[(feature, 0.5)], vec![FAR])).expect("it is built").lookahead()
     };
     for feature in Feature::ALL {
-        let expected = if feature == Feature::Next { Sight::Oracle } else { Sight::Past };
-        assert_eq!(sight(feature), expected, "{}", feature.word());
+        let expected = if feature == Feature::Next { Lookahead::Oracle } else { Lookahead::Past };
+        assert_eq!(lookahead(feature), expected, "{}", feature.word());
     }
 }
 

@@ -111,8 +111,8 @@ impl Policy for Moody {
         "moody"
     }
 
-    fn sight(&self) -> Sight {
-        Sight::Past
+    fn lookahead(&self) -> Lookahead {
+        Lookahead::Past
     }
 
     fn initial_tier(&mut self, _: ObjectId, _: &View<'_>) -> TierId {

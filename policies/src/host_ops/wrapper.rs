@@ -6,7 +6,7 @@
 
 use super::guests::{Guests, soon};
 use super::room::{Usage, drop_spare, prefetch};
-use crate::policy::{Action, Policy, Sight};
+use crate::policy::{Action, Lookahead, Policy};
 use crate::state::{State, remember};
 use crate::step::{Buffers, Step};
 use crate::view::View;
@@ -42,12 +42,12 @@ struct DeviceOps {
 
 impl DeviceOps {
     /// What is where, for a policy that knows these ops only.
-    fn view<'v>(&'v self, view: &View<'v>, sight: Sight) -> View<'v> {
+    fn view<'v>(&'v self, view: &View<'v>, lookahead: Lookahead) -> View<'v> {
         let DeviceOps { workload, before } = self;
         let (all, own) = (before.len() as u64, workload.trace.ops.len() as u64);
         let at = view.occurrence;
         let occurrence = at / all * own + before[(at % all) as usize];
-        View { workload, ledger: view.ledger, occurrence, total: view.total / all * own, sight }
+        View { workload, ledger: view.ledger, occurrence, total: view.total / all * own, lookahead }
     }
 
     /// In so many of these ops come at most so many of the whole trace.
@@ -99,10 +99,10 @@ impl HostOps {
         view: &View<'_>,
         question: impl FnOnce(&mut dyn Policy, &View<'_>) -> T,
     ) -> T {
-        let sight = self.inner.sight();
+        let lookahead = self.inner.lookahead();
         match &self.device {
             None => question(&mut *self.inner, view),
-            Some(device) => question(&mut *self.inner, &device.view(view, sight)),
+            Some(device) => question(&mut *self.inner, &device.view(view, lookahead)),
         }
     }
 
@@ -236,8 +236,8 @@ impl Policy for HostOps {
         self.inner.name()
     }
 
-    fn sight(&self) -> Sight {
-        self.inner.sight()
+    fn lookahead(&self) -> Lookahead {
+        self.inner.lookahead()
     }
 
     fn initial_tier(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
@@ -316,13 +316,13 @@ impl Policy for HostOps {
             skip { inner, device, promised, named, buffers });
         let HostOps { inner, device, .. } = self;
         let Some(device) = device else { return inner.state(view, out) };
-        let view = device.view(view, inner.sight());
+        let view = device.view(view, inner.lookahead());
         let mut own = State::new(view.occurrence);
         let told = inner.state(&view, &mut own);
         own.words().iter().for_each(|&word| out.word(word));
-        let window = match inner.sight() {
-            Sight::Window(ops) => own.horizon().max(ops.into()),
-            Sight::Past | Sight::Oracle => own.horizon(),
+        let window = match inner.lookahead() {
+            Lookahead::Window(ops) => own.horizon().max(ops.into()),
+            Lookahead::Past | Lookahead::Oracle => own.horizon(),
         };
         if window > 0 {
             out.looks_ahead(device.ops_of_all(window));

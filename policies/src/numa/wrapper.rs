@@ -6,7 +6,7 @@
 //! Invariant: no action moves an object from one node to another.
 
 use super::placement::Placement;
-use crate::policy::{Action, Policy, Sight};
+use crate::policy::{Action, Lookahead, Policy};
 use crate::state::{State, remember};
 use crate::step::{Buffers, Step};
 use crate::view::View;
@@ -158,8 +158,8 @@ impl Policy for Numa {
         self.inner.name()
     }
 
-    fn sight(&self) -> Sight {
-        self.inner.sight()
+    fn lookahead(&self) -> Lookahead {
+        self.inner.lookahead()
     }
 
     fn initial_tier(&mut self, object: ObjectId, view: &View<'_>) -> TierId {

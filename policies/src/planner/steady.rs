@@ -6,7 +6,7 @@
 //! tickets and ops, as long as both have more ops to come than anything looks ahead.
 
 use crate::planner::{Counts, PlanError, Planner};
-use crate::policy::Sight;
+use crate::policy::Lookahead;
 use crate::state::{State, remember};
 use crate::view::View;
 
@@ -37,16 +37,16 @@ impl Planner<'_> {
         if self.pressure.is_some() {
             return false;
         }
-        match self.sight {
-            Sight::Past | Sight::Oracle => {}
-            Sight::Window(ops) => out.looks_ahead(ops.into()),
+        match self.lookahead {
+            Lookahead::Past | Lookahead::Oracle => {}
+            Lookahead::Window(ops) => out.looks_ahead(ops.into()),
         }
         out.know_commands(self.tickets.under_way());
         remember!(out, self as Planner {
             tickets, last_op => each_under_way, stopped => each_under_way
         } skip {
             // The same throughout a run, or counted only.
-            workload, sight, until, counts, count_from, times, host,
+            workload, lookahead, until, counts, count_from, times, host,
             // Of the op that is planned: there is none.
             buffers, in_place, charges, delay, stream, out, making_room,
             // Requests arrive once: such a trace is not replayed.
@@ -54,8 +54,8 @@ impl Planner<'_> {
             // Looked at above or below.
             ledger, policy, next, total, pressure
         });
-        let (workload, ledger, sight) = (self.workload, &self.ledger, self.sight);
-        let view = View { workload, ledger, occurrence: self.next, total: self.total, sight };
+        let (workload, ledger, lookahead) = (self.workload, &self.ledger, self.lookahead);
+        let view = View { workload, ledger, occurrence: self.next, total: self.total, lookahead };
         ledger.state(out) && self.policy.state(&view, out)
     }
 

@@ -18,7 +18,7 @@ mod rooms;
 mod stock;
 
 use crate::entry::{Entry, Kind, Parameter};
-use crate::policy::{Action, Policy, Sight};
+use crate::policy::{Action, Lookahead, Policy};
 use crate::recipe::{PolicyConfig, Recipe, Setting};
 use crate::state::{State, remember};
 use crate::step::Step;
@@ -66,7 +66,7 @@ impl Recipe for ClairvoyantOffloadConfig {
     }
 
     fn details(&self) -> String {
-        self.window.map_or("all in sight".to_owned(), |ops| format!("{ops} ops in sight"))
+        self.window.map_or("all in lookahead".to_owned(), |ops| format!("{ops} ops in lookahead"))
     }
 
     fn build(&self, setting: &Setting<'_>) -> Result<Box<dyn Policy>, String> {
@@ -222,7 +222,7 @@ impl ClairvoyantOffload {
     fn write_back(&mut self, step: &mut Step<'_>) {
         let view = &step.view();
         if self.now.excess == Bytes::ZERO && step.free(HBM) > self.now.used {
-            return; // nothing in sight asks for it
+            return; // nothing in lookahead asks for it
         }
         let mut passed = 0;
         let mut below = (u64::MAX, ObjectId(u32::MAX));
@@ -350,8 +350,8 @@ impl Policy for ClairvoyantOffload {
         "clairvoyant-offload"
     }
 
-    fn sight(&self) -> Sight {
-        self.window.map_or(Sight::Oracle, Sight::Window)
+    fn lookahead(&self) -> Lookahead {
+        self.window.map_or(Lookahead::Oracle, Lookahead::Window)
     }
 
     fn initial_tier(&mut self, object: ObjectId, view: &View<'_>) -> TierId {

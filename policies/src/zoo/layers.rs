@@ -15,7 +15,7 @@ mod passes;
 
 use crate::entry::{Entry, Kind, Parameter};
 use crate::paging::{Recency, evict, evict_one, free_up, make_room, outside, prefetch_again};
-use crate::policy::{Action, Policy, Sight};
+use crate::policy::{Action, Lookahead, Policy};
 use crate::recipe::{PolicyConfig, Recipe, Setting};
 use crate::state::{State, remember};
 use crate::step::Step;
@@ -142,11 +142,11 @@ pub struct Layers {
     passes: Passes,
     /// By object: whether it is moved by layer.
     moved: Vec<bool>,
-    /// By object: the last op of the last pass within sight that uses it.
+    /// By object: the last op of the last pass within lookahead that uses it.
     needed_until: Vec<u64>,
-    /// The first pass that is not within sight.
+    /// The first pass that is not within lookahead.
     unseen: u64,
-    /// What the passes within sight use and is not fetched yet: the pass's first op, the object.
+    /// What the passes within lookahead use and is not fetched yet: the pass's first op, the object.
     wanted: VecDeque<(u64, ObjectId)>,
     /// Objects moved by layer that are in HBM.
     visitors: Vec<ObjectId>,
@@ -172,10 +172,10 @@ impl Layers {
         }
     }
 
-    /// Passes come into sight.
+    /// Passes come into lookahead.
     fn look_ahead(&mut self, now: u64) {
-        let sight = self.passes.at(now).saturating_add(self.arrival.layers());
-        while self.unseen <= sight {
+        let lookahead = self.passes.at(now).saturating_add(self.arrival.layers());
+        while self.unseen <= lookahead {
             let Some((pass, first, last)) = self.passes.get(self.unseen) else { break };
             for &object in &pass.objects {
                 let until = &mut self.needed_until[object.index()];
@@ -186,7 +186,7 @@ impl Layers {
         }
     }
 
-    /// What no pass within sight uses leaves, if it has room outside.
+    /// What no pass within lookahead uses leaves, if it has room outside.
     fn leave(&mut self, step: &mut Step<'_>) {
         let view = step.view();
         let Layers { spill, needed_until, recency, .. } = self;
@@ -234,7 +234,7 @@ impl Layers {
         }
     }
 
-    /// Fetches what the passes within sight use, in order.
+    /// Fetches what the passes within lookahead use, in order.
     fn fetch_ahead(&mut self, step: &mut Step<'_>) {
         let view = step.view();
         let now = view.occurrence();
@@ -277,10 +277,10 @@ impl Policy for Layers {
 
     /// As many ops as the passes that it knows of last: a framework that has recorded the order of
     /// its layers knows as much.
-    fn sight(&self) -> Sight {
+    fn lookahead(&self) -> Lookahead {
         match self.passes.window(self.arrival.layers()) {
-            0 => Sight::Past,
-            ops => Sight::Window(ops),
+            0 => Lookahead::Past,
+            ops => Lookahead::Window(ops),
         }
     }
 

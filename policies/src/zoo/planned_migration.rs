@@ -18,7 +18,7 @@ mod slots;
 mod tests;
 
 use crate::entry::{Entry, Kind, Parameter};
-use crate::policy::{Action, Policy, Sight};
+use crate::policy::{Action, Lookahead, Policy};
 use crate::recipe::{PolicyConfig, Recipe, Setting};
 use crate::state::{State, remember};
 use crate::step::Step;
@@ -279,8 +279,8 @@ impl Policy for PlannedMigration {
         "planned-migration"
     }
 
-    fn sight(&self) -> Sight {
-        Sight::Oracle
+    fn lookahead(&self) -> Lookahead {
+        Lookahead::Oracle
     }
 
     fn initial_tier(&mut self, object: ObjectId, view: &View<'_>) -> TierId {

@@ -7,7 +7,7 @@ use crate::served;
 use crate::units::decimals;
 use crate::words::{channel_names, count, decimals_for, elide, finite};
 use tiersim_models::hardware::HBM;
-use tiersim_models::results::Sight;
+use tiersim_models::results::Lookahead;
 use tiersim_models::results::economics::CaseEconomics;
 use tiersim_models::results::{CaseRecord, Figures, Outcome, RunRecord};
 use tiersim_models::units::shown::{Unit, of_sizes, of_times};
@@ -105,10 +105,10 @@ pub(super) fn time(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
     columns.push(Column::time("bound", "step", &bounds));
     columns.extend(over_bound(record, cases));
     let sees = |case: &CaseRecord| {
-        let ahead = match case.sight {
-            Sight::Window(ops) => Some(count(ops as usize, "op", "ops")),
-            Sight::Past => Some("past".to_owned()),
-            Sight::Oracle => None,
+        let ahead = match case.lookahead {
+            Lookahead::Window(ops) => Some(count(ops as usize, "op", "ops")),
+            Lookahead::Past => Some("past".to_owned()),
+            Lookahead::Oracle => None,
         };
         ahead.iter().map(String::as_str).chain(marks(case)).collect::<Vec<_>>().join(", ")
     };

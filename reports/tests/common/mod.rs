@@ -2,7 +2,7 @@
 
 use tiersim_models::hardware::{Capacity, TierKind};
 use tiersim_models::results::AxisValue;
-use tiersim_models::results::Sight;
+use tiersim_models::results::Lookahead;
 use tiersim_models::results::{
     CaseRecord, ChannelName, Conditions, Figures, Held, OutOfMemory, Outcome, Part, RunRecord,
     ShownStep, Slice, Split, Timeline, Track,
@@ -86,7 +86,7 @@ fn case(label: &str, policy: &str, details: &str, outcome: Outcome) -> CaseRecor
         pressure: None,
         hints: None,
         emulated: false,
-        sight: Sight::Past,
+        lookahead: Lookahead::Past,
         learned: false,
         baseline_step: figures(402.5, 71.0).mean_step(),
         baseline_peak: Bytes::ZERO,

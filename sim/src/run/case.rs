@@ -45,7 +45,7 @@ impl Bench<'_> {
     ) -> Result<CaseRecord, RunError> {
         let memory = asked.memory;
         let bound = self.bound_of(asked.workload, asked.durations, memory);
-        let Simulated { outcome, pressure, sight, left_out } =
+        let Simulated { outcome, pressure, lookahead, left_out } =
             self.simulate(&case.label, asked, options)?;
         let placement = placement(&case.policy, &self.workload.trace, self.hardware)?;
         Ok(CaseRecord {
@@ -54,7 +54,7 @@ impl Bench<'_> {
             details: self.details(case, &asked.policy, placement.as_deref()),
             emulated: case.policy.is_emulated(),
             statistics: case.policy.uses_statistics().then(|| self.spec.statistics_word()),
-            sight,
+            lookahead,
             learned: case.policy.origin() == Origin::Learned,
             params: case.params.clone(),
             conditions: 0,

@@ -91,13 +91,13 @@ impl Bench<'_> {
             |what: String| RunError::Internal { case: label.to_owned(), seed: self.seed, what };
         let setting = self.setting(workload, durations, memory);
         let built = numa.build(policy, &setting).map_err(RunError::Input)?;
-        let sight = built.sight();
+        let lookahead = built.lookahead();
         let full = |error| self.out_of_memory(error, memory, (&workload.trace, policy));
         let mut planner = match Planner::new(workload, built, memory, setting.repeat) {
             Ok(planner) => planner,
             Err(error) => {
                 let outcome = full(error).map_err(internal)?;
-                return Ok(Simulated { outcome, pressure: None, sight, left_out: 0 });
+                return Ok(Simulated { outcome, pressure: None, lookahead, left_out: 0 });
             }
         };
         planner.stop_after(repeat.into());
@@ -150,7 +150,7 @@ impl Bench<'_> {
         let busy = outcome.figures().and_then(Figures::busy_beyond_time);
         match busy {
             Some(what) => Err(internal(what)),
-            None => Ok(Simulated { outcome, pressure, sight, left_out }),
+            None => Ok(Simulated { outcome, pressure, lookahead, left_out }),
         }
     }
 }

@@ -57,8 +57,8 @@ impl Policy for Chaos {
         "chaos"
     }
 
-    fn sight(&self) -> Sight {
-        Sight::Past
+    fn lookahead(&self) -> Lookahead {
+        Lookahead::Past
     }
 
     fn initial_tier(&mut self, object: ObjectId, view: &View<'_>) -> TierId {

@@ -18,7 +18,7 @@ pub use tiersim_models::workload::{Mode, ObjectKind, Phase, Trace, Unit};
 pub use tiersim_policies::command::{Command, Hazard, Machine, Ticket, Work};
 pub use tiersim_policies::drive::{DriveError, drive};
 pub use tiersim_policies::planner::{PlanError, Planner};
-pub use tiersim_policies::policy::{Action, Policy, Sight};
+pub use tiersim_policies::policy::{Action, Lookahead, Policy};
 pub use tiersim_policies::recipe::{PolicyConfig, Setting};
 pub use tiersim_policies::step::Step;
 pub use tiersim_policies::view::View;

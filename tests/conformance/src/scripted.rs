@@ -16,8 +16,8 @@ impl Policy for Scripted {
         "scripted"
     }
 
-    fn sight(&self) -> Sight {
-        Sight::Past
+    fn lookahead(&self) -> Lookahead {
+        Lookahead::Past
     }
 
     fn initial_tier(&mut self, object: ObjectId, _: &View<'_>) -> TierId {

@@ -77,20 +77,20 @@ fn random(seed: u64, variant: u64, same: usize, ops: usize) -> Workload {
 }
 
 /// The commands of the first `ops` ops, and how far the policy looks ahead.
-fn decisions(workload: &Workload, config: &PolicyConfig, ops: usize) -> (Vec<Command>, Sight) {
+fn decisions(workload: &Workload, config: &PolicyConfig, ops: usize) -> (Vec<Command>, Lookahead) {
     let world = World::recorded(machine(500), workload.trace.clone(), 1);
     let policy = policy_of(&world, config).expect("it needs nothing special");
-    let sight = policy.sight();
+    let lookahead = policy.lookahead();
     let mut planner = world.planner(policy).expect("it fits");
     let mut commands = Vec::new();
     for _ in 0..ops {
         assert!(planner.plan_next(&mut commands).expect("it fits"));
     }
-    (commands, sight)
+    (commands, lookahead)
 }
 
 #[test]
-fn nobody_decides_by_what_lies_beyond_his_sight() {
+fn nobody_decides_by_what_lies_beyond_its_lookahead() {
     let spill = vec![FAR];
     let kinds = vec![ObjectKind::Weight, ObjectKind::Optimizer];
     let layers = |arrival| {
@@ -113,10 +113,10 @@ fn nobody_decides_by_what_lies_beyond_his_sight() {
             // The same ops with another future, from its first op on.
             assert_eq!(one.trace.ops[..same], other.trace.ops[..same]);
             let [a, b] = [&one, &other].map(|workload| decisions(workload, &config, all));
-            let window = |sight| match sight {
-                Sight::Past => 0,
-                Sight::Window(window) => window as usize,
-                Sight::Oracle => panic!("{} is no oracle", config.name()),
+            let window = |lookahead| match lookahead {
+                Lookahead::Past => 0,
+                Lookahead::Window(window) => window as usize,
+                Lookahead::Oracle => panic!("{} is no oracle", config.name()),
             };
             let until = same.saturating_sub(window(a.1).max(window(b.1)));
             assert!(until > 20, "{} sees too far for this test", config.name());

@@ -9,7 +9,7 @@
 
 use super::layers::Layers;
 use crate::paging::{Recency, evict_roomy, free_up, make_room, outside, prefetch_again};
-use crate::policy::{Action, Policy, Sight};
+use crate::policy::{Action, Lookahead, Policy};
 use crate::recipe::Setting;
 use crate::state::{State, remember};
 use crate::step::Step;
@@ -124,8 +124,8 @@ impl Policy for ActivationOffload {
     }
 
     /// It knows which ops use what from the start.
-    fn sight(&self) -> Sight {
-        Sight::Oracle
+    fn lookahead(&self) -> Lookahead {
+        Lookahead::Oracle
     }
 
     fn initial_tier(&mut self, object: ObjectId, view: &View<'_>) -> TierId {

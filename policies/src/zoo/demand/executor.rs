@@ -8,7 +8,7 @@
 use super::future::Future;
 use super::{DemandConfig, Write};
 use crate::paging::home;
-use crate::policy::{Action, Policy, Sight};
+use crate::policy::{Action, Lookahead, Policy};
 use crate::recipe::Recipe;
 use crate::replacement::Replacement;
 use crate::state::{State, remember};
@@ -166,8 +166,8 @@ impl<R: Replacement> Policy for Demand<R> {
         self.name
     }
 
-    fn sight(&self) -> Sight {
-        if R::ORACLE { Sight::Oracle } else { Sight::Past }
+    fn lookahead(&self) -> Lookahead {
+        if R::ORACLE { Lookahead::Oracle } else { Lookahead::Past }
     }
 
     fn initial_tier(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
