@@ -19,7 +19,7 @@ use crate::energy::Economics;
 use crate::hidden::Hidden;
 use crate::ids::{LinkId, NodeId, TierId};
 use crate::loaded::Loaded;
-use crate::nodes::{LinkKind, Node, Way};
+use crate::nodes::{LinkKind, Node, PrescribedRoute};
 use crate::raid0::Raid0;
 use crate::server::{Cpu, Server};
 use crate::service::Service;
@@ -161,7 +161,7 @@ pub struct Hardware {
     /// Joins of nodes.
     pub links: Vec<Link>,
     /// Ways that are prescribed; all others are found.
-    pub ways: Vec<Way>,
+    pub routes: Vec<PrescribedRoute>,
     /// The device, if the file describes one.
     pub compute: Option<Compute>,
     /// Copies over more than one link travel in pieces of this size.

@@ -1,4 +1,4 @@
-//! Nodes without memory, what links are made of, and ways that a file prescribes.
+//! Nodes without memory, what links are made of, and routes that a file prescribes.
 //!
 //! A copy only passes a switch, a socket or a root complex; in a tier it is stored and forwarded.
 //! Kinds are for drawing, for the lint and for the choice of routes: they imply no numbers.
@@ -172,7 +172,7 @@ impl fmt::Display for LinkKind {
 
 /// A way that the file prescribes for copies between two tiers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Way {
+pub struct PrescribedRoute {
     /// Where the copies start.
     pub from: TierId,
     /// Where they end.

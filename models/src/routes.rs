@@ -6,14 +6,14 @@
 //! "QoS Routing Mechanisms and OSPF Extensions", GLOBECOM 1997, and Apostolopoulos et al.,
 //! RFC 2676. Before all that comes what is passed: nodes that only forward rather than memory,
 //! memory of the host rather than drives and other devices, and the device's own memory only if
-//! there is no other way. A file may prescribe what is passed ([`Way`]).
+//! there is no other route. A file may prescribe what is passed ([`PrescribedRoute`]).
 //!
 //! Invariant: a route crosses no channel twice, and between two tiers in which it bounces no node
 //! twice.
 
 use crate::hardware::{Channel, HBM, Hardware, Law, TierKind};
 use crate::ids::{LinkId, NodeId, TierId};
-use crate::nodes::{NodeKind, Way};
+use crate::nodes::{NodeKind, PrescribedRoute};
 use crate::service::Discipline;
 use crate::units::{Bytes, Span};
 use petgraph::graph::{NodeIndex, UnGraph};
@@ -41,13 +41,13 @@ pub struct NoRoute {
     pub from: TierId,
     /// Where they end.
     pub to: TierId,
-    /// What is wrong with the way that the file prescribes; `None` if the tiers are not joined.
-    pub way: Option<WayFault>,
+    /// What is wrong with the route that the file prescribes; `None` if the tiers are not joined.
+    pub route: Option<RouteFault>,
 }
 
-/// What is wrong with a prescribed way.
+/// What is wrong with a prescribed route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WayFault {
+pub enum RouteFault {
     /// No links lead from the one node to the other.
     Unjoined(NodeId, NodeId),
     /// The node is passed twice though the copy is not stored in between.
@@ -125,23 +125,23 @@ impl CopyTimes {
 impl Hardware {
     /// Finds the route between every two tiers.
     ///
-    /// Errors with the first pair of tiers that has none, or whose prescribed way is none.
+    /// Errors with the first pair of tiers that has none, or whose prescribed route is none.
     pub fn routes(&self) -> Result<Routes, NoRoute> {
         let finder = Finder::new(self);
         let tiers = self.tiers.len();
         let mut routes = vec![Route::default(); tiers * tiers];
         for from in self.tier_ids() {
             for to in self.tier_ids().filter(|&to| to != from) {
-                let channels = match self.way(from, to) {
+                let channels = match self.prescribed_route(from, to) {
                     None => finder.find(from.into(), to.into()).ok_or(NoRoute {
                         from,
                         to,
-                        way: None,
+                        route: None,
                     })?,
-                    Some((way, reversed)) => {
-                        let channels = finder.prescribed(way);
+                    Some((route, reversed)) => {
+                        let channels = finder.prescribed(route);
                         let channels =
-                            channels.map_err(|fault| NoRoute { from, to, way: Some(fault) })?;
+                            channels.map_err(|fault| NoRoute { from, to, route: Some(fault) })?;
                         if reversed { back(channels) } else { channels }
                     }
                 };
@@ -175,10 +175,11 @@ impl Hardware {
     }
 
     /// The way prescribed between two tiers, and whether it is the one of the other direction.
-    fn way(&self, from: TierId, to: TierId) -> Option<(&Way, bool)> {
-        let given = |from, to| self.ways.iter().find(move |way| (way.from, way.to) == (from, to));
-        let there = given(from, to).map(|way| (way, false));
-        there.or_else(|| given(to, from).map(|way| (way, true)))
+    fn prescribed_route(&self, from: TierId, to: TierId) -> Option<(&PrescribedRoute, bool)> {
+        let given =
+            |from, to| self.routes.iter().find(move |route| (route.from, route.to) == (from, to));
+        let there = given(from, to).map(|route| (route, false));
+        there.or_else(|| given(to, from).map(|route| (route, true)))
     }
 
     /// How unlike a switch a node is: the routes avoid the higher numbers first.
@@ -273,34 +274,34 @@ impl Finder<'_> {
         Some(channels)
     }
 
-    /// The channels of a prescribed way.
-    fn prescribed(&self, way: &Way) -> Result<Vec<Channel>, WayFault> {
-        let stops: Vec<NodeId> = std::iter::once(NodeId::from(way.from))
-            .chain(way.via.iter().copied())
-            .chain([NodeId::from(way.to)])
+    /// The channels of a prescribed route.
+    fn prescribed(&self, route: &PrescribedRoute) -> Result<Vec<Channel>, RouteFault> {
+        let stops: Vec<NodeId> = std::iter::once(NodeId::from(route.from))
+            .chain(route.via.iter().copied())
+            .chain([NodeId::from(route.to)])
             .collect();
         let mut channels = Vec::new();
         for pair in stops.windows(2) {
             if pair[0] == pair[1] {
-                return Err(WayFault::Loop(pair[0]));
+                return Err(RouteFault::Loop(pair[0]));
             }
             let stretch = self.find(pair[0], pair[1]);
-            channels.extend(stretch.ok_or(WayFault::Unjoined(pair[0], pair[1]))?);
+            channels.extend(stretch.ok_or(RouteFault::Unjoined(pair[0], pair[1]))?);
         }
-        self.no_loop(NodeId::from(way.from), &channels)?;
+        self.no_loop(NodeId::from(route.from), &channels)?;
         Ok(channels)
     }
 
-    fn no_loop(&self, from: NodeId, channels: &[Channel]) -> Result<(), WayFault> {
+    fn no_loop(&self, from: NodeId, channels: &[Channel]) -> Result<(), RouteFault> {
         let mut tiers = vec![from];
         let mut passed = vec![from];
         for (index, channel) in channels.iter().enumerate() {
             if channels[..index].contains(channel) {
-                return Err(WayFault::Twice(channel.link));
+                return Err(RouteFault::Twice(channel.link));
             }
             let (_, to) = self.hardware.channel_ends(*channel);
             if passed.contains(&to) || tiers.contains(&to) {
-                return Err(WayFault::Loop(to));
+                return Err(RouteFault::Loop(to));
             }
             passed.push(to);
             if self.hardware.tier_of(to).is_some() {
@@ -326,10 +327,10 @@ impl Finder<'_> {
 
 impl fmt::Display for NoRoute {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let NoRoute { from, to, way } = self;
-        match way {
+        let NoRoute { from, to, route } = self;
+        match route {
             None => write!(f, "no links lead from {from:?} to {to:?}"),
-            Some(fault) => write!(f, "the way from {from:?} to {to:?} is none: {fault:?}"),
+            Some(fault) => write!(f, "the route from {from:?} to {to:?} is none: {fault:?}"),
         }
     }
 }

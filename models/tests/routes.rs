@@ -1,11 +1,11 @@
-//! Routes against brute force over all simple paths, prescribed ways, and hops.
+//! Routes against brute force over all simple paths, prescribed routes, and hops.
 
 use rand::rngs::ChaCha12Rng;
 use rand::{Rng, RngExt, SeedableRng};
 use tiersim_models::hardware::{Capacity, Channel, HBM, Hardware, Law, Link, Tier, TierKind};
 use tiersim_models::ids::{LinkId, NodeId, TierId};
-use tiersim_models::nodes::{Node, NodeKind, Way};
-use tiersim_models::routes::WayFault;
+use tiersim_models::nodes::{Node, NodeKind, PrescribedRoute};
+use tiersim_models::routes::RouteFault;
 use tiersim_models::service::{Discipline, Service};
 use tiersim_models::units::{Bandwidth, Bytes, Span};
 
@@ -36,7 +36,7 @@ fn machine(tiers: &[TierKind], nodes: &[NodeKind], links: &[(usize, usize, u64, 
         tiers: tiers.iter().enumerate().map(tier).collect(),
         nodes: nodes.iter().enumerate().map(node).collect(),
         links: links.iter().enumerate().map(link).collect(),
-        ways: Vec::new(),
+        routes: Vec::new(),
         compute: None,
         chunk: Bytes::mib(4),
         hidden: Vec::new(),
@@ -184,12 +184,12 @@ fn a_prescribed_way_counts_both_ways_unless_the_other_is_given_too() {
     let mut host = host();
     let direct = host.routes().expect("it is joined");
     assert_eq!(links(direct.between(drive, HBM)), [1, 0]);
-    host.ways = vec![Way { from: drive, to: HBM, via: vec![dram.into()] }];
+    host.routes = vec![PrescribedRoute { from: drive, to: HBM, via: vec![dram.into()] }];
     let bounced = host.routes().expect("it is joined");
     assert_eq!(links(bounced.between(drive, HBM)), [1, 2, 3, 3, 2, 0]);
     assert_eq!(links(bounced.between(HBM, drive)), [0, 2, 3, 3, 2, 1]);
     assert_eq!(bounced.between(dram, HBM), direct.between(dram, HBM));
-    host.ways.push(Way { from: HBM, to: drive, via: vec![NodeId(3)] });
+    host.routes.push(PrescribedRoute { from: HBM, to: drive, via: vec![NodeId(3)] });
     let one = host.routes().expect("it is joined");
     assert_eq!(links(one.between(drive, HBM)), [1, 2, 3, 3, 2, 0]);
     assert_eq!(links(one.between(HBM, drive)), [0, 1]);
@@ -199,26 +199,27 @@ fn a_prescribed_way_counts_both_ways_unless_the_other_is_given_too() {
 fn a_way_that_is_none_says_why() {
     let fault = |from: u8, to: u8, via: &[u8]| {
         let via = via.iter().map(|&node| NodeId(node)).collect();
-        let ways = vec![Way { from: TierId(from), to: TierId(to), via }];
-        let routes = Hardware { ways, ..host() }.routes();
-        routes.expect_err("it is none").way
+        let routes = vec![PrescribedRoute { from: TierId(from), to: TierId(to), via }];
+        let routes = Hardware { routes, ..host() }.routes();
+        routes.expect_err("it is none").route
     };
-    assert_eq!(fault(2, 0, &[4]), Some(WayFault::Loop(NodeId(3))));
-    assert_eq!(fault(2, 0, &[3, 3]), Some(WayFault::Loop(NodeId(3))));
-    assert_eq!(fault(2, 0, &[1, 3, 1]), Some(WayFault::Twice(LinkId(2))));
+    assert_eq!(fault(2, 0, &[4]), Some(RouteFault::Loop(NodeId(3))));
+    assert_eq!(fault(2, 0, &[3, 3]), Some(RouteFault::Loop(NodeId(3))));
+    assert_eq!(fault(2, 0, &[1, 3, 1]), Some(RouteFault::Twice(LinkId(2))));
     let mut island = host();
     island.nodes.push(Node { name: "island".to_owned(), kind: NodeKind::Nic });
-    island.ways = vec![Way { from: TierId(2), to: HBM, via: vec![NodeId(5)] }];
+    island.routes = vec![PrescribedRoute { from: TierId(2), to: HBM, via: vec![NodeId(5)] }];
     let none = island.routes().expect_err("nothing leads there");
-    assert_eq!(none.way, Some(WayFault::Unjoined(NodeId(2), NodeId(5))));
-    // Two memories behind one link: the way comes over it, goes back and comes again.
+    assert_eq!(none.route, Some(RouteFault::Unjoined(NodeId(2), NodeId(5))));
+    // Two memories behind one link: the route comes over it, goes back and comes again.
     let tiers = [TierKind::Hbm, TierKind::Dram, TierKind::Cxl, TierKind::Nvme];
     let nodes = [NodeKind::Socket, NodeKind::Socket];
     let links = [(0, 4, 5, 5), (1, 4, 5, 5), (2, 5, 5, 5), (3, 5, 5, 5), (4, 5, 5, 5)];
     let mut sockets = machine(&tiers, &nodes, &links);
-    sockets.ways = vec![Way { from: TierId(3), to: HBM, via: vec![NodeId(1), NodeId(2)] }];
+    sockets.routes =
+        vec![PrescribedRoute { from: TierId(3), to: HBM, via: vec![NodeId(1), NodeId(2)] }];
     let twice = sockets.routes().expect_err("it crosses a link twice");
-    assert_eq!(twice.way, Some(WayFault::Twice(LinkId(4))));
+    assert_eq!(twice.route, Some(RouteFault::Twice(LinkId(4))));
 }
 
 #[test]
@@ -232,7 +233,7 @@ fn hops_end_in_memory_and_at_links_that_are_not_shared() {
         }
         if !via.is_empty() {
             let via = via.iter().map(|&node| NodeId(node)).collect();
-            host.ways = vec![Way { from, to, via }];
+            host.routes = vec![PrescribedRoute { from, to, via }];
         }
         let routes = host.routes().expect("it is joined");
         let hops: Vec<Vec<u16>> = routes.hops(from, to).map(links).collect();

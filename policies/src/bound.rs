@@ -1,24 +1,24 @@
 //! The best that any policy could do: a time that no legal plan goes below.
 //!
 //! A run takes at least its critical path, and at least as long as the bytes that must cross a
-//! border between tiers need at the most that its links carry. A policy may use objects in place
+//! cut between tiers need at the most that its links carry. A policy may use objects in place
 //! instead of copying them; it then pays in the ops' own time, and the split that is best for it
 //! counts. With one stream the run is cut into windows of ops: they are disjoint in time, so their
-//! bounds add up, and the best cuts out of a few are taken.
+//! bounds add up, and the best splits out of a few are taken.
 //! Invariant: holds for every policy that pays for each use outside HBM, whatever was where when
 //! the window began, under every law of service; allocators, others and hidden memory only add to
 //! it.
 
-mod border;
 mod critical;
+mod cut;
 mod future;
 mod keep;
 mod traffic;
 mod window;
 
-pub use border::{Border, borders};
+pub use cut::{Cut, cuts};
 pub use traffic::{Crossing, crossing};
-pub use window::{Cause, Way};
+pub use window::{Cause, Direction};
 
 use crate::bound::critical::{critical_path, streams};
 use crate::bound::future::Future;
@@ -30,8 +30,8 @@ use tiersim_models::lifetime::Workload;
 use tiersim_models::units::{Bytes, Span};
 
 /// Most places at which the run may be cut.
-const MOST_CUTS: u64 = 24;
-/// About so many uses are looked at for one bound; a longer run has fewer cuts.
+const MOST_SPLITS: u64 = 24;
+/// About so many uses are looked at for one bound; a longer run has fewer splits.
 const MOST_VISITS: u64 = 1 << 21;
 
 /// What is asked: a workload on a machine, from one op of the run to another.
@@ -71,46 +71,46 @@ pub fn least_time(question: &Question<'_>) -> Bound {
         return plain;
     }
     let sizes: Vec<Bytes> = workload.trace.objects.iter().map(|object| object.bytes).collect();
-    let borders = borders(hardware, memory, &sizes);
-    if borders.is_empty() {
+    let cuts = cuts(hardware, memory, &sizes);
+    if cuts.is_empty() {
         return plain;
     }
-    let cuts = if streams > 1 { vec![from, to] } else { cuts(workload, (from, to)) };
+    let splits = if streams > 1 { vec![from, to] } else { splits(workload, (from, to)) };
     let mut computed = vec![0u128];
-    for pair in cuts.windows(2) {
+    for pair in splits.windows(2) {
         let own: u128 = (pair[0]..pair[1]).map(|at| u128::from(duration(at).ps())).sum();
         computed.push(computed[computed.len() - 1] + own);
     }
-    let found = best(workload, &borders, &cuts, &computed, streams);
+    let found = best(workload, &cuts, &splits, &computed, streams);
     if found.ps > path { found } else { plain }
 }
 
-/// The cuts whose windows add up to the most.
+/// The splits whose windows add up to the most.
 fn best(
     workload: &Workload,
-    borders: &[Border],
-    cuts: &[u64],
+    cuts: &[Cut],
+    splits: &[u64],
     computed: &[u128],
     streams: usize,
 ) -> Bound {
     let future = Future::new(workload);
-    let counters = borders.iter().map(|border| Traffic::new(workload, &future, border.capacity));
+    let counters = cuts.iter().map(|cut| Traffic::new(workload, &future, cut.capacity));
     let mut counters: Vec<Traffic<'_>> = counters.collect();
-    // By cut: the most up to there, the cut before, and what the window between is held up by.
+    // By split: the most up to there, the split before, and what the window between is held up by.
     let none = (0u128, 0usize, Found { ps: 0, cause: Cause::CriticalPath });
-    let mut up_to = vec![none; cuts.len()];
+    let mut up_to = vec![none; splits.len()];
     let mut crossings = Vec::new();
-    for first in 0..cuts.len() - 1 {
-        let windows = (first + 1..cuts.len())
+    for first in 0..splits.len() - 1 {
+        let windows = (first + 1..splits.len())
             .map(|last| Window { compute: computed[last] - computed[first], streams });
         let mut found: Vec<Found> = windows.map(|window| window.computes()).collect();
-        for (border, counter) in borders.iter().zip(&mut counters) {
+        for (cut, counter) in cuts.iter().zip(&mut counters) {
             crossings.clear();
-            counter.count(&cuts[first..], &mut crossings);
+            counter.count(&splits[first..], &mut crossings);
             for (offset, crossing) in crossings.iter().enumerate() {
                 let compute = computed[first + 1 + offset] - computed[first];
                 let window = Window { compute, streams };
-                found[offset] = found[offset].max(window.crosses(border, crossing));
+                found[offset] = found[offset].max(window.crosses(cut, crossing));
             }
         }
         for (offset, found) in found.into_iter().enumerate() {
@@ -122,7 +122,7 @@ fn best(
         }
     }
     let mut shares: BTreeMap<Cause, u128> = BTreeMap::new();
-    let mut at = cuts.len() - 1;
+    let mut at = splits.len() - 1;
     while at > 0 {
         let (_, before, found) = up_to[at];
         *shares.entry(found.cause).or_default() += found.ps;
@@ -130,46 +130,46 @@ fn best(
     }
     let largest = shares.into_iter().max_by_key(|&(_, ps)| ps);
     let cause = largest.map_or(Cause::CriticalPath, |(cause, _)| cause);
-    Bound { ps: up_to[cuts.len() - 1].0, cause }
+    Bound { ps: up_to[splits.len() - 1].0, cause }
 }
 
-/// Where the run may be cut: where phases change, and evenly between; both ends always.
-fn cuts(workload: &Workload, (from, to): (u64, u64)) -> Vec<u64> {
+/// Where the run may be split: where phases change, and evenly between; both ends always.
+fn splits(workload: &Workload, (from, to): (u64, u64)) -> Vec<u64> {
     let trace = &workload.trace;
     let ops = trace.ops.len() as u64;
     let visits = (trace.uses.len() as u64 + ops) * ((to - from) / ops);
-    let most = (2 * MOST_VISITS / visits.max(1)).clamp(1, MOST_CUTS);
+    let most = (2 * MOST_VISITS / visits.max(1)).clamp(1, MOST_SPLITS);
     let phase = |at: u64| {
         let op = &trace.ops[(at % ops) as usize];
         (at / ops, op.step, op.phase)
     };
     let changes: Vec<u64> = (from + 1..to).filter(|&at| phase(at - 1) != phase(at)).collect();
     let every = changes.len().div_ceil(most as usize).max(1);
-    let mut cuts: Vec<u64> = changes.into_iter().step_by(every).collect();
-    let more = most.saturating_sub(cuts.len() as u64).min(to - from);
-    cuts.extend((1..more).map(|part| from + (to - from) * part / more));
-    cuts.extend([from, to]);
-    cuts.sort_unstable();
-    cuts.dedup();
-    cuts
+    let mut splits: Vec<u64> = changes.into_iter().step_by(every).collect();
+    let more = most.saturating_sub(splits.len() as u64).min(to - from);
+    splits.extend((1..more).map(|part| from + (to - from) * part / more));
+    splits.extend([from, to]);
+    splits.sort_unstable();
+    splits.dedup();
+    splits
 }
 
 impl Cause {
     /// In words, such as `bytes into hbm`.
     pub fn words(self, hardware: &Hardware) -> String {
-        let inside = |border: u8| {
-            let order = border::order(hardware);
-            let names = order.iter().take(usize::from(border) + 1);
+        let inside = |cut: u8| {
+            let order = cut::order(hardware);
+            let names = order.iter().take(usize::from(cut) + 1);
             let names = names.map(|tier| hardware.tiers[tier.index()].name.as_str());
             names.collect::<Vec<_>>().join(" and ")
         };
         match self {
             Cause::CriticalPath => "critical path".to_owned(),
-            Cause::InPlace(border) => format!("use outside {}", inside(border)),
-            Cause::Crossing(border, Way::In) => format!("bytes into {}", inside(border)),
-            Cause::Crossing(border, Way::Out) => format!("bytes out of {}", inside(border)),
-            Cause::Crossing(border, Way::Both) => {
-                format!("bytes into and out of {}", inside(border))
+            Cause::InPlace(cut) => format!("use outside {}", inside(cut)),
+            Cause::Crossing(cut, Direction::In) => format!("bytes into {}", inside(cut)),
+            Cause::Crossing(cut, Direction::Out) => format!("bytes out of {}", inside(cut)),
+            Cause::Crossing(cut, Direction::Both) => {
+                format!("bytes into and out of {}", inside(cut))
             }
         }
     }

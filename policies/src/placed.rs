@@ -32,11 +32,11 @@ pub struct Placed {
     access: Access,
     /// Objects from elsewhere that are in HBM now.
     visitors: Vec<ObjectId>,
-    /// The last occurrence within lookahead that uses each object.
+    /// The last occurrence within the lookahead that uses each object.
     needed_until: Vec<u64>,
-    /// Uses within lookahead that are not fetched yet: (occurrence, object).
+    /// Uses within the lookahead that are not fetched yet: (occurrence, object).
     wanted: VecDeque<(u64, ObjectId)>,
-    /// New bytes of each op within lookahead, this one first.
+    /// New bytes of each op within the lookahead, this one first.
     births: VecDeque<Bytes>,
     /// What is seen of the run beyond the window: all of it, if the homes were chosen by it.
     lookahead: Lookahead,
@@ -130,7 +130,7 @@ impl Placed {
         Placed { relay, ..self }
     }
 
-    /// The same, marked as chosen with the whole run in lookahead.
+    /// The same, marked as chosen knowing the whole run.
     pub fn foreseen(self) -> Placed {
         Placed { lookahead: Lookahead::Oracle, ..self }
     }
@@ -183,10 +183,10 @@ impl Placed {
         let view = step.view();
         self.look_ahead(prefetch_ops, &view);
         let now = view.occurrence();
-        // What no op within lookahead uses leaves, or is dropped if its home still holds it.
+        // What no op within the lookahead uses leaves, or is dropped if its home still holds it.
         let (homes, needed_until, spill) = (&mut self.homes, &self.needed_until, &self.spill);
         self.visitors.retain(|&object| {
-            // Freed meanwhile. A use within lookahead is then of its next life, which is another visit.
+            // Freed meanwhile. A use within the lookahead is then of its next life, which is another visit.
             if !view.has_room(object, HBM) {
                 return false;
             }
@@ -231,7 +231,7 @@ impl Placed {
         }
     }
 
-    /// Sends visitors home that a later op within lookahead needs, the one needed longest first, if
+    /// Sends visitors home that a later op within the lookahead needs, the one needed longest first, if
     /// this op does not fit otherwise: looking further ahead must not make a run fail that fits.
     /// After them go residents, if anything takes them.
     fn room_for_op(&mut self, step: &mut Step<'_>) {

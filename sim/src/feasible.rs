@@ -279,7 +279,7 @@ mod tests {
             tiers: capacities.iter().enumerate().map(tier).collect(),
             nodes: Vec::new(),
             links: Vec::new(),
-            ways: Vec::new(),
+            routes: Vec::new(),
             compute: None,
             chunk: Bytes::mib(4),
             hidden: Vec::new(),

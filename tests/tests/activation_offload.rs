@@ -6,7 +6,7 @@ mod contents;
 use tiersim_models::results::CaseRecord;
 use tiersim_policies::recipe::{Recipe, Rewrite};
 use tiersim_policies::scenario::{Case, Scenario, WorkloadSpec};
-use tiersim_policies::zoo::activation_offload::{ActivationOffloadConfig, Choice, Way};
+use tiersim_policies::zoo::activation_offload::{ActivationOffloadConfig, Choice, Treatment};
 use tiersim_sim::run::{Options, run};
 use tiersim_tests::prelude::*;
 use tiersim_tests::setting::{case, replays, scenario, with_setting};
@@ -77,7 +77,7 @@ fn step(hbm: u64, trace: &Trace, choice: Choice) -> Option<u64> {
 /// The same trace with every layer recomputed that can be.
 fn recomputed(trace: &Trace) -> Rewrite {
     let (choice, hardware) =
-        (Choice::All(Way::Recompute), two_tiers(Capacity::Unlimited, law(0, ONE)));
+        (Choice::All(Treatment::Recompute), two_tiers(Capacity::Unlimited, law(0, ONE)));
     let workload = Workload::new(trace.clone());
     let rewrite = with_setting(&workload, &hardware, 1, |setting| config(choice).rewrite(setting));
     rewrite.expect("it can be rewritten").expect("it is")
@@ -86,8 +86,8 @@ fn recomputed(trace: &Trace) -> Rewrite {
 #[test]
 fn times_are_those_worked_out_by_hand() {
     let trace = two_layers();
-    let each = |ways: [Way; 3]| Choice::Each(ways.into());
-    let (keep, offload, recompute) = (Way::Keep, Way::Offload, Way::Recompute);
+    let each = |treatments: [Treatment; 3]| Choice::Each(treatments.into());
+    let (keep, offload, recompute) = (Treatment::Keep, Treatment::Offload, Treatment::Recompute);
     // All of it is 80 at most, and takes the sum of its ops.
     assert_eq!(step(80, &trace, Choice::All(keep)), Some(130));
     // On demand: x0 leaves before op 4 (10), a0 before op 5 (20), and both come back for op 7 (30).
@@ -108,7 +108,7 @@ fn repeated_ops_take_their_sources_time_with_jitter_and_in_every_replay() {
     let trace = two_layers();
     let how = How { repeat: 2, jitter: 0.3, ..ONCE };
     let hardware = two_tiers(Bytes::new(1000), law(0, ONE));
-    let record = record(hardware, &trace, config(Choice::All(Way::Recompute)).into(), how);
+    let record = record(hardware, &trace, config(Choice::All(Treatment::Recompute)).into(), how);
     let figures = record.outcome.figures().expect("it fits");
     let spec = WorkloadSpec { jitter: 0.3, ..replays(2) };
     let durations = Durations::new(&trace, &spec, None, 7).expect("all ops have a time");
@@ -126,7 +126,8 @@ fn chunks_come_first_and_the_pieces_are_recomputed() {
     for (hbm, chunk) in [(60, 7), (60, 10), (1000, 3)] {
         let how = How { chunk: Some(chunk), ..ONCE };
         let hardware = two_tiers(Bytes::new(hbm), law(0, ONE));
-        let record = record(hardware, &trace, config(Choice::All(Way::Recompute)).into(), how);
+        let record =
+            record(hardware, &trace, config(Choice::All(Treatment::Recompute)).into(), how);
         let figures = record.outcome.figures().expect("it fits");
         assert_eq!(figures.mean_step().ps(), 150);
         assert_eq!(figures.peak[HBM.index()], Bytes::new(60));
@@ -142,9 +143,9 @@ fn dear() -> Trace {
 
 #[test]
 fn offload_wins_on_a_fast_link_and_recompute_on_a_slow_one() {
-    let time = |rate, ways: [Way; 3]| {
+    let time = |rate, treatments: [Treatment; 3]| {
         let hardware = two_tiers(Bytes::new(60), law(0, rate));
-        let policy = config(Choice::Each(ways.into())).into();
+        let policy = config(Choice::Each(treatments.into())).into();
         let record = record(hardware, &dear(), policy, ONCE);
         record.outcome.figures().expect("it fits").mean_step().ps()
     };
@@ -153,7 +154,7 @@ fn offload_wins_on_a_fast_link_and_recompute_on_a_slow_one() {
         let record = record(hardware, &dear(), config(Choice::Best).into(), ONCE);
         record.outcome.figures().expect("it fits").mean_step().ps()
     };
-    let (keep, offload, recompute) = (Way::Keep, Way::Offload, Way::Recompute);
+    let (keep, offload, recompute) = (Treatment::Keep, Treatment::Offload, Treatment::Recompute);
     // 150, and op 1 again: the link does not matter.
     let again = [keep, recompute, keep];
     assert_eq!([time(20 * ONE, again), time(ONE / 4, again)], [180; 2]);

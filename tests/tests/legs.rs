@@ -2,7 +2,7 @@
 //! that costs others; random worlds under audit; and which copy a fetch takes.
 
 use std::num::NonZeroU32;
-use tiersim_models::nodes::{Node, NodeKind, Way};
+use tiersim_models::nodes::{Node, NodeKind, PrescribedRoute};
 use tiersim_models::raid0::Raid0;
 use tiersim_models::routes::CopyTimes;
 use tiersim_tests::prelude::*;
@@ -61,7 +61,7 @@ fn a_copy_that_bounces_in_memory_crosses_its_bus_twice_and_slows_who_uses_it() {
     assert_eq!(fetched(host.clone(), &[(20_000, DRAM)]), [2000]);
     // Past memory: the drive's own rate, and nobody is slowed.
     assert_eq!(fetched(host.clone(), &[(20_000, DRAM), (4000, DRIVE)]), [2000, 1000]);
-    host.ways.push(Way { from: DRIVE, to: HBM, via: vec![DRAM.into()] });
+    host.routes.push(PrescribedRoute { from: DRIVE, to: HBM, via: vec![DRAM.into()] });
     // In at 4 of 10 for 1000 ps, out at 5 of 10 for 800 ps; the other has 6, 5 and then 10.
     assert_eq!(fetched(host.clone(), &[(20_000, DRAM), (4000, DRIVE)]), [2800, 1800]);
     // In chunks the way in and the way out go on at the same time: all three share the bus.

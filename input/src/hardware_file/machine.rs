@@ -51,7 +51,7 @@ impl Resolver<'_> {
         let tiers = self.tiers(raw);
         let nodes = self.nodes(raw);
         let links = self.links(raw);
-        let ways = self.ways(raw);
+        let routes = self.routes(raw);
         let compute = raw.compute.as_ref().and_then(|compute| self.compute(compute));
         let cpu = raw.cpu.as_ref().and_then(|cpu| self.cpu(cpu));
         self.economics.trim();
@@ -68,7 +68,7 @@ impl Resolver<'_> {
             tiers: tiers?,
             nodes,
             links: links?,
-            ways: ways?,
+            routes: routes?,
             compute,
             chunk: chunk?,
             hidden: Vec::new(),

@@ -1,18 +1,18 @@
-//! Reads what joins what: nodes without memory, ends of links, prescribed ways.
+//! Reads what joins what: nodes without memory, ends of links, prescribed routes.
 //!
-//! Invariant: every tier of a returned machine has a route to every other, and every prescribed way
+//! Invariant: every tier of a returned machine has a route to every other, and every prescribed route
 //! is one.
 
-use super::raw::{RawHardware, RawLink, RawNode, RawWay};
+use super::raw::{RawHardware, RawLink, RawNode, RawRoute};
 use super::resolver::Resolver;
 use std::collections::BTreeMap;
 use tiersim_models::hardware::{Hardware, Link, MAX_TIERS};
 use tiersim_models::ids::{NodeId, TierId};
-use tiersim_models::nodes::{MAX_NODES, Node, Way};
-use tiersim_models::routes::{NoRoute, WayFault};
+use tiersim_models::nodes::{MAX_NODES, Node, PrescribedRoute};
+use tiersim_models::routes::{NoRoute, RouteFault};
 
-/// More ways than pairs of tiers are never needed.
-const MAX_WAYS: usize = MAX_TIERS * (MAX_TIERS - 1);
+/// More routes than pairs of tiers are never needed.
+const MAX_ROUTES: usize = MAX_TIERS * (MAX_TIERS - 1);
 
 /// More than any copy passes.
 const MAX_VIA: usize = 16;
@@ -49,45 +49,50 @@ impl Resolver<'_> {
         self.named(path, rule, name, &all).map(NodeId::at)
     }
 
-    /// The prescribed ways.
-    pub(super) fn ways(&mut self, raw: &RawHardware) -> Option<Vec<Way>> {
-        let raw_ways = self.check.at_most("routes", "routes", &raw.routes, MAX_WAYS);
+    /// The prescribed routes.
+    pub(super) fn routes(&mut self, raw: &RawHardware) -> Option<Vec<PrescribedRoute>> {
+        let raw_routes = self.check.at_most("routes", "routes", &raw.routes, MAX_ROUTES);
         let mut given = BTreeMap::new();
-        let mut ways = Vec::new();
-        for (index, way) in raw_ways.iter().enumerate() {
-            let resolved = self.resolve_way(index, way, raw);
-            if let Some(way) = &resolved
-                && given.insert((way.from, way.to), index).is_some()
+        let mut routes = Vec::new();
+        for (index, route) in raw_routes.iter().enumerate() {
+            let resolved = self.resolve_route(index, route, raw);
+            if let Some(route) = &resolved
+                && given.insert((route.from, route.to), index).is_some()
             {
                 let rule = "the route between these tiers is given twice";
                 self.check.fault(&format!("routes.{index}"), rule, "keep one of them");
             }
-            ways.push(resolved);
+            routes.push(resolved);
         }
-        ways.into_iter().collect()
+        routes.into_iter().collect()
     }
 
-    fn resolve_way(&mut self, index: usize, way: &RawWay, raw: &RawHardware) -> Option<Way> {
+    fn resolve_route(
+        &mut self,
+        index: usize,
+        route: &RawRoute,
+        raw: &RawHardware,
+    ) -> Option<PrescribedRoute> {
         let here = format!("routes.{index}");
         let known: Vec<&str> = tiers(raw).collect();
         let mut tier = |end: &str, name: &str| {
             let path = format!("{here}.{end}");
             self.named(&path, "no tier has this name", name, &known).map(TierId::at)
         };
-        let (from, to) = (tier("from", &way.from), tier("to", &way.to));
+        let (from, to) = (tier("from", &route.from), tier("to", &route.to));
         if from.is_some() && from == to {
             let rule = "a route leads from one tier to another";
             self.check.fault(&format!("{here}.to"), rule, "name two different tiers");
             return None;
         }
         let path = format!("{here}.via");
-        if way.via.is_empty() {
+        if route.via.is_empty() {
             let remedy = "name what copies pass, or leave the route out: it is found";
             self.check.fault(&path, "a route that is given passes something", remedy);
             return None;
         }
         let mut via = Vec::new();
-        let names = self.check.at_most(&path, "nodes of a route", &way.via, MAX_VIA);
+        let names = self.check.at_most(&path, "nodes of a route", &route.via, MAX_VIA);
         for (stop, name) in names.iter().enumerate() {
             let path = format!("{path}.{stop}");
             let node = self.end(&path, name, raw);
@@ -98,7 +103,7 @@ impl Resolver<'_> {
             via.push(node.filter(|node| *node != NodeId(0)));
         }
         let via = via.into_iter().collect::<Option<Vec<_>>>()?;
-        Some(Way { from: from?, to: to?, via })
+        Some(PrescribedRoute { from: from?, to: to?, via })
     }
 
     /// Joins tiers that no link mentions to the first one, and checks that all can be reached.
@@ -123,10 +128,10 @@ impl Resolver<'_> {
         }
     }
 
-    /// Says why there is no route, at the tier or at the prescribed way.
+    /// Says why there is no route, at the tier or at the prescribed route.
     fn no_route(&mut self, hardware: &Hardware, none: &NoRoute) {
-        let &NoRoute { from, to, way } = none;
-        let Some(fault) = way else {
+        let &NoRoute { from, to, route } = none;
+        let Some(fault) = route else {
             let unreached = if from == TierId(0) { to } else { from };
             let tier = &hardware.tiers[unreached.index()].name;
             let rule = format!("no links lead from tier `{tier}` to the first tier");
@@ -136,27 +141,27 @@ impl Resolver<'_> {
         };
         let name = |node: NodeId| hardware.node_name(node);
         let (rule, remedy) = match fault {
-            WayFault::Unjoined(one, other) => (
+            RouteFault::Unjoined(one, other) => (
                 format!("no links lead from `{}` to `{}`", name(one), name(other)),
                 "add a link, or name what is joined",
             ),
-            WayFault::Loop(node) => (
+            RouteFault::Loop(node) => (
                 format!("the route comes to `{}` twice", name(node)),
                 "name each node once, in the order in which a copy passes them",
             ),
-            WayFault::Twice(link) => (
+            RouteFault::Twice(link) => (
                 format!(
                     "the route crosses `{}` twice in one direction",
                     hardware.links[link.index()].name
                 ),
-                "name a way without a detour",
+                "name a route without a detour",
             ),
         };
-        let pair = |way: &Way| (way.from, way.to);
-        let ways = || hardware.ways.iter();
-        let index = ways().position(|way| pair(way) == (from, to));
-        let index = index.or_else(|| ways().position(|way| pair(way) == (to, from)));
-        let index = index.expect("only a prescribed way has a fault");
+        let pair = |route: &PrescribedRoute| (route.from, route.to);
+        let routes = || hardware.routes.iter();
+        let index = routes().position(|route| pair(route) == (from, to));
+        let index = index.or_else(|| routes().position(|route| pair(route) == (to, from)));
+        let index = index.expect("only a prescribed route has a fault");
         self.check.fault(&format!("routes.{index}.via"), rule, remedy);
     }
 }

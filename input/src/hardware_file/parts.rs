@@ -83,7 +83,7 @@ pub(super) fn resolve(
 /// checked.
 fn stand_in(raw: &mut RawHardware) {
     const TIER: &str = r#"(name: "-", kind: dram, setup: (us(1), assumed("-")), bandwidth: (gb_per_s(1), assumed("-")))"#;
-    let ends = raw.routes.iter().flat_map(|way| [&way.from, &way.to]);
+    let ends = raw.routes.iter().flat_map(|route| [&route.from, &route.to]);
     let ends = ends.chain(raw.hidden.iter().map(|entry| &entry.tier));
     let ends: Vec<String> = ends.take(2 * MAX_TIERS * MAX_TIERS).cloned().collect();
     for name in ends {
@@ -95,7 +95,7 @@ fn stand_in(raw: &mut RawHardware) {
         }
     }
     let most = MAX_NODES - MAX_TIERS;
-    let passed = raw.routes.iter().flat_map(|way| &way.via);
+    let passed = raw.routes.iter().flat_map(|route| &route.via);
     let joined = raw.links.iter().flat_map(|link| [&link.near, &link.far]);
     let names: Vec<String> = joined.take(2 * MAX_LINKS).chain(passed.take(most)).cloned().collect();
     for name in names {

@@ -28,7 +28,7 @@ pub(super) struct RawHardware {
     #[serde(default)]
     pub(super) links: Vec<RawLink>,
     #[serde(default)]
-    pub(super) routes: Vec<RawWay>,
+    pub(super) routes: Vec<RawRoute>,
     pub(super) compute: Option<RawCompute>,
     pub(super) cpu: Option<RawCpu>,
     pub(super) chunk: Option<Quantity<Size>>,
@@ -51,7 +51,7 @@ pub(super) struct RawPart {
     #[serde(default)]
     pub(super) links: Vec<RawLink>,
     #[serde(default)]
-    pub(super) routes: Vec<RawWay>,
+    pub(super) routes: Vec<RawRoute>,
     pub(super) compute: Option<RawCompute>,
     pub(super) cpu: Option<RawCpu>,
     pub(super) host: Option<RawHost>,
@@ -215,10 +215,10 @@ pub(super) struct RawOthers {
     pub(super) evict: Option<Sourced<Bandwidth>>,
 }
 
-/// A prescribed way.
+/// A prescribed route.
 #[derive(Debug, Deserialize)]
 #[serde(rename = "Route", deny_unknown_fields)]
-pub(super) struct RawWay {
+pub(super) struct RawRoute {
     pub(super) from: String,
     pub(super) to: String,
     pub(super) via: Vec<String>,

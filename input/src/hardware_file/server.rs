@@ -1,6 +1,6 @@
 //! Reads how many devices a server has, what they share, and where their collectives meet.
 //!
-//! Invariant: the ways of a returned machine's collectives cross shared links only and pass no
+//! Invariant: the routes of a returned machine's collectives cross shared links only and pass no
 //! memory, and every number of sharers divides the number of devices, and that of the tier where a
 //! link ends.
 
@@ -52,17 +52,17 @@ impl Resolver<'_> {
         hardware: &Hardware,
     ) -> Option<NodeId> {
         let node = self.end(path, name?, raw)?;
-        let way = hardware.way_out(node).unwrap_or_default();
-        if way.is_empty() {
+        let route = hardware.way_out(node).unwrap_or_default();
+        if route.is_empty() {
             let rule = "no links lead from the device to where its collectives meet";
             self.check.fault(path, rule, "name another node, or add links to it");
             return None;
         }
-        for &channel in &way {
+        for &channel in &route {
             let (_, to) = hardware.channel_ends(channel);
             if to != node && hardware.tier_of(to).is_some() {
                 let tier = hardware.node_name(to);
-                let rule = format!("the way of collectives passes the memory of `{tier}`");
+                let rule = format!("the route of collectives passes the memory of `{tier}`");
                 self.check.fault(path, rule, "name a node before it, or add links beside it");
             }
             if !hardware.is_shared(channel) {

@@ -17,7 +17,7 @@ use std::path::Path;
 use tiersim_models::efficiency::{Between, Efficiency, Shares};
 use tiersim_models::hardware::{Compute, Fact, Hardware, Link, Source, Tier, TierKind};
 use tiersim_models::ids::{LinkId, NodeId, TierId};
-use tiersim_models::nodes::{Node, Way};
+use tiersim_models::nodes::{Node, PrescribedRoute};
 use tiersim_models::server::Server;
 use tiersim_models::service::Discipline;
 
@@ -115,7 +115,7 @@ impl<'h> Writer<'h> {
             writer.line(2, &format!("(name: {}, kind: {}),", quoted(name), kind.word()));
         });
         self.list("links", &hardware.links, Self::link);
-        self.list("routes", &hardware.ways, |writer, _, Way { from, to, via }| {
+        self.list("routes", &hardware.routes, |writer, _, PrescribedRoute { from, to, via }| {
             let (from, to) = (writer.node((*from).into()), writer.node((*to).into()));
             let via: Vec<String> = via.iter().map(|&node| writer.node(node)).collect();
             writer.line(2, &format!("(from: {from}, to: {to}, via: [{}]),", via.join(", ")));

@@ -12,7 +12,7 @@ use tiersim_models::efficiency::Efficiency;
 use tiersim_models::energy::Economics;
 use tiersim_models::hardware::DeviceRequests;
 use tiersim_models::hardware::{Compute, Hardware, Link, Tier};
-use tiersim_models::nodes::{Node, Way};
+use tiersim_models::nodes::{Node, PrescribedRoute};
 use tiersim_models::raid0::Raid0;
 use tiersim_models::server::{Cpu, Server};
 use tiersim_policies::scenario::sweep::Sweep;
@@ -102,7 +102,7 @@ fn write_hardware(out: &mut String, hardware: &Hardware) {
         tiers,
         nodes,
         links,
-        ways,
+        routes,
         compute,
         chunk,
         hidden,
@@ -143,7 +143,7 @@ fn write_hardware(out: &mut String, hardware: &Hardware) {
             let _ = writeln!(out, "others {others:?}");
         }
     }
-    for Way { from, to, via } in ways {
+    for PrescribedRoute { from, to, via } in routes {
         let via: Vec<usize> = via.iter().map(|node| node.index()).collect();
         let _ = writeln!(out, "way {} {} {via:?}", from.index(), to.index());
     }

@@ -236,7 +236,7 @@ fn nodes_and_routes_of_parts_are_joined_and_renamed_too() {
     );
     let composed = parts.read(&composed).unwrap_or_else(|problems| panic!("{problems}"));
     assert_eq!(composed, parts.read(&flat).unwrap_or_else(|problems| panic!("{problems}\n{flat}")));
-    assert_eq!((composed.nodes.len(), composed.ways.len(), composed.links.len()), (3, 2, 6));
+    assert_eq!((composed.nodes.len(), composed.routes.len(), composed.links.len()), (3, 2, 6));
 }
 
 #[test]

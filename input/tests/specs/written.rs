@@ -146,10 +146,10 @@ prop_compose! {
             let name = "device".into();
             Compute { name, flops, memory: other.rate, launch: one.setup, efficiency }
         });
-        let (ways, chunk) = (Vec::new(), Bytes::new(chunk));
+        let (routes, chunk) = (Vec::new(), Bytes::new(chunk));
         let (hidden, economics) = (Vec::new(), Default::default());
         Hardware {
-            name: "m".into(), about, tiers: made, nodes, links, ways, compute, chunk, hidden, facts, economics,
+            name: "m".into(), about, tiers: made, nodes, links, routes, compute, chunk, hidden, facts, economics,
             server, cpu: None,
         }
     }

@@ -1,8 +1,8 @@
-//! Bytes that must cross a border between tiers in a window of ops, whatever the policy.
+//! Bytes that must cross a cut between tiers in a window of ops, whatever the policy.
 //!
-//! The border is around some tiers, HBM among them, that hold `capacity` bytes together. Between
-//! two uses an object stays inside, or it crosses the border inwards again. What an op has written
-//! stays inside until it is written again or dies, or it crosses the border outwards once. What is
+//! The cut is around some tiers, HBM among them, that hold `capacity` bytes together. Between
+//! two uses an object stays inside, or it crosses the cut inwards again. What an op has written
+//! stays inside until it is written again or dies, or it crosses the cut outwards once. What is
 //! inside at the start of the window is free, and so is what leaves after its end. Each count is
 //! the optimum of a linear program over intervals ([`super::keep`]), so no policy can do with less:
 //! * *strict*: every op has its objects inside. Less by at most twice the bytes used in place, as
@@ -33,7 +33,7 @@ pub struct Crossing {
     pub in_place: u128,
 }
 
-/// Counts crossings of one border.
+/// Counts crossings of one cut.
 #[derive(Debug)]
 pub(crate) struct Traffic<'a> {
     workload: &'a Workload,
@@ -49,20 +49,20 @@ impl<'a> Traffic<'a> {
         Traffic { workload, future, capacity, shelves: [(); 4].map(|()| shelf()) }
     }
 
-    /// What must cross from op `cuts[0]` of the run up to each later cut, in one pass.
-    pub(crate) fn count(&mut self, cuts: &[u64], found: &mut Vec<Crossing>) {
+    /// What must cross from op `splits[0]` of the run up to each later split, in one pass.
+    pub(crate) fn count(&mut self, splits: &[u64], found: &mut Vec<Crossing>) {
         let trace = &self.workload.trace;
         let (capacity, ops) = (self.capacity, trace.ops.len() as u64);
         self.shelves.iter_mut().for_each(Shelf::clear);
         let [strict_in, loose_in, strict_out, loose_out] = &mut self.shelves;
-        self.future.alive(self.workload, cuts[0], |object, (next, bytes)| {
+        self.future.alive(self.workload, splits[0], |object, (next, bytes)| {
             strict_in.open(object, next, bytes);
             loose_in.open(object, next, bytes);
         });
         strict_in.fit(capacity);
         loose_in.fit(capacity);
         let mut in_place = 0;
-        for pair in cuts.windows(2) {
+        for pair in splits.windows(2) {
             for at in pair[0]..pair[1] {
                 let op = OpId((at % ops) as u32);
                 let rows = trace.ops[op.index()].uses.clone();
@@ -113,7 +113,7 @@ impl<'a> Traffic<'a> {
     }
 }
 
-/// What must cross a border around `capacity` bytes in the ops `from..to` of a run.
+/// What must cross a cut around `capacity` bytes in the ops `from..to` of a run.
 pub fn crossing(workload: &Workload, capacity: u64, from: u64, to: u64) -> Crossing {
     let future = Future::new(workload);
     let mut found = Vec::new();

@@ -1,18 +1,18 @@
 //! The least time of one window of ops.
 //!
-//! With T the time, C what ops compute, S streams, R bytes per second over the border and A those
+//! With T the time, C what ops compute, S streams, R bytes per second over the cut and A those
 //! that a stream uses in place: copies carry at most R T, and uses in place at most A (S T - C), as
 //! each delays its op. Where D bytes must be copied but for m times those used in place,
 //! D <= R T + m A (S T - C), so T >= (D + m A C) / (R + m A S).
 //! Invariant: rounded down; where numbers do not fit 128 bits, a smaller bound.
 
-use super::border::Border;
+use super::cut::Cut;
 use super::traffic::Crossing;
 use tiersim_models::units::PS_PER_S;
 
-/// Which way bytes cross a border.
+/// Which way bytes cross a cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Way {
+pub enum Direction {
     /// Towards the device.
     In,
     /// Away from it.
@@ -21,15 +21,15 @@ pub enum Way {
     Both,
 }
 
-/// What a bound comes from. Borders are numbered from the one around HBM.
+/// What a bound comes from. Cuts are numbered from the one around HBM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cause {
     /// Ops, one after the other.
     CriticalPath,
-    /// Ops use more than fits inside the border, so they use some of it where it is.
+    /// Ops use more than fits inside the cut, so they use some of it where it is.
     InPlace(u8),
-    /// Bytes that cross the border.
-    Crossing(u8, Way),
+    /// Bytes that cross the cut.
+    Crossing(u8, Direction),
 }
 
 /// A bound and what it comes from.
@@ -59,21 +59,21 @@ impl Window {
         Found { ps, cause: Cause::CriticalPath }
     }
 
-    /// Ops, and what must cross a border.
-    pub(crate) fn crosses(self, border: &Border, crossing: &Crossing) -> Found {
-        let depth = (border.inside.len() - 1) as u8;
+    /// Ops, and what must cross a cut.
+    pub(crate) fn crosses(self, cut: &Cut, crossing: &Crossing) -> Found {
+        let depth = (cut.inside.len() - 1) as u8;
         let mut found = self.computes();
-        let forced = self.least(crossing.in_place, 0, 1, border.in_place);
+        let forced = self.least(crossing.in_place, 0, 1, cut.in_place);
         found = found.max(Found { ps: forced, cause: Cause::InPlace(depth) });
         let Crossing { strict, loose, .. } = *crossing;
         let ways = [
-            (Way::In, border.rates[0], strict[0], loose[0], 1),
-            (Way::Out, border.rates[1], strict[1], loose[1], 1),
-            (Way::Both, border.rates[2], strict[0] + strict[1], loose[0] + loose[1], 2),
+            (Direction::In, cut.rates[0], strict[0], loose[0], 1),
+            (Direction::Out, cut.rates[1], strict[1], loose[1], 1),
+            (Direction::Both, cut.rates[2], strict[0] + strict[1], loose[0] + loose[1], 2),
         ];
         for (way, rate, strict, loose, times) in ways {
-            let tight = self.least(strict, rate, 2 * times, border.in_place);
-            let wide = self.least(loose, rate, times, border.in_place);
+            let tight = self.least(strict, rate, 2 * times, cut.in_place);
+            let wide = self.least(loose, rate, times, cut.in_place);
             found = found.max(Found { ps: tight.max(wide), cause: Cause::Crossing(depth, way) });
         }
         found

@@ -27,7 +27,7 @@ use layers::Layers;
 use std::collections::BTreeSet;
 use tiersim_models::ids::{ObjectId, TierId};
 
-pub use choose::Way;
+pub use choose::Treatment;
 pub use offload::ActivationOffload;
 
 const NAME: &str = "activation-offload";
@@ -39,12 +39,12 @@ const PREFETCH_OPS: u64 = 128;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Choice {
     /// The same for every layer.
-    All(Way),
+    All(Treatment),
     /// What makes the step shortest, layer by layer.
     Best,
     /// One for each layer with something to choose for, in the order of their first ops; those
     /// behind the last stay in HBM.
-    Each(Vec<Way>),
+    Each(Vec<Treatment>),
 }
 
 /// Parameters of `activation-offload`.
@@ -79,9 +79,9 @@ pub const ENTRY: Entry = Entry {
     ],
     make: |params| {
         let choice = match params.word("choice") {
-            Some("keep") => Choice::All(Way::Keep),
-            Some("offload") => Choice::All(Way::Offload),
-            Some("recompute") => Choice::All(Way::Recompute),
+            Some("keep") => Choice::All(Treatment::Keep),
+            Some("offload") => Choice::All(Treatment::Offload),
+            Some("recompute") => Choice::All(Treatment::Recompute),
             _ => Choice::Best,
         };
         let mut config = ActivationOffloadConfig::new(choice, params.tiers("spill"));
@@ -96,31 +96,33 @@ impl ActivationOffloadConfig {
         ActivationOffloadConfig { choice, spill, prefetch_ops: PREFETCH_OPS, decided: None }
     }
 
-    /// The way of each layer with something to choose for, in the order of their first ops: one of
-    /// `ways`, or to keep where another was asked for.
-    fn ways(
+    /// The treatment of each layer with something to choose for, in the order of their first ops: one of
+    /// `treatments`, or to keep where another was asked for.
+    fn treatments(
         &self,
         setting: &Setting<'_>,
         layers: &Layers,
-        ways: &[Way],
-    ) -> Result<Vec<Way>, String> {
+        treatments: &[Treatment],
+    ) -> Result<Vec<Treatment>, String> {
         let count = layers.choosers().len();
         let how = (&self.spill[..], self.prefetch_ops);
         let chosen = match &self.choice {
-            Choice::All(Way::Recompute) if ways.contains(&Way::Recompute) => {
-                // What is made on the way may take more memory than there is, in all tiers.
-                let all = vec![Way::Recompute; count];
-                let cost = Search::new(setting, layers, how, ways)?.cost(&all)?;
-                if cost.is_some() { all } else { vec![Way::Keep; count] }
+            Choice::All(Treatment::Recompute) if treatments.contains(&Treatment::Recompute) => {
+                // What is made on the treatment may take more memory than there is, in all tiers.
+                let all = vec![Treatment::Recompute; count];
+                let cost = Search::new(setting, layers, how, treatments)?.cost(&all)?;
+                if cost.is_some() { all } else { vec![Treatment::Keep; count] }
             }
-            Choice::All(way) => vec![*way; count],
+            Choice::All(treatment) => vec![*treatment; count],
             Choice::Each(each) => {
-                let kept = std::iter::repeat(Way::Keep);
+                let kept = std::iter::repeat(Treatment::Keep);
                 each.iter().copied().chain(kept).take(count).collect()
             }
-            Choice::Best => Search::new(setting, layers, how, ways)?.best()?,
+            Choice::Best => Search::new(setting, layers, how, treatments)?.best()?,
         };
-        let allowed = |way: Way| if ways.contains(&way) { way } else { Way::Keep };
+        let allowed = |treatment: Treatment| {
+            if treatments.contains(&treatment) { treatment } else { Treatment::Keep }
+        };
         Ok(chosen.into_iter().map(allowed).collect())
     }
 }
@@ -132,9 +134,9 @@ impl Recipe for ActivationOffloadConfig {
 
     fn details(&self) -> String {
         let choice = match &self.choice {
-            Choice::All(Way::Keep) => "keep",
-            Choice::All(Way::Offload) => "offload",
-            Choice::All(Way::Recompute) => "recompute",
+            Choice::All(Treatment::Keep) => "keep",
+            Choice::All(Treatment::Offload) => "offload",
+            Choice::All(Treatment::Recompute) => "recompute",
             Choice::Best => "best",
             Choice::Each(_) => "as given",
         };
@@ -152,8 +154,9 @@ impl Recipe for ActivationOffloadConfig {
         let offloaded = match &self.decided {
             Some(decided) => decided.offloaded.clone(),
             None => {
-                let ways = self.ways(setting, &layers, &[Way::Keep, Way::Offload])?;
-                let made = Made::of(setting, &layers, &layers.choosers(), &ways)?;
+                let treatments =
+                    self.treatments(setting, &layers, &[Treatment::Keep, Treatment::Offload])?;
+                let made = Made::of(setting, &layers, &layers.choosers(), &treatments)?;
                 made.offloaded
             }
         };
@@ -174,10 +177,10 @@ impl Recipe for ActivationOffloadConfig {
             return Ok(None);
         }
         let layers = Layers::of(&setting.workload.trace);
-        let all = [Way::Keep, Way::Offload, Way::Recompute];
-        let ways = self.ways(setting, &layers, &all)?;
-        let made = Made::of(setting, &layers, &layers.choosers(), &ways)?;
-        let count = |way| ways.iter().filter(|&&other| other == way).count();
+        let all = [Treatment::Keep, Treatment::Offload, Treatment::Recompute];
+        let treatments = self.treatments(setting, &layers, &all)?;
+        let made = Made::of(setting, &layers, &layers.choosers(), &treatments)?;
+        let count = |treatment| treatments.iter().filter(|&&other| other == treatment).count();
         let decided = Decided { offloaded: made.offloaded, layers: all.map(count) };
         let policy = ActivationOffloadConfig { decided: Some(decided), ..self.clone() };
         let rewrite = made.rewrite.unwrap_or_else(|| Rewrite::none(setting.workload));

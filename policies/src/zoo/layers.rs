@@ -142,11 +142,11 @@ pub struct Layers {
     passes: Passes,
     /// By object: whether it is moved by layer.
     moved: Vec<bool>,
-    /// By object: the last op of the last pass within lookahead that uses it.
+    /// By object: the last op of the last pass within the lookahead that uses it.
     needed_until: Vec<u64>,
-    /// The first pass that is not within lookahead.
+    /// The first pass that is not within the lookahead.
     unseen: u64,
-    /// What the passes within lookahead use and is not fetched yet: the pass's first op, the object.
+    /// What the passes within the lookahead use and is not fetched yet: the pass's first op, the object.
     wanted: VecDeque<(u64, ObjectId)>,
     /// Objects moved by layer that are in HBM.
     visitors: Vec<ObjectId>,
@@ -186,7 +186,7 @@ impl Layers {
         }
     }
 
-    /// What no pass within lookahead uses leaves, if it has room outside.
+    /// What no pass within the lookahead uses leaves, if it has room outside.
     fn leave(&mut self, step: &mut Step<'_>) {
         let view = step.view();
         let Layers { spill, needed_until, recency, .. } = self;
@@ -234,7 +234,7 @@ impl Layers {
         }
     }
 
-    /// Fetches what the passes within lookahead use, in order.
+    /// Fetches what the passes within the lookahead use, in order.
     fn fetch_ahead(&mut self, step: &mut Step<'_>) {
         let view = step.view();
         let now = view.occurrence();

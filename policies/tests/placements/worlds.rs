@@ -120,7 +120,7 @@ pub(crate) fn hardware(hbm: u64, others: &[(TierKind, u64)]) -> Hardware {
         tiers: tiers.iter().enumerate().map(tier).collect(),
         nodes: Vec::new(),
         links: (1..tiers.len()).map(link).collect(),
-        ways: Vec::new(),
+        routes: Vec::new(),
         compute: None,
         chunk: Bytes::mib(4),
         hidden: Vec::new(),

@@ -170,7 +170,7 @@ pub(super) fn between(part: Span, whole: Span) -> Span {
     Span::from_ps(whole.ps().checked_sub(part.ps()).expect("more bytes take no less"))
 }
 
-/// The first border between chunks after so many bytes.
+/// The first boundary between chunks after so many bytes.
 pub(super) fn next_border(crossed: Bytes, chunk: Bytes) -> Bytes {
     let chunks = crossed.get() / chunk.get() + 1;
     Bytes::new(chunks.saturating_mul(chunk.get()))

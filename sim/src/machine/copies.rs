@@ -93,7 +93,7 @@ impl SimMachine<'_> {
         self.serve(channel)
     }
 
-    /// Ends the turns of other lines on a full channel at their next borders.
+    /// Ends the turns of other lines on a full channel at their next boundaries.
     fn cut(&mut self, channel: usize, line: LineName) {
         let (now, chunk, seed) = (self.engine.now(), self.chunk, self.seed);
         let Channel { law, peculiar, lines, .. } = &mut self.channels[channel];
@@ -107,21 +107,21 @@ impl SimMachine<'_> {
             // What others in the memory make it take longer comes first.
             let slowed = served.since.max(now).since(now);
             let so_far = before + now.max(served.since).since(served.since);
-            let mut border = next_border(served.crossed, chunk);
+            let mut boundary = next_border(served.crossed, chunk);
             // Roughly where it is, then exactly.
             let sent = sent_by(*law, reach(Bytes::ZERO), so_far).get() / chunk.get();
-            border = border.max(Bytes::new(sent.saturating_mul(chunk.get())));
-            while border < served.piece.part.bytes && reach(border) < so_far {
-                border = next_border(border, chunk);
+            boundary = boundary.max(Bytes::new(sent.saturating_mul(chunk.get())));
+            while boundary < served.piece.part.bytes && reach(boundary) < so_far {
+                boundary = next_border(boundary, chunk);
             }
-            if border >= served.piece.part.bytes {
+            if boundary >= served.piece.part.bytes {
                 continue;
             }
             self.engine.cancel(served.event);
-            let left = slowed + between(so_far, reach(border));
+            let left = slowed + between(so_far, reach(boundary));
             let event = Event::Copied { channel: channel as u16, piece: served.piece };
             served.event = self.engine.schedule_in(left, ENDS, event);
-            (served.until, served.end) = (border, now + left);
+            (served.until, served.end) = (boundary, now + left);
         }
     }
 
@@ -193,7 +193,7 @@ impl SimMachine<'_> {
         self.begin(piece.ticket, cause)
     }
 
-    /// A piece has crossed a channel, or a border between its chunks.
+    /// A piece has crossed a channel, or a boundary between its chunks.
     pub(super) fn copied(&mut self, channel: usize, piece: Piece) -> Result<(), Fault> {
         let served = self.channels[channel].lines.comes(piece);
         if served.until < piece.part.bytes {

@@ -66,7 +66,7 @@ pub fn hardware<C: Copy + Into<Capacity>>(
         tiers: tiers.iter().enumerate().map(tier).collect(),
         nodes: Vec::new(),
         links: links.iter().enumerate().map(link).collect(),
-        ways: Vec::new(),
+        routes: Vec::new(),
         compute: None,
         chunk: Bytes::mib(4),
         hidden: Vec::new(),

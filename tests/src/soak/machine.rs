@@ -8,7 +8,7 @@ use crate::prelude::*;
 use std::num::NonZeroU32;
 use tiersim_models::hardware::{Compute, DeviceRequests, Tier};
 use tiersim_models::loaded::{Curve, Loaded};
-use tiersim_models::nodes::{Node, NodeKind, Way};
+use tiersim_models::nodes::{Node, NodeKind, PrescribedRoute};
 use tiersim_models::server::Cpu;
 use tiersim_models::service::{Cache, Detail, Tail};
 use tiersim_models::workload::Part;
@@ -42,7 +42,7 @@ pub(super) fn machine(seed: u64, largest: Bytes) -> Hardware {
         tiers,
         nodes,
         links,
-        ways: Vec::new(),
+        routes: Vec::new(),
         compute: Some(compute(dice)),
         chunk: Bytes::new(dice.log(least..=least.saturating_mul(200))),
         hidden: Vec::new(),
@@ -52,7 +52,7 @@ pub(super) fn machine(seed: u64, largest: Bytes) -> Hardware {
         cpu: None,
     };
     drives_and_others(&mut Dice::new(seed, 4), &mut hardware);
-    // Last: which ways there are depends on rates.
+    // Last: which routes there are depends on rates.
     prescribe(dice, &mut hardware);
     hardware
 }
@@ -244,7 +244,7 @@ fn depths(dice: &mut Dice, rate: Bandwidth) -> Vec<(u32, Bandwidth)> {
     rates.into_iter().map(point).collect()
 }
 
-/// Prescribes some ways, as far as they are ways.
+/// Prescribes some routes, as far as they are routes.
 fn prescribe(dice: &mut Dice, hardware: &mut Hardware) {
     let (tiers, nodes) = (hardware.tiers.len(), hardware.tiers.len() + hardware.nodes.len());
     if tiers < 2 || nodes < 3 || !dice.chance(25) {
@@ -257,20 +257,22 @@ fn prescribe(dice: &mut Dice, hardware: &mut Hardware) {
             false => walk(dice, hardware, from),
         };
         let via: Vec<NodeId> = via.into_iter().map(NodeId::at).collect();
-        let again =
-            hardware.ways.iter().any(|way| (way.from.index(), way.to.index()) == (from, to));
+        let again = hardware
+            .routes
+            .iter()
+            .any(|route| (route.from.index(), route.to.index()) == (from, to));
         if from == to || via.is_empty() || again {
             continue;
         }
         let (from, to) = (TierId::at(from), TierId::at(to));
-        hardware.ways.push(Way { from, to, via });
+        hardware.routes.push(PrescribedRoute { from, to, via });
         if hardware.routes().is_err() {
-            hardware.ways.pop();
+            hardware.routes.pop();
         }
     }
 }
 
-/// A tier, and the nodes on a way to it along links that passes none twice; no nodes if there is no
+/// A tier, and the nodes on a route to it along links that passes none twice; no nodes if there is no
 /// such.
 fn walk(dice: &mut Dice, hardware: &Hardware, from: usize) -> (usize, Vec<usize>) {
     let mut passed = vec![from];

@@ -64,8 +64,8 @@ pub(super) fn numa(dice: &mut Dice, hardware: &Hardware) -> NumaConfig {
         return NumaConfig::default();
     }
     let first = dice.pick(&nodes);
-    let ways = [Placement::NearGpu, Placement::Interleave, Placement::FirstTouch(first)];
-    let placement = dice.chance(75).then(|| dice.pick(&ways));
+    let routes = [Placement::NearGpu, Placement::Interleave, Placement::FirstTouch(first)];
+    let placement = dice.chance(75).then(|| dice.pick(&routes));
     let pin = |dice: &mut Dice| Pin {
         kinds: kinds(dice),
         // Every trace has the first module.
@@ -150,7 +150,7 @@ pub(super) fn pressure_rules(
         level = event.to;
         let changes = event.what == Happened::Level;
         if changes != (event.from != event.to) {
-            return told("a level changes without a word, or the other way round");
+            return told("a level changes without a word, or the other route round");
         }
         if changes && !follows(config, event, room) && log.forced == 0 {
             return told("thresholds say another level");

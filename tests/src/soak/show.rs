@@ -38,8 +38,8 @@ impl fmt::Display for Trial {
             writeln!(f, "server of {devices}, {ranks} ranks, collectives meet in {met:?}")?;
             writeln!(f, "    shared tiers {tiers:?}, links {links:?}")?;
         }
-        for way in &hardware.ways {
-            writeln!(f, "way {way:?}")?;
+        for route in &hardware.routes {
+            writeln!(f, "way {route:?}")?;
         }
         for hidden in &self.hidden {
             writeln!(f, "hidden {hidden:?}")?;

@@ -48,7 +48,7 @@ fn uneven(layers: usize) -> Trace {
 fn the_best_choice_is_close_to_that_of_all_choices_run() {
     let trace = uneven(6);
     let how = How { audit: false, ..ONCE };
-    let ways = [Way::Keep, Way::Offload, Way::Recompute];
+    let treatments = [Treatment::Keep, Treatment::Offload, Treatment::Recompute];
     let (mut found, mut least) = (0, 0);
     for (hbm, rate) in [(160, ONE / 4), (160, ONE), (180, ONE / 4), (180, ONE / 2), (220, ONE / 4)]
     {
@@ -58,8 +58,8 @@ fn the_best_choice_is_close_to_that_of_all_choices_run() {
             record.outcome.figures().expect("it fits").mean_step().ps()
         };
         let all = (0..729usize).map(|number| {
-            let way = |at: u32| ways[number / 3usize.pow(at) % 3];
-            time(Choice::Each((0..6).map(way).collect()))
+            let treatment = |at: u32| treatments[number / 3usize.pow(at) % 3];
+            time(Choice::Each((0..6).map(treatment).collect()))
         });
         let optimum = all.min().expect("there are choices");
         let best = time(Choice::Best);

@@ -109,8 +109,9 @@ fn random_worlds_hold_their_rules_and_fit_where_paging_does() {
         if spill.is_empty() {
             continue;
         }
-        let way = [Way::Keep, Way::Offload, Way::Recompute][index as usize % 3];
-        let choice = if index % 5 == 0 { Choice::Best } else { Choice::All(way) };
+        let treatment =
+            [Treatment::Keep, Treatment::Offload, Treatment::Recompute][index as usize % 3];
+        let choice = if index % 5 == 0 { Choice::Best } else { Choice::All(treatment) };
         let lru = DemandConfig::lru(spill.clone());
         trial.pressure = None;
         trial.hidden = Vec::new();

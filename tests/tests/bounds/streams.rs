@@ -4,7 +4,7 @@
 //! What another stream copied before the end of the warm-up is not copied again behind it, and what
 //! two parts of a trace take may be taken at once.
 
-use tiersim_policies::bound::{Bound, Cause, Question, Way, least_time};
+use tiersim_policies::bound::{Bound, Cause, Direction, Question, least_time};
 use tiersim_policies::zoo::demand::DemandConfig;
 use tiersim_tests::prelude::*;
 use tiersim_tests::setting::policy_of;
@@ -65,7 +65,11 @@ fn what_a_stream_copied_before_the_end_of_the_warm_up_is_not_asked_for_again() {
     let spans = vec![Span::from_ps(10); 3];
     let world = World::of(machine(1100), traced.0, spans);
     // From the start all that crosses counts, of several streams too.
-    assert!(matches!(bound(&world).cause, Cause::Crossing(0, Way::In)), "{:?}", bound(&world));
+    assert!(
+        matches!(bound(&world).cause, Cause::Crossing(0, Direction::In)),
+        "{:?}",
+        bound(&world)
+    );
     let world = world.repeated(2);
     let (first, turn) = (vec![prefetch(b)], vec![evict(b), prefetch(c)]);
     let again = vec![evict(c), prefetch(b)];
@@ -98,7 +102,7 @@ fn what_streams_do_beside_each_other_is_not_added_up() {
     assert_eq!((took, bound), (1000, Bound { ps: 1000, cause: Cause::CriticalPath }));
     let (took, bound) = beside(100);
     assert_eq!(took, 1000, "LRU starts with nothing in HBM");
-    assert_eq!(bound, Bound { ps: 599, cause: Cause::Crossing(0, Way::In) });
+    assert_eq!(bound, Bound { ps: 599, cause: Cause::Crossing(0, Direction::In) });
 }
 
 #[test]
@@ -141,8 +145,8 @@ fn a_cause_names_the_tiers_inside_of_what_it_counts() {
     let words = |cause: Cause| cause.words(&machine);
     assert_eq!(words(Cause::CriticalPath), "critical path");
     assert_eq!(words(Cause::InPlace(0)), format!("use outside {near}"));
-    assert_eq!(words(Cause::Crossing(0, Way::In)), format!("bytes into {near}"));
-    assert_eq!(words(Cause::Crossing(1, Way::Out)), format!("bytes out of {near} and {far}"));
+    assert_eq!(words(Cause::Crossing(0, Direction::In)), format!("bytes into {near}"));
+    assert_eq!(words(Cause::Crossing(1, Direction::Out)), format!("bytes out of {near} and {far}"));
     let both = format!("bytes into and out of {near}");
-    assert_eq!(words(Cause::Crossing(0, Way::Both)), both);
+    assert_eq!(words(Cause::Crossing(0, Direction::Both)), both);
 }

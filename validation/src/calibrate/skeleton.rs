@@ -30,7 +30,7 @@ pub(crate) fn of(sizes: &[u64], links: &[&str], chunk: Bytes) -> Hardware {
         tiers: kinds.into_iter().zip(sizes).map(tier).collect(),
         nodes: Vec::new(),
         links: (0..).zip(links).map(link).collect(),
-        ways: Vec::new(),
+        routes: Vec::new(),
         compute: None,
         chunk,
         hidden: Vec::new(),

@@ -20,7 +20,7 @@ use tiersim_models::units::Span;
 
 /// What becomes of a layer's activations between forward and backward.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Way {
+pub enum Treatment {
     /// They stay in HBM, unless paging takes them out.
     Keep,
     /// They are copied out and back.
@@ -32,7 +32,7 @@ pub enum Way {
 /// About so many uses are rehearsed in all; at the least the three starts are.
 const MOST_USES: u64 = 3 << 20;
 
-/// The search for the best ways.
+/// The search for the best treatments.
 pub(super) struct Search<'a> {
     setting: &'a Setting<'a>,
     layers: &'a Layers,
@@ -42,9 +42,9 @@ pub(super) struct Search<'a> {
     /// Layers with something to choose for.
     choosers: Vec<usize>,
     /// What may be chosen.
-    ways: &'a [Way],
+    treatments: &'a [Treatment],
     /// What was rehearsed.
-    known: BTreeMap<Vec<Way>, Option<u64>>,
+    known: BTreeMap<Vec<Treatment>, Option<u64>>,
     left: u64,
 }
 
@@ -54,21 +54,32 @@ impl<'a> Search<'a> {
         setting: &'a Setting<'a>,
         layers: &'a Layers,
         (spill, prefetch_ops): (&'a [TierId], u64),
-        ways: &'a [Way],
+        treatments: &'a [Treatment],
     ) -> Result<Search<'a>, String> {
         let routes = setting.hardware.routes().map_err(|none| none.to_string())?;
         let (choosers, known, left) = (layers.choosers(), BTreeMap::new(), MOST_USES);
-        Ok(Search { setting, layers, spill, prefetch_ops, routes, choosers, ways, known, left })
+        Ok(Search {
+            setting,
+            layers,
+            spill,
+            prefetch_ops,
+            routes,
+            choosers,
+            treatments,
+            known,
+            left,
+        })
     }
 
     /// By layer with something to choose for: the best that was found.
-    pub(super) fn best(&mut self) -> Result<Vec<Way>, String> {
+    pub(super) fn best(&mut self) -> Result<Vec<Treatment>, String> {
         let count = self.choosers.len();
-        let mut best = vec![Way::Keep; count];
+        let mut best = vec![Treatment::Keep; count];
         if count == 0 {
             return Ok(best);
         }
-        let all = u32::try_from(count).ok().and_then(|count| self.ways.len().checked_pow(count));
+        let all =
+            u32::try_from(count).ok().and_then(|count| self.treatments.len().checked_pow(count));
         let few = |&all: &usize| all as u64 <= MOST_USES / self.uses().max(1);
         let Some(all) = all.filter(few) else { return self.descent() };
         for number in 0..all {
@@ -85,44 +96,44 @@ impl<'a> Search<'a> {
     }
 
     /// The best that is found from the three starts.
-    pub(super) fn descent(&mut self) -> Result<Vec<Way>, String> {
+    pub(super) fn descent(&mut self) -> Result<Vec<Treatment>, String> {
         let count = self.choosers.len();
-        let mut best = vec![Way::Keep; count];
+        let mut best = vec![Treatment::Keep; count];
         // The most promising start first: the budget may end before the last.
         let mut starts = Vec::new();
-        for &way in self.ways {
-            starts.push((self.cost(&vec![way; count])?.unwrap_or(u64::MAX), way));
+        for &treatment in self.treatments {
+            starts.push((self.cost(&vec![treatment; count])?.unwrap_or(u64::MAX), treatment));
         }
         starts.sort_unstable();
-        for (_, way) in starts {
-            let mut found = vec![way; count];
+        for (_, treatment) in starts {
+            let mut found = vec![treatment; count];
             while self.descend(&mut found)? || self.descend_by_two(&mut found)? {}
             self.improve(&mut best, found)?;
         }
         Ok(best)
     }
 
-    fn numbered(&self, mut number: usize) -> Vec<Way> {
-        let ways = self.ways.len();
+    fn numbered(&self, mut number: usize) -> Vec<Treatment> {
+        let treatments = self.treatments.len();
         let digits = (0..self.choosers.len()).map(|_| {
-            let way = self.ways[number % ways];
-            number /= ways;
-            way
+            let treatment = self.treatments[number % treatments];
+            number /= treatments;
+            treatment
         });
         digits.collect()
     }
 
     /// One round over runs of layers, from long ones to single layers, each from the last to the
     /// first; whether anything was shortened.
-    fn descend(&mut self, found: &mut Vec<Way>) -> Result<bool, String> {
+    fn descend(&mut self, found: &mut Vec<Treatment>) -> Result<bool, String> {
         let mut better = false;
         let count = found.len();
         let mut length = count.next_power_of_two();
         while length > 0 {
             for last in (1..=count).rev().step_by(length) {
-                for &way in self.ways {
+                for &treatment in self.treatments {
                     let mut choice = found.clone();
-                    choice[last.saturating_sub(length)..last].fill(way);
+                    choice[last.saturating_sub(length)..last].fill(treatment);
                     better |= self.improve(found, choice)?;
                 }
             }
@@ -131,14 +142,18 @@ impl<'a> Search<'a> {
         Ok(better)
     }
 
-    /// One round over pairs of layers, each with a way of its own; whether anything was shortened.
-    fn descend_by_two(&mut self, found: &mut Vec<Way>) -> Result<bool, String> {
+    /// One round over pairs of layers, each with a treatment of its own; whether anything was shortened.
+    fn descend_by_two(&mut self, found: &mut Vec<Treatment>) -> Result<bool, String> {
         let mut better = false;
         for one in (0..found.len()).rev() {
             for other in 0..one {
-                for way in self.ways.iter().flat_map(|&a| self.ways.iter().map(move |&b| [a, b])) {
+                for treatment in self
+                    .treatments
+                    .iter()
+                    .flat_map(|&a| self.treatments.iter().map(move |&b| [a, b]))
+                {
                     let mut choice = found.clone();
-                    [choice[one], choice[other]] = way;
+                    [choice[one], choice[other]] = treatment;
                     better |= self.improve(found, choice)?;
                 }
             }
@@ -147,7 +162,11 @@ impl<'a> Search<'a> {
     }
 
     /// Takes a choice that is better; whether it is.
-    fn improve(&mut self, best: &mut Vec<Way>, choice: Vec<Way>) -> Result<bool, String> {
+    fn improve(
+        &mut self,
+        best: &mut Vec<Treatment>,
+        choice: Vec<Treatment>,
+    ) -> Result<bool, String> {
         let (is, was) = (self.cost(&choice)?, self.cost(best)?);
         let better = is.is_some_and(|is| was.is_none_or(|was| is < was));
         if better {
@@ -157,7 +176,7 @@ impl<'a> Search<'a> {
     }
 
     /// Picoseconds as rehearsed; `None` if it does not fit, or there is no time left to find out.
-    pub(super) fn cost(&mut self, choice: &[Way]) -> Result<Option<u64>, String> {
+    pub(super) fn cost(&mut self, choice: &[Treatment]) -> Result<Option<u64>, String> {
         if let Some(&known) = self.known.get(choice) {
             return Ok(known);
         }
@@ -195,20 +214,21 @@ pub(super) struct Made {
 }
 
 impl Made {
-    /// Of ways by layer with something to choose for.
+    /// Of treatments by layer with something to choose for.
     pub(super) fn of(
         setting: &Setting<'_>,
         layers: &Layers,
         choosers: &[usize],
-        choice: &[Way],
+        choice: &[Treatment],
     ) -> Result<Made, String> {
-        let mut ways = vec![Way::Keep; layers.names.len()];
-        for (&layer, &way) in choosers.iter().zip(choice) {
-            ways[layer] = way;
+        let mut treatments = vec![Treatment::Keep; layers.names.len()];
+        for (&layer, &treatment) in choosers.iter().zip(choice) {
+            treatments[layer] = treatment;
         }
-        let recomputed: Vec<bool> = ways.iter().map(|&way| way == Way::Recompute).collect();
+        let recomputed: Vec<bool> =
+            treatments.iter().map(|&treatment| treatment == Treatment::Recompute).collect();
         let rewrite = rewritten(setting.workload, layers, &recomputed)?;
-        let offloaded = layers.waiting.iter().filter(|w| ways[w.layer] == Way::Offload);
+        let offloaded = layers.waiting.iter().filter(|w| treatments[w.layer] == Treatment::Offload);
         Ok(Made { rewrite, offloaded: offloaded.map(|waiting| waiting.object).collect() })
     }
 }

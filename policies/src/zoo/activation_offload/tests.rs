@@ -1,6 +1,6 @@
 //! The search in its own model.
 
-use super::choose::{Search, Way};
+use super::choose::{Search, Treatment};
 use super::layers::Layers;
 use crate::recipe::Setting;
 use rand::rngs::ChaCha12Rng;
@@ -32,7 +32,7 @@ fn machine(hbm: u64, rate: u64) -> Hardware {
         tiers: tiers.map(tier).into(),
         nodes: Vec::new(),
         links: vec![Link::new("link".to_owned(), (NodeId::at(0), NodeId::at(1)), [law; 2])],
-        ways: Vec::new(),
+        routes: Vec::new(),
         compute: None,
         chunk: Bytes::mib(4),
         hidden: Vec::new(),
@@ -91,7 +91,7 @@ fn chain(layers: usize, rng: &mut ChaCha12Rng) -> Workload {
     Workload::new(trace)
 }
 
-const ALL: [Way; 3] = [Way::Keep, Way::Offload, Way::Recompute];
+const ALL: [Treatment; 3] = [Treatment::Keep, Treatment::Offload, Treatment::Recompute];
 
 /// Runs what is asked for a chain on a machine.
 fn ask<T>(workload: &Workload, hardware: &Hardware, ask: impl FnOnce(&Setting<'_>) -> T) -> T {
@@ -117,14 +117,14 @@ fn the_search_is_no_worse_than_any_pure_choice_and_close_to_all_of_them() {
             let mut search = Search::new(setting, &layers, how, &ALL).expect("they are joined");
             let best = search.descent().expect("it is searched");
             let cost = search.cost(&best).expect("known").expect("it fits");
-            for way in ALL {
-                let pure = search.cost(&vec![way; best.len()]).expect("known");
-                assert!(pure.is_none_or(|pure| cost <= pure), "seed {seed}: {way:?}");
+            for treatment in ALL {
+                let pure = search.cost(&vec![treatment; best.len()]).expect("known");
+                assert!(pure.is_none_or(|pure| cost <= pure), "seed {seed}: {treatment:?}");
                 better += u32::from(pure.is_none_or(|pure| cost < pure));
             }
             let all = (0..3usize.pow(6)).map(|number| {
-                let way = |at: u32| ALL[number / 3usize.pow(at) % 3];
-                let choice: Vec<Way> = (0..6).map(way).collect();
+                let treatment = |at: u32| ALL[number / 3usize.pow(at) % 3];
+                let choice: Vec<Treatment> = (0..6).map(treatment).collect();
                 search.cost(&choice).expect("it is planned").expect("it fits")
             });
             let optimum = all.min().expect("there are choices");

@@ -157,7 +157,7 @@ impl Future {
         peak.checked_sub(left).unwrap_or(Bytes::ZERO)
     }
 
-    /// The most bytes alive within lookahead.
+    /// The most bytes alive within the lookahead.
     pub(super) fn peak(&self, now: u64) -> Bytes {
         let last = self.total.saturating_sub(1);
         self.alive.peak(now, now.saturating_add(self.window).min(last).max(now))

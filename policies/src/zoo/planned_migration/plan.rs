@@ -56,7 +56,7 @@ struct Way {
 pub(super) struct Draft<'a> {
     pub(super) setting: &'a Setting<'a>,
     trace: Intervals<'a>,
-    ways: &'a [Way],
+    routes: &'a [Way],
     pub(super) slots: usize,
     /// HBM above its capacity.
     pub(super) heights: Heights,
@@ -73,7 +73,7 @@ pub(super) struct Draft<'a> {
 
 /// An interval with what its best stay is worth.
 struct Offer {
-    way: usize,
+    route: usize,
     stay: Stay,
     dirty: bool,
     /// The contents are outside from this position on.
@@ -98,13 +98,13 @@ pub(super) fn plan(
     if heights.removable(0, times.len(), PLENTY) == 0 {
         return vec![None; intervals.len()];
     }
-    let way = |&tier: &TierId| {
+    let route = |&tier: &TierId| {
         let channels = |from, to| routes.between(from, to).to_vec();
         Way { tier, evict: channels(HBM, tier), fetch: channels(tier, HBM) }
     };
-    let ways: Vec<Way> = spill.iter().map(way).collect();
+    let routes: Vec<Way> = spill.iter().map(route).collect();
     let at = |pace: u64| {
-        let draft = Draft::new(setting, trace, &ways, &times, heights.clone(), pace);
+        let draft = Draft::new(setting, trace, &routes, &times, heights.clone(), pace);
         draft.fill()
     };
     // The least pace from which on a slower one hardly helps, by bisection.
@@ -159,23 +159,23 @@ impl<'a> Draft<'a> {
     fn new(
         setting: &'a Setting<'a>,
         trace: Intervals<'a>,
-        ways: &'a [Way],
+        routes: &'a [Way],
         times: &[u64],
         heights: Heights,
         pace: u64,
     ) -> Draft<'a> {
         let slower = |time: &u64| time.saturating_mul(pace) / PARTS;
         let idle = Idle::new(&times.iter().map(slower).collect::<Vec<_>>());
-        let room = |way: &Way| {
-            let free = line(setting.memory.room(way.tier).most());
+        let room = |route: &Way| {
+            let free = line(setting.memory.room(route.tier).most());
             Heights::new(&vec![-free; times.len()], times)
         };
         Draft {
             setting,
-            ways,
+            routes,
             slots: times.len(),
             heights,
-            rooms: ways.iter().map(room).collect(),
+            rooms: routes.iter().map(room).collect(),
             idle: vec![idle; 2 * setting.hardware.links.len()],
             stays: vec![None; trace.all.len()],
             saved: vec![None; trace.versions.len()],
@@ -230,8 +230,8 @@ impl<'a> Draft<'a> {
             return None;
         }
         let mut best: Option<(i128, Offer)> = None;
-        for (way, Way { tier, evict, fetch }) in self.ways.iter().enumerate() {
-            if self.homes[interval.object].is_some_and(|(home, _)| home != way) {
+        for (route, Way { tier, evict, fetch }) in self.routes.iter().enumerate() {
+            if self.homes[interval.object].is_some_and(|(home, _)| home != route) {
                 continue;
             }
             let ends = evict.iter().filter(|_| dirty);
@@ -242,7 +242,7 @@ impl<'a> Draft<'a> {
             let starts = fetch.iter().filter(|_| interval.fetches);
             let mut starts = starts.map(|&channel| self.start(channel, first, until, life.bytes));
             let Some(back_at) = starts.try_fold(until, |a, b| Some(a.min(b?))) else { continue };
-            if out_from >= back_at || !self.has_room(way, index) {
+            if out_from >= back_at || !self.has_room(route, index) {
                 continue;
             }
             let gone = self.removable(out_from, back_at, life.bytes);
@@ -257,7 +257,7 @@ impl<'a> Draft<'a> {
             let cost = copy(dirty, HBM, *tier) + copy(interval.fetches, *tier, HBM);
             let stay = Stay { tier: *tier, out_from, back_at };
             let saved = if interval.evicts { out_from } else { 0 };
-            best = Some((gone, Offer { way, stay, dirty, saved, worth: gone / cost.max(1) }));
+            best = Some((gone, Offer { route, stay, dirty, saved, worth: gone / cost.max(1) }));
         }
         best.map(|(_, offer)| offer).filter(|offer| offer.worth > 0)
     }
@@ -265,15 +265,15 @@ impl<'a> Draft<'a> {
     fn take(&mut self, index: usize, offer: &Offer) {
         let interval = &self.trace.all[index];
         let (bytes, until) = (self.trace.lives[interval.object].bytes, interval.until);
-        let (way, hardware) = (&self.ways[offer.way], self.setting.hardware);
-        for &channel in way.evict.iter().filter(|_| offer.dirty) {
+        let (route, hardware) = (&self.routes[offer.route], self.setting.hardware);
+        for &channel in route.evict.iter().filter(|_| offer.dirty) {
             let from = self.version(index).map_or(interval.from, |version| version.from);
             self.book(channel, from, 0, busy(hardware, channel, bytes));
         }
         if let Some(version) = interval.version {
             self.saved[version].get_or_insert(offer.saved);
         }
-        for &channel in way.fetch.iter().filter(|_| interval.fetches) {
+        for &channel in route.fetch.iter().filter(|_| interval.fetches) {
             let time = busy(hardware, channel, bytes);
             if let Some(start) = self.start(channel, interval.from, until, bytes) {
                 let kept = self.before(channel, until) - time - self.before(channel, start);
@@ -281,7 +281,7 @@ impl<'a> Draft<'a> {
             }
         }
         self.raise(offer.stay.out_from, offer.stay.back_at, -bytes);
-        self.settle(index, offer.way);
+        self.settle(index, offer.route);
         self.stays[index] = Some(offer.stay);
     }
 
@@ -307,18 +307,18 @@ impl<'a> Draft<'a> {
         }
     }
 
-    fn has_room(&self, way: usize, index: usize) -> bool {
+    fn has_room(&self, route: usize, index: usize) -> bool {
         let (from, until) = self.new_room(index);
         let bytes = self.trace.lives[self.trace.all[index].object].bytes;
-        from >= until || self.rooms[way].last_above(from, until, -bytes).is_none()
+        from >= until || self.rooms[route].last_above(from, until, -bytes).is_none()
     }
 
-    fn settle(&mut self, index: usize, way: usize) {
+    fn settle(&mut self, index: usize, route: usize) {
         let (from, until) = self.new_room(index);
         let object = self.trace.all[index].object;
         if from < until {
-            self.rooms[way].raise(from, until, self.trace.lives[object].bytes);
-            self.homes[object] = Some((way, from));
+            self.rooms[route].raise(from, until, self.trace.lives[object].bytes);
+            self.homes[object] = Some((route, from));
         }
     }
 

@@ -1,6 +1,6 @@
-//! Borders between tiers, and the most that can cross them in a second.
+//! Cuts between tiers, and the most that can cross them in a second.
 //!
-//! A border is around HBM and some of the next tiers. Every copy from outside to inside crosses a
+//! A cut is around HBM and some of the next tiers. Every copy from outside to inside crosses a
 //! channel that ends in a tier inside and starts elsewhere. A channel carries no more than its law
 //! allows, whatever its service: see [`channel_rate`].
 //! Invariant: rates are rounded up, so what follows from them is a lower bound on time.
@@ -10,9 +10,9 @@ use tiersim_models::ids::TierId;
 use tiersim_models::service::Discipline;
 use tiersim_models::units::{Bytes, PS_PER_S};
 
-/// A border, and what crosses it at most.
+/// A cut, and what crosses it at most.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Border {
+pub struct Cut {
     /// The tiers inside: HBM, and then others.
     pub inside: Vec<TierId>,
     /// What they hold together.
@@ -23,13 +23,13 @@ pub struct Border {
     pub in_place: u128,
 }
 
-/// The borders of a machine, from the one around HBM outwards: the next tier inside is the one with
+/// The cuts of a machine, from the one around HBM outwards: the next tier inside is the one with
 /// the largest bandwidth. Those that hold all `objects` are left out, as nothing has to cross them.
-pub fn borders(hardware: &Hardware, memory: &Memory, objects: &[Bytes]) -> Vec<Border> {
+pub fn cuts(hardware: &Hardware, memory: &Memory, objects: &[Bytes]) -> Vec<Cut> {
     let largest = objects.iter().copied().max().unwrap_or(Bytes::ZERO).max(Bytes::new(1));
     let all: u128 = objects.iter().map(|bytes| u128::from(bytes.get())).sum();
     let order = order(hardware);
-    let mut borders = Vec::new();
+    let mut cuts = Vec::new();
     for inner in 1..order.len() {
         let (inside, outside) = order.split_at(inner);
         let limits = inside.iter().map(|&tier| memory.room(tier).limit());
@@ -38,9 +38,9 @@ pub fn borders(hardware: &Hardware, memory: &Memory, objects: &[Bytes]) -> Vec<B
         let of = |tier: &TierId| per_second(hardware.tiers[tier.index()].access, largest);
         let in_place = outside.iter().map(of).max().unwrap_or(0);
         let rates = rates(hardware, inside, largest);
-        borders.push(Border { inside: inside.to_vec(), capacity, rates, in_place });
+        cuts.push(Cut { inside: inside.to_vec(), capacity, rates, in_place });
     }
-    borders
+    cuts
 }
 
 /// HBM, and then the other tiers by falling bandwidth in place.
@@ -81,7 +81,7 @@ fn channel_rate(hardware: &Hardware, channel: Channel, largest: Bytes) -> u128 {
     one * u128::from(service.at_once())
 }
 
-/// Inwards, outwards and both ways, over all links that cross the border.
+/// Inwards, outwards and both ways, over all links that cross the cut.
 fn rates(hardware: &Hardware, inside: &[TierId], largest: Bytes) -> [u128; 3] {
     let is_inside = |tier: Option<TierId>| tier.is_some_and(|tier| inside.contains(&tier));
     let mut sums = [0; 3];
