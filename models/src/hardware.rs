@@ -74,9 +74,9 @@ pub struct Link {
     pub service: Option<Service>,
     /// The set of drives at its far end; its laws are those of all of them together.
     pub raid0: Option<Raid0>,
-    /// Bytes per second that others want to send in the direction of `fetch` and of `evict`, all
+    /// Bytes per second that background traffic wants to send in the direction of `fetch` and of `evict`, all
     /// the time; only where copies share the link.
-    pub others: [Option<Bandwidth>; 2],
+    pub background: [Option<Bandwidth>; 2],
 }
 
 impl Link {
@@ -87,15 +87,15 @@ impl Link {
         [fetch, evict]: [Law; 2],
     ) -> Link {
         let (near, far) = (near.into(), far.into());
-        let (kind, service, raid0, others) = (None, None, None, [None; 2]);
-        Link { name: name.into(), near, far, kind, fetch, evict, service, raid0, others }
+        let (kind, service, raid0, background) = (None, None, None, [None; 2]);
+        Link { name: name.into(), near, far, kind, fetch, evict, service, raid0, background }
     }
 
     /// No more than the copies of a run reach together where others have their share of `rate`:
     /// one copy has at least as much as each direction of the others.
-    pub fn beside_others(&self, rate: Bandwidth) -> Bandwidth {
-        let others = 1 + self.others.iter().flatten().count() as u64;
-        Bandwidth::new((rate.get() / others).max(1)).expect("above zero")
+    pub fn left_by_background(&self, rate: Bandwidth) -> Bandwidth {
+        let background = 1 + self.background.iter().flatten().count() as u64;
+        Bandwidth::new((rate.get() / background).max(1)).expect("above zero")
     }
 }
 
@@ -244,7 +244,7 @@ impl Hardware {
             // The busiest drive has no more than its share and a stripe.
             law.setup += raid0.drive(law.rate).span_of(raid0.stripe.get());
         }
-        law.rate = link.beside_others(law.rate);
+        law.rate = link.left_by_background(law.rate);
         law
     }
 

@@ -132,7 +132,7 @@ fn longest(scenario: &Scenario, trace: &Trace) -> [f64; 2] {
     };
     let channels: Vec<Law> = hardware.channels().map(|channel| hardware.slowest(channel)).collect();
     // Where both directions share a total, some resource is always full while anything is sent.
-    let total = |link: &Link| Some(link.beside_others(link.service.as_ref()?.least_total()?));
+    let total = |link: &Link| Some(link.left_by_background(link.service.as_ref()?.least_total()?));
     let totals = hardware.links.iter().filter_map(total);
     let totals: Vec<f64> = totals.map(|total| total.get() as f64).collect();
     // Every room that is claimed takes a segment, and gives one back.

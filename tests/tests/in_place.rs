@@ -165,7 +165,7 @@ fn what_both_directions_reach_together_holds_for_use_in_place() {
 #[test]
 fn others_on_the_link_slow_use_in_place() {
     let mut hardware = machine(law(0, 6 * ONE), law(0, 6 * ONE), fair(None, None));
-    hardware.links[0].others[0] = Some(rate(2));
+    hardware.links[0].background[0] = Some(rate(2));
     assert_eq!(together(hardware.clone(), &[used(Mode::Read, 120)]), (vec![30], 30));
     assert_eq!(together(hardware, &[used(Mode::Write, 120)]), (vec![20], 20));
 }

@@ -95,7 +95,7 @@ fn others_slow_a_copy_down_to_their_fair_share() {
     let end = |asked: [u64; 2], total| {
         let services = [shared(total), shared(None), None];
         let mut host = host([(0, 10 * ONE), (0, 100 * ONE), (0, ONE)], services);
-        host.links[0].others = asked.map(|asked| Bandwidth::new(asked * ONE));
+        host.links[0].background = asked.map(|asked| Bandwidth::new(asked * ONE));
         fetched(host, &[(6000, DRAM)])[0]
     };
     assert_eq!(end([0, 0], None), 600);

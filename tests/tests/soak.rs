@@ -42,7 +42,7 @@ fn worlds_have_everything_that_a_case_can_ask_for() {
         let evicts = pressure.is_some_and(|config| config.responds(Response::Evict));
         let found = [
             hardware.links.iter().any(|link| link.raid0.is_some()),
-            hardware.links.iter().any(|link| link.others.iter().any(Option::is_some)),
+            hardware.links.iter().any(|link| link.background.iter().any(Option::is_some)),
             hardware.routes.iter().any(|way| way.via.len() > 1),
             !trial.numa.is_none(),
             !hardware.hidden.is_empty(),

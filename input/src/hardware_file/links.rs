@@ -7,7 +7,7 @@
 //! and hashes as if these fields did not exist.
 
 use super::raw::{
-    Buffers, Included, RawCache, RawCurve, RawHardware, RawLink, RawOthers, RawRaid0, RawTail,
+    Buffers, Included, RawBackground, RawCache, RawCurve, RawHardware, RawLink, RawRaid0, RawTail,
 };
 use super::resolver::{At, Resolver};
 use crate::text::quantity::economics::ENERGY;
@@ -70,12 +70,12 @@ impl Resolver<'_> {
         let service = self.service(raw, &at, [fetch.rate, evict.rate]);
         self.made_of(raw.kind, &format!("{here}.kind"));
         let raid0 = raw.raid0.as_ref().and_then(|set| self.raid0(set, raw, at.field("raid0")));
-        let others = match &raw.others {
-            Some(others) => self.others(others, at.field("others"), raw.service),
+        let background = match &raw.background {
+            Some(background) => self.background(background, at.field("background"), raw.service),
             None => [None, None],
         };
         let (kind, service) = (raw.kind, Some(service).filter(|own| *own != Service::default()));
-        let link = Link { name, near, far, kind, fetch, evict, service, raid0, others };
+        let link = Link { name, near, far, kind, fetch, evict, service, raid0, background };
         (near != far).then_some(link)
     }
 
@@ -338,14 +338,14 @@ impl Resolver<'_> {
     }
 
     /// What others send over a link in each direction.
-    fn others(
+    fn background(
         &mut self,
-        raw: &RawOthers,
+        raw: &RawBackground,
         at: At,
         discipline: Discipline,
     ) -> [Option<Bandwidth>; 2] {
         if discipline != Discipline::FairShare {
-            let rule = "`others` are copies that share, and this link shares nothing";
+            let rule = "`background` are copies that share, and this link shares nothing";
             self.check.fault(&at.path, rule, "write service: fair_share, or leave it out");
         }
         if raw.fetch.is_none() && raw.evict.is_none() {

@@ -157,7 +157,7 @@ pub(super) struct RawLink {
     #[serde(default)]
     pub(super) included: Vec<Included>,
     pub(super) raid0: Option<RawRaid0>,
-    pub(super) others: Option<RawOthers>,
+    pub(super) background: Option<RawBackground>,
 }
 
 /// Rates by size, by number of copies or by share of fetches, with one source for all points.
@@ -209,8 +209,8 @@ pub(super) struct RawRaid0 {
 
 /// What others send over a link.
 #[derive(Debug, Deserialize)]
-#[serde(rename = "Others", deny_unknown_fields)]
-pub(super) struct RawOthers {
+#[serde(rename = "Background", deny_unknown_fields)]
+pub(super) struct RawBackground {
     pub(super) fetch: Option<Sourced<Bandwidth>>,
     pub(super) evict: Option<Sourced<Bandwidth>>,
 }

@@ -127,7 +127,7 @@ fn write_hardware(out: &mut String, hardware: &Hardware) {
         let _ = writeln!(out, "node {name:?} {kind:?}");
     }
     // What a link is made of changes drawings and warnings only.
-    for Link { name, near, far, kind: _, fetch, evict, service, raid0, others } in links {
+    for Link { name, near, far, kind: _, fetch, evict, service, raid0, background } in links {
         let _ = write!(out, "link {name:?} {} {}", near.index(), far.index());
         for law in [fetch, evict] {
             let _ = write!(out, " {} {}", law.setup.ps(), law.rate.get());
@@ -139,8 +139,8 @@ fn write_hardware(out: &mut String, hardware: &Hardware) {
         if let Some(Raid0 { drives, stripe }) = raid0 {
             let _ = writeln!(out, "raid0 {drives} {}", stripe.get());
         }
-        if others.iter().any(Option::is_some) {
-            let _ = writeln!(out, "others {others:?}");
+        if background.iter().any(Option::is_some) {
+            let _ = writeln!(out, "others {background:?}");
         }
     }
     for PrescribedRoute { from, to, via } in routes {

@@ -19,7 +19,7 @@ const HOST: &str = r#"Hardware(
     nodes: [(name: "switch", kind: pcie_switch), (name: "socket", kind: socket)],
     links: [
         (name: "slot", near: "hbm", far: "switch", kind: pcie(gen: 5, width: 16), setup: (us(3), assumed("a")), fetch: (gb_per_s(50), assumed("a")), evict: (gb_per_s(50), assumed("a"))),
-        (name: "up", near: "socket", far: "switch", setup: (us(0), assumed("a")), fetch: (gb_per_s(50), assumed("a")), evict: (gb_per_s(50), assumed("a")), service: fair_share, others: (evict: (gb_per_s(9), assumed("a")))),
+        (name: "up", near: "socket", far: "switch", setup: (us(0), assumed("a")), fetch: (gb_per_s(50), assumed("a")), evict: (gb_per_s(50), assumed("a")), service: fair_share, background: (evict: (gb_per_s(9), assumed("a")))),
         (name: "bus", near: "socket", far: "dram", kind: memory_bus, setup: (us(0), assumed("a")), fetch: (gb_per_s(200), assumed("a")), evict: (gb_per_s(200), assumed("a"))),
         (name: "drives", near: "switch", far: "nvme", setup: (us(70), assumed("a")), fetch: (gb_per_s(3), assumed("a")), evict: (gb_per_s(2), assumed("a")), raid0: (drives: (drives(4), assumed("a")), stripe: (kib(128), assumed("a")))),
     ],
@@ -34,7 +34,7 @@ fn a_host_means_what_its_file_says_and_reads_back_equal() {
     assert_eq!((host.links[1].near, host.links[1].far), (NodeId(4), NodeId(3)));
     assert_eq!(host.links[0].kind, Some(LinkKind::Pcie { generation: 5, width: 16 }));
     assert_eq!(host.links[2].kind, Some(LinkKind::MemoryBus));
-    assert_eq!(host.links[1].others, [None, Some(Bandwidth::gb_per_s(9))]);
+    assert_eq!(host.links[1].background, [None, Some(Bandwidth::gb_per_s(9))]);
     let routes = host.routes().unwrap();
     let drives = host.tier("nvme").unwrap();
     let channels = routes.between(drives, HBM).iter();

@@ -66,7 +66,7 @@ impl Recipe for ClairvoyantOffloadConfig {
     }
 
     fn details(&self) -> String {
-        self.window.map_or("all in lookahead".to_owned(), |ops| format!("{ops} ops in lookahead"))
+        self.window.map_or("lookahead: all".to_owned(), |ops| format!("lookahead: {ops} ops"))
     }
 
     fn build(&self, setting: &Setting<'_>) -> Result<Box<dyn Policy>, String> {
@@ -222,7 +222,7 @@ impl ClairvoyantOffload {
     fn write_back(&mut self, step: &mut Step<'_>) {
         let view = &step.view();
         if self.now.excess == Bytes::ZERO && step.free(HBM) > self.now.used {
-            return; // nothing in lookahead asks for it
+            return; // no known op asks for it
         }
         let mut passed = 0;
         let mut below = (u64::MAX, ObjectId(u32::MAX));

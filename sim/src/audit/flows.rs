@@ -77,7 +77,7 @@ impl Flows {
         for channel in hardware.channels() {
             let link = channel.link.index();
             let shared = account.services[link].discipline == Discipline::FairShare;
-            let demand = hardware.links[link].others[usize::from(channel.evicting)];
+            let demand = hardware.links[link].background[usize::from(channel.evicting)];
             let Some(demand) = demand.filter(|_| shared) else { continue };
             let own = account.others.len();
             let bytes = [Bytes::MAX; 2];

@@ -58,7 +58,7 @@ pub(super) fn problems(
 /// No rank spends more seconds in collectives if every channel serves everything in turn.
 pub(super) fn longest(hardware: &Hardware, trace: &Trace) -> f64 {
     let laws = hardware.collective_laws(1);
-    let total = |link: &Link| Some(link.beside_others(link.service.as_ref()?.least_total()?));
+    let total = |link: &Link| Some(link.left_by_background(link.service.as_ref()?.least_total()?));
     let channel_seconds = |channel: Channel| {
         let link = &hardware.links[channel.link.index()];
         let total = total(link).map_or(0.0, |total| 1.0 / total.get() as f64);

@@ -124,7 +124,7 @@ impl Sharing {
         for channel in hardware.channels() {
             let link = &hardware.links[channel.link.index()];
             let shared = link.service.as_ref().is_some_and(|service| is_fair(service.discipline));
-            let demand = link.others[usize::from(channel.evicting)].filter(|_| shared);
+            let demand = link.background[usize::from(channel.evicting)].filter(|_| shared);
             let Some(demand) = demand else { continue };
             let crossed = [Some(channel.index()), totals[channel.link.index()]];
             let resources: Channels = crossed.into_iter().flatten().collect();

@@ -31,7 +31,7 @@ pub(super) fn drives_and_others(dice: &mut Dice, hardware: &mut Hardware) {
         if link.service.as_ref().is_some_and(shared) && dice.chance(15) {
             let rate = link.fetch.rate.max(link.evict.rate).get();
             let mut other = || dice.chance(60).then(|| dice.rate((rate / 100).max(1)..=rate * 3));
-            link.others = [other(), other()];
+            link.background = [other(), other()];
         }
     }
 }

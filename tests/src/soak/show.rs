@@ -27,8 +27,8 @@ impl fmt::Display for Trial {
             if let Some(raid0) = &link.raid0 {
                 writeln!(f, "    {raid0:?}")?;
             }
-            if link.others.iter().any(Option::is_some) {
-                writeln!(f, "    others {:?}", link.others)?;
+            if link.background.iter().any(Option::is_some) {
+                writeln!(f, "    others {:?}", link.background)?;
             }
         }
         if hardware.server.devices > 1 {

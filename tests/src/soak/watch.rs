@@ -185,7 +185,7 @@ impl<'a> Watch<'a> {
         let hardware = &self.trial.hardware;
         let link = &hardware.links[channel.link.index()];
         let total = link.service.as_ref().and_then(|service| service.least_total());
-        let total = total.map(|total| link.beside_others(total));
+        let total = total.map(|total| link.left_by_background(total));
         let seconds = |rate: Bandwidth| bytes.get() as f64 / rate.get() as f64;
         let slowest = seconds(hardware.slowest(channel).rate) + total.map_or(0.0, seconds);
         self.latest += PS_PER_S as f64 * slowest + 4.0;
@@ -224,7 +224,7 @@ impl<'a> Watch<'a> {
             let link = &hardware.links[channel.link.index()];
             let Law { setup, rate } = hardware.slowest(channel);
             let total = link.service.as_ref().and_then(|service| service.least_total());
-            let total = total.map(|total| link.beside_others(total));
+            let total = total.map(|total| link.left_by_background(total));
             let seconds = |rate: u64| bytes.get() as f64 / rate as f64;
             self.latest += pieces as f64 * (setup.ps() + 4) as f64;
             self.latest += PS_PER_S as f64 * seconds(rate.get()) * worst;

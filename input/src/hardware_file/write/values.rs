@@ -125,9 +125,9 @@ impl Values {
             self.say(&place, "drives", raid0.drives.get().into(), Drives::UNIT);
             self.say(&place, "stripe", raid0.stripe.get(), Size::UNIT);
         }
-        for (word, rate) in ["fetch", "evict"].into_iter().zip(link.others) {
+        for (word, rate) in ["fetch", "evict"].into_iter().zip(link.background) {
             if let Some(rate) = rate {
-                self.say(&format!("{place}.others"), word, rate.get(), Bandwidth::UNIT);
+                self.say(&format!("{place}.background"), word, rate.get(), Bandwidth::UNIT);
             }
         }
     }

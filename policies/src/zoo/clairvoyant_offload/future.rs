@@ -1,7 +1,7 @@
 //! What is known of the ops to come: next uses, next writes, bytes alive, times without stalls.
 //!
 //! All of it follows from the workload and from how long its ops take; nothing is observed.
-//! Invariant: what lies beyond the window is never told but as "not in lookahead".
+//! Invariant: what lies beyond the window is never told but as "not known".
 
 use crate::recipe::Setting;
 use crate::state::State;
@@ -10,7 +10,7 @@ use tiersim_models::lifetime::Workload;
 use tiersim_models::units::{Bytes, Span};
 use tiersim_models::workload::Trace;
 
-/// Ranks of next uses that are not in lookahead start here; occurrences are far below.
+/// Ranks of next uses that are not known start here; occurrences are far below.
 const BEYOND: u64 = 1 << 62;
 
 /// The future of every object, as seen from the op that is planned.
@@ -18,7 +18,7 @@ const BEYOND: u64 = 1 << 62;
 pub(super) struct Future {
     ops: u64,
     total: u64,
-    /// How many ops ahead are in lookahead.
+    /// How many ops ahead are known.
     window: u64,
     objects: Vec<Uses>,
     alive: Alive,
@@ -91,7 +91,7 @@ impl Future {
         self.total -= replays * self.ops;
     }
 
-    /// The occurrence of the object's next use; `None` if there is none in lookahead.
+    /// The occurrence of the object's next use; `None` if there is none within the lookahead.
     pub(super) fn next(&self, object: ObjectId, now: u64) -> Option<u64> {
         self.upcoming(object).filter(|&next| next - now.min(next) <= self.window)
     }
@@ -102,7 +102,7 @@ impl Future {
         Some(uses.lap * self.ops + u64::from(op)).filter(|&next| next < self.total)
     }
 
-    /// Order of next uses: the occurrence if it is in lookahead; else behind all of these, what was
+    /// Order of next uses: the occurrence if it is known; else behind all of these, what was
     /// used longest ago last; what is never used again behind everything.
     pub(super) fn rank(&self, object: ObjectId, now: u64) -> u64 {
         match (self.next(object, now), self.upcoming(object)) {
@@ -113,7 +113,7 @@ impl Future {
         }
     }
 
-    /// The occurrence that a rank stands for, if it is in lookahead.
+    /// The occurrence that a rank stands for, if it is known.
     pub(super) fn in_sight(rank: u64) -> Option<u64> {
         (rank < BEYOND).then_some(rank)
     }
@@ -135,7 +135,7 @@ impl Future {
     }
 
     /// Whether more bytes are alive than `room` at some time while the object's present contents
-    /// last: only then can it be of use to have them elsewhere. What is not in lookahead may be so.
+    /// last: only then can it be of use to have them elsewhere. What is not known may be so.
     pub(super) fn is_worth_a_copy(&self, object: ObjectId, now: u64, room: Bytes) -> bool {
         let uses = &self.objects[object.index()];
         let lap = uses.lap * self.ops;
@@ -163,7 +163,7 @@ impl Future {
         self.alive.peak(now, now.saturating_add(self.window).min(last).max(now))
     }
 
-    /// The most bytes alive until an occurrence, as far as it is in lookahead.
+    /// The most bytes alive until an occurrence, as far as it is known.
     pub(super) fn peak_until(&self, now: u64, until: Option<u64>) -> Bytes {
         until.map_or_else(|| self.peak(now), |until| self.alive.peak(now, until.max(now)))
     }

@@ -195,7 +195,7 @@ impl ClairvoyantOffload {
         let Some(nearer) = nearer.reduce(u64::saturating_add) else { return true };
         let next = Future::in_sight(rank);
         if next.is_none() && self.window.is_some() {
-            return true; // how much will be alive until then is not in lookahead either
+            return true; // how much will be alive until then is not known either
         }
         let held = view.capacity(tier).most().get() - step.free(tier).get();
         let alive = self.future.peak_until(self.now.occurrence, next);

@@ -112,7 +112,7 @@ fn what_others_send_is_counted() {
     let mut hardware = machine();
     let service = Service { discipline: Discipline::FairShare, ..Service::default() };
     hardware.links[0].service = Some(service);
-    hardware.links[0].others = [Bandwidth::new(PS_PER_S / 4), None];
+    hardware.links[0].background = [Bandwidth::new(PS_PER_S / 4), None];
     let mut audit = audit_of(&hardware);
     // They have the first class.
     let own = (Ticket(0), ClassId(1));
