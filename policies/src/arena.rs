@@ -118,7 +118,7 @@ impl Arena {
         self.settled = false;
         self.reuse(block, tickets, after);
         self.barrier.retain(|&ticket| !tickets.ended(ticket));
-        add_edges(after, &self.barrier, Hazard::Room);
+        add_edges(after, &self.barrier, Hazard::Capacity);
         self.held.insert(object, block);
         self.owners.insert(block.at, object);
         Ok(())
@@ -157,7 +157,7 @@ impl Arena {
                 self.pending.insert(block.end(), (end, ticket));
             }
             if !tickets.ended(ticket) {
-                add_edge(after, ticket, Hazard::Room);
+                add_edge(after, ticket, Hazard::Capacity);
             }
         }
     }

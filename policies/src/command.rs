@@ -17,19 +17,19 @@ pub struct Ticket(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Hazard {
     /// The data that a command needs must be there: arrival before use.
-    Arrival,
+    ReadAfterWrite,
     /// Nobody may still use what is moved out, overwritten or given back: last use before
     /// eviction.
-    LastUse,
+    WriteAfterRead,
     /// What was written back must be complete before it is fetched again.
     WriteBack,
     /// The room must be free: what leaves a tier before what enters it.
-    Room,
+    Capacity,
     /// A decision takes effect when its op's turn comes: after the op before it on its stream.
     ///
     /// Not a hazard of data, but what makes a fetch on demand one: without it a copy would start
     /// as early as the plan is known.
-    Turn,
+    IssueOrder,
 }
 
 /// One `after` edge.

@@ -283,7 +283,7 @@ impl Ledger {
         }
         self.leaving[object.index()].retain(|&mut (_, ticket)| !tickets.ended(ticket));
         for &(_, ticket) in self.leaving[object.index()].iter().filter(|(left, _)| *left == tier) {
-            add_edge(after, ticket, Hazard::Room);
+            add_edge(after, ticket, Hazard::Capacity);
         }
         if let Some(arena) = &mut account.arena {
             let claimed = arena.claim(object, need, claim.stream, tickets, after);
@@ -302,7 +302,7 @@ impl Ledger {
             let credit = account.credits.front_mut().expect("free room is ready or credited");
             let part = missing.min(credit.0);
             if !tickets.ended(credit.1) {
-                add_edge(after, credit.1, Hazard::Room);
+                add_edge(after, credit.1, Hazard::Capacity);
             }
             credit.0 -= part;
             missing -= part;

@@ -267,7 +267,7 @@ impl<'a> Planner<'a> {
             slot.filled = Some(Filled { ticket, by_copy: false });
         }
         if let Some(stop) = self.stopped[usize::from(stream)].take() {
-            add_edge(&mut after, stop, Hazard::LastUse);
+            add_edge(&mut after, stop, Hazard::WriteAfterRead);
         }
         let mut touches = SmallVec::new();
         for &Use { object, mode, .. } in self.workload.trace.uses_of(op) {
@@ -317,10 +317,10 @@ impl<'a> Planner<'a> {
                 continue;
             }
             if let Some(filled) = slot.filled {
-                wait(filled.ticket, Hazard::Arrival);
+                wait(filled.ticket, Hazard::ReadAfterWrite);
             }
             if writes {
-                slot.users.iter().for_each(|user| wait(user.ticket, Hazard::LastUse));
+                slot.users.iter().for_each(|user| wait(user.ticket, Hazard::WriteAfterRead));
                 slot.users.clear();
                 slot.filled = Some(Filled { ticket, by_copy: false });
             }
@@ -337,7 +337,7 @@ impl<'a> Planner<'a> {
         if let Some(ticket) = self.tickets.of_op(occurrence)
             && !self.tickets.covered(ticket, stream)
         {
-            add_edge(after, ticket, Hazard::Arrival);
+            add_edge(after, ticket, Hazard::ReadAfterWrite);
         }
     }
 
@@ -353,8 +353,8 @@ impl<'a> Planner<'a> {
                 ticket
             } else {
                 let mut after = Edges::new();
-                add_edge(&mut after, ticket, Hazard::LastUse);
-                tickets().for_each(|on| self.wait(on, Hazard::LastUse, &mut after));
+                add_edge(&mut after, ticket, Hazard::WriteAfterRead);
+                tickets().for_each(|on| self.wait(on, Hazard::WriteAfterRead, &mut after));
                 self.issue(Work::Release, after, None, Some(room))
             };
             self.ledger.give_back(room, giver, &self.tickets);

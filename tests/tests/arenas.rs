@@ -108,7 +108,7 @@ fn plans_over_fragmented_tiers_break_no_rule() {
 
 #[test]
 fn a_missing_room_edge_is_caught_in_arenas_too() {
-    let caught = (0..WORLDS).filter(|&seed| run(seed, 64, Some(Hazard::Room)).is_err());
+    let caught = (0..WORLDS).filter(|&seed| run(seed, 64, Some(Hazard::Capacity)).is_err());
     assert_eq!(caught.count(), 144);
 }
 

@@ -154,16 +154,16 @@ fn first_caught(without: Hazard) -> u64 {
 
 #[test]
 fn every_missing_kind_of_edge_is_found_within_few_worlds() {
-    use Hazard::{Arrival, LastUse, Room, Turn, WriteBack};
-    let first = [Arrival, LastUse, Room, Turn, WriteBack].map(first_caught);
+    use Hazard::{Capacity, IssueOrder, ReadAfterWrite, WriteAfterRead, WriteBack};
+    let first = [ReadAfterWrite, WriteAfterRead, Capacity, IssueOrder, WriteBack].map(first_caught);
     assert_eq!(first, [0, 0, 0, 2, 2]);
 }
 
 #[test]
 fn a_failure_names_a_seed_and_few_ops_that_show_it_again() {
-    let fails = |index| attempt(seed_of(1, index), usize::MAX, Some(Hazard::Arrival)).err();
+    let fails = |index| attempt(seed_of(1, index), usize::MAX, Some(Hazard::ReadAfterWrite)).err();
     let failure = (0..WORLDS).find_map(fails).expect("one of the worlds shows it");
-    let again = attempt(failure.seed, failure.ops, Some(Hazard::Arrival));
+    let again = attempt(failure.seed, failure.ops, Some(Hazard::ReadAfterWrite));
     assert_eq!(again.err(), Some(failure));
 }
 

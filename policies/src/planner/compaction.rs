@@ -39,7 +39,7 @@ impl Planner<'_> {
         }
         for (tier, compacted) in self.ledger.compact(Some(tier), &self.tickets) {
             let ticket = self.move_together(tier, &compacted, born, after.clone());
-            add_edge(after, ticket, Hazard::Room);
+            add_edge(after, ticket, Hazard::Capacity);
         }
     }
 
@@ -67,15 +67,18 @@ impl Planner<'_> {
             }
             let Some(slot) = self.ledger.slot_mut(object, tier) else { continue };
             if let Some(filled) = slot.filled {
-                wait(filled.ticket, Hazard::Arrival);
+                wait(filled.ticket, Hazard::ReadAfterWrite);
             }
-            slot.users.drain(..).for_each(|user| wait(user.ticket, Hazard::LastUse));
+            slot.users.drain(..).for_each(|user| wait(user.ticket, Hazard::WriteAfterRead));
             slot.filled = by_copy;
             objects.push(object);
         }
         self.await_turn(&mut after);
         if compacted.stops {
-            self.last_op.iter().flatten().for_each(|&op| self.wait(op, Hazard::Turn, &mut after));
+            self.last_op
+                .iter()
+                .flatten()
+                .for_each(|&op| self.wait(op, Hazard::IssueOrder, &mut after));
         }
         let work = if bytes == Bytes::ZERO {
             Work::Release // all that moved is still to be born

@@ -79,8 +79,8 @@ impl Planner<'_> {
             // What made the source valid: a write-back, the op that wrote it, or a fetch.
             let hazard = match (filled.by_copy, leave) {
                 (true, false) => Hazard::WriteBack,
-                (false, true) => Hazard::LastUse,
-                (_, _) => Hazard::Arrival,
+                (false, true) => Hazard::WriteAfterRead,
+                (_, _) => Hazard::ReadAfterWrite,
             };
             self.wait(filled.ticket, hazard, &mut after);
         }
@@ -93,7 +93,7 @@ impl Planner<'_> {
         // made them stale did not wait for it.
         let stale = self.ledger.slot(object, to).and_then(|slot| slot.filled);
         if let Some(filled) = stale.filter(|filled| filled.by_copy) {
-            self.wait(filled.ticket, Hazard::LastUse, &mut after);
+            self.wait(filled.ticket, Hazard::WriteAfterRead, &mut after);
         }
         // Data first, then room, then turn: an edge is named for the worst that it prevents.
         if !self.ledger.has_room(object, to) {
@@ -131,10 +131,10 @@ impl Planner<'_> {
         let mut after = Edges::new();
         let slot = self.ledger.remove(object, tier);
         if let Some(filled) = slot.filled {
-            self.wait(filled.ticket, Hazard::Arrival, &mut after);
+            self.wait(filled.ticket, Hazard::ReadAfterWrite, &mut after);
         }
         for User { ticket, .. } in slot.users {
-            self.wait(ticket, Hazard::LastUse, &mut after);
+            self.wait(ticket, Hazard::WriteAfterRead, &mut after);
         }
         let room = self.room(object, tier);
         let ticket = self.issue(Work::Release, after, None, Some(room));
@@ -145,13 +145,15 @@ impl Planner<'_> {
     /// Waits for the op before on the stream of the op that is planned.
     pub(super) fn await_turn(&self, after: &mut Edges) {
         if let Some(op) = self.last_op[usize::from(self.stream)] {
-            self.wait(op, Hazard::Turn, after);
+            self.wait(op, Hazard::IssueOrder, after);
         }
     }
 
     fn await_users(&self, object: ObjectId, tier: TierId, after: &mut Edges) {
         if let Some(slot) = self.ledger.slot(object, tier) {
-            slot.users.iter().for_each(|user| self.wait(user.ticket, Hazard::LastUse, after));
+            slot.users
+                .iter()
+                .for_each(|user| self.wait(user.ticket, Hazard::WriteAfterRead, after));
         }
     }
 

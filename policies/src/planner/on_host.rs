@@ -41,7 +41,7 @@ impl Planner<'_> {
         let valid = self.ledger.slots(object).iter().filter(|slot| slot.valid);
         for filled in valid.filter_map(|slot| slot.filled) {
             if !self.tickets.covered(filled.ticket, self.stream) {
-                add_edge(after, filled.ticket, Hazard::LastUse);
+                add_edge(after, filled.ticket, Hazard::WriteAfterRead);
             }
         }
         while let Some(tier) = self.ledger.slots(object).first().map(|slot| slot.tier) {

@@ -92,7 +92,7 @@ pub fn computing(
 
 /// A command of no plan, which starts when another has ended, if one is named.
 pub fn command(ticket: usize, work: Work, after: Option<usize>) -> Command {
-    let edge = |ticket: usize| Edge { ticket: Ticket(ticket as u32), hazard: Hazard::Turn };
+    let edge = |ticket: usize| Edge { ticket: Ticket(ticket as u32), hazard: Hazard::IssueOrder };
     let after = after.into_iter().map(edge).collect();
     let (claims, frees) = Default::default();
     Command { ticket: Ticket(ticket as u32), work, after, claims, frees }

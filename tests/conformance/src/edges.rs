@@ -65,12 +65,12 @@ fn stale(report: &Report, _: &World) -> bool {
 
 /// Data is used before it has arrived.
 pub fn contents_show_a_missing_arrival_edge(site: &Site) -> Check<Counts> {
-    shown(site, Hazard::Arrival, stale)
+    shown(site, Hazard::ReadAfterWrite, stale)
 }
 
 /// Data is overwritten while it is in use.
 pub fn contents_show_a_missing_last_use_edge(site: &Site) -> Check<Counts> {
-    shown(site, Hazard::LastUse, stale)
+    shown(site, Hazard::WriteAfterRead, stale)
 }
 
 /// Data is fetched again before it was written back.
@@ -91,7 +91,7 @@ pub fn meters_show_a_missing_room_edge(site: &Site) -> Check<Counts> {
         unmetered.set(report.peak.is_empty());
         report.peak.first().is_some_and(|peak| !world.hardware.tiers[0].capacity.holds(*peak))
     };
-    match shown(site, Hazard::Room, overfull) {
+    match shown(site, Hazard::Capacity, overfull) {
         // Its machine cannot be asked.
         Err(_) if unmetered.get() => Ok(Counts(vec![("worlds metered", 0)])),
         done => done,
@@ -112,7 +112,7 @@ impl<M: Machine> Machine for Turns<M> {
         match command.work {
             Work::Compute { occurrence, .. } => drop(self.ops.insert(command.ticket, occurrence)),
             Work::Copy { .. } => {
-                let turns = command.after.iter().filter(|edge| edge.hazard == Hazard::Turn);
+                let turns = command.after.iter().filter(|edge| edge.hazard == Hazard::IssueOrder);
                 self.turns.extend(turns.map(|edge| (command.ticket, edge.ticket)));
             }
             Work::Compact { .. } | Work::Release => {}
@@ -167,6 +167,6 @@ pub fn times_of_copies_show_a_missing_turn_edge(site: &Site) -> Check<Counts> {
         format!("only {awaited} copies await a turn, which says little")
     })?;
     equal(&early, &0, "worlds in which a copy did not await its turn, with all edges")?;
-    let (_, early, _) = turns(site, Some(Hazard::Turn))?;
+    let (_, early, _) = turns(site, Some(Hazard::IssueOrder))?;
     counted(worlds(site), early)
 }

@@ -69,7 +69,7 @@ impl Plan {
         let (touches, charges) = (touch.into_iter().collect(), SmallVec::new());
         let (delay, allocating) = (Span::ZERO, Allocating::default());
         let work = Work::Compute { occurrence, stream: 0, touches, charges, delay, allocating };
-        let edge = |ticket| Edge { ticket, hazard: Hazard::Arrival };
+        let edge = |ticket| Edge { ticket, hazard: Hazard::ReadAfterWrite };
         self.push(work, after.map(edge).into_iter().collect(), (None, None))
     }
 
@@ -82,7 +82,7 @@ impl Plan {
         after: Ticket,
     ) -> Ticket {
         let work = Work::Copy { object, bytes, from, to };
-        let after = smallvec![Edge { ticket: after, hazard: Hazard::Turn }];
+        let after = smallvec![Edge { ticket: after, hazard: Hazard::IssueOrder }];
         let room = |object| Room { object, tier: to, bytes };
         self.push(work, after, (Some(room(object)), free.map(room)))
     }
@@ -194,9 +194,9 @@ impl Through<'_> {
         let mut ops: Vec<Ticket> = Vec::with_capacity(count);
         for index in 0..count {
             let work = Work::Copy { object: ObjectId::at(index), bytes: size, from, to };
-            let turn = Edge { ticket: gate, hazard: Hazard::Turn };
+            let turn = Edge { ticket: gate, hazard: Hazard::IssueOrder };
             let before = index.checked_sub(2).map(|index| ops[index]);
-            let room_edge = before.map(|ticket| Edge { ticket, hazard: Hazard::Room });
+            let room_edge = before.map(|ticket| Edge { ticket, hazard: Hazard::Capacity });
             let after = room_edge.into_iter().chain([turn]).collect();
             let copy = plan.push(work, after, (Some(room(index, to)), None));
             let touch = Touch { object: ObjectId::at(index), tier: to, mode: Mode::Read };

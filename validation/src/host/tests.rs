@@ -113,7 +113,7 @@ fn what_is_offered_but_not_taken_is_stuck_and_what_has_ended_is_not() {
     state.add(op(0), vec![0], OpPlan::NONE, (None, 0));
     let ticket = Ticket(0);
     let mut waiter = op(1);
-    waiter.after.push(Edge { ticket, hazard: Hazard::Arrival });
+    waiter.after.push(Edge { ticket, hazard: Hazard::ReadAfterWrite });
     state.add(waiter, vec![0], OpPlan::NONE, (None, 0));
     state.start_due(Time::ZERO);
     let lost = Fault::Stuck { waited_ms: 60_000, under_way: 2, first: 0, work: "an op" };
