@@ -46,12 +46,12 @@ fn fitted(asked: &Asked, account: &Account, gpu: &str, format: Format) -> Result
             let precision = job.weights.word();
             let device = target.device.as_ref().map(|device| (device, precision));
             let pace = Pace { rates: target.rates, device };
-            let found = fit(job, &target.room, &pace).map_err(too_large)?;
+            let found = fit(job, &target.budget, &pace).map_err(too_large)?;
             (target, found)
         }
         Asked::Serving(job) => {
             let target = fit::target(gpu, job.weights)?;
-            let found = serving_fit(job, &target.room, &target.rates).map_err(too_large)?;
+            let found = serving_fit(job, &target.budget, &target.rates).map_err(too_large)?;
             (target, found)
         }
         Asked::Structured(_) | Asked::Estimated(..) => {

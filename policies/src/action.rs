@@ -78,7 +78,7 @@ impl Action {
 pub(crate) fn refusal(
     action: &Action,
     uses: &[Use],
-    has_room: impl Fn(ObjectId, TierId) -> bool,
+    is_allocated: impl Fn(ObjectId, TierId) -> bool,
     is_held_beside: impl Fn(ObjectId, Option<TierId>) -> bool,
 ) -> Option<String> {
     match *action {
@@ -86,10 +86,10 @@ pub(crate) fn refusal(
             let exists = is_held_beside(object, None);
             (!exists).then(|| format!("fetches {object:?}, which does not exist"))
         }
-        Action::Evict { object, from, to } => (from == to || !has_room(object, from))
+        Action::Evict { object, from, to } => (from == to || !is_allocated(object, from))
             .then(|| format!("evicts {object:?} {from:?} -> {to:?}")),
         Action::Drop { object, tier } => {
-            let spare = has_room(object, tier) && is_held_beside(object, Some(tier));
+            let spare = is_allocated(object, tier) && is_held_beside(object, Some(tier));
             (!spare).then(|| format!("drops the only copy of {object:?}"))
         }
         Action::InPlace { object } => (!uses.iter().any(|used| used.object == object))

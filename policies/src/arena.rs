@@ -1,10 +1,10 @@
 //! The addresses of a tier whose allocator is not exact.
 //!
-//! The ledger asks it for every claim. It knows where each object lies, and which command gave
+//! The ledger asks it for every allocation. It knows where each object lies, and which command gave
 //! each free address back last: whoever gets the address next waits for that command, so no two
 //! objects share an address under any timing. Memory that went back to the device may come again
-//! under other addresses, so new claims then wait for all that was under way, as `cudaFree` does.
-//! Invariant: a claim has an edge to every command under way that used one of its addresses.
+//! under other addresses, so new allocations then wait for all that was under way, as `cudaFree` does.
+//! Invariant: an allocation has an edge to every command under way that used one of its addresses.
 
 use crate::command::{Allocating, Edges, Hazard, Ticket, add_edge, add_edges};
 use crate::fragmentation::{Meter, Moment};
@@ -28,7 +28,7 @@ pub(crate) struct Arena {
     /// Pieces that were given back: end, and the command that ends their use; by start.
     pending: BTreeMap<u64, (u64, Ticket)>,
     prune_at: usize,
-    /// What every claim waits for, each command once.
+    /// What every allocation waits for, each command once.
     barrier: Vec<Ticket>,
     releases: u64,
     /// What of the allocator's work has been charged for.
@@ -101,7 +101,7 @@ impl Arena {
     }
 
     /// Takes memory for an object and adds edges to the commands that may still use it.
-    pub(crate) fn claim(
+    pub(crate) fn allocate(
         &mut self,
         object: ObjectId,
         bytes: Bytes,
@@ -124,7 +124,7 @@ impl Arena {
         Ok(())
     }
 
-    /// If memory went back to the device, every claim from now on waits for all that is under way.
+    /// If memory went back to the device, every allocation from now on waits for all that is under way.
     fn await_releases(&mut self) {
         let releases = self.model.stats().releases;
         if releases != self.releases {
@@ -255,10 +255,10 @@ mod tests {
         Arena::new(&AllocatorSpec { model, compaction }, Bytes::mib(mib), 10)
     }
 
-    fn claim(arena: &mut Arena, object: u32, mib: u64, tickets: &Tickets) -> Vec<Ticket> {
+    fn allocate(arena: &mut Arena, object: u32, mib: u64, tickets: &Tickets) -> Vec<Ticket> {
         let mut after = SmallVec::new();
         let bytes = Bytes::mib(mib);
-        arena.claim(ObjectId(object), bytes, 0, tickets, &mut after).expect("it fits");
+        arena.allocate(ObjectId(object), bytes, 0, tickets, &mut after).expect("it fits");
         let mut on: Vec<Ticket> = after.iter().map(|edge| edge.ticket).collect();
         on.sort_unstable();
         on
@@ -270,15 +270,15 @@ mod tests {
         let [first, second, third] = [(); 3].map(|()| tickets.issue(None));
         let mut arena = arena(Model::Pool, None, 8);
         for object in 0..4 {
-            claim(&mut arena, object, 2, &tickets);
+            allocate(&mut arena, object, 2, &tickets);
         }
         arena.give_back(ObjectId(0), first, &tickets);
         arena.give_back(ObjectId(1), second, &tickets);
         arena.give_back(ObjectId(3), third, &tickets);
-        assert_eq!(claim(&mut arena, 4, 1, &tickets), [third], "the smallest hole is the last");
-        assert_eq!(claim(&mut arena, 5, 3, &tickets), [first, second], "over both of them");
-        assert_eq!(claim(&mut arena, 6, 1, &tickets), [second], "the rest of the second");
-        assert_eq!(claim(&mut arena, 7, 1, &tickets), [third], "the rest of the third");
+        assert_eq!(allocate(&mut arena, 4, 1, &tickets), [third], "the smallest hole is the last");
+        assert_eq!(allocate(&mut arena, 5, 3, &tickets), [first, second], "over both of them");
+        assert_eq!(allocate(&mut arena, 6, 1, &tickets), [second], "the rest of the second");
+        assert_eq!(allocate(&mut arena, 7, 1, &tickets), [third], "the rest of the third");
     }
 
     #[test]
@@ -286,10 +286,10 @@ mod tests {
         let mut tickets = Tickets::default();
         let ticket = tickets.issue(None);
         let mut arena = arena(Model::Pool, None, 2);
-        claim(&mut arena, 0, 2, &tickets);
+        allocate(&mut arena, 0, 2, &tickets);
         arena.give_back(ObjectId(0), ticket, &tickets);
         tickets.end(ticket);
-        assert_eq!(claim(&mut arena, 1, 2, &tickets), []);
+        assert_eq!(allocate(&mut arena, 1, 2, &tickets), []);
     }
 
     #[test]
@@ -297,13 +297,13 @@ mod tests {
         let mut tickets = Tickets::default();
         let [first, second] = [(); 2].map(|()| tickets.issue(None));
         let mut arena = arena(Model::Caching(CachingConfig::default()), None, 64);
-        claim(&mut arena, 0, 20, &tickets);
-        claim(&mut arena, 1, 30, &tickets);
+        allocate(&mut arena, 0, 20, &tickets);
+        allocate(&mut arena, 1, 30, &tickets);
         arena.give_back(ObjectId(0), first, &tickets);
         arena.give_back(ObjectId(1), second, &tickets);
         // 40 MiB fit after both segments have been released only.
-        assert_eq!(claim(&mut arena, 2, 40, &tickets), [first, second]);
-        assert_eq!(claim(&mut arena, 3, 1, &tickets), [first, second], "others wait too");
+        assert_eq!(allocate(&mut arena, 2, 40, &tickets), [first, second]);
+        assert_eq!(allocate(&mut arena, 3, 1, &tickets), [first, second], "others wait too");
     }
 
     #[test]
@@ -313,7 +313,7 @@ mod tests {
         let compaction = Compaction { above: 0.3, at_once: Bytes::MAX };
         let mut arena = arena(Model::Pool, Some(compaction), 8);
         for object in 0..4 {
-            claim(&mut arena, object, 2, &tickets);
+            allocate(&mut arena, object, 2, &tickets);
         }
         assert!(arena.compact(false, &tickets).is_none(), "nothing is free");
         arena.give_back(ObjectId(0), first, &tickets);
@@ -327,7 +327,7 @@ mod tests {
         assert_eq!((done.bytes, done.stops), (Bytes::mib(4), true));
         assert_eq!(arena.block(ObjectId(3)).map(|block| block.at), Some(2 * MIB));
         arena.vacate(&done, mover);
-        let both = claim(&mut arena, 4, 4, &tickets);
+        let both = allocate(&mut arena, 4, 4, &tickets);
         assert_eq!(both, [first, mover], "over what was given back and what was left");
         arena.give_back(ObjectId(3), mover, &tickets);
         assert_eq!(arena.stats().largest_free, Bytes::mib(2));

@@ -46,7 +46,7 @@ pub type Edges = SmallVec<[Edge; 6]>;
 
 /// The room of one object in one tier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Room {
+pub struct Allocation {
     /// Whose.
     pub object: ObjectId,
     /// Where.
@@ -133,9 +133,9 @@ pub struct Command {
     /// What must end before it starts.
     pub after: Edges,
     /// Room that it takes when it starts.
-    pub claims: SmallVec<[Room; 2]>,
+    pub allocates: SmallVec<[Allocation; 2]>,
     /// Room that it gives back when it ends.
-    pub frees: SmallVec<[Room; 4]>,
+    pub frees: SmallVec<[Allocation; 4]>,
 }
 
 /// Something that carries out commands: a simulator or real hardware.

@@ -8,7 +8,7 @@
 //! that another tier could have taken.
 
 mod guests;
-mod room;
+mod make_room;
 mod wrapper;
 
 use crate::host_ops::wrapper::HostOps;

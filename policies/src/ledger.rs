@@ -1,15 +1,15 @@
 //! The ledger: the only place where capacity is counted.
 //!
 //! It knows, in planning order, how much of each tier is spoken for and which tiers hold which
-//! object. Room that a command gives back is a *credit* that names the command: whoever claims the
+//! object. Room that a command gives back is a *credit* that names the command: whoever allocates the
 //! room waits for it, so a tier cannot overflow under any timing.
-//! A tier whose allocator is not exact has an arena instead of credits: there a claim needs one
+//! A tier whose allocator is not exact has an arena instead of credits: there an allocation needs one
 //! free piece that is large enough, and waits for the last users of its addresses.
 //! Invariant: in an exact tier `used + free == capacity`, and `free` is never-used room plus
 //! credits.
 
 use crate::arena::{Arena, Compacted};
-use crate::command::{Allocating, Edges, Hazard, Room, Ticket, add_edge};
+use crate::command::{Allocating, Allocation, Edges, Hazard, Ticket, add_edge};
 use crate::fragmentation::{MemoryUse, Moment};
 use crate::state::{OfCommand, Remembered, State, remember};
 use crate::tickets::Tickets;
@@ -39,9 +39,9 @@ pub struct Held {
     pub reserved: Bytes,
 }
 
-/// A claim that does not fit.
+/// An allocation that does not fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct NoRoom {
+pub(crate) struct DoesNotFit {
     pub(crate) tier: TierId,
     pub(crate) capacity: Capacity,
     pub(crate) hidden: Bytes,
@@ -51,10 +51,10 @@ pub(crate) struct NoRoom {
     pub(crate) largest: Option<Bytes>,
 }
 
-/// A claim of room for one object.
+/// An allocation of room for one object.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Claim {
-    pub(crate) room: Room,
+pub(crate) struct AllocationRequest {
+    pub(crate) allocation: Allocation,
     /// The stream of the op that it is for.
     pub(crate) stream: u16,
 }
@@ -62,7 +62,7 @@ pub(crate) struct Claim {
 #[derive(Debug)]
 struct Account {
     /// What objects can have, and what the tier has beside hidden memory.
-    room: Capacity,
+    allocation: Capacity,
     capacity: Capacity,
     hidden: Bytes,
     used: Bytes,
@@ -105,11 +105,11 @@ pub(crate) struct User {
 impl Ledger {
     /// Empty tiers and room for `objects` objects; the run plans `ops` ops.
     pub(crate) fn new(memory: &Memory, objects: usize, ops: u64) -> Ledger {
-        let account = |(tier, &room): (usize, &Capacity)| {
-            let (tier, ready) = (TierId::at(tier), room.most());
+        let account = |(tier, &allocation): (usize, &Capacity)| {
+            let (tier, ready) = (TierId::at(tier), allocation.most());
             let arena = memory.allocator(tier);
             Account {
-                room,
+                allocation,
                 capacity: memory.capacity(tier),
                 hidden: memory.hidden_in(tier),
                 used: Bytes::ZERO,
@@ -119,19 +119,19 @@ impl Ledger {
             }
         };
         Ledger {
-            tiers: memory.rooms().iter().enumerate().map(account).collect(),
+            tiers: memory.all_usable().iter().enumerate().map(account).collect(),
             objects: vec![SmallVec::new(); objects],
             leaving: vec![SmallVec::new(); objects],
         }
     }
 
     /// Bytes in no object's room, as the tier's allocator counts them. In an exact tier all of them
-    /// can be claimed; in others [`Ledger::fits`] says what can.
+    /// can be allocated; in others [`Ledger::fits`] says what can.
     pub fn free(&self, tier: TierId) -> Bytes {
         let account = &self.tiers[tier.index()];
         match &account.arena {
             Some(arena) => arena.stats().free,
-            None => account.room.most() - account.used,
+            None => account.allocation.most() - account.used,
         }
     }
 
@@ -147,7 +147,7 @@ impl Ledger {
         }
     }
 
-    /// Whether one object of `bytes` can be claimed for an op of `stream`.
+    /// Whether one object of `bytes` can be allocated for an op of `stream`.
     pub fn fits(&self, tier: TierId, bytes: Bytes, stream: u16) -> bool {
         match &self.tiers[tier.index()].arena {
             Some(arena) => arena.fits(bytes, stream),
@@ -219,7 +219,7 @@ impl Ledger {
 
     /// Bytes of the tier that objects can have.
     pub fn capacity(&self, tier: TierId) -> Capacity {
-        self.tiers[tier.index()].room
+        self.tiers[tier.index()].allocation
     }
 
     /// Whether the tier holds the object's present contents.
@@ -228,7 +228,7 @@ impl Ledger {
     }
 
     /// Whether the object has room in the tier, be its contents present or stale.
-    pub fn has_room(&self, object: ObjectId, tier: TierId) -> bool {
+    pub fn is_allocated(&self, object: ObjectId, tier: TierId) -> bool {
         self.slot(object, tier).is_some()
     }
 
@@ -268,28 +268,28 @@ impl Ledger {
     }
 
     /// Takes room and adds edges to the commands that give it back.
-    pub(crate) fn claim(
+    pub(crate) fn allocate(
         &mut self,
-        claim: Claim,
+        request: AllocationRequest,
         tickets: &Tickets,
         after: &mut Edges,
-    ) -> Result<(), NoRoom> {
-        let Room { object, tier, bytes: need } = claim.room;
+    ) -> Result<(), DoesNotFit> {
+        let Allocation { object, tier, bytes: need } = request.allocation;
         let free = self.free(tier);
         let account = &mut self.tiers[tier.index()];
         let (capacity, hidden) = (account.capacity, account.hidden);
         if account.arena.is_none() && free < need {
-            return Err(NoRoom { tier, capacity, hidden, need, free, largest: None });
+            return Err(DoesNotFit { tier, capacity, hidden, need, free, largest: None });
         }
         self.leaving[object.index()].retain(|&mut (_, ticket)| !tickets.ended(ticket));
         for &(_, ticket) in self.leaving[object.index()].iter().filter(|(left, _)| *left == tier) {
             add_edge(after, ticket, Hazard::Capacity);
         }
         if let Some(arena) = &mut account.arena {
-            let claimed = arena.claim(object, need, claim.stream, tickets, after);
-            return claimed.map_err(|full| {
+            let allocated = arena.allocate(object, need, request.stream, tickets, after);
+            return allocated.map_err(|full| {
                 let (free, largest) = (full.free, Some(full.largest));
-                NoRoom { tier, capacity, hidden, need, free, largest }
+                DoesNotFit { tier, capacity, hidden, need, free, largest }
             });
         }
         account.used += need;
@@ -314,8 +314,8 @@ impl Ledger {
     }
 
     /// Gives an object's room back once `ticket` has ended.
-    pub(crate) fn give_back(&mut self, room: Room, ticket: Ticket, seen: &Tickets) {
-        let Room { object, tier, bytes } = room;
+    pub(crate) fn give_back(&mut self, allocation: Allocation, ticket: Ticket, seen: &Tickets) {
+        let Allocation { object, tier, bytes } = allocation;
         if let Some(arena) = self.arena(tier) {
             arena.give_back(object, ticket, seen);
         }
@@ -358,7 +358,7 @@ impl Account {
 
 impl Remembered for Account {
     fn state(&self, out: &mut State) {
-        remember!(out, self as Account { used } skip { room, capacity, hidden, ready, credits, arena });
+        remember!(out, self as Account { used } skip { allocation, capacity, hidden, ready, credits, arena });
         // As they will be settled before they are looked at.
         let ended = |credit: &&(Bytes, Ticket)| !out.is_under_way(credit.1);
         let settled = self.credits.iter().take_while(ended).count();

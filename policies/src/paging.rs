@@ -53,7 +53,7 @@ impl Recency {
     /// touched, which are not there yet.
     pub(crate) fn forget_absent(&mut self, view: &View<'_>) {
         while let Some(&(_, object)) = self.order.first()
-            && !view.has_room(object, HBM)
+            && !view.is_allocated(object, HBM)
         {
             self.remove(object);
         }
@@ -67,7 +67,7 @@ impl Recency {
 
 /// The first of these tiers where an object has room or can have it.
 pub(crate) fn home(step: &Step<'_>, object: ObjectId, spill: &[TierId]) -> Option<TierId> {
-    let owned = spill.iter().find(|&&tier| step.has_room(object, tier));
+    let owned = spill.iter().find(|&&tier| step.is_allocated(object, tier));
     let roomy = || spill.iter().find(|&&tier| step.fits(tier, step.bytes(object)));
     owned.or_else(roomy).copied()
 }
@@ -82,7 +82,8 @@ pub(crate) fn evict(step: &mut Step<'_>, object: ObjectId, spill: &[TierId]) -> 
 /// of HBM: for what leaves although nothing else needs its room.
 pub(crate) fn evict_roomy(step: &mut Step<'_>, object: ObjectId, spill: &[TierId]) -> bool {
     let margin = step.view().capacity(HBM).most().get().saturating_add(step.bytes(object).get());
-    let roomy = |&tier: &TierId| step.has_room(object, tier) || step.fits(tier, Bytes::new(margin));
+    let roomy =
+        |&tier: &TierId| step.is_allocated(object, tier) || step.fits(tier, Bytes::new(margin));
     let tier = spill.iter().copied().find(roomy);
     tier.is_some_and(|tier| evict(step, object, &[tier]))
 }
@@ -103,7 +104,7 @@ fn drop_one(step: &mut Step<'_>, recency: &Recency, spill: &[TierId]) -> bool {
         step.stays_in_hbm(*object) && step.view().in_hbm(*object) && !step.is_used(*object)
     };
     let copy = |object: ObjectId| {
-        let tier = spill.iter().find(|&&tier| step.has_room(object, tier));
+        let tier = spill.iter().find(|&&tier| step.is_allocated(object, tier));
         tier.map(|&tier| Action::Drop { object, tier })
     };
     let found = recency.oldest_first().rev().filter(stays).find_map(copy);
@@ -132,7 +133,7 @@ pub(crate) fn free_up(
 
 /// Prefetches to HBM what may be on its way there already: its room then counts for each who asked.
 pub(crate) fn prefetch_again(step: &mut Step<'_>, object: ObjectId) {
-    if step.has_room(object, HBM) {
+    if step.is_allocated(object, HBM) {
         step.reserve(HBM, step.bytes(object));
     }
     step.prefetch(object, HBM);

@@ -143,7 +143,7 @@ impl Placed {
             let full = |action: &Action| matches!(action, Action::Evict { to, .. } if *to == relay);
             !step.actions().iter().any(full)
                 && view.is_exact(relay)
-                && !view.has_room(object, relay)
+                && !view.is_allocated(object, relay)
                 && !view.in_hbm(object)
                 && view.fits(relay, view.object(object).bytes)
         };
@@ -187,7 +187,7 @@ impl Placed {
         let (homes, needed_until, spill) = (&mut self.homes, &self.needed_until, &self.spill);
         self.visitors.retain(|&object| {
             // Freed meanwhile. A use within the lookahead is then of its next life, which is another visit.
-            if !view.has_room(object, HBM) {
+            if !view.is_allocated(object, HBM) {
                 return false;
             }
             let home = &mut homes[object.index()];
@@ -256,7 +256,7 @@ impl Placed {
         others.sort_unstable_by_key(|&o| (self.needed_until[o.index()], o));
         while let Some(object) = others.pop() {
             let home = &mut self.homes[object.index()];
-            if step.has_room(object, HBM)
+            if step.is_allocated(object, HBM)
                 && let Some(to) = self.spill.place(object, *home, step)
             {
                 *home = to;

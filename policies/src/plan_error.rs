@@ -1,6 +1,6 @@
 //! Why a plan cannot go on.
 
-use crate::ledger::NoRoom;
+use crate::ledger::DoesNotFit;
 use tiersim_models::hardware::Capacity;
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::units::Bytes;
@@ -51,8 +51,12 @@ pub enum PlanError {
     },
 }
 
-pub(crate) fn out_of_memory(full: NoRoom, object: ObjectId, occurrence: Option<u64>) -> PlanError {
-    let NoRoom { tier, capacity, hidden, need, free, largest } = full;
+pub(crate) fn out_of_memory(
+    full: DoesNotFit,
+    object: ObjectId,
+    occurrence: Option<u64>,
+) -> PlanError {
+    let DoesNotFit { tier, capacity, hidden, need, free, largest } = full;
     PlanError::OutOfMemory { tier, capacity, hidden, need, free, largest, object, occurrence }
 }
 

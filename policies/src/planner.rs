@@ -1,21 +1,21 @@
 //! The planner: from a policy's actions to commands with `after` edges.
 //!
-//! For each op it asks the policy, checks every action against the ledger, claims room, and emits
+//! For each op it asks the policy, checks every action against the ledger, allocates memory, and emits
 //! the copies and the op with edges for every hazard ([`Hazard`]).
 //! Invariant: an action that the ledger does not allow ends the plan with an error; it is never
 //! mended silently. Decisions depend on the order of ops only, never on when commands end.
 
 mod compaction;
+mod make_room;
 mod moves;
 mod on_host;
 mod relief;
 mod reuse;
-mod room;
 mod steady;
 
-use crate::command::{Command, Edges, Hazard, Room, Ticket, Touch, Work, add_edge};
+use crate::command::{Allocation, Command, Edges, Hazard, Ticket, Touch, Work, add_edge};
 use crate::fragmentation::Moment;
-use crate::ledger::{Claim, Filled, Ledger, NoRoom, Slot};
+use crate::ledger::{AllocationRequest, DoesNotFit, Filled, Ledger, Slot};
 pub use crate::plan_error::PlanError;
 use crate::plan_error::out_of_memory;
 use crate::policy::{Lookahead, Policy};
@@ -122,8 +122,8 @@ impl<'a> Planner<'a> {
             if object.persistent {
                 let object = ObjectId::at(index);
                 let tier = planner.ask(|policy, view| policy.initial_tier(object, view));
-                let claimed = planner.claim(object, tier, &mut SmallVec::new());
-                claimed.map_err(|full| out_of_memory(full, object, None))?;
+                let allocated = planner.allocate(object, tier, &mut SmallVec::new());
+                allocated.map_err(|full| out_of_memory(full, object, None))?;
                 planner.ledger.slots_mut(object).push(Slot::new(tier, None));
             }
         }
@@ -133,11 +133,11 @@ impl<'a> Planner<'a> {
     }
 
     /// Where everything is before the first op, for machines to set up. Call it before planning.
-    pub fn start(&self) -> Vec<Room> {
+    pub fn start(&self) -> Vec<Allocation> {
         assert_eq!(self.next, 0, "the start is known only before the first op is planned");
         let objects = (0..self.workload.trace.objects.len()).map(ObjectId::at);
         let held = |object| self.ledger.tiers_of(object).into_iter().map(move |t| (object, t));
-        objects.flat_map(held).map(|(object, tier)| self.room(object, tier)).collect()
+        objects.flat_map(held).map(|(object, tier)| self.allocation(object, tier)).collect()
     }
 
     /// The policy.
@@ -246,24 +246,25 @@ impl<'a> Planner<'a> {
         let record = &self.workload.trace.ops[op.index()];
         let stream = record.stream;
         let mut after = SmallVec::new();
-        let mut claims: SmallVec<[Room; 2]> = SmallVec::new();
+        let mut allocates: SmallVec<[Allocation; 2]> = SmallVec::new();
         let overwritten = self.overwritten(op);
         for &object in &overwritten {
             self.forget(object, &mut after);
         }
         for &object in self.workload.births(op).iter().chain(&overwritten) {
             let tier = self.ask(|policy, view| policy.allocate_in(object, view));
-            self.compact_for(object, tier, &claims, &mut after);
+            self.compact_for(object, tier, &allocates, &mut after);
             self.make_room(object, tier)?;
-            let claimed = self.claim(object, tier, &mut after);
-            claimed.map_err(|full| out_of_memory(full, object, Some(self.next)))?;
-            claims.push(self.room(object, tier));
+            let allocated = self.allocate(object, tier, &mut after);
+            allocated.map_err(|full| out_of_memory(full, object, Some(self.next)))?;
+            allocates.push(self.allocation(object, tier));
             self.ledger.slots_mut(object).push(Slot::new(tier, None));
         }
         self.relieve(None)?;
         let ticket = self.tickets.issue(Some((self.next, stream)));
-        for room in &claims {
-            let slot = self.ledger.slot_mut(room.object, room.tier).expect("just claimed");
+        for allocation in &allocates {
+            let slot =
+                self.ledger.slot_mut(allocation.object, allocation.tier).expect("just allocated");
             slot.filled = Some(Filled { ticket, by_copy: false });
         }
         if let Some(stop) = self.stopped[usize::from(stream)].take() {
@@ -287,7 +288,7 @@ impl<'a> Planner<'a> {
         let allocating = self.ledger.allocating();
         let work = Work::Compute { occurrence, stream, touches, charges, delay, allocating };
         let at = self.out.len();
-        self.out.push(Command { ticket, work, after, claims, frees: SmallVec::new() });
+        self.out.push(Command { ticket, work, after, allocates, frees: SmallVec::new() });
         for &object in self.workload.releases(op) {
             self.release(object, ticket, stream, at);
         }
@@ -344,20 +345,20 @@ impl<'a> Planner<'a> {
     /// Gives back all room of an object that is used no more after the op `ticket`.
     fn release(&mut self, object: ObjectId, ticket: Ticket, stream: u16, op_at: usize) {
         for slot in std::mem::take(self.ledger.slots_mut(object)) {
-            let room = self.room(object, slot.tier);
+            let allocation = self.allocation(object, slot.tier);
             let filled = slot.filled.map(|filled| filled.ticket);
             let tickets = || filled.into_iter().chain(slot.users.iter().map(|user| user.ticket));
             // Usually the op ends last, and gives the room back itself.
             let giver = if tickets().all(|t| t == ticket || self.tickets.covered(t, stream)) {
-                self.out[op_at].frees.push(room);
+                self.out[op_at].frees.push(allocation);
                 ticket
             } else {
                 let mut after = Edges::new();
                 add_edge(&mut after, ticket, Hazard::WriteAfterRead);
                 tickets().for_each(|on| self.wait(on, Hazard::WriteAfterRead, &mut after));
-                self.issue(Work::Release, after, None, Some(room))
+                self.issue(Work::Release, after, None, Some(allocation))
             };
-            self.ledger.give_back(room, giver, &self.tickets);
+            self.ledger.give_back(allocation, giver, &self.tickets);
             self.observe();
         }
     }
@@ -367,12 +368,12 @@ impl<'a> Planner<'a> {
         &mut self,
         work: Work,
         after: Edges,
-        claims: Option<Room>,
-        frees: Option<Room>,
+        allocates: Option<Allocation>,
+        frees: Option<Allocation>,
     ) -> Ticket {
         let ticket = self.tickets.issue(None);
-        let (claims, frees) = (SmallVec::from_iter(claims), SmallVec::from_iter(frees));
-        self.out.push(Command { ticket, work, after, claims, frees });
+        let (allocates, frees) = (SmallVec::from_iter(allocates), SmallVec::from_iter(frees));
+        self.out.push(Command { ticket, work, after, allocates, frees });
         ticket
     }
 
@@ -392,15 +393,21 @@ impl<'a> Planner<'a> {
         question(&mut *self.policy, &View { workload, ledger, occurrence, total, lookahead })
     }
 
-    fn claim(&mut self, object: ObjectId, tier: TierId, after: &mut Edges) -> Result<(), NoRoom> {
-        let claim = Claim { room: self.room(object, tier), stream: self.stream };
-        let claimed = self.ledger.claim(claim, &self.tickets, after);
+    fn allocate(
+        &mut self,
+        object: ObjectId,
+        tier: TierId,
+        after: &mut Edges,
+    ) -> Result<(), DoesNotFit> {
+        let request =
+            AllocationRequest { allocation: self.allocation(object, tier), stream: self.stream };
+        let allocated = self.ledger.allocate(request, &self.tickets, after);
         self.observe();
-        claimed
+        allocated
     }
 
-    fn room(&self, object: ObjectId, tier: TierId) -> Room {
-        Room { object, tier, bytes: self.workload.trace.objects[object.index()].bytes }
+    fn allocation(&self, object: ObjectId, tier: TierId) -> Allocation {
+        Allocation { object, tier, bytes: self.workload.trace.objects[object.index()].bytes }
     }
 
     fn refused(&self, why: String) -> PlanError {

@@ -26,8 +26,8 @@ pub struct Residents<'a> {
     /// What the workload does with each object.
     pub visits: Visits,
     access: Access,
-    hbm: Room,
-    spill: Vec<(TierId, Room)>,
+    hbm: Headroom,
+    spill: Vec<(TierId, Headroom)>,
     homes: Vec<Option<TierId>>,
 }
 
@@ -43,8 +43,9 @@ impl<'a> Residents<'a> {
                 uses.map(|touched| wide(trace.objects[touched.object.index()].bytes)).sum()
             }
         };
-        let room =
-            |tier: TierId, held: Vec<i128>| Room::new(setting.memory.room(tier).most(), &held);
+        let room = |tier: TierId, held: Vec<i128>| {
+            Headroom::new(setting.memory.usable(tier).most(), &held)
+        };
         let beyond = spill.iter().filter(|&&tier| tier != HBM);
         Residents {
             trace,
@@ -124,7 +125,7 @@ impl<'a> Residents<'a> {
         let bytes = wide(self.bytes(object));
         let (life, uses) = (self.visits.life(object), self.visits.uses(object));
         let counted = self.visitors_count();
-        let change = |room: &mut Room, bytes: i128| {
+        let change = |room: &mut Headroom, bytes: i128| {
             room.add(life.clone(), bytes);
             for &(op, _) in uses.iter().filter(|_| counted) {
                 room.add(op..op + 1, -bytes);
@@ -210,7 +211,7 @@ fn wide(bytes: Bytes) -> i128 {
 
 /// Bytes held in a tier during each op: a tree in which a node knows the most of its range.
 #[derive(Clone, Debug)]
-struct Room {
+struct Headroom {
     capacity: i128,
     leaves: usize,
     /// By node: the most of its range without what its ancestors add.
@@ -219,15 +220,15 @@ struct Room {
     added: Vec<i128>,
 }
 
-impl Room {
-    fn new(capacity: Bytes, held: &[i128]) -> Room {
+impl Headroom {
+    fn new(capacity: Bytes, held: &[i128]) -> Headroom {
         let leaves = held.len().next_power_of_two().max(1);
         let mut most = vec![0; 2 * leaves];
         most[leaves..leaves + held.len()].copy_from_slice(held);
         for node in (1..leaves).rev() {
             most[node] = most[2 * node].max(most[2 * node + 1]);
         }
-        Room { capacity: wide(capacity), leaves, most, added: vec![0; 2 * leaves] }
+        Headroom { capacity: wide(capacity), leaves, most, added: vec![0; 2 * leaves] }
     }
 
     fn add(&mut self, ops: Range<u32>, bytes: i128) {

@@ -85,7 +85,7 @@ impl<'a> Step<'a> {
         match self.change(object).and_then(|change| change[tier.index()]) {
             Some(residency) => residency,
             None if self.view.holds(object, tier) => Residency::Valid,
-            None if self.view.has_room(object, tier) => Residency::Stale,
+            None if self.view.is_allocated(object, tier) => Residency::Stale,
             None => Residency::Absent,
         }
     }
@@ -101,13 +101,13 @@ impl<'a> Step<'a> {
     }
 
     /// Whether the object has room in the tier, be its contents present or stale.
-    pub fn has_room(&self, object: ObjectId, tier: TierId) -> bool {
+    pub fn is_allocated(&self, object: ObjectId, tier: TierId) -> bool {
         self.residency(object, tier) != Residency::Absent
     }
 
     /// Whether the object has been in HBM since before the first action.
     pub fn stays_in_hbm(&self, object: ObjectId) -> bool {
-        self.view.has_room(object, HBM) && self.has_room(object, HBM)
+        self.view.is_allocated(object, HBM) && self.is_allocated(object, HBM)
     }
 
     /// The tiers with the object's present contents, nearest (lowest id) first.
@@ -142,7 +142,7 @@ impl<'a> Step<'a> {
         need <= i128::from(self.view.free(tier).get()) + i128::from(given_up.get())
     }
 
-    /// Whether so many more bytes can be claimed in one piece.
+    /// Whether so many more bytes can be allocated in one piece.
     pub fn fits(&self, tier: TierId, bytes: Bytes) -> bool {
         let need = self.taken[tier.index()] + i128::from(bytes.get());
         self.view.fits(tier, Bytes::new(u64::try_from(need.max(0)).unwrap_or(u64::MAX)))
@@ -150,12 +150,12 @@ impl<'a> Step<'a> {
 
     /// Whether the tier has or can take the object.
     pub fn can_enter(&self, object: ObjectId, tier: TierId) -> bool {
-        self.has_room(object, tier) || self.fits(tier, self.bytes(object))
+        self.is_allocated(object, tier) || self.fits(tier, self.bytes(object))
     }
 
     /// Bytes of HBM that the op needs and has not: of what it fetches and of what it creates.
     pub fn missing(&self) -> Bytes {
-        let missing = self.uses().iter().filter(|used| !self.has_room(used.object, HBM));
+        let missing = self.uses().iter().filter(|used| !self.is_allocated(used.object, HBM));
         missing.map(|used| self.bytes(used.object)).sum()
     }
 
@@ -287,9 +287,9 @@ impl<'a> Step<'a> {
 
     /// Notes what an action changes; `false` if it is refused.
     fn apply(&mut self, action: Action) -> bool {
-        let has_room = |object, tier| self.has_room(object, tier);
+        let is_allocated = |object, tier| self.is_allocated(object, tier);
         let beside = |object, tier| self.is_held_beside(object, tier);
-        let why = refusal(&action, self.uses(), has_room, beside);
+        let why = refusal(&action, self.uses(), is_allocated, beside);
         if why.is_some() {
             self.refuse(why);
             return false;
@@ -312,7 +312,7 @@ impl<'a> Step<'a> {
 
     fn set(&mut self, object: ObjectId, tier: TierId, residency: Residency) {
         let bytes = i128::from(self.bytes(object).get());
-        match (self.has_room(object, tier), residency != Residency::Absent) {
+        match (self.is_allocated(object, tier), residency != Residency::Absent) {
             (false, true) => self.taken[tier.index()] += bytes,
             (true, false) => self.taken[tier.index()] -= bytes,
             _ => {}
@@ -335,8 +335,8 @@ fn copies_out(action: &Action, object: ObjectId) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::Room;
-    use crate::ledger::{Claim, Ledger, Slot};
+    use crate::command::Allocation;
+    use crate::ledger::{AllocationRequest, Ledger, Slot};
     use crate::tickets::Tickets;
     use tiersim_models::hardware::Memory;
     use tiersim_models::lifetime::Workload;
@@ -366,9 +366,10 @@ mod tests {
         let mut ledger = Ledger::new(&memory, 4, 1);
         for (object, tier) in [(NEAR, HBM), (FAR, DRAM), (BOTH, HBM), (BOTH, DRAM)] {
             let bytes = workload.trace.objects[object.index()].bytes;
-            let claim = Claim { room: Room { object, tier, bytes }, stream: 0 };
-            let claimed = ledger.claim(claim, &Tickets::default(), &mut Default::default());
-            claimed.expect("there is room");
+            let request =
+                AllocationRequest { allocation: Allocation { object, tier, bytes }, stream: 0 };
+            let allocated = ledger.allocate(request, &Tickets::default(), &mut Default::default());
+            allocated.expect("there is room");
             ledger.slots_mut(object).push(Slot::new(tier, None));
         }
         let (workload, ledger, lookahead) = (&workload, &ledger, Lookahead::Past);
@@ -392,7 +393,9 @@ mod tests {
             step.take_first(Action::Drop { object: BOTH, tier: DRAM });
             step.expect(BORN, HBM);
             assert_eq!((free(step), step.missing()), ([45, 15], Bytes::ZERO));
-            assert!(step.holds(BORN, HBM) && !step.has_room(BOTH, DRAM) && step.stays_in_hbm(BOTH));
+            assert!(
+                step.holds(BORN, HBM) && !step.is_allocated(BOTH, DRAM) && step.stays_in_hbm(BOTH)
+            );
             step.reserve(HBM, Bytes::new(50));
             assert_eq!((free(step), step.has_free(HBM, Bytes::ZERO)), ([0, 15], false));
             let after = |bytes| step.has_free_after(HBM, Bytes::new(3), Bytes::new(bytes));

@@ -77,8 +77,8 @@ impl<'a> View<'a> {
     }
 
     /// Whether the object has room in the tier, be its contents present or stale.
-    pub fn has_room(&self, object: ObjectId, tier: TierId) -> bool {
-        self.ledger.has_room(object, tier)
+    pub fn is_allocated(&self, object: ObjectId, tier: TierId) -> bool {
+        self.ledger.is_allocated(object, tier)
     }
 
     /// The nearest tier that holds the object's present contents; `None` before its birth.
@@ -102,14 +102,14 @@ impl<'a> View<'a> {
     }
 
     /// Bytes in no object's room, as the tier's allocator counts them (rounded up as it does). In
-    /// an exact tier, the default, all of them can be claimed. In others one object needs them in
+    /// an exact tier, the default, all of them can be allocated. In others one object needs them in
     /// one piece: [`View::fits`] says whether there is one,
     /// and [`crate::policy::Policy::make_room`] is asked where there is not.
     pub fn free(&self, tier: TierId) -> Bytes {
         self.ledger.free(tier)
     }
 
-    /// Whether one object of so many bytes can be claimed in the tier.
+    /// Whether one object of so many bytes can be allocated in the tier.
     pub fn fits(&self, tier: TierId, bytes: Bytes) -> bool {
         self.ledger.fits(tier, bytes, self.op().stream)
     }

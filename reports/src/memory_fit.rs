@@ -9,7 +9,7 @@ use crate::words::clean;
 use tiersim_models::hardware::Compute;
 use tiersim_models::results::memory_account::Account;
 use tiersim_models::results::memory_fit::Rates;
-use tiersim_models::results::memory_fit::{Fit, Found, Room};
+use tiersim_models::results::memory_fit::{Fit, Found, MemoryBudget};
 
 /// What a job is to fit into.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,7 +17,7 @@ pub struct FitTarget {
     /// A machine's name, or the size as it was typed.
     pub name: String,
     /// How much room there is.
-    pub room: Room,
+    pub budget: MemoryBudget,
     /// How fast it is.
     pub rates: Rates,
     /// Its device, if it is a machine that describes one.
@@ -38,12 +38,12 @@ pub fn memory_fit_json(
     let rate = |rate: Option<f64>| rate.map_or(Json::Nothing, Json::from);
     let smallest = found.smallest();
     let options = found.least.iter().enumerate().map(|(at, fit)| option(fit, smallest == Some(at)));
-    let room = |room: Option<u128>| room.map_or(Json::Nothing, Json::from);
+    let budget = |budget: Option<u128>| budget.map_or(Json::Nothing, Json::from);
     let fit = vec![
         entry("target", target.name.as_str()),
-        entry("gpu_room_bytes", target.room.gpu),
-        entry("cpu_room_bytes", room(target.room.cpu)),
-        entry("nvme_room_bytes", room(target.room.nvme)),
+        entry("gpu_room_bytes", target.budget.gpu),
+        entry("cpu_room_bytes", budget(target.budget.cpu)),
+        entry("nvme_room_bytes", budget(target.budget.nvme)),
         entry("flops_per_s", rate(target.rates.flops)),
         entry("host_bytes_per_s", rate(target.rates.host)),
         entry("nvme_bytes_per_s", rate(target.rates.nvme)),
@@ -82,10 +82,10 @@ fn option(fit: &Fit, smallest: bool) -> Json {
 /// The account and what makes the job fit, as text.
 pub fn memory_fit_text(account: &Account, target: &FitTarget, found: &Found) -> String {
     let gib = |bytes: u128| bytes as f64 / (1u64 << 30) as f64;
-    let room = target.room;
+    let budget = target.budget;
     let mut text = memory_text(account);
-    text += &format!("\nfit into {}: {:.3} GiB per GPU", clean(&target.name), gib(room.gpu));
-    for (what, bytes) in [("host memory", room.cpu), ("NVMe", room.nvme)] {
+    text += &format!("\nfit into {}: {:.3} GiB per GPU", clean(&target.name), gib(budget.gpu));
+    for (what, bytes) in [("host memory", budget.cpu), ("NVMe", budget.nvme)] {
         if let Some(bytes) = bytes {
             text += &format!(", {:.1} GiB of {what} per node", gib(bytes));
         }

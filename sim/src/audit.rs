@@ -31,7 +31,7 @@ use tiersim_models::hardware::{Hardware, Memory};
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::instances::Instances;
 use tiersim_models::units::{Bytes, Time};
-use tiersim_policies::command::{Command, Room, Ticket, Touch, Work};
+use tiersim_policies::command::{Allocation, Command, Ticket, Touch, Work};
 
 /// A rule that a run broke.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,7 +93,7 @@ impl Audit {
         hardware: &Hardware,
         memory: &Memory,
         objects: usize,
-        start: &[Room],
+        start: &[Allocation],
     ) -> Result<Audit, Breach> {
         Audit::of_ranks(1, hardware, memory, objects, start)
     }
@@ -105,7 +105,7 @@ impl Audit {
         one: &Hardware,
         memory: &Memory,
         objects: usize,
-        start: &[Room],
+        start: &[Allocation],
     ) -> Result<Audit, Breach> {
         let instances = Instances::new(one, ranks);
         let (start, hardware) = (ranks::rooms(&instances, start), instances.hardware());
@@ -126,7 +126,7 @@ impl Audit {
             flows: Flows::new(one, &instances),
             instances,
         };
-        start.iter().try_for_each(|room| audit.claim(room))?;
+        start.iter().try_for_each(|room| audit.allocate(room))?;
         Ok(audit)
     }
 
@@ -183,7 +183,7 @@ impl Audit {
         self.tick(now)?;
         let command = &*ranks::renamed(&self.instances, command);
         let ticket = command.ticket;
-        command.claims.iter().try_for_each(|room| self.claim(room))?;
+        command.allocates.iter().try_for_each(|room| self.allocate(room))?;
         let open = self.open.get_mut(&ticket);
         let expected = open.ok_or_else(|| Breach(format!("{ticket:?} was not submitted")))?;
         rule!(!expected.started, "{ticket:?} started twice");
@@ -392,8 +392,8 @@ impl Audit {
         Ok(())
     }
 
-    fn claim(&mut self, room: &Room) -> Result<(), Breach> {
-        let Room { object, tier, bytes } = *room;
+    fn allocate(&mut self, room: &Allocation) -> Result<(), Breach> {
+        let Allocation { object, tier, bytes } = *room;
         let slots = &mut self.objects[object.index()];
         rule!(slots.iter().all(|held| held.tier != tier), "{object:?} is in {tier:?} already");
         // The age of new room does not matter: a read before a write is caught by its version.
@@ -405,8 +405,8 @@ impl Audit {
         Ok(())
     }
 
-    fn free(&mut self, room: &Room, by: Ticket) -> Result<(), Breach> {
-        let Room { object, tier, bytes } = *room;
+    fn free(&mut self, room: &Allocation, by: Ticket) -> Result<(), Breach> {
+        let Allocation { object, tier, bytes } = *room;
         let held = *self.held(object, tier, by)?;
         let idle = held.readers + held.writers + held.filling == 0;
         rule!(idle, "{by:?} gives {object:?} in {tier:?} back while it is in use");

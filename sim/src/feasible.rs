@@ -135,7 +135,7 @@ fn longest(scenario: &Scenario, trace: &Trace) -> [f64; 2] {
     let total = |link: &Link| Some(link.left_by_background(link.service.as_ref()?.least_total()?));
     let totals = hardware.links.iter().filter_map(total);
     let totals: Vec<f64> = totals.map(|total| total.get() as f64).collect();
-    // Every room that is claimed takes a segment, and gives one back.
+    // Every room that is allocated takes a segment, and gives one back.
     let allocators = scenario.cases.iter().flat_map(|case| &case.allocators);
     let allocating = allocators.map(|spec| spec.costs().most().ps() as f64 / 1e12);
     let allocating = allocating.fold(0.0, f64::max);

@@ -56,7 +56,7 @@ use tiersim_models::lifetime::Workload;
 use tiersim_models::results::Timeline;
 use tiersim_models::routes::Routes;
 use tiersim_models::units::{Bytes, Span, Time};
-use tiersim_policies::command::{Command, Machine, Room, Ticket, Work};
+use tiersim_policies::command::{Allocation, Command, Machine, Ticket, Work};
 
 /// What goes wrong only through a mistake in this program.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -144,7 +144,7 @@ impl<'a> SimMachine<'a> {
         routes: Routes,
         workload: &'a Workload,
         durations: &'a Durations,
-        start: &[Room],
+        start: &[Allocation],
     ) -> SimMachine<'a> {
         SimMachine::of_ranks(1, hardware, routes, workload, durations, start)
     }
@@ -157,13 +157,13 @@ impl<'a> SimMachine<'a> {
         routes: Routes,
         workload: &'a Workload,
         durations: &'a Durations,
-        start: &[Room],
+        start: &[Allocation],
     ) -> SimMachine<'a> {
         let ranks = Ranks::new(hardware, ranks);
         let all = ranks.hardware();
         let mut meters =
             Meters::new(hardware.tiers.len(), hardware.links.len() * 2 + hardware.tiers.len());
-        start.iter().for_each(|room| meters.claim(room));
+        start.iter().for_each(|room| meters.allocate(room));
         SimMachine {
             workload,
             durations,
@@ -237,8 +237,8 @@ impl<'a> SimMachine<'a> {
             checked.map_err(|breach| Fault::Audit { events: self.engine.events(), breach })?;
         }
         if self.ranks.is_first(ticket) {
-            for room in &entry.command.claims {
-                self.meters.claim(room);
+            for room in &entry.command.allocates {
+                self.meters.allocate(room);
                 timeline::holds(&mut self.timeline, now, room.tier, &self.meters);
             }
         }

@@ -235,7 +235,7 @@ impl Trial {
             return Err(breach);
         }
         if let Some(config) = &self.pressure {
-            let rules = memory::pressure_rules(config, &planner, memory.room(config.tier).most());
+            let rules = memory::pressure_rules(config, &planner, memory.usable(config.tier).most());
             rules.map_err(|what| watch.breach(what))?;
         }
         match driven {
@@ -256,7 +256,7 @@ impl Trial {
         for (index, object) in self.workload.trace.objects.iter().enumerate() {
             let id = ObjectId::at(index);
             for tier in self.hardware.tier_ids() {
-                if planner.ledger().has_room(id, tier) {
+                if planner.ledger().is_allocated(id, tier) {
                     held[tier.index()] += object.bytes;
                 }
             }

@@ -276,7 +276,7 @@ fn addresses(seed: u64) -> (u64, u64) {
         }
         let mut entered = Vec::new();
         for command in &commands {
-            for room in command.claims.iter().filter(|room| room.tier == HBM) {
+            for room in command.allocates.iter().filter(|room| room.tier == HBM) {
                 entered
                     .extend(block(&planner, room.object).map(|b| (room.object, b, command.ticket)));
             }
@@ -401,7 +401,7 @@ impl Policy for Swaps {
         self.asked += 1;
         assert!(self.asked < 100, "it is asked without end");
         let others = (1..self.start.len()).map(ObjectId::at);
-        let object = others.into_iter().find(|&object| view.has_room(object, tier))?;
+        let object = others.into_iter().find(|&object| view.is_allocated(object, tier))?;
         Some(Action::Evict { object, from: tier, to: if tier == HBM { FAR } else { HBM } })
     }
 }

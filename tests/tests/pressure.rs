@@ -99,7 +99,7 @@ fn evicting_makes_a_run_fit_and_costs_copies() {
     assert!(channel("dram->hbm") > Bytes::ZERO);
     assert!(channel("dram->hbm") <= log.evicted);
     assert!(figures.mean_step() > evicting.baseline_step);
-    // Who ran out has a log too: the claim did not fit, and nothing was done.
+    // Who ran out has a log too: the allocation did not fit, and nothing was done.
     assert_eq!((pressure(idle).log.forced, pressure(idle).log.evictions), (1, 0));
 }
 

@@ -9,6 +9,7 @@
 //! Invariant: it never validates and never decides; capacity is the ledger's business. Where two
 //! commands use the same bytes one after the other, the later one waits, edge or not.
 
+pub(crate) mod allocations;
 mod arena;
 mod copies;
 pub(crate) mod driver;
@@ -20,9 +21,9 @@ mod mark;
 mod ops;
 mod pace;
 mod pump;
-pub(crate) mod rooms;
 mod worker;
 
+use crate::cuda::allocations::{Allocations, Place};
 use crate::cuda::arena::Tickets;
 use crate::cuda::driver::Device;
 pub use crate::cuda::driver::Keep;
@@ -30,7 +31,6 @@ use crate::cuda::entry::Book;
 use crate::cuda::findings::Watch;
 use crate::cuda::floor::Floor;
 use crate::cuda::mark::Mark;
-use crate::cuda::rooms::{Place, Rooms};
 use crate::cuda::worker::{FILES, Workers};
 use crate::fault::Fault;
 use crate::host::kernels::fill;
@@ -44,7 +44,7 @@ use std::sync::Arc;
 use tiersim_models::hardware::TierKind;
 use tiersim_models::ids::{NodeId, ObjectId, TierId};
 use tiersim_models::units::{Bytes, Time};
-use tiersim_policies::command::{Command, Machine, Room, Ticket};
+use tiersim_policies::command::{Allocation, Command, Machine, Ticket};
 use tiersim_policies::transit::Part;
 
 /// What new memory is filled with.
@@ -64,7 +64,7 @@ struct Parts<'a> {
     channels: Vec<Channel>,
     /// Releases, and copies that have arrived, until they end.
     loose: Vec<Ticket>,
-    rooms: Rooms,
+    rooms: Allocations,
     floor: Floor,
     run: Run<'a>,
     arrival_stride: usize,
@@ -142,7 +142,7 @@ impl<'a> CudaMachine<'a> {
             streams: (0..streams).map(|_| Queue::default()).collect(),
             channels: Vec::with_capacity(ends.len()),
             loose: Vec::new(),
-            rooms: Rooms::new(&device, hardware, run.workload, options)?,
+            rooms: Allocations::new(&device, hardware, run.workload, options)?,
             floor,
             run,
             arrival_stride: options.arrival_stride,
@@ -182,9 +182,9 @@ impl<'a> CudaMachine<'a> {
 
 impl Parts<'_> {
     /// Puts an object where it lies before the first op.
-    fn place(&mut self, room: &Room) -> Result<(), Fault> {
-        self.claim(room, |_, _| false)?;
-        let held = self.rooms.get(room.object, room.tier).expect("it was just claimed");
+    fn place(&mut self, room: &Allocation) -> Result<(), Fault> {
+        self.allocate(room, |_, _| false)?;
+        let held = self.rooms.get(room.object, room.tier).expect("it was just allocated");
         let key = Key { object: room.object, version: 0 };
         match &held.place {
             Place::File(slot) => {
@@ -199,13 +199,13 @@ impl Parts<'_> {
 
     /// Takes room. Memory that is new to the machine is filled with what no object holds, so that
     /// nothing is right because an earlier machine left it there.
-    fn claim(
+    fn allocate(
         &mut self,
-        room: &Room,
+        room: &Allocation,
         under_way: impl Fn(&Book, Ticket) -> bool,
     ) -> Result<Tickets, Fault> {
         let book = &self.book;
-        let after = self.rooms.claim(room, |ticket| under_way(book, ticket))?;
+        let after = self.rooms.allocate(room, |ticket| under_way(book, ticket))?;
         let fresh = self.rooms.fresh();
         if !fresh.is_empty() {
             // The last stream is one for checks: the ops of the plan go on.
@@ -284,7 +284,7 @@ impl RealMachine for CudaMachine<'_> {
         let parts = self.parts();
         let device: &Arc<Device> = &parts.floor.device;
         device.enter()?;
-        let version = |(object, tier, held): (ObjectId, TierId, &Rc<rooms::Held>)| {
+        let version = |(object, tier, held): (ObjectId, TierId, &Rc<allocations::Held>)| {
             let version = worker::version(device, object, &held.place, held.bytes)?;
             Ok((object, tier, version))
         };

@@ -10,7 +10,7 @@ use tiersim_policies::command::{Command, Machine, Ticket, Work};
 /// What fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// The N-th room that is claimed, counted from 1.
+    /// The N-th room that is allocated, counted from 1.
     Allocation(u64),
     /// The N-th copy, counted from 1.
     Copy(u64),
@@ -48,7 +48,7 @@ impl<M: Machine> Machine for FaultyMachine<M> {
 
     fn submit(&mut self, command: Command) -> Result<(), Self::Fault> {
         let (more, limit) = match self.failure {
-            Failure::Allocation(n) => (command.claims.len() as u64, n),
+            Failure::Allocation(n) => (command.allocates.len() as u64, n),
             Failure::Copy(n) => (u64::from(matches!(command.work, Work::Copy { .. })), n),
         };
         let before = self.seen;

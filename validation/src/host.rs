@@ -4,7 +4,7 @@
 //! are files that go around the page cache where the file system allows it. One thread per compute
 //! stream and per channel works off its queue; a thread with nothing to do is parked.
 //! Invariant: it never validates and never decides. An edge is an indegree, the start of a command
-//! claims its rooms and its end frees them; capacity is the ledger's business.
+//! allocates its memory and its end frees them; capacity is the ledger's business.
 
 pub(crate) mod kernels;
 mod pace;
@@ -66,7 +66,7 @@ impl<'a> HostMachine<'a> {
         };
         let mut buffer = Buffer::new(BLOCK * PAGE);
         for room in &start {
-            floor.store.claim(room)?;
+            floor.store.allocate(room)?;
             floor.write(room.object, room.tier, 0, &mut buffer)?;
         }
         calibrate(run.workload);

@@ -1,6 +1,6 @@
 //! A fingerprint of decisions, to compare two machines under the same plan.
 //!
-//! Hashed in order: what every op and every copy does and the room that it claims. Room given back
+//! Hashed in order: what every op and every copy does and the room that it allocates. Room given back
 //! is hashed without order between two ops, because whether an op gives it back itself or a
 //! release does so after it depends on what has ended by then. `after` edges and tickets are left
 //! out for the same reason: edges to commands that have ended are not written.
@@ -8,7 +8,7 @@
 
 pub use tiersim_models::results::comparison::Decisions;
 use tiersim_models::units::Time;
-use tiersim_policies::command::{Command, Machine, Room, Ticket, Work};
+use tiersim_policies::command::{Allocation, Command, Machine, Ticket, Work};
 
 /// A machine whose decisions are logged.
 #[derive(Debug)]
@@ -56,7 +56,7 @@ impl<M> Logged<M> {
             }
             Work::Release => {}
         }
-        said.extend(command.claims.iter().flat_map(words));
+        said.extend(command.allocates.iter().flat_map(words));
         log.hash = said.into_iter().fold(log.hash, fnv);
         for room in &command.frees {
             let hash = words(room).into_iter().fold(fnv(BASIS, log.ops), fnv);
@@ -65,7 +65,7 @@ impl<M> Logged<M> {
     }
 }
 
-fn words(room: &Room) -> [u64; 3] {
+fn words(room: &Allocation) -> [u64; 3] {
     [u64::from(room.object.0), u64::from(room.tier.0), room.bytes.get()]
 }
 

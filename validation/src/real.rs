@@ -13,7 +13,7 @@ pub use tiersim_models::results::comparison::DeviceMemory;
 use tiersim_models::routes::Routes;
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_models::workload::Op;
-use tiersim_policies::command::{Command, Machine, Room, Ticket, Work};
+use tiersim_policies::command::{Allocation, Command, Machine, Ticket, Work};
 use tiersim_policies::transit::Transit;
 
 /// How long op `occurrence` of a run is to last, without the delays of use in place.
@@ -30,7 +30,7 @@ pub struct Setup<'a> {
     /// How long ops are to last.
     pub spans: Spans<'a>,
     /// What lies where before the first op.
-    pub start: Vec<Room>,
+    pub start: Vec<Allocation>,
 }
 
 /// What the thread that plans knows of a run, on every machine.
@@ -58,7 +58,10 @@ pub(crate) struct Planned {
 impl<'a> Run<'a> {
     /// A run that begins, and what lies where before it. A real machine carries copies from memory
     /// to memory: nodes without memory would be channels from nowhere.
-    pub(crate) fn new(setup: Setup<'a>, options: &Options) -> Result<(Run<'a>, Vec<Room>), Fault> {
+    pub(crate) fn new(
+        setup: Setup<'a>,
+        options: &Options,
+    ) -> Result<(Run<'a>, Vec<Allocation>), Fault> {
         let Setup { hardware, routes, workload, spans, start } = setup;
         if let Some(node) = hardware.nodes.first() {
             let name = &node.name;

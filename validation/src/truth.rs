@@ -12,7 +12,7 @@ const KEPT: usize = 16;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
     /// The tier holds no room for the object.
-    NoRoom,
+    NotAllocated,
     /// At least one word claims to be of this object and version. Memory that never held a
     /// pattern gives numbers that no object has.
     Version {
@@ -114,7 +114,7 @@ impl fmt::Display for Mismatch {
             "command {ticket}: object {object} in tier {tier}: expected v{expected}, found "
         )?;
         match found {
-            Found::NoRoom => f.write_str("no room"),
+            Found::NotAllocated => f.write_str("no room"),
             Found::Version { object, version } => write!(f, "object {object} v{version}"),
         }
     }

@@ -2,7 +2,7 @@
 
 use tiersim_models::results::memory_account::Place;
 use tiersim_models::results::memory_fit::Rates;
-use tiersim_models::results::memory_fit::{Fit, Found, Room};
+use tiersim_models::results::memory_fit::{Fit, Found, MemoryBudget};
 use tiersim_workloads::memory::account::{Keeps, Serving, Step, Training, training};
 use tiersim_workloads::memory::activations::block::Block;
 use tiersim_workloads::memory::fit::cost::cost;
@@ -33,12 +33,12 @@ fn job(gpus: u64) -> Training {
     }
 }
 
-fn room(gib: u128) -> Room {
-    Room { gpu: gib << 30, cpu: None, nvme: None }
+fn budget(gib: u128) -> MemoryBudget {
+    MemoryBudget { gpu: gib << 30, cpu: None, nvme: None }
 }
 
-fn found(job: &Training, room: Room, rates: Rates) -> Found {
-    fit(job, &room, &Pace { rates, device: None }).expect("it fits 128 bits")
+fn found(job: &Training, budget: MemoryBudget, rates: Rates) -> Found {
+    fit(job, &budget, &Pace { rates, device: None }).expect("it fits 128 bits")
 }
 
 /// What the options of a change do to a job, read back from their text.
@@ -66,14 +66,14 @@ fn changed(job: &Training, changes: &[String]) -> Training {
 #[test]
 fn what_is_found_fits_and_nothing_in_it_can_be_left_out() {
     for (gpus, gib) in [(1, 24), (8, 24), (8, 40), (8, 80), (64, 80), (64, 16)] {
-        let (job, room) = (job(gpus), room(gib));
-        let found = found(&job, room, Rates::default());
+        let (job, budget) = (job(gpus), budget(gib));
+        let found = found(&job, budget, Rates::default());
         assert!(!found.fits);
         assert!(!found.least.is_empty(), "{gpus} GPUs of {gib} GiB");
         for one in &found.least {
             let account = training(&changed(&job, &one.changes)).unwrap();
             assert_eq!(one.bytes, [account.gpu, account.cpu_per_node, account.nvme_per_node]);
-            assert!(account.gpu <= room.gpu, "{:?}", one.changes);
+            assert!(account.gpu <= budget.gpu, "{:?}", one.changes);
             for out in 0..one.changes.len() {
                 let mut fewer = one.changes.clone();
                 let left_out = fewer.remove(out);
@@ -82,7 +82,7 @@ fn what_is_found_fits_and_nothing_in_it_can_be_left_out() {
                 let places = less.offload.optimizer != Place::Gpu && less.stage == 0
                     || less.offload.weights != Place::Gpu && less.stage < 3;
                 let account = training(&less).unwrap();
-                assert!(places || account.gpu > room.gpu, "{:?} without {left_out}", one.changes);
+                assert!(places || account.gpu > budget.gpu, "{:?} without {left_out}", one.changes);
             }
         }
         let slowdowns: Vec<f64> =
@@ -93,7 +93,7 @@ fn what_is_found_fits_and_nothing_in_it_can_be_left_out() {
 
 #[test]
 fn a_job_that_fits_needs_no_change_and_some_fit_nowhere() {
-    let found_in = |gib| found(&job(8), room(gib), Rates::default());
+    let found_in = |gib| found(&job(8), budget(gib), Rates::default());
     let fits = found_in(4000);
     assert!(fits.fits);
     assert_eq!(fits.least.len(), 1);
@@ -102,7 +102,7 @@ fn a_job_that_fits_needs_no_change_and_some_fit_nowhere() {
     assert!(found_in(0).least.is_empty());
     // Host memory that is too small sends optimizer state to the drives, or nowhere; or there is
     // more of it.
-    let small = Room { cpu: Some(1 << 30), nvme: Some(0), ..room(12) };
+    let small = MemoryBudget { cpu: Some(1 << 30), nvme: Some(0), ..budget(12) };
     for one in found(&job(1), small, Rates::default()).least {
         assert!(one.bytes[1] <= (1 << 30) + one.more_cpu && one.bytes[2] == 0, "{:?}", one.changes);
     }
@@ -160,7 +160,7 @@ fn offload_is_bytes_over_rates() {
 }
 
 /// A machine with host memory and drives.
-fn machine() -> (Room, Rates) {
+fn machine() -> (MemoryBudget, Rates) {
     let rates = Rates {
         flops: Some(1e14),
         host: Some(2.5e10),
@@ -168,14 +168,14 @@ fn machine() -> (Room, Rates) {
         host_memory: Some(1e11),
         memory: Some(1e12),
     };
-    (Room { gpu: 24 << 30, cpu: Some(64 << 30), nvme: Some(1 << 42) }, rates)
+    (MemoryBudget { gpu: 24 << 30, cpu: Some(64 << 30), nvme: Some(1 << 42) }, rates)
 }
 
 #[test]
 fn the_same_end_has_the_same_figures_whatever_was_typed() {
-    let (room, rates) = machine();
+    let (budget, rates) = machine();
     let plain = job(8);
-    let all = found(&plain, room, rates);
+    let all = found(&plain, budget, rates);
     assert!(all.least.len() > 1);
     let mut compared = 0;
     for one in &all.least {
@@ -189,7 +189,7 @@ fn the_same_end_has_the_same_figures_whatever_was_typed() {
             if typed.stage == 0 && typed.offload.optimizer != Place::Gpu {
                 continue;
             }
-            let ends = found(&typed, room, rates);
+            let ends = found(&typed, budget, rates);
             let end = changed(&plain, &one.changes);
             let same = ends.least.iter().filter(|fit| changed(&typed, &fit.changes) == end);
             for fit in same {
@@ -213,8 +213,8 @@ fn the_same_end_has_the_same_figures_whatever_was_typed() {
 
 #[test]
 fn eight_bits_and_more_memory_of_the_host_are_offered() {
-    let (room, rates) = machine();
-    let all = found(&job(8), room, rates);
+    let (budget, rates) = machine();
+    let all = found(&job(8), budget, rates);
     let has = |what: &str| all.least.iter().any(|fit| fit.changes.iter().any(|c| c == what));
     assert!(has("--optimizer adam-8bit"), "{:?}", all.least);
     assert!(all.least.iter().any(|fit| fit.more_cpu > 0), "{:?}", all.least);
@@ -225,7 +225,7 @@ fn eight_bits_and_more_memory_of_the_host_are_offered() {
 
 #[test]
 fn what_is_served_is_made_to_fit_too() {
-    let (room, rates) = machine();
+    let (budget, rates) = machine();
     let job = Serving {
         params: 13_000_000_000,
         weights: Format::Bf16,
@@ -242,15 +242,15 @@ fn what_is_served_is_made_to_fit_too() {
         offload_kv: Place::Gpu,
         reserved: 0,
     };
-    let found = serving::fit(&job, &room, &rates).expect("it fits 128 bits");
+    let found = serving::fit(&job, &budget, &rates).expect("it fits 128 bits");
     assert!(!found.fits && !found.least.is_empty());
     for fit in &found.least {
-        assert!(fit.bytes[0] <= room.gpu && fit.slowdown.is_some_and(|slowdown| slowdown >= 1.0));
+        assert!(fit.bytes[0] <= budget.gpu && fit.slowdown.is_some_and(|slowdown| slowdown >= 1.0));
     }
     // Weights of 26 GB over a link of 25 GB/s, then 26 GB and 4,096 tokens of one sequence from
     // memory.
     let job = Serving { offload_weights: Place::Cpu, batch: 1, ..job };
-    let found = serving::fit(&job, &room, &rates).expect("it fits 128 bits");
+    let found = serving::fit(&job, &budget, &rates).expect("it fits 128 bits");
     assert!(found.fits);
     let kv = 2.0 * 40.0 * 40.0 * 128.0 * 2.0 * 4096.0;
     let seconds = found.least[0].seconds.expect("all rates are known");

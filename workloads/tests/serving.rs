@@ -311,7 +311,7 @@ fn what_cannot_be_served_is_refused() {
     assert_eq!(option(Serving { max_tokens_per_step: 8, ..job() }), "max_tokens_per_step");
     assert_eq!(option(Serving { layer_groups: 33, ..job() }), "layer_groups");
     assert_eq!(option(Serving { merge: 0, ..job() }), "merge");
-    assert_eq!(wrong(Serving { kv_blocks: 7, ..job() }, &one), ServingProblem::Room(0, 8));
+    assert_eq!(wrong(Serving { kv_blocks: 7, ..job() }, &one), ServingProblem::TooFewBlocks(0, 8));
     let names = named(&[(0, &[1], 1)]);
     let other = wrong(Serving { block_tokens: 32, ..job() }, &names);
     assert!(other.to_string().contains("must be that of the requests' names, 16"), "{other}");

@@ -5,18 +5,18 @@ use crate::output::Failure;
 use crate::typed::size;
 use tiersim_models::hardware::{HBM, Hardware, TierKind};
 use tiersim_models::ids::TierId;
+use tiersim_models::results::memory_fit::MemoryBudget;
 use tiersim_models::results::memory_fit::Rates;
-use tiersim_models::results::memory_fit::Room;
 use tiersim_reports::FitTarget;
 use tiersim_workloads::transformer::format::Format;
 
 /// What `--fit` names; products run in `format`.
 pub(crate) fn target(text: &str, format: Format) -> Result<FitTarget, Failure> {
     if let Ok(bytes) = size(text) {
-        let room = Room { gpu: bytes.into(), cpu: None, nvme: None };
+        let budget = MemoryBudget { gpu: bytes.into(), cpu: None, nvme: None };
         return Ok(FitTarget {
             name: text.to_owned(),
-            room,
+            budget,
             rates: Rates::default(),
             device: None,
         });
@@ -28,14 +28,14 @@ pub(crate) fn target(text: &str, format: Format) -> Result<FitTarget, Failure> {
     }
     let (_, machine) = machine(text)?;
     let rates = rates(&machine, format)?;
-    let (name, room) = (machine.name.clone(), room(&machine));
-    Ok(FitTarget { name, room, rates, device: machine.compute })
+    let (name, budget) = (machine.name.clone(), budget(&machine));
+    Ok(FitTarget { name, budget, rates, device: machine.compute })
 }
 
 /// What is left of the tier after hidden memory; `None` for one without a limit.
 fn left(machine: &Hardware, tier: TierId) -> Option<u128> {
-    let room = machine.memory().hiding(machine.hidden.clone()).room(tier);
-    room.limit().map(|bytes| u128::from(bytes.get()))
+    let budget = machine.memory().hiding(machine.hidden.clone()).usable(tier);
+    budget.limit().map(|bytes| u128::from(bytes.get()))
 }
 
 /// The first tier of a kind.
@@ -43,14 +43,14 @@ fn first(machine: &Hardware, kind: TierKind) -> Option<TierId> {
     machine.tier_ids().find(|tier| machine.tiers[tier.index()].kind == kind)
 }
 
-fn room(machine: &Hardware) -> Room {
+fn budget(machine: &Hardware) -> MemoryBudget {
     // A machine without such a tier has no room there.
     let of = |kind| match first(machine, kind) {
         Some(tier) => left(machine, tier),
         None => Some(0),
     };
     let gpu = left(machine, HBM).unwrap_or(u128::MAX);
-    Room { gpu, cpu: of(TierKind::Dram), nvme: of(TierKind::Nvme) }
+    MemoryBudget { gpu, cpu: of(TierKind::Dram), nvme: of(TierKind::Nvme) }
 }
 
 fn rates(machine: &Hardware, format: Format) -> Result<Rates, Failure> {

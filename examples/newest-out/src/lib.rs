@@ -53,7 +53,7 @@ impl NewestOut {
     /// The object in HBM that was used last, but not by this op; it is forgotten.
     fn newest(&mut self, view: &View<'_>) -> Option<ObjectId> {
         let wanted = |object: ObjectId| view.uses().iter().any(|used| used.object == object);
-        self.used.retain(|&object| view.has_room(object, HBM));
+        self.used.retain(|&object| view.is_allocated(object, HBM));
         let at = self.used.iter().rposition(|&object| !wanted(object))?;
         Some(self.used.remove(at))
     }

@@ -11,7 +11,7 @@ mod read;
 #[cfg(test)]
 mod tests;
 
-use crate::trace::tables::{Findings, Room};
+use crate::trace::tables::{Findings, ReadBudget};
 use read::{Kernel, Tensor};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -64,9 +64,9 @@ pub struct Counts {
 
 /// Reads two tables, or says everything that is wrong with them.
 pub fn import_tables(from: &Tables) -> Result<Imported, Diagnostics> {
-    let (mut findings, mut room) = (Findings::default(), Room::default());
-    let tensors = read::tensors(&from.tensors, &mut room, &mut findings);
-    let kernels = read::kernels(&from.kernels, &tensors, &mut room, &mut findings);
+    let (mut findings, mut budget) = (Findings::default(), ReadBudget::default());
+    let tensors = read::tensors(&from.tensors, &mut budget, &mut findings);
+    let kernels = read::kernels(&from.kernels, &tensors, &mut budget, &mut findings);
     // The map from ids to rows ends here: the trace is as large.
     let tensors = tensors.into_rows();
     if !findings.is_empty() {

@@ -4,7 +4,7 @@
 //! looked at; the caller must not use the rows of a table that had problems.
 //! Invariant: a record's row number gives its line, see [`super::tables`].
 
-use super::tables::{Column, Findings, Guard, Room, Source, columns, describe};
+use super::tables::{Column, Findings, Guard, ReadBudget, Source, columns, describe};
 use csv::StringRecord;
 use std::path::{Path, PathBuf};
 use tiersim_models::diagnostic::Place;
@@ -187,8 +187,8 @@ impl Row<'_> {
     }
 
     /// Is there room to keep so many bytes of values of this row? If not, that is reported.
-    pub(crate) fn fits(&mut self, room: &mut Room, live: usize) -> bool {
-        let taken = room.take(self.record.as_slice().len() + self.record.len(), live);
+    pub(crate) fn fits(&mut self, budget: &mut ReadBudget, live: usize) -> bool {
+        let taken = budget.take(self.record.as_slice().len() + self.record.len(), live);
         if let Err(rule) = taken {
             self.problem(rule, "more".to_owned(), "split the table, or check what it is");
             return false;

@@ -38,7 +38,7 @@ pub(crate) const LIMITS: Limits = Limits { expanded: 8 << 30, ratio: 200, free: 
 ///
 /// Readers whose shortest rows make values many times their length ask it before they keep a row.
 #[derive(Debug, Default)]
-pub(crate) struct Room {
+pub(crate) struct ReadBudget {
     text: u64,
     live: u64,
 }
@@ -47,7 +47,7 @@ pub(crate) struct Room {
 const FREE_BYTES: u64 = 44 << 20;
 const BYTES_PER_BYTE: u64 = 7;
 
-impl Room {
+impl ReadBudget {
     /// Takes a row of so many bytes of text, of which so many bytes of values are kept.
     ///
     /// # Errors

@@ -17,7 +17,7 @@ use crate::units::Bytes;
 pub struct Memory {
     capacities: Vec<Capacity>,
     hidden: Vec<Hidden>,
-    rooms: Vec<Capacity>,
+    usable: Vec<Capacity>,
     allocators: Vec<AllocatorSpec>,
 }
 
@@ -25,15 +25,15 @@ impl Memory {
     /// Tiers of these capacities, nothing of which is hidden, with exact allocators.
     pub fn of(capacities: impl IntoIterator<Item = impl Into<Capacity>>) -> Memory {
         let capacities: Vec<Capacity> = capacities.into_iter().map(Into::into).collect();
-        let rooms = capacities.clone();
-        Memory { capacities, hidden: Vec::new(), rooms, allocators: Vec::new() }
+        let usable = capacities.clone();
+        Memory { capacities, hidden: Vec::new(), usable, allocators: Vec::new() }
     }
 
     /// The same, of which so much is hidden.
     pub fn hiding(mut self, hidden: Vec<Hidden>) -> Memory {
-        let rooms = self.capacities.iter().enumerate();
-        self.rooms =
-            rooms.map(|(tier, all)| all.less(of_tier(&hidden, TierId::at(tier)))).collect();
+        let usable = self.capacities.iter().enumerate();
+        self.usable =
+            usable.map(|(tier, all)| all.less(of_tier(&hidden, TierId::at(tier)))).collect();
         self.hidden = hidden;
         self
     }
@@ -55,13 +55,13 @@ impl Memory {
     }
 
     /// What objects can have of a tier.
-    pub fn room(&self, tier: TierId) -> Capacity {
-        self.rooms[tier.index()]
+    pub fn usable(&self, tier: TierId) -> Capacity {
+        self.usable[tier.index()]
     }
 
     /// What objects can have of each tier.
-    pub fn rooms(&self) -> &[Capacity] {
-        &self.rooms
+    pub fn all_usable(&self) -> &[Capacity] {
+        &self.usable
     }
 
     /// Memory that no object can have.

@@ -56,7 +56,7 @@ impl Cost {
 
 /// Room for a job; `None` where nothing is known of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Room {
+pub struct MemoryBudget {
     /// Of each GPU.
     pub gpu: u128,
     /// Of each node's host memory.

@@ -32,7 +32,7 @@ pub fn cuts(hardware: &Hardware, memory: &Memory, objects: &[Bytes]) -> Vec<Cut>
     let mut cuts = Vec::new();
     for inner in 1..order.len() {
         let (inside, outside) = order.split_at(inner);
-        let limits = inside.iter().map(|&tier| memory.room(tier).limit());
+        let limits = inside.iter().map(|&tier| memory.usable(tier).limit());
         let capacity: Option<u128> = limits.map(|limit| Some(u128::from(limit?.get()))).sum();
         let Some(capacity) = capacity.filter(|&capacity| capacity < all) else { break };
         let of = |tier: &TierId| per_second(hardware.tiers[tier.index()].access, largest);

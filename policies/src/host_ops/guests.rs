@@ -5,7 +5,7 @@
 //! leaves.
 //! Invariant: nothing leaves or waits for a guest that comes ahead.
 
-use super::room::{Usage, prefetch};
+use super::make_room::{Usage, prefetch};
 use crate::state::State;
 use crate::step::Step;
 use crate::view::View;
@@ -49,7 +49,7 @@ impl Guests {
             if step.is_used(object) || soon.iter().any(|touched| touched.object == object) {
                 return true;
             }
-            let home = usage.beyond.iter().find(|&&tier| step.has_room(object, tier));
+            let home = usage.beyond.iter().find(|&&tier| step.is_allocated(object, tier));
             if let Some(&home) = home {
                 step.evict(object, host, home);
             }

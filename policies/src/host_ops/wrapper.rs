@@ -5,7 +5,7 @@
 //! Invariant: what the op uses is in its place after the actions, or the ledger says what is full.
 
 use super::guests::{Guests, soon};
-use super::room::{Usage, drop_spare, prefetch};
+use super::make_room::{Usage, drop_spare, prefetch};
 use crate::policy::{Action, Lookahead, Policy};
 use crate::state::{State, remember};
 use crate::step::{Buffers, Step};

@@ -40,7 +40,7 @@ impl Numa {
 
     /// The node in which an object has room.
     fn node_of(&self, object: ObjectId, view: &View<'_>) -> Option<TierId> {
-        self.nodes.iter().copied().find(|&node| view.has_room(object, node))
+        self.nodes.iter().copied().find(|&node| view.is_allocated(object, node))
     }
 
     /// The tier in which an object is that the policy names: any node of DRAM stands for its own.
@@ -79,7 +79,7 @@ impl Numa {
         } else {
             named
         };
-        if !view.has_room(object, to) {
+        if !view.is_allocated(object, to) {
             self.given[to.index()] += bytes;
         }
         to
@@ -130,7 +130,8 @@ impl Numa {
                 let to = self.place(object, to, step);
                 // A copy out that nobody waits for is left out where its node is full: a pin or
                 // the placement may mean another one than the policy has looked at.
-                if to != HBM && !view.has_room(object, to) && !step.fits(to, step.bytes(object)) {
+                if to != HBM && !view.is_allocated(object, to) && !step.fits(to, step.bytes(object))
+                {
                     step.reserve(to, step.bytes(object));
                     return None;
                 }

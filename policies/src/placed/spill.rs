@@ -44,7 +44,7 @@ impl Spill {
     /// Writes who may leave HBM. Residents that are gone are named again before they are back.
     pub(super) fn state(&self, homes: &[TierId], view: &View<'_>, out: &mut State) {
         let Spill { tiers: _, residents, limit: _, last_used } = self;
-        let here = |&o: &ObjectId| homes[o.index()] == HBM && view.has_room(o, HBM);
+        let here = |&o: &ObjectId| homes[o.index()] == HBM && view.is_allocated(o, HBM);
         let mut residents: Vec<ObjectId> = residents.iter().copied().filter(here).collect();
         residents.sort_unstable();
         residents.dedup();
@@ -84,7 +84,7 @@ impl Spill {
         if self.residents.len() >= self.limit {
             self.residents.sort_unstable();
             self.residents.dedup();
-            self.residents.retain(|&o| homes[o.index()] == HBM && view.has_room(o, HBM));
+            self.residents.retain(|&o| homes[o.index()] == HBM && view.is_allocated(o, HBM));
             self.limit = self.residents.len() * 2 + 1024;
         }
         self.residents.push(object);
@@ -117,7 +117,7 @@ impl Spill {
         if self.is_empty() {
             return None;
         }
-        self.residents.retain(|&o| homes[o.index()] == HBM && step.has_room(o, HBM));
+        self.residents.retain(|&o| homes[o.index()] == HBM && step.is_allocated(o, HBM));
         let mut refused: Vec<Bytes> = Vec::new();
         loop {
             // Where an object found no room, none that is as large will find any.

@@ -8,7 +8,7 @@
 //! meets an object on its way.
 
 use crate::arena::Compacted;
-use crate::command::{Edges, Hazard, Room, Ticket, Work, add_edge};
+use crate::command::{Allocation, Edges, Hazard, Ticket, Work, add_edge};
 use crate::ledger::Filled;
 use crate::planner::Planner;
 use tiersim_models::ids::{ObjectId, TierId};
@@ -29,10 +29,10 @@ impl Planner<'_> {
         &mut self,
         object: ObjectId,
         tier: TierId,
-        born: &[Room],
+        born: &[Allocation],
         after: &mut Edges,
     ) {
-        let bytes = self.room(object, tier).bytes;
+        let bytes = self.allocation(object, tier).bytes;
         let exact = self.ledger.is_exact(tier);
         if exact || self.ledger.fits(tier, bytes, self.stream) || self.ledger.free(tier) < bytes {
             return;
@@ -47,7 +47,7 @@ impl Planner<'_> {
         &mut self,
         tier: TierId,
         compacted: &Compacted,
-        born: &[Room],
+        born: &[Allocation],
         mut after: Edges,
     ) -> Ticket {
         compacted.waits.iter().for_each(|edge| add_edge(&mut after, edge.ticket, edge.hazard));
@@ -61,7 +61,8 @@ impl Planner<'_> {
         let mut bytes = compacted.bytes;
         let mut objects = Vec::new();
         for &(object, of) in &compacted.moved {
-            if born.iter().any(|room| (room.object, room.tier) == (object, tier)) {
+            if born.iter().any(|allocation| (allocation.object, allocation.tier) == (object, tier))
+            {
                 bytes -= of.min(bytes);
                 continue;
             }

@@ -33,9 +33,9 @@ impl Planner<'_> {
         {
             return Ok(());
         }
-        let has_room = |object, tier| self.ledger.has_room(object, tier);
+        let is_allocated = |object, tier| self.ledger.is_allocated(object, tier);
         let beside = |object, tier| self.ledger.is_held_beside(object, tier);
-        if let Some(why) = refusal(&action, self.uses(), has_room, beside) {
+        if let Some(why) = refusal(&action, self.uses(), is_allocated, beside) {
             return Err(self.refused(why));
         }
         match action {
@@ -69,11 +69,11 @@ impl Planner<'_> {
         to: TierId,
         leave: bool,
     ) -> Result<(), PlanError> {
-        if !self.ledger.has_room(object, to) {
+        if !self.ledger.is_allocated(object, to) {
             self.make_room(object, to)?;
         }
         let mut after = Edges::new();
-        let mut claims = None;
+        let mut allocates = None;
         let source = self.ledger.slot(object, from).expect("the source has room");
         if let Some(filled) = source.filled {
             // What made the source valid: a write-back, the op that wrote it, or a fetch.
@@ -96,15 +96,15 @@ impl Planner<'_> {
             self.wait(filled.ticket, Hazard::WriteAfterRead, &mut after);
         }
         // Data first, then room, then turn: an edge is named for the worst that it prevents.
-        if !self.ledger.has_room(object, to) {
-            let claimed = self.claim(object, to, &mut after);
-            claimed.map_err(|full| out_of_memory(full, object, Some(self.next)))?;
-            claims = Some(self.room(object, to));
+        if !self.ledger.is_allocated(object, to) {
+            let allocated = self.allocate(object, to, &mut after);
+            allocated.map_err(|full| out_of_memory(full, object, Some(self.next)))?;
+            allocates = Some(self.allocation(object, to));
         }
         self.await_turn(&mut after);
-        let room = self.room(object, from);
-        let work = Work::Copy { object, bytes: room.bytes, from, to };
-        let ticket = self.issue(work, after, claims, leave.then_some(room));
+        let allocation = self.allocation(object, from);
+        let work = Work::Copy { object, bytes: allocation.bytes, from, to };
+        let ticket = self.issue(work, after, allocates, leave.then_some(allocation));
         let filled = Some(Filled { ticket, by_copy: true });
         match self.ledger.slot_mut(object, to) {
             Some(slot) => {
@@ -116,7 +116,7 @@ impl Planner<'_> {
         }
         if leave {
             self.ledger.remove(object, from);
-            self.ledger.give_back(room, ticket, &self.tickets);
+            self.ledger.give_back(allocation, ticket, &self.tickets);
             self.observe();
         } else {
             let tickets = &self.tickets;
@@ -136,9 +136,9 @@ impl Planner<'_> {
         for User { ticket, .. } in slot.users {
             self.wait(ticket, Hazard::WriteAfterRead, &mut after);
         }
-        let room = self.room(object, tier);
-        let ticket = self.issue(Work::Release, after, None, Some(room));
-        self.ledger.give_back(room, ticket, &self.tickets);
+        let allocation = self.allocation(object, tier);
+        let ticket = self.issue(Work::Release, after, None, Some(allocation));
+        self.ledger.give_back(allocation, ticket, &self.tickets);
         self.observe();
     }
 

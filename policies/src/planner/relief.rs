@@ -1,7 +1,7 @@
 //! How the planner watches a tier and makes room in it when it runs full.
 //!
 //! Evictions are ordinary actions, planned like a policy's: every hazard has its edge and the
-//! ledger counts every byte. What was evicted comes back when an op needs it. A claim that does not
+//! ledger counts every byte. What was evicted comes back when an op needs it. An allocation that does not
 //! fit is an emergency first, and out of memory only if nothing helps.
 //! Invariant: an object that the op in question uses is never evicted for it, and nothing here
 //! happens in a plan that is not watched.
@@ -53,7 +53,7 @@ impl<'a> Planner<'a> {
         self.pressure.as_ref().is_some_and(|monitor| monitor.config.tier == tier)
     }
 
-    /// Takes a reading after a claim or release.
+    /// Takes a reading after an allocation or release.
     pub(super) fn observe(&mut self) {
         let Some(monitor) = &mut self.pressure else { return };
         let held = self.ledger.held(monitor.config.tier);
@@ -75,11 +75,11 @@ impl<'a> Planner<'a> {
         let away = |object: ObjectId| monitor.away[object.index()];
         match *action {
             Action::Evict { object, from, .. } => {
-                away(object) && !self.ledger.has_room(object, from)
+                away(object) && !self.ledger.is_allocated(object, from)
             }
             Action::Drop { object, tier } => {
                 let only = || self.ledger.tiers_of(object).as_slice() == [tier];
-                away(object) && (!self.ledger.has_room(object, tier) || only())
+                away(object) && (!self.ledger.is_allocated(object, tier) || only())
             }
             _ => false,
         }
@@ -104,7 +104,7 @@ impl<'a> Planner<'a> {
         self.relieve(None)
     }
 
-    /// Answers a claim of so many bytes that does not fit.
+    /// Answers an allocation of so many bytes that does not fit.
     pub(super) fn force(&mut self, tier: TierId, bytes: Bytes) -> Result<(), PlanError> {
         if !self.watches(tier) || self.ledger.fits(tier, bytes, self.stream) {
             return Ok(());
@@ -201,7 +201,7 @@ impl<'a> Planner<'a> {
         let mut candidates: Vec<(u64, ObjectId)> = objects
             .filter(|(_, object)| object.persistent && object.bytes > Bytes::ZERO)
             .map(|(index, _)| (monitor.last_used[index], ObjectId::at(index)))
-            .filter(|&(_, object)| self.ledger.has_room(object, config.tier))
+            .filter(|&(_, object)| self.ledger.is_allocated(object, config.tier))
             .filter(|&(_, object)| uses.iter().all(|touched| touched.object != object))
             .collect();
         candidates.sort_unstable();
@@ -218,7 +218,7 @@ impl<'a> Planner<'a> {
             }
             let Some(to) = self.far(object, &config) else { continue };
             self.act(Action::Evict { object, from: config.tier, to })?;
-            gone += self.room(object, config.tier).bytes;
+            gone += self.allocation(object, config.tier).bytes;
             if let Some(monitor) = &mut self.pressure {
                 monitor.away[object.index()] = true;
                 monitor.log.evictions += 1;
@@ -236,11 +236,12 @@ impl<'a> Planner<'a> {
     /// Where an object goes: the policy's place for it, or the first of the spill tiers with room.
     fn far(&mut self, object: ObjectId, config: &PressureConfig) -> Option<TierId> {
         let chosen = self.ask(|policy, view| policy.spill_tier(object, view));
-        let bytes = self.room(object, config.tier).bytes;
+        let bytes = self.allocation(object, config.tier).bytes;
         let open = |&to: &TierId| {
             to != config.tier
                 && !self.makes_room(to)
-                && (self.ledger.has_room(object, to) || self.ledger.fits(to, bytes, self.stream))
+                && (self.ledger.is_allocated(object, to)
+                    || self.ledger.fits(to, bytes, self.stream))
         };
         chosen.into_iter().chain(config.spill.iter().copied()).find(open)
     }

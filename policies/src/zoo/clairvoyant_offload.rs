@@ -14,7 +14,7 @@
 
 mod estimate;
 mod future;
-mod rooms;
+mod space;
 mod stock;
 
 use crate::entry::{Entry, Kind, Parameter};
@@ -134,7 +134,7 @@ impl ClairvoyantOffload {
             window: config.window,
             outside: setting.hardware.tier_ids().filter(|&tier| tier != HBM).collect(),
             future: Future::new(setting, config.window),
-            estimate: Estimate::new(setting, setting.memory.room(HBM).most())?,
+            estimate: Estimate::new(setting, setting.memory.usable(HBM).most())?,
             stock: Stock::new(objects),
             under_way: under_way(setting),
             moved: vec![0; objects],

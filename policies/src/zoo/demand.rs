@@ -106,7 +106,7 @@ impl Recipe for DemandConfig {
             Algorithm::Lirs => Algorithm::LirsPaper,
             algorithm => algorithm,
         };
-        let capacity = setting.memory.room(HBM).most().get();
+        let capacity = setting.memory.usable(HBM).most().get();
         Ok(algorithm.with(capacity, Build { config: self, setting }))
     }
 

@@ -113,7 +113,7 @@ impl Recipe for DeviceMapConfig {
 impl DeviceMapConfig {
     /// The home of every object, by object id.
     pub fn homes(&self, trace: &Trace, memory: &Memory) -> Vec<TierId> {
-        let all = |part: usize| memory.room(self.tiers[part]).most();
+        let all = |part: usize| memory.usable(self.tiers[part]).most();
         let gpu = match self.hbm {
             Limit::Bytes(bytes) => bytes.min(all(0)),
             Limit::Reserve(share) => Bytes::new((all(0).get() as f64 * (1.0 - share)) as u64),

@@ -229,7 +229,7 @@ impl HotCold {
     /// Copies that promotions have left behind are given up.
     fn give_up_copies(&mut self, step: &mut Step<'_>) {
         for (object, tier) in self.promoted.drain(..) {
-            if step.in_hbm(object) && step.has_room(object, tier) {
+            if step.in_hbm(object) && step.is_allocated(object, tier) {
                 step.take_first(Action::Drop { object, tier });
             }
         }

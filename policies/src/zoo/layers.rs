@@ -191,7 +191,7 @@ impl Layers {
         let view = step.view();
         let Layers { spill, needed_until, recency, .. } = self;
         self.visitors.retain(|&object| {
-            if !view.has_room(object, HBM) {
+            if !view.is_allocated(object, HBM) {
                 return false;
             }
             if needed_until[object.index()] >= view.occurrence() {

@@ -212,7 +212,7 @@ impl PlannedMigration {
             let (object, planned) = self.evict[op][at];
             let key = self.keys[object.index()];
             // Not there, or never used again in this run.
-            if key.is_none_or(|key| key == u64::MAX) || !step.has_room(object, HBM) {
+            if key.is_none_or(|key| key == u64::MAX) || !step.is_allocated(object, HBM) {
                 continue;
             }
             if let Some(to) = self.home(object, Some(planned), step) {

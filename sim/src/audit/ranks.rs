@@ -7,7 +7,7 @@ use tiersim_models::hardware::{Hardware, Memory};
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::instances::Instances;
 use tiersim_models::units::Bytes;
-use tiersim_policies::command::{Command, Room, Ticket, Work};
+use tiersim_policies::command::{Allocation, Command, Ticket, Work};
 
 /// The rank that a ticket is of.
 pub(super) fn rank_of(instances: &Instances, ticket: Ticket) -> u32 {
@@ -24,14 +24,14 @@ fn object_of(instances: &Instances, object: ObjectId, rank: u32) -> ObjectId {
     ObjectId(u32::try_from(all).expect("fewer than 2^32 objects of all ranks"))
 }
 
-fn room_of(instances: &Instances, room: &Room, rank: u32) -> Room {
-    let Room { object, tier, bytes } = *room;
+fn room_of(instances: &Instances, room: &Allocation, rank: u32) -> Allocation {
+    let Allocation { object, tier, bytes } = *room;
     let (object, tier) = (object_of(instances, object, rank), instances.tier(tier, rank));
-    Room { object, tier, bytes }
+    Allocation { object, tier, bytes }
 }
 
 /// What all ranks hold at first, where each holds `start`.
-pub(super) fn rooms(instances: &Instances, start: &[Room]) -> Vec<Room> {
+pub(super) fn rooms(instances: &Instances, start: &[Allocation]) -> Vec<Allocation> {
     let of_rank = |rank| start.iter().map(move |room| room_of(instances, room, rank));
     (0..instances.ranks()).flat_map(of_rank).collect()
 }
@@ -40,7 +40,7 @@ pub(super) fn rooms(instances: &Instances, start: &[Room]) -> Vec<Room> {
 pub(super) fn capacities(instances: &Instances, memory: &Memory) -> Vec<Bytes> {
     let mut all = vec![0u64; instances.hardware().tiers.len()];
     for rank in 0..instances.ranks() {
-        for (tier, share) in memory.rooms().iter().enumerate() {
+        for (tier, share) in memory.all_usable().iter().enumerate() {
             let capacity = &mut all[instances.tier(TierId::at(tier), rank).index()];
             *capacity = capacity.saturating_add(share.most().get());
         }
@@ -68,8 +68,8 @@ pub(super) fn renamed<'c>(instances: &Instances, command: &'c Command) -> Cow<'c
     let rank = rank_of(instances, command.ticket);
     let object = |object: &mut ObjectId| *object = object_of(instances, *object, rank);
     let tier = |tier: &mut TierId| *tier = instances.tier(*tier, rank);
-    let room = |room: &mut Room| *room = room_of(instances, room, rank);
-    command.claims.iter_mut().for_each(room);
+    let room = |room: &mut Allocation| *room = room_of(instances, room, rank);
+    command.allocates.iter_mut().for_each(room);
     command.frees.iter_mut().for_each(room);
     match &mut command.work {
         Work::Compute { touches, charges, .. } => {

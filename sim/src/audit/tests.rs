@@ -50,8 +50,8 @@ fn machine() -> Hardware {
     resolve_hardware(&document, "m".to_owned()).unwrap_or_else(|problems| panic!("{problems}"))
 }
 
-fn room(object: ObjectId, tier: TierId) -> Room {
-    Room { object, tier, bytes: BYTES }
+fn room(object: ObjectId, tier: TierId) -> Allocation {
+    Allocation { object, tier, bytes: BYTES }
 }
 
 fn audit_of(hardware: &Hardware) -> Audit {
@@ -79,8 +79,8 @@ fn sharing(service: Service) -> Hardware {
 }
 
 fn command(ticket: u32, work: Work) -> Command {
-    let (after, claims, frees) = Default::default();
-    Command { ticket: Ticket(ticket), work, after, claims, frees }
+    let (after, allocates, frees) = Default::default();
+    Command { ticket: Ticket(ticket), work, after, allocates, frees }
 }
 
 fn op(ticket: u32, stream: u16, touches: &[(ObjectId, TierId, Mode)]) -> Command {
@@ -96,17 +96,17 @@ fn copy_over(ticket: u32, object: ObjectId, from: TierId, to: TierId) -> Command
     command(ticket, Work::Copy { object, bytes: BYTES, from, to })
 }
 
-/// Into room that it claims.
+/// Into room that it allocates.
 fn copy(ticket: u32, object: ObjectId, from: TierId, to: TierId) -> Command {
-    let claims = [room(object, to)].into_iter().collect();
-    Command { claims, ..copy_over(ticket, object, from, to) }
+    let allocates = [room(object, to)].into_iter().collect();
+    Command { allocates, ..copy_over(ticket, object, from, to) }
 }
 
 fn compact(ticket: u32, tier: TierId, object: ObjectId) -> Command {
     command(ticket, Work::Compact { tier, bytes: BYTES, objects: [object].into() })
 }
 
-fn release(ticket: u32, frees: &[Room]) -> Command {
+fn release(ticket: u32, frees: &[Allocation]) -> Command {
     Command { frees: frees.iter().copied().collect(), ..command(ticket, Work::Release) }
 }
 
@@ -157,8 +157,8 @@ fn what_a_tier_holds_is_looked_at_after_every_event() {
 #[test]
 fn an_object_has_one_room_in_a_tier() {
     let mut audit = audit();
-    let claims = [room(BOTH, HBM)].into_iter().collect();
-    let again = Command { claims, ..release(0, &[]) };
+    let allocates = [room(BOTH, HBM)].into_iter().collect();
+    let again = Command { allocates, ..release(0, &[]) };
     breaks_when_it_starts(&mut audit, &again, "is in TierId(0) already");
 }
 

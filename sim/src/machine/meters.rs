@@ -2,7 +2,7 @@
 
 use tiersim_models::results::{Parts, Split};
 use tiersim_models::units::{Bytes, Span, Time};
-use tiersim_policies::command::{Room, Touch};
+use tiersim_policies::command::{Allocation, Touch};
 use tiersim_policies::state::State;
 
 /// Running totals.
@@ -203,13 +203,13 @@ impl Meters {
         self.counted = now;
     }
 
-    pub(crate) fn claim(&mut self, room: &Room) {
+    pub(crate) fn allocate(&mut self, room: &Allocation) {
         let tier = room.tier.index();
         self.used[tier] += room.bytes;
         self.peak[tier] = self.peak[tier].max(self.used[tier]);
     }
 
-    pub(crate) fn free(&mut self, room: &Room) {
+    pub(crate) fn free(&mut self, room: &Allocation) {
         self.used[room.tier.index()] -= room.bytes;
     }
 }

@@ -14,7 +14,7 @@ use super::streams::Stream;
 use super::{Event, SimMachine};
 use tiersim_models::units::Time;
 use tiersim_models::workload::Mode;
-use tiersim_policies::command::{Allocating, Command, Room, Ticket, Touch, Work};
+use tiersim_policies::command::{Allocating, Allocation, Command, Ticket, Touch, Work};
 use tiersim_policies::state::State;
 
 impl SimMachine<'_> {
@@ -183,7 +183,7 @@ fn write_entry(
 
 /// Its edges are where the machine keeps them: in counts and waiters.
 fn write_command(command: &Command, moment: Moment, out: &mut State) {
-    let Command { ticket: _, work, after: _, claims, frees } = command;
+    let Command { ticket: _, work, after: _, allocates, frees } = command;
     match work {
         Work::Compute { occurrence, stream, touches, charges, delay, allocating } => {
             out.word(0);
@@ -209,13 +209,13 @@ fn write_command(command: &Command, moment: Moment, out: &mut State) {
         }
         Work::Release => out.word(3),
     }
-    claims.state(moment, out);
+    allocates.state(moment, out);
     frees.state(moment, out);
 }
 
 remember! {
     Touch { object, tier, mode };
-    Room { object, tier, bytes };
+    Allocation { object, tier, bytes };
     Allocating { thread, device };
 }
 

@@ -33,12 +33,12 @@ impl Bench<'_> {
     ) -> StepBound {
         let shared = std::ptr::eq(workload, self.workload);
         let known = || self.bounds.lock().expect("nobody panics with it");
-        if let Some(bound) = known().get(memory.rooms()).filter(|_| shared) {
+        if let Some(bound) = known().get(memory.all_usable()).filter(|_| shared) {
             return bound.clone();
         }
         let bound = self.work_out(workload, durations, memory);
         if shared {
-            known().insert(memory.rooms().to_vec(), bound.clone());
+            known().insert(memory.all_usable().to_vec(), bound.clone());
         }
         bound
     }
@@ -101,7 +101,9 @@ impl Bench<'_> {
         let mut most = vec![Capacity::from(Bytes::ZERO); self.hardware.tiers.len()];
         for case in cases {
             let memory = self.memory_of(case)?;
-            most.iter_mut().zip(memory.rooms()).for_each(|(most, room)| *most = (*most).max(*room));
+            most.iter_mut()
+                .zip(memory.all_usable())
+                .for_each(|(most, room)| *most = (*most).max(*room));
         }
         let held = |case: &CaseRecord| {
             let peak = case.outcome.figures().map(|figures| figures.peak[HBM.index()]);

@@ -58,7 +58,7 @@ impl Bench<'_> {
             learned: case.policy.origin() == Origin::Learned,
             params: case.params.clone(),
             conditions: 0,
-            hbm_budget: memory.room(HBM),
+            hbm_budget: memory.usable(HBM),
             baseline_step: self.baseline.mean_step(),
             baseline_peak: self.baseline.peak[HBM.index()],
             bound_step: bound.step,

@@ -94,8 +94,8 @@ pub fn computing(
 pub fn command(ticket: usize, work: Work, after: Option<usize>) -> Command {
     let edge = |ticket: usize| Edge { ticket: Ticket(ticket as u32), hazard: Hazard::IssueOrder };
     let after = after.into_iter().map(edge).collect();
-    let (claims, frees) = Default::default();
-    Command { ticket: Ticket(ticket as u32), work, after, claims, frees }
+    let (allocates, frees) = Default::default();
+    Command { ticket: Ticket(ticket as u32), work, after, allocates, frees }
 }
 
 /// HBM of the given capacity, and an unlimited second tier behind one link of law `link`.

@@ -37,7 +37,7 @@ impl Chaos {
     fn far_for(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
         let mut far = self.far();
         for _ in 0..if self.everywhere { 6 } else { 0 } {
-            if view.has_room(object, far) || view.fits(far, view.object(object).bytes) {
+            if view.is_allocated(object, far) || view.fits(far, view.object(object).bytes) {
                 break;
             }
             far = self.far();
@@ -83,7 +83,7 @@ impl Policy for Chaos {
     fn make_room(&mut self, view: &View<'_>, tier: TierId) -> Option<Action> {
         let used = |object| view.uses().iter().any(|touched| touched.object == object);
         let leaves = |object: &ObjectId| {
-            view.has_room(*object, HBM) && !used(*object) && !self.promised.contains(object)
+            view.is_allocated(*object, HBM) && !used(*object) && !self.promised.contains(object)
         };
         let mut victims = (0..self.objects).map(ObjectId::at).filter(leaves);
         let object = victims.next().filter(|_| self.everywhere && self.tiers > 1 && tier == HBM)?;
@@ -105,7 +105,7 @@ impl Chaos {
         let mut free = view.free(HBM);
         let mut residents: Vec<ObjectId> = (0..self.objects)
             .map(ObjectId::at)
-            .filter(|&object| view.has_room(object, HBM) && !used(object))
+            .filter(|&object| view.is_allocated(object, HBM) && !used(object))
             .collect();
         // Early evictions, some fetched back in the same breath.
         residents.retain(|&object| {
@@ -131,7 +131,7 @@ impl Chaos {
                 actions.push(Action::Charge { tier, bytes: view.object(object).bytes });
                 continue;
             }
-            if !view.has_room(object, HBM) {
+            if !view.is_allocated(object, HBM) {
                 need += view.object(object).bytes;
             }
             if view.exists(object) {
@@ -159,7 +159,7 @@ impl Chaos {
     ) {
         for object in (0..self.objects).map(ObjectId::at) {
             let bytes = view.object(object).bytes;
-            let absent = view.exists(object) && !view.has_room(object, HBM) && !used(object);
+            let absent = view.exists(object) && !view.is_allocated(object, HBM) && !used(object);
             if absent && free >= bytes && self.rng.random_bool(0.2) {
                 actions.push(Action::Prefetch { object, to: HBM });
                 free -= bytes;
@@ -170,7 +170,7 @@ impl Chaos {
                 Action::Evict { object: o, .. } | Action::Prefetch { object: o, .. } => o == object,
                 _ => false,
             });
-            if near && view.has_room(object, far) && !mentioned && self.rng.random_bool(0.2) {
+            if near && view.is_allocated(object, far) && !mentioned && self.rng.random_bool(0.2) {
                 actions.push(Action::Drop { object, tier: far });
             }
         }
@@ -198,8 +198,8 @@ impl Chaos {
         if used(object) || self.promised.contains(&object) || !view.exists(object) || from == to {
             return;
         }
-        let fits = view.has_room(object, to) || view.fits(to, view.object(object).bytes);
-        if view.has_room(object, from) && self.rng.random_bool(0.5) {
+        let fits = view.is_allocated(object, to) || view.fits(to, view.object(object).bytes);
+        if view.is_allocated(object, from) && self.rng.random_bool(0.5) {
             actions.push(Action::Evict { object, from, to });
         } else if fits && self.rng.random_bool(0.5) {
             actions.push(Action::Prefetch { object, to });

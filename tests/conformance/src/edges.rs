@@ -60,7 +60,7 @@ fn worlds(site: &Site) -> u64 {
 
 /// A wrong pattern. Room that is missing does not count.
 fn stale(report: &Report, _: &World) -> bool {
-    report.truth.first.iter().any(|mismatch| mismatch.found != Found::NoRoom)
+    report.truth.first.iter().any(|mismatch| mismatch.found != Found::NotAllocated)
 }
 
 /// Data is used before it has arrived.

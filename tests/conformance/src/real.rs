@@ -89,7 +89,7 @@ fn residents(world: &World, planner: &Planner<'_>) -> Vec<(ObjectId, TierId, boo
     let objects = (0..world.workload.trace.objects.len()).map(ObjectId::at);
     let ledger = planner.ledger();
     let tiers = |object| world.hardware.tier_ids().map(move |tier| (object, tier));
-    let rooms = objects.flat_map(tiers).filter(|&(object, tier)| ledger.has_room(object, tier));
+    let rooms = objects.flat_map(tiers).filter(|&(object, tier)| ledger.is_allocated(object, tier));
     rooms.map(|(object, tier)| (object, tier, ledger.holds(object, tier))).collect()
 }
 

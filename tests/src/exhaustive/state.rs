@@ -2,7 +2,7 @@
 //!
 //! Moments are kept only as far as the future can tell them apart: whatever comes starts no earlier
 //! than the op before has ended, so nothing is earlier than that. Free bytes of HBM are units, each
-//! with the moment from which it is free. A claim takes those that are free first: the ledger takes
+//! with the moment from which it is free. An allocation takes those that are free first: the ledger takes
 //! those that were given back first, which is at best as early.
 //! Invariant: `Ord` of moments is all that the search compares; residency is all that it indexes.
 
@@ -235,7 +235,7 @@ impl State {
         start = start.max(self.moments[FILLED + source]);
         start = start.max(self.moments[FILLED + goal]).max(self.moments[USERS + goal]);
         if self.slots[goal] == ABSENT && to == 0 {
-            start = start.max(self.claim(machine.units[object]));
+            start = start.max(self.allocate(machine.units[object]));
         }
         let end = start + ps(law, machine.units[object] as u64 * machine.unit);
         self.moments[channel] = end;
@@ -247,7 +247,7 @@ impl State {
     }
 
     /// Takes units of HBM; from when they are free.
-    fn claim(&mut self, units: usize) -> u32 {
+    fn allocate(&mut self, units: usize) -> u32 {
         let free = &mut self.moments[FREE..];
         let from = free[..units].iter().copied().max().unwrap_or(0);
         free.copy_within(units.., 0);
@@ -338,7 +338,7 @@ impl State {
                     if !fits {
                         break;
                     }
-                    start = start.max(state.claim(machine.units[object]));
+                    start = start.max(state.allocate(machine.units[object]));
                 }
                 state.slots[slot] = VALID;
                 (state.moments[FILLED + slot], state.moments[USERS + slot]) = (0, 0);

@@ -343,7 +343,7 @@ impl<'a> Watch<'a> {
             self.ensure(moved == sent, || {
                 format!("{} moved {moved} bytes of {sent} together", tier.name)
             })?;
-            let (peak, room) = (meters.peak[index], memory.room(TierId::at(index)));
+            let (peak, room) = (meters.peak[index], memory.usable(TierId::at(index)));
             let holds = room.holds(peak);
             self.ensure(holds, || format!("{} held {peak} of {room}", tier.name))?;
             let needed = Self::needed(self.used_of[index], tier.access.rate.get(), 1);

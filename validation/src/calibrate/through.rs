@@ -19,7 +19,9 @@ use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_models::workload::{Mode, Object, ObjectKind, Op, Phase, Trace, TraceMeta};
-use tiersim_policies::command::{Allocating, Command, Edge, Hazard, Room, Ticket, Touch, Work};
+use tiersim_policies::command::{
+    Allocating, Allocation, Command, Edge, Hazard, Ticket, Touch, Work,
+};
 
 /// Bytes of all objects that take turns, and most of them: more than a core's own cache holds.
 const TURNS: (u64, u64) = (8 << 20, 32);
@@ -55,11 +57,11 @@ impl Plan {
         &mut self,
         work: Work,
         after: SmallVec<[Edge; 6]>,
-        (claims, frees): (Option<Room>, Option<Room>),
+        (allocates, frees): (Option<Allocation>, Option<Allocation>),
     ) -> Ticket {
         let ticket = Ticket(u32::try_from(self.commands.len()).expect("a short plan"));
-        let (claims, frees) = (claims.into_iter().collect(), frees.into_iter().collect());
-        self.commands.push(Command { ticket, work, after, claims, frees });
+        let (allocates, frees) = (allocates.into_iter().collect(), frees.into_iter().collect());
+        self.commands.push(Command { ticket, work, after, allocates, frees });
         ticket
     }
 
@@ -83,7 +85,7 @@ impl Plan {
     ) -> Ticket {
         let work = Work::Copy { object, bytes, from, to };
         let after = smallvec![Edge { ticket: after, hazard: Hazard::IssueOrder }];
-        let room = |object| Room { object, tier: to, bytes };
+        let room = |object| Allocation { object, tier: to, bytes };
         self.push(work, after, (Some(room(object)), free.map(room)))
     }
 }
@@ -111,8 +113,8 @@ impl Through<'_> {
     ) -> Result<Vec<Span>, Fault> {
         let (from, to) = ends(self.skeleton, channel);
         let turns = turns(size);
-        let room = |object, tier| Room { object: ObjectId::at(object), tier, bytes: size };
-        let mut rooms: Vec<Room> = (0..turns).map(|object| room(object, from)).collect();
+        let room = |object, tier| Allocation { object: ObjectId::at(object), tier, bytes: size };
+        let mut rooms: Vec<Allocation> = (0..turns).map(|object| room(object, from)).collect();
         let mut plan = Plan::default();
         if start == Start::Idle {
             let mut before = plan.op(PAUSE, None, None);
@@ -171,7 +173,7 @@ impl Through<'_> {
         for n in 0..turns + repeats {
             plan.op(Span::ZERO, None, Some(Touch { object: ObjectId::at(n % turns), tier, mode }));
         }
-        let room = |object| Room { object: ObjectId::at(object), tier, bytes: size };
+        let room = |object| Allocation { object: ObjectId::at(object), tier, bytes: size };
         let (_, report) = self.carry_out(plan, (0..turns).map(room).collect())?;
         Ok(times(&report).iter().skip(turns).map(|&(start, end)| end.since(start)).collect())
     }
@@ -187,7 +189,7 @@ impl Through<'_> {
         count: usize,
     ) -> Result<Span, Fault> {
         let (from, to) = ends(self.skeleton, Channel { evicting: false, ..channel });
-        let room = |index, tier| Room { object: ObjectId::at(index), tier, bytes: size };
+        let room = |index, tier| Allocation { object: ObjectId::at(index), tier, bytes: size };
         let mut plan = Plan::default();
         // A device's memory may be taken behind it, which takes its time as well.
         let gate = plan.op(behind(2 * count) + ROOM, None, None);
@@ -196,8 +198,8 @@ impl Through<'_> {
             let work = Work::Copy { object: ObjectId::at(index), bytes: size, from, to };
             let turn = Edge { ticket: gate, hazard: Hazard::IssueOrder };
             let before = index.checked_sub(2).map(|index| ops[index]);
-            let room_edge = before.map(|ticket| Edge { ticket, hazard: Hazard::Capacity });
-            let after = room_edge.into_iter().chain([turn]).collect();
+            let capacity_edge = before.map(|ticket| Edge { ticket, hazard: Hazard::Capacity });
+            let after = capacity_edge.into_iter().chain([turn]).collect();
             let copy = plan.push(work, after, (Some(room(index, to)), None));
             let touch = Touch { object: ObjectId::at(index), tier: to, mode: Mode::Read };
             let ticket = plan.op(op, Some(copy), Some(touch));
@@ -211,7 +213,7 @@ impl Through<'_> {
     }
 
     /// Runs a plan; the end of every command, by ticket, and the machine's report.
-    fn carry_out(&self, plan: Plan, start: Vec<Room>) -> Result<(Vec<Time>, Report), Fault> {
+    fn carry_out(&self, plan: Plan, start: Vec<Allocation>) -> Result<(Vec<Time>, Report), Fault> {
         let workload = workload(&start);
         let Plan { commands, spans } = plan;
         let routes = self.skeleton.routes().expect("a skeleton's tiers are joined");
@@ -255,8 +257,8 @@ fn behind(commands: usize) -> Span {
 }
 
 /// As many objects as there are rooms, and one op, for its stream.
-fn workload(rooms: &[Room]) -> Workload {
-    let object = |room: &Room| Object {
+fn workload(rooms: &[Allocation]) -> Workload {
+    let object = |room: &Allocation| Object {
         dtype: "uint8".to_owned(),
         persistent: true,
         ..Object::new(format!("object {}", room.object.0), ObjectKind::Buffer, room.bytes)

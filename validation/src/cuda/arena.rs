@@ -1,9 +1,9 @@
 //! Where in a block of memory an object's room lies: best fit, in the order of submission.
 //!
 //! Room is given back when a command is submitted, long before it has ended, so every free piece
-//! carries the tickets of the commands that must end before it may be written. A claim prefers a
+//! carries the tickets of the commands that must end before it may be written. An allocation prefers a
 //! piece whose commands have all ended; only then is it not held up.
-//! Invariant: claimed pieces never overlap, and free and claimed pieces together tile every region.
+//! Invariant: allocated pieces never overlap, and free and allocated pieces together tile every region.
 
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
@@ -57,7 +57,7 @@ impl Arena {
 
     /// Takes room: where, and which commands must end before it is written. `under_way` says
     /// whether a command has yet to end. `None` if no place is large enough.
-    pub(crate) fn claim(
+    pub(crate) fn allocate(
         &mut self,
         bytes: u64,
         under_way: impl Fn(Ticket) -> bool,
@@ -164,7 +164,7 @@ mod tests {
     struct Pages(Vec<Vec<(Option<u32>, Vec<Ticket>)>>);
 
     impl Pages {
-        fn claim(&mut self, who: u32, spot: Spot, pages: u64) -> Vec<Ticket> {
+        fn allocate(&mut self, who: u32, spot: Spot, pages: u64) -> Vec<Ticket> {
             let range = (spot.at / PAGE) as usize..(spot.at / PAGE + pages) as usize;
             let mut after = Vec::new();
             for (owner, tickets) in &mut self.0[spot.region][range] {
@@ -202,7 +202,7 @@ mod tests {
         }
     }
 
-    /// Random claims and frees; commands end in order, `behind` after they were submitted.
+    /// Random allocations and frees; commands end in order, `behind` after they were submitted.
     fn against_pages(seed: u64, behind: u32) -> (u32, u32) {
         let (mut arena, mut pages) = (Arena::default(), Pages(Vec::new()));
         for size in [40, 7] {
@@ -223,12 +223,12 @@ mod tests {
             let bytes = draw(1) % (9 * PAGE) + 1;
             let need = bytes.div_ceil(PAGE);
             let settled = pages.longest_settled(under_way) >= need;
-            let Some((spot, after)) = arena.claim(bytes, under_way) else {
+            let Some((spot, after)) = arena.allocate(bytes, under_way) else {
                 assert!(pages.longest() < need, "step {step}: there was room");
                 refused += 1;
                 continue;
             };
-            let mut expected = pages.claim(step, spot, need);
+            let mut expected = pages.allocate(step, spot, need);
             expected.retain(|ticket| under_way(*ticket));
             let mut after: Vec<Ticket> = after.to_vec();
             after.sort_unstable();
@@ -260,11 +260,11 @@ mod tests {
         arena.grow(10 * PAGE);
         let ended = |_| false;
         let spots: Vec<Spot> = [3, 1, 2, 4]
-            .map(|pages| arena.claim(pages * PAGE, ended).expect("there is room").0)
+            .map(|pages| arena.allocate(pages * PAGE, ended).expect("there is room").0)
             .to_vec();
         arena.free(spots[0], 3 * PAGE, Ticket(0));
         arena.free(spots[2], 2 * PAGE, Ticket(1));
-        assert_eq!(arena.claim(2 * PAGE, ended), Some((spots[2], Tickets::new())));
+        assert_eq!(arena.allocate(2 * PAGE, ended), Some((spots[2], Tickets::new())));
     }
 
     #[test]
@@ -272,10 +272,13 @@ mod tests {
         let mut arena = Arena::default();
         arena.grow(3 * PAGE);
         let under_way = |_| true;
-        let spots = [0, 1, 2].map(|_| arena.claim(1, under_way).expect("there is room").0);
+        let spots = [0, 1, 2].map(|_| arena.allocate(1, under_way).expect("there is room").0);
         arena.free(spots[2], 1, Ticket(5));
         arena.free(spots[0], 1, Ticket(9));
-        assert_eq!(arena.claim(1, under_way), Some((spots[2], Tickets::from_slice(&[Ticket(5)]))));
+        assert_eq!(
+            arena.allocate(1, under_way),
+            Some((spots[2], Tickets::from_slice(&[Ticket(5)])))
+        );
     }
 
     #[test]
@@ -283,10 +286,10 @@ mod tests {
         let mut arena = Arena::default();
         arena.grow(8 * PAGE);
         let spots: Vec<Spot> =
-            (0..8).map(|_| arena.claim(1, |_| false).expect("there is room").0).collect();
+            (0..8).map(|_| arena.allocate(1, |_| false).expect("there is room").0).collect();
         for index in [3, 1, 7, 0, 2, 6, 4, 5] {
             arena.free(spots[index], 1, Ticket(index as u32));
         }
-        assert_eq!(arena.claim(8 * PAGE, |_| false), Some((spots[0], Tickets::new())));
+        assert_eq!(arena.allocate(8 * PAGE, |_| false), Some((spots[0], Tickets::new())));
     }
 }

@@ -8,7 +8,7 @@
 //! waits for that check.
 //! Invariant: the checks of a machine never make a copy or an op wait, but for those two.
 
-use crate::cuda::rooms::Place;
+use crate::cuda::allocations::Place;
 use crate::cuda::worker::{Done, End, Job, Look, Task, pages};
 use crate::cuda::{Flight, Parts};
 use crate::fault::Fault;
@@ -61,7 +61,7 @@ impl Parts<'_> {
             let (object, _, from, _) = ends(&entry.command);
             if entry.own.places[0].is_none() {
                 let missing =
-                    Mismatch::new((ticket, object, from), entry.versions[0], Found::NoRoom);
+                    Mismatch::new((ticket, object, from), entry.versions[0], Found::NotAllocated);
                 self.book.truth.note(Some(missing));
             }
             self.offer(ticket, 0)?;
@@ -159,7 +159,7 @@ impl Parts<'_> {
         let ((object, _, _, to), version) = (ends(&entry.command), entry.versions[0]);
         let place = (ticket, object, to);
         let Some(held) = entry.own.places[1].clone() else {
-            self.book.truth.note(Some(Mismatch::new(place, version, Found::NoRoom)));
+            self.book.truth.note(Some(Mismatch::new(place, version, Found::NotAllocated)));
             return Ok(());
         };
         let Some(address) = held.place.address() else { return Ok(()) };

@@ -3,9 +3,9 @@
 //! Invariant: a command that is queued has its marks.
 
 use crate::book;
+use crate::cuda::allocations::{Held, Place};
 use crate::cuda::findings::Watch;
 use crate::cuda::mark::Mark;
-use crate::cuda::rooms::{Held, Place};
 use crate::real::Planned;
 use smallvec::SmallVec;
 use std::rc::Rc;

@@ -7,12 +7,12 @@
 //! for.
 
 use crate::clock::Clock;
+use crate::cuda::allocations::Place;
 use crate::cuda::driver::{Device, DeviceMemory, PinnedMemory, Stream};
 use crate::cuda::findings::Findings;
 use crate::cuda::kernels::Kernels;
 use crate::cuda::mark::{Mark, Marks, Timeline};
 use crate::cuda::pace::{Bench, Paces, Scratch};
-use crate::cuda::rooms::Place;
 use crate::fault::Fault;
 use crate::options::{Delay, Options, lateness};
 use std::collections::BTreeMap;

@@ -14,10 +14,10 @@
 //! Invariant: nothing here waits; what cannot be enqueued yet stays at the head of its stream.
 
 use crate::cuda::Parts;
+use crate::cuda::allocations::{Held, Place};
 use crate::cuda::entry::Files;
 use crate::cuda::kernels::Range;
 use crate::cuda::pace::Filler;
-use crate::cuda::rooms::{Held, Place};
 use crate::cuda::worker::{Job, Look, Task};
 use crate::fault::Fault;
 use crate::pattern::Key;
@@ -96,7 +96,7 @@ impl Parts<'_> {
         for (touch, (held, version)) in touches(&command).zip(&places) {
             let place = (ticket, touch.object, touch.tier);
             let Some(held) = held else {
-                missing.push(Some(Mismatch::new(place, *version, Found::NoRoom)));
+                missing.push(Some(Mismatch::new(place, *version, Found::NotAllocated)));
                 continue;
             };
             let Some(address) = held.place.address().filter(|_| touch.mode.reads()) else {

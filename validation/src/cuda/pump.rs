@@ -6,8 +6,8 @@
 //! Invariant: a command's end is told after the ends of everything that it waited for.
 
 use crate::cuda::Parts;
+use crate::cuda::allocations::Place;
 use crate::cuda::entry::{Book, Entry, Files, MarkList, Own};
-use crate::cuda::rooms::Place;
 use crate::fault::Fault;
 use tiersim_models::units::{Span, Time};
 use tiersim_policies::command::{Command, Ticket, Work};
@@ -22,8 +22,8 @@ impl Parts<'_> {
         let mut entry = Entry::new(command, versions, began, Own { planned, ..Own::default() });
         let command = entry.command.clone();
         self.book.wait_for(&mut entry, command.after.iter().map(|edge| edge.ticket));
-        for room in &command.claims {
-            let after = self.claim(room, Book::is_under_way)?;
+        for room in &command.allocates {
+            let after = self.allocate(room, Book::is_under_way)?;
             self.book.wait_for(&mut entry, after);
         }
         match &command.work {

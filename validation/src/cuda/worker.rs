@@ -7,8 +7,8 @@
 //! may start is for whoever sends it to know.
 
 use crate::clock::Clock;
+use crate::cuda::allocations::Place;
 use crate::cuda::driver::{Device, PinnedMemory, Stream};
-use crate::cuda::rooms::Place;
 use crate::fault::Fault;
 use crate::host::kernels::{self, BLOCK};
 use crate::host::room::{Buffer, Slot};

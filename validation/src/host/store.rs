@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tiersim_models::hardware::{Capacity, Hardware, TierKind};
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::units::Bytes;
-use tiersim_policies::command::Room;
+use tiersim_policies::command::Allocation;
 
 /// All tiers' rooms.
 pub(crate) struct Store {
@@ -60,7 +60,7 @@ impl Store {
     }
 
     /// Takes room.
-    pub(crate) fn claim(&self, room: &Room) -> Result<(), Fault> {
+    pub(crate) fn allocate(&self, room: &Allocation) -> Result<(), Fault> {
         self.failing.room()?;
         let pages = (room.bytes.get() as usize).div_ceil(PAGE);
         let spare = self.table().take_spare(room.tier, pages);
@@ -88,7 +88,7 @@ impl Store {
     }
 
     /// Gives room back. Room that is not there is a missing edge's doing, and shows as a mismatch.
-    pub(crate) fn free(&self, room: &Room) {
+    pub(crate) fn free(&self, room: &Allocation) {
         let mut table = self.table();
         let tier = room.tier.index();
         let Some((slot, held)) = table.held.remove(&(room.object, room.tier)) else { return };
@@ -133,7 +133,7 @@ impl Store {
 
 impl Table {
     /// Puts a slot into use. Returns the one that was there, which is a missing edge's doing.
-    fn hold(&mut self, room: &Room, slot: Arc<Slot>) -> Option<Arc<Slot>> {
+    fn hold(&mut self, room: &Allocation, slot: Arc<Slot>) -> Option<Arc<Slot>> {
         let (tier, bytes) = (room.tier.index(), room.bytes.get());
         let replaced = self.held.insert((room.object, room.tier), (slot, bytes));
         self.in_use[tier] += bytes;

@@ -10,7 +10,7 @@ use tiersim_models::hardware::{Hardware, TierKind};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::units::Span;
 use tiersim_models::workload::{Mode, Object, ObjectKind, Op, Phase, Trace, TraceMeta, Use};
-use tiersim_policies::command::{Allocating, Edge, Hazard, Room, Touch, Work};
+use tiersim_policies::command::{Allocating, Allocation, Edge, Hazard, Touch, Work};
 
 const OBJECT: ObjectId = ObjectId(0);
 const HBM: TierId = TierId(0);
@@ -44,7 +44,7 @@ fn op(ticket: u32) -> Command {
             allocating: Allocating::default(),
         },
         after: [].into_iter().collect(),
-        claims: [].into_iter().collect(),
+        allocates: [].into_iter().collect(),
         frees: [].into_iter().collect(),
     }
 }
@@ -59,7 +59,7 @@ fn with_machine(patience: Span, delay: Option<Delay>, body: impl FnOnce(&mut Hos
         routes: hardware.routes().expect("one tier is joined to itself"),
         workload: &workload,
         spans: Box::new(|_| Span::from_us(500)),
-        start: vec![Room { object: OBJECT, tier: HBM, bytes: Bytes::new(10_000) }],
+        start: vec![Allocation { object: OBJECT, tier: HBM, bytes: Bytes::new(10_000) }],
     };
     let options = Options { patience, delay, ..Options::new(std::env::temp_dir()) };
     let mut machine = HostMachine::new(setup, &options).expect("the machine starts");
@@ -155,8 +155,8 @@ fn files_of_another_process_of_the_same_number_are_left_alone() {
     let (mut hardware, _) = world();
     hardware.tiers[0].kind = TierKind::Nvme;
     let store = Store::new(&hardware, &Options::new(&scratch)).expect("another folder is free");
-    let room = Room { object: OBJECT, tier: HBM, bytes: Bytes::new(10_000) };
-    store.claim(&room).expect("a file can be made");
+    let room = Allocation { object: OBJECT, tier: HBM, bytes: Bytes::new(10_000) };
+    store.allocate(&room).expect("a file can be made");
     assert_eq!(std::fs::read_dir(&scratch).expect("it is there").count(), 101);
     drop(store);
     for number in 0..100 {

@@ -52,7 +52,7 @@ impl Floor {
         self.dawdle(command.ticket, 0);
         let start = self.clock.now();
         self.clock.delay(plan.planned.delay);
-        command.claims.iter().try_for_each(|room| self.store.claim(room))?;
+        command.allocates.iter().try_for_each(|room| self.store.allocate(room))?;
         let Work::Compute { touches, .. } = &command.work else { unreachable!("streams run ops") };
         let touches = || touches.iter().zip(versions);
         let mut checks = Vec::new();
@@ -69,7 +69,7 @@ impl Floor {
             let written = self.write(object, tier, version + 1, buffer)?;
             if !written {
                 let place = (command.ticket, object, tier);
-                checks.push(Some(Mismatch::new(place, version, Found::NoRoom)));
+                checks.push(Some(Mismatch::new(place, version, Found::NotAllocated)));
             }
         }
         plan.run_half(true);
@@ -108,10 +108,10 @@ impl Floor {
         let mut checks = Vec::new();
         if part.hop == 0 && part.number == 0 {
             self.store.failing.copy()?;
-            command.claims.iter().try_for_each(|room| self.store.claim(room))?;
+            command.allocates.iter().try_for_each(|room| self.store.allocate(room))?;
             if self.store.get(object, from).is_none() {
                 let place = (command.ticket, object, from);
-                checks.push(Some(Mismatch::new(place, version, Found::NoRoom)));
+                checks.push(Some(Mismatch::new(place, version, Found::NotAllocated)));
             }
         }
         let page = |byte: Bytes| byte.get().div_ceil(PAGE as u64) as usize;
@@ -171,7 +171,7 @@ impl Floor {
     ) -> Result<Option<Mismatch>, Fault> {
         let (_, object, tier) = place;
         let Some(slot) = self.store.get(object, tier) else {
-            return Ok(Some(Mismatch::new(place, version, Found::NoRoom)));
+            return Ok(Some(Mismatch::new(place, version, Found::NotAllocated)));
         };
         let found = kernels::check(&slot, pages, stride, Key { object, version }, buffer);
         let found = found.map_err(io("reads", tier))?;

@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 use tiersim_models::hardware::Compute;
 use tiersim_models::results::memory_account::Account;
 use tiersim_models::results::memory_account::Place;
-use tiersim_models::results::memory_fit::{Cost, Fit, Found, Rates, Room};
+use tiersim_models::results::memory_fit::{Cost, Fit, Found, MemoryBudget, Rates};
 
 /// How quick what a job is to fit into is.
 #[derive(Clone, Copy, Debug, Default)]
@@ -36,11 +36,11 @@ pub struct Pace<'a> {
 
 /// Whether it holds a job, and what more of the host's memory a node needs for that, if it can
 /// have more.
-fn holds(room: &Room, account: &Account) -> Option<u128> {
+fn holds(budget: &MemoryBudget, account: &Account) -> Option<u128> {
     let fits =
-        account.gpu <= room.gpu && room.nvme.is_none_or(|nvme| account.nvme_per_node <= nvme);
-    let more = room.cpu.map_or(0, |cpu| account.cpu_per_node.saturating_sub(cpu));
-    (fits && (more == 0 || room.cpu != Some(0))).then_some(more)
+        account.gpu <= budget.gpu && budget.nvme.is_none_or(|nvme| account.nvme_per_node <= nvme);
+    let more = budget.cpu.map_or(0, |cpu| account.cpu_per_node.saturating_sub(cpu));
+    (fits && (more == 0 || budget.cpu != Some(0))).then_some(more)
 }
 
 /// How far a setting goes on each knob, counted from the job's own.
@@ -204,10 +204,14 @@ impl Estimates<'_> {
 }
 
 /// The quickest of all settings that fit, in seconds or in FLOPs.
-fn quickest(job: &Training, room: &Room, all: &mut Estimates<'_>) -> Result<Option<f64>, Overflow> {
+fn quickest(
+    job: &Training,
+    budget: &MemoryBudget,
+    all: &mut Estimates<'_>,
+) -> Result<Option<f64>, Overflow> {
     let mut quickest: Option<f64> = None;
     for setting in settings::<_, 8>(&turned_back(job), &KNOBS) {
-        if holds(room, &training(&setting.job)?) != Some(0) {
+        if holds(budget, &training(&setting.job)?) != Some(0) {
             continue;
         }
         let cost = cost(&setting.job)?;
@@ -220,17 +224,17 @@ fn quickest(job: &Training, room: &Room, all: &mut Estimates<'_>) -> Result<Opti
     Ok(quickest)
 }
 
-/// What makes `job` fit into `room`.
-pub fn fit(job: &Training, room: &Room, pace: &Pace<'_>) -> Result<Found, Overflow> {
+/// What makes `job` fit into `budget`.
+pub fn fit(job: &Training, budget: &MemoryBudget, pace: &Pace<'_>) -> Result<Found, Overflow> {
     let mut estimates = Estimates { pace: *pace, computing: BTreeMap::new() };
-    let best = quickest(job, room, &mut estimates)?;
+    let best = quickest(job, budget, &mut estimates)?;
     let all = settings(job, &KNOBS);
     let tokens =
         job.step.as_ref().map(|step| (step.batch * job.data()) as f64 * step.sequence as f64);
     let mut fitting: Vec<(Far, Fit)> = Vec::new();
     for setting in &all {
         let account = training(&setting.job)?;
-        let Some(more_cpu) = holds(room, &account) else { continue };
+        let Some(more_cpu) = holds(budget, &account) else { continue };
         let cost = cost(&setting.job)?;
         let seconds = estimates.seconds(&setting.job, &cost);
         let time = seconds.or_else(|| estimates.weight(&cost));

@@ -54,7 +54,7 @@ pub enum ServingProblem {
     /// A rule that the options break.
     Option(ShapeProblem),
     /// A request needs more blocks than there are: which, counted from 0, and how many.
-    Room(usize, u64),
+    TooFewBlocks(usize, u64),
     /// A request has more positions than the model: which, counted from 0, and how many.
     Positions(usize, u64),
     /// The trace would have more rows than this.
@@ -67,7 +67,7 @@ impl fmt::Display for ServingProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ServingProblem::Option(problem) => f.write_str(&problem.rule),
-            ServingProblem::Room(request, blocks) => {
+            ServingProblem::TooFewBlocks(request, blocks) => {
                 write!(
                     f,
                     "request {request} needs {blocks} blocks at a time, more than `kv_blocks`"
@@ -94,7 +94,7 @@ impl ServingProblem {
     pub fn remedy(&self) -> &'static str {
         match self {
             ServingProblem::Option(problem) => problem.remedy,
-            ServingProblem::Room(..) => "raise `kv_blocks`, or leave the request out",
+            ServingProblem::TooFewBlocks(..) => "raise `kv_blocks`, or leave the request out",
             ServingProblem::Positions(..) => "leave the request out, or take another model",
             ServingProblem::Rows(_) => {
                 "serve fewer requests, in larger blocks, or merge iterations"
@@ -147,7 +147,7 @@ impl Serving {
             let positions = u64::from(request.prompt) + u64::from(request.output) - 1;
             let blocks = self.blocks_of(request.prompt, request.output);
             if blocks > self.kv_blocks {
-                found.push(ServingProblem::Room(index, blocks));
+                found.push(ServingProblem::TooFewBlocks(index, blocks));
             } else if blocks * u64::from(self.layer_groups) > MAX_USES {
                 found.push(ServingProblem::Rows(MAX_USES));
             } else if self.card.positions > 0 && positions > u64::from(self.card.positions) {

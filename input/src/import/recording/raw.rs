@@ -8,7 +8,7 @@
 use super::words::{element_type, short_name};
 use crate::json::{self, Lines};
 use crate::trace::rows::{Row, read_rows, whole_number};
-use crate::trace::tables::{Findings, LIMITS, Room, Source, describe, regular_file};
+use crate::trace::tables::{Findings, LIMITS, ReadBudget, Source, describe, regular_file};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -128,18 +128,18 @@ const ADAM_COLUMNS: &str = "step param module? numel? mean_abs_exp_avg mean_exp_
 /// Reads a recording, or says everything that is wrong with its files.
 pub(super) fn read(folder: &Path) -> Result<Recording, Diagnostics> {
     let mut findings = Findings::default();
-    let mut room = Room::default();
+    let mut budget = ReadBudget::default();
     let described = folder.join("run.json").symlink_metadata().is_ok();
     let run = described.then(|| read_run(folder).map_err(|problems| findings.extend(problems)));
-    let owners = read_params(folder, &mut room, &mut findings);
-    let statistics = read_adam(folder, &mut room, &mut findings);
-    let objects = read_objects(folder, &owners, &statistics, &mut room, &mut findings);
-    let (ops_file, ops) = read_ops(folder, objects.len(), &mut room, &mut findings);
+    let owners = read_params(folder, &mut budget, &mut findings);
+    let statistics = read_adam(folder, &mut budget, &mut findings);
+    let objects = read_objects(folder, &owners, &statistics, &mut budget, &mut findings);
+    let (ops_file, ops) = read_ops(folder, objects.len(), &mut budget, &mut findings);
     let mut used = vec![false; objects.len()];
     let named = ops.iter().flat_map(|op| op.r.iter().chain(&op.w));
     named.for_each(|&id| used.get_mut(id as usize).into_iter().for_each(|used| *used = true));
     let used = used.into_iter().filter(|used| *used).count();
-    if let Err(rule) = room.take(0, used * USED_BYTES) {
+    if let Err(rule) = budget.take(0, used * USED_BYTES) {
         findings.push(&ops_file, None, rule, "more", "record fewer steps");
     }
     let run = run.unwrap_or_else(|| {
@@ -198,7 +198,7 @@ fn run_of(folder: &Path, ops: &[RawOp], objects: &[RawObject]) -> Option<Run> {
 
 fn read_params(
     folder: &Path,
-    room: &mut Room,
+    budget: &mut ReadBudget,
     findings: &mut Findings,
 ) -> BTreeMap<String, Rc<str>> {
     let mut owners = BTreeMap::new();
@@ -207,7 +207,7 @@ fn read_params(
     }
     read_table(folder, "params.csv", PARAM_COLUMNS, findings, |row| {
         let (param, module) = (row.name("param"), Rc::<str>::from(row.name("module")));
-        if !row.fits(room, PARAM_BYTES + param.len() + module.len()) {
+        if !row.fits(budget, PARAM_BYTES + param.len() + module.len()) {
             return;
         }
         if owners.insert(param, module).is_some() {
@@ -221,7 +221,7 @@ fn read_params(
 /// The statistics of the last step in the file, by parameter.
 fn read_adam(
     folder: &Path,
-    room: &mut Room,
+    budget: &mut ReadBudget,
     findings: &mut Findings,
 ) -> BTreeMap<String, Statistics> {
     let mut last: BTreeMap<String, Statistics> = BTreeMap::new();
@@ -237,7 +237,7 @@ fn read_adam(
         }
         let adam_m = row.real_or_none("mean_abs_exp_avg");
         let adam_v = row.real_or_none("mean_sqrt_exp_avg_sq");
-        if step == newest && row.fits(room, PARAM_BYTES) {
+        if step == newest && row.fits(budget, PARAM_BYTES) {
             last.insert(row.name("param"), Statistics { adam_m, adam_v, grad_norm: None });
         }
     });
@@ -248,7 +248,7 @@ fn read_objects(
     folder: &Path,
     owners: &BTreeMap<String, Rc<str>>,
     statistics: &BTreeMap<String, Statistics>,
-    room: &mut Room,
+    budget: &mut ReadBudget,
     findings: &mut Findings,
 ) -> Vec<RawObject> {
     let mut objects = Vec::new();
@@ -256,7 +256,7 @@ fn read_objects(
         let object = read_object(row, owners, statistics);
         let owner = object.owner.as_ref().filter(|_| owners.is_empty());
         let texts = 2 * object.name.len() + owner.map_or(0, |owner| owner.len());
-        if row.fits(room, OBJECT_BYTES + texts + object.shape.len() * size_of::<u64>()) {
+        if row.fits(budget, OBJECT_BYTES + texts + object.shape.len() * size_of::<u64>()) {
             objects.push(object);
         }
     });
@@ -349,7 +349,7 @@ fn read_table(
 fn read_ops(
     folder: &Path,
     objects: usize,
-    room: &mut Room,
+    budget: &mut ReadBudget,
     findings: &mut Findings,
 ) -> (PathBuf, Vec<RawOp>) {
     let mut ops: Vec<RawOp> = Vec::new();
@@ -373,7 +373,7 @@ fn read_ops(
         }
         let live =
             OP_BYTES + 2 * op.op.len() + op.module.len() + USE_BYTES * (op.r.len() + op.w.len());
-        if let Err(rule) = room.take(length, live) {
+        if let Err(rule) = budget.take(length, live) {
             findings.push(path, place, rule, "more", "record fewer steps");
             break;
         }

@@ -6,7 +6,7 @@
 //! covers all that the kernel does with it.
 
 use crate::trace::rows::{Row, read_rows, whole_number};
-use crate::trace::tables::{Findings, LIMITS, Room, Source};
+use crate::trace::tables::{Findings, LIMITS, ReadBudget, Source};
 use std::collections::BTreeMap;
 use std::path::Path;
 use tiersim_models::diagnostic::{Diagnostics, Place};
@@ -58,7 +58,11 @@ impl TensorTable {
 }
 
 /// Reads the tensors.
-pub(super) fn tensors(path: &Path, room: &mut Room, findings: &mut Findings) -> TensorTable {
+pub(super) fn tensors(
+    path: &Path,
+    budget: &mut ReadBudget,
+    findings: &mut Findings,
+) -> TensorTable {
     let mut table = TensorTable::default();
     let before = findings.count();
     read_table(path, TENSOR_COLUMNS, findings, |row| {
@@ -76,7 +80,7 @@ pub(super) fn tensors(path: &Path, room: &mut Room, findings: &mut Findings) -> 
         if table.by_id.insert(id, table.rows.len()).is_some() {
             row.problem("a tensor has one row", id.to_string(), "remove one of the rows");
         }
-        if row.fits(room, TENSOR_BYTES) {
+        if row.fits(budget, TENSOR_BYTES) {
             table.rows.push(tensor);
         }
     });
@@ -88,7 +92,7 @@ pub(super) fn tensors(path: &Path, room: &mut Room, findings: &mut Findings) -> 
 pub(super) fn kernels(
     path: &Path,
     tensors: &TensorTable,
-    room: &mut Room,
+    budget: &mut ReadBudget,
     findings: &mut Findings,
 ) -> Vec<Kernel> {
     let (mut kernels, before) = (Vec::new(), findings.count());
@@ -102,11 +106,11 @@ pub(super) fn kernels(
         let reads = ids(row, "reads", tensors);
         let writes = ids(row, "writes", tensors);
         let uses = uses(&reads, &writes);
-        if row.fits(room, KERNEL_BYTES + 2 * name.len() + uses.len() * USE_BYTES) {
+        if row.fits(budget, KERNEL_BYTES + 2 * name.len() + uses.len() * USE_BYTES) {
             kernels.push(Kernel { name, ps, uses });
         }
     });
-    if let Err(rule) = room.take(0, tensors.rows.len() * MADE_BYTES) {
+    if let Err(rule) = budget.take(0, tensors.rows.len() * MADE_BYTES) {
         findings.push(path, None, rule, "more", "leave out tensors that no kernel names");
     }
     if kernels.is_empty() && findings.count() == before {

@@ -24,7 +24,7 @@ pub(super) const REPLAYS: u32 = 2;
 /// Picoseconds of the last rehearsed replay; `None` if it does not fit into memory.
 pub(super) fn time(setting: &Setting<'_>, routes: &Routes, policy: Box<dyn Policy>) -> Option<u64> {
     let replays = setting.repeat.clamp(1, REPLAYS);
-    let exact = Memory::of(setting.memory.rooms().iter().copied());
+    let exact = Memory::of(setting.memory.all_usable().iter().copied());
     let policy = host_ops::around(policy, setting.workload, setting.hardware);
     let mut planner = Planner::new(setting.workload, policy, &exact, replays).ok()?;
     planner.fetch_the_quickest(setting.copies.clone());

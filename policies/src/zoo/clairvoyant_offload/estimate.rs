@@ -22,7 +22,7 @@ pub(super) struct Estimate {
     /// By op: when it ended last.
     ops: Vec<u64>,
     channels: Channels,
-    room: Room,
+    room: Headroom,
     /// By object: when its contents in HBM are complete, when nobody uses them any more, and when
     /// the copy out that is under way ends.
     ready: Vec<u64>,
@@ -40,7 +40,7 @@ impl Estimate {
             streams: vec![0; streams],
             ops: vec![0; trace.ops.len()],
             channels: Channels::new(setting)?,
-            room: Room { ready: room.get(), credits: VecDeque::new() },
+            room: Headroom { ready: room.get(), credits: VecDeque::new() },
             ready: vec![0; objects],
             used: vec![0; objects],
             copied: vec![0; objects],
@@ -55,7 +55,7 @@ impl Estimate {
             // An op waits for earlier ones of its own replay only.
             ops: _,
             channels: Channels { tiers: _, chunk: _, routes: _, free },
-            room: Room { ready: unused, credits },
+            room: Headroom { ready: unused, credits },
             ready,
             used,
             copied,
@@ -76,7 +76,7 @@ impl Estimate {
 
     /// An object is in HBM from the start.
     pub(super) fn start_inside(&mut self, bytes: Bytes) {
-        self.room.claim(bytes.get());
+        self.room.allocate(bytes.get());
     }
 
     /// When the decisions of an op on this stream take effect.
@@ -132,7 +132,7 @@ impl Estimate {
         bytes: Bytes,
         turn: u64,
     ) {
-        let room = self.room.claim(bytes.get());
+        let room = self.room.allocate(bytes.get());
         let ready = turn.max(room).max(self.copied[object.index()]);
         self.ready[object.index()] = self.channels.copy(from, to, bytes, ready);
     }
@@ -149,7 +149,8 @@ impl Estimate {
         let op = &workload.trace.ops[id.index()];
         let mut start = self.streams[usize::from(op.stream)];
         for &object in workload.births(id) {
-            start = start.max(self.room.claim(workload.trace.objects[object.index()].bytes.get()));
+            start =
+                start.max(self.room.allocate(workload.trace.objects[object.index()].bytes.get()));
             let object = object.index();
             (self.ready[object], self.used[object], self.copied[object]) = (0, 0, 0);
         }
@@ -232,14 +233,14 @@ impl Channels {
     }
 }
 
-/// Room in HBM: what was never used, and what is free at some time, oldest first.
+/// Headroom in HBM: what was never used, and what is free at some time, oldest first.
 #[derive(Debug)]
-struct Room {
+struct Headroom {
     ready: u64,
     credits: VecDeque<(u64, u64)>,
 }
 
-impl Room {
+impl Headroom {
     fn settle(&mut self, now: u64) {
         while self.credits.front().is_some_and(|credit| credit.1 <= now) {
             let (bytes, _) = self.credits.pop_front().expect("there is a first credit");
@@ -253,7 +254,7 @@ impl Room {
 
     /// When so much is free. More than there is can be asked for where the tier's allocator
     /// rounds, or where something has left that was not decided here.
-    fn claim(&mut self, bytes: u64) -> u64 {
+    fn allocate(&mut self, bytes: u64) -> u64 {
         let ready = bytes.min(self.ready);
         self.ready -= ready;
         let mut missing = bytes - ready;

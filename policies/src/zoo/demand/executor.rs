@@ -80,7 +80,7 @@ impl<R: Replacement> Demand<R> {
             if !stays || found.is_some() {
                 return stays;
             }
-            let room = spill.iter().find(|&&tier| step.has_room(other, tier));
+            let room = spill.iter().find(|&&tier| step.is_allocated(other, tier));
             if let Some(&tier) = room {
                 step.drop_copy(other, tier);
                 found = home(step, object, spill);
@@ -148,7 +148,7 @@ impl<R: Replacement> Demand<R> {
                 continue;
             }
             let Some(to) = home(step, object, &self.spill) else { continue };
-            if !step.has_room(object, to) {
+            if !step.is_allocated(object, to) {
                 let margin =
                     view.capacity(HBM).most().get().saturating_add(step.bytes(object).get());
                 if !step.fits(to, Bytes::new(margin)) {

@@ -68,7 +68,7 @@ impl Model {
                 sums[1] += write_backs as f64 * back.ps() as f64 * 1e-12;
             }
         }
-        let memory = |part: usize| setting.memory.room(tiers[part]).most().get() as f64;
+        let memory = |part: usize| setting.memory.usable(tiers[part]).most().get() as f64;
         Model {
             ops: setting.spans.iter().map(|span| span.ps() as f64 * 1e-12).sum(),
             seconds,

@@ -90,7 +90,7 @@ pub(super) fn plan(
 ) -> Vec<Option<Stay>> {
     let Intervals { lives, all: intervals, .. } = trace;
     let times: Vec<u64> = setting.spans.iter().map(|span| span.ps().max(1)).collect();
-    let capacity = line(setting.memory.room(HBM).most());
+    let capacity = line(setting.memory.usable(HBM).most());
     let needed = needed(lives, times.len());
     let above = needed.iter().map(|&bytes| bytes.saturating_sub(capacity)).collect::<Vec<_>>();
     let heights = Heights::new(&above, &times);
@@ -167,7 +167,7 @@ impl<'a> Draft<'a> {
         let slower = |time: &u64| time.saturating_mul(pace) / PARTS;
         let idle = Idle::new(&times.iter().map(slower).collect::<Vec<_>>());
         let room = |route: &Way| {
-            let free = line(setting.memory.room(route.tier).most());
+            let free = line(setting.memory.usable(route.tier).most());
             Heights::new(&vec![-free; times.len()], times)
         };
         Draft {
@@ -242,7 +242,7 @@ impl<'a> Draft<'a> {
             let starts = fetch.iter().filter(|_| interval.fetches);
             let mut starts = starts.map(|&channel| self.start(channel, first, until, life.bytes));
             let Some(back_at) = starts.try_fold(until, |a, b| Some(a.min(b?))) else { continue };
-            if out_from >= back_at || !self.has_room(route, index) {
+            if out_from >= back_at || !self.is_allocated(route, index) {
                 continue;
             }
             let gone = self.removable(out_from, back_at, life.bytes);
@@ -307,7 +307,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    fn has_room(&self, route: usize, index: usize) -> bool {
+    fn is_allocated(&self, route: usize, index: usize) -> bool {
         let (from, until) = self.new_room(index);
         let bytes = self.trace.lives[self.trace.all[index].object].bytes;
         from >= until || self.rooms[route].last_above(from, until, -bytes).is_none()

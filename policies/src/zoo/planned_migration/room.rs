@@ -19,8 +19,9 @@ impl PlannedMigration {
         step: &Step<'_>,
     ) -> Option<TierId> {
         // A copy that has only just been decided is not counted upon.
-        let kept =
-            |&tier: &TierId| step.view().has_room(object, tier) && step.has_room(object, tier);
+        let kept = |&tier: &TierId| {
+            step.view().is_allocated(object, tier) && step.is_allocated(object, tier)
+        };
         let owned = self.spill.iter().copied().find(kept);
         let mut order = planned.into_iter().chain(self.spill.iter().copied());
         owned.or_else(|| order.find(|&tier| step.fits(tier, step.bytes(object))))
@@ -32,7 +33,7 @@ impl PlannedMigration {
         let mut gone = Vec::new();
         let mut found = None;
         for &(key, object) in self.inside.iter().rev() {
-            if !step.has_room(object, HBM) {
+            if !step.is_allocated(object, HBM) {
                 gone.push((key, object));
             } else if !step.is_used(object)
                 && let Some(to) = self.home(object, None, step)
@@ -54,7 +55,7 @@ impl PlannedMigration {
     ) -> impl Iterator<Item = (ObjectId, TierId)> + 'a {
         let inside = self.inside.iter().map(|&(_, object)| object);
         inside.filter(|&object| view.in_hbm(object)).filter_map(|object| {
-            let own = self.spill.iter().find(|&&tier| view.has_room(object, tier));
+            let own = self.spill.iter().find(|&&tier| view.is_allocated(object, tier));
             own.map(|&tier| (object, tier))
         })
     }
@@ -63,7 +64,7 @@ impl PlannedMigration {
     pub(super) fn reclaim(&mut self, step: &mut Step<'_>) -> Option<(ObjectId, TierId)> {
         let view = step.view();
         let spare: Vec<_> =
-            self.spare(&view).filter(|&(object, tier)| step.has_room(object, tier)).collect();
+            self.spare(&view).filter(|&(object, tier)| step.is_allocated(object, tier)).collect();
         spare.into_iter().find_map(|(object, tier)| {
             step.drop_copy(object, tier);
             self.victim(step)

@@ -10,7 +10,7 @@ use super::{Knob, Setting, beyond, holds, least, settings};
 use crate::memory::Overflow;
 use crate::memory::account::{Serving, serving};
 use tiersim_models::results::memory_account::Place;
-use tiersim_models::results::memory_fit::{Cost, Fit, Found, Rates, Room};
+use tiersim_models::results::memory_fit::{Cost, Fit, Found, MemoryBudget, Rates};
 
 /// Weights, keys and values, format of those, sequences, memory of the host.
 type Far = [u8; 5];
@@ -77,11 +77,11 @@ fn seconds(job: &Serving, rates: &Rates) -> Result<Option<f64>, Overflow> {
 
 /// The most tokens per second of all settings that fit, places turned back where they were typed
 /// further.
-fn quickest(job: &Serving, room: &Room, rates: &Rates) -> Result<Option<f64>, Overflow> {
+fn quickest(job: &Serving, budget: &MemoryBudget, rates: &Rates) -> Result<Option<f64>, Overflow> {
     let back = Serving { offload_weights: Place::Gpu, offload_kv: Place::Gpu, ..job.clone() };
     let mut best: Option<f64> = None;
     for Setting { job, .. } in settings::<_, 5>(&back, &KNOBS) {
-        if holds(room, &serving(&job)?) == Some(0)
+        if holds(budget, &serving(&job)?) == Some(0)
             && let Some(seconds) = seconds(&job, rates)?
         {
             let tokens = job.batch as f64 / seconds;
@@ -91,14 +91,14 @@ fn quickest(job: &Serving, room: &Room, rates: &Rates) -> Result<Option<f64>, Ov
     Ok(best)
 }
 
-/// What makes `job` fit into `room`; figures are relative to the most tokens per second of all
+/// What makes `job` fit into `budget`; figures are relative to the most tokens per second of all
 /// settings that fit.
-pub fn fit(job: &Serving, room: &Room, rates: &Rates) -> Result<Found, Overflow> {
+pub fn fit(job: &Serving, budget: &MemoryBudget, rates: &Rates) -> Result<Found, Overflow> {
     let all = settings(job, &KNOBS);
     let mut fitting: Vec<(Far, Fit)> = Vec::new();
     for setting in &all {
         let account = serving(&setting.job)?;
-        let Some(more_cpu) = holds(room, &account) else { continue };
+        let Some(more_cpu) = holds(budget, &account) else { continue };
         let seconds = seconds(&setting.job, rates)?;
         let mut far = setting.far;
         far[4] = u8::from(more_cpu > 0);
@@ -113,7 +113,7 @@ pub fn fit(job: &Serving, room: &Room, rates: &Rates) -> Result<Found, Overflow>
         };
         fitting.push((far, fit));
     }
-    let best = quickest(job, room, rates)?;
+    let best = quickest(job, budget, rates)?;
     for (_, fit) in &mut fitting {
         fit.slowdown = best.zip(fit.tokens_per_s).map(|(best, tokens)| best / tokens);
     }

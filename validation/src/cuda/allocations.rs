@@ -22,7 +22,7 @@ use tiersim_models::hardware::{Capacity, Hardware, TierKind};
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::units::Bytes;
-use tiersim_policies::command::{Room, Ticket};
+use tiersim_policies::command::{Allocation, Ticket};
 
 /// An arena that has to grow grows by at least this much.
 const GROWTH: u64 = 2 << 20;
@@ -49,7 +49,7 @@ impl Place {
     }
 }
 
-/// The room of an object, from its claim on.
+/// The room of an object, from its allocation on.
 pub(crate) struct Held {
     pub(crate) place: Place,
     /// Bytes of it, in whole pages.
@@ -61,7 +61,7 @@ pub(crate) struct Held {
 }
 
 /// All tiers' rooms.
-pub(crate) struct Rooms {
+pub(crate) struct Allocations {
     // In the order in which they go: the tiers' memory, then the folder, when its files have gone.
     held: BTreeMap<(ObjectId, TierId), Rc<Held>>,
     tiers: Vec<Tier>,
@@ -94,13 +94,13 @@ enum Region {
     Pinned(Arc<PinnedMemory>),
 }
 
-impl Rooms {
+impl Allocations {
     pub(crate) fn new(
         device: &Arc<Device>,
         hardware: &Hardware,
         workload: &Workload,
         options: &Options,
-    ) -> Result<Rooms, Fault> {
+    ) -> Result<Allocations, Fault> {
         let folder = Folder::new(&options.scratch, &options.live)?;
         let objects = &workload.trace.objects;
         let all: u64 = objects.iter().map(|object| padded(object.bytes.get())).sum();
@@ -118,7 +118,7 @@ impl Rooms {
             made: (0, 0),
         };
         let (free, total) = device.memory()?;
-        Ok(Rooms {
+        Ok(Allocations {
             device: device.clone(),
             tiers: hardware.tiers.iter().map(tier).collect(),
             held: BTreeMap::new(),
@@ -131,9 +131,9 @@ impl Rooms {
     }
 
     /// Takes room. Returns commands that must end before it is written.
-    pub(crate) fn claim(
+    pub(crate) fn allocate(
         &mut self,
-        room: &Room,
+        room: &Allocation,
         under_way: impl Fn(Ticket) -> bool,
     ) -> Result<Tickets, Fault> {
         self.failing.room()?;
@@ -142,11 +142,11 @@ impl Rooms {
             let (slot, after) = self.file(index, bytes, under_way)?;
             (Place::File(slot), None, after)
         } else {
-            let (spot, after) = match self.tiers[index].arena.claim(bytes, &under_way) {
+            let (spot, after) = match self.tiers[index].arena.allocate(bytes, &under_way) {
                 Some(found) => found,
                 None => {
                     self.grow(index, bytes)?;
-                    let found = self.tiers[index].arena.claim(bytes, &under_way);
+                    let found = self.tiers[index].arena.allocate(bytes, &under_way);
                     found.expect("a region of that size was added")
                 }
             };
@@ -160,7 +160,7 @@ impl Rooms {
         let tier = &mut self.tiers[index];
         tier.in_use += room.bytes;
         tier.peak = tier.peak.max(tier.in_use);
-        // Room that is claimed twice is a mistake of the plan, and shows in the contents.
+        // Room that is allocated twice is a mistake of the plan, and shows in the contents.
         self.held.insert((room.object, room.tier), Rc::new(held));
         Ok(after)
     }
@@ -219,7 +219,7 @@ impl Rooms {
     }
 
     /// Gives room back, free once `ticket` has ended; returns it, if it was there.
-    pub(crate) fn free(&mut self, room: &Room, ticket: Ticket) -> Option<Rc<Held>> {
+    pub(crate) fn free(&mut self, room: &Allocation, ticket: Ticket) -> Option<Rc<Held>> {
         let held = self.held.remove(&(room.object, room.tier))?;
         let tier = &mut self.tiers[room.tier.index()];
         tier.in_use = Bytes::new(tier.in_use.get() - held.room.get());

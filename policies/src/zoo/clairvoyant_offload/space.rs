@@ -242,7 +242,7 @@ impl ClairvoyantOffload {
     /// Where an object starts out, or belongs if others send it away: outside if there is room.
     pub(super) fn home(&self, object: ObjectId, view: &View<'_>) -> TierId {
         let bytes = view.object(object).bytes;
-        let owned = self.spill.iter().copied().find(|&tier| view.has_room(object, tier));
+        let owned = self.spill.iter().copied().find(|&tier| view.is_allocated(object, tier));
         let roomy = || self.spill.iter().copied().find(|&tier| view.fits(tier, bytes));
         owned.or_else(roomy).unwrap_or(HBM)
     }
@@ -258,7 +258,7 @@ impl ClairvoyantOffload {
             if step.has_free_after(tier, bytes, given_up) {
                 break;
             }
-            if !self.has_moved(object) && view.has_room(object, tier) && view.in_hbm(object) {
+            if !self.has_moved(object) && view.is_allocated(object, tier) && view.in_hbm(object) {
                 given_up += step.bytes(object);
                 gone.push(object);
             }
@@ -292,7 +292,7 @@ impl ClairvoyantOffload {
         }
         let last = self.spill.last().copied().unwrap_or(HBM);
         let to = self.spill.iter().copied().find(|&tier| {
-            view.has_room(object, tier) || view.fits(tier, view.object(object).bytes)
+            view.is_allocated(object, tier) || view.fits(tier, view.object(object).bytes)
         });
         let to = to.unwrap_or(last);
         Some(Action::Evict { object, from: HBM, to })
@@ -303,7 +303,10 @@ impl ClairvoyantOffload {
         let places = [Place::Kept, Place::Alone, Place::Copied];
         let usable = |&(_, object): &(u64, ObjectId)| {
             let used = view.uses().iter().any(|touched| touched.object == object);
-            !used && !self.has_moved(object) && view.has_room(object, tier) && view.in_hbm(object)
+            !used
+                && !self.has_moved(object)
+                && view.is_allocated(object, tier)
+                && view.in_hbm(object)
         };
         let found = places.iter().flat_map(|&place| self.stock.of(place)).find(usable);
         let (_, object) = found?;

@@ -11,10 +11,10 @@ use crate::policy::Action;
 use tiersim_models::ids::{ObjectId, TierId};
 
 impl Planner<'_> {
-    /// Asks the policy for room until an object fits into a tier. If it has none to give, the claim
+    /// Asks the policy for room until an object fits into a tier. If it has none to give, the allocation
     /// that follows fails.
     pub(super) fn make_room(&mut self, object: ObjectId, tier: TierId) -> Result<(), PlanError> {
-        let bytes = self.room(object, tier).bytes;
+        let bytes = self.allocation(object, tier).bytes;
         self.making_room.push(tier);
         while !self.ledger.is_exact(tier) && !self.ledger.fits(tier, bytes, self.stream) {
             let Some(action) = self.ask(|policy, view| policy.make_room(view, tier)) else {
@@ -49,10 +49,10 @@ impl Planner<'_> {
     /// Whether a prefetch is not worth its room: it would have to be made.
     pub(super) fn gives_up(&mut self, object: ObjectId, tier: TierId) -> bool {
         let counted = self.ledger.is_exact(tier) && !self.watches(tier);
-        if counted || self.ledger.has_room(object, tier) {
+        if counted || self.ledger.is_allocated(object, tier) {
             return false;
         }
-        let bytes = self.room(object, tier).bytes;
+        let bytes = self.allocation(object, tier).bytes;
         let given_up = !self.ledger.fits(tier, bytes, self.stream);
         if let Some(arena) = self.ledger.arena(tier).filter(|_| given_up) {
             arena.meter.found.given_up += 1;

@@ -69,7 +69,7 @@ impl Usage {
         if step.holds(object, to) || step.nearest(object).is_none() {
             return;
         }
-        if !step.has_room(object, to) {
+        if !step.is_allocated(object, to) {
             self.make_room(to, step.bytes(object), step);
         }
         step.fetch(object, to);
@@ -103,7 +103,7 @@ impl Usage {
     ) -> Option<TierId> {
         let tiers = best.into_iter().chain(self.outside());
         let tiers: Vec<TierId> = tiers.filter(|&tier| tier != from && tier != HBM).collect();
-        let owned = |&&tier: &&TierId| step.has_room(object, tier);
+        let owned = |&&tier: &&TierId| step.is_allocated(object, tier);
         let roomy = |&&tier: &&TierId| step.fits(tier, step.bytes(object));
         if let Some(&tier) = tiers.iter().find(owned).or_else(|| tiers.iter().find(roomy)) {
             return Some(tier);
@@ -124,7 +124,7 @@ impl Usage {
     /// Objects in a tier that the op does not use.
     fn others_in(&self, tier: TierId, step: &Step<'_>) -> Vec<ObjectId> {
         let objects = (0..self.last_used.len()).map(ObjectId::at);
-        let there = |&object: &ObjectId| step.has_room(object, tier) && !step.is_used(object);
+        let there = |&object: &ObjectId| step.is_allocated(object, tier) && !step.is_used(object);
         objects.filter(there).collect()
     }
 
@@ -169,7 +169,7 @@ impl Usage {
             if step.fits(tier, bytes) {
                 return true;
             }
-            if !step.has_room(object, tier) {
+            if !step.is_allocated(object, tier) {
                 continue;
             }
             // HBM takes something only if no op of the device is about to need it.
@@ -219,7 +219,7 @@ impl Usage {
         step: &mut Step<'_>,
     ) -> TierId {
         let bytes = step.bytes(object);
-        let owned = self.host.iter().find(|&&tier| step.has_room(object, tier));
+        let owned = self.host.iter().find(|&&tier| step.is_allocated(object, tier));
         let far = far.filter(|far| self.host.contains(far) && step.fits(*far, bytes));
         let roomy = || self.host.iter().copied().find(|&tier| step.fits(tier, bytes));
         if let Some(tier) = owned.copied().or(far).or_else(roomy) {
@@ -233,7 +233,7 @@ impl Usage {
 
 /// A copy to a tier for later, if that leaves so many bytes there.
 pub(super) fn prefetch(object: ObjectId, to: TierId, leaving: Bytes, step: &mut Step<'_>) {
-    let room = step.has_room(object, to) || step.fits(to, step.bytes(object) + leaving);
+    let room = step.is_allocated(object, to) || step.fits(to, step.bytes(object) + leaving);
     if !step.holds(object, to) && room && step.nearest(object).is_some() {
         step.prefetch(object, to);
     }
@@ -242,7 +242,7 @@ pub(super) fn prefetch(object: ObjectId, to: TierId, leaving: Bytes, step: &mut 
 /// Gives up one of several copies, or room with contents of the past; never the only copy.
 pub(super) fn drop_spare(object: ObjectId, tier: TierId, step: &mut Step<'_>) {
     let elsewhere = step.holders(object).into_iter().any(|other| other != tier);
-    if step.has_room(object, tier) && elsewhere {
+    if step.is_allocated(object, tier) && elsewhere {
         step.drop_copy(object, tier);
     }
 }
