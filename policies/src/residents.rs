@@ -8,9 +8,9 @@
 //! because of a resident.
 
 use crate::access::Access;
-use crate::placed::Placed;
 use crate::policy::Policy;
 use crate::recipe::Setting;
+use crate::static_placement::StaticPlacement;
 use crate::visits::Visits;
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -184,7 +184,7 @@ pub fn policy_of(
     spill: &[TierId],
     setting: &Setting<'_>,
 ) -> Box<dyn Policy> {
-    let placed = Placed::of_objects(name, &setting.workload.trace, homes, access);
+    let placed = StaticPlacement::of_objects(name, &setting.workload.trace, homes, access);
     Box::new(placed.spilling(&spill_through(spill, setting.hardware)).foreseen())
 }
 

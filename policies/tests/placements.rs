@@ -12,9 +12,9 @@ use tiersim_models::units::Bytes;
 use tiersim_models::workload::{Mode, ObjectKind, Statistics};
 use tiersim_policies::access::{Access, Charge};
 use tiersim_policies::packing::Packed;
-use tiersim_policies::placed::Placed;
 use tiersim_policies::recipe::{PolicyConfig, Recipe};
 use tiersim_policies::residents::Residents;
+use tiersim_policies::static_placement::StaticPlacement;
 use tiersim_policies::visits::Visits;
 use tiersim_policies::zoo::adam_state::{AdamStateConfig, Count, Cut};
 use tiersim_policies::zoo::demand::DemandConfig;
@@ -40,7 +40,7 @@ fn moves_are_those_of_a_plan_in_which_nothing_is_at_home_in_hbm() {
         let objects = workload.trace.objects.len();
         let access = Access::Migrate { prefetch_ops: window };
         let homes = vec![DRAM; objects];
-        let policy = Placed::of_objects("all away", &workload.trace, homes, access);
+        let policy = StaticPlacement::of_objects("all away", &workload.trace, homes, access);
         let commands = plan(&workload, &machine, Box::new(policy), 1).expect("there is room");
         let visits = Visits::new(&workload);
         for (index, counts) in copies(&commands, objects).into_iter().enumerate() {
@@ -308,7 +308,7 @@ fn homes_of_modules_count_where_accesses_are_emulated() {
     let workload = three_weights();
     let homes = vec![HBM, HBM, DRAM];
     let access = Access::InPlace(Charge::ModuleWeights);
-    let policy = Placed::of_objects("emulated", &workload.trace, homes, access);
+    let policy = StaticPlacement::of_objects("emulated", &workload.trace, homes, access);
     let machine = hardware(100, &[(TierKind::Dram, 1000)]);
     let commands = plan(&workload, &machine, Box::new(policy), 1).expect("it fits");
     let mut charged = BTreeMap::new();

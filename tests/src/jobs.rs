@@ -12,7 +12,7 @@ use tiersim_models::nodes::{Node, NodeKind};
 use tiersim_models::results::memory_account::Account;
 use tiersim_models::results::memory_account::Place;
 use tiersim_models::workload::Object;
-use tiersim_policies::placed::Placed;
+use tiersim_policies::static_placement::StaticPlacement;
 use tiersim_workloads::memory::account::{self, Keeps, Pipeline, Step};
 use tiersim_workloads::memory::activations::block::Block;
 use tiersim_workloads::memory::activations::{Batch, Stages, of_block};
@@ -40,7 +40,7 @@ pub fn server() -> Hardware {
 /// The most bytes in HBM on `ranks` ranks of a server, every op taking the same time.
 pub fn peak(trace: Trace, ranks: u32, repeat: u32) -> u64 {
     assert_eq!(trace.problems(), []);
-    let (policy, ops) = (Box::new(Placed::all_in_hbm(&trace)), trace.ops.len());
+    let (policy, ops) = (Box::new(StaticPlacement::all_in_hbm(&trace)), trace.ops.len());
     let world = World::of(server(), trace, vec![Span::from_ps(1_000_000); ops]).repeated(repeat);
     let mut planner = world.planner(policy).expect("it fits");
     let mut machine = world.audited_ranks(&planner, ranks);

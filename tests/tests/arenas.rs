@@ -6,9 +6,9 @@ use tiersim_models::allocator::{
     AllocatorSpec, Block, BucketsConfig, BuddyConfig, CachingConfig, Compaction, Model,
 };
 use tiersim_policies::access::Access;
-use tiersim_policies::placed::Placed;
 use tiersim_policies::pressure::{HYSTERESIS, PressureConfig, Response, Thresholds};
 use tiersim_policies::state::State;
+use tiersim_policies::static_placement::StaticPlacement;
 use tiersim_policies::zoo::demand::DemandConfig;
 use tiersim_tests::prelude::*;
 use tiersim_tests::setting::policy_of;
@@ -61,7 +61,7 @@ fn policy(world: &World, seed: u64) -> Box<dyn Policy> {
     let homes = vec![HBM, TierId::at(rng.random_range(1..tiers))];
     let kinds = [ObjectKind::Weight, ObjectKind::Activation];
     let access = Access::Migrate { prefetch_ops: rng.random_range(0..6) };
-    Box::new(Placed::new("placed", &trace, homes, &kinds, access))
+    Box::new(StaticPlacement::new("placed", &trace, homes, &kinds, access))
 }
 
 struct Ran {
@@ -147,7 +147,7 @@ fn world_of(traced: Traced, repeat: u32) -> World {
 
 /// All of a world in HBM, with an allocator.
 fn planner<'a>(world: &'a World, specs: &[AllocatorSpec]) -> Planner<'a> {
-    let policy = Box::new(Placed::all_in_hbm(&world.workload.trace));
+    let policy = Box::new(StaticPlacement::all_in_hbm(&world.workload.trace));
     world.allocating(policy, specs).expect("nothing is there at the start, or it fits")
 }
 

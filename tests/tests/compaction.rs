@@ -2,7 +2,7 @@
 //! what goes on beside it, and the time of a caching allocator.
 
 use tiersim_models::allocator::{AllocatorSpec, CachingConfig, Compaction, Costs, Model};
-use tiersim_policies::placed::Placed;
+use tiersim_policies::static_placement::StaticPlacement;
 use tiersim_tests::prelude::*;
 
 /// A tier of 14 MiB in which op 3 leaves a hole of 4 MiB in front of 4 MiB, and then two ops on two
@@ -24,7 +24,7 @@ fn beside(at_once: Bytes) -> Vec<Time> {
     machine.tiers[0].access = law(0, 8 << 30);
     let spans = [1, 1, 1, 1, 10, 10, 1].map(us).to_vec();
     let world = World::of(machine, traced.0, spans);
-    let policy = Box::new(Placed::all_in_hbm(&world.workload.trace));
+    let policy = Box::new(StaticPlacement::all_in_hbm(&world.workload.trace));
     let compaction = Some(Compaction { above: 0.2, at_once });
     let spec = AllocatorSpec { model: Model::Pool, compaction };
     let mut planner = world.allocating(policy, &[spec]).expect("nothing is there at the start");
@@ -62,7 +62,7 @@ fn asked_for(model: Model) -> ([u64; 3], Span) {
     }
     let machine = two_tiers(Bytes::mib(24), law(0, 1_000_000_000));
     let world = World::of(machine, traced.0, vec![Span::from_us(20); 3]);
-    let policy = Box::new(Placed::all_in_hbm(&world.workload.trace));
+    let policy = Box::new(StaticPlacement::all_in_hbm(&world.workload.trace));
     let spec = AllocatorSpec { model, compaction: None };
     let mut planner = world.allocating(policy, &[spec]).expect("nothing is there at the start");
     let mut machine = world.simulated(&planner, 1);

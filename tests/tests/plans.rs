@@ -17,6 +17,6 @@ mod lru;
 mod metamorphic;
 mod numa;
 mod oracles;
-mod placed;
 mod pressure;
+mod static_placement;
 mod steady;

@@ -8,9 +8,9 @@
 use crate::access::Access;
 pub use crate::entry::Cut;
 use crate::entry::{Entry, Kind, Parameter, Params};
-use crate::placed::Placed;
 use crate::policy::Policy;
 use crate::recipe::{Recipe, Setting};
+use crate::static_placement::StaticPlacement;
 use tiersim_models::hardware::{HBM, Hardware};
 use tiersim_models::ids::{ModuleId, TierId};
 use tiersim_models::units::Bytes;
@@ -74,7 +74,7 @@ impl Recipe for AdamStateConfig {
     fn build(&self, setting: &Setting<'_>) -> Result<Box<dyn Policy>, String> {
         let trace = &setting.workload.trace;
         let modules = self.modules(trace)?;
-        Ok(Box::new(Placed::new(self.name(), trace, modules, &self.kinds, self.access)))
+        Ok(Box::new(StaticPlacement::new(self.name(), trace, modules, &self.kinds, self.access)))
     }
 
     fn placement(&self, trace: &Trace, _: &Hardware) -> Result<Option<Vec<TierId>>, String> {

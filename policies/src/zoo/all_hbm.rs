@@ -1,9 +1,9 @@
 //! Everything in HBM; runs out of memory where it does not fit.
 
 use crate::entry::Entry;
-use crate::placed::Placed;
 use crate::policy::Policy;
 use crate::recipe::{Recipe, Setting};
+use crate::static_placement::StaticPlacement;
 
 /// `all-hbm`, which has no parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +27,6 @@ impl Recipe for AllHbm {
     }
 
     fn build(&self, setting: &Setting<'_>) -> Result<Box<dyn Policy>, String> {
-        Ok(Box::new(Placed::all_in_hbm(&setting.workload.trace)))
+        Ok(Box::new(StaticPlacement::all_in_hbm(&setting.workload.trace)))
     }
 }

@@ -13,10 +13,10 @@ pub mod infer;
 use self::infer::{Device, DeviceKind, Module, infer};
 use crate::access::Access;
 use crate::entry::{Entry, Fault, Kind, Parameter};
-use crate::placed::Placed;
 use crate::policy::Policy;
 use crate::recipe::{Recipe, Setting};
 use crate::residents::spill_among;
+use crate::static_placement::StaticPlacement;
 use std::collections::BTreeMap;
 use tiersim_models::hardware::{HBM, Memory};
 use tiersim_models::ids::{ModuleId, ObjectId, TierId};
@@ -101,7 +101,8 @@ impl Recipe for DeviceMapConfig {
 
     fn build(&self, setting: &Setting<'_>) -> Result<Box<dyn Policy>, String> {
         let homes = self.homes(&setting.workload.trace, setting.memory);
-        let placed = Placed::of_objects(self.name(), &setting.workload.trace, homes, self.access);
+        let placed =
+            StaticPlacement::of_objects(self.name(), &setting.workload.trace, homes, self.access);
         Ok(Box::new(placed.spilling(&spill_among(&self.tiers)).confined()))
     }
 

@@ -9,10 +9,10 @@
 
 use crate::access::Access;
 use crate::entry::{Entry, Fault, Kind, Parameter};
-use crate::placed::Placed;
 use crate::policy::Policy;
 use crate::recipe::{Recipe, Setting};
 use crate::residents::spill_through;
+use crate::static_placement::StaticPlacement;
 use crate::zoo::adam_state::{self, AdamStateConfig};
 use tiersim_models::hardware::Hardware;
 use tiersim_models::ids::TierId;
@@ -69,7 +69,7 @@ impl Recipe for GradientAwareConfig {
     fn build(&self, setting: &Setting<'_>) -> Result<Box<dyn Policy>, String> {
         let trace = &setting.workload.trace;
         let AdamStateConfig { tiers, kinds, access, .. } = &self.modules;
-        let placed = Placed::new(self.name(), trace, self.place(trace)?, kinds, *access);
+        let placed = StaticPlacement::new(self.name(), trace, self.place(trace)?, kinds, *access);
         Ok(Box::new(placed.spilling(&spill_through(tiers, setting.hardware))))
     }
 

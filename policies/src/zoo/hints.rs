@@ -4,9 +4,9 @@ mod matching;
 
 use crate::access::Access;
 use crate::entry::{Entry, Kind, Parameter};
-use crate::placed::Placed;
 use crate::policy::Policy;
 use crate::recipe::{Recipe, Setting};
+use crate::static_placement::StaticPlacement;
 use matching::follow;
 use std::collections::{BTreeMap, BTreeSet};
 use tiersim_models::hardware::{HBM, Hardware, TierKind};
@@ -53,7 +53,7 @@ impl Recipe for HintsConfig {
     fn build(&self, setting: &Setting<'_>) -> Result<Box<dyn Policy>, String> {
         let trace = &setting.workload.trace;
         let modules = self.modules(trace, setting.hardware)?;
-        Ok(Box::new(Placed::new(self.name(), trace, modules, &self.kinds, self.access)))
+        Ok(Box::new(StaticPlacement::new(self.name(), trace, modules, &self.kinds, self.access)))
     }
 
     fn placement(&self, trace: &Trace, machine: &Hardware) -> Result<Option<Vec<TierId>>, String> {

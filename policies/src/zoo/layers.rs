@@ -149,7 +149,7 @@ pub struct Layers {
     /// What the passes within the lookahead use and is not fetched yet: the pass's first op, the object.
     wanted: VecDeque<(u64, ObjectId)>,
     /// Objects moved by layer that are in HBM.
-    visitors: Vec<ObjectId>,
+    prefetched: Vec<ObjectId>,
     /// All others.
     recency: Recency,
 }
@@ -167,7 +167,7 @@ impl Layers {
             needed_until: vec![0; trace.objects.len()],
             unseen: 0,
             wanted: VecDeque::new(),
-            visitors: Vec::new(),
+            prefetched: Vec::new(),
             recency: Recency::new(trace.objects.len()),
         }
     }
@@ -190,7 +190,7 @@ impl Layers {
     fn leave(&mut self, step: &mut Step<'_>) {
         let view = step.view();
         let Layers { spill, needed_until, recency, .. } = self;
-        self.visitors.retain(|&object| {
+        self.prefetched.retain(|&object| {
             if !view.is_allocated(object, HBM) {
                 return false;
             }
@@ -210,17 +210,17 @@ impl Layers {
     fn room_for_op(&mut self, step: &mut Step<'_>) {
         let need = step.missing();
         // Needed last, goes first.
-        let mut ahead = self.visitors.clone();
+        let mut ahead = self.prefetched.clone();
         ahead.sort_by_key(|&object| std::cmp::Reverse((self.needed_until[object.index()], object)));
         if self.arrival != Arrival::DoubleBuffering {
             while !step.has_free(HBM, need) {
                 let ahead = ahead.iter().copied();
                 let Some(gone) = evict_one(step, ahead, &self.spill) else { break };
-                self.visitors.retain(|&object| object != gone);
+                self.prefetched.retain(|&object| object != gone);
             }
         }
         free_up(step, need, &mut self.recency, &ahead, &self.spill);
-        self.visitors.retain(|&object| step.stays_in_hbm(object));
+        self.prefetched.retain(|&object| step.stays_in_hbm(object));
     }
 
     /// Notes what the op brings to HBM.
@@ -229,8 +229,8 @@ impl Layers {
             return self.recency.touch(object);
         }
         self.recency.remove(object);
-        if !self.visitors.contains(&object) {
-            self.visitors.push(object);
+        if !self.prefetched.contains(&object) {
+            self.prefetched.push(object);
         }
     }
 
@@ -263,7 +263,7 @@ impl Layers {
                 }
                 prefetch_again(step, object);
                 self.recency.remove(object);
-                self.visitors.push(object);
+                self.prefetched.push(object);
             }
             self.wanted.pop_front();
         }
@@ -311,10 +311,10 @@ impl Policy for Layers {
             return made;
         }
         let mut step = Step::new(view);
-        self.visitors.sort_by_key(|&object| (self.needed_until[object.index()], object));
-        let last = self.visitors.iter().rev().copied();
+        self.prefetched.sort_by_key(|&object| (self.needed_until[object.index()], object));
+        let last = self.prefetched.iter().rev().copied();
         let gone = evict_one(&mut step, last, &self.spill)?;
-        self.visitors.retain(|&object| object != gone);
+        self.prefetched.retain(|&object| object != gone);
         step.actions().first().copied()
     }
 
@@ -322,7 +322,7 @@ impl Policy for Layers {
         out.looks_ahead(self.passes.window(self.arrival.layers()).into());
         out.word(self.unseen.wrapping_sub(self.passes.at(view.occurrence())));
         remember!(out, self as Layers {
-            needed_until: op_from_1, wanted: of_op, visitors, recency
+            needed_until: op_from_1, wanted: of_op, prefetched, recency
         } skip { arrival, spill, passes, moved, unseen });
         true
     }

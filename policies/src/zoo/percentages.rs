@@ -17,10 +17,10 @@ use self::search::search;
 pub use self::six::{Group, Six};
 use crate::access::Access;
 use crate::entry::{Entry, Fault, Kind, Parameter, Params};
-use crate::placed::Placed;
 use crate::policy::Policy;
 use crate::recipe::{PolicyConfig, Recipe, Setting};
 use crate::residents::spill_among;
+use crate::static_placement::StaticPlacement;
 use std::collections::BTreeMap;
 use tiersim_models::hardware::HBM;
 use tiersim_models::ids::TierId;
@@ -125,7 +125,7 @@ impl Recipe for PercentagesConfig {
         let trace = &setting.workload.trace;
         let six = self.six.unwrap_or_else(|| search(setting, &self.tiers, self.access));
         let homes = homes(trace, &six, self.sep_layer, &self.tiers);
-        let placed = Placed::of_objects(self.name(), trace, homes, self.access)
+        let placed = StaticPlacement::of_objects(self.name(), trace, homes, self.access)
             .spilling(&spill_among(&self.tiers))
             .confined();
         let searched = self.six.is_none();

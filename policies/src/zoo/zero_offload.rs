@@ -2,7 +2,7 @@
 //!
 //! Optimizer state and master weights, parameters, gradients and activations live in the tier that
 //! the policy names for them, all or a share of their bytes (twin-flow). What is at home elsewhere
-//! is fetched a window of ops ahead, through staging buffers of a stated size, and leaves when no
+//! is fetched a window of ops ahead, through prefetch_budget buffers of a stated size, and leaves when no
 //! op within the window uses it: written back if it changed. Gradients live with the optimizer, so
 //! they leave as soon as backward is done with them. Sources: Ren et al., "ZeRO-Offload", USENIX
 //! ATC 2021, arXiv:2101.06840; Rajbhandari et al., "ZeRO-Infinity", SC 2021, arXiv:2104.07857;
@@ -11,9 +11,9 @@
 
 use crate::access::Access;
 use crate::entry::{Entry, Fault, Kind, Parameter, Params};
-use crate::placed::Placed;
 use crate::policy::Policy;
 use crate::recipe::{PolicyConfig, Recipe, Setting};
+use crate::static_placement::StaticPlacement;
 use std::collections::BTreeMap;
 use tiersim_models::hardware::{HBM, TierKind};
 use tiersim_models::ids::{ModuleId, TierId};
@@ -40,7 +40,7 @@ pub struct ZeroOffloadConfig {
     /// How many ops ahead is fetched.
     pub prefetch_ops: u32,
     /// Bytes that may lie in HBM ahead of the op that uses them; `None` for as much as is free.
-    pub staging: Option<Bytes>,
+    pub prefetch_budget: Option<Bytes>,
     /// The tier in which what is fetched from beyond it is put together whole before it goes on;
     /// `None` where chunks of an object follow one another over the links.
     pub relay: Option<TierId>,
@@ -62,7 +62,7 @@ pub const ENTRY: Entry = Entry {
         Parameter::optional("optimizer_share", SHARE),
         Parameter::optional("parameters_share", SHARE),
         Parameter::optional("prefetch_ops", Kind::Count { least: 0, most: 65536 }),
-        Parameter::optional("staging", Kind::Size),
+        Parameter::optional("prefetch_budget", Kind::Size),
         Parameter::optional("relay", Kind::Tier),
         Parameter::optional("spill", Kind::MoreTiers),
     ],
@@ -86,7 +86,7 @@ fn make(params: &Params) -> Result<PolicyConfig, Fault> {
         optimizer_share: params.number("optimizer_share").unwrap_or(1.0),
         parameters_share: params.number("parameters_share").unwrap_or(1.0),
         prefetch_ops: params.count("prefetch_ops").unwrap_or(4) as u32,
-        staging: params.size("staging"),
+        prefetch_budget: params.size("prefetch_budget"),
         relay: params.tier("relay"),
         spill: params.tiers("spill"),
     };
@@ -126,10 +126,10 @@ impl Recipe for ZeroOffloadConfig {
         let tiers = &setting.hardware.tiers;
         let is_dram = |tier: &TierId| tiers[tier.index()].kind == TierKind::Dram;
         let nodes = setting.hardware.tier_ids().filter(is_dram).count();
-        let placed = Placed::of_objects(NAME, trace, self.homes(trace), access)
+        let placed = StaticPlacement::of_objects(NAME, trace, self.homes(trace), access)
             .spilling(&self.tiers())
             .confined()
-            .staging(self.staging.unwrap_or(Bytes::MAX))
+            .prefetch_budget(self.prefetch_budget.unwrap_or(Bytes::MAX))
             .relayed(self.relay.filter(|relay| nodes < 2 || !is_dram(relay)));
         Ok(Box::new(placed))
     }

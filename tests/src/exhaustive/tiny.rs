@@ -9,7 +9,7 @@ use tiersim_models::workload::Statistics;
 use tiersim_policies::access::{Access, Charge};
 use tiersim_policies::bound::{Bound, Question, least_time};
 use tiersim_policies::host_ops;
-use tiersim_policies::placed::Placed;
+use tiersim_policies::static_placement::StaticPlacement;
 use tiersim_policies::zoo;
 
 /// A tiny world.
@@ -140,7 +140,7 @@ pub fn policies(tiny: &Tiny, seed: u64, repeat: u32) -> Vec<(String, Box<dyn Pol
         let tiers = tiny.hardware.tiers.len();
         let home = |_| TierId::at(rng.random_range(0..tiers));
         let homes: Vec<TierId> = (0..trace.modules.len()).map(home).collect();
-        let placed = Placed::new("placed", trace, homes, &ObjectKind::ALL, access);
+        let placed = StaticPlacement::new("placed", trace, homes, &ObjectKind::ALL, access);
         let placed = host_ops::around(Box::new(placed), &tiny.workload, &tiny.hardware);
         policies.push((format!("placed, {access}"), placed));
     }

@@ -49,7 +49,7 @@ fn zero(seed: u64, spill: &[TierId]) -> ZeroOffloadConfig {
         optimizer_share: share(seed),
         parameters_share: share(seed / 5),
         prefetch_ops: (seed % 30) as u32,
-        staging: seed.is_multiple_of(2).then(|| Bytes::new(1 + seed % 2000)),
+        prefetch_budget: seed.is_multiple_of(2).then(|| Bytes::new(1 + seed % 2000)),
         relay: spill.get(seed as usize % 3).copied(),
         spill: spill.to_vec(),
     }

@@ -17,7 +17,7 @@ fn config() -> ZeroOffloadConfig {
         optimizer_share: 1.0,
         parameters_share: 1.0,
         prefetch_ops: 2,
-        staging: None,
+        prefetch_budget: None,
         relay: None,
         spill: vec![DRAM, NVME],
     }
@@ -126,11 +126,12 @@ fn fetching_ahead_hides_copies_of_parameters() {
 }
 
 #[test]
-fn no_more_than_staging_holds_is_fetched_ahead() {
+fn no_more_than_the_prefetch_budget_holds_is_fetched_ahead() {
     let Step { workload, weights, .. } = step(Unit::Cpu, 100);
-    for (staging, layers) in [(99, 0), (100, 1), (250, 2), (1000, 3)] {
-        let staging = Some(Bytes::new(staging));
-        let config = ZeroOffloadConfig { parameters: DRAM, prefetch_ops: 3, staging, ..config() };
+    for (prefetch_budget, layers) in [(99, 0), (100, 1), (250, 2), (1000, 3)] {
+        let prefetch_budget = Some(Bytes::new(prefetch_budget));
+        let config =
+            ZeroOffloadConfig { parameters: DRAM, prefetch_ops: 3, prefetch_budget, ..config() };
         let played = play(&machine(PLENTY, PLENTY, PLENTY), &workload, &config.into(), 1).unwrap();
         let first = played.copies.iter().filter(|copy| copy.0 == 0);
         assert_eq!(first.clone().count(), 1 + layers);

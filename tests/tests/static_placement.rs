@@ -2,7 +2,7 @@
 //! refused and the auditor finds nothing.
 
 use tiersim_policies::access::{Access, Charge};
-use tiersim_policies::placed::Placed;
+use tiersim_policies::static_placement::StaticPlacement;
 use tiersim_tests::prelude::*;
 
 const KINDS: [ObjectKind; 2] = [ObjectKind::Weight, ObjectKind::Activation];
@@ -20,7 +20,7 @@ fn placed(seed: u64) -> (World, Box<dyn Policy>) {
         1 => Access::Migrate { prefetch_ops: 0 },
         _ => Access::Migrate { prefetch_ops: rng.random_range(1..60) },
     };
-    let policy = Box::new(Placed::new("placed", trace, homes, &KINDS, access));
+    let policy = Box::new(StaticPlacement::new("placed", trace, homes, &KINDS, access));
     // Replays bring the second life of an object into the window of its first.
     world.repeat = 3;
     (world, policy)
@@ -50,7 +50,7 @@ fn an_object_that_lives_again_within_the_window_is_evicted_once_per_life() {
     traced.op(0, 0, span, &[(gradient, Mode::Read)]);
     let hardware = two_tiers(Bytes::new(100), law(1, ONE));
     let access = Access::Migrate { prefetch_ops: 1 };
-    let policy = Placed::new("placed", &traced.0, vec![TierId(1)], &KINDS, access);
+    let policy = StaticPlacement::new("placed", &traced.0, vec![TierId(1)], &KINDS, access);
     assert!(World::recorded(hardware, traced.0, 3).ends(Box::new(policy)).is_some());
 }
 
@@ -66,7 +66,8 @@ fn looking_ahead_never_fails_where_fetching_on_demand_fits() {
         let run = |prefetch_ops| {
             let access = Access::Migrate { prefetch_ops };
             let trace = &world.workload.trace;
-            let policy = Box::new(Placed::new("placed", trace, homes.clone(), &KINDS, access));
+            let policy =
+                Box::new(StaticPlacement::new("placed", trace, homes.clone(), &KINDS, access));
             world.run(policy, None, 256).unwrap_or_else(|fault| panic!("seed {seed}: {fault}"))
         };
         if run(0).is_some() {

@@ -1,7 +1,7 @@
 //! Fixed placement: every object has a home tier, decided before the first op.
 //!
 //! The executor that all static policies share. Objects at home in HBM stay there; the others are
-//! used in place or visit HBM ([`Access`]). With [`Placed::spilling`] no home is a prison: where an
+//! used in place or visit HBM ([`Access`]). With [`StaticPlacement::spilling`] no home is a prison: where an
 //! op does not fit, what was used longest ago finds another home, as under demand paging.
 //! Invariant: a prefetch never takes room that ops within the window need for new objects, and
 //! never keeps an op from having what it needs.
@@ -23,7 +23,7 @@ use tiersim_models::workload::{Object, ObjectKind, Trace};
 
 /// Every object has a home.
 #[derive(Debug)]
-pub struct Placed {
+pub struct StaticPlacement {
     name: &'static str,
     /// Home tier of each module, by module id.
     modules: Vec<TierId>,
@@ -31,7 +31,7 @@ pub struct Placed {
     homes: Vec<TierId>,
     access: Access,
     /// Objects from elsewhere that are in HBM now.
-    visitors: Vec<ObjectId>,
+    prefetched: Vec<ObjectId>,
     /// The last occurrence within the lookahead that uses each object.
     needed_until: Vec<u64>,
     /// Uses within the lookahead that are not fetched yet: (occurrence, object).
@@ -44,17 +44,17 @@ pub struct Placed {
     spill: Spill,
     confined: bool,
     /// Most bytes that may be fetched ahead, and those that are: (occurrence of the use, bytes).
-    staging: Bytes,
+    prefetch_budget: Bytes,
     staged: VecDeque<(u64, Bytes)>,
     /// The tier in which what is fetched from beyond it is put together whole before it goes on.
     relay: Option<TierId>,
 }
 
-impl Placed {
+impl StaticPlacement {
     /// Everything in HBM.
-    pub fn all_in_hbm(trace: &Trace) -> Placed {
+    pub fn all_in_hbm(trace: &Trace) -> StaticPlacement {
         let modules = vec![HBM; trace.modules.len()];
-        Placed::new("all-hbm", trace, modules, &[], Access::Migrate { prefetch_ops: 0 })
+        StaticPlacement::new("all-hbm", trace, modules, &[], Access::Migrate { prefetch_ops: 0 })
     }
 
     /// Objects of the given kinds live in their module's tier, all others in HBM.
@@ -64,13 +64,13 @@ impl Placed {
         modules: Vec<TierId>,
         kinds: &[ObjectKind],
         access: Access,
-    ) -> Placed {
+    ) -> StaticPlacement {
         let home = |object: &Object| match object.module {
             Some(module) if kinds.contains(&object.kind) => modules[module.index()],
             _ => HBM,
         };
         let homes = trace.objects.iter().map(home).collect();
-        Placed::at(name, homes, modules, access)
+        StaticPlacement::at(name, homes, modules, access)
     }
 
     /// Every object has a home of its own, by object id. The emulated charges of [`Access`] go by
@@ -80,24 +80,29 @@ impl Placed {
         trace: &Trace,
         homes: Vec<TierId>,
         access: Access,
-    ) -> Placed {
+    ) -> StaticPlacement {
         let modules = spill::module_tiers(trace, &homes);
-        Placed::at(name, homes, modules, access)
+        StaticPlacement::at(name, homes, modules, access)
     }
 
-    fn at(name: &'static str, homes: Vec<TierId>, modules: Vec<TierId>, access: Access) -> Placed {
-        Placed {
+    fn at(
+        name: &'static str,
+        homes: Vec<TierId>,
+        modules: Vec<TierId>,
+        access: Access,
+    ) -> StaticPlacement {
+        StaticPlacement {
             name,
             modules,
             access,
-            visitors: Vec::new(),
+            prefetched: Vec::new(),
             needed_until: vec![0; homes.len()],
             wanted: VecDeque::new(),
             births: VecDeque::new(),
             lookahead: Lookahead::Past,
             spill: Spill::default(),
             confined: false,
-            staging: Bytes::MAX,
+            prefetch_budget: Bytes::MAX,
             staged: VecDeque::new(),
             relay: None,
             homes,
@@ -105,18 +110,18 @@ impl Placed {
     }
 
     /// The same, but what does not fit at home goes to the first of these tiers with room.
-    pub fn spilling(self, tiers: &[TierId]) -> Placed {
-        Placed { spill: Spill::new(tiers, self.homes.len()), ..self }
+    pub fn spilling(self, tiers: &[TierId]) -> StaticPlacement {
+        StaticPlacement { spill: Spill::new(tiers, self.homes.len()), ..self }
     }
 
     /// The same, and nothing goes to a tier that is neither a home nor one to spill to.
-    pub fn confined(self) -> Placed {
-        Placed { confined: true, ..self }
+    pub fn confined(self) -> StaticPlacement {
+        StaticPlacement { confined: true, ..self }
     }
 
     /// The same, but no more than so many bytes are fetched ahead of the op that uses them.
-    pub fn staging(self, bytes: Bytes) -> Placed {
-        Placed { staging: bytes, ..self }
+    pub fn prefetch_budget(self, bytes: Bytes) -> StaticPlacement {
+        StaticPlacement { prefetch_budget: bytes, ..self }
     }
 
     /// The same, but what is fetched from beyond a tier is put together there before it goes on.
@@ -126,13 +131,13 @@ impl Placed {
     /// object must be in the buffer as a whole. So each such fetch becomes two copies, and the
     /// buffer is free again when the second has ended. An object for which the tier has no room
     /// goes straight, so nothing fails for its sake.
-    pub fn relayed(self, relay: Option<TierId>) -> Placed {
-        Placed { relay, ..self }
+    pub fn relayed(self, relay: Option<TierId>) -> StaticPlacement {
+        StaticPlacement { relay, ..self }
     }
 
     /// The same, marked as chosen knowing the whole run.
-    pub fn foreseen(self) -> Placed {
-        Placed { lookahead: Lookahead::Oracle, ..self }
+    pub fn foreseen(self) -> StaticPlacement {
+        StaticPlacement { lookahead: Lookahead::Oracle, ..self }
     }
 
     /// Brings an object to HBM, with a stop at the relay if there is one.
@@ -185,7 +190,7 @@ impl Placed {
         let now = view.occurrence();
         // What no op within the lookahead uses leaves, or is dropped if its home still holds it.
         let (homes, needed_until, spill) = (&mut self.homes, &self.needed_until, &self.spill);
-        self.visitors.retain(|&object| {
+        self.prefetched.retain(|&object| {
             // Freed meanwhile. A use within the lookahead is then of its next life, which is another visit.
             if !view.is_allocated(object, HBM) {
                 return false;
@@ -204,7 +209,7 @@ impl Placed {
         for touched in view.uses() {
             let object = touched.object;
             if self.homes[object.index()] != HBM && !view.in_hbm(object) {
-                self.visitors.push(object);
+                self.prefetched.push(object);
                 if view.exists(object) {
                     self.bring(Action::Fetch { object, to: HBM }, object, step);
                 }
@@ -217,21 +222,21 @@ impl Placed {
         while let Some(&(occurrence, object)) = self.wanted.front() {
             let bytes = view.object(object).bytes;
             let pointless = occurrence <= now || !view.exists(object) || view.in_hbm(object);
-            if !pointless && !self.visitors.contains(&object) {
-                let within = self.staging.get() - ahead.get() >= bytes.get();
+            if !pointless && !self.prefetched.contains(&object) {
+                let within = self.prefetch_budget.get() - ahead.get() >= bytes.get();
                 if !step.has_free(HBM, born + bytes) || !within {
                     break;
                 }
                 ahead += bytes;
                 self.staged.push_back((occurrence, bytes));
                 self.bring(Action::Prefetch { object, to: HBM }, object, step);
-                self.visitors.push(object);
+                self.prefetched.push(object);
             }
             self.wanted.pop_front();
         }
     }
 
-    /// Sends visitors home that a later op within the lookahead needs, the one needed longest first, if
+    /// Sends prefetched objects home that a later op within the lookahead needs, the one needed longest first, if
     /// this op does not fit otherwise: looking further ahead must not make a run fail that fits.
     /// After them go residents, if anything takes them.
     fn room_for_op(&mut self, step: &mut Step<'_>) {
@@ -243,15 +248,15 @@ impl Placed {
             }
         }
         while !step.has_free(HBM, need) {
-            let leaving = self.leaving_visitor(step).or_else(|| self.leaving_resident(step));
+            let leaving = self.leaving_prefetched(step).or_else(|| self.leaving_resident(step));
             let Some((object, to)) = leaving else { break };
             step.evict(object, HBM, to);
         }
     }
 
-    /// The visitor that the op does not use and that is needed last, and where it goes.
-    fn leaving_visitor(&mut self, step: &Step<'_>) -> Option<(ObjectId, TierId)> {
-        let others = self.visitors.iter().copied().filter(|&object| !step.is_used(object));
+    /// The prefetched object that the op does not use and that is needed last, and where it goes.
+    fn leaving_prefetched(&mut self, step: &Step<'_>) -> Option<(ObjectId, TierId)> {
+        let others = self.prefetched.iter().copied().filter(|&object| !step.is_used(object));
         let mut others: Vec<ObjectId> = others.collect();
         others.sort_unstable_by_key(|&o| (self.needed_until[o.index()], o));
         while let Some(object) = others.pop() {
@@ -260,7 +265,7 @@ impl Placed {
                 && let Some(to) = self.spill.place(object, *home, step)
             {
                 *home = to;
-                self.visitors.retain(|&visitor| visitor != object);
+                self.prefetched.retain(|&other| other != object);
                 return Some((object, to));
             }
         }
@@ -318,7 +323,7 @@ impl Placed {
     }
 }
 
-impl Policy for Placed {
+impl Policy for StaticPlacement {
     fn keeps_to(&self) -> Option<&[TierId]> {
         self.confined.then(|| self.spill.tiers())
     }
@@ -367,13 +372,13 @@ impl Policy for Placed {
         }
     }
 
-    /// As `room_for_op`: the visitor that is needed last goes home, then residents leave.
+    /// As `room_for_op`: the prefetched object that is needed last goes home, then residents leave.
     fn make_room(&mut self, view: &View<'_>, tier: TierId) -> Option<Action> {
         if tier != HBM {
             return None;
         }
         let step = &Step::new(view);
-        let leaving = self.leaving_visitor(step).or_else(|| self.leaving_resident(step));
+        let leaving = self.leaving_prefetched(step).or_else(|| self.leaving_resident(step));
         let (object, to) = leaving?;
         Some(Action::Evict { object, from: HBM, to })
     }
@@ -383,9 +388,9 @@ impl Policy for Placed {
             out.looks_ahead(prefetch_ops.into());
         }
         self.spill.state(&self.homes, view, out);
-        remember!(out, self as Placed {
-            homes, visitors, needed_until: op_from_1, wanted: of_op, births: bytes, staged: of_op
-        } skip { name, modules, access, lookahead, spill, confined, staging, relay });
+        remember!(out, self as StaticPlacement {
+            homes, prefetched, needed_until: op_from_1, wanted: of_op, births: bytes, staged: of_op
+        } skip { name, modules, access, lookahead, spill, confined, prefetch_budget, relay });
         true
     }
 }
