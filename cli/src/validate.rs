@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use tiersim_input::scenario::fingerprint::fingerprint;
 use tiersim_models::results::comparison::{CaseResult, Compared};
 use tiersim_models::workload::Unit;
-use tiersim_policies::host_ops::has_host_ops;
+use tiersim_policies::cpu_ops::has_cpu_ops;
 use tiersim_policies::scenario::traces::Traces;
 use tiersim_policies::scenario::{Case, Scenario};
 use tiersim_policies::zoo::Registry;
@@ -100,7 +100,7 @@ fn fits_the_machine(
     args: &ValidateArgs,
 ) -> Result<(), Failure> {
     let trace = &traces.of(scenario).trace;
-    if has_host_ops(trace) {
+    if has_cpu_ops(trace) {
         return Err(Failure::Input(format!(
             "{}: some ops of its trace run on the host's processors, which only the simulator does; \
              choose a trace without a `unit` of cpu",

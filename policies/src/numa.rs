@@ -10,7 +10,7 @@
 mod placement;
 mod wrapper;
 
-use crate::host_ops;
+use crate::cpu_ops;
 pub use crate::numa::placement::Placement;
 use crate::numa::wrapper::Numa;
 use crate::policy::Policy;
@@ -54,8 +54,8 @@ impl NumaConfig {
         self.placement.is_none() && self.pins.is_empty()
     }
 
-    /// The policy for a setting, on the nodes that this says, with ops on the host's processors
-    /// served as [`crate::host_ops`] does.
+    /// The policy for a setting, on the nodes that this says, with ops on the CPU's processors
+    /// served as [`crate::cpu_ops`] does.
     ///
     /// Errors in words if the trace lacks what the policy or a pin needs.
     pub fn build(
@@ -63,7 +63,7 @@ impl NumaConfig {
         policy: &PolicyConfig,
         setting: &Setting<'_>,
     ) -> Result<Box<dyn Policy>, String> {
-        host_ops::build(setting, |setting| self.build_for_device(policy, setting))
+        cpu_ops::build(setting, |setting| self.build_for_device(policy, setting))
     }
 
     fn build_for_device(

@@ -8,7 +8,7 @@
 mod compaction;
 mod make_room;
 mod moves;
-mod on_host;
+mod on_cpu;
 mod relief;
 mod reuse;
 mod steady;
@@ -35,7 +35,7 @@ use tiersim_models::workload::Use;
 /// What the plan has counted so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Uses of objects that were in HBM when the op came; ops on the host's processors do not
+    /// Uses of objects that were in HBM when the op came; ops on the CPU's processors do not
     /// count.
     pub hits: u64,
     /// Uses of objects that were not (objects that the op creates do not count).

@@ -53,8 +53,8 @@ pub trait Policy: Send {
         None
     }
 
-    /// The tiers in which ops on the host's processors use their objects; none for a policy that
-    /// knows nothing of such ops. Asked once; [`crate::host_ops`] answers for every policy.
+    /// The tiers in which ops on the CPU's processors use their objects; none for a policy that
+    /// knows nothing of such ops. Asked once; [`crate::cpu_ops`] answers for every policy.
     fn host(&self) -> &[TierId] {
         &[]
     }

@@ -14,8 +14,8 @@ use tiersim_models::diagnostic::{Diagnostic, Diagnostics};
 use tiersim_models::hardware::{Capacity, HBM, Hardware, Law, Link};
 use tiersim_models::units::Bytes;
 use tiersim_models::workload::{Object, Op, Trace, Unit};
+use tiersim_policies::cpu_ops::{self, has_cpu_ops};
 use tiersim_policies::drive::WINDOW;
-use tiersim_policies::host_ops::{self, has_host_ops};
 use tiersim_policies::scenario::{Case, OpTime, Scenario, TraceSource, WorkloadSpec};
 
 /// Seconds of a day.
@@ -52,7 +52,7 @@ pub fn problems(scenario: &Scenario, trace: &Trace) -> Diagnostics {
     let cpu = scenario.hardware.cpu.as_ref();
     if let Err(rule) = Durations::new(trace, &once, cpu, scenario.seed) {
         let remedy = match cpu {
-            None if has_host_ops(trace) => {
+            None if has_cpu_ops(trace) => {
                 "write `cpu` in the hardware file, or choose other hardware"
             }
             _ => "choose another `time` in the scenario's workload",
@@ -62,7 +62,7 @@ pub fn problems(scenario: &Scenario, trace: &Trace) -> Diagnostics {
     for (rule, remedy) in ranks::problems(&scenario.hardware, scenario.workload.ranks, trace) {
         problems.push(folder, None, rule, "", remedy);
     }
-    if let Err(rule) = host_ops::check(trace, &scenario.hardware) {
+    if let Err(rule) = cpu_ops::check(trace, &scenario.hardware) {
         let remedy = "choose hardware with memory of the host, or a trace without such ops";
         problems.push(folder, None, rule, "", remedy);
     }

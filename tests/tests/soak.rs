@@ -134,7 +134,7 @@ fn worlds_that_stopped_once_pass() {
         (
             1_144_760_676_698_538_116,
             15,
-            "an object lay where the policy of the host's ops never looked",
+            "an object lay where the policy of the CPU ops never looked",
         ),
         (15_914_368_447_002_182_267, 4, "what had gone of a piece was less once its turn was cut"),
         (1_110_593_382_473_061_058, 1, "no token came to the experts of a rank"),

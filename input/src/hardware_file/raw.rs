@@ -262,7 +262,7 @@ pub(super) struct RawShares<D: Dimension> {
     pub(super) source: Source,
 }
 
-/// What ops on the host run on.
+/// What ops on the CPU run on.
 #[derive(Debug, Deserialize)]
 #[serde(rename = "Cpu", deny_unknown_fields)]
 pub(super) struct RawCpu {

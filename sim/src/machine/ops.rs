@@ -155,7 +155,7 @@ impl SimMachine<'_> {
         total: Span,
         waits: Span,
     ) -> Result<(), Fault> {
-        let processors = self.processors.as_ref().expect("an op of the host has processors");
+        let processors = self.processors.as_ref().expect("an op of the CPU has processors");
         let launch = (waits + processors.launch).min(total);
         let work = Span::from_ps(total.ps() - launch.ps());
         if launch > Span::ZERO || work == Span::ZERO {
@@ -171,7 +171,7 @@ impl SimMachine<'_> {
             return self.finish(op);
         }
         let now = self.engine.now();
-        let processors = self.processors.as_mut().expect("an op of the host has processors");
+        let processors = self.processors.as_mut().expect("an op of the CPU has processors");
         processors.time.join(processors.class, Bytes::new(work.ps()), op, now);
         Ok(())
     }
@@ -192,7 +192,7 @@ impl SimMachine<'_> {
     /// One or several ops have ended.
     pub(super) fn worked(&mut self) -> Result<(), Fault> {
         let now = self.engine.now();
-        let processors = self.processors.as_mut().expect("an op of the host has processors");
+        let processors = self.processors.as_mut().expect("an op of the CPU has processors");
         processors.next_end = None;
         let mut ended = std::mem::take(&mut processors.ended);
         processors.time.ended(now, &mut ended);

@@ -275,7 +275,7 @@ impl State {
         self.leave(machine, object, tier, at);
     }
 
-    /// What an op creates: what begins to live, and what an op on the host overwrites whole that
+    /// What an op creates: what begins to live, and what an op on the CPU overwrites whole that
     /// the host does not hold.
     pub(super) fn born(&self, workload: &Workload, op: OpId) -> SmallVec<[ObjectId; OBJECTS]> {
         let mut born = SmallVec::from_slice(workload.births(op));
@@ -289,7 +289,7 @@ impl State {
         born
     }
 
-    /// The tier in which an op on the host uses an object: all outside HBM are memory of the host.
+    /// The tier in which an op on the CPU uses an object: all outside HBM are memory of the host.
     fn in_host(&self, object: usize) -> Option<usize> {
         (1..TIERS).find(|&tier| self.is(object, tier, VALID))
     }
@@ -424,7 +424,7 @@ impl State {
             Act::Drop(object, from) => {
                 script.push(Action::Drop { object: id(object), tier: tier(from) });
             }
-            // An op on the host pays for nothing.
+            // An op on the CPU pays for nothing.
             Act::Run { .. } if on_host(workload, op) => {}
             Act::Run { births } => {
                 let born = workload.births(op);

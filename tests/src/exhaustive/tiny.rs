@@ -8,7 +8,7 @@ use tiersim_models::routes::CopyTimes;
 use tiersim_models::workload::Statistics;
 use tiersim_policies::access::{Access, Charge};
 use tiersim_policies::bound::{Bound, Question, least_time};
-use tiersim_policies::host_ops;
+use tiersim_policies::cpu_ops;
 use tiersim_policies::static_placement::StaticPlacement;
 use tiersim_policies::zoo;
 
@@ -124,7 +124,7 @@ pub fn policies(tiny: &Tiny, seed: u64, repeat: u32) -> Vec<(String, Box<dyn Pol
         let drawn = drawn(entry, seed, trace, &tiny.hardware);
         let Some(config) = drawn.filter(|config| !config.is_emulated()) else { continue };
         let built = with_setting(&tiny.workload, &tiny.hardware, repeat, |setting| {
-            host_ops::build(setting, |setting| config.build(setting))
+            cpu_ops::build(setting, |setting| config.build(setting))
         });
         if let Ok(policy) = built {
             policies.push((format!("{config:?}"), policy));
@@ -141,7 +141,7 @@ pub fn policies(tiny: &Tiny, seed: u64, repeat: u32) -> Vec<(String, Box<dyn Pol
         let home = |_| TierId::at(rng.random_range(0..tiers));
         let homes: Vec<TierId> = (0..trace.modules.len()).map(home).collect();
         let placed = StaticPlacement::new("placed", trace, homes, &ObjectKind::ALL, access);
-        let placed = host_ops::around(Box::new(placed), &tiny.workload, &tiny.hardware);
+        let placed = cpu_ops::around(Box::new(placed), &tiny.workload, &tiny.hardware);
         policies.push((format!("placed, {access}"), placed));
     }
     policies

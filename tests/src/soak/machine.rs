@@ -12,7 +12,7 @@ use tiersim_models::nodes::{Node, NodeKind, PrescribedRoute};
 use tiersim_models::server::Cpu;
 use tiersim_models::service::{Cache, Detail, Tail};
 use tiersim_models::workload::Part;
-use tiersim_policies::host_ops;
+use tiersim_policies::cpu_ops;
 
 /// Rates of links and memories, in bytes per second.
 const SLOWEST: u64 = 50_000_000;
@@ -59,7 +59,7 @@ pub(super) fn machine(seed: u64, largest: Bytes) -> Hardware {
 
 /// Some machines have processors that some ops run on, where there is memory of the host.
 pub(super) fn processors(dice: &mut Dice, hardware: &mut Hardware, trace: &mut Trace) {
-    if host_ops::host_tiers(hardware).is_empty() || !dice.chance(25) {
+    if cpu_ops::host_tiers(hardware).is_empty() || !dice.chance(25) {
         return;
     }
     hardware.cpu = Some(Cpu {

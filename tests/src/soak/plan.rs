@@ -9,8 +9,8 @@ use tiersim_models::allocator::{
 };
 use tiersim_models::hidden::{Hidden, of_tier};
 use tiersim_policies::access::{Access, Charge};
+use tiersim_policies::cpu_ops;
 use tiersim_policies::entry::{Entry, Kind, Need, Parameter, Params, Value};
-use tiersim_policies::host_ops;
 use tiersim_policies::numa::NumaConfig;
 use tiersim_policies::zoo;
 use tiersim_policies::zoo::adam_state::Cut;
@@ -37,7 +37,7 @@ impl Chosen {
             Chosen::Config(config) => numa.build(config, setting),
             Chosen::Chaos(seed) => {
                 let chaos = Chaos::new(*seed, tiers, objects, seed % 3 > 0).everywhere();
-                Ok(host_ops::around(Box::new(chaos), setting.workload, setting.hardware))
+                Ok(cpu_ops::around(Box::new(chaos), setting.workload, setting.hardware))
             }
         }
     }

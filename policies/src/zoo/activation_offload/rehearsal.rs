@@ -7,7 +7,7 @@
 //! Invariant: the figure depends on the setting only.
 
 use crate::command::{Command, Ticket, Work};
-use crate::host_ops;
+use crate::cpu_ops;
 use crate::planner::Planner;
 use crate::policy::Policy;
 use crate::recipe::Setting;
@@ -25,7 +25,7 @@ pub(super) const REPLAYS: u32 = 2;
 pub(super) fn time(setting: &Setting<'_>, routes: &Routes, policy: Box<dyn Policy>) -> Option<u64> {
     let replays = setting.repeat.clamp(1, REPLAYS);
     let exact = Memory::of(setting.memory.all_usable().iter().copied());
-    let policy = host_ops::around(policy, setting.workload, setting.hardware);
+    let policy = cpu_ops::around(policy, setting.workload, setting.hardware);
     let mut planner = Planner::new(setting.workload, policy, &exact, replays).ok()?;
     planner.fetch_the_quickest(setting.copies.clone());
     let mut clock = Clock::new(setting, routes);

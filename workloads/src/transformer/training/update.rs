@@ -3,7 +3,7 @@
 //! An op reads its part of the gradient, changes its state and writes its part of the weights: with
 //! AdamW and 16-bit weights and gradients 28 bytes per parameter (2 of gradient, 8 of moments and 4
 //! of master read and written, 2 of weights). The host's processors leave the weights in a copy,
-//! which is then copied to the device. All of the host's ops are issued first, so that host and
+//! which is then copied to the device. All of the CPU ops are issued first, so that host and
 //! device work side by side.
 
 use super::pass::Maker;

@@ -1,9 +1,9 @@
-//! How long ops on the host take, alone and several at once.
+//! How long ops on the CPU take, alone and several at once.
 
-use crate::host_ops::machine;
+use crate::cpu_ops::machine;
 use tiersim_models::hardware::Compute;
 use tiersim_models::server::Cpu;
-use tiersim_policies::host_ops;
+use tiersim_policies::cpu_ops;
 use tiersim_policies::recipe::Recipe;
 use tiersim_policies::scenario::{OpTime, WorkloadSpec};
 use tiersim_policies::zoo::all_hbm::AllHbm;
@@ -51,7 +51,7 @@ fn ends(hardware: &Hardware, workload: &Workload, jitter: f64) -> (Vec<u64>, Dur
     let cpu = hardware.cpu.as_ref();
     let durations = Durations::new(&workload.trace, &spec(jitter), cpu, 5).expect("it has a time");
     let policy = with_setting(workload, hardware, 1, |setting| {
-        host_ops::build(setting, |setting| AllHbm.build(setting))
+        cpu_ops::build(setting, |setting| AllHbm.build(setting))
     });
     let capacities = hardware.memory();
     let policy = policy.expect("there is memory of the host");

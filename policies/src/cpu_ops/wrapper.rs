@@ -1,7 +1,7 @@
-//! The policy that serves ops on the host's processors and guards the one that it wraps.
+//! The policy that serves ops on the CPU's processors and guards the one that it wraps.
 //!
 //! Before an op of the device the wrapped policy is asked, and what it says is checked against what
-//! is where by now; what it did not think of is added. Before an op on the host it is not asked.
+//! is where by now; what it did not think of is added. Before an op on the CPU it is not asked.
 //! Invariant: what the op uses is in its place after the actions, or the ledger says what is full.
 
 use super::guests::{Guests, soon};
@@ -18,8 +18,8 @@ use tiersim_models::lifetime::Workload;
 use tiersim_models::units::Bytes;
 use tiersim_models::workload::{Mode, Unit};
 
-/// A policy for the device, and what ops on the host need.
-pub(super) struct HostOps {
+/// A policy for the device, and what ops on the CPU need.
+pub(super) struct CpuOps {
     inner: Box<dyn Policy>,
     /// The device's ops alone, if the policy was made for these.
     device: Option<DeviceOps>,
@@ -57,13 +57,13 @@ impl DeviceOps {
     }
 }
 
-impl HostOps {
+impl CpuOps {
     pub(super) fn new(
         inner: Box<dyn Policy>,
         device: Option<Workload>,
         workload: &Workload,
         (host, tiers): (Vec<TierId>, impl Iterator<Item = TierId>),
-    ) -> HostOps {
+    ) -> CpuOps {
         let trace = &workload.trace;
         let only = inner.keeps_to();
         let may = |tier: &TierId| only.is_none_or(|only| only.contains(tier));
@@ -82,7 +82,7 @@ impl HostOps {
             uses.iter().for_each(|touched| for_host[touched.object.index()] = true);
         }
         let (last_used, host_last) = (vec![0; for_host.len()], vec![0; for_host.len()]);
-        HostOps {
+        CpuOps {
             inner,
             device: device.map(|workload| DeviceOps { workload, before }),
             usage: Usage { host, beyond, last_used, host_last, for_host },
@@ -142,7 +142,7 @@ impl HostOps {
         self.buffers = buffers;
     }
 
-    /// Takes an action of the wrapped policy, which does not know what ops on the host have moved:
+    /// Takes an action of the wrapped policy, which does not know what ops on the CPU have moved:
     /// here, and nowhere else, its wishes are changed. Left out without a word are evictions and
     /// drops of what the op uses or of what has left the tier, drops of the only copy, fetches for
     /// later ops that find no room, and uses in place of what is in HBM. An eviction to a full tier
@@ -197,7 +197,7 @@ impl HostOps {
         self.promised.push((object, tier));
     }
 
-    /// Before an op on the host: what it uses comes to memory of the host.
+    /// Before an op on the CPU: what it uses comes to memory of the host.
     fn plan_host(&mut self, step: &mut Step<'_>) {
         let view = step.view();
         let used = view.uses().iter();
@@ -231,7 +231,7 @@ impl HostOps {
     }
 }
 
-impl Policy for HostOps {
+impl Policy for CpuOps {
     fn name(&self) -> &'static str {
         self.inner.name()
     }
@@ -312,9 +312,9 @@ impl Policy for HostOps {
 
     fn state(&self, view: &View<'_>, out: &mut State) -> bool {
         // Promises and names are those of one op.
-        remember!(out, self as HostOps { usage, guests }
+        remember!(out, self as CpuOps { usage, guests }
             skip { inner, device, promised, named, buffers });
-        let HostOps { inner, device, .. } = self;
+        let CpuOps { inner, device, .. } = self;
         let Some(device) = device else { return inner.state(view, out) };
         let view = device.view(view, inner.lookahead());
         let mut own = State::new(view.occurrence);
@@ -335,8 +335,8 @@ impl Policy for HostOps {
     }
 }
 
-impl fmt::Debug for HostOps {
+impl fmt::Debug for CpuOps {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "HostOps({})", self.inner.name())
+        write!(f, "CpuOps({})", self.inner.name())
     }
 }

@@ -1,7 +1,7 @@
 //! What visits memory of the host from tiers beyond it, such as optimizer state on NVMe.
 //!
 //! It comes ahead of its op, if the policy sees that far and there is room for it, and goes home
-//! when none of the next two ops on the host uses it: one is used while another comes and a third
+//! when none of the next two ops on the CPU uses it: one is used while another comes and a third
 //! leaves.
 //! Invariant: nothing leaves or waits for a guest that comes ahead.
 
@@ -14,7 +14,7 @@ use tiersim_models::ids::ObjectId;
 use tiersim_models::units::Bytes;
 use tiersim_models::workload::{Unit, Use};
 
-/// How far ahead ops on the host are looked for, and how many of them count.
+/// How far ahead ops on the CPU are looked for, and how many of them count.
 const OPS_AHEAD: u64 = 16;
 const HOST_OPS: usize = 2;
 
@@ -22,7 +22,7 @@ const HOST_OPS: usize = 2;
 #[derive(Debug, Default)]
 pub(super) struct Guests(Vec<ObjectId>);
 
-/// What the next ops on the host use, as far as the policy sees.
+/// What the next ops on the CPU use, as far as the policy sees.
 pub(super) fn soon(view: &View<'_>) -> Vec<Use> {
     let ops = &view.workload.trace.ops;
     let on_host = |ahead: &u64| {

@@ -22,9 +22,9 @@ pub(super) struct Usage {
     pub(super) beyond: Vec<TierId>,
     /// By object: the op of the run that used it last, counted from 1.
     pub(super) last_used: Vec<u64>,
-    /// The same for ops on the host's processors only.
+    /// The same for ops on the CPU's processors only.
     pub(super) host_last: Vec<u64>,
-    /// By object: whether any op on the host's processors uses it.
+    /// By object: whether any op on the CPU's processors uses it.
     pub(super) for_host: Vec<bool>,
 }
 
@@ -146,7 +146,7 @@ impl Usage {
         step.fits(HBM, bytes)
     }
 
-    /// Second copies go from a tier outside HBM, then what no op on the host uses, the longest
+    /// Second copies go from a tier outside HBM, then what no op on the CPU uses, the longest
     /// unused first, and then what such an op used last: as these come in turn, it is needed last.
     fn clear(&self, tier: TierId, bytes: Bytes, step: &mut Step<'_>) -> bool {
         if step.fits(tier, bytes) || !step.view().capacity(tier).holds(bytes) {

@@ -1,4 +1,4 @@
-//! Ops on the host's processors: where their objects are, what is copied for them, how long they
+//! Ops on the CPU's processors: where their objects are, what is copied for them, how long they
 //! take.
 
 mod adam;
@@ -7,7 +7,7 @@ mod shared;
 mod worlds;
 mod zero;
 
-use tiersim_policies::host_ops;
+use tiersim_policies::cpu_ops;
 use tiersim_tests::play::{self, Played};
 use tiersim_tests::prelude::*;
 use tiersim_tests::setting::with_setting;
@@ -37,7 +37,7 @@ pub(crate) fn play(
     repeat: u32,
 ) -> Result<Played, PlanError> {
     let policy = with_setting(workload, hardware, repeat, |setting| {
-        host_ops::build(setting, |setting| config.build(setting))
+        cpu_ops::build(setting, |setting| config.build(setting))
     });
     let world = World::recorded(hardware.clone(), workload.trace.clone(), repeat);
     play::play(&world, policy.expect("the machine has memory of the host"))

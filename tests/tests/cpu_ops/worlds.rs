@@ -1,7 +1,7 @@
-//! Random worlds: every policy of the registry runs a trace with ops on the host without fault, and
+//! Random worlds: every policy of the registry runs a trace with ops on the CPU without fault, and
 //! none is out of memory where every op's objects fit.
 
-use crate::host_ops::{BYTE, play};
+use crate::cpu_ops::{BYTE, play};
 use tiersim_models::workload::Statistics;
 use tiersim_policies::zoo;
 use tiersim_policies::zoo::demand::DemandConfig;

@@ -1,6 +1,6 @@
 //! Traces that are small enough to work out by hand.
 
-use crate::host_ops::{DRAM, NVME, machine, play};
+use crate::cpu_ops::{DRAM, NVME, machine, play};
 use tiersim_policies::access::Access;
 use tiersim_policies::zoo::demand::DemandConfig;
 use tiersim_policies::zoo::percentages::{PercentagesConfig, Six};

@@ -1,4 +1,4 @@
-//! Ops on the host's processors, under any policy.
+//! Ops on the CPU's processors, under any policy.
 //!
 //! Policies decide for the device. Such an op uses its objects in memory of the host instead, so a
 //! wrapper around the policy moves there what the op needs and does not ask the policy, which sees
@@ -11,7 +11,7 @@ mod guests;
 mod make_room;
 mod wrapper;
 
-use crate::host_ops::wrapper::HostOps;
+use crate::cpu_ops::wrapper::CpuOps;
 use crate::policy::Policy;
 use crate::recipe::Setting;
 use tiersim_models::hardware::{HBM, Hardware, TierKind};
@@ -31,11 +31,11 @@ pub fn host_tiers(hardware: &Hardware) -> Vec<TierId> {
 }
 
 /// Whether some op runs on the host's processors.
-pub fn has_host_ops(trace: &Trace) -> bool {
+pub fn has_cpu_ops(trace: &Trace) -> bool {
     trace.ops.iter().any(|op| op.unit == Unit::Cpu)
 }
 
-/// Errors in words if the machine has no memory for the trace's ops on the host's processors.
+/// Errors in words if the machine has no memory for the trace's ops on the CPU's processors.
 pub fn check(trace: &Trace, hardware: &Hardware) -> Result<(), String> {
     let Some(op) = trace.ops.iter().find(|op| op.unit == Unit::Cpu) else { return Ok(()) };
     if host_tiers(hardware).is_empty() {
@@ -56,7 +56,7 @@ pub fn build(
     make: impl FnOnce(&Setting<'_>) -> Result<Box<dyn Policy>, String>,
 ) -> Result<Box<dyn Policy>, String> {
     let trace = &setting.workload.trace;
-    if !has_host_ops(trace) {
+    if !has_cpu_ops(trace) {
         return make(setting);
     }
     check(trace, setting.hardware)?;
@@ -70,20 +70,20 @@ pub fn build(
     let device = Workload::new(ops_of(trace, &kept));
     let inner = make(&Setting { workload: &device, spans: &spans, ..*setting })?;
     let tiers = (host_tiers(setting.hardware), setting.hardware.tier_ids());
-    Ok(Box::new(HostOps::new(inner, Some(device), setting.workload, tiers)))
+    Ok(Box::new(CpuOps::new(inner, Some(device), setting.workload, tiers)))
 }
 
-/// A policy that was made for a whole workload, with its ops on the host's processors served.
+/// A policy that was made for a whole workload, with its ops on the CPU's processors served.
 pub fn around(
     policy: Box<dyn Policy>,
     workload: &Workload,
     hardware: &Hardware,
 ) -> Box<dyn Policy> {
-    if !has_host_ops(&workload.trace) {
+    if !has_cpu_ops(&workload.trace) {
         return policy;
     }
     let tiers = (host_tiers(hardware), hardware.tier_ids());
-    Box::new(HostOps::new(policy, None, workload, tiers))
+    Box::new(CpuOps::new(policy, None, workload, tiers))
 }
 
 /// The trace with these ops only, in their order.

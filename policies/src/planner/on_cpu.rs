@@ -1,4 +1,4 @@
-//! What the planner does for an op on the host's processors: its objects are used in memory of the
+//! What the planner does for an op on the CPU's processors: its objects are used in memory of the
 //! host, and what it overwrites whole need not be copied there.
 //!
 //! Invariant: an op of the device is planned as if nothing here existed.
@@ -22,7 +22,7 @@ impl Planner<'_> {
         holders.into_iter().find(|tier| self.host.contains(tier))
     }
 
-    /// What an op on the host overwrites whole and the host does not hold: its contents are lost,
+    /// What an op on the CPU overwrites whole and the host does not hold: its contents are lost,
     /// so it is created anew.
     pub(super) fn overwritten(&self, op: OpId) -> SmallVec<[ObjectId; 2]> {
         if !self.is_on_host(op) {
