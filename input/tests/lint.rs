@@ -22,8 +22,8 @@ fn far(setup: &str, rate: &str) -> String {
 
 fn bus(setup: &str, rate: &str, more: &str) -> String {
     format!(
-        "setup: ({setup}, assumed(\"a\")), fetch: ({rate}, assumed(\"a\")), \
-         evict: ({rate}, assumed(\"a\")), {more}"
+        "setup: ({setup}, assumed(\"a\")), read: ({rate}, assumed(\"a\")), \
+         write: ({rate}, assumed(\"a\")), {more}"
     )
 }
 
@@ -112,14 +112,14 @@ fn a_depth_covers_the_latency() {
     assert_eq!(with("dram", "gb_per_s(20.971520001)", 2), []);
     let ramp = |last| {
         let more = format!(
-            "service: fair_share, fetch_depths: (points: [(copies(1), gb_per_s(1)), \
+            "service: fair_share, read_depths: (points: [(copies(1), gb_per_s(1)), \
              (copies(8), {last})], source: assumed(\"a\"))"
         );
         let link = bus("us(100)", "gb_per_s(10)", &more);
         tripped(&machine("nvme", &far("us(1)", "gb_per_s(1)"), &link))
     };
     assert_eq!(ramp("gb_per_s(10)"), []);
-    assert_eq!(ramp("gb_per_s(9.999999999)"), one(rule, "links.bus.fetch_depths"));
+    assert_eq!(ramp("gb_per_s(9.999999999)"), one(rule, "links.bus.read_depths"));
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn a_total_can_bind() {
     // The reader refuses this one; a machine may come from elsewhere.
     let mut low = with("gb_per_s(50)");
     assert_eq!(tripped(&low), []);
-    low.links[0].evict.rate = Bandwidth::new(50_000_000_001).expect("above zero");
+    low.links[0].write.rate = Bandwidth::new(50_000_000_001).expect("above zero");
     assert_eq!(tripped(&low), rule);
 }
 
@@ -142,8 +142,8 @@ fn a_total_can_bind() {
 fn with_pageable(tier: &str, used: bool, pageable: &str, more: &str) -> Hardware {
     let buffers = if used { "pageable" } else { "pinned" };
     let more = format!(
-        "buffers: {buffers}, pageable: (fetch: ({pageable}, assumed(\"a\")), \
-         evict: (gb_per_s(5), assumed(\"a\"))), {more}"
+        "buffers: {buffers}, pageable: (read: ({pageable}, assumed(\"a\")), \
+         write: (gb_per_s(5), assumed(\"a\"))), {more}"
     );
     machine("dram", tier, &bus("us(1)", "gb_per_s(50)", &more))
 }
@@ -173,7 +173,7 @@ fn pageable_memory_is_no_faster_than_pinned() {
         let tier = far("us(1)", "gb_per_s(1)");
         let at = |rate| tripped(&with_pageable(&tier, used, rate, ""));
         assert_eq!(at("mb_per_s(50000)"), [], "{used}");
-        let rule = one("pageable-faster-than-pinned", "links.bus.pageable.fetch");
+        let rule = one("pageable-faster-than-pinned", "links.bus.pageable.read");
         assert_eq!(at("gb_per_s(50.000000001)"), rule, "{used}");
     }
 }

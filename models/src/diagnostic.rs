@@ -111,7 +111,7 @@ impl std::error::Error for Diagnostics {}
 pub struct Warning {
     /// Name of the rule, such as `gb-for-gib`.
     pub rule: &'static str,
-    /// Path of the number in listings, such as `links.pcie.fetch`; for a run `results.` and the
+    /// Path of the number in listings, such as `links.pcie.read`; for a run `results.` and the
     /// case's label.
     pub place: String,
     /// The value found.

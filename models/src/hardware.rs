@@ -66,29 +66,29 @@ pub struct Link {
     pub far: NodeId,
     /// What it is made of, if the file says so.
     pub kind: Option<LinkKind>,
-    /// Copies from `far` to `near`.
-    pub fetch: Law,
-    /// Copies from `near` to `far`.
-    pub evict: Law,
+    /// Reads of the far node: copies from `far` to `near`.
+    pub read: Law,
+    /// Writes of the far node: copies from `near` to `far`.
+    pub write: Law,
     /// How several copies share it; `None` for one at a time in each direction.
     pub service: Option<Service>,
     /// The set of drives at its far end; its laws are those of all of them together.
     pub raid0: Option<Raid0>,
-    /// Bytes per second that background traffic wants to send in the direction of `fetch` and of `evict`, all
+    /// Bytes per second that background traffic wants to send in the direction of `read` and of `write`, all
     /// the time; only where copies share the link.
     pub background: [Option<Bandwidth>; 2],
 }
 
 impl Link {
-    /// A link with the laws `fetch` and `evict`, and nothing said beyond them.
+    /// A link with the laws of reads and writes of its far node, and nothing said beyond them.
     pub fn new(
         name: impl Into<String>,
         (near, far): (impl Into<NodeId>, impl Into<NodeId>),
-        [fetch, evict]: [Law; 2],
+        [read, write]: [Law; 2],
     ) -> Link {
         let (near, far) = (near.into(), far.into());
         let (kind, service, raid0, background) = (None, None, None, [None; 2]);
-        Link { name: name.into(), near, far, kind, fetch, evict, service, raid0, background }
+        Link { name: name.into(), near, far, kind, read, write, service, raid0, background }
     }
 
     /// No more than the copies of a run reach together where others have their share of `rate`:
@@ -232,7 +232,7 @@ impl Hardware {
     /// The law of one direction of a link.
     pub fn channel_law(&self, channel: Channel) -> Law {
         let link = &self.links[channel.link.index()];
-        if channel.evicting { link.evict } else { link.fetch }
+        if channel.evicting { link.write } else { link.read }
     }
 
     /// A law that is never faster than a channel is with all that is peculiar to it.
@@ -262,7 +262,7 @@ impl Hardware {
     /// Whether some link delays copies by chance.
     pub fn draws(&self) -> bool {
         let services = self.links.iter().filter_map(|link| link.service.as_ref());
-        services.flat_map(|service| [&service.fetch, &service.evict]).any(|d| d.tail.is_some())
+        services.flat_map(|service| [&service.read, &service.write]).any(|d| d.tail.is_some())
     }
 
     /// Every channel, two per link, by [`Channel::index`].

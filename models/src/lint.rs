@@ -32,7 +32,7 @@ pub fn lint_hardware(hardware: &Hardware) -> Vec<Warning> {
         found.extend(too_shallow(hardware, channel));
     }
     let links = hardware.channels().filter(|channel| !channel.evicting);
-    found.extend(links.filter_map(|fetch| total_never_binds(hardware, fetch)));
+    found.extend(links.filter_map(|read| total_never_binds(hardware, read)));
     for channel in hardware.channels() {
         found.extend(above_standard(hardware, channel));
         found.extend(faster_than_pinned(hardware, channel));
@@ -190,16 +190,16 @@ fn too_shallow(hardware: &Hardware, channel: Channel) -> Option<Warning> {
 }
 
 /// `both-ways-above-sum`: a total that no traffic can reach says nothing.
-fn total_never_binds(hardware: &Hardware, fetch: Channel) -> Option<Warning> {
-    let link = &hardware.links[fetch.link.index()];
+fn total_never_binds(hardware: &Hardware, read: Channel) -> Option<Warning> {
+    let link = &hardware.links[read.link.index()];
     let total = link.service.as_ref()?.total?;
-    let both = [fetch, Channel { evicting: true, ..fetch }];
-    let [fetch, evict] = both.map(|channel| carried(hardware, channel));
-    let sum = u128::from(fetch.get()) + u128::from(evict.get());
+    let both = [read, Channel { evicting: true, ..read }];
+    let [read, write] = both.map(|channel| carried(hardware, channel));
+    let sum = u128::from(read.get()) + u128::from(write.get());
     let reason = if u128::from(total.get()) > sum {
-        format!("`fetch` and `evict` together are {} + {}", words(fetch), words(evict))
-    } else if total < fetch.max(evict) {
-        format!("one direction alone is said to reach {}", words(fetch.max(evict)))
+        format!("`read` and `write` together are {} + {}", words(read), words(write))
+    } else if total < read.max(write) {
+        format!("one direction alone is said to reach {}", words(read.max(write)))
     } else {
         return None;
     };
@@ -230,7 +230,7 @@ fn above_standard(hardware: &Hardware, channel: Channel) -> Option<Warning> {
 }
 
 fn direction(channel: Channel) -> &'static str {
-    if channel.evicting { "evict" } else { "fetch" }
+    if channel.evicting { "write" } else { "read" }
 }
 
 fn words(rate: Bandwidth) -> String {

@@ -226,7 +226,7 @@ impl Finder<'_> {
     /// The slower direction of a link, in bytes per second.
     fn width(&self, link: LinkId) -> u64 {
         let link = &self.hardware.links[link.index()];
-        link.fetch.rate.min(link.evict.rate).get()
+        link.read.rate.min(link.write.rate).get()
     }
 
     /// The widest of the shortest routes that pass nodes of at most this rank.

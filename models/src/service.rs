@@ -38,9 +38,9 @@ pub struct Service {
     /// bytes under way; by rising share, none above `total`; empty for `total` at every share.
     pub mix: Vec<(u8, Bandwidth)>,
     /// What is peculiar to copies towards the device.
-    pub fetch: Detail,
+    pub read: Detail,
     /// What is peculiar to copies away from the device.
-    pub evict: Detail,
+    pub write: Detail,
 }
 
 /// What is peculiar to one direction of a link.
@@ -111,7 +111,7 @@ impl Service {
 
     /// What is peculiar to one direction.
     pub fn detail(&self, evicting: bool) -> &Detail {
-        if evicting { &self.evict } else { &self.fetch }
+        if evicting { &self.write } else { &self.read }
     }
 }
 
@@ -269,8 +269,8 @@ mod tests {
     #[test]
     fn each_direction_has_details_of_its_own() {
         let depths = |rate: Bandwidth| Detail { depths: vec![(1, rate)], ..Detail::default() };
-        let (fetch, evict) = (depths(rate(1)), depths(rate(2)));
-        let service = Service { fetch, evict, ..Service::default() };
+        let (read, write) = (depths(rate(1)), depths(rate(2)));
+        let service = Service { read, write, ..Service::default() };
         let rates = [false, true].map(|evicting| service.detail(evicting).rate_at(1, rate(9)));
         assert_eq!(rates, [rate(1), rate(2)]);
     }

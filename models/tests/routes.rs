@@ -95,8 +95,8 @@ fn brute(
         let passed = &path[1..path.len() - 1];
         let worst = passed.iter().map(|&node| badness(machine, node)).max().unwrap_or(0);
         let rate = |&link: &usize| {
-            let Link { fetch, evict, .. } = &machine.links[link];
-            i128::from(fetch.rate.min(evict.rate).get())
+            let Link { read, write, .. } = &machine.links[link];
+            i128::from(read.rate.min(write.rate).get())
         };
         let width = links.iter().map(rate).min()?;
         return Some((worst, links.len(), -width, links.iter().map(|&l| l as u16).collect()));

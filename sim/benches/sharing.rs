@@ -36,15 +36,15 @@ fn curves(rate: Bandwidth) -> Detail {
 }
 
 fn service(number: usize, link: &Link) -> Option<Service> {
-    let total = Bandwidth::new(link.fetch.rate.get() * 3 / 2);
+    let total = Bandwidth::new(link.read.rate.get() * 3 / 2);
     let shared = Service { discipline: Discipline::FairShare, total, ..Service::default() };
     match number {
         0 => None,
         1 => Some(Service { max_in_flight: NonZeroU32::new(1), ..shared }),
         2 => Some(shared),
         _ => {
-            let (fetch, evict) = (curves(link.fetch.rate), curves(link.evict.rate));
-            Some(Service { fetch, evict, ..shared })
+            let (fetch, evict) = (curves(link.read.rate), curves(link.write.rate));
+            Some(Service { read: fetch, write: evict, ..shared })
         }
     }
 }

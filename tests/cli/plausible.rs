@@ -87,9 +87,9 @@ fn a_link_is_not_far_faster_than_what_lies_behind_it() {
         let number = format!("({rate}, assumed(\"test\"))");
         let links = format!(
             "links: [(name: \"bus\", near: \"hbm\", far: \"dram\", setup: (us(1), assumed(\"test\")), \
-             fetch: {number}, evict: {number}), (name: \"drive\", near: \"dram\", far: \"nvme\", \
-             setup: (us(1), assumed(\"test\")), fetch: (gb_per_s(5), assumed(\"test\")), \
-             evict: (gb_per_s(5), assumed(\"test\")))],\n)\n"
+             read: {number}, write: {number}), (name: \"drive\", near: \"dram\", far: \"nvme\", \
+             setup: (us(1), assumed(\"test\")), read: (gb_per_s(5), assumed(\"test\")), \
+             write: (gb_per_s(5), assumed(\"test\")))],\n)\n"
         );
         let project = Project::new();
         let text = project.text(MACHINE);

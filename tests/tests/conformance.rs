@@ -44,7 +44,7 @@ fn how_links_serve_is_nothing_to_decisions_bytes_and_contents() {
     for seed in 0..WORLDS {
         let mut world = World::scaled(seed, BYTES, TIME);
         for link in &mut world.hardware.links {
-            let total = Some(link.fetch.rate.max(link.evict.rate));
+            let total = Some(link.read.rate.max(link.write.rate));
             let discipline = Discipline::FairShare;
             link.service = Some(Service { discipline, total, ..Service::default() });
         }

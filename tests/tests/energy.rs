@@ -24,7 +24,7 @@ const MACHINE: &str = r#"Hardware(
             idle: (watts_per_gib(0.5), datasheet("t")), price: (usd_per_gib(5), measured("t"))),
     ],
     links: [
-        (name: "pcie", near: "hbm", far: "dram", setup: (us(1), assumed("t")), fetch: (gb_per_s(1), assumed("t")), evict: (gb_per_s(1), assumed("t")),
+        (name: "pcie", near: "hbm", far: "dram", setup: (us(1), assumed("t")), read: (gb_per_s(1), assumed("t")), write: (gb_per_s(1), assumed("t")),
             energy: (pj_per_bit(6), announced("t"))),
     ],
     compute: (name: "gpu", flops: [], memory: (gb_per_s(1), assumed("t")), launch: (us(1), assumed("t")),

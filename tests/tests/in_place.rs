@@ -112,7 +112,7 @@ fn a_narrower_link_sets_the_pace() {
     // A ramp counts it as one copy: two bytes per ps for one.
     let depths = vec![(1, rate(2)), (2, rate(4))];
     let fetch = Detail { depths, ..Detail::default() };
-    let ramp = fair(None, None).map(|service| Service { fetch, ..service });
+    let ramp = fair(None, None).map(|service| Service { read: fetch, ..service });
     assert_eq!(run(ramp), (vec![10 + 120], 130));
 }
 
@@ -319,7 +319,7 @@ fn without_a_mix_times_in_place_are_others() {
         let mix = mix.iter().map(|&(share, bytes)| (share, rate(bytes))).collect();
         let service = fair(None, Some(8 * ONE)).map(|service| Service { mix, ..service });
         let mut hardware = machine(law(0, 6 * ONE), law(0, 6 * ONE), service);
-        hardware.links[0].evict = law(0, evict * ONE);
+        hardware.links[0].write = law(0, evict * ONE);
         together(hardware, ops).0
     };
     // 120 bytes are read and written: 4 each way, or 3 where half and half reach 6.

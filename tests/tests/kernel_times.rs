@@ -210,8 +210,8 @@ fn all_reduces_within_a_dgx_a100_take_what_the_page_says() {
         / points.iter().map(|p| (p.0 - x) * (p.0 - x)).sum::<f64>();
     let (rate, setup) = (1.0 / slope, (y - slope * x) / 28.0);
     let link = machine.links.iter().find(|link| link.name == "nvlink").expect("it has NVLink");
-    assert!((link.fetch.rate.get() as f64 / rate - 1.0).abs() < 1e-3, "{rate}");
-    assert!((link.fetch.setup.ps() as f64 / 1e12 / setup - 1.0).abs() < 0.02, "{setup}");
+    assert!((link.read.rate.get() as f64 / rate - 1.0).abs() < 1e-3, "{rate}");
+    assert!((link.read.setup.ps() as f64 / 1e12 / setup - 1.0).abs() < 0.02, "{setup}");
     let laws = machine.collective_laws(8);
     let mut rows = Vec::new();
     for devices in [8, 4, 2] {

@@ -112,7 +112,7 @@ fn halved(machine: &Hardware, services: impl Fn(usize) -> Option<Service>) -> Ha
         let middle = NodeId::at(halved.tiers.len() + halved.nodes.len());
         halved.nodes.push(Node { name: format!("n{index}"), kind: NodeKind::PcieSwitch });
         for (part, ends) in [(link.near, middle), (middle, link.far)].into_iter().enumerate() {
-            let laws = [link.fetch, link.evict];
+            let laws = [link.read, link.write];
             let half = Link::new(format!("{}-{part}", link.name), ends, laws);
             halved.links.push(Link { service: services(2 * index + part), ..half });
         }
@@ -131,7 +131,7 @@ fn random_machines_with_nodes_pass_the_audit_and_are_deterministic() {
         let kind = |link: usize| match (seed as usize + link) % 4 {
             0 => None,
             1 | 2 => shared(None),
-            _ => shared(world.hardware.links.first().map(|link| link.fetch.rate.get())),
+            _ => shared(world.hardware.links.first().map(|link| link.read.rate.get())),
         };
         let machine = halved(&world.hardware, kind);
         let routes = machine.routes().expect("it is joined as before");

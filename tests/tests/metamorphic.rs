@@ -25,8 +25,8 @@ fn one_link_each() -> impl Iterator<Item = (u64, World)> {
 
 fn every_law(world: &mut World, change: impl Fn(Law) -> Law) {
     for link in &mut world.hardware.links {
-        link.fetch = change(link.fetch);
-        link.evict = change(link.evict);
+        link.read = change(link.read);
+        link.write = change(link.write);
     }
     for tier in &mut world.hardware.tiers {
         tier.access = change(tier.access);

@@ -67,8 +67,8 @@ fn a_slow_second_link_holds_the_first_back_but_not_the_copy() {
     let tier = |kind| (kind, Capacity::Unlimited, law(0, u64::MAX));
     let tiers = [tier(TierKind::Hbm), tier(TierKind::Dram), tier(TierKind::Nvme)];
     let mut hardware = hardware(&tiers, &[(0, 1, rate(1000)), (1, 2, rate(3000))]);
-    hardware.links[0].fetch.rate = Bandwidth::new(333_333_333_334).expect("above zero");
-    hardware.links[1].fetch.rate = Bandwidth::new(1_000_000_000_000).expect("above zero");
+    hardware.links[0].read.rate = Bandwidth::new(333_333_333_334).expect("above zero");
+    hardware.links[1].read.rate = Bandwidth::new(1_000_000_000_000).expect("above zero");
     hardware.chunk = Bytes::new(100);
     let world = World::of(hardware, traced.0, vec![Span::ZERO]);
     let ends = ends(&world, vec![TierId(2)], vec![vec![fetch(object)]]);

@@ -127,7 +127,7 @@ fn what_is_stored_between_two_links_goes_in_chunks_whoever_shares_them() {
 
 /// What a channel has beyond its law, in the whole machine.
 fn with_fetch(discipline: Discipline, fetch: Detail) -> Option<Service> {
-    Some(Service { discipline, fetch, ..Service::default() })
+    Some(Service { discipline, read: fetch, ..Service::default() })
 }
 
 #[test]
@@ -246,7 +246,7 @@ fn service(number: u64, rate: u64) -> Option<Service> {
     let with = |service: Option<Service>| {
         service.map(|service| {
             let fetch = peculiar(rate, service.discipline == Discipline::FairShare);
-            Service { evict: fetch.clone(), fetch, ..service }
+            Service { write: fetch.clone(), read: fetch, ..service }
         })
     };
     match number % 13 {
@@ -263,7 +263,7 @@ fn service(number: u64, rate: u64) -> Option<Service> {
             let drain = Bandwidth::new(rate / 5).expect("above zero");
             let cache = Some(Cache { size: Bytes::new(700), drain });
             let evict = Detail { cache, ..Detail::default() };
-            Some(Service { evict, ..Service::default() })
+            Some(Service { write: evict, ..Service::default() })
         }
         0 => None,
         1 => fifo(1),
@@ -284,7 +284,7 @@ fn decisions_and_bytes_do_not_depend_on_who_is_served_how() {
         for variant in 0..3 {
             for (index, link) in world.hardware.links.iter_mut().enumerate() {
                 let number = seed / 3 + variant * 3 + index as u64 * (seed % 5);
-                link.service = service(number, link.fetch.rate.get());
+                link.service = service(number, link.read.rate.get());
             }
             for tier in &mut world.hardware.tiers {
                 tier.loaded = (variant > 0).then(|| curves(tier.access.rate));

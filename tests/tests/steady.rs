@@ -37,7 +37,7 @@ fn world(index: u64) -> Trial {
         trial.allocators.clear();
         trial.pressure = None;
         for service in trial.hardware.links.iter_mut().filter_map(|link| link.service.as_mut()) {
-            (service.fetch.tail, service.evict.tail) = (None, None);
+            (service.read.tail, service.write.tail) = (None, None);
         }
     }
     if trial.hardware.tiers.len() > 1 {

@@ -53,21 +53,21 @@ impl Resolver<'_> {
             self.check.fault(&format!("{here}.far"), "a link joins two tiers", remedy);
         }
         let setup = self.number(&raw.setup, at.field("setup"), SETUP);
-        let fetch = self.number(&raw.fetch, at.field("fetch"), RATE);
-        let evict_setup = match &raw.evict_setup {
-            Some(own) => self.number(own, at.field("evict_setup"), SETUP),
+        let read = self.number(&raw.read, at.field("read"), RATE);
+        let write_setup = match &raw.write_setup {
+            Some(own) => self.number(own, at.field("write_setup"), SETUP),
             None => setup,
         };
-        let evict = self.number(&raw.evict, at.field("evict"), RATE);
-        let [fetch, evict] = self.buffers(raw, &at, [fetch, evict]);
+        let write = self.number(&raw.write, at.field("write"), RATE);
+        let [read, write] = self.buffers(raw, &at, [read, write]);
         self.link_economics(raw, &at);
         let half = self.optional(&raw.half, at.field("half"), HALF);
         // b / (rate * b / (b + half)) = half / rate + b / rate: a set-up by another name.
         let half = half.unwrap_or(Bytes::ZERO).get();
         let (near, far, name) = (near?, far?, raw.name.clone());
         let law = |setup: Span, rate: Bandwidth| Law { setup: setup + rate.span_of(half), rate };
-        let (fetch, evict) = (law(setup?, fetch?), law(evict_setup?, evict?));
-        let service = self.service(raw, &at, [fetch.rate, evict.rate]);
+        let (read, write) = (law(setup?, read?), law(write_setup?, write?));
+        let service = self.service(raw, &at, [read.rate, write.rate]);
         self.made_of(raw.kind, &format!("{here}.kind"));
         let raid0 = raw.raid0.as_ref().and_then(|set| self.raid0(set, raw, at.field("raid0")));
         let background = match &raw.background {
@@ -75,7 +75,7 @@ impl Resolver<'_> {
             None => [None, None],
         };
         let (kind, service) = (raw.kind, Some(service).filter(|own| *own != Service::default()));
-        let link = Link { name, near, far, kind, fetch, evict, service, raid0, background };
+        let link = Link { name, near, far, kind, read, write, service, raid0, background };
         (near != far).then_some(link)
     }
 
@@ -124,15 +124,15 @@ impl Resolver<'_> {
     ) -> [Option<Bandwidth>; 2] {
         let pageable = raw.pageable.as_ref().map(|raw| {
             let at = at.field("pageable");
-            let fetch = self.number(&raw.fetch, at.field("fetch"), RATE);
-            [fetch, self.number(&raw.evict, at.field("evict"), RATE)]
+            let read = self.number(&raw.read, at.field("read"), RATE);
+            [read, self.number(&raw.write, at.field("write"), RATE)]
         });
         match (raw.buffers, pageable) {
             (Buffers::Pinned, _) => pinned,
             (Buffers::Pageable, Some(pageable)) => pageable,
             (Buffers::Pageable, None) => {
                 let rule = "nothing says what pageable memory reaches";
-                let remedy = "write pageable: (fetch: ..., evict: ...) with their sources";
+                let remedy = "write pageable: (read: ..., write: ...) with their sources";
                 self.check.fault(&format!("{}.buffers", at.path), rule, remedy);
                 pinned
             }
@@ -150,22 +150,22 @@ impl Resolver<'_> {
         let total = self.optional(&raw.total, at.field("total"), RATE);
         if total.is_some_and(|total| total < fetch_rate.max(evict_rate)) {
             let rule = "both directions together reach at least what one does alone";
-            let remedy = "raise `total`, or lower `fetch` and `evict`";
+            let remedy = "raise `total`, or lower `read` and `write`";
             self.check.fault(&format!("{}.total", at.path), rule, remedy);
         }
-        let sizes = self.sizes(&raw.fetch_sizes, at, "fetch", fetch_rate);
-        let depths = self.depths(&raw.fetch_depths, at, "fetch", fetch_rate);
-        let tail = raw.fetch_tail.as_ref().and_then(|raw| self.tail(raw, at.field("fetch_tail")));
-        let fetch = Detail { sizes, depths, tail, cache: None };
-        let sizes = self.sizes(&raw.evict_sizes, at, "evict", evict_rate);
-        let depths = self.depths(&raw.evict_depths, at, "evict", evict_rate);
-        let tail = raw.evict_tail.as_ref().and_then(|raw| self.tail(raw, at.field("evict_tail")));
+        let sizes = self.sizes(&raw.read_sizes, at, "read", fetch_rate);
+        let depths = self.depths(&raw.read_depths, at, "read", fetch_rate);
+        let tail = raw.read_tail.as_ref().and_then(|raw| self.tail(raw, at.field("read_tail")));
+        let read = Detail { sizes, depths, tail, cache: None };
+        let sizes = self.sizes(&raw.write_sizes, at, "write", evict_rate);
+        let depths = self.depths(&raw.write_depths, at, "write", evict_rate);
+        let tail = raw.write_tail.as_ref().and_then(|raw| self.tail(raw, at.field("write_tail")));
         let cache = raw.write_cache.as_ref();
         let cache = cache.and_then(|raw| self.cache(raw, at.field("write_cache"), evict_rate));
-        let evict = Detail { sizes, depths, tail, cache };
+        let write = Detail { sizes, depths, tail, cache };
         let mix = raw.mix.as_ref().and_then(|mix| self.mix(mix, at.field("mix"), total));
         let mix = mix.unwrap_or_default();
-        let service = Service { discipline: raw.service, max_in_flight, total, mix, fetch, evict };
+        let service = Service { discipline: raw.service, max_in_flight, total, mix, read, write };
         self.fits_together(&service, &at.path);
         service
     }
@@ -175,8 +175,8 @@ impl Resolver<'_> {
         let fair = service.discipline == Discipline::FairShare;
         let asks = [
             (service.total.is_some(), "total"),
-            (!service.fetch.depths.is_empty(), "fetch_depths"),
-            (!service.evict.depths.is_empty(), "evict_depths"),
+            (!service.read.depths.is_empty(), "read_depths"),
+            (!service.write.depths.is_empty(), "write_depths"),
         ];
         for (_, field) in asks.into_iter().filter(|&(asked, _)| asked && !fair) {
             let rule =
@@ -184,7 +184,7 @@ impl Resolver<'_> {
             let remedy = "write service: fair_share, or leave it out";
             self.check.fault(&format!("{here}.{field}"), rule, remedy);
         }
-        if service.evict.cache.is_some() && (fair || service.at_once() > 1) {
+        if service.write.cache.is_some() && (fair || service.at_once() > 1) {
             let rule = "a write cache needs a link that serves one copy after the other";
             let remedy = "leave out `service` and `max_in_flight`, or the cache";
             self.check.fault(&format!("{here}.write_cache"), rule, remedy);
@@ -324,10 +324,10 @@ impl Resolver<'_> {
             (link.half.is_some(), "half"),
             (link.mix.is_some(), "mix"),
             (link.pageable.is_some(), "pageable"),
-            (link.fetch_sizes.is_some(), "fetch_sizes"),
-            (link.evict_sizes.is_some(), "evict_sizes"),
-            (link.fetch_depths.is_some(), "fetch_depths"),
-            (link.evict_depths.is_some(), "evict_depths"),
+            (link.read_sizes.is_some(), "read_sizes"),
+            (link.write_sizes.is_some(), "write_sizes"),
+            (link.read_depths.is_some(), "read_depths"),
+            (link.write_depths.is_some(), "write_depths"),
             (link.write_cache.is_some(), "write_cache"),
         ];
         for (_, field) in curves.into_iter().filter(|(given, _)| *given) {
@@ -348,12 +348,12 @@ impl Resolver<'_> {
             let rule = "`background` are copies that share, and this link shares nothing";
             self.check.fault(&at.path, rule, "write service: fair_share, or leave it out");
         }
-        if raw.fetch.is_none() && raw.evict.is_none() {
+        if raw.read.is_none() && raw.write.is_none() {
             let rule = "others send something in one direction at least";
-            self.check.fault(&at.path, rule, "write `fetch` or `evict`, or leave it out");
+            self.check.fault(&at.path, rule, "write `read` or `write`, or leave it out");
         }
-        let fetch = self.optional(&raw.fetch, at.field("fetch"), RATE);
-        [fetch, self.optional(&raw.evict, at.field("evict"), RATE)]
+        let read = self.optional(&raw.read, at.field("read"), RATE);
+        [read, self.optional(&raw.write, at.field("write"), RATE)]
     }
 
     /// From the numbers of one drive to those of the set.
@@ -398,7 +398,7 @@ fn grown(hardware: &mut Hardware, link: usize, tier: usize, raid0: Raid0) -> Opt
     }
     grow(&mut tier.access.rate)?;
     let link = &mut hardware.links[link];
-    grow(&mut link.fetch.rate)?;
-    grow(&mut link.evict.rate)?;
+    grow(&mut link.read.rate)?;
+    grow(&mut link.write.rate)?;
     link.service.iter_mut().flat_map(|service| &mut service.total).try_for_each(grow)
 }

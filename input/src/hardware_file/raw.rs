@@ -134,21 +134,21 @@ pub(super) struct RawLink {
     pub(super) kind: Option<LinkKind>,
     pub(super) devices: Option<u32>,
     pub(super) setup: Sourced<Duration>,
-    pub(super) fetch: Sourced<Bandwidth>,
-    pub(super) evict_setup: Option<Sourced<Duration>>,
-    pub(super) evict: Sourced<Bandwidth>,
+    pub(super) read: Sourced<Bandwidth>,
+    pub(super) write_setup: Option<Sourced<Duration>>,
+    pub(super) write: Sourced<Bandwidth>,
     #[serde(default)]
     pub(super) service: Discipline,
     pub(super) max_in_flight: Option<Sourced<Copies>>,
     pub(super) total: Option<Sourced<Bandwidth>>,
     pub(super) mix: Option<RawCurve<f64>>,
     pub(super) half: Option<Sourced<Size>>,
-    pub(super) fetch_sizes: Option<RawCurve<Quantity<Size>>>,
-    pub(super) evict_sizes: Option<RawCurve<Quantity<Size>>>,
-    pub(super) fetch_depths: Option<RawCurve<Quantity<Copies>>>,
-    pub(super) evict_depths: Option<RawCurve<Quantity<Copies>>>,
-    pub(super) fetch_tail: Option<RawTail>,
-    pub(super) evict_tail: Option<RawTail>,
+    pub(super) read_sizes: Option<RawCurve<Quantity<Size>>>,
+    pub(super) write_sizes: Option<RawCurve<Quantity<Size>>>,
+    pub(super) read_depths: Option<RawCurve<Quantity<Copies>>>,
+    pub(super) write_depths: Option<RawCurve<Quantity<Copies>>>,
+    pub(super) read_tail: Option<RawTail>,
+    pub(super) write_tail: Option<RawTail>,
     pub(super) write_cache: Option<RawCache>,
     #[serde(default)]
     pub(super) buffers: Buffers,
@@ -195,8 +195,8 @@ pub(super) enum Buffers {
 #[derive(Debug, Deserialize)]
 #[serde(rename = "Pageable", deny_unknown_fields)]
 pub(super) struct RawPageable {
-    pub(super) fetch: Sourced<Bandwidth>,
-    pub(super) evict: Sourced<Bandwidth>,
+    pub(super) read: Sourced<Bandwidth>,
+    pub(super) write: Sourced<Bandwidth>,
 }
 
 /// A set of equal drives.
@@ -211,8 +211,8 @@ pub(super) struct RawRaid0 {
 #[derive(Debug, Deserialize)]
 #[serde(rename = "Background", deny_unknown_fields)]
 pub(super) struct RawBackground {
-    pub(super) fetch: Option<Sourced<Bandwidth>>,
-    pub(super) evict: Option<Sourced<Bandwidth>>,
+    pub(super) read: Option<Sourced<Bandwidth>>,
+    pub(super) write: Option<Sourced<Bandwidth>>,
 }
 
 /// A prescribed route.

@@ -257,7 +257,7 @@ impl<'h> Writer<'h> {
     }
 
     /// The numbers of `place` that are left: `links.pcie.setup` is a field, and what is one deeper,
-    /// such as `links.pcie.fetch_tail.p50`, is in a field of that field.
+    /// such as `links.pcie.read_tail.p50`, is in a field of that field.
     fn fields(&mut self, depth: usize, place: &str) {
         let below = format!("{place}.");
         let all: Vec<&str> =

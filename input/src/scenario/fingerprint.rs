@@ -127,9 +127,9 @@ fn write_hardware(out: &mut String, hardware: &Hardware) {
         let _ = writeln!(out, "node {name:?} {kind:?}");
     }
     // What a link is made of changes drawings and warnings only.
-    for Link { name, near, far, kind: _, fetch, evict, service, raid0, background } in links {
+    for Link { name, near, far, kind: _, read, write, service, raid0, background } in links {
         let _ = write!(out, "link {name:?} {} {}", near.index(), far.index());
-        for law in [fetch, evict] {
+        for law in [read, write] {
             let _ = write!(out, " {} {}", law.setup.ps(), law.rate.get());
         }
         out.push('\n');

@@ -16,8 +16,8 @@ const PRICED: &str = r#"Hardware(
             idle: (watts_per_gib(0.25), assumed("a")), price: (usd_per_gib(15), measured("m"))),
     ],
     links: [
-        (name: "pcie", near: "hbm", far: "dram", setup: (us(3), measured("m")), fetch: (gb_per_s(26), measured("m")),
-            evict: (gb_per_s(26), measured("m")), energy: (pj_per_bit(6.5), datasheet("d"))),
+        (name: "pcie", near: "hbm", far: "dram", setup: (us(3), measured("m")), read: (gb_per_s(26), measured("m")),
+            write: (gb_per_s(26), measured("m")), energy: (pj_per_bit(6.5), datasheet("d"))),
     ],
     compute: (name: "gpu", flops: [], memory: (gb_per_s(1750), measured("m")), launch: (us(2), measured("m")),
         idle: (watts(60), measured("m")), active: (kilowatts(0.7), datasheet("d")), price: (usd(29000), assumed("a"))),

@@ -18,7 +18,7 @@ pub(crate) const TWO: &str = r#"Hardware(
         (name: "dram", kind: dram, setup: (us(1.09), assumed("a")), bandwidth: (gib_per_s(25), announced("n"))),
     ],
     links: [
-        (name: "pcie", near: "hbm", far: "dram", setup: (us(3.4), measured("m")), fetch: (gb_per_s(26), measured("m")), evict: (mb_per_s(25900), measured("m"))),
+        (name: "pcie", near: "hbm", far: "dram", setup: (us(3.4), measured("m")), read: (gb_per_s(26), measured("m")), write: (mb_per_s(25900), measured("m"))),
     ],
     compute: (name: "gpu", flops: [(precision: "bf16", rate: (tflops(271.2), measured("m")))], memory: (gb_per_s(1750), measured("m")), launch: (us(2.6), measured("m"))),
     chunk: mib(2),
@@ -51,8 +51,8 @@ fn a_machine_means_what_its_file_says() {
     assert_eq!(machine.tiers[0].access, law(400_000, 1_750_000_000_000));
     assert_eq!(machine.tiers[1].capacity, Capacity::Unlimited);
     assert_eq!(machine.tiers[1].access, law(1_090_000, 25 << 30));
-    assert_eq!(machine.links[0].fetch, law(3_400_000, 26_000_000_000));
-    assert_eq!(machine.links[0].evict, law(3_400_000, 25_900_000_000));
+    assert_eq!(machine.links[0].read, law(3_400_000, 26_000_000_000));
+    assert_eq!(machine.links[0].write, law(3_400_000, 25_900_000_000));
     assert_eq!(machine.links.len(), 1);
     let compute = machine.compute.unwrap();
     assert_eq!(compute.flops, [("bf16".to_string(), FlopRate::new(271_200_000_000_000).unwrap())]);
@@ -67,8 +67,8 @@ fn a_machine_means_what_its_file_says() {
             "tiers.dram.setup",
             "tiers.dram.bandwidth",
             "links.pcie.setup",
-            "links.pcie.fetch",
-            "links.pcie.evict",
+            "links.pcie.read",
+            "links.pcie.write",
             "compute.flops.bf16",
             "compute.memory",
             "compute.launch",
@@ -91,8 +91,8 @@ fn tiers_without_a_link_are_joined() {
     };
     let machine = read(&more(&tier("far"), "")).unwrap();
     assert_eq!(machine.links[1].name, "far");
-    assert_eq!(machine.links[1].fetch, law(2_000_000, 4_000_000_000));
-    assert_eq!(machine.links[1].fetch, machine.links[1].evict);
+    assert_eq!(machine.links[1].read, law(2_000_000, 4_000_000_000));
+    assert_eq!(machine.links[1].read, machine.links[1].write);
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn the_seed_tiers_are_exact_to_the_picosecond() {
         assert_eq!(tier.access.span_of(Bytes::new(bytes)), Span::from_ps(expected), "{name}");
         if id.index() > 0 {
             let link = machine.links.iter().find(|link| link.far == id.into()).unwrap();
-            assert_eq!((link.fetch, link.evict), (tier.access, tier.access));
+            assert_eq!((link.read, link.write), (tier.access, tier.access));
             assert_eq!(link.near.index(), 0);
         }
     }
@@ -174,9 +174,9 @@ fn a_machine_in_a_folder_of_the_specs_is_named_with_it() {
 
 #[test]
 fn a_link_may_have_a_setup_of_its_own_for_each_direction() {
-    let own = TWO.replace("evict:", "evict_setup: (us(9), measured(\"m\")), evict:");
+    let own = TWO.replace("evict:", "write_setup: (us(9), measured(\"m\")), evict:");
     let machine = read(&own).unwrap();
-    assert_eq!(machine.links[0].fetch, law(3_400_000, 26_000_000_000));
-    assert_eq!(machine.links[0].evict, law(9_000_000, 25_900_000_000));
-    assert!(machine.facts.iter().any(|fact| fact.path == "links.pcie.evict_setup"));
+    assert_eq!(machine.links[0].read, law(3_400_000, 26_000_000_000));
+    assert_eq!(machine.links[0].write, law(9_000_000, 25_900_000_000));
+    assert!(machine.facts.iter().any(|fact| fact.path == "links.pcie.write_setup"));
 }

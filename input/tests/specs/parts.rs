@@ -27,7 +27,7 @@ pub(crate) const DRIVE: &str = r#"Part(
         (name: "nvme", kind: nvme, setup: (us(70), measured("fio")), bandwidth: (gb_per_s(7), datasheet("sheet"))),
     ],
     links: [
-        (name: "bus", near: "dram", far: "nvme", setup: (us(70), measured("fio")), fetch: (gb_per_s(7), datasheet("sheet")), evict: (gb_per_s(6), datasheet("sheet"))),
+        (name: "bus", near: "dram", far: "nvme", setup: (us(70), measured("fio")), read: (gb_per_s(7), datasheet("sheet")), write: (gb_per_s(6), datasheet("sheet"))),
     ],
 )"#;
 
@@ -42,7 +42,7 @@ pub(crate) const MACHINE: &str = r#"Hardware(
             rename: {"nvme": "nvme1", "bus": "bus1"},
             set: [
                 (path: "tiers.nvme.capacity", value: (tb(2), assumed("sold so"))),
-                (path: "links.bus.evict", value: (gb_per_s(5), measured("worn"))),
+                (path: "links.bus.write", value: (gb_per_s(5), measured("worn"))),
             ],
         ),
     ],
@@ -50,7 +50,7 @@ pub(crate) const MACHINE: &str = r#"Hardware(
         (name: "dram", kind: dram, capacity: (gib(256), assumed("a share")), setup: (us(1), assumed("a")), bandwidth: (gb_per_s(35), measured("m"))),
     ],
     links: [
-        (name: "pcie", near: "hbm", far: "dram", setup: (us(3.4), measured("m")), fetch: (gb_per_s(51), measured("m")), evict: (gb_per_s(50), measured("m"))),
+        (name: "pcie", near: "hbm", far: "dram", setup: (us(3.4), measured("m")), read: (gb_per_s(51), measured("m")), write: (gb_per_s(50), measured("m"))),
     ],
     chunk: mib(2),
 )"#;
@@ -66,9 +66,9 @@ const FLAT: &str = r#"Hardware(
         (name: "dram", kind: dram, capacity: (gib(256), assumed("a share")), setup: (us(1), assumed("a")), bandwidth: (gb_per_s(35), measured("m"))),
     ],
     links: [
-        (name: "bus0", near: "dram", far: "nvme0", setup: (us(70), measured("fio")), fetch: (gb_per_s(7), datasheet("sheet")), evict: (gb_per_s(6), datasheet("sheet"))),
-        (name: "bus1", near: "dram", far: "nvme1", setup: (us(70), measured("fio")), fetch: (gb_per_s(7), datasheet("sheet")), evict: (gb_per_s(5), measured("worn"))),
-        (name: "pcie", near: "hbm", far: "dram", setup: (us(3.4), measured("m")), fetch: (gb_per_s(51), measured("m")), evict: (gb_per_s(50), measured("m"))),
+        (name: "bus0", near: "dram", far: "nvme0", setup: (us(70), measured("fio")), read: (gb_per_s(7), datasheet("sheet")), write: (gb_per_s(6), datasheet("sheet"))),
+        (name: "bus1", near: "dram", far: "nvme1", setup: (us(70), measured("fio")), read: (gb_per_s(7), datasheet("sheet")), write: (gb_per_s(5), measured("worn"))),
+        (name: "pcie", near: "hbm", far: "dram", setup: (us(3.4), measured("m")), read: (gb_per_s(51), measured("m")), write: (gb_per_s(50), measured("m"))),
     ],
     compute: (name: "gpu", flops: [(precision: "bf16", rate: (tflops(271.2), measured("m")))], memory: (gb_per_s(1750), measured("m")), launch: (us(2.6), measured("m"))),
     chunk: mib(2),
@@ -109,9 +109,9 @@ fn a_machine_of_parts_is_the_machine_that_the_same_text_in_one_file_means() {
     let flat = parts.read(FLAT).unwrap_or_else(|problems| panic!("{problems}"));
     assert_eq!(composed, flat);
     let fact = |path: &str| composed.facts.iter().find(|fact| fact.path == path).unwrap();
-    assert_eq!(fact("links.bus1.evict").value, "gb_per_s(5)");
-    assert_eq!(fact("links.bus1.evict").source, Source::Measured("worn".into()));
-    assert_eq!(fact("links.bus0.evict").source, Source::Datasheet("sheet".into()));
+    assert_eq!(fact("links.bus1.write").value, "gb_per_s(5)");
+    assert_eq!(fact("links.bus1.write").source, Source::Measured("worn".into()));
+    assert_eq!(fact("links.bus0.write").source, Source::Datasheet("sheet".into()));
     assert_eq!(composed.tiers[2].capacity, Bytes::new(2_000_000_000_000).into());
     let written = hardware_text(&composed, "").unwrap();
     assert_eq!(parts.read(&written).unwrap(), composed, "{written}");
@@ -190,7 +190,7 @@ fn nodes_and_routes_of_parts_are_joined_and_renamed_too() {
     let link = |name: &str, near: &str, far: &str| {
         let rate = "(gb_per_s(9), assumed(\"a\"))";
         format!(
-            "(name: \"{name}\", near: \"{near}\", far: \"{far}\", setup: (us(1), assumed(\"a\")), fetch: {rate}, evict: {rate}),"
+            "(name: \"{name}\", near: \"{near}\", far: \"{far}\", setup: (us(1), assumed(\"a\")), read: {rate}, write: {rate}),"
         )
     };
     let tier = |name: &str| {

@@ -15,10 +15,10 @@ const SERVER: &str = r#"Hardware(
     ],
     nodes: [(name: "nvswitch", kind: nvlink_switch), (name: "pcie-switch", kind: pcie_switch), (name: "network", kind: network_switch)],
     links: [
-        (name: "nvlink", near: "hbm", far: "nvswitch", kind: nvlink(gen: 3), setup: (us(2), assumed("a")), fetch: (gb_per_s(250), assumed("a")), evict: (gb_per_s(250), assumed("a")), service: fair_share),
-        (name: "slot", near: "hbm", far: "pcie-switch", setup: (us(3), assumed("a")), fetch: (gb_per_s(25), assumed("a")), evict: (gb_per_s(25), assumed("a")), service: fair_share),
-        (name: "up", near: "pcie-switch", far: "dram", devices: 2, setup: (us(1), assumed("a")), fetch: (gb_per_s(25), assumed("a")), evict: (gb_per_s(25), assumed("a")), service: fair_share),
-        (name: "nic", near: "pcie-switch", far: "network", devices: 2, setup: (us(5), assumed("a")), fetch: (gb_per_s(25), assumed("a")), evict: (gb_per_s(25), assumed("a")), service: fair_share),
+        (name: "nvlink", near: "hbm", far: "nvswitch", kind: nvlink(gen: 3), setup: (us(2), assumed("a")), read: (gb_per_s(250), assumed("a")), write: (gb_per_s(250), assumed("a")), service: fair_share),
+        (name: "slot", near: "hbm", far: "pcie-switch", setup: (us(3), assumed("a")), read: (gb_per_s(25), assumed("a")), write: (gb_per_s(25), assumed("a")), service: fair_share),
+        (name: "up", near: "pcie-switch", far: "dram", devices: 2, setup: (us(1), assumed("a")), read: (gb_per_s(25), assumed("a")), write: (gb_per_s(25), assumed("a")), service: fair_share),
+        (name: "nic", near: "pcie-switch", far: "network", devices: 2, setup: (us(5), assumed("a")), read: (gb_per_s(25), assumed("a")), write: (gb_per_s(25), assumed("a")), service: fair_share),
     ],
     server: (devices: 8, within: "nvswitch", between: "network"),
 )"#;

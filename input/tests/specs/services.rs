@@ -7,7 +7,7 @@ use tiersim_models::units::{Bandwidth, Bytes, Span};
 
 /// A machine whose link says more of itself.
 fn text(fields: &str) -> String {
-    let evict = "evict: (mb_per_s(25900), measured(\"m\"))";
+    let evict = "write: (mb_per_s(25900), measured(\"m\"))";
     TWO.replacen(evict, &format!("{evict}, {fields}"), 1)
 }
 
@@ -34,32 +34,32 @@ fn a_link_may_say_how_it_serves() {
 
 #[test]
 fn a_link_may_have_a_table_of_sizes() {
-    let sizes = |points: &str| with(&format!("fetch_sizes: (points: [{points}], {SOURCE})"));
+    let sizes = |points: &str| with(&format!("read_sizes: (points: [{points}], {SOURCE})"));
     let machine = sizes("(kib(4), gb_per_s(1)), (mib(1), gb_per_s(20))");
-    let fetch = &machine.links[0].service.as_ref().expect("it has one").fetch;
-    let law = machine.links[0].fetch;
+    let fetch = &machine.links[0].service.as_ref().expect("it has one").read;
+    let law = machine.links[0].read;
     let time = |bytes: u64| law.setup + fetch.sized(Bytes::new(bytes)).expect("a table");
     assert_eq!((time(4096).ps(), time(1)), (3_400_000 + 4_096_000, time(4096)));
-    let fact = machine.facts.iter().find(|fact| fact.path == "links.pcie.fetch_sizes");
+    let fact = machine.facts.iter().find(|fact| fact.path == "links.pcie.read_sizes");
     assert_eq!(fact.unwrap().value, "[(kib(4), gb_per_s(1)), (mib(1), gb_per_s(20))]");
 }
 
 #[test]
 fn a_link_may_have_a_ramp_of_depths() {
     let depths = |points: &str| {
-        with(&format!("service: fair_share, evict_depths: (points: [{points}], {SOURCE})"))
+        with(&format!("service: fair_share, write_depths: (points: [{points}], {SOURCE})"))
     };
     let machine = depths("(copies(1), gb_per_s(2)), (copies(8), gb_per_s(9))");
-    assert_eq!(machine.links[0].service.as_ref().unwrap().evict.depths.len(), 2);
+    assert_eq!(machine.links[0].service.as_ref().unwrap().write.depths.len(), 2);
 }
 
 #[test]
 fn a_link_may_have_a_tail_and_a_write_cache() {
     let tail = |p50: &str, p99: &str| {
-        with(&format!("fetch_tail: (p50: ({p50}, measured(\"m\")), p99: ({p99}, measured(\"m\")))"))
+        with(&format!("read_tail: (p50: ({p50}, measured(\"m\")), p99: ({p99}, measured(\"m\")))"))
     };
     let machine = tail("us(68)", "us(82)");
-    let drawn = machine.links[0].service.as_ref().unwrap().fetch.tail.unwrap();
+    let drawn = machine.links[0].service.as_ref().unwrap().read.tail.unwrap();
     assert_eq!((drawn.p50, drawn.p99), (Span::from_us(68), Span::from_us(82)));
     let cache = |more: &str, drain: &str| {
         let size = "size: (gb(20), measured(\"m\"))";
@@ -71,8 +71,8 @@ fn a_link_may_have_a_tail_and_a_write_cache() {
 #[test]
 fn a_link_may_use_pageable_memory() {
     let pageable =
-        "pageable: (fetch: (gb_per_s(10), measured(\"m\")), evict: (gb_per_s(9), measured(\"m\")))";
-    let rates = |machine: &Hardware| [machine.links[0].fetch.rate, machine.links[0].evict.rate];
+        "pageable: (read: (gb_per_s(10), measured(\"m\")), write: (gb_per_s(9), measured(\"m\")))";
+    let rates = |machine: &Hardware| [machine.links[0].read.rate, machine.links[0].write.rate];
     let pinned = rates(&with(pageable));
     assert_eq!(pinned, [26_000_000_000, 25_900_000_000].map(|rate| Bandwidth::new(rate).unwrap()));
     // Its laws do not tell what its copies use, so it cannot be written.
@@ -85,8 +85,8 @@ fn the_size_for_half_the_rate_is_a_set_up() {
     // b / (r b / (b + n)) is n / r + b / r: a set-up, and so no service.
     let machine = with("half: (kb(170), measured(\"m\"))");
     assert_eq!(machine.links[0].service, None);
-    let half = machine.links[0].fetch.rate.span_of(170_000);
-    assert_eq!(machine.links[0].fetch.setup, Span::from_ps(3_400_000) + half);
+    let half = machine.links[0].read.rate.span_of(170_000);
+    assert_eq!(machine.links[0].read.setup, Span::from_ps(3_400_000) + half);
 }
 
 #[test]
@@ -94,21 +94,21 @@ fn all_that_is_optional_reads_back_equal_from_its_own_text() {
     let source = "source: measured(\"m\")";
     let time = |us: u32| format!("(us({us}), measured(\"m\"))");
     let common = format!(
-        "half: (kb(9), measured(\"m\")), pageable: (fetch: (gb_per_s(10), measured(\"m\")), evict: (gb_per_s(9), measured(\"m\"))), \
-         fetch_sizes: (points: [(kib(4), gb_per_s(1)), (mib(1), gb_per_s(20))], {source}), \
-         fetch_tail: (p50: {}, p99: {}), ",
+        "half: (kb(9), measured(\"m\")), pageable: (read: (gb_per_s(10), measured(\"m\")), write: (gb_per_s(9), measured(\"m\"))), \
+         read_sizes: (points: [(kib(4), gb_per_s(1)), (mib(1), gb_per_s(20))], {source}), \
+         read_tail: (p50: {}, p99: {}), ",
         time(68),
         time(82)
     );
     let shared = format!(
         "service: fair_share, max_in_flight: (copies(2), datasheet(\"d\")), total: (gb_per_s(42), measured(\"m\")), \
-         mix: (points: [(0.5, gb_per_s(40))], {source}), evict_depths: (points: [(copies(1), gb_per_s(2))], {source})"
+         mix: (points: [(0.5, gb_per_s(40))], {source}), write_depths: (points: [(copies(1), gb_per_s(2))], {source})"
     );
     let cached =
         "write_cache: (size: (gb(20), assumed(\"a\")), drain: (gb_per_s(1), measured(\"m\")))";
     let loaded = format!("loaded: [(reads: 0.58, points: [(gb_per_s(1), ns(100))], {source})]");
     for more in [shared.as_str(), cached] {
-        let evict = "evict: (mb_per_s(25900), measured(\"m\"))";
+        let evict = "write: (mb_per_s(25900), measured(\"m\"))";
         let text = TWO.replacen(evict, &format!("{evict}, {common}{more}"), 1);
         let rate = "bandwidth: (gib_per_s(25), announced(\"n\"))";
         again(&text.replacen(rate, &format!("{rate}, {loaded}"), 1));

@@ -18,10 +18,10 @@ const HOST: &str = r#"Hardware(
     ],
     nodes: [(name: "switch", kind: pcie_switch), (name: "socket", kind: socket)],
     links: [
-        (name: "slot", near: "hbm", far: "switch", kind: pcie(gen: 5, width: 16), setup: (us(3), assumed("a")), fetch: (gb_per_s(50), assumed("a")), evict: (gb_per_s(50), assumed("a"))),
-        (name: "up", near: "socket", far: "switch", setup: (us(0), assumed("a")), fetch: (gb_per_s(50), assumed("a")), evict: (gb_per_s(50), assumed("a")), service: fair_share, background: (evict: (gb_per_s(9), assumed("a")))),
-        (name: "bus", near: "socket", far: "dram", kind: memory_bus, setup: (us(0), assumed("a")), fetch: (gb_per_s(200), assumed("a")), evict: (gb_per_s(200), assumed("a"))),
-        (name: "drives", near: "switch", far: "nvme", setup: (us(70), assumed("a")), fetch: (gb_per_s(3), assumed("a")), evict: (gb_per_s(2), assumed("a")), raid0: (drives: (drives(4), assumed("a")), stripe: (kib(128), assumed("a")))),
+        (name: "slot", near: "hbm", far: "switch", kind: pcie(gen: 5, width: 16), setup: (us(3), assumed("a")), read: (gb_per_s(50), assumed("a")), write: (gb_per_s(50), assumed("a"))),
+        (name: "up", near: "socket", far: "switch", setup: (us(0), assumed("a")), read: (gb_per_s(50), assumed("a")), write: (gb_per_s(50), assumed("a")), service: fair_share, background: (write: (gb_per_s(9), assumed("a")))),
+        (name: "bus", near: "socket", far: "dram", kind: memory_bus, setup: (us(0), assumed("a")), read: (gb_per_s(200), assumed("a")), write: (gb_per_s(200), assumed("a"))),
+        (name: "drives", near: "switch", far: "nvme", setup: (us(70), assumed("a")), read: (gb_per_s(3), assumed("a")), write: (gb_per_s(2), assumed("a")), raid0: (drives: (drives(4), assumed("a")), stripe: (kib(128), assumed("a")))),
     ],
     routes: [(from: "nvme", to: "hbm", via: ["socket", "dram"])],
 )"#;
@@ -57,7 +57,7 @@ fn numbers_of_a_set_are_written_for_one_drive() {
     );
     let link = &host.links[3];
     assert_eq!(
-        [link.fetch.rate, link.evict.rate],
+        [link.read.rate, link.write.rate],
         [Bandwidth::gb_per_s(12), Bandwidth::gb_per_s(8)]
     );
     assert!(host.facts.iter().any(|fact| fact.path == "links.drives.raid0.drives"));

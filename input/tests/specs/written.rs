@@ -106,7 +106,7 @@ prop_compose! {
         }
         let mut links = Vec::new();
         for (index, (fetch, evict)) in laws.into_iter().enumerate().take(made.len() - 1) {
-            for field in ["setup", "fetch", "evict_setup", "evict"] {
+            for field in ["setup", "fetch", "write_setup", "evict"] {
                 fact(format!("links.l{index}.{field}"));
             }
             let ends = (TierId::at(index), TierId::at(index + 1));

@@ -11,7 +11,7 @@ use crate::hardware::{Channel, Hardware, Link};
 use crate::units::Bandwidth;
 use crate::units::written::Dimension;
 
-/// The rate that a spec states at a place, such as `links.pcie.pageable.fetch`.
+/// The rate that a spec states at a place, such as `links.pcie.pageable.read`.
 fn stated(hardware: &Hardware, place: &str) -> Option<Bandwidth> {
     let fact = hardware.facts.iter().rfind(|fact| fact.path == place)?;
     let (word, number) = written(fact)?;

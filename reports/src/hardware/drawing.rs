@@ -189,7 +189,7 @@ fn labels(hardware: &Hardware, link: &Link) -> [String; 2] {
     let rate = |rate, field| format!("{}{}", gb_per_s(rate), mark(field));
     let both = link.service.as_ref().and_then(|service| service.total);
     let both = both.map_or(String::new(), |both| format!(", both {}", rate(both, "total")));
-    let rates = [rate(link.fetch.rate, "fetch"), rate(link.evict.rate, "evict")].join(" / ");
+    let rates = [rate(link.read.rate, "read"), rate(link.write.rate, "write")].join(" / ");
     [format!("{}{kind}", link.name), format!("{rates}{both}")]
 }
 

@@ -124,10 +124,10 @@ fn gb_per_s_of_tera(flops: u64) -> String {
 fn link_row(machine: &Hardware, link: &Link) -> Vec<String> {
     let ends = [link.near, link.far].map(|node| clean(machine.node_name(node)));
     let kind = link.kind.map_or(String::new(), link_word);
-    let rates = [link.fetch, link.evict].map(|law| gb_per_s(law.rate)).join(" / ");
-    let setups = match (link.fetch.setup, link.evict.setup) {
-        (fetch, evict) if fetch == evict => format!("after {fetch}"),
-        (fetch, evict) => format!("after {fetch} / {evict}"),
+    let rates = [link.read, link.write].map(|law| gb_per_s(law.rate)).join(" / ");
+    let setups = match (link.read.setup, link.write.setup) {
+        (read, write) if read == write => format!("after {read}"),
+        (read, write) => format!("after {read} / {write}"),
     };
     vec![clean(&link.name), ends.join(" - "), kind, rates, setups, served(link)]
 }
@@ -140,13 +140,13 @@ fn served(link: &Link) -> String {
 fn service(service: &Service) -> String {
     let mut words = vec![match (service.discipline, service.max_in_flight) {
         (Discipline::Fifo, None) => "one copy at a time".to_owned(),
-        (Discipline::Fifo, Some(channels)) => format!("{channels} at a time"),
+        (Discipline::Fifo, Some(copies)) => format!("{copies} at a time"),
         (Discipline::FairShare, None) => "shared".to_owned(),
-        (Discipline::FairShare, Some(channels)) => format!("shared, {channels} at a time"),
+        (Discipline::FairShare, Some(copies)) => format!("shared, {copies} at a time"),
     }];
     let both = service.total.map(|total| format!("both {} GB/s", gb_per_s(total)));
     words.extend(both);
-    let details = [&service.fetch, &service.evict];
+    let details = [&service.read, &service.write];
     let any = |is: fn(&&&tiersim_models::service::Detail) -> bool| details.iter().any(|d| is(&d));
     for (there, word) in [
         (!service.mix.is_empty(), "by mix"),
@@ -185,11 +185,11 @@ fn route_row(machine: &Hardware, routes: &Routes, from: TierId, to: TierId) -> V
     let channels = routes.between(from, to);
     let narrowest = channels.iter().map(|&channel| machine.channel_law(channel).rate).min();
     let narrowest = narrowest.map_or(String::new(), |rate| format!("{} GB/s", gb_per_s(rate)));
-    vec![ends.join(" -> "), narrowest, way(machine, routes, from, to)]
+    vec![ends.join(" -> "), narrowest, route_in_words(machine, routes, from, to)]
 }
 
 /// `nvme-bus, stored in dram, pcie`.
-fn way(machine: &Hardware, routes: &Routes, from: TierId, to: TierId) -> String {
+fn route_in_words(machine: &Hardware, routes: &Routes, from: TierId, to: TierId) -> String {
     let mut words = Vec::new();
     for hop in routes.hops(from, to) {
         if let (false, Some(&first)) = (words.is_empty(), hop.first()) {
@@ -221,8 +221,8 @@ pub fn hardware_json(machine: &Hardware, routes: &Routes) -> Result<String, Char
             "near": machine.node_name(link.near),
             "far": machine.node_name(link.far),
             "kind": link.kind.map(link_word),
-            "fetch": law(link.fetch),
-            "evict": law(link.evict),
+            "read": law(link.read),
+            "write": law(link.write),
             "service": served(link),
         })
     });

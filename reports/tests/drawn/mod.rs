@@ -63,8 +63,8 @@ fn board() -> Hardware {
     let links = links.iter().enumerate().map(|(n, (near, far))| {
         let (setup, rate) = (a("us(1)"), a("gb_per_s(50)"));
         format!(
-            "(name: \"link{n}\", near: {near:?}, far: {far:?}, setup: {setup}, fetch: {rate}, \
-             evict: {rate}, service: fair_share)"
+            "(name: \"link{n}\", near: {near:?}, far: {far:?}, setup: {setup}, read: {rate}, \
+             write: {rate}, service: fair_share)"
         )
     });
     let [tiers, nodes, links] =

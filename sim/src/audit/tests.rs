@@ -35,7 +35,7 @@ fn machine() -> Hardware {
     let link = |name: &str, near: &str, far: &str| {
         format!(
             r#"(name: "{name}", near: "{near}", far: "{far}", setup: (us(0), assumed("a")),
-            fetch: (gb_per_s(1000), assumed("a")), evict: (gb_per_s(1000), assumed("a"))),"#
+            read: (gb_per_s(1000), assumed("a")), write: (gb_per_s(1000), assumed("a"))),"#
         )
     };
     let text = format!(

@@ -57,7 +57,7 @@ impl Tiny {
         }
         let mut hardware = hardware(&tiers, &links);
         for (link, laws) in hardware.links.iter_mut().zip(&outside) {
-            link.evict = laws[1];
+            link.write = laws[1];
         }
         let units =
             trace.objects.iter().map(|object| (object.bytes.get() / unit) as usize).collect();

@@ -29,7 +29,7 @@ pub(super) fn drives_and_others(dice: &mut Dice, hardware: &mut Hardware) {
         let link = &mut hardware.links[index];
         let shared = |service: &Service| service.discipline == Discipline::FairShare;
         if link.service.as_ref().is_some_and(shared) && dice.chance(15) {
-            let rate = link.fetch.rate.max(link.evict.rate).get();
+            let rate = link.read.rate.max(link.write.rate).get();
             let mut other = || dice.chance(60).then(|| dice.rate((rate / 100).max(1)..=rate * 3));
             link.background = [other(), other()];
         }
@@ -40,13 +40,13 @@ pub(super) fn drives_and_others(dice: &mut Dice, hardware: &mut Hardware) {
 fn gather(dice: &mut Dice, link: &mut Link) -> Raid0 {
     let drives = NonZeroU32::new(dice.log(1..=16) as u32).expect("above zero");
     let raid0 = Raid0 { drives, stripe: dice.bytes(1..=8 << 20) };
-    for law in [&mut link.fetch, &mut link.evict] {
+    for law in [&mut link.read, &mut link.write] {
         law.rate = times(law.rate, drives);
     }
     if let Some(service) = &mut link.service {
         service.total = service.total.map(|total| times(total, drives));
         service.mix.clear();
-        for detail in [&mut service.fetch, &mut service.evict] {
+        for detail in [&mut service.read, &mut service.write] {
             *detail = Detail { tail: detail.tail, ..Detail::default() };
         }
     }

@@ -187,12 +187,12 @@ fn service(dice: &mut Dice, [fetch, evict]: [Law; 2]) -> Service {
         max_in_flight,
         total,
         mix,
-        fetch: detail(dice, fetch.rate, fair),
-        evict: detail(dice, evict.rate, fair),
+        read: detail(dice, fetch.rate, fair),
+        write: detail(dice, evict.rate, fair),
     };
     if !fair && service.at_once() == 1 && dice.chance(40) {
         let drain = dice.rate((evict.rate.get() / 20)..=(evict.rate.get() - 1));
-        service.evict.cache = Some(Cache { size: dice.bytes(1..=1 << 30), drain });
+        service.write.cache = Some(Cache { size: dice.bytes(1..=1 << 30), drain });
     }
     service
 }

@@ -58,8 +58,8 @@ fn meeting(dice: &mut Dice, hardware: &mut Hardware, other: Option<NodeId>) -> O
     for channel in way {
         let link = &mut hardware.links[channel.link.index()];
         if link.service.as_ref().is_none_or(|service| service.discipline == Discipline::Fifo) {
-            let faster = link.fetch.rate.max(link.evict.rate).get();
-            let slower = link.fetch.rate.min(link.evict.rate).get();
+            let faster = link.read.rate.max(link.write.rate).get();
+            let slower = link.read.rate.min(link.write.rate).get();
             let total = dice.chance(30).then(|| Bandwidth::new(faster + slower / 2)).flatten();
             let discipline = Discipline::FairShare;
             link.service = Some(Service { discipline, total, ..Service::default() });

@@ -20,7 +20,7 @@ impl fmt::Display for Trial {
         }
         for link in &hardware.links {
             let (near, far) = (hardware.node_name(link.near), hardware.node_name(link.far));
-            writeln!(f, "link {} {near}-{far}: {:?}, {:?}", link.name, link.fetch, link.evict)?;
+            writeln!(f, "link {} {near}-{far}: {:?}, {:?}", link.name, link.read, link.write)?;
             if let Some(service) = &link.service {
                 writeln!(f, "    service {service:?}")?;
             }

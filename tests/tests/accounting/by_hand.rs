@@ -270,7 +270,7 @@ fn links_without_limit_do_not_make_a_run_shorter_than_its_path_without_copies() 
             Law { setup: Span::ZERO, rate }
         };
         for link in &mut world.hardware.links {
-            (link.fetch, link.evict) = (quick(link.fetch), quick(link.evict));
+            (link.read, link.write) = (quick(link.read), quick(link.write));
         }
         let quickest = splits(&world, 1, world.chaos()).expect("it fits as before");
         let quickest: u64 = quickest.iter().flatten().map(|(_, ps)| ps).sum();

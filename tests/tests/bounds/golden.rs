@@ -22,7 +22,7 @@ fn a_faster_link_ends_the_same_plan_later() {
         traced.op(0, 0, Span::ZERO, &[(a, Mode::Read), (c, Mode::Read)]);
         let mut hardware = two_tiers(Bytes::new(950), law(0, ONE));
         let link = &mut hardware.links[0];
-        link.evict.rate = Bandwidth::new(evict).expect("above zero");
+        link.write.rate = Bandwidth::new(evict).expect("above zero");
         link.service = Some(Service { max_in_flight: NonZeroU32::new(2), ..Service::default() });
         let spans = [0, 100, 1000, 0].map(Span::from_ps).to_vec();
         let world = World::of(hardware, traced.0, spans);

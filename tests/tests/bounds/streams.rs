@@ -116,8 +116,8 @@ fn no_run_of_several_streams_is_quicker_than_its_bound() {
         }
         // Links slow enough for bytes to count beside ops, and use in place is no way out.
         for link in &mut world.hardware.links {
-            link.fetch = law(0, ONE / (1 + seed / 2 % 7));
-            link.evict = law(0, ONE / (1 + seed / 2 % 5));
+            link.read = law(0, ONE / (1 + seed / 2 % 7));
+            link.write = law(0, ONE / (1 + seed / 2 % 5));
         }
         world.hardware.tiers[1..].iter_mut().for_each(|tier| tier.access = law(0, 1));
         let bound = bound(&world);

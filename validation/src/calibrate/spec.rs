@@ -180,7 +180,7 @@ impl Spec<'_> {
             let idle = self.law(&[of(Start::Idle)], &place)?;
             let law = self.channel(&busy, &idle, &place, channel.evicting);
             let link = &mut hardware.links[channel.link.index()];
-            *(if channel.evicting { &mut link.evict } else { &mut link.fetch }) = law;
+            *(if channel.evicting { &mut link.write } else { &mut link.read }) = law;
         }
         for link in &mut hardware.links {
             link.service = self.service(link, device)?;
@@ -215,12 +215,12 @@ impl Spec<'_> {
         }
         let both = [self.rate_law(kinds[0], &place)?, self.rate_law(kinds[1], &place)?];
         let together: f64 = both.iter().map(|law| law.fit.rate).sum();
-        let alone = (link.fetch.rate.get() + link.evict.rate.get()) as f64;
+        let alone = (link.read.rate.get() + link.write.rate.get()) as f64;
         if together > SLOWER * alone {
             return Ok(None);
         }
         // A spec knows no link whose directions together reach less than one of them alone.
-        let least = link.fetch.rate.max(link.evict.rate);
+        let least = link.read.rate.max(link.write.rate);
         let total = rate(together).max(least);
         let raised = if total > rate(together) {
             format!(
@@ -257,7 +257,7 @@ impl Spec<'_> {
     /// one; its rate is that of copies back to back, where nothing else happens.
     fn channel(&mut self, busy: &Fitted, idle: &Fitted, place: &str, evicting: bool) -> Law {
         let (setup, rate_name) =
-            if evicting { ("evict_setup", "evict") } else { ("setup", "fetch") };
+            if evicting { ("write_setup", "write") } else { ("setup", "read") };
         let lone = "a lone copy, from the end of the op before it to the start of the op after it";
         let setup_source = self.source(lone, idle);
         let rate_source = self.source("copies back to back", busy);

@@ -20,8 +20,8 @@ pub(super) fn values(hardware: &Hardware) -> BTreeMap<String, String> {
     for link in hardware.links.iter().filter(|link| said(format!("links.{}.setup", link.name))) {
         // With `half` set-ups differ where the rates do.
         let half = said(format!("links.{}.half", link.name));
-        let own = said(format!("links.{}.evict_setup", link.name));
-        values.link(link, own || !half && link.evict.setup != link.fetch.setup);
+        let own = said(format!("links.{}.write_setup", link.name));
+        values.link(link, own || !half && link.write.setup != link.read.setup);
     }
     if let Some(compute) = &hardware.compute {
         for (precision, rate) in &compute.flops {
@@ -91,12 +91,12 @@ impl Values {
     fn link(&mut self, link: &Link, own_setup: bool) {
         let place = format!("links.{}", link.name);
         let drives = link.raid0.map_or(1, |raid0| raid0.drives.get().into());
-        self.say(&place, "setup", link.fetch.setup.ps(), Duration::UNIT);
-        self.say(&place, "fetch", link.fetch.rate.get() / drives, Bandwidth::UNIT);
+        self.say(&place, "setup", link.read.setup.ps(), Duration::UNIT);
+        self.say(&place, "read", link.read.rate.get() / drives, Bandwidth::UNIT);
         if own_setup {
-            self.say(&place, "evict_setup", link.evict.setup.ps(), Duration::UNIT);
+            self.say(&place, "write_setup", link.write.setup.ps(), Duration::UNIT);
         }
-        self.say(&place, "evict", link.evict.rate.get() / drives, Bandwidth::UNIT);
+        self.say(&place, "write", link.write.rate.get() / drives, Bandwidth::UNIT);
         if let Some(service) = &link.service {
             if let Some(max_in_flight) = service.max_in_flight {
                 self.say(&place, "max_in_flight", max_in_flight.get().into(), Copies::UNIT);
@@ -104,7 +104,7 @@ impl Values {
             if let Some(total) = service.total {
                 self.say(&place, "total", total.get() / drives, Bandwidth::UNIT);
             }
-            for (word, detail) in [("fetch", &service.fetch), ("evict", &service.evict)] {
+            for (word, detail) in [("read", &service.read), ("write", &service.write)] {
                 self.curve(&place, &format!("{word}_sizes"), !detail.sizes.is_empty());
                 self.curve(&place, &format!("{word}_depths"), !detail.depths.is_empty());
                 if let Some(tail) = detail.tail {
@@ -113,7 +113,7 @@ impl Values {
                     self.say(&place, "p99", tail.p99.ps(), Duration::UNIT);
                 }
             }
-            if let Some(cache) = service.evict.cache {
+            if let Some(cache) = service.write.cache {
                 let place = format!("{place}.write_cache");
                 self.say(&place, "size", cache.size.get(), Size::UNIT);
                 self.say(&place, "drain", cache.drain.get(), Bandwidth::UNIT);
@@ -125,7 +125,7 @@ impl Values {
             self.say(&place, "drives", raid0.drives.get().into(), Drives::UNIT);
             self.say(&place, "stripe", raid0.stripe.get(), Size::UNIT);
         }
-        for (word, rate) in ["fetch", "evict"].into_iter().zip(link.background) {
+        for (word, rate) in ["read", "write"].into_iter().zip(link.background) {
             if let Some(rate) = rate {
                 self.say(&format!("{place}.background"), word, rate.get(), Bandwidth::UNIT);
             }

@@ -65,7 +65,7 @@ fn every_number_comes_from_its_own_measurement() {
     assert_eq!((name.as_str(), compute, made.launch), ("made", None, None));
     assert_eq!([tiers[0].access, tiers[1].access], [law(1, 7), law(2, 8)]);
     // Set-ups of lone copies, rates of copies back to back.
-    assert_eq!((links[0].fetch, links[0].evict), (law(10, 20), law(12, 30)));
+    assert_eq!((links[0].read, links[0].write), (law(10, 20), law(12, 30)));
     assert_eq!(facts.len(), 2 * 3 + 4);
     for fact in facts.iter().filter(|fact| !fact.path.ends_with("capacity")) {
         let Source::Measured(words) = &fact.source else { panic!("{fact:?} is measured") };
@@ -117,7 +117,7 @@ fn points_that_are_only_shown_or_held_out_have_no_say() {
         }
     }
     let made = calibration(&device(), &points, "made", "2026-01-31").expect("a spec");
-    assert_eq!(made.hardware.links[0].fetch, law(10, 20));
+    assert_eq!(made.hardware.links[0].read, law(10, 20));
     let (_, fitted) = &made.laws[0];
     let fitted = fitted.as_ref().expect("a law");
     assert_eq!(fitted.points, (6, 3));
@@ -155,7 +155,7 @@ fn the_rate_of_copies_back_to_back_is_that_of_large_ones() {
     points.retain(|point| point.kind != channel(false, Start::Busy));
     points.extend(plateau(channel(false, Start::Busy), 15, 50));
     let made = calibration(&device(), &points, "made", "2026-01-31").expect("a spec");
-    assert_eq!(made.hardware.links[0].fetch.rate, Bandwidth::gb_per_s(50));
+    assert_eq!(made.hardware.links[0].read.rate, Bandwidth::gb_per_s(50));
     // A line through all of them, which is what is reported of the kind, would be another.
     let kind = channel(false, Start::Busy);
     let (_, all) = made.laws.iter().find(|(of, _)| *of == kind).expect("it was measured");
