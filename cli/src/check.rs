@@ -28,7 +28,7 @@ use tiersim_policies::scenario::sweep::Sweep;
 use tiersim_policies::scenario::traces::Traces;
 use tiersim_policies::zoo::Registry;
 use tiersim_sim::feasible::{problems, too_long};
-use tiersim_sim::run::{Bench, Options, RunError};
+use tiersim_sim::run::{CaseRunner, Options, RunError};
 use tiersim_sim::sweep::{same_shapes, warnings};
 
 #[derive(Debug, ClapArgs)]
@@ -107,7 +107,7 @@ fn of_scenario(
     let workload = traces.of(scenario);
     problems(scenario, &workload.trace).into_result(())?;
     let refused = |error| said(path, error);
-    let bench = Bench::new(scenario, workload, Options::default()).map_err(refused)?;
+    let bench = CaseRunner::new(scenario, workload, Options::default()).map_err(refused)?;
     for case in &scenario.cases {
         bench.memory_of(case).map_err(refused)?;
     }

@@ -7,7 +7,7 @@ use crate::output::{Failure, print};
 use crate::typed::{attention, checkpointing, format, optimizer, size};
 use clap::{ArgAction, Args as ClapArgs};
 use std::path::{Path, PathBuf};
-use tiersim_input::import::card::{Model, known_model, known_names, read_model};
+use tiersim_input::import::card::{ModelFiles, known_model, known_names, read_model};
 use tiersim_input::trace::{Packing, info, write_trace};
 use tiersim_models::units::Bytes;
 use tiersim_reports::text_table::{Side, cells, text_table};
@@ -134,7 +134,7 @@ pub(crate) fn generate(args: &GenerateArgs) -> Result<(), Failure> {
     print(&format!("{}\nwritten to {}\n", info(&trace), out.display()))
 }
 
-fn model(name: &str, weights: Option<&Path>) -> Result<Model, Failure> {
+fn model(name: &str, weights: Option<&Path>) -> Result<ModelFiles, Failure> {
     if name.ends_with(".json") {
         return Ok(read_model(Path::new(name), weights)?);
     }
@@ -176,7 +176,7 @@ fn told(problem: &ShapeProblem) -> String {
 }
 
 impl StepArgs {
-    fn training(&self, model: &Model) -> Training {
+    fn training(&self, model: &ModelFiles) -> Training {
         let all = self.precision.or(model.format).unwrap_or(Format::Bf16);
         let parallel = Parallel {
             data: self.data,

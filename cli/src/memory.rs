@@ -12,7 +12,7 @@ pub(crate) use options::MemoryArgs;
 
 use crate::args::Format;
 use crate::output::{Failure, print};
-use resolve::{Asked, asked};
+use resolve::{MemoryQuestion, asked};
 use tiersim_models::results::memory_account::Account;
 use tiersim_reports::words::clean;
 use tiersim_reports::{memory_fit_json, memory_fit_text, memory_json, memory_text};
@@ -39,9 +39,14 @@ pub(crate) fn memory(args: &MemoryArgs) -> Result<(), Failure> {
 }
 
 /// Prints the account and what makes the job fit; fails if nothing does.
-fn fitted(asked: &Asked, account: &Account, gpu: &str, format: Format) -> Result<(), Failure> {
+fn fitted(
+    asked: &MemoryQuestion,
+    account: &Account,
+    gpu: &str,
+    format: Format,
+) -> Result<(), Failure> {
     let (target, found) = match asked {
-        Asked::Training(job) => {
+        MemoryQuestion::Training(job) => {
             let target = fit::target(gpu, job.weights)?;
             let precision = job.weights.word();
             let device = target.device.as_ref().map(|device| (device, precision));
@@ -49,12 +54,12 @@ fn fitted(asked: &Asked, account: &Account, gpu: &str, format: Format) -> Result
             let found = fit(job, &target.budget, &pace).map_err(too_large)?;
             (target, found)
         }
-        Asked::Serving(job) => {
+        MemoryQuestion::Serving(job) => {
             let target = fit::target(gpu, job.weights)?;
             let found = serving_fit(job, &target.budget, &target.rates).map_err(too_large)?;
             (target, found)
         }
-        Asked::Structured(_) | Asked::Estimated(..) => {
+        MemoryQuestion::Structured(_) | MemoryQuestion::Estimated(..) => {
             return Err(Failure::Internal("--fit of what has no knobs".to_owned()));
         }
     };
@@ -78,17 +83,19 @@ fn too_large(_: Overflow) -> Failure {
     Failure::Input(format!("{rule}; lower --sequence, --batch or the shape"))
 }
 
-fn account(asked: &Asked) -> Result<Account, Failure> {
+fn account(asked: &MemoryQuestion) -> Result<Account, Failure> {
     match asked {
-        Asked::Training(job) => training(job).map_err(too_large),
-        Asked::Serving(job) => serving(job).map_err(too_large),
-        Asked::Structured(job) => structured(job).map_err(too_large),
-        Asked::Estimated(question, stage) => estimated(question, *stage).ok_or_else(|| {
-            Failure::Input(
+        MemoryQuestion::Training(job) => training(job).map_err(too_large),
+        MemoryQuestion::Serving(job) => serving(job).map_err(too_large),
+        MemoryQuestion::Structured(job) => structured(job).map_err(too_large),
+        MemoryQuestion::Estimated(question, stage) => {
+            estimated(question, *stage).ok_or_else(|| {
+                Failure::Input(
                 "DeepSpeed's estimators count with floats, which are exact up to 2^53 bytes; lower \
                  --params, --nodes or --gpus-per-node"
                     .to_owned(),
             )
-        }),
+            })
+        }
     }
 }

@@ -19,7 +19,7 @@ use tiersim_policies::scenario::traces::Traces;
 use tiersim_policies::scenario::{Case, Scenario};
 use tiersim_policies::zoo::Registry;
 use tiersim_reports::{Validation, validation_artefacts, validation_text};
-use tiersim_sim::run::{Bench, Options as BenchOptions};
+use tiersim_sim::run::{CaseRunner, Options as BenchOptions};
 use tiersim_validation::real::Kind;
 
 #[derive(Debug, ClapArgs)]
@@ -122,7 +122,7 @@ fn fits_the_machine(
             scenario.name
         )));
     }
-    let bench = Bench::new(scenario, traces.of(scenario), BenchOptions::default())?;
+    let bench = CaseRunner::new(scenario, traces.of(scenario), BenchOptions::default())?;
     for case in wanted(scenario, args) {
         bench.memory_of(case)?;
         if case.pressure.is_some() || case.micro_batch.is_some() || case.chunk.is_some() {
@@ -158,7 +158,7 @@ fn compare(
 ) -> Result<Compared, Failure> {
     let stamp = fingerprint(&scenario, traces.hash(&scenario));
     let workload = traces.of(&scenario);
-    let bench = Bench::new(&scenario, workload, BenchOptions::default())?;
+    let bench = CaseRunner::new(&scenario, workload, BenchOptions::default())?;
     let ((kind, device), runs) = (args.machine.which()?, args.repeat_runs);
     let both = Both { kind, device, scenario: &scenario, workload, bench: &bench, scratch, runs };
     let cases = wanted(&scenario, args);

@@ -1,7 +1,7 @@
 //! Allocators inside a tier: which addresses an object gets, and what that wastes.
 //!
 //! A tier has room for bytes, but a program needs them in one piece. Each model here takes requests
-//! in the order in which a program makes them and answers with a [`Block`]; it can be full though
+//! in the order in which a program makes them and answers with an [`AllocatorBlock`]; it can be full though
 //! bytes are free. Models are pure: no memory is touched, addresses are numbers that start at 0.
 //! Invariant: live blocks never overlap, and `active + free == capacity` at any time.
 
@@ -25,7 +25,7 @@ pub use crate::allocator::caching::CachingConfig;
 pub use crate::allocator::costs::{Calls, Costs};
 pub use crate::allocator::model::Allocator;
 pub use crate::allocator::moves::Moves;
-pub use crate::allocator::stats::{Block, BucketStats, Full, Stats};
+pub use crate::allocator::stats::{AllocatorBlock, BucketStats, Full, Stats};
 
 /// Most bytes that a model looks after; of a larger or unlimited tier it uses so much. It leaves
 /// addresses for the reservations of 2^17 expandable segments in 64 bits.

@@ -29,13 +29,13 @@ pub struct Shares {
     /// above the last size its share.
     pub points: Vec<(u64, u32)>,
     /// What holds between two sizes.
-    pub between: Between,
+    pub interpolation: Interpolation,
 }
 
 /// What holds between two points.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Between {
+pub enum Interpolation {
     /// The share moves in proportion to the logarithm of the size; sizes are above 0.
     #[default]
     Interpolated,
@@ -50,7 +50,9 @@ impl Shares {
         let above = points.partition_point(|&(from, _)| from <= size);
         let Some(&(low, share)) = points.get(above.saturating_sub(1)) else { return WHOLE };
         match points.get(above) {
-            Some(&(high, next)) if above > 0 && self.between == Between::Interpolated => {
+            Some(&(high, next))
+                if above > 0 && self.interpolation == Interpolation::Interpolated =>
+            {
                 let part = |to: u64| i128::from(log2(to) - log2(low.max(1)));
                 let rise = i128::from(next) - i128::from(share);
                 let share = i128::from(share) + rise * part(size) / part(high).max(1);
@@ -93,8 +95,8 @@ mod tests {
     use super::*;
     use crate::units::Bandwidth;
 
-    fn shares(points: &[(u64, u32)], between: Between) -> Shares {
-        Shares { points: points.to_vec(), between }
+    fn shares(points: &[(u64, u32)], interpolation: Interpolation) -> Shares {
+        Shares { points: points.to_vec(), interpolation }
     }
 
     #[test]
@@ -107,14 +109,15 @@ mod tests {
 
     #[test]
     fn steps_hold_from_their_size_on() {
-        let table = shares(&[(0, 100_000), (10, 600_000), (100, 900_000)], Between::Steps);
+        let table = shares(&[(0, 100_000), (10, 600_000), (100, 900_000)], Interpolation::Steps);
         let found = [0, 9, 10, 99, 100, u64::MAX].map(|size| table.of(size));
         assert_eq!(found, [100_000, 100_000, 600_000, 600_000, 900_000, 900_000]);
     }
 
     #[test]
     fn between_points_the_share_moves_with_the_logarithm_of_the_size() {
-        let table = shares(&[(4, 200_000), (64, 600_000), (128, 500_000)], Between::Interpolated);
+        let table =
+            shares(&[(4, 200_000), (64, 600_000), (128, 500_000)], Interpolation::Interpolated);
         // From 2^2 to 2^6: a quarter of the way per doubling. The ends hold beyond.
         let found = [0, 1, 4, 8, 16, 32, 64, 128, 129].map(|size| table.of(size));
         let expected = [200, 200, 200, 300, 400, 500, 600, 500, 500].map(|share| share * 1000);
@@ -132,7 +135,7 @@ mod tests {
 
     #[test]
     fn the_rate_that_is_reached_is_the_share_of_the_rate_rounded_down() {
-        let table = shares(&[(0, 333_333)], Between::Steps);
+        let table = shares(&[(0, 333_333)], Interpolation::Steps);
         assert_eq!(table.reached(Bandwidth::new(10).expect("above zero"), 1).get(), 3);
         assert_eq!(table.reached(Bandwidth::new(1).expect("above zero"), 1).get(), 1);
         assert_eq!(table.reached(Bandwidth::gb_per_s(1000), 1).get(), 333_333_000_000);

@@ -140,7 +140,7 @@ impl Detail {
     }
 
     /// What a copy of `bytes` takes by the size table beyond `ceil(bytes * 10^12 / rate)` ps.
-    pub fn beyond(&self, bytes: Bytes, rate: Bandwidth) -> Span {
+    pub fn excess(&self, bytes: Bytes, rate: Bandwidth) -> Span {
         let sized = self.sized(bytes).map_or(0, Span::ps);
         Span::from_ps(sized.saturating_sub(rate.span_of(bytes.get()).ps()))
     }
@@ -221,8 +221,8 @@ mod tests {
         let times = [1, 100, 200, 300, 600].map(|bytes| detail.sized(Bytes::new(bytes)));
         let expected = [100, 100, 125, 150, 300].map(|ns| Some(Span::from_ns(ns)));
         assert_eq!(times, expected);
-        assert_eq!(detail.beyond(Bytes::new(200), rate(4)), Span::from_ns(75));
-        assert_eq!(Detail::default().beyond(Bytes::new(200), rate(4)), Span::ZERO);
+        assert_eq!(detail.excess(Bytes::new(200), rate(4)), Span::from_ns(75));
+        assert_eq!(Detail::default().excess(Bytes::new(200), rate(4)), Span::ZERO);
         assert_eq!(detail.sized(Bytes::new(101)), Some(Span::from_ps(100_250)));
     }
 
@@ -297,7 +297,7 @@ mod tests {
         let law = Law { setup: Span::from_ns(7), rate: rate(4) };
         let bound = detail.slowest(law);
         for bytes in (1..1000).map(Bytes::new) {
-            assert!(law.span_of(bytes) + detail.beyond(bytes, law.rate) <= bound.span_of(bytes));
+            assert!(law.span_of(bytes) + detail.excess(bytes, law.rate) <= bound.span_of(bytes));
         }
     }
 
@@ -308,8 +308,8 @@ mod tests {
         let detail = Detail { sizes, cache, ..Detail::default() };
         let law = Law { setup: Span::ZERO, rate: rate(4) };
         // 1000 bytes: 500 ns by the table, 250 of them beyond the law, and 500 through the cache.
-        let beyond = detail.beyond(Bytes::new(1000), law.rate);
-        let takes = beyond + rate(2).span_of(1000);
+        let excess = detail.excess(Bytes::new(1000), law.rate);
+        let takes = excess + rate(2).span_of(1000);
         assert_eq!(takes, Span::from_ns(750));
         assert!(detail.slowest(law).span_of(Bytes::new(1000)) >= takes);
     }

@@ -287,7 +287,7 @@ pub struct Use {
     /// How.
     pub mode: Mode,
     /// Which part of it; `None` for all of it, from one end to the other.
-    pub part: Option<Part>,
+    pub part: Option<PartialUse>,
 }
 
 /// Pieces of an object that lie anywhere in it, such as the rows of a table that a batch looks up.
@@ -295,20 +295,20 @@ pub struct Use {
 /// Of a use that reads, it is what is read; of one that reads and writes, what is written: it reads
 /// all. Only what is used in place is used in part: copies are of whole objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct PartialUse {
     /// How many.
     pub pieces: NonZeroU32,
     /// Bytes of one that lie beside each other.
     pub piece: NonZeroU32,
 }
 
-impl Part {
+impl PartialUse {
     /// `pieces` of `piece` bytes each, no more than an object of `whole` bytes has; `None` where
     /// that is nothing, or more than is counted.
-    pub fn of(pieces: u128, piece: u128, whole: Bytes) -> Option<Part> {
+    pub fn of(pieces: u128, piece: u128, whole: Bytes) -> Option<PartialUse> {
         let pieces = pieces.min(u128::from(whole.get()).checked_div(piece)?);
         let narrow = |number| u32::try_from(number).ok().and_then(NonZeroU32::new);
-        Some(Part { pieces: narrow(pieces)?, piece: narrow(piece)? })
+        Some(PartialUse { pieces: narrow(pieces)?, piece: narrow(piece)? })
     }
 
     /// All of them.
@@ -350,7 +350,7 @@ impl Use {
     /// Requests of at most `granule` bytes that this takes: none of them is of two pieces.
     pub fn requests(&self, whole: Bytes, granule: Bytes) -> u64 {
         let streamed = self.charged(whole).get().div_ceil(granule.get());
-        let Some(Part { pieces, piece }) = self.part else { return streamed };
+        let Some(PartialUse { pieces, piece }) = self.part else { return streamed };
         let scattered = u64::from(pieces.get()) * u64::from(piece.get()).div_ceil(granule.get());
         streamed.max(scattered)
     }

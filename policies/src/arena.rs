@@ -11,7 +11,7 @@ use crate::fragmentation::{Meter, Moment};
 use crate::tickets::Tickets;
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
-use tiersim_models::allocator::{Allocator, AllocatorSpec, Block, Calls, Full, Stats};
+use tiersim_models::allocator::{Allocator, AllocatorBlock, AllocatorSpec, Calls, Full, Stats};
 use tiersim_models::ids::ObjectId;
 use tiersim_models::units::Bytes;
 
@@ -23,7 +23,7 @@ const PRUNE: usize = 1024;
 pub(crate) struct Arena {
     spec: AllocatorSpec,
     model: Box<dyn Allocator>,
-    held: BTreeMap<ObjectId, Block>,
+    held: BTreeMap<ObjectId, AllocatorBlock>,
     owners: BTreeMap<u64, ObjectId>,
     /// Pieces that were given back: end, and the command that ends their use; by start.
     pending: BTreeMap<u64, (u64, Ticket)>,
@@ -96,7 +96,7 @@ impl Arena {
     }
 
     /// Where an object lies.
-    pub(crate) fn block(&self, object: ObjectId) -> Option<Block> {
+    pub(crate) fn block(&self, object: ObjectId) -> Option<AllocatorBlock> {
         self.held.get(&object).copied()
     }
 
@@ -142,7 +142,7 @@ impl Arena {
         self.settled = false;
     }
 
-    fn reuse(&mut self, block: Block, tickets: &Tickets, after: &mut Edges) {
+    fn reuse(&mut self, block: AllocatorBlock, tickets: &Tickets, after: &mut Edges) {
         loop {
             let last = self.pending.range(..block.end()).next_back();
             let Some((&start, &(end, ticket))) = last.filter(|(_, (end, _))| *end > block.at)
@@ -188,8 +188,8 @@ impl Arena {
             self.settled = true;
             return None;
         }
-        let owner = |was: Block| *self.owners.get(&was.at).expect("only live blocks move");
-        let moved: Vec<(ObjectId, Block, Block)> =
+        let owner = |was: AllocatorBlock| *self.owners.get(&was.at).expect("only live blocks move");
+        let moved: Vec<(ObjectId, AllocatorBlock, AllocatorBlock)> =
             moves.iter().map(|(was, is)| (owner(was), was, is)).collect();
         moved.iter().for_each(|(_, was, _)| {
             self.owners.remove(&was.at);

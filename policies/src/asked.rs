@@ -5,7 +5,7 @@
 //! reads.
 //! Invariant: of every charge no more goes each way than the charge, and some goes.
 
-use crate::command::Touch;
+use crate::command::ObjectAccess;
 use tiersim_models::hardware::Tier;
 use tiersim_models::ids::{OpId, TierId};
 use tiersim_models::units::{Bandwidth, Bytes, PS_PER_S, Span};
@@ -13,7 +13,7 @@ use tiersim_models::workload::{Trace, Use};
 
 /// Sums over what an op touches in a tier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct TierTraffic {
     /// Bytes read and written.
     pub ways: [u128; 2],
     /// Bytes that the op would be charged for.
@@ -22,17 +22,17 @@ pub struct Asked {
     pub requests: u128,
 }
 
-impl Asked {
+impl TierTraffic {
     /// Of an op of the run, in a tier with requests of `granule` bytes.
     pub fn of(
         trace: &Trace,
         occurrence: u64,
-        touches: &[Touch],
+        touches: &[ObjectAccess],
         tier: TierId,
         granule: Bytes,
-    ) -> Asked {
+    ) -> TierTraffic {
         let op = OpId::at((occurrence % trace.ops.len() as u64) as usize);
-        let mut asked = Asked { ways: [0; 2], charged: 0, requests: 0 };
+        let mut asked = TierTraffic { ways: [0; 2], charged: 0, requests: 0 };
         for touch in touches.iter().filter(|touch| touch.tier == tier) {
             let whole = Use::whole(touch.object, touch.mode);
             let used = trace.uses_of(op).iter().find(|used| used.object == touch.object);
@@ -44,7 +44,7 @@ impl Asked {
             asked.requests += u128::from(used.requests(whole, granule));
         }
         match asked.charged {
-            0 => Asked { ways: [1, 0], charged: 1, requests: 0 },
+            0 => TierTraffic { ways: [1, 0], charged: 1, requests: 0 },
             _ => asked,
         }
     }

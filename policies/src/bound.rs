@@ -23,7 +23,7 @@ pub use window::{Cause, Direction};
 use crate::bound::critical::{critical_path, streams};
 use crate::bound::future::Future;
 use crate::bound::traffic::Traffic;
-use crate::bound::window::{Found, Window};
+use crate::bound::window::{Window, WindowBound};
 use std::collections::BTreeMap;
 use tiersim_models::hardware::{Hardware, Memory};
 use tiersim_models::lifetime::Workload;
@@ -97,13 +97,13 @@ fn best(
     let counters = cuts.iter().map(|cut| Traffic::new(workload, &future, cut.capacity));
     let mut counters: Vec<Traffic<'_>> = counters.collect();
     // By split: the most up to there, the split before, and what the window between is held up by.
-    let none = (0u128, 0usize, Found { ps: 0, cause: Cause::CriticalPath });
+    let none = (0u128, 0usize, WindowBound { ps: 0, cause: Cause::CriticalPath });
     let mut up_to = vec![none; splits.len()];
     let mut crossings = Vec::new();
     for first in 0..splits.len() - 1 {
         let windows = (first + 1..splits.len())
             .map(|last| Window { compute: computed[last] - computed[first], streams });
-        let mut found: Vec<Found> = windows.map(|window| window.computes()).collect();
+        let mut found: Vec<WindowBound> = windows.map(|window| window.computes()).collect();
         for (cut, counter) in cuts.iter().zip(&mut counters) {
             crossings.clear();
             counter.count(&splits[first..], &mut crossings);

@@ -10,7 +10,7 @@ use tiersim_models::ids::{ObjectId, OpId};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::serving_plan::{Plan, Reuse};
 use tiersim_models::units::Bytes;
-use tiersim_models::workload::{Object, Part, Statistics, Trace, Use};
+use tiersim_models::workload::{Object, PartialUse, Statistics, Trace, Use};
 
 /// The most objects and uses of a workload in chunks.
 const MOST: u64 = 1 << 24;
@@ -70,9 +70,9 @@ pub fn chunked(workload: &Workload, chunk: Bytes) -> Result<Option<Rewrite>, Str
 }
 
 /// What falls to one piece of an object of what is used of it.
-fn share(part: Part, own: Bytes, whole: Bytes) -> Option<Part> {
+fn share(part: PartialUse, own: Bytes, whole: Bytes) -> Option<PartialUse> {
     let pieces = u128::from(part.pieces.get()) * u128::from(own.get());
-    Part::of(pieces.div_ceil(u128::from(whole.get())), part.piece.get().into(), own)
+    PartialUse::of(pieces.div_ceil(u128::from(whole.get())), part.piece.get().into(), own)
 }
 
 /// One of the pieces of an object: means stay what they are, a norm is shared by bytes.

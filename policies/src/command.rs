@@ -57,7 +57,7 @@ pub struct Allocation {
 
 /// Where an op finds an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Touch {
+pub struct ObjectAccess {
     /// The object.
     pub object: ObjectId,
     /// The tier in which the op uses it.
@@ -88,7 +88,7 @@ pub enum Work {
         /// The in-order queue that it runs on.
         stream: u16,
         /// Where its objects are.
-        touches: SmallVec<[Touch; 4]>,
+        touches: SmallVec<[ObjectAccess; 4]>,
         /// Delays for use in place, one after the other: each costs the tier's set-up plus bytes
         /// over its bandwidth, or more where a simulated machine shares links.
         charges: SmallVec<[(TierId, Bytes); 2]>,

@@ -15,7 +15,7 @@ use crate::state::{OfCommand, Remembered, State, remember};
 use crate::tickets::Tickets;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
-use tiersim_models::allocator::{Block, histogram};
+use tiersim_models::allocator::{AllocatorBlock, histogram};
 use tiersim_models::hardware::{Capacity, Memory};
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::units::Bytes;
@@ -32,7 +32,7 @@ pub struct Ledger {
 
 /// Bytes of a tier that are not free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Held {
+pub struct Occupancy {
     /// In objects' rooms, as the tier's allocator rounds them.
     pub allocated: Bytes,
     /// What the allocator keeps from others; in an exact tier the same.
@@ -136,14 +136,14 @@ impl Ledger {
     }
 
     /// Bytes of a tier that are not free.
-    pub fn held(&self, tier: TierId) -> Held {
+    pub fn held(&self, tier: TierId) -> Occupancy {
         let account = &self.tiers[tier.index()];
         match &account.arena {
             Some(arena) => {
                 let stats = arena.stats();
-                Held { allocated: stats.allocated, reserved: stats.reserved }
+                Occupancy { allocated: stats.allocated, reserved: stats.reserved }
             }
-            None => Held { allocated: account.used, reserved: account.used },
+            None => Occupancy { allocated: account.used, reserved: account.used },
         }
     }
 
@@ -161,7 +161,7 @@ impl Ledger {
     }
 
     /// Where an object lies in a tier that is not exact.
-    pub fn block(&self, object: ObjectId, tier: TierId) -> Option<Block> {
+    pub fn block(&self, object: ObjectId, tier: TierId) -> Option<AllocatorBlock> {
         self.tiers[tier.index()].arena.as_ref()?.block(object)
     }
 

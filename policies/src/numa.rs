@@ -79,19 +79,19 @@ impl NumaConfig {
             Some(spill) => Some(pooled(spill, &near_first(hardware)?)),
             None => None,
         };
-        let pooled = pooled.and_then(|(spill, beyond)| Some((policy.with_spill(spill)?, beyond)));
-        let (policy, beyond) = pooled.unwrap_or_else(|| (policy.clone(), Vec::new()));
-        self.around(policy.build(setting)?, beyond, &workload.trace, hardware)
+        let pooled = pooled.and_then(|(spill, outer)| Some((policy.with_spill(spill)?, outer)));
+        let (policy, outer) = pooled.unwrap_or_else(|| (policy.clone(), Vec::new()));
+        self.around(policy.build(setting)?, outer, &workload.trace, hardware)
     }
 
     /// Any policy, on the nodes that this says; the policy itself where nothing is said or the
-    /// machine has fewer than two. `beyond`: where objects go that DRAM has no room for, in order.
+    /// machine has fewer than two. `outer`: where objects go that DRAM has no room for, in order.
     ///
     /// Errors in words if the trace lacks what a pin needs.
     pub fn around(
         &self,
         policy: Box<dyn Policy>,
-        beyond: Vec<TierId>,
+        outer: Vec<TierId>,
         trace: &Trace,
         hardware: &Hardware,
     ) -> Result<Box<dyn Policy>, String> {
@@ -105,7 +105,7 @@ impl NumaConfig {
             nodes,
             placement: self.placement,
             pinned,
-            beyond,
+            outer,
             given: [Bytes::ZERO; MAX_TIERS],
             unborn: Vec::new(),
             buffers: Default::default(),
@@ -170,7 +170,7 @@ fn pooled(spill: &[TierId], nodes: &[TierId]) -> (Vec<TierId>, Vec<TierId>) {
         return (spill.to_vec(), Vec::new());
     };
     let behind = spill[first..].iter().filter(|tier| !nodes.contains(tier));
-    let beyond: Vec<TierId> = behind.copied().collect();
-    let pool = spill[..first].iter().chain(nodes).chain(&beyond).copied().collect();
-    (pool, beyond)
+    let outer: Vec<TierId> = behind.copied().collect();
+    let pool = spill[..first].iter().chain(nodes).chain(&outer).copied().collect();
+    (pool, outer)
 }

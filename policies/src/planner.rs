@@ -13,7 +13,7 @@ mod relief;
 mod reuse;
 mod steady;
 
-use crate::command::{Allocation, Command, Edges, Hazard, Ticket, Touch, Work, add_edge};
+use crate::command::{Allocation, Command, Edges, Hazard, ObjectAccess, Ticket, Work, add_edge};
 use crate::fragmentation::Moment;
 use crate::ledger::{AllocationRequest, DoesNotFit, Filled, Ledger, Slot};
 pub use crate::plan_error::PlanError;
@@ -27,7 +27,7 @@ use smallvec::SmallVec;
 use tiersim_models::hardware::{HBM, Memory};
 use tiersim_models::ids::{ObjectId, OpId, TierId};
 use tiersim_models::lifetime::Workload;
-use tiersim_models::results::served::Found;
+use tiersim_models::results::served::PrefixHits;
 use tiersim_models::routes::CopyTimes;
 use tiersim_models::units::{Bytes, Span};
 use tiersim_models::workload::Use;
@@ -75,7 +75,7 @@ pub struct Planner<'a> {
     /// The tier that is watched, if one is.
     pressure: Option<Box<Monitor>>,
     /// Where requests found what had been computed for others.
-    found: Found,
+    found: PrefixHits,
     /// The next reuse of the serving plan.
     next_reuse: usize,
     /// Memory of the host: where ops on its processors use their objects.
@@ -115,7 +115,7 @@ impl<'a> Planner<'a> {
             times: None,
             making_room: SmallVec::new(),
             pressure: None,
-            found: Found::default(),
+            found: PrefixHits::default(),
             next_reuse: 0,
         };
         for (index, object) in workload.trace.objects.iter().enumerate() {
@@ -273,7 +273,7 @@ impl<'a> Planner<'a> {
         let mut touches = SmallVec::new();
         for &Use { object, mode, .. } in self.workload.trace.uses_of(op) {
             let tier = self.tier_of_use(op, object)?;
-            touches.push(Touch { object, tier, mode });
+            touches.push(ObjectAccess { object, tier, mode });
             self.use_slot(ticket, stream, object, tier, mode.writes(), &mut after);
         }
         for &before in &record.after {

@@ -42,7 +42,7 @@ impl Remembered for Hop {
 
 /// One piece of a copy on one of its hops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct HopPiece {
     /// Position of the hop in the route.
     pub hop: usize,
     /// Which piece, from 0.
@@ -116,12 +116,12 @@ impl Transit {
     }
 
     /// Whether the piece is the last of the copy.
-    pub fn is_last_piece(&self, part: &Part) -> bool {
+    pub fn is_last_piece(&self, part: &HopPiece) -> bool {
         part.number + 1 == self.pieces
     }
 
     /// Takes the next piece for a hop, if one may go there now.
-    pub fn next(&mut self, hop: usize) -> Option<Part> {
+    pub fn next(&mut self, hop: usize) -> Option<HopPiece> {
         let Hop { queued, done, .. } = self.hops[hop];
         let arrived = hop == 0 || self.hops[hop - 1].done > queued;
         let buffered = self.hops.get(hop + 1).map_or(0, |next| queued - next.done);
@@ -131,7 +131,7 @@ impl Transit {
         self.hops[hop].queued += 1;
         let from = self.chunk.get() * u64::from(queued);
         let bytes = self.chunk.get().min(self.bytes.get() - from);
-        Some(Part { hop, number: queued, from: Bytes::new(from), bytes: Bytes::new(bytes) })
+        Some(HopPiece { hop, number: queued, from: Bytes::new(from), bytes: Bytes::new(bytes) })
     }
 
     /// A piece has crossed a hop. The hops that may now take another: this one, the next, and,
@@ -184,7 +184,7 @@ mod tests {
         for (channels, bytes, chunk) in [(2, 95, 10), (3, 100, 10), (2, 5, 10), (4, 41, 1)] {
             let mut copy = transit(channels, bytes, chunk);
             let mut crossed = vec![0; channels];
-            let mut under_way: Vec<Part> = copy.next(0).into_iter().collect();
+            let mut under_way: Vec<HopPiece> = copy.next(0).into_iter().collect();
             while let Some(part) = under_way.pop() {
                 assert_eq!(part.from.get(), crossed[part.hop]);
                 crossed[part.hop] += part.bytes.get();

@@ -11,7 +11,7 @@ use tiersim_models::units::{Bytes, Span};
 
 /// One figure that cases are held against.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Held {
+pub(crate) enum HeldAgainst {
     /// There is none.
     Nowhere,
     /// Picoseconds, the same for every case.
@@ -24,8 +24,8 @@ pub(crate) enum Held {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Against {
     measure: Measure,
-    pub(crate) baseline: Held,
-    pub(crate) bound: Held,
+    pub(crate) baseline: HeldAgainst,
+    pub(crate) bound: HeldAgainst,
     /// The bound by HBM, in the place of a level line.
     pub(crate) curve: Vec<(Bytes, Span)>,
 }
@@ -33,12 +33,13 @@ pub(crate) struct Against {
 impl Against {
     pub(crate) fn of(record: &RunRecord, measure: Measure) -> Against {
         let baseline = match record.common(|on| measure.baseline(on)) {
-            Some(0) => Held::Nowhere,
-            Some(ps) => Held::Same(ps),
-            None => Held::Own,
+            Some(0) => HeldAgainst::Nowhere,
+            Some(ps) => HeldAgainst::Same(ps),
+            None => HeldAgainst::Own,
         };
-        let none = || Against { measure, baseline, bound: Held::Nowhere, curve: Vec::new() };
-        let same = |bound: Span| measure.bound(bound).map_or(Held::Nowhere, Held::Same);
+        let none = || Against { measure, baseline, bound: HeldAgainst::Nowhere, curve: Vec::new() };
+        let same =
+            |bound: Span| measure.bound(bound).map_or(HeldAgainst::Nowhere, HeldAgainst::Same);
         if let Some(on) = record.shared() {
             return match measure {
                 Measure::Step if !on.bound_curve.is_empty() => {
@@ -51,18 +52,18 @@ impl Against {
         let first = bounds.next().unwrap_or(Span::ZERO);
         let bound = match (measure, bounds.all(|bound| bound == first)) {
             (_, true) => same(first),
-            (Measure::Step, false) => Held::Own,
-            (_, false) => Held::Nowhere,
+            (Measure::Step, false) => HeldAgainst::Own,
+            (_, false) => HeldAgainst::Nowhere,
         };
         Against { bound, ..none() }
     }
 
     /// Picoseconds that the axis must reach.
     pub(crate) fn values(&self, record: &RunRecord, points: &Points) -> Vec<f64> {
-        let of = |held: Held, own: &dyn Fn(&Point) -> u64| match held {
-            Held::Nowhere => Vec::new(),
-            Held::Same(ps) => vec![ps],
-            Held::Own => points.done.iter().map(own).collect(),
+        let of = |held: HeldAgainst, own: &dyn Fn(&Point) -> u64| match held {
+            HeldAgainst::Nowhere => Vec::new(),
+            HeldAgainst::Same(ps) => vec![ps],
+            HeldAgainst::Own => points.done.iter().map(own).collect(),
         };
         let mut all = of(self.baseline, &|point| self.own_baseline(record, point));
         all.extend(of(self.bound, &|point| own_bound(record, point)));

@@ -7,7 +7,7 @@
 //! policy is faster, so no case can lie below the stairs unless it does not pay for every use.
 //! Invariant: inside the plot's frame; a line is drawn only if it holds for every case.
 
-use crate::against::{Against, Held, own_bound};
+use crate::against::{Against, HeldAgainst, own_bound};
 use crate::canvas::{Canvas, Color, Rect};
 use crate::frame::Entry;
 use crate::plot::Plot;
@@ -35,7 +35,7 @@ pub(crate) fn entries(against: &Against) -> Vec<Entry<'static>> {
     };
     // The baseline updates on the device what a case may have told the host to update.
     let above = match (against.baseline, against.curve.last()) {
-        (Held::Same(baseline), Some((_, bound))) => bound.ps() > baseline,
+        (HeldAgainst::Same(baseline), Some((_, bound))) => bound.ps() > baseline,
         _ => false,
     };
     let text = match above {
@@ -46,11 +46,15 @@ pub(crate) fn entries(against: &Against) -> Vec<Entry<'static>> {
     let own_bound: fn(&mut Canvas, (f64, f64)) = |canvas, at| {
         bound_mark(canvas, at, 9.0, style::SOFT_INK);
     };
-    add(against.bound == Held::Own, own_bound, "bound of the point above it: no policy is faster");
+    add(
+        against.bound == HeldAgainst::Own,
+        own_bound,
+        "bound of the point above it: no policy is faster",
+    );
     let own_baseline: fn(&mut Canvas, (f64, f64)) = |canvas, at| {
         baseline_mark(canvas, at, 9.0, style::SOFT_INK);
     };
-    add(against.baseline == Held::Own, own_baseline, "the point with unlimited HBM");
+    add(against.baseline == HeldAgainst::Own, own_baseline, "the point with unlimited HBM");
     entries
 }
 
@@ -92,7 +96,7 @@ pub(crate) fn own_marks(
         let (x, y) = plot.at(point);
         let place = |ps: u64| (x, plot.y.at(ps as f64 / plot.time.1));
         let color = style::series_color(point.series).shade();
-        let bound = (against.bound == Held::Own).then(|| own_bound(record, point));
+        let bound = (against.bound == HeldAgainst::Own).then(|| own_bound(record, point));
         if let Some(end) = bound.filter(|ps| *ps > 0).map(place) {
             if stems {
                 canvas.line((x, y), end, style::FRAME.tint(0.5), 1.0);
@@ -101,7 +105,7 @@ pub(crate) fn own_marks(
             lines.push(((x, y), end));
             lines.push(((x - reach, end.1), (x + reach, end.1)));
         }
-        if against.baseline == Held::Own {
+        if against.baseline == HeldAgainst::Own {
             let end = place(against.own_baseline(record, point));
             baseline_mark(canvas, end, reach, color);
             lines.push(((x - reach, end.1), (x + reach, end.1)));

@@ -4,7 +4,7 @@
 //! anywhere along their lines. Texts give way to one another, never the other way round: what has
 //! no room is left out, and the table has it.
 
-use crate::against::Held;
+use crate::against::HeldAgainst;
 use crate::canvas::{Align, Canvas, Rect};
 use crate::font::text_width;
 use crate::labels::{self, Obstacles, Request};
@@ -45,8 +45,8 @@ pub(crate) fn point_labels(
         let ratio = |f: &Figures| plot.measure.over_baseline(f, record.of(result));
         // Without an axis of slowdowns a point says its own.
         let ratio = match plot.against.baseline {
-            Held::Own => result.outcome.figures().and_then(ratio),
-            Held::Nowhere | Held::Same(_) => None,
+            HeldAgainst::Own => result.outcome.figures().and_then(ratio),
+            HeldAgainst::Nowhere | HeldAgainst::Same(_) => None,
         };
         let label = ratio.map_or(label.clone(), |ratio| format!("{label}: {}×", number(ratio)));
         if others > 0 { format!("{label} and {others} more") } else { label }
@@ -136,7 +136,7 @@ pub(crate) fn line_labels(canvas: &mut Canvas, plot: &Plot, mut obstacles: Obsta
     let (baseline, bound) = (plot.against.baseline, plot.against.bound);
     let lines = [(baseline, "unlimited HBM", true), (bound, "bound, no policy is faster", false)];
     for (held, what, above_first) in lines {
-        let (Some(y), Held::Same(ps)) = (plot.level(held), held) else { continue };
+        let (Some(y), HeldAgainst::Same(ps)) = (plot.level(held), held) else { continue };
         let text = format!("{what}: {}", value(ps));
         let (width, height) = (text_width(&text, LABEL) + 4.0, LABEL + 3.0);
         let mut best: Option<(f64, Rect)> = None;

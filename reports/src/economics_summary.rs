@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tiersim_models::energy::Confidence;
 use tiersim_models::hardware::Fact;
 use tiersim_models::results::RunRecord;
-use tiersim_models::results::economics::{Basis, CaseEconomics, Energy, Part, dollars};
+use tiersim_models::results::economics::{Basis, CaseEconomics, Contribution, Energy, dollars};
 
 /// A number that energy or cost rests on.
 pub(crate) fn number(fact: &Fact) -> Value {
@@ -18,7 +18,7 @@ pub(crate) fn number(fact: &Fact) -> Value {
 
 /// Energy of a measured step.
 pub(crate) fn energy(energy: &Energy) -> Value {
-    let joules = |parts: &[Part]| amounts(parts, |amount| energy.joules_per_step(amount));
+    let joules = |parts: &[Contribution]| amounts(parts, |amount| energy.joules_per_step(amount));
     json!({
         "parts": joules(&energy.parts),
         "within": joules(&energy.within),
@@ -79,6 +79,6 @@ fn basis_words(bases: &[&Basis], facts: &[Fact]) -> String {
     words
 }
 
-fn amounts(parts: &[Part], value: impl Fn(u128) -> f64) -> Value {
+fn amounts(parts: &[Contribution], value: impl Fn(u128) -> f64) -> Value {
     parts.iter().map(|part| (part.name.as_str(), value(part.amount))).collect()
 }

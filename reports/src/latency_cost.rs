@@ -9,7 +9,7 @@
 //! Invariant: a chart is made only if every case that ran has its figure, and figures differ: half
 //! a chart would look like a whole one, and one column of points shows nothing.
 
-use crate::against::{Against, Held};
+use crate::against::{Against, HeldAgainst};
 use crate::economics_summary::economics_lines;
 use crate::measure::Measure;
 use crate::names::{each, statistics_note};
@@ -86,17 +86,17 @@ fn chart(record: &RunRecord, measure: Measure, version: &str, figure: &Figure) -
     }
     let against = Against::of(record, measure);
     // No memory makes a case quicker than this, so it holds for all of them, whatever they cost.
-    let level = record.shared().and_then(|on| measure.bound(on.bound)).map(Held::Same);
+    let level = record.shared().and_then(|on| measure.bound(on.bound)).map(HeldAgainst::Same);
     match level.unwrap_or(against.bound) {
-        Held::Same(ps) => {
+        HeldAgainst::Same(ps) => {
             let points = vec![(first, ps as f64 / 1e9)];
             refer(ReferenceKind::Limit, "bound: no policy is faster", points);
         }
-        Held::Own => {
+        HeldAgainst::Own => {
             let label = "bound of the point above it: no policy is faster";
             refer(ReferenceKind::Limits, label, bounds);
         }
-        Held::Nowhere => {}
+        HeldAgainst::Nowhere => {}
     }
     let held = xy.references.iter().flat_map(|reference| &reference.points);
     let shown = xy.series.iter().flat_map(|series| &series.points).chain(held);
@@ -146,12 +146,13 @@ fn notes(record: &RunRecord, version: &str, figure: &Figure, oom: usize) -> Vec<
 mod tests {
     use super::*;
     use crate::common;
-    use tiersim_models::results::economics::{Cost, Part};
+    use tiersim_models::results::economics::{Contribution, Cost};
 
     fn priced() -> RunRecord {
         let mut record = common::training();
         for (index, case) in record.results.iter_mut().enumerate() {
-            let parts = vec![Part { name: "compute.price".into(), amount: index as u128 * 10 }];
+            let parts =
+                vec![Contribution { name: "compute.price".into(), amount: index as u128 * 10 }];
             case.economics.used = Some(Cost { parts, ..Cost::default() });
         }
         record

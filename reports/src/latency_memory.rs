@@ -5,7 +5,7 @@
 //! labelled directly; a sweep is a crowd of faint markers with its Pareto front in front.
 //! Invariant: every case is on the chart, inside the plot's frame.
 
-use crate::against::{Against, Held};
+use crate::against::{Against, HeldAgainst};
 use crate::against_marks;
 use crate::annotations::{crosses, line_labels, point_labels};
 use crate::canvas::{Align, Canvas, Rect};
@@ -117,8 +117,8 @@ fn axes(canvas: &mut Canvas, plot: &Plot) {
     }
     // A ratio to one baseline is an axis only where there is one.
     let unit = match plot.against.baseline {
-        Held::Same(ps) => Some(ps as f64 / plot.time.1),
-        Held::Nowhere | Held::Own => None,
+        HeldAgainst::Same(ps) => Some(ps as f64 / plot.time.1),
+        HeldAgainst::Nowhere | HeldAgainst::Own => None,
     };
     if let Some(unit) = unit {
         let slowdown = plot.y.in_units_of(unit);

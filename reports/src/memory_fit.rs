@@ -9,7 +9,7 @@ use crate::words::clean;
 use tiersim_models::hardware::Compute;
 use tiersim_models::results::memory_account::Account;
 use tiersim_models::results::memory_fit::Rates;
-use tiersim_models::results::memory_fit::{Fit, Found, MemoryBudget};
+use tiersim_models::results::memory_fit::{Fit, FitSearch, MemoryBudget};
 
 /// What a job is to fit into.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,7 +31,7 @@ const SHOWN: usize = 12;
 pub fn memory_fit_json(
     account: &Account,
     target: &FitTarget,
-    found: &Found,
+    found: &FitSearch,
     version: &str,
 ) -> Result<String, ChartError> {
     let mut all = entries(account, version);
@@ -80,7 +80,7 @@ fn option(fit: &Fit, smallest: bool) -> Json {
 }
 
 /// The account and what makes the job fit, as text.
-pub fn memory_fit_text(account: &Account, target: &FitTarget, found: &Found) -> String {
+pub fn memory_fit_text(account: &Account, target: &FitTarget, found: &FitSearch) -> String {
     let gib = |bytes: u128| bytes as f64 / (1u64 << 30) as f64;
     let budget = target.budget;
     let mut text = memory_text(account);
@@ -123,7 +123,7 @@ pub fn memory_fit_text(account: &Account, target: &FitTarget, found: &Found) -> 
 }
 
 /// A row for each set of changes.
-fn rows(found: &Found) -> String {
+fn rows(found: &FitSearch) -> String {
     let gib = |bytes: u128| bytes as f64 / (1u64 << 30) as f64;
     let smallest = found.smallest();
     let header = ["s/step", "tokens/s", "x", "GPU GiB", "host GiB/node", "NVMe GiB", "changes"];

@@ -1,6 +1,6 @@
 //! Where the points of the latency chart go: the frame, its two axes and their units.
 
-use crate::against::{Against, Held};
+use crate::against::{Against, HeldAgainst};
 use crate::canvas::Rect;
 use crate::frame::{FLOOR, MARGIN};
 use crate::measure::Measure;
@@ -54,10 +54,10 @@ impl Plot {
     }
 
     /// The pixel of a level line.
-    pub(crate) fn level(&self, held: Held) -> Option<f64> {
+    pub(crate) fn level(&self, held: HeldAgainst) -> Option<f64> {
         match held {
-            Held::Same(ps) => Some(self.y.at(ps as f64 / self.time.1)),
-            Held::Nowhere | Held::Own => None,
+            HeldAgainst::Same(ps) => Some(self.y.at(ps as f64 / self.time.1)),
+            HeldAgainst::Nowhere | HeldAgainst::Own => None,
         }
     }
 

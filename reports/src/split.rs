@@ -10,7 +10,7 @@ use crate::text_table::{Detail, paragraph};
 use crate::words::{channel_names, clean};
 use serde_json::{Value, json};
 use std::fmt::Write;
-use tiersim_models::results::{Figures, Part, RunRecord};
+use tiersim_models::results::{Figures, PathPart, RunRecord};
 
 /// Parts of a line of words: the rest is said as one.
 const MOST_PARTS: usize = 3;
@@ -18,24 +18,24 @@ const MOST_PARTS: usize = 3;
 const MOST_LINES: usize = 24;
 
 /// Every part of the machine of a record, with its name.
-fn parts(record: &RunRecord) -> Vec<(Part, String)> {
+fn parts(record: &RunRecord) -> Vec<(PathPart, String)> {
     let channels = record.channels.iter().filter(|channel| !channel.is_within()).count();
     let names = channel_names(record);
-    let name = |part: Part| match part {
-        Part::Compute(phase) => format!("compute.{}", phase.word()),
-        Part::Recompute => "recompute".to_owned(),
-        Part::Cpu => "cpu".to_owned(),
-        Part::Launch => "launch".to_owned(),
-        Part::Collective => "collectives".to_owned(),
-        Part::Copy(channel) => format!("copy.{}", names[channel]),
-        Part::Queue(channel) => format!("queue.{}", names[channel]),
-        Part::InPlace(tier) => format!("in_place.{}", record.tiers[tier].0),
-        Part::Allocator => "allocator".to_owned(),
-        Part::Delay => "delay".to_owned(),
-        Part::Bubble => "bubble".to_owned(),
-        Part::Arrival => "arrival".to_owned(),
+    let name = |part: PathPart| match part {
+        PathPart::Compute(phase) => format!("compute.{}", phase.word()),
+        PathPart::Recompute => "recompute".to_owned(),
+        PathPart::Cpu => "cpu".to_owned(),
+        PathPart::Launch => "launch".to_owned(),
+        PathPart::Collective => "collectives".to_owned(),
+        PathPart::Copy(channel) => format!("copy.{}", names[channel]),
+        PathPart::Queue(channel) => format!("queue.{}", names[channel]),
+        PathPart::InPlace(tier) => format!("in_place.{}", record.tiers[tier].0),
+        PathPart::Allocator => "allocator".to_owned(),
+        PathPart::Delay => "delay".to_owned(),
+        PathPart::Bubble => "bubble".to_owned(),
+        PathPart::Arrival => "arrival".to_owned(),
     };
-    Part::all(channels, record.tiers.len()).map(|part| (part, name(part))).collect()
+    PathPart::all(channels, record.tiers.len()).map(|part| (part, name(part))).collect()
 }
 
 /// The measured steps, part by part: parts add up to the total.

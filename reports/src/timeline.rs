@@ -15,7 +15,7 @@ use crate::{ChartError, pressure};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use tiersim_models::results::{Held, RunRecord, ShownStep, Slice, Track};
+use tiersim_models::results::{Residency, RunRecord, ShownStep, Slice, Track};
 use tiersim_models::units::Time;
 
 /// Perfetto stays quick up to here.
@@ -176,7 +176,7 @@ fn mark_steps(
 }
 
 /// Bytes that a tier holds from a moment on.
-fn counter(pid: usize, held: &Held, tier: &str, start: Time) -> Result<String, ChartError> {
+fn counter(pid: usize, held: &Residency, tier: &str, start: Time) -> Result<String, ChartError> {
     let name = serde_json::to_string(&format!("{tier} held"))?;
     // A run that is shown in part is sampled from the start of that part on.
     let at = held.at.ps().saturating_sub(start.ps());

@@ -12,7 +12,7 @@ use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 use std::hint::black_box;
 use tiersim_models::allocator::{
-    Allocator, AllocatorSpec, Block, BucketsConfig, BuddyConfig, CachingConfig, Model,
+    Allocator, AllocatorBlock, AllocatorSpec, BucketsConfig, BuddyConfig, CachingConfig, Model,
 };
 use tiersim_models::units::Bytes;
 use timing::{median, ratio, seconds};
@@ -58,7 +58,7 @@ fn churn() -> Vec<Request> {
 
 /// Nanoseconds per request.
 fn replay(allocator: &mut dyn Allocator, requests: &[Request]) -> f64 {
-    let mut blocks: Vec<Option<Block>> = vec![None; SLOTS];
+    let mut blocks: Vec<Option<AllocatorBlock>> = vec![None; SLOTS];
     let span = seconds(|| {
         for request in requests {
             match *request {

@@ -13,7 +13,7 @@ use tiersim_input::text::ron_text::Document;
 use tiersim_input::traces::read_traces;
 use tiersim_models::units::{Span, Time};
 use tiersim_sim::queue::EventQueue;
-use tiersim_sim::run::{Bench, Options};
+use tiersim_sim::run::{CaseRunner, Options};
 use tiersim_workloads::layered::{Layered, Mode};
 use timing::{median, seconds};
 
@@ -57,7 +57,7 @@ fn main() {
     let traces = read_traces([&scenario]).expect("the shipped trace reads");
     let workload = traces.of(&scenario);
     let options = Options::default();
-    let bench = Bench::new(&scenario, workload, options).expect("the baseline runs");
+    let bench = CaseRunner::new(&scenario, workload, options).expect("the baseline runs");
     let ops = workload.trace.ops.len() as f64 * f64::from(scenario.workload.repeat);
     println!(
         "{:<28} {:>12} {:>10} {:>12} {:>14}",

@@ -15,7 +15,7 @@ use tiersim_models::loaded::{Curve, Loaded};
 use tiersim_models::service::{Detail, Discipline, Service, Tail};
 use tiersim_models::units::{Bandwidth, Bytes, Span};
 use tiersim_policies::scenario::Scenario;
-use tiersim_sim::run::{Bench, Options};
+use tiersim_sim::run::{CaseRunner, Options};
 use timing::{median, ratio, seconds};
 
 const ROUNDS: usize = 15;
@@ -114,9 +114,9 @@ fn main() {
     let workload = traces.of(&scenario);
     let options = Options::default();
     let scenarios: Vec<Scenario> = (0..NAMES.len()).map(|n| with_service(&scenario, n)).collect();
-    let benches: Vec<Bench<'_>> = scenarios
+    let benches: Vec<CaseRunner<'_>> = scenarios
         .iter()
-        .map(|scenario| Bench::new(scenario, workload, options).expect("the baseline runs"))
+        .map(|scenario| CaseRunner::new(scenario, workload, options).expect("the baseline runs"))
         .collect();
     let ops = workload.trace.ops.len() as f64 * f64::from(scenario.workload.repeat);
     println!("{:<16} {:<28} {:>12} {:>10} {:>8}", "case", "links", "ops/s", "events/op", "ratio");

@@ -31,7 +31,7 @@ use tiersim_models::hardware::{Hardware, Memory};
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::instances::Instances;
 use tiersim_models::units::{Bytes, Time};
-use tiersim_policies::command::{Allocation, Command, Ticket, Touch, Work};
+use tiersim_policies::command::{Allocation, Command, ObjectAccess, Ticket, Work};
 
 /// A rule that a run broke.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,7 +45,7 @@ impl fmt::Display for Breach {
 
 /// One object's room in one tier, as it really is at this moment.
 #[derive(Clone, Copy, Debug)]
-struct Held {
+struct Residency {
     tier: TierId,
     /// How many writes the contents have seen.
     version: u64,
@@ -73,7 +73,7 @@ pub struct Audit {
     now: Time,
     capacities: Vec<Bytes>,
     used: Vec<Bytes>,
-    objects: Vec<SmallVec<[Held; 2]>>,
+    objects: Vec<SmallVec<[Residency; 2]>>,
     /// Writes submitted so far, by object: what the order of the trace makes the truth.
     written: Vec<u64>,
     open: BTreeMap<Ticket, Expected>,
@@ -207,8 +207,8 @@ impl Audit {
         }
     }
 
-    fn op_starts(&mut self, op: Ticket, touch: &Touch, version: u64) -> Result<(), Breach> {
-        let &Touch { object, tier, mode } = touch;
+    fn op_starts(&mut self, op: Ticket, touch: &ObjectAccess, version: u64) -> Result<(), Breach> {
+        let &ObjectAccess { object, tier, mode } = touch;
         let held = self.held(object, tier, op)?;
         rule!(held.filling == 0, "op {op:?} uses {object:?} before it has arrived in {tier:?}");
         rule!(held.writers == 0, "op {op:?} uses {object:?} while another writes it");
@@ -397,7 +397,7 @@ impl Audit {
         let slots = &mut self.objects[object.index()];
         rule!(slots.iter().all(|held| held.tier != tier), "{object:?} is in {tier:?} already");
         // The age of new room does not matter: a read before a write is caught by its version.
-        slots.push(Held { tier, version: 0, readers: 0, writers: 0, filling: 0 });
+        slots.push(Residency { tier, version: 0, readers: 0, writers: 0, filling: 0 });
         let used = &mut self.used[tier.index()];
         *used += bytes;
         let capacity = self.capacities[tier.index()];
@@ -415,7 +415,12 @@ impl Audit {
         Ok(())
     }
 
-    fn held(&mut self, object: ObjectId, tier: TierId, by: Ticket) -> Result<&mut Held, Breach> {
+    fn held(
+        &mut self,
+        object: ObjectId,
+        tier: TierId,
+        by: Ticket,
+    ) -> Result<&mut Residency, Breach> {
         let slots = &mut self.objects[object.index()];
         let held = slots.iter_mut().find(|held| held.tier == tier);
         held.ok_or_else(|| Breach(format!("{by:?} needs {object:?} in {tier:?}, it is not there")))

@@ -103,13 +103,13 @@ pub fn replay<R: Requests>(
 }
 
 /// Objects, misses at the capacities asked for, and at others.
-type Found = (usize, Vec<Misses>, Vec<Misses>);
+type Counts = (usize, Vec<Misses>, Vec<Misses>);
 
 fn stack_distances(
     totals: &mut Totals<'_, impl FnMut(u64)>,
     setup: &Setup,
     mut requests: impl Requests,
-) -> Result<Found, Diagnostics> {
+) -> Result<Counts, Diagnostics> {
     let (mut stack, mut distances) = (Stack::new(), Distances::new(&setup.capacities));
     let (mut batch, mut hashes) = (Vec::with_capacity(BATCH), Vec::with_capacity(BATCH));
     loop {
@@ -133,7 +133,7 @@ fn side_by_side<R: Requests>(
     totals: &mut Totals<'_, impl FnMut(u64)>,
     setup: &Setup,
     open: impl Fn(bool) -> Result<R, Diagnostics>,
-) -> Result<Found, Diagnostics> {
+) -> Result<Counts, Diagnostics> {
     let path = totals.path;
     let mut requests = open(!setup.unit)?;
     let oracle = setup.algorithm.is_oracle();

@@ -265,16 +265,16 @@ impl<'a> SimMachine<'a> {
         let kind = |(tier, rise)| (self.ranks.tier_kind(tier), rise);
         let loads = self.loads.iter_mut().flat_map(|loads| loads.ends(ticket)).map(kind);
         let uses = self.uses.iter_mut().flat_map(|uses| uses.ends(ticket));
-        let beyond: SmallVec<[(usize, Span); 4]> = loads.chain(uses).collect();
+        let excess: SmallVec<[(usize, Span); 4]> = loads.chain(uses).collect();
         if is_first {
-            self.count(ticket, &beyond);
+            self.count(ticket, &excess);
             let entry = self.entries.get(ticket);
             if let (Work::Copy { .. }, Some(progress)) = (&entry.command.work, &entry.progress) {
                 let channels = progress.transit.channels().map(|channel| self.ranks.kind(channel));
                 self.meters.copied(channels, now.since(entry.start));
             }
         }
-        let path = self.arrives(ticket, &beyond);
+        let path = self.arrives(ticket, &excess);
         let entry = self.entries.get_mut(ticket);
         let channel = entry.progress.as_ref().map(|progress| progress.slowest);
         let channel = channel.or(over.map(|over| over.slowest));

@@ -80,7 +80,7 @@ pub enum RunError {
 }
 
 /// A scenario's hardware and workload, ready to run any number of cases.
-pub struct Bench<'a> {
+pub struct CaseRunner<'a> {
     hardware: &'a Hardware,
     routes: Routes,
     copies: CopyTimes,
@@ -99,7 +99,7 @@ pub struct Bench<'a> {
 }
 
 /// What one simulation is asked for.
-struct Asked<'s> {
+struct CaseInputs<'s> {
     workload: &'s Workload,
     durations: &'s Durations,
     policy: PolicyConfig,
@@ -126,13 +126,13 @@ struct StepBound {
     by: String,
 }
 
-impl<'a> Bench<'a> {
+impl<'a> CaseRunner<'a> {
     /// Works out durations, and runs the baseline: everything in an unlimited HBM.
     pub fn new(
         scenario: &'a Scenario,
         workload: &'a Workload,
         options: Options,
-    ) -> Result<Bench<'a>, RunError> {
+    ) -> Result<CaseRunner<'a>, RunError> {
         let spec = &scenario.workload;
         let cpu = scenario.hardware.cpu.as_ref();
         let durations =
@@ -142,7 +142,7 @@ impl<'a> Bench<'a> {
             let name = |tier: TierId| &scenario.hardware.tiers[tier.index()].name;
             RunError::Input(format!("no links join {} and {}", name(none.from), name(none.to)))
         })?;
-        let mut bench = Bench {
+        let mut bench = CaseRunner {
             hardware: &scenario.hardware,
             copies: CopyTimes::new(&scenario.hardware, &routes),
             routes,
@@ -240,10 +240,10 @@ impl<'a> Bench<'a> {
     }
 
     /// The workload of all cases, watched by nobody.
-    fn plain<'s>(&'s self, policy: PolicyConfig, memory: &'s Memory) -> Asked<'s> {
+    fn plain<'s>(&'s self, policy: PolicyConfig, memory: &'s Memory) -> CaseInputs<'s> {
         let (workload, durations) = (self.workload, &self.durations);
         let numa = NumaConfig::default();
-        Asked { workload, durations, policy, numa, memory, watched: None }
+        CaseInputs { workload, durations, policy, numa, memory, watched: None }
     }
 
     /// What a policy is built for.
@@ -294,7 +294,7 @@ pub fn run(
     options: Options,
     done: impl Fn() + Sync,
 ) -> Result<RunRecord, RunError> {
-    let bench = Bench::new(scenario, workload, options)?;
+    let bench = CaseRunner::new(scenario, workload, options)?;
     let cases: Vec<&Case> = scenario.cases.iter().collect();
     let run = |case: &&Case| {
         let record = bench.run(case, options);
@@ -318,7 +318,7 @@ pub(crate) fn in_order<T>(results: Vec<Result<T, RunError>>) -> Result<Vec<T>, R
 /// themselves.
 pub(crate) fn conditions(
     scenario: &Scenario,
-    bench: &Bench<'_>,
+    bench: &CaseRunner<'_>,
     compacted: &BTreeSet<usize>,
 ) -> Conditions {
     let hardware = &scenario.hardware;

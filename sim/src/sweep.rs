@@ -5,7 +5,7 @@
 
 mod jobs;
 
-use crate::run::{Bench, Options, RunError, conditions, in_order, record, within};
+use crate::run::{CaseRunner, Options, RunError, conditions, in_order, record, within};
 use jobs::{Job, Jobs, jobs};
 use rayon::prelude::*;
 use tiersim_models::diagnostic::Warning;
@@ -33,7 +33,7 @@ pub fn run_sweep(
     same_shapes(sweep)?;
     let Jobs { benches: scenarios, jobs, warnings } = jobs(sweep);
     let benches = scenarios.par_iter();
-    let benches = benches.map(|scenario| Bench::new(scenario, traces.of(scenario), options));
+    let benches = benches.map(|scenario| CaseRunner::new(scenario, traces.of(scenario), options));
     let benches = in_order(benches.collect())?;
     let run = |job: &Job<'_>| {
         let record = benches[job.bench].run(job.case, options);

@@ -8,8 +8,8 @@
 
 pub mod cross_entropy;
 
-use crate::run::{Bench, Options, RunError};
-use cross_entropy::{Found, Search, minimise};
+use crate::run::{CaseRunner, Options, RunError};
+use cross_entropy::{BestPoint, Search, minimise};
 use tiersim_models::lifetime::Workload;
 use tiersim_policies::recipe::PolicyConfig;
 use tiersim_policies::scenario::weights::{Trained, WeightFile};
@@ -32,7 +32,7 @@ pub fn train(
         scenario.cases.iter().filter_map(|case| Some((case, case.policy.get()?))).collect();
     let start = start(scenario, &cases)?;
     let options = Options { audit: false, timeline: false, ..Options::default() };
-    let bench = Bench::new(scenario, workload, options)?;
+    let bench = CaseRunner::new(scenario, workload, options)?;
     let objective = |point: &[f64]| {
         let weights = weights_at(point);
         let mut sum = 0.0;
@@ -53,7 +53,7 @@ pub fn train(
         .map(|feature| feature as usize)
         .collect();
     let point: Vec<f64> = Feature::ALL.into_iter().map(|feature| start.get(feature)).collect();
-    let Found { point, value, before } = minimise(&point, &free, search, objective, heard)?;
+    let BestPoint { point, value, before } = minimise(&point, &free, search, objective, heard)?;
     if !before.is_finite() {
         return Err(RunError::Input(format!(
             "{}: a case that uses {} runs out of memory with the weights that it starts with; give it \

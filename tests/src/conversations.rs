@@ -33,7 +33,7 @@ struct Conversation {
 }
 
 /// Draws, and names of blocks.
-struct Maker {
+struct ConversationBuilder {
     rng: ChaCha12Rng,
     next_name: u64,
 }
@@ -49,7 +49,7 @@ struct Line {
 /// The trace; the shipped one has seed 1.
 pub fn requests(seed: u64) -> String {
     let rng = ChaCha12Rng::seed_from_u64(seed);
-    let mut maker = Maker { rng, next_name: 0 };
+    let mut maker = ConversationBuilder { rng, next_name: 0 };
     let systems = SYSTEMS.map(|blocks| (0..blocks).map(|_| maker.name()).collect::<Vec<u64>>());
     let mut lines: Vec<Line> = Vec::new();
     let mut begins = 0.0;
@@ -73,7 +73,7 @@ pub fn requests(seed: u64) -> String {
     text
 }
 
-impl Maker {
+impl ConversationBuilder {
     fn name(&mut self) -> u64 {
         self.next_name += 1;
         self.next_name - 1
@@ -130,7 +130,7 @@ impl Maker {
 }
 
 impl Conversation {
-    fn say(&mut self, tokens: u64, maker: &mut Maker) {
+    fn say(&mut self, tokens: u64, maker: &mut ConversationBuilder) {
         self.tokens += tokens;
         while (self.blocks.len() as u64 + 1) * BLOCK <= self.tokens {
             let name = maker.name();

@@ -29,7 +29,7 @@ const UNPACKED: u64 = 200;
 
 /// A reader with its files, in a folder of its own.
 #[derive(Debug)]
-pub struct Bench {
+pub struct ReaderUnderTest {
     reader: Reader,
     folder: PathBuf,
     /// Sound files, by their names in the folder: the first of each name lies there between cases.
@@ -49,12 +49,12 @@ pub struct Failure {
     pub what: String,
 }
 
-impl Bench {
+impl ReaderUnderTest {
     /// Lays out the files of `reader` below `folder`, which is made anew.
     ///
     /// # Errors
     /// Files that cannot be read or written.
-    pub fn new(reader: Reader, folder: &Path) -> io::Result<Bench> {
+    pub fn new(reader: Reader, folder: &Path) -> io::Result<ReaderUnderTest> {
         let folder = folder.join(reader.name());
         let mut files: BTreeMap<String, Vec<Vec<u8>>> = BTreeMap::new();
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
@@ -73,7 +73,7 @@ impl Bench {
         }
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder)?;
-        let bench = Bench { reader, folder, files, start: Cell::new(start_peak()) };
+        let bench = ReaderUnderTest { reader, folder, files, start: Cell::new(start_peak()) };
         for name in bench.files.keys() {
             bench.restore(name)?;
         }

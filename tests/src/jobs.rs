@@ -14,7 +14,7 @@ use tiersim_models::results::memory_account::Place;
 use tiersim_models::workload::Object;
 use tiersim_policies::static_placement::StaticPlacement;
 use tiersim_workloads::memory::account::{self, Keeps, Pipeline, Step};
-use tiersim_workloads::memory::activations::block::Block;
+use tiersim_workloads::memory::activations::block::BlockShape;
 use tiersim_workloads::memory::activations::{Batch, Stages, of_block};
 use tiersim_workloads::memory::zero::{MILLION, Offload};
 use tiersim_workloads::transformer::card::{Card, Experts, Family};
@@ -187,7 +187,7 @@ pub fn asked(job: &Training, offload: Offload) -> account::Training {
         bucket: Some(zero.bucket.get()),
         prefetch: zero.prefetch.into(),
         step: Some(Step {
-            block: Block::of(card),
+            block: BlockShape::of(card),
             layers: card.layers.into(),
             vocab: card.vocab.into(),
             batch: job.batch.into(),
@@ -239,7 +239,7 @@ fn norms(job: &Training) -> u128 {
         tensor: parallel.tensor.into(),
         by_sequence: parallel.sequence,
     };
-    let block = Block { heads: 0, experts: None, ..Block::of(&job.card) };
+    let block = BlockShape { heads: 0, experts: None, ..BlockShape::of(&job.card) };
     let one = of_block(&block, &batch).expect("it is small").statistics;
     let micro_batches = u64::from(job.batch / job.micro_batch);
     let stages = Stages { layers, pipeline, interleave, micro_batches };

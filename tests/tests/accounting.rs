@@ -3,7 +3,7 @@
 mod by_hand;
 mod timelines;
 
-use tiersim_models::results::{Figures, Part};
+use tiersim_models::results::{Figures, PathPart};
 use tiersim_models::units::Span;
 use tiersim_models::workload::{Op, Unit};
 use tiersim_sim::run::Options;
@@ -60,11 +60,14 @@ fn steps_are_compute_plus_delays_plus_stalls_to_the_picosecond() {
 fn path_adds_up(figures: &Figures, name: &str, ranks: u32) {
     let (parts, steps) = (u128::from(figures.split.total().ps()), figures.steps.total());
     assert_eq!(parts, steps, "{name}");
-    let of = |is: &dyn Fn(&Part) -> bool| -> Span {
+    let of = |is: &dyn Fn(&PathPart) -> bool| -> Span {
         figures.split.iter().filter(|(part, _)| is(part)).map(|(_, span)| span).sum()
     };
     let computed = of(&|part| {
-        matches!(part, Part::Compute(_) | Part::Recompute | Part::Launch | Part::Bubble)
+        matches!(
+            part,
+            PathPart::Compute(_) | PathPart::Recompute | PathPart::Launch | PathPart::Bubble
+        )
     });
     // Ops that began in the warm-up and ended behind it count whole in the sum, in part on the
     // path. A thousand hours of several devices are more than 64 bits count.
@@ -72,11 +75,11 @@ fn path_adds_up(figures: &Figures, name: &str, ranks: u32) {
     let ps = |sum: Span| u128::from(sum.ps());
     assert!(ps(computed) <= most(figures.compute), "{name}: {computed} on the path");
     for (channel, &busy) in figures.busy.iter().enumerate() {
-        let copied = of(&|part| *part == Part::Copy(channel));
+        let copied = of(&|part| *part == PathPart::Copy(channel));
         assert!(ps(copied) <= most(busy), "{name}: channel {channel}, {copied} of {busy}");
     }
     for (tier, &in_place) in figures.in_place.iter().enumerate() {
-        let used = of(&|part| *part == Part::InPlace(tier));
+        let used = of(&|part| *part == PathPart::InPlace(tier));
         assert!(ps(used) <= most(in_place), "{name}: tier {tier}, {used} of {in_place}");
     }
 }

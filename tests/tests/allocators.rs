@@ -5,7 +5,7 @@ mod caching_oracle;
 
 use tiersim_models::allocator::caching::Caching;
 use tiersim_models::allocator::{
-    Allocator, AllocatorSpec, Block, BucketsConfig, BuddyConfig, CachingConfig, Model,
+    Allocator, AllocatorBlock, AllocatorSpec, BucketsConfig, BuddyConfig, CachingConfig, Model,
 };
 use tiersim_tests::prelude::*;
 
@@ -44,7 +44,7 @@ fn models(rng: &mut ChaCha12Rng) -> Vec<AllocatorSpec> {
 }
 
 /// What must hold of an allocator with these live blocks: (block, requested).
-fn check(allocator: &dyn Allocator, live: &[(Block, u64)], name: &str) {
+fn check(allocator: &dyn Allocator, live: &[(AllocatorBlock, u64)], name: &str) {
     let stats = allocator.stats();
     let sum = |bytes: &mut dyn Iterator<Item = u64>| Bytes::new(bytes.sum());
     assert_eq!(stats.requested, sum(&mut live.iter().map(|(_, asked)| *asked)), "{name}");
@@ -59,7 +59,7 @@ fn check(allocator: &dyn Allocator, live: &[(Block, u64)], name: &str) {
     if name == "exact" {
         return; // it has no addresses
     }
-    let mut blocks: Vec<Block> = live.iter().map(|(block, _)| *block).collect();
+    let mut blocks: Vec<AllocatorBlock> = live.iter().map(|(block, _)| *block).collect();
     blocks.sort_by_key(|block| block.at);
     assert!(blocks.windows(2).all(|pair| pair[0].end() <= pair[1].at), "{name}: blocks overlap");
     assert!(live.iter().all(|(block, asked)| block.bytes.get() >= *asked), "{name}");
@@ -76,7 +76,7 @@ fn blocks_never_overlap_and_bytes_add_up() {
         for spec in models(&mut rng) {
             let name = spec.model.name();
             let mut allocator = spec.build(CAPACITY);
-            let mut live: Vec<(Block, u64)> = Vec::new();
+            let mut live: Vec<(AllocatorBlock, u64)> = Vec::new();
             for _ in 0..600 {
                 if live.is_empty() || rng.random_bool(0.55) {
                     let (bytes, stream) = (size(&mut rng), rng.random_range(0..3));
@@ -114,7 +114,7 @@ fn after_everything_is_freed_one_piece_is_left() {
         for allocator in all {
             let asked = (0..300).map(|_| (Bytes::new(size(&mut rng)), rng.random_range(0..3)));
             let asked: Vec<(Bytes, u16)> = asked.collect();
-            let blocks: Vec<Block> = asked
+            let blocks: Vec<AllocatorBlock> = asked
                 .into_iter()
                 .filter_map(|(bytes, stream)| allocator.alloc(bytes, stream).ok())
                 .collect();
@@ -133,7 +133,7 @@ fn compaction_keeps_every_block_and_makes_larger_pieces() {
         for spec in models(&mut rng).into_iter().filter(|spec| spec.model.moves()) {
             let name = spec.model.name();
             let mut allocator = spec.build(CAPACITY);
-            let mut live: Vec<(Block, u64)> = Vec::new();
+            let mut live: Vec<(AllocatorBlock, u64)> = Vec::new();
             for round in 0..8 {
                 for _ in 0..120 {
                     let bytes = size(&mut rng);
@@ -147,7 +147,7 @@ fn compaction_keeps_every_block_and_makes_larger_pieces() {
                 let before = allocator.stats();
                 let budget = if round % 2 == 0 { Bytes::MAX } else { Bytes::mib(4) };
                 let moves = allocator.compact(budget);
-                let held: Vec<(usize, Block)> = moves
+                let held: Vec<(usize, AllocatorBlock)> = moves
                     .iter()
                     .map(|(was, is)| {
                         let found = live.iter().position(|(block, _)| *block == was);

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use tiersim_models::allocator::{
-    AllocatorSpec, Block, BucketsConfig, BuddyConfig, CachingConfig, Compaction, Model,
+    AllocatorBlock, AllocatorSpec, BucketsConfig, BuddyConfig, CachingConfig, Compaction, Model,
 };
 use tiersim_policies::access::Access;
 use tiersim_policies::pressure::{HYSTERESIS, PressureConfig, Response, Thresholds};
@@ -232,14 +232,21 @@ impl Before {
 /// Who lies where in a plan, and who lay there before and left with which command.
 #[derive(Default)]
 struct Addresses {
-    now: BTreeMap<ObjectId, Block>,
-    left: Vec<(Block, Ticket)>,
+    now: BTreeMap<ObjectId, AllocatorBlock>,
+    left: Vec<(AllocatorBlock, Ticket)>,
     handed_over: u64,
 }
 
 impl Addresses {
     /// `by` one of these commands.
-    fn enter(&mut self, object: ObjectId, block: Block, by: &[Ticket], before: &Before, seed: u64) {
+    fn enter(
+        &mut self,
+        object: ObjectId,
+        block: AllocatorBlock,
+        by: &[Ticket],
+        before: &Before,
+        seed: u64,
+    ) {
         for &(old, leaver) in &self.left {
             if old.at < block.end() && block.at < old.end() {
                 self.handed_over += 1;

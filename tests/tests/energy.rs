@@ -6,7 +6,7 @@ use std::path::Path;
 use tiersim_input::hardware_file::resolve_hardware;
 use tiersim_input::text::ron_text::Document;
 use tiersim_models::energy::Confidence;
-use tiersim_models::results::economics::{CaseEconomics, Part};
+use tiersim_models::results::economics::{CaseEconomics, Contribution};
 use tiersim_models::results::{Figures, RunRecord};
 use tiersim_reports::{Detail, results_csv, summary_json, text};
 use tiersim_sim::run::Options;
@@ -56,7 +56,7 @@ fn case(text: &str) -> CaseEconomics {
     CaseEconomics::of(&machine(text), &capacities, Some(&figures()))
 }
 
-fn amounts(parts: &[Part]) -> Vec<(&str, u128)> {
+fn amounts(parts: &[Contribution]) -> Vec<(&str, u128)> {
     parts.iter().map(|part| (part.name.as_str(), part.amount)).collect()
 }
 
@@ -113,7 +113,7 @@ const NUMBERS: [(&str, &str, &str); 8] = [
 
 #[test]
 fn twice_the_number_is_twice_its_part_and_no_other() {
-    let all = |case: &CaseEconomics| -> Vec<Part> {
+    let all = |case: &CaseEconomics| -> Vec<Contribution> {
         let energy = case.energy.as_ref().expect("it ran");
         energy.parts.iter().chain(&case.cost.parts).cloned().collect()
     };

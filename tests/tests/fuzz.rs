@@ -1,7 +1,7 @@
 //! Every reader with damaged files: what was kept of longer runs, and some more.
 
 use std::path::Path;
-use tiersim_tests::fuzz::{Bench, Reader};
+use tiersim_tests::fuzz::{Reader, ReaderUnderTest};
 use tiersim_tests::soak::seed_of;
 
 /// Cases of each reader; `cargo xtask fuzz` runs more.
@@ -12,7 +12,7 @@ fn damaged_files_are_read_or_refused() {
     let folder =
         Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("fuzz-{}", std::process::id()));
     for &reader in Reader::ALL {
-        let bench = Bench::new(reader, &folder).expect("files of the corpus");
+        let bench = ReaderUnderTest::new(reader, &folder).expect("files of the corpus");
         let count = bench.corpus().unwrap_or_else(|failure| {
             panic!("{}: {}: {}", reader.name(), failure.file, failure.what)
         });

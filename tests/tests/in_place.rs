@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 use tiersim_models::hardware::DeviceRequests;
 use tiersim_models::loaded::{Curve, Loaded};
 use tiersim_models::service::Detail;
-use tiersim_models::workload::Part;
+use tiersim_models::workload::PartialUse;
 use tiersim_tests::prelude::*;
 use tiersim_tests::soak::seed_of;
 
@@ -249,7 +249,7 @@ fn gathered(hardware: Hardware, bytes: u64, pieces: Option<(u128, u128)>) -> u64
     let object = traced.object(bytes, true);
     traced.op(0, 0, Span::ZERO, &[(object, Mode::Read)]);
     let used = &mut traced.0.uses[0];
-    used.part = pieces.and_then(|(pieces, piece)| Part::of(pieces, piece, Bytes::new(bytes)));
+    used.part = pieces.and_then(|(pieces, piece)| PartialUse::of(pieces, piece, Bytes::new(bytes)));
     let charge = Action::Charge { tier: FAR, bytes: used.charged(Bytes::new(bytes)) };
     let script = vec![vec![Action::InPlace { object }, charge]];
     let world = World::of(hardware, traced.0, vec![Span::ZERO]);

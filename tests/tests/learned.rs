@@ -12,7 +12,7 @@ use tiersim_policies::zoo::Registry;
 use tiersim_policies::zoo::demand::{DemandConfig, Write};
 use tiersim_policies::zoo::scored::ScoredConfig;
 use tiersim_policies::zoo::scored::features::{Feature, Weights};
-use tiersim_sim::run::{Bench, Options};
+use tiersim_sim::run::{CaseRunner, Options};
 use tiersim_sim::train::cross_entropy::Search;
 use tiersim_sim::train::train;
 use tiersim_tests::prelude::*;
@@ -128,7 +128,7 @@ const SEARCH: Search = Search { generations: 6, population: 24, seed: 1 };
 fn training_finds_the_rule_for_a_round_that_is_larger_than_memory() {
     let file = trained(SEARCH);
     let (scenario, workload) = round();
-    let bench = Bench::new(&scenario, &workload, Options::default()).expect("it runs");
+    let bench = CaseRunner::new(&scenario, &workload, Options::default()).expect("it runs");
     let slowdown = |case: &Case| {
         bench.slowdown(case, Options::default()).expect("no rule is broken").expect("it fits")
     };

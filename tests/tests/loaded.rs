@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use tiersim_models::hardware::DeviceRequests;
 use tiersim_models::loaded::{Curve, Loaded};
-use tiersim_policies::command::Touch;
+use tiersim_policies::command::ObjectAccess;
 use tiersim_tests::prelude::*;
 
 const INJECTORS: usize = 400;
@@ -49,7 +49,7 @@ fn machine(loaded: Loaded, idle: Span) -> Hardware {
 /// One use of the tier in place by an injector.
 fn injection(ticket: usize, stream: usize, mode: Mode) -> Command {
     let (object, tier) = (ObjectId(0), TierId(1));
-    let (touches, charges) = ([Touch { object, tier, mode }], [(tier, Bytes::new(BYTES))]);
+    let (touches, charges) = ([ObjectAccess { object, tier, mode }], [(tier, Bytes::new(BYTES))]);
     command(ticket, computing(0, stream as u16, touches, charges), None)
 }
 
@@ -148,7 +148,7 @@ fn reached(loaded: &Loaded, reads: u8, curve: &Points, under_way: u64) -> (f64, 
     let world = World::of(machine, traced.0, vec![Span::ZERO]);
     let mut sim = world.unplanned();
     let tier = TierId(1);
-    let touches = uses.iter().map(|&(object, mode)| Touch { object, tier, mode });
+    let touches = uses.iter().map(|&(object, mode)| ObjectAccess { object, tier, mode });
     let work = computing(0, 0, touches, [(tier, Bytes::new(100 * BYTES))]);
     sim.submit(command(0, work, None)).expect("an op");
     let (end, _) = sim.next().expect("no fault").expect("it ends");

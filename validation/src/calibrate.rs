@@ -1,6 +1,6 @@
 //! Calibration: what is asked of a machine, and what it answers.
 //!
-//! A [`Bench`] runs one [`Probe`] at a time and gives back what its clock said, without averaging
+//! A [`MeasuredMachine`] runs one [`Probe`] at a time and gives back what its clock said, without averaging
 //! and without leaving anything out: which points are measured, how often, and what is made of them
 //! is decided once, here, for all machines.
 //! Invariant: a probe times what the simulator's laws must predict, on the same path through the
@@ -31,7 +31,7 @@ use std::path::Path;
 pub fn bench(
     (machine, device): (real::Kind, usize),
     scratch: &Path,
-) -> Result<Box<dyn Bench>, Fault> {
+) -> Result<Box<dyn MeasuredMachine>, Fault> {
     match machine {
         real::Kind::Host => Ok(Box::new(host::HostBench::new(scratch)?)),
         real::Kind::Cuda => Ok(Box::new(cuda::CudaBench::new(device, scratch)?)),

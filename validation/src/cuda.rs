@@ -45,7 +45,7 @@ use tiersim_models::hardware::TierKind;
 use tiersim_models::ids::{NodeId, ObjectId, TierId};
 use tiersim_models::units::{Bytes, Time};
 use tiersim_policies::command::{Allocation, Command, Machine, Ticket};
-use tiersim_policies::transit::Part;
+use tiersim_policies::transit::HopPiece;
 
 /// What new memory is filled with.
 const NOBODY: Key = Key { object: ObjectId(u32::MAX), version: u32::MAX as u64 };
@@ -99,7 +99,7 @@ struct Channel {
     to_device: bool,
     /// Pieces in its stream, or with its thread.
     flights: VecDeque<Flight>,
-    sent: VecDeque<Part>,
+    sent: VecDeque<HopPiece>,
     /// Checks of what has arrived.
     checks: VecDeque<(Rc<Mark>, Watch)>,
     moved: Bytes,
@@ -108,7 +108,7 @@ struct Channel {
 /// A piece in a stream.
 struct Flight {
     ticket: Ticket,
-    part: Part,
+    part: HopPiece,
     /// Whether the copy ends with it.
     last: bool,
     start: Rc<Mark>,
@@ -284,10 +284,11 @@ impl RealMachine for CudaMachine<'_> {
         let parts = self.parts();
         let device: &Arc<Device> = &parts.floor.device;
         device.enter()?;
-        let version = |(object, tier, held): (ObjectId, TierId, &Rc<allocations::Held>)| {
-            let version = worker::version(device, object, &held.place, held.bytes)?;
-            Ok((object, tier, version))
-        };
+        let version =
+            |(object, tier, held): (ObjectId, TierId, &Rc<allocations::DeviceAllocation>)| {
+                let version = worker::version(device, object, &held.place, held.bytes)?;
+                Ok((object, tier, version))
+            };
         parts.rooms.held().map(version).collect()
     }
 

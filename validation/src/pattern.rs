@@ -4,7 +4,7 @@
 //! object and version can be read back, so a wrong pattern says what was found instead.
 //! Invariant: two words of different objects, versions or positions within 2^32 differ.
 
-use crate::truth::Found;
+use crate::truth::Contents;
 use tiersim_models::ids::ObjectId;
 
 /// Slots are multiples of this: what O_DIRECT and page tables want.
@@ -37,7 +37,7 @@ pub(crate) fn fill(bytes: &mut [u8], from: usize, key: Key) {
 }
 
 /// What is there instead, if the bytes are not the pattern.
-pub(crate) fn check(bytes: &[u8], from: usize, key: Key) -> Option<Found> {
+pub(crate) fn check(bytes: &[u8], from: usize, key: Key) -> Option<Contents> {
     let (word, mut mask) = (key.word(), mask(from));
     let mut wrong = 0;
     for found in bytes.chunks_exact(WORD) {
@@ -52,7 +52,7 @@ pub(crate) fn check(bytes: &[u8], from: usize, key: Key) -> Option<Found> {
     found
         .into_iter()
         .find(|&found| found != (key.object, key.version & 0xFFFF_FFFF))
-        .map(|(object, version)| Found::Version { object: object.0, version })
+        .map(|(object, version)| Contents::Version { object: object.0, version })
 }
 
 /// The object and version that a word at byte `at` claims to be of.
@@ -98,6 +98,6 @@ mod tests {
         fill(&mut bytes, 0, KEY);
         let old = Key { version: 2, ..KEY };
         fill(&mut bytes[800..808], 800, old);
-        assert_eq!(check(&bytes, 0, KEY), Some(Found::Version { object: 7, version: 2 }));
+        assert_eq!(check(&bytes, 0, KEY), Some(Contents::Version { object: 7, version: 2 }));
     }
 }

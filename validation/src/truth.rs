@@ -3,14 +3,14 @@
 
 use std::fmt;
 use tiersim_models::ids::{ObjectId, TierId};
-use tiersim_policies::command::{Command, Ticket, Touch, Work};
+use tiersim_policies::command::{Command, ObjectAccess, Ticket, Work};
 
 /// Mismatches that are kept in full; the rest are only counted.
 const KEPT: usize = 16;
 
 /// What was found where a pattern was expected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum Contents {
     /// The tier holds no room for the object.
     NotAllocated,
     /// At least one word claims to be of this object and version. Memory that never held a
@@ -38,7 +38,7 @@ pub struct Mismatch {
     /// Writes that the object should have seen.
     pub expected: u64,
     /// What was there.
-    pub found: Found,
+    pub found: Contents,
 }
 
 /// All checks of a run.
@@ -67,7 +67,7 @@ impl Written {
     pub(crate) fn meets(&mut self, command: &Command) -> Vec<u64> {
         match &command.work {
             Work::Compute { touches, .. } => {
-                let meet = |touch: &Touch| {
+                let meet = |touch: &ObjectAccess| {
                     let version = &mut self.0[touch.object.index()];
                     let met = *version;
                     *version += u64::from(touch.mode.writes());
@@ -100,7 +100,7 @@ impl Truth {
 
 impl Mismatch {
     /// What the command met where the version `expected` should be.
-    pub(crate) fn new((ticket, object, tier): Meeting, expected: u64, found: Found) -> Mismatch {
+    pub(crate) fn new((ticket, object, tier): Meeting, expected: u64, found: Contents) -> Mismatch {
         Mismatch { ticket, object, tier, expected, found }
     }
 }
@@ -114,8 +114,8 @@ impl fmt::Display for Mismatch {
             "command {ticket}: object {object} in tier {tier}: expected v{expected}, found "
         )?;
         match found {
-            Found::NotAllocated => f.write_str("no room"),
-            Found::Version { object, version } => write!(f, "object {object} v{version}"),
+            Contents::NotAllocated => f.write_str("no room"),
+            Contents::Version { object, version } => write!(f, "object {object} v{version}"),
         }
     }
 }

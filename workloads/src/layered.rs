@@ -116,7 +116,7 @@ impl Layered {
     /// Every parameter of the model, biases and norms included; a tied head counts once.
     pub fn parameters(&self) -> u64 {
         let layer: u64 = parts::layer(self, 0).modules().map(|module| module.parameters()).sum();
-        let around = parts::Around::new(self);
+        let around = parts::EmbeddingAndHead::new(self);
         let ends: u64 = around.modules().map(|module| module.parameters()).sum();
         u64::from(self.layers) * layer + ends
     }

@@ -88,9 +88,9 @@ fn check(job: &Generation, trace: &Trace) {
     let first = if job.prefill { 0 } else { job.prompt };
     let new = positions - first;
     let pairs = (positions * (positions + 1) - first * (first + 1)) / 2;
-    let wide = if matches!(card.family, Family::Opt | Family::Gpt2) { 1 } else { 2 };
+    let up_proj = if matches!(card.family, Family::Opt | Family::Gpt2) { 1 } else { 2 };
     let matrices = hidden * (heads + 2 * kv_heads) * head + heads * head * hidden;
-    let matrices = matrices + (wide + 1) * hidden * ffn;
+    let matrices = matrices + (up_proj + 1) * hidden * ffn;
     let per_sequence = 2 * new * layers * matrices
         + 4 * heads * head * pairs * layers
         + 2 * u64::from(job.tokens) * hidden * vocab;

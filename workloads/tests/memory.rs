@@ -6,7 +6,7 @@ use tiersim_models::results::memory_account::Account;
 use tiersim_models::results::memory_account::Place;
 use tiersim_workloads::memory::Overflow;
 use tiersim_workloads::memory::account::{Keeps, Step, Training, training};
-use tiersim_workloads::memory::activations::block::Block;
+use tiersim_workloads::memory::activations::block::BlockShape;
 use tiersim_workloads::memory::activations::{Batch, OfStage, Stages, of_block, of_stage};
 use tiersim_workloads::memory::deepspeed::{Answer, Question, zero2, zero3};
 use tiersim_workloads::memory::zero::{MILLION, Offload, State, placed};
@@ -117,10 +117,10 @@ fn offload_moves_bytes_and_makes_none() {
 fn published(large: bool, checkpointing: Checkpointing, by_sequence: bool) -> OfStage {
     let (block, stages, sequences) = if large {
         let stages = Stages { layers: 96, pipeline: 8, interleave: 3, micro_batches: 64 };
-        (Block::gpt(12_288, 96), stages, 1)
+        (BlockShape::gpt(12_288, 96), stages, 1)
     } else {
         let stages = Stages { layers: 48, pipeline: 1, interleave: 1, micro_batches: 1 };
-        (Block::gpt(6144, 64), stages, 4)
+        (BlockShape::gpt(6144, 64), stages, 4)
     };
     let batch = batch(sequences, 2048, 8, by_sequence);
     of_stage(&block, &batch, &stages, checkpointing, 51_200).unwrap()
@@ -155,7 +155,7 @@ fn the_papers_activations_of_22b_and_175b() {
     assert_eq!(found.embedding, s * b * h / 8);
     assert_eq!(found.head, 4 * s * b * h / 8 + 4 * s * b * v / 8);
     let found = published(true, Checkpointing::Selective, true);
-    // The paper has s b h p with any schedule; interleaved, the first stretch has 2 p in flight.
+    // The paper has s b h p with any schedule; interleaved, the first virtual stage has 2 p in flight.
     assert_eq!((found.embedding, found.head), (16 * 2048 * 12_288 / 8, 0));
 }
 
@@ -168,9 +168,9 @@ fn blocks_are_the_closed_formulas() {
         let h = a * 8 * random.random_range(1..40u64);
         let s = 8 * random.random_range(1..600u64);
         let b = random.random_range(1..9u64);
-        let [wide, heads, tokens, many, over] = [h, a, s, b, t].map(u128::from);
-        let (sbh, core) = (tokens * many * wide, 5 * heads * tokens * tokens * many);
-        let block = Block::gpt(h, a);
+        let [up_proj, heads, tokens, many, over] = [h, a, s, b, t].map(u128::from);
+        let (sbh, core) = (tokens * many * up_proj, 5 * heads * tokens * tokens * many);
+        let block = BlockShape::gpt(h, a);
         let of = |by_sequence| of_block(&block, &batch(b, s, t, by_sequence)).unwrap();
         let found = of(false);
         assert_eq!(found.rest, 10 * sbh + 24 * sbh / over, "h {h} a {a} s {s} b {b} t {t}");
@@ -192,13 +192,13 @@ fn blocks_are_the_closed_formulas() {
 #[test]
 fn a_llama_block_keeps_what_its_list_says() {
     // Llama-3-8B: h 4096, 32 heads of 128, 8 of them for keys and values, 14336 between.
-    let block = Block {
+    let block = BlockShape {
         hidden: 4096,
         ffn: 14_336,
         heads: 32,
         kv_heads: 8,
         head_dim: 128,
-        between: tiersim_workloads::memory::activations::block::Between::GatedSilu,
+        activation: tiersim_workloads::memory::activations::block::Activation::GatedSilu,
         mean: false,
         norm_0: false,
         experts: None,
@@ -253,7 +253,7 @@ fn stages_hold_what_is_in_flight() {
 fn a_hundred_million_tokens_are_accounted() {
     let mut job = state_only(1_000_000_000_000, 512, 3, Keeps::Named(Optimizer::AdamW));
     let step = Step {
-        block: Block::gpt(25_600, 160),
+        block: BlockShape::gpt(25_600, 160),
         layers: 128,
         vocab: 51_200,
         batch: 1,

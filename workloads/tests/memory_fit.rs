@@ -2,9 +2,9 @@
 
 use tiersim_models::results::memory_account::Place;
 use tiersim_models::results::memory_fit::Rates;
-use tiersim_models::results::memory_fit::{Fit, Found, MemoryBudget};
+use tiersim_models::results::memory_fit::{Fit, FitSearch, MemoryBudget};
 use tiersim_workloads::memory::account::{Keeps, Serving, Step, Training, training};
-use tiersim_workloads::memory::activations::block::Block;
+use tiersim_workloads::memory::activations::block::BlockShape;
 use tiersim_workloads::memory::fit::cost::cost;
 use tiersim_workloads::memory::fit::{Pace, fit, serving};
 use tiersim_workloads::memory::inference::Kv;
@@ -17,7 +17,7 @@ fn job(gpus: u64) -> Training {
     Training {
         gpus_per_node: gpus,
         step: Some(Step {
-            block: Block::gpt(4096, 32),
+            block: BlockShape::gpt(4096, 32),
             layers: 32,
             vocab: 0,
             batch: 8,
@@ -37,7 +37,7 @@ fn budget(gib: u128) -> MemoryBudget {
     MemoryBudget { gpu: gib << 30, cpu: None, nvme: None }
 }
 
-fn found(job: &Training, budget: MemoryBudget, rates: Rates) -> Found {
+fn found(job: &Training, budget: MemoryBudget, rates: Rates) -> FitSearch {
     fit(job, &budget, &Pace { rates, device: None }).expect("it fits 128 bits")
 }
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tiersim_models::units::PS_PER_S;
-use tiersim_tests::fuzz::{Bench, Failure, Reader};
+use tiersim_tests::fuzz::{Failure, Reader, ReaderUnderTest};
 use tiersim_tests::soak::seed_of;
 use tiersim_validation::clock::Clock;
 
@@ -65,7 +65,7 @@ fn say(words: &str) {
 fn run(reader: Reader, args: &FuzzArgs) -> Result<String, String> {
     let name = reader.name();
     let folder = std::env::temp_dir().join(format!("tiersim-fuzz-{}", std::process::id()));
-    let bench = Bench::new(reader, &folder).map_err(|error| error.to_string())?;
+    let bench = ReaderUnderTest::new(reader, &folder).map_err(|error| error.to_string())?;
     let done = Arc::new(AtomicU64::new(0));
     watch(name, Arc::clone(&done), bench.folder().to_owned());
     let told = |failure: Failure, seed: Option<u64>| {

@@ -7,18 +7,18 @@ use crate::output::Failure;
 use std::collections::BTreeMap;
 use std::path::Path;
 use tiersim_input::import::card::{known_model, known_names, read_model};
-use tiersim_workloads::memory::activations::block::Block;
+use tiersim_workloads::memory::activations::block::BlockShape;
 use tiersim_workloads::transformer::card::Card;
 use tiersim_workloads::transformer::format::Format;
 
 /// A model, however it was named.
-pub(crate) struct Model {
+pub(crate) struct NamedModel {
     /// Parameters.
     pub(crate) params: u64,
     /// Its card.
     pub(crate) card: Card,
     /// What a block is made of, and how many there are.
-    pub(crate) shape: Option<(Block, u64)>,
+    pub(crate) shape: Option<(BlockShape, u64)>,
     /// Logits per token.
     pub(crate) vocab: u64,
     /// Positions that a token attends to.
@@ -30,7 +30,7 @@ pub(crate) struct Model {
 }
 
 /// The model of `--model`, if it was typed: a `config.json` or the name of a known one.
-pub(crate) fn model(args: &MemoryArgs) -> Result<Option<Model>, Failure> {
+pub(crate) fn model(args: &MemoryArgs) -> Result<Option<NamedModel>, Failure> {
     let weights = args.weights.as_deref();
     let Some(name) = &args.model else {
         let rule = "--weights corrects the sizes of a model";
@@ -54,16 +54,16 @@ pub(crate) fn model(args: &MemoryArgs) -> Result<Option<Model>, Failure> {
     Ok(Some(of_card(&read.card, read.format)))
 }
 
-fn of_card(card: &Card, format: Option<Format>) -> Model {
+fn of_card(card: &Card, format: Option<Format>) -> NamedModel {
     let mut modules: BTreeMap<String, u64> = BTreeMap::new();
     for tensor in card.tensors() {
         let module = modules.entry(tensor.module().to_owned()).or_default();
         *module = module.saturating_add(tensor.numel());
     }
-    Model {
+    NamedModel {
         params: card.parameters(),
         card: card.clone(),
-        shape: Some((Block::of(card), card.layers.into())),
+        shape: Some((BlockShape::of(card), card.layers.into())),
         vocab: card.vocab.into(),
         window: card.window.map(u64::from),
         largest_module: modules.values().copied().max(),

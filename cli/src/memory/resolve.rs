@@ -5,7 +5,7 @@
 mod others;
 mod refusals;
 
-use super::model::Model;
+use super::model::NamedModel;
 use super::options::{Convention, MemoryArgs};
 use crate::typed::Millionths;
 use others::{deepspeed, structured};
@@ -15,7 +15,7 @@ use refusals::{
 };
 use tiersim_models::results::memory_account::Place;
 use tiersim_workloads::memory::account::{Keeps, Pipeline, Serving, Step, Structured, Training};
-use tiersim_workloads::memory::activations::block::{Between, Block};
+use tiersim_workloads::memory::activations::block::{Activation, BlockShape};
 use tiersim_workloads::memory::deepspeed::Question;
 use tiersim_workloads::memory::inference::Kv;
 use tiersim_workloads::memory::zero::{MILLION, Offload};
@@ -24,7 +24,7 @@ use tiersim_workloads::transformer::format::Format;
 use tiersim_workloads::transformer::training::{Attention, Checkpointing, Loader, Optimizer};
 
 /// What is asked.
-pub(crate) enum Asked {
+pub(crate) enum MemoryQuestion {
     /// What training needs.
     Training(Box<Training>),
     /// What serving needs.
@@ -36,7 +36,10 @@ pub(crate) enum Asked {
 }
 
 /// What was asked.
-pub(crate) fn asked(args: &MemoryArgs, model: Option<&Model>) -> Result<Asked, String> {
+pub(crate) fn asked(
+    args: &MemoryArgs,
+    model: Option<&NamedModel>,
+) -> Result<MemoryQuestion, String> {
     if args.semiseparable.is_some() {
         refuse("--semiseparable", args, &["--fit"])?;
         refuse("--semiseparable", args, &["--model"])?;
@@ -48,7 +51,7 @@ pub(crate) fn asked(args: &MemoryArgs, model: Option<&Model>) -> Result<Asked, S
         refuse("--convention deepspeed", args, &["--fit"])?;
     }
     if let Some(size) = args.semiseparable {
-        return structured(args, size).map(Asked::Structured);
+        return structured(args, size).map(MemoryQuestion::Structured);
     }
     refuse("an account without --semiseparable", args, &OF_OPERATORS)?;
     if args.convention == Some(Convention::Deepspeed) {
@@ -56,10 +59,10 @@ pub(crate) fn asked(args: &MemoryArgs, model: Option<&Model>) -> Result<Asked, S
     }
     refuse("an account without --convention deepspeed", args, &OF_DEEPSPEED)?;
     if args.inference {
-        return serving(args, model).map(|job| Asked::Serving(Box::new(job)));
+        return serving(args, model).map(|job| MemoryQuestion::Serving(Box::new(job)));
     }
     refuse("training (an account without --inference)", args, &OF_SERVING)?;
-    training(args, model).map(|job| Asked::Training(Box::new(job)))
+    training(args, model).map(|job| MemoryQuestion::Training(Box::new(job)))
 }
 
 /// All GPUs and those of one node.
@@ -87,7 +90,7 @@ fn gpus(args: &MemoryArgs, few: u64) -> Result<(u64, u64), String> {
     Ok((gpus, per_node))
 }
 
-fn params(args: &MemoryArgs, model: Option<&Model>) -> Result<u64, String> {
+fn params(args: &MemoryArgs, model: Option<&NamedModel>) -> Result<u64, String> {
     model.map(|model| model.params).or(args.params).ok_or_else(|| {
         "the model's size is missing; say --params, such as --params 7.5B, or --model".to_owned()
     })
@@ -107,7 +110,10 @@ fn split(args: &MemoryArgs, gpus: u64) -> Result<(u64, u64), String> {
 }
 
 /// What the block is made of, if its shape was typed; then all of it must be.
-fn block(args: &MemoryArgs, model: Option<&Model>) -> Result<Option<(Block, u64)>, String> {
+fn block(
+    args: &MemoryArgs,
+    model: Option<&NamedModel>,
+) -> Result<Option<(BlockShape, u64)>, String> {
     if let Some(model) = model {
         return Ok(model.shape);
     }
@@ -145,13 +151,13 @@ fn block(args: &MemoryArgs, model: Option<&Model>) -> Result<Option<(Block, u64)
         }
     };
     let head_dim = hidden / heads;
-    let block = Block {
+    let block = BlockShape {
         hidden,
         ffn,
         heads,
         kv_heads,
         head_dim,
-        between: Between::of(family),
+        activation: Activation::of(family),
         mean,
         norm_0: family == Family::Bloom,
         experts: None,
@@ -160,11 +166,14 @@ fn block(args: &MemoryArgs, model: Option<&Model>) -> Result<Option<(Block, u64)
 }
 
 /// The shape that counts: a model's only with tokens.
-fn shape(args: &MemoryArgs, model: Option<&Model>) -> Result<Option<(Block, u64)>, String> {
+fn shape(
+    args: &MemoryArgs,
+    model: Option<&NamedModel>,
+) -> Result<Option<(BlockShape, u64)>, String> {
     Ok(block(args, model)?.filter(|_| model.is_none() || args.sequence.is_some()))
 }
 
-fn training(args: &MemoryArgs, model: Option<&Model>) -> Result<Training, String> {
+fn training(args: &MemoryArgs, model: Option<&NamedModel>) -> Result<Training, String> {
     let (gpus, gpus_per_node) = gpus(args, 8)?;
     let (tensor, stages) = split(args, gpus)?;
     let weights = args.precision.unwrap_or(Format::Bf16);
@@ -207,7 +216,7 @@ fn training(args: &MemoryArgs, model: Option<&Model>) -> Result<Training, String
 }
 
 /// Ranks that experts are spread over: some of `data`, each with as many experts.
-fn experts(args: &MemoryArgs, model: Option<&Model>, data: u64) -> Result<u64, String> {
+fn experts(args: &MemoryArgs, model: Option<&NamedModel>, data: u64) -> Result<u64, String> {
     let Some(ranks) = args.expert else { return Ok(1) };
     let of = model.and_then(|model| model.card.experts);
     let Some(experts) = of else {
@@ -251,7 +260,7 @@ fn offload(args: &MemoryArgs) -> Result<Offload, String> {
 
 fn step(
     args: &MemoryArgs,
-    model: Option<&Model>,
+    model: Option<&NamedModel>,
     (tensor, stages, interleave): (u64, u64, u64),
     weights: Format,
 ) -> Result<Option<Step>, String> {
@@ -314,7 +323,7 @@ fn data_pipeline(args: &MemoryArgs) -> Result<Option<Loader>, String> {
     }))
 }
 
-fn serving(args: &MemoryArgs, model: Option<&Model>) -> Result<Serving, String> {
+fn serving(args: &MemoryArgs, model: Option<&NamedModel>) -> Result<Serving, String> {
     refuse("--inference", args, &of_training())?;
     refuse("--inference", args, &["--stage", "--offload-optimizer", "--largest-layer"])?;
     let (gpus, gpus_per_node) = gpus(args, 8)?;

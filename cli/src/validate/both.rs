@@ -16,7 +16,7 @@ use tiersim_policies::scenario::{Case, Scenario, WorkloadSpec};
 use tiersim_reports::words::what_fits;
 use tiersim_sim::durations::Durations;
 use tiersim_sim::machine::SimMachine;
-use tiersim_sim::run::Bench;
+use tiersim_sim::run::CaseRunner;
 use tiersim_validation::fault::Fault;
 use tiersim_validation::log::Logged;
 use tiersim_validation::options::Options;
@@ -27,7 +27,7 @@ pub(crate) struct Both<'a> {
     pub(crate) kind: Kind,
     pub(crate) scenario: &'a Scenario,
     pub(crate) workload: &'a Workload,
-    pub(crate) bench: &'a Bench<'a>,
+    pub(crate) bench: &'a CaseRunner<'a>,
     /// Which device of a machine that has several.
     pub(crate) device: usize,
     pub(crate) scratch: &'a Path,

@@ -8,7 +8,7 @@ use super::resolver::{At, Resolver};
 use crate::text::quantity::economics::{POWER, PRICE};
 use crate::text::quantity::{BYTES, Dimension, Limits, RATE, SETUP, WORK};
 use std::collections::BTreeSet;
-use tiersim_models::efficiency::{Between, Efficiency, Shares, WHOLE};
+use tiersim_models::efficiency::{Efficiency, Interpolation, Shares, WHOLE};
 use tiersim_models::energy::{DeviceEconomics, HostEconomics};
 use tiersim_models::hardware::Compute;
 use tiersim_models::server::Cpu;
@@ -86,14 +86,16 @@ impl Resolver<'_> {
             size.zip(share.map(|share| (share * f64::from(WHOLE)).round() as u32))
         })?;
         let path = format!("{path}.points");
-        if between == Between::Interpolated && points.first().is_some_and(|&(size, _)| size == 0) {
+        if between == Interpolation::Interpolated
+            && points.first().is_some_and(|&(size, _)| size == 0)
+        {
             let rule = "shares move with the logarithm of the size, and 0 has none";
             let remedy = "begin above 0, or write between: steps";
             self.check.fault(&format!("{path}.0.0"), rule, remedy);
         }
         let rule = "sizes rise along a table, each once";
         self.in_order(&path, &points, (rule, "put them in order"), |one, next| one.0 >= next.0);
-        Some(Shares { points, between })
+        Some(Shares { points, interpolation: between })
     }
 
     /// The host's processors; `None` if a number of theirs breaks a rule.

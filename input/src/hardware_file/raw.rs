@@ -9,7 +9,7 @@ use crate::text::quantity::{
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::collections::BTreeMap;
-use tiersim_models::efficiency::Between;
+use tiersim_models::efficiency::Interpolation;
 use tiersim_models::hardware::{Source, TierKind};
 use tiersim_models::hidden::What;
 use tiersim_models::nodes::{LinkKind, NodeKind};
@@ -258,7 +258,7 @@ pub(super) struct RawEfficiency {
 pub(super) struct RawShares<D: Dimension> {
     pub(super) points: Vec<(Quantity<D>, f64)>,
     #[serde(default)]
-    pub(super) between: Between,
+    pub(super) between: Interpolation,
     pub(super) source: Source,
 }
 

@@ -14,7 +14,7 @@ use crate::text::ron_text::{Document, quoted};
 use std::collections::BTreeMap;
 use std::fmt::{Debug, Write};
 use std::path::Path;
-use tiersim_models::efficiency::{Between, Efficiency, Shares};
+use tiersim_models::efficiency::{Efficiency, Interpolation, Shares};
 use tiersim_models::hardware::{Compute, Fact, Hardware, Link, Source, Tier, TierKind};
 use tiersim_models::ids::{LinkId, NodeId, TierId};
 use tiersim_models::nodes::{Node, PrescribedRoute};
@@ -222,9 +222,9 @@ impl<'h> Writer<'h> {
         let Efficiency { products, memory } = &compute.efficiency;
         let mut shares = |what: &str, shares: &Shares| {
             let table = self.number(&format!("compute.efficiency.{what}")).unwrap_or_default();
-            let between = match shares.between {
-                Between::Steps => "between: steps, ",
-                Between::Interpolated => "",
+            let between = match shares.interpolation {
+                Interpolation::Steps => "between: steps, ",
+                Interpolation::Interpolated => "",
             };
             (!table.is_empty())
                 .then(|| format!("{what}: ({between}{}", table.trim_start_matches('(')))

@@ -25,7 +25,7 @@ use tiersim_workloads::transformer::known::{KNOWN, known};
 
 /// A model, as its files or the table of known ones have it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Model {
+pub struct ModelFiles {
     /// Its dimensions; those of the weights where these were read.
     pub card: Card,
     /// The format that most bytes of the weights have, or that the config says they have.
@@ -40,7 +40,7 @@ pub struct Model {
 ///
 /// # Errors
 /// All problems that were found, with their places.
-pub fn read_model(config: &Path, weights: Option<&Path>) -> Result<Model, Diagnostics> {
+pub fn read_model(config: &Path, weights: Option<&Path>) -> Result<ModelFiles, Diagnostics> {
     let said = |said| refused(config, &[FileKind::ModelCard], said);
     let model = config::read(config).map_err(said)?;
     with_weights(model, config, weights)
@@ -51,9 +51,9 @@ pub fn read_model(config: &Path, weights: Option<&Path>) -> Result<Model, Diagno
 ///
 /// # Errors
 /// All problems of the weights.
-pub fn known_model(name: &str, weights: Option<&Path>) -> Option<Result<Model, Diagnostics>> {
+pub fn known_model(name: &str, weights: Option<&Path>) -> Option<Result<ModelFiles, Diagnostics>> {
     let card = known(name)?.card();
-    let model = Model { card, format: None, bytes: None, remarks: Vec::new() };
+    let model = ModelFiles { card, format: None, bytes: None, remarks: Vec::new() };
     Some(with_weights(model, Path::new(name), weights))
 }
 
@@ -62,7 +62,11 @@ pub fn known_names() -> Vec<&'static str> {
     KNOWN.iter().map(|known| known.name).collect()
 }
 
-fn with_weights(model: Model, card: &Path, path: Option<&Path>) -> Result<Model, Diagnostics> {
+fn with_weights(
+    model: ModelFiles,
+    card: &Path,
+    path: Option<&Path>,
+) -> Result<ModelFiles, Diagnostics> {
     let Some(path) = path else { return Ok(model) };
     let table = read_weights(path)?;
     truth::apply(model, card, &table, path)

@@ -3,7 +3,7 @@
 //! Where they are, [`Project`] knows.
 
 use crate::hardware_file::{read_hardware, read_hardware_of};
-use crate::import::card::Model;
+use crate::import::card::ModelFiles;
 use crate::project::{PathFault, Project};
 use crate::scenario::hints::{HintFile, read_hints};
 use crate::scenario::statistics_file::read_statistics;
@@ -19,7 +19,7 @@ use tiersim_policies::zoo::Registry;
 
 /// What a named file turned out to be.
 #[derive(Clone, Debug)]
-pub enum Found<T> {
+pub enum Lookup<T> {
     /// Read.
     Good(Arc<T>),
     /// It cannot be reached from here.
@@ -30,15 +30,15 @@ pub enum Found<T> {
 
 /// What a model turned out to be.
 #[derive(Clone, Debug)]
-pub(crate) enum ModelFound {
+pub(crate) enum ModelLookup {
     /// As any other file.
-    Model(Found<Model>),
+    Model(Lookup<ModelFiles>),
     /// The file of its weights cannot be reached.
     Weights(PathFault),
 }
 
 /// What is remembered of one kind of file, by name.
-type Known<T> = BTreeMap<String, Found<T>>;
+type Known<T> = BTreeMap<String, Lookup<T>>;
 
 /// Finds and remembers files.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ pub struct Files {
     weights: Known<WeightFile>,
     statistics: Known<Vec<Given>>,
     /// By name and file of weights.
-    pub(super) models: BTreeMap<(String, Option<String>), ModelFound>,
+    pub(super) models: BTreeMap<(String, Option<String>), ModelLookup>,
     machines: BTreeMap<Vec<u64>, Vec<Arc<Hardware>>>,
 }
 
@@ -88,7 +88,7 @@ impl Files {
 
     /// The machine called `name`: a spec of the project or of the command, such as `host-smoke` or
     /// `measured/host`, or a file if the name ends in `.ron`.
-    pub fn hardware(&mut self, name: &str) -> Found<Hardware> {
+    pub fn hardware(&mut self, name: &str) -> Lookup<Hardware> {
         let project = &self.project;
         once(&mut self.hardware, name, || match name.ends_with(".ron") {
             true => found(project.path(name), read_hardware),
@@ -112,34 +112,34 @@ impl Files {
     }
 
     /// The hint file called `name`.
-    pub fn hints(&mut self, name: &str) -> Found<HintFile> {
+    pub fn hints(&mut self, name: &str) -> Lookup<HintFile> {
         once(&mut self.hints, name, || found(self.project.path(name), read_hints))
     }
 
     /// The file of trained weights called `name`.
-    pub fn weights(&mut self, name: &str) -> Found<WeightFile> {
+    pub fn weights(&mut self, name: &str) -> Lookup<WeightFile> {
         let read = |path: &Path| read_weights(path, &self.registry);
         once(&mut self.weights, name, || found(self.project.path(name), read))
     }
 
     /// The table of statistics called `name`.
-    pub fn statistics(&mut self, name: &str) -> Found<Vec<Given>> {
+    pub fn statistics(&mut self, name: &str) -> Lookup<Vec<Given>> {
         once(&mut self.statistics, name, || found(self.project.path(name), read_statistics))
     }
 }
 
 /// What is known of `name`, read if nothing is.
-fn once<T: Clone>(known: &mut Known<T>, name: &str, read: impl FnOnce() -> Found<T>) -> Found<T> {
+fn once<T: Clone>(known: &mut Known<T>, name: &str, read: impl FnOnce() -> Lookup<T>) -> Lookup<T> {
     known.entry(name.to_owned()).or_insert_with(read).clone()
 }
 
 fn found<T>(
     path: Result<PathBuf, PathFault>,
     read: impl Fn(&Path) -> Result<T, Diagnostics>,
-) -> Found<T> {
+) -> Lookup<T> {
     match path.map(|path| read(&path)) {
-        Ok(Ok(value)) => Found::Good(Arc::new(value)),
-        Ok(Err(problems)) => Found::Wrong(problems),
-        Err(fault) => Found::Path(fault),
+        Ok(Ok(value)) => Lookup::Good(Arc::new(value)),
+        Ok(Err(problems)) => Lookup::Wrong(problems),
+        Err(fault) => Lookup::Path(fault),
     }
 }

@@ -3,9 +3,9 @@
 //! The model is named or read from its own files ([`crate::import::card`]), once per scenario file.
 //! What is left out has the default that the page on formats states.
 
-use crate::import::card::{Model, known_model, known_names, read_model};
+use crate::import::card::{ModelFiles, known_model, known_names, read_model};
 use crate::scenario::TraceSource;
-use crate::scenario::files::{Files, Found, ModelFound};
+use crate::scenario::files::{Files, Lookup, ModelLookup};
 use crate::scenario::generation::generation;
 use crate::scenario::raw::RawModelled;
 use crate::scenario::raw::work::{RawFormats, RawWork};
@@ -25,7 +25,7 @@ const RULE: &str = "weights-differ";
 impl Files {
     /// The model called `name`: a known one, or a `config.json` if the name ends in `.json`; with
     /// the sizes of its weights, if the scenario names them.
-    pub(crate) fn model(&mut self, name: &str, weights: Option<&str>) -> ModelFound {
+    pub(crate) fn model(&mut self, name: &str, weights: Option<&str>) -> ModelLookup {
         let key = (name.to_owned(), weights.map(str::to_owned));
         if let Some(known) = self.models.get(&key) {
             return known.clone();
@@ -35,15 +35,15 @@ impl Files {
         found
     }
 
-    fn find_model(&mut self, name: &str, weights: Option<&str>) -> ModelFound {
+    fn find_model(&mut self, name: &str, weights: Option<&str>) -> ModelLookup {
         let weights = match weights.map(|weights| self.path(weights)).transpose() {
             Ok(weights) => weights,
-            Err(fault) => return ModelFound::Weights(fault),
+            Err(fault) => return ModelLookup::Weights(fault),
         };
         let read = if name.ends_with(".json") {
             match self.path(name) {
                 Ok(path) => read_model(&path, weights.as_deref()),
-                Err(fault) => return ModelFound::Model(Found::Path(fault)),
+                Err(fault) => return ModelLookup::Model(Lookup::Path(fault)),
             }
         } else {
             match known_model(name, weights.as_deref()) {
@@ -54,13 +54,13 @@ impl Files {
                         choices(name, &known_names())
                     );
                     let rule = "no model of this name is known".to_owned();
-                    return ModelFound::Model(Found::Path((rule, remedy)));
+                    return ModelLookup::Model(Lookup::Path((rule, remedy)));
                 }
             }
         };
-        ModelFound::Model(match read {
-            Ok(model) => Found::Good(Arc::new(model)),
-            Err(problems) => Found::Wrong(problems),
+        ModelLookup::Model(match read {
+            Ok(model) => Lookup::Good(Arc::new(model)),
+            Err(problems) => Lookup::Wrong(problems),
         })
     }
 }
@@ -96,8 +96,8 @@ impl Resolver<'_, '_> {
             return None;
         };
         let found = match self.files.model(name, weights.as_deref()) {
-            ModelFound::Model(found) => self.good("workload.model", found),
-            ModelFound::Weights(fault) => {
+            ModelLookup::Model(found) => self.good("workload.model", found),
+            ModelLookup::Weights(fault) => {
                 self.path_fault("workload.weights", fault);
                 None
             }
@@ -137,7 +137,7 @@ impl Resolver<'_, '_> {
         &mut self,
         precision: Option<&Format>,
         formats: Option<&RawFormats>,
-        model: &Model,
+        model: &ModelFiles,
     ) -> Option<Formats> {
         let said = formats.copied().unwrap_or_default();
         let all = precision.copied().or(model.format);

@@ -5,7 +5,7 @@
 //! Invariant: a returned scenario names only tiers, channels and cases that exist.
 
 use crate::project::PathFault;
-use crate::scenario::files::{Files, Found};
+use crate::scenario::files::{Files, Lookup};
 use crate::scenario::raw::{RawCase, RawScenario};
 use crate::scenario::resolver::{MAX_ENTRIES, Resolver};
 use crate::scenario::spelling::{Spelled, read_all};
@@ -182,11 +182,11 @@ impl Resolver<'_, '_> {
     }
 
     /// What was found; a problem of the value at `path` or of the file otherwise.
-    pub(crate) fn good<T>(&mut self, path: &str, found: Found<T>) -> Option<Arc<T>> {
+    pub(crate) fn good<T>(&mut self, path: &str, found: Lookup<T>) -> Option<Arc<T>> {
         match found {
-            Found::Good(value) => return Some(value),
-            Found::Path(fault) => self.path_fault(path, fault),
-            Found::Wrong(problems) => {
+            Lookup::Good(value) => return Some(value),
+            Lookup::Path(fault) => self.path_fault(path, fault),
+            Lookup::Wrong(problems) => {
                 for problem in problems.0 {
                     if !self.outside.0.contains(&problem) {
                         self.outside.0.push(problem);

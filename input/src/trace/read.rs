@@ -18,7 +18,7 @@ use tiersim_models::diagnostic::{Diagnostics, Place};
 use tiersim_models::ids::{ModuleId, ObjectId, OpId, RankId};
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_models::workload::{
-    Mode, Object, ObjectKind, Op, Part, Phase, Statistics, Table, Trace, TraceProblem, Use,
+    Mode, Object, ObjectKind, Op, PartialUse, Phase, Statistics, Table, Trace, TraceProblem, Use,
 };
 
 /// Reads the trace in `folder`, or says everything that is wrong with it.
@@ -150,7 +150,7 @@ impl Reader<'_> {
             let piece = row.whole_or_none("piece_bytes").map(NonZeroU32::new);
             let part = match (pieces, piece) {
                 (None, None) => None,
-                (Some(Some(pieces)), Some(Some(piece))) => Some(Part { pieces, piece }),
+                (Some(Some(pieces)), Some(Some(piece))) => Some(PartialUse { pieces, piece }),
                 _ => {
                     let rule = "pieces and piece_bytes are both above 0, or both empty";
                     let found =

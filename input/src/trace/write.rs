@@ -17,7 +17,7 @@ use std::num::NonZeroU32;
 use std::path::Path;
 use tiersim_models::diagnostic::Diagnostics;
 use tiersim_models::ids::ModuleId;
-use tiersim_models::workload::{Part, Trace, TraceProblem, Unit};
+use tiersim_models::workload::{PartialUse, Trace, TraceProblem, Unit};
 
 /// Whether tables are packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -208,7 +208,7 @@ fn use_table(trace: &Trace) -> String {
     let mut text = header_line(USE_COLUMNS, columns);
     for (id, op) in trace.ops.iter().enumerate() {
         for one in &trace.uses[op.uses.start as usize..op.uses.end as usize] {
-            let number = |of: fn(Part) -> NonZeroU32| {
+            let number = |of: fn(PartialUse) -> NonZeroU32| {
                 one.part.map(of).map_or_else(String::new, |n| n.to_string())
             };
             let fields = [

@@ -1,13 +1,13 @@
 //! `config.json` of every type, in the words that its makers use.
 
 use crate::files::file;
-use tiersim_input::import::card::{Model, read_model};
+use tiersim_input::import::card::{ModelFiles, read_model};
 use tiersim_workloads::transformer::Card;
 use tiersim_workloads::transformer::card::{Experts, Family};
 use tiersim_workloads::transformer::format::Format;
 use tiersim_workloads::transformer::known::known;
 
-fn read(name: &str, text: &str) -> Model {
+fn read(name: &str, text: &str) -> ModelFiles {
     let path = file(&format!("config-{name}"), &format!("{name}.config.json"), text);
     read_model(&path, None).unwrap_or_else(|problems| panic!("{problems}"))
 }
@@ -90,7 +90,7 @@ fn a_shared_expert_is_as_wide_as_several() {
 const TINY: &str = r#""hidden_size": 64, "intermediate_size": 96, "num_attention_heads": 4,
     "num_hidden_layers": 2, "vocab_size": 100"#;
 
-fn tiny(name: &str, more: &str) -> Model {
+fn tiny(name: &str, more: &str) -> ModelFiles {
     read(name, &format!("{{{TINY}, {more}}}"))
 }
 

@@ -4,7 +4,7 @@ use crate::cards::files::{header, safetensors};
 use crate::files::{file, folder};
 use std::fs;
 use std::path::{Path, PathBuf};
-use tiersim_input::import::card::{Model, read_model, read_weights};
+use tiersim_input::import::card::{ModelFiles, read_model, read_weights};
 use tiersim_workloads::transformer::Card;
 use tiersim_workloads::transformer::format::Format;
 
@@ -32,7 +32,7 @@ fn write(config: &Path, rows: &Rows<'_>) -> PathBuf {
     path
 }
 
-fn read(config: &Path, rows: &Rows<'_>) -> Model {
+fn read(config: &Path, rows: &Rows<'_>) -> ModelFiles {
     let weights = write(config, rows);
     read_model(config, Some(&weights)).unwrap_or_else(|problems| panic!("{problems}"))
 }

@@ -1,7 +1,7 @@
 //! What small work reaches of a device's rates: what may be written.
 
 use crate::specs::hardware::{TWO, again, read};
-use tiersim_models::efficiency::{Between, Shares};
+use tiersim_models::efficiency::{Interpolation, Shares};
 use tiersim_models::hardware::{Compute, Hardware};
 use tiersim_models::units::Bytes;
 
@@ -27,10 +27,10 @@ fn a_device_reaches_the_share_of_each_rate_that_its_tables_say() {
     let compute = machine.compute.as_ref().unwrap();
     let rising = Shares {
         points: vec![(1_000_000_000, 250_000), (4_000_000_000, 500_000)],
-        between: Between::Interpolated,
+        interpolation: Interpolation::Interpolated,
     };
     assert_eq!(compute.efficiency.products, rising);
-    assert_eq!(compute.efficiency.memory.between, Between::Steps);
+    assert_eq!(compute.efficiency.memory.interpolation, Interpolation::Steps);
     // 2 GFLOP are half way between 1 and 4: three eighths of 271.2 TFLOP/s.
     assert_eq!(span(compute, 1_000_000_000, 0), (1e12 / 271.2e3 / 0.25_f64).ceil() as u64);
     assert_eq!(span(compute, 2_000_000_000, 0), (2e12 / 271.2e3 / 0.375_f64).ceil() as u64);

@@ -5,7 +5,7 @@ use crate::specs::project::shipped;
 use proptest::prelude::*;
 use tiersim_input::hardware_file::read_hardware;
 use tiersim_input::hardware_file::write::{Unwritable, hardware_text};
-use tiersim_models::efficiency::{Between, Efficiency, Shares, WHOLE};
+use tiersim_models::efficiency::{Efficiency, Interpolation, Shares, WHOLE};
 use tiersim_models::hardware::{
     Capacity, Compute, Fact, Hardware, Law, Link, Source, Tier, TierKind,
 };
@@ -55,9 +55,12 @@ fn any_law() -> impl Strategy<Value = Law> {
 fn any_shares() -> impl Strategy<Value = Shares> {
     let points = proptest::collection::btree_map(1..1u64 << 53, 1..=WHOLE, 0..6);
     (points, any::<bool>()).prop_map(|(points, steps)| {
-        let between =
-            if steps && !points.is_empty() { Between::Steps } else { Between::Interpolated };
-        Shares { points: points.into_iter().collect(), between }
+        let interpolation = if steps && !points.is_empty() {
+            Interpolation::Steps
+        } else {
+            Interpolation::Interpolated
+        };
+        Shares { points: points.into_iter().collect(), interpolation }
     })
 }
 

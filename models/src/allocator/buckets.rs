@@ -15,7 +15,7 @@ use crate::allocator::model::Allocator;
 use crate::allocator::moves::Moves;
 use crate::allocator::pool::round_up;
 use crate::allocator::space::Space;
-use crate::allocator::stats::{Block, BucketStats, Full, Stats};
+use crate::allocator::stats::{AllocatorBlock, BucketStats, Full, Stats};
 use crate::units::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -114,7 +114,7 @@ impl Buckets {
         self.buckets.range(bytes..).next().map(|(&slot, _)| slot)
     }
 
-    fn alloc_small(&mut self, slot: u64, requested: u64) -> Option<Block> {
+    fn alloc_small(&mut self, slot: u64, requested: u64) -> Option<AllocatorBlock> {
         let open = self.buckets[&slot].open.first().copied();
         let at = match open {
             Some(at) => at,
@@ -133,7 +133,7 @@ impl Buckets {
         self.allocated += slot;
         let at = at + u64::from(index) * slot;
         self.small.insert(at, requested);
-        Some(Block { at, bytes: Bytes::new(slot) })
+        Some(AllocatorBlock { at, bytes: Bytes::new(slot) })
     }
 
     fn open_slab(&mut self, slot: u64) -> Option<u64> {
@@ -145,13 +145,13 @@ impl Buckets {
         Some(at)
     }
 
-    fn alloc_large(&mut self, requested: u64) -> Option<Block> {
+    fn alloc_large(&mut self, requested: u64) -> Option<AllocatorBlock> {
         let size = round_up(requested, LARGE_ROUND);
         let at = self.space.take_best(size)?;
         self.large.insert(at, (size, requested));
         self.requested += requested;
         self.allocated += size;
-        Some(Block { at, bytes: Bytes::new(size) })
+        Some(AllocatorBlock { at, bytes: Bytes::new(size) })
     }
 
     fn free_small(&mut self, at: u64, requested: u64) {
@@ -186,7 +186,7 @@ impl Buckets {
 }
 
 impl Allocator for Buckets {
-    fn alloc(&mut self, bytes: Bytes, stream: u16) -> Result<Block, Full> {
+    fn alloc(&mut self, bytes: Bytes, stream: u16) -> Result<AllocatorBlock, Full> {
         if !self.fits(bytes, stream) {
             let Stats { free, largest_free: largest, .. } = self.stats();
             return Err(Full { need: bytes, free, largest });
@@ -200,7 +200,7 @@ impl Allocator for Buckets {
         Ok(small.or_else(|| self.alloc_large(requested)).expect("it was found to fit"))
     }
 
-    fn free(&mut self, block: Block) {
+    fn free(&mut self, block: AllocatorBlock) {
         if let Some(requested) = self.small.remove(&block.at) {
             self.free_small(block.at, requested);
         } else {

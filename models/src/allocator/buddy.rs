@@ -7,7 +7,7 @@
 
 use crate::allocator::model::Allocator;
 use crate::allocator::moves::Moves;
-use crate::allocator::stats::{Block, Full, Stats};
+use crate::allocator::stats::{AllocatorBlock, Full, Stats};
 use crate::units::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -104,7 +104,7 @@ impl Buddy {
             self.live.insert(target.1, entry);
             self.give(exponent, at);
             let bytes = Bytes::new(1 << exponent);
-            moves.note(Block { at, bytes }, Block { at: target.1, bytes });
+            moves.note(AllocatorBlock { at, bytes }, AllocatorBlock { at: target.1, bytes });
         }
         true
     }
@@ -139,7 +139,7 @@ impl Buddy {
 }
 
 impl Allocator for Buddy {
-    fn alloc(&mut self, bytes: Bytes, _: u16) -> Result<Block, Full> {
+    fn alloc(&mut self, bytes: Bytes, _: u16) -> Result<AllocatorBlock, Full> {
         let exponent = self.exponent(bytes.get());
         let chosen = exponent.and_then(|exponent| Some((exponent, self.choose(exponent)?)));
         let Some((exponent, chosen)) = chosen else {
@@ -151,10 +151,10 @@ impl Allocator for Buddy {
         self.live.insert(at, (exponent as u32, bytes.get()));
         self.requested += bytes.get();
         self.allocated += 1 << exponent;
-        Ok(Block { at, bytes: Bytes::new(1 << exponent) })
+        Ok(AllocatorBlock { at, bytes: Bytes::new(1 << exponent) })
     }
 
-    fn free(&mut self, block: Block) {
+    fn free(&mut self, block: AllocatorBlock) {
         let (exponent, requested) = self.live.remove(&block.at).expect("a live block is freed");
         self.requested -= requested;
         self.allocated -= 1 << exponent;

@@ -24,7 +24,7 @@ use crate::allocator::costs::{Calls, Costs};
 use crate::allocator::model::Allocator;
 use crate::allocator::pool::round_up;
 use crate::allocator::space::Space;
-use crate::allocator::stats::{Block, Full, Stats};
+use crate::allocator::stats::{AllocatorBlock, Full, Stats};
 use crate::units::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -140,7 +140,7 @@ impl Caching {
 
     /// First half of a free, as of a block that other streams have used: it is no longer allocated
     /// and still active. [`Caching::free_completed`] must follow.
-    pub fn free_requested(&mut self, block: Block) {
+    pub fn free_requested(&mut self, block: AllocatorBlock) {
         let id = *self.live.get(&block.at).expect("a live block is freed");
         let block = &mut self.blocks[id];
         assert!(block.allocated, "freed twice");
@@ -149,7 +149,7 @@ impl Caching {
     }
 
     /// Second half of a free: `free_block`. It joins free neighbours and goes to its pool.
-    pub fn free_completed(&mut self, block: Block) {
+    pub fn free_completed(&mut self, block: AllocatorBlock) {
         let id = self.live.remove(&block.at).expect("a live block is freed");
         let block = &self.blocks[id];
         assert!(!block.allocated, "the free was not requested");
@@ -256,7 +256,7 @@ impl Caching {
     }
 
     /// `alloc_found_block`.
-    fn use_block(&mut self, found: Id, request: &Request, requested: u64) -> Block {
+    fn use_block(&mut self, found: Id, request: &Request, requested: u64) -> AllocatorBlock {
         self.calls.hits += 1;
         let id = if self.should_split(found, request) {
             self.calls.splits += 1;
@@ -274,7 +274,7 @@ impl Caching {
         self.requested += requested;
         self.allocated += size;
         self.active += size;
-        Block { at, bytes: Bytes::new(size) }
+        AllocatorBlock { at, bytes: Bytes::new(size) }
     }
 
     /// `try_merge_blocks`: `id` takes in a neighbour that is free and as mapped as itself.
@@ -330,7 +330,7 @@ impl Caching {
 }
 
 impl Allocator for Caching {
-    fn alloc(&mut self, bytes: Bytes, stream: u16) -> Result<Block, Full> {
+    fn alloc(&mut self, bytes: Bytes, stream: u16) -> Result<AllocatorBlock, Full> {
         if bytes.get() <= self.capacity {
             let request = self.request(bytes.get(), stream);
             if let Some(found) = self.find_block(&request) {
@@ -341,7 +341,7 @@ impl Allocator for Caching {
         Err(Full { need: bytes, free, largest })
     }
 
-    fn free(&mut self, block: Block) {
+    fn free(&mut self, block: AllocatorBlock) {
         self.free_requested(block);
         self.free_completed(block);
     }

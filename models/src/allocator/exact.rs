@@ -3,7 +3,7 @@
 //! Invariant: a request fails only if fewer bytes are free than it asks for.
 
 use crate::allocator::model::Allocator;
-use crate::allocator::stats::{Block, Full, Stats};
+use crate::allocator::stats::{AllocatorBlock, Full, Stats};
 use crate::units::Bytes;
 
 /// A counter. Its addresses only tell blocks apart.
@@ -22,7 +22,7 @@ impl Exact {
 }
 
 impl Allocator for Exact {
-    fn alloc(&mut self, bytes: Bytes, stream: u16) -> Result<Block, Full> {
+    fn alloc(&mut self, bytes: Bytes, stream: u16) -> Result<AllocatorBlock, Full> {
         if !self.fits(bytes, stream) {
             let free = self.capacity - self.used;
             return Err(Full { need: bytes, free, largest: free });
@@ -30,10 +30,10 @@ impl Allocator for Exact {
         self.used += bytes;
         let at = self.next;
         self.next = at.wrapping_add(bytes.get());
-        Ok(Block { at, bytes })
+        Ok(AllocatorBlock { at, bytes })
     }
 
-    fn free(&mut self, block: Block) {
+    fn free(&mut self, block: AllocatorBlock) {
         self.used -= block.bytes;
     }
 

@@ -2,17 +2,17 @@
 
 use crate::allocator::costs::Calls;
 use crate::allocator::moves::Moves;
-use crate::allocator::stats::{Block, BucketStats, Full, Stats};
+use crate::allocator::stats::{AllocatorBlock, BucketStats, Full, Stats};
 use crate::units::Bytes;
 use std::fmt;
 
 /// A model of an allocator.
 pub trait Allocator: fmt::Debug + Send {
     /// Takes memory for `bytes` (above 0) that ops of `stream` will use.
-    fn alloc(&mut self, bytes: Bytes, stream: u16) -> Result<Block, Full>;
+    fn alloc(&mut self, bytes: Bytes, stream: u16) -> Result<AllocatorBlock, Full>;
 
     /// Gives a live block back. Panics on a block that is not live.
-    fn free(&mut self, block: Block);
+    fn free(&mut self, block: AllocatorBlock);
 
     /// Whether [`Allocator::alloc`] would succeed.
     fn fits(&self, bytes: Bytes, stream: u16) -> bool;

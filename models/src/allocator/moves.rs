@@ -3,7 +3,7 @@
 //! A block may move more than once; who holds it only wants to know where it was and where it is.
 //! Invariant: each block that was live before is listed at most once.
 
-use crate::allocator::stats::Block;
+use crate::allocator::stats::AllocatorBlock;
 use crate::units::Bytes;
 use std::collections::BTreeMap;
 
@@ -11,21 +11,21 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Moves {
     /// Where it was, by where it is.
-    was: BTreeMap<u64, (Block, Block)>,
+    was: BTreeMap<u64, (AllocatorBlock, AllocatorBlock)>,
     /// Bytes copied; a block that moved twice counts twice.
     pub bytes: Bytes,
 }
 
 impl Moves {
     /// Notes that the block at `from` is at `to` now. At that moment no live block is at `to`.
-    pub(crate) fn note(&mut self, from: Block, to: Block) {
+    pub(crate) fn note(&mut self, from: AllocatorBlock, to: AllocatorBlock) {
         self.bytes += from.bytes;
         let was = self.was.remove(&from.at).map_or(from, |(was, _)| was);
         self.was.insert(to.at, (was, to));
     }
 
     /// Each block as it was and as it is, by rising new address.
-    pub fn iter(&self) -> impl Iterator<Item = (Block, Block)> + '_ {
+    pub fn iter(&self) -> impl Iterator<Item = (AllocatorBlock, AllocatorBlock)> + '_ {
         self.was.values().copied()
     }
 
@@ -41,7 +41,7 @@ mod tests {
 
     #[test]
     fn a_block_that_moves_twice_is_listed_once_and_paid_twice() {
-        let block = |at| Block { at, bytes: Bytes::new(10) };
+        let block = |at| AllocatorBlock { at, bytes: Bytes::new(10) };
         let mut moves = Moves::default();
         moves.note(block(100), block(50));
         moves.note(block(200), block(100));

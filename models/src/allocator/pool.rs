@@ -7,7 +7,7 @@
 use crate::allocator::model::Allocator;
 use crate::allocator::moves::Moves;
 use crate::allocator::space::Space;
-use crate::allocator::stats::{Block, Full, Stats};
+use crate::allocator::stats::{AllocatorBlock, Full, Stats};
 use crate::units::Bytes;
 use std::collections::BTreeMap;
 
@@ -40,7 +40,7 @@ pub(crate) fn round_up(bytes: u64, to: u64) -> u64 {
 }
 
 impl Allocator for Pool {
-    fn alloc(&mut self, bytes: Bytes, _: u16) -> Result<Block, Full> {
+    fn alloc(&mut self, bytes: Bytes, _: u16) -> Result<AllocatorBlock, Full> {
         let size =
             if bytes > Bytes::new(self.capacity) { u64::MAX } else { round_up(bytes.get(), ALIGN) };
         let Some(at) = self.space.take_best(size) else {
@@ -50,10 +50,10 @@ impl Allocator for Pool {
         self.live.insert(at, (size, bytes.get()));
         self.requested += bytes.get();
         self.allocated += size;
-        Ok(Block { at, bytes: Bytes::new(size) })
+        Ok(AllocatorBlock { at, bytes: Bytes::new(size) })
     }
 
-    fn free(&mut self, block: Block) {
+    fn free(&mut self, block: AllocatorBlock) {
         let (size, requested) = self.live.remove(&block.at).expect("a live block is freed");
         self.requested -= requested;
         self.allocated -= size;
@@ -91,7 +91,7 @@ impl Allocator for Pool {
                 break;
             }
             let bytes = Bytes::new(size);
-            moves.note(Block { at, bytes }, Block { at: end, bytes });
+            moves.note(AllocatorBlock { at, bytes }, AllocatorBlock { at: end, bytes });
             slid.push(at);
             end += size;
         }
@@ -109,7 +109,7 @@ impl Allocator for Pool {
 mod tests {
     use super::*;
 
-    fn pool(blocks: u64) -> (Pool, Vec<Block>) {
+    fn pool(blocks: u64) -> (Pool, Vec<AllocatorBlock>) {
         let mut pool = Pool::new(Bytes::new(blocks * ALIGN));
         let blocks = (0..blocks).map(|_| pool.alloc(Bytes::new(ALIGN), 0).expect("it fits"));
         let blocks = blocks.collect();
@@ -120,7 +120,7 @@ mod tests {
     fn sizes_are_rounded_up() {
         let mut pool = Pool::new(Bytes::mib(1));
         let block = pool.alloc(Bytes::new(513), 0).expect("it fits");
-        assert_eq!(block, Block { at: 0, bytes: Bytes::new(1024) });
+        assert_eq!(block, AllocatorBlock { at: 0, bytes: Bytes::new(1024) });
         let stats = pool.stats();
         assert_eq!((stats.requested.get(), stats.allocated.get()), (513, 1024));
     }

@@ -4,14 +4,14 @@ use crate::units::Bytes;
 
 /// Memory that an allocator has handed out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Block {
+pub struct AllocatorBlock {
     /// Address of its first byte.
     pub at: u64,
     /// Its size: what was asked for, rounded up as the model does.
     pub bytes: Bytes,
 }
 
-impl Block {
+impl AllocatorBlock {
     /// Address behind its last byte.
     pub fn end(&self) -> u64 {
         self.at + self.bytes.get()

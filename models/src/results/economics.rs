@@ -18,7 +18,7 @@ use crate::results::Figures;
 
 /// Part of a sum.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct Contribution {
     /// The number of the spec that it rests on, such as `tiers.dram.energy`.
     pub name: String,
     /// Attojoules over all measured steps, or nanodollars.
@@ -42,9 +42,9 @@ pub struct Basis {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Energy {
     /// Attojoules, which add up to the total.
-    pub parts: Vec<Part>,
+    pub parts: Vec<Contribution>,
     /// Attojoules that the power of the device or of the host holds already: not added.
-    pub within: Vec<Part>,
+    pub within: Vec<Contribution>,
     /// What the parts rest on.
     pub basis: Basis,
     /// How many steps were measured.
@@ -55,7 +55,7 @@ pub struct Energy {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
     /// Nanodollars, which add up to the total.
-    pub parts: Vec<Part>,
+    pub parts: Vec<Contribution>,
     /// What the parts rest on.
     pub basis: Basis,
     /// Tiers without a limit: nobody can price them, so they are not in the sum.
@@ -112,7 +112,7 @@ pub fn dollars(amount: u128) -> f64 {
     amount as f64 / 1e9
 }
 
-fn sum(parts: &[Part]) -> u128 {
+fn sum(parts: &[Contribution]) -> u128 {
     parts.iter().fold(0, |sum, part| sum.saturating_add(part.amount))
 }
 
@@ -138,8 +138,8 @@ impl Cost {
 /// A sum in the making.
 struct Ledger<'h> {
     hardware: &'h Hardware,
-    parts: Vec<Part>,
-    within: Vec<Part>,
+    parts: Vec<Contribution>,
+    within: Vec<Contribution>,
     basis: Basis,
 }
 
@@ -153,7 +153,7 @@ impl<'h> Ledger<'h> {
         match amount {
             Some(amount) => {
                 self.rests_on(&name);
-                self.parts.push(Part { name, amount });
+                self.parts.push(Contribution { name, amount });
             }
             None => self.basis.missing.push(name),
         }
@@ -161,7 +161,7 @@ impl<'h> Ledger<'h> {
 
     /// Shows what is in another number already, if it is known.
     fn show(&mut self, name: String, amount: Option<u128>) {
-        self.within.extend(amount.map(|amount| Part { name, amount }));
+        self.within.extend(amount.map(|amount| Contribution { name, amount }));
     }
 
     fn add_or_show(&mut self, included: bool, name: String, amount: Option<u128>) {

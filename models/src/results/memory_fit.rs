@@ -87,7 +87,7 @@ pub struct Fit {
 
 /// What was found.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Found {
+pub struct FitSearch {
     /// Whether the job fits as it is.
     pub fits: bool,
     /// Settings that were tried.
@@ -96,7 +96,7 @@ pub struct Found {
     pub least: Vec<Fit>,
 }
 
-impl Found {
+impl FitSearch {
     /// The set with the fewest changes; of several the quickest.
     pub fn smallest(&self) -> Option<usize> {
         let changes = |at: usize| {

@@ -12,7 +12,7 @@ use crate::units::{Span, Time};
 
 /// Bytes of keys and values that requests found because they had been computed for others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct PrefixHits {
     /// By tier; tiers behind the last one are 0.
     pub tiers: Vec<u64>,
     /// Of blocks that another request's part of the same op computes.
@@ -72,12 +72,12 @@ pub struct ServingFigures {
     /// Of these, tokens that were not computed again.
     pub hit_tokens: u64,
     /// Bytes of keys and values that requests found, and where.
-    pub found: Found,
+    pub found: PrefixHits,
 }
 
 impl ServingFigures {
     /// From a plan, the end of each of its ops, and where reused blocks were found.
-    pub fn of(plan: &Plan, ends: &[Time], found: &Found) -> ServingFigures {
+    pub fn of(plan: &Plan, ends: &[Time], found: &PrefixHits) -> ServingFigures {
         let end = |op: OpId| ends[op.index()];
         let request = |course: &Course| {
             let since = |op: OpId| end(op).since(course.arrival);

@@ -14,7 +14,7 @@ use crate::workload::Phase;
 /// What a stretch of the critical path was spent on. Channels and tiers are those of a record, by
 /// index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum PathPart {
     /// The device computed in this phase; without launches, delays and use in place.
     Compute(Phase),
     /// The device ran ops again whose results had been dropped.
@@ -42,31 +42,32 @@ pub enum Part {
     Arrival,
 }
 
-impl Part {
+impl PathPart {
     /// Every part of a machine with so many channels of links and tiers, in the order of reports.
-    pub fn all(channels: usize, tiers: usize) -> impl Iterator<Item = Part> {
-        let (copies, queues) = ((0..channels).map(Part::Copy), (0..channels).map(Part::Queue));
-        let uses = (0..tiers).map(Part::InPlace);
+    pub fn all(channels: usize, tiers: usize) -> impl Iterator<Item = PathPart> {
+        let (copies, queues) =
+            ((0..channels).map(PathPart::Copy), (0..channels).map(PathPart::Queue));
+        let uses = (0..tiers).map(PathPart::InPlace);
         COMMON.into_iter().chain(copies).chain(queues).chain(uses)
     }
 }
 
 /// Parts that every machine has.
-const COMMON: [Part; 14] = [
-    Part::Compute(Phase::Forward),
-    Part::Compute(Phase::Backward),
-    Part::Compute(Phase::Optimizer),
-    Part::Compute(Phase::Prefill),
-    Part::Compute(Phase::Decode),
-    Part::Compute(Phase::Other),
-    Part::Recompute,
-    Part::Cpu,
-    Part::Launch,
-    Part::Collective,
-    Part::Allocator,
-    Part::Delay,
-    Part::Bubble,
-    Part::Arrival,
+const COMMON: [PathPart; 14] = [
+    PathPart::Compute(Phase::Forward),
+    PathPart::Compute(Phase::Backward),
+    PathPart::Compute(Phase::Optimizer),
+    PathPart::Compute(Phase::Prefill),
+    PathPart::Compute(Phase::Decode),
+    PathPart::Compute(Phase::Other),
+    PathPart::Recompute,
+    PathPart::Cpu,
+    PathPart::Launch,
+    PathPart::Collective,
+    PathPart::Allocator,
+    PathPart::Delay,
+    PathPart::Bubble,
+    PathPart::Arrival,
 ];
 
 /// The parts of a machine with so many channels of links and tiers, in the order in which they are
@@ -90,28 +91,28 @@ impl Parts {
 
     /// The place of a part. A channel behind those of links is a tier's own, which only compaction
     /// takes.
-    pub fn index(self, part: Part) -> usize {
+    pub fn index(self, part: PathPart) -> usize {
         let channels = COMMON.len();
         match part {
-            Part::Compute(phase) => phase as usize,
-            Part::Recompute => 6,
-            Part::Cpu => 7,
-            Part::Launch => 8,
-            Part::Collective => 9,
-            Part::Allocator => 10,
-            Part::Delay => 11,
-            Part::Bubble => 12,
-            Part::Arrival => 13,
-            Part::Copy(channel) | Part::Queue(channel) if channel >= self.channels => 10,
-            Part::Copy(channel) => channels + channel,
-            Part::Queue(channel) => channels + self.channels + channel,
-            Part::InPlace(tier) => channels + 2 * self.channels + tier,
+            PathPart::Compute(phase) => phase as usize,
+            PathPart::Recompute => 6,
+            PathPart::Cpu => 7,
+            PathPart::Launch => 8,
+            PathPart::Collective => 9,
+            PathPart::Allocator => 10,
+            PathPart::Delay => 11,
+            PathPart::Bubble => 12,
+            PathPart::Arrival => 13,
+            PathPart::Copy(channel) | PathPart::Queue(channel) if channel >= self.channels => 10,
+            PathPart::Copy(channel) => channels + channel,
+            PathPart::Queue(channel) => channels + self.channels + channel,
+            PathPart::InPlace(tier) => channels + 2 * self.channels + tier,
         }
     }
 
     /// All, by place.
-    fn all(self) -> impl Iterator<Item = Part> {
-        Part::all(self.channels, self.tiers)
+    fn all(self) -> impl Iterator<Item = PathPart> {
+        PathPart::all(self.channels, self.tiers)
     }
 }
 
@@ -130,19 +131,19 @@ impl Split {
 
     /// These times, of a machine with so many channels of links and tiers; a part may come several
     /// times.
-    pub fn of_parts(channels: usize, tiers: usize, times: &[(Part, Span)]) -> Split {
+    pub fn of_parts(channels: usize, tiers: usize, times: &[(PathPart, Span)]) -> Split {
         let mut split = Split::new(Parts::new(channels, tiers));
         times.iter().for_each(|&(part, span)| split.spans[split.parts.index(part)] += span);
         split
     }
 
     /// Every part with its time, in the order of reports, those without any time included.
-    pub fn iter(&self) -> impl Iterator<Item = (Part, Span)> + '_ {
+    pub fn iter(&self) -> impl Iterator<Item = (PathPart, Span)> + '_ {
         self.parts.all().zip(self.spans.iter().copied())
     }
 
     /// The time of one part.
-    pub fn of(&self, part: Part) -> Span {
+    pub fn of(&self, part: PathPart) -> Span {
         self.spans.get(self.parts.index(part)).copied().unwrap_or(Span::ZERO)
     }
 
@@ -191,6 +192,6 @@ mod tests {
         }
         // Whatever stands in line within a tier is moved there.
         let parts = Parts::new(4, 3);
-        assert_eq!(parts.index(Part::Queue(5)), parts.index(Part::Allocator));
+        assert_eq!(parts.index(PathPart::Queue(5)), parts.index(PathPart::Allocator));
     }
 }

@@ -10,18 +10,18 @@ use std::fmt;
 /// Lengths of steps.
 #[derive(Clone, Default)]
 pub struct Steps {
-    parts: Vec<Part>,
+    parts: Vec<RunOfSteps>,
 }
 
 /// Some steps, so many times over.
 #[derive(Clone, Debug)]
-struct Part {
+struct RunOfSteps {
     /// A length, and how often in a row.
     runs: Vec<(Span, u64)>,
     times: u64,
 }
 
-impl Part {
+impl RunOfSteps {
     fn len(&self) -> u64 {
         self.runs.iter().map(|&(_, count)| count).sum::<u64>() * self.times
     }
@@ -30,7 +30,7 @@ impl Part {
 impl Steps {
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.parts.iter().map(Part::len).sum::<u64>() as usize
+        self.parts.iter().map(RunOfSteps::len).sum::<u64>() as usize
     }
 
     /// Whether there are none.
@@ -40,7 +40,7 @@ impl Steps {
 
     /// One after the other: as many as there are, which may be a billion.
     pub fn iter(&self) -> impl Iterator<Item = Span> + '_ {
-        let once = |part: &'_ Part| {
+        let once = |part: &'_ RunOfSteps| {
             let runs = part.runs.clone();
             runs.into_iter().flat_map(|(span, count)| (0..count).map(move |_| span))
         };
@@ -92,7 +92,7 @@ impl Steps {
     /// Adds one.
     pub fn push(&mut self, step: Span) {
         if self.parts.last().is_none_or(|part| part.times > 1) {
-            self.parts.push(Part { runs: Vec::new(), times: 1 });
+            self.parts.push(RunOfSteps { runs: Vec::new(), times: 1 });
         }
         let runs = &mut self.parts.last_mut().expect("there is a part").runs;
         match runs.last_mut() {
@@ -120,7 +120,7 @@ impl Steps {
             }
         }
         runs.reverse();
-        self.parts.push(Part { runs, times: times + 1 });
+        self.parts.push(RunOfSteps { runs, times: times + 1 });
     }
 
     /// The `percent`-th percentile in milliseconds, interpolated between steps as type 8 of Hyndman
@@ -152,7 +152,7 @@ impl Steps {
 
     /// Every length with how often it occurs, in no particular order.
     fn counted(&self) -> impl Iterator<Item = (Span, u64)> + '_ {
-        let of = |part: &'_ Part| {
+        let of = |part: &'_ RunOfSteps| {
             let times = part.times;
             part.runs.clone().into_iter().map(move |(span, count)| (span, count * times))
         };

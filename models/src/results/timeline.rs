@@ -11,7 +11,7 @@ pub struct Timeline {
     /// The steps themselves.
     pub steps: Vec<ShownStep>,
     /// Bytes held by tier: at the start, and then whenever they change.
-    pub held: Vec<Held>,
+    pub held: Vec<Residency>,
 }
 
 /// A step on a timeline.
@@ -27,7 +27,7 @@ pub struct ShownStep {
 
 /// What a tier holds from a moment on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Held {
+pub struct Residency {
     /// The moment.
     pub at: Time,
     /// The tier, by index.
@@ -79,7 +79,7 @@ impl Timeline {
     pub fn holds(&mut self, at: Time, tier: usize, bytes: Bytes) {
         match self.held.last_mut() {
             Some(last) if (last.at, last.tier) == (at, tier) => last.bytes = bytes,
-            _ => self.held.push(Held { at, tier, bytes }),
+            _ => self.held.push(Residency { at, tier, bytes }),
         }
     }
 }

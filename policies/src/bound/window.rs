@@ -34,13 +34,13 @@ pub enum Cause {
 
 /// A bound and what it comes from.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Found {
+pub(crate) struct WindowBound {
     pub(crate) ps: u128,
     pub(crate) cause: Cause,
 }
 
-impl Found {
-    pub(crate) fn max(self, other: Found) -> Found {
+impl WindowBound {
+    pub(crate) fn max(self, other: WindowBound) -> WindowBound {
         if other.ps > self.ps { other } else { self }
     }
 }
@@ -54,17 +54,17 @@ pub(crate) struct Window {
 
 impl Window {
     /// Ops alone.
-    pub(crate) fn computes(self) -> Found {
+    pub(crate) fn computes(self) -> WindowBound {
         let ps = self.compute / (self.streams as u128).max(1);
-        Found { ps, cause: Cause::CriticalPath }
+        WindowBound { ps, cause: Cause::CriticalPath }
     }
 
     /// Ops, and what must cross a cut.
-    pub(crate) fn crosses(self, cut: &Cut, crossing: &Crossing) -> Found {
+    pub(crate) fn crosses(self, cut: &Cut, crossing: &Crossing) -> WindowBound {
         let depth = (cut.inside.len() - 1) as u8;
         let mut found = self.computes();
         let forced = self.least(crossing.in_place, 0, 1, cut.in_place);
-        found = found.max(Found { ps: forced, cause: Cause::InPlace(depth) });
+        found = found.max(WindowBound { ps: forced, cause: Cause::InPlace(depth) });
         let Crossing { strict, loose, .. } = *crossing;
         let ways = [
             (Direction::In, cut.rates[0], strict[0], loose[0], 1),
@@ -74,7 +74,8 @@ impl Window {
         for (way, rate, strict, loose, times) in ways {
             let tight = self.least(strict, rate, 2 * times, cut.in_place);
             let wide = self.least(loose, rate, times, cut.in_place);
-            found = found.max(Found { ps: tight.max(wide), cause: Cause::Crossing(depth, way) });
+            found =
+                found.max(WindowBound { ps: tight.max(wide), cause: Cause::Crossing(depth, way) });
         }
         found
     }

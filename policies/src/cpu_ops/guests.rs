@@ -49,7 +49,7 @@ impl Guests {
             if step.is_used(object) || soon.iter().any(|touched| touched.object == object) {
                 return true;
             }
-            let home = usage.beyond.iter().find(|&&tier| step.is_allocated(object, tier));
+            let home = usage.outer.iter().find(|&&tier| step.is_allocated(object, tier));
             if let Some(&home) = home {
                 step.evict(object, host, home);
             }

@@ -19,7 +19,7 @@ pub(super) struct Usage {
     /// Memory of the host, in the order in which it is filled.
     pub(super) host: Vec<TierId>,
     /// The other tiers outside HBM that the policy uses.
-    pub(super) beyond: Vec<TierId>,
+    pub(super) outer: Vec<TierId>,
     /// By object: the op of the run that used it last, counted from 1.
     pub(super) last_used: Vec<u64>,
     /// The same for ops on the CPU's processors only.
@@ -32,12 +32,12 @@ impl Usage {
     /// Writes when objects were used.
     pub(super) fn state(&self, out: &mut State) {
         remember!(out, self as Usage { last_used: op_from_1, host_last: op_from_1 }
-            skip { host, beyond, for_host });
+            skip { host, outer, for_host });
     }
 
     /// Every tier outside HBM that the policy uses, memory of the host first.
     fn outside(&self) -> impl Iterator<Item = TierId> + '_ {
-        self.host.iter().chain(&self.beyond).copied()
+        self.host.iter().chain(&self.outer).copied()
     }
 
     /// The tier of the host in which the object would be used.
@@ -174,7 +174,7 @@ impl Usage {
             }
             // HBM takes something only if no op of the device is about to need it.
             let spare = self.host.contains(&tier) && step.view().op().unit == Unit::Cpu;
-            let mut goals = self.beyond.iter().chain(&self.host).copied();
+            let mut goals = self.outer.iter().chain(&self.host).copied();
             let goal = goals.find(|&goal| goal != tier && step.can_enter(object, goal));
             let goal =
                 goal.or_else(|| Some(HBM).filter(|&hbm| spare && step.can_enter(object, hbm)));
@@ -200,7 +200,7 @@ impl Usage {
             if tier != HBM && (step.nearest(object) != Some(tier) || !step.holds(object, tier)) {
                 drop_spare(object, tier, step);
             } else {
-                let mut goals = self.beyond.iter().chain(&self.host).copied();
+                let mut goals = self.outer.iter().chain(&self.host).copied();
                 let goal = goals.find(|&to| to != tier && step.can_enter(object, to));
                 goal.into_iter().for_each(|to| step.evict(object, tier, to));
             }

@@ -67,8 +67,8 @@ impl CpuOps {
         let trace = &workload.trace;
         let only = inner.keeps_to();
         let may = |tier: &TierId| only.is_none_or(|only| only.contains(tier));
-        let beyond = |tier: &TierId| *tier != HBM && !host.contains(tier) && may(tier);
-        let beyond = tiers.filter(beyond).collect();
+        let outer = |tier: &TierId| *tier != HBM && !host.contains(tier) && may(tier);
+        let outer = tiers.filter(outer).collect();
         let mut for_host = vec![false; trace.objects.len()];
         let mut before = Vec::with_capacity(trace.ops.len());
         let mut count = 0;
@@ -85,7 +85,7 @@ impl CpuOps {
         CpuOps {
             inner,
             device: device.map(|workload| DeviceOps { workload, before }),
-            usage: Usage { host, beyond, last_used, host_last, for_host },
+            usage: Usage { host, outer, last_used, host_last, for_host },
             guests: Guests::default(),
             promised: Vec::new(),
             named: BTreeSet::new(),

@@ -24,7 +24,7 @@ pub(super) struct Numa {
     /// By object.
     pub(super) pinned: Vec<Option<TierId>>,
     /// Where the policy would put an object that DRAM has no room for.
-    pub(super) beyond: Vec<TierId>,
+    pub(super) outer: Vec<TierId>,
     /// Bytes that were placed on each node so far, by tier.
     pub(super) given: [Bytes; MAX_TIERS],
     /// Objects that the next op creates in DRAM and pays for, with the node that they will get.
@@ -73,7 +73,7 @@ impl Numa {
                 return node;
             }
             let order = self.order(object, named);
-            let mut tiers = order.iter().chain(&self.beyond);
+            let mut tiers = order.iter().chain(&self.outer);
             let roomy = tiers.find(|&&tier| step.fits(tier, bytes));
             *roomy.unwrap_or(&order[0])
         } else {
@@ -228,7 +228,7 @@ impl Policy for Numa {
             nodes.iter().for_each(|node| out.bytes(given[node.index()] - least));
         }
         remember!(out, self as Numa { unborn }
-            skip { inner, nodes, placement, pinned, beyond, given, buffers });
+            skip { inner, nodes, placement, pinned, outer, given, buffers });
         inner.state(view, out)
     }
 

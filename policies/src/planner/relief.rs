@@ -6,7 +6,7 @@
 //! Invariant: an object that the op in question uses is never evicted for it, and nothing here
 //! happens in a plan that is not watched.
 
-use crate::ledger::Held;
+use crate::ledger::Occupancy;
 use crate::planner::{PlanError, Planner};
 use crate::policy::Action;
 use crate::pressure::monitor::Monitor;
@@ -174,7 +174,7 @@ impl<'a> Planner<'a> {
 
     fn happened(&mut self, what: What, bytes: Bytes) {
         let Some(monitor) = &mut self.pressure else { return };
-        let Held { reserved, .. } = self.ledger.held(monitor.config.tier);
+        let Occupancy { reserved, .. } = self.ledger.held(monitor.config.tier);
         let level = monitor.gauge.level();
         monitor.note(self.next, what, (level, level), reserved, bytes);
     }
@@ -249,7 +249,7 @@ impl<'a> Planner<'a> {
     /// The op before `self.next` was the last of its step.
     pub(super) fn step_ended(&mut self) {
         let Some(monitor) = &mut self.pressure else { return };
-        let Held { allocated, reserved } = self.ledger.held(monitor.config.tier);
+        let Occupancy { allocated, reserved } = self.ledger.held(monitor.config.tier);
         let done = StepPressure { rest: allocated, ..std::mem::take(&mut monitor.step) };
         monitor.last_step = Some(done);
         let level = monitor.gauge.level();

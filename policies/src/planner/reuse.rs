@@ -6,11 +6,11 @@
 
 use crate::planner::Planner;
 use tiersim_models::ids::OpId;
-use tiersim_models::results::served::Found;
+use tiersim_models::results::served::PrefixHits;
 
 impl Planner<'_> {
     /// What requests have found so far.
-    pub fn found(&self) -> &Found {
+    pub fn found(&self) -> &PrefixHits {
         &self.found
     }
 

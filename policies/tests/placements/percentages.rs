@@ -6,7 +6,7 @@ use tiersim_models::hardware::{HBM, TierKind};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::units::Bytes;
 use tiersim_models::workload::{Mode, ObjectKind};
-use tiersim_policies::zoo::percentages::search::Model;
+use tiersim_policies::zoo::percentages::search::PercentageModel;
 use tiersim_policies::zoo::percentages::{Six, homes, parts};
 
 #[test]
@@ -44,7 +44,7 @@ fn groups_and_layers_are_cut_by_themselves() {
 }
 
 /// The least cost over shares in steps of a twentieth for the first two groups.
-fn grid(model: &Model) -> f64 {
+fn grid(model: &PercentageModel) -> f64 {
     let pairs: Vec<[f64; 2]> = (0..=20u32)
         .flat_map(|gpu| {
             (0..=20 - gpu).map(move |cpu| [f64::from(gpu) / 20.0, f64::from(cpu) / 20.0])
@@ -73,7 +73,7 @@ fn the_search_finds_the_least_cost_of_its_model() {
         let seconds = [channels(), channels(), [[0.0; 2]; 2]];
         let bytes = [number(100), number(100), 0.0];
         let room = [number(150), number(150), 200.0];
-        let model = Model { ops: number(20), seconds, bytes, room };
+        let model = PercentageModel { ops: number(20), seconds, bytes, room };
         let shares = model.shares();
         assert!(model.fits(&shares), "seed {seed}: {shares:?}");
         let (found, least) = (model.cost(&shares), grid(&model));
@@ -96,8 +96,9 @@ fn what_is_searched_for_a_workload_fits_and_is_percentages() {
         let others = [(TierKind::Dram, 1 + dice.below(all)), (TierKind::Nvme, all)];
         let machine = hardware(1 + dice.below(all), &others);
         let tiers = [HBM, DRAM, NVME];
-        let model =
-            with_setting(&workload, &machine, |setting| Model::new(setting, &tiers, DEMAND));
+        let model = with_setting(&workload, &machine, |setting| {
+            PercentageModel::new(setting, &tiers, DEMAND)
+        });
         assert!(model.fits(&model.shares()), "seed {seed}");
         for [gpu, cpu] in model.solve().0 {
             assert!(gpu >= 0.0 && cpu >= 0.0 && gpu + cpu <= 100.0 + 1e-9, "seed {seed}");

@@ -4,8 +4,8 @@ use tiersim_models::hardware::{Capacity, TierKind};
 use tiersim_models::results::AxisValue;
 use tiersim_models::results::Lookahead;
 use tiersim_models::results::{
-    CaseRecord, ChannelName, Conditions, Figures, Held, OutOfMemory, Outcome, Part, RunRecord,
-    ShownStep, Slice, Split, Timeline, Track,
+    CaseRecord, ChannelName, Conditions, Figures, OutOfMemory, Outcome, PathPart, Residency,
+    RunRecord, ShownStep, Slice, Split, Timeline, Track,
 };
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_models::workload::Phase;
@@ -36,10 +36,10 @@ pub(crate) fn figures(step_ms: f64, hbm_gib: f64) -> Figures {
             4,
             3,
             &[
-                (Part::Compute(Phase::Forward), step(0.99)),
-                (Part::Recompute, step(1.0)),
-                (Part::Copy(0), step(1.0)),
-                (Part::InPlace(1), step(1.01)),
+                (PathPart::Compute(Phase::Forward), step(0.99)),
+                (PathPart::Recompute, step(1.0)),
+                (PathPart::Copy(0), step(1.0)),
+                (PathPart::InPlace(1), step(1.01)),
             ],
         ),
         hits: 900,
@@ -57,7 +57,11 @@ pub(crate) fn figures(step_ms: f64, hbm_gib: f64) -> Figures {
                 start: Time::from_ps(5_000_000_000),
                 span: Span::from_ps(1_500_004),
             }],
-            held: vec![Held { at: Time::from_ps(5_000_000_009), tier: 0, bytes: Bytes::gib(1) }],
+            held: vec![Residency {
+                at: Time::from_ps(5_000_000_009),
+                tier: 0,
+                bytes: Bytes::gib(1),
+            }],
         },
         memory: Vec::new(),
         ..Figures::default()

@@ -84,7 +84,7 @@ fn command(ticket: u32, work: Work) -> Command {
 }
 
 fn op(ticket: u32, stream: u16, touches: &[(ObjectId, TierId, Mode)]) -> Command {
-    let touch = |&(object, tier, mode)| Touch { object, tier, mode };
+    let touch = |&(object, tier, mode)| ObjectAccess { object, tier, mode };
     let touches = touches.iter().map(touch).collect();
     let (charges, delay, allocating) = Default::default();
     let occurrence = ticket.into();
@@ -478,7 +478,7 @@ fn at_the_end_nothing_is_on_a_channel() {
 
 #[test]
 fn at_the_end_no_object_is_in_use() {
-    let uses: [fn(&mut Held); 3] =
+    let uses: [fn(&mut Residency); 3] =
         [|held| held.readers = 1, |held| held.writers = 1, |held| held.filling = 1];
     for used in uses {
         let mut audit = audit();

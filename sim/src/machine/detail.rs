@@ -54,13 +54,13 @@ impl Peculiar {
     /// What a piece pays beside `setup + bytes / rate`, and whoever shares the channel.
     pub(super) fn fixed(&self, piece: &Piece, rate: Bandwidth, seed: u64) -> Span {
         let bytes = piece.part.bytes;
-        let beyond = match self.raid0 {
+        let excess = match self.raid0 {
             Some(raid0) => {
                 Span::from_ps(raid0.span(bytes, rate).ps() - rate.span_of(bytes.get()).ps())
             }
-            None => self.detail.beyond(bytes, rate),
+            None => self.detail.excess(bytes, rate),
         };
-        beyond + self.delay(piece, seed)
+        excess + self.delay(piece, seed)
     }
 
     /// The whole time of a piece that starts `now` and has the channel to itself.
@@ -148,10 +148,10 @@ mod tests {
     use super::*;
     use tiersim_models::ids::LinkId;
     use tiersim_policies::command::Ticket;
-    use tiersim_policies::transit::Part;
+    use tiersim_policies::transit::HopPiece;
 
     fn piece(ticket: u32, number: u32, bytes: u64) -> Piece {
-        let part = Part { hop: 0, number, from: Bytes::ZERO, bytes: Bytes::new(bytes) };
+        let part = HopPiece { hop: 0, number, from: Bytes::ZERO, bytes: Bytes::new(bytes) };
         Piece { ticket: Ticket(ticket), part }
     }
 

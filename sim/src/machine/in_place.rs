@@ -42,12 +42,12 @@ pub(super) struct Use {
     /// Flows of that charge that are under way.
     pub(super) open: u32,
     /// What charges took beyond their laws.
-    pub(super) beyond: SmallVec<[(usize, Span); 2]>,
+    pub(super) excess: SmallVec<[(usize, Span); 2]>,
 }
 
 remember! {
     Uses { under_way } skip { ways };
-    Use { costs, next, began, open, beyond };
+    Use { costs, next, began, open, excess };
 }
 
 impl Uses {
@@ -73,7 +73,7 @@ impl Uses {
     /// An op has ended; what its charges took beyond their laws, by tier.
     pub(super) fn ends(&mut self, op: Ticket) -> impl Iterator<Item = (usize, Span)> + use<> {
         let used = self.under_way.remove(&op);
-        used.map(|used| used.beyond).unwrap_or_default().into_iter()
+        used.map(|used| used.excess).unwrap_or_default().into_iter()
     }
 }
 

@@ -17,7 +17,7 @@ use tiersim_models::ids::TierId;
 use tiersim_models::outstanding::Traffic;
 use tiersim_models::units::{Bandwidth, Bytes, PS_PER_S, Span};
 use tiersim_models::workload::Trace;
-use tiersim_policies::asked::Asked;
+use tiersim_policies::asked::TierTraffic;
 use tiersim_policies::command::Ticket;
 use tiersim_policies::state::State;
 
@@ -48,12 +48,12 @@ pub(super) struct Loads {
 pub(super) struct Load {
     pub(super) tier: usize,
     pub(super) own: Traffic,
-    pub(super) beyond: Span,
+    pub(super) excess: Span,
 }
 
 remember! {
     Loads { used, under_way } skip { tiers, ends };
-    Load { tier, own, beyond };
+    Load { tier, own, excess };
     Cost { setup, bytes };
 }
 
@@ -86,13 +86,13 @@ impl Loads {
             used.read -= load.own.read;
             used.written -= load.own.written;
         }
-        loads.into_iter().map(|load| (load.tier, load.beyond))
+        loads.into_iter().map(|load| (load.tier, load.excess))
     }
 }
 
 /// Bytes per second of `bytes` over `span`, at most `pace`, of which some part goes each way; sums
 /// of a few must not overflow.
-pub(super) fn over(bytes: Bytes, span: Span, asked: &Asked, pace: Bandwidth) -> Traffic {
+pub(super) fn over(bytes: Bytes, span: Span, asked: &TierTraffic, pace: Bandwidth) -> Traffic {
     let rate = u128::from(bytes.get()) * u128::from(PS_PER_S) / u128::from(span.ps().max(1));
     let rate = rate.min(u128::from(pace.get())).min(u128::from(u32::MAX) << 28);
     let [read, written] = asked.ways.map(|way| (rate * way / asked.charged) as u64);

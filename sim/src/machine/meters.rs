@@ -2,7 +2,7 @@
 
 use tiersim_models::results::{Parts, Split};
 use tiersim_models::units::{Bytes, Span, Time};
-use tiersim_policies::command::{Allocation, Touch};
+use tiersim_policies::command::{Allocation, ObjectAccess};
 use tiersim_policies::state::State;
 
 /// Running totals.
@@ -96,7 +96,11 @@ impl Meters {
     }
 
     /// An op ends that used these objects, of these bytes.
-    pub(crate) fn op_ends(&mut self, now: Time, touches: impl Iterator<Item = (Touch, Bytes)>) {
+    pub(crate) fn op_ends(
+        &mut self,
+        now: Time,
+        touches: impl Iterator<Item = (ObjectAccess, Bytes)>,
+    ) {
         self.count_to(now);
         self.running -= 1;
         for (touch, bytes) in touches {

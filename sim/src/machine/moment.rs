@@ -10,13 +10,13 @@ use tiersim_models::outstanding::Traffic;
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_policies::command::Ticket;
 use tiersim_policies::state::State;
-use tiersim_policies::transit::Part;
+use tiersim_policies::transit::HopPiece;
 
 /// Part of a copy on one of its channels.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Piece {
     pub(crate) ticket: Ticket,
-    pub(crate) part: Part,
+    pub(crate) part: HopPiece,
 }
 
 impl Piece {
@@ -96,7 +96,7 @@ words! {
 
 remember! {
     Piece { ticket, part };
-    Part { hop, number, from, bytes };
+    HopPiece { hop, number, from, bytes };
     Traffic { read, written };
 }
 

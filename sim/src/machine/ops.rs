@@ -13,7 +13,7 @@ use tiersim_models::ids::TierId;
 use tiersim_models::outstanding::Traffic;
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_models::workload::Unit;
-use tiersim_policies::asked::Asked;
+use tiersim_policies::asked::TierTraffic;
 use tiersim_policies::command::{Allocating, Ticket, Work};
 
 impl SimMachine<'_> {
@@ -85,9 +85,9 @@ impl SimMachine<'_> {
     }
 
     /// Counts a command of the first device at its end, so that figures of a stretch of ops are
-    /// those ops' own; `beyond` is what its use of tiers took beyond their laws.
-    pub(super) fn count(&mut self, ticket: Ticket, beyond: &[(usize, Span)]) {
-        let in_place = self.in_place(ticket, beyond);
+    /// those ops' own; `excess` is what its use of tiers took beyond their laws.
+    pub(super) fn count(&mut self, ticket: Ticket, excess: &[(usize, Span)]) {
+        let in_place = self.in_place(ticket, excess);
         let (now, entry) = (self.engine.now(), self.entries.get(ticket));
         if let Work::Compute { ref touches, delay, .. } = entry.command.work {
             self.meters.compute += entry.compute;
@@ -207,14 +207,14 @@ impl SimMachine<'_> {
 
     /// An op starts of which some charges flow.
     pub(super) fn start_uses(&mut self, op: Ticket, costs: Costs) -> Result<(), Fault> {
-        let (began, beyond) = (self.engine.now(), SmallVec::new());
+        let (began, excess) = (self.engine.now(), SmallVec::new());
         let entry = self.entries.get(op);
         let Work::Compute { delay, .. } = entry.command.work else {
             unreachable!("ops only have charges")
         };
         let compute = entry.compute + entry.allocating + delay;
         let uses = self.uses.as_mut().expect("a machine on which charges flow");
-        uses.under_way.insert(op, Use { costs, next: 0, began, open: 0, beyond });
+        uses.under_way.insert(op, Use { costs, next: 0, began, open: 0, excess });
         self.next_use(op, compute)
     }
 
@@ -289,13 +289,13 @@ impl SimMachine<'_> {
         let gone = now.since(used.began);
         let takes = gone.max(used.costs[used.next].bytes).ps();
         let law = self.accesses[tier.index()].rate.span_of(bytes.get());
-        used.beyond.push((tier.index(), Span::from_ps(takes - law.ps())));
+        used.excess.push((tier.index(), Span::from_ps(takes - law.ps())));
         used.next += 1;
         self.next_use(op, Span::from_ps(takes - gone.ps()))
     }
 
     /// What an op asks of a tier.
-    pub(super) fn asked(&self, op: Ticket, tier: TierId) -> Asked {
+    pub(super) fn asked(&self, op: Ticket, tier: TierId) -> TierTraffic {
         let Work::Compute { occurrence, ref touches, .. } = self.entries.get(op).command.work
         else {
             unreachable!("ops only have charges")
@@ -304,7 +304,7 @@ impl SimMachine<'_> {
             Some(loads) => loads.tiers[self.ranks.tier(op, tier).index()].granule(),
             None => Bytes::new(1),
         };
-        Asked::of(&self.workload.trace, occurrence, touches, tier, granule)
+        TierTraffic::of(&self.workload.trace, occurrence, touches, tier, granule)
     }
 
     /// An op starts that computes for `span`; what its charges take.
@@ -338,7 +338,7 @@ impl SimMachine<'_> {
             cost.bytes = asked.span(tier, bytes, pace);
             // What flows is measured when it has gone.
             let longer = if flows { Span::ZERO } else { Span::from_ps(cost.bytes.ps() - law.ps()) };
-            own.push(Load { tier: index, own: average, beyond: rise + longer });
+            own.push(Load { tier: index, own: average, excess: rise + longer });
         }
         let loads = self.loads.as_mut().expect("looked at above");
         for load in &own {

@@ -15,7 +15,7 @@
 use super::moment::Moment;
 use smallvec::SmallVec;
 use std::rc::Rc;
-use tiersim_models::results::{Part, Parts};
+use tiersim_models::results::{Parts, PathPart};
 use tiersim_models::units::{Span, Time};
 use tiersim_policies::state::State;
 
@@ -23,7 +23,7 @@ use tiersim_policies::state::State;
 pub(super) type Path = Rc<[Span]>;
 
 /// Stretches of time, one after the other.
-pub(super) type Stretches = SmallVec<[(Part, Span); 8]>;
+pub(super) type Stretches = SmallVec<[(PathPart, Span); 8]>;
 
 /// Where paths begin and how far they have come.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ impl Paths {
     }
 
     /// `path`, which leads up to `from`, up to where these stretches end.
-    pub(super) fn extended(&self, path: Path, from: Time, stretches: &[(Part, Span)]) -> Path {
+    pub(super) fn extended(&self, path: Path, from: Time, stretches: &[(PathPart, Span)]) -> Path {
         // What lies before the end of the last step is that step's.
         let mut path = if from > self.since { path } else { self.none.clone() };
         let mut before = self.since.ps().saturating_sub(from.ps());

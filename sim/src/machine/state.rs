@@ -14,7 +14,7 @@ use super::streams::Stream;
 use super::{Event, SimMachine};
 use tiersim_models::units::Time;
 use tiersim_models::workload::Mode;
-use tiersim_policies::command::{Allocating, Allocation, Command, Ticket, Touch, Work};
+use tiersim_policies::command::{Allocating, Allocation, Command, ObjectAccess, Ticket, Work};
 use tiersim_policies::state::State;
 
 impl SimMachine<'_> {
@@ -214,7 +214,7 @@ fn write_command(command: &Command, moment: Moment, out: &mut State) {
 }
 
 remember! {
-    Touch { object, tier, mode };
+    ObjectAccess { object, tier, mode };
     Allocation { object, tier, bytes };
     Allocating { thread, device };
 }

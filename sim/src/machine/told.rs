@@ -15,7 +15,7 @@ use super::moment::Piece;
 use super::path::{Leg, Path, Stretches};
 use super::sharing::{Cargo, Flight};
 use smallvec::SmallVec;
-use tiersim_models::results::{Part, Timeline};
+use tiersim_models::results::{PathPart, Timeline};
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_models::workload::Unit;
 use tiersim_policies::command::{Ticket, Work};
@@ -94,14 +94,14 @@ impl SimMachine<'_> {
         let leg = &mut progress.legs[piece.part.hop];
         let (offered, began) = (leg.offered, leg.began);
         let path = std::mem::replace(&mut leg.path, self.paths.none.clone());
-        let waited = (Part::Queue(channel), began.since(offered));
-        self.paths.extended(path, offered, &[waited, (Part::Copy(channel), now.since(began))])
+        let waited = (PathPart::Queue(channel), began.since(offered));
+        self.paths.extended(path, offered, &[waited, (PathPart::Copy(channel), now.since(began))])
     }
 
-    /// The path to the end of a command that ends now; `beyond` is what its use of tiers took
+    /// The path to the end of a command that ends now; `excess` is what its use of tiers took
     /// beyond their laws.
-    pub(super) fn arrives(&mut self, ticket: Ticket, beyond: &[(usize, Span)]) -> Path {
-        let stretches = self.stretches(ticket, beyond);
+    pub(super) fn arrives(&mut self, ticket: Ticket, excess: &[(usize, Span)]) -> Path {
+        let stretches = self.stretches(ticket, excess);
         let entry = self.entries.get_mut(ticket);
         // Without one its last piece has told, or it took no time.
         if let Some(path) = entry.path.take() {
@@ -113,7 +113,7 @@ impl SimMachine<'_> {
     }
 
     /// What an op did since it could have started, in the order in which it did it.
-    fn stretches(&self, ticket: Ticket, beyond: &[(usize, Span)]) -> Stretches {
+    fn stretches(&self, ticket: Ticket, excess: &[(usize, Span)]) -> Stretches {
         let (now, entry) = (self.engine.now(), self.entries.get(ticket));
         let Work::Compute { occurrence, delay, .. } = entry.command.work else {
             return Stretches::new();
@@ -121,22 +121,22 @@ impl SimMachine<'_> {
         let ops = &self.workload.trace.ops;
         let op = &ops[(occurrence % ops.len() as u64) as usize];
         let (own, launch) = match op.unit {
-            Unit::Device if op.runs_again() => (Part::Recompute, self.durations.launch()),
-            Unit::Device => (Part::Compute(op.phase), self.durations.launch()),
-            Unit::Cpu => (Part::Cpu, self.durations.launch_on_host()),
+            Unit::Device if op.runs_again() => (PathPart::Recompute, self.durations.launch()),
+            Unit::Device => (PathPart::Compute(op.phase), self.durations.launch()),
+            Unit::Cpu => (PathPart::Cpu, self.durations.launch_on_host()),
             // Until devices meet, launching is all that each does.
-            Unit::Network(_) => (Part::Collective, entry.compute),
-            Unit::Idle => (Part::Bubble, Span::ZERO),
+            Unit::Network(_) => (PathPart::Collective, entry.compute),
+            Unit::Idle => (PathPart::Bubble, Span::ZERO),
         };
         let launch = launch.min(entry.compute);
         let mut left = now.since(entry.start).ps();
         let mut all: Stretches = SmallVec::new();
-        all.push((Part::Arrival, entry.start.since(entry.ready_at)));
+        all.push((PathPart::Arrival, entry.start.since(entry.ready_at)));
         let compute = Span::from_ps(entry.compute.ps() - launch.ps());
-        let uses = self.in_place(ticket, beyond);
-        let uses = uses.iter().map(|&(tier, span)| (Part::InPlace(tier), span));
-        let before = [(Part::Allocator, entry.allocating), (Part::Launch, launch)];
-        let during = [(own, compute), (Part::Delay, delay)];
+        let uses = self.in_place(ticket, excess);
+        let uses = uses.iter().map(|&(tier, span)| (PathPart::InPlace(tier), span));
+        let before = [(PathPart::Allocator, entry.allocating), (PathPart::Launch, launch)];
+        let during = [(own, compute), (PathPart::Delay, delay)];
         for (part, span) in before.into_iter().chain(during).chain(uses) {
             let span = span.min(Span::from_ps(left));
             left -= span.ps();
@@ -151,7 +151,7 @@ impl SimMachine<'_> {
     pub(super) fn in_place(
         &self,
         ticket: Ticket,
-        beyond: &[(usize, Span)],
+        excess: &[(usize, Span)],
     ) -> SmallVec<[(usize, Span); 4]> {
         let Work::Compute { ref charges, .. } = self.entries.get(ticket).command.work else {
             return SmallVec::new();
@@ -159,7 +159,7 @@ impl SimMachine<'_> {
         let by_law = charges
             .iter()
             .map(|&(tier, bytes)| (tier.index(), self.accesses[tier.index()].span_of(bytes)));
-        by_law.chain(beyond.iter().copied()).collect()
+        by_law.chain(excess.iter().copied()).collect()
     }
 
     /// What was measured until now, copies and exchanges under way included for the part that has

@@ -6,7 +6,7 @@
 //! says or that was recorded.
 //! Invariant: a workload without ops on the CPU's processors is its own baseline.
 
-use super::{Bench, RunError};
+use super::{CaseRunner, RunError};
 use crate::durations::Durations;
 use crate::run::batches::Own;
 use tiersim_models::ids::OpId;
@@ -16,7 +16,7 @@ use tiersim_policies::scenario::TraceSource;
 use tiersim_workloads::transformer::Work;
 use tiersim_workloads::transformer::generation::AttentionOn;
 
-impl Bench<'_> {
+impl CaseRunner<'_> {
     /// The workload with everything on the device; `None` if it is so already.
     pub(super) fn on_device(&self) -> Result<Option<Own>, RunError> {
         let is_moved = |trace: &Trace, op: OpId| {

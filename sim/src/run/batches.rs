@@ -9,7 +9,7 @@
 //! Invariant: every case covers the same samples in every step.
 
 use crate::durations::Durations;
-use crate::run::{Bench, RunError};
+use crate::run::{CaseRunner, RunError};
 use tiersim_models::hardware::{Hardware, Memory};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::units::Bytes;
@@ -63,7 +63,7 @@ fn watched(config: &PressureConfig, hardware: &Hardware) -> String {
     words
 }
 
-impl Bench<'_> {
+impl CaseRunner<'_> {
     /// The most samples of a micro-batch, by step of the run; `None` for a workload that has no
     /// micro-batches.
     pub(super) fn micro_batches(

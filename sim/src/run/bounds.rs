@@ -5,7 +5,7 @@
 //! Invariant: means of the measured steps, rounded down.
 
 use crate::durations::Durations;
-use crate::run::{Bench, RunError, StepBound};
+use crate::run::{CaseRunner, RunError, StepBound};
 use rayon::prelude::*;
 use std::sync::atomic::Ordering;
 use tiersim_models::hardware::{Capacity, HBM, Memory};
@@ -22,7 +22,7 @@ const MOST_VISITS: u64 = 1 << 22;
 /// Fewer replays than this always are.
 const FEW: u64 = 256;
 
-impl Bench<'_> {
+impl CaseRunner<'_> {
     /// The bound of a workload with this memory. That of the workload of
     /// all cases is kept: points of a sweep have few different memories.
     pub(super) fn bound_of(

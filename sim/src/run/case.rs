@@ -1,6 +1,6 @@
 //! From a case to what is simulated (its memory, its own ops, what is watched), and to its record.
 
-use super::{Asked, Bench, Options, RunError, Simulated, placement};
+use super::{CaseInputs, CaseRunner, Options, RunError, Simulated, placement};
 use std::sync::atomic::Ordering;
 use tiersim_models::hardware::HBM;
 use tiersim_models::results::CaseRecord;
@@ -8,7 +8,7 @@ use tiersim_models::results::economics::CaseEconomics;
 use tiersim_policies::recipe::Origin;
 use tiersim_policies::scenario::Case;
 
-impl Bench<'_> {
+impl CaseRunner<'_> {
     /// Mean step of a case over that of the baseline; `None` if it runs out of memory. Far cheaper
     /// than a whole record, which has a bound: for searches that run thousands of cases.
     pub fn slowdown(&self, case: &Case, options: Options) -> Result<Option<f64>, RunError> {
@@ -21,7 +21,7 @@ impl Bench<'_> {
     pub(super) fn with_asked<T>(
         &self,
         case: &Case,
-        answer: impl FnOnce(&Asked<'_>) -> Result<T, RunError>,
+        answer: impl FnOnce(&CaseInputs<'_>) -> Result<T, RunError>,
     ) -> Result<T, RunError> {
         let memory = &self.memory_of(case)?;
         let batches = self.micro_batches(case, memory)?;
@@ -40,7 +40,7 @@ impl Bench<'_> {
     pub(super) fn record(
         &self,
         case: &Case,
-        asked: &Asked<'_>,
+        asked: &CaseInputs<'_>,
         options: Options,
     ) -> Result<CaseRecord, RunError> {
         let memory = asked.memory;

@@ -1,6 +1,6 @@
 //! The memory that a case may use, what of it is hidden, and what it means to run out of it.
 
-use super::{Bench, RunError};
+use super::{CaseRunner, RunError};
 use tiersim_models::hardware::{Capacity, HBM, Memory};
 use tiersim_models::hidden::{Hidden, of_tier, over};
 use tiersim_models::ids::TierId;
@@ -12,7 +12,7 @@ use tiersim_policies::planner::PlanError;
 use tiersim_policies::recipe::PolicyConfig;
 use tiersim_policies::scenario::{Budget, Case};
 
-impl Bench<'_> {
+impl CaseRunner<'_> {
     /// How many devices share a tier: each has an equal part.
     fn sharers(&self, tier: TierId) -> u64 {
         self.hardware.server.sharers_of_tier(tier).into()

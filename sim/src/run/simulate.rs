@@ -2,7 +2,7 @@
 //!
 //! [`settle`]: super::settle
 
-use super::{Asked, Bench, Options, RunError, Simulated};
+use super::{CaseInputs, CaseRunner, Options, RunError, Simulated};
 use crate::audit::Audit;
 use crate::machine::SimMachine;
 use crate::run::settle::{LONG, MOST_ADDED, compare};
@@ -14,7 +14,7 @@ use tiersim_policies::drive::{DriveError, follow};
 use tiersim_policies::planner::{PlanError, Planner};
 use tiersim_policies::scenario::Case;
 
-impl Bench<'_> {
+impl CaseRunner<'_> {
     /// The replays of a case that do not count, once its measured steps are steady, and those that
     /// do.
     pub fn replays(&self, case: &Case, options: Options) -> Result<(u32, u32), RunError> {
@@ -28,7 +28,7 @@ impl Bench<'_> {
     pub(super) fn simulate(
         &self,
         label: &str,
-        asked: &Asked<'_>,
+        asked: &CaseInputs<'_>,
         options: Options,
     ) -> Result<Simulated, RunError> {
         let drawn = self.spec.jitter > 0.0 || self.hardware.draws();
@@ -60,7 +60,7 @@ impl Bench<'_> {
     fn with_draws(
         &self,
         label: &str,
-        asked: &Asked<'_>,
+        asked: &CaseInputs<'_>,
         options: Options,
         (added, run): (u32, Simulated),
     ) -> Result<Simulated, RunError> {
@@ -76,11 +76,11 @@ impl Bench<'_> {
     fn attempt(
         &self,
         label: &str,
-        asked: &Asked<'_>,
+        asked: &CaseInputs<'_>,
         options: Options,
         (added, nothing_drawn): (u32, bool),
     ) -> Result<Simulated, RunError> {
-        let Asked { workload, durations, policy, numa, memory, watched } = asked;
+        let CaseInputs { workload, durations, policy, numa, memory, watched } = asked;
         let nothing_drawn = nothing_drawn && self.repeat > 1;
         let durations = &match nothing_drawn {
             true => durations.without_jitter(),

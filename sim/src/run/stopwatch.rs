@@ -11,7 +11,7 @@ use tiersim_models::ids::{OpId, TierId};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::results::served::ServingFigures;
 use tiersim_models::results::{
-    Figures, Part, PressureRecord, Settled, ShownStep, Steadiness, Steps,
+    Figures, PathPart, PressureRecord, Settled, ShownStep, Steadiness, Steps,
 };
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_policies::planner::Planner;
@@ -335,7 +335,7 @@ impl<'a> Stopwatch<'a> {
             let busy = end.busy.iter().zip(&before.busy);
             let busy = busy.map(|(end, before)| end.ps() - before.ps()).enumerate();
             let channel = busy.max_by_key(|&(channel, busy)| (busy, std::cmp::Reverse(channel)));
-            let part = Part::Copy(channel.map_or(0, |(channel, _)| channel));
+            let part = PathPart::Copy(channel.map_or(0, |(channel, _)| channel));
             let place = end.split.parts().index(part);
             let waited = &mut end.split.spans_mut()[place];
             *waited += left_over;

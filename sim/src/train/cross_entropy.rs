@@ -35,7 +35,7 @@ pub struct Search {
 
 /// The best point that was tried.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Found {
+pub struct BestPoint {
     /// Where.
     pub point: Vec<f64>,
     /// The objective there.
@@ -56,11 +56,11 @@ pub fn minimise<E: Send>(
     search: Search,
     objective: impl Fn(&[f64]) -> Result<f64, E> + Sync,
     mut heard: impl FnMut(f64),
-) -> Result<Found, E> {
+) -> Result<BestPoint, E> {
     let population = search.population.max(4) as usize;
     let mut mean: Vec<f64> = free.iter().map(|&at| start[at]).collect();
     let mut deviation = vec![SPREAD; free.len()];
-    let mut found: Option<Found> = None;
+    let mut found: Option<BestPoint> = None;
     for generation in 0..search.generations {
         let points: Vec<Vec<f64>> = (0..population)
             .map(|place| {
@@ -78,7 +78,7 @@ pub fn minimise<E: Send>(
             Some(found) => (found.value, found.point) = (values[best], points[best].clone()),
             None => {
                 let (point, value, before) = (points[best].clone(), values[best], values[0]);
-                found = Some(Found { point, value, before });
+                found = Some(BestPoint { point, value, before });
             }
         }
         let finite = order.iter().take(population / ELITE).filter(|&&at| values[at].is_finite());
@@ -142,7 +142,7 @@ fn refit(
 
 #[cfg(test)]
 mod tests {
-    use super::{Found, Search, minimise};
+    use super::{BestPoint, Search, minimise};
     use rayon::ThreadPoolBuilder;
 
     const SEARCH: Search = Search { generations: 60, population: 40, seed: 7 };
@@ -153,13 +153,13 @@ mod tests {
         Ok(1.5 + x * x + 5.0 * y * y + z * z)
     }
 
-    fn found(search: Search) -> Found {
+    fn found(search: Search) -> BestPoint {
         minimise(&[0.0, 0.0, 0.25], &[0, 1], search, bowl, |_| ()).expect("no error")
     }
 
     #[test]
     fn it_finds_a_lowest_point_that_is_known_and_moves_nothing_that_is_not_free() {
-        let Found { point, value, before } = found(SEARCH);
+        let BestPoint { point, value, before } = found(SEARCH);
         assert!((point[0] - 2.0).abs() < 0.02 && (point[1] + 0.75).abs() < 0.02, "{point:?}");
         assert_eq!(point[2], 0.25);
         assert!(value < 1.5 + 0.0625 + 0.001, "{value}");

@@ -4,7 +4,7 @@ use crate::prelude::*;
 use std::num::NonZeroU32;
 use tiersim_models::hardware::Tier;
 use tiersim_models::workload::{Object, Op, TraceMeta, Use};
-use tiersim_policies::command::{Edge, Touch};
+use tiersim_policies::command::{Edge, ObjectAccess};
 
 /// A byte per picosecond, in bytes per second.
 pub const ONE: u64 = PS_PER_S;
@@ -82,7 +82,7 @@ pub fn hardware<C: Copy + Into<Capacity>>(
 pub fn computing(
     occurrence: u64,
     stream: u16,
-    touches: impl IntoIterator<Item = Touch>,
+    touches: impl IntoIterator<Item = ObjectAccess>,
     charges: impl IntoIterator<Item = (TierId, Bytes)>,
 ) -> Work {
     let (touches, charges) = (touches.into_iter().collect(), charges.into_iter().collect());

@@ -10,7 +10,7 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use tiersim_validation::options::{Delay, Options};
 use tiersim_validation::real::{Kind, Report};
-use tiersim_validation::truth::Found;
+use tiersim_validation::truth::Contents;
 
 /// Every piece of work starts late by up to 150 us.
 pub fn delayed(site: &Site, seed: u64) -> Options {
@@ -60,7 +60,7 @@ fn worlds(site: &Site) -> u64 {
 
 /// A wrong pattern. Room that is missing does not count.
 fn stale(report: &Report, _: &World) -> bool {
-    report.truth.first.iter().any(|mismatch| mismatch.found != Found::NotAllocated)
+    report.truth.first.iter().any(|mismatch| mismatch.found != Contents::NotAllocated)
 }
 
 /// Data is used before it has arrived.

@@ -11,7 +11,7 @@ use tiersim_models::loaded::{Curve, Loaded};
 use tiersim_models::nodes::{Node, NodeKind, PrescribedRoute};
 use tiersim_models::server::Cpu;
 use tiersim_models::service::{Cache, Detail, Tail};
-use tiersim_models::workload::Part;
+use tiersim_models::workload::PartialUse;
 use tiersim_policies::cpu_ops;
 
 /// Rates of links and memories, in bytes per second.
@@ -89,7 +89,7 @@ pub(super) fn requests(dice: &mut Dice, hardware: &mut Hardware, trace: &mut Tra
         if dice.chance(30) {
             let piece = dice.log(1..=whole.get());
             let pieces = dice.log(1..=(whole.get() / piece).min(1 << 20));
-            used.part = Part::of(pieces.into(), piece.into(), whole);
+            used.part = PartialUse::of(pieces.into(), piece.into(), whole);
         }
     }
 }

@@ -6,7 +6,7 @@
 
 use super::Trial;
 use crate::prelude::*;
-use tiersim_models::results::Part;
+use tiersim_models::results::PathPart;
 
 /// The steps of one run.
 pub(super) struct Steps {
@@ -61,13 +61,16 @@ impl Steps {
         let mut computed = 0;
         for (part, span) in meters.split.iter() {
             let most = match part {
-                Part::Compute(_) | Part::Recompute | Part::Launch | Part::Bubble => {
+                PathPart::Compute(_)
+                | PathPart::Recompute
+                | PathPart::Launch
+                | PathPart::Bubble => {
                     computed += span.ps();
                     continue;
                 }
-                Part::Copy(channel) if ranks == 1 => meters.busy[channel],
-                Part::InPlace(tier) if ranks == 1 => meters.in_place[tier],
-                Part::Delay if ranks == 1 => meters.delay,
+                PathPart::Copy(channel) if ranks == 1 => meters.busy[channel],
+                PathPart::InPlace(tier) if ranks == 1 => meters.in_place[tier],
+                PathPart::Delay if ranks == 1 => meters.delay,
                 _ => continue,
             };
             if span > most {

@@ -10,8 +10,8 @@ use std::collections::BTreeSet;
 use tiersim_models::hardware::Channel;
 use tiersim_models::routes::Routes;
 use tiersim_models::workload::Collective;
-use tiersim_policies::asked::Asked;
-use tiersim_policies::command::Touch;
+use tiersim_policies::asked::TierTraffic;
+use tiersim_policies::command::ObjectAccess;
 use tiersim_sim::machine::meters::Meters;
 
 /// What does not hold, and after how many events.
@@ -110,7 +110,7 @@ impl<'a> Watch<'a> {
     fn op(
         &mut self,
         (occurrence, stream, delay): (u64, u16, Span),
-        touches: &[Touch],
+        touches: &[ObjectAccess],
         charges: &[(TierId, Bytes)],
     ) {
         let trial = self.trial;
@@ -146,14 +146,14 @@ impl<'a> Watch<'a> {
         let trace = &trial.workload.trace;
         let delays = charges.iter().map(|&(of, bytes)| {
             let used = tier(of);
-            let asked = Asked::of(trace, occurrence, touches, of, used.granule());
+            let asked = TierTraffic::of(trace, occurrence, touches, of, used.granule());
             let takes = asked.span(used, bytes, used.least_pace()).ps();
             rise(of) + used.access.setup.ps() + takes
         });
         let rises: u64 = touches.iter().map(|touch| rise(touch.tier)).sum();
         self.latest += (duration + delays.sum::<u64>() + rises) as f64;
         for &(of, bytes) in charges {
-            let asked = Asked::of(trace, occurrence, touches, of, Bytes::new(1));
+            let asked = TierTraffic::of(trace, occurrence, touches, of, Bytes::new(1));
             self.charge(of, bytes, &asked);
         }
         if let Unit::Network(collective) = trial.workload.trace.ops[op].unit {
@@ -193,7 +193,7 @@ impl<'a> Watch<'a> {
 
     /// What is used in place flows where one hop of shared links leads from the tier to the device:
     /// what is written away from it, the rest towards it.
-    fn charge(&mut self, tier: TierId, bytes: Bytes, asked: &Asked) {
+    fn charge(&mut self, tier: TierId, bytes: Bytes, asked: &TierTraffic) {
         let hardware = &self.trial.hardware;
         if !hardware.uses_flow(self.routes, tier) {
             return;

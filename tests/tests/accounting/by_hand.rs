@@ -3,16 +3,16 @@
 //! Links carry a byte per picosecond unless a test says otherwise, so every time is a whole number.
 
 use tiersim_models::nodes::{Node, NodeKind};
-use tiersim_models::results::Part;
+use tiersim_models::results::PathPart;
 use tiersim_models::workload::{Collective, CollectiveKind};
 use tiersim_tests::prelude::*;
 
-const COMPUTE: Part = Part::Compute(Phase::Other);
+const COMPUTE: PathPart = PathPart::Compute(Phase::Other);
 const IN: usize = 0;
 const OUT: usize = 1;
 
 /// The parts of one step, in picoseconds; those without any time are left out.
-type Parts = Vec<(Part, u64)>;
+type Parts = Vec<(PathPart, u64)>;
 
 /// The split of every step on `ranks` devices under audit; each adds up to its step.
 fn splits(world: &World, ranks: u32, policy: Box<dyn Policy>) -> Option<Vec<Parts>> {
@@ -32,7 +32,7 @@ fn splits(world: &World, ranks: u32, policy: Box<dyn Policy>) -> Option<Vec<Part
         open[step_of(occurrence)] -= 1;
         while open.get(next) == Some(&0) {
             machine.step_ended();
-            let now: Vec<(Part, u64)> =
+            let now: Vec<(PathPart, u64)> =
                 machine.meters().split.iter().map(|(part, span)| (part, span.ps())).collect();
             before.resize(now.len(), 0);
             let pairs = now.iter().zip(&before);
@@ -82,14 +82,14 @@ fn a_copy_that_is_waited_for_is_exposed_and_one_behind_it_stood_in_line() {
     let (traced, [_, b]) = reads([10, 100]);
     let world = World::of(two_tiers(Capacity::Unlimited, law(5, ONE)), traced.0, spans([10, 20]));
     let found = split(&world, vec![HBM, FAR], vec![vec![], vec![fetch(b)]]);
-    assert_eq!(found, [(COMPUTE, 30), (Part::Copy(IN), 105)]);
+    assert_eq!(found, [(COMPUTE, 30), (PathPart::Copy(IN), 105)]);
     // The op needs both: the second waits while the first crosses.
     let mut traced = Traced::new();
     let [a, b] = [100, 50].map(|bytes| traced.object(bytes, true));
     traced.op(0, 0, Span::ZERO, &[(a, Mode::Read), (b, Mode::Read)]);
     let world = World::of(two_tiers(Capacity::Unlimited, law(5, ONE)), traced.0, spans([20]));
     let found = split(&world, vec![FAR; 2], vec![vec![fetch(a), fetch(b)]]);
-    assert_eq!(found, [(COMPUTE, 20), (Part::Copy(IN), 55), (Part::Queue(IN), 105)]);
+    assert_eq!(found, [(COMPUTE, 20), (PathPart::Copy(IN), 55), (PathPart::Queue(IN), 105)]);
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn a_copy_that_computing_hides_is_no_part_of_the_step() {
     for (computes, parts) in [
         (200, vec![(COMPUTE, 220)]),
         // It was issued when the op before began, so that op is not on the path.
-        (40, vec![(COMPUTE, 20), (Part::Copy(IN), 55)]),
+        (40, vec![(COMPUTE, 20), (PathPart::Copy(IN), 55)]),
     ] {
         let (traced, [_, b]) = reads([10, 50]);
         let world =
@@ -127,7 +127,7 @@ fn a_fetch_that_waits_for_room_waits_for_what_leaves_it() {
     let world = World::of(two_tiers(Bytes::new(500), law(0, ONE)), traced.0, spans([7, 8]));
     let evict = Action::Evict { object: first, from: HBM, to: FAR };
     let found = split(&world, vec![FAR; 2], vec![vec![fetch(first)], vec![evict, fetch(second)]]);
-    assert_eq!(found, [(COMPUTE, 15), (Part::Copy(IN), 800), (Part::Copy(OUT), 500)]);
+    assert_eq!(found, [(COMPUTE, 15), (PathPart::Copy(IN), 800), (PathPart::Copy(OUT), 500)]);
 }
 
 /// HBM, DRAM and NVMe one behind the other, with these picoseconds per byte.
@@ -144,8 +144,8 @@ fn chain(near: u64, far: u64) -> World {
 fn chunks_over_two_links_are_of_the_link_that_holds_them_up() {
     // 10 chunks; beside the slower link only one of them is seen crossing the other.
     for (near, far, parts) in [
-        (4, 1, [(Part::Copy(0), 4000), (Part::Copy(2), 100)]),
-        (1, 4, [(Part::Copy(0), 100), (Part::Copy(2), 4000)]),
+        (4, 1, [(PathPart::Copy(0), 4000), (PathPart::Copy(2), 100)]),
+        (1, 4, [(PathPart::Copy(0), 100), (PathPart::Copy(2), 4000)]),
     ] {
         let found = split(&chain(near, far), vec![TierId(2)], vec![vec![fetch(ObjectId(0))]]);
         assert_eq!(found, [&[(COMPUTE, 1)][..], &parts].concat());
@@ -161,7 +161,7 @@ fn use_in_place_and_delays_are_parts_of_their_own() {
     let charge = Action::Charge { tier: FAR, bytes: Bytes::new(300) };
     let delay = Action::Delay { span: Span::from_ps(20) };
     let found = split(&world, vec![FAR], vec![vec![Action::InPlace { object }, charge, delay]]);
-    assert_eq!(found, [(COMPUTE, 3), (Part::Delay, 20), (Part::InPlace(1), 350)]);
+    assert_eq!(found, [(COMPUTE, 3), (PathPart::Delay, 20), (PathPart::InPlace(1), 350)]);
 }
 
 #[test]
@@ -200,16 +200,16 @@ fn what_ops_do_has_names() {
     for ranks in [1, 2] {
         let found = splits(&world, ranks, nothing()).expect("it fits").swap_remove(0);
         let expected = [
-            (Part::Compute(Phase::Forward), 40),
-            (Part::Compute(Phase::Optimizer), 10),
-            (Part::Recompute, 30),
+            (PathPart::Compute(Phase::Forward), 40),
+            (PathPart::Compute(Phase::Optimizer), 10),
+            (PathPart::Recompute, 30),
             // Both run it at once on the same processors.
-            (Part::Cpu, 1000 * u64::from(ranks)),
-            (Part::Launch, 5),
+            (PathPart::Cpu, 1000 * u64::from(ranks)),
+            (PathPart::Launch, 5),
             // Each of two sends the other half.
-            (Part::Collective, 100),
-            (Part::Bubble, 20),
-            (Part::Arrival, 60),
+            (PathPart::Collective, 100),
+            (PathPart::Bubble, 20),
+            (PathPart::Arrival, 60),
         ];
         assert_eq!(found, expected, "{ranks} ranks");
     }
@@ -224,7 +224,7 @@ fn a_copy_under_way_when_a_step_ends_counts_in_both_for_what_was_on_the_path() {
     let world = World::of(two_tiers(Capacity::Unlimited, law(0, ONE)), traced.0, spans([100, 10]));
     let policy = Scripted { start: vec![FAR], script: vec![vec![prefetch(object)]] };
     let found = splits(&world, 1, Box::new(policy)).expect("it fits");
-    assert_eq!(found, [vec![(COMPUTE, 100)], vec![(COMPUTE, 10), (Part::Copy(IN), 200)]]);
+    assert_eq!(found, [vec![(COMPUTE, 100)], vec![(COMPUTE, 10), (PathPart::Copy(IN), 200)]]);
 }
 
 #[test]
@@ -236,12 +236,12 @@ fn a_device_waits_for_another_on_the_link_that_they_share() {
     let world = World::of(machine, traced.0, spans([7]));
     let policy = Scripted { start: vec![FAR], script: vec![vec![fetch(object)]] };
     let found = splits(&world, 2, Box::new(policy)).expect("it fits");
-    assert_eq!(found, [[(COMPUTE, 7), (Part::Copy(IN), 100), (Part::Queue(IN), 100)]]);
+    assert_eq!(found, [[(COMPUTE, 7), (PathPart::Copy(IN), 100), (PathPart::Queue(IN), 100)]]);
 }
 
 /// What of a step is left without copies, however quick these were.
 fn without_copies(parts: &Parts) -> u64 {
-    let copies = |part: &Part| matches!(part, Part::Copy(_) | Part::Queue(_));
+    let copies = |part: &PathPart| matches!(part, PathPart::Copy(_) | PathPart::Queue(_));
     parts.iter().filter(|(part, _)| !copies(part)).map(|(_, ps)| ps).sum()
 }
 

@@ -1,7 +1,7 @@
 //! Buddies by definition: one cell per byte, and free blocks found by halving the address space.
 
 use tiersim_models::allocator::buddy::Buddy;
-use tiersim_models::allocator::{Allocator, Block, BuddyConfig};
+use tiersim_models::allocator::{Allocator, AllocatorBlock, BuddyConfig};
 use tiersim_tests::prelude::*;
 
 /// Whether each byte is in use.
@@ -47,7 +47,7 @@ fn buddies_agree_with_their_definition() {
         let mut cells = Cells(vec![false; capacity]);
         let config = BuddyConfig { least: Bytes::new(1) };
         let mut buddy = Buddy::new(Bytes::new(capacity as u64), config);
-        let mut live: Vec<Block> = Vec::new();
+        let mut live: Vec<AllocatorBlock> = Vec::new();
         for _ in 0..400 {
             if live.is_empty() || rng.random_bool(0.55) {
                 let bytes = 1 + rng.random_range(0..40) * rng.random_range(0..2);

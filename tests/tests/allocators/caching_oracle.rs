@@ -2,7 +2,7 @@
 //! links, no orders kept, everything searched anew. It must give the same addresses and bytes.
 
 use tiersim_models::allocator::caching::Caching;
-use tiersim_models::allocator::{Allocator, Block, CachingConfig};
+use tiersim_models::allocator::{Allocator, AllocatorBlock, CachingConfig};
 use tiersim_tests::prelude::*;
 
 const MIB: u64 = 1 << 20;
@@ -306,7 +306,7 @@ fn the_caching_allocator_agrees_with_a_plain_reading_of_its_rules() {
         let capacity = rng.random_range(60..260) * MIB;
         let mut model = Caching::new(Bytes::new(capacity), config);
         let mut plain = Plain { config, capacity, segments: Vec::new() };
-        let mut live: Vec<Block> = Vec::new();
+        let mut live: Vec<AllocatorBlock> = Vec::new();
         for step in 0..250 {
             let what = format!("seed {seed}, step {step}");
             if live.is_empty() || rng.random_bool(0.55) {

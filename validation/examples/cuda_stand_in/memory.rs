@@ -27,7 +27,7 @@ pub(crate) enum Kind {
 
 /// One allocation.
 #[derive(Debug)]
-pub(crate) struct Block {
+pub(crate) struct DeviceBlock {
     /// Its address as callers and kernels see it.
     pub(crate) base: u64,
     pub(crate) bytes: u64,
@@ -36,15 +36,15 @@ pub(crate) struct Block {
     host: usize,
 }
 
-impl Block {
+impl DeviceBlock {
     fn layout(bytes: u64) -> Option<Layout> {
         Layout::from_size_align(usize::try_from(bytes).ok()?.max(1), PAGE).ok()
     }
 }
 
-impl Drop for Block {
+impl Drop for DeviceBlock {
     fn drop(&mut self) {
-        let layout = Block::layout(self.bytes).expect("it was allocated with it");
+        let layout = DeviceBlock::layout(self.bytes).expect("it was allocated with it");
         // SAFETY: made by `alloc_zeroed` with this layout, and nobody else frees it.
         unsafe { dealloc(std::ptr::with_exposed_provenance_mut(self.host), layout) };
     }
@@ -54,7 +54,7 @@ impl Drop for Block {
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
     /// The allocation; none for pageable host memory, which the caller answers for.
-    pub(crate) block: Option<Arc<Block>>,
+    pub(crate) block: Option<Arc<DeviceBlock>>,
     host: usize,
 }
 
@@ -73,7 +73,7 @@ impl Place {
 /// All allocations.
 #[derive(Debug)]
 pub(crate) struct Memory {
-    blocks: BTreeMap<u64, Arc<Block>>,
+    blocks: BTreeMap<u64, Arc<DeviceBlock>>,
     next: u64,
     used: u64,
     limit: u64,
@@ -104,7 +104,7 @@ impl Memory {
         if kind == Kind::Device && rounded > self.limit - self.used {
             return Err(OUT_OF_MEMORY);
         }
-        let layout = Block::layout(bytes).ok_or(OUT_OF_MEMORY)?;
+        let layout = DeviceBlock::layout(bytes).ok_or(OUT_OF_MEMORY)?;
         // SAFETY: the layout is not empty.
         let host = unsafe { alloc_zeroed(layout) }.expose_provenance();
         if host == 0 {
@@ -123,7 +123,7 @@ impl Memory {
         } else {
             host as u64
         };
-        self.blocks.insert(base, Arc::new(Block { base, bytes, kind, host }));
+        self.blocks.insert(base, Arc::new(DeviceBlock { base, bytes, kind, host }));
         Ok(base)
     }
 
@@ -162,7 +162,7 @@ impl Memory {
     }
 
     /// The allocation that holds an address.
-    pub(crate) fn around(&self, address: u64) -> Option<&Arc<Block>> {
+    pub(crate) fn around(&self, address: u64) -> Option<&Arc<DeviceBlock>> {
         let (base, block) = self.blocks.range(..=address).next_back()?;
         (address - base < block.bytes).then_some(block)
     }

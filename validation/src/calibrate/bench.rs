@@ -67,7 +67,7 @@ pub(super) fn kinds(
     kinds
 }
 
-/// See [`crate::calibrate::probe::Bench::run`].
+/// See [`crate::calibrate::probe::MeasuredMachine::run`].
 pub(super) fn run(bench: &mut impl Bare, probe: &Probe) -> Result<Sample, Fault> {
     let &Probe { kind, size, repeats } = probe;
     let len = usize::try_from(size.get()).expect("it fits memory");

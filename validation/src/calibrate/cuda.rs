@@ -15,7 +15,8 @@ mod system;
 use crate::calibrate::bench::{self, Bare};
 use crate::calibrate::blocks::Blocks;
 use crate::calibrate::probe::{
-    Access, Bench, Device as Described, Figure, Kind, Limits, Memory, Precision, Probe, Sample, Way,
+    Access, Device as Described, Figure, Kind, Limits, MeasuredMachine, Memory, Precision, Probe,
+    Sample, Way,
 };
 use crate::calibrate::through::Through;
 use crate::cuda::driver::{Attribute, Device, DeviceMemory, Pageable, PinnedMemory};
@@ -215,7 +216,7 @@ impl Bare for CudaBench {
     }
 }
 
-impl Bench for CudaBench {
+impl MeasuredMachine for CudaBench {
     fn describe(&self) -> Described {
         self.described.clone()
     }

@@ -6,7 +6,7 @@
 //! Invariant: every value of a figure is given, in the order in which it was measured.
 
 pub use crate::calibrate::probe::Figure;
-use crate::calibrate::probe::{Bench, Kind, Memory, Probe, Start, Way};
+use crate::calibrate::probe::{Kind, MeasuredMachine, Memory, Probe, Start, Way};
 use crate::calibrate::through::Through;
 use crate::fault::Fault;
 use crate::real;
@@ -28,7 +28,7 @@ const WANTED: f64 = 0.95;
 
 /// All figures of a machine and its bench. Sizes above `most` are left out.
 pub fn figures(
-    bench: &mut dyn Bench,
+    bench: &mut dyn MeasuredMachine,
     (machine, device): (real::Kind, usize),
     scratch: &Path,
     most: Bytes,
@@ -66,7 +66,7 @@ pub fn figures(
 
 /// Bare time over the machine's, in turns, so that both meet the same disturbances.
 fn against_bare(
-    bench: &mut dyn Bench,
+    bench: &mut dyn MeasuredMachine,
     kinds: [Kind; 2],
     (way, size): (Way, Bytes),
 ) -> Result<Figure, Fault> {

@@ -11,7 +11,7 @@ pub(crate) mod system;
 use crate::calibrate::bench::{self, Bare};
 use crate::calibrate::blocks::Blocks;
 use crate::calibrate::probe::{
-    Access, Bench, Device, Kind, Limits, Memory, Precision, Probe, Sample, Way,
+    Access, Device, Kind, Limits, MeasuredMachine, Memory, Precision, Probe, Sample, Way,
 };
 use crate::calibrate::through::Through;
 use crate::fault::Fault;
@@ -105,7 +105,7 @@ impl Bare for HostBench {
     }
 }
 
-impl Bench for HostBench {
+impl MeasuredMachine for HostBench {
     fn describe(&self) -> Device {
         self.device.clone()
     }

@@ -7,7 +7,7 @@
 //! Invariant: every point has at least [`LEAST`] repeats.
 
 use crate::calibrate::fit::quantile;
-use crate::calibrate::probe::{Bench, Kind, Limits, Probe};
+use crate::calibrate::probe::{Kind, Limits, MeasuredMachine, Probe};
 use crate::fault::Fault;
 use crate::options::draw;
 use tiersim_models::results::calibration::Quantiles;
@@ -69,7 +69,7 @@ impl Point {
 
 /// Measures everything that a bench can. `tell` hears how many visits of how many are done.
 pub fn measure(
-    bench: &mut dyn Bench,
+    bench: &mut dyn MeasuredMachine,
     quick: bool,
     tell: &mut dyn FnMut(usize, usize),
 ) -> Result<Vec<Point>, Fault> {
@@ -194,7 +194,7 @@ mod tests {
     /// Gives the n-th repeat of any point n microseconds.
     struct Counting(u64);
 
-    impl Bench for Counting {
+    impl MeasuredMachine for Counting {
         fn describe(&self) -> Device {
             unreachable!("nobody asks")
         }

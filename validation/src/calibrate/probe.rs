@@ -11,7 +11,7 @@ use tiersim_models::ids::TierId;
 use tiersim_models::units::{Bytes, Span};
 
 /// A machine that can be measured.
-pub trait Bench {
+pub trait MeasuredMachine {
     /// What it is. The same at every call.
     fn describe(&self) -> Device;
 

@@ -20,7 +20,7 @@ use tiersim_models::lifetime::Workload;
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_models::workload::{Mode, Object, ObjectKind, Op, Phase, Trace, TraceMeta};
 use tiersim_policies::command::{
-    Allocating, Allocation, Command, Edge, Hazard, Ticket, Touch, Work,
+    Allocating, Allocation, Command, Edge, Hazard, ObjectAccess, Ticket, Work,
 };
 
 /// Bytes of all objects that take turns, and most of them: more than a core's own cache holds.
@@ -65,7 +65,7 @@ impl Plan {
         ticket
     }
 
-    fn op(&mut self, span: Span, after: Option<Ticket>, touch: Option<Touch>) -> Ticket {
+    fn op(&mut self, span: Span, after: Option<Ticket>, touch: Option<ObjectAccess>) -> Ticket {
         let occurrence = self.spans.len() as u64;
         self.spans.push(span);
         let (touches, charges) = (touch.into_iter().collect(), SmallVec::new());
@@ -171,7 +171,11 @@ impl Through<'_> {
         let turns = turns(size);
         let mut plan = Plan::default();
         for n in 0..turns + repeats {
-            plan.op(Span::ZERO, None, Some(Touch { object: ObjectId::at(n % turns), tier, mode }));
+            plan.op(
+                Span::ZERO,
+                None,
+                Some(ObjectAccess { object: ObjectId::at(n % turns), tier, mode }),
+            );
         }
         let room = |object| Allocation { object: ObjectId::at(object), tier, bytes: size };
         let (_, report) = self.carry_out(plan, (0..turns).map(room).collect())?;
@@ -201,7 +205,7 @@ impl Through<'_> {
             let capacity_edge = before.map(|ticket| Edge { ticket, hazard: Hazard::Capacity });
             let after = capacity_edge.into_iter().chain([turn]).collect();
             let copy = plan.push(work, after, (Some(room(index, to)), None));
-            let touch = Touch { object: ObjectId::at(index), tier: to, mode: Mode::Read };
+            let touch = ObjectAccess { object: ObjectId::at(index), tier: to, mode: Mode::Read };
             let ticket = plan.op(op, Some(copy), Some(touch));
             plan.commands[ticket.0 as usize].frees.push(room(index, to));
             ops.push(ticket);

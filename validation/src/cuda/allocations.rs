@@ -50,7 +50,7 @@ impl Place {
 }
 
 /// The room of an object, from its allocation on.
-pub(crate) struct Held {
+pub(crate) struct DeviceAllocation {
     pub(crate) place: Place,
     /// Bytes of it, in whole pages.
     pub(crate) bytes: u64,
@@ -63,7 +63,7 @@ pub(crate) struct Held {
 /// All tiers' rooms.
 pub(crate) struct Allocations {
     // In the order in which they go: the tiers' memory, then the folder, when its files have gone.
-    held: BTreeMap<(ObjectId, TierId), Rc<Held>>,
+    held: BTreeMap<(ObjectId, TierId), Rc<DeviceAllocation>>,
     tiers: Vec<Tier>,
     pub(crate) folder: Folder,
     device: Arc<Device>,
@@ -156,7 +156,8 @@ impl Allocations {
             };
             (place, Some(spot), after)
         };
-        let held = Held { place, bytes, guard: RefCell::new(None), spot, room: room.bytes };
+        let held =
+            DeviceAllocation { place, bytes, guard: RefCell::new(None), spot, room: room.bytes };
         let tier = &mut self.tiers[index];
         tier.in_use += room.bytes;
         tier.peak = tier.peak.max(tier.in_use);
@@ -219,7 +220,11 @@ impl Allocations {
     }
 
     /// Gives room back, free once `ticket` has ended; returns it, if it was there.
-    pub(crate) fn free(&mut self, room: &Allocation, ticket: Ticket) -> Option<Rc<Held>> {
+    pub(crate) fn free(
+        &mut self,
+        room: &Allocation,
+        ticket: Ticket,
+    ) -> Option<Rc<DeviceAllocation>> {
         let held = self.held.remove(&(room.object, room.tier))?;
         let tier = &mut self.tiers[room.tier.index()];
         tier.in_use = Bytes::new(tier.in_use.get() - held.room.get());
@@ -237,12 +242,12 @@ impl Allocations {
     }
 
     /// The room of an object in a tier.
-    pub(crate) fn get(&self, object: ObjectId, tier: TierId) -> Option<Rc<Held>> {
+    pub(crate) fn get(&self, object: ObjectId, tier: TierId) -> Option<Rc<DeviceAllocation>> {
         self.held.get(&(object, tier)).cloned()
     }
 
     /// Everything that is held.
-    pub(crate) fn held(&self) -> impl Iterator<Item = (ObjectId, TierId, &Rc<Held>)> {
+    pub(crate) fn held(&self) -> impl Iterator<Item = (ObjectId, TierId, &Rc<DeviceAllocation>)> {
         self.held.iter().map(|(&(object, tier), held)| (object, tier, held))
     }
 

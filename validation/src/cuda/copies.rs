@@ -13,11 +13,11 @@ use crate::cuda::worker::{Done, End, Job, Look, Task, pages};
 use crate::cuda::{Flight, Parts};
 use crate::fault::Fault;
 use crate::pattern::Key;
-use crate::truth::{Found, Mismatch};
+use crate::truth::{Contents, Mismatch};
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::units::{Bytes, Time};
 use tiersim_policies::command::{Command, Ticket, Work};
-use tiersim_policies::transit::{BOUNCE, Part, Transit};
+use tiersim_policies::transit::{BOUNCE, HopPiece, Transit};
 
 /// What is copied, from where and to where.
 fn ends(command: &Command) -> (ObjectId, Bytes, TierId, TierId) {
@@ -60,8 +60,11 @@ impl Parts<'_> {
             self.rooms.failing.copy()?;
             let (object, _, from, _) = ends(&entry.command);
             if entry.own.places[0].is_none() {
-                let missing =
-                    Mismatch::new((ticket, object, from), entry.versions[0], Found::NotAllocated);
+                let missing = Mismatch::new(
+                    (ticket, object, from),
+                    entry.versions[0],
+                    Contents::NotAllocated,
+                );
                 self.book.truth.note(Some(missing));
             }
             self.offer(ticket, 0)?;
@@ -91,7 +94,7 @@ impl Parts<'_> {
     }
 
     /// Where a piece comes from or goes to on one of its channels: the copy's own end, or a buffer.
-    fn end_of(&mut self, ticket: Ticket, part: &Part, far: bool) -> Result<Option<End>, Fault> {
+    fn end_of(&mut self, ticket: Ticket, part: &HopPiece, far: bool) -> Result<Option<End>, Fault> {
         let Parts { book, floor, channels, rooms, .. } = self;
         let entry = book.entry_mut(ticket);
         let start = pages(part.from, part.bytes).0;
@@ -117,7 +120,7 @@ impl Parts<'_> {
     fn enqueue_piece(
         &mut self,
         ticket: Ticket,
-        (part, channel, last): (Part, usize, bool),
+        (part, channel, last): (HopPiece, usize, bool),
         from: Option<End>,
         to: Option<End>,
         bytes: u64,
@@ -159,7 +162,7 @@ impl Parts<'_> {
         let ((object, _, _, to), version) = (ends(&entry.command), entry.versions[0]);
         let place = (ticket, object, to);
         let Some(held) = entry.own.places[1].clone() else {
-            self.book.truth.note(Some(Mismatch::new(place, version, Found::NotAllocated)));
+            self.book.truth.note(Some(Mismatch::new(place, version, Contents::NotAllocated)));
             return Ok(());
         };
         let Some(address) = held.place.address() else { return Ok(()) };
@@ -218,7 +221,7 @@ impl Parts<'_> {
         &mut self,
         ticket: Ticket,
         channel: usize,
-        part: &Part,
+        part: &HopPiece,
         times: (Time, Time),
     ) -> Result<(), Fault> {
         self.channels[channel].moved += part.bytes;

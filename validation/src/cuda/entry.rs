@@ -3,7 +3,7 @@
 //! Invariant: a command that is queued has its marks.
 
 use crate::book;
-use crate::cuda::allocations::{Held, Place};
+use crate::cuda::allocations::{DeviceAllocation, Place};
 use crate::cuda::findings::Watch;
 use crate::cuda::mark::Mark;
 use crate::real::Planned;
@@ -26,9 +26,9 @@ pub(crate) struct Own {
     /// How long an op is to last.
     pub(crate) planned: Planned,
     /// Where its touches are, or a copy's source and target.
-    pub(crate) places: SmallVec<[Option<Rc<Held>>; 4]>,
+    pub(crate) places: SmallVec<[Option<Rc<DeviceAllocation>>; 4]>,
     /// Room that it gives back.
-    pub(crate) freed: SmallVec<[Rc<Held>; 4]>,
+    pub(crate) freed: SmallVec<[Rc<DeviceAllocation>; 4]>,
     /// What of it others wait for, once it is queued; its own end is the first.
     pub(crate) marks: MarkList,
     /// Where it starts on the device.
@@ -53,7 +53,7 @@ pub(crate) enum Files {
 }
 
 impl Entry {
-    /// Checks of arrivals in rooms that it gives back: nobody may use these before.
+    /// Checks of arrivals in memory that it gives back: nobody may use these before.
     pub(crate) fn guards(&self) -> MarkList {
         self.own.freed.iter().filter_map(|held| held.guard.borrow().clone()).collect()
     }

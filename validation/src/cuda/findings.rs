@@ -7,7 +7,7 @@ use crate::cuda::driver::{Device, PinnedMemory};
 use crate::cuda::kernels::FINDING;
 use crate::fault::Fault;
 use crate::pattern::decode;
-use crate::truth::{Found, Meeting, Mismatch};
+use crate::truth::{Contents, Meeting, Mismatch};
 use std::sync::Arc;
 
 /// Places that are made at a time.
@@ -57,6 +57,6 @@ impl Findings {
             return None;
         }
         let (object, version) = decode(word, index as usize * 8);
-        Some(Mismatch::new(whose, expected, Found::Version { object: object.0, version }))
+        Some(Mismatch::new(whose, expected, Contents::Version { object: object.0, version }))
     }
 }

@@ -12,7 +12,7 @@ use crate::cuda::driver::{Device, DeviceMemory, PinnedMemory, Stream};
 use crate::cuda::findings::Findings;
 use crate::cuda::kernels::Kernels;
 use crate::cuda::mark::{Mark, Marks, Timeline};
-use crate::cuda::pace::{Bench, Paces, Scratch};
+use crate::cuda::pace::{KernelBench, Paces, Scratch};
 use crate::fault::Fault;
 use crate::options::{Delay, Options, lateness};
 use std::collections::BTreeMap;
@@ -49,8 +49,13 @@ impl Floor {
         let (kernels, scratch) = (Kernels::load(device)?, Scratch::new(device)?);
         let (marks, clock) = (Marks::new(device), Clock::start());
         let (first, scratch_ref) = (&streams[0], &scratch);
-        let bench =
-            Bench { device, kernels: &kernels, scratch: scratch_ref, stream: first, marks: &marks };
+        let bench = KernelBench {
+            device,
+            kernels: &kernels,
+            scratch: scratch_ref,
+            stream: first,
+            marks: &marks,
+        };
         let paces = Paces::of(options.device, &bench)?;
         let timeline = Timeline::new(&marks, first, 0, clock)?;
         Ok(Floor {

@@ -14,7 +14,7 @@
 //! Invariant: nothing here waits; what cannot be enqueued yet stays at the head of its stream.
 
 use crate::cuda::Parts;
-use crate::cuda::allocations::{Held, Place};
+use crate::cuda::allocations::{DeviceAllocation, Place};
 use crate::cuda::entry::Files;
 use crate::cuda::kernels::Range;
 use crate::cuda::pace::Filler;
@@ -22,10 +22,10 @@ use crate::cuda::worker::{Job, Look, Task};
 use crate::fault::Fault;
 use crate::pattern::Key;
 use crate::real::{OpRun, Planned};
-use crate::truth::{Found, Mismatch};
+use crate::truth::{Contents, Mismatch};
 use std::rc::Rc;
 use tiersim_models::units::{Span, Time};
-use tiersim_policies::command::{Command, Ticket, Touch, Work};
+use tiersim_policies::command::{Command, ObjectAccess, Ticket, Work};
 
 impl Parts<'_> {
     /// Enqueues ops at the head of a stream that nothing holds back.
@@ -56,7 +56,8 @@ impl Parts<'_> {
         entry.own.files = Files::Asked;
         let (mut reads, mut writes) = (Vec::new(), Vec::new());
         let places = entry.own.places.iter().zip(&entry.versions);
-        for (&Touch { object, tier, mode }, (held, &version)) in touches(&entry.command).zip(places)
+        for (&ObjectAccess { object, tier, mode }, (held, &version)) in
+            touches(&entry.command).zip(places)
         {
             let Some(Place::File(slot)) = held.as_ref().map(|held| &held.place) else { continue };
             let slot = slot.clone();
@@ -96,7 +97,7 @@ impl Parts<'_> {
         for (touch, (held, version)) in touches(&command).zip(&places) {
             let place = (ticket, touch.object, touch.tier);
             let Some(held) = held else {
-                missing.push(Some(Mismatch::new(place, *version, Found::NotAllocated)));
+                missing.push(Some(Mismatch::new(place, *version, Contents::NotAllocated)));
                 continue;
             };
             let Some(address) = held.place.address().filter(|_| touch.mode.reads()) else {
@@ -139,7 +140,7 @@ impl Parts<'_> {
         command: &Command,
         planned: Planned,
         files: Span,
-        places: &[(Option<Rc<Held>>, u64)],
+        places: &[(Option<Rc<DeviceAllocation>>, u64)],
     ) -> [(Option<Filler>, u64); 2] {
         let mut writes = false;
         // Bytes read and written, near and far: each is one launch, of whatever lies where.
@@ -244,7 +245,7 @@ impl Parts<'_> {
     }
 }
 
-fn touches(command: &Command) -> impl Iterator<Item = &Touch> {
+fn touches(command: &Command) -> impl Iterator<Item = &ObjectAccess> {
     let Work::Compute { touches, .. } = &command.work else { unreachable!("streams run ops only") };
     touches.iter()
 }

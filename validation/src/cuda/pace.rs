@@ -102,7 +102,7 @@ pub(crate) enum Filler {
 }
 
 /// What a measurement needs.
-pub(crate) struct Bench<'a> {
+pub(crate) struct KernelBench<'a> {
     pub(crate) device: &'a Arc<Device>,
     pub(crate) kernels: &'a Kernels,
     pub(crate) scratch: &'a Scratch,
@@ -112,7 +112,7 @@ pub(crate) struct Bench<'a> {
 
 impl Paces {
     /// Those of a device by its number, measured when this process first asks.
-    pub(crate) fn of(number: usize, bench: &Bench<'_>) -> Result<Paces, Fault> {
+    pub(crate) fn of(number: usize, bench: &KernelBench<'_>) -> Result<Paces, Fault> {
         static PACES: Mutex<BTreeMap<usize, Paces>> = Mutex::new(BTreeMap::new());
         let mut paces = PACES.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(paces) = paces.get(&number) {
@@ -123,8 +123,8 @@ impl Paces {
         Ok(measured)
     }
 
-    fn measure(bench: &Bench<'_>) -> Result<Paces, Fault> {
-        let Bench { device, kernels, scratch, stream, .. } = *bench;
+    fn measure(bench: &KernelBench<'_>) -> Result<Paces, Fault> {
+        let KernelBench { device, kernels, scratch, stream, .. } = *bench;
         let pinned = PinnedMemory::new(device, PINNED + FINDING)?;
         let (places, finding) =
             ([(scratch.memory.address, scratch.half), (pinned.address, PINNED)], PINNED);
@@ -231,7 +231,7 @@ impl Scratch {
     }
 }
 
-impl Bench<'_> {
+impl KernelBench<'_> {
     /// Nanoseconds per launch of the quickest of several goes.
     fn quickest(&self, size: u64, launch: impl Fn(u64) -> Result<(), Fault>) -> Result<f64, Fault> {
         let mut least = f64::INFINITY;

@@ -94,7 +94,8 @@ impl Workers {
         let (tell, threads) = (self.tell.clone(), self.live.threads.clone());
         let (device, clock) = (self.device.clone(), self.clock);
         let run = move || {
-            let mut bench = Bench { device, clock, buffer: Buffer::new(STEP as usize), via: None };
+            let mut bench =
+                WorkerState { device, clock, buffer: Buffer::new(STEP as usize), via: None };
             for job in jobs {
                 let done = bench.work(job);
                 if tell.send(done).is_err() {
@@ -139,7 +140,7 @@ impl Drop for Workers {
 }
 
 /// What a thread works with.
-struct Bench {
+struct WorkerState {
     device: Arc<Device>,
     clock: Clock,
     buffer: Buffer,
@@ -147,7 +148,7 @@ struct Bench {
     via: Option<(Stream, PinnedMemory)>,
 }
 
-impl Bench {
+impl WorkerState {
     fn work(&mut self, job: Job) -> Done {
         let (ticket, queue) = (job.ticket, job.queue);
         let mut times = (Time::ZERO, Time::ZERO);
@@ -280,7 +281,8 @@ pub(crate) fn version(
     bytes: u64,
 ) -> Result<Option<u64>, Fault> {
     let (buffer, clock) = (Buffer::new(STEP as usize), Clock::start());
-    let mut bench = Bench { device: device.clone(), clock, buffer: Buffer::new(0), via: None };
+    let mut bench =
+        WorkerState { device: device.clone(), clock, buffer: Buffer::new(0), via: None };
     let (mut buffer, mut version) = (buffer, None);
     let mut at = 0;
     while at < bytes {

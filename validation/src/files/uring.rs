@@ -70,13 +70,13 @@ struct Flight<'a> {
     reads: bool,
     clock: Clock,
     /// Every block in flight so far: what is left of it, and since when.
-    blocks: Vec<Block>,
+    blocks: Vec<ReadBlock>,
     error: Option<io::Error>,
     latencies: Option<&'a mut Vec<Span>>,
 }
 
 #[derive(Clone, Copy)]
-struct Block {
+struct ReadBlock {
     from: usize,
     end: usize,
     since: Time,
@@ -93,7 +93,7 @@ impl Flight<'_> {
                     Some(index) => index,
                     None if next < len => {
                         let end = len.min(next + queue.block);
-                        self.blocks.push(Block { from: next, end, since: self.clock.now() });
+                        self.blocks.push(ReadBlock { from: next, end, since: self.clock.now() });
                         next = end;
                         self.blocks.len() - 1
                     }
@@ -126,7 +126,7 @@ impl Flight<'_> {
 
     #[expect(unsafe_code, reason = "the kernel is given pointers, which no type can follow there")]
     fn push(&self, ring: &mut IoUring, index: usize) {
-        let Block { from, end, .. } = self.blocks[index];
+        let ReadBlock { from, end, .. } = self.blocks[index];
         let (offset, len) = (self.at + from as u64, (end - from) as u32);
         let start = self.start.wrapping_add(from);
         let request = if self.reads {

@@ -8,7 +8,7 @@
 
 use crate::host::room::{Buffer, Slot};
 use crate::pattern::{self, Key, PAGE};
-use crate::truth::Found;
+use crate::truth::Contents;
 use std::hint::black_box;
 use std::io;
 use std::ops::Range;
@@ -101,7 +101,7 @@ pub(crate) fn check(
     stride: usize,
     key: Key,
     buffer: &mut Buffer,
-) -> io::Result<Option<Found>> {
+) -> io::Result<Option<Contents>> {
     let mut look = |block: Range<usize>| {
         let bytes = buffer.first(block.len() * PAGE);
         slot.load(block.start, bytes)?;

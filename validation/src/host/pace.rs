@@ -21,7 +21,7 @@ use tiersim_models::ids::ObjectId;
 use tiersim_models::lifetime::Workload;
 use tiersim_models::units::{Bytes, Span};
 use tiersim_models::workload::Op;
-use tiersim_policies::command::{Command, Touch, Work};
+use tiersim_policies::command::{Command, ObjectAccess, Work};
 
 /// Sizes of touches, in pages, between which the time is taken to be a straight line.
 const SIZES: [usize; 3] = [1, 16, 256];
@@ -126,7 +126,7 @@ impl Paces {
     }
 
     /// What touching an object takes; nothing is known of files.
-    fn touch(&self, run: &Run<'_>, touch: &Touch) -> Span {
+    fn touch(&self, run: &Run<'_>, touch: &ObjectAccess) -> Span {
         if is_file(run.hardware.tiers[touch.tier.index()].kind) {
             return Span::ZERO;
         }

@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex};
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_policies::command::{Command, Ticket, Work};
-use tiersim_policies::transit::{BOUNCE, Part, Transit};
+use tiersim_policies::transit::{BOUNCE, HopPiece, Transit};
 
 /// A command under way.
 pub(crate) type Entry = book::Entry<Own>;
@@ -30,7 +30,7 @@ pub(crate) struct Own {
 
 /// Part of a copy on one of its channels.
 pub(crate) struct Piece {
-    pub(crate) part: Part,
+    pub(crate) part: HopPiece,
     /// Whether the copy ends with it.
     pub(crate) ends: bool,
     /// Buffers before and after this channel; none at the copy's ends.

@@ -10,7 +10,7 @@ use tiersim_models::hardware::{Hardware, TierKind};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::units::Span;
 use tiersim_models::workload::{Mode, Object, ObjectKind, Op, Phase, Trace, TraceMeta, Use};
-use tiersim_policies::command::{Allocating, Allocation, Edge, Hazard, Touch, Work};
+use tiersim_policies::command::{Allocating, Allocation, Edge, Hazard, ObjectAccess, Work};
 
 const OBJECT: ObjectId = ObjectId(0);
 const HBM: TierId = TierId(0);
@@ -31,7 +31,7 @@ fn world() -> (Hardware, Workload) {
 }
 
 fn op(ticket: u32) -> Command {
-    let touch = Touch { object: OBJECT, tier: HBM, mode: Mode::Read };
+    let touch = ObjectAccess { object: OBJECT, tier: HBM, mode: Mode::Read };
     let (touches, charges) = ([touch].into_iter().collect(), [].into_iter().collect());
     Command {
         ticket: Ticket(ticket),

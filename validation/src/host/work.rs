@@ -15,12 +15,12 @@ use crate::host::state::Piece;
 use crate::host::store::Store;
 use crate::options::{Delay, lateness};
 use crate::pattern::{self, Key, PAGE};
-use crate::truth::{Found, Meeting, Mismatch};
+use crate::truth::{Contents, Meeting, Mismatch};
 use std::ops::Range;
 use std::sync::{MutexGuard, PoisonError};
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::units::{Bytes, Time};
-use tiersim_policies::command::{Command, Ticket, Touch, Work};
+use tiersim_policies::command::{Command, ObjectAccess, Ticket, Work};
 
 /// What the workers need besides the shared state.
 pub(crate) struct Floor {
@@ -57,7 +57,7 @@ impl Floor {
         let touches = || touches.iter().zip(versions);
         let mut checks = Vec::new();
         for (touch, &version) in touches().filter(|(touch, _)| touch.mode.reads()) {
-            let &Touch { object, tier, .. } = touch;
+            let &ObjectAccess { object, tier, .. } = touch;
             let range = 0..self.pages[object.index()];
             let place = (command.ticket, object, tier);
             checks.push(self.check(place, version, range, 1, buffer)?);
@@ -65,11 +65,11 @@ impl Floor {
         // Half before the writes and half after, so that a neighbour without its edge meets either.
         plan.run_half(false);
         for (touch, &version) in touches().filter(|(touch, _)| touch.mode.writes()) {
-            let &Touch { object, tier, .. } = touch;
+            let &ObjectAccess { object, tier, .. } = touch;
             let written = self.write(object, tier, version + 1, buffer)?;
             if !written {
                 let place = (command.ticket, object, tier);
-                checks.push(Some(Mismatch::new(place, version, Found::NotAllocated)));
+                checks.push(Some(Mismatch::new(place, version, Contents::NotAllocated)));
             }
         }
         plan.run_half(true);
@@ -111,7 +111,7 @@ impl Floor {
             command.allocates.iter().try_for_each(|room| self.store.allocate(room))?;
             if self.store.get(object, from).is_none() {
                 let place = (command.ticket, object, from);
-                checks.push(Some(Mismatch::new(place, version, Found::NotAllocated)));
+                checks.push(Some(Mismatch::new(place, version, Contents::NotAllocated)));
             }
         }
         let page = |byte: Bytes| byte.get().div_ceil(PAGE as u64) as usize;
@@ -171,7 +171,7 @@ impl Floor {
     ) -> Result<Option<Mismatch>, Fault> {
         let (_, object, tier) = place;
         let Some(slot) = self.store.get(object, tier) else {
-            return Ok(Some(Mismatch::new(place, version, Found::NotAllocated)));
+            return Ok(Some(Mismatch::new(place, version, Contents::NotAllocated)));
         };
         let found = kernels::check(&slot, pages, stride, Key { object, version }, buffer);
         let found = found.map_err(io("reads", tier))?;

@@ -4,13 +4,13 @@
 //! Gradients of activations are buffers of the activations' sizes; that of attention's output holds
 //! a sum per row and head, which the fused kernel needs, where the output holds its logarithm.
 
-use super::build::{Maker, Owned, Touch, change, read, write};
-use super::model::{Block, Model};
-use super::passes::{Forward, Kept, Pass};
+use super::build::{GraphBuilder, ObjectAccess, Owned, change, read, write};
+use super::model::{BlockParameters, ModelParameters};
+use super::passes::{Forward, Pass, SavedActivations};
 use tiersim_models::ids::ObjectId;
 use tiersim_models::workload::ObjectKind;
 
-impl Maker<'_> {
+impl GraphBuilder<'_> {
     /// The gradient of an activation, in a buffer of its size.
     fn gradient(&mut self, of: ObjectId) -> ObjectId {
         let row = &self.build.trace.objects[of.index()];
@@ -18,7 +18,7 @@ impl Maker<'_> {
         self.build.object(name, ObjectKind::Buffer, bytes, None)
     }
 
-    pub(super) fn backward(&mut self, model: &Model, pass: &Pass, forward: &Forward) {
+    pub(super) fn backward(&mut self, model: &ModelParameters, pass: &Pass, forward: &Forward) {
         let Forward { blocks, last, normed, logits } = forward;
         let head = model.own_head.as_ref().unwrap_or(&model.tokens);
         let gradient = |owned: &Owned| owned.gradient.expect("a model in training has gradients");
@@ -63,23 +63,23 @@ impl Maker<'_> {
     /// From the gradient of a block's output to that of its middle.
     fn feed_forward_backward(
         &mut self,
-        block: &Block,
+        block: &BlockParameters,
         pass: &Pass,
-        kept: &Kept,
+        kept: &SavedActivations,
         dx: ObjectId,
     ) -> ObjectId {
-        let Block { norm_2, wide, narrow, .. } = block;
+        let BlockParameters { norm_2, up_proj, down_proj, .. } = block;
         let d_active = self.gradient(kept.active);
-        self.product_backward(narrow, pass, (kept.active, dx), write(d_active));
+        self.product_backward(down_proj, pass, (kept.active, dx), write(d_active));
         let mut touches = vec![read(d_active)];
-        touches.extend(kept.wide.iter().map(|&y| read(y)));
-        let d_wide: Vec<ObjectId> = kept.wide.iter().map(|&y| self.gradient(y)).collect();
+        touches.extend(kept.up_proj.iter().map(|&y| read(y)));
+        let d_wide: Vec<ObjectId> = kept.up_proj.iter().map(|&y| self.gradient(y)).collect();
         touches.extend(d_wide.iter().map(|&dy| write(dy)));
         self.build.op("activation_backward", block.activation, 0, &touches);
         let d_normed = self.gradient(kept.normed_2);
-        for (index, (owned, dy)) in wide.iter().zip(d_wide).enumerate().rev() {
+        for (index, (owned, dy)) in up_proj.iter().zip(d_wide).enumerate().rev() {
             // The matrix that comes first here writes, the other one adds.
-            let last = index + 1 == wide.len();
+            let last = index + 1 == up_proj.len();
             let to = if last { write(d_normed) } else { change(d_normed) };
             self.product_backward(owned, pass, (kept.normed_2, dy), to);
         }
@@ -91,12 +91,12 @@ impl Maker<'_> {
     /// From the gradient of a block's middle to that of its input.
     fn attention_backward(
         &mut self,
-        block: &Block,
+        block: &BlockParameters,
         pass: &Pass,
-        kept: &Kept,
+        kept: &SavedActivations,
         d_middle: ObjectId,
     ) -> ObjectId {
-        let Block { norm_1, qkv, out, .. } = block;
+        let BlockParameters { norm_1, qkv, out, .. } = block;
         let d_mixed = self.gradient(kept.mixed);
         self.product_backward(out, pass, (kept.mixed, d_middle), write(d_mixed));
         let d_qkv = self.gradient(kept.qkv);
@@ -116,7 +116,7 @@ impl Maker<'_> {
         owned: &Owned,
         pass: &Pass,
         (x, dy): (ObjectId, ObjectId),
-        to: Touch,
+        to: ObjectAccess,
     ) {
         let gradient = owned.gradient.expect("a model in training has gradients");
         let touches = [read(owned.weight), read(x), read(dy), to, pass.into(gradient)];

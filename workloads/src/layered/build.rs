@@ -1,6 +1,6 @@
 //! Puts a trace together row by row.
 
-use super::parts::Part;
+use super::parts::Module;
 use super::{Layered, Mode as Does, Precision};
 use tiersim_models::ids::{ModuleId, ObjectId};
 use tiersim_models::units::Bytes;
@@ -13,29 +13,29 @@ pub(super) const FP32: u64 = Precision::Fp32.bytes();
 
 /// What an op does to an object, and how many bytes that touches.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Touch {
+pub(super) struct ObjectAccess {
     object: ObjectId,
     mode: Mode,
     /// Without it, the whole object, twice for a use that reads and writes.
     bytes: Option<u64>,
 }
 
-pub(super) fn read(object: ObjectId) -> Touch {
-    Touch { object, mode: Mode::Read, bytes: None }
+pub(super) fn read(object: ObjectId) -> ObjectAccess {
+    ObjectAccess { object, mode: Mode::Read, bytes: None }
 }
 
-pub(super) fn write(object: ObjectId) -> Touch {
-    Touch { object, mode: Mode::Write, bytes: None }
+pub(super) fn write(object: ObjectId) -> ObjectAccess {
+    ObjectAccess { object, mode: Mode::Write, bytes: None }
 }
 
-pub(super) fn change(object: ObjectId) -> Touch {
-    Touch { object, mode: Mode::ReadWrite, bytes: None }
+pub(super) fn change(object: ObjectId) -> ObjectAccess {
+    ObjectAccess { object, mode: Mode::ReadWrite, bytes: None }
 }
 
-impl Touch {
+impl ObjectAccess {
     /// Only so many bytes of the object are touched.
-    pub(super) fn part(self, bytes: u64) -> Touch {
-        Touch { bytes: Some(bytes), ..self }
+    pub(super) fn part(self, bytes: u64) -> ObjectAccess {
+        ObjectAccess { bytes: Some(bytes), ..self }
     }
 }
 
@@ -61,7 +61,7 @@ pub(super) struct Builder {
 }
 
 /// A trace in the making, and the shape that it is made from.
-pub(super) struct Maker<'a> {
+pub(super) struct GraphBuilder<'a> {
     pub(super) shape: &'a Layered,
     pub(super) build: Builder,
 }
@@ -108,7 +108,7 @@ impl Builder {
     /// adam_m = 0.001 / (1 + d) and adam_v = 0.01 / (1 + d). Ranks are the forward order, but for
     /// embedding, positions and head, which come last: most of their rows change rarely. Division
     /// is exact to the last bit on every machine.
-    pub(super) fn owned(&mut self, part: &Part, rank: usize) -> Owned {
+    pub(super) fn owned(&mut self, part: &Module, rank: usize) -> Owned {
         use ObjectKind::{Gradient, Master, Optimizer, Weight};
         let module = self.module(&part.name);
         let (count, width) = (part.parameters(), self.precision.bytes());
@@ -156,10 +156,16 @@ impl Builder {
         ObjectId::at(self.trace.objects.len() - 1)
     }
 
-    pub(super) fn op(&mut self, name: &str, module: ModuleId, flops: u64, touches: &[Touch]) {
+    pub(super) fn op(
+        &mut self,
+        name: &str,
+        module: ModuleId,
+        flops: u64,
+        touches: &[ObjectAccess],
+    ) {
         let start = self.trace.uses.len() as u32;
         let mut bytes = 0;
-        for &Touch { object, mode, bytes: part } in touches {
+        for &ObjectAccess { object, mode, bytes: part } in touches {
             self.trace.uses.push(Use::whole(object, mode));
             let whole = self.trace.objects[object.index()].bytes.get();
             let ways = if mode == Mode::ReadWrite { 2 } else { 1 };

@@ -68,19 +68,19 @@ impl Layered {
     }
 
     /// Matrices of the feed-forward part from the residual stream.
-    fn wide(&self) -> u64 {
+    fn up_proj(&self) -> u64 {
         if self.family == Family::Llama { 2 } else { 1 }
     }
 
     /// Ops of a forward pass.
     fn ops_of_pass(&self) -> u64 {
-        u64::from(self.layers) * (7 + self.wide()) + 3 + u64::from(self.positions > 0)
+        u64::from(self.layers) * (7 + self.up_proj()) + 3 + u64::from(self.positions > 0)
     }
 
     /// Ops of a forward and a backward pass, and of the optimizer.
     pub(super) fn ops_of_training(&self) -> (u64, u64) {
         let tables = u64::from(self.positions > 0) + u64::from(!self.tied);
-        let adam = u64::from(self.layers) * (5 + self.wide()) + 2 + tables;
+        let adam = u64::from(self.layers) * (5 + self.up_proj()) + 2 + tables;
         // The loss belongs to the forward pass.
         (2 * self.ops_of_pass() + 1, adam)
     }

@@ -7,7 +7,7 @@ use super::{Family, Layered};
 
 /// A module that owns parameters.
 #[derive(Clone, Debug)]
-pub(super) struct Part {
+pub(super) struct Module {
     /// Its path in the model.
     pub(super) name: String,
     /// Parameters of its matrix: tokens are multiplied with them.
@@ -16,7 +16,7 @@ pub(super) struct Part {
     pub(super) other: u64,
 }
 
-impl Part {
+impl Module {
     pub(super) fn parameters(&self) -> u64 {
         self.matrix + self.other
     }
@@ -24,39 +24,39 @@ impl Part {
 
 /// The modules of one block.
 #[derive(Clone, Debug)]
-pub(super) struct Block {
-    pub(super) norm_1: Part,
-    pub(super) qkv: Part,
-    pub(super) out: Part,
-    pub(super) norm_2: Part,
+pub(super) struct BlockModules {
+    pub(super) norm_1: Module,
+    pub(super) qkv: Module,
+    pub(super) out: Module,
+    pub(super) norm_2: Module,
     /// One wide matrix, or the gate and the one that it gates.
-    pub(super) wide: Vec<Part>,
-    pub(super) narrow: Part,
+    pub(super) up_proj: Vec<Module>,
+    pub(super) down_proj: Module,
     /// Modules without parameters, by name.
     pub(super) attention: String,
     pub(super) activation: String,
 }
 
-impl Block {
+impl BlockModules {
     /// In forward order.
-    pub(super) fn modules(&self) -> impl Iterator<Item = &Part> {
+    pub(super) fn modules(&self) -> impl Iterator<Item = &Module> {
         let first = [&self.norm_1, &self.qkv, &self.out, &self.norm_2];
-        first.into_iter().chain(&self.wide).chain([&self.narrow])
+        first.into_iter().chain(&self.up_proj).chain([&self.down_proj])
     }
 }
 
 /// The modules before and after the blocks.
 #[derive(Clone, Debug)]
-pub(super) struct Around {
-    pub(super) tokens: Part,
-    pub(super) positions: Option<Part>,
-    pub(super) norm: Part,
+pub(super) struct EmbeddingAndHead {
+    pub(super) tokens: Module,
+    pub(super) positions: Option<Module>,
+    pub(super) norm: Module,
     /// Without parameters if it is tied.
-    pub(super) head: Part,
+    pub(super) head: Module,
 }
 
-impl Around {
-    pub(super) fn new(shape: &Layered) -> Around {
+impl EmbeddingAndHead {
+    pub(super) fn new(shape: &Layered) -> EmbeddingAndHead {
         let hidden = u64::from(shape.hidden);
         let rows = u64::from(shape.vocab) * hidden;
         let [tokens, norm] = match shape.family {
@@ -65,7 +65,7 @@ impl Around {
         };
         let positions = u64::from(shape.positions) * hidden;
         let head = if shape.tied { 0 } else { rows };
-        Around {
+        EmbeddingAndHead {
             tokens: part(tokens.into(), 0, rows),
             positions: (positions > 0).then(|| part("wpe".into(), 0, positions)),
             norm: part(norm.into(), 0, norm_parameters(shape)),
@@ -74,18 +74,18 @@ impl Around {
     }
 
     /// Those that own parameters.
-    pub(super) fn modules(&self) -> impl Iterator<Item = &Part> {
+    pub(super) fn modules(&self) -> impl Iterator<Item = &Module> {
         let all = [Some(&self.tokens), self.positions.as_ref(), Some(&self.norm), Some(&self.head)];
         all.into_iter().flatten().filter(|part| part.parameters() > 0)
     }
 }
 
 /// The modules of block `layer`.
-pub(super) fn layer(shape: &Layered, layer: u32) -> Block {
+pub(super) fn layer(shape: &Layered, layer: u32) -> BlockModules {
     let (hidden, ffn) = (u64::from(shape.hidden), u64::from(shape.ffn));
     let qkv = hidden + 2 * shape.kv_width();
     let bias = |width| if shape.family == Family::Gpt2 { width } else { 0 };
-    let [norm_1, to_qkv, out, norm_2, narrow, attention, activation] = match shape.family {
+    let [norm_1, to_qkv, out, norm_2, down_proj, attention, activation] = match shape.family {
         Family::Gpt2 => {
             ["ln_1", "attn.c_attn", "attn.c_proj", "ln_2", "mlp.c_proj", "attn", "mlp.act"]
         }
@@ -106,17 +106,17 @@ pub(super) fn layer(shape: &Layered, layer: u32) -> Block {
     let name = |module: &str| format!("{block}.{layer}.{module}");
     let norm = |module| part(name(module), 0, norm_parameters(shape));
     let linear = |module, from, to| part(name(module), from * to, bias(to));
-    let wide: &[&str] = match shape.family {
+    let up_proj: &[&str] = match shape.family {
         Family::Gpt2 => &["mlp.c_fc"],
         Family::Llama => &["mlp.gate_proj", "mlp.up_proj"],
     };
-    Block {
+    BlockModules {
         norm_1: norm(norm_1),
         qkv: linear(to_qkv, hidden, qkv),
         out: linear(out, hidden, hidden),
         norm_2: norm(norm_2),
-        wide: wide.iter().map(|module| linear(module, hidden, ffn)).collect(),
-        narrow: linear(narrow, ffn, hidden),
+        up_proj: up_proj.iter().map(|module| linear(module, hidden, ffn)).collect(),
+        down_proj: linear(down_proj, ffn, hidden),
         attention: name(attention),
         activation: name(activation),
     }
@@ -130,6 +130,6 @@ fn norm_parameters(shape: &Layered) -> u64 {
     }
 }
 
-fn part(name: String, matrix: u64, other: u64) -> Part {
-    Part { name, matrix, other }
+fn part(name: String, matrix: u64, other: u64) -> Module {
+    Module { name, matrix, other }
 }

@@ -8,8 +8,8 @@
 //! in place. Token ids, 8 bytes each, are left out.
 
 use super::Layered;
-use super::build::{Builder, FP32, Maker, Owned, Touch, change, read, write};
-use super::model::{Block, Model};
+use super::build::{Builder, FP32, GraphBuilder, ObjectAccess, Owned, change, read, write};
+use super::model::{BlockParameters, ModelParameters};
 use tiersim_models::ids::{ModuleId, ObjectId};
 use tiersim_models::units::Bytes;
 use tiersim_models::workload::{ObjectKind, Phase, Trace};
@@ -45,27 +45,27 @@ impl Pass {
     }
 
     /// What a gradient of weights goes into.
-    pub(super) fn into(&self, gradient: ObjectId) -> Touch {
+    pub(super) fn into(&self, gradient: ObjectId) -> ObjectAccess {
         if self.accumulates { change(gradient) } else { write(gradient) }
     }
 }
 
 /// What a block keeps for its backward pass: 32 bytes per token and channel in 16 bits where
 /// `ffn` is 4 `hidden`, and 4 bytes per token and head.
-pub(super) struct Kept {
+pub(super) struct SavedActivations {
     pub(super) x: ObjectId,
     pub(super) normed_1: ObjectId,
     pub(super) qkv: ObjectId,
     pub(super) mixed: ObjectId,
     pub(super) middle: ObjectId,
     pub(super) normed_2: ObjectId,
-    pub(super) wide: Vec<ObjectId>,
+    pub(super) up_proj: Vec<ObjectId>,
     pub(super) active: ObjectId,
 }
 
 /// What a forward pass leaves.
 pub(super) struct Forward {
-    pub(super) blocks: Vec<Kept>,
+    pub(super) blocks: Vec<SavedActivations>,
     pub(super) last: ObjectId,
     pub(super) normed: ObjectId,
     pub(super) logits: ObjectId,
@@ -74,7 +74,7 @@ pub(super) struct Forward {
 /// One step of training.
 pub(super) fn train(shape: &Layered, sequence: u32) -> Trace {
     let [batch, sequence] = [shape.batch, sequence].map(u64::from);
-    let mut maker = Maker { shape, build: Builder::new(shape) };
+    let mut maker = GraphBuilder { shape, build: Builder::new(shape) };
     let model = maker.model();
     maker.micro_batch(&model, &Pass::training(String::new(), batch, sequence), 0);
     maker.build.now = (0, Phase::Optimizer);
@@ -85,7 +85,7 @@ pub(super) fn train(shape: &Layered, sequence: u32) -> Trace {
 /// One step per token, each behind all before it.
 pub(super) fn decode(shape: &Layered, context: u32, tokens: u32) -> Trace {
     let batch = u64::from(shape.batch);
-    let mut maker = Maker { shape, build: Builder::new(shape) };
+    let mut maker = GraphBuilder { shape, build: Builder::new(shape) };
     let model = maker.model();
     let position = 2 * shape.kv_width() * shape.precision.bytes();
     for token in 0..tokens {
@@ -105,9 +105,9 @@ pub(super) fn decode(shape: &Layered, context: u32, tokens: u32) -> Trace {
     maker.build.trace
 }
 
-impl Maker<'_> {
+impl GraphBuilder<'_> {
     /// Forward, loss and backward of some of a step's samples.
-    pub(super) fn micro_batch(&mut self, model: &Model, pass: &Pass, step: u32) {
+    pub(super) fn micro_batch(&mut self, model: &ModelParameters, pass: &Pass, step: u32) {
         self.build.now = (step, Phase::Forward);
         let forward = self.forward(model, pass);
         self.build.op("loss", model.head, 0, &[change(forward.logits)]);
@@ -127,12 +127,12 @@ impl Maker<'_> {
         tokens * u64::from(self.shape.hidden) * self.shape.precision.bytes()
     }
 
-    fn forward(&mut self, model: &Model, pass: &Pass) -> Forward {
+    fn forward(&mut self, model: &ModelParameters, pass: &Pass) -> Forward {
         let hidden = u64::from(self.shape.hidden);
         // The owner of what each block is given, and of what the last one hands on.
         let owners = model.blocks.iter().skip(1).map(|block| block.norm_1.module);
         let mut owners = owners.chain([model.norm.module]);
-        let Model { tokens, head, norm, .. } = model;
+        let ModelParameters { tokens, head, norm, .. } = model;
         let mut x = self.output(pass, tokens.module, model.blocks[0].norm_1.module, hidden);
         let looked_up = read(tokens.weight).part(self.rows(pass.tokens));
         self.build.op("embedding", tokens.module, 0, &[looked_up, write(x)]);
@@ -162,13 +162,13 @@ impl Maker<'_> {
     /// One block; what it hands on is kept by `owner`.
     fn block(
         &mut self,
-        block: &Block,
+        block: &BlockParameters,
         pass: &Pass,
         x: ObjectId,
         owner: ModuleId,
-    ) -> (Kept, ObjectId) {
+    ) -> (SavedActivations, ObjectId) {
         let (hidden, ffn) = (u64::from(self.shape.hidden), u64::from(self.shape.ffn));
-        let Block { norm_1, qkv, out, norm_2, wide, narrow, .. } = block;
+        let BlockParameters { norm_1, qkv, out, norm_2, up_proj, down_proj, .. } = block;
         let product = |owned: &Owned| 2 * pass.tokens * owned.matrix;
 
         let normed_1 = self.output(pass, norm_1.module, qkv.module, hidden);
@@ -193,26 +193,34 @@ impl Maker<'_> {
         let middle = self.output(pass, out.module, norm_2.module, hidden);
         let touches = [read(out.weight), read(mixed), read(x), write(middle)];
         self.build.op("linear", out.module, product(out), &touches);
-        let normed_2 = self.output(pass, norm_2.module, wide[0].module, hidden);
+        let normed_2 = self.output(pass, norm_2.module, up_proj[0].module, hidden);
         let touches = [read(norm_2.weight), read(middle), write(normed_2)];
         self.build.op("norm", norm_2.module, 0, &touches);
 
-        let mut widened = Vec::with_capacity(wide.len());
-        for owned in wide {
+        let mut widened = Vec::with_capacity(up_proj.len());
+        for owned in up_proj {
             let y = self.output(pass, owned.module, owned.module, ffn);
             let touches = [read(owned.weight), read(normed_2), write(y)];
             self.build.op("linear", owned.module, product(owned), &touches);
             widened.push(y);
         }
-        let active = self.output(pass, block.activation, narrow.module, ffn);
+        let active = self.output(pass, block.activation, down_proj.module, ffn);
         let mut touches: Vec<_> = widened.iter().map(|&y| read(y)).collect();
         touches.push(write(active));
         self.build.op("activation", block.activation, 0, &touches);
-        let next = self.output(pass, narrow.module, owner, hidden);
-        let touches = [read(narrow.weight), read(active), read(middle), write(next)];
-        self.build.op("linear", narrow.module, product(narrow), &touches);
-        let kept =
-            Kept { x, normed_1, qkv: projected, mixed, middle, normed_2, wide: widened, active };
+        let next = self.output(pass, down_proj.module, owner, hidden);
+        let touches = [read(down_proj.weight), read(active), read(middle), write(next)];
+        self.build.op("linear", down_proj.module, product(down_proj), &touches);
+        let kept = SavedActivations {
+            x,
+            normed_1,
+            qkv: projected,
+            mixed,
+            middle,
+            normed_2,
+            up_proj: widened,
+            active,
+        };
         (kept, next)
     }
 

@@ -6,7 +6,7 @@
 //! more often, and that is what it costs. Everything else is as in `passes`.
 //! Invariant: the micro-batches of a step cover its `shape.batch` samples exactly once.
 
-use super::build::{Builder, Maker};
+use super::build::{Builder, GraphBuilder};
 use super::limits::{MAX_OPS, ShapeProblem};
 use super::passes::Pass;
 use super::{Layered, Mode};
@@ -115,7 +115,7 @@ impl Training {
         let problems = self.problems(least);
         assert!(problems.is_empty(), "a training with problems: {problems:?}");
         assert_eq!(micro_batches.len(), self.sequences.len(), "one micro-batch per step");
-        let mut maker = Maker { shape: &self.shape, build: Builder::new(&self.shape) };
+        let mut maker = GraphBuilder { shape: &self.shape, build: Builder::new(&self.shape) };
         let mut model = maker.model();
         let steps = self.sequences.iter().zip(micro_batches).enumerate();
         for (step, (&sequence, &most)) in steps {

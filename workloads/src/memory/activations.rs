@@ -7,7 +7,7 @@
 //! 5*a*s/(h*t)); with sequence parallelism all is over t. Selective recomputation leaves the core
 //! of attention out: 34*s*b*h/t. Full keeps a block's input: 2*s*b*h, of which every rank has its
 //! tokens with sequence parallelism: 2*s*b*h/t. The first stage of a pipeline has L blocks in
-//! flight, and L*(1 + (p-1)/(p*m)) with m stretches per stage.
+//! flight, and L*(1 + (p-1)/(p*m)) with m virtual stages per stage.
 //! Invariant: what is split over t ranks is rounded up tensor by tensor; all else is exact.
 
 pub mod block;
@@ -15,7 +15,7 @@ pub mod block;
 use super::{Overflow, product, share, total};
 use crate::transformer::format::Format;
 use crate::transformer::training::{Attention, Checkpointing};
-use block::{Block, Over, Sort, kept};
+use block::{BlockShape, Over, Sort, kept};
 
 /// Numbers that share a range where activations are compressed to 8 bits (ActNN, Chen et al. 2021,
 /// arXiv 2104.14129: groups of 256, each with a minimum and a range in 16 bits).
@@ -54,23 +54,23 @@ pub struct Stages {
 }
 
 impl Stages {
-    /// Stretches of `layers / (p m)` blocks that the first stage has in flight at most: p with one
-    /// stretch per stage, p m + p - 1 with m, and never more than there are.
+    /// Virtual stages of `layers / (p m)` blocks that the first stage has in flight at most: p with one
+    /// virtual stage per stage, p m + p - 1 with m, and never more than there are.
     pub fn in_flight(&self) -> u128 {
         let [p, m, n] = [self.pipeline, self.interleave, self.micro_batches].map(u128::from);
         let deep = if m > 1 { p * m + p - 1 } else { p };
         deep.min(n.saturating_mul(m))
     }
 
-    /// Micro-batches whose embedding the first stage has in flight at most: those of its first
-    /// stretch.
+    /// Micro-batches whose embedding the first stage has in flight at most: those of its
+    /// first virtual stage.
     fn embedded(&self) -> u128 {
         let [p, m, n] = [self.pipeline, self.interleave, self.micro_batches].map(u128::from);
         if m > 1 { (2 * p).min(n) } else { p.min(n) }
     }
 
-    /// Blocks of a stretch.
-    fn of_stretch(&self) -> u128 {
+    /// Blocks of a virtual stage.
+    fn of_virtual_stage(&self) -> u128 {
         share(self.layers.into(), u128::from(self.pipeline) * u128::from(self.interleave))
     }
 }
@@ -109,7 +109,7 @@ pub fn stored(numbers: u128, format: Format) -> Result<u128, Overflow> {
 }
 
 /// What one block keeps on one rank for one micro-batch.
-pub fn of_block(block: &Block, batch: &Batch) -> Result<OfBlock, Overflow> {
+pub fn of_block(block: &BlockShape, batch: &Batch) -> Result<OfBlock, Overflow> {
     let mut all = OfBlock::default();
     for tensor in kept(block, batch)? {
         let is_split = match tensor.over {
@@ -160,7 +160,7 @@ pub struct OfStage {
 ///
 /// `vocab` is the number of logits per token; 0 for a model without a head.
 pub fn of_stage(
-    block: &Block,
+    block: &BlockShape,
     batch: &Batch,
     stages: &Stages,
     checkpointing: Checkpointing,
@@ -171,24 +171,24 @@ pub fn of_stage(
     let tokens = product(&[batch.tokens.into(), batch.sequences.into()])?;
     let stream = product(&[own_tokens(tokens, ranks, batch.by_sequence), hidden])?;
     let input = stored(stream, batch.format)?;
-    let (blocks, in_flight) = (stages.of_stretch(), stages.in_flight());
-    let again = |blocks: u128| Ok(product(&[one.sum()?, blocks])?.saturating_sub(input));
+    let (blocks, in_flight) = (stages.of_virtual_stage(), stages.in_flight());
+    let recompute = |blocks: u128| Ok(product(&[one.sum()?, blocks])?.saturating_sub(input));
     let (kept, statistics, recomputed) = match checkpointing {
         Checkpointing::None => {
             (product(&[total([one.rest, one.core])?, blocks])?, one.statistics, 0)
         }
         Checkpointing::Selective => {
-            let again = one.core.saturating_sub(one.behind);
-            (product(&[one.rest, blocks])?, one.statistics, again)
+            let recompute = one.core.saturating_sub(one.behind);
+            (product(&[one.rest, blocks])?, one.statistics, recompute)
         }
-        Checkpointing::Full => (product(&[input, blocks])?, 0, again(1)?),
+        Checkpointing::Full => (product(&[input, blocks])?, 0, recompute(1)?),
         Checkpointing::Every(each) => {
             let each = u128::from(each.max(1)).min(blocks.max(1));
             let last = blocks % each;
             // A shorter part comes last and is gone, with its input, before the next.
             let most = match last {
-                0 => again(each)?,
-                last => again(last)?.max(again(each)?.saturating_sub(input)),
+                0 => recompute(each)?,
+                last => recompute(last)?.max(recompute(each)?.saturating_sub(input)),
             };
             (product(&[input, blocks.div_ceil(each)])?, 0, most)
         }

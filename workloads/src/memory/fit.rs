@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 use tiersim_models::hardware::Compute;
 use tiersim_models::results::memory_account::Account;
 use tiersim_models::results::memory_account::Place;
-use tiersim_models::results::memory_fit::{Cost, Fit, Found, MemoryBudget, Rates};
+use tiersim_models::results::memory_fit::{Cost, Fit, FitSearch, MemoryBudget, Rates};
 
 /// How quick what a job is to fit into is.
 #[derive(Clone, Copy, Debug, Default)]
@@ -87,7 +87,7 @@ fn stages(job: &Training) -> Vec<(Training, String)> {
 }
 
 /// Places beyond `from`.
-fn beyond(from: Place) -> impl Iterator<Item = Place> {
+fn outer(from: Place) -> impl Iterator<Item = Place> {
     Place::ALL.into_iter().filter(move |&place| place > from)
 }
 
@@ -97,7 +97,7 @@ fn optimizers(job: &Training) -> Vec<(Training, String)> {
         job.offload.optimizer = place;
         (job, format!("--offload-optimizer {}", place.word()))
     };
-    beyond(job.offload.optimizer).filter(|_| job.stage >= 1).map(turned).collect()
+    outer(job.offload.optimizer).filter(|_| job.stage >= 1).map(turned).collect()
 }
 
 fn weights(job: &Training) -> Vec<(Training, String)> {
@@ -106,7 +106,7 @@ fn weights(job: &Training) -> Vec<(Training, String)> {
         job.offload.weights = place;
         (job, format!("--offload-param {}", place.word()))
     };
-    beyond(job.offload.weights).filter(|_| job.stage >= 3).map(turned).collect()
+    outer(job.offload.weights).filter(|_| job.stage >= 3).map(turned).collect()
 }
 
 fn checkpoints(job: &Training) -> Vec<(Training, String)> {
@@ -225,7 +225,7 @@ fn quickest(
 }
 
 /// What makes `job` fit into `budget`.
-pub fn fit(job: &Training, budget: &MemoryBudget, pace: &Pace<'_>) -> Result<Found, Overflow> {
+pub fn fit(job: &Training, budget: &MemoryBudget, pace: &Pace<'_>) -> Result<FitSearch, Overflow> {
     let mut estimates = Estimates { pace: *pace, computing: BTreeMap::new() };
     let best = quickest(job, budget, &mut estimates)?;
     let all = settings(job, &KNOBS);
@@ -252,7 +252,7 @@ pub fn fit(job: &Training, budget: &MemoryBudget, pace: &Pace<'_>) -> Result<Fou
         fitting.push((far, fit));
     }
     let fits = fitting.iter().any(|(far, _)| *far == Far::default());
-    Ok(Found { fits, tried: all.len(), least: least(fitting) })
+    Ok(FitSearch { fits, tried: all.len(), least: least(fitting) })
 }
 
 /// Those that no other goes less far than, the quickest first.

@@ -42,7 +42,7 @@ impl Tensor {
 
 /// What is kept for a tensor or a model, by part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Kept {
+pub struct OptimizerState {
     /// The fp32 copy of the weights.
     pub master: u128,
     /// First moments or momentum.
@@ -53,7 +53,7 @@ pub struct Kept {
     pub scales: u128,
 }
 
-impl Kept {
+impl OptimizerState {
     /// All of it.
     pub fn sum(&self) -> Result<u128, Overflow> {
         total([self.master, self.first, self.second, self.scales])
@@ -73,7 +73,11 @@ pub const fn has_master(optimizer: Optimizer, weights: Format) -> bool {
 }
 
 /// What `optimizer` keeps for one tensor whose weights are in `weights`.
-pub fn of_tensor(optimizer: Optimizer, weights: Format, tensor: &Tensor) -> Result<Kept, Overflow> {
+pub fn of_tensor(
+    optimizer: Optimizer,
+    weights: Format,
+    tensor: &Tensor,
+) -> Result<OptimizerState, Overflow> {
     let numbers = tensor.numbers();
     let mut kept = of_numbers(optimizer, weights, numbers)?;
     let rows = u128::from(tensor.rows);
@@ -99,10 +103,10 @@ pub fn of_tensors(
     optimizer: Optimizer,
     weights: Format,
     tensors: &[Tensor],
-) -> Result<Kept, Overflow> {
-    tensors.iter().try_fold(Kept::default(), |all, tensor| {
+) -> Result<OptimizerState, Overflow> {
+    tensors.iter().try_fold(OptimizerState::default(), |all, tensor| {
         let one = of_tensor(optimizer, weights, tensor)?;
-        Ok(Kept {
+        Ok(OptimizerState {
             master: total([all.master, one.master])?,
             first: total([all.first, one.first])?,
             second: total([all.second, one.second])?,
@@ -114,25 +118,29 @@ pub fn of_tensors(
 /// What `optimizer` keeps for so many parameters whose shapes are not known. Second moments that
 /// are kept per row, column or head are left out then ([`needs_shapes`]), and all state of 8-bit
 /// Adam is of 8 bits.
-pub fn of_numbers(optimizer: Optimizer, weights: Format, numbers: u128) -> Result<Kept, Overflow> {
+pub fn of_numbers(
+    optimizer: Optimizer,
+    weights: Format,
+    numbers: u128,
+) -> Result<OptimizerState, Overflow> {
     let each = |bytes: u128| product(&[numbers, bytes]);
     let master = if has_master(optimizer, weights) { each(4)? } else { 0 };
-    let none = Kept { master, ..Kept::default() };
+    let none = OptimizerState { master, ..OptimizerState::default() };
     Ok(match optimizer {
-        Optimizer::AdamW => Kept { first: each(4)?, second: each(4)?, ..none },
+        Optimizer::AdamW => OptimizerState { first: each(4)?, second: each(4)?, ..none },
         Optimizer::AdamWithoutMaster => {
             let moment = each(weights.bytes().into())?;
-            Kept { first: moment, second: moment, ..none }
+            OptimizerState { first: moment, second: moment, ..none }
         }
         // A scale per block for either moment.
-        Optimizer::Adam8Bit => Kept {
+        Optimizer::Adam8Bit => OptimizerState {
             first: numbers,
             second: numbers,
             scales: product(&[numbers.div_ceil(BLOCK), 4, 2])?,
             ..none
         },
         Optimizer::AdamMini | Optimizer::Lion | Optimizer::Sgd { momentum: true } => {
-            Kept { first: each(4)?, ..none }
+            OptimizerState { first: each(4)?, ..none }
         }
         Optimizer::Adafactor | Optimizer::Sgd { momentum: false } => none,
     })

@@ -12,12 +12,12 @@ use super::zero::{MILLION, State, shard};
 use super::{Overflow, product, share, total};
 use crate::transformer::card::Card;
 use crate::transformer::format::Format;
-use crate::transformer::modules::{Around, Feed, FeedForward, Part, block};
+use crate::transformer::modules::{EmbeddingAndHead, Feed, FeedForward, Module, block};
 use crate::transformer::training::Optimizer;
 
 /// A module's parameters on one rank.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Module {
+struct RankModule {
     tensors: Vec<Tensor>,
     /// Whether it belongs to an expert: those are spread over data-parallel ranks.
     expert: bool,
@@ -27,11 +27,11 @@ struct Module {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rank {
     /// Tables, and a norm behind them.
-    embedding: Vec<Module>,
-    block: Vec<Module>,
+    embedding: Vec<RankModule>,
+    block: Vec<RankModule>,
     blocks: u64,
     /// Last norm and head, where there is one stage; a tied head is the first table.
-    head: Vec<Module>,
+    head: Vec<RankModule>,
     is_tied: bool,
     data: u64,
     expert: u64,
@@ -49,10 +49,10 @@ pub struct Bytes {
     pub optimizer: Keeps,
 }
 
-impl Module {
-    fn of(part: &Part, split: &Pipeline, expert: bool) -> Module {
+impl RankModule {
+    fn of(part: &Module, split: &Pipeline, expert: bool) -> RankModule {
         let local = part.tensors.iter().map(|tensor| tensor.local(split.tensor).kept());
-        Module { tensors: local.collect(), expert }
+        RankModule { tensors: local.collect(), expert }
     }
 
     fn params(&self) -> u128 {
@@ -89,16 +89,16 @@ fn of_named(
     total(states.map(|bytes| shard(bytes, 1, stage, replicas)))
 }
 
-fn feed(feed: &FeedForward) -> impl Iterator<Item = &Part> {
-    feed.wide.iter().chain([&feed.narrow])
+fn feed(feed: &FeedForward) -> impl Iterator<Item = &Module> {
+    feed.up_proj.iter().chain([&feed.down_proj])
 }
 
 impl Rank {
     /// What the first stage's ranks have of `card`; `data` replicas of the model.
     pub fn of(card: &Card, split: &Pipeline, data: u64) -> Rank {
-        let around = Around::new(card);
-        let all = |parts: &mut dyn Iterator<Item = &Part>| {
-            parts.map(|part| Module::of(part, split, false)).collect::<Vec<Module>>()
+        let around = EmbeddingAndHead::new(card);
+        let all = |parts: &mut dyn Iterator<Item = &Module>| {
+            parts.map(|part| RankModule::of(part, split, false)).collect::<Vec<RankModule>>()
         };
         let tables = [&around.tokens].into_iter().chain(&around.positions);
         let embedding = all(&mut tables.chain(&around.norm_0));
@@ -115,7 +115,7 @@ impl Rank {
                 modules.extend(all(&mut [&mixture.router].into_iter().chain(shared)));
                 let here = mixture.experts.len() / split.expert.max(1) as usize;
                 let experts = mixture.experts.iter().take(here).flat_map(feed);
-                modules.extend(experts.map(|part| Module::of(part, split, true)));
+                modules.extend(experts.map(|part| RankModule::of(part, split, true)));
             }
         }
         Rank {
@@ -131,13 +131,13 @@ impl Rank {
     }
 
     /// Modules, and how many there are of each.
-    fn modules(&self) -> impl Iterator<Item = (u64, &Module)> {
+    fn modules(&self) -> impl Iterator<Item = (u64, &RankModule)> {
         let around = self.embedding.iter().chain(&self.head).map(|module| (1, module));
         around.chain(self.block.iter().map(|module| (self.blocks, module)))
     }
 
     /// Ranks that have the same module.
-    fn replicas(&self, module: &Module) -> u64 {
+    fn replicas(&self, module: &RankModule) -> u64 {
         if module.expert { (self.data / self.expert).max(1) } else { self.data }
     }
 
@@ -164,9 +164,9 @@ impl Rank {
     /// uses, of those before and behind the blocks or of one block, and of as many visits as are
     /// gathered ahead.
     pub fn gathered(&self, weights: Format, ahead: u64) -> Result<u128, Overflow> {
-        let of = |modules: &[Module]| {
+        let of = |modules: &[RankModule]| {
             let shared = modules.iter().filter(|module| self.replicas(module) > 1);
-            product(&[shared.map(Module::params).sum(), weights.bytes().into()])
+            product(&[shared.map(RankModule::params).sum(), weights.bytes().into()])
         };
         let (embedding, block) = (of(&self.embedding)?, of(&self.block)?);
         let table = if self.is_tied { of(&self.embedding[..1])? } else { 0 };
@@ -188,7 +188,7 @@ impl Rank {
     /// pass is through.
     pub fn waiting(&self, gradients: Format, bucket: u64, several: bool) -> Result<u128, Overflow> {
         let each = u128::from(gradients.bytes());
-        let bytes = |module: &Module| product(&[module.params(), each]);
+        let bytes = |module: &RankModule| product(&[module.params(), each]);
         let held = if self.is_tied { self.embedding.first().map_or(Ok(0), bytes)? } else { 0 };
         let (mut every, mut filling, mut on_its_way) = (0, 0, 0);
         for expert in [false, true] {

@@ -80,7 +80,7 @@ impl Default for Offload {
 
 /// One part of a rank's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Part {
+pub enum StatePart {
     /// Weights.
     Weights,
     /// Gradients.
@@ -93,7 +93,7 @@ pub enum Part {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Placed {
     /// Of what.
-    pub part: Part,
+    pub part: StatePart,
     /// Where.
     pub place: Place,
     /// How much.
@@ -111,12 +111,12 @@ pub fn placed(of_rank: State, stage: u8, offload: Offload) -> Result<Vec<Placed>
         }
     };
     let weights = if stage >= 3 { offload.weights } else { Place::Gpu };
-    add(Part::Weights, weights, of_rank.weights);
+    add(StatePart::Weights, weights, of_rank.weights);
     let away = offload.optimizer != Place::Gpu;
     let gradients = if away && stage >= 2 { Place::Cpu } else { Place::Gpu };
     for (part, bytes, place) in [
-        (Part::Gradients, of_rank.gradients, gradients),
-        (Part::Optimizer, of_rank.optimizer, offload.optimizer),
+        (StatePart::Gradients, of_rank.gradients, gradients),
+        (StatePart::Optimizer, of_rank.optimizer, offload.optimizer),
     ] {
         let ratio = if place == Place::Gpu { 0 } else { offload.ratio.min(MILLION) };
         let away = share(product(&[bytes, ratio.into()])?, MILLION.into());

@@ -7,11 +7,11 @@ use crate::transformer::format::Format;
 use tiersim_models::collective::MAX_COLLECTIVE;
 use tiersim_models::ids::{ModuleId, ObjectId, OpId};
 use tiersim_models::units::Bytes;
-use tiersim_models::workload::{Mode, Object, ObjectKind, Op, Part, Phase, Trace, Unit, Use};
+use tiersim_models::workload::{Mode, Object, ObjectKind, Op, PartialUse, Phase, Trace, Unit, Use};
 
 /// What an op does to an object, and how many bytes that touches.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Touch {
+pub(crate) struct ObjectAccess {
     pub(crate) object: ObjectId,
     mode: Mode,
     /// Without it, the whole object, twice for a use that reads and writes.
@@ -20,32 +20,32 @@ pub(crate) struct Touch {
     rows: Option<(u128, u128)>,
 }
 
-pub(crate) fn read(object: ObjectId) -> Touch {
-    Touch { object, mode: Mode::Read, bytes: None, rows: None }
+pub(crate) fn read(object: ObjectId) -> ObjectAccess {
+    ObjectAccess { object, mode: Mode::Read, bytes: None, rows: None }
 }
 
-pub(crate) fn write(object: ObjectId) -> Touch {
-    Touch { object, mode: Mode::Write, bytes: None, rows: None }
+pub(crate) fn write(object: ObjectId) -> ObjectAccess {
+    ObjectAccess { object, mode: Mode::Write, bytes: None, rows: None }
 }
 
-pub(crate) fn change(object: ObjectId) -> Touch {
-    Touch { object, mode: Mode::ReadWrite, bytes: None, rows: None }
+pub(crate) fn change(object: ObjectId) -> ObjectAccess {
+    ObjectAccess { object, mode: Mode::ReadWrite, bytes: None, rows: None }
 }
 
-impl Touch {
+impl ObjectAccess {
     /// Whether it needs nothing of the old contents.
     pub(crate) fn is_write(&self) -> bool {
         self.mode == Mode::Write
     }
 
     /// Only so many bytes of the object are touched.
-    pub(crate) fn part(self, bytes: u128) -> Touch {
-        Touch { bytes: Some(bytes), ..self }
+    pub(crate) fn part(self, bytes: u128) -> ObjectAccess {
+        ObjectAccess { bytes: Some(bytes), ..self }
     }
 
     /// Only so many rows of so many bytes are touched, anywhere in the object.
-    pub(crate) fn rows(self, rows: u128, row: u128) -> Touch {
-        Touch { rows: Some((rows, row)), ..self.part(rows * row) }
+    pub(crate) fn rows(self, rows: u128, row: u128) -> ObjectAccess {
+        ObjectAccess { rows: Some((rows, row)), ..self.part(rows * row) }
     }
 }
 
@@ -56,7 +56,7 @@ pub(crate) struct Builder {
     /// Phase of the ops that come next.
     pub(crate) phase: Phase,
     /// In front of the names of ops that run a second time.
-    pub(crate) again: &'static str,
+    pub(crate) recompute: &'static str,
     /// The next op on the device's first stream waits for this one on another.
     pub(crate) awaits: Option<OpId>,
     objects: u128,
@@ -70,8 +70,8 @@ impl Builder {
     pub(crate) fn new(meta: tiersim_models::workload::TraceMeta) -> Builder {
         let (modules, objects, ops, uses) = Default::default();
         let trace = Trace { meta, modules, objects, ops, uses };
-        let (phase, again, awaits) = (Phase::Forward, "", None);
-        Builder { trace, phase, again, awaits, objects: 0, bytes: 0, flops: 0, sent: 0 }
+        let (phase, recompute, awaits) = (Phase::Forward, "", None);
+        Builder { trace, phase, recompute, awaits, objects: 0, bytes: 0, flops: 0, sent: 0 }
     }
 
     pub(crate) fn module(&mut self, name: &str) -> ModuleId {
@@ -115,7 +115,7 @@ impl Builder {
         name: &str,
         module: ModuleId,
         flops: u128,
-        touches: &[Touch],
+        touches: &[ObjectAccess],
     ) -> OpId {
         self.op_on(Unit::Device, 0, name, module, flops, touches)
     }
@@ -128,13 +128,13 @@ impl Builder {
         name: &str,
         module: ModuleId,
         flops: u128,
-        touches: &[Touch],
+        touches: &[ObjectAccess],
     ) -> OpId {
         let start = self.trace.uses.len() as u32;
         let mut bytes = 0;
-        for &Touch { object, mode, bytes: part, rows } in touches {
+        for &ObjectAccess { object, mode, bytes: part, rows } in touches {
             let whole = self.trace.objects[object.index()].bytes;
-            let rows = rows.and_then(|(rows, row)| Part::of(rows, row, whole));
+            let rows = rows.and_then(|(rows, row)| PartialUse::of(rows, row, whole));
             self.trace.uses.push(Use { object, mode, part: rows });
             let ways = if mode == Mode::ReadWrite { 2 } else { 1 };
             bytes += part.unwrap_or_else(|| self.size(object) * ways);
@@ -144,7 +144,7 @@ impl Builder {
         if let Unit::Network(collective) = unit {
             self.sent = self.sent.max(collective.bytes.get().into());
         }
-        let name = format!("{}{name}", self.again);
+        let name = format!("{}{name}", self.recompute);
         let awaited = if stream == 0 { self.awaits.take() } else { None };
         self.trace.ops.push(Op {
             module: Some(module),

@@ -11,7 +11,7 @@ mod limits;
 mod tensors;
 
 pub use limits::MAX_PARAMETERS;
-pub use tensors::{Part, Tensor, TensorKind};
+pub use tensors::{CardTensor, Tensor, TensorKind};
 
 /// The makers' families: names of modules, and what a block is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -65,13 +65,13 @@ impl Tensor {
 
 /// A module that owns parameters.
 #[derive(Clone, Debug)]
-pub(crate) struct Part {
+pub(crate) struct Module {
     /// Its path in the model.
     pub(crate) name: String,
     pub(crate) tensors: Vec<Tensor>,
 }
 
-impl Part {
+impl Module {
     /// Parameters that one of `ranks` of a tensor group has.
     pub(crate) fn parameters(&self, ranks: u64) -> u128 {
         self.tensors.iter().map(|tensor| tensor.local(ranks).parameters()).sum()
@@ -88,8 +88,8 @@ impl Part {
 #[derive(Clone, Debug)]
 pub(crate) struct FeedForward {
     /// One, or the gate and the one that it gates; of an expert both in one.
-    pub(crate) wide: Vec<Part>,
-    pub(crate) narrow: Part,
+    pub(crate) up_proj: Vec<Module>,
+    pub(crate) down_proj: Module,
     pub(crate) activation: String,
     /// Numbers per token between them.
     pub(crate) width: u64,
@@ -98,10 +98,10 @@ pub(crate) struct FeedForward {
 /// A router and what it chooses from.
 #[derive(Clone, Debug)]
 pub(crate) struct Mixture {
-    pub(crate) router: Part,
+    pub(crate) router: Module,
     pub(crate) experts: Vec<FeedForward>,
     /// What every token goes through, and what weighs it.
-    pub(crate) shared: Option<(FeedForward, Part)>,
+    pub(crate) shared: Option<(FeedForward, Module)>,
 }
 
 /// What follows attention in a block.
@@ -113,14 +113,14 @@ pub(crate) enum Feed {
 
 /// The modules of one block.
 #[derive(Clone, Debug)]
-pub(crate) struct Block {
-    pub(crate) norm_1: Part,
+pub(crate) struct BlockModules {
+    pub(crate) norm_1: Module,
     /// One matrix for queries, keys and values, or one each.
-    pub(crate) qkv: Vec<Part>,
+    pub(crate) qkv: Vec<Module>,
     /// Norms of every head's queries, and of its keys.
-    pub(crate) head_norms: Vec<Part>,
-    pub(crate) out: Part,
-    pub(crate) norm_2: Part,
+    pub(crate) head_norms: Vec<Module>,
+    pub(crate) out: Module,
+    pub(crate) norm_2: Module,
     pub(crate) feed: Feed,
     /// The module of the attention itself, which has no parameters.
     pub(crate) attention: String,
@@ -128,15 +128,15 @@ pub(crate) struct Block {
 
 /// The modules before and behind the blocks.
 #[derive(Clone, Debug)]
-pub(crate) struct Around {
-    pub(crate) tokens: Part,
-    pub(crate) positions: Option<Part>,
+pub(crate) struct EmbeddingAndHead {
+    pub(crate) tokens: Module,
+    pub(crate) positions: Option<Module>,
     /// The norm behind the embedding, in a family that has one.
-    pub(crate) norm_0: Option<Part>,
-    pub(crate) norm: Part,
+    pub(crate) norm_0: Option<Module>,
+    pub(crate) norm: Module,
     pub(crate) head_name: String,
     /// `None` if it is tied.
-    pub(crate) head: Option<Part>,
+    pub(crate) head: Option<Module>,
 }
 
 /// What the families call the modules of a block.
@@ -146,8 +146,8 @@ struct Names {
     attention: &'static str,
     qkv: &'static [&'static str],
     out: &'static str,
-    wide: &'static [&'static str],
-    narrow: &'static str,
+    up_proj: &'static [&'static str],
+    down_proj: &'static str,
     activation: &'static str,
 }
 
@@ -158,8 +158,8 @@ const fn names(family: Family) -> Names {
             attention: "attn",
             qkv: &["attn.c_attn"],
             out: "attn.c_proj",
-            wide: &["mlp.c_fc"],
-            narrow: "mlp.c_proj",
+            up_proj: &["mlp.c_fc"],
+            down_proj: "mlp.c_proj",
             activation: "mlp.act",
         },
         Family::Bloom => Names {
@@ -167,8 +167,8 @@ const fn names(family: Family) -> Names {
             attention: "self_attention",
             qkv: &["self_attention.query_key_value"],
             out: "self_attention.dense",
-            wide: &["mlp.dense_h_to_4h"],
-            narrow: "mlp.dense_4h_to_h",
+            up_proj: &["mlp.dense_h_to_4h"],
+            down_proj: "mlp.dense_4h_to_h",
             activation: "mlp.gelu_impl",
         },
         Family::Opt => Names {
@@ -176,8 +176,8 @@ const fn names(family: Family) -> Names {
             attention: "self_attn",
             qkv: &["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"],
             out: "self_attn.out_proj",
-            wide: &["fc1"],
-            narrow: "fc2",
+            up_proj: &["fc1"],
+            down_proj: "fc2",
             activation: "activation_fn",
         },
         Family::Llama | Family::Mistral | Family::Mixtral | Family::Qwen => Names {
@@ -185,8 +185,8 @@ const fn names(family: Family) -> Names {
             attention: "self_attn",
             qkv: &["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"],
             out: "self_attn.o_proj",
-            wide: &["mlp.gate_proj", "mlp.up_proj"],
-            narrow: "mlp.down_proj",
+            up_proj: &["mlp.gate_proj", "mlp.up_proj"],
+            down_proj: "mlp.down_proj",
             activation: "mlp.act_fn",
         },
     }
@@ -196,7 +196,7 @@ const fn names(family: Family) -> Names {
 struct Source<'a> {
     family: Family,
     prefix: String,
-    tensors: &'a [card::Part],
+    tensors: &'a [card::CardTensor],
 }
 
 impl Source<'_> {
@@ -204,15 +204,15 @@ impl Source<'_> {
         !self.of(module).is_empty()
     }
 
-    fn of(&self, module: &str) -> Vec<&card::Part> {
-        let is_of = |part: &&card::Part| {
+    fn of(&self, module: &str) -> Vec<&card::CardTensor> {
+        let is_of = |part: &&card::CardTensor| {
             part.name.strip_prefix(module).is_some_and(|rest| matches!(rest, ".weight" | ".bias"))
         };
         self.tensors.iter().filter(is_of).collect()
     }
 
     /// A module whose matrix is divided along `split`.
-    fn take(&self, module: &str, split: Split, product: bool) -> Part {
+    fn take(&self, module: &str, split: Split, product: bool) -> Module {
         // GPT-2's matrices are stored with the inputs first.
         let turned = self.family == Family::Gpt2 && product && module != "lm_head";
         let tensors = self.of(module).into_iter().map(|part| match part.shape[..] {
@@ -227,21 +227,27 @@ impl Source<'_> {
                 Tensor { rows, columns: 1, split, product: false, heads: None }
             }
         });
-        Part { name: format!("{}{module}", self.prefix), tensors: tensors.collect() }
+        Module { name: format!("{}{module}", self.prefix), tensors: tensors.collect() }
     }
 
-    fn feed_forward(&self, wide: &[&str], narrow: &str, activation: &str) -> FeedForward {
-        let wide: Vec<Part> = wide.iter().map(|m| self.take(m, Split::Rows, true)).collect();
-        let narrow = self.take(narrow, Split::Columns, true);
-        let width = narrow.tensors.first().map_or(0, |tensor| tensor.columns);
-        FeedForward { wide, narrow, activation: format!("{}{activation}", self.prefix), width }
+    fn feed_forward(&self, up_proj: &[&str], down_proj: &str, activation: &str) -> FeedForward {
+        let up_proj: Vec<Module> =
+            up_proj.iter().map(|m| self.take(m, Split::Rows, true)).collect();
+        let down_proj = self.take(down_proj, Split::Columns, true);
+        let width = down_proj.tensors.first().map_or(0, |tensor| tensor.columns);
+        FeedForward {
+            up_proj,
+            down_proj,
+            activation: format!("{}{activation}", self.prefix),
+            width,
+        }
     }
 }
 
-impl Around {
-    pub(crate) fn new(card: &Card) -> Around {
+impl EmbeddingAndHead {
+    pub(crate) fn new(card: &Card) -> EmbeddingAndHead {
         let (before, behind) = card.around();
-        let all: Vec<card::Part> = before.into_iter().chain(behind).collect();
+        let all: Vec<card::CardTensor> = before.into_iter().chain(behind).collect();
         let source = Source { family: card.family, prefix: String::new(), tensors: &all };
         let find = |names: &[&'static str]| names.iter().copied().find(|name| source.has(name));
         let tokens = find(&[
@@ -254,7 +260,7 @@ impl Around {
         let norm_0 = find(&["transformer.word_embeddings_layernorm"]);
         let norm = find(&["transformer.ln_f", "model.decoder.final_layer_norm", "model.norm"]);
         let head = source.has("lm_head");
-        Around {
+        EmbeddingAndHead {
             tokens: source.take(tokens.expect("every family has a table"), Split::Rows, false),
             positions: positions.map(|name| source.take(name, Split::Whole, false)),
             norm_0: norm_0.map(|name| source.take(name, Split::Whole, false)),
@@ -266,7 +272,7 @@ impl Around {
 }
 
 /// The modules of block `layer`.
-pub(crate) fn block(card: &Card, layer: u32) -> Block {
+pub(crate) fn block(card: &Card, layer: u32) -> BlockModules {
     let tensors = card.block();
     let prefix = card.block_prefix(layer);
     let source = Source { family: card.family, prefix, tensors: &tensors };
@@ -274,7 +280,7 @@ pub(crate) fn block(card: &Card, layer: u32) -> Block {
     let heads = ["self_attn.q_norm", "self_attn.k_norm"].into_iter();
     let heads = heads.filter(|name| source.has(name));
     let norm = |name| source.take(name, Split::Whole, false);
-    let mut qkv: Vec<Part> =
+    let mut qkv: Vec<Module> =
         names.qkv.iter().map(|name| source.take(name, Split::Rows, true)).collect();
     let [heads_q, heads_k] = [card.heads, card.kv_heads].map(u64::from);
     let heads_of = match qkv.len() {
@@ -284,14 +290,16 @@ pub(crate) fn block(card: &Card, layer: u32) -> Block {
     for (part, heads) in qkv.iter_mut().zip(heads_of) {
         part.tensors.iter_mut().take(1).for_each(|tensor| tensor.heads = heads);
     }
-    Block {
+    BlockModules {
         norm_1: norm(names.norms[0]),
         qkv,
         head_norms: heads.map(norm).collect(),
         out: source.take(names.out, Split::Columns, true),
         norm_2: norm(names.norms[1]),
         feed: match card.experts {
-            None => Feed::Dense(source.feed_forward(names.wide, names.narrow, names.activation)),
+            None => {
+                Feed::Dense(source.feed_forward(names.up_proj, names.down_proj, names.activation))
+            }
             Some(experts) => Feed::Mixture(mixture(card, experts, &source)),
         },
         attention: format!("{}{}", source.prefix, names.attention),
@@ -300,23 +308,23 @@ pub(crate) fn block(card: &Card, layer: u32) -> Block {
 
 fn mixture(card: &Card, experts: Experts, source: &Source<'_>) -> Mixture {
     let (hidden, width) = (u64::from(card.hidden), u64::from(experts.ffn));
-    let matrix = |name: String, rows, columns, split| Part {
+    let matrix = |name: String, rows, columns, split| Module {
         name,
         tensors: vec![Tensor { rows, columns, split, product: true, heads: None }],
     };
     let one = |index: u32| {
         let path = format!("{}mlp.experts.{index}", source.prefix);
         FeedForward {
-            wide: vec![matrix(format!("{path}.gate_up_proj"), 2 * width, hidden, Split::Rows)],
-            narrow: matrix(format!("{path}.down_proj"), hidden, width, Split::Columns),
+            up_proj: vec![matrix(format!("{path}.gate_up_proj"), 2 * width, hidden, Split::Rows)],
+            down_proj: matrix(format!("{path}.down_proj"), hidden, width, Split::Columns),
             activation: format!("{path}.act_fn"),
             width,
         }
     };
     let shared = source.has("mlp.shared_expert_gate").then(|| {
-        let wide = ["mlp.shared_expert.gate_proj", "mlp.shared_expert.up_proj"];
-        let narrow = "mlp.shared_expert.down_proj";
-        let shared = source.feed_forward(&wide, narrow, "mlp.shared_expert.act_fn");
+        let up_proj = ["mlp.shared_expert.gate_proj", "mlp.shared_expert.up_proj"];
+        let down_proj = "mlp.shared_expert.down_proj";
+        let shared = source.feed_forward(&up_proj, down_proj, "mlp.shared_expert.act_fn");
         (shared, source.take("mlp.shared_expert_gate", Split::Whole, true))
     });
     let router = source.take("mlp.gate", Split::Whole, true);
@@ -343,15 +351,15 @@ mod tests {
             let Some(card) = known(name).map(|known| known.card()) else {
                 panic!("{name} is not known");
             };
-            let around = Around::new(&card);
+            let around = EmbeddingAndHead::new(&card);
             let ends = [&around.tokens, &around.norm].into_iter();
             let ends = ends.chain(&around.positions).chain(&around.norm_0).chain(&around.head);
             let ends: u128 = ends.map(|part| part.parameters(1)).sum();
             let feed = |feed: &FeedForward| {
-                let wide: u128 = feed.wide.iter().map(|part| part.parameters(1)).sum();
-                wide + feed.narrow.parameters(1)
+                let up_proj: u128 = feed.up_proj.iter().map(|part| part.parameters(1)).sum();
+                up_proj + feed.down_proj.parameters(1)
             };
-            let of = |block: &Block| {
+            let of = |block: &BlockModules| {
                 let parts = [&block.norm_1, &block.out, &block.norm_2].into_iter();
                 let parts = parts.chain(&block.qkv).chain(&block.head_norms);
                 parts.map(|part| part.parameters(1)).sum::<u128>()

@@ -47,7 +47,7 @@ pub struct Semiseparable {
 }
 
 /// One level of one layer: its objects.
-struct Part {
+struct LevelObjects {
     level: Level,
     module: ModuleId,
     /// `None` where the first level's is for all.
@@ -109,7 +109,7 @@ impl Semiseparable {
             recorded: Recorded::default(),
         });
         build.phase = Phase::Forward;
-        let all: Vec<Vec<Part>> =
+        let all: Vec<Vec<LevelObjects>> =
             (0..self.layers).map(|layer| self.parts(&mut build, layer)).collect();
         let Some(module) = all.first().and_then(|parts| parts.first()).map(|part| part.module)
         else {
@@ -124,7 +124,7 @@ impl Semiseparable {
     }
 
     /// What persists of one layer.
-    fn parts(&self, build: &mut Builder, layer: u32) -> Vec<Part> {
+    fn parts(&self, build: &mut Builder, layer: u32) -> Vec<LevelObjects> {
         let all = levels(self.size, self.shape).into_iter().enumerate();
         let part = |(index, level): (usize, Level)| {
             let name = format!("layers.{layer}.level.{index}");
@@ -141,7 +141,7 @@ impl Semiseparable {
             let tridiagonal = has.then(|| weight("t", 3 * size - 2, Formats::MIXED.tridiagonal));
             let factor = |what| weight(what, size * columns, self.factors);
             let factors = (rank > 0).then(|| ["v", "u"].map(factor));
-            Part { level, module, tridiagonal, factors }
+            LevelObjects { level, module, tridiagonal, factors }
         };
         all.map(part).collect()
     }
@@ -153,7 +153,7 @@ impl Semiseparable {
     }
 
     /// A factor with all its columns: gathered, where ranks share it.
-    fn whole(&self, build: &mut Builder, part: &Part, shard: ObjectId) -> ObjectId {
+    fn whole(&self, build: &mut Builder, part: &LevelObjects, shard: ObjectId) -> ObjectId {
         let group = group(self.ranks, 1, self.devices).filter(|_| self.ranks > 1);
         let Some(group) = group else { return shard };
         let [size, rank] = [part.level.size, part.level.rank].map(u128::from);
@@ -168,7 +168,13 @@ impl Semiseparable {
     }
 
     /// One layer: down through its levels and up again, or one level beside the other.
-    fn apply(&self, build: &mut Builder, name: &str, parts: &[Part], x: ObjectId) -> ObjectId {
+    fn apply(
+        &self,
+        build: &mut Builder,
+        name: &str,
+        parts: &[LevelObjects],
+        x: ObjectId,
+    ) -> ObjectId {
         let mut inputs = vec![x];
         let mut z = x;
         let is_nested = self.shape == Shape::Nested;
@@ -204,7 +210,7 @@ impl Semiseparable {
         &self,
         build: &mut Builder,
         name: &str,
-        part: &Part,
+        part: &LevelObjects,
         [v, x]: [ObjectId; 2],
     ) -> ObjectId {
         let whole = self.whole(build, part, v);
@@ -215,7 +221,13 @@ impl Semiseparable {
     }
 
     /// T x.
-    fn tridiagonal(&self, build: &mut Builder, name: &str, part: &Part, x: ObjectId) -> ObjectId {
+    fn tridiagonal(
+        &self,
+        build: &mut Builder,
+        name: &str,
+        part: &LevelObjects,
+        x: ObjectId,
+    ) -> ObjectId {
         let y = self.vector(build, name.to_owned(), part.level.size);
         let flops = 2 * (3 * u128::from(part.level.size) - 2) * u128::from(self.batch);
         let t = part.tridiagonal.expect("a level that T is applied in has one");
@@ -224,7 +236,7 @@ impl Semiseparable {
     }
 
     /// y += U z.
-    fn expand(&self, build: &mut Builder, part: &Part, [z, y]: [ObjectId; 2]) {
+    fn expand(&self, build: &mut Builder, part: &LevelObjects, [z, y]: [ObjectId; 2]) {
         let Some([_, u]) = part.factors else { return };
         let whole = self.whole(build, part, u);
         let touches = [read(whole), read(z), change(y)];

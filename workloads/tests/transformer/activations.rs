@@ -5,7 +5,7 @@
 use crate::transformer::shape::{alive, gpt2, llama_8b, mixtral, plain};
 use tiersim_models::ids::OpId;
 use tiersim_models::workload::{ObjectKind, Phase, Trace};
-use tiersim_workloads::memory::activations::block::Block;
+use tiersim_workloads::memory::activations::block::BlockShape;
 use tiersim_workloads::memory::activations::{Batch, Stages, of_block, of_stage};
 use tiersim_workloads::transformer::card::{Card, Family};
 use tiersim_workloads::transformer::format::{Format, Formats};
@@ -123,7 +123,7 @@ fn the_trace_keeps_what_the_formulas_say() {
     let small = gpt2(8, 64, 4);
     for card in [small, opt, Card { layers: 8, ..llama_8b() }, mixtral] {
         let card = Card { vocab: 64, ..card };
-        let block = Block::of(&card);
+        let block = BlockShape::of(&card);
         for (format, dropout, attention, parallel) in cases() {
             let formats = Formats { activations: format, ..Formats::all(Format::Bf16) };
             let training = Training {
@@ -152,7 +152,8 @@ fn the_trace_keeps_what_the_formulas_say() {
                 let is_cut = matches!(checkpointing, Full | Every(_));
                 let training = Training { checkpointing, ..training.clone() };
                 let formula = of_stage(&block, &batch, &stages, checkpointing, 0).unwrap();
-                let norms = of_block(&Block { heads: 0, experts: Option::None, ..block }, &batch);
+                let norms =
+                    of_block(&BlockShape { heads: 0, experts: Option::None, ..block }, &batch);
                 let norms = norms.unwrap().statistics * u128::from(layers);
                 let in_flight = stages.in_flight() * norms / u128::from(pipeline * interleave);
                 let norms = if is_cut { 0 } else { in_flight };

@@ -94,8 +94,8 @@ fn what_does_not_fit_together_is_refused() {
 fn a_hundred_million_tokens() {
     let sequence = 100_000_000;
     let card = Card { layers: 1, vocab: 10, positions: 0, ..llama_8b() };
-    let narrow = Card { hidden: 64, ffn: 128, heads: 1, kv_heads: 1, head_dim: 64, ..card };
-    let training = plain(narrow, sequence);
+    let down_proj = Card { hidden: 64, ffn: 128, heads: 1, kv_heads: 1, head_dim: 64, ..card };
+    let training = plain(down_proj, sequence);
     assert_eq!(training.problems(), []);
     let trace = training.trace();
     assert_eq!(trace.problems(), []);

@@ -1,9 +1,9 @@
 //! What is asked of a structured operator and of DeepSpeed's estimators.
 
-use super::super::model::Model;
+use super::super::model::NamedModel;
 use super::super::options::MemoryArgs;
 use super::refusals::{OF_DEEPSPEED, OF_SERVING, OF_SHAPE, of_training, refuse};
-use super::{Asked, gpus, params};
+use super::{MemoryQuestion, gpus, params};
 use tiersim_models::results::memory_account::Place;
 use tiersim_workloads::memory::account::Structured;
 use tiersim_workloads::memory::deepspeed::Question;
@@ -32,7 +32,10 @@ pub(super) fn structured(args: &MemoryArgs, size: u64) -> Result<Structured, Str
     })
 }
 
-pub(super) fn deepspeed(args: &MemoryArgs, model: Option<&Model>) -> Result<Asked, String> {
+pub(super) fn deepspeed(
+    args: &MemoryArgs,
+    model: Option<&NamedModel>,
+) -> Result<MemoryQuestion, String> {
     let with = "--convention deepspeed";
     refuse(with, args, &[&of_training()[..], &OF_SHAPE, &OF_SERVING].concat())?;
     refuse(with, args, &["--layers"])?;
@@ -78,5 +81,5 @@ pub(super) fn deepspeed(args: &MemoryArgs, model: Option<&Model>) -> Result<Aske
         zero_init: args.zero_init.unwrap_or(true),
         buffer_factor,
     };
-    Ok(Asked::Estimated(question, stage))
+    Ok(MemoryQuestion::Estimated(question, stage))
 }

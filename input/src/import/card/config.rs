@@ -4,7 +4,7 @@
 //! something else than a [`Card`] can say, refused. Everything else (token ids, rates of dropout)
 //! is passed over. Defaults are those of the family's configuration class.
 
-use super::Model;
+use super::ModelFiles;
 use crate::json;
 use crate::text::ron_text::shorten;
 use crate::text::ron_tree::place_in;
@@ -78,7 +78,7 @@ const TYPES: [(&str, Family); 10] = [
 ];
 
 /// Reads a config.
-pub(super) fn read(path: &Path) -> Result<Model, Diagnostics> {
+pub(super) fn read(path: &Path) -> Result<ModelFiles, Diagnostics> {
     let bytes = json::read(path, MAX_CONFIG)?;
     let raw: Raw = json::object(path, &bytes, "a config.json of Hugging Face is wanted")?;
     let text = String::from_utf8_lossy(&bytes);
@@ -100,7 +100,7 @@ pub(super) fn read(path: &Path) -> Result<Model, Diagnostics> {
     }
     let word = raw.dtype.as_ref().or(raw.torch_dtype.as_ref());
     let format = word.and_then(|word| format(word));
-    config.problems.into_result(Model { card, format, bytes: None, remarks })
+    config.problems.into_result(ModelFiles { card, format, bytes: None, remarks })
 }
 
 /// The file's name without `.json` and `.config`; of a plain `config.json` the folder's.

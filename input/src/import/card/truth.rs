@@ -6,7 +6,7 @@
 //! Invariant: a card that is returned has the parameters of the table, or a remark says of which
 //! tensors it does not.
 
-use super::Model;
+use super::ModelFiles;
 use super::tensors::{Stored, WeightTable};
 use crate::text::check::MAX_PROBLEMS;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,11 +19,11 @@ use tiersim_workloads::transformer::format::Format;
 /// The model with the sizes of its weights; `card` is the file of the card, `path` that of the
 /// table.
 pub(super) fn apply(
-    mut model: Model,
+    mut model: ModelFiles,
     card: &Path,
     table: &WeightTable,
     path: &Path,
-) -> Result<Model, Diagnostics> {
+) -> Result<ModelFiles, Diagnostics> {
     let names: BTreeSet<&str> = table.names.iter().map(|name| bare(name)).collect();
     let tensors: BTreeMap<&str, &Stored> =
         table.tensors.iter().map(|tensor| (bare(&tensor.name), tensor)).collect();

@@ -45,7 +45,7 @@ pub(super) fn build(recording: &Recording, findings: &mut Findings) -> (Trace, C
             continue;
         };
         ids[raw] = Some(ObjectId(objects.len() as u32));
-        let maker = Maker { recording, kept: &kept, op_modules: &op_modules };
+        let maker = TraceBuilder { recording, kept: &kept, op_modules: &op_modules };
         objects.push(maker.object(raw, life, &mut used, &mut names, &mut counts));
     }
     counts.kept_ops = kept.len() as u64;
@@ -151,13 +151,13 @@ fn push_uses(raw: &RawOp, ids: &[Option<ObjectId>], uses: &mut Vec<Use>) {
     }
 }
 
-struct Maker<'a> {
+struct TraceBuilder<'a> {
     recording: &'a Recording,
     kept: &'a [usize],
     op_modules: &'a [Option<Rc<str>>],
 }
 
-impl Maker<'_> {
+impl TraceBuilder<'_> {
     fn object(
         &self,
         id: usize,

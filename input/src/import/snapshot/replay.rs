@@ -11,7 +11,7 @@ use crate::import::snapshot::rows::{Action, Device, PoolId, Segment, What};
 use crate::import::snapshot::truth::{Rules, Truth, spacing, starts};
 use std::collections::{BTreeMap, BTreeSet};
 use tiersim_models::allocator::caching::{Caching, SegmentState, UsedBlock};
-use tiersim_models::allocator::{Allocator, Block, CachingConfig, LARGEST};
+use tiersim_models::allocator::{Allocator, AllocatorBlock, CachingConfig, LARGEST};
 use tiersim_models::results::snapshot::{Elsewhere, Replay, Sample, Settings};
 use tiersim_models::units::Bytes;
 
@@ -55,7 +55,7 @@ struct Run<'a> {
     /// Private pools that are no longer in use.
     done: BTreeSet<PoolId>,
     /// The model's block of each address of the snapshot.
-    live: BTreeMap<u64, (Block, bool)>,
+    live: BTreeMap<u64, (AllocatorBlock, bool)>,
     /// Segments given back by entries that no action has explained yet.
     released: Vec<(Action, PoolId)>,
     /// The entry that put a segment somewhere, for the allocation that follows.
@@ -155,7 +155,7 @@ impl<'a> Run<'a> {
                 used.push(UsedBlock { at, bytes, requested, allocated });
             }
             for block in &used {
-                let model = Block { at: block.at, bytes: Bytes::new(block.bytes) };
+                let model = AllocatorBlock { at: block.at, bytes: Bytes::new(block.bytes) };
                 self.live.insert(block.at, (model, block.allocated));
             }
             let (bytes, small) = (range.bytes, range.small);

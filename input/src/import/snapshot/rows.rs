@@ -46,12 +46,12 @@ pub struct Segment {
     /// Whether it is part of an expandable segment.
     pub expandable: bool,
     /// Blocks in use.
-    pub used: Vec<Block>,
+    pub used: Vec<SnapshotBlock>,
 }
 
 /// A block in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Block {
+pub struct SnapshotBlock {
     /// Its first byte.
     pub at: u64,
     /// Its size in bytes, as rounded.
@@ -222,7 +222,7 @@ impl<'a> Reader<'a> {
                 }
             };
             let requested = self.whole_or(block, &place, "requested_size", bytes)?;
-            used.push(Block { at: here, bytes, requested, allocated });
+            used.push(SnapshotBlock { at: here, bytes, requested, allocated });
         }
         used.sort_by_key(|block| block.at);
         let kind = self.tree.get(segment, "segment_type").and_then(|kind| self.tree.text(kind));

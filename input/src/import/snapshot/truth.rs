@@ -7,7 +7,7 @@
 //! is had by undoing all entries from the end, as PyTorch's own viewer does.
 //! Invariant: `reserved` and `active` are the sums over the segments and blocks listed.
 
-use crate::import::snapshot::rows::{Action, Block, Device, PoolId, What};
+use crate::import::snapshot::rows::{Action, Device, PoolId, SnapshotBlock, What};
 use std::collections::{BTreeMap, BTreeSet};
 
 const SMALL: u64 = 1 << 20;
@@ -36,7 +36,7 @@ pub(super) struct Rules<'a> {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Truth {
     pub(super) ranges: BTreeMap<u64, Range>,
-    pub(super) live: BTreeMap<u64, Block>,
+    pub(super) live: BTreeMap<u64, SnapshotBlock>,
     pub(super) reserved: u64,
     pub(super) active: u64,
     /// Entries that contradict the entries before them.
@@ -88,7 +88,7 @@ impl Truth {
                 What::FreeCompleted => {
                     let (at, requested) = (action.at, action.bytes);
                     let bytes = (rules.round)(requested);
-                    truth.live.insert(at, Block { at, bytes, requested, allocated: false });
+                    truth.live.insert(at, SnapshotBlock { at, bytes, requested, allocated: false });
                     inferred.insert(at);
                 }
                 What::FreeRequested => {
@@ -111,7 +111,7 @@ impl Truth {
             let extent = truth.extent(at);
             if let (Some((range, extent)), Some(live)) = (extent, truth.live.get(&at).copied()) {
                 let bytes = block_size(live.requested, extent, range, rules);
-                truth.live.insert(at, Block { bytes, ..live });
+                truth.live.insert(at, SnapshotBlock { bytes, ..live });
             }
         }
         truth.unexplained = 0;
@@ -161,7 +161,7 @@ impl Truth {
             }
         };
         let (at, requested) = (action.at, action.bytes);
-        let live = Block { at, bytes, requested, allocated: true };
+        let live = SnapshotBlock { at, bytes, requested, allocated: true };
         self.told.insert(action.at);
         self.active = self.active.saturating_add(bytes);
         if let Some(before) = self.live.insert(action.at, live) {

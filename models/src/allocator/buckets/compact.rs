@@ -5,7 +5,7 @@
 use crate::allocator::buckets::{Bucket, Buckets, SLAB, Slab};
 use crate::allocator::moves::Moves;
 use crate::allocator::space::Space;
-use crate::allocator::stats::Block;
+use crate::allocator::stats::AllocatorBlock;
 use crate::units::Bytes;
 use std::collections::BTreeMap;
 
@@ -45,7 +45,7 @@ impl Buckets {
             }
             let target = *targets.peek().expect("there is room in the other slabs");
             let to = self.move_slot(at, from, target);
-            moves.note(Block { at, bytes: Bytes::new(slot) }, to);
+            moves.note(AllocatorBlock { at, bytes: Bytes::new(slot) }, to);
             if self.slabs[&target].free.is_empty() {
                 targets.next();
             }
@@ -54,7 +54,7 @@ impl Buckets {
         true
     }
 
-    fn move_slot(&mut self, at: u64, from: u64, target: u64) -> Block {
+    fn move_slot(&mut self, at: u64, from: u64, target: u64) -> AllocatorBlock {
         let requested = self.small.remove(&at).expect("a used slot");
         let slab = self.slabs.get_mut(&from).expect("the slab exists");
         let slot = slab.slot;
@@ -67,7 +67,7 @@ impl Buckets {
         }
         let to = target + u64::from(index) * slot;
         self.small.insert(to, requested);
-        Block { at: to, bytes: Bytes::new(slot) }
+        AllocatorBlock { at: to, bytes: Bytes::new(slot) }
     }
 
     /// Closes holes of the pool from below.
@@ -84,7 +84,7 @@ impl Buckets {
                 Some(entry) => {
                     let bytes = Bytes::new(size);
                     self.large.insert(end, entry);
-                    moves.note(Block { at, bytes }, Block { at: end, bytes });
+                    moves.note(AllocatorBlock { at, bytes }, AllocatorBlock { at: end, bytes });
                 }
                 None => self.move_slab(at, end, moves),
             }
@@ -106,7 +106,7 @@ impl Buckets {
             let target = from - at + to;
             self.small.remove(&from);
             self.small.insert(target, requested);
-            moves.note(Block { at: from, bytes }, Block { at: target, bytes });
+            moves.note(AllocatorBlock { at: from, bytes }, AllocatorBlock { at: target, bytes });
         }
         self.reopen(at, to, &slab);
         self.slabs.insert(to, slab);
@@ -128,7 +128,7 @@ mod tests {
 
     const SLOT: u64 = 256 << 10;
 
-    fn filled(slots: u64, capacity: Bytes) -> (Buckets, Vec<Block>) {
+    fn filled(slots: u64, capacity: Bytes) -> (Buckets, Vec<AllocatorBlock>) {
         let mut buckets = Buckets::new(capacity, BucketsConfig::default());
         let blocks = (0..slots).map(|_| buckets.alloc(Bytes::new(SLOT), 0).expect("it fits"));
         let blocks = blocks.collect();

@@ -10,7 +10,7 @@ use std::ops::{Index, IndexMut};
 /// Names a block.
 pub(super) type Id = u32;
 
-/// One block: `struct Block`.
+/// One block: `struct AllocatorBlock`.
 #[derive(Clone, Debug)]
 pub(super) struct Node {
     pub(super) at: u64,

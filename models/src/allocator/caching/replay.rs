@@ -10,7 +10,7 @@ use crate::allocator::caching::expandable::Expandable;
 use crate::allocator::caching::{Caching, INTERVALS, ROUND_LARGE, Request, SMALL_SEGMENT};
 use crate::allocator::model::Allocator;
 use crate::allocator::pool::round_up;
-use crate::allocator::stats::{Block, Full};
+use crate::allocator::stats::{AllocatorBlock, Full};
 use crate::units::Bytes;
 use std::collections::BTreeSet;
 
@@ -122,7 +122,7 @@ impl Caching {
         bytes: Bytes,
         stream: u16,
         hint: Option<u64>,
-    ) -> Result<Block, Full> {
+    ) -> Result<AllocatorBlock, Full> {
         let request = self.request(bytes.get(), stream);
         self.hint = hint;
         let found = self.alloc_block(&request);
@@ -139,7 +139,7 @@ impl Caching {
         bytes: Bytes,
         stream: u16,
         hint: Option<u64>,
-    ) -> Result<Block, Full> {
+    ) -> Result<AllocatorBlock, Full> {
         self.hint = hint;
         let block = self.alloc(bytes, stream);
         self.hint = None;

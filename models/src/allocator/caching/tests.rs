@@ -15,7 +15,7 @@ fn expandable(capacity: u64) -> Caching {
     Caching::new(Bytes::new(capacity), config)
 }
 
-fn take(caching: &mut Caching, bytes: u64) -> Block {
+fn take(caching: &mut Caching, bytes: u64) -> AllocatorBlock {
     caching.alloc(Bytes::new(bytes), 0).expect("it fits")
 }
 
@@ -56,7 +56,7 @@ fn segments_follow_the_size_of_the_request() {
 #[test]
 fn small_requests_share_a_segment_of_2_mib() {
     let mut caching = caching(64 * MIB);
-    let blocks: Vec<Block> = (0..4).map(|_| take(&mut caching, 512 * KIB)).collect();
+    let blocks: Vec<AllocatorBlock> = (0..4).map(|_| take(&mut caching, 512 * KIB)).collect();
     assert_eq!(bytes(&caching), (2 * MIB, 2 * MIB, 0));
     assert_eq!(blocks.iter().map(|block| block.at / KIB).collect::<Vec<_>>(), [0, 512, 1024, 1536]);
     take(&mut caching, 1);
@@ -241,7 +241,7 @@ fn handles_that_are_all_free_are_unmapped_when_memory_is_out() {
     assert_eq!(bytes(&caching).1, 80 * MIB);
     caching.free(blocks[1]);
     caching.free(blocks[2]);
-    caching.free(Block { at: 0, bytes: Bytes::mib(30) });
+    caching.free(AllocatorBlock { at: 0, bytes: Bytes::mib(30) });
     caching.empty_cache();
     assert_eq!((caching.free_sizes(), caching.expandable.len()), (vec![Bytes::mib(80)], 1));
     assert!(caching.expandable[0].is_none());

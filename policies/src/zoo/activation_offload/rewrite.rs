@@ -36,7 +36,7 @@ struct Segment {
 }
 
 /// What is asked of one layer in one pass.
-struct Asked<'a> {
+struct Rerun<'a> {
     trace: &'a Trace,
     layers: &'a Layers,
     /// Its layer and pass.
@@ -45,7 +45,7 @@ struct Asked<'a> {
     at: usize,
 }
 
-impl Asked<'_> {
+impl Rerun<'_> {
     /// Whether nothing but the layer's own forward uses an object before it is needed again.
     fn is_inner(&self, object: ObjectId) -> bool {
         let uses = &self.layers.uses[object.index()];
@@ -101,7 +101,7 @@ fn segment(trace: &Trace, layers: &Layers, waiting: &[Waiting]) -> Option<Segmen
     loop {
         let first = left.iter().min_by_key(|waiting| waiting.first)?;
         let own = (Some(first.layer), first.pass);
-        let asked = Asked { trace, layers, own, at: first.first };
+        let asked = Rerun { trace, layers, own, at: first.first };
         let mut all = Segment { at: first.first, ..Segment::default() };
         let mut kept = Vec::new();
         for &one in &left {

@@ -25,7 +25,7 @@ const TIDY: f64 = 1e-3;
 
 /// What the search knows of a workload on a machine.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Model {
+pub struct PercentageModel {
     /// Time of all ops, in seconds.
     pub ops: f64,
     /// By group, and by tier (CPU, disk): seconds to HBM and back if all of the group is there.
@@ -38,12 +38,12 @@ pub struct Model {
 
 /// The best six numbers of the model of this setting.
 pub fn search(setting: &Setting<'_>, tiers: &[TierId; 3], access: Access) -> Six {
-    Model::new(setting, tiers, access).solve()
+    PercentageModel::new(setting, tiers, access).solve()
 }
 
-impl Model {
+impl PercentageModel {
     /// Of a workload on a machine.
-    pub fn new(setting: &Setting<'_>, tiers: &[TierId; 3], access: Access) -> Model {
+    pub fn new(setting: &Setting<'_>, tiers: &[TierId; 3], access: Access) -> PercentageModel {
         let trace = &setting.workload.trace;
         let mut residents = Residents::new(setting, access, &[]);
         residents.keep_others(&[
@@ -69,7 +69,7 @@ impl Model {
             }
         }
         let memory = |part: usize| setting.memory.usable(tiers[part]).most().get() as f64;
-        Model {
+        PercentageModel {
             ops: setting.spans.iter().map(|span| span.ps() as f64 * 1e-12).sum(),
             seconds,
             bytes: peaks(trace, &residents.visits),

@@ -1,6 +1,6 @@
 //! A training job, as accounts and searches are asked about it, and what a rank of it holds.
 
-use crate::memory::activations::block::Block;
+use crate::memory::activations::block::BlockShape;
 use crate::memory::activations::{self, Batch, OfStage, Stages};
 use crate::memory::optimizer::of_numbers;
 use crate::memory::rank::{Bytes, Rank};
@@ -44,7 +44,7 @@ impl Default for Pipeline {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
     /// What a block is made of.
-    pub block: Block,
+    pub block: BlockShape,
     /// Blocks.
     pub layers: u64,
     /// Logits per token; 0 for a model without a head.

@@ -5,9 +5,9 @@
 
 use super::job::{Keeps, Pipeline, Step, Training};
 use super::{account_of, buffers, push};
-use crate::memory::activations::block::Block;
+use crate::memory::activations::block::BlockShape;
 use crate::memory::optimizer::needs_shapes;
-use crate::memory::zero::{MILLION, Part, placed};
+use crate::memory::zero::{MILLION, StatePart, placed};
 use crate::memory::{Overflow, loader};
 use crate::transformer::training::{Attention, Checkpointing, Loader};
 use tiersim_models::results::memory_account::{Account, Constant, Line, Place, Value};
@@ -30,20 +30,20 @@ fn state_lines(job: &Training) -> Result<Vec<Line>, Overflow> {
     let mut lines = Vec::new();
     for placed in placed(of_rank, job.stage, job.offload)? {
         let (key, name, per_param, from) = match placed.part {
-            Part::Weights => ("weights", "weights", "w P", 3),
-            Part::Gradients => ("gradients", "gradients", "g P", 2),
-            Part::Optimizer => ("optimizer", "optimizer state", "K P", 1),
+            StatePart::Weights => ("weights", "weights", "w P", 3),
+            StatePart::Gradients => ("gradients", "gradients", "g P", 2),
+            StatePart::Optimizer => ("optimizer", "optimizer state", "K P", 1),
         };
         let over = if job.stage >= from { " / N" } else { "" };
         let away = placed.place != Place::Gpu;
         let ratio = f64::from(job.offload.ratio) / f64::from(MILLION);
         let part = match (placed.part, away) {
-            (Part::Weights, _) => String::new(),
+            (StatePart::Weights, _) => String::new(),
             (_, true) if ratio < 1.0 => format!(", {ratio} of it"),
             (part, false)
                 if ratio < 1.0
                     && job.offload.optimizer != Place::Gpu
-                    && (part == Part::Optimizer || job.stage >= 2) =>
+                    && (part == StatePart::Optimizer || job.stage >= 2) =>
             {
                 format!(", 1 - {ratio} of it")
             }
@@ -118,7 +118,7 @@ fn formula(step: &Step, split: &Pipeline) -> String {
         Checkpointing::Every(k) => return format!("{input} for every {k} blocks"),
         Checkpointing::None | Checkpointing::Selective => {}
     }
-    let gpt = Block::gpt(step.block.hidden, step.block.heads) == step.block;
+    let gpt = BlockShape::gpt(step.block.hidden, step.block.heads) == step.block;
     if !(gpt && step.dropout && step.format.bytes() == 2) {
         return "sum over a block's tensors".to_owned();
     }
@@ -158,7 +158,7 @@ fn constants(job: &Training) -> Result<Vec<Constant>, Overflow> {
     if split.tensor * split.stages > 1 {
         add("tensor", "tensor-parallel ranks (t)", split.tensor.into());
         add("pipeline", "pipeline stages (p)", split.stages.into());
-        add("interleave", "stretches per stage (m)", split.interleave.into());
+        add("interleave", "virtual stages per stage (m)", split.interleave.into());
         let what = match job.card {
             Some(_) => "parameters of a rank of the first stage",
             None => "parameters per rank, P / (t p)",

@@ -17,7 +17,7 @@ use crate::transformer::training::Attention;
 
 /// What lies between the matrices of the feed-forward part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Between {
+pub enum Activation {
     /// GeLU.
     Gelu,
     /// ReLU.
@@ -28,7 +28,7 @@ pub enum Between {
 
 /// What a block is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Block {
+pub struct BlockShape {
     /// Width of the residual stream (h).
     pub hidden: u64,
     /// Width between the matrices of the feed-forward part.
@@ -40,7 +40,7 @@ pub struct Block {
     /// Width of a head.
     pub head_dim: u64,
     /// What lies between the matrices.
-    pub between: Between,
+    pub activation: Activation,
     /// Whether norms subtract the mean (LayerNorm), and so keep two statistics, not one (RMSNorm).
     pub mean: bool,
     /// Whether there is a norm between the embedding and the first block, whose input is kept too.
@@ -49,28 +49,30 @@ pub struct Block {
     pub experts: Option<Experts>,
 }
 
-impl Between {
+impl Activation {
     /// What a family has there.
-    pub const fn of(family: Family) -> Between {
+    pub const fn of(family: Family) -> Activation {
         match family {
-            Family::Gpt2 | Family::Bloom => Between::Gelu,
-            Family::Opt => Between::Relu,
-            Family::Llama | Family::Mistral | Family::Mixtral | Family::Qwen => Between::GatedSilu,
+            Family::Gpt2 | Family::Bloom => Activation::Gelu,
+            Family::Opt => Activation::Relu,
+            Family::Llama | Family::Mistral | Family::Mixtral | Family::Qwen => {
+                Activation::GatedSilu
+            }
         }
     }
 }
 
-impl Block {
+impl BlockShape {
     /// The block of the published formulas: feed-forward part of 4h, GeLU, LayerNorm, no grouped
     /// heads.
-    pub const fn gpt(hidden: u64, heads: u64) -> Block {
-        Block {
+    pub const fn gpt(hidden: u64, heads: u64) -> BlockShape {
+        BlockShape {
             hidden,
             ffn: 4 * hidden,
             heads,
             kv_heads: heads,
             head_dim: hidden / heads,
-            between: Between::Gelu,
+            activation: Activation::Gelu,
             mean: true,
             norm_0: false,
             experts: None,
@@ -78,14 +80,14 @@ impl Block {
     }
 
     /// A card's block.
-    pub fn of(card: &Card) -> Block {
-        Block {
+    pub fn of(card: &Card) -> BlockShape {
+        BlockShape {
             hidden: card.hidden.into(),
             ffn: card.ffn.into(),
             heads: card.heads.into(),
             kv_heads: card.kv_heads.into(),
             head_dim: card.head_dim.into(),
-            between: Between::of(card.family),
+            activation: Activation::of(card.family),
             mean: card.family.has_biases(),
             norm_0: card.family == Family::Bloom,
             experts: card.experts,
@@ -118,7 +120,7 @@ pub enum Over {
 
 /// One tensor that a block keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Kept {
+pub struct SavedTensor {
     /// What it is.
     pub name: &'static str,
     /// Its numbers before it is split.
@@ -136,7 +138,7 @@ pub struct Kept {
 /// Builds the list.
 struct List {
     tokens: u128,
-    all: Vec<Kept>,
+    all: Vec<SavedTensor>,
 }
 
 impl List {
@@ -153,13 +155,13 @@ impl List {
     ) -> Result<(), Overflow> {
         let per_token: Vec<u128> = per_token.iter().copied().map(u128::from).collect();
         let numbers = product(&[self.tokens, product(&per_token)?])?;
-        self.all.push(Kept { name, numbers, sort, over, core: false, behind: false });
+        self.all.push(SavedTensor { name, numbers, sort, over, core: false, behind: false });
         Ok(())
     }
 }
 
 /// What one block keeps for one micro-batch, before it is split.
-pub fn kept(block: &Block, batch: &Batch) -> Result<Vec<Kept>, Overflow> {
+pub fn kept(block: &BlockShape, batch: &Batch) -> Result<Vec<SavedTensor>, Overflow> {
     let tokens = product(&[batch.tokens.into(), batch.sequences.into()])?;
     let mut list = List { tokens, all: Vec::new() };
     attention(&mut list, block, batch)?;
@@ -169,8 +171,8 @@ pub fn kept(block: &Block, batch: &Batch) -> Result<Vec<Kept>, Overflow> {
     Ok(list.all)
 }
 
-fn attention(list: &mut List, block: &Block, batch: &Batch) -> Result<(), Overflow> {
-    let Block { hidden, heads, kv_heads, head_dim, .. } = *block;
+fn attention(list: &mut List, block: &BlockShape, batch: &Batch) -> Result<(), Overflow> {
+    let BlockShape { hidden, heads, kv_heads, head_dim, .. } = *block;
     let statistics = if block.mean { 2 } else { 1 };
     list.add("input of attention's norm", &[hidden], Over::Tokens)?;
     list.put("attention's norm", &[statistics], Sort::Statistics, Over::Tokens)?;
@@ -200,14 +202,14 @@ fn attention(list: &mut List, block: &Block, batch: &Batch) -> Result<(), Overfl
     Ok(())
 }
 
-fn feed_forward(list: &mut List, block: &Block, batch: &Batch) -> Result<(), Overflow> {
+fn feed_forward(list: &mut List, block: &BlockShape, batch: &Batch) -> Result<(), Overflow> {
     let hidden = block.hidden;
     list.add("input of the feed-forward part's norm", &[hidden], Over::Tokens)?;
     let statistics = if block.mean { 2 } else { 1 };
     list.put("feed-forward part's norm", &[statistics], Sort::Statistics, Over::Tokens)?;
     list.add("input of the feed-forward part", &[hidden], Over::Tokens)?;
     match block.experts {
-        None => between(list, block.between, block.ffn)?,
+        None => activation(list, block.activation, block.ffn)?,
         Some(experts) => {
             let (active, ffn) = (u64::from(experts.active), u64::from(experts.ffn));
             list.put(
@@ -218,10 +220,10 @@ fn feed_forward(list: &mut List, block: &Block, batch: &Batch) -> Result<(), Ove
             )?;
             // Tokens are sorted by expert, and what comes back is weighted: both are kept.
             list.add("input of experts", &[active, hidden], Over::Nothing)?;
-            between(list, block.between, active.saturating_mul(ffn))?;
+            activation(list, block.activation, active.saturating_mul(ffn))?;
             list.add("output of experts", &[active, hidden], Over::Nothing)?;
             if experts.shared > 0 {
-                between(list, block.between, u64::from(experts.shared) * ffn)?;
+                activation(list, block.activation, u64::from(experts.shared) * ffn)?;
                 list.add("output of shared experts", &[hidden], Over::Nothing)?;
                 list.add("weight of shared experts", &[1], Over::Nothing)?;
             }
@@ -233,11 +235,11 @@ fn feed_forward(list: &mut List, block: &Block, batch: &Batch) -> Result<(), Ove
     Ok(())
 }
 
-fn between(list: &mut List, between: Between, width: u64) -> Result<(), Overflow> {
-    match between {
-        Between::Gelu => list.add("input of GeLU", &[width], Over::Ranks)?,
-        Between::Relu => {}
-        Between::GatedSilu => {
+fn activation(list: &mut List, activation: Activation, width: u64) -> Result<(), Overflow> {
+    match activation {
+        Activation::Gelu => list.add("input of GeLU", &[width], Over::Ranks)?,
+        Activation::Relu => {}
+        Activation::GatedSilu => {
             list.add("gate", &[width], Over::Ranks)?;
             list.add("gate after SiLU", &[width], Over::Ranks)?;
             list.add("other half", &[width], Over::Ranks)?;

@@ -51,14 +51,14 @@ pub fn cost(job: &Training) -> Result<Cost, Overflow> {
         }
     }
     for part in placed(of_rank, job.stage, job.offload)? {
-        if part.place == Place::Nvme && part.part == crate::memory::zero::Part::Optimizer {
+        if part.place == Place::Nvme && part.part == crate::memory::zero::StatePart::Optimizer {
             found.nvme = total([found.nvme, product(&[2, part.bytes, ranks])?])?;
         }
     }
     // The update reads gradients, and reads and writes state; it writes weights.
     let state: u128 = placed(of_rank, job.stage, job.offload)?
         .iter()
-        .filter(|part| part.part == crate::memory::zero::Part::Optimizer)
+        .filter(|part| part.part == crate::memory::zero::StatePart::Optimizer)
         .filter(|part| part.place == Place::Gpu)
         .map(|part| part.bytes)
         .sum();
@@ -90,15 +90,17 @@ fn flops(job: &Training) -> Result<u128, Overflow> {
     });
     let params = params.saturating_sub(product(&[idle, block.hidden.into(), layers])?);
     let core = product(&[layers, tokens, heads, width])?;
-    let again = match step.checkpointing {
+    let recompute = match step.checkpointing {
         Checkpointing::None => (0, 0),
         Checkpointing::Selective if step.attention == Attention::Flash => (0, 0),
         Checkpointing::Selective => (0, 4),
         Checkpointing::Full | Checkpointing::Every(_) => (2, 4),
     };
     let scores = if step.attention == Attention::Flash { 2 } else { 0 };
-    let per_token =
-        total([product(&[params, 6 + again.0])?, product(&[core, 12 + again.1 + scores])?])?;
+    let per_token = total([
+        product(&[params, 6 + recompute.0])?,
+        product(&[core, 12 + recompute.1 + scores])?,
+    ])?;
     let all = product(&[per_token, tokens, sequences])?;
     Ok(share(all, u128::from(split.tensor) * u128::from(split.stages)))
 }

@@ -6,11 +6,11 @@
 //! what lives elsewhere comes over the link first, and stages of a pipeline follow one another.
 //! Nothing overlaps. Invariant: seconds and tokens per second follow from the end state alone.
 
-use super::{Knob, Setting, beyond, holds, least, settings};
+use super::{Knob, Setting, holds, least, outer, settings};
 use crate::memory::Overflow;
 use crate::memory::account::{Serving, serving};
 use tiersim_models::results::memory_account::Place;
-use tiersim_models::results::memory_fit::{Cost, Fit, Found, MemoryBudget, Rates};
+use tiersim_models::results::memory_fit::{Cost, Fit, FitSearch, MemoryBudget, Rates};
 
 /// Weights, keys and values, format of those, sequences, memory of the host.
 type Far = [u8; 5];
@@ -23,7 +23,7 @@ fn weights(job: &Serving) -> Vec<(Serving, String)> {
         let job = Serving { offload_weights: place, ..job.clone() };
         (job, format!("--offload-param {}", place.word()))
     };
-    beyond(job.offload_weights).map(turned).collect()
+    outer(job.offload_weights).map(turned).collect()
 }
 
 fn kv(job: &Serving) -> Vec<(Serving, String)> {
@@ -31,7 +31,7 @@ fn kv(job: &Serving) -> Vec<(Serving, String)> {
         let job = Serving { offload_kv: place, ..job.clone() };
         (job, format!("--offload-kv {}", place.word()))
     };
-    beyond(job.offload_kv).filter(|_| job.kv.is_some()).map(turned).collect()
+    outer(job.offload_kv).filter(|_| job.kv.is_some()).map(turned).collect()
 }
 
 fn eight_bits(job: &Serving) -> Vec<(Serving, String)> {
@@ -93,7 +93,7 @@ fn quickest(job: &Serving, budget: &MemoryBudget, rates: &Rates) -> Result<Optio
 
 /// What makes `job` fit into `budget`; figures are relative to the most tokens per second of all
 /// settings that fit.
-pub fn fit(job: &Serving, budget: &MemoryBudget, rates: &Rates) -> Result<Found, Overflow> {
+pub fn fit(job: &Serving, budget: &MemoryBudget, rates: &Rates) -> Result<FitSearch, Overflow> {
     let all = settings(job, &KNOBS);
     let mut fitting: Vec<(Far, Fit)> = Vec::new();
     for setting in &all {
@@ -118,5 +118,5 @@ pub fn fit(job: &Serving, budget: &MemoryBudget, rates: &Rates) -> Result<Found,
         fit.slowdown = best.zip(fit.tokens_per_s).map(|(best, tokens)| best / tokens);
     }
     let fits = fitting.iter().any(|(far, _)| *far == Far::default());
-    Ok(Found { fits, tried: all.len(), least: least(fitting) })
+    Ok(FitSearch { fits, tried: all.len(), least: least(fitting) })
 }

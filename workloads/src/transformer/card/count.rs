@@ -2,7 +2,7 @@
 //!
 //! Sums over one block times the number of blocks, in 128 bits: no card overflows them.
 
-use super::{Card, Part, TensorKind};
+use super::{Card, CardTensor, TensorKind};
 
 impl Card {
     /// Every parameter; a tied head counts once.
@@ -30,7 +30,7 @@ impl Card {
     /// As [`Card::parameters`].
     pub fn matrix_parameters(&self) -> u64 {
         let head = if self.tied { u128::from(self.vocab) * u128::from(self.hidden) } else { 0 };
-        let matrix = |part: &Part| {
+        let matrix = |part: &CardTensor| {
             let product = part.shape.len() > 1 && part.kind != TensorKind::Embedding;
             if product { self.active(part) } else { 0 }
         };
@@ -42,7 +42,7 @@ impl Card {
     /// # Panics
     /// As [`Card::parameters`].
     pub fn block_parameters(&self) -> u64 {
-        fits(self.block().iter().map(Part::numel).sum())
+        fits(self.block().iter().map(CardTensor::numel).sum())
     }
 
     /// Parameters in front of the blocks: the tables of tokens and positions, and norms of what
@@ -53,7 +53,7 @@ impl Card {
     pub fn embedding_parameters(&self) -> u64 {
         let (before, behind) = self.around();
         let all = before.iter().chain(&behind).filter(|part| part.kind != TensorKind::Head);
-        fits(all.map(Part::numel).sum::<u128>() - u128::from(self.norm_parameters()))
+        fits(all.map(CardTensor::numel).sum::<u128>() - u128::from(self.norm_parameters()))
     }
 
     /// Parameters of the norm behind the blocks, and of each that a block has of the residual
@@ -63,14 +63,14 @@ impl Card {
     }
 
     /// A sum over all tensors.
-    pub(super) fn count(&self, of: impl Fn(&Part) -> u128) -> u128 {
+    pub(super) fn count(&self, of: impl Fn(&CardTensor) -> u128) -> u128 {
         let (before, behind) = self.around();
         let around: u128 = before.iter().chain(&behind).map(&of).sum();
         u128::from(self.layers) * self.block().iter().map(of).sum::<u128>() + around
     }
 
     /// Numbers of a tensor that one token goes through.
-    fn active(&self, part: &Part) -> u128 {
+    fn active(&self, part: &CardTensor) -> u128 {
         match (&self.experts, part.kind) {
             // The experts of a block are one tensor.
             (Some(experts), TensorKind::Expert) => {

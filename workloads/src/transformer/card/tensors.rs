@@ -3,7 +3,7 @@
 //! Names and order are those of the model classes of Hugging Face `transformers` (5.23), which the
 //! tests compare with; there the experts of a block are two tensors. Files of weights store every
 //! expert by itself and are older than that: [`Card::stored`] has their names.
-//! Invariant: the blocks of a model are alike, so a block is a list of [`Part`]s.
+//! Invariant: the blocks of a model are alike, so a block is a list of [`CardTensor`]s.
 
 use super::{Card, Experts, Family};
 
@@ -43,7 +43,7 @@ impl TensorKind {
 
 /// A tensor of a block, whichever block it is, or one around the blocks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct CardTensor {
     /// Its name below the block's, such as `self_attn.q_proj.weight`.
     pub name: String,
     /// Its shape.
@@ -52,7 +52,7 @@ pub struct Part {
     pub kind: TensorKind,
 }
 
-impl Part {
+impl CardTensor {
     /// Its numbers.
     pub fn numel(&self) -> u128 {
         self.shape.iter().map(|&size| u128::from(size)).product()
@@ -93,11 +93,11 @@ enum Layout {
 }
 
 /// Collects parts.
-struct Parts(Vec<Part>);
+struct Parts(Vec<CardTensor>);
 
 impl Parts {
     fn push(&mut self, name: impl Into<String>, shape: &[u64], kind: TensorKind) {
-        self.0.push(Part { name: name.into(), shape: shape.to_vec(), kind });
+        self.0.push(CardTensor { name: name.into(), shape: shape.to_vec(), kind });
     }
 
     /// `NAME.weight` of `to` rows and, if it has one, `NAME.bias`.
@@ -135,7 +135,7 @@ impl Card {
     }
 
     /// The tensors of one block; all blocks are alike.
-    pub fn block(&self) -> Vec<Part> {
+    pub fn block(&self) -> Vec<CardTensor> {
         self.block_as(Layout::Loaded)
     }
 
@@ -150,7 +150,7 @@ impl Card {
     }
 
     /// The tensors around the blocks: those before them and those behind, in the order of names.
-    pub fn around(&self) -> (Vec<Part>, Vec<Part>) {
+    pub fn around(&self) -> (Vec<CardTensor>, Vec<CardTensor>) {
         let (hidden, vocab) = (u64::from(self.hidden), u64::from(self.vocab));
         let (mut before, mut behind) = (Parts(Vec::new()), Parts(Vec::new()));
         let table = TensorKind::Embedding;
@@ -200,11 +200,16 @@ impl Card {
             });
             named.collect::<Vec<_>>()
         });
-        let around = |Part { name, shape, kind }: Part| Tensor { name, shape, kind, block: None };
+        let around = |CardTensor { name, shape, kind }: CardTensor| Tensor {
+            name,
+            shape,
+            kind,
+            block: None,
+        };
         before.into_iter().map(around).chain(of_blocks).chain(behind.into_iter().map(around))
     }
 
-    fn block_as(&self, layout: Layout) -> Vec<Part> {
+    fn block_as(&self, layout: Layout) -> Vec<CardTensor> {
         let mut parts = Parts(Vec::new());
         match self.family {
             Family::Gpt2 => self.gpt2(&mut parts),
@@ -308,8 +313,8 @@ impl Card {
             }
         }
         if experts.shared > 0 {
-            let wide = ffn * u64::from(experts.shared);
-            gated(parts, "mlp.shared_expert", (wide, hidden), TensorKind::Mlp);
+            let up_proj = ffn * u64::from(experts.shared);
+            gated(parts, "mlp.shared_expert", (up_proj, hidden), TensorKind::Mlp);
             parts.linear("mlp.shared_expert_gate", (1, hidden), false, TensorKind::Router);
         }
     }

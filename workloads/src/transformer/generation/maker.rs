@@ -6,22 +6,22 @@ use super::Generation;
 use tiersim_models::ids::{ModuleId, ObjectId};
 use tiersim_models::units::Bytes;
 use tiersim_models::workload::{
-    Mode, Object, ObjectKind, Op, Part, Phase, Recorded, Trace, TraceMeta, Unit, Use,
+    Mode, Object, ObjectKind, Op, PartialUse, Phase, Recorded, Trace, TraceMeta, Unit, Use,
 };
 
 /// What an op does to an object: how, and how many bytes of it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Touch {
+pub(super) struct ObjectAccess {
     pub(super) object: ObjectId,
     pub(super) mode: Mode,
     pub(super) bytes: u64,
     /// In which pieces, where they lie anywhere in the object.
-    pub(super) part: Option<Part>,
+    pub(super) part: Option<PartialUse>,
 }
 
 /// The weights of one block.
 #[derive(Debug)]
-pub(super) struct Block {
+pub(super) struct BlockWeights {
     pub(super) attention: ModuleId,
     pub(super) mlp: ModuleId,
     pub(super) norm_1: ObjectId,
@@ -36,17 +36,17 @@ pub(super) struct Block {
 #[derive(Debug)]
 pub(super) enum FeedForward {
     /// One or two matrices from the residual stream, one back.
-    Dense { wide: Vec<ObjectId>, narrow: ObjectId },
+    Dense { up_proj: Vec<ObjectId>, down_proj: ObjectId },
     /// A router, experts, and those that every token goes through.
     Experts { router: ObjectId, experts: Vec<ObjectId>, shared: Vec<ObjectId> },
 }
 
 /// All weights.
 #[derive(Debug)]
-pub(super) struct Model {
+pub(super) struct ModelWeights {
     pub(super) tokens: ObjectId,
     pub(super) positions: Option<ObjectId>,
-    pub(super) blocks: Vec<Block>,
+    pub(super) blocks: Vec<BlockWeights>,
     pub(super) norm: ObjectId,
     pub(super) head: ObjectId,
     /// The modules of embedding and head.
@@ -55,15 +55,15 @@ pub(super) struct Model {
 
 /// A trace in the making.
 #[derive(Debug)]
-pub(super) struct Maker<'a> {
+pub(super) struct GraphBuilder<'a> {
     pub(super) job: &'a Generation,
     pub(super) trace: Trace,
     /// Step and phase of the ops that come next.
     pub(super) now: (u32, Phase),
 }
 
-impl<'a> Maker<'a> {
-    pub(super) fn new(job: &'a Generation) -> Maker<'a> {
+impl<'a> GraphBuilder<'a> {
+    pub(super) fn new(job: &'a Generation) -> GraphBuilder<'a> {
         let Generation { card, batch, batches, prompt, tokens, .. } = job;
         let first = if job.prefill { "prefill and " } else { "" };
         let meta = TraceMeta {
@@ -80,7 +80,7 @@ impl<'a> Maker<'a> {
         };
         let (modules, objects, ops, uses) = Default::default();
         let trace = Trace { meta, modules, objects, ops, uses };
-        Maker { job, trace, now: (0, Phase::Prefill) }
+        GraphBuilder { job, trace, now: (0, Phase::Prefill) }
     }
 
     pub(super) fn module(&mut self, name: String) -> ModuleId {
@@ -110,17 +110,17 @@ impl<'a> Maker<'a> {
         self.object(name, ObjectKind::Activation, bytes, Some(module))
     }
 
-    pub(super) fn read(&self, object: ObjectId) -> Touch {
-        Touch { object, mode: Mode::Read, bytes: self.bytes(object), part: None }
+    pub(super) fn read(&self, object: ObjectId) -> ObjectAccess {
+        ObjectAccess { object, mode: Mode::Read, bytes: self.bytes(object), part: None }
     }
 
-    pub(super) fn write(&self, object: ObjectId) -> Touch {
-        Touch { object, mode: Mode::Write, bytes: self.bytes(object), part: None }
+    pub(super) fn write(&self, object: ObjectId) -> ObjectAccess {
+        ObjectAccess { object, mode: Mode::Write, bytes: self.bytes(object), part: None }
     }
 
     /// Reads and writes all of it.
-    pub(super) fn change(&self, object: ObjectId) -> Touch {
-        Touch { object, mode: Mode::ReadWrite, bytes: 2 * self.bytes(object), part: None }
+    pub(super) fn change(&self, object: ObjectId) -> ObjectAccess {
+        ObjectAccess { object, mode: Mode::ReadWrite, bytes: 2 * self.bytes(object), part: None }
     }
 
     pub(super) fn bytes(&self, object: ObjectId) -> u64 {
@@ -128,7 +128,13 @@ impl<'a> Maker<'a> {
     }
 
     /// An op on the device's stream.
-    pub(super) fn op(&mut self, name: &str, module: ModuleId, flops: u64, touches: &[Touch]) {
+    pub(super) fn op(
+        &mut self,
+        name: &str,
+        module: ModuleId,
+        flops: u64,
+        touches: &[ObjectAccess],
+    ) {
         self.op_on(Unit::Device, 0, (name, module), flops, touches);
     }
 
@@ -138,14 +144,16 @@ impl<'a> Maker<'a> {
         stream: u16,
         (name, module): (&str, ModuleId),
         flops: u64,
-        touches: &[Touch],
+        touches: &[ObjectAccess],
     ) {
         let start = self.trace.uses.len() as u32;
-        self.trace.uses.extend(touches.iter().map(|&Touch { object, mode, part, .. }| Use {
-            object,
-            mode,
-            part,
-        }));
+        self.trace.uses.extend(
+            touches.iter().map(|&ObjectAccess { object, mode, part, .. }| Use {
+                object,
+                mode,
+                part,
+            }),
+        );
         let end = self.trace.uses.len() as u32;
         let (step, phase) = self.now;
         self.trace.ops.push(Op {
@@ -184,7 +192,7 @@ impl<'a> Maker<'a> {
         !self.has_bias()
     }
 
-    pub(super) fn model(&mut self) -> Model {
+    pub(super) fn model(&mut self) -> ModelWeights {
         let card = &self.job.card;
         let [hidden, vocab, layers] = [card.hidden, card.vocab, card.layers].map(u64::from);
         let (tied, last) = (card.tied, card.norm_parameters());
@@ -202,10 +210,10 @@ impl<'a> Maker<'a> {
         } else {
             self.matrix("head.weight".to_owned(), vocab, hidden, 0, end)
         };
-        Model { tokens, positions, blocks, norm, head, ends: [table, end] }
+        ModelWeights { tokens, positions, blocks, norm, head, ends: [table, end] }
     }
 
-    fn weights_of(&mut self, layer: u64) -> Block {
+    fn weights_of(&mut self, layer: u64) -> BlockWeights {
         let card = &self.job.card;
         let hidden = u64::from(card.hidden);
         let queries = u64::from(card.heads) * u64::from(card.head_dim);
@@ -230,12 +238,12 @@ impl<'a> Maker<'a> {
         let feed_forward = match experts {
             None => {
                 let parts: &[&str] = if self.is_gated() { &["gate", "up"] } else { &["fc1"] };
-                let wide = parts
+                let up_proj = parts
                     .iter()
                     .map(|part| self.matrix(name(part), hidden, ffn, some(bias, ffn), mlp));
-                let wide = wide.collect();
-                let narrow = self.matrix(name("down"), ffn, hidden, some(bias, hidden), mlp);
-                FeedForward::Dense { wide, narrow }
+                let up_proj = up_proj.collect();
+                let down_proj = self.matrix(name("down"), ffn, hidden, some(bias, hidden), mlp);
+                FeedForward::Dense { up_proj, down_proj }
             }
             Some(experts) => {
                 let count = u64::from(experts.count);
@@ -251,6 +259,6 @@ impl<'a> Maker<'a> {
                 FeedForward::Experts { router, experts: chosen, shared }
             }
         };
-        Block { attention, mlp, norm_1, qkv: qkv.into(), out, norm_2, feed_forward }
+        BlockWeights { attention, mlp, norm_1, qkv: qkv.into(), out, norm_2, feed_forward }
     }
 }

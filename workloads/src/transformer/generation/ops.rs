@@ -1,12 +1,12 @@
 //! The ops of every step, layer and batch.
 
-use super::maker::{Block, FeedForward, Maker, Model, Touch};
+use super::maker::{BlockWeights, FeedForward, GraphBuilder, ModelWeights, ObjectAccess};
 use super::{AttentionOn, Generation};
 use crate::transformer::routing;
 use tiersim_models::collective::{Collective, CollectiveKind};
 use tiersim_models::ids::{ModuleId, ObjectId};
 use tiersim_models::units::Bytes;
-use tiersim_models::workload::{Mode, ObjectKind, Part, Phase, Trace, Unit};
+use tiersim_models::workload::{Mode, ObjectKind, PartialUse, Phase, Trace, Unit};
 
 /// The stream on which a prompt's keys and values are stored beside the device's work.
 const STORES: u16 = 1;
@@ -23,7 +23,7 @@ struct Pass {
 }
 
 pub(super) fn generate(job: &Generation) -> Trace {
-    let mut maker = Maker::new(job);
+    let mut maker = GraphBuilder::new(job);
     let model = maker.model();
     let mut cache = Cache::new(job);
     for step in 0..job.tokens {
@@ -68,8 +68,8 @@ impl Cache {
     }
 }
 
-impl Maker<'_> {
-    fn embed(&mut self, model: &Model, pass: Pass) -> ObjectId {
+impl GraphBuilder<'_> {
+    fn embed(&mut self, model: &ModelWeights, pass: Pass) -> ObjectId {
         let hidden = u64::from(self.job.card.hidden);
         let tokens = self.tokens(pass);
         let x = self.activation(name(pass, "embedding.out"), tokens * hidden, model.ends[0]);
@@ -87,7 +87,7 @@ impl Maker<'_> {
     /// One block for one batch; returns what it hands on.
     fn block(
         &mut self,
-        block: &Block,
+        block: &BlockWeights,
         layer: usize,
         cache: &mut Cache,
         pass: Pass,
@@ -106,7 +106,8 @@ impl Maker<'_> {
         let parts = [("q", queries), ("k", kv), ("v", kv)].into_iter().zip(&block.qkv);
         for (index, ((part, width), &weight)) in parts.enumerate() {
             let mode = if index == 0 { Mode::Write } else { Mode::ReadWrite };
-            let made = Touch { object: qkv, mode, bytes: tokens * width * number, part: None };
+            let made =
+                ObjectAccess { object: qkv, mode, bytes: tokens * width * number, part: None };
             let mut touches = vec![self.read(x), made, self.read(weight)];
             if index == 0 {
                 touches.insert(1, self.read(block.norm_1));
@@ -130,7 +131,7 @@ impl Maker<'_> {
 
     fn attention(
         &mut self,
-        block: &Block,
+        block: &BlockWeights,
         layer: usize,
         cache: &mut Cache,
         pass: Pass,
@@ -163,7 +164,13 @@ impl Maker<'_> {
 
     /// What a pass does to the cache of a layer: blocks that are full are read, the others written,
     /// those that are new born.
-    fn kv(&mut self, layer: usize, cache: &mut Cache, pass: Pass, block: &Block) -> Vec<Touch> {
+    fn kv(
+        &mut self,
+        layer: usize,
+        cache: &mut Cache,
+        pass: Pass,
+        block: &BlockWeights,
+    ) -> Vec<ObjectAccess> {
         let (size, row) = (cache.size, self.job.kv_bytes() * u64::from(self.job.batch));
         let after = pass.before + pass.new;
         let from = match self.job.card.window {
@@ -201,15 +208,15 @@ impl Maker<'_> {
                 let whole = Bytes::new(self.bytes(object));
                 let part = match mode {
                     Mode::Read if self.job.kv_block.is_some() => {
-                        Part::of(sequences, u128::from(whole.get()) / sequences, whole)
+                        PartialUse::of(sequences, u128::from(whole.get()) / sequences, whole)
                     }
                     Mode::ReadWrite => {
                         let fresh = end - start.max(pass.before);
-                        Part::of(sequences, u128::from(fresh) * apart, whole)
+                        PartialUse::of(sequences, u128::from(fresh) * apart, whole)
                     }
                     _ => None,
                 };
-                touches.push(Touch { object, mode, bytes: (end - start) * row, part });
+                touches.push(ObjectAccess { object, mode, bytes: (end - start) * row, part });
             }
         }
         touches
@@ -217,7 +224,7 @@ impl Maker<'_> {
 
     fn feed_forward(
         &mut self,
-        block: &Block,
+        block: &BlockWeights,
         layer: usize,
         pass: Pass,
         middle: ObjectId,
@@ -227,17 +234,17 @@ impl Maker<'_> {
         let tokens = self.tokens(pass);
         let hidden = u64::from(card.hidden);
         match &block.feed_forward {
-            FeedForward::Dense { wide, narrow } => {
+            FeedForward::Dense { up_proj, down_proj } => {
                 let ffn = u64::from(card.ffn) / tensor;
                 let label = name(pass, &format!("layers.{layer}.wide.out"));
                 let active = self.activation(label, tokens * ffn, block.mlp);
                 let mut touches =
                     vec![self.read(middle), self.read(block.norm_2), self.write(active)];
-                touches.extend(wide.iter().map(|&weight| self.read(weight)));
-                let flops = 2 * tokens * hidden * ffn * wide.len() as u64;
+                touches.extend(up_proj.iter().map(|&weight| self.read(weight)));
+                let flops = 2 * tokens * hidden * ffn * up_proj.len() as u64;
                 self.op("wide", block.mlp, flops, &touches);
                 let touches =
-                    [self.read(active), self.read(*narrow), self.read(middle), self.write(next)];
+                    [self.read(active), self.read(*down_proj), self.read(middle), self.write(next)];
                 self.op("down", block.mlp, 2 * tokens * ffn * hidden, &touches);
             }
             FeedForward::Experts { router, experts, shared } => {
@@ -299,7 +306,7 @@ impl Maker<'_> {
         }
     }
 
-    fn head(&mut self, model: &Model, pass: Pass, x: ObjectId) {
+    fn head(&mut self, model: &ModelWeights, pass: Pass, x: ObjectId) {
         let card = &self.job.card;
         let (hidden, batch) = (u64::from(card.hidden), u64::from(self.job.batch));
         let vocab = u64::from(card.vocab).div_ceil(u64::from(self.job.tensor));
@@ -341,19 +348,19 @@ impl Maker<'_> {
     }
 }
 
-impl Maker<'_> {
+impl GraphBuilder<'_> {
     /// Reads so many rows of so many bytes, anywhere in the object.
-    fn rows(&self, object: ObjectId, rows: u64, row: u64) -> Touch {
+    fn rows(&self, object: ObjectId, rows: u64, row: u64) -> ObjectAccess {
         let whole = Bytes::new(self.bytes(object));
-        let part = Part::of(rows.into(), row.into(), whole);
-        Touch { part, ..self.read(object).of(rows * row) }
+        let part = PartialUse::of(rows.into(), row.into(), whole);
+        ObjectAccess { part, ..self.read(object).of(rows * row) }
     }
 }
 
-impl Touch {
+impl ObjectAccess {
     /// Only so many bytes of the object.
-    fn of(self, bytes: u64) -> Touch {
-        Touch { bytes, ..self }
+    fn of(self, bytes: u64) -> ObjectAccess {
+        ObjectAccess { bytes, ..self }
     }
 }
 

@@ -11,7 +11,7 @@ use crate::transformer::card::{Card, Experts};
 use crate::transformer::format::Formats;
 use std::ops::Range;
 use tiersim_models::units::Bytes;
-use tiersim_models::workload::Part;
+use tiersim_models::workload::PartialUse;
 
 /// Bytes of a number of logits.
 const LOGIT: u128 = 4;
@@ -86,8 +86,8 @@ impl Cost {
             [card.hidden, card.ffn, card.heads, card.kv_heads, card.head_dim].map(u128::from);
         let (q, kv) = (heads * dim, kv_heads * dim);
         let attention = hidden * (q + 2 * kv) + q * hidden;
-        let wide = if card.family.has_biases() { 1 } else { 2 };
-        let dense = (wide + 1) * hidden * ffn;
+        let up_proj = if card.family.has_biases() { 1 } else { 2 };
+        let dense = (up_proj + 1) * hidden * ffn;
         let none = Experts { count: 0, active: 0, ffn: 0, shared: 0 };
         let Experts { count, active, ffn: width, shared } = card.experts.unwrap_or(none);
         let [count, active, width, shared] = [count, active, width, shared].map(u128::from);
@@ -131,10 +131,10 @@ impl Cost {
     }
 
     /// The rows that the tokens of an iteration look up; `None` for all of the tables.
-    pub(super) fn looked_up(&self, load: &Load) -> Option<Part> {
+    pub(super) fn looked_up(&self, load: &Load) -> Option<PartialUse> {
         let rows = load.tokens.div_ceil(load.iterations) * self.rows;
         let whole = u64::try_from(self.tables).map_or(Bytes::MAX, Bytes::new);
-        Part::of(rows, self.hidden * self.weight, whole)
+        PartialUse::of(rows, self.hidden * self.weight, whole)
     }
 
     /// Bytes of the last norm and, unless it is tied, the head.

@@ -12,7 +12,7 @@ use super::{MAX_USES, Serving, ServingProblem};
 use tiersim_models::ids::{ModuleId, ObjectId, OpId};
 use tiersim_models::units::{Bytes, Time};
 use tiersim_models::workload::{
-    Mode, Object, ObjectKind, Op, Part, Phase, Recorded, Trace, TraceMeta, Unit, Use,
+    Mode, Object, ObjectKind, Op, PartialUse, Phase, Recorded, Trace, TraceMeta, Unit, Use,
 };
 
 /// An iteration touches a block.
@@ -137,13 +137,13 @@ impl<'a> Emit<'a> {
             self.trace.ops.push(Op { unit, release, ..arrival });
         }
         let first = OpId::at(self.trace.ops.len());
-        let narrow = |number: u128| u64::try_from(number).map_err(|_| ServingProblem::Overflow);
-        let work = narrow(cost.workspace(load))?;
+        let down_proj = |number: u128| u64::try_from(number).map_err(|_| ServingProblem::Overflow);
+        let work = down_proj(cost.workspace(load))?;
         let work = self.object(format!("i{}.work", self.steps), ObjectKind::Activation, work, None);
         let modes = self.modes(touched);
         for group in 0..groups {
             let (flops, bytes) = cost.of(load, group);
-            let (flops, bytes) = (narrow(flops)?, narrow(bytes)?);
+            let (flops, bytes) = (down_proj(flops)?, down_proj(bytes)?);
             let start = self.trace.uses.len() as u32;
             let read = |object| Use::whole(object, Mode::Read);
             let (ends, tied) = (group + 1 == groups, self.job.card.tied);
@@ -161,7 +161,7 @@ impl<'a> Emit<'a> {
             // Keys and values of each layer lie apart.
             let pieces = 2 * cost.groups[group].len() as u128;
             let held = self.block_bytes[group];
-            let apart = Part::of(pieces, u128::from(held) / pieces, Bytes::new(held));
+            let apart = PartialUse::of(pieces, u128::from(held) / pieces, Bytes::new(held));
             let block = |&(object, mode): &(ObjectId, Mode)| {
                 let part = apart.filter(|_| mode == Mode::Read);
                 Use { object: ObjectId(object.0 + group as u32), mode, part }

@@ -13,7 +13,7 @@ pub(super) type BlockId = u32;
 
 /// A block that has been made.
 #[derive(Clone, Copy, Debug)]
-struct Block {
+struct KvBlock {
     name: Option<u64>,
     users: u32,
     /// When it was last given back.
@@ -23,7 +23,7 @@ struct Block {
 /// All blocks.
 #[derive(Debug)]
 pub(super) struct Pool {
-    blocks: Vec<Block>,
+    blocks: Vec<KvBlock>,
     by_name: BTreeMap<u64, BlockId>,
     /// Those with a name that nobody uses, the first to go first.
     unused: BTreeMap<u64, BlockId>,
@@ -94,7 +94,7 @@ impl Pool {
         if let Some(name) = name {
             self.by_name.insert(name, id);
         }
-        self.blocks.push(Block { name, users: 1, unused_since: 0 });
+        self.blocks.push(KvBlock { name, users: 1, unused_since: 0 });
         self.live += 1;
         id
     }

@@ -6,19 +6,19 @@
 //! sequence-parallel is gathered for the gradient of a product's output and, a second time, for the
 //! input that its weights' gradient needs.
 
-use super::forward::{BlockKept, Core, Embedded, FeedKept, Kept};
-use super::pass::Maker;
-use super::state::{Block, FeedPart, Mlp, Model};
+use super::forward::{Core, Embedded, SavedActivations, SavedFeed, SavedFeedForward};
+use super::pass::GraphBuilder;
+use super::state::{BlockState, FeedPart, Mlp, ModelState};
 use super::{Attention, Checkpointing};
-use crate::transformer::build::{Touch, change, read, write};
+use crate::transformer::build::{ObjectAccess, change, read, write};
 use tiersim_models::ids::{ModuleId, ObjectId};
 
-impl Maker<'_> {
+impl GraphBuilder<'_> {
     /// From the gradient of a block's output to that of its input.
     pub(super) fn block_backward(
         &mut self,
-        block: &Block,
-        kept: &BlockKept,
+        block: &BlockState,
+        kept: &SavedActivations,
         dy: ObjectId,
     ) -> ObjectId {
         let d_middle = self.feed_backward(block, kept, dy);
@@ -43,10 +43,15 @@ impl Maker<'_> {
         self.all_tokens(by, "sum.grad.whole", dropped)
     }
 
-    fn feed_backward(&mut self, block: &Block, kept: &BlockKept, dy: ObjectId) -> ObjectId {
+    fn feed_backward(
+        &mut self,
+        block: &BlockState,
+        kept: &SavedActivations,
+        dy: ObjectId,
+    ) -> ObjectId {
         let (tokens, hidden) = (self.sizes.tokens, self.sizes.hidden);
         let by = match &block.feed {
-            FeedPart::Dense(mlp) => self.module(mlp.narrow),
+            FeedPart::Dense(mlp) => self.module(mlp.down_proj),
             FeedPart::Mixture(mixture) => self.module(mixture.router),
         };
         let d_out = self.residual_backward(by, kept.mask_2, dy);
@@ -54,14 +59,14 @@ impl Maker<'_> {
         let input = self.all_tokens(norm, "out.whole", kept.normed_2);
         let d_input = self.buffer(norm, "out.grad", tokens * hidden);
         match (&block.feed, &kept.feed) {
-            (FeedPart::Dense(mlp), FeedKept::Dense(kept)) => {
+            (FeedPart::Dense(mlp), SavedFeed::Dense(kept)) => {
                 let mut to = |first: bool, _: bool| {
                     if first { write(d_input) } else { change(d_input) }
                 };
                 let touches = [read(input), read(d_out)];
                 self.feed_forward_backward(mlp, tokens, kept, touches, &mut to);
             }
-            (FeedPart::Mixture(mixture), FeedKept::Mixture(kept)) => {
+            (FeedPart::Mixture(mixture), SavedFeed::Mixture(kept)) => {
                 self.mixture_backward(mixture, kept, [input, d_out, d_input]);
             }
             _ => unreachable!("a block keeps what it is made of"),
@@ -77,27 +82,27 @@ impl Maker<'_> {
         &mut self,
         mlp: &Mlp,
         tokens: u128,
-        kept: &Kept,
-        [input, dy]: [Touch; 2],
-        to: &mut impl FnMut(bool, bool) -> Touch,
+        kept: &SavedFeedForward,
+        [input, dy]: [ObjectAccess; 2],
+        to: &mut impl FnMut(bool, bool) -> ObjectAccess,
     ) {
         let numbers = tokens * mlp.width;
         let d_active = self.buffer(mlp.activation, "out.grad", numbers);
-        self.linear_backward(mlp.narrow, tokens, [read(kept.active), dy, write(d_active)]);
+        self.linear_backward(mlp.down_proj, tokens, [read(kept.active), dy, write(d_active)]);
         let mut touches = vec![read(d_active)];
-        touches.extend(kept.wide.iter().chain(&kept.gate).map(|&y| read(y)));
-        if kept.wide.is_empty() {
+        touches.extend(kept.up_proj.iter().chain(&kept.gate).map(|&y| read(y)));
+        if kept.up_proj.is_empty() {
             touches.push(read(kept.active));
         }
-        let gradients = mlp.wide.iter().map(|&part| {
+        let gradients = mlp.up_proj.iter().map(|&part| {
             let numbers = tokens * self.owned[part].outputs;
             self.buffer(self.module(part), "out.grad", numbers)
         });
         let gradients: Vec<ObjectId> = gradients.collect();
         touches.extend(gradients.iter().map(|&d| write(d)));
         self.build.op("activation_backward", mlp.activation, 0, &touches);
-        let count = mlp.wide.len();
-        for (index, (&part, &d)) in mlp.wide.iter().zip(&gradients).enumerate().rev() {
+        let count = mlp.up_proj.len();
+        for (index, (&part, &d)) in mlp.up_proj.iter().zip(&gradients).enumerate().rev() {
             let to = to(index + 1 == count, index == 0);
             self.linear_backward(part, tokens, [input, read(d), to]);
         }
@@ -105,8 +110,8 @@ impl Maker<'_> {
 
     fn attention_part_backward(
         &mut self,
-        block: &Block,
-        kept: &BlockKept,
+        block: &BlockState,
+        kept: &SavedActivations,
         d_middle: ObjectId,
     ) -> ObjectId {
         let (tokens, sizes) = (self.sizes.tokens, self.sizes);
@@ -140,24 +145,24 @@ impl Maker<'_> {
 
     /// What the core kept, or what it makes again: all of its forward pass, as a checkpointed
     /// function runs.
-    fn core_again(&mut self, block: &Block, kept: &BlockKept) -> Core {
+    fn core_again(&mut self, block: &BlockState, kept: &SavedActivations) -> Core {
         let is_again = self.shape.attention == Attention::Materialised
             && self.shape.checkpointing == Checkpointing::Selective;
         if !is_again {
             return kept.core;
         }
-        self.build.again = "recompute_";
+        self.build.recompute = "recompute_";
         let mixed = self.buffer(block.attention, "out", self.sizes.tokens * self.sizes.queries);
         let core = self.scores(block.attention, &kept.qkv, mixed);
-        self.build.again = "";
+        self.build.recompute = "";
         core
     }
 
     /// Gradients of queries, keys and values.
     fn core_backward(
         &mut self,
-        block: &Block,
-        kept: &BlockKept,
+        block: &BlockState,
+        kept: &SavedActivations,
         core: Core,
         d_mixed: ObjectId,
     ) -> Vec<ObjectId> {
@@ -170,7 +175,7 @@ impl Maker<'_> {
         let product = 2 * sizes.pairs * sizes.queries;
         let (softmax, dropped) = match core {
             Core::Flash(sums) => {
-                let mut touches: Vec<Touch> = kept.qkv.iter().map(|&y| read(y)).collect();
+                let mut touches: Vec<ObjectAccess> = kept.qkv.iter().map(|&y| read(y)).collect();
                 touches.extend([read(kept.mixed), read(sums), read(d_mixed)]);
                 touches.extend(d_qkv.iter().map(|&d| write(d)));
                 self.build.op("attention_backward", by, 5 * product, &touches);
@@ -207,7 +212,7 @@ impl Maker<'_> {
     }
 
     /// From the gradient of the first block's input to those of the tables.
-    pub(super) fn embed_backward(&mut self, model: &Model, embedded: &Embedded, dx: ObjectId) {
+    pub(super) fn embed_backward(&mut self, model: &ModelState, embedded: &Embedded, dx: ObjectId) {
         let (sizes, by) = (self.sizes, self.module(model.tokens));
         let mut dx = match model.norm_0 {
             Some(norm) => self.norm_backward(norm, embedded.x, dx, None),

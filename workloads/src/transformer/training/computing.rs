@@ -16,8 +16,8 @@ impl Training {
     /// makes no trace, and for a device without a peak in `precision`.
     pub fn computing(&self, compute: &Compute, precision: &str) -> Option<u128> {
         let parallel = self.parallel;
-        let stretches = parallel.pipeline.checked_mul(parallel.interleave)?;
-        let blocks = self.card.layers.checked_div(stretches)?;
+        let virtual_stages = parallel.pipeline.checked_mul(parallel.interleave)?;
+        let blocks = self.card.layers.checked_div(virtual_stages)?;
         // As many blocks as repeat.
         let each = match self.checkpointing {
             Checkpointing::Every(blocks) => blocks.max(1),
@@ -27,18 +27,21 @@ impl Training {
         let rounds = (self.batch / self.micro_batch.max(1)).checked_div(round)?;
         let of = |lengths: u32, times: u32| {
             let micros = round.checked_mul(times)?;
-            let layers = stretches.checked_mul(lengths.checked_mul(each)?.min(blocks))?;
+            let layers = virtual_stages.checked_mul(lengths.checked_mul(each)?.min(blocks))?;
             self.short(layers, micros)?.on_device(compute, precision)
         };
         let (lengths, times) = (blocks.div_ceil(each), rounds);
         let one = of(1, 1)?;
         let block = if lengths > 1 { of(2, 1)?.checked_sub(one)? } else { 0 };
-        let again = if times > 1 { of(1, 2)?.checked_sub(one)? } else { 0 };
-        let both =
-            if lengths > 1 && times > 1 { of(2, 2)?.checked_sub(one + block + again)? } else { 0 };
+        let repeat = if times > 1 { of(1, 2)?.checked_sub(one)? } else { 0 };
+        let both = if lengths > 1 && times > 1 {
+            of(2, 2)?.checked_sub(one + block + repeat)?
+        } else {
+            0
+        };
         let [lengths, times] = [lengths, times].map(|number| u128::from(number.saturating_sub(1)));
         one.checked_add(lengths * block)?
-            .checked_add(times * again)?
+            .checked_add(times * repeat)?
             .checked_add(lengths * times * both)
     }
 

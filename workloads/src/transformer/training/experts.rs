@@ -9,16 +9,16 @@
 //! have a gradient, of zeros.
 
 use super::Router;
-use super::forward::{ExpertsKept, Kept, SharedKept};
-use super::pass::Maker;
+use super::forward::{SavedByExperts, SavedByShared, SavedFeedForward};
+use super::pass::GraphBuilder;
 use super::state::{Mixture, Mlp};
-use crate::transformer::build::{Touch, change, read, write};
+use crate::transformer::build::{ObjectAccess, change, read, write};
 use crate::transformer::format::Format;
 use crate::transformer::routing;
 use tiersim_models::ids::{ModuleId, ObjectId};
 use tiersim_models::workload::CollectiveKind;
 
-impl Maker<'_> {
+impl GraphBuilder<'_> {
     /// Tokens of each expert of this rank in block `layer`, of those of all ranks of the expert
     /// group.
     fn expert_tokens(&self, layer: u32, here: usize) -> Vec<u128> {
@@ -51,7 +51,7 @@ impl Maker<'_> {
         layer: u32,
         mixture: &Mixture,
         input: ObjectId,
-    ) -> (ExpertsKept, ObjectId) {
+    ) -> (SavedByExperts, ObjectId) {
         let (by, sizes) = (self.module(mixture.router), self.sizes);
         let is_alone = self.shape.parallel.expert == 1;
         let four = u128::from(Format::Fp32.bytes());
@@ -77,7 +77,7 @@ impl Maker<'_> {
         self.build.op("combine", by, 0, &[read(back), read(gates), write(y)]);
         let shared = mixture.shared.as_ref();
         let shared = shared.map(|(mlp, gate)| self.shared(mlp, *gate, input, y));
-        (ExpertsKept { gates, given, tokens, experts, back, shared }, y)
+        (SavedByExperts { gates, given, tokens, experts, back, shared }, y)
     }
 
     /// Every expert's part of `given`, to its part of `done`.
@@ -87,7 +87,7 @@ impl Maker<'_> {
         tokens: &[u128],
         given: ObjectId,
         done: ObjectId,
-    ) -> Vec<Option<Kept>> {
+    ) -> Vec<Option<SavedFeedForward>> {
         let all = tokens.iter().sum::<u128>().max(1);
         let mut is_first = true;
         let each = mixture.experts.iter().zip(tokens).map(|(mlp, &count)| {
@@ -100,7 +100,7 @@ impl Maker<'_> {
                 self.feed_forward(mlp, count, from, to)
             })
         });
-        let experts: Vec<Option<Kept>> = each.collect();
+        let experts: Vec<Option<SavedFeedForward>> = each.collect();
         if is_first {
             // No token came here: the other ranks get nothing of what they wait for.
             self.build.op("zero", self.module(mixture.router), 0, &[write(done)]);
@@ -109,7 +109,7 @@ impl Maker<'_> {
     }
 
     /// What every token goes through, weighed and added to `y`.
-    fn shared(&mut self, mlp: &Mlp, gate: usize, input: ObjectId, y: ObjectId) -> SharedKept {
+    fn shared(&mut self, mlp: &Mlp, gate: usize, input: ObjectId, y: ObjectId) -> SavedByShared {
         let sizes = self.sizes;
         let by = self.module(gate);
         let weight = self.kept(by, "out", sizes.tokens, by);
@@ -117,14 +117,14 @@ impl Maker<'_> {
         let out = self.kept(by, "weighed", sizes.tokens * sizes.hidden, by);
         let kept = self.feed_forward(mlp, sizes.tokens, read(input), write(out));
         self.build.op("combine", by, 0, &[read(out), read(weight), change(y)]);
-        SharedKept { kept, out, weight }
+        SavedByShared { kept, out, weight }
     }
 
     /// From the gradient of the sum to that of the block's normed middle: `[input, dy, dx]`.
     pub(super) fn mixture_backward(
         &mut self,
         mixture: &Mixture,
-        kept: &ExpertsKept,
+        kept: &SavedByExperts,
         [input, dy, dx]: [ObjectId; 3],
     ) {
         let (by, sizes) = (self.module(mixture.router), self.sizes);
@@ -157,7 +157,7 @@ impl Maker<'_> {
     fn experts_backward(
         &mut self,
         mixture: &Mixture,
-        kept: &ExpertsKept,
+        kept: &SavedByExperts,
         d_done: ObjectId,
         d_given: ObjectId,
     ) {
@@ -194,7 +194,7 @@ impl Maker<'_> {
         &mut self,
         mlp: &Mlp,
         gate: usize,
-        kept: &SharedKept,
+        kept: &SavedByShared,
         [input, dy, dx]: [ObjectId; 3],
     ) {
         let (by, sizes) = (self.module(gate), self.sizes);
@@ -211,9 +211,9 @@ impl Maker<'_> {
 
     /// Zeros for the gradients of an expert without tokens.
     fn no_gradient(&mut self, mlp: &Mlp) {
-        for owned in mlp.wide.iter().copied().chain([mlp.narrow]) {
+        for owned in mlp.up_proj.iter().copied().chain([mlp.down_proj]) {
             if !self.owned[owned].written || self.is_reduced_each_pass(owned) {
-                let touches: Vec<Touch> = self.gradient(owned);
+                let touches: Vec<ObjectAccess> = self.gradient(owned);
                 self.build.op("zero", self.module(owned), 0, &touches);
             }
             self.done(owned);

@@ -9,10 +9,10 @@
 //! Residual and dropout are one op, which keeps its sum.
 
 use super::Attention;
-use super::pass::Maker;
-use super::state::{Block, FeedPart, Mlp, Model};
-use crate::memory::activations::block::Between;
-use crate::transformer::build::{Touch, change, read, write};
+use super::pass::GraphBuilder;
+use super::state::{BlockState, FeedPart, Mlp, ModelState};
+use crate::memory::activations::block::Activation;
+use crate::transformer::build::{ObjectAccess, change, read, write};
 use crate::transformer::format::Format;
 use tiersim_models::ids::{ModuleId, ObjectId};
 use tiersim_models::workload::CollectiveKind;
@@ -28,9 +28,9 @@ pub(super) enum Core {
 
 /// What a feed-forward part keeps beside its input.
 #[derive(Clone, Debug)]
-pub(super) struct Kept {
+pub(super) struct SavedFeedForward {
     /// Outputs of the wide matrices, where the activation needs its input.
-    pub(super) wide: Vec<ObjectId>,
+    pub(super) up_proj: Vec<ObjectId>,
     /// The gate behind its SiLU.
     pub(super) gate: Option<ObjectId>,
     pub(super) active: ObjectId,
@@ -38,36 +38,36 @@ pub(super) struct Kept {
 
 /// What the experts of a block keep.
 #[derive(Clone, Debug)]
-pub(super) struct ExpertsKept {
+pub(super) struct SavedByExperts {
     pub(super) gates: ObjectId,
     /// Copies of tokens as this rank's experts get them.
     pub(super) given: ObjectId,
     /// Tokens of each of this rank's experts.
     pub(super) tokens: Vec<u128>,
-    pub(super) experts: Vec<Option<Kept>>,
+    pub(super) experts: Vec<Option<SavedFeedForward>>,
     /// What comes back for this rank's tokens.
     pub(super) back: ObjectId,
-    pub(super) shared: Option<SharedKept>,
+    pub(super) shared: Option<SavedByShared>,
 }
 
 /// What the experts of every token keep.
 #[derive(Clone, Debug)]
-pub(super) struct SharedKept {
-    pub(super) kept: Kept,
+pub(super) struct SavedByShared {
+    pub(super) kept: SavedFeedForward,
     pub(super) out: ObjectId,
     pub(super) weight: ObjectId,
 }
 
 /// What follows attention keeps beside its input.
 #[derive(Clone, Debug)]
-pub(super) enum FeedKept {
-    Dense(Kept),
-    Mixture(ExpertsKept),
+pub(super) enum SavedFeed {
+    Dense(SavedFeedForward),
+    Mixture(SavedByExperts),
 }
 
 /// What a block keeps for its backward pass.
 #[derive(Clone, Debug)]
-pub(super) struct BlockKept {
+pub(super) struct SavedActivations {
     pub(super) x: ObjectId,
     pub(super) normed_1: ObjectId,
     pub(super) qkv: Vec<ObjectId>,
@@ -76,7 +76,7 @@ pub(super) struct BlockKept {
     pub(super) mask_1: Option<ObjectId>,
     pub(super) middle: ObjectId,
     pub(super) normed_2: ObjectId,
-    pub(super) feed: FeedKept,
+    pub(super) feed: SavedFeed,
     pub(super) mask_2: Option<ObjectId>,
 }
 
@@ -90,14 +90,14 @@ pub(super) struct Embedded {
     pub(super) out: ObjectId,
 }
 
-impl Maker<'_> {
+impl GraphBuilder<'_> {
     /// One block; what it hands on is kept by `owner`, if this rank does.
     pub(super) fn block(
         &mut self,
-        block: &Block,
+        block: &BlockState,
         x: ObjectId,
         owner: Option<ModuleId>,
-    ) -> (BlockKept, ObjectId) {
+    ) -> (SavedActivations, ObjectId) {
         let [first, second] = [block.norm_1, block.norm_2].map(|norm| self.module(norm));
         let normed_1 = self.norm(block.norm_1, x, self.module(block.qkv[0]));
         let input = self.all_tokens(first, "out.whole", normed_1);
@@ -121,27 +121,37 @@ impl Maker<'_> {
         let projected = self.sum(out, "sum", projected);
         let (mask_1, middle) = self.residual(out, projected, x, Some(second));
         let owner_2 = match &block.feed {
-            FeedPart::Dense(mlp) => self.module(mlp.wide[0]),
+            FeedPart::Dense(mlp) => self.module(mlp.up_proj[0]),
             FeedPart::Mixture(mixture) => self.module(mixture.router),
         };
         let normed_2 = self.norm(block.norm_2, middle, owner_2);
         let input = self.all_tokens(second, "out.whole", normed_2);
-        let (feed, narrow, y) = match &block.feed {
+        let (feed, down_proj, y) = match &block.feed {
             FeedPart::Dense(mlp) => {
-                let narrow = self.module(mlp.narrow);
-                let y = self.buffer(narrow, "part", tokens * self.sizes.hidden);
+                let down_proj = self.module(mlp.down_proj);
+                let y = self.buffer(down_proj, "part", tokens * self.sizes.hidden);
                 let kept = self.feed_forward(mlp, tokens, read(input), write(y));
-                (FeedKept::Dense(kept), narrow, y)
+                (SavedFeed::Dense(kept), down_proj, y)
             }
             FeedPart::Mixture(mixture) => {
                 let (kept, y) = self.mixture(block.layer, mixture, input);
-                (FeedKept::Mixture(kept), self.module(mixture.router), y)
+                (SavedFeed::Mixture(kept), self.module(mixture.router), y)
             }
         };
-        let y = self.sum(narrow, "sum", y);
-        let (mask_2, next) = self.residual(narrow, y, middle, owner);
-        let kept =
-            BlockKept { x, normed_1, qkv, core, mixed, mask_1, middle, normed_2, feed, mask_2 };
+        let y = self.sum(down_proj, "sum", y);
+        let (mask_2, next) = self.residual(down_proj, y, middle, owner);
+        let kept = SavedActivations {
+            x,
+            normed_1,
+            qkv,
+            core,
+            mixed,
+            mask_1,
+            middle,
+            normed_2,
+            feed,
+            mask_2,
+        };
         (kept, next)
     }
 
@@ -166,7 +176,7 @@ impl Maker<'_> {
     }
 
     /// The core of attention: everything between its products with weights.
-    fn attention(&mut self, block: &Block, qkv: &[ObjectId]) -> (Core, ObjectId) {
+    fn attention(&mut self, block: &BlockState, qkv: &[ObjectId]) -> (Core, ObjectId) {
         let out = self.module(block.out);
         let mixed = self.kept(block.attention, "out", self.sizes.tokens * self.sizes.queries, out);
         if self.shape.attention == Attention::Materialised {
@@ -175,7 +185,7 @@ impl Maker<'_> {
         // The logarithm of the sum that the softmax divides by, for the backward pass.
         let sums = self.sizes.tokens * self.sizes.heads * u128::from(Format::Fp32.bytes());
         let sums = self.activation(block.attention, "sums", (sums, Format::Fp32), block.attention);
-        let mut touches: Vec<Touch> = qkv.iter().map(|&y| read(y)).collect();
+        let mut touches: Vec<ObjectAccess> = qkv.iter().map(|&y| read(y)).collect();
         touches.extend([write(mixed), write(sums)]);
         let flops = 4 * self.sizes.pairs * self.sizes.queries;
         self.build.op("attention", block.attention, flops, &touches);
@@ -207,7 +217,7 @@ impl Maker<'_> {
 
     /// Reads of queries, keys or values, which are one object or one each; `bytes` per number of a
     /// token.
-    pub(super) fn qkv(&self, qkv: &[ObjectId], which: [bool; 3], bytes: u128) -> Vec<Touch> {
+    pub(super) fn qkv(&self, qkv: &[ObjectId], which: [bool; 3], bytes: u128) -> Vec<ObjectAccess> {
         let widths = [self.sizes.queries, self.sizes.keys, self.sizes.keys];
         let wanted = || which.iter().zip(widths).enumerate().filter(|(_, (wanted, _))| **wanted);
         match qkv {
@@ -224,37 +234,38 @@ impl Maker<'_> {
         &mut self,
         mlp: &Mlp,
         tokens: u128,
-        input: Touch,
-        to: Touch,
-    ) -> Kept {
-        let between = Between::of(self.shape.card.family);
-        let mut wide = Vec::with_capacity(mlp.wide.len());
-        for &part in &mlp.wide {
+        input: ObjectAccess,
+        to: ObjectAccess,
+    ) -> SavedFeedForward {
+        let activation = Activation::of(self.shape.card.family);
+        let mut up_proj = Vec::with_capacity(mlp.up_proj.len());
+        for &part in &mlp.up_proj {
             let (module, numbers) = (self.module(part), tokens * self.owned[part].outputs);
-            let y = match between {
-                Between::Relu => self.buffer(module, "out", numbers),
+            let y = match activation {
+                Activation::Relu => self.buffer(module, "out", numbers),
                 _ => self.kept(module, "out", numbers, mlp.activation),
             };
             self.linear(part, tokens, input, write(y));
-            wide.push(y);
+            up_proj.push(y);
         }
-        let (narrow, by, numbers) = (self.module(mlp.narrow), mlp.activation, tokens * mlp.width);
-        let gated = between == Between::GatedSilu;
+        let (down_proj, by, numbers) =
+            (self.module(mlp.down_proj), mlp.activation, tokens * mlp.width);
+        let gated = activation == Activation::GatedSilu;
         let gate = gated.then(|| self.kept(by, "gate", numbers, by));
-        let active = self.kept(by, "out", numbers, narrow);
-        let mut touches: Vec<Touch> = wide.iter().map(|&y| read(y)).collect();
+        let active = self.kept(by, "out", numbers, down_proj);
+        let mut touches: Vec<ObjectAccess> = up_proj.iter().map(|&y| read(y)).collect();
         touches.extend(gate.map(write));
         touches.push(write(active));
         self.build.op("activation", by, 0, &touches);
-        self.linear(mlp.narrow, tokens, read(active), to);
-        if between == Between::Relu {
-            wide.clear();
+        self.linear(mlp.down_proj, tokens, read(active), to);
+        if activation == Activation::Relu {
+            up_proj.clear();
         }
-        Kept { wide, gate, active }
+        SavedFeedForward { up_proj, gate, active }
     }
 
     /// From token ids to the first block's input.
-    pub(super) fn embed(&mut self, model: &Model, owner: ModuleId) -> Embedded {
+    pub(super) fn embed(&mut self, model: &ModelState, owner: ModuleId) -> Embedded {
         let (numbers, sizes) = (self.sizes.stream(), self.sizes);
         let by = self.module(model.tokens);
         let parallel = self.shape.parallel;

@@ -106,7 +106,7 @@ impl Training {
         let [heads, kv_heads, vocab, layers] =
             [card.heads, card.kv_heads, card.vocab, card.layers].map(u64::from);
         let shared = "as many query heads share every key and value head";
-        let stages = "choose stages times stretches that divide the layers";
+        let stages = "choose stages times virtual stages that divide the layers";
         let spread = "experts are spread over data-parallel ranks";
         let mut rules: Vec<Division> = vec![
             ("micro_batch", micro_batch, "batch", batch, "choose a divisor of `batch`"),

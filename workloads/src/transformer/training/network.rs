@@ -55,7 +55,7 @@ impl Groups {
     pub(super) fn new(shape: &Training) -> Option<Groups> {
         let Parallel { data, tensor, pipeline, expert, .. } = shape.parallel;
         let devices = shape.devices;
-        let wide = data.checked_mul(tensor)?;
+        let up_proj = data.checked_mul(tensor)?;
         let two = |stride: u32| {
             let apart = Group { within: 1, servers: 2 };
             if pipeline > 1 { group(2, stride, devices).unwrap_or(apart) } else { ALONE }
@@ -65,8 +65,8 @@ impl Groups {
             data: group(data, tensor, devices)?,
             expert: group(expert, tensor, devices)?,
             replicas: group(data / expert, tensor.checked_mul(expert)?, devices)?,
-            next: two(wide),
-            ends: two(wide.checked_mul(pipeline - 1)?),
+            next: two(up_proj),
+            ends: two(up_proj.checked_mul(pipeline - 1)?),
         })
     }
 }

@@ -8,7 +8,7 @@ use super::network::Groups;
 use super::state::Owned;
 use super::{Attention, Training};
 use crate::memory::activations::{own_tokens, stored};
-use crate::transformer::build::{Builder, Touch, change, read, write};
+use crate::transformer::build::{Builder, ObjectAccess, change, read, write};
 use crate::transformer::format::Format;
 use tiersim_models::ids::{ModuleId, ObjectId, OpId};
 use tiersim_models::workload::{CollectiveKind, ObjectKind};
@@ -51,7 +51,7 @@ impl Sizes {
         let causal = seen * (seen + 1) / 2 + (sequence - seen) * seen;
         let square = sequence * sequence;
         let pairs = if shape.attention == Attention::Flash { causal } else { square };
-        let wide = |format: Format| format.bytes() > 1;
+        let up_proj = |format: Format| format.bytes() > 1;
         let candidates = [formats.activations, formats.weights, Format::Bf16];
         Sizes {
             tokens,
@@ -64,7 +64,7 @@ impl Sizes {
             scores: micro * heads * square,
             vocab: u128::from(card.vocab) / tensor,
             kept: formats.activations,
-            work: candidates.into_iter().find(|&format| wide(format)).unwrap_or(Format::Bf16),
+            work: candidates.into_iter().find(|&format| up_proj(format)).unwrap_or(Format::Bf16),
         }
     }
 
@@ -94,7 +94,7 @@ pub(super) struct Reduction {
 }
 
 /// A step in the making.
-pub(super) struct Maker<'a> {
+pub(super) struct GraphBuilder<'a> {
     pub(super) shape: &'a Training,
     pub(super) build: Builder,
     pub(super) owned: Vec<Owned>,
@@ -107,7 +107,7 @@ pub(super) struct Maker<'a> {
     pub(super) reduction: Reduction,
 }
 
-impl Maker<'_> {
+impl GraphBuilder<'_> {
     /// An output that the backward pass needs, `owner` of which keeps it.
     pub(super) fn kept(
         &mut self,
@@ -153,19 +153,24 @@ impl Maker<'_> {
     }
 
     /// The weight as ops read it.
-    pub(super) fn weight(&self, owned: usize) -> Touch {
+    pub(super) fn weight(&self, owned: usize) -> ObjectAccess {
         read(self.owned[owned].whole)
     }
 
     /// A product of `tokens` rows.
-    pub(super) fn linear(&mut self, owned: usize, tokens: u128, x: Touch, y: Touch) {
+    pub(super) fn linear(&mut self, owned: usize, tokens: u128, x: ObjectAccess, y: ObjectAccess) {
         let flops = 2 * tokens * self.owned[owned].products;
         let touches = [self.weight(owned), x, y];
         self.build.op("linear", self.module(owned), flops, &touches);
     }
 
     /// Both gradients of a product: of its input by `to`, and of its weights.
-    pub(super) fn linear_backward(&mut self, owned: usize, tokens: u128, [x, dy, to]: [Touch; 3]) {
+    pub(super) fn linear_backward(
+        &mut self,
+        owned: usize,
+        tokens: u128,
+        [x, dy, to]: [ObjectAccess; 3],
+    ) {
         let flops = 4 * tokens * self.owned[owned].products;
         let mut touches = vec![self.weight(owned), x, dy, to];
         touches.extend(self.gradient(owned));
@@ -205,7 +210,7 @@ impl Maker<'_> {
         kind: CollectiveKind,
         by: ModuleId,
         bytes: u128,
-        touches: &[Touch],
+        touches: &[ObjectAccess],
     ) {
         let unit = self.groups.tensor.does(kind, bytes);
         self.build.op_on(unit, 0, kind.word(), by, 0, touches);

@@ -2,22 +2,22 @@
 //!
 //! One stage: forward and backward of one micro-batch after the other. Several stages: 1F1B of the
 //! first of them (Narayanan et al., "Efficient Large-Scale Language Model Training", 2021,
-//! section 2.2), which has the most micro-batches in flight: p, and interleaved in m stretches
-//! p*m + p - 1 stretches of layers/(p*m) layers each, which is 1 + (p-1)/(p*m) of a stage's layers
+//! section 2.2), which has the most micro-batches in flight: p, and interleaved in m virtual stages
+//! p*m + p - 1 virtual stages of layers/(p*m) layers each, which is 1 + (p-1)/(p*m) of a stage's layers
 //! p times.
-//! Invariant: every micro-batch goes through every stretch once forward and once backward, forward
+//! Invariant: every micro-batch goes through every virtual stage once forward and once backward, forward
 //! first.
 
-use super::state::{Model, stretches};
+use super::state::{ModelState, virtual_stages};
 use super::{Checkpointing, Training};
 use std::ops::Range;
 
-/// One pass of one micro-batch through one stretch of layers.
+/// One pass of one micro-batch through one virtual stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Pass {
     pub(super) is_forward: bool,
     pub(super) micro: u32,
-    pub(super) stretch: u32,
+    pub(super) virtual_stage: u32,
 }
 
 /// One thing that a pass does. Blocks are counted on this rank.
@@ -33,7 +33,7 @@ pub(super) enum Task {
     Head,
     ReceiveGradient,
     /// Forward again; whether the next block is run on what comes out.
-    Again(usize, bool),
+    Recompute(usize, bool),
     Backward(usize),
     SendGradient,
     EmbedBackward,
@@ -57,14 +57,14 @@ pub(super) fn passes(shape: &Training) -> Vec<Pass> {
     let warm = warm.min(total);
     let pass = |is_forward: bool, index: u32| {
         let round = index / (stages * each);
-        let stretch = index % (stages * each) / stages;
+        let virtual_stage = index % (stages * each) / stages;
         let micro = if each == 1 { index } else { round * stages + index % stages };
-        let stretch = match (each, is_forward) {
+        let virtual_stage = match (each, is_forward) {
             (1, _) => 0,
-            (_, true) => stretch,
-            (_, false) => each - 1 - stretch,
+            (_, true) => virtual_stage,
+            (_, false) => each - 1 - virtual_stage,
         };
-        Pass { is_forward, micro, stretch }
+        Pass { is_forward, micro, virtual_stage }
     };
     let mut all: Vec<Pass> = (0..warm).map(|index| pass(true, index)).collect();
     for index in 0..total {
@@ -76,10 +76,10 @@ pub(super) fn passes(shape: &Training) -> Vec<Pass> {
     all
 }
 
-/// The blocks of a stretch, counted on this rank.
-fn blocks(shape: &Training, stretch: u32) -> Range<usize> {
-    let each = stretches(shape).next().map_or(0, |layers| layers.len());
-    stretch as usize * each..(stretch as usize + 1) * each
+/// The blocks of a virtual stage, counted on this rank.
+fn blocks(shape: &Training, virtual_stage: u32) -> Range<usize> {
+    let each = virtual_stages(shape).next().map_or(0, |layers| layers.len());
+    virtual_stage as usize * each..(virtual_stage as usize + 1) * each
 }
 
 /// Blocks between whose inputs everything is computed again; `None` if nothing is.
@@ -94,16 +94,16 @@ fn segment(shape: &Training) -> Option<usize> {
 /// The tasks of one pass, each with the pass.
 pub(super) fn items_of(
     shape: &Training,
-    model: &Model,
+    model: &ModelState,
     pass: Pass,
 ) -> impl Iterator<Item = Item> + use<> {
     tasks(shape, model, pass).into_iter().map(move |task| Item { task, pass })
 }
 
 /// The tasks of one pass.
-fn tasks(shape: &Training, model: &Model, pass: Pass) -> Vec<Task> {
-    let blocks = blocks(shape, pass.stretch);
-    let is_first = pass.stretch == 0;
+fn tasks(shape: &Training, model: &ModelState, pass: Pass) -> Vec<Task> {
+    let blocks = blocks(shape, pass.virtual_stage);
+    let is_first = pass.virtual_stage == 0;
     let mut tasks = Vec::with_capacity(3 * blocks.len() + 2);
     if pass.is_forward {
         tasks.push(if is_first { Task::Embed } else { Task::Receive(blocks.start) });
@@ -118,7 +118,7 @@ fn tasks(shape: &Training, model: &Model, pass: Pass) -> Vec<Task> {
     for part in all.chunks(segment(shape).unwrap_or(all.len().max(1))).rev() {
         if segment(shape).is_some() {
             let last = part.last();
-            tasks.extend(part.iter().map(|block| Task::Again(*block, Some(block) != last)));
+            tasks.extend(part.iter().map(|block| Task::Recompute(*block, Some(block) != last)));
         }
         tasks.extend(part.iter().rev().map(|&block| Task::Backward(block)));
     }
@@ -128,7 +128,7 @@ fn tasks(shape: &Training, model: &Model, pass: Pass) -> Vec<Task> {
 
 /// Everything that this rank does before the update. The bubble of a pipeline is before the first
 /// backward pass.
-pub(super) fn items(shape: &Training, model: &Model) -> Vec<Item> {
+pub(super) fn items(shape: &Training, model: &ModelState) -> Vec<Item> {
     let mut items = Vec::new();
     let mut is_before = shape.parallel.pipeline > 1;
     for pass in passes(shape) {

@@ -11,7 +11,7 @@ use super::Training;
 use crate::memory::zero::shard;
 use crate::transformer::build::Builder;
 use crate::transformer::modules::{
-    Around, Block as Parts, Feed, FeedForward, Part, Split, Tensor, block,
+    BlockModules, EmbeddingAndHead, Feed, FeedForward, Module, Split, Tensor, block,
 };
 use tiersim_models::ids::{ModuleId, ObjectId};
 use tiersim_models::workload::{ObjectKind, Statistics};
@@ -69,8 +69,8 @@ pub(super) struct Owned {
 /// Wide matrices and the narrow one, by index of [`Owned`].
 #[derive(Clone, Debug)]
 pub(super) struct Mlp {
-    pub(super) wide: Vec<usize>,
-    pub(super) narrow: usize,
+    pub(super) up_proj: Vec<usize>,
+    pub(super) down_proj: usize,
     pub(super) activation: ModuleId,
     pub(super) width: u128,
 }
@@ -92,7 +92,7 @@ pub(super) struct Mixture {
 
 /// One block, by index.
 #[derive(Clone, Debug)]
-pub(super) struct Block {
+pub(super) struct BlockState {
     pub(super) layer: u32,
     pub(super) norm_1: usize,
     pub(super) qkv: Vec<usize>,
@@ -108,11 +108,11 @@ pub(super) struct Block {
 
 /// What this rank has of the model.
 #[derive(Clone, Debug)]
-pub(super) struct Model {
+pub(super) struct ModelState {
     pub(super) tokens: usize,
     pub(super) positions: Option<usize>,
     pub(super) norm_0: Option<usize>,
-    pub(super) blocks: Vec<Block>,
+    pub(super) blocks: Vec<BlockState>,
     /// Final norm and head, where this rank has the last stage too.
     pub(super) end: Option<End>,
 }
@@ -135,8 +135,8 @@ pub(super) struct State<'a> {
     rank: usize,
 }
 
-/// The layers of each stretch of the first stage: with m stretches, every m-th of all.
-pub(super) fn stretches(shape: &Training) -> impl Iterator<Item = std::ops::Range<u32>> {
+/// The layers of each virtual stage of the first stage: with m virtual stages, every m-th of all.
+pub(super) fn virtual_stages(shape: &Training) -> impl Iterator<Item = std::ops::Range<u32>> {
     let stages = shape.parallel.pipeline;
     let each = shape.card.layers / (stages * shape.parallel.interleave);
     (0..shape.parallel.interleave).map(move |index| {
@@ -146,8 +146,8 @@ pub(super) fn stretches(shape: &Training) -> impl Iterator<Item = std::ops::Rang
 }
 
 impl<'a> State<'a> {
-    pub(super) fn model(shape: &'a Training, build: &'a mut Builder) -> (Model, Vec<Owned>) {
-        let around = Around::new(&shape.card);
+    pub(super) fn model(shape: &'a Training, build: &'a mut Builder) -> (ModelState, Vec<Owned>) {
+        let around = EmbeddingAndHead::new(&shape.card);
         let mut state = State { shape, build, owned: Vec::new(), rank: 0 };
         // Tables come behind all others: most of their rows change rarely.
         let tables = 1 << 40;
@@ -155,7 +155,7 @@ impl<'a> State<'a> {
         let positions = around.positions.as_ref();
         let positions = positions.map(|part| state.owned(part, Some(tables + 1), false));
         let norm_0 = around.norm_0.as_ref().map(|part| state.owned(part, None, false));
-        let layers = stretches(shape).flatten();
+        let layers = virtual_stages(shape).flatten();
         let blocks = layers.map(|layer| state.block(layer, &block(&shape.card, layer))).collect();
         let end = (shape.parallel.pipeline == 1).then(|| {
             let norm = state.owned(&around.norm, None, false);
@@ -168,10 +168,10 @@ impl<'a> State<'a> {
         });
         state.statistics(tables);
         let owned = std::mem::take(&mut state.owned);
-        (Model { tokens, positions, norm_0, blocks, end }, owned)
+        (ModelState { tokens, positions, norm_0, blocks, end }, owned)
     }
 
-    fn block(&mut self, layer: u32, parts: &Parts) -> Block {
+    fn block(&mut self, layer: u32, parts: &BlockModules) -> BlockState {
         let from = self.owned.len();
         let norm_1 = self.owned(&parts.norm_1, None, false);
         let qkv = parts.qkv.iter().map(|part| self.owned(part, None, false)).collect();
@@ -194,14 +194,14 @@ impl<'a> State<'a> {
             }
         };
         let all = from..self.owned.len();
-        Block { layer, norm_1, qkv, head_norms, out, norm_2, feed, attention, all }
+        BlockState { layer, norm_1, qkv, head_norms, out, norm_2, feed, attention, all }
     }
 
     fn mlp(&mut self, feed: &FeedForward, expert: bool) -> Mlp {
         Mlp {
-            wide: feed.wide.iter().map(|part| self.owned(part, None, expert)).collect(),
+            up_proj: feed.up_proj.iter().map(|part| self.owned(part, None, expert)).collect(),
             activation: self.build.module(&feed.activation),
-            narrow: self.owned(&feed.narrow, None, expert),
+            down_proj: self.owned(&feed.down_proj, None, expert),
             width: u128::from(feed.width) / u128::from(self.shape.parallel.tensor),
         }
     }
@@ -219,7 +219,7 @@ impl<'a> State<'a> {
         [(Side::Host, host), (Side::Device, shard - host)]
     }
 
-    fn owned(&mut self, part: &Part, rank: Option<usize>, expert: bool) -> usize {
+    fn owned(&mut self, part: &Module, rank: Option<usize>, expert: bool) -> usize {
         let Training { parallel, formats, .. } = self.shape;
         let module = self.build.module(&part.name);
         let ranks = u64::from(parallel.tensor);

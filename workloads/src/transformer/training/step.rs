@@ -2,18 +2,18 @@
 //!
 //! Consecutive tasks with the same weights are one visit: what ZeRO has partitioned is gathered
 //! once per visit, and ahead of it by as many visits as are to be prefetched.
-//! A pipeline's bubble is (p - 1) times the forward and backward pass of one stretch, which is
+//! A pipeline's bubble is (p - 1) times the forward and backward pass of one virtual stage, which is
 //! (p - 1)/m of a stage (Narayanan et al., 2021, section 2.2.2), as idle ops that copy what the
 //! device does in it; what collectives add to it is left out. The loss turns logits, which are
 //! fp32, into their gradient in place.
 
 use super::Training;
-use super::forward::{BlockKept, Embedded};
+use super::forward::{Embedded, SavedActivations};
 use super::network::{Group, Groups};
-use super::pass::{Maker, Reduction, Sizes};
+use super::pass::{GraphBuilder, Reduction, Sizes};
 use super::schedule::{self, Item, Pass, Task};
-use super::state::{End, Model, State};
-use crate::transformer::build::{Builder, Touch, change, read, write};
+use super::state::{End, ModelState, State};
+use crate::transformer::build::{Builder, ObjectAccess, change, read, write};
 use crate::transformer::format::Format;
 use std::collections::BTreeMap;
 use tiersim_models::ids::{ModuleId, ObjectId};
@@ -21,10 +21,10 @@ use tiersim_models::workload::{CollectiveKind, ObjectKind, Op, Phase, Recorded, 
 
 /// What passes leave for others.
 #[derive(Default)]
-struct Between {
+struct BoundaryTensors {
     embedded: BTreeMap<u32, Embedded>,
     /// By micro-batch and block.
-    kept: BTreeMap<(u32, usize), BlockKept>,
+    kept: BTreeMap<(u32, usize), SavedActivations>,
     /// The output of what ran last, and the gradient of its input.
     x: Option<ObjectId>,
     dx: Option<ObjectId>,
@@ -42,13 +42,13 @@ pub(super) fn step(shape: &Training) -> Builder {
 }
 
 /// A step of which nothing is made yet but what persists.
-fn begun(shape: &Training) -> (Maker<'_>, Model) {
+fn begun(shape: &Training) -> (GraphBuilder<'_>, ModelState) {
     let mut build = Builder::new(meta(shape));
     let (model, owned) = State::model(shape, &mut build);
     let groups = Groups::new(shape).expect("a shape without problems has equal groups");
     let (sizes, prefix) = (Sizes::new(shape), String::new());
     let reduction = Reduction::default();
-    (Maker { shape, build, owned, sizes, groups, micro: 0, prefix, reduction }, model)
+    (GraphBuilder { shape, build, owned, sizes, groups, micro: 0, prefix, reduction }, model)
 }
 
 fn meta(shape: &Training) -> TraceMeta {
@@ -69,9 +69,9 @@ fn meta(shape: &Training) -> TraceMeta {
     }
 }
 
-impl Maker<'_> {
+impl GraphBuilder<'_> {
     /// The data pipeline takes its batch out of the memory that it holds.
-    fn load(&mut self, model: &Model) {
+    fn load(&mut self, model: &ModelState) {
         let Some(loader) = self.shape.loader else { return };
         let token = u128::from(loader.token_bytes);
         let batch = u128::from(self.shape.batch) * u128::from(self.shape.sequence) * token;
@@ -82,15 +82,15 @@ impl Maker<'_> {
         let held = self.build.persist(held);
         self.build.phase = Phase::Other;
         let touches = [change(held).part(2 * batch)];
-        self.build.op_on(Unit::Cpu, self.beside(2), "load", module, 0, &touches);
+        self.build.op_on(Unit::Cpu, self.sibling(2), "load", module, 0, &touches);
     }
 
     /// Sums of gradients that are spread over the tensor group, since each rank had some of the
     /// tokens or heads; and of a tied matrix over the first and the last stage.
-    fn shared_gradients(&mut self, model: &Model) {
+    fn shared_gradients(&mut self, model: &ModelState) {
         let parallel = self.shape.parallel;
         self.build.phase = Phase::Backward;
-        self.build.again = "";
+        self.build.recompute = "";
         let heads =
             |owned: usize| model.blocks.iter().any(|block| block.head_norms.contains(&owned));
         let all = 0..if parallel.tensor > 1 { self.owned.len() } else { 0 };
@@ -108,19 +108,19 @@ impl Maker<'_> {
         let pieces = all.iter().flat_map(|&owned| &self.owned[owned].gradient);
         let objects: Vec<ObjectId> = pieces.map(|&(_, object)| object).collect();
         let bytes = objects.iter().map(|&object| self.build.size(object)).sum();
-        let touches: Vec<Touch> = objects.into_iter().map(change).collect();
-        let (kind, stream) = (CollectiveKind::AllReduce, self.beside(1));
+        let touches: Vec<ObjectAccess> = objects.into_iter().map(change).collect();
+        let (kind, stream) = (CollectiveKind::AllReduce, self.sibling(1));
         let module = self.module(first);
         self.build.op_on(group.does(kind, bytes), stream, kind.word(), module, 0, &touches);
     }
 
     /// The weights that a task needs.
-    fn needs(&self, model: &Model, task: Task) -> Vec<usize> {
+    fn needs(&self, model: &ModelState, task: Task) -> Vec<usize> {
         match task {
             Task::Embed => {
                 [model.tokens].into_iter().chain(model.positions).chain(model.norm_0).collect()
             }
-            Task::Forward(block) | Task::Again(block, _) | Task::Backward(block) => {
+            Task::Forward(block) | Task::Recompute(block, _) | Task::Backward(block) => {
                 model.blocks[block].all.clone().collect()
             }
             Task::Head => model.end.map_or(Vec::new(), |end| vec![end.norm, end.matrix]),
@@ -129,7 +129,7 @@ impl Maker<'_> {
         }
     }
 
-    fn run(&mut self, model: &Model, items: &[Item], is_whole: bool) {
+    fn run(&mut self, model: &ModelState, items: &[Item], is_whole: bool) {
         let mut visits: Vec<Vec<usize>> = Vec::new();
         let mut visit_of = Vec::with_capacity(items.len());
         for item in items {
@@ -140,7 +140,7 @@ impl Maker<'_> {
             visit_of.push((!needs.is_empty()).then(|| visits.len() - 1));
         }
         let (mut gathered, mut next) = (BTreeMap::new(), 0);
-        let mut between = Between::default();
+        let mut boundary = BoundaryTensors::default();
         for (item, visit) in items.iter().zip(visit_of) {
             self.enter(item);
             if let Some(visit) = visit {
@@ -156,18 +156,18 @@ impl Maker<'_> {
             if item.task == Task::Bubble && is_whole {
                 self.bubble(model);
             }
-            self.task(model, item, &mut between);
+            self.task(model, item, &mut boundary);
         }
     }
 
     /// Phase and names of a task.
     fn enter(&mut self, item: &Item) {
-        let Pass { micro, stretch, is_forward } = item.pass;
+        let Pass { micro, virtual_stage, is_forward } = item.pass;
         let is_forward = is_forward && item.task != Task::Bubble;
         self.build.phase = if is_forward { Phase::Forward } else { Phase::Backward };
-        let again = matches!(item.task, Task::Again(..));
-        self.build.again = if again { "recompute_" } else { "" };
-        let way = match (is_forward, again) {
+        let recompute = matches!(item.task, Task::Recompute(..));
+        self.build.recompute = if recompute { "recompute_" } else { "" };
+        let way = match (is_forward, recompute) {
             (true, _) => "",
             (false, true) => "again.",
             (false, false) => "back.",
@@ -176,71 +176,71 @@ impl Maker<'_> {
         self.reduction.is_last = micro + 1 == micros;
         self.micro = micro;
         self.prefix = if self.shape.parallel.interleave > 1 {
-            format!("m{micro}.{stretch}.{way}")
+            format!("m{micro}.{virtual_stage}.{way}")
         } else {
             format!("m{micro}.{way}")
         };
     }
 
-    fn task(&mut self, model: &Model, item: &Item, between: &mut Between) {
+    fn task(&mut self, model: &ModelState, item: &Item, boundary: &mut BoundaryTensors) {
         let micro = item.pass.micro;
         let tokens = self.module(model.tokens);
         match item.task {
             Task::Embed => {
                 let owner = self.module(model.blocks[0].norm_1);
                 let embedded = self.embed(model, owner);
-                between.x = Some(embedded.out);
-                between.embedded.insert(micro, embedded);
+                boundary.x = Some(embedded.out);
+                boundary.embedded.insert(micro, embedded);
             }
             Task::Receive(block) => {
                 let owner = self.module(model.blocks[block].norm_1);
                 let x = self.kept(owner, "in", self.sizes.stream(), owner);
                 self.send(owner, x, true);
-                between.x = Some(x);
+                boundary.x = Some(x);
             }
             Task::Forward(block) => {
-                let x = between.x.expect("a block follows what makes its input");
+                let x = boundary.x.expect("a block follows what makes its input");
                 let owner = self.owner_behind(model, block);
                 let (kept, next) = self.block(&model.blocks[block], x, owner);
-                between.kept.insert((micro, block), kept);
-                between.x = Some(next);
+                boundary.kept.insert((micro, block), kept);
+                boundary.x = Some(next);
             }
             Task::Send => {
-                let x = between.x.take().expect("a stretch has blocks");
+                let x = boundary.x.take().expect("a virtual stage has blocks");
                 self.send(tokens, x, false);
             }
             Task::Head => {
-                let x = between.x.take().expect("a model has blocks");
+                let x = boundary.x.take().expect("a model has blocks");
                 let end = model.end.expect("a head is run where it is");
-                between.dx = Some(self.head(model, end, x));
+                boundary.dx = Some(self.head(model, end, x));
             }
             Task::ReceiveGradient => {
                 let dx = self.buffer(tokens, "out.grad.received", self.sizes.stream());
                 self.send(tokens, dx, true);
-                between.dx = Some(dx);
+                boundary.dx = Some(dx);
             }
-            Task::Again(block, hands_on) => {
-                let x = between.kept[&(micro, block)].x;
-                let x = between.x.take().unwrap_or(x);
+            Task::Recompute(block, hands_on) => {
+                let x = boundary.kept[&(micro, block)].x;
+                let x = boundary.x.take().unwrap_or(x);
                 let owner = hands_on.then(|| self.module(model.blocks[block + 1].norm_1));
                 let (kept, next) = self.block(&model.blocks[block], x, owner);
-                between.kept.insert((micro, block), kept);
-                between.x = Some(next);
+                boundary.kept.insert((micro, block), kept);
+                boundary.x = Some(next);
             }
             Task::Backward(block) => {
-                between.x = None;
-                let kept = between.kept.remove(&(micro, block)).expect("forward comes first");
-                let dy = between.dx.expect("a gradient comes from behind");
-                between.dx = Some(self.block_backward(&model.blocks[block], &kept, dy));
+                boundary.x = None;
+                let kept = boundary.kept.remove(&(micro, block)).expect("forward comes first");
+                let dy = boundary.dx.expect("a gradient comes from behind");
+                boundary.dx = Some(self.block_backward(&model.blocks[block], &kept, dy));
             }
             Task::SendGradient => {
-                let dx = between.dx.take().expect("a stretch has blocks");
+                let dx = boundary.dx.take().expect("a virtual stage has blocks");
                 self.send(tokens, dx, false);
                 self.reduce_rest();
             }
             Task::EmbedBackward => {
-                let embedded = between.embedded.remove(&micro).expect("forward comes first");
-                let dx = between.dx.take().expect("a stretch has blocks");
+                let embedded = boundary.embedded.remove(&micro).expect("forward comes first");
+                let dx = boundary.dx.take().expect("a virtual stage has blocks");
                 self.embed_backward(model, &embedded, dx);
                 self.reduce_rest();
             }
@@ -249,7 +249,7 @@ impl Maker<'_> {
     }
 
     /// Who keeps a block's output; nobody where it only goes to the next stage.
-    fn owner_behind(&self, model: &Model, block: usize) -> Option<ModuleId> {
+    fn owner_behind(&self, model: &ModelState, block: usize) -> Option<ModuleId> {
         let each = self.shape.parallel.interleave as usize;
         let is_last = (block + 1).is_multiple_of((model.blocks.len() / each).max(1));
         match (is_last, model.end) {
@@ -275,7 +275,7 @@ impl Maker<'_> {
     }
 
     /// Norm, head and loss, forward and backward.
-    fn head(&mut self, model: &Model, end: End, x: ObjectId) -> ObjectId {
+    fn head(&mut self, model: &ModelState, end: End, x: ObjectId) -> ObjectId {
         let sizes = self.sizes;
         let End { norm, head, matrix } = end;
         let is_tied = matrix == model.tokens;
@@ -305,19 +305,19 @@ impl Maker<'_> {
     }
 
     /// Idle ops for the passes that other stages make meanwhile.
-    fn bubble(&mut self, model: &Model) {
+    fn bubble(&mut self, model: &ModelState) {
         let stages = self.shape.parallel.pipeline;
-        for op in self.of_one_stretch(model) {
+        for op in self.of_one_virtual_stage(model) {
             for _ in 1..stages {
                 self.build.idle(&op);
             }
         }
     }
 
-    /// What the device does for the blocks of one stretch, forward and backward.
-    fn of_one_stretch(&self, model: &Model) -> Vec<Op> {
+    /// What the device does for the blocks of one virtual stage, forward and backward.
+    fn of_one_virtual_stage(&self, model: &ModelState) -> Vec<Op> {
         let (mut maker, _) = begun(self.shape);
-        let of = |is_forward| Pass { is_forward, micro: 0, stretch: 0 };
+        let of = |is_forward| Pass { is_forward, micro: 0, virtual_stage: 0 };
         let items = [of(true), of(false)]
             .into_iter()
             .flat_map(|pass| schedule::items_of(self.shape, model, pass));

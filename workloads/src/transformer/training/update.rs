@@ -6,13 +6,13 @@
 //! which is then copied to the device. All of the CPU ops are issued first, so that host and
 //! device work side by side.
 
-use super::pass::Maker;
+use super::pass::GraphBuilder;
 use super::state::{Side, Update};
-use crate::transformer::build::{Touch, change, read, write};
+use crate::transformer::build::{ObjectAccess, change, read, write};
 use tiersim_models::ids::ObjectId;
 use tiersim_models::workload::{ObjectKind, Unit};
 
-impl Maker<'_> {
+impl GraphBuilder<'_> {
     /// The update of all modules.
     pub(super) fn update(&mut self) {
         let mut copies = Vec::new();
@@ -48,7 +48,7 @@ impl Maker<'_> {
     }
 
     /// How `bytes` of the weights change: overwritten, or worked out from what they were.
-    fn weights_of(&self, owned: usize, bytes: u128, is_overwritten: bool) -> Touch {
+    fn weights_of(&self, owned: usize, bytes: u128, is_overwritten: bool) -> ObjectAccess {
         let weight = self.owned[owned].weight;
         match (self.build.size(weight) == bytes, is_overwritten) {
             (true, true) => write(weight),
@@ -58,7 +58,7 @@ impl Maker<'_> {
         }
     }
 
-    fn gradient_of(&self, owned: usize, side: Side) -> Option<Touch> {
+    fn gradient_of(&self, owned: usize, side: Side) -> Option<ObjectAccess> {
         let row = &self.owned[owned];
         let &(_, object) = row.gradient.iter().find(|&&(of, _)| of == side)?;
         // Without a part for the host, a gradient is one object, of which this rank needs its
@@ -73,16 +73,18 @@ impl Maker<'_> {
         let name = format!("{}.host", self.build.name(self.owned[owned].weight));
         let size = (update.weights, self.shape.formats.weights);
         let copy = self.build.object(name, ObjectKind::Buffer, size, None);
-        let mut touches: Vec<Touch> = self.gradient_of(owned, Side::Host).into_iter().collect();
+        let mut touches: Vec<ObjectAccess> =
+            self.gradient_of(owned, Side::Host).into_iter().collect();
         touches.extend(update.state.iter().map(|&state| change(state)));
         touches.push(write(copy));
-        let (name, stream) = (self.shape.optimizer.op(), self.beside(2));
+        let (name, stream) = (self.shape.optimizer.op(), self.sibling(2));
         self.build.op_on(Unit::Cpu, stream, name, self.module(owned), 0, &touches);
         copy
     }
 
     fn device_update(&mut self, owned: usize, update: &Update) {
-        let mut touches: Vec<Touch> = self.gradient_of(owned, Side::Device).into_iter().collect();
+        let mut touches: Vec<ObjectAccess> =
+            self.gradient_of(owned, Side::Device).into_iter().collect();
         touches.extend(update.state.iter().map(|&state| change(state)));
         touches.push(self.weights_of(owned, update.weights, update.has_master));
         self.build.op(self.shape.optimizer.op(), self.module(owned), 0, &touches);

@@ -2,7 +2,7 @@
 //! from the ranks of tensor parallelism, and what nothing keeps.
 //!
 //! It is read off the same graph that traces are made from, of a step that is as short as it can
-//! be: one or two blocks per stretch and one micro-batch, without ZeRO, whose buffers are counted
+//! be: one or two blocks per virtual stage and one micro-batch, without ZeRO, whose buffers are counted
 //! by themselves. All blocks and micro-batches are alike and give their buffers back, so the most
 //! that is alive at once is that of the whole step.
 
@@ -15,8 +15,9 @@ impl Training {
     /// trace.
     pub fn working(&self) -> Option<u64> {
         let parallel = self.parallel;
-        let stretches = parallel.pipeline.checked_mul(parallel.interleave)?;
-        let layers = stretches.checked_mul((self.card.layers / stretches.max(1)).clamp(1, 2))?;
+        let virtual_stages = parallel.pipeline.checked_mul(parallel.interleave)?;
+        let layers =
+            virtual_stages.checked_mul((self.card.layers / virtual_stages.max(1)).clamp(1, 2))?;
         let micros = if parallel.interleave > 1 { parallel.pipeline } else { 1 };
         let short = self.short(layers, micros)?;
         let workload = Workload::new(short.made().ok()?.trace);

@@ -12,26 +12,32 @@
 //! Invariant: gathered weights and unreduced gradients are buffers, so that weights, gradients and
 //! optimizer state are what the formulas say.
 
-use super::pass::Maker;
-use crate::transformer::build::{Touch, change, read, write};
+use super::pass::GraphBuilder;
+use crate::transformer::build::{ObjectAccess, change, read, write};
 use crate::transformer::format::Format;
 use tiersim_models::ids::{ObjectId, OpId};
 use tiersim_models::units::Bytes;
 use tiersim_models::workload::{CollectiveKind, ObjectKind};
 
-impl Maker<'_> {
+impl GraphBuilder<'_> {
     /// The stream of what runs beside the device's work.
-    pub(super) fn beside(&self, stream: u16) -> u16 {
+    pub(super) fn sibling(&self, stream: u16) -> u16 {
         if self.shape.zero.overlap { stream } else { 0 }
     }
 
-    fn over_replicas(&mut self, kind: CollectiveKind, of: &[usize], bytes: u128, uses: &[Touch]) {
+    fn over_replicas(
+        &mut self,
+        kind: CollectiveKind,
+        of: &[usize],
+        bytes: u128,
+        uses: &[ObjectAccess],
+    ) {
         let Some(first) = of.first().map(|&owned| &self.owned[owned]) else { return };
         let group = if first.expert { self.groups.replicas } else { self.groups.data };
-        let (unit, module, stream) = (group.does(kind, bytes), first.module, self.beside(1));
-        let again = std::mem::take(&mut self.build.again);
+        let (unit, module, stream) = (group.does(kind, bytes), first.module, self.sibling(1));
+        let recompute = std::mem::take(&mut self.build.recompute);
         self.build.op_on(unit, stream, kind.word(), module, 0, uses);
-        self.build.again = again;
+        self.build.recompute = recompute;
     }
 
     /// The last collective waits for all that the device was given before it. Nothing else would
@@ -81,7 +87,7 @@ impl Maker<'_> {
     }
 
     /// What the gradient of a module's weights goes into.
-    pub(super) fn gradient(&mut self, owned: usize) -> Vec<Touch> {
+    pub(super) fn gradient(&mut self, owned: usize) -> Vec<ObjectAccess> {
         if !self.is_reduced_each_pass(owned) {
             let row = &mut self.owned[owned];
             let is_written = std::mem::replace(&mut row.written, true);
