@@ -68,7 +68,7 @@ struct StepArgs {
     /// [default: none].
     #[arg(long, value_name = "WHAT", value_parser = checkpointing)]
     checkpointing: Option<Checkpointing>,
-    /// flash or materialised [default: flash].
+    /// flash or eager [default: flash].
     #[arg(long, value_name = "HOW", value_parser = attention)]
     attention: Option<Attention>,
     /// Keeps the masks of dropout.

@@ -121,7 +121,7 @@ pub(crate) fn place(text: &str) -> Result<Place, String> {
 }
 
 pub(crate) fn attention(text: &str) -> Result<Attention, String> {
-    choice(text, &[("materialised", Attention::Materialised), ("flash", Attention::Flash)])
+    choice(text, &[("eager", Attention::Eager), ("flash", Attention::Flash)])
 }
 
 pub(crate) fn family(text: &str) -> Result<Family, String> {

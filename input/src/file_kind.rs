@@ -225,7 +225,7 @@ mod tests {
     #[test]
     fn a_file_is_told_by_its_first_bytes() {
         for (text, wanted) in [
-            (&b"// why\nScenario(schema: 1"[..], Some(FileKind::Scenario)),
+            (&b"// why\nScenario(schema: 2"[..], Some(FileKind::Scenario)),
             (b"Hardware (\n", Some(FileKind::Hardware)),
             (b"Part(", Some(FileKind::Part)),
             (b"(\n    schema: 1,\n    recorded: (),\n    rows: (", Some(FileKind::TraceHeader)),

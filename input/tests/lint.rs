@@ -8,7 +8,7 @@ use tiersim_models::units::Bandwidth;
 /// A machine of HBM, one more tier and a link between them.
 fn machine(kind: &str, tier: &str, link: &str) -> Hardware {
     let text = format!(
-        r#"Hardware(schema: 1, about: "a", tiers: [
+        r#"Hardware(schema: 2, about: "a", tiers: [
         (name: "hbm", kind: hbm, setup: (us(1), assumed("a")), bandwidth: (gb_per_s(100), assumed("a"))),
         (name: "far", kind: {kind}, {tier}),
     ], links: [(name: "bus", near: "hbm", far: "far", {link})], chunk: mib(1))"#

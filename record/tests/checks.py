@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 TIERSIM = os.environ.get("TIERSIM")
 STEPS = 2
 SCENARIO = """Scenario(
-    schema: 1,
+    schema: 2,
     about: "does a fresh recording replay?",
     hardware: "seed-tiers",
     workload: Trace(path: "traces/recorded", time: TIME, repeat: 2, warmup: 1),

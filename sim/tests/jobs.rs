@@ -8,7 +8,7 @@ use tiersim_sim::sweep::count;
 /// Points of a sweep over one axis, and what it runs.
 fn points(values: &str, path: &str) -> (usize, usize) {
     let text = format!(
-        "Scenario(schema: 1, about: \"a small model\", hardware: \"h100-sxm-pcie5\", \
+        "Scenario(schema: 2, about: \"a small model\", hardware: \"h100-sxm-pcie5\", \
          workload: Layered(family: gpt2, layers: 3, hidden: 128, ffn: 512, heads: 4, vocab: 500, \
          positions: 128, precision: bf16, batch: 8, mode: train(sequence: 64), \
          time: roofline(precision: \"bf16\"), repeat: 1, warmup: 0), policies: [\

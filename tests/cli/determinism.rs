@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 /// Figures of 50 points over the shipped trace, two replays each.
 const SWEEP: &str = r#"Scenario(
-    schema: 1,
+    schema: 2,
     about: "where to cut, and how to touch what is elsewhere",
     hardware: "h100-sxm-pcie5",
     workload: Trace(

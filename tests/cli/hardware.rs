@@ -41,7 +41,7 @@ fn what_is_not_there_is_said_with_what_is() {
     let ran = project.run(&["hardware", "show", "h100", "--out", "h"]).ends_with(2);
     ran.says(&["\"h100\": no machine of this name is in `hardware-specs` or ships", "known: a100"]);
     assert!(!project.path("h").exists());
-    project.write("hardware-specs/broken.ron", "Hardware(schema: 1, about: \"x\", tiers: [])");
+    project.write("hardware-specs/broken.ron", "Hardware(schema: 2, about: \"x\", tiers: [])");
     let ran = project.run(&["hardware", "show", "broken", "--out", "h"]).ends_with(2);
     ran.says(&["broken.ron:1:"]);
 }

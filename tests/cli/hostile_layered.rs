@@ -6,7 +6,7 @@ use crate::hostile::{CASE, refused, shipped_with};
 
 /// A generated workload, one field per line so that a place names one.
 const SCENARIO: &str = r#"Scenario(
-    schema: 1,
+    schema: 2,
     about: "a small shape",
     hardware: "h200-sxm-pcie5",
     workload: Layered(

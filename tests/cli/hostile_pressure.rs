@@ -5,7 +5,7 @@ use crate::common::Project;
 use crate::hostile::{CASE, shipped_with};
 
 const SCENARIO: &str = r#"Scenario(
-    schema: 1,
+    schema: 2,
     about: "a watched model",
     hardware: "h100-sxm-pcie5",
     workload: Layered(

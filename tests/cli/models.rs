@@ -45,7 +45,7 @@ fn a_scenario_runs_a_model_and_warns_of_its_weights() {
     project.write("scenarios/tiny.config.json", TINY);
     let scenario = |weights: &str| {
         let text = format!(
-            "Scenario(schema: 1, about: \"a model\", hardware: \"h200-sxm-pcie5\", workload: \
+            "Scenario(schema: 2, about: \"a model\", hardware: \"h200-sxm-pcie5\", workload: \
              Model(model: \"tiny.config.json\", {weights} precision: bf16, mode: train(batch: 2, \
              sequence: 16), time: roofline(precision: \"bf16\")), policies: [(name: \"all\", policy: \
              AllHbm)], expect: [fits(\"all\")])"

@@ -73,7 +73,7 @@ fn hints_give_the_figures_of_the_policy_that_made_them() {
 fn hints_of_the_shipped_model_give_the_figures_of_the_policy_that_made_them() {
     let project = Project::shipped();
     let scenario = format!(
-        "Scenario(schema: 1, about: \"hints\", hardware: \"h100-sxm-pcie5\", workload: Trace(path: \
+        "Scenario(schema: 2, about: \"hints\", hardware: \"h100-sxm-pcie5\", workload: Trace(path: \
          \"traces/gpt2-train-cpu\", time: roofline(precision: \"tf32\")), policies: {POLICIES})"
     );
     project.write("scenarios/hinted.ron", scenario);

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 const FILE: &str = "scenarios/shape.ron";
 const SHAPE: &str = r#"Scenario(
-    schema: 1,
+    schema: 2,
     about: "modules ranked by statistics, on a small shape",
     hardware: "h100-sxm-pcie5",
     workload: Layered(

@@ -7,7 +7,7 @@ use crate::common::Project;
 use std::collections::BTreeMap;
 
 const MACHINES: &str = r#"Scenario(
-    schema: 1,
+    schema: 2,
     about: "what the next machine saves, by policy",
     hardware: "h100-sxm-pcie5",
     workload: Trace(path: "traces/gpt2-train-cpu", time: roofline(precision: "tf32"), repeat: 3, warmup: 1),

@@ -146,7 +146,7 @@ pub fn job(seed: u64) -> (Training, Offload) {
                 3 => Checkpointing::Full,
                 _ => Checkpointing::Every(dice.within(1..=4)),
             },
-            attention: dice.pick(&[Attention::Flash, Attention::Materialised]),
+            attention: dice.pick(&[Attention::Flash, Attention::Eager]),
             dropout: dice.within(0..=1) == 1,
             parallel,
             zero: Zero {

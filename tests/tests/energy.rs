@@ -14,7 +14,7 @@ use tiersim_tests::files::{record, shipped_scenario, traces};
 use tiersim_tests::prelude::*;
 
 const MACHINE: &str = r#"Hardware(
-    schema: 1,
+    schema: 2,
     about: "numbers that are easy to add up",
     tiers: [
         (name: "hbm", kind: hbm, capacity: (gib(4), assumed("t")), setup: (us(1), assumed("t")), bandwidth: (gb_per_s(1), assumed("t")),

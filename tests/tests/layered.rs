@@ -14,7 +14,7 @@ use tiersim_workloads::layered::{Family, Layered, Mode, Precision};
 fn file(test: &str, workload: &str) -> PathBuf {
     let root = files::own_project(concat!(env!("CARGO_TARGET_TMPDIR"), "/layered"), test);
     let text = format!(
-        "Scenario(schema: 1, about: \"a shape\", hardware: \"host-layered\", workload: {workload}, \
+        "Scenario(schema: 2, about: \"a shape\", hardware: \"host-layered\", workload: {workload}, \
          policies: [(name: \"all\", policy: AllHbm)], sweep: (axes: [\
          (name: \"layers\", path: \"workload.layers\", values: list([1, 2])), \
          (name: \"sequence\", path: \"workload.mode.sequence\", values: range(from: 8, to: 24, step: 8)), \

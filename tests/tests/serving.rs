@@ -27,7 +27,7 @@ fn project(name: &str, requests: &str) -> PathBuf {
 /// A scenario of these options and policies.
 fn scenario(project: &Path, serve: &str, policies: &str) -> Scenario {
     let text = format!(
-        "Scenario(schema: 1, about: \"test\", hardware: \"cxl2-x16-direct\", workload: Model(model: \
+        "Scenario(schema: 2, about: \"test\", hardware: \"cxl2-x16-direct\", workload: Model(model: \
          \"llama-3-8b\", precision: bf16, mode: serve(requests: \"requests.jsonl\", {serve}), time: \
          roofline(precision: \"bf16\")), policies: [{policies}])"
     );

@@ -30,7 +30,7 @@ fn training(
         micro_batch,
         formats: Formats::all(Format::Fp16),
         checkpointing: if full { Checkpointing::Full } else { Checkpointing::Selective },
-        attention: Attention::Materialised,
+        attention: Attention::Eager,
         dropout: true,
         parallel: Parallel {
             tensor: 8,

@@ -131,7 +131,7 @@ fn batch(sequences: u64, tokens: u64, tensor: u64, by_sequence: bool) -> Batch {
         sequences,
         tokens,
         format: Format::Bf16,
-        attention: Attention::Materialised,
+        attention: Attention::Eager,
         dropout: true,
         tensor,
         by_sequence,
@@ -211,7 +211,7 @@ fn a_llama_block_keeps_what_its_list_says() {
     assert_eq!((found.rest, found.core), (tokens * numbers * 2, 0));
     // A statistic per norm, a sum per head.
     assert_eq!(found.statistics, tokens * (2 + 32) * 4);
-    batch.attention = Attention::Materialised;
+    batch.attention = Attention::Eager;
     let found = of_block(&block, &batch).unwrap();
     assert_eq!(found.core, tokens * 32 * 8192 * 2);
     // Compressed: a byte per number and 4 bytes per 256; masks and statistics as they are.
@@ -260,7 +260,7 @@ fn a_hundred_million_tokens_are_accounted() {
         micro_batch: 1,
         sequence: 100_000_000,
         format: Format::Bf16,
-        attention: Attention::Materialised,
+        attention: Attention::Eager,
         dropout: true,
         checkpointing: Checkpointing::None,
         loader: Some(Loader { workers: 4, prefetch: 2, token_bytes: 8 }),

@@ -24,7 +24,7 @@ fn job(gpus: u64) -> Training {
             micro_batch: 8,
             sequence: 2048,
             format: Format::Bf16,
-            attention: Attention::Materialised,
+            attention: Attention::Eager,
             dropout: true,
             checkpointing: Checkpointing::None,
             loader: None,

@@ -103,7 +103,7 @@ pub(crate) struct MemoryArgs {
     /// [default: none].
     #[arg(long, value_name = "WHAT", value_parser = checkpointing)]
     pub(crate) checkpointing: Option<Checkpointing>,
-    /// How attention is computed: materialised or flash [default: materialised].
+    /// How attention is computed: eager or flash [default: eager].
     #[arg(long, value_name = "HOW", value_parser = attention)]
     pub(crate) attention: Option<Attention>,
     /// Whether there is dropout [default: true for gpt2, opt and bloom].

@@ -301,7 +301,7 @@ fn step(
         micro_batch,
         sequence,
         format: args.activations.unwrap_or(weights),
-        attention: args.attention.unwrap_or(Attention::Materialised),
+        attention: args.attention.unwrap_or(Attention::Eager),
         dropout: args.dropout.unwrap_or(block.mean),
         checkpointing: args.checkpointing.unwrap_or(Checkpointing::None),
         loader: data_pipeline(args)?,

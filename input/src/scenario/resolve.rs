@@ -26,7 +26,7 @@ use tiersim_policies::numa::NumaConfig;
 use tiersim_policies::zoo::Registry;
 
 /// Version of the file format.
-pub const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 2;
 /// Most bytes of `about`: every point of a sweep carries it.
 const MAX_ABOUT: usize = 1000;
 

@@ -5,8 +5,30 @@ const MAX_LISTED: usize = 40;
 /// Most names that are searched for a near one.
 const MAX_SEARCHED: usize = 200;
 
-/// The `known` names, with the nearest name first if there is a near one.
+/// Words of hardware and scenario files that were others in schema 1: the old one and the new one.
+const RENAMED: [(&str, &str); 14] = [
+    ("lanes", "max_in_flight"),
+    ("fetch", "read"),
+    ("evict", "write"),
+    ("evict_setup", "write_setup"),
+    ("fetch_sizes", "read_sizes"),
+    ("evict_sizes", "write_sizes"),
+    ("fetch_depths", "read_depths"),
+    ("evict_depths", "write_depths"),
+    ("fetch_tail", "read_tail"),
+    ("evict_tail", "write_tail"),
+    ("others", "background"),
+    ("lane", "channel"),
+    ("staging", "prefetch_budget"),
+    ("materialised", "eager"),
+];
+
+/// The `known` names, with the name that `found` has now, or the nearest one, first.
 pub fn choices(found: &str, known: &[&str]) -> String {
+    let renamed = RENAMED.iter().find(|(old, new)| *old == found && known.contains(new));
+    if let Some((_, new)) = renamed {
+        return format!("it is called `{new}` since schema 2: write `{new}`");
+    }
     let mut list = known[..known.len().min(MAX_LISTED)].join(", ");
     if known.len() > MAX_LISTED {
         list.push_str(", ...");

@@ -21,7 +21,7 @@ fn scenario(project: &Path, workload: &str) -> PathBuf {
     fs::create_dir_all(project.join("hardware-specs")).expect("a folder is made");
     fs::copy(specs.join(name), project.join("hardware-specs").join(name)).expect("a spec");
     let text = format!(
-        "Scenario(schema: 1, about: \"a model\", hardware: \"host-layered\", workload: {workload}, \
+        "Scenario(schema: 2, about: \"a model\", hardware: \"host-layered\", workload: {workload}, \
          policies: [(name: \"all\", policy: AllHbm)], expect: [fits(\"all\")])"
     );
     let path = project.join("scenario.ron");
@@ -82,7 +82,7 @@ fn every_field_means_what_it_says() {
                 sequence: 1024,
                 optimizer: sgd(momentum: true),
                 checkpointing: every(4),
-                attention: materialised,
+                attention: eager,
                 dropout: true,
                 parallel: (data: 4, tensor: 2),
                 zero: (stage: 2, host_update: 0.25, bucket: mb(100), prefetch: 3, overlap: false),
@@ -102,7 +102,7 @@ fn every_field_means_what_it_says() {
     assert_eq!((found.batch, found.micro_batch, found.sequence), (4, 2, 1024));
     assert_eq!(found.optimizer, Optimizer::Sgd { momentum: true });
     assert_eq!(found.checkpointing, Checkpointing::Every(4));
-    assert_eq!((found.attention, found.dropout), (Attention::Materialised, true));
+    assert_eq!((found.attention, found.dropout), (Attention::Eager, true));
     assert_eq!(found.parallel, Parallel { data: 4, tensor: 2, ..Parallel::default() });
     let bucket = Bytes::new(100_000_000);
     assert_eq!(

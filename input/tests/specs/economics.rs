@@ -6,7 +6,7 @@ use tiersim_input::scenario::fingerprint::fingerprint;
 use tiersim_models::energy::{Confidence, DeviceEconomics, HostEconomics, Standby};
 
 const PRICED: &str = r#"Hardware(
-    schema: 1,
+    schema: 2,
     about: "two tiers with power and prices",
     tiers: [
         (name: "hbm", kind: hbm, setup: (ns(400), measured("m")), bandwidth: (gb_per_s(1750), measured("m")),
@@ -53,7 +53,7 @@ fn power_and_prices_mean_what_the_file_says() {
 fn a_price_is_part_of_what_a_run_is() {
     let project = Project::new();
     project.write("hardware-specs/priced.ron", PRICED);
-    let text = r#"Scenario(schema: 1, about: "x", hardware: "priced",
+    let text = r#"Scenario(schema: 2, about: "x", hardware: "priced",
         workload: Trace(path: "traces/small", time: recorded()), policies: [(name: "a", policy: AllHbm)])"#;
     let print = || fingerprint(&project.read(text).unwrap(), "abc");
     let before = print();

@@ -11,7 +11,7 @@ use tiersim_models::hardware::{Capacity, Hardware, Law, Source, TierKind};
 use tiersim_models::units::{Bandwidth, Bytes, FlopRate, Span};
 
 pub(crate) const TWO: &str = r#"Hardware(
-    schema: 1,
+    schema: 2,
     about: "two tiers",
     tiers: [
         (name: "hbm", kind: hbm, capacity: (gb(80), datasheet("d")), setup: (ns(400), measured("m")), bandwidth: (gb_per_s(1750), measured("m"))),

@@ -79,9 +79,9 @@ fn a_machine_without_dram_has_no_nodes() {
     let project = Project::new();
     let tier = "(name: \"hbm\", kind: hbm, capacity: (gib(2), assumed(\"a\")), \
                 setup: (ns(1), assumed(\"a\")), bandwidth: (gb_per_s(1), assumed(\"a\")))";
-    let bare = format!("Hardware(schema: 1, about: \"a\", tiers: [{tier}])");
+    let bare = format!("Hardware(schema: 2, about: \"a\", tiers: [{tier}])");
     project.write("hardware-specs/bare.ron", bare);
-    let text = "Scenario(schema: 1, about: \"a\", hardware: \"bare\", numa: interleave, \
+    let text = "Scenario(schema: 2, about: \"a\", hardware: \"bare\", numa: interleave, \
                 workload: Trace(path: \"traces/small\", time: recorded()), \
                 policies: [(name: \"a\", policy: AllHbm)])";
     let problems = project.read(text).expect_err("there is no node");

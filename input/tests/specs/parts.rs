@@ -12,7 +12,7 @@ use tiersim_models::units::Bytes;
 
 pub(crate) const CARD: &str = r#"// A card.
 Part(
-    schema: 1,
+    schema: 2,
     about: "a card",
     tiers: [
         (name: "hbm", kind: hbm, capacity: (gb(80), datasheet("d")), setup: (ns(400), measured("m")), bandwidth: (gb_per_s(1750), measured("m"))),
@@ -21,7 +21,7 @@ Part(
 )"#;
 
 pub(crate) const DRIVE: &str = r#"Part(
-    schema: 1,
+    schema: 2,
     about: "a drive behind the host's memory",
     tiers: [
         (name: "nvme", kind: nvme, setup: (us(70), measured("fio")), bandwidth: (gb_per_s(7), datasheet("sheet"))),
@@ -32,7 +32,7 @@ pub(crate) const DRIVE: &str = r#"Part(
 )"#;
 
 pub(crate) const MACHINE: &str = r#"Hardware(
-    schema: 1,
+    schema: 2,
     about: "a card, a host, two drives",
     parts: [
         (file: "parts/card"),
@@ -57,7 +57,7 @@ pub(crate) const MACHINE: &str = r#"Hardware(
 
 /// What [`MACHINE`] says, in one file.
 const FLAT: &str = r#"Hardware(
-    schema: 1,
+    schema: 2,
     about: "a card, a host, two drives",
     tiers: [
         (name: "hbm", kind: hbm, capacity: (gb(80), datasheet("d")), setup: (ns(400), measured("m")), bandwidth: (gb_per_s(1750), measured("m"))),
@@ -123,7 +123,7 @@ fn a_part_is_checked_by_itself_and_open_ends_are_no_mistakes() {
     for (name, text) in [("card", CARD), ("drive", DRIVE)] {
         read_part(&parts.part(name, text)).unwrap_or_else(|problems| panic!("{problems}"));
     }
-    read_part(&parts.part("empty", "Part(schema: 1, about: \"nothing\")")).unwrap();
+    read_part(&parts.part("empty", "Part(schema: 2, about: \"nothing\")")).unwrap();
     let wrong = |from: &str, to: &str, expected: &[&str]| {
         assert!(DRIVE.contains(from), "{from}");
         let path = parts.part("wrong", DRIVE.replacen(from, to, 1));
@@ -206,7 +206,7 @@ fn nodes_and_routes_of_parts_are_joined_and_renamed_too() {
         ]
     };
     let text = bay("far", "sw", ["up", "down"]).join("], ");
-    let switch = parts.part("bay", format!("Part(schema: 1, about: \"a bay\", {text}])"));
+    let switch = parts.part("bay", format!("Part(schema: 2, about: \"a bay\", {text}])"));
     read_part(&switch).unwrap_or_else(|problems| panic!("{problems}"));
     let own = [
         "nodes: [(name: \"rc\", kind: root_complex),".to_owned(),
@@ -214,7 +214,7 @@ fn nodes_and_routes_of_parts_are_joined_and_renamed_too() {
     ];
     let tiers = format!("tiers: [{}{}{}", tier("dram"), tier("far0"), tier("far1"));
     let composed = format!(
-        "Hardware(schema: 1, about: \"two bays\", parts: [(file: \"parts/card\"), \
+        "Hardware(schema: 2, about: \"two bays\", parts: [(file: \"parts/card\"), \
          (file: \"parts/bay\", rename: {{\"far\": \"far0\", \"sw\": \"sw0\", \"up\": \"up0\", \"down\": \"down0\"}}), \
          (file: \"parts/bay\", rename: {{\"far\": \"far1\", \"sw\": \"sw1\", \"up\": \"up1\", \"down\": \"down1\"}})], \
          {tiers}], {}])",
@@ -226,7 +226,7 @@ fn nodes_and_routes_of_parts_are_joined_and_renamed_too() {
     let hbm = CARD.lines().find(|line| line.contains("kind: hbm")).expect("the card's memory");
     let compute = CARD.lines().find(|line| line.contains("compute")).expect("the card's units");
     let flat = format!(
-        "Hardware(schema: 1, about: \"two bays\", tiers: [{hbm}{}], {nodes}{}{}], {links}{}{}], {routes}{}], {compute})",
+        "Hardware(schema: 2, about: \"two bays\", tiers: [{hbm}{}], {nodes}{}{}], {links}{}{}], {routes}{}], {compute})",
         list(&tiers),
         list(&more_nodes),
         list(&own[0]),

@@ -10,7 +10,7 @@ use tiersim_policies::scenario::Scenario;
 /// A scenario with every kind of field.
 pub(crate) const GOOD: &str = r#"// What does it cost to keep less in HBM?
 Scenario(
-    schema: 1,
+    schema: 2,
     about: "all features",
     hardware: "h100-sxm-pcie5",
     capacity: {"hbm": gib(2)},

@@ -55,7 +55,7 @@ fn a_good_scenario_means_what_it_says() {
 
 #[test]
 fn what_is_left_out_has_the_documented_default() {
-    let text = r#"Scenario(schema: 1, about: "x", hardware: "seed-tiers",
+    let text = r#"Scenario(schema: 2, about: "x", hardware: "seed-tiers",
         workload: Trace(path: "traces/small", time: recorded()),
         policies: [(name: "a", policy: AdamState(cut: cumulative(hbm: 0.9, cpu: 0.2))),
                    (name: "l", policy: Lru())])"#;
@@ -84,10 +84,10 @@ fn default_tiers_need_their_kinds() {
     let project = Project::new();
     project.write(
         "hardware-specs/one.ron",
-        r#"Hardware(schema: 1, about: "one tier", tiers: [(name: "hbm", kind: hbm,
+        r#"Hardware(schema: 2, about: "one tier", tiers: [(name: "hbm", kind: hbm,
             setup: (us(1), assumed("t")), bandwidth: (gb_per_s(1), assumed("t")))])"#,
     );
-    let text = r#"Scenario(schema: 1, about: "x", hardware: "one",
+    let text = r#"Scenario(schema: 2, about: "x", hardware: "one",
         workload: Trace(path: "traces/small", time: recorded()),
         policies: [(name: "a", policy: AdamState(cut: shares(hbm: 0.5, cpu: 0.2))),
                    (name: "l", policy: Lru()),

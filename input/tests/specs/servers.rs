@@ -6,7 +6,7 @@ use tiersim_models::instances::Instances;
 
 /// Eight devices with four PCIe switches, two nodes of memory and a switch between the devices.
 const SERVER: &str = r#"Hardware(
-    schema: 1,
+    schema: 2,
     about: "a server",
     tiers: [
         (name: "hbm", kind: hbm, setup: (ns(400), assumed("a")), bandwidth: (gb_per_s(1750), assumed("a"))),

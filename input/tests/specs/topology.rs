@@ -9,7 +9,7 @@ use tiersim_models::units::{Bandwidth, Bytes};
 
 /// A GPU and a set of drives behind a switch, DRAM at a socket.
 const HOST: &str = r#"Hardware(
-    schema: 1,
+    schema: 2,
     about: "a host",
     tiers: [
         (name: "hbm", kind: hbm, setup: (ns(400), assumed("a")), bandwidth: (gb_per_s(1750), assumed("a"))),

@@ -70,7 +70,7 @@ fn board() -> Hardware {
     let [tiers, nodes, links] =
         [tiers.to_vec(), nodes.collect(), links.collect()].map(|all: Vec<String>| all.join(", "));
     let text = format!(
-        "Hardware(schema: 1, about: \"a board\", tiers: [{tiers}], nodes: [{nodes}], links: [{links}])"
+        "Hardware(schema: 2, about: \"a board\", tiers: [{tiers}], nodes: [{nodes}], links: [{links}])"
     );
     let document =
         Document::from_text(std::path::Path::new("board.ron"), text).expect("a document");

@@ -39,7 +39,7 @@ fn machine() -> Hardware {
         )
     };
     let text = format!(
-        r#"Hardware(schema: 1, about: "a", tiers: [{}{}{}], links: [{}{}], chunk: mib(1))"#,
+        r#"Hardware(schema: 2, about: "a", tiers: [{}{}{}], links: [{}{}], chunk: mib(1))"#,
         tier("hbm", "hbm"),
         tier("far", "dram"),
         tier("disk", "nvme"),

@@ -24,7 +24,7 @@ const SECONDS: u64 = 60;
 
 /// The machine that projects come with, small enough for a tiny trace to fill.
 const MACHINE: &str = r#"Hardware(
-    schema: 1,
+    schema: 2,
     about: "three small tiers",
     tiers: [
         (
@@ -45,7 +45,7 @@ const MACHINE: &str = r#"Hardware(
 
 /// The scenario that projects come with.
 pub(crate) const SCENARIO: &str = r#"Scenario(
-    schema: 1,
+    schema: 2,
     about: "a tiny trace on a small machine",
     hardware: "small",
     capacity: {"dram": mib(128)},

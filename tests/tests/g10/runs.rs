@@ -53,7 +53,7 @@ fn contest(folder: &Path, network: &Network) -> RunRecord {
         .map(|(name, policy)| format!("(name: \"{name}\", policy: {policy}),\n"))
         .collect();
     let scenario = format!(
-        "Scenario(schema: 1, about: \"published workloads\", hardware: \"g10-a100\",\n\
+        "Scenario(schema: 2, about: \"published workloads\", hardware: \"g10-a100\",\n\
          workload: Trace(path: \"{}\", time: recorded(scale: 1.0), repeat: 2, warmup: 1),\n\
          policies: [\n{cases}],\n)",
         network.name

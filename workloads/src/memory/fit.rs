@@ -127,8 +127,8 @@ fn checkpoints(job: &Training) -> Vec<(Training, String)> {
 }
 
 fn kernels(job: &Training) -> Vec<(Training, String)> {
-    let materialised = |step: &super::account::Step| step.attention == Attention::Materialised;
-    if !job.step.as_ref().is_some_and(materialised) {
+    let eager = |step: &super::account::Step| step.attention == Attention::Eager;
+    if !job.step.as_ref().is_some_and(eager) {
         return Vec::new();
     }
     let mut turned = job.clone();
@@ -166,7 +166,7 @@ fn turned_back(job: &Training) -> Training {
     }
     if let Some(step) = &mut job.step {
         step.checkpointing = Checkpointing::None;
-        step.attention = Attention::Materialised;
+        step.attention = Attention::Eager;
         step.micro_batch = step.batch;
     }
     job

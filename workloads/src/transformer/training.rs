@@ -78,7 +78,7 @@ pub enum Attention {
     /// In one kernel that keeps nothing of size sequence^2 (Dao et al., 2022).
     Flash,
     /// Scores, softmax and dropout are tensors of size heads x sequence^2.
-    Materialised,
+    Eager,
 }
 
 /// How ranks split the model. Ranks = data x tensor x pipeline; experts are spread over `expert` of

@@ -11,10 +11,10 @@ use tiersim_workloads::transformer::card::{Card, Family};
 use tiersim_workloads::transformer::format::{Format, Formats};
 use tiersim_workloads::transformer::training::{Attention, Checkpointing, Parallel, Training};
 
-/// Materialised attention with dropout, as in the paper.
+/// Eager attention with dropout, as in the paper.
 fn paper(card: Card, sequence: u64, micro_batch: u32) -> Training {
     Training {
-        attention: Attention::Materialised,
+        attention: Attention::Eager,
         dropout: true,
         batch: micro_batch,
         micro_batch,
@@ -168,7 +168,7 @@ fn cases() -> Vec<(Format, bool, Attention, Parallel)> {
     let one = Parallel::default();
     let mut cases = Vec::new();
     for format in [Format::Bf16, Format::Fp32, Format::Int8] {
-        for attention in [Attention::Flash, Attention::Materialised] {
+        for attention in [Attention::Flash, Attention::Eager] {
             for parallel in [
                 one,
                 Parallel { tensor: 2, ..one },
@@ -176,7 +176,7 @@ fn cases() -> Vec<(Format, bool, Attention, Parallel)> {
                 Parallel { pipeline: 4, ..one },
                 Parallel { pipeline: 2, interleave: 2, tensor: 2, ..one },
             ] {
-                cases.push((format, attention == Attention::Materialised, attention, parallel));
+                cases.push((format, attention == Attention::Eager, attention, parallel));
             }
         }
     }

@@ -86,7 +86,7 @@ fn any_training(rng: &mut ChaCha12Rng) -> Training {
                 Checkpointing::Every(3),
             ],
         ),
-        attention: one_of(rng, &[Attention::Flash, Attention::Materialised]),
+        attention: one_of(rng, &[Attention::Flash, Attention::Eager]),
         dropout: rng.random_bool(0.5),
         parallel: Parallel { expert, ..parallel },
         zero: Zero {

@@ -122,8 +122,7 @@ fn formula(step: &Step, split: &Pipeline) -> String {
     if !(gpt && step.dropout && step.format.bytes() == 2) {
         return "sum over a block's tensors".to_owned();
     }
-    let core =
-        step.attention == Attention::Materialised && step.checkpointing == Checkpointing::None;
+    let core = step.attention == Attention::Eager && step.checkpointing == Checkpointing::None;
     match (t, by_sequence, core) {
         (false, _, true) => "s b h (34 + 5 a s / h)",
         (false, _, false) => "34 s b h",
@@ -185,7 +184,7 @@ fn constants(job: &Training) -> Result<Vec<Constant>, Overflow> {
         add("activation_format", "format of activations", step.format.word().into());
         let attention = match step.attention {
             Attention::Flash => "flash",
-            Attention::Materialised => "materialised",
+            Attention::Eager => "eager",
         };
         add("attention", "attention", attention.into());
         let checkpointing = match step.checkpointing {

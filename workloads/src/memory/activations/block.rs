@@ -184,7 +184,7 @@ fn attention(list: &mut List, block: &BlockShape, batch: &Batch) -> Result<(), O
         Attention::Flash => {
             list.put("attention's sums", &[heads], Sort::Statistics, Over::Ranks)?
         }
-        Attention::Materialised => {
+        Attention::Eager => {
             let from = list.all.len();
             list.add("softmax", &[heads, batch.tokens], Over::Ranks)?;
             if batch.dropout {

@@ -146,7 +146,7 @@ impl GraphBuilder<'_> {
     /// What the core kept, or what it makes again: all of its forward pass, as a checkpointed
     /// function runs.
     fn core_again(&mut self, block: &BlockState, kept: &SavedActivations) -> Core {
-        let is_again = self.shape.attention == Attention::Materialised
+        let is_again = self.shape.attention == Attention::Eager
             && self.shape.checkpointing == Checkpointing::Selective;
         if !is_again {
             return kept.core;

@@ -179,7 +179,7 @@ impl GraphBuilder<'_> {
     fn attention(&mut self, block: &BlockState, qkv: &[ObjectId]) -> (Core, ObjectId) {
         let out = self.module(block.out);
         let mixed = self.kept(block.attention, "out", self.sizes.tokens * self.sizes.queries, out);
-        if self.shape.attention == Attention::Materialised {
+        if self.shape.attention == Attention::Eager {
             return (self.scores(block.attention, qkv, mixed), mixed);
         }
         // The logarithm of the sum that the softmax divides by, for the backward pass.
