@@ -27,7 +27,7 @@ use std::path::Path;
 use tiersim_models::diagnostic::Diagnostics;
 use tiersim_models::hardware::Hardware;
 
-pub use machine::SCHEMA;
+pub use crate::text::choices::SCHEMA;
 
 /// Reads and checks a hardware file; the machine is called like the file.
 pub fn read_hardware(path: &Path) -> Result<Hardware, Diagnostics> {

@@ -345,11 +345,11 @@ impl Resolver<'_> {
         discipline: Discipline,
     ) -> [Option<Bandwidth>; 2] {
         if discipline != Discipline::FairShare {
-            let rule = "`background` are copies that share, and this link shares nothing";
+            let rule = "`background` is copies that share, and this link shares nothing";
             self.check.fault(&at.path, rule, "write service: fair_share, or leave it out");
         }
         if raw.read.is_none() && raw.write.is_none() {
-            let rule = "others send something in one direction at least";
+            let rule = "background traffic goes in one direction at least";
             self.check.fault(&at.path, rule, "write `read` or `write`, or leave it out");
         }
         let read = self.optional(&raw.read, at.field("read"), RATE);

@@ -3,6 +3,7 @@
 use super::raw::RawHardware;
 use super::resolver::Resolver;
 use crate::text::check::Check;
+use crate::text::choices::{SCHEMA, other_schema};
 use crate::text::quantity::CHUNK;
 use crate::text::ron_text::Document;
 use tiersim_models::diagnostic::Diagnostics;
@@ -10,9 +11,6 @@ use tiersim_models::energy::Economics;
 use tiersim_models::hardware::Hardware;
 use tiersim_models::server::Server;
 use tiersim_models::units::Bytes;
-
-/// Version of the file format.
-pub const SCHEMA: u32 = 1;
 
 /// The machine that `raw`, read from `document`, means; `problems` are those found before. Unless
 /// it is `whole`, other tiers stand elsewhere.
@@ -36,8 +34,7 @@ pub(super) fn resolved(
 /// What every file of machines says of itself; `this` is what to say of it.
 pub(super) fn head(check: &mut Check<'_>, schema: u32, about: &str, this: &str) {
     if schema != SCHEMA {
-        let remedy = format!("this program reads schema {SCHEMA}");
-        check.fault("schema", "unknown schema of a hardware file", remedy);
+        check.fault("schema", "unknown schema of a hardware file", other_schema());
     }
     if about.trim().is_empty() {
         check.fault("about", "`about` may not be empty", format!("say which {this} this is"));

@@ -10,11 +10,12 @@
 
 mod compose;
 
-use super::machine::{SCHEMA, head, resolved};
+use super::machine::{head, resolved};
 use super::raw::{RawHardware, RawNode, RawPart, RawTier};
 use super::resolver::is_plain;
 use crate::project::Project;
 use crate::text::check::Check;
+use crate::text::choices::SCHEMA;
 use crate::text::ron_text::Document;
 use crate::text::typed::Parsed;
 use std::path::Path;

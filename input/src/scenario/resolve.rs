@@ -12,6 +12,7 @@ use crate::scenario::spelling::{Spelled, read_all};
 use crate::scenario::{AxisValue, Budget, Case, Scenario, WorkloadSpec, labelled};
 use crate::scenario::{allocators, expectations, hidden, numa, policies, pressure};
 use crate::text::check::Check;
+use crate::text::choices::{SCHEMA, other_schema};
 use crate::text::quantity::{Budget as BudgetUnit, CAPACITY, Quantity, Size};
 use crate::text::ron_text::Document;
 use crate::text::typed::Parsed;
@@ -25,8 +26,6 @@ use tiersim_policies::entry::Entry;
 use tiersim_policies::numa::NumaConfig;
 use tiersim_policies::zoo::Registry;
 
-/// Version of the file format.
-pub const SCHEMA: u32 = 2;
 /// Most bytes of `about`: every point of a sweep carries it.
 const MAX_ABOUT: usize = 1000;
 
@@ -125,8 +124,7 @@ impl Resolver<'_, '_> {
         params: &[(String, AxisValue)],
     ) -> Option<Scenario> {
         if raw.schema != SCHEMA {
-            let remedy = format!("this program reads schema {SCHEMA}");
-            self.check.fault("schema", "unknown schema of a scenario", remedy);
+            self.check.fault("schema", "unknown schema of a scenario", other_schema());
         }
         if raw.about.trim().is_empty() {
             let remedy = "say which question the scenario answers";

@@ -5,7 +5,15 @@ const MAX_LISTED: usize = 40;
 /// Most names that are searched for a near one.
 const MAX_SEARCHED: usize = 200;
 
-/// Words of hardware and scenario files that were others in schema 1: the old one and the new one.
+/// Schema of hardware and scenario files that this program reads and writes.
+pub const SCHEMA: u32 = 2;
+
+/// What to do with a file of another schema.
+pub fn other_schema() -> String {
+    format!("write {SCHEMA}: the words that are others since schema 1 are named where they stand")
+}
+
+/// Words of schema 1 of hardware and scenario files, each with its word of today.
 const RENAMED: [(&str, &str); 14] = [
     ("lanes", "max_in_flight"),
     ("fetch", "read"),
@@ -27,7 +35,7 @@ const RENAMED: [(&str, &str); 14] = [
 pub fn choices(found: &str, known: &[&str]) -> String {
     let renamed = RENAMED.iter().find(|(old, new)| *old == found && known.contains(new));
     if let Some((_, new)) = renamed {
-        return format!("it is called `{new}` since schema 2: write `{new}`");
+        return format!("since schema 2 it is called `{new}`");
     }
     let mut list = known[..known.len().min(MAX_LISTED)].join(", ");
     if known.len() > MAX_LISTED {
