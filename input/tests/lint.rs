@@ -191,7 +191,7 @@ fn no_link_is_faster_than_its_standard() {
     // 32 GT/s x 16 x 128/130 / 8, rounded up.
     assert_eq!(at("pcie(gen: 5, width: 16)", "gb_per_s(63.015384616)"), []);
     let rule = |way: &str| ("faster-than-standard", format!("links.bus.{way}"));
-    let both = [rule("fetch"), rule("evict")];
+    let both = [rule("read"), rule("write")];
     assert_eq!(at("pcie(gen: 5, width: 16)", "gb_per_s(63.015384617)"), both);
     assert_eq!(at("cxl(gen: 3, width: 8)", "gb_per_s(64)"), []);
     assert_eq!(at("cxl(gen: 3, width: 8)", "gb_per_s(64.000000001)"), both);

@@ -178,7 +178,7 @@ fn a_budget_that_no_machine_has_is_said_before_anything_runs() {
 fn what_several_devices_do_together_is_only_simulated() {
     let project = Project::shipped();
     let hardware = project.text("hardware-specs/host-smoke.ron");
-    let two = hardware.replacen("schema: 1,", "schema: 1,\n    server: (devices: 2),", 1);
+    let two = hardware.replacen("schema: 2,", "schema: 2,\n    server: (devices: 2),", 1);
     project.write("hardware-specs/two.ron", two);
     let scenario = project.text(SMOKE).replacen("\"host-smoke\"", "\"two\"", 1);
     let ranks = |number: &str| {

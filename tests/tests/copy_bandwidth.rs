@@ -166,8 +166,8 @@ fn kind(row: &Row, machine: &Hardware) -> Kind {
             let link = format!("links.{}", link.name);
             let fields = match (both, channel.evicting) {
                 (true, _) => ["total", "mix"],
-                (false, true) => ["evict", "write_sizes"],
-                (false, false) => ["fetch", "read_sizes"],
+                (false, true) => ["write", "write_sizes"],
+                (false, false) => ["read", "read_sizes"],
             };
             rated.extend(fields.iter().map(|field| format!("{link}.{field}")));
             set_up.push(format!("{link}.setup"));

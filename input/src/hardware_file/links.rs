@@ -144,24 +144,24 @@ impl Resolver<'_> {
         &mut self,
         raw: &RawLink,
         at: &At,
-        [fetch_rate, evict_rate]: [Bandwidth; 2],
+        [read_rate, write_rate]: [Bandwidth; 2],
     ) -> Service {
         let max_in_flight = self.optional(&raw.max_in_flight, at.field("max_in_flight"), COPIES);
         let total = self.optional(&raw.total, at.field("total"), RATE);
-        if total.is_some_and(|total| total < fetch_rate.max(evict_rate)) {
+        if total.is_some_and(|total| total < read_rate.max(write_rate)) {
             let rule = "both directions together reach at least what one does alone";
             let remedy = "raise `total`, or lower `read` and `write`";
             self.check.fault(&format!("{}.total", at.path), rule, remedy);
         }
-        let sizes = self.sizes(&raw.read_sizes, at, "read", fetch_rate);
-        let depths = self.depths(&raw.read_depths, at, "read", fetch_rate);
+        let sizes = self.sizes(&raw.read_sizes, at, "read", read_rate);
+        let depths = self.depths(&raw.read_depths, at, "read", read_rate);
         let tail = raw.read_tail.as_ref().and_then(|raw| self.tail(raw, at.field("read_tail")));
         let read = Detail { sizes, depths, tail, cache: None };
-        let sizes = self.sizes(&raw.write_sizes, at, "write", evict_rate);
-        let depths = self.depths(&raw.write_depths, at, "write", evict_rate);
+        let sizes = self.sizes(&raw.write_sizes, at, "write", write_rate);
+        let depths = self.depths(&raw.write_depths, at, "write", write_rate);
         let tail = raw.write_tail.as_ref().and_then(|raw| self.tail(raw, at.field("write_tail")));
         let cache = raw.write_cache.as_ref();
-        let cache = cache.and_then(|raw| self.cache(raw, at.field("write_cache"), evict_rate));
+        let cache = cache.and_then(|raw| self.cache(raw, at.field("write_cache"), write_rate));
         let write = Detail { sizes, depths, tail, cache };
         let mix = raw.mix.as_ref().and_then(|mix| self.mix(mix, at.field("mix"), total));
         let mix = mix.unwrap_or_default();
@@ -337,7 +337,7 @@ impl Resolver<'_> {
         Some(Raid0 { drives: drives?, stripe: stripe? })
     }
 
-    /// What others send over a link in each direction.
+    /// What background traffic sends over a link in each direction.
     fn background(
         &mut self,
         raw: &RawBackground,

@@ -174,7 +174,7 @@ fn a_machine_in_a_folder_of_the_specs_is_named_with_it() {
 
 #[test]
 fn a_link_may_have_a_setup_of_its_own_for_each_direction() {
-    let own = TWO.replace("evict:", "write_setup: (us(9), measured(\"m\")), evict:");
+    let own = TWO.replace("write:", "write_setup: (us(9), measured(\"m\")), write:");
     let machine = read(&own).unwrap();
     assert_eq!(machine.links[0].read, law(3_400_000, 26_000_000_000));
     assert_eq!(machine.links[0].write, law(9_000_000, 25_900_000_000));

@@ -169,7 +169,7 @@ fn equal_meaning_has_an_equal_fingerprint() {
             "[master, weight, optimizer, gradient]"
         ))
     );
-    let moved = edited("    seed: 1,\n", "").replace("schema: 1,", "seed: 1, schema: 1,");
+    let moved = edited("    seed: 1,\n", "").replace("schema: 2,", "seed: 1, schema: 2,");
     assert_eq!(base, print(&moved));
     let defaults = edited("        repeat: 3,\n", "").replace("            by: modules,\n", "");
     assert_eq!(base, print(&defaults));

@@ -109,7 +109,7 @@ prop_compose! {
         }
         let mut links = Vec::new();
         for (index, (fetch, evict)) in laws.into_iter().enumerate().take(made.len() - 1) {
-            for field in ["setup", "fetch", "write_setup", "evict"] {
+            for field in ["setup", "read", "write_setup", "write"] {
                 fact(format!("links.l{index}.{field}"));
             }
             let ends = (TierId::at(index), TierId::at(index + 1));
@@ -124,7 +124,7 @@ prop_compose! {
         server.tiers.retain(|&(_, by)| by > 1);
         server.links.retain(|&(_, by)| by > 1);
         if meets {
-            for field in ["setup", "fetch", "evict"] {
+            for field in ["setup", "read", "write"] {
                 fact(format!("links.fabric.{field}"));
             }
             nodes.push(Node { name: "meet".into(), kind: NodeKind::NvlinkSwitch });

@@ -236,7 +236,7 @@ impl Spec<'_> {
             both[1].fit.rate / 1e9
         );
         let source = self.source(&what, &both[0]);
-        self.fact(format!("{place}.channels"), Source::Measured(ONE_EACH_WAY.to_owned()));
+        self.fact(format!("{place}.max_in_flight"), Source::Measured(ONE_EACH_WAY.to_owned()));
         self.fact(format!("{place}.total"), source);
         Ok(Some(Service {
             discipline: Discipline::FairShare,
