@@ -143,7 +143,7 @@ fn values(
     }
     let there = |name| values.contains_key(name) || wrong.contains_key(name);
     if let Some(field) = fields.iter().find(|field| field.required && !there(field.name)) {
-        return Err(outer.missing(&format!("`{word}`"), field.name));
+        return Err(outer.told_of(&format!("`{word}`"), Fault::Missing(field.name)));
     }
     match wrong.pop_first() {
         Some((_, fault)) => Err(fault),

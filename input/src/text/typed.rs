@@ -6,7 +6,6 @@
 //! Invariant: recursion follows the types that are asked for, and one reading looks at each value
 //! a bounded number of times.
 
-use crate::text::ron_lex::leaf_end;
 use crate::text::ron_text::Document;
 use crate::text::ron_tree::Shape;
 use crate::text::value::{Fault, Reading, Value};
@@ -46,9 +45,13 @@ impl Document {
 
 /// Reads `sample` in the place of what could not be read.
 fn stand_in<T>(sample: &str, read: impl FnOnce(Value<'_>) -> Result<T, Fault>) -> Result<T, Fault> {
-    let document = Document::from_text(Path::new(""), sample.to_owned());
-    let document = document.map_err(|problems| Fault::Said(problems.to_string()))?;
+    let document = sampled(sample)?;
     read(Value { reading: &Reading::of(&document), id: document.tree().root() })
+}
+
+fn sampled(sample: &str) -> Result<Document, Fault> {
+    let document = Document::from_text(Path::new(""), sample.to_owned());
+    document.map_err(|problems| Fault::Said(problems.to_string()))
 }
 
 /// What to write where a whole number must stand and something else that is one does.
@@ -64,11 +67,11 @@ fn as_whole(text: &str) -> String {
     }
 }
 
-/// `TierKind` is how Rust says it; people say `tier kind`.
-fn spaced(name: &str) -> String {
-    let mut words = String::new();
+/// `TierKind` is how Rust says it; people say `a tier kind`.
+fn with_article(name: &str) -> String {
+    let mut words = if name.starts_with(['A', 'E', 'I', 'O', 'U']) { "an" } else { "a" }.to_owned();
     for c in name.chars() {
-        if c.is_uppercase() && !words.is_empty() {
+        if c.is_uppercase() {
             words.push(' ');
         }
         words.extend(c.to_lowercase());
@@ -87,6 +90,11 @@ impl Value<'_> {
         self.placed(read)
     }
 
+    fn needs_source(self, what: &str, sample: &str) {
+        let rule = format!("{what} of a hardware file needs its source");
+        self.fault(rule, format!("write ({sample}, datasheet(\"where it stands\"))"));
+    }
+
     fn map<'de, V: Visitor<'de>>(
         self,
         outer: &str,
@@ -95,10 +103,7 @@ impl Value<'_> {
     ) -> Result<V::Value, Fault> {
         let next = self.fields(outer, fields).into_iter();
         let read = visitor.visit_map(Entries { next, value: None, keys: false });
-        self.placed(read.map_err(|fault| match fault {
-            Fault::Missing(field) => self.missing(outer, field),
-            other => other,
-        }))
+        read.map_err(|fault| self.told_of(outer, fault))
     }
 }
 
@@ -151,18 +156,12 @@ impl<'de> Deserializer<'de> for Value<'_> {
     }
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
-        if self.shape() != Shape::List {
-            return Err(self.fault("a list must stand here: [ ... ]", ""));
-        }
-        let next = self.children().collect::<Vec<_>>().into_iter();
+        let next = self.inside(Shape::List, "list must stand here: [ ... ]")?;
         self.placed(visitor.visit_seq(Items { next, list: true }))
     }
 
     fn deserialize_tuple<V: Visitor<'de>>(self, len: usize, visitor: V) -> Result<V::Value, Fault> {
-        let next = self.children().collect::<Vec<_>>().into_iter();
-        if self.shape() != Shape::Tuple || self.word().is_some() || next.len() != len {
-            return Err(self.fault(format!("{len} values in brackets must stand here"), ""));
-        }
+        let next = self.values(len)?;
         self.placed(visitor.visit_seq(Items { next, list: false }))
     }
 
@@ -178,18 +177,14 @@ impl<'de> Deserializer<'de> for Value<'_> {
         if pair && self.children().count() == len {
             return self.deserialize_tuple(len, visitor);
         }
-        let rule = format!("{what} of a hardware file needs its source");
-        self.fault(rule, format!("write ({sample}, datasheet(\"where it stands\"))"));
+        self.needs_source(what, sample);
         stand_in(&format!("({sample}, assumed(\"-\"))"), |value| {
             value.deserialize_tuple(len, visitor)
         })
     }
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
-        if self.shape() != Shape::Map {
-            return Err(self.fault("a map must stand here: { ... }", ""));
-        }
-        let next = self.children().collect::<Vec<_>>().into_iter();
+        let next = self.inside(Shape::Map, "map must stand here: { ... }")?;
         self.placed(visitor.visit_map(Entries { next, value: None, keys: true }))
     }
 
@@ -199,20 +194,8 @@ impl<'de> Deserializer<'de> for Value<'_> {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Fault> {
-        match (self.word(), self.shape()) {
-            (Some(word), _) if word != name => {
-                Err(self.fault(format!("`{name}` must stand here, not `{word}`"), ""))
-            }
-            (Some(word), Shape::Leaf) => {
-                let rule = format!("`{word}` needs its brackets");
-                Err(self.fault(rule, format!("write `{word}(...)`")))
-            }
-            (_, Shape::Struct) => self.map(name, fields, visitor),
-            _ => {
-                let rule = "fields with names must stand here: (name: value, ...)";
-                Err(self.fault(rule, format!("known: {}", fields.join(", "))))
-            }
-        }
+        self.is_struct(name, fields)?;
+        self.map(name, fields, visitor)
     }
 
     /// A quantity is one whose `name` is that of its unit.
@@ -228,9 +211,7 @@ impl<'de> Deserializer<'de> for Value<'_> {
                 Err(_) => stand_in(unit.sample, |value| visitor.visit_enum(value)),
             };
         }
-        let name = spaced(name);
-        let article = if name.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
-        self.known_word(&format!("{article} {name}"), variants)?;
+        self.known_word(&with_article(name), variants)?;
         self.placed(visitor.visit_enum(self))
     }
 
@@ -363,16 +344,8 @@ impl<'de> MapAccess<'de> for Entries<'_> {
     ) -> Result<Option<S::Value>, Fault> {
         self.value = self.next.next();
         let Some(value) = self.value else { return Ok(None) };
-        let document = value.reading.document;
         if self.keys {
-            let written = document.tree().written_with_name(value.id);
-            // An entry that was put in has no key in any text.
-            let has_key = written.len() > value.text().len();
-            let written = &written[..leaf_end(written, 0).unwrap_or(written.len())];
-            if has_key && ron::from_str::<String>(written).is_err() {
-                let rule = "a string in double quotes must stand here".to_owned();
-                return Err(value.fault_of_name(rule, written, format!("write \"{written}\"")));
-            }
+            value.has_key()?;
         }
         seed.deserialize(key(value.name())).map(Some)
     }

@@ -6,12 +6,13 @@
 
 use crate::text::check::MAX_PROBLEMS;
 use crate::text::choices::choices;
-use crate::text::ron_lex::word_end;
+use crate::text::ron_lex::{leaf_end, word_end};
 use crate::text::ron_text::{Document, shorten};
 use crate::text::ron_tree::{Shape, ValueId};
 use serde::de::{self, DeserializeOwned, Expected, Unexpected};
 use std::cell::{Cell, RefCell};
 use std::fmt;
+use std::vec::IntoIter;
 use tiersim_models::diagnostic::Diagnostics;
 use tiersim_models::units::written::Unit;
 
@@ -95,10 +96,14 @@ impl<'r> Value<'r> {
 
     /// Notes that this value breaks `rule`.
     pub(crate) fn fault(self, rule: impl Into<String>, remedy: impl Into<String>) -> Fault {
+        self.note(rule.into(), remedy.into())
+    }
+
+    fn note(self, rule: String, remedy: String) -> Fault {
         let mut problems = self.reading.problems.borrow_mut();
         if problems.0.len() < MAX_PROBLEMS {
             let document = self.reading.document;
-            problems.0.push(document.problem_of(self.id, rule.into(), remedy.into()));
+            problems.0.push(document.problem_of(self.id, rule, remedy));
         }
         Fault::Noted
     }
@@ -121,7 +126,12 @@ impl<'r> Value<'r> {
 
     /// `result`, with what a visitor found wrong noted of this value.
     pub(crate) fn placed<T>(self, result: Result<T, Fault>) -> Result<T, Fault> {
-        result.map_err(|fault| match fault {
+        result.map_err(|fault| self.told(fault))
+    }
+
+    /// Apart from `placed`, which is compiled once more for each type that is read.
+    fn told(self, fault: Fault) -> Fault {
+        match fault {
             Fault::Noted => Fault::Noted,
             Fault::Missing(field) => self.fault(format!("the field `{field}` is missing"), ""),
             Fault::OutOfRange => {
@@ -131,7 +141,7 @@ impl<'r> Value<'r> {
                 self.fault(rule, format!("write {remedy}"))
             }
             Fault::Said(said) => self.fault(said, ""),
-        })
+        }
     }
 
     /// The value as ron reads it, if it is a plain one.
@@ -200,10 +210,59 @@ impl<'r> Value<'r> {
         known
     }
 
-    /// Notes that a field is missing in `outer`.
-    pub(crate) fn missing(self, outer: &str, field: &str) -> Fault {
+    /// As [`Value::placed`], of one of the fields of `outer`.
+    pub(crate) fn told_of(self, outer: &str, fault: Fault) -> Fault {
+        let Fault::Missing(field) = fault else { return self.told(fault) };
         let remedy = format!("{outer} needs it: write `{field}: ...`");
         self.fault(format!("the field `{field}` is missing"), remedy)
+    }
+
+    /// Refuses what is not a structure `name` of `fields`.
+    pub(crate) fn is_struct(self, name: &str, fields: &[&str]) -> Result<(), Fault> {
+        match (self.word(), self.shape()) {
+            (Some(word), _) if word != name => {
+                Err(self.fault(format!("`{name}` must stand here, not `{word}`"), ""))
+            }
+            (Some(word), Shape::Leaf) => {
+                let rule = format!("`{word}` needs its brackets");
+                Err(self.fault(rule, format!("write `{word}(...)`")))
+            }
+            (_, Shape::Struct) => Ok(()),
+            _ => {
+                let rule = "fields with names must stand here: (name: value, ...)";
+                Err(self.fault(rule, format!("known: {}", fields.join(", "))))
+            }
+        }
+    }
+
+    /// What is in brackets of `shape`; `what` says it in words.
+    pub(crate) fn inside(self, shape: Shape, what: &str) -> Result<IntoIter<Value<'r>>, Fault> {
+        if self.shape() != shape {
+            return Err(self.fault(format!("a {what}"), ""));
+        }
+        Ok(self.children().collect::<Vec<_>>().into_iter())
+    }
+
+    /// The values of a tuple of `len`.
+    pub(crate) fn values(self, len: usize) -> Result<IntoIter<Value<'r>>, Fault> {
+        let next = self.children().collect::<Vec<_>>().into_iter();
+        if self.shape() != Shape::Tuple || self.word().is_some() || next.len() != len {
+            return Err(self.fault(format!("{len} values in brackets must stand here"), ""));
+        }
+        Ok(next)
+    }
+
+    /// Refuses a name in a map that is no string in quotation marks.
+    pub(crate) fn has_key(self) -> Result<(), Fault> {
+        let written = self.reading.document.tree().written_with_name(self.id);
+        // An entry that was put in has no key in any text.
+        let has_key = written.len() > self.text().len();
+        let written = &written[..leaf_end(written, 0).unwrap_or(written.len())];
+        if has_key && ron::from_str::<String>(written).is_err() {
+            let rule = "a string in double quotes must stand here".to_owned();
+            return Err(self.fault_of_name(rule, written, format!("write \"{written}\"")));
+        }
+        Ok(())
     }
 
     /// The one value of a word with brackets.
