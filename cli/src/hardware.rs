@@ -12,12 +12,6 @@ use tiersim_models::hardware::Hardware;
 use tiersim_models::lint::lint_hardware;
 use tiersim_reports::{drawing, hardware_json, hardware_list, hardware_text};
 
-#[derive(Debug, ClapArgs)]
-pub(crate) struct HardwareArgs {
-    #[command(subcommand)]
-    pub(crate) command: HardwareCommand,
-}
-
 #[derive(Debug, Subcommand)]
 pub(crate) enum HardwareCommand {
     /// One line per machine that can be named: of the project around the current folder, and those

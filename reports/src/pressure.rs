@@ -77,7 +77,7 @@ pub(crate) fn events(
     let tier = &record.tiers[pressure.tier].0;
     let rows = [(STEPS, "steps".to_owned()), (EVENTS, format!("pressure of {tier}"))];
     for (tid, name) in rows {
-        name_thread(events, pid, tid, &name)?;
+        name_thread(events, (pid, tid), &name)?;
     }
     for (step, (start, span)) in pressure.steps.iter().enumerate() {
         let mut args = json!({ "step": step });

@@ -9,7 +9,7 @@
 //! Invariant: slices of one thread do not overlap; at most [`MOST_EVENTS`] slices and as many
 //! samples of counters, and what was cut is said in the file.
 
-use crate::trace_events::{self, STEPS, microseconds, name_thread};
+use crate::trace_events::{self, STEPS, describe, microseconds, name_thread};
 use crate::words::channel_names;
 use crate::{ChartError, pressure};
 use serde_json::json;
@@ -91,15 +91,11 @@ fn name_case(
     name: &str,
     cut: usize,
 ) -> Result<(), ChartError> {
-    let mut meta = |what: &str, args: serde_json::Value| -> Result<(), ChartError> {
-        let event = json!({"name": what, "ph": "M", "pid": pid, "tid": 0, "args": args});
-        events.push(serde_json::to_string(&event)?);
-        Ok(())
-    };
-    meta("process_name", json!({ "name": name }))?;
-    meta("process_sort_index", json!({ "sort_index": pid }))?;
+    describe(events, (pid, 0), "process_name", json!({ "name": name }))?;
+    describe(events, (pid, 0), "process_sort_index", json!({ "sort_index": pid }))?;
     if cut > 0 {
-        meta("process_labels", json!({ "labels": format!("{cut} slices cut: file limit") }))?;
+        let labels = format!("{cut} slices cut: file limit");
+        describe(events, (pid, 0), "process_labels", json!({ "labels": labels }))?;
     }
     Ok(())
 }
@@ -124,7 +120,7 @@ fn name_tracks(
         if slot > 0 {
             let _ = write!(name, ", copy {}", slot + 1);
         }
-        name_thread(events, pid, thread(track, slot), &name)?;
+        name_thread(events, (pid, thread(track, slot)), &name)?;
     }
     Ok(())
 }
@@ -165,7 +161,7 @@ fn mark_steps(
     start: Time,
 ) -> Result<(), ChartError> {
     if !steps.is_empty() {
-        name_thread(events, pid, STEPS, "steps")?;
+        name_thread(events, (pid, STEPS), "steps")?;
     }
     for step in steps {
         let args = json!({ "step": step.number });
@@ -195,17 +191,9 @@ fn event(pid: usize, (slice, slot): (&Slice, usize), start: u64) -> Result<Strin
     if slice.bytes.get() > 0 {
         args["bytes"] = json!(slice.bytes.get());
     }
-    let mut out = String::with_capacity(160);
-    // The numbers are written by hand: serde_json would make floats of them.
-    let _ = write!(
-        out,
-        "{{\"name\":{},\"cat\":\"{category}\",\"ph\":\"X\",\"pid\":{pid},\"tid\":{},\"ts\":{},\"dur\":{},\"args\":{args}}}",
-        serde_json::to_string(&slice.name)?,
-        thread(slice.track, slot),
-        microseconds(start),
-        microseconds(slice.span.ps()),
-    );
-    Ok(out)
+    let place = (pid, thread(slice.track, slot));
+    let name = serde_json::to_string(&slice.name)?;
+    Ok(trace_events::slice(place, (&name, category), (start, slice.span.ps()), &args))
 }
 
 #[cfg(test)]

@@ -15,8 +15,8 @@ mod system;
 use crate::calibrate::bench::{self, Bare};
 use crate::calibrate::blocks::Blocks;
 use crate::calibrate::probe::{
-    Access, Device as Described, Figure, Kind, Limits, MeasuredMachine, Memory, Precision, Probe,
-    Sample, Way,
+    Access, Device as Described, Kind, Limits, MeasuredMachine, Memory, Precision, Probe, Sample,
+    Way,
 };
 use crate::calibrate::through::Through;
 use crate::cuda::driver::{Attribute, Device, DeviceMemory, Pageable, PinnedMemory};
@@ -29,6 +29,7 @@ use rows::{Ends, Rows};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tiersim_models::ids::TierId;
+use tiersim_models::results::calibration::Figure;
 use tiersim_models::units::{Bytes, Span};
 
 const KIB: u64 = 1 << 10;

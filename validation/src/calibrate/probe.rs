@@ -4,10 +4,10 @@
 //! are bytes of payload: a copy of b bytes counts b once, though memory sees a read and a write.
 //! Invariant: different kinds of one machine have different names, and none has a comma.
 
-use crate::calibrate::fit::quantile;
 use crate::fault::Fault;
 use tiersim_models::hardware::{Channel, Hardware, Source};
 use tiersim_models::ids::TierId;
+use tiersim_models::results::calibration::{self, Figure, ProbeKind};
 use tiersim_models::units::{Bytes, Span};
 
 /// A machine that can be measured.
@@ -294,38 +294,28 @@ impl Kind {
         }
     }
 
+    /// What reports see of it.
+    pub fn probe(self, skeleton: &Hardware) -> calibration::Probe {
+        let kind = match self {
+            Kind::Channel { channel, start: Start::Busy } => {
+                ProbeKind::Busy(skeleton.channel_name(channel))
+            }
+            Kind::Channel { channel, start: Start::Idle } => {
+                ProbeKind::Alone(skeleton.channel_name(channel))
+            }
+            Kind::File { access: FileAccess::Read, .. } => ProbeKind::Reads,
+            Kind::File { access: FileAccess::Write, .. } => ProbeKind::Writes,
+            Kind::Gemm(_) => ProbeKind::Product,
+            _ => ProbeKind::Other,
+        };
+        calibration::Probe { name: self.name(skeleton), kind }
+    }
+
     /// Block in bytes and blocks in flight, of a file's measurement.
     pub const fn queue(self) -> Option<(u32, u16)> {
         match self {
             Kind::File { block, depth, .. } => Some((block, depth)),
             _ => None,
         }
-    }
-}
-
-/// A figure with all its values.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Figure {
-    /// What it is.
-    pub name: String,
-    /// Unit of its values: `us`, or `share` of what is ideal.
-    pub unit: &'static str,
-    /// One per repeat or turn.
-    pub values: Vec<f64>,
-    /// What the median should reach, where there is such a mark.
-    pub wanted: Option<f64>,
-}
-
-impl Figure {
-    /// The lower of the two middle values of an even number; 0 without values.
-    pub fn median(&self) -> f64 {
-        let mut sorted = self.values.clone();
-        sorted.sort_by(f64::total_cmp);
-        quantile(&sorted, 0.5)
-    }
-
-    /// Whether the median reaches what it should; `None` where nothing is asked of it.
-    pub fn reached(&self) -> Option<bool> {
-        self.wanted.map(|wanted| self.median() >= wanted)
     }
 }
