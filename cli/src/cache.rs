@@ -3,6 +3,7 @@
 //! What can be typed is here too: its values have no meaning to other commands.
 //! Invariant: nothing is written before the whole trace is read.
 
+use crate::VERSION;
 use crate::args::Format;
 use crate::output::{Failure, print, stem, write_all, written};
 use crate::progress;
@@ -14,9 +15,6 @@ use tiersim_input::import::requests::{Reader, RequestFile};
 use tiersim_policies::replacement::Algorithm;
 use tiersim_reports::{cache_artefacts, cache_json, cache_text};
 use tiersim_sim::cache::{Setup, replay};
-
-/// Version of the command.
-const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 #[derive(Debug, Args)]
 pub(crate) struct CacheArgs {

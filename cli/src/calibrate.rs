@@ -3,6 +3,7 @@
 //! What is measured and how laws are fitted is the validation crate's business; this says where
 //! files go and asks the system which day it is.
 
+use crate::VERSION;
 use crate::args::MachineArgs;
 use crate::output::{Failure, print, write_each};
 use crate::progress;
@@ -40,7 +41,6 @@ pub(crate) struct CalibrateArgs {
     pub(crate) quiet: bool,
 }
 
-const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Folder of measured specs, within the one of all specs.
 const MEASURED: &str = "measured";
 
@@ -53,9 +53,8 @@ pub(crate) fn calibrate(args: &CalibrateArgs) -> Result<(), Failure> {
     }
     let given = args.out.clone().or_else(|| args.name.as_deref().map(default_out));
     let scratch = args.scratch.clone().or(given).unwrap_or_else(|| default_out(kind.word()));
-    let fault = |fault: tiersim_validation::fault::Fault| Failure::Input(fault.to_string());
-    let _kept = kind.keep(which.1).map_err(fault)?;
-    let mut bench = bench(which, &scratch).map_err(fault)?;
+    let _kept = kind.keep(which.1)?;
+    let mut bench = bench(which, &scratch)?;
     let device = bench.describe();
     let name = args.name.clone().unwrap_or_else(|| default_name(kind, &device));
     let bar = progress::bar(0, args.quiet);
@@ -65,9 +64,9 @@ pub(crate) fn calibrate(args: &CalibrateArgs) -> Result<(), Failure> {
         bar.set_position(done as u64);
     });
     bar.finish_and_clear();
-    let points = points.map_err(fault)?;
+    let points = points?;
     let most = Bytes::mib(if args.quick { 1 } else { 64 });
-    let figures = figures::figures(&mut *bench, which, &scratch, most).map_err(fault)?;
+    let figures = figures::figures(&mut *bench, which, &scratch, most)?;
     drop(bench);
     let date = today();
     let made = calibration(kind.word(), &device, &points, figures, &name, &date);

@@ -1,5 +1,6 @@
 //! `hardware`: the shipped machines, and one of them in full and drawn.
 
+use crate::VERSION;
 use crate::args::Format;
 use crate::lints::say_warnings;
 use crate::output::{Failure, print, write_all, written};
@@ -72,7 +73,7 @@ fn show(args: &ShowArgs) -> Result<(), Failure> {
         }
         Format::Json => print(&hardware_json(&machine, &routes)?)?,
     }
-    let drawn = drawing(&machine, env!("CARGO_PKG_VERSION"));
+    let drawn = drawing(&machine, VERSION);
     let default = || PathBuf::from("out").join(format!("hardware-{}", machine.name));
     let out = args.out.clone().unwrap_or_else(default);
     let files = drawn.artefacts("machine")?;

@@ -36,6 +36,9 @@ use std::process::ExitCode;
 use tiersim_policies::zoo::Registry;
 use tiersim_reports::words::clean;
 
+/// Version of the command.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
 /// Replay AI training and inference over memory tiers, and chart latency against memory.
 #[derive(Debug, Parser)]
 #[command(name = "tiersim", version, propagate_version = true)]

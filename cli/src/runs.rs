@@ -1,5 +1,6 @@
 //! `run`, `sweep` and `hints`.
 
+use crate::VERSION;
 use crate::args::{Common, Format, assignment};
 use crate::folder::Folder;
 use crate::lints::{deny_machines, warned};
@@ -24,8 +25,6 @@ use tiersim_sim::expect::failures;
 use tiersim_sim::feasible::{problems, too_long};
 use tiersim_sim::run::{Options, run as simulate};
 use tiersim_sim::sweep::{count, run_sweep};
-
-const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct RunArgs {

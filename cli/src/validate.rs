@@ -5,6 +5,7 @@
 
 mod both;
 
+use crate::VERSION;
 use crate::args::{MachineArgs, assignment};
 use crate::output::{Failure, print, write_all, written};
 use crate::runs::{read_all, seeded};
@@ -70,8 +71,7 @@ pub(crate) fn validate(args: &ValidateArgs, registry: &Registry) -> Result<(), F
     for scenario in &scenarios {
         fits_the_machine(scenario, &traces, args)?;
     }
-    let kept = kind.keep(device);
-    let _kept = kept.map_err(|fault| Failure::Input(fault.to_string()))?;
+    let _kept = kind.keep(device)?;
     let mut compared = Vec::new();
     for scenario in scenarios {
         let done = compare(scenario, &traces, args, &scratch)?;
@@ -167,7 +167,7 @@ fn compare(
 
 /// Writes the files of some scenarios, and prints the table.
 fn emit(compared: &[Compared], kind: Kind, quiet: bool, out: &Path) -> Result<(), Failure> {
-    let (machine, place, version) = (kind.word(), kind.place(), env!("CARGO_PKG_VERSION"));
+    let (machine, place, version) = (kind.word(), kind.place(), VERSION);
     let all = Validation { compared, machine, place, version };
     let files = validation_artefacts(all)?;
     write_all(out, &files)?;

@@ -149,7 +149,7 @@ fn lines(canvas: &mut Canvas, plot: &Plot, points: &Points) -> Obstacles {
     let area = plot.data();
     for front in Front::ALL {
         if front_is_drawn(points, front) {
-            let stairs = staircase(plot, &points.front(front));
+            let stairs = frame::stairs(points.front(front).iter().map(|p| plot.at(p)), area);
             obstacles.lines.extend(stairs.windows(2).map(|ends| (ends[0], ends[1])));
             front_line(canvas, stairs, front);
         }
@@ -195,21 +195,6 @@ fn front_line(canvas: &mut Canvas, stairs: Vec<(f64, f64)>, front: Front) {
             }
         }
     }
-}
-
-/// The border of what the front beats, from the top edge to the right edge.
-fn staircase(plot: &Plot, front: &[Point]) -> Vec<(f64, f64)> {
-    let area = plot.data();
-    let mut stairs: Vec<(f64, f64)> = Vec::new();
-    for point in front {
-        let (x, y) = plot.at(point);
-        let above = stairs.last().map_or(area.top, |last| last.1);
-        stairs.extend([(x, above), (x, y)]);
-    }
-    if let Some(&(_, y)) = stairs.last() {
-        stairs.push((area.right, y));
-    }
-    stairs
 }
 
 fn markers(canvas: &mut Canvas, plot: &Plot, points: &Points) {

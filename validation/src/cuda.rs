@@ -158,11 +158,6 @@ impl<'a> CudaMachine<'a> {
         Ok(CudaMachine { parts: Some(Box::new(parts)) })
     }
 
-    /// What the driver calls the device.
-    pub fn device_name(&self) -> &str {
-        &self.parts().floor.device.name
-    }
-
     fn parts(&self) -> &Parts<'a> {
         self.parts.as_ref().expect("a machine in use has its parts")
     }

@@ -17,7 +17,6 @@ use tiersim_reports::words::what_fits;
 use tiersim_sim::durations::Durations;
 use tiersim_sim::machine::SimMachine;
 use tiersim_sim::run::CaseRunner;
-use tiersim_validation::fault::Fault;
 use tiersim_validation::log::Logged;
 use tiersim_validation::options::Options;
 use tiersim_validation::real::{CopyRun, Kind, OpRun, Report, Setup};
@@ -166,7 +165,6 @@ impl Both<'_> {
 
     /// On real memory, once.
     fn measure(&self, (case, warmup): (&Case, u32), emulate: bool) -> Result<Measured, Failure> {
-        let fault = |fault: Fault| Failure::Input(fault.to_string());
         let mut planner = self.planner(case, warmup)?.map_err(Failure::Internal)?;
         let durations = self.durations(warmup);
         let setup = Setup {
@@ -177,9 +175,10 @@ impl Both<'_> {
             start: planner.start(),
         };
         let options = Options { emulate, device: self.device, ..Options::new(self.scratch) };
-        let machine = self.kind.open(setup, &options).map_err(fault)?;
+        let machine = self.kind.open(setup, &options)?;
         let mut machine = Logged::new(machine);
-        let ends = self.drive(&mut planner, &mut machine, fault)?.map_err(Failure::Internal)?;
+        let ends =
+            self.drive(&mut planner, &mut machine, Failure::from)?.map_err(Failure::Internal)?;
         let (decisions, report) = (machine.decisions(), machine.machine.report());
         let steps = self.steps(&ends, warmup);
         Ok(Measured { decisions, steps, ..self.reported(report, warmup) })

@@ -85,10 +85,10 @@ pub(super) fn run(bench: &mut impl Bare, probe: &Probe) -> Result<Sample, Fault>
             flops = 2 * side.pow(3);
             bench.product(precision, side, repeats)?
         }
-        Kind::File { access, block, depth } => {
+        Kind::File { writes, block, depth } => {
             let queue = Queue { block: block as usize, depth: usize::from(depth) };
             let (file, buffer) = bench.file(len)?;
-            let (spans, each) = file.run(access, buffer, queue, repeats)?;
+            let (spans, each) = file.run(writes, buffer, queue, repeats)?;
             latencies = each;
             spans
         }

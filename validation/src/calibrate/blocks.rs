@@ -2,7 +2,7 @@
 //!
 //! Invariant: the file is gone when this is.
 
-use crate::calibrate::probe::{FileAccess, Kind, Limits};
+use crate::calibrate::probe::{Kind, Limits};
 use crate::clock::Clock;
 use crate::fault::Fault;
 use crate::files::{Buffers, DirectFile, Queue};
@@ -25,14 +25,14 @@ const FIRST: Queue = Queue { block: MIB as usize, depth: 8 };
 /// Every measurement of files, with its size.
 pub(crate) fn kinds() -> Vec<(Kind, Limits)> {
     let mut kinds = Vec::new();
-    for access in [FileAccess::Read, FileAccess::Write] {
+    for writes in [false, true] {
         for block in BLOCKS {
             // Enough blocks for percentiles, and enough of them for every depth.
             let size = Bytes::new((64 * block).clamp(MIB, LARGEST));
             let fits = |depth: &u16| u64::from(*depth) * block <= size.get();
             for depth in DEPTHS.into_iter().filter(fits) {
                 let block = u32::try_from(block).expect("a block is small");
-                kinds.push((Kind::File { access, block, depth }, Limits::new(size, size)));
+                kinds.push((Kind::File { writes, block, depth }, Limits::new(size, size)));
             }
         }
     }
@@ -78,7 +78,7 @@ impl Blocks {
     /// of every block of them.
     pub(crate) fn run(
         &mut self,
-        access: FileAccess,
+        writes: bool,
         bytes: &mut [u8],
         queue: Queue,
         repeats: usize,
@@ -97,9 +97,9 @@ impl Blocks {
             self.at += bytes.len() as u64;
             let start = clock.now();
             let mut times = Vec::new();
-            let (what, buffers) = match access {
-                FileAccess::Read => ("reads", Buffers::Read(bytes)),
-                FileAccess::Write => ("writes", Buffers::Write(bytes)),
+            let (what, buffers) = match writes {
+                false => ("reads", Buffers::Read(bytes)),
+                true => ("writes", Buffers::Write(bytes)),
             };
             let done = self.file.transfer(at, buffers, queue, Some(&mut times));
             done.map_err(Fault::io(what, self.path.display()))?;

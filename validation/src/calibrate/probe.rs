@@ -134,8 +134,8 @@ pub enum Kind {
     /// Blocks of a file, around the page cache where the file system allows it: `size` bytes
     /// at offsets in order, with `depth` blocks in flight.
     File {
-        /// Reading or writing.
-        access: FileAccess,
+        /// Whether blocks are written over what is there; they are read otherwise.
+        writes: bool,
         /// Bytes of a block.
         block: u32,
         /// Blocks in flight.
@@ -240,15 +240,6 @@ pub enum Access {
     Copy,
 }
 
-/// A way of going through a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum FileAccess {
-    /// Reads.
-    Read,
-    /// Writes over what is there.
-    Write,
-}
-
 impl Kind {
     /// What is measured, in words; `skeleton` names tiers and channels.
     pub fn name(self, skeleton: &Hardware) -> String {
@@ -283,10 +274,9 @@ impl Kind {
             }
             Kind::Launch => "op without objects".to_owned(),
             Kind::Gemm(precision) => format!("matrix product {}", precision.word()),
-            Kind::File { access, .. } => match access {
-                FileAccess::Read => "file read".to_owned(),
-                FileAccess::Write => "file write".to_owned(),
-            },
+            Kind::File { writes, .. } => {
+                format!("file {}", if writes { "write" } else { "read" })
+            }
             Kind::InPlace { tier, writes } => {
                 let tier = &skeleton.tiers[tier.index()].name;
                 format!("{tier} {} in place", if writes { "written" } else { "read" })
@@ -303,8 +293,8 @@ impl Kind {
             Kind::Channel { channel, start: Start::Idle } => {
                 ProbeKind::Alone(skeleton.channel_name(channel))
             }
-            Kind::File { access: FileAccess::Read, .. } => ProbeKind::Reads,
-            Kind::File { access: FileAccess::Write, .. } => ProbeKind::Writes,
+            Kind::File { writes: false, .. } => ProbeKind::Reads,
+            Kind::File { writes: true, .. } => ProbeKind::Writes,
             Kind::Gemm(_) => ProbeKind::Product,
             _ => ProbeKind::Other,
         };

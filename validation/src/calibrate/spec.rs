@@ -195,13 +195,11 @@ impl Spec<'_> {
     }
 
     fn law(&self, kinds: &[Kind], what: &str) -> Result<Fitted, NoSpec> {
-        let refused = |refusal| NoSpec { what: what.to_owned(), refusal };
-        fitted(self.points, kinds).map_err(refused)
+        named(fitted(self.points, kinds), what)
     }
 
     fn rate_law(&self, kind: Kind, what: &str) -> Result<Fitted, NoSpec> {
-        let refused = |refusal| NoSpec { what: what.to_owned(), refusal };
-        of_large(self.points, kind).map_err(refused)
+        named(of_large(self.points, kind), what)
     }
 
     /// One copy at a time in each direction, and what both reach together where that is less than
@@ -334,6 +332,10 @@ impl Spec<'_> {
             self.date
         ))
     }
+}
+
+fn named(law: Result<Fitted, Refusal>, what: &str) -> Result<Fitted, NoSpec> {
+    law.map_err(|refusal| NoSpec { what: what.to_owned(), refusal })
 }
 
 /// A fitted time, to the digits that a spec gives.

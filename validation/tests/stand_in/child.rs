@@ -35,9 +35,13 @@ pub(crate) fn ran(test: &str) -> bool {
     ran
 }
 
-/// The same, and something may be left.
-pub(crate) fn run_leaking(test: &str, libraries: &[&str], variables: &[(&str, &str)]) {
-    start(test, libraries, variables);
+/// The same, and something may be left: what is, if the context was given back.
+pub(crate) fn run_leaking(
+    test: &str,
+    libraries: &[&str],
+    variables: &[(&str, &str)],
+) -> Option<String> {
+    start(test, libraries, variables).1
 }
 
 fn start(test: &str, libraries: &[&str], variables: &[(&str, &str)]) -> (String, Option<String>) {
