@@ -3,11 +3,10 @@
 //! What can be typed is here too: its values have no meaning to other commands.
 //! Invariant: nothing is written before the whole trace is read.
 
-use crate::VERSION;
 use crate::args::Format;
 use crate::output::{Failure, print, stem, write_all, written};
-use crate::progress;
 use crate::typed::size;
+use crate::{VERSION, progress};
 use clap::{ArgAction, Args};
 use std::path::PathBuf;
 use std::str::FromStr;

@@ -3,10 +3,9 @@
 //! What is measured and how laws are fitted is the validation crate's business; this says where
 //! files go and asks the system which day it is.
 
-use crate::VERSION;
 use crate::args::MachineArgs;
 use crate::output::{Failure, print, write_each};
-use crate::progress;
+use crate::{VERSION, progress};
 use clap::{ArgAction, Args as ClapArgs};
 use std::path::{Path, PathBuf};
 use tiersim_input::hardware_file::write::hardware_text;

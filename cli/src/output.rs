@@ -1,9 +1,8 @@
 //! How the command fails, and how it writes files: whole or not at all.
 
-use std::fmt;
-use std::fs;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use std::{fmt, fs};
 use tiersim_input::trace::write_new;
 use tiersim_models::diagnostic::Diagnostics;
 use tiersim_reports::words::clean;

@@ -1,11 +1,10 @@
 //! `run`, `sweep` and `hints`.
 
-use crate::VERSION;
 use crate::args::{Common, Format, assignment};
 use crate::folder::Folder;
 use crate::lints::{deny_machines, warned};
 use crate::output::{Denied, Failure, print, write, write_all, written};
-use crate::progress;
+use crate::{VERSION, progress};
 use clap::Args as ClapArgs;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

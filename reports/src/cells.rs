@@ -8,8 +8,7 @@
 use crate::measure::Measure;
 use crate::words::{clean, finite};
 use std::collections::BTreeMap;
-use tiersim_models::results::AxisValue;
-use tiersim_models::results::RunRecord;
+use tiersim_models::results::{AxisValue, RunRecord};
 
 /// What a cell shows.
 #[derive(Clone, Copy, Debug, PartialEq)]

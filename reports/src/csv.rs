@@ -5,15 +5,13 @@
 //! names come from somebody else's trace, so such a cell is led by an apostrophe unless it is a
 //! number.
 
-use crate::ChartError;
 use crate::contest::{gap, lookahead_word, ranks};
 use crate::csv_columns::{Cell, Columns, float, optional, per_step};
 use crate::economics_summary::confidence;
 use crate::words::{channel_names, links, oom_reason};
-use crate::{served, split};
-use tiersim_models::results::AxisValue;
+use crate::{ChartError, served, split};
 use tiersim_models::results::economics::Basis;
-use tiersim_models::results::{CaseRecord, Figures, Outcome, RunRecord};
+use tiersim_models::results::{AxisValue, CaseRecord, Figures, Outcome, RunRecord};
 
 /// The table as CSV with a header row.
 pub fn results_csv(record: &RunRecord) -> Result<Vec<u8>, ChartError> {

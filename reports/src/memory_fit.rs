@@ -8,8 +8,7 @@ use crate::words::clean;
 use crate::{ChartError, pretty};
 use tiersim_models::hardware::Compute;
 use tiersim_models::results::memory_account::Account;
-use tiersim_models::results::memory_fit::Rates;
-use tiersim_models::results::memory_fit::{Fit, FitSearch, MemoryBudget};
+use tiersim_models::results::memory_fit::{Fit, FitSearch, MemoryBudget, Rates};
 
 /// What a job is to fit into.
 #[derive(Clone, Debug, PartialEq)]

@@ -5,8 +5,7 @@
 use crate::text_table::{Side, cells, text_table};
 use crate::{ChartError, pretty};
 use serde::{Serialize, Serializer};
-use tiersim_models::results::memory_account::Place;
-use tiersim_models::results::memory_account::{Account, Constant, Line, Value};
+use tiersim_models::results::memory_account::{Account, Constant, Line, Place, Value};
 
 /// Version of the meaning of the keys.
 pub const MEMORY_SCHEMA: u32 = 1;

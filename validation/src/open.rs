@@ -6,9 +6,6 @@ use crate::host::HostMachine;
 use crate::options::Options;
 use crate::real::{Kind, RealMachine, Setup};
 
-/// What stays between machines of one command that makes many of them; nothing on the host.
-pub struct Kept(#[expect(dead_code, reason = "it is there to be dropped")] Option<Keep>);
-
 impl Kind {
     /// Makes a machine of this kind, with its objects in place, filled.
     pub fn open<'a>(
@@ -22,11 +19,9 @@ impl Kind {
         }
     }
 
-    /// Keeps what is costly to make of a device, until what is returned goes.
-    pub fn keep(self, device: usize) -> Result<Kept, Fault> {
-        Ok(Kept(match self {
-            Kind::Host => None,
-            Kind::Cuda => Some(Keep::new(device)?),
-        }))
+    /// What stays between machines of one command that makes many of them, until it is dropped:
+    /// what is costly to make of a device. Nothing on the host.
+    pub fn keep(self, device: usize) -> Result<Option<Keep>, Fault> {
+        (self == Kind::Cuda).then(|| Keep::new(device)).transpose()
     }
 }

@@ -8,8 +8,9 @@ use crate::text_table::text_table;
 use crate::words::{clean, elide};
 use crate::{ChartError, pretty};
 use serde_json::{Value, json};
-use tiersim_models::hardware::DeviceRequests;
-use tiersim_models::hardware::{Capacity, Channel, Fact, Hardware, Law, Link, Tier, TierKind};
+use tiersim_models::hardware::{
+    Capacity, Channel, DeviceRequests, Fact, Hardware, Law, Link, Tier, TierKind,
+};
 use tiersim_models::ids::TierId;
 use tiersim_models::nodes::Node;
 use tiersim_models::routes::Routes;

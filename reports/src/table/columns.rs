@@ -7,9 +7,8 @@ use crate::served;
 use crate::units::decimals;
 use crate::words::{channel_names, count, decimals_for, elide, finite};
 use tiersim_models::hardware::HBM;
-use tiersim_models::results::Lookahead;
 use tiersim_models::results::economics::CaseEconomics;
-use tiersim_models::results::{CaseRecord, Figures, Outcome, RunRecord};
+use tiersim_models::results::{CaseRecord, Figures, Lookahead, Outcome, RunRecord};
 use tiersim_models::units::Span;
 use tiersim_models::units::shown::{Unit, of_sizes, of_times};
 
