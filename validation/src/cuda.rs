@@ -30,6 +30,7 @@ pub use crate::cuda::driver::Keep;
 use crate::cuda::entry::Book;
 use crate::cuda::findings::Watch;
 use crate::cuda::floor::Floor;
+use crate::cuda::kernels::Range;
 use crate::cuda::mark::Mark;
 use crate::cuda::worker::{FILES, Workers};
 use crate::fault::Fault;
@@ -187,7 +188,8 @@ impl Parts<'_> {
             }
             place => {
                 let address = place.address().expect("memory has an address");
-                self.floor.kernels.fill(&self.floor.streams[0], address, held.bytes, key)
+                let range = Range::new(address, held.bytes, key);
+                self.floor.kernels.fill(&self.floor.streams[0], &range)
             }
         }
     }
@@ -206,7 +208,8 @@ impl Parts<'_> {
             // The last stream is one for checks: the ops of the plan go on.
             let last = self.floor.streams.len() - 1;
             for (address, bytes) in fresh {
-                self.floor.kernels.fill(&self.floor.streams[last], address, bytes, NOBODY)?;
+                let range = Range::new(address, bytes, NOBODY);
+                self.floor.kernels.fill(&self.floor.streams[last], &range)?;
             }
             let (filled, since) = (self.floor.record(last)?, self.floor.clock.now());
             while !filled.passed()? {

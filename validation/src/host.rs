@@ -17,12 +17,10 @@ mod work;
 
 use crate::clock::Clock;
 use crate::fault::Fault;
-use crate::host::kernels::BLOCK;
 use crate::host::pace::{OpPlan, calibrate};
-use crate::host::room::Buffer;
 use crate::host::state::State;
 use crate::host::store::Store;
-use crate::host::work::Floor;
+use crate::host::work::{Floor, Worker};
 use crate::options::{Live, Options};
 use crate::pattern::PAGE;
 use crate::real::{RealMachine, Report, Run, Setup};
@@ -64,10 +62,10 @@ impl<'a> HostMachine<'a> {
             arrival_stride: options.arrival_stride,
             delay: options.delay,
         };
-        let mut buffer = Buffer::new(BLOCK * PAGE);
+        let mut worker = Worker::new(&floor);
         for room in &start {
             floor.store.allocate(room)?;
-            floor.write(room.object, room.tier, 0, &mut buffer)?;
+            worker.write(room.object, room.tier, 0)?;
         }
         calibrate(run.workload);
         floor.clock = Clock::start();
@@ -140,7 +138,7 @@ impl Shared {
 
     /// What the thread of a queue does.
     fn run(&self, queue: usize) {
-        let mut buffer = Buffer::new(BLOCK * PAGE);
+        let mut worker = Worker::new(&self.floor);
         let mut state = self.lock();
         while !state.stop {
             let Some(job) = state.take(queue) else {
@@ -155,8 +153,8 @@ impl Shared {
             };
             self.ring(state);
             let done = match &job.piece {
-                Some(piece) => self.floor.piece(piece, &command, version, &mut buffer),
-                None => self.floor.op(&command, &versions, &plan, &mut buffer),
+                Some(piece) => worker.piece(piece, &command, version),
+                None => worker.op(&command, &versions, &plan),
             };
             if done.is_ok() && job.piece.as_ref().is_none_or(|piece| piece.ends) {
                 command.frees.iter().for_each(|room| self.floor.store.free(room));
@@ -237,9 +235,9 @@ impl RealMachine for HostMachine<'_> {
     }
 
     fn holdings(&self) -> Result<Vec<(ObjectId, TierId, Option<u64>)>, Fault> {
-        let floor = &self.shared.floor;
-        let held = floor.store.held().into_iter();
-        held.map(|(object, tier)| Ok((object, tier, floor.version(object, tier)?))).collect()
+        let mut worker = Worker::new(&self.shared.floor);
+        let held = self.shared.floor.store.held().into_iter();
+        held.map(|(object, tier)| Ok((object, tier, worker.version(object, tier)?))).collect()
     }
 
     fn written(&self) -> &[u64] {

@@ -9,6 +9,7 @@
 //! Invariant: the checks of a machine never make a copy or an op wait, but for those two.
 
 use crate::cuda::allocations::Place;
+use crate::cuda::kernels::Range;
 use crate::cuda::worker::{Done, End, Job, Look, Task, pages};
 use crate::cuda::{Flight, Parts};
 use crate::fault::Fault;
@@ -172,7 +173,8 @@ impl Parts<'_> {
         let (watch, finding) = self.floor.findings.watch(place, version)?;
         let (key, stride) = (Key { object, version }, self.arrival_stride as u64);
         let stream = &self.floor.streams[number];
-        self.floor.kernels.check(stream, (address, held.bytes), key, stride, finding)?;
+        let range = Range { address, bytes: held.bytes, key, stride, finding };
+        self.floor.kernels.check(stream, &range)?;
         let mark = self.floor.record(number)?;
         *held.guard.borrow_mut() = Some(mark.clone());
         self.channels[channel].checks.push_back((mark, watch));

@@ -30,6 +30,11 @@ pub(crate) struct Range {
 }
 
 impl Range {
+    /// Memory from an address on, all of which counts.
+    pub(crate) fn new(address: u64, bytes: u64, key: Key) -> Range {
+        Range { address, bytes, key, stride: 1, finding: 0 }
+    }
+
     /// As `Range` of kernels.cu has it.
     fn words(&self) -> [u64; RANGE] {
         [self.address, self.bytes / 8, self.key.word(), 0, self.stride, self.finding]
@@ -76,45 +81,28 @@ impl Kernels {
     }
 
     /// Fills an object's memory with a version.
-    pub(crate) fn fill(
-        &self,
-        stream: &Stream,
-        address: u64,
-        bytes: u64,
-        key: Key,
-    ) -> Result<(), Fault> {
-        let words = bytes / 8;
-        stream.launch(self.fill, stream.grid(words), &[address, words, key.word(), 0])
+    pub(crate) fn fill(&self, stream: &Stream, range: &Range) -> Result<(), Fault> {
+        stream.launch(self.fill, stream.grid(range.bytes / 8), &range.words()[..4])
     }
 
     /// Compares pages of an object's memory with a version: those whose number is a multiple of
-    /// `stride`, and the last.
-    pub(crate) fn check(
-        &self,
-        stream: &Stream,
-        (address, bytes): (u64, u64),
-        key: Key,
-        stride: u64,
-        finding: u64,
-    ) -> Result<(), Fault> {
-        let words = bytes / 8;
-        let grid = stream.grid(words / stride.max(1) + 1);
-        let arguments = [address, words, key.word(), 0, stride, finding];
-        stream.launch(self.check, grid, &arguments)
+    /// the range's stride, and the last.
+    pub(crate) fn check(&self, stream: &Stream, range: &Range) -> Result<(), Fault> {
+        stream.launch(self.check, stream.grid(range.compared()), &range.words())
     }
 
     /// Fills several ranges: by one launch, if there are no more than 64.
     pub(crate) fn fill_many(&self, stream: &Stream, ranges: &[Range]) -> Result<(), Fault> {
-        if let [Range { address, bytes, key, .. }] = *ranges {
-            return self.fill(stream, address, bytes, key);
+        if let [range] = ranges {
+            return self.fill(stream, range);
         }
         self.many(stream, self.fill_many, ranges, |range| range.bytes / 8)
     }
 
     /// Checks several ranges, likewise.
     pub(crate) fn check_many(&self, stream: &Stream, ranges: &[Range]) -> Result<(), Fault> {
-        if let [Range { address, bytes, key, stride, finding }] = *ranges {
-            return self.check(stream, (address, bytes), key, stride, finding);
+        if let [range] = ranges {
+            return self.check(stream, range);
         }
         self.many(stream, self.check_many, ranges, Range::compared)
     }

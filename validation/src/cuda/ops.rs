@@ -115,8 +115,7 @@ impl Parts<'_> {
         let fills = touches(&command).zip(&places).filter_map(|(touch, (held, version))| {
             let held = held.as_ref().filter(|_| touch.mode.writes())?;
             let key = Key { object: touch.object, version: version + 1 };
-            let (address, bytes) = (held.place.address()?, held.bytes);
-            Some(Range { address, bytes, key, stride: 1, finding: 0 })
+            Some(Range::new(held.place.address()?, held.bytes, key))
         });
         let fills: Vec<Range> = fills.collect();
         self.floor.kernels.fill_many(&self.floor.streams[number], &fills)?;

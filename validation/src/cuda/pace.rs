@@ -7,7 +7,7 @@
 //! one on the op's side of the device's roofline.
 
 use crate::cuda::driver::{Device, DeviceMemory, PinnedMemory, Stream};
-use crate::cuda::kernels::{FINDING, Kernels};
+use crate::cuda::kernels::{FINDING, Kernels, Range};
 use crate::cuda::mark::Marks;
 use crate::fault::Fault;
 use crate::pattern::Key;
@@ -132,12 +132,15 @@ impl Paces {
         let finding = pinned.address + finding;
         // In this order: what is read is what was written.
         let write = |(address, most): (u64, u64)| {
-            bench.line([most / 64, most], |bytes| kernels.fill(stream, address, bytes, key))
+            bench.line([most / 64, most], |bytes| {
+                kernels.fill(stream, &Range::new(address, bytes, key))
+            })
         };
         let write = [write(places[0])?, write(places[1])?];
         let read = |(address, most): (u64, u64)| {
-            let check = |bytes| kernels.check(stream, (address, bytes), key, 1, finding);
-            bench.line([most / 64, most], check)
+            bench.line([most / 64, most], |bytes| {
+                kernels.check(stream, &Range { finding, ..Range::new(address, bytes, key) })
+            })
         };
         let read = [read(places[0])?, read(places[1])?];
         let compute = |rounds| kernels.multiply_add(stream, rounds);
