@@ -10,10 +10,8 @@ use clap::{ArgAction, Args as ClapArgs};
 use std::path::{Path, PathBuf};
 use tiersim_input::hardware_file::write::hardware_text;
 use tiersim_input::project::Project;
-use tiersim_models::results::calibration::CalibrationRecord;
 use tiersim_models::units::Bytes;
-use tiersim_reports::words::clean;
-use tiersim_reports::{calibration_artefacts, calibration_text};
+use tiersim_reports::{calibration_artefacts, calibration_comment, calibration_text};
 use tiersim_validation::calibrate::spec::{Calibration, calibration};
 use tiersim_validation::calibrate::{Device, bench, figures, measure};
 use tiersim_validation::real::Kind;
@@ -71,7 +69,7 @@ pub(crate) fn calibrate(args: &CalibrateArgs) -> Result<(), Failure> {
     let made = calibration(kind.word(), &device, &points, figures, &name, &date);
     let Calibration { hardware, record } =
         made.map_err(|refused| Failure::Input(refused.to_string()))?;
-    let text = hardware_text(&hardware, &comment(&record, args.quick));
+    let text = hardware_text(&hardware, &calibration_comment(&record, VERSION, args.quick));
     let text = text.map_err(|refused| Failure::Internal(refused.to_string()))?;
     let out = args.out.clone().unwrap_or_else(|| default_out(&name));
     let specs = Project::around(Path::new("")).ok().and_then(|project| project.specs());
@@ -120,20 +118,6 @@ fn default_name(kind: Kind, device: &Device) -> String {
     let slug: String = device.name.chars().map(plain).take(60).collect();
     let parts: Vec<&str> = slug.split('-').filter(|part| !part.is_empty()).collect();
     if parts.is_empty() { kind.word().to_owned() } else { parts.join("-") }
-}
-
-/// What stands at the head of the spec.
-fn comment(record: &CalibrationRecord, quick: bool) -> String {
-    let CalibrationRecord { machine, device, driver, clocks, notes, date, .. } = record;
-    let quick = if quick { " --quick" } else { "" };
-    let mut lines = vec![
-        format!("Measured by `tiersim {VERSION} calibrate --machine {machine}{quick}`"),
-        format!("on {date}: {device}, {driver}."),
-    ];
-    lines.extend(clocks.iter().map(|(what, value)| format!("{what}: {value}")));
-    lines.extend(notes.iter().cloned());
-    // Names come from the system and may hold anything.
-    lines.iter().map(|line| clean(line) + "\n").collect()
 }
 
 /// The day by Greenwich time, such as 2026-01-31: a spec says when it was measured.

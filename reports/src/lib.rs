@@ -56,7 +56,7 @@ mod xy;
 
 pub use allocator_replay::{AllocatorReplay, allocator_artefacts, allocator_json, allocator_text};
 pub use cache::{CACHE_SCHEMA, cache_artefacts, cache_json, cache_text};
-pub use calibration::{calibration_artefacts, calibration_text};
+pub use calibration::{calibration_artefacts, calibration_comment, calibration_text};
 pub use csv::results_csv;
 pub use hardware::{drawing, hardware_json, hardware_list, hardware_text};
 pub use hints::hints_json;

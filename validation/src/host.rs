@@ -16,7 +16,7 @@ mod tests;
 mod work;
 
 use crate::clock::Clock;
-use crate::fault::Fault;
+use crate::fault::{Fault, Result};
 use crate::host::pace::{OpPlan, calibrate};
 use crate::host::state::State;
 use crate::host::store::Store;
@@ -51,7 +51,7 @@ struct Shared {
 
 impl<'a> HostMachine<'a> {
     /// A machine with its objects in place, filled.
-    pub fn new(setup: Setup<'a>, options: &Options) -> Result<HostMachine<'a>, Fault> {
+    pub fn new(setup: Setup<'a>, options: &Options) -> Result<HostMachine<'a>> {
         let (run, start) = Run::new(setup, options)?;
         let objects = &run.workload.trace.objects;
         let pages = |bytes: Bytes| (bytes.get() as usize).div_ceil(PAGE);
@@ -88,7 +88,7 @@ impl<'a> HostMachine<'a> {
         Ok(machine)
     }
 
-    fn spawn(&mut self, queue: usize, name: String) -> Result<(), Fault> {
+    fn spawn(&mut self, queue: usize, name: String) -> Result<()> {
         let (shared, threads) = (self.shared.clone(), self.live.threads.clone());
         let work = move || {
             threads.fetch_add(1, Relaxed);
@@ -176,7 +176,7 @@ impl Shared {
 impl Machine for HostMachine<'_> {
     type Fault = Fault;
 
-    fn submit(&mut self, command: Command) -> Result<(), Fault> {
+    fn submit(&mut self, command: Command) -> Result<()> {
         let began = self.shared.floor.clock.now();
         let (versions, plan) = (self.run.written.meets(&command), OpPlan::of(&self.run, &command));
         let transit = self.run.transit(&command);
@@ -192,7 +192,7 @@ impl Machine for HostMachine<'_> {
         Ok(())
     }
 
-    fn next(&mut self) -> Result<Option<(Time, Ticket)>, Fault> {
+    fn next(&mut self) -> Result<Option<(Time, Ticket)>> {
         // Looks twice: a process that was stopped and goes on may find its time up before its
         // workers have had a chance to run.
         let half = Duration::from_nanos(self.run.patience.ps() / 2000);
@@ -234,7 +234,7 @@ impl RealMachine for HostMachine<'_> {
         }
     }
 
-    fn holdings(&self) -> Result<Vec<(ObjectId, TierId, Option<u64>)>, Fault> {
+    fn holdings(&self) -> Result<Vec<(ObjectId, TierId, Option<u64>)>> {
         let mut worker = Worker::new(&self.shared.floor);
         let held = self.shared.floor.store.held().into_iter();
         held.map(|(object, tier)| Ok((object, tier, worker.version(object, tier)?))).collect()

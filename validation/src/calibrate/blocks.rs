@@ -4,7 +4,7 @@
 
 use crate::calibrate::probe::{Kind, Limits};
 use crate::clock::Clock;
-use crate::fault::Fault;
+use crate::fault::{Fault, Result};
 use crate::files::{Buffers, DirectFile, Queue};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -49,7 +49,7 @@ pub(crate) struct Blocks {
 
 impl Blocks {
     /// A file below `scratch`.
-    pub(crate) fn create(scratch: &Path) -> Result<Blocks, Fault> {
+    pub(crate) fn create(scratch: &Path) -> Result<Blocks> {
         static FILES: AtomicU64 = AtomicU64::new(0);
         let number = FILES.fetch_add(1, Relaxed);
         let path = scratch.join(format!("tiersim-calibrate-{}-{number}", std::process::id()));
@@ -59,7 +59,7 @@ impl Blocks {
     }
 
     /// Writes all of it once: blocks that were never written may be read without the drive.
-    fn write_all(&mut self, bytes: &[u8]) -> Result<(), Fault> {
+    fn write_all(&mut self, bytes: &[u8]) -> Result<()> {
         for at in (0..FILE).step_by(bytes.len()) {
             let part = &bytes[..bytes.len().min((FILE - at) as usize)];
             let written = self.file.write(at, part, FIRST);
@@ -82,7 +82,7 @@ impl Blocks {
         bytes: &mut [u8],
         queue: Queue,
         repeats: usize,
-    ) -> Result<(Vec<Span>, Vec<Span>), Fault> {
+    ) -> Result<(Vec<Span>, Vec<Span>)> {
         if !self.written {
             self.write_all(bytes)?;
         }

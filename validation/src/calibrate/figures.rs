@@ -8,7 +8,7 @@
 use crate::calibrate::fit::quantile;
 use crate::calibrate::probe::{Kind, MeasuredMachine, Memory, Probe, Start, Way};
 use crate::calibrate::through::Through;
-use crate::fault::Fault;
+use crate::fault::Result;
 use crate::real;
 use std::path::Path;
 use tiersim_models::hardware::Channel;
@@ -41,7 +41,7 @@ pub fn figures(
     (machine, device): (real::Kind, usize),
     scratch: &Path,
     most: Bytes,
-) -> Result<Vec<Figure>, Fault> {
+) -> Result<Vec<Figure>> {
     let mut figures = bench.figures()?;
     let skeleton = bench.describe().skeleton;
     let through = Through { machine, device, skeleton: &skeleton, scratch };
@@ -78,10 +78,10 @@ fn against_bare(
     bench: &mut dyn MeasuredMachine,
     kinds: [Kind; 2],
     (way, size): (Way, Bytes),
-) -> Result<Figure, Fault> {
+) -> Result<Figure> {
     let mut values = Vec::with_capacity(TURNS);
     for _ in 0..TURNS {
-        let mut time = |kind| -> Result<f64, Fault> {
+        let mut time = |kind| -> Result<f64> {
             let sample = bench.run(&Probe { kind, size, repeats: REPEATS })?;
             Ok(median(&sample.spans).ps() as f64)
         };
@@ -99,7 +99,7 @@ fn against_bare(
 
 /// Ideal time over the measured one, where every op lasts as long as a copy: the first copy, and
 /// then the ops.
-fn overlap(through: &Through<'_>, channel: Channel, size: Bytes) -> Result<Figure, Fault> {
+fn overlap(through: &Through<'_>, channel: Channel, size: Bytes) -> Result<Figure> {
     let mut values = Vec::with_capacity(TURNS);
     for _ in 0..TURNS {
         let copy = median(&through.channel(channel, Start::Busy, size, REPEATS)?);

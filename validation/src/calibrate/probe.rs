@@ -4,7 +4,7 @@
 //! are bytes of payload: a copy of b bytes counts b once, though memory sees a read and a write.
 //! Invariant: different kinds of one machine have different names, and none has a comma.
 
-use crate::fault::Fault;
+use crate::fault::Result;
 use tiersim_models::hardware::{Channel, Hardware, Source};
 use tiersim_models::ids::TierId;
 use tiersim_models::results::calibration::{self, Figure, ProbeKind};
@@ -25,10 +25,10 @@ pub trait MeasuredMachine {
     /// disturbance that lasts for a second does not hit all repeats of one point. What is expensive
     /// to set up (a pinned arena, a file of the largest size, a compiled kernel) is best kept
     /// between calls.
-    fn run(&mut self, probe: &Probe) -> Result<Sample, Fault>;
+    fn run(&mut self, probe: &Probe) -> Result<Sample>;
 
     /// Figures of this kind of machine that make no law; none where it has none.
-    fn figures(&mut self) -> Result<Vec<Figure>, Fault> {
+    fn figures(&mut self) -> Result<Vec<Figure>> {
         Ok(Vec::new())
     }
 }

@@ -3,7 +3,7 @@
 //! Invariant: addresses are those of memory that the machine keeps until nothing is under way.
 
 use crate::cuda::driver::{Device, DeviceMemory, Function, Module, Stream};
-use crate::fault::Fault;
+use crate::fault::Result;
 use crate::pattern::Key;
 use std::ffi::CStr;
 use std::sync::Arc;
@@ -64,7 +64,7 @@ pub(crate) struct Kernels {
 pub(crate) const FINDING: u64 = 32;
 
 impl Kernels {
-    pub(crate) fn load(device: &Arc<Device>) -> Result<Kernels, Fault> {
+    pub(crate) fn load(device: &Arc<Device>) -> Result<Kernels> {
         let module = Module::load(device, PTX)?;
         let find = |name: &CStr| module.function(name);
         Ok(Kernels {
@@ -81,18 +81,18 @@ impl Kernels {
     }
 
     /// Fills an object's memory with a version.
-    pub(crate) fn fill(&self, stream: &Stream, range: &Range) -> Result<(), Fault> {
+    pub(crate) fn fill(&self, stream: &Stream, range: &Range) -> Result<()> {
         stream.launch(self.fill, stream.grid(range.bytes / 8), &range.words()[..4])
     }
 
     /// Compares pages of an object's memory with a version: those whose number is a multiple of
     /// the range's stride, and the last.
-    pub(crate) fn check(&self, stream: &Stream, range: &Range) -> Result<(), Fault> {
+    pub(crate) fn check(&self, stream: &Stream, range: &Range) -> Result<()> {
         stream.launch(self.check, stream.grid(range.compared()), &range.words())
     }
 
     /// Fills several ranges: by one launch, if there are no more than 64.
-    pub(crate) fn fill_many(&self, stream: &Stream, ranges: &[Range]) -> Result<(), Fault> {
+    pub(crate) fn fill_many(&self, stream: &Stream, ranges: &[Range]) -> Result<()> {
         if let [range] = ranges {
             return self.fill(stream, range);
         }
@@ -100,7 +100,7 @@ impl Kernels {
     }
 
     /// Checks several ranges, likewise.
-    pub(crate) fn check_many(&self, stream: &Stream, ranges: &[Range]) -> Result<(), Fault> {
+    pub(crate) fn check_many(&self, stream: &Stream, ranges: &[Range]) -> Result<()> {
         if let [range] = ranges {
             return self.check(stream, range);
         }
@@ -115,7 +115,7 @@ impl Kernels {
         kernel: Function,
         ranges: &[Range],
         work: impl Fn(&Range) -> u64,
-    ) -> Result<(), Fault> {
+    ) -> Result<()> {
         ranges.chunks(RANGES).try_for_each(|ranges| {
             let mut argument = [0; 1 + RANGES * RANGE];
             argument[0] = ranges.len() as u64;
@@ -133,19 +133,19 @@ impl Kernels {
         (to, from): (u64, u64),
         bytes: u64,
         passes: u64,
-    ) -> Result<(), Fault> {
+    ) -> Result<()> {
         let count = bytes / 16;
         stream.launch(self.stream_copy, stream.grid(count), &[to, from, count, passes])
     }
 
     /// Multiplies and adds on every multiprocessor: compute-bound.
-    pub(crate) fn multiply_add(&self, stream: &Stream, iterations: u64) -> Result<(), Fault> {
+    pub(crate) fn multiply_add(&self, stream: &Stream, iterations: u64) -> Result<()> {
         let arguments = [iterations.min(u64::from(u32::MAX - 1)), self.sink.address];
         stream.launch(self.fma, stream.grid(u64::MAX), &arguments)
     }
 
     /// Does nothing for a time.
-    pub(crate) fn delay(&self, stream: &Stream, ns: u64) -> Result<(), Fault> {
+    pub(crate) fn delay(&self, stream: &Stream, ns: u64) -> Result<()> {
         let mut left = ns;
         while left > 0 {
             let now = left.min(LONGEST_NS);

@@ -7,7 +7,7 @@
 //! Invariant: what is not there when it should be is a mismatch, never a panic.
 
 use crate::clock::Clock;
-use crate::fault::Fault;
+use crate::fault::{Fault, Result};
 use crate::host::kernels::{self, BLOCK, blocks};
 use crate::host::pace::OpPlan;
 use crate::host::room::{Buffer, Slot};
@@ -33,7 +33,7 @@ pub(crate) struct Floor {
 }
 
 /// When a job started, and what its checks met: a mismatch, or none, each.
-pub(crate) type Worked = Result<(Time, Vec<Option<Mismatch>>), Fault>;
+pub(crate) type Worked = Result<(Time, Vec<Option<Mismatch>>)>;
 
 /// Who works on a floor, with a buffer of its own.
 pub(crate) struct Worker<'f> {
@@ -81,12 +81,7 @@ impl Worker<'_> {
     }
 
     /// Fills an object's room; `false` if it has none.
-    pub(crate) fn write(
-        &mut self,
-        object: ObjectId,
-        tier: TierId,
-        version: u64,
-    ) -> Result<bool, Fault> {
+    pub(crate) fn write(&mut self, object: ObjectId, tier: TierId, version: u64) -> Result<bool> {
         let Some(slot) = self.floor.store.get(object, tier) else { return Ok(false) };
         let filled = kernels::fill(&slot, Key { object, version }, &mut self.buffer);
         filled.map_err(io("writes", tier))?;
@@ -128,7 +123,7 @@ impl Worker<'_> {
         pages: Range<usize>,
         (source, from): (Option<&Slot>, TierId),
         (target, to): (Option<&Slot>, TierId),
-    ) -> Result<(), Fault> {
+    ) -> Result<()> {
         let slot = piece.part.number as usize % tiersim_policies::transit::BOUNCE as usize;
         let len = pages.len() * PAGE;
         let load = |at: usize, into: &mut [u8]| match source {
@@ -162,7 +157,7 @@ impl Worker<'_> {
         version: u64,
         pages: Range<usize>,
         stride: usize,
-    ) -> Result<Option<Mismatch>, Fault> {
+    ) -> Result<Option<Mismatch>> {
         let (_, object, tier) = place;
         let Some(slot) = self.floor.store.get(object, tier) else {
             return Ok(Some(Mismatch::new(place, version, Contents::NotAllocated)));
@@ -173,7 +168,7 @@ impl Worker<'_> {
     }
 
     /// The version that an object's room in a tier holds throughout; `None` if it is not whole.
-    pub(crate) fn version(&mut self, object: ObjectId, tier: TierId) -> Result<Option<u64>, Fault> {
+    pub(crate) fn version(&mut self, object: ObjectId, tier: TierId) -> Result<Option<u64>> {
         let Some(slot) = self.floor.store.get(object, tier) else { return Ok(None) };
         let first = self.buffer.first(PAGE);
         slot.load(0, first).map_err(io("reads", tier))?;

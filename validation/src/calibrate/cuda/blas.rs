@@ -7,7 +7,7 @@
 
 use crate::calibrate::probe::Precision;
 use crate::cuda::driver::Stream;
-use crate::fault::Fault;
+use crate::fault::{Fault, Result};
 use cudarc::cublas::sys;
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
@@ -85,7 +85,7 @@ impl Blas {
         [a, b, c]: [u64; 3],
         precision: Precision,
         side: u64,
-    ) -> Result<(), Fault> {
+    ) -> Result<()> {
         let n = c_int::try_from(side).expect("three matrices fit the device's memory");
         let (one, zero) = (1.0f32, 0.0f32);
         // SAFETY: handle and stream are alive.
@@ -118,7 +118,7 @@ impl Drop for Blas {
     }
 }
 
-fn check(call: &'static str, status: c_int) -> Result<(), Fault> {
+fn check(call: &'static str, status: c_int) -> Result<()> {
     match status {
         0 => Ok(()),
         _ => Err(Fault::Device { call, found: format!("cublasStatus_t {status}") }),

@@ -6,7 +6,7 @@ use crate::calibrate::cuda::kernels::Kernels;
 use crate::calibrate::cuda::rows::Rows;
 use crate::calibrate::figures::figure;
 use crate::clock::Clock;
-use crate::fault::Fault;
+use crate::fault::Result;
 use tiersim_models::results::calibration::Figure;
 use tiersim_models::units::Span;
 
@@ -22,7 +22,7 @@ const HOLD_NS: u64 = QUEUED as u64 * 50_000;
 const DELAYS: [u64; 9] =
     [1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 1_000_000, 10_000_000];
 
-pub(super) fn figures(rows: &mut Rows, kernels: &Kernels) -> Result<Vec<Figure>, Fault> {
+pub(super) fn figures(rows: &mut Rows, kernels: &Kernels) -> Result<Vec<Figure>> {
     let mut figures = vec![back_to_back(rows, kernels)?, queueing(rows, kernels)?];
     for ns in DELAYS {
         let spans = rows.single(kernels, VALUES, |stream| kernels.delay(stream, ns))?;
@@ -34,7 +34,7 @@ pub(super) fn figures(rows: &mut Rows, kernels: &Kernels) -> Result<Vec<Figure>,
 }
 
 /// Kernels that do nothing, one after the other.
-fn back_to_back(rows: &mut Rows, kernels: &Kernels) -> Result<Figure, Fault> {
+fn back_to_back(rows: &mut Rows, kernels: &Kernels) -> Result<Figure> {
     let spans = rows
         .ends(kernels, VALUES, |stream| (0..LAUNCHES).try_for_each(|_| kernels.delay(stream, 0)))?;
     let values = spans.iter().map(|span| us(*span) / f64::from(LAUNCHES)).collect();
@@ -42,7 +42,7 @@ fn back_to_back(rows: &mut Rows, kernels: &Kernels) -> Result<Figure, Fault> {
 }
 
 /// What a launch takes on the thread that queues it, while the stream is busy.
-fn queueing(rows: &mut Rows, kernels: &Kernels) -> Result<Figure, Fault> {
+fn queueing(rows: &mut Rows, kernels: &Kernels) -> Result<Figure> {
     let stream = rows.main();
     kernels.delay(stream, HOLD_NS)?;
     let clock = Clock::start();

@@ -7,7 +7,7 @@ use crate::calibrate::cuda::blas::Blas;
 use crate::calibrate::probe::{Access, Precision};
 use crate::cuda::driver::{Device, DeviceMemory, Function, Module, Stream};
 use crate::cuda::kernels::PTX;
-use crate::fault::Fault;
+use crate::fault::Result;
 use std::sync::Arc;
 
 /// Side of the tiles of `gemm_f32`.
@@ -26,7 +26,7 @@ pub(super) struct Kernels {
 }
 
 impl Kernels {
-    pub(super) fn load(device: &Arc<Device>) -> Result<Kernels, Fault> {
+    pub(super) fn load(device: &Arc<Device>) -> Result<Kernels> {
         let module = Module::load(device, PTX)?;
         Ok(Kernels {
             read: module.function(c"stream_read")?,
@@ -65,7 +65,7 @@ impl Kernels {
         access: Access,
         address: u64,
         bytes: u64,
-    ) -> Result<(), Fault> {
+    ) -> Result<()> {
         let count = bytes / 16;
         match access {
             Access::Read => {
@@ -88,7 +88,7 @@ impl Kernels {
         [a, b, c]: [u64; 3],
         precision: Precision,
         side: u64,
-    ) -> Result<(), Fault> {
+    ) -> Result<()> {
         if let Some(blas) = &self.blas {
             return blas.product(stream, [a, b, c], precision, side);
         }
@@ -98,7 +98,7 @@ impl Kernels {
     }
 
     /// Keeps a stream busy for a time, in nanoseconds; nothing but a launch for 0.
-    pub(super) fn delay(&self, stream: &Stream, ns: u64) -> Result<(), Fault> {
+    pub(super) fn delay(&self, stream: &Stream, ns: u64) -> Result<()> {
         stream.launch(self.delay, (1, 1), &[ns])
     }
 }
