@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// What every build carries: compiled for the virtual architecture that its first lines name; the
 /// driver translates it for its device.
-pub(crate) const PTX: &str = include_str!("../../kernels/kernels.ptx");
+const PTX: &str = include_str!("../../kernels/kernels.ptx");
 /// The longest delay that one launch gives: the kernel bounds itself to 10 s.
 const LONGEST_NS: u64 = 9_000_000_000;
 
@@ -52,11 +52,14 @@ pub(crate) struct Kernels {
     fill_many: Function,
     check: Function,
     check_many: Function,
+    pub(crate) stream_read: Function,
+    pub(crate) stream_write: Function,
     stream_copy: Function,
     fma: Function,
-    delay: Function,
+    pub(crate) gemm: Function,
+    pub(crate) delay: Function,
     /// A word that kernels claim to write, so that their work is not optimized away.
-    sink: DeviceMemory,
+    pub(crate) sink: DeviceMemory,
     _module: Module,
 }
 
@@ -72,8 +75,11 @@ impl Kernels {
             fill_many: find(c"fill_many")?,
             check: find(c"check")?,
             check_many: find(c"check_many")?,
+            stream_read: find(c"stream_read")?,
+            stream_write: find(c"stream_write")?,
             stream_copy: find(c"stream_copy")?,
             fma: find(c"fma_f32")?,
+            gemm: find(c"gemm_f32")?,
             delay: find(c"delay")?,
             sink: DeviceMemory::new(device, 256)?,
             _module: module,
