@@ -33,6 +33,9 @@ const MOST_FRONT: usize = 24;
 const MOST_LABEL: usize = 44;
 const MOST_REASONS: usize = 8;
 
+/// What is said of a case below the table, if anything is.
+type Said<'a> = &'a dyn Fn(&CaseRecord) -> Option<String>;
+
 /// The table of a record; `version` is tiersim's own. Ends with a line break.
 pub fn text(record: &RunRecord, version: &str, detail: Detail) -> String {
     let width = detail.width();
@@ -62,7 +65,7 @@ pub fn text(record: &RunRecord, version: &str, detail: Detail) -> String {
     details(record, version, width, &mut out);
     let base = steady::words(record, &record.base().baseline);
     let mut base = base.map(|words| ("baseline".to_owned(), words));
-    let said: [(&str, &dyn Fn(&CaseRecord) -> Option<String>); 5] = [
+    let said: [(&str, Said<'_>); 5] = [
         ("hidden memory", &|case| hidden_words(record, case)),
         ("statistics", &statistics_words),
         ("memory pressure", &|case| pressure::words(record, case)),
