@@ -3,6 +3,7 @@
 //! Every device with a history is replayed; what comes of it is printed, drawn and written.
 //! Invariant: nothing is written before all devices are replayed.
 
+use crate::VERSION;
 use crate::args::Format;
 use crate::output::{Failure, print, stem, write_all};
 use crate::typed::{capacity, share};
@@ -63,7 +64,7 @@ pub(crate) fn allocator(args: &AllocatorArgs) -> Result<(), Failure> {
     let out = args.out.clone();
     let out = out.unwrap_or_else(|| PathBuf::from("out").join(format!("allocator-{name}")));
     let (file, settings) = (args.snapshot.display().to_string(), &snapshot.settings);
-    let (limit, version) = (args.at_most, env!("CARGO_PKG_VERSION"));
+    let (limit, version) = (args.at_most, VERSION);
     let all = AllocatorReplay { snapshot: &file, settings, limit, replays: &replays, version };
     write_all(&out, &allocator_artefacts(all, &name)?)?;
     match args.format {

@@ -5,8 +5,8 @@
 
 use crate::args::Format;
 use crate::output::{Failure, print, stem, write_all, written};
-use crate::progress;
 use crate::typed::size;
+use crate::{VERSION, progress};
 use clap::{ArgAction, Args};
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -14,9 +14,6 @@ use tiersim_input::import::requests::{Reader, RequestFile};
 use tiersim_policies::replacement::Algorithm;
 use tiersim_reports::{cache_artefacts, cache_json, cache_text};
 use tiersim_sim::cache::{Setup, replay};
-
-/// Version of the command.
-const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 #[derive(Debug, Args)]
 pub(crate) struct CacheArgs {

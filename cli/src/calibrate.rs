@@ -5,21 +5,15 @@
 
 use crate::args::MachineArgs;
 use crate::output::{Failure, print, write_each};
-use crate::progress;
+use crate::{VERSION, progress};
 use clap::{ArgAction, Args as ClapArgs};
 use std::path::{Path, PathBuf};
 use tiersim_input::hardware_file::write::hardware_text;
 use tiersim_input::project::Project;
-use tiersim_models::results::calibration::{
-    CalibrationRecord, Figure, Law, Point, Probe, ProbeKind,
-};
 use tiersim_models::units::Bytes;
-use tiersim_reports::words::clean;
-use tiersim_reports::{calibration_artefacts, calibration_text};
-use tiersim_validation::calibrate::spec::{Calibration, Fitted, calibration};
-use tiersim_validation::calibrate::{
-    Device, FileAccess, Kind as Measurement, Start, bench, figures, measure,
-};
+use tiersim_reports::{calibration_artefacts, calibration_comment, calibration_text};
+use tiersim_validation::calibrate::spec::{Calibration, calibration};
+use tiersim_validation::calibrate::{Device, bench, figures, measure};
 use tiersim_validation::real::Kind;
 
 #[derive(Debug, ClapArgs)]
@@ -44,7 +38,6 @@ pub(crate) struct CalibrateArgs {
     pub(crate) quiet: bool,
 }
 
-const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Folder of measured specs, within the one of all specs.
 const MEASURED: &str = "measured";
 
@@ -57,9 +50,8 @@ pub(crate) fn calibrate(args: &CalibrateArgs) -> Result<(), Failure> {
     }
     let given = args.out.clone().or_else(|| args.name.as_deref().map(default_out));
     let scratch = args.scratch.clone().or(given).unwrap_or_else(|| default_out(kind.word()));
-    let fault = |fault: tiersim_validation::fault::Fault| Failure::Input(fault.to_string());
-    let _kept = kind.keep(which.1).map_err(fault)?;
-    let mut bench = bench(which, &scratch).map_err(fault)?;
+    let _kept = kind.keep(which.1)?;
+    let mut bench = bench(which, &scratch)?;
     let device = bench.describe();
     let name = args.name.clone().unwrap_or_else(|| default_name(kind, &device));
     let bar = progress::bar(0, args.quiet);
@@ -69,15 +61,15 @@ pub(crate) fn calibrate(args: &CalibrateArgs) -> Result<(), Failure> {
         bar.set_position(done as u64);
     });
     bar.finish_and_clear();
-    let points = points.map_err(fault)?;
+    let points = points?;
     let most = Bytes::mib(if args.quick { 1 } else { 64 });
-    let figures = figures::figures(&mut *bench, which, &scratch, most).map_err(fault)?;
+    let figures = figures::figures(&mut *bench, which, &scratch, most)?;
     drop(bench);
     let date = today();
-    let made = calibration(&device, &points, &name, &date);
-    let made = made.map_err(|refused| Failure::Input(refused.to_string()))?;
-    let record = record(kind, device, &points, figures, &made, date);
-    let text = hardware_text(&made.hardware, &comment(&record, args.quick));
+    let made = calibration(kind.word(), &device, &points, figures, &name, &date);
+    let Calibration { hardware, record } =
+        made.map_err(|refused| Failure::Input(refused.to_string()))?;
+    let text = hardware_text(&hardware, &calibration_comment(&record, VERSION, args.quick));
     let text = text.map_err(|refused| Failure::Internal(refused.to_string()))?;
     let out = args.out.clone().unwrap_or_else(|| default_out(&name));
     let specs = Project::around(Path::new("")).ok().and_then(|project| project.specs());
@@ -126,84 +118,6 @@ fn default_name(kind: Kind, device: &Device) -> String {
     let slug: String = device.name.chars().map(plain).take(60).collect();
     let parts: Vec<&str> = slug.split('-').filter(|part| !part.is_empty()).collect();
     if parts.is_empty() { kind.word().to_owned() } else { parts.join("-") }
-}
-
-/// What reports see of a calibration.
-fn record(
-    kind: Kind,
-    device: Device,
-    points: &[measure::Point],
-    figures: Vec<figures::Figure>,
-    made: &Calibration,
-    date: String,
-) -> CalibrationRecord {
-    let Device { name, driver, clocks, notes, skeleton, .. } = device;
-    let probe = |kind: Measurement| Probe {
-        name: kind.name(&skeleton),
-        kind: match kind {
-            Measurement::Channel { channel, start: Start::Busy } => {
-                ProbeKind::Busy(skeleton.channel_name(channel))
-            }
-            Measurement::Channel { channel, start: Start::Idle } => {
-                ProbeKind::Alone(skeleton.channel_name(channel))
-            }
-            Measurement::File { access: FileAccess::Read, .. } => ProbeKind::Reads,
-            Measurement::File { access: FileAccess::Write, .. } => ProbeKind::Writes,
-            Measurement::Gemm(_) => ProbeKind::Product,
-            _ => ProbeKind::Other,
-        },
-    };
-    let law = |fitted: &Fitted| {
-        let Fitted { fit, error, held_out, spread, points, repeats, sizes, .. } = *fitted;
-        let (setup, rate) = ((fit.setup, fit.setup_error), (fit.rate, fit.rate_error));
-        Law { setup, rate, error, held_out, spread, points, repeats, sizes }
-    };
-    let point = |of: &measure::Point| Point {
-        probe: probe(of.kind),
-        size: of.size,
-        work: of.work(),
-        queue: of.kind.queue(),
-        held_out: of.held_out,
-        shown_only: of.shown_only,
-        times: of.quantiles(),
-        latencies: measure::quantiles(&of.latencies),
-    };
-    let figure = |of: figures::Figure| {
-        let median = of.median();
-        let figures::Figure { name, unit, values, wanted } = of;
-        Figure { name, unit, values, median, wanted }
-    };
-    let laws = made
-        .laws
-        .iter()
-        .map(|(kind, found)| (probe(*kind), found.as_ref().map(law).map_err(ToString::to_string)));
-    CalibrationRecord {
-        machine: kind.word(),
-        name: made.hardware.name.clone(),
-        date,
-        laws: laws.collect(),
-        launch: made.launch,
-        points: points.iter().map(point).collect(),
-        figures: figures.into_iter().map(figure).collect(),
-        device: name,
-        driver,
-        clocks,
-        notes,
-    }
-}
-
-/// What stands at the head of the spec.
-fn comment(record: &CalibrationRecord, quick: bool) -> String {
-    let CalibrationRecord { machine, device, driver, clocks, notes, date, .. } = record;
-    let quick = if quick { " --quick" } else { "" };
-    let mut lines = vec![
-        format!("Measured by `tiersim {VERSION} calibrate --machine {machine}{quick}`"),
-        format!("on {date}: {device}, {driver}."),
-    ];
-    lines.extend(clocks.iter().map(|(what, value)| format!("{what}: {value}")));
-    lines.extend(notes.iter().cloned());
-    // Names come from the system and may hold anything.
-    lines.iter().map(|line| clean(line) + "\n").collect()
 }
 
 /// The day by Greenwich time, such as 2026-01-31: a spec says when it was measured.

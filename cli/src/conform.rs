@@ -3,6 +3,7 @@
 //! Needs no scenario and no trace: plans are drawn from seeds or written into the program, so a
 //! computer with the binary and nothing else can be checked. The bodies are those of the tests.
 
+use crate::VERSION;
 use crate::args::MachineArgs;
 use crate::output::{Failure, print, write_all};
 use clap::{ArgAction, Args as ClapArgs};
@@ -51,9 +52,8 @@ pub(crate) fn conform(args: &ConformArgs) -> Result<(), Failure> {
         seed: args.seed,
         ..Site::new(kind, &scratch.0)
     };
-    let input = |fault: tiersim_validation::fault::Fault| Failure::Input(fault.to_string());
-    let _kept = site.kind.keep(device).map_err(input)?;
-    site.probe().map_err(input)?;
+    let _kept = site.kind.keep(device)?;
+    site.probe()?;
     let mut done: Vec<(&str, Check<Counts>)> = Vec::new();
     let mut note = |name: &'static str, result: Check<Counts>| {
         let line = line(name, &result);
@@ -134,7 +134,7 @@ fn report(args: &ConformArgs, kind: Kind, done: &[(&str, Check<Counts>)]) -> Val
     };
     json!({
         "schema": 1,
-        "tiersim": env!("CARGO_PKG_VERSION"),
+        "tiersim": VERSION,
         "machine": kind.word(),
         "worlds": args.worlds,
         "seed": args.seed,

@@ -1,5 +1,6 @@
 //! `hardware`: the shipped machines, and one of them in full and drawn.
 
+use crate::VERSION;
 use crate::args::Format;
 use crate::lints::say_warnings;
 use crate::output::{Failure, print, write_all, written};
@@ -11,12 +12,6 @@ use tiersim_input::shipped::is_shipped;
 use tiersim_models::hardware::Hardware;
 use tiersim_models::lint::lint_hardware;
 use tiersim_reports::{drawing, hardware_json, hardware_list, hardware_text};
-
-#[derive(Debug, ClapArgs)]
-pub(crate) struct HardwareArgs {
-    #[command(subcommand)]
-    pub(crate) command: HardwareCommand,
-}
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum HardwareCommand {
@@ -78,7 +73,7 @@ fn show(args: &ShowArgs) -> Result<(), Failure> {
         }
         Format::Json => print(&hardware_json(&machine, &routes)?)?,
     }
-    let drawn = drawing(&machine, env!("CARGO_PKG_VERSION"));
+    let drawn = drawing(&machine, VERSION);
     let default = || PathBuf::from("out").join(format!("hardware-{}", machine.name));
     let out = args.out.clone().unwrap_or_else(default);
     let files = drawn.artefacts("machine")?;

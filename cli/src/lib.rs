@@ -36,6 +36,9 @@ use std::process::ExitCode;
 use tiersim_policies::zoo::Registry;
 use tiersim_reports::words::clean;
 
+/// Version of the command.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
 /// Replay AI training and inference over memory tiers, and chart latency against memory.
 #[derive(Debug, Parser)]
 #[command(name = "tiersim", version, propagate_version = true)]
@@ -91,7 +94,8 @@ enum Command {
     )]
     Check(check::CheckArgs),
     /// Look at traces and make them.
-    Trace(traces::TraceArgs),
+    #[command(subcommand)]
+    Trace(traces::TraceCommand),
     /// Replay a block or page trace through one replacement policy; draw its miss ratio by
     /// capacity.
     #[command(after_help = CACHE)]
@@ -102,7 +106,8 @@ enum Command {
     /// Account what training or serving a model needs of each GPU and each node, by formula.
     Memory(Box<memory::MemoryArgs>),
     /// List the machines that can be named, or show and draw one with the source of each number.
-    Hardware(hardware::HardwareArgs),
+    #[command(subcommand)]
+    Hardware(hardware::HardwareCommand),
 }
 
 /// The command, whose scenarios can name the policies of `registry`.
@@ -142,11 +147,11 @@ fn run(args: Args, registry: &Registry) -> Result<(), Failure> {
         Command::Conform(args) => conform::conform(&args),
         Command::Calibrate(args) => calibrate::calibrate(&args),
         Command::Check(args) => check::check(&args, registry),
-        Command::Trace(args) => traces::trace(&args.command),
+        Command::Trace(args) => traces::trace(&args),
         Command::Cache(args) => cache::cache(&args),
         Command::Allocator(args) => allocator::allocator(&args),
         Command::Memory(args) => memory::memory(&args),
-        Command::Hardware(args) => hardware::hardware(&args.command),
+        Command::Hardware(args) => hardware::hardware(&args),
     }
 }
 

@@ -10,6 +10,7 @@ mod resolve;
 
 pub(crate) use options::MemoryArgs;
 
+use crate::VERSION;
 use crate::args::Format;
 use crate::output::{Failure, print};
 use resolve::{MemoryQuestion, asked};
@@ -20,9 +21,6 @@ use tiersim_workloads::memory::Overflow;
 use tiersim_workloads::memory::account::{estimated, serving, structured, training};
 use tiersim_workloads::memory::fit::serving::fit as serving_fit;
 use tiersim_workloads::memory::fit::{Pace, fit};
-
-/// Version of the command.
-const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Prints the account of what was typed.
 pub(crate) fn memory(args: &MemoryArgs) -> Result<(), Failure> {

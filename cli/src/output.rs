@@ -1,14 +1,14 @@
 //! How the command fails, and how it writes files: whole or not at all.
 
-use std::fmt;
-use std::fs;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use std::{fmt, fs};
 use tiersim_input::trace::write_new;
 use tiersim_models::diagnostic::Diagnostics;
 use tiersim_reports::words::clean;
 use tiersim_reports::{Artefact, ChartError};
 use tiersim_sim::run::RunError;
+use tiersim_validation::fault::Fault;
 
 /// Exit code of a mistake in this program.
 pub(crate) const INTERNAL: u8 = 3;
@@ -103,6 +103,12 @@ impl From<RunError> for Failure {
                 Failure::Internal(format!("case {case:?} (seed {seed}): {what}"))
             }
         }
+    }
+}
+
+impl From<Fault> for Failure {
+    fn from(fault: Fault) -> Failure {
+        Failure::Input(fault.to_string())
     }
 }
 

@@ -4,7 +4,7 @@ use crate::args::{Common, Format, assignment};
 use crate::folder::Folder;
 use crate::lints::{deny_machines, warned};
 use crate::output::{Denied, Failure, print, write, write_all, written};
-use crate::progress;
+use crate::{VERSION, progress};
 use clap::Args as ClapArgs;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -24,8 +24,6 @@ use tiersim_sim::expect::failures;
 use tiersim_sim::feasible::{problems, too_long};
 use tiersim_sim::run::{Options, run as simulate};
 use tiersim_sim::sweep::{count, run_sweep};
-
-const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct RunArgs {

@@ -3,7 +3,7 @@
 use crate::args::Format;
 use crate::generate::{GenerateArgs, generate};
 use crate::output::{Failure, print};
-use clap::{Args as ClapArgs, Subcommand};
+use clap::Subcommand;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use tiersim_input::import::recording::import_recording;
@@ -12,12 +12,6 @@ use tiersim_input::project::typed;
 use tiersim_input::trace::{Packing, info, read_trace, write_trace};
 use tiersim_models::workload::Trace;
 use tiersim_reports::pretty;
-
-#[derive(Debug, ClapArgs)]
-pub(crate) struct TraceArgs {
-    #[command(subcommand)]
-    pub(crate) command: TraceCommand,
-}
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TraceCommand {
@@ -32,18 +26,13 @@ pub(crate) enum TraceCommand {
         format: Format,
     },
     /// Convert what another program recorded to a trace.
-    Import(ImportArgs),
+    #[command(subcommand)]
+    Import(Source),
     /// Make the trace of a model from its card.
     #[command(
         after_help = "Examples:\n  tiersim trace generate --list\n  tiersim trace generate --model llama-2-7b --train --sequence 2048 --out TRACE"
     )]
     Generate(Box<GenerateArgs>),
-}
-
-#[derive(Debug, ClapArgs)]
-pub(crate) struct ImportArgs {
-    #[command(subcommand)]
-    pub(crate) from: Source,
 }
 
 #[derive(Debug, Subcommand)]
@@ -87,7 +76,7 @@ pub(crate) fn trace(command: &TraceCommand) -> Result<(), Failure> {
             }
         }
         TraceCommand::Generate(args) => generate(args),
-        TraceCommand::Import(import) => match &import.from {
+        TraceCommand::Import(from) => match from {
             Source::Recording { source, out } => {
                 let imported = import_recording(&recording(source))?;
                 write_imported(&imported.trace, &imported.counts, out)

@@ -52,7 +52,7 @@ pub(crate) fn train_policy(args: &TrainArgs, registry: &Registry) -> Result<(), 
     let TrainArgs { generations, population, seed, .. } = *args;
     let search = Search { generations, population, seed };
     let stamp = fingerprint(scenario, traces.hash(scenario));
-    let bar = progress::late_bar(generations as usize);
+    let bar = progress::bar(generations as usize, true);
     let heard = |best: f64| {
         bar.set_message(format!("generations, mean slowdown {best:.4}"));
         bar.inc(1);

@@ -5,6 +5,7 @@
 
 mod both;
 
+use crate::VERSION;
 use crate::args::{MachineArgs, assignment};
 use crate::output::{Failure, print, write_all, written};
 use crate::runs::{read_all, seeded};
@@ -70,8 +71,7 @@ pub(crate) fn validate(args: &ValidateArgs, registry: &Registry) -> Result<(), F
     for scenario in &scenarios {
         fits_the_machine(scenario, &traces, args)?;
     }
-    let kept = kind.keep(device);
-    let _kept = kept.map_err(|fault| Failure::Input(fault.to_string()))?;
+    let _kept = kind.keep(device)?;
     let mut compared = Vec::new();
     for scenario in scenarios {
         let done = compare(scenario, &traces, args, &scratch)?;
@@ -100,45 +100,42 @@ fn fits_the_machine(
     args: &ValidateArgs,
 ) -> Result<(), Failure> {
     let trace = &traces.of(scenario).trace;
+    let refuse = |why: &str| Err(Failure::Input(format!("{}: {why}", scenario.name)));
     if has_cpu_ops(trace) {
-        return Err(Failure::Input(format!(
-            "{}: some ops of its trace run on the host's processors, which only the simulator does; \
+        return refuse(
+            "some ops of its trace run on the host's processors, which only the simulator does; \
              choose a trace without a `unit` of cpu",
-            scenario.name
-        )));
+        );
     }
     let together = trace.ops.iter().any(|op| matches!(op.unit, Unit::Network(_)));
     if together || scenario.workload.ranks > 1 {
-        return Err(Failure::Input(format!(
-            "{}: several devices run this trace, which only the simulator does; take `ranks` out of \
+        return refuse(
+            "several devices run this trace, which only the simulator does; take `ranks` out of \
              the workload, or choose a trace without collectives",
-            scenario.name
-        )));
+        );
     }
-    if traces.of(scenario).trace.ops.iter().any(|op| op.release.is_some()) {
-        return Err(Failure::Input(format!(
-            "{}: ops of its trace wait for arrivals, which only the simulator does; validate a \
+    if trace.ops.iter().any(|op| op.release.is_some()) {
+        return refuse(
+            "ops of its trace wait for arrivals, which only the simulator does; validate a \
              workload without them",
-            scenario.name
-        )));
+        );
     }
     let bench = CaseRunner::new(scenario, traces.of(scenario), BenchOptions::default())?;
     for case in wanted(scenario, args) {
+        let label = &case.label;
         bench.memory_of(case)?;
         if case.pressure.is_some() || case.micro_batch.is_some() || case.chunk.is_some() {
-            return Err(Failure::Input(format!(
-                "{}: {:?} watches memory pressure, or has a micro-batch or chunks of its own, which \
+            return refuse(&format!(
+                "{label:?} watches memory pressure, or has a micro-batch or chunks of its own, which \
                  only the simulator does; leave it out with --policy, or take `pressure`, \
-                 `micro_batch` and `chunk` out of it",
-                scenario.name, case.label
-            )));
+                 `micro_batch` and `chunk` out of it"
+            ));
         }
         if bench.repeats_ops(case)? {
-            return Err(Failure::Input(format!(
-                "{}: the policy of {:?} has ops run again, which only the simulator does; leave it \
-                 out with --policy, or give it a choice that keeps or offloads",
-                scenario.name, case.label
-            )));
+            return refuse(&format!(
+                "the policy of {label:?} has ops run again, which only the simulator does; leave it \
+                 out with --policy, or give it a choice that keeps or offloads"
+            ));
         }
     }
     Ok(())
@@ -170,7 +167,7 @@ fn compare(
 
 /// Writes the files of some scenarios, and prints the table.
 fn emit(compared: &[Compared], kind: Kind, quiet: bool, out: &Path) -> Result<(), Failure> {
-    let (machine, place, version) = (kind.word(), kind.place(), env!("CARGO_PKG_VERSION"));
+    let (machine, place, version) = (kind.word(), kind.place(), VERSION);
     let all = Validation { compared, machine, place, version };
     let files = validation_artefacts(all)?;
     write_all(out, &files)?;

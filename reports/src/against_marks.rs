@@ -11,9 +11,7 @@ use crate::against::{Against, HeldAgainst, own_bound};
 use crate::canvas::{Canvas, Color, Rect};
 use crate::frame::Entry;
 use crate::plot::Plot;
-use crate::points::Points;
 use crate::style::{self, MOST_JOINED, MOST_LABELS};
-use tiersim_models::results::RunRecord;
 use tiersim_models::units::{Bytes, Span};
 
 /// Dashes of the line.
@@ -83,13 +81,8 @@ pub(crate) fn reach(points: usize) -> f64 {
 }
 
 /// The marks of points that have their own; gives what labels had better not cover.
-pub(crate) fn own_marks(
-    canvas: &mut Canvas,
-    plot: &Plot,
-    record: &RunRecord,
-    points: &Points,
-) -> Vec<Stretch> {
-    let against = &plot.against;
+pub(crate) fn own_marks(canvas: &mut Canvas, plot: &Plot) -> Vec<Stretch> {
+    let Plot { against, points, record, .. } = plot;
     let (reach, stems) = (reach(points.done.len()), points.done.len() <= MOST_JOINED);
     let mut lines = Vec::new();
     for point in &points.done {

@@ -10,10 +10,9 @@ use crate::font::text_width;
 use crate::labels::{self, Obstacles, Request};
 use crate::names::names;
 use crate::plot::Plot;
-use crate::points::Points;
 use crate::style::{self, LABEL, MOST_LABELS};
 use crate::words::{count, number};
-use tiersim_models::results::{Figures, RunRecord};
+use tiersim_models::results::Figures;
 
 /// Characters of a name on the chart.
 const LONGEST: usize = 34;
@@ -23,13 +22,8 @@ type Group = ((f64, f64), usize, usize);
 
 /// Writes the case's label next to its point; gives the places taken. Points that lie on top of
 /// each other share a label.
-pub(crate) fn point_labels(
-    canvas: &mut Canvas,
-    plot: &Plot,
-    record: &RunRecord,
-    points: &Points,
-    obstacles: &Obstacles,
-) -> Vec<Rect> {
+pub(crate) fn point_labels(canvas: &mut Canvas, plot: &Plot, obstacles: &Obstacles) -> Vec<Rect> {
+    let (record, points) = (plot.record, &plot.points);
     let mut groups: Vec<Group> = Vec::new();
     for point in &points.done {
         let (x, y) = plot.at(point);
@@ -78,8 +72,9 @@ fn backed_text(canvas: &mut Canvas, text: &str, place: &Rect, color: style::Colo
 }
 
 /// Crosses in the band, one per place, with the labels of their cases where there is room.
-pub(crate) fn crosses(canvas: &mut Canvas, plot: &Plot, record: &RunRecord, points: &Points) {
+pub(crate) fn crosses(canvas: &mut Canvas, plot: &Plot) {
     let Some(band) = plot.band else { return };
+    let (record, points) = (plot.record, &plot.points);
     let y = (band.top + band.bottom) / 2.0;
     let mut at: Vec<(f64, bool, usize)> = points
         .oom

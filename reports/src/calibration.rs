@@ -5,7 +5,7 @@
 mod charts;
 
 use crate::text_table::{Side, cells, text_table};
-use crate::words::percent;
+use crate::words::{clean, percent};
 use crate::{Artefact, ChartError, pretty};
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
@@ -27,6 +27,20 @@ pub fn calibration_artefacts(
         files.extend(chart.artefacts(name)?);
     }
     Ok(files)
+}
+
+/// What stands at the head of the spec; `quick` says whether fewer sizes were measured.
+pub fn calibration_comment(record: &CalibrationRecord, version: &str, quick: bool) -> String {
+    let CalibrationRecord { machine, device, driver, clocks, notes, date, .. } = record;
+    let quick = if quick { " --quick" } else { "" };
+    let mut lines = vec![
+        format!("Measured by `tiersim {version} calibrate --machine {machine}{quick}`"),
+        format!("on {date}: {device}, {driver}."),
+    ];
+    lines.extend(clocks.iter().map(|(what, value)| format!("{what}: {value}")));
+    lines.extend(notes.iter().cloned());
+    // Names come from the system and may hold anything.
+    lines.iter().map(|line| clean(line) + "\n").collect()
 }
 
 /// The law's rate with its unit.

@@ -8,8 +8,7 @@
 use crate::measure::Measure;
 use crate::words::{clean, finite};
 use std::collections::BTreeMap;
-use tiersim_models::results::AxisValue;
-use tiersim_models::results::RunRecord;
+use tiersim_models::results::{AxisValue, RunRecord};
 
 /// What a cell shows.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -45,7 +44,7 @@ impl Map {
         let ((x, xs), (y, ys)) = (axes.next()?, axes.next()?);
         let folded = axes.map(|(axis, _)| clean(&axis)).collect();
         let mut map = Map { axes: [x, y], values: [xs, ys], panels: Vec::new(), folded };
-        let several = several_policies(record);
+        let several = record.results.windows(2).any(|pair| pair[0].policy != pair[1].policy);
         for case in &record.results {
             let Some(place) = map.place(&case.params) else { continue };
             let mut name = panel_name(&case.params);
@@ -157,11 +156,6 @@ fn panel_name(point: &Params) -> String {
         AxisValue::Number(_) => None,
     });
     texts.collect::<Vec<_>>().join(", ")
-}
-
-fn several_policies(record: &RunRecord) -> bool {
-    let mut policies = record.results.iter().map(|case| &case.policy);
-    policies.next().is_some_and(|first| policies.any(|policy| policy != first))
 }
 
 #[cfg(test)]

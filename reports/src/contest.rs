@@ -4,8 +4,7 @@
 //! those that look at the whole trace or whose numbers were learned have one, and are marked.
 
 use std::cmp::Reverse;
-use tiersim_models::results::Lookahead;
-use tiersim_models::results::{CaseRecord, RunRecord};
+use tiersim_models::results::{CaseRecord, Lookahead, RunRecord};
 
 /// The place of each case by mean step, 1 the quickest; equal steps share one. `None` for cases
 /// that ran out of memory and for emulated ones.

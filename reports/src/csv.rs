@@ -5,15 +5,13 @@
 //! names come from somebody else's trace, so such a cell is led by an apostrophe unless it is a
 //! number.
 
-use crate::ChartError;
 use crate::contest::{gap, lookahead_word, ranks};
-use crate::csv_columns::{Cell, Columns, float, optional};
+use crate::csv_columns::{Cell, Columns, float, optional, per_step};
 use crate::economics_summary::confidence;
 use crate::words::{channel_names, links, oom_reason};
-use crate::{served, split};
-use tiersim_models::results::AxisValue;
+use crate::{ChartError, served, split};
 use tiersim_models::results::economics::Basis;
-use tiersim_models::results::{CaseRecord, Figures, Outcome, RunRecord};
+use tiersim_models::results::{AxisValue, CaseRecord, Figures, Outcome, RunRecord};
 
 /// The table as CSV with a header row.
 pub fn results_csv(record: &RunRecord) -> Result<Vec<u8>, ChartError> {
@@ -80,27 +78,16 @@ fn columns(record: &RunRecord) -> Vec<(String, Cell<'_>)> {
     let rank = move |case: usize| ranks[case].map_or_else(String::new, |rank| rank.to_string());
     all.all.push(("rank".to_owned(), Box::new(rank)));
     all.case("gap_to_bound", |case| optional(gap(case)));
-    for (tier, (name, _)) in record.tiers.iter().enumerate() {
-        all.figure(format!("peak_bytes.{name}"), move |f| f.peak[tier].get().to_string());
-    }
-    for (tier, (name, _)) in record.tiers.iter().enumerate() {
-        all.ms(format!("in_place_ms.{name}"), move |f| f.in_place[tier]);
-    }
+    let tiers: Vec<String> = record.tiers.iter().map(|(name, _)| name.clone()).collect();
+    all.each("peak_bytes", &tiers, |f, tier| f.peak[tier].get().to_string());
+    all.each("in_place_ms", &tiers, |f, tier| per_step(f.in_place[tier], f));
     let channels = channel_names(record);
-    for (channel, name) in channels.iter().enumerate() {
-        let moved = move |f: &Figures| f.moved_per_step(channel).get().to_string();
-        all.figure(format!("moved_bytes.{name}"), moved);
-    }
-    for (channel, name) in channels.iter().enumerate() {
-        all.ms(format!("stall_ms.{name}"), move |f| f.stall[channel]);
-    }
-    for (channel, name) in channels.iter().enumerate() {
-        all.float(format!("copies.{name}"), move |f| f.copies_per_step(channel));
-    }
-    for (channel, name) in channels.iter().enumerate() {
-        let took = move |f: &Figures| optional(f.mean_copy(channel).map(|copy| copy.1.as_ms()));
-        all.figure(format!("mean_copy_ms.{name}"), took);
-    }
+    all.each("moved_bytes", &channels, |f, channel| f.moved_per_step(channel).get().to_string());
+    all.each("stall_ms", &channels, |f, channel| per_step(f.stall[channel], f));
+    all.each("copies", &channels, |f, channel| float(f.copies_per_step(channel)));
+    all.each("mean_copy_ms", &channels, |f, channel| {
+        optional(f.mean_copy(channel).map(|copy| copy.1.as_ms()))
+    });
     for (link, channels) in links(record) {
         all.float(format!("busy_fraction.{link}"), move |f| busiest(f, &channels));
     }

@@ -42,7 +42,19 @@ impl<'r> Columns<'r> {
 
     /// Adds a sum over the measured steps, in milliseconds per step.
     pub(crate) fn ms(&mut self, name: impl Into<String>, sum: impl Fn(&Figures) -> Span + 'r) {
-        self.float(name, move |f| sum(f).ps() as f64 / 1e9 / f.steps.len().max(1) as f64);
+        self.figure(name, move |f| per_step(sum(f), f));
+    }
+
+    /// Adds a column for each tier or channel, by its number.
+    pub(crate) fn each(
+        &mut self,
+        what: &str,
+        names: &[String],
+        cell: impl Fn(&Figures, usize) -> String + Copy + 'r,
+    ) {
+        for (index, name) in names.iter().enumerate() {
+            self.figure(format!("{what}.{name}"), move |f| cell(f, index));
+        }
     }
 
     /// Adds what a case ran on.
@@ -50,6 +62,11 @@ impl<'r> Columns<'r> {
         let record = self.record;
         self.case(name, move |case| cell(record.of(case)));
     }
+}
+
+/// A sum over the measured steps as milliseconds per step.
+pub(crate) fn per_step(sum: Span, figures: &Figures) -> String {
+    float(sum.ps() as f64 / 1e9 / figures.steps.len().max(1) as f64)
 }
 
 /// A figure that some cases do not have.

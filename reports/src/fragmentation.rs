@@ -156,11 +156,10 @@ fn share_panel(
     (title, read): (&str, Read<'_>),
 ) {
     let highest = shown.iter().flat_map(|s| &s.points).map(read).fold(1.0, f64::max);
-    let y = Scale::linear(&[0.0, highest], 0.06, area.bottom, area.top);
-    grid(canvas, area, &y, title);
+    let panel = Panel::new(canvas, area, x, highest, title);
     for (index, series) in shown.iter().enumerate() {
-        line(canvas, (x, &y), series, read, 2.0);
-        markers(canvas, (x, &y), series, index, read);
+        panel.line(canvas, series, read, 2.0);
+        panel.markers(canvas, series, index, read);
     }
     canvas.frame(area, style::FRAME, 1.0);
 }
@@ -168,60 +167,59 @@ fn share_panel(
 fn bytes_panel(canvas: &mut Canvas, area: Rect, x: &Scale, shown: &[Series<'_>]) {
     let most = shown.iter().map(|s| s.memory.peak_reserved.get()).max().unwrap_or(0) as f64;
     let (unit, size) = of_sizes(most);
-    let y = Scale::linear(&[0.0, most / size], 0.06, area.bottom, area.top);
-    grid(canvas, area, &y, &format!("reserved (bold), {unit}"));
+    let panel = Panel::new(canvas, area, x, most / size, &format!("reserved (bold), {unit}"));
     for series in shown {
-        let allocated: Read<'_> = &|point| point.allocated.get() as f64 / size;
-        line(canvas, (x, &y), series, allocated, 0.8);
+        panel.line(canvas, series, &|point| point.allocated.get() as f64 / size, 0.8);
     }
     for (index, series) in shown.iter().enumerate() {
         let reserved: Read<'_> = &|point| point.reserved.get() as f64 / size;
-        line(canvas, (x, &y), series, reserved, 2.2);
-        markers(canvas, (x, &y), series, index, reserved);
+        panel.line(canvas, series, reserved, 2.2);
+        panel.markers(canvas, series, index, reserved);
     }
     canvas.frame(area, style::FRAME, 1.0);
 }
 
-fn grid(canvas: &mut Canvas, area: Rect, y: &Scale, title: &str) {
-    let ticks = y.ticks(5);
-    let widest = ticks.iter().map(|(_, l)| text_width(l, SMALL)).fold(0.0, f64::max);
-    for (value, label) in ticks {
-        let at = y.at(value);
-        canvas.line((area.left, at), (area.right, at), style::GRID, 1.0);
-        canvas.text(&label, (area.left - 8.0, at + 4.5), SMALL, style::INK, Align::Right);
-    }
-    let (x, middle) = (area.left - widest - 20.0, (area.top + area.bottom) / 2.0);
-    frame::y_title(canvas, title, x, middle, area.height());
+/// The two axes of a panel.
+struct Panel<'a> {
+    x: &'a Scale,
+    y: Scale,
 }
 
-fn line(
-    canvas: &mut Canvas,
-    (x, y): (&Scale, &Scale),
-    series: &Series<'_>,
-    read: Read<'_>,
-    width: f64,
-) {
-    let at = |point: &Point| (x.at(point.occurrence as f64), y.at(read(point)));
-    let points: Vec<(f64, f64)> = series.points.iter().map(at).collect();
-    if points.len() > 1 {
-        canvas.path(points, style::series_color(series.look), width);
+impl Panel<'_> {
+    /// A panel from 0 to `most`, with its grid and its title.
+    fn new<'a>(canvas: &mut Canvas, area: Rect, x: &'a Scale, most: f64, title: &str) -> Panel<'a> {
+        let y = Scale::linear(&[0.0, most], 0.06, area.bottom, area.top);
+        let ticks = y.ticks(5);
+        let widest = ticks.iter().map(|(_, l)| text_width(l, SMALL)).fold(0.0, f64::max);
+        for (value, label) in ticks {
+            let at = y.at(value);
+            canvas.line((area.left, at), (area.right, at), style::GRID, 1.0);
+            canvas.text(&label, (area.left - 8.0, at + 4.5), SMALL, style::INK, Align::Right);
+        }
+        let (left, middle) = (area.left - widest - 20.0, (area.top + area.bottom) / 2.0);
+        frame::y_title(canvas, title, left, middle, area.height());
+        Panel { x, y }
     }
-}
 
-/// Few markers along a line, each series at places of its own.
-fn markers(
-    canvas: &mut Canvas,
-    (x, y): (&Scale, &Scale),
-    series: &Series<'_>,
-    index: usize,
-    read: Read<'_>,
-) {
-    let points = &series.points;
-    let every = points.len().div_ceil(MARKERS).max(1);
-    let first = (index * every / MOST_CASES).min(points.len() - 1);
-    for point in points.iter().skip(first).step_by(every) {
-        let at = (x.at(point.occurrence as f64), y.at(read(point)));
-        style::marker(canvas, series.look, at, 4.5, 1.0);
+    fn at(&self, point: &Point, read: Read<'_>) -> (f64, f64) {
+        (self.x.at(point.occurrence as f64), self.y.at(read(point)))
+    }
+
+    fn line(&self, canvas: &mut Canvas, series: &Series<'_>, read: Read<'_>, width: f64) {
+        let points: Vec<_> = series.points.iter().map(|point| self.at(point, read)).collect();
+        if points.len() > 1 {
+            canvas.path(points, style::series_color(series.look), width);
+        }
+    }
+
+    /// Few markers along a line, each series at places of its own.
+    fn markers(&self, canvas: &mut Canvas, series: &Series<'_>, index: usize, read: Read<'_>) {
+        let points = &series.points;
+        let every = points.len().div_ceil(MARKERS).max(1);
+        let first = (index * every / MOST_CASES).min(points.len() - 1);
+        for point in points.iter().skip(first).step_by(every) {
+            style::marker(canvas, series.look, self.at(point, read), 4.5, 1.0);
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 //! fingerprint of the resolved scenario, the version, the seed, the hardware and the workload, and
 //! how many numbers of the hardware nobody has measured.
 
-use crate::canvas::{Align, Canvas, fit, wrap};
+use crate::canvas::{Align, Canvas, Rect, fit, wrap};
 use crate::font::text_width;
 use crate::names::{each, statistics_note};
 use crate::render::CHART_SIZE;
@@ -124,6 +124,18 @@ pub(crate) fn foot(canvas: &mut Canvas, lines: &[String]) {
     for (line, y) in lines.iter().zip([bottom - 30.0, bottom - 12.0]) {
         canvas.text(&fit(line, SMALL, width), (MARGIN, y), SMALL, SOFT_INK, Align::Left);
     }
+}
+
+/// The border of what a front beats, from the top edge of an area through its points to the right
+/// edge.
+pub(crate) fn stairs(points: impl IntoIterator<Item = (f64, f64)>, area: Rect) -> Vec<(f64, f64)> {
+    let mut stairs: Vec<(f64, f64)> = Vec::new();
+    for (x, y) in points {
+        let above = stairs.last().map_or(area.top, |last| last.1);
+        stairs.extend([(x, above), (x, y)]);
+    }
+    stairs.extend(stairs.last().copied().map(|last| (area.right, last.1)));
+    stairs
 }
 
 /// Title of a horizontal axis.

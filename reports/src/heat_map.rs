@@ -27,10 +27,8 @@ pub(crate) fn threshold_heat_map(record: &RunRecord, version: &str) -> Option<Ch
         about = format!("{about} (each cell: the best over {})", map.folded.join(", "));
     }
     if map.panels.len() > MOST_PANELS {
-        about = format!(
-            "{about} ({MOST_PANELS} of {} panels; all are in results.csv)",
-            map.panels.len()
-        );
+        let all = map.panels.len();
+        about = format!("{about} ({MOST_PANELS} of {all} panels; all are in results.csv)");
     }
     let top = frame::header(&mut canvas, &record.scenario, &about);
     let shown = map.panels.len().min(MOST_PANELS);
@@ -43,6 +41,7 @@ pub(crate) fn threshold_heat_map(record: &RunRecord, version: &str) -> Option<Ch
     let numbered = numbered_cells(&map, columns, rows);
     let top = legend(&mut canvas, top, &map, numbered);
     let scale = Scale::tight(&map.slowdowns().collect::<Vec<_>>(), 2.5);
+    let look = Look { scale, best: map.slowdowns().min_by(f64::total_cmp), numbered };
     let right = f64::from(CHART_SIZE.0) - 150.0;
     // The titles of the axes are shared by all panels and stand outside of them.
     let area = Rect::new(MARGIN + 22.0, top + 8.0, right, FLOOR - 26.0);
@@ -50,33 +49,16 @@ pub(crate) fn threshold_heat_map(record: &RunRecord, version: &str) -> Option<Ch
     let title = fit(&map.axes[0], style::AXIS, area.width());
     frame::x_title(&mut canvas, &title, centre, FLOOR - 4.0);
     frame::y_title(&mut canvas, &map.axes[1], MARGIN + 10.0, middle, area.height());
-    let best = map.slowdowns().min_by(f64::total_cmp);
     for (index, panel) in map.panels.iter().take(shown).enumerate() {
         let (width, height) = (area.width() / columns as f64, area.height() / rows as f64);
         let (column, row) = ((index % columns) as f64, (index / columns) as f64);
         let (left, top) = (area.left + width * column, area.top + height * row);
-        draw_panel(
-            &mut canvas,
-            &map,
-            panel,
-            Rect::new(left, top, left + width, top + height),
-            &scale,
-            best,
-            numbered,
-        );
+        look.panel(&mut canvas, &map, panel, Rect::new(left, top, left + width, top + height));
     }
-    color_bar(&mut canvas, &scale, area, Measure::of(record)[0]);
+    color_bar(&mut canvas, &look.scale, area, Measure::of(record)[0]);
     frame::footer(&mut canvas, record, version);
-    Some(Chart::new(
-        format!(
-            "{}: {} by {} and {}",
-            record.scenario,
-            Measure::of(record)[0].ratio(),
-            map.axes[0],
-            map.axes[1]
-        ),
-        canvas,
-    ))
+    let ([x, y], ratio) = (&map.axes, Measure::of(record)[0].ratio());
+    Some(Chart::new(format!("{}: {ratio} by {x} and {y}", record.scenario), canvas))
 }
 
 /// Is there room for the numbers in the cells? Heights are those under one row of legend.
@@ -111,53 +93,69 @@ fn legend(canvas: &mut Canvas, top: f64, map: &Map, numbered: bool) -> f64 {
     frame::legend(canvas, top, Vec::new(), entries, RESULTS)
 }
 
-fn draw_panel(
-    canvas: &mut Canvas,
-    map: &Map,
-    (name, cells): &(String, Cells),
-    room: Rect,
-    scale: &Scale,
+/// What all panels share.
+struct Look {
+    scale: Scale,
+    /// The least slowdown of all.
     best: Option<f64>,
+    /// Whether there is room for numbers in the cells.
     numbered: bool,
-) {
-    let [xs, ys] = &map.values;
-    let labels: Vec<String> = ys.iter().map(|v| number(*v)).collect();
-    let widest = labels.iter().map(|l| text_width(l, SMALL)).fold(0.0, f64::max);
-    let plot = Rect::new(
-        room.left + widest + 18.0,
-        room.top + 24.0,
-        room.right - 12.0,
-        room.bottom - 28.0,
-    );
-    let (width, height) = (plot.width() / xs.len() as f64, plot.height() / ys.len() as f64);
-    let cell_at = |column: usize, row: usize| {
-        let (left, bottom) = (plot.left + width * column as f64, plot.bottom - height * row as f64);
-        Rect::new(left, bottom - height, left + width, bottom)
-    };
-    let least = cells.values().filter_map(Cell::slowdown).min_by(f64::total_cmp);
-    for (&(column, row), cell) in cells {
-        // Cells reach a little under the next ones, so that a viewer's smoothing shows no seam.
-        let Rect { left, top, right, bottom } = cell_at(column, row);
-        let place =
-            Rect::new(left, (top - 0.6).max(plot.top), (right + 0.6).min(plot.right), bottom);
-        draw_cell(canvas, place, cell, scale, numbered);
-    }
-    canvas.frame(plot, style::FRAME, 1.0);
-    let mut details = Vec::new();
-    if let (Some(least), Some((&(column, row), _))) =
-        (least, cells.iter().find(|(_, cell)| cell.slowdown() == least))
-    {
-        mark_least(canvas, cell_at(column, row), &plot, numbered);
-        let at = format!("at ({}, {})", number(xs[column]), number(ys[row]));
-        let least_text = format!("least {}×", number(least));
-        if best == Some(least) {
-            details.push(format!("{least_text} {at}, the best of all"));
+}
+
+impl Look {
+    fn panel(&self, canvas: &mut Canvas, map: &Map, (name, cells): &(String, Cells), room: Rect) {
+        let [xs, ys] = &map.values;
+        let labels: Vec<String> = ys.iter().map(|v| number(*v)).collect();
+        let widest = labels.iter().map(|l| text_width(l, SMALL)).fold(0.0, f64::max);
+        let (left, right) = (room.left + widest + 18.0, room.right - 12.0);
+        let plot = Rect::new(left, room.top + 24.0, right, room.bottom - 28.0);
+        let (width, height) = (plot.width() / xs.len() as f64, plot.height() / ys.len() as f64);
+        let cell_at = |column: usize, row: usize| {
+            let (left, bottom) =
+                (plot.left + width * column as f64, plot.bottom - height * row as f64);
+            Rect::new(left, bottom - height, left + width, bottom)
+        };
+        let least = cells.values().filter_map(Cell::slowdown).min_by(f64::total_cmp);
+        for (&(column, row), cell) in cells {
+            // Cells reach a little under the next ones, so that a viewer's smoothing shows no seam.
+            let Rect { left, top, right, bottom } = cell_at(column, row);
+            let place =
+                Rect::new(left, (top - 0.6).max(plot.top), (right + 0.6).min(plot.right), bottom);
+            self.cell(canvas, place, cell);
         }
-        details.extend([format!("{least_text} {at}"), least_text]);
+        canvas.frame(plot, style::FRAME, 1.0);
+        let mut details = Vec::new();
+        if let (Some(least), Some((&(column, row), _))) =
+            (least, cells.iter().find(|(_, cell)| cell.slowdown() == least))
+        {
+            mark_least(canvas, cell_at(column, row), &plot, self.numbered);
+            let at = format!("at ({}, {})", number(xs[column]), number(ys[row]));
+            let least_text = format!("least {}×", number(least));
+            if self.best == Some(least) {
+                details.push(format!("{least_text} {at}, the best of all"));
+            }
+            details.extend([format!("{least_text} {at}"), least_text]);
+        }
+        let title = panel_title(name, &details, plot.width());
+        canvas.text(&title, (plot.left, plot.top - 8.0), LABEL, style::INK, Align::Left);
+        panel_axes(canvas, map, plot, &labels);
     }
-    let title = panel_title(name, &details, plot.width());
-    canvas.text(&title, (plot.left, plot.top - 8.0), LABEL, style::INK, Align::Left);
-    panel_axes(canvas, map, plot, &labels);
+
+    fn cell(&self, canvas: &mut Canvas, cell: Rect, what: &Cell) {
+        let Cell::Slowdown(slowdown) = what else {
+            return match what {
+                Cell::OutOfMemory => failed_cell(canvas, cell),
+                _ => skipped_cell(canvas, cell),
+            };
+        };
+        let color = style::viridis(self.scale.share(*slowdown));
+        canvas.rect(cell, color);
+        if self.numbered {
+            let ink = if color.luminance() > 0.3 { style::INK } else { style::WHITE };
+            let at = ((cell.left + cell.right) / 2.0, (cell.top + cell.bottom) / 2.0 + 4.5);
+            canvas.text(&in_cell(*slowdown), at, SMALL, ink, Align::Centre);
+        }
+    }
 }
 
 /// The panel's name with the longest of `details` that leaves it whole; the name goes first.
@@ -186,22 +184,6 @@ fn panel_axes(canvas: &mut Canvas, map: &Map, plot: Rect, labels: &[String]) {
         let y = plot.bottom - height * (row as f64 + 0.5);
         canvas.line((plot.left - 4.0, y), (plot.left, y), style::FRAME, 1.0);
         canvas.text(label, (plot.left - 8.0, y + 4.5), SMALL, style::INK, Align::Right);
-    }
-}
-
-fn draw_cell(canvas: &mut Canvas, cell: Rect, what: &Cell, scale: &Scale, numbered: bool) {
-    let Cell::Slowdown(slowdown) = what else {
-        return match what {
-            Cell::OutOfMemory => failed_cell(canvas, cell),
-            _ => skipped_cell(canvas, cell),
-        };
-    };
-    let color = style::viridis(scale.share(*slowdown));
-    canvas.rect(cell, color);
-    if numbered {
-        let ink = if color.luminance() > 0.3 { style::INK } else { style::WHITE };
-        let at = ((cell.left + cell.right) / 2.0, (cell.top + cell.bottom) / 2.0 + 4.5);
-        canvas.text(&in_cell(*slowdown), at, SMALL, ink, Align::Centre);
     }
 }
 
@@ -260,13 +242,8 @@ fn color_bar(canvas: &mut Canvas, scale: &Scale, area: Rect, measure: Measure) {
     for (value, label) in axis.ticks(8) {
         let y = axis.at(value);
         canvas.line((bar.right, y), (bar.right + 5.0, y), style::FRAME, 1.0);
-        canvas.text(
-            &format!("{label}×"),
-            (bar.right + 9.0, y + 4.5),
-            SMALL,
-            style::INK,
-            Align::Left,
-        );
+        let at = (bar.right + 9.0, y + 4.5);
+        canvas.text(&format!("{label}×"), at, SMALL, style::INK, Align::Left);
     }
     let log = if axis.log { ", logarithmic" } else { "" };
     let title = format!("{} against unlimited HBM{log}", measure.ratio());

@@ -10,8 +10,7 @@ use crate::{ChartError, pretty};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use tiersim_models::hardware::TierKind;
-use tiersim_models::results::hints::FINGERPRINT;
-use tiersim_models::results::hints::{HintMatch, HintMatches, How};
+use tiersim_models::results::hints::{FINGERPRINT, HintMatch, HintMatches, How};
 use tiersim_models::results::{CaseRecord, RunRecord};
 
 /// What became of each hint.

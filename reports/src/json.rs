@@ -19,8 +19,7 @@ use crate::{
 use serde_json::{Value, json};
 use tiersim_models::diagnostic::Warning;
 use tiersim_models::hardware::Capacity;
-use tiersim_models::results::AxisValue;
-use tiersim_models::results::{CaseRecord, Figures, OutOfMemory, Outcome, RunRecord};
+use tiersim_models::results::{AxisValue, CaseRecord, Figures, OutOfMemory, Outcome, RunRecord};
 use tiersim_models::units::{Bytes, Span};
 
 /// Version of the meaning of the keys.

@@ -24,43 +24,43 @@ use tiersim_models::results::economics::CaseEconomics;
 const MOST_LINEAR: f64 = 20.0;
 
 /// What the horizontal axis shows.
-struct Figure {
+pub(crate) struct Figure {
     title: &'static str,
-    /// The line of the header that says what it rests on.
-    line: &'static str,
+    /// The line of the header that says what it rests on; a word of the chart's file.
+    pub(crate) line: &'static str,
     axis: &'static str,
     unit: &'static str,
     front: &'static str,
     of: fn(&CaseEconomics) -> Option<f64>,
 }
 
-/// A measure against the price of what a case uses; `version` is tiersim's own.
-pub(crate) fn against_cost(record: &RunRecord, measure: Measure, version: &str) -> Option<Chart> {
-    let figure = Figure {
+/// The price of what a case uses, and the energy of a step.
+pub(crate) const FIGURES: [Figure; 2] = [
+    Figure {
         title: "the price of what a case uses",
         line: "cost",
         axis: "price of device, host and, of each tier, the case's peak bytes",
         unit: "USD",
         front: "front: none is both cheaper and quicker",
         of: CaseEconomics::dollars_used,
-    };
-    chart(record, measure, version, &figure)
-}
-
-/// A measure against the energy of a step; `version` is tiersim's own.
-pub(crate) fn against_energy(record: &RunRecord, measure: Measure, version: &str) -> Option<Chart> {
-    let figure = Figure {
+    },
+    Figure {
         title: "energy",
         line: "energy",
         axis: "energy of a step",
         unit: "J",
         front: "front: none is both thriftier and quicker",
         of: CaseEconomics::joules,
-    };
-    chart(record, measure, version, &figure)
-}
+    },
+];
 
-fn chart(record: &RunRecord, measure: Measure, version: &str, figure: &Figure) -> Option<Chart> {
+/// A measure against one of them; `version` is tiersim's own.
+pub(crate) fn against(
+    figure: &Figure,
+    record: &RunRecord,
+    measure: Measure,
+    version: &str,
+) -> Option<Chart> {
     let points = Points::of(record, measure);
     let mut xy = XyChart { looks: points.series.clone(), ..XyChart::default() };
     let (mut paying, mut bounds) = (Vec::new(), Vec::new());
@@ -84,10 +84,10 @@ fn chart(record: &RunRecord, measure: Measure, version: &str, figure: &Figure) -
     if front.len() > 1 {
         refer(ReferenceKind::Front, figure.front, front);
     }
-    let against = Against::of(record, measure);
+    let held = Against::of(record, measure);
     // No memory makes a case quicker than this, so it holds for all of them, whatever they cost.
     let level = record.shared().and_then(|on| measure.bound(on.bound)).map(HeldAgainst::Same);
-    match level.unwrap_or(against.bound) {
+    match level.unwrap_or(held.bound) {
         HeldAgainst::Same(ps) => {
             let points = vec![(first, ps as f64 / 1e9)];
             refer(ReferenceKind::Limit, "bound: no policy is faster", points);
@@ -167,8 +167,8 @@ mod tests {
 
     #[test]
     fn half_a_chart_is_no_chart() {
-        let cost = |record: &RunRecord| against_cost(record, Measure::Step, "0");
-        let energy = |record: &RunRecord| against_energy(record, Measure::Step, "0");
+        let cost = |record: &RunRecord| against(&FIGURES[0], record, Measure::Step, "0");
+        let energy = |record: &RunRecord| against(&FIGURES[1], record, Measure::Step, "0");
         assert!(cost(&priced()).is_some());
         assert!(energy(&priced()).is_none(), "no energies");
         let mut one_missing = priced();

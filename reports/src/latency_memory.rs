@@ -28,18 +28,19 @@ pub(crate) fn against_memory(record: &RunRecord, measure: Measure, version: &str
     let top = frame::header(&mut canvas, &record.scenario, &record.about);
     let against = Against::of(record, measure);
     let top = legend(&mut canvas, top, &points, &against);
-    let plot = Plot::new(record, &points, (measure, against), top + 10.0);
+    let plot = Plot::new(record, points, (measure, against), top + 10.0);
+    let points = &plot.points;
     axes(&mut canvas, &plot);
-    let mut obstacles = lines(&mut canvas, &plot, &points);
+    let mut obstacles = lines(&mut canvas, &plot);
     obstacles.lines.extend(against_marks::curve(&mut canvas, &plot));
-    obstacles.lines.extend(against_marks::own_marks(&mut canvas, &plot, record, &points));
-    markers(&mut canvas, &plot, &points);
+    obstacles.lines.extend(against_marks::own_marks(&mut canvas, &plot));
+    markers(&mut canvas, &plot);
     obstacles.solid.extend(points.done.iter().map(|p| Rect::around(plot.at(p), 8.0)));
     if points.done.len() + points.oom.len() <= MOST_LABELS {
-        let taken = point_labels(&mut canvas, &plot, record, &points, &obstacles);
+        let taken = point_labels(&mut canvas, &plot, &obstacles);
         obstacles.solid.extend(taken);
     }
-    crosses(&mut canvas, &plot, record, &points);
+    crosses(&mut canvas, &plot);
     line_labels(&mut canvas, &plot, obstacles);
     if points.done.is_empty() {
         let area = plot.data();
@@ -144,12 +145,12 @@ fn axes(canvas: &mut Canvas, plot: &Plot) {
 }
 
 /// Front, baseline, bound and series lines; gives what labels had better not cover.
-fn lines(canvas: &mut Canvas, plot: &Plot, points: &Points) -> Obstacles {
+fn lines(canvas: &mut Canvas, plot: &Plot) -> Obstacles {
     let mut obstacles = Obstacles::default();
-    let area = plot.data();
+    let (area, points) = (plot.data(), &plot.points);
     for front in Front::ALL {
         if front_is_drawn(points, front) {
-            let stairs = staircase(plot, &points.front(front));
+            let stairs = frame::stairs(points.front(front).iter().map(|p| plot.at(p)), area);
             obstacles.lines.extend(stairs.windows(2).map(|ends| (ends[0], ends[1])));
             front_line(canvas, stairs, front);
         }
@@ -197,22 +198,8 @@ fn front_line(canvas: &mut Canvas, stairs: Vec<(f64, f64)>, front: Front) {
     }
 }
 
-/// The border of what the front beats, from the top edge to the right edge.
-fn staircase(plot: &Plot, front: &[Point]) -> Vec<(f64, f64)> {
-    let area = plot.data();
-    let mut stairs: Vec<(f64, f64)> = Vec::new();
-    for point in front {
-        let (x, y) = plot.at(point);
-        let above = stairs.last().map_or(area.top, |last| last.1);
-        stairs.extend([(x, above), (x, y)]);
-    }
-    if let Some(&(_, y)) = stairs.last() {
-        stairs.push((area.right, y));
-    }
-    stairs
-}
-
-fn markers(canvas: &mut Canvas, plot: &Plot, points: &Points) {
+fn markers(canvas: &mut Canvas, plot: &Plot) {
+    let points = &plot.points;
     let crowd = points.done.len() > MOST_JOINED;
     let (radius, opacity) = style::marker_size(points.done.len());
     for point in points.done.iter().filter(|p| !(crowd && p.front)) {
@@ -234,8 +221,8 @@ mod tests {
         for record in common::all() {
             let points = Points::of(&record, Measure::Step);
             let against = Against::of(&record, Measure::Step);
-            let plot = Plot::new(&record, &points, (Measure::Step, against), 120.0);
-            for point in &points.done {
+            let plot = Plot::new(&record, points, (Measure::Step, against), 120.0);
+            for point in &plot.points.done {
                 let (x, y) = plot.at(point);
                 let at = Rect::around((x, y), 2.0);
                 assert!(plot.data().holds(&at), "{}: {point:?} at {x}, {y}", record.scenario);

@@ -56,7 +56,7 @@ mod xy;
 
 pub use allocator_replay::{AllocatorReplay, allocator_artefacts, allocator_json, allocator_text};
 pub use cache::{CACHE_SCHEMA, cache_artefacts, cache_json, cache_text};
-pub use calibration::{calibration_artefacts, calibration_text};
+pub use calibration::{calibration_artefacts, calibration_comment, calibration_text};
 pub use csv::results_csv;
 pub use hardware::{drawing, hardware_json, hardware_list, hardware_text};
 pub use hints::hints_json;
@@ -73,7 +73,6 @@ pub use xy::{Axis, Band, Marks, Series, XyChart};
 use fragmentation::fragmentation;
 use heat_map::threshold_heat_map;
 use hints::tier_hints;
-use latency_cost::{against_cost, against_energy};
 use latency_memory::against_memory;
 use measure::Measure;
 use memory_summary::allocators_csv;
@@ -156,11 +155,10 @@ pub fn artefacts(record: &RunRecord, version: &str) -> Result<Vec<Artefact>, Cha
         files.extend(chart.artefacts("threshold-heat-map")?);
     }
     for &measure in Measure::of(record) {
-        if let Some(chart) = against_cost(record, measure, version) {
-            files.extend(chart.artefacts(&format!("{}-vs-cost", measure.file()))?);
-        }
-        if let Some(chart) = against_energy(record, measure, version) {
-            files.extend(chart.artefacts(&format!("{}-vs-energy", measure.file()))?);
+        for figure in &latency_cost::FIGURES {
+            if let Some(chart) = latency_cost::against(figure, record, measure, version) {
+                files.extend(chart.artefacts(&format!("{}-vs-{}", measure.file(), figure.line))?);
+            }
         }
     }
     if let Some(table) = allocators_csv(record)? {

@@ -2,14 +2,13 @@
 //!
 //! Invariant: an estimate that rests on a missing rate is not shown as a number.
 
-use crate::ChartError;
 use crate::memory_table::{Json, entries, entry, grouped, memory_text};
 use crate::text_table::{Side, cells, text_table};
 use crate::words::clean;
+use crate::{ChartError, pretty};
 use tiersim_models::hardware::Compute;
 use tiersim_models::results::memory_account::Account;
-use tiersim_models::results::memory_fit::Rates;
-use tiersim_models::results::memory_fit::{Fit, FitSearch, MemoryBudget};
+use tiersim_models::results::memory_fit::{Fit, FitSearch, MemoryBudget, Rates};
 
 /// What a job is to fit into.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,38 +34,35 @@ pub fn memory_fit_json(
     version: &str,
 ) -> Result<String, ChartError> {
     let mut all = entries(account, version);
-    let rate = |rate: Option<f64>| rate.map_or(Json::Nothing, Json::from);
     let smallest = found.smallest();
     let options = found.least.iter().enumerate().map(|(at, fit)| option(fit, smallest == Some(at)));
-    let budget = |budget: Option<u128>| budget.map_or(Json::Nothing, Json::from);
     let fit = vec![
         entry("target", target.name.as_str()),
         entry("gpu_room_bytes", target.budget.gpu),
-        entry("cpu_room_bytes", budget(target.budget.cpu)),
-        entry("nvme_room_bytes", budget(target.budget.nvme)),
-        entry("flops_per_s", rate(target.rates.flops)),
-        entry("host_bytes_per_s", rate(target.rates.host)),
-        entry("nvme_bytes_per_s", rate(target.rates.nvme)),
-        entry("host_memory_bytes_per_s", rate(target.rates.host_memory)),
-        entry("memory_bytes_per_s", rate(target.rates.memory)),
+        entry("cpu_room_bytes", target.budget.cpu),
+        entry("nvme_room_bytes", target.budget.nvme),
+        entry("flops_per_s", target.rates.flops),
+        entry("host_bytes_per_s", target.rates.host),
+        entry("nvme_bytes_per_s", target.rates.nvme),
+        entry("host_memory_bytes_per_s", target.rates.host_memory),
+        entry("memory_bytes_per_s", target.rates.memory),
         entry("fits", Json::Flag(found.fits)),
         entry("tried", found.tried as u128),
         entry("options", Json::List(options.collect())),
     ];
     all.push(entry("fit", Json::Map(fit)));
-    Ok(serde_json::to_string_pretty(&Json::Map(all))? + "\n")
+    pretty(&Json::Map(all))
 }
 
 fn option(fit: &Fit, smallest: bool) -> Json {
     let changes = fit.changes.iter().map(|change| Json::Text(change.clone())).collect();
     let [gpu, cpu, nvme] = fit.bytes;
-    let number = |value: Option<f64>| value.map_or(Json::Nothing, Json::from);
     Json::Map(vec![
         entry("changes", Json::List(changes)),
         entry("smallest", Json::Flag(smallest)),
-        entry("slowdown", number(fit.slowdown)),
-        entry("seconds_per_step", number(fit.seconds)),
-        entry("tokens_per_s", number(fit.tokens_per_s)),
+        entry("slowdown", fit.slowdown),
+        entry("seconds_per_step", fit.seconds),
+        entry("tokens_per_s", fit.tokens_per_s),
         entry("more_cpu_bytes_per_node", fit.more_cpu),
         entry("gpu_bytes", gpu),
         entry("cpu_bytes_per_node", cpu),

@@ -2,46 +2,30 @@
 //!
 //! Invariant: bytes are printed whole; GB (10^9) and GiB (2^30) stand beside them, never instead.
 
-use crate::ChartError;
 use crate::text_table::{Side, cells, text_table};
-use serde::ser::SerializeMap;
+use crate::{ChartError, pretty};
 use serde::{Serialize, Serializer};
-use tiersim_models::results::memory_account::Place;
-use tiersim_models::results::memory_account::{Account, Constant, Line, Value};
+use tiersim_models::results::memory_account::{Account, Constant, Line, Place, Value};
 
 /// Version of the meaning of the keys.
 pub const MEMORY_SCHEMA: u32 = 1;
 
 /// A value of JSON whose whole numbers may be of 128 bits.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
 pub(crate) enum Json {
     Whole(u128),
+    /// What is not finite is written as `null`.
     Number(f64),
     Text(String),
     Flag(bool),
     Nothing,
     List(Vec<Json>),
-    Map(Vec<(String, Json)>),
+    Map(#[serde(serialize_with = "as_map")] Vec<(String, Json)>),
 }
 
-impl Serialize for Json {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Json::Whole(number) => to.serialize_u128(*number),
-            Json::Number(number) => to.serialize_f64(*number),
-            Json::Text(text) => to.serialize_str(text),
-            Json::Flag(flag) => to.serialize_bool(*flag),
-            Json::Nothing => to.serialize_none(),
-            Json::List(all) => to.collect_seq(all),
-            Json::Map(all) => {
-                let mut map = to.serialize_map(Some(all.len()))?;
-                for (key, value) in all {
-                    map.serialize_entry(key, value)?;
-                }
-                map.end()
-            }
-        }
-    }
+fn as_map<S: Serializer>(all: &[(String, Json)], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_map(all.iter().map(|(key, value)| (key, value)))
 }
 
 impl From<&Value> for Json {
@@ -67,7 +51,13 @@ impl From<u128> for Json {
 
 impl From<f64> for Json {
     fn from(number: f64) -> Json {
-        if number.is_finite() { Json::Number(number) } else { Json::Nothing }
+        Json::Number(number)
+    }
+}
+
+impl<T: Into<Json>> From<Option<T>> for Json {
+    fn from(value: Option<T>) -> Json {
+        value.map_or(Json::Nothing, Into::into)
     }
 }
 
@@ -90,8 +80,7 @@ fn key(line: &Line) -> String {
 
 /// The account as JSON, described in docs/memory.md. `version` is tiersim's own.
 pub fn memory_json(account: &Account, version: &str) -> Result<String, ChartError> {
-    let map = Json::Map(entries(account, version));
-    Ok(serde_json::to_string_pretty(&map)? + "\n")
+    pretty(&Json::Map(entries(account, version)))
 }
 
 pub(crate) fn entries(account: &Account, version: &str) -> Vec<(String, Json)> {

@@ -88,10 +88,9 @@ const SYNTHETIC: &str = Stated::Synthetic(0).word();
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Detail;
-    use crate::common;
     use crate::measure::Measure;
     use crate::points::Points;
+    use crate::{Detail, common};
     use std::path::Path;
     use tiersim_input::scenario::read::read_scenario;
     use tiersim_input::scenario::sweep::read_sweep;

@@ -14,7 +14,9 @@ use tiersim_models::units::shown::{Unit, of_sizes, of_times};
 const BAND: f64 = 34.0;
 
 /// Where data goes.
-pub(crate) struct Plot {
+pub(crate) struct Plot<'r> {
+    pub(crate) record: &'r RunRecord,
+    pub(crate) points: Points,
     pub(crate) area: Rect,
     pub(crate) x: Scale,
     pub(crate) y: Scale,
@@ -27,19 +29,19 @@ pub(crate) struct Plot {
     pub(crate) against: Against,
 }
 
-impl Plot {
+impl Plot<'_> {
     pub(crate) fn new(
         record: &RunRecord,
-        points: &Points,
+        points: Points,
         (measure, against): (Measure, Against),
         top: f64,
-    ) -> Plot {
+    ) -> Plot<'_> {
         let area = Rect::new(MARGIN + 78.0, top, f64::from(CHART_SIZE.0) - 104.0, FLOOR - 42.0);
         let band = (!points.oom.is_empty()).then_some(Rect { bottom: area.top + BAND, ..area });
-        let memory_values = memory_range(points);
+        let memory_values = memory_range(&points);
         let memory = of_sizes(extent(&memory_values).map_or(0.0, |(_, most)| most));
         let mut steps: Vec<f64> = points.done.iter().map(|p| p.step as f64).collect();
-        steps.extend(against.values(record, points));
+        steps.extend(against.values(record, &points));
         // Never zoom in on less than a tenth: it would make noise look like a difference.
         if let Some((lo, hi)) = extent(&steps).filter(|(lo, hi)| hi / lo < 1.1) {
             steps.extend([lo * 0.95, hi * 1.05]);
@@ -50,7 +52,7 @@ impl Plot {
         let x = Scale::linear(&memory_values, 0.06, area.left, area.right);
         let ceiling = band.map_or(area.top, |band| band.bottom);
         let y = Scale::fitting(&steps, 20.0, 0.09, area.bottom, ceiling);
-        Plot { area, x, y, memory, time, band, measure, against }
+        Plot { record, points, area, x, y, memory, time, band, measure, against }
     }
 
     /// The pixel of a level line.

@@ -11,9 +11,7 @@ use crate::measure::Measure;
 use crate::words::clean;
 use std::collections::BTreeSet;
 use tiersim_models::hardware::TierKind;
-use tiersim_models::results::AxisValue;
-use tiersim_models::results::Lookahead;
-use tiersim_models::results::{CaseRecord, Outcome, RunRecord};
+use tiersim_models::results::{AxisValue, CaseRecord, Lookahead, Outcome, RunRecord};
 
 /// A case that ran to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,7 @@
 //! Memory pressure in results: `pressure` of a case in `summary.json`, its lines in the table, its
 //! events and steps on the timeline.
 
-use crate::ChartError;
-use crate::trace_events::{self, STEPS, microseconds, name_thread};
+use crate::trace_events::{Process, STEPS};
 use crate::words::{clean, count};
 use serde_json::{Value, json};
 use tiersim_models::results::pressure::{Level, PressureEvent, What};
@@ -64,37 +63,26 @@ pub(crate) fn words(record: &RunRecord, case: &CaseRecord) -> Option<String> {
     Some(parts.join(", "))
 }
 
-/// Slices for the steps of the run, and instant events for what happened, of process `pid`.
-pub(crate) fn events(
-    events: &mut Vec<String>,
-    pid: usize,
-    pressure: &PressureRecord,
-    record: &RunRecord,
-) -> Result<(), ChartError> {
+/// Slices for the steps of the run, and instant events for what happened.
+pub(crate) fn events(process: &mut Process, pressure: &PressureRecord, record: &RunRecord) {
     if pressure.steps.is_empty() {
-        return Ok(());
+        return;
     }
     let tier = &record.tiers[pressure.tier].0;
-    let rows = [(STEPS, "steps".to_owned()), (EVENTS, format!("pressure of {tier}"))];
-    for (tid, name) in rows {
-        name_thread(events, pid, tid, &name)?;
-    }
+    process.name_thread(STEPS, "steps");
+    process.name_thread(EVENTS, &format!("pressure of {tier}"));
     for (step, (start, span)) in pressure.steps.iter().enumerate() {
         let mut args = json!({ "step": step });
         if let Some(batch) = pressure.log.micro_batches.get(step) {
             args["micro_batch"] = json!(batch);
         }
-        events.push(trace_events::step(pid, step as u64, (start.ps(), span.ps()), &args));
+        process.step(step as u64, (start.ps(), span.ps()), &args);
     }
     for (event, at) in pressure.timed() {
         let args = args(event, tier, pressure.capacity);
-        events.push(format!(
-            "{{\"name\":\"{}\",\"cat\":\"pressure\",\"ph\":\"i\",\"s\":\"p\",\"pid\":{pid},\"tid\":{EVENTS},\"ts\":{},\"args\":{args}}}",
-            name(event),
-            microseconds(at.ps()),
-        ));
+        let what = (&*name(event), "pressure", "\"ph\":\"i\",\"s\":\"p\"");
+        process.event(EVENTS, what, at.ps(), &args);
     }
-    Ok(())
 }
 
 fn args(event: &PressureEvent, tier: &str, capacity: Bytes) -> Value {

@@ -9,8 +9,10 @@
 use crate::canvas::{Align, Canvas, Color, Item};
 use crate::font::{HEIGHT_OVER_EM, font, of_size};
 use crate::{Artefact, ChartError};
-use plotters::prelude::{BitMapBackend, DrawingBackend, IntoDrawingArea, SVGBackend};
-use plotters::prelude::{Circle, PathElement, Polygon, RGBAColor, ShapeStyle};
+use plotters::prelude::{
+    BitMapBackend, Circle, DrawingBackend, IntoDrawingArea, PathElement, Polygon, RGBAColor,
+    SVGBackend, ShapeStyle,
+};
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{FontTransform, TextStyle};
 

@@ -15,18 +15,15 @@ mod verdict;
 use crate::contest::order;
 use crate::economics_summary::economics_lines;
 use crate::hidden::hidden_words;
-use crate::hints;
 use crate::names::{each, names, statistics_words};
 use crate::points::pareto_front;
-use crate::pressure;
-use crate::split;
-use crate::steady;
 use crate::text_table::{Detail, paragraph, table_in_blocks};
 use crate::words::{axis_value, clean, count, elide, oom_reason, short_fingerprint, what_fits};
+use crate::{hints, pressure, split, steady};
 use columns::{economics, memory, narrow, served, time};
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use tiersim_models::results::{Conditions, Outcome, RunRecord};
+use tiersim_models::results::{CaseRecord, Conditions, Outcome, RunRecord};
 use tiersim_models::units::Span;
 
 /// Beyond so many cases only the best are printed.
@@ -35,6 +32,9 @@ const MOST_CASES: usize = 64;
 const MOST_FRONT: usize = 24;
 const MOST_LABEL: usize = 44;
 const MOST_REASONS: usize = 8;
+
+/// What is said of a case below the table, if anything is.
+type Said<'a> = &'a dyn Fn(&CaseRecord) -> Option<String>;
 
 /// The table of a record; `version` is tiersim's own. Ends with a line break.
 pub fn text(record: &RunRecord, version: &str, detail: Detail) -> String {
@@ -63,19 +63,20 @@ pub fn text(record: &RunRecord, version: &str, detail: Detail) -> String {
     out.push_str(&split::section(record, ran, detail));
     out.push('\n');
     details(record, version, width, &mut out);
-    let hidden = named().filter_map(|(name, case)| Some((name, hidden_words(record, case)?)));
-    say_why(&mut out, "hidden memory", hidden, width);
-    let ranked = named().filter_map(|(name, case)| Some((name, statistics_words(case)?)));
-    say_why(&mut out, "statistics", ranked, width);
-    let pressed = named().filter_map(|(name, case)| Some((name, pressure::words(record, case)?)));
-    say_why(&mut out, "memory pressure", pressed, width);
-    let drifts = named()
-        .filter_map(|(name, case)| Some((name, steady::words(record, case.outcome.figures()?)?)));
     let base = steady::words(record, &record.base().baseline);
-    let base = base.map(|words| ("baseline".to_owned(), words));
-    say_why(&mut out, "not steady", base.into_iter().chain(drifts), width);
-    let hinted = named().filter_map(|(name, case)| Some((name, hints::words(case)?)));
-    say_why(&mut out, "hints", hinted, width);
+    let mut base = base.map(|words| ("baseline".to_owned(), words));
+    let said: [(&str, Said<'_>); 5] = [
+        ("hidden memory", &|case| hidden_words(record, case)),
+        ("statistics", &statistics_words),
+        ("memory pressure", &|case| pressure::words(record, case)),
+        ("not steady", &|case| steady::words(record, case.outcome.figures()?)),
+        ("hints", &hints::words),
+    ];
+    for (title, words) in said {
+        let first = if title == "not steady" { base.take() } else { None };
+        let cases = named().filter_map(|(name, case)| Some((name, words(case)?)));
+        say_why(&mut out, title, first.into_iter().chain(cases), width);
+    }
     failures(record, &names, &mut out, width);
     if detail == Detail::Narrow {
         out.push_str(

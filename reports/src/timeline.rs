@@ -9,7 +9,7 @@
 //! Invariant: slices of one thread do not overlap; at most [`MOST_EVENTS`] slices and as many
 //! samples of counters, and what was cut is said in the file.
 
-use crate::trace_events::{self, STEPS, microseconds, name_thread};
+use crate::trace_events::{Process, STEPS};
 use crate::words::channel_names;
 use crate::{ChartError, pressure};
 use serde_json::json;
@@ -48,29 +48,30 @@ fn capped(record: &RunRecord, version: &str, most: usize) -> Result<String, Char
         let cut = slices.len() - kept;
         room -= kept;
         dropped += cut;
-        name_case(&mut events, pid, &name, cut)?;
+        let mut process = Process { events: &mut events, pid };
+        name_case(&mut process, &name, cut);
         let slots = slots(&slices[..kept]);
-        name_tracks(&mut events, pid, (&slices[..kept], &slots), &channels)?;
+        name_tracks(&mut process, (&slices[..kept], &slots), &channels);
         let starts = slices.iter().map(|slice| slice.start);
         let starts = starts.chain(timeline.steps.iter().map(|step| step.start));
         let first = starts.min().unwrap_or_default();
         // Pressure builds up over the run, so there time is that of the run.
         let start = pressure.map_or(first, |_| Time::ZERO);
         if let Some(pressure) = pressure {
-            pressure::events(&mut events, pid, pressure, record)?;
+            pressure::events(&mut process, pressure, record);
         }
         // Where a tier is watched, all steps are there already.
         if pressure.is_none_or(|pressure| pressure.steps.is_empty()) {
-            mark_steps(&mut events, pid, &timeline.steps, start)?;
+            mark_steps(&mut process, &timeline.steps, start);
         }
         for (slice, &slot) in slices[..kept].iter().zip(&slots) {
-            events.push(event(pid, (slice, slot), slice.start.since(start).ps())?);
+            show(&mut process, (slice, slot), slice.start.since(start).ps());
         }
         let sampled = timeline.held.len().min(samples);
         samples -= sampled;
         unsampled += timeline.held.len() - sampled;
         for held in &timeline.held[..sampled] {
-            events.push(counter(pid, held, &record.tiers[held.tier].0, start)?);
+            count(&mut process, held, &record.tiers[held.tier].0, start);
         }
     }
     let other = json!({
@@ -85,31 +86,16 @@ fn capped(record: &RunRecord, version: &str, most: usize) -> Result<String, Char
     Ok(out)
 }
 
-fn name_case(
-    events: &mut Vec<String>,
-    pid: usize,
-    name: &str,
-    cut: usize,
-) -> Result<(), ChartError> {
-    let mut meta = |what: &str, args: serde_json::Value| -> Result<(), ChartError> {
-        let event = json!({"name": what, "ph": "M", "pid": pid, "tid": 0, "args": args});
-        events.push(serde_json::to_string(&event)?);
-        Ok(())
-    };
-    meta("process_name", json!({ "name": name }))?;
-    meta("process_sort_index", json!({ "sort_index": pid }))?;
+fn name_case(process: &mut Process, name: &str, cut: usize) {
+    process.describe(0, "process_name", json!({ "name": name }));
+    process.describe(0, "process_sort_index", json!({ "sort_index": process.pid }));
     if cut > 0 {
-        meta("process_labels", json!({ "labels": format!("{cut} slices cut: file limit") }))?;
+        let labels = format!("{cut} slices cut: file limit");
+        process.describe(0, "process_labels", json!({ "labels": labels }));
     }
-    Ok(())
 }
 
-fn name_tracks(
-    events: &mut Vec<String>,
-    pid: usize,
-    (slices, slots): (&[Slice], &[usize]),
-    channels: &[String],
-) -> Result<(), ChartError> {
+fn name_tracks(process: &mut Process, (slices, slots): (&[Slice], &[usize]), channels: &[String]) {
     let tracks = slices.iter().zip(slots).map(|(slice, &slot)| (slice.track, slot));
     let mut tracks: Vec<(Track, usize)> = tracks.collect();
     tracks.sort_unstable();
@@ -124,9 +110,8 @@ fn name_tracks(
         if slot > 0 {
             let _ = write!(name, ", copy {}", slot + 1);
         }
-        name_thread(events, pid, thread(track, slot), &name)?;
+        process.name_thread(thread(track, slot), &name);
     }
-    Ok(())
 }
 
 /// By slice: which of the threads of its track it is on. Each is on the first that is free.
@@ -158,35 +143,25 @@ fn thread(track: Track, slot: usize) -> usize {
 }
 
 /// Steps as slices of a thread of their own.
-fn mark_steps(
-    events: &mut Vec<String>,
-    pid: usize,
-    steps: &[ShownStep],
-    start: Time,
-) -> Result<(), ChartError> {
+fn mark_steps(process: &mut Process, steps: &[ShownStep], start: Time) {
     if !steps.is_empty() {
-        name_thread(events, pid, STEPS, "steps")?;
+        process.name_thread(STEPS, "steps");
     }
     for step in steps {
-        let args = json!({ "step": step.number });
-        let at = step.start.since(start);
-        events.push(trace_events::step(pid, step.number, (at.ps(), step.span.ps()), &args));
+        let times = (step.start.since(start).ps(), step.span.ps());
+        process.step(step.number, times, &json!({ "step": step.number }));
     }
-    Ok(())
 }
 
 /// Bytes that a tier holds from a moment on.
-fn counter(pid: usize, held: &Residency, tier: &str, start: Time) -> Result<String, ChartError> {
-    let name = serde_json::to_string(&format!("{tier} held"))?;
+fn count(process: &mut Process, held: &Residency, tier: &str, start: Time) {
     // A run that is shown in part is sampled from the start of that part on.
     let at = held.at.ps().saturating_sub(start.ps());
-    let (ts, bytes) = (microseconds(at), held.bytes.get());
-    Ok(format!(
-        "{{\"name\":{name},\"cat\":\"memory\",\"ph\":\"C\",\"pid\":{pid},\"tid\":0,\"ts\":{ts},\"args\":{{\"bytes\":{bytes}}}}}"
-    ))
+    let (name, args) = (format!("{tier} held"), json!({ "bytes": held.bytes.get() }));
+    process.event(0, (&name, "memory", "\"ph\":\"C\""), at, &args);
 }
 
-fn event(pid: usize, (slice, slot): (&Slice, usize), start: u64) -> Result<String, ChartError> {
+fn show(process: &mut Process, (slice, slot): (&Slice, usize), start: u64) {
     let category = match slice.track {
         Track::Stream(_) => "op",
         Track::Channel(_) => "copy",
@@ -195,17 +170,8 @@ fn event(pid: usize, (slice, slot): (&Slice, usize), start: u64) -> Result<Strin
     if slice.bytes.get() > 0 {
         args["bytes"] = json!(slice.bytes.get());
     }
-    let mut out = String::with_capacity(160);
-    // The numbers are written by hand: serde_json would make floats of them.
-    let _ = write!(
-        out,
-        "{{\"name\":{},\"cat\":\"{category}\",\"ph\":\"X\",\"pid\":{pid},\"tid\":{},\"ts\":{},\"dur\":{},\"args\":{args}}}",
-        serde_json::to_string(&slice.name)?,
-        thread(slice.track, slot),
-        microseconds(start),
-        microseconds(slice.span.ps()),
-    );
-    Ok(out)
+    let times = (start, slice.span.ps());
+    process.slice(thread(slice.track, slot), (&slice.name, category), times, &args);
 }
 
 #[cfg(test)]

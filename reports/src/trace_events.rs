@@ -1,36 +1,64 @@
 //! Events of the Chrome trace format that all timelines have: names of threads, and steps.
 
-use crate::ChartError;
 use serde_json::{Value, json};
 
 /// The thread of steps: behind all streams, before all channels.
 pub(crate) const STEPS: usize = 90_000;
 
-/// Names a thread of a timeline, and its place.
-pub(crate) fn name_thread(
-    events: &mut Vec<String>,
-    pid: usize,
-    tid: usize,
-    name: &str,
-) -> Result<(), ChartError> {
-    let pairs = [
-        ("thread_name", json!({ "name": name })),
-        ("thread_sort_index", json!({ "sort_index": tid })),
-    ];
-    for (what, args) in pairs {
-        let event = json!({"name": what, "ph": "M", "pid": pid, "tid": tid, "args": args});
-        events.push(serde_json::to_string(&event)?);
-    }
-    Ok(())
+/// The process of a case on a timeline, and the events that are written so far.
+pub(crate) struct Process<'e> {
+    pub(crate) events: &'e mut Vec<String>,
+    pub(crate) pid: usize,
 }
 
-/// The slice of a step, from a picosecond on and so many long.
-pub(crate) fn step(pid: usize, number: u64, (start, span): (u64, u64), args: &Value) -> String {
-    format!(
-        "{{\"name\":\"step {number}\",\"cat\":\"step\",\"ph\":\"X\",\"pid\":{pid},\"tid\":{STEPS},\"ts\":{},\"dur\":{},\"args\":{args}}}",
-        microseconds(start),
-        microseconds(span),
-    )
+impl Process<'_> {
+    /// Says something of it or of one of its threads.
+    pub(crate) fn describe(&mut self, tid: usize, what: &str, args: Value) {
+        let event = json!({"name": what, "ph": "M", "pid": self.pid, "tid": tid, "args": args});
+        self.events.push(event.to_string());
+    }
+
+    /// Names a thread, and its place.
+    pub(crate) fn name_thread(&mut self, tid: usize, name: &str) {
+        self.describe(tid, "thread_name", json!({ "name": name }));
+        self.describe(tid, "thread_sort_index", json!({ "sort_index": tid }));
+    }
+
+    /// An event of a thread, at a picosecond; `kind` is what stands for its phase and with it.
+    ///
+    /// The numbers are written by hand: serde_json would make floats of them.
+    pub(crate) fn event(
+        &mut self,
+        tid: usize,
+        (name, category, kind): (&str, &str, &str),
+        at: u64,
+        args: &Value,
+    ) {
+        let (name, pid, ts) = (Value::from(name), self.pid, microseconds(at));
+        self.events.push(format!(
+            "{{\"name\":{name},\"cat\":\"{category}\",{kind},\"pid\":{pid},\"tid\":{tid},\"ts\":{ts},\"args\":{args}}}"
+        ));
+    }
+
+    /// The slice of a thread from a picosecond on and so many long.
+    pub(crate) fn slice(
+        &mut self,
+        tid: usize,
+        (name, category): (&str, &str),
+        (start, span): (u64, u64),
+        args: &Value,
+    ) {
+        let (name, pid) = (Value::from(name), self.pid);
+        let (ts, dur) = (microseconds(start), microseconds(span));
+        self.events.push(format!(
+            "{{\"name\":{name},\"cat\":\"{category}\",\"ph\":\"X\",\"pid\":{pid},\"tid\":{tid},\"ts\":{ts},\"dur\":{dur},\"args\":{args}}}"
+        ));
+    }
+
+    /// The slice of a step.
+    pub(crate) fn step(&mut self, number: u64, times: (u64, u64), args: &Value) {
+        self.slice(STEPS, (&format!("step {number}"), "step"), times, args);
+    }
 }
 
 /// Picoseconds as a decimal number of microseconds, exactly.

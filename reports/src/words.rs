@@ -4,8 +4,7 @@
 //! terminal, a control character that XML forbids, or a mark that reverses the text after it.
 //! Invariant: what [`clean`] returns prints left to right, on one line, and is legal XML text.
 
-use tiersim_models::results::AxisValue;
-use tiersim_models::results::{OutOfMemory, RunRecord};
+use tiersim_models::results::{AxisValue, OutOfMemory, RunRecord};
 
 /// What to ask next where a job does not fit a machine.
 pub fn what_fits(machine: &str) -> String {

@@ -286,13 +286,7 @@ impl Reference {
         let places: Vec<(f64, f64)> = places.collect();
         match self.kind {
             ReferenceKind::Front => {
-                let mut stairs: Vec<(f64, f64)> = Vec::new();
-                for (x, y) in places {
-                    let above = stairs.last().map_or(area.top, |last| last.1);
-                    stairs.extend([(x, above), (x, y)]);
-                }
-                stairs.extend(stairs.last().copied().map(|last| (area.right, last.1)));
-                canvas.path(stairs, style::FRONT, FRONT);
+                canvas.path(frame::stairs(places, area), style::FRONT, FRONT);
             }
             ReferenceKind::Limit => {
                 let first = places.first();

@@ -20,7 +20,7 @@ pub mod through;
 
 pub use probe::*;
 
-use crate::fault::Fault;
+use crate::fault::Result;
 use crate::real;
 use std::path::Path;
 
@@ -31,7 +31,7 @@ use std::path::Path;
 pub fn bench(
     (machine, device): (real::Kind, usize),
     scratch: &Path,
-) -> Result<Box<dyn MeasuredMachine>, Fault> {
+) -> Result<Box<dyn MeasuredMachine>> {
     match machine {
         real::Kind::Host => Ok(Box::new(host::HostBench::new(scratch)?)),
         real::Kind::Cuda => Ok(Box::new(cuda::CudaBench::new(device, scratch)?)),

@@ -30,9 +30,10 @@ pub use crate::cuda::driver::Keep;
 use crate::cuda::entry::Book;
 use crate::cuda::findings::Watch;
 use crate::cuda::floor::Floor;
+use crate::cuda::kernels::Range;
 use crate::cuda::mark::Mark;
 use crate::cuda::worker::{FILES, Workers};
-use crate::fault::Fault;
+use crate::fault::{Fault, Result};
 use crate::host::kernels::fill;
 use crate::host::room::{Buffer, is_file};
 use crate::options::Options;
@@ -127,7 +128,7 @@ fn by_thread(ends: &Ends) -> bool {
 impl<'a> CudaMachine<'a> {
     /// A machine with its objects in place, filled. Without a driver or a device: a fault that says
     /// what was looked for.
-    pub fn new(setup: Setup<'a>, options: &Options) -> Result<CudaMachine<'a>, Fault> {
+    pub fn new(setup: Setup<'a>, options: &Options) -> Result<CudaMachine<'a>> {
         let (run, start) = Run::new(setup, options)?;
         let device = Device::open(options.device, options.live.clone())?;
         let (hardware, streams) = (run.hardware, run.streams());
@@ -158,19 +159,11 @@ impl<'a> CudaMachine<'a> {
         Ok(CudaMachine { parts: Some(Box::new(parts)) })
     }
 
-    /// What the driver calls the device.
-    pub fn device_name(&self) -> &str {
-        &self.parts().floor.device.name
-    }
-
     fn parts(&self) -> &Parts<'a> {
         self.parts.as_ref().expect("a machine in use has its parts")
     }
 
-    fn carry_out<T>(
-        &mut self,
-        work: impl FnOnce(&mut Parts<'a>) -> Result<T, Fault>,
-    ) -> Result<T, Fault> {
+    fn carry_out<T>(&mut self, work: impl FnOnce(&mut Parts<'a>) -> Result<T>) -> Result<T> {
         let parts = self.parts.as_mut().expect("a machine in use has its parts");
         if let Some(fault) = &parts.fault {
             return Err(fault.clone());
@@ -182,7 +175,7 @@ impl<'a> CudaMachine<'a> {
 
 impl Parts<'_> {
     /// Puts an object where it lies before the first op.
-    fn place(&mut self, room: &Allocation) -> Result<(), Fault> {
+    fn place(&mut self, room: &Allocation) -> Result<()> {
         self.allocate(room, |_, _| false)?;
         let held = self.rooms.get(room.object, room.tier).expect("it was just allocated");
         let key = Key { object: room.object, version: 0 };
@@ -192,7 +185,8 @@ impl Parts<'_> {
             }
             place => {
                 let address = place.address().expect("memory has an address");
-                self.floor.kernels.fill(&self.floor.streams[0], address, held.bytes, key)
+                let range = Range::new(address, held.bytes, key);
+                self.floor.kernels.fill(&self.floor.streams[0], &range)
             }
         }
     }
@@ -203,7 +197,7 @@ impl Parts<'_> {
         &mut self,
         room: &Allocation,
         under_way: impl Fn(&Book, Ticket) -> bool,
-    ) -> Result<Tickets, Fault> {
+    ) -> Result<Tickets> {
         let book = &self.book;
         let after = self.rooms.allocate(room, |ticket| under_way(book, ticket))?;
         let fresh = self.rooms.fresh();
@@ -211,7 +205,8 @@ impl Parts<'_> {
             // The last stream is one for checks: the ops of the plan go on.
             let last = self.floor.streams.len() - 1;
             for (address, bytes) in fresh {
-                self.floor.kernels.fill(&self.floor.streams[last], address, bytes, NOBODY)?;
+                let range = Range::new(address, bytes, NOBODY);
+                self.floor.kernels.fill(&self.floor.streams[last], &range)?;
             }
             let (filled, since) = (self.floor.record(last)?, self.floor.clock.now());
             while !filled.passed()? {
@@ -226,7 +221,7 @@ impl Parts<'_> {
     }
 
     /// Makes the channels: with streams, or with threads where the device alone cannot copy.
-    fn hire(&mut self, ends: &[Ends], (mut next, copying): (usize, usize)) -> Result<(), Fault> {
+    fn hire(&mut self, ends: &[Ends], (mut next, copying): (usize, usize)) -> Result<()> {
         for (number, ends) in ends.iter().enumerate() {
             let spawn = || self.workers.spawn(format!("channel {number}"));
             let thread = by_thread(ends).then(spawn).transpose()?;
@@ -259,11 +254,11 @@ impl Parts<'_> {
 impl Machine for CudaMachine<'_> {
     type Fault = Fault;
 
-    fn submit(&mut self, command: Command) -> Result<(), Fault> {
+    fn submit(&mut self, command: Command) -> Result<()> {
         self.carry_out(|parts| parts.submit(command))
     }
 
-    fn next(&mut self) -> Result<Option<(Time, Ticket)>, Fault> {
+    fn next(&mut self) -> Result<Option<(Time, Ticket)>> {
         self.carry_out(Parts::next)
     }
 }
@@ -280,7 +275,7 @@ impl RealMachine for CudaMachine<'_> {
         }
     }
 
-    fn holdings(&self) -> Result<Vec<(ObjectId, TierId, Option<u64>)>, Fault> {
+    fn holdings(&self) -> Result<Vec<(ObjectId, TierId, Option<u64>)>> {
         let parts = self.parts();
         let device: &Arc<Device> = &parts.floor.device;
         device.enter()?;

@@ -73,6 +73,9 @@ pub enum Fault {
     Died(String),
 }
 
+/// What comes of work on real memory.
+pub type Result<T, E = Fault> = std::result::Result<T, E>;
+
 impl Fault {
     /// What the system refused, as a fault.
     pub(crate) fn io(what: &'static str, place: impl Display) -> impl FnOnce(io::Error) -> Fault {

@@ -124,13 +124,6 @@ impl DirectFile {
         }
     }
 
-    /// The same file by another backend. `Uring` where the kernel does not allow it fails when it
-    /// is used.
-    pub fn by(mut self, backend: Backend) -> DirectFile {
-        self.backend = backend;
-        self
-    }
-
     /// Whether the file goes around the page cache.
     pub fn is_direct(&self) -> bool {
         self.direct

@@ -16,13 +16,11 @@ mod tests;
 mod work;
 
 use crate::clock::Clock;
-use crate::fault::Fault;
-use crate::host::kernels::BLOCK;
+use crate::fault::{Fault, Result};
 use crate::host::pace::{OpPlan, calibrate};
-use crate::host::room::Buffer;
 use crate::host::state::State;
 use crate::host::store::Store;
-use crate::host::work::Floor;
+use crate::host::work::{Floor, Worker};
 use crate::options::{Live, Options};
 use crate::pattern::PAGE;
 use crate::real::{RealMachine, Report, Run, Setup};
@@ -53,7 +51,7 @@ struct Shared {
 
 impl<'a> HostMachine<'a> {
     /// A machine with its objects in place, filled.
-    pub fn new(setup: Setup<'a>, options: &Options) -> Result<HostMachine<'a>, Fault> {
+    pub fn new(setup: Setup<'a>, options: &Options) -> Result<HostMachine<'a>> {
         let (run, start) = Run::new(setup, options)?;
         let objects = &run.workload.trace.objects;
         let pages = |bytes: Bytes| (bytes.get() as usize).div_ceil(PAGE);
@@ -64,10 +62,10 @@ impl<'a> HostMachine<'a> {
             arrival_stride: options.arrival_stride,
             delay: options.delay,
         };
-        let mut buffer = Buffer::new(BLOCK * PAGE);
+        let mut worker = Worker::new(&floor);
         for room in &start {
             floor.store.allocate(room)?;
-            floor.write(room.object, room.tier, 0, &mut buffer)?;
+            worker.write(room.object, room.tier, 0)?;
         }
         calibrate(run.workload);
         floor.clock = Clock::start();
@@ -90,7 +88,7 @@ impl<'a> HostMachine<'a> {
         Ok(machine)
     }
 
-    fn spawn(&mut self, queue: usize, name: String) -> Result<(), Fault> {
+    fn spawn(&mut self, queue: usize, name: String) -> Result<()> {
         let (shared, threads) = (self.shared.clone(), self.live.threads.clone());
         let work = move || {
             threads.fetch_add(1, Relaxed);
@@ -140,7 +138,7 @@ impl Shared {
 
     /// What the thread of a queue does.
     fn run(&self, queue: usize) {
-        let mut buffer = Buffer::new(BLOCK * PAGE);
+        let mut worker = Worker::new(&self.floor);
         let mut state = self.lock();
         while !state.stop {
             let Some(job) = state.take(queue) else {
@@ -155,8 +153,8 @@ impl Shared {
             };
             self.ring(state);
             let done = match &job.piece {
-                Some(piece) => self.floor.piece(piece, &command, version, &mut buffer),
-                None => self.floor.op(&command, &versions, &plan, &mut buffer),
+                Some(piece) => worker.piece(piece, &command, version),
+                None => worker.op(&command, &versions, &plan),
             };
             if done.is_ok() && job.piece.as_ref().is_none_or(|piece| piece.ends) {
                 command.frees.iter().for_each(|room| self.floor.store.free(room));
@@ -178,7 +176,7 @@ impl Shared {
 impl Machine for HostMachine<'_> {
     type Fault = Fault;
 
-    fn submit(&mut self, command: Command) -> Result<(), Fault> {
+    fn submit(&mut self, command: Command) -> Result<()> {
         let began = self.shared.floor.clock.now();
         let (versions, plan) = (self.run.written.meets(&command), OpPlan::of(&self.run, &command));
         let transit = self.run.transit(&command);
@@ -194,7 +192,7 @@ impl Machine for HostMachine<'_> {
         Ok(())
     }
 
-    fn next(&mut self) -> Result<Option<(Time, Ticket)>, Fault> {
+    fn next(&mut self) -> Result<Option<(Time, Ticket)>> {
         // Looks twice: a process that was stopped and goes on may find its time up before its
         // workers have had a chance to run.
         let half = Duration::from_nanos(self.run.patience.ps() / 2000);
@@ -236,10 +234,10 @@ impl RealMachine for HostMachine<'_> {
         }
     }
 
-    fn holdings(&self) -> Result<Vec<(ObjectId, TierId, Option<u64>)>, Fault> {
-        let floor = &self.shared.floor;
-        let held = floor.store.held().into_iter();
-        held.map(|(object, tier)| Ok((object, tier, floor.version(object, tier)?))).collect()
+    fn holdings(&self) -> Result<Vec<(ObjectId, TierId, Option<u64>)>> {
+        let mut worker = Worker::new(&self.shared.floor);
+        let held = self.shared.floor.store.held().into_iter();
+        held.map(|(object, tier)| Ok((object, tier, worker.version(object, tier)?))).collect()
     }
 
     fn written(&self) -> &[u64] {

@@ -1,6 +1,6 @@
 //! How a real machine is set up, and what is alive of it.
 
-use crate::fault::Fault;
+use crate::fault::{Fault, Result};
 use crate::faulty::Failure;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -68,16 +68,16 @@ impl Failing {
     }
 
     /// A room is taken.
-    pub(crate) fn room(&self) -> Result<(), Fault> {
+    pub(crate) fn room(&self) -> Result<()> {
         self.at(Failure::Allocation(self.rooms.fetch_add(1, Relaxed) + 1))
     }
 
     /// A copy begins.
-    pub(crate) fn copy(&self) -> Result<(), Fault> {
+    pub(crate) fn copy(&self) -> Result<()> {
         self.at(Failure::Copy(self.copies.fetch_add(1, Relaxed) + 1))
     }
 
-    fn at(&self, now: Failure) -> Result<(), Fault> {
+    fn at(&self, now: Failure) -> Result<()> {
         if self.told == Some(now) { Err(Fault::Injected(now)) } else { Ok(()) }
     }
 }

@@ -3,7 +3,7 @@
 //! Whoever drives one need not know which it is; `tests/` and the command run the same bodies on
 //! all of them.
 
-use crate::fault::Fault;
+use crate::fault::{Fault, Result};
 use crate::options::Options;
 use crate::truth::{Truth, Written};
 use tiersim_models::hardware::Hardware;
@@ -58,10 +58,7 @@ pub(crate) struct Planned {
 impl<'a> Run<'a> {
     /// A run that begins, and what lies where before it. A real machine carries copies from memory
     /// to memory: nodes without memory would be channels from nowhere.
-    pub(crate) fn new(
-        setup: Setup<'a>,
-        options: &Options,
-    ) -> Result<(Run<'a>, Vec<Allocation>), Fault> {
+    pub(crate) fn new(setup: Setup<'a>, options: &Options) -> Result<(Run<'a>, Vec<Allocation>)> {
         let Setup { hardware, routes, workload, spans, start } = setup;
         if let Some(node) = hardware.nodes.first() {
             let name = &node.name;
@@ -158,7 +155,7 @@ pub trait RealMachine: Machine<Fault = Fault> {
 
     /// Every room that is held, with the version that all of it has, if it has one. Meaningful
     /// when nothing is under way.
-    fn holdings(&self) -> Result<Vec<(ObjectId, TierId, Option<u64>)>, Fault>;
+    fn holdings(&self) -> Result<Vec<(ObjectId, TierId, Option<u64>)>>;
 
     /// Writes submitted so far, by object.
     fn written(&self) -> &[u64];

@@ -27,35 +27,6 @@ const GIVE_BACK: [&str; 6] = [
     "cuModuleUnload",
     "cuDevicePrimaryCtxRelease_v2",
 ];
-/// What can fail besides.
-const CALLS: [&str; 26] = [
-    "cuInit",
-    "cuDriverGetVersion",
-    "cuDeviceGetCount",
-    "cuDeviceGet",
-    "cuDeviceGetName",
-    "cuDeviceGetAttribute",
-    "cuDevicePrimaryCtxRetain",
-    "cuCtxSetCurrent",
-    "cuCtxSynchronize",
-    "cuCtxGetStreamPriorityRange",
-    "cuStreamCreateWithPriority",
-    "cuStreamWaitEvent",
-    "cuStreamSynchronize",
-    "cuEventCreate",
-    "cuEventRecord",
-    "cuEventQuery",
-    "cuEventSynchronize",
-    "cuEventElapsedTime",
-    "cuMemAlloc_v2",
-    "cuMemGetInfo_v2",
-    "cuMemHostAlloc",
-    "cuMemHostGetDevicePointer_v2",
-    "cuMemcpyAsync",
-    "cuModuleLoadData",
-    "cuModuleGetFunction",
-    "cuLaunchKernel",
-];
 /// Of calls that are made more often than this, the first ones and some later ones fail.
 const EACH: u64 = 6;
 
@@ -94,11 +65,10 @@ fn every_call_fails_once(name: &str, run: impl Fn() -> Result<(), Fault>) {
     fail("");
     run().expect("nothing fails");
     assert_eq!(live(), [0; 6]);
-    let counts = |names: &'static [&'static str]| {
-        let count = |name: &&'static str| (*name, calls(name));
-        names.iter().map(count).filter(|(_, count)| *count > 0).collect::<Vec<_>>()
-    };
-    let (made, given_back) = (counts(&CALLS), counts(&GIVE_BACK));
+    let names = child::calls();
+    let counts = names.iter().map(|name| (name.as_str(), calls(name)));
+    let (given_back, made): (Vec<_>, Vec<_>) =
+        counts.filter(|(_, count)| *count > 0).partition(|(name, _)| GIVE_BACK.contains(name));
     assert!(made.len() > 17 && given_back.len() == GIVE_BACK.len(), "{made:?} {given_back:?}");
     let (mut refused, mut failures) = (0, 0);
     for (call, count) in made {

@@ -276,7 +276,7 @@ fn a_call_can_be_told_to_fail_once() {
 /// Runs itself as a program of its own, since the stand-in reads its environment once.
 #[test]
 fn the_environment_sets_limits_and_failures_and_learns_of_leaks() {
-    if std::env::var_os("TIERSIM_STAND_IN_LEAKS").is_some() {
+    if child::is_child() {
         let device = Device::open();
         assert_eq!(device.memory(), (8192, 8192));
         let leaked = device.alloc(1000);
@@ -290,26 +290,18 @@ fn the_environment_sets_limits_and_failures_and_learns_of_leaks() {
         return;
     }
     let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let id = std::process::id();
-    let files = ["leaks", "calls"].map(|name| folder.join(format!("stand-in-{name}-{id}")));
+    let calls = folder.join(format!("stand-in-calls-{}", std::process::id()));
     let name = "stand_in::the_environment_sets_limits_and_failures_and_learns_of_leaks";
-    let child = std::process::Command::new(std::env::current_exe().expect("itself"))
-        .args(["--exact", name])
-        .env("TIERSIM_STAND_IN_MEMORY", "8192")
-        .env("TIERSIM_STAND_IN_FAIL", "cuMemAlloc_v2:2")
-        .env("TIERSIM_STAND_IN_LEAKS", &files[0])
-        .env("TIERSIM_STAND_IN_CALLS", &files[1])
-        .output()
-        .expect("it starts");
-    let said = String::from_utf8_lossy(&child.stdout);
-    assert!(child.status.success() && said.contains("ok. 1 passed"), "{said}");
-    let [leaks, calls] = files.map(|file| {
-        let text = std::fs::read_to_string(&file).expect("it was written");
-        std::fs::remove_file(file).expect("it is there");
-        text
-    });
+    let variables = [
+        ("TIERSIM_STAND_IN_MEMORY", "8192"),
+        ("TIERSIM_STAND_IN_FAIL", "cuMemAlloc_v2:2"),
+        ("TIERSIM_STAND_IN_CALLS", calls.to_str().expect("a path of letters")),
+    ];
+    let leaks = child::run_leaking(name, &[], &variables).expect("it was written");
     let wanted = "device_allocations 1\ndevice_bytes 1000\nhost_allocations 0\nstreams 1\n\
                   events 0\nmodules 1\nerror 0\n";
     assert_eq!(leaks, wanted);
-    assert!(calls.lines().any(|line| line == "cuMemAlloc_v2 4"), "{calls}");
+    let text = std::fs::read_to_string(&calls).expect("it was written");
+    std::fs::remove_file(calls).expect("it is there");
+    assert!(text.lines().any(|line| line == "cuMemAlloc_v2 4"), "{text}");
 }

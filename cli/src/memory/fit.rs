@@ -5,8 +5,7 @@ use crate::output::Failure;
 use crate::typed::size;
 use tiersim_models::hardware::{HBM, Hardware, TierKind};
 use tiersim_models::ids::TierId;
-use tiersim_models::results::memory_fit::MemoryBudget;
-use tiersim_models::results::memory_fit::Rates;
+use tiersim_models::results::memory_fit::{MemoryBudget, Rates};
 use tiersim_reports::FitTarget;
 use tiersim_workloads::transformer::format::Format;
 

@@ -5,7 +5,7 @@
 mod others;
 mod refusals;
 
-use super::model::NamedModel;
+use super::model;
 use super::options::{Convention, MemoryArgs};
 use crate::typed::Millionths;
 use others::{deepspeed, structured};
@@ -13,6 +13,7 @@ use refusals::{
     OF_DEEPSPEED, OF_LOADER, OF_OPERATORS, OF_SERVING, OF_SHAPE, OF_STEP, is_typed, of_training,
     refuse,
 };
+use tiersim_input::import::card::ModelFiles;
 use tiersim_models::results::memory_account::Place;
 use tiersim_workloads::memory::account::{Keeps, Pipeline, Serving, Step, Structured, Training};
 use tiersim_workloads::memory::activations::block::{Activation, BlockShape};
@@ -38,7 +39,7 @@ pub(crate) enum MemoryQuestion {
 /// What was asked.
 pub(crate) fn asked(
     args: &MemoryArgs,
-    model: Option<&NamedModel>,
+    model: Option<&ModelFiles>,
 ) -> Result<MemoryQuestion, String> {
     if args.semiseparable.is_some() {
         refuse("--semiseparable", args, &["--fit"])?;
@@ -90,10 +91,18 @@ fn gpus(args: &MemoryArgs, few: u64) -> Result<(u64, u64), String> {
     Ok((gpus, per_node))
 }
 
-fn params(args: &MemoryArgs, model: Option<&NamedModel>) -> Result<u64, String> {
-    model.map(|model| model.params).or(args.params).ok_or_else(|| {
+fn params(args: &MemoryArgs, model: Option<&ModelFiles>) -> Result<u64, String> {
+    model.map(|model| model.card.parameters()).or(args.params).ok_or_else(|| {
         "the model's size is missing; say --params, such as --params 7.5B, or --model".to_owned()
     })
+}
+
+/// Refuses a whole that is not of equal parts.
+fn multiple(name: &str, of: &str, whole: u64, part: u64) -> Result<(), String> {
+    if whole.is_multiple_of(part) {
+        return Ok(());
+    }
+    Err(format!("{name} must be a multiple of {of} (found {whole} and {part}); change one"))
 }
 
 /// Ranks that matrices and blocks are split over: whole replicas of the model.
@@ -112,10 +121,10 @@ fn split(args: &MemoryArgs, gpus: u64) -> Result<(u64, u64), String> {
 /// What the block is made of, if its shape was typed; then all of it must be.
 fn block(
     args: &MemoryArgs,
-    model: Option<&NamedModel>,
+    model: Option<&ModelFiles>,
 ) -> Result<Option<(BlockShape, u64)>, String> {
     if let Some(model) = model {
-        return Ok(model.shape);
+        return Ok(Some(model::shape(&model.card)));
     }
     let (Some(layers), Some(hidden), Some(heads)) = (args.layers, args.hidden, args.heads) else {
         let any = is_typed(args, &OF_SHAPE[..5]) || args.layers.is_some();
@@ -127,13 +136,8 @@ fn block(
         };
     };
     let kv_heads = args.kv_heads.unwrap_or(heads);
-    for (name, whole, part) in [("--hidden", hidden, heads), ("--heads", heads, kv_heads)] {
-        if !whole.is_multiple_of(part) {
-            return Err(format!(
-                "{name} must be a multiple of heads (found {whole} and {part}); change one"
-            ));
-        }
-    }
+    multiple("--hidden", "heads", hidden, heads)?;
+    multiple("--heads", "heads", heads, kv_heads)?;
     let family = args.family.unwrap_or(Family::Gpt2);
     if family == Family::Mixtral {
         let rule = "experts of --family mixtral need a model card";
@@ -168,12 +172,12 @@ fn block(
 /// The shape that counts: a model's only with tokens.
 fn shape(
     args: &MemoryArgs,
-    model: Option<&NamedModel>,
+    model: Option<&ModelFiles>,
 ) -> Result<Option<(BlockShape, u64)>, String> {
     Ok(block(args, model)?.filter(|_| model.is_none() || args.sequence.is_some()))
 }
 
-fn training(args: &MemoryArgs, model: Option<&NamedModel>) -> Result<Training, String> {
+fn training(args: &MemoryArgs, model: Option<&ModelFiles>) -> Result<Training, String> {
     let (gpus, gpus_per_node) = gpus(args, 8)?;
     let (tensor, stages) = split(args, gpus)?;
     let weights = args.precision.unwrap_or(Format::Bf16);
@@ -216,7 +220,7 @@ fn training(args: &MemoryArgs, model: Option<&NamedModel>) -> Result<Training, S
 }
 
 /// Ranks that experts are spread over: some of `data`, each with as many experts.
-fn experts(args: &MemoryArgs, model: Option<&NamedModel>, data: u64) -> Result<u64, String> {
+fn experts(args: &MemoryArgs, model: Option<&ModelFiles>, data: u64) -> Result<u64, String> {
     let Some(ranks) = args.expert else { return Ok(1) };
     let of = model.and_then(|model| model.card.experts);
     let Some(experts) = of else {
@@ -260,7 +264,7 @@ fn offload(args: &MemoryArgs) -> Result<Offload, String> {
 
 fn step(
     args: &MemoryArgs,
-    model: Option<&NamedModel>,
+    model: Option<&ModelFiles>,
     (tensor, stages, interleave): (u64, u64, u64),
     weights: Format,
 ) -> Result<Option<Step>, String> {
@@ -277,26 +281,16 @@ fn step(
         (Some(_), None) => return Err("a shape needs tokens; say --sequence".to_owned()),
     };
     let (block, layers) = shape;
-    for (name, whole, ways, of) in [
-        ("--layers", layers, stages.saturating_mul(interleave), "--pipeline times --interleave"),
-        ("--heads", block.heads, tensor, "--tensor"),
-    ] {
-        if !whole.is_multiple_of(ways) {
-            return Err(format!(
-                "{name} must be a multiple of {of} (found {whole} and {ways}); change one"
-            ));
-        }
-    }
+    let ways = stages.saturating_mul(interleave);
+    multiple("--layers", "--pipeline times --interleave", layers, ways)?;
+    multiple("--heads", "--tensor", block.heads, tensor)?;
     let batch = args.batch.or(args.micro_batch).unwrap_or(1);
     let micro_batch = args.micro_batch.unwrap_or(batch);
-    if !batch.is_multiple_of(micro_batch) {
-        let rule = "--batch must be a multiple of --micro-batch";
-        return Err(format!("{rule} (found {batch} and {micro_batch}); change one"));
-    }
+    multiple("--batch", "--micro-batch", batch, micro_batch)?;
     Ok(Some(Step {
         block,
         layers,
-        vocab: model.map(|model| model.vocab).or(args.vocab).unwrap_or(0),
+        vocab: model.map(|model| model.card.vocab.into()).or(args.vocab).unwrap_or(0),
         batch,
         micro_batch,
         sequence,
@@ -323,7 +317,7 @@ fn data_pipeline(args: &MemoryArgs) -> Result<Option<Loader>, String> {
     }))
 }
 
-fn serving(args: &MemoryArgs, model: Option<&NamedModel>) -> Result<Serving, String> {
+fn serving(args: &MemoryArgs, model: Option<&ModelFiles>) -> Result<Serving, String> {
     refuse("--inference", args, &of_training())?;
     refuse("--inference", args, &["--stage", "--offload-optimizer", "--largest-layer"])?;
     let (gpus, gpus_per_node) = gpus(args, 8)?;
@@ -348,7 +342,7 @@ fn serving(args: &MemoryArgs, model: Option<&NamedModel>) -> Result<Serving, Str
         batch: args.batch.unwrap_or(1),
         context: args.sequence.unwrap_or(0),
         page: args.kv_block.unwrap_or(16),
-        window: model.and_then(|model| model.window),
+        window: model.and_then(|model| model.card.window.map(u64::from)),
         gpus,
         gpus_per_node,
         tensor,

@@ -17,7 +17,6 @@ use tiersim_reports::words::what_fits;
 use tiersim_sim::durations::Durations;
 use tiersim_sim::machine::SimMachine;
 use tiersim_sim::run::CaseRunner;
-use tiersim_validation::fault::Fault;
 use tiersim_validation::log::Logged;
 use tiersim_validation::options::Options;
 use tiersim_validation::real::{CopyRun, Kind, OpRun, Report, Setup};
@@ -35,11 +34,8 @@ pub(crate) struct Both<'a> {
     pub(crate) runs: u16,
 }
 
-/// Where a plan ended, when each op did.
-enum Ended {
-    Done(Vec<Time>),
-    OutOfMemory(String),
-}
+/// When each op of a run ended, or why it ended early.
+type Ended = Result<Vec<Time>, String>;
 
 /// What the simulator says of a case.
 struct Simulated {
@@ -132,9 +128,9 @@ impl Both<'_> {
         let ops = planner.left() as usize;
         let mut ends = vec![Time::ZERO; ops];
         match drive(planner, machine, WINDOW, |op, at, _| ends[op as usize] = at) {
-            Ok(()) => Ok(Ended::Done(ends)),
+            Ok(()) => Ok(Ok(ends)),
             Err(DriveError::Plan(full @ PlanError::OutOfMemory { .. })) => {
-                Ok(Ended::OutOfMemory(full.to_string()))
+                Ok(Err(full.to_string()))
             }
             Err(DriveError::Plan(refused)) => Err(Failure::Internal(refused.to_string())),
             Err(DriveError::Machine(found)) => Err(fault(found)),
@@ -155,8 +151,8 @@ impl Both<'_> {
         let mut machine = Logged::new(machine);
         let fault = |fault: tiersim_sim::machine::Fault| Failure::Internal(fault.to_string());
         let ends = match self.drive(&mut planner, &mut machine, fault)? {
-            Ended::Done(ends) => ends,
-            Ended::OutOfMemory(why) => return Ok(Err(why)),
+            Ok(ends) => ends,
+            Err(why) => return Ok(Err(why)),
         };
         let (decisions, steps) = (machine.decisions(), self.steps(&ends, warmup));
         let meters = machine.machine.meters();
@@ -169,7 +165,6 @@ impl Both<'_> {
 
     /// On real memory, once.
     fn measure(&self, (case, warmup): (&Case, u32), emulate: bool) -> Result<Measured, Failure> {
-        let fault = |fault: Fault| Failure::Input(fault.to_string());
         let mut planner = self.planner(case, warmup)?.map_err(Failure::Internal)?;
         let durations = self.durations(warmup);
         let setup = Setup {
@@ -180,12 +175,10 @@ impl Both<'_> {
             start: planner.start(),
         };
         let options = Options { emulate, device: self.device, ..Options::new(self.scratch) };
-        let machine = self.kind.open(setup, &options).map_err(fault)?;
+        let machine = self.kind.open(setup, &options)?;
         let mut machine = Logged::new(machine);
-        let ends = match self.drive(&mut planner, &mut machine, fault)? {
-            Ended::Done(ends) => ends,
-            Ended::OutOfMemory(why) => return Err(Failure::Internal(why)),
-        };
+        let ends =
+            self.drive(&mut planner, &mut machine, Failure::from)?.map_err(Failure::Internal)?;
         let (decisions, report) = (machine.decisions(), machine.machine.report());
         let steps = self.steps(&ends, warmup);
         Ok(Measured { decisions, steps, ..self.reported(report, warmup) })

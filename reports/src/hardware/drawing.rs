@@ -34,8 +34,7 @@ const STEP: f64 = 7.0;
 
 /// The machine, drawn; `version` is tiersim's own.
 pub fn drawing(hardware: &Hardware, version: &str) -> Chart {
-    let columns = columns(hardware);
-    let places = Places::new(hardware, &columns);
+    let places = Places::new(hardware);
     let (width, height) = places.size;
     let mut canvas = Canvas::default();
     let room = f64::from(width) - 2.0 * MARGIN;
@@ -43,7 +42,7 @@ pub fn drawing(hardware: &Hardware, version: &str) -> Chart {
     let about = fit(&hardware.about, SUBTITLE, room);
     canvas.text(&about, (MARGIN, 60.0), SUBTITLE, SOFT_INK, Align::Left);
     for link in 0..hardware.links.len() {
-        line(&mut canvas, hardware, &columns, &places, link);
+        places.line(&mut canvas, link);
     }
     for node in hardware.node_ids() {
         place(&mut canvas, hardware, places.of(node), node);
@@ -66,7 +65,9 @@ pub fn drawing(hardware: &Hardware, version: &str) -> Chart {
 }
 
 /// Where everything stands.
-struct Places {
+struct Places<'h> {
+    hardware: &'h Hardware,
+    columns: Columns,
     size: (u32, u32),
     /// By node.
     boxes: Vec<Rect>,
@@ -74,9 +75,10 @@ struct Places {
     ports: Vec<f64>,
 }
 
-impl Places {
-    fn new(hardware: &Hardware, columns: &Columns) -> Places {
-        let entering = |node| links_into(hardware, columns, node);
+impl Places<'_> {
+    fn new(hardware: &Hardware) -> Places<'_> {
+        let columns = columns(hardware);
+        let entering = |node| links_into(hardware, &columns, node);
         let high = |node: NodeId| {
             let text = lines(hardware, node).len() as f64 * ROW + 18.0;
             text.max(entering(node).len() as f64 * PORT)
@@ -103,11 +105,42 @@ impl Places {
                 top = rect.bottom + GAP;
             }
         }
-        Places { size, boxes, ports }
+        Places { hardware, columns, size, boxes, ports }
     }
 
     fn of(&self, node: NodeId) -> Rect {
         self.boxes[node.index()]
+    }
+
+    fn line(&self, canvas: &mut Canvas, index: usize) {
+        let Places { hardware, columns, .. } = self;
+        let link = &hardware.links[index];
+        let [from, to] = ends(columns, link);
+        let ((column, row), (other, _)) = (spot(columns, from), spot(columns, to));
+        let (start, end, port) = (self.of(from), self.of(to), self.ports[index]);
+        let points = if column == other {
+            let (y, x) = (start.bottom - 8.0, end.left - 6.0 - STEP * (row % 3) as f64);
+            vec![(start.left, y), (x, y), (x, port), (end.left, port)]
+        } else {
+            // Trunks of different boxes stand beside each other.
+            let leads = |node: &&NodeId| {
+                hardware.links.iter().any(|link| {
+                    let [from, to] = ends(columns, link);
+                    from == **node && spot(columns, to).0 != column
+                })
+            };
+            let nth = columns[column][..row].iter().filter(leads).count() as f64;
+            let all = columns[column].iter().filter(leads).count() as f64;
+            let trunk = start.right + 10.0 + nth * STEP.min((TRUNKS - 14.0) / all);
+            let middle = (start.top + start.bottom) / 2.0;
+            vec![(start.right, middle), (trunk, middle), (trunk, port), (end.left, port)]
+        };
+        canvas.path(points, SOFT_INK, 2.0);
+        let at = end.left - LABELS + 4.0;
+        for (text, (y, ink)) in labels(hardware, link).iter().zip([(-5.0, INK), (15.0, SOFT_INK)]) {
+            let text = fit(text, SMALL, LABELS - 28.0);
+            canvas.text(&text, (at, port + y), SMALL, ink, Align::Left);
+        }
     }
 }
 
@@ -137,42 +170,6 @@ fn links_into(hardware: &Hardware, columns: &Columns, node: NodeId) -> Vec<usize
         .collect();
     entering.sort_unstable();
     entering.into_iter().map(|(.., index)| index).collect()
-}
-
-fn line(
-    canvas: &mut Canvas,
-    hardware: &Hardware,
-    columns: &Columns,
-    places: &Places,
-    index: usize,
-) {
-    let link = &hardware.links[index];
-    let [from, to] = ends(columns, link);
-    let ((column, row), (other, _)) = (spot(columns, from), spot(columns, to));
-    let (start, end, port) = (places.of(from), places.of(to), places.ports[index]);
-    let points = if column == other {
-        let (y, x) = (start.bottom - 8.0, end.left - 6.0 - STEP * (row % 3) as f64);
-        vec![(start.left, y), (x, y), (x, port), (end.left, port)]
-    } else {
-        // Trunks of different boxes stand beside each other.
-        let leads = |node: &&NodeId| {
-            hardware.links.iter().any(|link| {
-                let [from, to] = ends(columns, link);
-                from == **node && spot(columns, to).0 != column
-            })
-        };
-        let nth = columns[column][..row].iter().filter(leads).count() as f64;
-        let all = columns[column].iter().filter(leads).count() as f64;
-        let trunk = start.right + 10.0 + nth * STEP.min((TRUNKS - 14.0) / all);
-        let middle = (start.top + start.bottom) / 2.0;
-        vec![(start.right, middle), (trunk, middle), (trunk, port), (end.left, port)]
-    };
-    canvas.path(points, SOFT_INK, 2.0);
-    let at = end.left - LABELS + 4.0;
-    for (text, (y, ink)) in labels(hardware, link).iter().zip([(-5.0, INK), (15.0, SOFT_INK)]) {
-        let text = fit(text, SMALL, LABELS - 28.0);
-        canvas.text(&text, (at, port + y), SMALL, ink, Align::Left);
-    }
 }
 
 /// A link's name and kind, and its rates.

@@ -8,10 +8,11 @@ use crate::text_table::text_table;
 use crate::words::{clean, elide};
 use crate::{ChartError, pretty};
 use serde_json::{Value, json};
-use std::fmt::Write;
-use tiersim_models::hardware::DeviceRequests;
-use tiersim_models::hardware::{Capacity, Channel, Fact, Hardware, Law, Link, Tier, TierKind};
+use tiersim_models::hardware::{
+    Capacity, Channel, DeviceRequests, Fact, Hardware, Law, Link, Tier, TierKind,
+};
 use tiersim_models::ids::TierId;
+use tiersim_models::nodes::Node;
 use tiersim_models::routes::Routes;
 use tiersim_models::service::{Discipline, Service};
 
@@ -29,7 +30,6 @@ const MOST_VALUE: usize = 36;
 
 /// One line per machine: its name, where it comes from, its tiers and how its numbers are sourced.
 pub fn hardware_list(machines: &[(Hardware, &str)]) -> String {
-    let mut out = String::new();
     let row = |(machine, from): &(Hardware, &str)| {
         let kinds = |kind| machine.tiers.iter().any(|tier| tier.kind == kind);
         let words = [
@@ -48,14 +48,11 @@ pub fn hardware_list(machines: &[(Hardware, &str)]) -> String {
             elide(&machine.about, 90),
         ]
     };
-    out += &text_table(2, &[], &machines.iter().map(row).collect::<Vec<_>>());
-    out
+    text_table(2, &[], &machines.iter().map(row).collect::<Vec<_>>())
 }
 
 /// The machine for people; `routes` are its own.
 pub fn hardware_text(machine: &Hardware, routes: &Routes) -> String {
-    let mut out = format!("{}: {}\n", clean(&machine.name), clean(&machine.about));
-    out.push_str("\ntiers: capacity, and what an op pays that uses an object in place\n");
     let tiers = machine.tiers.iter().enumerate().map(|(index, tier)| {
         let Law { setup, rate } = tier.access;
         let capacity = match tier.capacity {
@@ -70,50 +67,44 @@ pub fn hardware_text(machine: &Hardware, routes: &Routes) -> String {
         };
         vec![clean(&tier.name), tier_word(tier.kind).to_owned(), capacity, cost, asked, loaded]
     });
-    out += &text_table(2, &[], &tiers.collect::<Vec<_>>());
+    let title = "tiers: capacity, and what an op pays that uses an object in place";
+    let mut sections = vec![(title.to_owned(), tiers.collect::<Vec<_>>())];
     if !machine.nodes.is_empty() {
-        out.push_str("\nnodes without memory\n");
-        let nodes = machine.nodes.iter();
-        let rows = nodes.map(|node| vec![clean(&node.name), node_word(node.kind).to_owned()]);
-        out += &text_table(2, &[], &rows.collect::<Vec<_>>());
+        let row = |node: &Node| vec![clean(&node.name), node_word(node.kind).to_owned()];
+        let rows = machine.nodes.iter().map(row).collect();
+        sections.push(("nodes without memory".to_owned(), rows));
     }
     if !machine.links.is_empty() {
-        out.push_str("\nlinks: GB/s towards the device / away from it\n");
-        let links = machine.links.iter().map(|link| link_row(machine, link));
-        out += &text_table(2, &[], &links.collect::<Vec<_>>());
-        out.push_str("\nroutes of copies to the device; the way back is the same unless shown\n");
-        out += &text_table(2, &[], &route_rows(machine, routes));
+        let links = machine.links.iter().map(|link| link_row(machine, link)).collect();
+        sections.push(("links: GB/s towards the device / away from it".to_owned(), links));
+        let title = "routes of copies to the device; the way back is the same unless shown";
+        sections.push((title.to_owned(), route_rows(machine, routes)));
     }
-    if let Some((title, rows)) = server::rows(machine) {
-        let _ = writeln!(out, "\n{title}");
-        out += &text_table(2, &[], &rows);
-    }
+    sections.extend(server::rows(machine));
     if let Some(compute) = &machine.compute {
-        let _ = writeln!(out, "\ndevice: {}, {} per kernel", clean(&compute.name), compute.launch);
         let rows = compute.flops.iter().map(|(name, rate)| {
             vec![clean(name), format!("{} TFLOP/s", gb_per_s_of_tera(rate.get()))]
         });
-        out += &text_table(2, &[], &rows.collect::<Vec<_>>());
+        let title = format!("device: {}, {} per kernel", clean(&compute.name), compute.launch);
+        sections.push((title, rows.collect()));
     }
     if let Some(cpu) = &machine.cpu {
         let (flops, memory) = (gb_per_s_of_tera(cpu.flops.get()), gb_per_s(cpu.memory));
-        let _ = writeln!(
-            out,
-            "\nhost's processors: {}, {} per op, {flops} TFLOP/s, {memory} GB/s",
-            clean(&cpu.name),
-            cpu.launch
-        );
+        let (name, launch) = (clean(&cpu.name), cpu.launch);
+        let title =
+            format!("host's processors: {name}, {launch} per op, {flops} TFLOP/s, {memory} GB/s");
+        sections.push((title, Vec::new()));
     }
-    let _ = writeln!(out, "\nnumbers and their sources: {}", in_words(machine, &AS_LISTED));
     let facts = machine.facts.iter().map(|Fact { path, value, source }| {
-        vec![
-            clean(path),
-            elide(value, MOST_VALUE),
-            source.confidence().word().to_owned(),
-            clean(source.text()),
-        ]
+        let (word, text) = (source.confidence().word(), source.text());
+        vec![clean(path), elide(value, MOST_VALUE), word.to_owned(), clean(text)]
     });
-    out += &text_table(2, &[], &facts.collect::<Vec<_>>());
+    let title = format!("numbers and their sources: {}", in_words(machine, &AS_LISTED));
+    sections.push((title, facts.collect()));
+    let mut out = format!("{}: {}\n", clean(&machine.name), clean(&machine.about));
+    for (title, rows) in sections {
+        out += &format!("\n{title}\n{}", text_table(2, &[], &rows));
+    }
     out
 }
 

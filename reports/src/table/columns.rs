@@ -7,9 +7,9 @@ use crate::served;
 use crate::units::decimals;
 use crate::words::{channel_names, count, decimals_for, elide, finite};
 use tiersim_models::hardware::HBM;
-use tiersim_models::results::Lookahead;
 use tiersim_models::results::economics::CaseEconomics;
-use tiersim_models::results::{CaseRecord, Figures, Outcome, RunRecord};
+use tiersim_models::results::{CaseRecord, Figures, Lookahead, Outcome, RunRecord};
+use tiersim_models::units::Span;
 use tiersim_models::units::shown::{Unit, of_sizes, of_times};
 
 /// A column: two header lines and a cell per row.
@@ -54,7 +54,8 @@ fn by_worth(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
     if marks.iter().any(|mark| !mark.is_empty()) {
         all.push(Column { header: ["", "mark"].map(str::to_owned), cells: marks });
     }
-    let mut peaks = sizes(record, cases, "peak", |f, tier| f.peak[tier].get() as f64);
+    let peak: Figure<'_> = &|f, tier| f.peak[tier].get() as f64;
+    let mut peaks = group(record, cases, ("peak", &tier_names(record), of_sizes), peak);
     let hbm = record.tiers.get(HBM.index()).map(|(name, _)| name.clone());
     if let Some(at) = peaks.iter().position(|peak| Some(&peak.header[1]) == hbm.as_ref()) {
         all.push(peaks.remove(at));
@@ -162,46 +163,26 @@ pub(super) fn served(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
 
 /// Memory and traffic; a tier or channel that nothing uses has no column.
 pub(super) fn memory(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
-    let steps = |f: &Figures| f.steps.len().max(1) as f64;
-    let mut columns = sizes(record, cases, "peak", |f, tier| f.peak[tier].get() as f64);
-    let channels = channel_names(record);
-    let moved = |f: &Figures, channel: usize| f.moved[channel].get() as f64 / steps(f);
-    columns.extend(group(
-        "moved",
-        &channels,
-        of_sizes,
-        of_each(record, cases, channels.len(), moved),
-    ));
-    columns.extend(transfers(record, cases, &channels));
-    let stall = |f: &Figures, channel: usize| f.stall[channel].ps() as f64 / steps(f);
-    columns.extend(group(
-        "stall",
-        &channels,
-        of_times,
-        of_each(record, cases, channels.len(), stall),
-    ));
-    let tiers: Vec<String> = record.tiers.iter().map(|(tier, _)| tier.clone()).collect();
-    let in_place = |f: &Figures, tier: usize| f.in_place[tier].ps() as f64 / steps(f);
-    let in_place = of_each(record, cases, tiers.len(), in_place);
-    columns.extend(group("in place", &tiers, of_times, in_place));
-    let delay = vec![figures(record, cases, |f| f.delay.ps() as f64 / steps(f))];
-    columns.extend(group("delay", &["of ops".to_owned()], of_times, delay));
-    let waits = vec![figures(record, cases, |f| f.allocating.ps() as f64 / steps(f))];
-    columns.extend(group("allocator", &["waits".to_owned()], of_times, waits));
-    columns
-}
-
-/// How many copies cross each channel, and the mean time of one.
-fn transfers(record: &RunRecord, cases: &[usize], channels: &[String]) -> Vec<Column> {
-    let copies = |f: &Figures, channel: usize| f.copies_per_step(channel);
-    let took = |f: &Figures, channel: usize| {
-        f.mean_copy(channel).map_or(0.0, |(_, took)| took.ps() as f64)
+    let per_step = |sum: Span, f: &Figures| sum.ps() as f64 / f.steps.len().max(1) as f64;
+    let (tiers, channels) = (tier_names(record), channel_names(record));
+    let (ops, waits) = (["of ops".to_owned()], ["waits".to_owned()]);
+    let group = |title: &str, names: &[String], unit: fn(f64) -> Unit, figure: Figure<'_>| {
+        group(record, cases, (title, names, unit), figure)
     };
-    let copies = of_each(record, cases, channels.len(), copies);
-    let mut columns = group("copies", channels, |_| ("/step", 1.0), copies);
-    let took = of_each(record, cases, channels.len(), took);
-    columns.extend(group("mean copy", channels, of_times, took));
-    columns
+    let took = |f: &Figures, channel| f.mean_copy(channel).map_or(0, |(_, took)| took.ps()) as f64;
+    let moved =
+        |f: &Figures, channel: usize| f.moved[channel].get() as f64 / f.steps.len().max(1) as f64;
+    let groups = [
+        group("peak", &tiers, of_sizes, &|f, tier| f.peak[tier].get() as f64),
+        group("moved", &channels, of_sizes, &moved),
+        group("copies", &channels, |_| ("/step", 1.0), &|f, channel| f.copies_per_step(channel)),
+        group("mean copy", &channels, of_times, &took),
+        group("stall", &channels, of_times, &|f, channel| per_step(f.stall[channel], f)),
+        group("in place", &tiers, of_times, &|f, tier| per_step(f.in_place[tier], f)),
+        group("delay", &ops, of_times, &|f, _| per_step(f.delay, f)),
+        group("allocator", &waits, of_times, &|f, _| per_step(f.allocating, f)),
+    ];
+    groups.into_iter().flatten().collect()
 }
 
 /// Joules per step and dollars; nothing where no case has any.
@@ -218,24 +199,22 @@ pub(super) fn economics(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
         .collect()
 }
 
-/// Bytes by tier.
-fn sizes(
-    record: &RunRecord,
-    cases: &[usize],
-    title: &str,
-    figure: impl Fn(&Figures, usize) -> f64,
-) -> Vec<Column> {
-    let tiers: Vec<String> = record.tiers.iter().map(|(tier, _)| tier.clone()).collect();
-    group(title, &tiers, of_sizes, of_each(record, cases, tiers.len(), figure))
+/// What a case that ran has of each tier or channel.
+type Figure<'a> = &'a dyn Fn(&Figures, usize) -> f64;
+
+fn tier_names(record: &RunRecord) -> Vec<String> {
+    record.tiers.iter().map(|(tier, _)| tier.clone()).collect()
 }
 
 /// Columns of one unit; those that are zero for every case are left out.
 fn group(
-    title: &str,
-    names: &[String],
-    unit: fn(f64) -> Unit,
-    columns: Vec<Values>,
+    record: &RunRecord,
+    cases: &[usize],
+    (title, names, unit): (&str, &[String], fn(f64) -> Unit),
+    figure: Figure<'_>,
 ) -> Vec<Column> {
+    let values = |index| figures(record, cases, |f| figure(f, index));
+    let columns: Vec<Values> = (0..names.len()).map(values).collect();
     let most = columns.iter().map(|column| largest(column)).fold(0.0, f64::max);
     let (unit, size) = unit(most);
     let digits = decimals_for(most / size).min(3);
@@ -259,15 +238,6 @@ fn of_cases(
 /// A figure of each case that ran.
 fn figures(record: &RunRecord, cases: &[usize], figure: impl Fn(&Figures) -> f64) -> Values {
     of_cases(record, cases, |case| case.outcome.figures().map(&figure))
-}
-
-fn of_each(
-    record: &RunRecord,
-    cases: &[usize],
-    many: usize,
-    figure: impl Fn(&Figures, usize) -> f64,
-) -> Vec<Values> {
-    (0..many).map(|index| figures(record, cases, |f| figure(f, index))).collect()
 }
 
 fn largest(values: &[Option<f64>]) -> f64 {

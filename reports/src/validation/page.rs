@@ -155,16 +155,11 @@ fn error_row(table: &mut Table, names: Vec<String>, errors: &Errors, spread: Opt
 
 /// Errors of steps by case.
 fn errors(page: &mut Page, compared: &[Compared]) {
-    let mut columns = naming(compared);
-    columns.extend(ERROR_COLUMNS);
-    columns.push(("spread (median)", Right));
-    let mut table = Table::new("Size of errors of steps, by case", &columns);
-    for one in compared {
-        for (result, ran) in one.ran() {
-            let names = names(compared, one, result);
-            let spread = spread(ran, middle(ran.step_spreads(ran.mode())));
-            error_row(&mut table, names, &grade(ran.step_pairs(ran.mode())), Some(spread));
-        }
+    let columns = [&ERROR_COLUMNS[..], &[("spread (median)", Right)]].concat();
+    let mut table = case_table("Size of errors of steps, by case", compared, &columns);
+    for (names, _, ran) in cases(compared) {
+        let spread = spread(ran, middle(ran.step_spreads(ran.mode())));
+        error_row(&mut table, names, &grade(ran.step_pairs(ran.mode())), Some(spread));
     }
     if !table.is_empty() {
         page.table(&table);
@@ -183,35 +178,27 @@ fn middle(mut values: Vec<f64>) -> f64 {
 
 /// Cases that use objects in place: with the delays of the laws, and for real.
 fn in_place(page: &mut Page, compared: &[Compared]) {
-    let mut columns = naming(compared);
-    columns.extend([
+    let columns = [
         ("predicted step, ms", Right),
         ("emulated, ms", Right),
         ("error", Right),
         ("real, ms", Right),
         ("error", Right),
         ("spread of real", Right),
-    ]);
-    let mut table = Table::new("Median step of the cases that use objects in place", &columns);
-    for one in compared {
-        for (result, ran) in one.ran().filter(|(_, ran)| !ran.real.is_empty()) {
-            let step = |mode, predicted: bool| -> Span {
-                let pairs = ran.step_pairs(mode).into_iter();
-                median(&pairs.map(|(p, m)| if predicted { p } else { m }).collect::<Vec<_>>())
-            };
-            let predicted = step(InPlace::Emulated, true);
-            let [emulated, real] = [InPlace::Emulated, InPlace::Real].map(|mode| step(mode, false));
-            let off = |measured| percent(error(predicted, measured));
-            let figures = [
-                ms(predicted),
-                ms(emulated),
-                off(emulated),
-                ms(real),
-                off(real),
-                spread(ran, middle(ran.step_spreads(InPlace::Real))),
-            ];
-            table.row(names(compared, one, result).into_iter().chain(figures));
-        }
+    ];
+    let caption = "Median step of the cases that use objects in place";
+    let mut table = case_table(caption, compared, &columns);
+    for (names, _, ran) in cases(compared).filter(|(_, _, ran)| !ran.real.is_empty()) {
+        let step = |mode, predicted: bool| -> Span {
+            let pairs = ran.step_pairs(mode).into_iter();
+            median(&pairs.map(|(p, m)| if predicted { p } else { m }).collect::<Vec<_>>())
+        };
+        let predicted = step(InPlace::Emulated, true);
+        let [emulated, real] = [InPlace::Emulated, InPlace::Real].map(|mode| step(mode, false));
+        let off = |measured| percent(error(predicted, measured));
+        let spread = spread(ran, middle(ran.step_spreads(InPlace::Real)));
+        let figures = [ms(predicted), ms(emulated), off(emulated), ms(real), off(real), spread];
+        table.row(names.into_iter().chain(figures));
     }
     if table.is_empty() {
         return;
@@ -227,31 +214,25 @@ fn in_place(page: &mut Page, compared: &[Compared]) {
 
 /// Copies by channel, where the machine times them.
 fn channels(page: &mut Page, compared: &[Compared]) {
-    let mut columns = naming(compared);
-    columns.extend([
+    let sums = [
         ("lane", Left),
         ("predicted sum, ms", Right),
         ("measured sum, ms", Right),
         ("error", Right),
-    ]);
-    columns.extend(ERROR_COLUMNS);
-    let mut table =
-        Table::new("Copies over one channel, from start to end: sums and errors", &columns);
-    for one in compared {
+    ];
+    let caption = "Copies over one channel, from start to end: sums and errors";
+    let mut table = case_table(caption, compared, &[&sums[..], &ERROR_COLUMNS].concat());
+    for (names, one, ran) in cases(compared) {
         let channels = one.channels();
-        for (result, ran) in one.ran() {
-            let rows =
-                ran.rows(ran.mode(), &channels).into_iter().filter(|row| row.class == "lane");
-            let singles: Vec<Graded> = ran.errors(ran.mode(), &channels);
-            for row in rows {
-                let single = singles.iter().find(|(of, _)| *of == format!("copies {}", row.name));
-                let errors = single.map_or_else(Errors::default, |(_, errors)| *errors);
-                let sums = [ms(row.predicted), ms(row.measured), percent(row.error())];
-                let mut names = names(compared, one, result);
-                names.push(row.name);
-                names.extend(sums);
-                error_row(&mut table, names, &errors, None);
-            }
+        let singles: Vec<Graded> = ran.errors(ran.mode(), &channels);
+        let rows = ran.rows(ran.mode(), &channels).into_iter();
+        for row in rows.filter(|row| row.class == "lane") {
+            let single = singles.iter().find(|(of, _)| *of == format!("copies {}", row.name));
+            let errors = single.map_or_else(Errors::default, |(_, errors)| *errors);
+            let error = percent(row.error());
+            let sums = [row.name, ms(row.predicted), ms(row.measured), error];
+            let names = names.iter().cloned().chain(sums).collect();
+            error_row(&mut table, names, &errors, None);
         }
     }
     if !table.is_empty() {
@@ -370,15 +351,22 @@ fn percent(share: f64) -> String {
     crate::words::percent(share).replace(' ', "\u{a0}")
 }
 
-/// Columns that name a case, and its names: the scenario only where there are several.
-fn naming(compared: &[Compared]) -> Vec<(&'static str, Side)> {
+/// A table of cases: columns that name one, the scenario only where there are several, and others.
+fn case_table(caption: &str, compared: &[Compared], columns: &[(&str, Side)]) -> Table {
     let all = [("scenario", Left), ("case", Left), ("policy", Left)];
-    all[usize::from(compared.len() == 1)..].to_vec()
+    let naming = &all[usize::from(compared.len() == 1)..];
+    Table::new(caption, &[naming, columns].concat())
 }
 
-fn names(compared: &[Compared], one: &Compared, result: &CaseResult) -> Vec<String> {
-    let all = [&one.scenario, &result.label, &result.policy];
-    all[usize::from(compared.len() == 1)..].iter().map(|name| (*name).clone()).collect()
+/// The cases that ran, with what names them in such a table.
+fn cases(compared: &[Compared]) -> impl Iterator<Item = (Vec<String>, &Compared, &Ran)> {
+    let known = usize::from(compared.len() == 1);
+    compared.iter().flat_map(move |one| {
+        one.ran().map(move |(result, ran)| {
+            let all = [&one.scenario, &result.label, &result.policy];
+            (all[known..].iter().map(|name| (*name).clone()).collect(), one, ran)
+        })
+    })
 }
 
 fn ms(span: Span) -> String {

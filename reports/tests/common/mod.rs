@@ -1,8 +1,7 @@
 //! Records made by hand, for tests and for the gallery of charts.
 
 use tiersim_models::hardware::{Capacity, TierKind};
-use tiersim_models::results::AxisValue;
-use tiersim_models::results::Lookahead;
+use tiersim_models::results::{AxisValue, Lookahead};
 use tiersim_models::results::{
     CaseRecord, ChannelName, Conditions, Figures, OutOfMemory, Outcome, PathPart, Residency,
     RunRecord, ShownStep, Slice, Split, Timeline, Track,

@@ -5,9 +5,8 @@
 //! 15 a kind of matrices that is not here.
 //! Invariant: matrices lie column by column, as the library counts.
 
-use crate::codes::{Code, ILLEGAL_ADDRESS};
-use crate::driver::{Driver, Needs, enter, put};
-use crate::kernels::{Kernel, Launch, Words};
+use crate::driver::{Needs, enter, put};
+use crate::kernels::{Brain, Float, Kernel, Launch, product};
 use crate::stream::Work;
 use std::collections::BTreeMap;
 use std::ffi::c_int;
@@ -49,45 +48,11 @@ extern "C" fn cublasSetStream_v2(handle: usize, stream: usize) -> c_int {
     }
 }
 
-/// c = alpha a b + beta c: `m` by `k`, `k` by `n`, `m` by `n`, none of them transposed.
-///
-/// # Safety
-///
-/// The two factors are on the host.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn cublasSgemm_v2(
-    handle: usize,
-    a_turned: c_int,
-    b_turned: c_int,
-    m: c_int,
-    n: c_int,
-    k: c_int,
-    alpha: *const f32,
-    a: u64,
-    a_step: c_int,
-    b: u64,
-    b_step: c_int,
-    beta: *const f32,
-    c: u64,
-    c_step: c_int,
-) -> c_int {
-    let call = Call {
-        name: "cublasSgemm_v2",
-        handle,
-        turned: (a_turned, b_turned),
-        sides: [m, n, k, a_step, b_step, c_step],
-        factors: (alpha, beta),
-        matrices: [a, b, c],
-        kernel: product::<Float>,
-    };
-    // SAFETY: the caller says that the factors are there.
-    unsafe { call.queue() }
-}
-
 /// `CUDA_R_32F`, `CUDA_R_16BF`; `CUBLAS_COMPUTE_32F`, `CUBLAS_COMPUTE_32F_FAST_TF32`.
 const KINDS: [(c_int, c_int); 3] = [(0, 68), (0, 77), (14, 68)];
 
-/// c = alpha a b + beta c as above, of 32-bit floats or of floats of 16 bits with 7 of mantissa.
+/// c = alpha a b + beta c: `m` by `k`, `k` by `n`, `m` by `n`, none of them transposed, of 32-bit
+/// floats or of floats of 16 bits with 7 of mantissa.
 ///
 /// # Safety
 ///
@@ -117,115 +82,19 @@ unsafe extern "C" fn cublasGemmEx(
     if a_kind != b_kind || a_kind != c_kind || !KINDS.contains(&(a_kind, compute)) {
         return 15;
     }
-    let call = Call {
-        name: "cublasGemmEx",
-        handle,
-        turned: (a_turned, b_turned),
-        sides: [m, n, k, a_step, b_step, c_step],
-        factors: (alpha, beta),
-        matrices: [a, b, c],
-        kernel: if a_kind == 0 { product::<Float> } else { product::<Brain> },
-    };
-    // SAFETY: the caller says that the factors are there.
-    unsafe { call.queue() }
-}
-
-/// A call with what both functions check.
-struct Call {
-    name: &'static str,
-    handle: usize,
-    turned: (c_int, c_int),
-    sides: [c_int; 6],
-    factors: (*const f32, *const f32),
-    matrices: [u64; 3],
-    kernel: Kernel,
-}
-
-impl Call {
-    /// # Safety
-    ///
-    /// The two factors are null or on the host.
-    unsafe fn queue(self) -> c_int {
-        let Some(stream) = with(|handles| handles.get(&self.handle).copied()) else { return 1 };
-        let [m, n, k, a_step, b_step, c_step] = self.sides;
-        let narrow = m < 0 || n < 0 || k < 0 || a_step < m || b_step < k || c_step < m;
-        let (alpha, beta) = self.factors;
-        if self.turned != (0, 0) || narrow || alpha.is_null() || beta.is_null() {
-            return 7;
-        }
-        // SAFETY: they are not null, and the caller says that they are there.
-        let (alpha, beta) = unsafe { (alpha.read(), beta.read()) };
-        let factors = [alpha, beta].map(|factor| u64::from(factor.to_bits()));
-        let sides = self.sides.map(|number| u64::from(number.unsigned_abs()));
-        let arguments = self.matrices.into_iter().chain(factors).chain(sides).collect();
-        let queued = enter(self.name, Needs::Context, |driver: &Driver| {
-            let work = Work::Kernel(Launch { kernel: self.kernel, arguments });
-            driver.lock().enqueue(stream, work).map(|_| ())
-        });
-        if queued == 0 { 0 } else { 13 }
+    let Some(stream) = with(|handles| handles.get(&handle).copied()) else { return 1 };
+    let narrow = m < 0 || n < 0 || k < 0 || a_step < m || b_step < k || c_step < m;
+    if (a_turned, b_turned) != (0, 0) || narrow || alpha.is_null() || beta.is_null() {
+        return 7;
     }
-}
-
-/// What a matrix is made of.
-trait Element {
-    type Bits: Copy;
-    fn value(bits: Self::Bits) -> f32;
-    fn bits(value: f32) -> Self::Bits;
-}
-
-/// A 32-bit float.
-struct Float;
-
-impl Element for Float {
-    type Bits = f32;
-    fn value(bits: f32) -> f32 {
-        bits
-    }
-    fn bits(value: f32) -> f32 {
-        value
-    }
-}
-
-/// The upper half of one, rounded to the nearest, ties to even.
-struct Brain;
-
-impl Element for Brain {
-    type Bits = u16;
-    fn value(bits: u16) -> f32 {
-        f32::from_bits(u32::from(bits) << 16)
-    }
-    fn bits(value: f32) -> u16 {
-        let bits = value.to_bits();
-        if value.is_nan() {
-            return (bits >> 16) as u16 | 0x40;
-        }
-        (bits.wrapping_add(0x7FFF + (bits >> 16 & 1)) >> 16) as u16
-    }
-}
-
-fn product<E: Element>(arguments: &[u64]) -> Result<(), Code> {
-    let &[a, b, c, alpha, beta, m, n, k, a_step, b_step, c_step] = arguments else {
-        return Err(ILLEGAL_ADDRESS);
-    };
-    let [alpha, beta] = [alpha, beta].map(|bits| f32::from_bits(bits as u32));
-    let (a, b) = (Words::<E::Bits>::at(a, a_step * k)?, Words::<E::Bits>::at(b, b_step * n)?);
-    let c = Words::<E::Bits>::at(c, c_step * n)?;
-    let at = |row: u64, column: u64, step: u64| (row + column * step) as usize;
-    let mut column = vec![0.0f32; m as usize];
-    for j in 0..n {
-        column.fill(0.0);
-        for l in 0..k {
-            let right = E::value(b.get(at(l, j, b_step)));
-            for (i, sum) in column.iter_mut().enumerate() {
-                *sum += E::value(a.get(at(i as u64, l, a_step))) * right;
-            }
-        }
-        for (i, sum) in column.iter().enumerate() {
-            let place = at(i as u64, j, c_step);
-            // With a factor of 0 what is there is not read: it may be no number.
-            let before = if beta == 0.0 { 0.0 } else { beta * E::value(c.get(place)) };
-            c.set(place, E::bits(alpha * sum + before));
-        }
-    }
-    Ok(())
+    // SAFETY: they are not null, and the caller says that they are there.
+    let (alpha, beta) = unsafe { (alpha.read(), beta.read()) };
+    let factors = [alpha, beta].map(|factor| u64::from(factor.to_bits()));
+    let sides = [m, n, k, a_step, b_step, c_step].map(|number| u64::from(number.unsigned_abs()));
+    let arguments = [a, b, c].into_iter().chain(factors).chain(sides).collect();
+    let kernel: Kernel = if a_kind == 0 { product::<Float> } else { product::<Brain> };
+    let queued = enter("cublasGemmEx", Needs::Context, |driver| {
+        driver.lock().enqueue(stream, Work::Kernel(Launch { kernel, arguments })).map(|_| ())
+    });
+    if queued == 0 { 0 } else { 13 }
 }

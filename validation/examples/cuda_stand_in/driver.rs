@@ -33,7 +33,7 @@ pub(crate) struct Function {
 
 /// What exists.
 pub(crate) struct State {
-    initialised: bool,
+    pub(crate) initialised: bool,
     /// Holds on the primary context.
     retained: u32,
     pub(crate) memory: Memory,
@@ -45,7 +45,8 @@ pub(crate) struct State {
     pub(crate) modules: BTreeMap<usize, Entries>,
     pub(crate) functions: BTreeMap<usize, Arc<Function>>,
     next: usize,
-    calls: BTreeMap<&'static str, u64>,
+    /// How often each function was called.
+    pub(crate) calls: BTreeMap<&'static str, u64>,
     fail: Option<(String, u64, Option<Code>)>,
 }
 
@@ -175,10 +176,6 @@ impl Driver {
     pub(crate) fn poison(&self, code: Code) {
         // A failed exchange means that an earlier error is there.
         let _ = self.stuck.compare_exchange(SUCCESS, code, Relaxed, Relaxed);
-    }
-
-    pub(crate) fn initialise(&self) {
-        self.lock().initialised = true;
     }
 
     /// Takes hold of the primary context.
@@ -320,11 +317,6 @@ impl State {
 
     fn counts(&self) -> String {
         self.calls.iter().map(|(name, count)| format!("{name} {count}\n")).collect()
-    }
-
-    /// How often a function was called.
-    pub(crate) fn calls_of(&self, name: &str) -> u64 {
-        self.calls.get(name).copied().unwrap_or(0)
     }
 }
 

@@ -214,21 +214,72 @@ fn delay(arguments: &[u64]) -> Result<(), Code> {
     }
 }
 
+/// c = a b row by row, which is c' = b' a' column by column.
 fn gemm_f32(arguments: &[u64]) -> Result<(), Code> {
     let &[a, b, c, n] = arguments else { return Err(LAUNCH_FAILED) };
-    let square = |address| Words::<f32>::at(address, n * n);
-    let (a, b, c, n) = (square(a)?, square(b)?, square(c)?, n as usize);
-    let mut row = vec![0.0; n];
-    for i in 0..n {
-        row.fill(0.0);
-        for k in 0..n {
-            let left = a.get(i * n + k);
-            for (j, sum) in row.iter_mut().enumerate() {
-                *sum += left * b.get(k * n + j);
+    product::<Float>(&[b, a, c, u64::from(1f32.to_bits()), 0, n, n, n, n, n, n])
+}
+
+/// What a matrix is made of.
+pub(crate) trait Element {
+    type Bits: Copy;
+    fn value(bits: Self::Bits) -> f32;
+    fn bits(value: f32) -> Self::Bits;
+}
+
+/// A 32-bit float.
+pub(crate) struct Float;
+
+impl Element for Float {
+    type Bits = f32;
+    fn value(bits: f32) -> f32 {
+        bits
+    }
+    fn bits(value: f32) -> f32 {
+        value
+    }
+}
+
+/// The upper half of one, rounded to the nearest, ties to even.
+pub(crate) struct Brain;
+
+impl Element for Brain {
+    type Bits = u16;
+    fn value(bits: u16) -> f32 {
+        f32::from_bits(u32::from(bits) << 16)
+    }
+    fn bits(value: f32) -> u16 {
+        let bits = value.to_bits();
+        if value.is_nan() {
+            return (bits >> 16) as u16 | 0x40;
+        }
+        (bits.wrapping_add(0x7FFF + (bits >> 16 & 1)) >> 16) as u16
+    }
+}
+
+/// c = alpha a b + beta c, column by column: `m` by `k`, `k` by `n`, `m` by `n`.
+pub(crate) fn product<E: Element>(arguments: &[u64]) -> Result<(), Code> {
+    let &[a, b, c, alpha, beta, m, n, k, a_step, b_step, c_step] = arguments else {
+        return Err(ILLEGAL_ADDRESS);
+    };
+    let [alpha, beta] = [alpha, beta].map(|bits| f32::from_bits(bits as u32));
+    let (a, b) = (Words::<E::Bits>::at(a, a_step * k)?, Words::<E::Bits>::at(b, b_step * n)?);
+    let c = Words::<E::Bits>::at(c, c_step * n)?;
+    let at = |row: u64, column: u64, step: u64| (row + column * step) as usize;
+    let mut column = vec![0.0f32; m as usize];
+    for j in 0..n {
+        column.fill(0.0);
+        for l in 0..k {
+            let right = E::value(b.get(at(l, j, b_step)));
+            for (i, sum) in column.iter_mut().enumerate() {
+                *sum += E::value(a.get(at(i as u64, l, a_step))) * right;
             }
         }
-        for (j, sum) in row.iter().enumerate() {
-            c.set(i * n + j, *sum);
+        for (i, sum) in column.iter().enumerate() {
+            let place = at(i as u64, j, c_step);
+            // With a factor of 0 what is there is not read: it may be no number.
+            let before = if beta == 0.0 { 0.0 } else { beta * E::value(c.get(place)) };
+            c.set(place, E::bits(alpha * sum + before));
         }
     }
     Ok(())

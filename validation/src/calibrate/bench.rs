@@ -5,7 +5,7 @@
 use crate::calibrate::blocks::{self, Blocks};
 use crate::calibrate::probe::{Access, Kind, Limits, Memory, Precision, Probe, Sample, Start, Way};
 use crate::calibrate::through::{Through, ends};
-use crate::fault::Fault;
+use crate::fault::Result;
 use crate::files::Queue;
 use tiersim_models::hardware::Hardware;
 use tiersim_models::ids::TierId;
@@ -17,26 +17,16 @@ pub(super) trait Bare {
     fn through(&self) -> Through<'_>;
 
     /// [`Kind::Bare`].
-    fn bare(
-        &mut self,
-        size: usize,
-        how: (Way, Memory, bool),
-        repeats: usize,
-    ) -> Result<Vec<Span>, Fault>;
+    fn bare(&mut self, size: usize, how: (Way, Memory, bool), repeats: usize) -> Result<Vec<Span>>;
 
     /// [`Kind::Stream`].
-    fn stream(&mut self, access: Access, size: usize, repeats: usize) -> Result<Vec<Span>, Fault>;
+    fn stream(&mut self, access: Access, size: usize, repeats: usize) -> Result<Vec<Span>>;
 
     /// [`Kind::Gemm`].
-    fn product(
-        &mut self,
-        precision: Precision,
-        side: u64,
-        repeats: usize,
-    ) -> Result<Vec<Span>, Fault>;
+    fn product(&mut self, precision: Precision, side: u64, repeats: usize) -> Result<Vec<Span>>;
 
     /// The file, and memory of so many bytes that it is read to and written from.
-    fn file(&mut self, size: usize) -> Result<(&mut Blocks, &mut [u8]), Fault>;
+    fn file(&mut self, size: usize) -> Result<(&mut Blocks, &mut [u8])>;
 }
 
 /// Every kind of measurement. `objects` gives the sizes of what lies in these tiers.
@@ -68,7 +58,7 @@ pub(super) fn kinds(
 }
 
 /// See [`crate::calibrate::probe::MeasuredMachine::run`].
-pub(super) fn run(bench: &mut impl Bare, probe: &Probe) -> Result<Sample, Fault> {
+pub(super) fn run(bench: &mut impl Bare, probe: &Probe) -> Result<Sample> {
     let &Probe { kind, size, repeats } = probe;
     let len = usize::try_from(size.get()).expect("it fits memory");
     let (mut latencies, mut flops) = (Vec::new(), 0);
@@ -85,10 +75,10 @@ pub(super) fn run(bench: &mut impl Bare, probe: &Probe) -> Result<Sample, Fault>
             flops = 2 * side.pow(3);
             bench.product(precision, side, repeats)?
         }
-        Kind::File { access, block, depth } => {
+        Kind::File { writes, block, depth } => {
             let queue = Queue { block: block as usize, depth: usize::from(depth) };
             let (file, buffer) = bench.file(len)?;
-            let (spans, each) = file.run(access, buffer, queue, repeats)?;
+            let (spans, each) = file.run(writes, buffer, queue, repeats)?;
             latencies = each;
             spans
         }

@@ -2,9 +2,9 @@
 //!
 //! Invariant: the file is gone when this is.
 
-use crate::calibrate::probe::{FileAccess, Kind, Limits};
+use crate::calibrate::probe::{Kind, Limits};
 use crate::clock::Clock;
-use crate::fault::Fault;
+use crate::fault::{Fault, Result};
 use crate::files::{Buffers, DirectFile, Queue};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -25,14 +25,14 @@ const FIRST: Queue = Queue { block: MIB as usize, depth: 8 };
 /// Every measurement of files, with its size.
 pub(crate) fn kinds() -> Vec<(Kind, Limits)> {
     let mut kinds = Vec::new();
-    for access in [FileAccess::Read, FileAccess::Write] {
+    for writes in [false, true] {
         for block in BLOCKS {
             // Enough blocks for percentiles, and enough of them for every depth.
             let size = Bytes::new((64 * block).clamp(MIB, LARGEST));
             let fits = |depth: &u16| u64::from(*depth) * block <= size.get();
             for depth in DEPTHS.into_iter().filter(fits) {
                 let block = u32::try_from(block).expect("a block is small");
-                kinds.push((Kind::File { access, block, depth }, Limits::new(size, size)));
+                kinds.push((Kind::File { writes, block, depth }, Limits::new(size, size)));
             }
         }
     }
@@ -49,7 +49,7 @@ pub(crate) struct Blocks {
 
 impl Blocks {
     /// A file below `scratch`.
-    pub(crate) fn create(scratch: &Path) -> Result<Blocks, Fault> {
+    pub(crate) fn create(scratch: &Path) -> Result<Blocks> {
         static FILES: AtomicU64 = AtomicU64::new(0);
         let number = FILES.fetch_add(1, Relaxed);
         let path = scratch.join(format!("tiersim-calibrate-{}-{number}", std::process::id()));
@@ -59,7 +59,7 @@ impl Blocks {
     }
 
     /// Writes all of it once: blocks that were never written may be read without the drive.
-    fn write_all(&mut self, bytes: &[u8]) -> Result<(), Fault> {
+    fn write_all(&mut self, bytes: &[u8]) -> Result<()> {
         for at in (0..FILE).step_by(bytes.len()) {
             let part = &bytes[..bytes.len().min((FILE - at) as usize)];
             let written = self.file.write(at, part, FIRST);
@@ -78,11 +78,11 @@ impl Blocks {
     /// of every block of them.
     pub(crate) fn run(
         &mut self,
-        access: FileAccess,
+        writes: bool,
         bytes: &mut [u8],
         queue: Queue,
         repeats: usize,
-    ) -> Result<(Vec<Span>, Vec<Span>), Fault> {
+    ) -> Result<(Vec<Span>, Vec<Span>)> {
         if !self.written {
             self.write_all(bytes)?;
         }
@@ -97,9 +97,9 @@ impl Blocks {
             self.at += bytes.len() as u64;
             let start = clock.now();
             let mut times = Vec::new();
-            let (what, buffers) = match access {
-                FileAccess::Read => ("reads", Buffers::Read(bytes)),
-                FileAccess::Write => ("writes", Buffers::Write(bytes)),
+            let (what, buffers) = match writes {
+                false => ("reads", Buffers::Read(bytes)),
+                true => ("writes", Buffers::Write(bytes)),
             };
             let done = self.file.transfer(at, buffers, queue, Some(&mut times));
             done.map_err(Fault::io(what, self.path.display()))?;

@@ -15,12 +15,12 @@ mod system;
 use crate::calibrate::bench::{self, Bare};
 use crate::calibrate::blocks::Blocks;
 use crate::calibrate::probe::{
-    Access, Device as Described, Figure, Kind, Limits, MeasuredMachine, Memory, Precision, Probe,
-    Sample, Way,
+    Access, Device as Described, Kind, Limits, MeasuredMachine, Memory, Precision, Probe, Sample,
+    Way,
 };
 use crate::calibrate::through::Through;
 use crate::cuda::driver::{Attribute, Device, DeviceMemory, Pageable, PinnedMemory};
-use crate::fault::Fault;
+use crate::fault::{Fault, Result};
 use crate::host::room::is_file;
 use crate::options::Live;
 use crate::real;
@@ -29,6 +29,7 @@ use rows::{Ends, Rows};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tiersim_models::ids::TierId;
+use tiersim_models::results::calibration::Figure;
 use tiersim_models::units::{Bytes, Span};
 
 const KIB: u64 = 1 << 10;
@@ -71,7 +72,7 @@ pub(crate) struct CudaBench {
 
 impl CudaBench {
     /// The device of a number. Without a driver or a device: a fault that says what was looked for.
-    pub(crate) fn new(number: usize, scratch: &Path) -> Result<CudaBench, Fault> {
+    pub(crate) fn new(number: usize, scratch: &Path) -> Result<CudaBench> {
         let device = Device::open(number, Live::default())?;
         std::fs::create_dir_all(scratch).map_err(Fault::io("makes folder", scratch.display()))?;
         let kernels = Kernels::load(&device)?;
@@ -123,7 +124,7 @@ impl CudaBench {
     }
 
     /// Address of device memory of at least a size.
-    fn arena(&mut self, bytes: u64) -> Result<u64, Fault> {
+    fn arena(&mut self, bytes: u64) -> Result<u64> {
         if self.arena.as_ref().is_none_or(|(size, _)| *size < bytes) {
             // The smaller one goes first: both together may not fit.
             (self.arena, self.matrices) = (None, None);
@@ -133,7 +134,7 @@ impl CudaBench {
     }
 
     /// Pinned memory of at least a size.
-    fn pinned(&mut self, bytes: u64) -> Result<&mut PinnedMemory, Fault> {
+    fn pinned(&mut self, bytes: u64) -> Result<&mut PinnedMemory> {
         if self.pinned.as_ref().is_none_or(|(size, _)| *size < bytes) {
             self.pinned = None;
             self.pinned = Some((bytes, PinnedMemory::new(&self.device, bytes)?));
@@ -153,7 +154,7 @@ impl Bare for CudaBench {
         size: usize,
         (way, memory, both): (Way, Memory, bool),
         repeats: usize,
-    ) -> Result<Vec<Span>, Fault> {
+    ) -> Result<Vec<Span>> {
         self.matrices = None;
         let bytes = size as u64;
         let device = self.arena(2 * bytes)?;
@@ -179,12 +180,7 @@ impl Bare for CudaBench {
         }
     }
 
-    fn product(
-        &mut self,
-        precision: Precision,
-        side: u64,
-        repeats: usize,
-    ) -> Result<Vec<Span>, Fault> {
+    fn product(&mut self, precision: Precision, side: u64, repeats: usize) -> Result<Vec<Span>> {
         let matrix = (side * side * precision.bytes()).next_multiple_of(ALIGN);
         let start = self.arena(3 * matrix)?;
         let places = [0, 1, 2].map(|index| start + index * matrix);
@@ -203,13 +199,13 @@ impl Bare for CudaBench {
             .single(kernels, repeats, |stream| kernels.product(stream, places, precision, side))
     }
 
-    fn stream(&mut self, access: Access, size: usize, repeats: usize) -> Result<Vec<Span>, Fault> {
+    fn stream(&mut self, access: Access, size: usize, repeats: usize) -> Result<Vec<Span>> {
         self.matrices = None;
         let bytes = size as u64;
         let (address, kernels) = (self.arena(bytes)?, &self.kernels);
         self.rows.single(kernels, repeats, |to| kernels.stream(to, access, address, bytes))
     }
-    fn file(&mut self, size: usize) -> Result<(&mut Blocks, &mut [u8]), Fault> {
+    fn file(&mut self, size: usize) -> Result<(&mut Blocks, &mut [u8])> {
         self.pinned(size as u64)?;
         let (_, pinned) = self.pinned.as_mut().expect("made above");
         Ok((&mut self.blocks, &mut pinned.bytes()?[..size]))
@@ -240,21 +236,18 @@ impl MeasuredMachine for CudaBench {
         bench::kinds(skeleton, objects, bare, self.streams(), products)
     }
 
-    fn run(&mut self, probe: &Probe) -> Result<Sample, Fault> {
+    fn run(&mut self, probe: &Probe) -> Result<Sample> {
         self.alone(|bench| bench::run(bench, probe))
     }
 
-    fn figures(&mut self) -> Result<Vec<Figure>, Fault> {
+    fn figures(&mut self) -> Result<Vec<Figure>> {
         self.alone(|bench| figures::figures(&mut bench.rows, &bench.kernels))
     }
 }
 
 impl CudaBench {
     /// Works on the device, which has nothing left to do after a fault.
-    fn alone<T>(
-        &mut self,
-        work: impl FnOnce(&mut CudaBench) -> Result<T, Fault>,
-    ) -> Result<T, Fault> {
+    fn alone<T>(&mut self, work: impl FnOnce(&mut CudaBench) -> Result<T>) -> Result<T> {
         // A machine may have been dropped on this thread since.
         self.device.enter()?;
         let done = work(self);

@@ -14,7 +14,7 @@ use crate::calibrate::probe::{
     Access, Device, Kind, Limits, MeasuredMachine, Memory, Precision, Probe, Sample, Way,
 };
 use crate::calibrate::through::Through;
-use crate::fault::Fault;
+use crate::fault::{Fault, Result};
 use crate::files::Buffer;
 use crate::host::kernels::last_cache;
 use crate::real;
@@ -40,7 +40,7 @@ pub(super) struct HostBench {
 }
 
 impl HostBench {
-    pub(super) fn new(scratch: &Path) -> Result<HostBench, Fault> {
+    pub(super) fn new(scratch: &Path) -> Result<HostBench> {
         let made = std::fs::create_dir_all(scratch);
         made.map_err(Fault::io("makes folder", scratch.display()))?;
         let file = Blocks::create(scratch)?;
@@ -72,7 +72,7 @@ impl Bare for HostBench {
         size: usize,
         (_, memory, both): (Way, Memory, bool),
         repeats: usize,
-    ) -> Result<Vec<Span>, Fault> {
+    ) -> Result<Vec<Span>> {
         Ok(match memory {
             Memory::Pinned => {
                 let (from, to) = self.pinned.bytes().split_at_mut(size);
@@ -89,18 +89,18 @@ impl Bare for HostBench {
         })
     }
 
-    fn stream(&mut self, access: Access, size: usize, repeats: usize) -> Result<Vec<Span>, Fault> {
+    fn stream(&mut self, access: Access, size: usize, repeats: usize) -> Result<Vec<Span>> {
         let bytes = self.buffer.first(size);
         // Written once, so that every page is a page of its own.
         bytes.fill(1);
         Ok(loops::streams(bytes, access, repeats))
     }
 
-    fn product(&mut self, _: Precision, side: u64, repeats: usize) -> Result<Vec<Span>, Fault> {
+    fn product(&mut self, _: Precision, side: u64, repeats: usize) -> Result<Vec<Span>> {
         Ok(loops::products(side as usize, repeats))
     }
 
-    fn file(&mut self, size: usize) -> Result<(&mut Blocks, &mut [u8]), Fault> {
+    fn file(&mut self, size: usize) -> Result<(&mut Blocks, &mut [u8])> {
         Ok((&mut self.file, self.buffer.first(size)))
     }
 }
@@ -122,7 +122,7 @@ impl MeasuredMachine for HostBench {
         bench::kinds(&self.device.skeleton, |_| OBJECTS, bare, self.streams(), products)
     }
 
-    fn run(&mut self, probe: &Probe) -> Result<Sample, Fault> {
+    fn run(&mut self, probe: &Probe) -> Result<Sample> {
         bench::run(self, probe)
     }
 }

@@ -8,7 +8,7 @@
 
 use crate::calibrate::fit::quantile;
 use crate::calibrate::probe::{Kind, Limits, MeasuredMachine, Probe};
-use crate::fault::Fault;
+use crate::fault::Result;
 use crate::options::draw;
 use tiersim_models::results::calibration::Quantiles;
 use tiersim_models::results::comparison::median;
@@ -72,7 +72,7 @@ pub fn measure(
     bench: &mut dyn MeasuredMachine,
     quick: bool,
     tell: &mut dyn FnMut(usize, usize),
-) -> Result<Vec<Point>, Fault> {
+) -> Result<Vec<Point>> {
     let mut points: Vec<Point> =
         bench.kinds().into_iter().flat_map(|(kind, limits)| sizes(kind, limits, quick)).collect();
     let rounds = if quick { 1 } else { ROUNDS };
@@ -206,7 +206,7 @@ mod tests {
             ]
         }
 
-        fn run(&mut self, probe: &Probe) -> Result<Sample, Fault> {
+        fn run(&mut self, probe: &Probe) -> Result<Sample> {
             self.0 += 1;
             let spans = (0..probe.repeats as u64).map(Span::from_us).collect();
             Ok(Sample { probe: *probe, spans, latencies: Vec::new(), flops: 0 })

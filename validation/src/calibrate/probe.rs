@@ -4,10 +4,10 @@
 //! are bytes of payload: a copy of b bytes counts b once, though memory sees a read and a write.
 //! Invariant: different kinds of one machine have different names, and none has a comma.
 
-use crate::calibrate::fit::quantile;
-use crate::fault::Fault;
+use crate::fault::Result;
 use tiersim_models::hardware::{Channel, Hardware, Source};
 use tiersim_models::ids::TierId;
+use tiersim_models::results::calibration::{self, Figure, ProbeKind};
 use tiersim_models::units::{Bytes, Span};
 
 /// A machine that can be measured.
@@ -25,10 +25,10 @@ pub trait MeasuredMachine {
     /// disturbance that lasts for a second does not hit all repeats of one point. What is expensive
     /// to set up (a pinned arena, a file of the largest size, a compiled kernel) is best kept
     /// between calls.
-    fn run(&mut self, probe: &Probe) -> Result<Sample, Fault>;
+    fn run(&mut self, probe: &Probe) -> Result<Sample>;
 
     /// Figures of this kind of machine that make no law; none where it has none.
-    fn figures(&mut self) -> Result<Vec<Figure>, Fault> {
+    fn figures(&mut self) -> Result<Vec<Figure>> {
         Ok(Vec::new())
     }
 }
@@ -134,8 +134,8 @@ pub enum Kind {
     /// Blocks of a file, around the page cache where the file system allows it: `size` bytes
     /// at offsets in order, with `depth` blocks in flight.
     File {
-        /// Reading or writing.
-        access: FileAccess,
+        /// Whether blocks are written over what is there; they are read otherwise.
+        writes: bool,
         /// Bytes of a block.
         block: u32,
         /// Blocks in flight.
@@ -240,15 +240,6 @@ pub enum Access {
     Copy,
 }
 
-/// A way of going through a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum FileAccess {
-    /// Reads.
-    Read,
-    /// Writes over what is there.
-    Write,
-}
-
 impl Kind {
     /// What is measured, in words; `skeleton` names tiers and channels.
     pub fn name(self, skeleton: &Hardware) -> String {
@@ -283,15 +274,31 @@ impl Kind {
             }
             Kind::Launch => "op without objects".to_owned(),
             Kind::Gemm(precision) => format!("matrix product {}", precision.word()),
-            Kind::File { access, .. } => match access {
-                FileAccess::Read => "file read".to_owned(),
-                FileAccess::Write => "file write".to_owned(),
-            },
+            Kind::File { writes, .. } => {
+                format!("file {}", if writes { "write" } else { "read" })
+            }
             Kind::InPlace { tier, writes } => {
                 let tier = &skeleton.tiers[tier.index()].name;
                 format!("{tier} {} in place", if writes { "written" } else { "read" })
             }
         }
+    }
+
+    /// What reports see of it.
+    pub fn probe(self, skeleton: &Hardware) -> calibration::Probe {
+        let kind = match self {
+            Kind::Channel { channel, start: Start::Busy } => {
+                ProbeKind::Busy(skeleton.channel_name(channel))
+            }
+            Kind::Channel { channel, start: Start::Idle } => {
+                ProbeKind::Alone(skeleton.channel_name(channel))
+            }
+            Kind::File { writes: false, .. } => ProbeKind::Reads,
+            Kind::File { writes: true, .. } => ProbeKind::Writes,
+            Kind::Gemm(_) => ProbeKind::Product,
+            _ => ProbeKind::Other,
+        };
+        calibration::Probe { name: self.name(skeleton), kind }
     }
 
     /// Block in bytes and blocks in flight, of a file's measurement.
@@ -300,32 +307,5 @@ impl Kind {
             Kind::File { block, depth, .. } => Some((block, depth)),
             _ => None,
         }
-    }
-}
-
-/// A figure with all its values.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Figure {
-    /// What it is.
-    pub name: String,
-    /// Unit of its values: `us`, or `share` of what is ideal.
-    pub unit: &'static str,
-    /// One per repeat or turn.
-    pub values: Vec<f64>,
-    /// What the median should reach, where there is such a mark.
-    pub wanted: Option<f64>,
-}
-
-impl Figure {
-    /// The lower of the two middle values of an even number; 0 without values.
-    pub fn median(&self) -> f64 {
-        let mut sorted = self.values.clone();
-        sorted.sort_by(f64::total_cmp);
-        quantile(&sorted, 0.5)
-    }
-
-    /// Whether the median reaches what it should; `None` where nothing is asked of it.
-    pub fn reached(&self) -> Option<bool> {
-        self.wanted.map(|wanted| self.median() >= wanted)
     }
 }

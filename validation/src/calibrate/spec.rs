@@ -6,14 +6,16 @@
 //! Invariant: pure. Same points and date, same spec. No number of it is assumed but the capacities
 //! of tiers that share one memory.
 
-use crate::calibrate::fit::{self, Fit, Refusal, rounded};
+use crate::calibrate::fit::{self, Refusal, rounded};
 use crate::calibrate::measure::{Point, quantiles};
 use crate::calibrate::probe::{Access, Device, Kind, Precision, Start};
 use std::num::NonZeroU32;
 use tiersim_models::hardware::{Compute, Fact, Hardware, Law, Link, Source};
-use tiersim_models::results::calibration::Quantiles;
+use tiersim_models::results::calibration::{
+    self, CalibrationRecord, Figure, Law as Fitted, Quantiles,
+};
 use tiersim_models::service::{Discipline, Service};
-use tiersim_models::units::{Bytes, Rate, Span};
+use tiersim_models::units::{Rate, Span};
 
 /// A copy that takes so many times what the quickest take is one of its bytes' rate: below that,
 /// copies back to back take what it takes to ask for them, which is no law of their size.
@@ -31,57 +33,32 @@ const ONE_EACH_WAY: &str =
 /// Significant digits of what a spec says: more than any of it is known to.
 const DIGITS: i32 = 4;
 
-/// A law with what it was made of.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Fitted {
-    /// The kinds of measurement whose points it was fitted to.
-    pub kinds: Vec<Kind>,
-    /// The law; seconds, and bytes or FLOP per second.
-    pub fit: Fit,
-    /// Median, 95th percentile and largest of the relative errors of the points that it was fitted
-    /// to.
-    pub error: (f64, f64, f64),
-    /// The same of those that were held out.
-    pub held_out: (f64, f64, f64),
-    /// Median over all points of (p95 - p5) / median of their repeats.
-    pub spread: f64,
-    /// How many points it was fitted to, and how many were held out.
-    pub points: (usize, usize),
-    /// Repeats of all these points together.
-    pub repeats: usize,
-    /// Smallest and largest size that it was fitted to.
-    pub sizes: (Bytes, Bytes),
-}
-
 /// What a machine's calibration came to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Calibration {
     /// The machine, with its laws; every number with its source, but none written out.
     pub hardware: Hardware,
-    /// Every law that could be fitted, in the order of the bench's kinds, and why others could not.
-    pub laws: Vec<(Kind, Result<Fitted, Refusal>)>,
-    /// Cost of an op: median and quantiles over all repeats, where it was measured.
-    pub launch: Option<Quantiles>,
+    /// What reports see of it.
+    pub record: CalibrationRecord,
 }
 
-/// Why measured points make no spec.
+/// A number that a spec must have could not be fitted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NoSpec {
-    /// A number that a spec must have could not be fitted.
-    #[error("{what}: {refusal}; measure again on a quieter machine, or without --quick")]
-    Refused {
-        /// Which number.
-        what: String,
-        /// Why.
-        refusal: Refusal,
-    },
+#[error("{what}: {refusal}; measure again on a quieter machine, or without --quick")]
+pub struct NoSpec {
+    /// Which number.
+    pub what: String,
+    /// Why.
+    pub refusal: Refusal,
 }
 
-/// Fits every kind of measurement and fills in the machine's spec. `date` is a day, such as
-/// `2026-01-31`.
+/// Fits every kind of measurement and fills in the machine's spec. `machine` is the word for its
+/// kind, `date` a day, such as `2026-01-31`.
 pub fn calibration(
+    machine: &'static str,
     device: &Device,
     points: &[Point],
+    figures: Vec<Figure>,
     name: &str,
     date: &str,
 ) -> Result<Calibration, NoSpec> {
@@ -92,18 +69,45 @@ pub fn calibration(
             kinds.push(point.kind);
         }
     }
-    let laws = kinds.into_iter().map(|kind| (kind, fitted(points, &[kind]))).collect();
+    let law = |kind| fitted(points, &[kind]).map_err(|refusal| refusal.to_string());
+    let laws = kinds.into_iter().map(|kind| (kind.probe(&device.skeleton), law(kind))).collect();
     let launches = points.iter().filter(|point| point.kind == Kind::Launch);
     let launches: Vec<Span> = launches.flat_map(|point| point.spans.iter().copied()).collect();
     let launch = (!launches.is_empty()).then(|| quantiles(&launches));
     let mut spec = Spec { points, date, facts: Vec::new() };
     let hardware = spec.hardware(device, name, launch)?;
-    Ok(Calibration { hardware, laws, launch })
+    let point = |of: &Point| calibration::Point {
+        probe: of.kind.probe(&device.skeleton),
+        size: of.size,
+        work: of.work(),
+        queue: of.kind.queue(),
+        held_out: of.held_out,
+        shown_only: of.shown_only,
+        times: of.quantiles(),
+        latencies: quantiles(&of.latencies),
+    };
+    let Device { name: computes, driver, clocks, notes, .. } = device.clone();
+    let (name, date) = (name.to_owned(), date.to_owned());
+    let points = points.iter().map(point).collect();
+    let record = CalibrationRecord {
+        machine,
+        name,
+        date,
+        device: computes,
+        driver,
+        clocks,
+        notes,
+        laws,
+        launch,
+        points,
+        figures,
+    };
+    Ok(Calibration { hardware, record })
 }
 
 /// The law of all points of some kinds.
 fn fitted(points: &[Point], kinds: &[Kind]) -> Result<Fitted, Refusal> {
-    fitted_to(points.iter().filter(|p| kinds.contains(&p.kind) && !p.shown_only).collect(), kinds)
+    fitted_to(points.iter().filter(|p| kinds.contains(&p.kind) && !p.shown_only).collect())
 }
 
 /// The law of the points of a kind that are large: their rate is that of bytes. Where these are too
@@ -115,10 +119,10 @@ fn of_large(points: &[Point], kind: Kind) -> Result<Fitted, Refusal> {
     let large: Vec<&Point> =
         of.iter().copied().filter(|point| median(point) >= LARGE * least).collect();
     let seen = large.iter().filter(|point| !point.held_out).count();
-    fitted_to(if seen >= ENOUGH { large } else { of }, &[kind])
+    fitted_to(if seen >= ENOUGH { large } else { of })
 }
 
-fn fitted_to(of: Vec<&Point>, kinds: &[Kind]) -> Result<Fitted, Refusal> {
+fn fitted_to(of: Vec<&Point>) -> Result<Fitted, Refusal> {
     let pairs = |held_out: bool| -> Vec<(f64, f64)> {
         let half = of.iter().filter(|point| point.held_out == held_out);
         half.map(|point| (point.work(), point.quantiles().median)).collect()
@@ -135,8 +139,8 @@ fn fitted_to(of: Vec<&Point>, kinds: &[Kind]) -> Result<Fitted, Refusal> {
     spreads.sort_by(f64::total_cmp);
     let sizes = || of.iter().filter(|point| !point.held_out).map(|point| point.size);
     Ok(Fitted {
-        kinds: kinds.to_vec(),
-        fit,
+        setup: (fit.setup, fit.setup_error),
+        rate: (fit.rate, fit.rate_error),
         error: fit::errors(&fit, &seen),
         held_out: fit::errors(&fit, &unseen),
         spread: fit::quantile(&spreads, 0.5),
@@ -191,13 +195,11 @@ impl Spec<'_> {
     }
 
     fn law(&self, kinds: &[Kind], what: &str) -> Result<Fitted, NoSpec> {
-        let refused = |refusal| NoSpec::Refused { what: what.to_owned(), refusal };
-        fitted(self.points, kinds).map_err(refused)
+        named(fitted(self.points, kinds), what)
     }
 
     fn rate_law(&self, kind: Kind, what: &str) -> Result<Fitted, NoSpec> {
-        let refused = |refusal| NoSpec::Refused { what: what.to_owned(), refusal };
-        of_large(self.points, kind).map_err(refused)
+        named(of_large(self.points, kind), what)
     }
 
     /// One copy at a time in each direction, and what both reach together where that is less than
@@ -214,7 +216,7 @@ impl Spec<'_> {
             return Ok(None);
         }
         let both = [self.rate_law(kinds[0], &place)?, self.rate_law(kinds[1], &place)?];
-        let together: f64 = both.iter().map(|law| law.fit.rate).sum();
+        let together: f64 = both.iter().map(|law| law.rate.0).sum();
         let alone = (link.read.rate.get() + link.write.rate.get()) as f64;
         if together > SLOWER * alone {
             return Ok(None);
@@ -233,7 +235,7 @@ impl Spec<'_> {
         let what = format!(
             "copies both ways at once{raised}, {:.4} GB/s of this away from the device; of the \
              other way",
-            both[1].fit.rate / 1e9
+            both[1].rate.0 / 1e9
         );
         let source = self.source(&what, &both[0]);
         self.fact(format!("{place}.max_in_flight"), Source::Measured(ONE_EACH_WAY.to_owned()));
@@ -250,7 +252,7 @@ impl Spec<'_> {
         let source = self.source(what, law);
         self.fact(format!("{place}.setup"), source.clone());
         self.fact(format!("{place}.bandwidth"), source);
-        Law { setup: span(law.fit.setup), rate: rate(law.fit.rate) }
+        Law { setup: span(law.setup.0), rate: rate(law.rate.0) }
     }
 
     /// A copy waits for whoever does it to wake and is waited for, so its set-up is that of a lone
@@ -263,7 +265,7 @@ impl Spec<'_> {
         let rate_source = self.source("copies back to back", busy);
         self.fact(format!("{place}.{setup}"), setup_source);
         self.fact(format!("{place}.{rate_name}"), rate_source);
-        Law { setup: span(idle.fit.setup), rate: rate(busy.fit.rate) }
+        Law { setup: span(idle.setup.0), rate: rate(busy.rate.0) }
     }
 
     fn compute(
@@ -284,7 +286,7 @@ impl Spec<'_> {
             let what = format!("products of square matrices in {}", precision.word());
             let source = self.source(&what, &law);
             self.fact(path, source);
-            flops.push((precision.word().to_owned(), rate(law.fit.rate)));
+            flops.push((precision.word().to_owned(), rate(law.rate.0)));
         }
         let memory = self.law(&[stream], "compute.memory")?;
         let source =
@@ -302,7 +304,7 @@ impl Spec<'_> {
         Ok(Some(Compute {
             name: device.name.clone(),
             flops,
-            memory: rate(memory.fit.rate),
+            memory: rate(memory.rate.0),
             launch: span(launch.median),
             efficiency: Default::default(),
         }))
@@ -330,6 +332,10 @@ impl Spec<'_> {
             self.date
         ))
     }
+}
+
+fn named(law: Result<Fitted, Refusal>, what: &str) -> Result<Fitted, NoSpec> {
+    law.map_err(|refusal| NoSpec { what: what.to_owned(), refusal })
 }
 
 /// A fitted time, to the digits that a spec gives.

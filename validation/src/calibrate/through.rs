@@ -9,7 +9,7 @@
 //! is a fault.
 
 use crate::calibrate::probe::Start;
-use crate::fault::Fault;
+use crate::fault::{Fault, Result};
 use crate::options::Options;
 use crate::real::{Kind, RealMachine, Report, Setup};
 use smallvec::{SmallVec, smallvec};
@@ -110,7 +110,7 @@ impl Through<'_> {
         start: Start,
         size: Bytes,
         repeats: usize,
-    ) -> Result<Vec<Span>, Fault> {
+    ) -> Result<Vec<Span>> {
         let (from, to) = ends(self.skeleton, channel);
         let turns = turns(size);
         let room = |object, tier| Allocation { object: ObjectId::at(object), tier, bytes: size };
@@ -148,7 +148,7 @@ impl Through<'_> {
     }
 
     /// See [`crate::calibrate::probe::Kind::Launch`].
-    pub fn launch(&self, repeats: usize) -> Result<Vec<Span>, Fault> {
+    pub fn launch(&self, repeats: usize) -> Result<Vec<Span>> {
         let mut plan = Plan::default();
         plan.op(behind(repeats + 1), None, None);
         for _ in 0..=repeats {
@@ -166,7 +166,7 @@ impl Through<'_> {
         writes: bool,
         size: Bytes,
         repeats: usize,
-    ) -> Result<Vec<Span>, Fault> {
+    ) -> Result<Vec<Span>> {
         let mode = if writes { Mode::Write } else { Mode::Read };
         let turns = turns(size);
         let mut plan = Plan::default();
@@ -191,7 +191,7 @@ impl Through<'_> {
         size: Bytes,
         op: Span,
         count: usize,
-    ) -> Result<Span, Fault> {
+    ) -> Result<Span> {
         let (from, to) = ends(self.skeleton, Channel { evicting: false, ..channel });
         let room = |index, tier| Allocation { object: ObjectId::at(index), tier, bytes: size };
         let mut plan = Plan::default();
@@ -217,7 +217,7 @@ impl Through<'_> {
     }
 
     /// Runs a plan; the end of every command, by ticket, and the machine's report.
-    fn carry_out(&self, plan: Plan, start: Vec<Allocation>) -> Result<(Vec<Time>, Report), Fault> {
+    fn carry_out(&self, plan: Plan, start: Vec<Allocation>) -> Result<(Vec<Time>, Report)> {
         let workload = workload(&start);
         let Plan { commands, spans } = plan;
         let routes = self.skeleton.routes().expect("a skeleton's tiers are joined");

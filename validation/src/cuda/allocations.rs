@@ -9,7 +9,7 @@
 use crate::cuda::arena::{Arena, Spot, Tickets, padded};
 use crate::cuda::driver::{Device, DeviceMemory, PinnedMemory};
 use crate::cuda::mark::Mark;
-use crate::fault::Fault;
+use crate::fault::Result;
 use crate::host::room::{Folder, Slot, is_file};
 use crate::options::{Failing, Options};
 use crate::pattern::PAGE;
@@ -100,7 +100,7 @@ impl Allocations {
         hardware: &Hardware,
         workload: &Workload,
         options: &Options,
-    ) -> Result<Allocations, Fault> {
+    ) -> Result<Allocations> {
         let folder = Folder::new(&options.scratch, &options.live)?;
         let objects = &workload.trace.objects;
         let all: u64 = objects.iter().map(|object| padded(object.bytes.get())).sum();
@@ -135,7 +135,7 @@ impl Allocations {
         &mut self,
         room: &Allocation,
         under_way: impl Fn(Ticket) -> bool,
-    ) -> Result<Tickets, Fault> {
+    ) -> Result<Tickets> {
         self.failing.room()?;
         let (bytes, index) = (padded(room.bytes.get()), room.tier.index());
         let (place, spot, after) = if is_file(self.tiers[index].kind) {
@@ -166,7 +166,7 @@ impl Allocations {
         Ok(after)
     }
 
-    fn grow(&mut self, index: usize, bytes: u64) -> Result<(), Fault> {
+    fn grow(&mut self, index: usize, bytes: u64) -> Result<()> {
         let tier = &mut self.tiers[index];
         let first = if tier.regions.is_empty() { tier.planned } else { GROWTH };
         let bytes = bytes.max(first).next_multiple_of(PAGE as u64);
@@ -192,7 +192,7 @@ impl Allocations {
     }
 
     /// Asks the driver how much memory is in use; to be called whenever some has been taken.
-    pub(crate) fn meter(&mut self) -> Result<(), Fault> {
+    pub(crate) fn meter(&mut self) -> Result<()> {
         let (free, total) = self.device.memory()?;
         let now = total.get().saturating_sub(free.get()).saturating_sub(self.before.get());
         self.used.peak = self.used.peak.max(Bytes::new(now));
@@ -204,7 +204,7 @@ impl Allocations {
         index: usize,
         bytes: u64,
         under_way: impl Fn(Ticket) -> bool,
-    ) -> Result<(Arc<Slot>, Tickets), Fault> {
+    ) -> Result<(Arc<Slot>, Tickets)> {
         let pages = bytes as usize / PAGE;
         let tier = &mut self.tiers[index];
         if let Some(spare) = tier.spare.get_mut(&pages).filter(|spare| !spare.is_empty()) {

@@ -9,9 +9,10 @@
 //! Invariant: the checks of a machine never make a copy or an op wait, but for those two.
 
 use crate::cuda::allocations::Place;
+use crate::cuda::kernels::Range;
 use crate::cuda::worker::{Done, End, Job, Look, Task, pages};
 use crate::cuda::{Flight, Parts};
-use crate::fault::Fault;
+use crate::fault::Result;
 use crate::pattern::Key;
 use crate::truth::{Contents, Mismatch};
 use tiersim_models::ids::{ObjectId, TierId};
@@ -34,7 +35,7 @@ fn buffer(transit: &Transit) -> u64 {
 
 impl Parts<'_> {
     /// Starts copies at the head of a channel that nothing holds back.
-    pub(super) fn try_gate(&mut self, channel: usize) -> Result<(), Fault> {
+    pub(super) fn try_gate(&mut self, channel: usize) -> Result<()> {
         while let Some(&ticket) = self.channels[channel].gate.front() {
             let entry = self.book.entry(ticket);
             let held_back = if self.channels[channel].thread.is_some() {
@@ -73,7 +74,7 @@ impl Parts<'_> {
     }
 
     /// Puts the next piece of a copy on one of its channels, if it may go there.
-    fn offer(&mut self, ticket: Ticket, hop: usize) -> Result<(), Fault> {
+    fn offer(&mut self, ticket: Ticket, hop: usize) -> Result<()> {
         let Some(part) = self.book.entry_mut(ticket).transit().next(hop) else {
             return Ok(());
         };
@@ -94,7 +95,7 @@ impl Parts<'_> {
     }
 
     /// Where a piece comes from or goes to on one of its channels: the copy's own end, or a buffer.
-    fn end_of(&mut self, ticket: Ticket, part: &HopPiece, far: bool) -> Result<Option<End>, Fault> {
+    fn end_of(&mut self, ticket: Ticket, part: &HopPiece, far: bool) -> Result<Option<End>> {
         let Parts { book, floor, channels, rooms, .. } = self;
         let entry = book.entry_mut(ticket);
         let start = pages(part.from, part.bytes).0;
@@ -124,7 +125,7 @@ impl Parts<'_> {
         from: Option<End>,
         to: Option<End>,
         bytes: u64,
-    ) -> Result<(), Fault> {
+    ) -> Result<()> {
         let number = self.channels[channel].stream;
         if part.hop == 0 && part.number == 0 {
             let waits = self.book.waits(ticket);
@@ -157,7 +158,7 @@ impl Parts<'_> {
         ticket: Ticket,
         channel: usize,
         after: Option<&std::rc::Rc<crate::cuda::mark::Mark>>,
-    ) -> Result<(), Fault> {
+    ) -> Result<()> {
         let entry = self.book.entry(ticket);
         let ((object, _, _, to), version) = (ends(&entry.command), entry.versions[0]);
         let place = (ticket, object, to);
@@ -172,7 +173,8 @@ impl Parts<'_> {
         let (watch, finding) = self.floor.findings.watch(place, version)?;
         let (key, stride) = (Key { object, version }, self.arrival_stride as u64);
         let stream = &self.floor.streams[number];
-        self.floor.kernels.check(stream, (address, held.bytes), key, stride, finding)?;
+        let range = Range { address, bytes: held.bytes, key, stride, finding };
+        self.floor.kernels.check(stream, &range)?;
         let mark = self.floor.record(number)?;
         *held.guard.borrow_mut() = Some(mark.clone());
         self.channels[channel].checks.push_back((mark, watch));
@@ -190,7 +192,7 @@ impl Parts<'_> {
     }
 
     /// Hears of a piece on a channel that is a stream, if the device has copied it.
-    pub(super) fn piece_passed(&mut self, channel: usize) -> Result<bool, Fault> {
+    pub(super) fn piece_passed(&mut self, channel: usize) -> Result<bool> {
         let Some(flight) = self.channels[channel].flights.front() else { return Ok(false) };
         if !flight.end.passed()? {
             return Ok(false);
@@ -207,7 +209,7 @@ impl Parts<'_> {
     }
 
     /// Hears of a piece on a channel that is a thread.
-    pub(super) fn piece_done(&mut self, done: &Done) -> Result<(), Fault> {
+    pub(super) fn piece_done(&mut self, done: &Done) -> Result<()> {
         let part = self.channels[done.queue].sent.pop_front().expect("a thread works in order");
         let transit = self.book.entry_mut(done.ticket).transit();
         if transit.is_last_hop(part.hop) && transit.is_last_piece(&part) {
@@ -223,7 +225,7 @@ impl Parts<'_> {
         channel: usize,
         part: &HopPiece,
         times: (Time, Time),
-    ) -> Result<(), Fault> {
+    ) -> Result<()> {
         self.channels[channel].moved += part.bytes;
         let offers = self.book.copied(ticket, part.hop, times);
         let Some(hops) = offers else { return self.arrived(ticket, times.1) };
@@ -231,7 +233,7 @@ impl Parts<'_> {
     }
 
     /// All of a copy has arrived; it ends when nothing that it gives back is being checked.
-    fn arrived(&mut self, ticket: Ticket, end: Time) -> Result<(), Fault> {
+    fn arrived(&mut self, ticket: Ticket, end: Time) -> Result<()> {
         let entry = self.book.entry_mut(ticket);
         let buffer = buffer(entry.transit());
         let bounces = std::mem::take(&mut entry.own.bounces).into_iter().flatten().flatten();
@@ -246,7 +248,7 @@ impl Parts<'_> {
     }
 
     /// Reads the finding of a check of an arrival, if it has ended.
-    pub(super) fn check_passed(&mut self, channel: usize) -> Result<bool, Fault> {
+    pub(super) fn check_passed(&mut self, channel: usize) -> Result<bool> {
         let Some((mark, _)) = self.channels[channel].checks.front() else { return Ok(false) };
         if !mark.passed()? {
             return Ok(false);

@@ -10,7 +10,7 @@
 
 #![expect(unsafe_code, reason = "driver calls; the driver's handles are pointers")]
 
-use crate::fault::Fault;
+use crate::fault::{Fault, Result};
 use crate::options::Live;
 use cudarc::driver::sys;
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
@@ -97,7 +97,7 @@ const COUNTED: &str = "give --device a smaller number; devices are counted from 
 
 impl Calls {
     /// A status as a fault that names the call.
-    fn check(&self, call: &'static str, status: c_uint) -> Result<(), Fault> {
+    fn check(&self, call: &'static str, status: c_uint) -> Result<()> {
         if status == 0 {
             return Ok(());
         }
@@ -139,7 +139,7 @@ fn no_device(found: String) -> Fault {
     Fault::NoDevice { machine: "cuda", found, remedy: REMEDY }
 }
 
-fn calls() -> Result<&'static Calls, Fault> {
+fn calls() -> Result<&'static Calls> {
     static CALLS: OnceLock<Result<Calls, String>> = OnceLock::new();
     let find = || {
         // SAFETY: it opens the system's CUDA driver, as every CUDA program does.
@@ -183,7 +183,7 @@ unsafe impl Sync for Device {}
 
 impl Device {
     /// The device of a number, with its primary context current on this thread.
-    pub(crate) fn open(index: usize, live: Live) -> Result<Arc<Device>, Fault> {
+    pub(crate) fn open(index: usize, live: Live) -> Result<Arc<Device>> {
         let calls = calls()?;
         let (mut version, mut count) = (0, 0);
         let started = call!(calls, cuInit(0));
@@ -228,19 +228,19 @@ impl Device {
     }
 
     /// Makes its context current on this thread.
-    pub(crate) fn enter(&self) -> Result<(), Fault> {
+    pub(crate) fn enter(&self) -> Result<()> {
         call!(self.calls, cuCtxSetCurrent(self.context))
     }
 
     /// Memory of the device that is free, and all of it.
-    pub(crate) fn memory(&self) -> Result<(Bytes, Bytes), Fault> {
+    pub(crate) fn memory(&self) -> Result<(Bytes, Bytes)> {
         let (mut free, mut total) = (0, 0);
         call!(self.calls, cuMemGetInfo_v2(&mut free, &mut total))?;
         Ok((Bytes::new(free as u64), Bytes::new(total as u64)))
     }
 
     /// Waits until everything that was enqueued has ended.
-    pub(crate) fn synchronize(&self) -> Result<(), Fault> {
+    pub(crate) fn synchronize(&self) -> Result<()> {
         call!(self.calls, cuCtxSynchronize())
     }
 }
@@ -269,7 +269,7 @@ unsafe impl Send for Stream {}
 
 impl Stream {
     /// A stream; one that is `urgent` goes before one that is not.
-    pub(crate) fn new(device: &Arc<Device>, urgent: bool) -> Result<Stream, Fault> {
+    pub(crate) fn new(device: &Arc<Device>, urgent: bool) -> Result<Stream> {
         let (mut least, mut most, mut stream) = (0, 0, null_mut());
         call!(device.calls, cuCtxGetStreamPriorityRange(&mut least, &mut most))?;
         let priority = if urgent { most } else { least };
@@ -278,12 +278,12 @@ impl Stream {
     }
 
     /// What is enqueued from now on waits for what the event was last recorded after.
-    pub(crate) fn wait(&self, event: &Event) -> Result<(), Fault> {
+    pub(crate) fn wait(&self, event: &Event) -> Result<()> {
         call!(self.device.calls, cuStreamWaitEvent(self.stream, event.event, 0))
     }
 
     /// Copies between any two addresses that the device can reach.
-    pub(crate) fn copy(&self, to: u64, from: u64, bytes: u64) -> Result<(), Fault> {
+    pub(crate) fn copy(&self, to: u64, from: u64, bytes: u64) -> Result<()> {
         call!(self.device.calls, cuMemcpyAsync(to, from, bytes as usize, self.stream))
     }
 
@@ -299,7 +299,7 @@ impl Stream {
         function: Function,
         (blocks, threads): (u32, u32),
         arguments: &[u64],
-    ) -> Result<(), Fault> {
+    ) -> Result<()> {
         let address = |argument: &u64| (argument as *const u64).cast_mut().cast();
         self.launch_list(function, (blocks, threads), arguments.iter().map(address).collect())
     }
@@ -310,7 +310,7 @@ impl Stream {
         function: Function,
         grid: (u32, u32),
         argument: &[u64; N],
-    ) -> Result<(), Fault> {
+    ) -> Result<()> {
         self.launch_list(function, grid, vec![argument.as_ptr().cast_mut().cast()])
     }
 
@@ -319,7 +319,7 @@ impl Stream {
         function: Function,
         (blocks, threads): (u32, u32),
         mut list: Vec<*mut c_void>,
-    ) -> Result<(), Fault> {
+    ) -> Result<()> {
         let (f, stream, list) = (function.0, self.stream, list.as_mut_ptr());
         let none = null_mut();
         call!(
@@ -329,7 +329,7 @@ impl Stream {
     }
 
     /// Waits until everything on it has ended.
-    pub(crate) fn synchronize(&self) -> Result<(), Fault> {
+    pub(crate) fn synchronize(&self) -> Result<()> {
         call!(self.device.calls, cuStreamSynchronize(self.stream))
     }
 }
@@ -347,19 +347,19 @@ pub(crate) struct Event {
 }
 
 impl Event {
-    pub(crate) fn new(device: &Arc<Device>) -> Result<Event, Fault> {
+    pub(crate) fn new(device: &Arc<Device>) -> Result<Event> {
         let mut event = null_mut();
         call!(device.calls, cuEventCreate(&mut event, 0))?;
         Ok(Event { device: device.clone(), event })
     }
 
     /// Marks the end of what is in the stream now.
-    pub(crate) fn record(&self, stream: &Stream) -> Result<(), Fault> {
+    pub(crate) fn record(&self, stream: &Stream) -> Result<()> {
         call!(self.device.calls, cuEventRecord(self.event, stream.stream))
     }
 
     /// Whether it has been passed.
-    pub(crate) fn passed(&self) -> Result<bool, Fault> {
+    pub(crate) fn passed(&self) -> Result<bool> {
         // SAFETY: the event is alive.
         match unsafe { (self.device.calls.cuEventQuery)(self.event) } {
             NOT_READY => Ok(false),
@@ -368,12 +368,12 @@ impl Event {
     }
 
     /// Waits until it has been passed.
-    pub(crate) fn synchronize(&self) -> Result<(), Fault> {
+    pub(crate) fn synchronize(&self) -> Result<()> {
         call!(self.device.calls, cuEventSynchronize(self.event))
     }
 
     /// Milliseconds from an earlier event to this one; both have been passed.
-    pub(crate) fn since(&self, earlier: &Event) -> Result<f32, Fault> {
+    pub(crate) fn since(&self, earlier: &Event) -> Result<f32> {
         let mut ms = 0.0;
         call!(self.device.calls, cuEventElapsedTime(&mut ms, earlier.event, self.event))?;
         Ok(ms)

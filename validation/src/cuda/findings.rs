@@ -5,7 +5,7 @@
 
 use crate::cuda::driver::{Device, PinnedMemory};
 use crate::cuda::kernels::FINDING;
-use crate::fault::Fault;
+use crate::fault::Result;
 use crate::pattern::decode;
 use crate::truth::{Contents, Meeting, Mismatch};
 use std::sync::Arc;
@@ -33,7 +33,7 @@ impl Findings {
     }
 
     /// A place for the finding of a check, and its address.
-    pub(crate) fn watch(&mut self, whose: Meeting, expected: u64) -> Result<(Watch, u64), Fault> {
+    pub(crate) fn watch(&mut self, whose: Meeting, expected: u64) -> Result<(Watch, u64)> {
         if self.free.is_empty() {
             let first = self.blocks.len() * BLOCK;
             self.blocks.push(PinnedMemory::new(&self.device, BLOCK as u64 * FINDING)?);

@@ -13,7 +13,7 @@ use crate::cuda::findings::Findings;
 use crate::cuda::kernels::Kernels;
 use crate::cuda::mark::{Mark, Marks, Timeline};
 use crate::cuda::pace::{KernelBench, Paces, Scratch};
-use crate::fault::Fault;
+use crate::fault::Result;
 use crate::options::{Delay, Options, lateness};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -43,7 +43,7 @@ impl Floor {
         working: usize,
         checking: usize,
         options: &Options,
-    ) -> Result<Floor, Fault> {
+    ) -> Result<Floor> {
         let stream = |number| Stream::new(device, number < working);
         let streams: Vec<Stream> = (0..working + checking).map(stream).collect::<Result<_, _>>()?;
         let (kernels, scratch) = (Kernels::load(device)?, Scratch::new(device)?);
@@ -74,14 +74,14 @@ impl Floor {
     }
 
     /// Starts the run's clock anew.
-    pub(crate) fn restart(&mut self) -> Result<(), Fault> {
+    pub(crate) fn restart(&mut self) -> Result<()> {
         self.clock = Clock::start();
         self.timeline = Timeline::new(&self.marks, &self.streams[0], 0, self.clock)?;
         Ok(())
     }
 
     /// Marks the end of what is in a stream now.
-    pub(crate) fn record(&self, number: usize) -> Result<Rc<Mark>, Fault> {
+    pub(crate) fn record(&self, number: usize) -> Result<Rc<Mark>> {
         self.marks.record(&self.streams[number], number)
     }
 
@@ -90,7 +90,7 @@ impl Floor {
         &self,
         number: usize,
         marks: impl IntoIterator<Item = &'m Rc<Mark>>,
-    ) -> Result<(), Fault> {
+    ) -> Result<()> {
         marks.into_iter().try_for_each(|mark| mark.hold_up(&self.streams[number], number))
     }
 
@@ -100,7 +100,7 @@ impl Floor {
     }
 
     /// Makes a stream start late, if a test asks for it.
-    pub(crate) fn dawdle(&self, number: usize, ticket: Ticket, hop: usize) -> Result<(), Fault> {
+    pub(crate) fn dawdle(&self, number: usize, ticket: Ticket, hop: usize) -> Result<()> {
         let ns = self.lateness(ticket, hop).ps() / 1000;
         self.kernels.delay(&self.streams[number], ns)
     }
@@ -115,7 +115,7 @@ pub(crate) struct Bounces {
 
 impl Bounces {
     /// A buffer; whether a new one had to be made on the device.
-    pub(crate) fn take(&mut self, on_device: bool, bytes: u64) -> Result<(Place, bool), Fault> {
+    pub(crate) fn take(&mut self, on_device: bool, bytes: u64) -> Result<(Place, bool)> {
         let spare = self.spare.get_mut(&(on_device, bytes)).and_then(Vec::pop);
         if let Some(place) = spare {
             return Ok((place, false));

@@ -3,14 +3,14 @@
 //! Invariant: addresses are those of memory that the machine keeps until nothing is under way.
 
 use crate::cuda::driver::{Device, DeviceMemory, Function, Module, Stream};
-use crate::fault::Fault;
+use crate::fault::Result;
 use crate::pattern::Key;
 use std::ffi::CStr;
 use std::sync::Arc;
 
 /// What every build carries: compiled for the virtual architecture that its first lines name; the
 /// driver translates it for its device.
-pub(crate) const PTX: &str = include_str!("../../kernels/kernels.ptx");
+const PTX: &str = include_str!("../../kernels/kernels.ptx");
 /// The longest delay that one launch gives: the kernel bounds itself to 10 s.
 const LONGEST_NS: u64 = 9_000_000_000;
 
@@ -30,6 +30,11 @@ pub(crate) struct Range {
 }
 
 impl Range {
+    /// Memory from an address on, all of which counts.
+    pub(crate) fn new(address: u64, bytes: u64, key: Key) -> Range {
+        Range { address, bytes, key, stride: 1, finding: 0 }
+    }
+
     /// As `Range` of kernels.cu has it.
     fn words(&self) -> [u64; RANGE] {
         [self.address, self.bytes / 8, self.key.word(), 0, self.stride, self.finding]
@@ -47,11 +52,14 @@ pub(crate) struct Kernels {
     fill_many: Function,
     check: Function,
     check_many: Function,
+    pub(crate) stream_read: Function,
+    pub(crate) stream_write: Function,
     stream_copy: Function,
     fma: Function,
-    delay: Function,
+    pub(crate) gemm: Function,
+    pub(crate) delay: Function,
     /// A word that kernels claim to write, so that their work is not optimized away.
-    sink: DeviceMemory,
+    pub(crate) sink: DeviceMemory,
     _module: Module,
 }
 
@@ -59,7 +67,7 @@ pub(crate) struct Kernels {
 pub(crate) const FINDING: u64 = 32;
 
 impl Kernels {
-    pub(crate) fn load(device: &Arc<Device>) -> Result<Kernels, Fault> {
+    pub(crate) fn load(device: &Arc<Device>) -> Result<Kernels> {
         let module = Module::load(device, PTX)?;
         let find = |name: &CStr| module.function(name);
         Ok(Kernels {
@@ -67,8 +75,11 @@ impl Kernels {
             fill_many: find(c"fill_many")?,
             check: find(c"check")?,
             check_many: find(c"check_many")?,
+            stream_read: find(c"stream_read")?,
+            stream_write: find(c"stream_write")?,
             stream_copy: find(c"stream_copy")?,
             fma: find(c"fma_f32")?,
+            gemm: find(c"gemm_f32")?,
             delay: find(c"delay")?,
             sink: DeviceMemory::new(device, 256)?,
             _module: module,
@@ -76,45 +87,28 @@ impl Kernels {
     }
 
     /// Fills an object's memory with a version.
-    pub(crate) fn fill(
-        &self,
-        stream: &Stream,
-        address: u64,
-        bytes: u64,
-        key: Key,
-    ) -> Result<(), Fault> {
-        let words = bytes / 8;
-        stream.launch(self.fill, stream.grid(words), &[address, words, key.word(), 0])
+    pub(crate) fn fill(&self, stream: &Stream, range: &Range) -> Result<()> {
+        stream.launch(self.fill, stream.grid(range.bytes / 8), &range.words()[..4])
     }
 
     /// Compares pages of an object's memory with a version: those whose number is a multiple of
-    /// `stride`, and the last.
-    pub(crate) fn check(
-        &self,
-        stream: &Stream,
-        (address, bytes): (u64, u64),
-        key: Key,
-        stride: u64,
-        finding: u64,
-    ) -> Result<(), Fault> {
-        let words = bytes / 8;
-        let grid = stream.grid(words / stride.max(1) + 1);
-        let arguments = [address, words, key.word(), 0, stride, finding];
-        stream.launch(self.check, grid, &arguments)
+    /// the range's stride, and the last.
+    pub(crate) fn check(&self, stream: &Stream, range: &Range) -> Result<()> {
+        stream.launch(self.check, stream.grid(range.compared()), &range.words())
     }
 
     /// Fills several ranges: by one launch, if there are no more than 64.
-    pub(crate) fn fill_many(&self, stream: &Stream, ranges: &[Range]) -> Result<(), Fault> {
-        if let [Range { address, bytes, key, .. }] = *ranges {
-            return self.fill(stream, address, bytes, key);
+    pub(crate) fn fill_many(&self, stream: &Stream, ranges: &[Range]) -> Result<()> {
+        if let [range] = ranges {
+            return self.fill(stream, range);
         }
         self.many(stream, self.fill_many, ranges, |range| range.bytes / 8)
     }
 
     /// Checks several ranges, likewise.
-    pub(crate) fn check_many(&self, stream: &Stream, ranges: &[Range]) -> Result<(), Fault> {
-        if let [Range { address, bytes, key, stride, finding }] = *ranges {
-            return self.check(stream, (address, bytes), key, stride, finding);
+    pub(crate) fn check_many(&self, stream: &Stream, ranges: &[Range]) -> Result<()> {
+        if let [range] = ranges {
+            return self.check(stream, range);
         }
         self.many(stream, self.check_many, ranges, Range::compared)
     }
@@ -127,7 +121,7 @@ impl Kernels {
         kernel: Function,
         ranges: &[Range],
         work: impl Fn(&Range) -> u64,
-    ) -> Result<(), Fault> {
+    ) -> Result<()> {
         ranges.chunks(RANGES).try_for_each(|ranges| {
             let mut argument = [0; 1 + RANGES * RANGE];
             argument[0] = ranges.len() as u64;
@@ -145,19 +139,19 @@ impl Kernels {
         (to, from): (u64, u64),
         bytes: u64,
         passes: u64,
-    ) -> Result<(), Fault> {
+    ) -> Result<()> {
         let count = bytes / 16;
         stream.launch(self.stream_copy, stream.grid(count), &[to, from, count, passes])
     }
 
     /// Multiplies and adds on every multiprocessor: compute-bound.
-    pub(crate) fn multiply_add(&self, stream: &Stream, iterations: u64) -> Result<(), Fault> {
+    pub(crate) fn multiply_add(&self, stream: &Stream, iterations: u64) -> Result<()> {
         let arguments = [iterations.min(u64::from(u32::MAX - 1)), self.sink.address];
         stream.launch(self.fma, stream.grid(u64::MAX), &arguments)
     }
 
     /// Does nothing for a time.
-    pub(crate) fn delay(&self, stream: &Stream, ns: u64) -> Result<(), Fault> {
+    pub(crate) fn delay(&self, stream: &Stream, ns: u64) -> Result<()> {
         let mut left = ns;
         while left > 0 {
             let now = left.min(LONGEST_NS);

@@ -8,7 +8,7 @@
 
 use crate::clock::Clock;
 use crate::cuda::driver::{Device, Event, Stream};
-use crate::fault::Fault;
+use crate::fault::Result;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -40,11 +40,7 @@ impl Marks {
     }
 
     /// Marks the end of what is in a stream now.
-    pub(crate) fn record(
-        self: &Rc<Marks>,
-        stream: &Stream,
-        number: usize,
-    ) -> Result<Rc<Mark>, Fault> {
+    pub(crate) fn record(self: &Rc<Marks>, stream: &Stream, number: usize) -> Result<Rc<Mark>> {
         let spare = self.spare.borrow_mut().pop();
         let event = spare.map_or_else(|| Event::new(&self.device), Ok)?;
         event.record(stream)?;
@@ -59,7 +55,7 @@ impl Mark {
     }
 
     /// Whether it has been passed.
-    pub(crate) fn passed(&self) -> Result<bool, Fault> {
+    pub(crate) fn passed(&self) -> Result<bool> {
         if !self.passed.get() {
             self.passed.set(self.event().passed()?);
         }
@@ -67,13 +63,13 @@ impl Mark {
     }
 
     /// Milliseconds since an earlier mark; waits for this one.
-    pub(crate) fn ms_since(&self, earlier: &Mark) -> Result<f32, Fault> {
+    pub(crate) fn ms_since(&self, earlier: &Mark) -> Result<f32> {
         self.event().synchronize()?;
         self.event().since(earlier.event())
     }
 
     /// Makes a stream wait for it, unless it lies in that stream or is known to be past.
-    pub(crate) fn hold_up(&self, stream: &Stream, number: usize) -> Result<(), Fault> {
+    pub(crate) fn hold_up(&self, stream: &Stream, number: usize) -> Result<()> {
         if self.stream == number || self.passed.get() {
             return Ok(());
         }
@@ -101,7 +97,7 @@ impl Timeline {
         stream: &Stream,
         number: usize,
         clock: Clock,
-    ) -> Result<Timeline, Fault> {
+    ) -> Result<Timeline> {
         let mut best = None;
         for _ in 0..GOES {
             let before = clock.now();
@@ -117,7 +113,7 @@ impl Timeline {
     }
 
     /// When a mark was passed.
-    pub(crate) fn time(&mut self, mark: &Rc<Mark>) -> Result<Time, Fault> {
+    pub(crate) fn time(&mut self, mark: &Rc<Mark>) -> Result<Time> {
         let ms = mark.event().since(self.base.event())?;
         // Signed: a stream may be heard of after the base was renewed from another one.
         let ps = (f64::from(ms) * 1e9).round() as i64;

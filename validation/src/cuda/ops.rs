@@ -19,7 +19,7 @@ use crate::cuda::entry::Files;
 use crate::cuda::kernels::Range;
 use crate::cuda::pace::Filler;
 use crate::cuda::worker::{Job, Look, Task};
-use crate::fault::Fault;
+use crate::fault::Result;
 use crate::pattern::Key;
 use crate::real::{OpRun, Planned};
 use crate::truth::{Contents, Mismatch};
@@ -29,7 +29,7 @@ use tiersim_policies::command::{Command, ObjectAccess, Ticket, Work};
 
 impl Parts<'_> {
     /// Enqueues ops at the head of a stream that nothing holds back.
-    pub(super) fn try_stream(&mut self, stream: usize) -> Result<(), Fault> {
+    pub(super) fn try_stream(&mut self, stream: usize) -> Result<()> {
         while let Some(&ticket) = self.streams[stream].waiting.front() {
             let entry = self.book.entry(ticket);
             match entry.own.files {
@@ -51,7 +51,7 @@ impl Parts<'_> {
     }
 
     /// Has an op's files used in place.
-    fn ask_for_files(&mut self, ticket: Ticket, stream: usize) -> Result<(), Fault> {
+    fn ask_for_files(&mut self, ticket: Ticket, stream: usize) -> Result<()> {
         let entry = self.book.entry_mut(ticket);
         entry.own.files = Files::Asked;
         let (mut reads, mut writes) = (Vec::new(), Vec::new());
@@ -76,7 +76,7 @@ impl Parts<'_> {
     }
 
     /// Enqueues an op that nothing holds back on the host.
-    fn enqueue_op(&mut self, ticket: Ticket, number: usize) -> Result<(), Fault> {
+    fn enqueue_op(&mut self, ticket: Ticket, number: usize) -> Result<()> {
         let waits = self.book.waits(ticket);
         let entry = self.book.entry(ticket);
         let (command, planned, files) = (entry.command.clone(), entry.own.planned, entry.own.files);
@@ -115,8 +115,7 @@ impl Parts<'_> {
         let fills = touches(&command).zip(&places).filter_map(|(touch, (held, version))| {
             let held = held.as_ref().filter(|_| touch.mode.writes())?;
             let key = Key { object: touch.object, version: version + 1 };
-            let (address, bytes) = (held.place.address()?, held.bytes);
-            Some(Range { address, bytes, key, stride: 1, finding: 0 })
+            Some(Range::new(held.place.address()?, held.bytes, key))
         });
         let fills: Vec<Range> = fills.collect();
         self.floor.kernels.fill_many(&self.floor.streams[number], &fills)?;
@@ -184,11 +183,7 @@ impl Parts<'_> {
         }
     }
 
-    fn fill_time(
-        &self,
-        number: usize,
-        (filler, delay): (Option<Filler>, u64),
-    ) -> Result<(), Fault> {
+    fn fill_time(&self, number: usize, (filler, delay): (Option<Filler>, u64)) -> Result<()> {
         let stream = &self.floor.streams[number];
         if let Some(filler) = filler {
             filler.launch(&self.floor.kernels, &self.floor.scratch, stream)?;
@@ -197,7 +192,7 @@ impl Parts<'_> {
     }
 
     /// Ends the op at the head of a stream, if the device has passed its end.
-    pub(super) fn op_passed(&mut self, stream: usize) -> Result<bool, Fault> {
+    pub(super) fn op_passed(&mut self, stream: usize) -> Result<bool> {
         let Some(&ticket) = self.streams[stream].running.front() else { return Ok(false) };
         let entry = self.book.entry(ticket);
         if entry.unended > 0 {
@@ -232,12 +227,7 @@ impl Parts<'_> {
     }
 
     /// An op's files have been used.
-    pub(super) fn files_used(
-        &mut self,
-        ticket: Ticket,
-        start: Time,
-        end: Time,
-    ) -> Result<(), Fault> {
+    pub(super) fn files_used(&mut self, ticket: Ticket, start: Time, end: Time) -> Result<()> {
         let entry = self.book.entry_mut(ticket);
         (entry.own.files, entry.began) = (Files::Done(end.since(start)), Some(start));
         let Work::Compute { stream, .. } = entry.command.work else { unreachable!("an op") };

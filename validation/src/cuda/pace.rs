@@ -7,9 +7,9 @@
 //! one on the op's side of the device's roofline.
 
 use crate::cuda::driver::{Device, DeviceMemory, PinnedMemory, Stream};
-use crate::cuda::kernels::{FINDING, Kernels};
+use crate::cuda::kernels::{FINDING, Kernels, Range};
 use crate::cuda::mark::Marks;
-use crate::fault::Fault;
+use crate::fault::Result;
 use crate::pattern::Key;
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -43,7 +43,7 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
-    pub(crate) fn new(device: &Arc<Device>) -> Result<Scratch, Fault> {
+    pub(crate) fn new(device: &Arc<Device>) -> Result<Scratch> {
         let (free, _) = device.memory()?;
         let half = (free.get() / 128).clamp(1 << 16, SCRATCH / 2).next_multiple_of(1 << 16);
         let memory = DeviceMemory::new(device, 2 * half)?;
@@ -112,7 +112,7 @@ pub(crate) struct KernelBench<'a> {
 
 impl Paces {
     /// Those of a device by its number, measured when this process first asks.
-    pub(crate) fn of(number: usize, bench: &KernelBench<'_>) -> Result<Paces, Fault> {
+    pub(crate) fn of(number: usize, bench: &KernelBench<'_>) -> Result<Paces> {
         static PACES: Mutex<BTreeMap<usize, Paces>> = Mutex::new(BTreeMap::new());
         let mut paces = PACES.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(paces) = paces.get(&number) {
@@ -123,7 +123,7 @@ impl Paces {
         Ok(measured)
     }
 
-    fn measure(bench: &KernelBench<'_>) -> Result<Paces, Fault> {
+    fn measure(bench: &KernelBench<'_>) -> Result<Paces> {
         let KernelBench { device, kernels, scratch, stream, .. } = *bench;
         let pinned = PinnedMemory::new(device, PINNED + FINDING)?;
         let (places, finding) =
@@ -132,12 +132,15 @@ impl Paces {
         let finding = pinned.address + finding;
         // In this order: what is read is what was written.
         let write = |(address, most): (u64, u64)| {
-            bench.line([most / 64, most], |bytes| kernels.fill(stream, address, bytes, key))
+            bench.line([most / 64, most], |bytes| {
+                kernels.fill(stream, &Range::new(address, bytes, key))
+            })
         };
         let write = [write(places[0])?, write(places[1])?];
         let read = |(address, most): (u64, u64)| {
-            let check = |bytes| kernels.check(stream, (address, bytes), key, 1, finding);
-            bench.line([most / 64, most], check)
+            bench.line([most / 64, most], |bytes| {
+                kernels.check(stream, &Range { finding, ..Range::new(address, bytes, key) })
+            })
         };
         let read = [read(places[0])?, read(places[1])?];
         let compute = |rounds| kernels.multiply_add(stream, rounds);
@@ -207,7 +210,7 @@ impl Filler {
         kernels: &Kernels,
         scratch: &Scratch,
         stream: &Stream,
-    ) -> Result<(), Fault> {
+    ) -> Result<()> {
         match self {
             Filler::Compute(0) => Ok(()),
             Filler::Compute(iterations) => kernels.multiply_add(stream, iterations),
@@ -218,7 +221,7 @@ impl Filler {
 
 impl Scratch {
     /// Copies so many bytes within it, in passes of equal size.
-    fn stream(&self, kernels: &Kernels, stream: &Stream, bytes: u64) -> Result<(), Fault> {
+    fn stream(&self, kernels: &Kernels, stream: &Stream, bytes: u64) -> Result<()> {
         if bytes == 0 {
             return Ok(());
         }
@@ -233,7 +236,7 @@ impl Scratch {
 
 impl KernelBench<'_> {
     /// Nanoseconds per launch of the quickest of several goes.
-    fn quickest(&self, size: u64, launch: impl Fn(u64) -> Result<(), Fault>) -> Result<f64, Fault> {
+    fn quickest(&self, size: u64, launch: impl Fn(u64) -> Result<()>) -> Result<f64> {
         let mut least = f64::INFINITY;
         for _ in 0..GOES {
             let start = self.marks.record(self.stream, 0)?;
@@ -249,11 +252,7 @@ impl KernelBench<'_> {
     }
 
     /// Measures a kernel at two sizes.
-    fn line(
-        &self,
-        sizes: [u64; 2],
-        launch: impl Fn(u64) -> Result<(), Fault>,
-    ) -> Result<Line, Fault> {
+    fn line(&self, sizes: [u64; 2], launch: impl Fn(u64) -> Result<()>) -> Result<Line> {
         let [few, many] = sizes;
         let short = self.quickest(few, &launch)?;
         Ok(Line::through((few, short), (many, self.quickest(many, &launch)?)))

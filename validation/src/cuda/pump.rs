@@ -8,14 +8,14 @@
 use crate::cuda::Parts;
 use crate::cuda::allocations::Place;
 use crate::cuda::entry::{Book, Entry, Files, MarkList, Own};
-use crate::fault::Fault;
+use crate::fault::{Fault, Result};
 use tiersim_models::units::{Span, Time};
 use tiersim_policies::command::{Command, Ticket, Work};
 use tiersim_policies::transit::BOUNCE;
 
 impl Parts<'_> {
     /// Takes a command, and enqueues what can be.
-    pub(super) fn submit(&mut self, command: Command) -> Result<(), Fault> {
+    pub(super) fn submit(&mut self, command: Command) -> Result<()> {
         let began = self.floor.clock.now();
         let ticket = command.ticket;
         let (versions, planned) = (self.run.written.meets(&command), self.run.planned(&command));
@@ -67,7 +67,7 @@ impl Parts<'_> {
     }
 
     /// Starts commands that nothing holds back any more.
-    fn start_due(&mut self) -> Result<(), Fault> {
+    fn start_due(&mut self) -> Result<()> {
         while let Some(ticket) = self.book.due.pop() {
             let Some(entry) = self.book.entries.get(&ticket) else { continue };
             match entry.command.work {
@@ -88,7 +88,7 @@ impl Parts<'_> {
     }
 
     /// Hears what has ended and starts what that allows. Whether there was anything.
-    pub(super) fn poll(&mut self) -> Result<bool, Fault> {
+    pub(super) fn poll(&mut self) -> Result<bool> {
         let mut any = false;
         while let Some(mut done) = self.workers.done() {
             any = true;
@@ -122,7 +122,7 @@ impl Parts<'_> {
     }
 
     /// Ends what is in no queue any more: releases, and copies that have arrived.
-    fn end_loose(&mut self) -> Result<bool, Fault> {
+    fn end_loose(&mut self) -> Result<bool> {
         let mut any = false;
         for ticket in std::mem::take(&mut self.loose) {
             let entry = self.book.entry(ticket);
@@ -150,7 +150,7 @@ impl Parts<'_> {
     }
 
     /// Waits for the next command to end.
-    pub(super) fn next(&mut self) -> Result<Option<(Time, Ticket)>, Fault> {
+    pub(super) fn next(&mut self) -> Result<Option<(Time, Ticket)>> {
         let mut since = self.floor.clock.now();
         loop {
             if let Some(ended) = self.book.ended.pop_front() {

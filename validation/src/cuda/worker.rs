@@ -9,7 +9,7 @@
 use crate::clock::Clock;
 use crate::cuda::allocations::Place;
 use crate::cuda::driver::{Device, PinnedMemory, Stream};
-use crate::fault::Fault;
+use crate::fault::{Fault, Result};
 use crate::host::kernels::{self, BLOCK};
 use crate::host::room::{Buffer, Slot};
 use crate::options::Live;
@@ -68,7 +68,7 @@ pub(crate) struct Done {
     pub(crate) queue: usize,
     pub(crate) start: Time,
     pub(crate) end: Time,
-    pub(crate) checks: Result<Vec<Option<Mismatch>>, Fault>,
+    pub(crate) checks: Result<Vec<Option<Mismatch>>>,
 }
 
 /// All threads of a machine.
@@ -89,7 +89,7 @@ impl Workers {
     }
 
     /// Starts a thread; returns its number.
-    pub(crate) fn spawn(&mut self, name: String) -> Result<usize, Fault> {
+    pub(crate) fn spawn(&mut self, name: String) -> Result<usize> {
         let (sender, jobs) = channel();
         let (tell, threads) = (self.tell.clone(), self.live.threads.clone());
         let (device, clock) = (self.device.clone(), self.clock);
@@ -118,7 +118,7 @@ impl Workers {
     }
 
     /// Gives a thread something to do.
-    pub(crate) fn send(&self, thread: usize, job: Job) -> Result<(), Fault> {
+    pub(crate) fn send(&self, thread: usize, job: Job) -> Result<()> {
         let sent = self.threads[thread].0.send(job);
         sent.map_err(|_| Fault::Died("it takes no more work".to_owned()))
     }
@@ -161,7 +161,7 @@ impl WorkerState {
         &mut self,
         job: Job,
         (start, end): &mut (Time, Time),
-    ) -> Result<Vec<Option<Mismatch>>, Fault> {
+    ) -> Result<Vec<Option<Mismatch>>> {
         let ticket = job.ticket;
         self.device.enter()?;
         self.clock.delay(job.late);
@@ -189,7 +189,7 @@ impl WorkerState {
         Ok(checks)
     }
 
-    fn look(&mut self, ticket: Ticket, look: &Look) -> Result<Option<Mismatch>, Fault> {
+    fn look(&mut self, ticket: Ticket, look: &Look) -> Result<Option<Mismatch>> {
         let &Look { ref slot, object, tier, version, stride } = look;
         let key = Key { object, version };
         let found = kernels::check(slot, 0..slot.pages, stride, key, &mut self.buffer);
@@ -197,7 +197,7 @@ impl WorkerState {
         Ok(found.map(|found| Mismatch::new((ticket, object, tier), version, found)))
     }
 
-    fn carry(&mut self, from: &End, to: &End, bytes: u64) -> Result<(), Fault> {
+    fn carry(&mut self, from: &End, to: &End, bytes: u64) -> Result<()> {
         let direct = match (from, to) {
             ((Place::File(slot), at), (Place::Pinned(memory, start), offset)) => {
                 Some((slot, *at, memory, start + offset, false))
@@ -227,7 +227,7 @@ impl WorkerState {
         Ok(())
     }
 
-    fn load(&mut self, (place, at): (&Place, u64), into: &mut [u8]) -> Result<(), Fault> {
+    fn load(&mut self, (place, at): (&Place, u64), into: &mut [u8]) -> Result<()> {
         match place {
             Place::Device(address) => {
                 let (stream, memory) = self.via()?;
@@ -246,7 +246,7 @@ impl WorkerState {
         }
     }
 
-    fn store(&mut self, (place, at): (&Place, u64), bytes: &[u8]) -> Result<(), Fault> {
+    fn store(&mut self, (place, at): (&Place, u64), bytes: &[u8]) -> Result<()> {
         match place {
             Place::Device(address) => {
                 let (stream, memory) = self.via()?;
@@ -264,7 +264,7 @@ impl WorkerState {
         }
     }
 
-    fn via(&mut self) -> Result<&(Stream, PinnedMemory), Fault> {
+    fn via(&mut self) -> Result<&(Stream, PinnedMemory)> {
         if self.via.is_none() {
             let memory = PinnedMemory::new(&self.device, STEP)?;
             self.via = Some((Stream::new(&self.device, true)?, memory));
@@ -279,7 +279,7 @@ pub(crate) fn version(
     object: ObjectId,
     place: &Place,
     bytes: u64,
-) -> Result<Option<u64>, Fault> {
+) -> Result<Option<u64>> {
     let (buffer, clock) = (Buffer::new(STEP as usize), Clock::start());
     let mut bench =
         WorkerState { device: device.clone(), clock, buffer: Buffer::new(0), via: None };

@@ -42,7 +42,7 @@ fn what_is_written_is_read_back_over_any_ranges_by_either_backend() {
     let folder = Folder::new("ranges");
     for backend in backends() {
         let (path, file) = folder.file((PAGES * PAGE) as u64);
-        let file = file.by(backend);
+        let file = DirectFile { backend, ..file };
         let mut truth = vec![0u8; PAGES * PAGE];
         for turn in 0..60u64 {
             let pick = |index: u64, most: usize| draw(turn, index) as usize % most;
@@ -74,7 +74,7 @@ fn reading_past_the_end_is_an_error_and_the_next_call_works() {
     let folder = Folder::new("end");
     for backend in backends() {
         let (_, file) = folder.file(4 * PAGE as u64);
-        let file = file.by(backend);
+        let file = DirectFile { backend, ..file };
         let mut buffer = Buffer::new(8 * PAGE);
         let queue = Queue { block: PAGE, depth: 4 };
         let past =
@@ -128,7 +128,9 @@ fn an_empty_range_is_done_at_once() {
         let (_, file) = folder.file(0);
         let mut buffer = Buffer::new(PAGE);
         let queue = Queue { block: PAGE, depth: 4 };
-        file.by(backend).read(0, buffer.first(0), queue).expect("there is nothing to do");
+        DirectFile { backend, ..file }
+            .read(0, buffer.first(0), queue)
+            .expect("there is nothing to do");
     }
 }
 
@@ -149,7 +151,8 @@ fn where_o_direct_is_refused_the_file_is_buffered_and_works() {
             true => Err(ErrorKind::InvalidInput.into()),
             false => open(&options, &path, false),
         };
-        let file = DirectFile::first_of(refusing).expect("it is buffered").by(backend);
+        let file = DirectFile::first_of(refusing).expect("it is buffered");
+        let file = DirectFile { backend, ..file };
         assert!(!file.is_direct());
         let queue = Queue { block: PAGE, depth: 2 };
         let mut buffer = Buffer::new(4 * PAGE);

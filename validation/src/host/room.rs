@@ -5,7 +5,7 @@
 //! show as a wrong pattern and not be undefined behaviour.
 //! Invariant: whatever is made here counts in [`Live`] until it is dropped.
 
-use crate::fault::Fault;
+use crate::fault::{Fault, Result};
 pub(crate) use crate::files::Buffer;
 use crate::files::{DirectFile, Queue};
 use crate::options::Live;
@@ -118,7 +118,7 @@ pub(crate) struct Folder {
 impl Folder {
     /// A folder below `scratch` that was not there: another machine's is never shared, whoever's
     /// process has this process's number too.
-    pub(crate) fn new(scratch: &Path, live: &Live) -> Result<Folder, Fault> {
+    pub(crate) fn new(scratch: &Path, live: &Live) -> Result<Folder> {
         static MACHINES: AtomicU64 = AtomicU64::new(0);
         let fail = |error| Fault::io("makes a folder in", scratch.display())(error);
         std::fs::create_dir_all(scratch).map_err(fail)?;
@@ -134,7 +134,7 @@ impl Folder {
     }
 
     /// A new file of so many pages.
-    pub(crate) fn file(&self, pages: usize) -> Result<Slot, Fault> {
+    pub(crate) fn file(&self, pages: usize) -> Result<Slot> {
         let path = self.path.join(self.files.fetch_add(1, Relaxed).to_string());
         let place = path.display().to_string();
         Slot::file(path, pages, self.live.clone()).map_err(Fault::io("makes file", place))

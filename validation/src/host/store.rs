@@ -4,7 +4,7 @@
 //! object of its size, contents and all: what is read there without an arrival is somebody else's.
 //! Invariant: capacity is not counted here. Spare slots are limited, room in use is not.
 
-use crate::fault::Fault;
+use crate::fault::Result;
 use crate::host::room::{Folder, Slot, is_file};
 use crate::options::{Failing, Live, Options};
 use crate::pattern::PAGE;
@@ -39,7 +39,7 @@ struct Table {
 }
 
 impl Store {
-    pub(crate) fn new(hardware: &Hardware, options: &Options) -> Result<Store, Fault> {
+    pub(crate) fn new(hardware: &Hardware, options: &Options) -> Result<Store> {
         let folder = Folder::new(&options.scratch, &options.live)?;
         let tiers: Vec<_> = hardware.tiers.iter().map(|t| (t.kind, t.capacity)).collect();
         let table = Table {
@@ -60,7 +60,7 @@ impl Store {
     }
 
     /// Takes room.
-    pub(crate) fn allocate(&self, room: &Allocation) -> Result<(), Fault> {
+    pub(crate) fn allocate(&self, room: &Allocation) -> Result<()> {
         self.failing.room()?;
         let pages = (room.bytes.get() as usize).div_ceil(PAGE);
         let spare = self.table().take_spare(room.tier, pages);
@@ -75,7 +75,7 @@ impl Store {
         Ok(())
     }
 
-    fn make(&self, tier: TierId, pages: usize) -> Result<Arc<Slot>, Fault> {
+    fn make(&self, tier: TierId, pages: usize) -> Result<Arc<Slot>> {
         let slot = if is_file(self.tiers[tier.index()].0) {
             self.folder.file(pages)?
         } else {

@@ -7,7 +7,7 @@
 //! Invariant: what is not there when it should be is a mismatch, never a panic.
 
 use crate::clock::Clock;
-use crate::fault::Fault;
+use crate::fault::{Fault, Result};
 use crate::host::kernels::{self, BLOCK, blocks};
 use crate::host::pace::OpPlan;
 use crate::host::room::{Buffer, Slot};
@@ -32,42 +32,46 @@ pub(crate) struct Floor {
     pub(crate) delay: Option<Delay>,
 }
 
-/// Checks of one command: a mismatch, or none, each.
-pub(crate) type Checks = Vec<Option<Mismatch>>;
+/// When a job started, and what its checks met: a mismatch, or none, each.
+pub(crate) type Worked = Result<(Time, Vec<Option<Mismatch>>)>;
 
-impl Floor {
-    /// Starts late, if a test asks for it.
-    pub(crate) fn dawdle(&self, ticket: Ticket, hop: usize) {
-        self.clock.delay(lateness(self.delay, ticket, hop));
+/// Who works on a floor, with a buffer of its own.
+pub(crate) struct Worker<'f> {
+    floor: &'f Floor,
+    buffer: Buffer,
+}
+
+impl Worker<'_> {
+    pub(crate) fn new(floor: &Floor) -> Worker<'_> {
+        Worker { floor, buffer: Buffer::new(BLOCK * PAGE) }
+    }
+
+    /// Starts late, if a test asks for it: when.
+    fn start(&self, ticket: Ticket, hop: usize) -> Time {
+        self.floor.clock.delay(lateness(self.floor.delay, ticket, hop));
+        self.floor.clock.now()
     }
 
     /// Runs an op; returns when it started and what it met.
-    pub(crate) fn op(
-        &self,
-        command: &Command,
-        versions: &[u64],
-        plan: &OpPlan,
-        buffer: &mut Buffer,
-    ) -> Result<(Time, Checks), Fault> {
-        self.dawdle(command.ticket, 0);
-        let start = self.clock.now();
-        self.clock.delay(plan.planned.delay);
-        command.allocates.iter().try_for_each(|room| self.store.allocate(room))?;
+    pub(crate) fn op(&mut self, command: &Command, versions: &[u64], plan: &OpPlan) -> Worked {
+        let start = self.start(command.ticket, 0);
+        let Floor { store, clock, pages, .. } = self.floor;
+        clock.delay(plan.planned.delay);
+        command.allocates.iter().try_for_each(|room| store.allocate(room))?;
         let Work::Compute { touches, .. } = &command.work else { unreachable!("streams run ops") };
         let touches = || touches.iter().zip(versions);
         let mut checks = Vec::new();
         for (touch, &version) in touches().filter(|(touch, _)| touch.mode.reads()) {
             let &ObjectAccess { object, tier, .. } = touch;
-            let range = 0..self.pages[object.index()];
+            let range = 0..pages[object.index()];
             let place = (command.ticket, object, tier);
-            checks.push(self.check(place, version, range, 1, buffer)?);
+            checks.push(self.check(place, version, range, 1)?);
         }
         // Half before the writes and half after, so that a neighbour without its edge meets either.
         plan.run_half(false);
         for (touch, &version) in touches().filter(|(touch, _)| touch.mode.writes()) {
             let &ObjectAccess { object, tier, .. } = touch;
-            let written = self.write(object, tier, version + 1, buffer)?;
-            if !written {
+            if !self.write(object, tier, version + 1)? {
                 let place = (command.ticket, object, tier);
                 checks.push(Some(Mismatch::new(place, version, Contents::NotAllocated)));
             }
@@ -77,63 +81,49 @@ impl Floor {
     }
 
     /// Fills an object's room; `false` if it has none.
-    pub(crate) fn write(
-        &self,
-        object: ObjectId,
-        tier: TierId,
-        version: u64,
-        buffer: &mut Buffer,
-    ) -> Result<bool, Fault> {
-        let Some(slot) = self.store.get(object, tier) else { return Ok(false) };
-        let filled = kernels::fill(&slot, Key { object, version }, buffer);
+    pub(crate) fn write(&mut self, object: ObjectId, tier: TierId, version: u64) -> Result<bool> {
+        let Some(slot) = self.floor.store.get(object, tier) else { return Ok(false) };
+        let filled = kernels::fill(&slot, Key { object, version }, &mut self.buffer);
         filled.map_err(io("writes", tier))?;
         Ok(true)
     }
 
     /// Copies a piece over one channel; the last one on the last channel is checked. Returns when it
     /// started.
-    pub(crate) fn piece(
-        &self,
-        piece: &Piece,
-        command: &Command,
-        version: u64,
-        buffer: &mut Buffer,
-    ) -> Result<(Time, Checks), Fault> {
+    pub(crate) fn piece(&mut self, piece: &Piece, command: &Command, version: u64) -> Worked {
         let part = piece.part;
-        self.dawdle(command.ticket, part.hop);
-        let start = self.clock.now();
+        let start = self.start(command.ticket, part.hop);
+        let Floor { store, pages: all, arrival_stride, .. } = self.floor;
         let Work::Copy { object, from, to, .. } = command.work else {
             unreachable!("channels run copies")
         };
         let mut checks = Vec::new();
         if part.hop == 0 && part.number == 0 {
-            self.store.failing.copy()?;
-            command.allocates.iter().try_for_each(|room| self.store.allocate(room))?;
-            if self.store.get(object, from).is_none() {
+            store.failing.copy()?;
+            command.allocates.iter().try_for_each(|room| store.allocate(room))?;
+            if store.get(object, from).is_none() {
                 let place = (command.ticket, object, from);
                 checks.push(Some(Mismatch::new(place, version, Contents::NotAllocated)));
             }
         }
         let page = |byte: Bytes| byte.get().div_ceil(PAGE as u64) as usize;
         let pages = page(part.from)..page(part.from + part.bytes);
-        let source = self.store.get(object, from);
-        let target = self.store.get(object, to);
-        self.carry(piece, pages, (source.as_deref(), from), (target.as_deref(), to), buffer)?;
+        let (source, target) = (store.get(object, from), store.get(object, to));
+        self.carry(piece, pages, (source.as_deref(), from), (target.as_deref(), to))?;
         if piece.ends {
-            let (place, all) = ((command.ticket, object, to), 0..self.pages[object.index()]);
-            checks.push(self.check(place, version, all, self.arrival_stride, buffer)?);
+            let (place, all) = ((command.ticket, object, to), 0..all[object.index()]);
+            checks.push(self.check(place, version, all, *arrival_stride)?);
         }
         Ok((start, checks))
     }
 
     fn carry(
-        &self,
+        &mut self,
         piece: &Piece,
         pages: Range<usize>,
         (source, from): (Option<&Slot>, TierId),
         (target, to): (Option<&Slot>, TierId),
-        buffer: &mut Buffer,
-    ) -> Result<(), Fault> {
+    ) -> Result<()> {
         let slot = piece.part.number as usize % tiersim_policies::transit::BOUNCE as usize;
         let len = pages.len() * PAGE;
         let load = |at: usize, into: &mut [u8]| match source {
@@ -146,7 +136,7 @@ impl Floor {
         };
         match (&piece.source, &piece.target) {
             (None, None) => blocks(pages).try_for_each(|block| {
-                let bytes = buffer.first(block.len() * PAGE);
+                let bytes = self.buffer.first(block.len() * PAGE);
                 load(block.start, bytes)?;
                 store(block.start, bytes)
             }),
@@ -162,31 +152,29 @@ impl Floor {
 
     /// Compares every `stride`-th page, the first and the last with a version's pattern.
     fn check(
-        &self,
+        &mut self,
         place: Meeting,
         version: u64,
         pages: Range<usize>,
         stride: usize,
-        buffer: &mut Buffer,
-    ) -> Result<Option<Mismatch>, Fault> {
+    ) -> Result<Option<Mismatch>> {
         let (_, object, tier) = place;
-        let Some(slot) = self.store.get(object, tier) else {
+        let Some(slot) = self.floor.store.get(object, tier) else {
             return Ok(Some(Mismatch::new(place, version, Contents::NotAllocated)));
         };
-        let found = kernels::check(&slot, pages, stride, Key { object, version }, buffer);
+        let found = kernels::check(&slot, pages, stride, Key { object, version }, &mut self.buffer);
         let found = found.map_err(io("reads", tier))?;
         Ok(found.map(|found| Mismatch::new(place, version, found)))
     }
 
     /// The version that an object's room in a tier holds throughout; `None` if it is not whole.
-    pub(crate) fn version(&self, object: ObjectId, tier: TierId) -> Result<Option<u64>, Fault> {
-        let mut buffer = Buffer::new(BLOCK * PAGE);
-        let Some(slot) = self.store.get(object, tier) else { return Ok(None) };
-        let first = buffer.first(PAGE);
+    pub(crate) fn version(&mut self, object: ObjectId, tier: TierId) -> Result<Option<u64>> {
+        let Some(slot) = self.floor.store.get(object, tier) else { return Ok(None) };
+        let first = self.buffer.first(PAGE);
         slot.load(0, first).map_err(io("reads", tier))?;
         let (_, version) = pattern::decode(pattern::read(&first[..8]), 0);
         let place = (Ticket(u32::MAX), object, tier);
-        let wrong = self.check(place, version, 0..slot.pages, 1, &mut buffer)?;
+        let wrong = self.check(place, version, 0..slot.pages, 1)?;
         Ok(wrong.is_none().then_some(version))
     }
 }

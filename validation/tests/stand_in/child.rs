@@ -4,16 +4,26 @@
 //! stand-in runs itself once more.
 //! Invariant: a child that leaves something behind on the device fails its test.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Says to a test that it is the child.
 const CHILD: &str = "TIERSIM_TEST_UNDER_STAND_IN";
+/// Names the file that functions and their counts are added to when the context is given back.
+const CALLS: &str = "TIERSIM_STAND_IN_CALLS";
 
 /// Whether this is the child; the body of the test is for it alone.
 pub(crate) fn is_child() -> bool {
     std::env::var_os(CHILD).is_some()
+}
+
+/// Every function that this child has called before it gave a context back.
+pub(crate) fn calls() -> BTreeSet<String> {
+    let text = std::fs::read_to_string(std::env::var_os(CALLS).expect("the parent sets it"));
+    let text = text.expect("a context was given back");
+    text.lines().filter_map(|line| Some(line.split_once(' ')?.0.to_owned())).collect()
 }
 
 /// Runs the test of this name again, with the stand-in in place of these libraries, such as `cuda`,
@@ -35,9 +45,13 @@ pub(crate) fn ran(test: &str) -> bool {
     ran
 }
 
-/// The same, and something may be left.
-pub(crate) fn run_leaking(test: &str, libraries: &[&str], variables: &[(&str, &str)]) {
-    start(test, libraries, variables);
+/// The same, and something may be left: what is, if the context was given back.
+pub(crate) fn run_leaking(
+    test: &str,
+    libraries: &[&str],
+    variables: &[(&str, &str)],
+) -> Option<String> {
+    start(test, libraries, variables).1
 }
 
 fn start(test: &str, libraries: &[&str], variables: &[(&str, &str)]) -> (String, Option<String>) {
@@ -59,6 +73,7 @@ fn start(test: &str, libraries: &[&str], variables: &[(&str, &str)]) -> (String,
         .args(["--exact", test, "--nocapture"])
         .env("LD_LIBRARY_PATH", &folder)
         .env("TIERSIM_STAND_IN_LEAKS", &leaks)
+        .env(CALLS, folder.join("calls"))
         .env(CHILD, "1")
         .envs(variables.iter().copied())
         .output()

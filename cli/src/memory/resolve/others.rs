@@ -1,9 +1,10 @@
 //! What is asked of a structured operator and of DeepSpeed's estimators.
 
-use super::super::model::NamedModel;
+use super::super::model::largest_module;
 use super::super::options::MemoryArgs;
 use super::refusals::{OF_DEEPSPEED, OF_SERVING, OF_SHAPE, of_training, refuse};
 use super::{MemoryQuestion, gpus, params};
+use tiersim_input::import::card::ModelFiles;
 use tiersim_models::results::memory_account::Place;
 use tiersim_workloads::memory::account::Structured;
 use tiersim_workloads::memory::deepspeed::Question;
@@ -34,7 +35,7 @@ pub(super) fn structured(args: &MemoryArgs, size: u64) -> Result<Structured, Str
 
 pub(super) fn deepspeed(
     args: &MemoryArgs,
-    model: Option<&NamedModel>,
+    model: Option<&ModelFiles>,
 ) -> Result<MemoryQuestion, String> {
     let with = "--convention deepspeed";
     refuse(with, args, &[&of_training()[..], &OF_SHAPE, &OF_SERVING].concat())?;
@@ -57,7 +58,7 @@ pub(super) fn deepspeed(
              (found stage {stage}); say both, or --offload-param none"
         ));
     }
-    let of_model = model.and_then(|model| model.largest_module);
+    let of_model = model.and_then(|model| largest_module(&model.card));
     let largest_layer = match args.largest_layer.or(of_model.filter(|_| stage == 3)) {
         None if stage == 3 => {
             let rule = "stage 3 gathers the largest layer, whose size is missing";

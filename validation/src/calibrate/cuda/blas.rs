@@ -7,7 +7,7 @@
 
 use crate::calibrate::probe::Precision;
 use crate::cuda::driver::Stream;
-use crate::fault::Fault;
+use crate::fault::{Fault, Result};
 use cudarc::cublas::sys;
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
@@ -17,11 +17,6 @@ type Create = unsafe extern "C" fn(*mut Handle) -> c_int;
 type Destroy = unsafe extern "C" fn(Handle) -> c_int;
 type Version = unsafe extern "C" fn(Handle, *mut c_int) -> c_int;
 type SetStream = unsafe extern "C" fn(Handle, *mut c_void) -> c_int;
-#[rustfmt::skip]
-type Sgemm = unsafe extern "C" fn(
-    Handle, c_int, c_int, c_int, c_int, c_int, *const f32, u64, c_int, u64, c_int, *const f32, u64,
-    c_int,
-) -> c_int;
 #[rustfmt::skip]
 type GemmEx = unsafe extern "C" fn(
     Handle, c_int, c_int, c_int, c_int, c_int, *const c_void, u64, c_int, c_int, u64, c_int, c_int,
@@ -44,9 +39,7 @@ pub(super) struct Blas {
     handle: Handle,
     destroy: Destroy,
     set_stream: SetStream,
-    sgemm: Sgemm,
-    /// Libraries before CUDA 8 have none.
-    gemm_ex: Option<GemmEx>,
+    gemm_ex: GemmEx,
     /// As the library writes it: 120103 is 12.1.3.
     pub(super) version: c_int,
 }
@@ -62,14 +55,13 @@ impl Blas {
         // SAFETY: it has just been opened, so this does not panic; it stays open.
         let library = unsafe { sys::culib() };
         // SAFETY: the types are those of cublas_v2.h, with statuses as the numbers that they are.
-        let (create, destroy, get_version, set_stream, sgemm, gemm_ex) = unsafe {
+        let (create, destroy, get_version, set_stream, gemm_ex) = unsafe {
             (
                 *library.get::<Create>(b"cublasCreate_v2\0").ok()?,
                 *library.get::<Destroy>(b"cublasDestroy_v2\0").ok()?,
                 *library.get::<Version>(b"cublasGetVersion_v2\0").ok()?,
                 *library.get::<SetStream>(b"cublasSetStream_v2\0").ok()?,
-                *library.get::<Sgemm>(b"cublasSgemm_v2\0").ok()?,
-                library.get::<GemmEx>(b"cublasGemmEx\0").ok().map(|call| *call),
+                *library.get::<GemmEx>(b"cublasGemmEx\0").ok()?,
             )
         };
         let (mut handle, mut version) = (null_mut(), 0);
@@ -79,7 +71,7 @@ impl Blas {
         }
         // SAFETY: the handle was made above; the call writes one number, or leaves 0.
         unsafe { get_version(handle, &mut version) };
-        Some(Blas { handle, destroy, set_stream, sgemm, gemm_ex, version })
+        Some(Blas { handle, destroy, set_stream, gemm_ex, version })
     }
 
     /// c = a b, row by row.
@@ -93,42 +85,28 @@ impl Blas {
         [a, b, c]: [u64; 3],
         precision: Precision,
         side: u64,
-    ) -> Result<(), Fault> {
+    ) -> Result<()> {
         let n = c_int::try_from(side).expect("three matrices fit the device's memory");
         let (one, zero) = (1.0f32, 0.0f32);
         // SAFETY: handle and stream are alive.
         let status = unsafe { (self.set_stream)(self.handle, stream.handle().cast()) };
         check("cublasSetStream", status)?;
         let (kind, compute) = match precision {
-            Precision::Fp32 => return self.sgemm(n, [a, b, c]),
+            Precision::Fp32 => (FLOATS, COMPUTE_FLOATS),
             Precision::Tf32 => (FLOATS, COMPUTE_TF32),
             Precision::Bf16 => (BRAIN_FLOATS, COMPUTE_FLOATS),
-        };
-        let Some(gemm_ex) = self.gemm_ex else {
-            return Err(Fault::Device { call: "cublasGemmEx", found: "not there".to_owned() });
         };
         let [one, zero] = [&one, &zero].map(|factor| std::ptr::from_ref(factor).cast());
         // SAFETY: handle and stream are alive; the two factors outlive the call, which reads them
         // before it returns; the three matrices are the bench's.
         #[rustfmt::skip]
         let status = unsafe {
-            gemm_ex(
+            (self.gemm_ex)(
                 self.handle, PLAIN, PLAIN, n, n, n, one, b, kind, n, a, kind, n, zero, c, kind, n,
                 compute, CHOOSE,
             )
         };
         check("cublasGemmEx", status)
-    }
-
-    #[expect(unsafe_code, reason = "a library's call")]
-    fn sgemm(&self, n: c_int, [a, b, c]: [u64; 3]) -> Result<(), Fault> {
-        let (one, zero) = (1.0f32, 0.0f32);
-        // SAFETY: handle and stream are alive; the two factors are read before the call returns,
-        // as the default mode of pointers has it; the three matrices are the bench's.
-        let status = unsafe {
-            (self.sgemm)(self.handle, PLAIN, PLAIN, n, n, n, &one, b, n, a, n, &zero, c, n)
-        };
-        check("cublasSgemm", status)
     }
 }
 
@@ -140,7 +118,7 @@ impl Drop for Blas {
     }
 }
 
-fn check(call: &'static str, status: c_int) -> Result<(), Fault> {
+fn check(call: &'static str, status: c_int) -> Result<()> {
     match status {
         0 => Ok(()),
         _ => Err(Fault::Device { call, found: format!("cublasStatus_t {status}") }),

@@ -5,39 +5,23 @@
 
 use crate::calibrate::cuda::blas::Blas;
 use crate::calibrate::probe::{Access, Precision};
-use crate::cuda::driver::{Device, DeviceMemory, Function, Module, Stream};
-use crate::cuda::kernels::PTX;
-use crate::fault::Fault;
+use crate::cuda::driver::{Device, Stream};
+use crate::cuda::kernels;
+use crate::fault::Result;
 use std::sync::Arc;
 
 /// Side of the tiles of `gemm_f32`.
 const TILE: u64 = 64;
 
-/// The kernels, compiled.
+/// The machine's kernels, and who multiplies matrices.
 pub(super) struct Kernels {
-    read: Function,
-    write: Function,
-    copy: Function,
-    delay: Function,
-    gemm: Function,
+    all: kernels::Kernels,
     blas: Option<Blas>,
-    sink: DeviceMemory,
-    _module: Module,
 }
 
 impl Kernels {
-    pub(super) fn load(device: &Arc<Device>) -> Result<Kernels, Fault> {
-        let module = Module::load(device, PTX)?;
-        Ok(Kernels {
-            read: module.function(c"stream_read")?,
-            write: module.function(c"stream_write")?,
-            copy: module.function(c"stream_copy")?,
-            delay: module.function(c"delay")?,
-            gemm: module.function(c"gemm_f32")?,
-            blas: Blas::open(),
-            sink: DeviceMemory::new(device, 256)?,
-            _module: module,
-        })
+    pub(super) fn load(device: &Arc<Device>) -> Result<Kernels> {
+        Ok(Kernels { all: kernels::Kernels::load(device)?, blas: Blas::open() })
     }
 
     /// Who multiplies matrices.
@@ -65,18 +49,19 @@ impl Kernels {
         access: Access,
         address: u64,
         bytes: u64,
-    ) -> Result<(), Fault> {
-        let count = bytes / 16;
+    ) -> Result<()> {
+        let (all, count) = (&self.all, bytes / 16);
         match access {
             Access::Read => {
-                let arguments = [address, count, 1, self.sink.address];
-                stream.launch(self.read, stream.grid(count), &arguments)
+                let arguments = [address, count, 1, all.sink.address];
+                stream.launch(all.stream_read, stream.grid(count), &arguments)
             }
-            Access::Write => stream.launch(self.write, stream.grid(count), &[address, count, 1]),
+            Access::Write => {
+                stream.launch(all.stream_write, stream.grid(count), &[address, count, 1])
+            }
             Access::Copy => {
-                let half = count / 2;
-                let arguments = [address + half * 16, address, half, 1];
-                stream.launch(self.copy, stream.grid(half), &arguments)
+                let half = count / 2 * 16;
+                all.stream_copy(stream, (address + half, address), half, 1)
             }
         }
     }
@@ -88,17 +73,17 @@ impl Kernels {
         [a, b, c]: [u64; 3],
         precision: Precision,
         side: u64,
-    ) -> Result<(), Fault> {
+    ) -> Result<()> {
         if let Some(blas) = &self.blas {
             return blas.product(stream, [a, b, c], precision, side);
         }
         let tiles = side.div_ceil(TILE).pow(2).clamp(1, i32::MAX as u64);
         let blocks = u32::try_from(tiles).expect("bounded above");
-        stream.launch(self.gemm, (blocks, 256), &[a, b, c, side])
+        stream.launch(self.all.gemm, (blocks, 256), &[a, b, c, side])
     }
 
     /// Keeps a stream busy for a time, in nanoseconds; nothing but a launch for 0.
-    pub(super) fn delay(&self, stream: &Stream, ns: u64) -> Result<(), Fault> {
-        stream.launch(self.delay, (1, 1), &[ns])
+    pub(super) fn delay(&self, stream: &Stream, ns: u64) -> Result<()> {
+        stream.launch(self.all.delay, (1, 1), &[ns])
     }
 }

@@ -9,7 +9,7 @@
 use crate::calibrate::cuda::kernels::Kernels;
 use crate::calibrate::probe::Precision;
 use crate::cuda::driver::{Device, DeviceMemory, PinnedMemory, Stream};
-use crate::fault::Fault;
+use crate::fault::{Fault, Result};
 use crate::options::draw;
 use std::sync::Arc;
 
@@ -61,7 +61,7 @@ pub(super) fn trial(
     kernels: &Kernels,
     stream: &Stream,
     precision: Precision,
-) -> Result<Option<String>, Fault> {
+) -> Result<Option<String>> {
     let matrix = SIDE * SIDE * precision.bytes() as usize;
     let bytes = 3 * matrix as u64;
     let memory = DeviceMemory::new(device, bytes)?;

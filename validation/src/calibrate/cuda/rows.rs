@@ -8,7 +8,7 @@ use crate::calibrate::cuda::kernels::Kernels;
 use crate::calibrate::probe::Way;
 use crate::clock::Clock;
 use crate::cuda::driver::{Device, Event, Pageable, Stream};
-use crate::fault::Fault;
+use crate::fault::{Fault, Result};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use tiersim_models::units::Span;
@@ -35,7 +35,7 @@ pub(super) struct Ends {
 }
 
 impl Rows {
-    pub(super) fn new(device: &Arc<Device>) -> Result<Rows, Fault> {
+    pub(super) fn new(device: &Arc<Device>) -> Result<Rows> {
         let (main, other) = (Stream::new(device, false)?, Stream::new(device, false)?);
         Ok(Rows { device: device.clone(), main, other, events: Vec::new() })
     }
@@ -44,7 +44,7 @@ impl Rows {
         &self.main
     }
 
-    fn events(&mut self, count: usize) -> Result<(), Fault> {
+    fn events(&mut self, count: usize) -> Result<()> {
         while self.events.len() < count {
             self.events.push(Event::new(&self.device)?);
         }
@@ -56,8 +56,8 @@ impl Rows {
         &mut self,
         kernels: &Kernels,
         repeats: usize,
-        mut work: impl FnMut(&Stream) -> Result<(), Fault>,
-    ) -> Result<Vec<Span>, Fault> {
+        mut work: impl FnMut(&Stream) -> Result<()>,
+    ) -> Result<Vec<Span>> {
         self.events(repeats + 1)?;
         kernels.delay(&self.main, (repeats as u64 + MORE) * PER_CALL_NS)?;
         for event in &self.events[..=repeats] {
@@ -73,8 +73,8 @@ impl Rows {
         &mut self,
         kernels: &Kernels,
         repeats: usize,
-        mut work: impl FnMut(&Stream) -> Result<(), Fault>,
-    ) -> Result<Vec<Span>, Fault> {
+        mut work: impl FnMut(&Stream) -> Result<()>,
+    ) -> Result<Vec<Span>> {
         self.events(2 * repeats)?;
         kernels.delay(&self.main, (2 * repeats as u64 + MORE) * PER_CALL_NS)?;
         work(&self.main)?;
@@ -95,7 +95,7 @@ impl Rows {
         ours: Ends,
         other: Option<Ends>,
         repeats: usize,
-    ) -> Result<Vec<Span>, Fault> {
+    ) -> Result<Vec<Span>> {
         let Some(theirs) = other else {
             return self.ends(kernels, repeats, |stream| ours.copy(stream));
         };
@@ -122,10 +122,10 @@ impl Rows {
         ours: Ends,
         other: Option<Ends>,
         repeats: usize,
-    ) -> Result<Vec<Span>, Fault> {
+    ) -> Result<Vec<Span>> {
         let (started, over) = (AtomicBool::new(other.is_none()), AtomicBool::new(false));
         let device = &self.device;
-        let keep_busy = |theirs: Ends| -> Result<(), Fault> {
+        let keep_busy = |theirs: Ends| -> Result<()> {
             device.enter()?;
             let stream = Stream::new(device, false)?;
             while !over.load(Relaxed) {
@@ -156,7 +156,7 @@ impl Rows {
                 self.main.synchronize()?;
                 Ok(clock.now().since(start))
             };
-            let spans: Result<Vec<Span>, Fault> = (0..=repeats).map(once).collect();
+            let spans: Result<Vec<Span>> = (0..=repeats).map(once).collect();
             over.store(true, Relaxed);
             busy.map_or(Ok(Ok(())), |thread| thread.join().map_err(|_| died()))??;
             Ok(spans?.split_off(1))
@@ -165,7 +165,7 @@ impl Rows {
 }
 
 impl Ends {
-    fn copy(self, stream: &Stream) -> Result<(), Fault> {
+    fn copy(self, stream: &Stream) -> Result<()> {
         stream.copy(self.to, self.from, self.bytes)
     }
 
@@ -186,7 +186,7 @@ pub(super) fn at_least(memory: &mut Pageable, bytes: u64) -> u64 {
     memory.address()
 }
 
-fn between(first: &Event, second: &Event) -> Result<Span, Fault> {
+fn between(first: &Event, second: &Event) -> Result<Span> {
     let ms = f64::from(second.since(first)?).max(0.0);
     Ok(Span::from_ps((ms * 1e9).round() as u64))
 }

@@ -9,17 +9,13 @@ use crate::calibrate::probe::Device as Described;
 use crate::calibrate::skeleton;
 use crate::cuda::driver::Attribute::*;
 use crate::cuda::driver::Device;
-use crate::fault::Fault;
+use crate::fault::Result;
 use std::path::Path;
 use tiersim_models::hardware::{Hardware, Source};
 use tiersim_models::units::Bytes;
 
 /// Names and numbers of a device; `notes` are the caller's.
-pub(super) fn describe(
-    device: &Device,
-    scratch: &Path,
-    notes: Vec<String>,
-) -> Result<Described, Fault> {
+pub(super) fn describe(device: &Device, scratch: &Path, notes: Vec<String>) -> Result<Described> {
     let cuda = device.cuda_version()?;
     let speaks = format!("CUDA {}.{}", cuda / 1000, cuda % 1000 / 10);
     let driver = match read("/proc/driver/nvidia/version") {
@@ -32,7 +28,7 @@ pub(super) fn describe(
     Ok(Described { name, driver, clocks, notes, skeleton, capacities })
 }
 
-fn clocks(device: &Device) -> Result<Vec<(String, String)>, Fault> {
+fn clocks(device: &Device) -> Result<Vec<(String, String)>> {
     let get = |which| device.attribute(which);
     let mhz = |khz: u64| (khz > 0).then(|| format!("{} MHz", khz / 1000));
     let some = |value: u64, unit: &str| (value > 0).then(|| format!("{value}{unit}"));
@@ -64,7 +60,7 @@ fn clocks(device: &Device) -> Result<Vec<(String, String)>, Fault> {
 }
 
 /// The device's memory, the host's, and files.
-fn skeleton(device: &Device, scratch: &Path) -> Result<(Hardware, Vec<Source>), Fault> {
+fn skeleton(device: &Device, scratch: &Path) -> Result<(Hardware, Vec<Source>)> {
     let (free, total) = device.memory()?;
     let (host, room) = (memory(), room(scratch)?);
     let sizes = [free.get(), host.map_or(1 << 30, Bytes::get), room];

@@ -7,7 +7,7 @@
 use super::KIB;
 use crate::calibrate::probe::Device;
 use crate::calibrate::skeleton;
-use crate::fault::Fault;
+use crate::fault::{Fault, Result};
 use crate::files::DirectFile;
 use std::path::Path;
 use tiersim_models::hardware::{Hardware, Source};
@@ -18,7 +18,7 @@ pub(super) fn describe(
     file: &DirectFile,
     locked: usize,
     cache: Option<u64>,
-) -> Result<Device, Fault> {
+) -> Result<Device> {
     let name = field("/proc/cpuinfo", "model name").unwrap_or("unknown processor".to_owned());
     let driver = read("/proc/sys/kernel/osrelease")
         .map_or(std::env::consts::OS.to_owned(), |v| format!("{} {v}", std::env::consts::OS));
@@ -40,7 +40,7 @@ pub(super) fn describe(
 }
 
 /// Memory twice, once for HBM and once for DRAM, and files.
-fn skeleton(scratch: &Path, name: &str) -> Result<(Hardware, Vec<Source>), Fault> {
+fn skeleton(scratch: &Path, name: &str) -> Result<(Hardware, Vec<Source>)> {
     let (all, room) = (memory(), room(scratch)?);
     let half = all.map_or(1 << 30, |bytes| bytes.get() / 2);
     let hardware = skeleton::of(&[half, half, room], &["memory", "drive"], Bytes::mib(1));
@@ -56,7 +56,7 @@ fn skeleton(scratch: &Path, name: &str) -> Result<(Hardware, Vec<Source>), Fault
 }
 
 /// Free bytes where the scratch folder is.
-pub(crate) fn room(scratch: &Path) -> Result<u64, Fault> {
+pub(crate) fn room(scratch: &Path) -> Result<u64> {
     file_system(scratch).map_err(Fault::io("asks for the size of", scratch.display()))
 }
 

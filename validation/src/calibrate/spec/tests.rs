@@ -4,7 +4,7 @@ use super::*;
 use crate::calibrate::skeleton;
 use tiersim_models::hardware::Channel;
 use tiersim_models::ids::{LinkId, TierId};
-use tiersim_models::units::{Bandwidth, FlopRate};
+use tiersim_models::units::{Bandwidth, Bytes, FlopRate};
 
 fn device() -> Device {
     Device {
@@ -15,6 +15,10 @@ fn device() -> Device {
         skeleton: skeleton::of(&[1 << 30; 2], &["bus"], Bytes::mib(1)),
         capacities: vec![Source::Measured("asked".to_owned()); 2],
     }
+}
+
+fn made(points: &[Point]) -> Calibration {
+    calibration("host", &device(), points, Vec::new(), "made", "2026-01-31").expect("a spec")
 }
 
 /// Points of a law, exact to the picosecond: powers of two, and three of them held out.
@@ -60,9 +64,9 @@ fn law(setup_us: u64, gb_per_s: u64) -> Law {
 
 #[test]
 fn every_number_comes_from_its_own_measurement() {
-    let made = calibration(&device(), &all(), "made", "2026-01-31").expect("a spec");
+    let made = made(&all());
     let Hardware { tiers, links, compute, facts, name, .. } = made.hardware;
-    assert_eq!((name.as_str(), compute, made.launch), ("made", None, None));
+    assert_eq!((name.as_str(), compute, made.record.launch), ("made", None, None));
     assert_eq!([tiers[0].access, tiers[1].access], [law(1, 7), law(2, 8)]);
     // Set-ups of lone copies, rates of copies back to back.
     assert_eq!((links[0].read, links[0].write), (law(10, 20), law(12, 30)));
@@ -73,7 +77,7 @@ fn every_number_comes_from_its_own_measurement() {
             assert!(words.contains(part), "{part}: {words}");
         }
     }
-    assert_eq!(made.laws.len(), 8);
+    assert_eq!(made.record.laws.len(), 8);
 }
 
 #[test]
@@ -90,7 +94,7 @@ fn a_device_that_computes_has_its_peak_its_memory_and_its_launch() {
     let launch =
         Point { kind: Kind::Launch, spans: vec![Span::from_us(4); 9], ..points[0].clone() };
     points.push(launch);
-    let made = calibration(&device(), &points, "made", "2026-01-31").expect("a spec");
+    let made = made(&points);
     let compute = made.hardware.compute.expect("a device");
     // In the order of a spec, and only what was measured.
     let flops = [("fp32", 100), ("bf16", 800)];
@@ -116,9 +120,9 @@ fn points_that_are_only_shown_or_held_out_have_no_say() {
             point.spans = vec![Span::from_us(100_000); 9];
         }
     }
-    let made = calibration(&device(), &points, "made", "2026-01-31").expect("a spec");
+    let made = made(&points);
     assert_eq!(made.hardware.links[0].read, law(10, 20));
-    let (_, fitted) = &made.laws[0];
+    let (_, fitted) = &made.record.laws[0];
     let fitted = fitted.as_ref().expect("a law");
     assert_eq!(fitted.points, (6, 3));
     assert!(fitted.error.2 < 1e-6 && fitted.held_out.0 > 0.9, "{fitted:?}");
@@ -128,9 +132,10 @@ fn points_that_are_only_shown_or_held_out_have_no_say() {
 fn what_was_not_measured_makes_no_spec() {
     let mut points = all();
     points.retain(|point| point.kind != channel(true, Start::Idle));
-    let refused = calibration(&device(), &points, "made", "2026-01-31").expect_err("no spec");
+    let refused = calibration("host", &device(), &points, Vec::new(), "made", "2026-01-31")
+        .expect_err("no spec");
     let what = "links.bus".to_owned();
-    assert_eq!(refused, NoSpec::Refused { what, refusal: Refusal::OneSize });
+    assert_eq!(refused, NoSpec { what, refusal: Refusal::OneSize });
 }
 
 /// Times that do not grow until the bytes of a copy take longer than to ask for it.
@@ -154,12 +159,12 @@ fn the_rate_of_copies_back_to_back_is_that_of_large_ones() {
     let mut points = all();
     points.retain(|point| point.kind != channel(false, Start::Busy));
     points.extend(plateau(channel(false, Start::Busy), 15, 50));
-    let made = calibration(&device(), &points, "made", "2026-01-31").expect("a spec");
+    let made = made(&points);
     assert_eq!(made.hardware.links[0].read.rate, Bandwidth::gb_per_s(50));
     // A line through all of them, which is what is reported of the kind, would be another.
-    let kind = channel(false, Start::Busy);
-    let (_, all) = made.laws.iter().find(|(of, _)| *of == kind).expect("it was measured");
-    let all = all.as_ref().expect("a law").fit.rate;
+    let kind = channel(false, Start::Busy).probe(&device().skeleton);
+    let (_, all) = made.record.laws.iter().find(|(of, _)| *of == kind).expect("it was measured");
+    let all = all.as_ref().expect("a law").rate.0;
     assert!((all / 50e9 - 1.0).abs() > 0.01, "{all}");
 }
 
@@ -170,7 +175,7 @@ fn both_ways_at_once_share_a_total_only_where_they_reach_less_than_the_sum() {
         for (evicting, gb_per_s) in [false, true].into_iter().zip(gb_per_s) {
             points.extend(self::points(channel(evicting, Start::Both), 3, gb_per_s));
         }
-        calibration(&device(), &points, "made", "2026-01-31").expect("a spec").hardware
+        made(&points).hardware
     };
     // Alone they reach 20 and 30.
     for (both, total) in [
@@ -189,6 +194,6 @@ fn both_ways_at_once_share_a_total_only_where_they_reach_less_than_the_sum() {
     }
     let one_way = self::points(channel(false, Start::Both), 3, 1);
     let points: Vec<Point> = all().into_iter().chain(one_way).collect();
-    let made = calibration(&device(), &points, "made", "2026-01-31").expect("a spec");
+    let made = self::made(&points);
     assert_eq!(made.hardware.links[0].service, None, "of one way nothing is known together");
 }

@@ -8,14 +8,14 @@ use super::*;
 
 impl Device {
     /// One of the device's numbers.
-    pub(crate) fn attribute(&self, which: Attribute) -> Result<u64, Fault> {
+    pub(crate) fn attribute(&self, which: Attribute) -> Result<u64> {
         let mut value = 0;
         call!(self.calls, cuDeviceGetAttribute(&mut value, which as c_uint, self.device))?;
         Ok(u64::try_from(value).unwrap_or(0))
     }
 
     /// The newest CUDA that the driver speaks: 12040 is 12.4.
-    pub(crate) fn cuda_version(&self) -> Result<i32, Fault> {
+    pub(crate) fn cuda_version(&self) -> Result<i32> {
         let mut version = 0;
         call!(self.calls, cuDriverGetVersion(&mut version))?;
         Ok(version)
@@ -31,7 +31,7 @@ impl Stream {
 
 impl PinnedMemory {
     /// All of it as bytes, once nothing runs on the device any more.
-    pub(crate) fn bytes(&mut self) -> Result<&mut [u8], Fault> {
+    pub(crate) fn bytes(&mut self) -> Result<&mut [u8]> {
         self.device.synchronize()?;
         // SAFETY: the allocation is this long, holds plain bytes and lives as long as `self`; the
         // device has nothing to do, and whoever has `self` alone gives it nothing meanwhile.

@@ -29,7 +29,7 @@ fn spare() -> std::sync::MutexGuard<'static, Option<Spare>> {
 impl Keep {
     /// Keeps what belongs to the device of a number. Without a driver or a device: a fault that
     /// says what was looked for.
-    pub fn new(number: usize) -> Result<Keep, Fault> {
+    pub fn new(number: usize) -> Result<Keep> {
         let device = Device::open(number, Live::default())?;
         let mut spare = spare();
         let is_first = spare.is_none();

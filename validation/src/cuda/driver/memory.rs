@@ -17,7 +17,7 @@ pub(crate) struct DeviceMemory {
 
 impl DeviceMemory {
     /// Memory of so many bytes.
-    pub(crate) fn new(device: &Arc<Device>, bytes: u64) -> Result<DeviceMemory, Fault> {
+    pub(crate) fn new(device: &Arc<Device>, bytes: u64) -> Result<DeviceMemory> {
         let mut address = 0;
         call!(device.calls, cuMemAlloc_v2(&mut address, bytes as usize))?;
         device.live.rooms.fetch_add(1, Relaxed);
@@ -50,7 +50,7 @@ unsafe impl Sync for PinnedMemory {}
 
 impl PinnedMemory {
     /// Memory of so many bytes, which any context may use.
-    pub(crate) fn new(device: &Arc<Device>, bytes: u64) -> Result<PinnedMemory, Fault> {
+    pub(crate) fn new(device: &Arc<Device>, bytes: u64) -> Result<PinnedMemory> {
         let (mut host, mut address) = (null_mut(), 0);
         call!(device.calls, cuMemHostAlloc(&mut host, bytes as usize, PORTABLE_MAPPED))?;
         device.live.rooms.fetch_add(1, Relaxed);
@@ -63,7 +63,7 @@ impl PinnedMemory {
 
     /// Memory of at least so many bytes, kept from another machine if there is any that will do.
     /// What it holds is what that machine left there.
-    pub(crate) fn lasting(device: &Arc<Device>, bytes: u64) -> Result<PinnedMemory, Fault> {
+    pub(crate) fn lasting(device: &Arc<Device>, bytes: u64) -> Result<PinnedMemory> {
         if let Some(mut kept) = Keep::take(bytes) {
             let before = std::mem::replace(&mut kept.device, device.clone());
             before.live.rooms.fetch_sub(1, Relaxed);

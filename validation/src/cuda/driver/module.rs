@@ -16,7 +16,7 @@ pub(crate) struct Function(pub(super) sys::CUfunction);
 
 impl Module {
     /// Compiles PTX.
-    pub(crate) fn load(device: &Arc<Device>, ptx: &str) -> Result<Module, Fault> {
+    pub(crate) fn load(device: &Arc<Device>, ptx: &str) -> Result<Module> {
         let text = CString::new(ptx).map_err(|_| Fault::Died("PTX holds a zero".to_owned()))?;
         let mut module = null_mut();
         call!(device.calls, cuModuleLoadData(&mut module, text.as_ptr().cast()))?;
@@ -24,7 +24,7 @@ impl Module {
     }
 
     /// A kernel by its name.
-    pub(crate) fn function(&self, name: &CStr) -> Result<Function, Fault> {
+    pub(crate) fn function(&self, name: &CStr) -> Result<Function> {
         let mut function = null_mut();
         call!(self.device.calls, cuModuleGetFunction(&mut function, self.module, name.as_ptr()))?;
         Ok(Function(function))
