@@ -1,7 +1,8 @@
 //! Enums whose variants have words: in files, in results, on the command line.
 
 /// Declares enums with a word behind each variant. `ALL` lists the variants in the order in which
-/// they stand, `WORDS` their words, `word` says that of one, and `from_word` finds the one that has a word.
+/// they stand and `WORDS` their words, `word` says that of one, and `from_word` finds the one that
+/// has a word.
 ///
 /// Each variant and its word stand in one place, so that no list can lack one.
 #[macro_export]

@@ -9,7 +9,7 @@
 pub use crate::collective::{Collective, CollectiveKind};
 use crate::ids::{ModuleId, ObjectId, OpId, RankId};
 use crate::units::{Bytes, Span, Time};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::num::NonZeroU32;
 use std::ops::Range;
@@ -304,7 +304,8 @@ pub struct TraceMeta {
 }
 
 /// The circumstances of a recording, in words; all empty for a trace that was generated.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename = "recorded", deny_unknown_fields)]
 pub struct Recorded {
     /// With which program and settings.
     pub how: String,
