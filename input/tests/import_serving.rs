@@ -29,7 +29,7 @@ fn lines_of_mooncake_become_requests_with_blocks() {
 
 #[test]
 fn only_so_many_problems_are_looked_for() {
-    let path = file("bad-mooncake", "long.jsonl", &"{}\n".repeat(1000));
+    let path = file("bad-mooncake", "long.jsonl", "{}\n".repeat(1000));
     assert_eq!(read_requests(&path, 1).expect_err("it is wrong").0.len(), 50);
 }
 
