@@ -24,16 +24,16 @@ pub(crate) fn cannot_read(path: &Path, error: &std::io::Error) -> Diagnostics {
     Diagnostics::one(path, None, "the file cannot be read", error.to_string(), "check the path")
 }
 
-/// The bytes of a regular file of at most `most` bytes.
-pub(crate) fn read(path: &Path, most: u64) -> Result<Vec<u8>, Diagnostics> {
+/// The bytes of a regular file of at most `most` bytes; `remedy` for larger ones.
+pub(crate) fn read(path: &Path, most: u64, remedy: &str) -> Result<Vec<u8>, Diagnostics> {
     let (length, file) = open(path)?;
     let mut bytes = Vec::new();
     let read = file.take(most + 1).read_to_end(&mut bytes);
     read.map_err(|error| cannot_read(path, &error))?;
     if bytes.len() as u64 > most {
-        let rule = format!("such a file has at most {most} bytes");
+        let rule = format!("a file may have at most {most} bytes");
         let found = format!("{length} bytes");
-        return Err(Diagnostics::one(path, None, rule, found, "check what it is"));
+        return Err(Diagnostics::one(path, None, rule, found, remedy));
     }
     Ok(bytes)
 }

@@ -38,18 +38,19 @@ pub fn lint_scenario(scenario: &Scenario, trace: &Trace) -> Vec<Warning> {
     of_trace.into_iter().chain(of_cases).flatten().collect()
 }
 
+/// The warning about what there is: the first, and how many; none where there is nothing.
 fn warning(
-    (rule, place): (&'static str, String),
-    found: String,
-    (reason, remedy): (String, &str),
+    [rule, place]: [&'static str; 2],
+    (first, count): (Option<String>, usize),
+    reason: impl Into<String>,
+    remedy: &str,
 ) -> Option<Warning> {
-    Some(Warning { rule, place, found, reason, remedy: remedy.to_owned() })
-}
-
-/// Of what there is: the first, and how many.
-fn counted(first: Option<String>, count: usize) -> Option<String> {
-    let more = count.saturating_sub(1);
-    first.map(|first| if more == 0 { first } else { format!("{first} and {more} more") })
+    let mut found = first?;
+    if count > 1 {
+        found += &format!(" and {} more", count - 1);
+    }
+    let (place, reason, remedy) = (place.to_owned(), reason.into(), remedy.to_owned());
+    Some(Warning { rule, place, found, reason, remedy })
 }
 
 /// `recorded-times-overlap`: a stream does one op after the other.
@@ -65,12 +66,9 @@ fn out_of_order(trace: &Trace) -> Option<Warning> {
             first.get_or_insert(format!("op {index} ({})", op.name));
         }
     }
-    let reason = "it starts before the op before it on its stream is over".to_owned();
-    warning(
-        ("recorded-times-overlap", "workload.trace".to_owned()),
-        counted(first, count)?,
-        (reason, "check `at_ns` and `duration_ns` of the recording, and which ops share a stream"),
-    )
+    let reason = "it starts before the op before it on its stream is over";
+    let remedy = "check `at_ns` and `duration_ns` of the recording, and which ops share a stream";
+    warning(["recorded-times-overlap", "workload.trace"], (first, count), reason, remedy)
 }
 
 /// `durations-unlike-roofline`: recorded times of nothing, or of other units.
@@ -82,11 +80,11 @@ fn unlike_roofline(scenario: &Scenario, trace: &Trace) -> Option<Warning> {
     let device = |op: &&Op| op.unit == Unit::Device;
     let spans = trace.ops.iter().filter(device).filter_map(|op| op.duration);
     let recorded: f64 = spans.map(|span| span.ps() as f64 / 1e12).sum::<f64>() * scale;
-    let place = ("durations-unlike-roofline", "workload.time".to_owned());
+    let place = ["durations-unlike-roofline", "workload.time"];
     let remedy = "check the unit of `duration_ns`, or write `time: roofline(...)`";
     if recorded == 0.0 && trace.ops.iter().any(|op| op.flops > 0 || op.bytes > Bytes::ZERO) {
-        let reason = "all recorded durations are 0, so only copies take time".to_owned();
-        return warning(place, "0 s".to_owned(), (reason, remedy));
+        let reason = "all recorded durations are 0, so only copies take time";
+        return warning(place, (Some("0 s".to_owned()), 1), reason, remedy);
     }
     let compute = scenario.hardware.compute.as_ref()?;
     let precision = &trace.meta.precision;
@@ -97,7 +95,7 @@ fn unlike_roofline(scenario: &Scenario, trace: &Trace) -> Option<Warning> {
     let roofline: f64 = roofline?.iter().map(|span| span.ps() as f64 / 1e12).sum();
     let far = roofline > 0.0 && (recorded / roofline > UNLIKE || roofline / recorded > UNLIKE);
     let reason = format!("the roofline of {} says {roofline:.3e} s for the same ops", compute.name);
-    far.then(|| warning(place, format!("{recorded:.3e} s"), (reason, remedy)))?
+    warning(place, (far.then(|| format!("{recorded:.3e} s")), 1), reason, remedy)
 }
 
 /// `bytes-unlike-uses`: an op reads and writes what it touches, once or some times.
@@ -119,14 +117,9 @@ fn unlike_uses(trace: &Trace) -> Option<Warning> {
         }
     }
     let reason = format!("it counts more than {BYTES} times the bytes of all that it touches");
-    warning(
-        ("bytes-unlike-uses", "workload.trace".to_owned()),
-        counted(first, count)?,
-        (
-            reason,
-            "check the unit of `bytes` in ops.csv and in objects.csv, and that no use is missing",
-        ),
-    )
+    let remedy =
+        "check the unit of `bytes` in ops.csv and in objects.csv, and that no use is missing";
+    warning(["bytes-unlike-uses", "workload.trace"], (first, count), reason, remedy)
 }
 
 /// `unknown-dtype`: a type that no framework has is a slip of the pen.
@@ -135,14 +128,9 @@ fn odd_dtypes(trace: &Trace) -> Option<Warning> {
     let known = |dtype: &str| element_type(dtype).is_some() || other(dtype);
     let odd: Vec<_> = trace.objects.iter().filter(|object| !known(&object.dtype)).collect();
     let first = odd.first().map(|object| format!("{:?} of {}", object.dtype, object.name));
-    warning(
-        ("unknown-dtype", "workload.trace".to_owned()),
-        counted(first, odd.len())?,
-        (
-            "neither PyTorch nor a generated trace spells an element type so".to_owned(),
-            "write it in PyTorch's spelling, such as float32 or bfloat16",
-        ),
-    )
+    let reason = "neither PyTorch nor a generated trace spells an element type so";
+    let remedy = "write it in PyTorch's spelling, such as float32 or bfloat16";
+    warning(["unknown-dtype", "workload.trace"], (first, odd.len()), reason, remedy)
 }
 
 /// `backward-before-forward`: what has a forward pass in a step has it before its backward pass.
@@ -166,13 +154,13 @@ fn backward_first(trace: &Trace) -> Option<Warning> {
     let name = |&(step, module): &(u32, ModuleId)| {
         format!("{} in step {step}", trace.modules[module.index()])
     };
+    let reason = "its backward pass begins before its forward pass of the same step";
+    let remedy = "check the order of the ops, and their `phase` and `step`";
     warning(
-        ("backward-before-forward", "workload.trace".to_owned()),
-        counted(found.first().map(name), found.len())?,
-        (
-            "its backward pass begins before its forward pass of the same step".to_owned(),
-            "check the order of the ops, and their `phase` and `step`",
-        ),
+        ["backward-before-forward", "workload.trace"],
+        (found.first().map(name), found.len()),
+        reason,
+        remedy,
     )
 }
 
@@ -189,14 +177,9 @@ fn alike(scenario: &Scenario) -> Option<Warning> {
             pairs.push(format!("{other:?} and {:?}", case.label));
         }
     }
-    warning(
-        ("names-alike", "policies".to_owned()),
-        counted(pairs.first().cloned(), pairs.len())?,
-        (
-            "the names of these cases differ by spaces or case only".to_owned(),
-            "give one of them a name that says how they differ",
-        ),
-    )
+    let reason = "the names of these cases differ by spaces or case only";
+    let remedy = "give one of them a name that says how they differ";
+    warning(["names-alike", "policies"], (pairs.first().cloned(), pairs.len()), reason, remedy)
 }
 
 /// `budget-far-above-need`: a share of the peak is a factor and no percentage.
@@ -207,14 +190,9 @@ fn far_above_peak(scenario: &Scenario) -> Option<Warning> {
     };
     let found: Vec<_> = scenario.cases.iter().filter_map(above).collect();
     let first = found.first().map(|(label, share)| format!("{label:?}: share_of_peak({share})"));
-    warning(
-        ("budget-far-above-need", "policies".to_owned()),
-        counted(first, found.len())?,
-        (
-            format!("that is more than {MOST_SHARE} times what everything in HBM needs"),
-            "a share of three quarters is written share_of_peak(0.75)",
-        ),
-    )
+    let reason = format!("that is more than {MOST_SHARE} times what everything in HBM needs");
+    let remedy = "a share of three quarters is written share_of_peak(0.75)";
+    warning(["budget-far-above-need", "policies"], (first, found.len()), reason, remedy)
 }
 
 /// `slower-tier-first`: what leaves HBM goes to the first tier of a list that has room.
@@ -233,14 +211,13 @@ fn slower_first(scenario: &Scenario) -> Option<Warning> {
         let names: Vec<&str> = list.map(|tier| tiers[tier.index()].name.as_str()).collect();
         format!("{:?}: {}", case.label, names.join(", "))
     };
+    let reason = "an earlier tier of the list is slower than a later one, and is filled first";
+    let remedy = "write the nearest tier first";
     warning(
-        ("slower-tier-first", "policies".to_owned()),
-        counted(found.first().map(words), found.len())?,
-        (
-            "an earlier tier of the list is slower than a later one, and is filled first"
-                .to_owned(),
-            "write the nearest tier first",
-        ),
+        ["slower-tier-first", "policies"],
+        (found.first().map(words), found.len()),
+        reason,
+        remedy,
     )
 }
 
@@ -250,12 +227,8 @@ fn empty_parts(scenario: &Scenario) -> Option<Warning> {
     let empty = |case: &Case| Some((case.label.clone(), case.policy.empty_part()?));
     let found: Vec<_> = cases.filter_map(empty).collect();
     let first = found.first().map(|(label, part)| format!("{label:?}: {part}"));
-    warning(
-        ("empty-part", "policies".to_owned()),
-        counted(first, found.len())?,
-        (
-            "its second part ends where the first does, so no module goes there".to_owned(),
-            "raise `cpu` above `hbm`, or write shares(...) where the second number counts by itself",
-        ),
-    )
+    let reason = "its second part ends where the first does, so no module goes there";
+    let remedy =
+        "raise `cpu` above `hbm`, or write shares(...) where the second number counts by itself";
+    warning(["empty-part", "policies"], (first, found.len()), reason, remedy)
 }

@@ -3,14 +3,13 @@
 //! `bytes -> size check -> RON -> raw (mirrors the file) -> resolve -> Scenario`.
 
 mod allocators;
-mod document;
 mod expectations;
 pub mod files;
 pub mod fingerprint;
-mod generation;
 mod hidden;
 pub mod hints;
 mod model;
+mod modes;
 mod numa;
 mod policies;
 mod pressure;
@@ -18,13 +17,9 @@ pub mod raw;
 pub mod read;
 pub mod resolve;
 mod resolver;
-mod semiseparable;
-mod serving;
 mod spelling;
 mod statistics;
-mod statistics_file;
 pub mod sweep;
-mod training;
 pub mod weights;
 mod workload;
 

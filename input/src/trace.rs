@@ -15,8 +15,11 @@ pub(crate) mod tables;
 mod units;
 mod write;
 
-pub use info::{KindInfo, ModuleInfo, PeakInfo, PhaseInfo, StepInfo, TraceInfo, UnitInfo, info};
+pub use info::{
+    KindInfo, ModuleInfo, OpsInfo, PeakInfo, PhaseInfo, StepInfo, TraceInfo, UnitInfo, info,
+};
 pub use read::read_trace;
+pub(crate) use write::hex;
 pub use write::{Packing, trace_hash, write_new, write_trace};
 
 /// The version of the folder format that is read and written.

@@ -2,7 +2,7 @@
 
 use crate::import::serving::read_requests;
 use crate::scenario::{Scenario, ServingSource, TraceSource};
-use crate::trace::{read_trace, trace_hash};
+use crate::trace::{hex, read_trace, trace_hash};
 use sha2::{Digest, Sha256};
 use tiersim_models::diagnostic::Diagnostics;
 use tiersim_models::lifetime::Workload;
@@ -97,7 +97,7 @@ fn served_hash(workload: &Workload) -> String {
     if let Some(plan) = &workload.serving {
         digest.update(format!("{:?}", plan.requests));
     }
-    digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(digest)
 }
 
 fn too_many(generated: u64, source: &TraceSource) -> Result<(), Diagnostics> {

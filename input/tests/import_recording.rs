@@ -195,7 +195,7 @@ fn flops_are_near_six_per_parameter_and_token() {
     // (0.7 %), and N still counts the positions' table, which is looked up (-0.6 %).
     let expected = 6.0 * 124_439_808.0 * 512.0;
     for step in info(trace()).steps {
-        let ratio = step.flops as f64 / expected;
+        let ratio = step.all.flops as f64 / expected;
         assert!((1.0..1.08).contains(&ratio), "step {}: {ratio}", step.step);
     }
 }

@@ -5,6 +5,8 @@ mod cards;
 mod files;
 mod import_hostile;
 mod import_recording;
+mod import_serving;
+mod import_tables;
 mod lint;
 mod specs;
 mod trace_folder;

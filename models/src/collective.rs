@@ -25,49 +25,22 @@
 use crate::hardware::Law;
 use crate::units::{Bytes, Span};
 
-/// Which of them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum CollectiveKind {
-    /// Everybody gets everybody's part.
-    AllGather,
-    /// Parts are summed, and everybody gets one part of the sum.
-    ReduceScatter,
-    /// Everything is summed, and everybody gets the sum.
-    AllReduce,
-    /// Everybody sends a part to everybody.
-    AllToAll,
-    /// One sends to the next, as stages of a pipeline do.
-    SendRecv,
-    /// One sends to all.
-    Broadcast,
-}
-
-impl CollectiveKind {
-    /// Every kind.
-    pub const ALL: [CollectiveKind; 6] = [
-        CollectiveKind::AllGather,
-        CollectiveKind::ReduceScatter,
-        CollectiveKind::AllReduce,
-        CollectiveKind::AllToAll,
-        CollectiveKind::SendRecv,
-        CollectiveKind::Broadcast,
-    ];
-
-    /// The word used in traces.
-    pub const fn word(self) -> &'static str {
-        match self {
-            CollectiveKind::AllGather => "all-gather",
-            CollectiveKind::ReduceScatter => "reduce-scatter",
-            CollectiveKind::AllReduce => "all-reduce",
-            CollectiveKind::AllToAll => "all-to-all",
-            CollectiveKind::SendRecv => "send-recv",
-            CollectiveKind::Broadcast => "broadcast",
-        }
-    }
-
-    /// The kind that `word` names.
-    pub fn from_word(word: &str) -> Option<CollectiveKind> {
-        CollectiveKind::ALL.into_iter().find(|kind| kind.word() == word)
+crate::words! {
+    /// Which of them.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum CollectiveKind {
+        /// Everybody gets everybody's part.
+        AllGather = "all-gather",
+        /// Parts are summed, and everybody gets one part of the sum.
+        ReduceScatter = "reduce-scatter",
+        /// Everything is summed, and everybody gets the sum.
+        AllReduce = "all-reduce",
+        /// Everybody sends a part to everybody.
+        AllToAll = "all-to-all",
+        /// One sends to the next, as stages of a pipeline do.
+        SendRecv = "send-recv",
+        /// One sends to all.
+        Broadcast = "broadcast",
     }
 }
 

@@ -80,29 +80,19 @@ pub struct HostEconomics {
     pub price: Option<u64>,
 }
 
-/// How far a number can be trusted: the kind of its source. A result is as good as the weakest
-/// number that it rests on, so the order is from strong to weak.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Confidence {
-    /// Somebody ran it.
-    Measured,
-    /// The maker, or a publication on the part, says so.
-    Datasheet,
-    /// The maker says that a future product will.
-    Announced,
-    /// Nobody says so.
-    Assumed,
-}
-
-impl Confidence {
-    /// The word that specs and results use.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Confidence::Measured => "measured",
-            Confidence::Datasheet => "datasheet",
-            Confidence::Announced => "announced",
-            Confidence::Assumed => "assumed",
-        }
+crate::words! {
+    /// How far a number can be trusted: the kind of its source. A result is as good as the weakest
+    /// number that it rests on, so the order is from strong to weak.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Confidence {
+        /// Somebody ran it.
+        Measured = "measured",
+        /// The maker, or a publication on the part, says so.
+        Datasheet = "datasheet",
+        /// The maker says that a future product will.
+        Announced = "announced",
+        /// Nobody says so.
+        Assumed = "assumed",
     }
 }
 

@@ -8,38 +8,25 @@ use crate::ids::TierId;
 use crate::units::Bytes;
 use serde::Deserialize;
 
-/// What hidden memory is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum What {
-    /// A process's context on the device: its kernels, stacks, page tables.
-    Context,
-    /// What the driver keeps to itself, whoever runs.
-    Driver,
-    /// Scratch memory of libraries, such as matrix products'.
-    Workspace,
-    /// Buffers of collective communication.
-    Communication,
-    /// Pinned host memory that is kept whatever is copied.
-    Pinned,
-    /// Pinned buffers through which copies of pageable memory go.
-    Staging,
-    /// Pinned buffers between the links of a route.
-    Bounce,
-}
-
-impl What {
-    /// Its name in files, tables and summaries.
-    pub const fn word(self) -> &'static str {
-        match self {
-            What::Context => "context",
-            What::Driver => "driver",
-            What::Workspace => "workspace",
-            What::Communication => "communication",
-            What::Pinned => "pinned",
-            What::Staging => "staging",
-            What::Bounce => "bounce",
-        }
+crate::words! {
+    /// What hidden memory is for.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum What {
+        /// A process's context on the device: its kernels, stacks, page tables.
+        Context = "context",
+        /// What the driver keeps to itself, whoever runs.
+        Driver = "driver",
+        /// Scratch memory of libraries, such as matrix products'.
+        Workspace = "workspace",
+        /// Buffers of collective communication.
+        Communication = "communication",
+        /// Pinned host memory that is kept whatever is copied.
+        Pinned = "pinned",
+        /// Pinned buffers through which copies of pageable memory go.
+        Staging = "staging",
+        /// Pinned buffers between the links of a route.
+        Bounce = "bounce",
     }
 }
 

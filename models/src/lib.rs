@@ -29,4 +29,5 @@ pub mod serving_plan;
 pub mod statistics;
 pub mod trace_rules;
 pub mod units;
+mod words;
 pub mod workload;

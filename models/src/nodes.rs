@@ -15,57 +15,29 @@ pub const MAX_NODES: usize = 64;
 /// Most links that one machine may have: those of all devices of a server are numbered in 16 bits.
 pub const MAX_LINKS: usize = 96;
 
-/// What a node without memory is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum NodeKind {
-    /// A peer device, whose memory is no tier. It forwards nothing by itself.
-    Gpu,
-    /// A CPU socket, or one NUMA node of it.
-    Socket,
-    /// The root complex of a host's PCIe.
-    RootComplex,
-    /// A PCIe switch.
-    PcieSwitch,
-    /// A CXL switch.
-    CxlSwitch,
-    /// A switch of NVLink or of another fabric between devices.
-    NvlinkSwitch,
-    /// A network adapter.
-    Nic,
-    /// A switch of the network.
-    NetworkSwitch,
-    /// Another host.
-    Host,
-}
-
-impl NodeKind {
-    /// Every kind.
-    pub const ALL: [NodeKind; 9] = [
-        NodeKind::Gpu,
-        NodeKind::Socket,
-        NodeKind::RootComplex,
-        NodeKind::PcieSwitch,
-        NodeKind::CxlSwitch,
-        NodeKind::NvlinkSwitch,
-        NodeKind::Nic,
-        NodeKind::NetworkSwitch,
-        NodeKind::Host,
-    ];
-
-    /// The word in hardware files.
-    pub const fn word(self) -> &'static str {
-        match self {
-            NodeKind::Gpu => "gpu",
-            NodeKind::Socket => "socket",
-            NodeKind::RootComplex => "root_complex",
-            NodeKind::PcieSwitch => "pcie_switch",
-            NodeKind::CxlSwitch => "cxl_switch",
-            NodeKind::NvlinkSwitch => "nvlink_switch",
-            NodeKind::Nic => "nic",
-            NodeKind::NetworkSwitch => "network_switch",
-            NodeKind::Host => "host",
-        }
+crate::words! {
+    /// What a node without memory is.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum NodeKind {
+        /// A peer device, whose memory is no tier. It forwards nothing by itself.
+        Gpu = "gpu",
+        /// A CPU socket, or one NUMA node of it.
+        Socket = "socket",
+        /// The root complex of a host's PCIe.
+        RootComplex = "root_complex",
+        /// A PCIe switch.
+        PcieSwitch = "pcie_switch",
+        /// A CXL switch.
+        CxlSwitch = "cxl_switch",
+        /// A switch of NVLink or of another fabric between devices.
+        NvlinkSwitch = "nvlink_switch",
+        /// A network adapter.
+        Nic = "nic",
+        /// A switch of the network.
+        NetworkSwitch = "network_switch",
+        /// Another host.
+        Host = "host",
     }
 }
 

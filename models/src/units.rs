@@ -204,36 +204,33 @@ impl Add<Span> for Time {
     }
 }
 
-impl Add for Span {
-    type Output = Span;
-    fn add(self, other: Span) -> Span {
-        Span(self.0.checked_add(other.0).expect("span overflows u64 picoseconds"))
-    }
+/// Sums of what is counted from zero up.
+macro_rules! sums {
+    ($($unit:ident: $overflow:literal;)+) => {$(
+        impl Add for $unit {
+            type Output = $unit;
+            fn add(self, other: $unit) -> $unit {
+                $unit(self.0.checked_add(other.0).expect($overflow))
+            }
+        }
+
+        impl AddAssign for $unit {
+            fn add_assign(&mut self, other: $unit) {
+                *self = *self + other;
+            }
+        }
+
+        impl Sum for $unit {
+            fn sum<I: Iterator<Item = $unit>>(all: I) -> $unit {
+                all.fold($unit::ZERO, Add::add)
+            }
+        }
+    )+};
 }
 
-impl AddAssign for Span {
-    fn add_assign(&mut self, other: Span) {
-        *self = *self + other;
-    }
-}
-
-impl Sum for Span {
-    fn sum<I: Iterator<Item = Span>>(spans: I) -> Span {
-        spans.fold(Span::ZERO, Add::add)
-    }
-}
-
-impl Add for Bytes {
-    type Output = Bytes;
-    fn add(self, other: Bytes) -> Bytes {
-        Bytes(self.0.checked_add(other.0).expect("byte count overflows u64"))
-    }
-}
-
-impl AddAssign for Bytes {
-    fn add_assign(&mut self, other: Bytes) {
-        *self = *self + other;
-    }
+sums! {
+    Span: "span overflows u64 picoseconds";
+    Bytes: "byte count overflows u64";
 }
 
 impl Sub for Bytes {
@@ -246,12 +243,6 @@ impl Sub for Bytes {
 impl SubAssign for Bytes {
     fn sub_assign(&mut self, other: Bytes) {
         *self = *self - other;
-    }
-}
-
-impl Sum for Bytes {
-    fn sum<I: Iterator<Item = Bytes>>(sizes: I) -> Bytes {
-        sizes.fold(Bytes::ZERO, Add::add)
     }
 }
 

@@ -9,139 +9,69 @@
 pub use crate::collective::{Collective, CollectiveKind};
 use crate::ids::{ModuleId, ObjectId, OpId, RankId};
 use crate::units::{Bytes, Span, Time};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::num::NonZeroU32;
 use std::ops::Range;
 
-/// What an object holds, in the field's terms.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ObjectKind {
-    /// A parameter.
-    Weight,
-    /// The gradient of a parameter.
-    Gradient,
-    /// Optimizer state, such as Adam's two moments.
-    Optimizer,
-    /// A full-precision copy of a parameter.
-    Master,
-    /// An output of the forward pass.
-    Activation,
-    /// Keys and values of past tokens.
-    Kv,
-    /// Anything else: inputs, temporaries, gradients of activations, workspace.
-    Buffer,
-}
-
-impl ObjectKind {
-    /// Every kind, in the order of reports.
-    pub const ALL: [ObjectKind; 7] = [
-        ObjectKind::Weight,
-        ObjectKind::Gradient,
-        ObjectKind::Optimizer,
-        ObjectKind::Master,
-        ObjectKind::Activation,
-        ObjectKind::Kv,
-        ObjectKind::Buffer,
-    ];
-
-    /// The word used in traces and scenarios.
-    pub const fn word(self) -> &'static str {
-        match self {
-            ObjectKind::Weight => "weight",
-            ObjectKind::Gradient => "gradient",
-            ObjectKind::Optimizer => "optimizer",
-            ObjectKind::Master => "master",
-            ObjectKind::Activation => "activation",
-            ObjectKind::Kv => "kv",
-            ObjectKind::Buffer => "buffer",
-        }
+crate::words! {
+    /// What an object holds, in the field's terms.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum ObjectKind {
+        /// A parameter.
+        Weight = "weight",
+        /// The gradient of a parameter.
+        Gradient = "gradient",
+        /// Optimizer state, such as Adam's two moments.
+        Optimizer = "optimizer",
+        /// A full-precision copy of a parameter.
+        Master = "master",
+        /// An output of the forward pass.
+        Activation = "activation",
+        /// Keys and values of past tokens.
+        Kv = "kv",
+        /// Anything else: inputs, temporaries, gradients of activations, workspace.
+        Buffer = "buffer",
     }
 
-    /// The kind that `word` names.
-    pub fn from_word(word: &str) -> Option<ObjectKind> {
-        ObjectKind::ALL.into_iter().find(|kind| kind.word() == word)
+    /// Which part of a step an op belongs to.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Phase {
+        /// Forward pass of training.
+        Forward = "forward",
+        /// Backward pass of training.
+        Backward = "backward",
+        /// Parameter update.
+        Optimizer = "optimizer",
+        /// Inference over the prompt.
+        Prefill = "prefill",
+        /// Inference of one token.
+        Decode = "decode",
+        /// Anything else.
+        Other = "other",
     }
-}
 
-/// Which part of a step an op belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Phase {
-    /// Forward pass of training.
-    Forward,
-    /// Backward pass of training.
-    Backward,
-    /// Parameter update.
-    Optimizer,
-    /// Inference over the prompt.
-    Prefill,
-    /// Inference of one token.
-    Decode,
-    /// Anything else.
-    Other,
+    /// How an op touches an object.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Mode {
+        /// `r`: the old contents are read and kept.
+        Read = "r",
+        /// `w`: the whole object is overwritten; the old contents are not needed.
+        Write = "w",
+        /// `rw`: the old contents are read and changed.
+        ReadWrite = "rw",
+    }
 }
 
 impl Phase {
-    /// Every phase, in the order of reports.
-    pub const ALL: [Phase; 6] = [
-        Phase::Forward,
-        Phase::Backward,
-        Phase::Optimizer,
-        Phase::Prefill,
-        Phase::Decode,
-        Phase::Other,
-    ];
-
-    /// The word used in traces.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Phase::Forward => "forward",
-            Phase::Backward => "backward",
-            Phase::Optimizer => "optimizer",
-            Phase::Prefill => "prefill",
-            Phase::Decode => "decode",
-            Phase::Other => "other",
-        }
-    }
-
-    /// The phase that `word` names.
-    pub fn from_word(word: &str) -> Option<Phase> {
-        Phase::ALL.into_iter().find(|phase| phase.word() == word)
-    }
-
     /// Whether modules compute their outputs in this phase.
     pub const fn is_forward(self) -> bool {
         matches!(self, Phase::Forward | Phase::Prefill | Phase::Decode)
     }
 }
 
-/// How an op touches an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Mode {
-    /// `r`: the old contents are read and kept.
-    Read,
-    /// `w`: the whole object is overwritten; the old contents are not needed.
-    Write,
-    /// `rw`: the old contents are read and changed.
-    ReadWrite,
-}
-
 impl Mode {
-    /// The word used in traces.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Mode::Read => "r",
-            Mode::Write => "w",
-            Mode::ReadWrite => "rw",
-        }
-    }
-
-    /// The mode that `word` names.
-    pub fn from_word(word: &str) -> Option<Mode> {
-        [Mode::Read, Mode::Write, Mode::ReadWrite].into_iter().find(|mode| mode.word() == word)
-    }
-
     /// Whether the old contents are needed.
     pub const fn reads(self) -> bool {
         !matches!(self, Mode::Write)
@@ -374,7 +304,8 @@ pub struct TraceMeta {
 }
 
 /// The circumstances of a recording, in words; all empty for a trace that was generated.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename = "recorded", deny_unknown_fields)]
 pub struct Recorded {
     /// With which program and settings.
     pub how: String,

@@ -4,19 +4,32 @@
 //! by `setup + bytes / bandwidth` of that tier. *Migrate*: copy to HBM before the use, write back
 //! (if changed) or drop (if not) after it.
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use std::fmt;
 
 /// How a policy with a fixed placement touches what it placed outside HBM.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Access {
     /// Use it where it is.
+    #[serde(deserialize_with = "charge")]
     InPlace(Charge),
     /// Bring it to HBM for the use.
     Migrate {
         /// How many ops ahead to fetch; 0 fetches on demand.
+        #[serde(default)]
         prefetch_ops: u32,
     },
+}
+
+/// The charge of `in_place(charge: ...)`.
+fn charge<'de, D: Deserializer<'de>>(from: D) -> Result<Charge, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(rename = "in_place", deny_unknown_fields)]
+    struct InPlace {
+        charge: Charge,
+    }
+    InPlace::deserialize(from).map(|read| read.charge)
 }
 
 impl Access {

@@ -48,7 +48,7 @@ impl Response {
     }
 }
 
-/// Thresholds in millionths of the capacity, by [`Level::ALL`]; each above the one before.
+/// Thresholds in millionths of the capacity, by level above normal; each above the one before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Thresholds(pub [u32; 4]);
 
@@ -73,7 +73,7 @@ pub struct PressureConfig {
     pub thresholds: Thresholds,
     /// How far below its threshold a level is left, in millionths.
     pub hysteresis: u32,
-    /// What is done at each of [`Level::ALL`].
+    /// What is done at each level above normal.
     pub responses: [Vec<Response>; 4],
     /// Where evicted objects go if the policy has no place for them: the first with room.
     pub spill: Vec<TierId>,
@@ -101,7 +101,7 @@ impl PressureConfig {
 /// Which level bytes are at, with memory of the level before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gauge {
-    /// Bytes at which each of [`Level::ALL`] is entered.
+    /// Bytes at which each level above normal is entered.
     enter: [u64; 4],
     /// Bytes below which it is left.
     pub(crate) leave: [u64; 4],
@@ -138,7 +138,7 @@ impl Gauge {
     pub fn read(&mut self, used: Bytes) -> (Level, Level) {
         let highest = |thresholds: &[u64; 4]| {
             let reached = thresholds.iter().filter(|&&at| used.get() >= at).count();
-            if reached == 0 { Level::Normal } else { Level::ALL[reached - 1] }
+            Level::ALL[reached]
         };
         let from = self.level;
         self.level = from.clamp(highest(&self.enter), highest(&self.leave));

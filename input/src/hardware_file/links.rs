@@ -11,14 +11,14 @@ use super::raw::{
 };
 use super::resolver::{At, Resolver};
 use crate::text::quantity::economics::ENERGY;
-use crate::text::quantity::{CAPACITY, COPIES, Copies, DRIVES, HALF, Quantity, RATE, SETUP, Size};
+use crate::text::quantity::{CAPACITY, COPIES, Copies, DRIVES, Quantity, RATE, SETUP, Size};
 use std::collections::BTreeMap;
 use tiersim_models::energy::LinkEconomics;
 use tiersim_models::hardware::{Hardware, Law, Link, TierKind};
 use tiersim_models::nodes::{LinkKind, MAX_LINKS};
 use tiersim_models::raid0::Raid0;
 use tiersim_models::service::{Cache, Detail, Discipline, Service, Tail};
-use tiersim_models::units::{Bandwidth, Bytes, Span};
+use tiersim_models::units::{Bandwidth, Bytes};
 
 impl Resolver<'_> {
     /// The links of a file.
@@ -61,12 +61,9 @@ impl Resolver<'_> {
         let write = self.number(&raw.write, at.field("write"), RATE);
         let [read, write] = self.buffers(raw, &at, [read, write]);
         self.link_economics(raw, &at);
-        let half = self.optional(&raw.half, at.field("half"), HALF);
-        // b / (rate * b / (b + half)) = half / rate + b / rate: a set-up by another name.
-        let half = half.unwrap_or(Bytes::ZERO).get();
         let (near, far, name) = (near?, far?, raw.name.clone());
-        let law = |setup: Span, rate: Bandwidth| Law { setup: setup + rate.span_of(half), rate };
-        let (read, write) = (law(setup?, read?), law(write_setup?, write?));
+        let read = Law { setup: setup?, rate: read? };
+        let write = Law { setup: write_setup?, rate: write? };
         let service = self.service(raw, &at, [read.rate, write.rate]);
         self.made_of(raw.kind, &format!("{here}.kind"));
         let raid0 = raw.raid0.as_ref().and_then(|set| self.raid0(set, raw, at.field("raid0")));
@@ -321,7 +318,6 @@ impl Resolver<'_> {
         let drives = self.number(&raw.drives, at.field("drives"), DRIVES);
         let stripe = self.number(&raw.stripe, at.field("stripe"), CAPACITY);
         let curves = [
-            (link.half.is_some(), "half"),
             (link.mix.is_some(), "mix"),
             (link.pageable.is_some(), "pageable"),
             (link.read_sizes.is_some(), "read_sizes"),

@@ -142,7 +142,6 @@ pub(super) struct RawLink {
     pub(super) max_in_flight: Option<Sourced<Copies>>,
     pub(super) total: Option<Sourced<Bandwidth>>,
     pub(super) mix: Option<RawCurve<f64>>,
-    pub(super) half: Option<Sourced<Size>>,
     pub(super) read_sizes: Option<RawCurve<Quantity<Size>>>,
     pub(super) write_sizes: Option<RawCurve<Quantity<Size>>>,
     pub(super) read_depths: Option<RawCurve<Quantity<Copies>>>,

@@ -33,35 +33,20 @@ enum Format {
     Prefixes(Prefixes),
 }
 
-/// What a file holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reader {
-    /// Records of libCacheSim.
-    OracleGeneral,
-    /// A table with a header, or a folder with `accesses.csv`.
-    Table,
-    /// Mooncake's requests: their blocks, one after the other.
-    Mooncake,
+tiersim_models::words! {
+    /// What a file holds.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Reader {
+        /// Records of libCacheSim.
+        OracleGeneral = "oracle-general",
+        /// A table with a header, or a folder with `accesses.csv`.
+        Table = "table",
+        /// Mooncake's requests: their blocks, one after the other.
+        Mooncake = "mooncake",
+    }
 }
 
 impl Reader {
-    /// Every reader, in the order of documents.
-    pub const ALL: [Reader; 3] = [Reader::OracleGeneral, Reader::Table, Reader::Mooncake];
-
-    /// The word used on the command line.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Reader::OracleGeneral => "oracle-general",
-            Reader::Table => "table",
-            Reader::Mooncake => "mooncake",
-        }
-    }
-
-    /// The reader that `word` names.
-    pub fn from_word(word: &str) -> Option<Reader> {
-        Reader::ALL.into_iter().find(|reader| reader.word() == word)
-    }
-
     /// The reader that a file's name asks for.
     fn of(path: &Path) -> Result<Reader, Diagnostics> {
         let name = unpacked_name(path);

@@ -8,8 +8,6 @@
 
 mod azure;
 pub(crate) mod mooncake;
-#[cfg(test)]
-mod tests;
 
 use crate::trace::tables::{Findings, Limits, unpacked_name};
 use std::path::Path;
@@ -36,9 +34,16 @@ const ENOUGH: u64 = 50;
 /// No such file, no known format, and everything that is wrong with its rows, up to a number of
 /// problems.
 pub fn read_requests(path: &Path, block_tokens: u32) -> Result<ServingRequests, Diagnostics> {
-    let mut requests = match format(path)? {
-        Format::Azure => azure::read(path)?,
-        Format::Mooncake => mooncake::read(path, block_tokens)?,
+    let name = unpacked_name(path);
+    let mut requests = if name.ends_with(".csv") {
+        azure::read(path)?
+    } else if name.ends_with(".jsonl") {
+        mooncake::read(path, block_tokens)?
+    } else {
+        let rule = "the name of a trace of requests says its format";
+        let remedy = "call it .csv (columns of the Azure LLM inference traces) or .jsonl \
+                      (Mooncake's objects), packed .gz or .zst after it";
+        return Err(Diagnostics::one(path, None, rule, format!("{name:?}"), remedy));
     };
     if requests.list.is_empty() {
         let remedy = "name a trace that holds some";
@@ -46,25 +51,6 @@ pub fn read_requests(path: &Path, block_tokens: u32) -> Result<ServingRequests, 
     }
     requests.sort();
     Ok(requests)
-}
-
-enum Format {
-    Azure,
-    Mooncake,
-}
-
-fn format(path: &Path) -> Result<Format, Diagnostics> {
-    let name = unpacked_name(path);
-    if name.ends_with(".csv") {
-        Ok(Format::Azure)
-    } else if name.ends_with(".jsonl") {
-        Ok(Format::Mooncake)
-    } else {
-        let rule = "the name of a trace of requests says its format";
-        let remedy = "call it .csv (columns of the Azure LLM inference traces) or .jsonl \
-                      (Mooncake's objects), packed .gz or .zst after it";
-        Err(Diagnostics::one(path, None, rule, format!("{name:?}"), remedy))
-    }
 }
 
 /// Says what is wrong with the request of a line.

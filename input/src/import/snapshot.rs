@@ -16,7 +16,7 @@ mod settings;
 mod tree;
 mod truth;
 
-pub use rows::{Action, Device, PoolId, Segment, Snapshot, SnapshotBlock, What};
+pub use rows::{Action, Device, PoolId, Segment, Snapshot, What};
 pub use tree::Problem;
 
 use crate::trace::tables::{regular_file, unpack};

@@ -8,8 +8,6 @@
 //! a kernel runs; what is left out or changed is counted in [`Counts`].
 
 mod read;
-#[cfg(test)]
-mod tests;
 
 use crate::trace::tables::{Findings, ReadBudget};
 use read::{Kernel, Tensor};

@@ -59,7 +59,7 @@ pub(crate) fn spellings() -> Vec<Spelling> {
             Unit::Size => Form::Size,
             Unit::Number { .. } => Form::Number,
             Unit::Count => Form::Count,
-            Unit::Level => Form::Word(&LEVEL_WORDS),
+            Unit::Level => Form::Word(Level::WORDS),
         };
         fields.extend(["at_least", "at_most"].map(|bound| field(bound, form, false)));
         Spelling { word, fields }
@@ -71,13 +71,6 @@ pub(crate) fn spellings() -> Vec<Spelling> {
     ];
     others.into_iter().chain(METRICS.map(metric)).collect()
 }
-
-const LEVELS: [Level; 5] =
-    [Level::Normal, Level::Target, Level::Warning, Level::Critical, Level::Emergency];
-static LEVEL_WORDS: [&str; 5] = {
-    let [normal, target, warning, critical, emergency] = LEVELS;
-    [normal.word(), target.word(), warning.word(), critical.word(), emergency.word()]
-};
 
 impl Resolver<'_, '_> {
     fn expectation(&mut self, at: &str, raw: &Spelled, known: &Known<'_>) -> Option<Expectation> {
@@ -138,9 +131,7 @@ impl Resolver<'_, '_> {
                 let rule = format!("it must lie between 0 and {}", u32::MAX);
                 count.map_err(|_| check.fault(at, rule, "write a smaller one")).ok()
             }
-            (_, RawValue::Word(word)) => {
-                LEVELS.into_iter().find(|level| level.word() == *word).map(Figure::Level)
-            }
+            (_, RawValue::Word(word)) => Level::from_word(word).map(Figure::Level),
             (unit, raw) => unreachable!("{raw:?} was not read as {unit:?}"),
         }
     }

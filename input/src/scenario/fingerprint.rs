@@ -6,8 +6,9 @@
 //! Invariant: every field is listed by destructuring, so a new one cannot be forgotten.
 
 use crate::scenario::{Case, OpTime, Scenario, WorkloadSpec};
+use crate::trace::hex;
 use sha2::{Digest, Sha256};
-use std::fmt::Write;
+use std::fmt::{Debug, Write};
 use tiersim_models::efficiency::Efficiency;
 use tiersim_models::energy::Economics;
 use tiersim_models::hardware::DeviceRequests;
@@ -23,11 +24,14 @@ pub fn fingerprint(scenario: &Scenario, trace_hash: &str) -> String {
 }
 
 fn line(digest: Sha256) -> String {
-    let mut line = String::from("sha256:");
-    for byte in digest.finalize() {
-        let _ = write!(line, "{byte:02x}");
+    format!("sha256:{}", hex(digest))
+}
+
+/// One line per thing; none for what is not there.
+fn each<T: Debug>(out: &mut String, what: &str, all: impl IntoIterator<Item = T>) {
+    for one in all {
+        let _ = writeln!(out, "{what}{one:?}");
     }
-    line
 }
 
 /// The fingerprint of a sweep: that of all its points in order. `trace_hash` gives the hash of the
@@ -53,9 +57,7 @@ fn canonical(scenario: &Scenario, trace_hash: &str) -> String {
     // The trace's own hash holds its statistics.
     let WorkloadSpec { trace: _, repeat, warmup, time, jitter, ranks, statistics: _ } = workload;
     let _ = writeln!(out, "repeat {repeat} warmup {warmup} jitter {jitter:?}");
-    if *ranks != 1 {
-        let _ = writeln!(out, "ranks {ranks}");
-    }
+    each(&mut out, "ranks ", (*ranks != 1).then_some(ranks));
     match time {
         OpTime::Roofline { compute, precision } => {
             let _ = writeln!(out, "roofline {precision:?}");
@@ -73,25 +75,13 @@ fn canonical(scenario: &Scenario, trace_hash: &str) -> String {
         for (tier, spec) in allocators.iter().enumerate().filter(|(_, spec)| !spec.is_exact()) {
             let _ = writeln!(out, "allocator {tier} {spec:?}");
         }
-        if !numa.is_none() {
-            let _ = writeln!(out, "{numa:?}");
-        }
-        for entry in hidden {
-            let _ = writeln!(out, "{entry:?}");
-        }
-        if let Some(chunk) = chunk {
-            let _ = writeln!(out, "chunk {}", chunk.get());
-        }
-        if let Some(micro_batch) = micro_batch {
-            let _ = writeln!(out, "micro-batch {micro_batch}");
-        }
-        if let Some(pressure) = pressure {
-            let _ = writeln!(out, "pressure {pressure:?}");
-        }
+        each(&mut out, "", (!numa.is_none()).then_some(numa));
+        each(&mut out, "", hidden);
+        each(&mut out, "chunk ", chunk.map(|chunk| chunk.get()));
+        each(&mut out, "micro-batch ", micro_batch);
+        each(&mut out, "pressure ", pressure);
     }
-    for expectation in expect {
-        let _ = writeln!(out, "expect {expectation:?}");
-    }
+    each(&mut out, "expect ", expect);
     out
 }
 
@@ -115,9 +105,7 @@ fn write_hardware(out: &mut String, hardware: &Hardware) {
     for Tier { name, kind, capacity, access, loaded, requests } in tiers {
         let (setup, rate) = (access.setup.ps(), access.rate.get());
         let _ = writeln!(out, "tier {name:?} {kind:?} {} {setup} {rate}", capacity.most().get());
-        if let Some(loaded) = loaded {
-            let _ = writeln!(out, "loaded {loaded:?}");
-        }
+        each(out, "loaded ", loaded);
         if *requests != DeviceRequests::default() {
             let DeviceRequests { granule, depth } = requests;
             let _ = writeln!(out, "Requests {{ granule: {granule:?}, depth: {depth:?} }}");
@@ -133,29 +121,21 @@ fn write_hardware(out: &mut String, hardware: &Hardware) {
             let _ = write!(out, " {} {}", law.setup.ps(), law.rate.get());
         }
         out.push('\n');
-        if let Some(service) = service {
-            let _ = writeln!(out, "service {service:?}");
-        }
+        each(out, "service ", service);
         if let Some(Raid0 { drives, stripe }) = raid0 {
             let _ = writeln!(out, "raid0 {drives} {}", stripe.get());
         }
-        if background.iter().any(Option::is_some) {
-            let _ = writeln!(out, "others {background:?}");
-        }
+        each(out, "others ", background.iter().any(Option::is_some).then_some(background));
     }
     for PrescribedRoute { from, to, via } in routes {
         let via: Vec<usize> = via.iter().map(|node| node.index()).collect();
         let _ = writeln!(out, "way {} {} {via:?}", from.index(), to.index());
     }
-    for entry in hidden {
-        let _ = writeln!(out, "{entry:?}");
-    }
+    each(out, "", hidden);
     if let Some(compute) = compute {
         write_compute(out, compute);
     }
-    if *server != Server::default() {
-        let _ = writeln!(out, "server {server:?}");
-    }
+    each(out, "server ", (*server != Server::default()).then_some(server));
     if let Some(cpu) = cpu {
         let Cpu { name: _, flops, memory, launch } = cpu;
         let _ = writeln!(out, "cpu {} {} {}", flops.get(), memory.get(), launch.ps());
@@ -172,7 +152,5 @@ fn write_compute(out: &mut String, compute: &Compute) {
     let mut flops: Vec<_> = flops.iter().map(|(name, rate)| (name, rate.get())).collect();
     flops.sort();
     let _ = writeln!(out, "compute {} {} {flops:?}", memory.get(), launch.ps());
-    if *efficiency != Efficiency::default() {
-        let _ = writeln!(out, "efficiency {efficiency:?}");
-    }
+    each(out, "efficiency ", (*efficiency != Efficiency::default()).then_some(efficiency));
 }

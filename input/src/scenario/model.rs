@@ -6,12 +6,9 @@
 use crate::import::card::{ModelFiles, known_model, known_names, read_model};
 use crate::scenario::TraceSource;
 use crate::scenario::files::{Files, Lookup, ModelLookup};
-use crate::scenario::generation::generation;
 use crate::scenario::raw::RawModelled;
 use crate::scenario::raw::work::{RawFormats, RawWork};
 use crate::scenario::resolver::Resolver;
-use crate::scenario::semiseparable::operators;
-use crate::scenario::training::{Setting, training};
 use crate::text::choices::choices;
 use std::sync::Arc;
 use tiersim_models::diagnostic::Warning;
@@ -86,7 +83,7 @@ impl Resolver<'_, '_> {
                     return None;
                 }
             }
-            let operators = operators(self, "workload.mode", raw, (precision.as_ref(), devices?))?;
+            let operators = self.operators(raw, precision.as_ref(), devices?)?;
             let ranks = operators.ranks.min(operators.devices);
             return Some((TraceSource::Model(Work::Operators(operators)), ranks));
         }
@@ -111,22 +108,21 @@ impl Resolver<'_, '_> {
             remedy: "check that the files belong together".to_owned(),
         }));
         let formats = self.formats(precision.as_ref(), formats.as_ref(), &model);
-        let setting = Setting { card: &model.card, formats: formats?, devices: devices? };
+        let setting = (model.card.clone(), formats?, devices?);
         match mode {
             RawWork::Train(raw) => {
-                let training = training(self, "workload.mode", raw, setting)?;
+                let training = self.training(raw, setting)?;
                 let ranks = training.parallel.ranks().min(training.devices.into());
                 let ranks = u32::try_from(ranks).expect("no more than the devices of a server");
                 Some((TraceSource::Model(Work::Train(training)), ranks))
             }
             RawWork::Generate(raw) => {
-                let generation = generation(self, "workload.mode", raw, setting)?;
+                let generation = self.generation(raw, setting)?;
                 let ranks = generation.tensor.min(generation.devices);
                 Some((TraceSource::Model(Work::Generate(generation)), ranks))
             }
             RawWork::Serve(raw) => {
-                let source = self.serving("workload.mode", raw, setting)?;
-                Some((TraceSource::Serving(Box::new(source)), 1))
+                Some((TraceSource::Serving(Box::new(self.serving(raw, setting)?)), 1))
             }
             // It has no card, and was read above.
             RawWork::Semiseparable(_) => None,

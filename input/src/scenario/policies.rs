@@ -3,7 +3,6 @@
 //! Policies are not known here by name: the registry says what each parameter is, and the policy's
 //! own file makes its configuration of values that are already checked.
 
-use crate::scenario::raw::RawAccess;
 use crate::scenario::resolver::{Resolver, nearest_first};
 use crate::scenario::spelling::{Field, Form, RawValue, Spelled, Spelling};
 use crate::text::check::MAX_PROBLEMS;
@@ -61,8 +60,8 @@ pub(crate) fn resolve(
     for Parameter { name, kind, .. } in entry.parameters {
         let at = format!("{at}.{name}");
         let value = match raw.values.get(name) {
-            Some(value) => written(resolver, &at, value, (*kind, entry), hardware).map(Some),
-            None => default(resolver, &at, *kind, hardware),
+            Some(value) => resolver.written(&at, value, (*kind, entry), hardware).map(Some),
+            None => resolver.default(&at, *kind, hardware),
         };
         match (value, &mut values) {
             (Some(Some(value)), Some(values)) => _ = values.insert(*name, value),
@@ -77,212 +76,187 @@ pub(crate) fn resolve(
     .ok()
 }
 
-/// A value that was written; `None` if it breaks a rule.
-fn written(
-    resolver: &mut Resolver<'_, '_>,
-    at: &str,
-    raw: &RawValue,
-    (kind, entry): (Kind, &Entry),
-    hardware: &Hardware,
-) -> Option<Value> {
-    Some(match (kind, raw) {
-        (Kind::Count { least, most }, RawValue::Count(count)) => {
-            if !(least..=most).contains(count) {
-                let rule = format!("it must lie between {least} and {most}");
-                resolver.check.fault(at, rule, "write a whole number in that range");
-                return None;
+impl Resolver<'_, '_> {
+    /// A value that was written; `None` if it breaks a rule.
+    fn written(
+        &mut self,
+        at: &str,
+        raw: &RawValue,
+        (kind, entry): (Kind, &Entry),
+        hardware: &Hardware,
+    ) -> Option<Value> {
+        Some(match (kind, raw) {
+            (Kind::Count { least, most }, RawValue::Count(count)) => {
+                if !(least..=most).contains(count) {
+                    let rule = format!("it must lie between {least} and {most}");
+                    self.check.fault(at, rule, "write a whole number in that range");
+                    return None;
+                }
+                Value::Count(*count)
             }
-            Value::Count(*count)
-        }
-        (Kind::Number { least, most }, RawValue::Number(number)) => {
-            Value::Number(resolver.check.number(at, "it", *number, least, most)?)
-        }
-        (Kind::Size, RawValue::Size(size)) => {
-            Value::Size(size.value(&mut resolver.check, at, CAPACITY)?)
-        }
-        (_, RawValue::Flag(flag)) => Value::Flag(*flag),
-        (_, RawValue::Duration(duration)) => {
-            Value::Duration(duration.value(&mut resolver.check, at, SETUP)?)
-        }
-        (_, RawValue::Word(word)) => Value::Word(word),
-        (Kind::Hints, RawValue::Name(file)) => hints(resolver, at, file, hardware)?,
-        (Kind::Weights(_), RawValue::Name(file)) => weights(resolver, at, file, entry)?,
-        (_, RawValue::Name(name)) => Value::Tier(resolver.tier(at, name, hardware)?),
-        (Kind::ThreeTiers, RawValue::Names(names)) => {
-            Value::Tiers(three_tiers(resolver, at, names, hardware)?.to_vec())
-        }
-        (_, RawValue::Names(names)) => Value::Tiers(spill_tiers(resolver, at, names, hardware)?),
-        (_, RawValue::Kinds(kinds)) => Value::Kinds(resolve_kinds(resolver, at, kinds)?),
-        (_, RawValue::Access(RawAccess::Migrate { prefetch_ops })) => {
-            Value::Access(Access::Migrate { prefetch_ops: *prefetch_ops })
-        }
-        (_, RawValue::Access(RawAccess::InPlace { charge })) => {
-            Value::Access(Access::InPlace(*charge))
-        }
-        (_, RawValue::Cut(cut)) => Value::Cut(resolve_cut(resolver, at, *cut)?),
-        (kind, raw) => unreachable!("{raw:?} was not read as {kind:?}"),
-    })
-}
-
-/// What a parameter is that was left out, if its kind says so; `None` if the machine has none such.
-fn default(
-    resolver: &mut Resolver<'_, '_>,
-    at: &str,
-    kind: Kind,
-    hardware: &Hardware,
-) -> Option<Option<Value>> {
-    let state =
-        [ObjectKind::Weight, ObjectKind::Gradient, ObjectKind::Optimizer, ObjectKind::Master];
-    // What is left out has no place of its own.
-    let at = at.rsplit_once('.').map_or(at, |(policy, _)| policy);
-    Some(Some(match kind {
-        Kind::Spill => Value::Tiers(default_spill(resolver, at, hardware)?),
-        Kind::HostTiers => Value::Tiers(host_tiers(resolver, at, hardware)?),
-        Kind::MoreTiers => Value::Tiers(Vec::new()),
-        Kind::ThreeTiers => Value::Tiers(default_tiers(resolver, at, hardware)?.to_vec()),
-        Kind::Kinds => Value::Kinds(state.to_vec()),
-        Kind::Access => Value::Access(Access::Migrate { prefetch_ops: 0 }),
-        _ => return Some(None),
-    }))
-}
-
-fn hints(
-    resolver: &mut Resolver<'_, '_>,
-    at: &str,
-    file: &str,
-    hardware: &Hardware,
-) -> Option<Value> {
-    let found = resolver.files.hints(file);
-    let hints = resolver.good(at, found)?;
-    let has = |kind| hardware.tiers.iter().any(|tier| tier.kind == kind);
-    if !hints.hints.values().all(|kind| has(*kind)) {
-        if resolver.check.problems.0.len() < MAX_PROBLEMS {
-            resolver.check.problems.0.extend(hints.missing(has).0);
-        }
-        return None;
+            (Kind::Number { least, most }, RawValue::Number(number)) => {
+                Value::Number(self.check.number(at, "it", *number, least, most)?)
+            }
+            (Kind::Size, RawValue::Size(size)) => {
+                Value::Size(size.value(&mut self.check, at, CAPACITY)?)
+            }
+            (_, RawValue::Flag(flag)) => Value::Flag(*flag),
+            (_, RawValue::Duration(duration)) => {
+                Value::Duration(duration.value(&mut self.check, at, SETUP)?)
+            }
+            (_, RawValue::Word(word)) => Value::Word(word),
+            (Kind::Hints, RawValue::Name(file)) => self.hints(at, file, hardware)?,
+            (Kind::Weights(_), RawValue::Name(file)) => self.weights(at, file, entry)?,
+            (_, RawValue::Name(name)) => Value::Tier(self.tier(at, name, hardware)?),
+            (Kind::ThreeTiers, RawValue::Names(names)) => {
+                Value::Tiers(self.three_tiers(at, names, hardware)?.to_vec())
+            }
+            (_, RawValue::Names(names)) => Value::Tiers(self.spill_tiers(at, names, hardware)?),
+            (_, RawValue::Kinds(kinds)) => Value::Kinds(self.resolve_kinds(at, kinds)?),
+            (_, RawValue::Access(access)) => Value::Access(*access),
+            (_, RawValue::Cut(cut)) => Value::Cut(self.resolve_cut(at, *cut)?),
+            (kind, raw) => unreachable!("{raw:?} was not read as {kind:?}"),
+        })
     }
-    Some(Value::Hints(hints.hints.clone()))
-}
 
-fn weights(resolver: &mut Resolver<'_, '_>, at: &str, file: &str, entry: &Entry) -> Option<Value> {
-    let found = resolver.files.weights(file);
-    let found = resolver.good(at, found)?;
-    if found.policy != entry.spelling {
-        let rule = format!("the weights are those of {}, not of {}", found.policy, entry.spelling);
-        resolver.check.fault(at, rule, "name a file that was trained for this policy");
-        return None;
+    /// What a parameter is that was left out, if its kind says so; `None` if the machine has none
+    /// such.
+    fn default(&mut self, at: &str, kind: Kind, hardware: &Hardware) -> Option<Option<Value>> {
+        let state =
+            [ObjectKind::Weight, ObjectKind::Gradient, ObjectKind::Optimizer, ObjectKind::Master];
+        // What is left out has no place of its own.
+        let at = at.rsplit_once('.').map_or(at, |(policy, _)| policy);
+        Some(Some(match kind {
+            Kind::Spill => Value::Tiers(self.default_spill(at, hardware)?),
+            Kind::HostTiers => Value::Tiers(self.host_tiers(at, hardware)?),
+            Kind::MoreTiers => Value::Tiers(Vec::new()),
+            Kind::ThreeTiers => Value::Tiers(self.default_tiers(at, hardware)?.to_vec()),
+            Kind::Kinds => Value::Kinds(state.to_vec()),
+            Kind::Access => Value::Access(Access::Migrate { prefetch_ops: 0 }),
+            _ => return Some(None),
+        }))
     }
-    Some(Value::Weights(found.weights.clone()))
-}
 
-fn resolve_cut(resolver: &mut Resolver<'_, '_>, at: &str, mut cut: Cut) -> Option<Cut> {
-    let is_shares = matches!(cut, Cut::Shares { .. });
-    let (Cut::Shares { hbm, cpu } | Cut::Cumulative { hbm, cpu }) = &mut cut;
-    let [first, second] = [("hbm", *hbm), ("cpu", *cpu)].map(|(name, share)| {
-        resolver.check.number(&format!("{at}.{name}"), "a share", share, 0.0, 1.0)
-    });
-    (*hbm, *cpu) = (first?, second?);
-    if is_shares && *hbm + *cpu > 1.0 + ROUNDING {
-        let rule = "the shares of `hbm` and `cpu` add up to more than 1";
-        let remedy = "lower one of them, or write cumulative(...) if both count from the top";
-        resolver.check.fault(at, rule, remedy);
-        return None;
+    fn hints(&mut self, at: &str, file: &str, hardware: &Hardware) -> Option<Value> {
+        let found = self.files.hints(file);
+        let hints = self.good(at, found)?;
+        let has = |kind| hardware.tiers.iter().any(|tier| tier.kind == kind);
+        if !hints.hints.values().all(|kind| has(*kind)) {
+            if self.check.problems.0.len() < MAX_PROBLEMS {
+                self.check.problems.0.extend(hints.missing(has).0);
+            }
+            return None;
+        }
+        Some(Value::Hints(hints.hints.clone()))
     }
-    Some(cut)
-}
 
-fn three_tiers(
-    resolver: &mut Resolver<'_, '_>,
-    at: &str,
-    names: &[String],
-    hardware: &Hardware,
-) -> Option<[TierId; 3]> {
-    let [first, second, third] = names else {
-        let rule = format!("`tiers` lists three tiers, not {}", names.len());
-        resolver.check.fault(at, rule, "write [\"hbm\", \"dram\", \"nvme\"]");
-        return None;
-    };
-    let [first, second, third] = [(0, first), (1, second), (2, third)]
-        .map(|(index, name)| resolver.tier(&format!("{at}.{index}"), name, hardware));
-    Some([first?, second?, third?])
-}
+    fn weights(&mut self, at: &str, file: &str, entry: &Entry) -> Option<Value> {
+        let found = self.files.weights(file);
+        let found = self.good(at, found)?;
+        if found.policy != entry.spelling {
+            let rule =
+                format!("the weights are those of {}, not of {}", found.policy, entry.spelling);
+            self.check.fault(at, rule, "name a file that was trained for this policy");
+            return None;
+        }
+        Some(Value::Weights(found.weights.clone()))
+    }
 
-/// The first tier, the first of kind dram, the first of kind nvme.
-fn default_tiers(
-    resolver: &mut Resolver<'_, '_>,
-    at: &str,
-    hardware: &Hardware,
-) -> Option<[TierId; 3]> {
-    let first = |kind| hardware.tiers.iter().position(|tier| tier.kind == kind).map(TierId::at);
-    match (first(TierKind::Dram), first(TierKind::Nvme)) {
-        (Some(dram), Some(nvme)) => Some([HBM, dram, nvme]),
-        _ => {
-            let rule = "the hardware has no tiers of kind dram and nvme to place the list's rest";
-            resolver.check.fault(at, rule, "write `tiers: [...]` with three names");
-            None
+    fn resolve_cut(&mut self, at: &str, mut cut: Cut) -> Option<Cut> {
+        let is_shares = matches!(cut, Cut::Shares { .. });
+        let (Cut::Shares { hbm, cpu } | Cut::Cumulative { hbm, cpu }) = &mut cut;
+        let [first, second] = [("hbm", *hbm), ("cpu", *cpu)].map(|(name, share)| {
+            self.check.number(&format!("{at}.{name}"), "a share", share, 0.0, 1.0)
+        });
+        (*hbm, *cpu) = (first?, second?);
+        if is_shares && *hbm + *cpu > 1.0 + ROUNDING {
+            let rule = "the shares of `hbm` and `cpu` add up to more than 1";
+            let remedy = "lower one of them, or write cumulative(...) if both count from the top";
+            self.check.fault(at, rule, remedy);
+            return None;
+        }
+        Some(cut)
+    }
+
+    fn three_tiers(
+        &mut self,
+        at: &str,
+        names: &[String],
+        hardware: &Hardware,
+    ) -> Option<[TierId; 3]> {
+        let [first, second, third] = names else {
+            let rule = format!("`tiers` lists three tiers, not {}", names.len());
+            self.check.fault(at, rule, "write [\"hbm\", \"dram\", \"nvme\"]");
+            return None;
+        };
+        let [first, second, third] = [(0, first), (1, second), (2, third)]
+            .map(|(index, name)| self.tier(&format!("{at}.{index}"), name, hardware));
+        Some([first?, second?, third?])
+    }
+
+    /// The first tier, the first of kind dram, the first of kind nvme.
+    fn default_tiers(&mut self, at: &str, hardware: &Hardware) -> Option<[TierId; 3]> {
+        let first = |kind| hardware.tiers.iter().position(|tier| tier.kind == kind).map(TierId::at);
+        match (first(TierKind::Dram), first(TierKind::Nvme)) {
+            (Some(dram), Some(nvme)) => Some([HBM, dram, nvme]),
+            _ => {
+                let rule =
+                    "the hardware has no tiers of kind dram and nvme to place the list's rest";
+                self.check.fault(at, rule, "write `tiers: [...]` with three names");
+                None
+            }
         }
     }
-}
 
-fn spill_tiers(
-    resolver: &mut Resolver<'_, '_>,
-    at: &str,
-    names: &[String],
-    hardware: &Hardware,
-) -> Option<Vec<TierId>> {
-    if names.is_empty() {
-        let rule = "evicted objects need a tier to go to";
-        resolver.check.fault(at, rule, "name at least one tier");
-        return None;
+    fn spill_tiers(
+        &mut self,
+        at: &str,
+        names: &[String],
+        hardware: &Hardware,
+    ) -> Option<Vec<TierId>> {
+        if names.is_empty() {
+            let rule = "evicted objects need a tier to go to";
+            self.check.fault(at, rule, "name at least one tier");
+            return None;
+        }
+        self.spill(at, names, HBM, hardware)
     }
-    resolver.spill(at, names, HBM, hardware)
-}
 
-/// Every tier but the first; nearer kinds first.
-fn default_spill(
-    resolver: &mut Resolver<'_, '_>,
-    at: &str,
-    hardware: &Hardware,
-) -> Option<Vec<TierId>> {
-    let spill = nearest_first(HBM, hardware);
-    if spill.is_empty() {
-        let rule = "the hardware has only one tier, so nothing can leave it";
-        resolver.check.fault(at, rule, "choose hardware with more tiers");
-        return None;
+    /// Every tier but the first; nearer kinds first.
+    fn default_spill(&mut self, at: &str, hardware: &Hardware) -> Option<Vec<TierId>> {
+        let spill = nearest_first(HBM, hardware);
+        if spill.is_empty() {
+            let rule = "the hardware has only one tier, so nothing can leave it";
+            self.check.fault(at, rule, "choose hardware with more tiers");
+            return None;
+        }
+        Some(spill)
     }
-    Some(spill)
-}
 
-/// The tiers of [`default_spill`] that a framework uses which nobody gave a drive or a peer.
-fn host_tiers(
-    resolver: &mut Resolver<'_, '_>,
-    at: &str,
-    hardware: &Hardware,
-) -> Option<Vec<TierId>> {
-    let is_host =
-        |id: &TierId| matches!(hardware.tiers[id.index()].kind, TierKind::Dram | TierKind::Cxl);
-    let mut tiers = default_spill(resolver, at, hardware)?;
-    tiers.retain(is_host);
-    if tiers.is_empty() {
-        let rule = "the policy moves objects to the host's memory, and the hardware has no tier of kind dram or cxl";
-        resolver.check.fault(at, rule, "write `spill: [...]` with the tiers that it may use");
-        return None;
+    /// The tiers of [`default_spill`] that a framework uses which nobody gave a drive or a peer.
+    fn host_tiers(&mut self, at: &str, hardware: &Hardware) -> Option<Vec<TierId>> {
+        let is_host =
+            |id: &TierId| matches!(hardware.tiers[id.index()].kind, TierKind::Dram | TierKind::Cxl);
+        let mut tiers = self.default_spill(at, hardware)?;
+        tiers.retain(is_host);
+        if tiers.is_empty() {
+            let rule = "the policy moves objects to the host's memory, and the hardware has no \
+                        tier of kind dram or cxl";
+            self.check.fault(at, rule, "write `spill: [...]` with the tiers that it may use");
+            return None;
+        }
+        Some(tiers)
     }
-    Some(tiers)
-}
 
-/// In the order of reports, each once: the order in the file has no meaning.
-fn resolve_kinds(
-    resolver: &mut Resolver<'_, '_>,
-    at: &str,
-    raw: &[ObjectKind],
-) -> Option<Vec<ObjectKind>> {
-    if raw.is_empty() {
-        let rule = "a policy for no kind of object places nothing";
-        resolver.check.fault(at, rule, "name a kind, or use AllHbm");
-        return None;
+    /// In the order of reports, each once: the order in the file has no meaning.
+    fn resolve_kinds(&mut self, at: &str, raw: &[ObjectKind]) -> Option<Vec<ObjectKind>> {
+        if raw.is_empty() {
+            let rule = "a policy for no kind of object places nothing";
+            self.check.fault(at, rule, "name a kind, or use AllHbm");
+            return None;
+        }
+        Some(object_kinds(raw))
     }
-    Some(object_kinds(raw))
 }
 
 /// In the order of reports, each once.

@@ -95,14 +95,14 @@ impl Resolver<'_, '_> {
         let path = |name: &str| format!("{at}.thresholds.{name}");
         let all = [target, warning, critical, emergency];
         let least = 1.0 / f64::from(MILLION);
-        let found = Level::ALL.iter().zip(all).map(|(level, share)| {
+        let found = Level::ALL[1..].iter().zip(all).map(|(level, share)| {
             let found = self.check.number(&path(level.word()), "a threshold", share, least, 1.0);
             found.map(millionths)
         });
         let found: Vec<Option<u32>> = found.collect();
         let [Some(a), Some(b), Some(c), Some(d)] = found[..] else { return None };
         let (found, mut good) = ([a, b, c, d], true);
-        for (pair, levels) in found.windows(2).zip(Level::ALL.windows(2)) {
+        for (pair, levels) in found.windows(2).zip(Level::ALL[1..].windows(2)) {
             if pair[0] >= pair[1] {
                 let (low, high) = (levels[0].word(), levels[1].word());
                 let rule = format!("`{high}` must be above `{low}`, by a millionth at least");
@@ -149,7 +149,7 @@ impl Resolver<'_, '_> {
         };
         let mut found: [Vec<Response>; 4] = Default::default();
         let mut good = true;
-        for ((level, list), found) in Level::ALL.iter().zip(lists).zip(&mut found) {
+        for ((level, list), found) in Level::ALL[1..].iter().zip(lists).zip(&mut found) {
             let path = format!("{at}.actions.{}", level.word());
             let Some(list) = list else {
                 *found = usual(*level, changes);
@@ -235,7 +235,7 @@ impl Resolver<'_, '_> {
         if target < limit {
             return;
         }
-        let level = Level::ALL[level].word();
+        let level = Level::ALL[1..][level].word();
         let rule = format!(
             "`target_utilisation` must be below the threshold of `{level}`, which shrinks the batch"
         );

@@ -11,7 +11,6 @@ use serde::de::IgnoredAny;
 use std::collections::BTreeMap;
 use tiersim_models::hidden::What;
 use tiersim_models::workload::ObjectKind;
-use tiersim_policies::access::Charge;
 use tiersim_policies::pressure::Response;
 use tiersim_workloads::layered::{Family, Precision};
 use tiersim_workloads::transformer::format::Format;
@@ -147,18 +146,6 @@ pub(crate) struct RawHidden {
     pub(crate) tier: String,
     pub(crate) what: What,
     pub(crate) bytes: Quantity<Size>,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename = "Access", rename_all = "snake_case", deny_unknown_fields)]
-pub(crate) enum RawAccess {
-    InPlace {
-        charge: Charge,
-    },
-    Migrate {
-        #[serde(default)]
-        prefetch_ops: u32,
-    },
 }
 
 #[derive(Debug, Deserialize)]

@@ -4,7 +4,6 @@
 //! and of what form, so that a new policy or metric needs no line here. Values are read one by one
 //! at their place in the document's tree: a wrong one is told with its place and hides no other.
 
-use crate::scenario::raw::RawAccess;
 use crate::scenario::resolver::MAX_ENTRIES;
 use crate::text::quantity::{Duration, Quantity, Size};
 use crate::text::ron_text::Document;
@@ -14,6 +13,7 @@ use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use tiersim_models::diagnostic::Diagnostics;
 use tiersim_models::workload::ObjectKind;
+use tiersim_policies::access::Access;
 use tiersim_policies::zoo::adam_state::Cut;
 
 /// A word and what it takes in brackets: nothing, one value, or fields.
@@ -61,7 +61,7 @@ pub(crate) enum RawValue {
     Name(String),
     Names(Vec<String>),
     Kinds(Vec<ObjectKind>),
-    Access(RawAccess),
+    Access(Access),
     Cut(Cut),
 }
 

@@ -54,9 +54,6 @@ pub const WORK: Limits = Limits { least: 0.0, most: 1e18, words: "between 0 and 
 /// A piece of a copy; smaller ones would drown the simulation in events.
 pub const CHUNK: Limits =
     Limits { least: 4096.0, most: (1u64 << 34) as f64, words: "between 4 KiB and 16 GiB" };
-/// The size at which half a rate is reached.
-pub const HALF: Limits =
-    Limits { least: 0.0, most: (1u64 << 30) as f64, words: "between 0 and 1 GiB" };
 /// A fixed cost.
 pub const SETUP: Limits = Limits { least: 0.0, most: 10e12, words: "between 0 and 10 s" };
 /// Copies that are under way at once.

@@ -6,13 +6,12 @@
 //! places of files on disk, whatever was substituted.
 //! Invariant: the text scans without a problem, and reading it costs time linear in its length.
 
+use crate::json;
 use crate::shipped;
 use crate::text::choices::choices;
 use crate::text::ron_scan::MAX_DEPTH;
 use crate::text::ron_tree::{Shape, Source, Tree, ValueId, place_in};
 use std::borrow::Cow;
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 use tiersim_models::diagnostic::{Diagnostic, Diagnostics, Place};
@@ -41,7 +40,7 @@ struct Change {
 pub fn read_text(path: &Path) -> Result<String, Diagnostics> {
     let bytes = match shipped::bytes(path) {
         Some(bytes) => bytes.to_vec(),
-        None => read_bytes(path)?,
+        None => json::read(path, MAX_BYTES, "put tables into CSV files beside it")?,
     };
     match String::from_utf8(bytes) {
         Ok(text) => Ok(match text.strip_prefix('\u{feff}') {
@@ -55,35 +54,6 @@ pub fn read_text(path: &Path) -> Result<String, Diagnostics> {
             Err(Diagnostics::one(path, place, "the text is not UTF-8", "", "save it as UTF-8"))
         }
     }
-}
-
-fn read_bytes(path: &Path) -> Result<Vec<u8>, Diagnostics> {
-    let fail = |rule: String, found: String, remedy: &str| {
-        Err(Diagnostics::one(path, None, rule, found, remedy))
-    };
-    let meta = match std::fs::metadata(path) {
-        Ok(meta) => meta,
-        Err(error) => {
-            return fail("the file cannot be read".into(), error.to_string(), "check the path");
-        }
-    };
-    if !meta.is_file() {
-        return fail("not a regular file".into(), String::new(), "name a file");
-    }
-    let limit = format!("a file may have at most {MAX_BYTES} bytes");
-    let smaller = "put tables into CSV files beside it";
-    if meta.len() > MAX_BYTES {
-        return fail(limit, format!("{} bytes", meta.len()), smaller);
-    }
-    let mut bytes = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes));
-    if let Err(error) = read {
-        return fail("the file cannot be read".into(), error.to_string(), "check the path");
-    }
-    if bytes.len() as u64 > MAX_BYTES {
-        return fail(limit, "a file that grows".into(), smaller);
-    }
-    Ok(bytes)
 }
 
 impl Document {

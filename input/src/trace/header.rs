@@ -25,20 +25,12 @@ pub(super) struct Header {
     schema: u32,
     name: String,
     about: String,
-    recorded: RecordedText,
+    recorded: Recorded,
     precision: String,
     batch: u32,
     sequence: u32,
     pub(super) steps: u32,
     pub(super) rows: Rows,
-}
-
-#[derive(Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename = "recorded", deny_unknown_fields)]
-struct RecordedText {
-    how: String,
-    when: String,
-    on: String,
 }
 
 /// How many rows each table has.
@@ -58,7 +50,7 @@ impl Header {
             schema: SCHEMA,
             name,
             about,
-            recorded: RecordedText { how: recorded.how, when: recorded.when, on: recorded.on },
+            recorded,
             precision,
             batch,
             sequence,
@@ -73,14 +65,13 @@ impl Header {
 
     /// The part that a [`Trace`] keeps.
     pub(super) fn into_meta(self) -> TraceMeta {
-        let RecordedText { how, when, on } = self.recorded;
         TraceMeta {
             name: self.name,
             about: self.about,
             precision: self.precision,
             batch: self.batch,
             sequence: self.sequence,
-            recorded: Recorded { how, when, on },
+            recorded: self.recorded,
         }
     }
 

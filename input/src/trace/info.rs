@@ -4,13 +4,10 @@
 //! as a check of what the planner and the ledger count in their way.
 //! Invariant: reads the trace only; two calls give the same text.
 
-mod units;
-
-pub use units::UnitInfo;
-
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::fmt;
-use tiersim_models::workload::{ObjectKind, Phase, Trace};
+use tiersim_models::workload::{Collective, Object, ObjectKind, Op, Phase, Trace, Unit};
 
 /// How many modules the text lists.
 const TOP_MODULES: usize = 10;
@@ -55,11 +52,9 @@ pub struct TraceInfo {
     pub modules: Vec<ModuleInfo>,
 }
 
-/// The ops of one phase, over all steps.
+/// What ops do together.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct PhaseInfo {
-    /// The phase's word.
-    pub phase: &'static str,
+pub struct OpsInfo {
     /// How many ops.
     pub ops: u64,
     /// Their recorded durations together.
@@ -68,6 +63,29 @@ pub struct PhaseInfo {
     pub flops: u64,
     /// The bytes that they read and write.
     pub bytes: u64,
+}
+
+/// The ops of one phase, over all steps.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct PhaseInfo {
+    /// The phase's word.
+    pub phase: &'static str,
+    /// Its ops.
+    #[serde(flatten)]
+    pub all: OpsInfo,
+}
+
+/// Ops of one unit and, of collectives, one group.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct UnitInfo {
+    /// The word of `unit` in `ops.csv`.
+    pub unit: &'static str,
+    /// Ranks within a server x servers, such as `8x64`; empty where it is no collective.
+    pub group: String,
+    /// How many ops.
+    pub ops: u64,
+    /// The buffers of collectives together.
+    pub collective_bytes: u128,
 }
 
 /// The objects of one kind, over all steps.
@@ -90,14 +108,9 @@ pub struct KindInfo {
 pub struct StepInfo {
     /// Its number in the recording.
     pub step: u32,
-    /// How many ops.
-    pub ops: u64,
-    /// Their recorded durations together.
-    pub duration_ns: u64,
-    /// Floating-point operations.
-    pub flops: u64,
-    /// Bytes that its ops read and write.
-    pub bytes: u64,
+    /// Its ops.
+    #[serde(flatten)]
+    pub all: OpsInfo,
     /// Sizes of the objects that it uses, each counted once.
     pub touched_bytes: u64,
 }
@@ -146,7 +159,7 @@ pub fn info(trace: &Trace) -> TraceInfo {
         objects: trace.objects.len(),
         uses: trace.uses.len(),
         phases: phases(trace),
-        units: units::units(trace),
+        units: units(trace),
         kinds: kinds(trace, &alive),
         steps: steps(trace),
         peak,
@@ -203,68 +216,78 @@ fn peak(trace: &Trace, lives: &[Option<(usize, usize)>]) -> (PeakInfo, Vec<bool>
     (peak, lives.iter().map(within).collect())
 }
 
-fn phases(trace: &Trace) -> Vec<PhaseInfo> {
-    let mut all: Vec<PhaseInfo> = Vec::new();
-    for phase in Phase::ALL {
-        let mut sum = PhaseInfo { phase: phase.word(), ..PhaseInfo::default() };
-        let mut ps = 0;
-        for op in trace.ops.iter().filter(|op| op.phase == phase) {
+impl OpsInfo {
+    fn of<'a>(all: impl IntoIterator<Item = &'a Op>) -> OpsInfo {
+        let (mut sum, mut ps) = (OpsInfo::default(), 0);
+        for op in all {
             sum.ops += 1;
             ps += op.duration.map_or(0, |span| span.ps());
             sum.flops += op.flops;
             sum.bytes += op.bytes.get();
         }
-        sum.duration_ns = ps / 1000;
-        all.push(sum);
+        OpsInfo { duration_ns: ps / 1000, ..sum }
     }
-    all.retain(|sum| sum.ops > 0);
-    all
+}
+
+fn phases(trace: &Trace) -> Vec<PhaseInfo> {
+    let info = |phase: Phase| {
+        let all = OpsInfo::of(trace.ops.iter().filter(|op| op.phase == phase));
+        (all.ops > 0).then(|| PhaseInfo { phase: phase.word(), all })
+    };
+    Phase::ALL.into_iter().filter_map(info).collect()
+}
+
+/// By unit and group; empty where all is on the device.
+fn units(trace: &Trace) -> Vec<UnitInfo> {
+    let mut all: BTreeMap<(&'static str, u32, u32), (u64, u128)> = BTreeMap::new();
+    for op in &trace.ops {
+        let (name, bytes) = match op.unit {
+            Unit::Device => continue,
+            Unit::Cpu => (("cpu", 0, 0), 0),
+            Unit::Idle => (("idle", 0, 0), 0),
+            Unit::Network(Collective { kind, bytes, within, servers }) => {
+                ((kind.word(), within, servers), bytes.get())
+            }
+        };
+        let (ops, sum) = all.entry(name).or_default();
+        *ops += 1;
+        *sum += u128::from(bytes);
+    }
+    let info = |((unit, within, servers), (ops, collective_bytes))| {
+        let group = if within == 0 { String::new() } else { format!("{within}x{servers}") };
+        UnitInfo { unit, group, ops, collective_bytes }
+    };
+    all.into_iter().map(info).collect()
 }
 
 fn kinds(trace: &Trace, alive: &[bool]) -> Vec<KindInfo> {
-    let mut all: Vec<KindInfo> = Vec::new();
-    for kind in ObjectKind::ALL {
-        let mut sum = KindInfo { kind: kind.word(), ..KindInfo::default() };
-        for (object, &alive) in trace.objects.iter().zip(alive) {
-            if object.kind == kind {
-                let bytes = object.bytes.get();
-                sum.objects += 1;
-                sum.bytes += bytes;
-                sum.persistent_bytes += if object.persistent { bytes } else { 0 };
-                sum.bytes_at_peak += if alive { bytes } else { 0 };
-            }
-        }
-        all.push(sum);
-    }
-    all.retain(|sum| sum.objects > 0);
-    all
+    let info = |kind: ObjectKind| {
+        let all = || trace.objects.iter().zip(alive).filter(move |(one, _)| one.kind == kind);
+        let bytes = |of: fn(&Object, bool) -> bool| {
+            all().filter(|(one, alive)| of(one, **alive)).map(|(one, _)| one.bytes.get()).sum()
+        };
+        (all().count() > 0).then(|| KindInfo {
+            kind: kind.word(),
+            objects: all().count() as u64,
+            bytes: bytes(|_, _| true),
+            persistent_bytes: bytes(|object, _| object.persistent),
+            bytes_at_peak: bytes(|_, alive| alive),
+        })
+    };
+    ObjectKind::ALL.into_iter().filter_map(info).collect()
 }
 
 fn steps(trace: &Trace) -> Vec<StepInfo> {
-    // Per object: one more than the position in `all` of the step that touched it last.
+    // Per object: one more than the index of the step that touched it last.
     let mut touched = vec![0usize; trace.objects.len()];
-    let mut all: Vec<StepInfo> = Vec::new();
-    let mut ps = 0u64;
-    for op in &trace.ops {
-        if all.last().is_none_or(|step| step.step != op.step) {
-            all.push(StepInfo { step: op.step, ..StepInfo::default() });
-            ps = 0;
-        }
-        let mark = all.len();
-        let Some(sum) = all.last_mut() else { continue };
-        sum.ops += 1;
-        ps += op.duration.map_or(0, |span| span.ps());
-        sum.duration_ns = ps / 1000;
-        sum.flops += op.flops;
-        sum.bytes += op.bytes.get();
-        for one in &trace.uses[op.uses.start as usize..op.uses.end as usize] {
-            let object = one.object.index();
-            if std::mem::replace(&mut touched[object], mark) != mark {
-                sum.touched_bytes += trace.objects[object].bytes.get();
-            }
-        }
-    }
-    all
+    let info = |(index, ops): (usize, &[Op])| {
+        let mut first = |object: usize| std::mem::replace(&mut touched[object], index + 1) <= index;
+        let uses = &trace.uses[ops[0].uses.start as usize..ops[ops.len() - 1].uses.end as usize];
+        let objects = uses.iter().map(|one| one.object.index()).filter(|&object| first(object));
+        let touched_bytes = objects.map(|object| trace.objects[object].bytes.get()).sum();
+        StepInfo { step: ops[0].step, all: OpsInfo::of(ops), touched_bytes }
+    };
+    trace.ops.chunk_by(|one, next| one.step == next.step).enumerate().map(info).collect()
 }
 
 fn modules(trace: &Trace) -> Vec<ModuleInfo> {
@@ -284,8 +307,17 @@ fn modules(trace: &Trace) -> Vec<ModuleInfo> {
     all
 }
 
-fn mib(bytes: u64) -> f64 {
-    bytes as f64 / (1u64 << 20) as f64
+fn mib(bytes: impl Into<u128>) -> f64 {
+    bytes.into() as f64 / (1u64 << 20) as f64
+}
+
+impl fmt::Display for OpsInfo {
+    /// Columns of which the first is as wide as it is asked for.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.ops, f)?;
+        let (ms, gflop) = (self.duration_ns as f64 / 1e6, self.flops as f64 / 1e9);
+        write!(f, " {ms:>12.3} {gflop:>10.3} {:>19.1}", mib(self.bytes))
+    }
 }
 
 impl fmt::Display for TraceInfo {
@@ -297,21 +329,14 @@ impl fmt::Display for TraceInfo {
         let (ops, objects, uses) = (self.ops, self.objects, self.uses);
         writeln!(f, "{ops} ops, {objects} objects, {uses} uses, {} steps", self.steps.len())?;
         writeln!(f, "\nphase          ops  recorded ms      GFLOP    MiB read+written")?;
-        for p in &self.phases {
-            let (ms, gflop) = (p.duration_ns as f64 / 1e6, p.flops as f64 / 1e9);
-            writeln!(
-                f,
-                "{:<10} {:>7} {ms:>12.3} {gflop:>10.3} {:>19.1}",
-                p.phase,
-                p.ops,
-                mib(p.bytes)
-            )?;
+        for PhaseInfo { phase, all } in &self.phases {
+            writeln!(f, "{phase:<10} {all:>7}")?;
         }
         if !self.units.is_empty() {
             writeln!(f, "\nunit               group          ops     MiB of buffers")?;
         }
         for u in &self.units {
-            let mib = u.collective_bytes as f64 / (1u64 << 20) as f64;
+            let mib = mib(u.collective_bytes);
             writeln!(f, "{:<14} {:>9} {:>12} {mib:>18.1}", u.unit, u.group, u.ops)?;
         }
         writeln!(f, "\nkind        objects        MiB  persistent  at the peak")?;
@@ -320,14 +345,8 @@ impl fmt::Display for TraceInfo {
             writeln!(f, "{:<11} {:>7} {all:>10.1} {kept:>11.1} {peak:>12.1}", k.kind, k.objects)?;
         }
         writeln!(f, "\nstep      ops  recorded ms      GFLOP    MiB read+written  MiB touched")?;
-        for s in &self.steps {
-            let (ms, gflop) = (s.duration_ns as f64 / 1e6, s.flops as f64 / 1e9);
-            let (bytes, touched) = (mib(s.bytes), mib(s.touched_bytes));
-            writeln!(
-                f,
-                "{:<4} {:>8} {ms:>12.3} {gflop:>10.3} {bytes:>19.1} {touched:>12.1}",
-                s.step, s.ops
-            )?;
+        for StepInfo { step, all, touched_bytes } in &self.steps {
+            writeln!(f, "{step:<4} {all:>8} {:>12.1}", mib(*touched_bytes))?;
         }
         let peak = &self.peak;
         write!(f, "\npeak: {:.1} MiB ({} bytes) alive", mib(peak.bytes), peak.bytes)?;

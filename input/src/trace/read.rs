@@ -135,7 +135,7 @@ impl Reader<'_> {
         let file = self.table("uses.csv", USE_COLUMNS, most, |row| {
             let op: u32 = row.whole("op");
             let object = ObjectId(row.whole("object"));
-            let mode = row.word("mode", Mode::from_word, "r, w, rw", Mode::Read);
+            let mode = row.word("mode", &Mode::ALL.map(|mode| (mode.word(), mode)), Mode::Read);
             if op < current {
                 let rule = format!("ops come in order: {current} or later is next");
                 row.problem(rule, op.to_string(), "sort the rows by op");
@@ -218,18 +218,13 @@ fn close(ops: &mut [Op], from: u32, to: usize, end: usize) {
 
 fn read_object(row: &mut Row<'_>, modules: &mut Names) -> Object {
     row.expect_id();
-    let words = "weight, gradient, optimizer, master, activation, kv, buffer";
-    let truth = |text: &str| match text {
-        "true" => Some(true),
-        "false" => Some(false),
-        _ => None,
-    };
+    let kinds = ObjectKind::ALL.map(|kind| (kind.word(), kind));
     Object {
         name: row.name("name"),
-        kind: row.word("kind", ObjectKind::from_word, words, ObjectKind::Buffer),
+        kind: row.word("kind", &kinds, ObjectKind::Buffer),
         bytes: Bytes::new(row.whole("bytes")),
         dtype: row.name("dtype"),
-        persistent: row.word("persistent", truth, "true, false", true),
+        persistent: row.word("persistent", &[("true", true), ("false", false)], true),
         module: modules.id(&row.name("module")),
         statistics: Statistics {
             adam_m: row.real_or_none("adam_m"),
@@ -242,10 +237,10 @@ fn read_object(row: &mut Row<'_>, modules: &mut Names) -> Object {
 
 fn read_op(row: &mut Row<'_>, modules: &mut Names) -> Op {
     row.expect_id();
-    let words = "forward, backward, optimizer, prefill, decode, other";
+    let phases = Phase::ALL.map(|phase| (phase.word(), phase));
     Op {
         step: row.whole("step"),
-        phase: row.word("phase", Phase::from_word, words, Phase::Other),
+        phase: row.word("phase", &phases, Phase::Other),
         name: row.name("name"),
         module: modules.id(&row.name("module")),
         stream: row.whole_or_none("stream").unwrap_or(0),

@@ -7,7 +7,7 @@
 use super::tables::{Column, Findings, Guard, ReadBudget, Source, columns, describe};
 use csv::StringRecord;
 use std::path::{Path, PathBuf};
-use tiersim_models::diagnostic::Place;
+use tiersim_models::diagnostic::{Diagnostics, Place};
 use tiersim_models::trace_rules::MAX_NAME_BYTES;
 
 /// One row, and where to report what is wrong with it.
@@ -116,6 +116,19 @@ pub(crate) fn read_rows(
         row.into_iter().for_each(|mut row| each(&mut row));
     }
     (rows.path, rows.index)
+}
+
+/// The same of a table that may not be there, of as many rows as there are ids.
+pub(crate) fn read_table(
+    source: Result<Source, Diagnostics>,
+    columns: &'static str,
+    findings: &mut Findings,
+    each: impl FnMut(&mut Row<'_>),
+) {
+    match source {
+        Ok(source) => _ = read_rows(source, columns, Some(u64::from(u32::MAX)), findings, each),
+        Err(problems) => findings.extend(problems),
+    }
 }
 
 /// Where each column is in the file, and how many fields its rows have.
@@ -268,18 +281,13 @@ impl Row<'_> {
     }
 
     /// One of a set of words.
-    pub(crate) fn word<T>(
-        &mut self,
-        column: &str,
-        parse: impl Fn(&str) -> Option<T>,
-        words: &str,
-        instead: T,
-    ) -> T {
+    pub(crate) fn word<T: Copy>(&mut self, column: &str, words: &[(&str, T)], instead: T) -> T {
         let text = self.text(column);
-        if let Some(value) = parse(text) {
-            return value;
+        if let Some((_, value)) = words.iter().find(|(word, _)| *word == text) {
+            return *value;
         }
-        let rule = format!("{column} is one of {words}");
+        let words: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+        let rule = format!("{column} is one of {}", words.join(", "));
         self.problem(rule, format!("{text:?}"), "write one of them");
         instead
     }

@@ -26,19 +26,14 @@ pub(super) fn fields(unit: Unit) -> [String; COLUMNS] {
 
 /// What the op of a row runs on.
 pub(super) fn read_unit(row: &mut Row<'_>) -> Unit {
-    let words = "device, cpu, idle, all-gather, reduce-scatter, all-reduce, all-to-all, send-recv, \
-                 broadcast";
-    let collective = |kind| {
+    let collective = |kind: CollectiveKind| {
         let (bytes, within, servers) = (Bytes::ZERO, 1, 1);
-        Unit::Network(Collective { kind, bytes, within, servers })
+        (kind.word(), Unit::Network(Collective { kind, bytes, within, servers }))
     };
-    let unit = |word: &str| match word {
-        "" | "device" => Some(Unit::Device),
-        "cpu" => Some(Unit::Cpu),
-        "idle" => Some(Unit::Idle),
-        word => CollectiveKind::from_word(word).map(collective),
-    };
-    let unit = row.word("unit", unit, words, Unit::Device);
+    let mut units = vec![("device", Unit::Device), ("cpu", Unit::Cpu), ("idle", Unit::Idle)];
+    units.extend(CollectiveKind::ALL.map(collective));
+    let device = row.text("unit").is_empty();
+    let unit = if device { Unit::Device } else { row.word("unit", &units, Unit::Device) };
     let Unit::Network(Collective { kind, .. }) = unit else {
         for column in ["collective_bytes", "group"] {
             let text = row.text(column).to_owned();

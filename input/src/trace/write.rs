@@ -10,7 +10,6 @@ use super::tables::{columns, describe};
 use super::{OBJECT_COLUMNS, OP_COLUMNS, USE_COLUMNS, units};
 use flate2::{Compression, GzBuilder};
 use sha2::{Digest, Sha256};
-use std::fmt::Write as _;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::num::NonZeroU32;
@@ -69,11 +68,12 @@ pub fn trace_hash(trace: &Trace) -> String {
     for table in [object_table(trace), op_table(trace), use_table(trace)] {
         digest.update(table);
     }
-    let mut hash = String::new();
-    for byte in digest.finalize() {
-        let _ = write!(hash, "{byte:02x}");
-    }
-    hash
+    hex(digest)
+}
+
+/// A hash in hexadecimal.
+pub(crate) fn hex(digest: Sha256) -> String {
+    digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn write_files(

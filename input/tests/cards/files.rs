@@ -1,4 +1,8 @@
-//! Files of weights.
+//! A tiny model, and files of weights.
+
+/// A tiny model's config.
+pub(crate) const TINY: &str = r#"{"model_type": "llama", "hidden_size": 64, "intermediate_size": 96,
+    "num_attention_heads": 4, "num_hidden_layers": 2, "vocab_size": 100}"#;
 
 /// A `.safetensors` file: the header and its data.
 pub(crate) fn safetensors(header: &str, data: usize) -> Vec<u8> {

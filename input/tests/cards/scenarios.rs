@@ -1,6 +1,6 @@
 //! `workload: Model(...)` in a scenario.
 
-use crate::cards::files::{header, safetensors};
+use crate::cards::files::{TINY, header, safetensors};
 use crate::files::folder;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -113,9 +113,6 @@ fn every_field_means_what_it_says() {
     // One device has one rank, whatever the job has.
     assert_eq!((scenario.workload.ranks, found.devices), (1, 1));
 }
-
-const TINY: &str = r#"{"model_type": "llama", "hidden_size": 64, "intermediate_size": 96,
-    "num_attention_heads": 4, "num_hidden_layers": 2, "vocab_size": 100}"#;
 
 #[test]
 fn files_of_the_model_say_sizes_and_format() {

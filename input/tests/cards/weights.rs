@@ -1,15 +1,12 @@
 //! Weights are the truth: where a card says otherwise, they win and it is said.
 
-use crate::cards::files::{header, safetensors};
+use crate::cards::files::{TINY, header, safetensors};
 use crate::files::{file, folder};
 use std::fs;
 use std::path::{Path, PathBuf};
 use tiersim_input::import::card::{ModelFiles, read_model, read_weights};
 use tiersim_workloads::transformer::Card;
 use tiersim_workloads::transformer::format::Format;
-
-const TINY: &str = r#"{"model_type": "llama", "hidden_size": 64, "intermediate_size": 96,
-    "num_attention_heads": 4, "num_hidden_layers": 2, "vocab_size": 100}"#;
 
 /// A tiny model's config in a folder, and its card.
 fn config(name: &str) -> (PathBuf, Card) {

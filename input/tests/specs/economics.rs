@@ -1,6 +1,6 @@
 //! Power and prices of machines: what they mean.
 
-use crate::specs::hardware::again;
+use crate::specs::hardware::good;
 use crate::specs::project::{Project, edited};
 use tiersim_input::scenario::fingerprint::fingerprint;
 use tiersim_models::energy::{Confidence, DeviceEconomics, HostEconomics, Standby};
@@ -26,7 +26,7 @@ const PRICED: &str = r#"Hardware(
 
 #[test]
 fn power_and_prices_mean_what_the_file_says() {
-    let machine = again(PRICED);
+    let machine = good(PRICED);
     let economics = &machine.economics;
     let hbm = economics.tier(0);
     assert_eq!((hbm.read, hbm.write), (Some(3_920_000), Some(3_920_000)));

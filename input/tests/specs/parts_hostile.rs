@@ -3,7 +3,6 @@
 use crate::specs::parts::{CARD, DRIVE, MACHINE, Parts};
 use crate::specs::project::{assert_says, edited};
 use proptest::prelude::*;
-use tiersim_input::hardware_file::write::hardware_text;
 
 #[test]
 fn paths_of_parts_stay_in_their_folder() {
@@ -63,13 +62,9 @@ proptest! {
         if part {
             parts.part("drive", &text);
         }
-        // Whatever it is: a machine that can be written and read, or problems that say something.
-        match parts.read(machine) {
-            Ok(machine) => {
-                let written = hardware_text(&machine, "").map_err(|e| TestCaseError::fail(e.to_string()))?;
-                prop_assert_eq!(parts.read(&written).ok(), Some(machine));
-            }
-            Err(problems) => prop_assert!(!problems.0.is_empty()),
+        // Whatever it is: a machine, or problems that say something.
+        if let Err(problems) = parts.read(machine) {
+            prop_assert!(!problems.0.is_empty());
         }
     }
 }

@@ -1,8 +1,7 @@
 //! Nodes, kinds of links, routes, sets of drives and the traffic of others in hardware files.
 
-use crate::specs::hardware::{again, read, shipped_hardware};
-use tiersim_input::hardware_file::write::hardware_text;
-use tiersim_models::hardware::{HBM, Hardware};
+use crate::specs::hardware::{good, read, shipped_hardware};
+use tiersim_models::hardware::HBM;
 use tiersim_models::ids::NodeId;
 use tiersim_models::nodes::{LinkKind, NodeKind};
 use tiersim_models::units::{Bandwidth, Bytes};
@@ -27,8 +26,8 @@ const HOST: &str = r#"Hardware(
 )"#;
 
 #[test]
-fn a_host_means_what_its_file_says_and_reads_back_equal() {
-    let host = again(HOST);
+fn a_host_means_what_its_file_says() {
+    let host = good(HOST);
     let kinds: Vec<NodeKind> = host.nodes.iter().map(|node| node.kind).collect();
     assert_eq!(kinds, [NodeKind::PcieSwitch, NodeKind::Socket]);
     assert_eq!((host.links[1].near, host.links[1].far), (NodeId(4), NodeId(3)));
@@ -41,10 +40,6 @@ fn a_host_means_what_its_file_says_and_reads_back_equal() {
     let names: Vec<String> = channels.map(|channel| host.channel_name(*channel)).collect();
     let way = ["nvme->switch", "switch->socket", "socket->dram", "dram->socket"];
     assert_eq!(names[..4], way);
-    let mut bare = host.clone();
-    bare.facts.iter_mut().for_each(|fact| fact.value.clear());
-    let bare = read(&hardware_text(&bare, "").unwrap()).unwrap();
-    assert_eq!(Hardware { facts: Vec::new(), ..bare }, Hardware { facts: Vec::new(), ..host });
 }
 
 #[test]
@@ -64,9 +59,9 @@ fn numbers_of_a_set_are_written_for_one_drive() {
 }
 
 #[test]
-fn every_kind_of_node_and_link_is_read_and_written() {
+fn every_kind_of_node_and_link_is_read() {
     for kind in NodeKind::ALL {
-        let host = again(&HOST.replace("kind: socket", &format!("kind: {}", kind.word())));
+        let host = good(&HOST.replace("kind: socket", &format!("kind: {}", kind.word())));
         assert_eq!(host.nodes[1].kind, kind);
     }
     for kind in [
@@ -79,7 +74,7 @@ fn every_kind_of_node_and_link_is_read_and_written() {
         "infinity_fabric",
         "network",
     ] {
-        let host = again(&HOST.replace("memory_bus", kind));
+        let host = good(&HOST.replace("memory_bus", kind));
         assert_eq!(host.links[2].kind.map(|kind| kind.to_string()).as_deref(), Some(kind));
     }
 }
@@ -88,7 +83,7 @@ fn every_kind_of_node_and_link_is_read_and_written() {
 fn each_direction_may_have_a_route() {
     let route = "(from: \"nvme\", to: \"hbm\", via: [\"socket\", \"dram\"])";
     let both = format!("{route}, (from: \"hbm\", to: \"nvme\", via: [\"switch\"])");
-    let host = again(&HOST.replace(route, &both));
+    let host = good(&HOST.replace(route, &both));
     let routes = host.routes().unwrap();
     let drives = host.tier("nvme").unwrap();
     assert_eq!(routes.between(HBM, drives).len(), 2);

@@ -21,8 +21,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Sizes of the buckets: 64 B, 256 B, 1 KiB, 4 KiB, 16 KiB, 64 KiB, 256 KiB, 1 MiB.
 pub const SIZES: [u64; 8] = [64, 256, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20];
-/// The largest request for a bucket.
-pub const LARGEST_SLOT: u64 = 1 << 20;
 /// Size of a slab.
 pub const SLAB: u64 = 2 << 20;
 /// Blocks of the pool are multiples of this.
@@ -104,11 +102,6 @@ impl Buckets {
         }
     }
 
-    /// Blocks in use outside the buckets.
-    pub fn large_live(&self) -> usize {
-        self.large.len()
-    }
-
     /// The size of the slots that requests of `bytes` get, if small.
     fn slot_for(&self, bytes: u64) -> Option<u64> {
         self.buckets.range(bytes..).next().map(|(&slot, _)| slot)
@@ -188,8 +181,7 @@ impl Buckets {
 impl Allocator for Buckets {
     fn alloc(&mut self, bytes: Bytes, stream: u16) -> Result<AllocatorBlock, Full> {
         if !self.fits(bytes, stream) {
-            let Stats { free, largest_free: largest, .. } = self.stats();
-            return Err(Full { need: bytes, free, largest });
+            return Err(self.full(bytes));
         }
         let requested = bytes.get();
         let slot = self.slot_for(requested);
@@ -281,7 +273,7 @@ mod tests {
             assert_eq!(block.bytes.get(), slot, "{bytes}");
         }
         let block = buckets.alloc(kib(1024 + 1), 0).expect("it fits");
-        assert_eq!((block.bytes, buckets.large_live()), (kib(1024 + 64), 1));
+        assert_eq!((block.bytes, buckets.large.len()), (kib(1024 + 64), 1));
     }
 
     #[test]
@@ -307,6 +299,6 @@ mod tests {
         let mut buckets = buckets(Bytes::mib(3));
         buckets.alloc(Bytes::mib(2), 0).expect("it fits");
         let block = buckets.alloc(kib(10), 0).expect("it fits");
-        assert_eq!((block.bytes, buckets.large_live()), (kib(64), 2));
+        assert_eq!((block.bytes, buckets.large.len()), (kib(64), 2));
     }
 }

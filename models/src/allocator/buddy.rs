@@ -143,8 +143,7 @@ impl Allocator for Buddy {
         let exponent = self.exponent(bytes.get());
         let chosen = exponent.and_then(|exponent| Some((exponent, self.choose(exponent)?)));
         let Some((exponent, chosen)) = chosen else {
-            let Stats { free, largest_free: largest, .. } = self.stats();
-            return Err(Full { need: bytes, free, largest });
+            return Err(self.full(bytes));
         };
         self.take(exponent, chosen);
         let at = chosen.1;

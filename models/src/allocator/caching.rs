@@ -337,8 +337,7 @@ impl Allocator for Caching {
                 return Ok(self.use_block(found, &request, bytes.get()));
             }
         }
-        let Stats { free, largest_free: largest, .. } = self.stats();
-        Err(Full { need: bytes, free, largest })
+        Err(self.full(bytes))
     }
 
     fn free(&mut self, block: AllocatorBlock) {

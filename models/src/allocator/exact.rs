@@ -24,8 +24,7 @@ impl Exact {
 impl Allocator for Exact {
     fn alloc(&mut self, bytes: Bytes, stream: u16) -> Result<AllocatorBlock, Full> {
         if !self.fits(bytes, stream) {
-            let free = self.capacity - self.used;
-            return Err(Full { need: bytes, free, largest: free });
+            return Err(self.full(bytes));
         }
         self.used += bytes;
         let at = self.next;

@@ -20,6 +20,12 @@ pub trait Allocator: fmt::Debug + Send {
     /// Bytes by use. Cheap: asked after every op.
     fn stats(&self) -> Stats;
 
+    /// That a request cannot be met.
+    fn full(&self, need: Bytes) -> Full {
+        let Stats { free, largest_free: largest, .. } = self.stats();
+        Full { need, free, largest }
+    }
+
     /// What it has done since it was made, of models that take time for it.
     fn calls(&self) -> Calls {
         Calls::default()

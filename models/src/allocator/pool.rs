@@ -44,8 +44,7 @@ impl Allocator for Pool {
         let size =
             if bytes > Bytes::new(self.capacity) { u64::MAX } else { round_up(bytes.get(), ALIGN) };
         let Some(at) = self.space.take_best(size) else {
-            let Stats { free, largest_free: largest, .. } = self.stats();
-            return Err(Full { need: bytes, free, largest });
+            return Err(self.full(bytes));
         };
         self.live.insert(at, (size, bytes.get()));
         self.requested += bytes.get();

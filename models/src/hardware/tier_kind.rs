@@ -2,20 +2,22 @@
 
 use serde::Deserialize;
 
-/// What a tier is, for colours and for hint files.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TierKind {
-    /// The accelerator's own memory.
-    Hbm,
-    /// Memory behind CXL.
-    Cxl,
-    /// The host's memory.
-    Dram,
-    /// Flash.
-    Nvme,
-    /// Memory of another node.
-    Remote,
+crate::words! {
+    /// What a tier is, for colours and for hint files.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum TierKind {
+        /// The accelerator's own memory.
+        Hbm = "hbm",
+        /// Memory behind CXL.
+        Cxl = "cxl",
+        /// The host's memory.
+        Dram = "dram",
+        /// Flash.
+        Nvme = "nvme",
+        /// Memory of another node.
+        Remote = "remote",
+    }
 }
 
 impl TierKind {
@@ -32,8 +34,6 @@ impl TierKind {
 
     /// The kind that a hint file's word names.
     pub fn from_hint(word: &str) -> Option<TierKind> {
-        [TierKind::Hbm, TierKind::Cxl, TierKind::Dram, TierKind::Nvme, TierKind::Remote]
-            .into_iter()
-            .find(|kind| kind.hint() == word)
+        TierKind::ALL.into_iter().find(|kind| kind.hint() == word)
     }
 }

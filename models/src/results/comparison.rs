@@ -101,25 +101,16 @@ pub struct Ran {
     pub charged: Span,
 }
 
-/// How objects outside of HBM were used in place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InPlace {
-    /// Not at all.
-    None,
-    /// Ops last longer by the delay that the laws say.
-    Emulated,
-    /// Ops reach for the objects where they lie.
-    Real,
-}
-
-impl InPlace {
-    /// The word for it in files.
-    pub const fn word(self) -> &'static str {
-        match self {
-            InPlace::None => "none",
-            InPlace::Emulated => "emulated",
-            InPlace::Real => "real",
-        }
+crate::words! {
+    /// How objects outside of HBM were used in place.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum InPlace {
+        /// Not at all.
+        None = "none",
+        /// Ops last longer by the delay that the laws say.
+        Emulated = "emulated",
+        /// Ops reach for the objects where they lie.
+        Real = "real",
     }
 }
 

@@ -3,28 +3,18 @@
 /// The entry of a file of hints that says of which run the hints are; it is no module's.
 pub const FINGERPRINT: &str = "tiersim:fingerprint";
 
-/// How a hint found its modules, best first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum How {
-    /// By the module's name.
-    Name,
-    /// By its name without known prefixes, or with another name of the list of layers.
-    Prefix,
-    /// As the parent of modules.
-    Parent,
-    /// It found none.
-    Nothing,
-}
-
-impl How {
-    /// The word used in results.
-    pub const fn word(self) -> &'static str {
-        match self {
-            How::Name => "name",
-            How::Prefix => "prefix",
-            How::Parent => "parent",
-            How::Nothing => "nothing",
-        }
+crate::words! {
+    /// How a hint found its modules, best first.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum How {
+        /// By the module's name.
+        Name = "name",
+        /// By its name without known prefixes, or with another name of the list of layers.
+        Prefix = "prefix",
+        /// As the parent of modules.
+        Parent = "parent",
+        /// It found none.
+        Nothing = "nothing",
     }
 }
 

@@ -3,29 +3,17 @@
 //!
 //! An account holds numbers and words only; how it looks is decided elsewhere.
 
-/// Where a part of the state lives.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Place {
-    /// On the GPU.
-    #[default]
-    Gpu,
-    /// In the host's memory.
-    Cpu,
-    /// On the host's NVMe drives.
-    Nvme,
-}
-
-impl Place {
-    /// Every place.
-    pub const ALL: [Place; 3] = [Place::Gpu, Place::Cpu, Place::Nvme];
-
-    /// The word of DeepSpeed's configuration: `none`, `cpu` or `nvme`.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Place::Gpu => "none",
-            Place::Cpu => "cpu",
-            Place::Nvme => "nvme",
-        }
+crate::words! {
+    /// Where a part of the state lives, by the words of DeepSpeed's configuration.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Place {
+        /// On the GPU.
+        #[default]
+        Gpu = "none",
+        /// In the host's memory.
+        Cpu = "cpu",
+        /// On the host's NVMe drives.
+        Nvme = "nvme",
     }
 }
 

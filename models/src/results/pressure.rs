@@ -5,66 +5,38 @@ use crate::units::{Bytes, Span, Time};
 /// How many events of a run are kept one by one; all of them are counted.
 pub const MOST_EVENTS: usize = 4096;
 
-/// How full a tier is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Level {
-    /// Below every threshold.
-    #[default]
-    Normal,
-    /// As full as it should be.
-    Target,
-    /// Fuller than it should be.
-    Warning,
-    /// The next larger step may not fit.
-    Critical,
-    /// The next claim may not fit, or did not.
-    Emergency,
-}
-
-impl Level {
-    /// Levels that have a threshold, lowest first.
-    pub const ALL: [Level; 4] = [Level::Target, Level::Warning, Level::Critical, Level::Emergency];
-
-    /// The word used in scenarios and results.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Level::Normal => "normal",
-            Level::Target => "target",
-            Level::Warning => "warning",
-            Level::Critical => "critical",
-            Level::Emergency => "emergency",
-        }
+crate::words! {
+    /// How full a tier is.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Level {
+        /// Below every threshold; each of the others has one.
+        #[default]
+        Normal = "normal",
+        /// As full as it should be.
+        Target = "target",
+        /// Fuller than it should be.
+        Warning = "warning",
+        /// The next larger step may not fit.
+        Critical = "critical",
+        /// The next claim may not fit, or did not.
+        Emergency = "emergency",
     }
-}
 
-/// What happened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
-    /// The level changed.
-    Level,
-    /// A warning was to be given.
-    Warn,
-    /// The allocator gave memory back.
-    Clean,
-    /// Objects left.
-    Evict,
-    /// The micro-batch became smaller with this op's step.
-    Shrink,
-    /// It became larger.
-    Restore,
-}
-
-impl What {
-    /// The word used in results.
-    pub const fn word(self) -> &'static str {
-        match self {
-            What::Level => "level",
-            What::Warn => "warn",
-            What::Clean => "clean",
-            What::Evict => "evict",
-            What::Shrink => "shrink",
-            What::Restore => "restore",
-        }
+    /// What happened.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum What {
+        /// The level changed.
+        Level = "level",
+        /// A warning was to be given.
+        Warn = "warn",
+        /// The allocator gave memory back.
+        Clean = "clean",
+        /// Objects left.
+        Evict = "evict",
+        /// The micro-batch became smaller with this op's step.
+        Shrink = "shrink",
+        /// It became larger.
+        Restore = "restore",
     }
 }
 

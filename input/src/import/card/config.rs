@@ -79,7 +79,7 @@ const TYPES: [(&str, Family); 10] = [
 
 /// Reads a config.
 pub(super) fn read(path: &Path) -> Result<ModelFiles, Diagnostics> {
-    let bytes = json::read(path, MAX_CONFIG)?;
+    let bytes = json::read(path, MAX_CONFIG, "check what it is")?;
     let raw: Raw = json::object(path, &bytes, "a config.json of Hugging Face is wanted")?;
     let text = String::from_utf8_lossy(&bytes);
     let mut config = Config { path, text: &text, raw: &raw, problems: Diagnostics::default() };

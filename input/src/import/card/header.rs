@@ -94,7 +94,7 @@ pub(super) fn read_safetensors(path: &Path) -> Result<WeightTable, Diagnostics> 
 
 /// Reads a header that somebody took out of its file.
 pub(super) fn read_bare(path: &Path) -> Result<WeightTable, Diagnostics> {
-    let bytes = json::read(path, MAX_HEADER)?;
+    let bytes = json::read(path, MAX_HEADER, "check what it is")?;
     let header = json::object(path, &bytes, REMEDY)?;
     table(path, header, None)
 }

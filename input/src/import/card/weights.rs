@@ -53,7 +53,7 @@ fn read_by_name(path: &Path) -> Result<WeightTable, Diagnostics> {
 }
 
 fn read_index(path: &Path) -> Result<WeightTable, Diagnostics> {
-    let bytes = json::read(path, MAX_HEADER)?;
+    let bytes = json::read(path, MAX_HEADER, "check what it is")?;
     let remedy = "a model.safetensors.index.json is wanted";
     let index: Index = json::object(path, &bytes, remedy)?;
     let total = index.metadata.total_size;

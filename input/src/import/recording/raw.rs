@@ -7,7 +7,7 @@
 
 use super::words::{element_type, short_name};
 use crate::json::{self, Lines};
-use crate::trace::rows::{Row, read_rows, whole_number};
+use crate::trace::rows::{Row, read_table, whole_number};
 use crate::trace::tables::{Findings, LIMITS, ReadBudget, Source, describe, regular_file};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -127,14 +127,15 @@ const ADAM_COLUMNS: &str = "step param module? numel? mean_abs_exp_avg mean_exp_
 
 /// Reads a recording, or says everything that is wrong with its files.
 pub(super) fn read(folder: &Path) -> Result<Recording, Diagnostics> {
-    let mut findings = Findings::default();
-    let mut budget = ReadBudget::default();
+    let (budget, findings) = (ReadBudget::default(), Findings::default());
+    let mut reader = Reader { folder, budget, findings };
     let described = folder.join("run.json").symlink_metadata().is_ok();
-    let run = described.then(|| read_run(folder).map_err(|problems| findings.extend(problems)));
-    let owners = read_params(folder, &mut budget, &mut findings);
-    let statistics = read_adam(folder, &mut budget, &mut findings);
-    let objects = read_objects(folder, &owners, &statistics, &mut budget, &mut findings);
-    let (ops_file, ops) = read_ops(folder, objects.len(), &mut budget, &mut findings);
+    let run = described.then(|| read_run(folder).map_err(|said| reader.findings.extend(said)));
+    let owners = reader.params();
+    let statistics = reader.adam();
+    let objects = reader.objects(&owners, &statistics);
+    let (ops_file, ops) = reader.ops(objects.len());
+    let Reader { mut budget, mut findings, .. } = reader;
     let mut used = vec![false; objects.len()];
     let named = ops.iter().flat_map(|op| op.r.iter().chain(&op.w));
     named.for_each(|&id| used.get_mut(id as usize).into_iter().for_each(|used| *used = true));
@@ -196,71 +197,117 @@ fn run_of(folder: &Path, ops: &[RawOp], objects: &[RawObject]) -> Option<Run> {
     })
 }
 
-fn read_params(
-    folder: &Path,
-    budget: &mut ReadBudget,
-    findings: &mut Findings,
-) -> BTreeMap<String, Rc<str>> {
-    let mut owners = BTreeMap::new();
-    if !is_there(folder, "params.csv") {
-        return owners;
-    }
-    read_table(folder, "params.csv", PARAM_COLUMNS, findings, |row| {
-        let (param, module) = (row.name("param"), Rc::<str>::from(row.name("module")));
-        if !row.fits(budget, PARAM_BYTES + param.len() + module.len()) {
-            return;
-        }
-        if owners.insert(param, module).is_some() {
-            let found = row.text("param").to_owned();
-            row.problem("a parameter is listed once", found, "remove one of the rows");
-        }
-    });
-    owners
+/// The tables of a recording as they are read.
+struct Reader<'f> {
+    folder: &'f Path,
+    budget: ReadBudget,
+    findings: Findings,
 }
 
-/// The statistics of the last step in the file, by parameter.
-fn read_adam(
-    folder: &Path,
-    budget: &mut ReadBudget,
-    findings: &mut Findings,
-) -> BTreeMap<String, Statistics> {
-    let mut last: BTreeMap<String, Statistics> = BTreeMap::new();
-    if !is_there(folder, "adam_state.csv") {
-        return last;
+impl Reader<'_> {
+    /// Reads a table; `each` gets its rows and what these may take in memory.
+    fn table(
+        &mut self,
+        name: &str,
+        columns: &'static str,
+        mut each: impl FnMut(&mut Row<'_>, &mut ReadBudget),
+    ) {
+        let (source, budget) = (Source::open(self.folder, name, true, LIMITS), &mut self.budget);
+        read_table(source, columns, &mut self.findings, |row| each(row, budget));
     }
-    let mut newest = 0u32;
-    read_table(folder, "adam_state.csv", ADAM_COLUMNS, findings, |row| {
-        let step: u32 = row.whole("step");
-        if step > newest {
-            newest = step;
-            last.clear();
-        }
-        let adam_m = row.real_or_none("mean_abs_exp_avg");
-        let adam_v = row.real_or_none("mean_sqrt_exp_avg_sq");
-        if step == newest && row.fits(budget, PARAM_BYTES) {
-            last.insert(row.name("param"), Statistics { adam_m, adam_v, grad_norm: None });
-        }
-    });
-    last
-}
 
-fn read_objects(
-    folder: &Path,
-    owners: &BTreeMap<String, Rc<str>>,
-    statistics: &BTreeMap<String, Statistics>,
-    budget: &mut ReadBudget,
-    findings: &mut Findings,
-) -> Vec<RawObject> {
-    let mut objects = Vec::new();
-    read_table(folder, "objects.csv", OBJECT_COLUMNS, findings, |row| {
-        let object = read_object(row, owners, statistics);
-        let owner = object.owner.as_ref().filter(|_| owners.is_empty());
-        let texts = 2 * object.name.len() + owner.map_or(0, |owner| owner.len());
-        if row.fits(budget, OBJECT_BYTES + texts + object.shape.len() * size_of::<u64>()) {
-            objects.push(object);
+    fn params(&mut self) -> BTreeMap<String, Rc<str>> {
+        let mut owners = BTreeMap::new();
+        if !is_there(self.folder, "params.csv") {
+            return owners;
         }
-    });
-    objects
+        self.table("params.csv", PARAM_COLUMNS, |row, budget| {
+            let (param, module) = (row.name("param"), Rc::<str>::from(row.name("module")));
+            if !row.fits(budget, PARAM_BYTES + param.len() + module.len()) {
+                return;
+            }
+            if owners.insert(param, module).is_some() {
+                let found = row.text("param").to_owned();
+                row.problem("a parameter is listed once", found, "remove one of the rows");
+            }
+        });
+        owners
+    }
+
+    /// The statistics of the last step in the file, by parameter.
+    fn adam(&mut self) -> BTreeMap<String, Statistics> {
+        let mut last: BTreeMap<String, Statistics> = BTreeMap::new();
+        if !is_there(self.folder, "adam_state.csv") {
+            return last;
+        }
+        let mut newest = 0u32;
+        self.table("adam_state.csv", ADAM_COLUMNS, |row, budget| {
+            let step: u32 = row.whole("step");
+            if step > newest {
+                newest = step;
+                last.clear();
+            }
+            let adam_m = row.real_or_none("mean_abs_exp_avg");
+            let adam_v = row.real_or_none("mean_sqrt_exp_avg_sq");
+            if step == newest && row.fits(budget, PARAM_BYTES) {
+                last.insert(row.name("param"), Statistics { adam_m, adam_v, grad_norm: None });
+            }
+        });
+        last
+    }
+
+    fn objects(
+        &mut self,
+        owners: &BTreeMap<String, Rc<str>>,
+        statistics: &BTreeMap<String, Statistics>,
+    ) -> Vec<RawObject> {
+        let mut objects = Vec::new();
+        self.table("objects.csv", OBJECT_COLUMNS, |row, budget| {
+            let object = read_object(row, owners, statistics);
+            let owner = object.owner.as_ref().filter(|_| owners.is_empty());
+            let texts = 2 * object.name.len() + owner.map_or(0, |owner| owner.len());
+            if row.fits(budget, OBJECT_BYTES + texts + object.shape.len() * size_of::<u64>()) {
+                objects.push(object);
+            }
+        });
+        objects
+    }
+
+    fn ops(&mut self, objects: usize) -> (PathBuf, Vec<RawOp>) {
+        let (mut ops, findings) = (Vec::<RawOp>::new(), &mut self.findings);
+        let mut lines = match Source::open(self.folder, "ops.jsonl", false, LIMITS) {
+            Ok(source) => Lines::<RawOp>::of(source, REMEDY),
+            Err(problems) => {
+                findings.extend(problems);
+                return (self.folder.join("ops.jsonl"), ops);
+            }
+        };
+        while let Some((op, length)) = lines.next(u64::MAX, findings) {
+            let (path, index) = (&lines.path, lines.count - 1);
+            let place = Some(Place { line: lines.count, column: 0 });
+            if op.i != index {
+                let rule = format!("op {index} comes next");
+                findings.push(path, place, rule, op.i.to_string(), "keep every row, in order");
+            }
+            if let Some(bad) = op.r.iter().chain(&op.w).find(|id| **id as usize >= objects) {
+                let rule = format!("storages are rows of objects.csv, which has {objects}");
+                findings.push(path, place, rule, bad.to_string(), "add the object");
+            }
+            let live = OP_BYTES
+                + 2 * op.op.len()
+                + op.module.len()
+                + USE_BYTES * (op.r.len() + op.w.len());
+            if let Err(rule) = self.budget.take(length, live) {
+                findings.push(path, place, rule, "more", "record fewer steps");
+                break;
+            }
+            ops.push(op);
+            if lines.count == u64::from(u32::MAX) {
+                break;
+            }
+        }
+        (lines.path, ops)
+    }
 }
 
 fn read_object(
@@ -269,18 +316,16 @@ fn read_object(
     statistics: &BTreeMap<String, Statistics>,
 ) -> RawObject {
     row.expect_id();
-    let kind = |word: &str| match word {
-        "param" => Some(RawKind::Param),
-        "grad" => Some(RawKind::Grad),
-        "optstate" => Some(RawKind::OptState),
-        "input" => Some(RawKind::Input),
-        "buffer" => Some(RawKind::Buffer),
-        "tmp" => Some(RawKind::Tmp),
-        "kv" => Some(RawKind::Kv),
-        _ => None,
-    };
-    let words = "param, grad, optstate, input, buffer, tmp, kv";
-    let kind = row.word("kind", kind, words, RawKind::Tmp);
+    let kinds = [
+        ("param", RawKind::Param),
+        ("grad", RawKind::Grad),
+        ("optstate", RawKind::OptState),
+        ("input", RawKind::Input),
+        ("buffer", RawKind::Buffer),
+        ("tmp", RawKind::Tmp),
+        ("kv", RawKind::Kv),
+    ];
+    let kind = row.word("kind", &kinds, RawKind::Tmp);
     let name = row.name("name");
     let param = match kind {
         RawKind::Param | RawKind::Grad => Some(name.as_str()),
@@ -329,60 +374,6 @@ fn shape(row: &mut Row<'_>) -> Vec<u64> {
         row.problem("shape is sizes joined by 'x'", text, "such as 2x256x768");
         Vec::new()
     })
-}
-
-fn read_table(
-    folder: &Path,
-    name: &str,
-    columns: &'static str,
-    findings: &mut Findings,
-    each: impl FnMut(&mut Row<'_>),
-) {
-    match Source::open(folder, name, true, LIMITS) {
-        Ok(source) => {
-            read_rows(source, columns, Some(u64::from(u32::MAX)), findings, each);
-        }
-        Err(problems) => findings.extend(problems),
-    }
-}
-
-fn read_ops(
-    folder: &Path,
-    objects: usize,
-    budget: &mut ReadBudget,
-    findings: &mut Findings,
-) -> (PathBuf, Vec<RawOp>) {
-    let mut ops: Vec<RawOp> = Vec::new();
-    let mut lines = match Source::open(folder, "ops.jsonl", false, LIMITS) {
-        Ok(source) => Lines::<RawOp>::of(source, REMEDY),
-        Err(problems) => {
-            findings.extend(problems);
-            return (folder.join("ops.jsonl"), ops);
-        }
-    };
-    while let Some((op, length)) = lines.next(u64::MAX, findings) {
-        let (path, index) = (&lines.path, lines.count - 1);
-        let place = Some(Place { line: lines.count, column: 0 });
-        if op.i != index {
-            let rule = format!("op {index} comes next");
-            findings.push(path, place, rule, op.i.to_string(), "keep every row, in order");
-        }
-        if let Some(bad) = op.r.iter().chain(&op.w).find(|id| **id as usize >= objects) {
-            let rule = format!("storages are rows of objects.csv, which has {objects}");
-            findings.push(path, place, rule, bad.to_string(), "add the object");
-        }
-        let live =
-            OP_BYTES + 2 * op.op.len() + op.module.len() + USE_BYTES * (op.r.len() + op.w.len());
-        if let Err(rule) = budget.take(length, live) {
-            findings.push(path, place, rule, "more", "record fewer steps");
-            break;
-        }
-        ops.push(op);
-        if lines.count == u64::from(u32::MAX) {
-            break;
-        }
-    }
-    (lines.path, ops)
 }
 
 fn phase<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Phase, D::Error> {

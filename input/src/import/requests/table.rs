@@ -9,6 +9,7 @@ use crate::trace::tables::{Findings, Limits, Source};
 use std::path::Path;
 use tiersim_models::block_trace::{BATCH, MOST_BYTES, NEVER, Request};
 use tiersim_models::diagnostic::{Diagnostics, Place};
+use tiersim_models::workload::Mode;
 
 const COLUMNS: &str = "at_ns? object bytes? mode?";
 /// The table of a trace's folder.
@@ -76,8 +77,7 @@ fn request(mut row: Row<'_>, before: &mut u64, has: (bool, bool)) -> Option<Requ
         *before = at;
     }
     if has.1 {
-        let mode = |text: &str| matches!(text, "r" | "w" | "rw").then_some(());
-        row.word("mode", mode, "r, w, rw", ());
+        row.word("mode", &Mode::ALL.map(|mode| (mode.word(), mode)), Mode::Read);
     }
     row.findings.is_empty().then_some(Request { object, bytes, next: NEVER })
 }

@@ -151,8 +151,7 @@ impl<'a> Run<'a> {
                     continue;
                 }
                 free = end;
-                let (bytes, requested, allocated) = (live.bytes, live.requested, live.allocated);
-                used.push(UsedBlock { at, bytes, requested, allocated });
+                used.push(UsedBlock { at, ..*live });
             }
             for block in &used {
                 let model = AllocatorBlock { at: block.at, bytes: Bytes::new(block.bytes) };

@@ -2,6 +2,7 @@
 
 use crate::import::snapshot::settings;
 use crate::import::snapshot::tree::{Item, Problem, Tree};
+use tiersim_models::allocator::caching::UsedBlock;
 use tiersim_models::results::snapshot::Settings;
 
 /// A file's snapshot.
@@ -46,20 +47,7 @@ pub struct Segment {
     /// Whether it is part of an expandable segment.
     pub expandable: bool,
     /// Blocks in use.
-    pub used: Vec<SnapshotBlock>,
-}
-
-/// A block in use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SnapshotBlock {
-    /// Its first byte.
-    pub at: u64,
-    /// Its size in bytes, as rounded.
-    pub bytes: u64,
-    /// What was asked for, in bytes.
-    pub requested: u64,
-    /// Whether the program holds it; if not, a stream may still use it.
-    pub allocated: bool,
+    pub used: Vec<UsedBlock>,
 }
 
 /// What an [`Action`] is.
@@ -222,7 +210,7 @@ impl<'a> Reader<'a> {
                 }
             };
             let requested = self.whole_or(block, &place, "requested_size", bytes)?;
-            used.push(SnapshotBlock { at: here, bytes, requested, allocated });
+            used.push(UsedBlock { at: here, bytes, requested, allocated });
         }
         used.sort_by_key(|block| block.at);
         let kind = self.tree.get(segment, "segment_type").and_then(|kind| self.tree.text(kind));

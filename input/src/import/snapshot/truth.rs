@@ -7,8 +7,9 @@
 //! is had by undoing all entries from the end, as PyTorch's own viewer does.
 //! Invariant: `reserved` and `active` are the sums over the segments and blocks listed.
 
-use crate::import::snapshot::rows::{Action, Device, PoolId, SnapshotBlock, What};
+use crate::import::snapshot::rows::{Action, Device, PoolId, What};
 use std::collections::{BTreeMap, BTreeSet};
+use tiersim_models::allocator::caching::UsedBlock;
 
 const SMALL: u64 = 1 << 20;
 const SMALL_SEGMENT: u64 = 2 << 20;
@@ -36,7 +37,7 @@ pub(super) struct Rules<'a> {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Truth {
     pub(super) ranges: BTreeMap<u64, Range>,
-    pub(super) live: BTreeMap<u64, SnapshotBlock>,
+    pub(super) live: BTreeMap<u64, UsedBlock>,
     pub(super) reserved: u64,
     pub(super) active: u64,
     /// Entries that contradict the entries before them.
@@ -88,7 +89,7 @@ impl Truth {
                 What::FreeCompleted => {
                     let (at, requested) = (action.at, action.bytes);
                     let bytes = (rules.round)(requested);
-                    truth.live.insert(at, SnapshotBlock { at, bytes, requested, allocated: false });
+                    truth.live.insert(at, UsedBlock { at, bytes, requested, allocated: false });
                     inferred.insert(at);
                 }
                 What::FreeRequested => {
@@ -111,7 +112,7 @@ impl Truth {
             let extent = truth.extent(at);
             if let (Some((range, extent)), Some(live)) = (extent, truth.live.get(&at).copied()) {
                 let bytes = block_size(live.requested, extent, range, rules);
-                truth.live.insert(at, SnapshotBlock { bytes, ..live });
+                truth.live.insert(at, UsedBlock { bytes, ..live });
             }
         }
         truth.unexplained = 0;
@@ -161,7 +162,7 @@ impl Truth {
             }
         };
         let (at, requested) = (action.at, action.bytes);
-        let live = SnapshotBlock { at, bytes, requested, allocated: true };
+        let live = UsedBlock { at, bytes, requested, allocated: true };
         self.told.insert(action.at);
         self.active = self.active.saturating_add(bytes);
         if let Some(before) = self.live.insert(action.at, live) {

@@ -5,7 +5,7 @@
 //! Invariant: every use of a [`Kernel`] is a row of the tensors, named once with the mode that
 //! covers all that the kernel does with it.
 
-use crate::trace::rows::{Row, read_rows, whole_number};
+use crate::trace::rows::{Row, read_table, whole_number};
 use crate::trace::tables::{Findings, LIMITS, ReadBudget, Source};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -65,17 +65,12 @@ pub(super) fn tensors(
 ) -> TensorTable {
     let mut table = TensorTable::default();
     let before = findings.count();
-    read_table(path, TENSOR_COLUMNS, findings, |row| {
+    read_table(open(path), TENSOR_COLUMNS, findings, |row| {
         let id: u64 = row.whole("tensor");
-        let global = |word: &str| match word {
-            "0" => Some(false),
-            "1" => Some(true),
-            _ => None,
-        };
         let tensor = Tensor {
             id,
             bytes: row.whole("bytes"),
-            global: row.word("global", global, "0, 1", false),
+            global: row.word("global", &[("0", false), ("1", true)], false),
         };
         if table.by_id.insert(id, table.rows.len()).is_some() {
             row.problem("a tensor has one row", id.to_string(), "remove one of the rows");
@@ -96,7 +91,7 @@ pub(super) fn kernels(
     findings: &mut Findings,
 ) -> Vec<Kernel> {
     let (mut kernels, before) = (Vec::new(), findings.count());
-    read_table(path, KERNEL_COLUMNS, findings, |row| {
+    read_table(open(path), KERNEL_COLUMNS, findings, |row| {
         let number: u64 = row.whole("kernel");
         if number != row.index {
             let rule = format!("kernel {} comes next", row.index);
@@ -173,20 +168,6 @@ fn uses(reads: &[usize], writes: &[usize]) -> Vec<(usize, Mode)> {
     }
     let named = reads.iter().chain(writes);
     named.filter_map(|row| modes.remove(row).map(|mode| (*row, mode))).collect()
-}
-
-fn read_table(
-    path: &Path,
-    columns: &'static str,
-    findings: &mut Findings,
-    each: impl FnMut(&mut Row<'_>),
-) {
-    match open(path) {
-        Ok(source) => {
-            read_rows(source, columns, Some(u64::from(u32::MAX)), findings, each);
-        }
-        Err(problems) => findings.extend(problems),
-    }
 }
 
 /// Opens the file of this very name: a packed one is named with its ending.

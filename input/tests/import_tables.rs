@@ -1,37 +1,33 @@
 //! What the tables mean, on tables written here.
 
-use super::*;
+use crate::files::folder;
 use std::fs;
-use std::sync::atomic::{AtomicU32, Ordering};
+use tiersim_input::import::tables::{Imported, Tables, import_tables};
+use tiersim_models::diagnostic::Diagnostics;
+use tiersim_models::ids::OpId;
+use tiersim_models::workload::{ObjectKind, Phase, Trace, Use};
 
 const KERNELS: &str = "kernel,name,op,cycles,ns,reads,writes\n";
 const TENSORS: &str = "tensor,bytes,global\n";
 
-/// Both tables in a folder of their own.
-fn tables(kernels: &str, tensors: &str) -> Tables {
-    static COUNT: AtomicU32 = AtomicU32::new(0);
-    let number = COUNT.fetch_add(1, Ordering::Relaxed);
-    let folder =
-        std::env::temp_dir().join(format!("tiersim-tables-{}-{number}", std::process::id()));
-    fs::create_dir_all(&folder).expect("the folder is made");
-    let (k, t) = (folder.join("net_b4.kernels.csv"), folder.join("net_b4.tensors.csv"));
-    fs::write(&k, kernels).expect("the kernels are written");
-    fs::write(&t, tensors).expect("the tensors are written");
-    Tables { kernels: k, tensors: t, batch: 4 }
-}
-
+/// Imports both tables from a folder of their own.
 fn import(kernels: &str, tensors: &str) -> Result<Imported, Diagnostics> {
-    let from = tables(&format!("{KERNELS}{kernels}"), &format!("{TENSORS}{tensors}"));
-    let imported = import_tables(&from);
-    fs::remove_dir_all(from.kernels.parent().expect("a folder")).expect("the folder goes");
-    imported
+    let folder = folder("tables");
+    let file = |name: &str, text: String| {
+        let path = folder.join(name);
+        fs::write(&path, text).expect("the table is written");
+        path
+    };
+    let kernels = file("net_b4.kernels.csv", format!("{KERNELS}{kernels}"));
+    let tensors = file("net_b4.tensors.csv", format!("{TENSORS}{tensors}"));
+    import_tables(&Tables { kernels, tensors, batch: 4 })
 }
 
 /// What each kernel does, such as `t0 r, t1 w`.
 fn uses(trace: &Trace) -> Vec<String> {
     let one =
         |used: &Use| format!("{} {}", trace.objects[used.object.index()].name, used.mode.word());
-    let ids = (0..trace.ops.len()).map(tiersim_models::ids::OpId::at);
+    let ids = (0..trace.ops.len()).map(OpId::at);
     ids.map(|op| trace.uses_of(op).iter().map(one).collect::<Vec<_>>().join(", ")).collect()
 }
 

@@ -1,28 +1,8 @@
 //! Traces of requests: what is read, and the published files themselves.
 
-use super::*;
-use std::path::PathBuf;
+use crate::files::{file, shared};
+use tiersim_input::import::serving::{MOONCAKE_BLOCK, read_requests};
 use tiersim_models::units::Time;
-
-/// A file in a folder of its own.
-fn file(test: &str, name: &str, text: &str) -> PathBuf {
-    let folder =
-        std::env::temp_dir().join(format!("tiersim-serving-{}-{test}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a folder");
-    let path = folder.join(name);
-    std::fs::write(&path, text).expect("a file");
-    path
-}
-
-/// A published trace beside the checkout, or none, which is said.
-fn published(name: &str) -> Option<PathBuf> {
-    let folders = ["../../shared/data", "../../../shared/data"].map(PathBuf::from);
-    let found = folders.iter().map(|folder| folder.join(name)).find(|path| path.is_file());
-    if found.is_none() {
-        eprintln!("{name} is not there: this test has looked at nothing");
-    }
-    found
-}
 
 #[test]
 fn rows_of_azure_become_requests_from_the_first_on() {
@@ -49,13 +29,13 @@ fn lines_of_mooncake_become_requests_with_blocks() {
 
 #[test]
 fn only_so_many_problems_are_looked_for() {
-    let path = file("bad-mooncake", "long.jsonl", &"{}\n".repeat(1000));
-    assert_eq!(read_requests(&path, 1).expect_err("it is wrong").0.len() as u64, ENOUGH);
+    let path = file("bad-mooncake", "long.jsonl", "{}\n".repeat(1000));
+    assert_eq!(read_requests(&path, 1).expect_err("it is wrong").0.len(), 50);
 }
 
 #[test]
 fn the_published_trace_of_azure_is_read() {
-    let Some(path) = published("azure-llm/AzureLLMInferenceTrace_conv.csv") else { return };
+    let Some(path) = shared("azure-llm/AzureLLMInferenceTrace_conv.csv") else { return };
     let requests = read_requests(&path, 1).expect("it is right");
     assert_eq!(requests.list.len(), 19_366);
     let first = &requests.list[0];
@@ -68,11 +48,11 @@ fn the_published_trace_of_azure_is_read() {
 
 #[test]
 fn the_published_trace_of_mooncake_is_read() {
-    let Some(path) = published("mooncake/conversation_trace.jsonl") else { return };
+    let Some(path) = shared("mooncake/conversation_trace.jsonl") else { return };
     let requests = read_requests(&path, MOONCAKE_BLOCK).expect("it is right");
     assert_eq!((requests.list.len(), requests.names.len()), (12_031, 288_500));
     let last = requests.list.last().expect("there are some");
     assert_eq!(last.arrival, Time::from_ps(3_536_999_000_000_000));
     let wrong = read_requests(&path, 16).expect_err("blocks have 512 tokens");
-    assert_eq!(wrong.0.len() as u64, ENOUGH);
+    assert_eq!(wrong.0.len(), 50);
 }
