@@ -50,6 +50,25 @@ fn moves_are_those_of_a_plan_in_which_nothing_is_at_home_in_hbm() {
     }
 }
 
+#[test]
+fn the_next_use_is_in_this_replay_or_the_next() {
+    let mut trace = trace();
+    let [weight, passing] =
+        [true, false].map(|persistent| object(&mut trace, "m", ObjectKind::Weight, 8, persistent));
+    for at in 0..10 {
+        let uses = [(weight, Mode::Read), (passing, Mode::Write)];
+        op(&mut trace, if at == 2 || at == 7 { &uses } else { &[] });
+    }
+    let visits = Visits::new(&Workload::new(trace));
+    let next = |object| {
+        let visits = &visits;
+        move |at| visits.next(object, at, 2)
+    };
+    let found = [0, 2, 7, 12, 17].map(next(weight));
+    assert_eq!(found, [Some(2), Some(7), Some(12), Some(17), None]);
+    assert_eq!([2, 7, 12].map(next(passing)), [Some(7), None, Some(17)]);
+}
+
 /// A policy of every static kind, with parameters drawn.
 fn drawn(dice: &mut Dice, tiers: usize) -> Vec<PolicyConfig> {
     let access = match dice.below(4) {

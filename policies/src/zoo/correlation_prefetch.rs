@@ -180,6 +180,11 @@ struct Table {
     met: (Option<u32>, Option<u32>),
 }
 
+remember! {
+    // A kernel's objects are known by its number.
+    Table { kernels, after_two, after_one, met } skip { objects };
+}
+
 impl Table {
     /// The kernel that is launched now.
     fn meet(&mut self, view: &View<'_>) {
@@ -195,12 +200,6 @@ impl Table {
             }
         }
         self.met = (self.met.1, Some(next));
-    }
-
-    /// Writes what has been learned.
-    fn state(&self, out: &mut State) {
-        // A kernel's objects are known by its number.
-        remember!(out, self as Table { kernels, after_two, after_one, met } skip { objects });
     }
 
     /// The first `most` different objects of the kernels that should come next, in their order.

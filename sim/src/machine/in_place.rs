@@ -12,7 +12,6 @@
 //! alone on links no narrower than the tier, takes exactly that where requests do not bind.
 
 use super::loads::Costs;
-use super::moment::{Moment, remember};
 use super::sharing::Channels;
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
@@ -21,7 +20,7 @@ use tiersim_models::ids::TierId;
 use tiersim_models::routes::Routes;
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_policies::command::{Ticket, Work};
-use tiersim_policies::state::State;
+use tiersim_policies::state::remember;
 
 /// The tiers over shared links, and the ops that pay for their use.
 #[derive(Debug)]

@@ -6,7 +6,8 @@
 use super::in_place::{Use, charges, flows};
 use super::loads::{Cost, Costs, Load, loads_of, over, plus};
 use super::sharing::{Cargo, Channels, Flight};
-use super::{ENDS, Event, Fault, SimMachine, timeline};
+use super::timed::ENDS;
+use super::{Event, Fault, SimMachine, timeline};
 use crate::audit::Used;
 use smallvec::SmallVec;
 use tiersim_models::ids::TierId;
@@ -172,35 +173,17 @@ impl SimMachine<'_> {
         }
         let now = self.engine.now();
         let processors = self.processors.as_mut().expect("an op of the CPU has processors");
-        processors.time.join(processors.class, Bytes::new(work.ps()), op, now);
+        processors.time.fair.join(processors.class, Bytes::new(work.ps()), op, now);
         Ok(())
-    }
-
-    /// Sets the event of the next end, if ops came or went since it was set.
-    pub(super) fn retime_processors(&mut self) {
-        let Some(processors) = &mut self.processors else { return };
-        if !processors.time.has_changed() {
-            return;
-        }
-        if let Some(pending) = processors.next_end.take() {
-            self.engine.cancel(pending);
-        }
-        let next = processors.time.next_end();
-        processors.next_end = next.map(|at| self.engine.schedule_at(at, ENDS, Event::Worked));
     }
 
     /// One or several ops have ended.
     pub(super) fn worked(&mut self) -> Result<(), Fault> {
-        let now = self.engine.now();
         let processors = self.processors.as_mut().expect("an op of the CPU has processors");
-        processors.next_end = None;
-        let mut ended = std::mem::take(&mut processors.ended);
-        processors.time.ended(now, &mut ended);
-        for op in ended.drain(..) {
-            self.finish(op)?;
-        }
+        let ended = processors.time.ended(self.engine.now());
+        ended.iter().try_for_each(|&op| self.finish(op))?;
         if let Some(processors) = &mut self.processors {
-            processors.ended = ended;
+            processors.time.give_back(ended);
         }
         Ok(())
     }

@@ -2,7 +2,8 @@
 
 use super::collectives::{Over, Together};
 use super::sharing::{Cargo, Channels, Flight};
-use super::{ENDS, Event, Fault, SimMachine};
+use super::timed::ENDS;
+use super::{Event, Fault, SimMachine};
 use smallvec::SmallVec;
 use tiersim_models::collective::Collective;
 use tiersim_models::units::{Bytes, Span};
