@@ -47,10 +47,20 @@ impl Channel {
         let plain = Detail::default();
         let detail = service.map_or(&plain, |service| service.detail(channel.evicting));
         Channel {
-            law: hardware.channel_law(channel),
             peculiar: Peculiar::new(channel.index(), detail, link.raid0),
             shared: service.is_some_and(|s| s.discipline == Discipline::FairShare),
             at_once: service.map_or(1, |service| service.at_once()),
+            ..Channel::plain(hardware.channel_law(channel))
+        }
+    }
+
+    /// One that serves one piece after the other as its law says.
+    fn plain(law: Law) -> Channel {
+        Channel {
+            law,
+            peculiar: None,
+            shared: false,
+            at_once: 1,
             lines: Lines::default(),
             ready: VecDeque::new(),
             busy: 0,
@@ -69,18 +79,7 @@ impl Channel {
     /// From a tier to itself: each byte is read and written, so half of the tier's rate.
     pub(super) fn within(tier: &Tier) -> Channel {
         let half = Bandwidth::new((tier.access.rate.get() / 2).max(1)).expect("above zero");
-        Channel {
-            law: Law { setup: tier.access.setup, rate: half },
-            peculiar: None,
-            shared: false,
-            at_once: 1,
-            lines: Lines::default(),
-            ready: VecDeque::new(),
-            busy: 0,
-            crossing: 0,
-            counted: Time::ZERO,
-            served: None,
-        }
+        Channel::plain(Law { setup: tier.access.setup, rate: half })
     }
 
     /// Whether nothing about it is drawn.
