@@ -16,10 +16,9 @@ use tiersim_policies::recipe::{PolicyConfig, Recipe};
 use tiersim_policies::residents::Residents;
 use tiersim_policies::static_placement::StaticPlacement;
 use tiersim_policies::visits::Visits;
-use tiersim_policies::zoo::adam_state::{AdamStateConfig, Count, Cut};
+use tiersim_policies::zoo::adam_state::{AdamStateConfig, Count, Cut, Score};
 use tiersim_policies::zoo::demand::DemandConfig;
 use tiersim_policies::zoo::device_map::{DeviceMapConfig, Limit};
-use tiersim_policies::zoo::gradient_aware::GradientAwareConfig;
 use tiersim_policies::zoo::percentages::{PercentagesConfig, Six};
 use tiersim_policies::zoo::residents::{ResidentsConfig, Rule, knapsack};
 use worlds::{Dice, copies, hardware, object, op, plan, random_trace, trace, with_setting};
@@ -90,14 +89,16 @@ fn drawn(dice: &mut Dice, tiers: usize) -> Vec<PolicyConfig> {
         let gpu = 10.0 * dice.below(11) as f64;
         [gpu, (100.0 - gpu) * share(dice)]
     });
-    let modules = AdamStateConfig { cut, by: Count::Bytes, tiers, kinds: kinds.clone(), access };
+    let score = Score::GradientAware { adam: 1.0, gradient: 0.5 };
+    let (by, of) = (Count::Bytes, kinds.clone());
+    let ranked = AdamStateConfig { score, cut, by, tiers, kinds: of, access };
     let stays =
         |rule| ResidentsConfig { rule, spill: spill.clone(), kinds: kinds.clone(), access }.into();
     vec![
         stays(size),
         stays(Rule::Densest),
         stays(Rule::Knapsack),
-        GradientAwareConfig { adam: 1.0, gradient: 0.5, modules }.into(),
+        ranked.into(),
         PercentagesConfig { six: Some(Six(six)), sep_layer: false, tiers, access }.into(),
         PercentagesConfig { six: None, sep_layer: false, tiers, access }.into(),
         DeviceMapConfig { hbm: reserve, cpu: None, no_split: true, tiers, kinds, access }.into(),
@@ -281,8 +282,8 @@ fn gradient_norms_change_the_order_of_modules_as_their_weight_says() {
     let place = |adam, gradient, trace: &_| {
         let cut = Cut::Shares { hbm: 0.34, cpu: 0.33 };
         let (tiers, kinds) = ([HBM, DRAM, NVME], STATE.to_vec());
-        let modules = AdamStateConfig { cut, by: Count::Modules, tiers, kinds, access: DEMAND };
-        GradientAwareConfig { adam, gradient, modules }.place(trace)
+        let (score, by) = (Score::GradientAware { adam, gradient }, Count::Modules);
+        AdamStateConfig { score, cut, by, tiers, kinds, access: DEMAND }.place(trace)
     };
     assert_eq!(place(1.0, 0.0, &trace).unwrap(), [HBM, DRAM, NVME]);
     assert_eq!(place(0.0, 1.0, &trace).unwrap(), [NVME, DRAM, HBM]);

@@ -18,7 +18,7 @@ macro_rules! rule {
 mod flows;
 mod ranks;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use crate::audit::flows::Flows;
 pub(crate) use crate::audit::flows::Used;

@@ -26,7 +26,7 @@ const OBJECTS: [ObjectId; 3] = [A, B, BOTH];
 const FETCHES: [usize; 2] = [0, 2];
 
 /// HBM, what is behind it, and what is behind that.
-fn machine() -> Hardware {
+pub(crate) fn machine() -> Hardware {
     let tier = |name: &str, kind: &str| {
         format!(
             r#"(name: "{name}", kind: {kind}, setup: (us(0), assumed("a")), bandwidth: (gb_per_s(1000), assumed("a"))),"#
