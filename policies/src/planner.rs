@@ -19,7 +19,7 @@ use crate::ledger::{AllocationRequest, DoesNotFit, Filled, Ledger, Slot};
 pub use crate::plan_error::PlanError;
 use crate::plan_error::out_of_memory;
 use crate::policy::{Lookahead, Policy};
-use crate::pressure::monitor::Monitor;
+use crate::pressure::Monitor;
 use crate::step::{Buffers, Step};
 use crate::tickets::Tickets;
 use crate::view::View;

@@ -168,7 +168,7 @@ impl State {
 }
 
 /// Writes the fields of a struct: `remember!(out, self as Lru { order } skip { capacity })`; or has
-/// structs be [`Remembered`] so: `remember! { Hop { end, queued }; Transit { hops } skip { chunk }; }`.
+/// structs be [`Remembered`] so: `remember! { Hop { end }; Transit { hops } skip { chunk }; }`.
 ///
 /// A field is written as it is [`Remembered`], or each item of it by the function of [`State`]
 /// behind its name and a colon, or all of it by the one behind an arrow. To skip is what is the

@@ -122,8 +122,8 @@ fn a_micro_batch_is_restored_only_below_the_target_by_the_hysteresis() {
     assert_eq!(next(11, false, 700, 400), 16);
 }
 
-/// Draws steps that are alike and follows the micro-batch over twelve of them: `next` says what comes
-/// after so many samples, at this peak and rest; peaks stay within `most`.
+/// Draws steps that are alike and follows the micro-batch over twelve of them. `next` gives the one
+/// that comes after so many samples with such a peak and rest; in the end no peak is above `most`.
 fn does_not_swing(seed: u64, (first, most): (u32, u64), next: impl Fn(u32, u64, u64, bool) -> u32) {
     let mut draw = SplitMix::new(seed);
     for round in 0..5000 {
