@@ -32,6 +32,15 @@ pub struct Moves {
     pub write_backs: u64,
 }
 
+/// What changes of bytes, each from an op on, add up to by op.
+pub(crate) fn running(ops: usize, changes: impl IntoIterator<Item = (u32, i128)>) -> Vec<i128> {
+    let mut held = vec![0i128; ops + 1];
+    changes.into_iter().for_each(|(op, bytes)| held[op as usize] += bytes);
+    (1..ops).for_each(|op| held[op] += held[op - 1]);
+    held.truncate(ops);
+    held
+}
+
 /// How many streams a trace has.
 pub(crate) fn streams(trace: &Trace) -> usize {
     trace.ops.iter().map(|op| usize::from(op.stream) + 1).max().unwrap_or(0)

@@ -300,7 +300,7 @@ impl Audit {
         now: Time,
     ) -> Result<(), Breach> {
         self.tick(now)?;
-        self.channels[channel].arrive_as(copy.0, bytes, now);
+        self.channels[channel].arrive(copy.0, bytes, now);
         Ok(())
     }
 

@@ -36,10 +36,10 @@ fn serve(
                     to_come -= 1;
                     engine.schedule_in(next_gap(), ARRIVAL, Event::Arrival);
                 }
-                station.arrive(Bytes::ZERO, now)
+                station.arrive(0, Bytes::ZERO, now)
             }
             Event::Departure => {
-                station.depart(now);
+                station.leave(0, now);
                 station.in_system() > 0
             }
         };

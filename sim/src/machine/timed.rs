@@ -1,6 +1,7 @@
 //! Flows, and the event of the one that ends next.
 //!
-//! Invariant: one event is pending for all of them, and it is set anew only when flows came or went.
+//! Invariant: one event is pending for all of them, and it is set anew only when flows came or
+//! went.
 
 use crate::engine::Engine;
 use crate::fair_share::FairShare;
