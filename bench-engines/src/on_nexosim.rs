@@ -40,7 +40,7 @@ impl Queue {
         if let Some(gap) = env.gaps.next() {
             cx.schedule_event(gap, schedulable!(Self::arrive), ()).unwrap();
         }
-        if env.station.arrive(Bytes::ZERO, moment(cx.time())) {
+        if env.station.arrive(0, Bytes::ZERO, moment(cx.time())) {
             let service = env.services.next().unwrap();
             cx.schedule_event(service, schedulable!(Self::depart), ()).unwrap();
         }
@@ -48,7 +48,7 @@ impl Queue {
 
     #[nexosim(schedulable)]
     async fn depart(&mut self, _: (), cx: &Context<Self>, env: &mut Books) {
-        env.station.depart(moment(cx.time()));
+        env.station.leave(0, moment(cx.time()));
         if env.station.in_system() > 0 {
             let service = env.services.next().unwrap();
             cx.schedule_event(service, schedulable!(Self::depart), ()).unwrap();
@@ -91,7 +91,7 @@ struct Server {
 #[Model(type Env=Books)]
 impl Server {
     fn arrive(&mut self, _: (), cx: &Context<Self>, env: &mut Books) {
-        if env.station.arrive(Bytes::ZERO, moment(cx.time())) {
+        if env.station.arrive(0, Bytes::ZERO, moment(cx.time())) {
             let service = env.services.next().unwrap();
             cx.schedule_event(service, schedulable!(Self::depart), ()).unwrap();
         }
@@ -99,7 +99,7 @@ impl Server {
 
     #[nexosim(schedulable)]
     async fn depart(&mut self, _: (), cx: &Context<Self>, env: &mut Books) {
-        env.station.depart(moment(cx.time()));
+        env.station.leave(0, moment(cx.time()));
         if env.station.in_system() > 0 {
             let service = env.services.next().unwrap();
             cx.schedule_event(service, schedulable!(Self::depart), ()).unwrap();

@@ -28,10 +28,10 @@ pub fn prepare(workload: &Workload) -> impl FnOnce() -> Totals + use<> {
                     if let Some(gap) = gaps.next() {
                         engine.schedule_in(gap, 0, Event::Arrival);
                     }
-                    station.arrive(Bytes::ZERO, now)
+                    station.arrive(0, Bytes::ZERO, now)
                 }
                 Event::Departure => {
-                    station.depart(now);
+                    station.leave(0, now);
                     station.in_system() > 0
                 }
             };

@@ -70,9 +70,9 @@ pub enum Model {
 pub struct Compaction {
     /// Once external fragmentation is above this share.
     pub above: f64,
-    /// Most bytes that are moved before one op; [`Bytes::MAX`] to stop the world and move all. A
-    /// block is moved whole, so the last one may go beyond.
-    pub at_once: Bytes,
+    /// Most bytes that are moved before one op; `None` to stop the world and move all. A block is
+    /// moved whole, so the last one may go beyond.
+    pub at_once: Option<Bytes>,
 }
 
 /// External fragmentation above which blocks are moved unless a scenario says otherwise.
@@ -139,8 +139,7 @@ impl fmt::Display for AllocatorSpec {
         match self.compaction {
             Some(Compaction { above, at_once }) => {
                 write!(f, ", compacted above {} %", above * 100.0)?;
-                let all = at_once == Bytes::MAX;
-                if all { Ok(()) } else { write!(f, ", {at_once} at once") }
+                at_once.map_or(Ok(()), |bytes| write!(f, ", {bytes} at once"))
             }
             None => Ok(()),
         }
@@ -180,7 +179,7 @@ mod tests {
 
     #[test]
     fn a_spec_says_what_it_is() {
-        let compaction = Some(Compaction { above: 0.3, at_once: Bytes::MAX });
+        let compaction = Some(Compaction { above: 0.3, at_once: None });
         let model = Model::Buckets(BucketsConfig::default());
         let spec = AllocatorSpec { model, compaction };
         assert_eq!(spec.to_string(), "buckets, compacted above 30 %");

@@ -183,7 +183,7 @@ impl Arena {
         if !due || self.settled {
             return None;
         }
-        let moves = self.model.compact(compaction.at_once);
+        let moves = self.model.compact(compaction.at_once.unwrap_or(Bytes::MAX));
         if moves.is_empty() {
             self.settled = true;
             return None;
@@ -207,7 +207,7 @@ impl Arena {
             moved: moved.into_iter().map(|(object, was, _)| (object, was.bytes)).collect(),
             bytes: moves.bytes,
             waits,
-            stops: compaction.at_once == Bytes::MAX,
+            stops: compaction.at_once.is_none(),
             vacated: without(was, is),
         })
     }
@@ -310,7 +310,7 @@ mod tests {
     fn compaction_moves_objects_and_hands_over_what_is_under_way() {
         let mut tickets = Tickets::default();
         let [first, mover] = [(); 2].map(|()| tickets.issue(None));
-        let compaction = Compaction { above: 0.3, at_once: Bytes::MAX };
+        let compaction = Compaction { above: 0.3, at_once: None };
         let mut arena = arena(Model::Pool, Some(compaction), 8);
         for object in 0..4 {
             allocate(&mut arena, object, 2, &tickets);

@@ -20,10 +20,11 @@ pub use cut::{Cut, cuts};
 pub use traffic::{Crossing, crossing};
 pub use window::{Cause, Direction};
 
-use crate::bound::critical::{critical_path, streams};
+use crate::bound::critical::critical_path;
 use crate::bound::future::Future;
 use crate::bound::traffic::Traffic;
 use crate::bound::window::{Window, WindowBound};
+use crate::visits::streams;
 use std::collections::BTreeMap;
 use tiersim_models::hardware::{Hardware, Memory};
 use tiersim_models::lifetime::Workload;
@@ -65,7 +66,7 @@ pub fn least_time(question: &Question<'_>) -> Bound {
     let Question { workload, hardware, memory, from, to, duration } = *question;
     let path = critical_path(workload, duration, (from, to));
     let plain = Bound { ps: path, cause: Cause::CriticalPath };
-    let streams = streams(workload);
+    let streams = streams(&workload.trace);
     // What other streams did before the end of the warm-up is anybody's guess.
     if from >= to || (streams > 1 && from > 0) {
         return plain;

@@ -358,7 +358,8 @@ impl Account {
 
 impl Remembered for Account {
     fn state(&self, out: &mut State) {
-        remember!(out, self as Account { used } skip { allocation, capacity, hidden, ready, credits, arena });
+        remember!(out, self as Account { used }
+            skip { allocation, capacity, hidden, ready, credits, arena });
         // As they will be settled before they are looked at.
         let ended = |credit: &&(Bytes, Ticket)| !out.is_under_way(credit.1);
         let settled = self.credits.iter().take_while(ended).count();
@@ -368,27 +369,15 @@ impl Remembered for Account {
     }
 }
 
-impl Remembered for Slot {
-    fn state(&self, out: &mut State) {
-        remember!(out, self as Slot { tier, valid, filled => under_way, users => under_way });
-    }
-}
-
-impl Remembered for Filled {
-    fn state(&self, out: &mut State) {
-        remember!(out, self as Filled { ticket, by_copy });
-    }
+remember! {
+    Slot { tier, valid, filled => under_way, users => under_way };
+    Filled { ticket, by_copy };
+    User { ticket, stream };
 }
 
 impl OfCommand for Filled {
     fn ticket(&self) -> Ticket {
         self.ticket
-    }
-}
-
-impl Remembered for User {
-    fn state(&self, out: &mut State) {
-        remember!(out, self as User { ticket, stream });
     }
 }
 

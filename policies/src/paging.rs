@@ -7,7 +7,7 @@
 //! room for what must leave, copies outside of objects that are in HBM too are given up first.
 
 use crate::policy::Action;
-use crate::state::{State, remember};
+use crate::state::remember;
 use crate::step::Step;
 use crate::view::View;
 use std::collections::BTreeSet;
@@ -24,6 +24,11 @@ pub(crate) struct Recency {
     uses: u64,
 }
 
+remember! {
+    // When each was used does not matter.
+    Recency { order: second } skip { last, uses };
+}
+
 impl Recency {
     /// Nothing was used so far.
     pub(crate) fn new(objects: usize) -> Recency {
@@ -36,11 +41,6 @@ impl Recency {
         self.uses += 1;
         self.last[object.index()] = self.uses;
         self.order.insert((self.uses, object));
-    }
-
-    /// Writes the order: when each was used does not matter.
-    pub(crate) fn state(&self, out: &mut State) {
-        remember!(out, self as Recency { order: second } skip { last, uses });
     }
 
     /// The object is listed no more.

@@ -19,10 +19,11 @@ use crate::ledger::{AllocationRequest, DoesNotFit, Filled, Ledger, Slot};
 pub use crate::plan_error::PlanError;
 use crate::plan_error::out_of_memory;
 use crate::policy::{Lookahead, Policy};
-use crate::pressure::monitor::Monitor;
+use crate::pressure::Monitor;
 use crate::step::{Buffers, Step};
 use crate::tickets::Tickets;
 use crate::view::View;
+use crate::visits::streams;
 use smallvec::SmallVec;
 use tiersim_models::hardware::{HBM, Memory};
 use tiersim_models::ids::{ObjectId, OpId, TierId};
@@ -91,7 +92,7 @@ impl<'a> Planner<'a> {
         repeat: u32,
     ) -> Result<Planner<'a>, PlanError> {
         let total = workload.trace.ops.len() as u64 * u64::from(repeat);
-        let streams = workload.trace.ops.iter().map(|op| usize::from(op.stream) + 1).max();
+        let streams = streams(&workload.trace);
         let mut planner = Planner {
             lookahead: policy.lookahead(),
             host: policy.host().to_vec(),
@@ -102,8 +103,8 @@ impl<'a> Planner<'a> {
             next: 0,
             total,
             until: total,
-            last_op: vec![None; streams.unwrap_or(0)],
-            stopped: vec![None; streams.unwrap_or(0)],
+            last_op: vec![None; streams],
+            stopped: vec![None; streams],
             counts: Counts::default(),
             count_from: 0,
             buffers: Buffers::default(),

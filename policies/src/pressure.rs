@@ -9,11 +9,11 @@
 //! Invariant: what is said here depends on the order of allocations and releases only.
 
 mod batch;
-pub(crate) mod monitor;
 
 pub use batch::{MicroBatch, StepPressure};
 use serde::Deserialize;
 use std::num::NonZeroU32;
+use std::sync::Arc;
 use tiersim_models::ids::TierId;
 pub use tiersim_models::results::pressure::{Level, MOST_EVENTS, PressureEvent, PressureLog, What};
 use tiersim_models::units::Bytes;
@@ -148,5 +148,38 @@ impl Gauge {
     /// Something did not fit, which is an emergency at any number of bytes.
     pub fn force(&mut self) -> Level {
         std::mem::replace(&mut self.level, Level::Emergency)
+    }
+}
+
+/// What is remembered of one watched tier.
+#[derive(Debug)]
+pub(crate) struct Monitor {
+    pub(crate) config: Arc<PressureConfig>,
+    pub(crate) gauge: Gauge,
+    /// Levels that were entered from below and not answered yet.
+    pub(crate) pending: Vec<Level>,
+    /// Something did not fit; once it does, more leaves if the level asks for it.
+    pub(crate) forced: bool,
+    pub(crate) step: StepPressure,
+    pub(crate) steps: usize,
+    pub(crate) last_step: Option<StepPressure>,
+    /// The last op of the run that used each object, counted from 1.
+    pub(crate) last_used: Vec<u64>,
+    /// Whether an object left because of pressure and has not come back.
+    pub(crate) away: Vec<bool>,
+    pub(crate) log: PressureLog,
+}
+
+impl Monitor {
+    pub(crate) fn note(
+        &mut self,
+        occurrence: u64,
+        what: What,
+        (from, to): (Level, Level),
+        used: Bytes,
+        bytes: Bytes,
+    ) {
+        let step = self.steps as u32;
+        self.log.note(PressureEvent { occurrence, step, what, from, to, used, bytes, batch: None });
     }
 }

@@ -189,9 +189,9 @@ pub fn policy_of(
 }
 
 /// These tiers without HBM, each once: all that a policy may use whose framework was given no more.
-pub fn spill_among(named: &[TierId]) -> Vec<TierId> {
+pub fn spill_among(named: impl IntoIterator<Item = TierId>) -> Vec<TierId> {
     let mut tiers: Vec<TierId> = Vec::new();
-    for &tier in named {
+    for tier in named {
         if tier != HBM && !tiers.contains(&tier) {
             tiers.push(tier);
         }
@@ -201,8 +201,7 @@ pub fn spill_among(named: &[TierId]) -> Vec<TierId> {
 
 /// These tiers without HBM, each once, and then the machine's others.
 pub fn spill_through(first: &[TierId], hardware: &Hardware) -> Vec<TierId> {
-    let all: Vec<TierId> = first.iter().copied().chain(hardware.tier_ids()).collect();
-    spill_among(&all)
+    spill_among(first.iter().copied().chain(hardware.tier_ids()))
 }
 
 fn wide(bytes: Bytes) -> i128 {

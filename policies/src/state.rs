@@ -2,15 +2,18 @@
 //!
 //! Two moments of a run with the same words have the same future: what is written is everything
 //! that can influence it, relative to the moment (ops to the next op of the run, tickets to the
-//! next ticket), and nothing else. All words are compared, never a hash of them.
+//! next ticket, times to now), and nothing else. All words are compared, never a hash of them.
 //! Invariant: a list is written with its length and a choice with its number, so different states
 //! have different words.
 
-use crate::command::Ticket;
-use smallvec::SmallVec;
+use crate::command::{Allocating, Allocation, Command, ObjectAccess, Ticket, Work};
+use smallvec::{Array, SmallVec};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use tiersim_models::collective::Exchange;
 use tiersim_models::ids::{ObjectId, TierId};
-use tiersim_models::units::Bytes;
+use tiersim_models::outstanding::Traffic;
+use tiersim_models::units::{Bytes, Span, Time};
+use tiersim_models::workload::Mode;
 
 /// The words of a state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,6 +23,9 @@ pub struct State {
     horizon: u64,
     /// Commands under way, each with how many have been issued since.
     commands: BTreeMap<Ticket, u64>,
+    /// The moment that times are relative to, and the command that a machine is given next.
+    now: Time,
+    next: Option<Ticket>,
 }
 
 impl State {
@@ -43,6 +49,16 @@ impl State {
         self.occurrence
     }
 
+    /// From here on times are written relative to `now`, and commands relative to `next`.
+    pub fn relative_to(&mut self, now: Time, next: Ticket) {
+        (self.now, self.next) = (now, Some(next));
+    }
+
+    /// The moment that times are relative to.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
     /// Writes a number.
     pub fn word(&mut self, word: u64) {
         self.words.push(word);
@@ -61,21 +77,6 @@ impl State {
     /// Writes yes or no.
     pub fn flag(&mut self, flag: bool) {
         self.word(flag.into());
-    }
-
-    /// Writes a tier.
-    pub fn tier(&mut self, tier: TierId) {
-        self.word(tier.0.into());
-    }
-
-    /// Writes an object.
-    pub fn object(&mut self, object: ObjectId) {
-        self.word(object.0.into());
-    }
-
-    /// Writes objects, in their order.
-    pub fn objects(&mut self, objects: &[ObjectId]) {
-        self.list(objects, |state, &object| state.object(object));
     }
 
     /// Writes an op of the run as its distance from the one that comes next.
@@ -166,12 +167,14 @@ impl State {
     }
 }
 
-/// Writes the fields of a struct: `remember!(out, self as Lru { order } skip { capacity })`.
+/// Writes the fields of a struct: `remember!(out, self as Lru { order } skip { capacity })`; or has
+/// structs be [`Remembered`] so: `remember! { Hop { end }; Transit { hops } skip { chunk }; }`.
 ///
-/// A field is written by its own `state`, or each item of it by the function of [`State`] behind
-/// its name and a colon, or all of it by the one behind an arrow. To skip is what is the same
-/// throughout, follows from the others, or is written by hand: a field that is in neither list does
-/// not compile.
+/// A field is written as it is [`Remembered`], or each item of it by the function of [`State`]
+/// behind its name and a colon, or all of it by the one behind an arrow. To skip is what is the
+/// same throughout, follows from the others, or is written by hand: a field that is in neither list
+/// does not compile.
+#[macro_export]
 macro_rules! remember {
     ($out:ident, $self:ident as $type:ident
         { $($field:ident $(: $how:ident)? $(=> $whole:ident)?),* $(,)? }
@@ -179,18 +182,28 @@ macro_rules! remember {
         #[allow(unused_imports)]
         use $crate::state::Remembered as _;
         let $type { $($field,)* $($($skipped: _,)+)? } = $self;
-        $(remember!(@ $out, $field $($how)? $(=> $whole)?);)*
+        $($crate::remember!(@ $out, $field $($how)? $(=> $whole)?);)*
     };
     (@ $out:ident, $field:ident) => { $field.state($out) };
     (@ $out:ident, $field:ident => $whole:ident) => { $out.$whole($field) };
     (@ $out:ident, $field:ident $how:ident) => {
         $out.list($field.iter().copied(), $crate::state::State::$how)
     };
+    ($($type:ident { $($field:ident $(: $how:ident)? $(=> $whole:ident)?),* $(,)? }
+        $(skip { $($skipped:ident),+ $(,)? })?;)+) => {$(
+        impl $crate::state::Remembered for $type {
+            fn state(&self, out: &mut $crate::state::State) {
+                $crate::remember!(out, self as $type { $($field $(: $how)? $(=> $whole)?),* }
+                    $(skip { $($skipped),+ })?);
+            }
+        }
+    )+};
 }
-pub(crate) use remember;
+pub use remember;
 
-/// Values whose words are the same at any moment.
-pub(crate) trait Remembered {
+/// What can be written into a state.
+pub trait Remembered {
+    /// Writes it.
     fn state(&self, out: &mut State);
 }
 
@@ -211,34 +224,68 @@ impl<T: Remembered> OfCommand for (T, Ticket) {
     }
 }
 
-impl Remembered for Ticket {
-    fn state(&self, out: &mut State) {
-        out.word(out.commands.get(self).copied().unwrap_or(0));
-    }
-}
-
 macro_rules! words {
-    ($($type:ty: |$value:ident| $word:expr;)+) => {$(
+    ($($type:ty: |$value:ident, $out:ident| $word:expr;)+) => {$(
         impl Remembered for $type {
-            fn state(&self, out: &mut State) {
+            fn state(&self, $out: &mut State) {
                 let $value = *self;
-                out.word($word);
+                let word = $word;
+                $out.word(word);
             }
         }
     )+};
 }
 
 words! {
-    u8: |number| number.into();
-    u16: |number| number.into();
-    u32: |number| number.into();
-    u64: |number| number;
-    usize: |number| number as u64;
-    f64: |number| number.to_bits();
-    bool: |flag| flag.into();
-    Bytes: |bytes| bytes.get();
-    TierId: |tier| tier.0.into();
-    ObjectId: |object| object.0.into();
+    u8: |number, out| number.into();
+    u16: |number, out| number.into();
+    u32: |number, out| number.into();
+    u64: |number, out| number;
+    usize: |number, out| number as u64;
+    f64: |number, out| number.to_bits();
+    bool: |flag, out| flag.into();
+    Bytes: |bytes, out| bytes.get();
+    Span: |span, out| span.ps();
+    Time: |at, out| at.ps().wrapping_sub(out.now.ps());
+    TierId: |tier, out| tier.0.into();
+    ObjectId: |object, out| object.0.into();
+    Mode: |mode, out| u64::from(mode.reads()) + 2 * u64::from(mode.writes());
+    Ticket: |ticket, out| match out.next {
+        Some(next) => (next.0 - ticket.0).into(),
+        None => out.commands.get(&ticket).copied().unwrap_or(0),
+    };
+}
+
+remember! {
+    Traffic { read, written };
+    Exchange { bytes, steps };
+    ObjectAccess { object, tier, mode };
+    Allocation { object, tier, bytes };
+    Allocating { thread, device };
+    // Its edges are where the machine keeps them: in counts and waiters.
+    Command { work, allocates, frees } skip { ticket, after };
+}
+
+impl Remembered for Work {
+    fn state(&self, out: &mut State) {
+        match self {
+            Work::Compute { occurrence, stream, touches, charges, delay, allocating } => {
+                out.word(0);
+                out.op(*occurrence);
+                (stream, touches, charges).state(out);
+                (delay, allocating).state(out);
+            }
+            Work::Copy { object, bytes, from, to } => {
+                (1u8, object, bytes).state(out);
+                (from, to).state(out);
+            }
+            Work::Compact { tier, bytes, objects } => {
+                (2u8, tier, bytes).state(out);
+                objects.state(out);
+            }
+            Work::Release => out.word(3),
+        }
+    }
 }
 
 impl<T: Remembered> Remembered for Option<T> {
@@ -249,8 +296,8 @@ impl<T: Remembered> Remembered for Option<T> {
 }
 
 macro_rules! lists {
-    ($($type:ty, $item:ident: $bound:path;)+) => {$(
-        impl<$item: $bound> Remembered for $type {
+    ($($type:ty;)+) => {$(
+        impl<T: Remembered> Remembered for $type {
             fn state(&self, out: &mut State) {
                 out.list(self, |out, item| item.state(out));
             }
@@ -259,19 +306,34 @@ macro_rules! lists {
 }
 
 lists! {
-    Vec<T>, T: Remembered;
-    VecDeque<T>, T: Remembered;
-    BTreeSet<T>, T: Remembered;
-    SmallVec<[T; 2]>, T: Remembered;
-    SmallVec<[T; 4]>, T: Remembered;
+    [T];
+    [T; 2];
+    Vec<T>;
+    VecDeque<T>;
+    BTreeSet<T>;
+}
+
+impl<A: Array<Item: Remembered>> Remembered for SmallVec<A> {
+    fn state(&self, out: &mut State) {
+        self.as_slice().state(out);
+    }
+}
+
+impl<T: Remembered + ?Sized> Remembered for Box<T> {
+    fn state(&self, out: &mut State) {
+        (**self).state(out);
+    }
+}
+
+impl<T: Remembered + ?Sized> Remembered for &T {
+    fn state(&self, out: &mut State) {
+        (**self).state(out);
+    }
 }
 
 impl<K: Remembered, V: Remembered> Remembered for BTreeMap<K, V> {
     fn state(&self, out: &mut State) {
-        out.list(self, |out, (key, value)| {
-            key.state(out);
-            value.state(out);
-        });
+        out.list(self, |out, entry| entry.state(out));
     }
 }
 
@@ -279,6 +341,13 @@ impl<A: Remembered, B: Remembered> Remembered for (A, B) {
     fn state(&self, out: &mut State) {
         self.0.state(out);
         self.1.state(out);
+    }
+}
+
+impl<A: Remembered, B: Remembered, C: Remembered> Remembered for (A, B, C) {
+    fn state(&self, out: &mut State) {
+        (&self.0, &self.1).state(out);
+        self.2.state(out);
     }
 }
 

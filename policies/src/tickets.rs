@@ -4,7 +4,7 @@
 //! an earlier op of the same stream already waits for. Memory is bounded by what is under way.
 
 use crate::command::Ticket;
-use crate::state::{Remembered, State, remember};
+use crate::state::remember;
 use std::collections::VecDeque;
 
 /// The commands of a plan, from the oldest that is still under way to the newest.
@@ -23,10 +23,10 @@ struct Issued {
     occurrence: Option<u64>,
 }
 
-impl Remembered for Issued {
-    fn state(&self, out: &mut State) {
-        remember!(out, self as Issued { ended, covered_on, occurrence: op });
-    }
+remember! {
+    // All that are under way, and those that have ended behind the first of them.
+    Tickets { issued } skip { base };
+    Issued { ended, covered_on, occurrence: op };
 }
 
 impl Tickets {
@@ -57,11 +57,6 @@ impl Tickets {
     pub(crate) fn under_way(&self) -> impl Iterator<Item = (Ticket, u64)> {
         let issued = (self.base..).zip(&self.issued).filter(|(_, issued)| !issued.ended);
         issued.map(|(number, _)| (Ticket(number), u64::from(self.next().0 - number)))
-    }
-
-    /// Writes all commands that are under way, and those that have ended behind the first of them.
-    pub(crate) fn state(&self, out: &mut State) {
-        remember!(out, self as Tickets { issued } skip { base });
     }
 
     /// Notes that a command has ended; returns its op if it was one.

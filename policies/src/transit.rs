@@ -6,7 +6,7 @@
 //! Invariant: a copy has at most one piece on a hop at a time, no piece leaves for a hop before it
 //! has arrived from the one before, and at most [`BOUNCE`] of its pieces lie between two hops.
 
-use crate::state::{Remembered, State, remember};
+use crate::state::remember;
 use smallvec::SmallVec;
 use tiersim_models::units::Bytes;
 
@@ -34,14 +34,8 @@ struct Hop {
     done: u32,
 }
 
-impl Remembered for Hop {
-    fn state(&self, out: &mut State) {
-        remember!(out, self as Hop { end, queued, done });
-    }
-}
-
 /// One piece of a copy on one of its hops.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HopPiece {
     /// Position of the hop in the route.
     pub hop: usize,
@@ -51,6 +45,12 @@ pub struct HopPiece {
     pub from: Bytes,
     /// Its size.
     pub bytes: Bytes,
+}
+
+remember! {
+    Transit { bytes, chunk, pieces, hops, channels };
+    Hop { end, queued, done };
+    HopPiece { hop, number, from, bytes };
 }
 
 impl Transit {
@@ -82,11 +82,6 @@ impl Transit {
         let pieces = if whole { 1 } else { bytes.get().div_ceil(chunk.get()) };
         let pieces = u32::try_from(pieces).expect("fewer than 2^32 chunks in a copy");
         Transit { bytes, chunk, pieces, hops, channels }
-    }
-
-    /// Writes how far it has come, and where it goes.
-    pub fn state(&self, out: &mut State) {
-        remember!(out, self as Transit { bytes, chunk, pieces, hops, channels });
     }
 
     /// The size of every piece but perhaps the last.

@@ -10,6 +10,7 @@ use std::ops::Range;
 use tiersim_models::ids::{ObjectId, OpId};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::units::Bytes;
+use tiersim_models::workload::Trace;
 
 /// The uses and lives of all objects in one replay of a trace.
 #[derive(Clone, Debug)]
@@ -29,6 +30,20 @@ pub struct Moves {
     pub fetches: u64,
     /// Copies back.
     pub write_backs: u64,
+}
+
+/// What changes of bytes, each from an op on, add up to by op.
+pub(crate) fn running(ops: usize, changes: impl IntoIterator<Item = (u32, i128)>) -> Vec<i128> {
+    let mut held = vec![0i128; ops + 1];
+    changes.into_iter().for_each(|(op, bytes)| held[op as usize] += bytes);
+    (1..ops).for_each(|op| held[op] += held[op - 1]);
+    held.truncate(ops);
+    held
+}
+
+/// How many streams a trace has.
+pub(crate) fn streams(trace: &Trace) -> usize {
+    trace.ops.iter().map(|op| usize::from(op.stream) + 1).max().unwrap_or(0)
 }
 
 impl Visits {
@@ -75,6 +90,18 @@ impl Visits {
     pub fn uses(&self, object: ObjectId) -> &[(u32, bool)] {
         let start = self.starts[object.index()] as usize;
         &self.uses[start..self.starts[object.index() + 1] as usize]
+    }
+
+    /// Which op of a run of so many replays uses an object next after this one. A use in a later
+    /// replay counts only if the object still is the same one then.
+    pub fn next(&self, object: ObjectId, occurrence: u64, replays: u64) -> Option<u64> {
+        let (uses, ops) = (self.uses(object), u64::from(self.ops));
+        let (replay, op) = (occurrence / ops, (occurrence % ops) as u32);
+        match uses.get(uses.partition_point(|&(used, _)| used <= op)) {
+            Some(&(next, _)) => Some(replay * ops + u64::from(next)),
+            None if self.born[object.index()] || replay + 1 >= replays => None,
+            None => uses.first().map(|&(first, _)| (replay + 1) * ops + u64::from(first)),
+        }
     }
 
     /// Ops of a replay during which the object exists and is not used.
@@ -124,5 +151,33 @@ impl Visits {
                 Moves { fetches: uses.len() as u64 - written, write_backs: written }
             }
         }
+    }
+}
+
+/// The block that a module is in: its path up to the first number, or all of it.
+pub(crate) fn block(module: &str) -> &str {
+    let mut end = 0;
+    for part in module.split('.') {
+        end += part.len();
+        if !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()) {
+            return &module[..end];
+        }
+        end += 1;
+    }
+    module
+}
+
+#[cfg(test)]
+mod tests {
+    use super::block;
+
+    #[test]
+    fn a_block_is_the_path_up_to_its_first_number() {
+        assert_eq!(block("h.11.mlp.c_fc"), "h.11");
+        assert_eq!(block("model.layers.3.self_attn.0"), "model.layers.3");
+        assert_eq!(block("layer1.0.conv1"), "layer1.0");
+        assert_eq!(block("h.0"), "h.0");
+        assert_eq!(block("lm_head"), "lm_head");
+        assert_eq!(block("a..b"), "a..b");
     }
 }

@@ -9,10 +9,8 @@ pub mod activation_offload;
 pub mod adam_state;
 pub mod all_hbm;
 pub mod clairvoyant_offload;
-pub mod correlation_prefetch;
 pub mod demand;
 pub mod device_map;
-pub mod gradient_aware;
 pub mod hints;
 pub mod hot_cold;
 pub mod layers;
@@ -33,11 +31,11 @@ pub const ALL: &[&Entry] = &[
     &demand::BELADY,
     &clairvoyant_offload::ENTRY,
     &demand::CLOCK,
-    &correlation_prefetch::ENTRY,
+    &unified_memory::CORRELATION_PREFETCH,
     &device_map::ENTRY,
     &layers::DOUBLE_BUFFERING,
     &demand::FIFO,
-    &gradient_aware::ENTRY,
+    &adam_state::GRADIENT_AWARE,
     &hints::ENTRY,
     &hot_cold::ENTRY,
     &residents::KNAPSACK,

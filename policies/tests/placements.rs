@@ -16,10 +16,9 @@ use tiersim_policies::recipe::{PolicyConfig, Recipe};
 use tiersim_policies::residents::Residents;
 use tiersim_policies::static_placement::StaticPlacement;
 use tiersim_policies::visits::Visits;
-use tiersim_policies::zoo::adam_state::{AdamStateConfig, Count, Cut};
+use tiersim_policies::zoo::adam_state::{AdamStateConfig, Count, Cut, Score};
 use tiersim_policies::zoo::demand::DemandConfig;
 use tiersim_policies::zoo::device_map::{DeviceMapConfig, Limit};
-use tiersim_policies::zoo::gradient_aware::GradientAwareConfig;
 use tiersim_policies::zoo::percentages::{PercentagesConfig, Six};
 use tiersim_policies::zoo::residents::{ResidentsConfig, Rule, knapsack};
 use worlds::{Dice, copies, hardware, object, op, plan, random_trace, trace, with_setting};
@@ -50,6 +49,25 @@ fn moves_are_those_of_a_plan_in_which_nothing_is_at_home_in_hbm() {
     }
 }
 
+#[test]
+fn the_next_use_is_in_this_replay_or_the_next() {
+    let mut trace = trace();
+    let [weight, passing] =
+        [true, false].map(|persistent| object(&mut trace, "m", ObjectKind::Weight, 8, persistent));
+    for at in 0..10 {
+        let uses = [(weight, Mode::Read), (passing, Mode::Write)];
+        op(&mut trace, if at == 2 || at == 7 { &uses } else { &[] });
+    }
+    let visits = Visits::new(&Workload::new(trace));
+    let next = |object| {
+        let visits = &visits;
+        move |at| visits.next(object, at, 2)
+    };
+    let found = [0, 2, 7, 12, 17].map(next(weight));
+    assert_eq!(found, [Some(2), Some(7), Some(12), Some(17), None]);
+    assert_eq!([2, 7, 12].map(next(passing)), [Some(7), None, Some(17)]);
+}
+
 /// A policy of every static kind, with parameters drawn.
 fn drawn(dice: &mut Dice, tiers: usize) -> Vec<PolicyConfig> {
     let access = match dice.below(4) {
@@ -71,14 +89,16 @@ fn drawn(dice: &mut Dice, tiers: usize) -> Vec<PolicyConfig> {
         let gpu = 10.0 * dice.below(11) as f64;
         [gpu, (100.0 - gpu) * share(dice)]
     });
-    let modules = AdamStateConfig { cut, by: Count::Bytes, tiers, kinds: kinds.clone(), access };
+    let score = Score::GradientAware { adam: 1.0, gradient: 0.5 };
+    let (by, of) = (Count::Bytes, kinds.clone());
+    let ranked = AdamStateConfig { score, cut, by, tiers, kinds: of, access };
     let stays =
         |rule| ResidentsConfig { rule, spill: spill.clone(), kinds: kinds.clone(), access }.into();
     vec![
         stays(size),
         stays(Rule::Densest),
         stays(Rule::Knapsack),
-        GradientAwareConfig { adam: 1.0, gradient: 0.5, modules }.into(),
+        ranked.into(),
         PercentagesConfig { six: Some(Six(six)), sep_layer: false, tiers, access }.into(),
         PercentagesConfig { six: None, sep_layer: false, tiers, access }.into(),
         DeviceMapConfig { hbm: reserve, cpu: None, no_split: true, tiers, kinds, access }.into(),
@@ -262,8 +282,8 @@ fn gradient_norms_change_the_order_of_modules_as_their_weight_says() {
     let place = |adam, gradient, trace: &_| {
         let cut = Cut::Shares { hbm: 0.34, cpu: 0.33 };
         let (tiers, kinds) = ([HBM, DRAM, NVME], STATE.to_vec());
-        let modules = AdamStateConfig { cut, by: Count::Modules, tiers, kinds, access: DEMAND };
-        GradientAwareConfig { adam, gradient, modules }.place(trace)
+        let (score, by) = (Score::GradientAware { adam, gradient }, Count::Modules);
+        AdamStateConfig { score, cut, by, tiers, kinds, access: DEMAND }.place(trace)
     };
     assert_eq!(place(1.0, 0.0, &trace).unwrap(), [HBM, DRAM, NVME]);
     assert_eq!(place(0.0, 1.0, &trace).unwrap(), [NVME, DRAM, HBM]);

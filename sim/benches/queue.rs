@@ -6,16 +6,18 @@
 //! is not tuned for, and so is *ebb* (hold after all but one in a hundred have left: the tree keeps
 //! the height of its peak); they are shown for that reason.
 
+mod timing;
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::hint::black_box;
-use std::time::Instant;
 
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 use rand_distr::Exp1;
 use tiersim_models::units::Time;
 use tiersim_sim::queue::EventQueue;
+use timing::{median, seconds};
 
 const ROUNDS: usize = 15;
 const OPERATIONS: usize = 400_000;
@@ -128,16 +130,8 @@ fn drain<Q: Pending>(pending: usize, draws: &mut Draws) -> f64 {
     })
 }
 
-#[expect(clippy::disallowed_methods, reason = "a bench reads the clock")]
 fn timed(operations: usize, work: impl FnOnce()) -> f64 {
-    let start = Instant::now();
-    work();
-    start.elapsed().as_nanos() as f64 / operations as f64
-}
-
-fn median(mut times: Vec<f64>) -> f64 {
-    times.sort_by(f64::total_cmp);
-    times[times.len() / 2]
+    seconds(work) * 1e9 / operations as f64
 }
 
 fn compare<A: Pending, B: Pending>(

@@ -18,7 +18,7 @@ macro_rules! rule {
 mod flows;
 mod ranks;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use crate::audit::flows::Flows;
 pub(crate) use crate::audit::flows::Used;
@@ -300,7 +300,7 @@ impl Audit {
         now: Time,
     ) -> Result<(), Breach> {
         self.tick(now)?;
-        self.channels[channel].arrive_as(copy.0, bytes, now);
+        self.channels[channel].arrive(copy.0, bytes, now);
         Ok(())
     }
 

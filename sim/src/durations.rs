@@ -85,7 +85,7 @@ impl Durations {
             }
             OpTime::Recorded { .. } => [Span::ZERO; 2],
         };
-        Ok(Durations { base, whole: None, jitter, source: None, launches, later: 0 })
+        Ok(Durations { jitter, launches, ..Durations::fixed(base) })
     }
 
     /// Those of a trace whose op i repeats op `source[i]` of this one, which has `ops` ops: the
@@ -103,10 +103,8 @@ impl Durations {
         Durations {
             base: repeated(&self.base),
             whole: self.whole.as_ref().map(repeated),
-            jitter: self.jitter.clone(),
             source: Some((draws.collect(), ops)),
-            later: self.later,
-            launches: self.launches,
+            ..self.clone()
         }
     }
 
@@ -226,17 +224,8 @@ mod tests {
     use super::*;
 
     fn jittered(seed: u64) -> Durations {
-        let factor = mean_one(0.2);
-        let jitter = Some(Jitter { factor, seed });
-        let launches = [Span::ZERO; 2];
-        Durations {
-            base: vec![Span::from_us(1)],
-            whole: None,
-            jitter,
-            source: None,
-            launches,
-            later: 0,
-        }
+        let jitter = Some(Jitter { factor: mean_one(0.2), seed });
+        Durations { jitter, ..Durations::fixed(vec![Span::from_us(1)]) }
     }
 
     #[test]

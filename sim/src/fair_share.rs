@@ -19,11 +19,11 @@
 //! Memory: one heap entry per flow and one counter per class.
 
 use smallvec::SmallVec;
-use std::cmp::Ordering;
+use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use tiersim_models::service::{Detail, Service};
 use tiersim_models::units::{Bandwidth, Bytes, PS_PER_S, Span, Time};
-use tiersim_policies::state::State;
+use tiersim_policies::state::{Remembered, State, remember};
 
 /// Rates are counted in this many parts of a byte per second.
 pub const GRAINS: u32 = 1 << GRAIN_BITS;
@@ -32,6 +32,12 @@ const GRAIN_BITS: u32 = 20;
 /// Names a set of resources that flows cross.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ClassId(pub u16);
+
+impl Remembered for ClassId {
+    fn state(&self, out: &mut State) {
+        self.0.state(out);
+    }
+}
 
 /// Resources, and the flows of type `T` that cross them.
 #[derive(Debug)]
@@ -93,11 +99,12 @@ impl<T> Class<T> {
     }
 }
 
-/// A flow ends when its class has reached `end`.
-#[derive(Debug)]
+/// A flow ends when its class has reached `end`. The largest, which a heap gives first, ends first
+/// and is the oldest of several.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Flow<T> {
-    end: u128,
-    begun: u64,
+    end: Reverse<u128>,
+    begun: Reverse<u64>,
     item: T,
 }
 
@@ -114,7 +121,7 @@ fn divided(left: u128, by: u64) -> u128 {
     }
 }
 
-impl<T> FairShare<T> {
+impl<T: Ord> FairShare<T> {
     /// Resources of the given rates, and no flows.
     pub fn new(capacities: Vec<Bandwidth>) -> FairShare<T> {
         let resources = capacities.len();
@@ -203,8 +210,8 @@ impl<T> FairShare<T> {
             let position = self.active.partition_point(|&active| active < class.0);
             self.active.insert(position, class.0);
         }
-        let end = flow.reached + work(bytes);
-        flow.flows.push(Flow { end, begun: self.begun, item });
+        let end = Reverse(flow.reached + work(bytes));
+        flow.flows.push(Flow { end, begun: Reverse(self.begun), item });
         self.begun += 1;
         (self.stale, self.changed) = (true, true);
     }
@@ -215,8 +222,8 @@ impl<T> FairShare<T> {
         let mut gone: SmallVec<[(u64, T); 4]> = SmallVec::new();
         for &index in &self.active {
             let class = &mut self.classes[usize::from(index)];
-            while class.flows.peek().is_some_and(|flow| flow.end <= class.reached) {
-                gone.extend(class.flows.pop().map(|flow| (flow.begun, flow.item)));
+            while class.flows.peek().is_some_and(|flow| flow.end.0 <= class.reached) {
+                gone.extend(class.flows.pop().map(|flow| (flow.begun.0, flow.item)));
             }
             if class.flows.is_empty() {
                 class.reached = 0;
@@ -238,7 +245,7 @@ impl<T> FairShare<T> {
         let left = |&index: &u16| {
             let class = &self.classes[usize::from(index)];
             let first = class.flows.peek()?;
-            Some(first.end.saturating_sub(class.reached).div_ceil(class.rate))
+            Some(first.end.0.saturating_sub(class.reached).div_ceil(class.rate))
         };
         let least = self.active.iter().filter_map(left).min()?;
         let span = u64::try_from(least).expect("a flow ends within 213 days");
@@ -280,53 +287,10 @@ impl<T> FairShare<T> {
             let class = &self.classes[usize::from(index)];
             let reached = class.reached + class.rate * u128::from(passed);
             class.flows.iter().map(move |flow| {
-                let left = flow.end.saturating_sub(reached).div_ceil(work(Bytes::new(1)));
+                let left = flow.end.0.saturating_sub(reached).div_ceil(work(Bytes::new(1)));
                 (&flow.item, Bytes::new(left as u64))
             })
         })
-    }
-
-    /// Writes everything that decides when flows end from `now` on.
-    pub fn state(&self, now: Time, out: &mut State, mut item: impl FnMut(&mut State, &T)) {
-        let FairShare {
-            capacities,
-            varying: _,
-            classes,
-            active,
-            now: passed,
-            begun,
-            stale,
-            changed,
-            // Only while rates are worked out.
-            left: _,
-            open: _,
-            shares: _,
-        } = self;
-        out.word(capacities.len() as u64);
-        out.flag(*stale);
-        out.flag(*changed);
-        if self.flows() > 0 {
-            out.word(now.since(*passed).ps());
-        }
-        out.list(active, |out, &index| {
-            let class = &classes[usize::from(index)];
-            let Class { resources, rate, reached, flows, stands, frozen: _ } = class;
-            out.word(index.into());
-            out.list(resources, |out, &resource| out.word(resource.into()));
-            out.flag(*stands);
-            if !stale {
-                out.wide(*rate);
-            }
-            let mut flows: Vec<&Flow<T>> = flows.iter().collect();
-            flows.sort_unstable_by_key(|flow| (flow.end, flow.begun));
-            out.list(flows, |out, flow| {
-                let Flow { end, begun: since, item: own } = flow;
-                // One that has just got all its bytes may be behind what its class has reached.
-                out.wide(end.wrapping_sub(*reached));
-                out.word(begun - since);
-                item(out, own);
-            });
-        });
     }
 
     /// Lets time pass at the rates that hold until `now`.
@@ -475,23 +439,32 @@ impl<T> FairShare<T> {
     }
 }
 
-impl<T> Ord for Flow<T> {
-    /// The heap gives the largest first: the flow that ends first, and of several the oldest.
-    fn cmp(&self, other: &Flow<T>) -> Ordering {
-        (other.end, other.begun).cmp(&(self.end, self.begun))
+impl<T: Remembered + Ord> Remembered for FairShare<T> {
+    /// Everything that decides when flows end.
+    fn state(&self, out: &mut State) {
+        remember!(out, self as FairShare { stale, changed } skip {
+            capacities, varying, classes, active, now, begun,
+            // Only while rates are worked out.
+            left, open, shares
+        });
+        out.word(self.capacities.len() as u64);
+        (self.flows() > 0).then_some(self.now).state(out);
+        out.list(&self.active, |out, &index| {
+            let class = &self.classes[usize::from(index)];
+            remember!(out, class as Class { resources, stands }
+                skip { rate, reached, flows, frozen });
+            out.word(index.into());
+            if !stale {
+                out.wide(class.rate);
+            }
+            let mut flows: Vec<&Flow<T>> = class.flows.iter().collect();
+            flows.sort_unstable_by_key(|flow| Reverse((flow.end, flow.begun)));
+            out.list(flows, |out, flow| {
+                remember!(out, flow as Flow { item } skip { end, begun });
+                // One that has just got all its bytes may be behind what its class has reached.
+                out.wide(flow.end.0.wrapping_sub(class.reached));
+                out.word(self.begun - flow.begun.0);
+            });
+        });
     }
 }
-
-impl<T> PartialOrd for Flow<T> {
-    fn partial_cmp(&self, other: &Flow<T>) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl<T> PartialEq for Flow<T> {
-    fn eq(&self, other: &Flow<T>) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl<T> Eq for Flow<T> {}

@@ -258,36 +258,19 @@ mod tests {
     use super::oversized;
     use std::path::PathBuf;
     use tiersim_models::diagnostic::Diagnostics;
-    use tiersim_models::hardware::{Capacity, Hardware, Law, Tier, TierKind};
-    use tiersim_models::units::{Bandwidth, Bytes, Span};
+    use tiersim_models::hardware::{Capacity, Hardware};
+    use tiersim_models::units::Bytes;
     use tiersim_models::workload::{Object, ObjectKind, Trace, TraceMeta};
     use tiersim_policies::scenario::TraceSource;
 
+    /// A machine of three tiers or fewer, with these capacities.
     fn machine(capacities: &[Capacity]) -> Hardware {
-        let access = Law { setup: Span::ZERO, rate: Bandwidth::new(1).unwrap() };
-        let tier = |(index, &capacity): (usize, &Capacity)| Tier {
-            name: format!("t{index}"),
-            kind: TierKind::Hbm,
-            capacity,
-            access,
-            loaded: None,
-            requests: Default::default(),
-        };
-        Hardware {
-            name: "machine".into(),
-            about: String::new(),
-            tiers: capacities.iter().enumerate().map(tier).collect(),
-            nodes: Vec::new(),
-            links: Vec::new(),
-            routes: Vec::new(),
-            compute: None,
-            chunk: Bytes::mib(4),
-            hidden: Vec::new(),
-            facts: Vec::new(),
-            economics: Default::default(),
-            server: Default::default(),
-            cpu: None,
+        let mut machine = crate::audit::tests::machine();
+        machine.tiers.truncate(capacities.len());
+        for (index, (tier, &capacity)) in machine.tiers.iter_mut().zip(capacities).enumerate() {
+            (tier.name, tier.capacity) = (format!("t{index}"), capacity);
         }
+        machine
     }
 
     fn trace(sizes: &[u64]) -> Trace {

@@ -30,6 +30,7 @@ mod ranks;
 mod sharing;
 mod state;
 mod streams;
+mod timed;
 mod timeline;
 mod together;
 mod told;
@@ -100,9 +101,6 @@ enum Event {
     /// Such an op has ended.
     Worked,
 }
-
-/// Ends come first at equal times: room is freed before it is asked for.
-const ENDS: u8 = 0;
 
 /// The simulated machine.
 pub struct SimMachine<'a> {
@@ -393,7 +391,9 @@ impl Machine for SimMachine<'_> {
             }
             self.paths.told();
             self.retime()?;
-            self.retime_processors();
+            if let Some(processors) = &mut self.processors {
+                processors.time.retime(&mut self.engine, Event::Worked);
+            }
             match self.engine.next() {
                 Some((_, Event::Op(ticket))) => self.computed(ticket)?,
                 Some((_, Event::Copied { channel, piece })) => {

@@ -161,9 +161,7 @@ impl<'a> CaseRunner<'a> {
         bench.bound = bench.bound_of(workload, &bench.durations, memory).step;
         let own = bench.on_device()?;
         let mut all = bench.plain(AllHbm.into(), memory);
-        if let Some(own) = &own {
-            (all.workload, all.durations) = (&own.workload, &own.durations);
-        }
+        (all.workload, all.durations) = bench.of_case(own.as_ref());
         match bench.simulate("baseline", &all, options)?.outcome {
             Outcome::Done(figures) => bench.baseline = figures,
             Outcome::OutOfMemory(_) => unreachable!("an unlimited tier is never full"),

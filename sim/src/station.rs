@@ -40,13 +40,8 @@ impl Station {
         Station { area, bytes_in, ..Station::default() }
     }
 
-    /// A customer arrives with `bytes`. `true` if their service starts at once.
-    pub fn arrive(&mut self, bytes: Bytes, now: Time) -> bool {
-        self.arrive_as(0, bytes, now)
-    }
-
-    /// As [`Station::arrive`], under a name.
-    pub fn arrive_as(&mut self, name: u32, bytes: Bytes, now: Time) -> bool {
+    /// A customer of that name arrives with `bytes`. `true` if their service starts at once.
+    pub fn arrive(&mut self, name: u32, bytes: Bytes, now: Time) -> bool {
         self.account(now);
         self.present.push_back((now, bytes, name));
         self.arrivals += u128::from(now.ps());
@@ -55,33 +50,23 @@ impl Station {
         self.present.len() == 1
     }
 
-    /// The customer in service leaves; gives what they had brought, `None` if nobody is there.
-    pub fn depart(&mut self, now: Time) -> Option<Bytes> {
-        self.account(now);
-        let (arrived, bytes, _) = self.present.pop_front()?;
-        Some(self.count_out(arrived, bytes, now))
-    }
-
     /// The names of those who are there and came before the customer of that name.
     pub fn before(&self, name: u32) -> impl Iterator<Item = u32> + '_ {
         self.present.iter().map(|present| present.2).take_while(move |&other| other != name)
     }
 
-    /// The customer of that name leaves, wherever they stood; `None` if they are not there.
+    /// The first customer of that name leaves, wherever they stood; gives what they had brought,
+    /// `None` if they are not there.
     pub fn leave(&mut self, name: u32, now: Time) -> Option<Bytes> {
         self.account(now);
         let position = self.present.iter().position(|present| present.2 == name)?;
         let (arrived, bytes, _) = self.present.remove(position)?;
-        Some(self.count_out(arrived, bytes, now))
-    }
-
-    fn count_out(&mut self, arrived: Time, bytes: Bytes, now: Time) -> Bytes {
         self.arrivals -= u128::from(arrived.ps());
         self.sojourns += u128::from(now.since(arrived).ps());
         self.bytes_out += u128::from(bytes.get());
         self.bytes_present -= u128::from(bytes.get());
         self.served += 1;
-        bytes
+        Some(bytes)
     }
 
     /// How many have left.
@@ -131,13 +116,13 @@ mod tests {
     fn area_and_sojourns_agree_at_every_moment() {
         let mut station = Station::new();
         let at = Time::from_ps;
-        assert!(station.arrive(Bytes::new(5), at(10)));
-        assert!(!station.arrive(Bytes::new(6), at(13)), "the server is busy");
+        assert!(station.arrive(0, Bytes::new(5), at(10)));
+        assert!(!station.arrive(0, Bytes::new(6), at(13)), "the server is busy");
         assert!(station.obeys_little(at(19)));
-        assert_eq!(station.depart(at(20)), Some(Bytes::new(5)));
+        assert_eq!(station.leave(0, at(20)), Some(Bytes::new(5)));
         assert_eq!((station.area(), station.sojourns()), (3 + 2 * 7, 10));
         assert!(station.obeys_little(at(25)) && station.conserves_bytes());
-        assert_eq!(station.depart(at(30)), Some(Bytes::new(6)));
+        assert_eq!(station.leave(0, at(30)), Some(Bytes::new(6)));
         assert_eq!((station.area(), station.sojourns()), (27, 27));
         assert_eq!((station.served(), station.in_system()), (2, 0));
     }
@@ -146,8 +131,8 @@ mod tests {
     fn whoever_leaves_by_name_takes_their_own_bytes_and_time() {
         let mut station = Station::new();
         let at = Time::from_ps;
-        station.arrive_as(7, Bytes::new(5), at(0));
-        station.arrive_as(8, Bytes::new(6), at(10));
+        station.arrive(7, Bytes::new(5), at(0));
+        station.arrive(8, Bytes::new(6), at(10));
         assert_eq!(station.leave(9, at(11)), None);
         assert_eq!(station.leave(8, at(12)), Some(Bytes::new(6)));
         assert_eq!((station.sojourns(), station.in_system()), (2, 1));
@@ -158,6 +143,6 @@ mod tests {
 
     #[test]
     fn nobody_leaves_an_empty_station() {
-        assert_eq!(Station::new().depart(Time::ZERO), None);
+        assert_eq!(Station::new().leave(0, Time::ZERO), None);
     }
 }

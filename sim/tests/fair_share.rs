@@ -6,7 +6,8 @@ use rand::{RngExt, SeedableRng};
 use std::cmp::Ordering;
 use tiersim_models::service::{Detail, Service};
 use tiersim_models::units::{Bandwidth, Bytes, PS_PER_S, Time};
-use tiersim_policies::state::State;
+use tiersim_policies::command::Ticket;
+use tiersim_policies::state::{Remembered, State};
 use tiersim_sim::fair_share::{FairShare, GRAINS};
 
 /// An exact fraction, for an oracle without rounding.
@@ -409,7 +410,8 @@ fn state(start: u64, bytes: [u64; 2], items: [u64; 2], at: u64) -> Vec<u64> {
 
 fn words(fair: &FairShare<u64>, at: u64) -> Vec<u64> {
     let mut state = State::new(0);
-    fair.state(Time::from_ps(at), &mut state, |state, &item| state.word(item));
+    state.relative_to(Time::from_ps(at), Ticket(0));
+    fair.state(&mut state);
     state.words().to_vec()
 }
 

@@ -3,9 +3,6 @@
 //! The service takes 1 us on average. Theory gives the mean time in system; Little's law ties two
 //! independent counts of it together exactly; and without randomness the answer is exact too.
 
-use rand::rngs::ChaCha12Rng;
-use rand::{RngExt, SeedableRng};
-use rand_distr::Exp;
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_sim::engine::Engine;
 use tiersim_sim::station::Station;
@@ -39,10 +36,10 @@ fn serve(
                     to_come -= 1;
                     engine.schedule_in(next_gap(), ARRIVAL, Event::Arrival);
                 }
-                station.arrive(Bytes::ZERO, now)
+                station.arrive(0, Bytes::ZERO, now)
             }
             Event::Departure => {
-                station.depart(now);
+                station.leave(0, now);
                 station.in_system() > 0
             }
         };
@@ -58,9 +55,8 @@ fn serve(
 
 /// Exponential spans of the given mean, in picoseconds.
 fn exponential(seed: u64, mean: f64) -> impl FnMut() -> Span {
-    let mut rng = ChaCha12Rng::seed_from_u64(seed);
-    let law = Exp::new(1.0 / mean).expect("a mean above zero");
-    move || Span::from_ps(rng.sample(law).round() as u64)
+    let mut draw = crate::sharing::exponential(seed, mean);
+    move || Span::from_ps(draw())
 }
 
 fn mean_sojourn(station: &Station) -> f64 {

@@ -19,7 +19,8 @@ const SERVICE: f64 = 1e6;
 const DEPARTURE: u8 = 0;
 const ARRIVAL: u8 = 1;
 
-fn exponential(seed: u64, mean: f64) -> impl FnMut() -> u64 {
+/// Exponential numbers of the given mean.
+pub(crate) fn exponential(seed: u64, mean: f64) -> impl FnMut() -> u64 {
     let mut rng = ChaCha12Rng::seed_from_u64(seed);
     let law = Exp::new(1.0 / mean).expect("a mean above zero");
     move || rng.sample(law).round() as u64

@@ -4,6 +4,7 @@
 //! Readers do not hold a writer up: a policy may have them read another copy.
 //! Invariant: no machine that runs the trace ends sooner, whatever the policy.
 
+use crate::visits::streams;
 use tiersim_models::ids::OpId;
 use tiersim_models::lifetime::Workload;
 use tiersim_models::units::Span;
@@ -18,7 +19,7 @@ pub(crate) fn critical_path(
     duration: &dyn Fn(u64) -> Span,
     (from, to): (u64, u64),
 ) -> u128 {
-    let streams = streams(workload);
+    let streams = streams(&workload.trace);
     if from == 0 && workload.trace.ops.iter().any(|op| op.release.is_some()) {
         return longest(workload, duration, (from, to), None);
     }
@@ -33,11 +34,6 @@ pub(crate) fn critical_path(
     paths.map(|first| longest(workload, duration, (from, to), Some(first))).min().unwrap_or(0)
 }
 
-/// How many streams the trace has.
-pub(crate) fn streams(workload: &Workload) -> usize {
-    workload.trace.ops.iter().map(|op| usize::from(op.stream) + 1).max().unwrap_or(0)
-}
-
 /// The longest path; with `first`, of those that begin with the first op of that stream.
 fn longest(
     workload: &Workload,
@@ -48,7 +44,7 @@ fn longest(
     let trace = &workload.trace;
     let ops = trace.ops.len() as u64;
     let start = |stream: u16| first.is_none_or(|first| first == stream).then_some(0u128);
-    let mut along: Vec<Option<u128>> = (0..streams(workload)).map(|s| start(s as u16)).collect();
+    let mut along: Vec<Option<u128>> = (0..streams(trace)).map(|s| start(s as u16)).collect();
     let mut written: Vec<Option<u128>> = vec![None; trace.objects.len()];
     let mut ended: Vec<Option<u128>> = vec![None; trace.ops.len()];
     for at in from..to {

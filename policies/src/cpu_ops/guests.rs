@@ -6,7 +6,7 @@
 //! Invariant: nothing leaves or waits for a guest that comes ahead.
 
 use super::make_room::{Usage, prefetch};
-use crate::state::State;
+use crate::state::remember;
 use crate::step::Step;
 use crate::view::View;
 use tiersim_models::hardware::HBM;
@@ -20,7 +20,11 @@ const HOST_OPS: usize = 2;
 
 /// Objects from beyond that were brought to the host.
 #[derive(Debug, Default)]
-pub(super) struct Guests(Vec<ObjectId>);
+pub(super) struct Guests {
+    objects: Vec<ObjectId>,
+}
+
+remember! { Guests { objects }; }
 
 /// What the next ops on the CPU use, as far as the policy sees.
 pub(super) fn soon(view: &View<'_>) -> Vec<Use> {
@@ -37,14 +41,14 @@ pub(super) fn soon(view: &View<'_>) -> Vec<Use> {
 impl Guests {
     /// An object was brought from beyond.
     pub(super) fn note(&mut self, object: ObjectId) {
-        if !self.0.contains(&object) {
-            self.0.push(object);
+        if !self.objects.contains(&object) {
+            self.objects.push(object);
         }
     }
 
     /// Those that neither this op nor the next ones use go home.
     pub(super) fn leave(&mut self, usage: &Usage, soon: &[Use], step: &mut Step<'_>) {
-        self.0.retain(|&object| {
+        self.objects.retain(|&object| {
             let Some(host) = usage.in_host(object, step) else { return false };
             if step.is_used(object) || soon.iter().any(|touched| touched.object == object) {
                 return true;
@@ -72,10 +76,5 @@ impl Guests {
             prefetch(object, to, Bytes::ZERO, step);
             self.note(object);
         }
-    }
-
-    /// Writes who is there.
-    pub(super) fn state(&self, out: &mut State) {
-        out.objects(&self.0);
     }
 }

@@ -4,7 +4,7 @@
 //! only copy.
 
 use crate::policy::Action;
-use crate::state::{State, remember};
+use crate::state::remember;
 use crate::step::{Residency, Step};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -28,13 +28,11 @@ pub(super) struct Usage {
     pub(super) for_host: Vec<bool>,
 }
 
-impl Usage {
-    /// Writes when objects were used.
-    pub(super) fn state(&self, out: &mut State) {
-        remember!(out, self as Usage { last_used: op_from_1, host_last: op_from_1 }
-            skip { host, outer, for_host });
-    }
+remember! {
+    Usage { last_used: op_from_1, host_last: op_from_1 } skip { host, outer, for_host };
+}
 
+impl Usage {
     /// Every tier outside HBM that the policy uses, memory of the host first.
     fn outside(&self) -> impl Iterator<Item = TierId> + '_ {
         self.host.iter().chain(&self.outer).copied()

@@ -9,9 +9,8 @@
 use crate::ledger::Occupancy;
 use crate::planner::{PlanError, Planner};
 use crate::policy::Action;
-use crate::pressure::monitor::Monitor;
 use crate::pressure::{
-    Gauge, Level, PressureConfig, PressureEvent, PressureLog, Response, StepPressure, What,
+    Gauge, Level, Monitor, PressureConfig, PressureEvent, PressureLog, Response, StepPressure, What,
 };
 use std::sync::Arc;
 use tiersim_models::hardware::HBM;

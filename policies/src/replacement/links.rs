@@ -3,7 +3,7 @@
 //! A list is a ring that closes in an anchor. Anchors come first in the array, so that ids can
 //! become more at any time. Invariant: an id is in at most one list.
 
-use crate::state::State;
+use crate::state::{Remembered, State};
 
 /// Neighbours of an id, or of an anchor (whose newer neighbour is the oldest of its list).
 #[derive(Clone, Copy, Debug)]
@@ -51,14 +51,6 @@ impl<const LISTS: usize> Links<LISTS> {
         self.id(self.links[id as usize + LISTS].newer)
     }
 
-    /// Writes who is in which list, in order.
-    pub(super) fn state(&self, out: &mut State) {
-        for list in 0..LISTS {
-            let members = std::iter::successors(self.oldest(list), |&id| self.newer(id));
-            out.list(members, |out, id| out.word(id.into()));
-        }
-    }
-
     /// Puts an id that is in no list at the newest end of one.
     #[inline]
     pub(super) fn push(&mut self, list: usize, id: u32) {
@@ -94,5 +86,15 @@ impl<const LISTS: usize> Links<LISTS> {
     #[inline]
     fn id(&self, slot: u32) -> Option<u32> {
         slot.checked_sub(LISTS as u32)
+    }
+}
+
+impl<const LISTS: usize> Remembered for Links<LISTS> {
+    /// Who is in which list, in order.
+    fn state(&self, out: &mut State) {
+        for list in 0..LISTS {
+            let members = std::iter::successors(self.oldest(list), |&id| self.newer(id));
+            out.list(members, |out, id| out.word(id.into()));
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Lists that know their bytes and who is in which: what algorithms with parts are built of.
 
 use super::links::Links;
-use crate::state::{State, remember};
+use crate::state::{Remembered, State, remember};
 
 /// In no list.
 const NOWHERE: u8 = u8::MAX;
@@ -28,11 +28,6 @@ impl<const LISTS: usize> Lists<LISTS> {
         self.links.grow(ids);
         self.list.resize(ids, NOWHERE);
         self.bytes.resize(ids, 0);
-    }
-
-    /// Writes who is in which list, in order. An object always has the same bytes.
-    pub(super) fn state(&self, out: &mut State) {
-        remember!(out, self as Lists { links } skip { list, bytes, total });
     }
 
     /// The list that it is in.
@@ -102,5 +97,12 @@ impl<const LISTS: usize> Lists<LISTS> {
     pub(super) fn shift(&mut self, id: u32, list: usize) {
         self.remove(id);
         self.push(list, id, self.bytes[id as usize]);
+    }
+}
+
+impl<const LISTS: usize> Remembered for Lists<LISTS> {
+    /// Who is in which list, in order. An object always has the same bytes.
+    fn state(&self, out: &mut State) {
+        remember!(out, self as Lists { links } skip { list, bytes, total });
     }
 }

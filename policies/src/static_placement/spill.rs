@@ -5,10 +5,11 @@
 //! Invariant: without tiers to spill to nothing here changes a home.
 
 use crate::paging::home;
-use crate::state::State;
+use crate::state::{State, remember};
 use crate::step::Step;
 use crate::view::View;
 use smallvec::SmallVec;
+use std::collections::BTreeSet;
 use tiersim_models::hardware::{HBM, MAX_TIERS};
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::units::Bytes;
@@ -43,13 +44,10 @@ impl Spill {
 
     /// Writes who may leave HBM. Residents that are gone are named again before they are back.
     pub(super) fn state(&self, homes: &[TierId], view: &View<'_>, out: &mut State) {
-        let Spill { tiers: _, residents, limit: _, last_used } = self;
         let here = |&o: &ObjectId| homes[o.index()] == HBM && view.is_allocated(o, HBM);
-        let mut residents: Vec<ObjectId> = residents.iter().copied().filter(here).collect();
-        residents.sort_unstable();
-        residents.dedup();
-        out.objects(&residents);
-        last_used.iter().for_each(|&used| out.op_from_1(used));
+        let here: BTreeSet<ObjectId> = self.residents.iter().copied().filter(here).collect();
+        remember!(out, self as Spill { last_used: op_from_1 } skip { tiers, residents, limit });
+        here.state(out);
     }
 
     /// Notes the uses of an op.

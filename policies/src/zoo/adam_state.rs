@@ -1,24 +1,33 @@
-//! Modules ranked by Adam statistics.
+//! Modules ranked by Adam statistics, and by the norm of their gradients.
 //!
 //! Score of a parameter = mean |exp_avg| + mean sqrt(exp_avg_sq); score of a module = mean over
 //! the parameters that it owns itself; modules by falling score, ties by name. A module whose
 //! parameters change most is taken to be the one worth keeping near.
 //! Source: the hierarchical-tiering recipe that published tiering code uses.
+//!
+//! *Gradient-aware*: score of a parameter = `adam` x that score + `gradient` x grad_norm, as
+//! recorded. The norm of a gradient is a sum over elements and usually far larger than the means of
+//! Adam's state, so it decides unless its weight is small. Source: gradient norms as a measure of
+//! how much a module still learns (Liu et al., "AutoFreeze", arXiv:2102.01386).
+//! Invariant: a statistic whose weight is 0 is not needed.
 
 use crate::access::Access;
 pub use crate::entry::Cut;
-use crate::entry::{Entry, Kind, Parameter, Params};
+use crate::entry::{Entry, Fault, Kind, Parameter, Params};
 use crate::policy::Policy;
-use crate::recipe::{Recipe, Setting};
+use crate::recipe::{PolicyConfig, Recipe, Setting};
+use crate::residents::spill_through;
 use crate::static_placement::StaticPlacement;
 use tiersim_models::hardware::{HBM, Hardware};
 use tiersim_models::ids::{ModuleId, TierId};
 use tiersim_models::units::Bytes;
 use tiersim_models::workload::{Object, ObjectKind, Trace};
 
-/// Parameters of `adam-state`.
+/// Parameters of `adam-state` and `gradient-aware`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AdamStateConfig {
+    /// What modules are ranked by.
+    pub score: Score,
     /// Where the ranked list of modules is cut.
     pub cut: Cut,
     /// What a share counts.
@@ -31,35 +40,83 @@ pub struct AdamStateConfig {
     pub access: Access,
 }
 
+/// What modules are ranked by.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Score {
+    /// Adam statistics.
+    Adam,
+    /// Adam statistics and the norm of the gradient, each times its weight.
+    GradientAware {
+        /// Weight of the Adam score.
+        adam: f64,
+        /// Weight of the gradient's norm.
+        gradient: f64,
+    },
+}
+
+const BY: Parameter = Parameter::optional("by", Kind::Word(&["modules", "bytes"]));
+const TIERS: Parameter = Parameter::optional("tiers", Kind::ThreeTiers);
+const KINDS: Parameter = Parameter::optional("kinds", Kind::Kinds);
+const ACCESS: Parameter = Parameter::optional("access", Kind::Access);
+
 /// How scenarios spell it.
 pub const ENTRY: Entry = Entry {
     spelling: "AdamState",
     about: "modules ranked by Adam statistics, the busiest in HBM",
-    parameters: &[
-        Parameter::required("cut", Kind::Cut),
-        Parameter::optional("by", Kind::Word(&["modules", "bytes"])),
-        Parameter::optional("tiers", Kind::ThreeTiers),
-        Parameter::optional("kinds", Kind::Kinds),
-        Parameter::optional("access", Kind::Access),
-    ],
-    make: |params| Ok(make(params).into()),
+    parameters: &[Parameter::required("cut", Kind::Cut), BY, TIERS, KINDS, ACCESS],
+    make: |params| Ok(make(Score::Adam, params)),
 };
 
-/// What this policy and its kin have in common.
-pub(crate) fn make(params: &Params) -> AdamStateConfig {
+/// How scenarios spell it with gradient norms.
+pub const GRADIENT_AWARE: Entry = Entry {
+    spelling: "GradientAware",
+    about: "modules ranked by Adam statistics and gradient norms",
+    parameters: &[
+        Parameter::required("cut", Kind::Cut),
+        Parameter::optional("adam", Kind::Number { least: 0.0, most: 1e12 }),
+        Parameter::optional("gradient", Kind::Number { least: 0.0, most: 1e12 }),
+        BY,
+        TIERS,
+        KINDS,
+        ACCESS,
+    ],
+    make: |params| {
+        let weight = |name| params.number(name).unwrap_or(1.0);
+        let (adam, gradient) = (weight("adam"), weight("gradient"));
+        if adam == 0.0 && gradient == 0.0 {
+            return Err(Fault {
+                parameter: "gradient",
+                rule: "with both weights 0 every module has the same score".to_owned(),
+                remedy: "give `adam` or `gradient` a weight above 0".to_owned(),
+            });
+        }
+        Ok(make(Score::GradientAware { adam, gradient }, params))
+    },
+};
+
+fn make(score: Score, params: &Params) -> PolicyConfig {
     let by = if params.word("by") == Some("bytes") { Count::Bytes } else { Count::Modules };
     let tiers = params.tiers("tiers").try_into().expect("three tiers");
     let cut = params.cut("cut").expect("required");
     let (kinds, access) = (params.kinds("kinds"), params.access("access"));
-    AdamStateConfig { cut, by, tiers, kinds, access }
+    AdamStateConfig { score, cut, by, tiers, kinds, access }.into()
 }
 
 impl Recipe for AdamStateConfig {
     fn name(&self) -> &'static str {
-        "adam-state"
+        match self.score {
+            Score::Adam => "adam-state",
+            Score::GradientAware { .. } => "gradient-aware",
+        }
     }
 
     fn details(&self) -> String {
+        let score = match self.score {
+            Score::Adam => String::new(),
+            Score::GradientAware { adam, gradient } => {
+                format!("adam x {adam} + gradient x {gradient}, ")
+            }
+        };
         let by = match self.by {
             Count::Modules => "modules",
             Count::Bytes => "bytes",
@@ -68,17 +125,23 @@ impl Recipe for AdamStateConfig {
             Cut::Shares { hbm, cpu } => format!("shares {hbm}/{cpu}"),
             Cut::Cumulative { hbm, cpu } => format!("cumulative {hbm}/{cpu}"),
         };
-        format!("{cut} of {by}, {}", self.access)
+        format!("{score}{cut} of {by}, {}", self.access)
     }
 
     fn build(&self, setting: &Setting<'_>) -> Result<Box<dyn Policy>, String> {
         let trace = &setting.workload.trace;
-        let modules = self.modules(trace)?;
-        Ok(Box::new(StaticPlacement::new(self.name(), trace, modules, &self.kinds, self.access)))
+        let (name, modules) = (self.name(), self.place(trace)?);
+        let placed = StaticPlacement::new(name, trace, modules, &self.kinds, self.access);
+        Ok(Box::new(match self.score {
+            Score::Adam => placed,
+            Score::GradientAware { .. } => {
+                placed.spilling(&spill_through(&self.tiers, setting.hardware))
+            }
+        }))
     }
 
     fn placement(&self, trace: &Trace, _: &Hardware) -> Result<Option<Vec<TierId>>, String> {
-        self.modules(trace).map(Some)
+        self.place(trace).map(Some)
     }
 
     fn uses_statistics(&self) -> bool {
@@ -90,13 +153,15 @@ impl Recipe for AdamStateConfig {
     }
 
     fn nearest_first(&self) -> Option<&[TierId]> {
-        Some(&self.tiers)
+        (self.score == Score::Adam).then_some(&self.tiers)
     }
 
     fn empty_part(&self) -> Option<String> {
         match self.cut {
             // With all of the list in the first part nobody misses the second.
-            Cut::Cumulative { hbm, cpu } if cpu <= hbm && hbm < 1.0 => {
+            Cut::Cumulative { hbm, cpu }
+                if self.score == Score::Adam && cpu <= hbm && hbm < 1.0 =>
+            {
                 Some(format!("cumulative(hbm: {hbm}, cpu: {cpu})"))
             }
             _ => None,
@@ -105,10 +170,38 @@ impl Recipe for AdamStateConfig {
 }
 
 impl AdamStateConfig {
-    fn modules(&self, trace: &Trace) -> Result<Vec<TierId>, String> {
-        place(trace, self).map_err(|name| {
-            format!("adam-state needs adam_m and adam_v of every weight; {name} has none")
-        })
+    /// The tier of every module, by module id; modules without weights are in HBM.
+    ///
+    /// Errors in words if a weight lacks a statistic that counts.
+    pub fn place(&self, trace: &Trace) -> Result<Vec<TierId>, String> {
+        let (adam, gradient) = match self.score {
+            Score::Adam => (1.0, 0.0),
+            Score::GradientAware { adam, gradient } => (adam, gradient),
+        };
+        let term = |weight: f64, value: Option<f64>| match value {
+            _ if weight == 0.0 => Some(0.0),
+            value => value.map(|value| weight * value),
+        };
+        let ranked = rank_by(trace, |object| {
+            let found = &object.statistics;
+            let own = found.adam_m.zip(found.adam_v).map(|(m, v)| m + v);
+            Some(term(adam, own)? + term(gradient, found.grad_norm)?)
+        });
+        let ranked = ranked.map_err(|name| {
+            let needed = match (adam > 0.0, gradient > 0.0) {
+                (true, true) => "adam_m, adam_v and grad_norm",
+                (true, false) => "adam_m and adam_v",
+                _ => "grad_norm",
+            };
+            let lacks = match self.score {
+                Score::Adam => "has none",
+                Score::GradientAware { .. } => {
+                    "lacks one (a statistic is not needed where its weight is 0)"
+                }
+            };
+            format!("{} needs {needed} of every weight; {name} {lacks}", self.name())
+        })?;
+        Ok(cut(trace, &ranked, self))
     }
 }
 
@@ -123,26 +216,18 @@ pub enum Count {
 
 /// A module that owns weights, with its score.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Ranked {
-    /// Which.
-    pub module: ModuleId,
-    /// Its score.
-    pub score: f64,
-    /// Bytes of its weights.
-    pub bytes: Bytes,
+struct Ranked {
+    module: ModuleId,
+    score: f64,
+    /// Of its weights.
+    bytes: Bytes,
 }
 
-/// Modules that own weights, highest score first, ties by name.
-///
-/// Errors with the name of the first weight without Adam statistics.
-pub fn rank(trace: &Trace) -> Result<Vec<Ranked>, String> {
-    rank_by(trace, |object| Some(object.statistics.adam_m? + object.statistics.adam_v?))
-}
-
-/// As [`rank`] by another score of a weight: that of a module is the mean over its own.
+/// Modules that own weights, highest score first, ties by name. The score of a module is the mean
+/// over its own weights.
 ///
 /// Errors with the name of the first weight without a score.
-pub fn rank_by(
+fn rank_by(
     trace: &Trace,
     score_of: impl Fn(&Object) -> Option<f64>,
 ) -> Result<Vec<Ranked>, String> {
@@ -170,13 +255,8 @@ pub fn rank_by(
     Ok(ranked)
 }
 
-/// The tier of every module, by module id; modules without weights are in HBM.
-pub fn place(trace: &Trace, config: &AdamStateConfig) -> Result<Vec<TierId>, String> {
-    Ok(cut(trace, &rank(trace)?, config))
-}
-
 /// The tier of every module for a ranked list; modules that are not in it are in HBM.
-pub fn cut(trace: &Trace, ranked: &[Ranked], config: &AdamStateConfig) -> Vec<TierId> {
+fn cut(trace: &Trace, ranked: &[Ranked], config: &AdamStateConfig) -> Vec<TierId> {
     let (first, second) = match config.cut {
         Cut::Shares { hbm, cpu } => (hbm, hbm + cpu),
         Cut::Cumulative { hbm, cpu } => (hbm, cpu),

@@ -6,14 +6,13 @@
 //! changed it, and leaves for nothing. The executor is [`executor::Demand`].
 
 pub mod executor;
-pub mod future;
 
 use crate::entry::{Entry, Kind, Parameter, Params};
 use crate::policy::Policy;
 use crate::recipe::{PolicyConfig, Recipe, Setting};
 use crate::replacement::{Algorithm, Replacement, Visit};
+use crate::visits::Visits;
 use executor::Demand;
-use future::Future;
 use tiersim_models::hardware::HBM;
 use tiersim_models::ids::TierId;
 
@@ -129,7 +128,7 @@ impl Visit for Build<'_> {
 
     fn visit<R: Replacement + 'static>(self, rule: R) -> Box<dyn Policy> {
         let Build { config, setting } = self;
-        let future = R::ORACLE.then(|| Future::of(setting.workload, setting.repeat));
+        let future = R::ORACLE.then(|| (Visits::new(setting.workload), setting.repeat.into()));
         let objects = setting.workload.trace.objects.len();
         Box::new(Demand::new(config, rule, objects, future))
     }

@@ -103,7 +103,7 @@ impl Recipe for DeviceMapConfig {
         let homes = self.homes(&setting.workload.trace, setting.memory);
         let placed =
             StaticPlacement::of_objects(self.name(), &setting.workload.trace, homes, self.access);
-        Ok(Box::new(placed.spilling(&spill_among(&self.tiers)).confined()))
+        Ok(Box::new(placed.spilling(&spill_among(self.tiers)).confined()))
     }
 
     fn access(&self) -> Option<Access> {

@@ -21,6 +21,7 @@ use crate::policy::Policy;
 use crate::recipe::{PolicyConfig, Recipe, Setting};
 use crate::residents::spill_among;
 use crate::static_placement::StaticPlacement;
+use crate::visits::block;
 use std::collections::BTreeMap;
 use tiersim_models::hardware::HBM;
 use tiersim_models::ids::TierId;
@@ -126,7 +127,7 @@ impl Recipe for PercentagesConfig {
         let six = self.six.unwrap_or_else(|| search(setting, &self.tiers, self.access));
         let homes = homes(trace, &six, self.sep_layer, &self.tiers);
         let placed = StaticPlacement::of_objects(self.name(), trace, homes, self.access)
-            .spilling(&spill_among(&self.tiers))
+            .spilling(&spill_among(self.tiers))
             .confined();
         let searched = self.six.is_none();
         Ok(Box::new(if searched { placed.foreseen() } else { placed }))
@@ -177,19 +178,9 @@ pub fn parts(bytes: &[Bytes], [gpu, cpu]: [f64; 2]) -> Vec<usize> {
 /// if parts count; or all of it.
 fn layer<'t>(trace: &'t Trace, object: &Object, sep_layer: bool) -> &'t str {
     let Some(module) = object.module else { return "" };
-    let name = &trace.modules[module.index()];
-    let (mut end, mut left) = (0, None);
-    for part in name.split('.') {
-        end += part.len();
-        left = match left {
-            None if part.parse::<u64>().is_ok() => Some(usize::from(sep_layer)),
-            None => None,
-            Some(left) => Some(left - 1),
-        };
-        if left == Some(0) {
-            return &name[..end];
-        }
-        end += 1;
-    }
-    name
+    let name = trace.modules[module.index()].as_str();
+    let block = block(name);
+    let part = name[block.len()..].strip_prefix('.').filter(|_| sep_layer);
+    let part = part.map_or(0, |behind| behind.find('.').unwrap_or(behind.len()) + 1);
+    &name[..block.len() + part]
 }

@@ -11,8 +11,6 @@
 
 mod intervals;
 mod plan;
-mod positions;
-mod room;
 mod slots;
 #[cfg(test)]
 mod tests;
@@ -23,7 +21,8 @@ use crate::recipe::{PolicyConfig, Recipe, Setting};
 use crate::state::{State, remember};
 use crate::step::Step;
 use crate::view::View;
-use intervals::{Interval, Life, Version, first_use, next_use};
+use crate::visits::Visits;
+use intervals::{Interval, Life, Version};
 use plan::{Intervals, Stay};
 use std::collections::BTreeSet;
 use tiersim_models::hardware::HBM;
@@ -71,7 +70,7 @@ impl Recipe for PlannedMigrationConfig {
 #[derive(Debug)]
 pub struct PlannedMigration {
     spill: Vec<TierId>,
-    lives: Vec<Life>,
+    visits: Visits,
     /// By op of the trace: what leaves before it, and where to.
     evict: Vec<Vec<(ObjectId, TierId)>>,
     /// By op of the trace: what is written back before it and stays in HBM until it is evicted.
@@ -99,7 +98,8 @@ const LOOKED_AT: usize = 32;
 impl PlannedMigration {
     /// Plans the whole trace.
     pub fn new(config: &PlannedMigrationConfig, setting: &Setting<'_>) -> PlannedMigration {
-        let lives = intervals::lives(setting.workload);
+        let visits = Visits::new(setting.workload);
+        let lives = intervals::lives(setting.workload, &visits);
         let (ops, replayed) = (setting.workload.trace.ops.len(), setting.repeat > 1);
         let (all, versions) = intervals::intervals(&lives, ops, replayed);
         let trace = Intervals { lives: &lives, all: &all, versions: &versions };
@@ -126,7 +126,7 @@ impl PlannedMigration {
             keys: vec![None; lives.len()],
             late: BTreeSet::new(),
             due: vec![0; lives.len()],
-            lives,
+            visits,
         };
         policy.carry(&all, &versions, &stays);
         policy
@@ -167,16 +167,20 @@ impl PlannedMigration {
             }
         }
         // What no op uses has no business in HBM.
-        for (life, outside) in self.lives.iter().zip(&mut self.outside) {
-            if life.uses.is_empty() {
+        for (object, outside) in self.outside.iter_mut().enumerate() {
+            if self.visits.uses(ObjectId::at(object)).is_empty() {
                 *outside = self.spill.first().copied();
             }
         }
     }
 
     fn next(&self, object: ObjectId, occurrence: u64) -> Option<u64> {
-        let life = &self.lives[object.index()];
-        next_use(life, occurrence, self.evict.len() as u64, self.replays)
+        self.visits.next(object, occurrence, self.replays)
+    }
+
+    /// The first use in the run.
+    fn first(&self, object: ObjectId) -> Option<u64> {
+        self.visits.uses(object).first().map(|&(op, _)| op.into())
     }
 
     /// Notes that an object is in HBM and used at `key` next.
@@ -272,6 +276,61 @@ impl PlannedMigration {
             }
         }
     }
+
+    // Who leaves and where to, when the plan has not said so: the object goes that is used last.
+    // Where no spill tier has room for any, copies there are given up whose objects are in HBM too.
+
+    /// Where an object goes: where it has room already, or where it is planned, or where it fits.
+    fn home(&self, object: ObjectId, planned: Option<TierId>, step: &Step<'_>) -> Option<TierId> {
+        // A copy that has only just been decided is not counted upon.
+        let kept = |&tier: &TierId| {
+            step.view().is_allocated(object, tier) && step.is_allocated(object, tier)
+        };
+        let owned = self.spill.iter().copied().find(kept);
+        let mut order = planned.into_iter().chain(self.spill.iter().copied());
+        owned.or_else(|| order.find(|&tier| step.fits(tier, step.bytes(object))))
+    }
+
+    /// The object in HBM that is used last, of those that this op does not use and that have
+    /// somewhere to go.
+    fn victim(&mut self, step: &Step<'_>) -> Option<(ObjectId, TierId)> {
+        let mut gone = Vec::new();
+        let mut found = None;
+        for &(key, object) in self.inside.iter().rev() {
+            if !step.is_allocated(object, HBM) {
+                gone.push((key, object));
+            } else if !step.is_used(object)
+                && let Some(to) = self.home(object, None, step)
+            {
+                found = Some((object, to));
+                break;
+            }
+        }
+        for (_, object) in gone {
+            self.note(object, None);
+        }
+        found
+    }
+
+    /// Copies in spill tiers whose objects are in HBM too: what can be given up to make room there.
+    fn spare<'a>(&'a self, view: &'a View<'_>) -> impl Iterator<Item = (ObjectId, TierId)> + 'a {
+        let inside = self.inside.iter().map(|&(_, object)| object);
+        inside.filter(|&object| view.in_hbm(object)).filter_map(|object| {
+            let own = self.spill.iter().find(|&&tier| view.is_allocated(object, tier));
+            own.map(|&tier| (object, tier))
+        })
+    }
+
+    /// Gives up copies in spill tiers, if only so the object that is used last has somewhere to go.
+    fn reclaim(&mut self, step: &mut Step<'_>) -> Option<(ObjectId, TierId)> {
+        let view = step.view();
+        let spare: Vec<_> =
+            self.spare(&view).filter(|&(object, tier)| step.is_allocated(object, tier)).collect();
+        spare.into_iter().find_map(|(object, tier)| {
+            step.drop_copy(object, tier);
+            self.victim(step)
+        })
+    }
 }
 
 impl Policy for PlannedMigration {
@@ -285,17 +344,13 @@ impl Policy for PlannedMigration {
 
     fn initial_tier(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
         let bytes = view.object(object).bytes;
-        let planned = self.outside[object.index()];
-        if planned.is_none() && view.fits(HBM, bytes) {
-            self.note(object, first_use(&self.lives[object.index()]).or(Some(u64::MAX)));
-            return HBM;
-        }
+        let (planned, first) = (self.outside[object.index()], self.first(object));
         let home = self.home(object, planned, &Step::new(view));
-        if home.is_none() && view.fits(HBM, bytes) {
-            self.note(object, first_use(&self.lives[object.index()]).or(Some(u64::MAX)));
+        if (planned.is_none() || home.is_none()) && view.fits(HBM, bytes) {
+            self.note(object, first.or(Some(u64::MAX)));
             return HBM;
         }
-        if let (None, Some(key)) = (planned, first_use(&self.lives[object.index()])) {
+        if let (None, Some(key)) = (planned, first) {
             self.due[object.index()] = self.due(object, key);
             self.late.insert((key, object));
         }
@@ -318,7 +373,8 @@ impl Policy for PlannedMigration {
                 }
             }
             let next = self.next(object, now);
-            let dead = self.lives[object.index()].dead as u64 <= now % self.evict.len() as u64 + 1;
+            let end = u64::from(self.visits.life(object).end);
+            let dead = end <= now % self.evict.len() as u64 + 1;
             // Not used again and still there: the first to go.
             let stays = || if dead { None } else { Some(u64::MAX) };
             self.note(object, next.or_else(stays));
@@ -347,7 +403,7 @@ impl Policy for PlannedMigration {
         out.looks_ahead(2 * self.evict.len() as u64);
         remember!(out, self as PlannedMigration { keys: next_use, late: of_op }
         skip {
-            spill, lives, evict, save, back, outside, starts, fetches, replays, inside, due
+            spill, visits, evict, save, back, outside, starts, fetches, replays, inside, due
         });
         late.iter().for_each(|&(_, object)| out.coming_op(self.due[object.index()]));
         true

@@ -12,8 +12,8 @@ mod rule;
 use crate::entry::{Entry, Kind, MAX_WEIGHT, Parameter, Params};
 use crate::policy::Policy;
 use crate::recipe::{Origin, PolicyConfig, Recipe, Setting};
+use crate::visits::Visits;
 use crate::zoo::demand::executor::Demand;
-use crate::zoo::demand::future::Future;
 use features::{Feature, NAMES, Weights, fixed};
 use rule::Rule;
 use tiersim_models::ids::TierId;
@@ -108,7 +108,7 @@ impl Recipe for ScoredConfig {
         let (fixed, objects) = (fixed(trace, &self.weights), trace.objects.len());
         let (name, spill, weights) = (self.name(), &self.spill, &self.weights);
         if self.foresees() {
-            let future = Some(Future::of(setting.workload, setting.repeat));
+            let future = Some((Visits::new(setting.workload), setting.repeat.into()));
             let rule = Rule::<true>::new(weights, fixed);
             return Ok(Box::new(Demand::named(name, spill, rule, objects, future)));
         }

@@ -5,15 +5,26 @@
 //! by the handling of one, beside the copy itself. Handling and copying take turns, so the delay is
 //! paid in full after what the op waited for has arrived. Least recently used first out; what an op
 //! creates is born in HBM and does not fault.
-//! Invariant: the decisions are those of demand paging by recency; only the delays are added.
+//!
+//! With *correlation prefetch* it remembers which kernel followed which ([`chain`]). Before each op
+//! the chain of its table is followed, and the next objects on it are fetched ahead; to make room,
+//! what is not on the chain leaves, least recently used first. Objects fetched ahead do not fault.
+//! Source of the rule: Jung, Kim, Lee, "DeepUM", ASPLOS 2023 (tables of kernels and of blocks, and
+//! pre-eviction of what the next kernels do not use). Here the unit is an object.
+//! Invariant: the decisions are those of demand paging by recency, but for what is fetched ahead;
+//! and nothing is known of the future but what the past has shown.
+
+mod chain;
 
 use crate::entry::{Entry, Fault, Kind, Parameter, Params};
-use crate::paging::{Recency, free_up, make_room, outside};
+use crate::paging::{Recency, evict_one, free_up, make_room, outside};
 use crate::policy::{Action, Policy};
 use crate::recipe::{PolicyConfig, Recipe, Setting};
 use crate::state::{State, remember};
 use crate::step::Step;
 use crate::view::View;
+use chain::Table;
+use tiersim_models::hardware::HBM;
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::units::{Bytes, Span};
 
@@ -40,14 +51,14 @@ impl Default for Faults {
 
 impl Faults {
     /// How entries spell it.
-    pub(crate) const PARAMETERS: [Parameter; 3] = [
+    const PARAMETERS: [Parameter; 3] = [
         Parameter::optional("page", Kind::Size),
         Parameter::optional("batch", Kind::Count { least: 1, most: 1 << 20 }),
         Parameter::optional("fault", Kind::Duration),
     ];
 
     /// What was written, the defaults for the rest.
-    pub(crate) fn of(params: &Params) -> Result<Faults, Fault> {
+    fn of(params: &Params) -> Result<Faults, Fault> {
         let written = Faults::default();
         let page = params.size("page").unwrap_or(written.page);
         if !(PAGES[0]..=PAGES[1]).contains(&page.get()) {
@@ -74,18 +85,32 @@ impl Faults {
         Span::from_ps(self.cost.ps().saturating_mul(batches).min(1_000_000_000_000_000_000))
     }
 
-    pub(crate) fn words(&self) -> String {
+    fn words(&self) -> String {
         format!("{} per {} pages of {}", self.cost, self.batch, self.page)
     }
 }
 
-/// Parameters of `unified-memory`.
+/// Objects of the chain that are fetched ahead, unless a scenario says otherwise.
+const OBJECTS: u64 = 64;
+
+/// Parameters of `unified-memory` and `correlation-prefetch`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnifiedMemoryConfig {
     /// How faults are handled.
     pub faults: Faults,
+    /// What is fetched ahead; `None` for nothing.
+    pub ahead: Option<Ahead>,
     /// Where objects live that are not in HBM: the first of these with room.
     pub spill: Vec<TierId>,
+}
+
+/// What correlation prefetch does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ahead {
+    /// How many objects of the chain are looked at.
+    pub objects: u64,
+    /// Whether objects leave for those that are fetched ahead.
+    pub pre_evict: bool,
 }
 
 /// How scenarios spell it.
@@ -100,22 +125,46 @@ pub const ENTRY: Entry = Entry {
     ],
     make: |params| {
         let (faults, spill) = (Faults::of(params)?, params.tiers("spill"));
-        Ok(UnifiedMemoryConfig { faults, spill }.into())
+        Ok(UnifiedMemoryConfig { faults, ahead: None, spill }.into())
+    },
+};
+
+/// How scenarios spell it with correlation prefetch.
+pub const CORRELATION_PREFETCH: Entry = Entry {
+    spelling: "CorrelationPrefetch",
+    about: "unified memory that learns which kernel follows which and fetches ahead",
+    parameters: &[
+        Parameter::optional("objects", Kind::Count { least: 1, most: 4096 }),
+        Parameter::optional("pre_evict", Kind::Flag),
+        Faults::PARAMETERS[0],
+        Faults::PARAMETERS[1],
+        Faults::PARAMETERS[2],
+        Parameter::optional("spill", Kind::HostTiers),
+    ],
+    make: |params| {
+        let objects = params.count("objects").unwrap_or(OBJECTS);
+        let pre_evict = params.flag("pre_evict").unwrap_or(true);
+        let (faults, ahead) = (Faults::of(params)?, Some(Ahead { objects, pre_evict }));
+        Ok(UnifiedMemoryConfig { faults, ahead, spill: params.tiers("spill") }.into())
     },
 };
 
 impl Recipe for UnifiedMemoryConfig {
     fn name(&self) -> &'static str {
-        "unified-memory"
+        self.ahead.map_or("unified-memory", |_| "correlation-prefetch")
     }
 
     fn details(&self) -> String {
-        format!("faults {}", self.faults.words())
+        let faults = format!("faults {}", self.faults.words());
+        let Some(Ahead { objects, pre_evict }) = self.ahead else { return faults };
+        let evict = if pre_evict { "" } else { " into free room" };
+        format!("{objects} objects ahead{evict}, {faults}")
     }
 
     fn build(&self, setting: &Setting<'_>) -> Result<Box<dyn Policy>, String> {
         let recency = Recency::new(setting.workload.trace.objects.len());
-        Ok(Box::new(UnifiedMemory { config: self.clone(), recency }))
+        let table = Table::default();
+        Ok(Box::new(UnifiedMemory { config: self.clone(), recency, table }))
     }
 
     fn most_delay(&self, bytes: Bytes) -> Span {
@@ -131,15 +180,45 @@ impl Recipe for UnifiedMemoryConfig {
     }
 }
 
-/// Demand paging that pays for its faults.
+/// Demand paging that pays for its faults, and may fetch ahead what came next before.
 #[derive(Debug)]
 struct UnifiedMemory {
     config: UnifiedMemoryConfig,
     recency: Recency,
+    table: Table,
+}
+
+impl UnifiedMemory {
+    /// Fetches ahead what is `expected`, in order, as long as there is room or can be.
+    fn prefetch(&mut self, expected: &[ObjectId], step: &mut Step<'_>) {
+        let pre_evict = self.config.ahead.is_some_and(|ahead| ahead.pre_evict);
+        // What this op creates is spoken for, and what the ops on the chain create.
+        let born = step.missing();
+        for &object in expected {
+            if step.stays_in_hbm(object) {
+                continue;
+            }
+            let need = born + step.bytes(object);
+            while pre_evict && !step.has_free(HBM, need) {
+                let others = self.recency.oldest_first().filter(|other| !expected.contains(other));
+                let Some(gone) = evict_one(step, others, &self.config.spill) else { break };
+                self.recency.remove(gone);
+            }
+            if !step.has_free(HBM, need) {
+                return;
+            }
+            if step.view().exists(object) {
+                step.prefetch(object, HBM);
+                self.recency.touch(object);
+            } else {
+                step.reserve(HBM, step.bytes(object));
+            }
+        }
+    }
 }
 
 /// Fetches what the op uses and HBM lacks, with the delay for its faults.
-pub(crate) fn fetch(step: &mut Step<'_>, faults: &Faults) {
+fn fetch(step: &mut Step<'_>, faults: &Faults) {
     step.fetch_missing();
     let fetched = |action: &Action| match *action {
         Action::Fetch { object, .. } => faults.batches(step.bytes(object)),
@@ -153,7 +232,7 @@ pub(crate) fn fetch(step: &mut Step<'_>, faults: &Faults) {
 
 impl Policy for UnifiedMemory {
     fn name(&self) -> &'static str {
-        "unified-memory"
+        self.config.name()
     }
 
     fn initial_tier(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
@@ -162,10 +241,21 @@ impl Policy for UnifiedMemory {
 
     fn plan_op(&mut self, step: &mut Step<'_>) {
         let view = &step.view();
+        let objects = self.config.ahead.map_or(0, |ahead| ahead.objects);
+        if objects > 0 {
+            self.table.meet(view);
+        }
         self.recency.forget_absent(view);
         view.uses().iter().for_each(|touched| self.recency.touch(touched.object));
-        free_up(step, step.missing(), &mut self.recency, &[], &self.config.spill);
+        let mut expected = self.table.expected(objects as usize);
+        expected.retain(|&object| !step.is_used(object));
+        // What is expected last goes first, if an expected object has to go.
+        let last: Vec<ObjectId> = expected.iter().rev().copied().collect();
+        free_up(step, step.missing(), &mut self.recency, &last, &self.config.spill);
         fetch(step, &self.config.faults);
+        if step.has_free(HBM, step.missing()) {
+            self.prefetch(&expected, step);
+        }
     }
 
     fn spill_tier(&mut self, object: ObjectId, view: &View<'_>) -> Option<TierId> {
@@ -177,7 +267,7 @@ impl Policy for UnifiedMemory {
     }
 
     fn state(&self, _: &View<'_>, out: &mut State) -> bool {
-        remember!(out, self as UnifiedMemory { recency } skip { config });
+        remember!(out, self as UnifiedMemory { recency, table } skip { config });
         true
     }
 }

@@ -13,6 +13,7 @@ use crate::access::Access;
 use crate::entry::{Entry, Fault, Kind, Parameter, Params};
 use crate::policy::Policy;
 use crate::recipe::{PolicyConfig, Recipe, Setting};
+use crate::residents::spill_among;
 use crate::static_placement::StaticPlacement;
 use std::collections::BTreeMap;
 use tiersim_models::hardware::{HBM, TierKind};
@@ -165,13 +166,8 @@ impl ZeroOffloadConfig {
     /// other.
     fn tiers(&self) -> Vec<TierId> {
         let homes = [self.optimizer, self.parameters, self.gradients, self.activations];
-        let mut tiers: Vec<TierId> = Vec::new();
-        for tier in homes.into_iter().chain(self.relay).chain(self.spill.iter().copied()) {
-            if tier != HBM && !tiers.contains(&tier) {
-                tiers.push(tier);
-            }
-        }
-        tiers
+        let named = homes.into_iter().chain(self.relay).chain(self.spill.iter().copied());
+        spill_among(named)
     }
 
     /// The home of every object, by object id.

@@ -26,7 +26,7 @@ const OBJECTS: [ObjectId; 3] = [A, B, BOTH];
 const FETCHES: [usize; 2] = [0, 2];
 
 /// HBM, what is behind it, and what is behind that.
-fn machine() -> Hardware {
+pub(crate) fn machine() -> Hardware {
     let tier = |name: &str, kind: &str| {
         format!(
             r#"(name: "{name}", kind: {kind}, setup: (us(0), assumed("a")), bandwidth: (gb_per_s(1000), assumed("a"))),"#
@@ -54,20 +54,20 @@ fn room(object: ObjectId, tier: TierId) -> Allocation {
     Allocation { object, tier, bytes: BYTES }
 }
 
-fn audit_of(hardware: &Hardware) -> Audit {
+fn audit_of(ranks: u32, hardware: &Hardware) -> Audit {
     let start = [room(A, FAR), room(B, FAR), room(BOTH, FAR), room(BOTH, HBM)];
     let hbm = Bytes::new(HBM_BYTES).into();
     let memory = Memory::of([hbm, Capacity::Unlimited, Capacity::Unlimited]);
-    Audit::new(hardware, &memory, OBJECTS.len(), &start).expect("it fits")
+    Audit::of_ranks(ranks, hardware, &memory, OBJECTS.len(), &start).expect("it fits")
 }
 
 fn audit() -> Audit {
-    audit_of(&machine())
+    audit_of(1, &machine())
 }
 
 /// One whose links are shared.
 fn of_shared_links() -> Audit {
-    audit_of(&sharing(Service::default()))
+    audit_of(1, &sharing(Service::default()))
 }
 
 /// A machine with links that serve so, and share.
@@ -138,11 +138,18 @@ fn breaks_when_it_starts(audit: &mut Audit, command: &Command, words: &str) {
     breaks(audit.starts(command, audit.now), words);
 }
 
-#[test]
-fn a_tier_holds_no_more_than_its_capacity() {
+/// With these begun, the last one breaks the rule of these words when it starts.
+#[track_caller]
+fn breaks_after(begun: &[Command], last: &Command, words: &str) {
     let mut audit = audit();
-    begin(&mut audit, &copy(0, A, FAR, HBM));
-    breaks_when_it_starts(&mut audit, &copy(1, B, FAR, HBM), "takes 100");
+    begun.iter().for_each(|command| begin(&mut audit, command));
+    breaks_when_it_starts(&mut audit, last, words);
+}
+
+/// Submits, starts and ends.
+fn carry_out(audit: &mut Audit, command: &Command, end: u64) {
+    begin(audit, command);
+    audit.ends(command, at(end)).expect("legal so far");
 }
 
 #[test]
@@ -155,22 +162,9 @@ fn what_a_tier_holds_is_looked_at_after_every_event() {
 }
 
 #[test]
-fn an_object_has_one_room_in_a_tier() {
-    let mut audit = audit();
-    let allocates = [room(BOTH, HBM)].into_iter().collect();
-    let again = Command { allocates, ..release(0, &[]) };
-    breaks_when_it_starts(&mut audit, &again, "is in TierId(0) already");
-}
-
-#[test]
-fn nothing_starts_that_was_not_submitted() {
+fn nothing_starts_that_was_not_submitted_or_has_started() {
     let mut audit = audit();
     breaks(audit.starts(&release(0, &[]), at(0)), "was not submitted");
-}
-
-#[test]
-fn nothing_starts_twice() {
-    let mut audit = audit();
     begin(&mut audit, &release(0, &[]));
     breaks(audit.starts(&release(0, &[]), at(0)), "started twice");
 }
@@ -181,25 +175,22 @@ fn nothing_ends_that_has_not_started_or_has_ended() {
     let release = release(0, &[]);
     submit(&mut audit, &release);
     breaks(audit.ends(&release, at(0)), "ends unstarted");
-    begin(&mut audit, &release);
-    audit.ends(&release, at(0)).expect("it has started");
+    carry_out(&mut audit, &release, 0);
     breaks(audit.ends(&release, at(0)), "ends unstarted");
 }
 
 #[test]
 fn a_copy_waits_for_the_op_before_the_one_that_it_was_decided_for() {
-    let mut audit = audit();
-    let before = op(0, 0, &[]);
-    begin(&mut audit, &before);
-    let fetch = copy(1, A, FAR, HBM);
-    submit(&mut audit, &fetch);
-    submit(&mut audit, &op(2, 0, &[]));
-    breaks(audit.starts(&fetch, at(0)), "started before Ticket(0)");
-    // It has come too early and is there now: what is told next is another auditor's.
-    let mut audit = self::audit();
-    begin(&mut audit, &before);
-    submit(&mut audit, &fetch);
-    submit(&mut audit, &op(2, 0, &[]));
+    let (before, fetch) = (op(0, 0, &[]), copy(1, A, FAR, HBM));
+    let submitted = || {
+        let mut audit = audit();
+        begin(&mut audit, &before);
+        submit(&mut audit, &fetch);
+        submit(&mut audit, &op(2, 0, &[]));
+        audit
+    };
+    breaks(submitted().starts(&fetch, at(0)), "started before Ticket(0)");
+    let mut audit = submitted();
     audit.ends(&before, at(5)).expect("legal so far");
     audit.starts(&fetch, at(5)).expect("its turn has come");
 }
@@ -213,42 +204,15 @@ fn a_copy_that_has_started_was_not_too_early_for_the_op_that_comes_next() {
 }
 
 #[test]
-fn an_op_finds_its_objects_where_it_uses_them() {
-    let mut audit = audit();
-    breaks_when_it_starts(&mut audit, &op(0, 0, &[(A, HBM, Mode::Read)]), "it is not there");
-}
-
-#[test]
-fn an_op_uses_nothing_before_it_has_arrived() {
-    let mut audit = audit();
-    begin(&mut audit, &copy(0, A, FAR, HBM));
-    let early = op(1, 0, &[(A, HBM, Mode::Read)]);
-    breaks_when_it_starts(&mut audit, &early, "before it has arrived");
-}
-
-#[test]
-fn an_op_uses_nothing_that_another_writes() {
-    let mut audit = audit();
-    begin(&mut audit, &op(0, 0, &[(A, FAR, Mode::Write)]));
+fn an_op_finds_its_objects_where_it_uses_them_and_nobody_in_its_way() {
+    let used = |ticket: u32, tier, mode| op(ticket, ticket as u16, &[(A, tier, mode)]);
+    let (read, write) = (Mode::Read, Mode::Write);
+    breaks_after(&[], &used(0, HBM, read), "it is not there");
+    breaks_after(&[copy(0, A, FAR, HBM)], &used(1, HBM, read), "before it has arrived");
     // What only writes has no version to find.
-    let second = op(1, 1, &[(A, FAR, Mode::Write)]);
-    breaks_when_it_starts(&mut audit, &second, "while another writes it");
-}
-
-#[test]
-fn an_op_reads_what_the_ops_before_it_wrote() {
-    let mut audit = audit();
-    submit(&mut audit, &op(0, 0, &[(A, FAR, Mode::Write)]));
-    breaks_when_it_starts(&mut audit, &op(1, 1, &[(A, FAR, Mode::Read)]), "v0, not v1");
-}
-
-#[test]
-fn an_op_writes_nothing_that_is_being_read() {
-    let mut audit = audit();
-    begin(&mut audit, &op(0, 0, &[(A, FAR, Mode::Read)]));
-    begin(&mut audit, &op(1, 1, &[(A, FAR, Mode::Read)]));
-    let write = op(2, 2, &[(A, FAR, Mode::Write)]);
-    breaks_when_it_starts(&mut audit, &write, "while it is being read");
+    breaks_after(&[used(0, FAR, write)], &used(1, FAR, write), "while another writes it");
+    let readers = [used(0, FAR, read), used(1, FAR, read)];
+    breaks_after(&readers, &used(2, FAR, write), "while it is being read");
 }
 
 #[test]
@@ -266,92 +230,73 @@ fn an_op_may_write_what_was_read_before() {
 #[test]
 fn an_op_may_write_what_a_copy_has_taken() {
     let mut audit = audit();
-    let fetch = copy(0, A, FAR, HBM);
-    begin(&mut audit, &fetch);
-    audit.ends(&fetch, at(1)).expect("legal so far");
+    carry_out(&mut audit, &copy(0, A, FAR, HBM), 1);
     begin(&mut audit, &op(1, 0, &[(A, FAR, Mode::Write)]));
 }
 
 #[test]
-fn a_copy_takes_nothing_that_has_not_arrived() {
-    let mut audit = audit();
-    begin(&mut audit, &copy(0, A, FAR, HBM));
-    breaks_when_it_starts(&mut audit, &copy(1, A, HBM, DISK), "before it arrived");
+fn ops_and_copies_take_what_the_ops_before_them_wrote() {
+    for last in [op(1, 1, &[(A, FAR, Mode::Read)]), copy(1, A, FAR, HBM)] {
+        let mut audit = audit();
+        submit(&mut audit, &op(0, 0, &[(A, FAR, Mode::Write)]));
+        breaks_when_it_starts(&mut audit, &last, "v0, not v1");
+    }
 }
 
 #[test]
-fn a_copy_takes_nothing_that_is_being_written() {
-    let mut audit = audit();
+fn a_copy_takes_and_overwrites_nothing_that_is_being_written() {
     // Submitted before the write, it is to take what was there before.
-    let fetch = copy(0, A, FAR, HBM);
-    submit(&mut audit, &fetch);
-    begin(&mut audit, &op(1, 0, &[(A, FAR, Mode::Write)]));
-    breaks(audit.starts(&fetch, at(0)), "while it is written");
-}
-
-#[test]
-fn a_copy_takes_what_the_ops_before_it_wrote() {
-    let mut audit = audit();
-    submit(&mut audit, &op(0, 0, &[(A, FAR, Mode::Write)]));
-    breaks_when_it_starts(&mut audit, &copy(1, A, FAR, HBM), "v0, not v1");
+    for (copy, object, tier, words) in [
+        (copy(0, A, FAR, HBM), A, FAR, "while it is written"),
+        (copy_over(0, BOTH, FAR, HBM), BOTH, HBM, "while it is in use"),
+    ] {
+        let mut audit = audit();
+        submit(&mut audit, &copy);
+        begin(&mut audit, &op(1, 0, &[(object, tier, Mode::Write)]));
+        breaks(audit.starts(&copy, at(0)), words);
+    }
 }
 
 #[test]
 fn a_copy_brings_the_version_that_it_took() {
     let mut audit = audit();
-    let write = op(0, 0, &[(A, FAR, Mode::Write)]);
-    begin(&mut audit, &write);
-    audit.ends(&write, at(1)).expect("legal so far");
-    let fetch = copy(1, A, FAR, HBM);
-    begin(&mut audit, &fetch);
-    audit.ends(&fetch, at(2)).expect("legal so far");
+    carry_out(&mut audit, &op(0, 0, &[(A, FAR, Mode::Write)]), 1);
+    carry_out(&mut audit, &copy(1, A, FAR, HBM), 2);
     begin(&mut audit, &op(2, 0, &[(A, HBM, Mode::Read)]));
 }
 
 #[test]
-fn a_copy_has_somewhere_to_go() {
-    let mut audit = audit();
-    breaks_when_it_starts(&mut audit, &copy_over(0, A, FAR, HBM), "it is not there");
-}
-
-#[test]
-fn a_copy_overwrites_nothing_that_is_read() {
-    let mut audit = audit();
-    begin(&mut audit, &op(0, 0, &[(BOTH, HBM, Mode::Read)]));
+fn a_copy_takes_what_has_arrived_to_where_there_is_room_and_nobody_uses_it() {
+    breaks_after(&[copy(0, A, FAR, HBM)], &copy(1, A, HBM, DISK), "before it arrived");
+    breaks_after(&[copy(0, A, FAR, HBM)], &copy(1, B, FAR, HBM), "takes 100");
+    breaks_after(&[], &copy_over(0, A, FAR, HBM), "it is not there");
+    // An object has one room in a tier.
+    let allocates = [room(BOTH, HBM)].into_iter().collect();
+    let again = Command { allocates, ..release(0, &[]) };
+    breaks_after(&[], &again, "is in TierId(0) already");
     let over = copy_over(1, BOTH, FAR, HBM);
-    breaks_when_it_starts(&mut audit, &over, "while it is in use");
+    breaks_after(&[op(0, 0, &[(BOTH, HBM, Mode::Read)])], &over, "while it is in use");
+    breaks_after(&[copy_over(0, BOTH, FAR, HBM)], &over, "overwrites");
 }
 
 #[test]
-fn a_copy_overwrites_nothing_that_is_written() {
-    let mut audit = audit();
-    let over = copy_over(0, BOTH, FAR, HBM);
-    submit(&mut audit, &over);
-    begin(&mut audit, &op(1, 0, &[(BOTH, HBM, Mode::Write)]));
-    breaks(audit.starts(&over, at(0)), "while it is in use");
-}
-
-#[test]
-fn a_copy_overwrites_nothing_that_another_fills() {
-    let mut audit = audit();
-    begin(&mut audit, &copy_over(0, BOTH, FAR, HBM));
-    let over = copy_over(1, BOTH, FAR, HBM);
-    breaks_when_it_starts(&mut audit, &over, "overwrites");
-}
-
-#[test]
-fn nothing_moves_within_a_tier_that_is_in_use() {
-    for user in [
+fn nothing_moves_within_a_tier_and_no_room_is_given_back_that_is_in_use() {
+    let users = [
         op(0, 0, &[(BOTH, HBM, Mode::Read)]),
         op(0, 0, &[(BOTH, HBM, Mode::Write)]),
-        copy(0, BOTH, HBM, DISK),
         copy_over(0, BOTH, FAR, HBM),
+        copy(0, BOTH, HBM, DISK),
         compact(0, HBM, BOTH),
-    ] {
-        let mut audit = audit();
-        begin(&mut audit, &user);
+    ];
+    for user in &users {
         let moves = compact(1, HBM, BOTH);
-        breaks_when_it_starts(&mut audit, &moves, "within TierId(0) while it is in use");
+        let words = "within TierId(0) while it is in use";
+        breaks_after(std::slice::from_ref(user), &moves, words);
+        let mut audit = audit();
+        begin(&mut audit, user);
+        let release = release(1, &[room(BOTH, HBM)]);
+        begin(&mut audit, &release);
+        breaks(audit.ends(&release, at(1)), "back while it is in use");
     }
 }
 
@@ -366,21 +311,6 @@ fn nothing_uses_what_moves_within_a_tier_until_it_has_moved() {
 }
 
 #[test]
-fn no_room_is_given_back_that_is_in_use() {
-    for user in [
-        op(0, 0, &[(BOTH, HBM, Mode::Read)]),
-        op(0, 0, &[(BOTH, HBM, Mode::Write)]),
-        copy_over(0, BOTH, FAR, HBM),
-    ] {
-        let mut audit = audit();
-        begin(&mut audit, &user);
-        let release = release(1, &[room(BOTH, HBM)]);
-        begin(&mut audit, &release);
-        breaks(audit.ends(&release, at(1)), "back while it is in use");
-    }
-}
-
-#[test]
 fn no_room_is_given_back_that_nobody_has() {
     let mut audit = audit();
     let release = release(0, &[room(A, HBM)]);
@@ -392,9 +322,7 @@ fn no_room_is_given_back_that_nobody_has() {
 fn room_that_was_given_back_can_be_taken() {
     let mut audit = audit();
     begin(&mut audit, &copy(0, A, FAR, HBM));
-    let release = release(1, &[room(BOTH, HBM)]);
-    begin(&mut audit, &release);
-    audit.ends(&release, at(1)).expect("nobody uses it");
+    carry_out(&mut audit, &release(1, &[room(BOTH, HBM)]), 1);
     begin(&mut audit, &copy(2, B, FAR, HBM));
     // That one and no other.
     begin(&mut audit, &op(3, 0, &[(BOTH, FAR, Mode::Read)]));
@@ -448,15 +376,10 @@ fn time_does_not_run_backwards() {
 }
 
 #[test]
-fn the_two_accounts_of_time_on_a_channel_agree() {
+fn the_two_accounts_of_time_on_a_channel_agree_and_no_bytes_are_lost_there() {
     let mut audit = audit();
     audit.channels[FETCHES[1]] = Station::forged(1, 0);
     breaks(audit.tick(at(1)), "Little's law does not hold on channel 2");
-}
-
-#[test]
-fn no_bytes_are_lost_on_a_channel() {
-    let mut audit = audit();
     audit.channels[FETCHES[1]] = Station::forged(0, 1);
     breaks(audit.tick(at(1)), "bytes are lost on channel 2");
 }
@@ -489,10 +412,7 @@ fn at_the_end_no_object_is_in_use() {
 
 /// The auditor of two devices, each with memory of its own. A ticket's rank is its rest by two.
 fn of_two_devices() -> Audit {
-    let start = [room(A, FAR), room(B, FAR), room(BOTH, FAR), room(BOTH, HBM)];
-    let hbm = Bytes::new(HBM_BYTES).into();
-    let memory = Memory::of([hbm, Capacity::Unlimited, Capacity::Unlimited]);
-    Audit::of_ranks(2, &machine(), &memory, OBJECTS.len(), &start).expect("it fits")
+    audit_of(2, &machine())
 }
 
 #[test]

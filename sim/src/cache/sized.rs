@@ -14,8 +14,11 @@ pub(crate) struct SizedCaches {
     ids: Table,
     hashes: Vec<u64>,
     batch: Vec<Known>,
-    caches: Vec<Box<dyn AnyCache>>,
+    caches: Vec<SizedCache>,
 }
+
+/// What a cache has missed, and what feeds it with requests, whatever its algorithm.
+type SizedCache = (Misses, Box<dyn FnMut(&[Known], &mut Misses)>);
 
 /// A request for an object by its id.
 #[derive(Clone, Copy, Debug)]
@@ -60,44 +63,14 @@ impl SizedCaches {
             }
             self.batch.push(Known { id: *id, bytes: request.bytes, next: request.next });
         }
-        for cache in &mut self.caches {
-            cache.feed(&self.batch);
+        for (missed, feed) in &mut self.caches {
+            feed(&self.batch, missed);
         }
     }
 
     /// What each cache missed.
     pub(crate) fn results(&self) -> Vec<Misses> {
-        self.caches.iter().map(|cache| cache.missed()).collect()
-    }
-}
-
-/// One cache, whatever its algorithm.
-trait AnyCache {
-    fn feed(&mut self, batch: &[Known]);
-    fn missed(&self) -> Misses;
-}
-
-struct One<R> {
-    cache: Cache<R>,
-    missed: Misses,
-}
-
-impl<R: Replacement> AnyCache for One<R> {
-    fn feed(&mut self, batch: &[Known]) {
-        for &Known { id, bytes, next } in batch {
-            let outcome = match R::ORACLE {
-                true => self.cache.access_knowing(id, bytes, next),
-                false => self.cache.access(id, bytes),
-            };
-            if outcome == Outcome::Miss {
-                self.missed.misses += 1;
-                self.missed.bytes += bytes;
-            }
-        }
-    }
-
-    fn missed(&self) -> Misses {
-        self.missed
+        self.caches.iter().map(|&(missed, _)| missed).collect()
     }
 }
 
@@ -108,11 +81,23 @@ struct Make {
 }
 
 impl Visit for Make {
-    type Out = Box<dyn AnyCache>;
+    type Out = SizedCache;
 
-    fn visit<R: Replacement + 'static>(self, rule: R) -> Box<dyn AnyCache> {
+    fn visit<R: Replacement + 'static>(self, rule: R) -> SizedCache {
         let Make { capacity, unit } = self;
-        let cache = if unit { Cache::unit(rule, capacity) } else { Cache::new(rule, capacity) };
-        Box::new(One { cache, missed: Misses { capacity, misses: 0, bytes: 0 } })
+        let mut cache = if unit { Cache::unit(rule, capacity) } else { Cache::new(rule, capacity) };
+        let feed = move |batch: &[Known], missed: &mut Misses| {
+            for &Known { id, bytes, next } in batch {
+                let outcome = match R::ORACLE {
+                    true => cache.access_knowing(id, bytes, next),
+                    false => cache.access(id, bytes),
+                };
+                if outcome == Outcome::Miss {
+                    missed.misses += 1;
+                    missed.bytes += bytes;
+                }
+            }
+        };
+        (Misses { capacity, misses: 0, bytes: 0 }, Box::new(feed))
     }
 }

@@ -5,11 +5,10 @@
 //! copy was on its way belongs to the copy's slowest channel; time in which another stream's op ran
 //! belongs to no channel.
 
-use super::moment::Moment;
 use std::collections::VecDeque;
 use tiersim_models::units::{Span, Time};
 use tiersim_policies::command::Ticket;
-use tiersim_policies::state::State;
+use tiersim_policies::state::{Remembered, State, remember};
 
 /// How many ended commands of each rank are remembered. A stall whose history is older is charged
 /// in part.
@@ -31,6 +30,15 @@ pub(crate) struct Blame {
     pub(super) memory: usize,
     pub(super) base: u32,
     pub(super) ended: VecDeque<Option<Ended>>,
+}
+
+impl Remembered for Blame {
+    /// How long those that have ended are remembered. Who they are is written where they may be
+    /// blamed ([`Blame::history`]).
+    fn state(&self, out: &mut State) {
+        remember!(out, self as Blame {} skip { memory, base, ended });
+        Ticket(self.base + self.ended.len() as u32).state(out);
+    }
 }
 
 impl Blame {
@@ -75,37 +83,24 @@ impl Blame {
         }
     }
 
-    /// Writes how long those that have ended are remembered. Who they are is written where they may
-    /// be blamed ([`Blame::history`]).
-    pub(super) fn state(&self, moment: Moment, out: &mut State) {
-        let Blame { memory: _, base, ended } = self;
-        out.word((moment.ticket - base - ended.len() as u32).into());
-    }
-
     /// Writes a command that may be blamed and what it had waited for, as far back as anybody will
-    /// look. Those that are under way tell of themselves.
+    /// look: nobody was idle before `idle_since` who is so now. Those that are under way tell of
+    /// themselves.
     pub(super) fn history(
         &self,
         mut cause: Option<Ticket>,
         is_under_way: impl Fn(Ticket) -> bool,
-        moment: Moment,
+        idle_since: Time,
         out: &mut State,
     ) {
         while let Some(ticket) = cause {
             let Some(ended) = self.get(ticket) else {
-                let known = is_under_way(ticket);
-                out.word(if known { 1 } else { 2 });
-                if known {
-                    moment.ticket(ticket, out);
-                }
-                return;
+                return (1u8, Some(ticket).filter(|&ticket| is_under_way(ticket))).state(out);
             };
             let Ended { start, channel, blocker } = ended;
-            out.word(3);
-            moment.ticket(ticket, out);
-            out.word(channel.map_or(0, |channel| channel as u64 + 1));
-            moment.time(start.max(moment.idle_since), out);
-            cause = blocker.filter(|_| start > moment.idle_since);
+            (2u8, ticket, channel).state(out);
+            start.max(idle_since).state(out);
+            cause = blocker.filter(|_| start > idle_since);
         }
         out.word(0);
     }

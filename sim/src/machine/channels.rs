@@ -8,13 +8,13 @@
 
 use super::detail::Peculiar;
 use super::lines::{LineName, Lines};
-use super::moment::{Moment, Piece, Remembered};
+use super::moment::Piece;
 use std::collections::VecDeque;
 use tiersim_models::hardware::{self, Hardware, Law, Tier};
 use tiersim_models::service::{Detail, Discipline};
 use tiersim_models::units::{Bandwidth, Bytes, PS_PER_S, Span, Time};
 use tiersim_policies::command::Ticket;
-use tiersim_policies::state::State;
+use tiersim_policies::state::{State, remember};
 
 /// One direction of a link.
 #[derive(Debug)]
@@ -47,10 +47,20 @@ impl Channel {
         let plain = Detail::default();
         let detail = service.map_or(&plain, |service| service.detail(channel.evicting));
         Channel {
-            law: hardware.channel_law(channel),
             peculiar: Peculiar::new(channel.index(), detail, link.raid0),
             shared: service.is_some_and(|s| s.discipline == Discipline::FairShare),
             at_once: service.map_or(1, |service| service.at_once()),
+            ..Channel::plain(hardware.channel_law(channel))
+        }
+    }
+
+    /// One that serves one piece after the other as its law says.
+    fn plain(law: Law) -> Channel {
+        Channel {
+            law,
+            peculiar: None,
+            shared: false,
+            at_once: 1,
             lines: Lines::default(),
             ready: VecDeque::new(),
             busy: 0,
@@ -69,18 +79,7 @@ impl Channel {
     /// From a tier to itself: each byte is read and written, so half of the tier's rate.
     pub(super) fn within(tier: &Tier) -> Channel {
         let half = Bandwidth::new((tier.access.rate.get() / 2).max(1)).expect("above zero");
-        Channel {
-            law: Law { setup: tier.access.setup, rate: half },
-            peculiar: None,
-            shared: false,
-            at_once: 1,
-            lines: Lines::default(),
-            ready: VecDeque::new(),
-            busy: 0,
-            crossing: 0,
-            counted: Time::ZERO,
-            served: None,
-        }
+        Channel::plain(Law { setup: tier.access.setup, rate: half })
     }
 
     /// Whether nothing about it is drawn.
@@ -89,26 +88,16 @@ impl Channel {
     }
 
     /// Writes who is on it and who waits for it.
-    pub(super) fn state(
-        &self,
-        moment: Moment,
-        history: impl Fn(Option<Ticket>, &mut State),
-        out: &mut State,
-    ) {
-        let Channel { law: _, peculiar, shared, at_once: _, lines, ready, .. } = self;
-        let Channel { busy, crossing, counted, served, .. } = self;
-        peculiar.iter().for_each(|peculiar| peculiar.state(moment.now, out));
-        lines.state(moment, out);
-        ready.state(moment, out);
-        out.word((*busy).into());
-        out.word((*crossing).into());
+    pub(super) fn state(&self, history: impl Fn(Option<Ticket>, &mut State), out: &mut State) {
+        remember!(out, self as Channel { peculiar, lines, ready, busy, crossing }
+            skip { law, shared, at_once, counted, served });
         if *busy + *crossing > 0 {
-            moment.time(*counted, out);
+            self.counted.state(out);
         }
         // Where nothing is shared, who waits has seen a turn end: whose turn ended before is no
         // matter any more.
-        if *shared {
-            history(*served, out);
+        if self.shared {
+            history(self.served, out);
         }
     }
 
@@ -119,7 +108,7 @@ impl Channel {
 
     /// Who has not been let in: of one line, or of all where the channel is shared.
     pub(super) fn gate(&mut self, line: LineName) -> &mut VecDeque<Ticket> {
-        let line = if self.shared { LineName(0) } else { line };
+        let line = if self.shared { LineName { number: 0 } } else { line };
         self.lines.gate(line)
     }
 

@@ -16,7 +16,6 @@
 //!
 //! [`Exchange::span`]: tiersim_models::collective::Exchange::span
 
-use super::moment::{Moment, remember};
 use super::ranks::Ranks;
 use super::sharing::Channels;
 use smallvec::SmallVec;
@@ -26,7 +25,7 @@ use tiersim_models::hardware::{Hardware, Law};
 use tiersim_models::units::{Bytes, Time};
 use tiersim_models::workload::{Trace, Unit};
 use tiersim_policies::command::Ticket;
-use tiersim_policies::state::State;
+use tiersim_policies::state::remember;
 
 /// The ways between devices, and the collectives under way.
 #[derive(Debug)]
@@ -64,7 +63,6 @@ remember! {
     Collectives { under_way } skip { ways, laws };
     Together { exchange, missing, flows, over };
     Over { slowest, sent };
-    Exchange { bytes, steps };
 }
 
 impl Collectives {

@@ -6,7 +6,8 @@ use super::entry::Progress;
 use super::lines::{LineName, Served, Waiting};
 use super::moment::Piece;
 use super::sharing::{Cargo, Channels, Crossed, Flight, Sharing};
-use super::{ENDS, Event, Fault, SimMachine};
+use super::timed::ENDS;
+use super::{Event, Fault, SimMachine};
 use crate::fair_share::ClassId;
 use smallvec::SmallVec;
 use tiersim_models::hardware;
@@ -27,14 +28,14 @@ impl SimMachine<'_> {
         let channel = |channel: &hardware::Channel| self.ranks.channel(ticket, channel.index());
         let hops = self.routes.hops(from, to).map(|hop| hop.iter().map(channel));
         let laws = |channel: usize| self.channels[channel].law;
-        let line = LineName(self.ranks.line(ticket, from, to));
+        let line = LineName { number: self.ranks.line(ticket, from, to) };
         Progress::new(Transit::over(hops, bytes, self.chunk), line, laws)
     }
 
     /// The way of what moves within a tier.
     pub(super) fn way_within(&self, ticket: Ticket, tier: TierId, bytes: Bytes) -> Progress {
         let channel = self.ranks.channel(ticket, 2 * self.links + tier.index());
-        let line = LineName(self.ranks.line(ticket, tier, tier));
+        let line = LineName { number: self.ranks.line(ticket, tier, tier) };
         Progress::new(Transit::new([channel], bytes, bytes), line, |channel| {
             self.channels[channel].law
         })
@@ -303,12 +304,12 @@ impl SimMachine<'_> {
 
     /// Bytes per second of all copies and others over a channel, what is used in place not counted.
     pub(super) fn shared_rate(&mut self, channel: usize) -> u64 {
-        let Sharing { fair, classes, .. } = &mut **self.sharing.as_mut().expect("it is shared");
+        let Sharing { flows, classes, .. } = &mut **self.sharing.as_mut().expect("it is shared");
         let over = |class: ClassId| {
             let Crossed { channels, used } = &classes[usize::from(class.0)];
             used.is_none() && channels.contains(&channel)
         };
-        fair.sent_by_class().filter(|(class, _)| over(*class)).map(|(_, rate)| rate).sum()
+        flows.fair.sent_by_class().filter(|(class, _)| over(*class)).map(|(_, rate)| rate).sum()
     }
 
     /// A piece leaves its lines and starts.
@@ -344,7 +345,7 @@ impl SimMachine<'_> {
             Cargo::Use { op, bytes } => (op, bytes, self.charge_under_way(op).1),
             Cargo::Sent { op, bytes } => (op, bytes, bytes),
         };
-        self.sharing().fair.join(class, bytes, flight, now);
+        self.sharing().flows.fair.join(class, bytes, flight, now);
         if self.audit.is_none() {
             return Ok(());
         }
@@ -357,16 +358,11 @@ impl SimMachine<'_> {
     /// Sets the event of the next end, if flows came or went since it was set.
     pub(super) fn retime(&mut self) -> Result<(), Fault> {
         let Some(sharing) = &mut self.sharing else { return Ok(()) };
-        if !sharing.fair.has_changed() {
+        if !sharing.flows.retime(&mut self.engine, Event::Landed) {
             return Ok(());
         }
-        if let Some(pending) = sharing.next_end.take() {
-            self.engine.cancel(pending);
-        }
-        let next = sharing.fair.next_end();
-        sharing.next_end = next.map(|at| self.engine.schedule_at(at, ENDS, Event::Landed));
         if let Some(audit) = &mut self.audit {
-            let checked = audit.flows_retimed(sharing.fair.rates(), self.engine.now());
+            let checked = audit.flows_retimed(sharing.flows.fair.rates(), self.engine.now());
             checked.map_err(|breach| Fault::Audit { events: self.engine.events(), breach })?;
         }
         Ok(())
@@ -375,11 +371,8 @@ impl SimMachine<'_> {
     /// One or several flows have ended.
     pub(super) fn landed(&mut self) -> Result<(), Fault> {
         let now = self.engine.now();
-        let sharing = self.sharing();
-        sharing.next_end = None;
-        let mut ended = std::mem::take(&mut sharing.ended);
-        sharing.fair.ended(now, &mut ended);
-        for Flight { cargo, class } in ended.drain(..) {
+        let ended = self.sharing().flows.ended(now);
+        for &Flight { cargo, class } in &ended {
             let channels = self.sharing().crossed(class).channels.clone();
             match cargo {
                 Cargo::Piece(piece) => self.piece_landed(piece, class, channels)?,
@@ -393,7 +386,7 @@ impl SimMachine<'_> {
                 }
             }
         }
-        self.sharing().ended = ended;
+        self.sharing().flows.give_back(ended);
         Ok(())
     }
 

@@ -11,7 +11,7 @@ use tiersim_models::hardware::Law;
 use tiersim_models::raid0::Raid0;
 use tiersim_models::service::{Cache, Detail, Tail};
 use tiersim_models::units::{Bandwidth, Bytes, PS_PER_S, Span, Time};
-use tiersim_policies::state::State;
+use tiersim_policies::state::{Remembered, State, remember};
 
 /// A channel that is more than its law.
 #[derive(Debug)]
@@ -29,6 +29,17 @@ pub(super) struct Filling {
     pub(super) cache: Cache,
     pub(super) level: Bytes,
     pub(super) at: Time,
+}
+
+remember! { Peculiar { cache } skip { channel, detail, raid0, tail }; }
+
+impl Remembered for Filling {
+    /// Empty is empty, since whenever it was.
+    fn state(&self, out: &mut State) {
+        let (Filling { cache, level, at }, now) = (self, out.now());
+        let empty = *at <= now && drained(cache.drain, now.since(*at)) >= level.get();
+        (!empty).then_some((*level, *at)).state(out);
+    }
 }
 
 impl Peculiar {
@@ -86,12 +97,6 @@ impl Peculiar {
         self.tail = None;
     }
 
-    /// Writes how full its cache is.
-    pub(super) fn state(&self, now: Time, out: &mut State) {
-        let Peculiar { channel: _, detail: _, raid0: _, tail: _, cache } = self;
-        cache.iter().for_each(|cache| cache.state(now, out));
-    }
-
     pub(super) fn delay(&self, piece: &Piece, seed: u64) -> Span {
         let Some((law, most)) = &self.tail else { return Span::ZERO };
         let mut own = [0; 32];
@@ -112,17 +117,6 @@ pub(super) fn drained(drain: Bandwidth, span: Span) -> u64 {
 }
 
 impl Filling {
-    /// Empty is empty, since whenever it was.
-    pub(super) fn state(&self, now: Time, out: &mut State) {
-        let Filling { cache, level, at } = self;
-        let empty = *at <= now && drained(cache.drain, now.since(*at)) >= level.get();
-        out.flag(empty);
-        if !empty {
-            out.bytes(*level);
-            out.word(at.ps().wrapping_sub(now.ps()));
-        }
-    }
-
     /// Time to write `bytes` from `now` on, by the fluid rule: the level rises with rate less drain
     /// until the cache is full, and then writing goes at the drain's rate.
     pub(super) fn write(&mut self, bytes: Bytes, rate: Bandwidth, now: Time) -> Span {

@@ -12,7 +12,6 @@
 //! alone on links no narrower than the tier, takes exactly that where requests do not bind.
 
 use super::loads::Costs;
-use super::moment::{Moment, remember};
 use super::sharing::Channels;
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
@@ -21,7 +20,7 @@ use tiersim_models::ids::TierId;
 use tiersim_models::routes::Routes;
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_policies::command::{Ticket, Work};
-use tiersim_policies::state::State;
+use tiersim_policies::state::remember;
 
 /// The tiers over shared links, and the ops that pay for their use.
 #[derive(Debug)]
@@ -82,8 +81,7 @@ pub(super) fn flows(ways: &[Option<[Channels; 2]>], tier: TierId, bytes: Bytes) 
     ways[tier.index()].is_some() && bytes > Bytes::ZERO
 }
 
-/// The charges of an op.
+/// The charges of an op; ops only have some.
 pub(super) fn charges(work: &Work) -> &[(TierId, Bytes)] {
-    let Work::Compute { charges, .. } = work else { unreachable!("ops only have charges") };
-    charges
+    if let Work::Compute { charges, .. } = work { charges } else { &[] }
 }

@@ -8,17 +8,19 @@
 //! Invariant: the time that a piece is served until so many bytes have crossed is the same in one
 //! turn and in many, to the picosecond.
 
-use super::moment::{Moment, Piece, Remembered, remember};
+use super::moment::Piece;
 use crate::engine::EventId;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use tiersim_models::units::{Bytes, Time};
 use tiersim_policies::command::Ticket;
-use tiersim_policies::state::State;
+use tiersim_policies::state::remember;
 
 /// The name of a line: from where, to where, of which device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct LineName(pub(crate) u32);
+pub(crate) struct LineName {
+    pub(crate) number: u32,
+}
 
 /// A piece that waits for its turn, and how much of it has crossed in turns before.
 #[derive(Clone, Copy, Debug)]
@@ -62,16 +64,11 @@ pub(super) struct Lines {
 }
 
 remember! {
+    LineName { number };
     Lines { lines, turns, served };
     Line { name, gate, ready };
     Waiting { piece, crossed };
     Served { piece, crossed, until, since, line } skip { end, event };
-}
-
-impl Remembered for LineName {
-    fn state(&self, _: Moment, out: &mut State) {
-        out.word(self.0.into());
-    }
 }
 
 impl Lines {

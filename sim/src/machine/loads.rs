@@ -8,7 +8,6 @@
 //! Invariant: an op takes back at its end exactly what it had put on, and nothing is faster than
 //! the law.
 
-use super::moment::{Moment, remember};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use tiersim_models::hardware::DeviceRequests;
@@ -19,7 +18,7 @@ use tiersim_models::units::{Bandwidth, Bytes, PS_PER_S, Span};
 use tiersim_models::workload::Trace;
 use tiersim_policies::asked::TierTraffic;
 use tiersim_policies::command::Ticket;
-use tiersim_policies::state::State;
+use tiersim_policies::state::remember;
 
 /// What a charge takes.
 #[derive(Clone, Copy, Debug)]

@@ -3,7 +3,7 @@
 use tiersim_models::results::{Parts, Split};
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_policies::command::{Allocation, ObjectAccess};
-use tiersim_policies::state::State;
+use tiersim_policies::state::{Remembered, State, remember};
 
 /// Running totals.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -114,36 +114,6 @@ impl Meters {
         }
     }
 
-    /// Writes what is held and what is being counted; not what was counted.
-    pub(crate) fn state(&self, now: Time, out: &mut State) {
-        let Meters {
-            used,
-            peak: _,
-            moved: _,
-            planned: _,
-            copied: _,
-            busy: _,
-            transfers: _,
-            transfer_time: _,
-            stall: _,
-            in_place: _,
-            compute: _,
-            delay: _,
-            allocating: _,
-            read: _,
-            written: _,
-            active: _,
-            split: _,
-            running,
-            counted,
-        } = self;
-        used.iter().for_each(|&used| out.bytes(used));
-        out.word((*running).into());
-        if *running > 0 {
-            out.word(now.since(*counted).ps());
-        }
-    }
-
     /// Counts once more, `times` over, what was counted since `start`. What is held is the same,
     /// and so is the most that ever was. `None` where a sum is more than its bits hold.
     pub(crate) fn count_again(&mut self, start: &Meters, times: u64) -> Option<()> {
@@ -215,6 +185,17 @@ impl Meters {
 
     pub(crate) fn free(&mut self, room: &Allocation) {
         self.used[room.tier.index()] -= room.bytes;
+    }
+}
+
+impl Remembered for Meters {
+    /// What is held and what is being counted; not what was counted.
+    fn state(&self, out: &mut State) {
+        remember!(out, self as Meters { used, running } skip {
+            peak, moved, planned, copied, busy, transfers, transfer_time, stall, in_place, compute,
+            delay, allocating, read, written, active, split, counted
+        });
+        (*running > 0).then_some(self.counted).state(out);
     }
 }
 

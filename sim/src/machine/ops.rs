@@ -6,17 +6,18 @@
 use super::in_place::{Use, charges, flows};
 use super::loads::{Cost, Costs, Load, loads_of, over, plus};
 use super::sharing::{Cargo, Channels, Flight};
-use super::{ENDS, Event, Fault, SimMachine, timeline};
+use super::timed::ENDS;
+use super::{Event, Fault, SimMachine, timeline};
 use crate::audit::Used;
 use smallvec::SmallVec;
 use tiersim_models::ids::TierId;
 use tiersim_models::outstanding::Traffic;
 use tiersim_models::units::{Bytes, Span, Time};
-use tiersim_models::workload::Unit;
+use tiersim_models::workload::{Op, Unit};
 use tiersim_policies::asked::TierTraffic;
 use tiersim_policies::command::{Allocating, Ticket, Work};
 
-impl SimMachine<'_> {
+impl<'a> SimMachine<'a> {
     /// Starts the op at the head of a stream, if it may; `cause` is what has just ended. One that
     /// all ranks do together waits for all of them.
     pub(super) fn try_stream(&mut self, stream: usize, cause: Option<Ticket>) -> Result<(), Fault> {
@@ -52,21 +53,23 @@ impl SimMachine<'_> {
             self.meters.op_starts(now);
         }
         self.begin(ticket, cause)?;
-        let Work::Compute { allocating, .. } = self.entries.get(ticket).command.work else {
+        let Work::Compute { occurrence, delay, allocating, .. } =
+            self.entries.get(ticket).command.work
+        else {
             unreachable!("streams run ops only")
         };
         let allocating = self.allocate(ticket, allocating);
         let entry = self.entries.get_mut(ticket);
-        entry.allocating = allocating;
-        let Work::Compute { occurrence, ref charges, delay, .. } = entry.command.work else {
-            unreachable!("streams run ops only")
-        };
-        entry.compute = self.durations.of(occurrence);
+        (entry.allocating, entry.compute) = (allocating, self.durations.of(occurrence));
         let computes = allocating + entry.compute + delay;
+        let charges = charges(&entry.command.work);
         let flows = self.uses.as_ref().is_some_and(|uses| uses.any_flows(charges));
         let costs = self.costs(ticket, computes);
         if flows {
-            return self.start_uses(ticket, costs);
+            let (began, excess) = (now, SmallVec::new());
+            let uses = self.uses.as_mut().expect("a machine on which charges flow");
+            uses.under_way.insert(ticket, Use { costs, next: 0, began, open: 0, excess });
+            return self.next_use(ticket, computes);
         }
         let total = computes + costs.iter().map(|cost| cost.setup + cost.bytes).sum();
         if self.is_on_host(ticket) {
@@ -106,11 +109,16 @@ impl SimMachine<'_> {
 
     /// The earliest start of an op.
     pub(super) fn release(&self, ticket: Ticket) -> Time {
-        let Work::Compute { occurrence, .. } = self.entries.get(ticket).command.work else {
-            unreachable!("streams run ops only")
+        self.op(ticket).and_then(|op| op.release).unwrap_or(Time::ZERO)
+    }
+
+    /// The op of the trace that an entry runs; `None` for what is no op.
+    pub(super) fn op(&self, entry: Ticket) -> Option<&'a Op> {
+        let Work::Compute { occurrence, .. } = self.entries.get(entry).command.work else {
+            return None;
         };
         let ops = &self.workload.trace.ops;
-        ops[(occurrence % ops.len() as u64) as usize].release.unwrap_or(Time::ZERO)
+        Some(&ops[(occurrence % ops.len() as u64) as usize])
     }
 
     /// Whether the op at the head of a stream may start; if not, the stream is looked at again when
@@ -138,13 +146,7 @@ impl SimMachine<'_> {
 
     /// Whether an op is one of the host's.
     pub(super) fn is_on_host(&self, op: Ticket) -> bool {
-        let ops = &self.workload.trace.ops;
-        match self.entries.get(op).command.work {
-            Work::Compute { occurrence, .. } if self.processors.is_some() => {
-                ops[(occurrence % ops.len() as u64) as usize].unit == Unit::Cpu
-            }
-            _ => false,
-        }
+        self.processors.is_some() && self.op(op).is_some_and(|op| op.unit == Unit::Cpu)
     }
 
     /// An op starts that takes `total` alone, of which it waits `waits` first, without any
@@ -172,50 +174,19 @@ impl SimMachine<'_> {
         }
         let now = self.engine.now();
         let processors = self.processors.as_mut().expect("an op of the CPU has processors");
-        processors.time.join(processors.class, Bytes::new(work.ps()), op, now);
+        processors.time.fair.join(processors.class, Bytes::new(work.ps()), op, now);
         Ok(())
-    }
-
-    /// Sets the event of the next end, if ops came or went since it was set.
-    pub(super) fn retime_processors(&mut self) {
-        let Some(processors) = &mut self.processors else { return };
-        if !processors.time.has_changed() {
-            return;
-        }
-        if let Some(pending) = processors.next_end.take() {
-            self.engine.cancel(pending);
-        }
-        let next = processors.time.next_end();
-        processors.next_end = next.map(|at| self.engine.schedule_at(at, ENDS, Event::Worked));
     }
 
     /// One or several ops have ended.
     pub(super) fn worked(&mut self) -> Result<(), Fault> {
-        let now = self.engine.now();
         let processors = self.processors.as_mut().expect("an op of the CPU has processors");
-        processors.next_end = None;
-        let mut ended = std::mem::take(&mut processors.ended);
-        processors.time.ended(now, &mut ended);
-        for op in ended.drain(..) {
-            self.finish(op)?;
-        }
+        let ended = processors.time.ended(self.engine.now());
+        ended.iter().try_for_each(|&op| self.finish(op))?;
         if let Some(processors) = &mut self.processors {
-            processors.ended = ended;
+            processors.time.give_back(ended);
         }
         Ok(())
-    }
-
-    /// An op starts of which some charges flow.
-    pub(super) fn start_uses(&mut self, op: Ticket, costs: Costs) -> Result<(), Fault> {
-        let (began, excess) = (self.engine.now(), SmallVec::new());
-        let entry = self.entries.get(op);
-        let Work::Compute { delay, .. } = entry.command.work else {
-            unreachable!("ops only have charges")
-        };
-        let compute = entry.compute + entry.allocating + delay;
-        let uses = self.uses.as_mut().expect("a machine on which charges flow");
-        uses.under_way.insert(op, Use { costs, next: 0, began, open: 0, excess });
-        self.next_use(op, compute)
     }
 
     /// The op goes on with its next charge after `span`, or ends.
@@ -309,9 +280,7 @@ impl SimMachine<'_> {
 
     /// An op starts that computes for `span`; what its charges take.
     pub(super) fn costs(&mut self, op: Ticket, span: Span) -> Costs {
-        let Work::Compute { ref charges, .. } = self.entries.get(op).command.work else {
-            unreachable!("ops only have charges")
-        };
+        let charges = charges(&self.entries.get(op).command.work);
         let laws = charges.iter().map(|&(tier, bytes)| {
             let law = self.accesses[tier.index()];
             Cost { setup: law.setup, bytes: law.rate.span_of(bytes.get()) }
@@ -320,7 +289,7 @@ impl SimMachine<'_> {
         if self.loads.is_none() || charges.is_empty() {
             return costs;
         }
-        let charges = charges.clone();
+        let charges = charges.to_vec();
         let span = span + costs.iter().map(|cost| cost.setup + cost.bytes).sum();
         let mut own: SmallVec<[Load; 2]> = SmallVec::new();
         for (&(tier, bytes), cost) in charges.iter().zip(&mut costs) {

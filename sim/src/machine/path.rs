@@ -12,12 +12,11 @@
 //! its own.
 //! Invariant: a path adds up to the time since the last step ended, to the picosecond.
 
-use super::moment::Moment;
 use smallvec::SmallVec;
 use std::rc::Rc;
 use tiersim_models::results::{Parts, PathPart};
 use tiersim_models::units::{Span, Time};
-use tiersim_policies::state::State;
+use tiersim_policies::state::{Remembered, State, remember};
 
 /// Time by part, by the place of the part.
 pub(super) type Path = Rc<[Span]>;
@@ -83,26 +82,24 @@ impl Paths {
         self.told = self.none.clone();
     }
 
-    /// Writes what the future may build on.
-    pub(super) fn state(&self, moment: Moment, out: &mut State) {
-        let Paths { parts: _, none: _, since, last, told: _ } = self;
-        moment.time(*since, out);
-        self.write(last, moment.now, out);
-    }
-
-    /// Writes a path that led up to `from`.
+    /// Writes a path that led up to `from`, and when that was.
     pub(super) fn write(&self, path: &Path, from: Time, out: &mut State) {
-        out.flag(from > self.since);
-        if from > self.since {
-            path.iter().for_each(|span| out.word(span.ps()));
-        }
+        from.state(out);
+        (from > self.since).then_some(&**path).state(out);
     }
 
     /// Writes how far a piece has come.
-    pub(super) fn leg(&self, leg: &Leg, moment: Moment, out: &mut State) {
+    pub(super) fn leg(&self, leg: &Leg, out: &mut State) {
         let Leg { path, offered, began } = leg;
         self.write(path, *offered, out);
-        moment.time(*offered, out);
-        moment.time(*began, out);
+        began.state(out);
+    }
+}
+
+impl Remembered for Paths {
+    /// What the future may build on.
+    fn state(&self, out: &mut State) {
+        remember!(out, self as Paths { since } skip { parts, none, last, told });
+        self.write(&self.last, out.now(), out);
     }
 }

@@ -12,7 +12,7 @@ use tiersim_models::hardware::{Hardware, MAX_TIERS};
 use tiersim_models::ids::TierId;
 use tiersim_models::instances::Instances;
 use tiersim_policies::command::{Command, Ticket};
-use tiersim_policies::state::State;
+use tiersim_policies::state::remember;
 
 /// The devices, and how far each command has come on them.
 #[derive(Debug)]
@@ -22,6 +22,8 @@ pub(super) struct Ranks {
     /// Ranks on which a command has not ended; empty if there is only one.
     open: BTreeMap<Ticket, u32>,
 }
+
+remember! { Ranks { open } skip { count, instances }; }
 
 impl Ranks {
     pub(super) fn new(hardware: &Hardware, count: u32) -> Ranks {
@@ -103,15 +105,6 @@ impl Ranks {
     /// The stream of an entry among those of all ranks.
     pub(super) fn stream(&self, stream: u16, entry: Ticket) -> usize {
         self.first_stream(stream) + self.rank(entry) as usize
-    }
-
-    /// Writes how far commands have come; the next will have the number `next`.
-    pub(super) fn state(&self, next: u32, out: &mut State) {
-        let Ranks { count: _, instances: _, open } = self;
-        out.list(open, |out, (command, left)| {
-            out.word((next - command.0).into());
-            out.word((*left).into());
-        });
     }
 
     /// The instance of a channel that an entry's device uses.

@@ -6,56 +6,30 @@
 //! its channels and each has a place, then pays its set-up, which takes a place and no bandwidth, and
 //! then its bytes go. Lines are joined on all channels at the same moment, so the oldest waiting flow
 //! is first everywhere: none waits for ever.
-//! Invariant: one event is pending for the flow that ends next, and it is set anew only when flows
-//! came or went.
 
-use super::moment::{Moment, Piece, Remembered};
+use super::moment::Piece;
+use super::timed::Timed;
 use crate::audit::Used;
-use crate::engine::EventId;
-use crate::fair_share::{ClassId, FairShare};
+use crate::fair_share::ClassId;
 use smallvec::SmallVec;
 use tiersim_models::hardware::Hardware;
 use tiersim_models::service::Discipline;
 use tiersim_models::units::{Bandwidth, Bytes, Time};
 use tiersim_policies::command::Ticket;
-use tiersim_policies::state::State;
+use tiersim_policies::state::{Remembered, State, remember};
 
 /// The channels of a flow.
 pub(super) type Channels = SmallVec<[usize; 4]>;
 
 /// What is under way as a flow.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Flight {
     pub(super) cargo: Cargo,
     pub(super) class: ClassId,
 }
 
-impl Flight {
-    /// Writes what is under way.
-    pub(super) fn state(&self, moment: Moment, out: &mut State) {
-        let Flight { cargo, class } = *self;
-        out.word(class.0.into());
-        match cargo {
-            Cargo::Piece(piece) => {
-                out.word(0);
-                piece.state(moment, out);
-            }
-            Cargo::Use { op, bytes } => {
-                out.word(1);
-                moment.ticket(op, out);
-                out.bytes(bytes);
-            }
-            Cargo::Sent { op, bytes } => {
-                out.word(2);
-                moment.ticket(op, out);
-                out.bytes(bytes);
-            }
-        }
-    }
-}
-
 /// Whose bytes a flow carries.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Cargo {
     /// A piece of a copy.
     Piece(Piece),
@@ -63,6 +37,18 @@ pub(super) enum Cargo {
     Use { op: Ticket, bytes: Bytes },
     /// What a device sends or receives in a collective (`collectives`).
     Sent { op: Ticket, bytes: Bytes },
+}
+
+remember! { Flight { cargo, class }; }
+
+impl Remembered for Cargo {
+    fn state(&self, out: &mut State) {
+        match *self {
+            Cargo::Piece(piece) => (0u8, piece).state(out),
+            Cargo::Use { op, bytes } => (1u8, op, bytes).state(out),
+            Cargo::Sent { op, bytes } => (2u8, op, bytes).state(out),
+        }
+    }
 }
 
 /// What the flows of a class cross.
@@ -79,7 +65,7 @@ const _: () = assert!(size_of::<Flight>() <= 64);
 /// The flows of a machine, and what each class of them crosses.
 #[derive(Debug)]
 pub(super) struct Sharing {
-    pub(super) fair: FairShare<Flight>,
+    pub(super) flows: Timed<Flight>,
     /// By link: the resource of both directions together, if it has one.
     pub(super) totals: Vec<Option<usize>>,
     /// By tier: the resources of its use in place, once it has been used so.
@@ -88,8 +74,6 @@ pub(super) struct Sharing {
     pub(super) classes: Vec<Crossed>,
     /// How many classes are of others.
     pub(super) others: usize,
-    pub(super) next_end: Option<EventId>,
-    pub(super) ended: Vec<Flight>,
 }
 
 impl Sharing {
@@ -109,7 +93,8 @@ impl Sharing {
         };
         let totals: Vec<Option<usize>> =
             services().map(|service| service?.total.map(&mut add)).collect();
-        let mut fair = FairShare::new(rates);
+        let mut flows = Timed::new(rates);
+        let fair = &mut flows.fair;
         for channel in hardware.channels() {
             if let Some(service) = &hardware.links[channel.link.index()].service {
                 fair.ramp(channel.index(), service.detail(channel.evicting));
@@ -133,9 +118,8 @@ impl Sharing {
             classes
                 .push(Crossed { channels: SmallVec::from_slice(&[channel.index()]), used: None });
         }
-        let (others, next_end, ended) = (classes.len(), None, Vec::new());
-        let tiers = vec![[None; 2]; hardware.tiers.len()];
-        Some(Sharing { fair, totals, tiers, classes, others, next_end, ended })
+        let (others, tiers) = (classes.len(), vec![[None; 2]; hardware.tiers.len()]);
+        Some(Sharing { flows, totals, tiers, classes, others })
     }
 
     /// The class of flows over these channels and, where they are of ops, a tier of this bandwidth.
@@ -150,31 +134,30 @@ impl Sharing {
         let mut resources: SmallVec<[usize; 8]> = channels.iter().copied().chain(totals).collect();
         if let Some((used, rate)) = of {
             let resource = &mut self.tiers[used.tier.index()][usize::from(used.back)];
-            resources.push(*resource.get_or_insert_with(|| self.fair.resource(rate)));
+            resources.push(*resource.get_or_insert_with(|| self.flows.fair.resource(rate)));
         }
-        let class = self.fair.class(&resources);
+        let class = self.flows.fair.class(&resources);
         assert_eq!(usize::from(class.0), self.classes.len(), "one class per set of resources");
         self.classes.push(Crossed { channels: channels.into(), used });
         class
     }
 
-    /// Writes the flows. Classes and resources are only added, each when it is first needed, so the
-    /// same number of them are the same.
-    pub(super) fn state(&self, moment: Moment, out: &mut State) {
-        let Sharing { fair, totals: _, tiers: _, classes, others: _, next_end, ended } = self;
-        out.word(classes.len() as u64);
-        out.flag(next_end.is_some());
-        out.list(ended, |out, flight| flight.state(moment, out));
-        fair.state(moment.now, out, |out, flight| flight.state(moment, out));
-    }
-
     /// What is under way, the channels that it crosses, and the bytes of it that have not gone.
     pub(super) fn under_way(&self, now: Time) -> impl Iterator<Item = (&Flight, &Channels, Bytes)> {
-        let flows = self.fair.under_way(now);
+        let flows = self.flows.fair.under_way(now);
         flows.map(|(flight, left)| (flight, &self.crossed(flight.class).channels, left))
     }
 
     pub(super) fn crossed(&self, class: ClassId) -> &Crossed {
         &self.classes[usize::from(class.0)]
+    }
+}
+
+impl Remembered for Sharing {
+    /// Classes and resources are only added, each when it is first needed, so the same number of
+    /// them are the same.
+    fn state(&self, out: &mut State) {
+        remember!(out, self as Sharing { flows } skip { totals, tiers, classes, others });
+        out.word(self.classes.len() as u64);
     }
 }

@@ -8,14 +8,12 @@
 
 use super::entry::{Entry, Progress};
 use super::meters::Meters;
-use super::moment::{Moment, Remembered, remember};
 use super::path::Paths;
 use super::streams::Stream;
 use super::{Event, SimMachine};
 use tiersim_models::units::Time;
-use tiersim_models::workload::Mode;
-use tiersim_policies::command::{Allocating, Allocation, Command, ObjectAccess, Ticket, Work};
-use tiersim_policies::state::State;
+use tiersim_policies::command::Ticket;
+use tiersim_policies::state::{Remembered, State, remember};
 
 impl SimMachine<'_> {
     /// The current moment.
@@ -35,78 +33,51 @@ impl SimMachine<'_> {
     /// Writes the state; the next command will have the number `ticket`. `false` if something in it
     /// cannot be told.
     pub fn state(&self, ticket: u32, out: &mut State) -> bool {
-        let SimMachine {
-            workload,
-            durations: _,
-            accesses: _,
-            loads,
-            chunk: _,
-            routes: _,
-            engine,
-            entries,
-            ranks,
-            streams,
-            channels,
-            links: _,
-            sharing,
-            uses,
-            collectives,
-            processors,
-            // Only allocators that are not exact move them, and of these the planner tells no
-            // state.
-            threads: _,
-            seed: _,
-            placed_elsewhere: _,
-            ended,
-            meters,
-            blame,
-            paths,
-            // It looks on.
-            audit: _,
-            timeline,
-        } = self;
-        if timeline.is_some() {
+        if self.timeline.is_some() {
             return false;
         }
-        let now = engine.now();
-        let mut used = vec![false; streams.len()];
-        for op in &workload.trace.ops {
-            used.iter_mut()
-                .skip(ranks.first_stream(op.stream))
-                .take(ranks.count() as usize)
-                .for_each(|used| *used = true);
+        let (now, next) = (self.engine.now(), Ticket(ticket));
+        out.relative_to(now, next);
+        out.list(&self.ended, |out, (at, ticket, path)| {
+            ticket.state(out);
+            self.paths.write(path, *at, out);
+        });
+        self.ranks.state(out);
+        // Whatever is under way is an entry of a rank.
+        out.relative_to(now, self.ranks.first_of(next));
+        remember!(out, self as SimMachine {
+            blame, paths, collectives, sharing, uses, loads, processors, meters
+        } skip {
+            workload, durations, accesses, chunk, routes, links, seed, placed_elsewhere,
+            // Only allocators that are not exact move them, and of these the planner tells no
+            // state.
+            threads,
+            // It looks on.
+            audit,
+            // Looked at above or below.
+            timeline, ended, ranks, engine, entries, streams, channels
+        });
+        let mut used = vec![false; self.streams.len()];
+        for op in &self.workload.trace.ops {
+            let first = self.ranks.first_stream(op.stream);
+            let own = used.iter_mut().skip(first).take(self.ranks.count() as usize);
+            own.for_each(|used| *used = true);
         }
-        let idle = streams.iter().zip(&used).filter(|(stream, used)| **used && !stream.running);
+        let streams = || self.streams.iter().zip(&used);
+        let idle = streams().filter(|(stream, used)| **used && !stream.running);
         let idle_since = idle.map(|(stream, _)| stream.idle_since).min().unwrap_or(now);
-        let moment = Moment { now, ticket: ranks.first_of(Ticket(ticket)).0, idle_since };
-        out.list(engine.pending_events(), |out, (at, class, event)| {
-            moment.time(at, out);
-            out.word(class.into());
-            write_event(moment, event, out);
-        });
-        let history = |cause: Option<Ticket>, out: &mut State| {
-            blame.history(cause, |ticket| entries.is_under_way(ticket), moment, out);
-        };
-        out.list(entries.all(), |out, entry| write_entry(entry, paths, moment, history, out));
-        for (stream, used) in streams.iter().zip(used) {
-            write_stream(stream, used, moment, out);
+        for (stream, used) in streams() {
+            remember!(out, stream as Stream { waiting, running, awaits_release }
+                skip { idle_since });
+            (*used && !running).then_some(stream.idle_since).state(out);
         }
-        channels.iter().for_each(|channel| channel.state(moment, history, out));
-        blame.state(moment, out);
-        paths.state(moment, out);
-        let next = ticket;
-        out.list(ended, |out, (at, ticket, path)| {
-            moment.time(*at, out);
-            out.word((next - ticket.0).into());
-            paths.write(path, *at, out);
-        });
-        ranks.state(next, out);
-        collectives.iter().for_each(|collectives| collectives.state(moment, out));
-        sharing.iter().for_each(|sharing| sharing.state(moment, out));
-        uses.iter().for_each(|uses| uses.state(moment, out));
-        loads.iter().for_each(|loads| loads.state(moment, out));
-        processors.iter().for_each(|processors| processors.state(moment, out));
-        meters.state(now, out);
+        let history = |cause: Option<Ticket>, out: &mut State| {
+            let is_under_way = |ticket| self.entries.is_under_way(ticket);
+            self.blame.history(cause, is_under_way, idle_since, out);
+        };
+        out.list(self.entries.all(), |out, entry| write_entry(entry, paths, history, out));
+        self.channels.iter().for_each(|channel| channel.state(history, out));
+        self.engine.pending_events().state(out);
         true
     }
 
@@ -118,146 +89,46 @@ impl SimMachine<'_> {
     }
 }
 
-fn write_stream(stream: &Stream, used: bool, moment: Moment, out: &mut State) {
-    let Stream { waiting, running, awaits_release, idle_since } = stream;
-    waiting.state(moment, out);
-    out.flag(*running);
-    out.flag(*awaits_release);
-    if used && !running {
-        moment.time(*idle_since, out);
-    }
-}
-
 fn write_entry(
     entry: &Entry,
     paths: &Paths,
-    moment: Moment,
     history: impl Fn(Option<Ticket>, &mut State),
     out: &mut State,
 ) {
-    let Entry {
-        command,
-        indegree,
-        waiters,
-        stream,
-        compute,
-        allocating,
-        progress,
-        ready_at,
-        path,
-        start,
-        blocker,
-        begun,
-        ended,
-    } = entry;
-    // All that is left of it is its place.
-    out.flag(*ended);
-    if *ended {
+    // All that is left of one that has ended is its place.
+    out.flag(entry.ended);
+    if entry.ended {
         return;
     }
-    write_command(command, moment, out);
-    out.word((*indegree).into());
-    waiters.state(moment, out);
-    out.word(stream.map_or(0, |stream| stream as u64 + 1));
-    if let Some(Progress { transit, line, slowest, legs }) = progress {
-        transit.state(out);
-        out.word(line.0.into());
-        out.word(*slowest as u64);
-        out.list(legs, |out, leg| paths.leg(leg, moment, out));
+    remember!(out, entry as Entry { command, indegree, waiters, stream, begun }
+        skip { compute, allocating, progress, ready_at, path, start, blocker, ended });
+    if let Some(progress) = &entry.progress {
+        remember!(out, progress as Progress { transit, line, slowest } skip { legs });
+        out.list(&progress.legs, |out, leg| paths.leg(leg, out));
     }
-    out.flag(*begun);
-    if *begun {
-        out.word(compute.ps());
-        out.word(allocating.ps());
-        moment.time(*start, out);
-    } else {
+    match *begun {
+        true => (entry.compute, entry.allocating, entry.start).state(out),
         // It waits if that was before the moment at which it begins.
-        out.flag(*ready_at < moment.now);
+        false => out.flag(entry.ready_at < out.now()),
     }
-    if let Some(path) = path {
-        moment.time(*ready_at, out);
-        paths.write(path, *ready_at, out);
+    if let Some(path) = &entry.path {
+        paths.write(path, entry.ready_at, out);
     }
-    history(*blocker, out);
+    history(entry.blocker, out);
 }
 
-/// Its edges are where the machine keeps them: in counts and waiters.
-fn write_command(command: &Command, moment: Moment, out: &mut State) {
-    let Command { ticket: _, work, after: _, allocates, frees } = command;
-    match work {
-        Work::Compute { occurrence, stream, touches, charges, delay, allocating } => {
-            out.word(0);
-            out.op(*occurrence);
-            out.word((*stream).into());
-            touches.state(moment, out);
-            charges.state(moment, out);
-            delay.state(moment, out);
-            allocating.state(moment, out);
-        }
-        Work::Copy { object, bytes, from, to } => {
-            out.word(1);
-            out.object(*object);
-            out.bytes(*bytes);
-            out.tier(*from);
-            out.tier(*to);
-        }
-        Work::Compact { tier, bytes, objects } => {
-            out.word(2);
-            out.tier(*tier);
-            out.bytes(*bytes);
-            out.objects(objects);
-        }
-        Work::Release => out.word(3),
-    }
-    allocates.state(moment, out);
-    frees.state(moment, out);
-}
-
-remember! {
-    ObjectAccess { object, tier, mode };
-    Allocation { object, tier, bytes };
-    Allocating { thread, device };
-}
-
-impl Remembered for Mode {
-    fn state(&self, moment: Moment, out: &mut State) {
-        (self.reads(), self.writes()).state(moment, out);
-    }
-}
-
-fn write_event(moment: Moment, event: &Event, out: &mut State) {
-    match *event {
-        Event::Op(op) => {
-            out.word(0);
-            moment.ticket(op, out);
-        }
-        Event::Copied { channel, piece } => {
-            out.word(1);
-            out.word(channel.into());
-            piece.state(moment, out);
-        }
-        Event::Flows(flight) => {
-            out.word(2);
-            flight.state(moment, out);
-        }
-        Event::Landed => out.word(3),
-        Event::Uses(op) => {
-            out.word(4);
-            moment.ticket(op, out);
-        }
-        Event::Exchange(op) => {
-            out.word(8);
-            moment.ticket(op, out);
-        }
-        Event::Launched { op, work } => {
-            out.word(5);
-            moment.ticket(op, out);
-            out.word(work.ps());
-        }
-        Event::Worked => out.word(6),
-        Event::Released(stream) => {
-            out.word(7);
-            out.word(stream.into());
+impl Remembered for Event {
+    fn state(&self, out: &mut State) {
+        match *self {
+            Event::Op(op) => (0u8, op).state(out),
+            Event::Copied { channel, piece } => (1u8, channel, piece).state(out),
+            Event::Flows(flight) => (2u8, flight).state(out),
+            Event::Landed => out.word(3),
+            Event::Uses(op) => (4u8, op).state(out),
+            Event::Launched { op, work } => (5u8, op, work).state(out),
+            Event::Worked => out.word(6),
+            Event::Released(stream) => (7u8, stream).state(out),
+            Event::Exchange(op) => (8u8, op).state(out),
         }
     }
 }

@@ -11,15 +11,14 @@
 //! of R that run at once none less than its share of the time that all take in turn.
 //! Invariant: of a stream at most one op runs, and they start in the order of submission.
 
-use super::moment::Moment;
-use crate::engine::EventId;
-use crate::fair_share::{ClassId, FairShare};
+use super::timed::Timed;
+use crate::fair_share::ClassId;
 use std::collections::VecDeque;
 use tiersim_models::hardware::Hardware;
 use tiersim_models::units::{Bandwidth, PS_PER_S, Span, Time};
 use tiersim_models::workload::{Trace, Unit};
 use tiersim_policies::command::{Allocating, Ticket};
-use tiersim_policies::state::State;
+use tiersim_policies::state::remember;
 
 /// An in-order queue of a device.
 #[derive(Debug, Default)]
@@ -60,12 +59,12 @@ impl Threads {
 /// The processors of the host.
 #[derive(Debug)]
 pub(super) struct Processors {
-    pub(super) time: FairShare<Ticket>,
+    pub(super) time: Timed<Ticket>,
     pub(super) class: ClassId,
     pub(super) launch: Span,
-    pub(super) next_end: Option<EventId>,
-    pub(super) ended: Vec<Ticket>,
 }
+
+remember! { Processors { time } skip { class, launch }; }
 
 impl Processors {
     /// `None` if no op runs there.
@@ -74,18 +73,10 @@ impl Processors {
             return None;
         }
         let second = Bandwidth::new(PS_PER_S).expect("above zero");
-        let mut time = FairShare::new(vec![second]);
-        let class = time.class(&[0]);
+        let mut time = Timed::new(vec![second]);
+        let class = time.fair.class(&[0]);
         let launch = hardware.cpu.as_ref().map_or(Span::ZERO, |cpu| cpu.launch);
-        Some(Box::new(Processors { time, class, launch, next_end: None, ended: Vec::new() }))
-    }
-
-    /// Writes what runs and how far it is.
-    pub(super) fn state(&self, moment: Moment, out: &mut State) {
-        let Processors { time, class: _, launch: _, next_end, ended } = self;
-        out.flag(next_end.is_some());
-        out.list(ended, |out, &op| moment.ticket(op, out));
-        time.state(moment.now, out, |out, &op| moment.ticket(op, out));
+        Some(Box::new(Processors { time, class, launch }))
     }
 }
 

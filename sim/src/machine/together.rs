@@ -2,22 +2,19 @@
 
 use super::collectives::{Over, Together};
 use super::sharing::{Cargo, Channels, Flight};
-use super::{ENDS, Event, Fault, SimMachine};
+use super::timed::ENDS;
+use super::{Event, Fault, SimMachine};
 use smallvec::SmallVec;
 use tiersim_models::collective::Collective;
 use tiersim_models::units::{Bytes, Span};
 use tiersim_models::workload::Unit;
-use tiersim_policies::command::{Ticket, Work};
+use tiersim_policies::command::Ticket;
 
 impl SimMachine<'_> {
     /// What an entry does with other devices, if it does.
     fn collective(&self, entry: Ticket) -> Option<Collective> {
         self.collectives.as_ref()?;
-        let Work::Compute { occurrence, .. } = self.entries.get(entry).command.work else {
-            return None;
-        };
-        let ops = &self.workload.trace.ops;
-        match ops[(occurrence % ops.len() as u64) as usize].unit {
+        match self.op(entry)?.unit {
             Unit::Network(collective) if collective.sends() => Some(collective),
             _ => None,
         }

@@ -10,6 +10,7 @@
 //! bytes are counted that its rate does not allow in that time.
 
 use super::SimMachine;
+use super::in_place::charges;
 use super::meters::Meters;
 use super::moment::Piece;
 use super::path::{Leg, Path, Stretches};
@@ -115,11 +116,9 @@ impl SimMachine<'_> {
     /// What an op did since it could have started, in the order in which it did it.
     fn stretches(&self, ticket: Ticket, excess: &[(usize, Span)]) -> Stretches {
         let (now, entry) = (self.engine.now(), self.entries.get(ticket));
-        let Work::Compute { occurrence, delay, .. } = entry.command.work else {
+        let (Some(op), Work::Compute { delay, .. }) = (self.op(ticket), &entry.command.work) else {
             return Stretches::new();
         };
-        let ops = &self.workload.trace.ops;
-        let op = &ops[(occurrence % ops.len() as u64) as usize];
         let (own, launch) = match op.unit {
             Unit::Device if op.runs_again() => (PathPart::Recompute, self.durations.launch()),
             Unit::Device => (PathPart::Compute(op.phase), self.durations.launch()),
@@ -136,7 +135,7 @@ impl SimMachine<'_> {
         let uses = self.in_place(ticket, excess);
         let uses = uses.iter().map(|&(tier, span)| (PathPart::InPlace(tier), span));
         let before = [(PathPart::Allocator, entry.allocating), (PathPart::Launch, launch)];
-        let during = [(own, compute), (PathPart::Delay, delay)];
+        let during = [(own, compute), (PathPart::Delay, *delay)];
         for (part, span) in before.into_iter().chain(during).chain(uses) {
             let span = span.min(Span::from_ps(left));
             left -= span.ps();
@@ -153,11 +152,8 @@ impl SimMachine<'_> {
         ticket: Ticket,
         excess: &[(usize, Span)],
     ) -> SmallVec<[(usize, Span); 4]> {
-        let Work::Compute { ref charges, .. } = self.entries.get(ticket).command.work else {
-            return SmallVec::new();
-        };
+        let charges = charges(&self.entries.get(ticket).command.work).iter();
         let by_law = charges
-            .iter()
             .map(|&(tier, bytes)| (tier.index(), self.accesses[tier.index()].span_of(bytes)));
         by_law.chain(excess.iter().copied()).collect()
     }

@@ -89,6 +89,11 @@ impl CaseRunner<'_> {
         Ok(Some(batches))
     }
 
+    /// A case's own workload and times, or those of all cases.
+    pub(super) fn of_case<'o>(&'o self, own: Option<&'o Own>) -> (&'o Workload, &'o Durations) {
+        own.map_or((self.workload, &self.durations), |own| (&own.workload, &own.durations))
+    }
+
     /// The workload of these micro-batches, in chunks if the case has any, unless it is the one of
     /// all cases.
     pub(super) fn own(
@@ -117,10 +122,7 @@ impl CaseRunner<'_> {
         memory: &Memory,
     ) -> Result<Planned, RunError> {
         let own = self.own(batches, case.chunk)?;
-        let (workload, durations) = match &own {
-            Some(own) => (&own.workload, &own.durations),
-            None => (self.workload, &self.durations),
-        };
+        let (workload, durations) = self.of_case(own.as_ref());
         let setting = self.setting(workload, durations, memory);
         let rewrite = case.policy.rewrite(&setting).map_err(RunError::Input)?;
         let Some(rewrite) = rewrite else {
@@ -158,10 +160,7 @@ impl CaseRunner<'_> {
         (batches, fixed): (&[u32], usize),
     ) -> Result<Option<(usize, u32)>, RunError> {
         let Planned { own, policy, .. } = self.planned(case, Some(batches), memory)?;
-        let (workload, durations) = match &own {
-            Some(own) => (&own.workload, &own.durations),
-            None => (self.workload, &self.durations),
-        };
+        let (workload, durations) = self.of_case(own.as_ref());
         let setting = Setting { repeat: 1, ..self.setting(workload, durations, memory) };
         let policy = case.numa.build(&policy, &setting).map_err(RunError::Input)?;
         let planner = Planner::new(workload, policy, memory, 1);

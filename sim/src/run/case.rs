@@ -29,9 +29,7 @@ impl CaseRunner<'_> {
         self.repeats.fetch_or(planned.repeats, Ordering::Relaxed);
         let mut asked = self.plain(planned.policy.clone(), memory);
         asked.numa = case.numa.clone();
-        if let Some(own) = &planned.own {
-            (asked.workload, asked.durations) = (&own.workload, &own.durations);
-        }
+        (asked.workload, asked.durations) = self.of_case(planned.own.as_ref());
         asked.watched = case.pressure.as_ref().map(|config| (config, batches.unwrap_or_default()));
         answer(&asked)
     }

@@ -23,16 +23,21 @@ impl CaseRunner<'_> {
     /// there, as parts are whole bytes.
     pub fn memory_of(&self, case: &Case) -> Result<Memory, RunError> {
         let tiers = &self.hardware.tiers;
-        let part = |id: TierId| tiers[id.index()].capacity.map(|all| all / self.sharers(id));
-        let mut capacities: Vec<Capacity> = self.hardware.tier_ids().map(part).collect();
-        let (shared, own) = (self.shared_hidden(case), self.hidden_of(case));
-        capacities[HBM.index()] = match case.hbm {
-            Budget::Hardware => tiers[HBM.index()].capacity,
-            Budget::Bytes(bytes) => bytes.into(),
-            Budget::ShareOfPeak(share) => {
-                (self.share(case, share, &own)? + of_tier(&own, HBM)).into()
-            }
+        let part = |id: TierId| match tiers[id.index()].capacity {
+            all if id == HBM => all,
+            all => all.map(|all| all / self.sharers(id)),
         };
+        let (shared, own) = (self.shared_hidden(case), self.hidden_of(case));
+        let whole = Memory::of(self.hardware.tier_ids().map(part)).hiding(own.clone());
+        let mut capacities = whole.capacities().to_vec();
+        match case.hbm {
+            Budget::Hardware => {}
+            Budget::Bytes(bytes) => capacities[HBM.index()] = bytes.into(),
+            Budget::ShareOfPeak(share) => {
+                let bytes = self.share(case, share, whole.usable(HBM))?;
+                capacities[HBM.index()] = (bytes + whole.hidden_in(HBM)).into();
+            }
+        }
         for (tier, id) in tiers.iter().zip(self.hardware.tier_ids()) {
             let hidden = of_tier(&shared, id);
             let capacity = if id == HBM { capacities[HBM.index()] } else { tier.capacity };
@@ -48,10 +53,9 @@ impl CaseRunner<'_> {
     }
 
     /// A share of the peak, which is for objects alone.
-    fn share(&self, case: &Case, share: f64, hidden: &[Hidden]) -> Result<Bytes, RunError> {
+    fn share(&self, case: &Case, share: f64, has: Capacity) -> Result<Bytes, RunError> {
         let peak = self.baseline.peak[HBM.index()].get();
         let bytes = Bytes::new((peak as f64 * share).round() as u64);
-        let has = self.hardware.tiers[HBM.index()].capacity.less(of_tier(hidden, HBM));
         if has.holds(bytes) {
             return Ok(bytes);
         }

@@ -84,7 +84,7 @@ impl<'w> Steady<'w> {
         let mut state = State::new(planner.planned());
         state.word(open);
         let told = planner.state(&mut state) && machine.state(planner.next_ticket(), &mut state);
-        self.stopwatch.state(machine.now(), &mut state);
+        self.stopwatch.state(&mut state);
         told.then_some(state)
     }
 

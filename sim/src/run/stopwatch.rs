@@ -16,7 +16,7 @@ use tiersim_models::results::{
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_policies::planner::Planner;
 use tiersim_policies::pressure::{MOST_EVENTS, PressureEvent};
-use tiersim_policies::state::State;
+use tiersim_policies::state::{State, remember};
 
 /// Watches one run.
 pub(crate) struct Stopwatch<'a> {
@@ -220,37 +220,16 @@ impl<'a> Stopwatch<'a> {
     }
 
     /// Writes which steps have not ended, of a run of which op `planned` comes next.
-    pub(crate) fn state(&self, now: Time, out: &mut State) {
-        let Stopwatch {
-            workload: _,
-            sizes,
-            all: _,
-            first_open,
-            open,
-            warmup_steps: _,
-            first_measured_op: _,
-            last_end,
-            steps: _,
-            at_warmup: _,
-            planned: _,
-            last_replay: _,
-            before: _,
-            least: _,
-            at_end: _,
-            once: _,
-            timeline: _,
-            shows_from: _,
-            shown: _,
-            turns: _,
-            left_out: _,
-            steps_left_out: _,
+    pub(crate) fn state(&self, out: &mut State) {
+        remember!(out, self as Stopwatch { open, last_end } skip {
+            workload, sizes, all, first_open, warmup_steps, first_measured_op, steps, at_warmup,
+            planned, last_replay, before, least, at_end, once, timeline, shows_from, shown, turns,
+            left_out, steps_left_out,
             // Requests arrive once: such a trace is not replayed.
-            op_ends: _,
-        } = self;
+            op_ends
+        });
         let replay = out.next_op() / self.workload.trace.ops.len() as u64;
-        out.word(replay * sizes.len() as u64 - first_open);
-        out.list(open, |out, &ops| out.word(ops.into()));
-        out.word(now.since(*last_end).ps());
+        out.word(replay * self.sizes.len() as u64 - self.first_open);
     }
 
     /// Leaves replays out that are still to come, together `span` long. The last `measured` steps

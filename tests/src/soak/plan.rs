@@ -197,7 +197,7 @@ fn allocator(dice: &mut Dice) -> AllocatorSpec {
             ..CachingConfig::default()
         }),
     };
-    let at_once = if dice.chance(50) { Bytes::MAX } else { dice.bytes(1..=64 << 20) };
+    let at_once = if dice.chance(50) { None } else { Some(dice.bytes(1..=64 << 20)) };
     let above = dice.pick(&[0.0, 0.1, 0.3, 0.5, 1.0]);
     let compaction = (model.moves() && dice.chance(60)).then_some(Compaction { above, at_once });
     AllocatorSpec { model, compaction }

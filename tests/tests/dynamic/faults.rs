@@ -11,7 +11,8 @@ pub(crate) const FAULTS: Faults =
     Faults { page: Bytes::new(100), batch: 2, cost: Span::from_ps(7) };
 
 fn run(hbm: u64, traced: Traced) -> Played {
-    let config: PolicyConfig = UnifiedMemoryConfig { faults: FAULTS, spill: vec![FAR] }.into();
+    let config: PolicyConfig =
+        UnifiedMemoryConfig { faults: FAULTS, ahead: None, spill: vec![FAR] }.into();
     play(&machine(hbm), traced, &config, 1)
 }
 

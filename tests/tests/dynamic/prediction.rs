@@ -3,16 +3,15 @@
 use crate::dynamic::faults::FAULTS;
 use crate::dynamic::{machine, play, traced};
 use tiersim_models::workload::Mode::{Read, ReadWrite};
-use tiersim_policies::zoo::correlation_prefetch::CorrelationPrefetchConfig;
 use tiersim_policies::zoo::hot_cold::HotColdConfig;
 use tiersim_policies::zoo::layers::{Arrival, LayersConfig};
-use tiersim_policies::zoo::unified_memory::UnifiedMemoryConfig;
+use tiersim_policies::zoo::unified_memory::{Ahead, UnifiedMemoryConfig};
 use tiersim_tests::prelude::*;
 use tiersim_tests::setting::policy_of;
 
 fn prefetching(objects: u64) -> PolicyConfig {
     let (faults, spill) = (FAULTS, vec![FAR]);
-    CorrelationPrefetchConfig { faults, objects, pre_evict: true, spill }.into()
+    UnifiedMemoryConfig { faults, ahead: Some(Ahead { objects, pre_evict: true }), spill }.into()
 }
 
 #[test]
@@ -98,7 +97,7 @@ fn nobody_decides_by_what_lies_beyond_its_lookahead() {
     };
     let (low, high, idle) = (0.05, 0.2, 8);
     let configs = [
-        UnifiedMemoryConfig { faults: FAULTS, spill: spill.clone() }.into(),
+        UnifiedMemoryConfig { faults: FAULTS, ahead: None, spill: spill.clone() }.into(),
         prefetching(3),
         HotColdConfig { hot: 2, window: 8, idle, low, high, spill: spill.clone() }.into(),
         layers(Arrival::Hooks),

@@ -1,10 +1,9 @@
 //! Random worlds: every dynamic policy runs whatever demand paging runs.
 
-use tiersim_policies::zoo::correlation_prefetch::CorrelationPrefetchConfig;
 use tiersim_policies::zoo::demand::DemandConfig;
 use tiersim_policies::zoo::hot_cold::HotColdConfig;
 use tiersim_policies::zoo::layers::{Arrival, LayersConfig};
-use tiersim_policies::zoo::unified_memory::{Faults, UnifiedMemoryConfig};
+use tiersim_policies::zoo::unified_memory::{Ahead, Faults, UnifiedMemoryConfig};
 use tiersim_policies::zoo::zero_offload::ZeroOffloadConfig;
 use tiersim_tests::prelude::*;
 use tiersim_tests::setting::policy_of;
@@ -25,8 +24,13 @@ fn configs(seed: u64, spill: &[TierId]) -> Vec<PolicyConfig> {
     let (low, high) = ((seed % 4) as f64 * 0.1, (seed % 4) as f64 * 0.2);
     let idle = window + seed % 5;
     vec![
-        UnifiedMemoryConfig { faults, spill: spill.clone() }.into(),
-        CorrelationPrefetchConfig { faults, objects, pre_evict, spill: spill.clone() }.into(),
+        UnifiedMemoryConfig { faults, ahead: None, spill: spill.clone() }.into(),
+        UnifiedMemoryConfig {
+            faults,
+            ahead: Some(Ahead { objects, pre_evict }),
+            spill: spill.clone(),
+        }
+        .into(),
         HotColdConfig { hot, window, idle, low, high, spill: spill.clone() }.into(),
         layers(Arrival::Hooks),
         layers(Arrival::LookAhead(1 + seed % 4)),

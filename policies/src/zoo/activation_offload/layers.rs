@@ -6,6 +6,7 @@
 //! the same step.
 //! Invariant: between `last` and `first` of what waits, at least one op runs and none uses it.
 
+use crate::visits::block;
 use std::collections::BTreeMap;
 use tiersim_models::ids::{ModuleId, ObjectId, OpId};
 use tiersim_models::workload::{Mode, ObjectKind, Phase, Trace};
@@ -49,7 +50,7 @@ impl Layers {
         let mut names: Vec<String> = Vec::new();
         let mut known: BTreeMap<&str, usize> = BTreeMap::new();
         let mut number = |module: ModuleId| {
-            let name = layer(&trace.modules[module.index()]);
+            let name = block(&trace.modules[module.index()]);
             *known.entry(name).or_insert_with(|| {
                 names.push(name.to_owned());
                 names.len() - 1
@@ -93,33 +94,5 @@ impl Layers {
         with.sort_unstable();
         with.dedup();
         with
-    }
-}
-
-/// The layer of a module, by its path.
-fn layer(module: &str) -> &str {
-    let mut end = 0;
-    for part in module.split('.') {
-        end += part.len();
-        if !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()) {
-            return &module[..end];
-        }
-        end += 1;
-    }
-    module
-}
-
-#[cfg(test)]
-mod tests {
-    use super::layer;
-
-    #[test]
-    fn a_layer_is_the_path_up_to_its_first_number() {
-        assert_eq!(layer("h.11.mlp.c_fc"), "h.11");
-        assert_eq!(layer("model.layers.3.self_attn.0"), "model.layers.3");
-        assert_eq!(layer("layer1.0.conv1"), "layer1.0");
-        assert_eq!(layer("h.0"), "h.0");
-        assert_eq!(layer("lm_head"), "lm_head");
-        assert_eq!(layer("a..b"), "a..b");
     }
 }

@@ -11,6 +11,7 @@ use crate::cpu_ops;
 use crate::planner::Planner;
 use crate::policy::Policy;
 use crate::recipe::Setting;
+use crate::visits::streams;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use tiersim_models::hardware::Memory;
@@ -65,13 +66,11 @@ struct Clock<'a> {
 
 impl<'a> Clock<'a> {
     fn new(setting: &'a Setting<'a>, routes: &'a Routes) -> Clock<'a> {
-        let ops = &setting.workload.trace.ops;
-        let streams = ops.iter().map(|op| usize::from(op.stream) + 1).max().unwrap_or(0);
         Clock {
             setting,
             routes,
             ends: Vec::new(),
-            streams: vec![0; streams],
+            streams: vec![0; streams(&setting.workload.trace)],
             channels: vec![0; 2 * setting.hardware.links.len()],
             under_way: BinaryHeap::new(),
         }

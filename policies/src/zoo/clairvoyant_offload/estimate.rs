@@ -6,10 +6,11 @@
 //! Invariant: estimates change what is worth doing and when, never what is allowed.
 
 use crate::recipe::Setting;
-use crate::state::State;
+use crate::state::{Remembered, State};
+use crate::visits::streams;
 use std::collections::VecDeque;
 use tiersim_models::hardware::Law;
-use tiersim_models::ids::{ObjectId, TierId};
+use tiersim_models::ids::{ObjectId, OpId, TierId};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::units::Bytes;
 
@@ -30,14 +31,30 @@ pub(super) struct Estimate {
     copied: Vec<u64>,
 }
 
+impl Remembered for Estimate {
+    /// The times that are not over for every stream; those that are make no difference.
+    fn state(&self, out: &mut State) {
+        // An op waits for earlier ones of its own replay only, so when each ended is no matter.
+        let Estimate { spans: _, streams, ops: _, channels, room, ready, used, copied } = self;
+        let now = streams.iter().copied().min().unwrap_or(0);
+        for times in [streams, &channels.free, ready, used, copied] {
+            times.iter().for_each(|&at| out.word(at.saturating_sub(now)));
+        }
+        // As the next op settles them.
+        let mut room = room.clone();
+        room.settle(now);
+        out.word(room.ready);
+        out.list(&room.credits, |out, &(bytes, at)| (bytes, at.saturating_sub(now)).state(out));
+    }
+}
+
 impl Estimate {
     pub(super) fn new(setting: &Setting<'_>, room: Bytes) -> Result<Estimate, String> {
         let trace = &setting.workload.trace;
-        let streams = trace.ops.iter().map(|op| usize::from(op.stream) + 1).max().unwrap_or(0);
         let objects = trace.objects.len();
         Ok(Estimate {
             spans: setting.spans.iter().map(|span| span.ps()).collect(),
-            streams: vec![0; streams],
+            streams: vec![0; streams(trace)],
             ops: vec![0; trace.ops.len()],
             channels: Channels::new(setting)?,
             room: Headroom { ready: room.get(), credits: VecDeque::new() },
@@ -45,33 +62,6 @@ impl Estimate {
             used: vec![0; objects],
             copied: vec![0; objects],
         })
-    }
-
-    /// Writes the times that are not over for every stream; those that are make no difference.
-    pub(super) fn state(&self, out: &mut State) {
-        let Estimate {
-            spans: _,
-            streams,
-            // An op waits for earlier ones of its own replay only.
-            ops: _,
-            channels: Channels { tiers: _, chunk: _, routes: _, free },
-            room: Headroom { ready: unused, credits },
-            ready,
-            used,
-            copied,
-        } = self;
-        let now = streams.iter().copied().min().unwrap_or(0);
-        for times in [streams, free, ready, used, copied] {
-            times.iter().for_each(|&at| out.word(at.saturating_sub(now)));
-        }
-        // As the next op settles them.
-        let settled = credits.iter().take_while(|credit| credit.1 <= now).count();
-        let settling = credits.iter().take(settled).map(|credit| credit.0);
-        out.word(settling.fold(*unused, u64::saturating_add));
-        out.list(credits.iter().skip(settled), |out, &(bytes, at)| {
-            out.word(bytes);
-            out.word(at.saturating_sub(now));
-        });
     }
 
     /// An object is in HBM from the start.
@@ -145,7 +135,7 @@ impl Estimate {
 
     /// Runs an op: what it creates, uses and changes, and what ends with it.
     pub(super) fn run(&mut self, occurrence: u64, workload: &Workload) -> u64 {
-        let id = tiersim_models::ids::OpId::at((occurrence % self.ops.len() as u64) as usize);
+        let id = OpId::at((occurrence % self.ops.len() as u64) as usize);
         let op = &workload.trace.ops[id.index()];
         let mut start = self.streams[usize::from(op.stream)];
         for &object in workload.births(id) {
@@ -234,7 +224,7 @@ impl Channels {
 }
 
 /// Headroom in HBM: what was never used, and what is free at some time, oldest first.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Headroom {
     ready: u64,
     credits: VecDeque<(u64, u64)>,

@@ -4,7 +4,8 @@
 //! Invariant: what lies beyond the window is never told but as "not known".
 
 use crate::recipe::Setting;
-use crate::state::State;
+use crate::state::{Remembered, State, remember};
+use crate::visits::streams;
 use tiersim_models::ids::{ObjectId, OpId};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::units::{Bytes, Span};
@@ -41,6 +42,21 @@ struct Uses {
     last: u64,
 }
 
+impl Remembered for Future {
+    /// Where each object is in its uses.
+    fn state(&self, out: &mut State) {
+        remember!(out, self as Future {} skip { ops, total, window, objects, alive, times });
+        // Contents last up to two replays, which is how far the most alive is asked for.
+        let window = if self.window == u64::MAX { 0 } else { self.window };
+        out.looks_ahead(window.saturating_add(3 * self.ops));
+        for uses in &self.objects {
+            remember!(out, uses as Uses { next } skip { persistent, ops, release, lap, last });
+            out.op(uses.lap * self.ops);
+            out.op_from_1(uses.last);
+        }
+    }
+}
+
 impl Future {
     pub(super) fn new(setting: &Setting<'_>, window: Option<u32>) -> Future {
         let Setting { workload, spans, repeat, .. } = *setting;
@@ -53,21 +69,6 @@ impl Future {
             objects: uses(workload),
             alive: Alive::new(workload),
             times: Times::new(trace, spans),
-        }
-    }
-
-    /// Writes where each object is in its uses.
-    pub(super) fn state(&self, out: &mut State) {
-        let Future { ops, total: _, window, objects, alive: _, times: _ } = self;
-        // Contents last up to two replays, which is how far the most alive is asked for.
-        let window = if *window == u64::MAX { 0 } else { *window };
-        out.looks_ahead(window.saturating_add(3 * ops));
-        let replay = out.next_op() / ops;
-        for uses in objects {
-            let Uses { persistent: _, ops: _, release: _, next, lap, last } = uses;
-            out.word(*next as u64);
-            out.word(lap.wrapping_sub(replay));
-            out.op_from_1(*last);
         }
     }
 
@@ -303,8 +304,7 @@ struct Times {
 
 impl Times {
     fn new(trace: &Trace, spans: &[Span]) -> Times {
-        let streams = trace.ops.iter().map(|op| usize::from(op.stream) + 1).max().unwrap_or(0);
-        let mut free = vec![0u64; streams];
+        let mut free = vec![0u64; streams(trace)];
         let mut written = vec![0u64; trace.objects.len()];
         let (mut starts, mut ends) = (Vec::new(), Vec::<u64>::new());
         for (index, op) in trace.ops.iter().enumerate() {

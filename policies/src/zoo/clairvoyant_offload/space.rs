@@ -3,6 +3,7 @@
 //! Invariant: what has been decided for an op is not undone by a later decision for the same op.
 
 use super::{ClairvoyantOffload, Future, Now, PASSED_OVER, Place, SOON};
+use crate::paging::home;
 use crate::policy::Action;
 use crate::step::{Residency, Step};
 use crate::view::View;
@@ -241,10 +242,7 @@ impl ClairvoyantOffload {
 
     /// Where an object starts out, or belongs if others send it away: outside if there is room.
     pub(super) fn home(&self, object: ObjectId, view: &View<'_>) -> TierId {
-        let bytes = view.object(object).bytes;
-        let owned = self.spill.iter().copied().find(|&tier| view.is_allocated(object, tier));
-        let roomy = || self.spill.iter().copied().find(|&tier| view.fits(tier, bytes));
-        owned.or_else(roomy).unwrap_or(HBM)
+        home(&Step::new(view), object, &self.spill).unwrap_or(HBM)
     }
 
     /// Makes room in a tier outside by giving up rooms there of objects that are in HBM: stale

@@ -6,7 +6,7 @@
 //! Invariant: an object is in one set at most.
 
 use super::future::Future;
-use crate::state::State;
+use crate::state::{Remembered, State};
 use std::collections::BTreeSet;
 use tiersim_models::ids::ObjectId;
 
@@ -30,18 +30,20 @@ pub(super) struct Stock {
     of: Vec<Option<(Place, u64)>>,
 }
 
-impl Stock {
-    pub(super) fn new(objects: usize) -> Stock {
-        Stock { sets: Default::default(), of: vec![None; objects] }
-    }
-
-    /// Writes who is where. The order follows from the ranks.
-    pub(super) fn state(&self, out: &mut State) {
+impl Remembered for Stock {
+    /// Who is where: the order follows from the ranks.
+    fn state(&self, out: &mut State) {
         let Stock { sets: _, of } = self;
         for of in of {
             out.word(of.map_or(0, |(place, _)| place as u64 + 1));
             of.iter().for_each(|&(_, rank)| Future::write_rank(rank, out));
         }
+    }
+}
+
+impl Stock {
+    pub(super) fn new(objects: usize) -> Stock {
+        Stock { sets: Default::default(), of: vec![None; objects] }
     }
 
     pub(super) fn put(&mut self, object: ObjectId, place: Place, rank: u64) {

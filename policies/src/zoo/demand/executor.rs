@@ -5,15 +5,15 @@
 //! Invariant: the algorithm holds the objects of HBM that were used and are alive, but for those
 //! that memory pressure took; it hears of those when they are used or named next.
 
-use super::future::Future;
 use super::{DemandConfig, Write};
 use crate::paging::home;
 use crate::policy::{Action, Lookahead, Policy};
 use crate::recipe::Recipe;
-use crate::replacement::Replacement;
+use crate::replacement::{NEVER, Replacement};
 use crate::state::{State, remember};
 use crate::step::Step;
 use crate::view::View;
+use crate::visits::Visits;
 use tiersim_models::hardware::HBM;
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::units::Bytes;
@@ -25,7 +25,8 @@ pub struct Demand<R> {
     rule: R,
     spill: Vec<TierId>,
     write: Write,
-    future: Option<Future>,
+    /// The uses of a replay, and how many replays there are, for an algorithm that knows them.
+    future: Option<(Visits, u64)>,
     /// What the op before used, and what it changed.
     used: Vec<ObjectId>,
     changed: Vec<ObjectId>,
@@ -39,7 +40,7 @@ impl<R: Replacement> Demand<R> {
         config: &DemandConfig,
         rule: R,
         objects: usize,
-        future: Option<Future>,
+        future: Option<(Visits, u64)>,
     ) -> Demand<R> {
         let demand = Demand::named(config.name(), &config.spill, rule, objects, future);
         Demand { write: config.write, ..demand }
@@ -51,7 +52,7 @@ impl<R: Replacement> Demand<R> {
         spill: &[TierId],
         mut rule: R,
         objects: usize,
-        future: Option<Future>,
+        future: Option<(Visits, u64)>,
     ) -> Demand<R> {
         assert!(future.is_some() || !R::ORACLE, "the algorithm has to know the future");
         rule.grow(objects);
@@ -124,8 +125,9 @@ impl<R: Replacement> Demand<R> {
         if !here && self.rule.holds(id) {
             self.rule.remove(id);
         }
-        if let Some(future) = &self.future {
-            self.rule.foresee(future.next(object, view.occurrence()));
+        if let Some((visits, replays)) = &self.future {
+            let next = visits.next(object, view.occurrence(), *replays);
+            self.rule.foresee(next.unwrap_or(NEVER));
         }
         if self.rule.holds(id) {
             self.rule.hit(id);
@@ -211,8 +213,9 @@ impl<R: Replacement> Policy for Demand<R> {
     }
 
     fn state(&self, _: &View<'_>, out: &mut State) -> bool {
-        if let Some(future) = &self.future {
-            out.looks_ahead(future.reach());
+        if let Some((visits, _)) = &self.future {
+            // What is used again is so in this replay or in the next.
+            out.looks_ahead(2 * u64::from(visits.ops()));
         }
         remember!(out, self as Demand { used, changed, spare }
             skip { name, rule, spill, write, future });
@@ -220,8 +223,8 @@ impl<R: Replacement> Policy for Demand<R> {
     }
 
     fn leave_out(&mut self, replays: u64) {
-        if let Some(future) = &mut self.future {
-            future.leave_out(replays);
+        if let Some((_, all)) = &mut self.future {
+            *all -= replays;
         }
     }
 }

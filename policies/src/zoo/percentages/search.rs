@@ -14,11 +14,11 @@ use super::six::{Group, Six};
 use crate::access::Access;
 use crate::recipe::Setting;
 use crate::residents::Residents;
-use crate::visits::{Moves, Visits};
+use crate::visits::{Moves, Visits, running};
 use microlp::{ComparisonOp, OptimizationDirection, Problem, Variable};
 use tiersim_models::hardware::HBM;
 use tiersim_models::ids::{ObjectId, TierId};
-use tiersim_models::workload::{ObjectKind, Trace};
+use tiersim_models::workload::{Object, ObjectKind, Trace};
 
 /// How much less it counts how long all copies take than how long the busiest channel does.
 const TIDY: f64 = 1e-3;
@@ -160,21 +160,15 @@ impl PercentageModel {
 
 /// The most bytes of each group that exist at once.
 fn peaks(trace: &Trace, visits: &Visits) -> [f64; 3] {
-    let mut changes = vec![[0i128; 3]; visits.ops() as usize + 1];
-    for (index, object) in trace.objects.iter().enumerate() {
-        let life = visits.life(ObjectId::at(index));
-        if let Some(group) = Group::of(object.kind).filter(|_| !life.is_empty()) {
-            let bytes = i128::from(object.bytes.get());
-            changes[life.start as usize][group as usize] += bytes;
-            changes[life.end as usize][group as usize] -= bytes;
-        }
-    }
-    let (mut held, mut most) = ([0i128; 3], [0i128; 3]);
-    for change in changes {
-        for group in 0..3 {
-            held[group] += change[group];
-            most[group] = most[group].max(held[group]);
-        }
-    }
-    most.map(|bytes| bytes as f64)
+    [0, 1, 2].map(|group| {
+        let own = |(_, object): &(ObjectId, &Object)| {
+            Group::of(object.kind).is_some_and(|of| of as usize == group)
+        };
+        let objects = (0..).map(ObjectId).zip(&trace.objects).filter(own);
+        let changes = objects.flat_map(|(id, object)| {
+            let (life, bytes) = (visits.life(id), i128::from(object.bytes.get()));
+            [(life.start, bytes), (life.end, -bytes)]
+        });
+        running(visits.ops() as usize, changes).into_iter().max().unwrap_or(0) as f64
+    })
 }

@@ -5,8 +5,11 @@
 //! to its first use, and from its last use to the end.
 //! Invariant: the intervals of an object are in order and do not overlap.
 
-use tiersim_models::ids::OpId;
+use crate::visits::Visits;
+use std::ops::Range;
+use tiersim_models::ids::ObjectId;
 use tiersim_models::lifetime::Workload;
+use tiersim_models::workload::Object;
 
 /// One object.
 #[derive(Clone, Debug, Default)]
@@ -51,27 +54,19 @@ pub(super) struct Version {
 }
 
 /// Every object's life.
-pub(super) fn lives(workload: &Workload) -> Vec<Life> {
-    let (objects, ops) = (&workload.trace.objects, workload.trace.ops.len());
-    let mut lives: Vec<Life> = objects
-        .iter()
-        .map(|object| Life {
+pub(super) fn lives(workload: &Workload, visits: &Visits) -> Vec<Life> {
+    let life = |(index, object): (usize, &Object)| {
+        let id = ObjectId::at(index);
+        let (uses, Range { start, end }) = (visits.uses(id).iter(), visits.life(id));
+        Life {
             bytes: i64::try_from(object.bytes.get()).unwrap_or(i64::MAX >> 4).min(i64::MAX >> 4),
             persistent: object.persistent,
-            uses: Vec::new(),
-            born: 0,
-            dead: ops,
-        })
-        .collect();
-    for op in 0..ops {
-        let id = OpId::at(op);
-        workload.births(id).iter().for_each(|object| lives[object.index()].born = op);
-        for used in workload.trace.uses_of(id) {
-            lives[used.object.index()].uses.push((op, used.mode.writes()));
+            uses: uses.map(|&(op, writes)| (op as usize, writes)).collect(),
+            born: start as usize,
+            dead: end as usize,
         }
-        workload.releases(id).iter().for_each(|object| lives[object.index()].dead = op + 1);
-    }
-    lives
+    };
+    workload.trace.objects.iter().enumerate().map(life).collect()
 }
 
 /// All inactive intervals, object by object, and the versions of all objects.
@@ -125,20 +120,4 @@ pub(super) fn intervals(
 fn new_version(versions: &mut Vec<Version>, from: usize) -> usize {
     versions.push(Version { from, first: usize::MAX, last: 0 });
     versions.len() - 1
-}
-
-/// The occurrence of the next use after `occurrence`, if there is one in a run of so many replays.
-pub(super) fn next_use(life: &Life, occurrence: u64, ops: u64, replays: u64) -> Option<u64> {
-    let (replay, op) = (occurrence / ops, (occurrence % ops) as usize);
-    let next = life.uses.partition_point(|&(used, _)| used <= op);
-    match life.uses.get(next) {
-        Some(&(used, _)) => Some(replay * ops + used as u64),
-        None if !life.persistent || replay + 1 >= replays => None,
-        None => life.uses.first().map(|&(used, _)| (replay + 1) * ops + used as u64),
-    }
-}
-
-/// The first use in the run.
-pub(super) fn first_use(life: &Life) -> Option<u64> {
-    life.uses.first().map(|&(used, _)| used as u64)
 }

@@ -53,17 +53,17 @@ struct Way {
 }
 
 /// A plan in the making.
-pub(super) struct Draft<'a> {
-    pub(super) setting: &'a Setting<'a>,
+struct Draft<'a> {
+    setting: &'a Setting<'a>,
     trace: Intervals<'a>,
     routes: &'a [Way],
-    pub(super) slots: usize,
+    slots: usize,
     /// HBM above its capacity.
-    pub(super) heights: Heights,
+    heights: Heights,
     /// The same of each spill tier.
     rooms: Vec<Heights>,
     /// By channel.
-    pub(super) idle: Vec<Idle>,
+    idle: Vec<Idle>,
     stays: Vec<Option<Stay>>,
     /// By version: from which position on it has been written back, if it is planned to be.
     saved: Vec<Option<usize>>,
@@ -344,7 +344,80 @@ impl<'a> Draft<'a> {
     }
 }
 
+/// Where copies start and end on channels, and memory over ranges that may wrap. Positions count
+/// slots over several replays: the slot of a position is what is left of it modulo the number of
+/// slots, since every replay is planned alike. No range is longer than one replay, so that it counts
+/// no slot twice.
+impl Draft<'_> {
+    /// The ranges of slots that a range of positions covers, the earlier first.
+    fn cut(&self, from: usize, until: usize) -> [(usize, usize); 2] {
+        if from >= until {
+            return [(0, 0); 2];
+        }
+        let (slots, slot) = (self.slots, from % self.slots);
+        let first = (until - from).min(slots - slot);
+        [(slot, slot + first), (0, until - from - first)]
+    }
+
+    fn removable(&self, from: usize, until: usize, bytes: i64) -> i128 {
+        let parts = self.cut(from, until).into_iter().filter(|(a, b)| a < b);
+        parts.map(|(a, b)| self.heights.removable(a, b, bytes)).sum()
+    }
+
+    fn raise(&mut self, from: usize, until: usize, bytes: i64) {
+        for (a, b) in self.cut(from, until).into_iter().filter(|(a, b)| a < b) {
+            self.heights.raise(a, b, bytes);
+        }
+    }
+
+    /// The last position of the range that is higher than `line`.
+    fn last_above(&self, from: usize, until: usize, line: i64) -> Option<usize> {
+        let [first, second] = self.cut(from, until);
+        let of = |(a, b): (usize, usize)| self.heights.last_above(a, b, line);
+        let next = from - from % self.slots + self.slots;
+        let late = of(second).map(|slot| slot + next);
+        late.or_else(|| of(first).map(|slot| slot + next - self.slots))
+    }
+
+    /// Idle time of a channel before a position.
+    fn before(&self, channel: Channel, at: usize) -> u64 {
+        let idle = &self.idle[channel.index()];
+        let rounds = (at / self.slots) as u64;
+        rounds * idle.before(self.slots) + idle.before(at % self.slots)
+    }
+
+    /// The last position that has no more than `time` of idle time before it.
+    fn position(&self, channel: Channel, time: u64) -> usize {
+        let idle = &self.idle[channel.index()];
+        let round = idle.before(self.slots).max(1);
+        (time / round) as usize * self.slots + idle.slot_of(time % round)
+    }
+
+    /// Where a copy ends that starts as early as possible: from there on its room is free.
+    fn end(&self, channel: Channel, from: usize, until: usize, bytes: i64) -> Option<usize> {
+        let target =
+            self.before(channel, from).checked_add(busy(self.setting.hardware, channel, bytes))?;
+        (target <= self.before(channel, until)).then(|| self.position(channel, target - 1) + 1)
+    }
+
+    /// Where a copy starts that starts as late as possible.
+    fn start(&self, channel: Channel, from: usize, until: usize, bytes: i64) -> Option<usize> {
+        let limit = self.before(channel, until);
+        let start = limit.checked_sub(busy(self.setting.hardware, channel, bytes))?;
+        (start >= self.before(channel, from)).then(|| self.position(channel, start).max(from))
+    }
+
+    /// Takes idle time from a position on, but `keep` of what comes first.
+    fn book(&mut self, channel: Channel, from: usize, keep: u64, time: u64) {
+        let (slots, slot) = (self.slots, from % self.slots);
+        let idle = &mut self.idle[channel.index()];
+        let there = (idle.before(slots) - idle.before(slot)).saturating_sub(keep).min(time);
+        idle.take(slot, keep, there);
+        idle.take(0, 0, time - there);
+    }
+}
+
 /// How long a channel is taken by a copy that it carries alone.
-pub(super) fn busy(hardware: &Hardware, channel: Channel, bytes: i64) -> u64 {
+fn busy(hardware: &Hardware, channel: Channel, bytes: i64) -> u64 {
     hardware.channel_law(channel).span_of(Bytes::new(bytes.unsigned_abs())).ps().max(1)
 }

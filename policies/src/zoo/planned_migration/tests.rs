@@ -1,6 +1,6 @@
 //! What intervals a trace has, and what is planned for them.
 
-use super::intervals::{Interval, Life, intervals, next_use};
+use super::intervals::{Interval, Life, intervals};
 
 fn life(persistent: bool, uses: &[(usize, bool)]) -> Life {
     let (born, dead) = match persistent {
@@ -35,15 +35,4 @@ fn what_persists_is_inactive_across_the_end_of_a_replay() {
     assert_eq!(spans(constant, true), [(3, 7, None), (8, 12, None)]);
     // Without a slot in between there is no interval.
     assert_eq!(spans(life(true, &[(0, true), (9, false)]), true), [(1, 9, Some(1))]);
-}
-
-#[test]
-fn the_next_use_is_in_this_replay_or_the_next() {
-    let (weight, passing) =
-        (life(true, &[(2, false), (7, true)]), life(false, &[(2, true), (7, false)]));
-    assert_eq!(
-        [0, 2, 7, 12, 17].map(|at| next_use(&weight, at, 10, 2)),
-        [Some(2), Some(7), Some(12), Some(17), None]
-    );
-    assert_eq!([2, 7, 12].map(|at| next_use(&passing, at, 10, 2)), [Some(7), None, Some(17)]);
 }

@@ -12,6 +12,7 @@
 
 use crate::packing::{Packed, Packing, Period};
 use crate::residents::Residents;
+use crate::visits::running;
 use std::collections::BTreeSet;
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::workload::ObjectKind;
@@ -97,27 +98,17 @@ impl<'r, 'a> Model<'r, 'a> {
 
     /// Bytes of the chosen items by op, without those that it uses.
     fn held(&self, chosen: &[bool]) -> Vec<i128> {
-        let mut changes = vec![0i128; self.free.len() + 1];
         let visits = &self.residents.visits;
-        for (&object, _) in self.items.iter().zip(chosen).filter(|(_, chosen)| **chosen) {
+        let chosen = self.items.iter().zip(chosen).filter(|(_, chosen)| **chosen);
+        let changes = chosen.flat_map(|(&object, _)| {
             let bytes = i128::from(self.residents.bytes(object).get());
+            let counted = |_: &&(u32, bool)| self.residents.visitors_count();
+            let uses = visits.uses(object).iter().filter(counted);
+            let used = uses.flat_map(move |&(op, _)| [(op, -bytes), (op + 1, bytes)]);
             let life = visits.life(object);
-            changes[life.start as usize] += bytes;
-            changes[life.end as usize] -= bytes;
-            for &(op, _) in visits.uses(object).iter().filter(|_| self.residents.visitors_count()) {
-                changes[op as usize] -= bytes;
-                changes[op as usize + 1] += bytes;
-            }
-        }
-        let mut held = 0;
-        changes.pop();
-        changes
-            .into_iter()
-            .map(|change| {
-                held += change;
-                held
-            })
-            .collect()
+            used.chain([(life.start, bytes), (life.end, -bytes)])
+        });
+        running(self.free.len(), changes)
     }
 
     fn packing(&self) -> Packing {

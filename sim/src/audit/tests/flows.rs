@@ -20,9 +20,19 @@ fn send(audit: &mut Audit, ticket: u32, bytes: [Bytes; 2]) {
     audit.flow_begins(flow, &[FETCHES[0]], None, bytes, audit.now).expect("legal so far");
 }
 
-/// All flows from FAR to HBM have this rate.
+/// The flows of the first classes have these rates, those from FAR to HBM that of the first.
+fn rates<const CLASSES: usize>(audit: &mut Audit, rates: [u128; CLASSES]) -> Result<(), Breach> {
+    audit.flows_retimed((0..).map(ClassId).zip(rates), audit.now)
+}
+
 fn retimed(audit: &mut Audit, rate: u128) -> Result<(), Breach> {
-    audit.flows_retimed([(ClassId(0), rate)].into_iter(), audit.now)
+    rates(audit, [rate])
+}
+
+/// A flow of another class begins.
+fn send_over(audit: &mut Audit, ticket: u32, class: u16, channels: &[usize]) {
+    let flow = (Ticket(ticket), ClassId(class));
+    audit.flow_begins(flow, channels, None, [BYTES; 2], audit.now).expect("legal so far");
 }
 
 #[test]
@@ -43,12 +53,8 @@ fn flows_carry_no_more_than_a_channel_and_no_less() {
 fn a_flow_has_its_bottleneck_where_none_is_faster() {
     let mut audit = of_shared_links();
     send(&mut audit, 0, [BYTES; 2]);
-    let longer = (Ticket(1), ClassId(1));
-    audit.flow_begins(longer, &FETCHES, None, [BYTES; 2], at(0)).expect("legal so far");
-    let mut rates = |short: u128, long: u128| {
-        let rates = [(ClassId(0), short), (ClassId(1), long)];
-        audit.flows_retimed(rates.into_iter(), at(0))
-    };
+    send_over(&mut audit, 1, 1, &FETCHES);
+    let mut rates = |short: u128, long: u128| rates(&mut audit, [short, long]);
     rates(FULL / 2, FULL / 2).expect("half each");
     // The first channel is full in both cases.
     breaks(rates(FULL / 4 * 3, FULL / 4), "a flow of ClassId(1) could be faster");
@@ -61,14 +67,10 @@ fn both_directions_together_carry_no_more_than_the_total() {
     let total = Bandwidth::new(PS_PER_S + PS_PER_S / 2);
     let service = Service { discipline: Discipline::FairShare, total, ..Service::default() };
     hardware.links[0].service = Some(service);
-    let mut audit = audit_of(&hardware);
+    let mut audit = audit_of(1, &hardware);
     send(&mut audit, 0, [BYTES; 2]);
-    let back = (Ticket(1), ClassId(1));
-    audit.flow_begins(back, &[FETCHES[0] + 1], None, [BYTES; 2], at(0)).expect("legal so far");
-    let mut both = |rate: u128| {
-        let rates = [(ClassId(0), rate), (ClassId(1), rate)];
-        audit.flows_retimed(rates.into_iter(), at(0))
-    };
+    send_over(&mut audit, 1, 1, &[FETCHES[0] + 1]);
+    let mut both = |rate: u128| rates(&mut audit, [rate; 2]);
     both(FULL / 4 * 3).expect("half of the total each");
     // Resources are channels, and then links in both directions.
     breaks(both(FULL / 4 * 3 + 1), "resource 4 carries");
@@ -84,12 +86,10 @@ fn what_a_link_carries_in_all_depends_on_the_share_that_is_fetched() {
     for (link, fetch) in FETCHES.into_iter().enumerate() {
         // So many each way, and the 32nds of a channel's rate that each of them has then.
         for (fetched, evicted, each) in [(1, 0, 24), (0, 1, 8), (1, 1, 8), (3, 1, 5)] {
-            let mut audit = audit_of(&hardware);
+            let mut audit = audit_of(1, &hardware);
             let flows = (0..fetched).map(|_| 0).chain((0..evicted).map(|_| 1));
             for (ticket, evicting) in (0..).zip(flows) {
-                let flow = (Ticket(ticket), ClassId(evicting));
-                let channel = fetch + usize::from(evicting);
-                audit.flow_begins(flow, &[channel], None, [BYTES; 2], at(0)).expect("legal so far");
+                send_over(&mut audit, ticket, evicting, &[fetch + usize::from(evicting)]);
             }
             let mut all = |rate: u128| {
                 let classes = (0..2).filter(|&class| [fetched, evicted][usize::from(class)] > 0);
@@ -109,28 +109,25 @@ fn what_a_link_carries_in_all_depends_on_the_share_that_is_fetched() {
 
 #[test]
 fn what_others_send_is_counted() {
-    let mut hardware = machine();
-    let service = Service { discipline: Discipline::FairShare, ..Service::default() };
-    hardware.links[0].service = Some(service);
+    let mut hardware = sharing(Service::default());
     hardware.links[0].background = [Bandwidth::new(PS_PER_S / 4), None];
-    let mut audit = audit_of(&hardware);
+    let mut audit = audit_of(1, &hardware);
     // They have the first class.
-    let own = (Ticket(0), ClassId(1));
-    audit.flow_begins(own, &[FETCHES[0]], None, [BYTES; 2], at(0)).expect("legal so far");
-    let mut rates = |others: u128, own: u128| {
-        let rates = [(ClassId(0), others), (ClassId(1), own)];
-        audit.flows_retimed(rates.into_iter(), at(0))
-    };
+    send_over(&mut audit, 0, 1, &[FETCHES[0]]);
+    let mut rates = |others: u128, own: u128| rates(&mut audit, [others, own]);
     rates(FULL / 4, FULL / 4 * 3).expect("they have what they ask for");
     breaks(rates(FULL / 2, FULL / 2), "carries");
     breaks(rates(FULL / 8, FULL / 8 * 7), "a flow of ClassId(0) could be faster");
 }
 
 #[test]
-fn every_flow_has_a_rate() {
+fn every_flow_has_a_rate_and_a_beginning_and_sends_once_at_a_time_over_the_same_channels() {
     let mut audit = of_shared_links();
     send(&mut audit, 0, [BYTES; 2]);
-    breaks(audit.flows_retimed([].into_iter(), at(0)), "has no rate");
+    breaks(rates(&mut audit, []), "has no rate");
+    breaks(audit.flow_ends(Ticket(1), ClassId(0), at(0)), "never began");
+    let again = audit.flow_begins((Ticket(0), ClassId(0)), &[FETCHES[0]], None, [BYTES; 2], at(0));
+    breaks(again, "sends twice at once");
 }
 
 #[test]
@@ -177,21 +174,6 @@ fn a_flow_is_no_more_than_its_charge() {
     ends(100).expect("the whole charge");
 }
 
-#[test]
-fn no_flow_ends_that_has_not_begun() {
-    let mut audit = of_shared_links();
-    send(&mut audit, 0, [BYTES; 2]);
-    breaks(audit.flow_ends(Ticket(1), ClassId(0), at(0)), "never began");
-}
-
-#[test]
-fn nothing_sends_twice_at_once_over_the_same_channels() {
-    let mut audit = of_shared_links();
-    send(&mut audit, 0, [BYTES; 2]);
-    let again = audit.flow_begins((Ticket(0), ClassId(0)), &[FETCHES[0]], None, [BYTES; 2], at(0));
-    breaks(again, "sends twice at once");
-}
-
 /// An op that uses 100 bytes of FAR in place has begun.
 fn uses_in_place(charges: &[(TierId, Bytes)]) -> (Audit, Command) {
     begun_on(of_shared_links(), charges)
@@ -225,7 +207,7 @@ fn what_is_used_in_place_is_no_faster_than_its_tier() {
     hardware.tiers[FAR.index()].access.rate = Bandwidth::new(PS_PER_S / 2).expect("above zero");
     // Resources are four channels, two links, three tiers, and what goes back to these beside reads.
     for (back, resource) in [(false, 7), (true, 10)] {
-        let (mut audit, _) = begun_on(audit_of(&hardware), &[(FAR, BYTES)]);
+        let (mut audit, _) = begun_on(audit_of(1, &hardware), &[(FAR, BYTES)]);
         flow_in_place(&mut audit, &[FETCHES[0] + usize::from(back)], back).expect("its channel");
         retimed(&mut audit, FULL / 2).expect("as fast as the tier");
         breaks(retimed(&mut audit, FULL / 2 + 1), &format!("resource {resource} carries"));
