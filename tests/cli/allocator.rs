@@ -1,8 +1,6 @@
 //! `allocator`: a snapshot against the model, and what is said of files that hold none.
 
-use crate::common::{Project, shipped};
-use serde_json::Value;
-use std::fs;
+use crate::common::*;
 
 /// A project with some of the snapshots of the suite.
 fn project(names: &[&str]) -> Project {

@@ -1,12 +1,7 @@
 //! `cache`: block traces through replacement policies, and what is said of binary files that hold
 //! none. What else it refuses is in `tests/errors`.
 
-use crate::common::{Project, beside};
-use flate2::Compression;
-use flate2::write::GzEncoder;
-use serde_json::Value;
-use std::collections::BTreeMap;
-use std::io::Write;
+use crate::common::*;
 
 const POLICIES: [&str; 12] = [
     "arc",
@@ -63,12 +58,6 @@ fn table(requests: &[(u64, u32)]) -> String {
         text += &format!("{}.5,{object},{size},{mode}\n", index / 2);
     }
     text
-}
-
-fn gzip(bytes: &[u8]) -> Vec<u8> {
-    let mut packer = GzEncoder::new(Vec::new(), Compression::best());
-    packer.write_all(bytes).expect("a vector takes it");
-    packer.finish().expect("a vector takes it")
 }
 
 /// A Zstandard frame of raw blocks (RFC 8878): magic number, descriptor, window of 1 MiB, blocks.
@@ -151,10 +140,10 @@ fn a_pass_for_many_capacities_is_a_pass_for_each() {
 fn packed_plain_and_tables_give_the_same() {
     let project = project();
     let (records, table) = (records(&requests()), table(&requests()));
-    project.write("t.oracleGeneral.gz", gzip(&records));
+    project.write("t.oracleGeneral.gz", gzip(&records, Compression::best()));
     project.write("t.oracleGeneral.bin.zst", zstd(&records));
     project.write("t.csv", &table);
-    project.write("t.csv.gz", gzip(table.as_bytes()));
+    project.write("t.csv.gz", gzip(table.as_bytes(), Compression::best()));
     project.write("folder/accesses.csv.zst", zstd(table.as_bytes()));
     for policy in ["lru", "belady", "arc"] {
         for unit in [&["--unit", "--capacity", "9"][..], &["--capacity", "3000"]] {
@@ -247,7 +236,7 @@ fn blocks_of_requests_are_replayed_as_a_table_of_them_is() {
     project.write("t.jsonl", mooncake(&requests));
     // No break after the last line, another name.
     project.write("t.requests", mooncake(&requests).trim_end());
-    project.write("t.jsonl.gz", gzip(mooncake(&requests).as_bytes()));
+    project.write("t.jsonl.gz", gzip(mooncake(&requests).as_bytes(), Compression::best()));
     for policy in ["lru", "belady", "arc"] {
         let of = |file: &[&str]| {
             let with = ["--policy", policy, "--unit", "--capacity", "9"];
@@ -282,12 +271,12 @@ fn bad_traces_are_refused_with_place_and_remedy_and_nothing_is_written() {
     empty_object[24 * 3 + 12..24 * 3 + 16].fill(0);
     let mut liar = records(&[(1, 9), (2, 9), (1, 9), (2, 9)]);
     liar[16..24].copy_from_slice(&3i64.to_le_bytes());
-    let packed = gzip(&whole);
+    let packed = gzip(&whole, Compression::best());
     let mut damaged = packed.clone();
     let middle = damaged.len() / 2;
     damaged[middle] ^= 0xff;
     // 100 MB of one record in a few hundred KB.
-    let bomb = gzip(&whole[..24].repeat(4 << 20));
+    let bomb = gzip(&whole[..24].repeat(4 << 20), Compression::best());
     let cases: [(&str, Vec<u8>, &[&str]); 8] = [
         (
             "t.bin",

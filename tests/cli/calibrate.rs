@@ -1,9 +1,6 @@
 //! `calibrate`: what it writes is complete and can be used, and what it cannot do is said.
 
-use crate::common::Project;
-use serde_json::Value;
-use std::collections::BTreeSet;
-use std::path::Path;
+use crate::common::*;
 
 const SMOKE: &str = "scenarios/validation/host-smoke.ron";
 
@@ -73,8 +70,7 @@ fn the_folder_has_every_point_every_law_and_the_charts() {
     let mut rows = csv.lines().map(|row| row.split(',').collect::<Vec<_>>());
     let head = rows.next().expect("a head");
     keys.extend(head.iter().map(|&column| column.to_owned()));
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/calibration.md");
-    let page = std::fs::read_to_string(page).expect("the page is there");
+    let page = page("docs/calibration.md");
     let missing: Vec<&String> =
         keys.iter().filter(|key| !page.contains(&format!("`{key}`"))).collect();
     assert!(missing.is_empty(), "docs/calibration.md lacks {missing:?}");

@@ -1,7 +1,6 @@
 //! `conform`: every body holds on the host, and what is written names each of them.
 
-use crate::common::{Project, shipped};
-use serde_json::Value;
+use crate::common::*;
 
 #[test]
 fn the_host_conforms_and_a_soak_follows() {
@@ -15,7 +14,7 @@ fn the_host_conforms_and_a_soak_follows() {
     assert_eq!(bodies.len(), 17);
     assert_eq!(bodies[0]["counts"]["worlds"], 9);
     assert_eq!(bodies[16]["name"], "soak");
-    let page = std::fs::read_to_string(shipped("docs/validation.md")).expect("the page is there");
+    let page = page("docs/validation.md");
     let keys = json.as_object().expect("an object").keys();
     for key in keys.chain(bodies[0].as_object().expect("an object").keys()) {
         assert!(

@@ -1,13 +1,9 @@
 //! What the command promises to people and to programs: exit codes, what is on which stream, which
 //! files there are, and every key of `summary.json`.
 
-use crate::common::{Project, Ran, limited, shipped};
+use crate::common::*;
 use crate::goldens;
-use serde_json::Value;
 use std::io::Read;
-use std::path::Path;
-
-const CASE: &str = "scenarios/case.ron";
 
 /// Keys of the contract: of the summary, and of each of its results.
 const TOP: [&str; 9] = [

@@ -1,8 +1,7 @@
 //! The same inputs and seed give the same bytes, however many threads work on them, and watching a
 //! run does not change it.
 
-use crate::common::Project;
-use std::collections::BTreeMap;
+use crate::common::*;
 
 /// Figures of 50 points over the shipped trace, two replays each.
 const SWEEP: &str = r#"Scenario(

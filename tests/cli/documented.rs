@@ -8,10 +8,8 @@
 
 mod extract;
 
-use crate::common::{Project, shipped};
+use crate::common::*;
 use extract::{Command, commands};
-use std::collections::BTreeSet;
-use std::fs;
 use std::sync::Mutex;
 
 /// Starts of commands, what is said beside them here so that they end soon, and why.

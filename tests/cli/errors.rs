@@ -6,10 +6,7 @@
 //! changed is looked at as any other change.
 //! Invariant: a command that refuses its input writes nothing and prints nothing but that text.
 
-use crate::common::{Project, copy, shipped};
-use std::collections::BTreeSet;
-use std::fs;
-use std::path::Path;
+use crate::common::*;
 
 /// Where a command has the name of a case.
 const FILE: &str = "FILE";

@@ -7,15 +7,13 @@
 //! Invariant: texts are not compared, so a word may change; neither is what names the program's
 //! version.
 
-use crate::common::{Project, shipped};
+use crate::common::*;
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
-use serde_json::Value;
 use std::fmt::Write as _;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read, Write as _};
-use std::path::PathBuf;
 
 /// Differences named of one scenario.
 const MOST_NAMED: usize = 5;

@@ -1,7 +1,6 @@
 //! `validation/run-on-gpu.sh` as people will call it: on the host in short, and without a GPU.
 
-use crate::common::{Project, shipped};
-use std::path::Path;
+use crate::common::*;
 use std::process::{Command, Output};
 
 /// Runs the script on a project, with the binary under test.

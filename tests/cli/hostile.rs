@@ -6,10 +6,7 @@
 //! `hostile_traces`. Every mistake goes through all commands that read it. The limits on
 //! memory and time are those of every run, see `common`.
 
-use crate::common::{Project, shipped};
-use std::fs;
-
-pub(crate) const CASE: &str = "scenarios/case.ron";
+use crate::common::*;
 
 /// The commands that read a scenario and its trace; none of them may write anything.
 pub(crate) const COMMANDS: [&[&str]; 4] = [

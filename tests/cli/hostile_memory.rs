@@ -6,11 +6,8 @@
 //! file repeats the shortest thing that makes its reader keep a value.
 //! Invariant: what a file unpacks to is counted here, not asked of the reader.
 
-use crate::common::{Project, run_with};
-use flate2::Compression;
-use flate2::write::GzEncoder;
+use crate::common::{Project, gzip, run_with};
 use std::fmt::Write as _;
-use std::io::Write as _;
 
 /// Bytes of the files, unpacked: one small, one larger than any buffer, and the largest.
 const SIZES: [usize; 3] = [1 << 10, 300_000, 10_000_000];
@@ -26,9 +23,7 @@ fn bounded(what: &str, files: &[(&str, Vec<u8>)], args: &[&str]) {
     for (name, bytes) in files {
         unpacked += bytes.len();
         if name.ends_with(".gz") {
-            let mut packer = GzEncoder::new(Vec::new(), Compression::fast());
-            packer.write_all(bytes).unwrap();
-            project.write(name, packer.finish().unwrap());
+            project.write(name, gzip(bytes, crate::common::Compression::fast()));
         } else {
             project.write(name, bytes);
         }

@@ -5,9 +5,8 @@
 //! found before anything is simulated.
 
 use crate::common::trace_text::TraceText;
-use crate::common::{Project, shipped};
-use crate::hostile::{CASE, COMMANDS, refused};
-use std::fs;
+use crate::common::*;
+use crate::hostile::{COMMANDS, refused};
 
 /// An edit of the trace folder, and what must be said about it.
 #[track_caller]

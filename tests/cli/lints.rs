@@ -1,9 +1,7 @@
 //! Warnings that only results show: told on stderr, and denied under a heading of their own.
 
-use crate::common::Project;
-use serde_json::Value;
+use crate::common::*;
 
-const CASE: &str = "scenarios/case.ron";
 const RULE: &str = "offload-although-all-fits: results.";
 const UNMET: &str = "expectation(s) do not hold";
 const DENIED: &str = "warning(s) of the results are denied";

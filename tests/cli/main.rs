@@ -17,10 +17,9 @@ mod goldens;
 mod gpu_script;
 mod hardware;
 mod hostile;
-mod hostile_layered;
+mod hostile_generated;
 #[cfg(target_os = "linux")]
 mod hostile_memory;
-mod hostile_pressure;
 mod hostile_traces;
 mod lints;
 mod memory;

@@ -1,7 +1,6 @@
 //! `memory`: what it prints is what the formulas say. What it refuses is in `tests/errors`.
 
-use crate::common::{Project, Ran, beside, shipped};
-use serde_json::Value;
+use crate::common::*;
 
 fn run(args: &[&str]) -> Ran {
     let all: Vec<&str> = ["memory"].iter().chain(args).copied().collect();
@@ -292,13 +291,9 @@ fn a_model_is_named_or_read() {
     assert_eq!(read["largest_layer_bytes"], 4 * 50_257 * 768);
 }
 
-fn page() -> String {
-    std::fs::read_to_string(shipped("docs/memory.md")).expect("the page is there")
-}
-
 #[test]
 fn examples_of_the_page_print_what_it_says() {
-    let page = page();
+    let page = page("docs/memory.md");
     let blocks: Vec<&str> = page.split("```\n$ tiersim ").skip(1).collect();
     assert!(!blocks.is_empty());
     for block in blocks {
@@ -311,7 +306,7 @@ fn examples_of_the_page_print_what_it_says() {
 
 #[test]
 fn the_page_names_every_key_and_option() {
-    let page = page();
+    let page = page("docs/memory.md");
     for line in EXAMPLES {
         let found = json(&options(line));
         let fit = &found["fit"];

@@ -1,8 +1,6 @@
 //! Outside a checkout: the binary alone, in a folder with nothing above it that is a project.
 
-use crate::common::{Project, run_in, shipped};
-use std::fs;
-use std::path::{Path, PathBuf};
+use crate::common::*;
 use std::process::Command;
 
 /// A folder outside the checkout with a copy of the command in it, removed in the end.

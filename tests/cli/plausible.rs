@@ -1,10 +1,9 @@
 //! Each rule of the lint that looks for slips: one file that trips it, and one beside it that does
 //! not.
 
-use crate::common::Project;
 use crate::common::trace_text::TraceText;
+use crate::common::{CASE, Project};
 
-const CASE: &str = "scenarios/case.ron";
 const MACHINE: &str = "hardware-specs/small.ron";
 const HBM: &str = "bandwidth: (gb_per_s(1000), assumed(\"test\"))";
 

@@ -1,8 +1,7 @@
 //! What one command writes, another reads back with the same meaning; and nothing that is written
 //! depends on where the project lies.
 
-use crate::common::{Project, SCENARIO};
-use serde_json::Value;
+use crate::common::*;
 
 /// Figures of a result: all of it but the names of the policy and of the case, and what it ranked
 /// by or followed.

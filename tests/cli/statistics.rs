@@ -1,8 +1,7 @@
 //! Statistics of generated traces: made up unless somebody states them, and then said wherever
 //! results are.
 
-use crate::common::Project;
-use serde_json::Value;
+use crate::common::*;
 
 const FILE: &str = "scenarios/shape.ron";
 const SHAPE: &str = r#"Scenario(

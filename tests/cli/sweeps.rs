@@ -3,8 +3,7 @@
 //!
 //! The chart is read back as a person reads it: from the labels of the ticks to values.
 
-use crate::common::Project;
-use std::collections::BTreeMap;
+use crate::common::*;
 
 const MACHINES: &str = r#"Scenario(
     schema: 2,

@@ -1,8 +1,7 @@
 //! `train-policy`: what it writes and prints, and what is said of scenarios that cannot be trained.
 
-use crate::common::Project;
+use crate::common::{CASE, Project};
 
-const CASE: &str = "scenarios/case.ron";
 const LRU: &str = "Lru(spill: [\"dram\"])";
 
 /// The project's scenario with a case to train.

@@ -1,7 +1,6 @@
 //! `validate`: the shipped scenario agrees on real memory, and what it writes is complete.
 
-use crate::common::{Project, shipped};
-use serde_json::Value;
+use crate::common::*;
 
 const SMOKE: &str = "scenarios/validation/host-smoke.ron";
 const FILES: [&str; 5] = [
@@ -61,7 +60,7 @@ fn simulator_and_host_agree_on_the_smoke_scenario() {
 
 /// Every key that is written stands in the page about it.
 fn described(json: &Value) {
-    let page = std::fs::read_to_string(shipped("docs/validation.md")).expect("the page is there");
+    let page = page("docs/validation.md");
     let known = |key: &str| ["`", "[]`"].iter().any(|end| page.contains(&format!("`{key}{end}")));
     let mut missing = Vec::new();
     let mut look = |value: &Value| {

@@ -1,13 +1,10 @@
 //! What a run writes: one set of files, all old or all new, and nothing outside its folder.
 
-use crate::common::Project;
-use std::collections::BTreeMap;
-use std::fs::{self, File};
+use crate::common::*;
+use std::fs::File;
 use std::os::unix::fs::symlink;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-
-const CASE: &str = "scenarios/case.ron";
 
 /// The names in a folder, hidden ones included.
 fn names(project: &Project, folder: &str) -> Vec<String> {

@@ -18,7 +18,6 @@ pub use tiny::{Tiny, policies};
 
 use crate::prelude::*;
 use state::{HBM_SLOTS, State};
-use std::collections::BTreeMap;
 
 /// The best schedule of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,22 +26,9 @@ pub struct Best {
     pub ps: u32,
     /// What is where at the start, and what is done before each op. `None` if no schedule is better
     /// than the one that the search was told of.
-    pub schedule: Option<Replay>,
+    pub schedule: Option<Scripted>,
     /// States that were looked at.
     pub states: usize,
-}
-
-/// A policy that follows a schedule.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Replay {
-    /// Tier of each object that exists before the first op.
-    pub start: Vec<TierId>,
-    /// By op.
-    pub script: Vec<Vec<Action>>,
-    /// Where objects are born, by op.
-    pub births: Vec<Vec<(ObjectId, TierId)>>,
-    /// The tiers of the host.
-    pub host: Vec<TierId>,
 }
 
 struct Node {
@@ -135,14 +121,14 @@ impl Search<'_> {
         next
     }
 
-    fn schedule(&self, mut index: usize) -> Replay {
+    fn schedule(&self, mut index: usize) -> Scripted {
         let objects = self.workload.trace.objects.len();
         let mut op = self.workload.trace.ops.len();
-        let mut replay = Replay {
+        let mut replay = Scripted {
             script: vec![Vec::new(); op],
             births: vec![Vec::new(); op],
             host: (1..=self.machine.tiers.len()).map(TierId::at).collect(),
-            ..Replay::default()
+            ..Scripted::default()
         };
         while let (Some(from), Some(act)) = (self.nodes[index].from, self.nodes[index].act) {
             let before = &self.nodes[from].state;
@@ -160,35 +146,6 @@ impl Search<'_> {
         replay.start =
             (0..objects).map(|object| first.nearest(object).unwrap_or(TierId(0))).collect();
         replay
-    }
-}
-
-impl Policy for Replay {
-    fn name(&self) -> &'static str {
-        "replay"
-    }
-
-    fn lookahead(&self) -> Lookahead {
-        Lookahead::Oracle
-    }
-
-    fn initial_tier(&mut self, object: ObjectId, _: &View<'_>) -> TierId {
-        self.start[object.index()]
-    }
-
-    fn allocate_in(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
-        let births = &self.births[view.occurrence() as usize];
-        let own = births.iter().find(|(born, _)| *born == object);
-        own.expect("the search knows what is born").1
-    }
-
-    fn host(&self) -> &[TierId] {
-        &self.host
-    }
-
-    fn plan_op(&mut self, step: &mut Step<'_>) {
-        let script = &self.script[step.view().occurrence() as usize];
-        script.iter().for_each(|&action| step.take(action));
     }
 }
 

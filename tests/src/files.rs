@@ -1,15 +1,12 @@
 //! Files that tests read: what ships, and measurements that lie beside a checkout.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use crate::prelude::*;
+use flate2::read::GzDecoder;
+use std::io::Read;
 use tiersim_input::hardware_file::read_hardware;
 use tiersim_input::scenario::read::read_scenario;
 use tiersim_input::traces::read_traces;
-use tiersim_models::hardware::Hardware;
-use tiersim_models::results::RunRecord;
-use tiersim_policies::scenario::Scenario;
 use tiersim_policies::scenario::traces::Traces;
-use tiersim_sim::run::{Options, run};
 
 /// The folder of the workspace.
 pub fn root() -> PathBuf {
@@ -26,6 +23,31 @@ pub fn section(name: &str, heading: &str) -> String {
     let page = page(name);
     let (_, section) = page.split_once(&format!("## {heading}\n")).expect("the heading");
     section.split("\n## ").next().unwrap_or_default().to_owned()
+}
+
+/// Fails unless these are the rows of a page that a table of one kind has.
+#[track_caller]
+pub fn assert_rows(name: &str, is_row: impl Fn(&str) -> bool, rows: &[String]) {
+    let page = page(name);
+    let shown: Vec<&str> = page.lines().filter(|line| is_row(line)).collect();
+    assert_eq!(shown, rows, "the rows of {name} should be:\n{}", rows.join("\n"));
+}
+
+/// A row of a table, as text by column.
+pub type Row = BTreeMap<String, String>;
+
+/// The rows of a table without cells in quotes, packed or not.
+pub fn table(file: &Path) -> Vec<Row> {
+    let bytes = fs::read(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    let mut text = String::new();
+    match file.extension().is_some_and(|ending| ending == "gz") {
+        true => GzDecoder::new(&bytes[..]).read_to_string(&mut text),
+        false => (&bytes[..]).read_to_string(&mut text),
+    }
+    .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    let mut lines = text.lines().map(|line| line.split(',').map(str::to_owned));
+    let names: Vec<String> = lines.next().expect("a header").collect();
+    lines.map(|cells| names.iter().cloned().zip(cells).collect()).collect()
 }
 
 /// Measurements that somebody published, which lie beside the checkout in development; `None`, and

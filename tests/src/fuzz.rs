@@ -11,15 +11,11 @@ mod readers;
 
 pub use readers::Reader;
 
+use crate::prelude::*;
 use change::changed;
-use rand::SeedableRng;
-use rand::rngs::ChaCha12Rng;
 use std::cell::Cell;
-use std::collections::BTreeMap;
-use std::fs;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
 
 /// Bytes that reading any file may take, and how many more for each byte that it may unpack to.
 const FREE: u64 = 64 << 20;

@@ -8,11 +8,9 @@
 
 use crate::prelude::*;
 use std::ops::RangeInclusive;
-use tiersim_models::nodes::{Node, NodeKind};
 use tiersim_models::results::memory_account::Account;
 use tiersim_models::results::memory_account::Place;
 use tiersim_models::workload::Object;
-use tiersim_policies::static_placement::StaticPlacement;
 use tiersim_workloads::memory::account::{self, Keeps, Pipeline, Step};
 use tiersim_workloads::memory::activations::block::BlockShape;
 use tiersim_workloads::memory::activations::{Batch, Stages, of_block};
@@ -42,12 +40,9 @@ pub fn peak(trace: Trace, ranks: u32, repeat: u32) -> u64 {
     assert_eq!(trace.problems(), []);
     let (policy, ops) = (Box::new(StaticPlacement::all_in_hbm(&trace)), trace.ops.len());
     let world = World::of(server(), trace, vec![Span::from_ps(1_000_000); ops]).repeated(repeat);
-    let mut planner = world.planner(policy).expect("it fits");
-    let mut machine = world.audited_ranks(&planner, ranks);
-    let mut ended = 0;
-    drive(&mut planner, &mut machine, 256, |_, _, _| ended += 1).expect("no rule is broken");
-    assert_eq!(ended, ops * repeat as usize, "every op ran");
-    machine.meters().peak[HBM.index()].get()
+    let (ends, meters) = world.measured(world.planner(policy).expect("it fits"), ranks);
+    assert!(ends.iter().all(|&end| end > 0), "every op ran");
+    meters.peak[HBM.index()].get()
 }
 
 /// Draws by integers only.

@@ -1,6 +1,6 @@
 //! Shared helpers of the suites in `tests/tests`: small machines, small traces, random worlds.
 
-pub use tiersim_conformance::{build, chaos, prelude, real, scripted, world};
+pub use tiersim_conformance::{build, chaos, real, scripted, world};
 
 pub mod conversations;
 pub mod exhaustive;
@@ -8,6 +8,7 @@ pub mod files;
 pub mod fuzz;
 pub mod jobs;
 pub mod play;
+pub mod prelude;
 pub mod setting;
 pub mod soak;
 pub mod tiny;

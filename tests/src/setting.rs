@@ -2,9 +2,8 @@
 
 use crate::prelude::*;
 use std::sync::Arc;
-use tiersim_models::routes::CopyTimes;
 use tiersim_models::statistics::Stated;
-use tiersim_policies::scenario::{Budget, Case, OpTime, Scenario, TraceSource, WorkloadSpec};
+use tiersim_policies::scenario::{OpTime, TraceSource};
 
 /// A case of a policy on the hardware as it is.
 pub fn case(label: &str, policy: PolicyConfig) -> Case {

@@ -25,19 +25,17 @@ use crate::prelude::*;
 use crate::setting;
 use dice::Dice;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use tiersim_models::allocator::AllocatorSpec;
 use tiersim_models::hidden::Hidden;
 use tiersim_models::random::split_mix;
-use tiersim_models::results::{Figures, Settled};
-use tiersim_models::routes::CopyTimes;
+use tiersim_models::results::Settled;
 use tiersim_models::routes::Routes;
 use tiersim_policies::entry::Entry;
 use tiersim_policies::numa::NumaConfig;
 use tiersim_policies::pressure::PressureConfig;
-use tiersim_policies::scenario::{Case, OpTime, Scenario, WorkloadSpec};
+use tiersim_policies::scenario::OpTime;
 use tiersim_sim::audit::Audit;
 use tiersim_sim::machine::meters::Meters;
-use tiersim_sim::run::{self, Options};
+use tiersim_sim::run;
 use watch::Watch;
 
 /// One world and what runs on it.

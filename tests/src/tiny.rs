@@ -5,7 +5,7 @@
 //! thread costs, and the whole is a few MB.
 
 use crate::prelude::*;
-use tiersim_models::workload::{Object, Op, Recorded, Statistics, TraceMeta, Use};
+use tiersim_models::workload::{Object, Recorded, TraceMeta};
 
 const LAYERS: usize = 6;
 const STEPS: u32 = 2;
@@ -23,25 +23,25 @@ pub fn tiny_train() -> Trace {
         sequence: 64,
         recorded: Recorded::default(),
     };
-    let modules = (0..LAYERS).map(|layer| format!("h.{layer}")).collect();
-    let (objects, ops, uses) = Default::default();
-    let mut trace = Trace { meta, modules, objects, ops, uses };
+    let mut trace = Traced::new();
+    trace.0.meta = meta;
+    trace.0.modules = (0..LAYERS).map(|layer| format!("h.{layer}")).collect();
     let state: Vec<[ObjectId; 3]> =
         (0..LAYERS).map(|layer| layer_state(&mut trace, layer)).collect();
     for step in 0..STEPS {
         one_step(&mut trace, step, &state);
     }
-    trace
+    trace.0
 }
 
 /// Weight, gradient and optimizer state of a layer.
-fn layer_state(trace: &mut Trace, layer: usize) -> [ObjectId; 3] {
+fn layer_state(trace: &mut Traced, layer: usize) -> [ObjectId; 3] {
     use ObjectKind::{Gradient, Optimizer, Weight};
     [(Weight, "weight", 128), (Gradient, "weight.grad", 128), (Optimizer, "weight.adam", 256)]
         .map(|(kind, name, kib)| object(trace, format!("h.{layer}.{name}"), kind, kib, Some(layer)))
 }
 
-fn one_step(trace: &mut Trace, step: u32, state: &[[ObjectId; 3]]) {
+fn one_step(trace: &mut Traced, step: u32, state: &[[ObjectId; 3]]) {
     use Mode::{Read, ReadWrite, Write};
     let mut outputs: Vec<ObjectId> = Vec::new();
     for (layer, &[weight, ..]) in state.iter().enumerate() {
@@ -64,38 +64,30 @@ fn one_step(trace: &mut Trace, step: u32, state: &[[ObjectId; 3]]) {
 
 /// `layer` for state that persists; activations have none.
 fn object(
-    trace: &mut Trace,
+    trace: &mut Traced,
     name: String,
     kind: ObjectKind,
     kib: u64,
     layer: Option<usize>,
 ) -> ObjectId {
-    let id = ObjectId::at(trace.objects.len());
     // Falling from layer to layer, so that a policy by Adam score has something to rank.
     let score = layer.filter(|_| kind == ObjectKind::Weight).map(|layer| 1.0 / (layer + 1) as f64);
-    trace.objects.push(Object {
+    trace.add(Object {
         dtype: "float32".to_owned(),
         persistent: layer.is_some(),
         module: layer.map(ModuleId::at),
         statistics: Statistics { adam_m: score, adam_v: score, grad_norm: None },
         ..Object::new(name, kind, Bytes::new(kib * KIB))
-    });
-    id
+    })
 }
 
 fn op(
-    trace: &mut Trace,
+    trace: &mut Traced,
     (step, phase, name, layer): (u32, Phase, &str, usize),
     us: u64,
     uses: &[(ObjectId, Mode)],
 ) {
-    let start = trace.uses.len() as u32;
-    trace.uses.extend(uses.iter().map(|&(object, mode)| Use::whole(object, mode)));
-    let bytes = uses.iter().map(|(object, _)| trace.objects[object.index()].bytes).sum();
-    trace.ops.push(Op {
-        module: Some(ModuleId::at(layer)),
-        duration: Some(Span::from_us(us)),
-        bytes,
-        ..Op::new(step, phase, name, start..trace.uses.len() as u32)
-    });
+    let (module, duration) = (Some(ModuleId::at(layer)), Some(Span::from_us(us)));
+    let bytes = trace.bytes(uses);
+    trace.run(Op { module, duration, bytes, ..Op::new(step, phase, name, 0..0) }, uses);
 }

@@ -7,7 +7,7 @@
 //! log. Sizes follow from the shape, FLOPs from sizes; nothing is measured.
 
 use crate::prelude::*;
-use tiersim_models::workload::{Object, Op, Recorded, TraceMeta, Use};
+use tiersim_models::workload::{Object, Recorded, TraceMeta};
 
 const STEPS: u32 = 1000;
 const LAYERS: usize = 4;
@@ -23,7 +23,7 @@ const HALF: u64 = 2;
 
 /// What persists or is handed from step to step.
 struct Loop {
-    trace: Trace,
+    trace: Traced,
     embedding: ObjectId,
     /// Weights of attention and feed-forward of each layer.
     weights: Vec<[ObjectId; 2]>,
@@ -44,9 +44,9 @@ pub fn varying_sequence() -> Trace {
         sequence: ((LENGTHS.start() + LENGTHS.end()) / 2) as u32,
         recorded: Recorded::default(),
     };
-    let modules = (0..LAYERS).map(|layer| format!("h.{layer}")).collect();
-    let (objects, ops, uses) = Default::default();
-    let mut trace = Trace { meta, modules, objects, ops, uses };
+    let mut trace = Traced::new();
+    trace.0.meta = meta;
+    trace.0.modules = (0..LAYERS).map(|layer| format!("h.{layer}")).collect();
     let mut weight = |name: String, numbers: u64, module| {
         object(&mut trace, name, ObjectKind::Weight, numbers * HALF, true, module)
     };
@@ -68,7 +68,7 @@ pub fn varying_sequence() -> Trace {
         let next = lengths[step as usize + 1];
         tokens = run.one_step(length, tokens, next);
     }
-    run.trace
+    run.trace.0
 }
 
 impl Loop {
@@ -187,7 +187,7 @@ impl Loop {
         let layers = self.weights.iter().rev().flat_map(|&[attention, mlp]| [mlp, attention]);
         let weights: Vec<ObjectId> = std::iter::once(self.embedding).chain(layers).collect();
         for (index, (&gradient, weight)) in gradients.iter().zip(weights).enumerate() {
-            let bytes = self.trace.objects[weight.index()].bytes.get() / HALF * 12;
+            let bytes = self.trace.0.objects[weight.index()].bytes.get() / HALF * 12;
             let mode = if self.step == 0 { Mode::Write } else { Mode::ReadWrite };
             if self.step == 0 {
                 let state = self.make(&format!("adam.{index}"), ObjectKind::Optimizer, bytes);
@@ -214,37 +214,24 @@ impl Loop {
         flops: u64,
         uses: &[(ObjectId, Mode)],
     ) -> OpId {
-        let trace = &mut self.trace;
-        let id = OpId::at(trace.ops.len());
-        let start = u32::try_from(trace.uses.len()).expect("a small trace");
-        trace.uses.extend(uses.iter().map(|&(object, mode)| Use::whole(object, mode)));
-        let end = u32::try_from(trace.uses.len()).expect("a small trace");
-        let touched = uses.iter().map(|(object, _)| trace.objects[object.index()].bytes);
-        let bytes: Bytes = touched.sum();
-        trace.ops.push(Op {
-            module: layer.map(ModuleId::at),
-            flops,
-            bytes,
-            ..Op::new(self.step, phase, name, start..end)
-        });
-        id
+        let (module, bytes) = (layer.map(ModuleId::at), self.trace.bytes(uses));
+        let op = Op { module, flops, bytes, ..Op::new(self.step, phase, name, 0..0) };
+        self.trace.run(op, uses)
     }
 }
 
 fn object(
-    trace: &mut Trace,
+    trace: &mut Traced,
     name: String,
     kind: ObjectKind,
     bytes: u64,
     persistent: bool,
     module: Option<usize>,
 ) -> ObjectId {
-    let id = ObjectId::at(trace.objects.len());
-    trace.objects.push(Object {
+    trace.add(Object {
         dtype: "bf16".to_owned(),
         persistent,
         module: module.map(ModuleId::at),
         ..Object::new(name, kind, Bytes::new(bytes))
-    });
-    id
+    })
 }

@@ -3,11 +3,9 @@
 mod by_hand;
 mod timelines;
 
-use tiersim_models::results::{Figures, PathPart};
-use tiersim_models::units::Span;
-use tiersim_models::workload::{Op, Unit};
-use tiersim_sim::run::Options;
+use tiersim_models::results::PathPart;
 use tiersim_tests::files;
+use tiersim_tests::prelude::*;
 
 #[test]
 fn steps_are_compute_plus_delays_plus_stalls_to_the_picosecond() {
@@ -52,7 +50,7 @@ fn steps_are_compute_plus_delays_plus_stalls_to_the_picosecond() {
             cases += 1;
         }
     }
-    assert!(cases > 300, "only {cases} cases ran");
+    assert_eq!(cases, 372, "cases that ran");
 }
 
 /// The parts of the critical path are the measured steps, and none of them more than there was of

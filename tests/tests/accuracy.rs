@@ -2,9 +2,8 @@
 //! others.
 
 use serde_json::Value;
-use std::fs;
-use std::path::{Path, PathBuf};
 use tiersim_tests::files::root;
+use tiersim_tests::prelude::*;
 
 const NONE_YET: &str = "No number for any GPU has been measured yet.";
 

@@ -3,13 +3,10 @@
 mod choice;
 mod contents;
 
-use tiersim_models::results::CaseRecord;
-use tiersim_policies::recipe::{Recipe, Rewrite};
-use tiersim_policies::scenario::{Case, Scenario, WorkloadSpec};
+use tiersim_policies::recipe::Rewrite;
 use tiersim_policies::zoo::activation_offload::{ActivationOffloadConfig, Choice, Treatment};
-use tiersim_sim::run::{Options, run};
 use tiersim_tests::prelude::*;
-use tiersim_tests::setting::{case, replays, scenario, with_setting};
+use tiersim_tests::setting::scenario;
 
 const DRAM: TierId = TierId(1);
 
@@ -67,10 +64,11 @@ fn record(hardware: Hardware, trace: &Trace, policy: PolicyConfig, how: How) -> 
     record.expect("no fault").results.remove(0)
 }
 
-/// Picoseconds of a step; `None` if it does not fit.
-fn step(hbm: u64, trace: &Trace, choice: Choice) -> Option<u64> {
-    let hardware = two_tiers(Bytes::new(hbm), law(0, ONE));
-    let record = record(hardware, trace, config(choice).into(), ONCE);
+/// Picoseconds of a step with so many bytes of HBM behind a link of this rate; `None` if it does not
+/// fit.
+fn step((hbm, rate): (u64, u64), trace: &Trace, choice: Choice, how: How) -> Option<u64> {
+    let hardware = two_tiers(Bytes::new(hbm), law(0, rate));
+    let record = record(hardware, trace, config(choice).into(), how);
     record.outcome.figures().map(|figures| figures.mean_step().ps())
 }
 
@@ -85,22 +83,22 @@ fn recomputed(trace: &Trace) -> Rewrite {
 
 #[test]
 fn times_are_those_worked_out_by_hand() {
-    let trace = two_layers();
+    let step = |hbm, choice| step((hbm, ONE), &two_layers(), choice, ONCE);
     let each = |treatments: [Treatment; 3]| Choice::Each(treatments.into());
     let (keep, offload, recompute) = (Treatment::Keep, Treatment::Offload, Treatment::Recompute);
     // All of it is 80 at most, and takes the sum of its ops.
-    assert_eq!(step(80, &trace, Choice::All(keep)), Some(130));
+    assert_eq!(step(80, Choice::All(keep)), Some(130));
     // On demand: x0 leaves before op 4 (10), a0 before op 5 (20), and both come back for op 7 (30).
-    assert_eq!(step(60, &trace, Choice::All(keep)), Some(190));
+    assert_eq!(step(60, Choice::All(keep)), Some(190));
     // a0 and x1 leave under op 3 and later; op 4 waits for a0 until 50. x1 is back under op 5, and
     // a0 has no room before op 7 (20).
-    assert_eq!(step(60, &trace, each([keep, offload, keep])), Some(160));
+    assert_eq!(step(60, each([keep, offload, keep])), Some(160));
     // Without a0 between, the rest is 60; op 1 runs again.
-    assert_eq!(step(60, &trace, each([keep, recompute, keep])), Some(140));
+    assert_eq!(step(60, each([keep, recompute, keep])), Some(140));
     // So does op 3.
-    assert_eq!(step(60, &trace, Choice::All(recompute)), Some(150));
-    assert_eq!(step(60, &trace, Choice::Best), Some(140));
-    assert_eq!(step(80, &trace, Choice::Best), Some(130));
+    assert_eq!(step(60, Choice::All(recompute)), Some(150));
+    assert_eq!(step(60, Choice::Best), Some(140));
+    assert_eq!(step(80, Choice::Best), Some(130));
 }
 
 #[test]
@@ -143,17 +141,9 @@ fn dear() -> Trace {
 
 #[test]
 fn offload_wins_on_a_fast_link_and_recompute_on_a_slow_one() {
-    let time = |rate, treatments: [Treatment; 3]| {
-        let hardware = two_tiers(Bytes::new(60), law(0, rate));
-        let policy = config(Choice::Each(treatments.into())).into();
-        let record = record(hardware, &dear(), policy, ONCE);
-        record.outcome.figures().expect("it fits").mean_step().ps()
-    };
-    let best = |rate| {
-        let hardware = two_tiers(Bytes::new(60), law(0, rate));
-        let record = record(hardware, &dear(), config(Choice::Best).into(), ONCE);
-        record.outcome.figures().expect("it fits").mean_step().ps()
-    };
+    let step = |rate, choice| step((60, rate), &dear(), choice, ONCE).expect("it fits");
+    let time = |rate, treatments: [Treatment; 3]| step(rate, Choice::Each(treatments.into()));
+    let best = |rate| step(rate, Choice::Best);
     let (keep, offload, recompute) = (Treatment::Keep, Treatment::Offload, Treatment::Recompute);
     // 150, and op 1 again: the link does not matter.
     let again = [keep, recompute, keep];

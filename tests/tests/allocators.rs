@@ -4,9 +4,7 @@ mod buddy_oracle;
 mod caching_oracle;
 
 use tiersim_models::allocator::caching::Caching;
-use tiersim_models::allocator::{
-    Allocator, AllocatorBlock, AllocatorSpec, BucketsConfig, BuddyConfig, CachingConfig, Model,
-};
+use tiersim_models::allocator::{Allocator, AllocatorBlock, Model};
 use tiersim_tests::prelude::*;
 
 const CAPACITY: Bytes = Bytes::mib(192);

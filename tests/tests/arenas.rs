@@ -1,17 +1,10 @@
 //! Plans over tiers whose allocators are not exact: safe under any timing, independent of how far
 //! they run ahead, and short of room where bytes are free but in pieces.
 
-use std::collections::BTreeMap;
-use tiersim_models::allocator::{
-    AllocatorBlock, AllocatorSpec, BucketsConfig, BuddyConfig, CachingConfig, Compaction, Model,
-};
-use tiersim_policies::access::Access;
+use tiersim_models::allocator::{AllocatorBlock, Model};
 use tiersim_policies::pressure::{HYSTERESIS, PressureConfig, Response, Thresholds};
 use tiersim_policies::state::State;
-use tiersim_policies::static_placement::StaticPlacement;
-use tiersim_policies::zoo::demand::DemandConfig;
 use tiersim_tests::prelude::*;
-use tiersim_tests::setting::policy_of;
 use tiersim_tests::world::{Careless, commands};
 
 const WORLDS: u64 = 600;
@@ -482,7 +475,7 @@ fn a_copy_into_a_tier_waits_for_every_copy_that_still_leaves_it() {
         ],
         vec![fetch(object)],
     ];
-    let (commands, error) = world.commands(Box::new(Scripted { start: vec![HBM], script }));
+    let (commands, error) = world.commands(Scripted::of(vec![HBM], script));
     assert_eq!(error, None);
     let of = |wanted: fn(&Work) -> bool| commands.iter().filter(move |c| wanted(&c.work));
     let left = of(|work| matches!(work, Work::Release)).next().expect("it leaves HBM").ticket;
@@ -492,8 +485,8 @@ fn a_copy_into_a_tier_waits_for_every_copy_that_still_leaves_it() {
 
 /// The words of a plan's state after its first op, whose commands have ended or not.
 fn state(world: &World, start: TierId, first: &[Action], ended: bool) -> State {
-    let policy = Scripted { start: vec![start; 2], script: vec![first.to_vec()] };
-    let mut planner = world.planner(Box::new(policy)).expect("it fits");
+    let policy = Scripted::of(vec![start; 2], vec![first.to_vec()]);
+    let mut planner = world.planner(policy).expect("it fits");
     let mut commands = Vec::new();
     planner.plan_next(&mut commands).expect("it fits");
     for command in commands.iter().filter(|_| ended) {

@@ -4,7 +4,6 @@
 //! Ops of stream 0 are the source: copy i may start when op i has ended. No planner takes part, so
 //! nothing but the machine decides who waits for whom.
 
-use std::num::NonZeroU32;
 use tiersim_tests::prelude::*;
 
 const CUSTOMERS: usize = 1_000_000;
@@ -13,7 +12,7 @@ const SERVICE: f64 = 1e6;
 /// Arrivals that may be submitted and not yet be ended: more than ever wait.
 const AHEAD: usize = 20_000;
 
-fn exponential(rng: &mut ChaCha12Rng, mean: f64) -> u64 {
+pub(crate) fn exponential(rng: &mut ChaCha12Rng, mean: f64) -> u64 {
     let uniform: f64 = 1.0 - rng.random::<f64>();
     (-uniform.ln() * mean).round() as u64
 }

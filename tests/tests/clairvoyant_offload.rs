@@ -2,10 +2,8 @@
 
 use tiersim_input::import::tables::{Tables, import_tables};
 use tiersim_policies::zoo::clairvoyant_offload::{ClairvoyantOffload, ClairvoyantOffloadConfig};
-use tiersim_policies::zoo::demand::DemandConfig;
 use tiersim_tests::files::beside;
 use tiersim_tests::prelude::*;
-use tiersim_tests::setting::{policy_of, with_setting};
 
 fn spill(world: &World) -> Vec<TierId> {
     world.hardware.tier_ids().filter(|&tier| tier != HBM).collect()

@@ -3,10 +3,8 @@
 //!
 //! Links have rates of whole bytes per picosecond, so every time is a whole number.
 
-use tiersim_models::nodes::{Node, NodeKind};
-use tiersim_models::workload::{Collective, CollectiveKind};
 use tiersim_sim::machine::meters::Meters;
-use tiersim_tests::files::beside;
+use tiersim_tests::files::{Row, beside, table};
 use tiersim_tests::prelude::*;
 
 /// Channels to the host and from it, to the switch and from it, to the network and from it.
@@ -32,24 +30,12 @@ fn collective(kind: CollectiveKind, bytes: u64, within: u32, servers: u32) -> Un
     Unit::Network(Collective { kind, bytes: Bytes::new(bytes), within, servers })
 }
 
-/// When each op ends on all ranks under audit, and what was measured.
-fn run(world: &World, ranks: u32, policy: Box<dyn Policy>) -> (Vec<u64>, Meters) {
-    let mut planner = world.planner(policy).expect("it fits");
-    let mut machine = world.audited_ranks(&planner, ranks);
-    let mut ends = vec![0; world.workload.trace.ops.len() * world.repeat as usize];
-    drive(&mut planner, &mut machine, 64, |op, at, _| ends[op as usize] = at.ps())
-        .expect("no rule is broken");
-    (ends, machine.meters().clone())
-}
-
 /// One collective after a launch of `launch`, alone.
 fn alone(hardware: Hardware, ranks: u32, launch: u64, unit: Unit) -> (u64, Meters) {
     let mut traced = Traced::new();
-    let op = traced.op(0, 0, Span::ZERO, &[]);
-    traced.0.ops[op.index()].unit = unit;
+    traced.on(unit, Span::ZERO, &[]);
     let world = World::of(hardware, traced.0, vec![Span::from_ps(launch)]);
-    let policy = Box::new(Scripted { start: Vec::new(), script: Vec::new() });
-    let (ends, meters) = run(&world, ranks, policy);
+    let (ends, meters) = world.scripted_on(ranks, Vec::new(), Vec::new());
     (ends[0], meters)
 }
 
@@ -95,15 +81,11 @@ fn beside_a_fetch(
     copied: u64,
     gathered: u64,
 ) -> (Vec<u64>, Meters) {
-    let mut traced = Traced::new();
-    let object = traced.object(copied, true);
-    let read = traced.op(0, 0, Span::ZERO, &[(object, Mode::Read)]);
+    let (mut traced, [object]) = Traced::reads([copied], false);
     let op = traced.op(0, 1, Span::ZERO, &[]);
     traced.0.ops[op.index()].unit = collective(CollectiveKind::AllGather, gathered, 2, 1);
-    assert_eq!((read.0, op.0), (0, 1));
     let world = World::of(hardware, traced.0, vec![Span::ZERO; 2]);
-    let script = vec![vec![fetch(object)]];
-    run(&world, ranks, Box::new(Scripted { start: vec![FAR], script }))
+    world.scripted_on(ranks, vec![FAR], vec![vec![fetch(object)]])
 }
 
 /// A machine whose devices meet in the switch in front of host memory.
@@ -156,17 +138,12 @@ fn one_rank_that_is_late_keeps_all_waiting() {
     let unit = collective(CollectiveKind::AllGather, 20, 2, 1);
     // In turn, the first device has its bytes after 100 ps and waits from 107 on for the other's.
     for (service, stall) in [(fair(None, None), 200), (None, 193), (fair(Some(1), None), 193)] {
-        let mut traced = Traced::new();
-        let object = traced.object(1000, true);
-        traced.op(0, 0, Span::ZERO, &[(object, Mode::Read)]);
-        let op = traced.op(0, 0, Span::ZERO, &[]);
-        traced.0.ops[op.index()].unit = unit;
+        let (mut traced, [object]) = Traced::reads([1000], false);
+        traced.on(unit, Span::ZERO, &[]);
         let mut machine = machine.clone();
         machine.links[0].service = service;
         let world = World::of(machine, traced.0, vec![Span::from_ps(7), Span::from_ps(3)]);
-        let policy = Scripted { start: vec![FAR], script: vec![vec![fetch(object)]] };
-        let policy = Box::new(policy);
-        let (ends, meters) = run(&world, 2, policy);
+        let (ends, meters) = world.scripted_on(2, vec![FAR], vec![vec![fetch(object)]]);
         assert_eq!(ends, [200 + 7, 200 + 7 + 3 + 10]);
         // The first device waits for its own copy, and for that of the other: both over that link.
         assert_eq!(meters.stall[FETCH], Span::from_ps(stall));
@@ -184,9 +161,8 @@ fn time_spent_waiting_for_a_collective_belongs_to_its_channel() {
     traced.0.ops[gather.index()].unit = collective(CollectiveKind::AllGather, 400, 2, 1);
     traced.op(0, 0, Span::ZERO, &[(shared, Mode::Read)]);
     let world = World::of(machine, traced.0, vec![Span::ZERO; 2]);
-    let policy = || Box::new(Scripted { start: vec![HBM], script: Vec::new() });
     for ranks in [1, 2, 5] {
-        let (ends, meters) = run(&world, ranks, policy());
+        let (ends, meters) = world.scripted_on(ranks, vec![HBM], Vec::new());
         assert_eq!(ends, [100, 100]);
         let stalls: u64 = meters.stall.iter().map(|stall| stall.ps()).sum();
         assert_eq!((meters.stall[SEND].max(meters.stall[RECEIVE]).ps(), stalls), (100, 100));
@@ -210,9 +186,10 @@ fn worlds() -> impl Iterator<Item = World> {
 fn devices_that_share_nothing_take_the_time_of_one() {
     let mut compared = 0;
     for world in worlds().filter(|world| world.ends(world.chaos()).is_some()) {
-        let one = run(&world, 1, world.chaos());
+        let run = |ranks| world.measured(world.planner(world.chaos()).expect("it fits"), ranks);
+        let one = run(1);
         for ranks in [2, 3, 8] {
-            assert_eq!(run(&world, ranks, world.chaos()), one);
+            assert_eq!(run(ranks), one);
         }
         compared += 1;
     }
@@ -226,16 +203,10 @@ fn devices_that_share_one_link_get_the_same_part_of_it() {
             let mut machine = server(law(0, 840 * ONE), law(0, ONE), law(0, ONE));
             machine.server.links = vec![(LinkId(0), sharers as u32)];
             machine.server.tiers = vec![(FAR, sharers as u32)];
-            let mut traced = Traced::new();
-            let objects: Vec<ObjectId> =
-                [8400, 16800].map(|bytes| traced.object(bytes, true)).into();
-            for (stream, &object) in objects.iter().enumerate() {
-                traced.op(0, stream as u16, Span::ZERO, &[(object, Mode::Read)]);
-            }
-            let script = objects.iter().map(|&object| vec![fetch(object)]).collect();
+            let (traced, objects) = Traced::reads([8400, 16800], true);
+            let script = objects.map(|object| vec![fetch(object)]).to_vec();
             let world = World::of(machine, traced.0, vec![Span::ZERO; 2]);
-            let policy = Box::new(Scripted { start: vec![FAR; 2], script });
-            let (ends, _) = run(&world, ranks as u32, policy);
+            let (ends, _) = world.scripted_on(ranks as u32, vec![FAR; 2], script);
             let by = sharers.min(ranks);
             // Halves until the smaller has gone, and then all for the larger.
             assert_eq!(ends, [20 * by, 30 * by], "{ranks} of {sharers}");
@@ -250,14 +221,11 @@ fn memory_that_devices_share_is_used_in_place_at_one_bandwidth() {
         machine.links[0] = Link::new("host", (HBM, FAR), [law(0, 1000 * ONE); 2]);
         machine.links[0].service = fair(None, None);
         machine.server.tiers = vec![(FAR, sharers)];
-        let mut traced = Traced::new();
-        let object = traced.object(1000, true);
-        traced.op(0, 0, Span::ZERO, &[(object, Mode::Read)]);
+        let (traced, [object]) = Traced::reads([1000], false);
         let charge = Action::Charge { tier: FAR, bytes: Bytes::new(1000) };
         let script = vec![vec![Action::InPlace { object }, charge]];
         let world = World::of(machine, traced.0, vec![Span::ZERO]);
-        let policy = Box::new(Scripted { start: vec![FAR], script });
-        let (ends, meters) = run(&world, 4, policy);
+        let (ends, meters) = world.scripted_on(4, vec![FAR], script);
         assert_eq!(ends, [100 + beyond]);
         assert_eq!(meters.in_place[FAR.index()], Span::from_ps(100 + beyond));
     }
@@ -265,19 +233,14 @@ fn memory_that_devices_share_is_used_in_place_at_one_bandwidth() {
 
 /// Measured all-reduces between A100s of one DGX: ranks, bytes and seconds.
 fn measured() -> Option<Vec<(u32, u64, f64)>> {
-    let file = beside("vidur-profiles/network_a100_dgx_all_reduce.csv")?;
-    let text = std::fs::read_to_string(file).expect("it is a table");
-    let mut lines = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
-    let head = lines.next().expect("a header");
-    let column = |name: &str| head.iter().position(|own| *own == name).expect("a column");
-    let [time, ranks, bytes, per_node] =
-        ["time_stats.all_reduce.median", "num_workers", "size", "devices_per_node"].map(column);
-    let row = |row: Vec<&str>| {
-        let number = |column: usize| row[column].parse::<f64>().expect("a number");
-        let one_server = row[ranks] == row[per_node];
-        one_server.then(|| (number(ranks) as u32, number(bytes) as u64, number(time) / 1e3))
+    let rows = table(&beside("vidur-profiles/network_a100_dgx_all_reduce.csv")?);
+    let measured = |row: Row| {
+        let number = |column: &str| row[column].parse::<f64>().expect("a number");
+        let seconds = number("time_stats.all_reduce.median") / 1e3;
+        let one_server = row["num_workers"] == row["devices_per_node"];
+        one_server.then(|| (number("num_workers") as u32, number("size") as u64, seconds))
     };
-    Some(lines.filter_map(row).collect())
+    Some(rows.into_iter().filter_map(measured).collect())
 }
 
 #[test]

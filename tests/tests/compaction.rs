@@ -1,8 +1,7 @@
 //! What allocators' work costs: compaction as a machine carries it out, with what waits for it and
 //! what goes on beside it, and the time of a caching allocator.
 
-use tiersim_models::allocator::{AllocatorSpec, CachingConfig, Compaction, Costs, Model};
-use tiersim_policies::static_placement::StaticPlacement;
+use tiersim_models::allocator::{Costs, Model};
 use tiersim_tests::prelude::*;
 
 /// A tier of 14 MiB in which op 3 leaves a hole of 4 MiB in front of 4 MiB, and then two ops on two
@@ -27,18 +26,15 @@ fn beside(at_once: Option<Bytes>) -> Vec<Time> {
     let policy = Box::new(StaticPlacement::all_in_hbm(&world.workload.trace));
     let compaction = Some(Compaction { above: 0.2, at_once });
     let spec = AllocatorSpec { model: Model::Pool, compaction };
-    let mut planner = world.allocating(policy, &[spec]).expect("nothing is there at the start");
-    let mut machine = world.audited(&planner);
-    let mut ends = vec![Time::ZERO; 7];
-    drive(&mut planner, &mut machine, 64, |op, at, _| ends[op as usize] = at).expect("it runs");
-    let meters = machine.meters();
+    let planner = world.allocating(policy, &[spec]).expect("nothing is there at the start");
+    let (ends, meters) = world.measured(planner, 1);
     let links = 2 * world.hardware.links.len();
     let within = (meters.moved[links], meters.busy[links], meters.stall[links]);
     assert_eq!(within.0, Bytes::mib(4));
     let span = law(0, 4 << 30).span_of(Bytes::mib(4));
     assert_eq!(within.1, span, "each byte is read and written");
     assert!(within.2 >= span, "streams waited for it: {}", within.2);
-    ends
+    ends.into_iter().map(Time::from_ps).collect()
 }
 
 #[test]
@@ -64,12 +60,9 @@ fn asked_for(model: Model) -> ([u64; 3], Span) {
     let world = World::of(machine, traced.0, vec![Span::from_us(20); 3]);
     let policy = Box::new(StaticPlacement::all_in_hbm(&world.workload.trace));
     let spec = AllocatorSpec { model, compaction: None };
-    let mut planner = world.allocating(policy, &[spec]).expect("nothing is there at the start");
-    let mut machine = world.simulated(&planner, 1);
-    let mut ends = [0; 3];
-    let end = |op: u64, at: Time, _: &mut SimMachine<'_>| ends[op as usize] = at.ps() / 1_000_000;
-    drive(&mut planner, &mut machine, 64, end).expect("it runs");
-    (ends, machine.meters().allocating)
+    let planner = world.allocating(policy, &[spec]).expect("nothing is there at the start");
+    let (ends, meters) = world.measured(planner, 1);
+    ([0, 1, 2].map(|op| ends[op] / 1_000_000), meters.allocating)
 }
 
 #[test]

@@ -5,10 +5,8 @@
 //! measured so. Whether a figure is an input of the spec is read from the spec itself: a number on
 //! the route with this value and this source. Invariant: the page is what this suite writes.
 
-use std::collections::BTreeSet;
-use std::fs;
 use tiersim_models::hardware::{Fact, Source};
-use tiersim_tests::files::{machine, machines, page, root};
+use tiersim_tests::files::{self, machine, machines, page, root};
 use tiersim_tests::prelude::*;
 
 /// Copies of each direction.
@@ -54,29 +52,23 @@ struct Row {
 }
 
 fn rows() -> Vec<Row> {
-    let row = |line: &str| {
-        let cells: Vec<&str> = line.split(',').collect();
-        assert_eq!(cells.len(), 8, "{line}");
-        let number =
-            |cell: usize| cells[cell].parse::<f64>().unwrap_or_else(|e| panic!("{line}: {e}"));
-        let (there, back) = cells[2].split_once('+').unwrap_or((cells[2], "0"));
-        let flight = [there, back].map(|copies| copies.parse().expect("a number of copies"));
-        let [machine, route, address, what] = [0, 1, 6, 7].map(|cell| cells[cell].to_owned());
-        let stated = cells[4] == "yes";
+    let row = |row: files::Row| {
+        let text = |column: &str| row[column].clone();
+        let number = |column: &str| row[column].parse::<f64>().expect("a number");
+        let (there, back) = row["in flight"].split_once('+').unwrap_or((&row["in flight"], "0"));
         Row {
-            machine,
-            route,
-            flight,
-            bytes: number(3) as u64,
-            stated,
-            measured: number(5),
-            address,
-            what,
+            machine: text("machine"),
+            route: text("route"),
+            flight: [there, back].map(|copies| copies.parse().expect("a number of copies")),
+            bytes: number("bytes") as u64,
+            stated: row["size stated"] == "yes",
+            measured: number("GB/s"),
+            address: text("source"),
+            what: text("what"),
         }
     };
-    let file = root().join("tests/data/copy-bandwidth.csv");
-    let table = fs::read_to_string(file).expect("the table is there");
-    table.lines().skip(1).map(row).collect()
+    let rows = files::table(&root().join("tests/data/copy-bandwidth.csv"));
+    rows.into_iter().map(row).collect()
 }
 
 /// From and to of each direction; one that uses a tier in place has the device at the other end.

@@ -7,10 +7,8 @@ mod shared;
 mod worlds;
 mod zero;
 
-use tiersim_policies::cpu_ops;
-use tiersim_tests::play::{self, Played};
+use tiersim_tests::play;
 use tiersim_tests::prelude::*;
-use tiersim_tests::setting::with_setting;
 
 pub(crate) const DRAM: TierId = TierId(1);
 pub(crate) const NVME: TierId = TierId(2);

@@ -6,7 +6,6 @@
 
 #![cfg(target_os = "linux")]
 
-use std::path::{Path, PathBuf};
 use std::process::Command;
 use tiersim_conformance::real::{self, on_real, on_sim};
 use tiersim_conformance::{Check, Counts, Site, TIME, cases, edges, failures, same};
@@ -212,7 +211,7 @@ fn what_it_reports_could_have_been() {
         let commands = report.ops.len() as u64 + report.copies;
         assert!(report.submitted.0 >= commands && report.truth.checks > 0);
     }
-    assert!(copies > 100, "only {copies} copies: the test means little");
+    assert_eq!(copies, 734, "copies of all worlds");
 }
 
 /// Random worlds whose links join files to the device and pinned memory to pinned memory, so that
@@ -247,6 +246,6 @@ fn any_two_kinds_of_tiers_may_be_joined() {
             *sum += bytes.get();
         }
     }
-    assert!(fit > 25, "only {fit} worlds fit: the test means little");
+    assert_eq!(fit, 35, "worlds that fit");
     assert!(moved.iter().all(|&bytes| bytes > 0), "not every channel was used: {moved:?}");
 }

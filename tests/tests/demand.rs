@@ -1,12 +1,10 @@
 //! Demand paging under every replacement algorithm: bytes worked out by hand, the same misses as
 //! the block-level cache, and what writing through costs and saves.
 
-use std::collections::BTreeMap;
 use tiersim_policies::planner::Counts;
-use tiersim_policies::replacement::{Algorithm, Cache, NEVER, Outcome, Replacement, Visit};
-use tiersim_policies::zoo::demand::{DemandConfig, Write};
+use tiersim_policies::replacement::{Cache, NEVER, Outcome, Replacement, Visit};
+use tiersim_policies::zoo::demand::Write;
 use tiersim_tests::prelude::*;
-use tiersim_tests::setting::policy_of;
 
 /// Those that a scenario can name.
 const ALGORITHMS: [Algorithm; 11] = [

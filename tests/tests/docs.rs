@@ -11,9 +11,6 @@ mod records;
 use places::{CHOICES, STRUCTS};
 use records::records;
 use serde_json::Value;
-use std::collections::BTreeSet;
-use std::fs;
-use std::path::{Path, PathBuf};
 use tiersim_input::hardware_file::parts::read_part;
 use tiersim_input::hardware_file::read_hardware;
 use tiersim_input::import::recording::import_recording;
@@ -25,7 +22,8 @@ use tiersim_input::trace::read_trace;
 use tiersim_models::diagnostic::Diagnostics;
 use tiersim_policies::zoo::Registry;
 use tiersim_reports::{results_csv, summary_json};
-use tiersim_tests::files::{own_project, page, root, shipped};
+use tiersim_tests::files::{own_project, page, root, shipped, table};
+use tiersim_tests::prelude::*;
 
 /// A name that nothing has, and that is near to nothing.
 const NOBODY: &str = "qqqqqqqq";
@@ -167,7 +165,7 @@ fn every_field_and_word_of_scenarios_and_hardware_is_described() {
             }
         }
     }
-    assert!(policies_with_fields >= 3, "fields of variants are no longer found");
+    assert_eq!(policies_with_fields, 30, "policies whose fields are found");
     let sizes = ["Size", "Duration", "Bandwidth", "Flops", "Copies", "Drives", "Budget"];
     let economics = ["EnergyPerBit", "Power", "StandingPower", "Price", "PricePerSize"];
     for unit in sizes.into_iter().chain(economics) {
@@ -187,31 +185,25 @@ fn every_example_is_read_by_the_real_reader() {
             let file = project.join(format!("scenarios/{number}.ron"));
             write(&file, block);
             let place = format!("{page_name}, ron block {number}");
-            if block.starts_with("Scenario(") {
-                let scenario = read_scenario(&file, &[]);
-                assert!(scenario.is_ok(), "{place}: {}", scenario.unwrap_err());
-                read[0] += 1;
-                if block.contains("sweep:") {
-                    let sweep = read_sweep(&file, &[]);
-                    assert!(sweep.is_ok(), "{place}: {}", sweep.unwrap_err());
-                    read[1] += 1;
-                }
-            } else if block.starts_with("Hardware(") {
-                let hardware = read_hardware(&file);
-                assert!(hardware.is_ok(), "{place}: {}", hardware.unwrap_err());
-                read[2] += 1;
-            } else if block.starts_with("Part(") {
-                let part = read_part(&file);
-                assert!(part.is_ok(), "{place}: {}", part.unwrap_err());
-                read[3] += 1;
-            } else if block.starts_with("Weights(") {
-                let weights = read_weights(&file, &Registry::default());
-                assert!(weights.is_ok(), "{place}: {}", weights.unwrap_err());
+            let formats = ["Scenario(", "Hardware(", "Part(", "Weights("];
+            let Some(format) = formats.iter().position(|word| block.starts_with(word)) else {
+                continue;
+            };
+            let found = match format {
+                0 => read_scenario(&file, &[]).map(drop),
+                1 => read_hardware(&file).map(drop),
+                2 => read_part(&file).map(drop),
+                _ => read_weights(&file, &Registry::default()).map(drop),
+            };
+            found.unwrap_or_else(|problems| panic!("{place}: {problems}"));
+            read[format] += 1;
+            if block.contains("sweep:") {
+                read_sweep(&file, &[]).unwrap_or_else(|problems| panic!("{place}: {problems}"));
                 read[4] += 1;
             }
         }
     }
-    assert!(read.iter().all(|&count| count > 0), "examples of every format: {read:?}");
+    assert_eq!(read, [8, 4, 1, 1, 2], "examples of every format");
 }
 
 #[test]
@@ -273,13 +265,9 @@ fn columns(problems: &Diagnostics, table: &str) -> Vec<String> {
     list.split(", ").map(str::to_owned).collect()
 }
 
-fn shipped_header(table: &str) -> Vec<String> {
-    use std::io::{BufRead, BufReader};
-    let path = root().join("traces/gpt2-train-cpu").join(format!("{table}.gz"));
-    let file = fs::File::open(path).expect("the shipped trace is there");
-    let mut lines = BufReader::new(flate2::read::GzDecoder::new(file)).lines();
-    let header = lines.next().expect("a header").expect("it unpacks");
-    header.split(',').map(str::to_owned).collect()
+fn shipped_header(name: &str) -> Vec<String> {
+    let rows = table(&root().join("traces/gpt2-train-cpu").join(format!("{name}.gz")));
+    rows[0].keys().cloned().collect()
 }
 
 /// Keys of results that hold a map by tier, channel, link or axis: its keys are data.

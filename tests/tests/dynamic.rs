@@ -7,9 +7,8 @@ mod layers;
 mod prediction;
 mod worlds;
 
-use tiersim_tests::play::{self, Played};
+use tiersim_tests::play;
 use tiersim_tests::prelude::*;
-use tiersim_tests::setting::policy_of;
 
 /// HBM of `bytes`, and a tier behind a link of a byte per ps without set-up.
 pub(crate) fn machine(bytes: u64) -> Hardware {

@@ -4,21 +4,12 @@
 //! tables of the trace are read as text, modules are ranked, cut and charged by a second
 //! implementation, and the sums must be equal to the picosecond.
 
-use std::collections::BTreeMap;
-use std::io::Read;
-use tiersim_models::hardware::TierKind;
-use tiersim_sim::run::Options;
-use tiersim_tests::files::{record, root, shipped_scenario};
+use tiersim_tests::files::{self, Row, record, root, shipped_scenario};
+use tiersim_tests::prelude::*;
 
-/// Rows of a table of the shipped trace, as text by column name.
-fn table(name: &str) -> Vec<BTreeMap<String, String>> {
-    let path = root().join("traces/gpt2-train-cpu").join(format!("{name}.gz"));
-    let file = std::fs::File::open(path).expect("the shipped trace is there");
-    let mut text = String::new();
-    flate2::read::GzDecoder::new(file).read_to_string(&mut text).expect("it unpacks");
-    let mut lines = text.lines().map(|line| line.split(',').map(str::to_owned));
-    let header: Vec<String> = lines.next().expect("a header").collect();
-    lines.map(|cells| header.iter().cloned().zip(cells).collect()).collect()
+/// Rows of a table of the shipped trace.
+fn table(name: &str) -> Vec<Row> {
+    files::table(&root().join("traces/gpt2-train-cpu").join(format!("{name}.gz")))
 }
 
 /// The ranked modules that own weights: the statistics of their own parameters, averaged.

@@ -2,14 +2,11 @@
 //! number changes, and a run whose traffic is counted a second time from its trace.
 
 use serde_json::Value;
-use std::path::Path;
 use tiersim_input::hardware_file::resolve_hardware;
 use tiersim_input::text::ron_text::Document;
 use tiersim_models::energy::Confidence;
 use tiersim_models::results::economics::{CaseEconomics, Contribution};
-use tiersim_models::results::{Figures, RunRecord};
 use tiersim_reports::{Detail, results_csv, summary_json, text};
-use tiersim_sim::run::Options;
 use tiersim_tests::files::{record, shipped_scenario, traces};
 use tiersim_tests::prelude::*;
 

@@ -1,8 +1,7 @@
 //! Every reader with damaged files: what was kept of longer runs, and some more.
 
-use std::path::Path;
 use tiersim_tests::fuzz::{Reader, ReaderUnderTest};
-use tiersim_tests::soak::seed_of;
+use tiersim_tests::prelude::*;
 
 /// Cases of each reader; `cargo xtask fuzz` runs more.
 const CASES: u64 = 150;

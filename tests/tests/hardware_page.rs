@@ -4,7 +4,7 @@
 //! or a source of another kind that the page does not show fails this suite.
 
 use tiersim_models::hardware::Source;
-use tiersim_tests::files::{machine, machines, page};
+use tiersim_tests::files::{assert_rows, machine, machines};
 use tiersim_tests::prelude::*;
 
 fn value(machine: &Hardware, path: &str) -> String {
@@ -64,7 +64,5 @@ fn the_link_to_the_host_is_the_one_that_enters_the_device() {
 #[test]
 fn the_table_shows_every_shipped_machine() {
     let rows: Vec<String> = machines().iter().map(row).collect();
-    let page = page("docs/hardware.md");
-    let shown: Vec<&str> = page.lines().filter(|line| line.starts_with("| `")).collect();
-    assert_eq!(shown, rows, "the table should be:\n{}", rows.join("\n"));
+    assert_rows("docs/hardware.md", |line| line.starts_with("| `"), &rows);
 }

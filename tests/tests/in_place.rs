@@ -2,13 +2,8 @@
 //!
 //! Links and tiers have rates of whole bytes per picosecond, so every time is a whole number.
 
-use std::num::NonZeroU32;
-use tiersim_models::hardware::DeviceRequests;
-use tiersim_models::loaded::{Curve, Loaded};
-use tiersim_models::service::Detail;
 use tiersim_models::workload::PartialUse;
 use tiersim_tests::prelude::*;
-use tiersim_tests::soak::seed_of;
 
 /// HBM, and a tier used in place at `access` behind one link of law `link`.
 fn machine(access: Law, link: Law, service: Option<Service>) -> Hardware {
@@ -55,12 +50,8 @@ fn together(hardware: Hardware, ops: &[Does]) -> (Vec<u64>, u64) {
 
 /// When each op of a world ends, under audit, and the delay by use in place of the far tier.
 fn measured(world: &World, start: Vec<TierId>, script: Vec<Vec<Action>>) -> (Vec<u64>, u64) {
-    let mut planner = world.planner(Box::new(Scripted { start, script })).expect("it fits");
-    let mut machine = world.audited(&planner);
-    let mut ends = vec![0; world.workload.trace.ops.len()];
-    drive(&mut planner, &mut machine, 64, |op, at, _| ends[op as usize] = at.ps())
-        .expect("no rule is broken");
-    (ends, machine.meters().in_place[FAR.index()].ps())
+    let (ends, meters) = world.scripted_on(1, start, script);
+    (ends, meters.in_place[FAR.index()].ps())
 }
 
 #[test]
@@ -245,9 +236,7 @@ fn bytes_in_place_load_their_tier_once_while_they_flow() {
 
 /// When one op ends that uses an object in place: all of it, or so many pieces of so many bytes.
 fn gathered(hardware: Hardware, bytes: u64, pieces: Option<(u128, u128)>) -> u64 {
-    let mut traced = Traced::new();
-    let object = traced.object(bytes, true);
-    traced.op(0, 0, Span::ZERO, &[(object, Mode::Read)]);
+    let (mut traced, [object]) = Traced::reads([bytes], false);
     let used = &mut traced.0.uses[0];
     used.part = pieces.and_then(|(pieces, piece)| PartialUse::of(pieces, piece, Bytes::new(bytes)));
     let charge = Action::Charge { tier: FAR, bytes: used.charged(Bytes::new(bytes)) };

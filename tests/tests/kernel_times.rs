@@ -5,28 +5,16 @@
 //! the fit is done again here, so that the shipped numbers are what it gives, and the other sizes
 //! grade it.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use tiersim_models::efficiency::Efficiency;
-use tiersim_models::hardware::Hardware;
-use tiersim_models::units::Bytes;
-use tiersim_models::workload::{Collective, CollectiveKind};
-use tiersim_tests::files::{beside, machine, page};
+use tiersim_tests::files::{Row, assert_rows, beside, machine, table};
+use tiersim_tests::prelude::*;
 
-/// The rows of one profile by column; `None`, and a line on stderr, without it.
-fn profile(file: &str) -> Option<Vec<BTreeMap<String, String>>> {
-    let path = beside(&format!("vidur-profiles/{file}"))?;
-    let text = fs::read_to_string(path).expect("it is a table");
-    let mut lines = text.lines();
-    let names: Vec<&str> = lines.next().expect("a header").split(',').collect();
-    let row = |line: &str| {
-        let cells = line.split(',').map(str::to_owned);
-        names.iter().map(|name| (*name).to_owned()).zip(cells).collect()
-    };
-    Some(lines.map(row).collect())
+/// The rows of one profile; `None`, and a line on stderr, without it.
+fn profile(file: &str) -> Option<Vec<Row>> {
+    beside(&format!("vidur-profiles/{file}")).map(|path| table(&path))
 }
 
-fn number(row: &BTreeMap<String, String>, column: &str) -> u64 {
+fn number(row: &Row, column: &str) -> u64 {
     row[column].parse().unwrap_or_else(|_| panic!("{column}: {}", row[column]))
 }
 
@@ -41,7 +29,7 @@ struct Kernel {
 
 /// FLOPs and bytes of the kernels of a row, in 16 bits. A product reads both factors and writes the
 /// result.
-fn work(row: &BTreeMap<String, String>) -> [(&'static str, u64, u64); 10] {
+fn work(row: &Row) -> [(&'static str, u64, u64); 10] {
     let of = |column: &str| number(row, column);
     let (tokens, split) = (of("num_tokens"), of("num_tensor_parallel_workers"));
     let (hidden, heads, wide) = (of("n_embd"), of("n_head"), of("n_expanded_embd") / split);
@@ -66,8 +54,8 @@ fn work(row: &BTreeMap<String, String>) -> [(&'static str, u64, u64); 10] {
     ]
 }
 
-fn kernels(rows: &[BTreeMap<String, String>]) -> Vec<Kernel> {
-    let of_row = |row: &BTreeMap<String, String>| {
+fn kernels(rows: &[Row]) -> Vec<Kernel> {
+    let of_row = |row: &Row| {
         let tokens = number(row, "num_tokens");
         let timed = work(row).map(|(name, flops, bytes)| {
             let millis = row[&format!("time_stats.{name}.median")].parse::<f64>().ok()?;
@@ -160,12 +148,6 @@ fn graded(label: &str, machine: &Hardware, kernels: &[Kernel]) -> Vec<String> {
     rows
 }
 
-fn check_rows(prefix: &str, rows: &[String]) {
-    let page = page("docs/accuracy.md");
-    let shown: Vec<&str> = page.lines().filter(|line| line.starts_with(prefix)).collect();
-    assert_eq!(shown, rows, "the rows should be:\n{}", rows.join("\n"));
-}
-
 #[test]
 fn kernels_of_an_a100_and_an_h100_take_what_the_page_says() {
     for (label, name, file) in [
@@ -174,17 +156,16 @@ fn kernels_of_an_a100_and_an_h100_take_what_the_page_says() {
     ] {
         let Some(rows) = profile(file) else { continue };
         let rows = graded(label, &machine(name), &kernels(&rows));
-        check_rows(&format!("| {label} | `"), &rows);
+        let prefix = format!("| {label} | `");
+        assert_rows("docs/accuracy.md", |line| line.starts_with(&prefix), &rows);
     }
 }
 
 /// Devices, bytes and seconds of an all-reduce within one server.
 pub(crate) fn all_reduces() -> Option<Vec<(u32, u64, f64)>> {
     let rows = profile("network_a100_dgx_all_reduce.csv")?;
-    let first = |row: &&BTreeMap<String, String>| {
-        row["rank"] == "0" && row["num_workers"] == row["devices_per_node"]
-    };
-    let timed = |row: &BTreeMap<String, String>| {
+    let first = |row: &&Row| row["rank"] == "0" && row["num_workers"] == row["devices_per_node"];
+    let timed = |row: &Row| {
         let millis: f64 = row["time_stats.all_reduce.median"].parse().expect("a time");
         (number(row, "num_workers") as u32, number(row, "size"), millis / 1e3)
     };
@@ -239,7 +220,5 @@ fn all_reduces_within_a_dgx_a100_take_what_the_page_says() {
             ));
         }
     }
-    let page = page("docs/accuracy.md");
-    let shown: Vec<&str> = page.lines().filter(|line| line.contains(" devices | ")).collect();
-    assert_eq!(shown, rows, "the rows should be:\n{}", rows.join("\n"));
+    assert_rows("docs/accuracy.md", |line| line.contains(" devices | "), &rows);
 }

@@ -1,13 +1,11 @@
 //! Generated workloads in scenarios: what they mean, and when two of them are the same.
 
-use std::collections::BTreeSet;
-use std::fs;
-use std::path::PathBuf;
 use tiersim_input::scenario::fingerprint::fingerprint;
 use tiersim_input::scenario::sweep::read_sweep;
 use tiersim_input::traces::read_traces;
-use tiersim_policies::scenario::{Scenario, TraceSource};
+use tiersim_policies::scenario::TraceSource;
 use tiersim_tests::files;
+use tiersim_tests::prelude::*;
 use tiersim_workloads::layered::{Family, Layered, Mode, Precision};
 
 /// A project of this test's own with one machine, and a scenario of the workload.

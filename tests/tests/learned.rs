@@ -2,21 +2,18 @@
 //! rule is known, and that it does the same every time.
 
 use rayon::ThreadPoolBuilder;
-use std::path::PathBuf;
 use tiersim_input::scenario::weights::{read_weights, weights_text};
 use tiersim_policies::recipe::Origin;
-use tiersim_policies::replacement::Algorithm;
 use tiersim_policies::scenario::weights::WeightFile;
-use tiersim_policies::scenario::{Budget, Case, Scenario};
 use tiersim_policies::zoo::Registry;
-use tiersim_policies::zoo::demand::{DemandConfig, Write};
+use tiersim_policies::zoo::demand::Write;
 use tiersim_policies::zoo::scored::ScoredConfig;
 use tiersim_policies::zoo::scored::features::{Feature, Weights};
-use tiersim_sim::run::{CaseRunner, Options};
+use tiersim_sim::run::CaseRunner;
 use tiersim_sim::train::cross_entropy::Search;
 use tiersim_sim::train::train;
 use tiersim_tests::prelude::*;
-use tiersim_tests::setting::{case, policy_of, replays, scenario};
+use tiersim_tests::setting::scenario;
 
 fn scored(weights: &[(Feature, f64)], spill: Vec<TierId>) -> PolicyConfig {
     let mut own = Weights::default();

@@ -1,10 +1,8 @@
 //! Copies through nodes without memory and through memory: what is one flow, what bounces and what
 //! that costs others; random worlds under audit; and which copy a fetch takes.
 
-use std::num::NonZeroU32;
-use tiersim_models::nodes::{Node, NodeKind, PrescribedRoute};
+use tiersim_models::nodes::PrescribedRoute;
 use tiersim_models::raid0::Raid0;
-use tiersim_models::routes::CopyTimes;
 use tiersim_tests::prelude::*;
 use tiersim_tests::world::commands;
 
@@ -28,15 +26,10 @@ fn host(laws: [(u64, u64); 3], services: [Option<Service>; 3]) -> Hardware {
 }
 
 /// When the ops end that read one object each; all are fetched before the first op.
-fn fetched(hardware: Hardware, objects: &[(u64, TierId)]) -> Vec<u64> {
-    let mut traced = Traced::new();
-    let ids: Vec<ObjectId> = objects.iter().map(|&(b, _)| traced.object(b, true)).collect();
-    for (stream, &object) in ids.iter().enumerate() {
-        traced.op(0, stream as u16, Span::ZERO, &[(object, Mode::Read)]);
-    }
-    let first = ids.iter().copied().map(fetch).collect();
-    let world = World::of(hardware, traced.0, vec![Span::ZERO; objects.len()]);
-    world.scripted(objects.iter().map(|object| object.1).collect(), vec![first])
+fn fetched<const N: usize>(hardware: Hardware, objects: [(u64, TierId); N]) -> Vec<u64> {
+    let (traced, ids) = Traced::reads(objects.map(|(bytes, _)| bytes), true);
+    let world = World::of(hardware, traced.0, vec![Span::ZERO; N]);
+    world.scripted(objects.map(|(_, tier)| tier).to_vec(), vec![ids.map(fetch).to_vec()])
 }
 
 #[test]
@@ -44,7 +37,7 @@ fn shared_links_that_meet_in_a_node_are_one_flow_and_others_go_in_chunks() {
     let end = |services: [Option<Service>; 3]| {
         let mut host = host([(13, 4 * ONE), (7, ONE), (0, ONE)], services);
         host.chunk = Bytes::new(1000);
-        fetched(host, &[(10_000, DRAM)])
+        fetched(host, [(10_000, DRAM)])
     };
     assert_eq!(end([shared(None), shared(None), None]), [20 + 10_000]);
     // In chunks: the first over both links, the others behind it over the slower.
@@ -58,15 +51,15 @@ fn shared_links_that_meet_in_a_node_are_one_flow_and_others_go_in_chunks() {
 fn a_copy_that_bounces_in_memory_crosses_its_bus_twice_and_slows_who_uses_it() {
     let services = || [shared(None), shared(Some(10 * ONE)), shared(None)];
     let mut host = host([(0, 100 * ONE), (0, 10 * ONE), (0, 4 * ONE)], services());
-    assert_eq!(fetched(host.clone(), &[(20_000, DRAM)]), [2000]);
+    assert_eq!(fetched(host.clone(), [(20_000, DRAM)]), [2000]);
     // Past memory: the drive's own rate, and nobody is slowed.
-    assert_eq!(fetched(host.clone(), &[(20_000, DRAM), (4000, DRIVE)]), [2000, 1000]);
+    assert_eq!(fetched(host.clone(), [(20_000, DRAM), (4000, DRIVE)]), [2000, 1000]);
     host.routes.push(PrescribedRoute { from: DRIVE, to: HBM, via: vec![DRAM.into()] });
     // In at 4 of 10 for 1000 ps, out at 5 of 10 for 800 ps; the other has 6, 5 and then 10.
-    assert_eq!(fetched(host.clone(), &[(20_000, DRAM), (4000, DRIVE)]), [2800, 1800]);
+    assert_eq!(fetched(host.clone(), [(20_000, DRAM), (4000, DRIVE)]), [2800, 1800]);
     // In chunks the way in and the way out go on at the same time: all three share the bus.
     host.chunk = Bytes::new(1000);
-    let [other, bounced] = fetched(host, &[(20_000, DRAM), (4000, DRIVE)])[..] else {
+    let [other, bounced] = fetched(host, [(20_000, DRAM), (4000, DRIVE)])[..] else {
         panic!("two ops")
     };
     // 28000 bytes at 10, and a picosecond here and there: rates are rounded down.
@@ -85,7 +78,7 @@ fn a_copy_from_a_set_of_drives_takes_as_long_as_its_busiest_drive() {
             host.links[1] = Link { raid0, service: shared, ..host.links[1].clone() };
             // Three bytes per ps and drive.
             let span = 7 + u64::div_ceil(busiest, 3);
-            assert_eq!(fetched(host, &[(bytes, DRIVE)]), [span], "{bytes} bytes");
+            assert_eq!(fetched(host, [(bytes, DRIVE)]), [span], "{bytes} bytes");
         }
     }
 }
@@ -96,7 +89,7 @@ fn others_slow_a_copy_down_to_their_fair_share() {
         let services = [shared(total), shared(None), None];
         let mut host = host([(0, 10 * ONE), (0, 100 * ONE), (0, ONE)], services);
         host.links[0].background = asked.map(|asked| Bandwidth::new(asked * ONE));
-        fetched(host, &[(6000, DRAM)])[0]
+        fetched(host, [(6000, DRAM)])[0]
     };
     assert_eq!(end([0, 0], None), 600);
     // What they ask for, and never more than half.
@@ -167,7 +160,7 @@ fn source(bytes: u64, told: bool) -> TierId {
     traced.op(0, 0, Span::ZERO, &[(object, Mode::Read)]);
     let copy = Action::Fetch { object, to: TierId(2) };
     let script = vec![vec![copy], vec![Action::Fetch { object, to: HBM }]];
-    let policy = Box::new(Scripted { start: vec![DRAM, HBM], script });
+    let policy = Scripted::of(vec![DRAM, HBM], script);
     let world = World::recorded(machine, traced.0, 1);
     let mut planner = world.planner(policy).expect("it fits");
     if told {
@@ -203,28 +196,28 @@ fn a_long_copy_lets_one_from_elsewhere_pass_at_the_next_border_between_chunks() 
     // The drive's copy is at the bus at 3 + 4000. There the border after 4000 bytes is crossed at
     // 4007; what is left of the long copy pays no set-up again.
     let both = [(10_000, DRAM), (1000, DRIVE)];
-    assert_eq!(fetched(row((7, ONE), slow), &both), [10_007 + 1007, 4007 + 1007]);
+    assert_eq!(fetched(row((7, ONE), slow), both), [10_007 + 1007, 4007 + 1007]);
     // A copy that comes at a border is served there; a picosecond later it waits for the next one.
-    assert_eq!(fetched(row((3, ONE), slow), &both)[1], 4003 + 1003);
-    assert_eq!(fetched(row((2, ONE), slow), &both)[1], 5002 + 1002);
+    assert_eq!(fetched(row((3, ONE), slow), both)[1], 4003 + 1003);
+    assert_eq!(fetched(row((2, ONE), slow), both)[1], 5002 + 1002);
     // Behind the last border it waits for the end.
-    assert_eq!(fetched(row((7, ONE), slow), &[(4000, DRAM), (1000, DRIVE)]), [4007, 5014]);
+    assert_eq!(fetched(row((7, ONE), slow), [(4000, DRAM), (1000, DRIVE)]), [4007, 5014]);
     // Chunks in turn: 2, 4 and 6 are the drive's, which is faster here.
-    let turns = fetched(row((0, ONE), (0, 10 * ONE)), &[(10_000, DRAM), (3000, DRIVE)]);
+    let turns = fetched(row((0, ONE), (0, 10 * ONE)), [(10_000, DRAM), (3000, DRIVE)]);
     assert_eq!(turns, [13_000, 6000]);
     // One chunk for all objects: as if nothing were cut.
     let mut whole = row((7, ONE), slow);
     whole.chunk = Bytes::new(10_000);
-    assert_eq!(fetched(whole, &both), [10_007, 10_007 + 1007]);
+    assert_eq!(fetched(whole, both), [10_007, 10_007 + 1007]);
 }
 
 #[test]
 fn copies_between_the_same_two_tiers_go_one_after_the_other() {
     let row = || row((7, ONE), (0, 4 * ONE));
-    assert_eq!(fetched(row(), &[(10_000, DRAM), (10, DRAM)]), [10_007, 10_024]);
+    assert_eq!(fetched(row(), [(10_000, DRAM), (10, DRAM)]), [10_007, 10_024]);
     // Over two hops as well: the second has sent what the bounce buffers hold, and no more.
     let first = 250 + 3 * 1007;
-    assert_eq!(fetched(row(), &[(3000, DRIVE), (3000, DRIVE)]), [first, first + 3 * 1007]);
+    assert_eq!(fetched(row(), [(3000, DRIVE), (3000, DRIVE)]), [first, first + 3 * 1007]);
 }
 
 #[test]
@@ -234,10 +227,10 @@ fn a_copy_that_is_cut_often_loses_no_picosecond() {
         let span =
             |bytes: u64| (u128::from(bytes) * u128::from(ONE)).div_ceil(u128::from(rate)) as u64;
         let row = || row((11, rate), (0, 100 * ONE));
-        let alone = fetched(row(), &[(1_234_567, DRAM)]);
+        let alone = fetched(row(), [(1_234_567, DRAM)]);
         assert_eq!(alone, [11 + span(1_234_567)]);
         // 40 chunks of the other copy, each with its own set-up, in the place of as many turns.
-        let ends = fetched(row(), &[(1_234_567, DRAM), (40_000, DRIVE)]);
+        let ends = fetched(row(), [(1_234_567, DRAM), (40_000, DRIVE)]);
         let other = 40 * (11 + span(1000));
         assert_eq!(ends[0], alone[0] + other, "no time is lost and none won");
         assert_eq!(ends[1], 11 + span(40_000) + other, "turn by turn");

@@ -5,11 +5,8 @@
 //! would give the point's bandwidth at the point's latency. Nothing tells the machine which point
 //! is meant: bandwidth and latency have to find each other.
 
-use std::collections::BTreeMap;
-use std::num::NonZeroU32;
-use tiersim_models::hardware::DeviceRequests;
-use tiersim_models::loaded::{Curve, Loaded};
 use tiersim_policies::command::ObjectAccess;
+use tiersim_tests::files::{root, table};
 use tiersim_tests::prelude::*;
 
 const INJECTORS: usize = 400;
@@ -23,14 +20,13 @@ type Points = Vec<(Bandwidth, Span)>;
 /// Points by memory and share of reads, in the order of the file.
 fn measured() -> BTreeMap<String, BTreeMap<u8, Points>> {
     let mut memories: BTreeMap<String, BTreeMap<u8, Points>> = BTreeMap::new();
-    for row in include_str!("../data/loaded_latency.csv").lines().skip(1) {
-        let cells: Vec<&str> = row.split(',').collect();
-        let number = |cell: usize| cells[cell].parse::<f64>().expect("a number");
-        let rate = Bandwidth::new((number(2) * 1e9).round() as u64).expect("above zero");
+    for row in table(&root().join("tests/data/loaded_latency.csv")) {
+        let number = |column: &str| row[column].parse::<f64>().expect("a number");
+        let rate = Bandwidth::new((number("gb_per_s") * 1e9).round() as u64).expect("above zero");
         // Cycles stand for nanoseconds: the shape is what is replayed.
-        let latency = Span::from_ps((number(3) * 1e3).round() as u64);
-        let curves = memories.entry(cells[0].to_owned()).or_default();
-        curves.entry(number(1) as u8).or_default().push((rate, latency));
+        let latency = Span::from_ps((number("latency") * 1e3).round() as u64);
+        let curves = memories.entry(row["memory"].clone()).or_default();
+        curves.entry(number("reads_percent") as u8).or_default().push((rate, latency));
     }
     memories
 }

@@ -1,8 +1,6 @@
 //! The LRU policy against LRU written down in ten lines.
 
-use tiersim_policies::zoo::demand::DemandConfig;
 use tiersim_tests::prelude::*;
-use tiersim_tests::setting::policy_of;
 
 /// Which references miss, and what is resident after each.
 type Story = Vec<(bool, Vec<u32>)>;

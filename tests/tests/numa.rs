@@ -3,14 +3,9 @@
 
 mod worlds;
 
-use std::collections::BTreeMap;
-use tiersim_models::nodes::{Node, NodeKind};
-use tiersim_policies::access::Access;
 use tiersim_policies::numa::{NumaConfig, Pin, Placement};
-use tiersim_policies::zoo::demand::DemandConfig;
 use tiersim_policies::zoo::hints::HintsConfig;
 use tiersim_tests::prelude::*;
-use tiersim_tests::setting::with_setting;
 
 const DRAM0: TierId = TierId(1);
 const DRAM1: TierId = TierId(2);
@@ -274,7 +269,7 @@ fn fetched(from: TierId, sizes: &[u64]) -> u64 {
     let world = World::of(machine, traced.0, vec![Span::ZERO]);
     let script = vec![objects.iter().copied().map(fetch).collect()];
     // Scripted for the first node; the wrapper knows better.
-    let scripted = Box::new(Scripted { start: vec![DRAM0; sizes.len()], script });
+    let scripted = Scripted::of(vec![DRAM0; sizes.len()], script);
     let config = says(Placement::FirstTouch(from));
     let trace = &world.workload.trace;
     let policy = config.around(scripted, Vec::new(), trace, &world.hardware).expect("two nodes");

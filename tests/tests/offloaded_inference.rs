@@ -4,10 +4,9 @@
 //! FlexGen: Sheng et al., ICML 2023. ZeRO-Inference: DeepSpeed,
 //! docs/_posts/2022-09-10-zero-inference.md. No number of the machines comes from these rows.
 
-use tiersim_models::results::RunRecord;
 use tiersim_sim::feasible::problems;
-use tiersim_sim::run::Options;
-use tiersim_tests::files::{record, section, shipped_scenario, traces};
+use tiersim_tests::files::{assert_rows, record, shipped_scenario, traces};
+use tiersim_tests::prelude::*;
 
 /// What the rows are called, the scenario and its case, and published tokens per second.
 const ROWS: [(&str, &str, &str, f64); 4] = [
@@ -46,10 +45,6 @@ fn generation_is_as_fast_as_published_within_a_fifth() {
             error * 100.0
         ));
     }
-    let shown = rows.join("\n");
-    println!("{shown}");
-    assert!(worst < 0.2, "{shown}");
-    let section = section("docs/accuracy.md", "Offloaded inference");
-    let written: Vec<&str> = section.lines().filter(|line| line.contains("OPT-30B,")).collect();
-    assert_eq!(written, rows, "the rows should be:\n{shown}");
+    assert!(worst < 0.2, "{}", rows.join("\n"));
+    assert_rows("docs/accuracy.md", |line| line.contains("OPT-30B,"), &rows);
 }

@@ -2,17 +2,6 @@
 
 use tiersim_tests::prelude::*;
 
-const FAR: TierId = TierId(1);
-
-fn fetch(object: ObjectId) -> Action {
-    Action::Fetch { object, to: HBM }
-}
-
-fn ends(world: &World, start: Vec<TierId>, script: Vec<Vec<Action>>) -> Vec<Time> {
-    let policy = Box::new(Scripted { start, script });
-    world.run(policy, None, 64).expect("no rule is broken").expect("it fits")
-}
-
 /// `setup + ceil(bytes * 10^12 / rate)`, worked out apart from the library.
 fn formula(setup: u64, rate: u64, bytes: u64) -> u64 {
     let product = u128::from(bytes) * 1_000_000_000_000;
@@ -30,78 +19,68 @@ fn one_copy_takes_setup_plus_bytes_over_rate_rounded_up() {
         (1, 7_000_000_000_001, 999_999_937),
         (0, 1_000_000_000_000, 12_345),
     ] {
-        let mut traced = Traced::new();
-        let object = traced.object(bytes, true);
-        traced.op(0, 0, Span::ZERO, &[(object, Mode::Read)]);
+        let (traced, [object]) = Traced::reads([bytes], false);
         let hardware = two_tiers(Capacity::Unlimited, law(setup, rate));
         let world = World::of(hardware, traced.0, vec![Span::from_ps(11)]);
-        let ends = ends(&world, vec![FAR], vec![vec![fetch(object)]]);
-        assert_eq!(ends[0].ps(), formula(setup, rate, bytes) + 11);
+        let ends = world.scripted(vec![FAR], vec![vec![fetch(object)]]);
+        assert_eq!(ends[0], formula(setup, rate, bytes) + 11);
     }
 }
 
 #[test]
 fn k_chunks_over_two_links_take_k_plus_1_times_one() {
     for chunks in [1u64, 2, 3, 7, 100] {
-        let mut traced = Traced::new();
-        let object = traced.object(1000 * chunks, true);
-        traced.op(0, 0, Span::ZERO, &[(object, Mode::Read)]);
-        let (link, none) = (law(13, 1_000_000_000_000), law(0, u64::MAX));
-        let tier = |kind| (kind, Capacity::Unlimited, none);
-        let tiers = [tier(TierKind::Hbm), tier(TierKind::Dram), tier(TierKind::Nvme)];
+        let (traced, [object]) = Traced::reads([1000 * chunks], false);
+        let link = law(13, 1_000_000_000_000);
+        let tiers = [TierKind::Hbm, TierKind::Dram, TierKind::Nvme].map(free);
         let mut hardware = hardware(&tiers, &[(0, 1, link), (1, 2, link)]);
         hardware.chunk = Bytes::new(1000);
         let world = World::of(hardware, traced.0, vec![Span::ZERO]);
-        let ends = ends(&world, vec![TierId(2)], vec![vec![fetch(object)]]);
-        assert_eq!(ends[0].ps(), (chunks + 1) * (13 + 1000));
+        let ends = world.scripted(vec![TierId(2)], vec![vec![fetch(object)]]);
+        assert_eq!(ends[0], (chunks + 1) * (13 + 1000));
     }
 }
 
 #[test]
 fn a_slow_second_link_holds_the_first_back_but_not_the_copy() {
     // 10 chunks of 100 ps on the first link, 300 ps on the second: 100 + 10 x 300.
-    let mut traced = Traced::new();
-    let object = traced.object(1000, true);
-    traced.op(0, 0, Span::ZERO, &[(object, Mode::Read)]);
+    let (traced, [object]) = Traced::reads([1000], false);
     let rate = |bytes_per_ns: u64| law(0, bytes_per_ns * 1_000_000_000);
-    let tier = |kind| (kind, Capacity::Unlimited, law(0, u64::MAX));
-    let tiers = [tier(TierKind::Hbm), tier(TierKind::Dram), tier(TierKind::Nvme)];
+    let tiers = [TierKind::Hbm, TierKind::Dram, TierKind::Nvme].map(free);
     let mut hardware = hardware(&tiers, &[(0, 1, rate(1000)), (1, 2, rate(3000))]);
     hardware.links[0].read.rate = Bandwidth::new(333_333_333_334).expect("above zero");
     hardware.links[1].read.rate = Bandwidth::new(1_000_000_000_000).expect("above zero");
     hardware.chunk = Bytes::new(100);
     let world = World::of(hardware, traced.0, vec![Span::ZERO]);
-    let ends = ends(&world, vec![TierId(2)], vec![vec![fetch(object)]]);
-    assert_eq!(ends[0].ps(), 100 + 10 * 300);
+    let ends = world.scripted(vec![TierId(2)], vec![vec![fetch(object)]]);
+    assert_eq!(ends[0], 100 + 10 * 300);
 }
 
 #[test]
 fn double_buffering_takes_the_longer_of_compute_and_copy_for_each_op() {
     let computes = [500u64, 20, 700, 700, 1, 300];
     let sizes = [100u64, 400, 30, 900, 700, 5];
-    let mut traced = Traced::new();
-    let objects = sizes.map(|bytes| traced.object(bytes, true));
+    let (traced, objects) = Traced::reads(sizes, false);
     let mut script = vec![vec![fetch(objects[0])]];
-    for (index, object) in objects.into_iter().enumerate() {
-        traced.op(0, 0, Span::ZERO, &[(object, Mode::Read)]);
+    for index in 0..objects.len() {
         if index > 0 {
             script.push(Vec::new());
         }
         if let Some(&next) = objects.get(index + 1) {
-            script[index].push(Action::Prefetch { object: next, to: HBM });
+            script[index].push(prefetch(next));
         }
     }
     let copy = |bytes: u64| formula(7, 1_000_000_000_000, bytes);
     let hardware = two_tiers(Capacity::Unlimited, law(7, 1_000_000_000_000));
     let spans = computes.map(Span::from_ps).to_vec();
     let world = World::of(hardware, traced.0, spans);
-    let ends = ends(&world, vec![FAR; 6], script);
+    let ends = world.scripted(vec![FAR; 6], script);
     // The first op waits for its own copy; behind it on the same engine comes the second copy.
     let mut expected = copy(sizes[0]);
     for index in 0..computes.len() {
         let next = sizes.get(index + 1).map_or(0, |&bytes| copy(bytes));
         let this_end = expected + computes[index];
-        assert_eq!(ends[index].ps(), this_end, "op {index}");
+        assert_eq!(ends[index], this_end, "op {index}");
         expected += computes[index].max(next);
     }
 }
@@ -119,26 +98,24 @@ fn deterministic_arrivals_and_service_never_wait() {
         spans.extend([Span::from_ps(gap), Span::from_ps(service)]);
     }
     let world = World::of(two_tiers(Capacity::Unlimited, law(0, 1)), traced.0, spans);
-    let ends = ends(&world, Vec::new(), Vec::new());
+    let ends = world.scripted(Vec::new(), Vec::new());
     for customer in 0..customers {
         let arrival = gap * (customer as u64 + 1);
-        assert_eq!(ends[2 * customer].ps(), arrival);
-        assert_eq!(ends[2 * customer + 1].ps(), arrival + service);
+        assert_eq!(ends[2 * customer], arrival);
+        assert_eq!(ends[2 * customer + 1], arrival + service);
     }
 }
 
 #[test]
 fn use_in_place_delays_an_op_by_the_tiers_law() {
-    let mut traced = Traced::new();
-    let object = traced.object(64 << 20, true);
-    traced.op(0, 0, Span::ZERO, &[(object, Mode::Read)]);
+    let (traced, [object]) = Traced::reads([64 << 20], false);
     let access = Law { setup: Span::from_us(5), rate: Bandwidth::gb_per_s(150) };
     let mut hardware = two_tiers(Capacity::Unlimited, law(1, 1));
     hardware.tiers[1].access = access;
     let world = World::of(hardware, traced.0, vec![Span::from_ps(3)]);
     let charge = Action::Charge { tier: FAR, bytes: Bytes::mib(64) };
-    let ends = ends(&world, vec![FAR], vec![vec![Action::InPlace { object }, charge]]);
-    assert_eq!(ends[0].ps(), 3 + 5_000_000 + 447_392_427);
+    let ends = world.scripted(vec![FAR], vec![vec![Action::InPlace { object }, charge]]);
+    assert_eq!(ends[0], 3 + 5_000_000 + 447_392_427);
 }
 
 #[test]
@@ -153,9 +130,9 @@ fn a_changed_object_is_written_back_and_an_unchanged_one_is_not() {
         let world = World::of(two_tiers(Bytes::new(500), link), traced.0, vec![Span::ZERO; 2]);
         let evict = Action::Evict { object: first, from: HBM, to: FAR };
         let script = vec![vec![fetch(first)], vec![evict, fetch(second)]];
-        let ends = ends(&world, vec![FAR, FAR], script);
+        let ends = world.scripted(vec![FAR, FAR], script);
         // The second fetch waits for the room that the first object leaves.
-        assert_eq!(ends[1].ps(), 500 + evicting + 500, "{mode:?}");
+        assert_eq!(ends[1], 500 + evicting + 500, "{mode:?}");
     }
 }
 
@@ -170,6 +147,6 @@ fn room_is_free_at_exactly_the_moment_it_is_given_back() {
     traced.op(0, 1, Span::ZERO, &[(second, Mode::Write)]);
     let spans = vec![Span::from_ps(100), Span::from_ps(50)];
     let world = World::of(two_tiers(Bytes::new(10), law(0, 1)), traced.0, spans);
-    let ends = ends(&world, vec![FAR; 2], Vec::new());
-    assert_eq!((ends[0].ps(), ends[1].ps()), (100, 150));
+    let ends = world.scripted(vec![FAR; 2], Vec::new());
+    assert_eq!((ends[0], ends[1]), (100, 150));
 }

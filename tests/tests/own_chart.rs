@@ -1,10 +1,9 @@
 //! A chart of somebody else's: what a step takes against the bytes that it moves. It touches this
 //! file and the line that names it, as `examples/newest-out` does for a policy.
 
-use tiersim_models::results::RunRecord;
 use tiersim_reports::{Axis, Chart, Marks, Series, XyChart};
-use tiersim_sim::run::Options;
 use tiersim_tests::files::{record, shipped_scenario};
+use tiersim_tests::prelude::*;
 
 /// One point for each case that fits, one series for each policy.
 fn step_against_moved(record: &RunRecord) -> Chart {

@@ -2,11 +2,9 @@
 //! micro-batch that changes conserves, and when it is out of memory after all.
 
 use std::fmt::Write;
-use std::fs;
-use std::path::{Path, PathBuf};
-use tiersim_models::results::{CaseRecord, Outcome, PressureRecord, RunRecord};
+use tiersim_models::results::{Outcome, PressureRecord};
 use tiersim_policies::pressure::{HYSTERESIS, Level, PressureConfig, Response, Thresholds, What};
-use tiersim_sim::run::{Options, RunError, run};
+use tiersim_sim::run::RunError;
 use tiersim_tests::files;
 use tiersim_tests::prelude::*;
 
@@ -350,7 +348,7 @@ fn a_drop_of_what_has_become_the_only_copy_is_left_out() {
     }
     let (workload, far) = (Workload::new(traced.0), TierId(1));
     let script = vec![vec![fetch(a)], vec![fetch(b), Action::Drop { object: a, tier: far }]];
-    let policy = Box::new(Scripted { start: vec![far; 2], script });
+    let policy = Scripted::of(vec![far; 2], script);
     let capacities = Memory::of([Bytes::new(100).into(), Capacity::Unlimited]);
     let mut planner = Planner::new(&workload, policy, &capacities, 1).expect("all is far");
     let responses = [vec![], vec![], vec![], vec![Response::Evict]];

@@ -2,15 +2,11 @@
 //!
 //! Service mean 1 us, 1 M customers, fixed seeds: measured against Pollaczek and Khinchine.
 
+use crate::channels::exponential;
 use tiersim_tests::prelude::*;
 
 const CUSTOMERS: usize = 1_000_000;
 const SERVICE_PS: f64 = 1e6;
-
-fn exponential(rng: &mut ChaCha12Rng, mean: f64) -> Span {
-    let uniform: f64 = 1.0 - rand::RngExt::random::<f64>(rng);
-    Span::from_ps((-uniform.ln() * mean).round() as u64)
-}
 
 fn source_and_server() -> Trace {
     let mut traced = Traced::new();
@@ -27,14 +23,14 @@ fn sojourn(rho: f64, exponential_service: bool, seed: u64) -> f64 {
     let mut rng = ChaCha12Rng::seed_from_u64(seed);
     let mut spans = Vec::with_capacity(2 * CUSTOMERS);
     for _ in 0..CUSTOMERS {
-        spans.push(exponential(&mut rng, SERVICE_PS / rho));
+        spans.push(Span::from_ps(exponential(&mut rng, SERVICE_PS / rho)));
         spans.push(match exponential_service {
-            true => exponential(&mut rng, SERVICE_PS),
+            true => Span::from_ps(exponential(&mut rng, SERVICE_PS)),
             false => Span::from_ps(SERVICE_PS as u64),
         });
     }
     let world = World::of(two_tiers(Capacity::Unlimited, law(0, 1)), source_and_server(), spans);
-    let policy = Box::new(Scripted { start: Vec::new(), script: Vec::new() });
+    let policy = Scripted::of(Vec::new(), Vec::new());
     // The source must be able to run far ahead of a server with a long queue.
     let ends = world.run(policy, None, 10_000).expect("no rule is broken").expect("it fits");
     let total: u128 = ends.chunks(2).map(|pair| u128::from(pair[1].since(pair[0]).ps())).sum();

@@ -1,10 +1,8 @@
 //! Several ranks in runs that repeat themselves: what is left out changes nothing. And what ranks
 //! have of the host's processors.
 
-use tiersim_models::server::Cpu;
-use tiersim_sim::run::{self, Options};
+use tiersim_sim::run;
 use tiersim_tests::prelude::*;
-use tiersim_tests::soak::{Trial, seed_of};
 
 /// Replays of each world.
 const REPEAT: u32 = 40;
@@ -65,20 +63,13 @@ fn ends(ranks: u32, launch: u64, fetched: Option<u64>, ops: &[(Unit, u64)]) -> V
     let object = fetched.map(|bytes| traced.object(bytes, true));
     for (index, &(unit, _)) in ops.iter().enumerate() {
         let read = object.filter(|_| index == 0).map(|object| (object, Mode::Read));
-        let op = traced.op(0, 0, Span::ZERO, read.as_slice());
-        traced.0.ops[op.index()].unit = unit;
+        traced.on(unit, Span::ZERO, read.as_slice());
     }
     let spans = ops.iter().map(|&(_, ps)| Span::from_ps(ps)).collect();
     let world = World::of(fours(launch), traced.0, spans);
     let start = vec![FAR; usize::from(object.is_some())];
     let fetch = object.map(|object| vec![fetch(object)]);
-    let policy = Box::new(Scripted { start, script: fetch.into_iter().collect() });
-    let mut planner = world.planner(policy).expect("it fits");
-    let mut machine = world.audited_ranks(&planner, ranks);
-    let mut ends = vec![0; ops.len()];
-    drive(&mut planner, &mut machine, 64, |op, at, _| ends[op as usize] = at.ps())
-        .expect("no rule is broken");
-    ends
+    world.scripted_on(ranks, start, fetch.into_iter().collect()).0
 }
 
 #[test]

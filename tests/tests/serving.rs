@@ -1,19 +1,13 @@
 //! Requests served through the whole machine: oracles of queueing and of the roofline, where reused
 //! blocks are found, and contexts that need every tier.
 
-use std::fs;
-use std::path::{Path, PathBuf};
 use tiersim_input::import::requests::RequestFile;
 use tiersim_input::scenario::read::read_scenario;
 use tiersim_input::traces::read_traces;
-use tiersim_models::results::RunRecord;
 use tiersim_models::results::served::ServingFigures;
-use tiersim_policies::replacement::Algorithm;
-use tiersim_policies::scenario::Scenario;
 use tiersim_policies::scenario::traces::Traces;
 use tiersim_sim::cache::{Setup, replay};
 use tiersim_sim::feasible::problems;
-use tiersim_sim::run::{Options, run};
 use tiersim_tests::prelude::*;
 use tiersim_tests::{conversations, files};
 

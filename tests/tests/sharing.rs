@@ -1,9 +1,7 @@
 //! Shared links and links of several channels in the whole machine: oracles, random worlds under
 //! audit, and decisions that do not depend on who is served how.
 
-use std::num::NonZeroU32;
-use tiersim_models::loaded::{Curve, Loaded};
-use tiersim_models::service::{Cache, Detail, Tail};
+use tiersim_models::service::{Cache, Tail};
 use tiersim_sim::machine::Fault;
 use tiersim_tests::prelude::*;
 
@@ -102,9 +100,7 @@ fn over_two_links(services: [Option<Service>; 2], rates: [u64; 2], chunks: u64) 
     for (link, service) in hardware.links.iter_mut().zip(services) {
         link.service = service;
     }
-    let mut traced = Traced::new();
-    let object = traced.object(1000 * chunks, true);
-    traced.op(0, 0, Span::ZERO, &[(object, Mode::Read)]);
+    let (traced, [object]) = Traced::reads([1000 * chunks], false);
     let world = World::of(hardware, traced.0, vec![Span::ZERO]);
     world.scripted(vec![TierId(2)], vec![vec![fetch(object)]])[0]
 }

@@ -4,11 +4,10 @@
 //! `tests/data/make_snapshots.py` is that implementation, written from PyTorch's source.
 
 use flate2::read::GzDecoder;
-use std::fs;
 use std::io::Read;
-use std::path::PathBuf;
 use tiersim_input::import::snapshot::replay::replay;
 use tiersim_input::import::snapshot::{Snapshot, parse, read_snapshot};
+use tiersim_tests::prelude::*;
 
 const NAMES: [&str; 13] = [
     "train",

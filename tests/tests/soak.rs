@@ -1,12 +1,10 @@
 //! Random worlds of every kind pass, and what is broken in one of them is found.
 
 use tiersim_models::hidden::What;
-use tiersim_policies::access::{Access, Charge};
 use tiersim_policies::pressure::Response;
-use tiersim_policies::zoo::demand::DemandConfig;
 use tiersim_policies::zoo::hints::HintsConfig;
 use tiersim_tests::prelude::*;
-use tiersim_tests::soak::{Chosen, Trial, attempt, seed_of};
+use tiersim_tests::soak::attempt;
 
 const WORLDS: u64 = 300;
 

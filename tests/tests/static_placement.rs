@@ -1,8 +1,6 @@
 //! Fixed placement on random worlds: whatever the homes, the window and the lifetimes, no action is
 //! refused and the auditor finds nothing.
 
-use tiersim_policies::access::{Access, Charge};
-use tiersim_policies::static_placement::StaticPlacement;
 use tiersim_tests::prelude::*;
 
 const KINDS: [ObjectKind; 2] = [ObjectKind::Weight, ObjectKind::Activation];

@@ -1,15 +1,11 @@
 //! A run that repeats itself is extended, and nobody can tell from its figures.
 
-use std::collections::BTreeMap;
-use tiersim_models::results::{Outcome, RunRecord, Settled};
-use tiersim_policies::recipe::Recipe;
-use tiersim_policies::scenario::Scenario;
+use tiersim_models::results::{Outcome, Settled};
 use tiersim_policies::state::State;
-use tiersim_policies::zoo;
-use tiersim_sim::run::{Options, RunError, run};
+use tiersim_sim::run::RunError;
 use tiersim_tests::files::{self, shipped_scenario};
 use tiersim_tests::prelude::*;
-use tiersim_tests::soak::{Chosen, Trial, drawn, seed_of};
+use tiersim_tests::soak::drawn;
 
 const WORLDS: u64 = 400;
 

@@ -5,8 +5,7 @@
 //! table 5. No number of the machine comes from these rows, and nothing but what was published
 //! differs between them.
 
-use tiersim_models::workload::Op;
-use tiersim_tests::files::{machine, section};
+use tiersim_tests::files::{assert_rows, machine};
 use tiersim_tests::prelude::*;
 use tiersim_workloads::transformer::format::{Format, Formats};
 use tiersim_workloads::transformer::known::known;
@@ -70,12 +69,8 @@ fn simulated(hardware: Hardware, training: &Training, ranks: u32) -> u64 {
     let spans = trace.ops.iter().map(|op| span(&hardware, op)).collect();
     let world = World::of(hardware, trace, spans);
     let start = vec![HBM; world.workload.trace.objects.len()];
-    let policy = Box::new(Scripted { start, script: Vec::new() });
-    let mut planner = world.planner(policy).expect("it fits");
-    let mut machine = world.simulated(&planner, ranks);
-    let mut last = 0;
-    drive(&mut planner, &mut machine, 64, |_, at, _| last = at.ps()).expect("no rule is broken");
-    last / 1_000_000
+    let (ends, _) = world.scripted_on(ranks, start, Vec::new());
+    ends.into_iter().max().unwrap_or(0) / 1_000_000
 }
 
 #[test]
@@ -92,9 +87,7 @@ fn steps_take_what_was_published_within_a_tenth() {
         ));
         assert!(error.abs() < 0.1, "{}", rows.join("\n"));
     }
-    let section = section("docs/accuracy.md", "Training steps");
-    let shown: Vec<&str> = section.lines().filter(|line| line.contains("A100,")).collect();
-    assert_eq!(shown, rows, "the rows should be:\n{}", rows.join("\n"));
+    assert_rows("docs/accuracy.md", |line| line.contains("A100,"), &rows);
 }
 
 #[test]

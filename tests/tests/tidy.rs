@@ -2,9 +2,8 @@
 
 mod circles;
 
-use std::fs;
-use std::path::{Path, PathBuf};
 use tiersim_tests::files::{root, shipped as files};
+use tiersim_tests::prelude::*;
 
 /// Every `.rs` file below a folder of the workspace, with its text.
 fn sources(folder: &str) -> Vec<(PathBuf, String)> {

@@ -1,15 +1,10 @@
 //! The generated traces are what they are said to be.
 
-use std::fs;
-use std::path::{Path, PathBuf};
 use tiersim_input::scenario::read::read_scenario;
 use tiersim_input::trace::{Packing, read_trace, write_trace};
-use tiersim_models::results::{CaseRecord, RunRecord};
-use tiersim_policies::access::{Access, Charge};
+use tiersim_policies::scenario::TraceSource;
 use tiersim_policies::scenario::expectation::{Expectation, Figure, Metric};
-use tiersim_policies::scenario::{Budget, Case, Scenario, TraceSource};
 use tiersim_sim::expect::failures;
-use tiersim_sim::run::Options;
 use tiersim_tests::files::{page, record, root, scenario, shipped};
 use tiersim_tests::prelude::*;
 use tiersim_tests::tiny::tiny_train;

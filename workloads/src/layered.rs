@@ -18,6 +18,7 @@ mod parts;
 mod passes;
 pub mod training;
 
+use crate::transformer::format::Format;
 use serde::Deserialize;
 use tiersim_models::workload::Trace;
 
@@ -156,29 +157,22 @@ impl Family {
 }
 
 impl Precision {
+    /// The same as the format of a card's objects.
+    pub(crate) const fn format(self) -> Format {
+        match self {
+            Precision::Fp32 => Format::Fp32,
+            Precision::Bf16 => Format::Bf16,
+            Precision::Fp16 => Format::Fp16,
+        }
+    }
+
     /// The word used in scenarios.
     pub const fn word(self) -> &'static str {
-        match self {
-            Precision::Fp32 => "fp32",
-            Precision::Bf16 => "bf16",
-            Precision::Fp16 => "fp16",
-        }
+        self.format().word()
     }
 
     /// Bytes of one number.
     pub const fn bytes(self) -> u64 {
-        match self {
-            Precision::Fp32 => 4,
-            Precision::Bf16 | Precision::Fp16 => 2,
-        }
-    }
-
-    /// PyTorch's name.
-    pub const fn dtype(self) -> &'static str {
-        match self {
-            Precision::Fp32 => "float32",
-            Precision::Bf16 => "bfloat16",
-            Precision::Fp16 => "float16",
-        }
+        self.format().bytes()
     }
 }

@@ -3,6 +3,7 @@
 //!
 //! Pure, as `tiersim-models` is: no input or output, no clock, no threads, no unsafe code.
 
+mod build;
 pub mod layered;
 pub mod memory;
 pub mod transformer;

@@ -5,7 +5,6 @@
 //! what it needs of memory by formula is in `memory`.
 //! Invariant: plain data, checked where it is read; nothing in here knows of files or hardware.
 
-mod build;
 pub mod card;
 pub mod format;
 pub mod generation;

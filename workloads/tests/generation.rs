@@ -1,5 +1,6 @@
 //! Traces of text generation: sizes, FLOPs and order by formula.
 
+use crate::transformer::shape::sum;
 use tiersim_models::lifetime::Workload;
 use tiersim_models::workload::{ObjectKind, Phase, Trace, Unit};
 use tiersim_workloads::transformer::card::{Card, Experts, Family};
@@ -49,11 +50,6 @@ fn job(card: Card) -> Generation {
     }
 }
 
-fn bytes_of(trace: &Trace, kind: ObjectKind) -> u64 {
-    let of_kind = trace.objects.iter().filter(|object| object.kind == kind);
-    of_kind.map(|object| object.bytes.get()).sum()
-}
-
 /// Every combination that matters makes a trace that may run, with the cache and the FLOPs of the
 /// formulas.
 #[test]
@@ -83,7 +79,7 @@ fn check(job: &Generation, trace: &Trace) {
     let sequences = u64::from(job.batch) * u64::from(job.batches);
     let positions = job.prompt + u64::from(job.tokens) - u64::from(job.prefill);
     let kv = layers * sequences * positions * 2 * kv_heads * head * 2;
-    assert_eq!(bytes_of(trace, ObjectKind::Kv), kv);
+    assert_eq!(sum(trace, ObjectKind::Kv), kv);
     // New positions of one sequence, and pairs of positions.
     let first = if job.prefill { 0 } else { job.prompt };
     let new = positions - first;
@@ -135,7 +131,7 @@ fn attention_on_the_host_is_an_op_of_the_host_in_decode_steps_only() {
 fn weights_are_those_of_the_card() {
     let trace = Generation { prompt: 512, tokens: 2, ..job(opt_30b()) }.trace();
     // Published: 29,974,540,288; the final norm and all biases are in it.
-    assert_eq!(bytes_of(&trace, ObjectKind::Weight), 2 * 29_974_540_288);
+    assert_eq!(sum(&trace, ObjectKind::Weight), 2 * 29_974_540_288);
 }
 
 #[test]
@@ -144,7 +140,7 @@ fn every_known_model_has_the_weights_of_its_card() {
         let card = known.card();
         let (name, parameters) = (card.name.clone(), card.parameters());
         let trace = Generation { prompt: 2, tokens: 1, batch: 1, ..job(card) }.trace();
-        assert_eq!(bytes_of(&trace, ObjectKind::Weight), 2 * parameters, "{name}");
+        assert_eq!(sum(&trace, ObjectKind::Weight), 2 * parameters, "{name}");
     }
 }
 
@@ -187,7 +183,7 @@ fn a_million_tokens_are_accounted_for() {
     };
     let trace = job.trace();
     assert_eq!(trace.problems(), []);
-    assert_eq!(bytes_of(&trace, ObjectKind::Kv), 3 * 1_000_001 * 2 * 2 * 16 * 2);
+    assert_eq!(sum(&trace, ObjectKind::Kv), 3 * 1_000_001 * 2 * 2 * 16 * 2);
 }
 
 #[test]

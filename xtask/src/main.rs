@@ -4,8 +4,11 @@
 
 mod fuzz;
 mod soak;
+mod watchdog;
 
 use clap::{Parser, Subcommand};
+use std::io::Write;
+use std::panic;
 use std::process::ExitCode;
 
 /// Commands for developers.
@@ -25,8 +28,23 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    match Args::parse().command {
-        Command::Soak(args) => soak::soak(&args),
+    let Args { command } = Args::parse();
+    // A panic is told once, with its seed, and not by every attempt to make its world smaller.
+    panic::set_hook(Box::new(|_| ()));
+    let passed = match command {
+        Command::Soak(args) => end(soak::soak(&args)),
         Command::Fuzz(args) => fuzz::fuzz(&args),
-    }
+    };
+    if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Says what came of something, and whether it passed.
+fn end(told: Result<String, String>) -> bool {
+    let passed = told.is_ok();
+    say(&told.unwrap_or_else(|words| words));
+    passed
+}
+
+fn say(words: &str) {
+    let _ = writeln!(std::io::stdout(), "{words}");
 }

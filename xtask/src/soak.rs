@@ -4,18 +4,12 @@
 //! failures of a block the one with the lowest number is told.
 //! Invariant: which worlds run, and what is told of them, does not depend on the number of threads.
 
+use crate::say;
+use crate::watchdog::{Watchdog, seconds_of};
 use clap::Args;
 use rayon::prelude::*;
-use std::collections::BTreeMap;
-use std::io::Write;
-use std::panic;
-use std::process::{ExitCode, exit};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
-use std::time::Duration;
-use tiersim_models::units::PS_PER_S;
-use tiersim_tests::soak::{Failure, Ran, Trial, attempt, seed_of};
+use std::sync::Arc;
+use tiersim_tests::soak::{Failure, Trial, attempt, seed_of};
 use tiersim_validation::clock::Clock;
 
 /// Worlds between two looks at the clock.
@@ -50,49 +44,30 @@ pub(crate) struct SoakArgs {
     verbose: bool,
 }
 
-/// What came of the worlds so far.
-#[derive(Debug, Default)]
-struct Totals {
-    fitted: AtomicU64,
-    events: AtomicU64,
-    copies: AtomicU64,
-    ops: AtomicU64,
-}
-
-pub(crate) fn soak(args: &SoakArgs) -> ExitCode {
-    // A failure is told once, with its seed, and not by every attempt to make it smaller.
-    panic::set_hook(Box::new(|_| ()));
-    let told = match args.replay {
+pub(crate) fn soak(args: &SoakArgs) -> Result<String, String> {
+    match args.replay {
         Some(seed) => replay(seed, args),
         None => {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(args.jobs.unwrap_or(0)).build();
-            match pool {
-                Ok(pool) => pool.install(|| many(args)),
-                Err(error) => Err(error.to_string()),
-            }
-        }
-    };
-    match told {
-        Ok(words) => {
-            say(&words);
-            ExitCode::SUCCESS
-        }
-        Err(words) => {
-            say(&words);
-            ExitCode::FAILURE
+            pool.map_err(|error| error.to_string())?.install(|| many(args))
         }
     }
 }
 
-fn say(words: &str) {
-    let _ = writeln!(std::io::stdout(), "{words}");
+/// Who ends a world that runs without end.
+fn watchdog(args: &SoakArgs) -> Arc<Watchdog> {
+    let longest = args.longest;
+    Watchdog::start(longest, move |seed| {
+        let what = format!("it has not ended after {longest} s");
+        told(&Failure { seed, ops: usize::MAX, what })
+    })
 }
 
 fn replay(seed: u64, args: &SoakArgs) -> Result<String, String> {
     if args.verbose {
         say(&Trial::new(seed, args.ops).to_string());
     }
-    match Watchdog::start(args.longest).attempt(seed, args.ops) {
+    match watchdog(args).watch(seed, || attempt(seed, args.ops, None)) {
         Ok(Some(ran)) => Ok(format!(
             "world {seed} passed: {} ops, {} copies, {} events",
             ran.ends.len(),
@@ -111,26 +86,32 @@ fn told(failure: &Failure) -> String {
 }
 
 fn many(args: &SoakArgs) -> Result<String, String> {
-    let (clock, totals) = (Clock::start(), Totals::default());
-    let seconds = || seconds_of(clock);
-    let watchdog = Watchdog::start(args.longest);
-    let mut done = 0;
+    let clock = Clock::start();
+    let watchdog = watchdog(args);
+    let (mut done, mut fitted, mut ops, mut copies, mut events) = (0, 0, 0, 0, 0);
     while done < args.worlds {
-        if args.minutes.is_some_and(|minutes| seconds() >= minutes as f64 * 60.0) {
+        if args.minutes.is_some_and(|minutes| seconds_of(clock) >= minutes as f64 * 60.0) {
             break;
         }
         let block = done..args.worlds.min(done + BLOCK);
         done = block.end;
-        let failed =
-            |index: u64| totals.note(watchdog.attempt(seed_of(args.seed, index), usize::MAX));
-        let found = block.into_par_iter().filter_map(|index| Some((index, failed(index)?)));
-        if let Some((index, failure)) = found.min_by_key(|(index, _)| *index) {
-            return Err(format!("number {index} of seed {}: {}", args.seed, told(&failure)));
+        let one = |index: u64| {
+            let seed = seed_of(args.seed, index);
+            let ran = watchdog.watch(seed, || attempt(seed, usize::MAX, None));
+            ran.map(|ran| ran.map(|ran| (ran.ends.len(), ran.copies, ran.events)))
+        };
+        let found: Vec<_> = block.clone().into_par_iter().map(one).collect();
+        for (index, ran) in block.zip(found) {
+            let ran = ran.map_err(|failure| {
+                format!("number {index} of seed {}: {}", args.seed, told(&failure))
+            })?;
+            if let Some(ran) = ran {
+                (fitted, ops) = (fitted + 1, ops + ran.0);
+                (copies, events) = (copies + ran.1, events + ran.2);
+            }
         }
     }
-    let Totals { fitted, events, copies, ops } = totals;
-    let [fitted, events, copies, ops] = [fitted, events, copies, ops].map(AtomicU64::into_inner);
-    let seconds = seconds();
+    let seconds = seconds_of(clock);
     Ok(format!(
         "{done} worlds of seed {} passed, {fitted} of them to their end, {} out of memory: \
          {ops} ops, {copies} copies, {events} events in {seconds:.1} s, {:.0} worlds/s",
@@ -138,67 +119,4 @@ fn many(args: &SoakArgs) -> Result<String, String> {
         done - fitted,
         done as f64 / seconds
     ))
-}
-
-fn seconds_of(clock: Clock) -> f64 {
-    clock.now().ps() as f64 / PS_PER_S as f64
-}
-
-/// Ends the process when a world runs without end, before that world has taken all memory.
-struct Watchdog {
-    /// Seconds.
-    longest: u64,
-    clock: Clock,
-    /// By seed: when the worlds under way began, in seconds.
-    since: Mutex<BTreeMap<u64, f64>>,
-}
-
-impl Watchdog {
-    fn start(longest: u64) -> Arc<Watchdog> {
-        let dog = Arc::new(Watchdog { longest, clock: Clock::start(), since: Mutex::default() });
-        let watching = Arc::clone(&dog);
-        thread::spawn(move || {
-            loop {
-                thread::sleep(Duration::from_millis(500));
-                watching.look();
-            }
-        });
-        dog
-    }
-
-    fn look(&self) {
-        let now = seconds_of(self.clock);
-        let since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((&seed, _)) =
-            since.iter().find(|(_, began)| now - **began > self.longest as f64)
-        {
-            let what = format!("it has not ended after {} s", self.longest);
-            say(&told(&Failure { seed, ops: usize::MAX, what }));
-            exit(1);
-        }
-    }
-
-    fn attempt(&self, seed: u64, ops: usize) -> Result<Option<Ran>, Failure> {
-        let since = || self.since.lock().unwrap_or_else(PoisonError::into_inner);
-        since().insert(seed, seconds_of(self.clock));
-        let ran = attempt(seed, ops, None);
-        since().remove(&seed);
-        ran
-    }
-}
-
-impl Totals {
-    fn note(&self, ran: Result<Option<Ran>, Failure>) -> Option<Failure> {
-        match ran {
-            Ok(None) => None,
-            Ok(Some(ran)) => {
-                self.fitted.fetch_add(1, Ordering::Relaxed);
-                self.events.fetch_add(ran.events, Ordering::Relaxed);
-                self.copies.fetch_add(ran.copies, Ordering::Relaxed);
-                self.ops.fetch_add(ran.ends.len() as u64, Ordering::Relaxed);
-                None
-            }
-            Err(failure) => Some(failure),
-        }
-    }
 }

@@ -2,15 +2,18 @@
 //!
 //! The limits are part of every test: a run that takes too much memory or time fails, whatever the
 //! test is about. No test waits by sleeping.
+//! Beside these it hands on what nearly every file here names.
 //! Invariant: the folder is unique to its `Project` and is removed with it.
 
 pub(crate) mod trace_text;
 
-use serde_json::Value;
-use std::collections::BTreeMap;
-use std::fs;
-use std::io::Read;
-use std::path::{Path, PathBuf};
+pub(crate) use flate2::Compression;
+use flate2::write::GzEncoder;
+pub(crate) use serde_json::Value;
+pub(crate) use std::collections::{BTreeMap, BTreeSet};
+pub(crate) use std::fs;
+use std::io::{Read, Write};
+pub(crate) use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, channel};
@@ -43,7 +46,8 @@ const MACHINE: &str = r#"Hardware(
 )
 "#;
 
-/// The scenario that projects come with.
+/// The file of the scenario that projects come with, and what it says.
+pub(crate) const CASE: &str = "scenarios/case.ron";
 pub(crate) const SCENARIO: &str = r#"Scenario(
     schema: 2,
     about: "a tiny trace on a small machine",
@@ -82,7 +86,7 @@ impl Project {
         let project = Project::empty();
         project.write("hardware-specs/small.ron", MACHINE);
         TraceText::tiny().write(&project.path("traces/tiny"));
-        project.write("scenarios/case.ron", SCENARIO);
+        project.write(CASE, SCENARIO);
         project
     }
 
@@ -114,7 +118,7 @@ impl Project {
 
     /// Replaces a piece of the scenario.
     pub(crate) fn edit_scenario(&self, from: &str, to: &str) {
-        self.edit("scenarios/case.ron", from, to);
+        self.edit(CASE, from, to);
     }
 
     /// Runs the command with this folder as the working directory.
@@ -166,6 +170,18 @@ pub(crate) fn beside(place: &str) -> Option<PathBuf> {
         eprintln!("NOT COMPARED: shared/data/{place} does not lie beside the checkout");
     }
     found
+}
+
+/// Bytes packed with gzip.
+pub(crate) fn gzip(bytes: &[u8], level: Compression) -> Vec<u8> {
+    let mut packer = GzEncoder::new(Vec::new(), level);
+    packer.write_all(bytes).expect("a vector takes it");
+    packer.finish().expect("a vector takes it")
+}
+
+/// A page of the project.
+pub(crate) fn page(name: &str) -> String {
+    fs::read_to_string(shipped(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
 fn read_json(text: &str) -> Value {

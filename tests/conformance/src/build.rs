@@ -134,32 +134,57 @@ impl Traced {
         })
     }
 
-    /// Adds an object.
+    /// Adds an object of a kind that goes with how long it lives.
     pub fn object(&mut self, bytes: u64, persistent: bool) -> ObjectId {
-        let id = ObjectId::at(self.0.objects.len());
-        self.0.objects.push(Object {
-            dtype: "uint8".to_owned(),
-            persistent,
-            ..Object::new(
-                format!("o{}", id.0),
-                if persistent { ObjectKind::Weight } else { ObjectKind::Activation },
-                Bytes::new(bytes),
-            )
-        });
+        let name = format!("o{}", self.0.objects.len());
+        let kind = if persistent { ObjectKind::Weight } else { ObjectKind::Activation };
+        let plain = Object::new(name, kind, Bytes::new(bytes));
+        self.add(Object { dtype: "uint8".to_owned(), persistent, ..plain })
+    }
+
+    /// Adds any object.
+    pub fn add(&mut self, object: Object) -> ObjectId {
+        self.0.objects.push(object);
+        ObjectId::at(self.0.objects.len() - 1)
+    }
+
+    /// Objects that persist, each read by an op of its own: one after the other, or each on a stream
+    /// of its own.
+    pub fn reads<const N: usize>(bytes: [u64; N], apart: bool) -> (Traced, [ObjectId; N]) {
+        let mut traced = Traced::new();
+        let objects = bytes.map(|bytes| traced.object(bytes, true));
+        for (index, &object) in objects.iter().enumerate() {
+            let stream = if apart { index as u16 } else { 0 };
+            traced.op(0, stream, Span::ZERO, &[(object, Mode::Read)]);
+        }
+        (traced, objects)
+    }
+
+    /// Adds an op of step 0 on stream 0 that runs on `unit`, and `span` long.
+    pub fn on(&mut self, unit: Unit, span: Span, uses: &[(ObjectId, Mode)]) -> OpId {
+        let id = self.op(0, 0, span, uses);
+        self.0.ops[id.index()].unit = unit;
         id
     }
 
     /// Adds an op that takes `span` by the recording's clock.
     pub fn op(&mut self, step: u32, stream: u16, span: Span, uses: &[(ObjectId, Mode)]) -> OpId {
-        let id = OpId::at(self.0.ops.len());
-        let start = u32::try_from(self.0.uses.len()).expect("a small trace");
+        let name = format!("op{}", self.0.ops.len());
+        let plain = Op::new(step, Phase::Other, name, 0..0);
+        self.run(Op { stream, duration: Some(span), ..plain }, uses)
+    }
+
+    /// Adds any op.
+    pub fn run(&mut self, op: Op, uses: &[(ObjectId, Mode)]) -> OpId {
+        let at = |uses: usize| u32::try_from(uses).expect("a small trace");
+        let start = at(self.0.uses.len());
         self.0.uses.extend(uses.iter().map(|&(object, mode)| Use::whole(object, mode)));
-        let end = u32::try_from(self.0.uses.len()).expect("a small trace");
-        self.0.ops.push(Op {
-            stream,
-            duration: Some(span),
-            ..Op::new(step, Phase::Other, format!("op{}", id.0), start..end)
-        });
-        id
+        self.0.ops.push(Op { uses: start..at(self.0.uses.len()), ..op });
+        OpId::at(self.0.ops.len() - 1)
+    }
+
+    /// Bytes of all objects that are used.
+    pub fn bytes(&self, uses: &[(ObjectId, Mode)]) -> Bytes {
+        uses.iter().map(|(object, _)| self.0.objects[object.index()].bytes).sum()
     }
 }

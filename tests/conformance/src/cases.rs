@@ -41,9 +41,7 @@ pub fn scripted(
     let mut by_op = vec![Vec::new(); ops.len()];
     script.iter().for_each(|&(op, action)| by_op[op].push(action));
     let start = start.to_vec();
-    let make = move || -> Box<dyn Policy> {
-        Box::new(Scripted { start: start.clone(), script: by_op.clone() })
-    };
+    let make = move || -> Box<dyn Policy> { Scripted::of(start.clone(), by_op.clone()) };
     (World::of(chain(), traced.0, vec![span; ops.len()]), make)
 }
 

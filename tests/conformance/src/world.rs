@@ -5,6 +5,7 @@ use crate::prelude::*;
 use tiersim_models::allocator::AllocatorSpec;
 use tiersim_sim::audit::Audit;
 use tiersim_sim::machine::Fault;
+use tiersim_sim::machine::meters::Meters;
 
 /// Everything that a run needs.
 pub struct World {
@@ -146,6 +147,27 @@ impl World {
         }
     }
 
+    /// When every op ended on the first of so many devices, in picoseconds, and what was measured,
+    /// of a plan that breaks no rule and fits.
+    pub fn measured(&self, mut planner: Planner<'_>, ranks: u32) -> (Vec<u64>, Meters) {
+        let mut machine = self.audited_ranks(&planner, ranks);
+        let mut ends = vec![0; self.workload.trace.ops.len() * self.repeat as usize];
+        drive(&mut planner, &mut machine, 256, |op, at, _| ends[op as usize] = at.ps())
+            .expect("no rule is broken");
+        (ends, machine.meters().clone())
+    }
+
+    /// The same for a script: where objects start, and the actions before each op.
+    pub fn scripted_on(
+        &self,
+        ranks: u32,
+        start: Vec<TierId>,
+        script: Vec<Vec<Action>>,
+    ) -> (Vec<u64>, Meters) {
+        let planner = self.planner(Scripted::of(start, script));
+        self.measured(planner.expect("it fits"), ranks)
+    }
+
     /// When every op ended, in picoseconds, under a policy that breaks no rule; `None` if the
     /// world does not fit.
     pub fn ends(&self, policy: Box<dyn Policy>) -> Option<Vec<u64>> {
@@ -155,9 +177,9 @@ impl World {
         Some(ends?.into_iter().map(Time::ps).collect())
     }
 
-    /// The same for a script, which must fit: where objects start, and the actions before each op.
+    /// The same for a script on one device.
     pub fn scripted(&self, start: Vec<TierId>, script: Vec<Vec<Action>>) -> Vec<u64> {
-        self.ends(Box::new(Scripted { start, script })).expect("it fits")
+        self.scripted_on(1, start, script).0
     }
 
     /// Every command of the plan of a policy, and the error that ended it, if one did.
@@ -202,29 +224,37 @@ impl<M: Machine> Machine for Careless<M> {
     }
 }
 
-fn trace(rng: &mut ChaCha12Rng) -> Trace {
-    let mut traced = Traced::new();
-    let objects: Vec<ObjectId> = (0..rng.random_range(2..10))
-        .map(|_| traced.object(rng.random_range(1..1000), rng.random_bool(0.6)))
-        .collect();
-    let streams = rng.random_range(1..=3u16);
-    let mut born: Vec<bool> =
-        objects.iter().map(|object| traced.0.objects[object.index()].persistent).collect();
-    let ops = rng.random_range(3..40);
-    for op in 0..ops {
-        let mut uses: Vec<(ObjectId, Mode)> = Vec::new();
-        for _ in 0..rng.random_range(1..=3) {
-            let object = objects[rng.random_range(0..objects.len())];
-            if uses.iter().any(|&(other, _)| other == object) {
-                continue;
-            }
-            let mode = match born[object.index()] {
-                false => Mode::Write,
-                true => [Mode::Read, Mode::Write, Mode::ReadWrite][rng.random_range(0..3)],
-            };
-            born[object.index()] = true;
+/// Draws what an op uses: so many times an object, none twice. One that exists is used in one of
+/// `modes`, one that does not is made.
+pub fn uses(
+    rng: &mut ChaCha12Rng,
+    draws: i32,
+    exist: &mut [bool],
+    modes: &[Mode],
+) -> Vec<(ObjectId, Mode)> {
+    let mut uses: Vec<(ObjectId, Mode)> = Vec::new();
+    for _ in 0..draws {
+        let object = ObjectId::at(rng.random_range(0..exist.len()));
+        if uses.iter().all(|&(other, _)| other != object) {
+            let known = std::mem::replace(&mut exist[object.index()], true);
+            let mode = if known { modes[rng.random_range(0..modes.len())] } else { Mode::Write };
             uses.push((object, mode));
         }
+    }
+    uses
+}
+
+fn trace(rng: &mut ChaCha12Rng) -> Trace {
+    let mut traced = Traced::new();
+    for _ in 0..rng.random_range(2..10) {
+        traced.object(rng.random_range(1..1000), rng.random_bool(0.6));
+    }
+    let streams = rng.random_range(1..=3u16);
+    let mut born: Vec<bool> = traced.0.objects.iter().map(|object| object.persistent).collect();
+    let ops = rng.random_range(3..40);
+    for op in 0..ops {
+        let draws = rng.random_range(1..=3);
+        let uses = uses(rng, draws, &mut born, &[Mode::Read, Mode::Write, Mode::ReadWrite]);
         let stream = rng.random_range(0..streams);
         let id = traced.op(op / 10, stream, Span::ZERO, &uses);
         if op > 0 && rng.random_bool(0.1) {

@@ -2,15 +2,9 @@
 
 use super::state::{HBM_SLOTS, Machine, OBJECTS};
 use crate::prelude::*;
-use crate::setting::with_setting;
 use crate::soak::drawn;
-use tiersim_models::routes::CopyTimes;
-use tiersim_models::workload::Statistics;
-use tiersim_policies::access::{Access, Charge};
+use crate::world::uses;
 use tiersim_policies::bound::{Bound, Question, least_time};
-use tiersim_policies::cpu_ops;
-use tiersim_policies::static_placement::StaticPlacement;
-use tiersim_policies::zoo;
 
 /// A tiny world.
 pub struct Tiny {
@@ -164,20 +158,9 @@ fn trace(rng: &mut ChaCha12Rng) -> Trace {
     }
     let mut exists: Vec<bool> = traced.0.objects.iter().map(|object| object.persistent).collect();
     for _ in 0..rng.random_range(2..=5) {
-        let mut uses: Vec<(ObjectId, Mode)> = Vec::new();
-        for _ in 0..rng.random_range(1..=2) {
-            let object = objects[rng.random_range(0..objects.len())];
-            if uses.iter().any(|&(other, _)| other == object) {
-                continue;
-            }
-            let mode = match std::mem::replace(&mut exists[object.index()], true) {
-                false => Mode::Write,
-                true => {
-                    [Mode::Read, Mode::Read, Mode::ReadWrite, Mode::Write][rng.random_range(0..4)]
-                }
-            };
-            uses.push((object, mode));
-        }
+        let (draws, modes) =
+            (rng.random_range(1..=2), [Mode::Read, Mode::Read, Mode::ReadWrite, Mode::Write]);
+        let uses = uses(rng, draws, &mut exists, &modes);
         let span = Span::from_ps(rng.random_range(0..6) * 60);
         traced.op(0, 0, span, &uses);
     }

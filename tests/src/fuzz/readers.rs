@@ -1,6 +1,6 @@
 //! Every reader of files, called as the command calls it.
 
-use std::path::Path;
+use crate::prelude::*;
 use tiersim_input::hardware_file::parts::read_part;
 use tiersim_input::hardware_file::read_hardware;
 use tiersim_input::import::card::{known_model, read_model};
@@ -16,7 +16,6 @@ use tiersim_input::scenario::sweep::read_sweep;
 use tiersim_input::scenario::weights::read_weights;
 use tiersim_input::trace::{info, read_trace};
 use tiersim_models::block_trace::Requests;
-use tiersim_models::units::Bytes;
 use tiersim_policies::zoo::Registry;
 
 macro_rules! readers {

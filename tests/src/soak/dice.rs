@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use tiersim_models::units::Rate;
 
 /// The draws of one part of a world.
-pub(super) struct Dice(ChaCha12Rng);
+pub(super) struct Dice(pub(super) ChaCha12Rng);
 
 impl Dice {
     /// Every part of a world has a number of its own, so that one part can change without the

@@ -5,10 +5,8 @@
 
 use super::dice::Dice;
 use crate::prelude::*;
-use std::num::NonZeroU32;
 use tiersim_models::hidden::{Hidden, What};
 use tiersim_models::raid0::Raid0;
-use tiersim_models::service::Detail;
 use tiersim_policies::transit::BOUNCE;
 
 /// Makes some links lead to sets of drives, some busy with the copies of others.

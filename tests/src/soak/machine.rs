@@ -5,14 +5,10 @@
 use super::dice::Dice;
 use super::drives::drives_and_others;
 use crate::prelude::*;
-use std::num::NonZeroU32;
-use tiersim_models::hardware::{Compute, DeviceRequests, Tier};
-use tiersim_models::loaded::{Curve, Loaded};
-use tiersim_models::nodes::{Node, NodeKind, PrescribedRoute};
-use tiersim_models::server::Cpu;
-use tiersim_models::service::{Cache, Detail, Tail};
+use tiersim_models::hardware::{Compute, Tier};
+use tiersim_models::nodes::PrescribedRoute;
+use tiersim_models::service::{Cache, Tail};
 use tiersim_models::workload::PartialUse;
-use tiersim_policies::cpu_ops;
 
 /// Rates of links and memories, in bytes per second.
 const SLOWEST: u64 = 50_000_000;

@@ -8,7 +8,6 @@ use super::dice::Dice;
 use super::drives::staging;
 use super::plan::kinds;
 use crate::prelude::*;
-use std::num::NonZeroU32;
 use tiersim_models::hidden::{Hidden, What, of_tier, over};
 use tiersim_models::routes::Routes;
 use tiersim_policies::buffers::of_machine;

@@ -3,16 +3,10 @@
 use super::dice::Dice;
 use crate::chaos::Chaos;
 use crate::prelude::*;
-use std::collections::BTreeMap;
-use tiersim_models::allocator::{
-    AllocatorSpec, BucketsConfig, BuddyConfig, CachingConfig, Compaction, Model,
-};
+use tiersim_models::allocator::Model;
 use tiersim_models::hidden::{Hidden, of_tier};
-use tiersim_policies::access::{Access, Charge};
-use tiersim_policies::cpu_ops;
 use tiersim_policies::entry::{Entry, Kind, Need, Parameter, Params, Value};
 use tiersim_policies::numa::NumaConfig;
-use tiersim_policies::zoo;
 use tiersim_policies::zoo::adam_state::Cut;
 
 /// A policy that scenarios can name, or one that does whatever is allowed.

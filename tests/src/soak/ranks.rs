@@ -7,8 +7,6 @@
 use super::dice::Dice;
 use crate::prelude::*;
 use tiersim_models::hardware::Channel;
-use tiersim_models::nodes::{Node, NodeKind};
-use tiersim_models::workload::{Collective, CollectiveKind};
 
 /// Makes the machine one of several devices, perhaps; how many of them run.
 pub(super) fn server(dice: &mut Dice, hardware: &mut Hardware, trace: &mut Trace) -> u32 {

@@ -6,10 +6,8 @@
 use super::Trial;
 use super::steps::Steps;
 use crate::prelude::*;
-use std::collections::BTreeSet;
 use tiersim_models::hardware::Channel;
 use tiersim_models::routes::Routes;
-use tiersim_models::workload::Collective;
 use tiersim_policies::asked::TierTraffic;
 use tiersim_policies::command::ObjectAccess;
 use tiersim_sim::machine::meters::Meters;
@@ -174,20 +172,21 @@ impl<'a> Watch<'a> {
             {
                 self.sent[channel.index()] += u128::from(exchange.bytes[way].get());
                 self.latest += (exchange.steps[way] * laws[way].setup.ps()) as f64;
-                self.crosses(channel, exchange.bytes[way]);
+                self.crosses(channel, exchange.bytes[way], 1.0);
             }
         }
         self.budget += 16;
     }
 
-    /// What it takes to send so much over a channel and wait for everything else there.
-    fn crosses(&mut self, channel: Channel, bytes: Bytes) {
+    /// What it takes to send so much over a channel and wait for everything else there, where others
+    /// make it so many times as slow.
+    fn crosses(&mut self, channel: Channel, bytes: Bytes, worst: f64) {
         let hardware = &self.trial.hardware;
         let link = &hardware.links[channel.link.index()];
         let total = link.service.as_ref().and_then(|service| service.least_total());
         let total = total.map(|total| link.left_by_background(total));
         let seconds = |rate: Bandwidth| bytes.get() as f64 / rate.get() as f64;
-        let slowest = seconds(hardware.slowest(channel).rate) + total.map_or(0.0, seconds);
+        let slowest = seconds(hardware.slowest(channel).rate) * worst + total.map_or(0.0, seconds);
         self.latest += PS_PER_S as f64 * slowest + 4.0;
     }
 
@@ -205,7 +204,7 @@ impl<'a> Watch<'a> {
             let (from, to) = if away { (HBM, tier) } else { (tier, HBM) };
             for &channel in self.routes.between(from, to) {
                 self.used[channel.index()] += u128::from(bytes.get());
-                self.crosses(channel, bytes);
+                self.crosses(channel, bytes, 1.0);
             }
         }
         self.budget += 8;
@@ -221,14 +220,9 @@ impl<'a> Watch<'a> {
         let worst = hardware.tiers.iter().map(|tier| tier.worst()).fold(1.0, f64::max);
         for &channel in self.routes.between(from, to) {
             self.sent[channel.index()] += u128::from(bytes.get());
-            let link = &hardware.links[channel.link.index()];
-            let Law { setup, rate } = hardware.slowest(channel);
-            let total = link.service.as_ref().and_then(|service| service.least_total());
-            let total = total.map(|total| link.left_by_background(total));
-            let seconds = |rate: u64| bytes.get() as f64 / rate as f64;
+            let setup = hardware.slowest(channel).setup;
             self.latest += pieces as f64 * (setup.ps() + 4) as f64;
-            self.latest += PS_PER_S as f64 * seconds(rate.get()) * worst;
-            self.latest += PS_PER_S as f64 * total.map_or(0.0, |total| seconds(total.get()));
+            self.crosses(channel, bytes, worst);
             self.budget += 4 * pieces + 4;
         }
     }
@@ -249,67 +243,66 @@ impl<'a> Watch<'a> {
         bytes * u128::from(PS_PER_S) / u128::from(rate) / u128::from(at_once)
     }
 
+    /// A channel carried all that was sent, in the time of the run.
     fn channel_rules(&self, channel: Channel, end: Time) -> Result<(), Breach> {
-        let (hardware, meters) = (&self.trial.hardware, self.machine.meters());
-        let sent = self.sent[channel.index()];
-        let moved = u128::from(meters.moved[channel.index()].get());
-        let name = || hardware.channel_name(channel);
+        let (meters, index) = (self.machine.meters(), channel.index());
+        let (sent, moved) = (self.sent[index], u128::from(meters.moved[index].get()));
+        let name = || self.trial.hardware.channel_name(channel);
         self.ensure(moved == sent, || format!("{} carried {moved} bytes of {sent}", name()))?;
-        let service = hardware.links[channel.link.index()].service.as_ref();
-        let fair = service.is_some_and(|service| service.discipline == Discipline::FairShare);
-        let at_once = if fair { 1 } else { service.map_or(1, |service| service.at_once()) };
-        let rate = hardware.channel_law(channel).rate.get();
-        let sent = sent + self.used[channel.index()];
+        let sent = |index: usize| self.sent[index] + self.used[index];
         // Flows end at whole picoseconds, the earliest of them up to one early.
-        let needed = Self::needed(sent, rate, at_once);
-        let slack = u128::from(if fair { self.machine.events() } else { 0 });
-        let end = u128::from(end.ps());
-        self.ensure(end + slack >= needed, || {
-            format!("{} carried {sent} bytes in {end} ps, it needs {needed}", name())
-        })?;
-        let busy = u128::from(meters.busy[channel.index()].ps());
-        self.ensure(busy <= end, || format!("{} was busy {busy} of {end} ps", name()))?;
-        let Some(total) = service.and_then(|service| service.total) else { return Ok(()) };
-        let sent = |channel: usize| self.sent[channel] + self.used[channel];
-        let both = sent(channel.index()) + sent(channel.index() ^ 1);
-        let needed = Self::needed(both, total.get(), 1);
-        self.ensure(end + slack >= needed, || {
-            format!("both ways of {} in {end} ps, they need {needed}", name())
-        })
+        let slack = if self.service(channel).0 { self.machine.events() } else { 0 };
+        let span = end.since(Time::ZERO);
+        self.paid(channel, sent, (meters.busy[index], span, slack))
     }
 
-    /// What a channel carried between two moments was paid between them, and it was busy for no
-    /// longer.
-    fn paid(
+    /// What a channel carried between two moments was paid between them.
+    fn paid_between(
         &self,
         channel: Channel,
         (from, before): &(Time, Meters),
         (to, after): &(Time, Meters),
     ) -> Result<(), Breach> {
-        let (hardware, name) = (&self.trial.hardware, || self.trial.hardware.channel_name(channel));
-        let service = hardware.links[channel.link.index()].service.as_ref();
-        let fair = service.is_some_and(|service| service.discipline == Discipline::FairShare);
-        let at_once = if fair { 1 } else { service.map_or(1, |service| service.at_once()) };
-        let moved =
-            |channel: usize| u128::from(after.moved[channel].get() - before.moved[channel].get());
-        let time = u128::from(to.since(*from).ps());
-        let slack = u128::from(self.machine.events());
         // What is under way at either moment is counted in whole bytes.
         let rounded = 2 * u128::from(self.submitted);
-        let carried = moved(channel.index()).saturating_sub(rounded);
-        let needed = Self::needed(carried, hardware.channel_law(channel).rate.get(), at_once);
-        self.ensure(time + slack >= needed, || {
-            format!("{} carried {carried} bytes in steps of {time} ps, they need {needed}", name())
-        })?;
+        let carried = |index: usize| {
+            let moved = after.moved[index].get() - before.moved[index].get();
+            u128::from(moved).saturating_sub(rounded)
+        };
         let busy = after.busy[channel.index()].ps() - before.busy[channel.index()].ps();
-        self.ensure(u128::from(busy) <= time, || {
-            format!("{} was busy for {busy} of {time} measured ps", name())
+        let times = (Span::from_ps(busy), to.since(*from), self.machine.events());
+        self.paid(channel, carried, times)
+    }
+
+    /// Whether flows share the link of a channel, and how many copies it carries at once.
+    fn service(&self, channel: Channel) -> (bool, u32) {
+        let service = self.trial.hardware.links[channel.link.index()].service.as_ref();
+        let fair = service.is_some_and(|service| service.discipline == Discipline::FairShare);
+        (fair, if fair { 1 } else { service.map_or(1, |service| service.at_once()) })
+    }
+
+    /// The bytes that a channel carried, and those of both directions of its link, were paid in
+    /// `span` and `slack` picoseconds, and it was busy for no longer.
+    fn paid(
+        &self,
+        channel: Channel,
+        carried: impl Fn(usize) -> u128,
+        (busy, span, slack): (Span, Span, u64),
+    ) -> Result<(), Breach> {
+        let (hardware, name) = (&self.trial.hardware, || self.trial.hardware.channel_name(channel));
+        let (own, other) = (carried(channel.index()), carried(channel.index() ^ 1));
+        let most = u128::from(span.ps()) + u128::from(slack);
+        let (_, at_once) = self.service(channel);
+        let needed = Self::needed(own, hardware.channel_law(channel).rate.get(), at_once);
+        self.ensure(most >= needed, || {
+            format!("{} carried {own} bytes in {span}, it needs {needed} ps", name())
         })?;
+        self.ensure(busy <= span, || format!("{} was busy {busy} of {span}", name()))?;
+        let service = hardware.links[channel.link.index()].service.as_ref();
         let Some(total) = service.and_then(|service| service.total) else { return Ok(()) };
-        let both = carried + moved(channel.index() ^ 1).saturating_sub(rounded);
-        let needed = Self::needed(both, total.get(), 1);
-        self.ensure(time + slack >= needed, || {
-            format!("both ways of {} in steps of {time} ps, they need {needed}", name())
+        let needed = Self::needed(own + other, total.get(), 1);
+        self.ensure(most >= needed, || {
+            format!("both ways of {} in {span}, they need {needed} ps", name())
         })
     }
 
@@ -333,7 +326,10 @@ impl<'a> Watch<'a> {
         let pairs = self.marks.windows(2).chain([&self.marks[..]]);
         for pair in pairs.filter(|pair| pair.len() > 1) {
             let (from, to) = (&pair[0], &pair[pair.len() - 1]);
-            self.trial.hardware.channels().try_for_each(|channel| self.paid(channel, from, to))?;
+            self.trial
+                .hardware
+                .channels()
+                .try_for_each(|channel| self.paid_between(channel, from, to))?;
         }
         let meters = self.machine.meters();
         let tiers = self.trial.hardware.tiers.iter().enumerate();

@@ -4,7 +4,7 @@
 
 use super::dice::Dice;
 use crate::prelude::*;
-use tiersim_models::workload::Statistics;
+use crate::world::uses;
 
 /// Few worlds are large: they take as long as a hundred small ones.
 fn counts(dice: &mut Dice) -> (u64, u64) {
@@ -31,7 +31,9 @@ pub(super) fn trace(dice: &mut Dice) -> Trace {
         if dice.chance(25) {
             phase = dice.pick(&Phase::ALL);
         }
-        let uses = uses(dice, &mut born);
+        let draws = dice.pick(&[0, 1, 1, 2, 2, 3, 5]);
+        let modes = [Mode::Read, Mode::Read, Mode::Write, Mode::ReadWrite];
+        let uses = uses(&mut dice.0, draws, &mut born, &modes);
         let span = if longest == 0 { Span::ZERO } else { dice.span(longest) };
         let id = traced.op(step, dice.below(streams) as u16, span, &uses);
         let op = &mut traced.0.ops[id.index()];
@@ -64,23 +66,6 @@ fn add_objects(dice: &mut Dice, traced: &mut Traced, count: u64) {
             object.statistics = Statistics { adam_m: score(), adam_v: score(), grad_norm: score() };
         }
     }
-}
-
-fn uses(dice: &mut Dice, born: &mut [bool]) -> Vec<(ObjectId, Mode)> {
-    let mut uses: Vec<(ObjectId, Mode)> = Vec::new();
-    for _ in 0..dice.pick(&[0, 1, 1, 2, 2, 3, 5]) {
-        let object = ObjectId::at(dice.below(born.len()));
-        if uses.iter().any(|&(other, _)| other == object) {
-            continue;
-        }
-        let known = std::mem::replace(&mut born[object.index()], true);
-        let mode = match known {
-            false => Mode::Write,
-            true => dice.pick(&[Mode::Read, Mode::Read, Mode::Write, Mode::ReadWrite]),
-        };
-        uses.push((object, mode));
-    }
-    uses
 }
 
 /// Some memory is given back later than it is used last.

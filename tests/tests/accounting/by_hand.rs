@@ -2,9 +2,7 @@
 //!
 //! Links carry a byte per picosecond unless a test says otherwise, so every time is a whole number.
 
-use tiersim_models::nodes::{Node, NodeKind};
 use tiersim_models::results::PathPart;
-use tiersim_models::workload::{Collective, CollectiveKind};
 use tiersim_tests::prelude::*;
 
 const COMPUTE: PathPart = PathPart::Compute(Phase::Other);
@@ -49,17 +47,14 @@ fn splits(world: &World, ranks: u32, policy: Box<dyn Policy>) -> Option<Vec<Part
 
 /// Copies over each channel, and the time of all of them, of a script.
 fn copies(world: &World, start: Vec<TierId>, script: Vec<Vec<Action>>) -> Vec<(u64, u64)> {
-    let mut planner = world.planner(Box::new(Scripted { start, script })).expect("it fits");
-    let mut machine = world.simulated(&planner, 1);
-    drive(&mut planner, &mut machine, 10_000, |_, _, _| ()).expect("it runs");
-    let meters = machine.meters();
+    let (_, meters) = world.scripted_on(1, start, script);
     let each = meters.transfers.iter().zip(&meters.transfer_time);
     each.map(|(&count, time)| (count, time.ps())).collect()
 }
 
 /// The only step of a script.
 fn split(world: &World, start: Vec<TierId>, script: Vec<Vec<Action>>) -> Parts {
-    let policy = Box::new(Scripted { start, script });
+    let policy = Scripted::of(start, script);
     splits(world, 1, policy).expect("it fits").swap_remove(0)
 }
 
@@ -69,12 +64,7 @@ fn spans<const N: usize>(ps: [u64; N]) -> Vec<Span> {
 
 /// Ops that each read one object of these bytes.
 fn reads<const N: usize>(bytes: [u64; N]) -> (Traced, [ObjectId; N]) {
-    let mut traced = Traced::new();
-    let objects = bytes.map(|bytes| traced.object(bytes, true));
-    for object in objects {
-        traced.op(0, 0, Span::ZERO, &[(object, Mode::Read)]);
-    }
-    (traced, objects)
+    Traced::reads(bytes, false)
 }
 
 #[test]
@@ -196,7 +186,7 @@ fn what_ops_do_has_names() {
     hardware.server.devices = 2;
     hardware.server.within = Some(NodeId(2));
     let world = World::of(hardware, traced.0, spans([40, 30, 20, 5, 1000, 10]));
-    let nothing = || Box::new(Scripted { start: Vec::new(), script: Vec::new() });
+    let nothing = || Scripted::of(Vec::new(), Vec::new());
     for ranks in [1, 2] {
         let found = splits(&world, ranks, nothing()).expect("it fits").swap_remove(0);
         let expected = [
@@ -222,8 +212,8 @@ fn a_copy_under_way_when_a_step_ends_counts_in_both_for_what_was_on_the_path() {
     traced.op(0, 0, Span::ZERO, &[]);
     traced.op(1, 0, Span::ZERO, &[(object, Mode::Read)]);
     let world = World::of(two_tiers(Capacity::Unlimited, law(0, ONE)), traced.0, spans([100, 10]));
-    let policy = Scripted { start: vec![FAR], script: vec![vec![prefetch(object)]] };
-    let found = splits(&world, 1, Box::new(policy)).expect("it fits");
+    let policy = Scripted::of(vec![FAR], vec![vec![prefetch(object)]]);
+    let found = splits(&world, 1, policy).expect("it fits");
     assert_eq!(found, [vec![(COMPUTE, 100)], vec![(COMPUTE, 10), (PathPart::Copy(IN), 200)]]);
 }
 
@@ -234,8 +224,8 @@ fn a_device_waits_for_another_on_the_link_that_they_share() {
     machine.server.devices = 2;
     machine.server.links = vec![(LinkId(0), 2)];
     let world = World::of(machine, traced.0, spans([7]));
-    let policy = Scripted { start: vec![FAR], script: vec![vec![fetch(object)]] };
-    let found = splits(&world, 2, Box::new(policy)).expect("it fits");
+    let policy = Scripted::of(vec![FAR], vec![vec![fetch(object)]]);
+    let found = splits(&world, 2, policy).expect("it fits");
     assert_eq!(found, [[(COMPUTE, 7), (PathPart::Copy(IN), 100), (PathPart::Queue(IN), 100)]]);
 }
 

@@ -1,10 +1,7 @@
 //! Timelines as viewers want them: slices of a thread lie inside each other or apart, never across.
 
-use std::collections::BTreeMap;
-use tiersim_models::results::RunRecord;
 use tiersim_reports::timeline_json;
-use tiersim_sim::run::{Options, run};
-use tiersim_tests::soak::{Trial, seed_of};
+use tiersim_tests::prelude::*;
 
 /// The number behind a key of an event, in millionths.
 fn number(event: &str, key: &str) -> Option<u64> {

@@ -52,11 +52,7 @@ fn the_best_choice_is_close_to_that_of_all_choices_run() {
     let (mut found, mut least) = (0, 0);
     for (hbm, rate) in [(160, ONE / 4), (160, ONE), (180, ONE / 4), (180, ONE / 2), (220, ONE / 4)]
     {
-        let time = |choice| {
-            let hardware = two_tiers(Bytes::new(hbm), law(0, rate));
-            let record = record(hardware, &trace, config(choice).into(), how);
-            record.outcome.figures().expect("it fits").mean_step().ps()
-        };
+        let time = |choice| step((hbm, rate), &trace, choice, how).expect("it fits");
         let all = (0..729usize).map(|number| {
             let treatment = |at: u32| treatments[number / 3usize.pow(at) % 3];
             time(Choice::Each((0..6).map(treatment).collect()))

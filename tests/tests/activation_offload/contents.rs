@@ -2,10 +2,8 @@
 //! published counts of a transformer.
 
 use super::*;
-use std::collections::BTreeMap;
-use tiersim_policies::zoo::demand::DemandConfig;
 use tiersim_tests::jobs::alive;
-use tiersim_tests::soak::{Chosen, Trial, seed_of};
+use tiersim_tests::prelude::*;
 use tiersim_workloads::layered::{Family, Layered, Mode as ShapeMode, Precision};
 
 /// What every use of an op finds, where contents are numbers made of what the op is and what it

@@ -2,7 +2,6 @@
 //!
 //! No mistake, but a known anomaly; only links that take whoever is ready have it.
 
-use std::num::NonZeroU32;
 use tiersim_tests::prelude::*;
 
 /// Two places on the link, taken by whoever is ready: the write-back of E makes room for C. If it

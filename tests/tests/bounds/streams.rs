@@ -5,9 +5,7 @@
 //! two parts of a trace take may be taken at once.
 
 use tiersim_policies::bound::{Bound, Cause, Direction, Question, least_time};
-use tiersim_policies::zoo::demand::DemandConfig;
 use tiersim_tests::prelude::*;
-use tiersim_tests::setting::policy_of;
 
 const DISK: TierId = TierId(2);
 /// The bound of the last replay of a world.
@@ -74,8 +72,8 @@ fn what_a_stream_copied_before_the_end_of_the_warm_up_is_not_asked_for_again() {
     let (first, turn) = (vec![prefetch(b)], vec![evict(b), prefetch(c)]);
     let again = vec![evict(c), prefetch(b)];
     let script = vec![first, turn.clone(), vec![prefetch(a)], again, turn];
-    let policy = Scripted { start: vec![DISK, FAR, FAR], script };
-    let took = measured(&world, Box::new(policy)).expect("it fits");
+    let policy = Scripted::of(vec![DISK, FAR, FAR], script);
+    let took = measured(&world, policy).expect("it fits");
     assert_eq!(took, 10, "a is there, and the other stream has ended");
     assert_eq!(bound(&world), Bound { ps: 10, cause: Cause::CriticalPath });
 }

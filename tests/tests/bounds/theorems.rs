@@ -7,7 +7,6 @@
 //! Plans on links that take whoever is ready do not: see the golden case.
 
 use tiersim_policies::replacement::Lru;
-use tiersim_policies::zoo::demand::DemandConfig;
 use tiersim_policies::zoo::demand::executor::Demand;
 use tiersim_tests::exhaustive::{Tiny, search};
 use tiersim_tests::prelude::*;

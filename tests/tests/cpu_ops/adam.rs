@@ -1,8 +1,7 @@
 //! Measured steps of Adam on host processors, predicted by the shipped specs.
 
-use std::path::Path;
 use tiersim_input::hardware_file::read_hardware;
-use tiersim_models::units::{Bytes, Span};
+use tiersim_tests::prelude::*;
 
 /// Bytes that a fused Adam moves per parameter: master weight and two moments in fp32 read and
 /// written, the gradient read and the weight written in 16 bits.

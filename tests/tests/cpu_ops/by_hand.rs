@@ -1,8 +1,6 @@
 //! Traces that are small enough to work out by hand.
 
 use crate::cpu_ops::{DRAM, NVME, machine, play};
-use tiersim_policies::access::Access;
-use tiersim_policies::zoo::demand::DemandConfig;
 use tiersim_policies::zoo::percentages::{PercentagesConfig, Six};
 use tiersim_tests::prelude::*;
 
@@ -13,8 +11,7 @@ fn lru() -> PolicyConfig {
 }
 
 fn op(traced: &mut Traced, unit: Unit, ps: u64, uses: &[(ObjectId, Mode)]) {
-    let id = traced.op(0, 0, Span::from_ps(ps), uses);
-    traced.0.ops[id.index()].unit = unit;
+    traced.on(unit, Span::from_ps(ps), uses);
 }
 
 /// Backward makes a gradient, Adam on the host uses it and state of its own, forward reads the

@@ -2,13 +2,9 @@
 
 use crate::cpu_ops::machine;
 use tiersim_models::hardware::Compute;
-use tiersim_models::server::Cpu;
-use tiersim_policies::cpu_ops;
-use tiersim_policies::recipe::Recipe;
-use tiersim_policies::scenario::{OpTime, WorkloadSpec};
+use tiersim_policies::scenario::OpTime;
 use tiersim_policies::zoo::all_hbm::AllHbm;
 use tiersim_tests::prelude::*;
-use tiersim_tests::setting::{replays, with_setting};
 
 /// 2 TFLOP/s, 100 GB/s, 3 us per op.
 fn processors() -> Hardware {

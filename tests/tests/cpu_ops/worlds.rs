@@ -2,12 +2,9 @@
 //! none is out of memory where every op's objects fit.
 
 use crate::cpu_ops::{BYTE, play};
-use tiersim_models::workload::Statistics;
-use tiersim_policies::zoo;
-use tiersim_policies::zoo::demand::DemandConfig;
-use tiersim_tests::play::Played;
 use tiersim_tests::prelude::*;
 use tiersim_tests::soak::drawn;
+use tiersim_tests::world::uses;
 
 fn trace(rng: &mut ChaCha12Rng) -> Trace {
     let mut traced = Traced::new();
@@ -30,17 +27,8 @@ fn trace(rng: &mut ChaCha12Rng) -> Trace {
     let streams = rng.random_range(1..=3);
     let on_host = [0.2, 0.5, 1.0][rng.random_range(0..3)];
     for _ in 0..rng.random_range(1..30) {
-        let mut uses: Vec<(ObjectId, Mode)> = Vec::new();
-        for _ in 0..rng.random_range(0..4) {
-            let object = objects[rng.random_range(0..objects.len())];
-            if uses.iter().any(|&(other, _)| other == object) {
-                continue;
-            }
-            let modes = [Mode::Read, Mode::ReadWrite, Mode::Write];
-            let known = std::mem::replace(&mut exists[object.index()], true);
-            let mode = if known { modes[rng.random_range(0..3)] } else { Mode::Write };
-            uses.push((object, mode));
-        }
+        let draws = rng.random_range(0..4);
+        let uses = uses(rng, draws, &mut exists, &[Mode::Read, Mode::ReadWrite, Mode::Write]);
         let span = Span::from_ps(rng.random_range(0..200));
         let id = traced.op(0, rng.random_range(0..streams), span, &uses);
         let op = &mut traced.0.ops[id.index()];

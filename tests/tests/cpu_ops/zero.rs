@@ -1,7 +1,6 @@
 //! `ZeroOffload`: homes to the byte, what it copies and what that hides.
 
 use crate::cpu_ops::{DRAM, NVME, machine, play};
-use tiersim_policies::zoo::demand::DemandConfig;
 use tiersim_policies::zoo::zero_offload::ZeroOffloadConfig;
 use tiersim_tests::prelude::*;
 

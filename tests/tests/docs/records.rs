@@ -2,10 +2,9 @@
 
 use tiersim_input::scenario::sweep::read_sweep;
 use tiersim_input::traces::read_traces;
-use tiersim_models::results::RunRecord;
-use tiersim_sim::run::Options;
 use tiersim_sim::sweep::run_sweep;
 use tiersim_tests::files::{record, root, shipped_scenario};
+use tiersim_tests::prelude::*;
 
 /// A run with a case that fits and one that does not, a sweep with a point that is skipped, and
 /// requests that are served.

@@ -3,7 +3,6 @@
 use crate::dynamic::{machine, play, traced};
 use tiersim_models::workload::Mode::Read;
 use tiersim_policies::chunks::chunked;
-use tiersim_policies::zoo::demand::DemandConfig;
 use tiersim_tests::prelude::*;
 
 #[test]

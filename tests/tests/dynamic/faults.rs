@@ -3,7 +3,6 @@
 use crate::dynamic::{machine, play, traced};
 use tiersim_models::workload::Mode::{Read, ReadWrite, Write};
 use tiersim_policies::zoo::unified_memory::{Faults, UnifiedMemoryConfig};
-use tiersim_tests::play::Played;
 use tiersim_tests::prelude::*;
 
 /// Batches of two pages of 100 bytes, 7 ps each.

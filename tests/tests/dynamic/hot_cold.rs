@@ -3,7 +3,6 @@
 use crate::dynamic::{machine, play, traced};
 use tiersim_models::workload::Mode::{Read, ReadWrite};
 use tiersim_policies::zoo::hot_cold::HotColdConfig;
-use tiersim_tests::play::Played;
 use tiersim_tests::prelude::*;
 
 fn config(hot: u64, window: u64, idle: u64) -> HotColdConfig {

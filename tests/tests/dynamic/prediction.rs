@@ -7,7 +7,6 @@ use tiersim_policies::zoo::hot_cold::HotColdConfig;
 use tiersim_policies::zoo::layers::{Arrival, LayersConfig};
 use tiersim_policies::zoo::unified_memory::{Ahead, UnifiedMemoryConfig};
 use tiersim_tests::prelude::*;
-use tiersim_tests::setting::policy_of;
 
 fn prefetching(objects: u64) -> PolicyConfig {
     let (faults, spill) = (FAULTS, vec![FAR]);

@@ -1,12 +1,10 @@
 //! Random worlds: every dynamic policy runs whatever demand paging runs.
 
-use tiersim_policies::zoo::demand::DemandConfig;
 use tiersim_policies::zoo::hot_cold::HotColdConfig;
 use tiersim_policies::zoo::layers::{Arrival, LayersConfig};
 use tiersim_policies::zoo::unified_memory::{Ahead, Faults, UnifiedMemoryConfig};
 use tiersim_policies::zoo::zero_offload::ZeroOffloadConfig;
 use tiersim_tests::prelude::*;
-use tiersim_tests::setting::policy_of;
 
 fn configs(seed: u64, spill: &[TierId]) -> Vec<PolicyConfig> {
     let spill = spill.to_vec();

@@ -4,14 +4,9 @@
 //! As there, the first iteration warms up and the second is measured.
 
 use crate::g10::tables::{NETWORKS, Network, folder, read};
-use std::fs;
-use std::path::{Path, PathBuf};
 use tiersim_input::trace::{Packing, write_trace};
-use tiersim_models::lifetime::Workload;
-use tiersim_models::results::{Figures, RunRecord};
-use tiersim_models::units::Span;
-use tiersim_sim::run::{Options, run};
 use tiersim_tests::files;
+use tiersim_tests::prelude::*;
 
 /// Cases by name and spelling: the policies of the published table that are here.
 const CASES: [(&str, &str); 7] = [

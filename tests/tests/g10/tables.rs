@@ -1,10 +1,8 @@
 //! The tables: where they are, what they become, and that the page on formats names their columns.
 
-use std::fs;
-use std::path::{Path, PathBuf};
 use tiersim_input::import::tables::{Imported, Tables, import_tables};
-use tiersim_models::workload::Trace;
 use tiersim_tests::files::{beside, page};
+use tiersim_tests::prelude::*;
 
 /// A network with its figures in cycles of 1.2 GHz per iteration, as published.
 pub(crate) struct Network {

@@ -1,9 +1,7 @@
 //! Random worlds with nodes of host memory, under audit and against each other.
 
 use crate::numa::{DRAM1, copies, dual, hinted, pin, says};
-use tiersim_policies::access::{Access, Charge};
 use tiersim_policies::numa::{NumaConfig, Placement};
-use tiersim_policies::zoo::demand::DemandConfig;
 use tiersim_policies::zoo::hints::HintsConfig;
 use tiersim_tests::prelude::*;
 

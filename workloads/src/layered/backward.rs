@@ -4,27 +4,28 @@
 //! Gradients of activations are buffers of the activations' sizes; that of attention's output holds
 //! a sum per row and head, which the fused kernel needs, where the output holds its logarithm.
 
-use super::build::{GraphBuilder, ObjectAccess, Owned, change, read, write};
-use super::model::{BlockParameters, ModelParameters};
+use super::build::{GraphBuilder, Owned};
+use super::model::ModelParameters;
+use super::parts::Block;
 use super::passes::{Forward, Pass, SavedActivations};
-use tiersim_models::ids::ObjectId;
+use crate::build::{ObjectAccess, change, read, write};
+use tiersim_models::ids::{ModuleId, ObjectId};
 use tiersim_models::workload::ObjectKind;
 
 impl GraphBuilder<'_> {
     /// The gradient of an activation, in a buffer of its size.
     fn gradient(&mut self, of: ObjectId) -> ObjectId {
-        let row = &self.build.trace.objects[of.index()];
-        let (name, bytes) = (format!("{}.grad", row.name), row.bytes.get());
-        self.build.object(name, ObjectKind::Buffer, bytes, None)
+        let (name, bytes) = (format!("{}.grad", self.build.name(of)), self.build.size(of));
+        self.object(name, ObjectKind::Buffer, bytes, None)
     }
 
     pub(super) fn backward(&mut self, model: &ModelParameters, pass: &Pass, forward: &Forward) {
         let Forward { blocks, last, normed, logits } = forward;
         let head = model.own_head.as_ref().unwrap_or(&model.tokens);
         let gradient = |owned: &Owned| owned.gradient.expect("a model in training has gradients");
-        let hidden = u64::from(self.shape.hidden);
+        let [hidden, vocab] = [self.shape.hidden, self.shape.vocab].map(u128::from);
         let d_normed = self.gradient(*normed);
-        let flops = 4 * pass.tokens * hidden * u64::from(self.shape.vocab);
+        let flops = 4 * pass.tokens * hidden * vocab;
         let touches = [
             read(head.weight),
             read(*normed),
@@ -39,8 +40,8 @@ impl GraphBuilder<'_> {
             [read(norm.weight), read(*last), read(d_normed), write(dx), pass.into(gradient(norm))];
         self.build.op("norm_backward", norm.module, 0, &touches);
         for (block, kept) in model.blocks.iter().zip(blocks).rev() {
-            let d_middle = self.feed_forward_backward(block, pass, kept, dx);
-            dx = self.attention_backward(block, pass, kept, d_middle);
+            let d_middle = self.feed_forward_backward(&block.of, pass, kept, dx);
+            dx = self.attention_backward(&block.of, pass, kept, d_middle);
         }
         if let Some(table) = &model.positions {
             let touches = [read(dx), pass.into(gradient(table))];
@@ -52,10 +53,7 @@ impl GraphBuilder<'_> {
         let d_tokens = match model.own_head {
             Some(_) if pass.accumulates => change(gradient(tokens)).part(2 * rows),
             None => change(gradient(tokens)).part(2 * rows),
-            Some(_) => {
-                let whole = self.build.trace.objects[gradient(tokens).index()].bytes.get();
-                write(gradient(tokens)).part(whole + 2 * rows)
-            }
+            Some(_) => write(gradient(tokens)).part(self.build.size(gradient(tokens)) + 2 * rows),
         };
         self.build.op("embedding_backward", tokens.module, 0, &[read(dx), d_tokens]);
     }
@@ -63,12 +61,12 @@ impl GraphBuilder<'_> {
     /// From the gradient of a block's output to that of its middle.
     fn feed_forward_backward(
         &mut self,
-        block: &BlockParameters,
+        block: &Block<Owned, ModuleId>,
         pass: &Pass,
         kept: &SavedActivations,
         dx: ObjectId,
     ) -> ObjectId {
-        let BlockParameters { norm_2, up_proj, down_proj, .. } = block;
+        let Block { norm_2, up_proj, down_proj, .. } = block;
         let d_active = self.gradient(kept.active);
         self.product_backward(down_proj, pass, (kept.active, dx), write(d_active));
         let mut touches = vec![read(d_active)];
@@ -91,16 +89,16 @@ impl GraphBuilder<'_> {
     /// From the gradient of a block's middle to that of its input.
     fn attention_backward(
         &mut self,
-        block: &BlockParameters,
+        block: &Block<Owned, ModuleId>,
         pass: &Pass,
         kept: &SavedActivations,
         d_middle: ObjectId,
     ) -> ObjectId {
-        let BlockParameters { norm_1, qkv, out, .. } = block;
+        let Block { norm_1, qkv, out, .. } = block;
         let d_mixed = self.gradient(kept.mixed);
         self.product_backward(out, pass, (kept.mixed, d_middle), write(d_mixed));
         let d_qkv = self.gradient(kept.qkv);
-        let flops = 10 * u64::from(self.shape.hidden) * pass.pairs;
+        let flops = 10 * u128::from(self.shape.hidden) * pass.pairs;
         let touches = [read(kept.qkv), read(kept.mixed), read(d_mixed), write(d_qkv)];
         self.build.op("attention_backward", block.attention, flops, &touches);
         let d_normed = self.gradient(kept.normed_1);

@@ -22,26 +22,30 @@ impl Module {
     }
 }
 
-/// The modules of one block.
+/// One block: of each module that owns parameters an `M`, of those that own none an `N`.
 #[derive(Clone, Debug)]
-pub(super) struct BlockModules {
-    pub(super) norm_1: Module,
-    pub(super) qkv: Module,
-    pub(super) out: Module,
-    pub(super) norm_2: Module,
+pub(super) struct Block<M, N> {
+    pub(super) norm_1: M,
+    pub(super) qkv: M,
+    pub(super) out: M,
+    pub(super) norm_2: M,
     /// One wide matrix, or the gate and the one that it gates.
-    pub(super) up_proj: Vec<Module>,
-    pub(super) down_proj: Module,
-    /// Modules without parameters, by name.
-    pub(super) attention: String,
-    pub(super) activation: String,
+    pub(super) up_proj: Vec<M>,
+    pub(super) down_proj: M,
+    pub(super) attention: N,
+    pub(super) activation: N,
 }
 
-impl BlockModules {
-    /// In forward order.
-    pub(super) fn modules(&self) -> impl Iterator<Item = &Module> {
+impl<M, N> Block<M, N> {
+    /// Those that own parameters, in forward order.
+    pub(super) fn modules(&self) -> impl Iterator<Item = &M> {
         let first = [&self.norm_1, &self.qkv, &self.out, &self.norm_2];
         first.into_iter().chain(&self.up_proj).chain([&self.down_proj])
+    }
+
+    pub(super) fn modules_mut(&mut self) -> impl Iterator<Item = &mut M> {
+        let first = [&mut self.norm_1, &mut self.qkv, &mut self.out, &mut self.norm_2];
+        first.into_iter().chain(&mut self.up_proj).chain([&mut self.down_proj])
     }
 }
 
@@ -81,7 +85,7 @@ impl EmbeddingAndHead {
 }
 
 /// The modules of block `layer`.
-pub(super) fn layer(shape: &Layered, layer: u32) -> BlockModules {
+pub(super) fn layer(shape: &Layered, layer: u32) -> Block<Module, String> {
     let (hidden, ffn) = (u64::from(shape.hidden), u64::from(shape.ffn));
     let qkv = hidden + 2 * shape.kv_width();
     let bias = |width| if shape.family == Family::Gpt2 { width } else { 0 };
@@ -110,7 +114,7 @@ pub(super) fn layer(shape: &Layered, layer: u32) -> BlockModules {
         Family::Gpt2 => &["mlp.c_fc"],
         Family::Llama => &["mlp.gate_proj", "mlp.up_proj"],
     };
-    BlockModules {
+    Block {
         norm_1: norm(norm_1),
         qkv: linear(to_qkv, hidden, qkv),
         out: linear(out, hidden, hidden),

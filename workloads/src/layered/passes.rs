@@ -8,8 +8,11 @@
 //! in place. Token ids, 8 bytes each, are left out.
 
 use super::Layered;
-use super::build::{Builder, FP32, GraphBuilder, ObjectAccess, Owned, change, read, write};
+use super::build::{FP32, GraphBuilder, Owned};
 use super::model::{BlockParameters, ModelParameters};
+use super::parts::Block;
+use crate::build::{ObjectAccess, change, read, write};
+use crate::transformer::format::Format;
 use tiersim_models::ids::{ModuleId, ObjectId};
 use tiersim_models::units::Bytes;
 use tiersim_models::workload::{ObjectKind, Phase, Trace};
@@ -19,13 +22,13 @@ pub(super) struct Pass {
     /// In front of the names of its objects.
     pub(super) prefix: String,
     /// Tokens that go through every module.
-    pub(super) tokens: u64,
+    pub(super) tokens: u128,
     /// Rows of the table of positions that they need.
-    pub(super) positions: u64,
+    pub(super) positions: u128,
     /// Pairs of a token and one that it attends to, over the batch.
-    pub(super) pairs: u64,
+    pub(super) pairs: u128,
     /// Bytes of the cache that attention touches in each block.
-    pub(super) kv_bytes: u64,
+    pub(super) kv_bytes: u128,
     /// Whether an earlier micro-batch of the step has written the gradients of the weights: they
     /// are added to then.
     pub(super) accumulates: bool,
@@ -33,7 +36,7 @@ pub(super) struct Pass {
 
 impl Pass {
     /// Training on `samples` sequences of one length.
-    pub(super) fn training(prefix: String, samples: u64, sequence: u64) -> Pass {
+    pub(super) fn training(prefix: String, samples: u128, sequence: u128) -> Pass {
         Pass {
             prefix,
             tokens: samples * sequence,
@@ -73,33 +76,32 @@ pub(super) struct Forward {
 
 /// One step of training.
 pub(super) fn train(shape: &Layered, sequence: u32) -> Trace {
-    let [batch, sequence] = [shape.batch, sequence].map(u64::from);
-    let mut maker = GraphBuilder { shape, build: Builder::new(shape) };
-    let model = maker.model();
-    maker.micro_batch(&model, &Pass::training(String::new(), batch, sequence), 0);
-    maker.build.now = (0, Phase::Optimizer);
-    maker.adam(&model);
+    let mut maker = GraphBuilder::new(shape);
+    let mut model = maker.model();
+    let pass = Pass::training(String::new(), shape.batch.into(), sequence.into());
+    maker.micro_batch(&model, &pass, 0);
+    maker.build.phase = Phase::Optimizer;
+    maker.adam(&mut model);
     maker.build.trace
 }
 
 /// One step per token, each behind all before it.
 pub(super) fn decode(shape: &Layered, context: u32, tokens: u32) -> Trace {
-    let batch = u64::from(shape.batch);
-    let mut maker = GraphBuilder { shape, build: Builder::new(shape) };
+    let batch = u128::from(shape.batch);
+    let mut maker = GraphBuilder::new(shape);
     let model = maker.model();
-    let position = 2 * shape.kv_width() * shape.precision.bytes();
     for token in 0..tokens {
-        let attended = u64::from(context - tokens + token + 1);
+        let attended = u128::from(context - tokens + token + 1);
         let pass = Pass {
             prefix: format!("t{token}."),
             tokens: batch,
             positions: 1,
             pairs: batch * attended,
             // All earlier positions are read and the new one is written.
-            kv_bytes: batch * attended * position,
+            kv_bytes: batch * attended * shape.kv_bytes(),
             accumulates: false,
         };
-        maker.build.now = (token, Phase::Decode);
+        (maker.build.step, maker.build.phase) = (token, Phase::Decode);
         maker.forward(&model, &pass);
     }
     maker.build.trace
@@ -108,32 +110,32 @@ pub(super) fn decode(shape: &Layered, context: u32, tokens: u32) -> Trace {
 impl GraphBuilder<'_> {
     /// Forward, loss and backward of some of a step's samples.
     pub(super) fn micro_batch(&mut self, model: &ModelParameters, pass: &Pass, step: u32) {
-        self.build.now = (step, Phase::Forward);
+        (self.build.step, self.build.phase) = (step, Phase::Forward);
         let forward = self.forward(model, pass);
         self.build.op("loss", model.head, 0, &[change(forward.logits)]);
-        self.build.now = (step, Phase::Backward);
+        self.build.phase = Phase::Backward;
         self.backward(model, pass, &forward);
     }
 
     /// What a module hands on, `width` numbers per token; `owner` keeps it for its backward pass.
-    fn output(&mut self, pass: &Pass, by: ModuleId, owner: ModuleId, width: u64) -> ObjectId {
-        let bytes = pass.tokens * width * self.shape.precision.bytes();
+    fn output(&mut self, pass: &Pass, by: ModuleId, owner: ModuleId, width: u128) -> ObjectId {
+        let bytes = pass.tokens * width * u128::from(self.shape.precision.bytes());
         let name = format!("{}{}.out", pass.prefix, self.build.trace.modules[by.index()]);
-        self.build.object(name, ObjectKind::Activation, bytes, Some(owner))
+        self.object(name, ObjectKind::Activation, bytes, Some(owner))
     }
 
     /// Bytes of one row per token.
-    pub(super) fn rows(&self, tokens: u64) -> u64 {
-        tokens * u64::from(self.shape.hidden) * self.shape.precision.bytes()
+    pub(super) fn rows(&self, tokens: u128) -> u128 {
+        tokens * u128::from(self.shape.hidden) * u128::from(self.shape.precision.bytes())
     }
 
     fn forward(&mut self, model: &ModelParameters, pass: &Pass) -> Forward {
-        let hidden = u64::from(self.shape.hidden);
+        let [hidden, vocab] = [self.shape.hidden, self.shape.vocab].map(u128::from);
         // The owner of what each block is given, and of what the last one hands on.
-        let owners = model.blocks.iter().skip(1).map(|block| block.norm_1.module);
+        let owners = model.blocks.iter().skip(1).map(|block| block.of.norm_1.module);
         let mut owners = owners.chain([model.norm.module]);
         let ModelParameters { tokens, head, norm, .. } = model;
-        let mut x = self.output(pass, tokens.module, model.blocks[0].norm_1.module, hidden);
+        let mut x = self.output(pass, tokens.module, model.blocks[0].of.norm_1.module, hidden);
         let looked_up = read(tokens.weight).part(self.rows(pass.tokens));
         self.build.op("embedding", tokens.module, 0, &[looked_up, write(x)]);
         if let Some(table) = &model.positions {
@@ -149,12 +151,11 @@ impl GraphBuilder<'_> {
         }
         let normed = self.output(pass, norm.module, *head, hidden);
         self.build.op("norm", norm.module, 0, &[read(norm.weight), read(x), write(normed)]);
-        let logits = pass.tokens * u64::from(self.shape.vocab) * FP32;
-        let name = format!("{}lm_head.out", pass.prefix);
-        let logits = self.build.object(name, ObjectKind::Activation, logits, Some(*head));
-        self.build.trace.objects[logits.index()].dtype = "float32".to_owned();
+        let (name, size) =
+            (format!("{}lm_head.out", pass.prefix), (pass.tokens * vocab * FP32, Format::Fp32));
+        let logits = self.build.object(name, ObjectKind::Activation, size, Some(*head));
         let weight = model.own_head.as_ref().unwrap_or(tokens).weight;
-        let flops = 2 * pass.tokens * hidden * u64::from(self.shape.vocab);
+        let flops = 2 * pass.tokens * hidden * vocab;
         self.build.op("linear", *head, flops, &[read(weight), read(normed), write(logits)]);
         Forward { blocks, last: x, normed, logits }
     }
@@ -167,24 +168,25 @@ impl GraphBuilder<'_> {
         x: ObjectId,
         owner: ModuleId,
     ) -> (SavedActivations, ObjectId) {
-        let (hidden, ffn) = (u64::from(self.shape.hidden), u64::from(self.shape.ffn));
-        let BlockParameters { norm_1, qkv, out, norm_2, up_proj, down_proj, .. } = block;
+        let [hidden, ffn] = [self.shape.hidden, self.shape.ffn].map(u128::from);
+        let BlockParameters { of: block, kv } = block;
+        let Block { norm_1, qkv, out, norm_2, up_proj, down_proj, .. } = block;
         let product = |owned: &Owned| 2 * pass.tokens * owned.matrix;
 
         let normed_1 = self.output(pass, norm_1.module, qkv.module, hidden);
         self.build.op("norm", norm_1.module, 0, &[read(norm_1.weight), read(x), write(normed_1)]);
-        let width = hidden + 2 * self.shape.kv_width();
+        let width = hidden + 2 * u128::from(self.shape.kv_width());
         let projected = self.output(pass, qkv.module, qkv.module, width);
         let touches = [read(qkv.weight), read(normed_1), write(projected)];
         self.build.op("linear", qkv.module, product(qkv), &touches);
 
         let mixed = self.output(pass, block.attention, out.module, hidden);
         let mut touches = vec![read(projected), write(mixed)];
-        match block.kv {
-            Some(kv) => touches.push(change(kv).part(pass.kv_bytes)),
+        match kv {
+            Some(kv) => touches.push(change(*kv).part(pass.kv_bytes)),
             // The logarithm of the sum that the softmax divides by, for the backward pass.
             None => {
-                let sums = pass.tokens * u64::from(self.shape.heads) * FP32;
+                let sums = pass.tokens * u128::from(self.shape.heads) * FP32;
                 self.grow(mixed, sums);
             }
         }
@@ -224,8 +226,8 @@ impl GraphBuilder<'_> {
         (kept, next)
     }
 
-    fn grow(&mut self, object: ObjectId, by: u64) {
+    fn grow(&mut self, object: ObjectId, by: u128) {
         let row = &mut self.build.trace.objects[object.index()];
-        row.bytes = Bytes::new(row.bytes.get() + by);
+        row.bytes += Bytes::new(by as u64);
     }
 }

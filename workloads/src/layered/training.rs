@@ -6,7 +6,7 @@
 //! more often, and that is what it costs. Everything else is as in `passes`.
 //! Invariant: the micro-batches of a step cover its `shape.batch` samples exactly once.
 
-use super::build::{Builder, GraphBuilder};
+use super::build::GraphBuilder;
 use super::limits::{MAX_OPS, ShapeProblem};
 use super::passes::Pass;
 use super::{Layered, Mode};
@@ -115,7 +115,7 @@ impl Training {
         let problems = self.problems(least);
         assert!(problems.is_empty(), "a training with problems: {problems:?}");
         assert_eq!(micro_batches.len(), self.sequences.len(), "one micro-batch per step");
-        let mut maker = GraphBuilder { shape: &self.shape, build: Builder::new(&self.shape) };
+        let mut maker = GraphBuilder::new(&self.shape);
         let mut model = maker.model();
         let steps = self.sequences.iter().zip(micro_batches).enumerate();
         for (step, (&sequence, &most)) in steps {
@@ -125,13 +125,12 @@ impl Training {
             let step = step as u32;
             for (index, samples) in split(self.shape.batch, most).enumerate() {
                 let prefix = format!("s{step}.m{index}.");
-                let samples = u64::from(samples);
-                let mut pass = Pass::training(prefix, samples, u64::from(sequence));
+                let mut pass = Pass::training(prefix, samples.into(), sequence.into());
                 pass.accumulates = index > 0;
                 maker.micro_batch(&model, &pass, step);
             }
-            maker.build.now = (step, Phase::Optimizer);
-            maker.adam(&model);
+            maker.build.phase = Phase::Optimizer;
+            maker.adam(&mut model);
         }
         let mut trace = maker.build.trace;
         let (steps, shape) = (self.sequences.len(), &self.shape);

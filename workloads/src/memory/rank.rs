@@ -12,7 +12,7 @@ use super::zero::{MILLION, State, shard};
 use super::{Overflow, product, share, total};
 use crate::transformer::card::Card;
 use crate::transformer::format::Format;
-use crate::transformer::modules::{EmbeddingAndHead, Feed, FeedForward, Module, block};
+use crate::transformer::modules::{EmbeddingAndHead, Module, block};
 use crate::transformer::training::Optimizer;
 
 /// A module's parameters on one rank.
@@ -89,40 +89,22 @@ fn of_named(
     total(states.map(|bytes| shard(bytes, 1, stage, replicas)))
 }
 
-fn feed(feed: &FeedForward) -> impl Iterator<Item = &Module> {
-    feed.up_proj.iter().chain([&feed.down_proj])
-}
-
 impl Rank {
     /// What the first stage's ranks have of `card`; `data` replicas of the model.
     pub fn of(card: &Card, split: &Pipeline, data: u64) -> Rank {
         let around = EmbeddingAndHead::new(card);
-        let all = |parts: &mut dyn Iterator<Item = &Module>| {
-            parts.map(|part| RankModule::of(part, split, false)).collect::<Vec<RankModule>>()
-        };
-        let tables = [&around.tokens].into_iter().chain(&around.positions);
-        let embedding = all(&mut tables.chain(&around.norm_0));
+        let of = |part: &Module| RankModule::of(part, split, false);
         let has_head = split.stages == 1;
-        let head = all(&mut [&around.norm].into_iter().chain(&around.head).filter(|_| has_head));
-        let one = block(card, 0);
-        let parts = [&one.norm_1].into_iter().chain(&one.qkv).chain(&one.head_norms);
-        let mut modules = all(&mut parts.chain([&one.out, &one.norm_2]));
-        match &one.feed {
-            Feed::Dense(dense) => modules.extend(all(&mut feed(dense))),
-            Feed::Mixture(mixture) => {
-                let shared = mixture.shared.iter();
-                let shared = shared.flat_map(|(one, gate)| feed(one).chain([gate]));
-                modules.extend(all(&mut [&mixture.router].into_iter().chain(shared)));
-                let here = mixture.experts.len() / split.expert.max(1) as usize;
-                let experts = mixture.experts.iter().take(here).flat_map(feed);
-                modules.extend(experts.map(|part| RankModule::of(part, split, true)));
-            }
-        }
+        let head = [&around.norm].into_iter().chain(&around.head).filter(|_| has_head);
+        let expert = u32::try_from(split.expert.max(1)).unwrap_or(u32::MAX);
+        let one = block(card, 0, expert);
+        let modules = one.modules().into_iter();
+        let modules = modules.map(|(part, expert)| RankModule::of(part, split, expert));
         Rank {
-            embedding,
-            block: modules,
+            embedding: around.embedding().map(of).collect(),
+            block: modules.collect(),
             blocks: u64::from(card.layers).div_ceil(split.stages),
-            head,
+            head: head.map(of).collect(),
             is_tied: has_head && around.head.is_none(),
             data,
             expert: split.expert.max(1),

@@ -84,46 +84,72 @@ impl Module {
     }
 }
 
-/// Wide matrices, activation, narrow matrix.
+/// Wide matrices, activation, narrow matrix: of each module that owns parameters an `M`, of those
+/// that own none an `N`. So it is with mixtures and blocks, too.
 #[derive(Clone, Debug)]
-pub(crate) struct FeedForward {
+pub(crate) struct FeedForward<M = Module, N = String> {
     /// One, or the gate and the one that it gates; of an expert both in one.
-    pub(crate) up_proj: Vec<Module>,
-    pub(crate) down_proj: Module,
-    pub(crate) activation: String,
+    pub(crate) up_proj: Vec<M>,
+    pub(crate) down_proj: M,
+    pub(crate) activation: N,
     /// Numbers per token between them.
-    pub(crate) width: u64,
+    pub(crate) width: u128,
 }
 
 /// A router and what it chooses from.
 #[derive(Clone, Debug)]
-pub(crate) struct Mixture {
-    pub(crate) router: Module,
-    pub(crate) experts: Vec<FeedForward>,
+pub(crate) struct Mixture<M = Module, N = String> {
+    pub(crate) router: M,
+    pub(crate) experts: Vec<FeedForward<M, N>>,
     /// What every token goes through, and what weighs it.
-    pub(crate) shared: Option<(FeedForward, Module)>,
+    pub(crate) shared: Option<(FeedForward<M, N>, M)>,
 }
 
 /// What follows attention in a block.
 #[derive(Clone, Debug)]
-pub(crate) enum Feed {
-    Dense(FeedForward),
-    Mixture(Mixture),
+pub(crate) enum Feed<M = Module, N = String> {
+    Dense(FeedForward<M, N>),
+    Mixture(Mixture<M, N>),
 }
 
-/// The modules of one block.
+/// One block.
 #[derive(Clone, Debug)]
-pub(crate) struct BlockModules {
-    pub(crate) norm_1: Module,
+pub(crate) struct Block<M = Module, N = String> {
+    pub(crate) layer: u32,
+    pub(crate) norm_1: M,
     /// One matrix for queries, keys and values, or one each.
-    pub(crate) qkv: Vec<Module>,
+    pub(crate) qkv: Vec<M>,
     /// Norms of every head's queries, and of its keys.
-    pub(crate) head_norms: Vec<Module>,
-    pub(crate) out: Module,
-    pub(crate) norm_2: Module,
-    pub(crate) feed: Feed,
+    pub(crate) head_norms: Vec<M>,
+    pub(crate) out: M,
+    pub(crate) norm_2: M,
+    pub(crate) feed: Feed<M, N>,
     /// The module of the attention itself, which has no parameters.
-    pub(crate) attention: String,
+    pub(crate) attention: N,
+}
+
+impl<M, N> FeedForward<M, N> {
+    pub(crate) fn modules(&self) -> impl Iterator<Item = &M> {
+        self.up_proj.iter().chain([&self.down_proj])
+    }
+}
+
+impl<M, N> Block<M, N> {
+    /// Every module that owns parameters, and whether it belongs to an expert.
+    pub(crate) fn modules(&self) -> Vec<(&M, bool)> {
+        let first = [&self.norm_1].into_iter().chain(&self.qkv).chain(&self.head_norms);
+        let mut all: Vec<_> = first.chain([&self.out, &self.norm_2]).map(|m| (m, false)).collect();
+        match &self.feed {
+            Feed::Dense(dense) => all.extend(dense.modules().map(|m| (m, false))),
+            Feed::Mixture(Mixture { router, experts, shared }) => {
+                all.push((router, false));
+                all.extend(experts.iter().flat_map(FeedForward::modules).map(|m| (m, true)));
+                let shared = shared.iter().flat_map(|(one, gate)| one.modules().chain([gate]));
+                all.extend(shared.map(|m| (m, false)));
+            }
+        }
+        all
+    }
 }
 
 /// The modules before and behind the blocks.
@@ -234,17 +260,18 @@ impl Source<'_> {
         let up_proj: Vec<Module> =
             up_proj.iter().map(|m| self.take(m, Split::Rows, true)).collect();
         let down_proj = self.take(down_proj, Split::Columns, true);
-        let width = down_proj.tensors.first().map_or(0, |tensor| tensor.columns);
-        FeedForward {
-            up_proj,
-            down_proj,
-            activation: format!("{}{activation}", self.prefix),
-            width,
-        }
+        let width = down_proj.tensors.first().map_or(0, |tensor| tensor.columns.into());
+        let activation = format!("{}{activation}", self.prefix);
+        FeedForward { up_proj, down_proj, activation, width }
     }
 }
 
 impl EmbeddingAndHead {
+    /// Tables, and a norm behind them.
+    pub(crate) fn embedding(&self) -> impl Iterator<Item = &Module> {
+        [&self.tokens].into_iter().chain(&self.positions).chain(&self.norm_0)
+    }
+
     pub(crate) fn new(card: &Card) -> EmbeddingAndHead {
         let (before, behind) = card.around();
         let all: Vec<card::CardTensor> = before.into_iter().chain(behind).collect();
@@ -271,8 +298,8 @@ impl EmbeddingAndHead {
     }
 }
 
-/// The modules of block `layer`.
-pub(crate) fn block(card: &Card, layer: u32) -> BlockModules {
+/// The modules of block `layer` on one of `ranks` ranks that its experts are spread over.
+pub(crate) fn block(card: &Card, layer: u32, ranks: u32) -> Block {
     let tensors = card.block();
     let prefix = card.block_prefix(layer);
     let source = Source { family: card.family, prefix, tensors: &tensors };
@@ -290,7 +317,8 @@ pub(crate) fn block(card: &Card, layer: u32) -> BlockModules {
     for (part, heads) in qkv.iter_mut().zip(heads_of) {
         part.tensors.iter_mut().take(1).for_each(|tensor| tensor.heads = heads);
     }
-    BlockModules {
+    Block {
+        layer,
         norm_1: norm(names.norms[0]),
         qkv,
         head_norms: heads.map(norm).collect(),
@@ -300,13 +328,13 @@ pub(crate) fn block(card: &Card, layer: u32) -> BlockModules {
             None => {
                 Feed::Dense(source.feed_forward(names.up_proj, names.down_proj, names.activation))
             }
-            Some(experts) => Feed::Mixture(mixture(card, experts, &source)),
+            Some(experts) => Feed::Mixture(mixture(card, experts, &source, ranks)),
         },
         attention: format!("{}{}", source.prefix, names.attention),
     }
 }
 
-fn mixture(card: &Card, experts: Experts, source: &Source<'_>) -> Mixture {
+fn mixture(card: &Card, experts: Experts, source: &Source<'_>, ranks: u32) -> Mixture {
     let (hidden, width) = (u64::from(card.hidden), u64::from(experts.ffn));
     let matrix = |name: String, rows, columns, split| Module {
         name,
@@ -318,7 +346,7 @@ fn mixture(card: &Card, experts: Experts, source: &Source<'_>) -> Mixture {
             up_proj: vec![matrix(format!("{path}.gate_up_proj"), 2 * width, hidden, Split::Rows)],
             down_proj: matrix(format!("{path}.down_proj"), hidden, width, Split::Columns),
             activation: format!("{path}.act_fn"),
-            width,
+            width: width.into(),
         }
     };
     let shared = source.has("mlp.shared_expert_gate").then(|| {
@@ -328,7 +356,7 @@ fn mixture(card: &Card, experts: Experts, source: &Source<'_>) -> Mixture {
         (shared, source.take("mlp.shared_expert_gate", Split::Whole, true))
     });
     let router = source.take("mlp.gate", Split::Whole, true);
-    Mixture { router, experts: (0..experts.count).map(one).collect(), shared }
+    Mixture { router, experts: (0..experts.count / ranks.max(1)).map(one).collect(), shared }
 }
 
 #[cfg(test)]
@@ -352,28 +380,12 @@ mod tests {
                 panic!("{name} is not known");
             };
             let around = EmbeddingAndHead::new(&card);
-            let ends = [&around.tokens, &around.norm].into_iter();
-            let ends = ends.chain(&around.positions).chain(&around.norm_0).chain(&around.head);
+            let ends = around.embedding().chain([&around.norm]).chain(&around.head);
             let ends: u128 = ends.map(|part| part.parameters(1)).sum();
-            let feed = |feed: &FeedForward| {
-                let up_proj: u128 = feed.up_proj.iter().map(|part| part.parameters(1)).sum();
-                up_proj + feed.down_proj.parameters(1)
+            let of = |block: &Block| -> u128 {
+                block.modules().into_iter().map(|(part, _)| part.parameters(1)).sum()
             };
-            let of = |block: &BlockModules| {
-                let parts = [&block.norm_1, &block.out, &block.norm_2].into_iter();
-                let parts = parts.chain(&block.qkv).chain(&block.head_norms);
-                parts.map(|part| part.parameters(1)).sum::<u128>()
-                    + match &block.feed {
-                        Feed::Dense(dense) => feed(dense),
-                        Feed::Mixture(mixture) => {
-                            let shared = mixture.shared.as_ref();
-                            mixture.router.parameters(1)
-                                + mixture.experts.iter().map(feed).sum::<u128>()
-                                + shared.map_or(0, |(one, gate)| feed(one) + gate.parameters(1))
-                        }
-                    }
-            };
-            let blocks: u128 = (0..card.layers).map(|layer| of(&block(&card, layer))).sum();
+            let blocks: u128 = (0..card.layers).map(|layer| of(&block(&card, layer, 1))).sum();
             assert_eq!(ends + blocks, u128::from(card.parameters()), "{name}");
         }
     }

@@ -8,22 +8,13 @@
 //! which has sequences of its own, gather a factor before its product into a buffer that is given
 //! back behind it. Invariant: weights are what the formulas say of the busiest rank.
 
-use super::build::{Builder, change, read, write};
 use super::format::Format;
 use super::training::network::group;
+use crate::build::{Builder, change, read, write};
 use crate::layered::{ShapeProblem, outside};
 use crate::memory::semiseparable::{Formats, Level, Shape, has_tridiagonal, levels};
 use tiersim_models::ids::{ModuleId, ObjectId};
-use tiersim_models::workload::{CollectiveKind, ObjectKind, Phase, Recorded, Trace, TraceMeta};
-
-/// The largest value of every field.
-const MOST: [(&str, u64); 5] = [
-    ("size", 1 << 48),
-    ("layers", 10_000),
-    ("batch", 1 << 20),
-    ("ranks", 1 << 20),
-    ("devices", 1 << 10),
-];
+use tiersim_models::workload::{CollectiveKind, ObjectKind, Recorded, Trace, TraceMeta};
 
 /// Layers of structured operators, and what goes through them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -59,19 +50,17 @@ struct LevelObjects {
 impl Semiseparable {
     /// Every rule that it breaks; empty for one that makes a trace.
     pub fn problems(&self) -> Vec<ShapeProblem> {
-        let mut found = Vec::new();
-        let values = [
-            self.size,
-            self.layers.into(),
-            self.batch.into(),
-            self.ranks.into(),
-            self.devices.into(),
+        let ranges = vec![
+            ("size", self.size, 1 << 48),
+            ("layers", self.layers.into(), 10_000),
+            ("batch", self.batch.into(), 1 << 20),
+            ("ranks", self.ranks.into(), 1 << 20),
+            ("devices", self.devices.into(), 1 << 10),
         ];
-        let ranges =
-            MOST.into_iter().zip(values).map(|((field, most), value)| (field, value, most));
-        found.extend(outside(ranges.collect(), |field, most, value| {
+        let mut found: Vec<ShapeProblem> = outside(ranges, |field, most, value| {
             format!("`{field}` must lie between 1 and {most}, it is {value}")
-        }));
+        })
+        .collect();
         if !found.is_empty() {
             return found;
         }
@@ -97,7 +86,7 @@ impl Semiseparable {
 
     fn pass(&self) -> Builder {
         let Semiseparable { size, layers, batch, ranks, .. } = self;
-        let mut build = Builder::new(TraceMeta {
+        let build = Builder::new(TraceMeta {
             name: format!("semiseparable-{layers}x{size}"),
             about: format!(
                 "generated: a pass of {batch} vectors through {layers} structured operators of \
@@ -108,38 +97,49 @@ impl Semiseparable {
             sequence: 1,
             recorded: Recorded::default(),
         });
-        build.phase = Phase::Forward;
+        let mut maker = GraphBuilder { of: self, build };
         let all: Vec<Vec<LevelObjects>> =
-            (0..self.layers).map(|layer| self.parts(&mut build, layer)).collect();
-        let Some(module) = all.first().and_then(|parts| parts.first()).map(|part| part.module)
-        else {
-            return build;
-        };
-        let mut x = self.vector(&mut build, "input".to_owned(), self.size);
-        build.op("load", module, 0, &[write(x)]);
-        for (layer, parts) in all.iter().enumerate() {
-            x = self.apply(&mut build, &format!("layers.{layer}"), parts, x);
+            (0..self.layers).map(|layer| maker.parts(layer)).collect();
+        if let Some(first) = all.first().and_then(|parts| parts.first()) {
+            let mut x = maker.vector("input".to_owned(), self.size);
+            maker.build.op("load", first.module, 0, &[write(x)]);
+            for (layer, parts) in all.iter().enumerate() {
+                x = maker.apply(&format!("layers.{layer}"), parts, x);
+            }
         }
-        build
+        maker.build
     }
 
+    /// FLOPs of a product with U or V.
+    fn product(&self, level: Level) -> u128 {
+        2 * u128::from(level.size) * u128::from(level.rank) * u128::from(self.batch)
+    }
+}
+
+/// A pass in the making.
+struct GraphBuilder<'a> {
+    of: &'a Semiseparable,
+    build: Builder,
+}
+
+impl GraphBuilder<'_> {
     /// What persists of one layer.
-    fn parts(&self, build: &mut Builder, layer: u32) -> Vec<LevelObjects> {
-        let all = levels(self.size, self.shape).into_iter().enumerate();
+    fn parts(&mut self, layer: u32) -> Vec<LevelObjects> {
+        let all = levels(self.of.size, self.of.shape).into_iter().enumerate();
         let part = |(index, level): (usize, Level)| {
             let name = format!("layers.{layer}.level.{index}");
-            let module = build.module(&name);
+            let module = self.build.module(&name);
             let [size, rank] = [level.size, level.rank].map(u128::from);
-            let columns = rank.div_ceil(u128::from(self.ranks));
+            let columns = rank.div_ceil(u128::from(self.of.ranks));
             let mut weight = |what: &str, numbers: u128, format: Format| {
                 let bytes = numbers * u128::from(format.bytes());
                 let name = format!("{name}.{what}");
-                let id = build.object(name, ObjectKind::Weight, (bytes, format), Some(module));
-                build.persist(id)
+                let id = self.build.object(name, ObjectKind::Weight, (bytes, format), Some(module));
+                self.build.persist(id)
             };
-            let has = has_tridiagonal(self.shape, index);
+            let has = has_tridiagonal(self.of.shape, index);
             let tridiagonal = has.then(|| weight("t", 3 * size - 2, Formats::MIXED.tridiagonal));
-            let factor = |what| weight(what, size * columns, self.factors);
+            let factor = |what| weight(what, size * columns, self.of.factors);
             let factors = (rank > 0).then(|| ["v", "u"].map(factor));
             LevelObjects { level, module, tridiagonal, factors }
         };
@@ -147,99 +147,78 @@ impl Semiseparable {
     }
 
     /// `batch` vectors of so many numbers.
-    fn vector(&self, build: &mut Builder, name: String, size: u64) -> ObjectId {
-        let bytes = u128::from(size) * u128::from(self.batch) * u128::from(self.factors.bytes());
-        build.object(name, ObjectKind::Activation, (bytes, self.factors), None)
+    fn vector(&mut self, name: String, size: u64) -> ObjectId {
+        let Semiseparable { batch, factors, .. } = *self.of;
+        let bytes = u128::from(size) * u128::from(batch) * u128::from(factors.bytes());
+        self.build.object(name, ObjectKind::Activation, (bytes, factors), None)
     }
 
     /// A factor with all its columns: gathered, where ranks share it.
-    fn whole(&self, build: &mut Builder, part: &LevelObjects, shard: ObjectId) -> ObjectId {
-        let group = group(self.ranks, 1, self.devices).filter(|_| self.ranks > 1);
+    fn whole(&mut self, part: &LevelObjects, shard: ObjectId) -> ObjectId {
+        let Semiseparable { factors, ranks, devices, overlap, .. } = *self.of;
+        let group = group(ranks, 1, devices).filter(|_| ranks > 1);
         let Some(group) = group else { return shard };
         let [size, rank] = [part.level.size, part.level.rank].map(u128::from);
-        let bytes = size * rank * u128::from(self.factors.bytes());
-        let name = format!("{}.whole", build.name(shard));
-        let whole = build.object(name, ObjectKind::Buffer, (bytes, self.factors), None);
+        let bytes = size * rank * u128::from(factors.bytes());
+        let name = format!("{}.whole", self.build.name(shard));
+        let whole = self.build.object(name, ObjectKind::Buffer, (bytes, factors), None);
         let kind = CollectiveKind::AllGather;
-        let stream = u16::from(self.overlap);
+        let (unit, stream) = (group.does(kind, bytes), u16::from(overlap));
         let touches = [read(shard), write(whole)];
-        build.op_on(group.does(kind, bytes), stream, kind.word(), part.module, 0, &touches);
+        self.build.op_on(unit, stream, kind.word(), part.module, 0, &touches);
         whole
     }
 
     /// One layer: down through its levels and up again, or one level beside the other.
-    fn apply(
-        &self,
-        build: &mut Builder,
-        name: &str,
-        parts: &[LevelObjects],
-        x: ObjectId,
-    ) -> ObjectId {
+    fn apply(&mut self, name: &str, parts: &[LevelObjects], x: ObjectId) -> ObjectId {
         let mut inputs = vec![x];
         let mut z = x;
-        let is_nested = self.shape == Shape::Nested;
+        let is_nested = self.of.shape == Shape::Nested;
         for (index, part) in parts.iter().enumerate() {
             let Some([v, _]) = part.factors else { continue };
             let from = if is_nested { z } else { x };
-            z = self.project(build, &format!("{name}.{index}.down"), part, [v, from]);
+            z = self.project(&format!("{name}.{index}.down"), part, [v, from]);
             inputs.push(z);
         }
         if !is_nested {
-            let y = self.tridiagonal(build, &format!("{name}.up"), &parts[0], x);
+            let y = self.tridiagonal(&format!("{name}.up"), &parts[0], x);
             for (part, &z) in parts.iter().zip(&inputs[1..]) {
-                self.expand(build, part, [z, y]);
+                self.expand(part, [z, y]);
             }
             return y;
         }
         let mut below = z;
         for (index, part) in parts.iter().enumerate().rev() {
-            let y = self.tridiagonal(build, &format!("{name}.{index}.up"), part, inputs[index]);
-            self.expand(build, part, [below, y]);
+            let y = self.tridiagonal(&format!("{name}.{index}.up"), part, inputs[index]);
+            self.expand(part, [below, y]);
             below = y;
         }
         below
     }
 
-    /// FLOPs of a product with U or V.
-    fn product(&self, level: Level) -> u128 {
-        2 * u128::from(level.size) * u128::from(level.rank) * u128::from(self.batch)
-    }
-
     /// V^T x, of a level's rank.
-    fn project(
-        &self,
-        build: &mut Builder,
-        name: &str,
-        part: &LevelObjects,
-        [v, x]: [ObjectId; 2],
-    ) -> ObjectId {
-        let whole = self.whole(build, part, v);
-        let y = self.vector(build, name.to_owned(), part.level.rank);
+    fn project(&mut self, name: &str, part: &LevelObjects, [v, x]: [ObjectId; 2]) -> ObjectId {
+        let whole = self.whole(part, v);
+        let y = self.vector(name.to_owned(), part.level.rank);
         let touches = [read(whole), read(x), write(y)];
-        build.op("project", part.module, self.product(part.level), &touches);
+        self.build.op("project", part.module, self.of.product(part.level), &touches);
         y
     }
 
     /// T x.
-    fn tridiagonal(
-        &self,
-        build: &mut Builder,
-        name: &str,
-        part: &LevelObjects,
-        x: ObjectId,
-    ) -> ObjectId {
-        let y = self.vector(build, name.to_owned(), part.level.size);
-        let flops = 2 * (3 * u128::from(part.level.size) - 2) * u128::from(self.batch);
+    fn tridiagonal(&mut self, name: &str, part: &LevelObjects, x: ObjectId) -> ObjectId {
+        let y = self.vector(name.to_owned(), part.level.size);
+        let flops = 2 * (3 * u128::from(part.level.size) - 2) * u128::from(self.of.batch);
         let t = part.tridiagonal.expect("a level that T is applied in has one");
-        build.op("tridiagonal", part.module, flops, &[read(t), read(x), write(y)]);
+        self.build.op("tridiagonal", part.module, flops, &[read(t), read(x), write(y)]);
         y
     }
 
     /// y += U z.
-    fn expand(&self, build: &mut Builder, part: &LevelObjects, [z, y]: [ObjectId; 2]) {
+    fn expand(&mut self, part: &LevelObjects, [z, y]: [ObjectId; 2]) {
         let Some([_, u]) = part.factors else { return };
-        let whole = self.whole(build, part, u);
+        let whole = self.whole(part, u);
         let touches = [read(whole), read(z), change(y)];
-        build.op("expand", part.module, self.product(part.level), &touches);
+        self.build.op("expand", part.module, self.of.product(part.level), &touches);
     }
 }

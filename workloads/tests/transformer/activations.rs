@@ -2,9 +2,9 @@
 //! sections 4 and 5: bytes that are kept per layer, and FLOPs of an iteration (section 6.3 and
 //! appendix A).
 
-use crate::transformer::shape::{alive, gpt2, llama_8b, mixtral, plain};
+use crate::transformer::shape::{alive, flops, gpt2, llama_8b, mixtral, plain};
 use tiersim_models::ids::OpId;
-use tiersim_models::workload::{ObjectKind, Phase, Trace};
+use tiersim_models::workload::{ObjectKind, Phase};
 use tiersim_workloads::memory::activations::block::BlockShape;
 use tiersim_workloads::memory::activations::{Batch, Stages, of_block, of_stage};
 use tiersim_workloads::transformer::card::{Card, Family};
@@ -193,10 +193,6 @@ fn flash_attention_keeps_no_scores() {
     assert_eq!(kept(&training), 2 * layer);
     let selective = Training { checkpointing: Checkpointing::Selective, ..training.clone() };
     assert_eq!(kept(&selective), 2 * layer, "nothing is left to select");
-}
-
-fn flops(trace: &Trace) -> u128 {
-    trace.ops.iter().map(|op| u128::from(op.flops)).sum()
 }
 
 /// 72*B*L*s*h^2*(1 + s/6h + V/12hL) without checkpointing; a forward pass of the blocks is a third

@@ -1,7 +1,7 @@
 //! Structured operators: bytes as the formulas say, FLOPs as the products have them.
 
-use crate::transformer::shape::{alive, sum};
-use tiersim_models::workload::{ObjectKind, Unit};
+use crate::transformer::shape::{alive, collectives, sum};
+use tiersim_models::workload::ObjectKind;
 use tiersim_workloads::memory::semiseparable::{Formats, Shape, has_tridiagonal, levels, operator};
 use tiersim_workloads::transformer::format::Format;
 use tiersim_workloads::transformer::semiseparable::Semiseparable;
@@ -69,11 +69,7 @@ fn flops_are_linear_in_the_size() {
 #[test]
 fn each_factor_is_gathered_once_per_layer_and_given_back() {
     let trace = operators(1 << 20, FLAT, 8).trace();
-    let gathered = trace.ops.iter().filter_map(|op| match op.unit {
-        Unit::Network(collective) => Some(collective.bytes.get()),
-        _ => None,
-    });
-    let gathered: Vec<u64> = gathered.collect();
+    let gathered: Vec<u64> = collectives(&trace).iter().map(|one| one.bytes.get()).collect();
     assert_eq!(gathered, vec![(1 << 20) * 20 * 2; 6]);
     let whole = alive(&trace, |object| object.kind == ObjectKind::Buffer);
     assert_eq!(whole.into_iter().max(), Some((1 << 20) * 20 * 2), "one at a time");

@@ -2,7 +2,7 @@
 
 use tiersim_models::ids::{ObjectId, OpId};
 use tiersim_models::lifetime::Workload;
-use tiersim_models::workload::{Object, ObjectKind, Trace};
+use tiersim_models::workload::{Collective, Object, ObjectKind, Op, Trace, Unit};
 use tiersim_workloads::transformer::card::{Card, Experts, Family};
 use tiersim_workloads::transformer::known::known;
 use tiersim_workloads::transformer::training::Training;
@@ -62,6 +62,20 @@ pub(crate) fn most_alive(trace: &Trace, amount: impl Fn(&Object) -> u64) -> u64 
 /// The bytes of all objects of a kind.
 pub(crate) fn sum(trace: &Trace, kind: ObjectKind) -> u64 {
     trace.objects.iter().filter(|o| o.kind == kind).map(|o| o.bytes.get()).sum()
+}
+
+/// FLOPs of all ops.
+pub(crate) fn flops(trace: &Trace) -> u128 {
+    trace.ops.iter().map(|op| u128::from(op.flops)).sum()
+}
+
+/// What ranks do together, in order.
+pub(crate) fn collectives(trace: &Trace) -> Vec<Collective> {
+    let together = |op: &Op| match op.unit {
+        Unit::Network(collective) => Some(collective),
+        _ => None,
+    };
+    trace.ops.iter().filter_map(together).collect()
 }
 
 /// Bytes alive during each op of the objects that `counts`, what persists among them.

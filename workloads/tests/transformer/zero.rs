@@ -1,6 +1,8 @@
 //! Rajbhandari et al., "ZeRO", 2020: what each stage keeps of model state, and what it sends.
 
-use crate::transformer::shape::{gpt2, llama_8b, mixtral, peak_state, plain, sum};
+use crate::transformer::shape::{
+    alive, collectives, gpt2, llama_8b, mixtral, peak_state, plain, sum,
+};
 use tiersim_models::ids::OpId;
 use tiersim_models::units::Bytes;
 use tiersim_models::workload::{CollectiveKind, ObjectKind, Phase, Trace, Unit};
@@ -89,11 +91,8 @@ fn state_of_each_optimizer() {
 
 /// Bytes of collectives of a kind.
 fn sent(trace: &Trace, wanted: CollectiveKind) -> u64 {
-    let bytes = trace.ops.iter().filter_map(|op| match op.unit {
-        Unit::Network(collective) if collective.kind == wanted => Some(collective.bytes.get()),
-        _ => None,
-    });
-    bytes.sum()
+    let all = collectives(trace).into_iter().filter(|collective| collective.kind == wanted);
+    all.map(|collective| collective.bytes.get()).sum()
 }
 
 /// Section 7: every parameter crosses once as a gradient and once as a weight, and at stage 3 once
@@ -131,8 +130,7 @@ fn gathered_weights_are_given_back() {
         let mut training = stage(card.clone(), 3, 8);
         training.zero.prefetch = prefetch;
         let trace = training.trace();
-        let whole =
-            crate::transformer::shape::alive(&trace, |object| object.name.ends_with(".whole"));
+        let whole = alive(&trace, |object| object.name.ends_with(".whole"));
         let most = *whole.iter().max().unwrap();
         let layers = most as f64 / f64::from(layer);
         let expected = f64::from(1 + prefetch);

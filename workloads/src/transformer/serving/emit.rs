@@ -9,10 +9,11 @@
 use super::cost::{Cost, Load};
 use super::pool::BlockId;
 use super::{MAX_USES, Serving, ServingProblem};
+use crate::build::Builder;
 use tiersim_models::ids::{ModuleId, ObjectId, OpId};
 use tiersim_models::units::{Bytes, Time};
 use tiersim_models::workload::{
-    Mode, Object, ObjectKind, Op, PartialUse, Phase, Recorded, Trace, TraceMeta, Unit, Use,
+    Mode, ObjectKind, Op, PartialUse, Phase, Recorded, Trace, TraceMeta, Unit, Use,
 };
 
 /// An iteration touches a block.
@@ -28,7 +29,7 @@ pub(super) struct Touched {
 /// A trace in the making.
 pub(super) struct Emit<'a> {
     job: &'a Serving,
-    trace: Trace,
+    build: Builder,
     /// Modules: the tables, the groups, the head.
     tables: ObjectId,
     weights: Vec<ObjectId>,
@@ -45,9 +46,7 @@ impl<'a> Emit<'a> {
     pub(super) fn new(job: &'a Serving, cost: &Cost) -> Result<Emit<'a>, ServingProblem> {
         let groups =
             cost.groups.iter().map(|layers| format!("layers.{}-{}", layers.start, layers.end - 1));
-        let mut modules = vec!["embedding".to_owned()];
-        modules.extend(groups);
-        modules.push("head".to_owned());
+        let modules = ["embedding".to_owned()].into_iter().chain(groups).chain(["head".to_owned()]);
         let meta = TraceMeta {
             name: format!("{}-serve", job.card.name),
             about: format!(
@@ -64,37 +63,24 @@ impl<'a> Emit<'a> {
             sequence: 1,
             recorded: Recorded::default(),
         };
-        let (objects, ops, uses) = Default::default();
-        let trace = Trace { meta, modules, objects, ops, uses };
         let row = u64::from(job.block_tokens) * super::cost::kv_bytes(&job.card, &job.formats);
         let block_bytes = cost.groups.iter().map(|layers| layers.len() as u64 * row).collect();
-        let none = ObjectId(0);
-        let (weights, blocks, reuses) = Default::default();
-        let mut emit = Emit {
-            job,
-            trace,
-            tables: none,
-            weights,
-            head: none,
-            blocks,
-            block_bytes,
-            steps: 0,
-            reuses,
-        };
-        let names = emit.trace.modules.clone();
         let bytes = std::iter::once(cost.tables())
             .chain((0..cost.groups.len()).map(|group| cost.weights(group)))
             .chain([cost.head(job.card.tied)]);
-        let mut ids = Vec::new();
-        for (module, (name, bytes)) in names.iter().zip(bytes).enumerate() {
-            let bytes = u64::try_from(bytes).map_err(|_| ServingProblem::Overflow)?;
-            let at = Some(ModuleId::at(module));
-            ids.push(emit.object(format!("{name}.weight"), ObjectKind::Weight, bytes, at));
+        let mut build = Builder::new(meta);
+        let mut weights = Vec::new();
+        for (name, bytes) in modules.zip(bytes) {
+            let module = build.module(&name);
+            let size = (u64::try_from(bytes).map_err(overflow)?.into(), job.formats.weights);
+            let name = format!("{name}.weight");
+            let weight = build.object(name, ObjectKind::Weight, size, Some(module));
+            weights.push(build.persist(weight));
         }
-        emit.tables = ids[0];
-        emit.head = ids[ids.len() - 1];
-        emit.weights = ids[1..ids.len() - 1].to_vec();
-        Ok(emit)
+        let head = weights.pop().expect("a head is there");
+        let tables = weights.remove(0);
+        let (blocks, reuses) = Default::default();
+        Ok(Emit { job, build, tables, weights, head, blocks, block_bytes, steps: 0, reuses })
     }
 
     fn object(
@@ -104,13 +90,7 @@ impl<'a> Emit<'a> {
         bytes: u64,
         module: Option<ModuleId>,
     ) -> ObjectId {
-        self.trace.objects.push(Object {
-            dtype: self.job.formats.of(kind).dtype().to_owned(),
-            persistent: kind == ObjectKind::Weight,
-            module,
-            ..Object::new(name, kind, Bytes::new(bytes))
-        });
-        ObjectId::at(self.trace.objects.len() - 1)
+        self.build.object(name, kind, (bytes.into(), self.job.formats.of(kind)), module)
     }
 
     /// The ops of an iteration; returns the first that computes. `touched` is sorted by block,
@@ -124,27 +104,27 @@ impl<'a> Emit<'a> {
         touched: &[Touched],
     ) -> Result<OpId, ServingProblem> {
         let groups = cost.groups.len();
-        let rows = (self.trace.uses.len() + (touched.len() + 4) * groups) as u64;
+        let rows = (self.build.trace.uses.len() + (touched.len() + 4) * groups) as u64;
         if rows > MAX_USES {
             return Err(ServingProblem::Rows(MAX_USES));
         }
         self.reuses.clear();
         if let Some(release) = release {
             // What the policy does for the next op happens when this one has ended: not before.
-            let at = self.trace.uses.len() as u32;
+            let at = self.build.trace.uses.len() as u32;
             let (unit, release) = (Unit::Idle, Some(release));
             let arrival = Op::new(self.steps, phase, "arrival", at..at);
-            self.trace.ops.push(Op { unit, release, ..arrival });
+            self.build.trace.ops.push(Op { unit, release, ..arrival });
         }
-        let first = OpId::at(self.trace.ops.len());
-        let down_proj = |number: u128| u64::try_from(number).map_err(|_| ServingProblem::Overflow);
-        let work = down_proj(cost.workspace(load))?;
+        let first = OpId::at(self.build.trace.ops.len());
+        let work = u64::try_from(cost.workspace(load)).map_err(overflow)?;
         let work = self.object(format!("i{}.work", self.steps), ObjectKind::Activation, work, None);
         let modes = self.modes(touched);
         for group in 0..groups {
             let (flops, bytes) = cost.of(load, group);
-            let (flops, bytes) = (down_proj(flops)?, down_proj(bytes)?);
-            let start = self.trace.uses.len() as u32;
+            let flops = u64::try_from(flops).map_err(overflow)?;
+            let bytes = u64::try_from(bytes).map_err(overflow)?;
+            let start = self.build.trace.uses.len() as u32;
             let read = |object| Use::whole(object, Mode::Read);
             let (ends, tied) = (group + 1 == groups, self.job.card.tied);
             let tables = match () {
@@ -155,9 +135,8 @@ impl<'a> Emit<'a> {
             let head = ends.then_some(read(self.head));
             let mode = if group == 0 { Mode::Write } else { Mode::ReadWrite };
             let fixed = [Some(read(self.weights[group])), Some(Use::whole(work, mode))];
-            self.trace
-                .uses
-                .extend(tables.into_iter().chain(fixed.into_iter().flatten()).chain(head));
+            let fixed = tables.into_iter().chain(fixed.into_iter().flatten()).chain(head);
+            self.build.trace.uses.extend(fixed);
             // Keys and values of each layer lie apart.
             let pieces = 2 * cost.groups[group].len() as u128;
             let held = self.block_bytes[group];
@@ -166,10 +145,10 @@ impl<'a> Emit<'a> {
                 let part = apart.filter(|_| mode == Mode::Read);
                 Use { object: ObjectId(object.0 + group as u32), mode, part }
             };
-            self.trace.uses.extend(modes.iter().map(block));
-            let end = self.trace.uses.len() as u32;
+            self.build.trace.uses.extend(modes.iter().map(block));
+            let end = self.build.trace.uses.len() as u32;
             let name = if phase == Phase::Prefill { "prefill" } else { "decode" };
-            self.trace.ops.push(Op {
+            self.build.trace.ops.push(Op {
                 module: Some(ModuleId::at(group + 1)),
                 flops,
                 bytes: Bytes::new(bytes),
@@ -200,7 +179,7 @@ impl<'a> Emit<'a> {
     }
 
     fn make(&mut self, block: BlockId) -> ObjectId {
-        let first = ObjectId::at(self.trace.objects.len());
+        let first = ObjectId::at(self.build.trace.objects.len());
         for group in 0..self.block_bytes.len() {
             let (bytes, module) = (self.block_bytes[group], ModuleId::at(group + 1));
             self.object(format!("kv.{block}.{group}"), ObjectKind::Kv, bytes, Some(module));
@@ -226,13 +205,14 @@ impl<'a> Emit<'a> {
 
     /// A block goes before the next op.
     pub(super) fn forget(&mut self, block: BlockId) {
-        let last = OpId::at(self.trace.ops.len() - 1);
+        let last = OpId::at(self.build.trace.ops.len() - 1);
         self.freed_after(block, last);
     }
 
     fn freed_after(&mut self, block: BlockId, op: OpId) {
         let Some(Some(first)) = self.blocks.get(block as usize).copied() else { return };
-        for object in &mut self.trace.objects[first.index()..first.index() + self.block_bytes.len()]
+        for object in
+            &mut self.build.trace.objects[first.index()..first.index() + self.block_bytes.len()]
         {
             object.freed_after = Some(op);
         }
@@ -240,9 +220,14 @@ impl<'a> Emit<'a> {
 
     /// The trace; `kept` blocks are there at its end.
     pub(super) fn finish(mut self, kept: impl Iterator<Item = BlockId>) -> Trace {
-        if let Some(last) = self.trace.ops.len().checked_sub(1).map(OpId::at) {
+        if let Some(last) = self.build.trace.ops.len().checked_sub(1).map(OpId::at) {
             kept.for_each(|block| self.freed_after(block, last));
         }
-        self.trace
+        self.build.trace
     }
+}
+
+/// A number that is too large for the rows of a trace.
+fn overflow(_: std::num::TryFromIntError) -> ServingProblem {
+    ServingProblem::Overflow
 }

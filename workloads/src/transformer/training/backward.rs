@@ -8,9 +8,10 @@
 
 use super::forward::{Core, Embedded, SavedActivations, SavedFeed, SavedFeedForward};
 use super::pass::GraphBuilder;
-use super::state::{BlockState, FeedPart, Mlp, ModelState};
+use super::state::{BlockState, Mlp, ModelState};
 use super::{Attention, Checkpointing};
-use crate::transformer::build::{ObjectAccess, change, read, write};
+use crate::build::{ObjectAccess, change, read, write};
+use crate::transformer::modules::Feed;
 use tiersim_models::ids::{ModuleId, ObjectId};
 
 impl GraphBuilder<'_> {
@@ -51,22 +52,22 @@ impl GraphBuilder<'_> {
     ) -> ObjectId {
         let (tokens, hidden) = (self.sizes.tokens, self.sizes.hidden);
         let by = match &block.feed {
-            FeedPart::Dense(mlp) => self.module(mlp.down_proj),
-            FeedPart::Mixture(mixture) => self.module(mixture.router),
+            Feed::Dense(mlp) => self.module(mlp.down_proj),
+            Feed::Mixture(mixture) => self.module(mixture.router),
         };
         let d_out = self.residual_backward(by, kept.mask_2, dy);
         let norm = self.module(block.norm_2);
         let input = self.all_tokens(norm, "out.whole", kept.normed_2);
         let d_input = self.buffer(norm, "out.grad", tokens * hidden);
         match (&block.feed, &kept.feed) {
-            (FeedPart::Dense(mlp), SavedFeed::Dense(kept)) => {
+            (Feed::Dense(mlp), SavedFeed::Dense(kept)) => {
                 let mut to = |first: bool, _: bool| {
                     if first { write(d_input) } else { change(d_input) }
                 };
                 let touches = [read(input), read(d_out)];
                 self.feed_forward_backward(mlp, tokens, kept, touches, &mut to);
             }
-            (FeedPart::Mixture(mixture), SavedFeed::Mixture(kept)) => {
+            (Feed::Mixture(mixture), SavedFeed::Mixture(kept)) => {
                 self.mixture_backward(mixture, kept, [input, d_out, d_input]);
             }
             _ => unreachable!("a block keeps what it is made of"),

@@ -11,8 +11,8 @@
 use super::Router;
 use super::forward::{SavedByExperts, SavedByShared, SavedFeedForward};
 use super::pass::GraphBuilder;
-use super::state::{Mixture, Mlp};
-use crate::transformer::build::{ObjectAccess, change, read, write};
+use super::state::{MixtureState, Mlp};
+use crate::build::{ObjectAccess, change, read, write};
 use crate::transformer::format::Format;
 use crate::transformer::routing;
 use tiersim_models::ids::{ModuleId, ObjectId};
@@ -49,7 +49,7 @@ impl GraphBuilder<'_> {
     pub(super) fn mixture(
         &mut self,
         layer: u32,
-        mixture: &Mixture,
+        mixture: &MixtureState,
         input: ObjectId,
     ) -> (SavedByExperts, ObjectId) {
         let (by, sizes) = (self.module(mixture.router), self.sizes);
@@ -83,7 +83,7 @@ impl GraphBuilder<'_> {
     /// Every expert's part of `given`, to its part of `done`.
     fn experts(
         &mut self,
-        mixture: &Mixture,
+        mixture: &MixtureState,
         tokens: &[u128],
         given: ObjectId,
         done: ObjectId,
@@ -123,7 +123,7 @@ impl GraphBuilder<'_> {
     /// From the gradient of the sum to that of the block's normed middle: `[input, dy, dx]`.
     pub(super) fn mixture_backward(
         &mut self,
-        mixture: &Mixture,
+        mixture: &MixtureState,
         kept: &SavedByExperts,
         [input, dy, dx]: [ObjectId; 3],
     ) {
@@ -156,7 +156,7 @@ impl GraphBuilder<'_> {
 
     fn experts_backward(
         &mut self,
-        mixture: &Mixture,
+        mixture: &MixtureState,
         kept: &SavedByExperts,
         d_done: ObjectId,
         d_given: ObjectId,

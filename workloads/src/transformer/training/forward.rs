@@ -10,10 +10,11 @@
 
 use super::Attention;
 use super::pass::GraphBuilder;
-use super::state::{BlockState, FeedPart, Mlp, ModelState};
+use super::state::{BlockState, Mlp, ModelState};
+use crate::build::{ObjectAccess, change, read, write};
 use crate::memory::activations::block::Activation;
-use crate::transformer::build::{ObjectAccess, change, read, write};
 use crate::transformer::format::Format;
+use crate::transformer::modules::Feed;
 use tiersim_models::ids::{ModuleId, ObjectId};
 use tiersim_models::workload::CollectiveKind;
 
@@ -121,19 +122,19 @@ impl GraphBuilder<'_> {
         let projected = self.sum(out, "sum", projected);
         let (mask_1, middle) = self.residual(out, projected, x, Some(second));
         let owner_2 = match &block.feed {
-            FeedPart::Dense(mlp) => self.module(mlp.up_proj[0]),
-            FeedPart::Mixture(mixture) => self.module(mixture.router),
+            Feed::Dense(mlp) => self.module(mlp.up_proj[0]),
+            Feed::Mixture(mixture) => self.module(mixture.router),
         };
         let normed_2 = self.norm(block.norm_2, middle, owner_2);
         let input = self.all_tokens(second, "out.whole", normed_2);
         let (feed, down_proj, y) = match &block.feed {
-            FeedPart::Dense(mlp) => {
+            Feed::Dense(mlp) => {
                 let down_proj = self.module(mlp.down_proj);
                 let y = self.buffer(down_proj, "part", tokens * self.sizes.hidden);
                 let kept = self.feed_forward(mlp, tokens, read(input), write(y));
                 (SavedFeed::Dense(kept), down_proj, y)
             }
-            FeedPart::Mixture(mixture) => {
+            Feed::Mixture(mixture) => {
                 let (kept, y) = self.mixture(block.layer, mixture, input);
                 (SavedFeed::Mixture(kept), self.module(mixture.router), y)
             }

@@ -6,8 +6,8 @@
 use super::network::Groups;
 use super::step::step;
 use super::{Checkpointing, Training};
+use crate::build::Builder;
 use crate::layered::{Range, ShapeProblem, outside};
-use crate::transformer::build::Builder;
 
 /// Most ops of a generated training step, by a bound on their number.
 pub const MAX_OPS: u64 = 1_000_000;

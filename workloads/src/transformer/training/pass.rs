@@ -7,8 +7,8 @@
 use super::network::Groups;
 use super::state::Owned;
 use super::{Attention, Training};
+use crate::build::{Builder, ObjectAccess, change, read, write};
 use crate::memory::activations::{own_tokens, stored};
-use crate::transformer::build::{Builder, ObjectAccess, change, read, write};
 use crate::transformer::format::Format;
 use tiersim_models::ids::{ModuleId, ObjectId, OpId};
 use tiersim_models::workload::{CollectiveKind, ObjectKind};

@@ -8,10 +8,10 @@
 //! it.
 
 use super::Training;
+use crate::build::Builder;
 use crate::memory::zero::shard;
-use crate::transformer::build::Builder;
 use crate::transformer::modules::{
-    BlockModules, EmbeddingAndHead, Feed, FeedForward, Module, Split, Tensor, block,
+    Block, EmbeddingAndHead, Feed, FeedForward, Mixture, Module, Split, Tensor, block,
 };
 use tiersim_models::ids::{ModuleId, ObjectId};
 use tiersim_models::workload::{ObjectKind, Statistics};
@@ -66,45 +66,10 @@ pub(super) struct Owned {
     pub(super) updates: Vec<Update>,
 }
 
-/// Wide matrices and the narrow one, by index of [`Owned`].
-#[derive(Clone, Debug)]
-pub(super) struct Mlp {
-    pub(super) up_proj: Vec<usize>,
-    pub(super) down_proj: usize,
-    pub(super) activation: ModuleId,
-    pub(super) width: u128,
-}
-
-/// What follows attention, by index.
-#[derive(Clone, Debug)]
-pub(super) enum FeedPart {
-    Dense(Mlp),
-    Mixture(Mixture),
-}
-
-/// A router, the experts of this rank, and what every token goes through with what weighs it.
-#[derive(Clone, Debug)]
-pub(super) struct Mixture {
-    pub(super) router: usize,
-    pub(super) experts: Vec<Mlp>,
-    pub(super) shared: Option<(Mlp, usize)>,
-}
-
-/// One block, by index.
-#[derive(Clone, Debug)]
-pub(super) struct BlockState {
-    pub(super) layer: u32,
-    pub(super) norm_1: usize,
-    pub(super) qkv: Vec<usize>,
-    /// Norms of every head's queries, and of its keys.
-    pub(super) head_norms: Vec<usize>,
-    pub(super) out: usize,
-    pub(super) norm_2: usize,
-    pub(super) feed: FeedPart,
-    pub(super) attention: ModuleId,
-    /// All of them.
-    pub(super) all: std::ops::Range<usize>,
-}
+/// Parts of a block, of each module that owns parameters the index of its [`Owned`].
+pub(super) type Mlp = FeedForward<usize, ModuleId>;
+pub(super) type MixtureState = Mixture<usize, ModuleId>;
+pub(super) type BlockState = Block<usize, ModuleId>;
 
 /// What this rank has of the model.
 #[derive(Clone, Debug)]
@@ -156,7 +121,8 @@ impl<'a> State<'a> {
         let positions = positions.map(|part| state.owned(part, Some(tables + 1), false));
         let norm_0 = around.norm_0.as_ref().map(|part| state.owned(part, None, false));
         let layers = virtual_stages(shape).flatten();
-        let blocks = layers.map(|layer| state.block(layer, &block(&shape.card, layer))).collect();
+        let expert = shape.parallel.expert;
+        let blocks = layers.map(|layer| state.block(&block(&shape.card, layer, expert))).collect();
         let end = (shape.parallel.pipeline == 1).then(|| {
             let norm = state.owned(&around.norm, None, false);
             let own = around.head.as_ref().map(|part| state.owned(part, Some(tables + 2), false));
@@ -171,38 +137,35 @@ impl<'a> State<'a> {
         (ModelState { tokens, positions, norm_0, blocks, end }, owned)
     }
 
-    fn block(&mut self, layer: u32, parts: &BlockModules) -> BlockState {
-        let from = self.owned.len();
+    fn block(&mut self, parts: &Block) -> BlockState {
         let norm_1 = self.owned(&parts.norm_1, None, false);
-        let qkv = parts.qkv.iter().map(|part| self.owned(part, None, false)).collect();
-        let head_norms = parts.head_norms.iter();
-        let head_norms = head_norms.map(|part| self.owned(part, None, false)).collect();
+        let mut all = |parts: &[Module]| -> Vec<usize> {
+            parts.iter().map(|part| self.owned(part, None, false)).collect()
+        };
+        let (qkv, head_norms) = (all(&parts.qkv), all(&parts.head_norms));
         let attention = self.build.module(&parts.attention);
         let out = self.owned(&parts.out, None, false);
         let norm_2 = self.owned(&parts.norm_2, None, false);
         let feed = match &parts.feed {
-            Feed::Dense(feed) => FeedPart::Dense(self.mlp(feed, false)),
+            Feed::Dense(feed) => Feed::Dense(self.mlp(feed, false)),
             Feed::Mixture(mixture) => {
                 let router = self.owned(&mixture.router, None, false);
-                let here = mixture.experts.len() / self.shape.parallel.expert as usize;
-                let experts = mixture.experts.iter().take(here);
-                let experts = experts.map(|feed| self.mlp(feed, true)).collect();
+                let experts = mixture.experts.iter().map(|feed| self.mlp(feed, true)).collect();
                 let shared = mixture.shared.as_ref();
                 let shared = shared
                     .map(|(feed, gate)| (self.mlp(feed, false), self.owned(gate, None, false)));
-                FeedPart::Mixture(Mixture { router, experts, shared })
+                Feed::Mixture(Mixture { router, experts, shared })
             }
         };
-        let all = from..self.owned.len();
-        BlockState { layer, norm_1, qkv, head_norms, out, norm_2, feed, attention, all }
+        Block { layer: parts.layer, norm_1, qkv, head_norms, out, norm_2, feed, attention }
     }
 
     fn mlp(&mut self, feed: &FeedForward, expert: bool) -> Mlp {
-        Mlp {
+        FeedForward {
             up_proj: feed.up_proj.iter().map(|part| self.owned(part, None, expert)).collect(),
             activation: self.build.module(&feed.activation),
             down_proj: self.owned(&feed.down_proj, None, expert),
-            width: u128::from(feed.width) / u128::from(self.shape.parallel.tensor),
+            width: feed.width / u128::from(self.shape.parallel.tensor),
         }
     }
 

@@ -13,7 +13,7 @@ use super::network::{Group, Groups};
 use super::pass::{GraphBuilder, Reduction, Sizes};
 use super::schedule::{self, Item, Pass, Task};
 use super::state::{End, ModelState, State};
-use crate::transformer::build::{Builder, ObjectAccess, change, read, write};
+use crate::build::{Builder, ObjectAccess, change, read, write};
 use crate::transformer::format::Format;
 use std::collections::BTreeMap;
 use tiersim_models::ids::{ModuleId, ObjectId};
@@ -121,7 +121,7 @@ impl GraphBuilder<'_> {
                 [model.tokens].into_iter().chain(model.positions).chain(model.norm_0).collect()
             }
             Task::Forward(block) | Task::Recompute(block, _) | Task::Backward(block) => {
-                model.blocks[block].all.clone().collect()
+                model.blocks[block].modules().into_iter().map(|(&owned, _)| owned).collect()
             }
             Task::Head => model.end.map_or(Vec::new(), |end| vec![end.norm, end.matrix]),
             Task::EmbedBackward => model.norm_0.into_iter().collect(),

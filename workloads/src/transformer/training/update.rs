@@ -8,7 +8,7 @@
 
 use super::pass::GraphBuilder;
 use super::state::{Side, Update};
-use crate::transformer::build::{ObjectAccess, change, read, write};
+use crate::build::{ObjectAccess, change, read, write};
 use tiersim_models::ids::ObjectId;
 use tiersim_models::workload::{ObjectKind, Unit};
 

@@ -13,7 +13,7 @@
 //! optimizer state are what the formulas say.
 
 use super::pass::GraphBuilder;
-use crate::transformer::build::{ObjectAccess, change, read, write};
+use crate::build::{ObjectAccess, change, read, write};
 use crate::transformer::format::Format;
 use tiersim_models::ids::{ObjectId, OpId};
 use tiersim_models::units::Bytes;

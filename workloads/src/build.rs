@@ -53,7 +53,8 @@ impl ObjectAccess {
 #[derive(Debug)]
 pub(crate) struct Builder {
     pub(crate) trace: Trace,
-    /// Phase of the ops that come next.
+    /// Step and phase of the ops that come next.
+    pub(crate) step: u32,
     pub(crate) phase: Phase,
     /// In front of the names of ops that run a second time.
     pub(crate) recompute: &'static str,
@@ -70,8 +71,9 @@ impl Builder {
     pub(crate) fn new(meta: tiersim_models::workload::TraceMeta) -> Builder {
         let (modules, objects, ops, uses) = Default::default();
         let trace = Trace { meta, modules, objects, ops, uses };
-        let (phase, recompute, awaits) = (Phase::Forward, "", None);
-        Builder { trace, phase, recompute, awaits, objects: 0, bytes: 0, flops: 0, sent: 0 }
+        let (step, phase, recompute, awaits) = (0, Phase::Forward, "", None);
+        let (objects, bytes, flops, sent) = Default::default();
+        Builder { trace, step, phase, recompute, awaits, objects, bytes, flops, sent }
     }
 
     pub(crate) fn module(&mut self, name: &str) -> ModuleId {
@@ -153,7 +155,7 @@ impl Builder {
             after: Vec::from_iter(awaited),
             flops: u64::try_from(flops).unwrap_or(u64::MAX),
             bytes: Bytes::new(u64::try_from(bytes).unwrap_or(u64::MAX)),
-            ..Op::new(0, self.phase, name, start..self.trace.uses.len() as u32)
+            ..Op::new(self.step, self.phase, name, start..self.trace.uses.len() as u32)
         });
         OpId::at(self.trace.ops.len() - 1)
     }
