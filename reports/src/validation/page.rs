@@ -215,7 +215,7 @@ fn in_place(page: &mut Page, compared: &[Compared]) {
 /// Copies by channel, where the machine times them.
 fn channels(page: &mut Page, compared: &[Compared]) {
     let sums = [
-        ("lane", Left),
+        ("channel", Left),
         ("predicted sum, ms", Right),
         ("measured sum, ms", Right),
         ("error", Right),
