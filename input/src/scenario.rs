@@ -3,6 +3,7 @@
 //! `bytes -> size check -> RON -> raw (mirrors the file) -> resolve -> Scenario`.
 
 mod allocators;
+mod document;
 mod expectations;
 pub mod files;
 pub mod fingerprint;
@@ -19,6 +20,7 @@ pub mod resolve;
 mod resolver;
 mod spelling;
 mod statistics;
+mod statistics_file;
 pub mod sweep;
 pub mod weights;
 mod workload;

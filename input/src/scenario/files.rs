@@ -6,7 +6,7 @@ use crate::hardware_file::{read_hardware, read_hardware_of};
 use crate::import::card::ModelFiles;
 use crate::project::{PathFault, Project};
 use crate::scenario::hints::{HintFile, read_hints};
-use crate::scenario::statistics::read_statistics;
+use crate::scenario::statistics_file::read_statistics;
 use crate::scenario::weights::read_weights;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -6,8 +6,8 @@
 //! Invariant: points + skipped = product of the axes' lengths <= [`MAX_POINTS`].
 
 use crate::file_kind::{FileKind, refused};
+use crate::scenario::document::{name_of, open};
 use crate::scenario::raw::{RawScenario, RawSweep, RawValues};
-use crate::scenario::read::{name_of, open};
 use crate::scenario::resolve::{Failure, is_name, resolve};
 use crate::scenario::{AxisValue, Case, Scenario};
 use crate::text::check::Check;

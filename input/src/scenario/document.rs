@@ -1,0 +1,31 @@
+//! A scenario's document, with what is set from outside, before it means anything.
+
+use crate::scenario::files::Files;
+use crate::text::ron_text::Document;
+use std::path::Path;
+use tiersim_models::diagnostic::Diagnostics;
+use tiersim_policies::zoo::Registry;
+
+/// The document with its overrides, and the files that it may name.
+pub(crate) fn open(
+    path: &Path,
+    overrides: &[(String, String)],
+    registry: &Registry,
+) -> Result<(Document, Files), Diagnostics> {
+    let mut document = Document::read(path)?;
+    let name = name_of(path);
+    if matches!(name.as_str(), "." | "..") {
+        let rule = "a scenario's name is that of its folder of results";
+        return Err(Diagnostics::one(path, None, rule, name, "give the file another name"));
+    }
+    for (at, value) in overrides {
+        let shown: String = value.chars().take(60).collect();
+        document = document.with(at, value, &format!("--set {at}={shown}"))?;
+    }
+    Ok((document, Files::around(path, registry)?))
+}
+
+/// The file's name without `.ron`.
+pub(crate) fn name_of(path: &Path) -> String {
+    path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+}
