@@ -1,7 +1,7 @@
 //! `validate`: the same plans on the simulated and on a real machine.
 //!
-//! Decisions, bytes per channel and contents must agree, or the command fails. Times are compared and
-//! reported, not judged: how good a prediction is depends on the hardware spec.
+//! Decisions, bytes per channel and contents must agree, or the command fails. Times are compared
+//! and reported, not judged: how good a prediction is depends on the hardware spec.
 
 mod both;
 

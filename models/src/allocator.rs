@@ -1,8 +1,9 @@
 //! Allocators inside a tier: which addresses an object gets, and what that wastes.
 //!
 //! A tier has room for bytes, but a program needs them in one piece. Each model here takes requests
-//! in the order in which a program makes them and answers with an [`AllocatorBlock`]; it can be full though
-//! bytes are free. Models are pure: no memory is touched, addresses are numbers that start at 0.
+//! in the order in which a program makes them and answers with an [`AllocatorBlock`]; it can be
+//! full though bytes are free. Models are pure: no memory is touched, addresses are numbers that
+//! start at 0.
 //! Invariant: live blocks never overlap, and `active + free == capacity` at any time.
 
 pub mod buckets;

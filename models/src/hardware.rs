@@ -74,8 +74,8 @@ pub struct Link {
     pub service: Option<Service>,
     /// The set of drives at its far end; its laws are those of all of them together.
     pub raid0: Option<Raid0>,
-    /// Bytes per second that background traffic wants to send in the direction of `read` and of `write`, all
-    /// the time; only where copies share the link.
+    /// Bytes per second that background traffic wants to send in the direction of `read` and of
+    /// `write`, all the time; only where copies share the link.
     pub background: [Option<Bandwidth>; 2],
 }
 

@@ -83,8 +83,8 @@ impl Instances {
         &self.hardware
     }
 
-    /// The instance of a channel that a device uses; a channel of one device is one of two per link, or
-    /// of one per tier behind them.
+    /// The instance of a channel that a device uses; a channel of one device is one of two per
+    /// link, or of one per tier behind them.
     pub fn channel(&self, channel: usize, rank: u32) -> usize {
         self.channels[rank as usize][channel]
     }

@@ -81,16 +81,16 @@ impl Tier {
         }
     }
 
-    /// Bytes per second that one device reaches in place beside `background`, where of `whole` bytes it
-    /// reads and writes so many.
+    /// Bytes per second that one device reaches in place beside `background`, where of `whole`
+    /// bytes it reads and writes so many.
     pub fn pace(&self, others: Traffic, [read, written]: [u128; 2], whole: u128) -> Bandwidth {
         let most = u128::from(self.depth()) * u128::from(self.granule().get());
         let latency = |rate| self.latency(others.beside(rate, read, written, whole));
         settled(self.access.rate, most * u128::from(PS_PER_S), latency)
     }
 
-    /// Bytes per second that a copy engine of `rate` reaches beside `background`, `reading` the tier or
-    /// writing it.
+    /// Bytes per second that a copy engine of `rate` reaches beside `background`, `reading` the
+    /// tier or writing it.
     pub fn copied(&self, rate: Bandwidth, others: Traffic, reading: bool) -> Bandwidth {
         if self.idle() == Span::ZERO || others == Traffic::default() {
             return rate;

@@ -1,8 +1,8 @@
 //! What a run measured: the only thing that reports see of the engine.
 //!
-//! Figures are integers as measured; means, shares and units are made by the methods here, once,
-//! so that a table and a chart cannot disagree. Tables indexed by tier or channel follow the order of
-//! [`RunRecord::tiers`] and [`RunRecord::channels`].
+//! Figures are integers as measured; means, shares and units are made by the methods here, once, so
+//! that a table and a chart cannot disagree. Tables indexed by tier or channel follow the order
+//! of [`RunRecord::tiers`] and [`RunRecord::channels`].
 
 pub mod cache;
 pub mod calibration;

@@ -62,9 +62,9 @@ impl Routes {
         &self.route(from, to).channels
     }
 
-    /// The same channels by hops: those of one hop are crossed at the same time, and between two hops
-    /// a copy is stored. Shared links that meet in a node without memory are one hop, any other
-    /// link is one by itself.
+    /// The same channels by hops: those of one hop are crossed at the same time, and between two
+    /// hops a copy is stored. Shared links that meet in a node without memory are one hop, any
+    /// other link is one by itself.
     pub fn hops(
         &self,
         from: TierId,

@@ -3,7 +3,8 @@
 //! The ledger asks it for every allocation. It knows where each object lies, and which command gave
 //! each free address back last: whoever gets the address next waits for that command, so no two
 //! objects share an address under any timing. Memory that went back to the device may come again
-//! under other addresses, so new allocations then wait for all that was under way, as `cudaFree` does.
+//! under other addresses, so new allocations then wait for all that was under way, as `cudaFree`
+//! does.
 //! Invariant: an allocation has an edge to every command under way that used one of its addresses.
 
 use crate::command::{Allocating, Edges, Hazard, Ticket, add_edge, add_edges};
@@ -124,7 +125,8 @@ impl Arena {
         Ok(())
     }
 
-    /// If memory went back to the device, every allocation from now on waits for all that is under way.
+    /// If memory went back to the device, every allocation from now on waits for all that is under
+    /// way.
     fn await_releases(&mut self) {
         let releases = self.model.stats().releases;
         if releases != self.releases {

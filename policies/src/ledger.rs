@@ -1,10 +1,10 @@
 //! The ledger: the only place where capacity is counted.
 //!
 //! It knows, in planning order, how much of each tier is spoken for and which tiers hold which
-//! object. Room that a command gives back is a *credit* that names the command: whoever allocates the
-//! room waits for it, so a tier cannot overflow under any timing.
-//! A tier whose allocator is not exact has an arena instead of credits: there an allocation needs one
-//! free piece that is large enough, and waits for the last users of its addresses.
+//! object. Room that a command gives back is a *credit* that names the command: whoever allocates
+//! the room waits for it, so a tier cannot overflow under any timing.
+//! A tier whose allocator is not exact has an arena instead of credits: there an allocation needs
+//! one free piece that is large enough, and waits for the last users of its addresses.
 //! Invariant: in an exact tier `used + free == capacity`, and `free` is never-used room plus
 //! credits.
 

@@ -1,7 +1,7 @@
 //! The planner: from a policy's actions to commands with `after` edges.
 //!
-//! For each op it asks the policy, checks every action against the ledger, allocates memory, and emits
-//! the copies and the op with edges for every hazard ([`Hazard`]).
+//! For each op it asks the policy, checks every action against the ledger, allocates memory, and
+//! emits the copies and the op with edges for every hazard ([`Hazard`]).
 //! Invariant: an action that the ledger does not allow ends the plan with an error; it is never
 //! mended silently. Decisions depend on the order of ops only, never on when commands end.
 

@@ -65,8 +65,8 @@ pub trait Policy: Send {
     /// Asked between two replays. A run that is in the same state twice repeats itself, and what it
     /// repeats need not be simulated again; a policy that cannot say, or whose state is never the
     /// same again, is simulated op by op. Ops of the run are written relative to the one that comes
-    /// next. A policy that knows more of the end of the run than its [`Lookahead`] shows must say how
-    /// far it looks ([`State::looks_ahead`]); one that sees all of it always must.
+    /// next. A policy that knows more of the end of the run than its [`Lookahead`] shows must say
+    /// how far it looks ([`State::looks_ahead`]); one that sees all of it always must.
     fn state(&self, _view: &View<'_>, _out: &mut State) -> bool {
         false
     }

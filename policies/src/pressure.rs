@@ -1,8 +1,8 @@
 //! Memory pressure of one tier: how full it is, what follows from that, and what happened.
 //!
 //! Pressure is what the tier's allocator has reserved (in an exact tier, what is allocated) over
-//! the capacity, read from the ledger after every allocation and release, in the order of the plan. No
-//! clock and no float: a threshold is a whole number of millionths, and a level is reached at
+//! the capacity, read from the ledger after every allocation and release, in the order of the plan.
+//! No clock and no float: a threshold is a whole number of millionths, and a level is reached at
 //! exactly `ceil(threshold * capacity)` bytes.
 //! A level is entered as soon as its threshold is reached, and left once pressure is below the
 //! threshold by the hysteresis: between the two nothing changes.

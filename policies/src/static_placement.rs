@@ -1,8 +1,8 @@
 //! Fixed placement: every object has a home tier, decided before the first op.
 //!
 //! The executor that all static policies share. Objects at home in HBM stay there; the others are
-//! used in place or visit HBM ([`Access`]). With [`StaticPlacement::spilling`] no home is a prison: where an
-//! op does not fit, what was used longest ago finds another home, as under demand paging.
+//! used in place or visit HBM ([`Access`]). With [`StaticPlacement::spilling`] no home is a prison:
+//! where an op does not fit, what was used longest ago finds another home, as under demand paging.
 //! Invariant: a prefetch never takes room that ops within the window need for new objects, and
 //! never keeps an op from having what it needs.
 
@@ -191,7 +191,8 @@ impl StaticPlacement {
         // What no op within the lookahead uses leaves, or is dropped if its home still holds it.
         let (homes, needed_until, spill) = (&mut self.homes, &self.needed_until, &self.spill);
         self.prefetched.retain(|&object| {
-            // Freed meanwhile. A use within the lookahead is then of its next life, which is another visit.
+            // Freed meanwhile. A use within the lookahead is then of its next life, which is
+            // another visit.
             if !view.is_allocated(object, HBM) {
                 return false;
             }
@@ -236,9 +237,9 @@ impl StaticPlacement {
         }
     }
 
-    /// Sends prefetched objects home that a later op within the lookahead needs, the one needed longest first, if
-    /// this op does not fit otherwise: looking further ahead must not make a run fail that fits.
-    /// After them go residents, if anything takes them.
+    /// Sends prefetched objects home that a later op within the lookahead needs, the one needed
+    /// longest first, if this op does not fit otherwise: looking further ahead must not make a run
+    /// fail that fits. After them go residents, if anything takes them.
     fn room_for_op(&mut self, step: &mut Step<'_>) {
         let view = step.view();
         let mut need = self.births.front().copied().unwrap_or(Bytes::ZERO);

@@ -2,7 +2,8 @@
 //! only visits HBM.
 //!
 //! Worked out once per policy from the order of the trace, for rules that weigh what a resident
-//! saves. A visit is what [`crate::static_placement::StaticPlacement`] makes of uses that are close together.
+//! saves. A visit is what [`crate::static_placement::StaticPlacement`] makes of uses that are close
+//! together.
 //! Invariant: the traffic is that of a plan in which nothing leaves HBM before it must.
 
 use crate::access::Access;

@@ -1,8 +1,8 @@
 //! `results.csv`: one row per case, one column per figure, for pandas and for spreadsheets.
 //!
-//! Column names carry the unit, and the tier, channel or link after a dot. A cell that a case does not
-//! have is empty. Spreadsheets run a cell that starts with `=`, `+`, `-` or `@` as a formula, and
-//! names come from somebody else's trace, so such a cell is led by an apostrophe unless it is a
+//! Column names carry the unit, and the tier, channel or link after a dot. A cell that a case does
+//! not have is empty. Spreadsheets run a cell that starts with `=`, `+`, `-` or `@` as a formula,
+//! and names come from somebody else's trace, so such a cell is led by an apostrophe unless it is a
 //! number.
 
 use crate::contest::{gap, lookahead_word, ranks};

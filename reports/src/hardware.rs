@@ -1,7 +1,7 @@
 //! A machine on paper: as a drawing, as text and as JSON, each number with its kind of source.
 //!
-//! Invariant: everything shown comes from the [`Hardware`](tiersim_models::hardware::Hardware), so the drawing, the text and a run
-//! cannot disagree about it.
+//! Invariant: everything shown comes from the [`Hardware`](tiersim_models::hardware::Hardware), so
+//! the drawing, the text and a run cannot disagree about it.
 
 mod drawing;
 mod layout;

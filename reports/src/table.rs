@@ -4,8 +4,8 @@
 //! what it rests on. A narrow table has one block with as many columns as fit; a wide one has all:
 //! time, then memory and traffic. Of very many cases it prints the Pareto front and the quickest
 //! case of each policy, and says how many it leaves out. Sums are per measured step. Columns that
-//! are zero for every case (a tier or channel never used) or that repeat the one before are left out,
-//! and in a wide table columns that do not fit its width continue in a block of their own.
+//! are zero for every case (a tier or channel never used) or that repeat the one before are left
+//! out, and in a wide table columns that do not fit its width continue in a block of their own.
 //! Invariant: every line of a block has the same width, and no line of text is longer than the
 //! table may be, unless one word is; nothing of a name reaches the terminal uncleaned.
 

@@ -2,10 +2,10 @@
 //!
 //! It believes neither planner nor machine. From the order of submission alone it knows which
 //! version of an object every command must meet; it follows every byte of room and every piece on
-//! every channel, and it checks after every event: capacity, hazards, bytes conserved per channel, time
-//! never backwards, and Little's law as an equality of integers. Flows over shared links have an
-//! account of their own (`flows`). Of several devices of a server each has objects of its own, and
-//! tiers and channels are counted by instance (`ranks`).
+//! every channel, and it checks after every event: capacity, hazards, bytes conserved per channel,
+//! time never backwards, and Little's law as an equality of integers. Flows over shared links have
+//! an account of their own (`flows`). Of several devices of a server each has objects of its own,
+//! and tiers and channels are counted by instance (`ranks`).
 
 macro_rules! rule {
     ($holds:expr, $($words:tt)*) => {
@@ -304,8 +304,8 @@ impl Audit {
         Ok(())
     }
 
-    /// A piece of a copy has crossed a channel: where one is served at a time, none stays behind that
-    /// was there before it, goes the same way and was submitted earlier.
+    /// A piece of a copy has crossed a channel: where one is served at a time, none stays behind
+    /// that was there before it, goes the same way and was submitted earlier.
     pub(crate) fn piece_leaves(
         &mut self,
         channel: usize,

@@ -64,8 +64,8 @@ fn record(hardware: Hardware, trace: &Trace, policy: PolicyConfig, how: How) -> 
     record.expect("no fault").results.remove(0)
 }
 
-/// Picoseconds of a step with so many bytes of HBM behind a link of this rate; `None` if it does not
-/// fit.
+/// Picoseconds of a step with so many bytes of HBM behind a link of this rate; `None` if it does
+/// not fit.
 fn step((hbm, rate): (u64, u64), trace: &Trace, choice: Choice, how: How) -> Option<u64> {
     let hardware = two_tiers(Bytes::new(hbm), law(0, rate));
     let record = record(hardware, trace, config(choice).into(), how);

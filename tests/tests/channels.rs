@@ -1,5 +1,5 @@
-//! The links of the simulated machine as stations of queueing theory: c channels, a shared link, and
-//! a tandem of three. A million copies each, fixed seeds, against closed formulas.
+//! The links of the simulated machine as stations of queueing theory: c channels, a shared link,
+//! and a tandem of three. A million copies each, fixed seeds, against closed formulas.
 //!
 //! Ops of stream 0 are the source: copy i may start when op i has ended. No planner takes part, so
 //! nothing but the machine decides who waits for whom.
@@ -120,8 +120,8 @@ fn a_shared_link_of_the_machine_is_a_processor_sharing_queue() {
     assert_within("shared link at 0.5", measured, 2.0, 1.5);
 }
 
-/// When the last of nine copies over a link of three channels ends: copy 9 comes after copy 1, copies
-/// 5 to 8 after copy 4.
+/// When the last of nine copies over a link of three channels ends: copy 9 comes after copy 1,
+/// copies 5 to 8 after copy 4.
 fn nine_copies(sizes: [u64; 9]) -> u64 {
     let mut traced = Traced::new();
     traced.op(0, 0, Span::ZERO, &[]);

@@ -204,7 +204,8 @@ impl Machine for Told<'_> {
     }
 }
 
-/// Commands, bytes by channel and busy time by channel of a world under audit; `None` if it does not fit.
+/// Commands, bytes by channel and busy time by channel of a world under audit; `None` if it does
+/// not fit.
 fn told(world: &World) -> Option<(Vec<Command>, Vec<Bytes>, Vec<Span>)> {
     let mut planner = world.planner(world.chaos()).ok()?;
     let machine = world.audited(&planner);

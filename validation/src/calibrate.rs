@@ -1,8 +1,8 @@
 //! Calibration: what is asked of a machine, and what it answers.
 //!
-//! A [`MeasuredMachine`] runs one [`Probe`] at a time and gives back what its clock said, without averaging
-//! and without leaving anything out: which points are measured, how often, and what is made of them
-//! is decided once, here, for all machines.
+//! A [`MeasuredMachine`] runs one [`Probe`] at a time and gives back what its clock said, without
+//! averaging and without leaving anything out: which points are measured, how often, and what is
+//! made of them is decided once, here, for all machines.
 //! Invariant: a probe times what the simulator's laws must predict, on the same path through the
 //! same machine as a plan would take, unless its name says that it goes around that machine.
 

@@ -1,7 +1,7 @@
 //! A fingerprint of decisions, to compare two machines under the same plan.
 //!
-//! Hashed in order: what every op and every copy does and the room that it allocates. Room given back
-//! is hashed without order between two ops, because whether an op gives it back itself or a
+//! Hashed in order: what every op and every copy does and the room that it allocates. Room given
+//! back is hashed without order between two ops, because whether an op gives it back itself or a
 //! release does so after it depends on what has ended by then. `after` edges and tickets are left
 //! out for the same reason: edges to commands that have ended are not written.
 //! Invariant: the fingerprint depends on decisions only, never on time.

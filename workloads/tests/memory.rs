@@ -155,7 +155,8 @@ fn the_papers_activations_of_22b_and_175b() {
     assert_eq!(found.embedding, s * b * h / 8);
     assert_eq!(found.head, 4 * s * b * h / 8 + 4 * s * b * v / 8);
     let found = published(true, Checkpointing::Selective, true);
-    // The paper has s b h p with any schedule; interleaved, the first virtual stage has 2 p in flight.
+    // The paper has s b h p with any schedule; interleaved, the first virtual stage has 2 p in
+    // flight.
     assert_eq!((found.embedding, found.head), (16 * 2048 * 12_288 / 8, 0));
 }
 

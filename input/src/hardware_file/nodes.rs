@@ -1,7 +1,7 @@
 //! Reads what joins what: nodes without memory, ends of links, prescribed routes.
 //!
-//! Invariant: every tier of a returned machine has a route to every other, and every prescribed route
-//! is one.
+//! Invariant: every tier of a returned machine has a route to every other, and every prescribed
+//! route is one.
 
 use super::raw::{RawHardware, RawLink, RawNode, RawRoute};
 use super::resolver::Resolver;

@@ -262,8 +262,8 @@ impl<'de> VariantAccess<'de> for Value<'_> {
     }
 }
 
-/// What a word with brackets takes, if that is not one value without a name: fields are a structure,
-/// and anything else must be one value.
+/// What a word with brackets takes, if that is not one value without a name: fields are a
+/// structure, and anything else must be one value.
 struct Content<'r>(Value<'r>);
 
 impl<'de> Deserializer<'de> for Content<'_> {

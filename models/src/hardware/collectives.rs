@@ -5,7 +5,8 @@ use crate::units::{Bandwidth, Span};
 
 impl Hardware {
     /// What one step of a collective takes within the server and between servers, and the bytes per
-    /// second that each of `ranks` devices has while all of them send; free where there is no route.
+    /// second that each of `ranks` devices has while all of them send; free where there is no
+    /// route.
     ///
     /// The set-up is that of all links from one device to where they meet and to the next device.
     pub fn collective_laws(&self, ranks: u32) -> [Law; 2] {

@@ -62,9 +62,10 @@ fn per_second(law: Law, largest: Bytes) -> u128 {
 
 /// The most that copies of at most `largest` bytes reach over a channel, in bytes per second.
 ///
-/// First come, first served: each of the channels serves one copy at a time, with its set-up and at no
-/// more than the best point of the size table. Shared: set-ups overlap, so no more than the rate,
-/// or the last point of the ramp. Others, tails, caches and unequal stripes only take from that.
+/// First come, first served: each of the channels serves one copy at a time, with its set-up and at
+/// no more than the best point of the size table. Shared: set-ups overlap, so no more than the
+/// rate, or the last point of the ramp. Others, tails, caches and unequal stripes only take from
+/// that.
 fn channel_rate(hardware: &Hardware, channel: Channel, largest: Bytes) -> u128 {
     let law = hardware.channel_law(channel);
     let Some(service) = &hardware.links[channel.link.index()].service else {

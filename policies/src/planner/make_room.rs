@@ -11,8 +11,8 @@ use crate::policy::Action;
 use tiersim_models::ids::{ObjectId, TierId};
 
 impl Planner<'_> {
-    /// Asks the policy for room until an object fits into a tier. If it has none to give, the allocation
-    /// that follows fails.
+    /// Asks the policy for room until an object fits into a tier. If it has none to give, the
+    /// allocation that follows fails.
     pub(super) fn make_room(&mut self, object: ObjectId, tier: TierId) -> Result<(), PlanError> {
         let bytes = self.allocation(object, tier).bytes;
         self.making_room.push(tier);

@@ -1,8 +1,8 @@
 //! How the planner watches a tier and makes room in it when it runs full.
 //!
 //! Evictions are ordinary actions, planned like a policy's: every hazard has its edge and the
-//! ledger counts every byte. What was evicted comes back when an op needs it. An allocation that does not
-//! fit is an emergency first, and out of memory only if nothing helps.
+//! ledger counts every byte. What was evicted comes back when an op needs it. An allocation that
+//! does not fit is an emergency first, and out of memory only if nothing helps.
 //! Invariant: an object that the op in question uses is never evicted for it, and nothing here
 //! happens in a plan that is not watched.
 

@@ -2,7 +2,8 @@
 //! metric of a case lies within bounds.
 //!
 //! [`METRICS`] is the one table of metrics. Readers take from it how a metric is spelled, the unit
-//! of its bounds and what else is chosen; [`Metric::read`] takes the figure off the record of a run.
+//! of its bounds and what else is chosen; [`Metric::read`] takes the figure off the record of a
+//! run.
 
 use std::fmt::{Display, Formatter};
 use tiersim_models::hardware::Channel;

@@ -96,8 +96,8 @@ impl ActivationOffloadConfig {
         ActivationOffloadConfig { choice, spill, prefetch_ops: PREFETCH_OPS, decided: None }
     }
 
-    /// The treatment of each layer with something to choose for, in the order of their first ops: one of
-    /// `treatments`, or to keep where another was asked for.
+    /// The treatment of each layer with something to choose for, in the order of their first ops:
+    /// one of `treatments`, or to keep where another was asked for.
     fn treatments(
         &self,
         setting: &Setting<'_>,

@@ -146,7 +146,8 @@ pub struct Layers {
     needed_until: Vec<u64>,
     /// The first pass that is not within the lookahead.
     unseen: u64,
-    /// What the passes within the lookahead use and is not fetched yet: the pass's first op, the object.
+    /// What the passes within the lookahead use and is not fetched yet: the pass's first op, the
+    /// object.
     wanted: VecDeque<(u64, ObjectId)>,
     /// Objects moved by layer that are in HBM.
     prefetched: Vec<ObjectId>,

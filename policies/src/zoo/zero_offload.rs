@@ -2,11 +2,11 @@
 //!
 //! Optimizer state and master weights, parameters, gradients and activations live in the tier that
 //! the policy names for them, all or a share of their bytes (twin-flow). What is at home elsewhere
-//! is fetched a window of ops ahead, through prefetch_budget buffers of a stated size, and leaves when no
-//! op within the window uses it: written back if it changed. Gradients live with the optimizer, so
-//! they leave as soon as backward is done with them. Sources: Ren et al., "ZeRO-Offload", USENIX
-//! ATC 2021, arXiv:2101.06840; Rajbhandari et al., "ZeRO-Infinity", SC 2021, arXiv:2104.07857;
-//! twin-flow: DeepSpeed, ZeRO-Offload++.
+//! is fetched a window of ops ahead, through prefetch_budget buffers of a stated size, and leaves
+//! when no op within the window uses it: written back if it changed. Gradients live with the
+//! optimizer, so they leave as soon as backward is done with them. Sources: Ren et al.,
+//! "ZeRO-Offload", USENIX ATC 2021, arXiv:2101.06840; Rajbhandari et al., "ZeRO-Infinity", SC 2021,
+//! arXiv:2104.07857; twin-flow: DeepSpeed, ZeRO-Offload++.
 //! Invariant: all of a module's optimizer state has one home, and so have all of its parameters.
 
 use crate::access::Access;

@@ -33,8 +33,8 @@ pub(super) struct Flows {
     channels: Vec<(Bandwidth, Detail)>,
     /// By link.
     services: Vec<Service>,
-    /// By tier: its bandwidth, and the channels to and from each of its devices if what is used there
-    /// flows.
+    /// By tier: its bandwidth, and the channels to and from each of its devices if what is used
+    /// there flows.
     tiers: Vec<(Bandwidth, Option<Vec<Vec<usize>>>)>,
     /// Bytes of flows of ops that have ended, by op and tier.
     used: BTreeMap<(Ticket, TierId), u128>,
@@ -107,7 +107,8 @@ impl Flows {
         rates.map(|rate| u128::from(rate) * u128::from(GRAINS)).collect()
     }
 
-    /// The first resource that is a tier; before come channels, and links in both directions together.
+    /// The first resource that is a tier; before come channels, and links in both directions
+    /// together.
     fn first_tier(&self) -> usize {
         self.channels.len() + self.services.len()
     }

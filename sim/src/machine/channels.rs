@@ -1,10 +1,11 @@
 //! Channels: the directions of links, and how pieces of copies queue for them.
 //!
-//! A channel serves one piece after the other or, if its link has several channels, so many at once, and
-//! its lines in turn (`lines`); or it shares its rate among all who are there (`sharing`).
-//! Invariant: a channel with one place is an in-order copy engine for each line, so its copies enter
-//! as they were submitted; one with several places takes whoever is ready. No place is empty while
-//! a piece waits.
+//! A channel serves one piece after the other or, if its link has several channels, so many at
+//! once, and its lines in turn (`lines`); or it shares its rate among all who are there
+//! (`sharing`).
+//! Invariant: a channel with one place is an in-order copy engine for each line, so its copies
+//! enter as they were submitted; one with several places takes whoever is ready. No place is empty
+//! while a piece waits.
 
 use super::detail::Peculiar;
 use super::lines::{LineName, Lines};

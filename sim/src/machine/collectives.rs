@@ -7,10 +7,10 @@
 //! rates beside copies and use in place. The op ends on all ranks when the last flow has ended. How
 //! many bytes and steps is said in [`tiersim_models::collective`].
 //!
-//! A step's set-up is that of all links from one device to the next. Flows take no place in a channel,
-//! pay nothing for being small, and no random delay: these are of copies. Ranks of the group that
-//! are not simulated do the same at the same time; what they share with those that are, they leave
-//! alone.
+//! A step's set-up is that of all links from one device to the next. Flows take no place in a
+//! channel, pay nothing for being small, and no random delay: these are of copies. Ranks of the
+//! group that are not simulated do the same at the same time; what they share with those that are,
+//! they leave alone.
 //! Invariant: alone, over ways that share no link, a collective takes its launch and
 //! [`Exchange::span`], to the picosecond.
 //!

@@ -1,5 +1,5 @@
-//! How copies cross their channels: let in at the gate, in line, served in turn or as flows, chunk by
-//! chunk over the hops of their way, and what that adds to the path of the step.
+//! How copies cross their channels: let in at the gate, in line, served in turn or as flows, chunk
+//! by chunk over the hops of their way, and what that adds to the path of the step.
 
 use super::channels::{Channel, between, next_border, reach, sent_by};
 use super::entry::Progress;

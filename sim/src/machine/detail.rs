@@ -1,7 +1,7 @@
 //! What is peculiar to a channel: size tables, random delays and write caches, as time.
 //!
-//! Invariant: a delay depends on the seed, the channel and the place of the copy and the chunk in the
-//! plan, never on what happened before, so the order of events cannot change it.
+//! Invariant: a delay depends on the seed, the channel and the place of the copy and the chunk in
+//! the plan, never on what happened before, so the order of events cannot change it.
 
 use super::moment::Piece;
 use rand::SeedableRng;

@@ -5,9 +5,9 @@
 //! of shared links, the bytes flow over its channels, at max-min fair rates with all that crosses
 //! them: what is read towards the device, what is written away from it, at the same time. They
 //! cross the tier, too, whose bandwidth all that use it in place share; what an op writes while it
-//! reads goes beside that, at most as fast. Loads and stores take no place in a channel: they are no
-//! copies. Copies do not cross the tier's bandwidth, which is what use in place reaches. A charge
-//! ends no sooner than its requests are answered (`loads`).
+//! reads goes beside that, at most as fast. Loads and stores take no place in a channel: they are
+//! no copies. Copies do not cross the tier's bandwidth, which is what use in place reaches. A
+//! charge ends no sooner than its requests are answered (`loads`).
 //! Invariant: a charge never takes less than the tier's law says, and one that reads or writes,
 //! alone on links no narrower than the tier, takes exactly that where requests do not bind.
 
@@ -25,7 +25,8 @@ use tiersim_policies::state::remember;
 /// The tiers over shared links, and the ops that pay for their use.
 #[derive(Debug)]
 pub(super) struct Uses {
-    /// By tier: the channels towards the device and away from it; `None` if its charges do not flow.
+    /// By tier: the channels towards the device and away from it; `None` if its charges do not
+    /// flow.
     pub(super) ways: Vec<Option<[Channels; 2]>>,
     pub(super) under_way: BTreeMap<Ticket, Use>,
 }

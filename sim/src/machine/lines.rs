@@ -4,7 +4,8 @@
 //! the order of submission, as the copies of one stream of a real device are. Lines with a piece
 //! ready take turns, in the order in which they became ready. A turn is one piece, or one chunk of
 //! a larger one if another line waits. Nothing is cut while nobody waits: a piece is given the time
-//! for all its bytes, and its end is set to the next boundary between chunks when another line comes.
+//! for all its bytes, and its end is set to the next boundary between chunks when another line
+//! comes.
 //! Invariant: the time that a piece is served until so many bytes have crossed is the same in one
 //! turn and in many, to the picosecond.
 

@@ -1,8 +1,8 @@
 //! How much of each tier's bandwidth is in use, and what use in place and copies pay for that.
 //!
 //! An op that uses a tier in place loads it with its bytes over its whole duration, a copy under
-//! way with the rate of its channel: it reads where it comes from and writes where it goes. What is in
-//! use when an op starts decides the latency of its requests, and with it how fast they go
+//! way with the rate of its channel: it reads where it comes from and writes where it goes. What is
+//! in use when an op starts decides the latency of its requests, and with it how fast they go
 //! ([`tiersim_models::outstanding`]); the same of a piece of a copy. Where links are shared, the
 //! duration is the one that the op has alone, and its bytes are not counted on the channels again.
 //! Invariant: an op takes back at its end exactly what it had put on, and nothing is faster than

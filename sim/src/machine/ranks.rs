@@ -3,8 +3,8 @@
 //! A command of the plan is one entry per rank, ticket times ranks plus rank, with edges to entries
 //! of the same rank. Behind the way of a copy everything works on instances of channels and tiers
 //! ([`Instances`]); what k devices share is one instance, and so they contend. The last rank to end
-//! ends the command. Meters are those of the first rank, by channel and tier of one device: bytes and
-//! stalls are its own, and the channels that it uses are busy with whatever crosses them.
+//! ends the command. Meters are those of the first rank, by channel and tier of one device: bytes
+//! and stalls are its own, and the channels that it uses are busy with whatever crosses them.
 //! Invariant: one rank is the machine of the file, ticket for ticket and event for event.
 
 use std::collections::BTreeMap;

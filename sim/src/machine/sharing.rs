@@ -3,9 +3,9 @@
 //! Use in place flows beside them (`in_place`). A piece is one flow over all channels of its hop at
 //! once and pays the set-up of each. A copy whose route is one hop is one piece; on any other route
 //! each chunk is a flow of its own over each hop. A flow waits until it is first in line on each of
-//! its channels and each has a place, then pays its set-up, which takes a place and no bandwidth, and
-//! then its bytes go. Lines are joined on all channels at the same moment, so the oldest waiting flow
-//! is first everywhere: none waits for ever.
+//! its channels and each has a place, then pays its set-up, which takes a place and no bandwidth,
+//! and then its bytes go. Lines are joined on all channels at the same moment, so the oldest
+//! waiting flow is first everywhere: none waits for ever.
 
 use super::moment::Piece;
 use super::timed::Timed;

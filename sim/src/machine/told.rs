@@ -1,9 +1,9 @@
 //! What the machine tells of itself: how the time up to an end is made up, what was measured up to
 //! a moment, and a timeline.
 //!
-//! The meters count a piece when it has crossed its channel, and the time that a channel was busy when
-//! something leaves it. Between two moments that is not what happened between them: a copy of a
-//! minute that ends behind the first of them would all be counted there. So at such a moment what
+//! The meters count a piece when it has crossed its channel, and the time that a channel was busy
+//! when something leaves it. Between two moments that is not what happened between them: a copy of
+//! a minute that ends behind the first of them would all be counted there. So at such a moment what
 //! has gone so far is added, by the time that has passed of a piece's own, and by the bytes that a
 //! flow has sent.
 //! Invariant: between two moments no channel is busy for longer than the time between them, and no

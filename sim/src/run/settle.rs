@@ -51,7 +51,8 @@ pub(super) struct Evidence {
     pub(super) before: Span,
     /// Picoseconds that a replay takes at least.
     pub(super) least: u128,
-    /// By channel: bytes that the measured replays copy, without those that were copied in their time.
+    /// By channel: bytes that the measured replays copy, without those that were copied in their
+    /// time.
     pub(super) unpaid: Vec<i128>,
 }
 

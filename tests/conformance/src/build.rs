@@ -148,8 +148,8 @@ impl Traced {
         ObjectId::at(self.0.objects.len() - 1)
     }
 
-    /// Objects that persist, each read by an op of its own: one after the other, or each on a stream
-    /// of its own.
+    /// Objects that persist, each read by an op of its own: one after the other, or each on a
+    /// stream of its own.
     pub fn reads<const N: usize>(bytes: [u64; N], apart: bool) -> (Traced, [ObjectId; N]) {
         let mut traced = Traced::new();
         let objects = bytes.map(|bytes| traced.object(bytes, true));

@@ -2,8 +2,8 @@
 //!
 //! Moments are kept only as far as the future can tell them apart: whatever comes starts no earlier
 //! than the op before has ended, so nothing is earlier than that. Free bytes of HBM are units, each
-//! with the moment from which it is free. An allocation takes those that are free first: the ledger takes
-//! those that were given back first, which is at best as early.
+//! with the moment from which it is free. An allocation takes those that are free first: the ledger
+//! takes those that were given back first, which is at best as early.
 //! Invariant: `Ord` of moments is all that the search compares; residency is all that it indexes.
 
 use crate::prelude::*;

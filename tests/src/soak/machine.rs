@@ -268,8 +268,8 @@ fn prescribe(dice: &mut Dice, hardware: &mut Hardware) {
     }
 }
 
-/// A tier, and the nodes on a route to it along links that passes none twice; no nodes if there is no
-/// such.
+/// A tier, and the nodes on a route to it along links that passes none twice; no nodes if there is
+/// no such.
 fn walk(dice: &mut Dice, hardware: &Hardware, from: usize) -> (usize, Vec<usize>) {
     let mut passed = vec![from];
     for _ in 0..dice.within(2..=4) {

@@ -178,8 +178,8 @@ impl<'a> Watch<'a> {
         self.budget += 16;
     }
 
-    /// What it takes to send so much over a channel and wait for everything else there, where others
-    /// make it so many times as slow.
+    /// What it takes to send so much over a channel and wait for everything else there, where
+    /// others make it so many times as slow.
     fn crosses(&mut self, channel: Channel, bytes: Bytes, worst: f64) {
         let hardware = &self.trial.hardware;
         let link = &hardware.links[channel.link.index()];

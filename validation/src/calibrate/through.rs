@@ -182,9 +182,9 @@ impl Through<'_> {
         Ok(times(&report).iter().skip(turns).map(|&(start, end)| end.since(start)).collect())
     }
 
-    /// Fetches `count` objects over a channel, each used by an op that lasts `op`, with room for two
-    /// at a time: the copy of the next goes on beside the op. From the start of the first copy to
-    /// the end of the last op.
+    /// Fetches `count` objects over a channel, each used by an op that lasts `op`, with room for
+    /// two at a time: the copy of the next goes on beside the op. From the start of the first copy
+    /// to the end of the last op.
     pub fn double_buffered(
         &self,
         channel: Channel,

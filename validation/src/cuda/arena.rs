@@ -1,9 +1,10 @@
 //! Where in a block of memory an object's room lies: best fit, in the order of submission.
 //!
 //! Room is given back when a command is submitted, long before it has ended, so every free piece
-//! carries the tickets of the commands that must end before it may be written. An allocation prefers a
-//! piece whose commands have all ended; only then is it not held up.
-//! Invariant: allocated pieces never overlap, and free and allocated pieces together tile every region.
+//! carries the tickets of the commands that must end before it may be written. An allocation
+//! prefers a piece whose commands have all ended; only then is it not held up.
+//! Invariant: allocated pieces never overlap, and free and allocated pieces together tile every
+//! region.
 
 use smallvec::SmallVec;
 use std::collections::BTreeMap;

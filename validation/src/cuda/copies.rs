@@ -1,11 +1,11 @@
 //! Copies: pieces over channels, by the rules of [`Transit`], and checks of what has arrived.
 //!
-//! A channel whose two ends the device reaches is a stream of its own; every other channel is a thread.
-//! Over one channel a copy is enqueued as soon as what it waits for is. Over several, a piece goes on
-//! when the host has heard of its arrival.
-//! A check of an arrival runs on a stream of its channel's own that goes after all others, so that it
-//! takes neither the copy's time nor the channel's. What overwrites the room or is given it later
-//! waits for that check.
+//! A channel whose two ends the device reaches is a stream of its own; every other channel is a
+//! thread. Over one channel a copy is enqueued as soon as what it waits for is. Over several, a
+//! piece goes on when the host has heard of its arrival.
+//! A check of an arrival runs on a stream of its channel's own that goes after all others, so that
+//! it takes neither the copy's time nor the channel's. What overwrites the room or is given it
+//! later waits for that check.
 //! Invariant: the checks of a machine never make a copy or an op wait, but for those two.
 
 use crate::cuda::allocations::Place;

@@ -1,7 +1,7 @@
 //! What runs on the device: its streams, kernels, events and memory that is no object's.
 //!
-//! Streams by number: compute streams first, then one per channel that the device copies over, then as
-//! many for checks of what has arrived, which go after everything else. No more than these: a
+//! Streams by number: compute streams first, then one per channel that the device copies over, then
+//! as many for checks of what has arrived, which go after everything else. No more than these: a
 //! device has few queues, and streams that share one wait for each other.
 //! Invariant: whatever is enqueued here finds its memory alive until the machine has been waited
 //! for.

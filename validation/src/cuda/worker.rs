@@ -1,8 +1,8 @@
 //! Threads for what the device cannot do by itself: files, and copies within the host's memory.
 //!
 //! One thread per channel that has such an end, and one for files used in place. Between a file and
-//! pinned memory nothing else is copied: the system reads and writes pinned memory itself. A channel
-//! that joins files to the device's memory goes through pinned memory of its thread.
+//! pinned memory nothing else is copied: the system reads and writes pinned memory itself. A
+//! channel that joins files to the device's memory goes through pinned memory of its thread.
 //! Invariant: a thread starts what it is sent in that order and says so when it is done; whether it
 //! may start is for whoever sends it to know.
 

@@ -1,8 +1,9 @@
 //! What all threads of a host machine share: commands under way, queues, what has ended.
 //!
-//! Each channel and each compute stream is a queue in the order of submission whose head blocks those
-//! behind it, like a CUDA stream, and has a thread. A copy over several channels goes in chunks, at
-//! most [`BOUNCE`] of its own between two channels: the rules are the simulator's, the time is real.
+//! Each channel and each compute stream is a queue in the order of submission whose head blocks
+//! those behind it, like a CUDA stream, and has a thread. A copy over several channels goes in
+//! chunks, at most [`BOUNCE`] of its own between two channels: the rules are the simulator's, the
+//! time is real.
 //! Invariant: an edge is an indegree. A command's end is listed before any command that waited for
 //! it can start, so ends are heard in an order that could have been.
 

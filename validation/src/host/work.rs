@@ -88,8 +88,8 @@ impl Worker<'_> {
         Ok(true)
     }
 
-    /// Copies a piece over one channel; the last one on the last channel is checked. Returns when it
-    /// started.
+    /// Copies a piece over one channel; the last one on the last channel is checked. Returns when
+    /// it started.
     pub(crate) fn piece(&mut self, piece: &Piece, command: &Command, version: u64) -> Worked {
         let part = piece.part;
         let start = self.start(command.ticket, part.hop);

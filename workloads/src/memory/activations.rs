@@ -54,8 +54,8 @@ pub struct Stages {
 }
 
 impl Stages {
-    /// Virtual stages of `layers / (p m)` blocks that the first stage has in flight at most: p with one
-    /// virtual stage per stage, p m + p - 1 with m, and never more than there are.
+    /// Virtual stages of `layers / (p m)` blocks that the first stage has in flight at most: p with
+    /// one virtual stage per stage, p m + p - 1 with m, and never more than there are.
     pub fn in_flight(&self) -> u128 {
         let [p, m, n] = [self.pipeline, self.interleave, self.micro_batches].map(u128::from);
         let deep = if m > 1 { p * m + p - 1 } else { p };

@@ -22,8 +22,8 @@ const ROOM: u64 = 1 << 40;
 
 /// Replays one device. `capacity` is the device's memory, or what `set_per_process_memory_fraction`
 /// leaves of it; without it the model is out of memory when the snapshot shows that the device was.
-/// `limit` is the deviation above which [`first_above`](tiersim_models::results::snapshot::Deviation::first_above)
-/// is noted.
+/// `limit` is the deviation above
+/// which [`first_above`](tiersim_models::results::snapshot::Deviation::first_above) is noted.
 pub fn replay(
     device: &Device,
     settings: &Settings,

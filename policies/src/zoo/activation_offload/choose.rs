@@ -142,7 +142,8 @@ impl<'a> Search<'a> {
         Ok(better)
     }
 
-    /// One round over pairs of layers, each with a treatment of its own; whether anything was shortened.
+    /// One round over pairs of layers, each with a treatment of its own; whether anything was
+    /// shortened.
     fn descend_by_two(&mut self, found: &mut Vec<Treatment>) -> Result<bool, String> {
         let mut better = false;
         for one in (0..found.len()).rev() {

@@ -102,7 +102,8 @@ impl<'a> Clock<'a> {
         self.streams.iter().copied().min().unwrap_or(0)
     }
 
-    /// A copy begins when its first channel is free, and holds every channel for the channel's own time.
+    /// A copy begins when its first channel is free, and holds every channel for the channel's own
+    /// time.
     fn copy(&mut self, bytes: Bytes, from: TierId, to: TierId, ready: u64) -> u64 {
         let mut end = ready;
         for (hop, &channel) in self.routes.between(from, to).iter().enumerate() {

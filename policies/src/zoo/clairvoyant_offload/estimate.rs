@@ -1,8 +1,8 @@
 //! When copies and ops would end if everything took as long as planned.
 //!
-//! A model of the machine good enough to decide by: channels in order of submission, streams in order,
-//! room given back when what holds it ends. It is fed with decisions only, never with what a run
-//! measures, so that the same workload gives the same plan everywhere. Times are picoseconds.
+//! A model of the machine good enough to decide by: channels in order of submission, streams in
+//! order, room given back when what holds it ends. It is fed with decisions only, never with what a
+//! run measures, so that the same workload gives the same plan everywhere. Times are picoseconds.
 //! Invariant: estimates change what is worth doing and when, never what is allowed.
 
 use crate::recipe::Setting;
@@ -200,8 +200,8 @@ impl Channels {
         &self.routes[from.index() * self.tiers + to.index()]
     }
 
-    /// The end of a copy that is ready at some time. Copies enter their first channel in order, and on
-    /// the others take what time they need among those that are there.
+    /// The end of a copy that is ready at some time. Copies enter their first channel in order, and
+    /// on the others take what time they need among those that are there.
     fn copy(&mut self, from: TierId, to: TierId, bytes: Bytes, ready: u64) -> u64 {
         let route = &self.routes[from.index() * self.tiers + to.index()];
         let mut start = ready;

@@ -2,12 +2,12 @@
 //!
 //! Intervals are taken one by one, the one first that removes most memory above the capacity line
 //! per time of its copies. Its eviction is booked as early as possible, its prefetch as late as
-//! possible, each into idle time of the channels that it crosses; then every prefetch is moved earlier
-//! while memory allows. Source: Zhang et al., "G10", MICRO 2023, section 4.3.
+//! possible, each into idle time of the channels that it crosses; then every prefetch is moved
+//! earlier while memory allows. Source: Zhang et al., "G10", MICRO 2023, section 4.3.
 //!
-//! Where the channels cannot carry at the recorded pace what the line demands, the ops will wait, and
-//! nobody gains from a plan that assumes that they do not: the plan is then made for the quickest
-//! pace at which they can. The paper has one pace and leaves the rest to page faults.
+//! Where the channels cannot carry at the recorded pace what the line demands, the ops will wait,
+//! and nobody gains from a plan that assumes that they do not: the plan is then made for the
+//! quickest pace at which they can. The paper has one pace and leaves the rest to page faults.
 //! Invariant: no channel is booked twice for the same time, and a planned object has room where it
 //! goes.
 
@@ -346,8 +346,8 @@ impl<'a> Draft<'a> {
 
 /// Where copies start and end on channels, and memory over ranges that may wrap. Positions count
 /// slots over several replays: the slot of a position is what is left of it modulo the number of
-/// slots, since every replay is planned alike. No range is longer than one replay, so that it counts
-/// no slot twice.
+/// slots, since every replay is planned alike. No range is longer than one replay, so that it
+/// counts no slot twice.
 impl Draft<'_> {
     /// The ranges of slots that a range of positions covers, the earlier first.
     fn cut(&self, from: usize, until: usize) -> [(usize, usize); 2] {

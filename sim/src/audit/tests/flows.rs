@@ -205,7 +205,8 @@ fn what_is_used_in_place_goes_over_the_channels_of_its_tier() {
 fn what_is_used_in_place_is_no_faster_than_its_tier() {
     let mut hardware = sharing(Service::default());
     hardware.tiers[FAR.index()].access.rate = Bandwidth::new(PS_PER_S / 2).expect("above zero");
-    // Resources are four channels, two links, three tiers, and what goes back to these beside reads.
+    // Resources are four channels, two links, three tiers, and what goes back to these beside
+    // reads.
     for (back, resource) in [(false, 7), (true, 10)] {
         let (mut audit, _) = begun_on(audit_of(1, &hardware), &[(FAR, BYTES)]);
         flow_in_place(&mut audit, &[FETCHES[0] + usize::from(back)], back).expect("its channel");

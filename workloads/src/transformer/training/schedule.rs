@@ -3,10 +3,10 @@
 //! One stage: forward and backward of one micro-batch after the other. Several stages: 1F1B of the
 //! first of them (Narayanan et al., "Efficient Large-Scale Language Model Training", 2021,
 //! section 2.2), which has the most micro-batches in flight: p, and interleaved in m virtual stages
-//! p*m + p - 1 virtual stages of layers/(p*m) layers each, which is 1 + (p-1)/(p*m) of a stage's layers
-//! p times.
-//! Invariant: every micro-batch goes through every virtual stage once forward and once backward, forward
-//! first.
+//! p*m + p - 1 virtual stages of layers/(p*m) layers each, which is 1 + (p-1)/(p*m) of a stage's
+//! layers p times.
+//! Invariant: every micro-batch goes through every virtual stage once forward and once backward,
+//! forward first.
 
 use super::state::{ModelState, virtual_stages};
 use super::{Checkpointing, Training};

@@ -2,8 +2,8 @@
 //!
 //! Consecutive tasks with the same weights are one visit: what ZeRO has partitioned is gathered
 //! once per visit, and ahead of it by as many visits as are to be prefetched.
-//! A pipeline's bubble is (p - 1) times the forward and backward pass of one virtual stage, which is
-//! (p - 1)/m of a stage (Narayanan et al., 2021, section 2.2.2), as idle ops that copy what the
+//! A pipeline's bubble is (p - 1) times the forward and backward pass of one virtual stage, which
+//! is (p - 1)/m of a stage (Narayanan et al., 2021, section 2.2.2), as idle ops that copy what the
 //! device does in it; what collectives add to it is left out. The loss turns logits, which are
 //! fp32, into their gradient in place.
 

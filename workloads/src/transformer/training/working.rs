@@ -2,9 +2,9 @@
 //! from the ranks of tensor parallelism, and what nothing keeps.
 //!
 //! It is read off the same graph that traces are made from, of a step that is as short as it can
-//! be: one or two blocks per virtual stage and one micro-batch, without ZeRO, whose buffers are counted
-//! by themselves. All blocks and micro-batches are alike and give their buffers back, so the most
-//! that is alive at once is that of the whole step.
+//! be: one or two blocks per virtual stage and one micro-batch, without ZeRO, whose buffers are
+//! counted by themselves. All blocks and micro-batches are alike and give their buffers back, so
+//! the most that is alive at once is that of the whole step.
 
 use super::Training;
 use tiersim_models::lifetime::Workload;
