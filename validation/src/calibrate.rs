@@ -27,7 +27,7 @@ use std::path::Path;
 /// The bench of a kind of machine and its device by number, which a host ignores; files of tiers
 /// that are files lie below `scratch`.
 ///
-/// Errors with [`Fault::NoDevice`] where there is no such machine.
+/// Errors with [`Fault::NoDevice`](crate::fault::Fault::NoDevice) where there is no such machine.
 pub fn bench(
     (machine, device): (real::Kind, usize),
     scratch: &Path,
