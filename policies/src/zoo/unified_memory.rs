@@ -6,7 +6,7 @@
 //! paid in full after what the op waited for has arrived. Least recently used first out; what an op
 //! creates is born in HBM and does not fault.
 //!
-//! With *correlation prefetch* it remembers which kernel followed which ([`chain`]). Before each op
+//! With *correlation prefetch* it remembers which kernel followed which (`chain`). Before each op
 //! the chain of its table is followed, and the next objects on it are fetched ahead; to make room,
 //! what is not on the chain leaves, least recently used first. Objects fetched ahead do not fault.
 //! Source of the rule: Jung, Kim, Lee, "DeepUM", ASPLOS 2023 (tables of kernels and of blocks, and
