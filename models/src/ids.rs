@@ -10,6 +10,7 @@ macro_rules! id {
 
         impl $name {
             /// The id of the `index`-th thing. Panics if there are too many to number.
+            #[inline]
             pub fn at(index: usize) -> $name {
                 $name(<$inner>::try_from(index).expect(concat!("too many for ", stringify!($name))))
             }

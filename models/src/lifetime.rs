@@ -44,17 +44,20 @@ impl Workload {
     }
 
     /// Objects whose memory is needed from this op on (none of them persistent).
+    #[inline]
     pub fn births(&self, op: OpId) -> &[ObjectId] {
         self.births.of(op)
     }
 
     /// Objects whose memory is given back after this op (none of them persistent).
+    #[inline]
     pub fn releases(&self, op: OpId) -> &[ObjectId] {
         self.releases.of(op)
     }
 
     /// Modules whose forward ends with this op, with the bytes of their output: the objects that
     /// their last op of the pass writes.
+    #[inline]
     pub fn outputs(&self, op: OpId) -> &[(ModuleId, Bytes)] {
         self.outputs.of(op)
     }

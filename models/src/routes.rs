@@ -105,6 +105,7 @@ impl CopyTimes {
 
     /// Time of a copy of `bytes` that is alone, by the laws: whole over one hop; over several the
     /// first chunk crosses all of them, and then the slowest hop carries the rest.
+    #[inline]
     pub fn span(&self, from: TierId, to: TierId, bytes: Bytes) -> Span {
         let hops = &self.hops[from.index() * self.tiers + to.index()];
         if hops.len() < 2 || bytes <= self.chunk {

@@ -60,6 +60,7 @@ impl Time {
     }
 
     /// The time that has passed since `earlier`. Panics if `earlier` is later.
+    #[inline]
     pub fn since(self, earlier: Time) -> Span {
         Span(self.0.checked_sub(earlier.0).expect("time ran backwards"))
     }
@@ -166,6 +167,7 @@ impl<Work: Copy> Rate<Work> {
     /// Time for `work` units: `ceil(work * 10^12 / rate)` picoseconds, computed in 128 bits.
     ///
     /// Panics if the result exceeds 213 days; [`Rate::checked_span_of`] does not.
+    #[inline]
     pub fn span_of(self, work: u64) -> Span {
         self.checked_span_of(work).expect("span overflows u64 picoseconds")
     }
@@ -199,6 +201,7 @@ impl<Work> fmt::Debug for Rate<Work> {
 
 impl Add<Span> for Time {
     type Output = Time;
+    #[inline]
     fn add(self, span: Span) -> Time {
         Time(self.0.checked_add(span.0).expect("time overflows u64 picoseconds"))
     }
@@ -209,12 +212,14 @@ macro_rules! sums {
     ($($unit:ident: $overflow:literal;)+) => {$(
         impl Add for $unit {
             type Output = $unit;
+            #[inline]
             fn add(self, other: $unit) -> $unit {
                 $unit(self.0.checked_add(other.0).expect($overflow))
             }
         }
 
         impl AddAssign for $unit {
+            #[inline]
             fn add_assign(&mut self, other: $unit) {
                 *self = *self + other;
             }

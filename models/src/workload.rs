@@ -180,6 +180,7 @@ pub const AGAIN: &str = "recompute";
 
 impl Op {
     /// Whether it makes again what had been dropped.
+    #[inline]
     pub fn runs_again(&self) -> bool {
         self.name.starts_with(AGAIN)
     }

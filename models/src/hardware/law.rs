@@ -13,6 +13,7 @@ pub struct Law {
 
 impl Law {
     /// Time for `bytes`.
+    #[inline]
     pub fn span_of(&self, bytes: Bytes) -> Span {
         self.setup + self.rate.span_of(bytes.get())
     }

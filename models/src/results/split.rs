@@ -91,6 +91,7 @@ impl Parts {
 
     /// The place of a part. A channel behind those of links is a tier's own, which only compaction
     /// takes.
+    #[inline]
     pub fn index(self, part: PathPart) -> usize {
         let channels = COMMON.len();
         match part {
