@@ -53,7 +53,8 @@ pub struct Detail {
     pub depths: Vec<(u32, Bandwidth)>,
     /// A random delay on top of the set-up of each copy or chunk.
     pub tail: Option<Tail>,
-    /// A cache in front of something slower. Only under [`Discipline::Fifo`] with one channel.
+    /// A cache in front of something slower. Only under [`Discipline::Fifo`] with one copy in
+    /// flight.
     pub cache: Option<Cache>,
 }
 

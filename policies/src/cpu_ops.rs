@@ -1,4 +1,4 @@
-//! Ops on the CPU's processors, under any policy.
+//! Ops on the CPU, under any policy.
 //!
 //! Policies decide for the device. Such an op uses its objects in memory of the host instead, so a
 //! wrapper around the policy moves there what the op needs and does not ask the policy, which sees
@@ -35,7 +35,7 @@ pub fn has_cpu_ops(trace: &Trace) -> bool {
     trace.ops.iter().any(|op| op.unit == Unit::Cpu)
 }
 
-/// Errors in words if the machine has no memory for the trace's ops on the CPU's processors.
+/// Errors in words if the machine has no memory for the trace's ops on the CPU.
 pub fn check(trace: &Trace, hardware: &Hardware) -> Result<(), String> {
     let Some(op) = trace.ops.iter().find(|op| op.unit == Unit::Cpu) else { return Ok(()) };
     if host_tiers(hardware).is_empty() {
@@ -73,7 +73,7 @@ pub fn build(
     Ok(Box::new(CpuOps::new(inner, Some(device), setting.workload, tiers)))
 }
 
-/// A policy that was made for a whole workload, with its ops on the CPU's processors served.
+/// A policy that was made for a whole workload, with its ops on the CPU served.
 pub fn around(
     policy: Box<dyn Policy>,
     workload: &Workload,

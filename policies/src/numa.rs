@@ -54,7 +54,7 @@ impl NumaConfig {
         self.placement.is_none() && self.pins.is_empty()
     }
 
-    /// The policy for a setting, on the nodes that this says, with ops on the CPU's processors
+    /// The policy for a setting, on the nodes that this says, with ops on the CPU
     /// served as [`crate::cpu_ops`] does.
     ///
     /// Errors in words if the trace lacks what the policy or a pin needs.

@@ -36,7 +36,7 @@ use tiersim_models::workload::Use;
 /// What the plan has counted so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Uses of objects that were in HBM when the op came; ops on the CPU's processors do not
+    /// Uses of objects that were in HBM when the op came; ops on the CPU do not
     /// count.
     pub hits: u64,
     /// Uses of objects that were not (objects that the op creates do not count).

@@ -53,7 +53,7 @@ pub trait Policy: Send {
         None
     }
 
-    /// The tiers in which ops on the CPU's processors use their objects; none for a policy that
+    /// The tiers in which ops on the CPU use their objects; none for a policy that
     /// knows nothing of such ops. Asked once; [`crate::cpu_ops`] answers for every policy.
     fn host(&self) -> &[TierId] {
         &[]

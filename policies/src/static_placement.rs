@@ -302,7 +302,7 @@ impl StaticPlacement {
         }
     }
 
-    /// Slides the window: learns the uses of the op that has come into lookahead.
+    /// Slides the window: learns the uses of the op that has come into the lookahead.
     fn look_ahead(&mut self, prefetch_ops: u32, view: &View<'_>) {
         let window = u64::from(prefetch_ops);
         let first = if view.occurrence() == 0 { 0 } else { window };

@@ -44,7 +44,7 @@ impl Durations {
         Durations { base: spans, whole: None, jitter: None, source: None, launches, later: 0 }
     }
 
-    /// What a scenario asks for; `cpu` is what ops on the CPU's processors run on.
+    /// What a scenario asks for; `cpu` is what ops on the CPU run on.
     ///
     /// Errors in words if the trace or the device lacks what that needs.
     pub fn new(

@@ -96,7 +96,7 @@ enum Event {
     Released(u32),
     /// The bytes of a collective go from now on, of all ranks.
     Exchange(Ticket),
-    /// The work of an op on the CPU's processors begins.
+    /// The work of an op on the CPU begins.
     Launched { op: Ticket, work: Span },
     /// Such an op has ended.
     Worked,

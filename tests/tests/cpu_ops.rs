@@ -1,4 +1,4 @@
-//! Ops on the CPU's processors: where their objects are, what is copied for them, how long they
+//! Ops on the CPU: where their objects are, what is copied for them, how long they
 //! take.
 
 mod adam;

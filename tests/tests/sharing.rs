@@ -1,5 +1,5 @@
-//! Shared links and links of several channels in the whole machine: oracles, random worlds under
-//! audit, and decisions that do not depend on who is served how.
+//! Shared links and links with several copies in flight in the whole machine: oracles, random
+//! worlds under audit, and decisions that do not depend on who is served how.
 
 use tiersim_models::service::{Cache, Tail};
 use tiersim_sim::machine::Fault;

@@ -1,4 +1,4 @@
-//! Requests that a device has under route in a tier; [`crate::outstanding`] says what they reach.
+//! Requests that a device has under way in a tier; [`crate::outstanding`] says what they reach.
 
 use crate::units::Bytes;
 use std::num::NonZeroU32;

@@ -1,6 +1,6 @@
 //! When each object is used next, for every use of a trace that is replayed without end.
 //!
-//! Uses by ops on the CPU's processors are not uses in HBM: they count only where they end what an
+//! Uses by ops on the CPU are not uses in HBM: they count only where they end what an
 //! op of the device has written.
 //! Invariant: distances are in ops and hold in every replay; an object that does not persist has no
 //! next use beyond its last.

@@ -12,7 +12,7 @@
 //! An op that reads a part of an object in place pays for that part only, so no more than it
 //! counts: what the op needs inside, and what has to be inside for it.
 //!
-//! Ops on the CPU's processors use nothing inside: an object that one of them uses between two
+//! Ops on the CPU use nothing inside: an object that one of them uses between two
 //! uses by the device may stay inside all the same, as far as this count goes.
 //! Invariant: holds for every order in time, as it counts the copies of a plan, in the plan's
 //! order.

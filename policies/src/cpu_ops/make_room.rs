@@ -22,9 +22,9 @@ pub(super) struct Usage {
     pub(super) outer: Vec<TierId>,
     /// By object: the op of the run that used it last, counted from 1.
     pub(super) last_used: Vec<u64>,
-    /// The same for ops on the CPU's processors only.
+    /// The same for ops on the CPU only.
     pub(super) host_last: Vec<u64>,
-    /// By object: whether any op on the CPU's processors uses it.
+    /// By object: whether any op on the CPU uses it.
     pub(super) for_host: Vec<bool>,
 }
 

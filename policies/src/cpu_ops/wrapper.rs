@@ -1,4 +1,4 @@
-//! The policy that serves ops on the CPU's processors and guards the one that it wraps.
+//! The policy that serves ops on the CPU and guards the one that it wraps.
 //!
 //! Before an op of the device the wrapped policy is asked, and what it says is checked against what
 //! is where by now; what it did not think of is added. Before an op on the CPU it is not asked.

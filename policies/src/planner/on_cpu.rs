@@ -1,4 +1,4 @@
-//! What the planner does for an op on the CPU's processors: its objects are used in memory of the
+//! What the planner does for an op on the CPU: its objects are used in memory of the
 //! host, and what it overwrites whole need not be copied there.
 //!
 //! Invariant: an op of the device is planned as if nothing here existed.

@@ -86,7 +86,7 @@ impl<'a> Planner<'a> {
 
     /// Fetches what left because of pressure, is used now, and has not been fetched by the policy.
     pub(super) fn bring_back(&mut self) -> Result<(), PlanError> {
-        // An op on the CPU's processors needs nothing in HBM.
+        // An op on the CPU needs nothing in HBM.
         let on_host = self.is_on_host(self.op_planned());
         for touched in self.uses() {
             let object = touched.object;

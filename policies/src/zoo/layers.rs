@@ -173,7 +173,7 @@ impl Layers {
         }
     }
 
-    /// Passes come into lookahead.
+    /// Passes come into the lookahead.
     fn look_ahead(&mut self, now: u64) {
         let lookahead = self.passes.at(now).saturating_add(self.arrival.layers());
         while self.unseen <= lookahead {

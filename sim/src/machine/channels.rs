@@ -1,6 +1,6 @@
 //! Channels: the directions of links, and how pieces of copies queue for them.
 //!
-//! A channel serves one piece after the other or, if its link has several channels, so many at
+//! A channel serves one piece after the other or, if its link takes several in flight, so many at
 //! once, and its lines in turn (`lines`); or it shares its rate among all who are there
 //! (`sharing`).
 //! Invariant: a channel with one place is an in-order copy engine for each line, so its copies

@@ -5,7 +5,7 @@
 //! done. Where a segment comes or goes, the op waits for that too, and the thread goes on from
 //! there. With exact allocators nothing is added to any op.
 //!
-//! Ops on the CPU's processors share them: each pays its launch, and then its work is a flow over
+//! Ops on the CPU share them: each pays its launch, and then its work is a flow over
 //! one resource, the processors' time in picoseconds. One that bytes hold up is not told from one
 //! that FLOPs hold up, as every kernel takes all cores. Alone an op takes exactly its duration, and
 //! of R that run at once none less than its share of the time that all take in turn.

@@ -4,7 +4,7 @@
 //! host's processors are the device's in the baseline. Generated work is made again without what it
 //! has on the host; in a recorded trace such ops become the device's, with the time that a roofline
 //! says or that was recorded.
-//! Invariant: a workload without ops on the CPU's processors is its own baseline.
+//! Invariant: a workload without ops on the CPU is its own baseline.
 
 use super::{CaseRunner, RunError};
 use crate::durations::Durations;

@@ -149,7 +149,7 @@ pub(super) fn pressure_rules(
         level = event.to;
         let changes = event.what == Happened::Level;
         if changes != (event.from != event.to) {
-            return told("a level changes without a word, or the other route round");
+            return told("a level changes without a word, or the other way round");
         }
         if changes && !follows(config, event, room) && log.forced == 0 {
             return told("thresholds say another level");

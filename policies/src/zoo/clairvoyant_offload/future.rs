@@ -179,7 +179,7 @@ impl Future {
         OpId::at((occurrence % self.ops) as usize)
     }
 
-    /// The op that comes into lookahead with `now`.
+    /// The op that comes into the lookahead with `now`.
     pub(super) fn appears(&self, now: u64) -> Option<OpId> {
         let seen = now.checked_add(self.window).filter(|&seen| seen < self.total)?;
         Some(OpId::at((seen % self.ops) as usize))

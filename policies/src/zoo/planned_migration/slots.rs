@@ -140,7 +140,7 @@ pub(super) struct Idle {
     /// A Fenwick tree of `left`. Source: Fenwick, "A New Data Structure for Cumulative Frequency
     /// Tables", Software: Practice and Experience 24(3), 1994.
     sums: Vec<u64>,
-    /// The next slot with idle time, or one on the route to it.
+    /// The next slot with idle time, or one on the way to it.
     next: Vec<usize>,
 }
 
