@@ -51,7 +51,7 @@ fn service(number: usize, link: &Link) -> Option<Service> {
 
 const NAMES: [&str; 4] = [
     "first come, first served",
-    "shared, one channel each way",
+    "shared, one copy at a time each way",
     "shared, no limit",
     "and all curves",
 ];

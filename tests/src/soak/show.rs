@@ -39,7 +39,7 @@ impl fmt::Display for Trial {
             writeln!(f, "    shared tiers {tiers:?}, links {links:?}")?;
         }
         for route in &hardware.routes {
-            writeln!(f, "way {route:?}")?;
+            writeln!(f, "route {route:?}")?;
         }
         for hidden in &self.hidden {
             writeln!(f, "hidden {hidden:?}")?;
