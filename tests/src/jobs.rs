@@ -13,7 +13,7 @@ use tiersim_models::results::memory_account::Place;
 use tiersim_models::workload::Object;
 use tiersim_workloads::memory::account::{self, Keeps, Pipeline, Step};
 use tiersim_workloads::memory::activations::block::BlockShape;
-use tiersim_workloads::memory::activations::{Batch, Stages, of_block};
+use tiersim_workloads::memory::activations::{Batch, Stages, of_block, stored};
 use tiersim_workloads::memory::zero::{MILLION, Offload};
 use tiersim_workloads::transformer::card::{Card, Experts, Family};
 use tiersim_workloads::transformer::format::{Format, Formats};
@@ -249,12 +249,13 @@ fn loads(job: &Training, trace: &Trace) -> (u128, u128) {
     let tokens = u128::from(job.micro_batch) * u128::from(job.sequence);
     let numbers = tokens * u128::from(experts.active) * u128::from(job.card.hidden);
     let format = job.formats.activations;
-    let even = numbers * u128::from(format.bytes());
+    // As the objects are measured: compressed ones with their ranges.
+    let even = stored(numbers, format).expect("a small job has small sums");
     let given = trace.objects.iter().filter(|object| object.name.ends_with(".given"));
     let loads = given.map(|object| u128::from(object.bytes.get()) * 1000);
     // Where no token came the object has room for one, with the range of a compressed one.
     let hidden = u128::from(job.card.hidden);
-    let one = 1000 * (hidden * u128::from(format.bytes()) + 4 * hidden.div_ceil(256));
+    let one = 1000 * stored(hidden, format).expect("a small job has small sums");
     let least = |load| if load <= one { 0 } else { load };
     let (least, most) = loads.fold((1000 * even, 1000 * even), |(so_far, most), load| {
         (so_far.min(least(load)), most.max(load))

@@ -81,11 +81,12 @@ fn a_whole_step_runs_on_all_ranks_of_a_server() {
 #[test]
 fn memory_and_run_give_one_answer() {
     let mut wrong = Vec::new();
-    for seed in 0..200 {
+    // The last one's experts got a little less than their share, in 8 bits with ranges.
+    for seed in (0..200).chain([7267834102446012930]) {
         let (job, offload) = job(seed);
         wrong.extend(
             disagreement(&job, offload).map(|what| format!("{seed}: {what} {job:?} {offload:?}")),
         );
     }
-    assert!(wrong.is_empty(), "{} of 200\n{}", wrong.len(), wrong.join("\n"));
+    assert!(wrong.is_empty(), "{} of 201\n{}", wrong.len(), wrong.join("\n"));
 }
