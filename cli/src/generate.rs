@@ -15,7 +15,7 @@ use tiersim_workloads::layered::ShapeProblem;
 use tiersim_workloads::transformer::format::{Format, Formats};
 use tiersim_workloads::transformer::known::KNOWN;
 use tiersim_workloads::transformer::training::{
-    Attention, Checkpointing, Loader, Optimizer, Parallel, Router, Training, Zero,
+    Attention, Checkpointing, Kernels, Loader, Optimizer, Parallel, Router, Training, Zero,
 };
 
 #[derive(Debug, ClapArgs)]
@@ -201,6 +201,7 @@ impl StepArgs {
             optimizer: self.optimizer.unwrap_or(Optimizer::AdamW),
             checkpointing: self.checkpointing.unwrap_or(Checkpointing::None),
             attention: self.attention.unwrap_or(Attention::Flash),
+            kernels: Kernels::default(),
             dropout: self.dropout,
             parallel,
             zero: Zero {

@@ -30,10 +30,10 @@ pub const SCHEMA: u32 = 1;
 pub(crate) const OBJECT_COLUMNS: &str = "id name kind bytes dtype? persistent module? adam_m? \
                                          adam_v? grad_norm? freed_after?";
 
-/// Columns of `ops.csv`. The last one is left out where no op has one.
+/// Columns of `ops.csv`. The last two are left out where no op has one.
 pub(crate) const OP_COLUMNS: &str = "id step phase name module? stream? rank? duration_ns? flops? \
                                      bytes? at_ns? after? unit? collective_bytes? group? \
-                                     release_ns?";
+                                     release_ns? kernels?";
 
 /// Columns of `uses.csv`.
 pub(crate) const USE_COLUMNS: &str = "op object mode pieces? piece_bytes?";

@@ -5,8 +5,8 @@ use crate::scenario::{Scenario, ServingSource, TraceSource};
 use crate::trace::{hex, read_trace, trace_hash};
 use sha2::{Digest, Sha256};
 use tiersim_models::diagnostic::Diagnostics;
+use tiersim_models::kernel::Kernel;
 use tiersim_models::lifetime::Workload;
-use tiersim_models::units::Bytes;
 use tiersim_policies::scenario::traces::Traces;
 
 /// Most ops of all generated traces together: a sweep over a shape keeps one trace per shape.
@@ -85,7 +85,7 @@ fn served(source: &ServingSource) -> Result<Workload, Diagnostics> {
         let rule = "serving has no device to estimate iterations on".to_owned();
         return Err(refused(rule, "write `time: roofline(precision: \"bf16\")`"));
     };
-    let pace = |flops: u64, bytes: Bytes| compute.roofline(precision, flops, bytes);
+    let pace = |kernels: &[Kernel]| compute.kernels(precision, kernels);
     let served = source.serving.serve(&requests, &pace);
     let served = served.map_err(|problem| refused(problem.to_string(), problem.remedy()))?;
     Ok(Workload::serving(served))

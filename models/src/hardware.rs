@@ -18,12 +18,14 @@ use crate::efficiency::Efficiency;
 use crate::energy::Economics;
 use crate::hidden::Hidden;
 use crate::ids::{LinkId, NodeId, TierId};
+use crate::kernel::Kernel;
 use crate::loaded::Loaded;
 use crate::nodes::{LinkKind, Node, PrescribedRoute};
 use crate::raid0::Raid0;
 use crate::server::{Cpu, Server};
 use crate::service::Service;
 use crate::units::{Bandwidth, Bytes, FlopRate, Span};
+use crate::workload::Op;
 
 pub use capacity::Capacity;
 pub use fact::{Fact, Source};
@@ -144,6 +146,31 @@ impl Compute {
         let memory = memory.reached(self.memory, bytes.get()).checked_span_of(bytes.get())?;
         let products = products.reached(*peak, flops).checked_span_of(flops)?;
         self.launch.ps().checked_add(products.max(memory).ps()).map(Span::from_ps)
+    }
+
+    /// Time of kernels one after the other.
+    ///
+    /// `None` as for [`Compute::roofline`].
+    pub fn kernels(&self, precision: &str, kernels: &[Kernel]) -> Option<Span> {
+        let of = |kernel: &Kernel| {
+            let one = self.roofline(precision, kernel.flops, kernel.bytes)?;
+            one.ps().checked_mul(kernel.times)
+        };
+        let mut sum = 0u64;
+        for kernel in kernels {
+            sum = sum.checked_add(of(kernel)?)?;
+        }
+        Some(Span::from_ps(sum))
+    }
+
+    /// Time of an op: of its kernels where they are known, of its FLOPs and bytes elsewhere.
+    ///
+    /// `None` as for [`Compute::roofline`].
+    pub fn time(&self, precision: &str, op: &Op) -> Option<Span> {
+        match &op.kernels {
+            Some(kernels) => self.kernels(precision, kernels),
+            None => self.roofline(precision, op.flops, op.bytes),
+        }
     }
 }
 

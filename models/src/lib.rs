@@ -13,6 +13,7 @@ pub mod hardware;
 pub mod hidden;
 pub mod ids;
 pub mod instances;
+pub mod kernel;
 pub mod lifetime;
 pub mod lint;
 pub mod loaded;

@@ -8,11 +8,13 @@
 
 pub use crate::collective::{Collective, CollectiveKind};
 use crate::ids::{ModuleId, ObjectId, OpId, RankId};
+use crate::kernel::Kernel;
 use crate::units::{Bytes, Span, Time};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::num::NonZeroU32;
 use std::ops::Range;
+use std::sync::Arc;
 
 crate::words! {
     /// What an object holds, in the field's terms.
@@ -170,6 +172,8 @@ pub struct Op {
     pub after: Vec<OpId>,
     /// What it runs on.
     pub unit: Unit,
+    /// The kernels that it stands for, if they are known; their FLOPs and bytes are its own.
+    pub kernels: Option<Arc<[Kernel]>>,
     /// Its rows in [`Trace::uses`].
     pub uses: Range<u32>,
 }
@@ -189,7 +193,7 @@ impl Op {
     /// bytes, no times, no module.
     pub fn new(step: u32, phase: Phase, name: impl Into<String>, uses: Range<u32>) -> Op {
         let (stream, rank, flops, bytes) = (0, RankId(0), 0, Bytes::ZERO);
-        let (name, module, after) = (name.into(), None, Vec::new());
+        let (name, module, after, kernels) = (name.into(), None, Vec::new(), None);
         let (duration, at, release, unit) = (None, None, None, Unit::Device);
         Op {
             step,
@@ -205,6 +209,7 @@ impl Op {
             release,
             after,
             unit,
+            kernels,
             uses,
         }
     }

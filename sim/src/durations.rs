@@ -61,7 +61,7 @@ impl Durations {
                     (Unit::Idle, _) if waits_only(op) => Some(Span::ZERO),
                     (Unit::Network(_), _) => Some(compute.launch),
                     (Unit::Cpu, Some(cpu)) => cpu.roofline(op.flops, op.bytes),
-                    _ => compute.roofline(precision, op.flops, op.bytes),
+                    _ => compute.time(precision, op),
                 };
                 let spans: Option<Vec<Span>> = trace.ops.iter().map(time).collect();
                 spans.ok_or_else(|| {

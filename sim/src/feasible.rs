@@ -12,7 +12,7 @@ use crate::durations::Durations;
 use std::collections::BTreeSet;
 use tiersim_models::diagnostic::{Diagnostic, Diagnostics};
 use tiersim_models::hardware::{Capacity, HBM, Hardware, Law, Link};
-use tiersim_models::units::Bytes;
+use tiersim_models::units::{Bytes, Span};
 use tiersim_models::workload::{Object, Op, Trace, Unit};
 use tiersim_policies::cpu_ops::{self, has_cpu_ops};
 use tiersim_policies::drive::WINDOW;
@@ -177,17 +177,13 @@ fn longest(scenario: &Scenario, trace: &Trace) -> [f64; 2] {
             recorded.map(|span| span.ps() as f64 / 1e12 * scale).sum()
         }
         OpTime::Roofline { compute, precision } => {
-            let peak = compute.flops.iter().find(|(name, _)| name == precision);
-            let peak = peak.map_or(f64::INFINITY, |(_, rate)| rate.get() as f64);
-            let memory = Law { setup: compute.launch, rate: compute.memory };
+            let seconds = |span: Option<Span>| span.map_or(f64::INFINITY, |s| s.ps() as f64 / 1e12);
             let time = |op: &Op| match (op.unit, &hardware.cpu) {
                 // All ranks share the processors.
                 (Unit::Cpu, Some(cpu)) => {
-                    let alone = cpu.roofline(op.flops, op.bytes);
-                    let alone = alone.map_or(f64::INFINITY, |span| span.ps() as f64 / 1e12);
-                    alone * f64::from(spec.ranks)
+                    seconds(cpu.roofline(op.flops, op.bytes)) * f64::from(spec.ranks)
                 }
-                _ => op.flops as f64 / peak + seconds(&memory, 1.0, op.bytes.get() as f64),
+                _ => seconds(compute.time(precision, op)),
             };
             trace.ops.iter().map(time).sum()
         }
@@ -259,7 +255,7 @@ mod tests {
     use std::path::PathBuf;
     use tiersim_models::diagnostic::Diagnostics;
     use tiersim_models::hardware::{Capacity, Hardware};
-    use tiersim_models::units::Bytes;
+    use tiersim_models::units::{Bytes, Span};
     use tiersim_models::workload::{Object, ObjectKind, Trace, TraceMeta};
     use tiersim_policies::scenario::TraceSource;
 

@@ -18,7 +18,7 @@ use tiersim_workloads::memory::zero::{MILLION, Offload};
 use tiersim_workloads::transformer::card::{Card, Experts, Family};
 use tiersim_workloads::transformer::format::{Format, Formats};
 use tiersim_workloads::transformer::training::{
-    Attention, Checkpointing, Parallel, Router, Training, Zero,
+    Attention, Checkpointing, Kernels, Parallel, Router, Training, Zero,
 };
 
 /// A device of 8 that meet in a switch, and servers that meet in a network; memory without end.
@@ -142,6 +142,7 @@ pub fn job(seed: u64) -> (Training, Offload) {
                 _ => Checkpointing::Every(dice.within(1..=4)),
             },
             attention: dice.pick(&[Attention::Flash, Attention::Eager]),
+            kernels: Kernels::Eager,
             dropout: dice.within(0..=1) == 1,
             parallel,
             zero: Zero {

@@ -4,8 +4,10 @@
 //! the sums say so: [`Builder::problem`] names the first sum that does not fit.
 
 use crate::transformer::format::Format;
+use std::sync::Arc;
 use tiersim_models::collective::MAX_COLLECTIVE;
 use tiersim_models::ids::{ModuleId, ObjectId, OpId};
+use tiersim_models::kernel::{Kernel, Streaming, Work};
 use tiersim_models::units::Bytes;
 use tiersim_models::workload::{Mode, Object, ObjectKind, Op, PartialUse, Phase, Trace, Unit, Use};
 
@@ -122,6 +124,61 @@ impl Builder {
         self.op_on(Unit::Device, 0, name, module, flops, touches)
     }
 
+    /// An op of the device that is bound by memory.
+    pub(crate) fn streaming(
+        &mut self,
+        name: &str,
+        module: ModuleId,
+        class: Streaming,
+        touches: &[ObjectAccess],
+    ) -> OpId {
+        let kernel = Kernel::new(Work::Streaming(class), 0, self.touched(touches));
+        self.kernels(name, module, vec![kernel], touches)
+    }
+
+    /// An op of the device that is one kernel.
+    pub(crate) fn kernel(
+        &mut self,
+        name: &str,
+        module: ModuleId,
+        (work, flops): (Work, u128),
+        touches: &[ObjectAccess],
+    ) -> OpId {
+        let kernel = Kernel::new(work, flops, self.touched(touches));
+        let op = self.op(name, module, flops, touches);
+        self.trace.ops[op.index()].kernels = Some(Arc::new([kernel]));
+        op
+    }
+
+    /// An op of the device that is several kernels, whose FLOPs and bytes are its own.
+    pub(crate) fn kernels(
+        &mut self,
+        name: &str,
+        module: ModuleId,
+        kernels: Vec<Kernel>,
+        touches: &[ObjectAccess],
+    ) -> OpId {
+        let sum = |of: &dyn Fn(&Kernel) -> u64| -> u128 {
+            kernels.iter().map(|one| u128::from(of(one)) * u128::from(one.times)).sum()
+        };
+        let (flops, bytes) = (sum(&|one| one.flops), sum(&|one| one.bytes.get()));
+        self.bytes += bytes - self.touched(touches).min(bytes);
+        let op = self.op(name, module, flops, touches);
+        let row = &mut self.trace.ops[op.index()];
+        row.bytes = Bytes::new(u64::try_from(bytes).unwrap_or(u64::MAX));
+        row.kernels = Some(kernels.into());
+        op
+    }
+
+    /// Bytes that these accesses read and write.
+    pub(crate) fn touched(&self, touches: &[ObjectAccess]) -> u128 {
+        let of = |access: &ObjectAccess| {
+            let times = if access.mode == Mode::ReadWrite { 2 } else { 1 };
+            access.bytes.unwrap_or_else(|| self.size(access.object) * times)
+        };
+        touches.iter().map(of).sum()
+    }
+
     /// An op of any unit and stream.
     pub(crate) fn op_on(
         &mut self,
@@ -133,13 +190,11 @@ impl Builder {
         touches: &[ObjectAccess],
     ) -> OpId {
         let start = self.trace.uses.len() as u32;
-        let mut bytes = 0;
-        for &ObjectAccess { object, mode, bytes: part, rows } in touches {
+        let bytes = self.touched(touches);
+        for &ObjectAccess { object, mode, rows, .. } in touches {
             let whole = self.trace.objects[object.index()].bytes;
             let rows = rows.and_then(|(rows, row)| PartialUse::of(rows, row, whole));
             self.trace.uses.push(Use { object, mode, part: rows });
-            let ways = if mode == Mode::ReadWrite { 2 } else { 1 };
-            bytes += part.unwrap_or_else(|| self.size(object) * ways);
         }
         self.bytes += bytes;
         self.flops += flops;
@@ -168,6 +223,7 @@ impl Builder {
         self.trace.ops.push(Op {
             flops: op.flops,
             bytes: op.bytes,
+            kernels: op.kernels.clone(),
             unit: Unit::Idle,
             ..Op::new(0, Phase::Other, "pipeline_bubble", start..start)
         });

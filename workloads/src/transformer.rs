@@ -8,6 +8,7 @@
 pub mod card;
 pub mod format;
 pub mod generation;
+pub(crate) mod graph;
 pub mod known;
 pub(crate) mod modules;
 pub mod routing;

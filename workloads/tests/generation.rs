@@ -7,7 +7,7 @@ use tiersim_workloads::transformer::card::{Card, Experts, Family};
 use tiersim_workloads::transformer::format::{Format, Formats};
 use tiersim_workloads::transformer::generation::{AttentionOn, Generation};
 use tiersim_workloads::transformer::known::{KNOWN, known};
-use tiersim_workloads::transformer::training::Router;
+use tiersim_workloads::transformer::training::{Kernels, Router};
 
 fn opt_30b() -> Card {
     known("opt-30b").expect("it is known").card()
@@ -43,6 +43,7 @@ fn job(card: Card) -> Generation {
         tokens: 4,
         prefill: true,
         attention: AttentionOn::Device,
+        kernels: Kernels::Eager,
         kv_block: None,
         tensor: 1,
         devices: 1,

@@ -21,7 +21,7 @@ use tiersim_workloads::transformer::generation::{AttentionOn, Generation};
 use tiersim_workloads::transformer::semiseparable::Semiseparable;
 use tiersim_workloads::transformer::serving::{Serving, ServingProblem};
 use tiersim_workloads::transformer::training::{
-    Attention, Checkpointing, Optimizer, Router, Training, Zero,
+    Attention, Checkpointing, Kernels, Optimizer, Router, Training, Zero,
 };
 
 /// Requests that run at a time, unless the scenario says otherwise.
@@ -49,6 +49,7 @@ impl Resolver<'_, '_> {
             optimizer: raw.optimizer.unwrap_or(Optimizer::AdamW),
             checkpointing: raw.checkpointing.unwrap_or(Checkpointing::None),
             attention: raw.attention.unwrap_or(Attention::Flash),
+            kernels: raw.kernels.unwrap_or_default(),
             dropout: raw.dropout.unwrap_or(false),
             parallel: raw.parallel.unwrap_or_default(),
             zero: raw.zero.as_ref().map_or(Some(Zero::default()), |raw| self.zero(raw))?,
@@ -100,6 +101,7 @@ impl Resolver<'_, '_> {
             tokens: raw.tokens,
             prefill: raw.prefill.unwrap_or(true),
             attention: raw.attention_on.unwrap_or(AttentionOn::Device),
+            kernels: raw.kernels.unwrap_or_default(),
             kv_block: raw.kv_block,
             tensor: raw.tensor.unwrap_or(1),
             devices,
@@ -162,6 +164,7 @@ impl Resolver<'_, '_> {
             max_tokens_per_step: raw.max_tokens_per_step.unwrap_or(MAX_TOKENS),
             layer_groups: raw.layer_groups.unwrap_or(1),
             merge: raw.merge.unwrap_or(1),
+            kernels: raw.kernels.unwrap_or(Kernels::Fused),
         };
         let option = |problem| match problem {
             ServingProblem::Option(problem) => Some(problem),

@@ -14,8 +14,10 @@ use crate::file_kind::{FileKind, refused};
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use tiersim_models::diagnostic::{Diagnostics, Place};
 use tiersim_models::ids::{ModuleId, ObjectId, OpId, RankId};
+use tiersim_models::kernel::Kernel;
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_models::workload::{
     Mode, Object, ObjectKind, Op, PartialUse, Phase, Statistics, Table, Trace, TraceProblem, Use,
@@ -252,7 +254,24 @@ fn read_op(row: &mut Row<'_>, modules: &mut Names) -> Op {
         release: row.picoseconds_or_none("release_ns").map(Time::from_ps),
         after: read_after(row),
         unit: units::read_unit(row),
+        kernels: read_kernels(row),
         uses: 0..0,
+    }
+}
+
+fn read_kernels(row: &mut Row<'_>) -> Option<Arc<[Kernel]>> {
+    let text = row.text("kernels").to_owned();
+    if text.is_empty() {
+        return None;
+    }
+    let kernels: Result<Vec<Kernel>, _> = text.split(';').map(str::parse).collect();
+    match kernels {
+        Ok(kernels) => Some(kernels.into()),
+        Err(_) => {
+            let rule = "kernels are times*word(shape):flops:bytes, joined by ';'";
+            row.problem(rule, text, "correct them, or leave the field empty");
+            None
+        }
     }
 }
 

@@ -16,7 +16,8 @@ use std::num::NonZeroU32;
 use std::path::Path;
 use tiersim_models::diagnostic::Diagnostics;
 use tiersim_models::ids::ModuleId;
-use tiersim_models::workload::{PartialUse, Trace, TraceProblem, Unit};
+use tiersim_models::kernel::Kernel;
+use tiersim_models::workload::{Op, PartialUse, Trace, TraceProblem, Unit};
 
 /// Whether tables are packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -169,10 +170,12 @@ fn op_table(trace: &Trace) -> String {
     // without arrivals says as before there were any.
     let units = trace.ops.iter().any(|op| op.unit != Unit::Device);
     let releases = trace.ops.iter().any(|op| op.release.is_some());
-    let columns = match (releases, units) {
-        (true, _) => 16,
-        (false, true) => 15,
-        (false, false) => 15 - units::COLUMNS,
+    let kernels = trace.ops.iter().any(|op| op.kernels.is_some());
+    let columns = match (kernels, releases, units) {
+        (true, _, _) => 17,
+        (_, true, _) => 16,
+        (_, _, true) => 15,
+        (_, _, false) => 15 - units::COLUMNS,
     };
     let mut text = header_line(OP_COLUMNS, columns);
     for (id, op) in trace.ops.iter().enumerate() {
@@ -195,10 +198,17 @@ fn op_table(trace: &Trace) -> String {
             bytes,
             group,
             op.release.map(|time| nanoseconds(time.ps())).unwrap_or_default(),
+            quoted(&kernels_of(op)),
         ];
         push_line(&mut text, &fields[..columns]);
     }
     text
+}
+
+/// The kernels of an op, joined by `;`.
+fn kernels_of(op: &Op) -> String {
+    let kernels = op.kernels.iter().flat_map(|all| all.iter());
+    kernels.map(Kernel::to_string).collect::<Vec<String>>().join(";")
 }
 
 fn use_table(trace: &Trace) -> String {

@@ -8,12 +8,11 @@
 //! section 4.2). Where weights, cache and activations are is the policy's business.
 //! Invariant: a job without [`Generation::problems`] makes a trace without `Trace::problems`.
 
-mod maker;
-mod ops;
+pub(in crate::transformer) mod walk;
 
 use super::card::Card;
 use super::format::Formats;
-use super::training::Router;
+use super::training::{Kernels, Router};
 use crate::layered::{MAX_OPS, ShapeProblem};
 use serde::Deserialize;
 use tiersim_models::workload::Trace;
@@ -48,6 +47,8 @@ pub struct Generation {
     pub prefill: bool,
     /// Where decode steps attend.
     pub attention: AttentionOn,
+    /// Which kernels run.
+    pub kernels: Kernels,
     /// Positions of a block of the cache; all in one block without it.
     pub kv_block: Option<u64>,
     /// Ranks that each matrix is split over.
@@ -155,7 +156,7 @@ impl Generation {
     fn most_ops(&self) -> u128 {
         let experts = self.card.experts.map_or(0, |experts| u128::from(experts.count) + 1);
         let passes = u128::from(self.tokens) * u128::from(self.batches);
-        passes * (u128::from(self.card.layers) * (10 + experts) + 2)
+        passes * (u128::from(self.card.layers) * (19 + 4 * experts) + 5)
     }
 
     fn most_uses(&self) -> u128 {
@@ -170,6 +171,6 @@ impl Generation {
     pub fn trace(&self) -> Trace {
         let problems = self.problems();
         assert!(problems.is_empty(), "a job with problems: {problems:?}");
-        ops::generate(self)
+        walk::generate(self)
     }
 }

@@ -9,7 +9,7 @@
 //! back behind it. Invariant: weights are what the formulas say of the busiest rank.
 
 use super::format::Format;
-use super::training::network::group;
+use super::graph::network::group;
 use crate::build::{Builder, change, read, write};
 use crate::layered::{ShapeProblem, outside};
 use crate::memory::semiseparable::{Formats, Level, Shape, has_tridiagonal, levels};

@@ -18,8 +18,10 @@ mod schedule;
 
 use super::card::Card;
 use super::format::Formats;
+use super::training::Kernels;
 use crate::layered::ShapeProblem;
 use std::fmt;
+use tiersim_models::kernel::Kernel;
 use tiersim_models::requests::ServingRequests;
 use tiersim_models::serving_plan::Served;
 use tiersim_models::units::{Bytes, Span};
@@ -43,10 +45,12 @@ pub struct Serving {
     pub layer_groups: u32,
     /// Iterations that one op stands for at most, where each decodes the same requests.
     pub merge: u32,
+    /// Which kernels run.
+    pub kernels: Kernels,
 }
 
-/// How long an op with so many FLOPs and bytes takes; `None` if it outlasts the clock.
-pub type Pace<'a> = &'a dyn Fn(u64, Bytes) -> Option<Span>;
+/// How long kernels take one after the other; `None` if they outlast the clock.
+pub type Pace<'a> = &'a dyn Fn(&[Kernel]) -> Option<Span>;
 
 /// Why requests cannot be served.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -164,9 +168,15 @@ impl Serving {
         blocks(prompt) + blocks(output - 1)
     }
 
+    /// Bytes of keys and values of one token in one layer.
+    fn kv_bytes(&self) -> u64 {
+        let card = &self.card;
+        2 * u64::from(card.kv_heads) * u64::from(card.head_dim) * self.formats.kv.bytes()
+    }
+
     /// Bytes of one block: keys and values of its tokens in all layers.
     pub fn block_bytes(&self) -> Bytes {
-        let layer = u64::from(self.block_tokens) * cost::kv_bytes(&self.card, &self.formats);
+        let layer = u64::from(self.block_tokens) * self.kv_bytes();
         Bytes::new(layer * u64::from(self.card.layers))
     }
 

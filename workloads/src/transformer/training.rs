@@ -11,13 +11,9 @@
 mod backward;
 mod computing;
 mod experts;
-mod forward;
 mod limits;
-pub(super) mod network;
 mod optimizer;
-mod pass;
 mod schedule;
-mod state;
 mod step;
 mod update;
 mod working;
@@ -25,6 +21,7 @@ mod zero;
 
 use super::card::Card;
 use super::format::{Format, Formats};
+use super::graph::{forward, network, pass, state};
 use serde::Deserialize;
 use tiersim_models::units::Bytes;
 use tiersim_models::workload::Trace;
@@ -79,6 +76,18 @@ pub enum Attention {
     Flash,
     /// Scores, softmax and dropout are tensors of size heads x sequence^2.
     Eager,
+}
+
+/// Which kernels run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kernels {
+    /// One product per matrix, as PyTorch runs the makers' code.
+    #[default]
+    Eager,
+    /// One product for matrices of the same rows, such as queries, keys and values, as serving
+    /// engines do.
+    Fused,
 }
 
 /// How ranks split the model. Ranks = data x tensor x pipeline; experts are spread over `expert` of
@@ -191,6 +200,8 @@ pub struct Training {
     pub checkpointing: Checkpointing,
     /// How attention is computed.
     pub attention: Attention,
+    /// Which kernels run in the forward pass.
+    pub kernels: Kernels,
     /// Whether there is dropout, whose masks are kept (1 byte each).
     pub dropout: bool,
     /// How ranks split the model.
@@ -218,6 +229,7 @@ impl Training {
             optimizer: Optimizer::AdamW,
             checkpointing: Checkpointing::None,
             attention: Attention::Flash,
+            kernels: Kernels::Eager,
             dropout: false,
             parallel: Parallel::default(),
             zero: Zero::default(),

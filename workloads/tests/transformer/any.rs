@@ -7,7 +7,7 @@ use tiersim_models::units::Bytes;
 use tiersim_workloads::transformer::card::{Card, Experts, Family};
 use tiersim_workloads::transformer::format::{Format, Formats};
 use tiersim_workloads::transformer::training::{
-    Attention, Checkpointing, Loader, Optimizer, Parallel, Router, Training, Zero,
+    Attention, Checkpointing, Kernels, Loader, Optimizer, Parallel, Router, Training, Zero,
 };
 
 fn one_of<T: Copy>(rng: &mut ChaCha12Rng, all: &[T]) -> T {
@@ -87,6 +87,7 @@ fn any_training(rng: &mut ChaCha12Rng) -> Training {
             ],
         ),
         attention: one_of(rng, &[Attention::Flash, Attention::Eager]),
+        kernels: Kernels::Eager,
         dropout: rng.random_bool(0.5),
         parallel: Parallel { expert, ..parallel },
         zero: Zero {

@@ -81,6 +81,7 @@ pub(super) fn build(recording: &Recording, findings: &mut Findings) -> (Trace, C
             release: None,
             after: Vec::new(),
             unit: Unit::Device,
+            kernels: None,
             uses: from..uses.len() as u32,
         });
     }

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use tiersim_workloads::transformer::format::Format;
 use tiersim_workloads::transformer::generation::AttentionOn;
 use tiersim_workloads::transformer::training::{
-    Attention, Checkpointing, Loader, Optimizer, Parallel,
+    Attention, Checkpointing, Kernels, Loader, Optimizer, Parallel,
 };
 
 /// What is done with a model, as written.
@@ -27,6 +27,7 @@ pub(crate) struct RawTrain {
     pub(crate) optimizer: Option<Optimizer>,
     pub(crate) checkpointing: Option<Checkpointing>,
     pub(crate) attention: Option<Attention>,
+    pub(crate) kernels: Option<Kernels>,
     pub(crate) dropout: Option<bool>,
     pub(crate) parallel: Option<Parallel>,
     pub(crate) zero: Option<RawZero>,
@@ -43,6 +44,7 @@ pub(crate) struct RawGenerate {
     pub(crate) tokens: u32,
     pub(crate) prefill: Option<bool>,
     pub(crate) attention_on: Option<AttentionOn>,
+    pub(crate) kernels: Option<Kernels>,
     pub(crate) kv_block: Option<u64>,
     pub(crate) tensor: Option<u32>,
     pub(crate) router: Option<RawRouter>,
@@ -72,6 +74,7 @@ pub(crate) struct RawServe {
     pub(crate) max_tokens_per_step: Option<u32>,
     pub(crate) layer_groups: Option<u32>,
     pub(crate) merge: Option<u32>,
+    pub(crate) kernels: Option<Kernels>,
 }
 
 #[derive(Clone, Debug, Deserialize)]

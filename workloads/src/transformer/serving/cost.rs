@@ -1,181 +1,247 @@
-//! What an iteration costs: FLOPs and bytes, by group of layers.
+//! What an iteration costs: kernels, by group of layers.
 //!
-//! FLOPs are those of matrix products, 2 per multiply-add; attention has 4 x heads x head width per
-//! pair of a token and one that it attends to. Bytes: weights once per op, of experts those that
-//! tokens can reach at most; keys and values of all positions that are attended to once per
-//! request, new ones included; every input and output of a product of the tokens; rows of tables;
-//! logits in fp32.
+//! They are those of the graph that training and generation walk: a block is walked once for each
+//! number of tokens that iterations have, and attention is put in for what the requests attend to.
+//! Requests that decode are one kernel, with the mean of what they attend to; prompts that begin
+//! alike are one kernel. Experts get equal shares, of at most as many as tokens can reach.
 //! Invariant: sums are made in 128 bits.
 
-use crate::transformer::card::{Card, Experts};
-use crate::transformer::format::Formats;
+use super::Serving;
+use crate::transformer::card::Card;
+use crate::transformer::generation::walk::begun;
+use crate::transformer::graph::cache::Cache;
+use crate::transformer::graph::pass::Sizes;
+use crate::transformer::training::{Router, Training};
+use std::collections::BTreeMap;
 use std::ops::Range;
+use tiersim_models::kernel::{Attention, Kernel, Work};
+use tiersim_models::lifetime::Workload;
 use tiersim_models::units::Bytes;
-use tiersim_models::workload::PartialUse;
-
-/// Bytes of a number of logits.
-const LOGIT: u128 = 4;
-
-/// Bytes of keys and values of one token in one layer.
-pub(super) fn kv_bytes(card: &Card, formats: &Formats) -> u64 {
-    2 * u64::from(card.kv_heads) * u64::from(card.head_dim) * formats.kv.bytes()
-}
+use tiersim_models::workload::{ObjectKind, PartialUse, TraceMeta};
 
 /// What an iteration has to do, or several alike.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Load {
     /// How many; each reads the weights.
-    pub(super) iterations: u128,
+    pub(super) iterations: u64,
     /// Tokens that go through the layers.
-    pub(super) tokens: u128,
+    pub(super) tokens: u64,
     /// Of which so many have a successor drawn.
-    pub(super) drawn: u128,
-    /// Pairs of a token and one that it attends to.
-    pub(super) pairs: u128,
-    /// Positions whose keys and values are touched.
-    pub(super) positions: u128,
+    pub(super) drawn: u64,
+    /// Tokens that are one sequence's only new one.
+    decodes: u64,
+    /// Tokens that those attend to, themselves included.
+    attended: u128,
+    /// Parts of prompts: how many have so many tokens behind so many others.
+    prompts: BTreeMap<(u64, u64), u64>,
 }
 
 impl Load {
+    /// Of so many iterations, nothing yet.
+    pub(super) fn of(iterations: u64) -> Load {
+        Load { iterations, ..Load::default() }
+    }
+
     /// Adds `new` tokens behind `before` others; `drawn` says whether the next one is drawn.
-    pub(super) fn add(&mut self, window: Option<u32>, before: u64, new: u64, drawn: bool) {
-        let [first, count] = [before, new].map(u128::from);
-        // The token at position p attends to p + 1, itself among them, or to the window.
-        let most = window.map_or(u128::MAX, u128::from);
-        let rising = most.saturating_sub(first).min(count);
-        let sum = |count: u128| count * first + count * (count + 1) / 2;
-        self.pairs += sum(rising) + if rising < count { (count - rising) * most } else { 0 };
-        self.tokens += count;
-        self.drawn += u128::from(drawn);
-        self.positions += (first + count).min((most - 1).saturating_add(count));
+    pub(super) fn add(&mut self, before: u64, new: u64, drawn: bool) {
+        self.tokens += new;
+        self.drawn += u64::from(drawn);
+        if new == 1 {
+            self.decodes += 1;
+            self.attended += u128::from(before + 1);
+        } else {
+            *self.prompts.entry((before, new)).or_default() += 1;
+        }
+    }
+
+    fn each(&self, all: u64) -> u64 {
+        all.div_ceil(self.iterations)
     }
 }
 
-/// A model in groups of layers.
+/// What so many tokens are in one block, and around the blocks.
 #[derive(Clone, Debug)]
+struct Walked {
+    block: Vec<Kernel>,
+    /// Bytes of one token's queries, keys, values and mixed values, and of its cache.
+    attention: u128,
+    embedding: Vec<Kernel>,
+    /// The most bytes of what ops hand on to each other.
+    working: u128,
+}
+
+/// A model in groups of layers.
+#[derive(Debug)]
 pub(super) struct Cost {
     /// The layers of each group.
     pub(super) groups: Vec<Range<u32>>,
-    /// Bytes of a layer's weights that every token goes through.
-    layer: u128,
-    /// Bytes of one expert that is chosen, and how many there are and a token chooses.
-    expert: (u128, u128, u128),
-    /// FLOPs of a token in a layer, without attention.
-    flops: u128,
-    /// FLOPs of a pair in a layer.
-    pair: u128,
-    /// Bytes of a token's inputs and outputs in a layer.
-    acts: u128,
-    /// Bytes of a position's keys and values in a layer.
+    /// The model with one block.
+    shape: Training,
     kv: u128,
-    hidden: u128,
-    vocab: u128,
-    /// Bytes of the tables and what belongs to them.
-    tables: u128,
-    /// Rows of tables that a token reads.
-    rows: u128,
-    /// Bytes of a weight and of an activation.
-    weight: u128,
-    activation: u128,
-    norm: u128,
+    /// By tokens.
+    walked: BTreeMap<u64, Walked>,
+    /// By rows of logits: the kernels, and what they hand on.
+    heads: BTreeMap<u64, (Vec<Kernel>, u128)>,
+    /// Bytes of a block's weights, of the tables, and of the last norm and the head.
+    weights: [u128; 3],
+    /// Rows of tables that a token reads, and the bytes of one.
+    rows: (u128, u128),
 }
 
 impl Cost {
-    pub(super) fn new(card: &Card, formats: &Formats, groups: u32) -> Cost {
-        let [hidden, ffn, heads, kv_heads, dim] =
-            [card.hidden, card.ffn, card.heads, card.kv_heads, card.head_dim].map(u128::from);
-        let (q, kv) = (heads * dim, kv_heads * dim);
-        let attention = hidden * (q + 2 * kv) + q * hidden;
-        let up_proj = if card.family.has_biases() { 1 } else { 2 };
-        let dense = (up_proj + 1) * hidden * ffn;
-        let none = Experts { count: 0, active: 0, ffn: 0, shared: 0 };
-        let Experts { count, active, ffn: width, shared } = card.experts.unwrap_or(none);
-        let [count, active, width, shared] = [count, active, width, shared].map(u128::from);
-        let expert = 3 * hidden * width;
-        let (matrix, inner) = match card.experts {
-            None => (dense, 2 * ffn),
-            Some(_) => (
-                hidden * count + (shared + active) * expert,
-                2 * (active + shared) * width + 2 * count,
-            ),
+    pub(super) fn new(job: &Serving) -> Cost {
+        let Serving { card, formats, .. } = job;
+        let shape = Training {
+            formats: *formats,
+            kernels: job.kernels,
+            router: Router::default(),
+            ..Training::new(Card { layers: 1, ..card.clone() }, 1)
         };
-        let [weight, activation] = [formats.weights, formats.activations].map(|f| f.bytes().into());
-        let numbers = u128::from(card.block_parameters()) - count * expert;
+        let weight = u128::from(formats.weights.bytes());
+        let matrix = u128::from(card.vocab) * u128::from(card.hidden);
+        let head = if card.tied { 0 } else { matrix } + u128::from(card.norm_parameters());
+        let of = [card.block_parameters(), card.embedding_parameters()].map(u128::from);
         Cost {
-            groups: split(card.layers, groups),
-            layer: numbers * weight,
-            expert: (expert * weight, count, active),
-            flops: 2 * (attention + matrix),
-            pair: 4 * q,
-            acts: (6 * hidden + 2 * (q + 2 * kv) + 2 * q + inner) * activation,
-            kv: u128::from(kv_bytes(card, formats)),
-            hidden,
-            vocab: u128::from(card.vocab),
-            rows: if card.family.learns_positions() { 2 } else { 1 },
-            tables: u128::from(card.embedding_parameters()) * weight,
-            weight,
-            activation,
-            norm: u128::from(card.norm_parameters()) * weight,
+            groups: split(card.layers, job.layer_groups),
+            kv: u128::from(job.kv_bytes()),
+            shape,
+            walked: BTreeMap::new(),
+            heads: BTreeMap::new(),
+            weights: [of[0], of[1], head].map(|numbers| numbers * weight),
+            rows: (
+                if card.family.learns_positions() { 2 } else { 1 },
+                u128::from(card.hidden) * weight,
+            ),
         }
     }
 
     /// Bytes of the weights of a group.
     pub(super) fn weights(&self, group: usize) -> u128 {
-        let (expert, count, _) = self.expert;
-        self.layers(group) * (self.layer + expert * count)
+        self.groups[group].len() as u128 * self.weights[0]
     }
 
     /// Bytes of the tables of tokens and positions.
     pub(super) fn tables(&self) -> u128 {
-        self.tables
+        self.weights[1]
     }
 
     /// The rows that the tokens of an iteration look up; `None` for all of the tables.
     pub(super) fn looked_up(&self, load: &Load) -> Option<PartialUse> {
-        let rows = load.tokens.div_ceil(load.iterations) * self.rows;
-        let whole = u64::try_from(self.tables).map_or(Bytes::MAX, Bytes::new);
-        PartialUse::of(rows, self.hidden * self.weight, whole)
+        let whole = u64::try_from(self.tables()).map_or(Bytes::MAX, Bytes::new);
+        let rows = u128::from(load.each(load.tokens)) * self.rows.0;
+        PartialUse::of(rows, self.rows.1, whole)
     }
 
     /// Bytes of the last norm and, unless it is tied, the head.
-    pub(super) fn head(&self, tied: bool) -> u128 {
-        let matrix = if tied { 0 } else { self.vocab * self.hidden * self.weight };
-        matrix + self.norm
+    pub(super) fn head(&self) -> u128 {
+        self.weights[2]
     }
 
-    /// Bytes of what a layer hands to the next, its widest output, and the logits.
-    pub(super) fn workspace(&self, load: &Load) -> u128 {
-        let each = |all: u128| all.div_ceil(load.iterations);
-        each(load.tokens) * (self.acts / 2 + self.hidden * self.activation)
-            + each(load.drawn) * self.vocab * LOGIT
+    /// Bytes of what a layer's ops hand on to each other, and of the logits.
+    pub(super) fn workspace(&mut self, load: &Load) -> u128 {
+        let (tokens, drawn) = (load.each(load.tokens), load.each(load.drawn));
+        self.walk(tokens).working.max(self.end(drawn).1)
     }
 
-    /// FLOPs and bytes of a group.
-    pub(super) fn of(&self, load: &Load, group: usize) -> (u128, u128) {
-        let layers = self.layers(group);
-        let (expert, count, active) = self.expert;
-        let reached = (count * load.iterations).min(load.tokens * active);
-        let mut flops = layers * (load.tokens * self.flops + load.pairs * self.pair);
-        let mut bytes = layers
-            * (load.iterations * self.layer
-                + reached * expert
-                + load.tokens * self.acts
-                + load.positions * self.kv);
+    /// The kernels of a group.
+    pub(super) fn of(&mut self, load: &Load, group: usize) -> Vec<Kernel> {
+        let (layers, groups) = (self.groups[group].len() as u64, self.groups.len());
+        let iterations = load.iterations;
+        let mut all = Vec::new();
+        let mut add = |kernels: &[Kernel], times: u64| {
+            all.extend(kernels.iter().map(|one| Kernel { times: one.times * times, ..*one }));
+        };
+        let (tokens, drawn) = (load.each(load.tokens), load.each(load.drawn));
         if group == 0 {
-            bytes += load.tokens * self.hidden * (self.rows * self.weight + self.activation);
+            add(&self.walk(tokens).embedding, iterations);
         }
-        if group + 1 == self.groups.len() {
-            flops += 2 * load.drawn * self.hidden * self.vocab;
-            let head = self.vocab * self.hidden * self.weight + self.norm;
-            bytes += load.iterations * head
-                + load.drawn * (self.hidden * self.activation + self.vocab * LOGIT);
+        add(&self.walk(tokens).block, layers * iterations);
+        add(&self.attention(load), layers);
+        if group + 1 == groups && drawn > 0 {
+            add(&self.end(drawn).0, iterations);
         }
-        (flops, bytes)
+        all
     }
 
-    fn layers(&self, group: usize) -> u128 {
-        self.groups[group].len() as u128
+    /// Attention of one layer, of all iterations.
+    fn attention(&mut self, load: &Load) -> Vec<Kernel> {
+        let token = self.walk(load.each(load.tokens)).attention;
+        let sizes = Sizes::of(&self.shape, 1, 0, 1);
+        let kernel = |batch, past, new, times| {
+            let of = Attention { batch, past, new, ..sizes.attention };
+            let kv = u128::from(of.attended()) * u128::from(batch) * self.kv;
+            let bytes = u128::from(batch * new) * token + kv;
+            Kernel { times, ..Kernel::new(Work::Attention(of), of.flops(), bytes) }
+        };
+        let of_prompt =
+            |(&(past, new), &batch): (&(u64, u64), &u64)| kernel(batch, past, new, load.iterations);
+        let mut all: Vec<Kernel> = load.prompts.iter().map(of_prompt).collect();
+        if load.decodes > 0 {
+            let mean = load.attended.div_ceil(u128::from(load.decodes));
+            let past = u64::try_from(mean).unwrap_or(u64::MAX) - 1;
+            all.push(kernel(load.each(load.decodes), past, 1, load.iterations));
+        }
+        all
     }
+
+    /// So many tokens in the embedding and one block, walked once.
+    fn walk(&mut self, tokens: u64) -> &Walked {
+        let (shape, kv) = (&self.shape, self.kv);
+        self.walked.entry(tokens).or_insert_with(|| {
+            let (mut maker, model) = begun(shape, TraceMeta::default());
+            maker.sizes = Sizes::of(shape, 1, 0, tokens);
+            maker.cache = Some(Cache::new((1, 1), (tokens, 0), None, false));
+            let owner = maker.module(model.blocks[0].norm_1);
+            let x = maker.embed(&model, owner).out;
+            let first = maker.build.trace.ops.len();
+            maker.block(&model.blocks[0], x, Some(owner));
+            let trace = maker.build.trace;
+            let kernels = |ops: &[tiersim_models::workload::Op]| -> Vec<Kernel> {
+                ops.iter().flat_map(|op| op.kernels.iter().flat_map(|all| all.to_vec())).collect()
+            };
+            let embedding = kernels(&trace.ops[..first]);
+            let (attention, block): (Vec<Kernel>, Vec<Kernel>) = kernels(&trace.ops[first..])
+                .into_iter()
+                .partition(|kernel| matches!(kernel.work, Work::Attention(_)));
+            let touched: u128 = attention.iter().map(|one| u128::from(one.bytes.get())).sum();
+            let attention = touched / u128::from(tokens) - kv;
+            Walked { block, attention, embedding, working: working(trace) }
+        })
+    }
+
+    /// The last norm and the head for so many rows.
+    fn end(&mut self, rows: u64) -> &(Vec<Kernel>, u128) {
+        let shape = &self.shape;
+        self.heads.entry(rows).or_insert_with(|| {
+            let (mut maker, model) = begun(shape, TraceMeta::default());
+            let owner = maker.module(model.blocks[0].norm_1);
+            maker.sizes = Sizes::of(shape, 1, 0, rows.max(1));
+            let x = maker.kept(owner, "out", maker.sizes.stream(), owner);
+            maker.logits(model.end.expect("all of the model is here"), x, None);
+            let trace = maker.build.trace;
+            let kernels = trace.ops.iter().flat_map(|op| op.kernels.iter());
+            (kernels.flat_map(|all| all.to_vec()).collect(), working(trace))
+        })
+    }
+}
+
+/// The most bytes that are alive at once beside weights and cache.
+fn working(trace: tiersim_models::workload::Trace) -> u128 {
+    let workload = Workload::new(trace);
+    let bytes = |id: &tiersim_models::ids::ObjectId| {
+        let object = &workload.trace.objects[id.index()];
+        match object.kind {
+            ObjectKind::Weight | ObjectKind::Kv => 0,
+            _ => u128::from(object.bytes.get()),
+        }
+    };
+    let (mut alive, mut most) = (0u128, 0);
+    for op in (0..workload.trace.ops.len()).map(tiersim_models::ids::OpId::at) {
+        alive += workload.births(op).iter().map(bytes).sum::<u128>();
+        most = most.max(alive);
+        alive -= workload.releases(op).iter().map(bytes).sum::<u128>();
+    }
+    most
 }
 
 /// Layers in groups that differ by one at most.
@@ -187,26 +253,6 @@ fn split(layers: u32, groups: u32) -> Vec<Range<u32>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn pairs_of_a_window_are_those_counted_one_by_one() {
-        for window in [None, Some(1), Some(4), Some(100)] {
-            for before in 0..9u64 {
-                for new in 1..9u64 {
-                    let mut load = Load::default();
-                    load.add(window, before, new, false);
-                    let most = window.map_or(u64::MAX, u64::from);
-                    let attended = |p: u64| (p + 1).min(most);
-                    let pairs: u64 = (before..before + new).map(attended).sum();
-                    // From the first that the first new token attends to.
-                    let from = before + 1 - attended(before);
-                    let found = (load.pairs, load.positions);
-                    let expected = (u128::from(pairs), u128::from(before + new - from));
-                    assert_eq!(found, expected, "{window:?} {before} {new}");
-                }
-            }
-        }
-    }
 
     #[test]
     fn layers_are_split_evenly() {

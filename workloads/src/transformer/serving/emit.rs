@@ -11,6 +11,7 @@ use super::pool::BlockId;
 use super::{MAX_USES, Serving, ServingProblem};
 use crate::build::Builder;
 use tiersim_models::ids::{ModuleId, ObjectId, OpId};
+use tiersim_models::kernel::Kernel;
 use tiersim_models::units::{Bytes, Time};
 use tiersim_models::workload::{
     Mode, ObjectKind, Op, PartialUse, Phase, Recorded, Trace, TraceMeta, Unit, Use,
@@ -63,11 +64,11 @@ impl<'a> Emit<'a> {
             sequence: 1,
             recorded: Recorded::default(),
         };
-        let row = u64::from(job.block_tokens) * super::cost::kv_bytes(&job.card, &job.formats);
+        let row = u64::from(job.block_tokens) * job.kv_bytes();
         let block_bytes = cost.groups.iter().map(|layers| layers.len() as u64 * row).collect();
         let bytes = std::iter::once(cost.tables())
             .chain((0..cost.groups.len()).map(|group| cost.weights(group)))
-            .chain([cost.head(job.card.tied)]);
+            .chain([cost.head()]);
         let mut build = Builder::new(meta);
         let mut weights = Vec::new();
         for (name, bytes) in modules.zip(bytes) {
@@ -100,7 +101,7 @@ impl<'a> Emit<'a> {
         phase: Phase,
         release: Option<Time>,
         load: &Load,
-        cost: &Cost,
+        cost: &mut Cost,
         touched: &[Touched],
     ) -> Result<OpId, ServingProblem> {
         let groups = cost.groups.len();
@@ -121,9 +122,12 @@ impl<'a> Emit<'a> {
         let work = self.object(format!("i{}.work", self.steps), ObjectKind::Activation, work, None);
         let modes = self.modes(touched);
         for group in 0..groups {
-            let (flops, bytes) = cost.of(load, group);
-            let flops = u64::try_from(flops).map_err(overflow)?;
-            let bytes = u64::try_from(bytes).map_err(overflow)?;
+            let kernels = cost.of(load, group);
+            let sum = |of: &dyn Fn(&Kernel) -> u64| {
+                let all = kernels.iter().map(|one| u128::from(of(one)) * u128::from(one.times));
+                u64::try_from(all.sum::<u128>()).map_err(overflow)
+            };
+            let (flops, bytes) = (sum(&|one| one.flops)?, sum(&|one| one.bytes.get())?);
             let start = self.build.trace.uses.len() as u32;
             let read = |object| Use::whole(object, Mode::Read);
             let (ends, tied) = (group + 1 == groups, self.job.card.tied);
@@ -152,6 +156,7 @@ impl<'a> Emit<'a> {
                 module: Some(ModuleId::at(group + 1)),
                 flops,
                 bytes: Bytes::new(bytes),
+                kernels: Some(kernels.into()),
                 ..Op::new(self.steps, phase, name, start..end)
             });
         }

@@ -17,7 +17,7 @@ use super::{Pace, Serving, ServingProblem};
 use tiersim_models::ids::OpId;
 use tiersim_models::requests::{Request, ServingRequests};
 use tiersim_models::serving_plan::{Course, Plan, Reuse, Served};
-use tiersim_models::units::{Bytes, Span, Time};
+use tiersim_models::units::{Span, Time};
 use tiersim_models::workload::{Mode, Phase};
 
 /// A request that has been admitted.
@@ -57,7 +57,7 @@ pub(super) fn serve(
     requests: &ServingRequests,
     pace: Pace<'_>,
 ) -> Result<Served, ServingProblem> {
-    let cost = Cost::new(&job.card, &job.formats, job.layer_groups);
+    let cost = Cost::new(job);
     let mut scheduler = Scheduler {
         emit: Emit::new(job, &cost)?,
         job,
@@ -90,7 +90,7 @@ impl Scheduler<'_> {
         let (times, load) = if prefills { (1, self.load(&chunks)) } else { self.merged()? };
         let phase = if prefills { Phase::Prefill } else { Phase::Decode };
         let touched = self.touched(&chunks, times);
-        let first = self.emit.iteration(phase, release, &load, &self.cost, &touched)?;
+        let first = self.emit.iteration(phase, release, &load, &mut self.cost, &touched)?;
         self.now = self.after(&load)?;
         self.advance(&chunks, times, first);
         Ok(true)
@@ -178,7 +178,7 @@ impl Scheduler<'_> {
 
     /// The work of one iteration.
     fn load(&self, chunks: &[u32]) -> Load {
-        let mut load = Load { iterations: 1, ..Load::default() };
+        let mut load = Load::of(1);
         for (running, &chunk) in self.running.iter().zip(chunks) {
             let waits = running.done < self.request(running).prompt;
             if waits && chunk == 0 {
@@ -186,13 +186,13 @@ impl Scheduler<'_> {
             }
             let (before, new) = self.stretch(running, chunk, 1);
             let ends = running.done + chunk == self.request(running).prompt;
-            load.add(self.job.card.window, before, new, ends);
+            load.add(before, new, ends);
         }
         load
     }
 
     /// How many iterations decode the same requests, and the work of all of them.
-    fn merged(&self) -> Result<(u32, Load), ServingProblem> {
+    fn merged(&mut self) -> Result<(u32, Load), ServingProblem> {
         let left = self.running.iter().map(|one| self.request(one).output - one.produced);
         let most = left.min().unwrap_or(1).min(self.job.merge);
         // Whoever has arrived and fits has been admitted.
@@ -203,7 +203,7 @@ impl Scheduler<'_> {
             load.iterations += 1;
             for running in &self.running {
                 let (before, _) = self.stretch(running, 0, 1);
-                load.add(self.job.card.window, before + u64::from(times), 1, true);
+                load.add(before + u64::from(times), 1, true);
             }
             let admits = match head {
                 Some(arrival) => arrival <= self.after(&load)?,
@@ -217,15 +217,10 @@ impl Scheduler<'_> {
     }
 
     /// When an iteration that begins now ends.
-    fn after(&self, load: &Load) -> Result<Time, ServingProblem> {
+    fn after(&mut self, load: &Load) -> Result<Time, ServingProblem> {
         let mut at = self.now.ps();
         for group in 0..self.cost.groups.len() {
-            let (flops, bytes) = self.cost.of(load, group);
-            let [flops, bytes] = [flops, bytes].map(u64::try_from);
-            let (Ok(flops), Ok(bytes)) = (flops, bytes) else {
-                return Err(ServingProblem::Overflow);
-            };
-            let span: Option<Span> = (self.pace)(flops, Bytes::new(bytes));
+            let span: Option<Span> = (self.pace)(&self.cost.of(load, group));
             let end = span.and_then(|span| at.checked_add(span.ps()));
             at = end.ok_or(ServingProblem::Overflow)?;
         }

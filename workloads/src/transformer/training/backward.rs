@@ -13,6 +13,7 @@ use super::{Attention, Checkpointing};
 use crate::build::{ObjectAccess, change, read, write};
 use crate::transformer::modules::Feed;
 use tiersim_models::ids::{ModuleId, ObjectId};
+use tiersim_models::kernel::{Kernel, Product, Streaming, Work};
 
 impl GraphBuilder<'_> {
     /// From the gradient of a block's output to that of its input.
@@ -37,7 +38,12 @@ impl GraphBuilder<'_> {
             None => dy,
             Some(mask) => {
                 let d = self.buffer(by, "sum.grad", self.sizes.stream());
-                self.build.op("dropout_backward", by, 0, &[read(dy), read(mask), write(d)]);
+                self.build.streaming(
+                    "dropout_backward",
+                    by,
+                    Streaming::ElementWise,
+                    &[read(dy), read(mask), write(d)],
+                );
                 d
             }
         };
@@ -101,7 +107,12 @@ impl GraphBuilder<'_> {
         });
         let gradients: Vec<ObjectId> = gradients.collect();
         touches.extend(gradients.iter().map(|&d| write(d)));
-        self.build.op("activation_backward", mlp.activation, 0, &touches);
+        self.build.streaming(
+            "activation_backward",
+            mlp.activation,
+            Streaming::Activation,
+            &touches,
+        );
         let count = mlp.up_proj.len();
         for (index, (&part, &d)) in mlp.up_proj.iter().zip(&gradients).enumerate().rev() {
             let to = to(index + 1 == count, index == 0);
@@ -126,10 +137,14 @@ impl GraphBuilder<'_> {
             [read(kept.mixed), read(d_projected), write(d_mixed)],
         );
         let d_qkv = self.core_backward(block, kept, core, d_mixed);
+        if self.shape.card.family.is_rotary() {
+            let touches = self.rotated(&d_qkv);
+            self.build.streaming("rotary_backward", block.attention, Streaming::Rotary, &touches);
+        }
         for ((&norm, &y), &d) in block.head_norms.iter().zip(&kept.qkv).zip(&d_qkv) {
             let mut touches = vec![self.weight(norm), read(y), change(d)];
             touches.extend(self.gradient(norm));
-            self.build.op("norm_backward", self.module(norm), 0, &touches);
+            self.build.streaming("norm_backward", self.module(norm), Streaming::Norm, &touches);
             self.done(norm);
         }
         let norm = self.module(block.norm_1);
@@ -179,10 +194,12 @@ impl GraphBuilder<'_> {
                 let mut touches: Vec<ObjectAccess> = kept.qkv.iter().map(|&y| read(y)).collect();
                 touches.extend([read(kept.mixed), read(sums), read(d_mixed)]);
                 touches.extend(d_qkv.iter().map(|&d| write(d)));
-                self.build.op("attention_backward", by, 5 * product, &touches);
+                let work = Work::AttentionBackward(sizes.attention);
+                self.build.kernel("attention_backward", by, (work, 5 * product), &touches);
                 return d_qkv;
             }
             Core::Scores(softmax, dropped) => (softmax, dropped),
+            Core::Nothing => unreachable!("a step that trains keeps what its backward pass needs"),
         };
         let [kept_bytes, work_bytes] =
             [sizes.kept, sizes.work].map(|format| u128::from(format.bytes()) * sizes.tokens);
@@ -198,10 +215,15 @@ impl GraphBuilder<'_> {
         self.build.op("attention_values_backward", by, 2 * product, &touches);
         if let Some((mask, _)) = dropped {
             let touches = [read(mask), change(d_scores)];
-            self.build.op("attention_dropout_backward", by, 0, &touches);
+            self.build.streaming(
+                "attention_dropout_backward",
+                by,
+                Streaming::ElementWise,
+                &touches,
+            );
         }
         let touches = [read(softmax), change(d_scores)];
-        self.build.op("attention_softmax_backward", by, 0, &touches);
+        self.build.streaming("attention_softmax_backward", by, Streaming::Softmax, &touches);
         let mut touches = self.qkv(&kept.qkv, [true, true, false], kept_bytes);
         touches.push(read(d_scores));
         match d_qkv[..] {
@@ -221,13 +243,23 @@ impl GraphBuilder<'_> {
         };
         if let Some(mask) = embedded.mask {
             let d = self.buffer(by, "out.grad", sizes.stream());
-            self.build.op("dropout_backward", by, 0, &[read(dx), read(mask), write(d)]);
+            self.build.streaming(
+                "dropout_backward",
+                by,
+                Streaming::ElementWise,
+                &[read(dx), read(mask), write(d)],
+            );
             dx = d;
         }
         if let Some(table) = model.positions {
             let mut touches = vec![read(dx)];
             touches.extend(self.gradient(table));
-            self.build.op("positions_backward", self.module(table), 0, &touches);
+            self.build.streaming(
+                "positions_backward",
+                self.module(table),
+                Streaming::Embedding,
+                &touches,
+            );
             self.done(table);
         }
         let dx = self.all_tokens(by, "out.grad.whole", dx);
@@ -242,7 +274,60 @@ impl GraphBuilder<'_> {
             *touch = touch.part(if touch.is_write() { size + rows } else { rows });
         }
         touches.push(read(dx));
-        self.build.op("embedding_backward", by, 0, &touches);
+        self.build.streaming("embedding_backward", by, Streaming::Embedding, &touches);
         self.done(model.tokens);
+    }
+
+    /// Both gradients of a product: of its input by `to`, and of its weights.
+    pub(super) fn linear_backward(
+        &mut self,
+        owned: usize,
+        tokens: u128,
+        [x, dy, to]: [ObjectAccess; 3],
+    ) {
+        let (module, of, weight) =
+            (self.module(owned), self.product(owned, tokens), self.weight(owned));
+        let gradient = self.gradient(owned);
+        self.product_backward(module, of, [weight, x, dy, to], gradient);
+        self.done(owned);
+    }
+
+    /// The kernels of both gradients of a product, in one op.
+    pub(super) fn product_backward(
+        &mut self,
+        module: ModuleId,
+        of: Product,
+        [weight, x, dy, to]: [ObjectAccess; 4],
+        gradient: Vec<ObjectAccess>,
+    ) {
+        let Product { m, n, k } = of;
+        let of_input = self.build.touched(&[weight, dy, to]);
+        let of_weights = self.build.touched(&[x, dy]) + self.build.touched(&gradient);
+        let kernel = |work, bytes| Kernel::new(Work::Product(work), of.flops(), bytes);
+        let kernels = vec![
+            kernel(Product { m, n: k, k: n }, of_input),
+            kernel(Product { m: n, n: k, k: m }, of_weights),
+        ];
+        let mut touches = vec![weight, x, dy, to];
+        touches.extend(gradient);
+        self.build.kernels("linear_backward", module, kernels, &touches);
+    }
+
+    /// The gradient of a norm's input, to which `beside` is added.
+    pub(super) fn norm_backward(
+        &mut self,
+        owned: usize,
+        x: ObjectId,
+        dy: ObjectId,
+        beside: Option<ObjectId>,
+    ) -> ObjectId {
+        let module = self.module(owned);
+        let dx = self.buffer(module, "in.grad", self.sizes.stream());
+        let mut touches = vec![self.weight(owned), read(x), read(dy), write(dx)];
+        touches.extend(beside.map(read));
+        touches.extend(self.gradient(owned));
+        self.build.streaming("norm_backward", module, Streaming::Norm, &touches);
+        self.done(owned);
+        dx
     }
 }

@@ -61,6 +61,6 @@ impl Training {
         let ops = made.trace.ops.iter().filter(|op| {
             op.phase != Phase::Optimizer && matches!(op.unit, Unit::Device | Unit::Idle)
         });
-        ops.map(|op| Some(u128::from(compute.roofline(precision, op.flops, op.bytes)?.ps()))).sum()
+        ops.map(|op| Some(u128::from(compute.time(precision, op)?.ps()))).sum()
     }
 }

@@ -12,21 +12,21 @@ use tiersim_models::workload::ObjectKind;
 
 /// One object of state of a module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct State {
-    pub(super) name: &'static str,
-    pub(super) kind: ObjectKind,
-    pub(super) bytes: u128,
-    pub(super) format: Format,
+pub(crate) struct State {
+    pub(crate) name: &'static str,
+    pub(crate) kind: ObjectKind,
+    pub(crate) bytes: u128,
+    pub(crate) format: Format,
 }
 
 impl Optimizer {
     /// Whether it keeps an fp32 copy of weights of this format.
-    pub(super) fn has_master(self, weights: Format) -> bool {
+    pub(crate) fn has_master(self, weights: Format) -> bool {
         has_master(self, weights)
     }
 
     /// What is kept beside these tensors, of one rank before ZeRO partitions it.
-    pub(super) fn state(self, tensors: &[Tensor], weights: Format) -> Vec<State> {
+    pub(crate) fn state(self, tensors: &[Tensor], weights: Format) -> Vec<State> {
         let tensors: Vec<formulas::Tensor> = tensors.iter().map(|tensor| tensor.kept()).collect();
         let kept = formulas::of_tensors(self, weights, &tensors);
         let kept = kept.expect("a shape without problems has sums below 2^128");
@@ -45,7 +45,7 @@ impl Optimizer {
     }
 
     /// The op's name.
-    pub(super) const fn op(self) -> &'static str {
+    pub(crate) const fn op(self) -> &'static str {
         match self {
             Optimizer::AdamW | Optimizer::AdamWithoutMaster => "adam",
             Optimizer::Adam8Bit => "adam_8bit",

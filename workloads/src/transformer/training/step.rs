@@ -10,13 +10,14 @@
 use super::Training;
 use super::forward::{Embedded, SavedActivations};
 use super::network::{Group, Groups};
-use super::pass::{GraphBuilder, Reduction, Sizes};
+use super::pass::{GraphBuilder, Reduction, Sizes, product};
 use super::schedule::{self, Item, Pass, Task};
 use super::state::{End, ModelState, State};
 use crate::build::{Builder, ObjectAccess, change, read, write};
 use crate::transformer::format::Format;
 use std::collections::BTreeMap;
 use tiersim_models::ids::{ModuleId, ObjectId};
+use tiersim_models::kernel::Streaming;
 use tiersim_models::workload::{CollectiveKind, ObjectKind, Op, Phase, Recorded, TraceMeta, Unit};
 
 /// What passes leave for others.
@@ -44,11 +45,12 @@ pub(super) fn step(shape: &Training) -> Builder {
 /// A step of which nothing is made yet but what persists.
 fn begun(shape: &Training) -> (GraphBuilder<'_>, ModelState) {
     let mut build = Builder::new(meta(shape));
-    let (model, owned) = State::model(shape, &mut build);
+    let (model, owned) = State::model(shape, &mut build, true);
     let groups = Groups::new(shape).expect("a shape without problems has equal groups");
     let (sizes, prefix) = (Sizes::new(shape), String::new());
     let reduction = Reduction::default();
-    (GraphBuilder { shape, build, owned, sizes, groups, micro: 0, prefix, reduction }, model)
+    let (micro, cache) = (0, None);
+    (GraphBuilder { shape, build, owned, sizes, groups, micro, prefix, reduction, cache }, model)
 }
 
 fn meta(shape: &Training) -> TraceMeta {
@@ -279,23 +281,17 @@ impl GraphBuilder<'_> {
         let sizes = self.sizes;
         let End { norm, head, matrix } = end;
         let is_tied = matrix == model.tokens;
-        let normed = self.norm(norm, x, head);
+        let [normed, _, logits] = self.logits(end, x, None);
         let by = self.module(norm);
-        let input = self.all_tokens(by, "out.whole", normed);
-        let numbers = sizes.tokens * sizes.vocab;
-        let size = (numbers * u128::from(Format::Fp32.bytes()), Format::Fp32);
-        let logits = self.activation(head, "out", size, head);
-        let flops = 2 * sizes.tokens * sizes.hidden * sizes.vocab;
-        let weight = self.weight(matrix);
-        self.build.op("linear", head, flops, &[weight, read(input), write(logits)]);
-        self.build.op("loss", head, 0, &[change(logits)]);
+        self.build.streaming("loss", head, Streaming::Softmax, &[change(logits)]);
         self.build.phase = Phase::Backward;
         self.prefix.push_str("back.");
         let input = self.all_tokens(by, "out.whole", normed);
         let d_input = self.buffer(by, "out.grad", sizes.tokens * sizes.hidden);
-        let mut touches = vec![weight, read(input), read(logits), write(d_input)];
-        touches.extend(self.gradient(matrix));
-        self.build.op("linear_backward", head, 2 * flops, &touches);
+        let of = product(sizes.tokens, sizes.vocab, sizes.hidden);
+        let touches = [self.weight(matrix), read(input), read(logits), write(d_input)];
+        let gradient = self.gradient(matrix);
+        self.product_backward(head, of, touches, gradient);
         // A tied matrix gets the embedding's part of its gradient last.
         if !is_tied {
             self.done(matrix);

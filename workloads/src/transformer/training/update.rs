@@ -10,6 +10,7 @@ use super::pass::GraphBuilder;
 use super::state::{Side, Update};
 use crate::build::{ObjectAccess, change, read, write};
 use tiersim_models::ids::ObjectId;
+use tiersim_models::kernel::Streaming;
 use tiersim_models::workload::{ObjectKind, Unit};
 
 impl GraphBuilder<'_> {
@@ -33,7 +34,12 @@ impl GraphBuilder<'_> {
         }
         for (owned, copy, bytes) in copies {
             let weight = self.weights_of(owned, bytes, true);
-            self.build.op("weights_from_host", self.module(owned), 0, &[read(copy), weight]);
+            self.build.streaming(
+                "weights_from_host",
+                self.module(owned),
+                Streaming::Copy,
+                &[read(copy), weight],
+            );
         }
         self.gather_updated();
         // What other ranks update of a gradient is given back with the rest.
@@ -87,6 +93,11 @@ impl GraphBuilder<'_> {
             self.gradient_of(owned, Side::Device).into_iter().collect();
         touches.extend(update.state.iter().map(|&state| change(state)));
         touches.push(self.weights_of(owned, update.weights, update.has_master));
-        self.build.op(self.shape.optimizer.op(), self.module(owned), 0, &touches);
+        self.build.streaming(
+            self.shape.optimizer.op(),
+            self.module(owned),
+            Streaming::Optimizer,
+            &touches,
+        );
     }
 }

@@ -4,54 +4,69 @@
 //! FLOPs are those of matrix products, 2 per multiply-add. Everything else is bound by memory and
 //! counts the bytes that it reads and writes. Masks are 1 byte per number in every format.
 
+use super::cache::Cache;
 use super::network::Groups;
 use super::state::Owned;
-use super::{Attention, Training};
 use crate::build::{Builder, ObjectAccess, change, read, write};
 use crate::memory::activations::{own_tokens, stored};
 use crate::transformer::format::Format;
+use crate::transformer::training::{Attention, Kernels, Training};
 use tiersim_models::ids::{ModuleId, ObjectId, OpId};
+use tiersim_models::kernel::{self, Product, Streaming, Work};
 use tiersim_models::workload::{CollectiveKind, ObjectKind};
 
 /// What a micro-batch amounts to on this rank.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sizes {
+pub(crate) struct Sizes {
     /// Tokens of a micro-batch.
-    pub(super) tokens: u128,
+    pub(crate) tokens: u128,
     /// Of those, the ones whose norms and dropout this rank computes.
-    pub(super) own_tokens: u128,
+    pub(crate) own_tokens: u128,
     /// Numbers per token of the residual stream.
-    pub(super) hidden: u128,
+    pub(crate) hidden: u128,
     /// Query heads of this rank.
-    pub(super) heads: u128,
+    pub(crate) heads: u128,
     /// Numbers per token of its queries, and of its keys.
-    pub(super) queries: u128,
-    pub(super) keys: u128,
+    pub(crate) queries: u128,
+    pub(crate) keys: u128,
+    /// Attention of the micro-batch.
+    pub(crate) attention: kernel::Attention,
     /// Pairs of tokens that attention multiplies, over the micro-batch, of one head.
-    pub(super) pairs: u128,
+    pub(crate) pairs: u128,
     /// Numbers of the table of scores, all heads of this rank.
-    pub(super) scores: u128,
+    pub(crate) scores: u128,
     /// Rows of the embedding of this rank.
-    pub(super) vocab: u128,
+    pub(crate) vocab: u128,
     /// The format of activations that are kept, and of everything that is not.
-    pub(super) kept: Format,
-    pub(super) work: Format,
+    pub(crate) kept: Format,
+    pub(crate) work: Format,
 }
 
 impl Sizes {
-    pub(super) fn new(shape: &Training) -> Sizes {
+    /// A micro-batch of training.
+    pub(crate) fn new(shape: &Training) -> Sizes {
+        Sizes::of(shape, shape.micro_batch.into(), 0, shape.sequence)
+    }
+
+    /// `new` tokens of each of `sequences` sequences behind `past` others.
+    pub(crate) fn of(shape: &Training, sequences: u64, past: u64, new: u64) -> Sizes {
         let Training { card, parallel, formats, .. } = shape;
-        let [micro, tensor, head] =
-            [shape.micro_batch, parallel.tensor, card.head_dim].map(u128::from);
-        let sequence = u128::from(shape.sequence);
-        let tokens = micro * sequence;
+        let [tensor, head] = [parallel.tensor, card.head_dim].map(u128::from);
+        let tokens = u128::from(sequences) * u128::from(new);
         let heads = u128::from(card.heads) / tensor;
-        let seen = card.window.map_or(sequence, |window| u128::from(window).min(sequence));
-        // Causal: token i attends to itself and to the i before it, or as many as the window has.
-        let causal = seen * (seen + 1) / 2 + (sequence - seen) * seen;
-        let square = sequence * sequence;
-        let pairs = if shape.attention == Attention::Flash { causal } else { square };
-        let up_proj = |format: Format| format.bytes() > 1;
+        let attention = kernel::Attention {
+            batch: sequences,
+            new,
+            past,
+            heads: card.heads / parallel.tensor,
+            kv_heads: card.kv_heads / parallel.tensor,
+            head_dim: card.head_dim,
+            window: card.window.unwrap_or(0),
+            kv_bytes: formats.kv.bytes() as u32,
+        };
+        let square = u128::from(sequences) * u128::from(new) * u128::from(past + new);
+        let causal = shape.attention == Attention::Flash;
+        let is_whole = |format: &Format| format.bytes() > 1;
         let candidates = [formats.activations, formats.weights, Format::Bf16];
         Sizes {
             tokens,
@@ -60,56 +75,59 @@ impl Sizes {
             heads,
             queries: heads * head,
             keys: u128::from(card.kv_heads) / tensor * head,
-            pairs: micro * pairs,
-            scores: micro * heads * square,
+            attention,
+            pairs: if causal { attention.pairs() } else { square },
+            scores: heads * square,
             vocab: u128::from(card.vocab) / tensor,
             kept: formats.activations,
-            work: candidates.into_iter().find(|&format| up_proj(format)).unwrap_or(Format::Bf16),
+            work: candidates.into_iter().find(is_whole).unwrap_or(Format::Bf16),
         }
     }
 
     /// Bytes of so many numbers that are kept: compressed to 8 bits, a minimum and a range per
     /// group more.
-    pub(super) fn of_kept(&self, numbers: u128) -> u128 {
+    pub(crate) fn of_kept(&self, numbers: u128) -> u128 {
         stored(numbers, self.kept).expect("a shape without problems has sums below 2^128")
     }
 
     /// Numbers of the residual stream that this rank has between tensor-parallel parts.
-    pub(super) fn stream(&self) -> u128 {
+    pub(crate) fn stream(&self) -> u128 {
         self.own_tokens * self.hidden
     }
 }
 
 /// Gradients that wait to be reduced.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Reduction {
+pub(crate) struct Reduction {
     /// Of all ranks' parameters, and of experts'.
-    pub(super) waiting: [Vec<usize>; 2],
+    pub(crate) waiting: [Vec<usize>; 2],
     /// Whether this is the step's last pass over its modules.
-    pub(super) is_last: bool,
+    pub(crate) is_last: bool,
     /// A matrix that another module of this pass uses too.
-    pub(super) held: Option<usize>,
+    pub(crate) held: Option<usize>,
     /// The last reduction out of buffers.
-    pub(super) previous: Option<OpId>,
+    pub(crate) previous: Option<OpId>,
 }
 
 /// A step in the making.
-pub(super) struct GraphBuilder<'a> {
-    pub(super) shape: &'a Training,
-    pub(super) build: Builder,
-    pub(super) owned: Vec<Owned>,
-    pub(super) sizes: Sizes,
-    pub(super) groups: Groups,
+pub(crate) struct GraphBuilder<'a> {
+    pub(crate) shape: &'a Training,
+    pub(crate) build: Builder,
+    pub(crate) owned: Vec<Owned>,
+    pub(crate) sizes: Sizes,
+    pub(crate) groups: Groups,
     /// The micro-batch that is at work.
-    pub(super) micro: u32,
+    pub(crate) micro: u32,
     /// In front of the names of objects.
-    pub(super) prefix: String,
-    pub(super) reduction: Reduction,
+    pub(crate) prefix: String,
+    pub(crate) reduction: Reduction,
+    /// Keys and values of past tokens, where the model generates.
+    pub(crate) cache: Option<Cache>,
 }
 
 impl GraphBuilder<'_> {
     /// An output that the backward pass needs, `owner` of which keeps it.
-    pub(super) fn kept(
+    pub(crate) fn kept(
         &mut self,
         by: ModuleId,
         what: &str,
@@ -121,12 +139,12 @@ impl GraphBuilder<'_> {
     }
 
     /// A mask of dropout: 1 byte per number.
-    pub(super) fn mask(&mut self, by: ModuleId, what: &str, numbers: u128) -> Option<ObjectId> {
+    pub(crate) fn mask(&mut self, by: ModuleId, what: &str, numbers: u128) -> Option<ObjectId> {
         let size = (numbers, Format::Int8);
         self.shape.dropout.then(|| self.activation(by, what, size, by))
     }
 
-    pub(super) fn activation(
+    pub(crate) fn activation(
         &mut self,
         by: ModuleId,
         what: &str,
@@ -138,74 +156,80 @@ impl GraphBuilder<'_> {
     }
 
     /// Something that no later pass needs.
-    pub(super) fn buffer(&mut self, by: ModuleId, what: &str, numbers: u128) -> ObjectId {
+    pub(crate) fn buffer(&mut self, by: ModuleId, what: &str, numbers: u128) -> ObjectId {
         let size = (numbers * u128::from(self.sizes.work.bytes()), self.sizes.work);
         let name = self.named(by, what);
         self.build.object(name, ObjectKind::Buffer, size, None)
     }
 
-    fn named(&self, by: ModuleId, what: &str) -> String {
+    pub(super) fn named(&self, by: ModuleId, what: &str) -> String {
         format!("{}{}.{what}", self.prefix, self.build.trace.modules[by.index()])
     }
 
-    pub(super) fn module(&self, owned: usize) -> ModuleId {
+    pub(crate) fn module(&self, owned: usize) -> ModuleId {
         self.owned[owned].module
     }
 
     /// The weight as ops read it.
-    pub(super) fn weight(&self, owned: usize) -> ObjectAccess {
+    pub(crate) fn weight(&self, owned: usize) -> ObjectAccess {
         read(self.owned[owned].whole)
     }
 
-    /// A product of `tokens` rows.
-    pub(super) fn linear(&mut self, owned: usize, tokens: u128, x: ObjectAccess, y: ObjectAccess) {
-        let flops = 2 * tokens * self.owned[owned].products;
-        let touches = [self.weight(owned), x, y];
-        self.build.op("linear", self.module(owned), flops, &touches);
+    /// A module's product of `tokens` rows, as a kernel.
+    pub(crate) fn product(&self, owned: usize, tokens: u128) -> Product {
+        let Owned { products, outputs, .. } = self.owned[owned];
+        product(tokens, outputs, products / outputs.max(1))
     }
 
-    /// Both gradients of a product: of its input by `to`, and of its weights.
-    pub(super) fn linear_backward(
+    /// A product of `tokens` rows.
+    pub(crate) fn linear(&mut self, owned: usize, tokens: u128, x: ObjectAccess, y: ObjectAccess) {
+        let touches = [self.weight(owned), x, y];
+        let flops = 2 * tokens * self.owned[owned].products;
+        let work = Work::Product(self.product(owned, tokens));
+        self.build.kernel("linear", self.module(owned), (work, flops), &touches);
+    }
+
+    /// Products of the same rows with several matrices, of which `ys` are the outputs: one kernel
+    /// each, or one for all of them.
+    pub(crate) fn linears(
         &mut self,
-        owned: usize,
+        owned: &[usize],
         tokens: u128,
-        [x, dy, to]: [ObjectAccess; 3],
+        x: ObjectAccess,
+        ys: &[ObjectId],
     ) {
-        let flops = 4 * tokens * self.owned[owned].products;
-        let mut touches = vec![self.weight(owned), x, dy, to];
-        touches.extend(self.gradient(owned));
-        self.build.op("linear_backward", self.module(owned), flops, &touches);
-        self.done(owned);
+        if self.shape.kernels == Kernels::Eager {
+            for (&owned, &y) in owned.iter().zip(ys) {
+                self.linear(owned, tokens, x, write(y));
+            }
+            return;
+        }
+        let weights = owned.iter().map(|&owned| self.weight(owned));
+        let mut touches: Vec<ObjectAccess> = weights.collect();
+        touches.push(x);
+        touches.extend(ys.iter().map(|&y| write(y)));
+        let numbers: u128 = owned.iter().map(|&owned| self.owned[owned].products).sum();
+        let outputs: u128 = owned.iter().map(|&owned| self.owned[owned].outputs).sum();
+        let work = Work::Product(product(tokens, outputs, numbers / outputs.max(1)));
+        let module = self.module(owned[0]);
+        self.build.kernel("linear", module, (work, 2 * tokens * numbers), &touches);
     }
 
     /// A norm of this rank's tokens.
-    pub(super) fn norm(&mut self, owned: usize, x: ObjectId, owner: ModuleId) -> ObjectId {
+    pub(crate) fn norm(&mut self, owned: usize, x: ObjectId, owner: ModuleId) -> ObjectId {
         let module = self.module(owned);
         let y = self.kept(module, "out", self.sizes.stream(), owner);
-        self.build.op("norm", module, 0, &[self.weight(owned), read(x), write(y)]);
+        self.build.streaming(
+            "norm",
+            module,
+            Streaming::Norm,
+            &[self.weight(owned), read(x), write(y)],
+        );
         y
     }
 
-    /// The gradient of a norm's input, to which `beside` is added.
-    pub(super) fn norm_backward(
-        &mut self,
-        owned: usize,
-        x: ObjectId,
-        dy: ObjectId,
-        beside: Option<ObjectId>,
-    ) -> ObjectId {
-        let module = self.module(owned);
-        let dx = self.buffer(module, "in.grad", self.sizes.stream());
-        let mut touches = vec![self.weight(owned), read(x), read(dy), write(dx)];
-        touches.extend(beside.map(read));
-        touches.extend(self.gradient(owned));
-        self.build.op("norm_backward", module, 0, &touches);
-        self.done(owned);
-        dx
-    }
-
     /// A collective of the tensor group. What comes next needs it, so it has no stream of its own.
-    pub(super) fn tensor(
+    pub(crate) fn tensor(
         &mut self,
         kind: CollectiveKind,
         by: ModuleId,
@@ -221,7 +245,7 @@ impl GraphBuilder<'_> {
     }
 
     /// What a product needs of all tokens, where this rank has some of them.
-    pub(super) fn all_tokens(&mut self, by: ModuleId, what: &str, x: ObjectId) -> ObjectId {
+    pub(crate) fn all_tokens(&mut self, by: ModuleId, what: &str, x: ObjectId) -> ObjectId {
         if !(self.is_split() && self.shape.parallel.sequence) {
             return x;
         }
@@ -232,7 +256,7 @@ impl GraphBuilder<'_> {
     }
 
     /// The sum over the tensor group of `part`: of all tokens, or of those of this rank.
-    pub(super) fn sum(&mut self, by: ModuleId, what: &str, part: ObjectId) -> ObjectId {
+    pub(crate) fn sum(&mut self, by: ModuleId, what: &str, part: ObjectId) -> ObjectId {
         if !self.is_split() {
             return part;
         }
@@ -245,4 +269,10 @@ impl GraphBuilder<'_> {
         self.tensor(CollectiveKind::ReduceScatter, by, bytes, &[read(part), write(own)]);
         own
     }
+}
+
+/// A product of so many rows, outputs and inputs; what does not fit 64 bits is cut.
+pub(crate) fn product(rows: u128, outputs: u128, inputs: u128) -> Product {
+    let [m, n, k] = [rows, outputs, inputs].map(|of| u64::try_from(of).unwrap_or(u64::MAX));
+    Product { m, n, k }
 }

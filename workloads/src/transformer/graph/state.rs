@@ -7,18 +7,18 @@
 //! host, what that part touches is an object of its own. Invariant: the parts of an object sum to
 //! it.
 
-use super::Training;
 use crate::build::Builder;
 use crate::memory::zero::shard;
 use crate::transformer::modules::{
     Block, EmbeddingAndHead, Feed, FeedForward, Mixture, Module, Split, Tensor, block,
 };
+use crate::transformer::training::Training;
 use tiersim_models::ids::{ModuleId, ObjectId};
 use tiersim_models::workload::{ObjectKind, Statistics};
 
 /// Whose part of a gradient an object is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Side {
+pub(crate) enum Side {
     /// Of this rank's shard, what the host's processors update.
     Host,
     /// Of this rank's shard, what the device updates.
@@ -29,79 +29,81 @@ pub(super) enum Side {
 
 /// What one update of a module touches.
 #[derive(Clone, Debug)]
-pub(super) struct Update {
-    pub(super) side: Side,
-    pub(super) state: Vec<ObjectId>,
-    pub(super) has_master: bool,
+pub(crate) struct Update {
+    pub(crate) side: Side,
+    pub(crate) state: Vec<ObjectId>,
+    pub(crate) has_master: bool,
     /// Bytes of the weights that it changes.
-    pub(super) weights: u128,
+    pub(crate) weights: u128,
 }
 
 /// A module's parameters and what is kept beside them.
 #[derive(Clone, Debug)]
-pub(super) struct Owned {
-    pub(super) module: ModuleId,
+pub(crate) struct Owned {
+    pub(crate) module: ModuleId,
     /// Parameters that tokens are multiplied with.
-    pub(super) products: u128,
+    pub(crate) products: u128,
     /// Numbers per token that its products give.
-    pub(super) outputs: u128,
+    pub(crate) outputs: u128,
     /// Ranks that have the same parameters.
-    pub(super) replicas: u64,
+    pub(crate) replicas: u64,
     /// Whether all of a tensor group have all of it, and tokens are not multiplied with it.
-    pub(super) is_whole: bool,
+    pub(crate) is_whole: bool,
     /// Whether it belongs to an expert: those are spread over other ranks.
-    pub(super) expert: bool,
+    pub(crate) expert: bool,
     /// All of it on this rank, in bytes.
-    pub(super) bytes: u128,
-    pub(super) gradient_bytes: u128,
+    pub(crate) bytes: u128,
+    pub(crate) gradient_bytes: u128,
     /// What persists of it.
-    pub(super) weight: ObjectId,
+    pub(crate) weight: ObjectId,
     /// What ops use now: the weight, or what was gathered.
-    pub(super) whole: ObjectId,
-    pub(super) gradient: Vec<(Side, ObjectId)>,
+    pub(crate) whole: ObjectId,
+    pub(crate) gradient: Vec<(Side, ObjectId)>,
     /// Whether the step has written the gradient.
-    pub(super) written: bool,
+    pub(crate) written: bool,
     /// The gradient of one pass before it is reduced.
-    pub(super) full: Option<ObjectId>,
-    pub(super) updates: Vec<Update>,
+    pub(crate) full: Option<ObjectId>,
+    pub(crate) updates: Vec<Update>,
 }
 
 /// Parts of a block, of each module that owns parameters the index of its [`Owned`].
-pub(super) type Mlp = FeedForward<usize, ModuleId>;
-pub(super) type MixtureState = Mixture<usize, ModuleId>;
-pub(super) type BlockState = Block<usize, ModuleId>;
+pub(crate) type Mlp = FeedForward<usize, ModuleId>;
+pub(crate) type MixtureState = Mixture<usize, ModuleId>;
+pub(crate) type BlockState = Block<usize, ModuleId>;
 
 /// What this rank has of the model.
 #[derive(Clone, Debug)]
-pub(super) struct ModelState {
-    pub(super) tokens: usize,
-    pub(super) positions: Option<usize>,
-    pub(super) norm_0: Option<usize>,
-    pub(super) blocks: Vec<BlockState>,
+pub(crate) struct ModelState {
+    pub(crate) tokens: usize,
+    pub(crate) positions: Option<usize>,
+    pub(crate) norm_0: Option<usize>,
+    pub(crate) blocks: Vec<BlockState>,
     /// Final norm and head, where this rank has the last stage too.
-    pub(super) end: Option<End>,
+    pub(crate) end: Option<End>,
 }
 
 /// Final norm and head.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct End {
-    pub(super) norm: usize,
-    pub(super) head: ModuleId,
+pub(crate) struct End {
+    pub(crate) norm: usize,
+    pub(crate) head: ModuleId,
     /// The matrix: the table of tokens if it is tied.
-    pub(super) matrix: usize,
+    pub(crate) matrix: usize,
 }
 
 /// Makes what persists.
-pub(super) struct State<'a> {
+pub(crate) struct State<'a> {
     shape: &'a Training,
     build: &'a mut Builder,
     owned: Vec<Owned>,
     /// Ranks of modules in the order of their made-up statistics.
     rank: usize,
+    /// Whether weights have gradients and optimizer state beside them.
+    trains: bool,
 }
 
 /// The layers of each virtual stage of the first stage: with m virtual stages, every m-th of all.
-pub(super) fn virtual_stages(shape: &Training) -> impl Iterator<Item = std::ops::Range<u32>> {
+pub(crate) fn virtual_stages(shape: &Training) -> impl Iterator<Item = std::ops::Range<u32>> {
     let stages = shape.parallel.pipeline;
     let each = shape.card.layers / (stages * shape.parallel.interleave);
     (0..shape.parallel.interleave).map(move |index| {
@@ -111,9 +113,14 @@ pub(super) fn virtual_stages(shape: &Training) -> impl Iterator<Item = std::ops:
 }
 
 impl<'a> State<'a> {
-    pub(super) fn model(shape: &'a Training, build: &'a mut Builder) -> (ModelState, Vec<Owned>) {
+    /// The model, and where it is trained what that keeps of it.
+    pub(crate) fn model(
+        shape: &'a Training,
+        build: &'a mut Builder,
+        trains: bool,
+    ) -> (ModelState, Vec<Owned>) {
         let around = EmbeddingAndHead::new(&shape.card);
-        let mut state = State { shape, build, owned: Vec::new(), rank: 0 };
+        let mut state = State { shape, build, owned: Vec::new(), rank: 0, trains };
         // Tables come behind all others: most of their rows change rarely.
         let tables = 1 << 40;
         let tokens = state.owned(&around.tokens, Some(tables), false);
@@ -132,7 +139,9 @@ impl<'a> State<'a> {
             };
             End { norm, head, matrix: own.unwrap_or(tokens) }
         });
-        state.statistics(tables);
+        if trains {
+            state.statistics(tables);
+        }
         let owned = std::mem::take(&mut state.owned);
         (ModelState { tokens, positions, norm_0, blocks, end }, owned)
     }
@@ -199,7 +208,9 @@ impl<'a> State<'a> {
             self.rank += 1;
             self.rank - 1
         });
-        self.build.trace.objects[weight.index()].statistics.adam_m = Some(rank as f64);
+        if self.trains {
+            self.build.trace.objects[weight.index()].statistics.adam_m = Some(rank as f64);
+        }
         let local: Vec<Tensor> = part.tensors.iter().map(|tensor| tensor.local(ranks)).collect();
         let products = local.iter().filter(|tensor| tensor.product);
         let owned = Owned {
@@ -229,6 +240,9 @@ impl<'a> State<'a> {
         parameters: u128,
         replicas: u64,
     ) -> Vec<(Side, ObjectId)> {
+        if !self.trains {
+            return Vec::new();
+        }
         let bytes = parameters * u128::from(self.shape.formats.gradients.bytes());
         let own = self.shard(bytes, 1, replicas);
         let total = self.shard(bytes, 2, replicas);
@@ -254,6 +268,9 @@ impl<'a> State<'a> {
         tensors: &[Tensor],
         replicas: u64,
     ) -> Vec<Update> {
+        if !self.trains {
+            return Vec::new();
+        }
         let weights = self.shape.formats.weights;
         let parameters: u128 = tensors.iter().map(|tensor| tensor.parameters()).sum();
         let bytes = self.shard(parameters * u128::from(weights.bytes()), 1, replicas);
@@ -298,7 +315,7 @@ impl<'a> State<'a> {
 }
 
 impl Side {
-    pub(super) const fn suffix(self) -> &'static str {
+    pub(crate) const fn suffix(self) -> &'static str {
         match self {
             Side::Host => ".host",
             Side::Device => "",

@@ -8,19 +8,22 @@
 //! scores are gone; a fused kernel keeps none of the scores, but a sum in fp32 per token and head.
 //! Residual and dropout are one op, which keeps its sum.
 
-use super::Attention;
-use super::pass::GraphBuilder;
-use super::state::{BlockState, Mlp, ModelState};
+use super::pass::{GraphBuilder, product};
+use super::state::{BlockState, End, Mlp, ModelState};
 use crate::build::{ObjectAccess, change, read, write};
 use crate::memory::activations::block::Activation;
 use crate::transformer::format::Format;
 use crate::transformer::modules::Feed;
+use crate::transformer::training::Attention;
 use tiersim_models::ids::{ModuleId, ObjectId};
+use tiersim_models::kernel::{Streaming, Work};
 use tiersim_models::workload::CollectiveKind;
 
 /// What attention keeps beside queries, keys, values and its output.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Core {
+pub(crate) enum Core {
+    /// Nothing: there is no backward pass.
+    Nothing,
     /// Sums of the fused kernel.
     Flash(ObjectId),
     /// Softmax; with dropout its mask and what it leaves.
@@ -29,71 +32,71 @@ pub(super) enum Core {
 
 /// What a feed-forward part keeps beside its input.
 #[derive(Clone, Debug)]
-pub(super) struct SavedFeedForward {
+pub(crate) struct SavedFeedForward {
     /// Outputs of the wide matrices, where the activation needs its input.
-    pub(super) up_proj: Vec<ObjectId>,
+    pub(crate) up_proj: Vec<ObjectId>,
     /// The gate behind its SiLU.
-    pub(super) gate: Option<ObjectId>,
-    pub(super) active: ObjectId,
+    pub(crate) gate: Option<ObjectId>,
+    pub(crate) active: ObjectId,
 }
 
 /// What the experts of a block keep.
 #[derive(Clone, Debug)]
-pub(super) struct SavedByExperts {
-    pub(super) gates: ObjectId,
+pub(crate) struct SavedByExperts {
+    pub(crate) gates: ObjectId,
     /// Copies of tokens as this rank's experts get them.
-    pub(super) given: ObjectId,
+    pub(crate) given: ObjectId,
     /// Tokens of each of this rank's experts.
-    pub(super) tokens: Vec<u128>,
-    pub(super) experts: Vec<Option<SavedFeedForward>>,
+    pub(crate) tokens: Vec<u128>,
+    pub(crate) experts: Vec<Option<SavedFeedForward>>,
     /// What comes back for this rank's tokens.
-    pub(super) back: ObjectId,
-    pub(super) shared: Option<SavedByShared>,
+    pub(crate) back: ObjectId,
+    pub(crate) shared: Option<SavedByShared>,
 }
 
 /// What the experts of every token keep.
 #[derive(Clone, Debug)]
-pub(super) struct SavedByShared {
-    pub(super) kept: SavedFeedForward,
-    pub(super) out: ObjectId,
-    pub(super) weight: ObjectId,
+pub(crate) struct SavedByShared {
+    pub(crate) kept: SavedFeedForward,
+    pub(crate) out: ObjectId,
+    pub(crate) weight: ObjectId,
 }
 
 /// What follows attention keeps beside its input.
 #[derive(Clone, Debug)]
-pub(super) enum SavedFeed {
+pub(crate) enum SavedFeed {
     Dense(SavedFeedForward),
     Mixture(SavedByExperts),
 }
 
 /// What a block keeps for its backward pass.
 #[derive(Clone, Debug)]
-pub(super) struct SavedActivations {
-    pub(super) x: ObjectId,
-    pub(super) normed_1: ObjectId,
-    pub(super) qkv: Vec<ObjectId>,
-    pub(super) core: Core,
-    pub(super) mixed: ObjectId,
-    pub(super) mask_1: Option<ObjectId>,
-    pub(super) middle: ObjectId,
-    pub(super) normed_2: ObjectId,
-    pub(super) feed: SavedFeed,
-    pub(super) mask_2: Option<ObjectId>,
+pub(crate) struct SavedActivations {
+    pub(crate) x: ObjectId,
+    pub(crate) normed_1: ObjectId,
+    pub(crate) qkv: Vec<ObjectId>,
+    pub(crate) core: Core,
+    pub(crate) mixed: ObjectId,
+    pub(crate) mask_1: Option<ObjectId>,
+    pub(crate) middle: ObjectId,
+    pub(crate) normed_2: ObjectId,
+    pub(crate) feed: SavedFeed,
+    pub(crate) mask_2: Option<ObjectId>,
 }
 
 /// What the embedding keeps and hands on.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Embedded {
+pub(crate) struct Embedded {
     /// The sum of the tables, behind dropout.
-    pub(super) x: ObjectId,
-    pub(super) mask: Option<ObjectId>,
+    pub(crate) x: ObjectId,
+    pub(crate) mask: Option<ObjectId>,
     /// The first block's input.
-    pub(super) out: ObjectId,
+    pub(crate) out: ObjectId,
 }
 
 impl GraphBuilder<'_> {
     /// One block; what it hands on is kept by `owner`, if this rank does.
-    pub(super) fn block(
+    pub(crate) fn block(
         &mut self,
         block: &BlockState,
         x: ObjectId,
@@ -103,17 +106,20 @@ impl GraphBuilder<'_> {
         let normed_1 = self.norm(block.norm_1, x, self.module(block.qkv[0]));
         let input = self.all_tokens(first, "out.whole", normed_1);
         let tokens = self.sizes.tokens;
-        let mut qkv = Vec::with_capacity(block.qkv.len());
-        for &part in &block.qkv {
-            let module = self.module(part);
-            let y = self.kept(module, "out", tokens * self.owned[part].outputs, block.attention);
-            self.linear(part, tokens, read(input), write(y));
-            qkv.push(y);
-        }
+        let outputs = block.qkv.iter().map(|&part| {
+            let numbers = tokens * self.owned[part].outputs;
+            self.kept(self.module(part), "out", numbers, block.attention)
+        });
+        let qkv: Vec<ObjectId> = outputs.collect();
+        self.linears(&block.qkv, tokens, read(input), &qkv);
         // In place: what the norm was given follows from what it gives.
         for (&norm, &y) in block.head_norms.iter().zip(&qkv) {
             let touches = [self.weight(norm), change(y)];
-            self.build.op("norm", self.module(norm), 0, &touches);
+            self.build.streaming("norm", self.module(norm), Streaming::Norm, &touches);
+        }
+        if self.shape.card.family.is_rotary() {
+            let touches: Vec<ObjectAccess> = self.rotated(&qkv);
+            self.build.streaming("rotary", block.attention, Streaming::Rotary, &touches);
         }
         let (core, mixed) = self.attention(block, &qkv);
         let out = self.module(block.out);
@@ -172,7 +178,7 @@ impl GraphBuilder<'_> {
         };
         let mut touches = vec![read(y), read(x), write(sum)];
         touches.extend(mask.map(write));
-        self.build.op("residual", by, 0, &touches);
+        self.build.streaming("residual", by, Streaming::ElementWise, &touches);
         (mask, sum)
     }
 
@@ -180,6 +186,9 @@ impl GraphBuilder<'_> {
     fn attention(&mut self, block: &BlockState, qkv: &[ObjectId]) -> (Core, ObjectId) {
         let out = self.module(block.out);
         let mixed = self.kept(block.attention, "out", self.sizes.tokens * self.sizes.queries, out);
+        if self.cache.is_some() {
+            return (self.cached(block, qkv, mixed), mixed);
+        }
         if self.shape.attention == Attention::Eager {
             return (self.scores(block.attention, qkv, mixed), mixed);
         }
@@ -188,13 +197,25 @@ impl GraphBuilder<'_> {
         let sums = self.activation(block.attention, "sums", (sums, Format::Fp32), block.attention);
         let mut touches: Vec<ObjectAccess> = qkv.iter().map(|&y| read(y)).collect();
         touches.extend([write(mixed), write(sums)]);
-        let flops = 4 * self.sizes.pairs * self.sizes.queries;
-        self.build.op("attention", block.attention, flops, &touches);
+        let attention = self.sizes.attention;
+        let work = (Work::Attention(attention), attention.flops());
+        self.build.kernel("attention", block.attention, work, &touches);
         (Core::Flash(sums), mixed)
     }
 
+    /// Queries and keys as rotary positions turn them, in place.
+    pub(crate) fn rotated(&self, qkv: &[ObjectId]) -> Vec<ObjectAccess> {
+        let bytes = u128::from(self.sizes.kept.bytes()) * self.sizes.tokens;
+        match qkv {
+            [one] => {
+                vec![change(*one).part(2 * (self.sizes.queries + self.sizes.keys) * bytes)]
+            }
+            each => each.iter().take(2).map(|&y| change(y)).collect(),
+        }
+    }
+
     /// Attention in four ops, each of which writes a table of scores.
-    pub(super) fn scores(&mut self, by: ModuleId, qkv: &[ObjectId], mixed: ObjectId) -> Core {
+    pub(crate) fn scores(&mut self, by: ModuleId, qkv: &[ObjectId], mixed: ObjectId) -> Core {
         let (numbers, sizes) = (self.sizes.scores, self.sizes);
         let bytes = u128::from(sizes.kept.bytes()) * sizes.tokens;
         let flops = 2 * sizes.pairs * sizes.queries;
@@ -203,11 +224,16 @@ impl GraphBuilder<'_> {
         touches.push(write(scores));
         self.build.op("attention_scores", by, flops, &touches);
         let softmax = self.kept(by, "softmax", numbers, by);
-        self.build.op("attention_softmax", by, 0, &[read(scores), write(softmax)]);
+        self.build.streaming(
+            "attention_softmax",
+            by,
+            Streaming::Softmax,
+            &[read(scores), write(softmax)],
+        );
         let dropped = self.mask(by, "scores.mask", numbers).map(|mask| {
             let dropped = self.kept(by, "dropped", numbers, by);
             let touches = [read(softmax), write(mask), write(dropped)];
-            self.build.op("attention_dropout", by, 0, &touches);
+            self.build.streaming("attention_dropout", by, Streaming::ElementWise, &touches);
             (mask, dropped)
         });
         let mut touches = self.qkv(qkv, [false, false, true], bytes);
@@ -218,7 +244,7 @@ impl GraphBuilder<'_> {
 
     /// Reads of queries, keys or values, which are one object or one each; `bytes` per number of a
     /// token.
-    pub(super) fn qkv(&self, qkv: &[ObjectId], which: [bool; 3], bytes: u128) -> Vec<ObjectAccess> {
+    pub(crate) fn qkv(&self, qkv: &[ObjectId], which: [bool; 3], bytes: u128) -> Vec<ObjectAccess> {
         let widths = [self.sizes.queries, self.sizes.keys, self.sizes.keys];
         let wanted = || which.iter().zip(widths).enumerate().filter(|(_, (wanted, _))| **wanted);
         match qkv {
@@ -231,7 +257,7 @@ impl GraphBuilder<'_> {
     }
 
     /// Wide matrices, activation and narrow matrix, on `tokens` rows.
-    pub(super) fn feed_forward(
+    pub(crate) fn feed_forward(
         &mut self,
         mlp: &Mlp,
         tokens: u128,
@@ -242,13 +268,12 @@ impl GraphBuilder<'_> {
         let mut up_proj = Vec::with_capacity(mlp.up_proj.len());
         for &part in &mlp.up_proj {
             let (module, numbers) = (self.module(part), tokens * self.owned[part].outputs);
-            let y = match activation {
+            up_proj.push(match activation {
                 Activation::Relu => self.buffer(module, "out", numbers),
                 _ => self.kept(module, "out", numbers, mlp.activation),
-            };
-            self.linear(part, tokens, input, write(y));
-            up_proj.push(y);
+            });
         }
+        self.linears(&mlp.up_proj, tokens, input, &up_proj);
         let (down_proj, by, numbers) =
             (self.module(mlp.down_proj), mlp.activation, tokens * mlp.width);
         let gated = activation == Activation::GatedSilu;
@@ -257,7 +282,7 @@ impl GraphBuilder<'_> {
         let mut touches: Vec<ObjectAccess> = up_proj.iter().map(|&y| read(y)).collect();
         touches.extend(gate.map(write));
         touches.push(write(active));
-        self.build.op("activation", by, 0, &touches);
+        self.build.streaming("activation", by, Streaming::Activation, &touches);
         self.linear(mlp.down_proj, tokens, read(active), to);
         if activation == Activation::Relu {
             up_proj.clear();
@@ -265,8 +290,33 @@ impl GraphBuilder<'_> {
         SavedFeedForward { up_proj, gate, active }
     }
 
+    /// The last norm and the head, of the last token of `rows` sequences or of all tokens: gives
+    /// what the norm gave, what the product was given, and the logits.
+    pub(crate) fn logits(&mut self, end: End, x: ObjectId, rows: Option<u128>) -> [ObjectId; 3] {
+        let (sizes, End { norm, head, matrix }) = (self.sizes, end);
+        let rows = rows.unwrap_or(sizes.tokens);
+        let normed = if rows == sizes.tokens {
+            self.norm(norm, x, head)
+        } else {
+            let module = self.module(norm);
+            let y = self.kept(module, "out", rows * sizes.hidden, head);
+            let of = read(x).part(self.build.size(y));
+            let touches = [self.weight(norm), of, write(y)];
+            self.build.streaming("norm", module, Streaming::Norm, &touches);
+            y
+        };
+        let by = self.module(norm);
+        let input = self.all_tokens(by, "out.whole", normed);
+        let size = (rows * sizes.vocab * u128::from(Format::Fp32.bytes()), Format::Fp32);
+        let logits = self.activation(head, "out", size, head);
+        let of = product(rows, sizes.vocab, sizes.hidden);
+        let touches = [self.weight(matrix), read(input), write(logits)];
+        self.build.kernel("linear", head, (Work::Product(of), of.flops()), &touches);
+        [normed, input, logits]
+    }
+
     /// From token ids to the first block's input.
-    pub(super) fn embed(&mut self, model: &ModelState, owner: ModuleId) -> Embedded {
+    pub(crate) fn embed(&mut self, model: &ModelState, owner: ModuleId) -> Embedded {
         let (numbers, sizes) = (self.sizes.stream(), self.sizes);
         let by = self.module(model.tokens);
         let parallel = self.shape.parallel;
@@ -278,20 +328,25 @@ impl GraphBuilder<'_> {
         let x = self.kept(by, "out", numbers, keeper);
         if parallel.tensor > 1 && parallel.sequence {
             let part = self.buffer(by, "part", sizes.tokens * sizes.hidden);
-            self.build.op("embedding", by, 0, &[rows, write(part)]);
+            self.build.streaming("embedding", by, Streaming::Embedding, &[rows, write(part)]);
             let bytes = self.build.size(part);
             self.tensor(CollectiveKind::ReduceScatter, by, bytes, &[read(part), write(x)]);
         } else {
-            self.build.op("embedding", by, 0, &[rows, write(x)]);
+            self.build.streaming("embedding", by, Streaming::Embedding, &[rows, write(x)]);
             self.sum(by, "sum", x);
         }
         if let Some(table) = model.positions {
-            let rows = self.weight(table).rows(1, u128::from(self.shape.sequence) * row);
-            self.build.op("positions", self.module(table), 0, &[rows, change(x)]);
+            let rows = self.weight(table).rows(1, u128::from(sizes.attention.new) * row);
+            self.build.streaming(
+                "positions",
+                self.module(table),
+                Streaming::Embedding,
+                &[rows, change(x)],
+            );
         }
         let mask = self.mask(by, "mask", numbers);
         if let Some(mask) = mask {
-            self.build.op("dropout", by, 0, &[change(x), write(mask)]);
+            self.build.streaming("dropout", by, Streaming::ElementWise, &[change(x), write(mask)]);
         }
         let out = match model.norm_0 {
             Some(norm) => self.norm(norm, x, owner),

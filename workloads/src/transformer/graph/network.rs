@@ -5,7 +5,7 @@
 //! distance of `stride`. Invariant: a shape without problems spreads every group equally over
 //! servers.
 
-use super::{Parallel, Training};
+use crate::transformer::training::{Parallel, Training};
 use tiersim_models::units::Bytes;
 use tiersim_models::workload::{Collective, CollectiveKind, Unit};
 
@@ -36,23 +36,23 @@ pub(crate) fn group(ranks: u32, stride: u32, devices: u32) -> Option<Group> {
 
 /// The groups that one rank is in.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Groups {
-    pub(super) tensor: Group,
+pub(crate) struct Groups {
+    pub(crate) tensor: Group,
     /// Those with the same part of the model.
-    pub(super) data: Group,
+    pub(crate) data: Group,
     /// Those that the experts of a block are spread over.
-    pub(super) expert: Group,
+    pub(crate) expert: Group,
     /// Those with the same experts.
-    pub(super) replicas: Group,
+    pub(crate) replicas: Group,
     /// This rank and the same one of the next stage.
-    pub(super) next: Group,
+    pub(crate) next: Group,
     /// The same ranks of the first and the last stage.
-    pub(super) ends: Group,
+    pub(crate) ends: Group,
 }
 
 impl Groups {
     /// `None` if some group is spread unequally.
-    pub(super) fn new(shape: &Training) -> Option<Groups> {
+    pub(crate) fn new(shape: &Training) -> Option<Groups> {
         let Parallel { data, tensor, pipeline, expert, .. } = shape.parallel;
         let devices = shape.devices;
         let up_proj = data.checked_mul(tensor)?;

@@ -1,0 +1,135 @@
+//! Keys and values of past tokens: objects of their own per layer, batch and block of positions.
+//!
+//! Blocks that are full are read, those that grow are written where they grow, and what is new is
+//! born. Attention runs on the device, or, in decode steps, on the host's processors, where only
+//! queries and results cross the link (Sheng et al., "FlexGen", ICML 2023, section 4.2); a prompt
+//! is attended to on the device then, and its keys and values are stored beside that.
+
+use super::forward::Core;
+use super::pass::GraphBuilder;
+use super::state::BlockState;
+use crate::build::{ObjectAccess, change, read, write};
+use tiersim_models::ids::ObjectId;
+use tiersim_models::kernel::Work;
+use tiersim_models::workload::{ObjectKind, Unit};
+
+/// The stream on which a prompt's keys and values are stored beside the device's work.
+const STORES: u16 = 1;
+
+/// The cache of a job that generates text.
+#[derive(Clone, Debug)]
+pub(crate) struct Cache {
+    /// By layer and batch, the blocks that exist.
+    blocks: Vec<Vec<ObjectId>>,
+    batches: usize,
+    /// The batch whose turn it is.
+    pub(crate) batch: usize,
+    /// Positions of a block, and of a sequence at the end.
+    size: u64,
+    positions: u64,
+    /// Whether blocks are pieces that lie anywhere.
+    paged: bool,
+    /// Positions that are there before the first step.
+    held: u64,
+    /// Whether decode steps attend on the host's processors.
+    on_host: bool,
+}
+
+impl Cache {
+    /// Nothing but what `held` positions have before the first step; one block without
+    /// `kv_block`.
+    pub(crate) fn new(
+        (layers, batches): (u32, u32),
+        (positions, held): (u64, u64),
+        kv_block: Option<u64>,
+        on_host: bool,
+    ) -> Cache {
+        let size = kv_block.unwrap_or(positions).min(positions).max(1);
+        let blocks = vec![Vec::new(); layers as usize * batches as usize];
+        let (batches, batch, paged) = (batches as usize, 0, kv_block.is_some());
+        Cache { blocks, batches, batch, size, positions, paged, held, on_host }
+    }
+}
+
+impl GraphBuilder<'_> {
+    /// Bytes of keys, and as many of values, of one token in one layer.
+    fn key_bytes(&self) -> u128 {
+        self.sizes.keys * u128::from(self.shape.formats.kv.bytes())
+    }
+
+    /// Attention of the new tokens to the cache of a layer, which they are added to.
+    pub(super) fn cached(&mut self, block: &BlockState, qkv: &[ObjectId], mixed: ObjectId) -> Core {
+        let (by, attention) = (block.attention, self.sizes.attention);
+        let on_host = self.cache.as_ref().is_some_and(|cache| cache.on_host);
+        let stored = self.stored(block);
+        let mut touches: Vec<ObjectAccess> = qkv.iter().map(|&y| read(y)).collect();
+        touches.push(write(mixed));
+        let work = (Work::Attention(attention), attention.flops());
+        if on_host && attention.new > 1 {
+            let bytes = 2 * self.sizes.tokens * self.key_bytes();
+            let (name, format) = (self.named(by, "fresh"), self.shape.formats.kv);
+            let fresh = self.build.object(name, ObjectKind::Buffer, (bytes, format), None);
+            touches.push(write(fresh));
+            self.build.kernel("attention", by, work, &touches);
+            let mut touches = vec![read(fresh)];
+            touches.extend(stored);
+            self.build.op_on(Unit::Cpu, STORES, "store", by, 0, &touches);
+            return Core::Nothing;
+        }
+        touches.extend(stored);
+        if on_host {
+            self.build.op_on(Unit::Cpu, 0, "attention", by, work.1, &touches);
+        } else {
+            self.build.kernel("attention", by, work, &touches);
+        }
+        Core::Nothing
+    }
+
+    /// What a pass does to the cache of a layer.
+    fn stored(&mut self, block: &BlockState) -> Vec<ObjectAccess> {
+        let Some(mut cache) = self.cache.take() else { return Vec::new() };
+        let attention = self.sizes.attention;
+        let sequences = 2 * u128::from(attention.batch);
+        // Keys and values of each sequence lie apart, in blocks.
+        let apart = self.key_bytes();
+        let (size, row) = (cache.size, apart * sequences);
+        let (before, after) = (attention.past, attention.past + attention.new);
+        let from = (after - attention.attended()) / size;
+        let at = block.layer as usize * cache.batches + cache.batch;
+        let mut touches = Vec::new();
+        for index in 0..after.div_ceil(size) {
+            let start = index * size;
+            let end = (start + size).min(after);
+            let is_new = index as usize >= cache.blocks[at].len();
+            if is_new {
+                let module = &self.build.trace.modules[block.attention.index()];
+                let name = format!("b{}.{module}.kv.{index}", cache.batch);
+                let bytes = u128::from(size.min(cache.positions - start)) * row;
+                let size = (bytes, self.shape.formats.kv);
+                let object = self.build.object(name, ObjectKind::Kv, size, Some(block.attention));
+                self.build.trace.objects[object.index()].persistent = start < cache.held;
+                cache.blocks[at].push(object);
+            }
+            let object = cache.blocks[at][index as usize];
+            let grows = end > before;
+            let held = self.build.trace.objects[object.index()].persistent || !is_new;
+            let touch = match (grows, held) {
+                (true, false) => write(object),
+                // What grows is written alone.
+                (true, true) => {
+                    let fresh = u128::from(end - start.max(before));
+                    change(object).rows(sequences, fresh * apart)
+                }
+                (false, _) if cache.paged => {
+                    read(object).rows(sequences, self.build.size(object) / sequences)
+                }
+                (false, _) => read(object),
+            };
+            if index >= from || grows {
+                touches.push(touch.part(u128::from(end - start) * row));
+            }
+        }
+        self.cache = Some(cache);
+        touches
+    }
+}
