@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 /// Folders of the project, and the endings of what ships of each.
 const SHIPPED: &[(&str, &[&str])] = &[
     ("hardware-specs", &["ron"]),
+    ("hardware-specs/op-times", &["ron"]),
     ("hardware-specs/parts", &["ron"]),
     ("traces/gpt2-train-cpu", &["ron", "csv", "gz"]),
 ];

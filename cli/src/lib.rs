@@ -18,6 +18,7 @@ mod hardware;
 mod lints;
 mod memory;
 mod new;
+mod ops;
 mod output;
 mod progress;
 mod runs;
@@ -55,6 +56,10 @@ const RUN: &str = "Examples:
 const CACHE: &str = "Examples:
   tiersim cache traces/requests-conversation/requests.jsonl --policy lru --unit --capacity 1000
   tiersim cache FILE --policy s3-fifo --capacity 10MiB,1GiB";
+
+const OPS: &str = "Examples:
+  tiersim ops FILE.csv --hardware h100-sxm-pcie5
+  tiersim ops FILE.csv.gz --hardware dgx-a100-80g --format json";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -100,6 +105,9 @@ enum Command {
     /// capacity.
     #[command(after_help = CACHE)]
     Cache(cache::CacheArgs),
+    /// Price a table of single ops on a machine, and grade it against measured times.
+    #[command(after_help = OPS)]
+    Ops(ops::OpsArgs),
     /// Replay a CUDA memory snapshot's requests through the model of PyTorch's caching allocator;
     /// compare reserved and active bytes at every entry.
     Allocator(allocator::AllocatorArgs),
@@ -149,6 +157,7 @@ fn run(args: Args, registry: &Registry) -> Result<(), Failure> {
         Command::Check(args) => check::check(&args, registry),
         Command::Trace(args) => traces::trace(&args),
         Command::Cache(args) => cache::cache(&args),
+        Command::Ops(args) => ops::ops(&args),
         Command::Allocator(args) => allocator::allocator(&args),
         Command::Memory(args) => memory::memory(&args),
         Command::Hardware(args) => hardware::hardware(&args),

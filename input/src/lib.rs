@@ -9,6 +9,8 @@ pub mod hidden;
 pub mod import;
 mod json;
 pub mod lint;
+pub mod op_table;
+pub mod op_times;
 pub mod project;
 pub mod scenario;
 pub mod shipped;

@@ -21,11 +21,13 @@ use crate::ids::{LinkId, NodeId, TierId};
 use crate::kernel::Kernel;
 use crate::loaded::Loaded;
 use crate::nodes::{LinkKind, Node, PrescribedRoute};
+use crate::op_times::{OpTimes, PricedBy};
 use crate::raid0::Raid0;
 use crate::server::{Cpu, Server};
 use crate::service::Service;
 use crate::units::{Bandwidth, Bytes, FlopRate, Span};
 use crate::workload::Op;
+use std::sync::Arc;
 
 pub use capacity::Capacity;
 pub use fact::{Fact, Source};
@@ -131,6 +133,8 @@ pub struct Compute {
     pub launch: Span,
     /// What small products and small transfers reach of these rates.
     pub efficiency: Efficiency,
+    /// What kernels take by measurement; `None` where the roofline prices all of them.
+    pub op_times: Option<Arc<OpTimes>>,
 }
 
 impl Compute {
@@ -148,17 +152,27 @@ impl Compute {
         self.launch.ps().checked_add(products.max(memory).ps()).map(Span::from_ps)
     }
 
+    /// Time of one kernel, and how that is known: by its own formula where there is one with
+    /// numbers, by the roofline elsewhere.
+    ///
+    /// `None` as for [`Compute::roofline`].
+    pub fn kernel(&self, precision: &str, kernel: &Kernel) -> Option<(Span, PricedBy)> {
+        let measured = self.op_times.as_ref();
+        if let Some((seconds, by)) = measured.and_then(|of| of.seconds(precision, kernel, false)) {
+            let ps = (seconds * 1e12).round();
+            return (ps < u64::MAX as f64).then(|| (Span::from_ps(ps as u64), by));
+        }
+        Some((self.roofline(precision, kernel.flops, kernel.bytes)?, PricedBy::Roofline))
+    }
+
     /// Time of kernels one after the other.
     ///
     /// `None` as for [`Compute::roofline`].
     pub fn kernels(&self, precision: &str, kernels: &[Kernel]) -> Option<Span> {
-        let of = |kernel: &Kernel| {
-            let one = self.roofline(precision, kernel.flops, kernel.bytes)?;
-            one.ps().checked_mul(kernel.times)
-        };
         let mut sum = 0u64;
         for kernel in kernels {
-            sum = sum.checked_add(of(kernel)?)?;
+            let (one, _) = self.kernel(precision, kernel)?;
+            sum = sum.checked_add(one.ps().checked_mul(kernel.times)?)?;
         }
         Some(Span::from_ps(sum))
     }

@@ -54,7 +54,9 @@ pub struct Experts {
     pub top_k: u32,
     /// Experts of the layer.
     pub experts: u32,
-    /// Experts that have tokens on this rank, and the tokens of the one that has most.
+    /// Pairs of a token and an expert that come to this rank's experts.
+    pub given: u64,
+    /// Experts that have tokens on this rank.
     pub busy: u32,
     /// Tokens of the expert that has most.
     pub most: u64,
@@ -168,9 +170,9 @@ impl Work {
             Work::Product(Product { m, n, k }) => ("product", vec![*m, *n, *k]),
             Work::Attention(of) => ("attention", attention(of)),
             Work::AttentionBackward(of) => ("attention-backward", attention(of)),
-            Work::Experts(Experts { tokens, hidden, ffn, top_k, experts, busy, most }) => {
+            Work::Experts(Experts { tokens, hidden, ffn, top_k, experts, given, busy, most }) => {
                 let [top_k, experts, busy] = [*top_k, *experts, *busy].map(u64::from);
-                ("experts", vec![*tokens, *hidden, *ffn, top_k, experts, busy, *most])
+                ("experts", vec![*tokens, *hidden, *ffn, top_k, experts, *given, busy, *most])
             }
             Work::Streaming(class) => (class.word(), Vec::new()),
         }
@@ -191,14 +193,15 @@ impl Work {
             }
             ("attention", 8) => attention().map(Work::Attention),
             ("attention-backward", 8) => attention().map(Work::AttentionBackward),
-            ("experts", 7) => Some(Work::Experts(Experts {
+            ("experts", 8) => Some(Work::Experts(Experts {
                 tokens: numbers[0],
                 hidden: numbers[1],
                 ffn: numbers[2],
                 top_k: small(3)?,
                 experts: small(4)?,
-                busy: small(5)?,
-                most: numbers[6],
+                given: numbers[5],
+                busy: small(6)?,
+                most: numbers[7],
             })),
             (word, 0) => Streaming::from_word(word).map(Work::Streaming),
             _ => None,
@@ -264,8 +267,9 @@ mod tests {
             window: 4096,
             kv_bytes: 1,
         };
-        let (tokens, hidden, ffn, top_k, experts, busy, most) = (9, 64, 32, 2, 8, 7, 4);
-        let experts = Experts { tokens, hidden, ffn, top_k, experts, busy, most };
+        let (tokens, hidden, ffn, top_k, experts, given) = (9, 64, 32, 2, 8, 18);
+        let (busy, most) = (7, 4);
+        let experts = Experts { tokens, hidden, ffn, top_k, experts, given, busy, most };
         let mut all = vec![
             Work::Product(Product { m: 1, n: 2, k: 3 }),
             Work::Attention(attention),

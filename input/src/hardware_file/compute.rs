@@ -3,14 +3,18 @@
 //! Invariant: a device without `efficiency` behaves, prints and hashes as if that field did not
 //! exist, and a device that works draws no less than one that does not.
 
-use super::raw::{RawCompute, RawCpu, RawEfficiency, RawHost, RawShares};
+use super::raw::{RawCompute, RawCpu, RawEfficiency, RawHost, RawOpTimesOf, RawShares};
 use super::resolver::{At, Resolver};
+use crate::op_times::read_op_times;
+use crate::project;
 use crate::text::quantity::economics::{POWER, PRICE};
-use crate::text::quantity::{BYTES, Dimension, Limits, RATE, SETUP, WORK};
+use crate::text::quantity::{BYTES, CAPACITY, Dimension, Limits, RATE, SETUP, WORK};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use tiersim_models::efficiency::{Efficiency, Interpolation, Shares, WHOLE};
 use tiersim_models::energy::{DeviceEconomics, HostEconomics};
-use tiersim_models::hardware::Compute;
+use tiersim_models::hardware::{Compute, Fact, Source};
+use tiersim_models::op_times::OpTimes;
 use tiersim_models::server::Cpu;
 use tiersim_models::units::FlopRate;
 
@@ -49,13 +53,54 @@ impl Resolver<'_> {
         }
         let price = self.priced(&raw.price, At::both("compute.price"), PRICE);
         self.economics.device = DeviceEconomics { idle, active, price };
-        Some(Compute {
+        let mut compute = Compute {
             name: raw.name.trim().to_string(),
             flops: flops.into_iter().collect::<Option<Vec<_>>>()?,
             memory: memory?,
             launch: launch?,
             efficiency: efficiency?,
-        })
+            op_times: None,
+        };
+        if let Some(raw) = &raw.op_times {
+            compute.op_times = self.op_times(raw, &compute).map(Arc::new);
+        }
+        Some(compute)
+    }
+
+    /// What kernels take by measurement of this device or of one like it.
+    fn op_times(&mut self, raw: &RawOpTimesOf, compute: &Compute) -> Option<OpTimes> {
+        let RawOpTimesOf { of, processors, cache } = raw;
+        let document = self.check.document;
+        let at = "compute.op_times.of";
+        let file = project::part(self.project, document.file_of(at), of);
+        let file = file.map_err(|(rule, remedy)| self.check.fault(at, rule, remedy)).ok()?;
+        let read = read_op_times(&file);
+        let times = read.map_err(|found| self.check.problems.0.extend(found.0)).ok()?;
+        if processors.is_some_and(|count| !(1..=65_536).contains(&count)) {
+            let rule = "a device has between 1 and 65536 processors";
+            let remedy = "write its streaming multiprocessors";
+            self.check.fault("compute.op_times.processors", rule, remedy);
+            return None;
+        }
+        let cache = match cache {
+            Some(size) => {
+                Some(size.resolve(&mut self.check, "compute.op_times.cache", CAPACITY)?)
+            }
+            None => None,
+        };
+        let is_own = times.device == compute.name;
+        for (section, source, _) in &times.fits {
+            let path = format!("compute.op_times.{section}");
+            let (value, source) = match is_own {
+                true => (format!("fitted to {}", times.device), source.clone()),
+                false => {
+                    let why = format!("scaled by the ratios of stated rates: {source:?}");
+                    (format!("those of {}", times.device), Source::Assumed(why))
+                }
+            };
+            self.facts.push(Fact { path, value, source });
+        }
+        Some(times.of(compute, *processors, cache))
     }
 
     fn efficiency(&mut self, raw: &RawEfficiency) -> Option<Efficiency> {

@@ -2,6 +2,7 @@
 
 use super::raw::RawHardware;
 use super::resolver::Resolver;
+use crate::project::Project;
 use crate::text::check::Check;
 use crate::text::choices::{SCHEMA, other_schema};
 use crate::text::quantity::CHUNK;
@@ -19,10 +20,11 @@ pub(super) fn resolved(
     raw: &RawHardware,
     name: String,
     mut problems: Diagnostics,
+    project: Option<&Project>,
     whole: bool,
 ) -> Result<Hardware, Diagnostics> {
     let (check, facts) = (Check::new(document), Vec::new());
-    let mut resolver = Resolver { check, facts, economics: Economics::default(), whole };
+    let mut resolver = Resolver { check, facts, economics: Economics::default(), project, whole };
     let hardware = resolver.hardware(raw, name);
     problems.0.append(&mut resolver.check.problems.0);
     match hardware {

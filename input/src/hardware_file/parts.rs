@@ -44,7 +44,7 @@ pub fn resolve_part(document: &Document) -> Result<(), Diagnostics> {
     let whole = RawHardware { schema: SCHEMA, about: "a part".into(), ..RawHardware::default() };
     let mut raw = RawHardware { tiers, nodes, links, routes, compute, cpu, host, hidden, ..whole };
     stand_in(&mut raw);
-    match resolved(document, &raw, String::new(), problems, false) {
+    match resolved(document, &raw, String::new(), problems, None, false) {
         Err(problems) if !problems.0.is_empty() => Err(problems),
         _ => Ok(()),
     }
@@ -62,7 +62,9 @@ pub(super) fn resolve(
         problems.0.append(&mut compose::parts_alone(own, project).0);
         once(problems)
     })?;
-    let Some(includes) = &raw.parts else { return resolved(own, &raw, name, problems, true) };
+    let Some(includes) = &raw.parts else {
+        return resolved(own, &raw, name, problems, project, true);
+    };
     let compose::Composed { document, whole, problems: mut found } =
         compose::compose(own, includes, project);
     problems.0.append(&mut found.0);
@@ -77,7 +79,7 @@ pub(super) fn resolve(
     if !whole {
         stand_in(&mut raw);
     }
-    resolved(&document, &raw, name, problems, whole).map_err(once)
+    resolved(&document, &raw, name, problems, project, whole).map_err(once)
 }
 
 /// Adds tiers and nodes for the names of those that are elsewhere, so that the links to them can be

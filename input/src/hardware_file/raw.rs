@@ -231,6 +231,7 @@ pub(super) struct RawCompute {
     pub(super) memory: Sourced<Bandwidth>,
     pub(super) launch: Sourced<Duration>,
     pub(super) efficiency: Option<RawEfficiency>,
+    pub(super) op_times: Option<RawOpTimesOf>,
     pub(super) idle: Option<Sourced<Power>>,
     pub(super) active: Option<Sourced<Power>>,
     pub(super) price: Option<Sourced<Price>>,
@@ -241,6 +242,15 @@ pub(super) struct RawCompute {
 pub(super) struct RawPeak {
     pub(super) precision: String,
     pub(super) rate: Sourced<FlopRate>,
+}
+
+/// The device whose kernels were measured, and in what this one differs from it.
+#[derive(Debug, Deserialize)]
+#[serde(rename = "OpTimesOf", deny_unknown_fields)]
+pub(super) struct RawOpTimesOf {
+    pub(super) of: String,
+    pub(super) processors: Option<u32>,
+    pub(super) cache: Option<Quantity<Size>>,
 }
 
 /// Shares of the rates by size.

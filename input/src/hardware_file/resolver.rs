@@ -1,5 +1,6 @@
 //! What resolving a machine carries along, and the numbers that all parts of one read alike.
 
+use crate::project::Project;
 use crate::text::check::Check;
 use crate::text::quantity::{Limits, Meaning, Sourced};
 use std::collections::BTreeMap;
@@ -14,6 +15,8 @@ pub(super) struct Resolver<'d> {
     pub(super) check: Check<'d>,
     pub(super) facts: Vec<Fact>,
     pub(super) economics: Economics,
+    /// The project that names the machine, if another file does.
+    pub(super) project: Option<&'d Project>,
     /// Whether all tiers are here.
     pub(super) whole: bool,
 }

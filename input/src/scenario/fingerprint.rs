@@ -62,6 +62,8 @@ fn canonical(scenario: &Scenario, trace_hash: &str) -> String {
         OpTime::Roofline { compute, precision } => {
             let _ = writeln!(out, "roofline {precision:?}");
             write_compute(&mut out, compute);
+            // Of the machine's own device they matter only here.
+            each(&mut out, "op_times ", &compute.op_times);
         }
         OpTime::Recorded { scale } => {
             let _ = writeln!(out, "recorded {scale:?}");
@@ -148,7 +150,7 @@ fn write_hardware(out: &mut String, hardware: &Hardware) {
 }
 
 fn write_compute(out: &mut String, compute: &Compute) {
-    let Compute { name: _, flops, memory, launch, efficiency } = compute;
+    let Compute { name: _, flops, memory, launch, efficiency, op_times: _ } = compute;
     let mut flops: Vec<_> = flops.iter().map(|(name, rate)| (name, rate.get())).collect();
     flops.sort();
     let _ = writeln!(out, "compute {} {} {flops:?}", memory.get(), launch.ps());

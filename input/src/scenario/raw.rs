@@ -118,6 +118,7 @@ pub(crate) enum RawMode {
 #[serde(rename = "OpTime", rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum RawTime {
     Roofline { device: Option<String>, precision: String },
+    OpTimes { device: Option<String>, precision: String },
     Recorded { scale: Option<f64> },
 }
 

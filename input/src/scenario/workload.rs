@@ -136,20 +136,31 @@ impl Resolver<'_, '_> {
                 let scale = self.check.number(path, "`scale`", scale, 1e-6, 1e6)?;
                 return Some((OpTime::Recorded { scale }, None));
             }
-            RawTime::Roofline { device, precision } => (device, precision),
+            RawTime::Roofline { device, precision } | RawTime::OpTimes { device, precision } => {
+                (device, precision)
+            }
         };
         let other = match device {
             Some(name) => Some(self.hardware("workload.time.device", name)?),
             None => None,
         };
         let machine = other.as_ref().or(hardware)?;
-        let Some(compute) = machine.compute.clone() else {
+        let Some(mut compute) = machine.compute.clone() else {
             let rule = format!("`{}` has no `compute` to take op times from", machine.name);
             let remedy = "name another `device`, or use recorded(scale: 1.0)";
             self.check.fault("workload.time", rule, remedy);
             return None;
         };
         self.precision(&compute, precision)?;
+        if matches!(raw, RawTime::Roofline { .. }) {
+            compute.op_times = None;
+        } else if compute.op_times.is_none() {
+            let rule =
+                format!("`{}` has no `compute.op_times` to take op times from", machine.name);
+            let remedy = "name another `device`, or write roofline(...)";
+            self.check.fault("workload.time", rule, remedy);
+            return None;
+        }
         let other = other.filter(|other| hardware.is_none_or(|own| own.name != other.name));
         Some((OpTime::Roofline { compute, precision: precision.clone() }, other))
     }

@@ -307,6 +307,7 @@ impl Spec<'_> {
             memory: rate(memory.rate.0),
             launch: span(launch.median),
             efficiency: Default::default(),
+            op_times: None,
         }))
     }
 

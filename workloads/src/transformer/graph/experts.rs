@@ -128,6 +128,7 @@ impl GraphBuilder<'_> {
             ffn: cut(width),
             top_k: card.active,
             experts: mixture.experts.len() as u32,
+            given: cut(all),
             busy: busy.len() as u32,
             most: cut(busy.iter().map(|&(_, tokens)| tokens).max().unwrap_or(0)),
         };

@@ -1,0 +1,198 @@
+//! Reads tables of single ops: products, attention, experts, collectives; one kind per file, told
+//! by its columns.
+//!
+//! `us` holds measured times; a table without it can still be priced.
+//! Invariant: the kind is told from the header alone, and rows are kept in the order of the file.
+
+use crate::trace::rows::{Row, read_rows};
+use crate::trace::tables::{Findings, LIMITS, Limits, ReadBudget, Source};
+use std::path::Path;
+use tiersim_models::collective::{Collective, CollectiveKind};
+use tiersim_models::diagnostic::Diagnostics;
+use tiersim_models::kernel::{Attention, Kernel, Product, Work};
+use tiersim_models::measured_op::{MeasuredOp, What};
+use tiersim_models::op_times::experts::{Deal, Layer, Spread};
+use tiersim_models::units::Bytes;
+
+const PRODUCT: &str = "dtype m n k us?";
+const PREFILL: &str = "dtype kv_dtype batch sequence past heads kv_heads head_dim window? us?";
+const DECODE: &str = "dtype kv_dtype batch kv_length heads kv_heads head_dim window? us?";
+const EXPERTS: &str = "dtype tokens hidden intermediate top_k experts tensor_parallel? \
+                       expert_parallel? distribution? gated? us?";
+const COLLECTIVE: &str = "collective dtype gpus elements us?";
+
+/// Tables of measurements; far more than any has.
+const TABLE: Limits = Limits { expanded: 1 << 30, ..LIMITS };
+/// Most rows of one table.
+const MAX_ROWS: u64 = 1 << 24;
+
+/// Hidden, expert and count of models whose experts have no gate: Nemotron's, by their times.
+const WITHOUT_GATE: [(u64, u64, u64); 3] =
+    [(2048, 5120, 512), (2688, 1856, 128), (1024, 2688, 512)];
+
+/// The ops of a table.
+pub fn read_ops(path: &Path) -> Result<Vec<MeasuredOp>, Diagnostics> {
+    let head = Source::at(path.to_path_buf(), true, TABLE)?.open_ended();
+    let mut findings = Findings::default();
+    let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(head.text);
+    let header = reader.headers().map(|found| found.iter().map(str::to_owned).collect());
+    let header: Vec<String> = header.unwrap_or_default();
+    let has = |name: &str| header.iter().any(|column| column == name);
+    let read: (&'static str, fn(&mut Row<'_>) -> MeasuredOp) = match () {
+        () if has("collective") => (COLLECTIVE, collective),
+        () if has("experts") => (EXPERTS, experts),
+        () if has("kv_length") => (DECODE, attention),
+        () if has("sequence") => (PREFILL, attention),
+        () => (PRODUCT, product),
+    };
+    let source = Source::at(path.to_path_buf(), true, TABLE)?.open_ended();
+    let (mut ops, mut budget) = (Vec::new(), ReadBudget::default());
+    read_rows(source, read.0, Some(MAX_ROWS), &mut findings, |row| {
+        if row.fits(&mut budget, size_of::<MeasuredOp>()) {
+            ops.push(read.1(row));
+        }
+    });
+    if findings.is_empty() && ops.is_empty() {
+        let remedy = format!("columns are {PRODUCT}; {PREFILL}; {DECODE}; {EXPERTS}; {COLLECTIVE}");
+        findings.push(path, None, "a table of ops has rows", "", remedy);
+    }
+    findings.finish().into_result(ops)
+}
+
+/// How precisions are called here, whatever a table calls them.
+const PRECISIONS: [(&str, &str); 11] = [
+    ("bf16", "bf16"),
+    ("bfloat16", "bf16"),
+    ("fp16", "fp16"),
+    ("half", "fp16"),
+    ("float16", "fp16"),
+    ("fp8", "fp8"),
+    ("fp8_e4m3", "fp8"),
+    ("fp32", "fp32"),
+    ("float", "fp32"),
+    ("tf32", "tf32"),
+    ("int8", "int8"),
+];
+
+fn precision(row: &mut Row<'_>, column: &str) -> &'static str {
+    row.word(column, &PRECISIONS, "bf16")
+}
+
+fn bytes_of(precision: &str) -> u64 {
+    match precision {
+        "fp8" | "int8" => 1,
+        "fp32" | "tf32" => 4,
+        _ => 2,
+    }
+}
+
+/// A number from 1 to 10^9.
+fn size(row: &mut Row<'_>, column: &str) -> u64 {
+    let number: u64 = row.whole(column);
+    within(row, column, number, 1)
+}
+
+fn within(row: &mut Row<'_>, column: &str, number: u64, least: u64) -> u64 {
+    if (least..=1_000_000_000).contains(&number) {
+        return number;
+    }
+    let rule = format!("{column} lies between {least} and 10^9");
+    row.problem(rule, number.to_string(), "correct the row");
+    least.max(1)
+}
+
+/// The same of a field that may be empty.
+fn size_or(row: &mut Row<'_>, column: &str, instead: u64, least: u64) -> u64 {
+    let number = row.whole_or_none(column).unwrap_or(instead);
+    within(row, column, number, least)
+}
+
+fn op(row: &mut Row<'_>, precision: &'static str, what: What) -> MeasuredOp {
+    let mut us = row.real_or_none("us");
+    if us.is_some_and(|us| !(us > 0.0 && us < 1e12)) {
+        let found = row.text("us").to_owned();
+        row.problem("us is a time in microseconds", found, "leave it empty, or correct it");
+        us = None;
+    }
+    MeasuredOp { line: row.index + 2, precision, what, seconds: us.map(|us| us * 1e-6) }
+}
+
+fn product(row: &mut Row<'_>) -> MeasuredOp {
+    let precision = precision(row, "dtype");
+    let [m, n, k] = ["m", "n", "k"].map(|column| size(row, column));
+    let shape = Product { m, n, k };
+    let [a, b, c] = [(m, k), (k, n), (m, n)].map(|(x, y)| u128::from(x) * u128::from(y));
+    let bytes = u128::from(bytes_of(precision)) * (a + b) + 2 * c;
+    op(row, precision, What::Kernel(Kernel::new(Work::Product(shape), shape.flops(), bytes)))
+}
+
+fn attention(row: &mut Row<'_>) -> MeasuredOp {
+    let precision = precision(row, "dtype");
+    let kv_bytes = bytes_of(self::precision(row, "kv_dtype"));
+    let batch = size(row, "batch");
+    // A decode step's one token is the last of those that it attends to.
+    let (new, past) = match row.text("kv_length").is_empty() {
+        true => (size(row, "sequence"), size_or(row, "past", 0, 0)),
+        false => (1, size(row, "kv_length") - 1),
+    };
+    let [heads, kv_heads, head_dim] =
+        ["heads", "kv_heads", "head_dim"].map(|column| size(row, column) as u32);
+    let window = size_or(row, "window", 0, 0) as u32;
+    let kv_bytes = kv_bytes as u32;
+    let of = Attention { batch, new, past, heads, kv_heads, head_dim, window, kv_bytes };
+    let wide = u128::from(heads) * u128::from(head_dim) * u128::from(batch) * u128::from(new);
+    let kv = u128::from(batch) * u128::from(of.attended()) * u128::from(kv_heads);
+    let kv = 2 * kv * u128::from(head_dim) * u128::from(kv_bytes);
+    op(row, precision, What::Kernel(Kernel::new(Work::Attention(of), of.flops(), 4 * wide + kv)))
+}
+
+fn experts(row: &mut Row<'_>) -> MeasuredOp {
+    let precision = precision(row, "dtype");
+    let [tokens, hidden, ffn, top_k, experts] =
+        ["tokens", "hidden", "intermediate", "top_k", "experts"].map(|column| size(row, column));
+    let tensor = size_or(row, "tensor_parallel", 1, 1);
+    let expert_parallel = size_or(row, "expert_parallel", 1, 1);
+    let named = WITHOUT_GATE.contains(&(hidden, ffn, experts));
+    let gated = [("true", true), ("false", false), ("", !named)];
+    let gated = row.word("gated", &gated, true);
+    let spread = spread(row);
+    let ffn = ffn.div_ceil(tensor);
+    let layer = Layer { tokens, hidden, ffn, gated, top_k, experts, expert_parallel };
+    op(row, precision, What::Experts(layer, spread))
+}
+
+/// `balanced`, or `power_law_` and an exponent above 1.
+fn spread(row: &mut Row<'_>) -> Spread {
+    let text = row.text("distribution").to_owned();
+    if text.is_empty() || text == "balanced" {
+        return Spread::Balanced;
+    }
+    let exponent = text.strip_prefix("power_law_").and_then(|rest| rest.parse::<f64>().ok());
+    match exponent.filter(|exponent| (1.001..=2.0).contains(exponent)) {
+        Some(exponent) => {
+            Spread::PowerLaw { inverse: (1.0 / (exponent - 1.0)).round() as u32, deal: Deal::Level }
+        }
+        None => {
+            let rule = "distribution is balanced, or power_law_ and an exponent from 1.001 to 2";
+            row.problem(rule, text, "write power_law_1.2");
+            Spread::Balanced
+        }
+    }
+}
+
+fn collective(row: &mut Row<'_>) -> MeasuredOp {
+    let kinds = [
+        ("all_reduce", CollectiveKind::AllReduce),
+        ("all_gather", CollectiveKind::AllGather),
+        ("reduce_scatter", CollectiveKind::ReduceScatter),
+        ("alltoall", CollectiveKind::AllToAll),
+        ("all_to_all", CollectiveKind::AllToAll),
+    ];
+    let kind = row.word("collective", &kinds, CollectiveKind::AllReduce);
+    let precision = precision(row, "dtype");
+    let within = size(row, "gpus") as u32;
+    let elements: u64 = row.whole("elements");
+    let bytes = elements.saturating_mul(bytes_of(precision)).min(1 << 60);
+    let of = Collective { kind, bytes: Bytes::new(bytes), within, servers: 1 };
+    op(row, precision, What::Collective(of, bytes_of(precision) > 1))
+}

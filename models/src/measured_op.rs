@@ -1,0 +1,94 @@
+//! Single ops as tables of measurements have them, and what a machine takes for each.
+//!
+//! Invariant: an op is priced by the formulas that price the ops of a run; only experts are told
+//! more exactly, by how tokens spread over them.
+
+use crate::collective::Collective;
+use crate::hardware::Hardware;
+use crate::kernel::{Kernel, Product, Work};
+use crate::op_times::PricedBy;
+use crate::op_times::experts::{Layer, Spread, loads};
+
+/// What one row of a table is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum What {
+    /// A kernel with a shape.
+    Kernel(Kernel),
+    /// The experts of a layer: one of `split` parts of each, and how tokens spread over them.
+    Experts(Layer, Spread),
+    /// A collective, and whether its numbers can be added in a switch.
+    Collective(Collective, bool),
+}
+
+/// A row of a table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MeasuredOp {
+    /// The line of the file.
+    pub line: u64,
+    /// The precision of its products, such as `bf16`.
+    pub precision: &'static str,
+    /// What it is.
+    pub what: What,
+    /// Seconds that it took, if somebody ran it.
+    pub seconds: Option<f64>,
+}
+
+impl MeasuredOp {
+    /// Which kind it is, in words.
+    pub fn kind(&self) -> &'static str {
+        match self.what {
+            What::Kernel(Kernel { work: Work::Product(_), .. }) => "product",
+            What::Kernel(Kernel { work: Work::Attention(of), .. }) if of.new == 1 => "decode",
+            What::Kernel(Kernel { work: Work::Attention(_), .. }) => "prefill",
+            What::Kernel(_) => "kernel",
+            What::Experts(..) => "experts",
+            What::Collective(of, _) => of.kind.word(),
+        }
+    }
+
+    /// Seconds on a machine, and how they are known; `None` without a device, or a peak of its
+    /// precision, or a way to the other devices.
+    pub fn on(&self, hardware: &Hardware) -> Option<(f64, PricedBy)> {
+        let compute = hardware.compute.as_ref()?;
+        let times = compute.op_times.as_deref();
+        let measured = match &self.what {
+            What::Kernel(kernel) => times.and_then(|of| of.seconds(self.precision, kernel, true)),
+            What::Experts(layer, spread) => times.and_then(|of| {
+                let numbers = of.experts_of(self.precision == "fp8", layer.top_k)?;
+                let loads = loads(layer, *spread);
+                let seconds = numbers.numbers.of_loads(of.processors, layer, &loads);
+                Some((seconds, numbers.by()))
+            }),
+            What::Collective(of, adds) => times.and_then(|times| {
+                let numbers = times.collectives?;
+                Some((numbers.numbers.seconds(of, *adds)?, numbers.by()))
+            }),
+        };
+        let span = || match &self.what {
+            What::Kernel(of) => compute.roofline(self.precision, of.flops, of.bytes),
+            What::Experts(layer, _) => {
+                let of = experts(layer, self.precision);
+                compute.roofline(self.precision, of.flops, of.bytes)
+            }
+            What::Collective(of, _) => {
+                let laws = hardware.collective_laws(u32::try_from(of.ranks()).ok()?);
+                of.exchange(laws).span(laws)
+            }
+        };
+        measured.or_else(|| Some((span()?.ps() as f64 * 1e-12, PricedBy::Roofline)))
+    }
+}
+
+/// All experts of a layer on one device as one product, for the roofline.
+fn experts(layer: &Layer, precision: &str) -> Kernel {
+    let Layer { tokens, hidden, ffn, top_k, experts, expert_parallel, gated } = *layer;
+    let up = if gated { 3 } else { 2 };
+    let pairs = (tokens * top_k).div_ceil(expert_parallel.max(1));
+    let shape = Product { m: pairs, n: up * ffn, k: hidden };
+    let number = if precision == "fp8" { 1u128 } else { 2 };
+    let weights = u128::from((experts / expert_parallel.max(1)).min(pairs))
+        * u128::from(up * ffn)
+        * u128::from(hidden);
+    let activations = 2 * u128::from(pairs) * u128::from(hidden);
+    Kernel::new(Work::Product(shape), shape.flops(), number * weights + 2 * activations)
+}

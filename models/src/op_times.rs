@@ -1,0 +1,262 @@
+//! What kernels take on a device, by formulas of a few numbers that were fitted to measurements.
+//!
+//! A formula says what a kernel of any shape takes: products, attention, experts, kernels that
+//! stream, collectives. Its numbers are data (`hardware-specs/op-times`): one set per device, with
+//! the source of the measurements and the errors of the fit. A device without measurements of its
+//! own takes those of another: rates are scaled by the ratio of what both devices state, times and
+//! shares stay ([`OpTimes::scaled`]). What has no formula, or no numbers, is left to the roofline.
+//! Invariant: formulas use additions, products, quotients, square roots and comparisons only, so
+//! every computer gives the same bits.
+
+pub mod attention;
+pub mod collectives;
+pub mod experts;
+pub mod products;
+pub mod streaming;
+
+use crate::kernel::{Kernel, Work};
+use attention::AttentionTimes;
+use collectives::CollectiveTimes;
+use experts::ExpertTimes;
+use products::ProductTimes;
+use streaming::StreamingTimes;
+
+/// What a number of a formula is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Dimension {
+    /// Seconds.
+    Time,
+    /// FLOP per second of the device.
+    Flops,
+    /// Bytes per second of the device's memory.
+    Memory,
+    /// Bytes per second of one of the device's processors; as quick as it computes.
+    Local,
+    /// Bytes per second of something that is the same on every device.
+    Fixed,
+    /// A share, a factor or a count.
+    Plain,
+}
+
+/// Declares the numbers of a formula, each with its dimension: a struct of doubles, and a list of
+/// them for whoever reads, writes, scales or fits them.
+macro_rules! numbers {
+    ($(#[$of_all:meta])* $name:ident { $($(#[$of_one:meta])* $field:ident: $dimension:ident,)+ }) => {
+        $(#[$of_all])*
+        #[derive(Clone, Copy, Debug, Default)]
+        pub struct $name {
+            $($(#[$of_one])* pub $field: f64,)+
+        }
+
+        impl $crate::op_times::Numbers for $name {
+            fn each(&mut self, see: &mut dyn FnMut(&'static str, $crate::op_times::Dimension, &mut f64)) {
+                $(see(stringify!($field), $crate::op_times::Dimension::$dimension, &mut self.$field);)+
+            }
+        }
+
+        impl $name {
+            const fn bits(&self) -> [u64; [$(stringify!($field)),+].len()] {
+                [$(self.$field.to_bits()),+]
+            }
+        }
+
+        impl PartialEq for $name {
+            fn eq(&self, other: &$name) -> bool {
+                self.bits() == other.bits()
+            }
+        }
+
+        impl Eq for $name {}
+
+        impl PartialOrd for $name {
+            fn partial_cmp(&self, other: &$name) -> Option<std::cmp::Ordering> {
+                Some(self.cmp(other))
+            }
+        }
+
+        impl Ord for $name {
+            fn cmp(&self, other: &$name) -> std::cmp::Ordering {
+                self.bits().cmp(&other.bits())
+            }
+        }
+    };
+}
+pub(crate) use numbers;
+
+/// The numbers of a formula.
+pub trait Numbers: Default {
+    /// Shows each of them: its name, its dimension, and itself in base units.
+    fn each(&mut self, see: &mut dyn FnMut(&'static str, Dimension, &mut f64));
+}
+
+/// How a kernel was priced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PricedBy {
+    /// By numbers fitted to the device.
+    Measurement,
+    /// By numbers of another device, scaled.
+    Inheritance,
+    /// By the device's peak and memory rate.
+    Roofline,
+}
+
+/// Numbers of one formula, and whether they were measured on this device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Fitted<T> {
+    /// The numbers.
+    pub numbers: T,
+    /// Whether they are another device's.
+    pub inherited: bool,
+}
+
+impl<T> Fitted<T> {
+    /// How what these numbers price is known.
+    pub const fn by(&self) -> PricedBy {
+        if self.inherited { PricedBy::Inheritance } else { PricedBy::Measurement }
+    }
+}
+
+/// What two devices state, as a ratio: the one that is wanted to the one that was measured.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ratios {
+    /// Of rates of products in 16 bits.
+    pub flops: f64,
+    /// Of rates of products in 8 bits; that of 16 bits where one of them states none.
+    pub fp8: f64,
+    /// Of rates of memory.
+    pub memory: f64,
+    /// Of numbers of processors.
+    pub processors: f64,
+}
+
+/// What kernels take on a device.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct OpTimes {
+    /// The file that the numbers come from.
+    pub name: String,
+    /// The device's processors: streaming multiprocessors.
+    pub processors: u32,
+    /// Bytes of its last cache.
+    pub cache: u64,
+    /// Products in 16 bits.
+    pub products: Option<Fitted<ProductTimes>>,
+    /// Products in 8 bits.
+    pub fp8: Option<Fitted<products::Fp8Times>>,
+    /// Attention of prompts and of single tokens.
+    pub attention: Option<Fitted<AttentionTimes>>,
+    /// Experts of a layer in 16 bits.
+    pub experts: Option<Fitted<ExpertTimes>>,
+    /// The same in 8 bits.
+    pub experts_fp8: Option<Fitted<ExpertTimes>>,
+    /// Large experts, of which a token goes through one or two, where other kernels run them.
+    pub experts_few: Option<Fitted<ExpertTimes>>,
+    /// The same in 8 bits.
+    pub experts_few_fp8: Option<Fitted<ExpertTimes>>,
+    /// Kernels that are bound by memory.
+    pub streaming: Option<Fitted<StreamingTimes>>,
+    /// Collectives within a server.
+    pub collectives: Option<Fitted<CollectiveTimes>>,
+}
+
+impl OpTimes {
+    /// Seconds of one kernel whose products have this precision, and how that is known; `None` for
+    /// what has no formula or no numbers.
+    ///
+    /// `warm`: the kernel runs again and again on the same data, as in a measurement; in a step the
+    /// last cache has other things by then.
+    pub fn seconds(&self, precision: &str, kernel: &Kernel, warm: bool) -> Option<(f64, PricedBy)> {
+        let wide = matches!(precision, "bf16" | "fp16");
+        match &kernel.work {
+            Work::Product(shape) if wide => {
+                let of = self.products?;
+                Some((of.numbers.seconds(self.processors, shape), of.by()))
+            }
+            Work::Product(shape) if precision == "fp8" => {
+                let (wide, of) = (self.products?, self.fp8?);
+                let seconds = of.numbers.seconds(&wide.numbers, self.processors, shape);
+                Some((seconds, of.by().max(wide.by())))
+            }
+            Work::Attention(shape) if wide || precision == "fp8" => {
+                let of = self.attention?;
+                Some((of.numbers.seconds(self.processors, shape, warm), of.by()))
+            }
+            // Five products where the forward pass has two; of its own nothing is measured.
+            Work::AttentionBackward(shape) if wide || precision == "fp8" => {
+                let of = self.attention?;
+                let forward = of.numbers.seconds(self.processors, shape, warm);
+                Some((2.5 * forward, PricedBy::Inheritance))
+            }
+            Work::Experts(shape) if wide || precision == "fp8" => {
+                let of = self.experts_of(precision == "fp8", shape.top_k.into())?;
+                Some((of.numbers.seconds(self.processors, shape), of.by()))
+            }
+            Work::Streaming(class) => {
+                let of = self.streaming?;
+                let bytes = kernel.bytes.get() as f64;
+                Some((of.numbers.seconds(*class, bytes, self.cache as f64), of.by()))
+            }
+            _ => None,
+        }
+    }
+
+    /// The numbers of experts, of which a token goes through `top_k`.
+    pub fn experts_of(&self, fp8: bool, top_k: u64) -> Option<Fitted<ExpertTimes>> {
+        let (few, all) = match fp8 {
+            true => (self.experts_few_fp8, self.experts_fp8),
+            false => (self.experts_few, self.experts),
+        };
+        if top_k <= 2 { few.or(all) } else { all }
+    }
+
+    /// The numbers for another device: rates by the ratio of what both state, all else as it is.
+    pub fn scaled(&self, ratios: Ratios) -> OpTimes {
+        fn scale<T: Numbers + Copy>(of: Option<Fitted<T>>, r: Ratios) -> Option<Fitted<T>> {
+            let Fitted { mut numbers, .. } = of?;
+            numbers.each(&mut |_, dimension, number| {
+                *number *= match dimension {
+                    Dimension::Flops => r.flops,
+                    Dimension::Memory => r.memory,
+                    Dimension::Local => r.flops / r.processors,
+                    Dimension::Time | Dimension::Fixed | Dimension::Plain => 1.0,
+                };
+            });
+            Some(Fitted { numbers, inherited: true })
+        }
+        OpTimes {
+            name: self.name.clone(),
+            processors: self.processors,
+            cache: self.cache,
+            products: scale(self.products, ratios),
+            fp8: scale(self.fp8, Ratios { flops: ratios.fp8, ..ratios }),
+            attention: scale(self.attention, ratios),
+            experts: scale(self.experts, ratios),
+            experts_fp8: scale(self.experts_fp8, Ratios { flops: ratios.fp8, ..ratios }),
+            experts_few: scale(self.experts_few, ratios),
+            experts_few_fp8: scale(self.experts_few_fp8, Ratios { flops: ratios.fp8, ..ratios }),
+            streaming: scale(self.streaming, ratios),
+            collectives: scale(self.collectives, ratios),
+        }
+    }
+}
+
+/// The p-norm of two times for p = 2.
+pub(crate) fn norm_2(a: f64, b: f64) -> f64 {
+    // Scaled by the larger time, so that no power can overflow.
+    let top = a.max(b);
+    if top <= 0.0 || !top.is_finite() {
+        return top;
+    }
+    let (x, y) = (a / top, b / top);
+    top * (x * x + y * y).sqrt()
+}
+
+/// The p-norm of two times for p = 4.
+pub(crate) fn norm_4(a: f64, b: f64) -> f64 {
+    let top = a.max(b);
+    if top <= 0.0 || !top.is_finite() {
+        return top;
+    }
+    let (x, y) = (a / top, b / top);
+    let (x, y) = (x * x, y * y);
+    top * (x * x + y * y).sqrt().sqrt()
+}

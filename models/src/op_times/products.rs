@@ -1,0 +1,115 @@
+//! What products of matrices take.
+//!
+//! A product is cut into tiles of its output, one for each processor at a time, and the inner
+//! dimension of a tile may be split over several. The formula takes the best of a few tiles and
+//! splits:
+//!
+//! launch + min over tiles and splits of norm(waves (step k / split + store), bytes / memory)
+//! \+ split
+//!
+//! where `step` is the p-norm of what the tile's products take for one value of k and of what its
+//! loads take. The numbers were fitted to measured times of single operators,
+//! <https://github.com/ai-dynamo/aiconfigurator> (Apache-2.0, NVIDIA CORPORATION & AFFILIATES).
+
+use super::{norm_2, norm_4, numbers};
+use crate::kernel::Product;
+
+/// Rows and columns of output of one tile.
+const TILES: [(f64, f64); 6] =
+    [(64.0, 64.0), (64.0, 128.0), (64.0, 256.0), (128.0, 64.0), (128.0, 128.0), (128.0, 256.0)];
+
+/// Parts that the inner dimension of a tile may be split into.
+const SPLITS: [f64; 6] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0];
+
+/// Bytes of a number of 16 bits.
+const WIDE: f64 = 2.0;
+
+numbers! {
+    /// Numbers of products in 16 bits.
+    ProductTimes {
+        /// Launch and first latency.
+        launch: Time,
+        /// Rate of products.
+        flops: Flops,
+        /// Rate of memory.
+        memory: Memory,
+        /// Parts of both matrices into one processor: gives small tiles a lower rate, and sets the
+        /// time of a long chain over k.
+        fill: Local,
+        /// The sum of the parts of a split.
+        split: Time,
+        /// The output of a tile that nothing hides; infinite where all of it is hidden.
+        store: Local,
+        /// The idle end of the last wave that is won back, from 0 to 1.
+        tail: Plain,
+        /// The cost of a byte written against one read.
+        write: Plain,
+        /// How well loads hide behind products: p of the norm that joins them, 2 or 4.
+        overlap: Plain,
+    }
+}
+
+numbers! {
+    /// Numbers of products of 8-bit floats with 16 bits in and out: activations are turned to 8
+    /// bits by a kernel of their own, with one scale per row.
+    Fp8Times {
+        /// Rate of products.
+        flops: Flops,
+        /// Launch of the kernel that turns activations.
+        launch: Time,
+        /// The least time of a row in it.
+        row: Time,
+        /// Bytes of activations per second in it.
+        rate: Memory,
+        /// The time of one value of a row, of which one follows the other.
+        serial: Time,
+    }
+}
+
+impl ProductTimes {
+    /// Seconds of a product on a device with so many processors.
+    pub fn seconds(&self, processors: u32, shape: &Product) -> f64 {
+        self.launch + self.best(processors, shape, self.flops, WIDE)
+    }
+
+    /// Seconds of the best tile and split, without the launch, of numbers of `width` bytes.
+    pub(super) fn best(&self, processors: u32, shape: &Product, flops: f64, width: f64) -> f64 {
+        let (m, n, k) = (shape.m as f64, shape.n as f64, shape.k as f64);
+        let processors = f64::from(processors.max(1));
+        let bytes = width * (m * k + n * k) + self.write * (WIDE * m * n);
+        let memory = bytes / self.memory;
+        let mut best = f64::INFINITY;
+        for (tile_m, tile_n) in TILES {
+            let tiles = (m / tile_m).ceil() * (n / tile_n).ceil();
+            let products = 2.0 * tile_m * tile_n / (flops / processors);
+            let step = norm_4(products, width * (tile_m + tile_n) / self.fill);
+            let store = WIDE * tile_m * tile_n / self.store;
+            for split in SPLITS {
+                let parts = tiles * split / processors;
+                let waves = self.tail * parts + (1.0 - self.tail) * parts.ceil();
+                let busy = waves.max(1.0) * (step * (k / split).ceil() + store);
+                let joined = match self.overlap < 4.0 {
+                    true => norm_2(busy, memory),
+                    false => norm_4(busy, memory),
+                };
+                best = best.min(if split > 1.0 { joined + self.split } else { joined });
+            }
+        }
+        best
+    }
+}
+
+impl Fp8Times {
+    /// Seconds of a product, with its activations turned to 8 bits; launch, memory and processors
+    /// are those of products in 16 bits.
+    pub fn seconds(&self, wide: &ProductTimes, processors: u32, shape: &Product) -> f64 {
+        let product = wide.launch + wide.best(processors, shape, self.flops, 1.0);
+        product + self.quantize(shape.m as f64, shape.k as f64)
+    }
+
+    /// Seconds to turn so many rows of so many values.
+    pub fn quantize(&self, rows: f64, values: f64) -> f64 {
+        let row = norm_2(self.row, WIDE * values / self.rate);
+        self.launch + self.serial * values + rows * row
+    }
+}

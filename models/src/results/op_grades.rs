@@ -1,0 +1,120 @@
+//! How near predicted times of single ops come to measured ones.
+
+use crate::op_times::PricedBy;
+
+/// One op, priced.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PricedOp {
+    /// The line of the table.
+    pub line: u64,
+    /// Which kind of op.
+    pub kind: &'static str,
+    /// The precision of its products.
+    pub precision: &'static str,
+    /// Seconds that the machine takes.
+    pub predicted: f64,
+    /// How they are known.
+    pub by: PricedBy,
+    /// Seconds that it took, if the table says so.
+    pub measured: Option<f64>,
+}
+
+/// All ops of a table on one machine.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OpGrades {
+    /// The machine.
+    pub machine: String,
+    /// Its device.
+    pub device: String,
+    /// The table.
+    pub table: String,
+    /// Its rows that could be priced.
+    pub ops: Vec<PricedOp>,
+    /// Rows that could not, for want of a peak of their precision or of a link.
+    pub unpriced: u64,
+}
+
+/// Errors of some ops.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OpGrade {
+    /// Which kind.
+    pub kind: &'static str,
+    /// Which precision.
+    pub precision: &'static str,
+    /// Measured times from and up to, in seconds; `None` for all of a kind and precision.
+    pub range: Option<(f64, f64)>,
+    /// How many.
+    pub count: usize,
+    /// Of |predicted / measured - 1|: the median and the 95th percentile, by nearest rank.
+    pub median: f64,
+    /// See `median`.
+    pub p95: f64,
+    /// Median of predicted / measured - 1.
+    pub bias: f64,
+    /// The line of the op that is furthest off, and its error.
+    pub worst: (u64, f64),
+}
+
+/// Bounds of the ranges of measured times.
+const BOUNDS: [f64; 5] = [0.0, 1e-5, 1e-4, 1e-3, f64::INFINITY];
+
+/// The value that a share of sorted values does not exceed (nearest rank); zero without values.
+pub fn quantile(sorted: &[f64], share: f64) -> f64 {
+    let rank = (sorted.len() as f64 * share).ceil() as usize;
+    sorted.get(rank.max(1) - 1).copied().unwrap_or(0.0)
+}
+
+impl OpGrades {
+    /// How many ops were priced in this way.
+    pub fn priced(&self, by: PricedBy) -> usize {
+        self.ops.iter().filter(|op| op.by == by).count()
+    }
+
+    /// By kind and precision, all of them and then by range of measured time; kinds in the order
+    /// of the table.
+    pub fn grades(&self) -> Vec<OpGrade> {
+        let mut groups: Vec<(&'static str, &'static str)> = Vec::new();
+        for op in &self.ops {
+            if op.measured.is_some() && !groups.contains(&(op.kind, op.precision)) {
+                groups.push((op.kind, op.precision));
+            }
+        }
+        let ranges = BOUNDS.windows(2).map(|pair| Some((pair[0], pair[1])));
+        let ranges: Vec<Option<(f64, f64)>> = [None].into_iter().chain(ranges).collect();
+        groups
+            .into_iter()
+            .flat_map(|group| ranges.iter().filter_map(move |&range| self.grade(group, range)))
+            .collect()
+    }
+
+    fn grade(
+        &self,
+        (kind, precision): (&'static str, &'static str),
+        range: Option<(f64, f64)>,
+    ) -> Option<OpGrade> {
+        let (from, to) = range.unwrap_or((0.0, f64::INFINITY));
+        let of = self.ops.iter().filter(|op| op.kind == kind && op.precision == precision);
+        let errors = of.filter_map(|op| {
+            let measured = op.measured.filter(|time| (from..to).contains(time))?;
+            Some((op.line, op.predicted / measured - 1.0))
+        });
+        let errors: Vec<(u64, f64)> = errors.collect();
+        let worst = *errors.iter().max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()))?;
+        let sorted = |of: &dyn Fn(f64) -> f64| {
+            let mut all: Vec<f64> = errors.iter().map(|&(_, error)| of(error)).collect();
+            all.sort_by(f64::total_cmp);
+            all
+        };
+        let (sizes, signed) = (sorted(&f64::abs), sorted(&|error| error));
+        Some(OpGrade {
+            kind,
+            precision,
+            range,
+            count: errors.len(),
+            median: quantile(&sizes, 0.5),
+            p95: quantile(&sizes, 0.95),
+            bias: quantile(&signed, 0.5),
+            worst,
+        })
+    }
+}
