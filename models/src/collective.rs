@@ -23,6 +23,7 @@
 //! Invariant: a group has at least one rank, and every server that it spans has equally many.
 
 use crate::hardware::Law;
+use crate::op_times::collectives::CollectiveTimes;
 use crate::units::{Bytes, Span};
 
 crate::words! {
@@ -71,6 +72,17 @@ pub struct Exchange {
     pub bytes: [Bytes; 2],
     /// Messages that follow one another: within servers, and between them.
     pub steps: [u64; 2],
+    /// What passes before the bytes go, where that was measured; else the set-ups of all steps.
+    pub latency: Option<Span>,
+}
+
+/// What collectives of a group have of the links between their devices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CollectiveLaws {
+    /// One step within the server and between servers, and what a device has while all send.
+    pub ways: [Law; 2],
+    /// What collectives within a server take by measurement.
+    pub times: Option<CollectiveTimes>,
 }
 
 impl Collective {
@@ -97,11 +109,11 @@ impl Collective {
             CollectiveKind::Broadcast => (n, 1),
             CollectiveKind::AllToAll => {
                 let steps = [g - 1, n - g];
-                return Exchange { bytes: steps.map(|to| self.share(to, n)), steps };
+                return Exchange::new(steps.map(|to| self.share(to, n)), steps);
             }
             CollectiveKind::SendRecv => {
                 let steps = if self.servers == 1 { [1, 0] } else { [0, 1] };
-                return Exchange { bytes: steps.map(|once| self.share(once, 1)), steps };
+                return Exchange::new(steps.map(|once| self.share(once, 1)), steps);
             }
         };
         let hops = u64::from(self.servers) - 1;
@@ -110,7 +122,7 @@ impl Collective {
             0 => [self.share(times, n), Bytes::ZERO],
             _ => [self.share(times * (g - 1), n * g), self.share(times, n * g)],
         };
-        Exchange { bytes, steps }
+        Exchange::new(bytes, steps)
     }
 
     /// As two trees; `None` for what has none.
@@ -125,13 +137,18 @@ impl Collective {
             1 => [self.share(busiest(self.within), 1), Bytes::ZERO],
             servers => [self.share(2 * (g - 1), g), self.share(busiest(servers), g)],
         };
-        Some(Exchange { bytes, steps: [levels(self.within), levels(self.servers)] })
+        Some(Exchange::new(bytes, [levels(self.within), levels(self.servers)]))
     }
 
     /// The quicker of both where nothing else is sent, as NCCL chooses; the ring of two that are
-    /// equal. `ways` are the laws of the way within the server and of the one to others.
-    pub fn exchange(&self, ways: [Law; 2]) -> Exchange {
+    /// equal; or what was measured, where the laws say so.
+    pub fn exchange(&self, laws: CollectiveLaws) -> Exchange {
         let ring = self.ring();
+        let seconds = laws.times.and_then(|times| times.seconds(self, true));
+        if let Some(seconds) = seconds.filter(|_| self.sends()) {
+            return ring.lasting((seconds * 1e12).round(), laws.ways);
+        }
+        let ways = laws.ways;
         let alone = ring.span(ways).unwrap_or(Span::from_ps(u64::MAX));
         let quicker = |tree: &Exchange| tree.span(ways).is_some_and(|span| span < alone);
         self.tree().filter(quicker).unwrap_or(ring)
@@ -146,8 +163,26 @@ impl Collective {
 }
 
 impl Exchange {
+    fn new(bytes: [Bytes; 2], steps: [u64; 2]) -> Exchange {
+        Exchange { bytes, steps, latency: None }
+    }
+
+    /// The same, taking so many picoseconds over ways that carry nothing else: what the bytes do
+    /// not need passes before they go. A link may be slower than the measurement says; then no
+    /// more bytes go than it carries in that time.
+    fn lasting(self, ps: f64, ways: [Law; 2]) -> Exchange {
+        let most = (ps * 1e-12 * ways[0].rate.get() as f64).floor();
+        let bytes = Bytes::new(self.bytes[0].get().min(most as u64));
+        let sending = ways[0].rate.checked_span_of(bytes.get()).map_or(0, Span::ps);
+        let latency = Span::from_ps((ps as u64).saturating_sub(sending));
+        Exchange { bytes: [bytes, Bytes::ZERO], latency: Some(latency), ..self }
+    }
+
     /// The set-ups that follow one another; `None` if they outlast the clock.
     pub fn latency(&self, setups: [Span; 2]) -> Option<Span> {
+        if self.latency.is_some() {
+            return self.latency;
+        }
         let [within, between] = [0, 1].map(|way| setups[way].ps().checked_mul(self.steps[way]));
         within?.checked_add(between?).map(Span::from_ps)
     }

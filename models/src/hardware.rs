@@ -26,7 +26,7 @@ use crate::raid0::Raid0;
 use crate::server::{Cpu, Server};
 use crate::service::Service;
 use crate::units::{Bandwidth, Bytes, FlopRate, Span};
-use crate::workload::Op;
+use crate::workload::{Op, Unit};
 use std::sync::Arc;
 
 pub use capacity::Capacity;
@@ -163,6 +163,28 @@ impl Compute {
             return (ps < u64::MAX as f64).then(|| (Span::from_ps(ps as u64), by));
         }
         Some((self.roofline(precision, kernel.flops, kernel.bytes)?, PricedBy::Roofline))
+    }
+
+    /// How many kernels of these ops are priced by measurement, by inheritance and by the roofline.
+    pub fn priced<'o>(&self, precision: &str, ops: impl Iterator<Item = &'o Op>) -> [u64; 3] {
+        let mut counts = [0; 3];
+        let device = ops.filter(|op| matches!(op.unit, Unit::Device | Unit::Idle));
+        for op in device {
+            let Some(kernels) = &op.kernels else {
+                counts[2] += 1;
+                continue;
+            };
+            for kernel in kernels.iter() {
+                let by = self.kernel(precision, kernel).map(|(_, by)| by);
+                let at = match by.unwrap_or(PricedBy::Roofline) {
+                    PricedBy::Measurement => 0,
+                    PricedBy::Inheritance => 1,
+                    PricedBy::Roofline => 2,
+                };
+                counts[at] += kernel.times;
+            }
+        }
+        counts
     }
 
     /// Time of kernels one after the other.

@@ -72,7 +72,7 @@ impl MeasuredOp {
             }
             What::Collective(of, _) => {
                 let laws = hardware.collective_laws(u32::try_from(of.ranks()).ok()?);
-                of.exchange(laws).span(laws)
+                of.exchange(laws).span(laws.ways)
             }
         };
         measured.or_else(|| Some((span()?.ps() as f64 * 1e-12, PricedBy::Roofline)))

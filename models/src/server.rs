@@ -6,6 +6,7 @@
 //! Invariant: every number of sharers divides the number of devices.
 
 use crate::ids::{LinkId, NodeId, TierId};
+use crate::op_times::collectives::CollectiveTimes;
 use crate::units::{Bandwidth, Bytes, FlopRate, Span};
 
 /// Most devices of one server.
@@ -24,11 +25,15 @@ pub struct Server {
     pub within: Option<NodeId>,
     /// Where those of several servers meet: the network.
     pub between: Option<NodeId>,
+    /// What collectives within the server take by measurement, where ops are priced so.
+    pub collective_times: Option<CollectiveTimes>,
 }
 
 impl Default for Server {
     fn default() -> Server {
-        Server { devices: 1, tiers: Vec::new(), links: Vec::new(), within: None, between: None }
+        let (within, between, collective_times) = (None, None, None);
+        let (tiers, links) = Default::default();
+        Server { devices: 1, tiers, links, within, between, collective_times }
     }
 }
 

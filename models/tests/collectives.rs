@@ -83,7 +83,7 @@ fn small_sums_take_trees_and_large_ones_rings() {
     let ways = [law(2_000_000, 200_000_000_000), law(5_000_000, 25_000_000_000)];
     let chosen = |bytes, within, servers| {
         let sum = collective(CollectiveKind::AllReduce, bytes, within, servers);
-        let chosen = sum.exchange(ways);
+        let chosen = sum.exchange(CollectiveLaws { ways, times: None });
         let least = [Some(sum.ring()), sum.tree()].into_iter().flatten();
         assert_eq!(chosen.span(ways), least.filter_map(|one| one.span(ways)).min());
         chosen == sum.ring()
@@ -104,7 +104,10 @@ fn a_group_of_one_sends_nothing_and_the_largest_group_does_not_overflow() {
             let large = collective(kind, 1 << 60, within, servers);
             let [near, far] = large.ring().bytes.map(Bytes::get);
             assert!(near <= 1 << 61 && far <= 1 << 61 && near + far > 0, "{kind:?}");
-            assert_eq!(large.exchange([law(u64::MAX, 1); 2]), large.ring());
+            assert_eq!(
+                large.exchange(CollectiveLaws { ways: [law(u64::MAX, 1); 2], times: None }),
+                large.ring()
+            );
         }
     }
 }

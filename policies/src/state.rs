@@ -258,7 +258,7 @@ words! {
 
 remember! {
     Traffic { read, written };
-    Exchange { bytes, steps };
+    Exchange { bytes, steps, latency };
     ObjectAccess { object, tier, mode };
     Allocation { object, tier, bytes };
     Allocating { thread, device };

@@ -323,8 +323,17 @@ pub(crate) fn conditions(
     let mut baseline = bench.baseline().clone();
     within::keep(&mut baseline, hardware.links.len(), compacted);
     let op_time = match &scenario.workload.time {
-        OpTime::Roofline { compute, precision } => {
+        OpTime::Roofline { compute, precision } if compute.op_times.is_none() => {
             format!("roofline on {}, {precision}", compute.name)
+        }
+        OpTime::Roofline { compute, precision } => {
+            let ops = bench.workload.trace.ops.iter();
+            let [measured, inherited, roofline] = compute.priced(precision, ops);
+            format!(
+                "op times of {}, {precision}: {measured} kernels by measurement, {inherited} by \
+                 inheritance, {roofline} by the roofline",
+                compute.name
+            )
         }
         OpTime::Recorded { scale } => format!("recorded durations x {scale}"),
     };

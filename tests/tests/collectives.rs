@@ -51,7 +51,8 @@ fn alone_a_collective_takes_its_launch_and_the_closed_form_to_the_picosecond() {
                 let Unit::Network(op) = unit else { unreachable!() };
                 // A step goes out of one device and into the next.
                 let step = |law: Law| Law { setup: law.setup + law.setup, ..law };
-                let expected = op.exchange([step(near), step(far)]);
+                let expected =
+                    op.exchange(CollectiveLaws { ways: [step(near), step(far)], times: None });
                 let span = expected.span([step(near), step(far)]).expect("it ends").ps();
                 for ranks in [1, 2, 8] {
                     let (end, meters) = alone(machine(), ranks, 5, unit);

@@ -209,7 +209,7 @@ fn all_reduces_within_a_dgx_a100_take_what_the_page_says() {
                 .map(|&(within, size, seconds)| {
                     let (kind, bytes) = (CollectiveKind::AllReduce, Bytes::new(size));
                     let all = Collective { kind, bytes, within, servers: 1 };
-                    let span = all.exchange(laws).span(laws).expect("it ends");
+                    let span = all.exchange(laws).span(laws.ways).expect("it ends");
                     span.ps() as f64 / 1e12 / seconds - 1.0
                 })
                 .collect();

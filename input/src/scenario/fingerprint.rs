@@ -137,7 +137,11 @@ fn write_hardware(out: &mut String, hardware: &Hardware) {
     if let Some(compute) = compute {
         write_compute(out, compute);
     }
-    each(out, "server ", (*server != Server::default()).then_some(server));
+    // What collectives take by measurement belongs to the op times, which are told elsewhere.
+    let server = Server { collective_times: None, ..server.clone() };
+    let told = (server != Server::default()).then(|| format!("{server:?}"));
+    let told = told.map(|server| server.replace(", collective_times: None", ""));
+    told.into_iter().for_each(|server| _ = writeln!(out, "server {server}"));
     if let Some(cpu) = cpu {
         let Cpu { name: _, flops, memory, launch } = cpu;
         let _ = writeln!(out, "cpu {} {} {}", flops.get(), memory.get(), launch.ps());

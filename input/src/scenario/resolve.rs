@@ -9,7 +9,7 @@ use crate::scenario::files::{Files, Lookup};
 use crate::scenario::raw::{RawCase, RawScenario};
 use crate::scenario::resolver::{MAX_ENTRIES, Resolver};
 use crate::scenario::spelling::{Spelled, read_all};
-use crate::scenario::{AxisValue, Budget, Case, Scenario, WorkloadSpec, labelled};
+use crate::scenario::{AxisValue, Budget, Case, OpTime, Scenario, WorkloadSpec, labelled};
 use crate::scenario::{allocators, expectations, hidden, numa, policies, pressure};
 use crate::text::check::Check;
 use crate::text::choices::{SCHEMA, other_schema};
@@ -148,6 +148,13 @@ impl Resolver<'_, '_> {
             let machine = Arc::make_mut(&mut hardware);
             machine.facts.extend(facts);
             machine.economics.take_device(&device.economics);
+        }
+        let time = workload.as_ref().map(|(spec, _)| &spec.time);
+        if let Some(OpTime::Roofline { compute, .. }) = time
+            && let Some(times) = compute.op_times.as_ref().and_then(|of| of.collectives)
+        {
+            let server = &mut Arc::make_mut(&mut hardware).server;
+            server.collective_times = Some(times.numbers);
         }
         let hardware = self.files.shared(hardware);
         let said = (raw.numa.as_ref(), raw.pins.as_deref());

@@ -1,5 +1,6 @@
 //! What collectives of the devices of a machine have to themselves of its links.
 
+use crate::collective::CollectiveLaws;
 use crate::hardware::{Channel, Hardware, Law};
 use crate::units::{Bandwidth, Span};
 
@@ -9,8 +10,9 @@ impl Hardware {
     /// route.
     ///
     /// The set-up is that of all links from one device to where they meet and to the next device.
-    pub fn collective_laws(&self, ranks: u32) -> [Law; 2] {
-        self.meetings().map(|node| {
+    /// With them what collectives within the server take by measurement, if that is asked for.
+    pub fn collective_laws(&self, ranks: u32) -> CollectiveLaws {
+        let ways = self.meetings().map(|node| {
             let mut law = Law { setup: Span::ZERO, rate: Bandwidth::MAX };
             for channel in node.and_then(|node| self.way_out(node)).unwrap_or_default() {
                 let by = self.server.sharers_of_link(channel.link).min(ranks).max(1);
@@ -23,6 +25,7 @@ impl Hardware {
                 }
             }
             law
-        })
+        });
+        CollectiveLaws { ways, times: self.server.collective_times }
     }
 }

@@ -8,7 +8,7 @@ use tiersim_models::server::Server;
 
 /// Title and rows; `None` for a machine of one device.
 pub(super) fn rows(machine: &Hardware) -> Option<(String, Vec<Vec<String>>)> {
-    let Server { devices, tiers, links, within, between } = &machine.server;
+    let Server { devices, tiers, links, within, between, .. } = &machine.server;
     if *devices == 1 {
         return None;
     }
@@ -25,7 +25,7 @@ pub(super) fn rows(machine: &Hardware) -> Option<(String, Vec<Vec<String>>)> {
 
 /// The devices, and who shares what: names to numbers of devices; `null` for a machine of one.
 pub(super) fn json(machine: &Hardware) -> Value {
-    let Server { devices, tiers, links, within, between } = &machine.server;
+    let Server { devices, tiers, links, within, between, .. } = &machine.server;
     if *devices == 1 {
         return Value::Null;
     }

@@ -75,12 +75,13 @@ pub(super) fn longest(hardware: &Hardware, trace: &Trace) -> f64 {
         let all = [Some(collective.ring()), collective.tree()].into_iter().flatten();
         let seconds = all.map(|exchange| {
             let way = |way: usize| {
-                let setup = laws[way].setup.ps() as f64 / 1e12;
+                let setup = laws.ways[way].setup.ps() as f64 / 1e12;
                 exchange.steps[way] as f64 * setup + exchange.bytes[way].get() as f64 * ways[way]
             };
             way(0) + way(1)
         });
-        seconds.fold(0.0, f64::max)
+        let measured = laws.times.and_then(|times| times.seconds(&collective, true));
+        seconds.fold(0.0, f64::max) + measured.unwrap_or(0.0)
     };
     collectives(trace).map(|(_, collective)| one(collective)).sum()
 }

@@ -20,8 +20,8 @@ use super::ranks::Ranks;
 use super::sharing::Channels;
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
-use tiersim_models::collective::Exchange;
-use tiersim_models::hardware::{Hardware, Law};
+use tiersim_models::collective::{CollectiveLaws, Exchange};
+use tiersim_models::hardware::Hardware;
 use tiersim_models::units::{Bytes, Time};
 use tiersim_models::workload::{Trace, Unit};
 use tiersim_policies::command::Ticket;
@@ -33,7 +33,7 @@ pub(super) struct Collectives {
     /// Within the server, and to others: channels away from the device and towards it.
     pub(super) ways: [Option<[Channels; 2]>; 2],
     /// What one step over each way takes, and what a device reaches of it while all send.
-    pub(super) laws: [Law; 2],
+    pub(super) laws: CollectiveLaws,
     /// By the entry of the first rank.
     pub(super) under_way: BTreeMap<Ticket, Together>,
 }

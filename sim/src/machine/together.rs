@@ -36,7 +36,7 @@ impl SimMachine<'_> {
         if together.missing > 0 {
             return Ok(());
         }
-        let latency = together.exchange.latency(all.laws.map(|law| law.setup));
+        let latency = together.exchange.latency(all.laws.ways.map(|law| law.setup));
         let latency = latency.expect("a run that could outlast the clock is refused");
         if latency > Span::ZERO {
             self.engine.schedule_in(latency, ENDS, Event::Exchange(first));

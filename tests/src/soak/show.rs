@@ -33,7 +33,7 @@ impl fmt::Display for Trial {
         }
         if hardware.server.devices > 1 {
             let met = hardware.meetings().map(|node| node.map(|node| hardware.node_name(node)));
-            let Server { devices, tiers, links, within: _, between: _ } = &hardware.server;
+            let Server { devices, tiers, links, .. } = &hardware.server;
             let ranks = self.spec.ranks;
             writeln!(f, "server of {devices}, {ranks} ranks, collectives meet in {met:?}")?;
             writeln!(f, "    shared tiers {tiers:?}, links {links:?}")?;

@@ -171,7 +171,7 @@ impl<'a> Watch<'a> {
                 .flat_map(|channel| [false, true].map(|evicting| Channel { evicting, ..channel }))
             {
                 self.sent[channel.index()] += u128::from(exchange.bytes[way].get());
-                self.latest += (exchange.steps[way] * laws[way].setup.ps()) as f64;
+                self.latest += (exchange.steps[way] * laws.ways[way].setup.ps()) as f64;
                 self.crosses(channel, exchange.bytes[way], 1.0);
             }
         }
