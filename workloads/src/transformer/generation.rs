@@ -171,6 +171,9 @@ impl Generation {
     pub fn trace(&self) -> Trace {
         let problems = self.problems();
         assert!(problems.is_empty(), "a job with problems: {problems:?}");
-        walk::generate(self)
+        let trace = walk::generate(self);
+        debug_assert!(trace.ops.len() as u128 <= self.most_ops(), "{} ops", trace.ops.len());
+        debug_assert!(trace.uses.len() as u128 <= self.most_uses(), "{} uses", trace.uses.len());
+        trace
     }
 }

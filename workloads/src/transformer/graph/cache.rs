@@ -94,7 +94,7 @@ impl GraphBuilder<'_> {
         let apart = self.key_bytes();
         let (size, row) = (cache.size, apart * sequences);
         let (before, after) = (attention.past, attention.past + attention.new);
-        let from = (after - attention.attended()) / size;
+        let first = after - attention.attended();
         let at = block.layer as usize * cache.batches + cache.batch;
         let mut touches = Vec::new();
         for index in 0..after.div_ceil(size) {
@@ -125,8 +125,9 @@ impl GraphBuilder<'_> {
                 }
                 (false, _) => read(object),
             };
-            if index >= from || grows {
-                touches.push(touch.part(u128::from(end - start) * row));
+            // Behind a window nothing is attended to, nor read.
+            if end > first {
+                touches.push(touch.part(u128::from(end - start.max(first)) * row));
             }
         }
         self.cache = Some(cache);

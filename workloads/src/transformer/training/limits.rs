@@ -204,6 +204,7 @@ impl Training {
             return Err(vec![ShapeProblem { field: "batch", rule, remedy }]);
         }
         let made = step(self);
+        debug_assert!(made.trace.ops.len() as u128 <= ops, "{} ops", made.trace.ops.len());
         let Some(rule) = made.problem() else { return Ok(made) };
         let remedy = "choose a shorter sequence, a smaller batch or a smaller model";
         Err(vec![ShapeProblem { field: "sequence", rule: rule.to_owned(), remedy }])
