@@ -186,13 +186,22 @@ impl Training {
         let [layers, pipeline, interleave] =
             [card.layers, parallel.pipeline, parallel.interleave].map(u128::from);
         let experts = card.experts.map_or(0, |experts| {
-            u128::from(experts.count / parallel.expert) + u128::from(experts.shared)
+            u128::from(experts.count / parallel.expert)
         });
-        let block = 60 + 15 * experts;
+        // Ops of a forward and of a backward pass of a block, and modules that own parameters:
+        // experts' only in the terms of their number.
+        let [forward, backward, modules] =
+            if card.experts.is_some() { [32, 37, 13] } else { [23, 29, 11] };
+        let [forward, backward, modules] =
+            [forward + 3 * experts, backward + 3 * experts, modules + 2 * experts];
+        let again = matches!(self.checkpointing, Checkpointing::Full | Checkpointing::Every(_));
+        // Up to three visits gather weights, of experts and of others.
+        let block = (1 + u128::from(again)) * forward + backward + 6 + modules;
         let stage = layers / pipeline;
         let micros = u128::from(self.batch / self.micro_batch);
         let bubble = (pipeline - 1) * stage / interleave * block;
-        micros * (stage * block + 30 * interleave) + bubble + stage * (30 + 9 * experts) + 40
+        // An update is one op of the host, one of the device, a copy and a collective.
+        micros * (stage * block + 40 * interleave) + bubble + stage * 4 * modules + 40
     }
 
     fn amounts(&self) -> Result<Builder, Vec<ShapeProblem>> {
