@@ -77,7 +77,8 @@ fn served(job: &Serving, requests: &ServingRequests) -> Served {
 fn ends(served: &Served) -> Vec<Time> {
     let mut now = Time::ZERO;
     let op = |op: &tiersim_models::workload::Op| {
-        now = now.max(op.release.unwrap_or_default()) + pace(op.kernels.as_deref().unwrap_or_default()).expect("short");
+        now = now.max(op.release.unwrap_or_default())
+            + pace(op.kernels.as_deref().unwrap_or_default()).expect("short");
         now
     };
     served.trace.ops.iter().map(op).collect()

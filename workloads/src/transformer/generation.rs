@@ -102,8 +102,7 @@ impl Generation {
             );
             add("tensor", rule, "choose a number of ranks that divides all of them");
         } else if group(tensor, 1, self.devices).is_none() {
-            let rule =
-                format!("{tensor} ranks fill servers of {} devices unequally", self.devices);
+            let rule = format!("{tensor} ranks fill servers of {} devices unequally", self.devices);
             add("devices", rule, "choose groups that fill whole servers, or fit into one");
         }
         if found.is_empty() {

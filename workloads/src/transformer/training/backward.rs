@@ -242,10 +242,8 @@ impl GraphBuilder<'_> {
             let from = self.build.touched(&self.qkv(&kept.qkv, which, kept_bytes));
             from + self.build.size(d_scores) + width * work_bytes
         };
-        let bytes = [
-            part([false, true, false], sizes.queries),
-            part([true, false, false], sizes.keys),
-        ];
+        let bytes =
+            [part([false, true, false], sizes.queries), part([true, false, false], sizes.keys)];
         let kernels = gradients([self.weighed(); 2], product, bytes);
         self.build.kernels("attention_scores_backward", by, kernels, &touches);
         d_qkv

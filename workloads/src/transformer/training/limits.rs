@@ -185,9 +185,7 @@ impl Training {
         let Training { card, parallel, .. } = self;
         let [layers, pipeline, interleave] =
             [card.layers, parallel.pipeline, parallel.interleave].map(u128::from);
-        let experts = card.experts.map_or(0, |experts| {
-            u128::from(experts.count / parallel.expert)
-        });
+        let experts = card.experts.map_or(0, |experts| u128::from(experts.count / parallel.expert));
         // Ops of a forward and of a backward pass of a block, and modules that own parameters:
         // experts' only in the terms of their number.
         let [forward, backward, modules] =
