@@ -25,7 +25,6 @@ use crate::raid0::Raid0;
 use crate::server::{Cpu, Server};
 use crate::service::Service;
 use crate::units::{Bandwidth, Bytes, FlopRate, Span};
-use crate::workload::Op;
 
 pub use capacity::Capacity;
 pub use fact::{Fact, Source};
@@ -161,16 +160,6 @@ impl Compute {
             sum = sum.checked_add(of(kernel)?)?;
         }
         Some(Span::from_ps(sum))
-    }
-
-    /// Time of an op: of its kernels where they are known, of its FLOPs and bytes elsewhere.
-    ///
-    /// `None` as for [`Compute::roofline`].
-    pub fn time(&self, precision: &str, op: &Op) -> Option<Span> {
-        match &op.kernels {
-            Some(kernels) => self.kernels(precision, kernels),
-            None => self.roofline(precision, op.flops, op.bytes),
-        }
     }
 }
 

@@ -7,6 +7,7 @@
 //! that does not persist lies between its birth and its release.
 
 pub use crate::collective::{Collective, CollectiveKind};
+use crate::hardware::Compute;
 use crate::ids::{ModuleId, ObjectId, OpId, RankId};
 use crate::kernel::Kernel;
 use crate::units::{Bytes, Span, Time};
@@ -181,6 +182,18 @@ pub struct Op {
 /// What the names of ops begin with that run again, in generated traces and under policies that
 /// drop what can be made again.
 pub const AGAIN: &str = "recompute";
+
+impl Compute {
+    /// Time of an op: of its kernels where they are known, of its FLOPs and bytes elsewhere.
+    ///
+    /// `None` as for [`Compute::roofline`].
+    pub fn time(&self, precision: &str, op: &Op) -> Option<Span> {
+        match &op.kernels {
+            Some(kernels) => self.kernels(precision, kernels),
+            None => self.roofline(precision, op.flops, op.bytes),
+        }
+    }
+}
 
 impl Op {
     /// Whether it makes again what had been dropped.
