@@ -187,7 +187,8 @@ impl GraphBuilder<'_> {
         let out = self.module(block.out);
         let mixed = self.kept(block.attention, "out", self.sizes.tokens * self.sizes.queries, out);
         if self.cache.is_some() {
-            return (self.cached(block, qkv, mixed), mixed);
+            self.cached(block, qkv, mixed);
+            return (Core::Nothing, mixed);
         }
         if self.shape.attention == Attention::Eager {
             return (self.scores(block.attention, qkv, mixed), mixed);

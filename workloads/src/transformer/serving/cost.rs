@@ -10,8 +10,8 @@
 use super::Serving;
 use crate::transformer::card::Card;
 use crate::transformer::generation::walk::begun;
-use crate::transformer::graph::cache::Cache;
 use crate::transformer::graph::pass::Sizes;
+use crate::transformer::graph::state::Cache;
 use crate::transformer::training::{Router, Training};
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -6,11 +6,13 @@
 //! sequence-parallel is gathered for the gradient of a product's output and, a second time, for the
 //! input that its weights' gradient needs.
 
-use super::forward::{Core, Embedded, SavedActivations, SavedFeed, SavedFeedForward};
-use super::pass::GraphBuilder;
-use super::state::{BlockState, Mlp, ModelState};
 use super::{Attention, Checkpointing};
 use crate::build::{ObjectAccess, change, read, write};
+use crate::transformer::graph::forward::{
+    Core, Embedded, SavedActivations, SavedFeed, SavedFeedForward,
+};
+use crate::transformer::graph::pass::GraphBuilder;
+use crate::transformer::graph::state::{BlockState, Mlp, ModelState};
 use crate::transformer::modules::Feed;
 use tiersim_models::ids::{ModuleId, ObjectId};
 use tiersim_models::kernel::{Kernel, Product, Streaming, Work};

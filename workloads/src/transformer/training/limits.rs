@@ -3,11 +3,11 @@
 //! Every number has a limit, so that sums in 128 bits cannot overflow; a trace has at
 //! most [`MAX_OPS`] ops, and its bytes and FLOPs must fit 64 bits, which is found by making it.
 
-use super::network::Groups;
 use super::step::step;
 use super::{Checkpointing, Training};
 use crate::build::Builder;
 use crate::layered::{Range, ShapeProblem, outside};
+use crate::transformer::graph::network::Groups;
 
 /// Most ops of a generated training step, by a bound on their number.
 pub const MAX_OPS: u64 = 1_000_000;
