@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use std::fs;
 use tiersim_input::trace::{Packing, read_trace, write_trace};
 use tiersim_models::ids::{ModuleId, ObjectId, OpId, RankId};
+use tiersim_models::kernel::{Kernel, Product, Streaming, Work};
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_models::workload::{
     Mode, Object, ObjectKind, Op, Phase, Recorded, Statistics, Trace, TraceMeta, Unit, Use,
@@ -47,10 +48,15 @@ prop_compose! {
                 uses.push(Use::whole(ObjectId(object as u32), mode));
             }
             let after = if index > 0 { vec![OpId(index as u32 - 1)] } else { vec![] };
+            let product = Work::Product(Product { m: at, n: 3, k: u64::from(stream) });
+            let kernel = Kernel { times: at, ..Kernel::new(product, at.into(), at.into()) };
+            let norm = Kernel::new(Work::Streaming(Streaming::Norm), 0, 1);
             Op {
                 step: index as u32 / 3, phase: Phase::ALL[phase], name, module: None, stream,
                 rank: RankId(0), duration: d.map(Span::from_ps), flops: at, bytes: Bytes::new(at),
-                at: Some(Time::from_ps(at)), after, unit: Unit::Device, release: None, uses: from..uses.len() as u32,
+                at: Some(Time::from_ps(at)), after, unit: Unit::Device, release: None,
+                kernels: (index % 3 < 2).then(|| [kernel, norm][index % 3..].into()),
+                uses: from..uses.len() as u32,
             }
         }).collect();
         // Modules in the order of their first use, as a reader numbers them.

@@ -26,7 +26,6 @@ use crate::raid0::Raid0;
 use crate::server::{Cpu, Server};
 use crate::service::Service;
 use crate::units::{Bandwidth, Bytes, FlopRate, Span};
-use crate::workload::{Op, Unit};
 use std::sync::Arc;
 
 pub use capacity::Capacity;
@@ -165,28 +164,6 @@ impl Compute {
         Some((self.roofline(precision, kernel.flops, kernel.bytes)?, PricedBy::Roofline))
     }
 
-    /// How many kernels of these ops are priced by measurement, by inheritance and by the roofline.
-    pub fn priced<'o>(&self, precision: &str, ops: impl Iterator<Item = &'o Op>) -> [u64; 3] {
-        let mut counts = [0; 3];
-        let device = ops.filter(|op| matches!(op.unit, Unit::Device | Unit::Idle));
-        for op in device {
-            let Some(kernels) = &op.kernels else {
-                counts[2] += 1;
-                continue;
-            };
-            for kernel in kernels.iter() {
-                let by = self.kernel(precision, kernel).map(|(_, by)| by);
-                let at = match by.unwrap_or(PricedBy::Roofline) {
-                    PricedBy::Measurement => 0,
-                    PricedBy::Inheritance => 1,
-                    PricedBy::Roofline => 2,
-                };
-                counts[at] += kernel.times;
-            }
-        }
-        counts
-    }
-
     /// Time of kernels one after the other.
     ///
     /// `None` as for [`Compute::roofline`].
@@ -197,16 +174,6 @@ impl Compute {
             sum = sum.checked_add(one.ps().checked_mul(kernel.times)?)?;
         }
         Some(Span::from_ps(sum))
-    }
-
-    /// Time of an op: of its kernels where they are known, of its FLOPs and bytes elsewhere.
-    ///
-    /// `None` as for [`Compute::roofline`].
-    pub fn time(&self, precision: &str, op: &Op) -> Option<Span> {
-        match &op.kernels {
-            Some(kernels) => self.kernels(precision, kernels),
-            None => self.roofline(precision, op.flops, op.bytes),
-        }
     }
 }
 

@@ -255,7 +255,7 @@ mod tests {
     use std::path::PathBuf;
     use tiersim_models::diagnostic::Diagnostics;
     use tiersim_models::hardware::{Capacity, Hardware};
-    use tiersim_models::units::{Bytes, Span};
+    use tiersim_models::units::Bytes;
     use tiersim_models::workload::{Object, ObjectKind, Trace, TraceMeta};
     use tiersim_policies::scenario::TraceSource;
 

@@ -59,7 +59,7 @@ fn span(hardware: &Hardware, op: &Op) -> Span {
     let compute = hardware.compute.as_ref().expect("it computes");
     match op.unit {
         Unit::Network(_) => compute.launch,
-        _ => compute.roofline("fp16", op.flops, op.bytes).expect("it has a peak"),
+        _ => compute.time("fp16", op).expect("it has a peak"),
     }
 }
 

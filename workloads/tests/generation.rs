@@ -1,6 +1,6 @@
 //! Traces of text generation: sizes, FLOPs and order by formula.
 
-use crate::transformer::shape::sum;
+use crate::transformer::shape::{check_kernels, sum};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::workload::{ObjectKind, Phase, Trace, Unit};
 use tiersim_workloads::transformer::card::{Card, Experts, Family};
@@ -15,6 +15,9 @@ fn opt_30b() -> Card {
 
 fn small(family: Family) -> Card {
     let (hidden, heads) = (64, 4);
+    // Families before grouped queries have as many heads of each, and biases; two of them learn
+    // positions.
+    let is_old = matches!(family, Family::Gpt2 | Family::Opt | Family::Bloom);
     Card {
         name: "small".to_owned(),
         family,
@@ -22,12 +25,12 @@ fn small(family: Family) -> Card {
         hidden,
         ffn: 96,
         heads,
-        kv_heads: 2,
+        kv_heads: if is_old { heads } else { 2 },
         head_dim: 16,
         vocab: 100,
-        positions: 0,
+        positions: if matches!(family, Family::Gpt2 | Family::Opt) { 64 } else { 0 },
         tied: false,
-        qkv_bias: false,
+        qkv_bias: is_old,
         experts: None,
         window: None,
     }
@@ -60,11 +63,14 @@ fn cache_and_flops_follow_the_formulas() {
         for (batches, kv_block, prefill) in
             [(1, None, true), (3, Some(2), true), (2, Some(16), false), (1, Some(1), false)]
         {
-            for attention in [AttentionOn::Device, AttentionOn::Host] {
-                let job =
-                    Generation { batches, kv_block, prefill, attention, ..job(small(family)) };
+            use AttentionOn::{Device, Host};
+            let both = [Kernels::Eager, Kernels::Fused].into_iter();
+            for (kernels, attention) in both.flat_map(|one| [(one, Device), (one, Host)]) {
+                let job = job(small(family));
+                let job = Generation { batches, kv_block, prefill, attention, kernels, ..job };
                 let trace = job.trace();
                 assert_eq!(trace.problems(), [], "{job:?}");
+                check_kernels(&trace);
                 let _ = Workload::new(trace.clone());
                 check(&job, &trace);
             }
@@ -96,6 +102,28 @@ fn check(job: &Generation, trace: &Trace) {
     assert_eq!(trace.tokens_per_step(), sequences);
     let steps = trace.ops.iter().map(|op| op.step).max();
     assert_eq!(steps, Some(job.tokens - 1));
+}
+
+/// Every kind of block makes a trace that breaks no rule, in any split; what is made is held to the
+/// bounds that jobs are refused by.
+#[test]
+fn no_job_makes_a_trace_that_breaks_a_rule() {
+    use Family::{Bloom, Gpt2, Llama, Mistral, Mixtral, Opt, Qwen};
+    let experts = |shared| Some(Experts { count: 4, active: 2, ffn: 32, shared });
+    let cards = [Gpt2, Opt, Bloom, Llama, Mistral, Qwen].map(small);
+    let mixtures = [(Mixtral, 0), (Qwen, 1)];
+    let mixtures = mixtures.map(|(of, shared)| Card { experts: experts(shared), ..small(of) });
+    for card in cards.into_iter().chain(mixtures) {
+        for (tensor, kernels) in [(1, Kernels::Eager), (2, Kernels::Eager), (2, Kernels::Fused)] {
+            for attention in [AttentionOn::Device, AttentionOn::Host] {
+                let (card, devices) = (card.clone(), 2);
+                let job = Generation { tensor, devices, kernels, attention, ..job(card) };
+                let trace = job.trace();
+                assert_eq!(trace.problems(), [], "{job:?}");
+                check_kernels(&trace);
+            }
+        }
+    }
 }
 
 #[test]
@@ -149,13 +177,20 @@ fn every_known_model_has_the_weights_of_its_card() {
 fn only_experts_with_tokens_are_used() {
     let experts = Some(Experts { count: 8, active: 2, ffn: 32, shared: 1 });
     let card = Card { experts, ..small(Family::Mixtral) };
-    let job = Generation { batch: 1, ..job(card) };
-    let trace = job.trace();
-    assert_eq!(trace.problems(), []);
-    let used =
-        trace.ops.iter().filter(|op| op.name == "expert" && op.phase == Phase::Decode).count();
-    // Two of eight and the shared one, per layer and step.
-    assert_eq!(used, 3 * 3 * 3);
+    for kernels in [Kernels::Eager, Kernels::Fused] {
+        let job = Generation { batch: 1, kernels, ..job(card.clone()) };
+        let trace = job.trace();
+        assert_eq!(trace.problems(), []);
+        let decode = trace.ops.iter().filter(|op| op.phase == Phase::Decode);
+        let touched =
+            decode.flat_map(|op| &trace.uses[op.uses.start as usize..op.uses.end as usize]);
+        let used = touched.filter(|one| {
+            let name = &trace.objects[one.object.index()].name;
+            name.contains("expert") && name.ends_with("down_proj.weight")
+        });
+        // Two of eight and the shared one, per layer and step.
+        assert_eq!(used.count(), 3 * 3 * 3);
+    }
 }
 
 #[test]
@@ -171,6 +206,16 @@ fn a_window_bounds_what_is_attended_to() {
         .map(|op| op.flops)
         .collect();
     assert!(decode.iter().all(|&flops| flops == 4 * 64 * 4 * 2), "{decode:?}");
+    // Of the cache as much is touched whatever its blocks: keys and values of four tokens in two
+    // heads of 16 for two sequences, beside queries, keys, values and what is mixed of them.
+    for kv_block in [None, Some(1), Some(3)] {
+        let card = Card { window: Some(4), ..small(Family::Mistral) };
+        let trace = Generation { kv_block, prompt: 10, ..job(card) }.trace();
+        let decode = trace.ops.iter().filter(|op| op.phase == Phase::Decode);
+        for op in decode.filter(|op| op.name == "attention") {
+            assert_eq!(op.bytes.get(), 2 * 2 * (4 * 2 * 32 + (64 + 2 * 32) + 64), "{kv_block:?}");
+        }
+    }
 }
 
 #[test]
@@ -197,6 +242,12 @@ fn jobs_that_cannot_be_are_refused() {
     assert_eq!(fields(&Generation { tokens: 0, ..good.clone() }), ["tokens"]);
     assert_eq!(fields(&Generation { batch: 0, ..good.clone() }), ["batch"]);
     assert_eq!(fields(&Generation { tensor: 3, ..good.clone() }), ["tensor"]);
+    let wide = Card { vocab: 101, ..good.card.clone() };
+    assert_eq!(fields(&Generation { tensor: 2, card: wide, ..good.clone() }), ["tensor"]);
+    let twelve = Card { heads: 12, kv_heads: 12, vocab: 120, ..good.card.clone() };
+    let twelve = Generation { tensor: 12, devices: 8, card: twelve, ..good.clone() };
+    assert_eq!(fields(&twelve), ["devices"], "eight here and four there");
+    assert_eq!(fields(&Generation { devices: 4, ..twelve }), [""; 0]);
     assert_eq!(fields(&Generation { kv_block: Some(0), ..good.clone() }), ["kv_block"]);
     let many = Generation { tokens: 10_000_000, ..good.clone() };
     assert_eq!(fields(&many), ["tokens"]);

@@ -3,15 +3,17 @@
 use crate::transformer::shape::{flops, llama_8b, mixtral, most_alive, sum};
 use std::collections::BTreeMap;
 use tiersim_models::ids::OpId;
+use tiersim_models::kernel::Kernel;
 use tiersim_models::random::SplitMix;
 use tiersim_models::requests::ServingRequests;
 use tiersim_models::serving_plan::Served;
-use tiersim_models::units::{Bandwidth, Bytes, Span, Time};
+use tiersim_models::units::{Bandwidth, Span, Time};
 use tiersim_models::workload::{ObjectKind, Phase, Unit};
 use tiersim_workloads::layered::{Layered, Mode};
 use tiersim_workloads::transformer::card::{Card, Family};
 use tiersim_workloads::transformer::format::{Format, Formats};
 use tiersim_workloads::transformer::serving::{Serving, ServingProblem};
+use tiersim_workloads::transformer::training::Kernels;
 
 fn job() -> Serving {
     Serving {
@@ -23,14 +25,22 @@ fn job() -> Serving {
         max_tokens_per_step: 512,
         layer_groups: 1,
         merge: 1,
+        kernels: Kernels::Fused,
     }
 }
 
 /// 400 TFLOP/s and 3 TB/s.
-fn pace(flops: u64, bytes: Bytes) -> Option<Span> {
+fn roofline(flops: u64, bytes: u64) -> Option<Span> {
     let rate = |per_s| Bandwidth::new(per_s).expect("not zero");
     let compute = rate(400_000_000_000_000).checked_span_of(flops)?;
-    Some(compute.max(rate(3_000_000_000_000).checked_span_of(bytes.get())?))
+    Some(compute.max(rate(3_000_000_000_000).checked_span_of(bytes)?))
+}
+
+/// Kernels one after the other, each as long as its roofline.
+fn pace(kernels: &[Kernel]) -> Option<Span> {
+    let each = |one: &Kernel| roofline(one.flops, one.bytes.get())?.ps().checked_mul(one.times);
+    let spans: Option<Vec<u64>> = kernels.iter().map(each).collect();
+    Some(Span::from_ps(spans?.iter().sum()))
 }
 
 fn at_ms(ms: u64) -> Time {
@@ -67,7 +77,8 @@ fn served(job: &Serving, requests: &ServingRequests) -> Served {
 fn ends(served: &Served) -> Vec<Time> {
     let mut now = Time::ZERO;
     let op = |op: &tiersim_models::workload::Op| {
-        now = now.max(op.release.unwrap_or_default()) + pace(op.flops, op.bytes).expect("short");
+        now = now.max(op.release.unwrap_or_default())
+            + pace(op.kernels.as_deref().unwrap_or_default()).expect("short");
         now
     };
     served.trace.ops.iter().map(op).collect()
@@ -86,7 +97,40 @@ fn weights_are_those_of_the_model() {
     assert_eq!(sum(&served.trace, ObjectKind::Weight), 2 * 46_702_792_704);
 }
 
-/// One request alone: the roofline of its prompt, and of each token behind it, worked out by hand.
+/// The kernels of an iteration of Llama 3 8B in bf16 with `new` tokens behind `before` others of one
+/// request, counted by hand: FLOPs, bytes, and how often. Matrices of the same rows are one.
+fn by_hand(before: u64, new: u64) -> Vec<(u64, u64, u64)> {
+    let (h, q, kv, ffn, vocab) = (4096, 4096, 1024, 14_336, 128_256);
+    // Two bytes per number: m rows of k numbers, k rows of n, and m rows of n.
+    let product = |m: u64, n: u64, k: u64| (2 * m * n * k, 2 * (m * k + k * n + m * n));
+    let norm = |rows: u64| (0, 2 * (h + 2 * rows * h));
+    let pairs = (before + new) * (before + new + 1) / 2 - before * (before + 1) / 2;
+    // Queries, keys and values come, the mixed values go, and all the cache is touched.
+    let touched = 2 * (new * (q + 2 * kv) + new * q + 2 * kv * (before + new));
+    let block = [
+        norm(new),
+        product(new, q + 2 * kv, h),
+        // Rotary positions turn queries and keys in place.
+        (0, 2 * 2 * new * (q + kv)),
+        (4 * q * pairs, touched),
+        product(new, h, q),
+        // A residual reads two and writes one.
+        (0, 2 * 3 * new * h),
+        norm(new),
+        product(new, 2 * ffn, h),
+        // Both halves come; the gate behind its SiLU goes beside what it gates.
+        (0, 2 * 4 * new * ffn),
+        product(new, h, ffn),
+        (0, 2 * 3 * new * h),
+    ];
+    let ((flops, bytes), logits) = (product(1, vocab, h), 4 - 2);
+    let ends = [(0, 2 * 2 * new * h), norm(1), (flops, bytes + logits * vocab)];
+    let times = |count: u64| move |(flops, bytes): (u64, u64)| (flops, bytes, count);
+    block.into_iter().map(times(32)).chain(ends.into_iter().map(times(1))).collect()
+}
+
+/// One request alone: the rooflines of its prompt's kernels, and of each token's behind it, worked
+/// out by hand.
 #[test]
 fn one_request_alone_takes_its_roofline() {
     let (prompt, output) = (300u64, 40u64);
@@ -101,19 +145,26 @@ fn one_request_alone_takes_its_roofline() {
     let waits = &served.trace.ops[course.first.index() - 1];
     assert_eq!((waits.release, waits.unit), (Some(at_ms(7)), Unit::Idle));
     let ttft = ends[course.token.index()].since(course.arrival);
-    assert_eq!(ttft, pace(flops, Bytes::ZERO).expect("short"), "the prompt is bound by products");
+    let span = |kernels: &[(u64, u64, u64)]| -> Span {
+        let each = |&(flops, bytes, times)| roofline(flops, bytes).expect("short").ps() * times;
+        Span::from_ps(kernels.iter().map(each).sum())
+    };
+    assert_eq!(ttft, span(&by_hand(0, prompt)));
+    let tokens: Vec<_> = (prompt..prompt + output - 1).map(|before| by_hand(before, 1)).collect();
     // Weights without the table, and the cache of all positions; then what one token hands on.
     let token = |position: u64| {
         let weights = 2 * (matrix + head + 65 * 4096);
-        let acts = 2 * 32 * (6 * 4096 + 2 * 6144 + 2 * 4096 + 2 * 14_336);
-        weights + 32 * 4096 * (position + 1) + acts + 3 * 2 * 4096 + 4 * 128_256
+        let (h, qkv) = (4096, 6144);
+        let (norms, products) = (4 * h, (h + qkv) + 2 * h + (h + 28_672) + (14_336 + h));
+        let beside = 2 * 5120 + (qkv + h) + 6 * h + 4 * 14_336;
+        let acts = 2 * 32 * (norms + products + beside);
+        weights + 32 * 4096 * (position + 1) + acts + 2 * 2 * h + 2 * 3 * h + 4 * 128_256
     };
     let bytes: Vec<u64> = served.trace.ops[2..].iter().map(|op| op.bytes.get()).collect();
     let expected: Vec<u64> = (prompt..prompt + output - 1).map(token).collect();
     assert_eq!(bytes, expected);
     let decode = ends[course.last.index()].since(ends[course.token.index()]);
-    let spans = expected.iter().map(|&bytes| pace(0, Bytes::new(bytes)).expect("short"));
-    assert_eq!(decode, spans.sum());
+    assert_eq!(decode, tokens.iter().map(|kernels| span(kernels)).sum());
     assert_eq!(served.plan.estimate, ends[course.last.index()]);
 }
 
@@ -308,7 +359,7 @@ fn what_cannot_be_served_is_refused() {
     assert!(other.to_string().contains("must be that of the requests' names, 16"), "{other}");
     let card = Card { family: Family::Gpt2, positions: 108, ..llama_8b() };
     assert_eq!(wrong(Serving { card, ..job() }, &one), ServingProblem::Positions(0, 109));
-    let slow = |_: u64, _: Bytes| None;
+    let slow = |_: &[Kernel]| None;
     assert_eq!(job().serve(&one, &slow), Err(ServingProblem::Overflow));
     // Too many blocks of one request, and of all together.
     let long = unnamed(&[(0, 1 << 30, 1)]);
@@ -331,7 +382,7 @@ fn equal_requests_that_arrive_at_random_wait_as_pollaczek_and_khinchine_say() {
             at += -uniform.ln() * service.ps() as f64 / load;
             requests.push(Time::from_ps(at as u64), 1, 1, &[]).expect("a request");
         }
-        let served = one_at_a_time.serve(&requests, &|_, _| Some(service)).expect("served");
+        let served = one_at_a_time.serve(&requests, &|_| Some(service)).expect("served");
         let mut now = Time::ZERO;
         let mut total = 0u128;
         for course in &served.plan.requests {

@@ -6,6 +6,7 @@ mod generation;
 mod layered;
 mod memory;
 mod memory_fit;
+mod one_graph;
 mod serving;
 mod training;
 mod transformer;

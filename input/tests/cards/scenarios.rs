@@ -11,7 +11,7 @@ use tiersim_workloads::transformer::Work;
 use tiersim_workloads::transformer::format::{Format, Formats};
 use tiersim_workloads::transformer::known::known;
 use tiersim_workloads::transformer::training::{
-    Attention, Checkpointing, Loader, Optimizer, Parallel, Router, Training, Zero,
+    Attention, Checkpointing, Kernels, Loader, Optimizer, Parallel, Router, Training, Zero,
 };
 
 /// A scenario over a workload, in a project with one of the shipped machines.
@@ -58,6 +58,7 @@ fn what_is_left_out_has_the_documented_default() {
         optimizer: Optimizer::AdamW,
         checkpointing: Checkpointing::None,
         attention: Attention::Flash,
+        kernels: Kernels::Eager,
         dropout: false,
         parallel: Parallel::default(),
         zero: Zero::default(),
@@ -83,6 +84,7 @@ fn every_field_means_what_it_says() {
                 optimizer: sgd(momentum: true),
                 checkpointing: every(4),
                 attention: eager,
+                kernels: fused,
                 dropout: true,
                 parallel: (data: 4, tensor: 2),
                 zero: (stage: 2, host_update: 0.25, bucket: mb(100), prefetch: 3, overlap: false),
@@ -103,6 +105,7 @@ fn every_field_means_what_it_says() {
     assert_eq!(found.optimizer, Optimizer::Sgd { momentum: true });
     assert_eq!(found.checkpointing, Checkpointing::Every(4));
     assert_eq!((found.attention, found.dropout), (Attention::Eager, true));
+    assert_eq!(found.kernels, Kernels::Fused);
     assert_eq!(found.parallel, Parallel { data: 4, tensor: 2, ..Parallel::default() });
     let bucket = Bytes::new(100_000_000);
     assert_eq!(

@@ -140,7 +140,7 @@ impl Recipe for PercentagesConfig {
 
 /// The home of every object, by object id.
 pub fn homes(trace: &Trace, six: &Six, sep_layer: bool, tiers: &[TierId; 3]) -> Vec<TierId> {
-    let mut layers: BTreeMap<(ObjectKind, &str), Vec<usize>> = BTreeMap::new();
+    let mut layers: BTreeMap<(ObjectKind, [&str; 2]), Vec<usize>> = BTreeMap::new();
     for (index, object) in trace.objects.iter().enumerate() {
         layers.entry((object.kind, layer(trace, object, sep_layer))).or_default().push(index);
     }
@@ -174,13 +174,65 @@ pub fn parts(bytes: &[Bytes], [gpu, cpu]: [f64; 2]) -> Vec<usize> {
     bytes.iter().map(part).collect()
 }
 
-/// The layer of an object: its module's name up to the first number in it, with the part behind it
-/// if parts count; or all of it.
-fn layer<'t>(trace: &'t Trace, object: &Object, sep_layer: bool) -> &'t str {
-    let Some(module) = object.module else { return "" };
+/// The layer of an object: its module's name up to the first number in it, and the part behind it if
+/// parts count; or all of it.
+fn layer<'t>(trace: &'t Trace, object: &Object, sep_layer: bool) -> [&'t str; 2] {
+    let Some(module) = object.module else { return [""; 2] };
     let name = trace.modules[module.index()].as_str();
     let block = block(name);
-    let part = name[block.len()..].strip_prefix('.').filter(|_| sep_layer);
-    let part = part.map_or(0, |behind| behind.find('.').unwrap_or(behind.len()) + 1);
-    &name[..block.len() + part]
+    let behind = name[block.len()..].strip_prefix('.').filter(|_| sep_layer);
+    [block, behind.map_or("", part)]
+}
+
+/// The part of a block that a module is in, by what the makers' code calls it: FlexGen's layers of
+/// attention and of feed-forward have the norm before them, whose name need not say so.
+fn part(module: &str) -> &str {
+    match module.split('.').next().unwrap_or(module) {
+        "self_attn"
+        | "attn"
+        | "self_attention"
+        | "attention"
+        | "self_attn_layer_norm"
+        | "input_layernorm"
+        | "ln_1" => "attention",
+        "mlp"
+        | "fc1"
+        | "fc2"
+        | "activation_fn"
+        | "final_layer_norm"
+        | "post_attention_layernorm"
+        | "ln_2" => "feed-forward",
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tiersim_models::ids::ModuleId;
+
+    #[test]
+    fn a_block_has_the_two_parts_of_flexgen_in_every_family() {
+        let families = [
+            ["self_attn_layer_norm", "self_attn.q_proj", "final_layer_norm", "fc1"],
+            ["input_layernorm", "self_attn.k_norm", "post_attention_layernorm", "mlp.experts.3"],
+            ["input_layernorm", "self_attention.dense", "post_attention_layernorm", "mlp"],
+            ["ln_1", "attn.c_attn", "ln_2", "mlp.c_fc"],
+        ];
+        for names in families {
+            let modules = names.map(|name| format!("model.layers.7.{name}")).to_vec();
+            let (meta, objects, ops, uses) = Default::default();
+            let trace = Trace { meta, modules, objects, ops, uses };
+            let of = |index: usize, sep_layer| {
+                let object = Object::new("o", ObjectKind::Weight, Bytes::new(1));
+                let object = Object { module: Some(ModuleId::at(index)), ..object };
+                layer(&trace, &object, sep_layer)
+            };
+            let (block, parts) = ("model.layers.7", ["attention", "feed-forward"]);
+            for index in 0..4 {
+                assert_eq!(of(index, true), [block, parts[index / 2]], "{}", names[index]);
+                assert_eq!(of(index, false), [block, ""], "{}", names[index]);
+            }
+        }
+    }
 }

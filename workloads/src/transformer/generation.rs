@@ -12,6 +12,7 @@ pub(in crate::transformer) mod walk;
 
 use super::card::Card;
 use super::format::Formats;
+use super::graph::network::group;
 use super::training::{Kernels, Router};
 use crate::layered::{MAX_OPS, ShapeProblem};
 use serde::Deserialize;
@@ -91,12 +92,18 @@ impl Generation {
         }
         let tensor = self.tensor;
         let splits = |by: u32| tensor > 0 && by.is_multiple_of(tensor);
-        if !splits(self.card.heads) || !splits(self.card.kv_heads) || !splits(self.card.ffn) {
+        let card = &self.card;
+        let ffn = card.experts.map_or(card.ffn, |experts| experts.ffn);
+        if ![card.heads, card.kv_heads, ffn, card.vocab].into_iter().all(splits) {
             let rule = format!(
-                "`tensor` must divide heads ({}), heads of keys and values ({}) and ffn ({})",
-                self.card.heads, self.card.kv_heads, self.card.ffn
+                "`tensor` must divide heads ({}), heads of keys and values ({}), ffn ({ffn}) and \
+                 vocab ({})",
+                card.heads, card.kv_heads, card.vocab
             );
             add("tensor", rule, "choose a number of ranks that divides all of them");
+        } else if group(tensor, 1, self.devices).is_none() {
+            let rule = format!("{tensor} ranks fill servers of {} devices unequally", self.devices);
+            add("devices", rule, "choose groups that fill whole servers, or fit into one");
         }
         if found.is_empty() {
             self.amounts(&mut found);
@@ -154,9 +161,12 @@ impl Generation {
     }
 
     fn most_ops(&self) -> u128 {
-        let experts = self.card.experts.map_or(0, |experts| u128::from(experts.count) + 1);
+        // Two norms, three matrices and two norms of heads, rotary positions, attention and what it
+        // stores, a matrix, two sums over ranks, two residuals, and four of a feed-forward part;
+        // of experts three each beside a router, copies, sums, and six of the shared one.
+        let experts = self.card.experts.map_or(4, |experts| 3 * u128::from(experts.count) + 10);
         let passes = u128::from(self.tokens) * u128::from(self.batches);
-        passes * (u128::from(self.card.layers) * (19 + 4 * experts) + 5)
+        passes * (u128::from(self.card.layers) * (15 + experts) + 6)
     }
 
     fn most_uses(&self) -> u128 {
@@ -171,6 +181,9 @@ impl Generation {
     pub fn trace(&self) -> Trace {
         let problems = self.problems();
         assert!(problems.is_empty(), "a job with problems: {problems:?}");
-        walk::generate(self)
+        let trace = walk::generate(self);
+        debug_assert!(trace.ops.len() as u128 <= self.most_ops(), "{} ops", trace.ops.len());
+        debug_assert!(trace.uses.len() as u128 <= self.most_uses(), "{} uses", trace.uses.len());
+        trace
     }
 }

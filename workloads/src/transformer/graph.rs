@@ -6,7 +6,7 @@
 //! token; serving sums up its kernels by group of layers.
 //! Invariant: every op of the device says which kernels it is, with shapes of this rank.
 
-pub(crate) mod cache;
+mod cache;
 pub(crate) mod experts;
 pub(crate) mod forward;
 pub(crate) mod network;

@@ -21,7 +21,6 @@ mod zero;
 
 use super::card::Card;
 use super::format::{Format, Formats};
-use super::graph::{forward, network, pass, state};
 use serde::Deserialize;
 use tiersim_models::units::Bytes;
 use tiersim_models::workload::Trace;

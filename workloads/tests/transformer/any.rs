@@ -1,6 +1,7 @@
 //! Any training: it is refused with a field, a rule and a remedy, or makes a trace that breaks no
 //! rule.
 
+use crate::transformer::shape::check_kernels;
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 use tiersim_models::units::Bytes;
@@ -87,7 +88,6 @@ fn any_training(rng: &mut ChaCha12Rng) -> Training {
             ],
         ),
         attention: one_of(rng, &[Attention::Flash, Attention::Eager]),
-        kernels: Kernels::Eager,
         dropout: rng.random_bool(0.5),
         parallel: Parallel { expert, ..parallel },
         zero: Zero {
@@ -100,6 +100,7 @@ fn any_training(rng: &mut ChaCha12Rng) -> Training {
         devices: 8,
         router: Router { seed: rng.random_range(0..9), skew: one_of(rng, &[0, 100, 400]) },
         loader: rng.random_bool(0.3).then_some(Loader { workers: 2, prefetch: 2, token_bytes: 8 }),
+        kernels: one_of(rng, &[Kernels::Eager, Kernels::Fused]),
         card,
     }
 }
@@ -120,5 +121,6 @@ fn no_training_makes_a_trace_that_breaks_a_rule() {
         let unused = used.iter().position(|used| !used);
         let unused = unused.map(|index| &trace.objects[index].name);
         assert_eq!(unused, None, "{number}: {training:?}");
+        check_kernels(&trace);
     }
 }

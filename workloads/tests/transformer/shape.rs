@@ -1,6 +1,7 @@
 //! Cards and trainings to test with, and what is alive when.
 
 use tiersim_models::ids::{ObjectId, OpId};
+use tiersim_models::kernel::{Kernel, Work};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::workload::{Collective, Object, ObjectKind, Op, Trace, Unit};
 use tiersim_workloads::transformer::card::{Card, Experts, Family};
@@ -106,4 +107,31 @@ pub(crate) fn is_state(object: &Object) -> bool {
 /// The most bytes of model state that are alive at once.
 pub(crate) fn peak_state(trace: &Trace) -> u64 {
     alive(trace, is_state).into_iter().max().unwrap_or(0)
+}
+
+/// Every op of the device says its kernels, which amount to its FLOPs and bytes; no other does.
+pub(crate) fn check_kernels(trace: &Trace) {
+    for op in &trace.ops {
+        let Some(kernels) = &op.kernels else {
+            assert!(!matches!(op.unit, Unit::Device | Unit::Idle), "{op:?}");
+            continue;
+        };
+        assert!(matches!(op.unit, Unit::Device | Unit::Idle), "{op:?}");
+        let sum = |of: &dyn Fn(&Kernel) -> u64| -> u64 {
+            kernels.iter().map(|one| of(one) * one.times).sum()
+        };
+        let amounts = (sum(&|one| one.flops), sum(&|one| one.bytes.get()));
+        assert_eq!(amounts, (op.flops, op.bytes.get()), "{op:?}");
+        for kernel in kernels.iter() {
+            let flops = match kernel.work {
+                Work::Product(of) => of.flops(),
+                Work::Attention(of) => of.flops(),
+                // Five products where the forward pass has two.
+                Work::AttentionBackward(of) => of.flops() / 2 * 5,
+                Work::Streaming(_) => 0,
+                Work::Experts(_) => continue,
+            };
+            assert_eq!(u128::from(kernel.flops), flops, "{op:?}");
+        }
+    }
 }

@@ -2,10 +2,9 @@
 
 use super::{AttentionOn, Generation};
 use crate::build::Builder;
-use crate::transformer::graph::cache::Cache;
 use crate::transformer::graph::network::Groups;
 use crate::transformer::graph::pass::{GraphBuilder, Reduction, Sizes};
-use crate::transformer::graph::state::{ModelState, State};
+use crate::transformer::graph::state::{Cache, ModelState, State};
 use crate::transformer::training::{Parallel, Training};
 use tiersim_models::ids::ObjectId;
 use tiersim_models::workload::{Phase, Recorded, Trace, TraceMeta};

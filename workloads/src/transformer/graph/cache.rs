@@ -5,7 +5,6 @@
 //! queries and results cross the link (Sheng et al., "FlexGen", ICML 2023, section 4.2); a prompt
 //! is attended to on the device then, and its keys and values are stored beside that.
 
-use super::forward::Core;
 use super::pass::GraphBuilder;
 use super::state::BlockState;
 use crate::build::{ObjectAccess, change, read, write};
@@ -16,41 +15,6 @@ use tiersim_models::workload::{ObjectKind, Unit};
 /// The stream on which a prompt's keys and values are stored beside the device's work.
 const STORES: u16 = 1;
 
-/// The cache of a job that generates text.
-#[derive(Clone, Debug)]
-pub(crate) struct Cache {
-    /// By layer and batch, the blocks that exist.
-    blocks: Vec<Vec<ObjectId>>,
-    batches: usize,
-    /// The batch whose turn it is.
-    pub(crate) batch: usize,
-    /// Positions of a block, and of a sequence at the end.
-    size: u64,
-    positions: u64,
-    /// Whether blocks are pieces that lie anywhere.
-    paged: bool,
-    /// Positions that are there before the first step.
-    held: u64,
-    /// Whether decode steps attend on the host's processors.
-    on_host: bool,
-}
-
-impl Cache {
-    /// Nothing but what `held` positions have before the first step; one block without
-    /// `kv_block`.
-    pub(crate) fn new(
-        (layers, batches): (u32, u32),
-        (positions, held): (u64, u64),
-        kv_block: Option<u64>,
-        on_host: bool,
-    ) -> Cache {
-        let size = kv_block.unwrap_or(positions).min(positions).max(1);
-        let blocks = vec![Vec::new(); layers as usize * batches as usize];
-        let (batches, batch, paged) = (batches as usize, 0, kv_block.is_some());
-        Cache { blocks, batches, batch, size, positions, paged, held, on_host }
-    }
-}
-
 impl GraphBuilder<'_> {
     /// Bytes of keys, and as many of values, of one token in one layer.
     fn key_bytes(&self) -> u128 {
@@ -58,7 +22,7 @@ impl GraphBuilder<'_> {
     }
 
     /// Attention of the new tokens to the cache of a layer, which they are added to.
-    pub(super) fn cached(&mut self, block: &BlockState, qkv: &[ObjectId], mixed: ObjectId) -> Core {
+    pub(super) fn cached(&mut self, block: &BlockState, qkv: &[ObjectId], mixed: ObjectId) {
         let (by, attention) = (block.attention, self.sizes.attention);
         let on_host = self.cache.as_ref().is_some_and(|cache| cache.on_host);
         let stored = self.stored(block);
@@ -74,7 +38,7 @@ impl GraphBuilder<'_> {
             let mut touches = vec![read(fresh)];
             touches.extend(stored);
             self.build.op_on(Unit::Cpu, STORES, "store", by, 0, &touches);
-            return Core::Nothing;
+            return;
         }
         touches.extend(stored);
         if on_host {
@@ -82,7 +46,6 @@ impl GraphBuilder<'_> {
         } else {
             self.build.kernel("attention", by, work, &touches);
         }
-        Core::Nothing
     }
 
     /// What a pass does to the cache of a layer.
@@ -94,7 +57,7 @@ impl GraphBuilder<'_> {
         let apart = self.key_bytes();
         let (size, row) = (cache.size, apart * sequences);
         let (before, after) = (attention.past, attention.past + attention.new);
-        let from = (after - attention.attended()) / size;
+        let first = after - attention.attended();
         let at = block.layer as usize * cache.batches + cache.batch;
         let mut touches = Vec::new();
         for index in 0..after.div_ceil(size) {
@@ -125,8 +88,9 @@ impl GraphBuilder<'_> {
                 }
                 (false, _) => read(object),
             };
-            if index >= from || grows {
-                touches.push(touch.part(u128::from(end - start) * row));
+            // Behind a window nothing is attended to, nor read.
+            if end > first {
+                touches.push(touch.part(u128::from(end - start.max(first)) * row));
             }
         }
         self.cache = Some(cache);

@@ -187,7 +187,8 @@ impl GraphBuilder<'_> {
         let out = self.module(block.out);
         let mixed = self.kept(block.attention, "out", self.sizes.tokens * self.sizes.queries, out);
         if self.cache.is_some() {
-            return (self.cached(block, qkv, mixed), mixed);
+            self.cached(block, qkv, mixed);
+            return (Core::Nothing, mixed);
         }
         if self.shape.attention == Attention::Eager {
             return (self.scores(block.attention, qkv, mixed), mixed);
@@ -222,7 +223,7 @@ impl GraphBuilder<'_> {
         let scores = self.buffer(by, "scores", numbers);
         let mut touches = self.qkv(qkv, [true, true, false], bytes);
         touches.push(write(scores));
-        self.build.op("attention_scores", by, flops, &touches);
+        self.build.kernel("attention_scores", by, (self.scored(), flops), &touches);
         let softmax = self.kept(by, "softmax", numbers, by);
         self.build.streaming(
             "attention_softmax",
@@ -238,8 +239,22 @@ impl GraphBuilder<'_> {
         });
         let mut touches = self.qkv(qkv, [false, false, true], bytes);
         touches.extend([read(dropped.map_or(softmax, |(_, dropped)| dropped)), write(mixed)]);
-        self.build.op("attention_values", by, flops, &touches);
+        self.build.kernel("attention_values", by, (self.weighed(), flops), &touches);
         Core::Scores(softmax, dropped)
+    }
+
+    /// Scores as one product, of all heads of all sequences: queries with keys.
+    pub(crate) fn scored(&self) -> Work {
+        let of = &self.sizes.attention;
+        let [rows, keys] = [self.sizes.tokens * self.sizes.heads, (of.past + of.new).into()];
+        Work::Product(product(rows, keys, of.head_dim.into()))
+    }
+
+    /// Scores with values, likewise.
+    pub(crate) fn weighed(&self) -> Work {
+        let of = &self.sizes.attention;
+        let [rows, keys] = [self.sizes.tokens * self.sizes.heads, (of.past + of.new).into()];
+        Work::Product(product(rows, of.head_dim.into(), keys))
     }
 
     /// Reads of queries, keys or values, which are one object or one each; `bytes` per number of a
@@ -336,7 +351,8 @@ impl GraphBuilder<'_> {
             self.sum(by, "sum", x);
         }
         if let Some(table) = model.positions {
-            let rows = self.weight(table).rows(1, u128::from(sizes.attention.new) * row);
+            let rows = (u128::from(sizes.attention.new) * row).min(self.owned[table].bytes);
+            let rows = self.weight(table).rows(1, rows);
             self.build.streaming(
                 "positions",
                 self.module(table),

@@ -4,9 +4,8 @@
 //! FLOPs are those of matrix products, 2 per multiply-add. Everything else is bound by memory and
 //! counts the bytes that it reads and writes. Masks are 1 byte per number in every format.
 
-use super::cache::Cache;
 use super::network::Groups;
-use super::state::Owned;
+use super::state::{Cache, Owned};
 use crate::build::{Builder, ObjectAccess, change, read, write};
 use crate::memory::activations::{own_tokens, stored};
 use crate::transformer::format::Format;

@@ -91,6 +91,41 @@ pub(crate) struct End {
     pub(crate) matrix: usize,
 }
 
+/// The cache of a job that generates text.
+#[derive(Clone, Debug)]
+pub(crate) struct Cache {
+    /// By layer and batch, the blocks that exist.
+    pub(super) blocks: Vec<Vec<ObjectId>>,
+    pub(super) batches: usize,
+    /// The batch whose turn it is.
+    pub(crate) batch: usize,
+    /// Positions of a block, and of a sequence at the end.
+    pub(super) size: u64,
+    pub(super) positions: u64,
+    /// Whether blocks are pieces that lie anywhere.
+    pub(super) paged: bool,
+    /// Positions that are there before the first step.
+    pub(super) held: u64,
+    /// Whether decode steps attend on the host's processors.
+    pub(super) on_host: bool,
+}
+
+impl Cache {
+    /// Nothing but what `held` positions have before the first step; one block without
+    /// `kv_block`.
+    pub(crate) fn new(
+        (layers, batches): (u32, u32),
+        (positions, held): (u64, u64),
+        kv_block: Option<u64>,
+        on_host: bool,
+    ) -> Cache {
+        let size = kv_block.unwrap_or(positions).min(positions).max(1);
+        let blocks = vec![Vec::new(); layers as usize * batches as usize];
+        let (batches, batch, paged) = (batches as usize, 0, kv_block.is_some());
+        Cache { blocks, batches, batch, size, positions, paged, held, on_host }
+    }
+}
+
 /// Makes what persists.
 pub(crate) struct State<'a> {
     shape: &'a Training,

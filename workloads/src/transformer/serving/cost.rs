@@ -2,15 +2,16 @@
 //!
 //! They are those of the graph that training and generation walk: a block is walked once for each
 //! number of tokens that iterations have, and attention is put in for what the requests attend to.
-//! Requests that decode are one kernel, with the mean of what they attend to; prompts that begin
-//! alike are one kernel. Experts get equal shares, of at most as many as tokens can reach.
+//! Requests that decode are one kernel, whose shape has the mean of what they attend to and whose
+//! FLOPs and bytes are the sum; prompts that begin alike are one kernel. Experts are those that
+//! equally likely draws give so many tokens, the same in every layer.
 //! Invariant: sums are made in 128 bits.
 
 use super::Serving;
 use crate::transformer::card::Card;
 use crate::transformer::generation::walk::begun;
-use crate::transformer::graph::cache::Cache;
 use crate::transformer::graph::pass::Sizes;
+use crate::transformer::graph::state::Cache;
 use crate::transformer::training::{Router, Training};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -42,13 +43,15 @@ impl Load {
         Load { iterations, ..Load::default() }
     }
 
-    /// Adds `new` tokens behind `before` others; `drawn` says whether the next one is drawn.
-    pub(super) fn add(&mut self, before: u64, new: u64, drawn: bool) {
+    /// Adds `new` tokens behind `before` others, which attend to `window` at most; `drawn` says
+    /// whether the next one is drawn.
+    pub(super) fn add(&mut self, window: Option<u32>, before: u64, new: u64, drawn: bool) {
         self.tokens += new;
         self.drawn += u64::from(drawn);
         if new == 1 {
+            let most = window.map_or(u64::MAX, u64::from);
             self.decodes += 1;
-            self.attended += u128::from(before + 1);
+            self.attended += u128::from((before + 1).min(most));
         } else {
             *self.prompts.entry((before, new)).or_default() += 1;
         }
@@ -166,20 +169,24 @@ impl Cost {
     /// Attention of one layer, of all iterations.
     fn attention(&mut self, load: &Load) -> Vec<Kernel> {
         let token = self.walk(load.each(load.tokens)).attention;
-        let sizes = Sizes::of(&self.shape, 1, 0, 1);
-        let kernel = |batch, past, new, times| {
-            let of = Attention { batch, past, new, ..sizes.attention };
-            let kv = u128::from(of.attended()) * u128::from(batch) * self.kv;
-            let bytes = u128::from(batch * new) * token + kv;
-            Kernel { times, ..Kernel::new(Work::Attention(of), of.flops(), bytes) }
+        let (sizes, kv) = (Sizes::of(&self.shape, 1, 0, 1), self.kv);
+        let kernel = |of: Attention, flops: u128, cache: u128| {
+            let bytes = u128::from(of.batch) * u128::from(of.new) * token + cache;
+            Kernel { times: load.iterations, ..Kernel::new(Work::Attention(of), flops, bytes) }
         };
-        let of_prompt =
-            |(&(past, new), &batch): (&(u64, u64), &u64)| kernel(batch, past, new, load.iterations);
+        let of_prompt = |(&(past, new), &batch): (&(u64, u64), &u64)| {
+            let of = Attention { batch, past, new, ..sizes.attention };
+            kernel(of, of.flops(), u128::from(of.attended()) * u128::from(batch) * kv)
+        };
         let mut all: Vec<Kernel> = load.prompts.iter().map(of_prompt).collect();
         if load.decodes > 0 {
             let mean = load.attended.div_ceil(u128::from(load.decodes));
             let past = u64::try_from(mean).unwrap_or(u64::MAX) - 1;
-            all.push(kernel(load.each(load.decodes), past, 1, load.iterations));
+            let of = Attention { batch: load.each(load.decodes), past, ..sizes.attention };
+            // A mean over iterations need not be whole; FLOPs and bytes are.
+            let each = |all: u128| all.div_ceil(u128::from(load.iterations));
+            let flops = each(4 * sizes.queries * load.attended);
+            all.push(kernel(of, flops, each(kv * load.attended)));
         }
         all
     }

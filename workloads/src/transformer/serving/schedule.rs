@@ -186,7 +186,7 @@ impl Scheduler<'_> {
             }
             let (before, new) = self.stretch(running, chunk, 1);
             let ends = running.done + chunk == self.request(running).prompt;
-            load.add(before, new, ends);
+            load.add(self.job.card.window, before, new, ends);
         }
         load
     }
@@ -203,7 +203,7 @@ impl Scheduler<'_> {
             load.iterations += 1;
             for running in &self.running {
                 let (before, _) = self.stretch(running, 0, 1);
-                load.add(before + u64::from(times), 1, true);
+                load.add(self.job.card.window, before + u64::from(times), 1, true);
             }
             let admits = match head {
                 Some(arrival) => arrival <= self.after(&load)?,

@@ -6,11 +6,13 @@
 //! sequence-parallel is gathered for the gradient of a product's output and, a second time, for the
 //! input that its weights' gradient needs.
 
-use super::forward::{Core, Embedded, SavedActivations, SavedFeed, SavedFeedForward};
-use super::pass::GraphBuilder;
-use super::state::{BlockState, Mlp, ModelState};
 use super::{Attention, Checkpointing};
 use crate::build::{ObjectAccess, change, read, write};
+use crate::transformer::graph::forward::{
+    Core, Embedded, SavedActivations, SavedFeed, SavedFeedForward,
+};
+use crate::transformer::graph::pass::GraphBuilder;
+use crate::transformer::graph::state::{BlockState, Mlp, ModelState};
 use crate::transformer::modules::Feed;
 use tiersim_models::ids::{ModuleId, ObjectId};
 use tiersim_models::kernel::{Kernel, Product, Streaming, Work};
@@ -205,14 +207,21 @@ impl GraphBuilder<'_> {
             [sizes.kept, sizes.work].map(|format| u128::from(format.bytes()) * sizes.tokens);
         let mixed_with = dropped.map_or(softmax, |(_, dropped)| dropped);
         let d_scores = self.buffer(by, "scores.grad", sizes.scores);
-        let mut touches = self.qkv(&kept.qkv, [false, false, true], kept_bytes);
-        touches.extend([read(mixed_with), read(d_mixed), write(d_scores)]);
         // The gradient of values, in an object of its own or as the last part of one.
-        touches.push(match d_qkv[..] {
+        let d_values = match d_qkv[..] {
             [one] => write(one).part(sizes.keys * work_bytes),
             _ => write(d_qkv[2]),
-        });
-        self.build.op("attention_values_backward", by, 2 * product, &touches);
+        };
+        let mut touches = self.qkv(&kept.qkv, [false, false, true], kept_bytes);
+        let values = self.build.touched(&touches);
+        touches.extend([read(mixed_with), read(d_mixed), write(d_scores), d_values]);
+        let bytes = [
+            values + self.build.touched(&[read(d_mixed), write(d_scores)]),
+            self.build.touched(&[read(mixed_with), read(d_mixed), d_values]),
+        ];
+        let works = [self.scored(), self.weighed()];
+        let kernels = gradients(works, product, bytes);
+        self.build.kernels("attention_values_backward", by, kernels, &touches);
         if let Some((mask, _)) = dropped {
             let touches = [read(mask), change(d_scores)];
             self.build.streaming(
@@ -230,7 +239,15 @@ impl GraphBuilder<'_> {
             [one] => touches.push(change(one).part((sizes.queries + sizes.keys) * work_bytes)),
             _ => touches.extend(d_qkv[..2].iter().map(|&d| write(d))),
         }
-        self.build.op("attention_scores_backward", by, 2 * product, &touches);
+        // Of queries from keys, of keys from queries; each reads the scores' gradient.
+        let part = |which, width| {
+            let from = self.build.touched(&self.qkv(&kept.qkv, which, kept_bytes));
+            from + self.build.size(d_scores) + width * work_bytes
+        };
+        let bytes =
+            [part([false, true, false], sizes.queries), part([true, false, false], sizes.keys)];
+        let kernels = gradients([self.weighed(); 2], product, bytes);
+        self.build.kernels("attention_scores_backward", by, kernels, &touches);
         d_qkv
     }
 
@@ -303,11 +320,8 @@ impl GraphBuilder<'_> {
         let Product { m, n, k } = of;
         let of_input = self.build.touched(&[weight, dy, to]);
         let of_weights = self.build.touched(&[x, dy]) + self.build.touched(&gradient);
-        let kernel = |work, bytes| Kernel::new(Work::Product(work), of.flops(), bytes);
-        let kernels = vec![
-            kernel(Product { m, n: k, k: n }, of_input),
-            kernel(Product { m: n, n: k, k: m }, of_weights),
-        ];
+        let works = [Product { m, n: k, k: n }, Product { m: n, n: k, k: m }].map(Work::Product);
+        let kernels = gradients(works, of.flops(), [of_input, of_weights]);
         let mut touches = vec![weight, x, dy, to];
         touches.extend(gradient);
         self.build.kernels("linear_backward", module, kernels, &touches);
@@ -330,4 +344,9 @@ impl GraphBuilder<'_> {
         self.done(owned);
         dx
     }
+}
+
+/// Both gradients of a product, each of which has so many FLOPs.
+fn gradients(works: [Work; 2], flops: u128, bytes: [u128; 2]) -> Vec<Kernel> {
+    works.into_iter().zip(bytes).map(|(work, bytes)| Kernel::new(work, flops, bytes)).collect()
 }

@@ -3,11 +3,11 @@
 //! Every number has a limit, so that sums in 128 bits cannot overflow; a trace has at
 //! most [`MAX_OPS`] ops, and its bytes and FLOPs must fit 64 bits, which is found by making it.
 
-use super::network::Groups;
 use super::step::step;
 use super::{Checkpointing, Training};
 use crate::build::Builder;
 use crate::layered::{Range, ShapeProblem, outside};
+use crate::transformer::graph::network::Groups;
 
 /// Most ops of a generated training step, by a bound on their number.
 pub const MAX_OPS: u64 = 1_000_000;
@@ -185,14 +185,21 @@ impl Training {
         let Training { card, parallel, .. } = self;
         let [layers, pipeline, interleave] =
             [card.layers, parallel.pipeline, parallel.interleave].map(u128::from);
-        let experts = card.experts.map_or(0, |experts| {
-            u128::from(experts.count / parallel.expert) + u128::from(experts.shared)
-        });
-        let block = 60 + 15 * experts;
+        let experts = card.experts.map_or(0, |experts| u128::from(experts.count / parallel.expert));
+        // Ops of a forward and of a backward pass of a block, and modules that own parameters:
+        // experts' only in the terms of their number.
+        let [forward, backward, modules] =
+            if card.experts.is_some() { [32, 37, 13] } else { [23, 29, 11] };
+        let [forward, backward, modules] =
+            [forward + 3 * experts, backward + 3 * experts, modules + 2 * experts];
+        let again = matches!(self.checkpointing, Checkpointing::Full | Checkpointing::Every(_));
+        // Up to three visits gather weights, of experts and of others.
+        let block = (1 + u128::from(again)) * forward + backward + 6 + modules;
         let stage = layers / pipeline;
         let micros = u128::from(self.batch / self.micro_batch);
         let bubble = (pipeline - 1) * stage / interleave * block;
-        micros * (stage * block + 30 * interleave) + bubble + stage * (30 + 9 * experts) + 40
+        // An update is one op of the host, one of the device, a copy and a collective.
+        micros * (stage * block + 40 * interleave) + bubble + stage * 4 * modules + 40
     }
 
     fn amounts(&self) -> Result<Builder, Vec<ShapeProblem>> {
@@ -204,6 +211,7 @@ impl Training {
             return Err(vec![ShapeProblem { field: "batch", rule, remedy }]);
         }
         let made = step(self);
+        debug_assert!(made.trace.ops.len() as u128 <= ops, "{} ops", made.trace.ops.len());
         let Some(rule) = made.problem() else { return Ok(made) };
         let remedy = "choose a shorter sequence, a smaller batch or a smaller model";
         Err(vec![ShapeProblem { field: "sequence", rule: rule.to_owned(), remedy }])

@@ -8,8 +8,8 @@
 //! Invariant: every micro-batch goes through every virtual stage once forward and once backward,
 //! forward first.
 
-use super::state::{ModelState, virtual_stages};
 use super::{Checkpointing, Training};
+use crate::transformer::graph::state::{ModelState, virtual_stages};
 use std::ops::Range;
 
 /// One pass of one micro-batch through one virtual stage.

@@ -8,13 +8,13 @@
 //! fp32, into their gradient in place.
 
 use super::Training;
-use super::forward::{Embedded, SavedActivations};
-use super::network::{Group, Groups};
-use super::pass::{GraphBuilder, Reduction, Sizes, product};
 use super::schedule::{self, Item, Pass, Task};
-use super::state::{End, ModelState, State};
 use crate::build::{Builder, ObjectAccess, change, read, write};
 use crate::transformer::format::Format;
+use crate::transformer::graph::forward::{Embedded, SavedActivations};
+use crate::transformer::graph::network::{Group, Groups};
+use crate::transformer::graph::pass::{GraphBuilder, Reduction, Sizes, product};
+use crate::transformer::graph::state::{End, ModelState, State};
 use std::collections::BTreeMap;
 use tiersim_models::ids::{ModuleId, ObjectId};
 use tiersim_models::kernel::Streaming;

@@ -6,9 +6,9 @@
 //! which is then copied to the device. All of the CPU ops are issued first, so that host and
 //! device work side by side.
 
-use super::pass::GraphBuilder;
-use super::state::{Side, Update};
 use crate::build::{ObjectAccess, change, read, write};
+use crate::transformer::graph::pass::GraphBuilder;
+use crate::transformer::graph::state::{Side, Update};
 use tiersim_models::ids::ObjectId;
 use tiersim_models::kernel::Streaming;
 use tiersim_models::workload::{ObjectKind, Unit};

@@ -12,9 +12,9 @@
 //! Invariant: gathered weights and unreduced gradients are buffers, so that weights, gradients and
 //! optimizer state are what the formulas say.
 
-use super::pass::GraphBuilder;
 use crate::build::{ObjectAccess, change, read, write};
 use crate::transformer::format::Format;
+use crate::transformer::graph::pass::GraphBuilder;
 use tiersim_models::ids::{ObjectId, OpId};
 use tiersim_models::units::Bytes;
 use tiersim_models::workload::{CollectiveKind, ObjectKind};
