@@ -4,7 +4,7 @@
 //! `us` holds measured times; a table without it can still be priced.
 //! Invariant: the kind is told from the header alone, and rows are kept in the order of the file.
 
-use crate::trace::rows::{Row, read_rows};
+use crate::trace::rows::{Row, read_rows, whole_number};
 use crate::trace::tables::{Findings, LIMITS, Limits, ReadBudget, Source};
 use std::path::Path;
 use tiersim_models::collective::{Collective, CollectiveKind};
@@ -89,6 +89,9 @@ fn bytes_of(precision: &str) -> u64 {
 /// A number from 1 to 10^9.
 fn size(row: &mut Row<'_>, column: &str) -> u64 {
     let number: u64 = row.whole(column);
+    if whole_number(row.text(column)).is_none() {
+        return 1;
+    }
     within(row, column, number, 1)
 }
 

@@ -21,6 +21,7 @@ pub mod measured_op;
 pub mod nodes;
 pub mod op_times;
 pub mod outstanding;
+mod pricing;
 pub mod raid0;
 pub mod random;
 pub mod requests;

@@ -7,10 +7,8 @@
 //! that does not persist lies between its birth and its release.
 
 pub use crate::collective::{Collective, CollectiveKind};
-use crate::hardware::Compute;
 use crate::ids::{ModuleId, ObjectId, OpId, RankId};
 use crate::kernel::Kernel;
-use crate::op_times::PricedBy;
 use crate::units::{Bytes, Span, Time};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -183,39 +181,6 @@ pub struct Op {
 /// What the names of ops begin with that run again, in generated traces and under policies that
 /// drop what can be made again.
 pub const AGAIN: &str = "recompute";
-
-impl Compute {
-    /// Time of an op: of its kernels where they are known, of its FLOPs and bytes elsewhere.
-    ///
-    /// `None` as for [`Compute::roofline`].
-    pub fn time(&self, precision: &str, op: &Op) -> Option<Span> {
-        match &op.kernels {
-            Some(kernels) => self.kernels(precision, kernels),
-            None => self.roofline(precision, op.flops, op.bytes),
-        }
-    }
-
-    /// How many kernels of these ops are priced by measurement, by inheritance and by the roofline.
-    pub fn priced<'o>(&self, precision: &str, ops: impl Iterator<Item = &'o Op>) -> [u64; 3] {
-        let mut counts = [0; 3];
-        for op in ops.filter(|op| matches!(op.unit, Unit::Device | Unit::Idle)) {
-            let Some(kernels) = &op.kernels else {
-                counts[2] += 1;
-                continue;
-            };
-            for kernel in kernels.iter() {
-                let by = self.kernel(precision, kernel).map(|(_, by)| by);
-                let at = match by.unwrap_or(PricedBy::Roofline) {
-                    PricedBy::Measurement => 0,
-                    PricedBy::Inheritance => 1,
-                    PricedBy::Roofline => 2,
-                };
-                counts[at] += kernel.times;
-            }
-        }
-        counts
-    }
-}
 
 impl Op {
     /// Whether it makes again what had been dropped.
