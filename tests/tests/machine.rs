@@ -14,6 +14,7 @@ mod kernel_times;
 mod layered;
 mod loaded;
 mod offloaded_inference;
+mod op_grades;
 mod own_chart;
 mod queueing;
 mod ranks;

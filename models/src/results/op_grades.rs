@@ -1,5 +1,7 @@
 //! How near predicted times of single ops come to measured ones.
 
+use crate::hardware::Hardware;
+use crate::measured_op::MeasuredOp;
 use crate::op_times::PricedBy;
 
 /// One op, priced.
@@ -65,6 +67,24 @@ pub fn quantile(sorted: &[f64], share: f64) -> f64 {
 }
 
 impl OpGrades {
+    /// The ops of a table on a machine.
+    pub fn of(hardware: &Hardware, table: &str, ops: Vec<MeasuredOp>) -> OpGrades {
+        let device = hardware.compute.as_ref().map_or("", |compute| &compute.name).to_owned();
+        let (machine, table) = (hardware.name.clone(), table.to_owned());
+        let mut graded = OpGrades { machine, device, table, ops: Vec::new(), unpriced: 0 };
+        for op in ops {
+            let (kind, line, precision) = (op.kind(), op.line, op.precision);
+            match op.on(hardware) {
+                Some((predicted, by)) => {
+                    let measured = op.seconds;
+                    graded.ops.push(PricedOp { line, kind, precision, predicted, by, measured });
+                }
+                None => graded.unpriced += 1,
+            }
+        }
+        graded
+    }
+
     /// How many ops were priced in this way.
     pub fn priced(&self, by: PricedBy) -> usize {
         self.ops.iter().filter(|op| op.by == by).count()
