@@ -50,7 +50,7 @@ prop_compose! {
             Op {
                 step: index as u32 / 3, phase: Phase::ALL[phase], name, module: None, stream,
                 rank: RankId(0), duration: d.map(Span::from_ps), flops: at, bytes: Bytes::new(at),
-                at: Some(Time::from_ps(at)), after, unit: Unit::Device, release: None, uses: from..uses.len() as u32,
+                at: Some(Time::from_ps(at)), after, unit: Unit::Device, kernels: None, release: None, uses: from..uses.len() as u32,
             }
         }).collect();
         // Modules in the order of their first use, as a reader numbers them.
