@@ -52,6 +52,27 @@ fn every_shipped_number_is_in_its_range_and_has_a_source() {
 }
 
 #[test]
+fn the_page_says_what_every_number_is() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/op-times.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let mut read = shipped("b200");
+    for section in SECTIONS {
+        let base = section.strip_prefix("experts").map_or(section, |_| "experts");
+        let start = format!("| {base} | ");
+        let rows: String = page.lines().filter(|line| line.starts_with(&start)).collect();
+        let (numbers, _) = read.times.section(section).unwrap();
+        numbers.each(&mut |name, dimension, _| {
+            assert!(rows.contains(&format!("`{name}`")), "{base}: {name}");
+            let row = page
+                .lines()
+                .find(|line| line.starts_with(&start) && line.contains(&format!("`{name}`")));
+            let is_kept = row.is_some_and(|row| row.contains("; kept |"));
+            assert_eq!(is_kept, !dimension.is_measured(), "{base}: {name}");
+        });
+    }
+}
+
+#[test]
 fn units_are_those_of_machines() {
     let read = |text: &str| {
         let document = Document::from_text(Path::new("x/h100.ron"), text.into()).unwrap();
