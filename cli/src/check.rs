@@ -13,6 +13,7 @@ use tiersim_input::file_kind::{FileKind, refused};
 use tiersim_input::hardware_file::parts::{is_part, read_part};
 use tiersim_input::hardware_file::read_hardware;
 use tiersim_input::lint::lint_scenario;
+use tiersim_input::op_times::{is_op_times, read_op_times};
 use tiersim_input::scenario::read::read_scenario_with;
 use tiersim_input::scenario::sweep::read_sweep_with;
 use tiersim_input::scenario::weights::{is_weights, read_weights};
@@ -75,6 +76,9 @@ fn check_one(path: &Path, registry: &Registry) -> Result<Checked, Diagnostics> {
     let document = Document::read(path).map_err(|said| refused(path, &wanted, said))?;
     if is_part(&document) {
         return read_part(path).map(|()| alone("part of a machine"));
+    }
+    if is_op_times(&document) {
+        return read_op_times(path).map(|_| alone("op times of a device"));
     }
     if is_weights(&document) {
         return read_weights(path, registry).map(|_| alone("trained weights"));

@@ -59,7 +59,8 @@ const CACHE: &str = "Examples:
 
 const OPS: &str = "Examples:
   tiersim ops FILE.csv --hardware h100-sxm-pcie5
-  tiersim ops FILE.csv.gz --hardware dgx-a100-80g --format json";
+  tiersim ops FILE.csv.gz --hardware dgx-a100-80g --format json
+  tiersim ops FILE.csv --hardware h100-sxm-pcie5 --fit";
 
 #[derive(Debug, Subcommand)]
 enum Command {

@@ -1,13 +1,18 @@
-//! `ops`: a table of single ops, priced on a machine and graded where it holds measured times.
+//! `ops`: a table of single ops, priced on a machine and graded where it holds measured times, which
+//! may also be fitted.
 
 use crate::VERSION;
 use crate::args::Format;
 use crate::output::{Failure, print, stem, write_all, written};
 use clap::{ArgAction, Args};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tiersim_input::op_table::read_ops;
-use tiersim_models::results::op_grades::{OpGrades, PricedOp};
-use tiersim_reports::{ops_artefacts, ops_json, ops_text};
+use tiersim_models::hardware::Compute;
+use tiersim_models::measured_op::MeasuredOp;
+use tiersim_models::results::op_fit::OpFit;
+use tiersim_models::results::op_grades::OpGrades;
+use tiersim_reports::{Artefact, fit_ron, fit_text, ops_artefacts, ops_json, ops_text};
+use tiersim_validation::op_fit::fit_ops;
 
 #[derive(Debug, Args)]
 pub(crate) struct OpsArgs {
@@ -18,6 +23,9 @@ pub(crate) struct OpsArgs {
     /// The machine: a name below hardware-specs, or a file.
     #[arg(long, value_name = "NAME")]
     hardware: String,
+    /// Propose numbers of the machine's formulas from the measured times: at least 50 of one kind.
+    #[arg(long)]
+    fit: bool,
     /// Folder to write to [default: out/FILE, without its endings].
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -36,30 +44,38 @@ pub(crate) fn ops(args: &OpsArgs) -> Result<(), Failure> {
         let rule = format!("`{}` has no `compute`, and so no device that runs ops", hardware.name);
         return Err(Failure::Input(format!("{rule}; name another machine")));
     };
-    let mut graded = OpGrades {
-        machine: hardware.name.clone(),
-        device: compute.name.clone(),
-        table: args.table.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-        ops: Vec::new(),
-        unpriced: 0,
+    let ops = read_ops(&args.table)?;
+    let fit = match args.fit {
+        true => Some(fitted(&args.table, &ops, compute)?),
+        false => None,
     };
-    for op in read_ops(&args.table)? {
-        let (kind, line, precision) = (op.kind(), op.line, op.precision);
-        match op.on(&hardware) {
-            Some((predicted, by)) => {
-                let measured = op.seconds;
-                graded.ops.push(PricedOp { line, kind, precision, predicted, by, measured });
-            }
-            None => graded.unpriced += 1,
-        }
+    let table = args.table.file_name().unwrap_or_default().to_string_lossy();
+    let graded = OpGrades::of(&hardware, &table, &ops);
+    let mut files = ops_artefacts(&graded, fit.as_ref(), VERSION)?;
+    if let Some(fit) = &fit {
+        files.push(Artefact::new("op-times.ron", fit_ron(fit, &graded.table, compute)));
     }
-    let files = ops_artefacts(&graded, VERSION)?;
     let out =
         args.out.clone().unwrap_or_else(|| PathBuf::from("out").join(stem(&args.table, "ops")));
     write_all(&out, &files)?;
     match args.format {
         _ if args.quiet => Ok(()),
-        Format::Json => print(&ops_json(&graded, VERSION)?),
-        Format::Text => print(&format!("{}{}\n", ops_text(&graded), written(&out, &files))),
+        Format::Json => print(&ops_json(&graded, fit.as_ref(), VERSION)?),
+        Format::Text => {
+            let fit =
+                fit.map(|fit| format!("\n{}\n", fit_text(&fit, &graded.table, &compute.name)));
+            let text = ops_text(&graded) + &fit.unwrap_or_default();
+            print(&format!("{text}{}\n", written(&out, &files)))
+        }
     }
+}
+
+/// Numbers that come nearest to the measured times, from those that the machine has.
+fn fitted(table: &Path, ops: &[MeasuredOp], compute: &Compute) -> Result<OpFit, Failure> {
+    let Some(start) = &compute.op_times else {
+        let rule = format!("`{}` has no `compute.op_times`, and so nothing to fit", compute.name);
+        let remedy = "add op_times: (of: \"op-times/h100\") to it, or name another machine";
+        return Err(Failure::Input(format!("{rule}; {remedy}")));
+    };
+    fit_ops(ops, start).map_err(|why| Failure::Input(format!("{}: {why}", table.display())))
 }

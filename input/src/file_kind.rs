@@ -22,6 +22,8 @@ pub enum FileKind {
     Hardware,
     /// A part of a machine.
     Part,
+    /// What kernels take on a device.
+    OpTimes,
     /// Trained weights of a policy.
     Weights,
     /// A folder with a trace.
@@ -67,6 +69,7 @@ impl FileKind {
             FileKind::Scenario => "a scenario",
             FileKind::Hardware => "a machine",
             FileKind::Part => "a part of a machine",
+            FileKind::OpTimes => "op times of a device",
             FileKind::Weights => "trained weights of a policy",
             FileKind::TraceFolder => "the folder of a trace",
             FileKind::TraceHeader => "the description of a trace",
@@ -97,6 +100,10 @@ impl FileKind {
             ),
             FileKind::Part => {
                 "name it in `parts` of a machine; `tiersim check` reads it alone".to_owned()
+            }
+            FileKind::OpTimes => {
+                "name it in `compute.op_times` of a machine; `tiersim check` reads it alone"
+                    .to_owned()
             }
             FileKind::Weights => "name it as `weights` of a policy in a scenario".to_owned(),
             FileKind::TraceFolder => format!(
@@ -208,6 +215,7 @@ fn of_ron(text: &str) -> Option<FileKind> {
         "Scenario" => Some(FileKind::Scenario),
         "Hardware" => Some(FileKind::Hardware),
         "Part" => Some(FileKind::Part),
+        "OpTimes" => Some(FileKind::OpTimes),
         "" if field("recorded") && field("rows") => Some(FileKind::TraceHeader),
         "" if field("weights") && !field("policies") => Some(FileKind::Weights),
         _ => None,
@@ -228,6 +236,7 @@ mod tests {
             (&b"// why\nScenario(schema: 2"[..], Some(FileKind::Scenario)),
             (b"Hardware (\n", Some(FileKind::Hardware)),
             (b"Part(", Some(FileKind::Part)),
+            (b"OpTimes(schema: 2", Some(FileKind::OpTimes)),
             (b"(\n    schema: 1,\n    recorded: (),\n    rows: (", Some(FileKind::TraceHeader)),
             (b"id,step,phase,name,module,stream\n", Some(FileKind::TraceTable)),
             (b"{\n  \"tiersim:fingerprint\": \"a\"", Some(FileKind::Hints)),

@@ -4,7 +4,7 @@
 //! `us` holds measured times; a table without it can still be priced.
 //! Invariant: the kind is told from the header alone, and rows are kept in the order of the file.
 
-use crate::trace::rows::{Row, read_rows, whole_number};
+use crate::trace::rows::{Row, read_rows};
 use crate::trace::tables::{Findings, LIMITS, Limits, ReadBudget, Source};
 use std::path::Path;
 use tiersim_models::collective::{Collective, CollectiveKind};
@@ -88,34 +88,35 @@ fn bytes_of(precision: &str) -> u64 {
 
 /// A number from 1 to 10^9.
 fn size(row: &mut Row<'_>, column: &str) -> u64 {
-    let number: u64 = row.whole(column);
-    if whole_number(row.text(column)).is_none() {
-        return 1;
-    }
-    within(row, column, number, 1)
-}
-
-fn within(row: &mut Row<'_>, column: &str, number: u64, least: u64) -> u64 {
-    if (least..=1_000_000_000).contains(&number) {
-        return number;
-    }
-    let rule = format!("{column} lies between {least} and 10^9");
-    row.problem(rule, number.to_string(), "correct the row");
-    least.max(1)
+    within(row, column, 1)
 }
 
 /// The same of a field that may be empty.
 fn size_or(row: &mut Row<'_>, column: &str, instead: u64, least: u64) -> u64 {
-    let number = row.whole_or_none(column).unwrap_or(instead);
-    within(row, column, number, least)
+    if row.text(column).is_empty() { instead } else { within(row, column, least) }
+}
+
+fn within(row: &mut Row<'_>, column: &str, least: u64) -> u64 {
+    let text = row.text(column);
+    let number = text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse::<u64>().ok());
+    match number.flatten().filter(|number| (least..=1_000_000_000).contains(number)) {
+        Some(number) => number,
+        None => {
+            let found = text.to_owned();
+            let rule = format!("{column} is a whole number from {least} to 10^9");
+            row.problem(rule, found, "correct the row");
+            least.max(1)
+        }
+    }
 }
 
 fn op(row: &mut Row<'_>, precision: &'static str, what: What) -> MeasuredOp {
-    let mut us = row.real_or_none("us");
-    if us.is_some_and(|us| !(us > 0.0 && us < 1e12)) {
-        let found = row.text("us").to_owned();
-        row.problem("us is a time in microseconds", found, "leave it empty, or correct it");
-        us = None;
+    let text = row.text("us");
+    let us = text.parse::<f64>().ok().filter(|&us| us > 0.0 && us < 1e12);
+    if us.is_none() && !text.is_empty() {
+        let rule = "us is a number of microseconds above 0 and below 10^12";
+        let found = text.to_owned();
+        row.problem(rule, found, "leave it empty, or correct it");
     }
     MeasuredOp { line: row.index + 2, precision, what, seconds: us.map(|us| us * 1e-6) }
 }
@@ -156,8 +157,10 @@ fn experts(row: &mut Row<'_>) -> MeasuredOp {
     let tensor = size_or(row, "tensor_parallel", 1, 1);
     let expert_parallel = size_or(row, "expert_parallel", 1, 1);
     let named = WITHOUT_GATE.contains(&(hidden, ffn, experts));
-    let gated = [("true", true), ("false", false), ("", !named)];
-    let gated = row.word("gated", &gated, true);
+    let gated = match row.text("gated").is_empty() {
+        true => !named,
+        false => row.word("gated", &[("true", true), ("false", false)], true),
+    };
     let spread = spread(row);
     let ffn = ffn.div_ceil(tensor);
     let layer = Layer { tokens, hidden, ffn, gated, top_k, experts, expert_parallel };

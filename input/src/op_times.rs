@@ -89,6 +89,11 @@ struct RawFormula {
     _numbers: IgnoredAny,
 }
 
+/// Whether the file calls itself a file of op times.
+pub fn is_op_times(document: &Document) -> bool {
+    document.tree().written(document.tree().root()).starts_with("OpTimes")
+}
+
 /// Reads and checks one file.
 pub fn read_op_times(path: &Path) -> Result<DeviceTimes, Diagnostics> {
     resolve_op_times(&Document::read(path)?)
@@ -147,7 +152,7 @@ struct Reader<'d> {
 
 impl Reader<'_> {
     /// The numbers of one formula; those that are wrong are told and stand as 1.
-    fn formula<T: Numbers>(
+    fn formula<T: Numbers + Default>(
         &mut self,
         section: &'static str,
         raw: &Option<RawFormula>,
@@ -184,23 +189,25 @@ impl Reader<'_> {
         let read = match dimension {
             Dimension::Time => in_base::<Duration>(&text).map(|ps| ps * 1e-12),
             Dimension::Flops => in_base::<FlopRate>(&text),
-            Dimension::Memory | Dimension::Local | Dimension::Fixed => in_base::<Bandwidth>(&text),
-            Dimension::Plain => text.trim().parse::<f64>().ok(),
-        };
-        // A rate without end is what hides behind something else.
-        let endless = dimension == Dimension::Local;
-        let least = match dimension {
-            Dimension::Time | Dimension::Plain => 0.0,
-            _ => 1.0,
-        };
-        match read {
-            Some(number) if number >= least && (number.is_finite() || endless) => number,
-            _ => {
-                let rule = "a number of a formula is finite, not negative, and has its unit";
-                self.check.fault(&path, rule, format!("write {}", sample(dimension)));
-                1.0
+            Dimension::Memory | Dimension::Local | Dimension::Fixed | Dimension::Stated => {
+                in_base::<Bandwidth>(&text)
             }
+            _ => text.trim().parse::<f64>().ok(),
+        };
+        let (least, most) = dimension.range();
+        if let Some(number) = read.filter(|number| (least..=most).contains(number)) {
+            return number;
         }
+        let rule = match dimension {
+            Dimension::Share => "a share lies between 0 and 1",
+            Dimension::Factor => "a factor is a number of at least 1",
+            Dimension::Divisor => "a share of a rate is a number above 0",
+            Dimension::Plain | Dimension::Code => "a number of a formula is finite, not negative",
+            Dimension::Time => "a time of a formula is finite, not negative, and has its unit",
+            _ => "a rate of a formula is at least 1 per second, and has its unit",
+        };
+        self.check.fault(&path, rule, format!("write {}", sample(dimension)));
+        1.0
     }
 }
 
@@ -209,8 +216,11 @@ fn sample(dimension: Dimension) -> &'static str {
     match dimension {
         Dimension::Time => Duration::UNIT.sample,
         Dimension::Flops => FlopRate::UNIT.sample,
-        Dimension::Memory | Dimension::Local | Dimension::Fixed => Bandwidth::UNIT.sample,
-        Dimension::Plain => "0.5",
+        Dimension::Memory | Dimension::Local | Dimension::Fixed | Dimension::Stated => {
+            Bandwidth::UNIT.sample
+        }
+        Dimension::Factor | Dimension::Code => "1",
+        _ => "0.5",
     }
 }
 

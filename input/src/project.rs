@@ -12,7 +12,7 @@
 
 mod parts;
 
-pub(crate) use parts::part;
+pub(crate) use parts::{Named, part};
 
 use crate::shipped;
 use crate::text::choices::choices;
@@ -75,8 +75,9 @@ impl Project {
         let mut all: BTreeMap<String, PathBuf> = shipped.collect();
         if let Some(specs) = self.specs() {
             all.extend(machines(&specs, ""));
-            // Parts are no machines.
-            let folder = |name: &String| name != "parts" && specs.join(name).is_dir();
+            // Parts and op times are no machines.
+            let is_other = |name: &str| ["parts", "op-times"].contains(&name);
+            let folder = |name: &String| !is_other(name) && specs.join(name).is_dir();
             for folder in entries(&specs).into_iter().filter(folder) {
                 all.extend(machines(&specs.join(&folder), &format!("{folder}/")));
             }

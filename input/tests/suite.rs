@@ -8,6 +8,7 @@ mod import_recording;
 mod import_serving;
 mod import_tables;
 mod lint;
+mod op_times;
 mod specs;
 mod trace_folder;
 mod trace_properties;

@@ -138,7 +138,8 @@ impl Attention {
 
     /// Two products of a head's width for each pair and head.
     pub fn flops(&self) -> u128 {
-        4 * self.pairs() * u128::from(self.heads) * u128::from(self.head_dim)
+        let width = 4 * u128::from(self.heads) * u128::from(self.head_dim);
+        self.pairs().saturating_mul(width)
     }
 
     /// Tokens whose keys and values a sequence reads, the new ones among them.

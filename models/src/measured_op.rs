@@ -6,8 +6,8 @@
 use crate::collective::Collective;
 use crate::hardware::Hardware;
 use crate::kernel::{Kernel, Product, Work};
-use crate::op_times::PricedBy;
-use crate::op_times::experts::{Layer, Spread, loads};
+use crate::op_times::experts::{Layer, Load, Spread, loads};
+use crate::op_times::{OpTimes, PricedBy};
 
 /// What one row of a table is.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -46,24 +46,62 @@ impl MeasuredOp {
         }
     }
 
+    /// Loads of the experts of the busiest device; empty for what are no experts.
+    pub fn loads(&self) -> Vec<Load> {
+        match &self.what {
+            What::Experts(layer, spread) => loads(layer, *spread),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Which section of a file of op times prices it; `None` without a formula.
+    pub fn section(&self, times: &OpTimes) -> Option<&'static str> {
+        let fp8 = self.precision == "fp8";
+        let wide = matches!(self.precision, "bf16" | "fp16");
+        match &self.what {
+            What::Kernel(Kernel { work: Work::Product(_), .. }) if wide => Some("products"),
+            What::Kernel(Kernel { work: Work::Product(_), .. }) if fp8 => Some("fp8"),
+            What::Kernel(Kernel { work: Work::Attention(_), .. }) if wide || fp8 => {
+                Some("attention")
+            }
+            What::Experts(layer, _) if wide || fp8 => {
+                let few = if fp8 { times.experts_few_fp8 } else { times.experts_few };
+                Some(match (few.is_some() && layer.top_k <= 2, fp8) {
+                    (true, true) => "experts_few_fp8",
+                    (true, false) => "experts_few",
+                    (false, true) => "experts_fp8",
+                    (false, false) => "experts",
+                })
+            }
+            What::Collective(..) => Some("collectives"),
+            _ => None,
+        }
+    }
+
+    /// Seconds by formula, with the op's own [`MeasuredOp::loads`]; `None` without a formula or
+    /// its numbers.
+    pub fn by_formula(&self, times: &OpTimes, loads: &[Load]) -> Option<(f64, PricedBy)> {
+        match &self.what {
+            What::Kernel(kernel) => times.seconds(self.precision, kernel, true),
+            What::Experts(layer, _) => {
+                // Of other precisions nothing is known.
+                self.section(times)?;
+                let of = times.experts_of(self.precision == "fp8", layer.top_k)?;
+                Some((of.numbers.of_loads(times.processors, layer, loads), of.by()))
+            }
+            What::Collective(collective, adds) => {
+                let of = times.collectives?;
+                Some((of.numbers.seconds(collective, *adds)?, of.by()))
+            }
+        }
+    }
+
     /// Seconds on a machine, and how they are known; `None` without a device, or a peak of its
     /// precision, or a way to the other devices.
     pub fn on(&self, hardware: &Hardware) -> Option<(f64, PricedBy)> {
         let compute = hardware.compute.as_ref()?;
         let times = compute.op_times.as_deref();
-        let measured = match &self.what {
-            What::Kernel(kernel) => times.and_then(|of| of.seconds(self.precision, kernel, true)),
-            What::Experts(layer, spread) => times.and_then(|of| {
-                let numbers = of.experts_of(self.precision == "fp8", layer.top_k)?;
-                let loads = loads(layer, *spread);
-                let seconds = numbers.numbers.of_loads(of.processors, layer, &loads);
-                Some((seconds, numbers.by()))
-            }),
-            What::Collective(of, adds) => times.and_then(|times| {
-                let numbers = times.collectives?;
-                Some((numbers.numbers.seconds(of, *adds)?, numbers.by()))
-            }),
-        };
+        let measured = times.and_then(|times| self.by_formula(times, &self.loads()));
         let span = || match &self.what {
             What::Kernel(of) => compute.roofline(self.precision, of.flops, of.bytes),
             What::Experts(layer, _) => {

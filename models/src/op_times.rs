@@ -14,6 +14,9 @@ pub mod experts;
 pub mod products;
 pub mod streaming;
 
+#[cfg(test)]
+mod tests;
+
 use crate::kernel::{Kernel, Work};
 use attention::AttentionTimes;
 use collectives::CollectiveTimes;
@@ -34,8 +37,40 @@ pub enum Dimension {
     Local,
     /// Bytes per second of something that is the same on every device.
     Fixed,
-    /// A share, a factor or a count.
+    /// Bytes per second that the device's maker states; no measurement changes it.
+    Stated,
+    /// A part of something, a count, a cost against another; zero where there is none of it.
     Plain,
+    /// A share of a rate, which divides, and so lies above zero.
+    Divisor,
+    /// A share from 0 to 1.
+    Share,
+    /// A factor of at least 1.
+    Factor,
+    /// Which kernels run, or what their makers wrote into them; no measurement changes it.
+    Code,
+}
+
+impl Dimension {
+    /// The least and the most that a number of this dimension may be.
+    pub const fn range(self) -> (f64, f64) {
+        match self {
+            Dimension::Time | Dimension::Plain | Dimension::Code => (0.0, f64::MAX),
+            Dimension::Flops | Dimension::Memory | Dimension::Fixed | Dimension::Stated => {
+                (1.0, f64::MAX)
+            }
+            // What hides behind something else has a rate without end.
+            Dimension::Local => (1.0, f64::INFINITY),
+            Dimension::Divisor => (1e-6, f64::MAX),
+            Dimension::Share => (0.0, 1.0),
+            Dimension::Factor => (1.0, f64::MAX),
+        }
+    }
+
+    /// Whether measurements tell such a number.
+    pub const fn is_measured(self) -> bool {
+        !matches!(self, Dimension::Stated | Dimension::Code)
+    }
 }
 
 /// Declares the numbers of a formula, each with its dimension: a struct of doubles, and a list of
@@ -84,7 +119,7 @@ macro_rules! numbers {
 pub(crate) use numbers;
 
 /// The numbers of a formula.
-pub trait Numbers: Default {
+pub trait Numbers {
     /// Shows each of them: its name, its dimension, and itself in base units.
     fn each(&mut self, see: &mut dyn FnMut(&'static str, Dimension, &mut f64));
 }
@@ -208,6 +243,26 @@ impl OpTimes {
         if top_k <= 2 { few.or(all) } else { all }
     }
 
+    /// The numbers of a section of the file, and whether they are another device's; `None` where it
+    /// has no such section.
+    pub fn section(&mut self, name: &str) -> Option<(&mut dyn Numbers, &mut bool)> {
+        fn of<T: Numbers>(of: &mut Option<Fitted<T>>) -> Option<(&mut dyn Numbers, &mut bool)> {
+            of.as_mut().map(|Fitted { numbers, inherited }| (numbers as _, inherited))
+        }
+        match name {
+            "products" => of(&mut self.products),
+            "fp8" => of(&mut self.fp8),
+            "attention" => of(&mut self.attention),
+            "experts" => of(&mut self.experts),
+            "experts_fp8" => of(&mut self.experts_fp8),
+            "experts_few" => of(&mut self.experts_few),
+            "experts_few_fp8" => of(&mut self.experts_few_fp8),
+            "streaming" => of(&mut self.streaming),
+            "collectives" => of(&mut self.collectives),
+            _ => None,
+        }
+    }
+
     /// The numbers for another device: rates by the ratio of what both state, all else as it is.
     pub fn scaled(&self, ratios: Ratios) -> OpTimes {
         fn scale<T: Numbers + Copy>(of: Option<Fitted<T>>, r: Ratios) -> Option<Fitted<T>> {
@@ -217,7 +272,7 @@ impl OpTimes {
                     Dimension::Flops => r.flops,
                     Dimension::Memory => r.memory,
                     Dimension::Local => r.flops / r.processors,
-                    Dimension::Time | Dimension::Fixed | Dimension::Plain => 1.0,
+                    _ => 1.0,
                 };
             });
             Some(Fitted { numbers, inherited: true })

@@ -13,6 +13,7 @@ pub mod hints;
 pub mod memory_account;
 pub mod memory_fit;
 pub mod memory_use;
+pub mod op_fit;
 pub mod op_grades;
 pub mod pressure;
 pub mod served;

@@ -1,11 +1,13 @@
 //! Predicted times of single ops against measured ones: a table, a file and a chart.
 
+use crate::op_fit::fit_json;
 use crate::text_table::{Side, cells, text_table};
 use crate::words::{clean, count};
 use crate::xy::{Axis, Band, Marks, XyChart};
 use crate::{Artefact, ChartError, pretty};
 use serde_json::{Value, json};
 use tiersim_models::op_times::PricedBy;
+use tiersim_models::results::op_fit::OpFit;
 use tiersim_models::results::op_grades::{OpGrade, OpGrades};
 
 /// Points of one series that a chart shows at most: more hide each other.
@@ -83,7 +85,7 @@ pub fn ops_text(of: &OpGrades) -> String {
 ///
 /// # Errors
 /// A number that JSON cannot hold.
-pub fn ops_json(of: &OpGrades, version: &str) -> Result<String, ChartError> {
+pub fn ops_json(of: &OpGrades, fit: Option<&OpFit>, version: &str) -> Result<String, ChartError> {
     let priced: serde_json::Map<String, Value> =
         WAYS.iter().map(|&(by, word)| (word.to_owned(), of.priced(by).into())).collect();
     let grades = of.grades().into_iter().map(|grade| {
@@ -99,7 +101,7 @@ pub fn ops_json(of: &OpGrades, version: &str) -> Result<String, ChartError> {
             "worst_line": grade.worst.0,
         })
     });
-    pretty(&json!({
+    let mut document = json!({
         "tiersim": version,
         "machine": of.machine,
         "device": of.device,
@@ -108,14 +110,22 @@ pub fn ops_json(of: &OpGrades, version: &str) -> Result<String, ChartError> {
         "unpriced": of.unpriced,
         "priced_by": priced,
         "grades": grades.collect::<Vec<Value>>(),
-    }))
+    });
+    if let Some(fit) = fit {
+        document["fits"] = fit_json(fit);
+    }
+    pretty(&document)
 }
 
 /// Files: every op, the grades, and the chart where there is something to compare.
 ///
 /// # Errors
 /// A number that JSON cannot hold, or a chart that cannot be drawn.
-pub fn ops_artefacts(of: &OpGrades, version: &str) -> Result<Vec<Artefact>, ChartError> {
+pub fn ops_artefacts(
+    of: &OpGrades,
+    fit: Option<&OpFit>,
+    version: &str,
+) -> Result<Vec<Artefact>, ChartError> {
     let us = |seconds: f64| format!("{:.6}", seconds * 1e6);
     let rows = of.ops.iter().map(|op| {
         [
@@ -134,8 +144,10 @@ pub fn ops_artefacts(of: &OpGrades, version: &str) -> Result<Vec<Artefact>, Char
         writer.write_record(&row)?;
     }
     let table = writer.into_inner().map_err(|error| ChartError::Csv(error.into_error().into()))?;
-    let mut files =
-        vec![Artefact::new("ops.csv", table), Artefact::new("ops.json", ops_json(of, version)?)];
+    let mut files = vec![
+        Artefact::new("ops.csv", table),
+        Artefact::new("ops.json", ops_json(of, fit, version)?),
+    ];
     if let Some(chart) = chart(of, version) {
         files.extend(chart.chart().artefacts("predicted-vs-measured")?);
     }

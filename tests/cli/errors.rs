@@ -83,6 +83,15 @@ fn machines_and_their_parts() {
 }
 
 #[test]
+fn op_times_and_tables_of_ops() {
+    refused("op-times", &[&["check", FILE]]);
+    let priced = ["ops", FILE, "--hardware", "h100-sxm-pcie5", "--out", "made"];
+    let fitted = [&priced[..], &["--fit"]].concat();
+    refused("ops", &[&priced, &fitted]);
+    refused("fits", &[&fitted]);
+}
+
+#[test]
 fn what_a_scenario_names() {
     refused("weights", &[&["check", FILE]]);
     refused("hints", &[&["run", "good.ron", "--set", "policies.hints.policy.file=FILE"]]);

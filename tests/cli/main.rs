@@ -24,6 +24,7 @@ mod hostile_traces;
 mod lints;
 mod memory;
 mod models;
+mod ops;
 mod outside;
 mod plausible;
 mod round_trips;

@@ -21,7 +21,7 @@ fn the_page_has_the_errors_of_every_table_of_measured_operators() {
             let file = format!("gpu-op-times/{device}-{table}.csv.gz");
             let Some(path) = beside(&file) else { return };
             let ops = read_ops(&path).unwrap_or_else(|problems| panic!("{problems}"));
-            let graded = OpGrades::of(&hardware, table, ops);
+            let graded = OpGrades::of(&hardware, table, &ops);
             for grade in graded.grades().into_iter().filter(|grade| grade.range.is_none()) {
                 rows.push(format!(
                     "| {} | {table} | {} {} | {} | {:.1} % | {:.1} % | {:+.1} % |",

@@ -23,6 +23,7 @@ pub mod files;
 pub mod host;
 pub mod jitter;
 pub mod log;
+pub mod op_fit;
 pub mod open;
 pub mod options;
 mod pattern;

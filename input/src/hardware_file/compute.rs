@@ -6,7 +6,7 @@
 use super::raw::{RawCompute, RawCpu, RawEfficiency, RawHost, RawOpTimesOf, RawShares};
 use super::resolver::{At, Resolver};
 use crate::op_times::read_op_times;
-use crate::project;
+use crate::project::{self, Named};
 use crate::text::quantity::economics::{POWER, PRICE};
 use crate::text::quantity::{BYTES, CAPACITY, Dimension, Limits, RATE, SETUP, WORK};
 use std::collections::BTreeSet;
@@ -72,7 +72,7 @@ impl Resolver<'_> {
         let RawOpTimesOf { of, processors, cache } = raw;
         let document = self.check.document;
         let at = "compute.op_times.of";
-        let file = project::part(self.project, document.file_of(at), of);
+        let file = project::part(self.project, document.file_of(at), Named::OpTimes, of);
         let file = file.map_err(|(rule, remedy)| self.check.fault(at, rule, remedy)).ok()?;
         let read = read_op_times(&file);
         let times = read.map_err(|found| self.check.problems.0.extend(found.0)).ok()?;

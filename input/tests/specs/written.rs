@@ -81,7 +81,8 @@ prop_compose! {
             }
             let flops = vec![("fp32".to_owned(), FlopRate::new(one.rate.get()).unwrap())];
             let (name, efficiency) = ("device".into(), Default::default());
-            Compute { name, flops, memory: other.rate, launch: one.setup, efficiency }
+            let (memory, launch) = (other.rate, one.setup);
+            Compute { name, flops, memory, launch, efficiency, op_times: None }
         });
         Hardware { about, tiers: made, links, compute, chunk: Bytes::new(chunk), facts, ..read(TWO).unwrap() }
     }

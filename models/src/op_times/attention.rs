@@ -27,9 +27,9 @@ numbers! {
     /// Numbers of attention on one device.
     AttentionTimes {
         /// The family of kernels: 2 or 3 for FlashAttention 2 or 3, 4 for those of Blackwell.
-        family: Plain,
+        family: Code,
         /// Bytes of keys and values that the last cache keeps from before; 0 where none can be.
-        l2_bytes: Plain,
+        l2_bytes: Code,
         /// Rate of the products in 16 bits.
         flops: Flops,
         /// The same with an 8-bit cache.
@@ -51,7 +51,7 @@ numbers! {
         /// Rate for queries, outputs, keys and values.
         prefill_memory: Memory,
         /// How much quicker one tile runs alone than under full load, at least 1.
-        prefill_lone_speedup: Plain,
+        prefill_lone_speedup: Factor,
         /// Launch of the merge where keys are split.
         prefill_merge: Time,
         /// Single tokens: launch of the kernels.
@@ -61,7 +61,7 @@ numbers! {
         /// Start and end of one unit of work: a sequence, a KV head, a part of its keys.
         decode_unit: Time,
         /// Rate of a tile, of that of a tile of a prompt.
-        decode_efficiency: Plain,
+        decode_efficiency: Divisor,
         /// Rate of memory.
         decode_memory: Memory,
         /// Rate where keys and values are in the last cache.

@@ -25,13 +25,13 @@ numbers! {
     /// Numbers of collectives of the devices of one server.
     CollectiveTimes {
         /// Bytes per second that a device sends, and as much receives, as its maker states.
-        link: Fixed,
+        link: Stated,
         /// Share of it that NCCL takes LL to reach, whether it does or not.
-        said_low: Plain,
+        said_low: Code,
         /// The same of LL128.
-        said_mid: Plain,
+        said_mid: Code,
         /// The same of Simple.
-        said_long: Plain,
+        said_long: Code,
         /// The quick protocols, whatever the size.
         start: Time,
         /// Each of their steps.
@@ -39,13 +39,13 @@ numbers! {
         /// How much more both are once a step fills all threads of a channel.
         full: Plain,
         /// Share of the link's rate that the quick protocols reach.
-        low: Plain,
+        low: Divisor,
         /// The slow protocol, whatever the size.
         long_start: Time,
         /// Each of its steps.
         long_hop: Time,
         /// Share of the link's rate that it reaches.
-        share: Plain,
+        share: Divisor,
         /// The part that a rank only copies or adds, in chunks sent.
         tail: Plain,
         /// Sums in the switch, whatever the size; only where `switch_share` is above zero.
@@ -63,7 +63,7 @@ numbers! {
         /// For each other rank.
         pairs_long_hop: Time,
         /// Share of the link's rate to all ranks.
-        pairs_share: Plain,
+        pairs_share: Divisor,
         /// The rank's own chunk, in chunks sent.
         pairs_tail: Plain,
     }

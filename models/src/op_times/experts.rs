@@ -29,7 +29,7 @@ numbers! {
     /// Numbers of experts on one device, of one format of weights.
     ExpertTimes {
         /// Bytes of a weight, and of an activation that enters a product.
-        width: Plain,
+        width: Code,
         /// Launches of all kernels: sorting, two products, activation, sum.
         launch: Time,
         /// Added to map global to local experts where other devices have some of them.
@@ -43,18 +43,18 @@ numbers! {
         /// Start and end of a tile.
         tile: Time,
         /// Part of the cost of activations that rows of experts elsewhere still cause, 0 to 1.
-        ghost: Plain,
+        ghost: Share,
         /// Rate of moving activations between the kernels.
         rows: Memory,
         /// Factor on the products where the width of an expert is no multiple of 16, since loads
         /// are narrow then.
-        ragged: Plain,
+        ragged: Factor,
         /// How the kernel picks the rows of its tiles: 0 the best of all, as with a tuned table; 1
         /// the fewest while there are no more tokens than experts, else 64: a kernel without
         /// tuning; 2 the fewest below 16 tokens for each expert, else 128; 3 always 128.
-        tiles: Plain,
+        tiles: Code,
         /// 1 where experts were measured with a gate, whatever the model has.
-        gates: Plain,
+        gates: Code,
     }
 }
 

@@ -41,11 +41,11 @@ numbers! {
         /// The output of a tile that nothing hides; infinite where all of it is hidden.
         store: Local,
         /// The idle end of the last wave that is won back, from 0 to 1.
-        tail: Plain,
+        tail: Share,
         /// The cost of a byte written against one read.
         write: Plain,
         /// How well loads hide behind products: p of the norm that joins them, 2 or 4.
-        overlap: Plain,
+        overlap: Code,
     }
 }
 

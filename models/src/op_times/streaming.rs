@@ -36,7 +36,7 @@ numbers! {
         /// Its rate.
         embedding_rate: Memory,
         /// How much quicker norms and sums go in the cache.
-        cached: Plain,
+        cached: Factor,
     }
 }
 

@@ -68,7 +68,7 @@ pub fn quantile(sorted: &[f64], share: f64) -> f64 {
 
 impl OpGrades {
     /// The ops of a table on a machine.
-    pub fn of(hardware: &Hardware, table: &str, ops: Vec<MeasuredOp>) -> OpGrades {
+    pub fn of(hardware: &Hardware, table: &str, ops: &[MeasuredOp]) -> OpGrades {
         let device = hardware.compute.as_ref().map_or("", |compute| &compute.name).to_owned();
         let (machine, table) = (hardware.name.clone(), table.to_owned());
         let mut graded = OpGrades { machine, device, table, ops: Vec::new(), unpriced: 0 };

@@ -7,7 +7,7 @@
 use crate::hardware_file::machine::head;
 use crate::hardware_file::raw::{RawInclude, RawPart};
 use crate::hardware_file::resolver::is_plain;
-use crate::project::{self, Project};
+use crate::project::{self, Named, Project};
 use crate::text::check::Check;
 use crate::text::choices::choices;
 use crate::text::ron_text::{Document, MAX_BYTES, is_name};
@@ -120,7 +120,7 @@ impl<'d> Composer<'d> {
         if let Some(known) = self.read.get(name) {
             return known.clone();
         }
-        let part = match project::part(self.project, self.own.file(), name) {
+        let part = match project::part(self.project, self.own.file(), Named::Part, name) {
             Ok(path) => match Document::read(&path).and_then(|document| self.checked(document)) {
                 Ok(document) => Some(document),
                 Err(mut problems) => {

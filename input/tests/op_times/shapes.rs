@@ -1,0 +1,296 @@
+//! What the shipped formulas promise of every shape: more work takes no less time, large work
+//! tends to the rates, and nothing is negative or without end.
+
+use crate::op_times::{DEVICES, shipped};
+use tiersim_models::collective::{Collective, CollectiveKind};
+use tiersim_models::kernel::{Attention, Product, Streaming};
+use tiersim_models::op_times::OpTimes;
+use tiersim_models::op_times::experts::{Deal, ExpertTimes, Layer, Spread, loads};
+use tiersim_models::units::Bytes;
+
+const KINDS: [CollectiveKind; 4] = [
+    CollectiveKind::AllGather,
+    CollectiveKind::ReduceScatter,
+    CollectiveKind::AllReduce,
+    CollectiveKind::AllToAll,
+];
+
+/// From 1 to 10^9.
+const SIZES: [u64; 4] = [1, 1000, 1_000_000, 1_000_000_000];
+
+fn all() -> impl Iterator<Item = OpTimes> {
+    DEVICES.into_iter().map(|device| shipped(device).times)
+}
+
+fn product(times: &OpTimes, fp8: bool, m: u64, n: u64, k: u64) -> f64 {
+    let (shape, wide) = (Product { m, n, k }, times.products.unwrap().numbers);
+    match times.fp8.filter(|_| fp8) {
+        Some(of) => of.numbers.seconds(&wide, times.processors, &shape),
+        None => wide.seconds(times.processors, &shape),
+    }
+}
+
+/// Batch, new and past tokens, heads, KV heads, head size, window, bytes.
+fn attention(times: &OpTimes, shape: [u64; 8], warm: bool) -> f64 {
+    let [batch, new, past] = [shape[0], shape[1], shape[2]];
+    let [heads, kv_heads, head_dim, window, kv_bytes] =
+        [3, 4, 5, 6, 7].map(|at: usize| shape[at] as u32);
+    let op = Attention { batch, new, past, heads, kv_heads, head_dim, window, kv_bytes };
+    times.attention.unwrap().numbers.seconds(times.processors, &op, warm)
+}
+
+fn experts(times: &OpTimes) -> Vec<ExpertTimes> {
+    let all =
+        [times.experts, times.experts_fp8, times.experts_few, times.experts_few_fp8].into_iter();
+    all.flatten().map(|of| of.numbers).collect()
+}
+
+/// Tokens, hidden, width of an expert, experts of a token and of the layer, expert parallel.
+fn layer([tokens, hidden, ffn, top_k, experts, expert_parallel]: [u64; 6]) -> Layer {
+    Layer { tokens, hidden, ffn, gated: true, top_k, experts, expert_parallel }
+}
+
+fn law(inverse: u32, deal: Deal) -> Spread {
+    Spread::PowerLaw { inverse, deal }
+}
+
+fn collective(times: &OpTimes, kind: CollectiveKind, bytes: u64, ranks: u32, adds: bool) -> f64 {
+    let op = Collective { kind, bytes: Bytes::new(bytes), within: ranks, servers: 1 };
+    times.collectives.unwrap().numbers.seconds(&op, adds).unwrap()
+}
+
+#[test]
+fn larger_products_take_no_less_time() {
+    let sizes = [1, 7, 16, 63, 64, 65, 100, 128, 129, 500, 1024, 1025, 5000, 16384, 1 << 20];
+    for times in all() {
+        for fp8 in [false, true] {
+            let seconds = |m, n, k| product(&times, fp8, m, n, k);
+            for &a in &sizes {
+                for &b in &sizes {
+                    for pair in sizes.windows(2) {
+                        let (c, d) = (pair[0], pair[1]);
+                        assert!(seconds(c, a, b) <= seconds(d, a, b), "{c} {d} {a} {b}");
+                        assert!(seconds(a, c, b) <= seconds(a, d, b), "{c} {d} {a} {b}");
+                        assert!(seconds(a, b, c) <= seconds(a, b, d), "{c} {d} {a} {b}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn large_products_tend_to_the_rates() {
+    for times in all() {
+        let numbers = times.products.unwrap().numbers;
+        // The best tile is a little slower than the rate, since its loads do not hide in full.
+        let ratio =
+            product(&times, false, 1_000_000, 1_000_000, 1_000_000) / (2e18 / numbers.flops);
+        assert!((1.0..1.06).contains(&ratio), "{ratio}");
+        let bytes = 2.0 * (1e10 + 2e5) / numbers.memory;
+        let ratio = product(&times, false, 1, 100_000, 100_000) / bytes;
+        assert!((1.0..1.06).contains(&ratio), "{ratio}");
+    }
+}
+
+#[test]
+fn more_attention_takes_no_less_time() {
+    let sizes = [1, 2, 7, 16, 64, 100, 128, 129, 300, 512, 1000, 2048, 5000, 16384];
+    // Ten rounded operations may stand in another order.
+    let small = 1.0 - 1e-12;
+    for times in all() {
+        for (kv_heads, group) in [(1, 2), (1, 16), (4, 3), (8, 8)] {
+            for (head_dim, window, kv_bytes) in [(64, 128, 2), (128, 0, 1), (256, 1024, 2)] {
+                let of = |batch, new, past, heads| {
+                    let shape = [batch, new, past, heads, kv_heads, head_dim, window, kv_bytes];
+                    attention(&times, shape, false)
+                };
+                let t = |batch, new, past| of(batch, new, past, kv_heads * group);
+                for (i, &b) in sizes.iter().enumerate() {
+                    for pair in sizes.windows(2) {
+                        let (c, d) = (pair[0], pair[1]);
+                        assert!(t(d, b, 10) >= t(c, b, 10) * small, "batch {pair:?}, {b}");
+                        assert!(t(b, d + 1, 10) >= t(b, c + 1, 10) * small, "new {pair:?}, {b}");
+                        assert!(t(b, 1, d) >= t(b, 1, c) * small, "past {pair:?}, {b}");
+                        assert!(t(3, b, d) >= t(3, b, c) * small, "past {pair:?}, {b}");
+                    }
+                    // More query heads for the same keys.
+                    let more = kv_heads * (group + 1 + i as u64);
+                    assert!(of(8, b, 512, more) >= of(8, b, 512, kv_heads * group) * small);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn much_attention_tends_to_the_rates() {
+    for times in all() {
+        let numbers = times.attention.unwrap().numbers;
+        // A long prompt: FLOPs over the rate, slowed by the softmax beside them.
+        let pairs = 1e12 / 2.0 * 64.0;
+        let roof = (4.0 * 128.0 * pairs / numbers.flops).max(pairs / numbers.scores);
+        let ratio = attention(&times, [1, 1_000_000, 0, 64, 8, 128, 0, 2], false) / roof;
+        assert!(ratio > 1.0 && ratio < 1.2, "{ratio}");
+        // Many single tokens where 8 query heads share keys: bytes over the rate of memory.
+        let roof = 4096.0 * 1e5 * 8.0 * 2.0 * 128.0 * 2.0 / numbers.decode_memory;
+        let ratio = attention(&times, [4096, 1, 99_999, 64, 8, 128, 0, 2], false) / roof;
+        assert!(ratio > 1.0 && ratio < 1.25, "{ratio}");
+    }
+}
+
+#[test]
+fn keys_of_every_query_head_are_not_split_on_an_a100() {
+    let times = shipped("a100").times;
+    let long = |heads| attention(&times, [1, 1, 65_535, heads, 8, 128, 0, 2], false);
+    assert!(long(8) > 5.0 * long(16));
+}
+
+#[test]
+fn more_for_experts_takes_no_less_time() {
+    let tokens = [1, 2, 5, 16, 64, 100, 256, 1000, 1024, 4096, 30_000, 1 << 20];
+    let sizes = [256, 1024, 4096, 16_384];
+    for times in all() {
+        for numbers in experts(&times) {
+            let seconds = |shape: [u64; 6], spread| {
+                let of = layer(shape);
+                numbers.of_loads(times.processors, &of, &loads(&of, spread))
+            };
+            for pair in tokens.windows(2) {
+                for h in sizes {
+                    for ep in [1, 8] {
+                        let time = |t| seconds([t, h, 1024, 8, 64, ep], Spread::Balanced);
+                        assert!(time(pair[0]) <= time(pair[1]), "{numbers:?} {pair:?} {h} {ep}");
+                    }
+                }
+            }
+            for pair in sizes.windows(2) {
+                for t in tokens {
+                    for spread in [Spread::Balanced, law(5, Deal::Level), law(100, Deal::Level)] {
+                        let at = |h, i| seconds([t, h, i, 8, 64, 2], spread);
+                        assert!(at(pair[0], 1024) <= at(pair[1], 1024), "{pair:?} {t}");
+                        assert!(at(1024, pair[0]) <= at(1024, pair[1]), "{pair:?} {t}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn large_experts_tend_to_the_rates() {
+    for times in all() {
+        for numbers in experts(&times) {
+            let seconds =
+                |of: Layer| numbers.of_loads(times.processors, &of, &loads(&of, Spread::Balanced));
+            let flops = 6.0 * 33_554_432.0 * 65_536.0 * 65_536.0 / numbers.flops;
+            let ratio = seconds(layer([1 << 24, 1 << 16, 1 << 16, 2, 8, 1])) / flops;
+            // The best tile is slower than the rate where loads do not hide in full.
+            assert!((1.0..1.25).contains(&ratio), "{numbers:?} {ratio}");
+            let bytes = numbers.width * 8.0 * 3.0 * 65_536.0 * 65_536.0 / numbers.memory;
+            let ratio = seconds(layer([1, 1 << 16, 1 << 16, 8, 8, 1])) / bytes;
+            assert!((1.0..2.0).contains(&ratio), "{numbers:?} {ratio}");
+        }
+    }
+}
+
+#[test]
+fn more_bytes_of_a_collective_take_no_less_time() {
+    let sizes = || (0..31).flat_map(|power| (8..16).map(move |eighths| (eighths << power) >> 3));
+    for times in all() {
+        for kind in KINDS {
+            for ranks in (2..73).chain([1 << 10, 1_000_000_000]) {
+                for adds in [false, true] {
+                    let mut before = 0.0;
+                    for bytes in sizes() {
+                        let seconds = collective(&times, kind, bytes, ranks, adds);
+                        assert!(seconds.is_finite() && seconds > 0.0);
+                        assert!(seconds >= before, "{kind:?} {ranks} {bytes}");
+                        before = seconds;
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn much_data_moves_at_its_share_of_the_link() {
+    for times in all() {
+        let numbers = times.collectives.unwrap().numbers;
+        for ranks in [2, 4, 8, 64] {
+            let chunk = (1u64 << 50) as f64 / f64::from(ranks);
+            let others = f64::from(ranks) - 1.0;
+            for (kind, sent, share) in [
+                (KINDS[0], others + numbers.tail, numbers.share),
+                (KINDS[1], others + numbers.tail, numbers.share),
+                (KINDS[2], 2.0 * others + numbers.tail, numbers.share),
+                (KINDS[3], others + numbers.pairs_tail, numbers.pairs_share),
+            ] {
+                let ideal = sent * chunk / (share * numbers.link);
+                let ratio = collective(&times, kind, 1 << 50, ranks, false) / ideal;
+                assert!((ratio - 1.0).abs() < 1e-4, "{kind:?} {ranks} {ratio}");
+            }
+        }
+        assert_eq!(collective(&times, KINDS[2], 1 << 20, 1, true), 0.0, "one device sends nothing");
+    }
+}
+
+#[test]
+fn streams_take_a_floor_and_then_their_rate() {
+    for times in all() {
+        let numbers = times.streaming.unwrap().numbers;
+        for class in [
+            Streaming::Norm,
+            Streaming::Rotary,
+            Streaming::Activation,
+            Streaming::ElementWise,
+            Streaming::Embedding,
+            Streaming::Softmax,
+            Streaming::Optimizer,
+            Streaming::Copy,
+        ] {
+            let seconds = |bytes: f64| numbers.seconds(class, bytes, times.cache as f64);
+            let mut before = 0.0;
+            for bytes in (0..50).flat_map(|power| [4u64 << power, 5 << power, 7 << power]) {
+                let now = seconds(bytes as f64 / 4.0);
+                assert!(now.is_finite() && now > 0.0 && now >= before, "{class:?} {bytes}");
+                before = now;
+            }
+            let ratio = (seconds(4e15) - seconds(2e15)) / seconds(2e15);
+            assert!((ratio - 1.0).abs() < 1e-6, "twice the bytes take twice as long: {ratio}");
+        }
+    }
+}
+
+#[test]
+fn from_one_to_a_billion_all_is_finite_and_above_zero() {
+    let sound = |seconds: f64, shape: &dyn std::fmt::Debug| {
+        assert!(seconds.is_finite() && seconds > 0.0, "{shape:?}: {seconds}");
+    };
+    for times in all() {
+        for bits in 0u32..256 {
+            let shape = std::array::from_fn(|at| if bits >> at & 1 == 1 { SIZES[3] } else { 1 });
+            sound(attention(&times, shape, true), &shape);
+        }
+        for m in SIZES {
+            for n in SIZES {
+                for k in SIZES {
+                    sound(product(&times, false, m, n, k), &(m, n, k));
+                    sound(product(&times, true, m, n, k), &(m, n, k));
+                }
+            }
+        }
+        for spread in [Spread::Balanced, law(5, Deal::Level), law(100, Deal::Packed)] {
+            for shape in SIZES.into_iter().flat_map(|t| SIZES.map(|h| (t, h))) {
+                for (e, k) in [(1, 1), (7, 8), (512, 8), (SIZES[3], 1), (SIZES[3], SIZES[3])] {
+                    let of = layer([shape.0, shape.1, shape.1, k, e, 5]);
+                    let loads = loads(&of, spread);
+                    for numbers in experts(&times) {
+                        sound(numbers.of_loads(times.processors, &of, &loads), &of);
+                    }
+                }
+            }
+        }
+    }
+}

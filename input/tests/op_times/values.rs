@@ -1,0 +1,197 @@
+//! What the shipped numbers say, against the scripts that fitted them: the same formulas in another
+//! language, with the numbers as the files have them.
+
+use crate::op_times::shipped;
+use tiersim_models::collective::{Collective, CollectiveKind};
+use tiersim_models::kernel::{Attention, Product, Streaming};
+use tiersim_models::op_times::experts::{Deal, Layer, Spread, loads};
+use tiersim_models::units::Bytes;
+
+const BILLION: u64 = 1_000_000_000;
+
+fn near(got: f64, want: f64, what: &dyn std::fmt::Debug) {
+    assert!((got / want - 1.0).abs() < 1e-9, "{what:?}: {got:e} and not {want:e}");
+}
+
+#[test]
+fn products() {
+    #[rustfmt::skip]
+    let values = [
+        ("a100", "bf16", [1, 4096, 4096], 2.9070914785e-5),
+        ("a100", "bf16", [300, 6144, 4096], 9.4422753812e-5),
+        ("a100", "bf16", [8192, 28672, 4096], 7.0434812154e-3),
+        ("a100", "bf16", [17, 32, 65536], 1.6842694676e-5),
+        ("h100", "bf16", [1, 128, 128], 2.8643923226e-6),
+        ("h100", "bf16", [64, 4096, 14336], 4.4714211431e-5),
+        ("h100", "bf16", [2049, 8192, 8192], 3.4849158229e-4),
+        ("h100", "fp8", [33, 7168, 2048], 1.1364355034e-5),
+        ("h100", "fp8", [16384, 4096, 512], 2.0129326828e-4),
+        ("b200", "bf16", [1, 1, 1], 2.0471535558e-6),
+        ("b200", "bf16", [513, 1024, 8192], 1.2256487562e-5),
+        ("b200", "bf16", [32768, 65536, 512], 1.5612971115e-3),
+        ("b200", "fp8", [129, 18432, 7168], 3.6708815339e-5),
+        ("b200", "fp8", [BILLION, BILLION, BILLION], 6.2176278557e11),
+    ];
+    for (device, precision, [m, n, k], want) in values {
+        let times = shipped(device).times;
+        let (shape, wide) = (Product { m, n, k }, times.products.unwrap().numbers);
+        let got = match precision {
+            "fp8" => times.fp8.unwrap().numbers.seconds(&wide, times.processors, &shape),
+            _ => wide.seconds(times.processors, &shape),
+        };
+        near(got, want, &(device, precision, shape));
+    }
+}
+
+#[test]
+fn attention() {
+    // Batch, new and past tokens, heads, KV heads, head size, window, bytes; whether keys may lie
+    // in the last cache from before.
+    #[rustfmt::skip]
+    let values = [
+        ("a100", [1, 128, 0, 1, 1, 128, 0, 2], true, 1.2664351762e-5),
+        ("a100", [16, 1024, 0, 32, 8, 128, 0, 2], true, 1.1778795094e-3),
+        ("a100", [1, 1, 131071, 8, 8, 128, 0, 2], true, 3.0127086721e-3),
+        ("a100", [64, 1, 2047, 32, 8, 128, 0, 2], true, 3.8311384609e-4),
+        ("a100", [2, 1, 8191, 32, 1, 128, 1024, 1], true, 3.3424097243e-5),
+        ("h100", [1, 4096, 0, 1, 1, 128, 0, 2], true, 3.5689542259e-5),
+        ("h100", [4, 2048, 6144, 64, 8, 64, 128, 1], true, 2.3629929300e-4),
+        ("h100", [256, 64, 0, 40, 8, 192, 0, 2], true, 4.6229205207e-4),
+        ("h100", [32, 1, 4095, 32, 8, 128, 0, 2], true, 1.9211998618e-4),
+        ("h100", [1, 1, 2047, 32, 8, 128, 0, 2], true, 1.4585824095e-5),
+        ("h100", [1, 1, 2047, 32, 8, 128, 0, 2], false, 1.4932876219e-5),
+        ("h100", [1, 1, 65535, 8, 1, 64, 128, 1], true, 1.4037082088e-5),
+        ("h100", [512, 1, 511, 96, 8, 256, 1024, 1], true, 5.5877671500e-4),
+        ("b200", [1, 16384, 0, 8, 1, 128, 0, 2], true, 5.2328408487e-4),
+        ("b200", [8, 3000, 100, 12, 4, 256, 1024, 1], true, 4.0262549652e-4),
+        ("b200", [4, 1, 32767, 32, 1, 128, 0, 2], true, 2.0844856560e-5),
+        ("b200", [64, 256, 0, 48, 48, 64, 0, 1], true, 4.7136356692e-4),
+        ("b200", [128, 1, 16383, 64, 64, 64, 8192, 1], true, 1.5184696821e-3),
+        ("b200", [BILLION, BILLION, 0, 64, 8, 128, 0, 2], true, 1.1874349531e16),
+    ];
+    for (device, shape, warm, want) in values {
+        let [batch, new, past] = [shape[0], shape[1], shape[2]];
+        let [heads, kv_heads, head_dim, window, kv_bytes] =
+            [3, 4, 5, 6, 7].map(|at: usize| shape[at] as u32);
+        let op = Attention { batch, new, past, heads, kv_heads, head_dim, window, kv_bytes };
+        let times = shipped(device).times;
+        let got = times.attention.unwrap().numbers.seconds(times.processors, &op, warm);
+        near(got, want, &(device, op, warm));
+    }
+}
+
+#[test]
+fn experts() {
+    let even = Spread::Balanced;
+    let level = |inverse| Spread::PowerLaw { inverse, deal: Deal::Level };
+    let packed = |inverse| Spread::PowerLaw { inverse, deal: Deal::Packed };
+    // Tokens, hidden, width of an expert, of a token, of the layer, tensor and expert parallel.
+    #[rustfmt::skip]
+    let values = [
+        ("a100", "all", [16, 4096, 14336, 2, 8, 2, 1], true, packed(5), 1.2480804327e-3),
+        ("a100", "all", [4096, 7168, 2048, 8, 256, 1, 8], true, packed(100), 6.4362583265e-3),
+        ("a100", "all", [4, 4096, 1536, 8, 128, 1, 16], false, packed(5), 1.2916306069e-4),
+        ("h100", "all", [1, 2048, 768, 8, 128, 1, 1], true, even, 5.0898783000e-5),
+        ("h100", "all", [256, 6144, 2560, 8, 160, 1, 4], true, level(5), 1.4194319334e-3),
+        ("h100", "all", [16384, 4096, 14336, 2, 8, 8, 1], true, even, 2.8390501213e-3),
+        ("h100", "all", [512, 2816, 704, 8, 128, 8, 1], true, level(100), 3.7380482777e-4),
+        ("h100", "fp8", [1024, 4096, 1536, 8, 128, 1, 2], true, level(100), 2.4210663255e-3),
+        ("b200", "all", [64, 2048, 5120, 22, 512, 1, 32], false, level(5), 1.0439229450e-4),
+        ("b200", "fp8", [8192, 6144, 2048, 8, 256, 1, 1], true, even, 2.6522200578e-3),
+        ("b200", "few", [300, 5120, 8192, 1, 16, 1, 1], true, level(5), 8.1416175968e-4),
+        ("b200", "few_fp8", [12288, 6144, 16384, 2, 8, 4, 1], true, even, 2.3031158505e-3),
+    ];
+    for (device, section, shape, gated, spread, want) in values {
+        let [tokens, hidden, ffn, top_k, experts, tensor_parallel, expert_parallel] = shape;
+        let ffn = ffn / tensor_parallel;
+        let layer = Layer { tokens, hidden, ffn, gated, top_k, experts, expert_parallel };
+        let times = shipped(device).times;
+        let numbers = match section {
+            "all" => times.experts,
+            "fp8" => times.experts_fp8,
+            "few" => times.experts_few,
+            _ => times.experts_few_fp8,
+        };
+        let loads = loads(&layer, spread);
+        let got = numbers.unwrap().numbers.of_loads(times.processors, &layer, &loads);
+        near(got, want, &(device, section, layer, spread));
+    }
+}
+
+/// Microseconds.
+#[test]
+fn collectives() {
+    use CollectiveKind::{AllGather, AllReduce, AllToAll, ReduceScatter};
+    #[rustfmt::skip]
+    let values = [
+        ("a100", AllReduce, 8, 512, true, 22.088823540),
+        ("a100", AllReduce, 8, 1048576, true, 39.781391628),
+        ("a100", AllReduce, 8, 268435456, true, 2226.196063393),
+        ("a100", AllReduce, 4, 16777216, false, 184.115410163),
+        ("a100", AllGather, 2, 2097152, false, 37.314696640),
+        ("a100", ReduceScatter, 8, 67108864, false, 345.807469767),
+        ("a100", AllToAll, 8, 65536, false, 14.327656618),
+        ("a100", AllToAll, 8, 268435456, false, 1255.525755594),
+        ("h100", AllReduce, 8, 512, true, 16.134996850),
+        ("h100", AllReduce, 8, 1048576, true, 28.156249085),
+        ("h100", AllReduce, 8, 268435456, true, 1082.555849624),
+        ("h100", AllReduce, 4, 16777216, false, 101.014821918),
+        ("h100", AllGather, 2, 2097152, false, 16.247364358),
+        ("h100", ReduceScatter, 8, 67108864, false, 201.336601739),
+        ("h100", AllToAll, 8, 65536, false, 9.437656618),
+        ("h100", AllToAll, 8, 268435456, false, 832.942317275),
+        ("b200", AllReduce, 8, 512, true, 24.933817878),
+        ("b200", AllReduce, 8, 1048576, true, 33.652014542),
+        ("b200", AllReduce, 8, 268435456, true, 719.331205936),
+        ("b200", AllReduce, 4, 16777216, false, 96.182598025),
+        ("b200", AllGather, 2, 2097152, false, 14.933002179),
+        ("b200", ReduceScatter, 8, 67108864, false, 153.530622277),
+        ("b200", AllToAll, 8, 65536, false, 12.387656618),
+        ("b200", AllToAll, 8, 268435456, false, 466.297706941),
+    ];
+    for (device, kind, within, bytes, summable, want) in values {
+        let op = Collective { kind, bytes: Bytes::new(bytes), within, servers: 1 };
+        let got = shipped(device).times.collectives.unwrap().numbers.seconds(&op, summable);
+        near(got.unwrap() * 1e6, want, &(device, op, summable));
+    }
+}
+
+/// Microseconds.
+#[test]
+fn streaming() {
+    #[rustfmt::skip]
+    let values = [
+        ("a100", Streaming::Norm, 10000.0, 3.429848093),
+        ("a100", Streaming::Norm, 30000000.0, 40.350349361),
+        ("a100", Streaming::Norm, 1000000000.0, 1480.633974444),
+        ("a100", Streaming::Rotary, 30000000.0, 37.308873636),
+        ("a100", Streaming::Activation, 30000000.0, 32.201784610),
+        ("a100", Streaming::ElementWise, 10000.0, 1.733698566),
+        ("a100", Streaming::ElementWise, 30000000.0, 15.599625520),
+        ("a100", Streaming::ElementWise, 1000000000.0, 556.515020804),
+        ("a100", Streaming::Embedding, 30000000.0, 103.175975007),
+        ("h100", Streaming::Norm, 10000.0, 3.056105304),
+        ("h100", Streaming::Norm, 30000000.0, 23.014345022),
+        ("h100", Streaming::Norm, 1000000000.0, 888.319121813),
+        ("h100", Streaming::Rotary, 30000000.0, 18.787391749),
+        ("h100", Streaming::Activation, 30000000.0, 17.582100047),
+        ("h100", Streaming::ElementWise, 10000.0, 1.471978300),
+        ("h100", Streaming::ElementWise, 30000000.0, 7.939041088),
+        ("h100", Streaming::ElementWise, 1000000000.0, 288.323503915),
+        ("h100", Streaming::Embedding, 30000000.0, 50.887733341),
+        ("b200", Streaming::Norm, 10000.0, 3.052537082),
+        ("b200", Streaming::Norm, 30000000.0, 10.661247902),
+        ("b200", Streaming::Norm, 1000000000.0, 370.926981937),
+        ("b200", Streaming::Rotary, 30000000.0, 8.824327106),
+        ("b200", Streaming::Activation, 30000000.0, 8.241576267),
+        ("b200", Streaming::ElementWise, 10000.0, 1.470822124),
+        ("b200", Streaming::ElementWise, 30000000.0, 3.936372044),
+        ("b200", Streaming::ElementWise, 1000000000.0, 120.677982166),
+        ("b200", Streaming::Embedding, 30000000.0, 22.614543626),
+    ];
+    for (device, class, bytes, want) in values {
+        let times = shipped(device).times;
+        let got = times.streaming.unwrap().numbers.seconds(class, bytes, times.cache as f64);
+        near(got * 1e6, want, &(device, class, bytes));
+    }
+}

@@ -1,0 +1,205 @@
+//! What holds for any numbers: how kinds are told apart, and how numbers scale. The shipped
+//! numbers, and what formulas promise with them, are tested where their files are read.
+
+use super::*;
+use crate::kernel::{Attention, Kernel, Product};
+use experts::{Deal, Layer, Spread, loads};
+
+/// Numbers of which every one is as simple as can be.
+fn plain() -> OpTimes {
+    fn of<T: Numbers + Default>() -> Option<Fitted<T>> {
+        let mut numbers = T::default();
+        numbers.each(&mut |_, dimension, number| {
+            *number = match dimension {
+                Dimension::Time => 1e-6,
+                Dimension::Flops => 1e14,
+                Dimension::Memory => 1e12,
+                Dimension::Local => 1e11,
+                Dimension::Fixed | Dimension::Stated => 1e11,
+                _ => 1.0,
+            };
+        });
+        Some(Fitted { numbers, inherited: false })
+    }
+    let mut times = OpTimes {
+        name: "plain".into(),
+        processors: 100,
+        cache: 1 << 25,
+        products: of(),
+        fp8: of(),
+        attention: of(),
+        experts: of(),
+        experts_fp8: of(),
+        experts_few: None,
+        experts_few_fp8: of(),
+        streaming: of(),
+        collectives: of(),
+    };
+    times.products.as_mut().unwrap().numbers.overlap = 2.0;
+    times
+}
+
+const ONE: Ratios = Ratios { flops: 1.0, fp8: 1.0, memory: 1.0, processors: 1.0 };
+
+fn product(m: u64, n: u64, k: u64) -> Kernel {
+    let shape = Product { m, n, k };
+    let bytes = 2 * (m * k + n * k + m * n);
+    Kernel::new(Work::Product(shape), shape.flops(), bytes.into())
+}
+
+fn attention(new: u64) -> Kernel {
+    let of = Attention {
+        batch: 2,
+        new,
+        past: 100,
+        heads: 8,
+        kv_heads: 2,
+        head_dim: 64,
+        window: 0,
+        kv_bytes: 2,
+    };
+    Kernel::new(Work::Attention(of), of.flops(), 1 << 20)
+}
+
+fn stream(bytes: u128) -> Kernel {
+    Kernel::new(Work::Streaming(crate::kernel::Streaming::Copy), 0, bytes)
+}
+
+fn seconds(times: &OpTimes, precision: &str, kernel: &Kernel) -> f64 {
+    times.seconds(precision, kernel, false).unwrap().0
+}
+
+#[test]
+fn ratios_of_one_change_no_number() {
+    let (mut before, mut after) = (plain(), plain().scaled(ONE));
+    for name in ["products", "fp8", "attention", "experts", "streaming", "collectives"] {
+        let all = |times: &mut OpTimes| {
+            let mut found = Vec::new();
+            let (numbers, inherited) = times.section(name).unwrap();
+            numbers.each(&mut |name, _, number| found.push((name, *number)));
+            (found, *inherited)
+        };
+        let (before, after) = (all(&mut before), all(&mut after));
+        assert_eq!(before.0, after.0);
+        assert_eq!((before.1, after.1), (false, true), "they are another device's");
+    }
+    assert_eq!(after.experts_few, None);
+    assert!(plain().section("qqqq").is_none());
+}
+
+#[test]
+fn twice_the_rates_halve_what_is_bound_by_them() {
+    let twice = Ratios { flops: 2.0, fp8: 2.0, memory: 2.0, processors: 1.0 };
+    let (one, two) = (plain(), plain().scaled(twice));
+    let (large, long) = (1 << 20, 1u128 << 40);
+    for (precision, kernel) in [
+        ("bf16", product(large, large, large)),
+        ("fp16", product(1, large, large)),
+        ("fp8", product(large, large, large)),
+        ("bf16", attention(1 << 22)),
+        ("bf16", stream(long)),
+    ] {
+        let ratio = seconds(&one, precision, &kernel) / seconds(&two, precision, &kernel);
+        assert!((ratio - 2.0).abs() < 0.01, "{kernel}: {ratio}");
+    }
+    // What is bound by starts is as it was.
+    let ratio = seconds(&one, "bf16", &stream(1)) / seconds(&two, "bf16", &stream(1));
+    assert!((ratio - 1.0).abs() < 1e-3, "{ratio}");
+    // A link is stated for itself.
+    assert_eq!(one.collectives.unwrap().numbers, two.collectives.unwrap().numbers);
+}
+
+#[test]
+fn a_rate_of_a_processor_follows_what_one_of_them_computes() {
+    let of = |flops, processors| {
+        let ratios = Ratios { flops, processors, ..ONE };
+        plain().scaled(ratios).products.unwrap().numbers.fill
+    };
+    assert_eq!([of(1.0, 1.0), of(2.0, 1.0), of(2.0, 2.0), of(1.0, 2.0)], [1e11, 2e11, 1e11, 5e10]);
+    // Products in 8 bits have a ratio of their own.
+    let scaled = plain().scaled(Ratios { fp8: 3.0, ..ONE });
+    assert_eq!(scaled.fp8.unwrap().numbers.flops, 3e14);
+    assert_eq!(scaled.experts_fp8.unwrap().numbers.flops, 3e14);
+    assert_eq!(scaled.products.unwrap().numbers.flops, 1e14);
+}
+
+#[test]
+fn precisions_without_numbers_are_left_to_the_roofline() {
+    let times = plain();
+    for precision in ["fp32", "tf32", "int8"] {
+        assert_eq!(times.seconds(precision, &product(1, 2, 3), false), None);
+        assert_eq!(times.seconds(precision, &attention(1), false), None);
+    }
+    assert!(times.seconds("fp32", &stream(1), false).is_some(), "bytes have no precision");
+    assert_eq!(OpTimes::default().seconds("bf16", &product(1, 2, 3), false), None);
+    let without = OpTimes { fp8: None, ..plain() };
+    assert_eq!(without.seconds("fp8", &product(1, 2, 3), false), None);
+}
+
+#[test]
+fn a_product_in_8_bits_is_known_as_badly_as_the_worse_of_its_numbers() {
+    let by = |wide: bool, narrow: bool| {
+        let mut times = plain();
+        times.products.as_mut().unwrap().inherited = wide;
+        times.fp8.as_mut().unwrap().inherited = narrow;
+        times.seconds("fp8", &product(8, 8, 8), false).unwrap().1
+    };
+    assert_eq!(by(false, false), PricedBy::Measurement);
+    assert_eq!(by(true, false), PricedBy::Inheritance);
+    assert_eq!(by(false, true), PricedBy::Inheritance);
+}
+
+#[test]
+fn a_token_of_few_experts_takes_their_own_numbers_where_there_are_any() {
+    let mut times = plain();
+    times.experts_few_fp8.as_mut().unwrap().numbers.launch = 9.0;
+    let launch = |fp8, top_k| times.experts_of(fp8, top_k).unwrap().numbers.launch;
+    assert_eq!([launch(true, 1), launch(true, 2), launch(true, 3)], [9.0, 9.0, 1e-6]);
+    assert_eq!([launch(false, 1), launch(false, 8)], [1e-6, 1e-6]);
+}
+
+#[test]
+fn gradients_of_attention_take_five_products_where_it_takes_two() {
+    let times = plain();
+    let Work::Attention(shape) = attention(64).work else { panic!("it is attention") };
+    let backward = Kernel::new(Work::AttentionBackward(shape), 0, 0);
+    let (seconds, by) = times.seconds("bf16", &backward, false).unwrap();
+    let forward = times.seconds("bf16", &attention(64), false).unwrap();
+    assert_eq!((seconds, by), (2.5 * forward.0, PricedBy::Inheritance));
+    assert_eq!(forward.1, PricedBy::Measurement);
+}
+
+#[test]
+fn norms_do_not_overflow() {
+    for norm in [norm_2, norm_4] {
+        assert_eq!([norm(0.0, 0.0), norm(3.0, 0.0), norm(0.0, 3.0)], [0.0, 3.0, 3.0]);
+        assert!(norm(1e300, 1e300).is_finite());
+        assert_eq!(norm(f64::INFINITY, 1.0), f64::INFINITY);
+    }
+    assert_eq!(norm_2(3.0, 4.0), 5.0);
+    assert!((norm_4(2.0, 2.0) - 2.0 * 2f64.powf(0.25)).abs() < 1e-15);
+}
+
+/// By hand, of a generator of the measurements.
+#[test]
+fn loads_follow_the_laws() {
+    let of = |[tokens, top_k, experts, expert_parallel]: [u64; 4], spread| -> Vec<u64> {
+        let layer =
+            Layer { tokens, hidden: 1, ffn: 1, gated: true, top_k, experts, expert_parallel };
+        loads(&layer, spread).iter().flat_map(|load| vec![load.0; load.1 as usize]).collect()
+    };
+    let level = |inverse| Spread::PowerLaw { inverse, deal: Deal::Level };
+    assert_eq!(of([2, 2, 8, 1], Spread::Balanced), [1; 4]);
+    assert_eq!(of([100, 2, 8, 1], level(100)), [86, 49, 28, 16, 9, 5, 4, 3]);
+    assert_eq!(of([16, 1, 16, 4], level(100)), [5, 3, 1]);
+    assert_eq!(of([1000, 2, 16, 4], level(5)), [949, 450, 32, 6]);
+    assert_eq!(of([4, 8, 128, 1], level(5)).iter().sum::<u64>(), 32);
+    // Whatever rounding does, nothing is lost or invented, and no expert has a token twice.
+    for (tokens, top_k, experts) in [(1, 1, 2), (3, 2, 8), (77, 6, 64), (5000, 8, 256), (9, 9, 9)] {
+        for inverse in [1, 5, 100] {
+            let dealt = of([tokens, top_k, experts, 1], level(inverse));
+            assert_eq!(dealt.iter().sum::<u64>(), tokens * top_k, "{tokens} {top_k} {experts}");
+            assert!(dealt.iter().all(|&load| load <= tokens), "{tokens} {top_k} {experts}");
+        }
+    }
+}

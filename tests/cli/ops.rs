@@ -1,0 +1,189 @@
+//! `ops`: tables of single ops priced, graded and fitted. What it refuses is in `tests/errors`.
+
+use crate::common::*;
+
+const MACHINE: &str = "h100-sxm-pcie5";
+
+/// Products of shapes far apart, with what a column `us` says of each.
+fn products(us: impl Fn(usize, [u64; 3]) -> String) -> String {
+    let mut text = "dtype,m,n,k,us\n".to_owned();
+    let mut index = 0;
+    for m in [1, 8, 32, 64, 100, 256, 1000, 4096, 16_384] {
+        for n in [64, 256, 1024, 4096, 8192, 28_672] {
+            for k in [128, 512, 2048, 4096, 14_336] {
+                text += &format!("bf16,{m},{n},{k},{}\n", us(index, [m, n, k]));
+                index += 1;
+            }
+        }
+    }
+    text
+}
+
+/// Microseconds that a machine takes for each op of a table.
+fn predicted(project: &Project, table: &str, hardware: &str) -> Vec<f64> {
+    let ran = project.run(&["ops", table, "--hardware", hardware, "--out", "priced", "--quiet"]);
+    assert_eq!((ran.code, &*ran.stdout), (Some(0), ""), "{}", ran.stderr);
+    let text = project.text("priced/ops.csv");
+    let cells = text.lines().skip(1).map(|line| line.split(',').nth(3).unwrap());
+    cells.map(|cell| cell.parse().unwrap()).collect()
+}
+
+/// From -1 to 1, the same on every computer.
+fn noise(index: usize) -> f64 {
+    let mut x = (index as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    ((x ^ (x >> 31)) >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+}
+
+#[test]
+fn errors_are_those_of_the_measured_times() {
+    let project = Project::empty();
+    project.write("plain.csv", products(|_, _| String::new()));
+    let times = predicted(&project, "plain.csv", MACHINE);
+    // A quarter is measured as slower, and half as quicker, than predicted; one is twice as slow.
+    project.write(
+        "t.csv",
+        products(|index, _| match index {
+            7 => format!("{}", times[index] * 2.0),
+            _ if index % 4 == 0 => format!("{}", times[index] / 0.8),
+            _ if index % 2 == 1 => format!("{}", times[index] / 1.1),
+            _ => String::new(),
+        }),
+    );
+    let ran = project.run(&["ops", "t.csv", "--hardware", MACHINE]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(ran.stdout.contains("270 priced by measurement of this device"), "{}", ran.stdout);
+    let json = project.json("out/t/ops.json");
+    let all = &json["grades"][0];
+    assert_eq!((&all["kind"], &all["count"]), (&"product".into(), &203.into()));
+    // 68 of 0.2, 134 of 0.1, one of 0.5; signed, 69 below and 134 above.
+    for (field, want) in [("median", 0.1), ("p95", 0.2), ("bias", 0.1), ("worst", -0.5)] {
+        let got = all[field].as_f64().unwrap();
+        assert!((got - want).abs() < 1e-6, "{field}: {got} and not {want}");
+    }
+    assert_eq!(all["worst_line"], 9, "the eighth op, behind the header");
+    let counts: u64 = json["grades"].as_array().unwrap()[1..]
+        .iter()
+        .map(|grade| grade["count"].as_u64().unwrap())
+        .sum();
+    assert_eq!(counts, 203, "every op is in one range of measured times");
+    let files = ["ops.csv", "ops.json", "predicted-vs-measured.png", "predicted-vs-measured.svg"];
+    let names = project.names("out/t");
+    assert_eq!(names, files);
+    // The document on stdout is the file's.
+    let ran = project.run(&["ops", "t.csv", "--hardware", MACHINE, "--format", "json"]);
+    assert_eq!(ran.stdout, project.text("out/t/ops.json"));
+}
+
+#[test]
+fn ops_without_a_peak_are_left_out_and_told() {
+    let project = Project::empty();
+    project.write("t.csv", "dtype,m,n,k\nint8,8,8,8\nbf16,8,8,8\ntf32,8,8,8\n");
+    let ran = project.run(&["ops", "t.csv", "--hardware", MACHINE]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    for line in [
+        "1 left out: no peak of their precision, or no link",
+        "1 priced by measurement of this device",
+        "1 priced by roofline",
+        "without a column us nothing is graded",
+    ] {
+        assert!(ran.stdout.contains(line), "{line}: {}", ran.stdout);
+    }
+    assert!(!project.names("out/t").iter().any(|name| name.contains("predicted-vs-measured")));
+    // A device that no number was measured on takes the roofline, or those of another.
+    project.write("half.csv", "dtype,m,n,k\nfp16,8,8,8\n");
+    let by = |hardware: &str| project.run(&["ops", "half.csv", "--hardware", hardware]).stdout;
+    assert!(by("v100-32g-dgx2").contains("1 priced by roofline"));
+    assert!(by("h100-pcie").contains("1 priced by inheritance from another device"));
+    let none = project.run(&["ops", "half.csv", "--hardware", "rubin-pcie7-cxl4", "--fit"]);
+    assert_eq!(none.code, Some(2), "{}", none.stdout);
+    assert!(none.stderr.contains("has no `compute.op_times`"), "{}", none.stderr);
+}
+
+/// Times of a machine whose numbers are known, 3 % of noise on them: a fit that starts from
+/// numbers of half and twice the size gives them back, and the file that it writes is one that the
+/// machine can name.
+#[test]
+fn a_fit_gives_back_the_numbers_that_times_were_made_of() {
+    let project = Project::shipped();
+    project.write("plain.csv", products(|_, _| String::new()));
+    let times = predicted(&project, "plain.csv", MACHINE);
+    project.write(
+        "t.csv",
+        products(|index, _| format!("{}", times[index] * (1.0 + 0.03 * noise(index)))),
+    );
+    let truth = "hardware-specs/op-times/h100.ron";
+    for (from, to) in [
+        ("launch: us(2.45)", "launch: us(4.9)"),
+        ("flops: tflops(858.8)", "flops: tflops(430)"),
+        ("memory: gb_per_s(2878)", "memory: gb_per_s(4000)"),
+        ("fill: gb_per_s(222.5)", "fill: gb_per_s(300)"),
+        ("split: us(2.658)", "split: us(1.3)"),
+        ("store: gb_per_s(35.55)", "store: gb_per_s(60)"),
+    ] {
+        project.edit(truth, from, to);
+    }
+    let fit = ["ops", "t.csv", "--hardware", MACHINE, "--fit", "--out", "fit"];
+    let ran = project.run(&fit);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(ran.stdout.contains("    products: (\n        source: measured("), "{}", ran.stdout);
+    let json = project.json("fit/ops.json");
+    let section = &json["fits"][0];
+    assert_eq!(section["section"], "products");
+    let error = |which: &str| section[which]["median"].as_f64().unwrap();
+    assert!(error("before") > 0.1 && error("held_out") < 0.03 && error("after") < 0.03);
+    assert!(section["after"]["p95"].as_f64().unwrap() < 0.05, "{section}");
+    for (name, want, off) in [
+        ("launch", 2.45e-6, 0.03),
+        ("flops", 858.8e12, 0.03),
+        ("memory", 2878e9, 0.03),
+        ("fill", 222.5e9, 0.1),
+        ("split", 2.658e-6, 0.1),
+        ("overlap", 4.0, 0.0),
+    ] {
+        let numbers = section["numbers"].as_array().unwrap();
+        let number = numbers.iter().find(|number| number["name"] == name).unwrap();
+        let got = number["after"].as_f64().unwrap();
+        assert!((got / want - 1.0).abs() <= off, "{name}: {got} and not {want}");
+    }
+    // The same again is the same to the byte.
+    let before = project.files("fit");
+    assert_eq!(project.run(&fit).stdout, ran.stdout);
+    assert_eq!(project.files("fit"), before);
+    // What was written is in order, and prices as the fit said that it would.
+    let check = project.run(&["check", "fit/op-times.ron"]);
+    assert_eq!(check.stdout, "fit/op-times.ron: op times of a device, no problems\n");
+    project.write("hardware-specs/op-times/h100.ron", project.text("fit/op-times.ron"));
+    let ran = project.run(&["ops", "t.csv", "--hardware", MACHINE, "--out", "again"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let again = project.json("again/ops.json");
+    let got = again["grades"][0]["median"].as_f64().unwrap();
+    assert!((got - error("after")).abs() < 1e-6, "{got} and not {}", error("after"));
+}
+
+/// Published times of an H100, where they lie beside the checkout: numbers that were fitted with
+/// another program are as good as a fit from numbers that are not.
+#[test]
+fn published_collectives_are_fitted_as_well_as_the_shipped_numbers_are() {
+    let Some(table) = beside("gpu-op-times/h100-nccl.csv.gz") else { return };
+    let project = Project::shipped();
+    let table = table.to_str().unwrap();
+    let truth = "hardware-specs/op-times/h100.ron";
+    let shipped = fit_of(&project, table);
+    project.edit(truth, "            start: us(4.49)", "            start: us(9)");
+    project.edit(truth, "            share: 0.805", "            share: 0.5");
+    let other = fit_of(&project, table);
+    assert!(other[0] > 0.1, "{other:?}");
+    for after in [shipped[1], other[1]] {
+        assert!(after < shipped[0] * 1.1, "{after} and not {}", shipped[0]);
+    }
+}
+
+/// The median errors before and after.
+fn fit_of(project: &Project, table: &str) -> [f64; 2] {
+    let ran = project.run(&["ops", table, "--hardware", "h100-sxm-pcie5", "--fit", "--out", "o"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let json = project.json("o/ops.json");
+    ["before", "after"].map(|which| json["fits"][0][which]["median"].as_f64().unwrap())
+}
