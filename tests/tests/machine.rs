@@ -22,4 +22,5 @@ mod sharing;
 mod snapshots;
 mod soak;
 mod step_time;
+mod training_options;
 mod training_state;
