@@ -4,7 +4,7 @@
 
 use crate::lints::say_note;
 use crate::output::{Failure, print};
-use crate::typed::{attention, checkpointing, format, optimizer, size};
+use crate::typed::{attention, checkpointing, format, loss, optimizer, size};
 use clap::{ArgAction, Args as ClapArgs};
 use std::path::{Path, PathBuf};
 use tiersim_input::import::card::{ModelFiles, known_model, known_names, read_model};
@@ -15,7 +15,7 @@ use tiersim_workloads::layered::ShapeProblem;
 use tiersim_workloads::transformer::format::{Format, Formats};
 use tiersim_workloads::transformer::known::KNOWN;
 use tiersim_workloads::transformer::training::{
-    Attention, Checkpointing, Kernels, Loader, Optimizer, Parallel, Router, Training, Zero,
+    Attention, Checkpointing, Kernels, Loader, Loss, Optimizer, Parallel, Router, Training, Zero,
 };
 
 #[derive(Debug, ClapArgs)]
@@ -71,6 +71,9 @@ struct StepArgs {
     /// flash or eager [default: flash].
     #[arg(long, value_name = "HOW", value_parser = attention)]
     attention: Option<Attention>,
+    /// How head and loss are computed: eager, or fused in chunks of tokens [default: eager].
+    #[arg(long, value_name = "HOW", value_parser = loss)]
+    loss: Option<Loss>,
     /// Keeps the masks of dropout.
     #[arg(long, action = ArgAction::SetTrue)]
     dropout: bool,
@@ -202,6 +205,7 @@ impl StepArgs {
             checkpointing: self.checkpointing.unwrap_or(Checkpointing::None),
             attention: self.attention.unwrap_or(Attention::Flash),
             kernels: Kernels::default(),
+            loss: self.loss.unwrap_or_default(),
             dropout: self.dropout,
             parallel,
             zero: Zero {

@@ -10,7 +10,7 @@ use tiersim_workloads::memory::semiseparable::Shape;
 use tiersim_workloads::memory::zero::MILLION;
 use tiersim_workloads::transformer::card::Family;
 use tiersim_workloads::transformer::format::Format;
-use tiersim_workloads::transformer::training::{Attention, Checkpointing, Optimizer};
+use tiersim_workloads::transformer::training::{Attention, Checkpointing, Loss, Optimizer};
 
 /// Most of anything that is counted.
 const MOST: u128 = 1 << 60;
@@ -122,6 +122,10 @@ pub(crate) fn place(text: &str) -> Result<Place, String> {
 
 pub(crate) fn attention(text: &str) -> Result<Attention, String> {
     choice(text, &[("eager", Attention::Eager), ("flash", Attention::Flash)])
+}
+
+pub(crate) fn loss(text: &str) -> Result<Loss, String> {
+    choice(text, &[("eager", Loss::Eager), ("fused", Loss::Fused)])
 }
 
 pub(crate) fn family(text: &str) -> Result<Family, String> {

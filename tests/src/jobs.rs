@@ -18,7 +18,7 @@ use tiersim_workloads::memory::zero::{MILLION, Offload};
 use tiersim_workloads::transformer::card::{Card, Experts, Family};
 use tiersim_workloads::transformer::format::{Format, Formats};
 use tiersim_workloads::transformer::training::{
-    Attention, Checkpointing, Kernels, Parallel, Router, Training, Zero,
+    Attention, Checkpointing, Kernels, Loss, Parallel, Router, Training, Zero,
 };
 
 /// A device of 8 that meet in a switch, and servers that meet in a network; memory without end.
@@ -143,6 +143,7 @@ pub fn job(seed: u64) -> (Training, Offload) {
             },
             attention: dice.pick(&[Attention::Flash, Attention::Eager]),
             kernels: Kernels::Eager,
+            loss: dice.pick(&[Loss::Eager, Loss::Fused]),
             dropout: dice.within(0..=1) == 1,
             parallel,
             zero: Zero {
@@ -191,6 +192,7 @@ pub fn asked(job: &Training, offload: Offload) -> account::Training {
             sequence: job.sequence,
             format: formats.activations,
             attention: job.attention,
+            loss: job.loss,
             dropout: job.dropout,
             checkpointing: job.checkpointing,
             loader: None,
@@ -234,6 +236,7 @@ fn norms(job: &Training) -> u128 {
         dropout: job.dropout,
         tensor: parallel.tensor.into(),
         by_sequence: parallel.sequence,
+        loss: job.loss,
     };
     let block = BlockShape { heads: 0, experts: None, ..BlockShape::of(&job.card) };
     let one = of_block(&block, &batch).expect("it is small").statistics;

@@ -23,4 +23,5 @@ mod sharing;
 mod snapshots;
 mod soak;
 mod step_time;
+mod training_options;
 mod training_state;

@@ -11,7 +11,7 @@ use tiersim_workloads::memory::activations::{Batch, OfStage, Stages, of_block, o
 use tiersim_workloads::memory::deepspeed::{Answer, Question, zero2, zero3};
 use tiersim_workloads::memory::zero::{MILLION, Offload, State, placed};
 use tiersim_workloads::transformer::format::Format;
-use tiersim_workloads::transformer::training::{Attention, Checkpointing, Loader, Optimizer};
+use tiersim_workloads::transformer::training::{Attention, Checkpointing, Loader, Loss, Optimizer};
 
 const GIB: f64 = (1u64 << 30) as f64;
 
@@ -135,6 +135,7 @@ fn batch(sequences: u64, tokens: u64, tensor: u64, by_sequence: bool) -> Batch {
         dropout: true,
         tensor,
         by_sequence,
+        loss: Loss::Eager,
     }
 }
 
@@ -262,6 +263,7 @@ fn a_hundred_million_tokens_are_accounted() {
         sequence: 100_000_000,
         format: Format::Bf16,
         attention: Attention::Eager,
+        loss: Loss::Eager,
         dropout: true,
         checkpointing: Checkpointing::None,
         loader: Some(Loader { workers: 4, prefetch: 2, token_bytes: 8 }),

@@ -10,7 +10,7 @@ use tiersim_workloads::memory::fit::{Pace, fit, serving};
 use tiersim_workloads::memory::inference::Kv;
 use tiersim_workloads::memory::zero::MILLION;
 use tiersim_workloads::transformer::format::Format;
-use tiersim_workloads::transformer::training::{Attention, Checkpointing, Optimizer};
+use tiersim_workloads::transformer::training::{Attention, Checkpointing, Loss, Optimizer};
 
 /// A model of 7B on GPUs of one node, 8 sequences of 2,048 tokens at once.
 fn job(gpus: u64) -> Training {
@@ -25,6 +25,7 @@ fn job(gpus: u64) -> Training {
             sequence: 2048,
             format: Format::Bf16,
             attention: Attention::Eager,
+            loss: Loss::Eager,
             dropout: true,
             checkpointing: Checkpointing::None,
             loader: None,

@@ -5,8 +5,8 @@
 
 use crate::args::Format as Output;
 use crate::typed::{
-    Millionths, attention, checkpointing, count, family, format, levels, millionths, optimizer,
-    place, size,
+    Millionths, attention, checkpointing, count, family, format, levels, loss, millionths,
+    optimizer, place, size,
 };
 use clap::{Args, ValueEnum};
 use std::collections::BTreeSet;
@@ -15,7 +15,7 @@ use tiersim_models::results::memory_account::Place;
 use tiersim_workloads::memory::semiseparable::Shape;
 use tiersim_workloads::transformer::card::Family;
 use tiersim_workloads::transformer::format::Format;
-use tiersim_workloads::transformer::training::{Attention, Checkpointing, Optimizer};
+use tiersim_workloads::transformer::training::{Attention, Checkpointing, Loss, Optimizer};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Convention {
@@ -106,6 +106,10 @@ pub(crate) struct MemoryArgs {
     /// How attention is computed: eager or flash [default: eager].
     #[arg(long, value_name = "HOW", value_parser = attention)]
     pub(crate) attention: Option<Attention>,
+    /// How head and loss are computed: eager, or fused in chunks of tokens that keep no logits
+    /// [default: eager].
+    #[arg(long, value_name = "HOW", value_parser = loss)]
+    pub(crate) loss: Option<Loss>,
     /// Whether there is dropout [default: true for gpt2, opt and bloom].
     #[arg(long, value_name = "true|false", action = clap::ArgAction::Set)]
     pub(crate) dropout: Option<bool>,

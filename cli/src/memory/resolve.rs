@@ -296,6 +296,7 @@ fn step(
         sequence,
         format: args.activations.unwrap_or(weights),
         attention: args.attention.unwrap_or(Attention::Eager),
+        loss: args.loss.unwrap_or_default(),
         dropout: args.dropout.unwrap_or(block.mean),
         checkpointing: args.checkpointing.unwrap_or(Checkpointing::None),
         loader: data_pipeline(args)?,

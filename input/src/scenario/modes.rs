@@ -50,6 +50,7 @@ impl Resolver<'_, '_> {
             checkpointing: raw.checkpointing.unwrap_or(Checkpointing::None),
             attention: raw.attention.unwrap_or(Attention::Flash),
             kernels: raw.kernels.unwrap_or_default(),
+            loss: raw.loss.unwrap_or_default(),
             dropout: raw.dropout.unwrap_or(false),
             parallel: raw.parallel.unwrap_or_default(),
             zero: raw.zero.as_ref().map_or(Some(Zero::default()), |raw| self.zero(raw))?,

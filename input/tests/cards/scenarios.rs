@@ -11,7 +11,7 @@ use tiersim_workloads::transformer::Work;
 use tiersim_workloads::transformer::format::{Format, Formats};
 use tiersim_workloads::transformer::known::known;
 use tiersim_workloads::transformer::training::{
-    Attention, Checkpointing, Kernels, Loader, Optimizer, Parallel, Router, Training, Zero,
+    Attention, Checkpointing, Kernels, Loader, Loss, Optimizer, Parallel, Router, Training, Zero,
 };
 
 /// A scenario over a workload, in a project with one of the shipped machines.
@@ -59,6 +59,7 @@ fn what_is_left_out_has_the_documented_default() {
         checkpointing: Checkpointing::None,
         attention: Attention::Flash,
         kernels: Kernels::Eager,
+        loss: Loss::Eager,
         dropout: false,
         parallel: Parallel::default(),
         zero: Zero::default(),

@@ -14,7 +14,7 @@ pub mod block;
 
 use super::{Overflow, product, share, total};
 use crate::transformer::format::Format;
-use crate::transformer::training::{Attention, Checkpointing};
+use crate::transformer::training::{Attention, Checkpointing, Loss};
 use block::{BlockShape, Over, Sort, kept};
 
 /// Numbers that share a range where activations are compressed to 8 bits (ActNN, Chen et al. 2021,
@@ -38,6 +38,8 @@ pub struct Batch {
     pub tensor: u64,
     /// Whether the rest is split by sequence over the same ranks.
     pub by_sequence: bool,
+    /// How the head and the loss are computed.
+    pub loss: Loss,
 }
 
 /// The model's blocks over the stages of a pipeline.
@@ -151,8 +153,8 @@ pub struct OfStage {
     /// Masks of the dropout behind the embedding (section 4.3), and the input of a norm there, of
     /// all micro-batches in flight.
     pub embedding: u128,
-    /// Inputs of the last norm and of the head, and fp32 logits (section 4.3), where there is one
-    /// stage.
+    /// Inputs of the last norm and of the head, and, unless the loss is fused, fp32 logits
+    /// (section 4.3), where there is one stage.
     pub head: u128,
 }
 
@@ -196,7 +198,11 @@ pub fn of_stage(
     let masks = if batch.dropout { stream } else { 0 };
     let normed = if block.norm_0 { input } else { 0 };
     let head = if vocab > 0 && stages.pipeline == 1 {
-        let logits = share(product(&[tokens, vocab.into()])?, ranks);
+        let logits = match batch.loss {
+            Loss::Eager => share(product(&[tokens, vocab.into()])?, ranks),
+            // A chunk of them is a working buffer.
+            Loss::Fused => 0,
+        };
         total([product(&[input, 2])?, product(&[logits, 4])?])?
     } else {
         0

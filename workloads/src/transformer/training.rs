@@ -3,7 +3,8 @@
 //!
 //! The trace is that of the first pipeline stage, which keeps the most activations. Its
 //! parts: [`Training::problems`] refuses (`limits`), `schedule` orders passes, `step` carries them
-//! out, `forward`, `backward` and `experts` are a block's ops, `state` is what persists, `zero`
+//! out, `forward`, `backward` and `experts` are a block's ops, `head` what is behind the blocks,
+//! `state` is what persists, `zero`
 //! what ranks share, `network` where they are, `update` the optimizer, `working` what ops need
 //! beside it all, `computing` what they take.
 //! Invariant: a training without problems makes a trace without `Trace::problems`.
@@ -11,6 +12,7 @@
 mod backward;
 mod computing;
 mod experts;
+mod head;
 mod limits;
 mod optimizer;
 mod schedule;
@@ -75,6 +77,18 @@ pub enum Attention {
     Flash,
     /// Scores, softmax and dropout are tensors of size heads x sequence^2.
     Eager,
+}
+
+/// How the head and the loss are computed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Loss {
+    /// Logits of all tokens in fp32, which the loss turns into their gradient.
+    #[default]
+    Eager,
+    /// In chunks of tokens, with the gradients of the head's input and of its matrix made on the
+    /// way: logits are never all there (Liger's fused linear cross-entropy).
+    Fused,
 }
 
 /// Which kernels run.
@@ -201,6 +215,8 @@ pub struct Training {
     pub attention: Attention,
     /// Which kernels run in the forward pass.
     pub kernels: Kernels,
+    /// How the head and the loss are computed.
+    pub loss: Loss,
     /// Whether there is dropout, whose masks are kept (1 byte each).
     pub dropout: bool,
     /// How ranks split the model.
@@ -229,6 +245,7 @@ impl Training {
             checkpointing: Checkpointing::None,
             attention: Attention::Flash,
             kernels: Kernels::Eager,
+            loss: Loss::Eager,
             dropout: false,
             parallel: Parallel::default(),
             zero: Zero::default(),

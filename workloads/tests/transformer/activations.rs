@@ -9,7 +9,9 @@ use tiersim_workloads::memory::activations::block::BlockShape;
 use tiersim_workloads::memory::activations::{Batch, Stages, of_block, of_stage};
 use tiersim_workloads::transformer::card::{Card, Family};
 use tiersim_workloads::transformer::format::{Format, Formats};
-use tiersim_workloads::transformer::training::{Attention, Checkpointing, Parallel, Training};
+use tiersim_workloads::transformer::training::{
+    Attention, Checkpointing, Loss, Parallel, Training,
+};
 
 /// Eager attention with dropout, as in the paper.
 fn paper(card: Card, sequence: u64, micro_batch: u32) -> Training {
@@ -143,6 +145,7 @@ fn the_trace_keeps_what_the_formulas_say() {
                 dropout,
                 tensor: parallel.tensor.into(),
                 by_sequence: parallel.sequence,
+                loss: Loss::Eager,
             };
             let [layers, pipeline, interleave] =
                 [card.layers, parallel.pipeline, parallel.interleave].map(u64::from);

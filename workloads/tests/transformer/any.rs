@@ -8,7 +8,7 @@ use tiersim_models::units::Bytes;
 use tiersim_workloads::transformer::card::{Card, Experts, Family};
 use tiersim_workloads::transformer::format::{Format, Formats};
 use tiersim_workloads::transformer::training::{
-    Attention, Checkpointing, Kernels, Loader, Optimizer, Parallel, Router, Training, Zero,
+    Attention, Checkpointing, Kernels, Loader, Loss, Optimizer, Parallel, Router, Training, Zero,
 };
 
 fn one_of<T: Copy>(rng: &mut ChaCha12Rng, all: &[T]) -> T {
@@ -101,6 +101,7 @@ fn any_training(rng: &mut ChaCha12Rng) -> Training {
         router: Router { seed: rng.random_range(0..9), skew: one_of(rng, &[0, 100, 400]) },
         loader: rng.random_bool(0.3).then_some(Loader { workers: 2, prefetch: 2, token_bytes: 8 }),
         kernels: one_of(rng, &[Kernels::Eager, Kernels::Fused]),
+        loss: one_of(rng, &[Loss::Eager, Loss::Fused]),
         card,
     }
 }

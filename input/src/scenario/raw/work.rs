@@ -5,7 +5,7 @@ use serde::Deserialize;
 use tiersim_workloads::transformer::format::Format;
 use tiersim_workloads::transformer::generation::AttentionOn;
 use tiersim_workloads::transformer::training::{
-    Attention, Checkpointing, Kernels, Loader, Optimizer, Parallel,
+    Attention, Checkpointing, Kernels, Loader, Loss, Optimizer, Parallel,
 };
 
 /// What is done with a model, as written.
@@ -28,6 +28,7 @@ pub(crate) struct RawTrain {
     pub(crate) checkpointing: Option<Checkpointing>,
     pub(crate) attention: Option<Attention>,
     pub(crate) kernels: Option<Kernels>,
+    pub(crate) loss: Option<Loss>,
     pub(crate) dropout: Option<bool>,
     pub(crate) parallel: Option<Parallel>,
     pub(crate) zero: Option<RawZero>,

@@ -8,7 +8,9 @@ use crate::memory::zero::{MILLION, Offload, State};
 use crate::memory::{Overflow, product, share};
 use crate::transformer::card::Card;
 use crate::transformer::format::{Format, Formats};
-use crate::transformer::training::{self, Attention, Checkpointing, Loader, Optimizer, Parallel};
+use crate::transformer::training::{
+    self, Attention, Checkpointing, Loader, Loss, Optimizer, Parallel,
+};
 
 /// What the optimizer keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +61,8 @@ pub struct Step {
     pub format: Format,
     /// How attention is computed.
     pub attention: Attention,
+    /// How the head and the loss are computed.
+    pub loss: Loss,
     /// Whether there is dropout.
     pub dropout: bool,
     /// What is kept.
@@ -174,6 +178,7 @@ impl Training {
             dropout: step.dropout,
             tensor: self.split.tensor,
             by_sequence: self.split.by_sequence,
+            loss: step.loss,
         };
         let stages = Stages {
             layers: step.layers,
@@ -210,6 +215,7 @@ impl Training {
             formats,
             checkpointing: step.checkpointing,
             attention: step.attention,
+            loss: step.loss,
             dropout: step.dropout,
             parallel,
             // Where ranks are does not change what they hold.

@@ -9,7 +9,7 @@ use crate::memory::activations::block::BlockShape;
 use crate::memory::optimizer::needs_shapes;
 use crate::memory::zero::{MILLION, StatePart, placed};
 use crate::memory::{Overflow, loader};
-use crate::transformer::training::{Attention, Checkpointing, Loader};
+use crate::transformer::training::{Attention, Checkpointing, Loader, Loss};
 use tiersim_models::results::memory_account::{Account, Constant, Line, Place, Value};
 
 /// The account of a training job.
@@ -86,12 +86,7 @@ fn step_lines(job: &Training, step: &Step, lines: &mut Vec<Line>) -> Result<(), 
             .to_owned(),
             found.embedding,
         ),
-        (
-            ("head_activations", "last norm, head and logits"),
-            if split.by_sequence { "4 s b h / t + 4 s b v / t" } else { "4 s b h + 4 s b v / t" }
-                .to_owned(),
-            found.head,
-        ),
+        (("head_activations", head_name(step)), head_formula(step, split).to_owned(), found.head),
     ] {
         push(lines, names, formula, Place::Gpu, bytes);
     }
@@ -107,6 +102,22 @@ fn step_lines(job: &Training, step: &Step, lines: &mut Vec<Line>) -> Result<(), 
         push(lines, ("loader", "data pipeline"), formula, Place::Cpu, bytes);
     }
     Ok(())
+}
+
+const fn head_name(step: &Step) -> &'static str {
+    match step.loss {
+        Loss::Eager => "last norm, head and logits",
+        Loss::Fused => "last norm and head",
+    }
+}
+
+const fn head_formula(step: &Step, split: &Pipeline) -> &'static str {
+    match (step.loss, split.by_sequence) {
+        (Loss::Eager, false) => "4 s b h + 4 s b v / t",
+        (Loss::Eager, true) => "4 s b h / t + 4 s b v / t",
+        (Loss::Fused, false) => "4 s b h",
+        (Loss::Fused, true) => "4 s b h / t",
+    }
 }
 
 /// The formula of one block: in closed form where the block is that of the paper.
@@ -187,6 +198,9 @@ fn constants(job: &Training) -> Result<Vec<Constant>, Overflow> {
             Attention::Eager => "eager",
         };
         add("attention", "attention", attention.into());
+        if step.loss == Loss::Fused {
+            add("loss", "head and loss", "fused".into());
+        }
         let checkpointing = match step.checkpointing {
             Checkpointing::None => "none".to_owned(),
             Checkpointing::Selective => "selective".to_owned(),

@@ -4,8 +4,7 @@
 //! once per visit, and ahead of it by as many visits as are to be prefetched.
 //! A pipeline's bubble is (p - 1) times the forward and backward pass of one virtual stage, which
 //! is (p - 1)/m of a stage (Narayanan et al., 2021, section 2.2.2), as idle ops that copy what the
-//! device does in it; what collectives add to it is left out. The loss turns logits, which are
-//! fp32, into their gradient in place.
+//! device does in it; what collectives add to it is left out.
 
 use super::Training;
 use super::schedule::{self, Item, Pass, Task};
@@ -13,11 +12,10 @@ use crate::build::{Builder, ObjectAccess, change, read, write};
 use crate::transformer::format::Format;
 use crate::transformer::graph::forward::{Embedded, SavedActivations};
 use crate::transformer::graph::network::{Group, Groups};
-use crate::transformer::graph::pass::{GraphBuilder, Reduction, Sizes, product};
-use crate::transformer::graph::state::{End, ModelState, State};
+use crate::transformer::graph::pass::{GraphBuilder, Reduction, Sizes};
+use crate::transformer::graph::state::{ModelState, State};
 use std::collections::BTreeMap;
 use tiersim_models::ids::{ModuleId, ObjectId};
-use tiersim_models::kernel::Streaming;
 use tiersim_models::workload::{CollectiveKind, ObjectKind, Op, Phase, Recorded, TraceMeta, Unit};
 
 /// What passes leave for others.
@@ -274,30 +272,6 @@ impl GraphBuilder<'_> {
         if is_cut && is_received {
             self.tensor(CollectiveKind::AllGather, by, whole, &[change(x)]);
         }
-    }
-
-    /// Norm, head and loss, forward and backward.
-    fn head(&mut self, model: &ModelState, end: End, x: ObjectId) -> ObjectId {
-        let sizes = self.sizes;
-        let End { norm, head, matrix } = end;
-        let is_tied = matrix == model.tokens;
-        let [normed, _, logits] = self.logits(end, x, None);
-        let by = self.module(norm);
-        self.build.streaming("loss", head, Streaming::Softmax, &[change(logits)]);
-        self.build.phase = Phase::Backward;
-        self.prefix.push_str("back.");
-        let input = self.all_tokens(by, "out.whole", normed);
-        let d_input = self.buffer(by, "out.grad", sizes.tokens * sizes.hidden);
-        let of = product(sizes.tokens, sizes.vocab, sizes.hidden);
-        let touches = [self.weight(matrix), read(input), read(logits), write(d_input)];
-        let gradient = self.gradient(matrix);
-        self.product_backward(head, of, touches, gradient);
-        // A tied matrix gets the embedding's part of its gradient last.
-        if !is_tied {
-            self.done(matrix);
-        }
-        let d_normed = self.sum(by, "out.grad.sum", d_input);
-        self.norm_backward(norm, x, d_normed, None)
     }
 
     /// Idle ops for the passes that other stages make meanwhile.

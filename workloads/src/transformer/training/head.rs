@@ -1,0 +1,148 @@
+//! What is behind the blocks: norm, head and loss, forward and backward.
+//!
+//! Eagerly the logits of all tokens are kept in fp32, and the loss turns them into their gradient
+//! in place. Fused, chunks of tokens go through the head one after the other, and each makes its
+//! part of the gradient of the head's input and adds to that of the matrix before the next one
+//! comes, in the forward pass (Hsu et al., "Liger Kernel", 2024; chunks as in
+//! `fused_linear_cross_entropy_forward` of github:linkedin/Liger-Kernel@00eba63: with v logits per
+//! token and a width of h, the next power of two of ceil(tokens / ceil(v / h)); its chunk of logits
+//! has the format of the input). The FLOPs are the same: three products.
+//! Invariant: fused, no object has a size of tokens times logits but the chunk.
+
+use super::Loss;
+use crate::build::{ObjectAccess, change, read, write};
+use crate::transformer::graph::pass::{GraphBuilder, product};
+use crate::transformer::graph::state::{End, ModelState};
+use tiersim_models::ids::{ModuleId, ObjectId};
+use tiersim_models::kernel::{Kernel, Product, Streaming, Work};
+use tiersim_models::workload::Phase;
+
+/// Tokens of a chunk, of so many tokens with so many logits each and a width of `hidden`.
+fn chunk(tokens: u128, vocab: u128, hidden: u128) -> u128 {
+    let chunks = vocab.div_ceil(hidden.max(1)).max(1);
+    tokens.div_ceil(chunks).next_power_of_two().min(tokens)
+}
+
+/// What the op of a fused head touches.
+struct FusedHead {
+    weight: ObjectAccess,
+    input: ObjectId,
+    logits: ObjectId,
+    d_input: ObjectId,
+    gradient: Vec<ObjectAccess>,
+}
+
+impl GraphBuilder<'_> {
+    /// From the last block's output to the gradient of it.
+    pub(super) fn head(&mut self, model: &ModelState, end: End, x: ObjectId) -> ObjectId {
+        let by = self.module(end.norm);
+        let d_input = match self.shape.loss {
+            Loss::Eager => self.eager_head(end, x),
+            Loss::Fused => self.fused_head(end, x),
+        };
+        // A tied matrix gets the embedding's part of its gradient last.
+        if end.matrix != model.tokens {
+            self.done(end.matrix);
+        }
+        let d_normed = self.sum(by, "out.grad.sum", d_input);
+        self.norm_backward(end.norm, x, d_normed, None)
+    }
+
+    fn eager_head(&mut self, end: End, x: ObjectId) -> ObjectId {
+        let (sizes, End { norm, head, matrix }) = (self.sizes, end);
+        let [normed, _, logits] = self.logits(end, x, None);
+        let by = self.module(norm);
+        self.build.streaming("loss", head, Streaming::Softmax, &[change(logits)]);
+        self.backward_begins();
+        let input = self.all_tokens(by, "out.whole", normed);
+        let d_input = self.buffer(by, "out.grad", sizes.tokens * sizes.hidden);
+        let of = product(sizes.tokens, sizes.vocab, sizes.hidden);
+        let touches = [self.weight(matrix), read(input), read(logits), write(d_input)];
+        let gradient = self.gradient(matrix);
+        self.product_backward(head, of, touches, gradient);
+        d_input
+    }
+
+    fn fused_head(&mut self, end: End, x: ObjectId) -> ObjectId {
+        let (sizes, End { norm, head, matrix }) = (self.sizes, end);
+        let by = self.module(norm);
+        let normed = self.norm(norm, x, head);
+        let input = self.all_tokens(by, "out.whole", normed);
+        let d_input = self.buffer(by, "out.grad", sizes.tokens * sizes.hidden);
+        let rows = chunk(sizes.tokens, sizes.vocab, sizes.hidden);
+        let logits = self.buffer(head, "chunk", rows * sizes.vocab);
+        let (weight, gradient) = (self.weight(matrix), self.gradient(matrix));
+        self.fused_op(head, rows, FusedHead { weight, input, logits, d_input, gradient });
+        self.backward_begins();
+        d_input
+    }
+
+    /// All chunks of `rows` tokens, in one op.
+    fn fused_op(&mut self, head: ModuleId, rows: u128, of: FusedHead) {
+        let tokens = self.sizes.tokens;
+        let mut kernels = self.of_chunks(rows, 1, &of, &of.gradient);
+        // All but the first add to the gradient of the matrix.
+        let added: Vec<ObjectAccess> =
+            of.gradient.iter().map(|access| change(access.object)).collect();
+        kernels.extend(self.of_chunks(rows, tokens / rows - 1, &of, &added));
+        kernels.extend(self.of_chunks(tokens % rows, 1, &of, &added));
+        let mut touches = vec![of.weight, read(of.input), write(of.logits), write(of.d_input)];
+        touches.extend(of.gradient);
+        self.build.kernels("fused_linear_cross_entropy", head, kernels, &touches);
+    }
+
+    /// The kernels of so many chunks of so many tokens.
+    fn of_chunks(
+        &self,
+        rows: u128,
+        times: u128,
+        of: &FusedHead,
+        gradient: &[ObjectAccess],
+    ) -> Vec<Kernel> {
+        if rows * times == 0 {
+            return Vec::new();
+        }
+        let (sizes, build) = (self.sizes, &self.build);
+        let row = |object: ObjectId| build.size(object) * rows / sizes.tokens;
+        let logits = rows * sizes.vocab * u128::from(sizes.work.bytes());
+        let (weight, input, d_input) =
+            (build.touched(&[of.weight]), row(of.input), row(of.d_input));
+        let forward = product(rows, sizes.vocab, sizes.hidden);
+        let Product { m, n, k } = forward;
+        let products = [
+            (forward, weight + input + logits),
+            (Product { m, n: k, k: n }, weight + logits + d_input),
+            (Product { m: n, n: k, k: m }, input + logits + build.touched(gradient)),
+        ];
+        let products =
+            products.map(|(of, bytes)| Kernel::new(Work::Product(of), of.flops(), bytes));
+        let loss = Kernel::new(Work::Streaming(Streaming::Softmax), 0, 2 * logits);
+        let times = u64::try_from(times).unwrap_or(u64::MAX);
+        let all = products.into_iter().chain([loss]);
+        all.map(|kernel| Kernel { times, ..kernel }).collect()
+    }
+
+    fn backward_begins(&mut self) {
+        self.build.phase = Phase::Backward;
+        self.prefix.push_str("back.");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_are_those_of_liger() {
+        // The example in its source: 4 sequences of 4096 tokens, 32000 logits, a width of 4096.
+        assert_eq!(chunk(4 * 4096, 32000, 4096), 2048);
+        // Llama 3.1 8B: ceil(128256 / 4096) = 32.
+        assert_eq!(chunk(131_072, 128_256, 4096), 4096);
+        // Rounded up to a power of two, and no more than there are tokens.
+        assert_eq!(chunk(1000, 300, 100), 512);
+        assert_eq!(chunk(300, 200, 100), 256);
+        assert_eq!(chunk(1000, 100, 100), 1000);
+        assert_eq!(chunk(3, 4, 100), 3);
+        assert_eq!(chunk(1, 4, 1), 1);
+    }
+}
