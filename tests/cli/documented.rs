@@ -77,6 +77,8 @@ fn stand_in(verb: &str, before: &str, word: &str) -> String {
         ("FILE", _, "--tensors") => "VIT_b1280.tensors.csv",
         ("FILE", "check", _) => SCENARIO,
         ("FILE", "cache", _) => "blocks.csv",
+        ("FILE" | "FILE.csv" | "FILE.csv.gz", "ops", _) => "products.csv",
+        ("NAME", "ops", _) => "h100-sxm-pcie5",
         ("FILE", "allocator", _) | ("SNAPSHOT", ..) => "tiny.pickle.gz",
         ("PART.ron", ..) => "hardware-specs/parts/h100-sxm.ron",
         ("N", "cache", _) => "8192",
@@ -97,6 +99,8 @@ fn project() -> Project {
     let snapshot = fs::read(shipped("tests/data/snapshots/tiny.pickle.gz")).unwrap();
     project.write("tiny.pickle.gz", snapshot);
     project.write("blocks.csv", "object,bytes\n1,4096\n2,4096\n1,4096\n");
+    let products = (1..61).map(|m| format!("bf16,{m},{},4096,{}\n", 64 * m, 3 + m / 4));
+    project.write("products.csv", format!("dtype,m,n,k,us\n{}", products.collect::<String>()));
     let requests = fs::read(project.path("traces/requests-conversation/requests.jsonl")).unwrap();
     project.write("conversation_trace.jsonl", requests);
     // Three kernels, of which each needs three of the five tensors that there are at most.

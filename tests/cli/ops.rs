@@ -162,6 +162,34 @@ fn a_fit_gives_back_the_numbers_that_times_were_made_of() {
     assert!((got - error("after")).abs() < 1e-6, "{got} and not {}", error("after"));
 }
 
+/// Prompts and single tokens share rates, which prompts alone tell: a table of single tokens moves
+/// none of them, and one of prompts nothing that is of single tokens.
+#[test]
+fn prompts_and_single_tokens_are_fitted_apart() {
+    let project = Project::empty();
+    for (table, column, own) in [("p", "sequence,past", false), ("d", "kv_length", true)] {
+        let mut text = format!("dtype,kv_dtype,batch,{column},heads,kv_heads,head_dim,us\n");
+        for index in 0..120u64 {
+            let (batch, length) = (1 << (index % 7), 64 << (index % 9));
+            let length = if own { format!("{length}") } else { format!("{length},0") };
+            text +=
+                &format!("bf16,bf16,{batch},{length},{},8,128,{}\n", 8 << (index % 3), 40 + index);
+        }
+        project.write(&format!("{table}.csv"), text);
+        let ran = project.run(&["ops", &format!("{table}.csv"), "--hardware", MACHINE, "--fit"]);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        let json = project.json(&format!("out/{table}/ops.json"));
+        let numbers = json["fits"][0]["numbers"].as_array().unwrap();
+        let told = numbers.iter().filter(|number| number["told"] == true);
+        let names: Vec<&str> = told.map(|number| number["name"].as_str().unwrap()).collect();
+        assert!(names.len() > 2, "{names:?}");
+        assert!(names.iter().all(|name| name.starts_with("decode_") == own), "{names:?}");
+        for number in numbers.iter().filter(|number| number["told"] == false) {
+            assert_eq!(number["before"], number["after"], "{number}");
+        }
+    }
+}
+
 /// Published times of an H100, where they lie beside the checkout: numbers that were fitted with
 /// another program are as good as a fit from numbers that are not.
 #[test]

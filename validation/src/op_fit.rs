@@ -19,6 +19,8 @@ use tiersim_models::results::op_fit::{Errors, FittedNumber, FittedSection, OpFit
 
 /// Fewest ops of a section.
 pub const FEWEST: usize = 50;
+/// Fewest prompts or single tokens of a section that has both.
+const FEWEST_OF_A_PART: usize = 20;
 /// Most ops that a fit looks at; of more it takes as many, evenly.
 const MOST: usize = 4000;
 
@@ -165,15 +167,35 @@ fn errors(times: &OpTimes, rows: &[&Row<'_>]) -> Errors {
     Errors::of(rows.iter().map(|row| (predicted(times, row), row.measured)))
 }
 
-/// Moves the numbers of a section to where the rows have the least errors, in four digits; says
-/// which the rows told.
+/// Moves the numbers of a section to where the rows have the least errors; says which the rows
+/// told.
+///
+/// Prompts tell the rates that single tokens share with them, so these move only what is theirs
+/// alone: else a table of the one would spoil the other.
 fn fit(name: &str, rows: &[&Row<'_>], times: &mut OpTimes) -> Vec<bool> {
-    let count = rows.len().min(MOST);
+    let (steps, others): (Vec<&Row<'_>>, Vec<&Row<'_>>) =
+        rows.iter().partition(|row| row.op.kind() == "decode");
+    let is_of_steps = |number: &str| name == "attention" && number.starts_with("decode_");
+    let mut told = fit_some(name, &others, times, &|number| !is_of_steps(number));
+    let also = fit_some(name, &steps, times, &is_of_steps);
+    told.iter_mut().zip(also).for_each(|(told, also)| *told |= also);
+    told
+}
+
+/// The same of the numbers whose names are wanted, in four digits.
+fn fit_some(
+    name: &str,
+    rows: &[&Row<'_>],
+    times: &mut OpTimes,
+    is_wanted: &dyn Fn(&str) -> bool,
+) -> Vec<bool> {
+    let count = if rows.len() < FEWEST_OF_A_PART { 0 } else { rows.len().min(MOST) };
     let rows: Vec<&Row<'_>> = (0..count).map(|at| rows[at * rows.len() / count]).collect();
     // Of every number: its place among the unknowns, if it is one.
     let (mut start, mut bounds, mut places) = (Vec::new(), Vec::new(), Vec::new());
-    each(times, name, &mut |_, dimension, number| {
-        let is_unknown = dimension.is_measured() && *number > 0.0 && number.is_finite();
+    each(times, name, &mut |known, dimension, number| {
+        let is_told = dimension.is_measured() && is_wanted(known) && !rows.is_empty();
+        let is_unknown = is_told && *number > 0.0 && number.is_finite();
         places.push(is_unknown.then_some(start.len()));
         if is_unknown {
             let (least, most) = dimension.range();

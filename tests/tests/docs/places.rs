@@ -44,6 +44,7 @@ pub(crate) const STRUCTS: &[Place] = &[
     ("Hidden memory", "Hardware(hidden: [(@)])"),
     ("Server", "Hardware(server: (@))"),
     ("Compute", "Hardware(compute: (@))"),
+    ("Op times of a device", "Hardware(compute: (op_times: (@)))"),
     ("Processors of the host", "Hardware(cpu: (@))"),
     ("Power and price", "Hardware(host: (@))"),
     ("Compute", "Hardware(compute: (flops: [(@)]))"),
