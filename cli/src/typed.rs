@@ -10,7 +10,9 @@ use tiersim_workloads::memory::semiseparable::Shape;
 use tiersim_workloads::memory::zero::MILLION;
 use tiersim_workloads::transformer::card::Family;
 use tiersim_workloads::transformer::format::Format;
-use tiersim_workloads::transformer::training::{Attention, Checkpointing, Loss, Optimizer};
+use tiersim_workloads::transformer::training::{
+    Attention, Checkpointing, Loss, Optimizer, UpdateTime,
+};
 
 /// Most of anything that is counted.
 const MOST: u128 = 1 << 60;
@@ -126,6 +128,10 @@ pub(crate) fn attention(text: &str) -> Result<Attention, String> {
 
 pub(crate) fn loss(text: &str) -> Result<Loss, String> {
     choice(text, &[("eager", Loss::Eager), ("fused", Loss::Fused)])
+}
+
+pub(crate) fn update(text: &str) -> Result<UpdateTime, String> {
+    choice(text, &[("after", UpdateTime::After), ("in-backward", UpdateTime::InBackward)])
 }
 
 pub(crate) fn family(text: &str) -> Result<Family, String> {

@@ -92,6 +92,18 @@ pub enum Loss {
     Fused,
 }
 
+/// When weights are updated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum UpdateTime {
+    /// All modules behind the last backward pass.
+    #[default]
+    After,
+    /// Each module as soon as its gradient is complete, inside the last backward pass, so that
+    /// gradients are given back at once.
+    InBackward,
+}
+
 /// Which kernels run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -210,6 +222,8 @@ pub struct Training {
     pub formats: Formats,
     /// What changes the weights.
     pub optimizer: Optimizer,
+    /// When it does so.
+    pub update: UpdateTime,
     /// What is kept for the backward pass.
     pub checkpointing: Checkpointing,
     /// How attention is computed.
@@ -243,6 +257,7 @@ impl Training {
             sequence,
             formats: Formats::all(Format::Bf16),
             optimizer: Optimizer::AdamW,
+            update: UpdateTime::After,
             checkpointing: Checkpointing::None,
             attention: Attention::Flash,
             kernels: Kernels::Eager,

@@ -192,7 +192,7 @@ impl Training {
         let stage = layers / pipeline;
         let micros = u128::from(self.batch / self.micro_batch);
         let bubble = (pipeline - 1) * stage / interleave * block;
-        micros * (stage * block + 30 * interleave) + bubble + stage * (30 + 9 * experts) + 40
+        micros * (stage * block + 30 * interleave) + bubble + stage * (45 + 12 * experts) + 50
     }
 
     fn amounts(&self) -> Result<Builder, Vec<ShapeProblem>> {
