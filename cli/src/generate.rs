@@ -65,8 +65,8 @@ struct StepArgs {
     /// [default: adamw].
     #[arg(long, value_name = "NAME", value_parser = optimizer)]
     optimizer: Option<Optimizer>,
-    /// What is kept for the backward pass: none (everything), selective, full, or every:K
-    /// [default: none].
+    /// What is kept for the backward pass: none (everything), selective, full, every:K
+    /// or layers:N [default: none].
     #[arg(long, value_name = "WHAT", value_parser = checkpointing)]
     checkpointing: Option<Checkpointing>,
     /// When weights are updated: after the backward pass, or in-backward, each module as soon as

@@ -147,20 +147,24 @@ pub(crate) fn levels(text: &str) -> Result<Shape, String> {
     most.map(Shape::Sum).ok_or_else(|| "write a number from 1 to 64, or nested".to_owned())
 }
 
-/// `none`, `selective`, `full` or `every:K`.
+/// `none`, `selective`, `full`, `every:K` or `layers:N`.
 pub(crate) fn checkpointing(text: &str) -> Result<Checkpointing, String> {
-    if let Some(blocks) = text.strip_prefix("every:") {
-        let blocks = blocks.parse().ok().filter(|&blocks: &u32| blocks > 0);
-        return blocks.map(Checkpointing::Every).ok_or_else(|| {
-            "write a whole number of blocks from 1 behind every:, such as every:4".to_owned()
-        });
+    let counted: [(&str, fn(u32) -> Checkpointing); 2] =
+        [("every:", Checkpointing::Every), ("layers:", Checkpointing::Layers)];
+    for (word, of) in counted {
+        if let Some(blocks) = text.strip_prefix(word) {
+            let blocks = blocks.parse().ok().filter(|&blocks: &u32| blocks > 0);
+            return blocks.map(of).ok_or_else(|| {
+                format!("write a whole number of blocks from 1 behind {word}, such as {word}4")
+            });
+        }
     }
     let all = [
         ("none", Checkpointing::None),
         ("selective", Checkpointing::Selective),
         ("full", Checkpointing::Full),
     ];
-    choice(text, &all).map_err(|error| error + ", every:K")
+    choice(text, &all).map_err(|error| error + ", every:K, layers:N")
 }
 
 #[cfg(test)]

@@ -136,10 +136,11 @@ pub fn job(seed: u64) -> (Training, Offload) {
             formats,
             optimizer: dice.pick(&tiersim_workloads::memory::optimizer::NAMES).1,
             update: dice.pick(&[UpdateTime::After, UpdateTime::InBackward]),
-            checkpointing: match dice.within(0..=4) {
+            checkpointing: match dice.within(0..=5) {
                 0 | 1 => Checkpointing::None,
                 2 => Checkpointing::Selective,
                 3 => Checkpointing::Full,
+                4 => Checkpointing::Layers(dice.within(1..=3)),
                 _ => Checkpointing::Every(dice.within(1..=4)),
             },
             attention: dice.pick(&[Attention::Flash, Attention::Eager]),

@@ -5,7 +5,9 @@ use tiersim_tests::jobs::alive;
 use tiersim_tests::prelude::*;
 use tiersim_workloads::transformer::card::Card;
 use tiersim_workloads::transformer::known::known;
-use tiersim_workloads::transformer::training::{Loss, Parallel, Training, UpdateTime, Zero};
+use tiersim_workloads::transformer::training::{
+    Checkpointing, Loss, Parallel, Training, UpdateTime, Zero,
+};
 
 /// A small Llama of two blocks, a head of its own unless it is tied.
 fn card(tied: bool) -> Card {
@@ -160,4 +162,32 @@ fn with_replicas_updates_wait_for_the_next_bucket() {
     let zero = Zero { overlap: false, ..after.zero };
     let trace = in_backward(&Training { zero, ..after }).trace();
     assert_eq!(Some(gradients(&trace)), order.into_iter().max());
+}
+
+#[test]
+fn checkpoints_of_some_blocks_keep_all_of_the_others() {
+    let card = Card { layers: 5, vocab: 64, ..card(false) };
+    let kept = |checkpointing| {
+        let trace = Training { checkpointing, ..Training::new(card.clone(), 64) }.trace();
+        assert_eq!(trace.problems(), []);
+        (activations(&trace), flops(&trace))
+    };
+    let (none, full) = (kept(Checkpointing::None), kept(Checkpointing::Full));
+    // Of five blocks and a head.
+    let again = (full.1 - none.1) / 5;
+    let input = 2 * 64 * 64;
+    // The input, norms, queries, keys, values, the output of attention and its sums, the middle,
+    // and four of the width between.
+    let block = 2 * 64 * (64 + 64 + 64 + 2 * 32 + 64 + 64 + 64 + 4 * 96) + 4 * 64 * 4;
+    for first in 1..=4 {
+        let found = kept(Checkpointing::Layers(first));
+        assert_eq!(none.0 - found.0, u64::from(first) * (block - input), "{first} of 5");
+        assert_eq!(found.1 - none.1, u64::from(first) * again, "{first} of 5");
+    }
+    assert_eq!(kept(Checkpointing::Layers(5)), full);
+    let trained = |first| {
+        let checkpointing = Checkpointing::Layers(first);
+        Training { checkpointing, ..Training::new(card.clone(), 64) }.problems().len()
+    };
+    assert_eq!([0, 1, 5, 6].map(trained), [1, 0, 0, 1]);
 }

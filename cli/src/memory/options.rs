@@ -101,8 +101,8 @@ pub(crate) struct MemoryArgs {
     /// Tokens of a sequence; with --inference of prompt and answer.
     #[arg(long, value_name = "S", value_parser = count)]
     pub(crate) sequence: Option<u64>,
-    /// What is kept for the backward pass: none (everything), selective, full, or every:K
-    /// [default: none].
+    /// What is kept for the backward pass: none (everything), selective, full, every:K
+    /// or layers:N [default: none].
     #[arg(long, value_name = "WHAT", value_parser = checkpointing)]
     pub(crate) checkpointing: Option<Checkpointing>,
     /// When weights are updated: after the backward pass, or in-backward, each module of a --model

@@ -68,6 +68,9 @@ pub enum Checkpointing {
     Full,
     /// Only the input of every k-th block.
     Every(u32),
+    /// Only the input of the first n blocks of a virtual stage, and all that the others keep
+    /// (Megatron-LM's `--recompute-method block` with `--recompute-num-layers` n).
+    Layers(u32),
 }
 
 /// How attention is computed.

@@ -134,6 +134,7 @@ fn formula(step: &Step, split: &Pipeline) -> String {
     match step.checkpointing {
         Checkpointing::Full => return input.to_owned(),
         Checkpointing::Every(k) => return format!("{input} for every {k} blocks"),
+        Checkpointing::Layers(n) => return format!("{input} for {n} blocks, all of the others"),
         Checkpointing::None | Checkpointing::Selective => {}
     }
     let gpt = BlockShape::gpt(step.block.hidden, step.block.heads) == step.block;
@@ -216,6 +217,7 @@ fn constants(job: &Training) -> Result<Vec<Constant>, Overflow> {
             Checkpointing::Selective => "selective".to_owned(),
             Checkpointing::Full => "full".to_owned(),
             Checkpointing::Every(k) => format!("every {k} blocks"),
+            Checkpointing::Layers(n) => format!("{n} blocks of a virtual stage"),
         };
         add("checkpointing", "checkpointing", Value::Word(checkpointing));
     }

@@ -153,6 +153,13 @@ impl Training {
         if self.checkpointing == Checkpointing::Every(0) {
             add("checkpointing", "every 0 layers", "write 1 or more");
         }
+        let blocks = card.layers / (parallel.pipeline * parallel.interleave);
+        if let Checkpointing::Layers(first) = self.checkpointing
+            && !(1..=blocks).contains(&first)
+        {
+            let rule = format!("{first} layers of the {blocks} that a virtual stage has");
+            add("checkpointing", &rule, "write 1 to as many, or `none`");
+        }
         if parallel.interleave > 1 && parallel.pipeline == 1 {
             add("parallel.interleave", "one stage has nothing to interleave", "write 1");
         }
