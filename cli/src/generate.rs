@@ -4,7 +4,7 @@
 
 use crate::lints::say_note;
 use crate::output::{Failure, print};
-use crate::typed::{attention, checkpointing, format, loss, optimizer, size};
+use crate::typed::{attention, checkpointing, format, loss, optimizer, size, update};
 use clap::{ArgAction, Args as ClapArgs};
 use std::path::{Path, PathBuf};
 use tiersim_input::import::card::{ModelFiles, known_model, known_names, read_model};
@@ -15,7 +15,8 @@ use tiersim_workloads::layered::ShapeProblem;
 use tiersim_workloads::transformer::format::{Format, Formats};
 use tiersim_workloads::transformer::known::KNOWN;
 use tiersim_workloads::transformer::training::{
-    Attention, Checkpointing, Kernels, Loader, Loss, Optimizer, Parallel, Router, Training, Zero,
+    Attention, Checkpointing, Kernels, Loader, Loss, Optimizer, Parallel, Router, Training,
+    UpdateTime, Zero,
 };
 
 #[derive(Debug, ClapArgs)]
@@ -64,10 +65,14 @@ struct StepArgs {
     /// [default: adamw].
     #[arg(long, value_name = "NAME", value_parser = optimizer)]
     optimizer: Option<Optimizer>,
-    /// What is kept for the backward pass: none (everything), selective, full, or every:K
-    /// [default: none].
+    /// What is kept for the backward pass: none (everything), selective, full, every:K
+    /// or layers:N [default: none].
     #[arg(long, value_name = "WHAT", value_parser = checkpointing)]
     checkpointing: Option<Checkpointing>,
+    /// When weights are updated: after the backward pass, or in-backward, each module as soon as
+    /// its gradient is complete [default: after].
+    #[arg(long, value_name = "WHEN", value_parser = update)]
+    update: Option<UpdateTime>,
     /// flash or eager [default: flash].
     #[arg(long, value_name = "HOW", value_parser = attention)]
     attention: Option<Attention>,
@@ -202,6 +207,7 @@ impl StepArgs {
                 ..Formats::all(all)
             },
             optimizer: self.optimizer.unwrap_or(Optimizer::AdamW),
+            update: self.update.unwrap_or_default(),
             checkpointing: self.checkpointing.unwrap_or(Checkpointing::None),
             attention: self.attention.unwrap_or(Attention::Flash),
             kernels: Kernels::default(),

@@ -10,7 +10,9 @@ use tiersim_workloads::memory::semiseparable::Shape;
 use tiersim_workloads::memory::zero::MILLION;
 use tiersim_workloads::transformer::card::Family;
 use tiersim_workloads::transformer::format::Format;
-use tiersim_workloads::transformer::training::{Attention, Checkpointing, Loss, Optimizer};
+use tiersim_workloads::transformer::training::{
+    Attention, Checkpointing, Loss, Optimizer, UpdateTime,
+};
 
 /// Most of anything that is counted.
 const MOST: u128 = 1 << 60;
@@ -128,6 +130,10 @@ pub(crate) fn loss(text: &str) -> Result<Loss, String> {
     choice(text, &[("eager", Loss::Eager), ("fused", Loss::Fused)])
 }
 
+pub(crate) fn update(text: &str) -> Result<UpdateTime, String> {
+    choice(text, &[("after", UpdateTime::After), ("in-backward", UpdateTime::InBackward)])
+}
+
 pub(crate) fn family(text: &str) -> Result<Family, String> {
     choice(text, &Family::ALL.map(|family| (family.word(), family)))
 }
@@ -141,20 +147,24 @@ pub(crate) fn levels(text: &str) -> Result<Shape, String> {
     most.map(Shape::Sum).ok_or_else(|| "write a number from 1 to 64, or nested".to_owned())
 }
 
-/// `none`, `selective`, `full` or `every:K`.
+/// `none`, `selective`, `full`, `every:K` or `layers:N`.
 pub(crate) fn checkpointing(text: &str) -> Result<Checkpointing, String> {
-    if let Some(blocks) = text.strip_prefix("every:") {
-        let blocks = blocks.parse().ok().filter(|&blocks: &u32| blocks > 0);
-        return blocks.map(Checkpointing::Every).ok_or_else(|| {
-            "write a whole number of blocks from 1 behind every:, such as every:4".to_owned()
-        });
+    let counted: [(&str, fn(u32) -> Checkpointing); 2] =
+        [("every:", Checkpointing::Every), ("layers:", Checkpointing::Layers)];
+    for (word, of) in counted {
+        if let Some(blocks) = text.strip_prefix(word) {
+            let blocks = blocks.parse().ok().filter(|&blocks: &u32| blocks > 0);
+            return blocks.map(of).ok_or_else(|| {
+                format!("write a whole number of blocks from 1 behind {word}, such as {word}4")
+            });
+        }
     }
     let all = [
         ("none", Checkpointing::None),
         ("selective", Checkpointing::Selective),
         ("full", Checkpointing::Full),
     ];
-    choice(text, &all).map_err(|error| error + ", every:K")
+    choice(text, &all).map_err(|error| error + ", every:K, layers:N")
 }
 
 #[cfg(test)]

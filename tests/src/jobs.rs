@@ -18,7 +18,7 @@ use tiersim_workloads::memory::zero::{MILLION, Offload};
 use tiersim_workloads::transformer::card::{Card, Experts, Family};
 use tiersim_workloads::transformer::format::{Format, Formats};
 use tiersim_workloads::transformer::training::{
-    Attention, Checkpointing, Kernels, Loss, Parallel, Router, Training, Zero,
+    Attention, Checkpointing, Kernels, Loss, Parallel, Router, Training, UpdateTime, Zero,
 };
 
 /// A device of 8 that meet in a switch, and servers that meet in a network; memory without end.
@@ -135,10 +135,12 @@ pub fn job(seed: u64) -> (Training, Offload) {
             sequence: u64::from(tensor * dice.within(1..=24)),
             formats,
             optimizer: dice.pick(&tiersim_workloads::memory::optimizer::NAMES).1,
-            checkpointing: match dice.within(0..=4) {
+            update: dice.pick(&[UpdateTime::After, UpdateTime::InBackward]),
+            checkpointing: match dice.within(0..=5) {
                 0 | 1 => Checkpointing::None,
                 2 => Checkpointing::Selective,
                 3 => Checkpointing::Full,
+                4 => Checkpointing::Layers(dice.within(1..=3)),
                 _ => Checkpointing::Every(dice.within(1..=4)),
             },
             attention: dice.pick(&[Attention::Flash, Attention::Eager]),
@@ -195,6 +197,7 @@ pub fn asked(job: &Training, offload: Offload) -> account::Training {
             loss: job.loss,
             dropout: job.dropout,
             checkpointing: job.checkpointing,
+            update: job.update,
             loader: None,
         }),
         ..account::Training::new(card.parameters(), parallel.ranks())
@@ -290,13 +293,22 @@ fn everywhere(account: &Account, key: &str) -> u128 {
 /// Model state: to the byte; what the host updates of it in whole parameters of every module.
 fn state(job: &Training, offload: Offload, account: &Account, trace: &Trace) -> Option<String> {
     use ObjectKind::{Gradient, Master, Optimizer, Weight};
+    let workload = Workload::new(trace.clone());
     for (key, kinds) in [
         ("weights", &[Weight][..]),
         ("gradients", &[Gradient]),
         ("optimizer", &[Optimizer, Master]),
     ] {
+        // Gradients that are given back one by one are never all there.
+        let held = |wanted: &dyn Fn(&Object) -> bool| {
+            if key == "gradients" && job.update == UpdateTime::InBackward {
+                u128::from(alive(&workload, wanted))
+            } else {
+                sum(trace, wanted)
+            }
+        };
         let (formula, run) =
-            (everywhere(account, key), sum(trace, |object| kinds.contains(&object.kind)));
+            (everywhere(account, key), held(&|object| kinds.contains(&object.kind)));
         if formula != run {
             return Some(format!("{key}: {formula} by formula, {run} in the step"));
         }
@@ -305,7 +317,7 @@ fn state(job: &Training, offload: Offload, account: &Account, trace: &Trace) -> 
             continue;
         }
         let is_host = |o: &Object| kinds.contains(&o.kind) && o.name.ends_with(".host");
-        let run = sum(trace, is_host);
+        let run = held(&is_host);
         let away: u128 =
             [Place::Cpu, Place::Nvme].iter().map(|&place| account.bytes(key, place)).sum();
         let pieces = trace.objects.iter().filter(|object| kinds.contains(&object.kind)).count();

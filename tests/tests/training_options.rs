@@ -5,7 +5,9 @@ use tiersim_tests::jobs::alive;
 use tiersim_tests::prelude::*;
 use tiersim_workloads::transformer::card::Card;
 use tiersim_workloads::transformer::known::known;
-use tiersim_workloads::transformer::training::{Loss, Training};
+use tiersim_workloads::transformer::training::{
+    Checkpointing, Loss, Parallel, Training, UpdateTime, Zero,
+};
 
 /// A small Llama of two blocks, a head of its own unless it is tied.
 fn card(tied: bool) -> Card {
@@ -69,4 +71,123 @@ fn one_chunk_of_all_tokens_is_the_whole_product() {
     let op = trace.ops.iter().find(|op| op.name == "fused_linear_cross_entropy");
     let kernels = op.and_then(|op| op.kernels.clone()).expect("it says which");
     assert!(kernels.iter().all(|kernel| kernel.times == 1) && kernels.len() == 4);
+}
+
+fn in_backward(training: &Training) -> Training {
+    Training { update: UpdateTime::InBackward, ..training.clone() }
+}
+
+fn gradients(trace: &Trace) -> u64 {
+    let workload = Workload::new(trace.clone());
+    alive(&workload, |object| object.kind == ObjectKind::Gradient)
+}
+
+/// Bytes of every gradient, by name.
+fn of_modules(trace: &Trace) -> Vec<(String, u64)> {
+    let all = trace.objects.iter().filter(|object| object.kind == ObjectKind::Gradient);
+    all.map(|object| (object.name.clone(), object.bytes.get())).collect()
+}
+
+/// What every op is called and touches, by name, in an order of its own.
+fn work(trace: &Trace) -> Vec<(String, u64, u64)> {
+    let mut all: Vec<(String, u64, u64)> = Vec::new();
+    for op in &trace.ops {
+        let uses = &trace.uses[op.uses.start as usize..op.uses.end as usize];
+        let names = uses.iter().map(|of| trace.objects[of.object.index()].name.as_str());
+        let name = names.fold(op.name.clone(), |all, name| all + " " + name);
+        all.push((name, op.flops, op.bytes.get()));
+    }
+    all.sort();
+    all
+}
+
+#[test]
+fn an_update_inside_the_backward_pass_is_the_same_work_and_keeps_one_gradient() {
+    for (tied, batch) in [(false, 1), (true, 1), (false, 3)] {
+        let after = Training { batch, ..Training::new(card(tied), 40) };
+        let [before, trace] = [after.clone(), in_backward(&after)].map(|job| job.trace());
+        assert_eq!(trace.problems(), []);
+        assert_eq!(work(&trace), work(&before));
+        let all = of_modules(&trace);
+        let sum: u64 = all.iter().map(|(_, bytes)| bytes).sum();
+        assert_eq!(gradients(&before), sum);
+        let table = |(name, _): &&(String, u64)| name.starts_with("model.embed_tokens");
+        let largest = |of: &dyn Fn(&&(String, u64)) -> bool| {
+            all.iter().filter(of).map(|(_, bytes)| *bytes).max().expect("there are some")
+        };
+        // A tied table has its gradient from the head on; what is accumulated is all there.
+        let expected = match (tied, batch) {
+            (_, 3) => sum,
+            (true, _) => largest(&table) + largest(&|of| !table(of)),
+            (false, _) => largest(&|_| true),
+        };
+        assert_eq!(gradients(&trace), expected, "tied {tied}, {batch} micro-batches");
+    }
+}
+
+#[test]
+fn each_module_is_updated_right_behind_its_gradient() {
+    let trace = in_backward(&Training::new(card(false), 40)).trace();
+    let touched = |op: &Op| -> Vec<ObjectId> {
+        let uses = &trace.uses[op.uses.start as usize..op.uses.end as usize];
+        let all = uses.iter().map(|of| of.object);
+        all.filter(|id| trace.objects[id.index()].kind == ObjectKind::Gradient).collect()
+    };
+    let mut updates = 0;
+    for pair in trace.ops.windows(2).filter(|pair| pair[1].name == "adam") {
+        assert_eq!(touched(&pair[0]), touched(&pair[1]), "{:?}", pair[0].name);
+        updates += 1;
+    }
+    assert_eq!(updates, of_modules(&trace).len());
+}
+
+#[test]
+fn with_replicas_updates_wait_for_the_next_bucket() {
+    // Every module fills a bucket: a shard is there with that of the module before it.
+    let after = Training {
+        parallel: Parallel { data: 4, ..Parallel::default() },
+        zero: Zero { stage: 2, bucket: Bytes::new(1), ..Zero::default() },
+        ..Training::new(card(false), 40)
+    };
+    let trace = in_backward(&after).trace();
+    let order = trace.ops.iter().filter(|op| op.name == "adam").map(|op| {
+        let first = &trace.uses[op.uses.start as usize];
+        trace.objects[first.object.index()].bytes.get()
+    });
+    let order: Vec<u64> = order.collect();
+    assert_eq!(order.len(), of_modules(&trace).len());
+    let pairs = order.windows(2).map(|pair| pair[0] + pair[1]).max();
+    assert_eq!(Some(gradients(&trace)), pairs);
+    // Without overlap it waits for nothing.
+    let zero = Zero { overlap: false, ..after.zero };
+    let trace = in_backward(&Training { zero, ..after }).trace();
+    assert_eq!(Some(gradients(&trace)), order.into_iter().max());
+}
+
+#[test]
+fn checkpoints_of_some_blocks_keep_all_of_the_others() {
+    let card = Card { layers: 5, vocab: 64, ..card(false) };
+    let kept = |checkpointing| {
+        let trace = Training { checkpointing, ..Training::new(card.clone(), 64) }.trace();
+        assert_eq!(trace.problems(), []);
+        (activations(&trace), flops(&trace))
+    };
+    let (none, full) = (kept(Checkpointing::None), kept(Checkpointing::Full));
+    // Of five blocks and a head.
+    let again = (full.1 - none.1) / 5;
+    let input = 2 * 64 * 64;
+    // The input, norms, queries, keys, values, the output of attention and its sums, the middle,
+    // and four of the width between.
+    let block = 2 * 64 * (64 + 64 + 64 + 2 * 32 + 64 + 64 + 64 + 4 * 96) + 4 * 64 * 4;
+    for first in 1..=4 {
+        let found = kept(Checkpointing::Layers(first));
+        assert_eq!(none.0 - found.0, u64::from(first) * (block - input), "{first} of 5");
+        assert_eq!(found.1 - none.1, u64::from(first) * again, "{first} of 5");
+    }
+    assert_eq!(kept(Checkpointing::Layers(5)), full);
+    let trained = |first| {
+        let checkpointing = Checkpointing::Layers(first);
+        Training { checkpointing, ..Training::new(card.clone(), 64) }.problems().len()
+    };
+    assert_eq!([0, 1, 5, 6].map(trained), [1, 0, 0, 1]);
 }

@@ -17,6 +17,7 @@ pub mod loader;
 pub mod optimizer;
 pub mod rank;
 pub mod semiseparable;
+mod streamed;
 pub mod zero;
 
 /// An amount of 2^128 or more.

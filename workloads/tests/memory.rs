@@ -11,7 +11,9 @@ use tiersim_workloads::memory::activations::{Batch, OfStage, Stages, of_block, o
 use tiersim_workloads::memory::deepspeed::{Answer, Question, zero2, zero3};
 use tiersim_workloads::memory::zero::{MILLION, Offload, State, placed};
 use tiersim_workloads::transformer::format::Format;
-use tiersim_workloads::transformer::training::{Attention, Checkpointing, Loader, Loss, Optimizer};
+use tiersim_workloads::transformer::training::{
+    Attention, Checkpointing, Loader, Loss, Optimizer, UpdateTime,
+};
 
 const GIB: f64 = (1u64 << 30) as f64;
 
@@ -266,6 +268,7 @@ fn a_hundred_million_tokens_are_accounted() {
         loss: Loss::Eager,
         dropout: true,
         checkpointing: Checkpointing::None,
+        update: UpdateTime::After,
         loader: Some(Loader { workers: 4, prefetch: 2, token_bytes: 8 }),
     };
     job.step = Some(step);

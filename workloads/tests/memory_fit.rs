@@ -10,7 +10,9 @@ use tiersim_workloads::memory::fit::{Pace, fit, serving};
 use tiersim_workloads::memory::inference::Kv;
 use tiersim_workloads::memory::zero::MILLION;
 use tiersim_workloads::transformer::format::Format;
-use tiersim_workloads::transformer::training::{Attention, Checkpointing, Loss, Optimizer};
+use tiersim_workloads::transformer::training::{
+    Attention, Checkpointing, Loss, Optimizer, UpdateTime,
+};
 
 /// A model of 7B on GPUs of one node, 8 sequences of 2,048 tokens at once.
 fn job(gpus: u64) -> Training {
@@ -28,6 +30,7 @@ fn job(gpus: u64) -> Training {
             loss: Loss::Eager,
             dropout: true,
             checkpointing: Checkpointing::None,
+            update: UpdateTime::After,
             loader: None,
         }),
         ..Training::new(7_000_000_000, gpus)

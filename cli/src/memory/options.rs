@@ -6,7 +6,7 @@
 use crate::args::Format as Output;
 use crate::typed::{
     Millionths, attention, checkpointing, count, family, format, levels, loss, millionths,
-    optimizer, place, size,
+    optimizer, place, size, update,
 };
 use clap::{Args, ValueEnum};
 use std::collections::BTreeSet;
@@ -15,7 +15,9 @@ use tiersim_models::results::memory_account::Place;
 use tiersim_workloads::memory::semiseparable::Shape;
 use tiersim_workloads::transformer::card::Family;
 use tiersim_workloads::transformer::format::Format;
-use tiersim_workloads::transformer::training::{Attention, Checkpointing, Loss, Optimizer};
+use tiersim_workloads::transformer::training::{
+    Attention, Checkpointing, Loss, Optimizer, UpdateTime,
+};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Convention {
@@ -99,10 +101,14 @@ pub(crate) struct MemoryArgs {
     /// Tokens of a sequence; with --inference of prompt and answer.
     #[arg(long, value_name = "S", value_parser = count)]
     pub(crate) sequence: Option<u64>,
-    /// What is kept for the backward pass: none (everything), selective, full, or every:K
-    /// [default: none].
+    /// What is kept for the backward pass: none (everything), selective, full, every:K
+    /// or layers:N [default: none].
     #[arg(long, value_name = "WHAT", value_parser = checkpointing)]
     pub(crate) checkpointing: Option<Checkpointing>,
+    /// When weights are updated: after the backward pass, or in-backward, each module of a --model
+    /// as soon as its gradient is complete [default: after].
+    #[arg(long, value_name = "WHEN", value_parser = update)]
+    pub(crate) update: Option<UpdateTime>,
     /// How attention is computed: eager or flash [default: eager].
     #[arg(long, value_name = "HOW", value_parser = attention)]
     pub(crate) attention: Option<Attention>,

@@ -22,7 +22,9 @@ use tiersim_workloads::memory::inference::Kv;
 use tiersim_workloads::memory::zero::{MILLION, Offload};
 use tiersim_workloads::transformer::card::Family;
 use tiersim_workloads::transformer::format::Format;
-use tiersim_workloads::transformer::training::{Attention, Checkpointing, Loader, Optimizer};
+use tiersim_workloads::transformer::training::{
+    Attention, Checkpointing, Loader, Optimizer, UpdateTime,
+};
 
 /// What is asked.
 pub(crate) enum MemoryQuestion {
@@ -280,6 +282,10 @@ fn step(
         }
         (Some(_), None) => return Err("a shape needs tokens; say --sequence".to_owned()),
     };
+    if model.is_none() && args.update == Some(UpdateTime::InBackward) {
+        let rule = "gradients of one module at a time need the modules of a model";
+        return Err(format!("{rule} (found --update in-backward without --model); say --model"));
+    }
     let (block, layers) = shape;
     let ways = stages.saturating_mul(interleave);
     multiple("--layers", "--pipeline times --interleave", layers, ways)?;
@@ -299,6 +305,7 @@ fn step(
         loss: args.loss.unwrap_or_default(),
         dropout: args.dropout.unwrap_or(block.mean),
         checkpointing: args.checkpointing.unwrap_or(Checkpointing::None),
+        update: args.update.unwrap_or_default(),
         loader: data_pipeline(args)?,
     }))
 }

@@ -47,6 +47,7 @@ impl Resolver<'_, '_> {
             sequence: raw.sequence,
             formats,
             optimizer: raw.optimizer.unwrap_or(Optimizer::AdamW),
+            update: raw.update.unwrap_or_default(),
             checkpointing: raw.checkpointing.unwrap_or(Checkpointing::None),
             attention: raw.attention.unwrap_or(Attention::Flash),
             kernels: raw.kernels.unwrap_or_default(),

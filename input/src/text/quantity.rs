@@ -64,7 +64,7 @@ pub const DEPTH: Limits = Limits { least: 1.0, most: 1048576.0, words: "between 
 pub const GRANULE: Limits =
     Limits { least: 1.0, most: (1u64 << 20) as f64, words: "between 1 B and 1 MiB" };
 /// Drives of one set.
-pub const DRIVES: Limits = Limits { least: 2.0, most: 256.0, words: "between 2 and 256" };
+pub const DRIVES: Limits = Limits { least: 1.0, most: 256.0, words: "between 1 and 256" };
 /// A time to compare with.
 pub const TIME: Limits = Limits { least: 0.0, most: 1e18, words: "between 0 and 10^6 s" };
 /// Bytes or FLOP per second; slower, and one op could outlast the simulated clock.

@@ -11,7 +11,8 @@ use tiersim_workloads::transformer::Work;
 use tiersim_workloads::transformer::format::{Format, Formats};
 use tiersim_workloads::transformer::known::known;
 use tiersim_workloads::transformer::training::{
-    Attention, Checkpointing, Kernels, Loader, Loss, Optimizer, Parallel, Router, Training, Zero,
+    Attention, Checkpointing, Kernels, Loader, Loss, Optimizer, Parallel, Router, Training,
+    UpdateTime, Zero,
 };
 
 /// A scenario over a workload, in a project with one of the shipped machines.
@@ -56,6 +57,7 @@ fn what_is_left_out_has_the_documented_default() {
         sequence: 128,
         formats: Formats::all(Format::Bf16),
         optimizer: Optimizer::AdamW,
+        update: UpdateTime::After,
         checkpointing: Checkpointing::None,
         attention: Attention::Flash,
         kernels: Kernels::Eager,

@@ -175,15 +175,24 @@ pub fn of_stage(
     let input = stored(stream, batch.format)?;
     let (blocks, in_flight) = (stages.of_virtual_stage(), stages.in_flight());
     let recompute = |blocks: u128| Ok(product(&[one.sum()?, blocks])?.saturating_sub(input));
+    let statistics = product(&[one.statistics, blocks])?;
     let (kept, statistics, recomputed) = match checkpointing {
-        Checkpointing::None => {
-            (product(&[total([one.rest, one.core])?, blocks])?, one.statistics, 0)
-        }
+        Checkpointing::None => (product(&[total([one.rest, one.core])?, blocks])?, statistics, 0),
         Checkpointing::Selective => {
             let recompute = one.core.saturating_sub(one.behind);
-            (product(&[one.rest, blocks])?, one.statistics, recompute)
+            (product(&[one.rest, blocks])?, statistics, recompute)
         }
         Checkpointing::Full => (product(&[input, blocks])?, 0, recompute(1)?),
+        Checkpointing::Layers(first) => {
+            let again = u128::from(first).min(blocks);
+            let others = blocks - again;
+            let all = product(&[total([one.rest, one.core])?, others])?;
+            let kept = total([product(&[input, again])?, all])?;
+            // What the others keep is gone before anything is computed again.
+            let gone = product(&[one.sum()?, others])?;
+            let most = if again > 0 { recompute(1)?.saturating_sub(gone) } else { 0 };
+            (kept, product(&[one.statistics, others])?, most)
+        }
         Checkpointing::Every(each) => {
             let each = u128::from(each.max(1)).min(blocks.max(1));
             let last = blocks % each;
@@ -209,7 +218,7 @@ pub fn of_stage(
     };
     Ok(OfStage {
         kept: product(&[kept, in_flight])?,
-        statistics: product(&[statistics, blocks, in_flight])?,
+        statistics: product(&[statistics, in_flight])?,
         recomputed: recomputed.saturating_sub(head),
         embedding: product(&[total([masks, normed])?, stages.embedded()])?,
         head,

@@ -115,7 +115,9 @@ fn checkpoints(job: &Training) -> Vec<(Training, String)> {
         Checkpointing::None => {
             &[(Checkpointing::Selective, "selective"), (Checkpointing::Full, "full")]
         }
-        Checkpointing::Selective | Checkpointing::Every(_) => &[(Checkpointing::Full, "full")],
+        Checkpointing::Selective | Checkpointing::Every(_) | Checkpointing::Layers(_) => {
+            &[(Checkpointing::Full, "full")]
+        }
         Checkpointing::Full => &[],
     };
     let turned = |&(checkpointing, word): &(Checkpointing, &str)| {

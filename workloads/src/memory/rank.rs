@@ -12,27 +12,30 @@ use super::zero::{MILLION, State, shard};
 use super::{Overflow, product, share, total};
 use crate::transformer::card::Card;
 use crate::transformer::format::Format;
-use crate::transformer::modules::{EmbeddingAndHead, Module, block};
+use crate::transformer::modules::{
+    Block, EmbeddingAndHead, Feed, FeedForward, Mixture, Module, block,
+};
 use crate::transformer::training::Optimizer;
 
 /// A module's parameters on one rank.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct RankModule {
+pub(super) struct RankModule {
     tensors: Vec<Tensor>,
     /// Whether it belongs to an expert: those are spread over data-parallel ranks.
-    expert: bool,
+    pub(super) expert: bool,
 }
 
 /// What one rank has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rank {
     /// Tables, and a norm behind them.
-    embedding: Vec<RankModule>,
-    block: Vec<RankModule>,
-    blocks: u64,
+    pub(super) embedding: Vec<RankModule>,
+    /// In the order in which a backward pass is done with them.
+    pub(super) block: Vec<RankModule>,
+    pub(super) blocks: u64,
     /// Last norm and head, where there is one stage; a tied head is the first table.
-    head: Vec<RankModule>,
-    is_tied: bool,
+    pub(super) head: Vec<RankModule>,
+    pub(super) is_tied: bool,
     data: u64,
     expert: u64,
     stages: u64,
@@ -55,7 +58,7 @@ impl RankModule {
         RankModule { tensors: local.collect(), expert }
     }
 
-    fn params(&self) -> u128 {
+    pub(super) fn params(&self) -> u128 {
         self.tensors.iter().map(Tensor::numbers).sum()
     }
 
@@ -75,6 +78,30 @@ impl RankModule {
             optimizer: kept,
         })
     }
+}
+
+/// The modules of a block, and whether they belong to an expert, as a backward pass is done with
+/// them.
+fn backward(block: &Block) -> Vec<(&Module, bool)> {
+    fn up(feed: &FeedForward, expert: bool) -> impl Iterator<Item = (&Module, bool)> {
+        let all = [&feed.down_proj].into_iter().chain(feed.up_proj.iter().rev());
+        all.map(move |module| (module, expert))
+    }
+    let mut all = Vec::new();
+    match &block.feed {
+        Feed::Dense(feed) => all.extend(up(feed, false)),
+        Feed::Mixture(Mixture { router, experts, shared }) => {
+            all.extend(experts.iter().rev().flat_map(|feed| up(feed, true)));
+            all.push((router, false));
+            if let Some((feed, gate)) = shared {
+                all.extend(up(feed, false).chain([(gate, false)]));
+            }
+        }
+    }
+    let rest = [&block.norm_2, &block.out].into_iter().chain(&block.head_norms);
+    let rest = rest.chain(block.qkv.iter().rev()).chain([&block.norm_1]);
+    all.extend(rest.map(|module| (module, false)));
+    all
 }
 
 /// Every piece of state is cut by itself.
@@ -98,7 +125,7 @@ impl Rank {
         let head = [&around.norm].into_iter().chain(&around.head).filter(|_| has_head);
         let expert = u32::try_from(split.expert.max(1)).unwrap_or(u32::MAX);
         let one = block(card, 0, expert);
-        let modules = one.modules().into_iter();
+        let modules = backward(&one).into_iter();
         let modules = modules.map(|(part, expert)| RankModule::of(part, split, expert));
         Rank {
             embedding: around.embedding().map(of).collect(),
@@ -119,7 +146,7 @@ impl Rank {
     }
 
     /// Ranks that have the same module.
-    fn replicas(&self, module: &RankModule) -> u64 {
+    pub(super) fn replicas(&self, module: &RankModule) -> u64 {
         if module.expert { (self.data / self.expert).max(1) } else { self.data }
     }
 

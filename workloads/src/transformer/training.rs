@@ -67,6 +67,9 @@ pub enum Checkpointing {
     Full,
     /// Only the input of every k-th block.
     Every(u32),
+    /// Only the input of the first n blocks of a virtual stage, and all that the others keep
+    /// (Megatron-LM's `--recompute-method block` with `--recompute-num-layers` n).
+    Layers(u32),
 }
 
 /// How attention is computed.
@@ -89,6 +92,18 @@ pub enum Loss {
     /// In chunks of tokens, with the gradients of the head's input and of its matrix made on the
     /// way: logits are never all there (Liger's fused linear cross-entropy).
     Fused,
+}
+
+/// When weights are updated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum UpdateTime {
+    /// All modules behind the last backward pass.
+    #[default]
+    After,
+    /// Each module as soon as its gradient is complete, inside the last backward pass, so that
+    /// gradients are given back at once.
+    InBackward,
 }
 
 /// Which kernels run.
@@ -209,6 +224,8 @@ pub struct Training {
     pub formats: Formats,
     /// What changes the weights.
     pub optimizer: Optimizer,
+    /// When it does so.
+    pub update: UpdateTime,
     /// What is kept for the backward pass.
     pub checkpointing: Checkpointing,
     /// How attention is computed.
@@ -242,6 +259,7 @@ impl Training {
             sequence,
             formats: Formats::all(Format::Bf16),
             optimizer: Optimizer::AdamW,
+            update: UpdateTime::After,
             checkpointing: Checkpointing::None,
             attention: Attention::Flash,
             kernels: Kernels::Eager,

@@ -8,7 +8,8 @@ use tiersim_models::units::Bytes;
 use tiersim_workloads::transformer::card::{Card, Experts, Family};
 use tiersim_workloads::transformer::format::{Format, Formats};
 use tiersim_workloads::transformer::training::{
-    Attention, Checkpointing, Kernels, Loader, Loss, Optimizer, Parallel, Router, Training, Zero,
+    Attention, Checkpointing, Kernels, Loader, Loss, Optimizer, Parallel, Router, Training,
+    UpdateTime, Zero,
 };
 
 fn one_of<T: Copy>(rng: &mut ChaCha12Rng, all: &[T]) -> T {
@@ -102,6 +103,7 @@ fn any_training(rng: &mut ChaCha12Rng) -> Training {
         loader: rng.random_bool(0.3).then_some(Loader { workers: 2, prefetch: 2, token_bytes: 8 }),
         kernels: one_of(rng, &[Kernels::Eager, Kernels::Fused]),
         loss: one_of(rng, &[Loss::Eager, Loss::Fused]),
+        update: one_of(rng, &[UpdateTime::After, UpdateTime::InBackward]),
         card,
     }
 }

@@ -31,8 +31,15 @@ const OF_STATE: [&str; 7] = [
     "--prefetch-layers",
 ];
 /// Of a step.
-pub(super) const OF_STEP: [&str; 6] =
-    ["--activations", "--micro-batch", "--checkpointing", "--attention", "--loss", "--dropout"];
+pub(super) const OF_STEP: [&str; 7] = [
+    "--activations",
+    "--micro-batch",
+    "--update",
+    "--checkpointing",
+    "--attention",
+    "--loss",
+    "--dropout",
+];
 const OF_SPLIT: [&str; 3] = ["--sequence-parallel", "--interleave", "--expert"];
 pub(super) const OF_LOADER: [&str; 3] = ["--workers", "--prefetch", "--token-bytes"];
 

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use tiersim_workloads::transformer::format::Format;
 use tiersim_workloads::transformer::generation::AttentionOn;
 use tiersim_workloads::transformer::training::{
-    Attention, Checkpointing, Kernels, Loader, Loss, Optimizer, Parallel,
+    Attention, Checkpointing, Kernels, Loader, Loss, Optimizer, Parallel, UpdateTime,
 };
 
 /// What is done with a model, as written.
@@ -25,6 +25,7 @@ pub(crate) struct RawTrain {
     pub(crate) micro_batch: Option<u32>,
     pub(crate) sequence: u64,
     pub(crate) optimizer: Option<Optimizer>,
+    pub(crate) update: Option<UpdateTime>,
     pub(crate) checkpointing: Option<Checkpointing>,
     pub(crate) attention: Option<Attention>,
     pub(crate) kernels: Option<Kernels>,

@@ -4,12 +4,13 @@ use crate::memory::activations::block::BlockShape;
 use crate::memory::activations::{self, Batch, OfStage, Stages};
 use crate::memory::optimizer::of_numbers;
 use crate::memory::rank::{Bytes, Rank};
+use crate::memory::streamed::Passes;
 use crate::memory::zero::{MILLION, Offload, State};
 use crate::memory::{Overflow, product, share};
 use crate::transformer::card::Card;
 use crate::transformer::format::{Format, Formats};
 use crate::transformer::training::{
-    self, Attention, Checkpointing, Loader, Loss, Optimizer, Parallel,
+    self, Attention, Checkpointing, Loader, Loss, Optimizer, Parallel, UpdateTime, Zero,
 };
 
 /// What the optimizer keeps.
@@ -67,6 +68,8 @@ pub struct Step {
     pub dropout: bool,
     /// What is kept.
     pub checkpointing: Checkpointing,
+    /// When weights are updated.
+    pub update: UpdateTime,
     /// The data pipeline of each rank.
     pub loader: Option<Loader>,
 }
@@ -166,6 +169,22 @@ impl Training {
         };
         let state = State::of(params, weights.bytes().into(), gradients.bytes().into(), 0)?;
         Ok(State { optimizer, ..state }.of_rank(stage, self.data().into()))
+    }
+
+    /// The most gradients of one rank at once, where its modules are known and updated inside the
+    /// backward pass.
+    pub(super) fn streamed_gradients(&self) -> Result<Option<u128>, Overflow> {
+        let step = self.step.as_ref().filter(|step| step.update == UpdateTime::InBackward);
+        let (Some(step), Some(rank)) = (step, self.rank()) else { return Ok(None) };
+        let passes = Passes {
+            format: self.gradients,
+            stage: self.stage,
+            bucket: self.bucket.unwrap_or(Zero::default().bucket.get()),
+            micro_batches: step.batch.div_ceil(step.micro_batch.max(1)),
+            pipeline: self.split.stages,
+            interleave: self.split.interleave,
+        };
+        rank.streamed(&passes).map(Some)
     }
 
     /// Activations of the first stage.

@@ -9,7 +9,7 @@ use crate::memory::activations::block::BlockShape;
 use crate::memory::optimizer::needs_shapes;
 use crate::memory::zero::{MILLION, StatePart, placed};
 use crate::memory::{Overflow, loader};
-use crate::transformer::training::{Attention, Checkpointing, Loader, Loss};
+use crate::transformer::training::{Attention, Checkpointing, Loader, Loss, UpdateTime};
 use tiersim_models::results::memory_account::{Account, Constant, Line, Place, Value};
 
 /// The account of a training job.
@@ -26,7 +26,9 @@ pub fn training(job: &Training) -> Result<Account, Overflow> {
 }
 
 fn state_lines(job: &Training) -> Result<Vec<Line>, Overflow> {
-    let of_rank = job.state(job.stage)?;
+    let mut of_rank = job.state(job.stage)?;
+    let streamed = job.streamed_gradients()?;
+    of_rank.gradients = streamed.unwrap_or(of_rank.gradients);
     let mut lines = Vec::new();
     for placed in placed(of_rank, job.stage, job.offload)? {
         let (key, name, per_param, from) = match placed.part {
@@ -49,7 +51,12 @@ fn state_lines(job: &Training) -> Result<Vec<Line>, Overflow> {
             }
             _ => String::new(),
         };
-        let formula = format!("{per_param}{over}{part}");
+        let formula = match (placed.part, streamed) {
+            (StatePart::Gradients, Some(_)) => {
+                format!("g x what waits for its update in the backward pass{part}")
+            }
+            _ => format!("{per_param}{over}{part}"),
+        };
         lines.push(Line { key, name, formula, place: placed.place, bytes: placed.bytes });
     }
     Ok(lines)
@@ -127,6 +134,7 @@ fn formula(step: &Step, split: &Pipeline) -> String {
     match step.checkpointing {
         Checkpointing::Full => return input.to_owned(),
         Checkpointing::Every(k) => return format!("{input} for every {k} blocks"),
+        Checkpointing::Layers(n) => return format!("{input} for {n} blocks, all of the others"),
         Checkpointing::None | Checkpointing::Selective => {}
     }
     let gpt = BlockShape::gpt(step.block.hidden, step.block.heads) == step.block;
@@ -198,6 +206,9 @@ fn constants(job: &Training) -> Result<Vec<Constant>, Overflow> {
             Attention::Eager => "eager",
         };
         add("attention", "attention", attention.into());
+        if step.update == UpdateTime::InBackward {
+            add("update", "update of weights", "in the backward pass".into());
+        }
         if step.loss == Loss::Fused {
             add("loss", "head and loss", "fused".into());
         }
@@ -206,6 +217,7 @@ fn constants(job: &Training) -> Result<Vec<Constant>, Overflow> {
             Checkpointing::Selective => "selective".to_owned(),
             Checkpointing::Full => "full".to_owned(),
             Checkpointing::Every(k) => format!("every {k} blocks"),
+            Checkpointing::Layers(n) => format!("{n} blocks of a virtual stage"),
         };
         add("checkpointing", "checkpointing", Value::Word(checkpointing));
     }

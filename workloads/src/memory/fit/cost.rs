@@ -94,12 +94,25 @@ fn flops(job: &Training) -> Result<u128, Overflow> {
         Checkpointing::None => (0, 0),
         Checkpointing::Selective if step.attention == Attention::Flash => (0, 0),
         Checkpointing::Selective => (0, 4),
-        Checkpointing::Full | Checkpointing::Every(_) => (2, 4),
+        Checkpointing::Full | Checkpointing::Every(_) | Checkpointing::Layers(_) => (2, 4),
+    };
+    // Of so many blocks, those that are computed again.
+    let blocks = share(layers, u128::from(split.stages) * u128::from(split.interleave)).max(1);
+    let again = match step.checkpointing {
+        Checkpointing::Layers(first) => u128::from(first).min(blocks),
+        _ => blocks,
     };
     let scores = if step.attention == Attention::Flash { 2 } else { 0 };
     let per_token = total([
-        product(&[params, 6 + recompute.0])?,
-        product(&[core, 12 + recompute.1 + scores])?,
+        product(&[params, 6])?,
+        product(&[core, 12 + scores])?,
+        share(
+            product(&[
+                total([product(&[params, recompute.0])?, product(&[core, recompute.1])?])?,
+                again,
+            ])?,
+            blocks,
+        ),
     ])?;
     let all = product(&[per_token, tokens, sequences])?;
     Ok(share(all, u128::from(split.tensor) * u128::from(split.stages)))

@@ -106,6 +106,21 @@ pub(crate) struct Reduction {
     pub(crate) held: Option<usize>,
     /// The last reduction out of buffers.
     pub(crate) previous: Option<OpId>,
+    /// Where the update is streamed, what that needs.
+    pub(crate) streamed: Option<Streamed>,
+}
+
+/// An update inside the backward pass.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Streamed {
+    /// Modules whose gradients are summed over the tensor group first.
+    pub(crate) spread: Vec<usize>,
+    /// The tied table, whose gradient is summed over the ends of a pipeline first.
+    pub(crate) table: Option<usize>,
+    /// Modules whose gradients are on their way to their shards.
+    pub(crate) reduced: Vec<usize>,
+    /// What the host's processors have updated: module, copy and bytes of its weights.
+    pub(crate) copies: Vec<(usize, ObjectId, u128)>,
 }
 
 /// A step in the making.

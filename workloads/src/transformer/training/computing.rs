@@ -18,6 +18,15 @@ impl Training {
         let parallel = self.parallel;
         let virtual_stages = parallel.pipeline.checked_mul(parallel.interleave)?;
         let blocks = self.card.layers.checked_div(virtual_stages)?;
+        if let Checkpointing::Layers(first) = self.checkpointing {
+            // What a block takes more that is computed again is the same for each of them.
+            let of = |checkpointing| {
+                Training { checkpointing, ..self.clone() }.computing(compute, precision)
+            };
+            let (none, full) = (of(Checkpointing::None)?, of(Checkpointing::Full)?);
+            let more = full.checked_sub(none)?.checked_mul(first.min(blocks).into())?;
+            return none.checked_add(more.checked_div(blocks.into())?);
+        }
         // As many blocks as repeat.
         let each = match self.checkpointing {
             Checkpointing::Every(blocks) => blocks.max(1),

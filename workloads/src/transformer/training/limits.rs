@@ -153,6 +153,13 @@ impl Training {
         if self.checkpointing == Checkpointing::Every(0) {
             add("checkpointing", "every 0 layers", "write 1 or more");
         }
+        let blocks = card.layers / (parallel.pipeline * parallel.interleave);
+        if let Checkpointing::Layers(first) = self.checkpointing
+            && !(1..=blocks).contains(&first)
+        {
+            let rule = format!("{first} layers of the {blocks} that a virtual stage has");
+            add("checkpointing", &rule, "write 1 to as many, or `none`");
+        }
         if parallel.interleave > 1 && parallel.pipeline == 1 {
             add("parallel.interleave", "one stage has nothing to interleave", "write 1");
         }
@@ -198,8 +205,9 @@ impl Training {
         let stage = layers / pipeline;
         let micros = u128::from(self.batch / self.micro_batch);
         let bubble = (pipeline - 1) * stage / interleave * block;
-        // An update is one op of the host, one of the device, a copy and a collective.
-        micros * (stage * block + 40 * interleave) + bubble + stage * 4 * modules + 40
+        // An update is one op of the host, one of the device, a copy and a collective; where it is
+        // streamed, each module may have all of them by itself.
+        micros * (stage * block + 40 * interleave) + bubble + stage * (6 * modules + 45) + 50
     }
 
     fn amounts(&self) -> Result<Builder, Vec<ShapeProblem>> {

@@ -82,12 +82,14 @@ fn blocks(shape: &Training, virtual_stage: u32) -> Range<usize> {
     virtual_stage as usize * each..(virtual_stage as usize + 1) * each
 }
 
-/// Blocks between whose inputs everything is computed again; `None` if nothing is.
-fn segment(shape: &Training) -> Option<usize> {
+/// How many of so many blocks are computed again, from the first on, and how many of them between
+/// two inputs that are kept.
+fn again(shape: &Training, blocks: usize) -> (usize, usize) {
     match shape.checkpointing {
-        Checkpointing::None | Checkpointing::Selective => None,
-        Checkpointing::Full => Some(1),
-        Checkpointing::Every(blocks) => Some(blocks.max(1) as usize),
+        Checkpointing::None | Checkpointing::Selective => (0, 1),
+        Checkpointing::Full => (blocks, 1),
+        Checkpointing::Every(each) => (blocks, each.max(1) as usize),
+        Checkpointing::Layers(first) => (blocks.min(first as usize), 1),
     }
 }
 
@@ -115,11 +117,12 @@ fn tasks(shape: &Training, model: &ModelState, pass: Pass) -> Vec<Task> {
         tasks.push(Task::ReceiveGradient);
     }
     let all: Vec<usize> = blocks.collect();
-    for part in all.chunks(segment(shape).unwrap_or(all.len().max(1))).rev() {
-        if segment(shape).is_some() {
-            let last = part.last();
-            tasks.extend(part.iter().map(|block| Task::Recompute(*block, Some(block) != last)));
-        }
+    let (first, each) = again(shape, all.len());
+    let (again, kept) = all.split_at(first);
+    tasks.extend(kept.iter().rev().map(|&block| Task::Backward(block)));
+    for part in again.chunks(each).rev() {
+        let last = part.last();
+        tasks.extend(part.iter().map(|block| Task::Recompute(*block, Some(block) != last)));
         tasks.extend(part.iter().rev().map(|&block| Task::Backward(block)));
     }
     tasks.push(if is_first { Task::EmbedBackward } else { Task::SendGradient });

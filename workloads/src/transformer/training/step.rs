@@ -6,13 +6,13 @@
 //! is (p - 1)/m of a stage (Narayanan et al., 2021, section 2.2.2), as idle ops that copy what the
 //! device does in it; what collectives add to it is left out.
 
-use super::Training;
 use super::schedule::{self, Item, Pass, Task};
+use super::{Training, UpdateTime};
 use crate::build::{Builder, ObjectAccess, change, read, write};
 use crate::transformer::format::Format;
 use crate::transformer::graph::forward::{Embedded, SavedActivations};
 use crate::transformer::graph::network::{Group, Groups};
-use crate::transformer::graph::pass::{GraphBuilder, Reduction, Sizes};
+use crate::transformer::graph::pass::{GraphBuilder, Reduction, Sizes, Streamed};
 use crate::transformer::graph::state::{ModelState, State};
 use std::collections::BTreeMap;
 use tiersim_models::ids::{ModuleId, ObjectId};
@@ -33,10 +33,21 @@ struct BoundaryTensors {
 pub(super) fn step(shape: &Training) -> Builder {
     let (mut maker, model) = begun(shape);
     maker.load(&model);
-    maker.run(&model, &schedule::items(shape, &model), true);
-    maker.shared_gradients(&model);
-    maker.build.phase = Phase::Optimizer;
-    maker.update();
+    let spread = maker.spread(&model);
+    let table = (shape.parallel.pipeline > 1 && shape.card.tied).then_some(model.tokens);
+    if shape.update == UpdateTime::InBackward {
+        maker.reduction.streamed = Some(Streamed { spread, table, ..Streamed::default() });
+        maker.run(&model, &schedule::items(shape, &model), true);
+        maker.end_streamed_update();
+    } else {
+        maker.run(&model, &schedule::items(shape, &model), true);
+        maker.build.phase = Phase::Backward;
+        maker.build.recompute = "";
+        maker.sum_gradients(&spread, maker.groups.tensor);
+        maker.sum_gradients(table.as_slice(), maker.groups.ends);
+        maker.build.phase = Phase::Optimizer;
+        maker.update();
+    }
     maker.build
 }
 
@@ -85,25 +96,21 @@ impl GraphBuilder<'_> {
         self.build.op_on(Unit::Cpu, self.sibling(2), "load", module, 0, &touches);
     }
 
-    /// Sums of gradients that are spread over the tensor group, since each rank had some of the
-    /// tokens or heads; and of a tied matrix over the first and the last stage.
-    fn shared_gradients(&mut self, model: &ModelState) {
+    /// Modules whose gradients are spread over the tensor group, since each rank had some of the
+    /// tokens or heads.
+    fn spread(&self, model: &ModelState) -> Vec<usize> {
         let parallel = self.shape.parallel;
-        self.build.phase = Phase::Backward;
-        self.build.recompute = "";
         let heads =
             |owned: usize| model.blocks.iter().any(|block| block.head_norms.contains(&owned));
         let all = 0..if parallel.tensor > 1 { self.owned.len() } else { 0 };
         let whole =
             all.filter(|&owned| self.owned[owned].is_whole && (parallel.sequence || heads(owned)));
-        let whole: Vec<usize> = whole.collect();
-        self.sum_gradients(&whole, self.groups.tensor);
-        if parallel.pipeline > 1 && self.shape.card.tied {
-            self.sum_gradients(&[model.tokens], self.groups.ends);
-        }
+        whole.collect()
     }
 
-    fn sum_gradients(&mut self, all: &[usize], group: Group) {
+    /// Sums of gradients over a group: of what is spread over the tensor group, and of a tied
+    /// matrix over the first and the last stage.
+    pub(super) fn sum_gradients(&mut self, all: &[usize], group: Group) {
         let Some(&first) = all.first() else { return };
         let pieces = all.iter().flat_map(|&owned| &self.owned[owned].gradient);
         let objects: Vec<ObjectId> = pieces.map(|&(_, object)| object).collect();

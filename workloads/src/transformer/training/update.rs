@@ -5,19 +5,67 @@
 //! of master read and written, 2 of weights). The host's processors leave the weights in a copy,
 //! which is then copied to the device. All of the CPU ops are issued first, so that host and
 //! device work side by side.
+//!
+//! Streamed, the update of a module is issued inside the last backward pass, as soon as its
+//! gradient is complete (Lv et al., "Full Parameter Fine-tuning for Large Language Models with
+//! Limited Resources", LOMO, 2023; PyTorch's optimizer step in backward). With replicas, those of a
+//! bucket follow when the next bucket is sent, which its own has been meanwhile; without overlap,
+//! at once. Copies from the host and gathers of updated weights come at the end, as otherwise.
 
 use crate::build::{ObjectAccess, change, read, write};
 use crate::transformer::graph::pass::GraphBuilder;
 use crate::transformer::graph::state::{Side, Update};
-use tiersim_models::ids::ObjectId;
+use tiersim_models::ids::{ObjectId, OpId};
 use tiersim_models::kernel::Streaming;
-use tiersim_models::workload::{ObjectKind, Unit};
+use tiersim_models::workload::{ObjectKind, Phase, Unit};
 
 impl GraphBuilder<'_> {
     /// The update of all modules.
     pub(super) fn update(&mut self) {
+        let all: Vec<usize> = (0..self.owned.len()).collect();
+        let copies = self.host_updates(&all);
+        self.device_updates(&all);
+        self.weights_from_host(copies);
+        self.gather_updated();
+        self.give_back_others(&all);
+    }
+
+    /// The gradients of these modules are what the replicas have of them, and are added to no
+    /// more: where the update is streamed, they are updated now.
+    pub(super) fn complete(&mut self, all: &[usize]) {
+        let Some(streamed) = &self.reduction.streamed else { return };
+        let among = |of: &[usize]| -> Vec<usize> {
+            all.iter().copied().filter(|owned| of.contains(owned)).collect()
+        };
+        let (spread, table) = (among(&streamed.spread), among(streamed.table.as_slice()));
+        self.sum_gradients(&spread, self.groups.tensor);
+        self.sum_gradients(&table, self.groups.ends);
+        let phase = std::mem::replace(&mut self.build.phase, Phase::Optimizer);
+        let copies = self.host_updates(all);
+        self.device_updates(all);
+        self.give_back_others(all);
+        if let Some(streamed) = &mut self.reduction.streamed {
+            streamed.copies.extend(copies);
+        }
+        self.build.phase = phase;
+    }
+
+    /// The update of what is on its way at the end, and what follows the whole backward pass.
+    pub(super) fn end_streamed_update(&mut self) {
+        let Some(streamed) = &mut self.reduction.streamed else { return };
+        let last = std::mem::take(&mut streamed.reduced);
+        self.build.phase = Phase::Backward;
+        self.complete(&last);
+        self.build.phase = Phase::Optimizer;
+        let streamed = self.reduction.streamed.take();
+        self.weights_from_host(streamed.map_or(Vec::new(), |streamed| streamed.copies));
+        self.gather_updated();
+    }
+
+    /// Modules, copies of their weights and bytes of those, as the host leaves them.
+    fn host_updates(&mut self, all: &[usize]) -> Vec<(usize, ObjectId, u128)> {
         let mut copies = Vec::new();
-        for owned in 0..self.owned.len() {
+        for &owned in all {
             for update in self.owned[owned].updates.clone() {
                 if update.side == Side::Host {
                     let copy = self.host_update(owned, &update);
@@ -25,13 +73,20 @@ impl GraphBuilder<'_> {
                 }
             }
         }
-        for owned in 0..self.owned.len() {
+        copies
+    }
+
+    fn device_updates(&mut self, all: &[usize]) {
+        for &owned in all {
             for update in self.owned[owned].updates.clone() {
                 if update.side == Side::Device {
                     self.device_update(owned, &update);
                 }
             }
         }
+    }
+
+    fn weights_from_host(&mut self, copies: Vec<(usize, ObjectId, u128)>) {
         for (owned, copy, bytes) in copies {
             let weight = self.weights_of(owned, bytes, true);
             self.build.streaming(
@@ -41,11 +96,13 @@ impl GraphBuilder<'_> {
                 &[read(copy), weight],
             );
         }
-        self.gather_updated();
-        // What other ranks update of a gradient is given back with the rest.
-        let last = tiersim_models::ids::OpId::at(self.build.trace.ops.len() - 1);
-        for owned in &self.owned {
-            for &(side, object) in &owned.gradient {
+    }
+
+    /// What other ranks update of a gradient is given back with the rest.
+    fn give_back_others(&mut self, all: &[usize]) {
+        let last = OpId::at(self.build.trace.ops.len() - 1);
+        for &owned in all {
+            for &(side, object) in &self.owned[owned].gradient {
                 if side == Side::Others {
                     self.build.trace.objects[object.index()].freed_after = Some(last);
                 }

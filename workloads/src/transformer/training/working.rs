@@ -6,7 +6,7 @@
 //! counted by themselves. All blocks and micro-batches are alike and give their buffers back, so
 //! the most that is alive at once is that of the whole step.
 
-use super::Training;
+use super::{Checkpointing, Training};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::workload::ObjectKind;
 
@@ -19,7 +19,13 @@ impl Training {
         let layers =
             virtual_stages.checked_mul((self.card.layers / virtual_stages.max(1)).clamp(1, 2))?;
         let micros = if parallel.interleave > 1 { parallel.pipeline } else { 1 };
-        let short = self.short(layers, micros)?;
+        let mut short = self.short(layers, micros)?;
+        if let Checkpointing::Layers(first) = self.checkpointing {
+            // One block of each sort, where there are both.
+            let blocks = self.card.layers / virtual_stages.max(1);
+            let of_two = if first < blocks { first.min(1) } else { 2 };
+            short.checkpointing = Checkpointing::Layers(of_two.min(layers / virtual_stages));
+        }
         let workload = Workload::new(short.made().ok()?.trace);
         let buffer = |object: &tiersim_models::ids::ObjectId| {
             let object = &workload.trace.objects[object.index()];

@@ -109,6 +109,9 @@ impl GraphBuilder<'_> {
     /// This pass adds nothing more to the gradient.
     pub(super) fn done(&mut self, owned: usize) {
         let is_reduced = self.is_reduced_each_pass(owned) || self.reduction.is_last;
+        if self.owned[owned].replicas == 1 && self.reduction.is_last {
+            self.complete(&[owned]);
+        }
         if self.owned[owned].replicas == 1 || !is_reduced || self.reduction.held == Some(owned) {
             return;
         }
@@ -130,6 +133,9 @@ impl GraphBuilder<'_> {
 
     fn reduce(&mut self, which: usize) {
         let all = std::mem::take(&mut self.reduction.waiting[which]);
+        if all.is_empty() {
+            return;
+        }
         let mut touches = Vec::new();
         let mut bytes = 0;
         for &owned in &all {
@@ -148,10 +154,25 @@ impl GraphBuilder<'_> {
         let whole = self.shape.zero.stage == 0;
         let kind = if whole { CollectiveKind::AllReduce } else { CollectiveKind::ReduceScatter };
         self.over_replicas(kind, &all, bytes, &touches);
-        if self.shape.zero.stage >= 2 && self.shape.zero.overlap && !all.is_empty() {
+        if self.shape.zero.stage >= 2 && self.shape.zero.overlap {
             let reduction = OpId::at(self.build.trace.ops.len() - 1);
             self.build.awaits = self.reduction.previous.replace(reduction);
         }
+        if self.reduction.is_last {
+            self.reduced(all);
+        }
+    }
+
+    /// The last reduction of these is issued. What waits for it would keep the device waiting, so
+    /// that those before it are updated now.
+    fn reduced(&mut self, all: Vec<usize>) {
+        let Some(streamed) = &mut self.reduction.streamed else { return };
+        let ready = if self.shape.zero.overlap {
+            std::mem::replace(&mut streamed.reduced, all)
+        } else {
+            all
+        };
+        self.complete(&ready);
     }
 
     /// After an update of shards, every rank gets all weights again (stages 1 and 2).
