@@ -12,8 +12,11 @@ use tiersim_workloads::transformer::known::known;
 use tiersim_workloads::transformer::training::{Attention, Checkpointing, Parallel, Training};
 
 /// The server that it ran on.
+/// As scenarios with `time: roofline(...)` have it.
 fn server() -> Hardware {
-    machine("dgx-a100-80g")
+    let mut server = machine("dgx-a100-80g");
+    server.compute.as_mut().expect("it computes").op_times = None;
+    server
 }
 
 /// Eight-way tensor parallelism in 16 bits with dropout; all of a layer computed again, or only

@@ -156,6 +156,15 @@ impl Resolver<'_, '_> {
             let server = &mut Arc::make_mut(&mut hardware).server;
             server.collective_times = Some(times.numbers);
         }
+        // Numbers that no time of this scenario rests on are none of its facts.
+        let priced =
+            matches!(time, Some(OpTime::Roofline { compute, .. }) if compute.op_times.is_some());
+        let idle = |fact: &Fact| !priced && fact.path.contains("compute.op_times.");
+        if hardware.facts.iter().any(idle) {
+            let machine = Arc::make_mut(&mut hardware);
+            machine.facts.retain(|fact| !idle(fact));
+            machine.compute.iter_mut().for_each(|compute| compute.op_times = None);
+        }
         let hardware = self.files.shared(hardware);
         let said = (raw.numa.as_ref(), raw.pins.as_deref());
         let common = Common {
