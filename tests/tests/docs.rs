@@ -14,6 +14,7 @@ use serde_json::Value;
 use tiersim_input::hardware_file::parts::read_part;
 use tiersim_input::hardware_file::read_hardware;
 use tiersim_input::import::recording::import_recording;
+use tiersim_input::op_times::read_op_times;
 use tiersim_input::scenario::read::read_scenario;
 use tiersim_input::scenario::sweep::read_sweep;
 use tiersim_input::scenario::weights::read_weights;
@@ -112,6 +113,8 @@ fn said(text: &str, put: &str, file: &Path) -> Option<Diagnostics> {
         read_hardware(file).err()
     } else if text.starts_with("Part") {
         read_part(file).err()
+    } else if text.starts_with("OpTimes") {
+        read_op_times(file).err()
     } else if text.starts_with("Weights") {
         read_weights(file, &Registry::default()).err()
     } else {
@@ -179,13 +182,13 @@ fn every_field_and_word_of_scenarios_and_hardware_is_described() {
 #[test]
 fn every_example_is_read_by_the_real_reader() {
     let project = project("examples");
-    let mut read = [0, 0, 0, 0, 0];
+    let mut read = [0, 0, 0, 0, 0, 0];
     for page_name in ["docs/formats.md", "docs/summary.md", "README.md"] {
         for (number, block) in blocks(&page(page_name), "ron").iter().enumerate() {
             let file = project.join(format!("scenarios/{number}.ron"));
             write(&file, block);
             let place = format!("{page_name}, ron block {number}");
-            let formats = ["Scenario(", "Hardware(", "Part(", "Weights("];
+            let formats = ["Scenario(", "Hardware(", "Part(", "Weights(", "OpTimes("];
             let Some(format) = formats.iter().position(|word| block.starts_with(word)) else {
                 continue;
             };
@@ -193,17 +196,18 @@ fn every_example_is_read_by_the_real_reader() {
                 0 => read_scenario(&file, &[]).map(drop),
                 1 => read_hardware(&file).map(drop),
                 2 => read_part(&file).map(drop),
-                _ => read_weights(&file, &Registry::default()).map(drop),
+                3 => read_weights(&file, &Registry::default()).map(drop),
+                _ => read_op_times(&file).map(drop),
             };
             found.unwrap_or_else(|problems| panic!("{place}: {problems}"));
             read[format] += 1;
             if block.contains("sweep:") {
                 read_sweep(&file, &[]).unwrap_or_else(|problems| panic!("{place}: {problems}"));
-                read[4] += 1;
+                read[5] += 1;
             }
         }
     }
-    assert_eq!(read, [8, 4, 1, 1, 2], "examples of every format");
+    assert_eq!(read, [8, 4, 1, 1, 1, 2], "examples of every format");
 }
 
 #[test]
