@@ -1,5 +1,5 @@
-//! `ops`: a table of single ops, priced on a machine and graded where it holds measured times, which
-//! may also be fitted.
+//! `ops`: a table of single ops, priced on a machine and graded where it holds measured times,
+//! which may also be fitted.
 
 use crate::VERSION;
 use crate::args::Format;
