@@ -149,11 +149,15 @@ pub(crate) fn levels(text: &str) -> Result<Shape, String> {
 
 /// `none`, `selective`, `full`, `every:K` or `layers:N`.
 pub(crate) fn checkpointing(text: &str) -> Result<Checkpointing, String> {
-    let counted: [(&str, fn(u32) -> Checkpointing); 2] =
-        [("every:", Checkpointing::Every), ("layers:", Checkpointing::Layers)];
-    for (word, of) in counted {
+    for (word, of_one) in
+        [("every:", Checkpointing::Every(1)), ("layers:", Checkpointing::Layers(1))]
+    {
         if let Some(blocks) = text.strip_prefix(word) {
             let blocks = blocks.parse().ok().filter(|&blocks: &u32| blocks > 0);
+            let of = |blocks| match of_one {
+                Checkpointing::Layers(_) => Checkpointing::Layers(blocks),
+                _ => Checkpointing::Every(blocks),
+            };
             return blocks.map(of).ok_or_else(|| {
                 format!("write a whole number of blocks from 1 behind {word}, such as {word}4")
             });
