@@ -22,8 +22,8 @@
 //! All ranks of a group, and other groups of the same servers, do the same at the same time.
 //! Invariant: a group has at least one rank, and every server that it spans has equally many.
 
-use crate::hardware::Law;
-use crate::op_times::collectives::CollectiveTimes;
+use crate::hardware::{CollectiveLaws, Law};
+use crate::op_times::collectives::{CollectiveTimes, Pattern};
 use crate::units::{Bytes, Span};
 
 crate::words! {
@@ -74,15 +74,6 @@ pub struct Exchange {
     pub steps: [u64; 2],
     /// What passes before the bytes go, where that was measured; else the set-ups of all steps.
     pub latency: Option<Span>,
-}
-
-/// What collectives of a group have of the links between their devices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CollectiveLaws {
-    /// One step within the server and between servers, and what a device has while all send.
-    pub ways: [Law; 2],
-    /// What collectives within a server take by measurement.
-    pub times: Option<CollectiveTimes>,
 }
 
 impl Collective {
@@ -144,7 +135,7 @@ impl Collective {
     /// equal; or what was measured, where the laws say so.
     pub fn exchange(&self, laws: CollectiveLaws) -> Exchange {
         let ring = self.ring();
-        let seconds = laws.times.and_then(|times| times.seconds(self, true));
+        let seconds = laws.times.and_then(|times| self.measured(&times, true));
         if let Some(seconds) = seconds.filter(|_| self.sends()) {
             return ring.lasting((seconds * 1e12).round(), laws.ways);
         }
@@ -152,6 +143,19 @@ impl Collective {
         let alone = ring.span(ways).unwrap_or(Span::from_ps(u64::MAX));
         let quicker = |tree: &Exchange| tree.span(ways).is_some_and(|span| span < alone);
         self.tree().filter(quicker).unwrap_or(ring)
+    }
+
+    /// Seconds within a server by measurement; `None` of one that spans servers, or of a kind that
+    /// was not measured. `summable` says whether the switch can add such numbers: floats of 16 and
+    /// 32 bits, not bytes.
+    pub fn measured(&self, times: &CollectiveTimes, summable: bool) -> Option<f64> {
+        let pattern = match self.kind {
+            CollectiveKind::AllGather | CollectiveKind::ReduceScatter => Pattern::Ring,
+            CollectiveKind::AllReduce => Pattern::Sum { in_switch: summable },
+            CollectiveKind::AllToAll => Pattern::Pairs,
+            CollectiveKind::SendRecv | CollectiveKind::Broadcast => return None,
+        };
+        (self.servers == 1).then(|| times.seconds(pattern, self.bytes.get(), self.ranks()))
     }
 
     /// So many n-ths of the bytes, rounded up.

@@ -29,6 +29,7 @@ use crate::units::{Bandwidth, Bytes, FlopRate, Span};
 use std::sync::Arc;
 
 pub use capacity::Capacity;
+pub use collectives::CollectiveLaws;
 pub use fact::{Fact, Source};
 pub use law::Law;
 pub use memory::Memory;

@@ -91,7 +91,7 @@ impl MeasuredOp {
             }
             What::Collective(collective, adds) => {
                 let of = times.collectives?;
-                Some((of.numbers.seconds(collective, *adds)?, of.by()))
+                Some((collective.measured(&of.numbers, *adds)?, of.by()))
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Rings, trees and pairs against their closed forms, and which of them is chosen.
 
-use tiersim_models::collective::CollectiveLaws;
+use tiersim_models::hardware::CollectiveLaws;
 use tiersim_models::hardware::Law;
 use tiersim_models::units::{Bandwidth, Bytes, Span};
 use tiersim_models::workload::{Collective, CollectiveKind};

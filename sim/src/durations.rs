@@ -202,7 +202,7 @@ impl Durations {
 /// The launch of a collective; what was measured within a server has it in it.
 fn launched(compute: &Compute, of: Collective) -> Span {
     let times = compute.op_times.as_ref().and_then(|times| times.collectives);
-    let measured = times.and_then(|times| times.numbers.seconds(&of, true));
+    let measured = times.and_then(|times| of.measured(&times.numbers, true));
     if measured.is_some() { Span::ZERO } else { compute.launch }
 }
 

@@ -3,7 +3,7 @@
 //!
 //! Links have rates of whole bytes per picosecond, so every time is a whole number.
 
-use tiersim_models::collective::CollectiveLaws;
+use tiersim_models::hardware::CollectiveLaws;
 use tiersim_sim::machine::meters::Meters;
 use tiersim_tests::files::{Row, beside, table};
 use tiersim_tests::prelude::*;

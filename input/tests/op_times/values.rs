@@ -151,7 +151,7 @@ fn collectives() {
     ];
     for (device, kind, within, bytes, summable, want) in values {
         let op = Collective { kind, bytes: Bytes::new(bytes), within, servers: 1 };
-        let got = shipped(device).times.collectives.unwrap().numbers.seconds(&op, summable);
+        let got = op.measured(&shipped(device).times.collectives.unwrap().numbers, summable);
         near(got.unwrap() * 1e6, want, &(device, op, summable));
     }
 }

@@ -1,8 +1,17 @@
 //! What collectives of the devices of a machine have to themselves of its links.
 
-use crate::collective::CollectiveLaws;
 use crate::hardware::{Channel, Hardware, Law};
+use crate::op_times::collectives::CollectiveTimes;
 use crate::units::{Bandwidth, Span};
+
+/// What collectives of a group have of the links between their devices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CollectiveLaws {
+    /// One step within the server and between servers, and what a device has while all send.
+    pub ways: [Law; 2],
+    /// What collectives within a server take by measurement.
+    pub times: Option<CollectiveTimes>,
+}
 
 impl Hardware {
     /// What one step of a collective takes within the server and between servers, and the bytes per

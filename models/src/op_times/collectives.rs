@@ -19,7 +19,6 @@
 //! this. Fitted to 2, 4 and 8 devices and 512 B to 512 MiB on A100, H100 and B200.
 
 use super::numbers;
-use crate::collective::{Collective, CollectiveKind};
 
 numbers! {
     /// Numbers of collectives of the devices of one server.
@@ -69,30 +68,34 @@ numbers! {
     }
 }
 
+/// How a collective sends its chunks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pattern {
+    /// Once around: an all-gather, a reduce-scatter.
+    Ring,
+    /// Twice around, or through a switch that adds where that is said to work: an all-reduce.
+    Sum {
+        /// Whether the switch can add such numbers.
+        in_switch: bool,
+    },
+    /// Everybody to everybody.
+    Pairs,
+}
+
 /// Bytes of a chunk that fill all threads of a channel.
 const FULL_CHUNK: f64 = 8192.0;
 
 impl CollectiveTimes {
-    /// Seconds of a collective within a server; `None` of one that spans servers, or of a kind that
-    /// was not measured. `summable` says whether the switch can add such numbers: floats of 16 and
-    /// 32 bits, not bytes.
-    pub fn seconds(&self, collective: &Collective, summable: bool) -> Option<f64> {
-        use CollectiveKind::{AllGather, AllReduce, AllToAll, ReduceScatter};
-        let known = matches!(collective.kind, AllGather | AllReduce | AllToAll | ReduceScatter);
-        let bytes = collective.bytes.get();
-        (collective.servers == 1 && known)
-            .then(|| self.within(collective.kind, bytes, collective.ranks(), summable))
-    }
-
-    fn within(&self, kind: CollectiveKind, bytes: u64, ranks: u64, summable: bool) -> f64 {
+    /// Seconds of a pattern with `bytes` in all over `ranks` devices of a server.
+    pub fn seconds(&self, pattern: Pattern, bytes: u64, ranks: u64) -> f64 {
         if ranks < 2 {
             return 0.0;
         }
         let (ranks, chunk) = (ranks as f64, bytes as f64 / ranks as f64);
-        let steps = match kind {
-            CollectiveKind::AllToAll => return self.pairs(ranks - 1.0, chunk),
-            CollectiveKind::AllReduce => 2.0 * (ranks - 1.0),
-            _ => ranks - 1.0,
+        let steps = match pattern {
+            Pattern::Pairs => return self.pairs(ranks - 1.0, chunk),
+            Pattern::Sum { .. } => 2.0 * (ranks - 1.0),
+            Pattern::Ring => ranks - 1.0,
         };
         let edge = self.largest_low(steps);
         if chunk <= edge {
@@ -100,7 +103,7 @@ impl CollectiveTimes {
         }
         let sent = (steps + self.tail) * chunk;
         let mut long = self.long_start + steps * self.long_hop + sent / (self.share * self.link);
-        let adds = kind == CollectiveKind::AllReduce && summable && ranks > 2.0;
+        let adds = pattern == Pattern::Sum { in_switch: true } && ranks > 2.0;
         if adds && self.switch_share > 0.0 {
             let sent = (ranks + 1.0) * chunk;
             long = long.min(self.switch_start + sent / (self.switch_share * self.link));

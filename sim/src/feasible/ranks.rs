@@ -80,7 +80,7 @@ pub(super) fn longest(hardware: &Hardware, trace: &Trace) -> f64 {
             };
             way(0) + way(1)
         });
-        let measured = laws.times.and_then(|times| times.seconds(&collective, true));
+        let measured = laws.times.and_then(|times| collective.measured(&times, true));
         seconds.fold(0.0, f64::max) + measured.unwrap_or(0.0)
     };
     collectives(trace).map(|(_, collective)| one(collective)).sum()
