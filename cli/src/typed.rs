@@ -149,19 +149,16 @@ pub(crate) fn levels(text: &str) -> Result<Shape, String> {
 
 /// `none`, `selective`, `full`, `every:K` or `layers:N`.
 pub(crate) fn checkpointing(text: &str) -> Result<Checkpointing, String> {
-    for (word, of_one) in
-        [("every:", Checkpointing::Every(1)), ("layers:", Checkpointing::Layers(1))]
-    {
-        if let Some(blocks) = text.strip_prefix(word) {
-            let blocks = blocks.parse().ok().filter(|&blocks: &u32| blocks > 0);
-            let of = |blocks| match of_one {
-                Checkpointing::Layers(_) => Checkpointing::Layers(blocks),
-                _ => Checkpointing::Every(blocks),
-            };
-            return blocks.map(of).ok_or_else(|| {
-                format!("write a whole number of blocks from 1 behind {word}, such as {word}4")
-            });
-        }
+    let counted = |word: &str| {
+        let blocks = text.strip_prefix(word)?.parse().ok().filter(|&blocks: &u32| blocks > 0);
+        let remedy = "write a whole number of blocks from 1 behind";
+        Some(blocks.ok_or_else(|| format!("{remedy} {word}, such as {word}4")))
+    };
+    if let Some(blocks) = counted("every:") {
+        return blocks.map(Checkpointing::Every);
+    }
+    if let Some(blocks) = counted("layers:") {
+        return blocks.map(Checkpointing::Layers);
     }
     let all = [
         ("none", Checkpointing::None),

@@ -6,7 +6,7 @@
 use crate::ids::{ModuleId, ObjectId, OpId};
 use crate::serving_plan::{Plan, Served};
 use crate::units::Bytes;
-use crate::workload::{ObjectKind, Trace};
+use crate::workload::{Object, ObjectKind, Trace};
 
 /// A trace and what follows from its order.
 #[derive(Clone, Debug)]
@@ -53,6 +53,23 @@ impl Workload {
     #[inline]
     pub fn releases(&self, op: OpId) -> &[ObjectId] {
         self.releases.of(op)
+    }
+
+    /// The most bytes that wanted objects take at once, in the order of the trace; those that
+    /// persist are there all the time.
+    pub fn most_alive(&self, wanted: impl Fn(&Object) -> bool) -> u64 {
+        let objects = &self.trace.objects;
+        let bytes = |object: &Object| if wanted(object) { object.bytes.get() } else { 0 };
+        let of =
+            |ids: &[ObjectId]| -> u64 { ids.iter().map(|id| bytes(&objects[id.index()])).sum() };
+        let mut alive: u64 = objects.iter().filter(|object| object.persistent).map(bytes).sum();
+        let mut most = alive;
+        for op in (0..self.trace.ops.len()).map(OpId::at) {
+            alive += of(self.births(op));
+            most = most.max(alive);
+            alive -= of(self.releases(op));
+        }
+        most
     }
 
     /// Modules whose forward ends with this op, with the bytes of their output: the objects that

@@ -14,7 +14,7 @@ use crate::op_times::{OpTimes, PricedBy};
 pub enum What {
     /// A kernel with a shape.
     Kernel(Kernel),
-    /// The experts of a layer: one of `split` parts of each, and how tokens spread over them.
+    /// The experts of a layer, and how tokens spread over them.
     Experts(Layer, Spread),
     /// A collective, and whether its numbers can be added in a switch.
     Collective(Collective, bool),

@@ -243,6 +243,19 @@ impl OpTimes {
         if top_k <= 2 { few.or(all) } else { all }
     }
 
+    /// Sections that a file of op times may have, in its order.
+    pub const SECTIONS: [&str; 9] = [
+        "products",
+        "fp8",
+        "attention",
+        "experts",
+        "experts_fp8",
+        "experts_few",
+        "experts_few_fp8",
+        "streaming",
+        "collectives",
+    ];
+
     /// The numbers of a section of the file, and whether they are another device's; `None` where it
     /// has no such section.
     pub fn section(&mut self, name: &str) -> Option<(&mut dyn Numbers, &mut bool)> {

@@ -122,8 +122,8 @@ pub struct ServingSource {
 /// Where op durations come from.
 #[derive(Clone, Debug, PartialEq)]
 pub enum OpTime {
-    /// [`Compute::roofline`] of an op's FLOPs and bytes.
-    Roofline {
+    /// [`Compute::time`]: by the device's op times where it has them, by its roofline elsewhere.
+    Priced {
         /// The device.
         compute: Compute,
         /// Which of its peaks.

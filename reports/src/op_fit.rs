@@ -6,20 +6,8 @@ use serde_json::{Value, json};
 use std::fmt::Write;
 use tiersim_models::hardware::Compute;
 use tiersim_models::op_times::{Dimension, OpTimes};
-use tiersim_models::results::op_fit::{Errors, FittedNumber, FittedSection, OpFit};
-
-/// All sections that a file of op times may have, in its order.
-const SECTIONS: [&str; 9] = [
-    "products",
-    "fp8",
-    "attention",
-    "experts",
-    "experts_fp8",
-    "experts_few",
-    "experts_few_fp8",
-    "streaming",
-    "collectives",
-];
+use tiersim_models::results::op_fit::{FittedNumber, FittedSection, OpFit};
+use tiersim_models::results::op_grades::Errors;
 
 /// Text that may stand in quotes.
 fn quotable(text: &str) -> String {
@@ -126,7 +114,7 @@ pub fn fit_ron(fit: &OpFit, table: &str, compute: &Compute) -> String {
         quotable(table)
     );
     let mut times = fit.times.clone();
-    for section in SECTIONS {
+    for section in OpTimes::SECTIONS {
         if let Some(fitted) = fit.sections.iter().find(|fitted| fitted.name == section) {
             text += &section_ron(fitted, table, &compute.name);
             continue;

@@ -8,7 +8,7 @@ use crate::{Artefact, ChartError, pretty};
 use serde_json::{Value, json};
 use tiersim_models::op_times::PricedBy;
 use tiersim_models::results::op_fit::OpFit;
-use tiersim_models::results::op_grades::{OpGrade, OpGrades};
+use tiersim_models::results::op_grades::{Errors, OpGrade, OpGrades, PricedOp};
 
 /// Points of one series that a chart shows at most: more hide each other.
 const SHOWN: usize = 1500;
@@ -64,7 +64,8 @@ pub fn ops_text(of: &OpGrades) -> String {
     let mut rows = vec![cells(head)];
     let per_cent = |share: f64| format!("{:.1}", share * 100.0);
     rows.extend(grades.iter().map(|grade| {
-        let OpGrade { kind, precision, count, median, p95, bias, worst, .. } = grade;
+        let OpGrade { kind, precision, errors, worst, .. } = grade;
+        let Errors { count, median, p95, bias } = errors;
         vec![
             (*kind).to_owned(),
             (*precision).to_owned(),
@@ -93,10 +94,10 @@ pub fn ops_json(of: &OpGrades, fit: Option<&OpFit>, version: &str) -> Result<Str
             "kind": grade.kind,
             "dtype": grade.precision,
             "measured": range(grade.range),
-            "count": grade.count,
-            "median": grade.median,
-            "p95": grade.p95,
-            "bias": grade.bias,
+            "count": grade.errors.count,
+            "median": grade.errors.median,
+            "p95": grade.errors.p95,
+            "bias": grade.errors.bias,
             "worst": grade.worst.1,
             "worst_line": grade.worst.0,
         })
@@ -158,13 +159,17 @@ pub fn ops_artefacts(
 fn chart(of: &OpGrades, version: &str) -> Option<XyChart> {
     let grades = of.grades();
     let all: Vec<&OpGrade> = grades.iter().filter(|grade| grade.range.is_none()).collect();
-    let most = all.iter().map(|grade| grade.count).max()?;
+    let most = all.iter().map(|grade| grade.errors.count).max()?;
     let each = most.div_ceil(SHOWN).max(1);
     let thinned = if each > 1 { format!("; one op of {each} is drawn") } else { String::new() };
     let mut chart = XyChart {
         title: format!("{}: predicted against measured ops", of.device),
         notes: vec![
-            format!("{} on {}{thinned}", clean(&of.table), clean(&of.machine)),
+            format!(
+                "{} on {}; error either way: median / 95th percentile{thinned}",
+                clean(&of.table),
+                clean(&of.machine)
+            ),
             format!("tiersim {version}"),
         ],
         x: Axis::log("measured", "us"),
@@ -175,15 +180,13 @@ fn chart(of: &OpGrades, version: &str) -> Option<XyChart> {
     };
     for grade in all {
         let label = format!(
-            "{} {}, median {:.1} %, p95 {:.1} %",
+            "{} {}: {:.1} / {:.1} %",
             grade.kind,
             grade.precision,
-            grade.median * 100.0,
-            grade.p95 * 100.0
+            grade.errors.median * 100.0,
+            grade.errors.p95 * 100.0
         );
-        let own = |op: &&tiersim_models::results::op_grades::PricedOp| {
-            op.kind == grade.kind && op.precision == grade.precision
-        };
+        let own = |op: &&PricedOp| op.kind == grade.kind && op.precision == grade.precision;
         let points = of.ops.iter().filter(own).filter_map(|op| Some((op.measured?, op.predicted)));
         let points = points.step_by(each).map(|(x, y)| (x * 1e6, y * 1e6));
         chart.add(&label, Marks::Points, points);

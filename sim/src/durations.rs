@@ -56,7 +56,7 @@ impl Durations {
     ) -> Result<Durations, String> {
         on_host(trace, cpu)?;
         let base = match &spec.time {
-            OpTime::Roofline { compute, precision } => {
+            OpTime::Priced { compute, precision } => {
                 // What devices do together takes its time on the links.
                 let time = |op: &Op| match (op.unit, cpu) {
                     (Unit::Idle, _) if waits_only(op) => Some(Span::ZERO),
@@ -81,7 +81,7 @@ impl Durations {
         };
         let jitter = (spec.jitter > 0.0).then(|| Jitter { factor: mean_one(spec.jitter), seed });
         let launches = match &spec.time {
-            OpTime::Roofline { compute, .. } => {
+            OpTime::Priced { compute, .. } => {
                 [compute.launch, cpu.map_or(Span::ZERO, |cpu| cpu.launch)]
             }
             OpTime::Recorded { .. } => [Span::ZERO; 2],

@@ -176,7 +176,7 @@ fn longest(scenario: &Scenario, trace: &Trace) -> [f64; 2] {
             let recorded = trace.ops.iter().filter_map(|op| op.duration);
             recorded.map(|span| span.ps() as f64 / 1e12 * scale).sum()
         }
-        OpTime::Roofline { compute, precision } => {
+        OpTime::Priced { compute, precision } => {
             let seconds = |span: Option<Span>| span.map_or(f64::INFINITY, |s| s.ps() as f64 / 1e12);
             let time = |op: &Op| match (op.unit, &hardware.cpu) {
                 // All ranks share the processors.

@@ -323,10 +323,10 @@ pub(crate) fn conditions(
     let mut baseline = bench.baseline().clone();
     within::keep(&mut baseline, hardware.links.len(), compacted);
     let op_time = match &scenario.workload.time {
-        OpTime::Roofline { compute, precision } if compute.op_times.is_none() => {
+        OpTime::Priced { compute, precision } if compute.op_times.is_none() => {
             format!("roofline on {}, {precision}", compute.name)
         }
-        OpTime::Roofline { compute, precision } => {
+        OpTime::Priced { compute, precision } => {
             let ops = bench.workload.trace.ops.iter();
             let [measured, inherited, roofline] = compute.priced(precision, ops);
             format!(

@@ -204,23 +204,6 @@ pub fn asked(job: &Training, offload: Offload) -> account::Training {
     }
 }
 
-/// The most bytes that objects of the wanted kinds take at once, in the order of the trace.
-pub fn alive(workload: &Workload, wanted: impl Fn(&Object) -> bool) -> u64 {
-    let objects = &workload.trace.objects;
-    let bytes = |object: &Object| if wanted(object) { object.bytes.get() } else { 0 };
-    let of = |ids: &[tiersim_models::ids::ObjectId]| -> u64 {
-        ids.iter().map(|id| bytes(&objects[id.index()])).sum()
-    };
-    let mut alive: u64 = objects.iter().filter(|object| object.persistent).map(bytes).sum();
-    let mut most = alive;
-    for op in (0..workload.trace.ops.len()).map(OpId::at) {
-        alive += of(workload.births(op));
-        most = most.max(alive);
-        alive -= of(workload.releases(op));
-    }
-    most
-}
-
 /// The bytes of all objects that are wanted.
 fn sum(trace: &Trace, wanted: impl Fn(&Object) -> bool) -> u128 {
     trace.objects.iter().filter(|o| wanted(o)).map(|o| u128::from(o.bytes.get())).sum()
@@ -302,7 +285,7 @@ fn state(job: &Training, offload: Offload, account: &Account, trace: &Trace) -> 
         // Gradients that are given back one by one are never all there.
         let held = |wanted: &dyn Fn(&Object) -> bool| {
             if key == "gradients" && job.update == UpdateTime::InBackward {
-                u128::from(alive(&workload, wanted))
+                u128::from(workload.most_alive(wanted))
             } else {
                 sum(trace, wanted)
             }
@@ -341,7 +324,7 @@ const ACTIVATIONS: [&str; 5] = [
 fn activations(job: &Training, account: &Account, trace: &Trace) -> Option<String> {
     let formula: u128 = ACTIVATIONS.iter().map(|key| everywhere(account, key)).sum();
     let workload = Workload::new(trace.clone());
-    let run = u128::from(alive(&workload, |object| object.kind == ObjectKind::Activation));
+    let run = u128::from(workload.most_alive(|object| object.kind == ObjectKind::Activation));
     let (least, most) = loads(job, trace);
     let ranges = if job.formats.activations == Format::Int8 {
         4 * trace.objects.iter().filter(|o| o.kind == ObjectKind::Activation).count() as u128

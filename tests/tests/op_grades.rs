@@ -28,10 +28,10 @@ fn the_page_has_the_errors_of_every_table_of_measured_operators() {
                     device.to_uppercase(),
                     grade.kind,
                     grade.precision,
-                    grade.count,
-                    grade.median * 100.0,
-                    grade.p95 * 100.0,
-                    grade.bias * 100.0,
+                    grade.errors.count,
+                    grade.errors.median * 100.0,
+                    grade.errors.p95 * 100.0,
+                    grade.errors.bias * 100.0,
                 ));
             }
         }

@@ -1,7 +1,6 @@
 //! Options of a training step that change what is there at once, and not what is computed: sizes
 //! and FLOPs by hand, and account and run against each other.
 
-use tiersim_tests::jobs::alive;
 use tiersim_tests::prelude::*;
 use tiersim_workloads::transformer::card::Card;
 use tiersim_workloads::transformer::known::known;
@@ -23,7 +22,7 @@ fn flops(trace: &Trace) -> u64 {
 
 fn activations(trace: &Trace) -> u64 {
     let workload = Workload::new(trace.clone());
-    alive(&workload, |object| object.kind == ObjectKind::Activation)
+    workload.most_alive(|object| object.kind == ObjectKind::Activation)
 }
 
 #[test]
@@ -79,7 +78,7 @@ fn in_backward(training: &Training) -> Training {
 
 fn gradients(trace: &Trace) -> u64 {
     let workload = Workload::new(trace.clone());
-    alive(&workload, |object| object.kind == ObjectKind::Gradient)
+    workload.most_alive(|object| object.kind == ObjectKind::Gradient)
 }
 
 /// Bytes of every gradient, by name.

@@ -15,7 +15,8 @@ use tiersim_models::kernel::{Kernel, Work};
 use tiersim_models::measured_op::{MeasuredOp, What};
 use tiersim_models::op_times::OpTimes;
 use tiersim_models::op_times::experts::Load;
-use tiersim_models::results::op_fit::{Errors, FittedNumber, FittedSection, OpFit};
+use tiersim_models::results::op_fit::{FittedNumber, FittedSection, OpFit};
+use tiersim_models::results::op_grades::Errors;
 
 /// Fewest ops of a section.
 pub const FEWEST: usize = 50;
@@ -23,18 +24,6 @@ pub const FEWEST: usize = 50;
 const FEWEST_OF_A_PART: usize = 20;
 /// Most ops that a fit looks at; of more it takes as many, evenly.
 const MOST: usize = 4000;
-
-/// Sections in the order in which they are fitted: those of 8 bits use numbers of 16 bits.
-const SECTIONS: [&str; 8] = [
-    "products",
-    "fp8",
-    "attention",
-    "experts",
-    "experts_fp8",
-    "experts_few",
-    "experts_few_fp8",
-    "collectives",
-];
 
 /// Why there is no fit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -81,7 +70,8 @@ pub fn fit_ops(ops: &[MeasuredOp], start: &OpTimes) -> Result<OpFit, NoFit> {
     if measured.clone().next().is_none() {
         return Err(NoFit::NoTimes);
     }
-    for name in SECTIONS {
+    // Those of 8 bits use numbers of 16 bits, which come first.
+    for name in OpTimes::SECTIONS {
         let own = measured.clone().filter(|op| op.section(start) == Some(name));
         let rows: Vec<Row<'_>> = own
             .filter_map(|op| Some(Row { op, loads: op.loads(), measured: op.seconds? }))

@@ -4,7 +4,6 @@
 //! the sums say so: [`Builder::problem`] names the first sum that does not fit.
 
 use crate::transformer::format::Format;
-use std::sync::Arc;
 use tiersim_models::collective::MAX_COLLECTIVE;
 use tiersim_models::ids::{ModuleId, ObjectId, OpId};
 use tiersim_models::kernel::{Kernel, Streaming, Work};
@@ -132,8 +131,7 @@ impl Builder {
         class: Streaming,
         touches: &[ObjectAccess],
     ) -> OpId {
-        let kernel = Kernel::new(Work::Streaming(class), 0, self.touched(touches));
-        self.kernels(name, module, vec![kernel], touches)
+        self.kernel(name, module, (Work::Streaming(class), 0), touches)
     }
 
     /// An op of the device that is one kernel.
@@ -145,9 +143,7 @@ impl Builder {
         touches: &[ObjectAccess],
     ) -> OpId {
         let kernel = Kernel::new(work, flops, self.touched(touches));
-        let op = self.op(name, module, flops, touches);
-        self.trace.ops[op.index()].kernels = Some(Arc::new([kernel]));
-        op
+        self.kernels(name, module, vec![kernel], touches)
     }
 
     /// An op of the device that is several kernels, whose FLOPs and bytes are its own.

@@ -59,7 +59,7 @@ fn canonical(scenario: &Scenario, trace_hash: &str) -> String {
     let _ = writeln!(out, "repeat {repeat} warmup {warmup} jitter {jitter:?}");
     each(&mut out, "ranks ", (*ranks != 1).then_some(ranks));
     match time {
-        OpTime::Roofline { compute, precision } => {
+        OpTime::Priced { compute, precision } => {
             let _ = writeln!(out, "roofline {precision:?}");
             write_compute(&mut out, compute);
             // Of the machine's own device they matter only here.
@@ -138,10 +138,11 @@ fn write_hardware(out: &mut String, hardware: &Hardware) {
         write_compute(out, compute);
     }
     // What collectives take by measurement belongs to the op times, which are told elsewhere.
-    let server = Server { collective_times: None, ..server.clone() };
-    let told = (server != Server::default()).then(|| format!("{server:?}"));
-    let told = told.map(|server| server.replace(", collective_times: None", ""));
-    told.into_iter().for_each(|server| _ = writeln!(out, "server {server}"));
+    let Server { devices, tiers, links, within, between, collective_times: _ } = server;
+    if (Server { collective_times: None, ..server.clone() }) != Server::default() {
+        let _ = write!(out, "server Server {{ devices: {devices:?}, tiers: {tiers:?}, ");
+        let _ = writeln!(out, "links: {links:?}, within: {within:?}, between: {between:?} }}");
+    }
     if let Some(cpu) = cpu {
         let Cpu { name: _, flops, memory, launch } = cpu;
         let _ = writeln!(out, "cpu {} {} {}", flops.get(), memory.get(), launch.ps());

@@ -150,7 +150,7 @@ impl Resolver<'_, '_> {
             machine.economics.take_device(&device.economics);
         }
         let time = workload.as_ref().map(|(spec, _)| &spec.time);
-        if let Some(OpTime::Roofline { compute, .. }) = time
+        if let Some(OpTime::Priced { compute, .. }) = time
             && let Some(times) = compute.op_times.as_ref().and_then(|of| of.collectives)
         {
             let server = &mut Arc::make_mut(&mut hardware).server;
@@ -158,7 +158,7 @@ impl Resolver<'_, '_> {
         }
         // Numbers that no time of this scenario rests on are none of its facts.
         let priced =
-            matches!(time, Some(OpTime::Roofline { compute, .. }) if compute.op_times.is_some());
+            matches!(time, Some(OpTime::Priced { compute, .. }) if compute.op_times.is_some());
         let idle = |fact: &Fact| !priced && fact.path.contains("compute.op_times.");
         if hardware.facts.iter().any(idle) {
             let machine = Arc::make_mut(&mut hardware);

@@ -64,7 +64,7 @@ impl Resolver<'_, '_> {
         let time = self.op_time(time, generated, hardware);
         let statistics = self.statistics(raw);
         let ((time, device), (mut trace, ranks), jitter) = (time?, trace?, jitter?);
-        if let (TraceSource::Serving(source), OpTime::Roofline { compute, precision }) =
+        if let (TraceSource::Serving(source), OpTime::Priced { compute, precision }) =
             (&mut trace, &time)
         {
             source.device = Some((compute.clone(), precision.clone()));
@@ -162,7 +162,7 @@ impl Resolver<'_, '_> {
             return None;
         }
         let other = other.filter(|other| hardware.is_none_or(|own| own.name != other.name));
-        Some((OpTime::Roofline { compute, precision: precision.clone() }, other))
+        Some((OpTime::Priced { compute, precision: precision.clone() }, other))
     }
 
     fn precision(&mut self, compute: &Compute, precision: &str) -> Option<()> {

@@ -21,7 +21,7 @@ fn a_good_scenario_means_what_it_says() {
     assert_eq!(scenario.name, "case");
     assert_eq!(scenario.hardware.tiers[0].capacity, Bytes::gib(2).into());
     assert_eq!((scenario.workload.repeat, scenario.workload.warmup), (3, 1));
-    let OpTime::Roofline { compute, precision } = &scenario.workload.time else { panic!() };
+    let OpTime::Priced { compute, precision } = &scenario.workload.time else { panic!() };
     assert_eq!((compute.name.as_str(), precision.as_str()), ("H100 SXM 80 GB", "tf32"));
     let [all, adam, hints, lru, lru_bytes] = &scenario.cases[..] else { panic!() };
     assert_eq!((&all.policy, all.hbm), (&AllHbm.into(), Budget::Hardware));

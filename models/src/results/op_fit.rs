@@ -1,37 +1,7 @@
 //! Numbers of a device's formulas, fitted to measured ops.
 
-use super::op_grades::quantile;
+use super::op_grades::Errors;
 use crate::op_times::{Dimension, OpTimes};
-
-/// Errors of some ops.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Errors {
-    /// How many.
-    pub count: usize,
-    /// Of |predicted / measured - 1|: the median and the 95th percentile, by nearest rank.
-    pub median: f64,
-    /// See `median`.
-    pub p95: f64,
-    /// Median of predicted / measured - 1.
-    pub bias: f64,
-}
-
-impl Errors {
-    /// Of pairs of predicted and measured seconds.
-    pub fn of(pairs: impl Iterator<Item = (f64, f64)>) -> Errors {
-        let mut signed: Vec<f64> =
-            pairs.map(|(predicted, measured)| predicted / measured - 1.0).collect();
-        signed.sort_by(f64::total_cmp);
-        let mut sizes: Vec<f64> = signed.iter().map(|error| error.abs()).collect();
-        sizes.sort_by(f64::total_cmp);
-        Errors {
-            count: signed.len(),
-            median: quantile(&sizes, 0.5),
-            p95: quantile(&sizes, 0.95),
-            bias: quantile(&signed, 0.5),
-        }
-    }
-}
 
 /// One number of a formula.
 #[derive(Clone, Copy, Debug, PartialEq)]

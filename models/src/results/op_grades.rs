@@ -37,14 +37,8 @@ pub struct OpGrades {
 }
 
 /// Errors of some ops.
-#[derive(Clone, Debug, PartialEq)]
-pub struct OpGrade {
-    /// Which kind.
-    pub kind: &'static str,
-    /// Which precision.
-    pub precision: &'static str,
-    /// Measured times from and up to, in seconds; `None` for all of a kind and precision.
-    pub range: Option<(f64, f64)>,
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Errors {
     /// How many.
     pub count: usize,
     /// Of |predicted / measured - 1|: the median and the 95th percentile, by nearest rank.
@@ -53,6 +47,36 @@ pub struct OpGrade {
     pub p95: f64,
     /// Median of predicted / measured - 1.
     pub bias: f64,
+}
+
+impl Errors {
+    /// Of pairs of predicted and measured seconds.
+    pub fn of(pairs: impl Iterator<Item = (f64, f64)>) -> Errors {
+        let mut signed: Vec<f64> =
+            pairs.map(|(predicted, measured)| predicted / measured - 1.0).collect();
+        signed.sort_by(f64::total_cmp);
+        let mut sizes: Vec<f64> = signed.iter().map(|error| error.abs()).collect();
+        sizes.sort_by(f64::total_cmp);
+        Errors {
+            count: signed.len(),
+            median: quantile(&sizes, 0.5),
+            p95: quantile(&sizes, 0.95),
+            bias: quantile(&signed, 0.5),
+        }
+    }
+}
+
+/// Errors of the ops of one kind.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OpGrade {
+    /// Which kind.
+    pub kind: &'static str,
+    /// Which precision.
+    pub precision: &'static str,
+    /// Measured times from and up to, in seconds; `None` for all of a kind and precision.
+    pub range: Option<(f64, f64)>,
+    /// How far off they are.
+    pub errors: Errors,
     /// The line of the op that is furthest off, and its error.
     pub worst: (u64, f64),
 }
@@ -114,27 +138,16 @@ impl OpGrades {
     ) -> Option<OpGrade> {
         let (from, to) = range.unwrap_or((0.0, f64::INFINITY));
         let of = self.ops.iter().filter(|op| op.kind == kind && op.precision == precision);
-        let errors = of.filter_map(|op| {
+        let pairs = of.filter_map(|op| {
             let measured = op.measured.filter(|time| (from..to).contains(time))?;
-            Some((op.line, op.predicted / measured - 1.0))
+            Some((op.line, op.predicted, measured))
         });
-        let errors: Vec<(u64, f64)> = errors.collect();
-        let worst = *errors.iter().max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()))?;
-        let sorted = |of: &dyn Fn(f64) -> f64| {
-            let mut all: Vec<f64> = errors.iter().map(|&(_, error)| of(error)).collect();
-            all.sort_by(f64::total_cmp);
-            all
-        };
-        let (sizes, signed) = (sorted(&f64::abs), sorted(&|error| error));
-        Some(OpGrade {
-            kind,
-            precision,
-            range,
-            count: errors.len(),
-            median: quantile(&sizes, 0.5),
-            p95: quantile(&sizes, 0.95),
-            bias: quantile(&signed, 0.5),
-            worst,
-        })
+        let pairs: Vec<(u64, f64, f64)> = pairs.collect();
+        let off =
+            pairs.iter().map(|&(line, predicted, measured)| (line, predicted / measured - 1.0));
+        let worst = off.max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()))?;
+        let errors =
+            Errors::of(pairs.into_iter().map(|(_, predicted, measured)| (predicted, measured)));
+        Some(OpGrade { kind, precision, range, errors, worst })
     }
 }

@@ -2,7 +2,6 @@
 //! published counts of a transformer.
 
 use super::*;
-use tiersim_tests::jobs::alive;
 use tiersim_tests::prelude::*;
 use tiersim_workloads::layered::{Family, Layered, Mode as ShapeMode, Precision};
 
@@ -153,7 +152,7 @@ fn shape(layers: u32) -> Layered {
 
 /// The most bytes of activations that are alive at once.
 fn peak_of_activations(trace: &Trace) -> u64 {
-    alive(&Workload::new(trace.clone()), |object| object.kind == ObjectKind::Activation)
+    Workload::new(trace.clone()).most_alive(|object| object.kind == ObjectKind::Activation)
 }
 
 /// Korthikanti et al. 2023, section 5: with full recomputation a layer keeps its input, 2 s b h,

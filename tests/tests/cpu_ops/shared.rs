@@ -39,7 +39,7 @@ fn spec(jitter: f64) -> WorkloadSpec {
         launch: Span::ZERO,
         efficiency: Default::default(),
     };
-    let time = OpTime::Roofline { compute, precision: "fp32".to_owned() };
+    let time = OpTime::Priced { compute, precision: "fp32".to_owned() };
     WorkloadSpec { time, jitter, ..replays(1) }
 }
 

@@ -5,7 +5,6 @@
 //! double buffering.
 //! Invariant: every value of a figure is given, in the order in which it was measured.
 
-use crate::calibrate::fit::quantile;
 use crate::calibrate::probe::{Kind, MeasuredMachine, Memory, Probe, Start, Way};
 use crate::calibrate::through::Through;
 use crate::fault::Result;
@@ -14,6 +13,7 @@ use std::path::Path;
 use tiersim_models::hardware::Channel;
 use tiersim_models::results::calibration::Figure;
 use tiersim_models::results::comparison::median;
+use tiersim_models::results::op_grades::quantile;
 use tiersim_models::units::{Bytes, Span};
 
 /// Sizes at which the machine is held against the bare hardware.

@@ -7,6 +7,7 @@
 //! ([`weight`]).
 //! Invariant: no I/O and no clock; same points, same law.
 
+use tiersim_models::results::op_grades::quantile;
 /// A law with how well it is known. Times in seconds, work in bytes or FLOP.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fit {
@@ -124,12 +125,6 @@ pub fn errors(law: &Fit, points: &[(f64, f64)]) -> (f64, f64, f64) {
     let mut sizes: Vec<f64> = points.iter().map(|&point| law.error(point).abs()).collect();
     sizes.sort_by(f64::total_cmp);
     (quantile(&sizes, 0.5), quantile(&sizes, 0.95), quantile(&sizes, 1.0))
-}
-
-/// The value that a share of sorted values does not exceed (nearest rank); zero without values.
-pub fn quantile(sorted: &[f64], share: f64) -> f64 {
-    let rank = (sorted.len() as f64 * share).ceil() as usize;
-    sorted.get(rank.max(1) - 1).copied().unwrap_or(0.0)
 }
 
 /// The value rounded to `digits` significant decimal digits.

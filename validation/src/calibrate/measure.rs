@@ -6,12 +6,12 @@
 //! few repeats of many points, which the median forgives, and not all repeats of one.
 //! Invariant: every point has at least [`LEAST`] repeats.
 
-use crate::calibrate::fit::quantile;
 use crate::calibrate::probe::{Kind, Limits, MeasuredMachine, Probe};
 use crate::fault::Result;
 use crate::options::draw;
 use tiersim_models::results::calibration::Quantiles;
 use tiersim_models::results::comparison::median;
+use tiersim_models::results::op_grades::quantile;
 use tiersim_models::units::{Bytes, Span};
 
 /// Fewest repeats of a point.

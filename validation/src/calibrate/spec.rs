@@ -14,6 +14,7 @@ use tiersim_models::hardware::{Compute, Fact, Hardware, Law, Link, Source};
 use tiersim_models::results::calibration::{
     self, CalibrationRecord, Figure, Law as Fitted, Quantiles,
 };
+use tiersim_models::results::op_grades::quantile;
 use tiersim_models::service::{Discipline, Service};
 use tiersim_models::units::{Rate, Span};
 
@@ -143,7 +144,7 @@ fn fitted_to(of: Vec<&Point>) -> Result<Fitted, Refusal> {
         rate: (fit.rate, fit.rate_error),
         error: fit::errors(&fit, &seen),
         held_out: fit::errors(&fit, &unseen),
-        spread: fit::quantile(&spreads, 0.5),
+        spread: quantile(&spreads, 0.5),
         points: (seen.len(), unseen.len()),
         repeats: of.iter().map(|point| point.spans.len()).sum(),
         sizes: (sizes().min().unwrap_or_default(), sizes().max().unwrap_or_default()),

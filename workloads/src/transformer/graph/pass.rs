@@ -102,8 +102,6 @@ pub(crate) struct Reduction {
     pub(crate) waiting: [Vec<usize>; 2],
     /// Whether this is the step's last pass over its modules.
     pub(crate) is_last: bool,
-    /// A matrix that another module of this pass uses too.
-    pub(crate) held: Option<usize>,
     /// The last reduction out of buffers.
     pub(crate) previous: Option<OpId>,
     /// Where the update is streamed, what that needs.

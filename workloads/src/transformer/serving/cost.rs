@@ -235,20 +235,8 @@ impl Cost {
 /// The most bytes that are alive at once beside weights and cache.
 fn working(trace: tiersim_models::workload::Trace) -> u128 {
     let workload = Workload::new(trace);
-    let bytes = |id: &tiersim_models::ids::ObjectId| {
-        let object = &workload.trace.objects[id.index()];
-        match object.kind {
-            ObjectKind::Weight | ObjectKind::Kv => 0,
-            _ => u128::from(object.bytes.get()),
-        }
-    };
-    let (mut alive, mut most) = (0u128, 0);
-    for op in (0..workload.trace.ops.len()).map(tiersim_models::ids::OpId::at) {
-        alive += workload.births(op).iter().map(bytes).sum::<u128>();
-        most = most.max(alive);
-        alive -= workload.releases(op).iter().map(bytes).sum::<u128>();
-    }
-    most
+    let of_pass = |kind| !matches!(kind, ObjectKind::Weight | ObjectKind::Kv);
+    workload.most_alive(|object| of_pass(object.kind)).into()
 }
 
 /// Layers in groups that differ by one at most.

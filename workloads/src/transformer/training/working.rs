@@ -27,16 +27,6 @@ impl Training {
             short.checkpointing = Checkpointing::Layers(of_two.min(layers / virtual_stages));
         }
         let workload = Workload::new(short.made().ok()?.trace);
-        let buffer = |object: &tiersim_models::ids::ObjectId| {
-            let object = &workload.trace.objects[object.index()];
-            if object.kind == ObjectKind::Buffer { object.bytes.get() } else { 0 }
-        };
-        let (mut alive, mut most) = (0, 0);
-        for op in (0..workload.trace.ops.len()).map(tiersim_models::ids::OpId::at) {
-            alive += workload.births(op).iter().map(buffer).sum::<u64>();
-            most = most.max(alive);
-            alive -= workload.releases(op).iter().map(buffer).sum::<u64>();
-        }
-        Some(most)
+        Some(workload.most_alive(|object| object.kind == ObjectKind::Buffer))
     }
 }

@@ -112,7 +112,7 @@ impl GraphBuilder<'_> {
         if self.owned[owned].replicas == 1 && self.reduction.is_last {
             self.complete(&[owned]);
         }
-        if self.owned[owned].replicas == 1 || !is_reduced || self.reduction.held == Some(owned) {
+        if self.owned[owned].replicas == 1 || !is_reduced {
             return;
         }
         let which = usize::from(self.owned[owned].expert);
