@@ -11,7 +11,7 @@ use tiersim_input::import::card::{ModelFiles, known_model, known_names, read_mod
 use tiersim_input::trace::{Packing, info, write_trace};
 use tiersim_models::units::Bytes;
 use tiersim_reports::text_table::{Side, cells, text_table};
-use tiersim_workloads::layered::ShapeProblem;
+use tiersim_workloads::ShapeProblem;
 use tiersim_workloads::transformer::format::{Format, Formats};
 use tiersim_workloads::transformer::known::KNOWN;
 use tiersim_workloads::transformer::training::{

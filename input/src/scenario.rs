@@ -3,6 +3,7 @@
 //! `bytes -> size check -> RON -> raw (mirrors the file) -> resolve -> Scenario`.
 
 mod allocators;
+mod card;
 mod document;
 mod expectations;
 pub mod files;

@@ -7,6 +7,7 @@ use sha2::{Digest, Sha256};
 use tiersim_models::diagnostic::Diagnostics;
 use tiersim_models::kernel::Kernel;
 use tiersim_models::lifetime::Workload;
+use tiersim_models::workload::Trace;
 use tiersim_policies::scenario::traces::Traces;
 
 /// Most ops of all generated traces together: a sweep over a shape keeps one trace per shape.
@@ -35,22 +36,8 @@ pub fn read_traces<'a>(
                 continue;
             }
             TraceSource::Folder(folder) => read_trace(folder)?,
-            TraceSource::Layered(shape) => {
-                generated += shape.ops();
-                too_many(generated, source)?;
-                shape.trace()
-            }
-            TraceSource::Training(training) => {
-                generated += training.ops(training.micro_batch);
-                too_many(generated, source)?;
-                training.trace()
-            }
-            TraceSource::Model(work) => {
-                let trace = work.trace();
-                generated += trace.ops.len() as u64;
-                too_many(generated, source)?;
-                trace
-            }
+            TraceSource::Training(training) => counted(training.trace(), &mut generated, source)?,
+            TraceSource::Model(work) => counted(work.trace(), &mut generated, source)?,
         };
         scenario.workload.statistics.apply(&mut trace).map_err(|module| {
             let rule = "the file of `statistics` has no row for a module with weights";
@@ -98,6 +85,13 @@ fn served_hash(workload: &Workload) -> String {
         digest.update(format!("{:?}", plan.requests));
     }
     hex(digest)
+}
+
+/// A generated trace that is not one too many.
+fn counted(trace: Trace, generated: &mut u64, source: &TraceSource) -> Result<Trace, Diagnostics> {
+    *generated += trace.ops.len() as u64;
+    too_many(*generated, source)?;
+    Ok(trace)
 }
 
 fn too_many(generated: u64, source: &TraceSource) -> Result<(), Diagnostics> {

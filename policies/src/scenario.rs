@@ -20,10 +20,9 @@ use tiersim_models::hidden::Hidden;
 pub use tiersim_models::results::AxisValue;
 use tiersim_models::statistics::Stated;
 use tiersim_models::units::{Bytes, Time};
-use tiersim_workloads::layered::Layered;
-use tiersim_workloads::layered::training::Training;
 use tiersim_workloads::transformer::Work;
 use tiersim_workloads::transformer::serving::Serving;
+use tiersim_workloads::transformer::training::TrainingRun;
 
 /// Everything that one run needs to know.
 #[derive(Clone, Debug, PartialEq)]
@@ -80,10 +79,8 @@ impl WorkloadSpec {
 pub enum TraceSource {
     /// A folder.
     Folder(PathBuf),
-    /// Made from the shape of a model, which has no problems.
-    Layered(Layered),
     /// Several steps of training, which have no problems.
-    Training(Training),
+    Training(TrainingRun),
     /// Made from a model and what is done with it, which has no problems.
     Model(Work),
     /// Requests that a model serves.
@@ -95,10 +92,9 @@ impl TraceSource {
     pub fn place(&self) -> PathBuf {
         match self {
             TraceSource::Folder(folder) => folder.clone(),
-            TraceSource::Layered(_) | TraceSource::Training(_) => {
-                PathBuf::from("workload Layered(...)")
+            TraceSource::Training(_) | TraceSource::Model(_) => {
+                PathBuf::from("workload Model(...)")
             }
-            TraceSource::Model(_) => PathBuf::from("workload Model(...)"),
             TraceSource::Serving(source) => source.requests.clone(),
         }
     }

@@ -14,7 +14,8 @@ use tiersim_input::traces::read_traces;
 use tiersim_models::units::{Span, Time};
 use tiersim_sim::queue::EventQueue;
 use tiersim_sim::run::{CaseRunner, Options};
-use tiersim_workloads::layered::{Layered, Mode};
+use tiersim_workloads::transformer::known::known;
+use tiersim_workloads::transformer::training::Training;
 use timing::{median, seconds};
 
 const ROUNDS: usize = 9;
@@ -93,7 +94,8 @@ fn main() {
         once * 1e3,
         twice / once
     );
-    let shape = Layered::llama_3_8b(Mode::Train { sequence: 2048 });
+    let card = known("llama-3-8b").expect("it is known").card();
+    let shape = Training::new(card, 2048);
     let made = median((0..ROUNDS).map(|_| seconds(|| drop(black_box(shape.trace())))).collect());
     let trace = shape.trace();
     println!(

@@ -9,8 +9,8 @@ use tiersim_sim::sweep::count;
 fn points(values: &str, path: &str) -> (usize, usize) {
     let text = format!(
         "Scenario(schema: 2, about: \"a small model\", hardware: \"h100-sxm-pcie5\", \
-         workload: Layered(family: gpt2, layers: 3, hidden: 128, ffn: 512, heads: 4, vocab: 500, \
-         positions: 128, precision: bf16, batch: 8, mode: train(sequence: 64), \
+         workload: Model(card: (family: gpt2, layers: 3, hidden: 128, ffn: 512, heads: 4, vocab: 500, \
+         positions: 128), precision: bf16, mode: train(batch: 8, sequence: 64), \
          time: roofline(precision: \"bf16\"), repeat: 1, warmup: 0), policies: [\
          (name: \"all\", policy: AllHbm), (name: \"lru\", policy: Lru(), hbm: gib(1)), \
          (name: \"swept\", policy: Lru(), hbm: gib(2))], \
@@ -30,5 +30,5 @@ fn a_case_that_no_axis_touches_runs_once() {
     // A machine and a batch touch every case.
     let machines = "choices([(\"shared\", \"\\\"h100-pcie5-shared\\\"\"), (\"separate\", \"\\\"h100-sxm-pcie5\\\"\")])";
     assert_eq!(points(machines, "hardware"), (2, 2 * 3));
-    assert_eq!(points("list([8, 16])", "workload.batch"), (2, 2 * 3));
+    assert_eq!(points("list([8, 16])", "workload.mode.batch"), (2, 2 * 3));
 }

@@ -8,9 +8,11 @@ const SHAPE: &str = r#"Scenario(
     schema: 2,
     about: "modules ranked by statistics, on a small shape",
     hardware: "h100-sxm-pcie5",
-    workload: Layered(
-        family: gpt2, layers: 2, hidden: 64, ffn: 256, heads: 4, vocab: 512, positions: 64, precision: bf16, batch: 1,
-        mode: train(sequence: 64), time: roofline(precision: "bf16"),
+    workload: Model(
+        card: (family: gpt2, layers: 2, hidden: 64, ffn: 256, heads: 4, vocab: 512, positions: 64),
+        precision: bf16,
+        mode: train(batch: 1, sequence: 64),
+        time: roofline(precision: "bf16"),
     ),
     policies: [
         (name: "all", policy: AllHbm),

@@ -3,6 +3,7 @@
 
 mod accounting;
 mod allocators;
+mod cards;
 mod channels;
 mod collectives;
 mod conformance;
@@ -11,7 +12,6 @@ mod emulation;
 mod energy;
 mod fuzz;
 mod kernel_times;
-mod layered;
 mod loaded;
 mod offloaded_inference;
 mod op_grades;

@@ -18,8 +18,8 @@ fn scenario(test: &str, sequences: &str, cases: &[impl AsRef<str>]) -> PathBuf {
     let root = files::own_project(concat!(env!("CARGO_TARGET_TMPDIR"), "/pressure"), test);
     let mut text = format!(
         "Scenario(schema: 2, about: \"a small model\", hardware: \"h100-sxm-pcie5\", \
-         workload: Layered(family: gpt2, layers: 3, hidden: 128, ffn: 512, heads: 4, vocab: 500, \
-         positions: 128, precision: bf16, batch: 8, mode: train_steps(sequences: {sequences}), \
+         workload: Model(card: (family: gpt2, layers: 3, hidden: 128, ffn: 512, heads: 4, vocab: 500, \
+         positions: 128), precision: bf16, mode: train(batch: 8, sequences: {sequences}), \
          time: roofline(precision: \"bf16\"), repeat: 1, warmup: 0), policies: ["
     );
     for (index, case) in cases.iter().map(AsRef::as_ref).enumerate() {

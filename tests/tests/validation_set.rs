@@ -9,7 +9,9 @@ use tiersim_tests::files::{page, record, root, scenario, shipped};
 use tiersim_tests::prelude::*;
 use tiersim_tests::tiny::tiny_train;
 use tiersim_tests::varying::varying_sequence;
-use tiersim_workloads::layered::{Layered, Mode};
+use tiersim_workloads::transformer::Work;
+use tiersim_workloads::transformer::card::Card;
+use tiersim_workloads::transformer::format::{Format, Formats};
 
 #[test]
 fn the_tiny_trace_is_what_its_generator_makes() {
@@ -22,12 +24,12 @@ fn the_tiny_trace_is_what_its_generator_makes() {
     }
 }
 
-/// Every file of the set with a generated trace, with its shape, by name.
-fn set() -> Vec<(Scenario, Layered)> {
+/// Every file of the set with a generated trace, with what is done in it, by name.
+fn set() -> Vec<(Scenario, Work)> {
     let read = |path: PathBuf| {
         let scenario = scenario(&path, &[]);
-        match scenario.workload.trace {
-            TraceSource::Layered(shape) => Some((scenario, shape)),
+        match scenario.workload.trace.clone() {
+            TraceSource::Model(work) => Some((scenario, work)),
             _ => None,
         }
     };
@@ -133,13 +135,14 @@ fn every_budget_and_access_mode_is_in_every_file_of_the_set() {
 #[test]
 fn shapes_are_those_of_the_models_that_files_are_named_after() {
     let mut known = 0;
-    for (scenario, shape) in set() {
+    for (scenario, work) in set() {
+        let card = card(&work).clone();
         let (whole, published) = match scenario.name.as_str() {
-            name if name.contains("124m") => (shape, 124_439_808),
-            name if name.contains("355m") => (shape, 354_823_168),
-            name if name.contains("1.5b") => (Layered { layers: 48, ..shape }, 1_557_611_200),
+            name if name.contains("124m") => (card, 124_439_808),
+            name if name.contains("355m") => (card, 354_823_168),
+            name if name.contains("1.5b") => (Card { layers: 48, ..card }, 1_557_611_200),
             name if name.contains("8b-shaped") => {
-                (Layered { layers: 32, vocab: 128_256, ..shape }, 8_030_261_248)
+                (Card { layers: 32, vocab: 128_256, ..card }, 8_030_261_248)
             }
             _ => continue,
         };
@@ -149,19 +152,31 @@ fn shapes_are_those_of_the_models_that_files_are_named_after() {
     assert_eq!(known, 7);
 }
 
+fn card(work: &Work) -> &Card {
+    match work {
+        Work::Train(training) => &training.card,
+        Work::Generate(generation) => &generation.card,
+        Work::Operators(_) => panic!("the set has models only"),
+    }
+}
+
 /// Bytes of everything that persists, and what is held at least at once.
-fn held(shape: &Layered) -> (u64, u64) {
-    let (n, width) = (shape.parameters(), shape.precision.bytes());
-    assert_eq!(width, 2, "the set is in mixed precision");
-    match shape.mode {
-        Mode::Train { .. } => (14 * n, 16 * n),
-        Mode::Decode { context, .. } => {
-            let [layers, kv_heads, head, batch] =
-                [shape.layers, shape.kv_heads, shape.hidden / shape.heads, shape.batch];
-            let [layers, kv_heads, head, batch] = [layers, kv_heads, head, batch].map(u64::from);
-            let all = width * n + 2 * layers * kv_heads * head * width * batch * u64::from(context);
+fn held(work: &Work) -> (u64, u64) {
+    let n = card(work).parameters();
+    let bf16 = Formats::all(Format::Bf16);
+    match work {
+        Work::Train(training) => {
+            assert_eq!(training.formats, bf16, "the set is in mixed precision");
+            (14 * n, 16 * n)
+        }
+        Work::Generate(job) => {
+            assert_eq!(job.formats, bf16, "the set is in 16 bits");
+            let positions = job.prompt + u64::from(job.tokens);
+            let token = 2 * 2 * u64::from(job.card.layers) * job.card.kv_width();
+            let all = 2 * n + token * u64::from(job.batch) * positions;
             (all, all)
         }
+        Work::Operators(_) => panic!("the set has models only"),
     }
 }
 
@@ -177,8 +192,8 @@ fn size(bound: &Option<Figure>) -> Option<Bytes> {
 #[test]
 fn expectations_are_what_the_formulas_say() {
     let mut met = 0;
-    for (scenario, shape) in set() {
-        let (persistent, at_once) = held(&shape);
+    for (scenario, work) in set() {
+        let (persistent, at_once) = held(&work);
         let peak = scenario.expect.iter().find_map(|expectation| match expectation {
             Expectation::Within { metric: Metric::Peak(HBM), case: 0, at_least, at_most } => {
                 Some((size(at_least), size(at_most)))

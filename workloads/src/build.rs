@@ -99,6 +99,14 @@ impl Builder {
         ObjectId::at(self.trace.objects.len() - 1)
     }
 
+    /// One more object like this one, which is not persistent.
+    pub(crate) fn another(&mut self, object: ObjectId) -> ObjectId {
+        let row = Object { persistent: false, ..self.trace.objects[object.index()].clone() };
+        self.objects += u128::from(row.bytes.get());
+        self.trace.objects.push(row);
+        ObjectId::at(self.trace.objects.len() - 1)
+    }
+
     pub(crate) fn persist(&mut self, object: ObjectId) -> ObjectId {
         self.trace.objects[object.index()].persistent = true;
         object
@@ -221,12 +229,17 @@ impl Builder {
             bytes: op.bytes,
             kernels: op.kernels.clone(),
             unit: Unit::Idle,
-            ..Op::new(0, Phase::Other, "pipeline_bubble", start..start)
+            ..Op::new(self.step, Phase::Other, "pipeline_bubble", start..start)
         });
     }
 
     /// The sum that does not fit 64 bits, if one does not.
     pub(crate) fn problem(&self) -> Option<&'static str> {
+        self.problem_of(1)
+    }
+
+    /// The same of so many traces like this one in a row.
+    pub(crate) fn problem_of(&self, times: u128) -> Option<&'static str> {
         let sums = [
             (self.objects, "the bytes of all objects must stay below 2^64"),
             (self.bytes, "the bytes that all ops touch must stay below 2^64"),
@@ -235,6 +248,8 @@ impl Builder {
         if self.sent > u128::from(MAX_COLLECTIVE.get()) {
             return Some("the buffer of a collective must not exceed 2^60 bytes");
         }
-        sums.into_iter().find(|(sum, _)| *sum > u128::from(u64::MAX)).map(|(_, rule)| rule)
+        let most = u128::from(u64::MAX);
+        let is_over = |&(sum, _): &(u128, _)| sum.saturating_mul(times) > most;
+        sums.into_iter().find(is_over).map(|(_, rule)| rule)
     }
 }

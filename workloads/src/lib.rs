@@ -4,6 +4,8 @@
 //! Pure, as `tiersim-models` is: no input or output, no clock, no threads, no unsafe code.
 
 mod build;
-pub mod layered;
+mod limits;
 pub mod memory;
 pub mod transformer;
+
+pub use limits::ShapeProblem;

@@ -3,7 +3,6 @@
 
 mod cards;
 mod generation;
-mod layered;
 mod memory;
 mod memory_fit;
 mod one_graph;

@@ -4,25 +4,34 @@ use crate::transformer::shape::most_alive;
 use std::collections::BTreeSet;
 use tiersim_models::units::Bytes;
 use tiersim_models::workload::{ObjectKind, Phase, Trace};
-use tiersim_workloads::layered::training::{Training, split};
-use tiersim_workloads::layered::{Family, Layered, Mode, Precision};
+use tiersim_workloads::ShapeProblem;
+use tiersim_workloads::transformer::Card;
+use tiersim_workloads::transformer::card::Family;
+use tiersim_workloads::transformer::training::{Training, TrainingRun, UpdateTime, Zero, split};
 
-fn training(family: Family, sequences: &[u32], batch: u32) -> Training {
-    let shape = Layered {
+fn card(family: Family) -> Card {
+    let is_gpt2 = family == Family::Gpt2;
+    Card {
+        name: "small".to_owned(),
         family,
         layers: 3,
         hidden: 64,
         ffn: 128,
         heads: 4,
-        kv_heads: 2,
+        kv_heads: if is_gpt2 { 4 } else { 2 },
+        head_dim: 16,
         vocab: 100,
-        positions: if family == Family::Gpt2 { 64 } else { 0 },
-        tied: family == Family::Gpt2,
-        precision: Precision::Bf16,
-        batch,
-        mode: Training::longest(sequences),
-    };
-    Training { shape, sequences: sequences.to_vec(), micro_batch: batch }
+        positions: if is_gpt2 { 64 } else { 0 },
+        tied: is_gpt2,
+        qkv_bias: is_gpt2,
+        experts: None,
+        window: None,
+    }
+}
+
+fn training(family: Family, sequences: &[u32], batch: u32) -> TrainingRun {
+    let step = Training { batch, micro_batch: batch, ..Training::new(card(family), 1) };
+    TrainingRun::new(step, sequences.to_vec())
 }
 
 fn flops(trace: &Trace, step: u32) -> u64 {
@@ -86,6 +95,9 @@ fn logits_count_the_tokens_of_every_step() {
 fn a_smaller_micro_batch_needs_less_memory_and_touches_more_bytes() {
     for family in [Family::Gpt2, Family::Llama] {
         let training = training(family, &[32], 8);
+        let weights = training.trace().objects.into_iter();
+        let weights = weights.filter(|object| object.kind == ObjectKind::Weight);
+        let parameters = weights.map(|object| object.bytes.get() / 2).sum::<u64>();
         let touched = |trace: &Trace| trace.ops.iter().map(|op| op.bytes).sum::<Bytes>().get();
         let found: Vec<(u64, u64)> = [8, 4, 2, 1]
             .map(|most| training.trace_of(&[most]))
@@ -95,7 +107,7 @@ fn a_smaller_micro_batch_needs_less_memory_and_touches_more_bytes() {
         assert!(found.windows(2).all(|pair| pair[0].0 < pair[1].0), "{found:?}");
         assert!(found.windows(2).all(|pair| pair[0].1 > pair[1].1), "{found:?}");
         // Gradients of weights live through all micro-batches of the step.
-        assert!(found[3].1 > 2 * training.shape.parameters());
+        assert!(found[3].1 > 2 * parameters);
     }
 }
 
@@ -103,7 +115,7 @@ fn a_smaller_micro_batch_needs_less_memory_and_touches_more_bytes() {
 fn one_step_in_one_piece_is_the_plain_trace() {
     for family in [Family::Gpt2, Family::Llama] {
         let training = training(family, &[24], 3);
-        let (steps, plain) = (training.trace(), training.shape.trace());
+        let (steps, plain) = (training.trace(), training.training.trace());
         assert_eq!((&steps.ops, &steps.uses), (&plain.ops, &plain.uses));
         let bytes = |trace: &Trace| -> Vec<Bytes> {
             trace.objects.iter().map(|object| object.bytes).collect()
@@ -129,13 +141,27 @@ fn what_persists_has_the_same_ids_however_a_training_is_cut() {
     assert_eq!(gradients.count(), 2 * weights.count(), "each step has its own");
 }
 
+/// However a run is split over ranks and wherever it is updated, its steps are steps.
 #[test]
-fn ops_are_counted_without_making_them() {
-    for family in [Family::Gpt2, Family::Llama] {
-        let training = training(family, &[16, 32, 8], 6);
-        for most in 1..=6 {
-            let trace = training.trace_of(&[most; 3]);
-            assert_eq!(training.ops(most), trace.ops.len() as u64, "{family:?}, {most}");
+fn steps_of_every_kind_keep_the_rules_of_a_trace() {
+    for stage in 0..=3 {
+        for (update, prefetch) in [(UpdateTime::After, 0), (UpdateTime::InBackward, 2)] {
+            let mut run = training(Family::Llama, &[16, 40, 24], 5);
+            run.training.parallel.data = 4;
+            run.training.devices = 4;
+            (run.training.update, run.training.zero.stage) = (update, stage);
+            run.training.zero = Zero { bucket: Bytes::new(10_000), prefetch, ..run.training.zero };
+            assert_eq!(run.problems(1), []);
+            let trace = run.trace_of(&[5, 2, 1]);
+            assert_eq!(trace.problems(), [], "stage {stage}, {update:?}");
+            let alone = |sequence| {
+                let mut step = run.training.clone();
+                (step.sequence, step.batch, step.micro_batch) = (sequence, 5, 5);
+                step.trace()
+            };
+            let ops = trace.ops.iter().filter(|op| op.step == 0).count();
+            assert_eq!(ops, alone(16).ops.len(), "a step is the step alone");
+            assert_eq!(flops(&trace, 1), flops(&alone(40), 0));
         }
     }
 }
@@ -144,24 +170,28 @@ fn ops_are_counted_without_making_them() {
 fn trainings_that_cannot_be_are_refused() {
     let right = training(Family::Gpt2, &[16, 32], 6);
     assert_eq!(right.problems(1), []);
-    let refused = |training: &Training, least: u32, field: &str, piece: &str| {
+    let refused = |training: &TrainingRun, least: u32, field: &str, piece: &str| {
         let found = training.problems(least);
         let about = |rule: &&_| -> bool {
-            let rule: &tiersim_workloads::layered::ShapeProblem = rule;
+            let rule: &ShapeProblem = rule;
             rule.field == field && rule.rule.contains(piece)
         };
         assert!(found.iter().any(|rule| about(&rule)), "{field} {piece}: {found:?}");
     };
-    let with = |sequences: Vec<u32>| Training { sequences, ..right.clone() };
-    refused(&with(Vec::new()), 1, "mode.sequences", "1 to 1000 steps");
-    refused(&with(vec![8; 1001]), 1, "mode.sequences", "1 to 1000 steps");
-    refused(&with(vec![8, 0]), 1, "mode.sequences", "at least one token");
-    refused(&Training { micro_batch: 0, ..right.clone() }, 1, "mode.micro_batch", "between 1 and");
-    refused(&Training { micro_batch: 7, ..right.clone() }, 1, "mode.micro_batch", "which is 6");
+    let with = |sequences: Vec<u32>| TrainingRun { sequences, ..right.clone() };
+    refused(&with(Vec::new()), 1, "sequences", "1 to 1000 steps");
+    refused(&with(vec![8; 1001]), 1, "sequences", "1 to 1000 steps");
+    refused(&with(vec![8, 0]), 1, "sequences", "at least one token");
+    let micro = |micro_batch| {
+        let mut run = right.clone();
+        run.training.micro_batch = micro_batch;
+        run
+    };
+    refused(&micro(0), 1, "micro_batch", "between 1 and");
+    refused(&micro(7), 1, "micro_batch", "which is 6");
     let mut long = with(vec![8; 1000]);
-    long.shape.batch = 1000;
-    refused(&long, 1, "mode.sequences", "at most 100000 ops");
-    let mut longer = right.clone();
-    longer.shape.mode = Mode::Train { sequence: 65 };
-    refused(&longer, 1, "mode.sequence", "positions");
+    long.training.batch = 1000;
+    refused(&long, 1, "sequences", "at most 1000000 ops");
+    let longer = TrainingRun::new(right.training.clone(), vec![65]);
+    refused(&longer, 1, "sequence", "positions");
 }

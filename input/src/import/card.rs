@@ -36,6 +36,13 @@ pub struct ModelFiles {
     pub remarks: Vec<String>,
 }
 
+impl ModelFiles {
+    /// A card that no file says anything about.
+    pub(crate) fn card(card: Card) -> ModelFiles {
+        ModelFiles { card, format: None, bytes: None, remarks: Vec::new() }
+    }
+}
+
 /// The model of a `config.json`, with the weights' own sizes if they are given.
 ///
 /// # Errors

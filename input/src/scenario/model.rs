@@ -6,6 +6,7 @@
 use crate::import::card::{ModelFiles, known_model, known_names, read_model};
 use crate::scenario::TraceSource;
 use crate::scenario::files::{Files, Lookup, ModelLookup};
+use crate::scenario::modes::Setting;
 use crate::scenario::raw::RawModelled;
 use crate::scenario::raw::work::{RawFormats, RawWork};
 use crate::scenario::resolver::Resolver;
@@ -15,6 +16,7 @@ use tiersim_models::diagnostic::Warning;
 use tiersim_models::hardware::Hardware;
 use tiersim_workloads::transformer::Work;
 use tiersim_workloads::transformer::format::{Format, Formats};
+use tiersim_workloads::transformer::training::TrainingRun;
 
 /// The rule that says where weights and card disagree.
 const RULE: &str = "weights-differ";
@@ -69,11 +71,13 @@ impl Resolver<'_, '_> {
         raw: &RawModelled,
         hardware: Option<&Arc<Hardware>>,
     ) -> Option<(TraceSource, u32)> {
-        let RawModelled { model: name, weights, precision, formats, mode, .. } = raw;
+        let RawModelled { model: name, card: raw_card, weights, precision, formats, mode, .. } =
+            raw;
         let devices = hardware.map(|hardware| hardware.server.devices);
         if let RawWork::Semiseparable(raw) = mode {
             for (at, said) in [
                 ("workload.model", name.is_some()),
+                ("workload.card", raw_card.is_some()),
                 ("workload.weights", weights.is_some()),
                 ("workload.formats", formats.is_some()),
             ] {
@@ -87,12 +91,50 @@ impl Resolver<'_, '_> {
             let ranks = operators.ranks.min(operators.devices);
             return Some((TraceSource::Model(Work::Operators(operators)), ranks));
         }
-        let Some(name) = name else {
-            let rule = "no model is named";
-            self.check.fault("workload", rule, "write `model: \"llama-2-7b\"`, or a config.json");
-            return None;
+        let model = match (raw_card, name) {
+            (Some(card), _) => ModelFiles::card(self.spelled(card, raw)?),
+            (None, Some(name)) => self.named(name, weights.as_deref())?,
+            (None, None) => {
+                let rule = "no model is named";
+                let remedy = "write `model: \"llama-2-7b\"`, a config.json, or `card: (...)`";
+                self.check.fault("workload", rule, remedy);
+                return None;
+            }
         };
-        let found = match self.files.model(name, weights.as_deref()) {
+        let formats = self.formats(precision.as_ref(), formats.as_ref(), &model);
+        let setting = Setting {
+            card: model.card.clone(),
+            is_spelled: raw_card.is_some(),
+            formats: formats?,
+            devices: devices?,
+        };
+        match mode {
+            RawWork::Train(raw) => {
+                let training = self.training(raw, setting)?;
+                let ranks = training.parallel.ranks().min(training.devices.into());
+                let ranks = u32::try_from(ranks).expect("no more than the devices of a server");
+                let source = match &raw.sequences {
+                    Some(each) => TraceSource::Training(TrainingRun::new(training, each.clone())),
+                    None => TraceSource::Model(Work::Train(training)),
+                };
+                Some((source, ranks))
+            }
+            RawWork::Generate(raw) => {
+                let generation = self.generation(raw, setting)?;
+                let ranks = generation.tensor.min(generation.devices);
+                Some((TraceSource::Model(Work::Generate(generation)), ranks))
+            }
+            RawWork::Serve(raw) => {
+                Some((TraceSource::Serving(Box::new(self.serving(raw, setting)?)), 1))
+            }
+            // It has no card, and was read above.
+            RawWork::Semiseparable(_) => None,
+        }
+    }
+
+    /// The model of this name, or of this file.
+    fn named(&mut self, name: &str, weights: Option<&str>) -> Option<ModelFiles> {
+        let found = match self.files.model(name, weights) {
             ModelLookup::Model(found) => self.good("workload.model", found),
             ModelLookup::Weights(fault) => {
                 self.path_fault("workload.weights", fault);
@@ -107,26 +149,7 @@ impl Resolver<'_, '_> {
             reason: remark.clone(),
             remedy: "check that the files belong together".to_owned(),
         }));
-        let formats = self.formats(precision.as_ref(), formats.as_ref(), &model);
-        let setting = (model.card.clone(), formats?, devices?);
-        match mode {
-            RawWork::Train(raw) => {
-                let training = self.training(raw, setting)?;
-                let ranks = training.parallel.ranks().min(training.devices.into());
-                let ranks = u32::try_from(ranks).expect("no more than the devices of a server");
-                Some((TraceSource::Model(Work::Train(training)), ranks))
-            }
-            RawWork::Generate(raw) => {
-                let generation = self.generation(raw, setting)?;
-                let ranks = generation.tensor.min(generation.devices);
-                Some((TraceSource::Model(Work::Generate(generation)), ranks))
-            }
-            RawWork::Serve(raw) => {
-                Some((TraceSource::Serving(Box::new(self.serving(raw, setting)?)), 1))
-            }
-            // It has no card, and was read above.
-            RawWork::Semiseparable(_) => None,
-        }
+        Some(Arc::unwrap_or_clone(model))
     }
 
     fn formats(

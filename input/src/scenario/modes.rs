@@ -13,7 +13,7 @@ use crate::text::quantity::{CAPACITY, TIME};
 use tiersim_models::requests::ServingRequests;
 use tiersim_models::units::Time;
 use tiersim_policies::scenario::ServingSource;
-use tiersim_workloads::layered::ShapeProblem;
+use tiersim_workloads::ShapeProblem;
 use tiersim_workloads::memory::semiseparable::{Formats as Stored, Shape};
 use tiersim_workloads::transformer::Card;
 use tiersim_workloads::transformer::format::{Format, Formats};
@@ -21,7 +21,7 @@ use tiersim_workloads::transformer::generation::{AttentionOn, Generation};
 use tiersim_workloads::transformer::semiseparable::Semiseparable;
 use tiersim_workloads::transformer::serving::{Serving, ServingProblem};
 use tiersim_workloads::transformer::training::{
-    Attention, Checkpointing, Kernels, Optimizer, Router, Training, Zero,
+    Attention, Checkpointing, Kernels, Optimizer, Router, Training, TrainingRun, Zero,
 };
 
 /// Requests that run at a time, unless the scenario says otherwise.
@@ -29,22 +29,37 @@ const MAX_BATCH: u32 = 256;
 /// Tokens of an iteration, unless the scenario says otherwise.
 const MAX_TOKENS: u32 = 8192;
 
-/// What work is of: a model, its formats, and the devices of one server.
-pub(crate) type Setting = (Card, Formats, u32);
+/// What work is of.
+pub(crate) struct Setting {
+    /// The model.
+    pub(crate) card: Card,
+    /// Whether the scenario spells the card out.
+    pub(crate) is_spelled: bool,
+    pub(crate) formats: Formats,
+    /// The devices of one server.
+    pub(crate) devices: u32,
+}
 
 /// Every mode is none after problems, of which all are told.
 impl Resolver<'_, '_> {
-    /// A training step.
-    pub(crate) fn training(
-        &mut self,
-        raw: &RawTrain,
-        (card, formats, devices): Setting,
-    ) -> Option<Training> {
+    /// A training step, or what the steps of a run are but for their sequences.
+    pub(crate) fn training(&mut self, raw: &RawTrain, setting: Setting) -> Option<Training> {
+        let Setting { card, is_spelled, formats, devices } = setting;
+        let sequence = match (raw.sequence, &raw.sequences) {
+            (Some(sequence), None) => sequence,
+            (None, Some(each)) => each.iter().copied().max().unwrap_or(0).into(),
+            (said, _) => {
+                let rule = "a step has either `sequence` tokens, or each step its own `sequences`";
+                let at = ["workload.mode", "workload.mode.sequences"][usize::from(said.is_some())];
+                self.check.fault(at, rule, "write one of them");
+                return None;
+            }
+        };
         let training = Training {
             card,
             batch: raw.batch,
             micro_batch: raw.micro_batch.unwrap_or(raw.batch),
-            sequence: raw.sequence,
+            sequence,
             formats,
             optimizer: raw.optimizer.unwrap_or(Optimizer::AdamW),
             update: raw.update.unwrap_or_default(),
@@ -59,7 +74,18 @@ impl Resolver<'_, '_> {
             router: self.router(raw.router)?,
             loader: raw.loader,
         };
-        self.unbroken(&training.problems()).then_some(training)
+        let problems = match &raw.sequences {
+            Some(each) => {
+                let run = TrainingRun::new(training.clone(), each.clone());
+                // What the longest step breaks is told of all.
+                let mut problems = run.problems(training.micro_batch);
+                let of_step = problems.iter_mut().filter(|problem| problem.field == "sequence");
+                of_step.for_each(|problem| problem.field = "sequences");
+                problems
+            }
+            None => training.problems(),
+        };
+        self.unbroken(&problems, is_spelled).then_some(training)
     }
 
     fn zero(&mut self, raw: &RawZero) -> Option<Zero> {
@@ -89,11 +115,8 @@ impl Resolver<'_, '_> {
     }
 
     /// Text generation.
-    pub(crate) fn generation(
-        &mut self,
-        raw: &RawGenerate,
-        (card, formats, devices): Setting,
-    ) -> Option<Generation> {
+    pub(crate) fn generation(&mut self, raw: &RawGenerate, setting: Setting) -> Option<Generation> {
+        let Setting { card, is_spelled, formats, devices } = setting;
         let generation = Generation {
             card,
             formats,
@@ -109,7 +132,7 @@ impl Resolver<'_, '_> {
             devices,
             router: self.router(raw.router)?,
         };
-        self.unbroken(&generation.problems()).then_some(generation)
+        self.unbroken(&generation.problems(), is_spelled).then_some(generation)
     }
 
     /// Layers of structured operators in the place of a model.
@@ -139,15 +162,12 @@ impl Resolver<'_, '_> {
             devices,
             overlap: raw.overlap.unwrap_or(true),
         };
-        self.unbroken(&operators.problems()).then_some(operators)
+        self.unbroken(&operators.problems(), false).then_some(operators)
     }
 
     /// Requests and a scheduler.
-    pub(crate) fn serving(
-        &mut self,
-        raw: &RawServe,
-        (card, formats, _): Setting,
-    ) -> Option<ServingSource> {
+    pub(crate) fn serving(&mut self, raw: &RawServe, setting: Setting) -> Option<ServingSource> {
+        let Setting { card, is_spelled, formats, .. } = setting;
         let requests = self.files.path(&raw.requests);
         let fault = |fault| self.path_fault("workload.mode.requests", fault);
         let requests = requests.map_err(fault).ok();
@@ -173,7 +193,7 @@ impl Resolver<'_, '_> {
             _ => None,
         };
         let problems = serving.problems(&ServingRequests::new(None)).into_iter();
-        let good = self.unbroken(&problems.filter_map(option).collect::<Vec<_>>());
+        let good = self.unbroken(&problems.filter_map(option).collect::<Vec<_>>(), is_spelled);
         let until = until.map(|span| Time::from_ps(span.ps()));
         let source =
             ServingSource { requests: requests?, first: raw.first, until, serving, device: None };
@@ -182,8 +202,9 @@ impl Resolver<'_, '_> {
 
     /// Whether the work keeps its rules; says which it does not. What is not of the mode stands
     /// elsewhere.
-    fn unbroken(&mut self, problems: &[ShapeProblem]) -> bool {
+    fn unbroken(&mut self, problems: &[ShapeProblem], is_spelled: bool) -> bool {
         !self.broken(problems, |field| match field.split('.').next() {
+            Some("card") if is_spelled => format!("workload.{field}"),
             Some("card") => "workload.model".to_owned(),
             Some("formats") => format!("workload.{field}"),
             Some("devices") => "hardware".to_owned(),

@@ -13,11 +13,11 @@ use tiersim_models::hardware::Hardware;
 use tiersim_policies::pressure::{
     HYSTERESIS, Level, MILLION, MicroBatch, PressureConfig, Response, Thresholds,
 };
-use tiersim_workloads::layered::training::Training;
+use tiersim_workloads::transformer::training::TrainingRun;
 
 /// How a training of several steps is written.
 const STEPS: &str =
-    "generate the training: Layered(..., mode: train_steps(sequences: [512, 1024, ...]))";
+    "generate the training: Model(..., mode: train(batch: 8, sequences: [512, 1024, ...]))";
 
 /// What the case at `at` says: its own micro-batch, and the tier that it watches.
 pub(crate) fn resolve(
@@ -190,7 +190,7 @@ impl Resolver<'_, '_> {
     ) -> Option<MicroBatch> {
         let workload = workload?;
         let own = match &workload.trace {
-            TraceSource::Training(training) => training.micro_batch,
+            TraceSource::Training(training) => training.training.micro_batch,
             _ => raw.max.unwrap_or(raw.min),
         };
         let max = raw.max.unwrap_or(own);
@@ -250,7 +250,7 @@ impl Resolver<'_, '_> {
         max: u32,
         workload: Option<&WorkloadSpec>,
     ) -> Option<MicroBatch> {
-        let training: &Training = match &workload?.trace {
+        let training: &TrainingRun = match &workload?.trace {
             TraceSource::Training(training) => training,
             other => {
                 let rule = match other {
@@ -264,7 +264,7 @@ impl Resolver<'_, '_> {
                 return None;
             }
         };
-        let batch = training.shape.batch;
+        let batch = training.training.batch;
         if min == 0 || min > max || max > batch {
             let rule = format!(
                 "a micro-batch has 1 to {batch} samples, which is the batch, and `min` is not above \

@@ -12,9 +12,8 @@ use std::collections::BTreeMap;
 use tiersim_models::hidden::What;
 use tiersim_models::workload::ObjectKind;
 use tiersim_policies::pressure::Response;
-use tiersim_workloads::layered::{Family, Precision};
 use tiersim_workloads::transformer::format::Format;
-use work::{RawFormats, RawWork};
+use work::{RawCard, RawFormats, RawWork};
 
 /// What [`crate::scenario::spelling`] reads.
 pub(crate) type Elsewhere = IgnoredAny;
@@ -46,7 +45,6 @@ pub struct RawScenario {
 #[serde(rename = "Workload")]
 pub(crate) enum RawWorkload {
     Trace(RawTrace),
-    Layered(RawLayered),
     Model(RawModelled),
 }
 
@@ -62,31 +60,10 @@ pub(crate) struct RawTrace {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(rename = "Layered", deny_unknown_fields)]
-pub(crate) struct RawLayered {
-    pub(crate) family: Family,
-    pub(crate) layers: u32,
-    pub(crate) hidden: u32,
-    pub(crate) ffn: u32,
-    pub(crate) heads: u32,
-    pub(crate) kv_heads: Option<u32>,
-    pub(crate) vocab: u32,
-    pub(crate) positions: Option<u32>,
-    pub(crate) tied: Option<bool>,
-    pub(crate) precision: Precision,
-    pub(crate) batch: u32,
-    pub(crate) mode: RawMode,
-    pub(crate) time: RawTime,
-    pub(crate) repeat: Option<u32>,
-    pub(crate) warmup: Option<u32>,
-    pub(crate) jitter: Option<f64>,
-    pub(crate) statistics: Option<RawStatistics>,
-}
-
-#[derive(Debug, Deserialize)]
 #[serde(rename = "Model", deny_unknown_fields)]
 pub(crate) struct RawModelled {
     pub(crate) model: Option<String>,
+    pub(crate) card: Option<RawCard>,
     pub(crate) weights: Option<String>,
     pub(crate) precision: Option<Format>,
     pub(crate) formats: Option<RawFormats>,
@@ -104,14 +81,6 @@ pub(crate) enum RawStatistics {
     Csv(String),
     Synthetic(u64),
     None,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-#[serde(rename = "Mode", rename_all = "snake_case", deny_unknown_fields)]
-pub(crate) enum RawMode {
-    Train { sequence: u32 },
-    TrainSteps { sequences: Vec<u32>, micro_batch: Option<u32> },
-    Decode { context: u32, tokens: u32 },
 }
 
 #[derive(Debug, Deserialize)]

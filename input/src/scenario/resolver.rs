@@ -5,7 +5,7 @@ use crate::text::check::Check;
 use tiersim_models::diagnostic::{Diagnostics, Warning};
 use tiersim_models::hardware::{Hardware, TierKind};
 use tiersim_models::ids::TierId;
-use tiersim_workloads::layered::ShapeProblem;
+use tiersim_workloads::ShapeProblem;
 
 /// Most policies or expectations of one file.
 pub(crate) const MAX_ENTRIES: usize = 1000;

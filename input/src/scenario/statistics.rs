@@ -12,7 +12,6 @@ impl Resolver<'_, '_> {
     pub(crate) fn statistics(&mut self, raw: &RawWorkload) -> Option<Stated> {
         let statistics = match raw {
             RawWorkload::Trace(_) => &None,
-            RawWorkload::Layered(raw) => &raw.statistics,
             RawWorkload::Model(raw) => &raw.statistics,
         };
         let file = match statistics {

@@ -1,24 +1,20 @@
 //! From what a scenario says about its workload to a [`WorkloadSpec`].
 //!
-//! A trace is named by its folder, or generated from a shape or a model; how often it runs and how
+//! A trace is named by its folder, or generated from a model; how often it runs and how
 //! long its ops take is said alike for all.
 
-use crate::scenario::raw::{RawLayered, RawMode, RawTime, RawWorkload};
+use crate::scenario::raw::{RawTime, RawWorkload};
 use crate::scenario::resolver::Resolver;
 use crate::scenario::{OpTime, TraceSource, WorkloadSpec};
 use crate::shipped;
 use std::sync::Arc;
 use tiersim_models::hardware::{Compute, Hardware};
-use tiersim_workloads::layered::training::Training;
-use tiersim_workloads::layered::{Family, Layered, Mode};
 
 /// Most replays of a trace: a million hours of a step of several seconds, or hours of many short
 /// ones.
 const MAX_REPEAT: u32 = 1_000_000_000;
 /// Most replays that cannot be the same: every step is simulated and kept.
 const MAX_DRAWN: u32 = 1_000_000;
-/// Rows of GPT-2's own table of positions.
-const GPT2_POSITIONS: u32 = 1024;
 
 impl Resolver<'_, '_> {
     /// The workload, and the machine whose device computes if that is another one.
@@ -29,7 +25,6 @@ impl Resolver<'_, '_> {
     ) -> Option<(WorkloadSpec, Option<Arc<Hardware>>)> {
         let (time, repeat, warmup, jitter) = match raw {
             RawWorkload::Trace(raw) => (&raw.time, raw.repeat, raw.warmup, raw.jitter),
-            RawWorkload::Layered(raw) => (&raw.time, raw.repeat, raw.warmup, raw.jitter),
             RawWorkload::Model(raw) => (&raw.time, raw.repeat, raw.warmup, raw.jitter),
         };
         let trace = match raw {
@@ -37,7 +32,6 @@ impl Resolver<'_, '_> {
                 let ranks = self.ranks(raw.ranks, hardware);
                 self.folder(&raw.path).zip(ranks)
             }
-            RawWorkload::Layered(raw) => self.layered(raw).map(|trace| (trace, 1)),
             RawWorkload::Model(raw) => self.modelled(raw, hardware),
         };
         let serves = matches!(trace, Some((TraceSource::Serving(_), _)));
@@ -101,22 +95,6 @@ impl Resolver<'_, '_> {
         None
     }
 
-    fn layered(&mut self, raw: &RawLayered) -> Option<TraceSource> {
-        let shape = shape(raw);
-        if let RawMode::TrainSteps { sequences, micro_batch } = &raw.mode {
-            let micro_batch = micro_batch.unwrap_or(shape.batch);
-            let training = Training { shape, sequences: sequences.clone(), micro_batch };
-            let broken = self.broken(&training.problems(micro_batch.max(1)), |field| match field {
-                // The longest stands for all of them.
-                "mode.sequence" => "workload.mode.sequences".to_owned(),
-                field => format!("workload.{field}"),
-            });
-            return (!broken).then_some(TraceSource::Training(training));
-        }
-        let broken = self.broken(&shape.problems(), |field| format!("workload.{field}"));
-        (!broken).then_some(TraceSource::Layered(shape))
-    }
-
     fn op_time(
         &mut self,
         raw: &RawTime,
@@ -173,33 +151,5 @@ impl Resolver<'_, '_> {
         let rule = format!("`{}` has no peak for this precision", compute.name);
         self.check.unknown("workload.time.precision", &rule, precision, &known);
         None
-    }
-}
-
-/// The shape that `raw` writes down, with its defaults.
-fn shape(raw: &RawLayered) -> Layered {
-    let default_positions = match raw.family {
-        Family::Gpt2 => GPT2_POSITIONS,
-        Family::Llama => 0,
-    };
-    Layered {
-        family: raw.family,
-        layers: raw.layers,
-        hidden: raw.hidden,
-        ffn: raw.ffn,
-        heads: raw.heads,
-        kv_heads: raw.kv_heads.unwrap_or(raw.heads),
-        vocab: raw.vocab,
-        positions: raw.positions.unwrap_or(default_positions),
-        tied: raw.tied.unwrap_or(raw.family == Family::Gpt2),
-        precision: raw.precision,
-        batch: raw.batch,
-        mode: match &raw.mode {
-            RawMode::Train { sequence } => Mode::Train { sequence: *sequence },
-            RawMode::TrainSteps { sequences, .. } => Training::longest(sequences),
-            RawMode::Decode { context, tokens } => {
-                Mode::Decode { context: *context, tokens: *tokens }
-            }
-        },
     }
 }

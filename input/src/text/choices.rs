@@ -31,11 +31,20 @@ const RENAMED: [(&str, &str); 14] = [
     ("materialised", "eager"),
 ];
 
+/// Variants of files that are gone, each with what is written now.
+const REPLACED: [(&str, &str); 1] = [(
+    "Layered",
+    "write Model(card: (family: ..., layers: ..., ...), mode: train(...)) or generate(...)",
+)];
+
 /// The `known` names, with the name that `found` has now, or the nearest one, first.
 pub fn choices(found: &str, known: &[&str]) -> String {
     let renamed = RENAMED.iter().find(|(old, new)| *old == found && known.contains(new));
     if let Some((_, new)) = renamed {
         return format!("since schema 2 it is called `{new}`");
+    }
+    if let Some((_, now)) = REPLACED.iter().find(|(old, _)| *old == found) {
+        return (*now).to_owned();
     }
     let mut list = known[..known.len().min(MAX_LISTED)].join(", ");
     if known.len() > MAX_LISTED {

@@ -75,7 +75,7 @@ impl CaseRunner<'_> {
         let steps = training.sequences.len();
         let bounds = case.pressure.as_ref().and_then(|config| Some((config, config.micro_batch?)));
         let Some((config, bounds)) = bounds else {
-            let fixed = case.micro_batch.unwrap_or(training.micro_batch);
+            let fixed = case.micro_batch.unwrap_or(training.training.micro_batch);
             // The log of a tier that is watched has them for every step of the run.
             let replays = case.pressure.as_ref().map_or(1, |_| self.spec.repeat as usize);
             return Ok(Some(vec![fixed; steps * replays]));
@@ -142,7 +142,7 @@ impl CaseRunner<'_> {
     fn batched(&self, batches: Option<&[u32]>) -> Result<Option<Own>, RunError> {
         let TraceSource::Training(training) = &self.spec.trace else { return Ok(None) };
         let Some(batches) = batches else { return Ok(None) };
-        if batches.iter().all(|&most| most == training.micro_batch) {
+        if batches.iter().all(|&most| most == training.training.micro_batch) {
             return Ok(None);
         }
         let trace = training.trace_of(&batches[..training.sequences.len()]);

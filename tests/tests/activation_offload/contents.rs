@@ -3,7 +3,8 @@
 
 use super::*;
 use tiersim_tests::prelude::*;
-use tiersim_workloads::layered::{Family, Layered, Mode as ShapeMode, Precision};
+use tiersim_workloads::transformer::card::{Card, Family};
+use tiersim_workloads::transformer::training::Training;
 
 /// What every use of an op finds, where contents are numbers made of what the op is and what it
 /// reads. Ops are known by their source, objects by what was written.
@@ -133,21 +134,24 @@ fn random_worlds_hold_their_rules_and_fit_where_paging_does() {
     assert_eq!((ran, repeating), (1401, 87), "worlds that fit, and those with ops that run again");
 }
 
-fn shape(layers: u32) -> Layered {
-    Layered {
+fn step(layers: u32) -> Training {
+    let card = Card {
+        name: "small".to_owned(),
         family: Family::Gpt2,
         layers,
         hidden: 64,
         ffn: 256,
         heads: 4,
         kv_heads: 4,
+        head_dim: 16,
         vocab: 16,
         positions: 128,
         tied: true,
-        precision: Precision::Bf16,
-        batch: 2,
-        mode: ShapeMode::Train { sequence: 128 },
-    }
+        qkv_bias: true,
+        experts: None,
+        window: None,
+    };
+    Training { batch: 2, micro_batch: 2, ..Training::new(card, 128) }
 }
 
 /// The most bytes of activations that are alive at once.
@@ -161,7 +165,7 @@ fn peak_of_activations(trace: &Trace) -> u64 {
 #[test]
 fn recompute_of_all_layers_leaves_the_checkpoints_and_one_layer() {
     for layers in [2, 5] {
-        let trace = shape(layers).trace();
+        let trace = step(layers).trace();
         let new = recomputed(&trace);
         let (tokens, hidden, layers) = (2 * 128, 64, u64::from(layers));
         let unit = tokens * hidden;

@@ -61,9 +61,7 @@ pub(crate) const STRUCTS: &[Place] = &[
 pub(crate) const CHOICES: &[Place] = &[
     ("Workload", "Scenario(workload: @)"),
     ("Op times", "Scenario(workload: Trace(time: @))"),
-    ("Layered", "Scenario(workload: Layered(family: @))"),
-    ("Layered", "Scenario(workload: Layered(precision: @))"),
-    ("Layered", "Scenario(workload: Layered(mode: @))"),
+    ("Model", "Scenario(workload: Model(card: (family: @)))"),
     ("Model", "Scenario(workload: Model(precision: @))"),
     ("Model", "Scenario(workload: Model(mode: @))"),
     ("Model", "Scenario(workload: Model(mode: train(optimizer: @)))"),

@@ -10,11 +10,14 @@ mod count;
 mod limits;
 mod tensors;
 
+use serde::Deserialize;
+
 pub use limits::MAX_PARAMETERS;
 pub use tensors::{CardTensor, Tensor, TensorKind};
 
 /// The makers' families: names of modules, and what a block is made of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Family {
     /// Learned positions, LayerNorm, biases everywhere, one matrix for queries, keys and values.
     Gpt2,

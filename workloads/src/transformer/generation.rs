@@ -14,7 +14,7 @@ use super::card::Card;
 use super::format::Formats;
 use super::graph::network::group;
 use super::training::{Kernels, Router};
-use crate::layered::{MAX_OPS, ShapeProblem};
+use crate::limits::{MAX_OPS, ShapeProblem};
 use serde::Deserialize;
 use tiersim_models::workload::Trace;
 
@@ -114,9 +114,8 @@ impl Generation {
     fn amounts(&self, found: &mut Vec<ShapeProblem>) {
         let mut add = |field, rule, remedy| found.push(ShapeProblem { field, rule, remedy });
         let (ops, uses) = (self.most_ops(), self.most_uses());
-        if ops > u128::from(MAX_OPS) * 10 {
-            let rule =
-                format!("a generated trace has at most {} ops, this one {ops}", MAX_OPS * 10);
+        if ops > u128::from(MAX_OPS) {
+            let rule = format!("a generated trace has at most {MAX_OPS} ops, this one {ops}");
             add("tokens", rule, "generate fewer `tokens`, or fewer `batches`");
         } else if uses > 1 << 26 {
             let rule =

@@ -11,7 +11,7 @@
 use super::format::Format;
 use super::graph::network::group;
 use crate::build::{Builder, change, read, write};
-use crate::layered::{ShapeProblem, outside};
+use crate::limits::{ShapeProblem, outside};
 use crate::memory::semiseparable::{Formats, Level, Shape, has_tridiagonal, levels};
 use tiersim_models::ids::{ModuleId, ObjectId};
 use tiersim_models::workload::{CollectiveKind, ObjectKind, Recorded, Trace, TraceMeta};

@@ -19,7 +19,7 @@ mod schedule;
 use super::card::Card;
 use super::format::Formats;
 use super::training::Kernels;
-use crate::layered::ShapeProblem;
+use crate::limits::ShapeProblem;
 use std::fmt;
 use tiersim_models::kernel::Kernel;
 use tiersim_models::requests::ServingRequests;

@@ -15,6 +15,7 @@ mod experts;
 mod head;
 mod limits;
 mod optimizer;
+mod run;
 mod schedule;
 mod step;
 mod update;
@@ -27,8 +28,9 @@ use serde::Deserialize;
 use tiersim_models::units::Bytes;
 use tiersim_models::workload::Trace;
 
-pub use crate::layered::ShapeProblem;
-pub use limits::MAX_OPS;
+pub use crate::limits::MAX_OPS;
+pub use crate::limits::ShapeProblem;
+pub use run::{MAX_STEPS, TrainingRun, split};
 
 /// What changes the weights, and what it keeps per parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
@@ -249,6 +251,11 @@ pub struct Training {
 }
 
 impl Training {
+    /// Micro-batches of a step.
+    pub(crate) fn micro_batches(&self) -> u32 {
+        self.batch.div_ceil(self.micro_batch.max(1))
+    }
+
     /// One rank, one micro-batch of one sequence, bf16, AdamW, everything kept, no dropout, in
     /// servers of eight devices.
     pub fn new(card: Card, sequence: u64) -> Training {

@@ -2,11 +2,41 @@
 
 use crate::text::quantity::{Duration, Quantity, Size};
 use serde::Deserialize;
+use tiersim_workloads::transformer::card::Family;
 use tiersim_workloads::transformer::format::Format;
 use tiersim_workloads::transformer::generation::AttentionOn;
 use tiersim_workloads::transformer::training::{
     Attention, Checkpointing, Kernels, Loader, Loss, Optimizer, Parallel, UpdateTime,
 };
+
+/// A model card, as written.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename = "Card", deny_unknown_fields)]
+pub(crate) struct RawCard {
+    pub(crate) name: Option<String>,
+    pub(crate) family: Family,
+    pub(crate) layers: u32,
+    pub(crate) hidden: u32,
+    pub(crate) ffn: u32,
+    pub(crate) heads: u32,
+    pub(crate) kv_heads: Option<u32>,
+    pub(crate) head_dim: Option<u32>,
+    pub(crate) vocab: u32,
+    pub(crate) positions: Option<u32>,
+    pub(crate) tied: Option<bool>,
+    pub(crate) qkv_bias: Option<bool>,
+    pub(crate) experts: Option<RawExperts>,
+    pub(crate) window: Option<u32>,
+}
+
+/// Experts of a card, as written.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename = "Experts", deny_unknown_fields)]
+pub(crate) struct RawExperts {
+    pub(crate) count: u32,
+    pub(crate) active: u32,
+    pub(crate) shared: Option<u32>,
+}
 
 /// What is done with a model, as written.
 #[derive(Clone, Debug, Deserialize)]
@@ -23,7 +53,8 @@ pub(crate) enum RawWork {
 pub(crate) struct RawTrain {
     pub(crate) batch: u32,
     pub(crate) micro_batch: Option<u32>,
-    pub(crate) sequence: u64,
+    pub(crate) sequence: Option<u64>,
+    pub(crate) sequences: Option<Vec<u32>>,
     pub(crate) optimizer: Option<Optimizer>,
     pub(crate) update: Option<UpdateTime>,
     pub(crate) checkpointing: Option<Checkpointing>,

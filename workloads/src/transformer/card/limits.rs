@@ -4,7 +4,7 @@
 //! to together. Sums are made in 128 bits: no card overflows the arithmetic that refuses it.
 
 use super::{Card, Family};
-use crate::layered::{Range, ShapeProblem, outside};
+use crate::limits::{Range, ShapeProblem, outside};
 
 /// Most parameters of a model: a thousand times the largest that is known.
 pub const MAX_PARAMETERS: u64 = 1 << 50;

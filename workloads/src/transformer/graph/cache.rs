@@ -69,7 +69,9 @@ impl GraphBuilder<'_> {
                 let name = format!("b{}.{module}.kv.{index}", cache.batch);
                 let bytes = u128::from(size.min(cache.positions - start)) * row;
                 let size = (bytes, self.shape.formats.kv);
-                let object = self.build.object(name, ObjectKind::Kv, size, Some(block.attention));
+                // Attention has no parameters that it could be ranked by; what makes values has.
+                let owner = block.qkv.last().map(|&owned| self.module(owned));
+                let object = self.build.object(name, ObjectKind::Kv, size, owner);
                 self.build.trace.objects[object.index()].persistent = start < cache.held;
                 cache.blocks[at].push(object);
             }

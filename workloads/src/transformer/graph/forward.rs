@@ -108,7 +108,9 @@ impl GraphBuilder<'_> {
         let tokens = self.sizes.tokens;
         let outputs = block.qkv.iter().map(|&part| {
             let numbers = tokens * self.owned[part].outputs;
-            self.kept(self.module(part), "out", numbers, block.attention)
+            // Attention keeps them; it has no parameters that it could be ranked by.
+            let module = self.module(part);
+            self.kept(module, "out", numbers, module)
         });
         let qkv: Vec<ObjectId> = outputs.collect();
         self.linears(&block.qkv, tokens, read(input), &qkv);
@@ -285,7 +287,7 @@ impl GraphBuilder<'_> {
             let (module, numbers) = (self.module(part), tokens * self.owned[part].outputs);
             up_proj.push(match activation {
                 Activation::Relu => self.buffer(module, "out", numbers),
-                _ => self.kept(module, "out", numbers, mlp.activation),
+                _ => self.kept(module, "out", numbers, module),
             });
         }
         self.linears(&mlp.up_proj, tokens, input, &up_proj);

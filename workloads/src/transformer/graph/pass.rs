@@ -138,6 +138,16 @@ pub(crate) struct GraphBuilder<'a> {
 }
 
 impl GraphBuilder<'_> {
+    /// Gradients for a further step: those of the step before were given back after its update.
+    pub(crate) fn new_gradients(&mut self) {
+        for owned in &mut self.owned {
+            for (_, gradient) in &mut owned.gradient {
+                *gradient = self.build.another(*gradient);
+            }
+            owned.written = false;
+        }
+    }
+
     /// An output that the backward pass needs, `owner` of which keeps it.
     pub(crate) fn kept(
         &mut self,

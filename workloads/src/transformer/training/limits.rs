@@ -6,11 +6,8 @@
 use super::step::step;
 use super::{Checkpointing, Training};
 use crate::build::Builder;
-use crate::layered::{Range, ShapeProblem, outside};
+use crate::limits::{MAX_OPS, Range, ShapeProblem, outside};
 use crate::transformer::graph::network::Groups;
-
-/// Most ops of a generated training step, by a bound on their number.
-pub const MAX_OPS: u64 = 1_000_000;
 
 /// Largest exponent of the router, in hundredths.
 const MAX_SKEW: u32 = 1000;
@@ -188,7 +185,7 @@ impl Training {
     }
 
     /// No fewer than the ops of the step.
-    fn most_ops(&self) -> u128 {
+    pub(super) fn most_ops(&self) -> u128 {
         let Training { card, parallel, .. } = self;
         let [layers, pipeline, interleave] =
             [card.layers, parallel.pipeline, parallel.interleave].map(u128::from);

@@ -51,7 +51,7 @@ pub(super) struct Item {
 /// The passes of this rank in order.
 pub(super) fn passes(shape: &Training) -> Vec<Pass> {
     let (stages, each) = (shape.parallel.pipeline, shape.parallel.interleave);
-    let micros = shape.batch / shape.micro_batch;
+    let micros = shape.micro_batches();
     let total = micros * each;
     let warm = if each == 1 { stages - 1 } else { 2 * (stages - 1) + (each - 1) * stages };
     let warm = warm.min(total);

@@ -6,6 +6,7 @@
 //! is (p - 1)/m of a stage (Narayanan et al., 2021, section 2.2.2), as idle ops that copy what the
 //! device does in it; what collectives add to it is left out.
 
+use super::run::split;
 use super::schedule::{self, Item, Pass, Task};
 use super::{Training, UpdateTime};
 use crate::build::{Builder, ObjectAccess, change, read, write};
@@ -32,27 +33,13 @@ struct BoundaryTensors {
 /// The whole step, unchecked.
 pub(super) fn step(shape: &Training) -> Builder {
     let (mut maker, model) = begun(shape);
-    maker.load(&model);
-    let spread = maker.spread(&model);
-    let table = (shape.parallel.pipeline > 1 && shape.card.tied).then_some(model.tokens);
-    if shape.update == UpdateTime::InBackward {
-        maker.reduction.streamed = Some(Streamed { spread, table, ..Streamed::default() });
-        maker.run(&model, &schedule::items(shape, &model), true);
-        maker.end_streamed_update();
-    } else {
-        maker.run(&model, &schedule::items(shape, &model), true);
-        maker.build.phase = Phase::Backward;
-        maker.build.recompute = "";
-        maker.sum_gradients(&spread, maker.groups.tensor);
-        maker.sum_gradients(table.as_slice(), maker.groups.ends);
-        maker.build.phase = Phase::Optimizer;
-        maker.update();
-    }
+    let loader = maker.loader();
+    maker.step(&model, loader);
     maker.build
 }
 
-/// A step of which nothing is made yet but what persists.
-fn begun(shape: &Training) -> (GraphBuilder<'_>, ModelState) {
+/// A step of which nothing is made yet but what persists, and its gradients.
+pub(super) fn begun(shape: &Training) -> (GraphBuilder<'_>, ModelState) {
     let mut build = Builder::new(meta(shape));
     let (model, owned) = State::model(shape, &mut build, true);
     let groups = Groups::new(shape).expect("a shape without problems has equal groups");
@@ -81,16 +68,46 @@ fn meta(shape: &Training) -> TraceMeta {
 }
 
 impl GraphBuilder<'_> {
+    /// A step: the passes of all micro-batches, and the update.
+    pub(super) fn step(&mut self, model: &ModelState, loader: Option<ObjectId>) {
+        self.load(model, loader);
+        let (shape, spread) = (self.shape, self.spread(model));
+        let table = (shape.parallel.pipeline > 1 && shape.card.tied).then_some(model.tokens);
+        self.reduction = Reduction::default();
+        if shape.update == UpdateTime::InBackward {
+            self.reduction.streamed = Some(Streamed { spread, table, ..Streamed::default() });
+            self.run(model, &schedule::items(shape, model), true);
+            self.end_streamed_update();
+            return;
+        }
+        self.run(model, &schedule::items(shape, model), true);
+        self.build.phase = Phase::Backward;
+        self.build.recompute = "";
+        self.sum_gradients(&spread, self.groups.tensor);
+        self.sum_gradients(table.as_slice(), self.groups.ends);
+        self.build.phase = Phase::Optimizer;
+        self.update();
+    }
+
+    /// Bytes of the tokens of a step.
+    fn loaded(&self) -> u128 {
+        let token = self.shape.loader.map_or(0, |loader| u128::from(loader.token_bytes));
+        u128::from(self.shape.batch) * u128::from(self.shape.sequence) * token
+    }
+
+    /// The memory that the data pipeline holds.
+    pub(super) fn loader(&mut self) -> Option<ObjectId> {
+        let loader = self.shape.loader?;
+        let bytes = u128::from(loader.workers) * u128::from(loader.prefetch) * self.loaded();
+        let size = (bytes, Format::Int8);
+        let held = self.build.object("loader".into(), ObjectKind::Buffer, size, None);
+        Some(self.build.persist(held))
+    }
+
     /// The data pipeline takes its batch out of the memory that it holds.
-    fn load(&mut self, model: &ModelState) {
-        let Some(loader) = self.shape.loader else { return };
-        let token = u128::from(loader.token_bytes);
-        let batch = u128::from(self.shape.batch) * u128::from(self.shape.sequence) * token;
-        let bytes = u128::from(loader.workers) * u128::from(loader.prefetch) * batch;
-        let module = self.module(model.tokens);
-        let held =
-            self.build.object("loader".into(), ObjectKind::Buffer, (bytes, Format::Int8), None);
-        let held = self.build.persist(held);
+    fn load(&mut self, model: &ModelState, held: Option<ObjectId>) {
+        let Some(held) = held else { return };
+        let (batch, module) = (self.loaded(), self.module(model.tokens));
         self.build.phase = Phase::Other;
         let touches = [change(held).part(2 * batch)];
         self.build.op_on(Unit::Cpu, self.sibling(2), "load", module, 0, &touches);
@@ -179,8 +196,10 @@ impl GraphBuilder<'_> {
             (false, true) => "again.",
             (false, false) => "back.",
         };
-        let micros = self.shape.batch / self.shape.micro_batch;
-        self.reduction.is_last = micro + 1 == micros;
+        let samples = split(self.shape.batch, self.shape.micro_batch).nth(micro as usize);
+        let samples = samples.expect("a micro-batch is one of those that the batch is cut into");
+        self.sizes = Sizes::of(self.shape, samples.into(), 0, self.shape.sequence);
+        self.reduction.is_last = micro + 1 == self.shape.micro_batches();
         self.micro = micro;
         self.prefix = if self.shape.parallel.interleave > 1 {
             format!("m{micro}.{virtual_stage}.{way}")
