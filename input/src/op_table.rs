@@ -199,6 +199,6 @@ fn collective(row: &mut Row<'_>) -> MeasuredOp {
     let within = size(row, "gpus") as u32;
     let elements: u64 = row.whole("elements");
     let bytes = elements.saturating_mul(bytes_of(precision)).min(1 << 60);
-    let of = Collective { kind, bytes: Bytes::new(bytes), within, servers: 1 };
+    let of = Collective::within(kind, Bytes::new(bytes), within);
     op(row, precision, What::Collective(of, bytes_of(precision) > 1))
 }

@@ -5,10 +5,12 @@ use crate::scenario::{Scenario, ServingSource, TraceSource};
 use crate::trace::{hex, read_trace, trace_hash};
 use sha2::{Digest, Sha256};
 use tiersim_models::diagnostic::Diagnostics;
-use tiersim_models::kernel::Kernel;
+use tiersim_models::hardware::CollectiveLaws;
 use tiersim_models::lifetime::Workload;
+use tiersim_models::units::Span;
 use tiersim_models::workload::Trace;
 use tiersim_policies::scenario::traces::Traces;
+use tiersim_workloads::transformer::serving::GroupWork;
 
 /// Most ops of all generated traces together: a sweep over a shape keeps one trace per shape.
 const MAX_GENERATED_OPS: u64 = 400_000;
@@ -28,7 +30,8 @@ pub fn read_traces<'a>(
         }
         let mut trace = match source {
             TraceSource::Serving(serving) => {
-                let workload = served(serving)?;
+                let spec = &scenario.workload;
+                let workload = served(serving, scenario.hardware.collective_laws(spec.ranks))?;
                 generated += workload.trace.ops.len() as u64;
                 too_many(generated, source)?;
                 let hash = served_hash(&workload);
@@ -50,11 +53,11 @@ pub fn read_traces<'a>(
     Ok(traces)
 }
 
-/// The requests of a source, and the trace that serves them.
+/// The requests of a source, and the trace that serves them over links of these laws.
 ///
 /// # Errors
 /// What is wrong with the file of requests, or keeps them from being served.
-fn served(source: &ServingSource) -> Result<Workload, Diagnostics> {
+fn served(source: &ServingSource, laws: CollectiveLaws) -> Result<Workload, Diagnostics> {
     let mut requests = read_requests(&source.requests, source.serving.block_tokens)?;
     if let Some(until) = source.until {
         requests.keep_before(until);
@@ -72,7 +75,12 @@ fn served(source: &ServingSource) -> Result<Workload, Diagnostics> {
         let rule = "serving has no device to estimate iterations on".to_owned();
         return Err(refused(rule, "write `time: roofline(precision: \"bf16\")`"));
     };
-    let pace = |kernels: &[Kernel]| compute.kernels(precision, kernels);
+    let pace = |work: &GroupWork| {
+        let computing = compute.kernels(precision, &work.kernels)?.ps();
+        let sending = work.collectives.iter().map(|one| compute.collective(one, laws));
+        let all = sending.into_iter().try_fold(computing, |sum, one| sum.checked_add(one?.ps()));
+        all.map(Span::from_ps)
+    };
     let served = source.serving.serve(&requests, &pace);
     let served = served.map_err(|problem| refused(problem.to_string(), problem.remedy()))?;
     Ok(Workload::serving(served))

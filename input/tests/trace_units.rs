@@ -25,13 +25,16 @@ fn trace(units: &[Unit]) -> Trace {
 }
 
 fn collective(kind: CollectiveKind, bytes: u64, within: u32, servers: u32) -> Unit {
-    Unit::Network(Collective { kind, bytes: Bytes::new(bytes), within, servers })
+    Unit::Network(Collective { kind, bytes: Bytes::new(bytes), within, servers, times: 1 })
 }
 
 fn every_unit() -> Vec<Unit> {
     let kinds = CollectiveKind::ALL.into_iter().zip(1..);
     let collectives = kinds.map(|(kind, n)| collective(kind, 1 << (10 * n), n as u32, 64));
-    [Unit::Device, Unit::Cpu, Unit::Idle].into_iter().chain(collectives).collect()
+    let (kind, bytes) = (CollectiveKind::AllReduce, Bytes::new(100));
+    let again = Collective { times: 80, ..Collective::within(kind, bytes, 8) };
+    let others = [Unit::Cpu, Unit::Idle, Unit::Network(again)];
+    [Unit::Device].into_iter().chain(others).chain(collectives).collect()
 }
 
 #[test]
@@ -43,9 +46,12 @@ fn every_unit_reads_back() {
     assert!(text.lines().next().unwrap().ends_with(",after,unit,collective_bytes,group"));
     assert!(text.contains(",all-reduce,1073741824,3x64\n"), "{text}");
     let told = info(&trace);
-    assert_eq!(told.units.iter().map(|unit| unit.ops).sum::<u64>(), 8);
+    assert_eq!(told.units.iter().map(|unit| unit.ops).sum::<u64>(), 9);
     let sum = told.units.iter().find(|unit| unit.unit == "all-reduce").unwrap();
     assert_eq!((sum.group.as_str(), sum.collective_bytes), ("3x64", 1 << 30));
+    assert!(text.contains(",all-reduce,100,8x1x80\n"), "{text}");
+    let again = told.units.iter().find(|unit| unit.group == "8x1").unwrap();
+    assert_eq!((again.ops, again.collective_bytes), (1, 8000));
     assert!(told.to_string().contains("reduce-scatter"));
 }
 

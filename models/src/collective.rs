@@ -56,6 +56,8 @@ pub struct Collective {
     pub within: u32,
     /// Servers that the group spans.
     pub servers: u32,
+    /// How many such follow one another, 1 or more: those of several layers are one op.
+    pub times: u32,
 }
 
 /// Most ranks of one group.
@@ -77,6 +79,11 @@ pub struct Exchange {
 }
 
 impl Collective {
+    /// A single one, within one server.
+    pub const fn within(kind: CollectiveKind, bytes: Bytes, ranks: u32) -> Collective {
+        Collective { kind, bytes, within: ranks, servers: 1, times: 1 }
+    }
+
     /// Ranks of the group.
     pub const fn ranks(&self) -> u64 {
         self.within as u64 * self.servers as u64
@@ -131,9 +138,14 @@ impl Collective {
         Some(Exchange::new(bytes, [levels(self.within), levels(self.servers)]))
     }
 
-    /// The quicker of both where nothing else is sent, as NCCL chooses; the ring of two that are
-    /// equal; or what was measured, where the laws say so.
+    /// What all of them together send. Each is the quicker of ring and tree where nothing else is
+    /// sent, as NCCL chooses, and the ring of two that are equal; or what was measured, where the
+    /// laws say so.
     pub fn exchange(&self, laws: CollectiveLaws) -> Exchange {
+        self.once(laws).repeated(self.times)
+    }
+
+    fn once(&self, laws: CollectiveLaws) -> Exchange {
         let ring = self.ring();
         let seconds = laws.times.and_then(|times| self.measured(&times, true));
         if let Some(seconds) = seconds.filter(|_| self.sends()) {
@@ -167,6 +179,16 @@ impl Collective {
 }
 
 impl Exchange {
+    /// So many of them, one after the other; what does not fit 64 bits is cut.
+    fn repeated(self, times: u32) -> Exchange {
+        let of = |once: u64| once.saturating_mul(times.into());
+        Exchange {
+            bytes: self.bytes.map(|once| Bytes::new(of(once.get()))),
+            steps: self.steps.map(of),
+            latency: self.latency.map(|once| Span::from_ps(of(once.ps()))),
+        }
+    }
+
     fn new(bytes: [Bytes; 2], steps: [u64; 2]) -> Exchange {
         Exchange { bytes, steps, latency: None }
     }

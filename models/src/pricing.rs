@@ -2,7 +2,8 @@
 //!
 //! Invariant: an op whose kernels are known takes what they take one after the other.
 
-use crate::hardware::Compute;
+use crate::collective::Collective;
+use crate::hardware::{CollectiveLaws, Compute};
 use crate::op_times::PricedBy;
 use crate::units::Span;
 use crate::workload::{Op, Unit};
@@ -16,6 +17,21 @@ impl Compute {
             Some(kernels) => self.kernels(precision, kernels),
             None => self.roofline(precision, op.flops, op.bytes),
         }
+    }
+
+    /// The launches of a collective; what was measured within a server has them in it.
+    pub fn collective_launch(&self, of: &Collective) -> Span {
+        let times = self.op_times.as_ref().and_then(|times| times.collectives);
+        match times.and_then(|times| of.measured(&times.numbers, true)) {
+            Some(_) => Span::ZERO,
+            None => Span::from_ps(self.launch.ps().saturating_mul(of.times.into())),
+        }
+    }
+
+    /// Time of a collective over links that carry nothing else; `None` if it outlasts the clock.
+    pub fn collective(&self, of: &Collective, laws: CollectiveLaws) -> Option<Span> {
+        let sent = of.exchange(laws).span(laws.ways)?;
+        self.collective_launch(of).ps().checked_add(sent.ps()).map(Span::from_ps)
     }
 
     /// How many kernels of these ops are priced by measurement, by inheritance and by the roofline.

@@ -195,10 +195,15 @@ fn op_rules(trace: &Trace, found: &mut Problems) {
 /// A collective sends something, among ranks that can be numbered.
 fn unit_rule(op: &Op, add: &mut impl FnMut(String, &'static str)) {
     let Unit::Network(collective) = op.unit else { return };
-    let Collective { bytes, within, servers, .. } = collective;
+    let Collective { bytes, within, servers, times, .. } = collective;
     if bytes.get() == 0 || bytes > MAX_COLLECTIVE {
         let text = format!("a collective of {} bytes", bytes.get());
         add(text, "write the bytes of its whole buffer, 1 to 2^60");
+    }
+    let sent = u128::from(bytes.get()) * u128::from(times);
+    if times == 0 || sent > u128::from(MAX_COLLECTIVE.get()) {
+        let text = format!("{times} collectives of {} bytes in a row", bytes.get());
+        add(text, "write how many follow one another, 1 or more, with 2^60 bytes in all at most");
     }
     if collective.ranks() == 0 || collective.ranks() > MAX_GROUP {
         let text = format!("a group of {within} ranks in each of {servers} servers");

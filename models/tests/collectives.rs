@@ -6,7 +6,7 @@ use tiersim_models::units::{Bandwidth, Bytes, Span};
 use tiersim_models::workload::{Collective, CollectiveKind};
 
 fn collective(kind: CollectiveKind, bytes: u64, within: u32, servers: u32) -> Collective {
-    Collective { kind, bytes: Bytes::new(bytes), within, servers }
+    Collective { kind, bytes: Bytes::new(bytes), within, servers, times: 1 }
 }
 
 fn law(setup: u64, rate: u64) -> Law {
@@ -109,6 +109,23 @@ fn a_group_of_one_sends_nothing_and_the_largest_group_does_not_overflow() {
                 large.exchange(CollectiveLaws { ways: [law(u64::MAX, 1); 2], times: None }),
                 large.ring()
             );
+        }
+    }
+}
+
+#[test]
+fn several_in_a_row_take_as_many_times_as_long() {
+    // A picosecond per byte: nothing is rounded.
+    let ways = [law(1_700_000, 1_000_000_000_000), law(3_000_000, 1_000_000_000_000)];
+    let laws = CollectiveLaws { ways, times: None };
+    for kind in CollectiveKind::ALL {
+        for (bytes, within, servers) in [(8_000, 8, 1), (1 << 30, 2, 1), (1 << 20, 4, 2)] {
+            let once = collective(kind, bytes, within, servers);
+            let span = |of: Collective| of.exchange(laws).span(ways).expect("it ends").ps();
+            for times in [2, 64, 1000] {
+                let all = Collective { times, ..once };
+                assert_eq!(span(all), u64::from(times) * span(once), "{kind:?} {times}");
+            }
         }
     }
 }

@@ -155,7 +155,7 @@ fn a_collective_sends_something_among_somebody() {
     let collective = |bytes, within, servers| {
         let (kind, bytes) = (CollectiveKind::AllGather, Bytes::new(bytes));
         move |t: &mut Trace| {
-            t.ops[1].unit = Unit::Network(Collective { kind, bytes, within, servers })
+            t.ops[1].unit = Unit::Network(Collective { kind, bytes, within, servers, times: 1 })
         }
     };
     check(collective(0, 8, 1), Table::Ops, 1, "a collective of 0 bytes");

@@ -8,8 +8,7 @@
 use rand::SeedableRng;
 use rand::rngs::ChaCha12Rng;
 use rand_distr::{Distribution, LogNormal};
-use tiersim_models::collective::Collective;
-use tiersim_models::hardware::{Compute, Hardware};
+use tiersim_models::hardware::Hardware;
 use tiersim_models::ids::OpId;
 use tiersim_models::server::Cpu;
 use tiersim_models::units::{Bytes, Span};
@@ -60,7 +59,7 @@ impl Durations {
                 // What devices do together takes its time on the links.
                 let time = |op: &Op| match (op.unit, cpu) {
                     (Unit::Idle, _) if waits_only(op) => Some(Span::ZERO),
-                    (Unit::Network(of), _) => Some(launched(compute, of)),
+                    (Unit::Network(of), _) => Some(compute.collective_launch(&of)),
                     (Unit::Cpu, Some(cpu)) => cpu.roofline(op.flops, op.bytes),
                     _ => compute.time(precision, op),
                 };
@@ -197,13 +196,6 @@ impl Durations {
         let own = source.len() as u64;
         occurrence / own * ops + u64::from(source[(occurrence % own) as usize].0)
     }
-}
-
-/// The launch of a collective; what was measured within a server has it in it.
-fn launched(compute: &Compute, of: Collective) -> Span {
-    let times = compute.op_times.as_ref().and_then(|times| times.collectives);
-    let measured = times.and_then(|times| of.measured(&times.numbers, true));
-    if measured.is_some() { Span::ZERO } else { compute.launch }
 }
 
 /// Whether an op stands for nothing but its release.

@@ -28,7 +28,7 @@ fn server(host: Law, switch: Law, network: Law) -> Hardware {
 }
 
 fn collective(kind: CollectiveKind, bytes: u64, within: u32, servers: u32) -> Unit {
-    Unit::Network(Collective { kind, bytes: Bytes::new(bytes), within, servers })
+    Unit::Network(Collective { kind, bytes: Bytes::new(bytes), within, servers, times: 1 })
 }
 
 /// One collective after a launch of `launch`, alone.

@@ -208,7 +208,7 @@ fn all_reduces_within_a_dgx_a100_take_what_the_page_says() {
             let found: Vec<f64> = held_out
                 .map(|&(within, size, seconds)| {
                     let (kind, bytes) = (CollectiveKind::AllReduce, Bytes::new(size));
-                    let all = Collective { kind, bytes, within, servers: 1 };
+                    let all = Collective::within(kind, bytes, within);
                     let span = all.exchange(laws).span(laws.ways).expect("it ends");
                     span.ps() as f64 / 1e12 / seconds - 1.0
                 })

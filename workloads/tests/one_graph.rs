@@ -2,16 +2,17 @@
 
 use crate::transformer::shape::llama_8b;
 use std::collections::BTreeMap;
+use tiersim_models::collective::Collective;
 use tiersim_models::efficiency::{Efficiency, Interpolation, Shares};
 use tiersim_models::hardware::Compute;
 use tiersim_models::kernel::{Kernel, Work};
 use tiersim_models::requests::ServingRequests;
 use tiersim_models::units::{Bandwidth, FlopRate, Span, Time};
-use tiersim_models::workload::{Op, Phase, Trace, Unit};
+use tiersim_models::workload::{ObjectKind, Op, Phase, Trace, Unit};
 use tiersim_workloads::transformer::card::{Card, Family};
 use tiersim_workloads::transformer::format::{Format, Formats};
 use tiersim_workloads::transformer::generation::{AttentionOn, Generation};
-use tiersim_workloads::transformer::serving::Serving;
+use tiersim_workloads::transformer::serving::{GroupWork, Serving};
 use tiersim_workloads::transformer::training::{Kernels, Router, Training};
 
 const BF16: &str = "bf16";
@@ -42,6 +43,11 @@ fn training(card: Card, sequence: u64, kernels: Kernels) -> Trace {
 
 /// A prefill of one prompt and one decode step behind it.
 fn generation(card: Card, prompt: u64, kernels: Kernels) -> Trace {
+    split_generation(card, prompt, kernels, 1)
+}
+
+/// The same of one of so many ranks.
+fn split_generation(card: Card, prompt: u64, kernels: Kernels, tensor: u32) -> Trace {
     let job = Generation {
         card,
         formats: Formats::all(Format::Bf16),
@@ -53,8 +59,8 @@ fn generation(card: Card, prompt: u64, kernels: Kernels) -> Trace {
         attention: AttentionOn::Device,
         kernels,
         kv_block: None,
-        tensor: 1,
-        devices: 1,
+        tensor,
+        devices: 8,
         router: Router::default(),
     };
     job.trace()
@@ -62,6 +68,15 @@ fn generation(card: Card, prompt: u64, kernels: Kernels) -> Trace {
 
 /// The same for one request.
 fn serving(card: Card, prompt: u64, kernels: Kernels, layer_groups: u32) -> Trace {
+    split_serving(card, prompt, kernels, (layer_groups, 1))
+}
+
+fn split_serving(
+    card: Card,
+    prompt: u64,
+    kernels: Kernels,
+    (layer_groups, tensor): (u32, u32),
+) -> Trace {
     let job = Serving {
         card,
         formats: Formats::all(Format::Bf16),
@@ -72,11 +87,14 @@ fn serving(card: Card, prompt: u64, kernels: Kernels, layer_groups: u32) -> Trac
         layer_groups,
         merge: 1,
         kernels,
+        tensor,
+        devices: 8,
     };
     let mut requests = ServingRequests::new(None);
     requests.push(Time::ZERO, prompt, 2, &[]).expect("a request");
     let device = device();
-    job.serve(&requests, &|kernels| device.kernels(BF16, kernels)).expect("it is served").trace
+    let pace = |work: &GroupWork| device.kernels(BF16, &work.kernels);
+    job.serve(&requests, &pace).expect("it is served").trace
 }
 
 /// The kernels of a phase's ops that `counts`.
@@ -189,6 +207,48 @@ fn serving_one_request_is_generating_for_it() {
                     }
                 }
             }
+        }
+    }
+}
+
+/// How often a phase has each collective.
+fn collectives(trace: &Trace, phase: Phase) -> BTreeMap<Collective, u32> {
+    let mut all = BTreeMap::new();
+    for op in trace.ops.iter().filter(|op| op.phase == phase) {
+        if let Unit::Network(one) = op.unit {
+            *all.entry(Collective { times: 1, ..one }).or_default() += one.times;
+        }
+    }
+    all
+}
+
+/// Weights, keys and values, kernels and sums over ranks of one of several ranks.
+#[test]
+fn serving_on_several_ranks_is_generating_on_them() {
+    let held = |trace: &Trace, kind| -> u64 {
+        let of_kind = trace.objects.iter().filter(|object| object.kind == kind);
+        of_kind.map(|object| object.bytes.get()).sum()
+    };
+    for (tensor, kernels_run) in [1, 2, 8].into_iter().flat_map(|one| BOTH.map(|of| (one, of))) {
+        let generated = split_generation(llama_8b(), 700, kernels_run, tensor);
+        for layer_groups in [1, 5, 32] {
+            let served = split_serving(llama_8b(), 700, kernels_run, (layer_groups, tensor));
+            assert_eq!(served.problems(), []);
+            for phase in [Phase::Prefill, Phase::Decode] {
+                let [one, other] =
+                    [&generated, &served].map(|trace| kernels(trace, phase, |_| true));
+                assert_eq!(counts(&one), counts(&other), "{tensor} {layer_groups} {phase:?}");
+                let sums = [&generated, &served].map(|trace| collectives(trace, phase));
+                assert_eq!(sums[0], sums[1], "{tensor} {layer_groups} {phase:?}");
+                // Behind attention and the feed-forward part of each layer, and the table of tokens.
+                let expected = if tensor == 1 { 0 } else { 2 * 32 + 1 };
+                assert_eq!(sums[0].values().sum::<u32>(), expected);
+            }
+            let [one, other] = [&generated, &served].map(|trace| held(trace, ObjectKind::Weight));
+            assert_eq!(one, other, "weights of one of {tensor} ranks");
+            // 44 blocks of a prompt of 700 and one of the answer, 128 KiB per token on all ranks.
+            let all = 45 * 16 * (128 << 10) / u64::from(tensor);
+            assert_eq!(held(&served, ObjectKind::Kv), all);
         }
     }
 }

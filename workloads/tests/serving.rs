@@ -11,7 +11,7 @@ use tiersim_models::units::{Bandwidth, Span, Time};
 use tiersim_models::workload::{ObjectKind, Phase, Unit};
 use tiersim_workloads::transformer::card::{Card, Family};
 use tiersim_workloads::transformer::format::{Format, Formats};
-use tiersim_workloads::transformer::serving::{Serving, ServingProblem};
+use tiersim_workloads::transformer::serving::{GroupWork, Serving, ServingProblem};
 use tiersim_workloads::transformer::training::Kernels;
 
 fn job() -> Serving {
@@ -25,6 +25,8 @@ fn job() -> Serving {
         layer_groups: 1,
         merge: 1,
         kernels: Kernels::Fused,
+        tensor: 1,
+        devices: 8,
     }
 }
 
@@ -35,8 +37,14 @@ fn roofline(flops: u64, bytes: u64) -> Option<Span> {
     Some(compute.max(rate(3_000_000_000_000).checked_span_of(bytes)?))
 }
 
+/// As long as its kernels; nothing is done with other ranks here.
+fn pace(work: &GroupWork) -> Option<Span> {
+    assert_eq!(work.collectives, []);
+    lasts(&work.kernels)
+}
+
 /// Kernels one after the other, each as long as its roofline.
-fn pace(kernels: &[Kernel]) -> Option<Span> {
+fn lasts(kernels: &[Kernel]) -> Option<Span> {
     let each = |one: &Kernel| roofline(one.flops, one.bytes.get())?.ps().checked_mul(one.times);
     let spans: Option<Vec<u64>> = kernels.iter().map(each).collect();
     Some(Span::from_ps(spans?.iter().sum()))
@@ -77,7 +85,7 @@ fn ends(served: &Served) -> Vec<Time> {
     let mut now = Time::ZERO;
     let op = |op: &tiersim_models::workload::Op| {
         now = now.max(op.release.unwrap_or_default())
-            + pace(op.kernels.as_deref().unwrap_or_default()).expect("short");
+            + lasts(op.kernels.as_deref().unwrap_or_default()).expect("short");
         now
     };
     served.trace.ops.iter().map(op).collect()
@@ -352,13 +360,16 @@ fn what_cannot_be_served_is_refused() {
     assert_eq!(option(Serving { max_tokens_per_step: 8, ..job() }), "max_tokens_per_step");
     assert_eq!(option(Serving { layer_groups: 33, ..job() }), "layer_groups");
     assert_eq!(option(Serving { merge: 0, ..job() }), "merge");
+    assert_eq!(option(Serving { tensor: 3, ..job() }), "tensor");
+    assert_eq!(option(Serving { tensor: 0, ..job() }), "tensor");
+    assert_eq!(option(Serving { tensor: 8, devices: 5, ..job() }), "devices");
     assert_eq!(wrong(Serving { kv_blocks: 7, ..job() }, &one), ServingProblem::TooFewBlocks(0, 8));
     let names = named(&[(0, &[1], 1)]);
     let other = wrong(Serving { block_tokens: 32, ..job() }, &names);
     assert!(other.to_string().contains("must be that of the requests' names, 16"), "{other}");
     let card = Card { family: Family::Gpt2, positions: 108, ..llama_8b() };
     assert_eq!(wrong(Serving { card, ..job() }, &one), ServingProblem::Positions(0, 109));
-    let slow = |_: &[Kernel]| None;
+    let slow = |_: &GroupWork| None;
     assert_eq!(job().serve(&one, &slow), Err(ServingProblem::Overflow));
     // Too many blocks of one request, and of all together.
     let long = unnamed(&[(0, 1 << 30, 1)]);

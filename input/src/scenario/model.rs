@@ -125,7 +125,9 @@ impl Resolver<'_, '_> {
                 Some((TraceSource::Model(Work::Generate(generation)), ranks))
             }
             RawWork::Serve(raw) => {
-                Some((TraceSource::Serving(Box::new(self.serving(raw, setting)?)), 1))
+                let source = self.serving(raw, setting)?;
+                let ranks = source.serving.tensor.min(source.serving.devices);
+                Some((TraceSource::Serving(Box::new(source)), ranks))
             }
             // It has no card, and was read above.
             RawWork::Semiseparable(_) => None,

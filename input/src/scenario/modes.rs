@@ -167,7 +167,7 @@ impl Resolver<'_, '_> {
 
     /// Requests and a scheduler.
     pub(crate) fn serving(&mut self, raw: &RawServe, setting: Setting) -> Option<ServingSource> {
-        let Setting { card, is_spelled, formats, .. } = setting;
+        let Setting { card, is_spelled, formats, devices } = setting;
         let requests = self.files.path(&raw.requests);
         let fault = |fault| self.path_fault("workload.mode.requests", fault);
         let requests = requests.map_err(fault).ok();
@@ -187,6 +187,8 @@ impl Resolver<'_, '_> {
             layer_groups: raw.layer_groups.unwrap_or(1),
             merge: raw.merge.unwrap_or(1),
             kernels: raw.kernels.unwrap_or(Kernels::Fused),
+            tensor: raw.tensor.unwrap_or(1),
+            devices,
         };
         let option = |problem| match problem {
             ServingProblem::Option(problem) => Some(problem),

@@ -245,13 +245,14 @@ fn units(trace: &Trace) -> Vec<UnitInfo> {
             Unit::Device => continue,
             Unit::Cpu => (("cpu", 0, 0), 0),
             Unit::Idle => (("idle", 0, 0), 0),
-            Unit::Network(Collective { kind, bytes, within, servers }) => {
-                ((kind.word(), within, servers), bytes.get())
+            Unit::Network(Collective { kind, bytes, within, servers, times }) => {
+                let all = u128::from(bytes.get()) * u128::from(times);
+                ((kind.word(), within, servers), all)
             }
         };
         let (ops, sum) = all.entry(name).or_default();
         *ops += 1;
-        *sum += u128::from(bytes);
+        *sum += bytes;
     }
     let info = |((unit, within, servers), (ops, collective_bytes))| {
         let group = if within == 0 { String::new() } else { format!("{within}x{servers}") };

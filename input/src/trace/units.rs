@@ -1,7 +1,7 @@
 //! The columns of `ops.csv` that say what an op runs on.
 //!
 //! `unit` is empty for the device, `cpu`, `idle` or the word of a collective, whose bytes and group
-//! are in two more columns. They are the last of the table and are left out where all is on the
+//! are in two more columns; a group that does the same several times in a row says how often. They are the last of the table and are left out where all is on the
 //! device.
 
 use super::rows::{Row, whole_number};
@@ -18,8 +18,9 @@ pub(super) fn fields(unit: Unit) -> [String; COLUMNS] {
         Unit::Device => word(""),
         Unit::Cpu => word("cpu"),
         Unit::Idle => word("idle"),
-        Unit::Network(Collective { kind, bytes, within, servers }) => {
-            [kind.word().to_owned(), bytes.get().to_string(), format!("{within}x{servers}")]
+        Unit::Network(Collective { kind, bytes, within, servers, times }) => {
+            let again = if times == 1 { String::new() } else { format!("x{times}") };
+            [kind.word().to_owned(), bytes.get().to_string(), format!("{within}x{servers}{again}")]
         }
     }
 }
@@ -27,8 +28,7 @@ pub(super) fn fields(unit: Unit) -> [String; COLUMNS] {
 /// What the op of a row runs on.
 pub(super) fn read_unit(row: &mut Row<'_>) -> Unit {
     let collective = |kind: CollectiveKind| {
-        let (bytes, within, servers) = (Bytes::ZERO, 1, 1);
-        (kind.word(), Unit::Network(Collective { kind, bytes, within, servers }))
+        (kind.word(), Unit::Network(Collective::within(kind, Bytes::ZERO, 1)))
     };
     let mut units = vec![("device", Unit::Device), ("cpu", Unit::Cpu), ("idle", Unit::Idle)];
     units.extend(CollectiveKind::ALL.map(collective));
@@ -46,16 +46,21 @@ pub(super) fn read_unit(row: &mut Row<'_>) -> Unit {
     };
     let bytes = Bytes::new(row.whole("collective_bytes"));
     let text = row.text("group").to_owned();
-    let Some((within, servers)) = group(&text) else {
-        let rule = "group is ranks within a server x servers, such as 8x64";
-        row.problem(rule, text, "write two whole numbers with an x between them");
+    let Some((within, servers, times)) = group(&text) else {
+        let rule = "group is ranks within a server x servers, such as 8x64, and x how often, if more \
+                    than once";
+        row.problem(rule, text, "write two whole numbers, or three, with an x between them");
         return unit;
     };
-    Unit::Network(Collective { kind, bytes, within, servers })
+    Unit::Network(Collective { kind, bytes, within, servers, times })
 }
 
-fn group(text: &str) -> Option<(u32, u32)> {
-    let (within, servers) = text.split_once('x')?;
+fn group(text: &str) -> Option<(u32, u32, u32)> {
     let number = |text: &str| whole_number(text).and_then(|number| u32::try_from(number).ok());
-    Some((number(within)?, number(servers)?))
+    let numbers: Option<Vec<u32>> = text.split('x').map(number).collect();
+    match numbers?[..] {
+        [within, servers] => Some((within, servers, 1)),
+        [within, servers, times] => Some((within, servers, times)),
+        _ => None,
+    }
 }

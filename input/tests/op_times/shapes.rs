@@ -55,7 +55,7 @@ fn law(inverse: u32, deal: Deal) -> Spread {
 }
 
 fn collective(times: &OpTimes, kind: CollectiveKind, bytes: u64, ranks: u32, adds: bool) -> f64 {
-    let op = Collective { kind, bytes: Bytes::new(bytes), within: ranks, servers: 1 };
+    let op = Collective::within(kind, Bytes::new(bytes), ranks);
     op.measured(&times.collectives.unwrap().numbers, adds).unwrap()
 }
 

@@ -150,7 +150,7 @@ fn collectives() {
         ("b200", AllToAll, 8, 268435456, false, 466.297706941),
     ];
     for (device, kind, within, bytes, summable, want) in values {
-        let op = Collective { kind, bytes: Bytes::new(bytes), within, servers: 1 };
+        let op = Collective::within(kind, Bytes::new(bytes), within);
         let got = op.measured(&shipped(device).times.collectives.unwrap().numbers, summable);
         near(got.unwrap() * 1e6, want, &(device, op, summable));
     }

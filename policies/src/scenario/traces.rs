@@ -10,12 +10,19 @@ pub struct Traces {
     all: BTreeMap<Key, (Workload, String)>,
 }
 
-/// A source, and what its statistics are.
-type Key = (TraceSource, String);
+/// A source, what its statistics are, and what collectives take where these say when requests are
+/// served.
+type Key = (TraceSource, String, Option<String>);
 
 fn key(scenario: &Scenario) -> Key {
     let spec = &scenario.workload;
-    (spec.trace.clone(), format!("{:?}", spec.statistics))
+    let laws = match &spec.trace {
+        TraceSource::Serving(source) if source.serving.tensor > 1 => {
+            Some(format!("{:?}", scenario.hardware.collective_laws(spec.ranks)))
+        }
+        _ => None,
+    };
+    (spec.trace.clone(), format!("{:?}", spec.statistics), laws)
 }
 
 impl Traces {

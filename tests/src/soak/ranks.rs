@@ -101,6 +101,6 @@ fn collectives(dice: &mut Dice, hardware: &Hardware, trace: &mut Trace) {
         let servers = if between.is_some() { dice.log(1..=64) as u32 } else { 1 };
         let kind = dice.pick(&CollectiveKind::ALL);
         let bytes = Bytes::new(dice.log(1..=1 << 30));
-        op.unit = Unit::Network(Collective { kind, bytes, within: ranks, servers });
+        op.unit = Unit::Network(Collective { kind, bytes, within: ranks, servers, times: 1 });
     }
 }

@@ -162,6 +162,7 @@ fn what_ops_do_has_names() {
         bytes: Bytes::new(200),
         within: 2,
         servers: 1,
+        times: 1,
     };
     let units = [
         (Unit::Device, Phase::Forward, "mm"),

@@ -12,7 +12,7 @@ pub(in crate::transformer) mod walk;
 
 use super::card::Card;
 use super::format::Formats;
-use super::graph::network::group;
+use super::graph::network::tensor_problem;
 use super::training::{Kernels, Router};
 use crate::limits::{MAX_OPS, ShapeProblem};
 use serde::Deserialize;
@@ -90,21 +90,7 @@ impl Generation {
                 "leave it out, or write 16",
             );
         }
-        let tensor = self.tensor;
-        let splits = |by: u32| tensor > 0 && by.is_multiple_of(tensor);
-        let card = &self.card;
-        let ffn = card.experts.map_or(card.ffn, |experts| experts.ffn);
-        if ![card.heads, card.kv_heads, ffn, card.vocab].into_iter().all(splits) {
-            let rule = format!(
-                "`tensor` must divide heads ({}), heads of keys and values ({}), ffn ({ffn}) and \
-                 vocab ({})",
-                card.heads, card.kv_heads, card.vocab
-            );
-            add("tensor", rule, "choose a number of ranks that divides all of them");
-        } else if group(tensor, 1, self.devices).is_none() {
-            let rule = format!("{tensor} ranks fill servers of {} devices unequally", self.devices);
-            add("devices", rule, "choose groups that fill whole servers, or fit into one");
-        }
+        found.extend(tensor_problem(&self.card, self.tensor, self.devices));
         if found.is_empty() {
             self.amounts(&mut found);
         }

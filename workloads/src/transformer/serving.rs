@@ -18,9 +18,11 @@ mod schedule;
 
 use super::card::Card;
 use super::format::Formats;
+use super::graph::network::tensor_problem;
 use super::training::Kernels;
 use crate::limits::ShapeProblem;
 use std::fmt;
+use tiersim_models::collective::Collective;
 use tiersim_models::kernel::Kernel;
 use tiersim_models::requests::ServingRequests;
 use tiersim_models::serving_plan::Served;
@@ -47,10 +49,23 @@ pub struct Serving {
     pub merge: u32,
     /// Which kernels run.
     pub kernels: Kernels,
+    /// Ranks that each matrix is split over; the trace is that of one of them.
+    pub tensor: u32,
+    /// Devices of one server: the ranks that are neighbours.
+    pub devices: u32,
 }
 
-/// How long kernels take one after the other; `None` if they outlast the clock.
-pub type Pace<'a> = &'a dyn Fn(&[Kernel]) -> Option<Span>;
+/// What one rank does in a group of layers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GroupWork {
+    /// What the device runs, one after the other.
+    pub kernels: Vec<Kernel>,
+    /// What it does with the other ranks.
+    pub collectives: Vec<Collective>,
+}
+
+/// How long that takes; `None` if it outlasts the clock.
+pub type Pace<'a> = &'a dyn Fn(&GroupWork) -> Option<Span>;
 
 /// Why requests cannot be served.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -133,6 +148,10 @@ impl Serving {
                 add(field, rule, "write a number in that range");
             }
         }
+        let tensor = tensor_problem(&self.card, self.tensor, self.devices);
+        if let Some(ShapeProblem { field, rule, remedy }) = tensor {
+            add(field, rule, remedy);
+        }
         if self.max_tokens_per_step <= self.max_batch {
             let rule = format!(
                 "`max_tokens_per_step` must be above `max_batch`, which is {}",
@@ -168,13 +187,15 @@ impl Serving {
         blocks(prompt) + blocks(output - 1)
     }
 
-    /// Bytes of keys and values of one token in one layer.
+    /// Bytes of keys and values of one token in one layer, on one rank.
     fn kv_bytes(&self) -> u64 {
         let card = &self.card;
-        2 * u64::from(card.kv_heads) * u64::from(card.head_dim) * self.formats.kv.bytes()
+        2 * u64::from(card.kv_heads / self.tensor)
+            * u64::from(card.head_dim)
+            * self.formats.kv.bytes()
     }
 
-    /// Bytes of one block: keys and values of its tokens in all layers.
+    /// Bytes of one block: keys and values of its tokens in all layers, on one rank.
     pub fn block_bytes(&self) -> Bytes {
         let layer = u64::from(self.block_tokens) * self.kv_bytes();
         Bytes::new(layer * u64::from(self.card.layers))

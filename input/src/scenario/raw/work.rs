@@ -108,6 +108,7 @@ pub(crate) struct RawServe {
     pub(crate) layer_groups: Option<u32>,
     pub(crate) merge: Option<u32>,
     pub(crate) kernels: Option<Kernels>,
+    pub(crate) tensor: Option<u32>,
 }
 
 #[derive(Clone, Debug, Deserialize)]

@@ -5,6 +5,8 @@
 //! distance of `stride`. Invariant: a shape without problems spreads every group equally over
 //! servers.
 
+use crate::limits::ShapeProblem;
+use crate::transformer::card::Card;
 use crate::transformer::training::{Parallel, Training};
 use tiersim_models::units::Bytes;
 use tiersim_models::workload::{Collective, CollectiveKind, Unit};
@@ -32,6 +34,26 @@ pub(crate) fn group(ranks: u32, stride: u32, devices: u32) -> Option<Group> {
         return None;
     };
     Some(Group { within: within as u32, servers: servers as u32 })
+}
+
+/// Why matrices of a model cannot be split over so many ranks of servers of so many devices.
+pub(crate) fn tensor_problem(card: &Card, tensor: u32, devices: u32) -> Option<ShapeProblem> {
+    let splits = |by: u32| tensor > 0 && by.is_multiple_of(tensor);
+    let ffn = card.experts.map_or(card.ffn, |experts| experts.ffn);
+    if ![card.heads, card.kv_heads, ffn, card.vocab].into_iter().all(splits) {
+        let rule = format!(
+            "`tensor` must divide heads ({}), heads of keys and values ({}), ffn ({ffn}) and vocab \
+             ({})",
+            card.heads, card.kv_heads, card.vocab
+        );
+        let remedy = "choose a number of ranks that divides all of them";
+        return Some(ShapeProblem { field: "tensor", rule, remedy });
+    }
+    group(tensor, 1, devices).is_none().then(|| ShapeProblem {
+        field: "devices",
+        rule: format!("{tensor} ranks fill servers of {devices} devices unequally"),
+        remedy: "choose groups that fill whole servers, or fit into one",
+    })
 }
 
 /// The groups that one rank is in.
@@ -75,7 +97,8 @@ impl Group {
     /// The collective over this group of a buffer of so many bytes.
     pub(crate) fn does(self, kind: CollectiveKind, bytes: u128) -> Unit {
         let bytes = Bytes::new(u64::try_from(bytes).unwrap_or(u64::MAX));
-        Unit::Network(Collective { kind, bytes, within: self.within, servers: self.servers })
+        let Group { within, servers } = self;
+        Unit::Network(Collective { kind, bytes, within, servers, times: 1 })
     }
 }
 

@@ -1,4 +1,4 @@
-//! What an iteration costs: kernels, by group of layers.
+//! What an iteration costs: kernels and collectives of one rank, by group of layers.
 //!
 //! They are those of the graph that training and generation walk: a block is walked once for each
 //! number of tokens that iterations have, and attention is put in for what the requests attend to.
@@ -7,18 +7,19 @@
 //! equally likely draws give so many tokens, the same in every layer.
 //! Invariant: sums are made in 128 bits.
 
-use super::Serving;
+use super::{GroupWork, Serving};
 use crate::transformer::card::Card;
 use crate::transformer::generation::walk::begun;
 use crate::transformer::graph::pass::Sizes;
 use crate::transformer::graph::state::Cache;
-use crate::transformer::training::{Router, Training};
+use crate::transformer::training::{Parallel, Router, Training};
 use std::collections::BTreeMap;
 use std::ops::Range;
+use tiersim_models::collective::Collective;
 use tiersim_models::kernel::{Attention, Kernel, Work};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::units::Bytes;
-use tiersim_models::workload::{ObjectKind, PartialUse, TraceMeta};
+use tiersim_models::workload::{ObjectKind, Op, PartialUse, TraceMeta, Unit};
 
 /// What an iteration has to do, or several alike.
 #[derive(Clone, Debug, Default)]
@@ -65,10 +66,10 @@ impl Load {
 /// What so many tokens are in one block, and around the blocks.
 #[derive(Clone, Debug)]
 struct Walked {
-    block: Vec<Kernel>,
+    block: GroupWork,
     /// Bytes of one token's queries, keys, values and mixed values, and of its cache.
     attention: u128,
-    embedding: Vec<Kernel>,
+    embedding: GroupWork,
     /// The most bytes of what ops hand on to each other.
     working: u128,
 }
@@ -84,7 +85,7 @@ pub(super) struct Cost {
     /// By tokens.
     walked: BTreeMap<u64, Walked>,
     /// By rows of logits: the kernels, and what they hand on.
-    heads: BTreeMap<u64, (Vec<Kernel>, u128)>,
+    heads: BTreeMap<u64, (GroupWork, u128)>,
     /// Bytes of a block's weights, of the tables, and of the last norm and the head.
     weights: [u128; 3],
     /// Rows of tables that a token reads, and the bytes of one.
@@ -98,19 +99,18 @@ impl Cost {
             formats: *formats,
             kernels: job.kernels,
             router: Router::default(),
+            parallel: Parallel { tensor: job.tensor, ..Parallel::default() },
+            devices: job.devices,
             ..Training::new(Card { layers: 1, ..card.clone() }, 1)
         };
         let weight = u128::from(formats.weights.bytes());
-        let matrix = u128::from(card.vocab) * u128::from(card.hidden);
-        let head = if card.tied { 0 } else { matrix } + u128::from(card.norm_parameters());
-        let of = [card.block_parameters(), card.embedding_parameters()].map(u128::from);
         Cost {
             groups: split(card.layers, job.layer_groups),
             kv: u128::from(job.kv_bytes()),
+            weights: weights(&shape),
             shape,
             walked: BTreeMap::new(),
             heads: BTreeMap::new(),
-            weights: [of[0], of[1], head].map(|numbers| numbers * weight),
             rows: (
                 if card.family.learns_positions() { 2 } else { 1 },
                 u128::from(card.hidden) * weight,
@@ -146,20 +146,26 @@ impl Cost {
         self.walk(tokens).working.max(self.end(drawn).1)
     }
 
-    /// The kernels of a group.
-    pub(super) fn of(&mut self, load: &Load, group: usize) -> Vec<Kernel> {
+    /// The work of a group.
+    pub(super) fn of(&mut self, load: &Load, group: usize) -> GroupWork {
         let (layers, groups) = (self.groups[group].len() as u64, self.groups.len());
         let iterations = load.iterations;
-        let mut all = Vec::new();
-        let mut add = |kernels: &[Kernel], times: u64| {
-            all.extend(kernels.iter().map(|one| Kernel { times: one.times * times, ..*one }));
+        let mut all = GroupWork::default();
+        let mut add = |of: &GroupWork, times: u64| {
+            let again = |one: &Kernel| Kernel { times: one.times * times, ..*one };
+            all.kernels.extend(of.kernels.iter().map(again));
+            for one in &of.collectives {
+                let times = u32::try_from(u64::from(one.times) * times).unwrap_or(u32::MAX);
+                all.collectives.push(Collective { times, ..*one });
+            }
         };
         let (tokens, drawn) = (load.each(load.tokens), load.each(load.drawn));
         if group == 0 {
             add(&self.walk(tokens).embedding, iterations);
         }
         add(&self.walk(tokens).block, layers * iterations);
-        add(&self.attention(load), layers);
+        let attention = GroupWork { kernels: self.attention(load), ..GroupWork::default() };
+        add(&attention, layers);
         if group + 1 == groups && drawn > 0 {
             add(&self.end(drawn).0, iterations);
         }
@@ -203,13 +209,11 @@ impl Cost {
             let first = maker.build.trace.ops.len();
             maker.block(&model.blocks[0], x, Some(owner));
             let trace = maker.build.trace;
-            let kernels = |ops: &[tiersim_models::workload::Op]| -> Vec<Kernel> {
-                ops.iter().flat_map(|op| op.kernels.iter().flat_map(|all| all.to_vec())).collect()
-            };
-            let embedding = kernels(&trace.ops[..first]);
-            let (attention, block): (Vec<Kernel>, Vec<Kernel>) = kernels(&trace.ops[first..])
-                .into_iter()
-                .partition(|kernel| matches!(kernel.work, Work::Attention(_)));
+            let embedding = work(&trace.ops[..first]);
+            let mut block = work(&trace.ops[first..]);
+            let is_attention = |kernel: &Kernel| matches!(kernel.work, Work::Attention(_));
+            let attention: Vec<Kernel> =
+                block.kernels.extract_if(.., |one| is_attention(one)).collect();
             let touched: u128 = attention.iter().map(|one| u128::from(one.bytes.get())).sum();
             let attention = touched / u128::from(tokens) - kv;
             Walked { block, attention, embedding, working: working(trace) }
@@ -217,7 +221,7 @@ impl Cost {
     }
 
     /// The last norm and the head for so many rows.
-    fn end(&mut self, rows: u64) -> &(Vec<Kernel>, u128) {
+    fn end(&mut self, rows: u64) -> &(GroupWork, u128) {
         let shape = &self.shape;
         self.heads.entry(rows).or_insert_with(|| {
             let (mut maker, model) = begun(shape, TraceMeta::default());
@@ -226,10 +230,40 @@ impl Cost {
             let x = maker.kept(owner, "out", maker.sizes.stream(), owner);
             maker.logits(model.end.expect("all of the model is here"), x, None);
             let trace = maker.build.trace;
-            let kernels = trace.ops.iter().flat_map(|op| op.kernels.iter());
-            (kernels.flat_map(|all| all.to_vec()).collect(), working(trace))
+            (work(&trace.ops), working(trace))
         })
     }
+}
+
+/// What the ops of a walk are; those of a kind that follow one another in a layer are one.
+fn work(ops: &[Op]) -> GroupWork {
+    let mut all = GroupWork::default();
+    for op in ops {
+        all.kernels.extend(op.kernels.iter().flat_map(|kernels| kernels.iter().copied()));
+        let Unit::Network(new) = op.unit else { continue };
+        let alike = |one: &&mut Collective| Collective { times: new.times, ..**one } == new;
+        match all.collectives.iter_mut().find(alike) {
+            Some(one) => one.times += new.times,
+            None => all.collectives.push(new),
+        }
+    }
+    all
+}
+
+/// Bytes that a rank has of a block's weights, of the tables with a norm behind them, and of the
+/// last norm and, unless it is tied, the head.
+fn weights(shape: &Training) -> [u128; 3] {
+    let (maker, model) = begun(shape, TraceMeta::default());
+    let of = |owned: usize| maker.owned[owned].bytes;
+    let tables = [model.tokens].into_iter().chain(model.positions).chain(model.norm_0);
+    let end = model.end.expect("all of the model is here");
+    let head = (end.matrix != model.tokens).then_some(end.matrix);
+    let blocks = model.blocks[0].modules();
+    [
+        blocks.into_iter().map(|(&owned, _)| of(owned)).sum(),
+        tables.map(of).sum(),
+        [end.norm].into_iter().chain(head).map(of).sum(),
+    ]
 }
 
 /// The most bytes that are alive at once beside weights and cache.

@@ -1,5 +1,6 @@
-//! Rows of the trace: one op per group of layers and iteration, and one that waits for arrivals
-//! where an iteration begins with new requests.
+//! Rows of the trace: one op per group of layers and iteration, behind it what ranks do together
+//! where matrices are split, and one that waits for arrivals where an iteration begins with new
+//! requests.
 //!
 //! Objects: the tables, the weights of each group, the head, per block one object for each group,
 //! and per iteration what its ops hand on. Blocks live from the op that writes them first to the
@@ -8,7 +9,7 @@
 
 use super::cost::{Cost, Load};
 use super::pool::BlockId;
-use super::{MAX_USES, Serving, ServingProblem};
+use super::{GroupWork, MAX_USES, Serving, ServingProblem};
 use crate::build::Builder;
 use tiersim_models::ids::{ModuleId, ObjectId, OpId};
 use tiersim_models::kernel::Kernel;
@@ -94,8 +95,8 @@ impl<'a> Emit<'a> {
         self.build.object(name, kind, (bytes.into(), self.job.formats.of(kind)), module)
     }
 
-    /// The ops of an iteration; returns the first that computes. `touched` is sorted by block,
-    /// those that write first.
+    /// The ops of an iteration; returns the first that computes, and the last. `touched` is sorted
+    /// by block, those that write first.
     pub(super) fn iteration(
         &mut self,
         phase: Phase,
@@ -103,9 +104,9 @@ impl<'a> Emit<'a> {
         load: &Load,
         cost: &mut Cost,
         touched: &[Touched],
-    ) -> Result<OpId, ServingProblem> {
+    ) -> Result<(OpId, OpId), ServingProblem> {
         let groups = cost.groups.len();
-        let rows = (self.build.trace.uses.len() + (touched.len() + 4) * groups) as u64;
+        let rows = (self.build.trace.uses.len() + (touched.len() + 8) * groups) as u64;
         if rows > MAX_USES {
             return Err(ServingProblem::Rows(MAX_USES));
         }
@@ -117,12 +118,12 @@ impl<'a> Emit<'a> {
             let arrival = Op::new(self.steps, phase, "arrival", at..at);
             self.build.trace.ops.push(Op { unit, release, ..arrival });
         }
-        let first = OpId::at(self.build.trace.ops.len());
+        let mut ops = Vec::with_capacity(groups);
         let work = u64::try_from(cost.workspace(load)).map_err(overflow)?;
         let work = self.object(format!("i{}.work", self.steps), ObjectKind::Activation, work, None);
         let modes = self.modes(touched);
         for group in 0..groups {
-            let kernels = cost.of(load, group);
+            let GroupWork { kernels, collectives } = cost.of(load, group);
             let sum = |of: &dyn Fn(&Kernel) -> u64| {
                 let all = kernels.iter().map(|one| u128::from(of(one)) * u128::from(one.times));
                 u64::try_from(all.sum::<u128>()).map_err(overflow)
@@ -152,17 +153,26 @@ impl<'a> Emit<'a> {
             self.build.trace.uses.extend(modes.iter().map(block));
             let end = self.build.trace.uses.len() as u32;
             let name = if phase == Phase::Prefill { "prefill" } else { "decode" };
+            let module = Some(ModuleId::at(group + 1));
+            ops.push(OpId::at(self.build.trace.ops.len()));
             self.build.trace.ops.push(Op {
-                module: Some(ModuleId::at(group + 1)),
+                module,
                 flops,
                 bytes: Bytes::new(bytes),
                 kernels: Some(kernels.into()),
                 ..Op::new(self.steps, phase, name, start..end)
             });
+            for collective in collectives {
+                let at = self.build.trace.uses.len() as u32;
+                self.build.trace.uses.push(Use::whole(work, Mode::ReadWrite));
+                let name = collective.kind.word();
+                let op = Op::new(self.steps, phase, name, at..at + 1);
+                self.build.trace.ops.push(Op { module, unit: Unit::Network(collective), ..op });
+            }
         }
-        self.note_reuses(touched, first, groups);
+        self.note_reuses(touched, &ops);
         self.steps += 1;
-        Ok(first)
+        Ok((ops[0], OpId::at(self.build.trace.ops.len() - 1)))
     }
 
     /// The first object of each block that is touched, once, and how; makes those that are not
@@ -193,11 +203,11 @@ impl<'a> Emit<'a> {
         first
     }
 
-    fn note_reuses(&mut self, touched: &[Touched], first: OpId, groups: usize) {
+    fn note_reuses(&mut self, touched: &[Touched], ops: &[OpId]) {
         for one in touched.iter().filter(|one| one.reused) {
             let object = self.blocks[one.block as usize].expect("it is touched");
-            let part = |group| (OpId(first.0 + group), ObjectId(object.0 + group));
-            self.reuses.extend((0..groups as u32).map(part));
+            let part = |(group, &op): (usize, &OpId)| (op, ObjectId(object.0 + group as u32));
+            self.reuses.extend(ops.iter().enumerate().map(part));
         }
     }
 

@@ -90,9 +90,9 @@ impl Scheduler<'_> {
         let (times, load) = if prefills { (1, self.load(&chunks)) } else { self.merged()? };
         let phase = if prefills { Phase::Prefill } else { Phase::Decode };
         let touched = self.touched(&chunks, times);
-        let first = self.emit.iteration(phase, release, &load, &mut self.cost, &touched)?;
+        let ops = self.emit.iteration(phase, release, &load, &mut self.cost, &touched)?;
         self.now = self.after(&load)?;
-        self.advance(&chunks, times, first);
+        self.advance(&chunks, times, ops);
         Ok(true)
     }
 
@@ -273,9 +273,8 @@ impl Scheduler<'_> {
         all
     }
 
-    /// Brings everybody forward to the end of an iteration whose first op is `first`.
-    fn advance(&mut self, chunks: &[u32], times: u32, first: OpId) {
-        let last = OpId(first.0 + self.cost.groups.len() as u32 - 1);
+    /// Brings everybody forward to the end of an iteration with these first and last ops.
+    fn advance(&mut self, chunks: &[u32], times: u32, (first, last): (OpId, OpId)) {
         self.plan.reuses.extend(self.emit.reuses().map(|(op, object)| Reuse { op, object }));
         for (running, &chunk) in self.running.iter_mut().zip(chunks) {
             let request = &self.requests.list[running.index];
