@@ -201,7 +201,7 @@ fn unit_rule(op: &Op, add: &mut impl FnMut(String, &'static str)) {
         add(text, "write the bytes of its whole buffer, 1 to 2^60");
     }
     let sent = u128::from(bytes.get()) * u128::from(times);
-    if times == 0 || sent > u128::from(MAX_COLLECTIVE.get()) {
+    if times == 0 || bytes <= MAX_COLLECTIVE && sent > u128::from(MAX_COLLECTIVE.get()) {
         let text = format!("{times} collectives of {} bytes in a row", bytes.get());
         add(text, "write how many follow one another, 1 or more, with 2^60 bytes in all at most");
     }

@@ -73,7 +73,7 @@ fn a_shape_that_is_right_runs() {
     let project = ran(SHAPE);
     let text = project.text("s/results.csv");
     assert_eq!(text.lines().count(), 1 + 3 * 2, "{text}");
-    project.run(&["run", CASE, "--set", "workload.batch=4", "--out", "o"]).ends_with(0);
+    project.run(&["run", CASE, "--set", "workload.mode.batch=4", "--out", "o"]).ends_with(0);
 }
 
 /// Each shape is small, all of them together are not.

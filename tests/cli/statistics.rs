@@ -69,10 +69,11 @@ fn a_file_gives_them_and_they_count() {
         assert_eq!(words[1], "given");
         project.text("out/tier_hints.json")
     };
-    let (head, first) = (homes("lm_head,9,9\nwte,9,9\n"), homes("h.0.*,9,9\n"));
-    assert!(first.contains("\"h.0.mlp.c_fc\": \"HBM\""), "{first}");
-    assert!(!head.contains("\"h.0.mlp.c_fc\": \"HBM\"") || head != first, "{head}");
-    project.write(file, "module,adam_m,adam_v\nh.*,9,9\n");
+    let (head, first) = (homes("lm_head,9,9\n*.wte,9,9\n"), homes("*.h.0.*,9,9\n"));
+    let is_home = "\"transformer.h.0.mlp.c_fc\": \"HBM\"";
+    assert!(first.contains(is_home), "{first}");
+    assert!(!head.contains(is_home) || head != first, "{head}");
+    project.write(file, "module,adam_m,adam_v\n*.h.*,9,9\n");
     project.run(&["run", FILE]).ends_with(2).says(&["has no row for a module", "add a row"]);
     project.write(file, "module,adam_m,adam_v\n*,-1,x\n");
     project.run(&["run", FILE]).ends_with(2).says(&["adam_m", "adam_v is a finite number"]);
@@ -97,6 +98,6 @@ fn drawn_ones_follow_their_seed_and_say_so() {
 fn without_any_such_a_policy_is_refused_with_the_remedy() {
     let project = project("statistics: none,");
     let ran = project.run(&["run", FILE, "--out", "out"]).ends_with(2);
-    ran.says(&["shape.ron:11:", "\"adam\" ranks by statistics", "csv(", "synthetic(seed)"]);
+    ran.says(&["shape.ron:13:", "\"adam\" ranks by statistics", "csv(", "synthetic(seed)"]);
     assert!(project.files("out").is_empty());
 }

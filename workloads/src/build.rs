@@ -245,7 +245,8 @@ impl Builder {
             (self.bytes, "the bytes that all ops touch must stay below 2^64"),
             (self.flops, "the FLOPs of all ops must stay below 2^64"),
         ];
-        if self.sent > u128::from(MAX_COLLECTIVE.get()) {
+        // A step of more blocks than this one may send larger buckets.
+        if self.sent.saturating_mul(times) > u128::from(MAX_COLLECTIVE.get()) {
             return Some("the buffer of a collective must not exceed 2^60 bytes");
         }
         let most = u128::from(u64::MAX);

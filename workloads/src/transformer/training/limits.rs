@@ -4,7 +4,7 @@
 //! most [`MAX_OPS`] ops, and its bytes and FLOPs must fit 64 bits, which is found by making it.
 
 use super::step::step;
-use super::{Checkpointing, Training};
+use super::{Checkpointing, Parallel, Training};
 use crate::build::Builder;
 use crate::limits::{MAX_OPS, Range, ShapeProblem, outside};
 use crate::transformer::graph::network::Groups;
@@ -19,18 +19,52 @@ type Division = (&'static str, u64, &'static str, u64, &'static str);
 impl Training {
     /// Every rule that this training breaks; empty for one that makes a trace.
     pub fn problems(&self) -> Vec<ShapeProblem> {
-        self.made().err().unwrap_or_default()
+        let found = self.rules();
+        if !found.is_empty() || self.is_small(1) {
+            return found;
+        }
+        self.amounts().err().unwrap_or_default()
     }
 
     /// The step, or what is wrong with it.
     pub(super) fn made(&self) -> Result<Builder, Vec<ShapeProblem>> {
+        let found = self.rules();
+        if found.is_empty() { self.amounts() } else { Err(found) }
+    }
+
+    /// Every rule that its numbers break, before anything is summed up.
+    fn rules(&self) -> Vec<ShapeProblem> {
         let mut found = Vec::new();
         self.ranges(&mut found);
         if found.is_empty() {
             self.divisions(&mut found);
             self.choices(&mut found);
         }
-        if found.is_empty() { self.amounts() } else { Err(found) }
+        let ops = self.most_ops();
+        if found.is_empty() && ops > u128::from(MAX_OPS) {
+            let rule =
+                format!("a generated step has at most {MAX_OPS} ops, this one may have {ops}");
+            let remedy = "accumulate fewer micro-batches, or take fewer layers";
+            found.push(ShapeProblem { field: "batch", rule, remedy });
+        }
+        found
+    }
+
+    /// Whether so many steps without broken rules are far from 64 bits, so that none has to be made
+    /// to know that they fit. Blocks and micro-batches are alike: no step amounts to more than a
+    /// short one, of one block per virtual stage and one round of micro-batches, as many times as
+    /// it has blocks and rounds. ZeRO adds at most three copies of what a visit needs. Which experts
+    /// tokens choose differs from block to block, so such a step is made.
+    pub(super) fn is_small(&self, steps: u128) -> bool {
+        let Parallel { pipeline, interleave, .. } = self.parallel;
+        let virtual_stages = pipeline * interleave;
+        let round = if interleave > 1 { pipeline } else { 1 };
+        let short = self.short(virtual_stages, round);
+        let blocks = u128::from(self.card.layers.div_ceil(virtual_stages));
+        let rounds = u128::from(self.micro_batches().div_ceil(round));
+        let most = 8 * blocks * rounds * steps;
+        self.card.experts.is_none()
+            && short.is_some_and(|short| step(&short).problem_of(most).is_none())
     }
 
     fn values(&self) -> Vec<Range> {
@@ -208,15 +242,8 @@ impl Training {
     }
 
     fn amounts(&self) -> Result<Builder, Vec<ShapeProblem>> {
-        let ops = self.most_ops();
-        if ops > u128::from(MAX_OPS) {
-            let rule =
-                format!("a generated step has at most {MAX_OPS} ops, this one may have {ops}");
-            let remedy = "accumulate fewer micro-batches, or take fewer layers";
-            return Err(vec![ShapeProblem { field: "batch", rule, remedy }]);
-        }
         let made = step(self);
-        debug_assert!(made.trace.ops.len() as u128 <= ops, "{} ops", made.trace.ops.len());
+        debug_assert!(made.trace.ops.len() as u128 <= self.most_ops(), "{}", made.trace.ops.len());
         let Some(rule) = made.problem() else { return Ok(made) };
         let remedy = "choose a shorter sequence, a smaller batch or a smaller model";
         Err(vec![ShapeProblem { field: "sequence", rule: rule.to_owned(), remedy }])

@@ -85,7 +85,9 @@ impl TrainingRun {
                  micro-batches of {least}"
             );
             add(rule, "take fewer steps, or larger micro-batches");
-        } else if let Some(rule) = step(&longest).problem_of(steps) {
+        } else if !longest.is_small(steps)
+            && let Some(rule) = step(&longest).problem_of(steps)
+        {
             add(rule.to_owned(), remedy);
         }
         found
