@@ -99,7 +99,11 @@ pub fn job(seed: u64) -> (Training, Offload) {
         let dice = &mut dice;
         let (tensor, pipeline) = (dice.pick(&[1, 1, 2, 4, 8]), dice.pick(&[1, 1, 1, 2, 3, 4]));
         let interleave = if pipeline > 1 { dice.pick(&[1, 1, 2, 3]) } else { 1 };
-        let layers = pipeline * interleave * dice.within(1..=3);
+        let layers = if interleave > 1 {
+            pipeline * interleave * dice.within(1..=3)
+        } else {
+            dice.within(pipeline..=3 * pipeline)
+        };
         let card = card(dice, tensor, layers);
         let data = dice.pick(&[1, 2, 3, 4, 8, 16, 64]);
         let expert = card.experts.map_or(1, |_| dice.pick(&[1, 2, 4]));
@@ -229,7 +233,7 @@ fn norms(job: &Training) -> u128 {
     let micro_batches = u64::from(job.batch / job.micro_batch);
     let stages = Stages { layers, pipeline, interleave, micro_batches };
     // In every block that is kept, and in those of a stretch that is computed again.
-    one * u128::from(layers / pipeline) * (stages.in_flight() + 1)
+    one * u128::from(layers.div_ceil(pipeline)) * (stages.in_flight() + 1)
 }
 
 /// The least and the most that this rank's experts are given of what they would be if all had as

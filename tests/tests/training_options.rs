@@ -190,3 +190,36 @@ fn checkpoints_of_some_blocks_keep_all_of_the_others() {
     };
     assert_eq!([0, 1, 5, 6].map(trained), [1, 0, 0, 1]);
 }
+
+#[test]
+fn the_first_stages_have_the_layers_that_are_left_over() {
+    // Ten layers over four stages: 3, 3, 2 and 2.
+    let card = |layers| Card { layers, vocab: 64, ..card(false) };
+    let of = |layers, pipeline| {
+        let parallel = Parallel { pipeline, ..Parallel::default() };
+        let job =
+            Training { parallel, batch: 4, micro_batch: 1, ..Training::new(card(layers), 32) };
+        assert_eq!(job.problems(), []);
+        job.trace()
+    };
+    let state = |trace: &Trace| -> u64 {
+        let kept = trace.objects.iter().filter(|object| object.persistent);
+        kept.map(|object| object.bytes.get()).sum()
+    };
+    let idle = |trace: &Trace| -> u64 {
+        let all = trace.ops.iter().filter(|op| op.unit == Unit::Idle);
+        all.map(|op| op.flops).sum()
+    };
+    let (uneven, more, fewer) = (of(10, 4), of(12, 4), of(8, 4));
+    assert_eq!((state(&uneven), activations(&uneven)), (state(&more), activations(&more)));
+    // The other stages have 3 + 2 + 2 layers, of the nine and the six of equal stages.
+    assert_eq!(3 * idle(&fewer), 2 * idle(&more));
+    assert_eq!(9 * idle(&uneven), 7 * idle(&more));
+    let trained = |layers, pipeline, interleave| {
+        let parallel = Parallel { pipeline, interleave, ..Parallel::default() };
+        let job =
+            Training { parallel, batch: 4, micro_batch: 1, ..Training::new(card(layers), 32) };
+        job.problems().len()
+    };
+    assert_eq!((trained(3, 4, 1), trained(10, 2, 2), trained(12, 2, 2)), (1, 1, 0));
+}

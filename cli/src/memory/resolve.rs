@@ -288,7 +288,13 @@ fn step(
     }
     let (block, layers) = shape;
     let ways = stages.saturating_mul(interleave);
-    multiple("--layers", "--pipeline times --interleave", layers, ways)?;
+    if interleave > 1 {
+        multiple("--layers", "--pipeline times --interleave", layers, ways)?;
+    } else if stages > layers {
+        return Err(format!(
+            "every stage must have a layer (found {layers} layers and {stages} stages); lower --pipeline"
+        ));
+    }
     multiple("--heads", "--tensor", block.heads, tensor)?;
     let batch = args.batch.or(args.micro_batch).unwrap_or(1);
     let micro_batch = args.micro_batch.unwrap_or(batch);

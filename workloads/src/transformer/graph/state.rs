@@ -138,9 +138,10 @@ pub(crate) struct State<'a> {
 }
 
 /// The layers of each virtual stage of the first stage: with m virtual stages, every m-th of all.
+/// Where plain stages do not divide the layers, the first ones have one more than the others.
 pub(crate) fn virtual_stages(shape: &Training) -> impl Iterator<Item = std::ops::Range<u32>> {
     let stages = shape.parallel.pipeline;
-    let each = shape.card.layers / (stages * shape.parallel.interleave);
+    let each = shape.card.layers.div_ceil(stages * shape.parallel.interleave);
     (0..shape.parallel.interleave).map(move |index| {
         let from = index * stages * each;
         from..from + each

@@ -114,7 +114,6 @@ impl Training {
             ("parallel.tensor", tensor, "heads", heads, split),
             ("parallel.tensor", tensor, "kv_heads", kv_heads, split),
             ("parallel.tensor", tensor, "vocab", vocab, "pad the vocabulary"),
-            ("parallel.pipeline", pipeline * interleave, "layers", layers, stages),
             ("parallel.expert", expert, "data", data, spread),
         ];
         match card.experts {
@@ -129,6 +128,7 @@ impl Training {
             rules.push(("parallel.sequence", tensor, "sequence", self.sequence, remedy));
         }
         if interleave > 1 {
+            rules.push(("parallel.pipeline", pipeline * interleave, "layers", layers, stages));
             let remedy = "interleaved stages take micro-batches in rounds of as many as stages";
             rules.push(("parallel.interleave", pipeline, "micro-batches", micros, remedy));
         }
@@ -153,12 +153,16 @@ impl Training {
         if self.checkpointing == Checkpointing::Every(0) {
             add("checkpointing", "every 0 layers", "write 1 or more");
         }
-        let blocks = card.layers / (parallel.pipeline * parallel.interleave);
+        let blocks = card.layers.div_ceil(parallel.pipeline * parallel.interleave);
         if let Checkpointing::Layers(first) = self.checkpointing
             && !(1..=blocks).contains(&first)
         {
             let rule = format!("{first} layers of the {blocks} that a virtual stage has");
             add("checkpointing", &rule, "write 1 to as many, or `none`");
+        }
+        if parallel.pipeline > card.layers {
+            let rule = format!("{} layers leave some of the stages without", card.layers);
+            add("parallel.pipeline", &rule, "write no more stages than layers");
         }
         if parallel.interleave > 1 && parallel.pipeline == 1 {
             add("parallel.interleave", "one stage has nothing to interleave", "write 1");
@@ -202,7 +206,7 @@ impl Training {
         let again = matches!(self.checkpointing, Checkpointing::Full | Checkpointing::Every(_));
         // Up to three visits gather weights, of experts and of others.
         let block = (1 + u128::from(again)) * forward + backward + 6 + modules;
-        let stage = layers / pipeline;
+        let stage = layers.div_ceil(pipeline);
         let micros = u128::from(self.batch / self.micro_batch);
         let bubble = (pipeline - 1) * stage / interleave * block;
         // An update is one op of the host, one of the device, a copy and a collective; where it is

@@ -284,8 +284,16 @@ impl GraphBuilder<'_> {
     /// Idle ops for the passes that other stages make meanwhile.
     fn bubble(&mut self, model: &ModelState) {
         let stages = self.shape.parallel.pipeline;
+        // Where stages do not divide the layers, so many have a block less than the first.
+        let fewer = match self.shape.card.layers % stages {
+            0 => 0,
+            more => stages - more,
+        };
+        // Modules of a block are numbered one after the other.
+        let last = model.blocks.last().map(|block| self.module(block.norm_1));
         for op in self.of_one_virtual_stage(model) {
-            for _ in 1..stages {
+            let times = if op.module >= last { stages - 1 - fewer } else { stages - 1 };
+            for _ in 0..times {
                 self.build.idle(&op);
             }
         }
