@@ -8,6 +8,7 @@ use tiersim_models::results::memory_account::Place;
 use tiersim_workloads::memory::optimizer::NAMES;
 use tiersim_workloads::memory::semiseparable::Shape;
 use tiersim_workloads::memory::zero::MILLION;
+use tiersim_workloads::transformer::adapters::{Target, Targets};
 use tiersim_workloads::transformer::card::Family;
 use tiersim_workloads::transformer::format::Format;
 use tiersim_workloads::transformer::training::{
@@ -132,6 +133,14 @@ pub(crate) fn loss(text: &str) -> Result<Loss, String> {
 
 pub(crate) fn update(text: &str) -> Result<UpdateTime, String> {
     choice(text, &[("after", UpdateTime::After), ("in-backward", UpdateTime::InBackward)])
+}
+
+/// Matrices of a block, such as q,v.
+pub(crate) fn targets(text: &str) -> Result<Targets, String> {
+    let all = Target::ALL.map(|target| (target.word(), target));
+    let found: Result<Vec<Target>, String> =
+        text.split(',').map(|word| choice(word, &all)).collect();
+    found.map(Targets::from)
 }
 
 pub(crate) fn family(text: &str) -> Result<Family, String> {

@@ -15,6 +15,7 @@ use tiersim_workloads::memory::account::{self, Keeps, Pipeline, Step};
 use tiersim_workloads::memory::activations::block::BlockShape;
 use tiersim_workloads::memory::activations::{Batch, Stages, of_block, stored};
 use tiersim_workloads::memory::zero::{MILLION, Offload};
+use tiersim_workloads::transformer::adapters::{Lora, Target};
 use tiersim_workloads::transformer::card::{Card, Experts, Family};
 use tiersim_workloads::transformer::format::{Format, Formats};
 use tiersim_workloads::transformer::training::{
@@ -92,6 +93,17 @@ fn card(dice: &mut Dice, tensor: u32, layers: u32) -> Card {
     }
 }
 
+/// Every third job trains adapters of some matrices instead, by draws of its own.
+fn with_adapters(job: Training, seed: u64) -> Training {
+    let mut dice = Dice(ChaCha12Rng::seed_from_u64(!seed));
+    let (rank, targets) = (dice.within(1..=9), dice.within(1..=127));
+    let targets = Target::ALL.into_iter().filter(|&target| targets & (1 << target as u8) > 0);
+    let lora = Lora { rank, targets: targets.collect::<Vec<Target>>().into() };
+    let adapted = Training { lora: Some(lora), ..job.clone() };
+    let is_one = dice.within(0..=2) == 0 && adapted.problems().is_empty();
+    if is_one { adapted } else { job }
+}
+
 /// The job of a seed: a model, how ranks share it, what is kept, and where its state goes.
 pub fn job(seed: u64) -> (Training, Offload) {
     let mut dice = Dice(ChaCha12Rng::seed_from_u64(seed));
@@ -162,9 +174,10 @@ pub fn job(seed: u64) -> (Training, Offload) {
             devices: 8,
             router: Router::default(),
             loader: None,
+            lora: None,
         };
         if training.problems().is_empty() {
-            return (training, offload);
+            return (with_adapters(training, seed), offload);
         }
     }
 }
@@ -204,6 +217,7 @@ pub fn asked(job: &Training, offload: Offload) -> account::Training {
             update: job.update,
             loader: None,
         }),
+        lora: job.lora,
         ..account::Training::new(card.parameters(), parallel.ranks())
     }
 }
@@ -227,6 +241,7 @@ fn norms(job: &Training) -> u128 {
         tensor: parallel.tensor.into(),
         by_sequence: parallel.sequence,
         loss: job.loss,
+        lora: job.lora,
     };
     let block = BlockShape { heads: 0, experts: None, ..BlockShape::of(&job.card) };
     let one = of_block(&block, &batch).expect("it is small").statistics;
@@ -242,7 +257,11 @@ fn loads(job: &Training, trace: &Trace) -> (u128, u128) {
     let Some(experts) = job.card.experts else { return (1000, 1000) };
     let tokens = u128::from(job.micro_batch) * u128::from(job.sequence);
     let numbers = tokens * u128::from(experts.active) * u128::from(job.card.hidden);
-    let format = job.formats.activations;
+    // Where no gradient needs them they are buffers.
+    let format = match job.formats.activations {
+        Format::Int8 if job.lora.is_some() => Format::Bf16,
+        format => format,
+    };
     // As the objects are measured: compressed ones with their ranges.
     let even = stored(numbers, format).expect("a small job has small sums");
     let given = trace.objects.iter().filter(|object| object.name.ends_with(".given"));

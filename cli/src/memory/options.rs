@@ -6,13 +6,14 @@
 use crate::args::Format as Output;
 use crate::typed::{
     Millionths, attention, checkpointing, count, family, format, levels, loss, millionths,
-    optimizer, place, size, update,
+    optimizer, place, size, targets, update,
 };
 use clap::{Args, ValueEnum};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use tiersim_models::results::memory_account::Place;
 use tiersim_workloads::memory::semiseparable::Shape;
+use tiersim_workloads::transformer::adapters::Targets;
 use tiersim_workloads::transformer::card::Family;
 use tiersim_workloads::transformer::format::Format;
 use tiersim_workloads::transformer::training::{
@@ -116,6 +117,12 @@ pub(crate) struct MemoryArgs {
     /// [default: eager].
     #[arg(long, value_name = "HOW", value_parser = loss)]
     pub(crate) loss: Option<Loss>,
+    /// Rank of adapters (LoRA), which alone are trained of a --model [default: all is trained].
+    #[arg(long, value_name = "R", value_parser = clap::value_parser!(u32))]
+    pub(crate) lora: Option<u32>,
+    /// Matrices that have adapters, of q, k, v, o, gate, up and down [default: q,v].
+    #[arg(long, value_name = "LIST", value_parser = targets)]
+    pub(crate) lora_targets: Option<Targets>,
     /// Whether there is dropout [default: true for gpt2, opt and bloom].
     #[arg(long, value_name = "true|false", action = clap::ArgAction::Set)]
     pub(crate) dropout: Option<bool>,

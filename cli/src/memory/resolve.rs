@@ -20,6 +20,7 @@ use tiersim_workloads::memory::activations::block::{Activation, BlockShape};
 use tiersim_workloads::memory::deepspeed::Question;
 use tiersim_workloads::memory::inference::Kv;
 use tiersim_workloads::memory::zero::{MILLION, Offload};
+use tiersim_workloads::transformer::adapters::Lora;
 use tiersim_workloads::transformer::card::Family;
 use tiersim_workloads::transformer::format::Format;
 use tiersim_workloads::transformer::training::{
@@ -218,7 +219,28 @@ fn training(args: &MemoryArgs, model: Option<&ModelFiles>) -> Result<Training, S
         largest_layer: args.largest_layer.unwrap_or(0),
         prefetch: args.prefetch_layers.unwrap_or(0).into(),
         step: step(args, model, (tensor, stages, interleave), weights)?,
+        lora: lora(args, model)?,
     })
+}
+
+/// Adapters of a model whose matrices are known.
+fn lora(args: &MemoryArgs, model: Option<&ModelFiles>) -> Result<Option<Lora>, String> {
+    let Some(rank) = args.lora else {
+        return refuse("training without --lora", args, &["--lora-targets"]).map(|()| None);
+    };
+    let Some(model) = model else {
+        let rule = "adapters stand beside the matrices of a model";
+        return Err(format!("{rule} (found --lora {rank} without --model); say --model"));
+    };
+    let lora = Lora { rank, targets: args.lora_targets.unwrap_or_default() };
+    match lora.problems(&model.card).first() {
+        None => Ok(Some(lora)),
+        Some(problem) => {
+            let option = format!("--{}", problem.field.replace('.', "-"));
+            let option = option.strip_suffix("-rank").unwrap_or(&option);
+            Err(format!("{option}: {}; {}", problem.rule, problem.remedy))
+        }
+    }
 }
 
 /// Ranks that experts are spread over: some of `data`, each with as many experts.

@@ -58,6 +58,7 @@ impl Resolver<'_, '_> {
             devices,
             router: self.router(raw.router)?,
             loader: raw.loader,
+            lora: raw.lora,
         };
         self.unbroken(&training.problems()).then_some(training)
     }

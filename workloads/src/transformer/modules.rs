@@ -69,6 +69,8 @@ pub(crate) struct Module {
     /// Its path in the model.
     pub(crate) name: String,
     pub(crate) tensors: Vec<Tensor>,
+    /// A and B of low rank, if it has them.
+    pub(crate) adapter: Option<Box<[Module; 2]>>,
 }
 
 impl Module {
@@ -253,7 +255,8 @@ impl Source<'_> {
                 Tensor { rows, columns: 1, split, product: false, heads: None }
             }
         });
-        Module { name: format!("{}{module}", self.prefix), tensors: tensors.collect() }
+        let name = format!("{}{module}", self.prefix);
+        Module { name, tensors: tensors.collect(), adapter: None }
     }
 
     fn feed_forward(&self, up_proj: &[&str], down_proj: &str, activation: &str) -> FeedForward {
@@ -339,6 +342,7 @@ fn mixture(card: &Card, experts: Experts, source: &Source<'_>, ranks: u32) -> Mi
     let matrix = |name: String, rows, columns, split| Module {
         name,
         tensors: vec![Tensor { rows, columns, split, product: true, heads: None }],
+        adapter: None,
     };
     let one = |index: u32| {
         let path = format!("{}mlp.experts.{index}", source.prefix);

@@ -21,10 +21,12 @@ pub(super) fn refuse(with: &str, args: &MemoryArgs, options: &[&str]) -> Result<
 }
 
 /// Of training: state, where it goes, and what is gathered.
-const OF_STATE: [&str; 7] = [
+const OF_STATE: [&str; 9] = [
     "--optimizer-bytes",
     "--optimizer",
     "--gradients",
+    "--lora",
+    "--lora-targets",
     "--offload-ratio",
     "--bucket",
     "--pinned",

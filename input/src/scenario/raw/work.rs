@@ -2,6 +2,7 @@
 
 use crate::text::quantity::{Duration, Quantity, Size};
 use serde::Deserialize;
+use tiersim_workloads::transformer::adapters::Lora;
 use tiersim_workloads::transformer::format::Format;
 use tiersim_workloads::transformer::generation::AttentionOn;
 use tiersim_workloads::transformer::training::{
@@ -35,6 +36,7 @@ pub(crate) struct RawTrain {
     pub(crate) zero: Option<RawZero>,
     pub(crate) router: Option<RawRouter>,
     pub(crate) loader: Option<Loader>,
+    pub(crate) lora: Option<Lora>,
 }
 
 #[derive(Clone, Debug, Deserialize)]

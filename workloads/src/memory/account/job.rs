@@ -7,6 +7,7 @@ use crate::memory::rank::{Bytes, Rank};
 use crate::memory::streamed::Passes;
 use crate::memory::zero::{MILLION, Offload, State};
 use crate::memory::{Overflow, product, share};
+use crate::transformer::adapters::Lora;
 use crate::transformer::card::Card;
 use crate::transformer::format::{Format, Formats};
 use crate::transformer::training::{
@@ -111,6 +112,8 @@ pub struct Training {
     pub prefetch: u64,
     /// What goes through.
     pub step: Option<Step>,
+    /// What alone is trained of a model with a card, if not all of it is.
+    pub lora: Option<Lora>,
 }
 
 impl Training {
@@ -134,6 +137,7 @@ impl Training {
             largest_layer: 0,
             prefetch: 0,
             step: None,
+            lora: None,
         }
     }
 
@@ -144,7 +148,7 @@ impl Training {
 
     /// What a rank has of a model that has a card.
     pub fn rank(&self) -> Option<Rank> {
-        self.card.as_ref().map(|card| Rank::of(card, &self.split, self.data()))
+        self.card.as_ref().map(|card| Rank::of(card, self.lora, &self.split, self.data()))
     }
 
     /// Parameters of one rank, before ZeRO partitions them: of the first stage, or a share where
@@ -152,6 +156,11 @@ impl Training {
     pub(super) fn params_of_rank(&self) -> Result<u128, Overflow> {
         let split = u128::from(self.split.tensor) * u128::from(self.split.stages);
         self.rank().map_or(Ok(share(self.params.into(), split)), |rank| rank.params())
+    }
+
+    /// Those of them that are trained.
+    pub fn trained(&self) -> Result<u128, Overflow> {
+        self.rank().map_or_else(|| self.params_of_rank(), |rank| rank.trained())
     }
 
     /// The state of one rank at a stage of ZeRO; 0 for what it would have without.
@@ -198,6 +207,7 @@ impl Training {
             tensor: self.split.tensor,
             by_sequence: self.split.by_sequence,
             loss: step.loss,
+            lora: self.lora,
         };
         let stages = Stages {
             layers: step.layers,
@@ -237,6 +247,7 @@ impl Training {
             loss: step.loss,
             dropout: step.dropout,
             parallel,
+            lora: self.lora,
             // Where ranks are does not change what they hold.
             devices: 1,
             ..training::Training::new(card.clone(), step.sequence)

@@ -9,6 +9,7 @@
 
 use crate::build::Builder;
 use crate::memory::zero::shard;
+use crate::transformer::adapters::adapt;
 use crate::transformer::modules::{
     Block, EmbeddingAndHead, Feed, FeedForward, Mixture, Module, Split, Tensor, block,
 };
@@ -47,8 +48,13 @@ pub(crate) struct Owned {
     pub(crate) outputs: u128,
     /// Ranks that have the same parameters.
     pub(crate) replicas: u64,
-    /// Whether all of a tensor group have all of it, and tokens are not multiplied with it.
+    /// Whether all of a tensor group have all of it, and tokens are not multiplied with it, but for
+    /// an adapter's matrix.
     pub(crate) is_whole: bool,
+    /// Whether the step changes it.
+    pub(crate) trains: bool,
+    /// A and B beside it.
+    pub(crate) adapter: Option<[usize; 2]>,
     /// Whether it belongs to an expert: those are spread over other ranks.
     pub(crate) expert: bool,
     /// All of it on this rank, in bytes.
@@ -165,7 +171,14 @@ impl<'a> State<'a> {
         let norm_0 = around.norm_0.as_ref().map(|part| state.owned(part, None, false));
         let layers = virtual_stages(shape).flatten();
         let expert = shape.parallel.expert;
-        let blocks = layers.map(|layer| state.block(&block(&shape.card, layer, expert))).collect();
+        let blocks = layers.map(|layer| {
+            let mut parts = block(&shape.card, layer, expert);
+            if let Some(lora) = shape.lora {
+                adapt(&mut parts, &shape.card, lora);
+            }
+            state.block(&parts)
+        });
+        let blocks = blocks.collect();
         let end = (shape.parallel.pipeline == 1).then(|| {
             let norm = state.owned(&around.norm, None, false);
             let own = around.head.as_ref().map(|part| state.owned(part, Some(tables + 2), false));
@@ -227,7 +240,18 @@ impl<'a> State<'a> {
         [(Side::Host, host), (Side::Device, shard - host)]
     }
 
+    /// A module, and its adapter: then nothing else is trained.
     fn owned(&mut self, part: &Module, rank: Option<usize>, expert: bool) -> usize {
+        let trains = self.trains && self.shape.lora.is_none();
+        let owned = self.put(part, rank, expert, trains);
+        let adapter = part.adapter.as_ref();
+        let adapter = adapter
+            .map(|parts| parts.each_ref().map(|part| self.put(part, None, expert, self.trains)));
+        self.owned[owned].adapter = adapter;
+        owned
+    }
+
+    fn put(&mut self, part: &Module, rank: Option<usize>, expert: bool, trains: bool) -> usize {
         let Training { parallel, formats, .. } = self.shape;
         let module = self.build.module(&part.name);
         let ranks = u64::from(parallel.tensor);
@@ -249,21 +273,32 @@ impl<'a> State<'a> {
         }
         let local: Vec<Tensor> = part.tensors.iter().map(|tensor| tensor.local(ranks)).collect();
         let products = local.iter().filter(|tensor| tensor.product);
+        let adapts = trains && self.shape.lora.is_some();
         let owned = Owned {
             module,
             products: part.products(ranks),
             outputs: products.map(|tensor| u128::from(tensor.rows)).sum(),
             replicas,
-            is_whole: local.iter().all(|t| t.split == Split::Whole && !t.product),
+            is_whole: local.iter().all(|t| t.split == Split::Whole && (adapts || !t.product)),
+            trains,
+            adapter: None,
             expert,
             bytes,
             gradient_bytes,
             weight,
             whole: weight,
-            gradient: self.gradient(&part.name, module, parameters, replicas),
+            gradient: if trains {
+                self.gradient(&part.name, module, parameters, replicas)
+            } else {
+                Vec::new()
+            },
             written: false,
             full: None,
-            updates: self.updates(&part.name, module, &local, replicas),
+            updates: if trains {
+                self.updates(&part.name, module, &local, replicas)
+            } else {
+                Vec::new()
+            },
         };
         self.owned.push(owned);
         self.owned.len() - 1
@@ -276,9 +311,6 @@ impl<'a> State<'a> {
         parameters: u128,
         replicas: u64,
     ) -> Vec<(Side, ObjectId)> {
-        if !self.trains {
-            return Vec::new();
-        }
         let bytes = parameters * u128::from(self.shape.formats.gradients.bytes());
         let own = self.shard(bytes, 1, replicas);
         let total = self.shard(bytes, 2, replicas);
@@ -304,9 +336,6 @@ impl<'a> State<'a> {
         tensors: &[Tensor],
         replicas: u64,
     ) -> Vec<Update> {
-        if !self.trains {
-            return Vec::new();
-        }
         let weights = self.shape.formats.weights;
         let parameters: u128 = tensors.iter().map(|tensor| tensor.parameters()).sum();
         let bytes = self.shard(parameters * u128::from(weights.bytes()), 1, replicas);

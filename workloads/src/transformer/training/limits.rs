@@ -32,6 +32,7 @@ impl Training {
         if found.is_empty() {
             self.divisions(&mut found);
             self.choices(&mut found);
+            found.extend(self.lora.iter().flat_map(|lora| lora.problems(&self.card)));
         }
         if found.is_empty() { self.amounts() } else { Err(found) }
     }
@@ -203,6 +204,10 @@ impl Training {
             if card.experts.is_some() { [32, 37, 13] } else { [23, 29, 11] };
         let [forward, backward, modules] =
             [forward + 3 * experts, backward + 3 * experts, modules + 2 * experts];
+        // An adapter has two products forward and backward, and two modules.
+        let adapters = 2 * self.lora.map_or(0, |lora| lora.targets.iter().count() as u128);
+        let [forward, backward, modules] =
+            [forward, backward, modules].map(|number| number + adapters);
         let again = matches!(self.checkpointing, Checkpointing::Full | Checkpointing::Every(_));
         // Up to three visits gather weights, of experts and of others.
         let block = (1 + u128::from(again)) * forward + backward + 6 + modules;
