@@ -4,7 +4,9 @@
 
 use crate::lints::say_note;
 use crate::output::{Failure, print};
-use crate::typed::{attention, checkpointing, format, loss, optimizer, size, targets, update};
+use crate::typed::{
+    attention, checkpointing, format, loss, optimizer, packed, size, targets, update,
+};
 use clap::{ArgAction, Args as ClapArgs};
 use std::path::{Path, PathBuf};
 use tiersim_input::import::card::{ModelFiles, known_model, known_names, read_model};
@@ -15,6 +17,7 @@ use tiersim_workloads::layered::ShapeProblem;
 use tiersim_workloads::transformer::adapters::{Lora, Targets};
 use tiersim_workloads::transformer::format::{Format, Formats};
 use tiersim_workloads::transformer::known::KNOWN;
+use tiersim_workloads::transformer::packed::Packed;
 use tiersim_workloads::transformer::training::{
     Attention, Checkpointing, Kernels, Loader, Loss, Optimizer, Parallel, Router, Training,
     UpdateTime, Zero,
@@ -56,6 +59,10 @@ struct StepArgs {
     /// what the model's files say, or bf16].
     #[arg(long, value_name = "FORMAT", value_parser = format)]
     precision: Option<Format>,
+    /// How the matrices of blocks are stored beside --lora: nf4, nf4-double or int4, with :G for G
+    /// weights per scale [default: as --precision says].
+    #[arg(long, value_name = "HOW", value_parser = packed)]
+    quantize: Option<Packed>,
     /// Format of gradients [default: that of --precision].
     #[arg(long, value_name = "FORMAT", value_parser = format)]
     gradients: Option<Format>,
@@ -180,7 +187,7 @@ fn told(problem: &ShapeProblem) -> String {
     let ShapeProblem { field, rule, remedy } = problem;
     let option = match *field {
         field if field.starts_with("card") => "--model".to_owned(),
-        "formats.weights" => "--precision".to_owned(),
+        "formats.weights" => "--quantize".to_owned(),
         "lora.rank" => "--lora".to_owned(),
         "lora.targets" => "--lora-targets".to_owned(),
         "parallel.sequence" => "--sequence-parallel".to_owned(),
@@ -211,6 +218,7 @@ impl StepArgs {
             micro_batch: self.micro_batch.unwrap_or(self.batch),
             sequence: self.sequence,
             formats: Formats {
+                packed: self.quantize,
                 gradients: self.gradients.unwrap_or(all),
                 activations: self.activations.unwrap_or(all),
                 ..Formats::all(all)

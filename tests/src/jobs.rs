@@ -18,6 +18,7 @@ use tiersim_workloads::memory::zero::{MILLION, Offload};
 use tiersim_workloads::transformer::adapters::{Lora, Target};
 use tiersim_workloads::transformer::card::{Card, Experts, Family};
 use tiersim_workloads::transformer::format::{Format, Formats};
+use tiersim_workloads::transformer::packed::Packed;
 use tiersim_workloads::transformer::training::{
     Attention, Checkpointing, Kernels, Loss, Parallel, Router, Training, UpdateTime, Zero,
 };
@@ -99,7 +100,14 @@ fn with_adapters(job: Training, seed: u64) -> Training {
     let (rank, targets) = (dice.within(1..=9), dice.within(1..=127));
     let targets = Target::ALL.into_iter().filter(|&target| targets & (1 << target as u8) > 0);
     let lora = Lora { rank, targets: targets.collect::<Vec<Target>>().into() };
-    let adapted = Training { lora: Some(lora), ..job.clone() };
+    let packed = [
+        None,
+        Some(Packed::Nf4 { group: 64, double: false }),
+        Some(Packed::Nf4 { group: 5, double: true }),
+        Some(Packed::Int4 { group: 7 }),
+    ];
+    let formats = Formats { packed: dice.pick(&packed), ..job.formats };
+    let adapted = Training { lora: Some(lora), formats, ..job.clone() };
     let is_one = dice.within(0..=2) == 0 && adapted.problems().is_empty();
     if is_one { adapted } else { job }
 }
@@ -195,6 +203,7 @@ pub fn asked(job: &Training, offload: Offload) -> account::Training {
     account::Training {
         card: Some(card.clone()),
         weights: formats.weights,
+        packed: formats.packed,
         gradients: formats.gradients,
         optimizer: Keeps::Named(job.optimizer),
         stage: zero.stage,

@@ -12,6 +12,7 @@ pub mod generation;
 pub(crate) mod graph;
 pub mod known;
 pub(crate) mod modules;
+pub mod packed;
 pub mod routing;
 pub mod semiseparable;
 pub mod serving;

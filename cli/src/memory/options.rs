@@ -6,7 +6,7 @@
 use crate::args::Format as Output;
 use crate::typed::{
     Millionths, attention, checkpointing, count, family, format, levels, loss, millionths,
-    optimizer, place, size, targets, update,
+    optimizer, packed, place, size, targets, update,
 };
 use clap::{Args, ValueEnum};
 use std::collections::BTreeSet;
@@ -16,6 +16,7 @@ use tiersim_workloads::memory::semiseparable::Shape;
 use tiersim_workloads::transformer::adapters::Targets;
 use tiersim_workloads::transformer::card::Family;
 use tiersim_workloads::transformer::format::Format;
+use tiersim_workloads::transformer::packed::Packed;
 use tiersim_workloads::transformer::training::{
     Attention, Checkpointing, Loss, Optimizer, UpdateTime,
 };
@@ -63,6 +64,10 @@ pub(crate) struct MemoryArgs {
     /// int8 [default: bf16]; of the factors of a structured operator [default: fp16].
     #[arg(long, value_name = "FORMAT", value_parser = format)]
     pub(crate) precision: Option<Format>,
+    /// How the matrices of a --model's blocks are stored: nf4, nf4-double or int4, with :G for G
+    /// weights per scale [default: as --precision says]; in training with --lora only.
+    #[arg(long, value_name = "HOW", value_parser = packed)]
+    pub(crate) quantize: Option<Packed>,
     /// Format of gradients [default: that of --precision].
     #[arg(long, value_name = "FORMAT", value_parser = format)]
     pub(crate) gradients: Option<Format>,

@@ -16,6 +16,7 @@ use crate::transformer::format::Format;
 use crate::transformer::modules::{
     Block, EmbeddingAndHead, Feed, FeedForward, Mixture, Module, block,
 };
+use crate::transformer::packed::Packed;
 use crate::transformer::training::Optimizer;
 
 /// A module's parameters on one rank.
@@ -26,6 +27,8 @@ pub(super) struct RankModule {
     pub(super) expert: bool,
     /// Whether it is trained, and not frozen beside adapters.
     pub(super) trains: bool,
+    /// Its parameters that are packed, if those of blocks are.
+    packs: u128,
 }
 
 /// What one rank has.
@@ -49,6 +52,8 @@ pub struct Rank {
 pub struct Bytes {
     /// Format of weights.
     pub weights: Format,
+    /// How the matrices of blocks are stored, if not in it.
+    pub packed: Option<Packed>,
     /// Format of gradients.
     pub gradients: Format,
     /// What the optimizer keeps.
@@ -58,17 +63,25 @@ pub struct Bytes {
 impl RankModule {
     fn of(part: &Module, split: &Pipeline, expert: bool, trains: bool) -> RankModule {
         let local = part.tensors.iter().map(|tensor| tensor.local(split.tensor).kept());
-        RankModule { tensors: local.collect(), expert, trains }
+        let packs = if part.packs { part.products(split.tensor) } else { 0 };
+        RankModule { tensors: local.collect(), expert, trains, packs }
     }
 
     pub(super) fn params(&self) -> u128 {
         self.tensors.iter().map(Tensor::numbers).sum()
     }
 
+    /// Bytes of its weights.
+    fn weights(&self, format: Format, packed: Option<Packed>) -> Result<u128, Overflow> {
+        let Some(packed) = packed else { return product(&[self.params(), format.bytes().into()]) };
+        let others = product(&[self.params() - self.packs, format.bytes().into()])?;
+        total([packed.bytes(self.packs), others])
+    }
+
     fn state(&self, bytes: &Bytes, stage: u8, replicas: u64) -> Result<State, Overflow> {
         let (params, replicas) = (self.params(), u128::from(replicas));
         let each = |format: Format| product(&[params, format.bytes().into()]);
-        let weights = shard(each(bytes.weights)?, 3, stage, replicas);
+        let weights = shard(self.weights(bytes.weights, bytes.packed)?, 3, stage, replicas);
         if !self.trains {
             return Ok(State { weights, ..State::default() });
         }
@@ -197,10 +210,16 @@ impl Rank {
     /// Most weights that stage 3 has gathered at once, in bytes: of the modules that one visit
     /// uses, of those before and behind the blocks or of one block, and of as many visits as are
     /// gathered ahead.
-    pub fn gathered(&self, weights: Format, ahead: u64) -> Result<u128, Overflow> {
+    pub fn gathered(
+        &self,
+        (weights, packed): (Format, Option<Packed>),
+        ahead: u64,
+    ) -> Result<u128, Overflow> {
         let of = |modules: &[RankModule]| {
             let shared = modules.iter().filter(|module| self.replicas(module) > 1);
-            product(&[shared.map(RankModule::params).sum(), weights.bytes().into()])
+            let all: Result<Vec<u128>, Overflow> =
+                shared.map(|module| module.weights(weights, packed)).collect();
+            total(all?)
         };
         let (embedding, block) = (of(&self.embedding)?, of(&self.block)?);
         let table = if self.is_tied { of(&self.embedding[..1])? } else { 0 };

@@ -184,6 +184,7 @@ fn put(module: &mut Module, card: &Card, lora: Lora, targets: &[Target], split: 
         name: format!("{}.lora_{word}", module.name),
         tensors: vec![Tensor { rows, columns, split, product: true, heads: None }],
         adapter: None,
+        packs: false,
     };
     let splits = match split {
         Split::Rows => [Split::Whole, Split::Rows],

@@ -8,6 +8,7 @@ use tiersim_models::units::Bytes;
 use tiersim_workloads::transformer::adapters::{Lora, Target};
 use tiersim_workloads::transformer::card::{Card, Experts, Family};
 use tiersim_workloads::transformer::format::{Format, Formats};
+use tiersim_workloads::transformer::packed::Packed;
 use tiersim_workloads::transformer::training::{
     Attention, Checkpointing, Kernels, Loader, Loss, Optimizer, Parallel, Router, Training,
     UpdateTime, Zero,
@@ -83,12 +84,16 @@ fn any_training(rng: &mut ChaCha12Rng) -> Training {
         &[AdamW, AdamWithoutMaster, Adam8Bit, AdamMini, Adafactor, Lion, Sgd { momentum: true }],
     );
     let no_master = optimizer == AdamWithoutMaster || weights == Format::Fp32;
+    let lora = any_adapters(rng, &card);
+    let double = Packed::Nf4 { group: 64, double: true };
+    let packed = [None, Some(double), Some(Packed::Int4 { group: 7 })];
     Training {
         batch: micro_batch * pipeline * rng.random_range(1..3),
         micro_batch,
         sequence: one_of(rng, &[2, 16, 64]),
         formats: Formats {
             weights,
+            packed: lora.and_then(|_| one_of(rng, &packed)),
             gradients: one_of(rng, &[Format::Fp32, Format::Bf16]),
             activations: one_of(rng, &[Format::Bf16, Format::Int8, Format::Fp32]),
             kv: Format::Bf16,
@@ -119,7 +124,7 @@ fn any_training(rng: &mut ChaCha12Rng) -> Training {
         kernels: one_of(rng, &[Kernels::Eager, Kernels::Fused]),
         loss: one_of(rng, &[Loss::Eager, Loss::Fused]),
         update: one_of(rng, &[UpdateTime::After, UpdateTime::InBackward]),
-        lora: any_adapters(rng, &card),
+        lora,
         card,
     }
 }

@@ -51,7 +51,7 @@ pub(super) fn of_training() -> Vec<&'static str> {
 }
 
 /// Of the model's shape; the first six its card says too.
-pub(super) const OF_SHAPE: [&str; 12] = [
+pub(super) const OF_SHAPE: [&str; 13] = [
     "--family",
     "--hidden",
     "--heads",
@@ -63,6 +63,7 @@ pub(super) const OF_SHAPE: [&str; 12] = [
     "--tensor",
     "--pipeline",
     "--precision",
+    "--quantize",
     "--reserve",
 ];
 pub(super) const OF_SERVING: [&str; 4] = ["--inference", "--kv", "--kv-block", "--offload-kv"];

@@ -10,6 +10,7 @@ use crate::memory::{Overflow, product, share};
 use crate::transformer::adapters::Lora;
 use crate::transformer::card::Card;
 use crate::transformer::format::{Format, Formats};
+use crate::transformer::packed::Packed;
 use crate::transformer::training::{
     self, Attention, Checkpointing, Loader, Loss, Optimizer, Parallel, UpdateTime, Zero,
 };
@@ -84,6 +85,8 @@ pub struct Training {
     pub card: Option<Card>,
     /// Format of weights.
     pub weights: Format,
+    /// How the matrices of the blocks of a model with a card are stored, if not in it.
+    pub packed: Option<Packed>,
     /// Format of gradients.
     pub gradients: Format,
     /// What the optimizer keeps.
@@ -124,6 +127,7 @@ impl Training {
             params,
             card: None,
             weights: Format::Bf16,
+            packed: None,
             gradients: Format::Bf16,
             optimizer: Keeps::Named(Optimizer::AdamW),
             gpus,
@@ -165,9 +169,9 @@ impl Training {
 
     /// The state of one rank at a stage of ZeRO; 0 for what it would have without.
     pub fn state(&self, stage: u8) -> Result<State, Overflow> {
-        let Training { weights, gradients, optimizer, .. } = *self;
+        let Training { weights, packed, gradients, optimizer, .. } = *self;
         if let Some(rank) = self.rank() {
-            return rank.state(&Bytes { weights, gradients, optimizer }, stage);
+            return rank.state(&Bytes { weights, packed, gradients, optimizer }, stage);
         }
         let params = self.params_of_rank()?;
         let optimizer = match optimizer {
@@ -234,6 +238,7 @@ impl Training {
         };
         let formats = Formats {
             weights: self.weights,
+            packed: self.packed,
             gradients: self.gradients,
             activations: step.format,
             kv: Format::Bf16,

@@ -38,6 +38,9 @@ fn state_lines(job: &Training) -> Result<Vec<Line>, Overflow> {
         };
         let per_param = match (job.lora, placed.part) {
             (None, _) => per_param.to_owned(),
+            (Some(_), StatePart::Weights) if job.packed.is_some() => {
+                "4 bits and scales of blocks' matrices, w of the rest".to_owned()
+            }
             (Some(_), StatePart::Weights) => "w (P + T)".to_owned(),
             (Some(_), _) => per_param.replace('P', "T"),
         };
@@ -188,6 +191,9 @@ fn constants(job: &Training) -> Result<Vec<Constant>, Overflow> {
             None => "parameters per rank, P / (t p)",
         };
         add("params_of_rank", what, Value::Whole(params));
+    }
+    if let Some(packed) = job.packed {
+        add("packed", "matrices of blocks are stored as", Value::Word(packed.word()));
     }
     if let Some(lora) = job.lora {
         let targets: Vec<&str> = lora.targets.iter().map(|target| target.word()).collect();

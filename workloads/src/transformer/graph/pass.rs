@@ -213,6 +213,22 @@ impl GraphBuilder<'_> {
         read(self.owned[owned].whole)
     }
 
+    /// The weight as a product reads it: one that is packed as an op before it unpacks it, unless
+    /// kernels do both in one.
+    pub(crate) fn unpacked(&mut self, owned: usize) -> ObjectAccess {
+        let row = &self.owned[owned];
+        if !row.packed || self.shape.kernels == Kernels::Fused {
+            return self.weight(owned);
+        }
+        let (by, format) = (row.module, self.shape.formats.weights);
+        let size = (row.products * u128::from(format.bytes()), format);
+        let name = self.named(by, "weight.unpacked");
+        let whole = self.build.object(name, ObjectKind::Buffer, size, None);
+        let touches = [self.weight(owned), write(whole)];
+        self.build.streaming("dequantize", by, Streaming::ElementWise, &touches);
+        read(whole)
+    }
+
     /// A module's product of `tokens` rows, as a kernel.
     pub(crate) fn product(&self, owned: usize, tokens: u128) -> Product {
         let Owned { products, outputs, .. } = self.owned[owned];
@@ -221,7 +237,7 @@ impl GraphBuilder<'_> {
 
     /// A product of `tokens` rows.
     pub(crate) fn linear(&mut self, owned: usize, tokens: u128, x: ObjectAccess, y: ObjectAccess) {
-        let touches = [self.weight(owned), x, y];
+        let touches = [self.unpacked(owned), x, y];
         let flops = 2 * tokens * self.owned[owned].products;
         let work = Work::Product(self.product(owned, tokens));
         self.build.kernel("linear", self.module(owned), (work, flops), &touches);

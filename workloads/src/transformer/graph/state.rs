@@ -10,6 +10,7 @@
 use crate::build::Builder;
 use crate::memory::zero::shard;
 use crate::transformer::adapters::adapt;
+use crate::transformer::format::Format;
 use crate::transformer::modules::{
     Block, EmbeddingAndHead, Feed, FeedForward, Mixture, Module, Split, Tensor, block,
 };
@@ -53,6 +54,8 @@ pub(crate) struct Owned {
     pub(crate) is_whole: bool,
     /// Whether the step changes it.
     pub(crate) trains: bool,
+    /// Whether it is stored in 4 bits.
+    pub(crate) packed: bool,
     /// A and B beside it.
     pub(crate) adapter: Option<[usize; 2]>,
     /// Whether it belongs to an expert: those are spread over other ranks.
@@ -258,9 +261,11 @@ impl<'a> State<'a> {
         let replicas =
             u64::from(if expert { parallel.data / parallel.expert } else { parallel.data });
         let parameters = part.parameters(ranks);
-        let bytes = parameters * u128::from(formats.weights.bytes());
+        let bytes = part.bytes(ranks, &formats);
+        let packed = part.packs && formats.packed.is_some();
         let gradient_bytes = parameters * u128::from(formats.gradients.bytes());
-        let size = (self.shard(bytes, 3, replicas), formats.weights);
+        let format = if packed { Format::Int8 } else { formats.weights };
+        let size = (self.shard(bytes, 3, replicas), format);
         let name = format!("{}.weight", part.name);
         let weight = self.build.object(name, ObjectKind::Weight, size, Some(module));
         self.build.persist(weight);
@@ -281,6 +286,7 @@ impl<'a> State<'a> {
             replicas,
             is_whole: local.iter().all(|t| t.split == Split::Whole && (adapts || !t.product)),
             trains,
+            packed,
             adapter: None,
             expert,
             bytes,

@@ -12,6 +12,7 @@ use crate::transformer::card::Card;
 use crate::transformer::generation::walk::begun;
 use crate::transformer::graph::pass::Sizes;
 use crate::transformer::graph::state::Cache;
+use crate::transformer::modules::block;
 use crate::transformer::training::{Router, Training};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -104,13 +105,19 @@ impl Cost {
         let matrix = u128::from(card.vocab) * u128::from(card.hidden);
         let head = if card.tied { 0 } else { matrix } + u128::from(card.norm_parameters());
         let of = [card.block_parameters(), card.embedding_parameters()].map(u128::from);
+        let [mut of_block, tables, head] = [of[0], of[1], head].map(|numbers| numbers * weight);
+        if formats.packed.is_some() {
+            let modules = block(card, 0, 1);
+            let each = modules.modules().into_iter().map(|(module, _)| module.bytes(1, formats));
+            of_block = each.sum();
+        }
         Cost {
             groups: split(card.layers, job.layer_groups),
             kv: u128::from(job.kv_bytes()),
             shape,
             walked: BTreeMap::new(),
             heads: BTreeMap::new(),
-            weights: [of[0], of[1], head].map(|numbers| numbers * weight),
+            weights: [of_block, tables, head],
             rows: (
                 if card.family.learns_positions() { 2 } else { 1 },
                 u128::from(card.hidden) * weight,

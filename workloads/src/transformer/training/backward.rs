@@ -314,7 +314,7 @@ impl GraphBuilder<'_> {
         [x, dy, to]: [ObjectAccess; 3],
     ) {
         let (module, of, weight) =
-            (self.module(owned), self.product(owned, tokens), self.weight(owned));
+            (self.module(owned), self.product(owned, tokens), self.unpacked(owned));
         let gradient = self.gradient(owned);
         self.product_backward(module, of, [weight, x, dy, to], gradient);
         self.done(owned);

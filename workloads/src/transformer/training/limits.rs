@@ -33,6 +33,7 @@ impl Training {
             self.divisions(&mut found);
             self.choices(&mut found);
             found.extend(self.lora.iter().flat_map(|lora| lora.problems(&self.card)));
+            self.packing(&mut found);
         }
         if found.is_empty() { self.amounts() } else { Err(found) }
     }
@@ -136,6 +137,16 @@ impl Training {
         rules
     }
 
+    fn packing(&self, found: &mut Vec<ShapeProblem>) {
+        let Some(packed) = self.formats.packed else { return };
+        found.extend(packed.problem());
+        if self.lora.is_none() {
+            let rule = "weights of 4 bits stay as they are, and nothing else is trained".to_owned();
+            let remedy = "train adapters beside them: `lora: (rank: 16)`";
+            found.push(ShapeProblem { field: "formats.weights", rule, remedy });
+        }
+    }
+
     fn choices(&self, found: &mut Vec<ShapeProblem>) {
         let mut add = |field, rule: &str, remedy| {
             found.push(ShapeProblem { field, rule: rule.to_owned(), remedy });
@@ -208,6 +219,13 @@ impl Training {
         let adapters = 2 * self.lora.map_or(0, |lora| lora.targets.iter().count() as u128);
         let [forward, backward, modules] =
             [forward, backward, modules].map(|number| number + adapters);
+        // Before every product of packed weights comes an op that unpacks them.
+        let unpacked = match (self.formats.packed, card.experts) {
+            (None, _) => 0,
+            (Some(_), None) => 7,
+            (Some(_), Some(_)) => 9 + 2 * experts,
+        };
+        let [forward, backward] = [forward, backward].map(|number| number + unpacked);
         let again = matches!(self.checkpointing, Checkpointing::Full | Checkpointing::Every(_));
         // Up to three visits gather weights, of experts and of others.
         let block = (1 + u128::from(again)) * forward + backward + 6 + modules;

@@ -68,7 +68,9 @@ impl GraphBuilder<'_> {
                 bytes += size;
                 let shard = self.owned[owned].weight;
                 let name = format!("v{visit}.{}.whole", self.build.name(shard));
-                let size = (size, self.shape.formats.weights);
+                let packed = self.owned[owned].packed;
+                let format = if packed { Format::Int8 } else { self.shape.formats.weights };
+                let size = (size, format);
                 let whole = self.build.object(name, ObjectKind::Buffer, size, None);
                 touches.extend([read(shard), write(whole)]);
                 gathered.push((owned, whole));
