@@ -4,7 +4,9 @@
 
 use crate::lints::say_note;
 use crate::output::{Failure, print};
-use crate::typed::{attention, checkpointing, format, loss, optimizer, size, update};
+use crate::typed::{
+    attention, checkpointing, format, loss, optimizer, packed, size, targets, update,
+};
 use clap::{ArgAction, Args as ClapArgs};
 use std::path::{Path, PathBuf};
 use tiersim_input::import::card::{ModelFiles, known_model, known_names, read_model};
@@ -12,8 +14,10 @@ use tiersim_input::trace::{Packing, info, write_trace};
 use tiersim_models::units::Bytes;
 use tiersim_reports::text_table::{Side, cells, text_table};
 use tiersim_workloads::ShapeProblem;
+use tiersim_workloads::transformer::adapters::{Lora, Targets};
 use tiersim_workloads::transformer::format::{Format, Formats};
 use tiersim_workloads::transformer::known::KNOWN;
+use tiersim_workloads::transformer::packed::Packed;
 use tiersim_workloads::transformer::training::{
     Attention, Checkpointing, Kernels, Loader, Loss, Optimizer, Parallel, Router, Training,
     UpdateTime, Zero,
@@ -55,6 +59,10 @@ struct StepArgs {
     /// what the model's files say, or bf16].
     #[arg(long, value_name = "FORMAT", value_parser = format)]
     precision: Option<Format>,
+    /// How the matrices of blocks are stored beside --lora: nf4, nf4-double or int4, with :G for G
+    /// weights per scale [default: as --precision says].
+    #[arg(long, value_name = "HOW", value_parser = packed)]
+    quantize: Option<Packed>,
     /// Format of gradients [default: that of --precision].
     #[arg(long, value_name = "FORMAT", value_parser = format)]
     gradients: Option<Format>,
@@ -79,6 +87,12 @@ struct StepArgs {
     /// How head and loss are computed: eager, or fused in chunks of tokens [default: eager].
     #[arg(long, value_name = "HOW", value_parser = loss)]
     loss: Option<Loss>,
+    /// Rank of adapters (LoRA), which alone are trained [default: all is trained].
+    #[arg(long, value_name = "R")]
+    lora: Option<u32>,
+    /// Matrices that have adapters, of q, k, v, o, gate, up and down [default: q,v].
+    #[arg(long, value_name = "LIST", value_parser = targets, requires = "lora")]
+    lora_targets: Option<Targets>,
     /// Keeps the masks of dropout.
     #[arg(long, action = ArgAction::SetTrue)]
     dropout: bool,
@@ -173,7 +187,9 @@ fn told(problem: &ShapeProblem) -> String {
     let ShapeProblem { field, rule, remedy } = problem;
     let option = match *field {
         field if field.starts_with("card") => "--model".to_owned(),
-        "formats.weights" => "--precision".to_owned(),
+        "formats.weights" => "--quantize".to_owned(),
+        "lora.rank" => "--lora".to_owned(),
+        "lora.targets" => "--lora-targets".to_owned(),
         "parallel.sequence" => "--sequence-parallel".to_owned(),
         field => {
             let last = field.rsplit('.').next().unwrap_or(field);
@@ -202,6 +218,7 @@ impl StepArgs {
             micro_batch: self.micro_batch.unwrap_or(self.batch),
             sequence: self.sequence,
             formats: Formats {
+                packed: self.quantize,
                 gradients: self.gradients.unwrap_or(all),
                 activations: self.activations.unwrap_or(all),
                 ..Formats::all(all)
@@ -224,6 +241,9 @@ impl StepArgs {
             devices: self.devices.unwrap_or(parallel.ranks().clamp(1, 8) as u32),
             router: Router::default(),
             loader,
+            lora: self
+                .lora
+                .map(|rank| Lora { rank, targets: self.lora_targets.unwrap_or_default() }),
         }
     }
 }

@@ -8,8 +8,10 @@ use tiersim_models::results::memory_account::Place;
 use tiersim_workloads::memory::optimizer::NAMES;
 use tiersim_workloads::memory::semiseparable::Shape;
 use tiersim_workloads::memory::zero::MILLION;
+use tiersim_workloads::transformer::adapters::{Target, Targets};
 use tiersim_workloads::transformer::card::Family;
 use tiersim_workloads::transformer::format::Format;
+use tiersim_workloads::transformer::packed::{self, Packed};
 use tiersim_workloads::transformer::training::{
     Attention, Checkpointing, Loss, Optimizer, UpdateTime,
 };
@@ -132,6 +134,28 @@ pub(crate) fn loss(text: &str) -> Result<Loss, String> {
 
 pub(crate) fn update(text: &str) -> Result<UpdateTime, String> {
     choice(text, &[("after", UpdateTime::After), ("in-backward", UpdateTime::InBackward)])
+}
+
+/// `nf4`, `nf4-double` or `int4`, with the weights of a group behind.
+pub(crate) fn packed(text: &str) -> Result<Packed, String> {
+    let (word, group) = text.split_once(':').map_or((text, None), |(word, g)| (word, Some(g)));
+    let group = group.map(|group| {
+        let remedy = "write a whole number of weights behind the colon, such as nf4:64";
+        group.parse().map_err(|_| remedy.to_owned())
+    });
+    let group = group.transpose()?;
+    let nf4 = |double| Packed::Nf4 { group: group.unwrap_or(packed::block()), double };
+    let int4 = Packed::Int4 { group: group.unwrap_or(packed::group()) };
+    let packed = choice(word, &[("nf4", nf4(false)), ("nf4-double", nf4(true)), ("int4", int4)])?;
+    packed.problem().map_or(Ok(packed), |wrong| Err(format!("{}; {}", wrong.rule, wrong.remedy)))
+}
+
+/// Matrices of a block, such as q,v.
+pub(crate) fn targets(text: &str) -> Result<Targets, String> {
+    let all = Target::ALL.map(|target| (target.word(), target));
+    let found: Result<Vec<Target>, String> =
+        text.split(',').map(|word| choice(word, &all)).collect();
+    found.map(Targets::from)
 }
 
 pub(crate) fn family(text: &str) -> Result<Family, String> {

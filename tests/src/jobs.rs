@@ -15,8 +15,10 @@ use tiersim_workloads::memory::account::{self, Keeps, Pipeline, Step};
 use tiersim_workloads::memory::activations::block::BlockShape;
 use tiersim_workloads::memory::activations::{Batch, Stages, of_block, stored};
 use tiersim_workloads::memory::zero::{MILLION, Offload};
+use tiersim_workloads::transformer::adapters::{Lora, Target};
 use tiersim_workloads::transformer::card::{Card, Experts, Family};
 use tiersim_workloads::transformer::format::{Format, Formats};
+use tiersim_workloads::transformer::packed::Packed;
 use tiersim_workloads::transformer::training::{
     Attention, Checkpointing, Kernels, Loss, Parallel, Router, Training, UpdateTime, Zero,
 };
@@ -92,6 +94,24 @@ fn card(dice: &mut Dice, tensor: u32, layers: u32) -> Card {
     }
 }
 
+/// Every third job trains adapters of some matrices instead, by draws of its own.
+fn with_adapters(job: Training, seed: u64) -> Training {
+    let mut dice = Dice(ChaCha12Rng::seed_from_u64(!seed));
+    let (rank, targets) = (dice.within(1..=9), dice.within(1..=127));
+    let targets = Target::ALL.into_iter().filter(|&target| targets & (1 << target as u8) > 0);
+    let lora = Lora { rank, targets: targets.collect::<Vec<Target>>().into() };
+    let packed = [
+        None,
+        Some(Packed::Nf4 { group: 64, double: false }),
+        Some(Packed::Nf4 { group: 5, double: true }),
+        Some(Packed::Int4 { group: 7 }),
+    ];
+    let formats = Formats { packed: dice.pick(&packed), ..job.formats };
+    let adapted = Training { lora: Some(lora), formats, ..job.clone() };
+    let is_one = dice.within(0..=2) == 0 && adapted.problems().is_empty();
+    if is_one { adapted } else { job }
+}
+
 /// The job of a seed: a model, how ranks share it, what is kept, and where its state goes.
 pub fn job(seed: u64) -> (Training, Offload) {
     let mut dice = Dice(ChaCha12Rng::seed_from_u64(seed));
@@ -99,7 +119,11 @@ pub fn job(seed: u64) -> (Training, Offload) {
         let dice = &mut dice;
         let (tensor, pipeline) = (dice.pick(&[1, 1, 2, 4, 8]), dice.pick(&[1, 1, 1, 2, 3, 4]));
         let interleave = if pipeline > 1 { dice.pick(&[1, 1, 2, 3]) } else { 1 };
-        let layers = pipeline * interleave * dice.within(1..=3);
+        let layers = if interleave > 1 {
+            pipeline * interleave * dice.within(1..=3)
+        } else {
+            dice.within(pipeline..=3 * pipeline)
+        };
         let card = card(dice, tensor, layers);
         let data = dice.pick(&[1, 2, 3, 4, 8, 16, 64]);
         let expert = card.experts.map_or(1, |_| dice.pick(&[1, 2, 4]));
@@ -158,9 +182,10 @@ pub fn job(seed: u64) -> (Training, Offload) {
             devices: 8,
             router: Router::default(),
             loader: None,
+            lora: None,
         };
         if training.problems().is_empty() {
-            return (training, offload);
+            return (with_adapters(training, seed), offload);
         }
     }
 }
@@ -178,6 +203,7 @@ pub fn asked(job: &Training, offload: Offload) -> account::Training {
     account::Training {
         card: Some(card.clone()),
         weights: formats.weights,
+        packed: formats.packed,
         gradients: formats.gradients,
         optimizer: Keeps::Named(job.optimizer),
         stage: zero.stage,
@@ -200,6 +226,7 @@ pub fn asked(job: &Training, offload: Offload) -> account::Training {
             update: job.update,
             loader: None,
         }),
+        lora: job.lora,
         ..account::Training::new(card.parameters(), parallel.ranks())
     }
 }
@@ -223,13 +250,14 @@ fn norms(job: &Training) -> u128 {
         tensor: parallel.tensor.into(),
         by_sequence: parallel.sequence,
         loss: job.loss,
+        lora: job.lora,
     };
     let block = BlockShape { heads: 0, experts: None, ..BlockShape::of(&job.card) };
     let one = of_block(&block, &batch).expect("it is small").statistics;
     let micro_batches = u64::from(job.batch / job.micro_batch);
     let stages = Stages { layers, pipeline, interleave, micro_batches };
     // In every block that is kept, and in those of a stretch that is computed again.
-    one * u128::from(layers / pipeline) * (stages.in_flight() + 1)
+    one * u128::from(layers.div_ceil(pipeline)) * (stages.in_flight() + 1)
 }
 
 /// The least and the most that this rank's experts are given of what they would be if all had as
@@ -238,7 +266,11 @@ fn loads(job: &Training, trace: &Trace) -> (u128, u128) {
     let Some(experts) = job.card.experts else { return (1000, 1000) };
     let tokens = u128::from(job.micro_batch) * u128::from(job.sequence);
     let numbers = tokens * u128::from(experts.active) * u128::from(job.card.hidden);
-    let format = job.formats.activations;
+    // Where no gradient needs them they are buffers.
+    let format = match job.formats.activations {
+        Format::Int8 if job.lora.is_some() => Format::Bf16,
+        format => format,
+    };
     // As the objects are measured: compressed ones with their ranges.
     let even = stored(numbers, format).expect("a small job has small sums");
     let given = trace.objects.iter().filter(|object| object.name.ends_with(".given"));

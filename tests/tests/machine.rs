@@ -16,6 +16,7 @@ mod loaded;
 mod offloaded_inference;
 mod op_grades;
 mod own_chart;
+mod packed_weights;
 mod queueing;
 mod ranks;
 mod serving;

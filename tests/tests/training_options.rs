@@ -2,10 +2,11 @@
 //! and FLOPs by hand, and account and run against each other.
 
 use tiersim_tests::prelude::*;
+use tiersim_workloads::transformer::adapters::{Lora, Target, Targets};
 use tiersim_workloads::transformer::card::Card;
 use tiersim_workloads::transformer::known::known;
 use tiersim_workloads::transformer::training::{
-    Checkpointing, Loss, Parallel, Training, UpdateTime, Zero,
+    Attention, Checkpointing, Loss, Parallel, Training, UpdateTime, Zero,
 };
 
 /// A small Llama of two blocks, a head of its own unless it is tied.
@@ -189,4 +190,107 @@ fn checkpoints_of_some_blocks_keep_all_of_the_others() {
         Training { checkpointing, ..Training::new(card.clone(), 64) }.problems().len()
     };
     assert_eq!([0, 1, 5, 6].map(trained), [1, 0, 0, 1]);
+}
+
+#[test]
+fn the_first_stages_have_the_layers_that_are_left_over() {
+    // Ten layers over four stages: 3, 3, 2 and 2.
+    let card = |layers| Card { layers, vocab: 64, ..card(false) };
+    let of = |layers, pipeline| {
+        let parallel = Parallel { pipeline, ..Parallel::default() };
+        let job =
+            Training { parallel, batch: 4, micro_batch: 1, ..Training::new(card(layers), 32) };
+        assert_eq!(job.problems(), []);
+        job.trace()
+    };
+    let state = |trace: &Trace| -> u64 {
+        let kept = trace.objects.iter().filter(|object| object.persistent);
+        kept.map(|object| object.bytes.get()).sum()
+    };
+    let idle = |trace: &Trace| -> u64 {
+        let all = trace.ops.iter().filter(|op| op.unit == Unit::Idle);
+        all.map(|op| op.flops).sum()
+    };
+    let (uneven, more, fewer) = (of(10, 4), of(12, 4), of(8, 4));
+    assert_eq!((state(&uneven), activations(&uneven)), (state(&more), activations(&more)));
+    // The other stages have 3 + 2 + 2 layers, of the nine and the six of equal stages.
+    assert_eq!(3 * idle(&fewer), 2 * idle(&more));
+    assert_eq!(9 * idle(&uneven), 7 * idle(&more));
+    let trained = |layers, pipeline, interleave| {
+        let parallel = Parallel { pipeline, interleave, ..Parallel::default() };
+        let job =
+            Training { parallel, batch: 4, micro_batch: 1, ..Training::new(card(layers), 32) };
+        job.problems().len()
+    };
+    assert_eq!((trained(3, 4, 1), trained(10, 2, 2), trained(12, 2, 2)), (1, 1, 0));
+}
+
+/// Bytes of the objects of some kinds.
+fn bytes_of(trace: &Trace, kinds: &[ObjectKind]) -> u64 {
+    let all = trace.objects.iter().filter(|object| kinds.contains(&object.kind));
+    all.map(|object| object.bytes.get()).sum()
+}
+
+#[test]
+fn adapters_alone_are_trained() {
+    let tokens = 100_u64;
+    let whole = Training::new(card(false), tokens);
+    // Queries and values: 64 x 64 and 32 x 64; the narrow matrix: 64 x 96.
+    let targets = Targets::from(vec![Target::Q, Target::V, Target::Down]);
+    let of_block = 4 * ((64 + 64) + (32 + 64) + (64 + 96));
+    let lora = Lora { rank: 4, targets };
+    assert_eq!(lora.parameters(&whole.card), 2 * of_block);
+    let adapted = Training { lora: Some(lora), ..whole.clone() };
+    let [before, after] = [&whole, &adapted].map(Training::trace);
+    assert_eq!(after.problems(), []);
+
+    use ObjectKind::{Gradient, Master, Optimizer, Weight};
+    let trained = 2 * of_block as u64;
+    let base = whole.card.parameters();
+    assert_eq!(bytes_of(&after, &[Weight]), 2 * (base + trained));
+    assert_eq!(bytes_of(&after, &[Gradient]), 2 * trained);
+    assert_eq!(bytes_of(&after, &[Optimizer, Master]), 12 * trained);
+
+    // Frozen matrices lose one of three products, each adapter's has all three.
+    let in_block = 64 * 64 * 2 + 2 * 32 * 64 + 3 * 64 * 96;
+    let matrices = 2 * in_block + 320 * 64;
+    let fewer = 2 * tokens * matrices;
+    assert_eq!(flops(&before) - fewer + 6 * tokens * trained, flops(&after));
+
+    // A block no longer keeps what attention's projection is given only if it is eager, nor ever
+    // what the wide matrices are given; it keeps 4 numbers per token for each adapter.
+    let less = 2 * tokens * 64 - 3 * 2 * tokens * 4;
+    assert_eq!(activations(&before) - activations(&after), 2 * less);
+    let eager = |training: &Training| {
+        activations(&Training { attention: Attention::Eager, ..training.clone() }.trace())
+    };
+    assert_eq!(eager(&whole) - eager(&adapted), 2 * (less + 2 * tokens * 64));
+}
+
+#[test]
+fn adapters_of_split_matrices_are_reduced_where_they_are_whole() {
+    let targets = Targets::from(vec![Target::Q, Target::O]);
+    let parallel = Parallel { tensor: 2, ..Parallel::default() };
+    let lora = Some(Lora { rank: 4, targets });
+    let trace = Training { parallel, lora, ..Training::new(card(false), 8) }.trace();
+    let size = |name: &str| {
+        let object = trace.objects.iter().find(|object| object.name == name);
+        object.map(|object| object.bytes.get())
+    };
+    let at = |part: &str| size(&format!("model.layers.0.self_attn.{part}.weight.grad"));
+    // Queries are split by outputs, the projection by inputs.
+    assert_eq!(at("q_proj.lora_A"), Some(2 * 4 * 64));
+    assert_eq!(at("q_proj.lora_B"), Some(2 * 32 * 4));
+    assert_eq!(at("o_proj.lora_A"), Some(2 * 4 * 32));
+    assert_eq!(at("o_proj.lora_B"), Some(2 * 64 * 4));
+    assert_eq!(at("k_proj"), None);
+    // At the end both ranks add their parts of what is whole on both, of two blocks.
+    let sums = trace.ops.iter().filter(|op| {
+        let uses = &trace.uses[op.uses.start as usize..op.uses.end as usize];
+        let objects = uses.iter().map(|touched| &trace.objects[touched.object.index()]);
+        let mut objects = objects.filter(|object| object.kind == ObjectKind::Gradient);
+        matches!(op.unit, Unit::Network(_)) && objects.next().is_some()
+    });
+    let bytes: Vec<u64> = sums.map(|op| op.bytes.get()).collect();
+    assert_eq!(bytes, [2 * 2 * (2 * 4 * 64 + 2 * 64 * 4)]);
 }

@@ -44,6 +44,13 @@ impl ObjectAccess {
         ObjectAccess { bytes: Some(bytes), ..self }
     }
 
+    /// What is written is added to what is there.
+    pub(crate) fn added(self) -> ObjectAccess {
+        let times = if self.is_write() { 2 } else { 1 };
+        let bytes = self.bytes.map(|bytes| times * bytes);
+        ObjectAccess { mode: Mode::ReadWrite, bytes, ..self }
+    }
+
     /// Only so many rows of so many bytes are touched, anywhere in the object.
     pub(crate) fn rows(self, rows: u128, row: u128) -> ObjectAccess {
         ObjectAccess { rows: Some((rows, row)), ..self.part(rows * row) }

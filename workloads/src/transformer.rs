@@ -5,12 +5,14 @@
 //! what it needs of memory by formula is in `memory`.
 //! Invariant: plain data, checked where it is read; nothing in here knows of files or hardware.
 
+pub mod adapters;
 pub mod card;
 pub mod format;
 pub mod generation;
 pub(crate) mod graph;
 pub mod known;
 pub(crate) mod modules;
+pub mod packed;
 pub mod routing;
 pub mod semiseparable;
 pub mod serving;

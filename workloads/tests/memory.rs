@@ -138,6 +138,7 @@ fn batch(sequences: u64, tokens: u64, tensor: u64, by_sequence: bool) -> Batch {
         tensor,
         by_sequence,
         loss: Loss::Eager,
+        lora: None,
     }
 }
 

@@ -233,6 +233,7 @@ fn what_is_served_is_made_to_fit_too() {
     let job = Serving {
         params: 13_000_000_000,
         weights: Format::Bf16,
+        packed: None,
         kv: Some(Kv { layers: 40, heads: 40, head_dim: 128, bytes: 2 }),
         batch: 32,
         context: 4096,

@@ -6,15 +6,17 @@
 use crate::args::Format as Output;
 use crate::typed::{
     Millionths, attention, checkpointing, count, family, format, levels, loss, millionths,
-    optimizer, place, size, update,
+    optimizer, packed, place, size, targets, update,
 };
 use clap::{Args, ValueEnum};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use tiersim_models::results::memory_account::Place;
 use tiersim_workloads::memory::semiseparable::Shape;
+use tiersim_workloads::transformer::adapters::Targets;
 use tiersim_workloads::transformer::card::Family;
 use tiersim_workloads::transformer::format::Format;
+use tiersim_workloads::transformer::packed::Packed;
 use tiersim_workloads::transformer::training::{
     Attention, Checkpointing, Loss, Optimizer, UpdateTime,
 };
@@ -62,6 +64,10 @@ pub(crate) struct MemoryArgs {
     /// int8 [default: bf16]; of the factors of a structured operator [default: fp16].
     #[arg(long, value_name = "FORMAT", value_parser = format)]
     pub(crate) precision: Option<Format>,
+    /// How the matrices of a --model's blocks are stored: nf4, nf4-double or int4, with :G for G
+    /// weights per scale [default: as --precision says]; in training with --lora only.
+    #[arg(long, value_name = "HOW", value_parser = packed)]
+    pub(crate) quantize: Option<Packed>,
     /// Format of gradients [default: that of --precision].
     #[arg(long, value_name = "FORMAT", value_parser = format)]
     pub(crate) gradients: Option<Format>,
@@ -116,6 +122,12 @@ pub(crate) struct MemoryArgs {
     /// [default: eager].
     #[arg(long, value_name = "HOW", value_parser = loss)]
     pub(crate) loss: Option<Loss>,
+    /// Rank of adapters (LoRA), which alone are trained of a --model [default: all is trained].
+    #[arg(long, value_name = "R", value_parser = clap::value_parser!(u32))]
+    pub(crate) lora: Option<u32>,
+    /// Matrices that have adapters, of q, k, v, o, gate, up and down [default: q,v].
+    #[arg(long, value_name = "LIST", value_parser = targets)]
+    pub(crate) lora_targets: Option<Targets>,
     /// Whether there is dropout [default: true for gpt2, opt and bloom].
     #[arg(long, value_name = "true|false", action = clap::ArgAction::Set)]
     pub(crate) dropout: Option<bool>,

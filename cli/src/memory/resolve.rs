@@ -20,8 +20,10 @@ use tiersim_workloads::memory::activations::block::{Activation, BlockShape};
 use tiersim_workloads::memory::deepspeed::Question;
 use tiersim_workloads::memory::inference::Kv;
 use tiersim_workloads::memory::zero::{MILLION, Offload};
-use tiersim_workloads::transformer::card::Family;
+use tiersim_workloads::transformer::adapters::Lora;
+use tiersim_workloads::transformer::card::{Card, Family};
 use tiersim_workloads::transformer::format::Format;
+use tiersim_workloads::transformer::packed::Packed;
 use tiersim_workloads::transformer::training::{
     Attention, Checkpointing, Loader, Optimizer, UpdateTime,
 };
@@ -217,8 +219,45 @@ fn training(args: &MemoryArgs, model: Option<&ModelFiles>) -> Result<Training, S
         reserved: args.reserve.unwrap_or(0),
         largest_layer: args.largest_layer.unwrap_or(0),
         prefetch: args.prefetch_layers.unwrap_or(0).into(),
+        packed: packed(args, model)?.map(|(packed, _)| packed),
         step: step(args, model, (tensor, stages, interleave), weights)?,
+        lora: lora(args, model)?,
     })
+}
+
+/// How the matrices of a model are stored, which are frozen or served then.
+fn packed(args: &MemoryArgs, model: Option<&ModelFiles>) -> Result<Option<(Packed, Card)>, String> {
+    let Some(packed) = args.quantize else { return Ok(None) };
+    let found = packed.word();
+    let Some(model) = model else {
+        let rule = "what is packed are the matrices of a model";
+        return Err(format!("{rule} (found --quantize {found} without --model); say --model"));
+    };
+    if !args.inference && args.lora.is_none() {
+        let rule = "weights of 4 bits stay as they are, and nothing else is trained";
+        return Err(format!("{rule} (found --quantize {found}); say --lora, or --inference"));
+    }
+    Ok(Some((packed, model.card.clone())))
+}
+
+/// Adapters of a model whose matrices are known.
+fn lora(args: &MemoryArgs, model: Option<&ModelFiles>) -> Result<Option<Lora>, String> {
+    let Some(rank) = args.lora else {
+        return refuse("training without --lora", args, &["--lora-targets"]).map(|()| None);
+    };
+    let Some(model) = model else {
+        let rule = "adapters stand beside the matrices of a model";
+        return Err(format!("{rule} (found --lora {rank} without --model); say --model"));
+    };
+    let lora = Lora { rank, targets: args.lora_targets.unwrap_or_default() };
+    match lora.problems(&model.card).first() {
+        None => Ok(Some(lora)),
+        Some(problem) => {
+            let option = format!("--{}", problem.field.replace('.', "-"));
+            let option = option.strip_suffix("-rank").unwrap_or(&option);
+            Err(format!("{option}: {}; {}", problem.rule, problem.remedy))
+        }
+    }
 }
 
 /// Ranks that experts are spread over: some of `data`, each with as many experts.
@@ -288,7 +327,13 @@ fn step(
     }
     let (block, layers) = shape;
     let ways = stages.saturating_mul(interleave);
-    multiple("--layers", "--pipeline times --interleave", layers, ways)?;
+    if interleave > 1 {
+        multiple("--layers", "--pipeline times --interleave", layers, ways)?;
+    } else if stages > layers {
+        return Err(format!(
+            "every stage must have a layer (found {layers} layers and {stages} stages); lower --pipeline"
+        ));
+    }
     multiple("--heads", "--tensor", block.heads, tensor)?;
     let batch = args.batch.or(args.micro_batch).unwrap_or(1);
     let micro_batch = args.micro_batch.unwrap_or(batch);
@@ -346,6 +391,7 @@ fn serving(args: &MemoryArgs, model: Option<&ModelFiles>) -> Result<Serving, Str
     Ok(Serving {
         params: params(args, model)?,
         weights,
+        packed: packed(args, model)?,
         kv,
         batch: args.batch.unwrap_or(1),
         context: args.sequence.unwrap_or(0),

@@ -8,7 +8,7 @@ use crate::scenario::TraceSource;
 use crate::scenario::files::{Files, Lookup, ModelLookup};
 use crate::scenario::modes::Setting;
 use crate::scenario::raw::RawModelled;
-use crate::scenario::raw::work::{RawFormats, RawWork};
+use crate::scenario::raw::work::{RawFormats, RawWeights, RawWork};
 use crate::scenario::resolver::Resolver;
 use crate::text::choices::choices;
 use std::sync::Arc;
@@ -162,7 +162,8 @@ impl Resolver<'_, '_> {
     ) -> Option<Formats> {
         let said = formats.copied().unwrap_or_default();
         let all = precision.copied().or(model.format);
-        let each = [said.weights, said.gradients, said.activations, said.kv];
+        let (weights, packed) = said.weights.map_or((None, None), RawWeights::parts);
+        let each = [weights, said.gradients, said.activations, said.kv];
         let each = each.map(|format| format.or(all));
         let [Some(weights), Some(gradients), Some(activations), Some(kv)] = each else {
             let rule = "neither `precision` nor the model's files say which format numbers have";
@@ -185,6 +186,6 @@ impl Resolver<'_, '_> {
                     .into(),
             });
         }
-        Some(Formats { weights, gradients, activations, kv })
+        Some(Formats { weights, packed, gradients, activations, kv })
     }
 }

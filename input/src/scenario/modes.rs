@@ -73,6 +73,7 @@ impl Resolver<'_, '_> {
             devices,
             router: self.router(raw.router)?,
             loader: raw.loader,
+            lora: raw.lora,
         };
         let problems = match &raw.sequences {
             Some(each) => {

@@ -99,6 +99,7 @@ fn every_field_means_what_it_says() {
     let scenario = read(&folder("every-field"), &workload);
     let found = training(&scenario);
     let formats = Formats {
+        packed: None,
         gradients: Format::Fp32,
         activations: Format::Int8,
         ..Formats::all(Format::Bf16)

@@ -13,6 +13,7 @@
 pub mod block;
 
 use super::{Overflow, product, share, total};
+use crate::transformer::adapters::{Lora, Target};
 use crate::transformer::format::Format;
 use crate::transformer::training::{Attention, Checkpointing, Loss};
 use block::{BlockShape, Over, Sort, kept};
@@ -40,6 +41,8 @@ pub struct Batch {
     pub by_sequence: bool,
     /// How the head and the loss are computed.
     pub loss: Loss,
+    /// What alone is trained, if not all of the model is.
+    pub lora: Option<Lora>,
 }
 
 /// The model's blocks over the stages of a pipeline.
@@ -139,6 +142,14 @@ pub fn of_block(block: &BlockShape, batch: &Batch) -> Result<OfBlock, Overflow> 
     Ok(all)
 }
 
+impl Batch {
+    /// Whether the backward pass needs what the products of one of these matrices are given: for
+    /// the gradients of their weights, or of their adapters.
+    pub(super) fn keeps_input(&self, targets: &[Target]) -> bool {
+        self.lora.is_none_or(|lora| targets.iter().any(|&target| lora.targets.has(target)))
+    }
+}
+
 /// What the first stage of a pipeline keeps on each of its ranks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OfStage {
@@ -212,7 +223,14 @@ pub fn of_stage(
             // A chunk of them is a working buffer.
             Loss::Fused => 0,
         };
-        total([product(&[input, 2])?, product(&[logits, 4])?])?
+        let logits = product(&[logits, 4])?;
+        let is_gathered = batch.lora.is_some() && batch.by_sequence && batch.tensor > 1;
+        if is_gathered {
+            // What a frozen head is given goes once it is gathered, and is not needed again.
+            total([input, logits.max(input)])?
+        } else {
+            total([product(&[input, 2])?, logits])?
+        }
     } else {
         0
     };
@@ -220,7 +238,11 @@ pub fn of_stage(
         kept: product(&[kept, in_flight])?,
         statistics: product(&[statistics, in_flight])?,
         recomputed: recomputed.saturating_sub(head),
-        embedding: product(&[total([masks, normed])?, stages.embedded()])?,
+        // Frozen tables have no backward pass.
+        embedding: match batch.lora {
+            None => product(&[total([masks, normed])?, stages.embedded()])?,
+            Some(_) => 0,
+        },
         head,
     })
 }

@@ -10,11 +10,13 @@ use super::account::{Keeps, Pipeline};
 use super::optimizer::{Tensor, of_tensors};
 use super::zero::{MILLION, State, shard};
 use super::{Overflow, product, share, total};
+use crate::transformer::adapters::{Lora, adapt};
 use crate::transformer::card::Card;
 use crate::transformer::format::Format;
 use crate::transformer::modules::{
     Block, EmbeddingAndHead, Feed, FeedForward, Mixture, Module, block,
 };
+use crate::transformer::packed::Packed;
 use crate::transformer::training::Optimizer;
 
 /// A module's parameters on one rank.
@@ -23,6 +25,10 @@ pub(super) struct RankModule {
     tensors: Vec<Tensor>,
     /// Whether it belongs to an expert: those are spread over data-parallel ranks.
     pub(super) expert: bool,
+    /// Whether it is trained, and not frozen beside adapters.
+    pub(super) trains: bool,
+    /// Its parameters that are packed, if those of blocks are.
+    packs: u128,
 }
 
 /// What one rank has.
@@ -46,6 +52,8 @@ pub struct Rank {
 pub struct Bytes {
     /// Format of weights.
     pub weights: Format,
+    /// How the matrices of blocks are stored, if not in it.
+    pub packed: Option<Packed>,
     /// Format of gradients.
     pub gradients: Format,
     /// What the optimizer keeps.
@@ -53,18 +61,30 @@ pub struct Bytes {
 }
 
 impl RankModule {
-    fn of(part: &Module, split: &Pipeline, expert: bool) -> RankModule {
+    fn of(part: &Module, split: &Pipeline, expert: bool, trains: bool) -> RankModule {
         let local = part.tensors.iter().map(|tensor| tensor.local(split.tensor).kept());
-        RankModule { tensors: local.collect(), expert }
+        let packs = if part.packs { part.products(split.tensor) } else { 0 };
+        RankModule { tensors: local.collect(), expert, trains, packs }
     }
 
     pub(super) fn params(&self) -> u128 {
         self.tensors.iter().map(Tensor::numbers).sum()
     }
 
+    /// Bytes of its weights.
+    fn weights(&self, format: Format, packed: Option<Packed>) -> Result<u128, Overflow> {
+        let Some(packed) = packed else { return product(&[self.params(), format.bytes().into()]) };
+        let others = product(&[self.params() - self.packs, format.bytes().into()])?;
+        total([packed.bytes(self.packs), others])
+    }
+
     fn state(&self, bytes: &Bytes, stage: u8, replicas: u64) -> Result<State, Overflow> {
         let (params, replicas) = (self.params(), u128::from(replicas));
         let each = |format: Format| product(&[params, format.bytes().into()]);
+        let weights = shard(self.weights(bytes.weights, bytes.packed)?, 3, stage, replicas);
+        if !self.trains {
+            return Ok(State { weights, ..State::default() });
+        }
         let kept = match bytes.optimizer {
             Keeps::PerParameter(millionths) => {
                 let all = product(&[params, millionths.into()])?;
@@ -73,7 +93,7 @@ impl RankModule {
             Keeps::Named(named) => of_named(named, bytes.weights, &self.tensors, stage, replicas)?,
         };
         Ok(State {
-            weights: shard(each(bytes.weights)?, 3, stage, replicas),
+            weights,
             gradients: shard(each(bytes.gradients)?, 2, stage, replicas),
             optimizer: kept,
         })
@@ -117,16 +137,24 @@ fn of_named(
 }
 
 impl Rank {
-    /// What the first stage's ranks have of `card`; `data` replicas of the model.
-    pub fn of(card: &Card, split: &Pipeline, data: u64) -> Rank {
+    /// What the first stage's ranks have of `card`, of which adapters alone are trained if there
+    /// are any; `data` replicas of the model.
+    pub fn of(card: &Card, lora: Option<Lora>, split: &Pipeline, data: u64) -> Rank {
         let around = EmbeddingAndHead::new(card);
-        let of = |part: &Module| RankModule::of(part, split, false);
+        let of = |part: &Module| RankModule::of(part, split, false, lora.is_none());
         let has_head = split.stages == 1;
         let head = [&around.norm].into_iter().chain(&around.head).filter(|_| has_head);
         let expert = u32::try_from(split.expert.max(1)).unwrap_or(u32::MAX);
-        let one = block(card, 0, expert);
-        let modules = backward(&one).into_iter();
-        let modules = modules.map(|(part, expert)| RankModule::of(part, split, expert));
+        let mut one = block(card, 0, expert);
+        if let Some(lora) = lora {
+            adapt(&mut one, card, lora);
+        }
+        let modules = backward(&one).into_iter().flat_map(|(part, expert)| {
+            // Behind that of the frozen matrix come the gradients of B and of A.
+            let adapter = part.adapter.iter().flat_map(|both| both.iter().rev());
+            let adapter = adapter.map(move |part| RankModule::of(part, split, expert, true));
+            [RankModule::of(part, split, expert, lora.is_none())].into_iter().chain(adapter)
+        });
         Rank {
             embedding: around.embedding().map(of).collect(),
             block: modules.collect(),
@@ -152,7 +180,17 @@ impl Rank {
 
     /// Its parameters.
     pub fn params(&self) -> Result<u128, Overflow> {
-        let all = self.modules().map(|(times, module)| product(&[times.into(), module.params()]));
+        self.params_of(|_| true)
+    }
+
+    /// Those of them that are trained.
+    pub fn trained(&self) -> Result<u128, Overflow> {
+        self.params_of(|module| module.trains)
+    }
+
+    fn params_of(&self, wanted: impl Fn(&RankModule) -> bool) -> Result<u128, Overflow> {
+        let all = self.modules().filter(|(_, module)| wanted(module));
+        let all = all.map(|(times, module)| product(&[times.into(), module.params()]));
         total(all.collect::<Result<Vec<u128>, Overflow>>()?)
     }
 
@@ -172,10 +210,16 @@ impl Rank {
     /// Most weights that stage 3 has gathered at once, in bytes: of the modules that one visit
     /// uses, of those before and behind the blocks or of one block, and of as many visits as are
     /// gathered ahead.
-    pub fn gathered(&self, weights: Format, ahead: u64) -> Result<u128, Overflow> {
+    pub fn gathered(
+        &self,
+        (weights, packed): (Format, Option<Packed>),
+        ahead: u64,
+    ) -> Result<u128, Overflow> {
         let of = |modules: &[RankModule]| {
             let shared = modules.iter().filter(|module| self.replicas(module) > 1);
-            product(&[shared.map(RankModule::params).sum(), weights.bytes().into()])
+            let all: Result<Vec<u128>, Overflow> =
+                shared.map(|module| module.weights(weights, packed)).collect();
+            total(all?)
         };
         let (embedding, block) = (of(&self.embedding)?, of(&self.block)?);
         let table = if self.is_tied { of(&self.embedding[..1])? } else { 0 };
@@ -198,12 +242,13 @@ impl Rank {
     pub fn waiting(&self, gradients: Format, bucket: u64, several: bool) -> Result<u128, Overflow> {
         let each = u128::from(gradients.bytes());
         let bytes = |module: &RankModule| product(&[module.params(), each]);
-        let held = if self.is_tied { self.embedding.first().map_or(Ok(0), bytes)? } else { 0 };
+        let is_held = self.is_tied && self.embedding.iter().all(|table| table.trains);
+        let held = if is_held { self.embedding.first().map_or(Ok(0), bytes)? } else { 0 };
         let (mut every, mut filling, mut on_its_way) = (0, 0, 0);
         for expert in [false, true] {
             let (mut all, mut largest) = (0, 0);
             for (times, module) in self.modules() {
-                if module.expert == expert && self.replicas(module) > 1 {
+                if module.trains && module.expert == expert && self.replicas(module) > 1 {
                     all = total([all, product(&[times.into(), bytes(module)?])?])?;
                     largest = largest.max(bytes(module)?);
                 }

@@ -94,7 +94,8 @@ impl Rank {
     /// Most bytes of gradients at once.
     pub(super) fn streamed(&self, passes: &Passes) -> Result<u128, Overflow> {
         let of = |all: &[RankModule]| -> Result<Vec<Gradient>, Overflow> {
-            all.iter().map(|module| self.gradient(module, passes)).collect()
+            let all = all.iter().filter(|module| module.trains);
+            all.map(|module| self.gradient(module, passes)).collect()
         };
         let (embedding, block, head) = (of(&self.embedding)?, of(&self.block)?, of(&self.head)?);
         let blocks = share(self.blocks.into(), passes.interleave.into());

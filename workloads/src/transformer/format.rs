@@ -1,5 +1,6 @@
 //! Numeric formats, and the one that each kind of object has.
 
+use super::packed::Packed;
 use serde::Deserialize;
 use tiersim_models::workload::ObjectKind;
 
@@ -69,6 +70,8 @@ impl Format {
 pub struct Formats {
     /// Weights as products use them.
     pub weights: Format,
+    /// How the matrices of blocks are stored, if not as products use them.
+    pub packed: Option<Packed>,
     /// Gradients of weights.
     pub gradients: Format,
     /// What the forward pass keeps for the backward pass; int8 stands for compressed activations.
@@ -89,6 +92,12 @@ impl Formats {
 
     /// One format for all.
     pub const fn all(format: Format) -> Formats {
-        Formats { weights: format, gradients: format, activations: format, kv: format }
+        Formats {
+            weights: format,
+            packed: None,
+            gradients: format,
+            activations: format,
+            kv: format,
+        }
     }
 }

@@ -91,6 +91,7 @@ impl Generation {
             );
         }
         found.extend(tensor_problem(&self.card, self.tensor, self.devices));
+        found.extend(self.formats.packed.and_then(|packed| packed.problem()));
         if found.is_empty() {
             self.amounts(&mut found);
         }
@@ -150,8 +151,14 @@ impl Generation {
         // stores, a matrix, two sums over ranks, two residuals, and four of a feed-forward part;
         // of experts three each beside a router, copies, sums, and six of the shared one.
         let experts = self.card.experts.map_or(4, |experts| 3 * u128::from(experts.count) + 10);
+        // Packed weights may be unpacked before each product.
+        let unpacked = match (self.formats.packed, self.card.experts) {
+            (None, _) => 0,
+            (Some(_), None) => 7,
+            (Some(_), Some(experts)) => 9 + 2 * u128::from(experts.count),
+        };
         let passes = u128::from(self.tokens) * u128::from(self.batches);
-        passes * (u128::from(self.card.layers) * (15 + experts) + 6)
+        passes * (u128::from(self.card.layers) * (15 + experts + unpacked) + 6)
     }
 
     fn most_uses(&self) -> u128 {

@@ -10,6 +10,7 @@
 //! of [`Card::tensors`].
 
 use super::card::{self, Card, Experts, Family};
+use super::format::Formats;
 use crate::memory::optimizer;
 
 /// Which axis tensor parallelism divides.
@@ -69,6 +70,10 @@ pub(crate) struct Module {
     /// Its path in the model.
     pub(crate) name: String,
     pub(crate) tensors: Vec<Tensor>,
+    /// A and B of low rank, if it has them.
+    pub(crate) adapter: Option<Box<[Module; 2]>>,
+    /// Whether its matrix is stored in 4 bits, if matrices of blocks are.
+    pub(crate) packs: bool,
 }
 
 impl Module {
@@ -81,6 +86,19 @@ impl Module {
     pub(crate) fn products(&self, ranks: u64) -> u128 {
         let products = self.tensors.iter().filter(|tensor| tensor.product);
         products.map(|tensor| tensor.local(ranks).parameters()).sum()
+    }
+
+    /// Bytes of its weights on one of `ranks`.
+    pub(crate) fn bytes(&self, ranks: u64, formats: &Formats) -> u128 {
+        let all = self.parameters(ranks);
+        let each = u128::from(formats.weights.bytes());
+        match formats.packed {
+            Some(packed) if self.packs => {
+                let products = self.products(ranks);
+                packed.bytes(products) + (all - products) * each
+            }
+            _ => all * each,
+        }
     }
 }
 
@@ -253,7 +271,10 @@ impl Source<'_> {
                 Tensor { rows, columns: 1, split, product: false, heads: None }
             }
         });
-        Module { name: format!("{}{module}", self.prefix), tensors: tensors.collect() }
+        let name = format!("{}{module}", self.prefix);
+        // What is not of a block has no prefix.
+        let packs = product && !self.prefix.is_empty();
+        Module { name, tensors: tensors.collect(), adapter: None, packs }
     }
 
     fn feed_forward(&self, up_proj: &[&str], down_proj: &str, activation: &str) -> FeedForward {
@@ -339,6 +360,8 @@ fn mixture(card: &Card, experts: Experts, source: &Source<'_>, ranks: u32) -> Mi
     let matrix = |name: String, rows, columns, split| Module {
         name,
         tensors: vec![Tensor { rows, columns, split, product: true, heads: None }],
+        adapter: None,
+        packs: true,
     };
     let one = |index: u32| {
         let path = format!("{}mlp.experts.{index}", source.prefix);

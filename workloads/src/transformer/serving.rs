@@ -163,6 +163,9 @@ impl Serving {
             let rule = format!("`block_tokens` must be that of the requests' names, {tokens}");
             add("block_tokens", rule, "write the same number");
         }
+        if let Some(problem) = self.formats.packed.and_then(|packed| packed.problem()) {
+            found.push(ServingProblem::Option(problem));
+        }
         if !found.is_empty() {
             return found;
         }

@@ -22,6 +22,7 @@ mod update;
 mod working;
 mod zero;
 
+use super::adapters::Lora;
 use super::card::Card;
 use super::format::{Format, Formats};
 use serde::Deserialize;
@@ -248,6 +249,8 @@ pub struct Training {
     pub router: Router,
     /// The data pipeline, if its memory counts.
     pub loader: Option<Loader>,
+    /// What alone is trained, if not all of the model is.
+    pub lora: Option<Lora>,
 }
 
 impl Training {
@@ -277,6 +280,7 @@ impl Training {
             devices: 8,
             router: Router::default(),
             loader: None,
+            lora: None,
         }
     }
 

@@ -146,6 +146,7 @@ fn the_trace_keeps_what_the_formulas_say() {
                 tensor: parallel.tensor.into(),
                 by_sequence: parallel.sequence,
                 loss: Loss::Eager,
+                lora: Option::None,
             };
             let [layers, pipeline, interleave] =
                 [card.layers, parallel.pipeline, parallel.interleave].map(u64::from);

@@ -45,7 +45,7 @@ fn what_does_not_fit_together_is_refused() {
         ),
         (parallel(|p| p.tensor = 8), "parallel.tensor", "8 must divide `heads`, which is 4"),
         (parallel(|p| p.tensor = 3), "parallel.tensor", "3 must divide `vocab`, which is 64"),
-        (parallel(|p| p.pipeline = 3), "parallel.pipeline", "3 must divide `layers`"),
+        (parallel(|p| p.pipeline = 99), "parallel.pipeline", "some of the stages without"),
         (parallel(|p| p.interleave = 2), "parallel.interleave", "nothing to interleave"),
         (parallel(|p| p.expert = 2), "parallel.expert", "no experts"),
         (Training { router: Router { seed: 0, skew: 1001 }, ..small() }, "router.skew", "0 to 10"),

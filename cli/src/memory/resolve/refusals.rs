@@ -21,10 +21,12 @@ pub(super) fn refuse(with: &str, args: &MemoryArgs, options: &[&str]) -> Result<
 }
 
 /// Of training: state, where it goes, and what is gathered.
-const OF_STATE: [&str; 7] = [
+const OF_STATE: [&str; 9] = [
     "--optimizer-bytes",
     "--optimizer",
     "--gradients",
+    "--lora",
+    "--lora-targets",
     "--offload-ratio",
     "--bucket",
     "--pinned",
@@ -49,7 +51,7 @@ pub(super) fn of_training() -> Vec<&'static str> {
 }
 
 /// Of the model's shape; the first six its card says too.
-pub(super) const OF_SHAPE: [&str; 12] = [
+pub(super) const OF_SHAPE: [&str; 13] = [
     "--family",
     "--hidden",
     "--heads",
@@ -61,6 +63,7 @@ pub(super) const OF_SHAPE: [&str; 12] = [
     "--tensor",
     "--pipeline",
     "--precision",
+    "--quantize",
     "--reserve",
 ];
 pub(super) const OF_SERVING: [&str; 4] = ["--inference", "--kv", "--kv-block", "--offload-kv"];

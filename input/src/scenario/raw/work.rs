@@ -3,8 +3,10 @@
 use crate::text::quantity::{Duration, Quantity, Size};
 use serde::Deserialize;
 use tiersim_workloads::transformer::card::Family;
+use tiersim_workloads::transformer::adapters::Lora;
 use tiersim_workloads::transformer::format::Format;
 use tiersim_workloads::transformer::generation::AttentionOn;
+use tiersim_workloads::transformer::packed::{self, Packed};
 use tiersim_workloads::transformer::training::{
     Attention, Checkpointing, Kernels, Loader, Loss, Optimizer, Parallel, UpdateTime,
 };
@@ -66,6 +68,7 @@ pub(crate) struct RawTrain {
     pub(crate) zero: Option<RawZero>,
     pub(crate) router: Option<RawRouter>,
     pub(crate) loader: Option<Loader>,
+    pub(crate) lora: Option<Lora>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -132,8 +135,51 @@ pub(crate) struct RawRouter {
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(rename = "Formats", deny_unknown_fields)]
 pub(crate) struct RawFormats {
-    pub(crate) weights: Option<Format>,
+    pub(crate) weights: Option<RawWeights>,
     pub(crate) gradients: Option<Format>,
     pub(crate) activations: Option<Format>,
     pub(crate) kv: Option<Format>,
+}
+
+/// Numbers as products use them, or packed.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename = "Format", rename_all = "snake_case")]
+pub(crate) enum RawWeights {
+    Fp32,
+    Tf32,
+    Fp16,
+    Bf16,
+    Fp8,
+    Int8,
+    #[serde(rename = "nf4")]
+    Nf4 {
+        #[serde(default = "packed::block")]
+        group: u32,
+        #[serde(default)]
+        double: bool,
+    },
+    #[serde(rename = "int4")]
+    Int4 {
+        #[serde(default = "packed::group")]
+        group: u32,
+    },
+}
+
+impl RawWeights {
+    /// The format, if it is one, and how they are packed, if they are.
+    pub(crate) const fn parts(self) -> (Option<Format>, Option<Packed>) {
+        let format = match self {
+            RawWeights::Fp32 => Format::Fp32,
+            RawWeights::Tf32 => Format::Tf32,
+            RawWeights::Fp16 => Format::Fp16,
+            RawWeights::Bf16 => Format::Bf16,
+            RawWeights::Fp8 => Format::Fp8,
+            RawWeights::Int8 => Format::Int8,
+            RawWeights::Nf4 { group, double } => {
+                return (None, Some(Packed::Nf4 { group, double }));
+            }
+            RawWeights::Int4 { group } => return (None, Some(Packed::Int4 { group })),
+        };
+        (Some(format), None)
+    }
 }

@@ -43,7 +43,7 @@ fn gathered(job: &Training, rank: Option<&Rank>, lines: &mut Vec<Line>) -> Resul
     let (bytes, formula) = match rank.filter(|_| job.largest_layer == 0) {
         Some(rank) => {
             let formula = format!("w x the largest of {} block(s) or tables in turn", ahead + 1);
-            (rank.gathered(job.weights, ahead)?, formula)
+            (rank.gathered((job.weights, job.packed), ahead)?, formula)
         }
         None => {
             let largest = share(job.largest_layer.into(), job.split.tensor.into());

@@ -7,8 +7,10 @@ use crate::memory::rank::{Bytes, Rank};
 use crate::memory::streamed::Passes;
 use crate::memory::zero::{MILLION, Offload, State};
 use crate::memory::{Overflow, product, share};
+use crate::transformer::adapters::Lora;
 use crate::transformer::card::Card;
 use crate::transformer::format::{Format, Formats};
+use crate::transformer::packed::Packed;
 use crate::transformer::training::{
     self, Attention, Checkpointing, Loader, Loss, Optimizer, Parallel, UpdateTime, Zero,
 };
@@ -83,6 +85,8 @@ pub struct Training {
     pub card: Option<Card>,
     /// Format of weights.
     pub weights: Format,
+    /// How the matrices of the blocks of a model with a card are stored, if not in it.
+    pub packed: Option<Packed>,
     /// Format of gradients.
     pub gradients: Format,
     /// What the optimizer keeps.
@@ -111,6 +115,8 @@ pub struct Training {
     pub prefetch: u64,
     /// What goes through.
     pub step: Option<Step>,
+    /// What alone is trained of a model with a card, if not all of it is.
+    pub lora: Option<Lora>,
 }
 
 impl Training {
@@ -121,6 +127,7 @@ impl Training {
             params,
             card: None,
             weights: Format::Bf16,
+            packed: None,
             gradients: Format::Bf16,
             optimizer: Keeps::Named(Optimizer::AdamW),
             gpus,
@@ -134,6 +141,7 @@ impl Training {
             largest_layer: 0,
             prefetch: 0,
             step: None,
+            lora: None,
         }
     }
 
@@ -144,7 +152,7 @@ impl Training {
 
     /// What a rank has of a model that has a card.
     pub fn rank(&self) -> Option<Rank> {
-        self.card.as_ref().map(|card| Rank::of(card, &self.split, self.data()))
+        self.card.as_ref().map(|card| Rank::of(card, self.lora, &self.split, self.data()))
     }
 
     /// Parameters of one rank, before ZeRO partitions them: of the first stage, or a share where
@@ -154,11 +162,16 @@ impl Training {
         self.rank().map_or(Ok(share(self.params.into(), split)), |rank| rank.params())
     }
 
+    /// Those of them that are trained.
+    pub fn trained(&self) -> Result<u128, Overflow> {
+        self.rank().map_or_else(|| self.params_of_rank(), |rank| rank.trained())
+    }
+
     /// The state of one rank at a stage of ZeRO; 0 for what it would have without.
     pub fn state(&self, stage: u8) -> Result<State, Overflow> {
-        let Training { weights, gradients, optimizer, .. } = *self;
+        let Training { weights, packed, gradients, optimizer, .. } = *self;
         if let Some(rank) = self.rank() {
-            return rank.state(&Bytes { weights, gradients, optimizer }, stage);
+            return rank.state(&Bytes { weights, packed, gradients, optimizer }, stage);
         }
         let params = self.params_of_rank()?;
         let optimizer = match optimizer {
@@ -198,6 +211,7 @@ impl Training {
             tensor: self.split.tensor,
             by_sequence: self.split.by_sequence,
             loss: step.loss,
+            lora: self.lora,
         };
         let stages = Stages {
             layers: step.layers,
@@ -224,6 +238,7 @@ impl Training {
         };
         let formats = Formats {
             weights: self.weights,
+            packed: self.packed,
             gradients: self.gradients,
             activations: step.format,
             kv: Format::Bf16,
@@ -237,6 +252,7 @@ impl Training {
             loss: step.loss,
             dropout: step.dropout,
             parallel,
+            lora: self.lora,
             // Where ranks are does not change what they hold.
             devices: 1,
             ..training::Training::new(card.clone(), step.sequence)

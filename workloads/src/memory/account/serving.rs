@@ -1,10 +1,13 @@
 //! The accounts of serving a model and of a structured operator.
 
-use super::{account_of, push};
+use super::{Keeps, Pipeline, account_of, push};
 use crate::memory::inference::Kv;
+use crate::memory::rank::{Bytes, Rank};
 use crate::memory::semiseparable::{Formats, Shape, levels, operator};
 use crate::memory::{Overflow, product, share, total};
+use crate::transformer::card::Card;
 use crate::transformer::format::Format;
+use crate::transformer::packed::Packed;
 use tiersim_models::results::memory_account::Place;
 use tiersim_models::results::memory_account::{Account, Constant, Line, Value};
 
@@ -15,6 +18,8 @@ pub struct Serving {
     pub params: u64,
     /// Format of weights.
     pub weights: Format,
+    /// How the matrices of this model's blocks are stored, if not in it.
+    pub packed: Option<(Packed, Card)>,
     /// What keys and values are made of, if shapes are known.
     pub kv: Option<Kv>,
     /// Sequences at once.
@@ -44,14 +49,23 @@ pub struct Serving {
 /// The account of a model that is served.
 pub fn serving(job: &Serving) -> Result<Account, Overflow> {
     let split = u128::from(job.tensor) * u128::from(job.pipeline);
-    let weights = product(&[share(job.params.into(), split), job.weights.bytes().into()])?;
+    let weights = match &job.packed {
+        None => product(&[share(job.params.into(), split), job.weights.bytes().into()])?,
+        Some((packed, card)) => of_packed(job, *packed, card)?,
+    };
     let mut lines = Vec::new();
-    let formula = "w P / (t p)".to_owned();
+    let formula = match job.packed {
+        None => "w P / (t p)".to_owned(),
+        Some(_) => "4 bits and scales of blocks' matrices, w of the rest".to_owned(),
+    };
     push(&mut lines, ("weights", "weights"), formula, job.offload_weights, weights);
     let mut constants = Vec::new();
     let mut add = |key, name, value: Value| constants.push(Constant { key, name, value });
     add("params", "parameters (P)", job.params.into());
     add("weight_bytes_per_parameter", "bytes per weight (w)", job.weights.bytes().into());
+    if let Some((packed, _)) = &job.packed {
+        add("packed", "matrices of blocks are stored as", Value::Word(packed.word()));
+    }
     add("gpus", "GPUs", job.gpus.into());
     add("gpus_per_node", "GPUs per node", job.gpus_per_node.into());
     add("tensor", "tensor-parallel ranks (t)", job.tensor.into());
@@ -86,6 +100,14 @@ pub fn serving(job: &Serving) -> Result<Account, Overflow> {
         account.notes.push(note.to_owned());
     }
     Ok(account)
+}
+
+/// Weights of a rank of the first stage.
+fn of_packed(job: &Serving, packed: Packed, card: &Card) -> Result<u128, Overflow> {
+    let split = Pipeline { tensor: job.tensor, stages: job.pipeline, ..Pipeline::default() };
+    let (weights, packed) = (job.weights, Some(packed));
+    let bytes = Bytes { weights, packed, gradients: weights, optimizer: Keeps::PerParameter(0) };
+    Ok(Rank::of(card, None, &split, 1).state(&bytes, 0)?.weights)
 }
 
 /// A structured operator over ranks.

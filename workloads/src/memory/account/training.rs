@@ -36,6 +36,14 @@ fn state_lines(job: &Training) -> Result<Vec<Line>, Overflow> {
             StatePart::Gradients => ("gradients", "gradients", "g P", 2),
             StatePart::Optimizer => ("optimizer", "optimizer state", "K P", 1),
         };
+        let per_param = match (job.lora, placed.part) {
+            (None, _) => per_param.to_owned(),
+            (Some(_), StatePart::Weights) if job.packed.is_some() => {
+                "4 bits and scales of blocks' matrices, w of the rest".to_owned()
+            }
+            (Some(_), StatePart::Weights) => "w (P + T)".to_owned(),
+            (Some(_), _) => per_param.replace('P', "T"),
+        };
         let over = if job.stage >= from { " / N" } else { "" };
         let away = placed.place != Place::Gpu;
         let ratio = f64::from(job.offload.ratio) / f64::from(MILLION);
@@ -70,7 +78,7 @@ fn step_lines(job: &Training, step: &Step, lines: &mut Vec<Line>) -> Result<(), 
         (_, 1) => "L on the first stage".to_owned(),
         (p, m) => format!("L (1 + (p-1)/(p m)) on the first stage, p = {p}, m = {m}"),
     };
-    let each = formula(step, split);
+    let each = formula(job, step);
     for (names, formula, bytes) in [
         (("activations", "activations"), format!("{each}, times {stages}"), found.kept),
         (
@@ -128,7 +136,8 @@ const fn head_formula(step: &Step, split: &Pipeline) -> &'static str {
 }
 
 /// The formula of one block: in closed form where the block is that of the paper.
-fn formula(step: &Step, split: &Pipeline) -> String {
+fn formula(job: &Training, step: &Step) -> String {
+    let split = &job.split;
     let (t, by_sequence) = (split.tensor > 1, split.by_sequence);
     let input = if by_sequence { "2 s b h / t" } else { "2 s b h" };
     match step.checkpointing {
@@ -138,7 +147,7 @@ fn formula(step: &Step, split: &Pipeline) -> String {
         Checkpointing::None | Checkpointing::Selective => {}
     }
     let gpt = BlockShape::gpt(step.block.hidden, step.block.heads) == step.block;
-    if !(gpt && step.dropout && step.format.bytes() == 2) {
+    if !(gpt && step.dropout && step.format.bytes() == 2) || job.lora.is_some() {
         return "sum over a block's tensors".to_owned();
     }
     let core = step.attention == Attention::Eager && step.checkpointing == Checkpointing::None;
@@ -160,7 +169,7 @@ fn constants(job: &Training) -> Result<Vec<Constant>, Overflow> {
     let params = job.params_of_rank()?;
     let k = match job.optimizer {
         Keeps::PerParameter(millionths) => millionths as f64 / 1e6,
-        Keeps::Named(_) => job.state(0)?.optimizer as f64 / params.max(1) as f64,
+        Keeps::Named(_) => job.state(0)?.optimizer as f64 / job.trained()?.max(1) as f64,
     };
     add("params", "parameters (P)", job.params.into());
     add("weight_bytes_per_parameter", "bytes per weight (w)", job.weights.bytes().into());
@@ -182,6 +191,15 @@ fn constants(job: &Training) -> Result<Vec<Constant>, Overflow> {
             None => "parameters per rank, P / (t p)",
         };
         add("params_of_rank", what, Value::Whole(params));
+    }
+    if let Some(packed) = job.packed {
+        add("packed", "matrices of blocks are stored as", Value::Word(packed.word()));
+    }
+    if let Some(lora) = job.lora {
+        let targets: Vec<&str> = lora.targets.iter().map(|target| target.word()).collect();
+        add("trained_of_rank", "parameters of a rank's adapters (T)", Value::Whole(job.trained()?));
+        add("lora", "rank of adapters", u64::from(lora.rank).into());
+        add("lora_targets", "matrices with adapters", Value::Word(targets.join(",")));
     }
     add("offload_optimizer", "optimizer state goes to", offload.optimizer.word().into());
     add("offload_param", "weights go to", offload.weights.word().into());

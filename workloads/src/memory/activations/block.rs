@@ -8,10 +8,14 @@
 //! kernel (FlashAttention, Dao et al. 2022, arXiv 2205.14135) keeps queries, keys, values, its
 //! output, and one fp32 logarithm of a sum per head and token. Experts: every token is kept
 //! `active` times inside; the router's probabilities are fp32.
+//! With adapters ([`crate::transformer::adapters`]) frozen matrices need no input for gradients of
+//! their own: what products alone are given is kept where one of them has an adapter, with what A
+//! gives.
 //! Invariant: what two ops keep in one tensor is listed once.
 
 use super::Batch;
 use crate::memory::{Overflow, product};
+use crate::transformer::adapters::Target;
 use crate::transformer::card::{Card, Experts, Family};
 use crate::transformer::training::Attention;
 
@@ -160,6 +164,15 @@ impl List {
     }
 }
 
+/// What A of each of these adapters gives: all of it on every rank.
+fn low_rank(list: &mut List, batch: &Batch, targets: &[Target]) -> Result<(), Overflow> {
+    let Some(lora) = batch.lora else { return Ok(()) };
+    for _ in targets.iter().filter(|&&target| lora.targets.has(target)) {
+        list.add("output of an adapter's first matrix", &[lora.rank.into()], Over::Nothing)?;
+    }
+    Ok(())
+}
+
 /// What one block keeps for one micro-batch, before it is split.
 pub fn kept(block: &BlockShape, batch: &Batch) -> Result<Vec<SavedTensor>, Overflow> {
     let tokens = product(&[batch.tokens.into(), batch.sequences.into()])?;
@@ -176,7 +189,11 @@ fn attention(list: &mut List, block: &BlockShape, batch: &Batch) -> Result<(), O
     let statistics = if block.mean { 2 } else { 1 };
     list.add("input of attention's norm", &[hidden], Over::Tokens)?;
     list.put("attention's norm", &[statistics], Sort::Statistics, Over::Tokens)?;
-    list.add("input of queries, keys and values", &[hidden], Over::Tokens)?;
+    let of_qkv = [Target::Q, Target::K, Target::V];
+    if batch.keeps_input(&of_qkv) {
+        list.add("input of queries, keys and values", &[hidden], Over::Tokens)?;
+    }
+    low_rank(list, batch, &of_qkv)?;
     list.add("queries", &[heads, head_dim], Over::Ranks)?;
     list.add("keys", &[kv_heads, head_dim], Over::Ranks)?;
     list.add("values", &[kv_heads, head_dim], Over::Ranks)?;
@@ -194,7 +211,10 @@ fn attention(list: &mut List, block: &BlockShape, batch: &Batch) -> Result<(), O
             list.all[from..].iter_mut().for_each(|tensor| tensor.core = true);
         }
     }
-    list.add("input of attention's projection", &[heads, head_dim], Over::Ranks)?;
+    if batch.attention == Attention::Flash || batch.keeps_input(&[Target::O]) {
+        list.add("input of attention's projection", &[heads, head_dim], Over::Ranks)?;
+    }
+    low_rank(list, batch, &[Target::O])?;
     if batch.dropout {
         list.put("attention's mask", &[hidden], Sort::Mask, Over::Tokens)?;
         list.all.iter_mut().rev().take(1).for_each(|tensor| tensor.behind = true);
@@ -207,9 +227,14 @@ fn feed_forward(list: &mut List, block: &BlockShape, batch: &Batch) -> Result<()
     list.add("input of the feed-forward part's norm", &[hidden], Over::Tokens)?;
     let statistics = if block.mean { 2 } else { 1 };
     list.put("feed-forward part's norm", &[statistics], Sort::Statistics, Over::Tokens)?;
-    list.add("input of the feed-forward part", &[hidden], Over::Tokens)?;
+    let wide = [Target::Gate, Target::Up];
+    if batch.keeps_input(&wide) {
+        list.add("input of the feed-forward part", &[hidden], Over::Tokens)?;
+    }
+    low_rank(list, batch, &[wide[0], wide[1], Target::Down])?;
+    let activation = |list: &mut List, width| activation(list, block.activation, width, batch);
     match block.experts {
-        None => activation(list, block.activation, block.ffn)?,
+        None => activation(list, block.ffn)?,
         Some(experts) => {
             let (active, ffn) = (u64::from(experts.active), u64::from(experts.ffn));
             list.put(
@@ -219,11 +244,13 @@ fn feed_forward(list: &mut List, block: &BlockShape, batch: &Batch) -> Result<()
                 Over::Nothing,
             )?;
             // Tokens are sorted by expert, and what comes back is weighted: both are kept.
-            list.add("input of experts", &[active, hidden], Over::Nothing)?;
-            activation(list, block.activation, active.saturating_mul(ffn))?;
+            if batch.keeps_input(&[]) {
+                list.add("input of experts", &[active, hidden], Over::Nothing)?;
+            }
+            activation(list, active.saturating_mul(ffn))?;
             list.add("output of experts", &[active, hidden], Over::Nothing)?;
             if experts.shared > 0 {
-                activation(list, block.activation, u64::from(experts.shared) * ffn)?;
+                activation(list, u64::from(experts.shared) * ffn)?;
                 list.add("output of shared experts", &[hidden], Over::Nothing)?;
                 list.add("weight of shared experts", &[1], Over::Nothing)?;
             }
@@ -235,7 +262,12 @@ fn feed_forward(list: &mut List, block: &BlockShape, batch: &Batch) -> Result<()
     Ok(())
 }
 
-fn activation(list: &mut List, activation: Activation, width: u64) -> Result<(), Overflow> {
+fn activation(
+    list: &mut List,
+    activation: Activation,
+    width: u64,
+    batch: &Batch,
+) -> Result<(), Overflow> {
     match activation {
         Activation::Gelu => list.add("input of GeLU", &[width], Over::Ranks)?,
         Activation::Relu => {}
@@ -245,5 +277,9 @@ fn activation(list: &mut List, activation: Activation, width: u64) -> Result<(),
             list.add("other half", &[width], Over::Ranks)?;
         }
     }
-    list.add("input of the last matrix", &[width], Over::Ranks)
+    // The gradient of ReLU follows from its output.
+    if activation == Activation::Relu || batch.keeps_input(&[Target::Down]) {
+        list.add("input of the last matrix", &[width], Over::Ranks)?;
+    }
+    Ok(())
 }

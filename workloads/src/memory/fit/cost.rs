@@ -27,6 +27,8 @@ pub fn cost(job: &Training) -> Result<Cost, Overflow> {
     let micro_batches = step.map_or(1, |step| step.batch.div_ceil(step.micro_batch.max(1)));
     let (n, whole) = (u128::from(micro_batches), job.state(0)?);
     let data = u128::from(job.data());
+    let trained = job.trained()?;
+    let changed = product(&[trained, job.weights.bytes().into()])?;
     let of_rank = job.state(job.stage)?;
     let mut found = Cost { flops: flops(job)?, ..Cost::default() };
     // What of the optimizer state, and so of weights and gradients, is updated on the host.
@@ -39,8 +41,8 @@ pub fn cost(job: &Training) -> Result<Cost, Overflow> {
     if ratio > 0 {
         let times = if job.stage >= 2 { n } else { 1 };
         let gradients = product(&[updated(whole.gradients)?, times])?;
-        found.host = total([gradients, updated(whole.weights)?])?;
-        let numbers = updated(whole.weights / u128::from(job.weights.bytes()))?;
+        found.host = total([gradients, updated(changed)?])?;
+        let numbers = updated(trained)?;
         found.adam = product(&[numbers, CPU_ADAM, ranks])?;
     }
     if job.stage >= 3 && job.offload.weights != Place::Gpu {
@@ -63,13 +65,13 @@ pub fn cost(job: &Training) -> Result<Cost, Overflow> {
         .map(|part| part.bytes)
         .sum();
     let cut = if job.stage >= 1 { data } else { 1 };
-    let own = share(total([whole.gradients, whole.weights])?, cut);
+    let own = share(total([whole.gradients, changed])?, cut);
     let stays = u128::from(MILLION) - ratio.min(MILLION.into());
     let own = share(product(&[own, stays])?, MILLION.into());
     found.update = total([product(&[2, state])?, own])?;
     let sent = match job.stage {
         0 | 1 => product(&[2, whole.gradients])?,
-        2 => total([product(&[n, whole.gradients])?, whole.weights])?,
+        2 => total([product(&[n, whole.gradients])?, changed])?,
         _ => product(&[n, total([product(&[2, whole.weights])?, whole.gradients])?])?,
     };
     found.between_gpus = share(product(&[sent, data - 1])?, data);
@@ -103,8 +105,14 @@ fn flops(job: &Training) -> Result<u128, Overflow> {
         _ => blocks,
     };
     let scores = if step.attention == Attention::Flash { 2 } else { 0 };
+    // Frozen weights have no gradients: 4 per parameter; those of adapters are beside them.
+    let adapters = match (job.lora, &job.card) {
+        (Some(lora), Some(card)) => product(&[lora.parameters(card), 6])?,
+        _ => 0,
+    };
     let per_token = total([
-        product(&[params, 6])?,
+        product(&[params, if job.lora.is_some() { 4 } else { 6 }])?,
+        adapters,
         product(&[core, 12 + scores])?,
         share(
             product(&[

@@ -6,6 +6,7 @@ use crate::transformer::graph::network::Groups;
 use crate::transformer::graph::pass::{GraphBuilder, Reduction, Sizes};
 use crate::transformer::graph::state::{Cache, ModelState, State};
 use crate::transformer::training::{Parallel, Training};
+use std::collections::BTreeMap;
 use tiersim_models::ids::ObjectId;
 use tiersim_models::workload::{Phase, Recorded, Trace, TraceMeta};
 
@@ -69,8 +70,20 @@ pub(in crate::transformer) fn begun(
     let (model, owned) = State::model(shape, &mut build, false);
     let groups = Groups::new(shape).expect("one group of ranks, in as many servers as it needs");
     let (sizes, prefix, reduction) = (Sizes::new(shape), String::new(), Reduction::default());
-    let (micro, cache) = (0, None);
-    (GraphBuilder { shape, build, owned, sizes, groups, micro, prefix, reduction, cache }, model)
+    let (micro, cache, low_rank) = (0, None, BTreeMap::new());
+    let maker = GraphBuilder {
+        shape,
+        build,
+        owned,
+        sizes,
+        groups,
+        micro,
+        prefix,
+        reduction,
+        cache,
+        low_rank,
+    };
+    (maker, model)
 }
 
 impl GraphBuilder<'_> {

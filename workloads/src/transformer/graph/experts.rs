@@ -70,7 +70,7 @@ impl GraphBuilder<'_> {
         }
         let here = tokens.iter().sum::<u128>().max(1) * sizes.hidden;
         let copies = self.copies();
-        let given = self.kept(by, "given", here, by);
+        let given = self.kept_if(self.keeps_input(&[]), by, ("given", here), by);
         let sent = if is_alone { given } else { self.buffer(by, "sent", copies) };
         self.build.streaming(
             "dispatch",

@@ -103,7 +103,8 @@ impl GraphBuilder<'_> {
         owner: Option<ModuleId>,
     ) -> (SavedActivations, ObjectId) {
         let [first, second] = [block.norm_1, block.norm_2].map(|norm| self.module(norm));
-        let normed_1 = self.norm(block.norm_1, x, self.module(block.qkv[0]));
+        let owner_1 = (self.module(block.qkv[0]), self.keeps_input(&block.qkv));
+        let normed_1 = self.norm(block.norm_1, x, owner_1);
         let input = self.all_tokens(first, "out.whole", normed_1);
         let tokens = self.sizes.tokens;
         let outputs = block.qkv.iter().map(|&part| {
@@ -130,8 +131,8 @@ impl GraphBuilder<'_> {
         let projected = self.sum(out, "sum", projected);
         let (mask_1, middle) = self.residual(out, projected, x, Some(second));
         let owner_2 = match &block.feed {
-            Feed::Dense(mlp) => self.module(mlp.up_proj[0]),
-            Feed::Mixture(mixture) => self.module(mixture.router),
+            Feed::Dense(mlp) => (self.module(mlp.up_proj[0]), self.keeps_input(&mlp.up_proj)),
+            Feed::Mixture(mixture) => (self.module(mixture.router), self.keeps_input(&[])),
         };
         let normed_2 = self.norm(block.norm_2, middle, owner_2);
         let input = self.all_tokens(second, "out.whole", normed_2);
@@ -187,7 +188,10 @@ impl GraphBuilder<'_> {
     /// The core of attention: everything between its products with weights.
     fn attention(&mut self, block: &BlockState, qkv: &[ObjectId]) -> (Core, ObjectId) {
         let out = self.module(block.out);
-        let mixed = self.kept(block.attention, "out", self.sizes.tokens * self.sizes.queries, out);
+        // Attention in one kernel needs its output for its own gradients.
+        let is_kept = self.shape.attention == Attention::Flash || self.keeps_input(&[block.out]);
+        let numbers = self.sizes.tokens * self.sizes.queries;
+        let mixed = self.kept_if(is_kept, block.attention, ("out", numbers), out);
         if self.cache.is_some() {
             self.cached(block, qkv, mixed);
             return (Core::Nothing, mixed);
@@ -295,7 +299,9 @@ impl GraphBuilder<'_> {
             (self.module(mlp.down_proj), mlp.activation, tokens * mlp.width);
         let gated = activation == Activation::GatedSilu;
         let gate = gated.then(|| self.kept(by, "gate", numbers, by));
-        let active = self.kept(by, "out", numbers, down_proj);
+        // The gradient of ReLU follows from its output.
+        let is_kept = activation == Activation::Relu || self.keeps_input(&[mlp.down_proj]);
+        let active = self.kept_if(is_kept, by, ("out", numbers), down_proj);
         let mut touches: Vec<ObjectAccess> = up_proj.iter().map(|&y| read(y)).collect();
         touches.extend(gate.map(write));
         touches.push(write(active));
@@ -313,7 +319,7 @@ impl GraphBuilder<'_> {
         let (sizes, End { norm, head, matrix }) = (self.sizes, end);
         let rows = rows.unwrap_or(sizes.tokens);
         let normed = if rows == sizes.tokens {
-            self.norm(norm, x, head)
+            self.norm(norm, x, (head, true))
         } else {
             let module = self.module(norm);
             let y = self.kept(module, "out", rows * sizes.hidden, head);
@@ -342,7 +348,9 @@ impl GraphBuilder<'_> {
         // A rank that has all of the table, or sums in place, looks up what is kept.
         let normed = model.norm_0.map(|norm| self.module(norm));
         let keeper = normed.unwrap_or(owner);
-        let x = self.kept(by, "out", numbers, keeper);
+        // Frozen tables and a frozen norm behind them have no backward pass.
+        let trains = self.shape.lora.is_none();
+        let x = self.kept_if(trains || normed.is_none(), by, ("out", numbers), keeper);
         if parallel.tensor > 1 && parallel.sequence {
             let part = self.buffer(by, "part", sizes.tokens * sizes.hidden);
             self.build.streaming("embedding", by, Streaming::Embedding, &[rows, write(part)]);
@@ -362,12 +370,16 @@ impl GraphBuilder<'_> {
                 &[rows, change(x)],
             );
         }
-        let mask = self.mask(by, "mask", numbers);
+        let mask = if trains {
+            self.mask(by, "mask", numbers)
+        } else {
+            self.shape.dropout.then(|| self.unkept_mask(by, numbers))
+        };
         if let Some(mask) = mask {
             self.build.streaming("dropout", by, Streaming::ElementWise, &[change(x), write(mask)]);
         }
         let out = match model.norm_0 {
-            Some(norm) => self.norm(norm, x, owner),
+            Some(norm) => self.norm(norm, x, (owner, true)),
             None => x,
         };
         Embedded { x, mask, out }

@@ -10,6 +10,7 @@ use crate::build::{Builder, ObjectAccess, change, read, write};
 use crate::memory::activations::{own_tokens, stored};
 use crate::transformer::format::Format;
 use crate::transformer::training::{Attention, Kernels, Training};
+use std::collections::BTreeMap;
 use tiersim_models::ids::{ModuleId, ObjectId, OpId};
 use tiersim_models::kernel::{self, Product, Streaming, Work};
 use tiersim_models::workload::{CollectiveKind, ObjectKind};
@@ -135,6 +136,8 @@ pub(crate) struct GraphBuilder<'a> {
     pub(crate) reduction: Reduction,
     /// Keys and values of past tokens, where the model generates.
     pub(crate) cache: Option<Cache>,
+    /// What A of an adapter gave, by micro-batch and adapted module.
+    pub(crate) low_rank: BTreeMap<(u32, usize), ObjectId>,
 }
 
 impl GraphBuilder<'_> {
@@ -160,10 +163,33 @@ impl GraphBuilder<'_> {
         self.activation(by, what, size, owner)
     }
 
+    /// Whether the backward pass needs what these products are given: for the gradients of their
+    /// weights, or of their adapters.
+    pub(crate) fn keeps_input(&self, parts: &[usize]) -> bool {
+        self.shape.lora.is_none() || parts.iter().any(|&part| self.owned[part].adapter.is_some())
+    }
+
+    /// An output that the backward pass needs or not.
+    pub(crate) fn kept_if(
+        &mut self,
+        is_kept: bool,
+        by: ModuleId,
+        (what, numbers): (&str, u128),
+        owner: ModuleId,
+    ) -> ObjectId {
+        if is_kept { self.kept(by, what, numbers, owner) } else { self.buffer(by, what, numbers) }
+    }
+
     /// A mask of dropout: 1 byte per number.
     pub(crate) fn mask(&mut self, by: ModuleId, what: &str, numbers: u128) -> Option<ObjectId> {
         let size = (numbers, Format::Int8);
         self.shape.dropout.then(|| self.activation(by, what, size, by))
+    }
+
+    /// One that no backward pass needs.
+    pub(crate) fn unkept_mask(&mut self, by: ModuleId, numbers: u128) -> ObjectId {
+        let name = self.named(by, "mask");
+        self.build.object(name, ObjectKind::Buffer, (numbers, Format::Int8), None)
     }
 
     pub(crate) fn activation(
@@ -197,6 +223,22 @@ impl GraphBuilder<'_> {
         read(self.owned[owned].whole)
     }
 
+    /// The weight as a product reads it: one that is packed as an op before it unpacks it, unless
+    /// kernels do both in one.
+    pub(crate) fn unpacked(&mut self, owned: usize) -> ObjectAccess {
+        let row = &self.owned[owned];
+        if !row.packed || self.shape.kernels == Kernels::Fused {
+            return self.weight(owned);
+        }
+        let (by, format) = (row.module, self.shape.formats.weights);
+        let size = (row.products * u128::from(format.bytes()), format);
+        let name = self.named(by, "weight.unpacked");
+        let whole = self.build.object(name, ObjectKind::Buffer, size, None);
+        let touches = [self.weight(owned), write(whole)];
+        self.build.streaming("dequantize", by, Streaming::ElementWise, &touches);
+        read(whole)
+    }
+
     /// A module's product of `tokens` rows, as a kernel.
     pub(crate) fn product(&self, owned: usize, tokens: u128) -> Product {
         let Owned { products, outputs, .. } = self.owned[owned];
@@ -205,10 +247,21 @@ impl GraphBuilder<'_> {
 
     /// A product of `tokens` rows.
     pub(crate) fn linear(&mut self, owned: usize, tokens: u128, x: ObjectAccess, y: ObjectAccess) {
-        let touches = [self.weight(owned), x, y];
+        let touches = [self.unpacked(owned), x, y];
         let flops = 2 * tokens * self.owned[owned].products;
         let work = Work::Product(self.product(owned, tokens));
         self.build.kernel("linear", self.module(owned), (work, flops), &touches);
+        self.adapted(owned, tokens, x, y);
+    }
+
+    /// What the adapter of a product adds to its output.
+    fn adapted(&mut self, owned: usize, tokens: u128, x: ObjectAccess, y: ObjectAccess) {
+        let Some([a, b]) = self.owned[owned].adapter else { return };
+        let numbers = tokens * self.owned[a].outputs;
+        let low_rank = self.kept(self.module(a), "out", numbers, self.module(b));
+        self.low_rank.insert((self.micro, owned), low_rank);
+        self.linear(a, tokens, x, write(low_rank));
+        self.linear(b, tokens, read(low_rank), y.added());
     }
 
     /// Products of the same rows with several matrices, of which `ys` are the outputs: one kernel
@@ -235,12 +288,20 @@ impl GraphBuilder<'_> {
         let work = Work::Product(product(tokens, outputs, numbers / outputs.max(1)));
         let module = self.module(owned[0]);
         self.build.kernel("linear", module, (work, 2 * tokens * numbers), &touches);
+        for (&owned, &y) in owned.iter().zip(ys) {
+            self.adapted(owned, tokens, x, write(y));
+        }
     }
 
-    /// A norm of this rank's tokens.
-    pub(crate) fn norm(&mut self, owned: usize, x: ObjectId, owner: ModuleId) -> ObjectId {
+    /// A norm of this rank's tokens, whose output the backward pass needs or not.
+    pub(crate) fn norm(
+        &mut self,
+        owned: usize,
+        x: ObjectId,
+        (owner, is_kept): (ModuleId, bool),
+    ) -> ObjectId {
         let module = self.module(owned);
-        let y = self.kept(module, "out", self.sizes.stream(), owner);
+        let y = self.kept_if(is_kept, module, ("out", self.sizes.stream()), owner);
         self.build.streaming(
             "norm",
             module,

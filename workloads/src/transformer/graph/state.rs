@@ -9,6 +9,8 @@
 
 use crate::build::Builder;
 use crate::memory::zero::shard;
+use crate::transformer::adapters::adapt;
+use crate::transformer::format::Format;
 use crate::transformer::modules::{
     Block, EmbeddingAndHead, Feed, FeedForward, Mixture, Module, Split, Tensor, block,
 };
@@ -47,8 +49,15 @@ pub(crate) struct Owned {
     pub(crate) outputs: u128,
     /// Ranks that have the same parameters.
     pub(crate) replicas: u64,
-    /// Whether all of a tensor group have all of it, and tokens are not multiplied with it.
+    /// Whether all of a tensor group have all of it, and tokens are not multiplied with it, but for
+    /// an adapter's matrix.
     pub(crate) is_whole: bool,
+    /// Whether the step changes it.
+    pub(crate) trains: bool,
+    /// Whether it is stored in 4 bits.
+    pub(crate) packed: bool,
+    /// A and B beside it.
+    pub(crate) adapter: Option<[usize; 2]>,
     /// Whether it belongs to an expert: those are spread over other ranks.
     pub(crate) expert: bool,
     /// All of it on this rank, in bytes.
@@ -138,9 +147,10 @@ pub(crate) struct State<'a> {
 }
 
 /// The layers of each virtual stage of the first stage: with m virtual stages, every m-th of all.
+/// Where plain stages do not divide the layers, the first ones have one more than the others.
 pub(crate) fn virtual_stages(shape: &Training) -> impl Iterator<Item = std::ops::Range<u32>> {
     let stages = shape.parallel.pipeline;
-    let each = shape.card.layers / (stages * shape.parallel.interleave);
+    let each = shape.card.layers.div_ceil(stages * shape.parallel.interleave);
     (0..shape.parallel.interleave).map(move |index| {
         let from = index * stages * each;
         from..from + each
@@ -164,7 +174,14 @@ impl<'a> State<'a> {
         let norm_0 = around.norm_0.as_ref().map(|part| state.owned(part, None, false));
         let layers = virtual_stages(shape).flatten();
         let expert = shape.parallel.expert;
-        let blocks = layers.map(|layer| state.block(&block(&shape.card, layer, expert))).collect();
+        let blocks = layers.map(|layer| {
+            let mut parts = block(&shape.card, layer, expert);
+            if let Some(lora) = shape.lora {
+                adapt(&mut parts, &shape.card, lora);
+            }
+            state.block(&parts)
+        });
+        let blocks = blocks.collect();
         let end = (shape.parallel.pipeline == 1).then(|| {
             let norm = state.owned(&around.norm, None, false);
             let own = around.head.as_ref().map(|part| state.owned(part, Some(tables + 2), false));
@@ -226,16 +243,29 @@ impl<'a> State<'a> {
         [(Side::Host, host), (Side::Device, shard - host)]
     }
 
+    /// A module, and its adapter: then nothing else is trained.
     fn owned(&mut self, part: &Module, rank: Option<usize>, expert: bool) -> usize {
+        let trains = self.trains && self.shape.lora.is_none();
+        let owned = self.put(part, rank, expert, trains);
+        let adapter = part.adapter.as_ref();
+        let adapter = adapter
+            .map(|parts| parts.each_ref().map(|part| self.put(part, None, expert, self.trains)));
+        self.owned[owned].adapter = adapter;
+        owned
+    }
+
+    fn put(&mut self, part: &Module, rank: Option<usize>, expert: bool, trains: bool) -> usize {
         let Training { parallel, formats, .. } = self.shape;
         let module = self.build.module(&part.name);
         let ranks = u64::from(parallel.tensor);
         let replicas =
             u64::from(if expert { parallel.data / parallel.expert } else { parallel.data });
         let parameters = part.parameters(ranks);
-        let bytes = parameters * u128::from(formats.weights.bytes());
+        let bytes = part.bytes(ranks, &formats);
+        let packed = part.packs && formats.packed.is_some();
         let gradient_bytes = parameters * u128::from(formats.gradients.bytes());
-        let size = (self.shard(bytes, 3, replicas), formats.weights);
+        let format = if packed { Format::Int8 } else { formats.weights };
+        let size = (self.shard(bytes, 3, replicas), format);
         let name = format!("{}.weight", part.name);
         let weight = self.build.object(name, ObjectKind::Weight, size, Some(module));
         self.build.persist(weight);
@@ -248,21 +278,33 @@ impl<'a> State<'a> {
         }
         let local: Vec<Tensor> = part.tensors.iter().map(|tensor| tensor.local(ranks)).collect();
         let products = local.iter().filter(|tensor| tensor.product);
+        let adapts = trains && self.shape.lora.is_some();
         let owned = Owned {
             module,
             products: part.products(ranks),
             outputs: products.map(|tensor| u128::from(tensor.rows)).sum(),
             replicas,
-            is_whole: local.iter().all(|t| t.split == Split::Whole && !t.product),
+            is_whole: local.iter().all(|t| t.split == Split::Whole && (adapts || !t.product)),
+            trains,
+            packed,
+            adapter: None,
             expert,
             bytes,
             gradient_bytes,
             weight,
             whole: weight,
-            gradient: self.gradient(&part.name, module, parameters, replicas),
+            gradient: if trains {
+                self.gradient(&part.name, module, parameters, replicas)
+            } else {
+                Vec::new()
+            },
             written: false,
             full: None,
-            updates: self.updates(&part.name, module, &local, replicas),
+            updates: if trains {
+                self.updates(&part.name, module, &local, replicas)
+            } else {
+                Vec::new()
+            },
         };
         self.owned.push(owned);
         self.owned.len() - 1
@@ -275,9 +317,6 @@ impl<'a> State<'a> {
         parameters: u128,
         replicas: u64,
     ) -> Vec<(Side, ObjectId)> {
-        if !self.trains {
-            return Vec::new();
-        }
         let bytes = parameters * u128::from(self.shape.formats.gradients.bytes());
         let own = self.shard(bytes, 1, replicas);
         let total = self.shard(bytes, 2, replicas);
@@ -303,9 +342,6 @@ impl<'a> State<'a> {
         tensors: &[Tensor],
         replicas: u64,
     ) -> Vec<Update> {
-        if !self.trains {
-            return Vec::new();
-        }
         let weights = self.shape.formats.weights;
         let parameters: u128 = tensors.iter().map(|tensor| tensor.parameters()).sum();
         let bytes = self.shard(parameters * u128::from(weights.bytes()), 1, replicas);

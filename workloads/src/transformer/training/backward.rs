@@ -65,7 +65,12 @@ impl GraphBuilder<'_> {
         };
         let d_out = self.residual_backward(by, kept.mask_2, dy);
         let norm = self.module(block.norm_2);
-        let input = self.all_tokens(norm, "out.whole", kept.normed_2);
+        let input = match &block.feed {
+            Feed::Dense(mlp) if self.keeps_input(&mlp.up_proj) => true,
+            Feed::Dense(_) => false,
+            Feed::Mixture(_) => self.keeps_input(&[]),
+        };
+        let input = self.input_again(input, norm, kept.normed_2);
         let d_input = self.buffer(norm, "out.grad", tokens * hidden);
         match (&block.feed, &kept.feed) {
             (Feed::Dense(mlp), SavedFeed::Dense(kept)) => {
@@ -150,7 +155,7 @@ impl GraphBuilder<'_> {
             self.done(norm);
         }
         let norm = self.module(block.norm_1);
-        let input = self.all_tokens(norm, "out.whole", kept.normed_1);
+        let input = self.input_again(self.keeps_input(&block.qkv), norm, kept.normed_1);
         let d_input = self.buffer(norm, "out.grad", tokens * sizes.hidden);
         for (index, (&part, &d)) in block.qkv.iter().zip(&d_qkv).enumerate().rev() {
             let is_first = index + 1 == block.qkv.len();
@@ -159,6 +164,11 @@ impl GraphBuilder<'_> {
         }
         let d_normed = self.sum(norm, "out.grad.sum", d_input);
         self.norm_backward(block.norm_1, kept.x, d_normed, Some(d_middle))
+    }
+
+    /// What products were given, of all tokens, where their gradients need it.
+    fn input_again(&mut self, is_needed: bool, norm: ModuleId, normed: ObjectId) -> ObjectId {
+        if is_needed { self.all_tokens(norm, "out.whole", normed) } else { normed }
     }
 
     /// What the core kept, or what it makes again: all of its forward pass, as a checkpointed
@@ -295,7 +305,8 @@ impl GraphBuilder<'_> {
         self.done(model.tokens);
     }
 
-    /// Both gradients of a product: of its input by `to`, and of its weights.
+    /// Both gradients of a product: of its input by `to`, and of its weights unless they are
+    /// frozen; and those of its adapter.
     pub(super) fn linear_backward(
         &mut self,
         owned: usize,
@@ -303,13 +314,19 @@ impl GraphBuilder<'_> {
         [x, dy, to]: [ObjectAccess; 3],
     ) {
         let (module, of, weight) =
-            (self.module(owned), self.product(owned, tokens), self.weight(owned));
+            (self.module(owned), self.product(owned, tokens), self.unpacked(owned));
         let gradient = self.gradient(owned);
         self.product_backward(module, of, [weight, x, dy, to], gradient);
         self.done(owned);
+        let Some([a, b]) = self.owned[owned].adapter else { return };
+        let low_rank = self.low_rank.remove(&(self.micro, owned)).expect("forward comes first");
+        let d_low_rank = self.buffer(self.module(a), "out.grad", tokens * self.owned[a].outputs);
+        self.linear_backward(b, tokens, [read(low_rank), dy, write(d_low_rank)]);
+        self.linear_backward(a, tokens, [x, read(d_low_rank), to.added()]);
     }
 
-    /// The kernels of both gradients of a product, in one op.
+    /// The kernels of both gradients of a product, in one op; without a gradient of weights, the
+    /// one of its input, which does not need `x`.
     pub(super) fn product_backward(
         &mut self,
         module: ModuleId,
@@ -318,6 +335,12 @@ impl GraphBuilder<'_> {
         gradient: Vec<ObjectAccess>,
     ) {
         let Product { m, n, k } = of;
+        if gradient.is_empty() {
+            let work = Work::Product(Product { m, n: k, k: n });
+            let touches = [weight, dy, to];
+            self.build.kernel("linear_backward", module, (work, of.flops()), &touches);
+            return;
+        }
         let of_input = self.build.touched(&[weight, dy, to]);
         let of_weights = self.build.touched(&[x, dy]) + self.build.touched(&gradient);
         let works = [Product { m, n: k, k: n }, Product { m: n, n: k, k: m }].map(Work::Product);

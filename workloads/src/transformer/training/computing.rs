@@ -17,7 +17,10 @@ impl Training {
     pub fn computing(&self, compute: &Compute, precision: &str) -> Option<u128> {
         let parallel = self.parallel;
         let virtual_stages = parallel.pipeline.checked_mul(parallel.interleave)?;
-        let blocks = self.card.layers.checked_div(virtual_stages)?;
+        let blocks = self.card.layers.checked_next_multiple_of(virtual_stages)? / virtual_stages;
+        if self.card.layers % virtual_stages > 0 {
+            return self.computing_unevenly(blocks, compute, precision);
+        }
         if let Checkpointing::Layers(first) = self.checkpointing {
             // What a block takes more that is computed again is the same for each of them.
             let of = |checkpointing| {
@@ -52,6 +55,27 @@ impl Training {
         one.checked_add(lengths * block)?
             .checked_add(times * repeat)?
             .checked_add(lengths * times * both)
+    }
+
+    /// The same where the first stages of a pipeline have `blocks` and the others one less: every
+    /// pass of those takes a block less of the bubble.
+    fn computing_unevenly(&self, blocks: u32, compute: &Compute, precision: &str) -> Option<u128> {
+        let stages = self.parallel.pipeline;
+        let of = |blocks: u32, checkpointing| {
+            let card = Card { layers: blocks.checked_mul(stages)?, ..self.card.clone() };
+            Training { card, checkpointing, ..self.clone() }.computing(compute, precision)
+        };
+        // Of the last block, which is computed again or not.
+        let of_last = match self.checkpointing {
+            Checkpointing::Layers(first) if first < blocks => Checkpointing::None,
+            Checkpointing::Layers(_) | Checkpointing::Every(_) => Checkpointing::Full,
+            other => other,
+        };
+        let micros = self.batch / self.micro_batch.max(1);
+        let passes = u128::from(micros) + u128::from(stages) - 1;
+        let block = of(blocks, of_last)?.checked_sub(of(blocks - 1, of_last)?)? / passes;
+        let fewer = u128::from(stages - self.card.layers % stages);
+        of(blocks, self.checkpointing)?.checked_sub(fewer.checked_mul(block)?)
     }
 
     /// The same with fewer blocks and micro-batches, on ranks that share no state.

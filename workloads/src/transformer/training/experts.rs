@@ -110,6 +110,9 @@ impl GraphBuilder<'_> {
     /// Zeros for the gradients of an expert without tokens.
     fn no_gradient(&mut self, mlp: &Mlp) {
         for owned in [mlp.down_proj].into_iter().chain(mlp.up_proj.iter().rev().copied()) {
+            if !self.owned[owned].trains {
+                continue;
+            }
             if !self.owned[owned].written || self.is_reduced_each_pass(owned) {
                 let touches: Vec<ObjectAccess> = self.gradient(owned);
                 self.build.streaming("zero", self.module(owned), Streaming::ElementWise, &touches);

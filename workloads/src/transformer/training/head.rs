@@ -54,7 +54,8 @@ impl GraphBuilder<'_> {
         let by = self.module(norm);
         self.build.streaming("loss", head, Streaming::Softmax, &[change(logits)]);
         self.backward_begins();
-        let input = self.all_tokens(by, "out.whole", normed);
+        let is_needed = self.owned[matrix].trains;
+        let input = if is_needed { self.all_tokens(by, "out.whole", normed) } else { normed };
         let d_input = self.buffer(by, "out.grad", sizes.tokens * sizes.hidden);
         let of = product(sizes.tokens, sizes.vocab, sizes.hidden);
         let touches = [self.weight(matrix), read(input), read(logits), write(d_input)];
@@ -66,7 +67,7 @@ impl GraphBuilder<'_> {
     fn fused_head(&mut self, end: End, x: ObjectId) -> ObjectId {
         let (sizes, End { norm, head, matrix }) = (self.sizes, end);
         let by = self.module(norm);
-        let normed = self.norm(norm, x, head);
+        let normed = self.norm(norm, x, (head, true));
         let input = self.all_tokens(by, "out.whole", normed);
         let d_input = self.buffer(by, "out.grad", sizes.tokens * sizes.hidden);
         let rows = chunk(sizes.tokens, sizes.vocab, sizes.hidden);
@@ -114,11 +115,14 @@ impl GraphBuilder<'_> {
             (Product { m, n: k, k: n }, weight + logits + d_input),
             (Product { m: n, n: k, k: m }, input + logits + build.touched(gradient)),
         ];
+        // A frozen matrix has no gradient.
+        let many = if gradient.is_empty() { 2 } else { 3 };
+        let products = products.into_iter().take(many);
         let products =
             products.map(|(of, bytes)| Kernel::new(Work::Product(of), of.flops(), bytes));
         let loss = Kernel::new(Work::Streaming(Streaming::Softmax), 0, 2 * logits);
         let times = u64::try_from(times).unwrap_or(u64::MAX);
-        let all = products.into_iter().chain([loss]);
+        let all = products.chain([loss]);
         all.map(|kernel| Kernel { times, ..kernel }).collect()
     }
 

@@ -39,6 +39,8 @@ impl Training {
         if found.is_empty() {
             self.divisions(&mut found);
             self.choices(&mut found);
+            found.extend(self.lora.iter().flat_map(|lora| lora.problems(&self.card)));
+            self.packing(&mut found);
         }
         let ops = self.most_ops();
         if found.is_empty() && ops > u128::from(MAX_OPS) {
@@ -145,7 +147,6 @@ impl Training {
             ("parallel.tensor", tensor, "heads", heads, split),
             ("parallel.tensor", tensor, "kv_heads", kv_heads, split),
             ("parallel.tensor", tensor, "vocab", vocab, "pad the vocabulary"),
-            ("parallel.pipeline", pipeline * interleave, "layers", layers, stages),
             ("parallel.expert", expert, "data", data, spread),
         ];
         match card.experts {
@@ -160,10 +161,21 @@ impl Training {
             rules.push(("parallel.sequence", tensor, "sequence", self.sequence, remedy));
         }
         if interleave > 1 {
+            rules.push(("parallel.pipeline", pipeline * interleave, "layers", layers, stages));
             let remedy = "interleaved stages take micro-batches in rounds of as many as stages";
             rules.push(("parallel.interleave", pipeline, "micro-batches", micros, remedy));
         }
         rules
+    }
+
+    fn packing(&self, found: &mut Vec<ShapeProblem>) {
+        let Some(packed) = self.formats.packed else { return };
+        found.extend(packed.problem());
+        if self.lora.is_none() {
+            let rule = "weights of 4 bits stay as they are, and nothing else is trained".to_owned();
+            let remedy = "train adapters beside them: `lora: (rank: 16)`";
+            found.push(ShapeProblem { field: "formats.weights", rule, remedy });
+        }
     }
 
     fn choices(&self, found: &mut Vec<ShapeProblem>) {
@@ -184,12 +196,16 @@ impl Training {
         if self.checkpointing == Checkpointing::Every(0) {
             add("checkpointing", "every 0 layers", "write 1 or more");
         }
-        let blocks = card.layers / (parallel.pipeline * parallel.interleave);
+        let blocks = card.layers.div_ceil(parallel.pipeline * parallel.interleave);
         if let Checkpointing::Layers(first) = self.checkpointing
             && !(1..=blocks).contains(&first)
         {
             let rule = format!("{first} layers of the {blocks} that a virtual stage has");
             add("checkpointing", &rule, "write 1 to as many, or `none`");
+        }
+        if parallel.pipeline > card.layers {
+            let rule = format!("{} layers leave some of the stages without", card.layers);
+            add("parallel.pipeline", &rule, "write no more stages than layers");
         }
         if parallel.interleave > 1 && parallel.pipeline == 1 {
             add("parallel.interleave", "one stage has nothing to interleave", "write 1");
@@ -230,10 +246,21 @@ impl Training {
             if card.experts.is_some() { [32, 37, 13] } else { [23, 29, 11] };
         let [forward, backward, modules] =
             [forward + 3 * experts, backward + 3 * experts, modules + 2 * experts];
+        // An adapter has two products forward and backward, and two modules.
+        let adapters = 2 * self.lora.map_or(0, |lora| lora.targets.iter().count() as u128);
+        let [forward, backward, modules] =
+            [forward, backward, modules].map(|number| number + adapters);
+        // Before every product of packed weights comes an op that unpacks them.
+        let unpacked = match (self.formats.packed, card.experts) {
+            (None, _) => 0,
+            (Some(_), None) => 7,
+            (Some(_), Some(_)) => 9 + 2 * experts,
+        };
+        let [forward, backward] = [forward, backward].map(|number| number + unpacked);
         let again = matches!(self.checkpointing, Checkpointing::Full | Checkpointing::Every(_));
         // Up to three visits gather weights, of experts and of others.
         let block = (1 + u128::from(again)) * forward + backward + 6 + modules;
-        let stage = layers / pipeline;
+        let stage = layers.div_ceil(pipeline);
         let micros = u128::from(self.batch / self.micro_batch);
         let bubble = (pipeline - 1) * stage / interleave * block;
         // An update is one op of the host, one of the device, a copy and a collective; where it is

@@ -45,8 +45,20 @@ pub(super) fn begun(shape: &Training) -> (GraphBuilder<'_>, ModelState) {
     let groups = Groups::new(shape).expect("a shape without problems has equal groups");
     let (sizes, prefix) = (Sizes::new(shape), String::new());
     let reduction = Reduction::default();
-    let (micro, cache) = (0, None);
-    (GraphBuilder { shape, build, owned, sizes, groups, micro, prefix, reduction, cache }, model)
+    let (micro, cache, low_rank) = (0, None, BTreeMap::new());
+    let maker = GraphBuilder {
+        shape,
+        build,
+        owned,
+        sizes,
+        groups,
+        micro,
+        prefix,
+        reduction,
+        cache,
+        low_rank,
+    };
+    (maker, model)
 }
 
 fn meta(shape: &Training) -> TraceMeta {
@@ -72,7 +84,8 @@ impl GraphBuilder<'_> {
     pub(super) fn step(&mut self, model: &ModelState, loader: Option<ObjectId>) {
         self.load(model, loader);
         let (shape, spread) = (self.shape, self.spread(model));
-        let table = (shape.parallel.pipeline > 1 && shape.card.tied).then_some(model.tokens);
+        let is_shared = shape.parallel.pipeline > 1 && shape.card.tied && shape.lora.is_none();
+        let table = is_shared.then_some(model.tokens);
         self.reduction = Reduction::default();
         if shape.update == UpdateTime::InBackward {
             self.reduction.streamed = Some(Streamed { spread, table, ..Streamed::default() });
@@ -120,8 +133,12 @@ impl GraphBuilder<'_> {
         let heads =
             |owned: usize| model.blocks.iter().any(|block| block.head_norms.contains(&owned));
         let all = 0..if parallel.tensor > 1 { self.owned.len() } else { 0 };
-        let whole =
-            all.filter(|&owned| self.owned[owned].is_whole && (parallel.sequence || heads(owned)));
+        // An adapter's matrix that is whole stands beside one that is split.
+        let any = parallel.sequence || self.shape.lora.is_some();
+        let whole = all.filter(|&owned| {
+            let row = &self.owned[owned];
+            row.trains && row.is_whole && (any || heads(owned))
+        });
         whole.collect()
     }
 
@@ -145,10 +162,16 @@ impl GraphBuilder<'_> {
                 [model.tokens].into_iter().chain(model.positions).chain(model.norm_0).collect()
             }
             Task::Forward(block) | Task::Recompute(block, _) | Task::Backward(block) => {
-                model.blocks[block].modules().into_iter().map(|(&owned, _)| owned).collect()
+                let modules = model.blocks[block].modules().into_iter().map(|(&owned, _)| owned);
+                let with = |owned: usize| {
+                    [owned].into_iter().chain(self.owned[owned].adapter.into_iter().flatten())
+                };
+                modules.flat_map(with).collect()
             }
             Task::Head => model.end.map_or(Vec::new(), |end| vec![end.norm, end.matrix]),
-            Task::EmbedBackward => model.norm_0.into_iter().collect(),
+            Task::EmbedBackward => {
+                model.norm_0.into_iter().filter(|&norm| self.owned[norm].trains).collect()
+            }
             _ => Vec::new(),
         }
     }
@@ -267,7 +290,9 @@ impl GraphBuilder<'_> {
             Task::EmbedBackward => {
                 let embedded = boundary.embedded.remove(&micro).expect("forward comes first");
                 let dx = boundary.dx.take().expect("a virtual stage has blocks");
-                self.embed_backward(model, &embedded, dx);
+                if self.owned[model.tokens].trains {
+                    self.embed_backward(model, &embedded, dx);
+                }
                 self.reduce_rest();
             }
             Task::Bubble => {}
@@ -303,8 +328,16 @@ impl GraphBuilder<'_> {
     /// Idle ops for the passes that other stages make meanwhile.
     fn bubble(&mut self, model: &ModelState) {
         let stages = self.shape.parallel.pipeline;
+        // Where stages do not divide the layers, so many have a block less than the first.
+        let fewer = match self.shape.card.layers % stages {
+            0 => 0,
+            more => stages - more,
+        };
+        // Modules of a block are numbered one after the other.
+        let last = model.blocks.last().map(|block| self.module(block.norm_1));
         for op in self.of_one_virtual_stage(model) {
-            for _ in 1..stages {
+            let times = if op.module >= last { stages - 1 - fewer } else { stages - 1 };
+            for _ in 0..times {
                 self.build.idle(&op);
             }
         }

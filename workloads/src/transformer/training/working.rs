@@ -16,13 +16,13 @@ impl Training {
     pub fn working(&self) -> Option<u64> {
         let parallel = self.parallel;
         let virtual_stages = parallel.pipeline.checked_mul(parallel.interleave)?;
-        let layers =
-            virtual_stages.checked_mul((self.card.layers / virtual_stages.max(1)).clamp(1, 2))?;
+        let layers = virtual_stages
+            .checked_mul(self.card.layers.div_ceil(virtual_stages.max(1)).clamp(1, 2))?;
         let micros = if parallel.interleave > 1 { parallel.pipeline } else { 1 };
         let mut short = self.short(layers, micros)?;
         if let Checkpointing::Layers(first) = self.checkpointing {
             // One block of each sort, where there are both.
-            let blocks = self.card.layers / virtual_stages.max(1);
+            let blocks = self.card.layers.div_ceil(virtual_stages.max(1));
             let of_two = if first < blocks { first.min(1) } else { 2 };
             short.checkpointing = Checkpointing::Layers(of_two.min(layers / virtual_stages));
         }

@@ -68,7 +68,9 @@ impl GraphBuilder<'_> {
                 bytes += size;
                 let shard = self.owned[owned].weight;
                 let name = format!("v{visit}.{}.whole", self.build.name(shard));
-                let size = (size, self.shape.formats.weights);
+                let packed = self.owned[owned].packed;
+                let format = if packed { Format::Int8 } else { self.shape.formats.weights };
+                let size = (size, format);
                 let whole = self.build.object(name, ObjectKind::Buffer, size, None);
                 touches.extend([read(shard), write(whole)]);
                 gathered.push((owned, whole));
@@ -86,8 +88,11 @@ impl GraphBuilder<'_> {
         self.shape.zero.stage >= 2 && self.owned[owned].replicas > 1
     }
 
-    /// What the gradient of a module's weights goes into.
+    /// What the gradient of a module's weights goes into: nothing if they are frozen.
     pub(super) fn gradient(&mut self, owned: usize) -> Vec<ObjectAccess> {
+        if !self.owned[owned].trains {
+            return Vec::new();
+        }
         if !self.is_reduced_each_pass(owned) {
             let row = &mut self.owned[owned];
             let is_written = std::mem::replace(&mut row.written, true);
@@ -108,6 +113,9 @@ impl GraphBuilder<'_> {
 
     /// This pass adds nothing more to the gradient.
     pub(super) fn done(&mut self, owned: usize) {
+        if !self.owned[owned].trains {
+            return;
+        }
         let is_reduced = self.is_reduced_each_pass(owned) || self.reduction.is_last;
         if self.owned[owned].replicas == 1 && self.reduction.is_last {
             self.complete(&[owned]);
@@ -185,7 +193,7 @@ impl GraphBuilder<'_> {
             let (mut group, mut touches, mut bytes) = (Vec::new(), Vec::new(), 0);
             for owned in 0..self.owned.len() {
                 let row = &self.owned[owned];
-                if row.replicas == 1 || row.expert != is_expert {
+                if row.replicas == 1 || row.expert != is_expert || !row.trains {
                     continue;
                 }
                 group.push(owned);
