@@ -69,13 +69,14 @@ impl Resolver<'_, '_> {
         raw: &RawModelled,
         hardware: Option<&Arc<Hardware>>,
     ) -> Option<(TraceSource, u32)> {
-        let RawModelled { model: name, weights, precision, formats, mode, .. } = raw;
+        let RawModelled { model: name, weights, precision, formats, tied, mode, .. } = raw;
         let devices = hardware.map(|hardware| hardware.server.devices);
         if let RawWork::Semiseparable(raw) = mode {
             for (at, said) in [
                 ("workload.model", name.is_some()),
                 ("workload.weights", weights.is_some()),
                 ("workload.formats", formats.is_some()),
+                ("workload.tied", tied.is_some()),
             ] {
                 if said {
                     let rule = "structured operators stand in the place of a model";
@@ -108,7 +109,9 @@ impl Resolver<'_, '_> {
             remedy: "check that the files belong together".to_owned(),
         }));
         let formats = self.formats(precision.as_ref(), formats.as_ref(), &model);
-        let setting = (model.card.clone(), formats?, devices?);
+        let mut card = model.card.clone();
+        card.tied = tied.unwrap_or(card.tied);
+        let setting = (card, formats?, devices?);
         match mode {
             RawWork::Train(raw) => {
                 let training = self.training(raw, setting)?;
