@@ -21,6 +21,7 @@ mod detail;
 mod entry;
 mod framework;
 mod in_place;
+mod issues;
 mod lines;
 mod loads;
 pub mod meters;

@@ -157,7 +157,7 @@ pub(crate) struct RawRuntime {
 
 /// Which memory of the host copies name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename = "Copies", rename_all = "snake_case")]
+#[serde(rename = "HostMemory", rename_all = "snake_case")]
 pub(crate) enum RawCopies {
     Pinned,
     Pageable,
