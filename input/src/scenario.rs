@@ -19,6 +19,7 @@ pub mod raw;
 pub mod read;
 pub mod resolve;
 mod resolver;
+mod runtime;
 mod spelling;
 mod statistics;
 mod statistics_file;

@@ -81,6 +81,8 @@ pub struct Link {
     /// Bytes per second that background traffic wants to send in the direction of `read` and of
     /// `write`, all the time; only where copies share the link.
     pub background: [Option<Bandwidth>; 2],
+    /// What reads and writes reach that name pageable memory of the host, if the file says so.
+    pub pageable: Option<[Bandwidth; 2]>,
 }
 
 impl Link {
@@ -92,7 +94,26 @@ impl Link {
     ) -> Link {
         let (near, far) = (near.into(), far.into());
         let (kind, service, raid0, background) = (None, None, None, [None; 2]);
-        Link { name: name.into(), near, far, kind, read, write, service, raid0, background }
+        let (name, pageable) = (name.into(), None);
+        Link { name, near, far, kind, read, write, service, raid0, background, pageable }
+    }
+
+    /// The same with copies that name pageable memory: no size goes faster than these do. `None`
+    /// where nothing says what they reach.
+    pub fn with_pageable(&self) -> Option<Link> {
+        let [read, write] = self.pageable?;
+        let slower = |law: Law, rate: Bandwidth| Law { rate: law.rate.min(rate), ..law };
+        let mut link = self.clone();
+        (link.read, link.write) = (slower(self.read, read), slower(self.write, write));
+        if let Some(service) = &mut link.service {
+            let limits =
+                [(&mut service.read, link.read.rate), (&mut service.write, link.write.rate)];
+            for (detail, most) in limits {
+                detail.sizes.iter_mut().for_each(|(_, rate)| *rate = most.min(*rate));
+                detail.depths.iter_mut().for_each(|(_, rate)| *rate = most.min(*rate));
+            }
+        }
+        Some(link)
     }
 
     /// No more than the copies of a run reach together where others have their share of `rate`:
@@ -213,6 +234,13 @@ impl Hardware {
     /// The tier called `name`.
     pub fn tier(&self, name: &str) -> Option<TierId> {
         self.tiers.iter().position(|tier| tier.name == name).map(TierId::at)
+    }
+
+    /// The same with copies that name pageable memory of the host, on links that say what these
+    /// reach.
+    pub fn with_pageable(&self) -> Hardware {
+        let links = self.links.iter().map(|link| link.with_pageable().unwrap_or(link.clone()));
+        Hardware { links: links.collect(), ..self.clone() }
     }
 
     /// Every tier id.

@@ -27,6 +27,7 @@ pub mod random;
 pub mod requests;
 pub mod results;
 pub mod routes;
+pub mod runtime;
 pub mod server;
 pub mod service;
 pub mod serving_plan;

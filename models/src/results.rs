@@ -25,6 +25,7 @@ mod timeline;
 
 use crate::diagnostic::Warning;
 use crate::hardware::{Capacity, Fact, TierKind};
+use crate::runtime::Runtime;
 use crate::units::{Bytes, Span};
 use economics::CaseEconomics;
 use hints::HintMatches;
@@ -159,6 +160,8 @@ pub struct CaseRecord {
     pub pressure: Option<PressureRecord>,
     /// What became of each hint, if its policy follows hints.
     pub hints: Option<HintMatches>,
+    /// What a framework added to its run.
+    pub runtime: Runtime,
 }
 
 /// How a case ended.

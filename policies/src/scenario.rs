@@ -18,6 +18,7 @@ use tiersim_models::diagnostic::Warning;
 use tiersim_models::hardware::{Compute, Hardware};
 use tiersim_models::hidden::Hidden;
 pub use tiersim_models::results::AxisValue;
+use tiersim_models::runtime::Runtime;
 use tiersim_models::statistics::Stated;
 use tiersim_models::units::{Bytes, Time};
 use tiersim_workloads::transformer::Work;
@@ -154,6 +155,8 @@ pub struct Case {
     pub micro_batch: Option<u32>,
     /// The tier that is watched, and what is done when it runs full.
     pub pressure: Option<PressureConfig>,
+    /// What a framework adds to its run.
+    pub runtime: Runtime,
     /// Values of the sweep's axes at this point, for tables: (axis, value).
     pub params: Vec<(String, AxisValue)>,
 }

@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 use tiersim_models::diagnostic::Warning;
 use tiersim_models::hardware::Capacity;
 use tiersim_models::results::{AxisValue, CaseRecord, Figures, OutOfMemory, Outcome, RunRecord};
+use tiersim_models::runtime::Runtime;
 use tiersim_models::units::{Bytes, Span};
 
 /// Version of the meaning of the keys.
@@ -131,11 +132,28 @@ fn case(record: &RunRecord, case: &CaseRecord, rank: Option<usize>) -> Value {
         ("seed", json!(on.seed)),
         ("assumed_numbers", json!(on.assumed_numbers)),
         ("tokens_per_step", json!(on.tokens_per_step)),
+        ("runtime", runtime(&case.runtime)),
     ];
     // Where everything is exact, nothing hidden or watched and nobody served, they are not there.
     let optional = ["allocators", "hidden_bytes", "pressure", "hints", "serving"];
     let there = all.into_iter().filter(|(key, value)| !(value.is_null() && optional.contains(key)));
     there.collect()
+}
+
+/// What a framework adds; in a word where nothing does.
+fn runtime(runtime: &Runtime) -> Value {
+    if runtime.is_none() {
+        return json!("none");
+    }
+    let Runtime { per_op, per_object, passes, blocking, pageable, source } = runtime;
+    json!({
+        "per_op_us": per_op.ps() as f64 / 1e6,
+        "per_object_us": per_object.ps() as f64 / 1e6,
+        "passes": passes,
+        "blocking": blocking,
+        "copies": if *pageable { "pageable" } else { "pinned" },
+        "source": source,
+    })
 }
 
 /// Length of a measured step.

@@ -34,8 +34,15 @@ fn parts(record: &RunRecord) -> Vec<(PathPart, String)> {
         PathPart::Delay => "delay".to_owned(),
         PathPart::Bubble => "bubble".to_owned(),
         PathPart::Arrival => "arrival".to_owned(),
+        PathPart::HostOps => "runtime.ops".to_owned(),
+        PathPart::HostObjects => "runtime.objects".to_owned(),
+        PathPart::HostPasses => "runtime.passes".to_owned(),
     };
-    PathPart::all(channels, record.tiers.len()).map(|part| (part, name(part))).collect()
+    let framework = record.results.iter().any(|case| !case.runtime.is_none());
+    PathPart::all(channels, record.tiers.len())
+        .filter(|part| framework || !part.is_of_framework())
+        .map(|part| (part, name(part)))
+        .collect()
 }
 
 /// The measured steps, part by part: parts add up to the total.

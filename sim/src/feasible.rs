@@ -12,6 +12,7 @@ use crate::durations::Durations;
 use std::collections::BTreeSet;
 use tiersim_models::diagnostic::{Diagnostic, Diagnostics};
 use tiersim_models::hardware::{Capacity, HBM, Hardware, Law, Link};
+use tiersim_models::runtime::Runtime;
 use tiersim_models::units::{Bytes, Span};
 use tiersim_models::workload::{Object, Op, Trace, Unit};
 use tiersim_policies::cpu_ops::{self, has_cpu_ops};
@@ -127,6 +128,16 @@ fn in_least_batches(scenario: &Scenario) -> [f64; 2] {
 /// In floating point, so that a bound on what overflows does not overflow itself.
 fn longest(scenario: &Scenario, trace: &Trace) -> [f64; 2] {
     let (hardware, piece) = (&scenario.hardware, piece(scenario).most());
+    let slower = scenario.cases.iter().any(|case| case.runtime.pageable);
+    let slower = slower.then(|| hardware.with_pageable());
+    let hardware = slower.as_ref().unwrap_or(hardware);
+    let framework = |seconds: &dyn Fn(&Runtime) -> f64| {
+        scenario.cases.iter().map(|case| seconds(&case.runtime)).fold(0.0, f64::max)
+    };
+    let per_op = framework(&|runtime| runtime.per_op.ps() as f64 / 1e12);
+    let per_object = framework(&|runtime| runtime.per_object.ps() as f64 / 1e12);
+    let passes = framework(&|runtime| f64::from(runtime.passes));
+    let device = hardware.tiers[HBM.index()].access.rate.get() as f64;
     let seconds = |law: &Law, pieces: f64, bytes: f64| {
         pieces * law.setup.ps() as f64 / 1e12 + bytes / law.rate.get() as f64
     };
@@ -156,7 +167,7 @@ fn longest(scenario: &Scenario, trace: &Trace) -> [f64; 2] {
             let most = case.chunk.map_or(object.bytes, |chunk| object.bytes.min(chunk));
             own * case.policy.most_delay(most).ps() as f64 / 1e12
         });
-        2.0 * (copies * worst + shared + own * allocating)
+        2.0 * (copies * worst + shared + own * (allocating + per_object) + passes * bytes / device)
             + in_place.sum::<f64>()
             + stated.fold(0.0, f64::max)
     };
@@ -169,7 +180,7 @@ fn longest(scenario: &Scenario, trace: &Trace) -> [f64; 2] {
         .tiers
         .iter()
         .map(|tier| tier.granule().get() as f64 / tier.least_pace().get() as f64);
-    let touched = touched + parts * granules.sum::<f64>();
+    let touched = touched + parts * granules.sum::<f64>() + trace.ops.len() as f64 * per_op;
     let spec = &scenario.workload;
     let computed: f64 = match &spec.time {
         OpTime::Recorded { scale } => {

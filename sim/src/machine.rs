@@ -19,7 +19,9 @@ mod collectives;
 mod copies;
 mod detail;
 mod entry;
+mod framework;
 mod in_place;
+mod issues;
 mod lines;
 mod loads;
 pub mod meters;
@@ -42,6 +44,7 @@ use crate::machine::blame::{Blame, Ended};
 use crate::machine::channels::Channel;
 use crate::machine::collectives::Collectives;
 use crate::machine::entry::Entries;
+use crate::machine::framework::Framework;
 use crate::machine::in_place::Uses;
 use crate::machine::loads::Loads;
 use crate::machine::meters::Meters;
@@ -100,6 +103,10 @@ enum Event {
     Launched { op: Ticket, work: Span },
     /// Such an op has ended.
     Worked,
+    /// The thread of a framework has seen to an object: its copy may begin.
+    Issued(Ticket),
+    /// The device has gone over what a copy brought.
+    Passed(Ticket),
 }
 
 /// The simulated machine.
@@ -124,6 +131,7 @@ pub struct SimMachine<'a> {
     collectives: Option<Box<Collectives>>,
     processors: Option<Box<Processors>>,
     threads: Threads,
+    framework: Option<Box<Framework>>,
     seed: u64,
     /// Whether objects lie where something else than the plan's allocators puts them.
     placed_elsewhere: bool,
@@ -179,6 +187,7 @@ impl<'a> SimMachine<'a> {
             sharing: Sharing::new(all).map(Box::new),
             collectives: Collectives::new(hardware, &ranks, &workload.trace),
             threads: Threads::default(),
+            framework: None,
             seed: 0,
             placed_elsewhere: false,
             ended: VecDeque::new(),
@@ -269,7 +278,8 @@ impl<'a> SimMachine<'a> {
             let entry = self.entries.get(ticket);
             if let (Work::Copy { .. }, Some(progress)) = (&entry.command.work, &entry.progress) {
                 let channels = progress.transit.channels().map(|channel| self.ranks.kind(channel));
-                self.meters.copied(channels, now.since(entry.start));
+                let came = entry.came_at(now);
+                self.meters.copied(channels, came.since(entry.start));
             }
         }
         let path = self.arrives(ticket, &excess);
@@ -302,6 +312,9 @@ impl<'a> SimMachine<'a> {
 
     /// All edges of a command are satisfied.
     fn ready(&mut self, ticket: Ticket, cause: Option<Ticket>) -> Result<(), Fault> {
+        if self.is_seen_to(ticket, cause) {
+            return Ok(());
+        }
         let entry = self.entries.get(ticket);
         match (entry.stream, &entry.progress) {
             (Some(stream), _) => self.try_stream(stream, cause),
@@ -320,7 +333,8 @@ impl<'a> SimMachine<'a> {
     }
 
     /// Takes a command of one device.
-    fn take(&mut self, command: Command) -> Result<(), Fault> {
+    fn take(&mut self, mut command: Command) -> Result<(), Fault> {
+        self.waits_for_thread(&mut command);
         self.check(|audit, now| audit.submitted(&command, now))?;
         let ticket = command.ticket;
         let mut stream = None;
@@ -406,6 +420,8 @@ impl Machine for SimMachine<'_> {
                 Some((_, Event::Exchange(op))) => self.exchange(op)?,
                 Some((_, Event::Launched { op, work })) => self.launched(op, work)?,
                 Some((_, Event::Worked)) => self.worked()?,
+                Some((_, Event::Issued(copy))) => self.issued(copy)?,
+                Some((_, Event::Passed(copy))) => self.finish(copy)?,
                 None if self.entries.is_empty() => {
                     self.check(|audit, now| audit.idle(now))?;
                     return Ok(None);

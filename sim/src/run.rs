@@ -30,6 +30,7 @@ use tiersim_models::results::{
 };
 use tiersim_models::routes::CopyTimes;
 use tiersim_models::routes::Routes;
+use tiersim_models::runtime::Runtime;
 use tiersim_models::units::Span;
 use tiersim_models::workload::{ObjectKind, Trace};
 use tiersim_policies::drive::WINDOW;
@@ -107,7 +108,19 @@ struct CaseInputs<'s> {
     memory: &'s Memory,
     /// What is watched, and the micro-batch of each step if there are any.
     watched: Option<(&'s PressureConfig, Vec<u32>)>,
+    /// What a framework adds.
+    runtime: &'s Runtime,
 }
+
+/// What the baseline is run by.
+static NO_RUNTIME: Runtime = Runtime {
+    per_op: Span::ZERO,
+    per_object: Span::ZERO,
+    passes: 0,
+    blocking: false,
+    pageable: false,
+    source: String::new(),
+};
 
 /// What came of one simulation.
 struct Simulated {
@@ -218,6 +231,10 @@ impl<'a> CaseRunner<'a> {
             let between = if details.is_empty() { "" } else { "; " };
             details = format!("{details}{between}{words}");
         }
+        if !case.runtime.is_none() {
+            let between = if details.is_empty() { "" } else { "; " };
+            details = format!("{details}{between}runtime: {}", case.runtime);
+        }
         details
     }
 
@@ -241,7 +258,8 @@ impl<'a> CaseRunner<'a> {
     fn plain<'s>(&'s self, policy: PolicyConfig, memory: &'s Memory) -> CaseInputs<'s> {
         let (workload, durations) = (self.workload, &self.durations);
         let numa = NumaConfig::default();
-        CaseInputs { workload, durations, policy, numa, memory, watched: None }
+        let runtime = &NO_RUNTIME;
+        CaseInputs { workload, durations, policy, numa, memory, watched: None, runtime }
     }
 
     /// What a policy is built for.

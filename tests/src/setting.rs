@@ -17,6 +17,7 @@ pub fn case(label: &str, policy: PolicyConfig) -> Case {
         chunk: None,
         micro_batch: None,
         pressure: None,
+        runtime: Default::default(),
         params: Vec::new(),
     }
 }

@@ -59,7 +59,8 @@ impl Resolver<'_> {
             None => setup,
         };
         let write = self.number(&raw.write, at.field("write"), RATE);
-        let [read, write] = self.buffers(raw, &at, [read, write]);
+        let pageable = self.pageable(raw, &at);
+        let [read, write] = self.buffers(raw, &at, [read, write], pageable);
         self.link_economics(raw, &at);
         let (near, far, name) = (near?, far?, raw.name.clone());
         let read = Law { setup: setup?, rate: read? };
@@ -72,7 +73,9 @@ impl Resolver<'_> {
             None => [None, None],
         };
         let (kind, service) = (raw.kind, Some(service).filter(|own| *own != Service::default()));
-        let link = Link { name, near, far, kind, read, write, service, raid0, background };
+        let pageable = pageable.and_then(|[read, write]| Some([read?, write?]));
+        let link =
+            Link { name, near, far, kind, read, write, service, raid0, background, pageable };
         (near != far).then_some(link)
     }
 
@@ -111,6 +114,14 @@ impl Resolver<'_> {
         }
     }
 
+    /// What copies of pageable memory reach in both directions, if the file says so.
+    fn pageable(&mut self, raw: &RawLink, at: &At) -> Option<[Option<Bandwidth>; 2]> {
+        let raw = raw.pageable.as_ref()?;
+        let at = at.field("pageable");
+        let read = self.number(&raw.read, at.field("read"), RATE);
+        Some([read, self.number(&raw.write, at.field("write"), RATE)])
+    }
+
     /// The rates of both directions: those given, or those of pageable memory if the link says that
     /// its copies use such.
     fn buffers(
@@ -118,12 +129,8 @@ impl Resolver<'_> {
         raw: &RawLink,
         at: &At,
         pinned: [Option<Bandwidth>; 2],
+        pageable: Option<[Option<Bandwidth>; 2]>,
     ) -> [Option<Bandwidth>; 2] {
-        let pageable = raw.pageable.as_ref().map(|raw| {
-            let at = at.field("pageable");
-            let read = self.number(&raw.read, at.field("read"), RATE);
-            [read, self.number(&raw.write, at.field("write"), RATE)]
-        });
         match (raw.buffers, pageable) {
             (Buffers::Pinned, _) => pinned,
             (Buffers::Pageable, Some(pageable)) => pageable,

@@ -15,6 +15,7 @@ use tiersim_models::hardware::DeviceRequests;
 use tiersim_models::hardware::{Compute, Hardware, Link, Tier};
 use tiersim_models::nodes::{Node, PrescribedRoute};
 use tiersim_models::raid0::Raid0;
+use tiersim_models::runtime::Runtime;
 use tiersim_models::server::{Cpu, Server};
 use tiersim_policies::scenario::sweep::Sweep;
 
@@ -71,7 +72,7 @@ fn canonical(scenario: &Scenario, trace_hash: &str) -> String {
     }
     for case in cases {
         let Case { label, policy, hbm, allocators, hidden, numa, chunk, .. } = case;
-        let Case { micro_batch, pressure, params, .. } = case;
+        let Case { micro_batch, pressure, params, runtime, .. } = case;
         let _ = writeln!(out, "case {label:?} {hbm:?} {params:?} {policy:?}");
         // What is exact is as if it was not said.
         for (tier, spec) in allocators.iter().enumerate().filter(|(_, spec)| !spec.is_exact()) {
@@ -82,6 +83,14 @@ fn canonical(scenario: &Scenario, trace_hash: &str) -> String {
         each(&mut out, "chunk ", chunk.map(|chunk| chunk.get()));
         each(&mut out, "micro-batch ", micro_batch);
         each(&mut out, "pressure ", pressure);
+        if !runtime.is_none() {
+            // Where its numbers come from changes none of them.
+            let Runtime { per_op, per_object, passes, blocking, pageable, source: _ } = runtime;
+            let (op, object) = (per_op.ps(), per_object.ps());
+            let _ = writeln!(out, "runtime {op} {object} {passes} {blocking} {pageable}");
+            let rates = hardware.links.iter().filter(|_| *pageable).map(|link| link.pageable);
+            each(&mut out, "pageable ", rates);
+        }
     }
     each(&mut out, "expect ", expect);
     out
@@ -117,7 +126,9 @@ fn write_hardware(out: &mut String, hardware: &Hardware) {
         let _ = writeln!(out, "node {name:?} {kind:?}");
     }
     // What a link is made of changes drawings and warnings only.
-    for Link { name, near, far, kind: _, read, write, service, raid0, background } in links {
+    for link in links {
+        let Link { name, near, far, kind: _, read, write, service, raid0, background, pageable: _ } =
+            link;
         let _ = write!(out, "link {name:?} {} {}", near.index(), far.index());
         for law in [read, write] {
             let _ = write!(out, " {} {}", law.setup.ps(), law.rate.get());

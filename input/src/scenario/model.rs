@@ -71,8 +71,16 @@ impl Resolver<'_, '_> {
         raw: &RawModelled,
         hardware: Option<&Arc<Hardware>>,
     ) -> Option<(TraceSource, u32)> {
-        let RawModelled { model: name, card: raw_card, weights, precision, formats, mode, .. } =
-            raw;
+        let RawModelled {
+            model: name,
+            card: raw_card,
+            weights,
+            precision,
+            formats,
+            tied,
+            mode,
+            ..
+        } = raw;
         let devices = hardware.map(|hardware| hardware.server.devices);
         if let RawWork::Semiseparable(raw) = mode {
             for (at, said) in [
@@ -80,6 +88,7 @@ impl Resolver<'_, '_> {
                 ("workload.card", raw_card.is_some()),
                 ("workload.weights", weights.is_some()),
                 ("workload.formats", formats.is_some()),
+                ("workload.tied", tied.is_some()),
             ] {
                 if said {
                     let rule = "structured operators stand in the place of a model";
@@ -102,12 +111,10 @@ impl Resolver<'_, '_> {
             }
         };
         let formats = self.formats(precision.as_ref(), formats.as_ref(), &model);
-        let setting = Setting {
-            card: model.card.clone(),
-            is_spelled: raw_card.is_some(),
-            formats: formats?,
-            devices: devices?,
-        };
+        let mut card = model.card.clone();
+        card.tied = tied.unwrap_or(card.tied);
+        let setting =
+            Setting { card, is_spelled: raw_card.is_some(), formats: formats?, devices: devices? };
         match mode {
             RawWork::Train(raw) => {
                 let training = self.training(raw, setting)?;

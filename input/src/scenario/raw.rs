@@ -34,6 +34,7 @@ pub struct RawScenario {
     pub(crate) hidden: Vec<RawHidden>,
     pub(crate) numa: Option<RawNuma>,
     pub(crate) pins: Option<Vec<RawPin>>,
+    pub(crate) runtime: Option<RawRuntime>,
     pub(crate) policies: Vec<RawCase>,
     pub(crate) sweep: Option<RawSweep>,
     pub(crate) seed: Option<u64>,
@@ -67,6 +68,7 @@ pub(crate) struct RawModelled {
     pub(crate) weights: Option<String>,
     pub(crate) precision: Option<Format>,
     pub(crate) formats: Option<RawFormats>,
+    pub(crate) tied: Option<bool>,
     pub(crate) mode: RawWork,
     pub(crate) time: RawTime,
     pub(crate) repeat: Option<u32>,
@@ -107,6 +109,27 @@ pub(crate) struct RawCase {
     pub(crate) pressure: Option<RawPressure>,
     pub(crate) numa: Option<RawNuma>,
     pub(crate) pins: Option<Vec<RawPin>>,
+    pub(crate) runtime: Option<RawRuntime>,
+}
+
+/// What a framework adds.
+#[derive(Debug, Deserialize)]
+#[serde(rename = "Runtime", deny_unknown_fields)]
+pub(crate) struct RawRuntime {
+    pub(crate) per_op: Option<Quantity<Duration>>,
+    pub(crate) per_object: Option<Quantity<Duration>>,
+    pub(crate) passes: Option<u32>,
+    pub(crate) blocking: Option<bool>,
+    pub(crate) copies: Option<RawCopies>,
+    pub(crate) source: Option<String>,
+}
+
+/// Which memory of the host copies name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename = "HostMemory", rename_all = "snake_case")]
+pub(crate) enum RawCopies {
+    Pinned,
+    Pageable,
 }
 
 /// Memory that no object can have.

@@ -10,7 +10,7 @@ use crate::scenario::raw::{RawCase, RawScenario};
 use crate::scenario::resolver::{MAX_ENTRIES, Resolver};
 use crate::scenario::spelling::{Spelled, read_all};
 use crate::scenario::{AxisValue, Budget, Case, OpTime, Scenario, WorkloadSpec, labelled};
-use crate::scenario::{allocators, expectations, hidden, numa, policies, pressure};
+use crate::scenario::{allocators, expectations, hidden, numa, policies, pressure, runtime};
 use crate::text::check::Check;
 use crate::text::choices::{SCHEMA, other_schema};
 use crate::text::quantity::{Budget as BudgetUnit, CAPACITY, Quantity, Size};
@@ -22,6 +22,7 @@ use tiersim_models::allocator::AllocatorSpec;
 use tiersim_models::diagnostic::Diagnostics;
 use tiersim_models::hardware::{Fact, HBM, Hardware, Source};
 use tiersim_models::hidden::Hidden;
+use tiersim_models::runtime::Runtime;
 use tiersim_policies::entry::Entry;
 use tiersim_policies::numa::NumaConfig;
 use tiersim_policies::zoo::Registry;
@@ -34,6 +35,7 @@ struct Common {
     allocators: Vec<AllocatorSpec>,
     hidden: Vec<Hidden>,
     numa: NumaConfig,
+    runtime: Runtime,
 }
 
 /// Why a document is not a scenario.
@@ -171,6 +173,7 @@ impl Resolver<'_, '_> {
             allocators: allocators::resolve(self, "allocators", &raw.allocators, &[], &hardware),
             hidden: hidden::resolve(self, "hidden", &raw.hidden, &[], &hardware),
             numa: numa::resolve(self, "", said, &NumaConfig::default(), &hardware),
+            runtime: runtime::resolve(self, "runtime", raw.runtime.as_ref(), None, &hardware),
         };
         let spec = workload.as_ref().map(|(spec, _)| spec);
         let cases =
@@ -283,6 +286,8 @@ impl Resolver<'_, '_> {
             let hidden = hidden::resolve(self, &at, &case.hidden, &common.hidden, hardware);
             let said = (case.numa.as_ref(), case.pins.as_deref());
             let numa = numa::resolve(self, &format!("{here}."), said, &common.numa, hardware);
+            let (at, own) = (format!("{here}.runtime"), case.runtime.as_ref());
+            let runtime = runtime::resolve(self, &at, own, Some(&common.runtime), hardware);
             let (label, params) = (labelled(name, params), params.to_vec());
             cases.push(policy.zip(hbm).map(|(policy, hbm)| Case {
                 label,
@@ -294,6 +299,7 @@ impl Resolver<'_, '_> {
                 chunk,
                 micro_batch,
                 pressure,
+                runtime,
                 params,
             }));
         }

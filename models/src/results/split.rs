@@ -40,9 +40,20 @@ pub enum PathPart {
     Bubble,
     /// There was nothing to do before a request arrived.
     Arrival,
+    /// A framework's thread was at work before an op, and the device waited.
+    HostOps,
+    /// A framework's thread saw to objects to fetch, or a copy waited until it did.
+    HostObjects,
+    /// The device went over what copies had brought, or one waited until that of others was done.
+    HostPasses,
 }
 
 impl PathPart {
+    /// Whether only a framework adds time to it.
+    pub fn is_of_framework(self) -> bool {
+        matches!(self, PathPart::HostOps | PathPart::HostObjects | PathPart::HostPasses)
+    }
+
     /// Every part of a machine with so many channels of links and tiers, in the order of reports.
     pub fn all(channels: usize, tiers: usize) -> impl Iterator<Item = PathPart> {
         let (copies, queues) =
@@ -53,7 +64,7 @@ impl PathPart {
 }
 
 /// Parts that every machine has.
-const COMMON: [PathPart; 14] = [
+const COMMON: [PathPart; 17] = [
     PathPart::Compute(Phase::Forward),
     PathPart::Compute(Phase::Backward),
     PathPart::Compute(Phase::Optimizer),
@@ -68,6 +79,9 @@ const COMMON: [PathPart; 14] = [
     PathPart::Delay,
     PathPart::Bubble,
     PathPart::Arrival,
+    PathPart::HostOps,
+    PathPart::HostObjects,
+    PathPart::HostPasses,
 ];
 
 /// The parts of a machine with so many channels of links and tiers, in the order in which they are
@@ -104,6 +118,9 @@ impl Parts {
             PathPart::Delay => 11,
             PathPart::Bubble => 12,
             PathPart::Arrival => 13,
+            PathPart::HostOps => 14,
+            PathPart::HostObjects => 15,
+            PathPart::HostPasses => 16,
             PathPart::Copy(channel) | PathPart::Queue(channel) if channel >= self.channels => 10,
             PathPart::Copy(channel) => channels + channel,
             PathPart::Queue(channel) => channels + self.channels + channel,

@@ -11,7 +11,7 @@ use super::detail::Peculiar;
 use super::lines::{LineName, Lines};
 use super::moment::Piece;
 use std::collections::VecDeque;
-use tiersim_models::hardware::{self, Hardware, Law, Tier};
+use tiersim_models::hardware::{self, HBM, Hardware, Law, Tier};
 use tiersim_models::service::{Detail, Discipline};
 use tiersim_models::units::{Bandwidth, Bytes, PS_PER_S, Span, Time};
 use tiersim_policies::command::Ticket;
@@ -74,13 +74,19 @@ impl Channel {
     /// Every channel of a machine: two per link, then one per tier.
     pub(super) fn all(hardware: &Hardware) -> Vec<Channel> {
         let links = hardware.channels().map(|channel| Channel::new(hardware, channel));
-        links.chain(hardware.tiers.iter().map(Channel::within)).collect()
+        // A copy within the device is a kernel, and costs what one does before its bytes go.
+        let launch = hardware.compute.as_ref().map_or(Span::ZERO, |compute| compute.launch);
+        let least = |index| if index == HBM.index() { launch } else { Span::ZERO };
+        let within = hardware.tiers.iter().enumerate();
+        let within = within.map(|(index, tier)| Channel::within(tier, least(index)));
+        links.chain(within).collect()
     }
 
-    /// From a tier to itself: each byte is read and written, so half of the tier's rate.
-    pub(super) fn within(tier: &Tier) -> Channel {
+    /// From a tier to itself: each byte is read and written, so half of the tier's rate, behind the
+    /// tier's set-up, `least` at least.
+    pub(super) fn within(tier: &Tier, least: Span) -> Channel {
         let half = Bandwidth::new((tier.access.rate.get() / 2).max(1)).expect("above zero");
-        Channel::plain(Law { setup: tier.access.setup, rate: half })
+        Channel::plain(Law { setup: tier.access.setup.max(least), rate: half })
     }
 
     /// Whether nothing about it is drawn.

@@ -255,6 +255,7 @@ impl SimMachine<'_> {
     pub(super) fn arrived(&mut self, piece: Piece) -> Result<(), Fault> {
         self.has_crossed(piece);
         match self.entries.progress(piece.ticket).transit.copied(piece.part.hop) {
+            None if self.is_gone_over(piece.ticket) => Ok(()),
             None => self.finish(piece.ticket),
             Some(hops) => hops.into_iter().try_for_each(|hop| self.offer(piece.ticket, hop)),
         }

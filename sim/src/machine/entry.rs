@@ -25,12 +25,17 @@ pub(crate) struct Entry {
     pub(crate) compute: Span,
     /// What it waits for allocators.
     pub(crate) allocating: Span,
+    /// What a framework's thread takes before it.
+    pub(crate) host: Span,
+    /// Whether a framework's thread has seen to the object of a copy.
+    pub(crate) issued: bool,
     /// The way of a copy.
     pub(crate) progress: Option<Progress>,
     /// When a copy was let into its first channel, and when an op could have started but for its
-    /// release.
+    /// release; before that, when a framework's thread was asked for the copy, and behind it, when
+    /// its last byte came that the device goes over.
     pub(crate) ready_at: Time,
-    /// The path up to then, of an op.
+    /// The path up to then, of an op and of what a framework does for a copy.
     pub(super) path: Option<Path>,
     pub(crate) start: Time,
     /// What it waited for last.
@@ -49,6 +54,13 @@ const _: () = assert!(size_of::<Entry>() <= 640 && size_of::<Piece>() <= 48);
 pub(crate) struct Entries {
     base: u32,
     entries: VecDeque<Entry>,
+}
+
+impl Entry {
+    /// When the last byte of a copy that ends now had come.
+    pub(super) fn came_at(&self, now: Time) -> Time {
+        if self.path.is_some() { self.ready_at } else { now }
+    }
 }
 
 impl Entries {
@@ -82,6 +94,8 @@ impl Entries {
             stream,
             compute: Span::ZERO,
             allocating: Span::ZERO,
+            host: Span::ZERO,
+            issued: false,
             progress,
             ready_at: Time::ZERO,
             path: None,

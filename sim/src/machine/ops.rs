@@ -58,10 +58,11 @@ impl<'a> SimMachine<'a> {
         else {
             unreachable!("streams run ops only")
         };
-        let allocating = self.allocate(ticket, allocating);
+        let (allocating, host) = (self.allocate(ticket, allocating), self.host_time(ticket));
         let entry = self.entries.get_mut(ticket);
-        (entry.allocating, entry.compute) = (allocating, self.durations.of(occurrence));
-        let computes = allocating + entry.compute + delay;
+        (entry.allocating, entry.host) = (allocating, host);
+        entry.compute = self.durations.of(occurrence);
+        let computes = allocating + host + entry.compute + delay;
         let charges = charges(&entry.command.work);
         let flows = self.uses.as_ref().is_some_and(|uses| uses.any_flows(charges));
         let costs = self.costs(ticket, computes);
@@ -73,7 +74,7 @@ impl<'a> SimMachine<'a> {
         }
         let total = computes + costs.iter().map(|cost| cost.setup + cost.bytes).sum();
         if self.is_on_host(ticket) {
-            return self.start_on_host(ticket, total, allocating);
+            return self.start_on_host(ticket, total, allocating + host);
         }
         self.engine.schedule_in(total, ENDS, Event::Op(ticket));
         Ok(())

@@ -55,8 +55,11 @@ impl SimMachine<'_> {
             // It looks on.
             audit,
             // Looked at above or below.
-            timeline, ended, ranks, engine, entries, streams, channels
+            framework, timeline, ended, ranks, engine, entries, streams, channels
         });
+        if let Some(framework) = &self.framework {
+            framework.write(|ticket| self.entries.is_under_way(ticket), out);
+        }
         let mut used = vec![false; self.streams.len()];
         for op in &self.workload.trace.ops {
             let first = self.ranks.first_stream(op.stream);
@@ -100,14 +103,14 @@ fn write_entry(
     if entry.ended {
         return;
     }
-    remember!(out, entry as Entry { command, indegree, waiters, stream, begun }
-        skip { compute, allocating, progress, ready_at, path, start, blocker, ended });
+    remember!(out, entry as Entry { command, indegree, waiters, stream, begun, issued }
+        skip { compute, allocating, host, progress, ready_at, path, start, blocker, ended });
     if let Some(progress) = &entry.progress {
         remember!(out, progress as Progress { transit, line, slowest } skip { legs });
         out.list(&progress.legs, |out, leg| paths.leg(leg, out));
     }
     match *begun {
-        true => (entry.compute, entry.allocating, entry.start).state(out),
+        true => (entry.compute, entry.allocating + entry.host, entry.start).state(out),
         // It waits if that was before the moment at which it begins.
         false => out.flag(entry.ready_at < out.now()),
     }
@@ -129,6 +132,8 @@ impl Remembered for Event {
             Event::Worked => out.word(6),
             Event::Released(stream) => (7u8, stream).state(out),
             Event::Exchange(op) => (8u8, op).state(out),
+            Event::Issued(copy) => (9u8, copy).state(out),
+            Event::Passed(copy) => (10u8, copy).state(out),
         }
     }
 }

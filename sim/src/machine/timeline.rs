@@ -45,6 +45,7 @@ pub(super) fn slices(
             std::iter::once(own.clone()).chain(sent).collect()
         }
         Work::Copy { object, bytes, .. } => {
+            let span = entry.came_at(now).since(start);
             let object = &trace.objects[object.index()];
             let channels = entry.progress.iter().flat_map(|progress| progress.transit.channels());
             channels

@@ -51,6 +51,13 @@ impl SimMachine<'_> {
         }
     }
 
+    /// The thread of a framework has seen to an object since `from`, where `path` ends: its copy
+    /// begins because of it.
+    pub(super) fn waited_for_thread(&mut self, path: Path, from: Time) {
+        let stretch = (PathPart::HostObjects, self.engine.now().since(from));
+        self.paths.last = self.paths.extended(path, from, &[stretch]);
+    }
+
     /// A piece takes its place in the line of a hop.
     pub(super) fn lines_up(&mut self, copy: Ticket, hop: usize) {
         // It has not begun; but a time that never changes would look like another state each time.
@@ -113,11 +120,13 @@ impl SimMachine<'_> {
         self.paths.last()
     }
 
-    /// What an op did since it could have started, in the order in which it did it.
+    /// What an op did since it could have started, in the order in which it did it, and what the
+    /// device did with what a copy brought.
     fn stretches(&self, ticket: Ticket, excess: &[(usize, Span)]) -> Stretches {
         let (now, entry) = (self.engine.now(), self.entries.get(ticket));
         let (Some(op), Work::Compute { delay, .. }) = (self.op(ticket), &entry.command.work) else {
-            return Stretches::new();
+            let passed = entry.path.is_some().then(|| now.since(entry.ready_at));
+            return passed.map(|span| (PathPart::HostPasses, span)).into_iter().collect();
         };
         let (own, launch) = match op.unit {
             Unit::Device if op.runs_again() => (PathPart::Recompute, self.durations.launch()),
@@ -134,7 +143,8 @@ impl SimMachine<'_> {
         let compute = Span::from_ps(entry.compute.ps() - launch.ps());
         let uses = self.in_place(ticket, excess);
         let uses = uses.iter().map(|&(tier, span)| (PathPart::InPlace(tier), span));
-        let before = [(PathPart::Allocator, entry.allocating), (PathPart::Launch, launch)];
+        let host = (PathPart::HostOps, entry.host);
+        let before = [(PathPart::Allocator, entry.allocating), host, (PathPart::Launch, launch)];
         let during = [(own, compute), (PathPart::Delay, *delay)];
         for (part, span) in before.into_iter().chain(during).chain(uses) {
             let span = span.min(Span::from_ps(left));

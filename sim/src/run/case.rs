@@ -29,6 +29,7 @@ impl CaseRunner<'_> {
         self.repeats.fetch_or(planned.repeats, Ordering::Relaxed);
         let mut asked = self.plain(planned.policy.clone(), memory);
         asked.numa = case.numa.clone();
+        asked.runtime = &case.runtime;
         (asked.workload, asked.durations) = self.of_case(planned.own.as_ref());
         asked.watched = case.pressure.as_ref().map(|config| (config, batches.unwrap_or_default()));
         answer(&asked)
@@ -70,6 +71,7 @@ impl CaseRunner<'_> {
             left_out,
             pressure,
             hints: case.policy.hint_matches(&self.workload.trace),
+            runtime: case.runtime.clone(),
         })
     }
 }

@@ -80,7 +80,7 @@ impl CaseRunner<'_> {
         options: Options,
         (added, nothing_drawn): (u32, bool),
     ) -> Result<Simulated, RunError> {
-        let CaseInputs { workload, durations, policy, numa, memory, watched } = asked;
+        let CaseInputs { workload, durations, policy, numa, memory, watched, runtime } = asked;
         let nothing_drawn = nothing_drawn && self.repeat > 1;
         let durations = &match nothing_drawn {
             true => durations.without_jitter(),
@@ -107,18 +107,21 @@ impl CaseRunner<'_> {
             planner.watch((*config).clone(), batches);
         }
         let start = planner.start();
+        let slower = runtime.pageable.then(|| self.hardware.with_pageable());
+        let hardware = slower.as_ref().unwrap_or(self.hardware);
         planner.fetch_the_quickest(self.copies.clone());
         let routes = self.routes.clone();
         let ranks = self.spec.ranks;
         let mut machine =
-            SimMachine::of_ranks(ranks, self.hardware, routes, workload, durations, &start);
+            SimMachine::of_ranks(ranks, hardware, routes, workload, durations, &start);
+        machine.run_by(runtime);
         machine.draw_from(self.seed);
         if nothing_drawn {
             machine.draw_nothing();
         }
         if options.audit {
             let objects = workload.trace.objects.len();
-            let audit = Audit::of_ranks(ranks, self.hardware, memory, objects, &start);
+            let audit = Audit::of_ranks(ranks, hardware, memory, objects, &start);
             machine.audit(audit.map_err(|breach| internal(breach.to_string()))?);
         }
         let mut stopwatch = Stopwatch::new(workload, repeat, warmup, options.timeline);

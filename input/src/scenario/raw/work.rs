@@ -2,8 +2,8 @@
 
 use crate::text::quantity::{Duration, Quantity, Size};
 use serde::Deserialize;
-use tiersim_workloads::transformer::card::Family;
 use tiersim_workloads::transformer::adapters::Lora;
+use tiersim_workloads::transformer::card::Family;
 use tiersim_workloads::transformer::format::Format;
 use tiersim_workloads::transformer::generation::AttentionOn;
 use tiersim_workloads::transformer::packed::{self, Packed};

@@ -42,8 +42,11 @@ impl Training {
             found.extend(self.lora.iter().flat_map(|lora| lora.problems(&self.card)));
             self.packing(&mut found);
         }
+        if !found.is_empty() {
+            return found;
+        }
         let ops = self.most_ops();
-        if found.is_empty() && ops > u128::from(MAX_OPS) {
+        if ops > u128::from(MAX_OPS) {
             let rule =
                 format!("a generated step has at most {MAX_OPS} ops, this one may have {ops}");
             let remedy = "accumulate fewer micro-batches, or take fewer layers";

@@ -1,0 +1,143 @@
+//! What a framework adds to a run, worked out by hand to the picosecond, and that the parts of a
+//! step say so.
+//!
+//! The link carries a byte per picosecond after 5 ps, and device memory has a byte per picosecond.
+
+use tiersim_models::results::PathPart;
+use tiersim_models::runtime::Runtime;
+use tiersim_tests::prelude::*;
+
+const IN: PathPart = PathPart::Copy(0);
+const COMPUTE: PathPart = PathPart::Compute(Phase::Other);
+
+/// Ends of ops, and the parts of all of them along the path to the last.
+type Ran = (Vec<u64>, Vec<(PathPart, u64)>);
+
+fn machine() -> Hardware {
+    let mut hardware = two_tiers(Capacity::Unlimited, law(5, ONE));
+    hardware.tiers[HBM.index()].access = law(0, ONE);
+    hardware.links[0].pageable = Some([rate(1), rate(1)]);
+    hardware
+}
+
+fn runtime(per_op: u64, per_object: u64, passes: u32, blocking: bool) -> Runtime {
+    let (per_op, per_object) = (Span::from_ps(per_op), Span::from_ps(per_object));
+    let source = "a test".to_owned();
+    Runtime { per_op, per_object, passes, blocking, pageable: false, source }
+}
+
+/// Objects of 10, 20 and 40 bytes outside HBM; an op of 100 ps reads the first two, one of 200 ps
+/// the third.
+fn world(hardware: Hardware) -> World {
+    let mut traced = Traced::new();
+    let [a, b, c] = [10, 20, 40].map(|bytes| traced.object(bytes, true));
+    traced.op(0, 0, Span::ZERO, &[(a, Mode::Read), (b, Mode::Read)]);
+    traced.op(0, 0, Span::ZERO, &[(c, Mode::Read)]);
+    World::of(hardware, traced.0, [100, 200].map(Span::from_ps).to_vec())
+}
+
+/// All three are fetched for the first op, in order; under audit.
+fn ran(world: &World, ranks: u32, runtime: &Runtime) -> Ran {
+    let objects = [0, 1, 2].map(ObjectId);
+    let script = vec![vec![fetch(objects[0]), fetch(objects[1]), prefetch(objects[2])], vec![]];
+    let policy = Scripted::of(vec![FAR; 3], script);
+    let mut planner = world.planner(policy).expect("it fits");
+    let mut machine = world.audited_ranks(&planner, ranks);
+    machine.run_by(runtime);
+    let mut ends = Vec::new();
+    drive(&mut planner, &mut machine, 100, |_, at, machine| {
+        ends.push(at.ps());
+        if ends.len() == 2 {
+            machine.step_ended();
+        }
+    })
+    .expect("it runs");
+    let parts = machine.meters().split.iter().map(|(part, span)| (part, span.ps()));
+    (ends, parts.filter(|&(_, ps)| ps > 0).collect())
+}
+
+#[test]
+fn the_thread_sees_to_one_object_after_the_other_and_ops_pay_their_own_time() {
+    let (ends, parts) = ran(&world(machine()), 1, &runtime(7, 1000, 2, false));
+    // The second object: 2000 until it is seen to, 5 + 20 over the link, twice 20 over the device.
+    // The third: 3000, 5 + 40, twice 40; the first op is over by then.
+    assert_eq!(ends, [2000 + 25 + 40 + 107, 3000 + 45 + 80 + 207]);
+    let host = [(PathPart::HostOps, 7), (PathPart::HostObjects, 3000), (PathPart::HostPasses, 80)];
+    assert_eq!(parts, [&[(COMPUTE, 200)][..], &host, &[(IN, 45)]].concat());
+}
+
+#[test]
+fn blocking_copies_keep_the_thread_from_everything_behind_them() {
+    let (ends, parts) = ran(&world(machine()), 1, &runtime(7, 1000, 2, true));
+    // One after the other: (1000 + 15 + 20) + (1000 + 25 + 40) + (1000 + 45 + 80), then both ops.
+    assert_eq!(ends, [3225 + 107, 3225 + 107 + 207]);
+    let host =
+        [(PathPart::HostOps, 14), (PathPart::HostObjects, 3000), (PathPart::HostPasses, 140)];
+    assert_eq!(parts, [&[(COMPUTE, 300)][..], &host, &[(IN, 85)]].concat());
+    // By itself it moves no copy, as they are served in turn anyway; ops wait for all of them.
+    let (ends, parts) = ran(&world(machine()), 1, &runtime(0, 0, 0, true));
+    assert_eq!((ends, parts), (vec![185, 385], vec![(COMPUTE, 300), (IN, 85)]));
+}
+
+#[test]
+fn the_device_goes_over_one_object_after_the_other_beside_copies_and_ops() {
+    let (ends, parts) = ran(&world(machine()), 1, &runtime(0, 0, 10, false));
+    // The first has come at 15 and is gone over until 115, the second from then to 315, the third
+    // to 715.
+    assert_eq!(ends, [315 + 100, 715 + 200]);
+    let queued = (PathPart::Queue(0), 40);
+    assert_eq!(parts, [(COMPUTE, 200), (PathPart::HostPasses, 630), (IN, 45), queued]);
+}
+
+#[test]
+fn every_device_has_a_thread_of_its_own_and_none_adds_nothing() {
+    let mut shared = machine();
+    shared.links[0].service = fair(None, None);
+    for hardware in [machine(), shared] {
+        for runtime in [runtime(7, 1000, 2, false), runtime(7, 1000, 2, true)] {
+            let world = world(hardware.clone());
+            assert_eq!(ran(&world, 3, &runtime), ran(&world, 1, &runtime), "{runtime}");
+        }
+    }
+    let (ends, parts) = ran(&world(machine()), 1, &Runtime::default());
+    let parts_by_hand = vec![(COMPUTE, 300), (IN, 25), (PathPart::Queue(0), 15)];
+    assert_eq!((ends, parts), (vec![140, 340], parts_by_hand));
+}
+
+#[test]
+fn pageable_memory_has_the_rate_of_its_link() {
+    let mut hardware = machine();
+    hardware.links[0].pageable = Bandwidth::new(ONE / 4).map(|slow| [slow; 2]);
+    let (ends, _) = ran(&world(hardware.with_pageable()), 1, &Runtime::default());
+    // 5 + 4 x 10 and 5 + 4 x 20; then 5 + 4 x 40, which the second op waits for.
+    assert_eq!(ends, [45 + 85 + 100, 45 + 85 + 165 + 200]);
+    hardware.links[0].pageable = None;
+    assert_eq!(hardware.with_pageable(), hardware);
+}
+
+#[test]
+fn random_worlds_stay_within_the_rules_and_their_parts_add_up() {
+    let mut ran = 0;
+    for seed in 0..200u64 {
+        let world = World::new(seed);
+        let runtime = runtime(seed % 3 * 50, seed % 5 * 70, (seed % 4) as u32, seed % 2 == 0);
+        let Ok(mut planner) = world.planner(world.chaos()) else { continue };
+        let mut machine = world.audited(&planner);
+        machine.run_by(&runtime);
+        let ops = world.workload.trace.ops.len() as u64 * u64::from(world.repeat);
+        let (mut ended, mut last) = (0, Time::ZERO);
+        let driven = drive(&mut planner, &mut machine, 64, |_, at, machine| {
+            (ended, last) = (ended + 1, at);
+            if ended == ops {
+                machine.step_ended();
+            }
+        });
+        match driven {
+            Ok(()) => assert_eq!(machine.meters().split.total().ps(), last.ps(), "seed {seed}"),
+            Err(DriveError::Plan(_)) => continue,
+            Err(DriveError::Machine(fault)) => panic!("seed {seed}, {runtime}: {fault}"),
+        }
+        ran += 1;
+    }
+    assert!(ran >= 90, "{ran} worlds ran");
+}
