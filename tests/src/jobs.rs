@@ -144,7 +144,7 @@ pub fn job(seed: u64) -> (Training, Offload) {
                 _ => Checkpointing::Every(dice.within(1..=4)),
             },
             attention: dice.pick(&[Attention::Flash, Attention::Eager]),
-            kernels: Kernels::Eager,
+            kernels: Kernels::Compiled,
             loss: dice.pick(&[Loss::Eager, Loss::Fused]),
             dropout: dice.within(0..=1) == 1,
             parallel,
@@ -160,7 +160,11 @@ pub fn job(seed: u64) -> (Training, Offload) {
             loader: None,
         };
         if training.problems().is_empty() {
-            return (training, offload);
+            // Drawn apart, so that what else a seed draws does not depend on it.
+            let mut apart = Dice(ChaCha12Rng::seed_from_u64(!seed));
+            let kernels = apart.pick(&[Kernels::Compiled, Kernels::Eager]);
+            let other = Training { kernels, ..training.clone() };
+            return (if other.problems().is_empty() { other } else { training }, offload);
         }
     }
 }
@@ -194,6 +198,7 @@ pub fn asked(job: &Training, offload: Offload) -> account::Training {
             sequence: job.sequence,
             format: formats.activations,
             attention: job.attention,
+            kernels: job.kernels,
             loss: job.loss,
             dropout: job.dropout,
             checkpointing: job.checkpointing,
@@ -222,6 +227,7 @@ fn norms(job: &Training) -> u128 {
         dropout: job.dropout,
         tensor: parallel.tensor.into(),
         by_sequence: parallel.sequence,
+        kernels: Kernels::Compiled,
         loss: job.loss,
     };
     let block = BlockShape { heads: 0, experts: None, ..BlockShape::of(&job.card) };

@@ -14,8 +14,8 @@ pub mod block;
 
 use super::{Overflow, product, share, total};
 use crate::transformer::format::Format;
-use crate::transformer::training::{Attention, Checkpointing, Loss};
-use block::{BlockShape, Over, Sort, kept};
+use crate::transformer::training::{Attention, Checkpointing, Kernels, Loss};
+use block::{BlockShape, Over, Sort, beside_norm, kept};
 
 /// Numbers that share a range where activations are compressed to 8 bits (ActNN, Chen et al. 2021,
 /// arXiv 2104.14129: groups of 256, each with a minimum and a range in 16 bits).
@@ -38,6 +38,8 @@ pub struct Batch {
     pub tensor: u64,
     /// Whether the rest is split by sequence over the same ranks.
     pub by_sequence: bool,
+    /// Which kernels run.
+    pub kernels: Kernels,
     /// How the head and the loss are computed.
     pub loss: Loss,
 }
@@ -124,7 +126,7 @@ pub fn of_block(block: &BlockShape, batch: &Batch) -> Result<OfBlock, Overflow> 
         let bytes = match tensor.sort {
             Sort::Numbers => stored(numbers, batch.format)?,
             Sort::Mask => numbers,
-            Sort::Statistics => product(&[numbers, 4])?,
+            Sort::Statistics | Sort::Wide => product(&[numbers, 4])?,
         };
         let of = match tensor.sort {
             Sort::Statistics => &mut all.statistics,
@@ -205,6 +207,12 @@ pub fn of_stage(
         }
     };
     let masks = if batch.dropout { stream } else { 0 };
+    // Cosines and sines, which eager kernels keep.
+    let turns = if batch.kernels == Kernels::Eager && !block.mean {
+        stored(product(&[2, batch.tokens.into(), block.head_dim.into()])?, batch.format)?
+    } else {
+        0
+    };
     let normed = if block.norm_0 { input } else { 0 };
     let head = if vocab > 0 && stages.pipeline == 1 {
         let logits = match batch.loss {
@@ -212,7 +220,9 @@ pub fn of_stage(
             // A chunk of them is a working buffer.
             Loss::Fused => 0,
         };
-        total([product(&[input, 2])?, product(&[logits, 4])?])?
+        let own = own_tokens(tokens, ranks, batch.by_sequence);
+        let beside = product(&[own, beside_norm(block, batch)?])?;
+        total([product(&[input, 2])?, product(&[logits, 4])?, beside])?
     } else {
         0
     };
@@ -220,7 +230,7 @@ pub fn of_stage(
         kept: product(&[kept, in_flight])?,
         statistics: product(&[statistics, in_flight])?,
         recomputed: recomputed.saturating_sub(head),
-        embedding: product(&[total([masks, normed])?, stages.embedded()])?,
+        embedding: product(&[total([masks, normed, turns])?, stages.embedded()])?,
         head,
     })
 }

@@ -68,7 +68,7 @@ fn any_training(rng: &mut ChaCha12Rng) -> Training {
         &[AdamW, AdamWithoutMaster, Adam8Bit, AdamMini, Adafactor, Lion, Sgd { momentum: true }],
     );
     let no_master = optimizer == AdamWithoutMaster || weights == Format::Fp32;
-    Training {
+    let training = Training {
         batch: micro_batch * pipeline * rng.random_range(1..3),
         micro_batch,
         sequence: one_of(rng, &[2, 16, 64]),
@@ -101,11 +101,15 @@ fn any_training(rng: &mut ChaCha12Rng) -> Training {
         devices: 8,
         router: Router { seed: rng.random_range(0..9), skew: one_of(rng, &[0, 100, 400]) },
         loader: rng.random_bool(0.3).then_some(Loader { workers: 2, prefetch: 2, token_bytes: 8 }),
-        kernels: one_of(rng, &[Kernels::Eager, Kernels::Fused]),
+        kernels: one_of(rng, &[Kernels::Compiled, Kernels::Eager, Kernels::Fused]),
         loss: one_of(rng, &[Loss::Eager, Loss::Fused]),
         update: one_of(rng, &[UpdateTime::After, UpdateTime::InBackward]),
         card,
-    }
+    };
+    // Eager kernels are not known of every model and split.
+    let is_known = training.problems().is_empty();
+    let kernels = if is_known { training.kernels } else { Kernels::Compiled };
+    Training { kernels, ..training }
 }
 
 #[test]

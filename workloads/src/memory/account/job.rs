@@ -10,7 +10,7 @@ use crate::memory::{Overflow, product, share};
 use crate::transformer::card::Card;
 use crate::transformer::format::{Format, Formats};
 use crate::transformer::training::{
-    self, Attention, Checkpointing, Loader, Loss, Optimizer, Parallel, UpdateTime, Zero,
+    self, Attention, Checkpointing, Kernels, Loader, Loss, Optimizer, Parallel, UpdateTime, Zero,
 };
 
 /// What the optimizer keeps.
@@ -62,6 +62,8 @@ pub struct Step {
     pub format: Format,
     /// How attention is computed.
     pub attention: Attention,
+    /// Which kernels run.
+    pub kernels: Kernels,
     /// How the head and the loss are computed.
     pub loss: Loss,
     /// Whether there is dropout.
@@ -197,6 +199,7 @@ impl Training {
             dropout: step.dropout,
             tensor: self.split.tensor,
             by_sequence: self.split.by_sequence,
+            kernels: step.kernels,
             loss: step.loss,
         };
         let stages = Stages {
@@ -234,6 +237,7 @@ impl Training {
             formats,
             checkpointing: step.checkpointing,
             attention: step.attention,
+            kernels: step.kernels,
             loss: step.loss,
             dropout: step.dropout,
             parallel,

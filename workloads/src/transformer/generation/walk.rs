@@ -2,6 +2,7 @@
 
 use super::{AttentionOn, Generation};
 use crate::build::Builder;
+use crate::transformer::graph::eager::attention::Shared;
 use crate::transformer::graph::network::Groups;
 use crate::transformer::graph::pass::{GraphBuilder, Reduction, Sizes};
 use crate::transformer::graph::state::{Cache, ModelState, State};
@@ -70,7 +71,20 @@ pub(in crate::transformer) fn begun(
     let groups = Groups::new(shape).expect("one group of ranks, in as many servers as it needs");
     let (sizes, prefix, reduction) = (Sizes::new(shape), String::new(), Reduction::default());
     let (micro, cache) = (0, None);
-    (GraphBuilder { shape, build, owned, sizes, groups, micro, prefix, reduction, cache }, model)
+    let builder = GraphBuilder {
+        shape,
+        build,
+        owned,
+        sizes,
+        groups,
+        micro,
+        prefix,
+        reduction,
+        cache,
+        trains: false,
+        shared: Shared::default(),
+    };
+    (builder, model)
 }
 
 impl GraphBuilder<'_> {

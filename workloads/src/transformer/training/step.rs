@@ -10,6 +10,7 @@ use super::schedule::{self, Item, Pass, Task};
 use super::{Training, UpdateTime};
 use crate::build::{Builder, ObjectAccess, change, read, write};
 use crate::transformer::format::Format;
+use crate::transformer::graph::eager::attention::Shared;
 use crate::transformer::graph::forward::{Embedded, SavedActivations};
 use crate::transformer::graph::network::{Group, Groups};
 use crate::transformer::graph::pass::{GraphBuilder, Reduction, Sizes, Streamed};
@@ -59,7 +60,20 @@ fn begun(shape: &Training) -> (GraphBuilder<'_>, ModelState) {
     let (sizes, prefix) = (Sizes::new(shape), String::new());
     let reduction = Reduction::default();
     let (micro, cache) = (0, None);
-    (GraphBuilder { shape, build, owned, sizes, groups, micro, prefix, reduction, cache }, model)
+    let builder = GraphBuilder {
+        shape,
+        build,
+        owned,
+        sizes,
+        groups,
+        micro,
+        prefix,
+        reduction,
+        cache,
+        trains: true,
+        shared: Shared::default(),
+    };
+    (builder, model)
 }
 
 fn meta(shape: &Training) -> TraceMeta {
@@ -227,7 +241,7 @@ impl GraphBuilder<'_> {
                 boundary.dx = Some(dx);
             }
             Task::Recompute(block, hands_on) => {
-                let x = boundary.kept[&(micro, block)].x;
+                let x = boundary.kept[&(micro, block)].normed_1.x;
                 let x = boundary.x.take().unwrap_or(x);
                 let owner = hands_on.then(|| self.module(model.blocks[block + 1].norm_1));
                 let (kept, next) = self.block(&model.blocks[block], x, owner);
