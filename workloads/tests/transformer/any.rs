@@ -1,7 +1,7 @@
 //! Any training: it is refused with a field, a rule and a remedy, or makes a trace that breaks no
 //! rule.
 
-use crate::transformer::shape::check_kernels;
+use crate::transformer::shape::check_kernels_of;
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 use tiersim_models::units::Bytes;
@@ -128,6 +128,6 @@ fn no_training_makes_a_trace_that_breaks_a_rule() {
         let unused = used.iter().position(|used| !used);
         let unused = unused.map(|index| &trace.objects[index].name);
         assert_eq!(unused, None, "{number}: {training:?}");
-        check_kernels(&trace);
+        check_kernels_of(&trace, training.kernels == Kernels::Eager);
     }
 }

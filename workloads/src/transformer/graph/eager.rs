@@ -41,7 +41,7 @@ impl At {
 fn per_number(name: &str) -> u128 {
     match name {
         "cat" | "clone" | "copy_" | "_to_copy" | "slice_backward" | "embedding" | "index"
-        | "index_put" | "new_zeros" | "scatter" | "zero" => 0,
+        | "index_put" | "new_zeros" | "scatter" | "where" | "zero" => 0,
         "lerp_" | "addcmul_" | "addcdiv_" | "tanh_backward" => 3,
         "_log_softmax_backward_data" | "_softmax_backward_data" => 4,
         "_log_softmax" | "_softmax" => 5,
