@@ -207,6 +207,7 @@ fn a_llama_block_keeps_what_its_list_says() {
         mean: false,
         norm_0: false,
         head_norms: false,
+        wide_softmax: true,
         experts: None,
     };
     let mut batch = batch(2, 8192, 1, false);

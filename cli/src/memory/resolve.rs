@@ -167,6 +167,7 @@ fn block(
         mean,
         norm_0: family == Family::Bloom,
         head_norms: false,
+        wide_softmax: true,
         experts: None,
     };
     Ok(Some((block, layers)))

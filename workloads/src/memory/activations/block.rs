@@ -15,6 +15,7 @@ mod eager;
 use super::Batch;
 use crate::memory::{Overflow, product};
 use crate::transformer::card::{Card, Experts, Family};
+use crate::transformer::graph::eager::attention::softens_wide;
 use crate::transformer::training::{Attention, Kernels};
 
 /// What lies between the matrices of the feed-forward part.
@@ -49,6 +50,8 @@ pub struct BlockShape {
     pub norm_0: bool,
     /// Whether every head's queries and keys have a norm.
     pub head_norms: bool,
+    /// Whether eager kernels have the softmax of attention in fp32.
+    pub wide_softmax: bool,
     /// Experts in the place of the feed-forward part.
     pub experts: Option<Experts>,
 }
@@ -80,6 +83,7 @@ impl BlockShape {
             mean: true,
             norm_0: false,
             head_norms: false,
+            wide_softmax: true,
             experts: None,
         }
     }
@@ -96,6 +100,7 @@ impl BlockShape {
             mean: card.family.has_biases(),
             norm_0: card.family == Family::Bloom,
             head_norms: card.norms_heads(),
+            wide_softmax: softens_wide(card.family),
             experts: card.experts,
         }
     }

@@ -16,6 +16,7 @@ use super::pass::{GraphBuilder, product};
 use super::state::{BlockState, End, Mlp, ModelState};
 use crate::build::{ObjectAccess, change, read, write};
 use crate::memory::activations::block::Activation;
+use crate::transformer::card::Family;
 use crate::transformer::format::Format;
 use crate::transformer::modules::Feed;
 use crate::transformer::training::Attention;
@@ -415,7 +416,7 @@ impl GraphBuilder<'_> {
             return x;
         }
         let at = self.at(module, Streaming::Embedding);
-        let each = u128::from(sizes.attention.new) * sizes.hidden;
+        let each = self.position_rows() * sizes.hidden;
         let found = self.made(at, "embedding", &[rows], each);
         let numbers = sizes.stream();
         let sum = if self.shape.dropout {
@@ -425,6 +426,14 @@ impl GraphBuilder<'_> {
         };
         self.run_into(at, "add", (numbers, &[read(x), read(found)]), &[write(sum)]);
         sum
+    }
+
+    /// Rows of positions that eager kernels look up: GPT-2's once for all sequences.
+    pub(crate) fn position_rows(&self) -> u128 {
+        match self.shape.card.family {
+            Family::Gpt2 => self.sizes.attention.new.into(),
+            _ => self.sizes.tokens,
+        }
     }
 
     /// Dropout behind the embedding, if there is any: its mask, and what it leaves.

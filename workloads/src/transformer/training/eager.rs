@@ -190,10 +190,10 @@ impl GraphBuilder<'_> {
         let at = self.at(self.module(model.tokens), Streaming::Embedding);
         if let Some(table) = model.positions {
             let at = At { by: self.module(table), ..at };
-            let each = u128::from(sizes.attention.new) * sizes.hidden;
+            let each = self.position_rows() * sizes.hidden;
             let numbers = sizes.tokens * sizes.hidden;
-            let d = match sizes.attention.batch {
-                1 => dx,
+            let d = match each {
+                each if each == numbers => dx,
                 _ => self.reduce_to(at, "sum", (read(dx), numbers), each),
             };
             self.table_backward(at, table, (d, each));

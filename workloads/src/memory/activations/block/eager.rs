@@ -3,7 +3,7 @@
 //!
 //! RMSNorm keeps its input in fp32, one root per row and the input times it; LayerNorm a mean and
 //! a root. Attention of products keeps copies of queries and of keys and values for every query
-//! head, and its softmax in fp32. GeLU by tanh keeps half its input, tanh and 1 more than tanh.
+//! head, and its softmax, in fp32 too. GeLU by tanh keeps half its input, tanh and 1 more than tanh.
 //! Experts as grouped products keep the wide matrices' outputs, SiLU, their product, and the
 //! weights of what is chosen. A fused kernel of attention keeps what it does elsewhere.
 
@@ -83,10 +83,10 @@ fn scores(list: &mut List, block: &BlockShape, batch: &Batch) -> Result<(), Over
     let BlockShape { heads, head_dim, .. } = *block;
     let from = list.all.len();
     list.add("copies of queries, keys and values", &[3, heads, head_dim], Over::Ranks)?;
-    list.put("softmax", &[heads, batch.tokens], Sort::Wide, Over::Ranks)?;
-    if batch.format != Format::Fp32 {
-        list.add("softmax, narrow", &[heads, batch.tokens], Over::Ranks)?;
+    if block.wide_softmax && batch.format != Format::Fp32 {
+        list.put("softmax in fp32", &[heads, batch.tokens], Sort::Wide, Over::Ranks)?;
     }
+    list.add("softmax", &[heads, batch.tokens], Over::Ranks)?;
     if batch.dropout {
         list.put("softmax's mask", &[heads, batch.tokens], Sort::Mask, Over::Ranks)?;
         list.add("softmax after dropout", &[heads, batch.tokens], Over::Ranks)?;

@@ -7,6 +7,7 @@ use super::super::pass::{GraphBuilder, product};
 use super::At;
 use super::norm::Normed;
 use crate::build::{ObjectAccess, read, write};
+use crate::transformer::card::Family;
 use crate::transformer::format::Format;
 use crate::transformer::graph::state::BlockState;
 use crate::transformer::training::Attention;
@@ -28,12 +29,22 @@ pub(crate) struct Shared {
 pub(crate) struct KeptScores {
     /// Copies of queries, keys and values, as many heads each.
     pub(crate) qkv: [ObjectId; 3],
-    /// The softmax, in fp32.
+    /// The softmax, in fp32 or, in GPT-2, in the format of scores.
     pub(crate) softmax: ObjectId,
     /// The softmax as values are multiplied with it, before dropout.
     pub(crate) narrow: ObjectId,
     /// The mask of dropout, and what it leaves.
     pub(crate) dropped: Option<(ObjectId, ObjectId)>,
+}
+
+/// Whether queries are divided by the root of a head's width before attention, not scores in it.
+pub(crate) fn scales_queries(family: Family) -> bool {
+    family == Family::Opt
+}
+
+/// Whether the softmax of attention of products is in fp32, whatever its input is.
+pub(crate) const fn softens_wide(family: Family) -> bool {
+    !matches!(family, Family::Gpt2)
 }
 
 impl GraphBuilder<'_> {
@@ -82,8 +93,9 @@ impl GraphBuilder<'_> {
         if index < block.head_norms.len() {
             return true;
         }
-        let is_turned = self.shape.card.family.is_rotary() && index < 2;
-        self.shape.attention == Attention::Flash && !is_turned
+        let family = self.shape.card.family;
+        let is_other = family.is_rotary() && index < 2 || scales_queries(family) && index == 0;
+        self.shape.attention == Attention::Flash && !is_other
     }
 
     /// Queries, keys and values as attention gets them: normed, head by head, and turned by
@@ -98,10 +110,17 @@ impl GraphBuilder<'_> {
             normed.push(self.eager_norm(norm, *x, self.head_rows(index), None));
             *x = normed[index].y;
         }
+        let at = self.at(block.attention, Streaming::Rotary);
+        if scales_queries(self.shape.card.family) {
+            let at = At { class: Streaming::ElementWise, ..at };
+            let numbers = self.sizes.tokens * self.sizes.queries;
+            let y = self.result(at, "mul", numbers, self.shape.attention == Attention::Flash);
+            self.run_into(at, "mul", (numbers, &[read(qkv[0])]), &[write(y)]);
+            qkv[0] = y;
+        }
         if !self.shape.card.family.is_rotary() {
             return normed;
         }
-        let at = self.at(block.attention, Streaming::Rotary);
         let widths = [self.sizes.queries, self.sizes.keys];
         for (x, width) in qkv.iter_mut().zip(widths) {
             *x = self.eager_rotary(at, *x, self.sizes.tokens * width);
@@ -155,9 +174,10 @@ impl GraphBuilder<'_> {
         let scaled = self.made(at, "mul", &[read(scores)], sizes.scores);
         let mask = self.causal_mask(at);
         let masked = self.made(at, "add", &[read(scaled), read(mask)], sizes.scores);
-        let softmax = self.keep(at.wide(), "_softmax", &[read(masked)], sizes.scores);
-        let narrow = match at.format {
-            Format::Fp32 => softmax,
+        let form = if softens_wide(self.shape.card.family) { at.wide() } else { at };
+        let softmax = self.keep(form, "_softmax", &[read(masked)], sizes.scores);
+        let narrow = match form.format {
+            format if format == at.format => softmax,
             _ => self.keep(copy, "_to_copy", &[read(softmax)], sizes.scores),
         };
         let dropped = self.eager_dropout(at, narrow, sizes.scores, true);

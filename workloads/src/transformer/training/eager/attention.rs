@@ -1,9 +1,8 @@
 //! The backward pass of rotary positions, and of attention of products with copies.
 
 use crate::build::{ObjectAccess, read, write};
-use crate::transformer::format::Format;
 use crate::transformer::graph::eager::At;
-use crate::transformer::graph::eager::attention::KeptScores;
+use crate::transformer::graph::eager::attention::{KeptScores, scales_queries};
 use crate::transformer::graph::eager::norm::Normed;
 use crate::transformer::graph::pass::GraphBuilder;
 use crate::transformer::graph::state::BlockState;
@@ -45,6 +44,9 @@ impl GraphBuilder<'_> {
         if is_rotary || of_products {
             dk = self.made(at, "clone", &[read(dk)], keys);
             dq = self.made(at, "clone", &[read(dq)], queries);
+        }
+        if scales_queries(self.shape.card.family) {
+            dq = self.made(At { class: Streaming::ElementWise, ..at }, "mul", &[read(dq)], queries);
         }
         let mut all = vec![dq, dk, dv];
         let norms = block.head_norms.iter().zip(normed).enumerate();
@@ -112,7 +114,7 @@ impl GraphBuilder<'_> {
         if let Some((mask, _)) = kept.dropped {
             d = self.made(at, "native_dropout_backward", &[read(d), read(mask)], sizes.scores);
         }
-        if at.format != Format::Fp32 {
+        if kept.softmax != kept.narrow {
             d = self.made(copy.wide(), "_to_copy", &[read(d)], sizes.scores);
         }
         let from = [read(d), read(kept.softmax)];
