@@ -95,16 +95,6 @@ pub(crate) struct SavedActivations {
     pub(crate) mask_2: Option<ObjectId>,
 }
 
-/// What the embedding keeps and hands on.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Embedded {
-    pub(crate) mask: Option<ObjectId>,
-    /// The norm behind it, in a family that has one.
-    pub(crate) normed: Option<Normed>,
-    /// The first block's input.
-    pub(crate) out: ObjectId,
-}
-
 impl GraphBuilder<'_> {
     /// One block; what it hands on is kept by `owner`, if this rank does.
     pub(crate) fn block(
@@ -366,88 +356,5 @@ impl GraphBuilder<'_> {
         let touches = [self.weight(matrix), read(input), write(logits)];
         self.build.kernel("linear", head, (Work::Product(of), of.flops()), &touches);
         [normed, input, logits]
-    }
-
-    /// From token ids to the first block's input.
-    pub(crate) fn embed(&mut self, model: &ModelState, owner: ModuleId) -> Embedded {
-        let (numbers, sizes) = (self.sizes.stream(), self.sizes);
-        let by = self.module(model.tokens);
-        let parallel = self.shape.parallel;
-        let row = sizes.hidden * u128::from(self.shape.formats.weights.bytes());
-        let rows = self.weight(model.tokens).rows(sizes.tokens, row);
-        // A rank that has all of the table, or sums in place, looks up what is kept.
-        let normed = model.norm_0.map(|norm| self.module(norm));
-        let keeper = normed.unwrap_or(owner);
-        // Eager kernels give sums and what dropout leaves objects of their own.
-        let passes_on = self.is_eager() && (model.positions.is_some() || self.shape.dropout);
-        let x = if passes_on {
-            self.buffer(by, "out", numbers)
-        } else {
-            self.kept(by, "out", numbers, keeper)
-        };
-        if parallel.tensor > 1 && parallel.sequence {
-            let part = self.buffer(by, "part", sizes.tokens * sizes.hidden);
-            self.build.streaming("embedding", by, Streaming::Embedding, &[rows, write(part)]);
-            let bytes = self.build.size(part);
-            self.tensor(CollectiveKind::ReduceScatter, by, bytes, &[read(part), write(x)]);
-        } else {
-            self.build.streaming("embedding", by, Streaming::Embedding, &[rows, write(x)]);
-            self.sum(by, "sum", x);
-        }
-        let x = match model.positions {
-            Some(table) => self.positions(table, x, keeper),
-            None => x,
-        };
-        let (mask, x) = self.embedding_dropout(by, x);
-        let normed = model.norm_0.map(|norm| self.norm(norm, x, owner));
-        let out = normed.map_or(x, |normed| normed.y);
-        Embedded { mask, normed, out }
-    }
-
-    /// Adds the positions' rows: gives the sum.
-    fn positions(&mut self, table: usize, x: ObjectId, keeper: ModuleId) -> ObjectId {
-        let (sizes, module) = (self.sizes, self.module(table));
-        let row = sizes.hidden * u128::from(self.shape.formats.weights.bytes());
-        let rows = (u128::from(sizes.attention.new) * row).min(self.owned[table].bytes);
-        let rows = self.weight(table).rows(1, rows);
-        if !self.is_eager() {
-            let touches = [rows, change(x)];
-            self.build.streaming("positions", module, Streaming::Embedding, &touches);
-            return x;
-        }
-        let at = self.at(module, Streaming::Embedding);
-        let each = self.position_rows() * sizes.hidden;
-        let found = self.made(at, "embedding", &[rows], each);
-        let numbers = sizes.stream();
-        let sum = if self.shape.dropout {
-            self.buffer(module, "sum", numbers)
-        } else {
-            self.kept(module, "sum", numbers, keeper)
-        };
-        self.run_into(at, "add", (numbers, &[read(x), read(found)]), &[write(sum)]);
-        sum
-    }
-
-    /// Rows of positions that eager kernels look up: GPT-2's once for all sequences.
-    pub(crate) fn position_rows(&self) -> u128 {
-        match self.shape.card.family {
-            Family::Gpt2 => self.sizes.attention.new.into(),
-            _ => self.sizes.tokens,
-        }
-    }
-
-    /// Dropout behind the embedding, if there is any: its mask, and what it leaves.
-    fn embedding_dropout(&mut self, by: ModuleId, x: ObjectId) -> (Option<ObjectId>, ObjectId) {
-        let numbers = self.sizes.stream();
-        if self.is_eager() {
-            let at = self.at(by, Streaming::ElementWise);
-            let dropped = self.eager_dropout(at, x, numbers, true);
-            return (dropped.map(|(mask, _)| mask), dropped.map_or(x, |(_, y)| y));
-        }
-        let mask = self.mask(by, "mask", numbers);
-        if let Some(mask) = mask {
-            self.build.streaming("dropout", by, Streaming::ElementWise, &[change(x), write(mask)]);
-        }
-        (mask, x)
     }
 }
