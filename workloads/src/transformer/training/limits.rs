@@ -4,7 +4,7 @@
 //! most [`MAX_OPS`] ops, and its bytes and FLOPs must fit 64 bits, which is found by making it.
 
 use super::step::step;
-use super::{Attention, Checkpointing, Kernels, Training};
+use super::{Attention, Checkpointing, Kernels, Training, UpdateTime};
 use crate::build::Builder;
 use crate::layered::{Range, ShapeProblem, outside};
 use crate::transformer::card::Family;
@@ -199,6 +199,10 @@ impl Training {
         }
         if parallel.expert > 1 {
             add("kernels", "eager kernels have all experts on one rank", remedy);
+        }
+        if card.experts.is_some() && self.update == UpdateTime::InBackward {
+            let rule = "eager kernels make the gradients of all experts of a block at once";
+            add("update", rule, "choose `after`");
         }
         if self.formats.activations.bytes() == 1 {
             add("kernels", "eager kernels keep activations of 16 or 32 bits", remedy);

@@ -1,14 +1,13 @@
 //! The backward pass of experts as grouped products.
 
-use super::Target;
-use crate::build::{ObjectAccess, read, write};
+use crate::build::{change, read, write};
 use crate::transformer::graph::eager::At;
 use crate::transformer::graph::eager::experts::{KeptByGroups, Matrix};
 use crate::transformer::graph::forward::SavedByExperts;
 use crate::transformer::graph::pass::GraphBuilder;
 use crate::transformer::graph::state::MixtureState;
 use tiersim_models::ids::ObjectId;
-use tiersim_models::kernel::{Kernel, Streaming, Work};
+use tiersim_models::kernel::{Streaming, Work};
 
 impl GraphBuilder<'_> {
     /// From the gradient of the sum to that of the block's normed middle: `[input, dy, dx]`.
@@ -49,7 +48,7 @@ impl GraphBuilder<'_> {
         let zeros = self.made(moved, "new_zeros", &[], sizes.tokens * sizes.hidden);
         let from = [read(d_given), read(zeros)];
         self.run_into(moved, "index_put", (0, &from), &[write(dx)]);
-        let touches = [read(input), read(d_logits), crate::build::change(dx)];
+        let touches = [read(input), read(d_logits), change(dx)];
         self.linear_backward(mixture.router, sizes.tokens, touches);
     }
 
@@ -82,7 +81,8 @@ impl GraphBuilder<'_> {
         self.made(narrow, "_softmax_backward_data", &from, all)
     }
 
-    /// Gradients of all experts' matrices: of those without tokens zeros.
+    /// Gradients of all experts' matrices, of those without tokens zeros: one op each, so that each
+    /// may be reduced as soon as it is there. The kernel that makes them is one.
     fn grouped_gradient(
         &mut self,
         at: At,
@@ -92,34 +92,18 @@ impl GraphBuilder<'_> {
         [x, d]: [ObjectId; 2],
     ) {
         let rows = kept.tokens.iter().sum::<u128>().max(1);
-        let per_row = (self.build.size(x) + self.build.size(d)) / rows;
-        let (mut kernels, mut touches) = (Vec::new(), vec![read(x), read(d)]);
-        let mut later: Vec<(Target, ObjectAccess)> = Vec::new();
-        let owned: Vec<usize> = mixture.experts.iter().map(|mlp| matrix.of(mlp)).collect();
-        for (&owned, &tokens) in owned.iter().zip(&kept.tokens) {
-            let target = self.target(owned);
-            let to = match target.is_new {
-                true => target.objects.iter().map(|&object| write(object)).collect(),
-                false => {
-                    let format = self.shape.formats.gradients;
-                    let made = At { format, ..at };
-                    let made = self.result(made, "_grouped_mm", target.numbers, false);
-                    later.push((target, read(made)));
-                    vec![write(made)]
-                }
-            };
-            let of = self.of_weights(owned, tokens);
-            let bytes = self.build.touched(&to) + tokens * per_row;
-            kernels.push(Kernel::new(Work::Product(of), of.flops(), bytes));
-            touches.extend(to);
-        }
-        self.build.kernels("_grouped_mm", at.by, kernels, &touches);
-        for (target, made) in later {
-            let sums = target.objects.iter().map(|&object| crate::build::change(object));
-            let touches: Vec<ObjectAccess> = [made].into_iter().chain(sums).collect();
-            self.run_on(at, "add_", target.numbers, &touches);
-        }
-        for owned in owned {
+        let of: Vec<usize> = mixture.experts.iter().map(|mlp| matrix.of(mlp)).collect();
+        for (owned, &tokens) in of.into_iter().zip(&kept.tokens) {
+            let mut target = self.target(owned);
+            let product = self.of_weights(owned, tokens);
+            let part = |object, maker: &Self| maker.build.size(object) * tokens / rows;
+            let from = [read(x).part(part(x, self)), read(d).part(part(d, self))];
+            let numbers = target.numbers;
+            self.part_of_gradient(at, &mut target, numbers, |maker, to| {
+                let touches = [&from, to].concat();
+                let work = (Work::Product(product), product.flops());
+                maker.build.kernel("_grouped_mm", at.by, work, &touches);
+            });
             self.done(owned);
         }
     }
