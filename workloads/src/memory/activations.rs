@@ -15,7 +15,7 @@ pub mod block;
 use super::{Overflow, product, share, total};
 use crate::transformer::format::Format;
 use crate::transformer::training::{Attention, Checkpointing, Kernels, Loss};
-use block::{BlockShape, Over, Sort, beside_norm, kept};
+use block::{BlockShape, Over, Sort, beside_norm, keeps_input, kept};
 
 /// Numbers that share a range where activations are compressed to 8 bits (ActNN, Chen et al. 2021,
 /// arXiv 2104.14129: groups of 256, each with a minimum and a range in 16 bits).
@@ -176,7 +176,9 @@ pub fn of_stage(
     let stream = product(&[own_tokens(tokens, ranks, batch.by_sequence), hidden])?;
     let input = stored(stream, batch.format)?;
     let (blocks, in_flight) = (stages.of_virtual_stage(), stages.in_flight());
-    let recompute = |blocks: u128| Ok(product(&[one.sum()?, blocks])?.saturating_sub(input));
+    // What a norm copies is there until its sum with what follows is, in the place of the input.
+    let own = if keeps_input(block, batch) { input } else { 0 };
+    let recompute = |blocks: u128| Ok(product(&[one.sum()?, blocks])?.saturating_sub(own));
     let statistics = product(&[one.statistics, blocks])?;
     let (kept, statistics, recomputed) = match checkpointing {
         Checkpointing::None => (product(&[total([one.rest, one.core])?, blocks])?, statistics, 0),
@@ -222,7 +224,8 @@ pub fn of_stage(
         };
         let own = own_tokens(tokens, ranks, batch.by_sequence);
         let beside = product(&[own, beside_norm(block, batch)?])?;
-        total([product(&[input, 2])?, product(&[logits, 4])?, beside])?
+        let inputs = if keeps_input(block, batch) { 2 } else { 1 };
+        total([product(&[input, inputs])?, product(&[logits, 4])?, beside])?
     } else {
         0
     };

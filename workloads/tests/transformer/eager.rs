@@ -1,9 +1,11 @@
 //! Eager kernels against the plain graph and against counts made by hand. That they are those of
 //! PyTorch is what `record/tests/test_twin.py` compares.
 
-use crate::transformer::shape::{gpt2, llama_8b, mixtral, plain, sum};
+use crate::transformer::shape::{alive, gpt2, llama_8b, mixtral, plain, sum};
 use tiersim_models::kernel::Work;
-use tiersim_models::workload::{ObjectKind, Op, Phase, Trace};
+use tiersim_models::workload::{Object, ObjectKind, Op, Phase, Trace};
+use tiersim_workloads::memory::activations::block::BlockShape;
+use tiersim_workloads::memory::activations::{Batch, Stages, of_stage};
 use tiersim_workloads::transformer::card::{Card, Experts, Family};
 use tiersim_workloads::transformer::format::{Format, Formats};
 use tiersim_workloads::transformer::training::{
@@ -132,6 +134,50 @@ fn later_gradients_are_added_by_kernels_of_their_own() {
     let added = trace.ops.iter().filter(|op| op.name == "add_" && op.phase == Phase::Backward);
     let bytes: u64 = added.map(|op| op.bytes.get()).sum();
     assert_eq!(bytes, 4 * 3 * small()[0].parameters());
+}
+
+/// The most activations at once, to the byte: what blocks, head and tables keep.
+#[test]
+fn what_is_kept_is_what_the_formula_lists() {
+    let qwen3 = Card { family: Family::Qwen, ..small()[0].clone() };
+    for card in small().into_iter().chain([qwen3]) {
+        for attention in [Attention::Flash, Attention::Eager] {
+            for format in [Format::Fp32, Format::Bf16] {
+                for (dropout, checkpointing) in [
+                    (false, Checkpointing::None),
+                    (true, Checkpointing::None),
+                    (false, Checkpointing::Full),
+                ] {
+                    let formats = Formats::all(format);
+                    let job = Training { formats, dropout, ..eager(card.clone(), 16) };
+                    let job = Training { attention, checkpointing, ..job };
+                    let trace = job.trace();
+                    let kept = |object: &Object| object.kind == ObjectKind::Activation;
+                    let run = alive(&trace, kept).into_iter().max();
+                    assert_eq!(run.map(u128::from), Some(listed(&job)), "{job:?}");
+                }
+            }
+        }
+    }
+}
+
+fn listed(job: &Training) -> u128 {
+    let batch = Batch {
+        sequences: job.micro_batch.into(),
+        tokens: job.sequence,
+        format: job.formats.activations,
+        attention: job.attention,
+        dropout: job.dropout,
+        tensor: 1,
+        by_sequence: false,
+        kernels: job.kernels,
+        loss: job.loss,
+    };
+    let layers = job.card.layers.into();
+    let stages = Stages { layers, pipeline: 1, interleave: 1, micro_batches: 1 };
+    let (block, vocab) = (BlockShape::of(&job.card), job.card.vocab.into());
+    let found = of_stage(&block, &batch, &stages, job.checkpointing, vocab).expect("it is small");
+    found.kept + found.statistics + found.recomputed + found.embedding + found.head
 }
 
 #[test]

@@ -188,6 +188,11 @@ pub fn kept(block: &BlockShape, batch: &Batch) -> Result<Vec<SavedTensor>, Overf
     Ok(list.all)
 }
 
+/// Whether the backward pass of a norm needs its input as it is.
+pub(super) fn keeps_input(block: &BlockShape, batch: &Batch) -> bool {
+    batch.kernels != Kernels::Eager || eager::keeps_input(block, batch)
+}
+
 /// Bytes per row that an eager norm keeps beside its input and its output; 0 of other kernels.
 pub(super) fn beside_norm(block: &BlockShape, batch: &Batch) -> Result<u128, Overflow> {
     if batch.kernels != Kernels::Eager {

@@ -1,11 +1,12 @@
 //! What a block of eager kernels keeps: what PyTorch's autograd saves for each operation of the
 //! makers' code.
 //!
-//! RMSNorm keeps its input in fp32, one root per row and the input times it; LayerNorm a mean and
-//! a root. Attention of products keeps copies of queries and of keys and values for every query
-//! head, and its softmax, in fp32 too. GeLU by tanh keeps half its input, tanh and 1 more than tanh.
-//! Experts as grouped products keep the wide matrices' outputs, SiLU, their product, and the
-//! weights of what is chosen. A fused kernel of attention keeps what it does elsewhere.
+//! RMSNorm keeps its input, where it has 16 bits a copy in fp32 instead, one root per row and the
+//! input times it; LayerNorm a mean and a root. Attention of products keeps copies of queries and
+//! of keys and values for every query head, and its softmax, in fp32 too. GeLU by tanh keeps half
+//! its input, tanh and 1 more than tanh. Experts as grouped products keep the wide matrices'
+//! outputs, SiLU, their product, and the weights of what is chosen. A fused kernel of attention
+//! keeps what it does elsewhere.
 
 use super::{Activation, BlockShape, List, Over, Sort};
 use crate::memory::Overflow;
@@ -30,6 +31,11 @@ pub(super) fn kept(list: &mut List, block: &BlockShape, batch: &Batch) -> Result
     Ok(())
 }
 
+/// Whether a norm's backward pass needs its input, not a copy of it in fp32.
+pub(super) fn keeps_input(block: &BlockShape, batch: &Batch) -> bool {
+    block.mean || batch.format == Format::Fp32
+}
+
 /// What a norm of `rows` rows of `width` keeps beside its input and its output.
 pub(super) fn beside_norm(
     list: &mut List,
@@ -49,7 +55,9 @@ pub(super) fn beside_norm(
 }
 
 fn norm(list: &mut List, block: &BlockShape, batch: &Batch) -> Result<(), Overflow> {
-    list.add("input of norm", &[block.hidden], Over::Tokens)?;
+    if keeps_input(block, batch) {
+        list.add("input of norm", &[block.hidden], Over::Tokens)?;
+    }
     beside_norm(list, block, batch, (1, block.hidden), Over::Tokens)?;
     list.add("output of norm", &[block.hidden], Over::Tokens)
 }
@@ -59,7 +67,9 @@ fn attention(list: &mut List, block: &BlockShape, batch: &Batch) -> Result<(), O
     norm(list, block, batch)?;
     if block.head_norms {
         for heads in [heads, kv_heads] {
-            list.add("input of heads' norm", &[heads, head_dim], Over::Ranks)?;
+            if keeps_input(block, batch) {
+                list.add("input of heads' norm", &[heads, head_dim], Over::Ranks)?;
+            }
             beside_norm(list, block, batch, (heads, head_dim), Over::Ranks)?;
         }
     }
@@ -83,10 +93,14 @@ fn scores(list: &mut List, block: &BlockShape, batch: &Batch) -> Result<(), Over
     let BlockShape { heads, head_dim, .. } = *block;
     let from = list.all.len();
     list.add("copies of queries, keys and values", &[3, heads, head_dim], Over::Ranks)?;
-    if block.wide_softmax && batch.format != Format::Fp32 {
+    let is_copied = block.wide_softmax && batch.format != Format::Fp32;
+    if is_copied {
         list.put("softmax in fp32", &[heads, batch.tokens], Sort::Wide, Over::Ranks)?;
     }
-    list.add("softmax", &[heads, batch.tokens], Over::Ranks)?;
+    // Values are multiplied with what dropout leaves of the copy.
+    if !(is_copied && batch.dropout) {
+        list.add("softmax", &[heads, batch.tokens], Over::Ranks)?;
+    }
     if batch.dropout {
         list.put("softmax's mask", &[heads, batch.tokens], Sort::Mask, Over::Ranks)?;
         list.add("softmax after dropout", &[heads, batch.tokens], Over::Ranks)?;
