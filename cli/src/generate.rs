@@ -5,7 +5,7 @@
 use crate::lints::say_note;
 use crate::output::{Failure, print};
 use crate::typed::{
-    attention, checkpointing, format, loss, optimizer, packed, size, targets, update,
+    attention, checkpointing, format, kernels, loss, optimizer, packed, size, targets, update,
 };
 use clap::{ArgAction, Args as ClapArgs};
 use std::path::{Path, PathBuf};
@@ -84,6 +84,9 @@ struct StepArgs {
     /// flash or eager [default: flash].
     #[arg(long, value_name = "HOW", value_parser = attention)]
     attention: Option<Attention>,
+    /// Which kernels run: compiled, eager or fused [default: compiled].
+    #[arg(long, value_name = "WHICH", value_parser = kernels)]
+    kernels: Option<Kernels>,
     /// How head and loss are computed: eager, or fused in chunks of tokens [default: eager].
     #[arg(long, value_name = "HOW", value_parser = loss)]
     loss: Option<Loss>,
@@ -227,7 +230,7 @@ impl StepArgs {
             update: self.update.unwrap_or_default(),
             checkpointing: self.checkpointing.unwrap_or(Checkpointing::None),
             attention: self.attention.unwrap_or(Attention::Flash),
-            kernels: Kernels::default(),
+            kernels: self.kernels.unwrap_or_default(),
             loss: self.loss.unwrap_or_default(),
             dropout: self.dropout,
             parallel,

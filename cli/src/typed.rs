@@ -13,7 +13,7 @@ use tiersim_workloads::transformer::card::Family;
 use tiersim_workloads::transformer::format::Format;
 use tiersim_workloads::transformer::packed::{self, Packed};
 use tiersim_workloads::transformer::training::{
-    Attention, Checkpointing, Loss, Optimizer, UpdateTime,
+    Attention, Checkpointing, Kernels, Loss, Optimizer, UpdateTime,
 };
 
 /// Most of anything that is counted.
@@ -122,6 +122,13 @@ pub(crate) fn format(text: &str) -> Result<Format, String> {
 
 pub(crate) fn place(text: &str) -> Result<Place, String> {
     choice(text, &Place::ALL.map(|place| (place.word(), place)))
+}
+
+/// Which kernels a step runs.
+pub(crate) fn kernels(text: &str) -> Result<Kernels, String> {
+    let all =
+        [("compiled", Kernels::Compiled), ("eager", Kernels::Eager), ("fused", Kernels::Fused)];
+    choice(text, &all)
 }
 
 pub(crate) fn attention(text: &str) -> Result<Attention, String> {

@@ -1,7 +1,8 @@
 """FLOPs of an op, and the bytes that it reads and writes.
 
-FLOPs come from ``torch.utils.flop_counter`` where that has a formula (products, convolutions,
-attention). Elsewhere they are the small numbers per element of tiersim's importer:
+FLOPs come from ``torch.utils.flop_counter`` where that has a formula (products, convolutions).
+Attention in one kernel counts the pairs of tokens that it multiplies: causal ones half as many, and
+the diagonal. A grouped product counts the rows that each group has. Elsewhere they are the small numbers per element of tiersim's importer:
 
 ======================================================== =================================
 op                                                       FLOPs
@@ -35,13 +36,15 @@ MOVES = frozenset(
     "cat stack clone copy_ copy _to_copy embedding constant_pad_nd arange ones_like zeros_like "
     "empty_like empty empty_strided empty_permuted new_empty new_empty_strided new_zeros new_ones "
     "new_full zeros ones full full_like fill_ fill zero_ zero index_select gather index "
-    "lift_fresh lift_fresh_copy scalar_tensor".split()
+    "lift_fresh lift_fresh_copy scalar_tensor slice_backward select_backward index_put index_put_ "
+    "scatter where tril triu".split()
 )
 PER_ELEMENT = {
     "native_layer_norm": 8,
     "native_layer_norm_backward": 14,
     "_log_softmax": 5,
     "_softmax": 5,
+    "_safe_softmax": 5,
     "_log_softmax_backward_data": 4,
     "_softmax_backward_data": 4,
     "lerp_": 3,
@@ -81,15 +84,17 @@ def flops(func: Any, args: Any, kwargs: Any, out: Any, reads: Tensors, writes: T
 
     ``reads`` are the tensors among the arguments, ``writes`` the results and changed arguments.
     """
+    name = plain_name(func)
+    if name.startswith("_scaled_dot_product"):
+        return _attention(func, name, args, kwargs, reads)
+    if name == "_grouped_mm":
+        return _grouped(args)
     formula = flop_registry.get(func._overloadpacket)
     if formula is not None:
         try:
             return int(formula(*args, **kwargs, out_val=out))
         except (TypeError, ValueError, AssertionError, AttributeError, IndexError):
             return None
-    name = plain_name(func)
-    if name.startswith("_scaled_dot_product"):
-        return _attention(name, reads)
     if name in PRODUCTS:
         return _product(name, reads, writes)
     many = func._schema.name.rpartition("::")[2].startswith("_foreach_")
@@ -110,13 +115,31 @@ def flops(func: Any, args: Any, kwargs: Any, out: Any, reads: Tensors, writes: T
     return PER_ELEMENT.get(name, 1) * elements
 
 
-def _attention(name: str, reads: Tensors) -> int | None:
-    """4 B H S T D forward, 10 backward: two products, and five of which one is done again."""
+def _attention(func: Any, name: str, args: Any, kwargs: Any, reads: Tensors) -> int | None:
+    """4 D per head and pair of tokens forward, 10 backward: five products, one of them again."""
     backward = "_backward" in name
     query, key = reads[1:3] if backward else reads[0:2]
     if query.dim() != 4 or key.dim() != 4:
         return None
-    return (10 if backward else 4) * query.numel() * key.shape[2]
+    rows, keys = query.shape[2], key.shape[2]
+    pairs = rows * keys
+    positions = {argument.name: at for at, argument in enumerate(func._schema.arguments)}
+    at = positions.get("is_causal")
+    if at is not None and (args[at] if at < len(args) else kwargs.get("is_causal")):
+        # Row i sees the keys up to i.
+        seen = min(rows, keys)
+        pairs = seen * (seen + 1) // 2 + (rows - seen) * keys
+    return (10 if backward else 4) * query.numel() // max(rows, 1) * pairs
+
+
+def _grouped(args: Any) -> int | None:
+    """Products of groups of rows, or, of two matrices, of groups of what is summed over."""
+    left, right = args[0], args[1]
+    if not {left.dim(), right.dim()} <= {2, 3}:
+        return None
+    if left.dim() == 3 and right.dim() == 2:
+        return 2 * right.numel() * left.shape[-2]
+    return 2 * left.numel() * right.shape[-1]
 
 
 def _product(name: str, reads: Tensors, writes: Tensors) -> int | None:

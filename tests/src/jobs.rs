@@ -168,7 +168,7 @@ pub fn job(seed: u64) -> (Training, Offload) {
                 _ => Checkpointing::Every(dice.within(1..=4)),
             },
             attention: dice.pick(&[Attention::Flash, Attention::Eager]),
-            kernels: Kernels::Eager,
+            kernels: Kernels::Compiled,
             loss: dice.pick(&[Loss::Eager, Loss::Fused]),
             dropout: dice.within(0..=1) == 1,
             parallel,
@@ -185,7 +185,15 @@ pub fn job(seed: u64) -> (Training, Offload) {
             lora: None,
         };
         if training.problems().is_empty() {
-            return (with_adapters(training, seed), offload);
+            let training = with_adapters(training, seed);
+            if training.lora.is_some() {
+                return (training, offload);
+            }
+            // Drawn apart, so that what else a seed draws does not depend on it.
+            let mut apart = Dice(ChaCha12Rng::seed_from_u64(!seed));
+            let kernels = apart.pick(&[Kernels::Compiled, Kernels::Eager]);
+            let other = Training { kernels, ..training.clone() };
+            return (if other.problems().is_empty() { other } else { training }, offload);
         }
     }
 }
@@ -220,6 +228,7 @@ pub fn asked(job: &Training, offload: Offload) -> account::Training {
             sequence: job.sequence,
             format: formats.activations,
             attention: job.attention,
+            kernels: job.kernels,
             loss: job.loss,
             dropout: job.dropout,
             checkpointing: job.checkpointing,
@@ -249,6 +258,7 @@ fn norms(job: &Training) -> u128 {
         dropout: job.dropout,
         tensor: parallel.tensor.into(),
         by_sequence: parallel.sequence,
+        kernels: Kernels::Compiled,
         loss: job.loss,
         lora: job.lora,
     };

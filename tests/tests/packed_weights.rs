@@ -124,6 +124,7 @@ fn packed_weights_are_trained_beside_only() {
 fn qlora(card: Card) -> account::Training {
     let block = BlockShape::of(&card);
     let step = Step {
+        kernels: Kernels::Compiled,
         block,
         layers: card.layers.into(),
         vocab: card.vocab.into(),

@@ -46,7 +46,7 @@ fn job(card: Card) -> Generation {
         tokens: 4,
         prefill: true,
         attention: AttentionOn::Device,
-        kernels: Kernels::Eager,
+        kernels: Kernels::Compiled,
         kv_block: None,
         tensor: 1,
         devices: 1,
@@ -64,7 +64,7 @@ fn cache_and_flops_follow_the_formulas() {
             [(1, None, true), (3, Some(2), true), (2, Some(16), false), (1, Some(1), false)]
         {
             use AttentionOn::{Device, Host};
-            let both = [Kernels::Eager, Kernels::Fused].into_iter();
+            let both = [Kernels::Compiled, Kernels::Fused].into_iter();
             for (kernels, attention) in both.flat_map(|one| [(one, Device), (one, Host)]) {
                 let job = job(small(family));
                 let job = Generation { batches, kv_block, prefill, attention, kernels, ..job };
@@ -114,7 +114,9 @@ fn no_job_makes_a_trace_that_breaks_a_rule() {
     let mixtures = [(Mixtral, 0), (Qwen, 1)];
     let mixtures = mixtures.map(|(of, shared)| Card { experts: experts(shared), ..small(of) });
     for card in cards.into_iter().chain(mixtures) {
-        for (tensor, kernels) in [(1, Kernels::Eager), (2, Kernels::Eager), (2, Kernels::Fused)] {
+        for (tensor, kernels) in
+            [(1, Kernels::Compiled), (2, Kernels::Compiled), (2, Kernels::Fused)]
+        {
             for attention in [AttentionOn::Device, AttentionOn::Host] {
                 let (card, devices) = (card.clone(), 2);
                 let job = Generation { tensor, devices, kernels, attention, ..job(card) };
@@ -177,7 +179,7 @@ fn every_known_model_has_the_weights_of_its_card() {
 fn only_experts_with_tokens_are_used() {
     let experts = Some(Experts { count: 8, active: 2, ffn: 32, shared: 1 });
     let card = Card { experts, ..small(Family::Mixtral) };
-    for kernels in [Kernels::Eager, Kernels::Fused] {
+    for kernels in [Kernels::Compiled, Kernels::Fused] {
         let job = Generation { batch: 1, kernels, ..job(card.clone()) };
         let trace = job.trace();
         assert_eq!(trace.problems(), []);

@@ -12,7 +12,7 @@ use tiersim_workloads::memory::deepspeed::{Answer, Question, zero2, zero3};
 use tiersim_workloads::memory::zero::{MILLION, Offload, State, placed};
 use tiersim_workloads::transformer::format::Format;
 use tiersim_workloads::transformer::training::{
-    Attention, Checkpointing, Loader, Loss, Optimizer, UpdateTime,
+    Attention, Checkpointing, Kernels, Loader, Loss, Optimizer, UpdateTime,
 };
 
 const GIB: f64 = (1u64 << 30) as f64;
@@ -137,6 +137,7 @@ fn batch(sequences: u64, tokens: u64, tensor: u64, by_sequence: bool) -> Batch {
         dropout: true,
         tensor,
         by_sequence,
+        kernels: Kernels::Compiled,
         loss: Loss::Eager,
         lora: None,
     }
@@ -206,6 +207,8 @@ fn a_llama_block_keeps_what_its_list_says() {
         activation: tiersim_workloads::memory::activations::block::Activation::GatedSilu,
         mean: false,
         norm_0: false,
+        head_norms: false,
+        wide_softmax: true,
         experts: None,
     };
     let mut batch = batch(2, 8192, 1, false);
@@ -266,6 +269,7 @@ fn a_hundred_million_tokens_are_accounted() {
         sequence: 100_000_000,
         format: Format::Bf16,
         attention: Attention::Eager,
+        kernels: Kernels::Compiled,
         loss: Loss::Eager,
         dropout: true,
         checkpointing: Checkpointing::None,

@@ -11,7 +11,7 @@ use tiersim_workloads::memory::inference::Kv;
 use tiersim_workloads::memory::zero::MILLION;
 use tiersim_workloads::transformer::format::Format;
 use tiersim_workloads::transformer::training::{
-    Attention, Checkpointing, Loss, Optimizer, UpdateTime,
+    Attention, Checkpointing, Kernels, Loss, Optimizer, UpdateTime,
 };
 
 /// A model of 7B on GPUs of one node, 8 sequences of 2,048 tokens at once.
@@ -27,6 +27,7 @@ fn job(gpus: u64) -> Training {
             sequence: 2048,
             format: Format::Bf16,
             attention: Attention::Eager,
+            kernels: Kernels::Compiled,
             loss: Loss::Eager,
             dropout: true,
             checkpointing: Checkpointing::None,

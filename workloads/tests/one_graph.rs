@@ -133,7 +133,7 @@ fn is_end(module: &str) -> bool {
     matches!(module, "model.norm" | "lm_head")
 }
 
-const BOTH: [Kernels; 2] = [Kernels::Eager, Kernels::Fused];
+const BOTH: [Kernels; 2] = [Kernels::Compiled, Kernels::Fused];
 
 #[test]
 fn a_block_of_training_is_one_of_a_prefill() {

@@ -2,6 +2,7 @@
 
 mod activations;
 mod any;
+mod eager;
 mod rules;
 mod semiseparable;
 pub(crate) mod shape;

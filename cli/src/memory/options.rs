@@ -5,7 +5,7 @@
 
 use crate::args::Format as Output;
 use crate::typed::{
-    Millionths, attention, checkpointing, count, family, format, levels, loss, millionths,
+    Millionths, attention, checkpointing, count, family, format, kernels, levels, loss, millionths,
     optimizer, packed, place, size, targets, update,
 };
 use clap::{Args, ValueEnum};
@@ -18,7 +18,7 @@ use tiersim_workloads::transformer::card::Family;
 use tiersim_workloads::transformer::format::Format;
 use tiersim_workloads::transformer::packed::Packed;
 use tiersim_workloads::transformer::training::{
-    Attention, Checkpointing, Loss, Optimizer, UpdateTime,
+    Attention, Checkpointing, Kernels, Loss, Optimizer, UpdateTime,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -118,6 +118,9 @@ pub(crate) struct MemoryArgs {
     /// How attention is computed: eager or flash [default: eager].
     #[arg(long, value_name = "HOW", value_parser = attention)]
     pub(crate) attention: Option<Attention>,
+    /// Which kernels run: compiled or eager, of a --model [default: compiled].
+    #[arg(long, value_name = "WHICH", value_parser = kernels)]
+    pub(crate) kernels: Option<Kernels>,
     /// How head and loss are computed: eager, or fused in chunks of tokens that keep no logits
     /// [default: eager].
     #[arg(long, value_name = "HOW", value_parser = loss)]

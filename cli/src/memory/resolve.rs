@@ -25,7 +25,7 @@ use tiersim_workloads::transformer::card::{Card, Family};
 use tiersim_workloads::transformer::format::Format;
 use tiersim_workloads::transformer::packed::Packed;
 use tiersim_workloads::transformer::training::{
-    Attention, Checkpointing, Loader, Optimizer, UpdateTime,
+    Attention, Checkpointing, Kernels, Loader, Optimizer, UpdateTime,
 };
 
 /// What is asked.
@@ -168,6 +168,8 @@ fn block(
         activation: Activation::of(family),
         mean,
         norm_0: family == Family::Bloom,
+        head_norms: false,
+        wide_softmax: true,
         experts: None,
     };
     Ok(Some((block, layers)))
@@ -325,6 +327,10 @@ fn step(
         let rule = "gradients of one module at a time need the modules of a model";
         return Err(format!("{rule} (found --update in-backward without --model); say --model"));
     }
+    if model.is_none() && args.kernels == Some(Kernels::Eager) {
+        let rule = "eager kernels keep what the modules of a model say";
+        return Err(format!("{rule} (found --kernels eager without --model); say --model"));
+    }
     let (block, layers) = shape;
     let ways = stages.saturating_mul(interleave);
     if interleave > 1 {
@@ -347,6 +353,7 @@ fn step(
         sequence,
         format: args.activations.unwrap_or(weights),
         attention: args.attention.unwrap_or(Attention::Eager),
+        kernels: args.kernels.unwrap_or_default(),
         loss: args.loss.unwrap_or_default(),
         dropout: args.dropout.unwrap_or(block.mean),
         checkpointing: args.checkpointing.unwrap_or(Checkpointing::None),

@@ -60,7 +60,7 @@ fn what_is_left_out_has_the_documented_default() {
         update: UpdateTime::After,
         checkpointing: Checkpointing::None,
         attention: Attention::Flash,
-        kernels: Kernels::Eager,
+        kernels: Kernels::Compiled,
         loss: Loss::Eager,
         dropout: false,
         parallel: Parallel::default(),

@@ -15,8 +15,8 @@ pub mod block;
 use super::{Overflow, product, share, total};
 use crate::transformer::adapters::{Lora, Target};
 use crate::transformer::format::Format;
-use crate::transformer::training::{Attention, Checkpointing, Loss};
-use block::{BlockShape, Over, Sort, kept};
+use crate::transformer::training::{Attention, Checkpointing, Kernels, Loss};
+use block::{BlockShape, Over, Sort, beside_norm, keeps_input, kept};
 
 /// Numbers that share a range where activations are compressed to 8 bits (ActNN, Chen et al. 2021,
 /// arXiv 2104.14129: groups of 256, each with a minimum and a range in 16 bits).
@@ -39,6 +39,8 @@ pub struct Batch {
     pub tensor: u64,
     /// Whether the rest is split by sequence over the same ranks.
     pub by_sequence: bool,
+    /// Which kernels run.
+    pub kernels: Kernels,
     /// How the head and the loss are computed.
     pub loss: Loss,
     /// What alone is trained, if not all of the model is.
@@ -127,7 +129,7 @@ pub fn of_block(block: &BlockShape, batch: &Batch) -> Result<OfBlock, Overflow> 
         let bytes = match tensor.sort {
             Sort::Numbers => stored(numbers, batch.format)?,
             Sort::Mask => numbers,
-            Sort::Statistics => product(&[numbers, 4])?,
+            Sort::Statistics | Sort::Wide => product(&[numbers, 4])?,
         };
         let of = match tensor.sort {
             Sort::Statistics => &mut all.statistics,
@@ -185,7 +187,9 @@ pub fn of_stage(
     let stream = product(&[own_tokens(tokens, ranks, batch.by_sequence), hidden])?;
     let input = stored(stream, batch.format)?;
     let (blocks, in_flight) = (stages.of_virtual_stage(), stages.in_flight());
-    let recompute = |blocks: u128| Ok(product(&[one.sum()?, blocks])?.saturating_sub(input));
+    // What a norm copies is there until its sum with what follows is, in the place of the input.
+    let own = if keeps_input(block, batch) { input } else { 0 };
+    let recompute = |blocks: u128| Ok(product(&[one.sum()?, blocks])?.saturating_sub(own));
     let statistics = product(&[one.statistics, blocks])?;
     let (kept, statistics, recomputed) = match checkpointing {
         Checkpointing::None => (product(&[total([one.rest, one.core])?, blocks])?, statistics, 0),
@@ -216,6 +220,12 @@ pub fn of_stage(
         }
     };
     let masks = if batch.dropout { stream } else { 0 };
+    // Cosines and sines, which eager kernels keep.
+    let turns = if batch.kernels == Kernels::Eager && !block.mean {
+        stored(product(&[2, batch.tokens.into(), block.head_dim.into()])?, batch.format)?
+    } else {
+        0
+    };
     let normed = if block.norm_0 { input } else { 0 };
     let head = if vocab > 0 && stages.pipeline == 1 {
         let logits = match batch.loss {
@@ -223,13 +233,16 @@ pub fn of_stage(
             // A chunk of them is a working buffer.
             Loss::Fused => 0,
         };
+        let own = own_tokens(tokens, ranks, batch.by_sequence);
+        let beside = product(&[own, beside_norm(block, batch)?])?;
         let logits = product(&[logits, 4])?;
         let is_gathered = batch.lora.is_some() && batch.by_sequence && batch.tensor > 1;
         if is_gathered {
             // What a frozen head is given goes once it is gathered, and is not needed again.
             total([input, logits.max(input)])?
         } else {
-            total([product(&[input, 2])?, logits])?
+            let inputs = if keeps_input(block, batch) { 2 } else { 1 };
+            total([product(&[input, inputs])?, logits, beside])?
         }
     } else {
         0
@@ -240,7 +253,7 @@ pub fn of_stage(
         recomputed: recomputed.saturating_sub(head),
         // Frozen tables have no backward pass.
         embedding: match batch.lora {
-            None => product(&[total([masks, normed])?, stages.embedded()])?,
+            None => product(&[total([masks, normed, turns])?, stages.embedded()])?,
             Some(_) => 0,
         },
         head,

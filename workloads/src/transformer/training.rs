@@ -11,6 +11,7 @@
 
 mod backward;
 mod computing;
+mod eager;
 mod experts;
 mod head;
 mod limits;
@@ -113,11 +114,16 @@ pub enum UpdateTime {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kernels {
-    /// One product per matrix, as PyTorch runs the makers' code.
+    /// One product per matrix; what lies between products is one kernel each: a norm, rotary
+    /// positions, an activation, a residual, the update of a module.
     #[default]
+    Compiled,
+    /// Every operation of the makers' code is a kernel, as PyTorch runs it without a compiler, and
+    /// keeps what its backward pass asks for. Generation and serving run the kernels of
+    /// [`Kernels::Compiled`] in its place.
     Eager,
-    /// One product for matrices of the same rows, such as queries, keys and values, as serving
-    /// engines do.
+    /// As [`Kernels::Compiled`], with one product for matrices of the same rows, such as queries,
+    /// keys and values, as serving engines do.
     Fused,
 }
 
@@ -272,7 +278,7 @@ impl Training {
             update: UpdateTime::After,
             checkpointing: Checkpointing::None,
             attention: Attention::Flash,
-            kernels: Kernels::Eager,
+            kernels: Kernels::Compiled,
             loss: Loss::Eager,
             dropout: false,
             parallel: Parallel::default(),

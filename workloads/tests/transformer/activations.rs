@@ -10,7 +10,7 @@ use tiersim_workloads::memory::activations::{Batch, Stages, of_block, of_stage};
 use tiersim_workloads::transformer::card::{Card, Family};
 use tiersim_workloads::transformer::format::{Format, Formats};
 use tiersim_workloads::transformer::training::{
-    Attention, Checkpointing, Loss, Parallel, Training,
+    Attention, Checkpointing, Kernels, Loss, Parallel, Training,
 };
 
 /// Eager attention with dropout, as in the paper.
@@ -145,6 +145,7 @@ fn the_trace_keeps_what_the_formulas_say() {
                 dropout,
                 tensor: parallel.tensor.into(),
                 by_sequence: parallel.sequence,
+                kernels: Kernels::Compiled,
                 loss: Loss::Eager,
                 lora: Option::None,
             };

@@ -111,6 +111,12 @@ pub(crate) fn peak_state(trace: &Trace) -> u64 {
 
 /// Every op of the device says its kernels, which amount to its FLOPs and bytes; no other does.
 pub(crate) fn check_kernels(trace: &Trace) {
+    check_kernels_of(trace, false);
+}
+
+/// The same; eager kernels count FLOPs of what is no product, up to 14 per number that they touch
+/// in 16 bits.
+pub(crate) fn check_kernels_of(trace: &Trace, is_eager: bool) {
     for op in &trace.ops {
         let Some(kernels) = &op.kernels else {
             assert!(!matches!(op.unit, Unit::Device | Unit::Idle), "{op:?}");
@@ -128,6 +134,10 @@ pub(crate) fn check_kernels(trace: &Trace) {
                 Work::Attention(of) => of.flops(),
                 // Five products where the forward pass has two.
                 Work::AttentionBackward(of) => of.flops() / 2 * 5,
+                Work::Streaming(_) if is_eager => {
+                    assert!(kernel.flops <= 7 * kernel.bytes.get(), "{op:?}");
+                    continue;
+                }
                 Work::Streaming(_) => 0,
                 Work::Experts(_) => continue,
             };

@@ -33,12 +33,13 @@ const OF_STATE: [&str; 9] = [
     "--prefetch-layers",
 ];
 /// Of a step.
-pub(super) const OF_STEP: [&str; 7] = [
+pub(super) const OF_STEP: [&str; 8] = [
     "--activations",
     "--micro-batch",
     "--update",
     "--checkpointing",
     "--attention",
+    "--kernels",
     "--loss",
     "--dropout",
 ];

@@ -12,7 +12,7 @@ use crate::transformer::card::Card;
 use crate::transformer::format::{Format, Formats};
 use crate::transformer::packed::Packed;
 use crate::transformer::training::{
-    self, Attention, Checkpointing, Loader, Loss, Optimizer, Parallel, UpdateTime, Zero,
+    self, Attention, Checkpointing, Kernels, Loader, Loss, Optimizer, Parallel, UpdateTime, Zero,
 };
 
 /// What the optimizer keeps.
@@ -64,6 +64,8 @@ pub struct Step {
     pub format: Format,
     /// How attention is computed.
     pub attention: Attention,
+    /// Which kernels run.
+    pub kernels: Kernels,
     /// How the head and the loss are computed.
     pub loss: Loss,
     /// Whether there is dropout.
@@ -210,6 +212,7 @@ impl Training {
             dropout: step.dropout,
             tensor: self.split.tensor,
             by_sequence: self.split.by_sequence,
+            kernels: step.kernels,
             loss: step.loss,
             lora: self.lora,
         };
@@ -249,6 +252,7 @@ impl Training {
             formats,
             checkpointing: step.checkpointing,
             attention: step.attention,
+            kernels: step.kernels,
             loss: step.loss,
             dropout: step.dropout,
             parallel,

@@ -9,7 +9,7 @@ use crate::memory::activations::block::BlockShape;
 use crate::memory::optimizer::needs_shapes;
 use crate::memory::zero::{MILLION, StatePart, placed};
 use crate::memory::{Overflow, loader};
-use crate::transformer::training::{Attention, Checkpointing, Loader, Loss, UpdateTime};
+use crate::transformer::training::{Attention, Checkpointing, Kernels, Loader, Loss, UpdateTime};
 use tiersim_models::results::memory_account::{Account, Constant, Line, Place, Value};
 
 /// The account of a training job.
@@ -127,6 +127,9 @@ const fn head_name(step: &Step) -> &'static str {
 }
 
 const fn head_formula(step: &Step, split: &Pipeline) -> &'static str {
+    if matches!(step.kernels, Kernels::Eager) {
+        return "sum over the tensors of norm, head and loss";
+    }
     match (step.loss, split.by_sequence) {
         (Loss::Eager, false) => "4 s b h + 4 s b v / t",
         (Loss::Eager, true) => "4 s b h / t + 4 s b v / t",
@@ -146,7 +149,8 @@ fn formula(job: &Training, step: &Step) -> String {
         Checkpointing::Layers(n) => return format!("{input} for {n} blocks, all of the others"),
         Checkpointing::None | Checkpointing::Selective => {}
     }
-    let gpt = BlockShape::gpt(step.block.hidden, step.block.heads) == step.block;
+    let is_eager = step.kernels == Kernels::Eager;
+    let gpt = !is_eager && BlockShape::gpt(step.block.hidden, step.block.heads) == step.block;
     if !(gpt && step.dropout && step.format.bytes() == 2) || job.lora.is_some() {
         return "sum over a block's tensors".to_owned();
     }
@@ -227,6 +231,9 @@ fn constants(job: &Training) -> Result<Vec<Constant>, Overflow> {
         if step.update == UpdateTime::InBackward {
             add("update", "update of weights", "in the backward pass".into());
         }
+        if step.kernels != Kernels::Compiled {
+            add("kernels", "kernels", kernels_word(step.kernels).into());
+        }
         if step.loss == Loss::Fused {
             add("loss", "head and loss", "fused".into());
         }
@@ -240,6 +247,14 @@ fn constants(job: &Training) -> Result<Vec<Constant>, Overflow> {
         add("checkpointing", "checkpointing", Value::Word(checkpointing));
     }
     Ok(all)
+}
+
+const fn kernels_word(kernels: Kernels) -> &'static str {
+    match kernels {
+        Kernels::Compiled => "compiled",
+        Kernels::Eager => "eager",
+        Kernels::Fused => "fused",
+    }
 }
 
 /// What the account leaves out.

@@ -13,11 +13,14 @@
 //! gives.
 //! Invariant: what two ops keep in one tensor is listed once.
 
+mod eager;
+
 use super::Batch;
 use crate::memory::{Overflow, product};
 use crate::transformer::adapters::Target;
 use crate::transformer::card::{Card, Experts, Family};
-use crate::transformer::training::Attention;
+use crate::transformer::graph::eager::attention::softens_wide;
+use crate::transformer::training::{Attention, Kernels};
 
 /// What lies between the matrices of the feed-forward part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +52,10 @@ pub struct BlockShape {
     pub mean: bool,
     /// Whether there is a norm between the embedding and the first block, whose input is kept too.
     pub norm_0: bool,
+    /// Whether every head's queries and keys have a norm.
+    pub head_norms: bool,
+    /// Whether eager kernels have the softmax of attention in fp32.
+    pub wide_softmax: bool,
     /// Experts in the place of the feed-forward part.
     pub experts: Option<Experts>,
 }
@@ -79,6 +86,8 @@ impl BlockShape {
             activation: Activation::Gelu,
             mean: true,
             norm_0: false,
+            head_norms: false,
+            wide_softmax: true,
             experts: None,
         }
     }
@@ -94,6 +103,8 @@ impl BlockShape {
             activation: Activation::of(card.family),
             mean: card.family.has_biases(),
             norm_0: card.family == Family::Bloom,
+            head_norms: card.norms_heads(),
+            wide_softmax: softens_wide(card.family),
             experts: card.experts,
         }
     }
@@ -108,6 +119,8 @@ pub enum Sort {
     Mask,
     /// Four bytes each; not in the published formulas.
     Statistics,
+    /// Four bytes each, of as many as there are numbers.
+    Wide,
 }
 
 /// What splits a tensor over the ranks of tensor parallelism.
@@ -177,11 +190,35 @@ fn low_rank(list: &mut List, batch: &Batch, targets: &[Target]) -> Result<(), Ov
 pub fn kept(block: &BlockShape, batch: &Batch) -> Result<Vec<SavedTensor>, Overflow> {
     let tokens = product(&[batch.tokens.into(), batch.sequences.into()])?;
     let mut list = List { tokens, all: Vec::new() };
+    if batch.kernels == Kernels::Eager {
+        eager::kept(&mut list, block, batch)?;
+        return Ok(list.all);
+    }
     attention(&mut list, block, batch)?;
     let from = list.all.len();
     feed_forward(&mut list, block, batch)?;
     list.all[from..].iter_mut().for_each(|tensor| tensor.behind = true);
     Ok(list.all)
+}
+
+/// Whether the backward pass of a norm needs its input as it is.
+pub(super) fn keeps_input(block: &BlockShape, batch: &Batch) -> bool {
+    batch.kernels != Kernels::Eager || eager::keeps_input(block, batch)
+}
+
+/// Bytes per row that an eager norm keeps beside its input and its output; 0 of other kernels.
+pub(super) fn beside_norm(block: &BlockShape, batch: &Batch) -> Result<u128, Overflow> {
+    if batch.kernels != Kernels::Eager {
+        return Ok(0);
+    }
+    let mut list = List { tokens: 1, all: Vec::new() };
+    eager::beside_norm(&mut list, block, batch, (1, block.hidden), Over::Tokens)?;
+    let of = |tensor: &SavedTensor| {
+        let bytes = if tensor.sort == Sort::Numbers { batch.format.bytes() } else { 4 };
+        product(&[tensor.numbers, bytes.into()])
+    };
+    let all = list.all.iter().map(of).collect::<Result<Vec<u128>, Overflow>>()?;
+    crate::memory::total(all)
 }
 
 fn attention(list: &mut List, block: &BlockShape, batch: &Batch) -> Result<(), Overflow> {

@@ -2,6 +2,7 @@
 
 use super::{AttentionOn, Generation};
 use crate::build::Builder;
+use crate::transformer::graph::eager::attention::Shared;
 use crate::transformer::graph::network::Groups;
 use crate::transformer::graph::pass::{GraphBuilder, Reduction, Sizes};
 use crate::transformer::graph::state::{Cache, ModelState, State};
@@ -82,6 +83,8 @@ pub(in crate::transformer) fn begun(
         reduction,
         cache,
         low_rank,
+        trains: false,
+        shared: Shared::default(),
     };
     (maker, model)
 }

@@ -54,6 +54,10 @@ impl GraphBuilder<'_> {
         input: ObjectId,
     ) -> (SavedByExperts, ObjectId) {
         let (by, sizes) = (self.module(mixture.router), self.sizes);
+        if self.is_eager() {
+            let tokens = self.expert_tokens(layer, mixture.experts.len());
+            return self.eager_mixture(mixture, tokens, input);
+        }
         let is_alone = self.shape.parallel.expert == 1;
         let four = u128::from(Format::Fp32.bytes());
         let choices = sizes.tokens * self.owned[mixture.router].outputs;
@@ -66,7 +70,9 @@ impl GraphBuilder<'_> {
             let shared = mixture.shared.as_ref();
             let shared = shared.map(|(mlp, gate)| self.shared(mlp, *gate, input, y));
             let (given, back, experts) = (y, y, Vec::new());
-            return (SavedByExperts { gates, given, tokens, experts, back, shared }, y);
+            let groups = None;
+            let kept = SavedByExperts { gates, given, tokens, experts, back, shared, groups };
+            return (kept, y);
         }
         let here = tokens.iter().sum::<u128>().max(1) * sizes.hidden;
         let copies = self.copies();
@@ -96,7 +102,8 @@ impl GraphBuilder<'_> {
         );
         let shared = mixture.shared.as_ref();
         let shared = shared.map(|(mlp, gate)| self.shared(mlp, *gate, input, y));
-        (SavedByExperts { gates, given, tokens, experts, back, shared }, y)
+        let groups = None;
+        (SavedByExperts { gates, given, tokens, experts, back, shared, groups }, y)
     }
 
     /// All experts that have tokens, as serving engines run them: `[input, gates, y]`.

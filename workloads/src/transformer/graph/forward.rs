@@ -8,8 +8,12 @@
 //! scores are gone; a fused kernel keeps none of the scores, but a sum in fp32 per token and head.
 //! Residual and dropout are one op, which keeps its sum.
 
+use super::eager::activation::Gelu;
+use super::eager::attention::KeptScores;
+use super::eager::experts::KeptByGroups;
+use super::eager::norm::Normed;
 use super::pass::{GraphBuilder, product};
-use super::state::{BlockState, End, Mlp, ModelState};
+use super::state::{BlockState, End, Mlp};
 use crate::build::{ObjectAccess, change, read, write};
 use crate::memory::activations::block::Activation;
 use crate::transformer::format::Format;
@@ -17,7 +21,6 @@ use crate::transformer::modules::Feed;
 use crate::transformer::training::Attention;
 use tiersim_models::ids::{ModuleId, ObjectId};
 use tiersim_models::kernel::{Streaming, Work};
-use tiersim_models::workload::CollectiveKind;
 
 /// What attention keeps beside queries, keys, values and its output.
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +31,8 @@ pub(crate) enum Core {
     Flash(ObjectId),
     /// Softmax; with dropout its mask and what it leaves.
     Scores(ObjectId, Option<(ObjectId, ObjectId)>),
+    /// What eager kernels keep of scores.
+    EagerScores(KeptScores),
 }
 
 /// What a feed-forward part keeps beside its input.
@@ -38,6 +43,8 @@ pub(crate) struct SavedFeedForward {
     /// The gate behind its SiLU.
     pub(crate) gate: Option<ObjectId>,
     pub(crate) active: ObjectId,
+    /// What eager kernels of GeLU keep beside.
+    pub(crate) gelu: Option<Gelu>,
 }
 
 /// What the experts of a block keep.
@@ -52,6 +59,8 @@ pub(crate) struct SavedByExperts {
     /// What comes back for this rank's tokens.
     pub(crate) back: ObjectId,
     pub(crate) shared: Option<SavedByShared>,
+    /// Of eager kernels, which have all experts of a layer in one product.
+    pub(crate) groups: Option<KeptByGroups>,
 }
 
 /// What the experts of every token keep.
@@ -72,26 +81,16 @@ pub(crate) enum SavedFeed {
 /// What a block keeps for its backward pass.
 #[derive(Clone, Debug)]
 pub(crate) struct SavedActivations {
-    pub(crate) x: ObjectId,
-    pub(crate) normed_1: ObjectId,
+    pub(crate) normed_1: Normed,
+    /// Norms of every head's queries and keys, of eager kernels.
+    pub(crate) head_norms: Vec<Normed>,
     pub(crate) qkv: Vec<ObjectId>,
     pub(crate) core: Core,
     pub(crate) mixed: ObjectId,
     pub(crate) mask_1: Option<ObjectId>,
-    pub(crate) middle: ObjectId,
-    pub(crate) normed_2: ObjectId,
+    pub(crate) normed_2: Normed,
     pub(crate) feed: SavedFeed,
     pub(crate) mask_2: Option<ObjectId>,
-}
-
-/// What the embedding keeps and hands on.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Embedded {
-    /// The sum of the tables, behind dropout.
-    pub(crate) x: ObjectId,
-    pub(crate) mask: Option<ObjectId>,
-    /// The first block's input.
-    pub(crate) out: ObjectId,
 }
 
 impl GraphBuilder<'_> {
@@ -105,25 +104,9 @@ impl GraphBuilder<'_> {
         let [first, second] = [block.norm_1, block.norm_2].map(|norm| self.module(norm));
         let owner_1 = (self.module(block.qkv[0]), self.keeps_input(&block.qkv));
         let normed_1 = self.norm(block.norm_1, x, owner_1);
-        let input = self.all_tokens(first, "out.whole", normed_1);
+        let input = self.all_tokens(first, "out.whole", normed_1.y);
         let tokens = self.sizes.tokens;
-        let outputs = block.qkv.iter().map(|&part| {
-            let numbers = tokens * self.owned[part].outputs;
-            // Attention keeps them; it has no parameters that it could be ranked by.
-            let module = self.module(part);
-            self.kept(module, "out", numbers, module)
-        });
-        let qkv: Vec<ObjectId> = outputs.collect();
-        self.linears(&block.qkv, tokens, read(input), &qkv);
-        // In place: what the norm was given follows from what it gives.
-        for (&norm, &y) in block.head_norms.iter().zip(&qkv) {
-            let touches = [self.weight(norm), change(y)];
-            self.build.streaming("norm", self.module(norm), Streaming::Norm, &touches);
-        }
-        if self.shape.card.family.is_rotary() {
-            let touches: Vec<ObjectAccess> = self.rotated(&qkv);
-            self.build.streaming("rotary", block.attention, Streaming::Rotary, &touches);
-        }
+        let (qkv, head_norms) = self.positioned(block, input);
         let (core, mixed) = self.attention(block, &qkv);
         let out = self.module(block.out);
         let projected = self.buffer(out, "part", tokens * self.sizes.hidden);
@@ -135,7 +118,7 @@ impl GraphBuilder<'_> {
             Feed::Mixture(mixture) => (self.module(mixture.router), self.keeps_input(&[])),
         };
         let normed_2 = self.norm(block.norm_2, middle, owner_2);
-        let input = self.all_tokens(second, "out.whole", normed_2);
+        let input = self.all_tokens(second, "out.whole", normed_2.y);
         let (feed, down_proj, y) = match &block.feed {
             Feed::Dense(mlp) => {
                 let down_proj = self.module(mlp.down_proj);
@@ -151,18 +134,47 @@ impl GraphBuilder<'_> {
         let y = self.sum(down_proj, "sum", y);
         let (mask_2, next) = self.residual(down_proj, y, middle, owner);
         let kept = SavedActivations {
-            x,
             normed_1,
+            head_norms,
             qkv,
             core,
             mixed,
             mask_1,
-            middle,
             normed_2,
             feed,
             mask_2,
         };
         (kept, next)
+    }
+
+    /// Queries, keys and values of a block's normed input, turned by position.
+    fn positioned(&mut self, block: &BlockState, input: ObjectId) -> (Vec<ObjectId>, Vec<Normed>) {
+        let tokens = self.sizes.tokens;
+        let outputs = block.qkv.iter().enumerate().map(|(index, &part)| {
+            let numbers = tokens * self.owned[part].outputs;
+            if self.is_eager() && !self.keeps_qkv(block, index) {
+                return self.buffer(self.module(part), "out", numbers);
+            }
+            // Attention keeps them; it has no parameters that it could be ranked by.
+            let module = self.module(part);
+            self.kept(module, "out", numbers, module)
+        });
+        let mut qkv: Vec<ObjectId> = outputs.collect();
+        self.linears(&block.qkv, tokens, read(input), &qkv);
+        if self.is_eager() {
+            let normed = self.eager_positions(block, &mut qkv);
+            return (qkv, normed);
+        }
+        // In place: what the norm was given follows from what it gives.
+        for (&norm, &y) in block.head_norms.iter().zip(&qkv) {
+            let touches = [self.weight(norm), change(y)];
+            self.build.streaming("norm", self.module(norm), Streaming::Norm, &touches);
+        }
+        if self.shape.card.family.is_rotary() {
+            let touches: Vec<ObjectAccess> = self.rotated(&qkv);
+            self.build.streaming("rotary", block.attention, Streaming::Rotary, &touches);
+        }
+        (qkv, Vec::new())
     }
 
     /// Dropout of `y` and the sum with `x`, in one op.
@@ -174,11 +186,19 @@ impl GraphBuilder<'_> {
         owner: Option<ModuleId>,
     ) -> (Option<ObjectId>, ObjectId) {
         let numbers = self.sizes.stream();
-        let mask = self.mask(by, "mask", numbers);
+        let at = self.at(by, Streaming::ElementWise);
+        let dropped =
+            if self.is_eager() { self.eager_dropout(at, y, numbers, false) } else { None };
+        let mask = if self.is_eager() { None } else { self.mask(by, "mask", numbers) };
         let sum = match owner {
             Some(owner) => self.kept(by, "out", numbers, owner),
             None => self.buffer(by, "out", numbers),
         };
+        if self.is_eager() {
+            let y = dropped.map_or(y, |(_, dropped)| dropped);
+            self.run_into(at, "add", (numbers, &[read(y), read(x)]), &[write(sum)]);
+            return (dropped.map(|(mask, _)| mask), sum);
+        }
         let mut touches = vec![read(y), read(x), write(sum)];
         touches.extend(mask.map(write));
         self.build.streaming("residual", by, Streaming::ElementWise, &touches);
@@ -195,6 +215,9 @@ impl GraphBuilder<'_> {
         if self.cache.is_some() {
             self.cached(block, qkv, mixed);
             return (Core::Nothing, mixed);
+        }
+        if self.shape.attention == Attention::Eager && self.is_eager() {
+            return (Core::EagerScores(self.eager_scores(block, qkv, mixed)), mixed);
         }
         if self.shape.attention == Attention::Eager {
             return (self.scores(block.attention, qkv, mixed), mixed);
@@ -297,6 +320,9 @@ impl GraphBuilder<'_> {
         self.linears(&mlp.up_proj, tokens, input, &up_proj);
         let (down_proj, by, numbers) =
             (self.module(mlp.down_proj), mlp.activation, tokens * mlp.width);
+        if self.is_eager() {
+            return self.eager_feed_forward(mlp, (&up_proj, numbers), to);
+        }
         let gated = activation == Activation::GatedSilu;
         let gate = gated.then(|| self.kept(by, "gate", numbers, by));
         // The gradient of ReLU follows from its output.
@@ -310,7 +336,7 @@ impl GraphBuilder<'_> {
         if activation == Activation::Relu {
             up_proj.clear();
         }
-        SavedFeedForward { up_proj, gate, active }
+        SavedFeedForward { up_proj, gate, active, gelu: None }
     }
 
     /// The last norm and the head, of the last token of `rows` sequences or of all tokens: gives
@@ -319,7 +345,7 @@ impl GraphBuilder<'_> {
         let (sizes, End { norm, head, matrix }) = (self.sizes, end);
         let rows = rows.unwrap_or(sizes.tokens);
         let normed = if rows == sizes.tokens {
-            self.norm(norm, x, (head, true))
+            self.norm(norm, x, (head, true)).y
         } else {
             let module = self.module(norm);
             let y = self.kept(module, "out", rows * sizes.hidden, head);
@@ -336,52 +362,5 @@ impl GraphBuilder<'_> {
         let touches = [self.weight(matrix), read(input), write(logits)];
         self.build.kernel("linear", head, (Work::Product(of), of.flops()), &touches);
         [normed, input, logits]
-    }
-
-    /// From token ids to the first block's input.
-    pub(crate) fn embed(&mut self, model: &ModelState, owner: ModuleId) -> Embedded {
-        let (numbers, sizes) = (self.sizes.stream(), self.sizes);
-        let by = self.module(model.tokens);
-        let parallel = self.shape.parallel;
-        let row = sizes.hidden * u128::from(self.shape.formats.weights.bytes());
-        let rows = self.weight(model.tokens).rows(sizes.tokens, row);
-        // A rank that has all of the table, or sums in place, looks up what is kept.
-        let normed = model.norm_0.map(|norm| self.module(norm));
-        let keeper = normed.unwrap_or(owner);
-        // Frozen tables and a frozen norm behind them have no backward pass.
-        let trains = self.shape.lora.is_none();
-        let x = self.kept_if(trains || normed.is_none(), by, ("out", numbers), keeper);
-        if parallel.tensor > 1 && parallel.sequence {
-            let part = self.buffer(by, "part", sizes.tokens * sizes.hidden);
-            self.build.streaming("embedding", by, Streaming::Embedding, &[rows, write(part)]);
-            let bytes = self.build.size(part);
-            self.tensor(CollectiveKind::ReduceScatter, by, bytes, &[read(part), write(x)]);
-        } else {
-            self.build.streaming("embedding", by, Streaming::Embedding, &[rows, write(x)]);
-            self.sum(by, "sum", x);
-        }
-        if let Some(table) = model.positions {
-            let rows = (u128::from(sizes.attention.new) * row).min(self.owned[table].bytes);
-            let rows = self.weight(table).rows(1, rows);
-            self.build.streaming(
-                "positions",
-                self.module(table),
-                Streaming::Embedding,
-                &[rows, change(x)],
-            );
-        }
-        let mask = if trains {
-            self.mask(by, "mask", numbers)
-        } else {
-            self.shape.dropout.then(|| self.unkept_mask(by, numbers))
-        };
-        if let Some(mask) = mask {
-            self.build.streaming("dropout", by, Streaming::ElementWise, &[change(x), write(mask)]);
-        }
-        let out = match model.norm_0 {
-            Some(norm) => self.norm(norm, x, (owner, true)),
-            None => x,
-        };
-        Embedded { x, mask, out }
     }
 }

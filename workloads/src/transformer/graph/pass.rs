@@ -4,6 +4,8 @@
 //! FLOPs are those of matrix products, 2 per multiply-add. Everything else is bound by memory and
 //! counts the bytes that it reads and writes. Masks are 1 byte per number in every format.
 
+use super::eager::attention::Shared;
+use super::eager::norm::Normed;
 use super::network::Groups;
 use super::state::{Cache, Owned};
 use crate::build::{Builder, ObjectAccess, change, read, write};
@@ -138,6 +140,10 @@ pub(crate) struct GraphBuilder<'a> {
     pub(crate) cache: Option<Cache>,
     /// What A of an adapter gave, by micro-batch and adapted module.
     pub(crate) low_rank: BTreeMap<(u32, usize), ObjectId>,
+    /// Whether weights have gradients.
+    pub(crate) trains: bool,
+    /// What eager kernels of all layers share.
+    pub(crate) shared: Shared,
 }
 
 impl GraphBuilder<'_> {
@@ -273,7 +279,7 @@ impl GraphBuilder<'_> {
         x: ObjectAccess,
         ys: &[ObjectId],
     ) {
-        if self.shape.kernels == Kernels::Eager {
+        if self.shape.kernels != Kernels::Fused {
             for (&owned, &y) in owned.iter().zip(ys) {
                 self.linear(owned, tokens, x, write(y));
             }
@@ -299,7 +305,11 @@ impl GraphBuilder<'_> {
         owned: usize,
         x: ObjectId,
         (owner, is_kept): (ModuleId, bool),
-    ) -> ObjectId {
+    ) -> Normed {
+        if self.is_eager() {
+            let size = (self.sizes.own_tokens, self.sizes.stream());
+            return self.eager_norm(owned, x, size, Some(owner));
+        }
         let module = self.module(owned);
         let y = self.kept_if(is_kept, module, ("out", self.sizes.stream()), owner);
         self.build.streaming(
@@ -308,7 +318,7 @@ impl GraphBuilder<'_> {
             Streaming::Norm,
             &[self.weight(owned), read(x), write(y)],
         );
-        y
+        Normed { x, y, kept: None }
     }
 
     /// A collective of the tensor group. What comes next needs it, so it has no stream of its own.

@@ -8,9 +8,9 @@
 
 use super::{Attention, Checkpointing};
 use crate::build::{ObjectAccess, change, read, write};
-use crate::transformer::graph::forward::{
-    Core, Embedded, SavedActivations, SavedFeed, SavedFeedForward,
-};
+use crate::transformer::graph::eager::norm::Normed;
+use crate::transformer::graph::embedding::Embedded;
+use crate::transformer::graph::forward::{Core, SavedActivations, SavedFeed, SavedFeedForward};
 use crate::transformer::graph::pass::GraphBuilder;
 use crate::transformer::graph::state::{BlockState, Mlp, ModelState};
 use crate::transformer::modules::Feed;
@@ -70,7 +70,7 @@ impl GraphBuilder<'_> {
             Feed::Dense(_) => false,
             Feed::Mixture(_) => self.keeps_input(&[]),
         };
-        let input = self.input_again(input, norm, kept.normed_2);
+        let input = self.input_again(input, norm, kept.normed_2.y);
         let d_input = self.buffer(norm, "out.grad", tokens * hidden);
         match (&block.feed, &kept.feed) {
             (Feed::Dense(mlp), SavedFeed::Dense(kept)) => {
@@ -86,7 +86,7 @@ impl GraphBuilder<'_> {
             _ => unreachable!("a block keeps what it is made of"),
         }
         let d_normed = self.sum(norm, "out.grad.sum", d_input);
-        self.norm_backward(block.norm_2, kept.middle, d_normed, Some(dy))
+        self.norm_backward(block.norm_2, &kept.normed_2, d_normed, Some(dy))
     }
 
     /// From the gradient of the narrow matrix's output to that of the wide ones' input. `to` says
@@ -103,6 +103,26 @@ impl GraphBuilder<'_> {
         let numbers = tokens * mlp.width;
         let d_active = self.buffer(mlp.activation, "out.grad", numbers);
         self.linear_backward(mlp.down_proj, tokens, [read(kept.active), dy, write(d_active)]);
+        let gradients = if self.is_eager() {
+            self.eager_activation_backward(mlp, numbers, kept, d_active)
+        } else {
+            self.activation_backward(mlp, tokens, kept, d_active)
+        };
+        let count = mlp.up_proj.len();
+        for (index, (&part, &d)) in mlp.up_proj.iter().zip(&gradients).enumerate().rev() {
+            let to = to(index + 1 == count, index == 0);
+            self.linear_backward(part, tokens, [input, read(d), to]);
+        }
+    }
+
+    /// From the gradient of the narrow matrix's input to those of the wide ones' outputs.
+    fn activation_backward(
+        &mut self,
+        mlp: &Mlp,
+        tokens: u128,
+        kept: &SavedFeedForward,
+        d_active: ObjectId,
+    ) -> Vec<ObjectId> {
         let mut touches = vec![read(d_active)];
         touches.extend(kept.up_proj.iter().chain(&kept.gate).map(|&y| read(y)));
         if kept.up_proj.is_empty() {
@@ -114,17 +134,9 @@ impl GraphBuilder<'_> {
         });
         let gradients: Vec<ObjectId> = gradients.collect();
         touches.extend(gradients.iter().map(|&d| write(d)));
-        self.build.streaming(
-            "activation_backward",
-            mlp.activation,
-            Streaming::Activation,
-            &touches,
-        );
-        let count = mlp.up_proj.len();
-        for (index, (&part, &d)) in mlp.up_proj.iter().zip(&gradients).enumerate().rev() {
-            let to = to(index + 1 == count, index == 0);
-            self.linear_backward(part, tokens, [input, read(d), to]);
-        }
+        let name = "activation_backward";
+        self.build.streaming(name, mlp.activation, Streaming::Activation, &touches);
+        gradients
     }
 
     fn attention_part_backward(
@@ -144,18 +156,19 @@ impl GraphBuilder<'_> {
             [read(kept.mixed), read(d_projected), write(d_mixed)],
         );
         let d_qkv = self.core_backward(block, kept, core, d_mixed);
-        if self.shape.card.family.is_rotary() {
+        if self.shape.card.family.is_rotary() && !self.is_eager() {
             let touches = self.rotated(&d_qkv);
             self.build.streaming("rotary_backward", block.attention, Streaming::Rotary, &touches);
         }
-        for ((&norm, &y), &d) in block.head_norms.iter().zip(&kept.qkv).zip(&d_qkv) {
+        let head_norms = if self.is_eager() { &[][..] } else { &block.head_norms };
+        for ((&norm, &y), &d) in head_norms.iter().zip(&kept.qkv).zip(&d_qkv) {
             let mut touches = vec![self.weight(norm), read(y), change(d)];
             touches.extend(self.gradient(norm));
             self.build.streaming("norm_backward", self.module(norm), Streaming::Norm, &touches);
             self.done(norm);
         }
         let norm = self.module(block.norm_1);
-        let input = self.input_again(self.keeps_input(&block.qkv), norm, kept.normed_1);
+        let input = self.input_again(self.keeps_input(&block.qkv), norm, kept.normed_1.y);
         let d_input = self.buffer(norm, "out.grad", tokens * sizes.hidden);
         for (index, (&part, &d)) in block.qkv.iter().zip(&d_qkv).enumerate().rev() {
             let is_first = index + 1 == block.qkv.len();
@@ -163,7 +176,7 @@ impl GraphBuilder<'_> {
             self.linear_backward(part, tokens, [read(input), read(d), to]);
         }
         let d_normed = self.sum(norm, "out.grad.sum", d_input);
-        self.norm_backward(block.norm_1, kept.x, d_normed, Some(d_middle))
+        self.norm_backward(block.norm_1, &kept.normed_1, d_normed, Some(d_middle))
     }
 
     /// What products were given, of all tokens, where their gradients need it.
@@ -181,7 +194,11 @@ impl GraphBuilder<'_> {
         }
         self.build.recompute = "recompute_";
         let mixed = self.buffer(block.attention, "out", self.sizes.tokens * self.sizes.queries);
-        let core = self.scores(block.attention, &kept.qkv, mixed);
+        let core = if self.is_eager() {
+            Core::EagerScores(self.eager_scores(block, &kept.qkv, mixed))
+        } else {
+            self.scores(block.attention, &kept.qkv, mixed)
+        };
         self.build.recompute = "";
         core
     }
@@ -195,12 +212,24 @@ impl GraphBuilder<'_> {
         d_mixed: ObjectId,
     ) -> Vec<ObjectId> {
         let (by, sizes) = (block.attention, self.sizes);
+        let product = 2 * sizes.pairs * sizes.queries;
+        if self.is_eager() {
+            let all = match core {
+                Core::EagerScores(scores) => self.eager_scores_backward(block, &scores, d_mixed),
+                Core::Flash(sums) => {
+                    let mut from: Vec<ObjectAccess> = kept.qkv.iter().map(|&y| read(y)).collect();
+                    from.extend([read(kept.mixed), read(sums), read(d_mixed)]);
+                    self.eager_flash_backward(block, &from, 5 * product)
+                }
+                _ => unreachable!("a step that trains keeps what its backward pass needs"),
+            };
+            return self.eager_qkv_backward(block, &kept.head_norms, all);
+        }
         let parts = block.qkv.iter().map(|&part| {
             let numbers = sizes.tokens * self.owned[part].outputs;
             self.buffer(self.module(part), "out.grad", numbers)
         });
         let d_qkv: Vec<ObjectId> = parts.collect();
-        let product = 2 * sizes.pairs * sizes.queries;
         let (softmax, dropped) = match core {
             Core::Flash(sums) => {
                 let mut touches: Vec<ObjectAccess> = kept.qkv.iter().map(|&y| read(y)).collect();
@@ -211,7 +240,9 @@ impl GraphBuilder<'_> {
                 return d_qkv;
             }
             Core::Scores(softmax, dropped) => (softmax, dropped),
-            Core::Nothing => unreachable!("a step that trains keeps what its backward pass needs"),
+            Core::Nothing | Core::EagerScores(_) => {
+                unreachable!("a step that trains keeps what its backward pass needs")
+            }
         };
         let [kept_bytes, work_bytes] =
             [sizes.kept, sizes.work].map(|format| u128::from(format.bytes()) * sizes.tokens);
@@ -265,7 +296,10 @@ impl GraphBuilder<'_> {
     pub(super) fn embed_backward(&mut self, model: &ModelState, embedded: &Embedded, dx: ObjectId) {
         let (sizes, by) = (self.sizes, self.module(model.tokens));
         let mut dx = match model.norm_0 {
-            Some(norm) => self.norm_backward(norm, embedded.x, dx, None),
+            Some(norm) => {
+                let normed = embedded.normed.expect("a norm behind the embedding is there");
+                self.norm_backward(norm, &normed, dx, None)
+            }
             None => dx,
         };
         if let Some(mask) = embedded.mask {
@@ -277,6 +311,10 @@ impl GraphBuilder<'_> {
                 &[read(dx), read(mask), write(d)],
             );
             dx = d;
+        }
+        if self.is_eager() {
+            self.eager_tables_backward(model, dx);
+            return;
         }
         if let Some(table) = model.positions {
             let mut touches = vec![read(dx)];
@@ -313,6 +351,10 @@ impl GraphBuilder<'_> {
         tokens: u128,
         [x, dy, to]: [ObjectAccess; 3],
     ) {
+        if self.is_eager() {
+            self.eager_linear_backward(owned, tokens, [x, dy, to]);
+            return;
+        }
         let (module, of, weight) =
             (self.module(owned), self.product(owned, tokens), self.unpacked(owned));
         let gradient = self.gradient(owned);
@@ -354,13 +396,17 @@ impl GraphBuilder<'_> {
     pub(super) fn norm_backward(
         &mut self,
         owned: usize,
-        x: ObjectId,
+        normed: &Normed,
         dy: ObjectId,
         beside: Option<ObjectId>,
     ) -> ObjectId {
+        if let Some(kept) = normed.kept {
+            let size = (self.sizes.own_tokens, self.sizes.stream());
+            return self.eager_norm_backward(owned, (normed, kept), size, dy, beside);
+        }
         let module = self.module(owned);
         let dx = self.buffer(module, "in.grad", self.sizes.stream());
-        let mut touches = vec![self.weight(owned), read(x), read(dy), write(dx)];
+        let mut touches = vec![self.weight(owned), read(normed.x), read(dy), write(dx)];
         touches.extend(beside.map(read));
         touches.extend(self.gradient(owned));
         self.build.streaming("norm_backward", module, Streaming::Norm, &touches);

@@ -16,6 +16,10 @@ impl GraphBuilder<'_> {
         [input, dy, dx]: [ObjectId; 3],
     ) {
         let (by, sizes) = (self.module(mixture.router), self.sizes);
+        if let Some(groups) = kept.groups {
+            self.eager_mixture_backward(mixture, (kept, groups), [input, dy, dx]);
+            return;
+        }
         let is_alone = self.shape.parallel.expert == 1;
         let here = kept.tokens.iter().sum::<u128>().max(1) * sizes.hidden;
         let copies = self.copies();

@@ -11,6 +11,7 @@
 
 use super::Loss;
 use crate::build::{ObjectAccess, change, read, write};
+use crate::transformer::graph::eager::norm::Normed;
 use crate::transformer::graph::pass::{GraphBuilder, product};
 use crate::transformer::graph::state::{End, ModelState};
 use tiersim_models::ids::{ModuleId, ObjectId};
@@ -36,7 +37,8 @@ impl GraphBuilder<'_> {
     /// From the last block's output to the gradient of it.
     pub(super) fn head(&mut self, model: &ModelState, end: End, x: ObjectId) -> ObjectId {
         let by = self.module(end.norm);
-        let d_input = match self.shape.loss {
+        let (d_input, normed) = match self.shape.loss {
+            Loss::Eager if self.is_eager() => self.head_of_kernels(end, x),
             Loss::Eager => self.eager_head(end, x),
             Loss::Fused => self.fused_head(end, x),
         };
@@ -45,10 +47,10 @@ impl GraphBuilder<'_> {
             self.done(end.matrix);
         }
         let d_normed = self.sum(by, "out.grad.sum", d_input);
-        self.norm_backward(end.norm, x, d_normed, None)
+        self.norm_backward(end.norm, &normed, d_normed, None)
     }
 
-    fn eager_head(&mut self, end: End, x: ObjectId) -> ObjectId {
+    fn eager_head(&mut self, end: End, x: ObjectId) -> (ObjectId, Normed) {
         let (sizes, End { norm, head, matrix }) = (self.sizes, end);
         let [normed, _, logits] = self.logits(end, x, None);
         let by = self.module(norm);
@@ -61,21 +63,47 @@ impl GraphBuilder<'_> {
         let touches = [self.weight(matrix), read(input), read(logits), write(d_input)];
         let gradient = self.gradient(matrix);
         self.product_backward(head, of, touches, gradient);
-        d_input
+        (d_input, Normed { x, y: normed, kept: None })
     }
 
-    fn fused_head(&mut self, end: End, x: ObjectId) -> ObjectId {
+    /// Logits in the format of activations, and a loss of kernels of its own.
+    fn head_of_kernels(&mut self, end: End, x: ObjectId) -> (ObjectId, Normed) {
+        let (sizes, End { norm, head, matrix }) = (self.sizes, end);
+        let at = self.at(head, Streaming::Softmax);
+        let normed = self.norm(norm, x, (head, true));
+        let by = self.module(norm);
+        let input = self.all_tokens(by, "out.whole", normed.y);
+        let numbers = sizes.tokens * sizes.vocab;
+        let logits = self.result(at, "out", numbers, false);
+        let rows = [sizes.tokens, sizes.vocab, sizes.hidden];
+        let touches = [self.weight(matrix), read(input), write(logits)];
+        self.eager_product(at, "linear", rows, &touches);
+        let d = self.eager_loss(at, logits, numbers, Self::backward_begins);
+        let input = self.all_tokens(by, "out.whole", normed.y);
+        let d_input = self.buffer(by, "out.grad", sizes.tokens * sizes.hidden);
+        let mut target = self.target(matrix);
+        let of_weights = [sizes.vocab, sizes.hidden, sizes.tokens];
+        self.part_of_gradient(at, &mut target, sizes.vocab * sizes.hidden, |maker, to| {
+            let touches = [&[read(input), read(d)], to].concat();
+            maker.eager_product(at, "mm", of_weights, &touches);
+        });
+        let touches = [self.weight(matrix), read(d), write(d_input)];
+        self.eager_product(at, "mm", [sizes.tokens, sizes.hidden, sizes.vocab], &touches);
+        (d_input, normed)
+    }
+
+    fn fused_head(&mut self, end: End, x: ObjectId) -> (ObjectId, Normed) {
         let (sizes, End { norm, head, matrix }) = (self.sizes, end);
         let by = self.module(norm);
         let normed = self.norm(norm, x, (head, true));
-        let input = self.all_tokens(by, "out.whole", normed);
+        let input = self.all_tokens(by, "out.whole", normed.y);
         let d_input = self.buffer(by, "out.grad", sizes.tokens * sizes.hidden);
         let rows = chunk(sizes.tokens, sizes.vocab, sizes.hidden);
         let logits = self.buffer(head, "chunk", rows * sizes.vocab);
         let (weight, gradient) = (self.weight(matrix), self.gradient(matrix));
         self.fused_op(head, rows, FusedHead { weight, input, logits, d_input, gradient });
         self.backward_begins();
-        d_input
+        (d_input, normed)
     }
 
     /// All chunks of `rows` tokens, in one op.

@@ -4,9 +4,10 @@
 //! most [`MAX_OPS`] ops, and its bytes and FLOPs must fit 64 bits, which is found by making it.
 
 use super::step::step;
-use super::{Checkpointing, Parallel, Training};
+use super::{Attention, Checkpointing, Kernels, Parallel, Training, UpdateTime};
 use crate::build::Builder;
 use crate::limits::{MAX_OPS, Range, ShapeProblem, outside};
+use crate::transformer::card::Family;
 use crate::transformer::graph::network::Groups;
 
 /// Largest exponent of the router, in hundredths.
@@ -222,6 +223,9 @@ impl Training {
         if card.experts.is_none() && parallel.expert > 1 {
             add("parallel.expert", "the model has no experts", "write 1");
         }
+        if self.kernels == Kernels::Eager {
+            self.eager_choices(&mut add);
+        }
         if card.positions > 0 && self.sequence > u64::from(card.positions) {
             let rule = format!("longer than the table of `positions`, which is {}", card.positions);
             add("sequence", &rule, "shorten it, or raise `positions`");
@@ -230,6 +234,35 @@ impl Training {
             let rule =
                 format!("a group of ranks fills servers of {} devices unequally", self.devices);
             add("devices", &rule, "choose groups that fill whole servers, or fit into one");
+        }
+    }
+
+    /// What eager kernels are not known of.
+    fn eager_choices(&self, add: &mut impl FnMut(&'static str, &str, &'static str)) {
+        let Training { card, parallel, .. } = self;
+        let remedy = "choose `compiled`";
+        if card.family == Family::Bloom {
+            add("kernels", "eager kernels of this family are not known", remedy);
+        }
+        if card.experts.is_some_and(|experts| experts.shared > 0) {
+            add("kernels", "eager kernels of shared experts are not known", remedy);
+        }
+        if parallel.expert > 1 {
+            add("kernels", "eager kernels have all experts on one rank", remedy);
+        }
+        if card.experts.is_some() && self.update == UpdateTime::InBackward {
+            let rule = "eager kernels make the gradients of all experts of a block at once";
+            add("update", rule, "choose `after`");
+        }
+        if self.lora.is_some() || self.formats.packed.is_some() {
+            add("kernels", "eager kernels of adapters and packed weights are not known", remedy);
+        }
+        if self.formats.activations.bytes() == 1 {
+            add("kernels", "eager kernels keep activations of 16 or 32 bits", remedy);
+        }
+        if self.checkpointing == Checkpointing::Selective && self.attention == Attention::Eager {
+            let rule = "eager kernels compute whole blocks of this attention again";
+            add("checkpointing", rule, "choose `full`, `none` or flash attention");
         }
     }
 
@@ -260,6 +293,12 @@ impl Training {
             (Some(_), Some(_)) => 9 + 2 * experts,
         };
         let [forward, backward] = [forward, backward].map(|number| number + unpacked);
+        // Of eager kernels no fewer, with sums of gradients that come from two sides.
+        let is_eager = self.kernels == Kernels::Eager;
+        let [forward, backward] =
+            if is_eager { [forward + 80, backward + 140] } else { [forward, backward] };
+        let update = if is_eager { 10 * modules } else { 0 };
+        let [around, ends] = if is_eager { [140, 300] } else { [40, 50] };
         let again = matches!(self.checkpointing, Checkpointing::Full | Checkpointing::Every(_));
         // Up to three visits gather weights, of experts and of others.
         let block = (1 + u128::from(again)) * forward + backward + 6 + modules;
@@ -268,7 +307,8 @@ impl Training {
         let bubble = (pipeline - 1) * stage / interleave * block;
         // An update is one op of the host, one of the device, a copy and a collective; where it is
         // streamed, each module may have all of them by itself.
-        micros * (stage * block + 40 * interleave) + bubble + stage * (6 * modules + 45) + 50
+        let updates = stage * (6 * modules + update + 45);
+        micros * (stage * block + around * interleave) + bubble + updates + ends
     }
 
     fn amounts(&self) -> Result<Builder, Vec<ShapeProblem>> {

@@ -11,7 +11,9 @@ use super::schedule::{self, Item, Pass, Task};
 use super::{Training, UpdateTime};
 use crate::build::{Builder, ObjectAccess, change, read, write};
 use crate::transformer::format::Format;
-use crate::transformer::graph::forward::{Embedded, SavedActivations};
+use crate::transformer::graph::eager::attention::Shared;
+use crate::transformer::graph::embedding::Embedded;
+use crate::transformer::graph::forward::SavedActivations;
 use crate::transformer::graph::network::{Group, Groups};
 use crate::transformer::graph::pass::{GraphBuilder, Reduction, Sizes, Streamed};
 use crate::transformer::graph::state::{ModelState, State};
@@ -57,6 +59,8 @@ pub(super) fn begun(shape: &Training) -> (GraphBuilder<'_>, ModelState) {
         reduction,
         cache,
         low_rank,
+        trains: true,
+        shared: Shared::default(),
     };
     (maker, model)
 }
@@ -86,7 +90,7 @@ impl GraphBuilder<'_> {
         let (shape, spread) = (self.shape, self.spread(model));
         let is_shared = shape.parallel.pipeline > 1 && shape.card.tied && shape.lora.is_none();
         let table = is_shared.then_some(model.tokens);
-        self.reduction = Reduction::default();
+        (self.reduction, self.shared) = Default::default();
         if shape.update == UpdateTime::InBackward {
             self.reduction.streamed = Some(Streamed { spread, table, ..Streamed::default() });
             self.run(model, &schedule::items(shape, model), true);
@@ -269,7 +273,7 @@ impl GraphBuilder<'_> {
                 boundary.dx = Some(dx);
             }
             Task::Recompute(block, hands_on) => {
-                let x = boundary.kept[&(micro, block)].x;
+                let x = boundary.kept[&(micro, block)].normed_1.x;
                 let x = boundary.x.take().unwrap_or(x);
                 let owner = hands_on.then(|| self.module(model.blocks[block + 1].norm_1));
                 let (kept, next) = self.block(&model.blocks[block], x, owner);

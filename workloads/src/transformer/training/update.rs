@@ -111,7 +111,12 @@ impl GraphBuilder<'_> {
     }
 
     /// How `bytes` of the weights change: overwritten, or worked out from what they were.
-    fn weights_of(&self, owned: usize, bytes: u128, is_overwritten: bool) -> ObjectAccess {
+    pub(super) fn weights_of(
+        &self,
+        owned: usize,
+        bytes: u128,
+        is_overwritten: bool,
+    ) -> ObjectAccess {
         let weight = self.owned[owned].weight;
         match (self.build.size(weight) == bytes, is_overwritten) {
             (true, true) => write(weight),
@@ -146,8 +151,12 @@ impl GraphBuilder<'_> {
     }
 
     fn device_update(&mut self, owned: usize, update: &Update) {
-        let mut touches: Vec<ObjectAccess> =
-            self.gradient_of(owned, Side::Device).into_iter().collect();
+        let gradient = self.gradient_of(owned, Side::Device);
+        if self.updates_eagerly() {
+            self.eager_update(owned, update, gradient);
+            return;
+        }
+        let mut touches: Vec<ObjectAccess> = gradient.into_iter().collect();
         touches.extend(update.state.iter().map(|&state| change(state)));
         touches.push(self.weights_of(owned, update.weights, update.has_master));
         self.build.streaming(

@@ -1,0 +1,215 @@
+//! Eager kernels against the plain graph and against counts made by hand. That they are those of
+//! PyTorch is what `record/tests/test_twin.py` compares.
+
+use crate::transformer::shape::{alive, gpt2, llama_8b, mixtral, plain, sum};
+use tiersim_models::kernel::Work;
+use tiersim_models::workload::{Object, ObjectKind, Op, Phase, Trace};
+use tiersim_workloads::memory::activations::block::BlockShape;
+use tiersim_workloads::memory::activations::{Batch, Stages, of_stage};
+use tiersim_workloads::transformer::card::{Card, Experts, Family};
+use tiersim_workloads::transformer::format::{Format, Formats};
+use tiersim_workloads::transformer::training::{
+    Attention, Checkpointing, Kernels, Training, UpdateTime,
+};
+
+fn eager(card: Card, sequence: u64) -> Training {
+    let formats = Formats::all(Format::Fp32);
+    Training { kernels: Kernels::Eager, formats, ..plain(card, sequence) }
+}
+
+fn compiled(of: &Training) -> Training {
+    Training { kernels: Kernels::Compiled, ..of.clone() }
+}
+
+/// FLOPs of products and attention.
+fn products(trace: &Trace) -> u128 {
+    let kernels = trace.ops.iter().filter_map(|op| op.kernels.as_deref()).flatten();
+    let kernels = kernels.filter(|one| !matches!(one.work, Work::Streaming(_)));
+    kernels.map(|one| u128::from(one.flops) * u128::from(one.times)).sum()
+}
+
+fn small() -> [Card; 4] {
+    let llama = Card { layers: 2, hidden: 64, ffn: 96, heads: 4, kv_heads: 2, ..llama_8b() };
+    let llama = Card { head_dim: 16, vocab: 100, ..llama };
+    let experts = Some(Experts { count: 4, active: 2, ffn: 48, shared: 0 });
+    let opt = Card { family: Family::Opt, vocab: 100, positions: 64, ..gpt2(2, 64, 4) };
+    let gpt2 = Card { vocab: 100, positions: 64, ..gpt2(2, 64, 4) };
+    [llama.clone(), Card { vocab: 100, experts, ..Card { layers: 2, ..mixtral() } }, gpt2, opt].map(
+        |card| match card.experts {
+            Some(_) => Card { name: card.name, family: card.family, experts, ..llama.clone() },
+            None => card,
+        },
+    )
+}
+
+#[test]
+fn products_and_state_are_those_of_compiled_kernels() {
+    for card in small() {
+        for attention in [Attention::Flash, Attention::Eager] {
+            for checkpointing in [Checkpointing::None, Checkpointing::Full] {
+                let batch = Training { batch: 4, micro_batch: 2, ..eager(card.clone(), 16) };
+                let job = Training { attention, checkpointing, ..batch };
+                assert_eq!(job.problems(), []);
+                let [one, other] = [job.trace(), compiled(&job).trace()];
+                assert_eq!(one.problems(), Vec::new());
+                assert_eq!(products(&one), products(&other), "{job:?}");
+                for kind in [ObjectKind::Weight, ObjectKind::Gradient, ObjectKind::Optimizer] {
+                    assert_eq!(sum(&one, kind), sum(&other, kind), "{job:?}");
+                }
+            }
+        }
+    }
+}
+
+fn ops<'a>(trace: &'a Trace, phase: Phase, module: &str) -> Vec<&'a Op> {
+    let of = |op: &&Op| {
+        let name = op.module.map(|module| trace.modules[module.index()].as_str());
+        op.phase == phase && name == Some(module)
+    };
+    trace.ops.iter().filter(of).collect()
+}
+
+fn names<'a>(ops: &[&'a Op]) -> Vec<&'a str> {
+    ops.iter().map(|op| op.name.as_str()).collect()
+}
+
+/// 16 rows of 64 numbers: kernels of LlamaRMSNorm, one by one, of its first norm in the first block.
+#[test]
+fn an_rms_norm_is_the_kernels_of_the_makers_code() {
+    let trace = eager(small()[0].clone(), 16).trace();
+    let (rows, numbers, width) = (16, 16 * 64, 64);
+    let forward = ops(&trace, Phase::Forward, "model.layers.0.input_layernorm");
+    assert_eq!(names(&forward), ["pow", "mean", "add", "rsqrt", "mul", "mul"]);
+    let touched: u64 = forward.iter().map(|op| op.bytes.get()).sum();
+    assert_eq!(touched, 4 * (7 * numbers + 6 * rows + width));
+    let flops: u64 = forward.iter().map(|op| op.flops).sum();
+    assert_eq!(flops, 4 * numbers + 2 * rows);
+    let backward = ops(&trace, Phase::Backward, "model.layers.0.input_layernorm");
+    let expected = "mul mul sum mul mul sum add pow mul mul div pow mul mul add";
+    assert_eq!(names(&backward), expected.split(' ').collect::<Vec<&str>>());
+    let kept: Vec<u64> = trace
+        .objects
+        .iter()
+        .filter(|object| {
+            object.kind == ObjectKind::Activation
+                && object.name.starts_with("m0.model.layers.0.input_layernorm.")
+        })
+        .map(|object| object.bytes.get())
+        .collect();
+    // What it gives, one root per row, and its input times that.
+    assert_eq!(kept, [4 * numbers, 4 * rows, 4 * numbers]);
+}
+
+#[test]
+fn adamw_is_eight_kernels_and_twenty_numbers_per_parameter() {
+    for card in small() {
+        let parameters = card.parameters();
+        let trace = eager(card, 16).trace();
+        let update = trace.ops.iter().filter(|op| op.phase == Phase::Optimizer);
+        let (bytes, flops, count) = update.fold((0, 0, 0), |(bytes, flops, count), op| {
+            (bytes + op.bytes.get(), flops + op.flops, count + 1)
+        });
+        assert_eq!((bytes, flops), (4 * 20 * parameters, 14 * parameters));
+        let weights = trace.objects.iter().filter(|o| o.kind == ObjectKind::Weight).count();
+        assert_eq!(count, 8 * weights);
+    }
+}
+
+/// In bf16 with a master copy in fp32: gradients become fp32 first (2 + 4), the copy is updated
+/// (80), and the weights are a copy of it (4 + 2).
+#[test]
+fn a_master_copy_is_updated_and_copied() {
+    let job = eager(small()[2].clone(), 16);
+    let trace = Training { formats: Formats::all(Format::Bf16), ..job }.trace();
+    let update = trace.ops.iter().filter(|op| op.phase == Phase::Optimizer);
+    let bytes: u64 = update.map(|op| op.bytes.get()).sum();
+    assert_eq!(bytes, (6 + 80 + 6) * small()[2].parameters());
+}
+
+/// The first micro-batch's gradients are kept as they come, the second one's are added.
+#[test]
+fn later_gradients_are_added_by_kernels_of_their_own() {
+    let job = Training { batch: 2, ..eager(small()[0].clone(), 16) };
+    let trace = job.trace();
+    let added = trace.ops.iter().filter(|op| op.name == "add_" && op.phase == Phase::Backward);
+    let bytes: u64 = added.map(|op| op.bytes.get()).sum();
+    assert_eq!(bytes, 4 * 3 * small()[0].parameters());
+}
+
+/// The most activations at once, to the byte: what blocks, head and tables keep.
+#[test]
+fn what_is_kept_is_what_the_formula_lists() {
+    let qwen3 = Card { family: Family::Qwen, ..small()[0].clone() };
+    for card in small().into_iter().chain([qwen3]) {
+        for attention in [Attention::Flash, Attention::Eager] {
+            for format in [Format::Fp32, Format::Bf16] {
+                for (dropout, checkpointing) in [
+                    (false, Checkpointing::None),
+                    (true, Checkpointing::None),
+                    (false, Checkpointing::Full),
+                ] {
+                    let formats = Formats::all(format);
+                    let job = Training { formats, dropout, ..eager(card.clone(), 16) };
+                    let job = Training { attention, checkpointing, ..job };
+                    let trace = job.trace();
+                    let kept = |object: &Object| object.kind == ObjectKind::Activation;
+                    let run = alive(&trace, kept).into_iter().max();
+                    assert_eq!(run.map(u128::from), Some(listed(&job)), "{job:?}");
+                }
+            }
+        }
+    }
+}
+
+fn listed(job: &Training) -> u128 {
+    let batch = Batch {
+        sequences: job.micro_batch.into(),
+        tokens: job.sequence,
+        format: job.formats.activations,
+        attention: job.attention,
+        dropout: job.dropout,
+        tensor: 1,
+        by_sequence: false,
+        kernels: job.kernels,
+        loss: job.loss,
+        lora: None,
+    };
+    let layers = job.card.layers.into();
+    let stages = Stages { layers, pipeline: 1, interleave: 1, micro_batches: 1 };
+    let (block, vocab) = (BlockShape::of(&job.card), job.card.vocab.into());
+    let found = of_stage(&block, &batch, &stages, job.checkpointing, vocab).expect("it is small");
+    found.kept + found.statistics + found.recomputed + found.embedding + found.head
+}
+
+#[test]
+fn what_eager_kernels_are_not_known_of_is_refused() {
+    let [llama, mixtral, ..] = small();
+    let bloom = Card { family: Family::Bloom, positions: 0, ..small()[2].clone() };
+    let shared = Experts { count: 4, active: 2, ffn: 48, shared: 1 };
+    let shared = Card { family: Family::Qwen, experts: Some(shared), ..mixtral.clone() };
+    let over_ranks = |mut job: Training| {
+        (job.parallel.data, job.parallel.expert) = (2, 2);
+        job
+    };
+    let int8 = Formats { activations: Format::Int8, ..Formats::all(Format::Bf16) };
+    let selective = Training {
+        checkpointing: Checkpointing::Selective,
+        attention: Attention::Eager,
+        ..eager(llama.clone(), 16)
+    };
+    let in_backward = Training { update: UpdateTime::InBackward, ..eager(mixtral.clone(), 16) };
+    for (job, field, rule) in [
+        (eager(bloom, 16), "kernels", "of this family"),
+        (eager(shared, 16), "kernels", "of shared experts"),
+        (in_backward, "update", "all experts of a block at once"),
+        (over_ranks(eager(mixtral, 16)), "kernels", "all experts on one rank"),
+        (Training { formats: int8, ..eager(llama, 16) }, "kernels", "of 16 or 32 bits"),
+        (selective, "checkpointing", "whole blocks of this attention again"),
+    ] {
+        let problems = job.problems();
+        let [problem] = &problems[..] else { panic!("{problems:?}") };
+        assert_eq!(problem.field, field);
+        assert!(problem.rule.contains(rule), "{problem:?}");
+        assert_eq!(compiled(&job).problems(), []);
+    }
+}
