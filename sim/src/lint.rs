@@ -92,6 +92,7 @@ mod tests {
     #[test]
     fn nothing_is_moved_where_all_fits() {
         let case = |peak, budget: u64, moved, outside| CaseRecord {
+            runtime: Default::default(),
             label: "a".to_owned(),
             policy: "lru".to_owned(),
             details: String::new(),

@@ -141,3 +141,37 @@ fn random_worlds_stay_within_the_rules_and_their_parts_add_up() {
     }
     assert!(ran >= 90, "{ran} worlds ran");
 }
+
+#[test]
+fn runs_that_repeat_themselves_are_extended_with_a_runtime_too() {
+    let (mut ran, mut extended) = (0, 0);
+    for index in 0..60 {
+        let mut trial = Trial::new(seed_of(5, index), usize::MAX);
+        let filled = 2 * trial.window / trial.workload.trace.ops.len() as u64;
+        (trial.spec.repeat, trial.spec.warmup) = (20 + filled as u32, 1);
+        trial.spec.jitter = 0.0;
+        (trial.allocators, trial.pressure) = (Vec::new(), None);
+        for service in trial.hardware.links.iter_mut().filter_map(|link| link.service.as_mut()) {
+            (service.read.tail, service.write.tail) = (None, None);
+        }
+        let Some(mut scenario) = trial.scenario() else { continue };
+        let runtime =
+            runtime(index % 3 * 5_000, index % 5 * 70_000, index as u32 % 4, index % 2 == 0);
+        scenario.cases[0].runtime = runtime;
+        let record = |extend| {
+            let options = Options { audit: true, timeline: false, window: trial.window, extend };
+            let mut record = run(&scenario, &trial.workload, String::new(), options, || ())?;
+            let left_out = std::mem::take(&mut record.results[0].left_out);
+            Ok::<_, tiersim_sim::run::RunError>((format!("{record:?}"), left_out))
+        };
+        match (record(false), record(true)) {
+            (Ok((whole, 0)), Ok((repeated, left_out))) => {
+                assert!(whole == repeated, "world {index}:\n{whole}\n{repeated}");
+                ran += 1;
+                extended += u32::from(left_out > 0);
+            }
+            (whole, repeated) => assert_eq!(whole.err(), repeated.err(), "world {index}"),
+        }
+    }
+    assert!(ran >= 30 && extended >= 10, "{ran} ran, {extended} were extended");
+}
