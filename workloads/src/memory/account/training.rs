@@ -192,15 +192,8 @@ fn constants(job: &Training) -> Result<Vec<Constant>, Overflow> {
         };
         add("params_of_rank", what, Value::Whole(params));
     }
-    if let Some(packed) = job.packed {
-        add("packed", "matrices of blocks are stored as", Value::Word(packed.word()));
-    }
-    if let Some(lora) = job.lora {
-        let targets: Vec<&str> = lora.targets.iter().map(|target| target.word()).collect();
-        add("trained_of_rank", "parameters of a rank's adapters (T)", Value::Whole(job.trained()?));
-        add("lora", "rank of adapters", u64::from(lora.rank).into());
-        add("lora_targets", "matrices with adapters", Value::Word(targets.join(",")));
-    }
+    all.extend(frozen(job)?);
+    let mut add = |key, name, value: Value| all.push(Constant { key, name, value });
     add("offload_optimizer", "optimizer state goes to", offload.optimizer.word().into());
     add("offload_param", "weights go to", offload.weights.word().into());
     if offload.optimizer != Place::Gpu {
@@ -238,6 +231,23 @@ fn constants(job: &Training) -> Result<Vec<Constant>, Overflow> {
             Checkpointing::Layers(n) => format!("{n} blocks of a virtual stage"),
         };
         add("checkpointing", "checkpointing", Value::Word(checkpointing));
+    }
+    Ok(all)
+}
+
+/// How frozen weights are stored, and what is trained beside them.
+fn frozen(job: &Training) -> Result<Vec<Constant>, Overflow> {
+    let mut all = Vec::new();
+    let mut add = |key, name, value: Value| all.push(Constant { key, name, value });
+    if let Some(packed) = job.packed {
+        add("packed", "matrices of blocks are stored as", Value::Word(packed.word()));
+    }
+    if let Some(lora) = job.lora {
+        let targets: Vec<&str> = lora.targets.iter().map(|target| target.word()).collect();
+        let trained = Value::Whole(job.trained()?);
+        add("trained_of_rank", "parameters of a rank's adapters (T)", trained);
+        add("lora", "rank of adapters", u64::from(lora.rank).into());
+        add("lora_targets", "matrices with adapters", Value::Word(targets.join(",")));
     }
     Ok(all)
 }
