@@ -18,7 +18,7 @@ const BF16: &str = "bf16";
 
 /// A made-up device: small work reaches less of its rates, so that sums of kernels are not what an
 /// op of their sums would take.
-pub(crate) fn device() -> Compute {
+fn device() -> Compute {
     let shares = |points: &[(u64, u32)]| Shares {
         points: points.to_vec(),
         interpolation: Interpolation::Interpolated,

@@ -1,12 +1,10 @@
 //! Any training: it is refused with a field, a rule and a remedy, or makes a trace that breaks no
 //! rule.
 
-use crate::one_graph::device;
 use crate::transformer::shape::check_kernels;
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 use tiersim_models::units::Bytes;
-use tiersim_models::workload::{Op, Phase, Unit};
 use tiersim_workloads::transformer::adapters::{Lora, Target};
 use tiersim_workloads::transformer::card::{Card, Experts, Family};
 use tiersim_workloads::transformer::format::{Format, Formats};
@@ -153,31 +151,4 @@ fn no_training_makes_a_trace_that_breaks_a_rule() {
         assert_eq!(unused, None, "{number}: {training:?}");
         check_kernels(&trace);
     }
-}
-
-/// The sum of a step's ops on the device is what short steps say of it, whatever the stages; but
-/// for experts, whose loads differ from block to block.
-#[test]
-fn short_steps_say_how_long_a_long_one_computes() {
-    let mut rng = ChaCha12Rng::seed_from_u64(12);
-    let (device, mut uneven) = (device(), 0);
-    for number in 0..400 {
-        let job = any_training(&mut rng);
-        let layers = rng.random_range(4..10);
-        let card = Card { layers, ..job.card.clone() };
-        // ZeRO has buffers of its own that gradients are written to.
-        let job = Training { card, zero: Zero::default(), loader: None, ..job };
-        if job.card.experts.is_some() || !job.problems().is_empty() {
-            continue;
-        }
-        uneven += usize::from(!layers.is_multiple_of(job.parallel.pipeline));
-        let ops = job.trace().ops.into_iter();
-        let ops = ops.filter(|op| {
-            op.phase != Phase::Optimizer && matches!(op.unit, Unit::Device | Unit::Idle)
-        });
-        let span = |op: Op| u128::from(device.time("bf16", &op).expect("it has a peak").ps());
-        let sum: u128 = ops.map(span).sum();
-        assert_eq!(job.computing(&device, "bf16"), Some(sum), "{number}: {job:?}");
-    }
-    assert!(uneven > 20, "{uneven}");
 }
