@@ -112,6 +112,14 @@ fn with_adapters(job: Training, seed: u64) -> Training {
     if is_one { adapted } else { job }
 }
 
+/// Interleaved stages have as many layers each, others as many or one less.
+fn layers(dice: &mut Dice, pipeline: u32, interleave: u32) -> u32 {
+    match interleave {
+        1 => dice.within(pipeline..=3 * pipeline),
+        _ => pipeline * interleave * dice.within(1..=3),
+    }
+}
+
 /// The job of a seed: a model, how ranks share it, what is kept, and where its state goes.
 pub fn job(seed: u64) -> (Training, Offload) {
     let mut dice = Dice(ChaCha12Rng::seed_from_u64(seed));
@@ -119,11 +127,7 @@ pub fn job(seed: u64) -> (Training, Offload) {
         let dice = &mut dice;
         let (tensor, pipeline) = (dice.pick(&[1, 1, 2, 4, 8]), dice.pick(&[1, 1, 1, 2, 3, 4]));
         let interleave = if pipeline > 1 { dice.pick(&[1, 1, 2, 3]) } else { 1 };
-        let layers = if interleave > 1 {
-            pipeline * interleave * dice.within(1..=3)
-        } else {
-            dice.within(pipeline..=3 * pipeline)
-        };
+        let layers = layers(dice, pipeline, interleave);
         let card = card(dice, tensor, layers);
         let data = dice.pick(&[1, 2, 3, 4, 8, 16, 64]);
         let expert = card.experts.map_or(1, |_| dice.pick(&[1, 2, 4]));

@@ -2,12 +2,14 @@
 //!
 //! Invariant: a message names the rule, the value found and what to type instead.
 
+mod frozen;
 mod others;
 mod refusals;
 
 use super::model;
 use super::options::{Convention, MemoryArgs};
 use crate::typed::Millionths;
+use frozen::{lora, packed};
 use others::{deepspeed, structured};
 use refusals::{
     OF_DEEPSPEED, OF_LOADER, OF_OPERATORS, OF_SERVING, OF_SHAPE, OF_STEP, is_typed, of_training,
@@ -20,10 +22,8 @@ use tiersim_workloads::memory::activations::block::{Activation, BlockShape};
 use tiersim_workloads::memory::deepspeed::Question;
 use tiersim_workloads::memory::inference::Kv;
 use tiersim_workloads::memory::zero::{MILLION, Offload};
-use tiersim_workloads::transformer::adapters::Lora;
-use tiersim_workloads::transformer::card::{Card, Family};
+use tiersim_workloads::transformer::card::Family;
 use tiersim_workloads::transformer::format::Format;
-use tiersim_workloads::transformer::packed::Packed;
 use tiersim_workloads::transformer::training::{
     Attention, Checkpointing, Kernels, Loader, Optimizer, UpdateTime,
 };
@@ -225,41 +225,6 @@ fn training(args: &MemoryArgs, model: Option<&ModelFiles>) -> Result<Training, S
         step: step(args, model, (tensor, stages, interleave), weights)?,
         lora: lora(args, model)?,
     })
-}
-
-/// How the matrices of a model are stored, which are frozen or served then.
-fn packed(args: &MemoryArgs, model: Option<&ModelFiles>) -> Result<Option<(Packed, Card)>, String> {
-    let Some(packed) = args.quantize else { return Ok(None) };
-    let found = packed.word();
-    let Some(model) = model else {
-        let rule = "what is packed are the matrices of a model";
-        return Err(format!("{rule} (found --quantize {found} without --model); say --model"));
-    };
-    if !args.inference && args.lora.is_none() {
-        let rule = "weights of 4 bits stay as they are, and nothing else is trained";
-        return Err(format!("{rule} (found --quantize {found}); say --lora, or --inference"));
-    }
-    Ok(Some((packed, model.card.clone())))
-}
-
-/// Adapters of a model whose matrices are known.
-fn lora(args: &MemoryArgs, model: Option<&ModelFiles>) -> Result<Option<Lora>, String> {
-    let Some(rank) = args.lora else {
-        return refuse("training without --lora", args, &["--lora-targets"]).map(|()| None);
-    };
-    let Some(model) = model else {
-        let rule = "adapters stand beside the matrices of a model";
-        return Err(format!("{rule} (found --lora {rank} without --model); say --model"));
-    };
-    let lora = Lora { rank, targets: args.lora_targets.unwrap_or_default() };
-    match lora.problems(&model.card).first() {
-        None => Ok(Some(lora)),
-        Some(problem) => {
-            let option = format!("--{}", problem.field.replace('.', "-"));
-            let option = option.strip_suffix("-rank").unwrap_or(&option);
-            Err(format!("{option}: {}; {}", problem.rule, problem.remedy))
-        }
-    }
 }
 
 /// Ranks that experts are spread over: some of `data`, each with as many experts.

@@ -171,6 +171,27 @@ pub struct OfStage {
     pub head: u128,
 }
 
+/// What the last norm and the head keep, whose `input` is of so many bytes.
+fn of_head(block: &BlockShape, batch: &Batch, input: u128, vocab: u64) -> Result<u128, Overflow> {
+    let logits = match batch.loss {
+        Loss::Eager => {
+            let all = [batch.tokens, batch.sequences, vocab].map(u128::from);
+            product(&[share(product(&all)?, batch.tensor.into()), 4])?
+        }
+        // A chunk of them is a working buffer.
+        Loss::Fused => 0,
+    };
+    if batch.lora.is_some() && batch.by_sequence && batch.tensor > 1 {
+        // What a frozen head is given goes once it is gathered, and is not needed again.
+        return total([input, logits.max(input)]);
+    }
+    let tokens = product(&[batch.tokens.into(), batch.sequences.into()])?;
+    let own = own_tokens(tokens, batch.tensor.into(), batch.by_sequence);
+    let beside = product(&[own, beside_norm(block, batch)?])?;
+    let inputs = if keeps_input(block, batch) { 2 } else { 1 };
+    total([product(&[input, inputs])?, logits, beside])
+}
+
 /// What the first stage keeps.
 ///
 /// `vocab` is the number of logits per token; 0 for a model without a head.
@@ -227,26 +248,8 @@ pub fn of_stage(
         0
     };
     let normed = if block.norm_0 { input } else { 0 };
-    let head = if vocab > 0 && stages.pipeline == 1 {
-        let logits = match batch.loss {
-            Loss::Eager => share(product(&[tokens, vocab.into()])?, ranks),
-            // A chunk of them is a working buffer.
-            Loss::Fused => 0,
-        };
-        let own = own_tokens(tokens, ranks, batch.by_sequence);
-        let beside = product(&[own, beside_norm(block, batch)?])?;
-        let logits = product(&[logits, 4])?;
-        let is_gathered = batch.lora.is_some() && batch.by_sequence && batch.tensor > 1;
-        if is_gathered {
-            // What a frozen head is given goes once it is gathered, and is not needed again.
-            total([input, logits.max(input)])?
-        } else {
-            let inputs = if keeps_input(block, batch) { 2 } else { 1 };
-            total([product(&[input, inputs])?, logits, beside])?
-        }
-    } else {
-        0
-    };
+    let head =
+        if vocab > 0 && stages.pipeline == 1 { of_head(block, batch, input, vocab)? } else { 0 };
     Ok(OfStage {
         kept: product(&[kept, in_flight])?,
         statistics: product(&[statistics, in_flight])?,

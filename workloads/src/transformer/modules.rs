@@ -9,9 +9,12 @@
 //! two tensors: that is how they are placed. Invariant: the parameters of all modules are those
 //! of [`Card::tensors`].
 
+mod names;
+
 use super::card::{self, Card, Experts, Family};
 use super::format::Formats;
 use crate::memory::optimizer;
+use names::names;
 
 /// Which axis tensor parallelism divides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -181,59 +184,6 @@ pub(crate) struct EmbeddingAndHead {
     pub(crate) head_name: String,
     /// `None` if it is tied.
     pub(crate) head: Option<Module>,
-}
-
-/// What the families call the modules of a block.
-struct Names {
-    norms: [&'static str; 2],
-    /// The module of attention, and what is below it.
-    attention: &'static str,
-    qkv: &'static [&'static str],
-    out: &'static str,
-    up_proj: &'static [&'static str],
-    down_proj: &'static str,
-    activation: &'static str,
-}
-
-const fn names(family: Family) -> Names {
-    match family {
-        Family::Gpt2 => Names {
-            norms: ["ln_1", "ln_2"],
-            attention: "attn",
-            qkv: &["attn.c_attn"],
-            out: "attn.c_proj",
-            up_proj: &["mlp.c_fc"],
-            down_proj: "mlp.c_proj",
-            activation: "mlp.act",
-        },
-        Family::Bloom => Names {
-            norms: ["input_layernorm", "post_attention_layernorm"],
-            attention: "self_attention",
-            qkv: &["self_attention.query_key_value"],
-            out: "self_attention.dense",
-            up_proj: &["mlp.dense_h_to_4h"],
-            down_proj: "mlp.dense_4h_to_h",
-            activation: "mlp.gelu_impl",
-        },
-        Family::Opt => Names {
-            norms: ["self_attn_layer_norm", "final_layer_norm"],
-            attention: "self_attn",
-            qkv: &["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"],
-            out: "self_attn.out_proj",
-            up_proj: &["fc1"],
-            down_proj: "fc2",
-            activation: "activation_fn",
-        },
-        Family::Llama | Family::Mistral | Family::Mixtral | Family::Qwen => Names {
-            norms: ["input_layernorm", "post_attention_layernorm"],
-            attention: "self_attn",
-            qkv: &["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"],
-            out: "self_attn.o_proj",
-            up_proj: &["mlp.gate_proj", "mlp.up_proj"],
-            down_proj: "mlp.down_proj",
-            activation: "mlp.act_fn",
-        },
-    }
 }
 
 /// Tensors to take modules from.

@@ -196,15 +196,8 @@ fn constants(job: &Training) -> Result<Vec<Constant>, Overflow> {
         };
         add("params_of_rank", what, Value::Whole(params));
     }
-    if let Some(packed) = job.packed {
-        add("packed", "matrices of blocks are stored as", Value::Word(packed.word()));
-    }
-    if let Some(lora) = job.lora {
-        let targets: Vec<&str> = lora.targets.iter().map(|target| target.word()).collect();
-        add("trained_of_rank", "parameters of a rank's adapters (T)", Value::Whole(job.trained()?));
-        add("lora", "rank of adapters", u64::from(lora.rank).into());
-        add("lora_targets", "matrices with adapters", Value::Word(targets.join(",")));
-    }
+    all.extend(frozen(job)?);
+    let mut add = |key, name, value: Value| all.push(Constant { key, name, value });
     add("offload_optimizer", "optimizer state goes to", offload.optimizer.word().into());
     add("offload_param", "weights go to", offload.weights.word().into());
     if offload.optimizer != Place::Gpu {
@@ -255,6 +248,23 @@ const fn kernels_word(kernels: Kernels) -> &'static str {
         Kernels::Eager => "eager",
         Kernels::Fused => "fused",
     }
+}
+
+/// How frozen weights are stored, and what is trained beside them.
+fn frozen(job: &Training) -> Result<Vec<Constant>, Overflow> {
+    let mut all = Vec::new();
+    let mut add = |key, name, value: Value| all.push(Constant { key, name, value });
+    if let Some(packed) = job.packed {
+        add("packed", "matrices of blocks are stored as", Value::Word(packed.word()));
+    }
+    if let Some(lora) = job.lora {
+        let targets: Vec<&str> = lora.targets.iter().map(|target| target.word()).collect();
+        let trained = Value::Whole(job.trained()?);
+        add("trained_of_rank", "parameters of a rank's adapters (T)", trained);
+        add("lora", "rank of adapters", u64::from(lora.rank).into());
+        add("lora_targets", "matrices with adapters", Value::Word(targets.join(",")));
+    }
+    Ok(all)
 }
 
 /// What the account leaves out.

@@ -61,21 +61,24 @@ impl Training {
     /// pass of those takes a block less of the bubble.
     fn computing_unevenly(&self, blocks: u32, compute: &Compute, precision: &str) -> Option<u128> {
         let stages = self.parallel.pipeline;
-        let of = |blocks: u32, checkpointing| {
-            let card = Card { layers: blocks.checked_mul(stages)?, ..self.card.clone() };
-            Training { card, checkpointing, ..self.clone() }.computing(compute, precision)
-        };
         // Of the last block, which is computed again or not.
         let of_last = match self.checkpointing {
             Checkpointing::Layers(first) if first < blocks => Checkpointing::None,
             Checkpointing::Layers(_) | Checkpointing::Every(_) => Checkpointing::Full,
             other => other,
         };
-        let micros = self.batch / self.micro_batch.max(1);
-        let passes = u128::from(micros) + u128::from(stages) - 1;
-        let block = of(blocks, of_last)?.checked_sub(of(blocks - 1, of_last)?)? / passes;
+        // With one micro-batch every pass is like those of the bubble: none adds to gradients.
+        let one = Training { batch: self.micro_batch, ..self.clone() };
+        let of_one = |blocks: u32| {
+            let card = Card { layers: blocks.checked_mul(stages)?, ..self.card.clone() };
+            let step = Training { card, checkpointing: of_last, ..one.clone() };
+            step.computing(compute, precision)
+        };
+        let block = of_one(blocks)?.checked_sub(of_one(blocks - 1)?)? / u128::from(stages);
         let fewer = u128::from(stages - self.card.layers % stages);
-        of(blocks, self.checkpointing)?.checked_sub(fewer.checked_mul(block)?)
+        let card = Card { layers: blocks.checked_mul(stages)?, ..self.card.clone() };
+        let all = Training { card, ..self.clone() }.computing(compute, precision)?;
+        all.checked_sub(fewer.checked_mul(block)?)
     }
 
     /// The same with fewer blocks and micro-batches, on ranks that share no state.

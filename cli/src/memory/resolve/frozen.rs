@@ -1,0 +1,46 @@
+//! Weights that are not trained: adapters beside them, and how they are stored.
+
+use super::super::options::MemoryArgs;
+use super::refusals::refuse;
+use tiersim_input::import::card::ModelFiles;
+use tiersim_workloads::transformer::adapters::Lora;
+use tiersim_workloads::transformer::card::Card;
+use tiersim_workloads::transformer::packed::Packed;
+
+/// How the matrices of a model are stored, which are frozen or served then.
+pub(super) fn packed(
+    args: &MemoryArgs,
+    model: Option<&ModelFiles>,
+) -> Result<Option<(Packed, Card)>, String> {
+    let Some(packed) = args.quantize else { return Ok(None) };
+    let found = packed.word();
+    let Some(model) = model else {
+        let rule = "what is packed are the matrices of a model";
+        return Err(format!("{rule} (found --quantize {found} without --model); say --model"));
+    };
+    if !args.inference && args.lora.is_none() {
+        let rule = "weights of 4 bits stay as they are, and nothing else is trained";
+        return Err(format!("{rule} (found --quantize {found}); say --lora, or --inference"));
+    }
+    Ok(Some((packed, model.card.clone())))
+}
+
+/// Adapters of a model whose matrices are known.
+pub(super) fn lora(args: &MemoryArgs, model: Option<&ModelFiles>) -> Result<Option<Lora>, String> {
+    let Some(rank) = args.lora else {
+        return refuse("training without --lora", args, &["--lora-targets"]).map(|()| None);
+    };
+    let Some(model) = model else {
+        let rule = "adapters stand beside the matrices of a model";
+        return Err(format!("{rule} (found --lora {rank} without --model); say --model"));
+    };
+    let lora = Lora { rank, targets: args.lora_targets.unwrap_or_default() };
+    match lora.problems(&model.card).first() {
+        None => Ok(Some(lora)),
+        Some(problem) => {
+            let option = format!("--{}", problem.field.replace('.', "-"));
+            let option = option.strip_suffix("-rank").unwrap_or(&option);
+            Err(format!("{option}: {}; {}", problem.rule, problem.remedy))
+        }
+    }
+}

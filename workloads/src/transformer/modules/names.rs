@@ -1,0 +1,56 @@
+//! What the makers' code calls the modules of a block, by family.
+
+use crate::transformer::card::Family;
+
+/// What the families call the modules of a block.
+pub(super) struct Names {
+    pub(super) norms: [&'static str; 2],
+    /// The module of attention, and what is below it.
+    pub(super) attention: &'static str,
+    pub(super) qkv: &'static [&'static str],
+    pub(super) out: &'static str,
+    pub(super) up_proj: &'static [&'static str],
+    pub(super) down_proj: &'static str,
+    pub(super) activation: &'static str,
+}
+
+pub(super) const fn names(family: Family) -> Names {
+    match family {
+        Family::Gpt2 => Names {
+            norms: ["ln_1", "ln_2"],
+            attention: "attn",
+            qkv: &["attn.c_attn"],
+            out: "attn.c_proj",
+            up_proj: &["mlp.c_fc"],
+            down_proj: "mlp.c_proj",
+            activation: "mlp.act",
+        },
+        Family::Bloom => Names {
+            norms: ["input_layernorm", "post_attention_layernorm"],
+            attention: "self_attention",
+            qkv: &["self_attention.query_key_value"],
+            out: "self_attention.dense",
+            up_proj: &["mlp.dense_h_to_4h"],
+            down_proj: "mlp.dense_4h_to_h",
+            activation: "mlp.gelu_impl",
+        },
+        Family::Opt => Names {
+            norms: ["self_attn_layer_norm", "final_layer_norm"],
+            attention: "self_attn",
+            qkv: &["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"],
+            out: "self_attn.out_proj",
+            up_proj: &["fc1"],
+            down_proj: "fc2",
+            activation: "activation_fn",
+        },
+        Family::Llama | Family::Mistral | Family::Mixtral | Family::Qwen => Names {
+            norms: ["input_layernorm", "post_attention_layernorm"],
+            attention: "self_attn",
+            qkv: &["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"],
+            out: "self_attn.o_proj",
+            up_proj: &["mlp.gate_proj", "mlp.up_proj"],
+            down_proj: "mlp.down_proj",
+            activation: "mlp.act_fn",
+        },
+    }
+}
