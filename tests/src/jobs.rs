@@ -160,13 +160,17 @@ pub fn job(seed: u64) -> (Training, Offload) {
             loader: None,
         };
         if training.problems().is_empty() {
-            // Drawn apart, so that what else a seed draws does not depend on it.
-            let mut apart = Dice(ChaCha12Rng::seed_from_u64(!seed));
-            let kernels = apart.pick(&[Kernels::Compiled, Kernels::Eager]);
-            let other = Training { kernels, ..training.clone() };
-            return (if other.problems().is_empty() { other } else { training }, offload);
+            return (with_kernels(training, seed), offload);
         }
     }
+}
+
+/// The same with the kernels that a seed draws, apart from all else, where they are known of it.
+fn with_kernels(training: Training, seed: u64) -> Training {
+    let mut dice = Dice(ChaCha12Rng::seed_from_u64(!seed));
+    let kernels = dice.pick(&[Kernels::Compiled, Kernels::Eager]);
+    let other = Training { kernels, ..training.clone() };
+    if other.problems().is_empty() { other } else { training }
 }
 
 /// The same job as `memory` is asked for it.

@@ -13,16 +13,14 @@ use super::eager::attention::KeptScores;
 use super::eager::experts::KeptByGroups;
 use super::eager::norm::Normed;
 use super::pass::{GraphBuilder, product};
-use super::state::{BlockState, End, Mlp, ModelState};
+use super::state::{BlockState, End, Mlp};
 use crate::build::{ObjectAccess, change, read, write};
 use crate::memory::activations::block::Activation;
-use crate::transformer::card::Family;
 use crate::transformer::format::Format;
 use crate::transformer::modules::Feed;
 use crate::transformer::training::Attention;
 use tiersim_models::ids::{ModuleId, ObjectId};
 use tiersim_models::kernel::{Streaming, Work};
-use tiersim_models::workload::CollectiveKind;
 
 /// What attention keeps beside queries, keys, values and its output.
 #[derive(Clone, Copy, Debug)]
