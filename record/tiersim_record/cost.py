@@ -2,7 +2,8 @@
 
 FLOPs come from ``torch.utils.flop_counter`` where that has a formula (products, convolutions).
 Attention in one kernel counts the pairs of tokens that it multiplies: causal ones half as many, and
-the diagonal. A grouped product counts the rows that each group has. Elsewhere they are the small numbers per element of tiersim's importer:
+the diagonal. A grouped product counts the rows that each group has. Elsewhere they are the small
+numbers per element of tiersim's importer:
 
 ======================================================== =================================
 op                                                       FLOPs

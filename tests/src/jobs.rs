@@ -190,16 +190,19 @@ pub fn job(seed: u64) -> (Training, Offload) {
         };
         if training.problems().is_empty() {
             let training = with_adapters(training, seed);
-            if training.lora.is_some() {
-                return (training, offload);
-            }
-            // Drawn apart, so that what else a seed draws does not depend on it.
-            let mut apart = Dice(ChaCha12Rng::seed_from_u64(!seed));
-            let kernels = apart.pick(&[Kernels::Compiled, Kernels::Eager]);
-            let other = Training { kernels, ..training.clone() };
-            return (if other.problems().is_empty() { other } else { training }, offload);
+            // Adapters run no eager kernels.
+            let adapted = training.lora.is_some();
+            return (if adapted { training } else { with_kernels(training, seed) }, offload);
         }
     }
+}
+
+/// The same with the kernels that a seed draws, apart from all else, where they are known of it.
+fn with_kernels(training: Training, seed: u64) -> Training {
+    let mut dice = Dice(ChaCha12Rng::seed_from_u64(!seed));
+    let kernels = dice.pick(&[Kernels::Compiled, Kernels::Eager]);
+    let other = Training { kernels, ..training.clone() };
+    if other.problems().is_empty() { other } else { training }
 }
 
 /// The same job as `memory` is asked for it.

@@ -192,6 +192,14 @@ fn of_head(block: &BlockShape, batch: &Batch, input: u128, vocab: u64) -> Result
     total([product(&[input, inputs])?, logits, beside])
 }
 
+/// Cosines and sines, which eager kernels keep.
+fn turns(block: &BlockShape, batch: &Batch) -> Result<u128, Overflow> {
+    if batch.kernels != Kernels::Eager || block.mean {
+        return Ok(0);
+    }
+    stored(product(&[2, batch.tokens.into(), block.head_dim.into()])?, batch.format)
+}
+
 /// What the first stage keeps.
 ///
 /// `vocab` is the number of logits per token; 0 for a model without a head.
@@ -241,12 +249,7 @@ pub fn of_stage(
         }
     };
     let masks = if batch.dropout { stream } else { 0 };
-    // Cosines and sines, which eager kernels keep.
-    let turns = if batch.kernels == Kernels::Eager && !block.mean {
-        stored(product(&[2, batch.tokens.into(), block.head_dim.into()])?, batch.format)?
-    } else {
-        0
-    };
+    let turns = turns(block, batch)?;
     let normed = if block.norm_0 { input } else { 0 };
     let head =
         if vocab > 0 && stages.pipeline == 1 { of_head(block, batch, input, vocab)? } else { 0 };

@@ -73,7 +73,7 @@ fn names<'a>(ops: &[&'a Op]) -> Vec<&'a str> {
     ops.iter().map(|op| op.name.as_str()).collect()
 }
 
-/// 16 rows of 64 numbers: kernels of LlamaRMSNorm, one by one, of its first norm in the first block.
+/// 16 rows of 64 numbers: kernels of LlamaRMSNorm, one by one, of the first norm.
 #[test]
 fn an_rms_norm_is_the_kernels_of_the_makers_code() {
     let trace = eager(small()[0].clone(), 16).trace();

@@ -216,11 +216,7 @@ fn constants(job: &Training) -> Result<Vec<Constant>, Overflow> {
         add("batch", "sequences per replica and step", step.batch.into());
         add("vocab", "logits per token (v)", step.vocab.into());
         add("activation_format", "format of activations", step.format.word().into());
-        let attention = match step.attention {
-            Attention::Flash => "flash",
-            Attention::Eager => "eager",
-        };
-        add("attention", "attention", attention.into());
+        add("attention", "attention", attention_word(step.attention).into());
         if step.update == UpdateTime::InBackward {
             add("update", "update of weights", "in the backward pass".into());
         }
@@ -240,6 +236,13 @@ fn constants(job: &Training) -> Result<Vec<Constant>, Overflow> {
         add("checkpointing", "checkpointing", Value::Word(checkpointing));
     }
     Ok(all)
+}
+
+const fn attention_word(attention: Attention) -> &'static str {
+    match attention {
+        Attention::Flash => "flash",
+        Attention::Eager => "eager",
+    }
 }
 
 const fn kernels_word(kernels: Kernels) -> &'static str {

@@ -214,16 +214,7 @@ impl GraphBuilder<'_> {
         let (by, sizes) = (block.attention, self.sizes);
         let product = 2 * sizes.pairs * sizes.queries;
         if self.is_eager() {
-            let all = match core {
-                Core::EagerScores(scores) => self.eager_scores_backward(block, &scores, d_mixed),
-                Core::Flash(sums) => {
-                    let mut from: Vec<ObjectAccess> = kept.qkv.iter().map(|&y| read(y)).collect();
-                    from.extend([read(kept.mixed), read(sums), read(d_mixed)]);
-                    self.eager_flash_backward(block, &from, 5 * product)
-                }
-                _ => unreachable!("a step that trains keeps what its backward pass needs"),
-            };
-            return self.eager_qkv_backward(block, &kept.head_norms, all);
+            return self.eager_core_backward(block, kept, core, d_mixed);
         }
         let parts = block.qkv.iter().map(|&part| {
             let numbers = sizes.tokens * self.owned[part].outputs;

@@ -4,6 +4,7 @@ use crate::build::{ObjectAccess, read, write};
 use crate::transformer::graph::eager::At;
 use crate::transformer::graph::eager::attention::{KeptScores, scales_queries};
 use crate::transformer::graph::eager::norm::Normed;
+use crate::transformer::graph::forward::{Core, SavedActivations};
 use crate::transformer::graph::pass::GraphBuilder;
 use crate::transformer::graph::state::BlockState;
 use crate::transformer::training::Attention;
@@ -11,8 +12,29 @@ use tiersim_models::ids::ObjectId;
 use tiersim_models::kernel::{Streaming, Work};
 
 impl GraphBuilder<'_> {
+    /// Gradients of what the matrices of queries, keys and values gave.
+    pub(in crate::transformer::training) fn eager_core_backward(
+        &mut self,
+        block: &BlockState,
+        kept: &SavedActivations,
+        core: Core,
+        d_mixed: ObjectId,
+    ) -> Vec<ObjectId> {
+        let all = match core {
+            Core::EagerScores(scores) => self.eager_scores_backward(block, &scores, d_mixed),
+            Core::Flash(sums) => {
+                let mut from: Vec<ObjectAccess> = kept.qkv.iter().map(|&y| read(y)).collect();
+                from.extend([read(kept.mixed), read(sums), read(d_mixed)]);
+                let product = 2 * self.sizes.pairs * self.sizes.queries;
+                self.eager_flash_backward(block, &from, 5 * product)
+            }
+            _ => unreachable!("a step that trains keeps what its backward pass needs"),
+        };
+        self.eager_qkv_backward(block, &kept.head_norms, all)
+    }
+
     /// From gradients of what attention was given to those of what the matrices gave.
-    pub(in crate::transformer::training) fn eager_qkv_backward(
+    fn eager_qkv_backward(
         &mut self,
         block: &BlockState,
         normed: &[Normed],
@@ -73,7 +95,7 @@ impl GraphBuilder<'_> {
     }
 
     /// Gradients of queries, keys and values of the fused kernel.
-    pub(in crate::transformer::training) fn eager_flash_backward(
+    fn eager_flash_backward(
         &mut self,
         block: &BlockState,
         reads: &[ObjectAccess],
@@ -89,7 +111,7 @@ impl GraphBuilder<'_> {
     }
 
     /// Gradients of queries, keys and values of attention of products.
-    pub(in crate::transformer::training) fn eager_scores_backward(
+    fn eager_scores_backward(
         &mut self,
         block: &BlockState,
         kept: &KeptScores,
