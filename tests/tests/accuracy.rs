@@ -2,7 +2,7 @@
 //! others.
 
 use serde_json::Value;
-use tiersim_tests::files::root;
+use tiersim_tests::files::{page, root};
 use tiersim_tests::prelude::*;
 
 const NONE_YET: &str = "No number for any GPU has been measured yet.";
@@ -138,4 +138,81 @@ fn rows_are_made_of_what_validate_writes() {
     ];
     assert_eq!(rows("r", &json), expected);
     assert_eq!(written(&expected.join("\n")), expected);
+}
+
+fn cells(line: &str) -> Vec<&str> {
+    line.trim().trim_matches('|').split('|').map(str::trim).collect()
+}
+
+/// From the least to the largest of a column, as the summary writes it.
+fn span(rows: &[Vec<&str>], column: usize, signed: bool) -> String {
+    let number = |row: &Vec<&str>| -> f64 {
+        row[column].trim_end_matches(" %").parse().expect("a share in per cent")
+    };
+    let least = rows.iter().map(number).fold(f64::INFINITY, f64::min);
+    let most = rows.iter().map(number).fold(f64::NEG_INFINITY, f64::max);
+    if signed {
+        // A zero keeps the sign that its row has.
+        let shown = |wanted: f64| {
+            let row = rows.iter().find(|row| number(row) == wanted).expect("it is one of them");
+            row[column].trim_end_matches(" %").to_owned()
+        };
+        return format!("{} to {} %", shown(least), shown(most));
+    }
+    format!("{least:.1} to {most:.1} %")
+}
+
+#[test]
+fn the_summary_is_that_of_the_tables_below() {
+    let page = page("docs/accuracy.md");
+    let of_ops = |kind: &dyn Fn(&[&str]) -> bool| -> Vec<Vec<&str>> {
+        let tables = ["gemm", "attention-prefill", "attention-decode", "moe", "nccl"];
+        let rows = page.lines().map(cells).filter(|row| row.len() == 7 && tables.contains(&row[1]));
+        rows.filter(|row| kind(row)).collect()
+    };
+    let of_runs = |what: &str| -> Vec<Vec<&str>> {
+        let rows = page.lines().filter(|line| line.starts_with("| [")).map(cells);
+        rows.filter(|row| row.len() == 9 && row[1] == "cuda" && row[3] == what).collect()
+    };
+    let sum = |rows: &[Vec<&str>], column: usize| -> u64 {
+        rows.iter().map(|row| row[column].parse::<u64>().expect("a count")).sum()
+    };
+    let ops = [
+        ("products", of_ops(&|row| row[1] == "gemm")),
+        ("attention to prompts", of_ops(&|row| row[2].starts_with("prefill"))),
+        ("attention in decoding", of_ops(&|row| row[1] == "attention-decode")),
+        ("experts", of_ops(&|row| row[1] == "moe")),
+        ("collectives", of_ops(&|row| row[1] == "nccl")),
+    ];
+    for (kind, rows) in ops {
+        let (median, p95) = (span(&rows, 4, false), span(&rows, 5, false));
+        let (count, bias) = (sum(&rows, 3), span(&rows, 6, true));
+        let row = format!("| {kind} | {count} | {median} | {p95} | {bias} |");
+        assert!(page.contains(&row), "the summary of docs/accuracy.md must have:\n{row}");
+    }
+    for (kind, what) in [("copies between tiers", "copies"), ("steps on real GPUs", "steps")] {
+        let rows = of_runs(what);
+        let (median, p95) = (span(&rows, 5, false), span(&rows, 6, false));
+        let row = format!("| {kind} | {} | {median} | {p95} | - |", sum(&rows, 4));
+        assert!(page.contains(&row), "the summary of docs/accuracy.md must have:\n{row}");
+    }
+    for (kind, of) in
+        [("published training steps", "A100,"), ("published offloaded inference", "OPT-30B,")]
+    {
+        let rows = page.lines().filter(|line| line.starts_with("| ") && line.contains(of));
+        let errors = rows.filter_map(|line| cells(line)[3].strip_suffix(" %")?.parse().ok());
+        let mut errors: Vec<f64> = errors.collect();
+        errors.sort_by(f64::total_cmp);
+        let mut sizes: Vec<f64> = errors.iter().map(|error| error.abs()).collect();
+        sizes.sort_by(f64::total_cmp);
+        let median = |of: &[f64]| (of[(of.len() - 1) / 2] + of[of.len() / 2]) / 2.0;
+        let row = format!(
+            "| {kind} | {} | {:.1} % | {:.1} % | {:+.1} % |",
+            errors.len(),
+            median(&sizes),
+            sizes[sizes.len() - 1],
+            median(&errors)
+        );
+        assert!(page.contains(&row), "the summary of docs/accuracy.md must have:\n{row}");
+    }
 }

@@ -253,6 +253,14 @@ pub fn of_stage(
     let normed = if block.norm_0 { input } else { 0 };
     let head =
         if vocab > 0 && stages.pipeline == 1 { of_head(block, batch, input, vocab)? } else { 0 };
+    // Where a norm keeps a copy, the last block's input to it goes with the sum behind it, before
+    // there is a head.
+    let keeps_all = match checkpointing {
+        Checkpointing::None | Checkpointing::Selective => true,
+        Checkpointing::Layers(first) => u128::from(first) < blocks,
+        Checkpointing::Full | Checkpointing::Every(_) => false,
+    };
+    let head = if keeps_all && own == 0 { head.max(input) } else { head };
     Ok(OfStage {
         kept: product(&[kept, in_flight])?,
         statistics: product(&[statistics, in_flight])?,
