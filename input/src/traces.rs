@@ -13,7 +13,7 @@ use tiersim_policies::scenario::traces::Traces;
 use tiersim_workloads::transformer::serving::GroupWork;
 
 /// Most ops of all generated traces together: a sweep over a shape keeps one trace per shape.
-const MAX_GENERATED_OPS: u64 = 400_000;
+const MAX_GENERATED_OPS: u64 = 300_000;
 
 /// Reads or makes the traces of all scenarios.
 ///

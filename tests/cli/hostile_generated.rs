@@ -82,7 +82,7 @@ fn a_sweep_over_shapes_has_a_limit() {
     let project = shipped_with(SHAPE);
     let values = "sweep.axes.0.values=range(from: 1, to: 1000, step: 1)";
     let sweep: &[&str] = &["sweep", CASE, "--set", values, "--out", "s"];
-    refused(&project, &[sweep], &["all generated traces together have at most 400000 ops"]);
+    refused(&project, &[sweep], &["all generated traces together have at most 300000 ops"]);
 }
 
 #[test]
