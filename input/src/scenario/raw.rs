@@ -46,7 +46,7 @@ pub struct RawScenario {
 #[serde(rename = "Workload")]
 pub(crate) enum RawWorkload {
     Trace(RawTrace),
-    Model(RawModelled),
+    Model(Box<RawModelled>),
 }
 
 #[derive(Debug, Deserialize)]

@@ -68,6 +68,7 @@ fn what_is_left_out_has_the_documented_default() {
         devices: 1,
         router: Router::default(),
         loader: None,
+        lora: None,
     };
     assert_eq!(training(&scenario), &expected);
     assert_eq!((scenario.workload.ranks, scenario.warnings.len()), (1, 0));

@@ -261,7 +261,7 @@ impl<'a> State<'a> {
         let replicas =
             u64::from(if expert { parallel.data / parallel.expert } else { parallel.data });
         let parameters = part.parameters(ranks);
-        let bytes = part.bytes(ranks, &formats);
+        let bytes = part.bytes(ranks, formats);
         let packed = part.packs && formats.packed.is_some();
         let gradient_bytes = parameters * u128::from(formats.gradients.bytes());
         let format = if packed { Format::Int8 } else { formats.weights };

@@ -18,7 +18,7 @@ impl Training {
         let parallel = self.parallel;
         let virtual_stages = parallel.pipeline.checked_mul(parallel.interleave)?;
         let blocks = self.card.layers.checked_next_multiple_of(virtual_stages)? / virtual_stages;
-        if self.card.layers % virtual_stages > 0 {
+        if !self.card.layers.is_multiple_of(virtual_stages) {
             return self.computing_unevenly(blocks, compute, precision);
         }
         if let Checkpointing::Layers(first) = self.checkpointing {
