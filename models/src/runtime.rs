@@ -93,7 +93,7 @@ mod tests {
             pageable: true,
             source: "a test".to_owned(),
         };
-        let words = "20 us per op, 700 us per object, 4 passes over what is fetched, \
+        let words = "20.000 us per op, 700.000 us per object, 4 passes over what is fetched, \
                      blocking copies, pageable memory";
         assert_eq!(all.to_string(), words);
         assert!(!Runtime { passes: 1, ..Runtime::default() }.is_none());

@@ -33,7 +33,9 @@ fn steps_are_compute_plus_delays_plus_stalls_to_the_picosecond() {
             let name = format!("{}: {}", scenario.name, case.label);
             path_adds_up(figures, &name, scenario.workload.ranks);
             let sum = |spans: &[Span]| spans.iter().copied().sum::<Span>();
-            let delays = figures.delay + figures.allocating + sum(&figures.in_place);
+            let framework = figures.split.iter().filter(|(part, _)| part.is_of_framework());
+            let framework = framework.map(|(_, span)| span).sum::<Span>();
+            let delays = figures.delay + figures.allocating + sum(&figures.in_place) + framework;
             let parts = figures.compute + delays + sum(&figures.stall);
             let steps = figures.steps.iter().sum::<Span>();
             if in_turn {

@@ -5,6 +5,7 @@
 //! what it needs of memory by formula is in `memory`.
 //! Invariant: plain data, checked where it is read; nothing in here knows of files or hardware.
 
+pub(crate) mod adapted;
 pub mod adapters;
 pub mod card;
 pub mod format;

@@ -10,7 +10,8 @@ use super::account::{Keeps, Pipeline};
 use super::optimizer::{Tensor, of_tensors};
 use super::zero::{MILLION, State, shard};
 use super::{Overflow, product, share, total};
-use crate::transformer::adapters::{Lora, adapt};
+use crate::transformer::adapted::adapt;
+use crate::transformer::adapters::Lora;
 use crate::transformer::card::Card;
 use crate::transformer::format::Format;
 use crate::transformer::modules::{

@@ -1,6 +1,6 @@
 //! One graph of a block, which training, generation and serving walk.
 //!
-//! `pass` puts ops together, `embedding`, `forward` and `experts` are a model's ops, `eager` those
+//! `pass` puts ops together, `saved` is what they keep, `embedding`, `forward` and `experts` are a model's ops, `eager` those
 //! of kernels that nothing has fused, `state` is what one rank holds of the model, `network` where
 //! the others are, `cache` the keys and values of past tokens.
 //! Training adds the backward pass and what ranks share; generation walks the forward pass token by
@@ -14,4 +14,5 @@ pub(crate) mod experts;
 pub(crate) mod forward;
 pub(crate) mod network;
 pub(crate) mod pass;
+pub(crate) mod saved;
 pub(crate) mod state;

@@ -32,7 +32,8 @@ use tiersim_models::workload::Trace;
 
 pub use crate::limits::MAX_OPS;
 pub use crate::limits::ShapeProblem;
-pub use run::{MAX_STEPS, TrainingRun, split};
+pub use run::{MAX_STEPS, TrainingRun};
+pub use schedule::split;
 
 /// What changes the weights, and what it keeps per parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]

@@ -2,9 +2,9 @@
 
 use super::{AttentionOn, Generation};
 use crate::build::Builder;
-use crate::transformer::graph::eager::attention::Shared;
 use crate::transformer::graph::network::Groups;
 use crate::transformer::graph::pass::{GraphBuilder, Reduction, Sizes};
+use crate::transformer::graph::saved::Shared;
 use crate::transformer::graph::state::{Cache, ModelState, State};
 use crate::transformer::training::{Parallel, Training};
 use std::collections::BTreeMap;

@@ -1,11 +1,11 @@
 //! From token ids to the first block's input: rows of tables, dropout, and a norm in a family that
 //! has one.
 
-use super::eager::norm::Normed;
 use super::pass::GraphBuilder;
 use super::state::ModelState;
 use crate::build::{change, read, write};
 use crate::transformer::card::Family;
+use crate::transformer::graph::saved::Normed;
 use tiersim_models::ids::{ModuleId, ObjectId};
 use tiersim_models::kernel::Streaming;
 use tiersim_models::workload::CollectiveKind;

@@ -8,11 +8,11 @@
 //! of all the group's tokens, with sequence parallelism too. Experts that no token goes to still
 //! have a gradient, of zeros.
 
-use super::forward::{SavedByExperts, SavedByShared, SavedFeedForward};
 use super::pass::GraphBuilder;
 use super::state::{MixtureState, Mlp};
 use crate::build::{change, read, write};
 use crate::transformer::format::Format;
+use crate::transformer::graph::saved::{SavedByExperts, SavedByShared, SavedFeedForward};
 use crate::transformer::routing;
 use crate::transformer::training::{Kernels, Router};
 use tiersim_models::ids::{ModuleId, ObjectId};

@@ -8,90 +8,18 @@
 //! scores are gone; a fused kernel keeps none of the scores, but a sum in fp32 per token and head.
 //! Residual and dropout are one op, which keeps its sum.
 
-use super::eager::activation::Gelu;
-use super::eager::attention::KeptScores;
-use super::eager::experts::KeptByGroups;
-use super::eager::norm::Normed;
 use super::pass::{GraphBuilder, product};
 use super::state::{BlockState, End, Mlp};
 use crate::build::{ObjectAccess, change, read, write};
 use crate::memory::activations::block::Activation;
 use crate::transformer::format::Format;
+use crate::transformer::graph::saved::{
+    Core, Normed, SavedActivations, SavedFeed, SavedFeedForward,
+};
 use crate::transformer::modules::Feed;
 use crate::transformer::training::Attention;
 use tiersim_models::ids::{ModuleId, ObjectId};
 use tiersim_models::kernel::{Streaming, Work};
-
-/// What attention keeps beside queries, keys, values and its output.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Core {
-    /// Nothing: there is no backward pass.
-    Nothing,
-    /// Sums of the fused kernel.
-    Flash(ObjectId),
-    /// Softmax; with dropout its mask and what it leaves.
-    Scores(ObjectId, Option<(ObjectId, ObjectId)>),
-    /// What eager kernels keep of scores.
-    EagerScores(KeptScores),
-}
-
-/// What a feed-forward part keeps beside its input.
-#[derive(Clone, Debug)]
-pub(crate) struct SavedFeedForward {
-    /// Outputs of the wide matrices, where the activation needs its input.
-    pub(crate) up_proj: Vec<ObjectId>,
-    /// The gate behind its SiLU.
-    pub(crate) gate: Option<ObjectId>,
-    pub(crate) active: ObjectId,
-    /// What eager kernels of GeLU keep beside.
-    pub(crate) gelu: Option<Gelu>,
-}
-
-/// What the experts of a block keep.
-#[derive(Clone, Debug)]
-pub(crate) struct SavedByExperts {
-    pub(crate) gates: ObjectId,
-    /// Copies of tokens as this rank's experts get them.
-    pub(crate) given: ObjectId,
-    /// Tokens of each of this rank's experts.
-    pub(crate) tokens: Vec<u128>,
-    pub(crate) experts: Vec<Option<SavedFeedForward>>,
-    /// What comes back for this rank's tokens.
-    pub(crate) back: ObjectId,
-    pub(crate) shared: Option<SavedByShared>,
-    /// Of eager kernels, which have all experts of a layer in one product.
-    pub(crate) groups: Option<KeptByGroups>,
-}
-
-/// What the experts of every token keep.
-#[derive(Clone, Debug)]
-pub(crate) struct SavedByShared {
-    pub(crate) kept: SavedFeedForward,
-    pub(crate) out: ObjectId,
-    pub(crate) weight: ObjectId,
-}
-
-/// What follows attention keeps beside its input.
-#[derive(Clone, Debug)]
-pub(crate) enum SavedFeed {
-    Dense(SavedFeedForward),
-    Mixture(SavedByExperts),
-}
-
-/// What a block keeps for its backward pass.
-#[derive(Clone, Debug)]
-pub(crate) struct SavedActivations {
-    pub(crate) normed_1: Normed,
-    /// Norms of every head's queries and keys, of eager kernels.
-    pub(crate) head_norms: Vec<Normed>,
-    pub(crate) qkv: Vec<ObjectId>,
-    pub(crate) core: Core,
-    pub(crate) mixed: ObjectId,
-    pub(crate) mask_1: Option<ObjectId>,
-    pub(crate) normed_2: Normed,
-    pub(crate) feed: SavedFeed,
-    pub(crate) mask_2: Option<ObjectId>,
-}
 
 impl GraphBuilder<'_> {
     /// One block; what it hands on is kept by `owner`, if this rank does.

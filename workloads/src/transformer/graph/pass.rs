@@ -4,13 +4,12 @@
 //! FLOPs are those of matrix products, 2 per multiply-add. Everything else is bound by memory and
 //! counts the bytes that it reads and writes. Masks are 1 byte per number in every format.
 
-use super::eager::attention::Shared;
-use super::eager::norm::Normed;
 use super::network::Groups;
 use super::state::{Cache, Owned};
 use crate::build::{Builder, ObjectAccess, change, read, write};
 use crate::memory::activations::{own_tokens, stored};
 use crate::transformer::format::Format;
+use crate::transformer::graph::saved::{Normed, Shared};
 use crate::transformer::training::{Attention, Kernels, Training};
 use std::collections::BTreeMap;
 use tiersim_models::ids::{ModuleId, ObjectId, OpId};

@@ -9,7 +9,7 @@
 
 use crate::build::Builder;
 use crate::memory::zero::shard;
-use crate::transformer::adapters::adapt;
+use crate::transformer::adapted::adapt;
 use crate::transformer::format::Format;
 use crate::transformer::modules::{
     Block, EmbeddingAndHead, Feed, FeedForward, Mixture, Module, Split, Tensor, block,

@@ -8,10 +8,11 @@
 
 use super::{Attention, Checkpointing};
 use crate::build::{ObjectAccess, change, read, write};
-use crate::transformer::graph::eager::norm::Normed;
 use crate::transformer::graph::embedding::Embedded;
-use crate::transformer::graph::forward::{Core, SavedActivations, SavedFeed, SavedFeedForward};
 use crate::transformer::graph::pass::GraphBuilder;
+use crate::transformer::graph::saved::{
+    Core, Normed, SavedActivations, SavedFeed, SavedFeedForward,
+};
 use crate::transformer::graph::state::{BlockState, Mlp, ModelState};
 use crate::transformer::modules::Feed;
 use tiersim_models::ids::{ModuleId, ObjectId};

@@ -1,8 +1,8 @@
 //! The backward pass of a block's experts; their forward pass is in [`crate::transformer::graph`].
 
 use crate::build::{ObjectAccess, change, read, write};
-use crate::transformer::graph::forward::{SavedByExperts, SavedByShared};
 use crate::transformer::graph::pass::GraphBuilder;
+use crate::transformer::graph::saved::{SavedByExperts, SavedByShared};
 use crate::transformer::graph::state::{MixtureState, Mlp};
 use tiersim_models::ids::ObjectId;
 use tiersim_models::kernel::Streaming;

@@ -11,8 +11,8 @@
 
 use super::Loss;
 use crate::build::{ObjectAccess, change, read, write};
-use crate::transformer::graph::eager::norm::Normed;
 use crate::transformer::graph::pass::{GraphBuilder, product};
+use crate::transformer::graph::saved::Normed;
 use crate::transformer::graph::state::{End, ModelState};
 use tiersim_models::ids::{ModuleId, ObjectId};
 use tiersim_models::kernel::{Kernel, Product, Streaming, Work};

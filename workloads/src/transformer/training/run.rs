@@ -25,13 +25,6 @@ pub struct TrainingRun {
     pub sequences: Vec<u32>,
 }
 
-/// How many samples each micro-batch of a step has: as few micro-batches as hold `batch` samples
-/// with at most `most` each, and these as equal as whole samples allow, the larger ones first.
-pub fn split(batch: u32, most: u32) -> impl Iterator<Item = u32> {
-    let count = batch.div_ceil(most.max(1)).max(1);
-    (0..count).map(move |index| batch / count + u32::from(index < batch % count))
-}
-
 impl TrainingRun {
     /// Steps of these lengths, otherwise as `training` says.
     pub fn new(training: Training, sequences: Vec<u32>) -> TrainingRun {

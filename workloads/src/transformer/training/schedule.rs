@@ -48,6 +48,13 @@ pub(super) struct Item {
     pub(super) pass: Pass,
 }
 
+/// How many samples each micro-batch of a step has: as few micro-batches as hold `batch` samples
+/// with at most `most` each, and these as equal as whole samples allow, the larger ones first.
+pub fn split(batch: u32, most: u32) -> impl Iterator<Item = u32> {
+    let count = batch.div_ceil(most.max(1)).max(1);
+    (0..count).map(move |index| batch / count + u32::from(index < batch % count))
+}
+
 /// The passes of this rank in order.
 pub(super) fn passes(shape: &Training) -> Vec<Pass> {
     let (stages, each) = (shape.parallel.pipeline, shape.parallel.interleave);

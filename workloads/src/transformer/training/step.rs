@@ -6,16 +6,14 @@
 //! is (p - 1)/m of a stage (Narayanan et al., 2021, section 2.2.2), as idle ops that copy what the
 //! device does in it; what collectives add to it is left out.
 
-use super::run::split;
 use super::schedule::{self, Item, Pass, Task};
 use super::{Training, UpdateTime};
 use crate::build::{Builder, ObjectAccess, change, read, write};
 use crate::transformer::format::Format;
-use crate::transformer::graph::eager::attention::Shared;
 use crate::transformer::graph::embedding::Embedded;
-use crate::transformer::graph::forward::SavedActivations;
 use crate::transformer::graph::network::{Group, Groups};
 use crate::transformer::graph::pass::{GraphBuilder, Reduction, Sizes, Streamed};
+use crate::transformer::graph::saved::{SavedActivations, Shared};
 use crate::transformer::graph::state::{ModelState, State};
 use std::collections::BTreeMap;
 use tiersim_models::ids::{ModuleId, ObjectId};
@@ -223,7 +221,7 @@ impl GraphBuilder<'_> {
             (false, true) => "again.",
             (false, false) => "back.",
         };
-        let samples = split(self.shape.batch, self.shape.micro_batch).nth(micro as usize);
+        let samples = schedule::split(self.shape.batch, self.shape.micro_batch).nth(micro as usize);
         let samples = samples.expect("a micro-batch is one of those that the batch is cut into");
         self.sizes = Sizes::of(self.shape, samples.into(), 0, self.shape.sequence);
         self.reduction.is_last = micro + 1 == self.shape.micro_batches();

@@ -1,16 +1,13 @@
 //! The makers' activations: SiLU and a product in two kernels, GeLU by tanh in eight, ReLU in one.
 
-use super::super::forward::SavedFeedForward;
 use super::super::pass::GraphBuilder;
 use super::super::state::Mlp;
 use super::At;
 use crate::build::{ObjectAccess, read, write};
 use crate::memory::activations::block::Activation;
+use crate::transformer::graph::saved::{Gelu, SavedFeedForward};
 use tiersim_models::ids::ObjectId;
 use tiersim_models::kernel::Streaming;
-
-/// What GeLU keeps beside its input and its output: half of the input, tanh, and 1 more than that.
-pub(crate) type Gelu = [ObjectId; 3];
 
 impl GraphBuilder<'_> {
     /// What follows the wide matrices, of `numbers` between them, to the narrow one's output.

@@ -5,37 +5,14 @@
 
 use super::super::pass::{GraphBuilder, product};
 use super::At;
-use super::norm::Normed;
 use crate::build::{ObjectAccess, read, write};
 use crate::transformer::card::Family;
 use crate::transformer::format::Format;
+use crate::transformer::graph::saved::{KeptScores, Normed};
 use crate::transformer::graph::state::BlockState;
 use crate::transformer::training::Attention;
-use std::collections::BTreeMap;
 use tiersim_models::ids::ObjectId;
 use tiersim_models::kernel::{Streaming, Work};
-
-/// What all layers of a micro-batch share.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Shared {
-    /// Cosines and sines.
-    rotary: BTreeMap<u32, [ObjectId; 2]>,
-    /// The causal mask of one forward pass, by the name of that pass.
-    mask: Option<(String, ObjectId)>,
-}
-
-/// What attention of two products keeps beside its output.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct KeptScores {
-    /// Copies of queries, keys and values, as many heads each.
-    pub(crate) qkv: [ObjectId; 3],
-    /// The softmax, in fp32 or, in GPT-2, in the format of scores.
-    pub(crate) softmax: ObjectId,
-    /// The softmax as values are multiplied with it, before dropout.
-    pub(crate) narrow: ObjectId,
-    /// The mask of dropout, and what it leaves.
-    pub(crate) dropped: Option<(ObjectId, ObjectId)>,
-}
 
 /// Whether queries are divided by the root of a head's width before attention, not scores in it.
 pub(crate) fn scales_queries(family: Family) -> bool {

@@ -3,28 +3,13 @@
 //!
 //! The sort, its inverse and the counts of tokens are left out: some bytes per token.
 
-use super::super::forward::SavedByExperts;
 use super::super::pass::{GraphBuilder, product};
 use super::super::state::{MixtureState, Mlp};
 use super::At;
 use crate::build::{ObjectAccess, read, write};
+use crate::transformer::graph::saved::{KeptByGroups, SavedByExperts};
 use tiersim_models::ids::ObjectId;
 use tiersim_models::kernel::{Kernel, Product, Streaming, Work};
-
-/// What grouped products keep beside the input of experts.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct KeptByGroups {
-    /// The router's probabilities; of those of the chosen experts a copy, their sum per token, and
-    /// each over that sum by token and by expert.
-    pub(crate) probabilities: ObjectId,
-    pub(crate) chosen: ObjectId,
-    pub(crate) sums: ObjectId,
-    pub(crate) weights: ObjectId,
-    /// Outputs of the wide matrices, SiLU of one half, and that times the other.
-    pub(crate) gate_up: ObjectId,
-    pub(crate) silu: ObjectId,
-    pub(crate) active: ObjectId,
-}
 
 /// Which of an expert's matrices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,26 +3,9 @@
 use super::super::pass::GraphBuilder;
 use crate::build::{read, write};
 use crate::transformer::format::Format;
+use crate::transformer::graph::saved::{KeptByNorm, Normed};
 use tiersim_models::ids::{ModuleId, ObjectId};
 use tiersim_models::kernel::Streaming;
-
-/// What a norm was given and gave, and what it keeps beside.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Normed {
-    pub(crate) x: ObjectId,
-    pub(crate) y: ObjectId,
-    /// Of eager kernels.
-    pub(crate) kept: Option<KeptByNorm>,
-}
-
-/// What an eager norm keeps beside its input.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct KeptByNorm {
-    /// One root per row, or mean and root, in fp32.
-    pub(crate) statistics: ObjectId,
-    /// Of RMSNorm: its input in fp32, and what is multiplied with the weights.
-    pub(crate) scaled: Option<(ObjectId, ObjectId)>,
-}
 
 impl GraphBuilder<'_> {
     /// A norm of `rows` rows of `numbers` in all; what it gives is kept by `owner`, if at all.

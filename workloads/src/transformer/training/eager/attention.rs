@@ -2,10 +2,9 @@
 
 use crate::build::{ObjectAccess, read, write};
 use crate::transformer::graph::eager::At;
-use crate::transformer::graph::eager::attention::{KeptScores, scales_queries};
-use crate::transformer::graph::eager::norm::Normed;
-use crate::transformer::graph::forward::{Core, SavedActivations};
+use crate::transformer::graph::eager::attention::scales_queries;
 use crate::transformer::graph::pass::GraphBuilder;
+use crate::transformer::graph::saved::{Core, KeptScores, Normed, SavedActivations};
 use crate::transformer::graph::state::BlockState;
 use crate::transformer::training::Attention;
 use tiersim_models::ids::ObjectId;

@@ -2,9 +2,9 @@
 
 use crate::build::{change, read, write};
 use crate::transformer::graph::eager::At;
-use crate::transformer::graph::eager::experts::{KeptByGroups, Matrix};
-use crate::transformer::graph::forward::SavedByExperts;
+use crate::transformer::graph::eager::experts::Matrix;
 use crate::transformer::graph::pass::GraphBuilder;
+use crate::transformer::graph::saved::{KeptByGroups, SavedByExperts};
 use crate::transformer::graph::state::MixtureState;
 use tiersim_models::ids::ObjectId;
 use tiersim_models::kernel::{Streaming, Work};

@@ -2,8 +2,8 @@
 
 use crate::build::{read, write};
 use crate::transformer::format::Format;
-use crate::transformer::graph::eager::norm::{KeptByNorm, Normed};
 use crate::transformer::graph::pass::GraphBuilder;
+use crate::transformer::graph::saved::{KeptByNorm, Normed};
 use tiersim_models::ids::ObjectId;
 use tiersim_models::kernel::Streaming;
 
