@@ -232,6 +232,9 @@ impl<'a> Watch<'a> {
         let hardware = &self.trial.hardware;
         self.sent[hardware.links.len() * 2 + tier.index()] += u128::from(bytes.get());
         let Law { setup, rate } = hardware.tiers[tier.index()].access;
+        // Within the device it is a kernel, which is launched.
+        let launch = hardware.compute.as_ref().filter(|_| tier == HBM).map(|own| own.launch);
+        let setup = setup.max(launch.unwrap_or_default());
         self.latest += (setup.ps() + 4) as f64;
         self.latest += PS_PER_S as f64 * 2.0 * bytes.get() as f64 / rate.get() as f64;
         // Those of several ranks take turns in a tier that they share.
