@@ -9,7 +9,7 @@
 //!
 //! Tensor parallelism splits B where W is split by outputs, and A where W is split by inputs; the
 //! other one is on every rank of a tensor group, each of which has a part of its gradient.
-//! [`adapted`] puts them into a block.
+//! The module `adapted` puts them into a block.
 
 use super::card::Card;
 use crate::limits::ShapeProblem;
