@@ -126,9 +126,7 @@ pub(crate) fn place(text: &str) -> Result<Place, String> {
 
 /// Which kernels a step runs.
 pub(crate) fn kernels(text: &str) -> Result<Kernels, String> {
-    let all =
-        [("compiled", Kernels::Compiled), ("eager", Kernels::Eager), ("fused", Kernels::Fused)];
-    choice(text, &all)
+    choice(text, &Kernels::ALL.map(|kernels| (kernels.word(), kernels)))
 }
 
 pub(crate) fn attention(text: &str) -> Result<Attention, String> {

@@ -116,7 +116,20 @@ def profiler_peak(step: Callable[[], object], folder: Path) -> int:
     return most
 
 
-class Rules(unittest.TestCase):
+class Repeatable(unittest.TestCase):
+    """One thread, one seed, and a folder of the test's own."""
+
+    def setUp(self) -> None:
+        torch.manual_seed(1)
+        threads = torch.get_num_threads()
+        self.addCleanup(torch.set_num_threads, threads)
+        torch.set_num_threads(1)
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.folder = Path(temporary.name) / "recorded"
+
+
+class Rules(Repeatable):
     """What holds for every trace."""
 
     def follow_the_format(self, trace: Trace) -> None:

@@ -33,15 +33,6 @@ from tiersim_record.write import ron_text  # noqa: E402
 class Recordings(Rules):
     """Small models of which everything can be counted by hand."""
 
-    def setUp(self) -> None:
-        torch.manual_seed(1)
-        threads = torch.get_num_threads()
-        self.addCleanup(torch.set_num_threads, threads)
-        torch.set_num_threads(1)
-        temporary = tempfile.TemporaryDirectory()
-        self.addCleanup(temporary.cleanup)
-        self.folder = Path(temporary.name) / "recorded"
-
     def record(self, model: nn.Module, optimizer: torch.optim.Optimizer, step, **more) -> Trace:
         settings = {"batch": 2, "sequence": 1, "warmup": 2, "steps": STEPS} | more
         with Recorder(model, optimizer, self.folder, **settings) as self.recorder:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import tempfile
 import unittest
 from collections import Counter
 from pathlib import Path
@@ -27,7 +26,7 @@ except ImportError:
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "record" / part) for part in ("", "tests")]
 
-from checks import TIERSIM, Trace  # noqa: E402
+from checks import TIERSIM, Repeatable, Trace  # noqa: E402
 from tiersim_record import Recorder  # noqa: E402
 
 BATCH, TOKENS = 2, 128
@@ -84,17 +83,8 @@ def kinds(trace: Trace) -> Counter[str]:
 
 
 @unittest.skipUnless(transformers and TIERSIM, "needs transformers and TIERSIM")
-class Twins(unittest.TestCase):
+class Twins(Repeatable):
     """Every model with attention in one kernel and in products."""
-
-    def setUp(self) -> None:
-        torch.manual_seed(1)
-        threads = torch.get_num_threads()
-        self.addCleanup(torch.set_num_threads, threads)
-        torch.set_num_threads(1)
-        temporary = tempfile.TemporaryDirectory()
-        self.addCleanup(temporary.cleanup)
-        self.folder = Path(temporary.name)
 
     def recorded(self, family: str, attention: str) -> Trace:
         config = getattr(transformers, f"{family}Config")(**MODELS[family])

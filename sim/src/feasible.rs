@@ -149,7 +149,9 @@ fn longest(scenario: &Scenario, trace: &Trace) -> [f64; 2] {
     // Every room that is allocated takes a segment, and gives one back.
     let allocators = scenario.cases.iter().flat_map(|case| &case.allocators);
     let allocating = allocators.map(|spec| spec.costs().most().ps() as f64 / 1e12);
-    let allocating = allocating.fold(0.0, f64::max);
+    // What moves within the device is launched, as a kernel is.
+    let launch = hardware.compute.as_ref().map_or(0.0, |own| own.launch.ps() as f64 / 1e12);
+    let allocating = allocating.fold(0.0, f64::max) + launch;
     // Others in a memory slow copies from and to it, too.
     let worst = hardware.tiers.iter().map(|tier| tier.worst()).fold(1.0, f64::max);
     let touch = |object: &Object| {

@@ -5,7 +5,7 @@
 
 use crate::scenario::raw::{RawCopies, RawRuntime};
 use crate::scenario::resolver::Resolver;
-use crate::text::quantity::SETUP;
+use crate::text::quantity::{Duration, Quantity, SETUP};
 use tiersim_models::hardware::Hardware;
 use tiersim_models::runtime::{MOST_PASSES, Runtime};
 
@@ -22,8 +22,7 @@ pub(crate) fn resolve(
 ) -> Runtime {
     let Some(raw) = raw else { return base.cloned().unwrap_or_default() };
     let check = &mut resolver.check;
-    let mut span = |name: &str, said: &Option<_>| {
-        let said: &Option<crate::text::quantity::Quantity<crate::text::quantity::Duration>> = said;
+    let mut span = |name: &str, said: &Option<Quantity<Duration>>| {
         let value = said.as_ref().and_then(|s| s.value(check, &format!("{at}.{name}"), SETUP));
         value.unwrap_or_default()
     };

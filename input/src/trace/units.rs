@@ -1,8 +1,8 @@
 //! The columns of `ops.csv` that say what an op runs on.
 //!
 //! `unit` is empty for the device, `cpu`, `idle` or the word of a collective, whose bytes and group
-//! are in two more columns; a group that does the same several times in a row says how often. They are the last of the table and are left out where all is on the
-//! device.
+//! are in two more columns; a group that does the same several times in a row says how often. They
+//! are the last of the table and are left out where all is on the device.
 
 use super::rows::{Row, whole_number};
 use tiersim_models::units::Bytes;

@@ -7,19 +7,7 @@ use std::path::Path;
 use tiersim_input::op_times::{is_op_times, read_op_times, resolve_op_times};
 use tiersim_input::text::ron_text::Document;
 use tiersim_models::hardware::Source;
-use tiersim_models::op_times::Dimension;
-
-const SECTIONS: [&str; 9] = [
-    "products",
-    "fp8",
-    "attention",
-    "experts",
-    "experts_fp8",
-    "experts_few",
-    "experts_few_fp8",
-    "streaming",
-    "collectives",
-];
+use tiersim_models::op_times::{Dimension, OpTimes};
 
 fn text() -> String {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../hardware-specs/op-times/h100.ron");
@@ -32,13 +20,13 @@ fn every_shipped_number_is_in_its_range_and_has_a_source() {
         let mut read = shipped(device);
         assert_eq!(read.times.name, device);
         for (section, source, fits) in &read.fits {
-            assert!(SECTIONS.contains(section));
+            assert!(OpTimes::SECTIONS.contains(section));
             assert!(matches!(source, Source::Measured(_) | Source::Assumed(_)), "{source:?}");
             for fit in fits {
                 assert!(fit.median > 0.0 && fit.median <= fit.p95, "{device} {section} {fit:?}");
             }
         }
-        for section in SECTIONS {
+        for section in OpTimes::SECTIONS {
             let Some((numbers, inherited)) = read.times.section(section) else { continue };
             // Only the streaming kernels of a B200 are another device's.
             assert_eq!(*inherited, (device, section) == ("b200", "streaming"));
@@ -56,7 +44,7 @@ fn the_page_says_what_every_number_is() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/op-times.md");
     let page = std::fs::read_to_string(page).unwrap();
     let mut read = shipped("b200");
-    for section in SECTIONS {
+    for section in OpTimes::SECTIONS {
         let base = section.strip_prefix("experts").map_or(section, |_| "experts");
         let start = format!("| {base} | ");
         let rows: String = page.lines().filter(|line| line.starts_with(&start)).collect();

@@ -13,6 +13,7 @@ pub(in crate::transformer) mod walk;
 use super::card::Card;
 use super::format::Formats;
 use super::graph::network::tensor_problem;
+use super::packed::most_unpacked;
 use super::training::{Kernels, Router};
 use crate::limits::{MAX_OPS, ShapeProblem};
 use serde::Deserialize;
@@ -151,12 +152,8 @@ impl Generation {
         // stores, a matrix, two sums over ranks, two residuals, and four of a feed-forward part;
         // of experts three each beside a router, copies, sums, and six of the shared one.
         let experts = self.card.experts.map_or(4, |experts| 3 * u128::from(experts.count) + 10);
-        // Packed weights may be unpacked before each product.
-        let unpacked = match (self.formats.packed, self.card.experts) {
-            (None, _) => 0,
-            (Some(_), None) => 7,
-            (Some(_), Some(experts)) => 9 + 2 * u128::from(experts.count),
-        };
+        let count = self.card.experts.map(|experts| experts.count.into());
+        let unpacked = most_unpacked(self.formats.packed, count);
         let passes = u128::from(self.tokens) * u128::from(self.batches);
         passes * (u128::from(self.card.layers) * (15 + experts + unpacked) + 6)
     }

@@ -1,8 +1,8 @@
 //! One graph of a block, which training, generation and serving walk.
 //!
-//! `pass` puts ops together, `saved` is what they keep, `embedding`, `forward` and `experts` are a model's ops, `eager` those
-//! of kernels that nothing has fused, `state` is what one rank holds of the model, `network` where
-//! the others are, `cache` the keys and values of past tokens.
+//! `pass` puts ops together, `saved` is what they keep, `embedding`, `forward` and `experts` are a
+//! model's ops, `eager` those of kernels that nothing has fused, `state` is what one rank holds of
+//! the model, `network` where the others are, `cache` the keys and values of past tokens.
 //! Training adds the backward pass and what ranks share; generation walks the forward pass token by
 //! token; serving sums up its kernels by group of layers.
 //! Invariant: every op of the device says which kernels it is, with shapes of this rank.

@@ -47,6 +47,16 @@ pub const fn group() -> u32 {
     128
 }
 
+/// Most ops that unpack weights in a pass through a block, one before each product; of so many
+/// experts if it has any.
+pub(crate) fn most_unpacked(packed: Option<Packed>, experts: Option<u128>) -> u128 {
+    match (packed, experts) {
+        (None, _) => 0,
+        (Some(_), None) => 7,
+        (Some(_), Some(count)) => 9 + 2 * count,
+    }
+}
+
 impl Packed {
     /// Weights that share a scale.
     pub const fn group(self) -> u32 {

@@ -128,6 +128,20 @@ pub enum Kernels {
     Fused,
 }
 
+impl Kernels {
+    /// Every choice.
+    pub const ALL: [Kernels; 3] = [Kernels::Compiled, Kernels::Eager, Kernels::Fused];
+
+    /// The word used in scenarios, on the command line and in accounts.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Kernels::Compiled => "compiled",
+            Kernels::Eager => "eager",
+            Kernels::Fused => "fused",
+        }
+    }
+}
+
 /// How ranks split the model. Ranks = data x tensor x pipeline; experts are spread over `expert` of
 /// the data-parallel ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]

@@ -221,7 +221,7 @@ fn constants(job: &Training) -> Result<Vec<Constant>, Overflow> {
             add("update", "update of weights", "in the backward pass".into());
         }
         if step.kernels != Kernels::Compiled {
-            add("kernels", "kernels", kernels_word(step.kernels).into());
+            add("kernels", "kernels", step.kernels.word().into());
         }
         if step.loss == Loss::Fused {
             add("loss", "head and loss", "fused".into());
@@ -242,14 +242,6 @@ const fn attention_word(attention: Attention) -> &'static str {
     match attention {
         Attention::Flash => "flash",
         Attention::Eager => "eager",
-    }
-}
-
-const fn kernels_word(kernels: Kernels) -> &'static str {
-    match kernels {
-        Kernels::Compiled => "compiled",
-        Kernels::Eager => "eager",
-        Kernels::Fused => "fused",
     }
 }
 

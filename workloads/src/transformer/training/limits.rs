@@ -9,6 +9,7 @@ use crate::build::Builder;
 use crate::limits::{MAX_OPS, Range, ShapeProblem, outside};
 use crate::transformer::card::Family;
 use crate::transformer::graph::network::Groups;
+use crate::transformer::packed::most_unpacked;
 
 /// Largest exponent of the router, in hundredths.
 const MAX_SKEW: u32 = 1000;
@@ -286,12 +287,7 @@ impl Training {
         let adapters = 2 * self.lora.map_or(0, |lora| lora.targets.iter().count() as u128);
         let [forward, backward, modules] =
             [forward, backward, modules].map(|number| number + adapters);
-        // Before every product of packed weights comes an op that unpacks them.
-        let unpacked = match (self.formats.packed, card.experts) {
-            (None, _) => 0,
-            (Some(_), None) => 7,
-            (Some(_), Some(_)) => 9 + 2 * experts,
-        };
+        let unpacked = most_unpacked(self.formats.packed, card.experts.map(|_| experts));
         let [forward, backward] = [forward, backward].map(|number| number + unpacked);
         // Of eager kernels no fewer, with sums of gradients that come from two sides.
         let is_eager = self.kernels == Kernels::Eager;

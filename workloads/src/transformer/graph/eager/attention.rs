@@ -155,6 +155,8 @@ impl GraphBuilder<'_> {
         let softmax = self.keep(form, "_softmax", &[read(masked)], sizes.scores);
         let narrow = match form.format {
             format if format == at.format => softmax,
+            // What dropout leaves of it is kept in its place.
+            _ if self.shape.dropout => self.made(copy, "_to_copy", &[read(softmax)], sizes.scores),
             _ => self.keep(copy, "_to_copy", &[read(softmax)], sizes.scores),
         };
         let dropped = self.eager_dropout(at, narrow, sizes.scores, true);

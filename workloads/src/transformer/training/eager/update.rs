@@ -28,7 +28,8 @@ impl GraphBuilder<'_> {
     ) {
         let at = self.at(self.module(owned), Streaming::Optimizer);
         let weights = self.shape.formats.weights;
-        let numbers = update.weights / u128::from(weights.bytes()).max(1);
+        // A share of a shard may end within a number.
+        let numbers = update.weights.div_ceil(u128::from(weights.bytes()));
         let is_wide = update.has_master || weights == Format::Fp32;
         let format = if self.shape.optimizer == Optimizer::AdamW { Format::Fp32 } else { weights };
         let at = At { format, ..at };
