@@ -8,6 +8,7 @@
 //! Invariant: a returned machine obeys every rule of these files, all of which are checked before
 //! any problem is reported.
 
+pub mod changed;
 mod compute;
 mod hidden;
 mod links;

@@ -3,6 +3,7 @@
 //! `bytes -> size check -> RON -> raw (mirrors the file) -> resolve -> Scenario`.
 
 mod allocators;
+mod axes;
 mod card;
 mod document;
 mod expectations;
@@ -10,6 +11,7 @@ pub mod files;
 pub mod fingerprint;
 mod hidden;
 pub mod hints;
+mod machines;
 mod model;
 mod modes;
 mod numa;

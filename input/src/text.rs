@@ -7,10 +7,12 @@
 
 pub mod check;
 pub mod choices;
+pub mod condition;
 pub mod quantity;
 pub(crate) mod ron_lex;
 pub mod ron_scan;
 pub mod ron_text;
 pub mod ron_tree;
+mod substitute;
 pub mod typed;
 pub(crate) mod value;

@@ -10,6 +10,7 @@
 
 mod compose;
 
+use self::compose::Composed;
 use super::machine::{head, resolved};
 use super::raw::{RawHardware, RawNode, RawPart, RawTier};
 use super::resolver::is_plain;
@@ -50,23 +51,37 @@ pub fn resolve_part(document: &Document) -> Result<(), Diagnostics> {
     }
 }
 
+/// A machine and its parts as one document.
+#[derive(Clone, Debug)]
+pub(super) struct Whole {
+    /// With every value of all files.
+    pub(super) document: Document,
+    /// What is wrong with the files.
+    pub(super) problems: Diagnostics,
+}
+
+/// A machine's file put together with its parts, if it has any.
+pub(super) fn whole(own: &Document, project: Option<&Project>) -> Result<Whole, Diagnostics> {
+    let (Parsed { problems, .. }, composed) = composed(own, project)?;
+    let Some(composed) = composed else { return Ok(Whole { document: own.clone(), problems }) };
+    let Composed { document, whole, problems: mut found } = composed;
+    found.0.splice(0..0, problems.0);
+    if whole {
+        return Ok(Whole { document, problems: found });
+    }
+    Err(once(found))
+}
+
 /// The machine that a file means, with its parts if it has any.
 pub(super) fn resolve(
     own: &Document,
     name: String,
     project: Option<&Project>,
 ) -> Result<Hardware, Diagnostics> {
-    compose::refuse(own, "Part")?;
-    let Parsed { raw, mut problems } = own.parse::<RawHardware>().map_err(|mut problems| {
-        // A machine that cannot be read has parts that can be looked at.
-        problems.0.append(&mut compose::parts_alone(own, project).0);
-        once(problems)
-    })?;
-    let Some(includes) = &raw.parts else {
+    let (Parsed { raw, mut problems }, composed) = composed(own, project)?;
+    let Some(Composed { document, whole, problems: mut found }) = composed else {
         return resolved(own, &raw, name, problems, project, true);
     };
-    let compose::Composed { document, whole, problems: mut found } =
-        compose::compose(own, includes, project);
     problems.0.append(&mut found.0);
     let Parsed { mut raw, problems: mut found } = match document.parse::<RawHardware>() {
         Ok(parsed) => parsed,
@@ -80,6 +95,22 @@ pub(super) fn resolve(
         stand_in(&mut raw);
     }
     resolved(&document, &raw, name, problems, project, whole).map_err(once)
+}
+
+/// A machine's own file as read, and put together with its parts if it has any.
+fn composed(
+    own: &Document,
+    project: Option<&Project>,
+) -> Result<(Parsed<RawHardware>, Option<Composed>), Diagnostics> {
+    compose::refuse(own, "Part")?;
+    let parsed = own.parse::<RawHardware>().map_err(|mut problems| {
+        // A machine that cannot be read has parts that can be looked at.
+        problems.0.append(&mut compose::parts_alone(own, project).0);
+        once(problems)
+    })?;
+    let includes = parsed.raw.parts.as_deref();
+    let composed = includes.map(|includes| compose::compose(own, includes, project));
+    Ok((parsed, composed))
 }
 
 /// Adds tiers and nodes for the names of those that are elsewhere, so that the links to them can be

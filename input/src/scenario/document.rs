@@ -1,6 +1,7 @@
 //! A scenario's document, with what is set from outside, before it means anything.
 
 use crate::scenario::files::Files;
+use crate::scenario::machines;
 use crate::text::ron_text::Document;
 use std::path::Path;
 use tiersim_models::diagnostic::Diagnostics;
@@ -20,9 +21,22 @@ pub(crate) fn open(
     }
     for (at, value) in overrides {
         let shown: String = value.chars().take(60).collect();
-        document = document.with(at, value, &format!("--set {at}={shown}"))?;
+        document = with(&document, at, value, &format!("--set {at}={shown}"))?;
     }
     Ok((document, Files::around(path, registry)?))
+}
+
+/// The document with another value at `path`, which may lead into its machine.
+pub(crate) fn with(
+    document: &Document,
+    path: &str,
+    value: &str,
+    note: &str,
+) -> Result<Document, Diagnostics> {
+    match machines::path_within(path) {
+        Some(path) => machines::with(document, path, value, note),
+        None => document.with(path, value, note),
+    }
 }
 
 /// The file's name without `.ron`.

@@ -2,6 +2,7 @@
 //!
 //! Where they are, [`Project`] knows.
 
+use crate::hardware_file::changed::MachineText;
 use crate::hardware_file::{read_hardware, read_hardware_of};
 use crate::import::card::ModelFiles;
 use crate::project::{PathFault, Project};
@@ -48,6 +49,7 @@ pub struct Files {
     pub(super) registry: Registry,
     paths: BTreeMap<String, Result<PathBuf, PathFault>>,
     hardware: Known<Hardware>,
+    texts: Known<MachineText>,
     hints: Known<HintFile>,
     weights: Known<WeightFile>,
     statistics: Known<Vec<Given>>,
@@ -65,13 +67,14 @@ impl Files {
             Diagnostics::one(scenario, None, rule, error.to_string(), "check the path")
         })?;
         let (paths, models, machines) = Default::default();
-        let (hardware, hints, weights, statistics) = Default::default();
+        let (hardware, texts, hints, weights, statistics) = Default::default();
         let registry = registry.clone();
         Ok(Files {
             project,
             registry,
             paths,
             hardware,
+            texts,
             hints,
             weights,
             statistics,
@@ -93,6 +96,17 @@ impl Files {
         once(&mut self.hardware, name, || match name.ends_with(".ron") {
             true => found(project.path(name), read_hardware),
             false => found(project.machine(name), |path| read_hardware_of(path, project)),
+        })
+    }
+
+    /// The text of the machine called `name`, to be changed.
+    pub(crate) fn machine_text(&mut self, name: &str) -> Lookup<MachineText> {
+        let project = &self.project;
+        once(&mut self.texts, name, || match name.ends_with(".ron") {
+            true => found(project.path(name), |path| MachineText::read(path, None)),
+            false => {
+                found(project.machine(name), |path| MachineText::read(path, Some(project)))
+            }
         })
     }
 

@@ -24,7 +24,8 @@ pub(crate) type Elsewhere = IgnoredAny;
 pub struct RawScenario {
     pub(crate) schema: u32,
     pub(crate) about: String,
-    pub(crate) hardware: String,
+    #[serde(rename = "hardware")]
+    pub(crate) _hardware: Elsewhere,
     #[serde(default)]
     pub(crate) capacity: BTreeMap<String, Quantity<Size>>,
     pub(crate) workload: RawWorkload,
@@ -255,7 +256,19 @@ pub(crate) struct RawCompaction {
 pub(crate) struct RawSweep {
     pub(crate) axes: Vec<RawAxis>,
     #[serde(default)]
+    pub(crate) zip: Vec<Vec<String>>,
+    #[serde(default)]
+    pub(crate) constraints: Vec<String>,
+    pub(crate) sample: Option<RawSample>,
+    #[serde(default)]
     pub(crate) skip_invalid: bool,
+}
+
+/// Points drawn in place of the grid.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename = "Sample", rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum RawSample {
+    LatinHypercube { points: u32, seed: Option<u64> },
 }
 
 #[derive(Debug, Deserialize)]
@@ -264,12 +277,16 @@ pub(crate) struct RawAxis {
     pub(crate) name: String,
     pub(crate) path: String,
     pub(crate) values: RawValues,
+    pub(crate) unit: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename = "AxisValues", rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum RawValues {
     Range { from: f64, to: f64, step: f64 },
+    LogRange { from: f64, to: f64, points: u32 },
+    Between { from: f64, to: f64, log: Option<bool> },
     List(Vec<f64>),
+    Factors(Vec<f64>),
     Choices(Vec<(String, String)>),
 }

@@ -38,7 +38,7 @@ fn read_document(
     let base = resolve(&document, &name_of(path), &mut files, &[]);
     let mut problems = match &base {
         Err(Failure::Form(..)) => Diagnostics::default(),
-        _ => sweep::axes(&document).err().unwrap_or_default(),
+        _ => sweep::axes(&document, &mut files).err().unwrap_or_default(),
     };
     match base {
         Ok(scenario) => problems.into_result(scenario),

@@ -136,7 +136,7 @@ impl Resolver<'_, '_> {
             let rule = format!("`about` has at most {MAX_ABOUT} bytes");
             self.check.fault("about", rule, "write the rest as a comment");
         }
-        let hardware = self.hardware("hardware", &raw.hardware);
+        let hardware = self.machine();
         let workload = self.workload(&raw.workload, hardware.as_ref());
         let mut hardware = hardware?;
         self.capacities(&mut hardware, &raw.capacity);

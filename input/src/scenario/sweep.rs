@@ -1,30 +1,32 @@
 //! The points of a sweep: one scenario per combination of its axes' values.
 //!
-//! An axis substitutes the text of one value, so anything that a file can say can be swept. The
-//! last axis turns fastest. A point that is well formed and breaks a rule (shares above 1, say) may
+//! An axis substitutes the text of one value, so anything that a file can say can be swept, and
+//! every number of its machine. The last axis turns fastest. A point that is well formed and breaks a rule (shares above 1, say) may
 //! be skipped with its reason; one that is not even well formed is an error of the axis.
-//! Invariant: points + skipped = product of the axes' lengths <= [`MAX_POINTS`].
+//! Invariant: points + skipped = product of the lengths of groups of axes <= [`MAX_POINTS`].
 
 use crate::file_kind::{FileKind, refused};
-use crate::scenario::document::{name_of, open};
-use crate::scenario::raw::{RawScenario, RawSweep, RawValues};
-use crate::scenario::resolve::{Failure, is_name, resolve};
+use crate::scenario::axes::{self, Axes};
+use crate::scenario::document::{name_of, open, with};
+use crate::scenario::files::{Files, Lookup};
+use crate::scenario::machines;
+use crate::scenario::raw::RawScenario;
+use crate::scenario::resolve::{Failure, resolve};
 use crate::scenario::{AxisValue, Case, Scenario};
 use crate::text::check::Check;
+use crate::text::condition::Condition;
 use crate::text::ron_text::Document;
 use std::collections::BTreeSet;
 use std::path::Path;
 use tiersim_models::diagnostic::{Diagnostic, Diagnostics};
-use tiersim_policies::scenario::sweep::{Axis, AxisPoint, Params, Point, Sweep};
+use tiersim_policies::scenario::sweep::{Axis, Params, Point, Sweep};
 use tiersim_policies::zoo::Registry;
 use tiersim_policies::zoo::hints::HintsConfig;
 
-/// Most points of one sweep.
-pub const MAX_POINTS: usize = 1_000_000;
+pub use crate::scenario::axes::MAX_POINTS;
+
 /// Most cases and hints of all points together: what a sweep holds in memory.
 const MAX_WEIGHT: usize = 5_000_000;
-/// Most axes of one sweep.
-const MAX_AXES: usize = 16;
 /// Most different problems reported of a sweep.
 const MAX_PROBLEMS: usize = 20;
 
@@ -51,16 +53,23 @@ fn read_document(
     let (document, mut files) = open(path, overrides, registry)?;
     let name = name_of(path);
     let base = resolve(&document, &name, &mut files, &[]).map_err(Failure::into_problems)?;
-    let (axes, skip_invalid) = axes(&document)?.ok_or_else(|| {
+    let axes = axes(&document, &mut files)?.ok_or_else(|| {
         let remedy = "add `sweep: (axes: [...])`, or run it as a single scenario";
         Diagnostics::one(path, None, "the scenario has no `sweep`", "", remedy)
     })?;
-    let mut sweep = Sweep { base, axes, points: Vec::new(), skipped: Vec::new() };
-    let mut at = vec![0; sweep.axes.len()];
-    let mut weight = 0usize;
-    loop {
-        let params = params(&sweep.axes, &at);
-        let point = substituted(&document, &sweep.axes, &at)
+    let mut sweep =
+        Sweep { base, axes: axes.axes.clone(), points: Vec::new(), skipped: Vec::new() };
+    let mut at = vec![0; axes.groups.len()];
+    let (mut weight, mut more) = (0usize, true);
+    while more {
+        let here = at.clone();
+        more = advance(&mut at, &axes);
+        let params = params(&axes, &here);
+        if let Some(condition) = excluded(&axes, &params) {
+            sweep.skipped.push((params, format!("excluded by {condition}")));
+            continue;
+        }
+        let point = substituted(&document, &axes, &here)
             .map_err(Failure::form)
             .and_then(|document| resolve(&document, &name, &mut files, &params));
         match point {
@@ -68,11 +77,11 @@ fn read_document(
                 weight += weight_of(&scenario);
                 sweep.points.push(Point { params, scenario });
             }
-            Err(Failure::Meaning(found)) if skip_invalid => {
+            Err(Failure::Meaning(found)) if axes.skip_invalid => {
                 sweep.skipped.push((params, reason(&found)));
             }
             // One bad point says enough: the others may be a million.
-            Err(Failure::Form(found, _)) if skip_invalid => return Err(each_kind(found)),
+            Err(Failure::Form(found, _)) if axes.skip_invalid => return Err(each_kind(found)),
             Err(failure) => return Err(each_kind(failure.into_problems())),
         }
         if weight > MAX_WEIGHT {
@@ -80,9 +89,6 @@ fn read_document(
                 format!("a sweep has at most {MAX_WEIGHT} cases and hints at all its points");
             let remedy = "take fewer values, or fewer policies";
             return Err(Diagnostics(vec![document.problem_found("sweep", rule, "", remedy)]));
-        }
-        if !advance(&mut at, &sweep.axes) {
-            break;
         }
     }
     if sweep.points.is_empty() {
@@ -94,154 +100,65 @@ fn read_document(
     Ok(sweep)
 }
 
-/// The axes of a document and whether invalid points are skipped; `None` without a sweep.
-pub(crate) fn axes(document: &Document) -> Result<Option<(Vec<Axis>, bool)>, Diagnostics> {
+/// The axes of a document; `None` without a sweep.
+pub(crate) fn axes(document: &Document, files: &mut Files) -> Result<Option<Axes>, Diagnostics> {
     let parsed = document.parse::<RawScenario>()?;
     let Some(raw) = &parsed.raw.sweep else { return Ok(None) };
     let mut check = Check::new(document);
-    let axes = resolve_axes(&mut check, raw);
+    let axes = axes::resolve(&mut check, raw);
     let mut problems = check.problems;
     let mut paths = document.clone();
-    let mut places = Vec::new();
-    for (index, axis) in axes.iter().enumerate() {
+    let mut places: Vec<String> = Vec::new();
+    for (index, axis) in axes.axes.iter().enumerate() {
         // The first value shows whether the path exists; what the value does is seen at its point.
         let Some(first) = axis.values.first() else { continue };
         let note = format!("axis `{}`", axis.name);
+        let here = format!("sweep.axes.{index}.path");
         // A value has one place however its path is spelled.
-        if document.with(&axis.path, &first.text, &note).is_ok() {
-            let place = document.place(&axis.path);
-            if places.contains(&place) {
-                let here = format!("sweep.axes.{index}.path");
+        let meant = meant(document, files, &axis.path, &note);
+        if let Ok(meant) = &meant {
+            if meant.iter().any(|place| places.contains(place)) {
                 let rule = "another axis replaces the same value";
                 let remedy = "sweep it by one axis: points would carry the values of both";
                 problems.0.push(document.problem_found(&here, rule, &axis.path, remedy));
             }
-            places.push(place);
+            places.extend(meant.iter().cloned());
         }
-        match paths.with(&axis.path, &first.text, &note) {
+        match meant.and_then(|_| with(&paths, &axis.path, &first.text, &note)) {
             Ok(next) => paths = next,
             Err(found) => problems.0.extend(found.0.into_iter().map(|problem| Diagnostic {
-                place: Some(document.place(&format!("sweep.axes.{index}.path"))),
+                file: document.file_of(&here).to_owned(),
+                place: Some(document.place(&here)),
                 ..problem
             })),
         }
     }
-    problems.into_result(Some((axes, raw.skip_invalid)))
+    problems.into_result(Some(axes))
 }
 
-fn resolve_axes(check: &mut Check<'_>, raw: &RawSweep) -> Vec<Axis> {
-    if raw.axes.is_empty() {
-        check.fault("sweep.axes", "a sweep has at least one axis", "add one");
+/// The values that a path leads to, in the scenario or in its machine.
+fn meant(
+    document: &Document,
+    files: &mut Files,
+    path: &str,
+    note: &str,
+) -> Result<Vec<String>, Diagnostics> {
+    if let Some(within) = machines::path_within(path) {
+        let name = machines::named(document, &mut Diagnostics::default());
+        // A machine that cannot be read is told of where it is named.
+        return match name.map(|named| files.machine_text(&named.machine)) {
+            Some(Lookup::Good(machine)) => {
+                let inside = machine.meant(within, note)?.into_iter();
+                Ok(inside.map(|path| format!("{} {path}", machines::PATH)).collect())
+            }
+            _ => Ok(Vec::new()),
+        };
     }
-    let mut names = BTreeSet::new();
-    let mut points = 1usize;
-    let mut axes = Vec::new();
-    for (index, axis) in check.at_most("sweep.axes", "axes", &raw.axes, MAX_AXES).iter().enumerate()
-    {
-        let here = format!("sweep.axes.{index}");
-        if !is_name(&axis.name) || !names.insert(&axis.name) {
-            let rule = "every axis has a name of its own, of 1 to 80 printable characters";
-            check.fault(&format!("{here}.name"), rule, "choose another name");
-        }
-        if axis.path.is_empty() || axis.path == "sweep" || axis.path.starts_with("sweep.") {
-            let rule = "an axis cannot replace the sweep or the whole file";
-            let remedy = "write a path such as policies.0.policy.cut.hbm";
-            check.fault(&format!("{here}.path"), rule, remedy);
-        }
-        let at = format!("{here}.values");
-        let Some(count) = count(check, &at, &axis.values) else { continue };
-        points = points.saturating_mul(count);
-        if points > MAX_POINTS {
-            let rule = format!("a sweep has at most {MAX_POINTS} points");
-            check.fault(&at, rule, "take fewer values");
-            break;
-        }
-        let values = expand(check, &at, &axis.values, count);
-        let mut texts = BTreeSet::new();
-        if let Some(twice) = values.iter().find(|value| !texts.insert(value.text.trim())) {
-            let rule = format!("{} stands twice among the values of an axis", twice.value);
-            check.fault(&at, rule, "keep one of them");
-        }
-        axes.push(Axis { name: axis.name.clone(), path: axis.path.clone(), values });
-    }
-    axes
-}
-
-/// How many values there are, before any is made.
-fn count(check: &mut Check<'_>, at: &str, values: &RawValues) -> Option<usize> {
-    let count = match values {
-        RawValues::Range { from, to, step } => {
-            if ![from, to, step].into_iter().all(|n| n.is_finite() && n.abs() <= 1e15) {
-                let rule = "the numbers of a range must lie between -1e15 and 1e15";
-                check.fault(at, rule, "write finite numbers");
-                return None;
-            }
-            if *step <= 0.0 {
-                let path = format!("{at}.step");
-                check.fault(&path, "`step` must be above 0", "swap `from` and `to` to go down");
-                return None;
-            }
-            if to < from {
-                check.fault(at, "a range runs from the lower end to the higher", "swap them");
-                return None;
-            }
-            // Casts saturate, so a step of 1e-300 gives a large count and not a wrong one. The
-            // small addition keeps the last point of 0.0..1.0 by 0.05 in spite of rounding.
-            (((to - from) / step + 1e-9).floor() as usize).saturating_add(1)
-        }
-        RawValues::List(list) => list.len(),
-        RawValues::Choices(list) => list.len(),
+    let place = |path: String| {
+        let (id, missing) = document.tree().descend(&path);
+        format!("{} {missing}", document.tree().path(id))
     };
-    if count == 0 {
-        check.fault(at, "an axis has at least one value", "add one");
-        return None;
-    }
-    if count > MAX_POINTS {
-        let rule = format!("a sweep has at most {MAX_POINTS} points, this axis has {count}");
-        check.fault(at, rule, "take fewer values");
-        return None;
-    }
-    Some(count)
-}
-
-fn expand(check: &mut Check<'_>, at: &str, values: &RawValues, count: usize) -> Vec<AxisPoint> {
-    let number = |number: f64| AxisPoint {
-        // `4` and not `4.0`, so that whole numbers can be swept too.
-        text: format!("{number}"),
-        value: AxisValue::Number(number),
-    };
-    match values {
-        RawValues::Range { from, step, .. } => {
-            (0..count).map(|i| number(rounded(from + i as f64 * step))).collect()
-        }
-        RawValues::List(list) => {
-            if list.iter().any(|number| !number.is_finite()) {
-                check.fault(at, "the values of an axis must be finite", "write finite numbers");
-                return Vec::new();
-            }
-            list.iter().map(|&n| number(n + 0.0)).collect()
-        }
-        RawValues::Choices(list) => {
-            let mut labels = BTreeSet::new();
-            for (index, (label, _)) in list.iter().enumerate() {
-                if !is_name(label) || !labels.insert(label) {
-                    let rule =
-                        "every choice has a label of its own, of 1 to 80 printable characters";
-                    check.fault(&format!("{at}.{index}"), rule, "choose another label");
-                }
-            }
-            let point = |(label, text): &(String, String)| AxisPoint {
-                value: AxisValue::Text(label.clone()),
-                text: text.clone(),
-            };
-            list.iter().map(point).collect()
-        }
-    }
-}
-
-/// To 12 decimals, in decimal: 3 * 0.05 is 0.15 and not 0.15000000000000002.
-fn rounded(number: f64) -> f64 {
-    format!("{number:.12}").parse::<f64>().map_or(number, |rounded| rounded + 0.0)
+    Ok(document.meant(path, note)?.into_iter().map(place).collect())
 }
 
 fn weight_of(scenario: &Scenario) -> usize {
@@ -250,26 +167,37 @@ fn weight_of(scenario: &Scenario) -> usize {
     scenario.cases.iter().map(|case| 1 + hints(case)).sum()
 }
 
-fn params(axes: &[Axis], at: &[usize]) -> Params {
-    let value = |(axis, &i): (&Axis, &usize)| (axis.name.clone(), axis.values[i].value.clone());
-    axes.iter().zip(at).map(value).collect()
+fn params(axes: &Axes, at: &[usize]) -> Params {
+    let value = |(index, axis): (usize, &Axis)| {
+        (axis.name.clone(), axis.values[axes.value_at(index, at)].value.clone())
+    };
+    axes.axes.iter().enumerate().map(value).collect()
 }
 
-fn substituted(document: &Document, axes: &[Axis], at: &[usize]) -> Result<Document, Diagnostics> {
+fn substituted(document: &Document, axes: &Axes, at: &[usize]) -> Result<Document, Diagnostics> {
     let mut document = document.clone();
-    for (axis, &index) in axes.iter().zip(at) {
-        let point = &axis.values[index];
+    for (index, axis) in axes.axes.iter().enumerate() {
+        let point = &axis.values[axes.value_at(index, at)];
         let note = format!("axis `{}` at {}", axis.name, point.value);
-        document = document.with(&axis.path, &point.text, &note)?;
+        document = with(&document, &axis.path, &point.text, &note)?;
     }
     Ok(document)
 }
 
+/// The first condition that a point breaks.
+fn excluded<'a>(axes: &'a Axes, params: &Params) -> Option<&'a Condition> {
+    let value = |name: &str| {
+        let value = params.iter().find(|(axis, _)| axis == name)?;
+        if let AxisValue::Number(number) = value.1 { Some(number) } else { None }
+    };
+    axes.constraints.iter().find(|condition| condition.holds(value) != Some(true))
+}
+
 /// Moves to the next point; false after the last one.
-fn advance(at: &mut [usize], axes: &[Axis]) -> bool {
-    for (index, axis) in at.iter_mut().zip(axes).rev() {
+fn advance(at: &mut [usize], axes: &Axes) -> bool {
+    for (group, index) in at.iter_mut().enumerate().rev() {
         *index += 1;
-        if *index < axis.values.len() {
+        if *index < axes.length(group) {
             return true;
         }
         *index = 0;

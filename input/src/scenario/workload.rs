@@ -3,6 +3,7 @@
 //! A trace is named by its folder, or generated from a model; how often it runs and how
 //! long its ops take is said alike for all.
 
+use crate::scenario::machines;
 use crate::scenario::raw::{RawTime, RawWorkload};
 use crate::scenario::resolver::Resolver;
 use crate::scenario::{OpTime, TraceSource, WorkloadSpec};
@@ -118,7 +119,9 @@ impl Resolver<'_, '_> {
                 (device, precision)
             }
         };
-        let other = match device {
+        // The device of the scenario's own machine has what the scenario changes in it.
+        let own = |name: &&String| !machines::changes(self.check.document, name);
+        let other = match device.as_ref().filter(own) {
             Some(name) => Some(self.hardware("workload.time.device", name)?),
             None => None,
         };

@@ -8,9 +8,7 @@
 
 use crate::json;
 use crate::shipped;
-use crate::text::choices::choices;
-use crate::text::ron_scan::MAX_DEPTH;
-use crate::text::ron_tree::{Shape, Source, Tree, ValueId, place_in};
+use crate::text::ron_tree::{Source, Tree, ValueId, place_in};
 use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
@@ -22,15 +20,15 @@ pub const MAX_BYTES: u64 = 1 << 20;
 /// A RON file that scans; cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Document {
-    tree: Arc<Tree>,
-    changes: Vec<Change>,
+    pub(super) tree: Arc<Tree>,
+    pub(super) changes: Vec<Change>,
 }
 
 /// A substituted value.
 #[derive(Clone, Debug)]
-struct Change {
-    path: String,
-    note: String,
+pub(super) struct Change {
+    pub(super) path: String,
+    pub(super) note: String,
 }
 
 /// Reads a text file that is not too large, or one that ships.
@@ -118,6 +116,17 @@ impl Document {
         format!("{}:{line}", file.display())
     }
 
+    /// Who put in what stands at `path`, in it or around it, if not the file did.
+    pub(crate) fn notes(&self, path: &str) -> impl Iterator<Item = &str> {
+        let touches = move |change: &&Change| {
+            let within = |outer: &str, inner: &str| {
+                inner == outer || inner.strip_prefix(outer).is_some_and(|r| r.starts_with('.'))
+            };
+            within(&change.path, path) || within(path, &change.path)
+        };
+        self.changes.iter().filter(touches).map(|change| change.note.as_str())
+    }
+
     /// A problem of the value at `path`, which is shown shortened.
     pub fn problem(
         &self,
@@ -138,14 +147,8 @@ impl Document {
         remedy: impl Into<String>,
     ) -> Diagnostic {
         let mut rule = rule.into();
-        let touches = |change: &&Change| {
-            let within = |outer: &str, inner: &str| {
-                inner == outer || inner.strip_prefix(outer).is_some_and(|r| r.starts_with('.'))
-            };
-            within(&change.path, path) || within(path, &change.path)
-        };
-        for change in self.changes.iter().filter(touches) {
-            rule = format!("{rule} [{}]", change.note);
+        for note in self.notes(path) {
+            rule = format!("{rule} [{note}]");
         }
         Diagnostic {
             file: self.file_of(path).to_path_buf(),
@@ -154,47 +157,6 @@ impl Document {
             found: found.into(),
             remedy: remedy.into(),
         }
-    }
-
-    /// This document with the value at `path` replaced by `value`, or added if only the last field
-    /// of the path is missing. `note` says who did it, such as `--set seed=2`.
-    pub fn with(&self, path: &str, value: &str, note: &str) -> Result<Document, Diagnostics> {
-        let (id, missing) = self.tree.descend(path);
-        let inside = self.tree.inside(id);
-        let takes_fields = matches!(self.tree.shape(inside), Shape::Struct | Shape::Map);
-        if !(missing.is_empty() || takes_fields && is_name(missing)) {
-            return Err(self.no_such_path(inside, path, missing, note));
-        }
-        let value = value.trim();
-        let quoted = value.starts_with('"') || value.starts_with("r\"") || value.starts_with("r#");
-        let for_string = missing.is_empty() && self.tree.written(id).starts_with('"');
-        let text = if for_string && !quoted {
-            // A shell eats quotes: where a string stood, a bare word means a string.
-            format!("\"{}\"", value.escape_default())
-        } else {
-            value.to_string()
-        };
-        let (file, instead_of) = (self.tree.file(id).to_owned(), Some(self.tree.place(id)));
-        let given = Tree::scan(Source { file, text, instead_of }).map_err(|mut problems| {
-            problems.0.iter_mut().for_each(|problem| problem.rule += &format!(" [{note}]"));
-            problems
-        })?;
-        let deepest = given.values().map(|inner| given.depth(inner)).max().unwrap_or(0);
-        if self.tree.depth(id) + deepest > MAX_DEPTH {
-            let rule = format!("values are nested deeper than {MAX_DEPTH} levels [{note}]");
-            let remedy = "no file of this kind needs that";
-            return Err(Diagnostics::one(self.file(), None, rule, "", remedy));
-        }
-        let mut tree = Tree::clone(&self.tree);
-        let changed = if missing.is_empty() {
-            tree.replace(id, &given, given.root());
-            id
-        } else {
-            tree.put(inside, Some(missing), &given, given.root())
-        };
-        let mut next = self.with_tree(tree);
-        next.changes.push(Change { path: next.tree.path(changed), note: note.to_string() });
-        Ok(next)
     }
 
     /// A problem of the value `id`, which is shown shortened.
@@ -224,45 +186,6 @@ impl Document {
     ) -> Diagnostic {
         let problem = self.problem_found(&self.tree.path(id), rule, found, remedy);
         Diagnostic { file: self.tree.file(id).to_owned(), place: Some(place), ..problem }
-    }
-
-    fn no_such_path(&self, id: ValueId, path: &str, missing: &str, note: &str) -> Diagnostics {
-        let segment = missing.split('.').next().unwrap_or(missing);
-        let at = self.tree.path(id);
-        let names = self.tree.names(id);
-        let remedy = match self.tree.shape(id) {
-            Shape::List | Shape::Tuple => {
-                format!("the list has {} elements, counted from 0", self.tree.children(id).count())
-            }
-            _ if names.is_empty() => "nothing is inside that value".to_string(),
-            _ => choices(segment, &names),
-        };
-        let remedy = self.beside(path).unwrap_or(remedy);
-        let here = if at.is_empty() { "the file".to_string() } else { format!("`{at}`") };
-        let rule = format!("there is no `{path}`: {here} has no `{segment}` [{note}]");
-        Diagnostics(vec![self.problem_found(&at, rule, "", remedy)])
-    }
-}
-
-impl Document {
-    /// Where another element of a list has what `path` looks for in one: `policies.0` may have no
-    /// `cut` where `policies.1` has.
-    fn beside(&self, path: &str) -> Option<String> {
-        let segments: Vec<&str> = path.split('.').collect();
-        let list = (1..segments.len()).rev().find_map(|at| {
-            let list = self.tree.find(&segments[..at].join("."))?;
-            (self.tree.shape(list) == Shape::List).then_some((at, list))
-        });
-        let (at, list) = list?;
-        let (before, rest) = (segments[..at].join("."), segments[at + 1..].join("."));
-        let path = |index: usize| format!("{before}.{index}.{rest}");
-        let there = |index: &usize| self.tree.find(&path(*index)).is_some();
-        let mut have = (0..self.tree.children(list).count()).filter(there);
-        let first = have.next().filter(|_| !rest.is_empty())?;
-        Some(match have.count() {
-            0 => format!("`{}` is there", path(first)),
-            more => format!("`{}` is there, and the same in {more} other elements", path(first)),
-        })
     }
 }
 

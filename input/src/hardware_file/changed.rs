@@ -1,0 +1,137 @@
+//! A machine with numbers of its own: what a scenario, `--set` or an axis says of it.
+//!
+//! The parts are put together first, so every number of the machine has one path whatever file it
+//! stands in (`links.pcie.read`), the one that `hardware show` lists. A number alone takes the
+//! place of the number and of its source: nobody says that the machine has it, so it is assumed.
+//! Invariant: a changed machine obeys every rule that a file would.
+
+use super::machine::resolved;
+use super::parts::{Whole, whole};
+use super::raw::RawHardware;
+use crate::project::Project;
+use crate::text::ron_text::Document;
+use crate::text::ron_tree::{Shape, ValueId};
+use crate::text::typed::Parsed;
+use std::path::Path;
+use tiersim_models::diagnostic::Diagnostics;
+use tiersim_models::hardware::Hardware;
+
+/// What a machine has otherwise.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Change {
+    /// Where: the path of [`Fact`](tiersim_models::hardware::Fact)s, such as `links.pcie.read`;
+    /// `*` stands for every element.
+    pub path: String,
+    /// The text of the value: `gb_per_s(60)`, `(gb_per_s(60), datasheet("..."))`, `times(1.18)`.
+    pub value: String,
+    /// Who says so, for messages.
+    pub note: String,
+}
+
+/// A machine as text, its parts put together.
+#[derive(Clone, Debug)]
+pub struct MachineText {
+    whole: Whole,
+    project: Option<Project>,
+}
+
+/// Source of a number that comes without one.
+const ASSUMED: &str = r#"assumed("set by the scenario")"#;
+
+impl MachineText {
+    /// Reads a machine that `project` names, if one does, and its parts.
+    ///
+    /// # Errors
+    /// Lists what is wrong with the files.
+    pub fn read(path: &Path, project: Option<&Project>) -> Result<MachineText, Diagnostics> {
+        let own = Document::read(path)?;
+        Ok(MachineText { whole: whole(&own, project)?, project: project.cloned() })
+    }
+
+    /// The machine with changes, made one after the other; it keeps its name.
+    ///
+    /// # Errors
+    /// Lists the changes whose path does not exist, or the rules that the changed machine breaks.
+    pub fn with(&self, changes: &[Change]) -> Result<Hardware, Diagnostics> {
+        let Whole { document, problems } = &self.whole;
+        let mut document = document.clone();
+        for change in changes {
+            document = changed(document, change)?;
+        }
+        let name = document.file().file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let Parsed { raw, problems: mut found } = document.parse::<RawHardware>()?;
+        found.0.extend(problems.0.iter().cloned());
+        resolved(&document, &raw, name, found, self.project.as_ref(), true)
+    }
+
+    /// The paths by index that `path` means: two that lead to one value are equal here.
+    ///
+    /// # Errors
+    /// The machine has no such number and no place for one; `note` says who asks.
+    pub fn meant(&self, path: &str, note: &str) -> Result<Vec<String>, Diagnostics> {
+        let document = &self.whole.document;
+        let tree = document.tree();
+        let meant = document.meant(path, note)?.into_iter().map(|path| {
+            let (id, missing) = tree.descend(&path);
+            document.can_take(&path, note).map(|()| format!("{}.{missing}", tree.path(id)))
+        });
+        meant.collect()
+    }
+}
+
+fn changed(document: Document, change: &Change) -> Result<Document, Diagnostics> {
+    let Change { path, value, note } = change;
+    let section = path.split('.').next().unwrap_or_default();
+    if ["schema", "about", "parts"].contains(&section) {
+        let rule = format!("`{path}` is no number of a machine [{note}]");
+        let remedy = "`tiersim hardware show` lists the numbers with their paths";
+        return Err(Diagnostics(vec![document.problem_found("", rule, "", remedy)]));
+    }
+    let mut document = document;
+    for path in document.meant(path, note)? {
+        let tree = document.tree();
+        let there = tree.find(&path);
+        let is_pair = there.is_some_and(|id| is_pair(&document, id));
+        document = match there {
+            Some(_) if is_pair && !has_source(value) => {
+                let with = document.with(&format!("{path}.0"), value, note)?;
+                with.put(&format!("{path}.1"), ASSUMED.to_owned(), note)?
+            }
+            // Every number of a machine has a source but for these, which are no measurements.
+            None if is_quantity(value) && !["chunk", "devices"].contains(&last(&path)) => {
+                document.with(&path, &format!("({value}, {ASSUMED})"), note)?
+            }
+            _ => document.with(&path, value, note)?,
+        };
+    }
+    Ok(document)
+}
+
+/// Whether a value is a number with its source.
+fn is_pair(document: &Document, id: ValueId) -> bool {
+    let tree = document.tree();
+    tree.shape(id) == Shape::Tuple
+        && tree.children(id).count() == 2
+        && tree.children(id).nth(1).is_some_and(|source| is_source(tree.written(source)))
+}
+
+fn is_source(text: &str) -> bool {
+    let word = text.split('(').next().unwrap_or_default().trim();
+    ["measured", "datasheet", "announced", "assumed"].contains(&word)
+}
+
+/// Whether a text is itself a number with its source.
+fn has_source(value: &str) -> bool {
+    let Ok(alone) = Document::from_text(Path::new(""), value.to_owned()) else { return false };
+    is_pair(&alone, alone.tree().root())
+}
+
+/// Whether a text is a number in a unit.
+fn is_quantity(value: &str) -> bool {
+    let Ok(alone) = Document::from_text(Path::new(""), value.to_owned()) else { return false };
+    alone.tree().shape(alone.tree().root()) == Shape::Newtype
+}
+
+fn last(path: &str) -> &str {
+    path.rsplit('.').next().unwrap_or(path)
+}
