@@ -29,7 +29,7 @@ use tiersim_policies::scenario::traces::Traces;
 use tiersim_policies::zoo::Registry;
 use tiersim_sim::feasible::{problems, too_long};
 use tiersim_sim::run::{CaseRunner, Options, RunError};
-use tiersim_sim::sweep::{same_shapes, warnings};
+use tiersim_sim::sweep::{comparable, warnings};
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct CheckArgs {
@@ -124,7 +124,7 @@ fn of_sweep(path: &Path, sweep: &Sweep, traces: &Traces) -> Result<Vec<Warning>,
     if let Some(problem) = endless.next() {
         return Err(Diagnostics(vec![problem]));
     }
-    same_shapes(sweep).map_err(|error| said(path, error))?;
+    comparable(sweep).map_err(|error| said(path, error))?;
     Ok(warnings(sweep))
 }
 

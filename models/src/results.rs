@@ -2,7 +2,7 @@
 //!
 //! Figures are integers as measured; means, shares and units are made by the methods here, once, so
 //! that a table and a chart cannot disagree. Tables indexed by tier or channel follow the order
-//! of [`RunRecord::tiers`] and [`RunRecord::channels`].
+//! of [`Conditions::tiers`] and [`Conditions::channels`] of the case's machine.
 
 pub mod cache;
 pub mod calibration;
@@ -24,7 +24,7 @@ mod steps;
 mod timeline;
 
 use crate::diagnostic::Warning;
-use crate::hardware::{Capacity, Fact, TierKind};
+use crate::hardware::{Capacity, Fact};
 use crate::runtime::Runtime;
 use crate::units::{Bytes, Span};
 use economics::CaseEconomics;
@@ -83,10 +83,6 @@ pub struct RunRecord {
     /// What cases run on and are held against; the first is what the file says. Points of a sweep
     /// that differ in machine, workload or seed have their own.
     pub conditions: Vec<Conditions>,
-    /// Name and kind of each tier.
-    pub tiers: Vec<(String, TierKind)>,
-    /// Name of each direction of each link, such as `dram->hbm`, and the link's name.
-    pub channels: Vec<ChannelName>,
     /// Names of the axes of a sweep, in order; none for a single scenario.
     pub axes: Vec<String>,
     /// One per case, in the scenario's order.

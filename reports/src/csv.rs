@@ -8,7 +8,8 @@
 use crate::contest::{gap, lookahead_word, ranks};
 use crate::csv_columns::{Cell, Columns, float, optional, per_step};
 use crate::economics_summary::confidence;
-use crate::words::{channel_names, links, oom_reason};
+use crate::places::{channels, link_channels, tiers};
+use crate::words::oom_reason;
 use crate::{ChartError, served, split};
 use tiersim_models::results::economics::Basis;
 use tiersim_models::results::{AxisValue, CaseRecord, Figures, Outcome, RunRecord};
@@ -78,19 +79,15 @@ fn columns(record: &RunRecord) -> Vec<(String, Cell<'_>)> {
     let rank = move |case: usize| ranks[case].map_or_else(String::new, |rank| rank.to_string());
     all.all.push(("rank".to_owned(), Box::new(rank)));
     all.case("gap_to_bound", |case| optional(gap(case)));
-    let tiers: Vec<String> = record.tiers.iter().map(|(name, _)| name.clone()).collect();
-    all.each("peak_bytes", &tiers, |f, tier| f.peak[tier].get().to_string());
-    all.each("in_place_ms", &tiers, |f, tier| per_step(f.in_place[tier], f));
-    let channels = channel_names(record);
-    all.each("moved_bytes", &channels, |f, channel| f.moved_per_step(channel).get().to_string());
-    all.each("stall_ms", &channels, |f, channel| per_step(f.stall[channel], f));
-    all.each("copies", &channels, |f, channel| float(f.copies_per_step(channel)));
-    all.each("mean_copy_ms", &channels, |f, channel| {
+    all.each("peak_bytes", tiers(record), |f, tier| f.peak[tier].get().to_string());
+    all.each("in_place_ms", tiers(record), |f, tier| per_step(f.in_place[tier], f));
+    all.each("moved_bytes", channels(record), |f, channel| f.moved_per_step(channel).get().to_string());
+    all.each("stall_ms", channels(record), |f, channel| per_step(f.stall[channel], f));
+    all.each("copies", channels(record), |f, channel| float(f.copies_per_step(channel)));
+    all.each("mean_copy_ms", channels(record), |f, channel| {
         optional(f.mean_copy(channel).map(|copy| copy.1.as_ms()))
     });
-    for (link, channels) in links(record) {
-        all.float(format!("busy_fraction.{link}"), move |f| busiest(f, &channels));
-    }
+    all.each("busy_fraction", link_channels(record), |f, own| float(busiest(f, &own)));
     all.ms("delay_ms", |f| f.delay);
     all.case("oom_reason", |case| match &case.outcome {
         Outcome::Done(_) => String::new(),

@@ -1,6 +1,8 @@
 //! Columns of `results.csv`: a name, and how a case's cell is made.
 
+use crate::places::Places;
 use crate::words::finite;
+use std::rc::Rc;
 use tiersim_models::results::{CaseRecord, Conditions, Figures, RunRecord};
 use tiersim_models::units::Span;
 
@@ -45,15 +47,22 @@ impl<'r> Columns<'r> {
         self.figure(name, move |f| per_step(sum(f), f));
     }
 
-    /// Adds a column for each tier or channel, by its number.
-    pub(crate) fn each(
+    /// Adds a column for each tier, channel or the like; empty where a case's machine has none of
+    /// that name.
+    pub(crate) fn each<T: Clone + 'r>(
         &mut self,
         what: &str,
-        names: &[String],
-        cell: impl Fn(&Figures, usize) -> String + Copy + 'r,
+        places: Places<T>,
+        cell: impl Fn(&Figures, T) -> String + Copy + 'r,
     ) {
-        for (index, name) in names.iter().enumerate() {
-            self.figure(format!("{what}.{name}"), move |f| cell(f, index));
+        let places = Rc::new(places);
+        for (index, name) in places.names.iter().enumerate() {
+            let own = Rc::clone(&places);
+            self.case(format!("{what}.{name}"), move |case| {
+                let figures = case.outcome.figures();
+                let there = figures.and_then(|f| Some(cell(f, own.at(case, index)?)));
+                there.unwrap_or_default()
+            });
         }
     }
 

@@ -62,7 +62,10 @@ type Read<'a> = &'a dyn Fn(&Point) -> f64;
 
 /// The chart of a tier, or `None` if no case has an allocator there; `version` is tiersim's own.
 pub(crate) fn fragmentation(record: &RunRecord, tier: usize, version: &str) -> Option<Chart> {
+    let name = record.base().tier_name(tier);
     let cases = record.results.iter().zip(looks_of_cases(record));
+    // Machines that are compared may have another tier in its place.
+    let cases = cases.filter(|(c, _)| record.of(c).tiers.get(tier).is_some_and(|t| t.0 == name));
     let all: Vec<Series<'_>> = cases
         .filter_map(|(c, look)| {
             let memory = c.outcome.figures()?.memory_of(tier)?;
@@ -74,7 +77,6 @@ pub(crate) fn fragmentation(record: &RunRecord, tier: usize, version: &str) -> O
         return None;
     }
     let shown = &all[..all.len().min(MOST_CASES)];
-    let name = &record.tiers[tier].0;
     let mut about = record.about.clone();
     if shown.len() < all.len() {
         about = format!("{about} ({MOST_CASES} of {} cases; all are in allocators.csv)", all.len());

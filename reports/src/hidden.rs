@@ -10,7 +10,7 @@ use tiersim_models::results::{CaseRecord, RunRecord};
 pub(crate) fn hidden_bytes(record: &RunRecord, case: &CaseRecord) -> Map<String, Value> {
     let mut tiers = Map::new();
     for (tier, what, bytes) in &case.hidden {
-        let own = tiers.entry(record.tiers[*tier].0.clone()).or_insert_with(|| json!({}));
+        let own = tiers.entry(record.of(case).tier_name(*tier).to_owned()).or_insert_with(|| json!({}));
         own[*what] = json!(bytes.get());
     }
     tiers
@@ -21,10 +21,10 @@ pub(crate) fn hidden_words(record: &RunRecord, case: &CaseRecord) -> Option<Stri
     let of = |tier: usize| {
         let own = case.hidden.iter().filter(|(own, ..)| *own == tier);
         let own: Vec<String> = own.map(|(_, what, bytes)| format!("{what} {bytes}")).collect();
-        let name = clean(&record.tiers[tier].0);
+        let name = clean(record.of(case).tier_name(tier));
         (!own.is_empty()).then(|| format!("{name}: {}", own.join(", ")))
     };
-    let all: Vec<String> = (0..record.tiers.len()).filter_map(of).collect();
+    let all: Vec<String> = (0..record.of(case).tiers.len()).filter_map(of).collect();
     (!all.is_empty()).then(|| all.join("; "))
 }
 
@@ -43,7 +43,7 @@ mod tests {
         let (context, bounce) = (Bytes::mib(423), Bytes::mib(32));
         record.results[0].hidden = vec![(0, "context", context), (1, "bounce", bounce)];
         let words = hidden_words(&record, &record.results[0]).expect("something is hidden");
-        let names = [0, 1].map(|tier: usize| record.tiers[tier].0.clone());
+        let names = [0, 1].map(|tier: usize| record.base().tier_name(tier).to_owned());
         assert_eq!(
             words,
             format!("{}: context 423.0 MiB; {}: bounce 32.0 MiB", names[0], names[1])

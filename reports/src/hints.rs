@@ -53,9 +53,13 @@ pub(crate) fn words(case: &CaseRecord) -> Option<String> {
 
 /// The hints as JSON, sorted by module, or `None` if no policy of the record places modules.
 pub(crate) fn tier_hints(record: &RunRecord) -> Result<Option<String>, ChartError> {
-    let kinds: Vec<TierKind> = record.tiers.iter().map(|(_, kind)| *kind).collect();
-    let placed = record.results.iter().find_map(|case| case.placement.as_ref());
-    placed.map(|placement| hints_json(placement, &kinds, &record.fingerprint)).transpose()
+    let placed = record.results.iter().find(|case| case.placement.is_some());
+    let hints = placed.and_then(|case| Some((record.of(case), case.placement.as_ref()?)));
+    let hints = hints.map(|(on, placement)| {
+        let kinds: Vec<TierKind> = on.tiers.iter().map(|(_, kind)| *kind).collect();
+        hints_json(placement, &kinds, &record.fingerprint)
+    });
+    hints.transpose()
 }
 
 /// A placement, (module, index of its tier), as JSON, sorted by module; `kinds` by tier. What it

@@ -12,7 +12,8 @@
 use crate::contest::{self, ranks};
 use crate::csv::busiest;
 use crate::hidden::hidden_bytes;
-use crate::words::{channel_names, links, oom_reason};
+use crate::places::links;
+use crate::words::oom_reason;
 use crate::{
     ChartError, economics_summary, hints, memory_summary, pressure, pretty, served, split, steady,
 };
@@ -58,10 +59,10 @@ fn case(record: &RunRecord, case: &CaseRecord, rank: Option<usize>) -> Value {
     let (ran, on) = (case.outcome.figures(), record.of(case));
     let of = |figure: &dyn Fn(&Figures) -> Value| ran.map_or(Value::Null, figure);
     let by_tier = |figure: &dyn Fn(&Figures, usize) -> Value| {
-        let tiers = record.tiers.iter().enumerate();
+        let tiers = on.tiers.iter().enumerate();
         of(&|f| tiers.clone().map(|(index, (tier, _))| (tier.as_str(), figure(f, index))).collect())
     };
-    let channels = channel_names(record);
+    let channels = on.channel_names();
     let by_channel = |figure: &dyn Fn(&Figures, usize) -> Value| {
         let channels = channels.iter().enumerate();
         of(&|f| {
@@ -69,16 +70,17 @@ fn case(record: &RunRecord, case: &CaseRecord, rank: Option<usize>) -> Value {
         })
     };
     let busy = |f: &Figures| {
-        links(record)
-            .into_iter()
-            .map(|(link, channels)| (link, json!(busiest(f, &channels))))
-            .collect()
+        let busy = |link: String| {
+            let fraction = json!(busiest(f, &on.channels_of(&link)));
+            (link, fraction)
+        };
+        links(on).into_iter().map(busy).collect()
     };
     let reason = match &case.outcome {
         Outcome::Done(_) => Value::Null,
         Outcome::OutOfMemory(oom) => oom_summary(oom),
     };
-    let cost = &case.economics;
+    let (cost, framework) = (&case.economics, split::framework(record));
     let hidden = hidden_bytes(record, case);
     let serving = ran.and_then(|f| f.serving.as_deref());
     let all = [
@@ -114,17 +116,17 @@ fn case(record: &RunRecord, case: &CaseRecord, rank: Option<usize>) -> Value {
         ("delay_ms", of(&|f| step_share(f.delay, f))),
         ("allocator_ms", of(&|f| step_share(f.allocating, f))),
         ("oom_reason", reason),
-        ("allocators", of(&|f| memory_summary::allocators(record, f))),
+        ("allocators", of(&|f| memory_summary::allocators(on, f))),
         ("energy", json!(cost.energy.as_ref().map(economics_summary::energy))),
         ("cost", economics_summary::cost(cost)),
         ("hidden_bytes", if hidden.is_empty() { Value::Null } else { hidden.into() }),
         ("pressure", json!(pressure::summary(record, case))),
         ("throughput_change_percent", of(&|f| json!(f.throughput_change(case.baseline_step)))),
         ("hints", json!(case.hints.as_ref().map(hints::summary))),
-        ("serving", json!(serving.map(|figures| served::summary(record, figures)))),
-        ("steady", of(&|f| steady::summary(record, f))),
-        ("split_ms", of(&|f| split::mean_ms(record, f))),
-        ("split", of(&|f| split::summary(record, f))),
+        ("serving", json!(serving.map(|figures| served::summary(on, figures)))),
+        ("steady", of(&|f| steady::summary(on, f))),
+        ("split_ms", of(&|f| split::mean_ms(on, framework, f))),
+        ("split", of(&|f| split::summary(on, framework, f))),
         ("statistics", json!(case.statistics)),
         ("hardware", json!(on.hardware)),
         ("workload", json!(on.workload)),
@@ -234,7 +236,8 @@ mod tests {
     #[test]
     fn an_empty_case_has_nulls_and_no_nan() {
         let mut record = common::single();
-        (record.tiers, record.channels) = (Vec::new(), Vec::new());
+        let on = &mut record.conditions[0];
+        (on.tiers, on.channels) = (Vec::new(), Vec::new());
         let case = &mut record.results[0];
         case.outcome = Outcome::Done(Figures::default());
         case.baseline_step = Span::ZERO;

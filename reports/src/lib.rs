@@ -37,6 +37,7 @@ mod memory_table;
 mod names;
 mod op_fit;
 mod op_grades;
+mod places;
 mod plot;
 mod points;
 mod pressure;
@@ -168,7 +169,7 @@ pub fn artefacts(record: &RunRecord, version: &str) -> Result<Vec<Artefact>, Cha
     if let Some(table) = allocators_csv(record)? {
         files.push(Artefact::new("allocators.csv", table));
     }
-    for (tier, (name, _)) in record.tiers.iter().enumerate() {
+    for (tier, (name, _)) in record.base().tiers.iter().enumerate() {
         if let Some(chart) = fragmentation(record, tier, version) {
             // The first tier is what the run is about; others say their name.
             let suffix = if tier == 0 { String::new() } else { format!("-{name}") };

@@ -7,16 +7,16 @@ use crate::ChartError;
 use serde_json::{Value, json};
 use tiersim_models::allocator::BucketStats;
 use tiersim_models::results::memory_use::{MemoryUse, Point};
-use tiersim_models::results::{Figures, RunRecord};
+use tiersim_models::results::{Conditions, Figures, RunRecord};
 
 /// One per tier that is not exact; `null` if all are.
-pub(crate) fn allocators(record: &RunRecord, figures: &Figures) -> Value {
+pub(crate) fn allocators(on: &Conditions, figures: &Figures) -> Value {
     if figures.memory.is_empty() {
         return Value::Null;
     }
     let one = |(tier, memory): &(usize, MemoryUse)| {
         json!({
-            "tier": record.tiers[*tier].0,
+            "tier": on.tier_name(*tier),
             "allocator": memory.allocator,
             "peak_allocated_bytes": memory.peak_allocated.get(),
             "peak_reserved_bytes": memory.peak_reserved.get(),
@@ -86,7 +86,7 @@ pub(crate) fn allocators_csv(record: &RunRecord) -> Result<Option<Vec<u8>>, Char
                 rows += 1;
                 writer.write_record([
                     crate::csv::guarded(&case.label),
-                    crate::csv::guarded(&record.tiers[*tier].0),
+                    crate::csv::guarded(record.of(case).tier_name(*tier)),
                     point.occurrence.to_string(),
                     point.allocated.get().to_string(),
                     point.reserved.get().to_string(),

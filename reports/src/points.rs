@@ -10,7 +10,7 @@ use crate::contest::marks;
 use crate::measure::Measure;
 use crate::words::clean;
 use std::collections::BTreeSet;
-use tiersim_models::hardware::TierKind;
+use tiersim_models::hardware::HBM;
 use tiersim_models::results::{AxisValue, CaseRecord, Lookahead, Outcome, RunRecord};
 
 /// A case that ran to its end.
@@ -140,14 +140,9 @@ fn front_of(record: &RunRecord, front: Front, measure: Measure) -> Vec<usize> {
     front.into_iter().map(|(_, _, case)| case).collect()
 }
 
-/// Index of the tier that the device computes from.
-pub(crate) fn hbm_tier(record: &RunRecord) -> usize {
-    record.tiers.iter().position(|(_, kind)| *kind == TierKind::Hbm).unwrap_or(0)
-}
-
 fn coordinates(record: &RunRecord, case: usize, measure: Measure) -> Option<(u64, u64)> {
     let figures = record.results[case].outcome.figures()?;
-    let memory = figures.peak.get(hbm_tier(record)).map_or(0, |bytes| bytes.get());
+    let memory = figures.peak.get(HBM.index()).map_or(0, |bytes| bytes.get());
     Some((memory, measure.ps(figures)?))
 }
 

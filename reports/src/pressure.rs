@@ -16,7 +16,7 @@ pub(crate) fn summary(record: &RunRecord, case: &CaseRecord) -> Option<Value> {
     let pressure = case.pressure.as_ref()?;
     let log = &pressure.log;
     Some(json!({
-        "tier": record.tiers[pressure.tier].0,
+        "tier": record.of(case).tier_name(pressure.tier),
         "highest": log.highest.word(),
         "rises": log.rises,
         "warnings": log.warnings,
@@ -39,7 +39,7 @@ pub(crate) fn words(record: &RunRecord, case: &CaseRecord) -> Option<String> {
     if log.highest == Level::Normal && log.forced == 0 {
         return None;
     }
-    let tier = clean(&record.tiers[pressure.tier].0);
+    let tier = clean(record.of(case).tier_name(pressure.tier));
     let mut parts = vec![format!("{tier} up to {}", log.highest.word())];
     let mut say = |number: u64, one: &str, more: &str, bytes: Option<Bytes>| {
         if number > 0 {
@@ -68,7 +68,7 @@ pub(crate) fn events(process: &mut Process, pressure: &PressureRecord, record: &
     if pressure.steps.is_empty() {
         return;
     }
-    let tier = &record.tiers[pressure.tier].0;
+    let tier = record.base().tier_name(pressure.tier);
     process.name_thread(STEPS, "steps");
     process.name_thread(EVENTS, &format!("pressure of {tier}"));
     for (step, (start, span)) in pressure.steps.iter().enumerate() {

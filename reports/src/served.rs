@@ -4,12 +4,13 @@
 //! or a dash, never 0.
 
 use crate::csv_columns::{Columns, float};
+use crate::places::tiers;
 use serde_json::{Value, json};
-use tiersim_models::results::RunRecord;
+use tiersim_models::results::{Conditions, RunRecord};
 use tiersim_models::results::served::{ServingFigures, Spread};
 
 /// What became of requests.
-pub(crate) fn summary(record: &RunRecord, figures: &ServingFigures) -> Value {
+pub(crate) fn summary(on: &Conditions, figures: &ServingFigures) -> Value {
     let spread =
         |of: Spread| json!({ "mean": of.mean, "p50": of.p50, "p95": of.p95, "p99": of.p99 });
     json!({
@@ -26,18 +27,18 @@ pub(crate) fn summary(record: &RunRecord, figures: &ServingFigures) -> Value {
         "kv_hits": figures.hits,
         "kv_hit_ratio": figures.hit_ratio(),
         "hit_tokens": figures.hit_tokens,
-        "kv_hit_bytes": found(record, figures).collect::<Value>(),
+        "kv_hit_bytes": found(on, figures).collect::<Value>(),
         "kv_hit_bytes_in_the_op": figures.found.in_the_op,
     })
 }
 
 /// Bytes of blocks that requests found, by tier.
 pub(crate) fn found<'r>(
-    record: &'r RunRecord,
+    on: &'r Conditions,
     figures: &'r ServingFigures,
 ) -> impl Iterator<Item = (&'r str, u64)> {
     let bytes = |tier: usize| figures.found.tiers.get(tier).copied().unwrap_or(0);
-    record.tiers.iter().enumerate().map(move |(tier, (name, _))| (name.as_str(), bytes(tier)))
+    on.tiers.iter().enumerate().map(move |(tier, (name, _))| (name.as_str(), bytes(tier)))
 }
 
 /// Columns of `results.csv`; none where no case serves requests.
@@ -59,19 +60,18 @@ pub(crate) fn csv<'r>(columns: &mut Columns<'r>, record: &'r RunRecord) {
     spread("latency", ServingFigures::latency_ms);
     spread("queued", ServingFigures::queued_ms);
     add("kv_hit_ratio".to_owned(), Box::new(|f| float(f.hit_ratio())));
-    for (tier, (name, _)) in record.tiers.iter().enumerate() {
-        let bytes =
-            move |f: &ServingFigures| found(record, f).nth(tier).map_or(0, |(_, bytes)| bytes);
-        add(format!("kv_hit_bytes.{name}"), Box::new(move |f| bytes(f).to_string()));
-    }
+    columns.each("kv_hit_bytes", tiers(record), |f, tier| {
+        let bytes = |f: &ServingFigures| f.found.tiers.get(tier).copied().unwrap_or(0).to_string();
+        f.serving.as_deref().map_or_else(String::new, bytes)
+    });
 }
 
 /// Columns of the table: two lines of header, and a figure per case; none where no requests are
 /// served.
-pub(crate) fn columns<'r>(
-    record: &'r RunRecord,
+pub(crate) fn columns(
+    record: &RunRecord,
     cases: &[usize],
-) -> Vec<([&'r str; 2], Vec<Option<f64>>)> {
+) -> Vec<([String; 2], Vec<Option<f64>>)> {
     if !serves(record) {
         return Vec::new();
     }
@@ -79,7 +79,7 @@ pub(crate) fn columns<'r>(
         let figures = cases.iter().map(|&case| record.results[case].outcome.figures());
         figures.map(|figures| Some(figure(figures?.serving.as_deref()?))).collect()
     };
-    let mut columns = vec![
+    let columns = vec![
         (["TTFT", "mean ms"], of(&|f| f.first_token_ms().mean)),
         (["", "p95 ms"], of(&|f| f.first_token_ms().p95)),
         (["", "p99 ms"], of(&|f| f.first_token_ms().p99)),
@@ -88,13 +88,24 @@ pub(crate) fn columns<'r>(
         (["queued", "mean ms"], of(&|f| f.queued_ms().mean)),
         (["KV hits", "% blocks"], of(&|f| f.hit_ratio() * 100.0)),
     ];
-    for (tier, (name, _)) in record.tiers.iter().enumerate() {
-        let bytes = |f: &ServingFigures| f.found.tiers.get(tier).copied().unwrap_or(0);
-        let all = |f: &ServingFigures| f.found.tiers.iter().sum::<u64>() + f.found.in_the_op;
-        let share = of(&|f| bytes(f) as f64 / all(f) as f64 * 100.0);
+    let mut columns: Vec<([String; 2], Vec<Option<f64>>)> = columns
+        .into_iter()
+        .map(|(header, values)| (header.map(str::to_owned), values))
+        .collect();
+    let places = tiers(record);
+    for (index, name) in places.names.iter().enumerate() {
+        let share = |&case: &usize| {
+            let case = &record.results[case];
+            let figures = case.outcome.figures()?.serving.as_deref()?;
+            let found = &figures.found;
+            let bytes = found.tiers.get(places.at(case, index)?).copied().unwrap_or(0);
+            let all = found.tiers.iter().sum::<u64>() + found.in_the_op;
+            Some(bytes as f64 / all as f64 * 100.0)
+        };
+        let shares: Vec<Option<f64>> = cases.iter().map(share).collect();
         // A tier in which nothing is found is not printed.
-        if share.iter().flatten().any(|share| *share > 0.0) {
-            columns.push((["found, %", name.as_str()], share));
+        if shares.iter().flatten().any(|share| *share > 0.0) {
+            columns.push((["found, %".to_owned(), name.clone()], shares));
         }
     }
     columns

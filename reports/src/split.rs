@@ -7,20 +7,26 @@
 
 use crate::csv_columns::Columns;
 use crate::text_table::{Detail, paragraph};
-use crate::words::{channel_names, clean};
+use crate::places::Places;
+use crate::words::clean;
 use serde_json::{Value, json};
 use std::fmt::Write;
-use tiersim_models::results::{Figures, PathPart, RunRecord};
+use tiersim_models::results::{CaseRecord, Conditions, Figures, PathPart, RunRecord};
 
 /// Parts of a line of words: the rest is said as one.
 const MOST_PARTS: usize = 3;
 /// Lines of a table's section.
 const MOST_LINES: usize = 24;
 
-/// Every part of the machine of a record, with its name.
-fn parts(record: &RunRecord) -> Vec<(PathPart, String)> {
-    let channels = record.channels.iter().filter(|channel| !channel.is_within()).count();
-    let names = channel_names(record);
+/// Whether a framework adds to some case of a record.
+pub(crate) fn framework(record: &RunRecord) -> bool {
+    record.results.iter().any(|case| !case.runtime.is_none())
+}
+
+/// Every part of a machine, with its name; those of a framework where there is one.
+pub(crate) fn parts(on: &Conditions, framework: bool) -> Vec<(PathPart, String)> {
+    let channels = on.channels.iter().filter(|channel| !channel.is_within()).count();
+    let names = on.channel_names();
     let name = |part: PathPart| match part {
         PathPart::Compute(phase) => format!("compute.{}", phase.word()),
         PathPart::Recompute => "recompute".to_owned(),
@@ -29,7 +35,7 @@ fn parts(record: &RunRecord) -> Vec<(PathPart, String)> {
         PathPart::Collective => "collectives".to_owned(),
         PathPart::Copy(channel) => format!("copy.{}", names[channel]),
         PathPart::Queue(channel) => format!("queue.{}", names[channel]),
-        PathPart::InPlace(tier) => format!("in_place.{}", record.tiers[tier].0),
+        PathPart::InPlace(tier) => format!("in_place.{}", on.tier_name(tier)),
         PathPart::Allocator => "allocator".to_owned(),
         PathPart::Delay => "delay".to_owned(),
         PathPart::Bubble => "bubble".to_owned(),
@@ -38,16 +44,15 @@ fn parts(record: &RunRecord) -> Vec<(PathPart, String)> {
         PathPart::HostObjects => "runtime.objects".to_owned(),
         PathPart::HostPasses => "runtime.passes".to_owned(),
     };
-    let framework = record.results.iter().any(|case| !case.runtime.is_none());
-    PathPart::all(channels, record.tiers.len())
+    PathPart::all(channels, on.tiers.len())
         .filter(|part| framework || !part.is_of_framework())
         .map(|part| (part, name(part)))
         .collect()
 }
 
 /// The measured steps, part by part: parts add up to the total.
-pub(crate) fn summary(record: &RunRecord, figures: &Figures) -> Value {
-    let sums = parts(record).into_iter().map(|(part, name)| (name, figures.split.of(part).ps()));
+pub(crate) fn summary(on: &Conditions, framework: bool, figures: &Figures) -> Value {
+    let sums = parts(on, framework).into_iter().map(|(part, name)| (name, figures.split.of(part).ps()));
     json!({
         "steps": figures.steps.len(),
         "total_ps": figures.split.total().ps(),
@@ -56,30 +61,33 @@ pub(crate) fn summary(record: &RunRecord, figures: &Figures) -> Value {
 }
 
 /// Milliseconds of a mean step, by part.
-pub(crate) fn mean_ms(record: &RunRecord, figures: &Figures) -> Value {
+pub(crate) fn mean_ms(on: &Conditions, framework: bool, figures: &Figures) -> Value {
     let steps = figures.steps.len().max(1) as f64;
     let ms = |part| figures.split.of(part).as_ms() / steps;
-    parts(record).into_iter().map(|(part, name)| (name, ms(part))).collect()
+    parts(on, framework).into_iter().map(|(part, name)| (name, ms(part))).collect()
 }
 
 /// Columns of `results.csv`.
 pub(crate) fn csv(columns: &mut Columns, record: &RunRecord) {
     columns.figure("split_steps", |f| f.steps.len().to_string());
     columns.figure("split_total_ps", |f| f.split.total().ps().to_string());
-    for (part, name) in parts(record) {
-        columns.figure(format!("split_ps.{name}"), move |f| f.split.of(part).ps().to_string());
-    }
+    let own = |on: &Conditions| {
+        let parts = parts(on, framework(record)).into_iter();
+        parts.map(|(part, name)| (name, part)).collect()
+    };
+    let parts = Places::of(record, own);
+    columns.each("split_ps", parts, |f, part| f.split.of(part).ps().to_string());
 }
 
 /// The lines below a table: where the critical path of each case's steps leads; nothing if no case
 /// ran.
 pub(crate) fn section<'f>(
     record: &RunRecord,
-    cases: impl Iterator<Item = (String, &'f Figures)>,
+    cases: impl Iterator<Item = (String, &'f CaseRecord)>,
     detail: Detail,
 ) -> String {
     let most = if detail == Detail::Wide { usize::MAX } else { MOST_PARTS };
-    let lines = cases.filter_map(|(label, figures)| Some((label, words(record, figures, most)?)));
+    let lines = cases.filter_map(|(label, case)| Some((label, words(record, case, most)?)));
     let lines: Vec<(String, String)> = lines.collect();
     if lines.is_empty() {
         return String::new();
@@ -100,10 +108,11 @@ pub(crate) fn section<'f>(
 }
 
 /// What most of the step is, in per cent, the largest part first.
-fn words(record: &RunRecord, figures: &Figures, most: usize) -> Option<String> {
+fn words(record: &RunRecord, case: &CaseRecord, most: usize) -> Option<String> {
+    let (on, figures) = (record.of(case), case.outcome.figures()?);
     let total = figures.split.total().ps();
     let share = |ps: u64| ps as f64 * 100.0 / total.max(1) as f64;
-    let mut shares: Vec<(u64, String)> = parts(record)
+    let mut shares: Vec<(u64, String)> = parts(on, framework(record))
         .into_iter()
         .map(|(part, name)| (figures.split.of(part).ps(), spoken(&name)))
         // Less than what is printed.

@@ -1,30 +1,29 @@
 //! Whether measured steps are those of the steady state, in words and in the summary.
 
-use crate::words::channel_names;
 use serde_json::{Value, json};
-use tiersim_models::results::{Figures, RunRecord, Settled};
+use tiersim_models::results::{Conditions, Figures, RunRecord, Settled};
 
 /// How steady the measured steps of a case are.
-pub(crate) fn summary(record: &RunRecord, figures: &Figures) -> Value {
+pub(crate) fn summary(on: &Conditions, figures: &Figures) -> Value {
     let steady = &figures.steady;
     json!({
         "settled": steady.settled.to_string(),
         "warmup_replays": steady.warmup,
         "drift": steady.drift,
         "unpaid": steady.unpaid,
-        "unpaid_lane": steady.unpaid_lane.map(|channel| channel_names(record)[channel].clone()),
+        "unpaid_lane": steady.unpaid_lane.map(|channel| on.channel_names()[channel].clone()),
         "left_over_ms": steady.left_over.as_ms(),
     })
 }
 
 /// What a table says of a case whose steps drift; nothing of others.
-pub(crate) fn words(record: &RunRecord, figures: &Figures) -> Option<String> {
+pub(crate) fn words(on: &Conditions, figures: &Figures) -> Option<String> {
     let steady = &figures.steady;
     if steady.settled != Settled::Drifts {
         return None;
     }
     let unpaid = steady.unpaid_lane.map_or_else(String::new, |channel| {
-        let (name, share) = (&channel_names(record)[channel], 100.0 * steady.unpaid);
+        let (name, share) = (&on.channel_names()[channel], 100.0 * steady.unpaid);
         format!(", copies over {name} are {share:+.1} % of the measured time beyond it")
     });
     let (warmup, drift) = (steady.warmup, 100.0 * steady.drift);

@@ -59,17 +59,17 @@ pub fn text(record: &RunRecord, version: &str, detail: Detail) -> String {
         tables(record, &cases, &labels, detail, &mut out);
     }
     let named = || cases.iter().map(|&case| (names[case].clone(), &record.results[case]));
-    let ran = named().filter_map(|(name, case)| Some((name, case.outcome.figures()?)));
+    let ran = named().filter(|(_, case)| case.outcome.figures().is_some());
     out.push_str(&split::section(record, ran, detail));
     out.push('\n');
     details(record, version, width, &mut out);
-    let base = steady::words(record, &record.base().baseline);
+    let base = steady::words(record.base(), &record.base().baseline);
     let mut base = base.map(|words| ("baseline".to_owned(), words));
     let said: [(&str, Said<'_>); 5] = [
         ("hidden memory", &|case| hidden_words(record, case)),
         ("statistics", &statistics_words),
         ("memory pressure", &|case| pressure::words(record, case)),
-        ("not steady", &|case| steady::words(record, case.outcome.figures()?)),
+        ("not steady", &|case| steady::words(record.of(case), case.outcome.figures()?)),
         ("hints", &hints::words),
     ];
     for (title, words) in said {

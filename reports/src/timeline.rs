@@ -10,7 +10,6 @@
 //! samples of counters, and what was cut is said in the file.
 
 use crate::trace_events::{Process, STEPS};
-use crate::words::channel_names;
 use crate::{ChartError, pressure};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -29,7 +28,7 @@ pub fn timeline_json(record: &RunRecord, version: &str) -> Result<String, ChartE
 }
 
 fn capped(record: &RunRecord, version: &str, most: usize) -> Result<String, ChartError> {
-    let channels = channel_names(record);
+    let channels = record.base().channel_names();
     let cases = record.results.iter().enumerate().filter_map(|(index, case)| {
         let figures = case.outcome.figures()?;
         Some((index + 1, case.label.clone(), &figures.timeline, case.pressure.as_ref()))
@@ -71,7 +70,7 @@ fn capped(record: &RunRecord, version: &str, most: usize) -> Result<String, Char
         samples -= sampled;
         unsampled += timeline.held.len() - sampled;
         for held in &timeline.held[..sampled] {
-            count(&mut process, held, &record.tiers[held.tier].0, start);
+            count(&mut process, held, record.base().tier_name(held.tier), start);
         }
     }
     let other = json!({

@@ -4,7 +4,7 @@
 //! terminal, a control character that XML forbids, or a mark that reverses the text after it.
 //! Invariant: what [`clean`] returns prints left to right, on one line, and is legal XML text.
 
-use tiersim_models::results::{AxisValue, OutOfMemory, RunRecord};
+use tiersim_models::results::{AxisValue, OutOfMemory};
 
 /// What to ask next where a job does not fit a machine.
 pub fn what_fits(machine: &str) -> String {
@@ -114,33 +114,6 @@ pub fn oom_reason(oom: &OutOfMemory) -> String {
         elide(&oom.at, 80),
         oom.remedy.as_ref().map_or_else(String::new, |remedy| format!("; {remedy}"))
     )
-}
-
-/// Name of each channel, unique: `dram->hbm`, or `dram->hbm (nvlink)` where two links join the same
-/// tiers.
-pub fn channel_names(record: &RunRecord) -> Vec<String> {
-    let twice =
-        |ends: &str| record.channels.iter().filter(|channel| channel.ends == ends).count() > 1;
-    record
-        .channels
-        .iter()
-        .map(|channel| match twice(&channel.ends) {
-            true => format!("{} ({})", channel.ends, channel.link),
-            false => channel.ends.clone(),
-        })
-        .collect()
-}
-
-/// Each link once, in the order of the channels, with the indices of its channels.
-pub fn links(record: &RunRecord) -> Vec<(String, Vec<usize>)> {
-    let mut links: Vec<(String, Vec<usize>)> = Vec::new();
-    for (index, channel) in record.channels.iter().enumerate() {
-        match links.iter_mut().find(|(name, _)| *name == channel.link) {
-            Some((_, channels)) => channels.push(index),
-            None => links.push((channel.link.clone(), vec![index])),
-        }
-    }
-    links
 }
 
 /// `sha256:` and twelve digits: enough to tell two runs apart by eye.

@@ -357,6 +357,8 @@ pub(crate) fn conditions(
     };
     Conditions {
         hardware: hardware.name.clone(),
+        tiers: hardware.tiers.iter().map(|tier| (tier.name.clone(), tier.kind)).collect(),
+        channels: within::channel_names(hardware, compacted),
         workload: bench.workload.trace.meta.name.clone(),
         op_time,
         seed: scenario.seed,
@@ -383,16 +385,18 @@ pub(crate) fn record(
     compacted: &BTreeSet<usize>,
 ) -> RunRecord {
     let hardware = &scenario.hardware;
-    let links = hardware.links.len();
-    results.iter_mut().for_each(|case| within::keep_case(case, links, compacted));
+    // Figures have a channel for each tier behind those of links, as records then have for some.
+    for case in &mut results {
+        let within = conditions[case.conditions].channels.iter().filter(|c| c.is_within()).count();
+        let links = (conditions[case.conditions].channels.len() - within) / 2;
+        within::keep_case(case, links, compacted);
+    }
     let mut record = RunRecord {
         scenario: scenario.name.clone(),
         about: scenario.about.clone(),
         fingerprint,
         power_and_price: hardware.economics.facts.clone(),
         conditions,
-        tiers: hardware.tiers.iter().map(|tier| (tier.name.clone(), tier.kind)).collect(),
-        channels: within::channel_names(hardware, compacted),
         axes: Vec::new(),
         results,
         skipped: Vec::new(),

@@ -9,7 +9,7 @@ use crate::run::{CaseRunner, Options, RunError, conditions, in_order, record, wi
 use jobs::{Job, Jobs, jobs};
 use rayon::prelude::*;
 use tiersim_models::diagnostic::Warning;
-use tiersim_models::hardware::{Hardware, TierKind};
+use tiersim_models::hardware::{HBM, Hardware};
 use tiersim_models::lint::lint_hardware;
 use tiersim_models::results::{CaseRecord, Conditions, RunRecord};
 use tiersim_policies::scenario::sweep::Sweep;
@@ -30,7 +30,7 @@ pub fn run_sweep(
     options: Options,
     done: impl Fn() + Sync,
 ) -> Result<RunRecord, RunError> {
-    same_shapes(sweep)?;
+    comparable(sweep)?;
     let Jobs { benches: scenarios, jobs, warnings } = jobs(sweep);
     let benches = scenarios.par_iter();
     let benches = benches.map(|scenario| CaseRunner::new(scenario, traces.of(scenario), options));
@@ -72,25 +72,36 @@ pub fn warnings(sweep: &Sweep) -> Vec<Warning> {
     jobs(sweep).warnings
 }
 
-/// That all points have the tiers and links of the scenario itself: they share one table of them.
-pub fn same_shapes(sweep: &Sweep) -> Result<(), RunError> {
+/// That what is called alike on two machines of a sweep can stand in one column.
+pub fn comparable(sweep: &Sweep) -> Result<(), RunError> {
     let mut machines = sweep.points.iter().map(|point| &point.scenario.hardware);
-    machines.try_for_each(|machine| same_shape(&sweep.base.hardware, machine))
+    machines.try_for_each(|machine| of_like_tiers(&sweep.base.hardware, machine))
 }
 
-fn same_shape(base: &Hardware, other: &Hardware) -> Result<(), RunError> {
-    let tiers = |hardware: &Hardware| -> Vec<(String, TierKind)> {
-        hardware.tiers.iter().map(|tier| (tier.name.clone(), tier.kind)).collect()
-    };
-    let channels = |hardware: &Hardware| -> Vec<String> {
-        hardware.channels().map(|channel| hardware.channel_name(channel)).collect()
-    };
-    if tiers(base) == tiers(other) && channels(base) == channels(other) {
-        return Ok(());
+fn of_like_tiers(base: &Hardware, other: &Hardware) -> Result<(), RunError> {
+    let device = |machine: &Hardware| machine.tiers[HBM.index()].name.clone();
+    if device(base) != device(other) {
+        return Err(RunError::Input(format!(
+            "the memory of the device is called `{}` on {} and `{}` on {}; give it one name",
+            device(base),
+            base.name,
+            device(other),
+            other.name
+        )));
     }
-    Err(RunError::Input(format!(
-        "a sweep compares machines with the same tiers and links, and {} differs from {} in them; \
-         run one scenario for each machine",
-        other.name, base.name
-    )))
+    let unlike = other.tiers.iter().find_map(|tier| {
+        let own = &base.tiers[base.tier(&tier.name)?.index()];
+        (own.kind != tier.kind).then_some((tier, own))
+    });
+    unlike.map_or(Ok(()), |(tier, own)| {
+        Err(RunError::Input(format!(
+            "tier `{}` is of kind {} on {} and of kind {} on {}, and would stand in one column; \
+             rename one",
+            tier.name,
+            own.kind.word(),
+            base.name,
+            tier.kind.word(),
+            other.name
+        )))
+    })
 }

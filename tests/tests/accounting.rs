@@ -44,7 +44,7 @@ fn steps_are_compute_plus_delays_plus_stalls_to_the_picosecond() {
                 assert!(sums.contains(&steps), "{name}: {steps}, {sums:?}");
             }
             // And nothing moves for free: a channel is busy for as long as its bytes take at least.
-            for (channel, name) in record.channels.iter().enumerate() {
+            for (channel, name) in record.base().channels.iter().enumerate() {
                 // A channel within a tier has no law of a link.
                 let Some(between) = scenario.hardware.channels().nth(channel) else { continue };
                 let law = scenario.hardware.channel_law(between);

@@ -84,7 +84,7 @@ fn charges_by_weight_bytes_are_paid_once_in_every_pass() {
         }
     }
     for (name, sum) in expected {
-        let tier = record.tiers.iter().position(|(tier, _)| tier == name).expect("a tier");
+        let tier = record.base().tiers.iter().position(|(tier, _)| tier == name).expect("a tier");
         assert!(sum > 0);
         assert_eq!(u128::from(figures.in_place[tier].ps()), sum, "{name}");
     }
@@ -114,7 +114,7 @@ fn in_place_delays_of_the_seed_tiers_equal_the_formula_summed_independently() {
                 _ => {}
             }
         }
-        let tier = |kind| record.tiers.iter().position(|(_, k)| *k == kind).expect("a tier");
+        let tier = |kind| record.base().tiers.iter().position(|(_, k)| *k == kind).expect("a tier");
         assert!(cpu > 0 && ssd > 0);
         assert_eq!(u128::from(figures.in_place[tier(TierKind::Dram)].ps()), cpu, "{spelling}");
         assert_eq!(u128::from(figures.in_place[tier(TierKind::Nvme)].ps()), ssd, "{spelling}");

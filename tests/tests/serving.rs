@@ -123,7 +123,7 @@ fn reused_blocks_are_found_in_the_tiers_that_hold_them() {
     let scenario = scenario(&project, serve, policies);
     let plan = traces.of(&scenario).serving.as_ref().expect("a plan");
     let hits: u64 = plan.requests.iter().map(|course| u64::from(course.hits)).sum();
-    let tier = |name: &str| record.tiers.iter().position(|(tier, _)| tier == name);
+    let tier = |name: &str| record.base().tiers.iter().position(|(tier, _)| tier == name);
     let [hbm, cxl, nvme] = ["hbm", "cxl", "nvme"].map(|name| tier(name).expect("a tier"));
     let block = 512 * (128 << 10);
     for case in 0..3 {
@@ -177,7 +177,7 @@ fn a_context_of_a_million_tokens_goes_over_the_tiers() {
     let (record, _) = ran(&scenario(&project, serve, policies));
     assert!(record.results[0].outcome.figures().is_none(), "it does not fit in HBM");
     let request = served(&record, 1).requests[0];
-    let cxl = record.tiers.iter().position(|(tier, _)| tier == "cxl").expect("a tier");
+    let cxl = record.base().tiers.iter().position(|(tier, _)| tier == "cxl").expect("a tier");
     let figures = record.results[1].outcome.figures().expect("it ran");
     assert!(figures.peak[cxl].get() > 50 << 30, "{:?}", figures.peak);
     let baseline = record.base().baseline.serving.as_ref().expect("requests").requests[0];

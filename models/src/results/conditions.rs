@@ -5,7 +5,8 @@
 //! Invariant: the first of a record's conditions is that of the file as it stands, whether or not a
 //! case runs under it; every other one is of a case.
 
-use super::{CaseRecord, Figures, RunRecord};
+use super::{CaseRecord, ChannelName, Figures, RunRecord};
+use crate::hardware::TierKind;
 use crate::units::{Bytes, Span};
 
 /// Machine, workload and seed of some cases, with their baseline and their bound.
@@ -13,6 +14,10 @@ use crate::units::{Bytes, Span};
 pub struct Conditions {
     /// The machine's name.
     pub hardware: String,
+    /// Name and kind of each of its tiers; the first is the device's memory.
+    pub tiers: Vec<(String, TierKind)>,
+    /// Name of each direction of each of its links, such as `dram->hbm`, and the link's name.
+    pub channels: Vec<ChannelName>,
     /// The trace's name.
     pub workload: String,
     /// How op durations were made, in words, such as `roofline on h100-sxm-pcie5, tf32`.
@@ -30,6 +35,31 @@ pub struct Conditions {
     /// No policy can have a shorter mean step with so many bytes of HBM, by rising bytes; empty
     /// where cases have workloads of their own.
     pub bound_curve: Vec<(Bytes, Span)>,
+}
+
+impl Conditions {
+    /// Name of each channel, unique: `dram->hbm`, or `dram->hbm (nvlink)` where two links join the
+    /// same tiers.
+    pub fn channel_names(&self) -> Vec<String> {
+        let twice =
+            |ends: &str| self.channels.iter().filter(|channel| channel.ends == ends).count() > 1;
+        let name = |channel: &ChannelName| match twice(&channel.ends) {
+            true => format!("{} ({})", channel.ends, channel.link),
+            false => channel.ends.clone(),
+        };
+        self.channels.iter().map(name).collect()
+    }
+
+    /// Channels of the link called `link`, by index.
+    pub fn channels_of(&self, link: &str) -> Vec<usize> {
+        let own = self.channels.iter().enumerate().filter(|(_, channel)| channel.link == link);
+        own.map(|(index, _)| index).collect()
+    }
+
+    /// Name of the tier with this index.
+    pub fn tier_name(&self, tier: usize) -> &str {
+        &self.tiers[tier].0
+    }
 }
 
 impl RunRecord {

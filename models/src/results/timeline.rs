@@ -58,7 +58,7 @@ pub struct Slice {
 pub enum Track {
     /// A compute stream.
     Stream(u16),
-    /// A channel, by index into [`RunRecord::channels`](super::RunRecord::channels).
+    /// A channel, by index into [`Conditions::channels`](super::Conditions::channels).
     Channel(usize),
 }
 

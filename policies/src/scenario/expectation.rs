@@ -141,7 +141,7 @@ const SHARE: Unit = Unit::Number { what: "a share", most: 1.0 };
 impl Metric {
     /// The metric in words and what it was for one case of a run, or why there is no figure.
     pub fn read(self, run: &RunRecord, case: &CaseRecord) -> Result<(String, Figure), String> {
-        let tier = |tier: TierId| &run.tiers[tier.index()].0;
+        let tier = |tier: TierId| &run.of(case).tiers[tier.index()].0;
         let named = |words: &str, figure| (words.to_owned(), figure);
         Ok(match self {
             Metric::StepTime => named("mean step", Figure::Time(figures(case)?.mean_step())),
@@ -158,7 +158,7 @@ impl Metric {
             }
             Metric::Moved(channel) => {
                 let moved = figures(case)?.moved_per_step(channel.index());
-                let ends = &run.channels[channel.index()].ends;
+                let ends = &run.of(case).channels[channel.index()].ends;
                 (format!("bytes moved per step over {ends}"), Figure::Size(moved))
             }
             Metric::Fragmentation(of, over) => {

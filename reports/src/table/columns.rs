@@ -5,7 +5,8 @@
 use crate::contest::{gap, marks};
 use crate::served;
 use crate::units::decimals;
-use crate::words::{channel_names, count, decimals_for, elide, finite};
+use crate::places::{Places, channels, tiers};
+use crate::words::{count, decimals_for, elide, finite};
 use tiersim_models::hardware::HBM;
 use tiersim_models::results::economics::CaseEconomics;
 use tiersim_models::results::{CaseRecord, Figures, Lookahead, Outcome, RunRecord};
@@ -55,8 +56,8 @@ fn by_worth(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
         all.push(Column { header: ["", "mark"].map(str::to_owned), cells: marks });
     }
     let peak: Figure<'_> = &|f, tier| f.peak[tier].get() as f64;
-    let mut peaks = group(record, cases, ("peak", &tier_names(record), of_sizes), peak);
-    let hbm = record.tiers.get(HBM.index()).map(|(name, _)| name.clone());
+    let mut peaks = group(record, cases, ("peak", &tiers(record), of_sizes), peak);
+    let hbm = record.base().tiers.get(HBM.index()).map(|(name, _)| name.clone());
     if let Some(at) = peaks.iter().position(|peak| Some(&peak.header[1]) == hbm.as_ref()) {
         all.push(peaks.remove(at));
     }
@@ -151,12 +152,12 @@ fn over_bound(record: &RunRecord, cases: &[usize]) -> Option<Column> {
 
 /// What became of requests; none where none are served.
 pub(super) fn served(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
-    let of = |([title, name], values): ([&str; 2], Values)| match name.strip_suffix(" ms") {
+    let of = |([title, name], values): ([String; 2], Values)| match name.strip_suffix(" ms") {
         Some(name) => {
             let ps: Values = values.iter().map(|value| value.map(|ms| ms * 1e9)).collect();
-            Column::time(title, name, &ps)
+            Column::time(&title, name, &ps)
         }
-        None => Column::of([title, name], &values, decimals_for(largest(&values)).min(3)),
+        None => Column::of([&title, &name], &values, decimals_for(largest(&values)).min(3)),
     };
     served::columns(record, cases).into_iter().map(of).collect()
 }
@@ -164,10 +165,13 @@ pub(super) fn served(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
 /// Memory and traffic; a tier or channel that nothing uses has no column.
 pub(super) fn memory(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
     let per_step = |sum: Span, f: &Figures| sum.ps() as f64 / f.steps.len().max(1) as f64;
-    let (tiers, channels) = (tier_names(record), channel_names(record));
-    let (ops, waits) = (["of ops".to_owned()], ["waits".to_owned()]);
-    let group = |title: &str, names: &[String], unit: fn(f64) -> Unit, figure: Figure<'_>| {
-        group(record, cases, (title, names, unit), figure)
+    let (tiers, channels) = (tiers(record), channels(record));
+    let group = |title: &str, places: &Places<usize>, unit: fn(f64) -> Unit, figure: Figure<'_>| {
+        group(record, cases, (title, places, unit), figure)
+    };
+    let sums = |header: [&str; 2], sum: fn(&Figures) -> Span| {
+        let values = figures(record, cases, |f| per_step(sum(f), f));
+        (largest(&values) > 0.0).then(|| sum_column(header, &values))
     };
     let took = |f: &Figures, channel| f.mean_copy(channel).map_or(0, |(_, took)| took.ps()) as f64;
     let moved =
@@ -179,10 +183,10 @@ pub(super) fn memory(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
         group("mean copy", &channels, of_times, &took),
         group("stall", &channels, of_times, &|f, channel| per_step(f.stall[channel], f)),
         group("in place", &tiers, of_times, &|f, tier| per_step(f.in_place[tier], f)),
-        group("delay", &ops, of_times, &|f, _| per_step(f.delay, f)),
-        group("allocator", &waits, of_times, &|f, _| per_step(f.allocating, f)),
     ];
-    groups.into_iter().flatten().collect()
+    let delay = sums(["delay", "of ops"], |f| f.delay);
+    let waits = sums(["allocator", "waits"], |f| f.allocating);
+    groups.into_iter().flatten().chain(delay).chain(waits).collect()
 }
 
 /// Joules per step and dollars; nothing where no case has any.
@@ -202,23 +206,29 @@ pub(super) fn economics(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
 /// What a case that ran has of each tier or channel.
 type Figure<'a> = &'a dyn Fn(&Figures, usize) -> f64;
 
-fn tier_names(record: &RunRecord) -> Vec<String> {
-    record.tiers.iter().map(|(tier, _)| tier.clone()).collect()
+/// Times in the unit that fits the largest, which stands above.
+fn sum_column([title, name]: [&str; 2], values: &Values) -> Column {
+    let most = largest(values);
+    let (unit, size) = of_times(most);
+    let scaled: Values = values.iter().map(|value| value.map(|value| value / size)).collect();
+    Column::of([&format!("{title} {unit}"), name], &scaled, decimals_for(most / size).min(3))
 }
 
 /// Columns of one unit; those that are zero for every case are left out.
 fn group(
     record: &RunRecord,
     cases: &[usize],
-    (title, names, unit): (&str, &[String], fn(f64) -> Unit),
+    (title, places, unit): (&str, &Places<usize>, fn(f64) -> Unit),
     figure: Figure<'_>,
 ) -> Vec<Column> {
-    let values = |index| figures(record, cases, |f| figure(f, index));
-    let columns: Vec<Values> = (0..names.len()).map(values).collect();
+    let values = |name| {
+        of_cases(record, cases, |case| Some(figure(case.outcome.figures()?, places.at(case, name)?)))
+    };
+    let columns: Vec<Values> = (0..places.names.len()).map(values).collect();
     let most = columns.iter().map(|column| largest(column)).fold(0.0, f64::max);
     let (unit, size) = unit(most);
     let digits = decimals_for(most / size).min(3);
-    let used = names.iter().zip(columns).filter(|(_, values)| largest(values) > 0.0);
+    let used = places.names.iter().zip(columns).filter(|(_, values)| largest(values) > 0.0);
     used.map(|(name, values)| {
         let scaled: Values = values.iter().map(|value| value.map(|value| value / size)).collect();
         Column::of([&format!("{title} {unit}"), &elide(name, 24)], &scaled, digits)

@@ -21,7 +21,8 @@ pub(crate) fn channel_names(hardware: &Hardware, compacted: &BTreeSet<usize>) ->
         ends: hardware.channel_name(channel),
         link: hardware.links[channel.link.index()].name.clone(),
     });
-    let within = compacted.iter().map(|&tier| {
+    // Another machine of the record may have more tiers.
+    let within = compacted.iter().filter(|&&tier| tier < hardware.tiers.len()).map(|&tier| {
         let name = &hardware.tiers[tier].name;
         // A blank: no link can have this name.
         ChannelName { ends: format!("{name}->{name}"), link: format!("{name} compaction") }
