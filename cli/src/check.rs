@@ -6,6 +6,7 @@
 use crate::args::Deny;
 use crate::lints::{diagnostic, say_note, say_warnings};
 use crate::output::{Failure, print};
+use crate::runs::scenarios;
 use clap::Args as ClapArgs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,8 +15,7 @@ use tiersim_input::hardware_file::parts::{is_part, read_part};
 use tiersim_input::hardware_file::read_hardware;
 use tiersim_input::lint::lint_scenario;
 use tiersim_input::op_times::{is_op_times, read_op_times};
-use tiersim_input::scenario::read::read_scenario_with;
-use tiersim_input::scenario::sweep::read_sweep_with;
+use tiersim_input::scenario::sweep::{read_run_with, read_sweep_with};
 use tiersim_input::scenario::weights::{is_weights, read_weights};
 use tiersim_input::text::ron_text::Document;
 use tiersim_input::trace::read_trace;
@@ -88,17 +88,20 @@ fn check_one(path: &Path, registry: &Registry) -> Result<Checked, Diagnostics> {
         let found = |hardware| ("hardware spec", Some(Arc::new(hardware)), Vec::new());
         return read_hardware(path).map(found);
     }
-    let scenario = read_scenario_with(path, &[], registry)?;
+    let run = read_run_with(path, &[], registry)?;
     let has_sweep = document.value("sweep").is_some();
     let sweep = has_sweep.then(|| read_sweep_with(path, &[], registry)).transpose()?;
     let points = sweep.iter().flat_map(|sweep| sweep.points.iter().map(|point| &point.scenario));
-    let traces = read_traces(points.chain([&scenario]))?;
-    let mut warnings = of_scenario(path, &scenario, &traces)?;
-    if let Some(sweep) = &sweep {
+    let traces = read_traces(points.chain(scenarios(&run)))?;
+    let mut warnings = Vec::new();
+    for scenario in scenarios(&run) {
+        warnings.extend(of_scenario(path, scenario, &traces)?);
+        warnings.extend(scenario.warnings.clone());
+    }
+    for sweep in sweep.iter().chain((!run.points.is_empty()).then_some(&run)) {
         warnings.extend(of_sweep(path, sweep, &traces)?);
     }
-    warnings.extend(scenario.warnings);
-    Ok(("scenario", Some(scenario.hardware), warnings))
+    Ok(("scenario", Some(run.base.hardware), warnings))
 }
 
 /// Everything that is said of a scenario before its first case is run.

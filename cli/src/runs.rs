@@ -2,7 +2,7 @@
 
 use crate::args::{Common, Format, assignment};
 use crate::folder::Folder;
-use crate::lints::{deny_machines, warned};
+use crate::lints::{deny_machines, say_warnings, warned};
 use crate::output::{Denied, Failure, print, write, write_all, written};
 use crate::{VERSION, progress};
 use clap::Args as ClapArgs;
@@ -11,11 +11,12 @@ use std::path::{Path, PathBuf};
 use tiersim_input::lint::lint_scenario;
 use tiersim_input::scenario::fingerprint::{fingerprint, sweep_fingerprint};
 use tiersim_input::scenario::read::read_scenario_with;
-use tiersim_input::scenario::sweep::read_sweep_with;
+use tiersim_input::scenario::sweep::{read_run_with, read_sweep_with};
 use tiersim_input::traces::read_traces;
 use tiersim_models::diagnostic::Diagnostics;
 use tiersim_models::results::RunRecord;
 use tiersim_policies::scenario::Scenario;
+use tiersim_policies::scenario::sweep::Sweep;
 use tiersim_policies::scenario::traces::Traces;
 use tiersim_policies::zoo::Registry;
 use tiersim_reports::words::wrapped;
@@ -63,23 +64,23 @@ pub(crate) struct HintsArgs {
 /// Runs scenarios one after the other; all are read before the first is run.
 pub(crate) fn run(args: &RunArgs, registry: &Registry) -> Result<(), Failure> {
     use_threads(args.common.jobs)?;
-    let (scenarios, traces) = read_all(&args.scenarios, &overrides(&args.common)?, registry)?;
-    deny_machines(&args.common, &scenarios)?;
+    let (runs, traces) = read_runs(&args.scenarios, &overrides(&args.common)?, registry)?;
+    deny_machines(&args.common, runs.iter().flat_map(scenarios))?;
     let (mut failed, mut denied) = (Vec::new(), Denied::default());
-    let several = scenarios.len() > 1;
+    let several = runs.len() > 1;
     let mut summaries = Vec::new();
-    for scenario in &scenarios {
+    for run in &runs {
         let out = args.common.out.clone();
-        let out = out.map(|out| if several { out.join(&scenario.name) } else { out });
-        let folder = Folder::open(out, &scenario.name)?;
-        let record = run_one(scenario, &traces, &args.common)?;
+        let out = out.map(|out| if several { out.join(&run.base.name) } else { out });
+        let folder = Folder::open(out, &run.base.name)?;
+        let record = run_one(run, &traces, &args.common)?;
         let said = emit(&record, &args.common, folder)?;
         match args.common.format {
             // Several are one document, so nothing of it is printed before all of it is there.
             Format::Json if several => summaries.push(said),
             Format::Json | Format::Text => print(&said)?,
         }
-        failed.extend(named(scenario, failures(scenario, &record)));
+        failed.extend(named(&run.base, failures(&run.base, &record)));
         denied.extend(warned(&record, &args.common));
     }
     if !summaries.is_empty() && !args.common.quiet {
@@ -89,64 +90,94 @@ pub(crate) fn run(args: &RunArgs, registry: &Registry) -> Result<(), Failure> {
     expect_none(failed, denied)
 }
 
-/// Reads scenarios and their traces; every problem of every file is found before anything runs.
+/// Reads scenarios and their traces; every problem of every file is found before anything runs. Of
+/// several machines they have the first.
 pub(crate) fn read_all(
     paths: &[PathBuf],
     overrides: &[(String, String)],
     registry: &Registry,
 ) -> Result<(Vec<Scenario>, Traces), Failure> {
+    let read = |path: &PathBuf| {
+        let base = read_scenario_with(path, overrides, registry)?;
+        Ok(Sweep { base, axes: Vec::new(), points: Vec::new(), skipped: Vec::new() })
+    };
+    let (runs, traces) = read_each(paths, read)?;
+    Ok((runs.into_iter().map(|run| run.base).collect(), traces))
+}
+
+/// The same, on each of their machines.
+fn read_runs(
+    paths: &[PathBuf],
+    overrides: &[(String, String)],
+    registry: &Registry,
+) -> Result<(Vec<Sweep>, Traces), Failure> {
+    read_each(paths, |path| read_run_with(path, overrides, registry))
+}
+
+fn read_each(
+    paths: &[PathBuf],
+    read: impl Fn(&PathBuf) -> Result<Sweep, Diagnostics>,
+) -> Result<(Vec<Sweep>, Traces), Failure> {
     let mut found = Diagnostics::default();
-    let mut scenarios = Vec::new();
+    let mut runs = Vec::new();
     for path in paths {
-        match read_scenario_with(path, overrides, registry) {
-            Ok(scenario) => scenarios.push(scenario),
+        match read(path) {
+            Ok(run) => runs.push(run),
             Err(mut problems) => found.0.append(&mut problems.0),
         }
     }
-    let mut scenarios = found.into_result(scenarios)?;
-    different_names(&scenarios, paths)?;
-    let traces = read_traces(&scenarios)?;
-    feasible(&scenarios, &traces)?;
-    for scenario in &mut scenarios {
+    let mut runs = found.into_result(runs)?;
+    different_names(&runs, paths)?;
+    let traces = read_traces(runs.iter().flat_map(scenarios))?;
+    feasible(runs.iter().flat_map(scenarios), &traces)?;
+    let lint = |scenario: &mut Scenario| {
         let found = lint_scenario(scenario, &traces.of(scenario).trace);
         scenario.warnings.extend(found);
+    };
+    for run in &mut runs {
+        match &mut run.points[..] {
+            [] => lint(&mut run.base),
+            points => points.iter_mut().for_each(|point| lint(&mut point.scenario)),
+        }
     }
-    Ok((scenarios, traces))
+    Ok((runs, traces))
+}
+
+/// What a run simulates: the scenario on each of its machines.
+pub(crate) fn scenarios(run: &Sweep) -> impl Iterator<Item = &Scenario> {
+    let alone = run.points.is_empty().then_some(&run.base);
+    run.points.iter().map(|point| &point.scenario).chain(alone)
 }
 
 /// Runs every point of a sweep, and the scenario itself for its expectations.
 pub(crate) fn sweep(args: &SweepArgs, registry: &Registry) -> Result<(), Failure> {
     use_threads(args.common.jobs)?;
-    let mut sweep = read_sweep_with(&args.scenario, &overrides(&args.common)?, registry)?;
-    let points = sweep.points.iter().map(|point| &point.scenario);
-    let traces = read_traces(points.chain([&sweep.base]))?;
-    feasible([&sweep.base], &traces)?;
-    let found = lint_scenario(&sweep.base, &traces.of(&sweep.base).trace);
-    sweep.base.warnings.extend(found);
-    let points = sweep.points.iter().map(|point| &point.scenario);
-    let endless = points.clone().map(|point| too_long(point, &traces.of(point).trace));
+    let overrides = overrides(&args.common)?;
+    let sweep = read_sweep_with(&args.scenario, &overrides, registry)?;
+    let (runs, own) = read_runs(std::slice::from_ref(&args.scenario), &overrides, registry)?;
+    let sweep = Sweep { base: runs[0].base.clone(), ..sweep };
+    let points = || sweep.points.iter().map(|point| &point.scenario);
+    let traces = read_traces(points().chain([&sweep.base]))?;
+    let endless = points().map(|point| too_long(point, &traces.of(point).trace));
     // One of them says enough: the next differs by its number of days.
     if let Some(problem) = endless.flatten().next() {
         return Err(Diagnostics(vec![problem]).into());
     }
-    deny_machines(&args.common, points.chain([&sweep.base]))?;
-    let stamp = sweep_fingerprint(&sweep, |scenario| traces.hash(scenario));
+    deny_machines(&args.common, points().chain([&sweep.base]))?;
     // A folder of its own: the results of a run are not those of its sweep.
     let name = format!("{}-sweep", sweep.base.name);
     let folder = Folder::open(args.common.out.clone(), &name)?;
-    let bar = progress::bar(count(&sweep), args.common.quiet);
-    let options = Options { audit: args.common.audit, ..Options::default() };
-    let record = run_sweep(&sweep, &traces, stamp, options, || bar.inc(1))?;
-    bar.finish_and_clear();
-    let base = run_one(&sweep.base, &traces, &args.common)?;
+    let record = run_points(&sweep, &traces, &args.common)?;
+    let base = run_one(&runs[0], &own, &args.common)?;
     print(&emit(&record, &args.common, folder)?)?;
-    let failed = named(&sweep.base, failures(&sweep.base, &base));
+    let failed = named(&runs[0].base, failures(&runs[0].base, &base));
     expect_none(failed, warned(&record, &args.common))
 }
 
 /// Writes the placement that a policy would choose.
 pub(crate) fn hints(args: &HintsArgs, registry: &Registry) -> Result<(), Failure> {
     let scenario = read_scenario_with(&args.scenario, &args.set, registry)?;
+    say_warnings(&scenario.name, &scenario.warnings);
     let traces = read_traces([&scenario])?;
     feasible([&scenario], &traces)?;
     let trace = &traces.of(&scenario).trace;
@@ -200,9 +231,9 @@ fn feasible<'a>(
 }
 
 /// Output goes to a folder of the scenario's name, so the second of two would replace the first.
-fn different_names(scenarios: &[Scenario], paths: &[PathBuf]) -> Result<(), Failure> {
+fn different_names(runs: &[Sweep], paths: &[PathBuf]) -> Result<(), Failure> {
     let mut seen = BTreeMap::new();
-    for (scenario, path) in scenarios.iter().zip(paths) {
+    for (scenario, path) in runs.iter().map(|run| &run.base).zip(paths) {
         if let Some(first) = seen.insert(&scenario.name, path) {
             return Err(Failure::Input(format!(
                 "{} and {} would both be written to {}; run them one by one with --out",
@@ -215,11 +246,26 @@ fn different_names(scenarios: &[Scenario], paths: &[PathBuf]) -> Result<(), Fail
     Ok(())
 }
 
-fn run_one(scenario: &Scenario, traces: &Traces, common: &Common) -> Result<RunRecord, Failure> {
+/// Runs a scenario on each of its machines.
+fn run_one(run: &Sweep, traces: &Traces, common: &Common) -> Result<RunRecord, Failure> {
+    if !run.points.is_empty() {
+        return run_points(run, traces, common);
+    }
+    let scenario = &run.base;
     let stamp = fingerprint(scenario, traces.hash(scenario));
     let options = Options { audit: common.audit, timeline: true, ..Options::default() };
     let bar = progress::bar(scenario.cases.len(), common.quiet);
     let record = simulate(scenario, traces.of(scenario), stamp, options, || bar.inc(1))?;
+    bar.finish_and_clear();
+    Ok(record)
+}
+
+/// Runs every point.
+fn run_points(sweep: &Sweep, traces: &Traces, common: &Common) -> Result<RunRecord, Failure> {
+    let stamp = sweep_fingerprint(sweep, |scenario| traces.hash(scenario));
+    let bar = progress::bar(count(sweep), common.quiet);
+    let options = Options { audit: common.audit, ..Options::default() };
+    let record = run_sweep(sweep, traces, stamp, options, || bar.inc(1))?;
     bar.finish_and_clear();
     Ok(record)
 }

@@ -177,8 +177,11 @@ fn point_words(params: &[(String, AxisValue)]) -> String {
     if params.is_empty() {
         return String::new();
     }
-    let words: Vec<String> = params.iter().map(|(axis, value)| format!("{axis}={value}")).collect();
-    format!(" [{}]", words.join(", "))
+    let (machine, others): (Vec<_>, Vec<_>) =
+        params.iter().partition(|(axis, _)| axis == sweep::MACHINE);
+    let on: String = machine.iter().map(|(_, machine)| format!(" on {machine}")).collect();
+    let words: Vec<String> = others.iter().map(|(axis, value)| format!("{axis}={value}")).collect();
+    if words.is_empty() { on } else { format!("{on} [{}]", words.join(", ")) }
 }
 
 /// How much HBM a case may use.

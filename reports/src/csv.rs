@@ -81,7 +81,9 @@ fn columns(record: &RunRecord) -> Vec<(String, Cell<'_>)> {
     all.case("gap_to_bound", |case| optional(gap(case)));
     all.each("peak_bytes", tiers(record), |f, tier| f.peak[tier].get().to_string());
     all.each("in_place_ms", tiers(record), |f, tier| per_step(f.in_place[tier], f));
-    all.each("moved_bytes", channels(record), |f, channel| f.moved_per_step(channel).get().to_string());
+    all.each("moved_bytes", channels(record), |f, channel| {
+        f.moved_per_step(channel).get().to_string()
+    });
     all.each("stall_ms", channels(record), |f, channel| per_step(f.stall[channel], f));
     all.each("copies", channels(record), |f, channel| float(f.copies_per_step(channel)));
     all.each("mean_copy_ms", channels(record), |f, channel| {

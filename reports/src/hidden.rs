@@ -10,7 +10,8 @@ use tiersim_models::results::{CaseRecord, RunRecord};
 pub(crate) fn hidden_bytes(record: &RunRecord, case: &CaseRecord) -> Map<String, Value> {
     let mut tiers = Map::new();
     for (tier, what, bytes) in &case.hidden {
-        let own = tiers.entry(record.of(case).tier_name(*tier).to_owned()).or_insert_with(|| json!({}));
+        let own =
+            tiers.entry(record.of(case).tier_name(*tier).to_owned()).or_insert_with(|| json!({}));
         own[*what] = json!(bytes.get());
     }
     tiers

@@ -15,7 +15,10 @@ pub(crate) struct Places<T> {
 
 impl<T: Clone> Places<T> {
     /// What `own` says of the machine of each of a record's conditions.
-    pub(crate) fn of(record: &RunRecord, own: impl Fn(&Conditions) -> Vec<(String, T)>) -> Places<T> {
+    pub(crate) fn of(
+        record: &RunRecord,
+        own: impl Fn(&Conditions) -> Vec<(String, T)>,
+    ) -> Places<T> {
         let mut names: Vec<String> = Vec::new();
         for on in record.used() {
             for (name, _) in own(on) {

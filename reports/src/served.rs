@@ -6,8 +6,8 @@
 use crate::csv_columns::{Columns, float};
 use crate::places::tiers;
 use serde_json::{Value, json};
-use tiersim_models::results::{Conditions, RunRecord};
 use tiersim_models::results::served::{ServingFigures, Spread};
+use tiersim_models::results::{Conditions, RunRecord};
 
 /// What became of requests.
 pub(crate) fn summary(on: &Conditions, figures: &ServingFigures) -> Value {
@@ -68,10 +68,7 @@ pub(crate) fn csv<'r>(columns: &mut Columns<'r>, record: &'r RunRecord) {
 
 /// Columns of the table: two lines of header, and a figure per case; none where no requests are
 /// served.
-pub(crate) fn columns(
-    record: &RunRecord,
-    cases: &[usize],
-) -> Vec<([String; 2], Vec<Option<f64>>)> {
+pub(crate) fn columns(record: &RunRecord, cases: &[usize]) -> Vec<([String; 2], Vec<Option<f64>>)> {
     if !serves(record) {
         return Vec::new();
     }
@@ -88,10 +85,8 @@ pub(crate) fn columns(
         (["queued", "mean ms"], of(&|f| f.queued_ms().mean)),
         (["KV hits", "% blocks"], of(&|f| f.hit_ratio() * 100.0)),
     ];
-    let mut columns: Vec<([String; 2], Vec<Option<f64>>)> = columns
-        .into_iter()
-        .map(|(header, values)| (header.map(str::to_owned), values))
-        .collect();
+    let mut columns: Vec<([String; 2], Vec<Option<f64>>)> =
+        columns.into_iter().map(|(header, values)| (header.map(str::to_owned), values)).collect();
     let places = tiers(record);
     for (index, name) in places.names.iter().enumerate() {
         let share = |&case: &usize| {

@@ -6,8 +6,8 @@
 //! Invariant: a part has the same name wherever it is written.
 
 use crate::csv_columns::Columns;
-use crate::text_table::{Detail, paragraph};
 use crate::places::Places;
+use crate::text_table::{Detail, paragraph};
 use crate::words::clean;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -52,7 +52,8 @@ pub(crate) fn parts(on: &Conditions, framework: bool) -> Vec<(PathPart, String)>
 
 /// The measured steps, part by part: parts add up to the total.
 pub(crate) fn summary(on: &Conditions, framework: bool, figures: &Figures) -> Value {
-    let sums = parts(on, framework).into_iter().map(|(part, name)| (name, figures.split.of(part).ps()));
+    let sums =
+        parts(on, framework).into_iter().map(|(part, name)| (name, figures.split.of(part).ps()));
     json!({
         "steps": figures.steps.len(),
         "total_ps": figures.split.total().ps(),

@@ -15,8 +15,9 @@ const MADE_UP: &str = Stated::MadeUp.word();
 
 /// Every warning about what cases of a run did.
 pub fn lint_results(record: &RunRecord) -> Vec<Warning> {
-    let needless =
-        |case: &CaseRecord| needless_offload(&record.of(case).channels, &record.of(case).baseline, case);
+    let needless = |case: &CaseRecord| {
+        needless_offload(&record.of(case).channels, &record.of(case).baseline, case)
+    };
     let drifting = record.results.iter().filter_map(drifts);
     record.results.iter().filter_map(needless).chain(made_up(record)).chain(drifting).collect()
 }

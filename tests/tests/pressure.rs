@@ -89,8 +89,12 @@ fn evicting_makes_a_run_fit_and_costs_copies() {
     assert!(evicting.hbm_budget.holds(figures.peak[0]));
     // All that left was changed by the optimizer before, so all of it was copied, and came back.
     let channel = |ends: &str| {
-        let channel =
-            record.base().channels.iter().position(|channel| channel.ends == ends).expect("a channel");
+        let channel = record
+            .base()
+            .channels
+            .iter()
+            .position(|channel| channel.ends == ends)
+            .expect("a channel");
         figures.moved[channel]
     };
     assert_eq!(channel("hbm->dram"), log.evicted);

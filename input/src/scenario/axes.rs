@@ -4,6 +4,7 @@
 //! Invariant: axes of one group have equally many values, and every axis is in one group.
 
 use crate::scenario::AxisValue;
+use crate::scenario::machines;
 use crate::scenario::raw::{RawAxis, RawSample, RawSweep, RawValues};
 use crate::scenario::resolve::is_name;
 use crate::text::check::Check;
@@ -13,7 +14,7 @@ use rand::rngs::ChaCha12Rng;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use std::collections::BTreeSet;
-use tiersim_policies::scenario::sweep::{Axis, AxisPoint};
+use tiersim_policies::scenario::sweep::{Axis, AxisPoint, MACHINE};
 
 /// Most points of one sweep.
 pub const MAX_POINTS: usize = 1_000_000;
@@ -23,16 +24,45 @@ const MAX_AXES: usize = 16;
 const MAX_CONSTRAINTS: usize = 16;
 
 /// What varies, and how.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Axes {
     pub(crate) axes: Vec<Axis>,
     /// Axes that turn together, by index; the last group turns fastest.
     pub(crate) groups: Vec<Vec<usize>>,
     pub(crate) constraints: Vec<Condition>,
     pub(crate) skip_invalid: bool,
+    /// Whether the first axis is that of the scenario's machines.
+    pub(crate) of_machines: bool,
 }
 
 impl Axes {
+    /// Adds the axis of several machines before all others.
+    pub(crate) fn first_of_machines(&mut self, labels: &[String]) {
+        if labels.is_empty() {
+            return;
+        }
+        let value = |label: &String| AxisPoint {
+            value: AxisValue::Text(label.clone()),
+            text: String::new(),
+        };
+        let values = labels.iter().map(value).collect();
+        let (name, path) = (MACHINE.to_owned(), machines::PATH.to_owned());
+        self.axes.insert(0, Axis { name, path, values });
+        self.groups.iter_mut().flatten().for_each(|axis| *axis += 1);
+        self.groups.insert(0, vec![0]);
+        self.of_machines = true;
+    }
+
+    /// Which of several machines a point has.
+    pub(crate) fn machine_at(&self, at: &[usize]) -> Option<usize> {
+        self.of_machines.then(|| at[0])
+    }
+
+    /// The axes that replace a value of the file, by index.
+    pub(crate) fn replacing(&self) -> impl Iterator<Item = (usize, &Axis)> {
+        self.axes.iter().enumerate().skip(usize::from(self.of_machines))
+    }
+
     /// Which of its values an axis has where the groups stand `at`.
     pub(crate) fn value_at(&self, axis: usize, at: &[usize]) -> usize {
         let group = self.groups.iter().position(|group| group.contains(&axis));
@@ -84,7 +114,7 @@ pub(crate) fn resolve(check: &mut Check<'_>, raw: &RawSweep) -> Axes {
     } else {
         groups(check, raw, &axes, whole)
     };
-    let mut all = Axes { axes, groups, constraints: Vec::new(), skip_invalid: raw.skip_invalid };
+    let mut all = Axes { axes, groups, skip_invalid: raw.skip_invalid, ..Axes::default() };
     let counts = (0..all.groups.len()).map(|group| all.length(group));
     if counts.fold(1usize, usize::saturating_mul) > MAX_POINTS {
         let rule = format!("a sweep has at most {MAX_POINTS} points");
@@ -165,12 +195,7 @@ fn count(check: &mut Check<'_>, at: &str, values: &RawValues) -> Option<usize> {
 }
 
 /// That the numbers of a range can be worked with and are in order.
-fn bounds(
-    check: &mut Check<'_>,
-    at: &str,
-    numbers: &[f64],
-    (from, to): (f64, f64),
-) -> Option<()> {
+fn bounds(check: &mut Check<'_>, at: &str, numbers: &[f64], (from, to): (f64, f64)) -> Option<()> {
     if !numbers.iter().all(|n| n.is_finite() && n.abs() <= 1e15) {
         let rule = "the numbers of a range must lie between -1e15 and 1e15";
         check.fault(at, rule, "write finite numbers");

@@ -2,7 +2,7 @@
 
 use crate::scenario::files::Files;
 use crate::scenario::machines;
-use crate::text::ron_text::Document;
+use crate::text::ron_text::{Document, is_name};
 use std::path::Path;
 use tiersim_models::diagnostic::Diagnostics;
 use tiersim_policies::zoo::Registry;
@@ -34,7 +34,11 @@ pub(crate) fn with(
     note: &str,
 ) -> Result<Document, Diagnostics> {
     match machines::path_within(path) {
-        Some(path) => machines::with(document, path, value, note),
+        Some(within) => machines::with(document, within, value, note),
+        // A shell eats quotes: a bare word names a machine whatever stood there.
+        None if path == machines::PATH && is_name(value.trim()) => {
+            document.with(path, &format!("\"{}\"", value.trim()), note)
+        }
         None => document.with(path, value, note),
     }
 }

@@ -5,41 +5,87 @@
 use crate::scenario::raw::RawScenario;
 use crate::scenario::resolver::{MAX_ENTRIES, Resolver};
 use crate::scenario::spelling::{Field, Form, ONLY, RawValue, Spelled, Spelling};
+use crate::scenario::{AxisValue, labelled};
 use crate::text::quantity::{BYTES, TIME};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tiersim_models::hardware::{Channel, Hardware};
 use tiersim_models::ids::TierId;
 use tiersim_policies::pressure::Level;
 use tiersim_policies::scenario::expectation::{Choice, Expectation, Figure, METRICS, Over, Unit};
+use tiersim_policies::scenario::sweep::MACHINE;
 
 /// What `raw` expects, as `spelled`; `None` after problems.
 pub(crate) fn resolve(
     resolver: &mut Resolver<'_, '_>,
     raw: &RawScenario,
     spelled: &[Option<Spelled>],
-    hardware: &Hardware,
+    known: &Known<'_>,
 ) -> Option<Vec<Expectation>> {
-    let names: Vec<&str> = raw.policies.iter().map(|case| case.name.as_str()).collect();
-    let mut indices = BTreeMap::new();
-    for (index, name) in names.iter().enumerate() {
-        indices.entry(*name).or_insert(index);
-    }
-    let names = &names[..names.len().min(MAX_ENTRIES)];
-    let known = Known { names, indices, hardware };
     resolver.check.at_most("expect", "expectations", &raw.expect, MAX_ENTRIES);
     let one = |(index, one): (usize, &Option<Spelled>)| {
-        resolver.expectation(&format!("expect.{index}"), one.as_ref()?, &known)
+        let (one, at) = (one.as_ref()?, format!("expect.{index}"));
+        match resolver.elsewhere(&at, one, known) {
+            true => Some(None),
+            false => resolver.expectation(&at, one, known).map(Some),
+        }
     };
-    let resolved: Vec<Option<Expectation>> = spelled.iter().enumerate().map(one).collect();
-    resolved.into_iter().collect()
+    let resolved: Vec<Option<Option<Expectation>>> = spelled.iter().enumerate().map(one).collect();
+    let resolved: Option<Vec<Option<Expectation>>> = resolved.into_iter().collect();
+    Some(resolved?.into_iter().flatten().collect())
 }
 
 /// What expectations may name.
-struct Known<'k> {
-    names: &'k [&'k str],
-    indices: BTreeMap<&'k str, usize>,
+pub(crate) struct Known<'k> {
+    names: Vec<String>,
+    indices: BTreeMap<String, usize>,
+    /// Names of cases that are elsewhere: left out here, or on another machine.
+    elsewhere: BTreeSet<String>,
     hardware: &'k Hardware,
 }
+
+impl<'k> Known<'k> {
+    /// The cases of a file, of which some are `there` on its machine; with the labels of all its
+    /// machines and which of them this is, if it has several. `name` means a case on each of them,
+    /// `name on label` that on one.
+    pub(crate) fn new(
+        raw: &RawScenario,
+        there: &[bool],
+        hardware: &'k Hardware,
+        machines: Option<(&[String], usize)>,
+    ) -> Known<'k> {
+        let (names, indices, elsewhere) = Default::default();
+        let mut known = Known { names, indices, elsewhere, hardware };
+        let mut index = 0;
+        for (case, &there) in raw.policies.iter().zip(there) {
+            known.add(case.name.clone(), there.then_some(index));
+            let (labels, own) = machines.unwrap_or_default();
+            for (machine, label) in labels.iter().enumerate() {
+                let label = on_machine(&case.name, label);
+                known.add(label, (there && machine == own).then_some(index));
+            }
+            index += usize::from(there);
+        }
+        known
+    }
+
+    fn add(&mut self, name: String, index: Option<usize>) {
+        match index {
+            Some(index) => _ = self.indices.entry(name.clone()).or_insert(index),
+            None => _ = self.elsewhere.insert(name.clone()),
+        }
+        if self.names.len() < MAX_ENTRIES {
+            self.names.push(name);
+        }
+    }
+}
+
+/// The label of a case on one of several machines.
+pub(crate) fn on_machine(case: &str, machine: &str) -> String {
+    labelled(case, &[(MACHINE.to_owned(), AxisValue::Text(machine.to_owned()))])
+}
+
+/// Which of the spellings compares two cases.
+const FASTER: usize = 2;
 
 /// How expectations are spelled: those that are no metric first, then [`METRICS`].
 pub(crate) fn spellings() -> Vec<Spelling> {
@@ -73,11 +119,39 @@ pub(crate) fn spellings() -> Vec<Spelling> {
 }
 
 impl Resolver<'_, '_> {
+    /// Whether an expectation is of a case that is not here; one that compares two machines is
+    /// noted where its first case is.
+    fn elsewhere(&mut self, at: &str, raw: &Spelled, known: &Known<'_>) -> bool {
+        let names = [ONLY, "case", "than"].map(|field| raw.name(field));
+        let names: Vec<&str> = names.into_iter().flatten().collect();
+        let away = |name: &&str| known.elsewhere.contains(*name);
+        if !names.iter().any(away) {
+            return false;
+        }
+        if let [case, than] = names[..]
+            && raw.index == FASTER
+            && [case, than].iter().all(|name| known.names.iter().any(|known| known == name))
+            && !away(&case)
+        {
+            self.across.push([case, than].map(str::to_owned));
+        }
+        for (field, name) in ["case", "than", ONLY].map(|field| (field, raw.name(field))) {
+            if let Some(name) =
+                name.filter(|name| !away(name) && !known.indices.contains_key(*name))
+            {
+                let names: Vec<&str> = known.names.iter().map(String::as_str).collect();
+                let path = format!("{at}.{field}");
+                self.check.unknown(&path, "no policy has this name", name, &names);
+            }
+        }
+        true
+    }
+
     fn expectation(&mut self, at: &str, raw: &Spelled, known: &Known<'_>) -> Option<Expectation> {
         match raw.index {
             0 => return Some(Expectation::Fits(self.case(at, ONLY, raw, known)?)),
             1 => return Some(Expectation::OutOfMemory(self.case(at, ONLY, raw, known)?)),
-            2 => {
+            FASTER => {
                 let case = self.case(at, "case", raw, known);
                 let than = self.case(at, "than", raw, known);
                 if case.is_some() && case == than {
@@ -141,7 +215,8 @@ impl Resolver<'_, '_> {
         let index = known.indices.get(name).copied();
         if index.is_none() {
             let path = format!("{at}.{field}");
-            self.check.unknown(&path, "no policy has this name", name, known.names);
+            let names: Vec<&str> = known.names.iter().map(String::as_str).collect();
+            self.check.unknown(&path, "no policy has this name", name, &names);
         }
         index
     }

@@ -104,9 +104,7 @@ impl Files {
         let project = &self.project;
         once(&mut self.texts, name, || match name.ends_with(".ron") {
             true => found(project.path(name), |path| MachineText::read(path, None)),
-            false => {
-                found(project.machine(name), |path| MachineText::read(path, Some(project)))
-            }
+            false => found(project.machine(name), |path| MachineText::read(path, Some(project))),
         })
     }
 

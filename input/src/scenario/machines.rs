@@ -2,14 +2,16 @@
 //!
 //! `hardware: "h100-sxm-pcie5"`, or `hardware: (machine: "h100-sxm-pcie5", set: [(path:
 //! "links.pcie.read", value: gb_per_s(60))])`. `--set hardware.links.pcie.read=...` and the axes of
-//! sweeps add to that list, so whatever they can do a file can say.
+//! sweeps add to that list, so whatever they can do a file can say. A list of machines is an axis
+//! of its own, the slowest of all; a path into `hardware` then means each of them.
 //! Invariant: a machine with changes is not called like the one without.
 
 use crate::hardware_file::changed::Change;
 use crate::scenario::raw::Elsewhere;
 use crate::scenario::resolver::Resolver;
-use crate::text::ron_text::{Document, quoted};
-use crate::text::ron_tree::Shape;
+use crate::text::check::Check;
+use crate::text::ron_text::{Document, quoted, shorten};
+use crate::text::ron_tree::{Shape, ValueId};
 use crate::text::value::{Reading, Value};
 use serde::Deserialize;
 use std::sync::Arc;
@@ -18,6 +20,10 @@ use tiersim_models::hardware::Hardware;
 
 /// Where a scenario names its machine.
 pub(crate) const PATH: &str = "hardware";
+/// Longest listing of changes in a machine's name.
+const MAX_SAID: usize = 80;
+/// Most machines that one scenario compares.
+const MAX_MACHINES: usize = 16;
 /// Most values that a scenario changes in its machine.
 const MAX_CHANGES: usize = 64;
 
@@ -54,26 +60,106 @@ pub(crate) fn path_within(path: &str) -> Option<&str> {
     (!["machine", "name", "set"].contains(&first)).then_some(rest)
 }
 
-/// The document with a value of its machine changed.
+/// A machine of several that a scenario names.
+pub(crate) struct Listed {
+    /// What it is called in tables and charts.
+    pub(crate) label: String,
+    /// Its element of the list.
+    pub(crate) id: ValueId,
+}
+
+/// The machines of a document that lists several; none where it names one.
+pub(crate) fn listed(document: &Document) -> Result<Vec<Listed>, Diagnostics> {
+    let tree = document.tree();
+    let Some(list) = tree.find(PATH).filter(|&id| tree.shape(id) == Shape::List) else {
+        return Ok(Vec::new());
+    };
+    let mut check = Check::new(document);
+    let ids: Vec<ValueId> = tree.children(list).collect();
+    let ids = check.at_most(PATH, "machines", &ids, MAX_MACHINES);
+    if ids.is_empty() {
+        check.fault(PATH, "a scenario has at least one machine", "name one");
+    }
+    let mut all: Vec<Listed> = Vec::new();
+    for (index, &id) in ids.iter().enumerate() {
+        let inside = tree.inside(id);
+        let field =
+            |name: &str| tree.children(inside).find(|&child| tree.name(child) == Some(name));
+        let named = field("name").or_else(|| field("machine")).unwrap_or(id);
+        let label = ron::from_str::<String>(tree.written(named)).unwrap_or_default();
+        // What is no machine at all is told where it is read.
+        if !label.is_empty() && !super::resolve::is_name(&label) {
+            let rule = "the name of a machine has 1 to 80 printable characters";
+            check.fault(&format!("{PATH}.{index}"), rule, "give it a `name`");
+        } else if all.iter().any(|known| known.label == label) {
+            let rule = "two machines are called alike";
+            let remedy = "write (machine: \"...\", name: \"...\", set: [...])";
+            check.fault(&format!("{PATH}.{index}"), rule, remedy);
+        }
+        all.push(Listed { label, id });
+    }
+    check.problems.into_result(all)
+}
+
+/// The document with one of its machines in the place of the list.
+pub(crate) fn alone(document: &Document, machine: &Listed) -> Document {
+    let mut tree = document.tree().clone();
+    if let Some(list) = tree.find(PATH) {
+        tree.replace(list, document.tree(), machine.id);
+    }
+    document.with_tree(tree)
+}
+
+/// The document with a value of its machine changed; of several, that of those which the path
+/// begins with, and of all where it begins with none.
 pub(crate) fn with(
     document: &Document,
     path: &str,
     value: &str,
     note: &str,
 ) -> Result<Document, Diagnostics> {
+    let tree = document.tree();
+    let list = tree.find(PATH).filter(|&id| tree.shape(id) == Shape::List);
+    let Some(list) = list else { return with_one(document, PATH, path, value, note) };
+    let count = tree.children(list).count();
+    let (first, rest) = path.split_once('.').unwrap_or((path, ""));
+    let by_name = listed(document)?.iter().position(|machine| machine.label == first);
+    let (of, path) = match (by_name, first.parse::<usize>()) {
+        (Some(index), _) => (index..index + 1, rest),
+        (None, Ok(index)) if index < count => (index..index + 1, rest),
+        _ if first == "*" => (0..count, rest),
+        _ => (0..count, path),
+    };
+    let mut next = document.clone();
+    for index in of {
+        next = with_one(&next, &format!("{PATH}.{index}"), path, value, note)?;
+    }
+    Ok(next)
+}
+
+fn with_one(
+    document: &Document,
+    machine: &str,
+    path: &str,
+    value: &str,
+    note: &str,
+) -> Result<Document, Diagnostics> {
+    if ["machine", "name", "set"].contains(&path.split('.').next().unwrap_or_default()) {
+        return document.with(&format!("{machine}.{path}"), value, note);
+    }
     // A value that does not scan is told by itself.
     Document::from_text(document.file(), value.to_owned()).map_err(|mut problems| {
         for problem in &mut problems.0 {
             problem.rule += &format!(" [{note}]");
-            problem.place = Some(document.place(PATH));
+            problem.place = Some(document.place(machine));
         }
         problems
     })?;
     let mut next = document.clone();
-    if let Some(name) = leaf(document) {
-        next = next.put(PATH, format!("(machine: {name})"), "")?;
+    if let Some(name) = leaf(document, machine) {
+        next = next.put(machine, format!("(machine: {name})"), "")?;
     }
-    let list = format!("{PATH}.set");
+    let list = format!("{machine}.set");
     if next.tree().find(&list).is_none() {
         next = next.put(&list, "[]".to_owned(), "")?;
     }
@@ -83,9 +169,9 @@ pub(crate) fn with(
 }
 
 /// The machine's name as written, if nothing else is said of it.
-fn leaf(document: &Document) -> Option<&str> {
+fn leaf<'d>(document: &'d Document, machine: &str) -> Option<&'d str> {
     let tree = document.tree();
-    let id = tree.find(PATH)?;
+    let id = tree.find(machine)?;
     (tree.shape(id) == Shape::Leaf).then(|| tree.written(id))
 }
 
@@ -118,6 +204,17 @@ pub(crate) fn named(document: &Document, problems: &mut Diagnostics) -> Option<N
     Some(Named { machine: raw.machine, name: raw.name, changes: changes.collect() })
 }
 
+/// What a changed machine is called that nobody named: by its changes, if they are few and short.
+fn called(machine: &str, changes: &[Change]) -> String {
+    let say = |change: &Change| format!("{} = {}", change.path, shorten(&change.value));
+    let said = changes.iter().map(|change| say(change).replace('`', "")).collect::<Vec<_>>();
+    let said = said.join(", ");
+    if said.chars().count() <= MAX_SAID {
+        return format!("{machine} with {said}");
+    }
+    format!("{machine} with {} changes", changes.len())
+}
+
 /// Whether a document changes values in the machine called `name`.
 pub(crate) fn changes(document: &Document, name: &str) -> bool {
     let named = named(document, &mut Diagnostics::default());
@@ -144,7 +241,7 @@ impl Resolver<'_, '_> {
         let text = self.good(PATH, text)?;
         match text.with(&changes) {
             Ok(mut hardware) => {
-                hardware.name = name.unwrap_or_else(|| format!("{} (changed)", hardware.name));
+                hardware.name = name.unwrap_or_else(|| called(&hardware.name, &changes));
                 Some(Arc::new(hardware))
             }
             // The value is at fault, and not a file.

@@ -7,7 +7,7 @@
 use crate::project::PathFault;
 use crate::scenario::files::{Files, Lookup};
 use crate::scenario::raw::{RawCase, RawScenario};
-use crate::scenario::resolver::{MAX_ENTRIES, Resolver};
+use crate::scenario::resolver::{MAX_ENTRIES, Resolver, reason};
 use crate::scenario::spelling::{Spelled, read_all};
 use crate::scenario::{AxisValue, Budget, Case, OpTime, Scenario, WorkloadSpec, labelled};
 use crate::scenario::{allocators, expectations, hidden, numa, policies, pressure, runtime};
@@ -89,13 +89,32 @@ impl Tables {
     }
 }
 
-/// The scenario that `document` means, at the point `params` of a sweep (empty without one).
-pub fn resolve(
+/// Where a scenario stands that is compared with others of the same file.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Standing<'s> {
+    /// The point of a sweep; empty without one.
+    pub(crate) params: &'s [(String, AxisValue)],
+    /// The labels of its machines, if it names several, and which of them this is.
+    pub(crate) machines: Option<(&'s [String], usize)>,
+}
+
+/// A scenario, and what is said of it that is no part of it.
+#[derive(Debug)]
+pub(crate) struct Resolved {
+    pub(crate) scenario: Scenario,
+    /// Cases that make no sense on this of several machines, with the reason.
+    pub(crate) left_out: Vec<(String, String)>,
+    /// Cases, by label, that are to be faster than others on another machine.
+    pub(crate) across: Vec<[String; 2]>,
+}
+
+/// The scenario that `document` means.
+pub(crate) fn resolve(
     document: &Document,
     name: &str,
     files: &mut Files,
-    params: &[(String, AxisValue)],
-) -> Result<Scenario, Failure> {
+    standing: Standing<'_>,
+) -> Result<Resolved, Failure> {
     let mut problems = Diagnostics::default();
     let spelled = Tables::read(document, &files.registry, &mut problems);
     let Parsed { raw, problems: form } = match document.parse::<RawScenario>() {
@@ -107,11 +126,14 @@ pub fn resolve(
     };
     problems.0.extend(form.0);
     let check = Check::new(document);
-    let mut resolver = Resolver { check, files, outside: problems, warnings: Vec::new() };
-    let scenario = resolver.scenario(&raw, &spelled, name, params);
-    let Resolver { check, outside, .. } = resolver;
+    let (warnings, left_out, across) = Default::default();
+    let mut resolver = Resolver { check, files, outside: problems, warnings, left_out, across };
+    let scenario = resolver.scenario(&raw, &spelled, name, standing);
+    let Resolver { check, outside, left_out, across, .. } = resolver;
     match scenario {
-        Some(scenario) if check.problems.0.is_empty() && outside.0.is_empty() => Ok(scenario),
+        Some(scenario) if check.problems.0.is_empty() && outside.0.is_empty() => {
+            Ok(Resolved { scenario, left_out, across })
+        }
         _ if outside.0.is_empty() => Err(Failure::Meaning(check.problems)),
         _ => Err(Failure::Form(outside, check.problems)),
     }
@@ -123,7 +145,7 @@ impl Resolver<'_, '_> {
         raw: &RawScenario,
         spelled: &Tables,
         name: &str,
-        params: &[(String, AxisValue)],
+        standing: Standing<'_>,
     ) -> Option<Scenario> {
         if raw.schema != SCHEMA {
             self.check.fault("schema", "unknown schema of a scenario", other_schema());
@@ -177,9 +199,14 @@ impl Resolver<'_, '_> {
         };
         let spec = workload.as_ref().map(|(spec, _)| spec);
         let cases =
-            self.cases((&raw.policies, &spelled.policies), (&common, spec), &hardware, params);
+            self.cases((&raw.policies, &spelled.policies), (&common, spec), &hardware, standing);
+        let there: Option<Vec<bool>> =
+            cases.as_ref().map(|cases| cases.iter().map(Option::is_some).collect());
+        let cases: Option<Vec<Case>> = cases.map(|cases| cases.into_iter().flatten().collect());
         self.refuse_without(spec, cases.as_deref().unwrap_or_default());
-        let expect = expectations::resolve(self, raw, &spelled.expect, &hardware);
+        let there = there.unwrap_or_else(|| vec![true; raw.policies.len()]);
+        let known = expectations::Known::new(raw, &there, &hardware, standing.machines);
+        let expect = expectations::resolve(self, raw, &spelled.expect, &known);
         Some(Scenario {
             name: name.to_string(),
             about: raw.about.trim().to_string(),
@@ -249,8 +276,8 @@ impl Resolver<'_, '_> {
         (raw, spelled): (&[RawCase], &[Option<SpelledPolicy>]),
         (common, workload): (&Common, Option<&WorkloadSpec>),
         hardware: &Hardware,
-        params: &[(String, AxisValue)],
-    ) -> Option<Vec<Case>> {
+        standing: Standing<'_>,
+    ) -> Option<Vec<Option<Case>>> {
         if raw.is_empty() {
             self.check.fault("policies", "a scenario compares at least one policy", "add one");
         }
@@ -269,41 +296,67 @@ impl Resolver<'_, '_> {
                 let rule = format!("two policies have the same name (the other in line {line})");
                 self.check.fault(&format!("{here}.name"), rule, "choose another name");
             }
-            let policy =
-                spelled.get(index).and_then(Option::as_ref).and_then(|(entry, spelled)| {
-                    policies::resolve(self, &format!("{here}.policy"), (entry, spelled), hardware)
-                });
-            let hbm = self.budget(&format!("{here}.hbm"), case.hbm.as_ref(), hardware);
-            let chunk = case
-                .chunk
-                .as_ref()
-                .and_then(|size| size.value(&mut self.check, &format!("{here}.chunk"), CAPACITY));
-            let (micro_batch, pressure) = pressure::resolve(self, &here, case, hardware, workload);
-            let at = format!("{here}.allocators");
-            let allocators =
-                allocators::resolve(self, &at, &case.allocators, &common.allocators, hardware);
-            let at = format!("{here}.hidden");
-            let hidden = hidden::resolve(self, &at, &case.hidden, &common.hidden, hardware);
-            let said = (case.numa.as_ref(), case.pins.as_deref());
-            let numa = numa::resolve(self, &format!("{here}."), said, &common.numa, hardware);
-            let (at, own) = (format!("{here}.runtime"), case.runtime.as_ref());
-            let runtime = runtime::resolve(self, &at, own, Some(&common.runtime), hardware);
-            let (label, params) = (labelled(name, params), params.to_vec());
-            cases.push(policy.zip(hbm).map(|(policy, hbm)| Case {
-                label,
-                policy,
-                hbm,
-                allocators,
-                hidden,
-                numa,
-                chunk,
-                micro_batch,
-                pressure,
-                runtime,
-                params,
-            }));
+            let before = self.check.problems.0.len();
+            let policy = spelled.get(index).and_then(Option::as_ref);
+            let case = self.case_at(&here, (case, policy), (common, workload), hardware, standing);
+            // What makes no sense on one of several machines is left out there.
+            if standing.machines.is_some() && self.check.problems.0.len() > before {
+                let why = self.check.problems.0.split_off(before);
+                self.left_out.push((name.clone(), reason(&Diagnostics(why))));
+                cases.push(Some(None));
+                continue;
+            }
+            cases.push(case.map(Some));
         }
-        cases.into_iter().collect()
+        let cases = cases.into_iter().collect::<Option<Vec<Option<Case>>>>()?;
+        if let (true, Some((_, why))) = (cases.iter().all(Option::is_none), self.left_out.first()) {
+            let rule = format!("no policy makes sense on {}: {why}", hardware.name);
+            self.check.fault("policies", rule, "leave the machine out, or add a policy for it");
+        }
+        Some(cases)
+    }
+
+    /// One case, at `here`.
+    fn case_at(
+        &mut self,
+        here: &str,
+        (case, policy): (&RawCase, Option<&SpelledPolicy>),
+        (common, workload): (&Common, Option<&WorkloadSpec>),
+        hardware: &Hardware,
+        standing: Standing<'_>,
+    ) -> Option<Case> {
+        let policy = policy.and_then(|(entry, spelled)| {
+            policies::resolve(self, &format!("{here}.policy"), (entry, spelled), hardware)
+        });
+        let hbm = self.budget(&format!("{here}.hbm"), case.hbm.as_ref(), hardware);
+        let chunk = case
+            .chunk
+            .as_ref()
+            .and_then(|size| size.value(&mut self.check, &format!("{here}.chunk"), CAPACITY));
+        let (micro_batch, pressure) = pressure::resolve(self, here, case, hardware, workload);
+        let at = format!("{here}.allocators");
+        let allocators =
+            allocators::resolve(self, &at, &case.allocators, &common.allocators, hardware);
+        let at = format!("{here}.hidden");
+        let hidden = hidden::resolve(self, &at, &case.hidden, &common.hidden, hardware);
+        let said = (case.numa.as_ref(), case.pins.as_deref());
+        let numa = numa::resolve(self, &format!("{here}."), said, &common.numa, hardware);
+        let (at, own) = (format!("{here}.runtime"), case.runtime.as_ref());
+        let runtime = runtime::resolve(self, &at, own, Some(&common.runtime), hardware);
+        let params = standing.params.to_vec();
+        Some(Case {
+            label: labelled(&case.name, &params),
+            policy: policy?,
+            hbm: hbm?,
+            allocators,
+            hidden,
+            numa,
+            chunk,
+            micro_batch,
+            pressure,
+            runtime,
+            params,
+        })
     }
 
     fn budget(

@@ -3,7 +3,7 @@
 use crate::scenario::files::Files;
 use crate::text::check::Check;
 use tiersim_models::diagnostic::{Diagnostics, Warning};
-use tiersim_models::hardware::{Hardware, TierKind};
+use tiersim_models::hardware::{HBM, Hardware, TierKind};
 use tiersim_models::ids::TierId;
 use tiersim_workloads::ShapeProblem;
 
@@ -18,14 +18,21 @@ pub(crate) struct Resolver<'d, 'f> {
     pub(crate) outside: Diagnostics,
     /// What should be looked at in files that are right.
     pub(crate) warnings: Vec<Warning>,
+    /// Cases that make no sense on this of several machines, with the reason.
+    pub(crate) left_out: Vec<(String, String)>,
+    /// Labels of two cases on different machines, the first of which is to be faster.
+    pub(crate) across: Vec<[String; 2]>,
 }
 
 impl Resolver<'_, '_> {
-    /// The tier called `name`, a problem at `path` if there is none.
+    /// The tier that `name` means: its name, or what it is for (`near`, `far`, `drive`), or several
+    /// of these, the first of which that is there (`cxl|far`). A problem at `path` if none is.
     pub(crate) fn tier(&mut self, path: &str, name: &str, hardware: &Hardware) -> Option<TierId> {
-        let id = hardware.tier(name);
+        let meant = |name: &str| hardware.tier(name).or_else(|| by_role(name, hardware));
+        let id = name.split('|').find_map(|name| meant(name.trim()));
         if id.is_none() {
-            let known: Vec<&str> = hardware.tiers.iter().map(|tier| tier.name.as_str()).collect();
+            let known = hardware.tiers.iter().map(|tier| tier.name.as_str());
+            let known: Vec<&str> = known.chain(ROLES).collect();
             self.check.unknown(path, "the hardware has no tier of this name", name, &known);
         }
         id
@@ -67,6 +74,33 @@ impl Resolver<'_, '_> {
             self.check.fault(&path(field), rule.as_str(), *remedy);
         }
         !problems.is_empty()
+    }
+}
+
+/// The first problem without its file and place, which are the same for every point.
+pub(crate) fn reason(problems: &Diagnostics) -> String {
+    let Some(first) = problems.0.first() else { return String::new() };
+    let rule = first.rule.split(" [axis").next().unwrap_or(&first.rule);
+    if first.found.is_empty() {
+        rule.to_string()
+    } else {
+        format!("{rule} (found {})", first.found)
+    }
+}
+
+/// What a tier is for, on whatever machine.
+const ROLES: [&str; 3] = ["near", "far", "drive"];
+
+/// The tier that a role means: the device's own memory; the nearest memory outside it, the host's
+/// before that behind CXL and that of another node; the first drive.
+fn by_role(role: &str, hardware: &Hardware) -> Option<TierId> {
+    let mut tiers = nearest_first(HBM, hardware).into_iter();
+    let kind = |id: &TierId| hardware.tiers[id.index()].kind;
+    match role {
+        "near" => Some(HBM),
+        "far" => tiers.find(|id| kind(id) != TierKind::Nvme),
+        "drive" => tiers.find(|id| kind(id) == TierKind::Nvme),
+        _ => None,
     }
 }
 

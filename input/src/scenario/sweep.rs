@@ -9,9 +9,10 @@ use crate::file_kind::{FileKind, refused};
 use crate::scenario::axes::{self, Axes};
 use crate::scenario::document::{name_of, open, with};
 use crate::scenario::files::{Files, Lookup};
-use crate::scenario::machines;
+use crate::scenario::machines::{self, Listed};
 use crate::scenario::raw::RawScenario;
-use crate::scenario::resolve::{Failure, resolve};
+use crate::scenario::resolve::{Failure, Resolved, Standing, resolve};
+use crate::scenario::resolver::reason;
 use crate::scenario::{AxisValue, Case, Scenario};
 use crate::text::check::Check;
 use crate::text::condition::Condition;
@@ -19,7 +20,8 @@ use crate::text::ron_text::Document;
 use std::collections::BTreeSet;
 use std::path::Path;
 use tiersim_models::diagnostic::{Diagnostic, Diagnostics};
-use tiersim_policies::scenario::sweep::{Axis, Params, Point, Sweep};
+use tiersim_policies::scenario::expectation::Expectation;
+use tiersim_policies::scenario::sweep::{Axis, MACHINE, Params, Point, Sweep};
 use tiersim_policies::zoo::Registry;
 use tiersim_policies::zoo::hints::HintsConfig;
 
@@ -30,7 +32,7 @@ const MAX_WEIGHT: usize = 5_000_000;
 /// Most different problems reported of a sweep.
 const MAX_PROBLEMS: usize = 20;
 
-/// Reads a scenario with a sweep and resolves every point of it.
+/// Reads a scenario with a sweep and resolves every point of it, on each of its machines.
 pub fn read_sweep(path: &Path, overrides: &[(String, String)]) -> Result<Sweep, Diagnostics> {
     read_sweep_with(path, overrides, &Registry::default())
 }
@@ -41,63 +43,171 @@ pub fn read_sweep_with(
     overrides: &[(String, String)],
     registry: &Registry,
 ) -> Result<Sweep, Diagnostics> {
-    let read = read_document(path, overrides, registry);
+    let read = read_document(path, overrides, registry, true);
     read.map_err(|said| refused(path, &[FileKind::Scenario], said))
+}
+
+/// Reads a scenario as it is run, without its own sweep: one that names several machines has a
+/// point for each, and its expectations are of the cases of all points one after the other. One
+/// that names one machine has no axes and no points.
+pub fn read_run_with(
+    path: &Path,
+    overrides: &[(String, String)],
+    registry: &Registry,
+) -> Result<Sweep, Diagnostics> {
+    let read = read_document(path, overrides, registry, false);
+    read.map_err(|said| refused(path, &[FileKind::Scenario], said))
+}
+
+/// A scenario whose points are read one after the other.
+struct Points<'d> {
+    document: &'d Document,
+    machines: Vec<Listed>,
+    /// Of the machines.
+    labels: Vec<String>,
+    axes: Axes,
+    name: String,
 }
 
 fn read_document(
     path: &Path,
     overrides: &[(String, String)],
     registry: &Registry,
+    sweeps: bool,
 ) -> Result<Sweep, Diagnostics> {
     let (document, mut files) = open(path, overrides, registry)?;
+    let machines = machines::listed(&document)?;
+    let labels: Vec<String> = machines.iter().map(|machine| machine.label.clone()).collect();
+    let first = machines.first().map(|machine| machines::alone(&document, machine));
+    let single = first.as_ref().unwrap_or(&document);
     let name = name_of(path);
-    let base = resolve(&document, &name, &mut files, &[]).map_err(Failure::into_problems)?;
-    let axes = axes(&document, &mut files)?.ok_or_else(|| {
+    let standing = Standing { params: &[], machines: first.as_ref().map(|_| (&*labels, 0)) };
+    let base = resolve(single, &name, &mut files, standing);
+    let mut found = match &base {
+        Err(Failure::Form(..)) => Ok(None),
+        _ => axes(single, &mut files),
+    };
+    if let (Ok(Some(axes)), false) = (&found, machines.is_empty()) {
+        let taken = axes.axes.iter().position(|axis| axis.name == MACHINE);
+        if let Some(taken) = taken {
+            let here = format!("sweep.axes.{taken}.name");
+            let rule = format!("`{MACHINE}` is the axis of the scenario's machines");
+            let problem = document.problem(&here, rule, "choose another name");
+            found = Err(Diagnostics(vec![problem]));
+        }
+    }
+    let (base, axes) = match (base, found) {
+        (Ok(base), Ok(axes)) => (base, axes.filter(|_| sweeps)),
+        (base, axes) => {
+            let mut all = base.err().map(Failure::into_problems).unwrap_or_default();
+            all.0.append(&mut axes.err().unwrap_or_default().0);
+            return Err(all);
+        }
+    };
+    if axes.is_none() && sweeps {
         let remedy = "add `sweep: (axes: [...])`, or run it as a single scenario";
-        Diagnostics::one(path, None, "the scenario has no `sweep`", "", remedy)
-    })?;
-    let mut sweep =
-        Sweep { base, axes: axes.axes.clone(), points: Vec::new(), skipped: Vec::new() };
-    let mut at = vec![0; axes.groups.len()];
-    let (mut weight, mut more) = (0usize, true);
-    while more {
-        let here = at.clone();
-        more = advance(&mut at, &axes);
-        let params = params(&axes, &here);
-        if let Some(condition) = excluded(&axes, &params) {
-            sweep.skipped.push((params, format!("excluded by {condition}")));
-            continue;
-        }
-        let point = substituted(&document, &axes, &here)
-            .map_err(Failure::form)
-            .and_then(|document| resolve(&document, &name, &mut files, &params));
-        match point {
-            Ok(scenario) => {
-                weight += weight_of(&scenario);
-                sweep.points.push(Point { params, scenario });
-            }
-            Err(Failure::Meaning(found)) if axes.skip_invalid => {
-                sweep.skipped.push((params, reason(&found)));
-            }
-            // One bad point says enough: the others may be a million.
-            Err(Failure::Form(found, _)) if axes.skip_invalid => return Err(each_kind(found)),
-            Err(failure) => return Err(each_kind(failure.into_problems())),
-        }
-        if weight > MAX_WEIGHT {
-            let rule =
-                format!("a sweep has at most {MAX_WEIGHT} cases and hints at all its points");
-            let remedy = "take fewer values, or fewer policies";
-            return Err(Diagnostics(vec![document.problem_found("sweep", rule, "", remedy)]));
-        }
+        return Err(Diagnostics::one(path, None, "the scenario has no `sweep`", "", remedy));
     }
-    if sweep.points.is_empty() {
-        let rule = "no point of the sweep is valid";
-        let why = sweep.skipped.first().map(|(_, why)| why.clone()).unwrap_or_default();
-        let problem = document.problem_found("sweep", rule, why, "mend the axes");
-        return Err(Diagnostics(vec![problem]));
+    let mut axes = axes.unwrap_or_default();
+    axes.first_of_machines(&labels);
+    let points = Points { document: &document, machines, labels, axes, name };
+    points.read(base.scenario, &mut files, sweeps)
+}
+
+impl Points<'_> {
+    /// Every point, and expectations of all of them where they are the scenario's machines alone.
+    fn read(self, base: Scenario, files: &mut Files, sweeps: bool) -> Result<Sweep, Diagnostics> {
+        let Points { document, axes, .. } = &self;
+        let mut sweep =
+            Sweep { base, axes: axes.axes.clone(), points: Vec::new(), skipped: Vec::new() };
+        if axes.axes.is_empty() {
+            return Ok(sweep);
+        }
+        let mut at = vec![0; axes.groups.len()];
+        let (mut weight, mut more) = (0usize, true);
+        let (mut across, mut left_out) = (Vec::new(), Vec::new());
+        while more {
+            let here = at.clone();
+            more = advance(&mut at, axes);
+            let params = params(axes, &here);
+            if let Some(condition) = excluded(axes, &params) {
+                sweep.skipped.push((params, format!("excluded by {condition}")));
+                continue;
+            }
+            match self.point(&here, &params, files) {
+                Ok(point) => {
+                    weight += weight_of(&point.scenario);
+                    for (case, why) in point.left_out {
+                        sweep.skipped.push((params.clone(), format!("{case}: {why}")));
+                        left_out.push(case);
+                    }
+                    across.extend(point.across);
+                    sweep.points.push(Point { params, scenario: point.scenario });
+                }
+                Err(Failure::Meaning(found)) if axes.skip_invalid => {
+                    sweep.skipped.push((params, reason(&found)));
+                }
+                // One bad point says enough: the others may be a million.
+                Err(Failure::Form(found, _)) if axes.skip_invalid => return Err(each_kind(found)),
+                Err(failure) => return Err(each_kind(failure.into_problems())),
+            }
+            if weight > MAX_WEIGHT {
+                let rule =
+                    format!("a sweep has at most {MAX_WEIGHT} cases and hints at all its points");
+                let remedy = "take fewer values, or fewer policies";
+                return Err(Diagnostics(vec![document.problem_found("sweep", rule, "", remedy)]));
+            }
+        }
+        if sweep.points.is_empty() {
+            let rule = "no point of the sweep is valid";
+            let why = sweep.skipped.first().map(|(_, why)| why.clone()).unwrap_or_default();
+            let problem = document.problem_found("sweep", rule, why, "mend the axes");
+            return Err(Diagnostics(vec![problem]));
+        }
+        if !sweeps {
+            self.nowhere(&left_out)?;
+            expect_of_all(&mut sweep, &across);
+        }
+        Ok(sweep)
     }
-    Ok(sweep)
+
+    /// The scenario at a point.
+    fn point(&self, at: &[usize], params: &Params, files: &mut Files) -> Result<Resolved, Failure> {
+        let Points { document, machines, labels, axes, name } = self;
+        let machine = axes.machine_at(at);
+        let alone = machine.map(|machine| machines::alone(document, &machines[machine]));
+        let alone = alone.as_ref().unwrap_or(document);
+        let point = substituted(alone, axes, at).map_err(Failure::form)?;
+        let machines = machine.map(|machine| (&**labels, machine));
+        resolve(&point, name, files, Standing { params, machines })
+    }
+
+    /// Refuses cases that make sense on no machine.
+    fn nowhere(&self, left_out: &[String]) -> Result<(), Diagnostics> {
+        let times = |case: &&String| left_out.iter().filter(|other| other == case).count();
+        let Some(case) = left_out.iter().find(|case| times(case) == self.machines.len()) else {
+            return Ok(());
+        };
+        let rule = format!("`{case}` makes sense on none of the machines");
+        let remedy = "leave it out, or name its tiers by `far` and `drive`";
+        Err(Diagnostics(vec![self.document.problem_found("policies", rule, "", remedy)]))
+    }
+}
+
+/// Expectations of the cases of all points, one after the other.
+fn expect_of_all(sweep: &mut Sweep, across: &[[String; 2]]) {
+    let (mut all, mut first, mut labels) = (Vec::new(), 0, Vec::new());
+    for point in &sweep.points {
+        all.extend(point.scenario.expect.iter().map(|expected| expected.shifted(first)));
+        first += point.scenario.cases.len();
+        labels.extend(point.scenario.cases.iter().map(|case| case.label.as_str()));
+    }
+    let index = |label: &String| labels.iter().position(|known| known == label);
+    let compared = across.iter().filter_map(|[case, than]| {
+        Some(Expectation::Faster { case: index(case)?, than: index(than)? })
+    });
+    all.extend(compared);
+    sweep.base.expect = all;
 }
 
 /// The axes of a document; `None` without a sweep.
@@ -176,7 +286,7 @@ fn params(axes: &Axes, at: &[usize]) -> Params {
 
 fn substituted(document: &Document, axes: &Axes, at: &[usize]) -> Result<Document, Diagnostics> {
     let mut document = document.clone();
-    for (index, axis) in axes.axes.iter().enumerate() {
+    for (index, axis) in axes.replacing() {
         let point = &axis.values[axes.value_at(index, at)];
         let note = format!("axis `{}` at {}", axis.name, point.value);
         document = with(&document, &axis.path, &point.text, &note)?;
@@ -203,17 +313,6 @@ fn advance(at: &mut [usize], axes: &Axes) -> bool {
         *index = 0;
     }
     false
-}
-
-/// The first problem without its file and place, which are the same for every point.
-fn reason(problems: &Diagnostics) -> String {
-    let Some(first) = problems.0.first() else { return String::new() };
-    let rule = first.rule.split(" [axis").next().unwrap_or(&first.rule);
-    if first.found.is_empty() {
-        rule.to_string()
-    } else {
-        format!("{rule} (found {})", first.found)
-    }
 }
 
 /// Problems of a point, each kind once: of one place and one rule without the note of the point.

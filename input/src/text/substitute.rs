@@ -96,7 +96,12 @@ impl Document {
 
     /// This document with `text` at `path`, where something stands or could; the number behind the
     /// last of a list adds to it. Messages name `note`, if it is one.
-    pub(crate) fn put(&self, path: &str, text: String, note: &str) -> Result<Document, Diagnostics> {
+    pub(crate) fn put(
+        &self,
+        path: &str,
+        text: String,
+        note: &str,
+    ) -> Result<Document, Diagnostics> {
         let (id, missing) = self.tree.descend(path);
         let (file, instead_of) = (self.tree.file(id).to_owned(), Some(self.tree.place(id)));
         let given = Tree::scan(Source { file, text, instead_of }).map_err(|mut problems| {

@@ -138,6 +138,19 @@ pub const METRICS: [(&str, Unit, Choice); 9] = [
 const SLOWDOWN: Unit = Unit::Number { what: "a slowdown", most: 1e9 };
 const SHARE: Unit = Unit::Number { what: "a share", most: 1.0 };
 
+impl Expectation {
+    /// The same of cases that stand so much later.
+    pub fn shifted(&self, by: usize) -> Expectation {
+        let mut shifted = self.clone();
+        match &mut shifted {
+            Expectation::Fits(case) | Expectation::OutOfMemory(case) => *case += by,
+            Expectation::Faster { case, than } => (*case, *than) = (*case + by, *than + by),
+            Expectation::Within { case, .. } => *case += by,
+        }
+        shifted
+    }
+}
+
 impl Metric {
     /// The metric in words and what it was for one case of a run, or why there is no figure.
     pub fn read(self, run: &RunRecord, case: &CaseRecord) -> Result<(String, Figure), String> {

@@ -5,6 +5,9 @@ use crate::scenario::{AxisValue, Scenario};
 /// Values of the axes at one point, in the axes' order.
 pub type Params = Vec<(String, AxisValue)>;
 
+/// The axis of a scenario's machines, where it names several.
+pub const MACHINE: &str = "machine";
+
 /// A scenario and its variations.
 #[derive(Clone, Debug)]
 pub struct Sweep {

@@ -3,9 +3,9 @@
 //! A column of times or sizes has one unit, that of its largest value.
 
 use crate::contest::{gap, marks};
+use crate::places::{Places, channels, tiers};
 use crate::served;
 use crate::units::decimals;
-use crate::places::{Places, channels, tiers};
 use crate::words::{count, decimals_for, elide, finite};
 use tiersim_models::hardware::HBM;
 use tiersim_models::results::economics::CaseEconomics;
@@ -222,7 +222,9 @@ fn group(
     figure: Figure<'_>,
 ) -> Vec<Column> {
     let values = |name| {
-        of_cases(record, cases, |case| Some(figure(case.outcome.figures()?, places.at(case, name)?)))
+        of_cases(record, cases, |case| {
+            Some(figure(case.outcome.figures()?, places.at(case, name)?))
+        })
     };
     let columns: Vec<Values> = (0..places.names.len()).map(values).collect();
     let most = columns.iter().map(|column| largest(column)).fold(0.0, f64::max);
