@@ -51,6 +51,9 @@ pub enum Lookahead {
     Oracle,
 }
 
+/// The axis of a scenario's machines, where it names several.
+pub const MACHINE: &str = "machine";
+
 /// A value on a sweep's axis.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AxisValue {

@@ -16,6 +16,7 @@ use crate::plot::Plot;
 use crate::points::{Front, Point, Points};
 use crate::render::{CHART_SIZE, Chart};
 use crate::style::{self, LABEL, MOST_JOINED, MOST_LABELS, SMALL};
+use crate::words::clean;
 use tiersim_models::results::RunRecord;
 
 /// Pixels of memory between neighbours on a curve, at the least.
@@ -80,6 +81,13 @@ fn legend(canvas: &mut Canvas, top: f64, points: &Points, against: &Against) -> 
             front_line(canvas, steps.to_vec(), front);
         };
         last.push(Entry { key: Box::new(key), text: words.to_owned() });
+    }
+    for (machine, (name, _)) in points.machines.iter().enumerate() {
+        let key = move |canvas: &mut Canvas, (x, y): (f64, f64)| {
+            let steps = [(x - 15.0, y - 6.0), (x, y - 6.0), (x, y + 6.0), (x + 15.0, y + 6.0)];
+            machine_line(canvas, steps.to_vec(), machine);
+        };
+        last.push(Entry { key: Box::new(key), text: format!("front of {}", clean(name)) });
     }
     last.extend(against_marks::entries(against));
     if !points.oom.is_empty() {
@@ -155,6 +163,12 @@ fn lines(canvas: &mut Canvas, plot: &Plot) -> Obstacles {
             front_line(canvas, stairs, front);
         }
     }
+    for machine in 0..points.machines.len() {
+        let front = points.machine_front(machine);
+        let stairs = frame::stairs(front.iter().map(|p| plot.at(p)), area);
+        obstacles.lines.extend(stairs.windows(2).map(|ends| (ends[0], ends[1])));
+        machine_line(canvas, stairs, machine);
+    }
     let against = &plot.against;
     for (held, dashes) in [(against.baseline, (9.0, 6.0)), (against.bound, against_marks::DASHES)] {
         let Some(y) = plot.level(held) else { continue };
@@ -196,6 +210,11 @@ fn front_line(canvas: &mut Canvas, stairs: Vec<(f64, f64)>, front: Front) {
             }
         }
     }
+}
+
+/// The front of one of several machines, in the machine's colour.
+fn machine_line(canvas: &mut Canvas, stairs: Vec<(f64, f64)>, machine: usize) {
+    canvas.path(stairs, style::series_color(machine).tint(0.45), 3.0);
 }
 
 fn markers(canvas: &mut Canvas, plot: &Plot) {

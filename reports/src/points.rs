@@ -4,14 +4,17 @@
 //! a sweep's text axes and the words of the policy's details that hold no number (such as
 //! `in place` against `migrate`). Numbers are what varies *within* a series.
 //! A policy that sees the whole trace, or whose numbers were learned, says so in its series' name.
+//! Where machines are compared, each has a colour and a front of its own, and a policy has the same
+//! marker on all of them.
 //! Invariant: every case is in exactly one of `done` and `oom`, in the record's order.
 
 use crate::contest::marks;
 use crate::measure::Measure;
+use crate::style::{COLORS, MARKERS};
 use crate::words::clean;
 use std::collections::BTreeSet;
 use tiersim_models::hardware::HBM;
-use tiersim_models::results::{AxisValue, CaseRecord, Lookahead, Outcome, RunRecord};
+use tiersim_models::results::{AxisValue, CaseRecord, Lookahead, MACHINE, Outcome, RunRecord};
 
 /// A case that ran to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,8 +60,10 @@ impl Front {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Points {
     /// Of all cases, also of those that ran out of memory: the place of a name here is its colour
-    /// and its marker on every chart of the record.
+    /// and its marker on every chart of the record. Places of which no case is are empty.
     pub(crate) series: Vec<String>,
+    /// The machines that are compared, by colour, each with the cases of its front by memory.
+    pub(crate) machines: Vec<(String, Vec<usize>)>,
     pub(crate) done: Vec<Point>,
     /// Index of the case, and its HBM budget unless that is unlimited.
     pub(crate) oom: Vec<(usize, Option<u64>)>,
@@ -68,17 +73,29 @@ pub(crate) struct Points {
 
 impl Points {
     pub(crate) fn of(record: &RunRecord, measure: Measure) -> Points {
-        let names = series_names(&record.results);
-        let fronts = Front::ALL.map(|front| front_of(record, front, measure));
-        let (series, done, oom) = (looks(&names), Vec::new(), Vec::new());
-        let mut points = Points { series, done, oom, fronts };
+        let names = series_names(&record.results, true);
+        let machines = machines(record);
+        let front = |front| front_of(record, front, measure, |_| true);
+        let of_machine = |machine: &String| {
+            let own = |case: &CaseRecord| machine_of(case) == Some(machine);
+            (machine.clone(), front_of(record, Front::Plain, measure, own))
+        };
+        let mut points = Points {
+            series: looks(record, &names),
+            done: Vec::new(),
+            oom: Vec::new(),
+            // Who is before all others of all machines is nobody's question.
+            fronts: Front::ALL.map(|of| if machines.is_empty() { front(of) } else { Vec::new() }),
+            machines: machines.iter().map(of_machine).collect(),
+        };
         for (case, (result, name)) in record.results.iter().zip(names).enumerate() {
             match &result.outcome {
                 Outcome::Done(_) => {
                     let series = points.series.iter().position(|series| *series == name);
                     let series = series.expect("it is listed");
                     let Some((memory, step)) = coordinates(record, case, measure) else { continue };
-                    let front = points.fronts.iter().any(|front| front.contains(&case));
+                    let fronts = points.machines.iter().map(|(_, front)| front);
+                    let front = fronts.chain(&points.fronts).any(|front| front.contains(&case));
                     let emulated = result.emulated;
                     points.done.push(Point { case, series, memory, step, front, emulated });
                 }
@@ -89,6 +106,13 @@ impl Points {
             }
         }
         points
+    }
+
+    /// The points of the front of a machine, by memory.
+    pub(crate) fn machine_front(&self, machine: usize) -> Vec<Point> {
+        let cases = &self.machines[machine].1;
+        let find = |case: &usize| self.done.iter().find(|point| point.case == *case).copied();
+        cases.iter().filter_map(find).collect()
     }
 
     /// The points of a front, by memory. Empty if it is no other than that of plain cases.
@@ -115,15 +139,21 @@ impl Points {
 pub(crate) fn pareto_front(record: &RunRecord) -> Vec<usize> {
     let mut cases: Vec<usize> = Vec::new();
     for front in [Front::Plain, Front::WithOracles, Front::Emulated] {
-        let own = front_of(record, front, Measure::Step);
+        let own = front_of(record, front, Measure::Step, |_| true);
         cases.extend(own.into_iter().filter(|case| !cases.contains(case)).collect::<Vec<_>>());
     }
     cases
 }
 
-fn front_of(record: &RunRecord, front: Front, measure: Measure) -> Vec<usize> {
+fn front_of(
+    record: &RunRecord,
+    front: Front,
+    measure: Measure,
+    of: impl Fn(&CaseRecord) -> bool,
+) -> Vec<usize> {
+    let is_of = |case: &CaseRecord| front.is_of(case) && of(case);
     let mut order: Vec<(u64, u64, usize)> = (0..record.results.len())
-        .filter(|&case| front.is_of(&record.results[case]))
+        .filter(|&case| is_of(&record.results[case]))
         .filter_map(|case| {
             coordinates(record, case, measure).map(|(memory, step)| (memory, step, case))
         })
@@ -158,8 +188,8 @@ fn words_of(case: &CaseRecord) -> Vec<&str> {
 /// The colour and marker of each case on charts of which every line is a case: the first of a
 /// series has that of its series, every other one that no series has.
 pub(crate) fn looks_of_cases(record: &RunRecord) -> Vec<usize> {
-    let names = series_names(&record.results);
-    let series = looks(&names);
+    let names = series_names(&record.results, true);
+    let series = looks(record, &names);
     let (mut taken, mut free) = (BTreeSet::new(), series.len()..);
     let mut look = |name: &String| {
         let own = series.iter().position(|series| series == name).filter(|&own| taken.insert(own));
@@ -168,10 +198,47 @@ pub(crate) fn looks_of_cases(record: &RunRecord) -> Vec<usize> {
     names.iter().map(&mut look).collect()
 }
 
-/// The names of series, each once.
-fn looks(names: &[String]) -> Vec<String> {
-    let mut seen: BTreeSet<&str> = BTreeSet::new();
-    names.iter().filter(|name| seen.insert(name)).cloned().collect()
+/// The names of series at the places that are their looks. Where machines are compared, a place is
+/// that of the machine by colours and that of the rest of the name by markers; their numbers have
+/// no common factor, so each pair has a place.
+fn looks(record: &RunRecord, names: &[String]) -> Vec<String> {
+    let each_once = |names: &[String]| {
+        let mut seen: BTreeSet<&str> = BTreeSet::new();
+        names.iter().filter(|name| seen.insert(name)).cloned().collect::<Vec<_>>()
+    };
+    let (machines, policies) = (machines(record), series_names(&record.results, false));
+    let markers = each_once(&policies);
+    if machines.is_empty() || machines.len() > COLORS || markers.len() > MARKERS {
+        return each_once(names);
+    }
+    let mut places = vec![String::new(); COLORS * MARKERS];
+    for ((case, name), policy) in record.results.iter().zip(names).zip(&policies) {
+        let machine = machine_of(case).and_then(|own| machines.iter().position(|m| m == own));
+        let marker = markers.iter().position(|marker| marker == policy).unwrap_or(0);
+        let machine = machine.unwrap_or(0);
+        let own = |place: &usize| place % COLORS == machine && place % MARKERS == marker;
+        let place = (0..places.len()).find(own).unwrap_or(0);
+        places[place].clone_from(name);
+    }
+    places
+}
+
+/// The machines that a record compares, in its order; none where it is about one.
+fn machines(record: &RunRecord) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for machine in record.results.iter().filter_map(machine_of) {
+        if !all.contains(machine) {
+            all.push(machine.clone());
+        }
+    }
+    if all.len() > 1 { all } else { Vec::new() }
+}
+
+fn machine_of(case: &CaseRecord) -> Option<&String> {
+    case.params.iter().find_map(|(axis, value)| match value {
+        AxisValue::Text(machine) if axis == MACHINE => Some(machine),
+        _ => None,
+    })
 }
 
 impl Points {
@@ -181,7 +248,8 @@ impl Points {
     }
 }
 
-fn series_names(cases: &[CaseRecord]) -> Vec<String> {
+/// The name of each case's series; without the machine, if that is not wanted.
+fn series_names(cases: &[CaseRecord], machines: bool) -> Vec<String> {
     let all_words: Vec<Vec<&str>> = cases.iter().map(words_of).collect();
     let mut policies: Vec<&str> = cases.iter().map(|case| case.policy.as_str()).collect();
     policies.sort_unstable();
@@ -207,8 +275,10 @@ fn series_names(cases: &[CaseRecord]) -> Vec<String> {
             if !marks.is_empty() {
                 name = format!("{name} ({})", marks.join(", "));
             }
-            let texts = case.params.iter().filter_map(|(_, value)| match value {
-                AxisValue::Text(text) => Some(text.as_str()),
+            let texts = case.params.iter().filter_map(|(axis, value)| match value {
+                AxisValue::Text(text) => {
+                    Some(text.as_str()).filter(|_| machines || axis != MACHINE)
+                }
                 AxisValue::Number(_) => None,
             });
             let own = words.iter().copied().filter(|word| !common[policy].contains(word));

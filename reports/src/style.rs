@@ -38,7 +38,11 @@ pub(crate) const AXIS: f64 = 15.0;
 pub(crate) const LABEL: f64 = 14.0;
 pub(crate) const SMALL: f64 = 13.0;
 
-const SERIES: [Color; 8] = [
+/// How many colours and how many markers there are.
+pub(crate) const COLORS: usize = 8;
+pub(crate) const MARKERS: usize = 7;
+
+const SERIES: [Color; COLORS] = [
     Color(0, 114, 178, 1.0),
     Color(213, 94, 0, 1.0),
     Color(0, 158, 115, 1.0),
@@ -51,7 +55,7 @@ const SERIES: [Color; 8] = [
 
 /// The colour of series `index`.
 pub(crate) fn series_color(index: usize) -> Color {
-    SERIES[index % SERIES.len()]
+    SERIES[index % COLORS]
 }
 
 /// Draws the marker of series `index`; `opacity` below 1 is for crowds.
@@ -76,7 +80,7 @@ pub(crate) fn marker_size(count: usize) -> (f64, f64) {
 
 /// The outline of series `index`'s marker in any colour, for halos.
 pub(crate) fn shape(canvas: &mut Canvas, index: usize, (x, y): (f64, f64), r: f64, color: Color) {
-    let outline: &[(f64, f64)] = match index % 7 {
+    let outline: &[(f64, f64)] = match index % MARKERS {
         0 => return canvas.disc((x, y), r, color),
         1 => &[(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)],
         2 => &[(0.0, -1.25), (1.15, 0.8), (-1.15, 0.8)],

@@ -8,6 +8,8 @@ use tiersim_models::results::{AxisValue, OutOfMemory};
 
 /// What to ask next where a job does not fit a machine.
 pub fn what_fits(machine: &str) -> String {
+    // The name of a machine that a scenario changed cannot be typed.
+    let machine = if machine.contains(char::is_whitespace) { "MACHINE" } else { machine };
     format!("what fits: tiersim memory --model NAME ... --fit {}", clean(machine))
 }
 

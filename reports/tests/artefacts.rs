@@ -281,7 +281,7 @@ fn the_answer_comes_before_the_table_and_is_the_tables() {
 #[test]
 fn a_sweep_prints_its_front_and_its_counts() {
     let text = text(&common::sweep(), "0.1.0", Detail::Wide);
-    assert!(text.contains("462 cases: 450 done, 12 out of memory; 420 points skipped"));
+    assert!(text.contains("462 cases: 450 done, 12 out of memory; 420 skipped"));
     // Five blocks of at most 26 rows, not 462 rows.
     assert!(text.lines().count() < 160);
 }

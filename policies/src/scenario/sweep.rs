@@ -2,11 +2,10 @@
 
 use crate::scenario::{AxisValue, Scenario};
 
+pub use tiersim_models::results::MACHINE;
+
 /// Values of the axes at one point, in the axes' order.
 pub type Params = Vec<(String, AxisValue)>;
-
-/// The axis of a scenario's machines, where it names several.
-pub const MACHINE: &str = "machine";
 
 /// A scenario and its variations.
 #[derive(Clone, Debug)]
