@@ -233,12 +233,10 @@ fn in_base<D: Written>(text: &str) -> Option<f64> {
 }
 
 impl DeviceTimes {
-    /// The numbers for a device: as they are for the one that was measured, scaled for others,
+    /// The numbers for a device: as they are for the one that was measured, scaled for others and
+    /// for one whose rates are not those that it has,
     /// which may have another number of processors and another cache.
     pub fn of(&self, compute: &Compute, processors: Option<u32>, cache: Option<u64>) -> OpTimes {
-        if compute.name == self.device {
-            return self.times.clone();
-        }
         let peak = |names: &[&str]| {
             let of = |name: &&str| compute.flops.iter().find(|(known, _)| known == name);
             names.iter().find_map(of).map(|(_, rate)| rate.get() as f64)
@@ -252,6 +250,11 @@ impl DeviceTimes {
             memory: compute.memory.get() as f64 / memory,
             processors: f64::from(count) / f64::from(self.times.processors),
         };
+        // The device itself, unless somebody changed its rates.
+        let own = ratios.flops == 1.0 && ratios.memory == 1.0 && ratios.processors == 1.0;
+        if own && ratios.fp8 == 1.0 && compute.name == self.device {
+            return self.times.clone();
+        }
         let cache = cache.unwrap_or(self.times.cache);
         OpTimes { processors: count, cache, ..self.times.scaled(ratios) }
     }

@@ -7,6 +7,7 @@ mod efficiency;
 mod form;
 pub(crate) mod hardware;
 mod hostile;
+mod machines;
 mod numa;
 pub(crate) mod parts;
 mod parts_hostile;

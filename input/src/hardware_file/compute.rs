@@ -16,14 +16,15 @@ use tiersim_models::energy::{DeviceEconomics, HostEconomics};
 use tiersim_models::hardware::{Compute, Fact, Source};
 use tiersim_models::op_times::OpTimes;
 use tiersim_models::server::Cpu;
-use tiersim_models::units::FlopRate;
+use tiersim_models::units::{Bandwidth, FlopRate};
 
 /// More than any device has.
 const MAX_PRECISIONS: usize = 32;
 
 impl Resolver<'_> {
-    /// The device, if enough of it is right.
-    pub(super) fn compute(&mut self, raw: &RawCompute) -> Option<Compute> {
+    /// The device, if enough of it is right; `near` is the rate of its memory, which its own is
+    /// unless another is stated.
+    pub(super) fn compute(&mut self, raw: &RawCompute, near: Option<Bandwidth>) -> Option<Compute> {
         if raw.name.trim().is_empty() {
             self.check.fault("compute.name", "a device has a name", "name it");
         }
@@ -39,7 +40,10 @@ impl Resolver<'_> {
             let rate = self.number(&peak.rate, At { path: format!("{path}.rate"), fact }, RATE);
             flops.push(rate.map(|rate| (peak.precision.clone(), rate)));
         }
-        let memory = self.number(&raw.memory, At::both("compute.memory"), RATE);
+        let memory = match &raw.memory {
+            Some(memory) => self.number(memory, At::both("compute.memory"), RATE),
+            None => near,
+        };
         let launch = self.number(&raw.launch, At::both("compute.launch"), SETUP);
         let efficiency = match &raw.efficiency {
             Some(raw) => self.efficiency(raw),

@@ -11,7 +11,7 @@ use tiersim_models::diagnostic::Diagnostics;
 use tiersim_models::energy::Economics;
 use tiersim_models::hardware::Hardware;
 use tiersim_models::server::Server;
-use tiersim_models::units::Bytes;
+use tiersim_models::units::{Bandwidth, Bytes};
 
 /// The machine that `raw`, read from `document`, means; `problems` are those found before. Unless
 /// it is `whole`, other tiers stand elsewhere.
@@ -51,7 +51,10 @@ impl Resolver<'_> {
         let nodes = self.nodes(raw);
         let links = self.links(raw);
         let routes = self.routes(raw);
-        let compute = raw.compute.as_ref().and_then(|compute| self.compute(compute));
+        let near = tiers.as_ref().and_then(|tiers| tiers.first()).map(|near| near.access.rate);
+        // A part may have the device and not its memory.
+        let near = near.or((!self.whole).then_some(Bandwidth::gb_per_s(1)));
+        let compute = raw.compute.as_ref().and_then(|compute| self.compute(compute, near));
         let cpu = raw.cpu.as_ref().and_then(|cpu| self.cpu(cpu));
         self.economics.trim();
         if let Some(host) = &raw.host {

@@ -228,7 +228,7 @@ pub(super) struct RawRoute {
 pub(super) struct RawCompute {
     pub(super) name: String,
     pub(super) flops: Vec<RawPeak>,
-    pub(super) memory: Sourced<Bandwidth>,
+    pub(super) memory: Option<Sourced<Bandwidth>>,
     pub(super) launch: Sourced<Duration>,
     pub(super) efficiency: Option<RawEfficiency>,
     pub(super) op_times: Option<RawOpTimesOf>,

@@ -29,7 +29,7 @@ pub(crate) fn resolve(
         None => base.placement,
         Some(_) if !hardware.tiers.iter().any(|tier| tier.kind == TierKind::Dram) => {
             let rule = "the hardware has no tier of kind dram, so there is no node to choose";
-            resolver.check.fault(&path, rule, "leave `numa` out, or choose other hardware");
+            resolver.lacks(&path, rule, "leave `numa` out, or choose other hardware");
             None
         }
         Some(RawNuma::NearGpu) => Some(Placement::NearGpu),

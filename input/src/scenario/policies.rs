@@ -202,7 +202,7 @@ impl Resolver<'_, '_> {
             _ => {
                 let rule =
                     "the hardware has no tiers of kind dram and nvme to place the list's rest";
-                self.check.fault(at, rule, "write `tiers: [...]` with three names");
+                self.lacks(at, rule, "write `tiers: [...]` with three names");
                 None
             }
         }
@@ -227,7 +227,7 @@ impl Resolver<'_, '_> {
         let spill = nearest_first(HBM, hardware);
         if spill.is_empty() {
             let rule = "the hardware has only one tier, so nothing can leave it";
-            self.check.fault(at, rule, "choose hardware with more tiers");
+            self.lacks(at, rule, "choose hardware with more tiers");
             return None;
         }
         Some(spill)
@@ -242,7 +242,7 @@ impl Resolver<'_, '_> {
         if tiers.is_empty() {
             let rule = "the policy moves objects to the host's memory, and the hardware has no \
                         tier of kind dram or cxl";
-            self.check.fault(at, rule, "write `spill: [...]` with the tiers that it may use");
+            self.lacks(at, rule, "write `spill: [...]` with the tiers that it may use");
             return None;
         }
         Some(tiers)

@@ -127,7 +127,8 @@ pub(crate) fn resolve(
     problems.0.extend(form.0);
     let check = Check::new(document);
     let (warnings, left_out, across) = Default::default();
-    let mut resolver = Resolver { check, files, outside: problems, warnings, left_out, across };
+    let mut resolver =
+        Resolver { check, files, outside: problems, warnings, lacking: 0, left_out, across };
     let scenario = resolver.scenario(&raw, &spelled, name, standing);
     let Resolver { check, outside, left_out, across, .. } = resolver;
     match scenario {
@@ -296,11 +297,12 @@ impl Resolver<'_, '_> {
                 let rule = format!("two policies have the same name (the other in line {line})");
                 self.check.fault(&format!("{here}.name"), rule, "choose another name");
             }
-            let before = self.check.problems.0.len();
+            let (before, lacking) = (self.check.problems.0.len(), self.lacking);
             let policy = spelled.get(index).and_then(Option::as_ref);
             let case = self.case_at(&here, (case, policy), (common, workload), hardware, standing);
-            // What makes no sense on one of several machines is left out there.
-            if standing.machines.is_some() && self.check.problems.0.len() > before {
+            // What makes no sense on one of several machines for want of a tier is left out there.
+            let added = self.check.problems.0.len() - before;
+            if standing.machines.is_some() && added > 0 && added == self.lacking - lacking {
                 let why = self.check.problems.0.split_off(before);
                 self.left_out.push((name.clone(), reason(&Diagnostics(why))));
                 cases.push(Some(None));
@@ -373,7 +375,7 @@ impl Resolver<'_, '_> {
         let most = hardware.tiers[HBM.index()].capacity;
         if !most.holds(bytes) {
             let rule = format!("a policy cannot use more HBM than the hardware has: {most}");
-            self.check.fault(path, rule, "write less, or raise the scenario's `capacity`");
+            self.lacks(path, rule, "write less, or raise the scenario's `capacity`");
             return None;
         }
         Some(Budget::Bytes(bytes))

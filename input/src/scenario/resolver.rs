@@ -18,6 +18,8 @@ pub(crate) struct Resolver<'d, 'f> {
     pub(crate) outside: Diagnostics,
     /// What should be looked at in files that are right.
     pub(crate) warnings: Vec<Warning>,
+    /// How many of the problems are what the machine lacks.
+    pub(crate) lacking: usize,
     /// Cases that make no sense on this of several machines, with the reason.
     pub(crate) left_out: Vec<(String, String)>,
     /// Labels of two cases on different machines, the first of which is to be faster.
@@ -34,8 +36,15 @@ impl Resolver<'_, '_> {
             let known = hardware.tiers.iter().map(|tier| tier.name.as_str());
             let known: Vec<&str> = known.chain(ROLES).collect();
             self.check.unknown(path, "the hardware has no tier of this name", name, &known);
+            self.lacking += 1;
         }
         id
+    }
+
+    /// The machine lacks what the value at `path` needs; on another one it may be right.
+    pub(crate) fn lacks(&mut self, path: &str, rule: impl Into<String>, remedy: &str) {
+        self.check.fault(path, rule, remedy);
+        self.lacking += 1;
     }
 
     /// Tiers that what leaves `from` may go to.

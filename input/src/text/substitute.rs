@@ -134,7 +134,10 @@ impl Document {
     fn scaled(&self, path: &str, factor: &str, note: &str) -> Result<Document, Diagnostics> {
         let found = self.tree.find(path);
         // `gib(80)` has its number inside.
-        let number = found.map(|id| self.tree.children(id).next().unwrap_or(id));
+        let number = found.map(|id| match self.tree.shape(id) {
+            Shape::Newtype => self.tree.children(id).next().unwrap_or(id),
+            _ => id,
+        });
         let written = number.map_or("", |id| self.tree.written(id));
         let (Some(id), Ok(number)) = (found, written.replace('_', "").parse::<f64>()) else {
             let rule = format!("`times` scales a number, and `{path}` has none [{note}]");

@@ -84,3 +84,98 @@ fn a_sweep_of_882_points_has_462_whose_shares_add_up() {
     assert_eq!(sweep.points.len() + sweep.skipped.len(), 882);
     assert_eq!(sweep.points.len(), 462);
 }
+
+/// The values of an axis in a sweep with this list of axes and fields.
+fn swept(axes: &str, fields: &str) -> Result<Sweep, Diagnostics> {
+    let start = GOOD.find("axes: [").unwrap();
+    let end = GOOD.find("        skip_invalid").unwrap();
+    read(&format!("{}axes: [{axes}],\n{fields}{}", &GOOD[..start], &GOOD[end..]))
+}
+
+fn axis(name: &str, share: &str, values: &str) -> String {
+    format!("(name: \"{name}\", path: \"policies.1.policy.cut.{share}\", values: {values}),")
+}
+
+fn numbers(sweep: &Sweep, axis: usize) -> Vec<f64> {
+    let number = |value: &AxisValue| match value {
+        AxisValue::Number(number) => *number,
+        AxisValue::Text(_) => panic!("a number"),
+    };
+    sweep.points.iter().map(|point| number(&point.params[axis].1)).collect()
+}
+
+#[test]
+fn values_of_equal_ratios_lie_between_their_ends() {
+    let sweep =
+        swept(&axis("hbm", "hbm", "log_range(from: 0.01, to: 0.16, points: 5)"), "").unwrap();
+    assert_eq!(numbers(&sweep, 0), [0.01, 0.02, 0.04, 0.08, 0.16]);
+    for (values, said) in [
+        ("log_range(from: 0, to: 1, points: 5)", "equal ratios begin above 0"),
+        ("log_range(from: 1, to: 2, points: 1)", "at least its two ends"),
+        ("between(from: 0, to: 1)", "points are drawn from it"),
+    ] {
+        assert_says(&swept(&axis("hbm", "hbm", values), "").unwrap_err(), &[said]);
+    }
+}
+
+#[test]
+fn zipped_axes_turn_together() {
+    let axes = [
+        axis("hbm", "hbm", "list([0.1, 0.2, 0.3])"),
+        "(name: \"ahead\", path: \"policies.hints.policy.access.prefetch_ops\", values: list([1, 2])),"
+            .to_owned(),
+        axis("cpu", "cpu", "list([0.3, 0.2, 0.1])"),
+    ]
+    .concat();
+    let sweep = swept(&axes, "zip: [[\"hbm\", \"cpu\"]],").unwrap();
+    assert_eq!(numbers(&sweep, 0), [0.1, 0.1, 0.2, 0.2, 0.3, 0.3]);
+    assert_eq!(numbers(&sweep, 1), [1.0, 2.0, 1.0, 2.0, 1.0, 2.0]);
+    assert_eq!(numbers(&sweep, 2), [0.3, 0.3, 0.2, 0.2, 0.1, 0.1]);
+    for (zip, said) in [
+        ("[[\"hbm\", \"ahead\"]]", "this one has 2, `hbm` has 3"),
+        ("[[\"hbm\", \"none\"]]", "no axis has this name"),
+        ("[[\"hbm\", \"cpu\"], [\"cpu\"]]", "turns together with others once"),
+    ] {
+        assert_says(&swept(&axes, &format!("zip: {zip},")).unwrap_err(), &[said]);
+    }
+}
+
+#[test]
+fn constraints_leave_points_out_with_their_reason() {
+    let axes = axis("hbm", "hbm", "range(from: 0, to: 1, step: 0.1)")
+        + &axis("cpu", "cpu", "range(from: 0, to: 1, step: 0.1)");
+    let sweep = swept(&axes, "constraints: [\"hbm + cpu <= 1\", \"hbm - 0.5 >= 0\"],").unwrap();
+    // 6 + 5 + ... + 1: 0.1 + 0.9 is 1 in spite of rounding.
+    assert_eq!((sweep.points.len(), sweep.skipped.len()), (21, 100));
+    assert_eq!(sweep.skipped[0].1, "excluded by hbm - 0.5 >= 0");
+    for (condition, said) in [
+        ("hbm + dram <= 1", "no axis of numbers is called `dram`"),
+        ("hbm <= cpu <= 1", "one comparison of two sums"),
+    ] {
+        let said_of = swept(&axes, &format!("constraints: [\"{condition}\"],")).unwrap_err();
+        assert_says(&said_of, &[said]);
+    }
+}
+
+#[test]
+fn a_latin_hypercube_has_one_point_in_each_stratum_of_each_axis() {
+    let axes = axis("hbm", "hbm", "between(from: 0, to: 0.4)")
+        + &axis("cpu", "cpu", "between(from: 0.01, to: 0.16, log: true)");
+    let sample = "sample: latin_hypercube(points: 40, seed: 7),";
+    let sweep = swept(&axes, sample).unwrap();
+    assert_eq!(sweep.points.len(), 40);
+    let strata = |values: Vec<f64>, share: &dyn Fn(f64) -> f64| {
+        let mut strata: Vec<usize> =
+            values.into_iter().map(|value| (share(value) * 40.0) as usize).collect();
+        strata.sort_unstable();
+        strata.dedup();
+        strata.len()
+    };
+    // Six digits may move a value over the edge of its stratum; none did with this seed.
+    assert_eq!(strata(numbers(&sweep, 0), &|value| value / 0.4), 40);
+    assert_eq!(strata(numbers(&sweep, 1), &|value| (value / 0.01).ln() / 16f64.ln()), 40);
+    assert_ne!(numbers(&sweep, 0), numbers(&swept(&axes, &sample.replace('7', "8")).unwrap(), 0));
+    assert_eq!(numbers(&sweep, 0), numbers(&swept(&axes, sample).unwrap(), 0));
+    let said = swept(&axes, "sample: latin_hypercube(points: 0),").unwrap_err();
+    assert_says(&said, &["between 1 and 1000000 points can be drawn"]);
+}
