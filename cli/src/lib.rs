@@ -22,6 +22,7 @@ mod ops;
 mod output;
 mod progress;
 mod runs;
+mod solve;
 mod traces;
 mod train;
 mod typed;
@@ -62,6 +63,10 @@ const OPS: &str = "Examples:
   tiersim ops FILE.csv.gz --hardware dgx-a100-80g --format json
   tiersim ops FILE.csv --hardware h100-sxm-pcie5 --fit";
 
+const SOLVE: &str = "Examples:
+  tiersim solve scenarios/gpt2-lru-budgets.ron --minimize 'policies.*.hbm' --unit gib --range 1..4 --such-that 'slowdown <= 5'
+  tiersim solve scenarios/gpt2-adam-tiering.ron --minimize tiers.hbm.capacity --range 1..80 --unit gib";
+
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Write a commented scenario that runs, to start from.
@@ -75,6 +80,9 @@ enum Command {
         after_help = "Examples:\n  tiersim sweep scenarios/gpt2-threshold-sweep.ron --jobs 2"
     )]
     Sweep(runs::SweepArgs),
+    /// Find the least or largest value of a path for which conditions hold.
+    #[command(after_help = SOLVE)]
+    Solve(solve::SolveArgs),
     /// Write tier_hints.json: the tier of every module, for a training framework to load.
     #[command(
         after_help = "Examples:\n  tiersim hints scenarios/gpt2-adam-tiering.ron --policy 'Adam 30 %'"
@@ -150,6 +158,7 @@ fn run(args: Args, registry: &Registry) -> Result<(), Failure> {
         Command::New(args) => new::new(&args),
         Command::Run(args) => runs::run(&args, registry),
         Command::Sweep(args) => runs::sweep(&args, registry),
+        Command::Solve(args) => solve::solve(&args, registry),
         Command::Hints(args) => runs::hints(&args, registry),
         Command::TrainPolicy(args) => train::train_policy(&args, registry),
         Command::Validate(args) => validate::validate(&args, registry),

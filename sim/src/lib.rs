@@ -15,6 +15,7 @@ pub mod lint;
 pub mod machine;
 pub mod queue;
 pub mod run;
+pub mod solve;
 pub mod station;
 pub mod sweep;
 pub mod train;

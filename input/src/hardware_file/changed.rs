@@ -12,6 +12,7 @@ use crate::project::Project;
 use crate::text::ron_text::Document;
 use crate::text::ron_tree::{Shape, ValueId};
 use crate::text::typed::Parsed;
+use std::borrow::Cow;
 use std::path::Path;
 use tiersim_models::diagnostic::Diagnostics;
 use tiersim_models::hardware::Hardware;
@@ -62,6 +63,15 @@ impl MachineText {
         let Parsed { raw, problems: mut found } = document.parse::<RawHardware>()?;
         found.0.extend(problems.0.iter().cloned());
         resolved(&document, &raw, name, found, self.project.as_ref(), true)
+    }
+
+    /// The text of the first number that `path` means, without its source.
+    pub fn number(&self, path: &str) -> Option<String> {
+        let document = &self.whole.document;
+        let at = document.meant(path, path).ok()?.into_iter().next()?;
+        let id = document.tree().find(&at)?;
+        let number = if is_pair(document, id) { format!("{at}.0") } else { at };
+        document.value(&number).map(Cow::into_owned)
     }
 
     /// The paths by index that `path` means: two that lead to one value are equal here.

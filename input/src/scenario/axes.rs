@@ -36,6 +36,12 @@ pub(crate) struct Axes {
 }
 
 impl Axes {
+    /// One axis by itself.
+    pub(crate) fn alone(axis: Axis) -> Axes {
+        let (axes, groups) = (vec![axis], vec![vec![0]]);
+        Axes { axes, groups, skip_invalid: true, ..Axes::default() }
+    }
+
     /// Adds the axis of several machines before all others.
     pub(crate) fn first_of_machines(&mut self, labels: &[String]) {
         if labels.is_empty() {

@@ -17,6 +17,7 @@ use crate::scenario::{AxisValue, Case, Scenario};
 use crate::text::check::Check;
 use crate::text::condition::Condition;
 use crate::text::ron_text::Document;
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::Path;
 use tiersim_models::diagnostic::{Diagnostic, Diagnostics};
@@ -43,7 +44,7 @@ pub fn read_sweep_with(
     overrides: &[(String, String)],
     registry: &Registry,
 ) -> Result<Sweep, Diagnostics> {
-    let read = read_document(path, overrides, registry, true);
+    let read = read_document(path, overrides, registry, Asked::Sweep);
     read.map_err(|said| refused(path, &[FileKind::Scenario], said))
 }
 
@@ -55,8 +56,50 @@ pub fn read_run_with(
     overrides: &[(String, String)],
     registry: &Registry,
 ) -> Result<Sweep, Diagnostics> {
-    let read = read_document(path, overrides, registry, false);
+    let read = read_document(path, overrides, registry, Asked::Run);
     read.map_err(|said| refused(path, &[FileKind::Scenario], said))
+}
+
+/// Reads a scenario at each value of one axis, without its own sweep: values that break a rule are
+/// skipped with their reason.
+pub fn read_along_with(
+    path: &Path,
+    overrides: &[(String, String)],
+    registry: &Registry,
+    axis: Axis,
+) -> Result<Sweep, Diagnostics> {
+    let read = read_document(path, overrides, registry, Asked::Along(axis));
+    read.map_err(|said| refused(path, &[FileKind::Scenario], said))
+}
+
+/// The text of the number at `at`, in the scenario or in its machine, without its source; `None` if
+/// nothing is written there.
+pub fn written_at(
+    path: &Path,
+    overrides: &[(String, String)],
+    registry: &Registry,
+    at: &str,
+) -> Result<Option<String>, Diagnostics> {
+    let (document, mut files) = open(path, overrides, registry)?;
+    let Some(within) = machines::path_within(at) else {
+        let first = document.meant(at, at)?.into_iter().next();
+        return Ok(first.and_then(|at| document.value(&at).map(Cow::into_owned)));
+    };
+    let named = machines::named(&document, &mut Diagnostics::default());
+    match named.map(|named| files.machine_text(&named.machine)) {
+        Some(Lookup::Good(machine)) => Ok(machine.number(within)),
+        _ => Ok(None),
+    }
+}
+
+/// Which points of a scenario are read.
+enum Asked {
+    /// Its machines.
+    Run,
+    /// Those of its own sweep.
+    Sweep,
+    /// Those of one axis.
+    Along(Axis),
 }
 
 /// A scenario whose points are read one after the other.
@@ -73,7 +116,7 @@ fn read_document(
     path: &Path,
     overrides: &[(String, String)],
     registry: &Registry,
-    sweeps: bool,
+    asked: Asked,
 ) -> Result<Sweep, Diagnostics> {
     let (document, mut files) = open(path, overrides, registry)?;
     let machines = machines::listed(&document)?;
@@ -96,27 +139,32 @@ fn read_document(
             found = Err(Diagnostics(vec![problem]));
         }
     }
-    let (base, axes) = match (base, found) {
-        (Ok(base), Ok(axes)) => (base, axes.filter(|_| sweeps)),
+    let (base, own) = match (base, found) {
+        (Ok(base), Ok(axes)) => (base, axes),
         (base, axes) => {
             let mut all = base.err().map(Failure::into_problems).unwrap_or_default();
             all.0.append(&mut axes.err().unwrap_or_default().0);
             return Err(all);
         }
     };
-    if axes.is_none() && sweeps {
-        let remedy = "add `sweep: (axes: [...])`, or run it as a single scenario";
-        return Err(Diagnostics::one(path, None, "the scenario has no `sweep`", "", remedy));
-    }
-    let mut axes = axes.unwrap_or_default();
+    let runs = matches!(asked, Asked::Run);
+    let mut axes = match (asked, own) {
+        (Asked::Along(axis), _) => Axes::alone(axis),
+        (Asked::Run, _) => Axes::default(),
+        (Asked::Sweep, Some(axes)) => axes,
+        (Asked::Sweep, None) => {
+            let remedy = "add `sweep: (axes: [...])`, or run it as a single scenario";
+            return Err(Diagnostics::one(path, None, "the scenario has no `sweep`", "", remedy));
+        }
+    };
     axes.first_of_machines(&labels);
     let points = Points { document: &document, machines, labels, axes, name };
-    points.read(base.scenario, &mut files, sweeps)
+    points.read(base.scenario, &mut files, runs)
 }
 
 impl Points<'_> {
     /// Every point, and expectations of all of them where they are the scenario's machines alone.
-    fn read(self, base: Scenario, files: &mut Files, sweeps: bool) -> Result<Sweep, Diagnostics> {
+    fn read(self, base: Scenario, files: &mut Files, runs: bool) -> Result<Sweep, Diagnostics> {
         let Points { document, axes, .. } = &self;
         let mut sweep =
             Sweep { base, axes: axes.axes.clone(), points: Vec::new(), skipped: Vec::new() };
@@ -164,7 +212,7 @@ impl Points<'_> {
             let problem = document.problem_found("sweep", rule, why, "mend the axes");
             return Err(Diagnostics(vec![problem]));
         }
-        if !sweeps {
+        if runs {
             self.nowhere(&left_out)?;
             expect_of_all(&mut sweep, &across);
         }
