@@ -137,10 +137,23 @@ pub(crate) fn solve(args: &SolveArgs, registry: &Registry) -> Result<(), Failure
     let mut stamps = Vec::new();
     let mut solved = search(question, range, |values| {
         bar.inc(values.len() as u64);
-        let (record, stamp) = evaluate(args, &overrides, registry, (&path, &unit), values)?;
-        stamps.push(stamp);
-        let judge = Judge { record: &record, args, conditions: &conditions, metrics: &metrics };
-        Ok::<_, Failure>(values.iter().map(|&value| judge.tried(value)).collect())
+        let mut all = Vec::new();
+        for (values, run) in runs(args, &overrides, registry, (&path, &unit), values)? {
+            match run {
+                Ok((record, stamp)) => {
+                    stamps.push(stamp);
+                    let (record, conditions) = (&record, &conditions[..]);
+                    let judge = Judge { record, args, conditions, metrics: &metrics };
+                    all.extend(values.iter().map(|&value| judge.tried(value)));
+                }
+                Err(why) => all.extend(values.iter().map(|&value| Tried {
+                    value,
+                    outcome: Err(why.clone()),
+                    metrics: vec![None; metrics.len()],
+                })),
+            }
+        }
+        Ok::<_, Failure>(all)
     })?;
     bar.finish_and_clear();
     solved.fingerprint = stamps.first().cloned().unwrap_or_default();
@@ -219,6 +232,31 @@ fn range(args: &SolveArgs, path: &str, unit: &str, now: Option<f64>) -> Result<R
     };
     let whole = args.whole || ["copies", "requests", "drives"].contains(&unit);
     Ok(Range { from, to, log: from > 0.0, whole, resolution: args.resolution })
+}
+
+/// What a value's case came to, or why the machine refuses the value.
+type Evaluated = Result<(RunRecord, String), String>;
+
+/// Runs the scenario at these values, together as long as the machine takes all of them; a value
+/// that it refuses (less memory than is hidden, say) stands alone with the reason.
+fn runs(
+    args: &SolveArgs,
+    overrides: &[(String, String)],
+    registry: &Registry,
+    place: (&str, &str),
+    values: &[f64],
+) -> Result<Vec<(Vec<f64>, Evaluated)>, Failure> {
+    match (evaluate(args, overrides, registry, place, values), values) {
+        (Ok(run), _) => Ok(vec![(values.to_vec(), Ok(run))]),
+        (Err(Failure::Input(why)), [_]) => Ok(vec![(values.to_vec(), Err(why))]),
+        (Err(Failure::Input(_)), _) => {
+            let (low, high) = values.split_at(values.len() / 2);
+            let mut all = runs(args, overrides, registry, place, low)?;
+            all.extend(runs(args, overrides, registry, place, high)?);
+            Ok(all)
+        }
+        (Err(failure), _) => Err(failure),
+    }
 }
 
 /// Runs the scenario at these values.

@@ -28,6 +28,7 @@ mod ops;
 mod outside;
 mod plausible;
 mod round_trips;
+mod solve;
 mod statistics;
 mod sweeps;
 mod train;
