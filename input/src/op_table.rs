@@ -143,7 +143,8 @@ fn attention(row: &mut Row<'_>) -> MeasuredOp {
         ["heads", "kv_heads", "head_dim"].map(|column| size(row, column) as u32);
     let window = size_or(row, "window", 0, 0) as u32;
     let kv_bytes = kv_bytes as u32;
-    let of = Attention { batch, new, past, heads, kv_heads, head_dim, window, kv_bytes };
+    let of =
+        Attention { batch, new, past, heads, kv_heads, head_dim, window, kv_bytes, causal: true };
     let wide = u128::from(heads) * u128::from(head_dim) * u128::from(batch) * u128::from(new);
     let kv = u128::from(batch) * u128::from(of.attended()) * u128::from(kv_heads);
     let kv = 2 * kv * u128::from(head_dim) * u128::from(kv_bytes);

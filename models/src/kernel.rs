@@ -39,6 +39,8 @@ pub struct Attention {
     pub window: u32,
     /// Bytes of a number of keys and values.
     pub kv_bytes: u32,
+    /// Whether a token attends to none behind it; else every new one attends to all there are.
+    pub causal: bool,
 }
 
 /// Experts of one layer: tokens are sent to some of them, multiplied and weighted.
@@ -126,6 +128,7 @@ impl Attention {
         let [past, new, batch] = [self.past, self.new, self.batch].map(u128::from);
         let all = |to: u128| to * (to + 1) / 2;
         let pairs = match u128::from(self.window) {
+            _ if !self.causal => new * (past + new),
             0 => all(past + new) - all(past),
             // Behind the window every token attends to as many.
             window => {
@@ -163,9 +166,12 @@ impl Work {
     /// Its word, and the numbers of its shape in the order of the fields.
     fn parts(&self) -> (&'static str, Vec<u64>) {
         let attention = |of: &Attention| {
-            let Attention { batch, new, past, heads, kv_heads, head_dim, window, kv_bytes } = *of;
+            let Attention { batch, new, past, heads, kv_heads, head_dim, window, kv_bytes, .. } =
+                *of;
             let heads = [heads, kv_heads, head_dim, window, kv_bytes].map(u64::from);
-            [batch, new, past].into_iter().chain(heads).collect()
+            // A ninth number stands where it is not causal alone, which most are.
+            let causal = (!of.causal).then_some(0);
+            [batch, new, past].into_iter().chain(heads).chain(causal).collect()
         };
         match self {
             Work::Product(Product { m, n, k }) => ("product", vec![*m, *n, *k]),
@@ -186,14 +192,25 @@ impl Work {
             let [batch, new, past] = numbers.get(..3)?.try_into().ok()?;
             let [heads, kv_heads, head_dim] = [small(3)?, small(4)?, small(5)?];
             let (window, kv_bytes) = (small(6)?, small(7)?);
-            Some(Attention { batch, new, past, heads, kv_heads, head_dim, window, kv_bytes })
+            let causal = numbers.get(8).is_none_or(|&causal| causal > 0);
+            Some(Attention {
+                batch,
+                new,
+                past,
+                heads,
+                kv_heads,
+                head_dim,
+                window,
+                kv_bytes,
+                causal,
+            })
         };
         match (word, numbers.len()) {
             ("product", 3) => {
                 Some(Work::Product(Product { m: numbers[0], n: numbers[1], k: numbers[2] }))
             }
-            ("attention", 8) => attention().map(Work::Attention),
-            ("attention-backward", 8) => attention().map(Work::AttentionBackward),
+            ("attention", 8 | 9) => attention().map(Work::Attention),
+            ("attention-backward", 8 | 9) => attention().map(Work::AttentionBackward),
             ("experts", 8) => Some(Work::Experts(Experts {
                 tokens: numbers[0],
                 hidden: numbers[1],
@@ -267,6 +284,7 @@ mod tests {
             head_dim: 128,
             window: 4096,
             kv_bytes: 1,
+            causal: true,
         };
         let (tokens, hidden, ffn, top_k, experts, given) = (9, 64, 32, 2, 8, 18);
         let (busy, most) = (7, 4);
@@ -274,7 +292,7 @@ mod tests {
         let mut all = vec![
             Work::Product(Product { m: 1, n: 2, k: 3 }),
             Work::Attention(attention),
-            Work::AttentionBackward(attention),
+            Work::AttentionBackward(Attention { causal: false, ..attention }),
             Work::Experts(experts),
         ];
         all.extend(Streaming::ALL.map(Work::Streaming));
@@ -303,11 +321,14 @@ mod tests {
                         head_dim: 1,
                         window,
                         kv_bytes: 2,
+                        causal: true,
                     };
                     let most = if window == 0 { u64::MAX } else { u64::from(window) };
                     let seen = |at: u64| (at + 1).min(most);
                     let pairs: u64 = (past..past + new).map(seen).sum();
                     assert_eq!(of.pairs(), 3 * u128::from(pairs), "{of:?}");
+                    let all = Attention { causal: false, ..of }.pairs();
+                    assert_eq!(all, 3 * u128::from(new * (past + new)), "{of:?}");
                     let first = past + 1 - seen(past);
                     assert_eq!(of.attended(), past + new - first, "{of:?}");
                 }

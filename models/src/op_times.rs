@@ -49,6 +49,9 @@ pub enum Dimension {
     Factor,
     /// Which kernels run, or what their makers wrote into them; no measurement changes it.
     Code,
+    /// A share of a rate that is left in a step; a file may leave it out, which is 1. Tables of
+    /// single operators do not tell it.
+    Sustained,
 }
 
 impl Dimension {
@@ -62,6 +65,7 @@ impl Dimension {
             // What hides behind something else has a rate without end.
             Dimension::Local => (1.0, f64::INFINITY),
             Dimension::Divisor => (1e-6, f64::MAX),
+            Dimension::Sustained => (1e-6, 1.0),
             Dimension::Share => (0.0, 1.0),
             Dimension::Factor => (1.0, f64::MAX),
         }
@@ -69,7 +73,7 @@ impl Dimension {
 
     /// Whether measurements tell such a number.
     pub const fn is_measured(self) -> bool {
-        !matches!(self, Dimension::Stated | Dimension::Code)
+        !matches!(self, Dimension::Stated | Dimension::Code | Dimension::Sustained)
     }
 }
 
@@ -198,13 +202,13 @@ impl OpTimes {
     /// what has no formula or no numbers.
     ///
     /// `warm`: the kernel runs again and again on the same data, as in a measurement; in a step the
-    /// last cache has other things by then.
+    /// last cache has other things by then, and the device's limit of power has lowered its clock.
     pub fn seconds(&self, precision: &str, kernel: &Kernel, warm: bool) -> Option<(f64, PricedBy)> {
         let wide = matches!(precision, "bf16" | "fp16");
         match &kernel.work {
             Work::Product(shape) if wide => {
                 let of = self.products?;
-                Some((of.numbers.seconds(self.processors, shape), of.by()))
+                Some((of.numbers.seconds(self.processors, shape, warm), of.by()))
             }
             Work::Product(shape) if precision == "fp8" => {
                 let (wide, of) = (self.products?, self.fp8?);

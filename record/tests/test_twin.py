@@ -41,6 +41,16 @@ SHAPE = {
 }
 GPT2 = {"vocab_size": 1000, "n_embd": 128, "n_layer": 4, "n_head": 8, "n_positions": 256}
 PLAIN = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
+BERT = {
+    "vocab_size": 1000,
+    "hidden_size": 128,
+    "intermediate_size": 512,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 8,
+    "max_position_embeddings": 256,
+    "hidden_dropout_prob": 0.0,
+    "attention_probs_dropout_prob": 0.0,
+}
 MODELS = {
     "Llama": SHAPE,
     "GPT2": GPT2 | PLAIN,
@@ -57,8 +67,14 @@ MODELS = {
         "word_embed_proj_dim": 128,
         "dropout": 0.0,
     },
+    "Bert": BERT,
+    "Roberta": BERT | {"type_vocab_size": 1},
 }
-CLASSES = {"GPT2": "GPT2LMHeadModel"}
+CLASSES = {
+    "GPT2": "GPT2LMHeadModel",
+    "Bert": "BertForMaskedLM",
+    "Roberta": "RobertaForMaskedLM",
+}
 # Parts per thousand by which the two may differ.
 SLACK = {"weights": 0, "optimizer": 0, "peak": 20, "flops": 20, "bytes": 50}
 
@@ -148,6 +164,12 @@ class Twins(Repeatable):
 
     def test_opt(self) -> None:
         self.agree("OPT")
+
+    def test_bert(self) -> None:
+        self.agree("Bert")
+
+    def test_roberta(self) -> None:
+        self.agree("Roberta")
 
 
 if __name__ == "__main__":

@@ -87,7 +87,7 @@ fn card(dice: &mut Dice, tensor: u32, layers: u32) -> Card {
         head_dim,
         vocab: tensor * dice.within(1..=300),
         positions: if family.learns_positions() { 256 } else { 0 },
-        tied: dice.within(0..=1) == 1,
+        tied: dice.within(0..=1) == 1 || !family.is_causal(),
         qkv_bias: family.has_biases() || dice.within(0..=1) == 1,
         experts,
         window: None,

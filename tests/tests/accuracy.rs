@@ -190,6 +190,12 @@ fn the_summary_is_that_of_the_tables_below() {
         let row = format!("| {kind} | {count} | {median} | {p95} | {bias} |");
         assert!(page.contains(&row), "the summary of docs/accuracy.md must have:\n{row}");
     }
+    let blocks = page.lines().filter(|line| line.contains(" | block, held out | ")).map(cells);
+    let blocks: Vec<Vec<&str>> = blocks.collect();
+    let (median, p95) = (span(&blocks, 3, false), span(&blocks, 4, false));
+    let (count, bias) = (sum(&blocks, 2), span(&blocks, 5, true));
+    let row = format!("| kernels of a block, summed | {count} | {median} | {p95} | {bias} |");
+    assert!(page.contains(&row), "the summary of docs/accuracy.md must have:\n{row}");
     for (kind, what) in [("copies between tiers", "copies"), ("steps on real GPUs", "steps")] {
         let rows = of_runs(what);
         let (median, p95) = (span(&rows, 5, false), span(&rows, 6, false));

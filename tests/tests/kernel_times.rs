@@ -10,11 +10,11 @@ use tiersim_tests::files::{Row, assert_rows, beside, machine, table};
 use tiersim_tests::prelude::*;
 
 /// The rows of one profile; `None`, and a line on stderr, without it.
-fn profile(file: &str) -> Option<Vec<Row>> {
+pub(crate) fn profile(file: &str) -> Option<Vec<Row>> {
     beside(&format!("vidur-profiles/{file}")).map(|path| table(&path))
 }
 
-fn number(row: &Row, column: &str) -> u64 {
+pub(crate) fn number(row: &Row, column: &str) -> u64 {
     row[column].parse().unwrap_or_else(|_| panic!("{column}: {}", row[column]))
 }
 
@@ -67,18 +67,18 @@ fn kernels(rows: &[Row]) -> Vec<Kernel> {
 }
 
 /// Every second of the sizes that occur, the smallest first.
-fn half(sizes: impl Iterator<Item = u64>) -> BTreeSet<u64> {
+pub(crate) fn half(sizes: impl Iterator<Item = u64>) -> BTreeSet<u64> {
     sizes.collect::<BTreeSet<u64>>().into_iter().step_by(2).collect()
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
+pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;
     if values.len() % 2 == 1 { values[middle] } else { (values[middle - 1] + values[middle]) / 2.0 }
 }
 
 /// Median and 95th percentile of the distance from 0, in per cent.
-fn errors(values: &[f64]) -> [f64; 2] {
+pub(crate) fn errors(values: &[f64]) -> [f64; 2] {
     let mut far: Vec<f64> = values.iter().map(|error| 100.0 * error.abs()).collect();
     far.sort_by(f64::total_cmp);
     [median(far.clone()), far[far.len() * 95 / 100]]

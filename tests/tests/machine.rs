@@ -3,6 +3,7 @@
 
 mod accounting;
 mod allocators;
+mod block_times;
 mod cards;
 mod channels;
 mod collectives;

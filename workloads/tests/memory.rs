@@ -207,6 +207,8 @@ fn a_llama_block_keeps_what_its_list_says() {
         activation: tiersim_workloads::memory::activations::block::Activation::GatedSilu,
         mean: false,
         norm_0: false,
+        post_norm: false,
+        transforms_head: false,
         head_norms: false,
         wide_softmax: true,
         experts: None,

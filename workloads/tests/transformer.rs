@@ -3,6 +3,7 @@
 mod activations;
 mod any;
 mod eager;
+mod encoder;
 mod rules;
 mod semiseparable;
 pub(crate) mod shape;

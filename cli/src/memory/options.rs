@@ -77,7 +77,8 @@ pub(crate) struct MemoryArgs {
     /// Format of keys and values [default: that of --precision].
     #[arg(long, value_name = "FORMAT", value_parser = format)]
     pub(crate) kv: Option<Format>,
-    /// Family of the model: gpt2, llama, mistral, mixtral, qwen, opt or bloom [default: gpt2].
+    /// Family of the model: gpt2, llama, mistral, mixtral, qwen, opt, bloom, bert or
+    /// roberta [default: gpt2].
     #[arg(long, value_name = "NAME", value_parser = family)]
     pub(crate) family: Option<Family>,
     /// Blocks of the model.
@@ -131,7 +132,8 @@ pub(crate) struct MemoryArgs {
     /// Matrices that have adapters, of q, k, v, o, gate, up and down [default: q,v].
     #[arg(long, value_name = "LIST", value_parser = targets)]
     pub(crate) lora_targets: Option<Targets>,
-    /// Whether there is dropout [default: true for gpt2, opt and bloom].
+    /// Whether there is dropout [default: true for families with biases: gpt2, opt,
+    /// bloom, bert, roberta].
     #[arg(long, value_name = "true|false", action = clap::ArgAction::Set)]
     pub(crate) dropout: Option<bool>,
     /// Ranks that each matrix is split over [default: 1].

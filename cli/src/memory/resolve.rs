@@ -167,7 +167,9 @@ fn block(
         head_dim,
         activation: Activation::of(family),
         mean,
-        norm_0: family == Family::Bloom,
+        norm_0: family.norms_embedding(),
+        post_norm: family.is_post_norm(),
+        transforms_head: family.transforms_head(),
         head_norms: false,
         wide_softmax: true,
         experts: None,
@@ -345,6 +347,9 @@ fn data_pipeline(args: &MemoryArgs) -> Result<Option<Loader>, String> {
 fn serving(args: &MemoryArgs, model: Option<&ModelFiles>) -> Result<Serving, String> {
     refuse("--inference", args, &of_training())?;
     refuse("--inference", args, &["--stage", "--offload-optimizer", "--largest-layer"])?;
+    if let Some(problem) = model.and_then(|model| model.card.generation_problem()) {
+        return Err(format!("--inference: {}; {}", problem.rule, problem.remedy));
+    }
     let (gpus, gpus_per_node) = gpus(args, 8)?;
     let (tensor, pipeline) = split(args, gpus)?;
     let stored = model.and_then(|model| model.format);

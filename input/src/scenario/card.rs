@@ -6,9 +6,11 @@ use crate::scenario::resolver::Resolver;
 use tiersim_workloads::transformer::Card;
 use tiersim_workloads::transformer::card::{Experts, Family};
 
-/// Rows of the tables of positions of GPT-2 and of OPT as published.
+/// Rows of the tables of positions as published.
 const GPT2_POSITIONS: u32 = 1024;
 const OPT_POSITIONS: u32 = 2048;
+const BERT_POSITIONS: u32 = 512;
+const ROBERTA_POSITIONS: u32 = 514;
 
 impl Resolver<'_, '_> {
     /// The card that the workload spells out, in the place of a model's name and files; `None`
@@ -42,6 +44,8 @@ fn card(raw: &RawCard) -> Card {
     let positions = match family {
         Family::Gpt2 => GPT2_POSITIONS,
         Family::Opt => OPT_POSITIONS,
+        Family::Bert => BERT_POSITIONS,
+        Family::Roberta => ROBERTA_POSITIONS,
         _ => 0,
     };
     let name = || format!("{}-{}x{}", family.word(), raw.layers, raw.hidden);

@@ -26,7 +26,7 @@ fn product(times: &OpTimes, fp8: bool, m: u64, n: u64, k: u64) -> f64 {
     let (shape, wide) = (Product { m, n, k }, times.products.unwrap().numbers);
     match times.fp8.filter(|_| fp8) {
         Some(of) => of.numbers.seconds(&wide, times.processors, &shape),
-        None => wide.seconds(times.processors, &shape),
+        None => wide.seconds(times.processors, &shape, true),
     }
 }
 
@@ -35,7 +35,8 @@ fn attention(times: &OpTimes, shape: [u64; 8], warm: bool) -> f64 {
     let [batch, new, past] = [shape[0], shape[1], shape[2]];
     let [heads, kv_heads, head_dim, window, kv_bytes] =
         [3, 4, 5, 6, 7].map(|at: usize| shape[at] as u32);
-    let op = Attention { batch, new, past, heads, kv_heads, head_dim, window, kv_bytes };
+    let op =
+        Attention { batch, new, past, heads, kv_heads, head_dim, window, kv_bytes, causal: true };
     times.attention.unwrap().numbers.seconds(times.processors, &op, warm)
 }
 

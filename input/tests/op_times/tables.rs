@@ -46,6 +46,7 @@ fn attention_is_of_prompts_or_of_single_tokens() {
         head_dim: 128,
         window: 0,
         kv_bytes: 1,
+        causal: true,
     };
     assert_eq!(work(&prompts[0]), Work::Attention(of));
     let one = Attention { new: 1, past: 9, window: 5, kv_bytes: 2, ..of };

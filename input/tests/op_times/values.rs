@@ -37,7 +37,7 @@ fn products() {
         let (shape, wide) = (Product { m, n, k }, times.products.unwrap().numbers);
         let got = match precision {
             "fp8" => times.fp8.unwrap().numbers.seconds(&wide, times.processors, &shape),
-            _ => wide.seconds(times.processors, &shape),
+            _ => wide.seconds(times.processors, &shape, true),
         };
         near(got, want, &(device, precision, shape));
     }
@@ -73,7 +73,17 @@ fn attention() {
         let [batch, new, past] = [shape[0], shape[1], shape[2]];
         let [heads, kv_heads, head_dim, window, kv_bytes] =
             [3, 4, 5, 6, 7].map(|at: usize| shape[at] as u32);
-        let op = Attention { batch, new, past, heads, kv_heads, head_dim, window, kv_bytes };
+        let op = Attention {
+            batch,
+            new,
+            past,
+            heads,
+            kv_heads,
+            head_dim,
+            window,
+            kv_bytes,
+            causal: true,
+        };
         let times = shipped(device).times;
         let got = times.attention.unwrap().numbers.seconds(times.processors, &op, warm);
         near(got, want, &(device, op, warm));

@@ -174,6 +174,7 @@ impl AttentionTimes {
                 let ramp = (cap - first) / (last - first);
                 (cap, ramp * (first + cap) / 2.0 + (1.0 - ramp) * cap)
             }
+            _ if !op.causal => (last, last),
             _ => (last, (first + last) / 2.0),
         };
         let key_s = self.key(sms, rows, &s);

@@ -57,6 +57,7 @@ fn attention(new: u64) -> Kernel {
         head_dim: 64,
         window: 0,
         kv_bytes: 2,
+        causal: true,
     };
     Kernel::new(Work::Attention(of), of.flops(), 1 << 20)
 }

@@ -189,6 +189,8 @@ fn of_head(block: &BlockShape, batch: &Batch, input: u128, vocab: u64) -> Result
     let own = own_tokens(tokens, batch.tensor.into(), batch.by_sequence);
     let beside = product(&[own, beside_norm(block, batch)?])?;
     let inputs = if keeps_input(block, batch) { 2 } else { 1 };
+    // A matrix and GeLU before the norm have inputs of their own.
+    let inputs = if block.transforms_head { inputs + 2 } else { inputs };
     total([product(&[input, inputs])?, logits, beside])
 }
 
@@ -250,7 +252,9 @@ pub fn of_stage(
     };
     let masks = if batch.dropout { stream } else { 0 };
     let turns = turns(block, batch)?;
-    let normed = if block.norm_0 { input } else { 0 };
+    let own_rows = own_tokens(tokens, ranks, batch.by_sequence);
+    let beside = product(&[own_rows, beside_norm(block, batch)?])?;
+    let normed = if block.norm_0 { total([input, beside])? } else { 0 };
     let head =
         if vocab > 0 && stages.pipeline == 1 { of_head(block, batch, input, vocab)? } else { 0 };
     // Where a norm keeps a copy, the last block's input to it goes with the sum behind it, before

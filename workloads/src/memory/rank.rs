@@ -144,7 +144,7 @@ impl Rank {
         let around = EmbeddingAndHead::new(card);
         let of = |part: &Module| RankModule::of(part, split, false, lora.is_none());
         let has_head = split.stages == 1;
-        let head = [&around.norm].into_iter().chain(&around.head).filter(|_| has_head);
+        let head = around.end().filter(|_| has_head);
         let expert = u32::try_from(split.expert.max(1)).unwrap_or(u32::MAX);
         let mut one = block(card, 0, expert);
         if let Some(lora) = lora {

@@ -1,4 +1,4 @@
-//! What a decoder-only transformer is: the numbers of its model card.
+//! What a transformer is, a decoder or an encoder: the numbers of its model card.
 //!
 //! From these follow all parameters by name and shape ([`Card::tensors`], checked against the
 //! makers' own code tensor by tensor), hence counts that are exact: no rule of thumb such as 12 x
@@ -36,11 +36,18 @@ pub enum Family {
     /// ALiBi, LayerNorm (one behind the embedding too), biases everywhere, one matrix for queries,
     /// keys and values.
     Bloom,
+    /// An encoder: tokens attend to all others, LayerNorm behind every sum and behind the
+    /// embedding, learned positions and two token types, biases everywhere, GeLU by the error
+    /// function; the head for masked language modelling has a matrix, GeLU and a norm before the
+    /// tied table and its bias.
+    Bert,
+    /// As [`Family::Bert`], with one token type.
+    Roberta,
 }
 
 impl Family {
     /// Every family.
-    pub const ALL: [Family; 7] = [
+    pub const ALL: [Family; 9] = [
         Family::Gpt2,
         Family::Llama,
         Family::Mistral,
@@ -48,6 +55,8 @@ impl Family {
         Family::Qwen,
         Family::Opt,
         Family::Bloom,
+        Family::Bert,
+        Family::Roberta,
     ];
 
     /// The word used in tables and messages.
@@ -60,22 +69,57 @@ impl Family {
             Family::Qwen => "qwen",
             Family::Opt => "opt",
             Family::Bloom => "bloom",
+            Family::Bert => "bert",
+            Family::Roberta => "roberta",
         }
+    }
+
+    /// Whether a token attends to none behind it. Where it does, the model is an encoder and cannot
+    /// generate text.
+    pub const fn is_causal(self) -> bool {
+        !matches!(self, Family::Bert | Family::Roberta)
+    }
+
+    /// Whether norms stand behind the sums of a block (post-norm), not before attention and the
+    /// feed-forward part; there is none behind the blocks then.
+    pub const fn is_post_norm(self) -> bool {
+        matches!(self, Family::Bert | Family::Roberta)
+    }
+
+    /// Whether a norm follows the embedding.
+    pub const fn norms_embedding(self) -> bool {
+        matches!(self, Family::Bloom | Family::Bert | Family::Roberta)
+    }
+
+    /// Rows of the table of token types; 0 for a family without.
+    pub const fn token_types(self) -> u32 {
+        match self {
+            Family::Bert => 2,
+            Family::Roberta => 1,
+            _ => 0,
+        }
+    }
+
+    /// Whether the head has a matrix, an activation and a norm before the product with the table,
+    /// which has a bias (the head for masked language modelling).
+    pub const fn transforms_head(self) -> bool {
+        !self.is_causal()
     }
 
     /// Whether queries and keys are turned by position, in pairs of channels.
     pub const fn is_rotary(self) -> bool {
-        !matches!(self, Family::Gpt2 | Family::Opt | Family::Bloom)
+        !self.has_biases()
     }
 
     /// Whether norms and matrices have biases, and the feed-forward part one matrix less.
     pub const fn has_biases(self) -> bool {
-        matches!(self, Family::Gpt2 | Family::Opt | Family::Bloom)
+        use Family::{Bert, Bloom, Gpt2, Opt, Roberta};
+        matches!(self, Gpt2 | Opt | Bloom | Bert | Roberta)
     }
 
     /// Whether positions have a table of their own.
     pub const fn learns_positions(self) -> bool {
-        matches!(self, Family::Gpt2 | Family::Opt)
+        matches!(self, Family::Gpt2 | Family::Opt | Family::Bert | Family::Roberta)
     }
 
     /// Whether the feed-forward part multiplies with a gate: three matrices instead of two.
@@ -123,7 +167,7 @@ pub struct Card {
     /// Whether the head uses the embedding's matrix.
     pub tied: bool,
     /// Whether queries, keys and values have biases, in a family that leaves that open (Llama,
-    /// where the output has one too, and Qwen); `true` in Gpt2, Opt and Bloom.
+    /// where the output has one too, and Qwen); `true` where the family has biases everywhere.
     pub qkv_bias: bool,
     /// Experts, if it has them.
     pub experts: Option<Experts>,

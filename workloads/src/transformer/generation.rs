@@ -91,6 +91,7 @@ impl Generation {
                 "leave it out, or write 16",
             );
         }
+        found.extend(self.card.generation_problem());
         found.extend(tensor_problem(&self.card, self.tensor, self.devices));
         found.extend(self.formats.packed.and_then(|packed| packed.problem()));
         if found.is_empty() {

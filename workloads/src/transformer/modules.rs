@@ -2,7 +2,8 @@
 //! they do, and along which axis tensor parallelism divides each tensor.
 //!
 //! A block is: norm, queries, keys and values, attention, output, norm, one or two wide matrices,
-//! activation, narrow matrix; or a router and several such feed-forward parts. Queries, keys,
+//! activation, narrow matrix; or a router and several such feed-forward parts. Post-norm, each of
+//! the norms stands behind the sum that follows its part. Queries, keys,
 //! values and wide matrices are divided by output, the matrices behind them by input, the table of
 //! tokens by row (Shoeybi et al., "Megatron-LM", 2019, section 3); norms and the biases behind a
 //! sum are whole. Experts are modules of their own, though the makers' code has all of a block in
@@ -178,12 +179,16 @@ impl<M, N> Block<M, N> {
 pub(crate) struct EmbeddingAndHead {
     pub(crate) tokens: Module,
     pub(crate) positions: Option<Module>,
+    /// Token types, in a family that has them.
+    pub(crate) types: Option<Module>,
     /// The norm behind the embedding, in a family that has one.
     pub(crate) norm_0: Option<Module>,
     pub(crate) norm: Module,
     pub(crate) head_name: String,
     /// `None` if it is tied.
     pub(crate) head: Option<Module>,
+    /// The matrix before the last norm, and the bias of the logits, in a family that has them.
+    pub(crate) transform: Option<[Module; 2]>,
 }
 
 /// Tensors to take modules from.
@@ -240,7 +245,13 @@ impl Source<'_> {
 impl EmbeddingAndHead {
     /// Tables, and a norm behind them.
     pub(crate) fn embedding(&self) -> impl Iterator<Item = &Module> {
-        [&self.tokens].into_iter().chain(&self.positions).chain(&self.norm_0)
+        [&self.tokens].into_iter().chain(&self.types).chain(&self.positions).chain(&self.norm_0)
+    }
+
+    /// What is behind the blocks, in the order in which it runs.
+    pub(crate) fn end(&self) -> impl Iterator<Item = &Module> {
+        let [dense, bias] = self.transform.as_ref().map_or([None; 2], |[a, b]| [Some(a), Some(b)]);
+        dense.into_iter().chain([&self.norm]).chain(&self.head).chain(bias)
     }
 
     pub(crate) fn new(card: &Card) -> EmbeddingAndHead {
@@ -248,23 +259,50 @@ impl EmbeddingAndHead {
         let all: Vec<card::CardTensor> = before.into_iter().chain(behind).collect();
         let source = Source { family: card.family, prefix: String::new(), tensors: &all };
         let find = |names: &[&'static str]| names.iter().copied().find(|name| source.has(name));
+        let whole = |name: &str| source.take(name, Split::Whole, false);
         let tokens = find(&[
             "transformer.wte",
             "transformer.word_embeddings",
             "model.decoder.embed_tokens",
             "model.embed_tokens",
+            "bert.embeddings.word_embeddings",
+            "roberta.embeddings.word_embeddings",
         ]);
-        let positions = find(&["transformer.wpe", "model.decoder.embed_positions"]);
-        let norm_0 = find(&["transformer.word_embeddings_layernorm"]);
+        let positions = find(&[
+            "transformer.wpe",
+            "model.decoder.embed_positions",
+            "bert.embeddings.position_embeddings",
+            "roberta.embeddings.position_embeddings",
+        ]);
+        let types = find(&[
+            "bert.embeddings.token_type_embeddings",
+            "roberta.embeddings.token_type_embeddings",
+        ]);
+        let norm_0 = find(&[
+            "transformer.word_embeddings_layernorm",
+            "bert.embeddings.LayerNorm",
+            "roberta.embeddings.LayerNorm",
+        ]);
+        let transform = card.family.head_names();
         let norm = find(&["transformer.ln_f", "model.decoder.final_layer_norm", "model.norm"]);
-        let head = source.has("lm_head");
+        let norm = norm.or(transform.map(|[_, _, norm]| norm));
+        let has_own = !card.tied;
         EmbeddingAndHead {
             tokens: source.take(tokens.expect("every family has a table"), Split::Rows, false),
-            positions: positions.map(|name| source.take(name, Split::Whole, false)),
-            norm_0: norm_0.map(|name| source.take(name, Split::Whole, false)),
-            norm: source.take(norm.expect("every family has a norm"), Split::Whole, false),
-            head_name: "lm_head".to_owned(),
-            head: head.then(|| source.take("lm_head", Split::Rows, true)),
+            positions: positions.map(whole),
+            types: types.map(whole),
+            norm_0: norm_0.map(whole),
+            norm: whole(norm.expect("every family has a norm")),
+            head_name: match card.family {
+                Family::Bert => "cls.predictions.decoder".to_owned(),
+                Family::Roberta => "lm_head.decoder".to_owned(),
+                _ => "lm_head".to_owned(),
+            },
+            head: has_own.then(|| source.take("lm_head", Split::Rows, true)),
+            transform: transform.map(|[bias, dense, _]| {
+                let dense = source.take(dense, Split::Whole, true);
+                [dense, source.take(bias, Split::Rows, false)]
+            }),
         }
     }
 }
@@ -353,7 +391,7 @@ mod tests {
                 panic!("{name} is not known");
             };
             let around = EmbeddingAndHead::new(&card);
-            let ends = around.embedding().chain([&around.norm]).chain(&around.head);
+            let ends = around.embedding().chain(around.end());
             let ends: u128 = ends.map(|part| part.parameters(1)).sum();
             let of = |block: &Block| -> u128 {
                 block.modules().into_iter().map(|(part, _)| part.parameters(1)).sum()

@@ -149,8 +149,8 @@ impl Serving {
             }
         }
         let tensor = tensor_problem(&self.card, self.tensor, self.devices);
-        if let Some(ShapeProblem { field, rule, remedy }) = tensor {
-            add(field, rule, remedy);
+        for problem in tensor.into_iter().chain(self.card.generation_problem()) {
+            add(problem.field, problem.rule, problem.remedy);
         }
         if self.max_tokens_per_step <= self.max_batch {
             let rule = format!(

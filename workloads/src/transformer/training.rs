@@ -19,6 +19,7 @@ mod optimizer;
 mod run;
 mod schedule;
 mod step;
+mod tables;
 mod update;
 mod working;
 mod zero;

@@ -66,7 +66,7 @@ fn the_largest_of_everything_is_refused_without_overflow() {
             head_dim: 1 << 6,
             vocab: 1 << 26,
             positions: if family.learns_positions() { 1 << 26 } else { 0 },
-            tied: false,
+            tied: !family.is_causal(),
             qkv_bias: !matches!(family, Family::Mistral | Family::Mixtral),
             experts: may.then_some(experts),
             window: None,

@@ -19,8 +19,8 @@ fn one_of<T: Copy>(rng: &mut ChaCha12Rng, all: &[T]) -> T {
 }
 
 fn any_card(rng: &mut ChaCha12Rng) -> Card {
-    use Family::{Bloom, Gpt2, Llama, Mistral, Mixtral, Opt, Qwen};
-    let family = one_of(rng, &[Gpt2, Llama, Mistral, Mixtral, Qwen, Opt, Bloom]);
+    use Family::{Mixtral, Qwen};
+    let family = one_of(rng, &Family::ALL);
     let kv_heads = one_of(rng, &[2, 4]);
     let heads = kv_heads * one_of(rng, &[1, 2]);
     let experts = matches!(family, Mixtral) || family == Qwen && rng.random_bool(0.3);
@@ -40,11 +40,11 @@ fn any_card(rng: &mut ChaCha12Rng) -> Card {
         kv_heads,
         head_dim: 8,
         vocab: one_of(rng, &[64, 96]),
-        positions: if matches!(family, Gpt2 | Opt) { 64 } else { 0 },
-        tied: rng.random_bool(0.5),
+        positions: if family.learns_positions() { 64 } else { 0 },
+        tied: rng.random_bool(0.5) || !family.is_causal(),
         qkv_bias: rng.random_bool(0.5),
         experts,
-        window: rng.random_bool(0.3).then_some(5),
+        window: rng.random_bool(0.3).then_some(5).filter(|_| family.is_causal()),
     }
 }
 
@@ -59,7 +59,8 @@ fn any_adapters(rng: &mut ChaCha12Rng, card: &Card) -> Option<Lora> {
     all.retain(|_| rng.random_bool(0.5));
     all.push(O);
     let rank = rng.random_range(1..9);
-    rng.random_bool(0.3).then_some(Lora { rank, targets: all.into() })
+    let is_any = rng.random_bool(0.3) && card.family.is_causal();
+    is_any.then_some(Lora { rank, targets: all.into() })
 }
 
 fn any_training(rng: &mut ChaCha12Rng) -> Training {
@@ -70,7 +71,7 @@ fn any_training(rng: &mut ChaCha12Rng) -> Training {
     let interleave = if card.layers == 4 && pipeline == 4 { 1 } else { interleave };
     let parallel = Parallel {
         data: one_of(rng, &[1, 2, 8]),
-        tensor: one_of(rng, &[1, 2]),
+        tensor: if card.family.is_causal() { one_of(rng, &[1, 2]) } else { 1 },
         sequence: rng.random_bool(0.5),
         pipeline,
         interleave,
@@ -127,6 +128,8 @@ fn any_training(rng: &mut ChaCha12Rng) -> Training {
         lora,
         card,
     };
+    let update = if training.card.family.is_causal() { training.update } else { UpdateTime::After };
+    let training = Training { update, ..training };
     // Eager kernels are not known of every model and split.
     let is_known = training.problems().is_empty();
     let kernels = if is_known { training.kernels } else { Kernels::Compiled };

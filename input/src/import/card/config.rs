@@ -58,13 +58,16 @@ struct Raw {
     #[serde(rename = "_remove_final_layer_norm")]
     remove_final_layer_norm: Option<bool>,
     add_cross_attention: Option<bool>,
+    is_decoder: Option<bool>,
+    type_vocab_size: Option<u32>,
+    hidden_act: Option<String>,
     torch_dtype: Option<String>,
     dtype: Option<String>,
     quantization_config: Option<IgnoredAny>,
 }
 
 /// The types of model that are read, with their families.
-const TYPES: [(&str, Family); 10] = [
+const TYPES: [(&str, Family); 12] = [
     ("gpt2", Family::Gpt2),
     ("llama", Family::Llama),
     ("mistral", Family::Mistral),
@@ -75,6 +78,8 @@ const TYPES: [(&str, Family); 10] = [
     ("qwen3_moe", Family::Qwen),
     ("opt", Family::Opt),
     ("bloom", Family::Bloom),
+    ("bert", Family::Bert),
+    ("roberta", Family::Roberta),
 ];
 
 /// Reads a config.
@@ -212,11 +217,11 @@ impl Config<'_> {
         let hidden = self.number(keys_of("hidden"), &[raw.n_embd, raw.n_embed, raw.hidden_size]);
         let heads = self.number(keys_of("heads"), &[raw.n_head, raw.num_attention_heads]);
         let vocab = self.number(keys_of("vocab"), &[raw.vocab_size]);
-        let positions = match family {
-            Family::Gpt2 | Family::Opt => {
+        let positions = match family.learns_positions() {
+            true => {
                 self.number(keys_of("positions"), &[raw.n_positions, raw.max_position_embeddings])?
             }
-            _ => 0,
+            false => 0,
         };
         let (layers, hidden, heads, vocab) = (layers?, hidden?, heads?, vocab?);
         let experts = self.experts(model_type)?;
@@ -260,14 +265,15 @@ impl Config<'_> {
     fn kv_heads(&mut self, family: Family, heads: u32) -> Option<u32> {
         let said = self.raw.num_key_value_heads;
         match family {
-            Family::Gpt2 | Family::Opt | Family::Bloom => Some(heads),
+            _ if family.has_biases() => Some(heads),
             Family::Llama => Some(said.unwrap_or(heads)),
             _ => self.number(keys_of("kv_heads"), &[said]),
         }
     }
 
     fn head_dim(&mut self, model_type: &str, hidden: u32, heads: u32) -> Option<u32> {
-        let said = self.raw.head_dim.filter(|_| !matches!(model_type, "gpt2" | "opt" | "bloom"));
+        let fixed = matches!(model_type, "gpt2" | "opt" | "bloom" | "bert" | "roberta");
+        let said = self.raw.head_dim.filter(|_| !fixed);
         if let Some(width) = said {
             return Some(width);
         }
@@ -358,6 +364,18 @@ impl Config<'_> {
                 self.only(affine, &raw.layer_norm_elementwise_affine, true, why);
                 let (key, why) = ("_remove_final_layer_norm", "there is a norm behind the blocks");
                 self.only(key, &raw.remove_final_layer_norm, false, why);
+            }
+            "bert" | "roberta" => {
+                let why = "only encoders by themselves are";
+                self.only("is_decoder", &raw.is_decoder, false, why);
+                self.only("add_cross_attention", &raw.add_cross_attention, false, why);
+                let types = if model_type == "bert" { 2 } else { 1 };
+                let why = if types == 2 { "BERT has two" } else { "RoBERTa has one" };
+                self.only("type_vocab_size", &raw.type_vocab_size, types, why);
+                let why = "the activation is GeLU by the error function";
+                self.only("hidden_act", &raw.hidden_act, "gelu".to_owned(), why);
+                let why = "the head uses the embedding's matrix";
+                self.only("tie_word_embeddings", &raw.tie_word_embeddings, true, why);
             }
             "llama" => {
                 let why = "the feed-forward part has no biases";

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use tiersim_models::diagnostic::Diagnostics;
 use tiersim_workloads::transformer::Card;
-use tiersim_workloads::transformer::card::{Tensor, TensorKind};
+use tiersim_workloads::transformer::card::{CardTensor, Tensor, TensorKind};
 use tiersim_workloads::transformer::format::Format;
 
 /// The model with the sizes of its weights; `card` is the file of the card, `path` that of the
@@ -118,7 +118,9 @@ impl Check<'_> {
     /// Rows of the tables.
     fn tables(&mut self, card: &mut Card) {
         let (before, _) = card.around();
+        let is_type = |part: &&CardTensor| part.name.contains("token_type");
         let tables = before.iter().filter(|part| part.kind == TensorKind::Embedding);
+        let tables = tables.filter(|part| !is_type(part));
         for (index, part) in tables.enumerate() {
             let stored = self.tensors.get(bare(&part.name));
             // A tied matrix may be stored under the head's name.

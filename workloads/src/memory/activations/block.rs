@@ -25,8 +25,10 @@ use crate::transformer::training::{Attention, Kernels};
 /// What lies between the matrices of the feed-forward part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Activation {
-    /// GeLU.
+    /// GeLU by tanh.
     Gelu,
+    /// GeLU by the error function, of which eager kernels keep the input alone.
+    ErfGelu,
     /// ReLU.
     Relu,
     /// SiLU of one half times the other half.
@@ -52,6 +54,10 @@ pub struct BlockShape {
     pub mean: bool,
     /// Whether there is a norm between the embedding and the first block, whose input is kept too.
     pub norm_0: bool,
+    /// Whether norms stand behind the sums of a block, not before its parts.
+    pub post_norm: bool,
+    /// Whether the head has a matrix and an activation before its norm, which keep an input each.
+    pub transforms_head: bool,
     /// Whether every head's queries and keys have a norm.
     pub head_norms: bool,
     /// Whether eager kernels have the softmax of attention in fp32.
@@ -65,6 +71,7 @@ impl Activation {
     pub const fn of(family: Family) -> Activation {
         match family {
             Family::Gpt2 | Family::Bloom => Activation::Gelu,
+            Family::Bert | Family::Roberta => Activation::ErfGelu,
             Family::Opt => Activation::Relu,
             Family::Llama | Family::Mistral | Family::Mixtral | Family::Qwen => {
                 Activation::GatedSilu
@@ -86,6 +93,8 @@ impl BlockShape {
             activation: Activation::Gelu,
             mean: true,
             norm_0: false,
+            post_norm: false,
+            transforms_head: false,
             head_norms: false,
             wide_softmax: true,
             experts: None,
@@ -102,7 +111,9 @@ impl BlockShape {
             head_dim: card.head_dim.into(),
             activation: Activation::of(card.family),
             mean: card.family.has_biases(),
-            norm_0: card.family == Family::Bloom,
+            norm_0: card.family.norms_embedding(),
+            post_norm: card.family.is_post_norm(),
+            transforms_head: card.family.transforms_head(),
             head_norms: card.norms_heads(),
             wide_softmax: softens_wide(card.family),
             experts: card.experts,
@@ -223,9 +234,9 @@ pub(super) fn beside_norm(block: &BlockShape, batch: &Batch) -> Result<u128, Ove
 
 fn attention(list: &mut List, block: &BlockShape, batch: &Batch) -> Result<(), Overflow> {
     let BlockShape { hidden, heads, kv_heads, head_dim, .. } = *block;
-    let statistics = if block.mean { 2 } else { 1 };
-    list.add("input of attention's norm", &[hidden], Over::Tokens)?;
-    list.put("attention's norm", &[statistics], Sort::Statistics, Over::Tokens)?;
+    if !block.post_norm {
+        norm(list, block, ["input of attention's norm", "attention's norm"])?;
+    }
     let of_qkv = [Target::Q, Target::K, Target::V];
     if batch.keeps_input(&of_qkv) {
         list.add("input of queries, keys and values", &[hidden], Over::Tokens)?;
@@ -259,11 +270,23 @@ fn attention(list: &mut List, block: &BlockShape, batch: &Batch) -> Result<(), O
     Ok(())
 }
 
+/// The input of a norm and its statistics, by these names.
+fn norm(
+    list: &mut List,
+    block: &BlockShape,
+    [input, kept]: [&'static str; 2],
+) -> Result<(), Overflow> {
+    list.add(input, &[block.hidden], Over::Tokens)?;
+    list.put(kept, &[if block.mean { 2 } else { 1 }], Sort::Statistics, Over::Tokens)
+}
+
+/// The feed-forward part with its norm; post-norm with that of attention before it.
 fn feed_forward(list: &mut List, block: &BlockShape, batch: &Batch) -> Result<(), Overflow> {
     let hidden = block.hidden;
-    list.add("input of the feed-forward part's norm", &[hidden], Over::Tokens)?;
-    let statistics = if block.mean { 2 } else { 1 };
-    list.put("feed-forward part's norm", &[statistics], Sort::Statistics, Over::Tokens)?;
+    if block.post_norm {
+        norm(list, block, ["input of attention's norm", "attention's norm"])?;
+    }
+    norm(list, block, ["input of the feed-forward part's norm", "feed-forward part's norm"])?;
     let wide = [Target::Gate, Target::Up];
     if batch.keeps_input(&wide) {
         list.add("input of the feed-forward part", &[hidden], Over::Tokens)?;
@@ -306,7 +329,9 @@ fn activation(
     batch: &Batch,
 ) -> Result<(), Overflow> {
     match activation {
-        Activation::Gelu => list.add("input of GeLU", &[width], Over::Ranks)?,
+        Activation::Gelu | Activation::ErfGelu => {
+            list.add("input of GeLU", &[width], Over::Ranks)?
+        }
         Activation::Relu => {}
         Activation::GatedSilu => {
             list.add("gate", &[width], Over::Ranks)?;

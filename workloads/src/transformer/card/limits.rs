@@ -13,6 +13,15 @@ pub const MAX_PARAMETERS: u64 = 1 << 50;
 const MAX_SHARED: u32 = 256;
 
 impl Card {
+    /// Why it cannot generate text, if it cannot: an encoder, whose tokens attend to those behind.
+    pub fn generation_problem(&self) -> Option<ShapeProblem> {
+        let word = self.family.word();
+        let rule = format!("{word} is an encoder: it has no cache and generates no text");
+        let remedy = "train it, or choose a decoder such as gpt2 or llama";
+        let field = "card.family";
+        (!self.family.is_causal()).then_some(ShapeProblem { field, rule, remedy })
+    }
+
     /// Every rule that this card breaks; fields are those of [`Card`].
     pub fn problems(&self) -> Vec<ShapeProblem> {
         let mut found = Vec::new();
@@ -92,7 +101,7 @@ impl Card {
     fn fits_family(&self, found: &mut Vec<ShapeProblem>) {
         let word = self.family.word();
         let mut add = |field, rule, remedy| found.push(ShapeProblem { field, rule, remedy });
-        let one_matrix = matches!(self.family, Family::Gpt2 | Family::Opt | Family::Bloom);
+        let one_matrix = self.family.has_biases();
         if one_matrix && self.q_width() != u64::from(self.hidden) {
             let (heads, dim, hidden) = (self.heads, self.head_dim, self.hidden);
             let rule = format!(
@@ -116,6 +125,15 @@ impl Card {
         if !self.family.learns_positions() && self.positions > 0 {
             let rule = format!("{word} has no table of `positions`");
             add("positions", rule, "leave it out");
+        }
+        if !self.family.is_causal() {
+            if self.window.is_some() {
+                add("window", format!("tokens of {word} attend to all others"), "leave it out");
+            }
+            if !self.tied {
+                let rule = format!("the head of {word} uses the embedding's matrix");
+                add("tied", rule, "write true");
+            }
         }
         let may = matches!(self.family, Family::Mixtral | Family::Qwen);
         match &self.experts {

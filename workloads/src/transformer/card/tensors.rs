@@ -122,6 +122,22 @@ impl Parts {
     }
 }
 
+impl Family {
+    /// What owns the bias of the logits, the matrix before them and the norm behind that, in a
+    /// family whose head has those.
+    pub(crate) const fn head_names(self) -> Option<[&'static str; 3]> {
+        match self {
+            Family::Bert => Some([
+                "cls.predictions",
+                "cls.predictions.transform.dense",
+                "cls.predictions.transform.LayerNorm",
+            ]),
+            Family::Roberta => Some(["lm_head", "lm_head.dense", "lm_head.layer_norm"]),
+            _ => None,
+        }
+    }
+}
+
 impl Card {
     /// Every parameter under the name and in the order that the model's class has; a tied head is
     /// none.
@@ -144,6 +160,8 @@ impl Card {
         let before = match self.family {
             Family::Gpt2 | Family::Bloom => "transformer.h.",
             Family::Opt => "model.decoder.layers.",
+            Family::Bert => "bert.encoder.layer.",
+            Family::Roberta => "roberta.encoder.layer.",
             _ => "model.layers.",
         };
         format!("{before}{index}.")
@@ -173,6 +191,10 @@ impl Card {
                 before.norm("transformer.word_embeddings_layernorm", hidden, true);
                 behind.norm("transformer.ln_f", hidden, true);
             }
+            Family::Bert | Family::Roberta => {
+                self.encoder(&mut before, &mut behind);
+                return (before.0, behind.0);
+            }
             Family::Llama | Family::Mistral | Family::Mixtral | Family::Qwen => {
                 before.push("model.embed_tokens.weight", &[vocab, hidden], table);
                 behind.norm("model.norm", hidden, false);
@@ -182,6 +204,29 @@ impl Card {
             behind.linear("lm_head", (vocab, hidden), false, TensorKind::Head);
         }
         (before.0, behind.0)
+    }
+
+    /// Embedding and head of an encoder, in the order of its class.
+    fn encoder(&self, before: &mut Parts, behind: &mut Parts) {
+        let (hidden, vocab) = (u64::from(self.hidden), u64::from(self.vocab));
+        let at = format!("{}.embeddings", self.family.word());
+        let mut table = |name: &str, rows: u64| {
+            let name = format!("{at}.{name}");
+            match name.ends_with("LayerNorm") {
+                true => before.norm(&name, hidden, true),
+                false => before.linear(&name, (rows, hidden), false, TensorKind::Embedding),
+            }
+        };
+        table("word_embeddings", vocab);
+        let positions = ("position_embeddings", u64::from(self.positions));
+        let types = ("token_type_embeddings", u64::from(self.family.token_types()));
+        let (norm, is_bert) = (("LayerNorm", hidden), self.family == Family::Bert);
+        let order = if is_bert { [positions, types, norm] } else { [types, norm, positions] };
+        order.into_iter().for_each(|(name, rows)| table(name, rows));
+        let Some([bias, dense, norm]) = self.family.head_names() else { return };
+        behind.push(format!("{bias}.bias"), &[vocab], TensorKind::Head);
+        behind.linear(dense, (hidden, hidden), true, TensorKind::Head);
+        behind.norm(norm, hidden, true);
     }
 
     fn laid_out(&self, layout: Layout) -> impl Iterator<Item = Tensor> + use<> {
@@ -215,6 +260,7 @@ impl Card {
             Family::Gpt2 => self.gpt2(&mut parts),
             Family::Opt => self.opt(&mut parts),
             Family::Bloom => self.bloom(&mut parts),
+            Family::Bert | Family::Roberta => self.bert(&mut parts),
             Family::Llama | Family::Mistral | Family::Mixtral | Family::Qwen => {
                 self.llama(&mut parts, layout);
             }
@@ -254,6 +300,18 @@ impl Card {
         parts.norm("post_attention_layernorm", hidden, true);
         parts.linear("mlp.dense_h_to_4h", (ffn, hidden), true, mlp);
         parts.linear("mlp.dense_4h_to_h", (hidden, ffn), true, mlp);
+    }
+
+    fn bert(&self, parts: &mut Parts) {
+        let (hidden, ffn) = (u64::from(self.hidden), u64::from(self.ffn));
+        let (attention, mlp) = (TensorKind::Attention, TensorKind::Mlp);
+        for name in ["self.query", "self.key", "self.value", "output.dense"] {
+            parts.linear(&format!("attention.{name}"), (hidden, hidden), true, attention);
+        }
+        parts.norm("attention.output.LayerNorm", hidden, true);
+        parts.linear("intermediate.dense", (ffn, hidden), true, mlp);
+        parts.linear("output.dense", (hidden, ffn), true, mlp);
+        parts.norm("output.LayerNorm", hidden, true);
     }
 
     fn llama(&self, parts: &mut Parts, layout: Layout) {

@@ -49,18 +49,49 @@ impl GraphBuilder<'_> {
             self.build.streaming("embedding", by, Streaming::Embedding, &[rows, write(x)]);
             self.sum(by, "sum", x);
         }
-        let x = match model.positions {
-            Some(table) => self.positions(table, x, keeper),
+        let x = match model.types {
+            Some(table) => self.types(table, x),
             None => x,
         };
+        // In an encoder dropout is behind the norm.
+        let is_post = self.shape.card.family.is_post_norm();
+        let x = match model.positions {
+            Some(table) => self.positions(table, x, (keeper, is_post || !self.shape.dropout)),
+            None => x,
+        };
+        let drops = self.is_eager() && self.shape.dropout;
+        if let (Some(norm), true) = (model.norm_0, is_post) {
+            let normed = self.norm(norm, x, (owner, !drops));
+            let (mask, out) = self.embedding_dropout(by, normed.y);
+            return Embedded { mask, normed: Some(normed), out };
+        }
         let (mask, x) = self.embedding_dropout(by, x);
         let normed = model.norm_0.map(|norm| self.norm(norm, x, (owner, true)));
         let out = normed.map_or(x, |normed| normed.y);
         Embedded { mask, normed, out }
     }
 
+    /// Adds the rows of token types: gives the sum.
+    fn types(&mut self, table: usize, x: ObjectId) -> ObjectId {
+        let (module, numbers) = (self.module(table), self.sizes.stream());
+        let rows = self.weight(table);
+        if !self.is_eager() {
+            let touches = [rows, change(x)];
+            self.build.streaming("token_types", module, Streaming::Embedding, &touches);
+            return x;
+        }
+        let at = self.at(module, Streaming::Embedding);
+        let found = self.made(at, "embedding", &[rows], numbers);
+        self.made(at, "add", &[read(x), read(found)], numbers)
+    }
+
     /// Adds the positions' rows: gives the sum.
-    fn positions(&mut self, table: usize, x: ObjectId, keeper: ModuleId) -> ObjectId {
+    fn positions(
+        &mut self,
+        table: usize,
+        x: ObjectId,
+        (keeper, is_kept): (ModuleId, bool),
+    ) -> ObjectId {
         let (sizes, module) = (self.sizes, self.module(table));
         let row = sizes.hidden * u128::from(self.shape.formats.weights.bytes());
         let rows = (u128::from(sizes.attention.new) * row).min(self.owned[table].bytes);
@@ -74,19 +105,15 @@ impl GraphBuilder<'_> {
         let each = self.position_rows() * sizes.hidden;
         let found = self.made(at, "embedding", &[rows], each);
         let numbers = sizes.stream();
-        let sum = if self.shape.dropout {
-            self.buffer(module, "sum", numbers)
-        } else {
-            self.kept(module, "sum", numbers, keeper)
-        };
+        let sum = self.kept_if(is_kept, module, ("sum", numbers), keeper);
         self.run_into(at, "add", (numbers, &[read(x), read(found)]), &[write(sum)]);
         sum
     }
 
-    /// Rows of positions that eager kernels look up: GPT-2's once for all sequences.
+    /// Rows of positions that eager kernels look up: GPT-2's and BERT's once for all sequences.
     pub(crate) fn position_rows(&self) -> u128 {
         match self.shape.card.family {
-            Family::Gpt2 => self.sizes.attention.new.into(),
+            Family::Gpt2 | Family::Bert => self.sizes.attention.new.into(),
             _ => self.sizes.tokens,
         }
     }

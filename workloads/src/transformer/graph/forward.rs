@@ -14,7 +14,7 @@ use crate::build::{ObjectAccess, change, read, write};
 use crate::memory::activations::block::Activation;
 use crate::transformer::format::Format;
 use crate::transformer::graph::saved::{
-    Core, Normed, SavedActivations, SavedFeed, SavedFeedForward,
+    Core, Normed, SavedActivations, SavedFeed, SavedFeedForward, Transformed,
 };
 use crate::transformer::modules::Feed;
 use crate::transformer::training::Attention;
@@ -23,16 +23,21 @@ use tiersim_models::kernel::{Streaming, Work};
 
 impl GraphBuilder<'_> {
     /// One block; what it hands on is kept by `owner`, if this rank does.
+    ///
+    /// A norm stands before attention and one before the feed-forward part or, post-norm, each
+    /// behind the sum that follows its part.
     pub(crate) fn block(
         &mut self,
         block: &BlockState,
         x: ObjectId,
         owner: Option<ModuleId>,
     ) -> (SavedActivations, ObjectId) {
+        let is_post = self.shape.card.family.is_post_norm();
         let [first, second] = [block.norm_1, block.norm_2].map(|norm| self.module(norm));
         let owner_1 = (self.module(block.qkv[0]), self.keeps_input(&block.qkv));
-        let normed_1 = self.norm(block.norm_1, x, owner_1);
-        let input = self.all_tokens(first, "out.whole", normed_1.y);
+        let before = (!is_post).then(|| self.norm(block.norm_1, x, owner_1));
+        let input = before.map_or(x, |normed| normed.y);
+        let input = self.all_tokens(first, "out.whole", input);
         let tokens = self.sizes.tokens;
         let (qkv, head_norms) = self.positioned(block, input);
         let (core, mixed) = self.attention(block, &qkv);
@@ -40,28 +45,30 @@ impl GraphBuilder<'_> {
         let projected = self.buffer(out, "part", tokens * self.sizes.hidden);
         self.linear(block.out, tokens, read(mixed), write(projected));
         let projected = self.sum(out, "sum", projected);
-        let (mask_1, middle) = self.residual(out, projected, x, Some(second));
+        let keeper = if is_post { first } else { second };
+        let (mask_1, sum) = self.residual(out, projected, x, Some(keeper));
         let owner_2 = match &block.feed {
             Feed::Dense(mlp) => (self.module(mlp.up_proj[0]), self.keeps_input(&mlp.up_proj)),
             Feed::Mixture(mixture) => (self.module(mixture.router), self.keeps_input(&[])),
         };
-        let normed_2 = self.norm(block.norm_2, middle, owner_2);
-        let input = self.all_tokens(second, "out.whole", normed_2.y);
-        let (feed, down_proj, y) = match &block.feed {
-            Feed::Dense(mlp) => {
-                let down_proj = self.module(mlp.down_proj);
-                let y = self.buffer(down_proj, "part", tokens * self.sizes.hidden);
-                let kept = self.feed_forward(mlp, tokens, read(input), write(y));
-                (SavedFeed::Dense(kept), down_proj, y)
-            }
-            Feed::Mixture(mixture) => {
-                let (kept, y) = self.mixture(block.layer, mixture, input);
-                (SavedFeed::Mixture(kept), self.module(mixture.router), y)
+        let norm = if is_post { block.norm_1 } else { block.norm_2 };
+        let between = self.norm(norm, sum, owner_2);
+        let input = self.all_tokens(second, "out.whole", between.y);
+        let (feed, down_proj, y) = self.feed(block, input);
+        let y = self.sum(down_proj, "sum", y);
+        let (middle, keeper) = if is_post { (between.y, Some(second)) } else { (sum, owner) };
+        let (mask_2, mut next) = self.residual(down_proj, y, middle, keeper);
+        let (normed_1, normed_2) = match before {
+            Some(before) => (before, between),
+            None => {
+                let is_kept = owner.is_some();
+                let behind = self.norm(block.norm_2, next, (owner.unwrap_or(second), is_kept));
+                next = behind.y;
+                (between, behind)
             }
         };
-        let y = self.sum(down_proj, "sum", y);
-        let (mask_2, next) = self.residual(down_proj, y, middle, owner);
         let kept = SavedActivations {
+            input: x,
             normed_1,
             head_norms,
             qkv,
@@ -73,6 +80,23 @@ impl GraphBuilder<'_> {
             mask_2,
         };
         (kept, next)
+    }
+
+    /// The feed-forward part or the experts: what they keep, whose output is last, and that.
+    fn feed(&mut self, block: &BlockState, input: ObjectId) -> (SavedFeed, ModuleId, ObjectId) {
+        let tokens = self.sizes.tokens;
+        match &block.feed {
+            Feed::Dense(mlp) => {
+                let down_proj = self.module(mlp.down_proj);
+                let y = self.buffer(down_proj, "part", tokens * self.sizes.hidden);
+                let kept = self.feed_forward(mlp, tokens, read(input), write(y));
+                (SavedFeed::Dense(kept), down_proj, y)
+            }
+            Feed::Mixture(mixture) => {
+                let (kept, y) = self.mixture(block.layer, mixture, input);
+                (SavedFeed::Mixture(kept), self.module(mixture.router), y)
+            }
+        }
     }
 
     /// Queries, keys and values of a block's normed input, turned by position.
@@ -252,7 +276,8 @@ impl GraphBuilder<'_> {
             return self.eager_feed_forward(mlp, (&up_proj, numbers), to);
         }
         let gated = activation == Activation::GatedSilu;
-        let gate = gated.then(|| self.kept(by, "gate", numbers, by));
+        // Only the gradient of the product asks for the gate's activation.
+        let gate = (gated && self.trains).then(|| self.kept(by, "gate", numbers, by));
         // The gradient of ReLU follows from its output.
         let is_kept = activation == Activation::Relu || self.keeps_input(&[mlp.down_proj]);
         let active = self.kept_if(is_kept, by, ("out", numbers), down_proj);
@@ -267,10 +292,35 @@ impl GraphBuilder<'_> {
         SavedFeedForward { up_proj, gate, active, gelu: None }
     }
 
+    /// What is before the last norm, in a family that has it: a product and GeLU.
+    pub(crate) fn transform(&mut self, end: End, x: ObjectId) -> Option<Transformed> {
+        let [dense, _] = end.transform?;
+        let (module, tokens) = (self.module(dense), self.sizes.tokens);
+        let numbers = tokens * self.sizes.hidden;
+        let out = self.kept(module, "out", numbers, module);
+        self.linear(dense, tokens, read(x), write(out));
+        let active = self.kept(module, "active", numbers, self.module(end.norm));
+        let at = self.at(module, Streaming::Activation);
+        let touches = [read(out), write(active)];
+        if self.is_eager() {
+            self.run_into(at, "gelu", (numbers, &touches[..1]), &touches[1..]);
+        } else {
+            self.build.streaming("activation", module, Streaming::Activation, &touches);
+        }
+        Some(Transformed { x, out, active })
+    }
+
+    /// The weights of the product that gives logits: a matrix and, in a family that has one, a
+    /// bias.
+    pub(crate) fn head_weights(&self, end: End) -> impl Iterator<Item = ObjectAccess> + use<> {
+        let bias = end.transform.map(|[_, bias]| self.weight(bias));
+        [self.weight(end.matrix)].into_iter().chain(bias)
+    }
+
     /// The last norm and the head, of the last token of `rows` sequences or of all tokens: gives
     /// what the norm gave, what the product was given, and the logits.
     pub(crate) fn logits(&mut self, end: End, x: ObjectId, rows: Option<u128>) -> [ObjectId; 3] {
-        let (sizes, End { norm, head, matrix }) = (self.sizes, end);
+        let (sizes, End { norm, head, .. }) = (self.sizes, end);
         let rows = rows.unwrap_or(sizes.tokens);
         let normed = if rows == sizes.tokens {
             self.norm(norm, x, (head, true)).y
@@ -287,7 +337,8 @@ impl GraphBuilder<'_> {
         let size = (rows * sizes.vocab * u128::from(Format::Fp32.bytes()), Format::Fp32);
         let logits = self.activation(head, "out", size, head);
         let of = product(rows, sizes.vocab, sizes.hidden);
-        let touches = [self.weight(matrix), read(input), write(logits)];
+        let mut touches: Vec<ObjectAccess> = self.head_weights(end).collect();
+        touches.extend([read(input), write(logits)]);
         self.build.kernel("linear", head, (Work::Product(of), of.flops()), &touches);
         [normed, input, logits]
     }

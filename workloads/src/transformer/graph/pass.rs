@@ -64,9 +64,10 @@ impl Sizes {
             head_dim: card.head_dim,
             window: card.window.unwrap_or(0),
             kv_bytes: formats.kv.bytes() as u32,
+            causal: card.family.is_causal(),
         };
         let square = u128::from(sequences) * u128::from(new) * u128::from(past + new);
-        let causal = shape.attention == Attention::Flash;
+        let skips = shape.attention == Attention::Flash;
         let is_whole = |format: &Format| format.bytes() > 1;
         let candidates = [formats.activations, formats.weights, Format::Bf16];
         Sizes {
@@ -77,7 +78,7 @@ impl Sizes {
             queries: heads * head,
             keys: u128::from(card.kv_heads) / tensor * head,
             attention,
-            pairs: if causal { attention.pairs() } else { square },
+            pairs: if skips { attention.pairs() } else { square },
             scores: heads * square,
             vocab: u128::from(card.vocab) / tensor,
             kept: formats.activations,
@@ -307,7 +308,7 @@ impl GraphBuilder<'_> {
     ) -> Normed {
         if self.is_eager() {
             let size = (self.sizes.own_tokens, self.sizes.stream());
-            return self.eager_norm(owned, x, size, Some(owner));
+            return self.eager_norm(owned, x, size, is_kept.then_some(owner));
         }
         let module = self.module(owned);
         let y = self.kept_if(is_kept, module, ("out", self.sizes.stream()), owner);

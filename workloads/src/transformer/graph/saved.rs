@@ -63,6 +63,8 @@ pub(crate) enum SavedFeed {
 /// What a block keeps for its backward pass.
 #[derive(Clone, Debug)]
 pub(crate) struct SavedActivations {
+    /// The block's input: of its first norm or, post-norm, of its first products.
+    pub(crate) input: ObjectId,
     pub(crate) normed_1: Normed,
     /// Norms of every head's queries and keys, of eager kernels.
     pub(crate) head_norms: Vec<Normed>,
@@ -95,6 +97,15 @@ pub(crate) struct KeptScores {
     pub(crate) narrow: ObjectId,
     /// The mask of dropout, and what it leaves.
     pub(crate) dropped: Option<(ObjectId, ObjectId)>,
+}
+
+/// What a head keeps that has a product and GeLU before its norm: what both were given, and what
+/// the norm is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Transformed {
+    pub(crate) x: ObjectId,
+    pub(crate) out: ObjectId,
+    pub(crate) active: ObjectId,
 }
 
 /// What a norm was given and gave, and what it keeps beside.

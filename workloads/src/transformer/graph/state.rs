@@ -85,6 +85,7 @@ pub(crate) type BlockState = Block<usize, ModuleId>;
 pub(crate) struct ModelState {
     pub(crate) tokens: usize,
     pub(crate) positions: Option<usize>,
+    pub(crate) types: Option<usize>,
     pub(crate) norm_0: Option<usize>,
     pub(crate) blocks: Vec<BlockState>,
     /// Final norm and head, where this rank has the last stage too.
@@ -98,6 +99,24 @@ pub(crate) struct End {
     pub(crate) head: ModuleId,
     /// The matrix: the table of tokens if it is tied.
     pub(crate) matrix: usize,
+    /// The matrix before the norm, and the bias of the logits, in a family that has them.
+    pub(crate) transform: Option<[usize; 2]>,
+}
+
+impl ModelState {
+    /// Tables, and a norm behind them.
+    pub(crate) fn embedding(&self) -> impl Iterator<Item = usize> + use<> {
+        let others = [self.types, self.positions, self.norm_0];
+        [self.tokens].into_iter().chain(others.into_iter().flatten())
+    }
+}
+
+impl End {
+    /// What it uses, in the order in which it runs.
+    pub(crate) fn modules(self) -> impl Iterator<Item = usize> {
+        let [dense, bias] = self.transform.map_or([None; 2], |both| both.map(Some));
+        dense.into_iter().chain([self.norm, self.matrix]).chain(bias)
+    }
 }
 
 /// The cache of a job that generates text.
@@ -171,6 +190,7 @@ impl<'a> State<'a> {
         let tokens = state.owned(&around.tokens, Some(tables), false);
         let positions = around.positions.as_ref();
         let positions = positions.map(|part| state.owned(part, Some(tables + 1), false));
+        let types = around.types.as_ref().map(|part| state.owned(part, None, false));
         let norm_0 = around.norm_0.as_ref().map(|part| state.owned(part, None, false));
         let layers = virtual_stages(shape).flatten();
         let expert = shape.parallel.expert;
@@ -183,19 +203,22 @@ impl<'a> State<'a> {
         });
         let blocks = blocks.collect();
         let end = (shape.parallel.pipeline == 1).then(|| {
+            let transform = around.transform.as_ref();
+            let transform =
+                transform.map(|both| both.each_ref().map(|part| state.owned(part, None, false)));
             let norm = state.owned(&around.norm, None, false);
             let own = around.head.as_ref().map(|part| state.owned(part, Some(tables + 2), false));
             let head = match own {
                 Some(own) => state.owned[own].module,
                 None => state.build.module(&around.head_name),
             };
-            End { norm, head, matrix: own.unwrap_or(tokens) }
+            End { norm, head, matrix: own.unwrap_or(tokens), transform }
         });
         if trains {
             state.statistics(tables);
         }
         let owned = std::mem::take(&mut state.owned);
-        (ModelState { tokens, positions, norm_0, blocks, end }, owned)
+        (ModelState { tokens, positions, types, norm_0, blocks, end }, owned)
     }
 
     fn block(&mut self, parts: &Block) -> BlockState {

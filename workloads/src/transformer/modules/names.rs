@@ -43,6 +43,15 @@ pub(super) const fn names(family: Family) -> Names {
             down_proj: "fc2",
             activation: "activation_fn",
         },
+        Family::Bert | Family::Roberta => Names {
+            norms: ["attention.output.LayerNorm", "output.LayerNorm"],
+            attention: "attention.self",
+            qkv: &["attention.self.query", "attention.self.key", "attention.self.value"],
+            out: "attention.output.dense",
+            up_proj: &["intermediate.dense"],
+            down_proj: "output.dense",
+            activation: "intermediate.intermediate_act_fn",
+        },
         Family::Llama | Family::Mistral | Family::Mixtral | Family::Qwen => Names {
             norms: ["input_layernorm", "post_attention_layernorm"],
             attention: "self_attn",

@@ -255,13 +255,12 @@ fn work(ops: &[Op]) -> GroupWork {
 fn weights(shape: &Training) -> [u128; 3] {
     let (maker, model) = begun(shape, TraceMeta::default());
     let of = |owned: usize| maker.owned[owned].bytes;
-    let tables = [model.tokens].into_iter().chain(model.positions).chain(model.norm_0);
     let end = model.end.expect("all of the model is here");
     let head = (end.matrix != model.tokens).then_some(end.matrix);
     let blocks = model.blocks[0].modules();
     [
         blocks.into_iter().map(|(&owned, _)| of(owned)).sum(),
-        tables.map(of).sum(),
+        model.embedding().map(of).sum(),
         [end.norm].into_iter().chain(head).map(of).sum(),
     ]
 }

@@ -8,12 +8,11 @@
 
 use super::{Attention, Checkpointing};
 use crate::build::{ObjectAccess, change, read, write};
-use crate::transformer::graph::embedding::Embedded;
 use crate::transformer::graph::pass::GraphBuilder;
 use crate::transformer::graph::saved::{
     Core, Normed, SavedActivations, SavedFeed, SavedFeedForward,
 };
-use crate::transformer::graph::state::{BlockState, Mlp, ModelState};
+use crate::transformer::graph::state::{BlockState, Mlp};
 use crate::transformer::modules::Feed;
 use tiersim_models::ids::{ModuleId, ObjectId};
 use tiersim_models::kernel::{Kernel, Product, Streaming, Work};
@@ -64,6 +63,11 @@ impl GraphBuilder<'_> {
             Feed::Dense(mlp) => self.module(mlp.down_proj),
             Feed::Mixture(mixture) => self.module(mixture.router),
         };
+        let is_post = self.shape.card.family.is_post_norm();
+        let dy = match is_post {
+            true => self.norm_backward(block.norm_2, &kept.normed_2, dy, None),
+            false => dy,
+        };
         let d_out = self.residual_backward(by, kept.mask_2, dy);
         let norm = self.module(block.norm_2);
         let input = match &block.feed {
@@ -71,12 +75,14 @@ impl GraphBuilder<'_> {
             Feed::Dense(_) => false,
             Feed::Mixture(_) => self.keeps_input(&[]),
         };
-        let input = self.input_again(input, norm, kept.normed_2.y);
-        let d_input = self.buffer(norm, "out.grad", tokens * hidden);
+        let given = if is_post { kept.normed_1.y } else { kept.normed_2.y };
+        let input = self.input_again(input, norm, given);
+        // Post-norm the sum's own gradient is there, and is added to.
+        let d_input = if is_post { dy } else { self.buffer(norm, "out.grad", tokens * hidden) };
         match (&block.feed, &kept.feed) {
             (Feed::Dense(mlp), SavedFeed::Dense(kept)) => {
                 let mut to = |first: bool, _: bool| {
-                    if first { write(d_input) } else { change(d_input) }
+                    if first && !is_post { write(d_input) } else { change(d_input) }
                 };
                 let touches = [read(input), read(d_out)];
                 self.feed_forward_backward(mlp, tokens, kept, touches, &mut to);
@@ -85,6 +91,9 @@ impl GraphBuilder<'_> {
                 self.mixture_backward(mixture, kept, [input, d_out, d_input]);
             }
             _ => unreachable!("a block keeps what it is made of"),
+        }
+        if is_post {
+            return d_input;
         }
         let d_normed = self.sum(norm, "out.grad.sum", d_input);
         self.norm_backward(block.norm_2, &kept.normed_2, d_normed, Some(dy))
@@ -147,6 +156,11 @@ impl GraphBuilder<'_> {
         d_middle: ObjectId,
     ) -> ObjectId {
         let (tokens, sizes) = (self.sizes.tokens, self.sizes);
+        let is_post = self.shape.card.family.is_post_norm();
+        let d_middle = match is_post {
+            true => self.norm_backward(block.norm_1, &kept.normed_1, d_middle, None),
+            false => d_middle,
+        };
         let out = self.module(block.out);
         let d_projected = self.residual_backward(out, kept.mask_1, d_middle);
         let core = self.core_again(block, kept);
@@ -169,12 +183,19 @@ impl GraphBuilder<'_> {
             self.done(norm);
         }
         let norm = self.module(block.norm_1);
-        let input = self.input_again(self.keeps_input(&block.qkv), norm, kept.normed_1.y);
-        let d_input = self.buffer(norm, "out.grad", tokens * sizes.hidden);
+        let given = if is_post { kept.input } else { kept.normed_1.y };
+        let input = self.input_again(self.keeps_input(&block.qkv), norm, given);
+        let d_input = match is_post {
+            true => d_middle,
+            false => self.buffer(norm, "out.grad", tokens * sizes.hidden),
+        };
         for (index, (&part, &d)) in block.qkv.iter().zip(&d_qkv).enumerate().rev() {
-            let is_first = index + 1 == block.qkv.len();
+            let is_first = index + 1 == block.qkv.len() && !is_post;
             let to = if is_first { write(d_input) } else { change(d_input) };
             self.linear_backward(part, tokens, [read(input), read(d), to]);
+        }
+        if is_post {
+            return d_input;
         }
         let d_normed = self.sum(norm, "out.grad.sum", d_input);
         self.norm_backward(block.norm_1, &kept.normed_1, d_normed, Some(d_middle))
@@ -282,57 +303,6 @@ impl GraphBuilder<'_> {
         let kernels = gradients([self.weighed(); 2], product, bytes);
         self.build.kernels("attention_scores_backward", by, kernels, &touches);
         d_qkv
-    }
-
-    /// From the gradient of the first block's input to those of the tables.
-    pub(super) fn embed_backward(&mut self, model: &ModelState, embedded: &Embedded, dx: ObjectId) {
-        let (sizes, by) = (self.sizes, self.module(model.tokens));
-        let mut dx = match model.norm_0 {
-            Some(norm) => {
-                let normed = embedded.normed.expect("a norm behind the embedding is there");
-                self.norm_backward(norm, &normed, dx, None)
-            }
-            None => dx,
-        };
-        if let Some(mask) = embedded.mask {
-            let d = self.buffer(by, "out.grad", sizes.stream());
-            self.build.streaming(
-                "dropout_backward",
-                by,
-                Streaming::ElementWise,
-                &[read(dx), read(mask), write(d)],
-            );
-            dx = d;
-        }
-        if self.is_eager() {
-            self.eager_tables_backward(model, dx);
-            return;
-        }
-        if let Some(table) = model.positions {
-            let mut touches = vec![read(dx)];
-            touches.extend(self.gradient(table));
-            self.build.streaming(
-                "positions_backward",
-                self.module(table),
-                Streaming::Embedding,
-                &touches,
-            );
-            self.done(table);
-        }
-        let dx = self.all_tokens(by, "out.grad.whole", dx);
-        let row = sizes.hidden * u128::from(self.shape.formats.gradients.bytes());
-        let rows = 2 * sizes.tokens * row;
-        // A tied head or an earlier micro-batch has written it before; otherwise it is cleared
-        // first.
-        let mut touches = self.gradient(model.tokens);
-        for touch in &mut touches {
-            let size = self.build.size(touch.object);
-            let rows = rows * size / self.owned[model.tokens].gradient_bytes.max(1);
-            *touch = touch.part(if touch.is_write() { size + rows } else { rows });
-        }
-        touches.push(read(dx));
-        self.build.streaming("embedding_backward", by, Streaming::Embedding, &touches);
-        self.done(model.tokens);
     }
 
     /// Both gradients of a product: of its input by `to`, and of its weights unless they are

@@ -126,8 +126,12 @@ impl GraphBuilder<'_> {
             return self.silu_backward(at, [read(gate), read(up), read(silu), d], numbers).into();
         }
         let (Some([half, tanh, more]), &[x]) = (kept.gelu, &kept.up_proj[..]) else {
-            let from = [d, read(kept.active)];
-            return vec![self.made(at, "threshold_backward", &from, numbers)];
+            // ReLU's gradient follows from its output.
+            let (name, from) = match kept.up_proj[..] {
+                [x] => ("gelu_backward", x),
+                _ => ("threshold_backward", kept.active),
+            };
+            return vec![self.made(at, name, &[d, read(from)], numbers)];
         };
         let d_more = self.made(at, "mul", &[d, read(half)], numbers);
         let d_half = self.made(at, "mul", &[d, read(more)], numbers);
@@ -197,6 +201,10 @@ impl GraphBuilder<'_> {
                 _ => self.reduce_to(at, "sum", (read(dx), numbers), each),
             };
             self.table_backward(at, table, (d, each));
+        }
+        if let Some(table) = model.types {
+            let at = At { by: self.module(table), ..at };
+            self.table_backward(at, table, (dx, sizes.tokens * sizes.hidden));
         }
         let dx = self.all_tokens(at.by, "out.grad.whole", dx);
         self.table_backward(at, model.tokens, (dx, sizes.tokens * sizes.hidden));

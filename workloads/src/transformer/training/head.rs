@@ -1,4 +1,5 @@
-//! What is behind the blocks: norm, head and loss, forward and backward.
+//! What is behind the blocks: norm, head and loss, forward and backward; of an encoder a product
+//! and GeLU before the norm.
 //!
 //! Eagerly the logits of all tokens are kept in fp32, and the loss turns them into their gradient
 //! in place. Fused, chunks of tokens go through the head one after the other, and each makes its
@@ -12,7 +13,7 @@
 use super::Loss;
 use crate::build::{ObjectAccess, change, read, write};
 use crate::transformer::graph::pass::{GraphBuilder, product};
-use crate::transformer::graph::saved::Normed;
+use crate::transformer::graph::saved::{Normed, Transformed};
 use crate::transformer::graph::state::{End, ModelState};
 use tiersim_models::ids::{ModuleId, ObjectId};
 use tiersim_models::kernel::{Kernel, Product, Streaming, Work};
@@ -37,6 +38,8 @@ impl GraphBuilder<'_> {
     /// From the last block's output to the gradient of it.
     pub(super) fn head(&mut self, model: &ModelState, end: End, x: ObjectId) -> ObjectId {
         let by = self.module(end.norm);
+        let transformed = self.transform(end, x);
+        let x = transformed.map_or(x, |kept| kept.active);
         let (d_input, normed) = match self.shape.loss {
             Loss::Eager if self.is_eager() => self.head_of_kernels(end, x),
             Loss::Eager => self.eager_head(end, x),
@@ -46,12 +49,47 @@ impl GraphBuilder<'_> {
         if end.matrix != model.tokens {
             self.done(end.matrix);
         }
+        if let Some([_, bias]) = end.transform {
+            self.done(bias);
+        }
         let d_normed = self.sum(by, "out.grad.sum", d_input);
-        self.norm_backward(end.norm, &normed, d_normed, None)
+        let dx = self.norm_backward(end.norm, &normed, d_normed, None);
+        match (end.transform, transformed) {
+            (Some([dense, _]), Some(kept)) => self.transform_backward(dense, kept, dx),
+            _ => dx,
+        }
+    }
+
+    /// From the gradient of what GeLU gave to that of the matrix's input.
+    fn transform_backward(&mut self, dense: usize, kept: Transformed, d: ObjectId) -> ObjectId {
+        let (module, tokens) = (self.module(dense), self.sizes.tokens);
+        let numbers = tokens * self.sizes.hidden;
+        let at = self.at(module, Streaming::Activation);
+        let d_out = if self.is_eager() {
+            self.made(at, "gelu_backward", &[read(d), read(kept.out)], numbers)
+        } else {
+            let d_out = self.buffer(module, "out.grad", numbers);
+            let touches = [read(d), read(kept.out), write(d_out)];
+            let name = "activation_backward";
+            self.build.streaming(name, module, Streaming::Activation, &touches);
+            d_out
+        };
+        let dx = self.buffer(module, "in.grad", numbers);
+        self.linear_backward(dense, tokens, [read(kept.x), read(d_out), write(dx)]);
+        dx
+    }
+
+    /// Gradients of the matrix and, where there is one, of the bias.
+    fn head_gradients(&mut self, end: End) -> Vec<ObjectAccess> {
+        let mut all = self.gradient(end.matrix);
+        if let Some([_, bias]) = end.transform {
+            all.extend(self.gradient(bias));
+        }
+        all
     }
 
     fn eager_head(&mut self, end: End, x: ObjectId) -> (ObjectId, Normed) {
-        let (sizes, End { norm, head, matrix }) = (self.sizes, end);
+        let (sizes, End { norm, head, matrix, .. }) = (self.sizes, end);
         let [normed, _, logits] = self.logits(end, x, None);
         let by = self.module(norm);
         self.build.streaming("loss", head, Streaming::Softmax, &[change(logits)]);
@@ -61,14 +99,14 @@ impl GraphBuilder<'_> {
         let d_input = self.buffer(by, "out.grad", sizes.tokens * sizes.hidden);
         let of = product(sizes.tokens, sizes.vocab, sizes.hidden);
         let touches = [self.weight(matrix), read(input), read(logits), write(d_input)];
-        let gradient = self.gradient(matrix);
+        let gradient = self.head_gradients(end);
         self.product_backward(head, of, touches, gradient);
         (d_input, Normed { x, y: normed, kept: None })
     }
 
     /// Logits in the format of activations, and a loss of kernels of its own.
     fn head_of_kernels(&mut self, end: End, x: ObjectId) -> (ObjectId, Normed) {
-        let (sizes, End { norm, head, matrix }) = (self.sizes, end);
+        let (sizes, End { norm, head, matrix, .. }) = (self.sizes, end);
         let at = self.at(head, Streaming::Softmax);
         let normed = self.norm(norm, x, (head, true));
         let by = self.module(norm);
@@ -76,7 +114,8 @@ impl GraphBuilder<'_> {
         let numbers = sizes.tokens * sizes.vocab;
         let logits = self.result(at, "out", numbers, false);
         let rows = [sizes.tokens, sizes.vocab, sizes.hidden];
-        let touches = [self.weight(matrix), read(input), write(logits)];
+        let mut touches: Vec<ObjectAccess> = self.head_weights(end).collect();
+        touches.extend([read(input), write(logits)]);
         self.eager_product(at, "linear", rows, &touches);
         let d = self.eager_loss(at, logits, numbers, Self::backward_begins);
         let input = self.all_tokens(by, "out.whole", normed.y);
@@ -89,18 +128,24 @@ impl GraphBuilder<'_> {
         });
         let touches = [self.weight(matrix), read(d), write(d_input)];
         self.eager_product(at, "mm", [sizes.tokens, sizes.hidden, sizes.vocab], &touches);
+        if let Some([_, bias]) = end.transform {
+            let mut target = self.target(bias);
+            self.part_of_gradient(at, &mut target, sizes.vocab, |maker, to| {
+                maker.run_into(at, "sum", (numbers, &[read(d)]), to);
+            });
+        }
         (d_input, normed)
     }
 
     fn fused_head(&mut self, end: End, x: ObjectId) -> (ObjectId, Normed) {
-        let (sizes, End { norm, head, matrix }) = (self.sizes, end);
+        let (sizes, End { norm, head, matrix, .. }) = (self.sizes, end);
         let by = self.module(norm);
         let normed = self.norm(norm, x, (head, true));
         let input = self.all_tokens(by, "out.whole", normed.y);
         let d_input = self.buffer(by, "out.grad", sizes.tokens * sizes.hidden);
         let rows = chunk(sizes.tokens, sizes.vocab, sizes.hidden);
         let logits = self.buffer(head, "chunk", rows * sizes.vocab);
-        let (weight, gradient) = (self.weight(matrix), self.gradient(matrix));
+        let (weight, gradient) = (self.weight(matrix), self.head_gradients(end));
         self.fused_op(head, rows, FusedHead { weight, input, logits, d_input, gradient });
         self.backward_begins();
         (d_input, normed)

@@ -227,6 +227,19 @@ impl Training {
         if self.kernels == Kernels::Eager {
             self.eager_choices(&mut add);
         }
+        if !card.family.is_causal() {
+            let rule = "encoders are not known to be split so, nor with adapters";
+            if parallel.tensor > 1 {
+                add("parallel.tensor", rule, "write 1, and split by `data` or `pipeline`");
+            }
+            if self.lora.is_some() {
+                add("lora", rule, "leave it out");
+            }
+            if self.update == UpdateTime::InBackward {
+                let rule = "gradients of encoders are not known to be updated in the backward pass";
+                add("update", rule, "choose `after`");
+            }
+        }
         if card.positions > 0 && self.sequence > u64::from(card.positions) {
             let rule = format!("longer than the table of `positions`, which is {}", card.positions);
             add("sequence", &rule, "shorten it, or raise `positions`");

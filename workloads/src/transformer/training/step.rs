@@ -160,9 +160,7 @@ impl GraphBuilder<'_> {
     /// The weights that a task needs.
     fn needs(&self, model: &ModelState, task: Task) -> Vec<usize> {
         match task {
-            Task::Embed => {
-                [model.tokens].into_iter().chain(model.positions).chain(model.norm_0).collect()
-            }
+            Task::Embed => model.embedding().collect(),
             Task::Forward(block) | Task::Recompute(block, _) | Task::Backward(block) => {
                 let modules = model.blocks[block].modules().into_iter().map(|(&owned, _)| owned);
                 let with = |owned: usize| {
@@ -170,7 +168,7 @@ impl GraphBuilder<'_> {
                 };
                 modules.flat_map(with).collect()
             }
-            Task::Head => model.end.map_or(Vec::new(), |end| vec![end.norm, end.matrix]),
+            Task::Head => model.end.map_or(Vec::new(), |end| end.modules().collect()),
             Task::EmbedBackward => {
                 model.norm_0.into_iter().filter(|&norm| self.owned[norm].trains).collect()
             }
@@ -271,7 +269,7 @@ impl GraphBuilder<'_> {
                 boundary.dx = Some(dx);
             }
             Task::Recompute(block, hands_on) => {
-                let x = boundary.kept[&(micro, block)].normed_1.x;
+                let x = boundary.kept[&(micro, block)].input;
                 let x = boundary.x.take().unwrap_or(x);
                 let owner = hands_on.then(|| self.module(model.blocks[block + 1].norm_1));
                 let (kept, next) = self.block(&model.blocks[block], x, owner);
@@ -353,8 +351,7 @@ impl GraphBuilder<'_> {
             .into_iter()
             .flat_map(|pass| schedule::items_of(self.shape, model, pass));
         maker.run(model, &items.collect::<Vec<Item>>(), false);
-        let around = [model.tokens].into_iter().chain(model.positions).chain(model.norm_0);
-        let around: Vec<ModuleId> = around.map(|owned| self.module(owned)).collect();
+        let around: Vec<ModuleId> = model.embedding().map(|owned| self.module(owned)).collect();
         let ops = maker.build.trace.ops.into_iter();
         ops.filter(|op| op.unit == Unit::Device && !op.module.is_some_and(|m| around.contains(&m)))
             .collect()

@@ -20,6 +20,11 @@ pub(super) fn kept(list: &mut List, block: &BlockShape, batch: &Batch) -> Result
     attention(list, block, batch)?;
     let from = list.all.len();
     norm(list, block, batch)?;
+    if block.post_norm {
+        // What it gives is the next block's input.
+        list.add("input of norm", &[block.hidden], Over::Tokens)?;
+        beside_norm(list, block, batch, (1, block.hidden), Over::Tokens)?;
+    }
     match block.experts {
         Some(experts) => mixture(list, experts, block.hidden)?,
         None => activation(list, block.activation, block.ffn)?,
@@ -63,8 +68,11 @@ fn norm(list: &mut List, block: &BlockShape, batch: &Batch) -> Result<(), Overfl
 }
 
 fn attention(list: &mut List, block: &BlockShape, batch: &Batch) -> Result<(), Overflow> {
-    let BlockShape { heads, kv_heads, head_dim, .. } = *block;
-    norm(list, block, batch)?;
+    let BlockShape { hidden, heads, kv_heads, head_dim, .. } = *block;
+    match block.post_norm {
+        true => list.add("input of queries, keys and values", &[hidden], Over::Tokens)?,
+        false => norm(list, block, batch)?,
+    }
     if block.head_norms {
         for heads in [heads, kv_heads] {
             if keeps_input(block, batch) {
@@ -115,6 +123,7 @@ fn activation(list: &mut List, activation: Activation, width: u64) -> Result<(),
         Activation::Gelu => {
             list.add("input of GeLU, half of it, tanh and more", &[4, width], Over::Ranks)?;
         }
+        Activation::ErfGelu => list.add("input of GeLU", &[width], Over::Ranks)?,
         Activation::GatedSilu => {
             list.add("gate, SiLU and other half", &[3, width], Over::Ranks)?;
         }

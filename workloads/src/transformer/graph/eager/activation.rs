@@ -1,4 +1,5 @@
-//! The makers' activations: SiLU and a product in two kernels, GeLU by tanh in eight, ReLU in one.
+//! The makers' activations: SiLU and a product in two kernels, GeLU by tanh in eight, GeLU by
+//! the error function and ReLU in one.
 
 use super::super::pass::GraphBuilder;
 use super::super::state::Mlp;
@@ -29,7 +30,7 @@ impl GraphBuilder<'_> {
             [one] => {
                 let active = self.kept(mlp.activation, "out", numbers, self.module(mlp.down_proj));
                 gelu = self.eager_activation(at, one, numbers, active);
-                if gelu.is_none() {
+                if Activation::of(self.shape.card.family) == Activation::Relu {
                     kept.clear();
                 }
                 active
@@ -60,8 +61,10 @@ impl GraphBuilder<'_> {
         numbers: u128,
         active: ObjectId,
     ) -> Option<Gelu> {
-        if Activation::of(self.shape.card.family) == Activation::Relu {
-            self.run_into(at, "relu", (numbers, &[read(x)]), &[write(active)]);
+        let kind = Activation::of(self.shape.card.family);
+        if matches!(kind, Activation::Relu | Activation::ErfGelu) {
+            let name = if kind == Activation::Relu { "relu" } else { "gelu" };
+            self.run_into(at, name, (numbers, &[read(x)]), &[write(active)]);
             return None;
         }
         let half = self.keep(at, "mul", &[read(x)], numbers);

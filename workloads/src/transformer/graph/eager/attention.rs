@@ -21,7 +21,7 @@ pub(crate) fn scales_queries(family: Family) -> bool {
 
 /// Whether the softmax of attention of products is in fp32, whatever its input is.
 pub(crate) const fn softens_wide(family: Family) -> bool {
-    !matches!(family, Family::Gpt2)
+    !matches!(family, Family::Gpt2 | Family::Bert | Family::Roberta)
 }
 
 impl GraphBuilder<'_> {
@@ -149,8 +149,13 @@ impl GraphBuilder<'_> {
         let touches = [read(q), read(k), write(scores)];
         self.build.kernel("bmm", at.by, (self.scored(), flops), &touches);
         let scaled = self.made(at, "mul", &[read(scores)], sizes.scores);
-        let mask = self.causal_mask(at);
-        let masked = self.made(at, "add", &[read(scaled), read(mask)], sizes.scores);
+        let masked = match self.shape.card.family.is_causal() {
+            true => {
+                let mask = self.causal_mask(at);
+                self.made(at, "add", &[read(scaled), read(mask)], sizes.scores)
+            }
+            false => scaled,
+        };
         let form = if softens_wide(self.shape.card.family) { at.wide() } else { at };
         let softmax = self.keep(form, "_softmax", &[read(masked)], sizes.scores);
         let narrow = match form.format {
