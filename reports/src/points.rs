@@ -6,6 +6,7 @@
 //! A policy that sees the whole trace, or whose numbers were learned, says so in its series' name.
 //! Invariant: every case is in exactly one of `done` and `oom`, in the record's order.
 
+use crate::canvas::Tag;
 use crate::contest::marks;
 use crate::measure::Measure;
 use crate::words::clean;
@@ -27,6 +28,13 @@ pub(crate) struct Point {
     pub(crate) front: bool,
     /// Kept apart: it does not pay for every use outside HBM.
     pub(crate) emulated: bool,
+}
+
+impl Point {
+    /// What a chart says of what it draws of the point.
+    pub(crate) fn tag(&self) -> Tag {
+        Tag { series: Some(self.series), case: Some(self.case), ..Tag::default() }
+    }
 }
 
 /// The cases that a front is of.

@@ -390,6 +390,7 @@ pub(crate) fn record(
         about: scenario.about.clone(),
         fingerprint,
         power_and_price: hardware.economics.facts.clone(),
+        assumed: hardware.assumed_facts().cloned().collect(),
         conditions,
         tiers: hardware.tiers.iter().map(|tier| (tier.name.clone(), tier.kind)).collect(),
         channels: within::channel_names(hardware, compacted),

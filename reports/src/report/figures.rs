@@ -1,0 +1,188 @@
+//! The full table: every case with its times, its memory and its traffic, as the text table has
+//! them.
+//!
+//! Columns are made by the same [`Column`] as those of the text table, so the same figure has the
+//! same unit and the same digits in both.
+
+use super::Report;
+use super::summary::{Case, Named, Spread};
+use crate::ChartError;
+use crate::column::{Column, Values, largest};
+use crate::html::{Page, Table};
+use crate::text_table::Side::{Left, Right};
+use crate::words::number;
+use serde_json::Value;
+use tiersim_models::units::shown::{Unit, of_sizes, of_times};
+
+/// Most rows: more would be no table to read.
+pub(super) const MOST_ROWS: usize = 300;
+
+pub(super) fn section(page: &mut Page, report: &Report) -> Result<(), ChartError> {
+    let results = &report.summary.results;
+    if results.is_empty() {
+        return Ok(());
+    }
+    page.heading("All cases");
+    let order: Vec<usize> = report.summary.order().into_iter().take(MOST_ROWS).collect();
+    if order.len() < results.len() {
+        page.paragraph(&format!(
+            "The first {} of {} rows, quickest first; all are in results.csv.",
+            order.len(),
+            results.len()
+        ));
+    }
+    let cases: Vec<&Case> = order.iter().map(|&case| &results[case]).collect();
+    let mut columns = time(&cases);
+    columns.extend(served(&cases));
+    columns.extend(memory(&cases));
+    columns.extend(economics(&cases));
+    let titles: Vec<String> = columns.iter().map(|column| title(&column.header)).collect();
+    let swept = cases.iter().any(|case| !case.params.is_empty());
+    let mut head = vec![("case", Left), ("policy", Left)];
+    head.extend(swept.then_some(("point", Left)));
+    let words = head.len();
+    head.extend(titles.iter().map(|title| (title.as_str(), Right)));
+    head.push(("mark", Left));
+    let mut table =
+        Table::new("Every case: means per measured step unless a column says else", &head);
+    for (row, case) in cases.iter().enumerate() {
+        let mut cells = vec![case.label.clone(), case.policy.clone()];
+        cells.extend(swept.then(|| params(&case.params)));
+        cells.extend(columns.iter().map(|column| column.cells[row].clone()));
+        if case.oom {
+            cells[words] = "OOM".to_owned();
+        }
+        cells.push(case.marks().join(", "));
+        table.row(cells);
+        report.link(&mut table, order[row]);
+    }
+    page.table(&table);
+    Ok(())
+}
+
+/// Both lines of a header as one.
+fn title(header: &[String; 2]) -> String {
+    header.join(" ").trim().to_owned()
+}
+
+/// Where in a sweep a case is.
+pub(super) fn params(params: &Named) -> String {
+    let value = |value: &Value| match value {
+        Value::String(text) => text.clone(),
+        other => other.as_f64().map_or_else(|| other.to_string(), number),
+    };
+    let all = params.iter().map(|(axis, at)| format!("{axis} {}", value(at)));
+    all.collect::<Vec<_>>().join(", ")
+}
+
+fn values(cases: &[&Case], of: impl Fn(&Case) -> Option<f64>) -> Values {
+    cases.iter().map(|case| of(case)).collect()
+}
+
+/// Milliseconds as picoseconds.
+fn ps(ms: Option<f64>) -> Option<f64> {
+    ms.map(|ms| ms * 1e9)
+}
+
+fn time(cases: &[&Case]) -> Vec<Column> {
+    let step = |of: fn(Spread) -> Option<f64>| values(cases, |case| ps(case.step_ms.and_then(of)));
+    let percentiles = [(50, step(|s| s.p50)), (95, step(|s| s.p95)), (99, step(|s| s.p99))];
+    let mut columns = Column::steps(&step(|s| s.mean), percentiles);
+    let tokens = values(cases, |case| case.throughput.as_ref()?.value);
+    if largest(&tokens) > 0.0 {
+        columns.push(Column::plain(["throughput", "tokens/s"], &tokens));
+    }
+    let over = values(cases, |case| case.slowdown.map(|slowdown| (slowdown - 1.0) * 100.0));
+    columns.push(Column::signed(["overhead", "step %"], &over));
+    let change = values(cases, |case| case.throughput_change_percent);
+    columns.push(Column::signed(["change", "work/s %"], &change));
+    let base = values(cases, |case| ps(Some(case.baseline_step_ms)));
+    columns.push(Column::time("unlimited", "HBM", &base));
+    let bounds = values(cases, |case| ps(Some(case.bound_step_ms)));
+    columns.push(Column::time("bound", "step", &bounds));
+    let gaps = values(cases, |case| case.gap_to_bound.map(|gap| gap * 100.0));
+    if gaps.iter().any(Option::is_some) {
+        columns.push(Column::signed(["over the", "bound %"], &gaps));
+    }
+    columns
+}
+
+fn served(cases: &[&Case]) -> Vec<Column> {
+    if cases.iter().all(|case| case.serving.is_none()) {
+        return Vec::new();
+    }
+    let of = |figure: fn(&super::summary::Serving) -> Option<f64>| {
+        values(cases, |case| ps(figure(case.serving.as_ref()?)))
+    };
+    let hits = values(cases, |case| Some(case.serving.as_ref()?.kv_hit_ratio? * 100.0));
+    vec![
+        Column::time("TTFT", "mean", &of(|s| s.ttft_ms.mean)),
+        Column::time("TTFT", "p95", &of(|s| s.ttft_ms.p95)),
+        Column::time("TTFT", "p99", &of(|s| s.ttft_ms.p99)),
+        Column::time("TPOT", "mean", &of(|s| s.tpot_ms.mean)),
+        Column::time("TPOT", "p95", &of(|s| s.tpot_ms.p95)),
+        Column::time("queued", "mean", &of(|s| s.queued_ms.mean)),
+        Column::plain(["KV hits", "% blocks"], &hits),
+    ]
+}
+
+/// Memory and traffic; what nothing uses has no column.
+fn memory(cases: &[&Case]) -> Vec<Column> {
+    type OfCase = fn(&Case) -> Option<&Named>;
+    let group = |title: &str, unit: fn(f64) -> Unit, size: f64, of: OfCase| {
+        let names = names(cases.iter().filter_map(|case| of(case)).flat_map(|named| named.keys()));
+        let column = |name: &String| {
+            values(cases, |case| of(case)?.get(name)?.as_f64().map(|value| value * size))
+        };
+        let columns = names.iter().map(column).collect();
+        Column::group((title, &names, unit), columns)
+    };
+    let copies = |title: &str,
+                  unit: fn(f64) -> Unit,
+                  figure: fn(&super::summary::Transfers) -> f64| {
+        let names = names(cases.iter().flat_map(|case| &case.transfers).map(|copies| &copies.lane));
+        let column = |name: &String| {
+            values(cases, |case| {
+                let own = case.transfers.iter().find(|copies| copies.lane == *name);
+                (!case.oom).then(|| own.map_or(0.0, figure))
+            })
+        };
+        let columns = names.iter().map(column).collect();
+        Column::group((title, &names, unit), columns)
+    };
+    let one = |title: &str, name: &str, of: fn(&Case) -> Option<f64>| {
+        let values = values(cases, |case| ps(of(case)));
+        Column::group((title, &[name.to_owned()], of_times), vec![values])
+    };
+    let groups = [
+        group("peak", of_sizes, 1.0, |case| case.peak_bytes.as_ref()),
+        group("moved", of_sizes, 1.0, |case| case.moved_bytes.as_ref()),
+        copies("copies", |_| ("/step", 1.0), |copies| copies.per_step),
+        copies("mean copy", of_times, |copies| copies.mean_ms * 1e9),
+        group("stall", of_times, 1e9, |case| case.stall_ms.as_ref()),
+        group("in place", of_times, 1e9, |case| case.in_place_ms.as_ref()),
+        one("delay", "of ops", |case| case.delay_ms),
+        one("allocator", "waits", |case| case.allocator_ms),
+    ];
+    groups.into_iter().flatten().collect()
+}
+
+/// Each name once, in the order in which they come.
+fn names<'n>(all: impl Iterator<Item = &'n String>) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for name in all {
+        if !names.contains(name) {
+            names.push(name.clone());
+        }
+    }
+    names
+}
+
+fn economics(cases: &[&Case]) -> Vec<Column> {
+    let all = [
+        (["energy", "J/step"], values(cases, |case| case.energy_j)),
+        (["machine", "USD"], values(cases, |case| case.cost_usd)),
+    ];
+    let some = all.into_iter().filter(|(_, values)| values.iter().any(Option::is_some));
+    some.map(|(header, values)| Column::plain(header, &values)).collect()
+}
