@@ -19,7 +19,7 @@
   var textOf = function (cell) {
     var copy = cell.cloneNode(true);
     all(".here, .order", copy).forEach(function (extra) { extra.remove(); });
-    return copy.textContent.trim();
+    return copy.textContent.trim().replace(/\s+/g, " ");
   };
 
   // Numbers before words, dashes last; equals keep their order.
@@ -45,13 +45,13 @@
     if (table.tBodies[0].rows.length < 2) { return; }
     var heads = all("thead th", table);
     heads.forEach(function (head, column) {
-      var button = make("button", head.textContent);
+      var button = make("button", "");
       button.type = "button";
+      while (head.firstChild) { button.appendChild(head.firstChild); }
       var sign = make("span", "");
       sign.className = "order";
       sign.setAttribute("aria-hidden", "true");
       button.appendChild(sign);
-      head.textContent = "";
       head.appendChild(button);
       button.addEventListener("click", function () {
         var descending = head.getAttribute("aria-sort") === "ascending";
@@ -161,7 +161,7 @@
       link.addEventListener("mouseleave", hide);
       link.addEventListener("blur", hide);
     });
-    figure.addEventListener("keydown", function (event) {
+    document.addEventListener("keydown", function (event) {
       if (event.key === "Escape") { hide(); }
     });
   };
@@ -186,7 +186,7 @@
 
   // What a link leads to is opened, and so is all that is folded when the page is printed.
   var open = function () {
-    var target = document.getElementById(location.hash.slice(1));
+    var target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
     var next = target && target.nextElementSibling;
     while (next && !/^(H[1-6]|SECTION)$/.test(next.nodeName)) {
       if (next.nodeName === "DETAILS") { next.open = true; }

@@ -191,7 +191,11 @@ fn element(line: &str) -> Option<String> {
     };
     let drawn = attributes(&tag[name.len()..])?;
     let mut safe = format!("<{name}");
-    for (attribute, value) in drawn.iter().filter(|(_, value)| !value.is_empty()) {
+    let said = |(name, value): &(&String, &String)| {
+        // What an SVG means without it is not said; a large chart has it thousands of times.
+        !value.is_empty() && ![("opacity", "1"), ("stroke", "none")].contains(&(name, value))
+    };
+    for (attribute, value) in drawn.iter().filter(said) {
         let signs = |c: char| c.is_ascii_alphanumeric() || " #.,%-".contains(c);
         let turn = value.strip_prefix("rotate(").and_then(|value| value.strip_suffix(')'));
         let checked = match attribute.as_str() {

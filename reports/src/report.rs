@@ -70,7 +70,7 @@ struct Report {
     summary: Summary,
     /// Charts by the name of their file, or why they are none.
     charts: Vec<(String, Result<Drawing, String>)>,
-    /// The id of each case on the page, if it has a place.
+    /// The id of each case on the page, if it has a place: of its own, or in the table.
     ids: Vec<Option<String>>,
     /// Cases in the order of the table.
     order: Vec<usize>,
@@ -106,16 +106,19 @@ impl Report {
 
     /// Makes the ids of cases: links to them stand above them.
     fn name_cases(&mut self, page: &mut Page) {
-        for &case in self.order.iter().take(MOST_DETAILS) {
+        for &case in self.order.iter().take(MOST_ROWS) {
             let label = format!("case {}", self.summary.results[case].label);
             self.ids[case] = Some(page.id(&label));
         }
     }
 
-    /// The last row of a table leads to its case.
-    fn link(&self, table: &mut Table, case: usize) {
-        if let Some(id) = &self.ids[case] {
-            table.link(id);
+    /// The last row of a table leads to its case, which has its place there if it has none of its
+    /// own and the table is `of_all`.
+    fn link(&self, table: &mut Table, case: usize, of_all: bool) {
+        let Some(id) = &self.ids[case] else { return };
+        match of_all && !self.detailed().contains(&case) {
+            true => table.place(id),
+            false => table.link(id),
         }
     }
 

@@ -12,6 +12,8 @@ use std::fmt::Write;
 pub(crate) struct Table {
     caption: String,
     columns: Vec<(String, Side)>,
+    /// Second lines of the columns' names.
+    seconds: Vec<String>,
     rows: Vec<Row>,
 }
 
@@ -20,6 +22,8 @@ struct Row {
     cells: Vec<String>,
     /// Where on the page more is said of it.
     more: Option<String>,
+    /// Its own id on the page.
+    id: Option<String>,
     /// Columns whose cell is to be seen as different.
     marked: Vec<usize>,
 }
@@ -28,7 +32,13 @@ impl Table {
     /// An empty table.
     pub(crate) fn new(caption: &str, columns: &[(&str, Side)]) -> Table {
         let columns = columns.iter().map(|&(name, side)| (name.to_owned(), side)).collect();
-        Table { caption: caption.to_owned(), columns, rows: Vec::new() }
+        Table { caption: caption.to_owned(), columns, ..Table::default() }
+    }
+
+    /// The name of this column goes on in a second line.
+    pub(crate) fn second_line(&mut self, column: usize, text: &str) {
+        self.seconds.resize(self.columns.len(), String::new());
+        self.seconds[column] = text.to_owned();
     }
 
     /// Adds a row: one text per column. Missing ones stay empty, further ones are not shown.
@@ -42,6 +52,13 @@ impl Table {
     pub(crate) fn link(&mut self, id: &str) {
         if let Some(row) = self.rows.last_mut() {
             row.more = Some(id.to_owned());
+        }
+    }
+
+    /// The last row is what links to this id lead to.
+    pub(crate) fn place(&mut self, id: &str) {
+        if let Some(row) = self.rows.last_mut() {
+            row.id = Some(id.to_owned());
         }
     }
 
@@ -66,8 +83,12 @@ impl Table {
              <table>\n<caption>{caption}</caption>"
         );
         out.push_str("<thead><tr>");
-        for (name, side) in &self.columns {
-            let _ = write!(out, "<th scope=\"col\"{}>{}</th>", class(*side, false), escaped(name));
+        for (index, (name, side)) in self.columns.iter().enumerate() {
+            let (class, mut name) = (class(*side, false), escaped(name));
+            if let Some(second) = self.seconds.get(index).filter(|second| !second.is_empty()) {
+                name += &format!(" <br/>{}", escaped(second));
+            }
+            let _ = write!(out, "<th scope=\"col\"{class}>{name}</th>");
         }
         out.push_str("</tr></thead>\n<tbody>\n");
         self.rows.iter().for_each(|row| self.write_row(row, out));
@@ -75,7 +96,8 @@ impl Table {
     }
 
     fn write_row(&self, row: &Row, out: &mut String) {
-        out.push_str("<tr>");
+        let id = row.id.as_ref().map_or(String::new(), |id| format!(" id=\"{}\"", escaped(id)));
+        let _ = write!(out, "<tr{id}>");
         for (index, (cell, (_, side))) in row.cells.iter().zip(&self.columns).enumerate() {
             let class = class(*side, row.marked.contains(&index));
             let text = escaped(cell);

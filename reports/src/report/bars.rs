@@ -1,7 +1,7 @@
 //! Stacked bars: what the step of each case is made of.
 //!
 //! The largest parts of all cases together have a colour each, in the order of the charts' series;
-//! the rest is grey. Where one step is many times another, bars are shares of their own step, as a
+//! the rest is one grey piece at the end. Where one step is many times another, bars are shares of their own step, as a
 //! short bar would show nothing.
 //! Invariant: the pieces of a bar touch and add up to it.
 
@@ -14,7 +14,7 @@ use crate::units::time;
 use crate::words::percent;
 
 /// Parts with a colour of their own.
-const MOST_PARTS: usize = 7;
+const MOST_PARTS: usize = 8;
 /// Steps that differ by more are shown as shares.
 const MOST_RATIO: f64 = 12.0;
 const NAMES: f64 = 300.0;
@@ -24,15 +24,8 @@ const OTHERS: Color = Color(190, 190, 190, 1.0);
 /// The chart of cases with milliseconds by part.
 pub(super) fn bars(title: &str, parts: &[String], rows: &[(String, Values)]) -> Chart {
     let sum = |values: &Values| values.iter().flatten().sum::<f64>();
-    let of_part = |part: usize| rows.iter().filter_map(|(_, values)| values[part]).sum::<f64>();
-    let mut large: Vec<usize> = (0..parts.len()).collect();
-    large.sort_by(|&a, &b| of_part(b).total_cmp(&of_part(a)).then(a.cmp(&b)));
-    large.truncate(MOST_PARTS);
-    large.sort_unstable();
-    let color = |part: usize| match large.iter().position(|&own| own == part) {
-        Some(at) => style::series_color(at),
-        None => OTHERS,
-    };
+    let (large, rows) = (&largest(parts.len(), rows), rows);
+    let color = |at: usize| style::series_color(at);
     let (least, most) = rows
         .iter()
         .map(|(_, values)| sum(values))
@@ -44,10 +37,8 @@ pub(super) fn bars(title: &str, parts: &[String], rows: &[(String, Values)]) -> 
         false => "Bars are as long as their steps.",
     };
     let top = frame::header(&mut canvas, title, about);
-    let mut entries = Vec::new();
-    for &part in &large {
-        entries.push(entry(&parts[part], color(part)));
-    }
+    let keys = large.iter().enumerate();
+    let entries = keys.map(|(at, &part)| entry(&parts[part], color(at))).collect();
     let rest = if parts.len() > large.len() { vec![entry("other parts", OTHERS)] } else { vec![] };
     let mut y = frame::legend(&mut canvas, top, entries, rest, "") + 10.0;
     let (left, right) = (MARGIN + NAMES, f64::from(CHART_SIZE.0) - MARGIN - 90.0);
@@ -57,12 +48,15 @@ pub(super) fn bars(title: &str, parts: &[String], rows: &[(String, Values)]) -> 
         let text = fit(label, LABEL, NAMES - 14.0);
         canvas.text(&text, (left - 10.0, y + 19.0), LABEL, style::INK, Align::Right);
         let mut x = left;
-        for (part, ms) in values.iter().enumerate() {
-            let width = ms.unwrap_or(0.0) / whole.max(f64::MIN_POSITIVE) * (right - left);
+        let own: Vec<f64> = large.iter().map(|&part| values[part].unwrap_or(0.0)).collect();
+        let others = (step - own.iter().sum::<f64>()).max(0.0);
+        let own = own.iter().enumerate().map(|(at, &ms)| (ms, color(at)));
+        for (ms, color) in own.chain([(others, OTHERS)]) {
+            let width = ms / whole.max(f64::MIN_POSITIVE) * (right - left);
             let piece = Rect::new(x, y + 3.0, x + width, y + ROW - 5.0);
-            if width > 0.0 {
-                canvas.rect(piece, color(part));
-                inside(&mut canvas, piece, ms.unwrap_or(0.0) / step, color(part));
+            if width > 0.01 {
+                canvas.rect(piece, color);
+                inside(&mut canvas, piece, ms / step, color);
             }
             x += width;
         }
@@ -70,6 +64,23 @@ pub(super) fn bars(title: &str, parts: &[String], rows: &[(String, Values)]) -> 
         y += ROW;
     }
     Chart::sized(title.to_owned(), canvas, (CHART_SIZE.0, (y + 16.0) as u32))
+}
+
+/// The parts with a colour, in the order of parts: those that are most of steps, each step counting
+/// as much as any other.
+fn largest(parts: usize, rows: &[(String, Values)]) -> Vec<usize> {
+    let share = |part: usize| -> f64 {
+        let of = |(_, values): &(String, Values)| {
+            let step: f64 = values.iter().flatten().sum();
+            values[part].unwrap_or(0.0) / step.max(f64::MIN_POSITIVE)
+        };
+        rows.iter().map(of).sum()
+    };
+    let mut large: Vec<usize> = (0..parts).collect();
+    large.sort_by(|&a, &b| share(b).total_cmp(&share(a)).then(a.cmp(&b)));
+    large.truncate(MOST_PARTS);
+    large.sort_unstable();
+    large
 }
 
 /// The share of a piece that has room for it.

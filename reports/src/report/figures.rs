@@ -36,15 +36,17 @@ pub(super) fn section(page: &mut Page, report: &Report) -> Result<(), ChartError
     columns.extend(served(&cases));
     columns.extend(memory(&cases));
     columns.extend(economics(&cases));
-    let titles: Vec<String> = columns.iter().map(|column| title(&column.header)).collect();
+    let headers: Vec<[&str; 2]> = columns.iter().map(header).collect();
     let swept = cases.iter().any(|case| !case.params.is_empty());
     let mut head = vec![("case", Left), ("policy", Left)];
     head.extend(swept.then_some(("point", Left)));
     let words = head.len();
-    head.extend(titles.iter().map(|title| (title.as_str(), Right)));
+    head.extend(headers.iter().map(|lines| (lines[0], Right)));
     head.push(("mark", Left));
     let mut table =
         Table::new("Every case: means per measured step unless a column says else", &head);
+    let seconds = headers.iter().enumerate();
+    seconds.for_each(|(at, lines)| table.second_line(words + at, lines[1]));
     for (row, case) in cases.iter().enumerate() {
         let mut cells = vec![case.label.clone(), case.policy.clone()];
         cells.extend(swept.then(|| params(&case.params)));
@@ -54,15 +56,18 @@ pub(super) fn section(page: &mut Page, report: &Report) -> Result<(), ChartError
         }
         cells.push(case.marks().join(", "));
         table.row(cells);
-        report.link(&mut table, order[row]);
+        report.link(&mut table, order[row], true);
     }
     page.table(&table);
     Ok(())
 }
 
-/// Both lines of a header as one.
-fn title(header: &[String; 2]) -> String {
-    header.join(" ").trim().to_owned()
+/// Both lines of a header; the first has words in any case.
+pub(super) fn header(column: &Column) -> [&str; 2] {
+    match &column.header {
+        [first, second] if first.is_empty() => [second, ""],
+        [first, second] => [first, second.trim()],
+    }
 }
 
 /// Where in a sweep a case is.

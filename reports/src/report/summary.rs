@@ -161,6 +161,10 @@ struct Raw {
 impl Summary {
     /// The summary in these bytes; else line, column and what is wrong there.
     pub(super) fn read(bytes: &[u8]) -> Result<Summary, String> {
+        let begins = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
+        if begins.is_some_and(|byte| *byte != b'{') {
+            return Err("it does not begin with {, so it is not the summary of a run".to_owned());
+        }
         let mut summary: Summary = serde_json::from_slice(bytes).map_err(|error| said(&error))?;
         if summary.schema != SCHEMA {
             let found = summary.schema;
@@ -256,12 +260,13 @@ mod tests {
         for (text, expected) in [
             ("", "line 1, column 0: the file ends too early"),
             (cut, "the file ends too early"),
-            ("[]", "line 1, column 0: invalid"),
+            ("[]", "it does not begin with {"),
+            ("\0\u{1}", "it does not begin with {"),
             ("{}", "missing field `schema`"),
             (&json.replacen("\"schema\": 1", "\"schema\": 2", 1), "schema is 2, and this"),
             (&json.replacen("\"seed\": 1", "\"seed\": -1", 1), "line 8, column 12: invalid value"),
             (&json.replacen("\"seed\": 1", "\"seed\": 1e999", 1), "number out of range"),
-            (&"[".repeat(100_000), "line 1, column "),
+            (&"{\"a\":".repeat(100_000), "line 1, column "),
         ] {
             let found = Summary::read(text.as_bytes()).expect_err(expected);
             assert!(found.contains(expected), "{found}, and not {expected}");

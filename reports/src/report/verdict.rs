@@ -47,8 +47,8 @@ fn limit(page: &mut Page, report: &Report) {
     page.statement(
         Tone::Note,
         &format!(
-            "Limit: along its critical path the best's step is {words}; what bounds any policy is \
-             {}.",
+            "Limit: along its critical path the best's step is {words}. What sets the bound \
+             that no policy beats: {}.",
             best.bound_by
         ),
     );

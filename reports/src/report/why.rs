@@ -3,6 +3,7 @@
 
 use super::Report;
 use super::bars::bars;
+use super::figures::header;
 use super::summary::Case;
 use crate::ChartError;
 use crate::column::{Column, Values};
@@ -68,17 +69,16 @@ fn table(
             Column::time(name, "", &ps)
         })
         .collect();
-    let titles: Vec<String> = columns
-        .iter()
-        .map(|column| format!("{}, {}", column.header[0], column.header[1].trim()))
-        .collect();
+    let headers: Vec<[&str; 2]> = columns.iter().map(header).collect();
     let mut head = vec![("case", Left)];
-    head.extend(titles.iter().map(|title| (title.as_str(), Right)));
+    head.extend(headers.iter().map(|lines| (lines[0], Right)));
     let mut table = Table::new("Parts of the mean step along its critical path", &head);
+    let seconds = headers.iter().enumerate();
+    seconds.for_each(|(at, lines)| table.second_line(1 + at, lines[1]));
     for (row, (label, _)) in rows.iter().enumerate() {
         let cells = columns.iter().map(|column| column.cells[row].clone());
         table.row(std::iter::once(label.clone()).chain(cells));
-        report.link(&mut table, cases[row]);
+        report.link(&mut table, cases[row], false);
     }
     page.table(&table);
 }
