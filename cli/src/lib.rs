@@ -55,9 +55,8 @@ const RUN: &str = "Examples:
   tiersim run scenarios/gpt2-adam-tiering.ron --set policies.4.policy.cut.hbm=0.4
   tiersim run scenarios/gpt2-adam-tiering.ron scenarios/gpt2-look-ahead.ron --format json";
 const REPORT: &str = "Examples:
-  tiersim report out/gpt2-adam-tiering
-  tiersim report out/gpt2-adam-tiering out/gpt2-look-ahead --out out/both
-  tiersim report out/gpt2-adam-tiering out/before --compare";
+  tiersim report DIR
+  tiersim report DIR DIR --compare --out out/compared";
 const CACHE: &str = "Examples:
   tiersim cache traces/requests-conversation/requests.jsonl --policy lru --unit --capacity 1000
   tiersim cache FILE --policy s3-fifo --capacity 10MiB,1GiB";

@@ -252,31 +252,28 @@ mod tests {
     use super::*;
     use crate::measure::Measure;
     use crate::points::Points;
-    use crate::{artefacts, common};
+    use crate::{against_memory, common, threshold_heat_map};
 
     #[test]
     fn every_chart_of_ours_is_read_with_all_its_marks() {
         for record in common::all() {
-            for file in artefacts(&record, "0").expect("files") {
-                if !file.name.ends_with(".svg") {
-                    continue;
-                }
-                let svg = String::from_utf8(file.bytes).expect("text");
-                let drawing = Drawing::read(&svg).unwrap_or_else(|error| panic!("{error}"));
-                if file.name == "latency-vs-memory.svg" {
-                    let points = Points::of(&record, Measure::of(&record)[0]);
-                    let mut drawn: Vec<usize> = drawing.marks.iter().map(|m| m.case).collect();
-                    drawn.sort_unstable();
-                    let done = points.done.iter().map(|point| point.case);
-                    let mut cases: Vec<usize> =
-                        done.chain(points.oom.iter().map(|(case, _)| *case)).collect();
-                    cases.sort_unstable();
-                    assert_eq!(drawn, cases, "{}", record.scenario);
-                    for mark in &drawing.marks {
-                        let own = points.done.iter().find(|point| point.case == mark.case);
-                        assert_eq!(own.map(|point| point.series), mark.series);
-                    }
-                }
+            let measure = Measure::of(&record)[0];
+            if let Some(map) = threshold_heat_map(&record, "0") {
+                let svg = map.svg().expect("a chart");
+                assert!(Drawing::read(&svg).is_ok(), "{}", record.scenario);
+            }
+            let svg = against_memory(&record, measure, "0").svg().expect("a chart");
+            let drawing = Drawing::read(&svg).unwrap_or_else(|error| panic!("{error}"));
+            let points = Points::of(&record, measure);
+            let mut drawn: Vec<usize> = drawing.marks.iter().map(|mark| mark.case).collect();
+            drawn.sort_unstable();
+            let done = points.done.iter().map(|point| point.case);
+            let mut cases: Vec<usize> = done.chain(points.oom.iter().map(|oom| oom.0)).collect();
+            cases.sort_unstable();
+            assert_eq!(drawn, cases, "{}", record.scenario);
+            for mark in &drawing.marks {
+                let own = points.done.iter().find(|point| point.case == mark.case);
+                assert_eq!(own.map(|point| point.series), mark.series);
             }
         }
     }

@@ -50,6 +50,8 @@ pub(crate) enum Tone {
     Bad,
     /// To be kept in mind.
     Note,
+    /// Neither.
+    Plain,
 }
 
 impl Page {
@@ -138,6 +140,7 @@ impl Page {
             Tone::Good => "good",
             Tone::Bad => "bad",
             Tone::Note => "note",
+            Tone::Plain => "plain",
         };
         let _ = writeln!(self.body, "<p class=\"said {class}\">{}</p>", escaped(text));
     }

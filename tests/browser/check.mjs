@@ -221,8 +221,9 @@ for (const page of pages) {
   }
   await send("Target.closeTarget", { targetId: tab.targetId });
 }
+const ended = new Promise((done) => browser.on("exit", done));
 await send("Browser.close").catch(() => {});
-browser.kill();
+await ended;
 rmSync(profile, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
 console.log(failures === 0 ? "all is well" : `${failures} failures`);
 process.exit(failures === 0 ? 0 : 1);

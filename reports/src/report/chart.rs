@@ -17,7 +17,8 @@ pub(super) fn section(page: &mut Page, report: &Report) -> Result<(), ChartError
     match report.chart(CHART) {
         Some(Ok(drawing)) => page.drawing(drawing, caption, |case| {
             let id = report.ids.get(case).cloned().flatten();
-            Some(Shown { text: numbers(report.summary.results.get(case)?), id })
+            let case = report.summary.results.get(case)?;
+            Some(Shown { text: format!("{}: {}", case.label, numbers(case)), id })
         }),
         Some(Err(why)) => {
             page.statement(Tone::Note, &format!("Note: {CHART} is not shown: {why}."))
@@ -27,7 +28,7 @@ pub(super) fn section(page: &mut Page, report: &Report) -> Result<(), ChartError
     Ok(())
 }
 
-/// The numbers of a point in one line.
+/// The numbers of a case in one line.
 pub(super) fn numbers(case: &Case) -> String {
     let mut words = Vec::new();
     if let Some(serving) = &case.serving {
@@ -49,5 +50,5 @@ pub(super) fn numbers(case: &Case) -> String {
     words.extend(tokens.map(|value| format!("{} tokens/s", three_digits(value))));
     words.extend(case.marks().into_iter().map(str::to_owned));
     words.extend(case.oom_reason.as_ref().map(|why| format!("out of memory: {}", why.text)));
-    format!("{}: {}", case.label, words.join("; "))
+    words.join("; ")
 }

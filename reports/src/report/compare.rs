@@ -10,7 +10,7 @@ use super::summary::{Case, Summary};
 use super::{MOST_ROWS, Report, ResultFolder};
 use crate::html::{Page, Table, Tone};
 use crate::text_table::Side::{Left, Right};
-use crate::words::{count, number};
+use crate::words::{count, number, short_fingerprint};
 use std::collections::BTreeMap;
 
 /// What is compared of each case without being asked for more.
@@ -25,6 +25,7 @@ const FIGURES: [(&str, &str); 8] = [
     ("over the bound", "gap_to_bound"),
 ];
 const ABSENT: &str = "-";
+const GIB: f64 = (1u64 << 30) as f64;
 
 /// A name for each result: all are different.
 pub(super) fn names(reports: &[Report], folders: &[ResultFolder]) -> Vec<String> {
@@ -72,7 +73,7 @@ fn conditions(page: &mut Page, reports: &[Report], names: &[String]) {
     type Fact = (&'static str, fn(&Summary) -> String);
     let facts: [Fact; 9] = [
         ("scenario", |summary| summary.scenario.clone()),
-        ("fingerprint", |summary| summary.fingerprint.clone()),
+        ("fingerprint", |summary| short_fingerprint(&summary.fingerprint)),
         ("version", |summary| format!("tiersim {}", summary.tiersim)),
         ("hardware", |summary| summary.hardware.clone()),
         ("workload", |summary| summary.workload.clone()),
@@ -121,16 +122,17 @@ fn figures(page: &mut Page, reports: &[Report], names: &[String]) {
             .map(|case| Some(leaves(&case.as_ref()?.all).into_iter().collect()))
             .collect();
         let peak = cases.iter().flatten().find_map(|case| Some(case.peak_hbm()?.0.to_owned()));
-        let peak = peak.map(|tier| (format!("peak {tier}, bytes"), format!("peak_bytes.{tier}")));
-        let own = FIGURES.iter().map(|&(title, path)| (title.to_owned(), path.to_owned()));
-        for (title, path) in own.chain(peak) {
+        let peak =
+            peak.map(|tier| (format!("peak {tier}, GiB"), format!("peak_bytes.{tier}"), GIB));
+        let own = FIGURES.iter().map(|&(title, path)| (title.to_owned(), path.to_owned(), 1.0));
+        for (title, path, unit) in own.chain(peak) {
             let of = |own: &Option<BTreeMap<String, String>>| own.as_ref()?.get(&path).cloned();
             let texts: Vec<Option<String>> = all.iter().map(of).collect();
             if texts.iter().all(Option::is_none) || rows == MOST_ROWS {
                 continue;
             }
             rows += 1;
-            row(&mut table, [label.to_string(), title], &texts);
+            row(&mut table, [label.to_string(), title], &texts, Some(unit));
         }
     }
     let alone = pairs.iter().filter(|(_, cases)| cases.iter().any(Option::is_none)).count();
@@ -144,12 +146,13 @@ fn figures(page: &mut Page, reports: &[Report], names: &[String]) {
     page.table(&table);
 }
 
-/// A row of what each result has, with the second against the first where there are two.
-fn row(table: &mut Table, first: [String; 2], texts: &[Option<String>]) {
+/// A row of what each result has, in a unit or as the file has it, with the second against the first
+/// where there are two.
+fn row(table: &mut Table, first: [String; 2], texts: &[Option<String>], unit: Option<f64>) {
     let differ = texts.windows(2).any(|pair| pair[0] != pair[1]);
     let value = |text: &Option<String>| text.as_ref()?.parse::<f64>().ok();
-    let shown = |text: &Option<String>| match (value(text), text) {
-        (Some(value), _) => number(value),
+    let shown = |text: &Option<String>| match (value(text).zip(unit), text) {
+        (Some((value, unit)), _) => number(value / unit),
         (None, Some(text)) => text.clone(),
         (None, None) => ABSENT.to_owned(),
     };
@@ -191,7 +194,7 @@ fn differences(page: &mut Page, reports: &[Report], names: &[String]) {
             all += 1;
             if shown < MOST_ROWS {
                 shown += 1;
-                row(&mut table, [label.to_owned(), path.clone()], &[a, b]);
+                row(&mut table, [label.to_owned(), path.clone()], &[a, b], None);
             }
         }
     }

@@ -1,11 +1,11 @@
-//! The full table: every case with its times, its memory and its traffic, as the text table has
+//! The full tables: every case with its times, its memory and its traffic, as the text table has
 //! them.
 //!
 //! Columns are made by the same [`Column`] as those of the text table, so the same figure has the
 //! same unit and the same digits in both.
 
 use super::Report;
-use super::summary::{Case, Named, Spread};
+use super::summary::{Case, Named, Serving, Spread, Transfers};
 use crate::ChartError;
 use crate::column::{Column, Values, largest};
 use crate::html::{Page, Table};
@@ -31,35 +31,57 @@ pub(super) fn section(page: &mut Page, report: &Report) -> Result<(), ChartError
             results.len()
         ));
     }
-    let cases: Vec<&Case> = order.iter().map(|&case| &results[case]).collect();
-    let mut columns = time(&cases);
-    columns.extend(served(&cases));
-    columns.extend(memory(&cases));
-    columns.extend(economics(&cases));
+    let blocks = [
+        ("Time", time as fn(&[&Case]) -> Vec<Column>),
+        ("Requests", served),
+        ("Memory", memory),
+        ("Traffic", traffic),
+        ("Energy and price", economics),
+    ];
+    for (index, (title, of)) in blocks.into_iter().enumerate() {
+        block(page, report, &order, (index == 0, title, of));
+    }
+    Ok(())
+}
+
+/// A table of one kind of figures; nothing where no case has any. The first has the cases' places,
+/// and what they are.
+fn block(
+    page: &mut Page,
+    report: &Report,
+    order: &[usize],
+    (first, title, of): (bool, &str, fn(&[&Case]) -> Vec<Column>),
+) {
+    let cases: Vec<&Case> = order.iter().map(|&case| &report.summary.results[case]).collect();
+    let columns = of(&cases);
+    if columns.is_empty() {
+        return;
+    }
     let headers: Vec<[&str; 2]> = columns.iter().map(header).collect();
-    let swept = cases.iter().any(|case| !case.params.is_empty());
-    let mut head = vec![("case", Left), ("policy", Left)];
+    let swept = first && cases.iter().any(|case| !case.params.is_empty());
+    let mut head = vec![("case", Left)];
+    head.extend(first.then_some(("policy", Left)));
     head.extend(swept.then_some(("point", Left)));
     let words = head.len();
     head.extend(headers.iter().map(|lines| (lines[0], Right)));
-    head.push(("mark", Left));
-    let mut table =
-        Table::new("Every case: means per measured step unless a column says else", &head);
+    head.extend(first.then_some(("mark", Left)));
+    let caption = format!("{title} of every case, per measured step");
+    let mut table = Table::new(&caption, &head);
     let seconds = headers.iter().enumerate();
     seconds.for_each(|(at, lines)| table.second_line(words + at, lines[1]));
     for (row, case) in cases.iter().enumerate() {
-        let mut cells = vec![case.label.clone(), case.policy.clone()];
+        let mut cells = vec![case.label.clone()];
+        cells.extend(first.then(|| case.policy.clone()));
         cells.extend(swept.then(|| params(&case.params)));
         cells.extend(columns.iter().map(|column| column.cells[row].clone()));
-        if case.oom {
+        if case.oom && first {
             cells[words] = "OOM".to_owned();
         }
-        cells.push(case.marks().join(", "));
+        cells.extend(first.then(|| case.marks().join(", ")));
         table.row(cells);
-        report.link(&mut table, order[row], true);
+        report.link(&mut table, order[row], first);
     }
     page.table(&table);
-    Ok(())
 }
 
 /// Both lines of a header; the first has words in any case.
@@ -116,7 +138,7 @@ fn served(cases: &[&Case]) -> Vec<Column> {
     if cases.iter().all(|case| case.serving.is_none()) {
         return Vec::new();
     }
-    let of = |figure: fn(&super::summary::Serving) -> Option<f64>| {
+    let of = |figure: fn(&Serving) -> Option<f64>| {
         values(cases, |case| ps(figure(case.serving.as_ref()?)))
     };
     let hits = values(cases, |case| Some(case.serving.as_ref()?.kv_hit_ratio? * 100.0));
@@ -131,20 +153,39 @@ fn served(cases: &[&Case]) -> Vec<Column> {
     ]
 }
 
-/// Memory and traffic; what nothing uses has no column.
-fn memory(cases: &[&Case]) -> Vec<Column> {
-    type OfCase = fn(&Case) -> Option<&Named>;
-    let group = |title: &str, unit: fn(f64) -> Unit, size: f64, of: OfCase| {
-        let names = names(cases.iter().filter_map(|case| of(case)).flat_map(|named| named.keys()));
-        let column = |name: &String| {
-            values(cases, |case| of(case)?.get(name)?.as_f64().map(|value| value * size))
-        };
-        let columns = names.iter().map(column).collect();
-        Column::group((title, &names, unit), columns)
+/// Columns of one unit, one for each name that some case has.
+fn group(
+    cases: &[&Case],
+    (title, unit, size): (&str, fn(f64) -> Unit, f64),
+    of: fn(&Case) -> Option<&Named>,
+) -> Vec<Column> {
+    let names = names(cases.iter().filter_map(|case| of(case)).flat_map(|named| named.keys()));
+    let column = |name: &String| {
+        values(cases, |case| of(case)?.get(name)?.as_f64().map(|value| value * size))
     };
-    let copies = |title: &str,
-                  unit: fn(f64) -> Unit,
-                  figure: fn(&super::summary::Transfers) -> f64| {
+    let columns = names.iter().map(column).collect();
+    Column::group((title, &names, unit), columns)
+}
+
+/// What is held and used where; what nothing uses has no column.
+fn memory(cases: &[&Case]) -> Vec<Column> {
+    let one = |title: &str, name: &str, of: fn(&Case) -> Option<f64>| {
+        let values = values(cases, |case| ps(of(case)));
+        Column::group((title, &[name.to_owned()], of_times), vec![values])
+    };
+    let groups = [
+        group(cases, ("peak", of_sizes, 1.0), |case| case.peak_bytes.as_ref()),
+        group(cases, ("in place", of_times, 1e9), |case| case.in_place_ms.as_ref()),
+        one("delay", "of ops", |case| case.delay_ms),
+        one("allocator", "waits", |case| case.allocator_ms),
+    ];
+    groups.into_iter().flatten().collect()
+}
+
+/// What crosses the channels; one that nothing crosses has no column.
+fn traffic(cases: &[&Case]) -> Vec<Column> {
+    type OfCopies = fn(&Transfers) -> f64;
+    let copies = |title: &str, unit: fn(f64) -> Unit, figure: OfCopies| {
         let names = names(cases.iter().flat_map(|case| &case.transfers).map(|copies| &copies.lane));
         let column = |name: &String| {
             values(cases, |case| {
@@ -155,19 +196,11 @@ fn memory(cases: &[&Case]) -> Vec<Column> {
         let columns = names.iter().map(column).collect();
         Column::group((title, &names, unit), columns)
     };
-    let one = |title: &str, name: &str, of: fn(&Case) -> Option<f64>| {
-        let values = values(cases, |case| ps(of(case)));
-        Column::group((title, &[name.to_owned()], of_times), vec![values])
-    };
     let groups = [
-        group("peak", of_sizes, 1.0, |case| case.peak_bytes.as_ref()),
-        group("moved", of_sizes, 1.0, |case| case.moved_bytes.as_ref()),
+        group(cases, ("moved", of_sizes, 1.0), |case| case.moved_bytes.as_ref()),
         copies("copies", |_| ("/step", 1.0), |copies| copies.per_step),
         copies("mean copy", of_times, |copies| copies.mean_ms * 1e9),
-        group("stall", of_times, 1e9, |case| case.stall_ms.as_ref()),
-        group("in place", of_times, 1e9, |case| case.in_place_ms.as_ref()),
-        one("delay", "of ops", |case| case.delay_ms),
-        one("allocator", "waits", |case| case.allocator_ms),
+        group(cases, ("stall", of_times, 1e9), |case| case.stall_ms.as_ref()),
     ];
     groups.into_iter().flatten().collect()
 }

@@ -23,7 +23,7 @@ pub(super) fn section(page: &mut Page, report: &Report) -> Result<(), ChartError
         let tone = match said.word.as_str() {
             "no fit" => Tone::Bad,
             word if best.contains(&word) && summary.best().is_some() => Tone::Good,
-            _ => Tone::Note,
+            _ => Tone::Plain,
         };
         page.statement(tone, &format!("{}: {}.", capital(&said.word), said.text));
         if best.contains(&said.word.as_str()) {
@@ -45,7 +45,7 @@ fn limit(page: &mut Page, report: &Report) {
     let Some(best) = report.summary.best() else { return };
     let Some(words) = shares(best.parts(), MOST_PARTS) else { return };
     page.statement(
-        Tone::Note,
+        Tone::Plain,
         &format!(
             "Limit: along its critical path the best's step is {words}. What sets the bound \
              that no policy beats: {}.",
