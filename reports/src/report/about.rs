@@ -1,7 +1,7 @@
 //! Where the numbers come from: enough to run the same again.
 
-use super::Report;
 use super::figures::params;
+use super::folder::Report;
 use crate::ChartError;
 use crate::html::{Page, Table};
 use crate::text_table::Side::Left;

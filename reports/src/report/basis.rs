@@ -1,8 +1,8 @@
 //! What the answer rests on: numbers that somebody assumed, how ops were priced, what the lint
 //! says, and whether the measured steps are those of a steady state.
 
-use super::Report;
-use super::summary::{Case, Number, Summary};
+use super::folder::Report;
+use super::summary::{Case, Number, Steady, Summary, Warning};
 use crate::ChartError;
 use crate::html::{Page, Table, Tone};
 use crate::text_table::Side::Left;
@@ -63,7 +63,7 @@ fn each<'s>(summary: &'s Summary, base: &'s String, of: fn(&Case) -> &String) ->
 }
 
 fn steady(page: &mut Page, summary: &Summary) {
-    let ran: Vec<(&Case, &super::summary::Steady)> =
+    let ran: Vec<(&Case, &Steady)> =
         summary.results.iter().filter_map(|case| Some((case, case.steady.as_ref()?))).collect();
     let drifting: Vec<String> = ran
         .iter()
@@ -113,7 +113,7 @@ fn warnings(page: &mut Page, summary: &Summary) {
         [("rule", Left), ("place", Left), ("found", Left), ("why", Left), ("remedy", Left)];
     let mut table = Table::new("Warnings of the lint", &columns);
     for warning in summary.warnings.iter().take(MOST) {
-        let super::summary::Warning { rule, place, found, reason, remedy } = warning;
+        let Warning { rule, place, found, reason, remedy } = warning;
         table.row([rule, place, found, reason, remedy]);
     }
     page.table(&table);

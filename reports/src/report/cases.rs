@@ -1,7 +1,7 @@
 //! Every case with all that the summary says of it, each with a place that a link leads to.
 
-use super::Report;
 use super::chart::numbers;
+use super::folder::Report;
 use super::summary::{Case, Named};
 use crate::ChartError;
 use crate::html::{Page, Table, Tone};

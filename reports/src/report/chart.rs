@@ -1,7 +1,7 @@
 //! Latency against memory: the chart of the folder, with what each of its points is.
 
+use super::folder::{CHART, Report};
 use super::summary::Case;
-use super::{CHART, Report};
 use crate::ChartError;
 use crate::html::{Page, Shown, Tone};
 use crate::units::{three_digits, time};

@@ -1,6 +1,6 @@
 //! The other charts of the folder: against price and energy, the map of a sweep, fragmentation.
 
-use super::{CHART, Report};
+use super::folder::{CHART, Report};
 use crate::ChartError;
 use crate::html::{Page, Tone};
 

@@ -6,8 +6,8 @@
 //! Invariant: a case that only some have is in the table, with dashes where it is not.
 
 use super::cases::leaves;
+use super::folder::{MOST_ROWS, Report, ResultFolder};
 use super::summary::{Case, Summary};
-use super::{MOST_ROWS, Report, ResultFolder};
 use crate::html::{Page, Table, Tone};
 use crate::text_table::Side::{Left, Right};
 use crate::words::{count, number, short_fingerprint};

@@ -4,7 +4,7 @@
 //! Columns are made by the same [`Column`] as those of the text table, so the same figure has the
 //! same unit and the same digits in both.
 
-use super::Report;
+use super::folder::{MOST_ROWS, Report};
 use super::summary::{Case, Named, Serving, Spread, Transfers};
 use crate::ChartError;
 use crate::column::{Column, Values, largest};
@@ -13,9 +13,6 @@ use crate::text_table::Side::{Left, Right};
 use crate::words::number;
 use serde_json::Value;
 use tiersim_models::units::shown::{Unit, of_sizes, of_times};
-
-/// Most rows: more would be no table to read.
-pub(super) const MOST_ROWS: usize = 300;
 
 pub(super) fn section(page: &mut Page, report: &Report) -> Result<(), ChartError> {
     let results = &report.summary.results;

@@ -1,6 +1,6 @@
 //! The sections of the page in their order. Another one is a file beside this one and a line here.
 
-use super::Report;
+use super::folder::Report;
 use super::{about, basis, cases, chart, charts, figures, verdict, why};
 use crate::ChartError;
 use crate::html::Page;

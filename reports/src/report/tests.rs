@@ -1,8 +1,11 @@
 //! The page against the files that it is made of, and against files that are none.
 
+use super::folder::CHART;
+use super::summary::Summary;
 use super::*;
 use crate::json::summary_json;
 use crate::measure::Measure;
+use crate::words::clean;
 use crate::{Detail, common, results_csv, text};
 use roxmltree::{Document, Node, ParsingOptions};
 use std::collections::BTreeMap;

@@ -3,7 +3,7 @@
 //!
 //! Sentences are those of the text table, out of the summary; the limit is the split of the best.
 
-use super::Report;
+use super::folder::Report;
 use crate::ChartError;
 use crate::html::{Page, Tone};
 use crate::split::shares;

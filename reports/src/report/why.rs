@@ -1,9 +1,9 @@
 //! Where the time goes: the split of each case's mean step along its critical path, as bars and as
 //! a table.
 
-use super::Report;
 use super::bars::bars;
 use super::figures::header;
+use super::folder::Report;
 use super::summary::Case;
 use crate::ChartError;
 use crate::column::{Column, Values};
