@@ -44,7 +44,7 @@ const WORK: &str = r#"
   Object.defineProperty(navigator, "clipboard", { value: undefined });
   var buttons = table.closest(".wide").nextElementSibling.querySelectorAll("button");
   buttons[0].click();
-  say("tsv", copied.split("\n").length === table.rows.length + 1 && copied.indexOf("\t'=1+1") > 0);
+  say("tsv", copied.split("\n").length === table.rows.length + 1 && copied.indexOf("\n'=1+1\t") > 0);
   buttons[1].click();
   say("markdown", /^\|(-+:?\|)+$/.test(copied.split("\n")[1]));
   var name = document.createElement("p");
@@ -78,7 +78,9 @@ fn the_page_of_a_run_and_that_of_its_folder_are_the_same_bytes() {
 #[test]
 fn the_page_of_a_sweep_and_that_of_its_folder_are_the_same_bytes() {
     let project = Project::new();
-    project.sweep("(path: \"policies.lru.hbm\", values: list([mib(44), mib(48), mib(52)]))");
+    project.sweep(
+        "(name: \"share\", path: \"policies.1.policy.cut.hbm\", values: list([0.1, 0.2, 0.3]))",
+    );
     project.run(&["sweep", CASE, "--report", "--out", "s"]).ends_with(0).shows(&["report.html"]);
     let page = project.text("s/report.html");
     assert!(page.contains("a sweep"));

@@ -14,6 +14,9 @@ use crate::words::number;
 use serde_json::Value;
 use tiersim_models::units::shown::{Unit, of_sizes, of_times};
 
+/// Makes the columns of one kind of figures.
+type Columns = fn(&[&Case]) -> Vec<Column>;
+
 pub(super) fn section(page: &mut Page, report: &Report) -> Result<(), ChartError> {
     let results = &report.summary.results;
     if results.is_empty() {
@@ -28,8 +31,8 @@ pub(super) fn section(page: &mut Page, report: &Report) -> Result<(), ChartError
             results.len()
         ));
     }
-    let blocks = [
-        ("Time", time as fn(&[&Case]) -> Vec<Column>),
+    let blocks: [(&str, Columns); 5] = [
+        ("Time", time),
         ("Requests", served),
         ("Memory", memory),
         ("Traffic", traffic),
@@ -47,7 +50,7 @@ fn block(
     page: &mut Page,
     report: &Report,
     order: &[usize],
-    (first, title, of): (bool, &str, fn(&[&Case]) -> Vec<Column>),
+    (first, title, of): (bool, &str, Columns),
 ) {
     let cases: Vec<&Case> = order.iter().map(|&case| &report.summary.results[case]).collect();
     let columns = of(&cases);

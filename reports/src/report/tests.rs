@@ -44,9 +44,9 @@ fn said(node: Node) -> String {
 
 /// The rows of the table whose caption starts so, by the name of the column.
 fn rows(document: &Document, caption: &str) -> Vec<BTreeMap<String, String>> {
-    let tables = named(document.root(), "table").into_iter();
+    let mut tables = named(document.root(), "table").into_iter();
     let own = |table: &Node| said(named(*table, "caption")[0]).starts_with(caption);
-    let table = tables.filter(own).next().unwrap_or_else(|| panic!("no table {caption:?}"));
+    let table = tables.find(own).unwrap_or_else(|| panic!("no table {caption:?}"));
     let cells = |row: &Node| -> Vec<String> {
         row.children().filter(|cell| cell.is_element()).map(said).collect()
     };
