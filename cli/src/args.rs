@@ -23,6 +23,9 @@ pub(crate) struct Common {
     /// Folder to write to [default: out/SCENARIO].
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
+    /// Write report.html as well: all results on one page that opens offline.
+    #[arg(long)]
+    pub(crate) report: bool,
     /// What to print on stdout; of several scenarios `json` is one list.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,

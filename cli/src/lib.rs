@@ -21,6 +21,7 @@ mod new;
 mod ops;
 mod output;
 mod progress;
+mod report;
 mod runs;
 mod solve;
 mod traces;
@@ -54,6 +55,9 @@ const RUN: &str = "Examples:
   tiersim run scenarios/gpt2-adam-tiering.ron --wide
   tiersim run scenarios/gpt2-adam-tiering.ron --set policies.4.policy.cut.hbm=0.4
   tiersim run scenarios/gpt2-adam-tiering.ron scenarios/gpt2-look-ahead.ron --format json";
+const REPORT: &str = "Examples:
+  tiersim report DIR
+  tiersim report DIR DIR --compare --out out/compared";
 const CACHE: &str = "Examples:
   tiersim cache traces/requests-conversation/requests.jsonl --policy lru --unit --capacity 1000
   tiersim cache FILE --policy s3-fifo --capacity 10MiB,1GiB";
@@ -83,6 +87,10 @@ enum Command {
     /// Find the least or largest value of a path for which conditions hold.
     #[command(after_help = SOLVE)]
     Solve(solve::SolveArgs),
+    /// Make one page of result folders that exist: the verdict, charts, every figure; several side by
+    /// side.
+    #[command(after_help = REPORT)]
+    Report(report::ReportArgs),
     /// Write tier_hints.json: the tier of every module, for a training framework to load.
     #[command(
         after_help = "Examples:\n  tiersim hints scenarios/gpt2-adam-tiering.ron --policy 'Adam 30 %'"
@@ -159,6 +167,7 @@ fn run(args: Args, registry: &Registry) -> Result<(), Failure> {
         Command::Run(args) => runs::run(&args, registry),
         Command::Sweep(args) => runs::sweep(&args, registry),
         Command::Solve(args) => solve::solve(&args, registry),
+        Command::Report(args) => report::report(&args),
         Command::Hints(args) => runs::hints(&args, registry),
         Command::TrainPolicy(args) => train::train_policy(&args, registry),
         Command::Validate(args) => validate::validate(&args, registry),

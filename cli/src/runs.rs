@@ -20,7 +20,9 @@ use tiersim_policies::scenario::sweep::Sweep;
 use tiersim_policies::scenario::traces::Traces;
 use tiersim_policies::zoo::Registry;
 use tiersim_reports::words::wrapped;
-use tiersim_reports::{Artefact, Detail, artefacts, hints_json, summary_json, text};
+use tiersim_reports::{
+    Artefact, Detail, artefacts, hints_json, report_artefact, summary_json, text,
+};
 use tiersim_sim::expect::failures;
 use tiersim_sim::feasible::{problems, too_long};
 use tiersim_sim::run::{Options, run as simulate};
@@ -272,7 +274,10 @@ fn run_points(sweep: &Sweep, traces: &Traces, common: &Common) -> Result<RunReco
 
 /// Writes a record's files; gives back what is to be printed.
 fn emit(record: &RunRecord, common: &Common, folder: Folder) -> Result<String, Failure> {
-    let files = artefacts(record, VERSION)?;
+    let mut files = artefacts(record, VERSION)?;
+    if common.report {
+        files.push(report_artefact(&files)?);
+    }
     let out = folder.shown().to_owned();
     folder.replace(&files)?;
     match (common.quiet, common.format) {

@@ -279,7 +279,12 @@ impl Hardware {
 
     /// How many of the numbers that times rest on are assumed.
     pub fn assumed(&self) -> usize {
-        self.facts.iter().filter(|fact| matches!(fact.source, Source::Assumed(_))).count()
+        self.assumed_facts().count()
+    }
+
+    /// The assumed ones.
+    pub fn assumed_facts(&self) -> impl Iterator<Item = &Fact> {
+        self.facts.iter().filter(|fact| matches!(fact.source, Source::Assumed(_)))
     }
 
     /// `near->far` names of a channel's ends, in the direction of the copy, such as `dram->hbm`.

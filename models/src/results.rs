@@ -85,6 +85,9 @@ pub struct RunRecord {
     pub fingerprint: String,
     /// The numbers of the hardware that energy and cost rest on, with their sources.
     pub power_and_price: Vec<Fact>,
+    /// The numbers of the hardware that times rest on and nobody stated or measured, with why they
+    /// were assumed.
+    pub assumed: Vec<Fact>,
     /// What cases run on and are held against; the first is what the file says. Points of a sweep
     /// that differ in machine, workload or seed have their own.
     pub conditions: Vec<Conditions>,

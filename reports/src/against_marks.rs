@@ -91,16 +91,18 @@ pub(crate) fn own_marks(canvas: &mut Canvas, plot: &Plot) -> Vec<Stretch> {
         let color = style::series_color(point.series).shade();
         let bound = (against.bound == HeldAgainst::Own).then(|| own_bound(record, point));
         if let Some(end) = bound.filter(|ps| *ps > 0).map(place) {
-            if stems {
-                canvas.line((x, y), end, style::FRAME.tint(0.5), 1.0);
-            }
-            bound_mark(canvas, end, reach, color);
+            canvas.tagged(point.tag(), |canvas| {
+                if stems {
+                    canvas.line((x, y), end, style::FRAME.tint(0.5), 1.0);
+                }
+                bound_mark(canvas, end, reach, color);
+            });
             lines.push(((x, y), end));
             lines.push(((x - reach, end.1), (x + reach, end.1)));
         }
         if against.baseline == HeldAgainst::Own {
             let end = place(against.own_baseline(record, point));
-            baseline_mark(canvas, end, reach, color);
+            canvas.tagged(point.tag(), |canvas| baseline_mark(canvas, end, reach, color));
             lines.push(((x - reach, end.1), (x + reach, end.1)));
         }
     }

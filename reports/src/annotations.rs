@@ -5,11 +5,12 @@
 //! no room is left out, and the table has it.
 
 use crate::against::HeldAgainst;
-use crate::canvas::{Align, Canvas, Rect};
+use crate::canvas::{Align, Canvas, Rect, Tag};
 use crate::font::text_width;
 use crate::labels::{self, Obstacles, Request};
 use crate::names::names;
 use crate::plot::Plot;
+use crate::points::Point;
 use crate::style::{self, LABEL, MOST_LABELS};
 use crate::words::{count, number};
 use tiersim_models::results::Figures;
@@ -17,8 +18,8 @@ use tiersim_models::results::Figures;
 /// Characters of a name on the chart.
 const LONGEST: usize = 34;
 
-/// Points at one place: where, the first case, how many more.
-type Group = ((f64, f64), usize, usize);
+/// Points at one place: where, the first of them, how many more.
+type Group<'p> = ((f64, f64), &'p Point, usize);
 
 /// Writes the case's label next to its point; gives the places taken. Points that lie on top of
 /// each other share a label.
@@ -29,13 +30,13 @@ pub(crate) fn point_labels(canvas: &mut Canvas, plot: &Plot, obstacles: &Obstacl
         let (x, y) = plot.at(point);
         match groups.iter_mut().find(|((gx, gy), _, _)| (gx - x).hypot(gy - y) < 3.0) {
             Some((_, _, others)) => *others += 1,
-            None => groups.push(((x, y), point.case, 0)),
+            None => groups.push(((x, y), point, 0)),
         }
     }
     let names = names(record, LONGEST);
-    let text = |&(_, case, others): &Group| {
-        let label = &names[case];
-        let result = &record.results[case];
+    let text = |&(_, point, others): &Group| {
+        let label = &names[point.case];
+        let result = &record.results[point.case];
         let ratio = |f: &Figures| plot.measure.over_baseline(f, record.of(result));
         // Without an axis of slowdowns a point says its own.
         let ratio = match plot.against.baseline {
@@ -52,14 +53,15 @@ pub(crate) fn point_labels(canvas: &mut Canvas, plot: &Plot, obstacles: &Obstacl
     };
     let requests: Vec<Request> = groups.iter().zip(&texts).map(request).collect();
     let places = labels::place(&requests, &plot.data().grown(-3.0), obstacles);
-    for (request, place) in requests.iter().zip(&places) {
-        if let Some((from, to)) = place.and_then(|place| labels::leader(request.at, &place)) {
-            canvas.line(from, to, style::FRAME, 1.0);
+    for (group, place) in groups.iter().zip(&places) {
+        if let Some((from, to)) = place.and_then(|place| labels::leader(group.0, &place)) {
+            canvas.tagged(group.1.tag(), |canvas| canvas.line(from, to, style::FRAME, 1.0));
         }
     }
-    for (text, place) in texts.iter().zip(&places) {
+    for ((group, text), place) in groups.iter().zip(&texts).zip(&places) {
         if let Some(place) = place {
-            backed_text(canvas, text, place, style::INK);
+            let draw = |canvas: &mut Canvas| backed_text(canvas, text, place, style::INK);
+            canvas.tagged(group.1.tag(), draw);
         }
     }
     places.into_iter().flatten().collect()
@@ -86,12 +88,15 @@ pub(crate) fn crosses(canvas: &mut Canvas, plot: &Plot) {
         })
         .collect();
     at.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.2.cmp(&b.2)));
-    for &(x, beyond, _) in &at {
-        style::cross(canvas, (x, y), 6.0, style::OOM, 2.5);
-        if beyond {
-            let tip = [(x + 11.0, y - 5.0), (x + 18.0, y), (x + 11.0, y + 5.0)];
-            canvas.polygon(tip.to_vec(), style::OOM);
-        }
+    for &(x, beyond, case) in &at {
+        let tag = Tag { case: Some(case), at: Some((x, y)), ..Tag::default() };
+        canvas.tagged(tag, |canvas| {
+            style::cross(canvas, (x, y), 6.0, style::OOM, 2.5);
+            if beyond {
+                let tip = [(x + 11.0, y - 5.0), (x + 18.0, y), (x + 11.0, y + 5.0)];
+                canvas.polygon(tip.to_vec(), style::OOM);
+            }
+        });
     }
     let named = points.done.len() + points.oom.len() <= MOST_LABELS;
     let names = names(record, LONGEST);

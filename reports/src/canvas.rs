@@ -73,10 +73,33 @@ pub(crate) struct Rect {
     pub(crate) bottom: f64,
 }
 
+/// What some items of a chart are about: an element of its own in an SVG, which says so.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Tag {
+    /// The series that they belong to.
+    pub(crate) series: Option<usize>,
+    /// The case that they belong to.
+    pub(crate) case: Option<usize>,
+    /// The name of the series, if they are its key in a legend.
+    pub(crate) name: Option<String>,
+    /// The middle of a marker or of a key.
+    pub(crate) at: Option<(f64, f64)>,
+}
+
+/// Items that follow each other and have one tag.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Group {
+    pub(crate) from: usize,
+    pub(crate) to: usize,
+    pub(crate) tag: Tag,
+}
+
 /// Shapes in drawing order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Canvas {
     pub(crate) items: Vec<Item>,
+    /// Groups of them in the same order; they do not overlap.
+    pub(crate) groups: Vec<Group>,
 }
 
 impl Rect {
@@ -142,6 +165,29 @@ impl Rect {
 }
 
 impl Canvas {
+    /// What `draw` adds has this tag.
+    pub(crate) fn tagged(&mut self, tag: Tag, draw: impl FnOnce(&mut Canvas)) {
+        let from = self.items.len();
+        draw(self);
+        let to = self.items.len();
+        if to > from {
+            self.groups.push(Group { from, to, tag });
+        }
+    }
+
+    /// All items in order, in pieces that have one tag or none.
+    pub(crate) fn pieces(&self) -> Vec<(&[Item], Option<&Tag>)> {
+        let mut pieces: Vec<(&[Item], Option<&Tag>)> = Vec::new();
+        let mut at = 0;
+        for group in &self.groups {
+            pieces.push((&self.items[at..group.from], None));
+            pieces.push((&self.items[group.from..group.to], Some(&group.tag)));
+            at = group.to;
+        }
+        pieces.push((&self.items[at..], None));
+        pieces
+    }
+
     /// A filled rectangle.
     pub(crate) fn rect(&mut self, rect: Rect, color: Color) {
         let Rect { left, top, right, bottom } = rect;

@@ -13,6 +13,7 @@ use crate::contest::{self, ranks};
 use crate::csv::busiest;
 use crate::hidden::hidden_bytes;
 use crate::places::links;
+use crate::verdict::verdict;
 use crate::words::oom_reason;
 use crate::{
     ChartError, economics_summary, hints, memory_summary, pressure, pretty, served, split, steady,
@@ -51,6 +52,10 @@ pub fn summary_json(record: &RunRecord, version: &str) -> Result<String, ChartEr
         "skipped": skipped.collect::<Vec<_>>(),
         "warnings": record.warnings.iter().map(warning).collect::<Vec<_>>(),
         "power_and_price": record.power_and_price.iter().map(economics_summary::number)
+            .collect::<Vec<_>>(),
+        "assumed": record.assumed.iter().map(economics_summary::number).collect::<Vec<_>>(),
+        "verdict": verdict(record).into_iter()
+            .map(|(word, text)| json!({ "word": word, "text": text }))
             .collect::<Vec<_>>(),
     }))
 }

@@ -8,7 +8,7 @@
 use crate::against::{Against, HeldAgainst};
 use crate::against_marks;
 use crate::annotations::{crosses, line_labels, point_labels};
-use crate::canvas::{Align, Canvas, Rect};
+use crate::canvas::{Align, Canvas, Rect, Tag};
 use crate::frame::{self, Entry, MARGIN, RESULTS};
 use crate::labels::Obstacles;
 use crate::measure::Measure;
@@ -59,11 +59,14 @@ fn legend(canvas: &mut Canvas, top: f64, points: &Points, against: &Against) -> 
     let mut first = Vec::new();
     for (index, name) in points.series.iter().enumerate().filter(|(own, _)| points.is_drawn(*own)) {
         let key = move |canvas: &mut Canvas, (x, y): (f64, f64)| {
-            if joined {
-                let color = style::series_color(index).tint(0.6);
-                canvas.line((x - 15.0, y), (x + 15.0, y), color, 2.0);
-            }
-            style::marker(canvas, index, (x, y), 5.5, 1.0);
+            let tag = Tag { series: Some(index), name: Some(name.clone()), ..Tag::default() };
+            canvas.tagged(Tag { at: Some((x, y)), ..tag }, |canvas| {
+                if joined {
+                    let color = style::series_color(index).tint(0.6);
+                    canvas.line((x - 15.0, y), (x + 15.0, y), color, 2.0);
+                }
+                style::marker(canvas, index, (x, y), 5.5, 1.0);
+            });
         };
         first.push(Entry { key: Box::new(key), text: name.clone() });
     }
@@ -186,7 +189,9 @@ fn lines(canvas: &mut Canvas, plot: &Plot) -> Obstacles {
             let is_curve = path.windows(2).all(|ends| ends[1].0 - ends[0].0 >= LEAST_STEP);
             if path.len() >= 2 && is_curve {
                 obstacles.lines.extend(path.windows(2).map(|ends| (ends[0], ends[1])));
-                canvas.path(path, style::series_color(series).tint(0.6), 2.0);
+                let tag = Tag { series: Some(series), ..Tag::default() };
+                let color = style::series_color(series).tint(0.6);
+                canvas.tagged(tag, |canvas| canvas.path(path, color, 2.0));
             }
         }
     }
@@ -221,13 +226,14 @@ fn markers(canvas: &mut Canvas, plot: &Plot) {
     let points = &plot.points;
     let crowd = points.done.len() > MOST_JOINED;
     let (radius, opacity) = style::marker_size(points.done.len());
-    for point in points.done.iter().filter(|p| !(crowd && p.front)) {
-        style::marker(canvas, point.series, plot.at(point), radius, opacity);
-    }
+    let mut draw = |point: &Point, radius, opacity| {
+        let at = plot.at(point);
+        let tag = Tag { at: Some(at), ..point.tag() };
+        canvas.tagged(tag, |canvas| style::marker(canvas, point.series, at, radius, opacity));
+    };
+    points.done.iter().filter(|p| !(crowd && p.front)).for_each(|p| draw(p, radius, opacity));
     let radius = if points.done.len() > 1500 { 4.0 } else { 5.0 };
-    for point in points.done.iter().filter(|p| crowd && p.front) {
-        style::marker(canvas, point.series, plot.at(point), radius, 1.0);
-    }
+    points.done.iter().filter(|p| crowd && p.front).for_each(|p| draw(p, radius, 1.0));
 }
 
 #[cfg(test)]

@@ -14,9 +14,11 @@ mod cache;
 mod calibration;
 mod canvas;
 mod cells;
+mod column;
 mod contest;
 mod csv;
 mod csv_columns;
+mod drawing;
 mod economics_summary;
 mod font;
 mod fragmentation;
@@ -42,6 +44,7 @@ mod plot;
 mod points;
 mod pressure;
 mod render;
+mod report;
 mod scale;
 mod served;
 mod solved;
@@ -55,6 +58,7 @@ mod timeline;
 mod trace_events;
 mod units;
 mod validation;
+mod verdict;
 pub mod words;
 mod xy;
 
@@ -70,6 +74,9 @@ pub use memory_table::{MEMORY_SCHEMA, memory_json, memory_text};
 pub use op_fit::{fit_ron, fit_text};
 pub use op_grades::{ops_artefacts, ops_json, ops_text};
 pub use render::{CHART_SIZE, Chart};
+pub use report::{
+    REPORT, ReportError, ResultFolder, SUMMARY, is_chart, report_artefact, report_page,
+};
 pub use solved::{SOLVE_SCHEMA, solved_artefacts, solved_json, solved_text};
 pub use table::text;
 pub use text_table::Detail;
@@ -111,10 +118,11 @@ pub fn pretty(value: &impl Serialize) -> Result<String, ChartError> {
     Ok(serde_json::to_string_pretty(value)? + "\n")
 }
 
-/// Whether a file of that name is one of those that [`artefacts`] makes, of any record.
+/// Whether a file of that name is one of those that [`artefacts`] and [`report_artefact`] make, of
+/// any record.
 pub fn is_artefact(name: &str) -> bool {
-    const FILES: [&str; 5] =
-        ["summary.json", "results.csv", "timeline.json", "tier_hints.json", "allocators.csv"];
+    const FILES: [&str; 6] =
+        [SUMMARY, "results.csv", "timeline.json", "tier_hints.json", "allocators.csv", REPORT];
     let Some((stem, ending)) = name.rsplit_once('.') else { return false };
     let is_chart = || {
         let measured = ["-vs-memory", "-vs-cost", "-vs-energy"].iter().any(|of| stem.ends_with(of));
@@ -151,7 +159,7 @@ pub enum ChartError {
 /// timeline nor hints: they would be those of one arbitrary point.
 pub fn artefacts(record: &RunRecord, version: &str) -> Result<Vec<Artefact>, ChartError> {
     let mut files = vec![
-        Artefact::new("summary.json", summary_json(record, version)?),
+        Artefact::new(SUMMARY, summary_json(record, version)?),
         Artefact::new("results.csv", results_csv(record)?),
     ];
     for &measure in Measure::of(record) {

@@ -8,6 +8,7 @@
 //! marker on all of them.
 //! Invariant: every case is in exactly one of `done` and `oom`, in the record's order.
 
+use crate::canvas::Tag;
 use crate::contest::marks;
 use crate::measure::Measure;
 use crate::style::{COLORS, MARKERS};
@@ -30,6 +31,13 @@ pub(crate) struct Point {
     pub(crate) front: bool,
     /// Kept apart: it does not pay for every use outside HBM.
     pub(crate) emulated: bool,
+}
+
+impl Point {
+    /// What a chart says of what it draws of the point.
+    pub(crate) fn tag(&self) -> Tag {
+        Tag { series: Some(self.series), case: Some(self.case), ..Tag::default() }
+    }
 }
 
 /// The cases that a front is of.

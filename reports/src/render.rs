@@ -4,10 +4,13 @@
 //! counts in whole units; the PNG at three pixels per pixel and averaged, because plotters fills
 //! polygons without smoothing their edges. The backends disagree on what a font size is and on
 //! where text hangs, so text is placed here by its baseline with one factor per backend.
+//! Items with a tag become one `<g>` of the SVG with `data-series`, `data-case`, `data-name`, and
+//! `data-x` and `data-y` in pixels, so that a page knows which mark is whose without asking twice.
 //! Invariant: no system font, no file, no clock: the same canvas gives the same bytes.
 
-use crate::canvas::{Align, Canvas, Color, Item};
+use crate::canvas::{Align, Canvas, Color, Item, Tag};
 use crate::font::{HEIGHT_OVER_EM, font, of_size};
+use crate::words::escaped;
 use crate::{Artefact, ChartError};
 use plotters::prelude::{
     BitMapBackend, Circle, DrawingBackend, IntoDrawingArea, PathElement, Polygon, RGBAColor,
@@ -58,28 +61,27 @@ impl Chart {
         font()?;
         let (width, height) = self.size;
         let size = (width * SVG_SCALE, height * SVG_SCALE);
-        let mut drawn = String::new();
         let dialect =
             Dialect { scale: f64::from(SVG_SCALE), font: 1.24, baseline: 0.76, strokes: true };
-        draw(&self.canvas, SVGBackend::with_string(&mut drawn, size), dialect)?;
-        // Plotters writes the size in units, and a line break into every text.
-        let mut lines = drawn.lines();
-        lines.next();
         let mut svg = format!(
             "<svg width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {} {}\" \
              xmlns=\"http://www.w3.org/2000/svg\" role=\"img\">\n<title>{}</title>\n",
             size.0,
             size.1,
-            escaped(&crate::words::clean(&self.title))
+            escaped(&self.title)
         );
-        let mut in_text = false;
-        for line in lines {
-            svg.push_str(line);
-            in_text = line.starts_with("<text ") || (in_text && line != "</text>");
-            if !in_text {
-                svg.push('\n');
+        for (index, (items, tag)) in self.canvas.pieces().into_iter().enumerate() {
+            let mut drawn = String::new();
+            draw(items, index == 0, SVGBackend::with_string(&mut drawn, size), dialect)?;
+            if let Some(tag) = tag {
+                svg += &opening(tag);
+            }
+            add_elements(&mut svg, &drawn);
+            if tag.is_some() {
+                svg.push_str("</g>\n");
             }
         }
+        svg.push_str("</svg>\n");
         Ok(svg)
     }
 
@@ -101,7 +103,8 @@ impl Chart {
             baseline: HEIGHT_OVER_EM / 2.0,
             strokes: false,
         };
-        draw(&self.canvas, BitMapBackend::with_buffer(&mut large, (wide, high)), dialect)?;
+        let backend = BitMapBackend::with_buffer(&mut large, (wide, high));
+        draw(&self.canvas.items, true, backend, dialect)?;
         let pixels = averaged(&large, width as usize, height as usize, PNG_SCALE as usize);
         let mut bytes = Vec::new();
         let mut encoder = png::Encoder::new(&mut bytes, width, height);
@@ -116,15 +119,51 @@ impl Chart {
     }
 }
 
-fn draw<B: DrawingBackend>(canvas: &Canvas, backend: B, by: Dialect) -> Result<(), ChartError> {
+/// Opens an element that says what is in it; places are in pixels.
+fn opening(tag: &Tag) -> String {
+    let Tag { series, case, name, at } = tag;
+    let mut open = "<g".to_owned();
+    let mut say = |what: &str, value: Option<String>| {
+        open += &value.map_or(String::new(), |value| format!(" data-{what}=\"{value}\""));
+    };
+    say("series", series.map(|series| series.to_string()));
+    say("case", case.map(|case| case.to_string()));
+    say("name", name.as_deref().map(escaped));
+    say("x", at.map(|(x, _)| format!("{x:.1}")));
+    say("y", at.map(|(_, y)| format!("{y:.1}")));
+    open + ">\n"
+}
+
+/// Adds what was drawn, one element to a line. Plotters puts it into an element of its own, whose
+/// size is in units, and a line break into every text.
+fn add_elements(svg: &mut String, drawn: &str) {
+    let mut in_text = false;
+    for line in drawn.lines().skip(1).filter(|line| *line != "</svg>") {
+        svg.push_str(line);
+        in_text = line.starts_with("<text ") || (in_text && line != "</text>");
+        if !in_text {
+            svg.push('\n');
+        }
+    }
+}
+
+/// Draws items, on white if they are the first.
+fn draw<B: DrawingBackend>(
+    items: &[Item],
+    first: bool,
+    backend: B,
+    by: Dialect,
+) -> Result<(), ChartError> {
     let area = backend.into_drawing_area();
     let failed = |error: &dyn std::fmt::Display| ChartError::Draw(error.to_string());
-    area.fill(&plotters::style::WHITE).map_err(|e| failed(&e))?;
+    if first {
+        area.fill(&plotters::style::WHITE).map_err(|e| failed(&e))?;
+    }
     let units = |v: f64| (v * by.scale).round() as i32;
     let place = |points: &[(f64, f64)]| -> Vec<(i32, i32)> {
         points.iter().map(|&(x, y)| (units(x), units(y))).collect()
     };
-    for item in &canvas.items {
+    for item in items {
         match item {
             Item::Polygon { points, color } => {
                 let shape = Polygon::new(place(points), filled(*color));
@@ -212,10 +251,6 @@ fn averaged(large: &[u8], width: usize, height: usize, scale: usize) -> Vec<u8> 
         }
     }
     pixels
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 #[cfg(test)]

@@ -108,14 +108,25 @@ pub(crate) fn section<'f>(
     out
 }
 
-/// What most of the step is, in per cent, the largest part first.
+/// What most of the step is.
 fn words(record: &RunRecord, case: &CaseRecord, most: usize) -> Option<String> {
     let (on, figures) = (record.of(case), case.outcome.figures()?);
-    let total = figures.split.total().ps();
-    let share = |ps: u64| ps as f64 * 100.0 / total.max(1) as f64;
-    let mut shares: Vec<(u64, String)> = parts(on, framework(record))
+    let parts = parts(on, framework(record)).into_iter();
+    shares(parts.map(|(part, name)| (name, figures.split.of(part).ps())), most)
+}
+
+/// What most of these picoseconds are, in per cent, the largest part first; `None` if there are
+/// none.
+pub(crate) fn shares(
+    parts: impl IntoIterator<Item = (String, u64)>,
+    most: usize,
+) -> Option<String> {
+    let parts: Vec<(String, u64)> = parts.into_iter().collect();
+    let total = parts.iter().map(|(_, ps)| u128::from(*ps)).sum::<u128>().max(1);
+    let share = |ps: u128| ps as f64 * 100.0 / total as f64;
+    let mut shares: Vec<(u128, String)> = parts
         .into_iter()
-        .map(|(part, name)| (figures.split.of(part).ps(), spoken(&name)))
+        .map(|(name, ps)| (u128::from(ps), spoken(&name)))
         // Less than what is printed.
         .filter(|&(ps, _)| share(ps) >= 0.05)
         .collect();
@@ -125,7 +136,7 @@ fn words(record: &RunRecord, case: &CaseRecord, most: usize) -> Option<String> {
         return None;
     }
     shares.truncate(most);
-    let said: u64 = shares.iter().map(|(ps, _)| ps).sum();
+    let said: u128 = shares.iter().map(|(ps, _)| ps).sum();
     let rest = share(total - said);
     let mut words: Vec<String> =
         shares.iter().map(|(ps, name)| format!("{name} {:.1} %", share(*ps))).collect();
@@ -136,7 +147,7 @@ fn words(record: &RunRecord, case: &CaseRecord, most: usize) -> Option<String> {
 }
 
 /// A part's name in a sentence.
-fn spoken(name: &str) -> String {
+pub(crate) fn spoken(name: &str) -> String {
     match name.split_once('.') {
         Some((what, place)) => format!("{} {}", what.replace('_', " "), clean(place)),
         None => name.to_owned(),

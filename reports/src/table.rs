@@ -1,6 +1,6 @@
 //! The table that a run prints: the answer in a terminal, before anybody opens a chart.
 //!
-//! The question and the [verdict](verdict) come first, then one row per case, then what was run and
+//! The question and the [verdict](crate::verdict) come first, then one row per case, then what was run and
 //! what it rests on. A narrow table has one block with as many columns as fit; a wide one has all:
 //! time, then memory and traffic. Of very many cases it prints the Pareto front and the quickest
 //! case of each policy, and says how many it leaves out. Sums are per measured step. Columns that
@@ -10,7 +10,6 @@
 //! table may be, unless one word is; nothing of a name reaches the terminal uncleaned.
 
 mod columns;
-mod verdict;
 
 use crate::contest::order;
 use crate::economics_summary::economics_lines;
@@ -18,6 +17,7 @@ use crate::hidden::hidden_words;
 use crate::names::{each, names, statistics_words};
 use crate::points::pareto_front;
 use crate::text_table::{Detail, paragraph, table_in_blocks};
+use crate::verdict::verdict;
 use crate::words::{axis_value, clean, count, elide, oom_reason, short_fingerprint, what_fits};
 use crate::{hints, pressure, split, steady};
 use columns::{economics, memory, narrow, served, time};
@@ -45,7 +45,7 @@ pub fn text(record: &RunRecord, version: &str, detail: Detail) -> String {
         about => format!("{}: {}", clean(&record.scenario), elide(about, 400)),
     };
     paragraph(&mut out, "", "", &question, width);
-    for (word, text) in verdict::verdict(record) {
+    for (word, text) in verdict(record) {
         entry(&mut out, &format!("  {word}"), &text, width);
     }
     out.push('\n');

@@ -24,6 +24,22 @@ pub fn clean(text: &str) -> String {
     text.chars().map(|c| if hidden(c) { '\u{FFFD}' } else { c }).collect()
 }
 
+/// `text` cleaned, and nothing but text within an element or an attribute of XML or HTML.
+pub(crate) fn escaped(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for c in clean(text).chars() {
+        match c {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '"' => safe.push_str("&quot;"),
+            '\'' => safe.push_str("&#39;"),
+            c => safe.push(c),
+        }
+    }
+    safe
+}
+
 /// `text` cleaned and cut to at most `most` characters, the last of them `…` where it was cut.
 pub fn elide(text: &str, most: usize) -> String {
     let text = clean(text);

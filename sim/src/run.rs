@@ -396,6 +396,7 @@ pub(crate) fn record(
         about: scenario.about.clone(),
         fingerprint,
         power_and_price: hardware.economics.facts.clone(),
+        assumed: hardware.assumed_facts().cloned().collect(),
         conditions,
         axes: Vec::new(),
         results,

@@ -74,7 +74,7 @@ fn the_shipped_scenarios_run_and_write_their_files() {
     let mut moved = Vec::new();
     for scenario in scenarios.keys().filter(run) {
         let path = format!("scenarios/{scenario}");
-        let ran = project.run(&["run", &path]).ends_with(0);
+        let ran = project.run(&["run", &path, "--report"]).ends_with(0);
         plain(&ran);
         let name = scenario.trim_end_matches(".ron").rsplit('/').next().unwrap();
         let folder = format!("out/{name}");
@@ -91,6 +91,8 @@ fn the_shipped_scenarios_run_and_write_their_files() {
         for chart in ["latency-vs-memory.svg", "latency-vs-memory.png"] {
             assert!(files.contains_key(chart), "{folder}/{chart}");
         }
+        let page = files["report.html"].len();
+        assert!(page < 2_000_000, "{folder}/report.html has {page} bytes");
         moved.extend(goldens::differences("run", scenario, &files["summary.json"]));
     }
     assert!(moved.is_empty(), "{}", moved.join("\n"));

@@ -82,6 +82,7 @@ fn stand_in(verb: &str, before: &str, word: &str) -> String {
         ("FILE", "allocator", _) | ("SNAPSHOT", ..) => "tiny.pickle.gz",
         ("PART.ron", ..) => "hardware-specs/parts/h100-sxm.ron",
         ("N", "cache", _) => "8192",
+        ("DIR", "report", _) => "results",
         ("TRACE", _, "--out") => "out/trace",
         ("TRACE" | "RECORDING", ..) => "traces/gpt2-train-cpu",
         ("MACHINE", ..) | ("host|cuda", ..) => "host",
@@ -127,6 +128,7 @@ fn project() -> Project {
     );
     project.write("model.safetensors.index.json", index);
     project.run(&["new", "first"]).ends_with(0);
+    project.run(&["run", SCENARIO, "--out", "results", "-q"]).ends_with(0);
     project
 }
 

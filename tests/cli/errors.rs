@@ -112,6 +112,12 @@ fn traces_and_recordings() {
 }
 
 #[test]
+fn summaries_of_reports() {
+    let compared = ["report", "reports/good", FILE, "--compare", "--out", "made"];
+    refused("reports", &[&["report", FILE], &["report", FILE, "--out", "made"], &compared]);
+}
+
+#[test]
 fn cards_of_models() {
     refused("models", &[&["memory", "--model", FILE]]);
 }

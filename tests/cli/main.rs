@@ -27,6 +27,7 @@ mod models;
 mod ops;
 mod outside;
 mod plausible;
+mod report;
 mod round_trips;
 mod solve;
 mod statistics;

@@ -2,24 +2,16 @@
 //!
 //! A column of times or sizes has one unit, that of its largest value.
 
+use crate::column::{Column, Values};
 use crate::contest::{gap, marks};
 use crate::places::{Places, channels, tiers};
 use crate::served;
-use crate::units::decimals;
-use crate::words::{count, decimals_for, elide, finite};
+use crate::words::count;
 use tiersim_models::hardware::HBM;
 use tiersim_models::results::economics::CaseEconomics;
 use tiersim_models::results::{CaseRecord, Figures, Lookahead, Outcome, RunRecord};
 use tiersim_models::units::Span;
 use tiersim_models::units::shown::{Unit, of_sizes, of_times};
-
-/// A column: two header lines and a cell per row.
-pub(super) struct Column {
-    pub(super) header: [String; 2],
-    pub(super) cells: Vec<String>,
-}
-
-type Values = Vec<Option<f64>>;
 
 /// The columns of a narrow table, in the order of their worth as far as there is room; the first
 /// two always. `room` is what the labels leave.
@@ -71,19 +63,9 @@ fn by_worth(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
 /// Mean and percentiles of steps; what repeats the column before is left out.
 fn step_columns(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
     let mean = figures(record, cases, |f| f.mean_step().ps() as f64);
-    let (unit, size) = of_times(largest(&mean));
-    let scaled = |values: &Values| -> Values {
-        values.iter().map(|value| value.map(|value| value / size)).collect()
-    };
-    let digits = decimals(&scaled(&mean));
-    let mut columns = vec![Column::of(["step", &format!("mean {unit}")], &scaled(&mean), digits)];
-    for percent in [50, 95, 99] {
-        let values = figures(record, cases, |f| f.step_ms_percentile(percent) * 1e9);
-        let column = Column::of(["", &format!("p{percent} {unit}")], &scaled(&values), digits);
-        if columns.last().is_none_or(|before| before.cells != column.cells) {
-            columns.push(column);
-        }
-    }
+    let percentile =
+        |percent| (percent, figures(record, cases, |f| f.step_ms_percentile(percent) * 1e9));
+    let mut columns = Column::steps(&mean, [50, 95, 99].map(percentile));
     // A case that ran out of memory says so in its first column.
     for (row, &case) in cases.iter().enumerate() {
         if matches!(record.results[case].outcome, Outcome::OutOfMemory(_)) {
@@ -123,10 +105,8 @@ pub(super) fn time(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
 
 fn tokens(record: &RunRecord, cases: &[usize]) -> Option<Column> {
     let tokens = of_cases(record, cases, |case| record.tokens_per_s(case));
-    let digits = decimals_for(largest(&tokens)).min(3);
     let counted = record.used().iter().any(|on| on.tokens_per_step > 0);
-    (counted || served::serves(record))
-        .then(|| Column::of(["throughput", "tokens/s"], &tokens, digits))
+    (counted || served::serves(record)).then(|| Column::plain(["throughput", "tokens/s"], &tokens))
 }
 
 /// Over the baseline of the case.
@@ -157,7 +137,7 @@ pub(super) fn served(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
             let ps: Values = values.iter().map(|value| value.map(|ms| ms * 1e9)).collect();
             Column::time(&title, name, &ps)
         }
-        None => Column::of([&title, &name], &values, decimals_for(largest(&values)).min(3)),
+        None => Column::plain([&title, &name], &values),
     };
     served::columns(record, cases).into_iter().map(of).collect()
 }
@@ -169,9 +149,9 @@ pub(super) fn memory(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
     let group = |title: &str, places: &Places<usize>, unit: fn(f64) -> Unit, figure: Figure<'_>| {
         group(record, cases, (title, places, unit), figure)
     };
-    let sums = |header: [&str; 2], sum: fn(&Figures) -> Span| {
+    let sums = |title: &str, name: &str, sum: fn(&Figures) -> Span| {
         let values = figures(record, cases, |f| per_step(sum(f), f));
-        (largest(&values) > 0.0).then(|| sum_column(header, &values))
+        Column::group((title, &[name.to_owned()], of_times), vec![values])
     };
     let took = |f: &Figures, channel| f.mean_copy(channel).map_or(0, |(_, took)| took.ps()) as f64;
     let moved =
@@ -184,8 +164,8 @@ pub(super) fn memory(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
         group("stall", &channels, of_times, &|f, channel| per_step(f.stall[channel], f)),
         group("in place", &tiers, of_times, &|f, tier| per_step(f.in_place[tier], f)),
     ];
-    let delay = sums(["delay", "of ops"], |f| f.delay);
-    let waits = sums(["allocator", "waits"], |f| f.allocating);
+    let delay = sums("delay", "of ops", |f| f.delay);
+    let waits = sums("allocator", "waits", |f| f.allocating);
     groups.into_iter().flatten().chain(delay).chain(waits).collect()
 }
 
@@ -199,20 +179,11 @@ pub(super) fn economics(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
         (["machine", "USD"], of(CaseEconomics::dollars)),
     ];
     let some = all.into_iter().filter(|(_, values)| values.iter().any(Option::is_some));
-    some.map(|(header, values)| Column::of(header, &values, decimals_for(largest(&values)).min(3)))
-        .collect()
+    some.map(|(header, values)| Column::plain(header, &values)).collect()
 }
 
 /// What a case that ran has of each tier or channel.
 type Figure<'a> = &'a dyn Fn(&Figures, usize) -> f64;
-
-/// Times in the unit that fits the largest, which stands above.
-fn sum_column([title, name]: [&str; 2], values: &Values) -> Column {
-    let most = largest(values);
-    let (unit, size) = of_times(most);
-    let scaled: Values = values.iter().map(|value| value.map(|value| value / size)).collect();
-    Column::of([&format!("{title} {unit}"), name], &scaled, decimals_for(most / size).min(3))
-}
 
 /// Columns of one unit; those that are zero for every case are left out.
 fn group(
@@ -226,16 +197,8 @@ fn group(
             Some(figure(case.outcome.figures()?, places.at(case, name)?))
         })
     };
-    let columns: Vec<Values> = (0..places.names.len()).map(values).collect();
-    let most = columns.iter().map(|column| largest(column)).fold(0.0, f64::max);
-    let (unit, size) = unit(most);
-    let digits = decimals_for(most / size).min(3);
-    let used = places.names.iter().zip(columns).filter(|(_, values)| largest(values) > 0.0);
-    used.map(|(name, values)| {
-        let scaled: Values = values.iter().map(|value| value.map(|value| value / size)).collect();
-        Column::of([&format!("{title} {unit}"), &elide(name, 24)], &scaled, digits)
-    })
-    .collect()
+    let columns = (0..places.names.len()).map(values).collect();
+    Column::group((title, &places.names, unit), columns)
 }
 
 /// What each case has.
@@ -250,41 +213,4 @@ fn of_cases(
 /// A figure of each case that ran.
 fn figures(record: &RunRecord, cases: &[usize], figure: impl Fn(&Figures) -> f64) -> Values {
     of_cases(record, cases, |case| case.outcome.figures().map(&figure))
-}
-
-fn largest(values: &[Option<f64>]) -> f64 {
-    values.iter().flatten().copied().filter(|v| v.is_finite()).fold(0.0, f64::max)
-}
-
-impl Column {
-    fn of(header: [&str; 2], values: &[Option<f64>], digits: usize) -> Column {
-        let cell = |value: &Option<f64>| match value.and_then(finite) {
-            Some(value) => format!("{value:.digits$}"),
-            None => "-".to_owned(),
-        };
-        Column { header: header.map(str::to_owned), cells: values.iter().map(cell).collect() }
-    }
-
-    /// Times in picoseconds, in the unit that fits the largest.
-    fn time(title: &str, name: &str, values: &[Option<f64>]) -> Column {
-        let (unit, size) = of_times(largest(values));
-        let scaled: Values = values.iter().map(|value| value.map(|value| value / size)).collect();
-        Column::of([title, &format!("{name} {unit}")], &scaled, decimals(&scaled))
-    }
-
-    /// A change in per cent, with its sign.
-    fn signed(header: [&str; 2], values: &[Option<f64>]) -> Column {
-        let cell = |value: &Option<f64>| match value.and_then(finite) {
-            // Not "-0.00".
-            Some(value) if value.abs() < 0.005 => "0.00".to_owned(),
-            Some(value) => format!("{value:+.2}"),
-            None => "-".to_owned(),
-        };
-        Column { header: header.map(str::to_owned), cells: values.iter().map(cell).collect() }
-    }
-
-    pub(super) fn width(&self) -> usize {
-        let texts = self.header.iter().chain(&self.cells);
-        texts.map(|text| text.chars().count()).max().unwrap_or(0)
-    }
 }

@@ -136,6 +136,7 @@ pub(crate) fn bare(name: &str) -> RunRecord {
             bound_curve: Vec::new(),
         }],
         power_and_price: Vec::new(),
+        assumed: Vec::new(),
         tiers: vec![
             ("hbm".to_owned(), TierKind::Hbm),
             ("dram".to_owned(), TierKind::Dram),

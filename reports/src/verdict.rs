@@ -18,7 +18,7 @@ const MOST_NAME: usize = 60;
 const MOST_NAMED: usize = 3;
 
 /// Lines with the word that each opens with.
-pub(super) fn verdict(record: &RunRecord) -> Vec<(&'static str, String)> {
+pub(crate) fn verdict(record: &RunRecord) -> Vec<(&'static str, String)> {
     let mut ranked: Vec<usize> = (0..record.results.len()).collect();
     ranked.retain(|&case| runs(&record.results[case]).is_some());
     order(record, &mut ranked);

@@ -1,0 +1,226 @@
+//! The full tables: every case with its times, its memory and its traffic, as the text table has
+//! them.
+//!
+//! Columns are made by the same [`Column`] as those of the text table, so the same figure has the
+//! same unit and the same digits in both.
+
+use super::folder::{MOST_ROWS, Report};
+use super::summary::{Case, Named, Serving, Spread, Transfers};
+use crate::ChartError;
+use crate::column::{Column, Values, largest};
+use crate::html::{Page, Table};
+use crate::text_table::Side::{Left, Right};
+use crate::words::number;
+use serde_json::Value;
+use tiersim_models::units::shown::{Unit, of_sizes, of_times};
+
+/// Makes the columns of one kind of figures.
+type Columns = fn(&[&Case]) -> Vec<Column>;
+
+pub(super) fn section(page: &mut Page, report: &Report) -> Result<(), ChartError> {
+    let results = &report.summary.results;
+    if results.is_empty() {
+        return Ok(());
+    }
+    page.heading("All cases");
+    let order: Vec<usize> = report.summary.order().into_iter().take(MOST_ROWS).collect();
+    if order.len() < results.len() {
+        page.paragraph(&format!(
+            "The first {} of {} rows, quickest first; all are in results.csv.",
+            order.len(),
+            results.len()
+        ));
+    }
+    let blocks: [(&str, Columns); 5] = [
+        ("Time", time),
+        ("Requests", served),
+        ("Memory", memory),
+        ("Traffic", traffic),
+        ("Energy and price", economics),
+    ];
+    for (index, (title, of)) in blocks.into_iter().enumerate() {
+        block(page, report, &order, (index == 0, title, of));
+    }
+    Ok(())
+}
+
+/// A table of one kind of figures; nothing where no case has any. The first has the cases' places,
+/// and what they are.
+fn block(
+    page: &mut Page,
+    report: &Report,
+    order: &[usize],
+    (first, title, of): (bool, &str, Columns),
+) {
+    let cases: Vec<&Case> = order.iter().map(|&case| &report.summary.results[case]).collect();
+    let columns = of(&cases);
+    if columns.is_empty() {
+        return;
+    }
+    let headers: Vec<[&str; 2]> = columns.iter().map(header).collect();
+    let swept = first && cases.iter().any(|case| !case.params.is_empty());
+    let mut head = vec![("case", Left)];
+    head.extend(first.then_some(("policy", Left)));
+    head.extend(swept.then_some(("point", Left)));
+    let words = head.len();
+    head.extend(headers.iter().map(|lines| (lines[0], Right)));
+    head.extend(first.then_some(("mark", Left)));
+    let caption = format!("{title} of every case, per measured step");
+    let mut table = Table::new(&caption, &head);
+    let seconds = headers.iter().enumerate();
+    seconds.for_each(|(at, lines)| table.second_line(words + at, lines[1]));
+    for (row, case) in cases.iter().enumerate() {
+        let mut cells = vec![case.label.clone()];
+        cells.extend(first.then(|| case.policy.clone()));
+        cells.extend(swept.then(|| params(&case.params)));
+        cells.extend(columns.iter().map(|column| column.cells[row].clone()));
+        if case.oom && first {
+            cells[words] = "OOM".to_owned();
+        }
+        cells.extend(first.then(|| case.marks().join(", ")));
+        table.row(cells);
+        report.link(&mut table, order[row], first);
+    }
+    page.table(&table);
+}
+
+/// Both lines of a header; the first has words in any case.
+pub(super) fn header(column: &Column) -> [&str; 2] {
+    match &column.header {
+        [first, second] if first.is_empty() => [second, ""],
+        [first, second] => [first, second.trim()],
+    }
+}
+
+/// Where in a sweep a case is.
+pub(super) fn params(params: &Named) -> String {
+    let value = |value: &Value| match value {
+        Value::String(text) => text.clone(),
+        other => other.as_f64().map_or_else(|| other.to_string(), number),
+    };
+    let all = params.iter().map(|(axis, at)| format!("{axis} {}", value(at)));
+    all.collect::<Vec<_>>().join(", ")
+}
+
+fn values(cases: &[&Case], of: impl Fn(&Case) -> Option<f64>) -> Values {
+    cases.iter().map(|case| of(case)).collect()
+}
+
+/// Milliseconds as picoseconds.
+fn ps(ms: Option<f64>) -> Option<f64> {
+    ms.map(|ms| ms * 1e9)
+}
+
+fn time(cases: &[&Case]) -> Vec<Column> {
+    let step = |of: fn(Spread) -> Option<f64>| values(cases, |case| ps(case.step_ms.and_then(of)));
+    let percentiles = [(50, step(|s| s.p50)), (95, step(|s| s.p95)), (99, step(|s| s.p99))];
+    let mut columns = Column::steps(&step(|s| s.mean), percentiles);
+    let tokens = values(cases, |case| case.throughput.as_ref()?.value);
+    if largest(&tokens) > 0.0 {
+        columns.push(Column::plain(["throughput", "tokens/s"], &tokens));
+    }
+    let over = values(cases, |case| case.slowdown.map(|slowdown| (slowdown - 1.0) * 100.0));
+    columns.push(Column::signed(["overhead", "step %"], &over));
+    let change = values(cases, |case| case.throughput_change_percent);
+    columns.push(Column::signed(["change", "work/s %"], &change));
+    let base = values(cases, |case| ps(Some(case.baseline_step_ms)));
+    columns.push(Column::time("unlimited", "HBM", &base));
+    let bounds = values(cases, |case| ps(Some(case.bound_step_ms)));
+    columns.push(Column::time("bound", "step", &bounds));
+    let gaps = values(cases, |case| case.gap_to_bound.map(|gap| gap * 100.0));
+    if gaps.iter().any(Option::is_some) {
+        columns.push(Column::signed(["over the", "bound %"], &gaps));
+    }
+    columns
+}
+
+fn served(cases: &[&Case]) -> Vec<Column> {
+    if cases.iter().all(|case| case.serving.is_none()) {
+        return Vec::new();
+    }
+    let of = |figure: fn(&Serving) -> Option<f64>| {
+        values(cases, |case| ps(figure(case.serving.as_ref()?)))
+    };
+    let hits = values(cases, |case| Some(case.serving.as_ref()?.kv_hit_ratio? * 100.0));
+    vec![
+        Column::time("TTFT", "mean", &of(|s| s.ttft_ms.mean)),
+        Column::time("TTFT", "p95", &of(|s| s.ttft_ms.p95)),
+        Column::time("TTFT", "p99", &of(|s| s.ttft_ms.p99)),
+        Column::time("TPOT", "mean", &of(|s| s.tpot_ms.mean)),
+        Column::time("TPOT", "p95", &of(|s| s.tpot_ms.p95)),
+        Column::time("queued", "mean", &of(|s| s.queued_ms.mean)),
+        Column::plain(["KV hits", "% blocks"], &hits),
+    ]
+}
+
+/// Columns of one unit, one for each name that some case has.
+fn group(
+    cases: &[&Case],
+    (title, unit, size): (&str, fn(f64) -> Unit, f64),
+    of: fn(&Case) -> Option<&Named>,
+) -> Vec<Column> {
+    let names = names(cases.iter().filter_map(|case| of(case)).flat_map(|named| named.keys()));
+    let column = |name: &String| {
+        values(cases, |case| of(case)?.get(name)?.as_f64().map(|value| value * size))
+    };
+    let columns = names.iter().map(column).collect();
+    Column::group((title, &names, unit), columns)
+}
+
+/// What is held and used where; what nothing uses has no column.
+fn memory(cases: &[&Case]) -> Vec<Column> {
+    let one = |title: &str, name: &str, of: fn(&Case) -> Option<f64>| {
+        let values = values(cases, |case| ps(of(case)));
+        Column::group((title, &[name.to_owned()], of_times), vec![values])
+    };
+    let groups = [
+        group(cases, ("peak", of_sizes, 1.0), |case| case.peak_bytes.as_ref()),
+        group(cases, ("in place", of_times, 1e9), |case| case.in_place_ms.as_ref()),
+        one("delay", "of ops", |case| case.delay_ms),
+        one("allocator", "waits", |case| case.allocator_ms),
+    ];
+    groups.into_iter().flatten().collect()
+}
+
+/// What crosses the channels; one that nothing crosses has no column.
+fn traffic(cases: &[&Case]) -> Vec<Column> {
+    type OfCopies = fn(&Transfers) -> f64;
+    let copies = |title: &str, unit: fn(f64) -> Unit, figure: OfCopies| {
+        let names = names(cases.iter().flat_map(|case| &case.transfers).map(|copies| &copies.lane));
+        let column = |name: &String| {
+            values(cases, |case| {
+                let own = case.transfers.iter().find(|copies| copies.lane == *name);
+                (!case.oom).then(|| own.map_or(0.0, figure))
+            })
+        };
+        let columns = names.iter().map(column).collect();
+        Column::group((title, &names, unit), columns)
+    };
+    let groups = [
+        group(cases, ("moved", of_sizes, 1.0), |case| case.moved_bytes.as_ref()),
+        copies("copies", |_| ("/step", 1.0), |copies| copies.per_step),
+        copies("mean copy", of_times, |copies| copies.mean_ms * 1e9),
+        group(cases, ("stall", of_times, 1e9), |case| case.stall_ms.as_ref()),
+    ];
+    groups.into_iter().flatten().collect()
+}
+
+/// Each name once, in the order in which they come.
+fn names<'n>(all: impl Iterator<Item = &'n String>) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for name in all {
+        if !names.contains(name) {
+            names.push(name.clone());
+        }
+    }
+    names
+}
+
+fn economics(cases: &[&Case]) -> Vec<Column> {
+    let all = [
+        (["energy", "J/step"], values(cases, |case| case.energy_j)),
+        (["machine", "USD"], values(cases, |case| case.cost_usd)),
+    ];
+    let some = all.into_iter().filter(|(_, values)| values.iter().any(Option::is_some));
+    some.map(|(header, values)| Column::plain(header, &values)).collect()
+}

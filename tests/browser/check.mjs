@@ -1,0 +1,229 @@
+// Opens pages in headless Chromium, works on them with a real pointer and a real keyboard, and lets
+// axe-core look at them; takes pictures on demand. No part of `cargo test`: it needs node, Chromium
+// and axe-core, which a machine may lack.
+//
+//   npm install --prefix /tmp/axe axe-core
+//   node tests/browser/check.mjs [--axe /tmp/axe] [--shots FOLDER] out/NAME/report.html ...
+//
+// Ends with 1 if anything fails, or if axe-core finds what it calls serious or critical.
+import { spawn } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { basename, dirname, join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+
+const options = { axe: null, shots: null };
+const pages = [];
+for (let at = 2; at < process.argv.length; at += 1) {
+  const word = process.argv[at];
+  if (word === "--axe" || word === "--shots") {
+    at += 1;
+    options[word.slice(2)] = process.argv[at];
+  } else {
+    pages.push(resolve(word));
+  }
+}
+const axe = options.axe && readFileSync(join(options.axe, "node_modules/axe-core/axe.min.js"), "utf8");
+
+// The protocol over a pipe: messages end in a zero byte.
+const profile = mkdtempSync(join(tmpdir(), "tiersim-browser-"));
+const browser = spawn(process.env.CHROMIUM || "chromium", [
+  "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
+  "--remote-debugging-pipe", `--user-data-dir=${profile}`,
+], { stdio: ["ignore", "ignore", "ignore", "pipe", "pipe"] });
+const waiting = new Map();
+const events = [];
+let number = 0;
+let kept = "";
+browser.stdio[4].setEncoding("utf8").on("data", (data) => {
+  const messages = (kept + data).split("\0");
+  kept = messages.pop();
+  for (const text of messages) {
+    const message = JSON.parse(text);
+    if (message.id) {
+      const { done, failed } = waiting.get(message.id);
+      waiting.delete(message.id);
+      message.error ? failed(new Error(message.error.message)) : done(message.result);
+    } else {
+      events.push(message);
+    }
+  }
+});
+const send = (method, params = {}, sessionId = undefined) => new Promise((done, failed) => {
+  number += 1;
+  waiting.set(number, { done, failed });
+  browser.stdio[3].write(JSON.stringify({ id: number, method, params, sessionId }) + "\0");
+});
+
+let failures = 0;
+const check = (is, what) => {
+  if (!is) {
+    failures += 1;
+    console.log(`  FAILED: ${what}`);
+  }
+};
+
+class Tab {
+  static async open(page) {
+    const { targetId } = await send("Target.createTarget", { url: "about:blank" });
+    const { sessionId } = await send("Target.attachToTarget", { targetId, flatten: true });
+    const tab = new Tab();
+    Object.assign(tab, { targetId, sessionId, errors: events.length });
+    for (const domain of ["Page", "Runtime", "Network", "Log"]) { await tab.do(`${domain}.enable`); }
+    tab.errors = events.length;
+    await tab.size(1280, 900);
+    await tab.do("Page.navigate", { url: pathToFileURL(page).href });
+    await tab.until("document.readyState === 'complete'");
+    return tab;
+  }
+  do(method, params) { return send(method, params, this.sessionId); }
+  async run(expression) {
+    const { result, exceptionDetails } = await this.do(
+      "Runtime.evaluate", { expression, returnByValue: true, awaitPromise: true });
+    if (exceptionDetails) { throw new Error(exceptionDetails.exception.description); }
+    return result.value;
+  }
+  async until(expression) {
+    for (let turn = 0; turn < 200; turn += 1) {
+      if (await this.run(expression)) { return; }
+      await new Promise((done) => setTimeout(done, 25));
+    }
+    throw new Error(`never: ${expression}`);
+  }
+  size(width, height) {
+    return this.do("Emulation.setDeviceMetricsOverride",
+      { width, height, deviceScaleFactor: 1, mobile: false });
+  }
+  media(features, media = "") { return this.do("Emulation.setEmulatedMedia", { media, features }); }
+  async middle(selector) {
+    return this.run(`(() => { const e = document.querySelector(${JSON.stringify(selector)});
+      if (!e) { return null; } e.scrollIntoView({ block: "center" });
+      const b = e.getBoundingClientRect(); return [b.left + b.width / 2, b.top + b.height / 2]; })()`);
+  }
+  async point(selector) {
+    const at = await this.middle(selector);
+    if (!at) { throw new Error(`nothing is ${selector}`); }
+    await this.do("Input.dispatchMouseEvent", { type: "mouseMoved", x: at[0], y: at[1] });
+    return at;
+  }
+  async click(selector) {
+    const [x, y] = await this.point(selector);
+    for (const type of ["mousePressed", "mouseReleased"]) {
+      await this.do("Input.dispatchMouseEvent", { type, x, y, button: "left", clickCount: 1 });
+    }
+  }
+  async key(key, code, text) {
+    await this.do("Input.dispatchKeyEvent",
+      { type: "keyDown", key, code: key, windowsVirtualKeyCode: code, text });
+    await this.do("Input.dispatchKeyEvent", { type: "keyUp", key, windowsVirtualKeyCode: code });
+  }
+  async shot(file) {
+    const { cssContentSize: { width, height } } = await this.do("Page.getLayoutMetrics");
+    const clip = { x: 0, y: 0, width, height: Math.min(height, 9000), scale: 1 };
+    const { data } = await this.do(
+      "Page.captureScreenshot", { format: "png", clip, captureBeyondViewport: true });
+    writeFileSync(file, Buffer.from(data, "base64"));
+  }
+}
+
+async function works(tab) {
+  const sorted = ".wide thead th:nth-child(1)";
+  if (await tab.run(`!!document.querySelector("${sorted} button")`)) {
+    const names = `[...document.querySelector(".wide tbody").rows].map((r) => r.cells[0].innerText)`;
+    await tab.click(`${sorted} button`);
+    check(await tab.run(`document.querySelector("${sorted}").ariaSort === "ascending"`), "a click sorts");
+    const up = await tab.run(names);
+    const want = [...up].sort((a, b) => a.localeCompare(b));
+    if (up.every((name) => Number.isNaN(parseFloat(name)))) {
+      check(JSON.stringify(up) === JSON.stringify(want), "rows are in their order");
+    }
+    await tab.key("Enter", 13, "\r");
+    check(await tab.run(`document.querySelector("${sorted}").ariaSort === "descending"`), "Enter sorts");
+  }
+  if (await tab.run(`!!document.querySelector(".marks a")`)) {
+    // The last one lies on top.
+    await tab.point(".marks a:last-child");
+    check(await tab.run(`!document.querySelector(".tip").hidden`), "the pointer shows a point");
+    check(await tab.run(`document.querySelector(".tip").textContent ===
+      document.querySelector(".marks a:last-child").getAttribute("aria-label")`), "its own numbers are shown");
+    await tab.key("Escape", 27);
+    check(await tab.run(`document.querySelector(".tip").hidden`), "Escape hides them");
+    await tab.run(`document.querySelector(".marks a").focus()`);
+    check(await tab.run(`!document.querySelector(".tip").hidden`), "the focus shows a point");
+    await tab.key("Enter", 13, "\r");
+    check(await tab.run(`location.hash !== "" && document.querySelector(":target") !== null`),
+      "a point leads to its case");
+    const folded = `document.querySelector("h3:target ~ details, h4:target ~ details")`;
+    check(await tab.run(`!${folded} || ${folded}.open`), "its figures are open");
+  }
+  if (await tab.run(`!!document.querySelector(".keys button")`)) {
+    const hidden = `document.querySelectorAll(".sheet .off").length`;
+    await tab.click(".keys button");
+    check(await tab.run(hidden) > 0, "an entry of the legend hides its series");
+    await tab.click(".keys button");
+    check(await tab.run(hidden) === 0, "and shows it again");
+  }
+  await tab.run(`(() => { window.copied = null;
+    navigator.clipboard.writeText = (t) => { window.copied = t; return Promise.resolve(); }; })()`);
+  await tab.click(".copy button");
+  check(await tab.run(`window.copied.split("\\n")[0].includes("\\t")`), "a table is copied as TSV");
+  await tab.click(".copy button + button");
+  check(await tab.run(`window.copied.split("\\n")[1].startsWith("|---|")`), "and as Markdown");
+}
+
+async function quiet(tab) {
+  const own = events.slice(tab.errors).filter((event) => event.sessionId === tab.sessionId);
+  const asked = own.filter((event) => event.method === "Network.requestWillBeSent")
+    .map((event) => event.params.request.url).filter((url) => !url.startsWith("file:"));
+  check(asked.length === 0, `requests: ${asked.join(", ")}`);
+  const said = own.filter((event) => event.method === "Log.entryAdded" ||
+    event.method === "Runtime.exceptionThrown").map((event) => JSON.stringify(event.params));
+  check(said.length === 0, `the browser complains: ${said.join("; ")}`);
+}
+
+async function accessible(tab, how) {
+  if (!axe) { return; }
+  await tab.do("Page.setBypassCSP", { enabled: true });
+  await tab.run(axe);
+  const found = await tab.run("axe.run(document, { resultTypes: ['violations'] }).then((r) => " +
+    "r.violations.map((v) => [v.impact, v.id, v.nodes.length, v.nodes[0].html.slice(0, 160)]))");
+  const grave = found.filter(([impact]) => impact === "serious" || impact === "critical");
+  check(grave.length === 0, `axe-core, ${how}: ${JSON.stringify(grave)}`);
+  console.log(`  axe-core, ${how}: ${found.length} findings, ${grave.length} of them grave ` +
+    found.map(([impact, id, count]) => `${id} (${impact}, ${count})`).join(", "));
+}
+
+async function narrow(tab) {
+  await tab.size(390, 844);
+  const wide = await tab.run("document.documentElement.scrollWidth");
+  check(wide <= 390, `at 390 pixels the page is ${wide} wide`);
+}
+
+for (const page of pages) {
+  console.log(page);
+  const tab = await Tab.open(page);
+  const name = options.shots && join(options.shots, `${basename(dirname(page))}-`);
+  if (name) { mkdirSync(options.shots, { recursive: true }); }
+  if (name) { await tab.shot(`${name}light.png`); }
+  await works(tab);
+  await quiet(tab);
+  await accessible(tab, "light");
+  await tab.media([{ name: "prefers-color-scheme", value: "dark" }]);
+  if (name) { await tab.shot(`${name}dark.png`); }
+  await accessible(tab, "dark");
+  await narrow(tab);
+  if (name) { await tab.shot(`${name}narrow.png`); }
+  if (name) {
+    await tab.media([]);
+    await tab.size(1280, 900);
+    const { data } = await tab.do("Page.printToPDF", { printBackground: true });
+    writeFileSync(`${name}print.pdf`, Buffer.from(data, "base64"));
+  }
+  await send("Target.closeTarget", { targetId: tab.targetId });
+}
+const ended = new Promise((done) => browser.on("exit", done));
+await send("Browser.close").catch(() => {});
+await ended;
+rmSync(profile, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
+console.log(failures === 0 ? "all is well" : `${failures} failures`);
+process.exit(failures === 0 ? 0 : 1);
