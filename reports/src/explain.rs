@@ -153,7 +153,7 @@ mod tests {
         assert!(!text.contains(['\u{1b}', '\u{202e}']));
         let long = text.lines().find(|line| line.chars().count() > 100);
         assert_eq!(long, None);
-        let enough = "1000.0 GiB of HBM for objects instead of";
+        let enough = "1000.000 GiB of HBM for objects instead of";
         let more = "more than that buys nothing, up to 1.953 TiB";
         assert!(all.iter().any(|said| said.contains(enough) && said.contains(more)), "{all:#?}");
     }
