@@ -61,7 +61,7 @@ fn per_cent(text: &str) -> Result<f64, String> {
 pub(crate) fn explain(args: &ExplainArgs, registry: &Registry) -> Result<(), Failure> {
     use_threads(args.jobs)?;
     let overrides = seeded(&args.set, args.seed)?;
-    let (scenarios, traces) = read_all(&[args.scenario.clone()], &overrides, registry)?;
+    let (scenarios, traces) = read_all(std::slice::from_ref(&args.scenario), &overrides, registry)?;
     let scenario = &scenarios[0];
     let case = chosen(scenario, args.case.as_deref()).map_err(Failure::Input)?;
     let folder = Folder::open(args.out.clone(), &format!("{}-explain", scenario.name))?;
