@@ -17,8 +17,8 @@ pub(crate) mod within;
 
 use crate::durations::Durations;
 use crate::lint::lint_results;
-pub use crate::run::case::Walk;
 pub use crate::run::settle::{MOST_ADDED, TOLERANCE};
+pub use crate::run::walked::Walk;
 use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;

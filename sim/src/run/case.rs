@@ -1,22 +1,15 @@
 //! From a case to what is simulated (its memory, its own ops, what is watched), and to its record.
 
 use super::{CaseInputs, CaseRunner, Options, RunError, Simulated, placement};
+use crate::run::walked::Walk;
 use std::sync::atomic::Ordering;
 use tiersim_models::hardware::HBM;
 use tiersim_models::results::economics::CaseEconomics;
-use tiersim_models::results::explain::{Gap, WalkedPath};
+use tiersim_models::results::explain::Gap;
 use tiersim_models::results::{CaseRecord, Figures};
 use tiersim_models::units::Span;
 use tiersim_policies::recipe::Origin;
 use tiersim_policies::scenario::Case;
-
-/// A case that was run, and its path and gap if these were asked for and it fitted.
-pub struct Walk {
-    /// Its record.
-    pub record: CaseRecord,
-    /// Where its last replay led, and what lies between that and the bound.
-    pub path: Option<(WalkedPath, Gap)>,
-}
 
 impl CaseRunner<'_> {
     /// Mean step of a case over that of the baseline; `None` if it runs out of memory. Far cheaper

@@ -8,9 +8,9 @@ use crate::machine::{Doing, Segment, SimMachine, WalkedStep};
 use std::collections::{BTreeMap, VecDeque};
 use tiersim_models::ids::{ModuleId, ObjectId, OpId};
 use tiersim_models::results::explain::{
-    Lane, PathObject, PathOp, PathSegment, PathSum, Spender, WalkedPath,
+    Gap, Lane, PathObject, PathOp, PathSegment, PathSum, Spender, WalkedPath,
 };
-use tiersim_models::results::{Figures, Parts, PathPart};
+use tiersim_models::results::{CaseRecord, Figures, Parts, PathPart};
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_models::workload::{Phase, Trace};
 
@@ -19,6 +19,14 @@ const MOST_SEGMENTS: usize = 100_000;
 
 /// What a sum is of: a part by place, a phase, and an op or an object of the trace.
 type Key = (usize, Phase, Option<OpId>, Option<ObjectId>);
+
+/// A case that was run, and its path and gap if these were asked for and it fitted.
+pub struct Walk {
+    /// Its record.
+    pub record: CaseRecord,
+    /// Where its last replay led, and what lies between that and the bound.
+    pub path: Option<(WalkedPath, Gap)>,
+}
 
 /// Paths of steps that have ended.
 #[derive(Debug, Default)]
