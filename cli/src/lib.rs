@@ -12,6 +12,7 @@ mod cache;
 mod calibrate;
 mod check;
 mod conform;
+mod explain;
 mod folder;
 mod generate;
 mod hardware;
@@ -58,6 +59,9 @@ const RUN: &str = "Examples:
 const REPORT: &str = "Examples:
   tiersim report DIR
   tiersim report DIR DIR --compare --out out/compared";
+const EXPLAIN: &str = "Examples:
+  tiersim explain scenarios/gpt2-adam-tiering.ron --case 'Adam 30 %'
+  tiersim explain scenarios/gpt2-lru-budgets.ron --set 'hardware.links.pcie.read=times(1.2)'";
 const CACHE: &str = "Examples:
   tiersim cache traces/requests-conversation/requests.jsonl --policy lru --unit --capacity 1000
   tiersim cache FILE --policy s3-fifo --capacity 10MiB,1GiB";
@@ -79,6 +83,9 @@ enum Command {
     /// Simulate a scenario's policies, print the table, write OUT/.
     #[command(after_help = RUN)]
     Run(runs::RunArgs),
+    /// Say where the time of a step goes, why, and what would change it.
+    #[command(after_help = EXPLAIN)]
+    Explain(explain::ExplainArgs),
     /// Simulate every point of a scenario's axes.
     #[command(
         after_help = "Examples:\n  tiersim sweep scenarios/gpt2-threshold-sweep.ron --jobs 2"
@@ -165,6 +172,7 @@ fn run(args: Args, registry: &Registry) -> Result<(), Failure> {
     match args.command {
         Command::New(args) => new::new(&args),
         Command::Run(args) => runs::run(&args, registry),
+        Command::Explain(args) => explain::explain(&args, registry),
         Command::Sweep(args) => runs::sweep(&args, registry),
         Command::Solve(args) => solve::solve(&args, registry),
         Command::Report(args) => report::report(&args),

@@ -9,6 +9,7 @@ pub mod calibration;
 pub mod comparison;
 mod conditions;
 pub mod economics;
+pub mod explain;
 pub mod hints;
 pub mod memory_account;
 pub mod memory_fit;

@@ -26,9 +26,11 @@ use crate::bound::traffic::Traffic;
 use crate::bound::window::{Window, WindowBound};
 use crate::visits::streams;
 use std::collections::BTreeMap;
-use tiersim_models::hardware::{Hardware, Memory};
+use tiersim_models::hardware::{Channel, Hardware, Memory};
 use tiersim_models::lifetime::Workload;
+use tiersim_models::results::PathPart;
 use tiersim_models::units::{Bytes, Span};
+use tiersim_models::workload::Phase;
 
 /// Most places at which the run may be cut.
 const MOST_SPLITS: u64 = 24;
@@ -156,6 +158,39 @@ fn splits(workload: &Workload, (from, to): (u64, u64)) -> Vec<u64> {
 }
 
 impl Cause {
+    /// The parts of a critical path that pay what the bound says: those that compute, that use
+    /// tiers outside the cut in place, or that cross it in this direction.
+    pub fn paid_by(self, hardware: &Hardware) -> Vec<PathPart> {
+        let inside = |cut: u8, node| {
+            let order = cut::order(hardware);
+            let tier = hardware.tier_of(node);
+            tier.is_some_and(|tier| order[..=usize::from(cut)].contains(&tier))
+        };
+        match self {
+            Cause::CriticalPath => {
+                let rest = [PathPart::Recompute, PathPart::Cpu, PathPart::Launch];
+                let all = Phase::ALL.iter().map(|&phase| PathPart::Compute(phase)).chain(rest);
+                all.chain([PathPart::Collective, PathPart::Bubble, PathPart::Arrival]).collect()
+            }
+            Cause::InPlace(cut) => {
+                let outside = hardware.tier_ids().filter(|&tier| !inside(cut, tier.into()));
+                outside.map(|tier| PathPart::InPlace(tier.index())).collect()
+            }
+            Cause::Crossing(cut, direction) => {
+                let crosses = |channel: &Channel| {
+                    let (from, to) = hardware.channel_ends(*channel);
+                    match (inside(cut, from), inside(cut, to)) {
+                        (false, true) => direction != Direction::Out,
+                        (true, false) => direction != Direction::In,
+                        _ => false,
+                    }
+                };
+                let channels = hardware.channels().filter(crosses);
+                channels.map(|channel| PathPart::Copy(channel.index())).collect()
+            }
+        }
+    }
+
     /// In words, such as `bytes into hbm`.
     pub fn words(self, hardware: &Hardware) -> String {
         let inside = |cut: u8| {

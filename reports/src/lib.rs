@@ -20,6 +20,7 @@ mod csv;
 mod csv_columns;
 mod drawing;
 mod economics_summary;
+mod explain;
 mod font;
 mod fragmentation;
 mod frame;
@@ -66,6 +67,7 @@ pub use allocator_replay::{AllocatorReplay, allocator_artefacts, allocator_json,
 pub use cache::{CACHE_SCHEMA, cache_artefacts, cache_json, cache_text};
 pub use calibration::{calibration_artefacts, calibration_comment, calibration_text};
 pub use csv::results_csv;
+pub use explain::{EXPLAIN_SCHEMA, explain_artefacts, explain_json, explain_text, sentences};
 pub use hardware::{drawing, hardware_json, hardware_list, hardware_text};
 pub use hints::hints_json;
 pub use json::{SCHEMA, summary_json};
@@ -121,12 +123,24 @@ pub fn pretty(value: &impl Serialize) -> Result<String, ChartError> {
 /// Whether a file of that name is one of those that [`artefacts`] and [`report_artefact`] make, of
 /// any record.
 pub fn is_artefact(name: &str) -> bool {
-    const FILES: [&str; 6] =
-        [SUMMARY, "results.csv", "timeline.json", "tier_hints.json", "allocators.csv", REPORT];
+    const FILES: [&str; 10] = [
+        SUMMARY,
+        "results.csv",
+        "timeline.json",
+        "tier_hints.json",
+        "allocators.csv",
+        REPORT,
+        "explain.json",
+        "critical-path.csv",
+        "solve.json",
+        "solve.csv",
+    ];
+    const EXPLAINED: [&str; 4] = ["elasticities", "step-gantt", "split-by-phase", "solve"];
     let Some((stem, ending)) = name.rsplit_once('.') else { return false };
     let is_chart = || {
         let measured = ["-vs-memory", "-vs-cost", "-vs-energy"].iter().any(|of| stem.ends_with(of));
-        measured || stem == "threshold-heat-map" || stem.starts_with("fragmentation")
+        let explained = EXPLAINED.contains(&stem);
+        measured || explained || stem == "threshold-heat-map" || stem.starts_with("fragmentation")
     };
     FILES.contains(&name) || (["svg", "png"].contains(&ending) && is_chart())
 }

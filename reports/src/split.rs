@@ -18,6 +18,12 @@ const MOST_PARTS: usize = 3;
 /// Lines of a table's section.
 const MOST_LINES: usize = 24;
 
+/// What a part is called in files.
+pub(crate) fn part_name(on: &Conditions, part: PathPart) -> String {
+    let found = parts(on, true).into_iter().find(|(known, _)| *known == part);
+    found.map_or_else(String::new, |(_, name)| name)
+}
+
 /// Whether a framework adds to some case of a record.
 pub(crate) fn framework(record: &RunRecord) -> bool {
     record.results.iter().any(|case| !case.runtime.is_none())

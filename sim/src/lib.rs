@@ -9,6 +9,7 @@ pub mod cache;
 pub mod durations;
 pub mod engine;
 pub mod expect;
+pub mod explain;
 pub mod fair_share;
 pub mod feasible;
 pub mod lint;

@@ -36,6 +36,8 @@ mod timed;
 mod timeline;
 mod together;
 mod told;
+mod trail;
+mod walk;
 
 use crate::audit::{Audit, Breach};
 use crate::durations::Durations;
@@ -53,6 +55,7 @@ use crate::machine::path::{Path, Paths};
 use crate::machine::ranks::Ranks;
 use crate::machine::sharing::{Flight, Sharing};
 use crate::machine::streams::{Processors, Stream, Threads};
+pub use crate::machine::trail::{Doing, Segment, UsedInPlace, WalkedStep};
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use tiersim_models::hardware::{Hardware, Law};

@@ -12,11 +12,13 @@ mod settle;
 mod simulate;
 mod steady;
 mod stopwatch;
+mod walked;
 pub(crate) mod within;
 
 use crate::durations::Durations;
 use crate::lint::lint_results;
 pub use crate::run::settle::{MOST_ADDED, TOLERANCE};
+pub use crate::run::walked::Walk;
 use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -33,6 +35,7 @@ use tiersim_models::routes::Routes;
 use tiersim_models::runtime::Runtime;
 use tiersim_models::units::Span;
 use tiersim_models::workload::{ObjectKind, Trace};
+use tiersim_policies::bound::Cause;
 use tiersim_policies::drive::WINDOW;
 use tiersim_policies::numa::NumaConfig;
 use tiersim_policies::policy::{Lookahead, Policy};
@@ -49,6 +52,8 @@ pub struct Options {
     pub audit: bool,
     /// Keep what ran when in the last step.
     pub timeline: bool,
+    /// Keep the critical path of the last measured replay, for [`CaseRunner::explain`].
+    pub walk: bool,
     /// Ops planned ahead; changes memory use, never results.
     pub window: u64,
     /// Leave out replays that would only be the same again; changes time and memory use, never
@@ -58,7 +63,8 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Options {
-        Options { audit: cfg!(debug_assertions), timeline: false, window: WINDOW, extend: true }
+        let (audit, timeline, walk) = (cfg!(debug_assertions), false, false);
+        Options { audit, timeline, walk, window: WINDOW, extend: true }
     }
 }
 
@@ -130,6 +136,8 @@ struct Simulated {
     lookahead: Lookahead,
     /// Steps that were not simulated one by one.
     left_out: u64,
+    /// The critical path of the last replay, if it was asked for and the run came to its end.
+    walked: Option<walked::Walked>,
 }
 
 /// No policy has a shorter mean step, and what keeps it from it.
@@ -137,6 +145,7 @@ struct Simulated {
 struct StepBound {
     step: Span,
     by: String,
+    cause: Cause,
 }
 
 impl<'a> CaseRunner<'a> {
@@ -194,7 +203,8 @@ impl<'a> CaseRunner<'a> {
 
     /// Runs one case.
     pub fn run(&self, case: &Case, options: Options) -> Result<CaseRecord, RunError> {
-        self.with_asked(case, |asked| self.record(case, asked, options))
+        let walk = self.with_asked(case, |asked| self.record(case, asked, options))?;
+        Ok(walk.record)
     }
 
     /// The policy's parameters, and the tiers that its modules are spread over.

@@ -13,6 +13,7 @@ mod contract;
 mod determinism;
 mod documented;
 mod errors;
+mod explain;
 mod goldens;
 mod gpu_script;
 mod hardware;

@@ -218,6 +218,7 @@ impl Trial {
             &start,
         );
         machine.draw_from(self.seed);
+        machine.record_path();
         let objects = self.workload.trace.objects.len();
         let ranks = self.spec.ranks;
         let audit = Audit::of_ranks(ranks, &self.hardware, &memory, objects, &start);
@@ -282,7 +283,7 @@ impl Trial {
         let told = |what: String| Breach { event: 0, what };
         let record = || {
             let options =
-                Options { audit: true, timeline: true, window: self.window, extend: true };
+                Options { audit: true, timeline: true, window: self.window, ..Options::default() };
             let record = run::run(&scenario, &self.workload, String::new(), options, || ());
             let record = record.map_err(|error| told(error.to_string()))?;
             let case = &record.results[0];

@@ -159,7 +159,13 @@ fn runs_that_repeat_themselves_are_extended_with_a_runtime_too() {
             runtime(index % 3 * 5_000, index % 5 * 70_000, index as u32 % 4, index % 2 == 0);
         scenario.cases[0].runtime = runtime;
         let record = |extend| {
-            let options = Options { audit: true, timeline: false, window: trial.window, extend };
+            let options = Options {
+                audit: true,
+                timeline: false,
+                window: trial.window,
+                extend,
+                ..Options::default()
+            };
             let mut record = run(&scenario, &trial.workload, String::new(), options, || ())?;
             let left_out = std::mem::take(&mut record.results[0].left_out);
             Ok::<_, tiersim_sim::run::RunError>((format!("{record:?}"), left_out))

@@ -11,6 +11,7 @@ mod conformance;
 mod copy_bandwidth;
 mod emulation;
 mod energy;
+mod explain;
 mod framework;
 mod fuzz;
 mod kernel_times;

@@ -26,7 +26,13 @@ fn ranks_that_repeat_themselves_end_as_if_every_replay_was_simulated() {
         trial.workload.trace.ops.iter_mut().for_each(|op| op.release = None);
         let Some(scenario) = trial.scenario() else { continue };
         let outcome = |extend: bool| {
-            let options = Options { audit: true, timeline: false, window: trial.window, extend };
+            let options = Options {
+                audit: true,
+                timeline: false,
+                window: trial.window,
+                extend,
+                ..Options::default()
+            };
             let record = run::run(&scenario, &trial.workload, String::new(), options, || ());
             let mut record = record.expect("no rule is broken");
             let case = record.results.remove(0);

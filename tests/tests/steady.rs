@@ -12,7 +12,8 @@ const WORLDS: u64 = 400;
 /// A record that does not say how many steps were left out, and how many were.
 fn record(trial: &Trial, extend: bool, timeline: bool) -> Result<(RunRecord, u64), RunError> {
     let scenario = trial.scenario().expect("a policy with a name");
-    let options = Options { audit: true, timeline, window: trial.window, extend };
+    let options =
+        Options { audit: true, timeline, window: trial.window, extend, ..Options::default() };
     let mut record = run(&scenario, &trial.workload, String::new(), options, || ())?;
     let left_out = record.results.iter_mut().map(|case| std::mem::take(&mut case.left_out)).sum();
     Ok((record, left_out))

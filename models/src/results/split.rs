@@ -128,6 +128,16 @@ impl Parts {
         }
     }
 
+    /// The part that a part is counted as: what moves within a tier is its allocator's.
+    pub fn counted(self, part: PathPart) -> PathPart {
+        match part {
+            PathPart::Copy(channel) | PathPart::Queue(channel) if channel >= self.channels => {
+                PathPart::Allocator
+            }
+            part => part,
+        }
+    }
+
     /// All, by place.
     fn all(self) -> impl Iterator<Item = PathPart> {
         PathPart::all(self.channels, self.tiers)

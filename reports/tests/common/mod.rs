@@ -126,6 +126,17 @@ pub(crate) fn bare(name: &str) -> RunRecord {
             .to_owned(),
         conditions: vec![Conditions {
             hardware: "h100-sxm-pcie5".to_owned(),
+            tiers: vec![
+                ("hbm".to_owned(), TierKind::Hbm),
+                ("dram".to_owned(), TierKind::Dram),
+                ("nvme".to_owned(), TierKind::Nvme),
+            ],
+            channels: vec![
+                channel("dram->hbm", "pcie"),
+                channel("hbm->dram", "pcie"),
+                channel("nvme->dram", "nvme"),
+                channel("dram->nvme", "nvme"),
+            ],
             workload: "llama-8b-adamw-b4".to_owned(),
             op_time: "roofline on h100-sxm-pcie5, bf16".to_owned(),
             seed: 1,
@@ -137,17 +148,6 @@ pub(crate) fn bare(name: &str) -> RunRecord {
         }],
         power_and_price: Vec::new(),
         assumed: Vec::new(),
-        tiers: vec![
-            ("hbm".to_owned(), TierKind::Hbm),
-            ("dram".to_owned(), TierKind::Dram),
-            ("nvme".to_owned(), TierKind::Nvme),
-        ],
-        channels: vec![
-            channel("dram->hbm", "pcie"),
-            channel("hbm->dram", "pcie"),
-            channel("nvme->dram", "nvme"),
-            channel("dram->nvme", "nvme"),
-        ],
         axes: Vec::new(),
         results: Vec::new(),
         skipped: Vec::new(),

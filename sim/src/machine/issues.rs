@@ -70,7 +70,7 @@ impl SimMachine<'_> {
         (entry.indegree, entry.issued) = (0, true);
         let (cause, from) = (entry.blocker, entry.ready_at);
         let path = entry.path.take().expect("it waited for the thread");
-        self.waited_for_thread(path, from);
+        self.waited_for_thread(copy, path, from);
         self.ready(copy, cause)
     }
 

@@ -33,7 +33,7 @@ impl SimMachine<'_> {
     /// Writes the state; the next command will have the number `ticket`. `false` if something in it
     /// cannot be told.
     pub fn state(&self, ticket: u32, out: &mut State) -> bool {
-        if self.timeline.is_some() {
+        if self.timeline.is_some() || self.paths.trail.is_some() {
             return false;
         }
         let (now, next) = (self.engine.now(), Ticket(ticket));

@@ -117,6 +117,7 @@ impl SimMachine<'_> {
         }
         if self.ranks.instances.is_first(channel) {
             self.meters.busy[kind] += busy;
+            self.was_busy(kind, busy);
         }
     }
 

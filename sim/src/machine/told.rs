@@ -27,7 +27,8 @@ impl SimMachine<'_> {
         let now = self.engine.now();
         // A step that ends at the same moment as another has no time.
         if now > self.paths.since {
-            self.meters.split.add(&self.paths.told);
+            self.meters.split.add(&self.paths.told.sums);
+            self.walk(now);
             self.paths.since = now;
         }
     }
@@ -53,16 +54,17 @@ impl SimMachine<'_> {
 
     /// The thread of a framework has seen to an object since `from`, where `path` ends: its copy
     /// begins because of it.
-    pub(super) fn waited_for_thread(&mut self, path: Path, from: Time) {
+    pub(super) fn waited_for_thread(&mut self, copy: Ticket, path: Path, from: Time) {
         let stretch = (PathPart::HostObjects, self.engine.now().since(from));
-        self.paths.last = self.paths.extended(path, from, &[stretch]);
+        let source = self.source(copy);
+        self.paths.last = self.paths.extended(path, from, &[stretch], source);
     }
 
     /// A piece takes its place in the line of a hop.
     pub(super) fn lines_up(&mut self, copy: Ticket, hop: usize) {
         // It has not begun; but a time that never changes would look like another state each time.
         let now = self.engine.now();
-        let leg = Leg { path: self.paths.last(), offered: now, began: now };
+        let leg = Leg { path: self.paths.last(), offered: now, began: now, again: false };
         let legs = &mut self.entries.progress(copy).legs;
         match legs.get_mut(hop) {
             Some(known) => *known = leg,
@@ -87,12 +89,12 @@ impl SimMachine<'_> {
     pub(super) fn lines_up_again(&mut self, piece: Piece) {
         let (path, offered) = (self.path_so_far(piece), self.engine.now());
         let leg = &mut self.entries.progress(piece.ticket).legs[piece.part.hop];
-        (leg.path, leg.offered) = (path, offered);
+        (leg.path, leg.offered, leg.again) = (path, offered, true);
     }
 
     /// The path to what has crossed of a piece by now.
     fn path_so_far(&mut self, piece: Piece) -> Path {
-        let now = self.engine.now();
+        let (now, source) = (self.engine.now(), self.source_of_piece(piece));
         let progress = self.entries.progress(piece.ticket);
         // Of channels that are crossed at the same time, the narrowest.
         let channels = progress.transit.channels_of(piece.part.hop);
@@ -103,19 +105,20 @@ impl SimMachine<'_> {
         let (offered, began) = (leg.offered, leg.began);
         let path = std::mem::replace(&mut leg.path, self.paths.none.clone());
         let waited = (PathPart::Queue(channel), began.since(offered));
-        self.paths.extended(path, offered, &[waited, (PathPart::Copy(channel), now.since(began))])
+        let crossed = (PathPart::Copy(channel), now.since(began));
+        self.paths.extended(path, offered, &[waited, crossed], source)
     }
 
     /// The path to the end of a command that ends now; `excess` is what its use of tiers took
     /// beyond their laws.
     pub(super) fn arrives(&mut self, ticket: Ticket, excess: &[(usize, Span)]) -> Path {
-        let stretches = self.stretches(ticket, excess);
+        let (stretches, source) = (self.stretches(ticket, excess), self.source(ticket));
         let entry = self.entries.get_mut(ticket);
         // Without one its last piece has told, or it took no time.
         if let Some(path) = entry.path.take() {
             let from = entry.ready_at;
             self.paths.last = self.paths.none.clone();
-            self.paths.last = self.paths.extended(path, from, &stretches);
+            self.paths.last = self.paths.extended(path, from, &stretches, source);
         }
         self.paths.last()
     }

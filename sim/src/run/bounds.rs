@@ -76,7 +76,8 @@ impl CaseRunner<'_> {
         };
         let steps = workload.step_ends().len() as u128 * u128::from(self.repeat - self.warmup);
         let step = u64::try_from(bound.ps / steps.max(1)).expect("a mean step fits the clock");
-        StepBound { step: Span::from_ps(step), by: bound.cause.words(self.hardware) }
+        let Bound { cause, .. } = bound;
+        StepBound { step: Span::from_ps(step), by: cause.words(self.hardware), cause }
     }
 
     /// The bound by bytes of HBM for objects, by rising bytes, from the least that a case held to

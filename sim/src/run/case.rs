@@ -1,10 +1,13 @@
 //! From a case to what is simulated (its memory, its own ops, what is watched), and to its record.
 
 use super::{CaseInputs, CaseRunner, Options, RunError, Simulated, placement};
+use crate::run::walked::Walk;
 use std::sync::atomic::Ordering;
 use tiersim_models::hardware::HBM;
-use tiersim_models::results::CaseRecord;
 use tiersim_models::results::economics::CaseEconomics;
+use tiersim_models::results::explain::Gap;
+use tiersim_models::results::{CaseRecord, Figures};
+use tiersim_models::units::Span;
 use tiersim_policies::recipe::Origin;
 use tiersim_policies::scenario::Case;
 
@@ -15,6 +18,19 @@ impl CaseRunner<'_> {
         let outcome = self.with_asked(case, |asked| self.simulate(&case.label, asked, options));
         let step = self.baseline.mean_step();
         Ok(outcome?.outcome.figures().map(|figures| figures.slowdown(step)))
+    }
+
+    /// Mean step of a case; `None` if it runs out of memory.
+    pub fn mean_step(&self, case: &Case, options: Options) -> Result<Option<Span>, RunError> {
+        let outcome = self.with_asked(case, |asked| self.simulate(&case.label, asked, options));
+        Ok(outcome?.outcome.figures().map(Figures::mean_step))
+    }
+
+    /// Runs one case and keeps the critical path of its last replay, with its gap to the bound;
+    /// `None` of these if it runs out of memory.
+    pub fn walk(&self, case: &Case, options: Options) -> Result<Walk, RunError> {
+        let options = Options { walk: true, ..options };
+        self.with_asked(case, |asked| self.record(case, asked, options))
     }
 
     /// Gives what a case asks for to `answer`.
@@ -41,13 +57,20 @@ impl CaseRunner<'_> {
         case: &Case,
         asked: &CaseInputs<'_>,
         options: Options,
-    ) -> Result<CaseRecord, RunError> {
+    ) -> Result<Walk, RunError> {
         let memory = asked.memory;
         let bound = self.bound_of(asked.workload, asked.durations, memory);
-        let Simulated { outcome, pressure, lookahead, left_out } =
+        let Simulated { outcome, pressure, lookahead, left_out, walked } =
             self.simulate(&case.label, asked, options)?;
+        let path = walked.zip(outcome.figures()).map(|(walked, figures)| {
+            let path = walked.told(figures, &asked.workload.trace);
+            let all = Span::from_ps(bound.step.ps().saturating_mul(path.steps));
+            let paying = bound.cause.paid_by(self.hardware);
+            let gap = Gap::new(&path, all, bound.by.clone(), paying);
+            (path, gap)
+        });
         let placement = placement(&case.policy, &self.workload.trace, self.hardware)?;
-        Ok(CaseRecord {
+        let record = CaseRecord {
             label: case.label.clone(),
             policy: case.policy.name().to_owned(),
             details: self.details(case, &asked.policy, placement.as_deref()),
@@ -72,6 +95,7 @@ impl CaseRunner<'_> {
             pressure,
             hints: case.policy.hint_matches(&self.workload.trace),
             runtime: case.runtime.clone(),
-        })
+        };
+        Ok(Walk { record, path })
     }
 }

@@ -8,6 +8,7 @@ use crate::machine::SimMachine;
 use crate::run::settle::{LONG, MOST_ADDED, compare};
 use crate::run::steady::Steady;
 use crate::run::stopwatch::Stopwatch;
+use crate::run::walked::Walked;
 use tiersim_models::results::{Figures, Outcome, Settled};
 use tiersim_models::units::Span;
 use tiersim_policies::drive::{DriveError, follow};
@@ -97,7 +98,8 @@ impl CaseRunner<'_> {
             Ok(planner) => planner,
             Err(error) => {
                 let outcome = full(error).map_err(internal)?;
-                return Ok(Simulated { outcome, pressure: None, lookahead, left_out: 0 });
+                let (pressure, walked) = (None, None);
+                return Ok(Simulated { outcome, pressure, lookahead, left_out: 0, walked });
             }
         };
         planner.stop_after(repeat.into());
@@ -128,6 +130,7 @@ impl CaseRunner<'_> {
         if options.timeline && watched.is_some() {
             stopwatch.time_turns();
         }
+        stopwatch.walked = options.walk.then(Walked::default);
         stopwatch.takes_at_least(durations);
         stopwatch.begins(&mut machine);
         planner.count_from(stopwatch.first_measured_op());
@@ -137,7 +140,8 @@ impl CaseRunner<'_> {
         let mut steady = Steady::new(stopwatch, extends, filled);
         let driven = follow(&mut planner, &mut machine, options.window, &mut steady);
         let left_out = steady.left_out() * workload.step_ends().len() as u64;
-        let stopwatch = steady.stopwatch;
+        let mut stopwatch = steady.stopwatch;
+        let walked = stopwatch.walked.take();
         let pressure = watched.as_ref().and_then(|(config, _)| {
             let capacity = planner.ledger().capacity(config.tier).most();
             stopwatch.pressure(&planner, config.tier, capacity)
@@ -153,7 +157,7 @@ impl CaseRunner<'_> {
         let busy = outcome.figures().and_then(Figures::busy_beyond_time);
         match busy {
             Some(what) => Err(internal(what)),
-            None => Ok(Simulated { outcome, pressure, lookahead, left_out }),
+            None => Ok(Simulated { outcome, pressure, lookahead, left_out, walked }),
         }
     }
 }

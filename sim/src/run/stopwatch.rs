@@ -4,6 +4,7 @@ use crate::durations::Durations;
 use crate::machine::SimMachine;
 use crate::machine::meters::Meters;
 use crate::run::settle::Evidence;
+use crate::run::walked::Walked;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use tiersim_models::hardware::Hardware;
@@ -52,6 +53,8 @@ pub(crate) struct Stopwatch<'a> {
     turns: Option<Turns>,
     /// When each op of the run ended, where requests are served.
     op_ends: Vec<Time>,
+    /// The critical path of the last replay, if it is asked for.
+    pub(crate) walked: Option<Walked>,
     /// How long the replays took that were left out, and how many steps they had.
     left_out: Span,
     steps_left_out: u64,
@@ -105,6 +108,7 @@ impl<'a> Stopwatch<'a> {
             shown: Vec::new(),
             turns: None,
             op_ends: vec![Time::ZERO; workload.serving.as_ref().map_or(0, |_| ops as usize)],
+            walked: None,
             left_out: Span::ZERO,
             steps_left_out: 0,
         }
@@ -131,6 +135,9 @@ impl<'a> Stopwatch<'a> {
             machine.record_timeline();
             self.shows_from = Some(Time::ZERO);
         }
+        if let Some(walked) = self.walked.as_mut().filter(|_| self.all == self.sizes.len() as u64) {
+            walked.begin(machine);
+        }
     }
 
     /// An op of the run has ended.
@@ -153,6 +160,9 @@ impl<'a> Stopwatch<'a> {
             turns.steps.push(at);
         }
         machine.step_ended();
+        if let Some(walked) = &mut self.walked {
+            walked.step_ended(machine, self.all - step - 1 == self.sizes.len() as u64);
+        }
         if step >= self.warmup_steps {
             self.steps.push(at.since(self.last_end));
         }
@@ -224,7 +234,7 @@ impl<'a> Stopwatch<'a> {
         remember!(out, self as Stopwatch { open, last_end } skip {
             workload, sizes, all, first_open, warmup_steps, first_measured_op, steps, at_warmup,
             planned, last_replay, before, least, at_end, once, timeline, shows_from, shown, turns,
-            left_out, steps_left_out,
+            left_out, steps_left_out, walked,
             // Requests arrive once: such a trace is not replayed.
             op_ends
         });

@@ -6,7 +6,7 @@
 
 use super::Trial;
 use crate::prelude::*;
-use tiersim_models::results::PathPart;
+use tiersim_models::results::{PathPart, Split};
 
 /// The steps of one run.
 pub(super) struct Steps {
@@ -17,6 +17,8 @@ pub(super) struct Steps {
     last: Time,
     /// Durations of all ops that have ended.
     computed: u64,
+    /// How long each channel had been busy by then.
+    busy: Vec<Span>,
 }
 
 impl Steps {
@@ -25,7 +27,8 @@ impl Steps {
         let ops = 0..trial.workload.trace.ops.len();
         ops.for_each(|op| sizes[step_of(trial, op)] += 1);
         let open = sizes.repeat(trial.repeat as usize);
-        Steps { open, next: 0, last: Time::ZERO, computed: 0 }
+        let channels = 2 * trial.hardware.links.len() + trial.hardware.tiers.len();
+        Steps { open, next: 0, last: Time::ZERO, computed: 0, busy: vec![Span::ZERO; channels] }
     }
 
     /// An op of the run has ended; in words what does not hold.
@@ -41,15 +44,53 @@ impl Steps {
         self.open[replay + step_of(trial, (occurrence % ops) as usize)] -= 1;
         self.computed += trial.durations.of(occurrence).ps();
         while self.open.get(self.next) == Some(&0) {
-            let before = machine.meters().split.total();
+            let before = machine.meters().split.clone();
             machine.step_ended();
-            let split = Span::from_ps(machine.meters().split.total().ps() - before.ps());
+            let parts = machine.meters().split.since(&before);
+            let split = parts.total();
             let (step, took) = (self.next, at.since(self.last));
             if split != took {
                 return Err(format!("step {step} took {took}, its parts take {split}"));
             }
+            self.walked(&parts, at, machine).map_err(|what| format!("step {step}: {what}"))?;
             (self.next, self.last) = (step + 1, at);
             self.happened(trial, machine)?;
+        }
+        Ok(())
+    }
+
+    /// The path of the step that has ended at `end`, walked: it has no gap, adds up to its split
+    /// part by part, and channels were busy when the meters say so.
+    fn walked(
+        &mut self,
+        split: &Split,
+        end: Time,
+        machine: &mut SimMachine<'_>,
+    ) -> Result<(), String> {
+        let busy = machine.so_far().busy;
+        let was = std::mem::replace(&mut self.busy, busy);
+        let Some(walked) = machine.take_walked() else {
+            return if end == self.last { Ok(()) } else { Err("it has no path".to_owned()) };
+        };
+        let mut at = self.last;
+        let mut sums = Split::new(split.parts());
+        for segment in &walked.segments {
+            if segment.start != at || segment.setup > segment.span {
+                return Err(format!("{segment:?} does not begin at {at}"));
+            }
+            at = at + segment.span;
+            let place = split.parts().index(segment.part);
+            sums.spans_mut()[place] += segment.span;
+        }
+        if (at, &sums) != (end, split) {
+            return Err(format!("its path to {at} is {sums:?} and not {split:?}"));
+        }
+        for (channel, (busy, was)) in self.busy.iter().zip(&was).enumerate() {
+            let spans = walked.busy[channel].iter().map(|(from, to)| to.since(*from));
+            let (walked, busy) = (spans.sum::<Span>(), Span::from_ps(busy.ps() - was.ps()));
+            if walked != busy {
+                return Err(format!("channel {channel} was busy for {busy}, not {walked}"));
+            }
         }
         Ok(())
     }

@@ -1,0 +1,131 @@
+//! `explain`: where the time of a case's step goes, why, and what would change it.
+
+use crate::args::{Format, assignment};
+use crate::folder::Folder;
+use crate::output::{Failure, print, written};
+use crate::runs::{read_all, seeded, use_threads};
+use crate::{VERSION, progress};
+use clap::{ArgAction, Args};
+use std::path::{Path, PathBuf};
+use tiersim_input::scenario::fingerprint::fingerprint;
+use tiersim_input::scenario::read::read_scenario_with;
+use tiersim_input::traces::read_traces;
+use tiersim_models::units::Span;
+use tiersim_policies::scenario::Scenario;
+use tiersim_policies::scenario::traces::Traces;
+use tiersim_policies::zoo::Registry;
+use tiersim_reports::words::wrapped;
+use tiersim_reports::{explain_artefacts, explain_json, explain_text};
+use tiersim_sim::explain::answers::{answer, numbers};
+use tiersim_sim::explain::{chosen, explained};
+use tiersim_sim::run::{CaseRunner, Options};
+
+#[derive(Debug, Args)]
+pub(crate) struct ExplainArgs {
+    /// A scenario file.
+    #[arg(value_name = "SCENARIO")]
+    scenario: PathBuf,
+    /// The policy's name in the scenario [default: the first that is not `AllHbm`].
+    #[arg(long, value_name = "LABEL")]
+    case: Option<String>,
+    /// Override any value of the scenario or, behind `hardware.`, of its machine.
+    #[arg(long = "set", value_name = "PATH=VALUE", value_parser = assignment)]
+    set: Vec<(String, String)>,
+    /// Override the scenario's seed.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// By how many per cent each number of the machine is changed, down and up; 0 for no re-runs.
+    #[arg(long, value_name = "PERCENT", default_value_t = 1.0, value_parser = per_cent)]
+    change: f64,
+    /// Worker threads; all cores without it. No output depends on it.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: Option<u16>,
+    /// Folder to write to [default: out/SCENARIO-explain].
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// What to print on stdout.
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+    /// Print nothing but problems.
+    #[arg(short, long, action = ArgAction::SetTrue)]
+    quiet: bool,
+}
+
+/// A change that leaves a number above zero.
+fn per_cent(text: &str) -> Result<f64, String> {
+    let change = text.parse().ok().filter(|change| (0.0..=50.0).contains(change));
+    change.ok_or("from 0 to 50".to_owned())
+}
+
+/// Runs the case, and again with other numbers; prints, writes.
+pub(crate) fn explain(args: &ExplainArgs, registry: &Registry) -> Result<(), Failure> {
+    use_threads(args.jobs)?;
+    let overrides = seeded(&args.set, args.seed)?;
+    let (scenarios, traces) = read_all(std::slice::from_ref(&args.scenario), &overrides, registry)?;
+    let scenario = &scenarios[0];
+    let case = chosen(scenario, args.case.as_deref()).map_err(Failure::Input)?;
+    let folder = Folder::open(args.out.clone(), &format!("{}-explain", scenario.name))?;
+    let stamp = fingerprint(scenario, traces.hash(scenario));
+    let options = Options { audit: false, ..Options::default() };
+    let mut of = explained(scenario, traces.of(scenario), stamp, case, options)?;
+    if args.change > 0.0 {
+        let again =
+            Again { file: &args.scenario, overrides: &overrides, traces: &traces, registry };
+        let numbers = numbers(&scenario.hardware);
+        let bar = progress::bar(2 * numbers.len(), args.quiet);
+        answer(&mut of, &numbers, args.change / 100.0, |path, value| {
+            let step = again.step(&case.label, path, value, options);
+            bar.inc(1);
+            step
+        });
+        bar.finish_and_clear();
+    }
+    let files = explain_artefacts(&of, VERSION)?;
+    let out = folder.shown().to_owned();
+    folder.replace(&files)?;
+    match args.format {
+        _ if args.quiet => Ok(()),
+        Format::Json => print(&explain_json(&of, VERSION)?),
+        Format::Text => {
+            let written = wrapped(&written(&out, &files), 80).join("\n");
+            print(&format!("{}\n{written}\n", explain_text(&of, VERSION)))
+        }
+    }
+}
+
+/// The same scenario with one more value of its own.
+struct Again<'a> {
+    file: &'a Path,
+    overrides: &'a [(String, String)],
+    traces: &'a Traces,
+    registry: &'a Registry,
+}
+
+impl Again<'_> {
+    /// The mean step of a case, as `run` with the same `--set` has it; `None` if it runs out of
+    /// memory.
+    fn step(
+        &self,
+        label: &str,
+        path: &str,
+        value: &str,
+        options: Options,
+    ) -> Result<Option<Span>, String> {
+        let own = (path.to_owned(), value.to_owned());
+        let overrides: Vec<_> = self.overrides.iter().cloned().chain([own]).collect();
+        let said = |problems: tiersim_models::diagnostic::Diagnostics| {
+            problems.0.first().map_or_else(String::new, ToString::to_string)
+        };
+        let scenario = read_scenario_with(self.file, &overrides, self.registry).map_err(said)?;
+        let step = |traces: &Traces, scenario: &Scenario| {
+            let bench = CaseRunner::new(scenario, traces.of(scenario), options)?;
+            let case = scenario.cases.iter().find(|case| case.label == label);
+            bench.mean_step(case.expect("a number does not rename cases"), options)
+        };
+        let step = match self.traces.has(&scenario) {
+            true => step(self.traces, &scenario),
+            false => step(&read_traces([&scenario]).map_err(said)?, &scenario),
+        };
+        step.map_err(|error| error.to_string())
+    }
+}
