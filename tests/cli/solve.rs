@@ -9,8 +9,8 @@ const SMALL: &str = r#"Scenario(
     hardware: "h100-sxm-pcie5",
     workload: Trace(path: "traces/tiny-llama-cpu", time: roofline(precision: "tf32"), repeat: 2, warmup: 1),
     policies: [
-        (name: "lru", policy: Lru(spill: ["far"]), hbm: mib(900)),
-        (name: "ahead", policy: LookAhead(layers: 2, spill: ["far"]), hbm: mib(900)),
+        (name: "lru", policy: Lru(spill: ["far"]), hbm: share_of_peak(0.6)),
+        (name: "ahead", policy: LookAhead(layers: 2, spill: ["far"]), hbm: share_of_peak(0.8)),
     ],
 )
 "#;
@@ -29,8 +29,8 @@ struct Question {
 const QUESTIONS: [Question; 5] = [
     Question {
         path: "policies.*.hbm",
-        unit: "mib",
-        range: (870.0, 910.0),
+        unit: "share_of_peak",
+        range: (0.4, 1.2),
         largest: false,
         condition: "slowdown <= 2",
         metric: "slowdown",
@@ -59,18 +59,18 @@ const QUESTIONS: [Question; 5] = [
         unit: "us",
         range: (0.5, 40.0),
         largest: true,
-        condition: "step <= 4",
+        condition: "step <= 6",
         metric: "step_ms.mean",
-        limit: 4.0,
+        limit: 6.0,
     },
     Question {
         path: "hardware.tiers.hbm.bandwidth",
         unit: "gb_per_s",
         range: (50.0, 3000.0),
         largest: false,
-        condition: "step <= 2.2",
+        condition: "step <= 5",
         metric: "step_ms.mean",
-        limit: 2.2,
+        limit: 5.0,
     },
 ];
 

@@ -56,10 +56,20 @@ fn the_measured_device_takes_its_numbers_as_they_are() {
     let launch = "launch: (us(2.6), measured(\"m\"))";
     let named = CARD.replacen("name: \"gpu\"", "name: \"A100 SXM 80 GB\"", 1);
     let op_times = "op_times: (of: \"op-times/a100\")";
-    parts.part("card", named.replacen(launch, &format!("{launch}, {op_times}"), 1));
+    let named = named.replacen(launch, &format!("{launch}, {op_times}"), 1);
+    parts.part("card", named.replacen("gb_per_s(1750)", "gb_per_s(1759)", 1));
     let machine = parts.read(crate::specs::parts::MACHINE).unwrap();
     let compute = machine.compute.unwrap();
     assert_eq!(*compute.op_times.unwrap(), shipped("a100").times);
+    // With another rate it is another device, whatever it is called.
+    parts.part("card", &named);
+    let other = parts.read(crate::specs::parts::MACHINE).unwrap().compute.unwrap();
+    let own = other.op_times.unwrap().products;
+    let of = shipped("a100").times.products;
+    let (own, of) = (own.unwrap(), of.unwrap());
+    assert!(
+        own.inherited && (own.numbers.memory / of.numbers.memory - 1750.0 / 1759.0).abs() < 1e-12
+    );
     let facts = machine.facts.iter().filter(|fact| fact.path.contains("op_times"));
     for fact in facts {
         assert_eq!(fact.value, "fitted to A100 SXM 80 GB");
