@@ -242,7 +242,8 @@ fn machines(record: &RunRecord) -> Vec<String> {
     if all.len() > 1 { all } else { Vec::new() }
 }
 
-fn machine_of(case: &CaseRecord) -> Option<&String> {
+/// The machine of a case, where several are compared.
+pub(crate) fn machine_of(case: &CaseRecord) -> Option<&String> {
     case.params.iter().find_map(|(axis, value)| match value {
         AxisValue::Text(machine) if axis == MACHINE => Some(machine),
         _ => None,

@@ -6,6 +6,7 @@
 
 use crate::contest::{gap, order};
 use crate::names::shortened;
+use crate::points::machine_of;
 use crate::units::{three_digits, time};
 use crate::words::{count, finite};
 use tiersim_models::hardware::HBM;
@@ -14,6 +15,8 @@ use tiersim_models::units::shown::of_sizes;
 
 /// Most characters of a case's name in a sentence.
 const MOST_NAME: usize = 60;
+/// Most machines beside the best one's.
+const MOST_MACHINES: usize = 4;
 /// Most cases that are named as not fitting.
 const MOST_NAMED: usize = 3;
 
@@ -27,11 +30,37 @@ pub(crate) fn verdict(record: &RunRecord) -> Vec<(&'static str, String)> {
     if let Some((best, figures)) = ranked.first().and_then(|best| Some((*best, runs(best)?))) {
         let word = if ranked.len() > 1 { "best" } else { "result" };
         lines.push((word, format!("{}: {}", name(best), stands(record, best, figures))));
+        let others = machines(record, &ranked, best, figures);
+        lines.extend(others.into_iter().map(|text| ("machine", text)));
         lines.extend(next(record, &ranked[1..], best, figures).map(|text| ("then", text)));
     } else if !record.results.is_empty() {
         lines.push(("result", "no case that pays for every access ran to its end".to_owned()));
     }
     lines.extend(misfits(record).map(|text| ("no fit", text)));
+    lines
+}
+
+/// The best of every other machine, beside the best of all.
+fn machines(
+    record: &RunRecord,
+    ranked: &[&CaseRecord],
+    best: &CaseRecord,
+    figures: &Figures,
+) -> Vec<String> {
+    let mut seen = vec![machine_of(best)];
+    let mut lines = Vec::new();
+    for case in ranked {
+        let (Some(own), machine) = (runs(case), machine_of(case)) else { continue };
+        if seen.contains(&machine) {
+            continue;
+        }
+        seen.push(machine);
+        let ratio = own.mean_step().ps() as f64 / (figures.mean_step().ps() as f64).max(1.0);
+        let what = if own.serving.is_some() { "; a step takes" } else { "," };
+        let takes = takes(record, case, own);
+        lines.push(format!("{}: {takes}{what} {} the best's", name(case), compared(ratio)));
+    }
+    lines.truncate(MOST_MACHINES);
     lines
 }
 

@@ -207,7 +207,7 @@ fn every_example_is_read_by_the_real_reader() {
             }
         }
     }
-    assert_eq!(read, [8, 4, 1, 1, 1, 2], "examples of every format");
+    assert_eq!(read, [10, 4, 1, 1, 1, 3], "examples of every format");
 }
 
 #[test]

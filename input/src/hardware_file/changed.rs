@@ -68,7 +68,7 @@ impl MachineText {
     /// The text of the first number that `path` means, without its source.
     pub fn number(&self, path: &str) -> Option<String> {
         let document = &self.whole.document;
-        let at = document.meant(path, path).ok()?.into_iter().next()?;
+        let at = document.meant(&spelled(document, path), path).ok()?.into_iter().next()?;
         let id = document.tree().find(&at)?;
         let number = if is_pair(document, id) { format!("{at}.0") } else { at };
         document.value(&number).map(Cow::into_owned)
@@ -81,7 +81,7 @@ impl MachineText {
     pub fn meant(&self, path: &str, note: &str) -> Result<Vec<String>, Diagnostics> {
         let document = &self.whole.document;
         let tree = document.tree();
-        let meant = document.meant(path, note)?.into_iter().map(|path| {
+        let meant = document.meant(&spelled(document, path), note)?.into_iter().map(|path| {
             let (id, missing) = tree.descend(&path);
             document.can_take(&path, note).map(|()| format!("{}.{missing}", tree.path(id)))
         });
@@ -89,8 +89,27 @@ impl MachineText {
     }
 }
 
+/// A path as the tree has it: peaks stand in a list by precision, and each is a number.
+fn spelled(document: &Document, path: &str) -> String {
+    let named = path.strip_prefix("compute.flops.").filter(|name| !name.contains('.'));
+    let Some((list, name)) = document.tree().find("compute.flops").zip(named) else {
+        return path.to_owned();
+    };
+    let tree = document.tree();
+    let has = |&peak: &ValueId| {
+        let precision =
+            tree.children(tree.inside(peak)).find(|&of| tree.name(of) == Some("precision"));
+        precision.is_some_and(|of| tree.written(of).trim_matches('"') == name)
+    };
+    match tree.children(list).position(|peak| has(&peak)) {
+        Some(index) => format!("compute.flops.{index}.rate"),
+        None => path.to_owned(),
+    }
+}
+
 fn changed(document: Document, change: &Change) -> Result<Document, Diagnostics> {
     let Change { path, value, note } = change;
+    let path = &spelled(&document, path);
     let section = path.split('.').next().unwrap_or_default();
     if ["schema", "about", "parts"].contains(&section) {
         let rule = format!("`{path}` is no number of a machine [{note}]");

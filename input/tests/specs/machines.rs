@@ -83,7 +83,9 @@ fn factors_and_stars_reach_every_number_that_is_meant() {
 
 #[test]
 fn a_device_named_beside_its_own_machine_is_the_changed_one() {
-    let scenario = set(&[("hardware.compute.flops.0.rate", "times(2)")]).unwrap();
+    let by_index = set(&[("hardware.compute.flops.3.rate", "times(2)")]).unwrap();
+    let scenario = set(&[("hardware.compute.flops.tf32", "times(2)")]).unwrap();
+    assert_eq!(scenario.hardware.compute, by_index.hardware.compute);
     let compute = format!("{:?}", scenario.workload.time);
     let own = scenario.hardware.compute.as_ref().unwrap();
     assert!(compute.contains(&format!("{:?}", own.flops)), "{compute}");

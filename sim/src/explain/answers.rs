@@ -30,19 +30,12 @@ pub struct Number {
 /// Every number of a machine, with its path behind `hardware`, and the size of chunks.
 pub fn numbers(hardware: &Hardware) -> Vec<Number> {
     let number = |path: &str, value: String| Number { path: format!("hardware.{path}"), value };
-    let peaks = hardware.compute.iter().flat_map(|compute| &compute.flops);
-    let peaks: Vec<&str> = peaks.map(|(precision, _)| precision.as_str()).collect();
     let mut hidden = 0..;
     let facts = hardware.facts.iter().map(|fact| {
         // What stands in a list without names is reached by its place.
-        let peak = fact.path.strip_prefix("compute.flops.");
-        let place = peak.and_then(|of| peaks.iter().position(|peak| *peak == of));
-        let path = match place {
-            Some(place) => format!("compute.flops.{place}.rate"),
-            None if fact.path.starts_with("hidden.") => {
-                format!("hidden.{}.bytes", hidden.next().unwrap_or(0))
-            }
-            None => fact.path.clone(),
+        let path = match fact.path.starts_with("hidden.") {
+            true => format!("hidden.{}.bytes", hidden.next().unwrap_or(0)),
+            false => fact.path.clone(),
         };
         number(&path, fact.value.clone())
     });
