@@ -323,9 +323,9 @@ mod tests {
             if first.insert(series) {
                 assert_eq!(own, of_series(&points.series[series]), "{}", case.label);
             } else {
-                let drawn =
-                    points.series.iter().enumerate().filter(|(own, _)| points.is_drawn(*own));
-                assert!(drawn.map(|(_, name)| of_series(name)).all(|other| other != own));
+                let drawn = points.drawn();
+                let mut names = drawn.iter().map(|&series| &points.series[series]);
+                assert!(names.all(|name| of_series(name) != own));
             }
         }
         assert!(first.len() > 1);

@@ -57,17 +57,7 @@ pub(crate) fn against_memory(record: &RunRecord, measure: Measure, version: &str
 fn legend(canvas: &mut Canvas, top: f64, points: &Points, against: &Against) -> f64 {
     let joined = points.done.len() <= MOST_JOINED;
     let mut first = Vec::new();
-    let mut drawn: Vec<usize> = Vec::new();
-    for point in &points.done {
-        if !drawn.contains(&point.series) {
-            drawn.push(point.series);
-        }
-    }
-    // Where machines are compared, places are looks and in no order.
-    if points.machines.is_empty() {
-        drawn.sort_unstable();
-    }
-    for index in drawn {
+    for index in points.drawn() {
         let name = &points.series[index];
         let key = move |canvas: &mut Canvas, (x, y): (f64, f64)| {
             let tag = Tag { series: Some(index), name: Some(name.clone()), ..Tag::default() };

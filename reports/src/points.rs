@@ -251,9 +251,19 @@ pub(crate) fn machine_of(case: &CaseRecord) -> Option<&String> {
 }
 
 impl Points {
-    /// Whether some case of a series is drawn.
-    pub(crate) fn is_drawn(&self, series: usize) -> bool {
-        self.done.iter().any(|point| point.series == series)
+    /// The series of which some case is drawn, in the order of cases: where machines are compared,
+    /// places are looks and in no order.
+    pub(crate) fn drawn(&self) -> Vec<usize> {
+        let mut drawn: Vec<usize> = Vec::new();
+        for point in &self.done {
+            if !drawn.contains(&point.series) {
+                drawn.push(point.series);
+            }
+        }
+        if self.machines.is_empty() {
+            drawn.sort_unstable();
+        }
+        drawn
     }
 }
 
