@@ -72,8 +72,8 @@ const OPS: &str = "Examples:
   tiersim ops FILE.csv --hardware h100-sxm-pcie5 --fit";
 
 const SOLVE: &str = "Examples:
-  tiersim solve scenarios/gpt2-lru-budgets.ron --minimize 'policies.*.hbm' --unit gib --range 1..4 --such-that 'slowdown <= 5'
-  tiersim solve scenarios/gpt2-adam-tiering.ron --minimize tiers.hbm.capacity --range 1..80 --unit gib";
+  tiersim solve scenarios/tiny-llama-lru.ron --minimize links.pcie.read --case 'LRU 75 %' --such-that 'slowdown <= 3'
+  tiersim solve scenarios/tiny-llama-lru.ron --maximize links.pcie.setup --case 'LRU 75 %' --such-that 'step <= 8'";
 
 #[derive(Debug, Subcommand)]
 enum Command {
