@@ -399,18 +399,41 @@ fn a_sweep_has_a_fingerprint_of_its_own() {
 }
 
 #[test]
-fn machines_of_different_shape_are_not_swept_together() {
+fn machines_of_different_shape_stand_side_by_side() {
     let project = Project::shipped();
     let scenario = "scenarios/gpt2-lru-budgets.ron";
-    let text = project.text(scenario);
-    let axes = "sweep: (axes: [(name: \"machine\", path: \"hardware\", values: choices([\
-                (\"h100\", \"\\\"h100-sxm-pcie5\\\"\"), (\"seed\", \"\\\"seed-tiers\\\"\")]))]),\n    seed: 1,";
-    let text = text.replace("seed: 1,", axes).replace("Lru(spill: [\"dram\"])", "Lru()");
+    let text = project.text(scenario).replace("Lru(spill: [\"dram\"])", "Lru()");
     let end = text.find("    expect: [").unwrap();
-    project.write("scenarios/swept.ron", format!("{})\n", &text[..end]));
-    let ran = project.run(&["sweep", "scenarios/swept.ron", "--out", "o"]).ends_with(2);
-    ran.says(&["same tiers and links"]);
-    assert!(!project.path("o").exists());
+    let named = "hardware: \"h100-sxm-pcie5\"";
+    let with = |machines: &str| format!("{})\n", text[..end].replace(named, machines));
+    let two = "hardware: [\"h100-sxm-pcie5\", \"seed-tiers\"]";
+    project.write("scenarios/two.ron", with(two));
+    let own = "--set=workload.time=roofline(device: \"h100-sxm-pcie5\", precision: \"tf32\")";
+    project.run(&["run", "scenarios/two.ron", own, "--out", "o"]).ends_with(0);
+    let summary: Value = serde_json::from_str(&project.text("o/summary.json")).expect("JSON");
+    let tiers = |case: &Value| -> Vec<String> {
+        let mut tiers: Vec<String> =
+            case["peak_bytes"].as_object().expect("it ran").keys().cloned().collect();
+        tiers.sort();
+        tiers
+    };
+    for case in summary["results"].as_array().expect("a list") {
+        // What a machine does not have is not there, which is not 0.
+        let known: &[&str] = match case["hardware"].as_str().unwrap() {
+            "seed-tiers" => &["cpu", "cxl", "hbm", "ssd"],
+            _ => &["dram", "hbm", "nvme"],
+        };
+        assert_eq!(tiers(case), known);
+    }
+    let table = project.text("o/results.csv");
+    assert!(table.contains("peak_bytes.dram") && table.contains("peak_bytes.cpu"));
+    // What is called alike must be alike.
+    let other = "(machine: \"h100-sxm-pcie5\", name: \"other\", set: [\
+                 (path: \"tiers.dram.kind\", value: cxl)])";
+    project.write("scenarios/two.ron", with(&format!("hardware: [\"h100-sxm-pcie5\", {other}]")));
+    let ran = project.run(&["run", "scenarios/two.ron", "--out", "p"]).ends_with(2);
+    ran.says(&["tier `dram` is of kind dram", "and of kind cxl on other"]);
+    assert!(!project.path("p").exists());
 }
 
 #[test]
