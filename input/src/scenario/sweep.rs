@@ -82,12 +82,16 @@ pub fn written_at(
 ) -> Result<Option<String>, Diagnostics> {
     let (document, mut files) = open(path, overrides, registry)?;
     let Some(within) = machines::path_within(at) else {
-        let first = document.meant(at, at)?.into_iter().next();
-        return Ok(first.and_then(|at| document.value(&at).map(Cow::into_owned)));
+        let meant = document.meant(at, at)?;
+        meant.iter().try_for_each(|path| document.can_take(path, at))?;
+        return Ok(meant.first().and_then(|at| document.value(at).map(Cow::into_owned)));
     };
     let named = machines::named(&document, &mut Diagnostics::default());
     match named.map(|named| files.machine_text(&named.machine)) {
-        Some(Lookup::Good(machine)) => Ok(machine.number(within)),
+        Some(Lookup::Good(machine)) => {
+            machine.meant(within, at)?;
+            Ok(machine.number(within))
+        }
         _ => Ok(None),
     }
 }
