@@ -52,7 +52,7 @@ pub struct Options {
     pub audit: bool,
     /// Keep what ran when in the last step.
     pub timeline: bool,
-    /// Keep the critical path of the last measured replay, for [`CaseRunner::explain`].
+    /// Keep the critical path of the last measured replay, for [`explain`](crate::explain).
     pub walk: bool,
     /// Ops planned ahead; changes memory use, never results.
     pub window: u64,

@@ -3,7 +3,7 @@
 //! Sums of names and numbers, each with a factor if need be, on both sides of one comparison: what
 //! thresholds, budgets and limits of a design need, and no more. A name with other characters than
 //! letters, digits, `_` and `.` stands in quotes: `'HBM share' <= 0.5`.
-//! Invariant: reading takes time linear in the text, which has at most [`MAX_LENGTH`] bytes.
+//! Invariant: reading takes time linear in the text, which has at most 500 bytes.
 
 use std::fmt;
 
