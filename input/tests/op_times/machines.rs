@@ -57,7 +57,7 @@ fn the_measured_device_takes_its_numbers_as_they_are() {
     let named = CARD.replacen("name: \"gpu\"", "name: \"A100 SXM 80 GB\"", 1);
     let op_times = "op_times: (of: \"op-times/a100\")";
     let named = named.replacen(launch, &format!("{launch}, {op_times}"), 1);
-    parts.part("card", named.replacen("gb_per_s(1750)", "gb_per_s(1759)", 1));
+    parts.part("card", named.replace("gb_per_s(1750)", "gb_per_s(1759)"));
     let machine = parts.read(crate::specs::parts::MACHINE).unwrap();
     let compute = machine.compute.unwrap();
     assert_eq!(*compute.op_times.unwrap(), shipped("a100").times);
