@@ -395,7 +395,8 @@ pub(crate) fn record(
     compacted: &BTreeSet<usize>,
 ) -> RunRecord {
     let hardware = &scenario.hardware;
-    // Figures have a channel for each tier behind those of links, as records then have for some.
+    // Figures have the two channels of each link and then one for each tier; a record keeps those
+    // of tiers that some case compacts.
     for case in &mut results {
         let within = conditions[case.conditions].channels.iter().filter(|c| c.is_within()).count();
         let links = (conditions[case.conditions].channels.len() - within) / 2;

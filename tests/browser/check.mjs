@@ -2,8 +2,8 @@
 // axe-core look at them; takes pictures on demand. No part of `cargo test`: it needs node, Chromium
 // and axe-core, which a machine may lack.
 //
-//   npm install --prefix /tmp/axe axe-core
-//   node tests/browser/check.mjs [--axe /tmp/axe] [--shots FOLDER] out/NAME/report.html ...
+//   npm install --prefix AXE axe-core
+//   node tests/browser/check.mjs [--axe AXE] [--shots FOLDER] out/NAME/report.html ...
 //
 // Ends with 1 if anything fails, or if axe-core finds what it calls serious or critical.
 import { spawn } from "node:child_process";

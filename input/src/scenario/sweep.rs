@@ -1,8 +1,9 @@
 //! The points of a sweep: one scenario per combination of its axes' values.
 //!
 //! An axis substitutes the text of one value, so anything that a file can say can be swept, and
-//! every number of its machine. The last axis turns fastest. A point that is well formed and breaks a rule (shares above 1, say) may
-//! be skipped with its reason; one that is not even well formed is an error of the axis.
+//! every number of its machine. The last axis turns fastest. A point that is well formed and breaks
+//! a rule (shares above 1, say) may be skipped with its reason; one that is not even well formed is
+//! an error of the axis.
 //! Invariant: points + skipped = product of the lengths of groups of axes <= [`MAX_POINTS`].
 
 use crate::file_kind::{FileKind, refused};
