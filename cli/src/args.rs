@@ -41,6 +41,32 @@ pub(crate) struct Common {
     pub(crate) deny: Option<Deny>,
 }
 
+/// Options of a question about one scenario, which is run many times for its answer.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Question {
+    /// A scenario file.
+    #[arg(value_name = "SCENARIO")]
+    pub(crate) scenario: PathBuf,
+    /// Override any value of the scenario or, behind `hardware.`, of its machine.
+    #[arg(long = "set", value_name = "PATH=VALUE", value_parser = assignment)]
+    pub(crate) set: Vec<(String, String)>,
+    /// Override the scenario's seed.
+    #[arg(long)]
+    pub(crate) seed: Option<u64>,
+    /// Worker threads; all cores without it. No output depends on it.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) jobs: Option<u16>,
+    /// Folder to write to [default: out/SCENARIO- and the verb].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// What to print on stdout.
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+    /// Print nothing but problems.
+    #[arg(short, long, action = ArgAction::SetTrue)]
+    pub(crate) quiet: bool,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Deny {
     /// Every warning of the lint.

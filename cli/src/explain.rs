@@ -1,12 +1,12 @@
 //! `explain`: where the time of a case's step goes, why, and what would change it.
 
-use crate::args::{Format, assignment};
+use crate::args::{Format, Question};
 use crate::folder::Folder;
 use crate::output::{Failure, print, written};
 use crate::runs::{read_all, seeded, use_threads};
 use crate::{VERSION, progress};
-use clap::{ArgAction, Args};
-use std::path::{Path, PathBuf};
+use clap::Args;
+use std::path::Path;
 use tiersim_input::scenario::fingerprint::fingerprint;
 use tiersim_input::scenario::read::read_scenario_with;
 use tiersim_input::traces::read_traces;
@@ -22,33 +22,14 @@ use tiersim_sim::run::{CaseRunner, Options};
 
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArgs {
-    /// A scenario file.
-    #[arg(value_name = "SCENARIO")]
-    scenario: PathBuf,
+    #[command(flatten)]
+    question: Question,
     /// The policy's name in the scenario [default: the first that is not `AllHbm`].
     #[arg(long, value_name = "LABEL")]
     case: Option<String>,
-    /// Override any value of the scenario or, behind `hardware.`, of its machine.
-    #[arg(long = "set", value_name = "PATH=VALUE", value_parser = assignment)]
-    set: Vec<(String, String)>,
-    /// Override the scenario's seed.
-    #[arg(long)]
-    seed: Option<u64>,
     /// By how many per cent each number of the machine is changed, down and up; 0 for no re-runs.
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0, value_parser = per_cent)]
     change: f64,
-    /// Worker threads; all cores without it. No output depends on it.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    jobs: Option<u16>,
-    /// Folder to write to [default: out/SCENARIO-explain].
-    #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
-    /// What to print on stdout.
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
-    /// Print nothing but problems.
-    #[arg(short, long, action = ArgAction::SetTrue)]
-    quiet: bool,
 }
 
 /// A change that leaves a number above zero.
@@ -59,20 +40,25 @@ fn per_cent(text: &str) -> Result<f64, String> {
 
 /// Runs the case, and again with other numbers; prints, writes.
 pub(crate) fn explain(args: &ExplainArgs, registry: &Registry) -> Result<(), Failure> {
-    use_threads(args.jobs)?;
-    let overrides = seeded(&args.set, args.seed)?;
-    let (scenarios, traces) = read_all(std::slice::from_ref(&args.scenario), &overrides, registry)?;
+    use_threads(args.question.jobs)?;
+    let overrides = seeded(&args.question.set, args.question.seed)?;
+    let (scenarios, traces) =
+        read_all(std::slice::from_ref(&args.question.scenario), &overrides, registry)?;
     let scenario = &scenarios[0];
     let case = chosen(scenario, args.case.as_deref()).map_err(Failure::Input)?;
-    let folder = Folder::open(args.out.clone(), &format!("{}-explain", scenario.name))?;
+    let folder = Folder::open(args.question.out.clone(), &format!("{}-explain", scenario.name))?;
     let stamp = fingerprint(scenario, traces.hash(scenario));
     let options = Options { audit: false, ..Options::default() };
     let mut of = explained(scenario, traces.of(scenario), stamp, case, options)?;
     if args.change > 0.0 {
-        let again =
-            Again { file: &args.scenario, overrides: &overrides, traces: &traces, registry };
+        let again = Again {
+            file: &args.question.scenario,
+            overrides: &overrides,
+            traces: &traces,
+            registry,
+        };
         let numbers = numbers(&scenario.hardware);
-        let bar = progress::bar(2 * numbers.len(), args.quiet);
+        let bar = progress::bar(2 * numbers.len(), args.question.quiet);
         answer(&mut of, &numbers, args.change / 100.0, |path, value| {
             let step = again.step(&case.label, path, value, options);
             bar.inc(1);
@@ -83,8 +69,8 @@ pub(crate) fn explain(args: &ExplainArgs, registry: &Registry) -> Result<(), Fai
     let files = explain_artefacts(&of, VERSION)?;
     let out = folder.shown().to_owned();
     folder.replace(&files)?;
-    match args.format {
-        _ if args.quiet => Ok(()),
+    match args.question.format {
+        _ if args.question.quiet => Ok(()),
         Format::Json => print(&explain_json(&of, VERSION)?),
         Format::Text => {
             let written = wrapped(&written(&out, &files), 80).join("\n");

@@ -94,8 +94,8 @@ enum Command {
     /// Find the least or largest value of a path for which conditions hold.
     #[command(after_help = SOLVE)]
     Solve(solve::SolveArgs),
-    /// Make one page of result folders that exist: the verdict, charts, every figure; several side by
-    /// side.
+    /// Make one page of result folders that exist: the verdict, charts, every figure; several side
+    /// by side.
     #[command(after_help = REPORT)]
     Report(report::ReportArgs),
     /// Write tier_hints.json: the tier of every module, for a training framework to load.

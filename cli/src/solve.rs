@@ -1,13 +1,12 @@
 //! `solve`: the least or the largest value of a path for which conditions hold.
 
 use crate::VERSION;
-use crate::args::{Format, assignment};
+use crate::args::{Format, Question};
 use crate::folder::Folder;
 use crate::output::{Failure, print, written};
 use crate::progress;
 use crate::runs::{seeded, use_threads};
 use clap::Args as ClapArgs;
-use std::path::PathBuf;
 use tiersim_input::scenario::fingerprint::sweep_fingerprint;
 use tiersim_input::scenario::sweep::{read_along_with, read_run_with, written_at};
 use tiersim_input::text::condition::Condition;
@@ -28,9 +27,8 @@ const AXIS: &str = "value";
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct SolveArgs {
-    /// A scenario file.
-    #[arg(value_name = "SCENARIO")]
-    scenario: PathBuf,
+    #[command(flatten)]
+    question: Question,
     /// The path whose least value is looked for, such as tiers.hbm.capacity or policies.*.hbm.
     #[arg(long, value_name = "PATH", required_unless_present = "maximize")]
     minimize: Option<String>,
@@ -58,24 +56,6 @@ pub(crate) struct SolveArgs {
     /// How near a value for which conditions do not hold must be, as a share of the answer.
     #[arg(long, value_name = "SHARE", default_value_t = 0.001, value_parser = share)]
     resolution: f64,
-    /// Override any value of the scenario or of its machine.
-    #[arg(long = "set", value_name = "PATH=VALUE", value_parser = assignment)]
-    set: Vec<(String, String)>,
-    /// Override the scenario's seed.
-    #[arg(long)]
-    seed: Option<u64>,
-    /// Worker threads; all cores without it. No output depends on it.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    jobs: Option<u16>,
-    /// Folder to write to [default: out/SCENARIO-solve].
-    #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
-    /// What to print on stdout.
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
-    /// Print nothing but problems.
-    #[arg(short, long)]
-    quiet: bool,
 }
 
 fn ends(text: &str) -> Result<(f64, f64), String> {
@@ -94,14 +74,14 @@ fn share(text: &str) -> Result<f64, String> {
 
 /// Looks for the value, and writes what was found.
 pub(crate) fn solve(args: &SolveArgs, registry: &Registry) -> Result<(), Failure> {
-    use_threads(args.jobs)?;
-    let overrides = seeded(&args.set, args.seed)?;
-    let run = read_run_with(&args.scenario, &overrides, registry)?;
+    use_threads(args.question.jobs)?;
+    let overrides = seeded(&args.question.set, args.question.seed)?;
+    let run = read_run_with(&args.question.scenario, &overrides, registry)?;
     if !run.points.is_empty() {
         return Err(Failure::Input(format!(
             "{}: the scenario names several machines, and a value is looked for on one; choose one \
              with --set hardware=NAME",
-            args.scenario.display()
+            args.question.scenario.display()
         )));
     }
     let conditions = conditions(args)?;
@@ -110,12 +90,12 @@ pub(crate) fn solve(args: &SolveArgs, registry: &Registry) -> Result<(), Failure
     }
     let asked = args.minimize.as_ref().or(args.maximize.as_ref());
     let path = in_machine(asked.map_or("", String::as_str));
-    let there = written_at(&args.scenario, &overrides, registry, &path)?;
+    let there = written_at(&args.question.scenario, &overrides, registry, &path)?;
     let (unit, now) = taken_apart(there.as_deref());
     let unit = args.unit.clone().unwrap_or(unit);
     let range = range(args, &path, &unit, now)?;
-    let folder = Folder::open(args.out.clone(), &format!("{}-solve", run.base.name))?;
-    let bar = progress::spinner("values tried", args.quiet);
+    let folder = Folder::open(args.question.out.clone(), &format!("{}-solve", run.base.name))?;
+    let bar = progress::spinner("values tried", args.question.quiet);
     let mut metrics: Vec<String> = Vec::new();
     for name in conditions.iter().flat_map(Condition::names) {
         if !metrics.iter().any(|known| known == name) {
@@ -160,7 +140,7 @@ pub(crate) fn solve(args: &SolveArgs, registry: &Registry) -> Result<(), Failure
     let files = solved_artefacts(&solved, VERSION)?;
     let out = folder.shown().to_owned();
     folder.replace(&files)?;
-    match (args.quiet, args.format) {
+    match (args.question.quiet, args.question.format) {
         (true, _) => Ok(()),
         (false, Format::Json) => print(&solved_json(&solved, VERSION)?),
         (false, Format::Text) => {
@@ -273,7 +253,7 @@ fn evaluate(
     };
     let values = values.iter().map(point).collect();
     let axis = Axis { name: AXIS.to_owned(), path: path.to_owned(), values };
-    let sweep = read_along_with(&args.scenario, overrides, registry, axis)?;
+    let sweep = read_along_with(&args.question.scenario, overrides, registry, axis)?;
     let points = sweep.points.iter().map(|point| &point.scenario);
     let traces = read_traces(points.chain([&sweep.base]))?;
     let stamp = sweep_fingerprint(&sweep, |scenario| traces.hash(scenario));

@@ -215,6 +215,16 @@ pub struct OutOfMemory {
 }
 
 impl OutOfMemory {
+    /// What happened, as the rest of a sentence: `ran out of memory in hbm (98.2 MiB needed for ...`.
+    pub fn told(&self) -> String {
+        let OutOfMemory { tier, need, object, free, capacity, at, .. } = self;
+        let pieces = self.pieces();
+        format!(
+            "ran out of memory in {tier} ({need} needed for {object}, {free} free of \
+             {capacity}{pieces}, {at})"
+        )
+    }
+
     /// What a sentence says of hidden memory; nothing if there is none.
     pub fn beside(&self) -> String {
         let each = self.hidden.iter().map(|(what, bytes)| format!("{what} {bytes}"));

@@ -16,17 +16,10 @@ pub fn failures(scenario: &Scenario, record: &RunRecord) -> Vec<String> {
             && !scenario.expect.contains(&Expectation::OutOfMemory(index))
         {
             failures.push(format!(
-                "{:?} ran out of memory in {} ({} needed for {}, {} free of {}{}, {}); give it \
-                 more (tiersim memory --fit says what makes a model fit), or expect \
-                 out_of_memory({:?})",
+                "{:?} {}; give it more (tiersim memory --fit says what makes a model fit), or \
+                 expect out_of_memory({:?})",
                 case.label,
-                full.tier,
-                full.need,
-                full.object,
-                full.free,
-                full.capacity,
-                full.pieces(),
-                full.at,
+                full.told(),
                 case.label
             ));
         }

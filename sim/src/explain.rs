@@ -56,17 +56,10 @@ pub fn explained(
     let walk = bench.walk(case, options)?;
     if let Outcome::OutOfMemory(full) = &walk.record.outcome {
         return Err(RunError::Input(format!(
-            "case {:?} ran out of memory in {} ({} needed for {}, {} free of {}{}, {}), so it has no \
-             steps to explain; give it more (tiersim memory --fit says what makes a model fit), or \
-             name another case with --case",
+            "case {:?} {}, so it has no steps to explain; give it more (tiersim memory --fit says \
+             what makes a model fit), or name another case with --case",
             case.label,
-            full.tier,
-            full.need,
-            full.object,
-            full.free,
-            full.capacity,
-            full.pieces(),
-            full.at
+            full.told()
         )));
     }
     let (path, gap) = walk.path.expect("a case that fits has a path");

@@ -1,7 +1,9 @@
 //! Machines that a scenario changes, and scenarios that name several.
 
 use crate::specs::project::{GOOD, Project, assert_says, edited};
-use tiersim_input::hardware_file::read_hardware;
+use tiersim_input::hardware_file::changed::MachineText;
+use tiersim_input::hardware_file::{read_hardware, read_hardware_of};
+use tiersim_input::project::Project as Around;
 use tiersim_input::scenario::read::read_scenario;
 use tiersim_input::scenario::sweep::{read_run_with, read_sweep};
 use tiersim_models::diagnostic::Diagnostics;
@@ -256,4 +258,16 @@ fn tiers_have_names_and_roles() {
     assert_eq!(spill("\"far\", \"drive\"").unwrap(), named);
     assert_eq!(spill("\"cxl|far\", \"hbf | drive\"").unwrap(), named);
     assert_says(&spill("\"cxl|hbf\"").unwrap_err(), &["no tier of this name", "`\"cxl|hbf\"`"]);
+}
+
+#[test]
+fn a_machine_with_no_change_is_what_its_file_says() {
+    let project = Project::new();
+    let around = Around::around(&project.root).unwrap();
+    let machines = around.machines();
+    assert!(machines.len() > 50, "{}", machines.len());
+    for (name, path) in machines {
+        let text = MachineText::read(&path, Some(&around)).unwrap();
+        assert_eq!(text.with(&[]), read_hardware_of(&path, &around), "{name}");
+    }
 }

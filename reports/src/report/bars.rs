@@ -1,8 +1,8 @@
 //! Stacked bars: what the step of each case is made of.
 //!
 //! The largest parts of all cases together have a colour each, in the order of the charts' series;
-//! the rest is one grey piece at the end. Where one step is many times another, bars are shares of their own step, as a
-//! short bar would show nothing.
+//! the rest is one grey piece at the end. Where one step is many times another, bars are shares of
+//! their own step, as a short bar would show nothing.
 //! Invariant: the pieces of a bar touch and add up to it.
 
 use crate::canvas::{Align, Canvas, Rect, fit};

@@ -42,7 +42,7 @@ pub(super) fn section(page: &mut Page, report: &Report) -> Result<(), ChartError
     let parts = named_parts(&shown);
     let rows: Vec<(String, Values)> = shown
         .iter()
-        .map(|case| (case.label.clone(), parts.iter().map(|part| Some(ms(case, part))).collect()))
+        .map(|case| (case.label.clone(), parts.iter().map(|part| ms(case, part)).collect()))
         .collect();
     let names: Vec<String> = parts.iter().map(|part| spoken(part)).collect();
     let title = format!("{}: the mean step along its critical path", summary.scenario);
@@ -83,11 +83,11 @@ fn table(
     page.table(&table);
 }
 
-/// Milliseconds of a mean step.
-fn ms(case: &Case, part: &str) -> f64 {
-    let Some(split) = &case.split else { return 0.0 };
-    let ps = split.parts_ps.get(part).and_then(serde_json::Value::as_u64).unwrap_or(0);
-    ps as f64 / 1e9 / split.steps.max(1) as f64
+/// Milliseconds of a mean step; none of a part that the case's machine does not have.
+fn ms(case: &Case, part: &str) -> Option<f64> {
+    let split = case.split.as_ref()?;
+    let ps = split.parts_ps.get(part).and_then(serde_json::Value::as_u64)?;
+    Some(ps as f64 / 1e9 / split.steps.max(1) as f64)
 }
 
 /// The parts that some case has any time of, in the order of the summary.
