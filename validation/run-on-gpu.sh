@@ -352,7 +352,7 @@ readme() {
         printf '```text\n%s\n```\n' "$(errors "$log")"
     done
     printf '\nAn error is (predicted - measured) / measured, measured being the median of %s runs;\n' "$runs"
-    printf 'p95 is not exceeded by 95 %% of them. See docs/accuracy.md.\n'
+    printf 'p95 is not exceeded by 95 %% of them. See docs/explanation/accuracy.md.\n'
 }
 readme >"$out/README.md"
 # What is kept names files by where they are in the folder, wherever that was.

@@ -50,7 +50,7 @@ fn row(record: &CacheRecord, misses: &Misses) -> CacheRow {
     }
 }
 
-/// The record for programs; docs/cache.md says what each key means.
+/// The record for programs; docs/howto/cache.md says what each key means.
 pub fn cache_json(record: &CacheRecord, version: &str) -> Result<String, ChartError> {
     let rows =
         |of: &[Misses]| of.iter().map(|misses| row(record, misses)).collect::<Vec<CacheRow>>();

@@ -1,4 +1,4 @@
-//! `summary.json`: the contract with whoever reads results by machine; docs/summary.md says what
+//! `summary.json`: the contract with whoever reads results by machine; docs/reference/summary.md says what
 //! each key means.
 //!
 //! Keys are only ever added; a change of meaning raises [`SCHEMA`]. Sums over the run

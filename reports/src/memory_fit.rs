@@ -115,7 +115,7 @@ pub fn memory_fit_text(account: &Account, target: &FitTarget, found: &FitSearch)
     }
     text += "  note: x is the step over that of the quickest of all settings that fit, whatever was typed\n";
     text += "  note: no LoRA is offered: adapters are not accounted for\n";
-    text + "  note: estimates without overlap and collectives; see docs/memory.md\n"
+    text + "  note: estimates without overlap and collectives; see docs/howto/memory.md\n"
 }
 
 /// A row for each set of changes.

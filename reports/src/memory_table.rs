@@ -78,7 +78,7 @@ fn key(line: &Line) -> String {
     }
 }
 
-/// The account as JSON, described in docs/memory.md. `version` is tiersim's own.
+/// The account as JSON, described in docs/howto/memory.md. `version` is tiersim's own.
 pub fn memory_json(account: &Account, version: &str) -> Result<String, ChartError> {
     pretty(&Json::Map(entries(account, version)))
 }

@@ -34,7 +34,7 @@ pub fn solved_artefacts(solved: &Solved, version: &str) -> Result<Vec<Artefact>,
     Ok(files)
 }
 
-/// The question and its answer for programs; docs/solve.md says what each key means.
+/// The question and its answer for programs; docs/howto/solve.md says what each key means.
 pub fn solved_json(solved: &Solved, version: &str) -> Result<String, ChartError> {
     let metrics = |tried: &Tried| -> Value {
         solved.metrics.iter().cloned().zip(tried.metrics.iter().map(|value| json!(value))).collect()

@@ -70,10 +70,10 @@ fn the_folder_has_every_point_every_law_and_the_charts() {
     let mut rows = csv.lines().map(|row| row.split(',').collect::<Vec<_>>());
     let head = rows.next().expect("a head");
     keys.extend(head.iter().map(|&column| column.to_owned()));
-    let page = page("docs/calibration.md");
+    let page = page("docs/howto/calibration.md");
     let missing: Vec<&String> =
         keys.iter().filter(|key| !page.contains(&format!("`{key}`"))).collect();
-    assert!(missing.is_empty(), "docs/calibration.md lacks {missing:?}");
+    assert!(missing.is_empty(), "docs/howto/calibration.md lacks {missing:?}");
     let (mut fitted, mut held_out) = (0, 0);
     for row in rows {
         assert_eq!(row.len(), head.len(), "{row:?}");

@@ -14,7 +14,7 @@ fn the_host_conforms_and_a_soak_follows() {
     assert_eq!(bodies.len(), 17);
     assert_eq!(bodies[0]["counts"]["worlds"], 9);
     assert_eq!(bodies[16]["name"], "soak");
-    let page = page("docs/validation.md");
+    let page = page("docs/howto/validation.md");
     let keys = json.as_object().expect("an object").keys();
     for key in keys.chain(bodies[0].as_object().expect("an object").keys()) {
         assert!(

@@ -293,7 +293,7 @@ fn a_model_is_named_or_read() {
 
 #[test]
 fn examples_of_the_page_print_what_it_says() {
-    let page = page("docs/memory.md");
+    let page = page("docs/howto/memory.md");
     let blocks: Vec<&str> = page.split("```\n$ tiersim ").skip(1).collect();
     assert!(!blocks.is_empty());
     for block in blocks {
@@ -306,13 +306,13 @@ fn examples_of_the_page_print_what_it_says() {
 
 #[test]
 fn the_page_names_every_key_and_option() {
-    let page = page("docs/memory.md");
+    let page = page("docs/howto/memory.md");
     for line in EXAMPLES {
         let found = json(&options(line));
         let fit = &found["fit"];
         for map in [&found, &found["parts"][0], fit, &fit["options"][0]] {
             for key in map.as_object().into_iter().flat_map(|map| map.keys()) {
-                assert!(page.contains(&format!("`{key}`")), "docs/memory.md lacks `{key}`");
+                assert!(page.contains(&format!("`{key}`")), "docs/howto/memory.md lacks `{key}`");
             }
         }
     }
@@ -322,6 +322,6 @@ fn the_page_names_every_key_and_option() {
     assert!(names.len() > 30, "{names:?}");
     for name in names.iter().filter(|name| **name != "help") {
         let stands = [" ", "`"].iter().any(|end| page.contains(&format!("`--{name}{end}")));
-        assert!(stands, "docs/memory.md lacks --{name}");
+        assert!(stands, "docs/howto/memory.md lacks --{name}");
     }
 }

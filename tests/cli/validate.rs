@@ -60,7 +60,7 @@ fn simulator_and_host_agree_on_the_smoke_scenario() {
 
 /// Every key that is written stands in the page about it.
 fn described(json: &Value) {
-    let page = page("docs/validation.md");
+    let page = page("docs/howto/validation.md");
     let known = |key: &str| ["`", "[]`"].iter().any(|end| page.contains(&format!("`{key}{end}")));
     let mut missing = Vec::new();
     let mut look = |value: &Value| {
@@ -78,7 +78,10 @@ fn described(json: &Value) {
     look(&used_in_place.expect("one of them is used in place")["real"]);
     look(&json["cases"][0]["times"][0]);
     look(&json["cases"][0]["errors"][0]);
-    assert!(missing.is_empty(), "docs/validation.md does not say what these are: {missing:?}");
+    assert!(
+        missing.is_empty(),
+        "docs/howto/validation.md does not say what these are: {missing:?}"
+    );
 }
 
 #[test]

@@ -65,12 +65,34 @@ pub fn beside(place: &str) -> Option<PathBuf> {
 
 /// The files of a folder that ships, by name.
 pub fn shipped(folder: &str) -> Vec<PathBuf> {
-    let entries = fs::read_dir(root().join(folder)).expect("the folder is there");
+    files(&root().join(folder))
+}
+
+/// Files in a folder, sorted by name.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).expect("the folder is there");
     let mut files: Vec<PathBuf> =
         entries.map(|entry| entry.expect("a readable entry").path()).collect();
     files.retain(|path| path.is_file());
     files.sort();
     files
+}
+
+/// Folders in a folder, sorted by name; none where there is no such folder.
+pub fn folders(folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let paths = entries.map(|entry| entry.expect("a readable entry").path());
+    let mut paths: Vec<PathBuf> = paths.filter(|path| path.is_dir()).collect();
+    paths.sort();
+    paths
+}
+
+/// Every page of the documents, of each kind.
+pub fn pages() -> Vec<PathBuf> {
+    let kinds = folders(&root().join("docs"));
+    let mut pages: Vec<PathBuf> = kinds.iter().flat_map(|kind| files(kind)).collect();
+    pages.retain(|path| path.extension().is_some_and(|ending| ending == "md"));
+    pages
 }
 
 /// A machine that ships.

@@ -3,7 +3,7 @@
 //!
 //! The formula and the step know of each other only what they share: the modules of a model, and
 //! how many bytes a number, a shard or a tensor's part on one rank takes. What may differ is said
-//! in `docs/memory.md`, part by part.
+//! in `docs/howto/memory.md`, part by part.
 //! Invariant: a job depends on its seed alone.
 
 use crate::prelude::*;
@@ -302,7 +302,7 @@ fn loads(job: &Training, trace: &Trace) -> (u128, u128) {
     (least / even, most.div_ceil(even))
 }
 
-/// Where formula and run disagree about a job by more than the slack that docs/memory.md states.
+/// Where formula and run disagree about a job by more than the slack that docs/howto/memory.md states.
 pub fn disagreement(job: &Training, offload: Offload) -> Option<String> {
     let of = |job: &Training, offload| {
         account::training(&asked(job, offload)).expect("a small job has small sums")

@@ -1,20 +1,11 @@
-//! `docs/accuracy.md` holds the figures of the runs below `validation/results`, all of them and no
-//! others.
+//! `docs/explanation/accuracy.md` holds the figures of the runs below `validation/results`, all of
+//! them and no others.
 
 use serde_json::Value;
-use tiersim_tests::files::{page, root};
+use tiersim_tests::files::{folders, page, root};
 use tiersim_tests::prelude::*;
 
 const NONE_YET: &str = "No number for any GPU has been measured yet.";
-
-/// Folders in a folder, sorted by name.
-fn folders(folder: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
-    let paths = entries.map(|entry| entry.expect("a readable entry").path());
-    let mut paths: Vec<PathBuf> = paths.filter(|path| path.is_dir()).collect();
-    paths.sort();
-    paths
-}
 
 fn name(path: &Path) -> String {
     path.file_name().expect("it has a name").to_string_lossy().into_owned()
@@ -73,7 +64,7 @@ fn rows(run: &str, json: &Value) -> Vec<String> {
             _ => "-".to_owned(),
         };
         format!(
-            "| [{run}](../validation/results/{run}/README.md){only} | {} | {} | {} | {} | {} | {} | {} | {spread} |",
+            "| [{run}](../../validation/results/{run}/README.md){only} | {} | {} | {} | {} | {} | {} | {} | {spread} |",
             word(&json["machine"]),
             specs.join(", "),
             word(&errors["of"]),
@@ -89,19 +80,20 @@ fn rows(run: &str, json: &Value) -> Vec<String> {
 /// The rows of the page's table.
 fn written(page: &str) -> Vec<String> {
     page.lines()
-        .filter(|line| line.starts_with("| [") && line.contains("](../validation/results/"))
+        .filter(|line| line.starts_with("| [") && line.contains("](../../validation/results/"))
         .map(str::to_owned)
         .collect()
 }
 
 #[test]
 fn the_table_holds_the_figures_of_every_run_and_no_others() {
-    let page = fs::read_to_string(root().join("docs/accuracy.md")).expect("the page is there");
+    let page =
+        fs::read_to_string(root().join("docs/explanation/accuracy.md")).expect("the page is there");
     let comparisons = comparisons(&root().join("validation/results"));
     let expected: Vec<String> =
         comparisons.iter().flat_map(|(run, json)| rows(run, json)).collect();
     let (expected, found) = (expected.join("\n"), written(&page).join("\n"));
-    assert_eq!(found, expected, "the rows of docs/accuracy.md must be:\n{expected}\n");
+    assert_eq!(found, expected, "the rows of docs/explanation/accuracy.md must be:\n{expected}\n");
     let measured_a_gpu = comparisons.iter().any(|(_, json)| json["machine"] == "cuda");
     assert_eq!(page.contains(NONE_YET), !measured_a_gpu, "{NONE_YET:?}");
 }
@@ -131,7 +123,7 @@ fn rows_are_made_of_what_validate_writes() {
             { "hardware": "a", "numbers": { "measured": 3, "datasheet": 0, "assumed": 2 } },
         ],
     });
-    let run = "| [r](../validation/results/r/README.md) | host | a (3 measured, 2 assumed)";
+    let run = "| [r](../../validation/results/r/README.md) | host | a (3 measured, 2 assumed)";
     let expected = [
         format!("{run} | steps | 42 | 3.1 % | 9.0 % | 150.0 % | 1.2 % |"),
         format!("{run} | ops | 7 | 50.0 % | 50.0 % | 50.0 % | - |"),
@@ -164,7 +156,7 @@ fn span(rows: &[Vec<&str>], column: usize, signed: bool) -> String {
 
 #[test]
 fn the_summary_is_that_of_the_tables_below() {
-    let page = page("docs/accuracy.md");
+    let page = page("docs/explanation/accuracy.md");
     let of_ops = |kind: &dyn Fn(&[&str]) -> bool| -> Vec<Vec<&str>> {
         let tables = ["gemm", "attention-prefill", "attention-decode", "moe", "nccl"];
         let rows = page.lines().map(cells).filter(|row| row.len() == 7 && tables.contains(&row[1]));
@@ -188,19 +180,25 @@ fn the_summary_is_that_of_the_tables_below() {
         let (median, p95) = (span(&rows, 4, false), span(&rows, 5, false));
         let (count, bias) = (sum(&rows, 3), span(&rows, 6, true));
         let row = format!("| {kind} | {count} | {median} | {p95} | {bias} |");
-        assert!(page.contains(&row), "the summary of docs/accuracy.md must have:\n{row}");
+        assert!(
+            page.contains(&row),
+            "the summary of docs/explanation/accuracy.md must have:\n{row}"
+        );
     }
     let blocks = page.lines().filter(|line| line.contains(" | block, held out | ")).map(cells);
     let blocks: Vec<Vec<&str>> = blocks.collect();
     let (median, p95) = (span(&blocks, 3, false), span(&blocks, 4, false));
     let (count, bias) = (sum(&blocks, 2), span(&blocks, 5, true));
     let row = format!("| kernels of a block, summed | {count} | {median} | {p95} | {bias} |");
-    assert!(page.contains(&row), "the summary of docs/accuracy.md must have:\n{row}");
+    assert!(page.contains(&row), "the summary of docs/explanation/accuracy.md must have:\n{row}");
     for (kind, what) in [("copies between tiers", "copies"), ("steps on real GPUs", "steps")] {
         let rows = of_runs(what);
         let (median, p95) = (span(&rows, 5, false), span(&rows, 6, false));
         let row = format!("| {kind} | {} | {median} | {p95} | - |", sum(&rows, 4));
-        assert!(page.contains(&row), "the summary of docs/accuracy.md must have:\n{row}");
+        assert!(
+            page.contains(&row),
+            "the summary of docs/explanation/accuracy.md must have:\n{row}"
+        );
     }
     for (kind, of) in
         [("published training steps", "A100,"), ("published offloaded inference", "OPT-30B,")]
@@ -219,6 +217,9 @@ fn the_summary_is_that_of_the_tables_below() {
             sizes[sizes.len() - 1],
             median(&errors)
         );
-        assert!(page.contains(&row), "the summary of docs/accuracy.md must have:\n{row}");
+        assert!(
+            page.contains(&row),
+            "the summary of docs/explanation/accuracy.md must have:\n{row}"
+        );
     }
 }

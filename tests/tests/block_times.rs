@@ -159,8 +159,8 @@ fn a_block_s_kernels_together_take_what_the_page_says() {
             parts.push(format!("{of} {:.0} % |", 100.0 * share));
         }
     }
-    assert_rows("docs/accuracy.md", |line| line.contains(" | block, "), &sums);
-    assert_rows("docs/accuracy.md", |line| line.contains(" | in the block, "), &parts);
+    assert_rows("docs/explanation/accuracy.md", |line| line.contains(" | block, "), &sums);
+    assert_rows("docs/explanation/accuracy.md", |line| line.contains(" | in the block, "), &parts);
 }
 
 /// Products of a row of a profile: kernel, tokens, outputs and inputs.
@@ -208,7 +208,7 @@ fn one_product_measured_by_two_takes_what_the_page_says() {
             }
         }
     }
-    assert_rows("docs/accuracy.md", |line| line.contains(" | both measured, "), &found);
+    assert_rows("docs/explanation/accuracy.md", |line| line.contains(" | both measured, "), &found);
 }
 
 /// Seconds of a product in a step.

@@ -1,4 +1,4 @@
-//! `docs/copy-bandwidth.md`: what copies reach in the simulator against what somebody measured.
+//! `docs/explanation/copy-bandwidth.md`: what copies reach in the simulator against what somebody measured.
 //!
 //! Each row of `tests/data/copy-bandwidth.csv` is a published figure. The same copies run on the
 //! shipped machine, back to back through [`SimMachine`], both directions at once where they were
@@ -263,7 +263,7 @@ fn expected() -> Vec<String> {
 #[test]
 fn the_page_holds_what_the_simulator_reaches() {
     let expected = expected();
-    let page = page("docs/copy-bandwidth.md");
+    let page = page("docs/explanation/copy-bandwidth.md");
     let is_row = |line: &&str| {
         let head =
             line.starts_with("| machine") || line.starts_with("| kind") || line.starts_with("|---");
@@ -277,7 +277,10 @@ fn the_page_holds_what_the_simulator_reaches() {
     };
     let found: Vec<String> = found.into_iter().map(name).collect();
     let (expected, found) = (expected.join("\n"), found.join("\n"));
-    assert!(found == expected, "the rows of docs/copy-bandwidth.md must be:\n{expected}\n");
+    assert!(
+        found == expected,
+        "the rows of docs/explanation/copy-bandwidth.md must be:\n{expected}\n"
+    );
 }
 
 #[test]

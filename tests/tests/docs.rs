@@ -23,7 +23,7 @@ use tiersim_input::trace::read_trace;
 use tiersim_models::diagnostic::Diagnostics;
 use tiersim_policies::zoo::Registry;
 use tiersim_reports::{results_csv, summary_json};
-use tiersim_tests::files::{own_project, page, root, shipped, table};
+use tiersim_tests::files::{own_project, page, pages, root, table};
 use tiersim_tests::prelude::*;
 
 /// A name that nothing has, and that is near to nothing.
@@ -42,7 +42,7 @@ fn empty_folder(name: &str) -> PathBuf {
 fn project(name: &str) -> PathBuf {
     let project = own_project(concat!(env!("CARGO_TARGET_TMPDIR"), "/docs"), name);
     fs::create_dir_all(project.join("traces/gpt2-train-cpu")).expect("a folder can be made");
-    let hints = blocks(&page("docs/formats.md"), "json").pop().expect("a hint file");
+    let hints = blocks(&page("docs/reference/formats.md"), "json").pop().expect("a hint file");
     write(&project.join("scenarios/tier_hints.json"), &hints);
     project
 }
@@ -133,7 +133,7 @@ fn fields(text: &str, variant: &str, file: &Path) -> Vec<String> {
 #[test]
 fn every_field_and_word_of_scenarios_and_hardware_is_described() {
     // Policies have a page of their own.
-    let page = page("docs/formats.md") + &page("docs/policies.md");
+    let page = page("docs/reference/formats.md") + &page("docs/reference/policies.md");
     let file = project("words").join("scenarios/probe.ron");
     let mut missing = Vec::new();
     for &(heading, text) in STRUCTS {
@@ -176,14 +176,14 @@ fn every_field_and_word_of_scenarios_and_hardware_is_described() {
         let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
         look_for(&page, "Quantities", &words, &mut missing);
     }
-    assert!(missing.is_empty(), "docs/formats.md lacks:\n  {}", missing.join("\n  "));
+    assert!(missing.is_empty(), "docs/reference/formats.md lacks:\n  {}", missing.join("\n  "));
 }
 
 #[test]
 fn every_example_is_read_by_the_real_reader() {
     let project = project("examples");
     let mut read = [0, 0, 0, 0, 0, 0];
-    for page_name in ["docs/formats.md", "docs/summary.md", "README.md"] {
+    for page_name in ["docs/reference/formats.md", "docs/reference/summary.md", "README.md"] {
         for (number, block) in blocks(&page(page_name), "ron").iter().enumerate() {
             let file = project.join(format!("scenarios/{number}.ron"));
             write(&file, block);
@@ -212,7 +212,7 @@ fn every_example_is_read_by_the_real_reader() {
 
 #[test]
 fn the_trace_of_the_examples_is_read_by_the_real_reader() {
-    let page = page("docs/formats.md");
+    let page = page("docs/reference/formats.md");
     let folder = empty_folder("tiny");
     let header = section(&page, "`trace.ron`");
     write(&folder.join("trace.ron"), &blocks(&header, "ron").concat());
@@ -231,7 +231,7 @@ fn quoted(text: &str) -> Vec<String> {
 
 #[test]
 fn every_field_and_column_of_traces_and_recordings_is_described() {
-    let page = page("docs/formats.md");
+    let page = page("docs/reference/formats.md");
     let mut missing = Vec::new();
     let trace = empty_folder("trace");
     for wrapped in ["(@)", "(recorded: (@))", "(rows: (@))"] {
@@ -258,7 +258,7 @@ fn every_field_and_column_of_traces_and_recordings_is_described() {
     for table in tables {
         look_for(&page, "Recordings", &columns(&problems, table), &mut missing);
     }
-    assert!(missing.is_empty(), "docs/formats.md lacks:\n  {}", missing.join("\n  "));
+    assert!(missing.is_empty(), "docs/reference/formats.md lacks:\n  {}", missing.join("\n  "));
 }
 
 /// The columns that the reader names where it met one that it does not know.
@@ -318,7 +318,7 @@ fn keys(heading: &str, value: &Value, found: &mut BTreeSet<(String, String)>) {
 
 #[test]
 fn every_key_and_column_of_the_results_is_described() {
-    let page = page("docs/summary.md");
+    let page = page("docs/reference/summary.md");
     let mut missing = Vec::new();
     let mut found = BTreeSet::new();
     for record in &records() {
@@ -349,9 +349,12 @@ fn every_key_and_column_of_the_results_is_described() {
         let described: BTreeSet<String> = first_cells(&section(&page, heading));
         missing.extend(exist.difference(&described).map(|key| format!("{key} below {heading:?}")));
         let gone: Vec<&String> = described.difference(&exist).collect();
-        assert!(gone.is_empty(), "docs/summary.md describes {gone:?} below {heading:?}: no such");
+        assert!(
+            gone.is_empty(),
+            "docs/reference/summary.md describes {gone:?} below {heading:?}: no such"
+        );
     }
-    assert!(missing.is_empty(), "docs/summary.md lacks:\n  {}", missing.join("\n  "));
+    assert!(missing.is_empty(), "docs/reference/summary.md lacks:\n  {}", missing.join("\n  "));
 }
 
 /// The names in backticks that rows of a table start with.
@@ -364,8 +367,7 @@ fn first_cells(text: &str) -> BTreeSet<String> {
 #[test]
 fn no_page_says_a_heading_or_a_row_of_a_table_twice() {
     let mut seen = 0;
-    let is_page = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "md");
-    for path in shipped("docs").into_iter().filter(is_page) {
+    for path in pages() {
         let text = fs::read_to_string(&path).expect("a page");
         let (mut headings, mut rows) = (BTreeSet::new(), BTreeSet::new());
         let mut in_code = false;

@@ -1,4 +1,4 @@
-//! Keeps the table of `docs/hardware.md` equal to the shipped machines.
+//! Keeps the table of `docs/reference/machines.md` equal to the shipped machines.
 //!
 //! Rows are made from the facts of each spec, as written there, so a changed number, a new machine
 //! or a source of another kind that the page does not show fails this suite.
@@ -64,5 +64,5 @@ fn the_link_to_the_host_is_the_one_that_enters_the_device() {
 #[test]
 fn the_table_shows_every_shipped_machine() {
     let rows: Vec<String> = machines().iter().map(row).collect();
-    assert_rows("docs/hardware.md", |line| line.starts_with("| `"), &rows);
+    assert_rows("docs/reference/machines.md", |line| line.starts_with("| `"), &rows);
 }

@@ -157,7 +157,7 @@ fn kernels_of_an_a100_and_an_h100_take_what_the_page_says() {
         let Some(rows) = profile(file) else { continue };
         let rows = graded(label, &machine(name), &kernels(&rows));
         let prefix = format!("| {label} | `");
-        assert_rows("docs/accuracy.md", |line| line.starts_with(&prefix), &rows);
+        assert_rows("docs/explanation/accuracy.md", |line| line.starts_with(&prefix), &rows);
     }
 }
 
@@ -220,5 +220,5 @@ fn all_reduces_within_a_dgx_a100_take_what_the_page_says() {
             ));
         }
     }
-    assert_rows("docs/accuracy.md", |line| line.contains(" devices | "), &rows);
+    assert_rows("docs/explanation/accuracy.md", |line| line.contains(" devices | "), &rows);
 }

@@ -184,9 +184,9 @@ fn docs_loaded_latency_is_what_requests_under_way_reach_on_every_published_curve
             ));
         }
     }
-    let page = include_str!("../../docs/loaded-latency.md");
+    let page = include_str!("../../docs/explanation/loaded-latency.md");
     let missing: Vec<&String> = rows.iter().filter(|row| !page.contains(*row)).collect();
-    assert!(missing.is_empty(), "rows of docs/loaded-latency.md:\n{missing:#?}");
+    assert!(missing.is_empty(), "rows of docs/explanation/loaded-latency.md:\n{missing:#?}");
 }
 
 /// Random accesses that somebody published, and what the same requests under way reach here.
@@ -201,7 +201,7 @@ fn docs_loaded_latency_has_published_random_accesses() {
         ("GPU reads a pool at 750 ns", 128, 300, 1_730, Some(26.0)),
         ("pointer chase, x8 expander", 64, 1, 271, None),
     ];
-    let page = include_str!("../../docs/loaded-latency.md");
+    let page = include_str!("../../docs/explanation/loaded-latency.md");
     for (what, granule, depth, latency, measured) in published {
         let mut machine = machine(Loaded { curves: Vec::new() }, Span::from_ns(latency));
         machine.tiers[1].loaded = None;
@@ -213,6 +213,6 @@ fn docs_loaded_latency_has_published_random_accesses() {
         });
         let measured = measured.map_or("-".to_owned(), |measured| format!("{measured:.3}"));
         let row = format!("| {what} | {measured} | {rate:.3} | {off} |");
-        assert!(page.contains(&row), "docs/loaded-latency.md lacks: {row}");
+        assert!(page.contains(&row), "docs/explanation/loaded-latency.md lacks: {row}");
     }
 }

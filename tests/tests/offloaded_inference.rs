@@ -1,5 +1,5 @@
 //! Text generation with weights outside the device's memory, whose speed was published: the shipped
-//! scenarios through the simulator, and compared on `docs/accuracy.md`.
+//! scenarios through the simulator, and compared on `docs/explanation/accuracy.md`.
 //!
 //! FlexGen: Sheng et al., ICML 2023. ZeRO-Inference: DeepSpeed,
 //! docs/_posts/2022-09-10-zero-inference.md. No number of the machines comes from these rows. One of
@@ -60,7 +60,7 @@ fn generation_is_as_fast_as_published_within_a_twelfth() {
         rows.push(format!("| {name} | {published:.2} | {predicted:.2} | {shown} |"));
     }
     assert!(worst < 0.08, "{}", rows.join("\n"));
-    assert_rows("docs/accuracy.md", |line| line.contains("OPT-30B,"), &rows);
+    assert_rows("docs/explanation/accuracy.md", |line| line.contains("OPT-30B,"), &rows);
 }
 
 /// What the runtime adds, worked out from the scenario's numbers: 388 objects of 60.75 GB in all.

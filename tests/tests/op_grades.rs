@@ -40,5 +40,5 @@ fn the_page_has_the_errors_of_every_table_of_measured_operators() {
         TABLES.iter().any(|table| line.contains(&format!("0 | {table} | ")))
             && line.starts_with("| ")
     };
-    assert_rows("docs/accuracy.md", is_row, &rows);
+    assert_rows("docs/explanation/accuracy.md", is_row, &rows);
 }

@@ -17,7 +17,7 @@ fn the_page_lists_exactly_the_machines_that_warn() {
         warn.extend(rules.map(|rule| format!("| `{}` | `{rule}` |", machine.name)));
     }
     warn.dedup();
-    let listed = section("docs/lint.md", "Shipped machines that warn");
+    let listed = section("docs/reference/lint.md", "Shipped machines that warn");
     let rows: Vec<&str> = listed.lines().filter(|line| line.starts_with("| `")).collect();
     assert_eq!(rows.len(), warn.len(), "listed {rows:?}, found {warn:?}");
     for (row, found) in rows.iter().zip(&warn) {

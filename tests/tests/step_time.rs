@@ -1,5 +1,5 @@
 //! Training steps of Megatron on A100s, whose times were published: generated from the model card,
-//! simulated on all devices of one server, and compared on `docs/accuracy.md`.
+//! simulated on all devices of one server, and compared on `docs/explanation/accuracy.md`.
 //!
 //! Korthikanti et al., "Reducing Activation Recomputation in Large Transformer Models", 2022,
 //! table 5. No number of the machine comes from these rows, and nothing but what was published
@@ -90,7 +90,7 @@ fn steps_take_what_was_published_within_a_tenth() {
         ));
         assert!(error.abs() < 0.1, "{}", rows.join("\n"));
     }
-    assert_rows("docs/accuracy.md", |line| line.contains("A100,"), &rows);
+    assert_rows("docs/explanation/accuracy.md", |line| line.contains("A100,"), &rows);
 }
 
 #[test]

@@ -34,7 +34,7 @@ fn set() -> Vec<(Scenario, Work)> {
         }
     };
     let set: Vec<_> = shipped("scenarios/validation").into_iter().filter_map(read).collect();
-    assert_eq!(set.len(), 9, "docs/validation.md lists the files of the set");
+    assert_eq!(set.len(), 9, "docs/howto/validation.md lists the files of the set");
     set
 }
 
@@ -62,7 +62,7 @@ fn has_policies(file: &str, words: &[String]) {
     let text = page(&format!("scenarios/validation/{file}.ron"));
     for word in words {
         let there = ["(", ","].iter().any(|end| text.contains(&format!("policy: {word}{end}")));
-        assert!(there, "{file} lacks {word}: see docs/validation.md, \"The set\"");
+        assert!(there, "{file} lacks {word}: see docs/howto/validation.md, \"The set\"");
     }
 }
 
@@ -84,10 +84,10 @@ fn every_kind_of_policy_is_in_every_file_of_the_set() {
 
 #[test]
 fn the_page_lists_every_file_with_its_cases_and_bytes() {
-    let page = page("docs/validation.md");
+    let page = page("docs/howto/validation.md");
     for (scenario, _) in set() {
         let row = page.lines().find(|line| line.starts_with(&format!("| `{}` |", scenario.name)));
-        let row = row.unwrap_or_else(|| panic!("docs/validation.md lacks {}", scenario.name));
+        let row = row.unwrap_or_else(|| panic!("docs/howto/validation.md lacks {}", scenario.name));
         let cases = format!("| {} |", scenario.cases.len());
         assert!(row.ends_with(&cases), "{row}: not {cases}");
         let held: Vec<u64> = simulated(&scenario).results.iter().map(held_by).collect();

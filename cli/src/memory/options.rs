@@ -23,7 +23,7 @@ use tiersim_workloads::transformer::training::{
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Convention {
-    /// The formulas of docs/memory.md.
+    /// The formulas of docs/howto/memory.md.
     Tiersim,
     /// DeepSpeed's own estimators.
     Deepspeed,

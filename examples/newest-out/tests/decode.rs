@@ -33,7 +33,8 @@ fn scenarios_can_name_it_and_it_does_what_they_expect() {
 
 #[test]
 fn the_page_shows_the_file_as_it_is() {
-    let page = fs::read_to_string(here().join("../../docs/adding-a-policy.md")).expect("a page");
+    let page =
+        fs::read_to_string(here().join("../../docs/howto/adding-a-policy.md")).expect("a page");
     let code = fs::read_to_string(here().join("src/lib.rs")).expect("the policy");
     let (_, shown) = page.split_once("```rust\n").expect("code");
     let (shown, _) = shown.split_once("```").expect("its end");

@@ -1,4 +1,4 @@
-//! `docs/models.md` lists the known models as they are.
+//! `docs/reference/models.md` lists the known models as they are.
 
 use std::path::Path;
 use tiersim_workloads::transformer::known::KNOWN;
@@ -18,7 +18,7 @@ fn commas(number: u64) -> String {
 
 #[test]
 fn the_page_lists_every_known_model() {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/models.md");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/reference/models.md");
     let page = std::fs::read_to_string(page).expect("the page is there");
     let rows = KNOWN.iter().map(|known| {
         let card = known.card();
@@ -35,5 +35,5 @@ fn the_page_lists_every_known_model() {
     let rows: Vec<String> = rows.collect();
     let listed: Vec<&str> = page.lines().filter(|line| line.starts_with("| `")).collect();
     let missing: Vec<&String> = rows.iter().filter(|row| !listed.contains(&&***row)).collect();
-    assert!(missing.is_empty(), "docs/models.md lacks:\n{}", rows.join("\n"));
+    assert!(missing.is_empty(), "docs/reference/models.md lacks:\n{}", rows.join("\n"));
 }

@@ -41,7 +41,7 @@ fn every_shipped_number_is_in_its_range_and_has_a_source() {
 
 #[test]
 fn the_page_says_what_every_number_is() {
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/op-times.md");
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/reference/op-times.md");
     let page = std::fs::read_to_string(page).unwrap();
     let mut read = shipped("b200");
     for section in OpTimes::SECTIONS {

@@ -1,4 +1,4 @@
-//! `explain.json`: the contract with whoever reads explanations by machine; docs/explain.md says
+//! `explain.json`: the contract with whoever reads explanations by machine; docs/howto/explain.md says
 //! what each key means.
 //!
 //! Times named `_ms` are means per step of the explained replay, those named `_ps` sums over it.

@@ -1,4 +1,4 @@
-//! `summary.json` as the page reads it: the contract of docs/summary.md, and nothing beside it.
+//! `summary.json` as the page reads it: the contract of docs/reference/summary.md, and nothing beside it.
 //!
 //! A page shows what the file says, so whoever has the file can make the page, and page and file
 //! cannot disagree. Figures are kept as the numbers that they are in the file.

@@ -1,4 +1,4 @@
-//! `validation.json`, described in docs/validation.md. Keys are only ever added.
+//! `validation.json`, described in docs/howto/validation.md. Keys are only ever added.
 
 use super::Validation;
 use crate::sources;

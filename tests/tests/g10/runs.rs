@@ -64,7 +64,7 @@ fn contest(folder: &Path, network: &Network) -> RunRecord {
 /// What the page about these runs says of every case, in the order of its tables: cycles and the
 /// multiple of ideal.
 fn page() -> Vec<String> {
-    let page = files::page("docs/g10.md");
+    let page = files::page("docs/explanation/g10.md");
     let rows = page.lines().filter(|line| line.starts_with("| ") && line.contains(")` | "));
     rows.map(str::to_owned).collect()
 }
@@ -93,7 +93,11 @@ fn the_order_of_policies_is_the_published_one_and_planned_migration_is_no_slower
             let wanted = row(spelling, here, ideal);
             let (spelled, told) = wanted.split_once(" | ").expect("two parts");
             let said = |row: &&String| row.contains(spelled) && row.ends_with(told);
-            assert!(page.iter().any(|row| said(&row)), "docs/g10.md, {}: {wanted}", network.name);
+            assert!(
+                page.iter().any(|row| said(&row)),
+                "docs/explanation/g10.md, {}: {wanted}",
+                network.name
+            );
             let there = network.published.iter().find(|published| published.0 == case);
             let there = there.map(|&(_, cycles)| cycles as f64);
             let shown = there.map_or("- | -".into(), |c| format!("{c:.0} | {:.3}", c / ideal));

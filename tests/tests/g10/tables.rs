@@ -86,13 +86,16 @@ fn the_page_on_formats_names_every_column() {
     }
     let problems = import_tables(&Tables { kernels, tensors, batch: 1 });
     let problems = problems.expect_err("the column is unknown").0;
-    let page = page("docs/formats.md");
+    let page = page("docs/reference/formats.md");
     let (_, section) = page.split_once("### Tables of kernels and tensors").expect("its section");
     let lists = problems.iter().filter_map(|one| one.remedy.strip_prefix("the columns are "));
     let columns: Vec<&str> = lists.flat_map(|list| list.split(", ")).collect();
     assert!(columns.len() >= 10, "the reader names its columns: {columns:?}");
     for column in columns {
-        assert!(section.contains(&format!("`{column}`")), "docs/formats.md lacks {column}");
+        assert!(
+            section.contains(&format!("`{column}`")),
+            "docs/reference/formats.md lacks {column}"
+        );
     }
     fs::remove_dir_all(folder).expect("the folder goes");
 }
