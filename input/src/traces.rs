@@ -22,6 +22,17 @@ pub fn read_traces<'a>(
     scenarios: impl IntoIterator<Item = &'a Scenario>,
 ) -> Result<Traces, Diagnostics> {
     let mut traces = Traces::default();
+    read_more_traces(&mut traces, scenarios)?;
+    Ok(traces)
+}
+
+/// Reads or makes the traces of all scenarios that are not there yet.
+///
+/// Errors as [`read_traces`]; what is there already does not count.
+pub fn read_more_traces<'a>(
+    traces: &mut Traces,
+    scenarios: impl IntoIterator<Item = &'a Scenario>,
+) -> Result<(), Diagnostics> {
     let mut generated = 0;
     for scenario in scenarios {
         let source = &scenario.workload.trace;
@@ -50,7 +61,7 @@ pub fn read_traces<'a>(
         let hash = trace_hash(&trace);
         traces.keep(scenario, Workload::new(trace), hash);
     }
-    Ok(traces)
+    Ok(())
 }
 
 /// The requests of a source, and the trace that serves them over links of these laws.

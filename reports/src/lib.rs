@@ -79,7 +79,7 @@ pub use render::{CHART_SIZE, Chart};
 pub use report::{
     REPORT, ReportError, ResultFolder, SUMMARY, is_chart, report_artefact, report_page,
 };
-pub use solved::{SOLVE_SCHEMA, solved_artefacts, solved_json, solved_text};
+pub use solved::{SOLVE_SCHEMA, SolvedRecord, solved_artefacts, solved_json, solved_text};
 pub use table::text;
 pub use text_table::Detail;
 pub use timeline::timeline_json;

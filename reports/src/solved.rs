@@ -1,19 +1,22 @@
-//! An inverse question and its answer: text, JSON, CSV and a chart of what was tried.
+//! Inverse questions and their answers: text, JSON, CSV and a chart of what was tried.
 //!
-//! All of them are made of one [`Solved`]. Keys of the JSON are only ever added; a change of
-//! meaning raises [`SOLVE_SCHEMA`].
-//! Invariant: an answer never stands without the value beside it for which conditions do not hold,
-//! unless it is the end of the range, which is then said.
+//! One path ([`one`]), several of them or a metric ([`several`]), the least changes with which a
+//! scenario fits ([`least`]): each is made of one record. Keys of the JSON are only ever added; a
+//! change of meaning raises [`SOLVE_SCHEMA`].
+//! Invariant: an answer never stands without what is beside it: the value beyond, for which
+//! conditions do not hold, or how far neighbours were looked at.
+
+mod least;
+mod one;
+mod several;
 
 use crate::csv::guarded;
-use crate::render::Chart;
 use crate::text_table::{Side, paragraph, text_table};
 use crate::words::{clean, elide, number, short_fingerprint};
-use crate::xy::{Axis, Marks, XyChart};
 use crate::{Artefact, ChartError, pretty};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tiersim_models::results::metrics::unit_of;
-use tiersim_models::results::solved::{Solved, Tried};
+use tiersim_models::results::solved::{Asked, LeastChanges, Optimum, Solved, Tried, Variable};
 
 /// Version of the meaning of the keys.
 pub const SOLVE_SCHEMA: u32 = 1;
@@ -22,213 +25,177 @@ const WIDTH: usize = 80;
 /// Rows of the table on stdout; all are in the CSV.
 const MOST_ROWS: usize = 24;
 
-/// `solve.json`, `solve.csv` and the chart; `version` is tiersim's own.
-pub fn solved_artefacts(solved: &Solved, version: &str) -> Result<Vec<Artefact>, ChartError> {
+/// A question of any kind with its answer.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SolvedRecord {
+    /// Of one path.
+    One(Solved),
+    /// Of several, or of a metric.
+    Several(Optimum),
+    /// What is to be changed so that a scenario fits.
+    Least(LeastChanges),
+}
+
+impl SolvedRecord {
+    fn asked(&self) -> &Asked {
+        match self {
+            SolvedRecord::One(solved) => &solved.asked,
+            SolvedRecord::Several(optimum) => &optimum.asked,
+            SolvedRecord::Least(changes) => &changes.asked,
+        }
+    }
+}
+
+/// `solve.json`, `solve.csv` and the chart, where there is one; `version` is tiersim's own.
+pub fn solved_artefacts(solved: &SolvedRecord, version: &str) -> Result<Vec<Artefact>, ChartError> {
+    let (table, chart) = match solved {
+        SolvedRecord::One(solved) => (one::csv(solved)?, one::chart(solved, version)),
+        SolvedRecord::Several(found) => (several::csv(found)?, several::chart(found, version)),
+        SolvedRecord::Least(changes) => (least::csv(changes)?, None),
+    };
     let mut files = vec![
         Artefact::new("solve.json", solved_json(solved, version)?),
-        Artefact::new("solve.csv", csv(solved)?),
+        Artefact::new("solve.csv", table),
     ];
-    if let Some(chart) = chart(solved, version) {
+    if let Some(chart) = chart {
         files.extend(chart.artefacts("solve")?);
     }
     Ok(files)
 }
 
 /// The question and its answer for programs; docs/howto/solve.md says what each key means.
-pub fn solved_json(solved: &Solved, version: &str) -> Result<String, ChartError> {
-    let metrics = |tried: &Tried| -> Value {
-        solved.metrics.iter().cloned().zip(tried.metrics.iter().map(|value| json!(value))).collect()
+pub fn solved_json(solved: &SolvedRecord, version: &str) -> Result<String, ChartError> {
+    let asked = solved.asked();
+    let mut keys = Map::new();
+    let mut put = |key: &str, value: Value| keys.insert(key.to_owned(), value);
+    put("schema", json!(SOLVE_SCHEMA));
+    put("tiersim", json!(version));
+    put("scenario", json!(asked.scenario));
+    put("fingerprint", json!(asked.fingerprint));
+    put("hardware", json!(asked.hardware));
+    put("seed", json!(asked.seed));
+    put("about", json!(asked.about));
+    put("conditions", json!(asked.conditions));
+    let own = match solved {
+        SolvedRecord::One(solved) => one::json(solved),
+        SolvedRecord::Several(optimum) => several::json(optimum),
+        SolvedRecord::Least(changes) => least::json(changes),
     };
-    let tried = |tried: &Tried| {
-        json!({
-            "value": tried.value,
-            "holds": tried.holds(),
-            "case": tried.outcome.as_ref().ok(),
-            "why_not": tried.outcome.as_ref().err(),
-            "metrics": metrics(tried),
-        })
-    };
-    let stretches = solved.stretches();
-    pretty(&json!({
-        "schema": SOLVE_SCHEMA,
-        "tiersim": version,
-        "scenario": solved.scenario,
-        "fingerprint": solved.fingerprint,
-        "hardware": solved.hardware,
-        "seed": solved.seed,
-        "about": solved.about,
-        "path": solved.path,
-        "unit": solved.unit,
-        "wanted": if solved.largest { "largest" } else { "least" },
-        "conditions": solved.conditions,
-        "answer": solved.answer().map(tried),
-        "beyond": solved.beyond().map(tried),
-        "stretches": stretches.iter().map(|(from, to)| json!([from, to])).collect::<Vec<_>>(),
-        "monotone": stretches.len() <= 1,
-        "tried": solved.tried.iter().map(tried).collect::<Vec<_>>(),
-    }))
+    keys.extend(own);
+    pretty(&Value::Object(keys))
 }
 
-fn csv(solved: &Solved) -> Result<Vec<u8>, ChartError> {
-    let mut writer = ::csv::Writer::from_writer(Vec::new());
-    let head = ["value", "holds", "case", "why_not"].map(str::to_owned);
-    writer.write_record(head.into_iter().chain(solved.metrics.iter().cloned()))?;
-    for tried in &solved.tried {
-        let case = tried.outcome.as_ref().map_or("", String::as_str);
-        let why = tried.outcome.as_ref().err().map_or("", String::as_str);
-        let cells =
-            [tried.value.to_string(), tried.holds().to_string(), guarded(case), guarded(why)];
-        let metrics = tried.metrics.iter().map(|m| m.map_or_else(String::new, |m| m.to_string()));
-        writer.write_record(cells.into_iter().chain(metrics))?;
+/// The answer in words and what was tried.
+pub fn solved_text(solved: &SolvedRecord, version: &str) -> String {
+    let asked = solved.asked();
+    let mut out = String::new();
+    let about = format!("{}: {}", clean(&asked.scenario), elide(&asked.about, 400));
+    paragraph(&mut out, "", "", &about, WIDTH);
+    let (lines, table, note) = match solved {
+        SolvedRecord::One(solved) => (one::answer(solved), one::table(solved), one::note(solved)),
+        SolvedRecord::Several(found) => {
+            (several::answer(found), several::table(found), several::note(found))
+        }
+        SolvedRecord::Least(changes) => {
+            (least::answer(changes), least::table(changes), String::new())
+        }
+    };
+    for (word, text) in lines {
+        paragraph(&mut out, &format!("  {word:<8}"), "          ", &text, WIDTH);
     }
-    writer.into_inner().map_err(|error| ChartError::Csv(error.into_error().into()))
+    out.push('\n');
+    out.push_str(&table);
+    out.push_str(&note);
+    let print = short_fingerprint(&asked.fingerprint);
+    out.push_str(&format!(
+        "\nhardware  {}\nrun       {print}, tiersim {version}, seed {}\n",
+        elide(&asked.hardware, 100),
+        asked.seed
+    ));
+    out
 }
 
 /// A value with its unit, as a file has it.
-fn written(solved: &Solved, value: f64) -> String {
-    match solved.unit.as_str() {
+fn written(variable: &Variable, value: f64) -> String {
+    match variable.unit.as_str() {
         "" => value.to_string(),
         unit => format!("{unit}({value})"),
     }
 }
 
-/// The answer in words and what was tried.
-pub fn solved_text(solved: &Solved, version: &str) -> String {
-    let mut out = String::new();
-    let about = format!("{}: {}", clean(&solved.scenario), elide(&solved.about, 400));
-    paragraph(&mut out, "", "", &about, WIDTH);
-    for (word, text) in answer(solved) {
-        paragraph(&mut out, &format!("  {word:<8}"), "          ", &text, WIDTH);
+/// All conditions in words.
+fn conditions(asked: &Asked) -> String {
+    match asked.conditions.len() {
+        0 => "the scenario fits".to_owned(),
+        _ => asked.conditions.join(" and "),
     }
-    out.push('\n');
-    let mut rows = vec![vec![clean(&solved.path), "holds".to_owned()]];
-    rows[0].extend(solved.metrics.iter().map(|name| match unit_of(name) {
+}
+
+/// Metrics by name, for programs.
+fn metrics(asked: &Asked, metrics: &[Option<f64>]) -> Value {
+    asked.metrics.iter().cloned().zip(metrics.iter().map(|value| json!(value))).collect()
+}
+
+/// Metrics in words, each behind a comma.
+fn figures(asked: &Asked, metrics: &[Option<f64>]) -> String {
+    let each = asked.metrics.iter().zip(metrics);
+    let said = each.filter_map(|(name, value)| Some(format!(", {name} {}", number((*value)?))));
+    said.collect()
+}
+
+/// Heads of the columns of metrics.
+fn heads(asked: &Asked) -> impl Iterator<Item = String> {
+    asked.metrics.iter().map(|name| match unit_of(name) {
         Some(unit) if !unit.is_empty() => format!("{name} {unit}"),
         _ => name.clone(),
-    }));
-    rows[0].push("case, or why not".to_owned());
-    let shown = near(solved);
-    for tried in shown {
-        let holds = if tried.holds() { "yes" } else { "no" };
-        let mut row = vec![written(solved, tried.value), holds.to_owned()];
-        let metric = |value: &Option<f64>| value.map_or_else(|| "-".to_owned(), number);
-        row.extend(tried.metrics.iter().map(metric));
+    })
+}
+
+/// Cells of the columns of metrics.
+fn cells(metrics: &[Option<f64>]) -> impl Iterator<Item = String> {
+    metrics.iter().map(|value| value.map_or_else(|| "-".to_owned(), number))
+}
+
+/// The rows of points as a table: their values, whether conditions hold, metrics, and why not.
+fn points(asked: &Asked, variables: &[Variable], tried: &[&Tried]) -> String {
+    let mut head: Vec<String> = variables.iter().map(|variable| clean(&variable.path)).collect();
+    head.push("holds".to_owned());
+    head.extend(heads(asked));
+    head.push("case, or why not".to_owned());
+    let mut rows = vec![head];
+    for tried in tried {
+        let values = variables.iter().zip(&tried.values);
+        let mut row: Vec<String> = values.map(|(path, value)| written(path, *value)).collect();
+        row.push(if tried.holds() { "yes" } else { "no" }.to_owned());
+        row.extend(cells(&tried.metrics));
         row.push(match &tried.outcome {
             Ok(case) => elide(case, 40),
             Err(why) => elide(why, 60),
         });
         rows.push(row);
     }
-    let mut sides = vec![Side::Right, Side::Left];
-    sides.extend(vec![Side::Right; solved.metrics.len()]);
-    out.push_str(&text_table(0, &sides, &rows));
-    if solved.tried.len() > MOST_ROWS {
-        let all = solved.tried.len();
-        out.push_str(&format!(
-            "{MOST_ROWS} of {all} values that were tried; all are in solve.csv\n"
-        ));
-    }
-    let print = short_fingerprint(&solved.fingerprint);
-    out.push_str(&format!(
-        "\nhardware  {}\nrun       {print}, tiersim {version}, seed {}\n",
-        elide(&solved.hardware, 100),
-        solved.seed
-    ));
-    out
+    let mut sides = vec![Side::Right; variables.len()];
+    sides.push(Side::Left);
+    sides.extend(vec![Side::Right; asked.metrics.len()]);
+    text_table(0, &sides, &rows)
 }
 
-/// The rows to print: the nearest to the answer where there are many.
-fn near(solved: &Solved) -> &[Tried] {
-    let all = &solved.tried[..];
-    if all.len() <= MOST_ROWS {
-        return all;
+/// The same for spreadsheets, with all points; `names` are those of the values' columns.
+fn points_csv(asked: &Asked, names: &[String], tried: &[Tried]) -> Result<Vec<u8>, ChartError> {
+    let mut writer = ::csv::Writer::from_writer(Vec::new());
+    let head = names.iter().map(|name| guarded(name));
+    let head = head.chain(["holds", "case", "why_not"].map(str::to_owned));
+    writer.write_record(head.chain(asked.metrics.iter().cloned()))?;
+    for tried in tried {
+        let case = tried.outcome.as_ref().map_or("", String::as_str);
+        let why = tried.outcome.as_ref().err().map_or("", String::as_str);
+        let cells = tried.values.iter().map(f64::to_string).chain([
+            tried.holds().to_string(),
+            guarded(case),
+            guarded(why),
+        ]);
+        let metrics = tried.metrics.iter().map(|m| m.map_or_else(String::new, |m| m.to_string()));
+        writer.write_record(cells.chain(metrics))?;
     }
-    let answer = solved.answer().map_or(all[0].value, |tried| tried.value);
-    let at = all.iter().position(|tried| tried.value == answer).unwrap_or(0);
-    let from = at.saturating_sub(MOST_ROWS / 2).min(all.len() - MOST_ROWS);
-    &all[from..from + MOST_ROWS]
-}
-
-/// Lines of words about the answer.
-fn answer(solved: &Solved) -> Vec<(&'static str, String)> {
-    let wanted = if solved.largest { "largest" } else { "least" };
-    let conditions = match solved.conditions.len() {
-        0 => "the scenario fits".to_owned(),
-        _ => solved.conditions.join(" and "),
-    };
-    let path = clean(&solved.path);
-    let Some(found) = solved.answer() else {
-        let ends = solved.tried.first().zip(solved.tried.last());
-        let range = ends.map_or_else(String::new, |(from, to)| {
-            format!(" from {} to {}", written(solved, from.value), written(solved, to.value))
-        });
-        let nearest = if solved.largest { solved.tried.first() } else { solved.tried.last() };
-        let why = nearest.and_then(|tried| tried.outcome.as_ref().err());
-        let why = why.map_or_else(String::new, |why| format!("; at its end {}", elide(why, 200)));
-        return vec![("answer", format!("no value of {path}{range} has {conditions}{why}"))];
-    };
-    let value = written(solved, found.value);
-    let case = found.outcome.as_ref().map_or("", String::as_str);
-    let metrics = figures(solved, found);
-    let mut lines = vec![(
-        "answer",
-        format!("{value} is the {wanted} {path} with {conditions}: {}{metrics}", elide(case, 80)),
-    )];
-    match solved.beyond() {
-        Some(beyond) => {
-            let why = beyond.outcome.as_ref().err().map_or("", String::as_str);
-            let next = written(solved, beyond.value);
-            lines.push(("beyond", format!("at {next} {}", elide(why, 200))));
-        }
-        None => {
-            let end = if solved.largest { "upper" } else { "lower" };
-            lines.push(("beyond", format!("it is the {end} end of the range: look further")));
-        }
-    }
-    let stretches = solved.stretches();
-    if stretches.len() > 1 {
-        let shown: Vec<String> = stretches
-            .iter()
-            .map(|(from, to)| format!("{} to {}", written(solved, *from), written(solved, *to)))
-            .collect();
-        lines.push((
-            "note",
-            format!(
-                "not monotone: conditions hold in {} stretches of what was tried ({})",
-                stretches.len(),
-                elide(&shown.join(", "), 300)
-            ),
-        ));
-    }
-    lines
-}
-
-fn figures(solved: &Solved, tried: &Tried) -> String {
-    let each = solved.metrics.iter().zip(&tried.metrics);
-    let said = each.filter_map(|(name, value)| Some(format!(", {name} {}", number((*value)?))));
-    said.collect()
-}
-
-/// The first metric against the value; nothing where conditions name none.
-fn chart(solved: &Solved, version: &str) -> Option<Chart> {
-    let name = solved.metrics.first()?;
-    let place = |tried: &Tried| Some((tried.value, (*tried.metrics.first()?)?));
-    let mut xy = XyChart::default();
-    for (label, held) in [("conditions hold", true), ("they do not hold", false)] {
-        let own = solved.tried.iter().filter(|tried| tried.holds() == held).filter_map(place);
-        let own: Vec<(f64, f64)> = own.collect();
-        if !own.is_empty() {
-            xy.add(label, Marks::Points, own);
-        }
-    }
-    xy.series.first()?;
-    let wanted = if solved.largest { "largest" } else { "least" };
-    xy.title = format!("{}: the {wanted} {}", clean(&solved.scenario), clean(&solved.path));
-    let found = answer(solved).into_iter().next().map_or_else(String::new, |(_, text)| text);
-    let print = short_fingerprint(&solved.fingerprint);
-    let foot = format!("hardware {} · seed {}", clean(&solved.hardware), solved.seed);
-    xy.notes = vec![found, foot, format!("{print} · tiersim {version}")];
-    xy.x = Axis { log: true, ..Axis::linear(&clean(&solved.path), &solved.unit) };
-    xy.y = Axis::linear(name, unit_of(name).unwrap_or_default());
-    Some(xy.chart())
+    writer.into_inner().map_err(|error| ChartError::Csv(error.into_error().into()))
 }

@@ -36,9 +36,9 @@ pub(crate) struct Axes {
 }
 
 impl Axes {
-    /// One axis by itself.
-    pub(crate) fn alone(axis: Axis) -> Axes {
-        let (axes, groups) = (vec![axis], vec![vec![0]]);
+    /// Axes that all turn together.
+    pub(crate) fn together(axes: Vec<Axis>) -> Axes {
+        let groups = vec![(0..axes.len()).collect()];
         Axes { axes, groups, skip_invalid: true, ..Axes::default() }
     }
 

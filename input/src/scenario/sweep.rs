@@ -61,15 +61,15 @@ pub fn read_run_with(
     read.map_err(|said| refused(path, &[FileKind::Scenario], said))
 }
 
-/// Reads a scenario at each value of one axis, without its own sweep: values that break a rule are
-/// skipped with their reason.
+/// Reads a scenario at points along axes that turn together, which have equally many values each,
+/// without its own sweep: points that break a rule are skipped with their reason.
 pub fn read_along_with(
     path: &Path,
     overrides: &[(String, String)],
     registry: &Registry,
-    axis: Axis,
+    axes: Vec<Axis>,
 ) -> Result<Sweep, Diagnostics> {
-    let read = read_document(path, overrides, registry, Asked::Along(axis));
+    let read = read_document(path, overrides, registry, Asked::Along(axes));
     read.map_err(|said| refused(path, &[FileKind::Scenario], said))
 }
 
@@ -103,8 +103,8 @@ enum Asked {
     Run,
     /// Those of its own sweep.
     Sweep,
-    /// Those of one axis.
-    Along(Axis),
+    /// Those along axes that turn together.
+    Along(Vec<Axis>),
 }
 
 /// A scenario whose points are read one after the other.
@@ -154,7 +154,7 @@ fn read_document(
     };
     let runs = matches!(asked, Asked::Run);
     let mut axes = match (asked, own) {
-        (Asked::Along(axis), _) => Axes::alone(axis),
+        (Asked::Along(axes), _) => Axes::together(axes),
         (Asked::Run, _) => Axes::default(),
         (Asked::Sweep, Some(axes)) => axes,
         (Asked::Sweep, None) => {

@@ -36,6 +36,12 @@ impl Traces {
         self.all.insert(key(scenario), (workload, hash));
     }
 
+    /// Forgets all traces but a scenario's.
+    pub fn keep_only(&mut self, scenario: &Scenario) {
+        let own = key(scenario);
+        self.all.retain(|key, _| *key == own);
+    }
+
     /// The workload of a scenario whose trace is there.
     pub fn of(&self, scenario: &Scenario) -> &Workload {
         &self.entry(scenario).0

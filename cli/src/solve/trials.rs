@@ -1,0 +1,213 @@
+//! Runs a scenario at points, and holds its cases against conditions.
+
+use super::question::Asking;
+use crate::output::Failure;
+use indicatif::ProgressBar;
+use tiersim_input::scenario::fingerprint::sweep_fingerprint;
+use tiersim_input::scenario::sweep::read_along_with;
+use tiersim_input::traces::read_more_traces;
+use tiersim_models::results::metrics::metric;
+use tiersim_models::results::solved::{Tried, Variable};
+use tiersim_models::results::{AxisValue, CaseRecord, RunRecord};
+use tiersim_policies::scenario::sweep::{Axis, AxisPoint};
+use tiersim_policies::scenario::traces::Traces;
+use tiersim_sim::run::Options;
+use tiersim_sim::solve::several::Measured;
+use tiersim_sim::sweep::run_sweep;
+
+/// Runs of one question; traces that points share are read once.
+pub(super) struct Trials<'a> {
+    asking: &'a Asking<'a>,
+    bar: &'a ProgressBar,
+    traces: Traces,
+    stamp: Option<String>,
+}
+
+/// What a batch of points came to, or why the machine refuses the point.
+type Evaluated = Result<RunRecord, String>;
+
+impl<'a> Trials<'a> {
+    pub(super) fn new(asking: &'a Asking<'a>, bar: &'a ProgressBar) -> Trials<'a> {
+        Trials { asking, bar, traces: Traces::default(), stamp: None }
+    }
+
+    /// Of the first points that ran.
+    pub(super) fn fingerprint(&self) -> String {
+        self.stamp.clone().unwrap_or_default()
+    }
+
+    /// What comes of points of numbers.
+    pub(super) fn numbers(
+        &mut self,
+        variables: &[Variable],
+        points: &[Vec<f64>],
+    ) -> Result<Vec<Measured>, Failure> {
+        let paths: Vec<String> = variables.iter().map(|path| path.path.clone()).collect();
+        let value = |(variable, &value): (&Variable, &f64)| AxisPoint {
+            text: match variable.unit.as_str() {
+                "" => value.to_string(),
+                unit => format!("{unit}({value})"),
+            },
+            value: AxisValue::Number(value),
+        };
+        let point = |values: &Vec<f64>| variables.iter().zip(values).map(value).collect();
+        let all: Vec<Vec<AxisPoint>> = points.iter().map(point).collect();
+        let mut found = self.points(&paths, &all)?;
+        for (measured, values) in found.iter_mut().zip(points) {
+            measured.tried.values.clone_from(values);
+        }
+        Ok(found)
+    }
+
+    /// What comes of points of any values.
+    pub(super) fn points(
+        &mut self,
+        paths: &[String],
+        points: &[Vec<AxisPoint>],
+    ) -> Result<Vec<Measured>, Failure> {
+        self.bar.inc(points.len() as u64);
+        let mut all = Vec::new();
+        for (points, run) in self.batches(paths, points)? {
+            let asking = self.asking;
+            match run {
+                Ok(record) => {
+                    let judge = Judge { record: &record, asking };
+                    all.extend(points.iter().map(|point| judge.measured(point)));
+                }
+                Err(why) => all.extend(points.iter().map(|_| asking.refused(why.clone()))),
+            }
+        }
+        Ok(all)
+    }
+
+    /// Runs the scenario at these points, together as long as the machine takes all of them; a
+    /// point that it refuses (less memory than is hidden, say) stands alone with the reason.
+    fn batches<'p>(
+        &mut self,
+        paths: &[String],
+        points: &'p [Vec<AxisPoint>],
+    ) -> Result<Vec<(&'p [Vec<AxisPoint>], Evaluated)>, Failure> {
+        match (self.batch(paths, points), points) {
+            (Ok(record), _) => Ok(vec![(points, Ok(record))]),
+            (Err(Failure::Input(why)), [_]) => Ok(vec![(points, Err(why))]),
+            (Err(Failure::Input(_)), _) => {
+                let (low, high) = points.split_at(points.len() / 2);
+                let mut all = self.batches(paths, low)?;
+                all.extend(self.batches(paths, high)?);
+                Ok(all)
+            }
+            (Err(failure), _) => Err(failure),
+        }
+    }
+
+    fn batch(&mut self, paths: &[String], points: &[Vec<AxisPoint>]) -> Result<RunRecord, Failure> {
+        let Asking { args, overrides, registry, base, .. } = self.asking;
+        let axis = |(index, path): (usize, &String)| Axis {
+            name: axis_name(index),
+            path: path.clone(),
+            values: points.iter().map(|point| point[index].clone()).collect(),
+        };
+        let axes = paths.iter().enumerate().map(axis).collect();
+        let sweep = read_along_with(&args.question.scenario, overrides, registry, axes)?;
+        // Shapes of other points are seldom asked for again.
+        self.traces.keep_only(base);
+        let scenarios = sweep.points.iter().map(|point| &point.scenario);
+        read_more_traces(&mut self.traces, scenarios.chain([&sweep.base]))?;
+        let stamp = sweep_fingerprint(&sweep, |scenario| self.traces.hash(scenario));
+        let options = Options { audit: false, ..Options::default() };
+        let record = run_sweep(&sweep, &self.traces, stamp.clone(), options, || {})?;
+        self.stamp.get_or_insert(stamp);
+        Ok(record)
+    }
+}
+
+/// The name of the axis of a path.
+fn axis_name(index: usize) -> String {
+    format!("value {}", index + 1)
+}
+
+impl Asking<'_> {
+    /// A point at which nothing ran.
+    fn refused(&self, why: String) -> Measured {
+        let metrics = vec![None; self.metrics.len()];
+        let tried = Tried { values: Vec::new(), outcome: Err(why), metrics };
+        Measured { tried, slack: vec![None; self.conditions.len()] }
+    }
+}
+
+/// Holds cases against conditions.
+struct Judge<'j> {
+    record: &'j RunRecord,
+    asking: &'j Asking<'j>,
+}
+
+impl Judge<'_> {
+    /// What a point came to: the first case that meets all conditions, or why the first does not.
+    fn measured(&self, point: &[AxisPoint]) -> Measured {
+        let is_here = |params: &[(String, AxisValue)]| {
+            // A case that a value does not touch ran once for all.
+            let holds = |(index, wanted): (usize, &AxisPoint)| {
+                let at = params.iter().find(|(axis, _)| *axis == axis_name(index));
+                at.is_none_or(|(_, at)| *at == wanted.value)
+            };
+            point.iter().enumerate().all(holds)
+        };
+        if let Some((_, why)) = self.record.skipped.iter().find(|(params, _)| is_here(params)) {
+            return self.asking.refused(why.clone());
+        }
+        let wanted = |case: &&CaseRecord| {
+            let name = self.asking.args.case.as_deref();
+            name.is_none_or(|name| self.name(case) == name) && is_here(&case.params)
+        };
+        let mut found = self.asking.refused("no case ran".to_owned());
+        for (index, case) in self.record.results.iter().filter(wanted).enumerate() {
+            let of = |name: &str| metric(self.record, case, name).ok();
+            let metrics: Vec<Option<f64>> = self.asking.metrics.iter().map(|m| of(m)).collect();
+            let slack =
+                self.asking.conditions.iter().map(|condition| condition.slack(of)).collect();
+            match self.broken(case) {
+                None => {
+                    let outcome = Ok(self.name(case));
+                    return Measured {
+                        tried: Tried { values: Vec::new(), outcome, metrics },
+                        slack,
+                    };
+                }
+                Some(rule) if index == 0 => {
+                    found.tried.outcome = Err(format!("{}: {rule}", self.name(case)));
+                }
+                Some(_) => {}
+            }
+            if found.tried.metrics.iter().all(Option::is_none) {
+                (found.tried.metrics, found.slack) = (metrics, slack);
+            }
+        }
+        found
+    }
+
+    /// The case's name in the file.
+    fn name(&self, case: &CaseRecord) -> String {
+        let end = case.label.rfind(" [").filter(|_| !case.params.is_empty());
+        case.label[..end.unwrap_or(case.label.len())].to_owned()
+    }
+
+    /// The first condition that a case does not meet, and what it has instead.
+    fn broken(&self, case: &CaseRecord) -> Option<String> {
+        if case.outcome.figures().is_none() {
+            return Some("it runs out of memory".to_owned());
+        }
+        for condition in &self.asking.conditions {
+            let found = |name: &str| metric(self.record, case, name).ok();
+            if condition.holds(found) == Some(true) {
+                continue;
+            }
+            let lacks = condition.names().find_map(|name| metric(self.record, case, name).err());
+            let figures: Vec<String> = condition
+                .names()
+                .filter_map(|name| Some(format!("{name} {:.4}", found(name)?)))
+                .collect();
+            return Some(lacks.unwrap_or_else(|| format!("{condition}: {}", figures.join(", "))));
+        }
+        None
+    }
+}
