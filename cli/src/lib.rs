@@ -16,6 +16,7 @@ mod explain;
 mod folder;
 mod generate;
 mod hardware;
+mod help;
 mod lints;
 mod memory;
 mod new;
@@ -73,7 +74,9 @@ const OPS: &str = "Examples:
 
 const SOLVE: &str = "Examples:
   tiersim solve scenarios/tiny-llama-lru.ron --minimize links.pcie.read --case 'LRU 75 %' --such-that 'slowdown <= 3'
-  tiersim solve scenarios/tiny-llama-lru.ron --maximize links.pcie.setup --case 'LRU 75 %' --such-that 'step <= 8'";
+  tiersim solve scenarios/tiny-llama-lru.ron --maximize links.pcie.setup --case 'LRU 75 %' --such-that 'step <= 8'
+  tiersim solve scenarios/tiny-llama-lru.ron --maximize tokens_per_s --vary links.pcie.read=10..60 --vary links.pcie.write=10..60 --such-that 'links.pcie.read + links.pcie.write <= 70'
+  tiersim solve scenarios/gpt2-out-of-memory.ron --fit --case 'all in HBM'";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -91,7 +94,8 @@ enum Command {
         after_help = "Examples:\n  tiersim sweep scenarios/gpt2-threshold-sweep.ron --jobs 2"
     )]
     Sweep(runs::SweepArgs),
-    /// Find the least or largest value of a path for which conditions hold.
+    /// Find the least or largest value of a path for which conditions hold, the best of several, or
+    /// the least change with which a scenario fits.
     #[command(after_help = SOLVE)]
     Solve(solve::SolveArgs),
     /// Make one page of result folders that exist: the verdict, charts, every figure; several side
@@ -140,6 +144,12 @@ enum Command {
     /// List the machines that can be named, or show and draw one with the source of each number.
     #[command(subcommand)]
     Hardware(hardware::HardwareCommand),
+    /// Print what a shell needs to complete verbs and options.
+    #[command(after_help = "Examples:\n  tiersim completions bash\n  tiersim completions zsh")]
+    Completions(help::CompletionsArgs),
+    /// Print the manual page, or write one of every verb.
+    #[command(after_help = "Examples:\n  tiersim man --out DIR")]
+    Man(help::ManArgs),
 }
 
 /// The command, whose scenarios can name the policies of `registry`.
@@ -158,7 +168,7 @@ pub fn main_with(registry: &Registry) -> ExitCode {
 
 /// What was typed; `memory` is told which of its options that were, as many do not go together.
 fn parse() -> Args {
-    let matches = Args::command().get_matches();
+    let matches = help::grouped(Args::command()).get_matches();
     let mut args = Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     if let (Command::Memory(memory), Some((_, found))) = (&mut args.command, matches.subcommand()) {
         let typed =
@@ -188,6 +198,8 @@ fn run(args: Args, registry: &Registry) -> Result<(), Failure> {
         Command::Allocator(args) => allocator::allocator(&args),
         Command::Memory(args) => memory::memory(&args),
         Command::Hardware(args) => hardware::hardware(&args),
+        Command::Completions(args) => help::completions(&args, Args::command()),
+        Command::Man(args) => help::man(&args, Args::command()),
     }
 }
 

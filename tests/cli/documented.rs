@@ -83,6 +83,7 @@ fn stand_in(verb: &str, before: &str, word: &str) -> String {
         ("PART.ron", ..) => "hardware-specs/parts/h100-sxm.ron",
         ("N", "cache", _) => "8192",
         ("DIR", "report", _) => "results",
+        ("DIR", "man", _) => "out/man",
         ("TRACE", _, "--out") => "out/trace",
         ("TRACE" | "RECORDING", ..) => "traces/gpt2-train-cpu",
         ("MACHINE", ..) | ("host|cuda", ..) => "host",
@@ -232,8 +233,9 @@ fn examples_of_every_help_do_what_they_say() {
         for command in commands(&format!("tiersim {}", args.join(" ")), &text) {
             ran += run(&project, &command);
         }
-        let below = help.split_once("Commands:\n").map_or("", |(_, rest)| rest);
-        let below = below.lines().take_while(|line| !line.is_empty());
+        // Verbs stand in groups behind the usage and before the options, where there are any.
+        let below = help.split_once("<COMMAND>\n").map_or("", |(_, rest)| rest);
+        let below = below.split("\nOptions:\n").next().unwrap_or_default().lines();
         let names = below.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
         for name in
             names.filter_map(|line| line.split_whitespace().next()).filter(|name| *name != "help")

@@ -81,7 +81,8 @@ impl<'a> Asking<'a> {
             known_case(case, &labels)?;
         }
         let mut metrics: Vec<String> = Vec::new();
-        let named = conditions.iter().flat_map(Condition::names).map(str::to_owned);
+        let named = conditions.iter().flat_map(Condition::names);
+        let named = named.filter(|name| is_metric(name)).map(str::to_owned);
         let wanted = args.minimize.iter().chain(&args.maximize).filter(|name| is_metric(name));
         // What a change does to the step is wanted in any case.
         let besides = ["step", "tokens_per_s", "peak_gib"].map(str::to_owned);
@@ -176,22 +177,29 @@ fn is_metric(name: &str) -> bool {
 }
 
 /// A path that begins with a section of hardware files leads into the machine.
-fn in_machine(path: &str) -> String {
+pub(super) fn in_machine(path: &str) -> String {
     let first = path.split('.').next().unwrap_or_default();
     let within = ["tiers", "links", "compute", "cpu", "host", "server"].contains(&first);
     if within { format!("hardware.{path}") } else { path.to_owned() }
 }
 
 fn conditions(args: &SolveArgs) -> Result<Vec<Condition>, Failure> {
+    let varied = args.minimize.iter().chain(&args.maximize);
+    let varied: Vec<String> = varied
+        .chain(args.vary.iter().map(|vary| &vary.path))
+        .map(|path| in_machine(path))
+        .collect();
     let read = |text: &String| {
         let condition = Condition::parse(text)
             .map_err(|rule| Failure::Input(format!("--such-that {text:?}: {rule}")))?;
-        let unknown = condition.names().find(|name| unit_of(name).is_none()).map(str::to_owned);
+        let known = |name: &&str| is_metric(name) || varied.contains(&in_machine(name));
+        let unknown = condition.names().find(|name| !known(name)).map(str::to_owned);
         match unknown {
             Some(name) => {
                 let known: Vec<&str> = METRICS.iter().map(|(known, ..)| *known).collect();
                 Err(Failure::Input(format!(
-                    "--such-that {text:?}: there is no metric `{name}`; known: {}",
+                    "--such-that {text:?}: there is no metric `{name}`, and no path of this name varies; \
+                     known: {}",
                     known.join(", ")
                 )))
             }

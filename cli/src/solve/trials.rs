@@ -1,6 +1,6 @@
 //! Runs a scenario at points, and holds its cases against conditions.
 
-use super::question::Asking;
+use super::question::{Asking, in_machine};
 use crate::output::Failure;
 use indicatif::ProgressBar;
 use tiersim_input::scenario::fingerprint::sweep_fingerprint;
@@ -71,8 +71,8 @@ impl<'a> Trials<'a> {
             let asking = self.asking;
             match run {
                 Ok(record) => {
-                    let judge = Judge { record: &record, asking };
-                    all.extend(points.iter().map(|point| judge.measured(point)));
+                    let judge = |point| Judge { record: &record, asking, paths, point }.measured();
+                    all.extend(points.iter().map(|point| judge(point)));
                 }
                 Err(why) => all.extend(points.iter().map(|_| asking.refused(why.clone()))),
             }
@@ -139,18 +139,20 @@ impl Asking<'_> {
 struct Judge<'j> {
     record: &'j RunRecord,
     asking: &'j Asking<'j>,
+    paths: &'j [String],
+    point: &'j [AxisPoint],
 }
 
 impl Judge<'_> {
     /// What a point came to: the first case that meets all conditions, or why the first does not.
-    fn measured(&self, point: &[AxisPoint]) -> Measured {
+    fn measured(&self) -> Measured {
         let is_here = |params: &[(String, AxisValue)]| {
             // A case that a value does not touch ran once for all.
             let holds = |(index, wanted): (usize, &AxisPoint)| {
                 let at = params.iter().find(|(axis, _)| *axis == axis_name(index));
                 at.is_none_or(|(_, at)| *at == wanted.value)
             };
-            point.iter().enumerate().all(holds)
+            self.point.iter().enumerate().all(holds)
         };
         if let Some((_, why)) = self.record.skipped.iter().find(|(params, _)| is_here(params)) {
             return self.asking.refused(why.clone());
@@ -185,6 +187,15 @@ impl Judge<'_> {
         found
     }
 
+    /// What a condition calls by a name: a path's value at this point, or else a metric.
+    fn value(&self, case: &CaseRecord, name: &str) -> Result<f64, String> {
+        let path = in_machine(name);
+        match self.paths.iter().position(|known| *known == path).map(|at| &self.point[at].value) {
+            Some(AxisValue::Number(value)) => Ok(*value),
+            _ => metric(self.record, case, name),
+        }
+    }
+
     /// The case's name in the file.
     fn name(&self, case: &CaseRecord) -> String {
         let end = case.label.rfind(" [").filter(|_| !case.params.is_empty());
@@ -197,11 +208,11 @@ impl Judge<'_> {
             return Some("it runs out of memory".to_owned());
         }
         for condition in &self.asking.conditions {
-            let found = |name: &str| metric(self.record, case, name).ok();
+            let found = |name: &str| self.value(case, name).ok();
             if condition.holds(found) == Some(true) {
                 continue;
             }
-            let lacks = condition.names().find_map(|name| metric(self.record, case, name).err());
+            let lacks = condition.names().find_map(|name| self.value(case, name).err());
             let figures: Vec<String> = condition
                 .names()
                 .filter_map(|name| Some(format!("{name} {:.4}", found(name)?)))
