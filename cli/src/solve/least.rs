@@ -83,8 +83,10 @@ fn numbers(asking: &Asking<'_>) -> Vec<(String, bool)> {
     for tier in &asking.base.hardware.tiers {
         if matches!(tier.capacity, Capacity::Limited(_)) {
             // What the scenario says of a capacity goes before what the machine says.
-            all.push((format!("capacity.{}", tier.name), false));
-            all.push((format!("hardware.tiers.{}.capacity", tier.name), false));
+            let own = format!("capacity.{}", tier.name);
+            let stands = matches!(asking.written_at(&own), Ok(Some(_)));
+            let of_machine = format!("hardware.tiers.{}.capacity", tier.name);
+            all.push((if stands { own } else { of_machine }, false));
         }
     }
     for (index, case) in asking.base.cases.iter().enumerate() {
@@ -106,7 +108,7 @@ fn choices_of(asking: &Asking<'_>) -> Vec<(String, Vec<String>)> {
     all
 }
 
-/// The least change of a number; none where no number is written.
+/// The least change of a number; none where no number is written, and where no room is enough.
 fn turned(
     asking: &Asking<'_>,
     trials: &mut Trials<'_>,
@@ -123,6 +125,10 @@ fn turned(
     let range = Range { from, to, log: true, whole: largest, resolution: asking.args.resolution };
     let variable = Variable { path: path.to_owned(), unit };
     let variables = [variable.clone()];
+    if !largest && !trials.numbers(&variables, &[vec![to]])?.iter().any(|most| most.tried.holds()) {
+        // More room is never too much: none between is enough either.
+        return Ok(None);
+    }
     let question = Solved { asked: asking.asked(largest), variable, tried: Vec::new() };
     let solved = along_one(question, range, |values| {
         let points: Vec<Vec<f64>> = values.iter().map(|&value| vec![value]).collect();
@@ -161,8 +167,10 @@ fn chosen(
     let (mut tried, mut short, mut ran) = (0, None, false);
     let none = || vec![None; asking.metrics.len()];
     for value in new {
-        let measured = run(trials, &[(path.to_owned(), value.clone())])?.tried;
+        let measured = run(trials, &[(path.to_owned(), value.clone())])?;
         tried += 1;
+        ran |= measured.ran;
+        let measured = measured.tried;
         match measured.outcome {
             Ok(case) => {
                 let (case, metrics) = (Some(case), measured.metrics);
@@ -179,10 +187,7 @@ fn chosen(
                     tried,
                 }));
             }
-            Err(why) => {
-                ran |= measured.metrics.iter().any(Option::is_some) || why.contains(": ");
-                short = Some((value.clone(), why));
-            }
+            Err(why) => short = Some((value.clone(), why)),
         }
     }
     let change = Change {

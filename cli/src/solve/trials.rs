@@ -108,7 +108,15 @@ impl<'a> Trials<'a> {
             values: points.iter().map(|point| point[index].clone()).collect(),
         };
         let axes = paths.iter().enumerate().map(axis).collect();
-        let sweep = read_along_with(&args.question.scenario, overrides, registry, axes)?;
+        let mut sweep = read_along_with(&args.question.scenario, overrides, registry, axes)?;
+        if let Some(name) = &args.case {
+            // What else is compared need not run.
+            let points = sweep.points.iter_mut().map(|point| &mut point.scenario);
+            for scenario in points.chain([&mut sweep.base]) {
+                scenario.cases.retain(|case| case.label == *name);
+                scenario.expect.clear();
+            }
+        }
         // Shapes of other points are seldom asked for again.
         self.traces.keep_only(base);
         let scenarios = sweep.points.iter().map(|point| &point.scenario);
@@ -131,7 +139,7 @@ impl Asking<'_> {
     fn refused(&self, why: String) -> Measured {
         let metrics = vec![None; self.metrics.len()];
         let tried = Tried { values: Vec::new(), outcome: Err(why), metrics };
-        Measured { tried, slack: vec![None; self.conditions.len()] }
+        Measured { tried, slack: vec![None; self.conditions.len()], ran: false }
     }
 }
 
@@ -163,6 +171,7 @@ impl Judge<'_> {
         };
         let mut found = self.asking.refused("no case ran".to_owned());
         for (index, case) in self.record.results.iter().filter(wanted).enumerate() {
+            found.ran = true;
             let of = |name: &str| metric(self.record, case, name).ok();
             let metrics: Vec<Option<f64>> = self.asking.metrics.iter().map(|m| of(m)).collect();
             let slack =
@@ -170,10 +179,8 @@ impl Judge<'_> {
             match self.broken(case) {
                 None => {
                     let outcome = Ok(self.name(case));
-                    return Measured {
-                        tried: Tried { values: Vec::new(), outcome, metrics },
-                        slack,
-                    };
+                    let tried = Tried { values: Vec::new(), outcome, metrics };
+                    return Measured { tried, slack, ran: true };
                 }
                 Some(rule) if index == 0 => {
                     found.tried.outcome = Err(format!("{}: {rule}", self.name(case)));

@@ -42,6 +42,8 @@ pub struct Measured {
     pub tried: Tried,
     /// Above 0 inside, one for each condition.
     pub slack: Vec<Option<f64>>,
+    /// Whether a case ran, if only until memory was full; otherwise the point was refused.
+    pub ran: bool,
 }
 
 /// Fills in what is tried. `evaluate` is asked for several points at once and gives what came of
@@ -306,7 +308,7 @@ mod tests {
             };
             let cost = slack.map(|_| prices[0] * values[0] + prices[1] * values[1]);
             let tried = Tried { values: values.clone(), outcome, metrics: vec![cost] };
-            Measured { tried, slack: vec![slack] }
+            Measured { tried, slack: vec![slack], ran: true }
         };
         let evaluate = |all: &[Vec<f64>]| Ok::<_, ()>(all.iter().map(one).collect());
         optimize(question, ranges, evaluate).unwrap()
