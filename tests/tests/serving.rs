@@ -4,7 +4,9 @@
 use tiersim_input::import::requests::RequestFile;
 use tiersim_input::scenario::read::read_scenario;
 use tiersim_input::traces::read_traces;
+use tiersim_models::results::metrics::metric;
 use tiersim_models::results::served::ServingFigures;
+use tiersim_policies::scenario::expectation::{Figure, Metric};
 use tiersim_policies::scenario::traces::Traces;
 use tiersim_sim::cache::{Setup, replay};
 use tiersim_sim::feasible::problems;
@@ -206,4 +208,32 @@ fn requests_arrive_once() {
     let scenario = read_scenario(&file, &[long]).expect("its names are not known yet");
     let error = read_traces([&scenario]).expect_err("blocks of 512").to_string();
     assert!(error.contains("a prompt of 100 tokens has 7 hash_ids (found 1)"), "{error}");
+}
+
+/// What a scenario expects and what conditions of `solve` are about is one figure by two names.
+#[test]
+fn expectations_and_conditions_have_the_same_figures() {
+    let scenario = files::shipped_scenario("kv-tiering-requests", &[("workload.mode.first", "3")]);
+    let run = files::record(&scenario, Options::default());
+    let same = [
+        (Metric::StepTime, "step"),
+        (Metric::Slowdown, "slowdown"),
+        (Metric::Ttft, "ttft"),
+        (Metric::Tpot, "tpot"),
+        (Metric::Peak(TierId::at(0)), "peak_gib"),
+    ];
+    for case in &run.results {
+        for (expected, name) in same {
+            let (words, figure) = expected.read(&run, case).expect("a figure");
+            let expected = match figure {
+                Figure::Time(span) => span.as_ms(),
+                Figure::Size(bytes) => bytes.get() as f64 / f64::from(1 << 30),
+                Figure::Number(number) => number,
+                other => panic!("{words}: {other:?}"),
+            };
+            let condition = metric(&run, case, name).expect("a figure");
+            let near = (expected - condition).abs() <= 1e-9 * expected.abs();
+            assert!(near, "{}: {words} {expected}, {name} {condition}", case.label);
+        }
+    }
 }
