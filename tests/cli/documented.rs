@@ -18,7 +18,7 @@ const QUICK: &[(&str, &[&str], &str)] = &[
     ("validate", &["--repeat-runs", "1"], "once shows as much of the command as three times"),
     ("train-policy", &["--generations", "1", "--population", "4"], "20 generations take minutes"),
     (
-        "sweep",
+        "sweep scenarios/gpt2-threshold-sweep.ron",
         &["--set", SHARES, "--set", REST, "--set", MOVED],
         "882 points take a minute unoptimized",
     ),
@@ -91,6 +91,19 @@ fn stand_in(verb: &str, before: &str, word: &str) -> String {
     value.to_owned()
 }
 
+/// Files that a page tells its reader to save: the block behind the words.
+fn saved(page: &str) -> Vec<(String, String)> {
+    let text = fs::read_to_string(shipped(page)).unwrap();
+    let mut found = Vec::new();
+    // The words may stand on two lines.
+    for rest in text.replace("\nas `", " as `").split("ave this as `").skip(1) {
+        let (name, rest) = rest.split_once('`').unwrap();
+        let (_, block) = rest.split_once("```ron\n").unwrap();
+        found.push((name.to_owned(), block.split("```").next().unwrap().to_owned()));
+    }
+    found
+}
+
 /// What has run: documents say the same more than once.
 static SEEN: Mutex<BTreeSet<Vec<String>>> = Mutex::new(BTreeSet::new());
 
@@ -127,6 +140,13 @@ fn project() -> Project {
         map.join(",")
     );
     project.write("model.safetensors.index.json", index);
+    let pages =
+        ["docs/tutorial/trace-to-slide.md", "docs/howto/a-machine-that-does-not-exist-yet.md"];
+    let files: Vec<(String, String)> = pages.iter().flat_map(|page| saved(page)).collect();
+    assert_eq!(files.len(), 3, "files that pages have their readers save");
+    for (name, text) in files {
+        project.write(&name, text);
+    }
     project.run(&["new", "first"]).ends_with(0);
     project.run(&["run", SCENARIO, "--out", "results", "-q"]).ends_with(0);
     project

@@ -94,7 +94,12 @@ fn the_index_has_every_page() {
     let text = fs::read_to_string(&index).expect("the index");
     let linked: BTreeSet<PathBuf> =
         links(&text).iter().map(|link| plain(&root().join("docs").join(link))).collect();
-    let missing: Vec<PathBuf> =
-        pages().into_iter().filter(|page| !linked.contains(&plain(page))).collect();
+    // What has an index of its own is linked there.
+    let own_index = |page: &PathBuf| {
+        let index = page.with_file_name("README.md");
+        index.exists() && *page != index
+    };
+    let pages = pages().into_iter().filter(|page| !own_index(page));
+    let missing: Vec<PathBuf> = pages.filter(|page| !linked.contains(&plain(page))).collect();
     assert!(missing.is_empty(), "docs/README.md does not link {missing:?}");
 }
