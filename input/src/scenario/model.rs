@@ -1,7 +1,7 @@
 //! From `workload: Model(...)` to what is done with a model: a card, formats, and a mode.
 //!
 //! The model is named or read from its own files ([`crate::import::card`]), once per scenario file.
-//! What is left out has the default that the page on formats states.
+//! What is left out has the default that the doc comment of its field states.
 
 use crate::import::card::{ModelFiles, known_model, known_names, read_model};
 use crate::scenario::TraceSource;

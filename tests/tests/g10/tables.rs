@@ -1,4 +1,4 @@
-//! The tables: where they are, what they become, and that the page on formats names their columns.
+//! The tables: where they are, what they become, and that the page on imports names their columns.
 
 use tiersim_input::import::tables::{Imported, Tables, import_tables};
 use tiersim_tests::files::{beside, page};

@@ -48,7 +48,11 @@ fn choices(variants: &[Variant], unique: &Unique, place: &Place<'_>) -> Result<S
                 format!("`{name}(...)`: {}", all?.join(", "))
             }
         };
-        let default = if variant.is_default { " The default." } else { "" };
+        let default = match (variant.is_default, meaning.ends_with('.')) {
+            (false, _) => "",
+            (true, true) => " The default.",
+            (true, false) => "; the default",
+        };
         let _ = writeln!(text, "| {written} | {meaning}{default} |");
     }
     if !below.is_empty() {

@@ -299,13 +299,19 @@ fn doc(attrs: &[Attribute]) -> Doc {
         now.push(rest.to_owned());
     }
     let said = |lines: Vec<String>| {
-        let text = lines.join(" ");
+        let text = joined(&lines);
         let text = text.trim().trim_end_matches('.');
         (!text.is_empty()).then(|| text.to_owned())
     };
     (doc.values, doc.of, doc.default) = (said(values), said(of), said(default));
-    doc.text = text.join(" ").trim().to_owned();
+    doc.text = joined(&text);
     doc
+}
+
+/// Lines as one, without those that are empty.
+fn joined(lines: &[String]) -> String {
+    let lines: Vec<&str> = lines.iter().map(|line| line.trim()).collect();
+    lines.into_iter().filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
 fn fields(fields: Fields, all_have_defaults: bool) -> Vec<Field> {

@@ -34,7 +34,7 @@ const KNOWN: [(&str, &str); 23] = [
     ("PricePerSize", "price per size"),
     ("Targets", "list of `q`, `k`, `v`, `o`, `gate`, `up`, `down`"),
     ("D", "size"),
-    ("X", "size, number of copies or share"),
+    ("X", "size or copies or share"),
 ];
 
 /// Whether a name in Rust is said in words of its own.
@@ -78,9 +78,13 @@ pub(crate) fn words(
 /// More than one of what a cell says: of a link, its text.
 fn plural(one: &str) -> String {
     match one.split_once("](") {
+        Some((text, link)) if text.ends_with("axis") => {
+            format!("{}es]({link}", text.trim_end_matches("is"))
+        }
         Some((text, link)) if one.starts_with('[') && !text.ends_with(['s', 'y']) => {
             format!("{text}s]({link}")
         }
+        None if one.starts_with("list of") => one.replacen("list", "lists", 1),
         None if ["text", "number"].iter().any(|end| one.ends_with(end)) => format!("{one}s"),
         _ => one.to_owned(),
     }

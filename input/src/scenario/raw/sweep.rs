@@ -61,8 +61,7 @@ pub(crate) struct RawAxis {
 #[derive(Debug, Deserialize)]
 #[serde(rename = "AxisValues", rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum RawValues {
-    /// A, a + s, ... up to b inclusive, to 12 decimals; `step` above 0, `from` <= `to`, all within
-    /// 10^15 of 0.
+    /// `from`, `from` + `step`, ... up to `to` inclusive, to 12 decimals.
     Range {
         /// The first number, within 10^15 of 0.
         from: f64,
