@@ -41,7 +41,7 @@ pub struct Fit {
     pub rows: String,
     /// How many, where it was counted.
     pub count: Option<u64>,
-    /// Median of |predicted / measured - 1|, in per cent.
+    /// Median of abs(predicted / measured - 1), in per cent.
     pub median: f64,
     /// Its 95th percentile.
     pub p95: f64,
@@ -50,20 +50,39 @@ pub struct Fit {
 #[derive(Debug, Deserialize)]
 #[serde(rename = "OpTimes", deny_unknown_fields)]
 struct RawOpTimes {
+    /// Version of the format.
+    ///
+    /// Values: 2.
     schema: u32,
+    /// What this is; not empty.
     about: String,
+    /// The `name` of the `compute` that was measured.
     device: String,
+    /// Its streaming multiprocessors.
+    ///
+    /// Values: 1 to 65536.
     processors: u32,
+    /// Its last cache.
     cache: Quantity<Size>,
+    /// The rates that its machine states, which other devices are compared with.
     stated: RawStated,
+    /// Products of matrices in `bf16` and `fp16`.
     products: Option<RawFormula>,
+    /// Products in `fp8` of activations in 16 bits; launch and memory are those of `products`.
     fp8: Option<RawFormula>,
+    /// Attention with the write of the cache, of prompts and of single tokens.
     attention: Option<RawFormula>,
+    /// The experts of a layer, in 16 and in 8 bits.
     experts: Option<RawFormula>,
+    /// The experts of a layer, in 16 and in 8 bits.
     experts_fp8: Option<RawFormula>,
+    /// The same where a token goes through one or two experts and other kernels run these.
     experts_few: Option<RawFormula>,
+    /// The same where a token goes through one or two experts and other kernels run these.
     experts_few_fp8: Option<RawFormula>,
+    /// Norms, rotary positions, activations, sums, look-ups: what memory alone holds back.
     streaming: Option<RawFormula>,
+    /// Collectives of the devices of one server.
     collectives: Option<RawFormula>,
 }
 
@@ -71,20 +90,30 @@ struct RawOpTimes {
 #[derive(Debug, Deserialize)]
 #[serde(rename = "Stated", deny_unknown_fields)]
 struct RawStated {
+    /// FLOP per second of products in 16 bits.
     bf16: Quantity<FlopRate>,
+    /// FLOP per second of products in 8 bits.
     fp8: Option<Quantity<FlopRate>>,
+    /// Bytes per second of its memory.
     memory: Quantity<Bandwidth>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename = "Formula", deny_unknown_fields)]
 struct RawFormula {
+    /// Where the measurements come from.
     source: Source,
-    /// Whether the numbers are another device's, scaled.
+    /// Whether the numbers are another device's, scaled already.
     #[serde(default)]
     inherited: bool,
+    /// Errors: which ops, how many (may be left out), median and 95th percentile of abs(predicted /
+    /// measured - 1) in per cent.
     #[serde(default)]
     fits: Vec<Fit>,
+    /// All of them, each with its unit: times in `us`, rates of products in `tflops`, of bytes in
+    /// `gb_per_s`, others plain.
+    ///
+    /// Type: the numbers of the formula.
     #[serde(rename = "numbers")]
     _numbers: IgnoredAny,
 }

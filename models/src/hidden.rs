@@ -13,13 +13,14 @@ crate::words! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
     #[serde(rename_all = "snake_case")]
     pub enum What {
-        /// A process's context on the device: its kernels, stacks, page tables.
+        /// A process's context on the device.
         Context = "context",
         /// What the driver keeps to itself, whoever runs.
         Driver = "driver",
-        /// Scratch memory of libraries, such as matrix products'.
+        /// Scratch memory of libraries, such as cuBLAS's; belongs to the framework, so to the
+        /// scenario.
         Workspace = "workspace",
-        /// Buffers of collective communication.
+        /// Buffers of collectives.
         Communication = "communication",
         /// Pinned host memory that is kept whatever is copied.
         Pinned = "pinned",

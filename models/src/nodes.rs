@@ -56,23 +56,33 @@ pub struct Node {
 pub enum LinkKind {
     /// PCI Express.
     Pcie {
-        /// Generation, from 1.
+        /// Generation.
+        ///
+        /// Values: 1 to 7.
         #[serde(rename = "gen")]
         generation: u8,
-        /// Number of lanes of the bus.
+        /// Lanes of the bus.
+        ///
+        /// Values: 1 to 32.
         width: u8,
     },
-    /// Compute Express Link.
+    /// CXL over PCIe 5 (generations 1 and 2), 6 (3) and 7 (4).
     Cxl {
-        /// Generation: 1 for 1.x, and so on.
+        /// Generation.
+        ///
+        /// Values: 1 to 4.
         #[serde(rename = "gen")]
         generation: u8,
-        /// Number of lanes of the bus.
+        /// Lanes of the bus.
+        ///
+        /// Values: 1 to 32.
         width: u8,
     },
     /// NVLink between devices.
     Nvlink {
-        /// Generation, from 1.
+        /// Generation.
+        ///
+        /// Values: 1 to 6.
         #[serde(rename = "gen")]
         generation: u8,
     },

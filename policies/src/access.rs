@@ -11,12 +11,14 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Access {
-    /// Use it where it is.
+    /// Nothing moves, the op is delayed by charges: `in_place(charge: every_use)`.
     #[serde(deserialize_with = "charge")]
     InPlace(Charge),
-    /// Bring it to HBM for the use.
+    /// Copy it to HBM for the use.
     Migrate {
-        /// How many ops ahead to fetch; 0 fetches on demand.
+        /// From up to how many ops ahead; 0 is on demand.
+        ///
+        /// Default: 0.
         #[serde(default)]
         prefetch_ops: u32,
     },

@@ -25,14 +25,18 @@ pub const MILLION: u32 = 1_000_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(rename = "Action", rename_all = "snake_case")]
 pub enum Response {
-    /// Say so.
+    /// At `warning`, unless said otherwise: counts and logs a warning.
     Warn,
-    /// Give memory back that the allocator keeps and nobody uses, as PyTorch's `empty_cache`.
+    /// At `critical`, unless said otherwise: has the allocator give back memory in which nothing is
+    /// live, as `torch.cuda.empty_cache()`; whoever gets it next waits for all that is under way.
+    /// `caching` only: the other allocators keep no empty memory.
     Clean,
-    /// Make the micro-batch smaller when it may change next.
+    /// At `critical`, if there is a `micro_batch`, unless said otherwise: makes the micro-batch
+    /// smaller by a notch, or more if it is not `smooth`, when it may change next.
     Shrink,
-    /// Move persistent objects that the op does not use to another tier, the one used longest ago
-    /// first, until pressure is below the target.
+    /// At `emergency`, unless said otherwise: moves persistent objects that the op does not use out
+    /// of the tier, the one used longest ago first, until what is allocated is below `target`; then
+    /// `clean`s, if that is an action of any level.
     Evict,
 }
 

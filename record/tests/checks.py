@@ -1,6 +1,6 @@
 """Reads a written trace, checks every rule of the format, and lets tiersim replay it.
 
-The rules are those of ``docs/reference/formats.md``, written a second time: nothing of the recorder is used.
+The rules are those of ``docs/reference/traces.md``, written a second time: nothing of the recorder is used.
 """
 
 from __future__ import annotations

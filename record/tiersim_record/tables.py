@@ -1,6 +1,6 @@
 """From the log of ops and storages to the rows of a trace.
 
-Follows the rules of ``docs/reference/formats.md``: the first use of an object that is not persistent
+Follows the rules of ``docs/reference/traces.md``: the first use of an object that is not persistent
 overwrites it, an object is freed no earlier than its last use, and ids are positions.
 """
 

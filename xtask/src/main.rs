@@ -1,8 +1,10 @@
-//! Commands for developers that are not `cargo test`: `cargo xtask soak`, `cargo xtask fuzz`.
+//! Commands for developers that are not `cargo test`: `cargo xtask soak`, `cargo xtask fuzz`,
+//! `cargo xtask reference`.
 //!
 //! Exit: 0 done, 1 a world or a case failed, 2 bad arguments.
 
 mod fuzz;
+mod reference;
 mod soak;
 mod watchdog;
 
@@ -23,6 +25,8 @@ struct Args {
 enum Command {
     /// Runs random worlds under audit until one fails or all have passed.
     Soak(soak::SoakArgs),
+    /// Writes the pages on file formats from the types that read the files.
+    Reference,
     /// Feeds damaged files to readers until one fails or the time is over.
     Fuzz(fuzz::FuzzArgs),
 }
@@ -33,6 +37,7 @@ fn main() -> ExitCode {
     panic::set_hook(Box::new(|_| ()));
     let passed = match command {
         Command::Soak(args) => end(soak::soak(&args)),
+        Command::Reference => end(reference::reference()),
         Command::Fuzz(args) => fuzz::fuzz(&args),
     };
     if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }

@@ -2,39 +2,76 @@
 //!
 //! Nothing is checked here but form. Unknown fields are errors everywhere.
 
+mod compute;
+mod links;
+
+pub(super) use compute::{RawCompute, RawCpu, RawEfficiency, RawOpTimesOf, RawShares};
+pub(super) use links::{
+    Buffers, Included, RawBackground, RawCache, RawCurve, RawLink, RawNode, RawRaid0, RawRoute,
+    RawTail,
+};
+
 use crate::text::quantity::{
-    Bandwidth, Copies, Dimension, Drives, Duration, EnergyPerBit, FlopCount, FlopRate, Outstanding,
-    Power, Price, PricePerSize, Quantity, Size, Sourced, StandingPower,
+    Bandwidth, Duration, EnergyPerBit, Outstanding, Power, Price, PricePerSize, Quantity, Size,
+    Sourced, StandingPower,
 };
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::collections::BTreeMap;
-use tiersim_models::efficiency::Interpolation;
 use tiersim_models::hardware::{Source, TierKind};
 use tiersim_models::hidden::What;
-use tiersim_models::nodes::{LinkKind, NodeKind};
-use tiersim_models::service::Discipline;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename = "Hardware", deny_unknown_fields)]
 pub(super) struct RawHardware {
+    /// Version of the format.
+    ///
+    /// Values: 2.
     pub(super) schema: u32,
+    /// Which machine this is; not empty.
     pub(super) about: String,
+    /// Files that the machine is put together from.
+    ///
+    /// Values: up to 32.
     pub(super) parts: Option<Vec<RawInclude>>,
+    /// Memories; the first is the device's own, of kind `hbm`.
+    ///
+    /// Values: 1 to 8 with those of parts.
     #[serde(default)]
     pub(super) tiers: Vec<RawTier>,
+    /// What copies pass and are not stored in.
+    ///
+    /// Values: up to 56.
     #[serde(default)]
     pub(super) nodes: Vec<RawNode>,
+    /// What joins tiers and nodes.
+    ///
+    /// Values: up to 96.
     #[serde(default)]
     pub(super) links: Vec<RawLink>,
+    /// Ways that are prescribed; all others are found.
+    ///
+    /// Values: up to 56.
     #[serde(default)]
     pub(super) routes: Vec<RawRoute>,
+    /// The device; needed for `roofline`.
     pub(super) compute: Option<RawCompute>,
+    /// What ops with `unit` cpu run on; needed for these.
     pub(super) cpu: Option<RawCpu>,
+    /// Piece size of copies over several links, and where a copy over one link lets [others
+    /// pass](#routes-and-chunks); the simulator's choice, so without a source.
+    ///
+    /// Default: 4 MiB.
     pub(super) chunk: Option<Quantity<Size>>,
+    /// Processors, board, fans, losses: see [Power and price](#power-and-price).
     pub(super) host: Option<RawHost>,
+    /// Memory that no object can have.
     #[serde(default)]
     pub(super) hidden: Vec<RawHidden>,
+    /// How many devices a server has, and where their collectives meet; of the machine's own file,
+    /// not of a part.
+    ///
+    /// Default: one device.
     pub(super) server: Option<RawServer>,
 }
 
@@ -42,19 +79,31 @@ pub(super) struct RawHardware {
 #[derive(Debug, Deserialize)]
 #[serde(rename = "Part", deny_unknown_fields)]
 pub(super) struct RawPart {
+    /// Version of the format.
+    ///
+    /// Values: 2.
     pub(super) schema: u32,
+    /// Which part this is; not empty.
     pub(super) about: String,
+    /// Memories, as of a machine.
     #[serde(default)]
     pub(super) tiers: Vec<RawTier>,
+    /// What copies pass, as of a machine.
     #[serde(default)]
     pub(super) nodes: Vec<RawNode>,
+    /// What joins them; they may join what only the machine has.
     #[serde(default)]
     pub(super) links: Vec<RawLink>,
+    /// Ways that are prescribed.
     #[serde(default)]
     pub(super) routes: Vec<RawRoute>,
+    /// The device.
     pub(super) compute: Option<RawCompute>,
+    /// What ops with `unit` cpu run on.
     pub(super) cpu: Option<RawCpu>,
+    /// Processors, board, fans, losses.
     pub(super) host: Option<RawHost>,
+    /// Memory that no object can have.
     #[serde(default)]
     pub(super) hidden: Vec<RawHidden>,
 }
@@ -63,9 +112,16 @@ pub(super) struct RawPart {
 #[derive(Debug, Deserialize)]
 #[serde(rename = "Include", deny_unknown_fields)]
 pub(super) struct RawInclude {
+    /// The part's file without `.ron`, looked for in the machine's own folder, then in the
+    /// project's `hardware-specs`, then among the embedded; plain words with `/` between.
     pub(super) file: String,
+    /// New names of tiers, nodes and links of the part, and of those that its links and routes
+    /// name; one part may so be there twice.
     #[serde(default)]
     pub(super) rename: BTreeMap<String, String>,
+    /// Values that this machine has otherwise, or that the part leaves open.
+    ///
+    /// Values: up to 64.
     #[serde(default)]
     pub(super) set: Vec<RawSet>,
 }
@@ -74,8 +130,12 @@ pub(super) struct RawInclude {
 #[derive(Debug, Deserialize)]
 #[serde(rename = "Set", deny_unknown_fields)]
 pub(super) struct RawSet {
+    /// Which value, as in [`--set`](#--set), by the part's own names: `tiers.nvme.capacity`,
+    /// `links.nvme-bus.read`, `compute.flops.0.rate`.
     pub(super) path: String,
-    /// It is put into the part, and is read there.
+    /// With its source where the part's has one; takes the place of both.
+    ///
+    /// Type: what stands there in a part.
     #[serde(rename = "value")]
     _value: IgnoredAny,
 }
@@ -83,19 +143,53 @@ pub(super) struct RawSet {
 #[derive(Debug, Deserialize)]
 #[serde(rename = "Tier", deny_unknown_fields)]
 pub(super) struct RawTier {
+    /// Name in scenarios and charts; unique.
+    ///
+    /// Values: 1 to 40 of a-z, 0-9, `-`.
     pub(super) name: String,
+    /// For colours, hint files and defaults of policies; implies no numbers.
     pub(super) kind: TierKind,
+    /// Room for objects, in exact bytes.
+    ///
+    /// Default: no limit.
     pub(super) capacity: Option<Sourced<Size>>,
+    /// What an op pays per use in place, whatever the size.
     pub(super) setup: Sourced<Duration>,
+    /// Bytes per second after that.
     pub(super) bandwidth: Sourced<Bandwidth>,
+    /// How many devices share it: see [Server](#server).
+    ///
+    /// Values: divisor of the server's `devices`.
+    /// Default: 1.
     pub(super) devices: Option<u32>,
+    /// How latency grows with the bandwidth in use: see [Latency under load](#latency-under-load).
+    ///
+    /// Values: up to 16.
     pub(super) loaded: Option<Vec<RawLoaded>>,
+    /// What one request brings: a cache line, a page, a block.
+    ///
+    /// Values: 1 B to 1 MiB.
+    /// Default: `b(128)`; `kib(4)` for `nvme` and `remote`: assumed.
     pub(super) granule: Option<Sourced<Size>>,
+    /// Requests of one device that are under way at once: see [Requests under
+    /// way](#requests-under-way).
+    ///
+    /// Values: up to 1048576.
+    /// Default: as many as `bandwidth` needs at `setup`: assumed.
     pub(super) depth: Option<Sourced<Outstanding>>,
+    /// What a bit read and a bit written take: see [Power and price](#power-and-price).
+    ///
+    /// Default: none; `energy`.
     pub(super) energy: Option<Sourced<EnergyPerBit>>,
+    /// What a bit read and a bit written take: see [Power and price](#power-and-price).
+    ///
+    /// Default: none; `energy`.
     pub(super) write_energy: Option<Sourced<EnergyPerBit>>,
+    /// What it draws whether it is used or not.
     pub(super) idle: Option<Sourced<StandingPower>>,
+    /// Of its capacity.
     pub(super) price: Option<Sourced<PricePerSize>>,
+    /// What the numbers of device or host hold already.
     #[serde(default)]
     pub(super) included: Vec<Included>,
 }
@@ -104,188 +198,26 @@ pub(super) struct RawTier {
 #[derive(Debug, Deserialize)]
 #[serde(rename = "Curve", deny_unknown_fields)]
 pub(super) struct RawLoaded {
+    /// Share of reads in the traffic of this curve.
+    ///
+    /// Values: 0 to 1, to the per cent.
     pub(super) reads: f64,
+    /// Latency at so much bandwidth, `[(gb_per_s(1), ns(112)), (gb_per_s(833.9), ns(157.2))]`:
+    /// bandwidth rises, latency never falls.
+    ///
+    /// Values: up to 64.
     pub(super) points: Vec<(Quantity<Bandwidth>, Quantity<Duration>)>,
+    /// One for all points.
     pub(super) source: Source,
-}
-
-/// What the numbers of the device or of the host hold already.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Included {
-    Power,
-    Price,
-}
-
-/// A node without memory.
-#[derive(Debug, Deserialize)]
-#[serde(rename = "Node", deny_unknown_fields)]
-pub(super) struct RawNode {
-    pub(super) name: String,
-    pub(super) kind: NodeKind,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename = "Link", deny_unknown_fields)]
-pub(super) struct RawLink {
-    pub(super) name: String,
-    pub(super) near: String,
-    pub(super) far: String,
-    pub(super) kind: Option<LinkKind>,
-    pub(super) devices: Option<u32>,
-    pub(super) setup: Sourced<Duration>,
-    pub(super) read: Sourced<Bandwidth>,
-    pub(super) write_setup: Option<Sourced<Duration>>,
-    pub(super) write: Sourced<Bandwidth>,
-    #[serde(default)]
-    pub(super) service: Discipline,
-    pub(super) max_in_flight: Option<Sourced<Copies>>,
-    pub(super) total: Option<Sourced<Bandwidth>>,
-    pub(super) mix: Option<RawCurve<f64>>,
-    pub(super) read_sizes: Option<RawCurve<Quantity<Size>>>,
-    pub(super) write_sizes: Option<RawCurve<Quantity<Size>>>,
-    pub(super) read_depths: Option<RawCurve<Quantity<Copies>>>,
-    pub(super) write_depths: Option<RawCurve<Quantity<Copies>>>,
-    pub(super) read_tail: Option<RawTail>,
-    pub(super) write_tail: Option<RawTail>,
-    pub(super) write_cache: Option<RawCache>,
-    #[serde(default)]
-    pub(super) buffers: Buffers,
-    pub(super) pageable: Option<RawPageable>,
-    pub(super) energy: Option<Sourced<EnergyPerBit>>,
-    #[serde(default)]
-    pub(super) included: Vec<Included>,
-    pub(super) raid0: Option<RawRaid0>,
-    pub(super) background: Option<RawBackground>,
-}
-
-/// Rates by size, by number of copies or by share of fetches, with one source for all points.
-#[derive(Debug, Deserialize)]
-#[serde(rename = "Curve", deny_unknown_fields)]
-pub(super) struct RawCurve<X> {
-    pub(super) points: Vec<(X, Quantity<Bandwidth>)>,
-    pub(super) source: Source,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename = "Tail", deny_unknown_fields)]
-pub(super) struct RawTail {
-    pub(super) p50: Sourced<Duration>,
-    pub(super) p99: Sourced<Duration>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename = "Cache", deny_unknown_fields)]
-pub(super) struct RawCache {
-    pub(super) size: Sourced<Size>,
-    pub(super) drain: Sourced<Bandwidth>,
-}
-
-/// The host's memory that copies start from or end in.
-#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Buffers {
-    #[default]
-    Pinned,
-    Pageable,
-}
-
-/// What copies reach from and to memory that is not pinned.
-#[derive(Debug, Deserialize)]
-#[serde(rename = "Pageable", deny_unknown_fields)]
-pub(super) struct RawPageable {
-    pub(super) read: Sourced<Bandwidth>,
-    pub(super) write: Sourced<Bandwidth>,
-}
-
-/// A set of equal drives.
-#[derive(Debug, Deserialize)]
-#[serde(rename = "Raid0", deny_unknown_fields)]
-pub(super) struct RawRaid0 {
-    pub(super) drives: Sourced<Drives>,
-    pub(super) stripe: Sourced<Size>,
-}
-
-/// What others send over a link.
-#[derive(Debug, Deserialize)]
-#[serde(rename = "Background", deny_unknown_fields)]
-pub(super) struct RawBackground {
-    pub(super) read: Option<Sourced<Bandwidth>>,
-    pub(super) write: Option<Sourced<Bandwidth>>,
-}
-
-/// A prescribed route.
-#[derive(Debug, Deserialize)]
-#[serde(rename = "Route", deny_unknown_fields)]
-pub(super) struct RawRoute {
-    pub(super) from: String,
-    pub(super) to: String,
-    pub(super) via: Vec<String>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename = "Compute", deny_unknown_fields)]
-pub(super) struct RawCompute {
-    pub(super) name: String,
-    pub(super) flops: Vec<RawPeak>,
-    pub(super) memory: Option<Sourced<Bandwidth>>,
-    pub(super) launch: Sourced<Duration>,
-    pub(super) efficiency: Option<RawEfficiency>,
-    pub(super) op_times: Option<RawOpTimesOf>,
-    pub(super) idle: Option<Sourced<Power>>,
-    pub(super) active: Option<Sourced<Power>>,
-    pub(super) price: Option<Sourced<Price>>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename = "Peak", deny_unknown_fields)]
-pub(super) struct RawPeak {
-    pub(super) precision: String,
-    pub(super) rate: Sourced<FlopRate>,
-}
-
-/// The device whose kernels were measured, and in what this one differs from it.
-#[derive(Debug, Deserialize)]
-#[serde(rename = "OpTimesOf", deny_unknown_fields)]
-pub(super) struct RawOpTimesOf {
-    pub(super) of: String,
-    pub(super) processors: Option<u32>,
-    pub(super) cache: Option<Quantity<Size>>,
-}
-
-/// Shares of the rates by size.
-#[derive(Debug, Deserialize)]
-#[serde(rename = "Efficiency", deny_unknown_fields)]
-pub(super) struct RawEfficiency {
-    pub(super) products: Option<RawShares<FlopCount>>,
-    pub(super) memory: Option<RawShares<Size>>,
-}
-
-/// One table, with one source for all its points.
-#[derive(Debug, Deserialize)]
-#[serde(rename = "Shares", deny_unknown_fields, bound(deserialize = ""))]
-pub(super) struct RawShares<D: Dimension> {
-    pub(super) points: Vec<(Quantity<D>, f64)>,
-    #[serde(default)]
-    pub(super) between: Interpolation,
-    pub(super) source: Source,
-}
-
-/// What ops on the CPU run on.
-#[derive(Debug, Deserialize)]
-#[serde(rename = "Cpu", deny_unknown_fields)]
-pub(super) struct RawCpu {
-    pub(super) name: String,
-    pub(super) flops: Sourced<FlopRate>,
-    pub(super) memory: Sourced<Bandwidth>,
-    pub(super) launch: Sourced<Duration>,
 }
 
 /// Processors, board, fans, losses of the power supplies.
 #[derive(Debug, Deserialize)]
 #[serde(rename = "Host", deny_unknown_fields)]
 pub(super) struct RawHost {
+    /// What everything else draws while the device works.
     pub(super) power: Option<Sourced<Power>>,
+    /// What everything else costs.
     pub(super) price: Option<Sourced<Price>>,
 }
 
@@ -293,8 +225,11 @@ pub(super) struct RawHost {
 #[derive(Debug, Deserialize)]
 #[serde(rename = "Hidden", deny_unknown_fields)]
 pub(super) struct RawHidden {
+    /// The tier.
     pub(super) tier: String,
+    /// What the memory is for; once per tier and list.
     pub(super) what: What,
+    /// How much.
     pub(super) bytes: Sourced<Size>,
 }
 
@@ -302,7 +237,17 @@ pub(super) struct RawHidden {
 #[derive(Debug, Deserialize)]
 #[serde(rename = "Server", deny_unknown_fields)]
 pub(super) struct RawServer {
+    /// Devices of one server.
+    ///
+    /// Values: 1 to 16.
     pub(super) devices: u32,
+    /// Where collectives of devices of one server meet: a switch between devices, or a node of the
+    /// host.
+    ///
+    /// Values: name of a node.
     pub(super) within: Option<String>,
+    /// Where those of several servers meet: the network.
+    ///
+    /// Values: name of another node.
     pub(super) between: Option<String>,
 }

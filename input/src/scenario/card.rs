@@ -1,7 +1,7 @@
 //! `card: (...)` of a model that a scenario spells out, and the defaults of a card.
 
 use crate::scenario::raw::RawModelled;
-use crate::scenario::raw::work::RawCard;
+use crate::scenario::raw::card::RawCard;
 use crate::scenario::resolver::Resolver;
 use tiersim_workloads::transformer::Card;
 use tiersim_workloads::transformer::card::{Experts, Family};

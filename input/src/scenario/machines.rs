@@ -31,8 +31,15 @@ const MAX_CHANGES: usize = 64;
 #[derive(Debug, Deserialize)]
 #[serde(rename = "Machine", deny_unknown_fields)]
 struct RawMachine {
+    /// Its name or file, see [Paths](#paths).
     machine: String,
+    /// What tables and charts call it; unique.
+    ///
+    /// Default: the machine's name and what is set.
     name: Option<String>,
+    /// Numbers that it has otherwise, one after the other.
+    ///
+    /// Values: up to 64.
     #[serde(default)]
     set: Vec<RawChange>,
 }
@@ -40,8 +47,11 @@ struct RawMachine {
 #[derive(Debug, Deserialize)]
 #[serde(rename = "Set", deny_unknown_fields)]
 struct RawChange {
+    /// A path of `tiersim hardware show`, such as `links.pcie.read`; `*` as for [`--set`](#--set).
     path: String,
-    /// It is put into the machine, and is read there.
+    /// With its source, or alone: then it is assumed; or `times(factor)`.
+    ///
+    /// Type: as in the [hardware file](#hardware).
     #[serde(rename = "value")]
     _value: Elsewhere,
 }

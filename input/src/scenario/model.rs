@@ -1,14 +1,15 @@
 //! From `workload: Model(...)` to what is done with a model: a card, formats, and a mode.
 //!
 //! The model is named or read from its own files ([`crate::import::card`]), once per scenario file.
-//! What is left out has the default that the page on formats states.
+//! What is left out has the default that the doc comment of its field states.
 
 use crate::import::card::{ModelFiles, known_model, known_names, read_model};
 use crate::scenario::TraceSource;
 use crate::scenario::files::{Files, Lookup, ModelLookup};
 use crate::scenario::modes::Setting;
 use crate::scenario::raw::RawModelled;
-use crate::scenario::raw::work::{RawFormats, RawWeights, RawWork};
+use crate::scenario::raw::card::{RawFormats, RawWeights};
+use crate::scenario::raw::work::RawWork;
 use crate::scenario::resolver::Resolver;
 use crate::text::choices::choices;
 use std::sync::Arc;

@@ -3,17 +3,24 @@
 //! Nothing is checked here but form. Unknown fields are errors everywhere; a field that may be left
 //! out is an `Option`, so that its default is chosen in one place, where it is resolved.
 
+pub(crate) mod card;
+mod memory;
+mod sweep;
 pub(crate) mod work;
 
+pub(crate) use memory::{
+    RawAllocator, RawCompaction, RawCosts, RawHidden, RawMicroBatch, RawModel, RawNuma, RawPin,
+    RawPressure, RawProfile, RawResponses, RawThresholds,
+};
+pub(crate) use sweep::{RawAxis, RawSample, RawSweep, RawValues};
+
 use crate::text::quantity::{Budget, Duration, Quantity, Size};
+use card::{RawCard, RawFormats};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::collections::BTreeMap;
-use tiersim_models::hidden::What;
-use tiersim_models::workload::ObjectKind;
-use tiersim_policies::pressure::Response;
 use tiersim_workloads::transformer::format::Format;
-use work::{RawCard, RawFormats, RawWork};
+use work::RawWork;
 
 /// What [`crate::scenario::spelling`] reads.
 pub(crate) type Elsewhere = IgnoredAny;
@@ -22,23 +29,57 @@ pub(crate) type Elsewhere = IgnoredAny;
 #[derive(Debug, Deserialize)]
 #[serde(rename = "Scenario", deny_unknown_fields)]
 pub struct RawScenario {
+    /// Version of the format.
+    ///
+    /// Values: 2.
     pub(crate) schema: u32,
+    /// The question that it answers.
+    ///
+    /// Values: 1 to 1000 bytes.
     pub(crate) about: String,
+    /// The machine, see [Paths](#paths); of several each runs every case.
+    ///
+    /// Type: text, [machine](#machines-of-a-scenario), or a list of up to 16 of these.
     #[serde(rename = "hardware")]
     pub(crate) _hardware: Elsewhere,
+    /// Replaces capacities of the machine; counted as assumed numbers.
     #[serde(default)]
     pub(crate) capacity: BTreeMap<String, Quantity<Size>>,
+    /// What runs.
     pub(crate) workload: RawWorkload,
+    /// How tiers place objects, for every case.
+    ///
+    /// Values: one per tier.
     #[serde(default)]
     pub(crate) allocators: Vec<RawAllocator>,
+    /// Memory that no object can have, for every case.
     #[serde(default)]
     pub(crate) hidden: Vec<RawHidden>,
+    /// On which node of DRAM objects lie, for every case.
+    ///
+    /// Default: policies name tiers.
     pub(crate) numa: Option<RawNuma>,
+    /// Objects that are bound to a node, for every case.
+    ///
+    /// Values: up to 100.
+    /// Default: `[]`.
     pub(crate) pins: Option<Vec<RawPin>>,
+    /// What a framework adds, for every case.
     pub(crate) runtime: Option<RawRuntime>,
+    /// What is compared, in this order.
+    ///
+    /// Values: 1 to 1000.
     pub(crate) policies: Vec<RawCase>,
+    /// What varies; used by `tiersim sweep` only.
     pub(crate) sweep: Option<RawSweep>,
+    /// Seed of every draw (jitter).
+    ///
+    /// Values: 64 bits.
+    /// Default: 1.
     pub(crate) seed: Option<u64>,
+    /// What must hold after the run.
+    ///
+    /// Type: list of [expectations](#expectations), up to 1000.
     #[serde(default)]
     pub(crate) expect: Vec<Elsewhere>,
 }
@@ -46,70 +87,189 @@ pub struct RawScenario {
 #[derive(Debug, Deserialize)]
 #[serde(rename = "Workload")]
 pub(crate) enum RawWorkload {
+    /// Read from a folder, see [Traces](#traces).
     Trace(RawTrace),
+    /// Generated from a model and what is done with it, see [Model](#model).
     Model(Box<RawModelled>),
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename = "Trace", deny_unknown_fields)]
 pub(crate) struct RawTrace {
+    /// The [trace](#traces)'s folder, see [Paths](#paths).
     pub(crate) path: String,
+    /// How long each op takes.
     pub(crate) time: RawTime,
+    /// How often all steps of the trace are replayed, back to back; up to 1000000 with `jitter` or
+    /// a tier that is watched. See [Long runs](../explanation/steady-state.md#long-runs).
+    ///
+    /// Values: 1 to 1000000000.
+    /// Default: 3.
     pub(crate) repeat: Option<u32>,
+    /// Replays at the start that are left out of the figures; more are added until the run is in
+    /// its [steady state](../explanation/steady-state.md#steady-state).
+    ///
+    /// Values: 0 to `repeat` - 1.
+    /// Default: 1 (0 if `repeat` is 1).
     pub(crate) warmup: Option<u32>,
+    /// Relative standard deviation of op times.
+    ///
+    /// Values: 0 to 1.
+    /// Default: 0.
     pub(crate) jitter: Option<f64>,
+    /// Of `Trace` only: how many devices of one server run the trace together.
+    ///
+    /// Values: 1 to the `devices` of the hardware's [server](#server).
+    /// Default: 1.
     pub(crate) ranks: Option<u32>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename = "Model", deny_unknown_fields)]
 pub(crate) struct RawModelled {
+    /// The name of a known model, or the path of a `config.json` (any name that ends in `.json`),
+    /// see [Paths](#paths).
+    ///
+    /// Default: required, but for `card` and `semiseparable`.
     pub(crate) model: Option<String>,
+    /// The dimensions of a model, in the place of `model` and `weights`.
     pub(crate) card: Option<RawCard>,
+    /// The model's `.safetensors` file, its header as `.json`, or its `.index.json`: the truth
+    /// about sizes, and about formats that are not written.
     pub(crate) weights: Option<String>,
+    /// The format of every kind of object.
+    ///
+    /// Default: what the model's files say; required where they do not.
     pub(crate) precision: Option<Format>,
+    /// Formats of single kinds.
+    ///
+    /// Default: `precision` for each.
     pub(crate) formats: Option<RawFormats>,
+    /// Whether the output layer's matrix is the table of tokens; `false` stands for a framework
+    /// that fetches the one matrix twice per pass: two objects.
+    ///
+    /// Default: the model's.
     pub(crate) tied: Option<bool>,
+    /// What is done: a training step, text generation, [requests](../howto/serving.md) that are
+    /// served, or a pass through structured operators in the place of a model.
     pub(crate) mode: RawWork,
+    /// How long each op takes.
     pub(crate) time: RawTime,
+    /// As of `Trace`: how often all steps are replayed, back to back.
+    ///
+    /// Default: 3.
     pub(crate) repeat: Option<u32>,
+    /// As of `Trace`: replays at the start that are left out of the figures.
+    ///
+    /// Default: 1 (0 if `repeat` is 1).
     pub(crate) warmup: Option<u32>,
+    /// As of `Trace`: relative standard deviation of op times.
+    ///
+    /// Values: 0 to 1.
+    /// Default: 0.
     pub(crate) jitter: Option<f64>,
+    /// Where statistics of modules come from, see [Statistics](#statistics).
+    ///
+    /// Default: made up, in training only.
     pub(crate) statistics: Option<RawStatistics>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename = "Statistics", rename_all = "snake_case")]
 pub(crate) enum RawStatistics {
+    /// Given: a table with the columns `module`, and `adam_m`, `adam_v`, `grad_norm` as far as they
+    /// are known. `module` is a module's name, in which `*` stands for any text; the first row that
+    /// matches counts, and every module with weights needs one.
     Csv(String),
+    /// Drawn: each of the three evenly between 0 and 1, from the seed and the module's name.
     Synthetic(u64),
+    /// There are none: a policy that ranks by any is an error.
     None,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename = "OpTime", rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum RawTime {
-    Roofline { device: Option<String>, precision: String },
-    OpTimes { device: Option<String>, precision: String },
-    Recorded { scale: Option<f64> },
+    /// `launch + max(ceil(flops * 10^12 / peak), ceil(bytes * 10^12 / memory))` ps, of `peak` and
+    /// `memory` the share that [Efficiency](#efficiency) says.
+    Roofline {
+        /// The *spec* whose `compute` is used, named as in [Paths](#paths).
+        ///
+        /// Default: the scenario's `hardware`.
+        device: Option<String>,
+        /// Which peak of that `compute`, such as `tf32`.
+        precision: String,
+    },
+    /// The sum of the times of the op's kernels, each by the formulas that the device's [op
+    /// times](#op-times-of-a-device) have numbers for, and by the roofline where they have none.
+    OpTimes {
+        /// The *spec* whose `compute` is used, named as in [Paths](#paths).
+        ///
+        /// Default: the scenario's `hardware`.
+        device: Option<String>,
+        /// Which peak of that `compute`, such as `tf32`.
+        precision: String,
+    },
+    /// `ceil(duration * scale)` ps; every op of the trace must have a `duration_ns`.
+    Recorded {
+        /// Factor on the recorded time.
+        ///
+        /// Values: 10^-6 to 10^6.
+        /// Default: 1.
+        scale: Option<f64>,
+    },
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename = "Case", deny_unknown_fields)]
 pub(crate) struct RawCase {
+    /// Label in tables and charts; unique.
+    ///
+    /// Values: 1 to 80 bytes, printable.
     pub(crate) name: String,
+    /// What decides.
+    ///
+    /// Type: one of the [policies](policies.md).
     #[serde(rename = "policy")]
     pub(crate) _policy: Elsewhere,
+    /// How much of the first tier it may use.
+    ///
+    /// Values: or `share_of_peak(x)`.
+    /// Default: the machine's (or `capacity`'s).
     pub(crate) hbm: Option<Quantity<Budget>>,
+    /// Replaces what the scenario's list says of these tiers.
+    ///
+    /// Values: one per tier.
     #[serde(default)]
     pub(crate) allocators: Vec<RawAllocator>,
+    /// Replaces what the scenario's list says of these tiers and kinds.
     #[serde(default)]
     pub(crate) hidden: Vec<RawHidden>,
+    /// Objects larger than this are placed and moved in pieces of this size, see below.
+    ///
+    /// Default: whole objects.
     pub(crate) chunk: Option<Quantity<Size>>,
+    /// Most sequences of a micro-batch in this case; for `train_steps` only.
+    ///
+    /// Values: 1 to `batch`.
+    /// Default: the workload's.
     pub(crate) micro_batch: Option<u32>,
+    /// Which tier is watched, and what is done when it runs full.
+    ///
+    /// Default: nobody watches.
     pub(crate) pressure: Option<RawPressure>,
+    /// Replaces it.
+    ///
+    /// Default: the scenario's.
     pub(crate) numa: Option<RawNuma>,
+    /// Replaces the whole list.
+    ///
+    /// Values: up to 100.
+    /// Default: the scenario's.
     pub(crate) pins: Option<Vec<RawPin>>,
+    /// Stands in its place; `()` for none.
+    ///
+    /// Default: the scenario's.
     pub(crate) runtime: Option<RawRuntime>,
 }
 
@@ -117,11 +277,39 @@ pub(crate) struct RawCase {
 #[derive(Debug, Deserialize)]
 #[serde(rename = "Runtime", deny_unknown_fields)]
 pub(crate) struct RawRuntime {
+    /// The host's work before each op (Python, launch), in series with the device: the op's stream
+    /// stands still meanwhile. Ops that only wait have none.
+    ///
+    /// Values: 0 to 10 s.
+    /// Default: `us(0)`.
     pub(crate) per_op: Option<Quantity<Duration>>,
+    /// The host's work for each object that comes into HBM, before its copy may begin. A device's
+    /// thread sees to one object after the other, in the order in which nothing else keeps them.
+    ///
+    /// Values: 0 to 10 s.
+    /// Default: `us(0)`.
     pub(crate) per_object: Option<Quantity<Duration>>,
+    /// How often the device reads or writes what has come before it may be used, at the rate of
+    /// HBM; a copy within the device is two. One object after the other, beside ops and copies.
+    ///
+    /// Values: 0 to 64.
+    /// Default: 0.
     pub(crate) passes: Option<u32>,
+    /// The thread waits for each copy into HBM, passes included: ops and fetches that the plan has
+    /// behind it begin no sooner. With nothing fetched ahead this changes nothing, as such a fetch
+    /// stands alone anyway.
+    ///
+    /// Default: `false`.
     pub(crate) blocking: Option<bool>,
+    /// `pageable` gives each link that has `pageable` rates these; no staging buffers are taken off
+    /// memory for it.
+    ///
+    /// Default: `pinned`.
     pub(crate) copies: Option<RawCopies>,
+    /// Where each number comes from, and how many of the rows that are predicted it was taken from.
+    ///
+    /// Values: up to 1000 bytes.
+    /// Default: required where anything is added.
     pub(crate) source: Option<String>,
 }
 
@@ -129,164 +317,8 @@ pub(crate) struct RawRuntime {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename = "HostMemory", rename_all = "snake_case")]
 pub(crate) enum RawCopies {
+    /// Memory that the host has locked.
     Pinned,
+    /// Any memory of the host: each link that has `pageable` rates takes these.
     Pageable,
-}
-
-/// Memory that no object can have.
-#[derive(Debug, Deserialize)]
-#[serde(rename = "Hidden", deny_unknown_fields)]
-pub(crate) struct RawHidden {
-    pub(crate) tier: String,
-    pub(crate) what: What,
-    pub(crate) bytes: Quantity<Size>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename = "Numa", rename_all = "snake_case", deny_unknown_fields)]
-pub(crate) enum RawNuma {
-    NearGpu,
-    Interleave,
-    FirstTouch { node: String },
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename = "Pin", deny_unknown_fields)]
-pub(crate) struct RawPin {
-    pub(crate) kinds: Option<Vec<ObjectKind>>,
-    pub(crate) module: Option<String>,
-    pub(crate) node: String,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename = "Pressure", deny_unknown_fields)]
-pub(crate) struct RawPressure {
-    pub(crate) tier: String,
-    pub(crate) profile: Option<RawProfile>,
-    pub(crate) thresholds: Option<RawThresholds>,
-    pub(crate) hysteresis: Option<f64>,
-    pub(crate) actions: Option<RawResponses>,
-    pub(crate) spill: Option<Vec<String>>,
-    pub(crate) micro_batch: Option<RawMicroBatch>,
-    pub(crate) clear_cache_frequency: Option<u32>,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename = "Profile", rename_all = "snake_case")]
-pub(crate) enum RawProfile {
-    Aggressive,
-    Balanced,
-    Conservative,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename = "Thresholds", deny_unknown_fields)]
-pub(crate) struct RawThresholds {
-    pub(crate) target: f64,
-    pub(crate) warning: f64,
-    pub(crate) critical: f64,
-    pub(crate) emergency: f64,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename = "Actions", deny_unknown_fields)]
-pub(crate) struct RawResponses {
-    pub(crate) target: Option<Vec<Response>>,
-    pub(crate) warning: Option<Vec<Response>>,
-    pub(crate) critical: Option<Vec<Response>>,
-    pub(crate) emergency: Option<Vec<Response>>,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename = "MicroBatch", deny_unknown_fields)]
-pub(crate) struct RawMicroBatch {
-    pub(crate) min: u32,
-    pub(crate) max: Option<u32>,
-    pub(crate) target_utilisation: Option<f64>,
-    pub(crate) adjustment_frequency: Option<u32>,
-    pub(crate) smooth: Option<bool>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename = "Allocator", deny_unknown_fields)]
-pub(crate) struct RawAllocator {
-    pub(crate) tier: String,
-    pub(crate) model: RawModel,
-    pub(crate) compaction: Option<RawCompaction>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename = "Model", rename_all = "snake_case", deny_unknown_fields)]
-pub(crate) enum RawModel {
-    Exact,
-    Pool,
-    Caching {
-        expandable_segments: Option<bool>,
-        max_split: Option<Quantity<Size>>,
-        roundup_power2_divisions: Option<u32>,
-        garbage_collection_threshold: Option<f64>,
-        costs: Option<RawCosts>,
-    },
-    Buckets {
-        adaptive: Option<bool>,
-    },
-    Buddy {
-        least: Option<Quantity<Size>>,
-    },
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename = "Costs", deny_unknown_fields)]
-pub(crate) struct RawCosts {
-    pub(crate) hit: Option<Quantity<Duration>>,
-    pub(crate) split: Option<Quantity<Duration>>,
-    pub(crate) take: Option<Quantity<Duration>>,
-    pub(crate) give: Option<Quantity<Duration>>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename = "Compaction", deny_unknown_fields)]
-pub(crate) struct RawCompaction {
-    pub(crate) above: Option<f64>,
-    pub(crate) at_once: Option<Quantity<Size>>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename = "Sweep", deny_unknown_fields)]
-pub(crate) struct RawSweep {
-    pub(crate) axes: Vec<RawAxis>,
-    #[serde(default)]
-    pub(crate) zip: Vec<Vec<String>>,
-    #[serde(default)]
-    pub(crate) constraints: Vec<String>,
-    pub(crate) sample: Option<RawSample>,
-    #[serde(default)]
-    pub(crate) skip_invalid: bool,
-}
-
-/// Points drawn in place of the grid.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename = "Sample", rename_all = "snake_case", deny_unknown_fields)]
-pub(crate) enum RawSample {
-    LatinHypercube { points: u32, seed: Option<u64> },
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename = "Axis", deny_unknown_fields)]
-pub(crate) struct RawAxis {
-    pub(crate) name: String,
-    pub(crate) path: String,
-    pub(crate) values: RawValues,
-    pub(crate) unit: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename = "AxisValues", rename_all = "snake_case", deny_unknown_fields)]
-pub(crate) enum RawValues {
-    Range { from: f64, to: f64, step: f64 },
-    LogRange { from: f64, to: f64, points: u32 },
-    Between { from: f64, to: f64, log: Option<bool> },
-    List(Vec<f64>),
-    Factors(Vec<f64>),
-    Choices(Vec<(String, String)>),
 }

@@ -26,10 +26,21 @@ const MAX_SLOWDOWN: f64 = 1e9;
 #[derive(Debug, Deserialize)]
 #[serde(rename = "Weights", deny_unknown_fields)]
 struct RawWeights {
+    /// Version of this format.
+    ///
+    /// Values: 1.
     schema: u32,
+    /// Spelling of the policy that the weights are for.
     policy: String,
+    /// What they are for.
+    ///
+    /// Values: not empty.
     about: String,
+    /// Features that are not named weigh 0; unknown ones are errors.
+    ///
+    /// Values: -10^6 to 10^6.
     weights: BTreeMap<String, f64>,
+    /// How they were found.
     trained: Option<Trained>,
 }
 

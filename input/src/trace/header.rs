@@ -22,14 +22,25 @@ const MAX_HEADER_BYTES: u64 = 1 << 20;
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Header {
+    /// Version of the format.
+    ///
+    /// Values: 1.
     schema: u32,
+    /// The trace's name in results.
     name: String,
+    /// What it holds and what its durations are.
     about: String,
+    /// How it was recorded; empty texts for a generated trace.
     recorded: Recorded,
+    /// Format of the recorded run; a label, the scenario chooses its own.
     precision: String,
+    /// Sequences per step.
     batch: u32,
+    /// Tokens per sequence; tokens per step are `batch` times this.
     sequence: u32,
+    /// How many different steps `ops.csv` holds.
     pub(super) steps: u32,
+    /// Rows of each table; a table that was cut off is noticed.
     pub(super) rows: Rows,
 }
 
@@ -37,8 +48,11 @@ pub(super) struct Header {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename = "rows", deny_unknown_fields)]
 pub(super) struct Rows {
+    /// Of `objects.csv`.
     pub(super) objects: u64,
+    /// Of `ops.csv`.
     pub(super) ops: u64,
+    /// Of `uses.csv`.
     pub(super) uses: u64,
 }
 

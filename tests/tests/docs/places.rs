@@ -1,5 +1,5 @@
 //! The places of scenarios and hardware specs where a field or a word can stand, and the sections
-//! of `docs/reference/formats.md` that must name what can.
+//! of the reference that must name what can.
 
 /// A heading, and a file with `@` in the place that it is about.
 type Place = (&'static str, &'static str);

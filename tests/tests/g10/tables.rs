@@ -1,4 +1,4 @@
-//! The tables: where they are, what they become, and that the page on formats names their columns.
+//! The tables: where they are, what they become, and that the page on imports names their columns.
 
 use tiersim_input::import::tables::{Imported, Tables, import_tables};
 use tiersim_tests::files::{beside, page};
@@ -77,7 +77,7 @@ fn durations_sum_to_the_published_ideal() {
 }
 
 #[test]
-fn the_page_on_formats_names_every_column() {
+fn the_page_on_imports_names_every_column() {
     let folder = std::env::temp_dir().join(format!("tiersim-columns-{}", std::process::id()));
     fs::create_dir_all(&folder).expect("the folder is made");
     let [kernels, tensors] = ["k.csv", "t.csv"].map(|name| folder.join(name));
@@ -86,15 +86,15 @@ fn the_page_on_formats_names_every_column() {
     }
     let problems = import_tables(&Tables { kernels, tensors, batch: 1 });
     let problems = problems.expect_err("the column is unknown").0;
-    let page = page("docs/reference/formats.md");
-    let (_, section) = page.split_once("### Tables of kernels and tensors").expect("its section");
+    let page = page("docs/reference/imports.md");
+    let (_, section) = page.split_once("## Tables of kernels and tensors").expect("its section");
     let lists = problems.iter().filter_map(|one| one.remedy.strip_prefix("the columns are "));
     let columns: Vec<&str> = lists.flat_map(|list| list.split(", ")).collect();
     assert!(columns.len() >= 10, "the reader names its columns: {columns:?}");
     for column in columns {
         assert!(
             section.contains(&format!("`{column}`")),
-            "docs/reference/formats.md lacks {column}"
+            "docs/reference/imports.md lacks {column}"
         );
     }
     fs::remove_dir_all(folder).expect("the folder goes");

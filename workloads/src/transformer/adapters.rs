@@ -93,6 +93,8 @@ pub struct Lora {
     /// Rows of A and columns of B.
     pub rank: u32,
     /// The matrices that have them.
+    ///
+    /// Default: `[q, v]`.
     #[serde(default)]
     pub targets: Targets,
 }

@@ -149,16 +149,28 @@ impl Kernels {
 #[serde(default)]
 pub struct Parallel {
     /// Replicas of the model, over which ZeRO partitions.
+    ///
+    /// Default: 1.
     pub data: u32,
     /// Ranks that each matrix is split over.
+    ///
+    /// Default: 1.
     pub tensor: u32,
     /// Whether what tensor parallelism leaves whole (norms, dropout) is split by sequence.
+    ///
+    /// Default: `false`.
     pub sequence: bool,
     /// Stages.
+    ///
+    /// Default: 1.
     pub pipeline: u32,
     /// Stretches of layers per stage (m of Korthikanti et al.); 1 for plain 1F1B.
+    ///
+    /// Default: 1.
     pub interleave: u32,
     /// Ranks that the experts of a block are spread over.
+    ///
+    /// Default: 1.
     pub expert: u32,
 }
 
@@ -219,9 +231,13 @@ pub struct Loader {
     /// Processes that prepare batches, per rank.
     pub workers: u32,
     /// Batches that each of them has ready; PyTorch's `prefetch_factor` unless said otherwise.
+    ///
+    /// Default: 2.
     #[serde(default = "prefetch")]
     pub prefetch: u32,
     /// Bytes of one token: 8 for an int64 id, more for labels and masks.
+    ///
+    /// Default: 8.
     #[serde(default = "token_bytes")]
     pub token_bytes: u32,
 }

@@ -1,0 +1,170 @@
+//! The dimensions of a model and the formats of its numbers, as written.
+//!
+//! A card stands in the place of a model's own files; formats stand beside either.
+
+use serde::Deserialize;
+use tiersim_workloads::transformer::card::Family;
+use tiersim_workloads::transformer::format::Format;
+use tiersim_workloads::transformer::packed::{self, Packed};
+
+/// A model card, as written.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename = "Card", deny_unknown_fields)]
+pub(crate) struct RawCard {
+    /// What results call it.
+    ///
+    /// Default: such as `"llama-32x4096"`.
+    pub(crate) name: Option<String>,
+    /// What a block is made of and what its modules are called, see [models.md](models.md).
+    pub(crate) family: Family,
+    /// Blocks.
+    ///
+    /// Values: 1 to 10,000.
+    pub(crate) layers: u32,
+    /// Width of the residual stream.
+    ///
+    /// Values: 1 to 2^20.
+    pub(crate) hidden: u32,
+    /// Width between the matrices of the feed-forward part, or of one expert.
+    ///
+    /// Values: 1 to 2^22.
+    pub(crate) ffn: u32,
+    /// Query heads.
+    ///
+    /// Values: 1 to 2^14.
+    pub(crate) heads: u32,
+    /// Heads of keys and values.
+    ///
+    /// Values: 1 to 2^14, divides `heads`.
+    /// Default: `heads`.
+    pub(crate) kv_heads: Option<u32>,
+    /// Width of a head; even where queries and keys are turned by position.
+    ///
+    /// Values: 1 to 2^14.
+    /// Default: `hidden` / `heads`.
+    pub(crate) head_dim: Option<u32>,
+    /// Rows of the embedding.
+    ///
+    /// Values: 1 to 2^26.
+    pub(crate) vocab: u32,
+    /// Rows of the learned positions; of these only, and no less than the sequence.
+    ///
+    /// Values: 1 to 2^26.
+    /// Default: 1024 for `gpt2`, 2048 for `opt`, 512 for `bert`, 514 for `roberta`.
+    pub(crate) positions: Option<u32>,
+    /// Whether the head uses the embedding's matrix.
+    ///
+    /// Default: `true` for `gpt2`, `opt`, `bloom`, `bert`, `roberta`.
+    pub(crate) tied: Option<bool>,
+    /// Whether queries, keys and values have biases.
+    ///
+    /// Default: `true` for `gpt2`, `opt`, `bloom`, `bert`, `roberta`.
+    pub(crate) qkv_bias: Option<bool>,
+    /// Experts of each block, those that a token goes through, and those that every token goes
+    /// through beside them (0).
+    pub(crate) experts: Option<RawExperts>,
+    /// Positions that a token attends to.
+    ///
+    /// Values: 1 and more.
+    pub(crate) window: Option<u32>,
+}
+
+/// Experts of a card, as written.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename = "Experts", deny_unknown_fields)]
+pub(crate) struct RawExperts {
+    /// Experts of each block.
+    pub(crate) count: u32,
+    /// Those that a token goes through.
+    pub(crate) active: u32,
+    /// Those that every token goes through beside them.
+    ///
+    /// Default: 0.
+    pub(crate) shared: Option<u32>,
+}
+
+/// The format of each kind of object; those left out have the precision of all.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename = "Formats", deny_unknown_fields)]
+pub(crate) struct RawFormats {
+    /// Of weights, as products use them, or packed.
+    ///
+    /// Type: a [format](#model), packed ones too.
+    /// Default: `precision`.
+    pub(crate) weights: Option<RawWeights>,
+    /// Of the gradients of weights.
+    ///
+    /// Default: `precision`.
+    pub(crate) gradients: Option<Format>,
+    /// Of what is kept for the backward pass; `int8` stands for compressed ones.
+    ///
+    /// Default: `precision`.
+    pub(crate) activations: Option<Format>,
+    /// Of keys and values of past tokens.
+    ///
+    /// Default: `precision`.
+    pub(crate) kv: Option<Format>,
+}
+
+/// Numbers as products use them, or packed.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename = "Format", rename_all = "snake_case")]
+pub(crate) enum RawWeights {
+    /// 4 bytes per number.
+    Fp32,
+    /// 4 bytes per number; products have 10 bits of mantissa.
+    Tf32,
+    /// 2 bytes per number.
+    Fp16,
+    /// 2 bytes per number.
+    Bf16,
+    /// 1 byte per number.
+    Fp8,
+    /// 1 byte per number.
+    Int8,
+    /// Packed: n numbers of a matrix take ceil(n / 2) + 4 ceil(n / group) bytes, two in a byte and
+    /// a 32-bit constant per group (bitsandbytes); with `double` ceil(n / 2) + g + 4 ceil(g / 256)
+    /// for g = ceil(n / group), constants of 8 bits and a 32-bit one for every 256 of them.
+    #[serde(rename = "nf4")]
+    Nf4 {
+        /// Numbers that share a constant.
+        ///
+        /// Values: 1 to 2^20.
+        /// Default: 64.
+        #[serde(default = "packed::block")]
+        group: u32,
+        /// Whether constants are quantized too.
+        #[serde(default)]
+        double: bool,
+    },
+    /// Packed: n numbers of a matrix take ceil(n / 2) + 2 ceil(n / group) bytes: a 16-bit scale per
+    /// group, without zero points.
+    #[serde(rename = "int4")]
+    Int4 {
+        /// Numbers that share a scale.
+        ///
+        /// Values: 1 to 2^20.
+        /// Default: 128.
+        #[serde(default = "packed::group")]
+        group: u32,
+    },
+}
+
+impl RawWeights {
+    /// The format, if it is one, and how they are packed, if they are.
+    pub(crate) const fn parts(self) -> (Option<Format>, Option<Packed>) {
+        let format = match self {
+            RawWeights::Fp32 => Format::Fp32,
+            RawWeights::Tf32 => Format::Tf32,
+            RawWeights::Fp16 => Format::Fp16,
+            RawWeights::Bf16 => Format::Bf16,
+            RawWeights::Fp8 => Format::Fp8,
+            RawWeights::Int8 => Format::Int8,
+            RawWeights::Nf4 { group, double } => {
+                return (None, Some(Packed::Nf4 { group, double }));
+            }
+            RawWeights::Int4 { group } => return (None, Some(Packed::Int4 { group })),
+        };
+        (Some(format), None)
+    }
+}
