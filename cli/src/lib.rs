@@ -12,6 +12,7 @@ mod cache;
 mod calibrate;
 mod check;
 mod conform;
+mod draws;
 mod explain;
 mod folder;
 mod generate;

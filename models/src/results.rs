@@ -25,6 +25,7 @@ mod split;
 mod steadiness;
 mod steps;
 mod timeline;
+pub mod uncertainty;
 
 use crate::diagnostic::Warning;
 use crate::hardware::{Capacity, Fact};
@@ -35,6 +36,7 @@ use hints::HintMatches;
 use memory_use::MemoryUse;
 use served::ServingFigures;
 use std::fmt;
+use uncertainty::UncertaintyRecord;
 
 pub use conditions::Conditions;
 pub use pressure::PressureRecord;
@@ -100,6 +102,8 @@ pub struct RunRecord {
     pub skipped: Vec<(Vec<(String, AxisValue)>, String)>,
     /// What the lint says about the machine, and then about the results.
     pub warnings: Vec<Warning>,
+    /// The same cases where the machine's numbers are drawn, if that was asked for.
+    pub uncertainty: Option<UncertaintyRecord>,
 }
 
 /// One direction of a link, or a tier's way to itself, which compaction takes.

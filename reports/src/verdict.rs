@@ -7,6 +7,7 @@
 use crate::contest::{gap, order};
 use crate::names::shortened;
 use crate::points::machine_of;
+use crate::uncertainty;
 use crate::units::{three_digits, time};
 use crate::words::{count, finite};
 use tiersim_models::hardware::HBM;
@@ -37,6 +38,7 @@ pub(crate) fn verdict(record: &RunRecord) -> Vec<(&'static str, String)> {
         lines.push(("result", "no case that pays for every access ran to its end".to_owned()));
     }
     lines.extend(misfits(record).map(|text| ("no fit", text)));
+    lines.extend(uncertainty::verdict(record));
     lines
 }
 

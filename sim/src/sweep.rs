@@ -6,6 +6,7 @@
 mod jobs;
 
 use crate::run::{CaseRunner, Options, RunError, conditions, in_order, record, within};
+pub(crate) use jobs::key;
 use jobs::{Job, Jobs, jobs};
 use rayon::prelude::*;
 use tiersim_models::diagnostic::Warning;

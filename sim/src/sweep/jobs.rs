@@ -139,7 +139,7 @@ fn same(one: &Case, other: &Case) -> bool {
 }
 
 /// What a bench depends on: the seed only where something is drawn.
-fn key(scenario: &Scenario) -> String {
+pub(crate) fn key(scenario: &Scenario) -> String {
     let details = |link: &Link| link.service.clone().map(|service| [service.read, service.write]);
     let tails = scenario.hardware.links.iter().filter_map(details).flatten();
     let draws = scenario.workload.jitter > 0.0 || { tails }.any(|detail| detail.tail.is_some());
