@@ -36,6 +36,19 @@ const MOST_CONTESTS: usize = 100;
 /// Most characters of a case's name in a sentence.
 const MOST_NAME: usize = 60;
 
+/// What of a case has a band: its name with the unit, and the figure.
+pub(crate) type Figure = (&'static str, fn(&DrawnCase) -> Option<f64>);
+
+/// Those of `summary.json` and `results.csv`.
+const FIGURES: [Figure; 6] = [
+    ("step_ms", |of| step(of).map(|ps| ps / 1e9)),
+    ("ttft_ms", |of| of.first_token_ms),
+    ("tpot_ms", |of| of.per_token_ms),
+    ("peak_bytes", |of| Some(of.peak.get() as f64)),
+    ("energy_j", |of| of.joules),
+    ("cost_used_usd", |of| of.dollars),
+];
+
 /// Two that can be compared, the first of which is before the other in the table.
 #[derive(Clone, Debug)]
 pub(crate) struct Contest {
@@ -101,8 +114,12 @@ pub(crate) fn verdict(record: &RunRecord) -> Vec<(&'static str, String)> {
     // The nearest rival first; equals in the order of the table.
     contests.sort_by_key(|contest| std::cmp::Reverse(contest.duel.losses));
     let flips = contests.iter().filter(|contest| contest.flips(of.draws)).count();
-    let shown = if flips == 0 { 1 } else { flips.min(MOST_NAMED) };
-    lines.extend(contests.iter().take(shown).map(|contest| said(contest, of)));
+    let (first, others) = contests.split_at(flips.max(1).min(contests.len()));
+    lines.extend(first.iter().take(MOST_NAMED).map(|contest| said(contest, of)));
+    if flips == 0 {
+        let machines = others.iter().filter(|contest| contest.between == "machines");
+        lines.extend(machines.take(MOST_NAMED).map(|contest| said(contest, of)));
+    }
     if flips > MOST_NAMED {
         let more = count(flips - MOST_NAMED, "other verdict flips", "other verdicts flip");
         lines.push(("flips", format!("{more} too; see `contests` in summary.json")));
@@ -207,7 +224,8 @@ pub(crate) fn band_column(record: &RunRecord, cases: &[usize]) -> Option<Column>
     let digits = decimals(&all);
     let cell = |(band, &case): (&Option<Band>, &usize)| {
         let Some(Band { p5, p95, .. }) = band else { return "-".to_owned() };
-        let range = format!("{:.digits$} to {:.digits$}", p5 / size, p95 / size);
+        let [from, to] = [p5, p95].map(|end| format!("{:.digits$}", end / size));
+        let range = if from == to { from } else { format!("{from} to {to}") };
         match of.fits(case) {
             fits if fits == of.draws => range,
             fits => format!("{range}, {fits} fit"),

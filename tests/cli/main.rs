@@ -34,6 +34,7 @@ mod solve;
 mod statistics;
 mod sweeps;
 mod train;
+mod uncertainty;
 mod validate;
 #[cfg(unix)]
 mod writing;

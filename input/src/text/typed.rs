@@ -179,7 +179,13 @@ impl<'de> Deserializer<'de> for Value<'_> {
         if pair && (len..=len + 1).contains(&parts) {
             return self.deserialize_tuple(parts, visitor);
         }
-        self.needs_source(what, sample);
+        if pair && parts > len {
+            let rule =
+                format!("{what} has its source and how far off it may be behind it, no more");
+            self.fault(rule, "leave the rest out");
+        } else {
+            self.needs_source(what, sample);
+        }
         stand_in(&format!("({sample}, assumed(\"-\"))"), |value| {
             value.deserialize_tuple(len, visitor)
         })

@@ -1,24 +1,11 @@
 //! Draws as tables: the band of each case in `results.csv`, and every draw in `draws.csv`.
 
-use super::step;
+use super::{FIGURES, step};
 use crate::ChartError;
 use crate::csv::guarded;
 use crate::csv_columns::{Columns, float, optional};
 use tiersim_models::results::RunRecord;
 use tiersim_models::results::uncertainty::{Band, DrawnCase};
-
-/// What of a case has a band: the column's name without its percentile, and the figure.
-type Figure = (&'static str, fn(&DrawnCase) -> Option<f64>);
-
-/// In the units of the other columns.
-const FIGURES: [Figure; 6] = [
-    ("step_ms", |of| step(of).map(|ps| ps / 1e9)),
-    ("ttft_ms", |of| of.first_token_ms),
-    ("tpot_ms", |of| of.per_token_ms),
-    ("peak_bytes", |of| Some(of.peak.get() as f64)),
-    ("energy_j", |of| of.joules),
-    ("cost_used_usd", |of| of.dollars),
-];
 
 /// Adds the columns of bands, if there are draws.
 pub(crate) fn columns<'r>(all: &mut Columns<'r>, record: &'r RunRecord) {

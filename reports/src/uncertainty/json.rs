@@ -1,11 +1,11 @@
 //! The section `uncertainty` of `summary.json`.
 
-use super::{Contest, contests, step};
+use super::{Contest, FIGURES, contests};
 use crate::economics_summary::number;
 use serde_json::{Map, Value, json};
 use tiersim_models::hardware::Fact;
 use tiersim_models::results::RunRecord;
-use tiersim_models::results::uncertainty::{Band, DrawnCase, DrawnNumber, UncertaintyRecord};
+use tiersim_models::results::uncertainty::{Band, DrawnNumber, UncertaintyRecord};
 
 /// The section; none where nothing was drawn.
 pub(crate) fn summary(record: &RunRecord) -> Option<Value> {
@@ -34,23 +34,16 @@ fn drawn(of: &DrawnNumber) -> Value {
     all
 }
 
-fn band(of: Option<Band>, size: f64) -> Value {
-    let ends = |Band { p5, p50, p95 }: Band| json!({ "p5": p5 / size, "p50": p50 / size, "p95": p95 / size });
-    of.map_or(Value::Null, ends)
-}
-
 fn case(record: &RunRecord, of: &UncertaintyRecord, case: usize) -> Value {
-    let own = |figure: fn(&DrawnCase) -> Option<f64>, size| band(of.band(case, figure), size);
+    let bands = FIGURES.iter().filter_map(|(name, figure)| {
+        let Band { p5, p50, p95 } = of.band(case, figure)?;
+        Some(((*name).to_owned(), json!({ "p5": p5, "p50": p50, "p95": p95 })))
+    });
     json!({
         "label": record.results[case].label,
         "fits": of.fits(case),
         "out_of_memory": of.draws - of.fits(case),
-        "step_ms": own(step, 1e9),
-        "ttft_ms": own(|of| of.first_token_ms, 1.0),
-        "tpot_ms": own(|of| of.per_token_ms, 1.0),
-        "peak_bytes": own(|of| Some(of.peak.get() as f64), 1.0),
-        "energy_j": own(|of| of.joules, 1.0),
-        "cost_used_usd": own(|of| of.dollars, 1.0),
+        "bands": bands.collect::<Map<String, Value>>(),
         "rank_correlations": correlations(of, of.correlations(case)),
     })
 }

@@ -94,18 +94,18 @@ impl<D: Meaning> Sourced<D> {
 
     fn normal(&self, check: &mut Check<'_>, at: &str, of: &Deviation<D>) -> Option<Spread> {
         let number = self.quantity.number;
-        let (deviation, at) = match of {
-            Deviation::Share(share) => (share * number, format!("{at}.0")),
+        let deviation = match of {
+            Deviation::Share(share) => share * number,
             Deviation::Of(own) => {
-                self.same_unit(check, &format!("{at}.0"), own)?;
-                (own.number, format!("{at}.0"))
+                self.same_unit(check, at, own)?;
+                own.number
             }
         };
         if deviation.is_finite() && deviation > 0.0 && deviation <= MOST_DEVIATION * number {
             return Some(Spread::Normal { deviation });
         }
         let rule = "a spread is one standard deviation, above 0 and at most its number";
-        check.fault(&at, rule, "write spread(0.05) for 5 %, or leave it out");
+        check.fault(at, rule, "write spread(0.05) for 5 %, or leave it out");
         None
     }
 
