@@ -47,7 +47,8 @@ pub(crate) struct Asked<'a> {
     pub(crate) sweeps: bool,
 }
 
-type Drawn = Vec<Option<DrawnCase>>;
+/// What came of every case.
+pub(crate) type Drawn = Vec<Option<DrawnCase>>;
 
 fn unknowns(run: &Sweep, draws: usize) -> Unknowns {
     let of: Vec<_> = scenarios(run).collect();

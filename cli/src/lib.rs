@@ -23,6 +23,7 @@ mod new;
 mod ops;
 mod output;
 mod progress;
+mod replications;
 mod report;
 mod runs;
 mod solve;

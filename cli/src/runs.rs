@@ -5,6 +5,7 @@ use crate::draws::{Asked, DrawArgs};
 use crate::folder::Folder;
 use crate::lints::{deny_machines, say_warnings, warned};
 use crate::output::{Denied, Failure, print, write, write_all, written};
+use crate::replications::ReplicationArgs;
 use crate::{VERSION, progress};
 use clap::Args as ClapArgs;
 use std::collections::BTreeMap;
@@ -38,6 +39,8 @@ pub(crate) struct RunArgs {
     pub(crate) common: Common,
     #[command(flatten)]
     pub(crate) draws: DrawArgs,
+    #[command(flatten)]
+    pub(crate) replications: ReplicationArgs,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -49,6 +52,8 @@ pub(crate) struct SweepArgs {
     pub(crate) common: Common,
     #[command(flatten)]
     pub(crate) draws: DrawArgs,
+    #[command(flatten)]
+    pub(crate) replications: ReplicationArgs,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -84,6 +89,7 @@ pub(crate) fn run(args: &RunArgs, registry: &Registry) -> Result<(), Failure> {
         let mut record = run_one(run, &traces, &args.common)?;
         let asked = Asked { path, registry, common: &args.common, sweeps: false };
         args.draws.draw(&asked, run, &traces, &mut record)?;
+        args.replications.replicate(&args.common, run, &traces, &mut record)?;
         let said = emit(&record, &args.common, folder)?;
         match args.common.format {
             // Several are one document, so nothing of it is printed before all of it is there.
@@ -181,6 +187,7 @@ pub(crate) fn sweep(args: &SweepArgs, registry: &Registry) -> Result<(), Failure
     let mut record = run_points(&sweep, &traces, &args.common)?;
     let asked = Asked { path: &args.scenario, registry, common: &args.common, sweeps: true };
     args.draws.draw(&asked, &sweep, &traces, &mut record)?;
+    args.replications.replicate(&args.common, &sweep, &traces, &mut record)?;
     let base = run_one(&runs[0], &own, &args.common)?;
     print(&emit(&record, &args.common, folder)?)?;
     let failed = named(&runs[0].base, failures(&runs[0].base, &base));

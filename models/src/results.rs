@@ -18,6 +18,7 @@ pub mod metrics;
 pub mod op_fit;
 pub mod op_grades;
 pub mod pressure;
+pub mod replications;
 pub mod served;
 pub mod snapshot;
 pub mod solved;
@@ -34,6 +35,7 @@ use crate::units::{Bytes, Span};
 use economics::CaseEconomics;
 use hints::HintMatches;
 use memory_use::MemoryUse;
+use replications::Replications;
 use served::ServingFigures;
 use std::fmt;
 use uncertainty::UncertaintyRecord;
@@ -104,6 +106,8 @@ pub struct RunRecord {
     pub warnings: Vec<Warning>,
     /// The same cases where the machine's numbers are drawn, if that was asked for.
     pub uncertainty: Option<UncertaintyRecord>,
+    /// The same cases with other seeds, if that was asked for.
+    pub replications: Option<Replications>,
 }
 
 /// One direction of a link, or a tier's way to itself, which compaction takes.

@@ -16,8 +16,8 @@ use crate::places::links;
 use crate::verdict::verdict;
 use crate::words::oom_reason;
 use crate::{
-    ChartError, economics_summary, hints, memory_summary, pressure, pretty, served, split, steady,
-    uncertainty,
+    ChartError, economics_summary, hints, memory_summary, pressure, pretty, replications, served,
+    split, steady, uncertainty,
 };
 use serde_json::{Value, json};
 use tiersim_models::diagnostic::Warning;
@@ -61,6 +61,9 @@ pub fn summary_json(record: &RunRecord, version: &str) -> Result<String, ChartEr
     });
     if let Some(section) = uncertainty::summary(record) {
         all["uncertainty"] = section;
+    }
+    if let Some(section) = replications::summary(record) {
+        all["replications"] = section;
     }
     pretty(&all)
 }

@@ -45,6 +45,7 @@ mod plot;
 mod points;
 mod pressure;
 mod render;
+mod replications;
 mod report;
 mod scale;
 mod served;

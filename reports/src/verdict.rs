@@ -7,9 +7,9 @@
 use crate::contest::{gap, order};
 use crate::names::shortened;
 use crate::points::machine_of;
-use crate::uncertainty;
 use crate::units::{three_digits, time};
 use crate::words::{count, finite};
+use crate::{replications, uncertainty};
 use tiersim_models::hardware::HBM;
 use tiersim_models::results::{CaseRecord, Figures, Outcome, RunRecord};
 use tiersim_models::units::shown::of_sizes;
@@ -39,6 +39,7 @@ pub(crate) fn verdict(record: &RunRecord) -> Vec<(&'static str, String)> {
     }
     lines.extend(misfits(record).map(|text| ("no fit", text)));
     lines.extend(uncertainty::verdict(record));
+    lines.extend(replications::verdict(record));
     lines
 }
 

@@ -7,7 +7,7 @@
 
 use crate::feasible::too_long;
 use crate::run::{CaseRunner, Options, RunError};
-use crate::sweep::key;
+use crate::sweep::{draws, key};
 use std::collections::BTreeMap;
 use tiersim_models::results::RunRecord;
 use tiersim_models::results::uncertainty::DrawnCase;
@@ -52,6 +52,11 @@ impl Places {
         };
         Some((scenario, scenario.cases.iter().find(|case| case.name() == name)?))
     }
+}
+
+/// Whether the seed matters to any case of a run.
+pub fn has_jitter(run: &Sweep) -> bool {
+    run.points.iter().map(|point| &point.scenario).chain([&run.base]).any(draws)
 }
 
 /// What came of every case of a record at a draw, in the record's order; `None` where it ran out of

@@ -414,6 +414,7 @@ pub(crate) fn record(
         skipped: Vec::new(),
         warnings: lint_hardware(hardware).into_iter().chain(scenario.warnings.clone()).collect(),
         uncertainty: None,
+        replications: None,
     };
     let mut of_results = lint_results(&record);
     record.warnings.append(&mut of_results);

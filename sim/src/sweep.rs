@@ -6,8 +6,8 @@
 mod jobs;
 
 use crate::run::{CaseRunner, Options, RunError, conditions, in_order, record, within};
-pub(crate) use jobs::key;
 use jobs::{Job, Jobs, jobs};
+pub(crate) use jobs::{draws, key};
 use rayon::prelude::*;
 use tiersim_models::diagnostic::Warning;
 use tiersim_models::hardware::{HBM, Hardware};

@@ -28,6 +28,7 @@ mod models;
 mod ops;
 mod outside;
 mod plausible;
+mod replications;
 mod report;
 mod round_trips;
 mod solve;

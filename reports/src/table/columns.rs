@@ -5,6 +5,7 @@
 use crate::column::{Column, Values};
 use crate::contest::{gap, marks};
 use crate::places::{Places, channels, tiers};
+use crate::replications;
 use crate::served;
 use crate::uncertainty::band_column;
 use crate::words::count;
@@ -43,6 +44,7 @@ fn by_worth(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
     let mut steps = steps.into_iter();
     all.extend(steps.next());
     all.extend(band_column(record, cases));
+    all.extend(replications::column(record, cases));
     all.push(overhead(record, cases));
     let marks: Vec<String> =
         cases.iter().map(|&case| marks(&record.results[case]).join(", ")).collect();
@@ -81,6 +83,7 @@ fn step_columns(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
 pub(super) fn time(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
     let mut columns = step_columns(record, cases);
     columns.extend(band_column(record, cases));
+    columns.extend(replications::column(record, cases));
     columns.extend(tokens(record, cases));
     columns.push(overhead(record, cases));
     columns.push(change(record, cases));

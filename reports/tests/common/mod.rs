@@ -153,6 +153,7 @@ pub(crate) fn bare(name: &str) -> RunRecord {
         skipped: Vec::new(),
         warnings: Vec::new(),
         uncertainty: None,
+        replications: None,
     }
 }
 

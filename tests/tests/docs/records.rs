@@ -4,6 +4,7 @@ use tiersim_input::scenario::sweep::read_sweep;
 use tiersim_input::traces::read_traces;
 use tiersim_models::hardware::Source;
 use tiersim_models::results::CaseRecord;
+use tiersim_models::results::replications::Replications;
 use tiersim_models::results::uncertainty::{DrawnCase, DrawnNumber, Seen, UncertaintyRecord};
 use tiersim_sim::sweep::run_sweep;
 use tiersim_tests::files::{record, root, shipped_scenario};
@@ -20,6 +21,12 @@ pub(crate) fn records() -> [RunRecord; 3] {
     let once = shipped_scenario("gpt2-out-of-memory", &overrides);
     let mut once = record(&once, Options::default());
     once.uncertainty = Some(drawn(&once));
+    let steps = once.results.iter().map(|case| {
+        let step = case.outcome.figures().map(|figures| figures.mean_step());
+        vec![step; 3]
+    });
+    let steps = steps.collect();
+    once.replications = Some(Replications { share: 0.01, most: 9, count: 3, steps });
     let set = |path: &str, value: &str| (path.to_owned(), value.to_owned());
     let overrides = [
         set("sweep.axes.0.values", "list([0.3, 0.9])"),
