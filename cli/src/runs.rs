@@ -1,9 +1,11 @@
 //! `run`, `sweep` and `hints`.
 
 use crate::args::{Common, Format, assignment};
+use crate::draws::{Asked, DrawArgs};
 use crate::folder::Folder;
 use crate::lints::{deny_machines, say_warnings, warned};
 use crate::output::{Denied, Failure, print, write, write_all, written};
+use crate::replications::ReplicationArgs;
 use crate::{VERSION, progress};
 use clap::Args as ClapArgs;
 use std::collections::BTreeMap;
@@ -35,6 +37,10 @@ pub(crate) struct RunArgs {
     pub(crate) scenarios: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) common: Common,
+    #[command(flatten)]
+    pub(crate) draws: DrawArgs,
+    #[command(flatten)]
+    pub(crate) replications: ReplicationArgs,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -44,6 +50,10 @@ pub(crate) struct SweepArgs {
     pub(crate) scenario: PathBuf,
     #[command(flatten)]
     pub(crate) common: Common,
+    #[command(flatten)]
+    pub(crate) draws: DrawArgs,
+    #[command(flatten)]
+    pub(crate) replications: ReplicationArgs,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -68,14 +78,18 @@ pub(crate) fn run(args: &RunArgs, registry: &Registry) -> Result<(), Failure> {
     use_threads(args.common.jobs)?;
     let (runs, traces) = read_runs(&args.scenarios, &overrides(&args.common)?, registry)?;
     deny_machines(&args.common, runs.iter().flat_map(scenarios))?;
+    runs.iter().zip(&args.scenarios).try_for_each(|(run, path)| args.draws.check(path, run))?;
     let (mut failed, mut denied) = (Vec::new(), Denied::default());
     let several = runs.len() > 1;
     let mut summaries = Vec::new();
-    for run in &runs {
+    for (run, path) in runs.iter().zip(&args.scenarios) {
         let out = args.common.out.clone();
         let out = out.map(|out| if several { out.join(&run.base.name) } else { out });
         let folder = Folder::open(out, &run.base.name)?;
-        let record = run_one(run, &traces, &args.common)?;
+        let mut record = run_one(run, &traces, &args.common)?;
+        let asked = Asked { path, registry, common: &args.common, sweeps: false };
+        args.draws.draw(&asked, run, &traces, &mut record)?;
+        args.replications.replicate(&args.common, run, &traces, &mut record)?;
         let said = emit(&record, &args.common, folder)?;
         match args.common.format {
             // Several are one document, so nothing of it is printed before all of it is there.
@@ -158,6 +172,7 @@ pub(crate) fn sweep(args: &SweepArgs, registry: &Registry) -> Result<(), Failure
     let sweep = read_sweep_with(&args.scenario, &overrides, registry)?;
     let (runs, own) = read_runs(std::slice::from_ref(&args.scenario), &overrides, registry)?;
     let sweep = Sweep { base: runs[0].base.clone(), ..sweep };
+    args.draws.check(&args.scenario, &sweep)?;
     let points = || sweep.points.iter().map(|point| &point.scenario);
     let traces = read_traces(points().chain([&sweep.base]))?;
     let endless = points().map(|point| too_long(point, &traces.of(point).trace));
@@ -169,7 +184,10 @@ pub(crate) fn sweep(args: &SweepArgs, registry: &Registry) -> Result<(), Failure
     // A folder of its own: the results of a run are not those of its sweep.
     let name = format!("{}-sweep", sweep.base.name);
     let folder = Folder::open(args.common.out.clone(), &name)?;
-    let record = run_points(&sweep, &traces, &args.common)?;
+    let mut record = run_points(&sweep, &traces, &args.common)?;
+    let asked = Asked { path: &args.scenario, registry, common: &args.common, sweeps: true };
+    args.draws.draw(&asked, &sweep, &traces, &mut record)?;
+    args.replications.replicate(&args.common, &sweep, &traces, &mut record)?;
     let base = run_one(&runs[0], &own, &args.common)?;
     print(&emit(&record, &args.common, folder)?)?;
     let failed = named(&runs[0].base, failures(&runs[0].base, &base));
@@ -291,7 +309,7 @@ fn emit(record: &RunRecord, common: &Common, folder: Folder) -> Result<String, F
     }
 }
 
-fn overrides(common: &Common) -> Result<Vec<(String, String)>, Failure> {
+pub(crate) fn overrides(common: &Common) -> Result<Vec<(String, String)>, Failure> {
     seeded(&common.set, common.seed)
 }
 

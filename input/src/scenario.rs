@@ -11,6 +11,7 @@ pub mod files;
 pub mod fingerprint;
 mod hidden;
 pub mod hints;
+mod hypercube;
 mod machines;
 mod model;
 mod modes;
@@ -26,6 +27,7 @@ mod spelling;
 mod statistics;
 mod statistics_file;
 pub mod sweep;
+pub mod unknowns;
 pub mod weights;
 mod workload;
 

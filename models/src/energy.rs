@@ -11,7 +11,7 @@ use crate::hardware::fact::{Fact, Source};
 use crate::units::Bytes;
 
 /// Power and prices of a machine.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Economics {
     /// By tier; tiers beyond its end have no numbers.
     pub tiers: Vec<TierEconomics>,

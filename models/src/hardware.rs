@@ -13,6 +13,7 @@ pub(crate) mod law;
 mod memory;
 mod requests;
 pub(crate) mod tier_kind;
+mod uncertainty;
 
 use crate::efficiency::Efficiency;
 use crate::energy::Economics;
@@ -35,6 +36,7 @@ pub use law::Law;
 pub use memory::Memory;
 pub use requests::DeviceRequests;
 pub use tier_kind::TierKind;
+pub use uncertainty::{Spread, Uncertainty};
 
 /// The tier that the device computes from.
 pub const HBM: TierId = TierId(0);
@@ -200,7 +202,7 @@ impl Compute {
 }
 
 /// A machine: what a `hardware-specs/*.ron` file means.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Hardware {
     /// Name of the file, such as `h100-sxm-pcie5`.
     pub name: String,

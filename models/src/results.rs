@@ -18,6 +18,7 @@ pub mod metrics;
 pub mod op_fit;
 pub mod op_grades;
 pub mod pressure;
+pub mod replications;
 pub mod served;
 pub mod snapshot;
 pub mod solved;
@@ -25,6 +26,7 @@ mod split;
 mod steadiness;
 mod steps;
 mod timeline;
+pub mod uncertainty;
 
 use crate::diagnostic::Warning;
 use crate::hardware::{Capacity, Fact};
@@ -33,8 +35,10 @@ use crate::units::{Bytes, Span};
 use economics::CaseEconomics;
 use hints::HintMatches;
 use memory_use::MemoryUse;
+use replications::Replications;
 use served::ServingFigures;
 use std::fmt;
+use uncertainty::UncertaintyRecord;
 
 pub use conditions::Conditions;
 pub use pressure::PressureRecord;
@@ -100,6 +104,10 @@ pub struct RunRecord {
     pub skipped: Vec<(Vec<(String, AxisValue)>, String)>,
     /// What the lint says about the machine, and then about the results.
     pub warnings: Vec<Warning>,
+    /// The same cases where the machine's numbers are drawn, if that was asked for.
+    pub uncertainty: Option<UncertaintyRecord>,
+    /// The same cases with other seeds, if that was asked for.
+    pub replications: Option<Replications>,
 }
 
 /// One direction of a link, or a tier's way to itself, which compaction takes.

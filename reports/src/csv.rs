@@ -10,7 +10,7 @@ use crate::csv_columns::{Cell, Columns, float, optional, per_step};
 use crate::economics_summary::confidence;
 use crate::places::{channels, link_channels, tiers};
 use crate::words::oom_reason;
-use crate::{ChartError, served, split};
+use crate::{ChartError, replications, served, split, uncertainty};
 use tiersim_models::results::economics::Basis;
 use tiersim_models::results::{AxisValue, CaseRecord, Figures, Outcome, RunRecord};
 
@@ -111,6 +111,8 @@ fn columns(record: &RunRecord) -> Vec<(String, Cell<'_>)> {
     all.condition("tokens_per_step", |on| on.tokens_per_step.to_string());
     all.case("cost_used_usd", |case| optional(case.economics.dollars_used()));
     all.case("statistics", |case| case.statistics.unwrap_or_default().to_owned());
+    uncertainty::columns(&mut all, record);
+    replications::columns(&mut all, record);
     all.all
 }
 

@@ -11,7 +11,7 @@ use tiersim_models::results::economics::{Basis, CaseEconomics, Contribution, Ene
 
 /// A number that energy or cost rests on.
 pub(crate) fn number(fact: &Fact) -> Value {
-    let Fact { path, value, source } = fact;
+    let Fact { path, value, source, .. } = fact;
     let (confidence, source) = (source.confidence().word(), source.text());
     json!({ "path": path, "value": value, "confidence": confidence, "source": source })
 }

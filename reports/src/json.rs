@@ -16,7 +16,8 @@ use crate::places::links;
 use crate::verdict::verdict;
 use crate::words::oom_reason;
 use crate::{
-    ChartError, economics_summary, hints, memory_summary, pressure, pretty, served, split, steady,
+    ChartError, economics_summary, hints, memory_summary, pressure, pretty, replications, served,
+    split, steady, uncertainty,
 };
 use serde_json::{Value, json};
 use tiersim_models::diagnostic::Warning;
@@ -36,7 +37,7 @@ pub fn summary_json(record: &RunRecord, version: &str) -> Result<String, ChartEr
     let skipped =
         skipped.map(|(point, reason)| json!({ "params": params(point), "reason": reason }));
     // The head says what the scenario has as the file has it; cases of a sweep say their own.
-    pretty(&json!({
+    let mut all = json!({
         "schema": SCHEMA,
         "tiersim": version,
         "scenario": record.scenario,
@@ -57,7 +58,14 @@ pub fn summary_json(record: &RunRecord, version: &str) -> Result<String, ChartEr
         "verdict": verdict(record).into_iter()
             .map(|(word, text)| json!({ "word": word, "text": text }))
             .collect::<Vec<_>>(),
-    }))
+    });
+    if let Some(section) = uncertainty::summary(record) {
+        all["uncertainty"] = section;
+    }
+    if let Some(section) = replications::summary(record) {
+        all["replications"] = section;
+    }
+    pretty(&all)
 }
 
 fn case(record: &RunRecord, case: &CaseRecord, rank: Option<usize>) -> Value {

@@ -13,12 +13,14 @@ use crate::against::{Against, HeldAgainst};
 use crate::economics_summary::economics_lines;
 use crate::measure::Measure;
 use crate::names::{each, statistics_note};
-use crate::points::Points;
+use crate::points::{Point, Points};
 use crate::render::Chart;
+use crate::style::MOST_JOINED;
 use crate::words::{clean, count, short_fingerprint};
 use crate::xy::{Axis, Marks, Reference, ReferenceKind, XyChart};
 use tiersim_models::results::RunRecord;
 use tiersim_models::results::economics::CaseEconomics;
+use tiersim_models::results::uncertainty::{Band, DrawnCase};
 
 /// Steps that differ by more are drawn on a logarithmic axis.
 const MOST_LINEAR: f64 = 20.0;
@@ -32,6 +34,7 @@ pub(crate) struct Figure {
     unit: &'static str,
     front: &'static str,
     of: fn(&CaseEconomics) -> Option<f64>,
+    drawn: fn(&DrawnCase) -> Option<f64>,
 }
 
 /// The price of what a case uses, and the energy of a step.
@@ -43,6 +46,7 @@ pub(crate) const FIGURES: [Figure; 2] = [
         unit: "USD",
         front: "front: none is both cheaper and quicker",
         of: CaseEconomics::dollars_used,
+        drawn: |of| of.dollars,
     },
     Figure {
         title: "energy",
@@ -51,6 +55,7 @@ pub(crate) const FIGURES: [Figure; 2] = [
         unit: "J",
         front: "front: none is both thriftier and quicker",
         of: CaseEconomics::joules,
+        drawn: |of| of.joules,
     },
 ];
 
@@ -72,6 +77,9 @@ pub(crate) fn against(
         }
         bounds.push((place.0, case.bound_step.as_ms()));
         xy.add(&points.series[point.series], Marks::Points, [place]);
+        if points.done.len() <= MOST_JOINED {
+            bars(&mut xy, figure, record, point, place);
+        }
     }
     let first = xy.series.first()?.points[0].0;
     if xy.series.iter().flat_map(|series| &series.points).all(|place| place.0 == first) {
@@ -108,6 +116,20 @@ pub(crate) fn against(
     xy.x = Axis::linear(figure.axis, figure.unit);
     xy.y = Axis { log, ..Axis::linear(measure.words(), "ms") };
     Some(xy.chart())
+}
+
+/// Where a point is in draws: of its time, and of its figure where that differs.
+fn bars(xy: &mut XyChart, figure: &Figure, record: &RunRecord, point: &Point, at: (f64, f64)) {
+    let (Some(of), Some(reach)) = (&record.uncertainty, point.reach) else { return };
+    let label = &xy.looks[point.series];
+    let [low, high] = reach.step.map(|ps| ps as f64 / 1e9);
+    let mut bars = vec![(label.clone(), [(at.0, low), (at.0, high)])];
+    let band = of.band(point.case, figure.drawn);
+    if let Some(Band { p5, p95, .. }) = band.filter(|band| band.p95 > band.p5) {
+        bars.push((label.clone(), [(p5, at.1), (p95, at.1)]));
+    }
+    xy.bars.extend(bars);
+    xy.bars_are = "5th to 95th percentile of draws".to_owned();
 }
 
 /// Points that no other beats on both axes, from left to right.

@@ -35,6 +35,7 @@ pub(crate) fn against_memory(record: &RunRecord, measure: Measure, version: &str
     let mut obstacles = lines(&mut canvas, &plot);
     obstacles.lines.extend(against_marks::curve(&mut canvas, &plot));
     obstacles.lines.extend(against_marks::own_marks(&mut canvas, &plot));
+    obstacles.lines.extend(bars(&mut canvas, &plot));
     markers(&mut canvas, &plot);
     obstacles.solid.extend(points.done.iter().map(|p| Rect::around(plot.at(p), 8.0)));
     if points.done.len() + points.oom.len() <= MOST_LABELS {
@@ -94,6 +95,13 @@ fn legend(canvas: &mut Canvas, top: f64, points: &Points, against: &Against) -> 
         last.push(Entry { key: Box::new(key), text: format!("front of {}", clean(name)) });
     }
     last.extend(against_marks::entries(against));
+    if has_bars(points) {
+        let key = |canvas: &mut Canvas, (x, y): (f64, f64)| {
+            style::bar(canvas, [(x, y + 9.0), (x, y - 9.0)], style::SOFT_INK);
+        };
+        let text = "5th to 95th percentile of draws".to_owned();
+        last.push(Entry { key: Box::new(key), text });
+    }
     if !points.oom.is_empty() {
         let key = |canvas: &mut Canvas, at: (f64, f64)| {
             style::cross(canvas, at, 6.0, style::OOM, 2.5);
@@ -221,6 +229,27 @@ fn front_line(canvas: &mut Canvas, stairs: Vec<(f64, f64)>, front: Front) {
 /// The front of one of several machines, in the machine's colour.
 fn machine_line(canvas: &mut Canvas, stairs: Vec<(f64, f64)>, machine: usize) {
     canvas.path(stairs, style::series_color(machine).tint(0.45), 3.0);
+}
+
+/// Whether draws are shown: in a crowd they would hide the points.
+fn has_bars(points: &Points) -> bool {
+    points.done.len() <= MOST_JOINED && points.done.iter().any(|point| point.reach.is_some())
+}
+
+/// Where points are in draws of the machine's numbers; gives what labels had better not cover.
+fn bars(canvas: &mut Canvas, plot: &Plot) -> Vec<((f64, f64), (f64, f64))> {
+    if !has_bars(&plot.points) {
+        return Vec::new();
+    }
+    let mut lines = Vec::new();
+    for point in &plot.points.done {
+        let color = style::series_color(point.series).shade();
+        for ends in plot.bars(point) {
+            canvas.tagged(point.tag(), |canvas| style::bar(canvas, ends, color));
+            lines.push((ends[0], ends[1]));
+        }
+    }
+    lines
 }
 
 fn markers(canvas: &mut Canvas, plot: &Plot) {

@@ -45,6 +45,7 @@ mod plot;
 mod points;
 mod pressure;
 mod render;
+mod replications;
 mod report;
 mod scale;
 mod served;
@@ -57,6 +58,7 @@ mod table;
 pub mod text_table;
 mod timeline;
 mod trace_events;
+mod uncertainty;
 mod units;
 mod validation;
 mod verdict;
@@ -123,12 +125,13 @@ pub fn pretty(value: &impl Serialize) -> Result<String, ChartError> {
 /// Whether a file of that name is one of those that [`artefacts`] and [`report_artefact`] make, of
 /// any record.
 pub fn is_artefact(name: &str) -> bool {
-    const FILES: [&str; 10] = [
+    const FILES: [&str; 11] = [
         SUMMARY,
         "results.csv",
         "timeline.json",
         "tier_hints.json",
         "allocators.csv",
+        "draws.csv",
         REPORT,
         "explain.json",
         "critical-path.csv",
@@ -189,6 +192,9 @@ pub fn artefacts(record: &RunRecord, version: &str) -> Result<Vec<Artefact>, Cha
                 files.extend(chart.artefacts(&format!("{}-vs-{}", measure.file(), figure.line))?);
             }
         }
+    }
+    if let Some(table) = uncertainty::draws_csv(record)? {
+        files.push(Artefact::new("draws.csv", table));
     }
     if let Some(table) = allocators_csv(record)? {
         files.push(Artefact::new("allocators.csv", table));

@@ -7,6 +7,7 @@
 //! `serving.tpot_ms.mean`.
 
 use crate::served::serves;
+use tiersim_models::results::uncertainty::DrawnCase;
 use tiersim_models::results::{Conditions, Figures, RunRecord};
 use tiersim_models::units::Span;
 
@@ -58,6 +59,15 @@ impl Measure {
             Measure::Step => Some(figures.mean_step().ps()),
             Measure::FirstToken => ms(serving?.first_token_ms().mean),
             Measure::PerToken => ms(serving?.per_token_ms().mean),
+        }
+    }
+
+    /// Picoseconds of a draw.
+    pub(crate) fn drawn(self, of: &DrawnCase) -> Option<f64> {
+        match self {
+            Measure::Step => Some(of.step.ps() as f64),
+            Measure::FirstToken => of.first_token_ms.map(|ms| ms * 1e9),
+            Measure::PerToken => of.per_token_ms.map(|ms| ms * 1e9),
         }
     }
 

@@ -4,7 +4,7 @@ use crate::against::{Against, HeldAgainst};
 use crate::canvas::Rect;
 use crate::frame::{FLOOR, MARGIN};
 use crate::measure::Measure;
-use crate::points::{Point, Points};
+use crate::points::{Point, Points, Reach};
 use crate::render::CHART_SIZE;
 use crate::scale::{Scale, extent};
 use tiersim_models::results::RunRecord;
@@ -42,6 +42,8 @@ impl Plot<'_> {
         let memory = of_sizes(extent(&memory_values).map_or(0.0, |(_, most)| most));
         let mut steps: Vec<f64> = points.done.iter().map(|p| p.step as f64).collect();
         steps.extend(against.values(record, &points));
+        let reaches = points.done.iter().filter_map(|point| point.reach);
+        steps.extend(reaches.flat_map(|reach| reach.step).map(|ps| ps as f64));
         // Never zoom in on less than a tenth: it would make noise look like a difference.
         if let Some((lo, hi)) = extent(&steps).filter(|(lo, hi)| hi / lo < 1.1) {
             steps.extend([lo * 0.95, hi * 1.05]);
@@ -68,6 +70,19 @@ impl Plot<'_> {
         (self.x.at(point.memory as f64 / self.memory.1), self.y.at(point.step as f64 / self.time.1))
     }
 
+    /// The ends of the bars of a point's draws: of its time, and of its memory if that differs.
+    pub(crate) fn bars(&self, point: &Point) -> Vec<[(f64, f64); 2]> {
+        let Some(Reach { memory, step }) = point.reach else { return Vec::new() };
+        let (x, y) = self.at(point);
+        let xs = memory.map(|bytes| self.x.at(bytes as f64 / self.memory.1));
+        let ys = step.map(|ps| self.y.at(ps as f64 / self.time.1));
+        let mut bars = vec![[(x, ys[0]), (x, ys[1])]];
+        if xs[1] - xs[0] >= 1.0 {
+            bars.push([(xs[0], y), (xs[1], y)]);
+        }
+        bars
+    }
+
     /// Where data may be: the frame without the band.
     pub(crate) fn data(&self) -> Rect {
         Rect { top: self.band.map_or(self.area.top, |band| band.bottom), ..self.area }
@@ -78,6 +93,8 @@ impl Plot<'_> {
 /// corner, so it is shown at the edge instead.
 fn memory_range(points: &Points) -> Vec<f64> {
     let mut values: Vec<f64> = points.done.iter().map(|p| p.memory as f64).collect();
+    let reaches = points.done.iter().filter_map(|point| point.reach);
+    values.extend(reaches.flat_map(|reach| reach.memory).map(|bytes| bytes as f64));
     let budgets = points.oom.iter().filter_map(|(_, budget)| *budget).map(|bytes| bytes as f64);
     match extent(&values) {
         Some((_, most)) if most > 0.0 => values.extend(budgets.map(|b| b.min(most * 1.25))),

@@ -15,6 +15,7 @@ use crate::style::{COLORS, MARKERS};
 use crate::words::clean;
 use std::collections::BTreeSet;
 use tiersim_models::hardware::HBM;
+use tiersim_models::results::uncertainty::Band;
 use tiersim_models::results::{AxisValue, CaseRecord, Lookahead, MACHINE, Outcome, RunRecord};
 
 /// A case that ran to its end.
@@ -31,6 +32,27 @@ pub(crate) struct Point {
     pub(crate) front: bool,
     /// Kept apart: it does not pay for every use outside HBM.
     pub(crate) emulated: bool,
+    /// Where it is in draws of the machine's numbers.
+    pub(crate) reach: Option<Reach>,
+}
+
+/// From the 5th to the 95th percentile over draws, each by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Reach {
+    /// Bytes.
+    pub(crate) memory: [u64; 2],
+    /// Picoseconds.
+    pub(crate) step: [u64; 2],
+}
+
+/// The reach of a case, if it was drawn and fits in some draw.
+fn reach(record: &RunRecord, case: usize, measure: Measure) -> Option<Reach> {
+    let of = record.uncertainty.as_ref()?;
+    let ends = |band: Band| [band.p5, band.p95].map(|end| end.round() as u64);
+    Some(Reach {
+        memory: ends(of.band(case, |of| Some(of.peak.get() as f64))?),
+        step: ends(of.band(case, |of| measure.drawn(of))?),
+    })
 }
 
 impl Point {
@@ -105,7 +127,8 @@ impl Points {
                     let fronts = points.machines.iter().map(|(_, front)| front);
                     let front = fronts.chain(&points.fronts).any(|front| front.contains(&case));
                     let emulated = result.emulated;
-                    points.done.push(Point { case, series, memory, step, front, emulated });
+                    let reach = reach(record, case, measure);
+                    points.done.push(Point { case, series, memory, step, front, emulated, reach });
                 }
                 Outcome::OutOfMemory(_) => {
                     let budget = result.hbm_budget.limit();

@@ -14,6 +14,8 @@ mod cases;
 mod chart;
 mod charts;
 mod compare;
+mod correlations;
+mod draws;
 mod figures;
 mod folder;
 mod sections;

@@ -68,6 +68,17 @@ pub(crate) fn marker(canvas: &mut Canvas, index: usize, at: (f64, f64), r: f64, 
     shape(canvas, index, at, r, color.alpha(opacity));
 }
 
+/// Draws a bar from end to end with a cap across each.
+pub(crate) fn bar(canvas: &mut Canvas, [from, to]: [(f64, f64); 2], color: Color) {
+    const CAP: f64 = 4.5;
+    canvas.line(from, to, color, 1.6);
+    let level = (from.1 - to.1).abs() < (from.0 - to.0).abs();
+    let (dx, dy) = if level { (0.0, CAP) } else { (CAP, 0.0) };
+    for (x, y) in [from, to] {
+        canvas.line((x - dx, y - dy), (x + dx, y + dy), color, 1.6);
+    }
+}
+
 /// Radius and opacity of markers when there are `count` of them.
 pub(crate) fn marker_size(count: usize) -> (f64, f64) {
     match count {

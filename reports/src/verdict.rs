@@ -9,6 +9,7 @@ use crate::names::shortened;
 use crate::points::machine_of;
 use crate::units::{three_digits, time};
 use crate::words::{count, finite};
+use crate::{replications, uncertainty};
 use tiersim_models::hardware::HBM;
 use tiersim_models::results::{CaseRecord, Figures, Outcome, RunRecord};
 use tiersim_models::units::shown::of_sizes;
@@ -37,6 +38,8 @@ pub(crate) fn verdict(record: &RunRecord) -> Vec<(&'static str, String)> {
         lines.push(("result", "no case that pays for every access ran to its end".to_owned()));
     }
     lines.extend(misfits(record).map(|text| ("no fit", text)));
+    lines.extend(uncertainty::verdict(record));
+    lines.extend(replications::verdict(record));
     lines
 }
 

@@ -37,6 +37,10 @@ pub struct XyChart {
     pub looks: Vec<String>,
     /// Strips around `y = x`, drawn widest first. With one, both axes have the same range.
     pub bands: Vec<Band>,
+    /// Bars from end to end behind the points, each of the series of this label.
+    pub bars: Vec<(String, [(f64, f64); 2])>,
+    /// What the legend calls these.
+    pub bars_are: String,
     /// Is the line `y = x` drawn? If so, both axes have the same range.
     pub diagonal: bool,
 }
@@ -147,6 +151,10 @@ impl XyChart {
             canvas.path(plot.along_diagonal(|v| v), style::SOFT_INK, 1.5);
         }
         self.references.iter().for_each(|reference| reference.draw(&mut canvas, &plot));
+        for (label, ends) in &self.bars {
+            let color = style::series_color(self.look(label)).shade();
+            style::bar(&mut canvas, ends.map(|end| plot.at(end)), color);
+        }
         self.marks(&mut canvas, &plot);
         frame::foot(&mut canvas, &self.foot());
         Chart::new(self.title.clone(), canvas)
@@ -219,6 +227,12 @@ impl XyChart {
         for reference in &self.references {
             let key = |canvas: &mut Canvas, at: (f64, f64)| reference.key(canvas, at);
             last.push(Entry { key: Box::new(key), text: reference.label.clone() });
+        }
+        if !self.bars.is_empty() {
+            let key = |canvas: &mut Canvas, (x, y): (f64, f64)| {
+                style::bar(canvas, [(x, y + 9.0), (x, y - 9.0)], style::SOFT_INK);
+            };
+            last.push(Entry { key: Box::new(key), text: self.bars_are.clone() });
         }
         if self.diagonal {
             let key = |canvas: &mut Canvas, (x, y): (f64, f64)| {
@@ -381,7 +395,8 @@ struct Plot {
 impl Plot {
     fn new(chart: &XyChart, top: f64) -> Plot {
         let held = chart.references.iter().flat_map(|reference| &reference.points);
-        let points = chart.series.iter().flat_map(|s| &s.points).chain(held);
+        let bars = chart.bars.iter().flat_map(|(_, ends)| ends);
+        let points = chart.series.iter().flat_map(|s| &s.points).chain(held).chain(bars);
         let points = points.filter(|point| finite(point));
         let (mut xs, mut ys): (Vec<f64>, Vec<f64>) = points.copied().unzip();
         if chart.diagonal || !chart.bands.is_empty() {

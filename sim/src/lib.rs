@@ -6,6 +6,7 @@
 
 pub mod audit;
 pub mod cache;
+pub mod draws;
 pub mod durations;
 pub mod engine;
 pub mod expect;

@@ -413,6 +413,8 @@ pub(crate) fn record(
         results,
         skipped: Vec::new(),
         warnings: lint_hardware(hardware).into_iter().chain(scenario.warnings.clone()).collect(),
+        uncertainty: None,
+        replications: None,
     };
     let mut of_results = lint_results(&record);
     record.warnings.append(&mut of_results);

@@ -7,6 +7,7 @@ mod jobs;
 
 use crate::run::{CaseRunner, Options, RunError, conditions, in_order, record, within};
 use jobs::{Job, Jobs, jobs};
+pub(crate) use jobs::{draws, key};
 use rayon::prelude::*;
 use tiersim_models::diagnostic::Warning;
 use tiersim_models::hardware::{HBM, Hardware};

@@ -29,12 +29,14 @@ mod models;
 mod ops;
 mod outside;
 mod plausible;
+mod replications;
 mod report;
 mod round_trips;
 mod solve;
 mod statistics;
 mod sweeps;
 mod train;
+mod uncertainty;
 mod validate;
 #[cfg(unix)]
 mod writing;

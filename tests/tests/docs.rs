@@ -288,7 +288,9 @@ fn shipped_header(name: &str) -> Vec<String> {
 }
 
 /// Keys of results that hold a map by tier, channel, link or axis: its keys are data.
-const BY_NAME: [&str; 15] = [
+const BY_NAME: [&str; 17] = [
+    "bands",
+    "rank_correlations",
     "transfers",
     "matches",
     "hidden_bytes",

@@ -13,9 +13,10 @@ use crate::text::ron_text::Document;
 use crate::text::ron_tree::{Shape, ValueId};
 use crate::text::typed::Parsed;
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::path::Path;
 use tiersim_models::diagnostic::Diagnostics;
-use tiersim_models::hardware::Hardware;
+use tiersim_models::hardware::{Hardware, Uncertainty};
 
 /// What a machine has otherwise.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,6 +29,9 @@ pub struct Change {
     /// Who says so, for messages.
     pub note: String,
 }
+
+/// Values of uncertain numbers by origin, each in the unit of its number.
+pub type Drawn = BTreeMap<String, f64>;
 
 /// A machine as text, its parts put together.
 #[derive(Clone, Debug)]
@@ -54,15 +58,37 @@ impl MachineText {
     /// # Errors
     /// Lists the changes whose path does not exist, or the rules that the changed machine breaks.
     pub fn with(&self, changes: &[Change]) -> Result<Hardware, Diagnostics> {
-        let Whole { document, problems } = &self.whole;
-        let mut document = document.clone();
-        for change in changes {
-            document = changed(document, change)?;
+        self.meaning(&self.changed(changes)?)
+    }
+
+    /// The machine with changes, and then with each uncertain number that `drawn` has a value for.
+    ///
+    /// # Errors
+    /// As [`MachineText::with`]; a rule that the drawn values break names the number and its value.
+    pub fn drawn(&self, changes: &[Change], drawn: &Drawn) -> Result<Hardware, Diagnostics> {
+        let mut document = self.changed(changes)?;
+        let nominal = self.meaning(&document)?;
+        if drawn.is_empty() {
+            return Ok(nominal);
         }
+        for fact in nominal.facts.iter().chain(&nominal.economics.facts) {
+            let Some(of) = &fact.uncertainty else { continue };
+            let Some(&value) = drawn.get(&of.origin) else { continue };
+            document = with_drawn(document, &fact.path, of, value)?;
+        }
+        self.meaning(&document)
+    }
+
+    fn changed(&self, changes: &[Change]) -> Result<Document, Diagnostics> {
+        changes.iter().try_fold(self.whole.document.clone(), changed)
+    }
+
+    fn meaning(&self, document: &Document) -> Result<Hardware, Diagnostics> {
+        let problems = &self.whole.problems;
         let name = document.file().file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let Parsed { raw, problems: mut found } = document.parse::<RawHardware>()?;
         found.0.extend(problems.0.iter().cloned());
-        resolved(&document, &raw, name, found, self.project.as_ref(), true)
+        resolved(document, &raw, name, found, self.project.as_ref(), true)
     }
 
     /// The text of the first number that `path` means, without its source.
@@ -122,9 +148,17 @@ fn changed(document: Document, change: &Change) -> Result<Document, Diagnostics>
         let there = tree.find(&path);
         let is_pair = there.is_some_and(|id| is_pair(&document, id));
         document = match there {
-            Some(_) if is_pair && !has_source(value) => {
+            Some(id) if is_pair && !has_source(value) => {
                 let with = document.with(&format!("{path}.0"), value, note)?;
-                with.put(&format!("{path}.1"), ASSUMED.to_owned(), note)?
+                // What is set is as it is set: how far off the number of the file may be says
+                // nothing of another one.
+                match (tree.children(id).count(), with.value(&format!("{path}.0"))) {
+                    (3, Some(number)) => {
+                        let pair = format!("({number}, {ASSUMED})");
+                        with.put(&path, pair, note)?
+                    }
+                    _ => with.put(&format!("{path}.1"), ASSUMED.to_owned(), note)?,
+                }
             }
             // Every number of a machine has a source but for these, which are no measurements.
             None if is_quantity(value) && !["chunk", "devices"].contains(&last(&path)) => {
@@ -136,11 +170,38 @@ fn changed(document: Document, change: &Change) -> Result<Document, Diagnostics>
     Ok(document)
 }
 
-/// Whether a value is a number with its source.
+/// The document with a value for a number that is uncertain: nothing else is said of it then, so
+/// that a value may be where its range ends. Rates by size or by number of copies are parts of the
+/// law of their link, so they go along with its rate.
+fn with_drawn(
+    document: Document,
+    path: &str,
+    of: &Uncertainty,
+    value: f64,
+) -> Result<Document, Diagnostics> {
+    let note = format!("{path} drawn as {}({value})", of.unit);
+    let source = document.value(&format!("{}.1", of.place)).unwrap_or_default().into_owned();
+    let mut next = document.put(&of.place, format!("({}({value}), {source})", of.unit), &note)?;
+    let (at, field) = of.place.rsplit_once('.').unwrap_or(("", &of.place));
+    if !at.starts_with("links.") || !["read", "write"].contains(&field) || of.value <= 0.0 {
+        return Ok(next);
+    }
+    for curve in ["sizes", "depths"] {
+        let points = format!("{at}.{field}_{curve}.points");
+        let count = next.tree().find(&points).map_or(0, |id| next.tree().children(id).count());
+        for index in 0..count {
+            let factor = format!("times({})", value / of.value);
+            next = next.with(&format!("{points}.{index}.1"), &factor, &note)?;
+        }
+    }
+    Ok(next)
+}
+
+/// Whether a value is a number with its source, and perhaps how far off it may be.
 fn is_pair(document: &Document, id: ValueId) -> bool {
     let tree = document.tree();
     tree.shape(id) == Shape::Tuple
-        && tree.children(id).count() == 2
+        && (2..=3).contains(&tree.children(id).count())
         && tree.children(id).nth(1).is_some_and(|source| is_source(tree.written(source)))
 }
 

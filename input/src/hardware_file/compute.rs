@@ -102,7 +102,7 @@ impl Resolver<'_> {
                     (format!("those of {}", times.device), Source::Assumed(why))
                 }
             };
-            self.facts.push(Fact { path, value, source });
+            self.facts.push(Fact::new(path, value, source));
         }
         Some(times.of(compute, *processors, cache))
     }

@@ -5,7 +5,7 @@ use crate::text::check::Check;
 use crate::text::quantity::{Limits, Meaning, Sourced};
 use std::collections::BTreeMap;
 use tiersim_models::energy::Economics;
-use tiersim_models::hardware::{Fact, Source};
+use tiersim_models::hardware::{Fact, Source, Uncertainty};
 
 /// More points than any measured curve has.
 const MAX_POINTS: usize = 64;
@@ -52,10 +52,24 @@ impl Resolver<'_> {
         at: At,
         limits: Limits,
     ) -> Option<D::Value> {
-        let value = format!("{}.0", at.path);
-        let fact = self.fact(&raw.source, format!("{}.1", at.path), &value, at.fact);
+        let (value, fact) = self.told(raw, at, limits);
         self.facts.push(fact);
         raw.quantity.value(&mut self.check, &value, limits)
+    }
+
+    /// Where a number stands, and what is known of it.
+    fn told<D: Meaning>(&mut self, raw: &Sourced<D>, at: At, limits: Limits) -> (String, Fact) {
+        let At { path, fact } = at;
+        let value = format!("{path}.0");
+        let mut fact = self.fact(&raw.source, format!("{path}.1"), &value, fact);
+        fact.uncertainty = raw.uncertainty(&mut self.check, &path, limits).map(|uncertainty| {
+            let document = self.check.document;
+            let (file, place) = (document.file_of(&path), document.place(&path));
+            let written = document.value(&path).unwrap_or_default();
+            let origin = format!("{}:{}:{} {written}", file.display(), place.line, place.column);
+            Uncertainty { origin, ..uncertainty }
+        });
+        (value, fact)
     }
 
     /// The same of a number that may be left out.
@@ -76,8 +90,7 @@ impl Resolver<'_> {
         limits: Limits,
     ) -> Option<D::Value> {
         let raw = raw.as_ref()?;
-        let value = format!("{}.0", at.path);
-        let fact = self.fact(&raw.source, format!("{}.1", at.path), &value, at.fact);
+        let (value, fact) = self.told(raw, at, limits);
         self.economics.facts.push(fact);
         raw.quantity.value(&mut self.check, &value, limits)
     }
@@ -173,7 +186,7 @@ impl Resolver<'_> {
             self.check.fault(&source_at, "a source may not be empty", remedy);
         }
         let value = self.check.document.value(value).unwrap_or_default().to_string();
-        Fact { path, value, source }
+        Fact::new(path, value, source)
     }
 }
 

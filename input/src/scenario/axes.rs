@@ -4,15 +4,13 @@
 //! Invariant: axes of one group have equally many values, and every axis is in one group.
 
 use crate::scenario::AxisValue;
+use crate::scenario::hypercube::{share, significant, strata};
 use crate::scenario::machines;
 use crate::scenario::raw::{RawAxis, RawSample, RawSweep, RawValues};
 use crate::scenario::resolve::is_name;
 use crate::text::check::Check;
 use crate::text::condition::Condition;
 use crate::text::ron_text::is_name as is_word;
-use rand::rngs::ChaCha12Rng;
-use rand::seq::SliceRandom;
-use rand::{RngExt, SeedableRng};
 use std::collections::BTreeSet;
 use tiersim_policies::scenario::sweep::{Axis, AxisPoint, MACHINE};
 
@@ -20,6 +18,8 @@ use tiersim_policies::scenario::sweep::{Axis, AxisPoint, MACHINE};
 pub const MAX_POINTS: usize = 1_000_000;
 /// Most axes of one sweep.
 const MAX_AXES: usize = 16;
+/// Significant digits of values that are worked out: what a person would write.
+const DIGITS: usize = 6;
 /// Most conditions on the values of axes.
 const MAX_CONSTRAINTS: usize = 16;
 
@@ -231,7 +231,9 @@ fn expand(check: &mut Check<'_>, at: &str, axis: &RawAxis, count: usize) -> Vec<
         }
         RawValues::LogRange { from, to, .. } => {
             let at = |i: usize| i as f64 / (count - 1) as f64;
-            (0..count).map(|i| number(significant(from * (to / from).powf(at(i))))).collect()
+            (0..count)
+                .map(|i| number(significant(from * (to / from).powf(at(i)), DIGITS)))
+                .collect()
         }
         RawValues::Between { .. } => Vec::new(),
         RawValues::List(list) | RawValues::Factors(list) => {
@@ -275,11 +277,6 @@ fn rounded(number: f64) -> f64 {
     format!("{number:.12}").parse::<f64>().map_or(number, |rounded| rounded + 0.0)
 }
 
-/// To six significant digits: what a person would write.
-fn significant(number: f64) -> f64 {
-    format!("{number:.5e}").parse().unwrap_or(number)
-}
-
 /// How many points are drawn, and from which seed.
 fn sampled(check: &mut Check<'_>, sample: RawSample) -> Option<(usize, u64)> {
     let RawSample::LatinHypercube { points, seed } = sample;
@@ -300,10 +297,7 @@ fn drawn(
     (points, seed): (usize, u64),
     stream: u64,
 ) -> Option<Vec<AxisPoint>> {
-    let mut random = ChaCha12Rng::seed_from_u64(seed);
-    random.set_stream(stream);
-    let mut strata: Vec<usize> = (0..points).collect();
-    strata.shuffle(&mut random);
+    let (strata, mut random) = strata(points, seed, stream);
     if let RawValues::Between { from, to, log } = axis.values {
         bounds(check, at, &[from, to], (from, to))?;
         let log = log.unwrap_or(false);
@@ -311,10 +305,10 @@ fn drawn(
             positive(check, at, from)?;
         }
         let draw = |stratum: usize| {
-            let share = (stratum as f64 + random.random::<f64>()) / points as f64;
+            let share = share(stratum, points, &mut random);
             let value =
                 if log { from * (to / from).powf(share) } else { from + share * (to - from) };
-            number(axis, significant(value).clamp(from, to))
+            number(axis, significant(value, DIGITS).clamp(from, to))
         };
         return Some(strata.into_iter().map(draw).collect());
     }

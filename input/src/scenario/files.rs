@@ -2,7 +2,7 @@
 //!
 //! Where they are, [`Project`] knows.
 
-use crate::hardware_file::changed::MachineText;
+use crate::hardware_file::changed::{Drawn, MachineText};
 use crate::hardware_file::{read_hardware, read_hardware_of};
 use crate::import::card::ModelFiles;
 use crate::project::{PathFault, Project};
@@ -56,6 +56,8 @@ pub struct Files {
     /// By name and file of weights.
     pub(super) models: BTreeMap<(String, Option<String>), ModelLookup>,
     machines: BTreeMap<Vec<u64>, Vec<Arc<Hardware>>>,
+    /// Values that uncertain numbers of all machines have; none where they are as written.
+    pub(super) drawn: Drawn,
 }
 
 impl Files {
@@ -66,7 +68,7 @@ impl Files {
             let rule = "the scenario's folder cannot be read";
             Diagnostics::one(scenario, None, rule, error.to_string(), "check the path")
         })?;
-        let (paths, models, machines) = Default::default();
+        let (paths, models, machines, drawn) = Default::default();
         let (hardware, texts, hints, weights, statistics) = Default::default();
         let registry = registry.clone();
         Ok(Files {
@@ -80,6 +82,7 @@ impl Files {
             statistics,
             models,
             machines,
+            drawn,
         })
     }
 

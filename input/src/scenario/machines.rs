@@ -249,7 +249,7 @@ impl Resolver<'_, '_> {
         }
         let text = self.files.machine_text(&machine);
         let text = self.good(PATH, text)?;
-        match text.with(&changes) {
+        match text.drawn(&changes, &self.files.drawn) {
             Ok(mut hardware) => {
                 hardware.name = name.unwrap_or_else(|| called(&hardware.name, &changes));
                 Some(Arc::new(hardware))

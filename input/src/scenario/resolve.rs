@@ -223,7 +223,16 @@ impl Resolver<'_, '_> {
     /// The machine called `name` at `path` of the document.
     pub(crate) fn hardware(&mut self, path: &str, name: &str) -> Option<Arc<Hardware>> {
         let found = self.files.hardware(name);
-        self.good(path, found)
+        let machine = self.good(path, found)?;
+        let uncertain = |fact: &Fact| fact.uncertainty.is_some();
+        let facts = || machine.facts.iter().chain(&machine.economics.facts);
+        if self.files.drawn.is_empty() || !facts().any(uncertain) {
+            return Some(machine);
+        }
+        let text = self.files.machine_text(name);
+        let drawn = self.good(path, text)?.drawn(&[], &self.files.drawn);
+        let drawn = drawn.map_err(|problems| self.outside.0.extend(problems.0)).ok()?;
+        Some(Arc::new(drawn))
     }
 
     /// What was found; a problem of the value at `path` or of the file otherwise.
@@ -268,7 +277,7 @@ impl Resolver<'_, '_> {
             machine.facts.retain(|known| known.path != fact);
             // Nobody says that the machine has this much: it is the scenario's "what if".
             let source = Source::Assumed("the scenario's `capacity`".to_string());
-            machine.facts.push(Fact { path: fact, value, source });
+            machine.facts.push(Fact::new(fact, value, source));
         }
     }
 

@@ -98,7 +98,8 @@ pub fn written_at(
 }
 
 /// Which points of a scenario are read.
-enum Asked {
+#[derive(Clone)]
+pub(crate) enum Asked {
     /// Its machines.
     Run,
     /// Those of its own sweep.
@@ -124,16 +125,26 @@ fn read_document(
     asked: Asked,
 ) -> Result<Sweep, Diagnostics> {
     let (document, mut files) = open(path, overrides, registry)?;
-    let machines = machines::listed(&document)?;
+    read_points(path, &document, &mut files, asked)
+}
+
+/// The points of an open document.
+pub(crate) fn read_points(
+    path: &Path,
+    document: &Document,
+    files: &mut Files,
+    asked: Asked,
+) -> Result<Sweep, Diagnostics> {
+    let machines = machines::listed(document)?;
     let labels: Vec<String> = machines.iter().map(|machine| machine.label.clone()).collect();
-    let first = machines.first().map(|machine| machines::alone(&document, machine));
-    let single = first.as_ref().unwrap_or(&document);
+    let first = machines.first().map(|machine| machines::alone(document, machine));
+    let single = first.as_ref().unwrap_or(document);
     let name = name_of(path);
     let standing = Standing { params: &[], machines: first.as_ref().map(|_| (&*labels, 0)) };
-    let base = resolve(single, &name, &mut files, standing);
+    let base = resolve(single, &name, files, standing);
     let mut found = match &base {
         Err(Failure::Form(..)) => Ok(None),
-        _ => axes(single, &mut files),
+        _ => axes(single, files),
     };
     if let (Ok(Some(axes)), false) = (&found, machines.is_empty()) {
         let taken = axes.axes.iter().position(|axis| axis.name == MACHINE);
@@ -163,8 +174,8 @@ fn read_document(
         }
     };
     axes.first_of_machines(&labels);
-    let points = Points { document: &document, machines, labels, axes, name };
-    points.read(base.scenario, &mut files, runs)
+    let points = Points { document, machines, labels, axes, name };
+    points.read(base.scenario, files, runs)
 }
 
 impl Points<'_> {

@@ -8,13 +8,14 @@
 //! cannot overflow.
 
 pub mod economics;
+mod sourced;
 
 use crate::text::check::Check;
-use serde::de::{Deserialize, Deserializer, EnumAccess, Error, SeqAccess, VariantAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, EnumAccess, Error, VariantAccess, Visitor};
+pub use sourced::{Doubt, Sourced};
 use std::fmt;
 use std::marker::PhantomData;
 use std::num::NonZeroU32;
-use tiersim_models::hardware::Source;
 pub use tiersim_models::units::written::{
     Budget, Copies, Dimension, Drives, Duration, EnergyPerBit, FlopCount, Outstanding, Power,
     Price, PricePerSize, Size, StandingPower, Unit, by_name,
@@ -195,38 +196,5 @@ impl Visitor<'_> for UnitWord {
     fn visit_str<E: Error>(self, word: &str) -> Result<usize, E> {
         let known = self.0.words.iter().position(|known| *known == word);
         known.ok_or_else(|| E::unknown_variant(word, self.0.words))
-    }
-}
-
-/// A quantity with where it comes from: `(us(5), datasheet("..."))`.
-#[derive(Clone, Debug)]
-pub struct Sourced<D> {
-    /// The number.
-    pub quantity: Quantity<D>,
-    /// Where it comes from.
-    pub source: Source,
-}
-
-impl<'de, D: Dimension> Deserialize<'de> for Sourced<D> {
-    fn deserialize<R: Deserializer<'de>>(deserializer: R) -> Result<Self, R::Error> {
-        // The reader knows by the name that this is a quantity with its source.
-        deserializer.deserialize_tuple_struct(D::UNIT.name, 2, SourcedVisitor(PhantomData))
-    }
-}
-
-struct SourcedVisitor<D>(PhantomData<D>);
-
-impl<'de, D: Dimension> Visitor<'de> for SourcedVisitor<D> {
-    type Value = Sourced<D>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} with its source", D::UNIT.what)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut pair: A) -> Result<Sourced<D>, A::Error> {
-        let missing = |at| A::Error::invalid_length(at, &"a quantity and its source");
-        let quantity = pair.next_element()?.ok_or_else(|| missing(0))?;
-        let source = pair.next_element()?.ok_or_else(|| missing(1))?;
-        Ok(Sourced { quantity, source })
     }
 }

@@ -173,14 +173,34 @@ impl<'de> Deserializer<'de> for Value<'_> {
         visitor: V,
     ) -> Result<V::Value, Fault> {
         let pair = self.shape() == Shape::Tuple && self.word().is_none();
+        let parts = self.children().count();
         let (what, sample) = by_name(name).map_or((name, ""), |unit| (unit.what, unit.sample));
-        if pair && self.children().count() == len {
-            return self.deserialize_tuple(len, visitor);
+        // Behind the source may stand how far off the number may be.
+        if pair && (len..=len + 1).contains(&parts) {
+            return self.deserialize_tuple(parts, visitor);
         }
-        self.needs_source(what, sample);
+        if pair && parts > len {
+            let rule =
+                format!("{what} has its source and how far off it may be behind it, no more");
+            self.fault(rule, "leave the rest out");
+        } else {
+            self.needs_source(what, sample);
+        }
         stand_in(&format!("({sample}, assumed(\"-\"))"), |value| {
             value.deserialize_tuple(len, visitor)
         })
+    }
+
+    /// Only a deviation is one; `name` is that of the unit of its number.
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        match self.shape() {
+            Shape::Leaf => visitor.visit_f64(self.number()?),
+            _ => visitor.visit_newtype_struct(self),
+        }
     }
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
@@ -220,8 +240,7 @@ impl<'de> Deserializer<'de> for Value<'_> {
     }
 
     forward_to_deserialize_any! {
-        i8 i16 i32 i64 i128 u16 u128 f32 char str bytes byte_buf unit unit_struct newtype_struct
-        identifier
+        i8 i16 i32 i64 i128 u16 u128 f32 char str bytes byte_buf unit unit_struct identifier
     }
 }
 
@@ -248,8 +267,14 @@ impl<'de> VariantAccess<'de> for Value<'_> {
         }
     }
 
-    fn tuple_variant<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, Fault> {
-        self.deserialize_any(visitor)
+    fn tuple_variant<V: Visitor<'de>>(self, len: usize, visitor: V) -> Result<V::Value, Fault> {
+        let next = self.children().collect::<Vec<_>>().into_iter();
+        if !matches!(self.shape(), Shape::Tuple | Shape::Newtype) || next.len() != len {
+            let word = self.word().unwrap_or_default();
+            let remedy = format!("write `{word}(...)` with {len} values and a comma between them");
+            return Err(self.fault(format!("`{word}` takes {len} values"), remedy));
+        }
+        self.placed(visitor.visit_seq(Items { next, list: false }))
     }
 
     fn struct_variant<V: Visitor<'de>>(

@@ -45,7 +45,7 @@ prop_compose! {
         let mut facts = Vec::new();
         let mut fact = |path: String| {
             let source = sources.next().unwrap();
-            facts.push(Fact { path, value: String::new(), source });
+            facts.push(Fact::new(path, String::new(), source));
         };
         let mut made = Vec::new();
         for (index, (kind, capacity, access)) in tiers.into_iter().enumerate() {

@@ -1,5 +1,6 @@
 //! Numbers of a machine with their sources.
 
+use super::uncertainty::Uncertainty;
 use serde::Deserialize;
 
 /// Where a number comes from.
@@ -17,7 +18,7 @@ pub enum Source {
 }
 
 /// One number of a spec with its source, for listings.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Fact {
     /// Path in the file, such as `tiers.dram.bandwidth`.
     pub path: String,
@@ -25,4 +26,18 @@ pub struct Fact {
     pub value: String,
     /// Where it comes from.
     pub source: Source,
+    /// How far it may be from that, if the file says so.
+    pub uncertainty: Option<Uncertainty>,
+}
+
+impl Fact {
+    /// A number of which nothing is known beyond its value.
+    pub fn new(path: String, value: String, source: Source) -> Fact {
+        Fact { path, value, source, uncertainty: None }
+    }
+
+    /// Whether nobody says so, nor how far off it may be.
+    pub fn is_blind(&self) -> bool {
+        matches!(self.source, Source::Assumed(_)) && self.uncertainty.is_none()
+    }
 }

@@ -137,17 +137,7 @@ impl Steps {
             });
             found.map_or(f64::NAN, |(span, _)| span.as_ms())
         };
-        let share = percent as f64 / 100.0;
-        let place = (len as f64 + 1.0 / 3.0) * share + 1.0 / 3.0;
-        let whole = place as usize;
-        if whole == 0 || percent == 0 {
-            return nth(0);
-        }
-        if whole >= len || percent == 100 {
-            return nth(len.saturating_sub(1));
-        }
-        let (low, high) = (nth(whole - 1), nth(whole));
-        low + (place - whole as f64) * (high - low)
+        interpolated(len, percent, nth)
     }
 
     /// Every length with how often it occurs, in no particular order.
@@ -182,6 +172,23 @@ impl fmt::Debug for Steps {
             _ => f.debug_struct("Steps").field("parts", &self.parts).finish(),
         }
     }
+}
+
+/// The `percent`-th percentile of `len` values, of which `nth` gives the one that is preceded by so
+/// many smaller ones: interpolated as type 8 of Hyndman and Fan (1996), kept within the least and
+/// the greatest.
+pub(super) fn interpolated(len: usize, percent: usize, nth: impl Fn(usize) -> f64) -> f64 {
+    let share = percent as f64 / 100.0;
+    let place = (len as f64 + 1.0 / 3.0) * share + 1.0 / 3.0;
+    let whole = place as usize;
+    if whole == 0 || percent == 0 {
+        return nth(0);
+    }
+    if whole >= len || percent == 100 {
+        return nth(len.saturating_sub(1));
+    }
+    let (low, high) = (nth(whole - 1), nth(whole));
+    low + (place - whole as f64) * (high - low)
 }
 
 #[cfg(test)]

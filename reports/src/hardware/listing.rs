@@ -95,7 +95,7 @@ pub fn hardware_text(machine: &Hardware, routes: &Routes) -> String {
             format!("host's processors: {name}, {launch} per op, {flops} TFLOP/s, {memory} GB/s");
         sections.push((title, Vec::new()));
     }
-    let facts = machine.facts.iter().map(|Fact { path, value, source }| {
+    let facts = machine.facts.iter().map(|Fact { path, value, source, .. }| {
         let (word, text) = (source.confidence().word(), source.text());
         vec![clean(path), elide(value, MOST_VALUE), word.to_owned(), clean(text)]
     });

@@ -7,6 +7,7 @@
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 
 /// The version of the contract that is read.
 const SCHEMA: u64 = 1;
@@ -35,6 +36,59 @@ pub(super) struct Summary {
     pub(super) assumed: Vec<Number>,
     #[serde(default)]
     pub(super) verdict: Vec<Said>,
+    /// There only where numbers were drawn.
+    pub(super) uncertainty: Option<Draws>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Draws {
+    pub(super) draws: u64,
+    pub(super) seed: u64,
+    pub(super) numbers: Vec<Drawn>,
+    pub(super) assumed_without_range: Vec<String>,
+    pub(super) cases: Vec<DrawnFigures>,
+    pub(super) contests: Vec<Contested>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Drawn {
+    pub(super) path: String,
+    pub(super) value: String,
+    pub(super) law: String,
+    pub(super) least: Option<f64>,
+    pub(super) greatest: Option<f64>,
+    pub(super) confidence: String,
+    pub(super) source: String,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct DrawnFigures {
+    pub(super) label: String,
+    pub(super) fits: u64,
+    /// By figure.
+    pub(super) bands: BTreeMap<String, Ends>,
+    pub(super) rank_correlations: Named,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub(super) struct Ends {
+    pub(super) p5: f64,
+    pub(super) p50: f64,
+    pub(super) p95: f64,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Contested {
+    pub(super) between: String,
+    pub(super) winner: String,
+    pub(super) other: String,
+    pub(super) wins: u64,
+    pub(super) losses: u64,
+    pub(super) ties: u64,
+    pub(super) flips: bool,
+    pub(super) decides: Option<String>,
+    pub(super) rank_correlation: Option<f64>,
+    pub(super) rank_correlations: Named,
 }
 
 #[derive(Clone, Debug, Deserialize)]

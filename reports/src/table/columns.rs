@@ -5,7 +5,9 @@
 use crate::column::{Column, Values};
 use crate::contest::{gap, marks};
 use crate::places::{Places, channels, tiers};
+use crate::replications;
 use crate::served;
+use crate::uncertainty::band_column;
 use crate::words::count;
 use tiersim_models::hardware::HBM;
 use tiersim_models::results::economics::CaseEconomics;
@@ -41,6 +43,8 @@ fn by_worth(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
     let steps = step_columns(record, cases);
     let mut steps = steps.into_iter();
     all.extend(steps.next());
+    all.extend(band_column(record, cases));
+    all.extend(replications::column(record, cases));
     all.push(overhead(record, cases));
     let marks: Vec<String> =
         cases.iter().map(|&case| marks(&record.results[case]).join(", ")).collect();
@@ -78,6 +82,8 @@ fn step_columns(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
 /// Everything about time.
 pub(super) fn time(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
     let mut columns = step_columns(record, cases);
+    columns.extend(band_column(record, cases));
+    columns.extend(replications::column(record, cases));
     columns.extend(tokens(record, cases));
     columns.push(overhead(record, cases));
     columns.push(change(record, cases));

@@ -152,6 +152,8 @@ pub(crate) fn bare(name: &str) -> RunRecord {
         results: Vec::new(),
         skipped: Vec::new(),
         warnings: Vec::new(),
+        uncertainty: None,
+        replications: None,
     }
 }
 

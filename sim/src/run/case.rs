@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use tiersim_models::hardware::HBM;
 use tiersim_models::results::economics::CaseEconomics;
 use tiersim_models::results::explain::Gap;
+use tiersim_models::results::uncertainty::DrawnCase;
 use tiersim_models::results::{CaseRecord, Figures};
 use tiersim_models::units::Span;
 use tiersim_policies::recipe::Origin;
@@ -24,6 +25,16 @@ impl CaseRunner<'_> {
     pub fn mean_step(&self, case: &Case, options: Options) -> Result<Option<Span>, RunError> {
         let outcome = self.with_asked(case, |asked| self.simulate(&case.label, asked, options));
         Ok(outcome?.outcome.figures().map(Figures::mean_step))
+    }
+
+    /// What a band is made of; `None` if the case runs out of memory.
+    pub fn drawn(&self, case: &Case, options: Options) -> Result<Option<DrawnCase>, RunError> {
+        self.with_asked(case, |asked| {
+            let outcome = self.simulate(&case.label, asked, options)?.outcome;
+            let figures = outcome.figures();
+            let economics = CaseEconomics::of(self.hardware, asked.memory, figures);
+            Ok(figures.map(|figures| DrawnCase::of(figures, &economics)))
+        })
     }
 
     /// Runs one case and keeps the critical path of its last replay, with its gap to the bound;

@@ -139,10 +139,14 @@ fn same(one: &Case, other: &Case) -> bool {
 }
 
 /// What a bench depends on: the seed only where something is drawn.
-fn key(scenario: &Scenario) -> String {
+pub(crate) fn key(scenario: &Scenario) -> String {
+    let seed = draws(scenario).then_some(scenario.seed);
+    format!("{:?} {:?} {seed:?}", scenario.hardware, scenario.workload)
+}
+
+/// Whether anything follows from the seed: times of ops, or of copies over links with a tail.
+pub(crate) fn draws(scenario: &Scenario) -> bool {
     let details = |link: &Link| link.service.clone().map(|service| [service.read, service.write]);
     let tails = scenario.hardware.links.iter().filter_map(details).flatten();
-    let draws = scenario.workload.jitter > 0.0 || { tails }.any(|detail| detail.tail.is_some());
-    let seed = draws.then_some(scenario.seed);
-    format!("{:?} {:?} {seed:?}", scenario.hardware, scenario.workload)
+    scenario.workload.jitter > 0.0 || { tails }.any(|detail| detail.tail.is_some())
 }

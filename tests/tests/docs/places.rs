@@ -59,6 +59,7 @@ pub(crate) const STRUCTS: &[Place] = &[
 
 /// Choices: `@` is where a variant can stand; fields of every variant are looked for too.
 pub(crate) const CHOICES: &[Place] = &[
+    ("Sources", "Hardware(tiers: [(setup: (us(1), assumed(\"-\"), @))])"),
     ("Workload", "Scenario(workload: @)"),
     ("Op times", "Scenario(workload: Trace(time: @))"),
     ("Model", "Scenario(workload: Model(card: (family: @)))"),

@@ -2,6 +2,10 @@
 
 use tiersim_input::scenario::sweep::read_sweep;
 use tiersim_input::traces::read_traces;
+use tiersim_models::hardware::Source;
+use tiersim_models::results::CaseRecord;
+use tiersim_models::results::replications::Replications;
+use tiersim_models::results::uncertainty::{DrawnCase, DrawnNumber, Seen, UncertaintyRecord};
 use tiersim_sim::sweep::run_sweep;
 use tiersim_tests::files::{record, root, shipped_scenario};
 use tiersim_tests::prelude::*;
@@ -15,7 +19,14 @@ pub(crate) fn records() -> [RunRecord; 3] {
         ("policies.1.policy", "Hints(file: \"hints/gpt2-adam-30.json\")"),
     ];
     let once = shipped_scenario("gpt2-out-of-memory", &overrides);
-    let once = record(&once, Options::default());
+    let mut once = record(&once, Options::default());
+    once.uncertainty = Some(drawn(&once));
+    let steps = once.results.iter().map(|case| {
+        let step = case.outcome.figures().map(|figures| figures.mean_step());
+        vec![step; 3]
+    });
+    let steps = steps.collect();
+    once.replications = Some(Replications { share: 0.01, most: 9, count: 3, steps });
     let set = |path: &str, value: &str| (path.to_owned(), value.to_owned());
     let overrides = [
         set("sweep.axes.0.values", "list([0.3, 0.9])"),
@@ -29,4 +40,28 @@ pub(crate) fn records() -> [RunRecord; 3] {
     let swept = run_sweep(&sweep, &traces, String::new(), Options::default(), || ());
     let served = shipped_scenario("kv-tiering-requests", &[("workload.mode.first", "3")]);
     [once, swept.expect("it runs"), record(&served, Options::default())]
+}
+
+/// Draws of a record that are all as the record is.
+fn drawn(record: &RunRecord) -> UncertaintyRecord {
+    let number = DrawnNumber {
+        name: "links.pcie.read".to_owned(),
+        seen: vec![Seen { machine: "m".to_owned(), path: "links.pcie.read".to_owned() }],
+        written: "gb_per_s(50)".to_owned(),
+        law: "uniform from 40 to 60 gb_per_s".to_owned(),
+        unit: "gb_per_s".to_owned(),
+        source: Source::Assumed("a guess".to_owned()),
+        values: vec![45.0, 55.0],
+    };
+    let case = |case: &CaseRecord| {
+        let of = case.outcome.figures().map(|figures| DrawnCase::of(figures, &case.economics));
+        vec![of; 2]
+    };
+    UncertaintyRecord {
+        draws: 2,
+        seed: 1,
+        numbers: vec![number],
+        blind: Vec::new(),
+        cases: record.results.iter().map(case).collect(),
+    }
 }

@@ -34,7 +34,7 @@ pub trait MeasuredMachine {
 }
 
 /// What a machine says about itself.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Device {
     /// Name of the device that computes, such as the processor's or the GPU's.
     pub name: String,

@@ -168,11 +168,7 @@ impl Spec<'_> {
         for tier in device.skeleton.tier_ids() {
             let index = tier.index();
             let place = format!("tiers.{}", hardware.tiers[index].name);
-            self.facts.push(Fact {
-                path: format!("{place}.capacity"),
-                value: String::new(),
-                source: device.capacities[index].clone(),
-            });
+            self.fact(format!("{place}.capacity"), device.capacities[index].clone());
             let kinds = [false, true].map(|writes| Kind::InPlace { tier, writes });
             let what = "an op that reads or writes an object where it lies";
             let law = self.law(&kinds, &place)?;
@@ -313,7 +309,7 @@ impl Spec<'_> {
     }
 
     fn fact(&mut self, path: String, source: Source) {
-        self.facts.push(Fact { path, value: String::new(), source });
+        self.facts.push(Fact::new(path, String::new(), source));
     }
 
     /// What was measured, and how well it is known.
