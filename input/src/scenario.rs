@@ -11,7 +11,6 @@ pub mod files;
 pub mod fingerprint;
 mod hidden;
 pub mod hints;
-mod hypercube;
 mod machines;
 mod model;
 mod modes;

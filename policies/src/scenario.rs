@@ -3,6 +3,7 @@
 //! This says what a scenario *means*; the readers turn files into it, and runs answer it.
 
 pub mod expectation;
+pub mod hypercube;
 pub mod sweep;
 pub mod traces;
 pub mod weights;

@@ -4,7 +4,6 @@
 //! Invariant: axes of one group have equally many values, and every axis is in one group.
 
 use crate::scenario::AxisValue;
-use crate::scenario::hypercube::{share, significant, strata};
 use crate::scenario::machines;
 use crate::scenario::raw::{RawAxis, RawSample, RawSweep, RawValues};
 use crate::scenario::resolve::is_name;
@@ -12,6 +11,7 @@ use crate::text::check::Check;
 use crate::text::condition::Condition;
 use crate::text::ron_text::is_name as is_word;
 use std::collections::BTreeSet;
+use tiersim_policies::scenario::hypercube::{share, significant, strata};
 use tiersim_policies::scenario::sweep::{Axis, AxisPoint, MACHINE};
 
 /// Most points of one sweep.

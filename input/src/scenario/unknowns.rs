@@ -11,7 +11,6 @@
 use crate::hardware_file::changed::Drawn;
 use crate::scenario::document::open;
 use crate::scenario::files::Files;
-use crate::scenario::hypercube::{share, significant, strata};
 use crate::scenario::sweep::{Asked, read_points};
 use crate::text::ron_text::Document;
 use sha2::{Digest, Sha256};
@@ -20,6 +19,7 @@ use tiersim_models::diagnostic::Diagnostics;
 use tiersim_models::hardware::{Fact, Uncertainty};
 use tiersim_models::results::uncertainty::{DrawnNumber, Seen};
 use tiersim_policies::scenario::Scenario;
+use tiersim_policies::scenario::hypercube::{share, significant, strata};
 use tiersim_policies::scenario::sweep::Sweep;
 use tiersim_policies::zoo::Registry;
 

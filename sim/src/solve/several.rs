@@ -12,12 +12,10 @@
 
 use super::Range;
 use cobyla::{RhoBeg, StopTols, minimize};
-use rand::rngs::ChaCha12Rng;
-use rand::seq::SliceRandom;
-use rand::{RngExt, SeedableRng};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use tiersim_models::results::solved::{Optimum, Tried};
+use tiersim_policies::scenario::hypercube::{share, strata};
 
 /// Points of the Latin hypercube for each path.
 const SAMPLE: usize = 16;
@@ -77,15 +75,11 @@ fn first(paths: usize, seed: u64) -> Vec<Vec<f64>> {
         all.extend((0..1 << paths).map(corner));
     }
     let count = SAMPLE * paths;
-    let mut random = ChaCha12Rng::seed_from_u64(seed);
-    let columns: Vec<Vec<f64>> = (0..paths)
-        .map(|_| {
-            let mut strata: Vec<usize> = (0..count).collect();
-            strata.shuffle(&mut random);
-            let at = |stratum: usize| (stratum as f64 + random.random::<f64>()) / count as f64;
-            strata.into_iter().map(at).collect()
-        })
-        .collect();
+    let column = |path: usize| -> Vec<f64> {
+        let (strata, mut random) = strata(count, seed, path as u64);
+        strata.into_iter().map(|stratum| share(stratum, count, &mut random)).collect()
+    };
+    let columns: Vec<Vec<f64>> = (0..paths).map(column).collect();
     all.extend((0..count).map(|row| columns.iter().map(|column| column[row]).collect()));
     all
 }

@@ -10,7 +10,7 @@ use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 
 /// The stratum of each of `points` points, counted from 0, and where to draw within it.
-pub(crate) fn strata(points: usize, seed: u64, stream: u64) -> (Vec<usize>, ChaCha12Rng) {
+pub fn strata(points: usize, seed: u64, stream: u64) -> (Vec<usize>, ChaCha12Rng) {
     let mut random = ChaCha12Rng::seed_from_u64(seed);
     random.set_stream(stream);
     let mut strata: Vec<usize> = (0..points).collect();
@@ -19,11 +19,11 @@ pub(crate) fn strata(points: usize, seed: u64, stream: u64) -> (Vec<usize>, ChaC
 }
 
 /// A share of all values, drawn within a stratum of `points`: at least 0 and below 1.
-pub(crate) fn share(stratum: usize, points: usize, random: &mut ChaCha12Rng) -> f64 {
+pub fn share(stratum: usize, points: usize, random: &mut ChaCha12Rng) -> f64 {
     (stratum as f64 + random.random::<f64>()) / points as f64
 }
 
 /// A number to so many significant digits.
-pub(crate) fn significant(number: f64, digits: usize) -> f64 {
+pub fn significant(number: f64, digits: usize) -> f64 {
     format!("{number:.*e}", digits - 1).parse().unwrap_or(number)
 }
