@@ -7,6 +7,7 @@
 
 use crate::csv::guarded;
 use crate::render::Chart;
+use crate::sheet::Made;
 use crate::text_table::{Side, paragraph, text_table};
 use crate::words::{clean, elide, number, short_fingerprint};
 use crate::xy::{Axis, Marks, XyChart};
@@ -23,12 +24,16 @@ const WIDTH: usize = 80;
 const MOST_ROWS: usize = 24;
 
 /// `solve.json`, `solve.csv` and the chart; `version` is tiersim's own.
-pub fn solved_artefacts(solved: &Solved, version: &str) -> Result<Vec<Artefact>, ChartError> {
+pub fn solved_artefacts<'a>(
+    solved: &Solved,
+    made: impl Into<Made<'a>>,
+) -> Result<Vec<Artefact>, ChartError> {
+    let made = made.into();
     let mut files = vec![
-        Artefact::new("solve.json", solved_json(solved, version)?),
+        Artefact::new("solve.json", solved_json(solved, made.version)?),
         Artefact::new("solve.csv", csv(solved)?),
     ];
-    if let Some(chart) = chart(solved, version) {
+    if let Some(chart) = chart(solved, made) {
         files.extend(chart.artefacts("solve")?);
     }
     Ok(files)
@@ -210,7 +215,7 @@ fn figures(solved: &Solved, tried: &Tried) -> String {
 }
 
 /// The first metric against the value; nothing where conditions name none.
-fn chart(solved: &Solved, version: &str) -> Option<Chart> {
+fn chart(solved: &Solved, made: Made<'_>) -> Option<Chart> {
     let name = solved.metrics.first()?;
     let place = |tried: &Tried| Some((tried.value, (*tried.metrics.first()?)?));
     let mut xy = XyChart::default();
@@ -227,8 +232,8 @@ fn chart(solved: &Solved, version: &str) -> Option<Chart> {
     let found = answer(solved).into_iter().next().map_or_else(String::new, |(_, text)| text);
     let print = short_fingerprint(&solved.fingerprint);
     let foot = format!("hardware {} · seed {}", clean(&solved.hardware), solved.seed);
-    xy.notes = vec![found, foot, format!("{print} · tiersim {version}")];
+    xy.notes = vec![found, foot, format!("{print} · tiersim {}", made.version)];
     xy.x = Axis { log: true, ..Axis::linear(&clean(&solved.path), &solved.unit) };
     xy.y = Axis::linear(name, unit_of(name).unwrap_or_default());
-    Some(xy.chart())
+    Some(xy.styled(made.style))
 }

@@ -29,12 +29,16 @@ fn files_come_in_a_fixed_order_and_only_where_they_apply() {
         artefacts(&record, "0.1.0").unwrap().into_iter().map(|file| file.name).collect()
     };
     let always = ["summary.json", "results.csv", "latency-vs-memory.svg", "latency-vs-memory.png"];
-    let mut training = always.to_vec();
-    training.extend(["timeline.json", "tier_hints.json"]);
+    let mut training = always.map(str::to_owned).to_vec();
+    for name in ["step-cdf", "occupancy", "channel-use"] {
+        training.extend([".svg", ".png"].map(|ending| format!("{name}{ending}")));
+    }
+    training.extend(["timeline.json", "tier_hints.json"].map(str::to_owned));
     assert_eq!(names(common::training()), training);
     let mut sweep = always.to_vec();
     // A timeline or hints of a sweep would be those of one arbitrary point.
     sweep.extend(["threshold-heat-map.svg", "threshold-heat-map.png"]);
+    sweep.extend(["latency-by-panel.svg", "latency-by-panel.png"]);
     assert_eq!(names(common::sweep()), sweep);
 }
 
