@@ -137,7 +137,7 @@ pub(crate) fn solve(args: &SolveArgs, registry: &Registry) -> Result<(), Failure
     })?;
     bar.finish_and_clear();
     solved.fingerprint = stamps.first().cloned().unwrap_or_default();
-    let files = solved_artefacts(&solved, VERSION)?;
+    let files = solved_artefacts(&solved, args.question.style.made())?;
     let out = folder.shown().to_owned();
     folder.replace(&files)?;
     match (args.question.quiet, args.question.format) {

@@ -138,6 +138,7 @@ fn chart(quantity: &Quantity, record: &RunRecord, made: Made<'_>) -> Option<Char
                     case: Some(case),
                     line: stairs(&curves[at].1, size),
                     marks: vec![percentile(50), percentile(95)],
+                    ..Layer::default()
                 }
             };
             let layers = cases.iter().zip(&labels.names).map(layer).collect();

@@ -1,7 +1,7 @@
-//! How busy each channel is in the course of a step: a panel for a case, a line for a channel.
+//! How busy each channel is in the course of a step: a panel for a case, a band for a channel.
 //!
 //! A step is cut into equal parts; a channel's use of a part is the share of its time in which at
-//! least one copy was under way on it. So a line at 100 % is a channel that nothing more goes
+//! least one copy was under way on it. So a full band is a channel that nothing more goes
 //! over, and a gap is time in which a better policy could have copied ahead.
 //! Invariant: time that copies share is counted once; no use is above 100 %.
 
@@ -14,6 +14,8 @@ use crate::sheet::Made;
 use crate::units::time;
 use tiersim_models::results::{RunRecord, Timeline, Track};
 
+/// Height of a full band; the rest keeps bands apart.
+const HIGH: f64 = 0.86;
 /// Parts of a step.
 const PARTS: usize = 100;
 /// Channels that are drawn: the busiest of more.
@@ -41,9 +43,9 @@ pub(crate) fn charts(record: &RunRecord, made: Made<'_>) -> Charts {
     let (labels, looks) = (direct(record, &cases), looks_of_cases(record));
     let panel = |((&case, label), uses): ((&usize, &String), &Vec<Vec<f64>>)| {
         let own = drawn.iter().enumerate().filter(|&(_, &at)| uses[at].iter().any(|u| *u > 0.0));
-        let layer = |(look, &at): (usize, &usize)| Layer {
-            look,
-            line: stairs(&uses[at]),
+        let layer = |(row, &at): (usize, &usize)| Layer {
+            look: row,
+            area: band(&uses[at], (drawn.len() - 1 - row) as f64),
             ..Layer::default()
         };
         Panel {
@@ -57,7 +59,14 @@ pub(crate) fn charts(record: &RunRecord, made: Made<'_>) -> Charts {
     let name = |channel: usize| format!("{} ({})", channels[channel].ends, channels[channel].link);
     let more = used.saturating_sub(MOST_CHANNELS);
     let more = (more > 0).then(|| format!("{more} more channels are used less."));
-    let notes = labels.left_out.into_iter().chain(rest(record, cases.len())).chain(more);
+    let what = "A full band: the channel copies all the time.".to_owned();
+    let notes = std::iter::once(what)
+        .chain(labels.left_out)
+        .into_iter()
+        .chain(rest(record, cases.len()))
+        .chain(more);
+    let rows = drawn.iter().rev().enumerate();
+    let named = rows.map(|(row, &at)| (row as f64 + HIGH / 2.0, name(at))).collect();
     let panels = Panels {
         record,
         title: format!("{}: how busy the channels are in a step", record.scenario),
@@ -66,8 +75,8 @@ pub(crate) fn charts(record: &RunRecord, made: Made<'_>) -> Charts {
             range: Some((0.0, 100.0)),
             ..Shared::of("share of the step that has passed (%)")
         },
-        y: Shared { range: Some((0.0, 100.0)), ..Shared::of("time that is used (%)") },
-        keys: drawn.iter().enumerate().map(|(look, &at)| (look, name(at))).collect(),
+        y: Shared { range: Some((0.0, drawn.len() as f64)), named, ..Shared::of("") },
+        keys: Vec::new(),
         panels,
         notes: notes.collect(),
         level: String::new(),
@@ -103,14 +112,15 @@ fn channel_use(timeline: &Timeline, channel: usize) -> Vec<f64> {
     parts
 }
 
-/// The corners of the line: parts in per cent of the step.
-fn stairs(parts: &[f64]) -> Vec<(f64, f64)> {
+/// The outline of a channel's band, which begins at `base`: as high as its use.
+fn band(parts: &[f64], base: f64) -> Vec<(f64, f64)> {
     let x = |index: usize| index as f64 * 100.0 / parts.len() as f64;
     let ends = |(index, share): (usize, &f64)| {
-        let use_ = (share * 100.0).min(100.0);
-        [(x(index), use_), (x(index + 1), use_)]
+        let top = base + share.min(1.0) * HIGH;
+        [(x(index), top), (x(index + 1), top)]
     };
-    parts.iter().enumerate().flat_map(ends).collect()
+    let top = parts.iter().enumerate().flat_map(ends);
+    std::iter::once((0.0, base)).chain(top).chain([(100.0, base)]).collect()
 }
 
 #[cfg(test)]
@@ -151,7 +161,12 @@ mod tests {
     }
 
     #[test]
-    fn stairs_are_as_wide_as_the_step() {
-        assert_eq!(stairs(&[0.5, 1.0]), [(0.0, 50.0), (50.0, 50.0), (50.0, 100.0), (100.0, 100.0)]);
+    fn a_band_is_as_wide_as_the_step_and_as_high_as_the_use() {
+        let outline = band(&[0.5, 1.0], 3.0);
+        let (half, whole) = (3.0 + HIGH / 2.0, 3.0 + HIGH);
+        let top = [(0.0, half), (50.0, half), (50.0, whole), (100.0, whole)];
+        assert_eq!(outline[0], (0.0, 3.0));
+        assert_eq!(outline[1..5], top);
+        assert_eq!(outline[5..], [(100.0, 3.0)]);
     }
 }

@@ -14,6 +14,7 @@ use crate::points::{Point, Points};
 use crate::render::{Chart, Charts};
 use crate::sheet::Made;
 use crate::words::clean;
+use std::collections::BTreeSet;
 use tiersim_models::results::{AxisValue, MACHINE, RunRecord};
 use tiersim_models::units::shown::{of_sizes, of_times};
 
@@ -27,8 +28,8 @@ pub(crate) fn charts(record: &RunRecord, made: Made<'_>) -> Charts {
     by_measure(record, "by-panel", |measure| chart(record, measure, made))
 }
 
-/// Cases by what takes them apart best, each group with its name: by machine, by a sweep's axis of
-/// names, by its axis of the fewest numbers, or else by series.
+/// Cases by what takes them apart best, each group with its name: by machine, by a sweep's
+/// first axis of two to twelve values, or else by series.
 pub(crate) fn grouped(record: &RunRecord, cases: &[usize]) -> Vec<(String, Vec<usize>)> {
     match factor(record, cases) {
         Some(axis) => by(cases, |case| {
@@ -68,33 +69,19 @@ fn by(cases: &[usize], name: impl Fn(usize) -> String) -> Vec<(String, Vec<usize
     groups
 }
 
-/// The axis that takes cases apart into two panels or more, if all of them are on it.
+/// The first axis that takes cases apart into two panels or more, if all of them are on it; that of
+/// machines before all.
 fn factor<'r>(record: &'r RunRecord, cases: &[usize]) -> Option<&'r str> {
-    let names = std::iter::once(MACHINE).chain(record.axes.iter().map(String::as_str));
-    let mut best: Option<((u8, usize), &str)> = None;
-    for name in names {
-        let mut values: Vec<String> = Vec::new();
-        let mut rank = u8::from(name != MACHINE);
-        let mut on_it = 0;
-        for &case in cases {
-            let params = &record.results[case].params;
-            let Some((_, value)) = params.iter().find(|(axis, _)| axis == name) else { continue };
-            on_it += 1;
-            if matches!(value, AxisValue::Number(_)) {
-                rank = 2;
-            }
-            let value = value.to_string();
-            if !values.contains(&value) {
-                values.push(value);
-            }
-        }
-        let fits = on_it == cases.len() && (2..=MOST_PANELS).contains(&values.len());
-        let key = (rank, if rank == 2 { values.len() } else { 0 });
-        if fits && best.is_none_or(|(least, _)| key < least) {
-            best = Some((key, name));
-        }
-    }
-    best.map(|(_, name)| name)
+    let mut names = std::iter::once(MACHINE).chain(record.axes.iter().map(String::as_str));
+    let value = |case: usize, name: &str| {
+        let params = &record.results[case].params;
+        params.iter().find(|(axis, _)| axis == name).map(|(_, value)| value.to_string())
+    };
+    names.find(|name| {
+        let all: Option<Vec<String>> = cases.iter().map(|&case| value(case, name)).collect();
+        let different: Option<BTreeSet<String>> = all.map(|all| all.into_iter().collect());
+        different.is_some_and(|all| (2..=MOST_PANELS).contains(&all.len()))
+    })
 }
 
 fn chart(record: &RunRecord, measure: Measure, made: Made<'_>) -> Option<Chart> {
@@ -119,8 +106,8 @@ fn chart(record: &RunRecord, measure: Measure, made: Made<'_>) -> Option<Chart> 
             label: if named { label.clone() } else { String::new() },
             look: point.series,
             case: Some(point.case),
-            line: Vec::new(),
             marks: vec![place(point)],
+            ..Layer::default()
         };
         let bounds: Vec<_> = own.iter().map(|p| record.results[p.case].bound_step).collect();
         let same = bounds.windows(2).all(|pair| pair[0] == pair[1]);

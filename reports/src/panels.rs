@@ -34,6 +34,8 @@ pub(crate) struct Layer {
     pub(crate) case: Option<usize>,
     /// A line through these points, in the axes' units.
     pub(crate) line: Vec<(f64, f64)>,
+    /// The outline of an area, filled in the layer's colour.
+    pub(crate) area: Vec<(f64, f64)>,
     /// Markers at these; the label stands beside the first, or at the end of the line.
     pub(crate) marks: Vec<(f64, f64)>,
 }
@@ -59,6 +61,8 @@ pub(crate) struct Shared {
     pub(crate) range: Option<(f64, f64)>,
     /// Logarithmic beyond this ratio.
     pub(crate) ratio: f64,
+    /// What stands at these values in the place of numbers.
+    pub(crate) named: Vec<(f64, String)>,
 }
 
 /// The panels of a chart.
@@ -79,7 +83,11 @@ pub(crate) struct Panels<'r> {
 
 impl Shared {
     pub(crate) fn of(title: impl Into<String>) -> Shared {
-        Shared { title: title.into(), range: None, ratio: f64::INFINITY }
+        Shared { title: title.into(), range: None, ratio: f64::INFINITY, named: Vec::new() }
+    }
+
+    fn ticks(&self, scale: &Scale, wanted: usize) -> Vec<(f64, String)> {
+        if self.named.is_empty() { scale.ticks(wanted) } else { self.named.clone() }
     }
 
     fn scale(&self, values: &[f64], from: f64, to: f64) -> Scale {
@@ -124,7 +132,7 @@ impl Panels<'_> {
         let plots = self.plots(&sheet, area, columns, rows);
         for (index, (panel, plot)) in self.panels.iter().zip(&plots).enumerate() {
             let below = index + columns >= self.panels.len();
-            plot.axes(&mut canvas, (index % columns == 0, below));
+            plot.axes(&mut canvas, &self.y, (index % columns == 0, below));
             plot.draw(&mut canvas, panel);
         }
         let centre = f64::midpoint(area.left, area.right);
@@ -184,7 +192,7 @@ impl Panels<'_> {
         let high = (area.height() - 50.0) / rows as f64;
         let inner = high - HEAD - GAP / 2.0;
         let probe = self.y.scale(&ys, inner, 0.0);
-        let labels = probe.ticks(sheet.ticks(6, inner * 1.5)).into_iter();
+        let labels = self.y.ticks(&probe, sheet.ticks(6, inner * 1.5)).into_iter();
         let widest = labels.map(|(_, label)| text_width(&label, SMALL)).fold(0.0, f64::max);
         let left = area.left + widest + 8.0;
         let wide = (area.right - left) / columns as f64;
@@ -211,23 +219,27 @@ impl Plot {
         (self.x.at(x), self.y.at(y))
     }
 
-    fn axes(&self, canvas: &mut Canvas, (left, below): (bool, bool)) {
+    fn axes(&self, canvas: &mut Canvas, shared: &Shared, (left, below): (bool, bool)) {
         let place = self.place;
         let ticks = canvas.sheet.ticks(6, place.width()).min((place.width() / 60.0) as usize);
         let mut taken = f64::NEG_INFINITY;
         for (value, label) in self.x.ticks(ticks.max(2)) {
             let x = self.x.at(value);
             canvas.line((x, place.top), (x, place.bottom), style::GRID, 1.0);
-            let half = text_width(&label, SMALL) / 2.0;
-            if below && x - half > taken + 4.0 {
-                let at = (x, place.bottom + 17.0);
-                canvas.text(&label, at, SMALL, style::INK, Align::Centre);
-                taken = x + half;
+            // A label of a panel does not reach into the next.
+            let width = text_width(&label, SMALL);
+            let left = (x - width / 2.0).min(place.right + GAP / 2.0 - 2.0 - width).max(place.left);
+            if below && left > taken + 4.0 {
+                let at = (left, place.bottom + 17.0);
+                canvas.text(&label, at, SMALL, style::INK, Align::Left);
+                taken = left + width;
             }
         }
         let ticks = canvas.sheet.ticks(6, place.height() * 1.5);
         let mut taken = f64::INFINITY;
-        for (value, label) in self.y.ticks(ticks.min((place.height() / 26.0) as usize).max(2)) {
+        for (value, label) in
+            shared.ticks(&self.y, ticks.min((place.height() / 26.0) as usize).max(2))
+        {
             let y = self.y.at(value);
             canvas.line((place.left, y), (place.right, y), style::GRID, 1.0);
             if left && y + SMALL < taken {
@@ -257,6 +269,9 @@ impl Plot {
         }
         if let Some(value) = panel.level {
             level(canvas, (place.left, place.right), self.y.at(value));
+        }
+        for layer in panel.layers.iter().filter(|layer| !layer.area.is_empty()) {
+            canvas.polygon(self.places(&layer.area), style::series_color(layer.look));
         }
         for layer in &panel.layers {
             let tag = Tag { series: Some(layer.look), ..Tag::default() };

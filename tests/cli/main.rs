@@ -5,6 +5,7 @@
 //! again. One target for all of it, so that it is linked once.
 
 mod allocator;
+mod answers;
 mod cache;
 mod calibrate;
 mod common;
