@@ -160,7 +160,9 @@ pub(crate) fn line_labels(canvas: &mut Canvas, plot: &Plot, mut obstacles: Obsta
                 }
             }
         }
-        if let Some((_, place)) = best {
+        // A label that covers another says less than none.
+        let free = |place: &Rect| obstacles.solid.iter().all(|other| place.overlap(other) == 0.0);
+        if let Some((_, place)) = best.filter(|(_, place)| free(place)) {
             backed_text(canvas, &text, &place, style::SOFT_INK);
             obstacles.solid.push(place);
         }

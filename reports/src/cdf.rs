@@ -136,6 +136,7 @@ fn chart(quantity: &Quantity, record: &RunRecord, made: Made<'_>) -> Option<Char
                     label: label.clone(),
                     look: looks[case],
                     case: Some(case),
+                    unbroken: true,
                     line: stairs(&curves[at].1, size),
                     marks: vec![percentile(50), percentile(95)],
                     ..Layer::default()

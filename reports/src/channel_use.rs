@@ -12,7 +12,7 @@ use crate::points::looks_of_cases;
 use crate::render::Charts;
 use crate::sheet::Made;
 use crate::units::time;
-use tiersim_models::results::{RunRecord, Timeline, Track};
+use tiersim_models::results::{RunRecord, Slice, Timeline, Track};
 
 /// Height of a full band; the rest keeps bands apart.
 const HIGH: f64 = 0.86;
@@ -23,7 +23,9 @@ const MOST_CHANNELS: usize = 6;
 
 /// The chart of a record that has timelines with copies.
 pub(crate) fn charts(record: &RunRecord, made: Made<'_>) -> Charts {
-    let cases = shown(record);
+    // Of cases that copy nothing there is nothing to see.
+    let copies = |slice: &Slice| matches!(slice.track, Track::Channel(_));
+    let cases = shown(record, |case| timeline(record, case).slices.iter().any(copies));
     let channels = &record.base().channels;
     let uses: Vec<Vec<Vec<f64>>> = cases
         .iter()
@@ -126,7 +128,7 @@ fn band(parts: &[f64], base: f64) -> Vec<(f64, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tiersim_models::results::{ShownStep, Slice};
+    use tiersim_models::results::ShownStep;
     use tiersim_models::units::{Bytes, Span, Time};
 
     fn copying(copies: &[(usize, u64, u64)]) -> Timeline {

@@ -54,6 +54,8 @@ pub(crate) fn legend(
     last: Vec<Entry>,
     see: &str,
 ) -> f64 {
+    // A narrow sheet is higher for its width.
+    let most_rows = MOST_ROWS + usize::from(!canvas.sheet.is_titled());
     let all = first.len();
     let sheet = canvas.sheet;
     let room = 460f64.min(sheet.width - 2.0 * sheet.margin - 40.0);
@@ -66,7 +68,7 @@ pub(crate) fn legend(
         let names = first[..kept].iter().map(name).chain(more(kept));
         names.chain(last.iter().map(name)).collect()
     };
-    let kept = (0..=all).rev().find(|&n| flow(&sheet, &texts(n)).1 <= MOST_ROWS).unwrap_or(0);
+    let kept = (0..=all).rev().find(|&n| flow(&sheet, &texts(n)).1 <= most_rows).unwrap_or(0);
     let texts = texts(kept);
     let (places, rows) = flow(&sheet, &texts);
     let mut keys = first[..kept].iter().map(|entry| Some(&entry.key)).collect::<Vec<_>>();

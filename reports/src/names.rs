@@ -8,7 +8,7 @@
 
 use crate::words::clean;
 use std::collections::BTreeMap;
-use tiersim_models::results::{CaseRecord, Conditions, RunRecord};
+use tiersim_models::results::{AxisValue, CaseRecord, Conditions, MACHINE, RunRecord};
 use tiersim_models::statistics::Stated;
 
 /// Characters of a name on a chart.
@@ -50,15 +50,30 @@ pub(crate) struct Direct {
 /// that would be empty then, or like another.
 pub(crate) fn direct(record: &RunRecord, cases: &[usize]) -> Direct {
     let all = names(record, LONGEST);
-    let labels: Vec<&str> = cases.iter().map(|&case| record.results[case].label.as_str()).collect();
+    // The cases of one machine say its name behind theirs.
+    let machine = cases.first().and_then(|&case| machine(&record.results[case]));
+    let end = machine.map_or_else(|| "\0".to_owned(), |machine| format!(" on {machine}"));
+    let label = |case: usize| record.results[case].label.as_str();
+    let same = cases.len() > 1 && cases.iter().all(|&case| label(case).ends_with(&end));
+    let labels = cases.iter().map(|&case| match same {
+        true => label(case).trim_end_matches(&end),
+        false => label(case),
+    });
+    let labels: Vec<&str> = labels.collect();
     let whole = || cases.iter().map(|&case| all[case].clone()).collect::<Vec<_>>();
-    let (names, common) = without_common(&labels);
+    let (names, mut common) = without_common(&labels);
+    common.extend(same.then(|| end.trim_start().to_owned()));
     let names: Vec<String> = names.iter().map(|name| shortened(name, LONGEST)).collect();
     let unique = names.iter().enumerate().all(|(at, name)| !names[..at].contains(name));
     if common.is_empty() || !unique || names.iter().any(String::is_empty) {
         return Direct { names: whole(), left_out: None };
     }
     Direct { names, left_out: Some(format!("All labels: {}", clean(&common.join(", ")))) }
+}
+
+/// The machine of a case, where several are compared.
+fn machine(case: &CaseRecord) -> Option<&AxisValue> {
+    case.params.iter().find(|(axis, _)| axis == MACHINE).map(|(_, machine)| machine)
 }
 
 /// Labels without their common parts, and these.
@@ -75,19 +90,17 @@ fn without_common(labels: &[&str]) -> (Vec<String>, Vec<String>) {
             common.push(part.to_owned());
         }
     }
-    let mut rest: Vec<String> = parts.iter().map(|own| own.join(", ")).collect();
-    let mut words: Vec<String> = Vec::new();
-    while let Some((word, _)) = rest[0].split_once(' ').map(|(a, b)| (a.to_owned(), b.len())) {
-        let head = format!("{word} ");
-        let spare = |own: &String| own.strip_prefix(&head).is_some_and(|tail| !tail.is_empty());
-        if word.ends_with(',') || !rest.iter().all(spare) {
-            break;
-        }
-        rest.iter_mut().for_each(|own| *own = own[head.len()..].to_owned());
-        words.push(word);
-    }
-    if !words.is_empty() {
-        common.insert(0, words.join(" "));
+    let rest: Vec<String> = parts.iter().map(|own| own.join(", ")).collect();
+    // First words, as far as all have them; of `optimizer in DRAM` the rest would say nothing, of
+    // `LRU 25 %` it does.
+    let firsts: Vec<Vec<&str>> = rest.iter().map(|own| own.split(' ').collect()).collect();
+    let same = |at: usize| firsts.iter().all(|own| own.len() > at + 1 && own[at] == firsts[0][at]);
+    let shared = (0..).take_while(|&at| same(at)).count();
+    let numbered = |own: &Vec<&str>| own[shared].starts_with(|c: char| c.is_ascii_digit());
+    if shared > 0 && firsts.iter().all(numbered) {
+        common.insert(0, firsts[0][..shared].join(" "));
+        let tails = firsts.iter().map(|own| own[shared..].join(" ")).collect();
+        return (tails, common);
     }
     (rest, common)
 }
@@ -187,6 +200,8 @@ mod tests {
             (&["Adam, in place, 40", "LRU, in place, 48"], &["Adam, 40", "LRU, 48"], &["in place"]),
             (&["a [hbm=1, x=2]", "a [hbm=2, x=2]"], &["hbm=1", "hbm=2"], &["a", "x=2"]),
             (&["a", "a b"], &["a", "a b"], &[]),
+            (&["state in DRAM", "state on NVMe"], &["state in DRAM", "state on NVMe"], &[]),
+            (&["a of 64 95 %", "a of 64 90 %"], &["95 %", "90 %"], &["a of 64"]),
             (&["one"], &["one"], &[]),
             (&["same", "same"], &["same", "same"], &[]),
         ] {

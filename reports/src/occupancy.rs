@@ -18,11 +18,11 @@ use tiersim_models::units::shown::of_sizes;
 /// Cases with a panel: the quickest of more.
 pub(crate) const MOST_CASES: usize = 6;
 /// Columns of a panel.
-const COLUMNS: usize = 240;
+const COLUMNS: usize = 120;
 
 /// The chart of a record that has timelines.
 pub(crate) fn charts(record: &RunRecord, made: Made<'_>) -> Charts {
-    let cases = shown(record);
+    let cases = shown(record, |_| true);
     let held = |case: usize, tier: usize| occupancy(timeline(record, case), tier);
     let tiers = &record.base().tiers;
     let peak = |case: usize, tier: usize| held(case, tier).into_iter().map(|at| at.1).max();
@@ -52,6 +52,10 @@ pub(crate) fn charts(record: &RunRecord, made: Made<'_>) -> Charts {
             front: Vec::new(),
         }
     };
+    // Budgets may be above all that is held.
+    let budgets = cases.iter().filter_map(|&case| record.results[case].hbm_budget.limit());
+    let budgets = budgets.map(|bytes| bytes.get() as f64).filter(|bytes| *bytes <= 1.3 * most);
+    let top = budgets.fold(most, f64::max) * 1.05;
     let panels: Vec<Panel> = cases.iter().zip(&labels.names).map(panel).collect();
     let used =
         |tier: usize| panels.iter().flat_map(|panel| &panel.layers).any(|layer| layer.look == tier);
@@ -64,7 +68,7 @@ pub(crate) fn charts(record: &RunRecord, made: Made<'_>) -> Charts {
             range: Some((0.0, 100.0)),
             ..Shared::of("share of the step that has passed (%)")
         },
-        y: Shared { range: None, ..Shared::of(format!("bytes held ({unit})")) },
+        y: Shared { range: Some((0.0, top / size)), ..Shared::of(format!("bytes held ({unit})")) },
         keys: keys.map(|tier| (tier, tiers[tier].0.clone())).collect(),
         panels,
         notes: labels.left_out.into_iter().chain(rest(record, cases.len())).collect(),
@@ -73,9 +77,10 @@ pub(crate) fn charts(record: &RunRecord, made: Made<'_>) -> Charts {
     vec![("occupancy".to_owned(), panels.chart(made))]
 }
 
-/// The cases that have a panel, the quickest first.
-pub(crate) fn shown(record: &RunRecord) -> Vec<usize> {
+/// The cases that have a panel, of those that may have one, the quickest first.
+pub(crate) fn shown(record: &RunRecord, of: impl Fn(usize) -> bool) -> Vec<usize> {
     let mut cases = with_timeline(record);
+    cases.retain(|&case| of(case));
     order(record, &mut cases);
     cases.truncate(MOST_CASES);
     cases

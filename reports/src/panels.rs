@@ -32,6 +32,8 @@ pub(crate) struct Layer {
     pub(crate) look: usize,
     /// The case that it is of, if it is of one.
     pub(crate) case: Option<usize>,
+    /// Its line is unbroken whatever its look: markers and labels tell it apart.
+    pub(crate) unbroken: bool,
     /// A line through these points, in the axes' units.
     pub(crate) line: Vec<(f64, f64)>,
     /// The outline of an area, filled in the layer's colour.
@@ -189,7 +191,7 @@ impl Panels<'_> {
         let finite = points().filter(|(x, y)| x.is_finite() && y.is_finite());
         let (xs, mut ys): (Vec<f64>, Vec<f64>) = finite.copied().unzip();
         ys.extend(self.panels.iter().filter_map(|panel| panel.level));
-        let high = (area.height() - 50.0) / rows as f64;
+        let high = (area.height() - 40.0) / rows as f64;
         let inner = high - HEAD - GAP / 2.0;
         let probe = self.y.scale(&ys, inner, 0.0);
         let labels = self.y.ticks(&probe, sheet.ticks(6, inner * 1.5)).into_iter();
@@ -275,7 +277,12 @@ impl Plot {
         }
         for layer in &panel.layers {
             let tag = Tag { series: Some(layer.look), ..Tag::default() };
-            canvas.tagged(tag, |canvas| style::line(canvas, layer.look, &self.places(&layer.line)));
+            let places = self.places(&layer.line);
+            canvas.tagged(tag, |canvas| match layer.unbroken {
+                true if places.len() < 2 => {}
+                true => canvas.path(places, style::series_color(layer.look), 2.0),
+                false => style::line(canvas, layer.look, &places),
+            });
         }
         for layer in &panel.layers {
             for at in self.places(&layer.marks) {

@@ -59,7 +59,7 @@ impl Sheet {
             Style::Screen => Sheet { style, width: 1200.0, height: 750.0, margin: 28.0 },
             Style::Slide => Sheet { style, width: 960.0, height: 540.0, margin: 24.0 },
             // 84 mm are 238 points; 14 pixels are to be 8 of them.
-            Style::Paper => Sheet { style, width: 417.0, height: 310.0, margin: 4.0 },
+            Style::Paper => Sheet { style, width: 417.0, height: 330.0, margin: 4.0 },
         }
     }
 
@@ -139,6 +139,6 @@ mod tests {
         };
         assert_eq!(said(Style::Screen), ("1200".to_owned(), "750".to_owned()));
         assert_eq!(said(Style::Slide), ("1920".to_owned(), "1080".to_owned()));
-        assert_eq!(said(Style::Paper), ("84.0mm".to_owned(), "62.4mm".to_owned()));
+        assert_eq!(said(Style::Paper), ("84.0mm".to_owned(), "66.5mm".to_owned()));
     }
 }
