@@ -1,8 +1,10 @@
 //! Options that several verbs have. Only what they say; what they mean is worked out elsewhere.
 
+use crate::VERSION;
 use crate::output::Failure;
 use clap::{ArgAction, Args as ClapArgs, ValueEnum};
 use std::path::PathBuf;
+use tiersim_reports::{Made, Style};
 use tiersim_validation::real::Kind;
 
 #[derive(Debug, ClapArgs)]
@@ -23,6 +25,9 @@ pub(crate) struct Common {
     /// Folder to write to [default: out/SCENARIO].
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
+    /// What charts are made for.
+    #[arg(long, value_enum, default_value_t = StyleName::Screen)]
+    pub(crate) style: StyleName,
     /// Write report.html as well: all results on one page that opens offline.
     #[arg(long)]
     pub(crate) report: bool,
@@ -62,9 +67,35 @@ pub(crate) struct Question {
     /// What to print on stdout.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
+    /// What charts are made for.
+    #[arg(long, value_enum, default_value_t = StyleName::Screen)]
+    pub(crate) style: StyleName,
     /// Print nothing but problems.
     #[arg(short, long, action = ArgAction::SetTrue)]
     pub(crate) quiet: bool,
+}
+
+/// What charts are made for, by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum StyleName {
+    /// A page on a screen.
+    Screen,
+    /// A slide of 16:9, large type.
+    Slide,
+    /// One column of a paper: 84 mm, 8 points, no title.
+    Paper,
+}
+
+impl StyleName {
+    /// By this tiersim, for what was said.
+    pub(crate) fn made(self) -> Made<'static> {
+        let style = match self {
+            StyleName::Screen => Style::Screen,
+            StyleName::Slide => Style::Slide,
+            StyleName::Paper => Style::Paper,
+        };
+        Made { version: VERSION, style }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -66,7 +66,7 @@ pub(crate) fn explain(args: &ExplainArgs, registry: &Registry) -> Result<(), Fai
         });
         bar.finish_and_clear();
     }
-    let files = explain_artefacts(&of, VERSION)?;
+    let files = explain_artefacts(&of, args.question.style.made())?;
     let out = folder.shown().to_owned();
     folder.replace(&files)?;
     match args.question.format {

@@ -292,7 +292,7 @@ fn run_points(sweep: &Sweep, traces: &Traces, common: &Common) -> Result<RunReco
 
 /// Writes a record's files; gives back what is to be printed.
 fn emit(record: &RunRecord, common: &Common, folder: Folder) -> Result<String, Failure> {
-    let mut files = artefacts(record, VERSION)?;
+    let mut files = artefacts(record, common.style.made())?;
     if common.report {
         files.push(report_artefact(&files)?);
     }

@@ -78,7 +78,7 @@ pub(crate) fn solve(args: &SolveArgs, registry: &Registry) -> Result<(), Failure
     let bar = progress::spinner("points tried", args.question.quiet);
     let found = find(&asking, sought, &bar)?;
     bar.finish_and_clear();
-    let files = solved_artefacts(&found, VERSION)?;
+    let files = solved_artefacts(&found, args.question.style.made())?;
     let out = folder.shown().to_owned();
     folder.replace(&files)?;
     match (args.question.quiet, args.question.format) {

@@ -8,22 +8,32 @@ use crate::against::HeldAgainst;
 use crate::canvas::{Align, Canvas, Rect, Tag};
 use crate::font::text_width;
 use crate::labels::{self, Obstacles, Request};
-use crate::names::names;
+use crate::names::Direct;
 use crate::plot::Plot;
 use crate::points::Point;
 use crate::style::{self, LABEL, MOST_LABELS};
 use crate::words::{count, number};
 use tiersim_models::results::Figures;
 
-/// Characters of a name on the chart.
-const LONGEST: usize = 34;
+/// Cases, and a name for each.
+pub(crate) type Labels<'a> = (&'a [usize], &'a Direct);
+
+fn name_of<'a>((cases, labels): &Labels<'a>, case: usize) -> &'a String {
+    let at = cases.iter().position(|own| *own == case).expect("every case has a name");
+    &labels.names[at]
+}
 
 /// Points at one place: where, the first of them, how many more.
 type Group<'p> = ((f64, f64), &'p Point, usize);
 
 /// Writes the case's label next to its point; gives the places taken. Points that lie on top of
 /// each other share a label.
-pub(crate) fn point_labels(canvas: &mut Canvas, plot: &Plot, obstacles: &Obstacles) -> Vec<Rect> {
+pub(crate) fn point_labels(
+    canvas: &mut Canvas,
+    plot: &Plot,
+    obstacles: &Obstacles,
+    labels: &Labels<'_>,
+) -> Vec<Rect> {
     let (record, points) = (plot.record, &plot.points);
     let mut groups: Vec<Group> = Vec::new();
     for point in &points.done {
@@ -33,9 +43,8 @@ pub(crate) fn point_labels(canvas: &mut Canvas, plot: &Plot, obstacles: &Obstacl
             None => groups.push(((x, y), point, 0)),
         }
     }
-    let names = names(record, LONGEST);
     let text = |&(_, point, others): &Group| {
-        let label = &names[point.case];
+        let label = name_of(labels, point.case);
         let result = &record.results[point.case];
         let ratio = |f: &Figures| plot.measure.over_baseline(f, record.of(result));
         // Without an axis of slowdowns a point says its own.
@@ -74,9 +83,9 @@ fn backed_text(canvas: &mut Canvas, text: &str, place: &Rect, color: style::Colo
 }
 
 /// Crosses in the band, one per place, with the labels of their cases where there is room.
-pub(crate) fn crosses(canvas: &mut Canvas, plot: &Plot) {
+pub(crate) fn crosses(canvas: &mut Canvas, plot: &Plot, labels: &Labels<'_>) {
     let Some(band) = plot.band else { return };
-    let (record, points) = (plot.record, &plot.points);
+    let points = &plot.points;
     let y = (band.top + band.bottom) / 2.0;
     let mut at: Vec<(f64, bool, usize)> = points
         .oom
@@ -99,7 +108,6 @@ pub(crate) fn crosses(canvas: &mut Canvas, plot: &Plot) {
         });
     }
     let named = points.done.len() + points.oom.len() <= MOST_LABELS;
-    let names = names(record, LONGEST);
     // Cases given about the same HBM share one label.
     let mut groups: Vec<(f64, Vec<usize>)> = Vec::new();
     for (x, _, case) in at {
@@ -111,7 +119,7 @@ pub(crate) fn crosses(canvas: &mut Canvas, plot: &Plot) {
     let mut taken: Vec<Rect> =
         groups.iter().map(|(x, _)| Rect::new(x - 9.0, band.top, x + 22.0, band.bottom)).collect();
     for (x, cases) in &groups {
-        let label = &names[cases[0]];
+        let label = name_of(labels, cases[0]);
         let text = match (named, cases.len()) {
             (false, n) => count(n, "case", "cases"),
             (true, 1) => label.clone(),
@@ -152,7 +160,9 @@ pub(crate) fn line_labels(canvas: &mut Canvas, plot: &Plot, mut obstacles: Obsta
                 }
             }
         }
-        if let Some((_, place)) = best {
+        // A label that covers another says less than none.
+        let free = |place: &Rect| obstacles.solid.iter().all(|other| place.overlap(other) == 0.0);
+        if let Some((_, place)) = best.filter(|(_, place)| free(place)) {
             backed_text(canvas, &text, &place, style::SOFT_INK);
             obstacles.solid.push(place);
         }

@@ -7,6 +7,7 @@
 //! cleaned and placed by its baseline.
 
 use crate::font::text_width;
+use crate::sheet::{Sheet, Style};
 use crate::words::clean;
 
 /// Red, green, blue and opacity (0 to 1).
@@ -97,6 +98,10 @@ pub(crate) struct Group {
 /// Shapes in drawing order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Canvas {
+    /// What it is laid out for.
+    pub(crate) sheet: Sheet,
+    /// What a sheet without titles says in its description.
+    pub(crate) said: Vec<String>,
     pub(crate) items: Vec<Item>,
     /// Groups of them in the same order; they do not overlap.
     pub(crate) groups: Vec<Group>,
@@ -165,6 +170,11 @@ impl Rect {
 }
 
 impl Canvas {
+    /// An empty one for charts of a style.
+    pub(crate) fn of(style: Style) -> Canvas {
+        Canvas { sheet: Sheet::of(style), ..Canvas::default() }
+    }
+
     /// What `draw` adds has this tag.
     pub(crate) fn tagged(&mut self, tag: Tag, draw: impl FnOnce(&mut Canvas)) {
         let from = self.items.len();

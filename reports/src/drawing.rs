@@ -73,7 +73,9 @@ const SAID: [&str; 5] = ["data-series", "data-case", "data-name", "data-x", "dat
 impl Drawing {
     /// The drawing of an SVG as this crate writes it; else the line that is none of it, in words.
     pub(crate) fn read(svg: &str) -> Result<Drawing, String> {
-        let mut lines = svg.lines().enumerate();
+        // What a figure of a paper says of itself is no part of the picture.
+        let drawn = |(at, line): &(usize, &str)| *at != 2 || !described(line);
+        let mut lines = svg.lines().enumerate().filter(drawn);
         let mut line = || lines.next().map_or((0, ""), |(index, line)| (index + 1, line));
         let head = line().1;
         let mut drawing = Drawing::default();
@@ -163,18 +165,29 @@ impl Group {
     }
 }
 
-/// Width and height in pixels of the first line.
+/// Width and height in pixels of the layout, from the first line: the picture may be shown larger,
+/// or say its size in millimetres.
 fn size(line: &str) -> Option<(u32, u32)> {
     let rest = line.strip_prefix("<svg width=\"")?;
     let (width, rest) = rest.split_once("\" height=\"")?;
-    let (height, rest) = rest.split_once('"')?;
-    let (width, height): (u32, u32) = (width.parse().ok()?, height.parse().ok()?);
-    let view = format!(
-        " viewBox=\"0 0 {}0 {}0\" xmlns=\"http://www.w3.org/2000/svg\" role=\"img\">",
-        width, height
-    );
-    let fits = (1..=MOST_PIXELS).contains(&width) && (1..=MOST_PIXELS).contains(&height);
-    (fits && rest == view).then_some((width, height))
+    let (height, rest) = rest.split_once("\" viewBox=\"0 0 ")?;
+    let shown = |said: &str| {
+        let number = said.strip_suffix("mm").unwrap_or(said);
+        let plain = number.chars().all(|c| c.is_ascii_digit() || c == '.');
+        number.parse::<f64>().is_ok_and(|n| plain && (1.0..=f64::from(MOST_PIXELS)).contains(&n))
+    };
+    let view = rest.strip_suffix("\" xmlns=\"http://www.w3.org/2000/svg\" role=\"img\">")?;
+    let (wide, high) = view.split_once(' ')?;
+    let pixels = |units: &str| units.strip_suffix('0')?.parse::<u32>().ok();
+    let size = (pixels(wide)?, pixels(high)?);
+    let fits = [size.0, size.1].iter().all(|side| (1..=MOST_PIXELS).contains(side));
+    (shown(width) && shown(height) && fits).then_some(size)
+}
+
+/// Is it the line in which a figure of a paper says what it shows?
+fn described(line: &str) -> bool {
+    let text = line.strip_prefix("<desc>").and_then(|rest| rest.strip_suffix("</desc>"));
+    text.and_then(plain).is_some()
 }
 
 /// One element on one line.

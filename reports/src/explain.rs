@@ -14,6 +14,7 @@ mod phases;
 mod text;
 mod tornado;
 
+use crate::sheet::Made;
 use crate::{Artefact, ChartError};
 use tiersim_models::results::explain::Explanation;
 
@@ -25,16 +26,20 @@ pub use text::explain_text;
 ///
 /// # Errors
 /// A number that JSON cannot hold, or a chart that cannot be drawn.
-pub fn explain_artefacts(of: &Explanation, version: &str) -> Result<Vec<Artefact>, ChartError> {
+pub fn explain_artefacts<'a>(
+    of: &Explanation,
+    made: impl Into<Made<'a>>,
+) -> Result<Vec<Artefact>, ChartError> {
+    let made = made.into();
     let mut files = vec![
-        Artefact::new("explain.json", explain_json(of, version)?),
+        Artefact::new("explain.json", explain_json(of, made.version)?),
         Artefact::new("critical-path.csv", csv::critical_path(of)?),
     ];
     if !of.elasticities.is_empty() {
-        files.extend(tornado::tornado(of, version).artefacts("elasticities")?);
+        files.extend(tornado::tornado(of, made).artefacts("elasticities")?);
     }
-    files.extend(gantt::gantt(of, version).artefacts("step-gantt")?);
-    files.extend(phases::phases(of, version).artefacts("split-by-phase")?);
+    files.extend(gantt::gantt(of, made).artefacts("step-gantt")?);
+    files.extend(phases::phases(of, made).artefacts("split-by-phase")?);
     Ok(files)
 }
 
@@ -121,7 +126,7 @@ mod tests {
         let mut of = explanation();
         for _ in 0..2 {
             for chart in [tornado::tornado, gantt::gantt, phases::phases] {
-                chart(&of, "0").assert_legible(0.0);
+                chart(&of, "0".into()).assert_legible(0.0);
             }
             // One kind of time, one phase, one number.
             of.path.segments.truncate(1);

@@ -11,10 +11,11 @@
 
 use crate::canvas::{Align, Canvas, Rect};
 use crate::font::text_width;
-use crate::frame::{self, Entry, FLOOR, MARGIN};
+use crate::frame::{self, Entry};
 use crate::points::looks_of_cases;
-use crate::render::{CHART_SIZE, Chart};
+use crate::render::{Chart, Charts};
 use crate::scale::Scale;
+use crate::sheet::{Made, Sheet};
 use crate::style::{self, SMALL};
 use crate::words::percent;
 use tiersim_models::results::RunRecord;
@@ -60,8 +61,19 @@ fn mean(points: &[Point], read: impl Fn(&Point) -> f64) -> f64 {
 /// A line over the ops of the run: how to read it off a point.
 type Read<'a> = &'a dyn Fn(&Point) -> f64;
 
+/// One for each tier that has an allocator.
+pub(crate) fn charts(record: &RunRecord, made: Made<'_>) -> Charts {
+    let tiers = record.base().tiers.iter().enumerate();
+    let of = |(tier, (name, _)): (usize, &(String, _))| {
+        // The first tier is what the run is about; others say their name.
+        let suffix = if tier == 0 { String::new() } else { format!("-{name}") };
+        Some((format!("fragmentation{suffix}"), fragmentation(record, tier, made)?))
+    };
+    tiers.filter_map(of).collect()
+}
+
 /// The chart of a tier, or `None` if no case has an allocator there; `version` is tiersim's own.
-pub(crate) fn fragmentation(record: &RunRecord, tier: usize, version: &str) -> Option<Chart> {
+pub(crate) fn fragmentation(record: &RunRecord, tier: usize, made: Made<'_>) -> Option<Chart> {
     let name = record.base().tier_name(tier);
     let cases = record.results.iter().zip(looks_of_cases(record));
     // Machines that are compared may have another tier in its place.
@@ -81,12 +93,13 @@ pub(crate) fn fragmentation(record: &RunRecord, tier: usize, version: &str) -> O
     if shown.len() < all.len() {
         about = format!("{about} ({MOST_CASES} of {} cases; all are in allocators.csv)", all.len());
     }
-    let mut canvas = Canvas::default();
+    let mut canvas = Canvas::of(made.style);
+    let sheet = canvas.sheet;
     let title = format!("{}: fragmentation of {name}", record.scenario);
     let top = frame::header(&mut canvas, &title, &about);
     let top = legend(&mut canvas, top, shown) + 14.0;
-    let (left, right) = (MARGIN + 78.0, f64::from(CHART_SIZE.0) - MARGIN);
-    let [upper, between, lower] = panels(left, right, top);
+    let (left, right) = (sheet.margin + 78.0, sheet.width - sheet.margin);
+    let [upper, between, lower] = panels(&sheet, left, right, top);
     let last = |s: &Series<'_>| s.points.last().map_or(0, |point| point.occurrence);
     let ops = shown.iter().map(last).max().unwrap_or(0).max(1) as f64;
     let x = Scale::linear(&[0.0, ops], 0.0, left, right);
@@ -103,15 +116,15 @@ pub(crate) fn fragmentation(record: &RunRecord, tier: usize, version: &str) -> O
         &mut canvas,
         "op of the run, in the order of the plan (free pieces by size: allocators.csv)",
         centre,
-        FLOOR - 6.0,
+        sheet.floor() - 6.0,
     );
-    frame::footer(&mut canvas, record, version);
+    frame::footer(&mut canvas, record, made.version);
     Some(Chart::new(title, canvas))
 }
 
 /// Room for the three panels, one below the other: internal fragmentation moves least.
-fn panels(left: f64, right: f64, top: f64) -> [Rect; 3] {
-    let bottom = FLOOR - 44.0;
+fn panels(sheet: &Sheet, left: f64, right: f64, top: f64) -> [Rect; 3] {
+    let bottom = sheet.floor() - 44.0;
     let share = (bottom - top - 2.0 * GAP) / 100.0;
     let (first, second) = (top + 38.0 * share, top + GAP + 62.0 * share);
     [(top, first), (first + GAP, second), (second + GAP, bottom)]
@@ -265,7 +278,7 @@ mod tests {
     #[test]
     fn tiers_that_are_exact_have_no_chart_no_table_and_no_key() {
         let record = common::training();
-        assert!(fragmentation(&record, 0, "0").is_none());
+        assert!(fragmentation(&record, 0, "0".into()).is_none());
         assert!(allocators_csv(&record).expect("a table").is_none());
         let json = summary_json(&record, "0").expect("a summary");
         assert!(!json.contains("\"allocators\"") && !json.contains("largest_free_bytes"));
@@ -278,7 +291,7 @@ mod tests {
         for name in ["fragmentation.svg", "fragmentation.png", "fragmentation-dram.svg"] {
             assert!(names.contains(&name), "{name} in {names:?}");
         }
-        let chart = fragmentation(&with_memory(), 0, "0").expect("a chart");
+        let chart = fragmentation(&with_memory(), 0, "0".into()).expect("a chart");
         let svg = chart.svg().expect("it is text");
         assert!(svg.contains("LRU 64 GiB: mean 25.0 %, highest 90.0 %"));
         let csv = allocators_csv(&with_memory()).expect("a table").expect("rows");
@@ -311,7 +324,7 @@ mod tests {
             }
         }
         let points = Points::of(&record, Measure::Step);
-        let here = fragmentation(&record, 0, "0").expect("a chart");
+        let here = fragmentation(&record, 0, "0".into()).expect("a chart");
         let memory = against_memory(&record, Measure::Step, "0");
         let cases: Vec<&CaseRecord> = record.results.iter().take(MOST_CASES).collect();
         let mut first = BTreeSet::new();

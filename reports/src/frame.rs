@@ -7,15 +7,11 @@
 use crate::canvas::{Align, Canvas, Rect, fit, wrap};
 use crate::font::text_width;
 use crate::names::{each, statistics_note};
-use crate::render::CHART_SIZE;
+use crate::sheet::Sheet;
 use crate::style::{AXIS, INK, LABEL, SMALL, SOFT_INK, SUBTITLE, TITLE};
-use crate::words::{count, short_fingerprint};
+use crate::words::{clean, count, short_fingerprint};
 use tiersim_models::results::RunRecord;
 
-/// Left and right margin of texts.
-pub(crate) const MARGIN: f64 = 28.0;
-/// Everything that is plotted ends above this; the footer is below.
-pub(crate) const FLOOR: f64 = CHART_SIZE.1 as f64 - 62.0;
 /// Where the series are that a legend has no room for.
 pub(crate) const RESULTS: &str = " (see results.csv)";
 const ROW: f64 = 24.0;
@@ -32,12 +28,17 @@ pub(crate) struct Entry<'a> {
 
 /// Title and question; gives the height where they end.
 pub(crate) fn header(canvas: &mut Canvas, title: &str, about: &str) -> f64 {
-    let width = f64::from(CHART_SIZE.0) - 2.0 * MARGIN;
-    canvas.text(&fit(title, TITLE, width), (MARGIN, 36.0), TITLE, INK, Align::Left);
+    let sheet = canvas.sheet;
+    if !sheet.is_titled() {
+        canvas.said.extend([clean(title), clean(about)]);
+        return 4.0;
+    }
+    let width = sheet.width - 2.0 * sheet.margin;
+    canvas.text(&fit(title, TITLE, width), (sheet.margin, 36.0), TITLE, INK, Align::Left);
     let mut y = 40.0;
     for line in wrap(about, SUBTITLE, width, 2) {
         y += 20.0;
-        canvas.text(&line, (MARGIN, y), SUBTITLE, SOFT_INK, Align::Left);
+        canvas.text(&line, (sheet.margin, y), SUBTITLE, SOFT_INK, Align::Left);
     }
     y + 8.0
 }
@@ -53,8 +54,12 @@ pub(crate) fn legend(
     last: Vec<Entry>,
     see: &str,
 ) -> f64 {
+    // A narrow sheet is higher for its width.
+    let most_rows = MOST_ROWS + usize::from(!canvas.sheet.is_titled());
     let all = first.len();
-    let name = |entry: &Entry| fit(&entry.text, LABEL, 460.0);
+    let sheet = canvas.sheet;
+    let room = 460f64.min(sheet.width - 2.0 * sheet.margin - 40.0);
+    let name = |entry: &Entry| fit(&entry.text, LABEL, room);
     let more = |kept: usize| match all - kept {
         0 => None,
         n => Some(format!("+ {n} more series{see}")),
@@ -63,9 +68,9 @@ pub(crate) fn legend(
         let names = first[..kept].iter().map(name).chain(more(kept));
         names.chain(last.iter().map(name)).collect()
     };
-    let kept = (0..=all).rev().find(|&n| flow(&texts(n)).1 <= MOST_ROWS).unwrap_or(0);
+    let kept = (0..=all).rev().find(|&n| flow(&sheet, &texts(n)).1 <= most_rows).unwrap_or(0);
     let texts = texts(kept);
-    let (places, rows) = flow(&texts);
+    let (places, rows) = flow(&sheet, &texts);
     let mut keys = first[..kept].iter().map(|entry| Some(&entry.key)).collect::<Vec<_>>();
     if kept < all {
         keys.push(None);
@@ -83,14 +88,14 @@ pub(crate) fn legend(
 }
 
 /// Where each text's entry starts, as (x, row), and how many rows there are.
-fn flow(texts: &[String]) -> (Vec<(f64, usize)>, usize) {
-    let right = f64::from(CHART_SIZE.0) - MARGIN;
-    let (mut x, mut row) = (MARGIN, 0);
+fn flow(sheet: &Sheet, texts: &[String]) -> (Vec<(f64, usize)>, usize) {
+    let right = sheet.width - sheet.margin;
+    let (mut x, mut row) = (sheet.margin, 0);
     let mut places = Vec::new();
     for text in texts {
         let width = 36.0 + text_width(text, LABEL);
-        if x > MARGIN && x + width > right {
-            (x, row) = (MARGIN, row + 1);
+        if x > sheet.margin && x + width > right {
+            (x, row) = (sheet.margin, row + 1);
         }
         places.push((x, row));
         x += width + 26.0;
@@ -119,10 +124,14 @@ pub(crate) fn footer(canvas: &mut Canvas, record: &RunRecord, version: &str) {
 
 /// Up to two small lines at the bottom.
 pub(crate) fn foot(canvas: &mut Canvas, lines: &[String]) {
-    let width = f64::from(CHART_SIZE.0) - 2.0 * MARGIN;
-    let bottom = f64::from(CHART_SIZE.1);
+    let sheet = canvas.sheet;
+    if !sheet.is_titled() {
+        canvas.said.extend(lines.iter().map(|line| clean(line)));
+        return;
+    }
+    let (width, bottom) = (sheet.width - 2.0 * sheet.margin, sheet.height);
     for (line, y) in lines.iter().zip([bottom - 30.0, bottom - 12.0]) {
-        canvas.text(&fit(line, SMALL, width), (MARGIN, y), SMALL, SOFT_INK, Align::Left);
+        canvas.text(&fit(line, SMALL, width), (sheet.margin, y), SMALL, SOFT_INK, Align::Left);
     }
 }
 

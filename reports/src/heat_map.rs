@@ -8,20 +8,32 @@
 use crate::canvas::{Align, Canvas, Rect, fit};
 use crate::cells::{Cell, Cells, Map};
 use crate::font::text_width;
-use crate::frame::{self, Entry, FLOOR, Key, MARGIN, RESULTS};
+use crate::frame::{self, Entry, Key, RESULTS};
 use crate::measure::Measure;
-use crate::render::{CHART_SIZE, Chart};
+use crate::render::{Chart, Charts};
 use crate::scale::Scale;
+use crate::sheet::{Made, Sheet};
 use crate::style::{self, Color, LABEL, SMALL};
 use crate::words::{count, number};
 use tiersim_models::results::RunRecord;
 
 const MOST_PANELS: usize = 9;
 
+/// The map of a record, if it has one.
+pub(crate) fn charts(record: &RunRecord, made: Made<'_>) -> Charts {
+    let map = threshold_heat_map(record, made);
+    map.into_iter().map(|map| ("threshold-heat-map".to_owned(), map)).collect()
+}
+
 /// The map of a sweep, or `None` if it has no two numeric axes; `version` is tiersim's own.
-pub(crate) fn threshold_heat_map(record: &RunRecord, version: &str) -> Option<Chart> {
+pub(crate) fn threshold_heat_map<'a>(
+    record: &RunRecord,
+    made: impl Into<Made<'a>>,
+) -> Option<Chart> {
+    let made = made.into();
     let map = Map::of(record)?;
-    let mut canvas = Canvas::default();
+    let mut canvas = Canvas::of(made.style);
+    let sheet = canvas.sheet;
     let mut about = record.about.clone();
     if !map.folded.is_empty() {
         about = format!("{about} (each cell: the best over {})", map.folded.join(", "));
@@ -38,17 +50,17 @@ pub(crate) fn threshold_heat_map(record: &RunRecord, version: &str) -> Option<Ch
         _ => 3,
     };
     let rows = shown.div_ceil(columns);
-    let numbered = numbered_cells(&map, columns, rows);
+    let numbered = numbered_cells(&sheet, &map, columns, rows);
     let top = legend(&mut canvas, top, &map, numbered);
     let scale = Scale::tight(&map.slowdowns().collect::<Vec<_>>(), 2.5);
     let look = Look { scale, best: map.slowdowns().min_by(f64::total_cmp), numbered };
-    let right = f64::from(CHART_SIZE.0) - 150.0;
+    let right = sheet.width - sheet.aside(150.0);
     // The titles of the axes are shared by all panels and stand outside of them.
-    let area = Rect::new(MARGIN + 22.0, top + 8.0, right, FLOOR - 26.0);
+    let area = Rect::new(canvas.sheet.margin + 22.0, top + 8.0, right, sheet.floor() - 26.0);
     let (centre, middle) = ((area.left + right) / 2.0, (area.top + area.bottom) / 2.0);
     let title = fit(&map.axes[0], style::AXIS, area.width());
-    frame::x_title(&mut canvas, &title, centre, FLOOR - 4.0);
-    frame::y_title(&mut canvas, &map.axes[1], MARGIN + 10.0, middle, area.height());
+    frame::x_title(&mut canvas, &title, centre, sheet.floor() - 4.0);
+    frame::y_title(&mut canvas, &map.axes[1], sheet.margin + 10.0, middle, area.height());
     for (index, panel) in map.panels.iter().take(shown).enumerate() {
         let (width, height) = (area.width() / columns as f64, area.height() / rows as f64);
         let (column, row) = ((index % columns) as f64, (index / columns) as f64);
@@ -56,15 +68,15 @@ pub(crate) fn threshold_heat_map(record: &RunRecord, version: &str) -> Option<Ch
         look.panel(&mut canvas, &map, panel, Rect::new(left, top, left + width, top + height));
     }
     color_bar(&mut canvas, &look.scale, area, Measure::of(record)[0]);
-    frame::footer(&mut canvas, record, version);
+    frame::footer(&mut canvas, record, made.version);
     let ([x, y], ratio) = (&map.axes, Measure::of(record)[0].ratio());
     Some(Chart::new(format!("{}: {ratio} by {x} and {y}", record.scenario), canvas))
 }
 
 /// Is there room for the numbers in the cells? Heights are those under one row of legend.
-fn numbered_cells(map: &Map, columns: usize, rows: usize) -> bool {
-    let width = (1020.0 / columns as f64 - 95.0) / map.values[0].len() as f64;
-    let height = (560.0 / rows as f64 - 70.0) / map.values[1].len() as f64;
+fn numbered_cells(sheet: &Sheet, map: &Map, columns: usize, rows: usize) -> bool {
+    let width = ((sheet.width - 180.0) / columns as f64 - 95.0) / map.values[0].len() as f64;
+    let height = ((sheet.height - 190.0) / rows as f64 - 70.0) / map.values[1].len() as f64;
     let texts = map.slowdowns().map(in_cell);
     let widest = texts.map(|text| text_width(&text, SMALL)).fold(0.0, f64::max);
     height >= 20.0 && width >= widest + 6.0

@@ -14,7 +14,8 @@ use crate::economics_summary::economics_lines;
 use crate::measure::Measure;
 use crate::names::{each, statistics_note};
 use crate::points::{Point, Points};
-use crate::render::Chart;
+use crate::render::{Chart, Charts};
+use crate::sheet::Made;
 use crate::style::MOST_JOINED;
 use crate::words::{clean, count, short_fingerprint};
 use crate::xy::{Axis, Marks, Reference, ReferenceKind, XyChart};
@@ -59,13 +60,26 @@ pub(crate) const FIGURES: [Figure; 2] = [
     },
 ];
 
+/// Every measure against each of them.
+pub(crate) fn charts(record: &RunRecord, made: Made<'_>) -> Charts {
+    let of = |&measure: &Measure| {
+        let chart = move |figure: &Figure| {
+            let name = format!("{}-vs-{}", measure.file(), figure.line);
+            Some((name, against(figure, record, measure, made)?))
+        };
+        FIGURES.iter().filter_map(chart).collect::<Charts>()
+    };
+    Measure::of(record).iter().flat_map(of).collect()
+}
+
 /// A measure against one of them; `version` is tiersim's own.
-pub(crate) fn against(
+pub(crate) fn against<'a>(
     figure: &Figure,
     record: &RunRecord,
     measure: Measure,
-    version: &str,
+    made: impl Into<Made<'a>>,
 ) -> Option<Chart> {
+    let made = made.into();
     let points = Points::of(record, measure);
     let mut xy = XyChart { looks: points.series.clone(), ..XyChart::default() };
     let (mut paying, mut bounds) = (Vec::new(), Vec::new());
@@ -112,10 +126,10 @@ pub(crate) fn against(
     let least = steps.iter().copied().fold(f64::INFINITY, f64::min);
     let log = steps.iter().copied().fold(0.0, f64::max) > MOST_LINEAR * least;
     xy.title = format!("{}: {} against {}", clean(&record.scenario), measure.file(), figure.title);
-    xy.notes = notes(record, version, figure, points.oom.len());
+    xy.notes = notes(record, made.version, figure, points.oom.len());
     xy.x = Axis::linear(figure.axis, figure.unit);
     xy.y = Axis { log, ..Axis::linear(measure.words(), "ms") };
-    Some(xy.chart())
+    Some(xy.styled(made.style))
 }
 
 /// Where a point is in draws: of its time, and of its figure where that differs.
@@ -133,7 +147,7 @@ fn bars(xy: &mut XyChart, figure: &Figure, record: &RunRecord, point: &Point, at
 }
 
 /// Points that no other beats on both axes, from left to right.
-fn front(mut points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
+pub(crate) fn front(mut points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
     points.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
     let mut front: Vec<(f64, f64)> = Vec::new();
     for point in points {

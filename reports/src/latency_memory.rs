@@ -9,12 +9,14 @@ use crate::against::{Against, HeldAgainst};
 use crate::against_marks;
 use crate::annotations::{crosses, line_labels, point_labels};
 use crate::canvas::{Align, Canvas, Rect, Tag};
-use crate::frame::{self, Entry, MARGIN, RESULTS};
+use crate::frame::{self, Entry, RESULTS};
 use crate::labels::Obstacles;
-use crate::measure::Measure;
+use crate::measure::{Measure, by_measure};
+use crate::names::{Direct, direct};
 use crate::plot::Plot;
 use crate::points::{Front, Point, Points};
-use crate::render::{CHART_SIZE, Chart};
+use crate::render::{Chart, Charts};
+use crate::sheet::Made;
 use crate::style::{self, LABEL, MOST_JOINED, MOST_LABELS, SMALL};
 use crate::words::clean;
 use tiersim_models::results::RunRecord;
@@ -22,14 +24,26 @@ use tiersim_models::results::RunRecord;
 /// Pixels of memory between neighbours on a curve, at the least.
 const LEAST_STEP: f64 = 8.0;
 
+/// One for each measure of a record.
+pub(crate) fn charts(record: &RunRecord, made: Made<'_>) -> Charts {
+    by_measure(record, "vs-memory", |measure| Some(against_memory(record, measure, made)))
+}
+
 /// The chart of a record by one measure.
-pub(crate) fn against_memory(record: &RunRecord, measure: Measure, version: &str) -> Chart {
+pub(crate) fn against_memory<'a>(
+    record: &RunRecord,
+    measure: Measure,
+    made: impl Into<Made<'a>>,
+) -> Chart {
+    let made = made.into();
     let points = Points::of(record, measure);
-    let mut canvas = Canvas::default();
+    let mut canvas = Canvas::of(made.style);
     let top = frame::header(&mut canvas, &record.scenario, &record.about);
     let against = Against::of(record, measure);
-    let top = legend(&mut canvas, top, &points, &against);
-    let plot = Plot::new(record, points, (measure, against), top + 10.0);
+    let shown: Vec<usize> = points.shown();
+    let labels = direct(record, &shown);
+    let top = legend(&mut canvas, top, &points, &against, &labels);
+    let plot = Plot::new(&canvas.sheet, record, points, (measure, against), top + 10.0);
     let points = &plot.points;
     axes(&mut canvas, &plot);
     let mut obstacles = lines(&mut canvas, &plot);
@@ -39,10 +53,10 @@ pub(crate) fn against_memory(record: &RunRecord, measure: Measure, version: &str
     markers(&mut canvas, &plot);
     obstacles.solid.extend(points.done.iter().map(|p| Rect::around(plot.at(p), 8.0)));
     if points.done.len() + points.oom.len() <= MOST_LABELS {
-        let taken = point_labels(&mut canvas, &plot, &obstacles);
+        let taken = point_labels(&mut canvas, &plot, &obstacles, &(&shown, &labels));
         obstacles.solid.extend(taken);
     }
-    crosses(&mut canvas, &plot);
+    crosses(&mut canvas, &plot, &(&shown, &labels));
     line_labels(&mut canvas, &plot, obstacles);
     if points.done.is_empty() {
         let area = plot.data();
@@ -50,12 +64,18 @@ pub(crate) fn against_memory(record: &RunRecord, measure: Measure, version: &str
         let text = if points.oom.is_empty() { "no cases" } else { "no case fits" };
         canvas.text(text, middle, style::TITLE, style::FRAME, Align::Centre);
     }
-    frame::footer(&mut canvas, record, version);
+    frame::footer(&mut canvas, record, made.version);
     let title = format!("{}: {} against memory", record.scenario, measure.file());
     Chart::new(title, canvas)
 }
 
-fn legend(canvas: &mut Canvas, top: f64, points: &Points, against: &Against) -> f64 {
+fn legend(
+    canvas: &mut Canvas,
+    top: f64,
+    points: &Points,
+    against: &Against,
+    labels: &Direct,
+) -> f64 {
     let joined = points.done.len() <= MOST_JOINED;
     let mut first = Vec::new();
     for index in points.drawn() {
@@ -109,6 +129,13 @@ fn legend(canvas: &mut Canvas, top: f64, points: &Points, against: &Against) -> 
         let text = "out of memory, at its HBM budget".to_owned();
         last.push(Entry { key: Box::new(key), text });
     }
+    let is_labelled = points.done.len() + points.oom.len() <= MOST_LABELS;
+    if let Some(said) = labels.left_out.as_ref().filter(|_| is_labelled) {
+        let key = |canvas: &mut Canvas, (x, y): (f64, f64)| {
+            canvas.text("…", (x, y + 3.0), LABEL, style::SOFT_INK, Align::Centre);
+        };
+        last.push(Entry { key: Box::new(key), text: said.clone() });
+    }
     frame::legend(canvas, top, first, last, RESULTS)
 }
 
@@ -121,13 +148,13 @@ fn axes(canvas: &mut Canvas, plot: &Plot) {
             canvas.text(line, (area.left - 10.0, y), SMALL, style::OOM, Align::Right);
         }
     }
-    for (value, label) in plot.x.ticks(9) {
+    for (value, label) in plot.x.ticks(canvas.sheet.ticks(9, area.width())) {
         let x = plot.x.at(value);
         canvas.line((x, area.top), (x, area.bottom), style::GRID, 1.0);
         canvas.line((x, area.bottom), (x, area.bottom + 5.0), style::FRAME, 1.0);
         canvas.text(&label, (x, area.bottom + 20.0), LABEL, style::INK, Align::Centre);
     }
-    for (value, label) in plot.y.ticks(8) {
+    for (value, label) in plot.y.ticks(canvas.sheet.ticks(8, area.height() * 1.5)) {
         let y = plot.y.at(value);
         canvas.line((area.left, y), (area.right, y), style::GRID, 1.0);
         canvas.line((area.left - 5.0, y), (area.left, y), style::FRAME, 1.0);
@@ -138,12 +165,12 @@ fn axes(canvas: &mut Canvas, plot: &Plot) {
     }
     // A ratio to one baseline is an axis only where there is one.
     let unit = match plot.against.baseline {
-        HeldAgainst::Same(ps) => Some(ps as f64 / plot.time.1),
-        HeldAgainst::Nowhere | HeldAgainst::Own => None,
+        HeldAgainst::Same(ps) if canvas.sheet.is_titled() => Some(ps as f64 / plot.time.1),
+        HeldAgainst::Same(_) | HeldAgainst::Nowhere | HeldAgainst::Own => None,
     };
     if let Some(unit) = unit {
         let slowdown = plot.y.in_units_of(unit);
-        for (value, label) in slowdown.ticks(7) {
+        for (value, label) in slowdown.ticks(canvas.sheet.ticks(7, area.height() * 1.5)) {
             let y = slowdown.at(value);
             canvas.line((area.right, y), (area.right + 5.0, y), style::FRAME, 1.0);
             let at = (area.right + 9.0, y + 5.0);
@@ -156,9 +183,9 @@ fn axes(canvas: &mut Canvas, plot: &Plot) {
     frame::x_title(canvas, &format!("peak HBM ({})", plot.memory.0), centre, area.bottom + 42.0);
     let log = if plot.y.log { ", logarithmic" } else { "" };
     let title = format!("{} ({}{log})", plot.measure.words(), plot.time.0);
-    frame::y_title(canvas, &title, MARGIN + 10.0, middle, room);
+    frame::y_title(canvas, &title, canvas.sheet.margin + 10.0, middle, room);
     if unit.is_some() {
-        let x = f64::from(CHART_SIZE.0) - 18.0;
+        let x = canvas.sheet.width - 18.0;
         let title = format!("{} against unlimited HBM (×)", plot.measure.ratio());
         frame::y_title(canvas, &title, x, middle, room);
     }
@@ -270,13 +297,15 @@ fn markers(canvas: &mut Canvas, plot: &Plot) {
 mod tests {
     use super::*;
     use crate::common;
+    use crate::sheet::{Sheet, Style};
 
     #[test]
     fn every_point_is_inside_the_plot() {
         for record in common::all() {
             let points = Points::of(&record, Measure::Step);
             let against = Against::of(&record, Measure::Step);
-            let plot = Plot::new(&record, points, (Measure::Step, against), 120.0);
+            let plot =
+                Plot::new(&Sheet::default(), &record, points, (Measure::Step, against), 120.0);
             for point in &plot.points.done {
                 let (x, y) = plot.at(point);
                 let at = Rect::around((x, y), 2.0);
@@ -286,9 +315,17 @@ mod tests {
     }
 
     #[test]
-    fn every_text_is_legible_and_nothing_leaves_the_page() {
+    fn every_chart_of_every_style_is_legible_and_nothing_leaves_the_page() {
         for record in common::all() {
-            against_memory(&record, Measure::Step, "0.1.0").assert_legible(0.0);
+            for style in [Style::Screen, Style::Slide, Style::Paper] {
+                let made = Made { version: "0.1.0", style };
+                against_memory(&record, Measure::Step, made).assert_legible(0.0);
+                for (name, chart) in crate::charts::of(&record, made) {
+                    // Numbers of a fine grid may stand close.
+                    let most = if name.contains("heat") { f64::INFINITY } else { 0.0 };
+                    chart.assert_legible(most);
+                }
+            }
             // Numbers of a fine grid may stand close.
             let map = crate::threshold_heat_map(&record, "0.1.0");
             map.iter().for_each(|map| map.assert_legible(f64::INFINITY));

@@ -13,7 +13,10 @@ mod annotations;
 mod cache;
 mod calibration;
 mod canvas;
+mod cdf;
 mod cells;
+mod channel_use;
+mod charts;
 mod column;
 mod contest;
 mod csv;
@@ -37,9 +40,12 @@ mod measure;
 mod memory_fit;
 mod memory_summary;
 mod memory_table;
+mod multiples;
 mod names;
+mod occupancy;
 mod op_fit;
 mod op_grades;
+mod panels;
 mod places;
 mod plot;
 mod points;
@@ -49,6 +55,7 @@ mod replications;
 mod report;
 mod scale;
 mod served;
+mod sheet;
 mod solved;
 mod sources;
 mod split;
@@ -81,6 +88,7 @@ pub use render::{CHART_SIZE, Chart};
 pub use report::{
     REPORT, ReportError, ResultFolder, SUMMARY, is_chart, report_artefact, report_page,
 };
+pub use sheet::{Made, Style};
 pub use solved::{SOLVE_SCHEMA, SolvedRecord, solved_artefacts, solved_json, solved_text};
 pub use table::text;
 pub use text_table::Detail;
@@ -88,14 +96,13 @@ pub use timeline::timeline_json;
 pub use validation::{Validation, validation_artefacts, validation_text};
 pub use xy::{Axis, Band, Marks, Series, XyChart};
 
-use fragmentation::fragmentation;
-use heat_map::threshold_heat_map;
 use hints::tier_hints;
-use latency_memory::against_memory;
-use measure::Measure;
 use memory_summary::allocators_csv;
 use serde::Serialize;
 use tiersim_models::results::RunRecord;
+
+#[cfg(test)]
+use {heat_map::threshold_heat_map, latency_memory::against_memory};
 
 #[cfg(test)]
 #[path = "../tests/common/mod.rs"]
@@ -138,14 +145,8 @@ pub fn is_artefact(name: &str) -> bool {
         "solve.json",
         "solve.csv",
     ];
-    const EXPLAINED: [&str; 4] = ["elasticities", "step-gantt", "split-by-phase", "solve"];
     let Some((stem, ending)) = name.rsplit_once('.') else { return false };
-    let is_chart = || {
-        let measured = ["-vs-memory", "-vs-cost", "-vs-energy"].iter().any(|of| stem.ends_with(of));
-        let explained = EXPLAINED.contains(&stem);
-        measured || explained || stem == "threshold-heat-map" || stem.starts_with("fragmentation")
-    };
-    FILES.contains(&name) || (["svg", "png"].contains(&ending) && is_chart())
+    FILES.contains(&name) || (["svg", "png"].contains(&ending) && charts::named(stem))
 }
 
 /// Why a chart or a file could not be made. None of these depend on the record's values.
@@ -170,28 +171,22 @@ pub enum ChartError {
 
 /// Every file of an output folder, in a fixed order.
 ///
-/// `version` is tiersim's own, such as `0.1.0`. The heat map is there for sweeps over two numeric
-/// axes, charts of price and energy for machines that state them, charts and a table of allocators
-/// for tiers that are not exact, the hints for policies that place modules. A sweep has neither
-/// timeline nor hints: they would be those of one arbitrary point.
-pub fn artefacts(record: &RunRecord, version: &str) -> Result<Vec<Artefact>, ChartError> {
+/// `made` is tiersim's own version, such as `0.1.0`, or that and the style of charts. The heat map
+/// is there for sweeps over two numeric axes, charts of price and energy for machines that state
+/// them, distributions where steps or requests differ, charts and a table of allocators for tiers
+/// that are not exact, the hints for policies that place modules. A sweep has neither timeline nor
+/// hints: they would be those of one arbitrary point.
+pub fn artefacts<'a>(
+    record: &RunRecord,
+    made: impl Into<Made<'a>>,
+) -> Result<Vec<Artefact>, ChartError> {
+    let made = made.into();
     let mut files = vec![
-        Artefact::new(SUMMARY, summary_json(record, version)?),
+        Artefact::new(SUMMARY, summary_json(record, made.version)?),
         Artefact::new("results.csv", results_csv(record)?),
     ];
-    for &measure in Measure::of(record) {
-        let chart = against_memory(record, measure, version);
-        files.extend(chart.artefacts(&format!("{}-vs-memory", measure.file()))?);
-    }
-    if let Some(chart) = threshold_heat_map(record, version) {
-        files.extend(chart.artefacts("threshold-heat-map")?);
-    }
-    for &measure in Measure::of(record) {
-        for figure in &latency_cost::FIGURES {
-            if let Some(chart) = latency_cost::against(figure, record, measure, version) {
-                files.extend(chart.artefacts(&format!("{}-vs-{}", measure.file(), figure.line))?);
-            }
-        }
+    for (name, chart) in charts::of(record, made) {
+        files.extend(chart.artefacts(&name)?);
     }
     if let Some(table) = uncertainty::draws_csv(record)? {
         files.push(Artefact::new("draws.csv", table));
@@ -199,15 +194,8 @@ pub fn artefacts(record: &RunRecord, version: &str) -> Result<Vec<Artefact>, Cha
     if let Some(table) = allocators_csv(record)? {
         files.push(Artefact::new("allocators.csv", table));
     }
-    for (tier, (name, _)) in record.base().tiers.iter().enumerate() {
-        if let Some(chart) = fragmentation(record, tier, version) {
-            // The first tier is what the run is about; others say their name.
-            let suffix = if tier == 0 { String::new() } else { format!("-{name}") };
-            files.extend(chart.artefacts(&format!("fragmentation{suffix}"))?);
-        }
-    }
     if record.axes.is_empty() {
-        files.push(Artefact::new("timeline.json", timeline_json(record, version)?));
+        files.push(Artefact::new("timeline.json", timeline_json(record, made.version)?));
         if let Some(hints) = tier_hints(record)? {
             files.push(Artefact::new("tier_hints.json", hints));
         }

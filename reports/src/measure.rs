@@ -6,6 +6,7 @@
 //! Invariant: values are those of `summary.json`: `step_ms.mean`, `serving.ttft_ms.mean`,
 //! `serving.tpot_ms.mean`.
 
+use crate::render::{Chart, Charts};
 use crate::served::serves;
 use tiersim_models::results::uncertainty::DrawnCase;
 use tiersim_models::results::{Conditions, Figures, RunRecord};
@@ -86,4 +87,15 @@ impl Measure {
         let baseline = self.baseline(conditions) as f64;
         self.ps(figures).map(|own| own as f64 / baseline)
     }
+}
+
+/// One chart for each measure of a record, named by it.
+pub(crate) fn by_measure(
+    record: &RunRecord,
+    suffix: &str,
+    chart: impl Fn(Measure) -> Option<Chart>,
+) -> Charts {
+    let name = |measure: Measure| format!("{}-{suffix}", measure.file());
+    let all = Measure::of(record).iter();
+    all.filter_map(|&measure| Some((name(measure), chart(measure)?))).collect()
 }

@@ -8,9 +8,11 @@
 
 use crate::words::clean;
 use std::collections::BTreeMap;
-use tiersim_models::results::{CaseRecord, Conditions, RunRecord};
+use tiersim_models::results::{AxisValue, CaseRecord, Conditions, MACHINE, RunRecord};
 use tiersim_models::statistics::Stated;
 
+/// Characters of a name on a chart.
+const LONGEST: usize = 34;
 /// Of several things so many are named.
 const MOST_NAMED: usize = 3;
 /// Of a name that is too long so many characters at its end stay: points of a sweep differ there.
@@ -32,6 +34,83 @@ pub(crate) fn names(record: &RunRecord, most: usize) -> Vec<String> {
         own
     };
     record.results.iter().map(|case| name(&case.label)).collect()
+}
+
+/// Labels for a chart: what all of them have in common is said once.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Direct {
+    /// One for each case.
+    pub(crate) names: Vec<String>,
+    /// A sentence about what they leave out.
+    pub(crate) left_out: Option<String>,
+}
+
+/// The labels of these cases without the parts that all of them have: parts between commas or
+/// brackets, wherever they stand, and the first words of the rest. Nothing is left out of a label
+/// that would be empty then, or like another.
+pub(crate) fn direct(record: &RunRecord, cases: &[usize]) -> Direct {
+    let all = names(record, LONGEST);
+    // The cases of one machine say its name behind theirs.
+    let machine = cases.first().and_then(|&case| machine(&record.results[case]));
+    let end = machine.map_or_else(|| "\0".to_owned(), |machine| format!(" on {machine}"));
+    let label = |case: usize| record.results[case].label.as_str();
+    let same = cases.len() > 1 && cases.iter().all(|&case| label(case).ends_with(&end));
+    let labels = cases.iter().map(|&case| match same {
+        true => label(case).trim_end_matches(&end),
+        false => label(case),
+    });
+    let labels: Vec<&str> = labels.collect();
+    let whole = || cases.iter().map(|&case| all[case].clone()).collect::<Vec<_>>();
+    let (names, mut common) = without_common(&labels);
+    common.extend(same.then(|| end.trim_start().to_owned()));
+    let names: Vec<String> = names.iter().map(|name| shortened(name, LONGEST)).collect();
+    let unique = names.iter().enumerate().all(|(at, name)| !names[..at].contains(name));
+    if common.is_empty() || !unique || names.iter().any(String::is_empty) {
+        return Direct { names: whole(), left_out: None };
+    }
+    Direct { names, left_out: Some(format!("All labels: {}", clean(&common.join(", ")))) }
+}
+
+/// The machine of a case, where several are compared.
+fn machine(case: &CaseRecord) -> Option<&AxisValue> {
+    case.params.iter().find(|(axis, _)| axis == MACHINE).map(|(_, machine)| machine)
+}
+
+/// Labels without their common parts, and these.
+fn without_common(labels: &[&str]) -> (Vec<String>, Vec<String>) {
+    if labels.len() < 2 {
+        return (labels.iter().map(|label| (*label).to_owned()).collect(), Vec::new());
+    }
+    let mut parts: Vec<Vec<&str>> = labels.iter().map(|label| parts_of(label)).collect();
+    let mut common: Vec<String> = Vec::new();
+    for part in parts[0].clone() {
+        // A label of nothing else keeps it.
+        if parts.iter().all(|own| own.contains(&part) && own.len() > 1) {
+            parts.iter_mut().for_each(|own| own.retain(|other| *other != part));
+            common.push(part.to_owned());
+        }
+    }
+    let rest: Vec<String> = parts.iter().map(|own| own.join(", ")).collect();
+    // First words, as far as all have them; of `optimizer in DRAM` the rest would say nothing, of
+    // `LRU 25 %` it does.
+    let firsts: Vec<Vec<&str>> = rest.iter().map(|own| own.split(' ').collect()).collect();
+    let same = |at: usize| firsts.iter().all(|own| own.len() > at + 1 && own[at] == firsts[0][at]);
+    let shared = (0..).take_while(|&at| same(at)).count();
+    let numbered = |own: &Vec<&str>| own[shared].starts_with(|c: char| c.is_ascii_digit());
+    if shared > 0 && firsts.iter().all(numbered) {
+        common.insert(0, firsts[0][..shared].join(" "));
+        let tails = firsts.iter().map(|own| own[shared..].join(" ")).collect();
+        return (tails, common);
+    }
+    (rest, common)
+}
+
+/// What stands between commas, and the values of a point of a sweep one by one.
+fn parts_of(label: &str) -> Vec<&str> {
+    let bracket = label.strip_suffix(']').and_then(|label| label.split_once(" ["));
+    let (name, values) = bracket.unwrap_or((label, ""));
+    let parts = name.split(", ").chain(values.split(", "));
+    parts.map(str::trim).filter(|part| !part.is_empty()).collect()
 }
 
 /// Cleaned, and with its middle left out if it is too long.
@@ -109,6 +188,37 @@ mod tests {
             let mut all = names(&record, 44);
             all.sort();
             assert!(all.windows(2).all(|pair| pair[0] != pair[1]), "{}", record.scenario);
+        }
+    }
+
+    #[test]
+    fn what_labels_have_in_common_is_left_out_and_said_once() {
+        let of = |labels: &[&str]| without_common(labels);
+        let owned = |all: &[&str]| all.iter().map(|one| (*one).to_owned()).collect::<Vec<_>>();
+        for (labels, names, common) in [
+            (&["LRU 25 %", "LRU 50 %"][..], &["25 %", "50 %"][..], &["LRU"][..]),
+            (&["Adam, in place, 40", "LRU, in place, 48"], &["Adam, 40", "LRU, 48"], &["in place"]),
+            (&["a [hbm=1, x=2]", "a [hbm=2, x=2]"], &["hbm=1", "hbm=2"], &["a", "x=2"]),
+            (&["a", "a b"], &["a", "a b"], &[]),
+            (&["state in DRAM", "state on NVMe"], &["state in DRAM", "state on NVMe"], &[]),
+            (&["a of 64 95 %", "a of 64 90 %"], &["95 %", "90 %"], &["a of 64"]),
+            (&["one"], &["one"], &[]),
+            (&["same", "same"], &["same", "same"], &[]),
+        ] {
+            assert_eq!(of(labels), (owned(names), owned(common)), "{labels:?}");
+        }
+    }
+
+    #[test]
+    fn direct_labels_are_unique_and_never_empty() {
+        for record in common::all() {
+            let cases: Vec<usize> = (0..record.results.len()).collect();
+            for some in [&cases[..], &cases[..cases.len().min(3)], &cases[..cases.len().min(1)]] {
+                let mut all = direct(&record, some).names;
+                assert!(all.len() == some.len() && all.iter().all(|name| !name.is_empty()));
+                all.sort();
+                assert!(all.windows(2).all(|pair| pair[0] != pair[1]), "{}", record.scenario);
+            }
         }
     }
 
@@ -202,7 +312,8 @@ mod tests {
             unique("legend", Points::of(&record, Measure::Step).series);
             let chart = crate::against_memory(&record, Measure::Step, "0");
             let texts = chart.items().iter().filter_map(|item| item.text_place());
-            let labels = names(&record, 34);
+            let cases: Vec<usize> = (0..record.results.len()).collect();
+            let labels = direct(&record, &cases).names;
             let labels: Vec<String> = texts
                 .filter(|(_, text)| labels.iter().any(|label| label == text))
                 .map(|(_, text)| text.to_owned())

@@ -2,11 +2,10 @@
 
 use crate::against::{Against, HeldAgainst};
 use crate::canvas::Rect;
-use crate::frame::{FLOOR, MARGIN};
 use crate::measure::Measure;
 use crate::points::{Point, Points, Reach};
-use crate::render::CHART_SIZE;
 use crate::scale::{Scale, extent};
+use crate::sheet::Sheet;
 use tiersim_models::results::RunRecord;
 use tiersim_models::units::shown::{Unit, of_sizes, of_times};
 
@@ -30,13 +29,17 @@ pub(crate) struct Plot<'r> {
 }
 
 impl Plot<'_> {
-    pub(crate) fn new(
-        record: &RunRecord,
+    pub(crate) fn new<'r>(
+        sheet: &Sheet,
+        record: &'r RunRecord,
         points: Points,
         (measure, against): (Measure, Against),
         top: f64,
-    ) -> Plot<'_> {
-        let area = Rect::new(MARGIN + 78.0, top, f64::from(CHART_SIZE.0) - 104.0, FLOOR - 42.0);
+    ) -> Plot<'r> {
+        // Only titled sheets have an axis of slowdowns on the right.
+        let (left, right) = if sheet.is_titled() { (78.0, 104.0) } else { (58.0, 8.0) };
+        let (left, right) = (sheet.margin + left, sheet.width - right);
+        let area = Rect::new(left, top, right, sheet.floor() - 42.0);
         let band = (!points.oom.is_empty()).then_some(Rect { bottom: area.top + BAND, ..area });
         let memory_values = memory_range(&points);
         let memory = of_sizes(extent(&memory_values).map_or(0.0, |(_, most)| most));

@@ -139,6 +139,14 @@ impl Points {
         points
     }
 
+    /// All cases, in their order.
+    pub(crate) fn shown(&self) -> Vec<usize> {
+        let done = self.done.iter().map(|point| point.case);
+        let mut all: Vec<usize> = done.chain(self.oom.iter().map(|(case, _)| *case)).collect();
+        all.sort_unstable();
+        all
+    }
+
     /// The points of the front of a machine, by memory.
     pub(crate) fn machine_front(&self, machine: usize) -> Vec<Point> {
         let cases = &self.machines[machine].1;

@@ -22,9 +22,11 @@ use plotters::style::{FontTransform, TextStyle};
 /// Width and height of a chart in pixels; only drawings of machines have other sizes.
 pub const CHART_SIZE: (u32, u32) = (1200, 750);
 
-/// Units per pixel of the SVG, pixels per pixel of the PNG before it is averaged.
+/// Units per pixel of the SVG.
 const SVG_SCALE: u32 = 10;
-const PNG_SCALE: u32 = 3;
+
+/// Charts with the names of their files, without the ending.
+pub(crate) type Charts = Vec<(String, Chart)>;
 
 /// A chart, laid out and ready to be written.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,11 +46,14 @@ struct Dialect {
     baseline: f64,
     /// Does the backend draw thick lines itself?
     strokes: bool,
+    /// What widths of lines are multiplied by.
+    thick: f64,
 }
 
 impl Chart {
     pub(crate) fn new(title: String, canvas: Canvas) -> Chart {
-        Chart::sized(title, canvas, CHART_SIZE)
+        let size = (canvas.sheet.width as u32, canvas.sheet.height as u32);
+        Chart::sized(title, canvas, size)
     }
 
     /// A drawing that needs another size.
@@ -61,15 +66,26 @@ impl Chart {
         font()?;
         let (width, height) = self.size;
         let size = (width * SVG_SCALE, height * SVG_SCALE);
-        let dialect =
-            Dialect { scale: f64::from(SVG_SCALE), font: 1.24, baseline: 0.76, strokes: true };
+        let (thick, said) = (self.canvas.sheet.stroke(), self.canvas.sheet.said(self.size));
+        let dialect = Dialect {
+            scale: f64::from(SVG_SCALE),
+            font: 1.24,
+            baseline: 0.76,
+            strokes: true,
+            thick,
+        };
         let mut svg = format!(
-            "<svg width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {} {}\" \
+            "<svg width=\"{}\" height=\"{}\" viewBox=\"0 0 {} {}\" \
              xmlns=\"http://www.w3.org/2000/svg\" role=\"img\">\n<title>{}</title>\n",
+            said.0,
+            said.1,
             size.0,
             size.1,
             escaped(&self.title)
         );
+        if !self.canvas.said.is_empty() {
+            svg += &format!("<desc>{}</desc>\n", escaped(&self.canvas.said.join(" · ")));
+        }
         for (index, (items, tag)) in self.canvas.pieces().into_iter().enumerate() {
             let mut drawn = String::new();
             draw(items, index == 0, SVGBackend::with_string(&mut drawn, size), dialect)?;
@@ -95,17 +111,21 @@ impl Chart {
     pub fn png(&self) -> Result<Vec<u8>, ChartError> {
         font()?;
         let (width, height) = self.size;
-        let (wide, high) = (width * PNG_SCALE, height * PNG_SCALE);
+        let (drawn, averaged_of) = self.canvas.sheet.resolution();
+        let thick = self.canvas.sheet.stroke();
+        let (wide, high) = (width * drawn, height * drawn);
+        let (width, height) = (wide / averaged_of, high / averaged_of);
         let mut large = vec![0u8; (wide * high * 3) as usize];
         let dialect = Dialect {
-            scale: f64::from(PNG_SCALE),
+            scale: f64::from(drawn),
             font: HEIGHT_OVER_EM,
             baseline: HEIGHT_OVER_EM / 2.0,
             strokes: false,
+            thick,
         };
         let backend = BitMapBackend::with_buffer(&mut large, (wide, high));
         draw(&self.canvas.items, true, backend, dialect)?;
-        let pixels = averaged(&large, width as usize, height as usize, PNG_SCALE as usize);
+        let pixels = averaged(&large, width as usize, height as usize, averaged_of as usize);
         let mut bytes = Vec::new();
         let mut encoder = png::Encoder::new(&mut bytes, width, height);
         encoder.set_color(png::ColorType::Rgb);
@@ -175,11 +195,14 @@ fn draw<B: DrawingBackend>(
                 area.draw(&shape).map_err(|e| failed(&e))?;
             }
             Item::Path { points, color, width } if by.strokes => {
-                let style = filled(*color).stroke_width(units(*width).max(1) as u32);
+                let width = units(*width * by.thick).max(1) as u32;
+                let style = filled(*color).stroke_width(width);
                 area.draw(&PathElement::new(place(points), style)).map_err(|e| failed(&e))?;
             }
             Item::Path { points, color, width } => {
-                for quad in points.windows(2).filter_map(|ends| stroke(ends[0], ends[1], *width)) {
+                for quad in
+                    points.windows(2).filter_map(|ends| stroke(ends[0], ends[1], *width * by.thick))
+                {
                     let shape = Polygon::new(place(&quad), filled(*color));
                     area.draw(&shape).map_err(|e| failed(&e))?;
                 }

@@ -11,6 +11,7 @@ mod one;
 mod several;
 
 use crate::csv::guarded;
+use crate::sheet::Made;
 use crate::text_table::{Side, paragraph, text_table};
 use crate::words::{clean, elide, number, short_fingerprint};
 use crate::{Artefact, ChartError, pretty};
@@ -47,14 +48,18 @@ impl SolvedRecord {
 }
 
 /// `solve.json`, `solve.csv` and the chart, where there is one; `version` is tiersim's own.
-pub fn solved_artefacts(solved: &SolvedRecord, version: &str) -> Result<Vec<Artefact>, ChartError> {
+pub fn solved_artefacts<'a>(
+    solved: &SolvedRecord,
+    made: impl Into<Made<'a>>,
+) -> Result<Vec<Artefact>, ChartError> {
+    let made = made.into();
     let (table, chart) = match solved {
-        SolvedRecord::One(solved) => (one::csv(solved)?, one::chart(solved, version)),
-        SolvedRecord::Several(found) => (several::csv(found)?, several::chart(found, version)),
+        SolvedRecord::One(solved) => (one::csv(solved)?, one::chart(solved, made)),
+        SolvedRecord::Several(found) => (several::csv(found)?, several::chart(found, made)),
         SolvedRecord::Least(changes) => (least::csv(changes)?, None),
     };
     let mut files = vec![
-        Artefact::new("solve.json", solved_json(solved, version)?),
+        Artefact::new("solve.json", solved_json(solved, made.version)?),
         Artefact::new("solve.csv", table),
     ];
     if let Some(chart) = chart {

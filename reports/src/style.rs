@@ -53,6 +53,10 @@ const SERIES: [Color; COLORS] = [
     Color(240, 228, 66, 1.0),
 ];
 
+/// Dashes and gaps of lines in pixels; the first is unbroken.
+const DASHES: [Option<(f64, f64)>; 4] =
+    [None, Some((9.0, 5.0)), Some((3.0, 4.0)), Some((16.0, 5.0))];
+
 /// The colour of series `index`.
 pub(crate) fn series_color(index: usize) -> Color {
     SERIES[index % COLORS]
@@ -76,6 +80,16 @@ pub(crate) fn bar(canvas: &mut Canvas, [from, to]: [(f64, f64); 2], color: Color
     let (dx, dy) = if level { (0.0, CAP) } else { (CAP, 0.0) };
     for (x, y) in [from, to] {
         canvas.line((x - dx, y - dy), (x + dx, y + dy), color, 1.6);
+    }
+}
+
+/// A line in the colour and the dashes of a look.
+pub(crate) fn line(canvas: &mut Canvas, look: usize, path: &[(f64, f64)]) {
+    let color = series_color(look);
+    match DASHES[look % DASHES.len()] {
+        _ if path.len() < 2 => {}
+        None => canvas.path(path.to_vec(), color, 2.0),
+        Some(dashes) => canvas.dashed(path, color, 2.0, dashes),
     }
 }
 

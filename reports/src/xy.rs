@@ -10,9 +10,10 @@
 use crate::against_marks;
 use crate::canvas::{Align, Canvas, Rect};
 use crate::font::text_width;
-use crate::frame::{self, Entry, FLOOR, MARGIN};
-use crate::render::{CHART_SIZE, Chart};
+use crate::frame::{self, Entry};
+use crate::render::Chart;
 use crate::scale::{Scale, decade};
+use crate::sheet::{Sheet, Style};
 use crate::style::{self, LABEL};
 use crate::words::{count, number};
 
@@ -115,9 +116,6 @@ const BANDS: [style::Color; 3] = [
     style::Color(222, 222, 222, 1.0),
     style::Color(205, 205, 205, 1.0),
 ];
-/// Dashes and gaps of lines in pixels; the first is unbroken.
-const DASHES: [Option<(f64, f64)>; 4] =
-    [None, Some((9.0, 5.0)), Some((3.0, 4.0)), Some((16.0, 5.0))];
 /// Width of the stairs of a front.
 const FRONT: f64 = 5.0;
 /// Points of a curve that is not straight on its axes.
@@ -136,13 +134,18 @@ impl XyChart {
         }
     }
 
-    /// The chart, laid out.
+    /// The chart, laid out for a screen.
     pub fn chart(&self) -> Chart {
-        let mut canvas = Canvas::default();
+        self.styled(Style::Screen)
+    }
+
+    /// The chart, laid out for a style.
+    pub fn styled(&self, style: Style) -> Chart {
+        let mut canvas = Canvas::of(style);
         let about = self.notes.first().map_or("", String::as_str);
         let top = frame::header(&mut canvas, &self.title, about);
         let top = self.legend(&mut canvas, top);
-        let plot = Plot::new(self, top + 10.0);
+        let plot = Plot::new(self, &canvas.sheet, top + 10.0);
         for (band, color) in self.bands() {
             plot.strip(&mut canvas, band.share, color);
         }
@@ -215,7 +218,7 @@ impl XyChart {
             let look = self.look(&series.label);
             let key = move |canvas: &mut Canvas, (x, y): (f64, f64)| {
                 if marks.iter().any(|marks| marks.has_line()) {
-                    line(canvas, look, &[(x - 15.0, y), (x + 15.0, y)]);
+                    style::line(canvas, look, &[(x - 15.0, y), (x + 15.0, y)]);
                 }
                 if marks.iter().any(|marks| marks.has_points()) {
                     style::marker(canvas, look, (x, y), 5.5, 1.0);
@@ -256,7 +259,7 @@ impl XyChart {
             series.points.iter().filter(|p| finite(p)).map(|&point| plot.at(point)).collect()
         };
         for series in self.series.iter().filter(|series| series.marks.has_line()) {
-            line(canvas, self.look(&series.label), &places(series));
+            style::line(canvas, self.look(&series.label), &places(series));
         }
         let marked = || self.series.iter().filter(|series| series.marks.has_points());
         let (radius, opacity) =
@@ -375,16 +378,6 @@ fn finite((x, y): &(f64, f64)) -> bool {
     x.is_finite() && y.is_finite()
 }
 
-/// A line in the colour and the dashes of a look.
-fn line(canvas: &mut Canvas, look: usize, path: &[(f64, f64)]) {
-    let color = style::series_color(look);
-    match DASHES[look % DASHES.len()] {
-        _ if path.len() < 2 => {}
-        None => canvas.path(path.to_vec(), color, 2.0),
-        Some(dashes) => canvas.dashed(path, color, 2.0, dashes),
-    }
-}
-
 /// Where data goes.
 struct Plot {
     area: Rect,
@@ -393,7 +386,7 @@ struct Plot {
 }
 
 impl Plot {
-    fn new(chart: &XyChart, top: f64) -> Plot {
+    fn new(chart: &XyChart, sheet: &Sheet, top: f64) -> Plot {
         let held = chart.references.iter().flat_map(|reference| &reference.points);
         let bars = chart.bars.iter().flat_map(|(_, ends)| ends);
         let points = chart.series.iter().flat_map(|s| &s.points).chain(held).chain(bars);
@@ -403,10 +396,10 @@ impl Plot {
             xs.extend(ys);
             ys = xs.clone();
         }
-        let (floor, right) = (FLOOR - 42.0, f64::from(CHART_SIZE.0) - 44.0);
+        let (floor, right) = (sheet.floor() - 42.0, sheet.width - right_of(sheet));
         let y = chart.y.scale(&ys, floor, top);
         let labels = y.ticks(8).into_iter().map(|(_, label)| text_width(&label, LABEL));
-        let area = Rect::new(MARGIN + 32.0 + labels.fold(0.0, f64::max), top, right, floor);
+        let area = Rect::new(sheet.margin + 32.0 + labels.fold(0.0, f64::max), top, right, floor);
         Plot { area, x: chart.x.scale(&xs, area.left, area.right), y }
     }
 
@@ -461,7 +454,7 @@ impl Plot {
         let title = crate::canvas::fit(&chart.x.title(&self.x), style::AXIS, area.width());
         frame::x_title(canvas, &title, centre, area.bottom + 42.0);
         let title = chart.y.title(&self.y);
-        frame::y_title(canvas, &title, MARGIN + 10.0, middle, area.height());
+        frame::y_title(canvas, &title, canvas.sheet.margin + 10.0, middle, area.height());
         if chart.x.zoom(&self.x).is_some() {
             break_mark(canvas, |along, across| (area.left + along, area.bottom + across));
         }
@@ -478,6 +471,11 @@ fn break_mark(canvas: &mut Canvas, at: impl Fn(f64, f64) -> (f64, f64)) {
     for start in [6.0, 13.0] {
         canvas.line(at(start, 7.0), at(start + 3.0, -7.0), style::INK, 1.5);
     }
+}
+
+/// Room to the right of the plot: half a label of its axis.
+fn right_of(sheet: &Sheet) -> f64 {
+    if sheet.is_titled() { 44.0 } else { 12.0 }
 }
 
 /// Ticks in the order in which their labels get room: whole decades first.

@@ -4,7 +4,9 @@ mod common;
 
 use serde_json::Value;
 use tiersim_models::results::RunRecord;
-use tiersim_reports::{Artefact, Detail, artefacts, text, timeline_json};
+use tiersim_reports::{
+    Artefact, Detail, Made, Style, artefacts, report_artefact, text, timeline_json,
+};
 
 fn file<'a>(files: &'a [Artefact], name: &str) -> Option<&'a [u8]> {
     files.iter().find(|file| file.name == name).map(|file| file.bytes.as_slice())
@@ -29,12 +31,16 @@ fn files_come_in_a_fixed_order_and_only_where_they_apply() {
         artefacts(&record, "0.1.0").unwrap().into_iter().map(|file| file.name).collect()
     };
     let always = ["summary.json", "results.csv", "latency-vs-memory.svg", "latency-vs-memory.png"];
-    let mut training = always.to_vec();
-    training.extend(["timeline.json", "tier_hints.json"]);
+    let mut training = always.map(str::to_owned).to_vec();
+    for name in ["step-cdf", "occupancy", "channel-use"] {
+        training.extend([".svg", ".png"].map(|ending| format!("{name}{ending}")));
+    }
+    training.extend(["timeline.json", "tier_hints.json"].map(str::to_owned));
     assert_eq!(names(common::training()), training);
     let mut sweep = always.to_vec();
     // A timeline or hints of a sweep would be those of one arbitrary point.
     sweep.extend(["threshold-heat-map.svg", "threshold-heat-map.png"]);
+    sweep.extend(["latency-by-panel.svg", "latency-by-panel.png"]);
     assert_eq!(names(common::sweep()), sweep);
 }
 
@@ -123,6 +129,39 @@ fn charts_are_well_formed_inert_and_of_the_stated_size() {
             assert_eq!((info.width, info.height), tiersim_reports::CHART_SIZE);
             assert!(pixels.iter().any(|p| *p != 255), "{} is blank", file.name);
         }
+    }
+}
+
+#[test]
+fn a_style_changes_the_sheet_and_nothing_that_is_said() {
+    let record = common::training();
+    let screen = artefacts(&record, "0.1.0").unwrap();
+    let size = |files: &[Artefact], name: &str| {
+        let reader = png::Decoder::new(file(files, name).unwrap()).read_info().unwrap();
+        (reader.info().width, reader.info().height)
+    };
+    for (style, wide, shown) in [(Style::Slide, 1920, "1920"), (Style::Paper, 1668, "84.0mm")] {
+        let files = artefacts(&record, Made { version: "0.1.0", style }).unwrap();
+        let names = |files: &[Artefact]| -> Vec<String> {
+            files.iter().map(|file| file.name.clone()).collect()
+        };
+        assert_eq!(names(&files), names(&screen));
+        for name in ["summary.json", "results.csv", "timeline.json"] {
+            assert_eq!(file(&files, name), file(&screen, name), "{name}");
+        }
+        for chart in files.iter().filter(|file| file.name.ends_with(".svg")) {
+            let svg = std::str::from_utf8(&chart.bytes).unwrap();
+            let document = roxmltree::Document::parse(svg).unwrap();
+            assert_eq!(document.root_element().attribute("width"), Some(shown), "{}", chart.name);
+            // Text stays text, so that a paper may set it in its own font.
+            assert!(svg.contains("<text "), "{}", chart.name);
+            let described = svg.contains("<desc>") && svg.contains(&record.fingerprint[..15]);
+            assert_eq!(described, style == Style::Paper, "{}", chart.name);
+            let picture = chart.name.replace(".svg", ".png");
+            assert_eq!(size(&files, &picture).0, wide, "{picture}");
+        }
+        let page = String::from_utf8(report_artefact(&files).unwrap().bytes).unwrap();
+        assert!(!page.contains("is not shown"), "a page takes charts of every style");
     }
 }
 

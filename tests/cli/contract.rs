@@ -2,7 +2,7 @@
 //! files there are, and every key of `summary.json`.
 
 use crate::common::*;
-use crate::goldens;
+use crate::{answers, goldens};
 use std::io::Read;
 
 /// Keys of the contract: of the summary, and of each of its results.
@@ -96,6 +96,7 @@ fn the_shipped_scenarios_run_and_write_their_files() {
         let page = files["report.html"].len();
         assert!(page < 2_000_000, "{folder}/report.html has {page} bytes");
         moved.extend(goldens::differences("run", scenario, &files["summary.json"]));
+        moved.extend(answers::differences("run", scenario, &files));
     }
     assert!(moved.is_empty(), "{}", moved.join("\n"));
 }

@@ -49,6 +49,8 @@ const ELSEWHERE: &[(&str, &str)] = &[
         "tiersim calibrate --machine host",
         "calibrate.rs runs it; measuring twice at once measures neither",
     ),
+    ("tiersim run --report scenarios/", "contract.rs runs every scenario with its report"),
+    ("tiersim sweep --report scenarios/", "goldens.rs runs every sweep with its report"),
     ("pip install ./record", "record/tests run the recorder"),
 ];
 

@@ -110,9 +110,10 @@ fn the_shipped_sweeps_give_the_numbers_on_record() {
             continue;
         }
         let path = format!("scenarios/{scenario}");
-        project.run(&["sweep", &path, "--out", "o"]).ends_with(0);
-        let summary = project.text("o/summary.json");
-        found.extend(differences("sweep", &scenario, summary.as_bytes()));
+        project.run(&["sweep", &path, "--out", "o", "--report"]).ends_with(0);
+        let files = project.files("o");
+        found.extend(differences("sweep", &scenario, &files["summary.json"]));
+        found.extend(crate::answers::differences("sweep", &scenario, &files));
     }
     assert!(found.is_empty(), "{}", found.join("\n"));
 }

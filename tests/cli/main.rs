@@ -6,6 +6,7 @@
 
 mod agree;
 mod allocator;
+mod answers;
 mod cache;
 mod calibrate;
 mod common;

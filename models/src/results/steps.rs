@@ -141,7 +141,7 @@ impl Steps {
     }
 
     /// Every length with how often it occurs, in no particular order.
-    fn counted(&self) -> impl Iterator<Item = (Span, u64)> + '_ {
+    pub fn counted(&self) -> impl Iterator<Item = (Span, u64)> + '_ {
         let of = |part: &'_ RunOfSteps| {
             let times = part.times;
             part.runs.clone().into_iter().map(move |(span, count)| (span, count * times))

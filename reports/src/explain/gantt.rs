@@ -8,9 +8,10 @@
 use super::looks::{LOOKS, Look};
 use crate::canvas::{Align, Canvas, Rect, fit};
 use crate::font::text_width;
-use crate::frame::{self, Entry, FLOOR, MARGIN};
-use crate::render::{CHART_SIZE, Chart};
+use crate::frame::{self, Entry};
+use crate::render::Chart;
 use crate::scale::Scale;
+use crate::sheet::Made;
 use crate::style::Color;
 use crate::style::{FRAME, GRID, INK, LABEL, SMALL, SOFT_INK};
 use crate::units::time;
@@ -31,8 +32,9 @@ const MOST_PHASES: usize = 14;
 const BESIDE: Color = Color(200, 200, 200, 1.0);
 
 /// The chart of the last explained step; `version` is tiersim's own.
-pub(super) fn gantt(of: &Explanation, version: &str) -> Chart {
-    let mut canvas = Canvas::default();
+pub(super) fn gantt(of: &Explanation, made: Made<'_>) -> Chart {
+    let mut canvas = Canvas::of(made.style);
+    let sheet = canvas.sheet;
     let title = "The step and its critical path".to_owned();
     let last = of.path.segments.last().map_or(0, |last| last.step);
     let path: Vec<&PathSegment> =
@@ -53,14 +55,14 @@ pub(super) fn gantt(of: &Explanation, version: &str) -> Chart {
     };
     let beside = Entry { key: Box::new(key), text: "beside the path".to_owned() };
     let top = frame::legend(&mut canvas, top, entries, vec![beside], "") + 26.0;
-    let right = f64::from(CHART_SIZE.0) - MARGIN;
-    let area = Rect::new(MARGIN + NAMES, top, right, FLOOR - 46.0);
+    let right = sheet.width - sheet.margin;
+    let area = Rect::new(sheet.margin + sheet.aside(NAMES), top, right, sheet.floor() - 46.0);
     let drawing = Drawing { of, area, path, start, span };
     drawing.axis(&mut canvas);
     drawing.phases(&mut canvas);
     drawing.rows(&mut canvas);
     canvas.frame(area, FRAME, 1.0);
-    frame::footer(&mut canvas, &of.record, version);
+    frame::footer(&mut canvas, &of.record, made.version);
     Chart::new(title, canvas)
 }
 

@@ -5,9 +5,10 @@
 use super::findings::mean;
 use super::looks::{LOOKS, Look};
 use crate::canvas::{Align, Canvas, Rect};
-use crate::frame::{self, FLOOR, MARGIN};
-use crate::render::{CHART_SIZE, Chart};
+use crate::frame;
+use crate::render::Chart;
 use crate::scale::Scale;
+use crate::sheet::Made;
 use crate::style::{FRAME, GRID, INK, LABEL};
 use crate::units::time;
 use crate::words::{elide, percent};
@@ -22,8 +23,9 @@ const NAMES: f64 = 110.0;
 const SUMS: f64 = 170.0;
 
 /// The chart; `version` is tiersim's own.
-pub(super) fn phases(of: &Explanation, version: &str) -> Chart {
-    let mut canvas = Canvas::default();
+pub(super) fn phases(of: &Explanation, made: Made<'_>) -> Chart {
+    let mut canvas = Canvas::of(made.style);
+    let sheet = canvas.sheet;
     let title = "Where the step goes, by phase".to_owned();
     let about = format!(
         "{}, case {}: the critical path of a step of {}",
@@ -36,9 +38,13 @@ pub(super) fn phases(of: &Explanation, version: &str) -> Chart {
     let used = LOOKS.iter().filter(|look| looks.contains(look));
     let entries = used.map(|look| look.entry()).collect();
     let top = frame::legend(&mut canvas, top, entries, Vec::new(), "") + 10.0;
-    let right = f64::from(CHART_SIZE.0) - MARGIN - SUMS;
-    bars(&mut canvas, of, Rect::new(MARGIN + NAMES, top, right, FLOOR - 46.0));
-    frame::footer(&mut canvas, &of.record, version);
+    let right = sheet.width - sheet.margin - sheet.aside(SUMS);
+    bars(
+        &mut canvas,
+        of,
+        Rect::new(sheet.margin + sheet.aside(NAMES), top, right, sheet.floor() - 46.0),
+    );
+    frame::footer(&mut canvas, &of.record, made.version);
     Chart::new(title, canvas)
 }
 

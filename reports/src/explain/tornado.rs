@@ -8,9 +8,10 @@
 
 use crate::canvas::{Align, Canvas, Rect, fit};
 use crate::font::text_width;
-use crate::frame::{self, Entry, FLOOR, MARGIN};
-use crate::render::{CHART_SIZE, Chart};
+use crate::frame::{self, Entry};
+use crate::render::Chart;
 use crate::scale::Scale;
+use crate::sheet::Made;
 use crate::style::{FRAME, GRID, INK, LABEL, SMALL, SOFT_INK, series_color};
 use crate::units::time;
 use crate::words::{elide, number};
@@ -26,8 +27,9 @@ const NAMES: f64 = 400.0;
 const NUMBERS: f64 = 110.0;
 
 /// The chart of an explanation that has elasticities; `version` is tiersim's own.
-pub(super) fn tornado(of: &Explanation, version: &str) -> Chart {
-    let mut canvas = Canvas::default();
+pub(super) fn tornado(of: &Explanation, made: Made<'_>) -> Chart {
+    let mut canvas = Canvas::of(made.style);
+    let sheet = canvas.sheet;
     let title = "What the step time answers to".to_owned();
     let about = format!(
         "{}, case {}: step of {} with each number of the machine {} % lower and higher, all else \
@@ -45,10 +47,10 @@ pub(super) fn tornado(of: &Explanation, version: &str) -> Chart {
         Entry { key: Box::new(key), text: text.to_owned() }
     });
     let top = frame::legend(&mut canvas, top, entries.collect(), Vec::new(), "") + 10.0;
-    let right = f64::from(CHART_SIZE.0) - MARGIN - NUMBERS;
-    let area = Rect::new(MARGIN + NAMES, top, right, FLOOR - 46.0);
+    let right = sheet.width - sheet.margin - sheet.aside(NUMBERS);
+    let area = Rect::new(sheet.margin + sheet.aside(NAMES), top, right, sheet.floor() - 46.0);
     bars(&mut canvas, of, area);
-    frame::footer(&mut canvas, &of.record, version);
+    frame::footer(&mut canvas, &of.record, made.version);
     Chart::new(title, canvas)
 }
 
@@ -83,10 +85,10 @@ fn bars(canvas: &mut Canvas, of: &Explanation, area: Rect) {
             }
         }
         let value = elide(&found.value, 26);
-        let room = NAMES - 24.0 - text_width(&value, SMALL);
+        let room = canvas.sheet.aside(NAMES) - 24.0 - text_width(&value, SMALL);
         let name = fit(&found.path, LABEL, room);
         canvas.text(&value, (area.left - 10.0, middle + 5.0), SMALL, SOFT_INK, Align::Right);
-        canvas.text(&name, (MARGIN, middle + 5.0), LABEL, INK, Align::Left);
+        canvas.text(&name, (canvas.sheet.margin, middle + 5.0), LABEL, INK, Align::Left);
         let per_cent = format!("{:+.3} %/%", found.of(of.step()));
         canvas.text(&per_cent, (area.right + 10.0, middle + 5.0), SMALL, INK, Align::Left);
     }

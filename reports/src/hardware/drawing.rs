@@ -8,7 +8,6 @@
 use super::layout::{Columns, column_of, columns};
 use super::{gb_per_s, link_word, node_word, tier_word};
 use crate::canvas::{Align, Canvas, Rect, fit};
-use crate::frame::MARGIN;
 use crate::render::{CHART_SIZE, Chart};
 use crate::sources::{AS_LISTED, in_words};
 use crate::style::{FRAME, INK, LABEL, SMALL, SOFT_INK, SUBTITLE, TITLE, WHITE, series_color};
@@ -19,6 +18,8 @@ use tiersim_models::ids::NodeId;
 use tiersim_models::units::shown::of_sizes;
 
 const BOX: f64 = 216.0;
+/// Left and right of the drawing.
+const MARGIN: f64 = 28.0;
 /// Between columns: the trunks of lines, then their labels.
 const TRUNKS: f64 = 44.0;
 const LABELS: f64 = 214.0;

@@ -7,7 +7,7 @@
 
 use crate::canvas::{Align, Canvas, Rect, fit};
 use crate::column::Values;
-use crate::frame::{self, Entry, MARGIN};
+use crate::frame::{self, Entry};
 use crate::render::{CHART_SIZE, Chart};
 use crate::style::{self, Color, LABEL};
 use crate::units::time;
@@ -41,7 +41,8 @@ pub(super) fn bars(title: &str, parts: &[String], rows: &[(String, Values)]) -> 
     let entries = keys.map(|(at, &part)| entry(&parts[part], color(at))).collect();
     let rest = if parts.len() > large.len() { vec![entry("other parts", OTHERS)] } else { vec![] };
     let mut y = frame::legend(&mut canvas, top, entries, rest, "") + 10.0;
-    let (left, right) = (MARGIN + NAMES, f64::from(CHART_SIZE.0) - MARGIN - 90.0);
+    let (left, right) =
+        (canvas.sheet.margin + NAMES, canvas.sheet.width - canvas.sheet.margin - 90.0);
     for (label, values) in rows {
         let step = sum(values);
         let whole = if shares { step } else { most };

@@ -5,7 +5,7 @@
 //! Invariant: a bar's length is its correlation, on an axis from -1 to 1.
 
 use crate::canvas::{Align, Canvas, Rect, fit};
-use crate::frame::{self, MARGIN};
+use crate::frame;
 use crate::render::{CHART_SIZE, Chart};
 use crate::scale::Scale;
 use crate::style::{self, LABEL};
@@ -29,8 +29,9 @@ pub(super) fn correlations(title: &str, about: &str, of: &[(String, f64)]) -> Ch
     let mut canvas = Canvas::default();
     let top = frame::header(&mut canvas, title, about) + 14.0;
     let bottom = top + ROW * order.len() as f64 + 8.0;
-    let right = f64::from(CHART_SIZE.0) - MARGIN - NUMBERS;
-    let area = Rect::new(MARGIN + NAMES, top, right, bottom);
+    let sheet = canvas.sheet;
+    let right = sheet.width - sheet.margin - NUMBERS;
+    let area = Rect::new(sheet.margin + NAMES, top, right, bottom);
     let x = Scale::linear(&[-1.0, 1.0], 0.0, area.left, area.right);
     // Within this strip nothing is said to hang on a number.
     let strip = [-LEAST_CORRELATION, LEAST_CORRELATION].map(|end| x.at(end));

@@ -3,6 +3,7 @@
 use super::{MOST_ROWS, conditions, figures, metrics, points, points_csv, written};
 use crate::ChartError;
 use crate::render::Chart;
+use crate::sheet::Made;
 use crate::words::{clean, elide, short_fingerprint};
 use crate::xy::{Axis, Marks, XyChart};
 use serde_json::{Map, Value, json};
@@ -110,7 +111,7 @@ pub(super) fn answer(solved: &Solved) -> Vec<(&'static str, String)> {
 }
 
 /// The first metric against the value; nothing where conditions name none.
-pub(super) fn chart(solved: &Solved, version: &str) -> Option<Chart> {
+pub(super) fn chart(solved: &Solved, made: Made<'_>) -> Option<Chart> {
     let (asked, path) = (&solved.asked, clean(&solved.variable.path));
     let name = asked.metrics.first()?;
     let place = |tried: &Tried| Some((tried.value(), (*tried.metrics.first()?)?));
@@ -127,8 +128,8 @@ pub(super) fn chart(solved: &Solved, version: &str) -> Option<Chart> {
     let found = answer(solved).into_iter().next().map_or_else(String::new, |(_, text)| text);
     let print = short_fingerprint(&asked.fingerprint);
     let foot = format!("hardware {} · seed {}", clean(&asked.hardware), asked.seed);
-    xy.notes = vec![found, foot, format!("{print} · tiersim {version}")];
+    xy.notes = vec![found, foot, format!("{print} · tiersim {}", made.version)];
     xy.x = Axis { log: true, ..Axis::linear(&path, &solved.variable.unit) };
     xy.y = Axis::linear(name, unit_of(name).unwrap_or_default());
-    Some(xy.chart())
+    Some(xy.styled(made.style))
 }

@@ -3,6 +3,7 @@
 use super::{MOST_ROWS, conditions, figures, metrics, points, points_csv, written};
 use crate::ChartError;
 use crate::render::Chart;
+use crate::sheet::Made;
 use crate::words::{clean, elide, number, short_fingerprint};
 use crate::xy::{Axis, Marks, XyChart};
 use serde_json::{Map, Value, json};
@@ -102,7 +103,7 @@ pub(super) fn answer(found: &Optimum) -> Vec<(&'static str, String)> {
 }
 
 /// The second path against the first, or the objective against the only one.
-pub(super) fn chart(found: &Optimum, version: &str) -> Option<Chart> {
+pub(super) fn chart(found: &Optimum, made: Made<'_>) -> Option<Chart> {
     let (asked, first) = (&found.asked, found.variables.first()?);
     let second = found.variables.get(1);
     let place = |tried: &Tried| {
@@ -131,7 +132,7 @@ pub(super) fn chart(found: &Optimum, version: &str) -> Option<Chart> {
     let said = answer(found).into_iter().next().map_or_else(String::new, |(_, text)| text);
     let print = short_fingerprint(&asked.fingerprint);
     let foot = format!("hardware {} · seed {}", clean(&asked.hardware), asked.seed);
-    xy.notes = vec![said, foot, format!("{print} · tiersim {version}")];
+    xy.notes = vec![said, foot, format!("{print} · tiersim {}", made.version)];
     let axis = |path: &Variable, index: usize| Axis {
         log: found.ranges.get(index).is_some_and(|(from, _)| *from > 0.0),
         ..Axis::linear(&clean(&path.path), &path.unit)
@@ -141,5 +142,5 @@ pub(super) fn chart(found: &Optimum, version: &str) -> Option<Chart> {
         Some(second) => axis(second, 1),
         None => Axis::linear(&objective, unit_of(&found.objective).unwrap_or_default()),
     };
-    Some(xy.chart())
+    Some(xy.styled(made.style))
 }
