@@ -4,7 +4,7 @@ use crate::args::{Common, Format, assignment};
 use crate::folder::Folder;
 use crate::lints::{deny_machines, say_warnings, warned};
 use crate::output::{Denied, Failure, print, write, write_all, written};
-use crate::{VERSION, progress};
+use crate::{VERSION, progress, what_if};
 use clap::Args as ClapArgs;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -35,6 +35,10 @@ pub(crate) struct RunArgs {
     pub(crate) scenarios: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) common: Common,
+    /// Put the simulator into report.html as well, with sliders that run the scenario again; FILE
+    /// is the module of `cargo xtask what-if` [default: found beside the command].
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, requires = "report")]
+    pub(crate) what_if: Option<Option<PathBuf>>,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -66,8 +70,10 @@ pub(crate) struct HintsArgs {
 /// Runs scenarios one after the other; all are read before the first is run.
 pub(crate) fn run(args: &RunArgs, registry: &Registry) -> Result<(), Failure> {
     use_threads(args.common.jobs)?;
-    let (runs, traces) = read_runs(&args.scenarios, &overrides(&args.common)?, registry)?;
+    let overrides = overrides(&args.common)?;
+    let (runs, traces) = read_runs(&args.scenarios, &overrides, registry)?;
     deny_machines(&args.common, runs.iter().flat_map(scenarios))?;
+    let mut simulators = simulators(args, &overrides)?.into_iter();
     let (mut failed, mut denied) = (Vec::new(), Denied::default());
     let several = runs.len() > 1;
     let mut summaries = Vec::new();
@@ -76,7 +82,8 @@ pub(crate) fn run(args: &RunArgs, registry: &Registry) -> Result<(), Failure> {
         let out = out.map(|out| if several { out.join(&run.base.name) } else { out });
         let folder = Folder::open(out, &run.base.name)?;
         let record = run_one(run, &traces, &args.common)?;
-        let said = emit(&record, &args.common, folder)?;
+        let simulator = simulators.next().unwrap_or_default();
+        let said = emit(&record, &args.common, folder, simulator)?;
         match args.common.format {
             // Several are one document, so nothing of it is printed before all of it is there.
             Format::Json if several => summaries.push(said),
@@ -171,7 +178,7 @@ pub(crate) fn sweep(args: &SweepArgs, registry: &Registry) -> Result<(), Failure
     let folder = Folder::open(args.common.out.clone(), &name)?;
     let record = run_points(&sweep, &traces, &args.common)?;
     let base = run_one(&runs[0], &own, &args.common)?;
-    print(&emit(&record, &args.common, folder)?)?;
+    print(&emit(&record, &args.common, folder, Vec::new())?)?;
     let failed = named(&runs[0].base, failures(&runs[0].base, &base));
     expect_none(failed, warned(&record, &args.common))
 }
@@ -272,9 +279,26 @@ fn run_points(sweep: &Sweep, traces: &Traces, common: &Common) -> Result<RunReco
     Ok(record)
 }
 
-/// Writes a record's files; gives back what is to be printed.
-fn emit(record: &RunRecord, common: &Common, folder: Folder) -> Result<String, Failure> {
+/// For each scenario the files of a simulator, if they are asked for.
+fn simulators(
+    args: &RunArgs,
+    overrides: &[(String, String)],
+) -> Result<Vec<Vec<Artefact>>, Failure> {
+    let Some(named) = &args.what_if else { return Ok(Vec::new()) };
+    let module = what_if::module(named.as_deref())?;
+    let both = |path: &PathBuf| Ok(vec![module.clone(), what_if::files(path, overrides)?]);
+    args.scenarios.iter().map(both).collect()
+}
+
+/// Writes a record's files and those of a simulator; gives back what is to be printed.
+fn emit(
+    record: &RunRecord,
+    common: &Common,
+    folder: Folder,
+    simulator: Vec<Artefact>,
+) -> Result<String, Failure> {
     let mut files = artefacts(record, VERSION)?;
+    files.extend(simulator);
     if common.report {
         files.push(report_artefact(&files)?);
     }

@@ -46,6 +46,11 @@ impl Project {
         Ok(Project { root: root.unwrap_or(&folder).to_path_buf(), folder })
     }
 
+    /// The folder that holds all that may be named.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
     /// The folder of the project's own machines, if it has one.
     pub fn specs(&self) -> Option<PathBuf> {
         Some(self.root.join(SPECS)).filter(|specs| specs.is_dir())

@@ -1,10 +1,12 @@
-//! Commands for developers that are not `cargo test`: `cargo xtask soak`, `cargo xtask fuzz`.
+//! Commands for developers that are not `cargo test`: `cargo xtask soak`, `cargo xtask fuzz`,
+//! `cargo xtask what-if`.
 //!
 //! Exit: 0 done, 1 a world or a case failed, 2 bad arguments.
 
 mod fuzz;
 mod soak;
 mod watchdog;
+mod what_if;
 
 use clap::{Parser, Subcommand};
 use std::io::Write;
@@ -25,6 +27,8 @@ enum Command {
     Soak(soak::SoakArgs),
     /// Feeds damaged files to readers until one fails or the time is over.
     Fuzz(fuzz::FuzzArgs),
+    /// Builds the simulator for pages: target/what-if/tiersim.wasm.
+    WhatIf,
 }
 
 fn main() -> ExitCode {
@@ -34,6 +38,7 @@ fn main() -> ExitCode {
     let passed = match command {
         Command::Soak(args) => end(soak::soak(&args)),
         Command::Fuzz(args) => fuzz::fuzz(&args),
+        Command::WhatIf => what_if::what_if(),
     };
     if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
