@@ -247,7 +247,7 @@ async function simulates(tab) {
 async function quiet(tab) {
   const own = events.slice(tab.errors).filter((event) => event.sessionId === tab.sessionId);
   const asked = own.filter((event) => event.method === "Network.requestWillBeSent")
-    .map((event) => event.params.request.url).filter((url) => !url.startsWith("file:"));
+    .map((event) => event.params.request.url).filter((url) => !/^(file|blob):/.test(url));
   check(asked.length === 0, `requests: ${asked.join(", ")}`);
   const said = own.filter((event) => event.method === "Log.entryAdded" ||
     event.method === "Runtime.exceptionThrown").map((event) => JSON.stringify(event.params));

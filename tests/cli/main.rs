@@ -35,6 +35,7 @@ mod statistics;
 mod sweeps;
 mod train;
 mod validate;
+mod what_if;
 #[cfg(unix)]
 mod writing;
 mod wrong_files;

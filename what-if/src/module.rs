@@ -15,14 +15,21 @@ const HEAD: [u8; 8] = [0, b'a', b's', b'm', 1, 0, 0, 0];
 /// The section's name.
 const NAME: &str = "tiersim-what-if";
 
-/// A module with its stamp.
+/// A module with its stamp, and without other custom sections: names of functions are as large as
+/// they are of no use to a page. What is no module is only stamped.
 pub fn stamped(module: &[u8]) -> Vec<u8> {
     let mut section = vec![NAME.len() as u8];
     section.extend(NAME.bytes());
     section.extend(VERSION.bytes());
     // One byte holds sizes below 128.
     assert!(section.len() < 128, "the stamp is short");
-    let mut all = module.to_vec();
+    let mut all = match sections(module) {
+        Some(sections) => {
+            let run = sections.into_iter().filter(|section| section[0] != 0);
+            HEAD.into_iter().chain(run.flatten().copied()).collect()
+        }
+        None => module.to_vec(),
+    };
     all.extend([0, section.len() as u8]);
     all.extend(section);
     all
@@ -39,23 +46,34 @@ pub fn packed_module(module: &[u8]) -> Vec<u8> {
 /// # Errors
 /// In words, what it is instead.
 pub fn checked(module: &[u8]) -> Result<(), String> {
-    let none = || "it is no module of `cargo xtask what-if`".to_owned();
-    let mut rest = module.strip_prefix(&HEAD).ok_or_else(none)?;
-    while let Some((&kind, after)) = rest.split_first() {
-        let (length, after) = unsigned(after).ok_or_else(none)?;
-        let (section, after) = after.split_at_checked(length).ok_or_else(none)?;
-        let name = (section.split_first()).filter(|&(&length, _)| kind == 0 && length < 128);
-        let stamp = name.and_then(|(_, rest)| rest.strip_prefix(NAME.as_bytes()));
-        match stamp {
-            Some(version) if version == VERSION.as_bytes() => return Ok(()),
-            Some(version) => {
-                let of = String::from_utf8_lossy(version).into_owned();
-                return Err(format!("it is of tiersim {of:?}, and this is {VERSION}"));
-            }
-            None => rest = after,
+    let stamp = |section: &[u8]| {
+        let own = [&[NAME.len() as u8], NAME.as_bytes()].concat();
+        // The kind of a custom section, and the size of a short one.
+        let held = section.strip_prefix(&[0])?.get(1..)?;
+        held.strip_prefix(&own[..]).map(<[u8]>::to_vec)
+    };
+    let all = sections(module).unwrap_or_default();
+    match all.into_iter().find_map(stamp) {
+        Some(version) if version == VERSION.as_bytes() => Ok(()),
+        Some(version) => {
+            let of = String::from_utf8_lossy(&version).into_owned();
+            Err(format!("it is of tiersim {of:?}, and this is {VERSION}"))
         }
+        None => Err("it is no module of `cargo xtask what-if`".to_owned()),
     }
-    Err(none())
+}
+
+/// The sections of a module, each with its kind and size before it; none of what is no module.
+fn sections(module: &[u8]) -> Option<Vec<&[u8]>> {
+    let (mut rest, mut all) = (module.strip_prefix(&HEAD)?, Vec::new());
+    while let Some((_, after)) = rest.split_first() {
+        let (length, held) = unsigned(after)?;
+        let whole = rest.len() - held.len() + length;
+        let (section, after) = rest.split_at_checked(whole)?;
+        all.push(section);
+        rest = after;
+    }
+    Some(all)
 }
 
 /// A number in LEB128 of at most 32 bits, and what follows it.
