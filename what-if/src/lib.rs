@@ -21,7 +21,7 @@ pub use bundle::{Bundle, MOST_BYTES};
 pub use gather::gather;
 pub use knobs::{Knob, Stop, knobs};
 pub use module::{checked, packed_module, stamped};
-pub use session::{Ready, Session};
+pub use session::{Part, Ready, Session};
 
 /// The version of tiersim, which a bundle, a module and a page must share.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -1,4 +1,4 @@
-//! What a page calls: four functions over one buffer.
+//! What a page calls: a few functions over one buffer.
 //!
 //! The page asks for room with [`input`], writes bytes there, and calls [`load`] with a bundle or
 //! [`run`] with overrides as JSON, a list of pairs. Each answers how many bytes of JSON lie at
@@ -9,7 +9,7 @@
 
 #![allow(unsafe_code, reason = "names that a page can call are attributes which count as unsafe")]
 
-use crate::{Bundle, Knob, Ready, Session, Set, VERSION, knobs};
+use crate::{Bundle, Knob, Part, Ready, Session, Set, VERSION, knobs};
 use serde::Serialize;
 use std::cell::RefCell;
 use std::panic;
@@ -37,14 +37,14 @@ pub extern "C" fn output() -> *const u8 {
     OUTPUT.with_borrow(|output| output.as_ptr())
 }
 
-/// Loads the bundle and runs it as it stands; how long the answer is.
+/// Loads the bundle and runs every `of`th case from `first` on as it stands; how long the answer is.
 #[unsafe(no_mangle)]
-pub extern "C" fn load() -> usize {
+pub extern "C" fn load(first: usize, of: usize) -> usize {
     panic::set_hook(Box::new(|fault| FAULT.set(fault.to_string())));
     let loaded = Bundle::unpacked(&INPUT.take()).and_then(|bundle| {
         // There is one, for as long as the page is open.
         let ready: &'static Ready = Box::leak(Box::new(Ready::load(&bundle)?));
-        let session = Session::new(ready)?;
+        let session = Session::new(ready, Part { first, of })?;
         let knobs = knobs(ready)?;
         let answer = session.nominal();
         SESSION.set(Some(session));

@@ -69,6 +69,25 @@ pub struct Session<'r> {
     nominal: Vec<CaseAnswer>,
     /// The scenario that was run last, with its answers.
     last: Option<(Scenario, Vec<CaseAnswer>)>,
+    part: Part,
+}
+
+/// Which of the cases a session runs: several that share the work have every so many each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The first.
+    pub first: usize,
+    /// From one to the next, and so how many share the work.
+    pub of: usize,
+}
+
+impl Part {
+    /// Every case.
+    pub const ALL: Part = Part { first: 0, of: 1 };
+
+    fn cases(self, scenario: &Scenario) -> impl Iterator<Item = &Case> {
+        scenario.cases.iter().skip(self.first).step_by(self.of.max(1))
+    }
 }
 
 /// As the command runs: what is shown in a page has no use for a timeline.
@@ -77,19 +96,19 @@ fn options() -> Options {
 }
 
 impl<'r> Session<'r> {
-    /// Runs every case as it stands in the scenario.
+    /// Runs the cases of a part as they stand in the scenario.
     ///
     /// # Errors
     /// In words, why it cannot be run.
-    pub fn new(ready: &'r Ready) -> Result<Session<'r>, String> {
+    pub fn new(ready: &'r Ready, part: Part) -> Result<Session<'r>, String> {
         let scenario = &ready.scenario;
         let workload = ready.traces.of(scenario);
         sound(&problems(scenario, &workload.trace))?;
         let runner =
             CaseRunner::new(scenario, workload, options()).map_err(|error| error.to_string())?;
         let run = |case: &Case| run(&runner, scenario, case);
-        let nominal = scenario.cases.iter().map(run).collect::<Result<_, _>>()?;
-        Ok(Session { ready, runner, nominal, last: None })
+        let nominal = part.cases(scenario).map(run).collect::<Result<_, _>>()?;
+        Ok(Session { ready, runner, nominal, last: None, part })
     }
 
     /// What came of the scenario as it stands.
@@ -110,7 +129,7 @@ impl<'r> Session<'r> {
                 sound(&problems(&scenario, &self.ready.traces.of(base).trace))?;
                 let known = self.known(&scenario);
                 // The runner's own scenario differs in its cases only.
-                each(&scenario, &known, |case| run(&self.runner, base, case))?
+                self.each(&scenario, &known, |case| run(&self.runner, base, case))?
             }
             false => self.elsewhere(&scenario)?,
         };
@@ -136,7 +155,7 @@ impl<'r> Session<'r> {
         }
         let runner =
             CaseRunner::new(scenario, workload, options()).map_err(|error| error.to_string())?;
-        each(scenario, &known, |case| run(&runner, scenario, case))
+        self.each(scenario, &known, |case| run(&runner, scenario, case))
     }
 
     /// The answer of each case that was asked before.
@@ -147,27 +166,28 @@ impl<'r> Session<'r> {
         let of = |case: &Case| {
             before.iter().find_map(|(then, answers)| {
                 let same = same_conditions(then, scenario);
-                let at = then.cases.iter().position(|known| same && known == case)?;
+                let at = self.part.cases(then).position(|known| same && known == case)?;
                 answers.get(at).cloned()
             })
         };
-        scenario.cases.iter().map(of).collect()
+        self.part.cases(scenario).map(of).collect()
+    }
+
+    /// Each case's answer: what is known, else what it runs to.
+    fn each(
+        &self,
+        scenario: &Scenario,
+        known: &[Option<CaseAnswer>],
+        run: impl Fn(&Case) -> Result<CaseAnswer, String>,
+    ) -> Result<Vec<CaseAnswer>, String> {
+        let cases = self.part.cases(scenario).zip(known);
+        cases.map(|(case, known)| known.clone().map_or_else(|| run(case), Ok)).collect()
     }
 }
 
 /// Whether all that a case's outcome rests on, beside the case itself, is the same.
 fn same_conditions(a: &Scenario, b: &Scenario) -> bool {
     a.hardware == b.hardware && a.workload == b.workload && a.seed == b.seed
-}
-
-/// Each case's answer: what is known, else what it runs to.
-fn each(
-    scenario: &Scenario,
-    known: &[Option<CaseAnswer>],
-    run: impl Fn(&Case) -> Result<CaseAnswer, String>,
-) -> Result<Vec<CaseAnswer>, String> {
-    let cases = scenario.cases.iter().zip(known);
-    cases.map(|(case, known)| known.clone().map_or_else(|| run(case), Ok)).collect()
 }
 
 fn run(runner: &CaseRunner<'_>, scenario: &Scenario, case: &Case) -> Result<CaseAnswer, String> {

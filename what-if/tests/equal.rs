@@ -6,22 +6,20 @@ use tiersim_input::traces::read_traces;
 use tiersim_models::results::{Figures, Outcome};
 use tiersim_sim::feasible::problems;
 use tiersim_sim::run::{Options, run};
-use tiersim_what_if::{Answer, Bundle, Ready, Session, Set, gather, knobs};
+use tiersim_what_if::{Answer, Bundle, Part, Ready, Session, Set, gather, knobs};
 
-/// Scenarios of every kind that run in well under a second: a trace, a generated model, training,
-/// decoding, serving, budgets, several tiers, hints, trained weights, a sweep's own.
-const SCENARIOS: [&str; 8] = [
+/// Scenarios of many kinds that run in well under a second: a trace, a generated model, training,
+/// decoding, shares, budgets, hints, out of memory. Serving is in tests/cli/what_if.rs.
+const SCENARIOS: [&str; 6] = [
     "gpt2-adam-tiering",
     "gpt2-lru-budgets",
     "gpt2-hints-inference",
     "gpt2-out-of-memory",
     "gpt2-threshold-sweep",
     "tiny-llama-lru",
-    "learned-against-written",
-    "kv-tiering-requests",
 ];
 /// Overrides that are tried of each.
-const TURNS: usize = 6;
+const TURNS: usize = 3;
 
 fn scenario(name: &str) -> PathBuf {
     let project = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the project");
@@ -89,8 +87,11 @@ fn every_stop_of_every_kind_of_scenario_is_what_the_command_runs() {
         let bundle = gather(&path, &[]).unwrap_or_else(|why| panic!("{name}: {why}"));
         let bundle = Bundle::unpacked(&bundle.packed()).expect("it was packed here");
         let ready = Ready::load(&bundle).unwrap_or_else(|why| panic!("{name}: {why}"));
-        let mut session = Session::new(&ready).unwrap_or_else(|why| panic!("{name}: {why}"));
-        assert_eq!(Ok(answered(&session.nominal())), ran(&path, &[]), "{name}");
+        let session =
+            |part| Session::new(&ready, part).unwrap_or_else(|why| panic!("{name}: {why}"));
+        let mut session_all = session(Part::ALL);
+        let mut halves = [0, 1].map(|first| session(Part { first, of: 2 }));
+        assert_eq!(Ok(answered(&session_all.nominal())), ran(&path, &[]), "{name}");
         let knobs = knobs(&ready).expect("it was read before");
         assert!(!knobs.is_empty(), "{name} has nothing to turn");
         for knob in &knobs {
@@ -104,10 +105,15 @@ fn every_stop_of_every_kind_of_scenario_is_what_the_command_runs() {
                 knob.stops[dice.below(knob.stops.len())].set.clone()
             });
             let set: Vec<Set> = turned.collect();
-            let (mine, theirs) = (session.run(&set), ran(&path, &set));
+            let (mine, theirs) = (session_all.run(&set), ran(&path, &set));
             assert_eq!(mine.is_err(), theirs.is_err(), "{name} {set:?}: {mine:?} {theirs:?}");
             if let (Ok(mine), Ok(theirs)) = (mine, theirs) {
                 assert_eq!(answered(&mine), theirs, "{name} {set:?}");
+                for (first, half) in halves.iter_mut().enumerate() {
+                    let own: Vec<_> = theirs.iter().skip(first).step_by(2).cloned().collect();
+                    let half = half.run(&set).expect("the whole could be run");
+                    assert_eq!(answered(&half), own, "{name} {set:?}");
+                }
                 tried += 1;
             }
         }
