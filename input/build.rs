@@ -2,6 +2,7 @@
 //!
 //! What `tiersim calibrate` measured here (`hardware-specs/measured`) is this computer's own and
 //! does not ship, nor do notes and the raw recording.
+//! A program for WebAssembly ships none: there, files are held in memory.
 //! Invariant: the list is in the order of its names, so that the same files give the same program.
 
 use std::env;
@@ -22,7 +23,10 @@ fn main() {
         PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("Cargo says where we are"));
     let project = project.parent().expect("the crate lies in the project").to_path_buf();
     let mut files = Vec::new();
-    for (folder, endings) in SHIPPED {
+    // In a page the files that a scenario reads are handed over; those of all would be larger than
+    // the program.
+    let in_a_page = env::var("CARGO_CFG_TARGET_FAMILY").is_ok_and(|family| family == "wasm");
+    for (folder, endings) in SHIPPED.iter().filter(|_| !in_a_page) {
         println!("cargo:rerun-if-changed={}", project.join(folder).display());
         for entry in fs::read_dir(project.join(folder)).expect("what ships is there") {
             let path = entry.expect("a readable entry").path();

@@ -32,6 +32,7 @@ mod traces;
 mod train;
 mod typed;
 mod validate;
+mod what_if;
 
 use clap::parser::ValueSource;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -58,7 +59,8 @@ struct Args {
 const RUN: &str = "Examples:
   tiersim run scenarios/gpt2-adam-tiering.ron --wide
   tiersim run scenarios/gpt2-adam-tiering.ron --set policies.4.policy.cut.hbm=0.4
-  tiersim run scenarios/gpt2-adam-tiering.ron scenarios/gpt2-look-ahead.ron --format json";
+  tiersim run scenarios/gpt2-adam-tiering.ron scenarios/gpt2-look-ahead.ron --format json
+  tiersim run SCENARIO --report --what-if";
 const REPORT: &str = "Examples:
   tiersim report DIR
   tiersim report DIR DIR --compare --out out/compared";

@@ -10,13 +10,16 @@ use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use tiersim_reports::words::wrapped;
 use tiersim_reports::{
-    Artefact, REPORT, ReportError, ResultFolder, SUMMARY, is_chart, report_page,
+    Artefact, REPORT, ReportError, ResultFolder, SUMMARY, WHAT_IF_FILES, WHAT_IF_MODULE, is_chart,
+    report_page,
 };
 
 /// Bytes of a summary: those of the largest sweep that ships are a tenth of it.
 const MOST_SUMMARY: u64 = 64 << 20;
 /// Bytes of a chart.
 const MOST_CHART: u64 = 8 << 20;
+/// Bytes of a simulator or of its files.
+const MOST_WHAT_IF: u64 = 64 << 20;
 /// Folders of one page.
 const MOST_FOLDERS: usize = 16;
 
@@ -68,7 +71,9 @@ fn read(folder: &Path) -> Result<ResultFolder, Failure> {
         let entry = entry.map_err(wrong)?;
         let Ok(file) = entry.file_name().into_string() else { continue };
         let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
-        if is_file && is_chart(&file) {
+        if is_file && [WHAT_IF_MODULE, WHAT_IF_FILES].contains(&file.as_str()) {
+            files.push(Artefact::new(file, plain(&entry.path(), MOST_WHAT_IF)?));
+        } else if is_file && is_chart(&file) {
             files.push(Artefact::new(file, plain(&entry.path(), MOST_CHART)?));
         }
     }

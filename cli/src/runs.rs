@@ -6,7 +6,7 @@ use crate::folder::Folder;
 use crate::lints::{deny_machines, say_warnings, warned};
 use crate::output::{Denied, Failure, print, write, write_all, written};
 use crate::replications::ReplicationArgs;
-use crate::{VERSION, progress};
+use crate::{VERSION, progress, what_if};
 use clap::Args as ClapArgs;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -41,6 +41,10 @@ pub(crate) struct RunArgs {
     pub(crate) draws: DrawArgs,
     #[command(flatten)]
     pub(crate) replications: ReplicationArgs,
+    /// Put the simulator into report.html as well, with sliders that run the scenario again; FILE
+    /// is the module of `cargo xtask what-if` [default: found beside the command].
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, requires = "report")]
+    pub(crate) what_if: Option<Option<PathBuf>>,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -76,9 +80,11 @@ pub(crate) struct HintsArgs {
 /// Runs scenarios one after the other; all are read before the first is run.
 pub(crate) fn run(args: &RunArgs, registry: &Registry) -> Result<(), Failure> {
     use_threads(args.common.jobs)?;
-    let (runs, traces) = read_runs(&args.scenarios, &overrides(&args.common)?, registry)?;
+    let overrides = overrides(&args.common)?;
+    let (runs, traces) = read_runs(&args.scenarios, &overrides, registry)?;
     deny_machines(&args.common, runs.iter().flat_map(scenarios))?;
     runs.iter().zip(&args.scenarios).try_for_each(|(run, path)| args.draws.check(path, run))?;
+    let mut simulators = simulators(args, &overrides)?.into_iter();
     let (mut failed, mut denied) = (Vec::new(), Denied::default());
     let several = runs.len() > 1;
     let mut summaries = Vec::new();
@@ -90,7 +96,8 @@ pub(crate) fn run(args: &RunArgs, registry: &Registry) -> Result<(), Failure> {
         let asked = Asked { path, registry, common: &args.common, sweeps: false };
         args.draws.draw(&asked, run, &traces, &mut record)?;
         args.replications.replicate(&args.common, run, &traces, &mut record)?;
-        let said = emit(&record, &args.common, folder)?;
+        let simulator = simulators.next().unwrap_or_default();
+        let said = emit(&record, &args.common, folder, simulator)?;
         match args.common.format {
             // Several are one document, so nothing of it is printed before all of it is there.
             Format::Json if several => summaries.push(said),
@@ -189,7 +196,7 @@ pub(crate) fn sweep(args: &SweepArgs, registry: &Registry) -> Result<(), Failure
     args.draws.draw(&asked, &sweep, &traces, &mut record)?;
     args.replications.replicate(&args.common, &sweep, &traces, &mut record)?;
     let base = run_one(&runs[0], &own, &args.common)?;
-    print(&emit(&record, &args.common, folder)?)?;
+    print(&emit(&record, &args.common, folder, Vec::new())?)?;
     let failed = named(&runs[0].base, failures(&runs[0].base, &base));
     expect_none(failed, warned(&record, &args.common))
 }
@@ -290,9 +297,26 @@ fn run_points(sweep: &Sweep, traces: &Traces, common: &Common) -> Result<RunReco
     Ok(record)
 }
 
-/// Writes a record's files; gives back what is to be printed.
-fn emit(record: &RunRecord, common: &Common, folder: Folder) -> Result<String, Failure> {
+/// For each scenario the files of a simulator, if they are asked for.
+fn simulators(
+    args: &RunArgs,
+    overrides: &[(String, String)],
+) -> Result<Vec<Vec<Artefact>>, Failure> {
+    let Some(named) = &args.what_if else { return Ok(Vec::new()) };
+    let module = what_if::module(named.as_deref())?;
+    let both = |path: &PathBuf| Ok(vec![module.clone(), what_if::files(path, overrides)?]);
+    args.scenarios.iter().map(both).collect()
+}
+
+/// Writes a record's files and those of a simulator; gives back what is to be printed.
+fn emit(
+    record: &RunRecord,
+    common: &Common,
+    folder: Folder,
+    simulator: Vec<Artefact>,
+) -> Result<String, Failure> {
     let mut files = artefacts(record, common.style.made())?;
+    files.extend(simulator);
     if common.report {
         files.push(report_artefact(&files)?);
     }

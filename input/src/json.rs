@@ -1,5 +1,6 @@
 //! JSON that other programs write: whole files, lines, and mistakes with their places.
 
+use crate::shipped;
 use crate::trace::tables::{Findings, Guard, Source, describe};
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error, MapAccess, Visitor};
 use std::fmt;
@@ -9,14 +10,17 @@ use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 use tiersim_models::diagnostic::{Diagnostics, Place};
 
-/// A regular file, open, and its length.
-pub(crate) fn open(path: &Path) -> Result<(u64, File), Diagnostics> {
+/// A file that ships or is held, or a regular one, open, and its length.
+pub(crate) fn open(path: &Path) -> Result<(u64, Box<dyn Read>), Diagnostics> {
+    if let Some(bytes) = shipped::bytes(path) {
+        return Ok((bytes.len() as u64, Box::new(bytes)));
+    }
     let cannot = |error| cannot_read(path, &error);
     let meta = std::fs::metadata(path).map_err(cannot)?;
     if !meta.is_file() {
         return Err(Diagnostics::one(path, None, "not a regular file", "", "name a file"));
     }
-    Ok((meta.len(), File::open(path).map_err(cannot)?))
+    Ok((meta.len(), Box::new(File::open(path).map_err(cannot)?)))
 }
 
 /// That a file cannot be read, and why.

@@ -5,6 +5,7 @@
 
 pub mod file_kind;
 pub mod hardware_file;
+pub mod held;
 pub mod hidden;
 pub mod import;
 mod json;

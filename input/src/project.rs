@@ -36,10 +36,19 @@ pub struct Project {
 impl Project {
     /// The project around `folder`; the empty path is the current folder.
     pub fn around(folder: &Path) -> io::Result<Project> {
+        if folder.starts_with(shipped::EMBEDDED) {
+            // What is held in memory is all the project that there is.
+            return Ok(Project { folder: folder.to_owned(), root: shipped::EMBEDDED.into() });
+        }
         let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
         let folder = folder.canonicalize()?;
         let root = folder.ancestors().find(|above| above.join(SPECS).is_dir());
         Ok(Project { root: root.unwrap_or(&folder).to_path_buf(), folder })
+    }
+
+    /// The folder that holds all that may be named.
+    pub fn root(&self) -> &Path {
+        &self.root
     }
 
     /// The folder of the project's own machines, if it has one.
@@ -52,7 +61,7 @@ impl Project {
         if is_plain(name) {
             let file = format!("{SPECS}/{name}.ron");
             let path = self.root.join(&file);
-            if path.exists() {
+            if path.exists() || shipped::is_shipped(&path) {
                 return self.inside(&path);
             }
             if let Some(path) = shipped::path(&file).filter(|_| !name.contains('/')) {
@@ -99,7 +108,7 @@ impl Project {
         let mut climbs = true;
         for base in [&self.folder, &self.root] {
             match flat(&base.join(relative)).filter(|path| path.starts_with(&self.root)) {
-                Some(path) if path.symlink_metadata().is_ok() => return self.inside(&path),
+                Some(path) if is_there(&path) => return self.inside(&path),
                 Some(_) => climbs = false,
                 None => {}
             }
@@ -118,6 +127,9 @@ impl Project {
 
     /// `path` with its links followed, if it then still lies in the project.
     fn inside(&self, path: &Path) -> Result<PathBuf, PathFault> {
+        if shipped::is_shipped(path) {
+            return Ok(path.to_owned());
+        }
         match path.canonicalize() {
             Ok(real) if real.starts_with(&self.root) => Ok(real),
             Ok(_) => {
@@ -134,6 +146,11 @@ pub fn typed(path: &Path) -> PathBuf {
     let shipped = || shipped::path(flat(path)?.to_str()?);
     if path.symlink_metadata().is_ok() { None } else { shipped() }
         .unwrap_or_else(|| path.to_owned())
+}
+
+/// Whether something has this path, on a disk or in memory.
+fn is_there(path: &Path) -> bool {
+    path.symlink_metadata().is_ok() || shipped::is_shipped(path)
 }
 
 /// Plain words with `/` between: what a machine or a part may be named by.

@@ -15,6 +15,7 @@ mod machines;
 mod model;
 mod modes;
 mod numa;
+pub mod numbers;
 mod policies;
 mod pressure;
 pub mod raw;

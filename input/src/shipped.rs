@@ -3,8 +3,10 @@
 //! A shipped file has a path like any other, below [`EMBEDDED`], so that messages can name it and
 //! readers, caches and fingerprints need not know where its bytes come from. Only
 //! [`crate::project::Project`] gives such a path to a name, after the files of the project.
-//! Invariant: a path that is not in the list is one of the file system.
+//! Files that are [held](crate::held) have such paths too, and go before those that ship.
+//! Invariant: a path that is in neither list is one of the file system.
 
+use crate::held;
 use std::path::{Path, PathBuf};
 
 /// The folder that stands for the program itself in paths.
@@ -13,27 +15,34 @@ pub const EMBEDDED: &str = "embedded:";
 /// Names, below the project's folder, and what the files hold; in the order of the names.
 static FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/shipped.rs"));
 
-/// What the shipped file at `path` holds.
+/// What the shipped or held file at `path` holds. Whoever opens a file asks here first.
 pub fn bytes(path: &Path) -> Option<&'static [u8]> {
-    let name = name(path)?;
+    held::note(path);
+    of(name(path)?)
+}
+
+fn of(name: &str) -> Option<&'static [u8]> {
+    if let Some(bytes) = held::bytes(name) {
+        return Some(bytes);
+    }
     let found = FILES.binary_search_by_key(&name, |(known, _)| known);
     found.ok().map(|index| FILES[index].1)
 }
 
-/// Whether files ship below the folder at `path`.
+/// Whether files ship or are held below the folder at `path`.
 pub fn is_folder(path: &Path) -> bool {
-    name(path).is_some_and(|folder| below(folder).next().is_some())
+    name(path).is_some_and(|folder| below(folder).next().is_some() || held::is_folder(folder))
 }
 
 /// The path of what ships as `name`, a file or a folder.
 pub fn path(name: &str) -> Option<PathBuf> {
     let path = Path::new(EMBEDDED).join(name);
-    (bytes(&path).is_some() || is_folder(&path)).then_some(path)
+    is_shipped(&path).then_some(path)
 }
 
-/// Whether this is the path of something that ships.
+/// Whether this is the path of something that ships or is held.
 pub fn is_shipped(path: &Path) -> bool {
-    bytes(path).is_some() || is_folder(path)
+    name(path).and_then(of).is_some() || is_folder(path)
 }
 
 /// Names of the `.ron` files right in a folder that ships, without their endings.

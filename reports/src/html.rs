@@ -3,7 +3,7 @@
 //! A page is sent by mail, printed, and read years later, so its style is in it, charts are inline
 //! SVG, and a policy in its head forbids the browser to load anything and to run any script but the
 //! page's own, which sorts and copies tables and shows a chart's points; without it everything can
-//! be read all the same. A page is well-formed XML as well as HTML, so that a test can read it
+//! be read all the same. A page that was asked for a simulator has one more script, which runs it. A page is well-formed XML as well as HTML, so that a test can read it
 //! strictly.
 //! Invariant: every text is cleaned and escaped here and nowhere else; no caller writes markup, ids
 //! are unique, and every link leads to an id of the page.
@@ -11,6 +11,7 @@
 mod points;
 mod script;
 mod table;
+mod what_if;
 
 use crate::ChartError;
 use crate::drawing::Drawing;
@@ -21,6 +22,7 @@ use std::fmt::Write;
 
 pub(crate) use points::Shown;
 pub(crate) use table::Table;
+pub(crate) use what_if::WhatIf;
 
 const STYLE: &str = include_str!("../assets/page.css");
 /// Most characters of an id.
@@ -39,6 +41,8 @@ pub(crate) struct Page {
     open: usize,
     /// 1 within a part, else 0.
     depth: usize,
+    /// Whether there is a simulator on it.
+    simulates: bool,
 }
 
 /// How a statement is set.
@@ -60,10 +64,11 @@ impl Page {
         Page {
             title: escaped(title),
             body: String::new(),
-            ids: ["top".to_owned()].into(),
+            ids: ["top", "what-if-module", "what-if-files"].map(str::to_owned).into(),
             contents: Vec::new(),
             open: 0,
             depth: 0,
+            simulates: false,
         }
     }
 
@@ -197,6 +202,12 @@ impl Page {
         points::figure(&mut self.body, drawing, &escaped(caption), shown);
     }
 
+    /// A simulator with sliders; a page has one at most.
+    pub(crate) fn what_if(&mut self, what_if: &WhatIf<'_>) {
+        self.simulates = true;
+        what_if.write(&mut self.body);
+    }
+
     /// Ends sections until so many are open.
     fn close(&mut self, open: usize) {
         while self.open > open {
@@ -222,8 +233,8 @@ impl Page {
     pub(crate) fn finish(mut self) -> String {
         self.close(0);
         let contents = self.contents();
-        let Page { title, body, .. } = self;
-        let (policy, script) = (script::policy(), script::script());
+        let Page { title, body, simulates, .. } = self;
+        let (policy, scripts) = (script::policy(simulates), script::scripts(simulates));
         format!(
             "<!DOCTYPE html>\n<html lang=\"en\" xmlns=\"http://www.w3.org/1999/xhtml\">\n<head>\n\
              <meta charset=\"utf-8\"/>\n\
@@ -232,7 +243,7 @@ impl Page {
              <meta name=\"color-scheme\" content=\"light dark\"/>\n\
              <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body id=\"top\">\n\
              <header>\n<h1>{title}</h1>\n{contents}</header>\n<main>\n{body}</main>\n\
-             <script>{script}</script>\n</body>\n</html>\n"
+             {scripts}</body>\n</html>\n"
         )
     }
 }

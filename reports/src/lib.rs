@@ -86,7 +86,8 @@ pub use op_fit::{fit_ron, fit_text};
 pub use op_grades::{ops_artefacts, ops_json, ops_text};
 pub use render::{CHART_SIZE, Chart};
 pub use report::{
-    REPORT, ReportError, ResultFolder, SUMMARY, is_chart, report_artefact, report_page,
+    REPORT, ReportError, ResultFolder, SUMMARY, WHAT_IF_FILES, WHAT_IF_MODULE, is_chart,
+    report_artefact, report_page,
 };
 pub use sheet::{Made, Style};
 pub use solved::{SOLVE_SCHEMA, SolvedRecord, solved_artefacts, solved_json, solved_text};
@@ -132,8 +133,10 @@ pub fn pretty(value: &impl Serialize) -> Result<String, ChartError> {
 /// Whether a file of that name is one of those that [`artefacts`] and [`report_artefact`] make, of
 /// any record.
 pub fn is_artefact(name: &str) -> bool {
-    const FILES: [&str; 11] = [
+    const FILES: [&str; 13] = [
         SUMMARY,
+        WHAT_IF_MODULE,
+        WHAT_IF_FILES,
         "results.csv",
         "timeline.json",
         "tier_hints.json",

@@ -2,7 +2,8 @@
 //! side.
 //!
 //! The page is made from the files of a result folder and from nothing else: numbers from
-//! `summary.json`, charts from the `.svg` files, which say where the mark of which case is. So the
+//! `summary.json`, charts from the `.svg` files, which say where the mark of which case is, and the
+//! simulator, in a run that was asked for one, from the two files that hold it. So the
 //! page that a run writes and the page that is made of its folder a year later are the same bytes,
 //! and no number on the page is another than the file's.
 //! Invariant: whatever the files hold, the answer is a page or a sentence.
@@ -21,6 +22,7 @@ mod folder;
 mod sections;
 mod summary;
 mod verdict;
+mod what_if;
 mod why;
 
 use crate::html::Page;
@@ -29,6 +31,7 @@ use folder::Report;
 use sections::SECTIONS;
 
 pub use folder::{ReportError, ResultFolder, SUMMARY, is_chart};
+pub use what_if::{WHAT_IF_FILES, WHAT_IF_MODULE};
 
 /// The page's file.
 pub const REPORT: &str = "report.html";
@@ -55,6 +58,8 @@ pub fn report_page(folders: &[ResultFolder], compare: bool) -> Result<String, Re
         sections(&mut page, report)?;
         return Ok(page.finish());
     }
+    // A page has room for one simulator, and its figures are those of one run.
+    reports.iter_mut().for_each(|report| report.what_if = None);
     let names = compare::names(&reports, folders);
     let mut page = Page::new(&names.join(" · "));
     reports.iter_mut().for_each(|report| report.name_cases(&mut page));

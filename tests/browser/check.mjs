@@ -3,20 +3,22 @@
 // and axe-core, which a machine may lack.
 //
 //   npm install --prefix AXE axe-core
-//   node tests/browser/check.mjs [--axe AXE] [--shots FOLDER] out/NAME/report.html ...
+//   node tests/browser/check.mjs [--axe AXE] [--shots FOLDER] [--tiersim COMMAND] out/NAME/report.html ...
 //
+// On a page with sliders it turns some of them by pointer and keyboard; with --tiersim it asks that
+// command the same, from the project's folder, and every number must be equal to the last digit.
 // Ends with 1 if anything fails, or if axe-core finds what it calls serious or critical.
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 
-const options = { axe: null, shots: null };
+const options = { axe: null, shots: null, tiersim: null };
 const pages = [];
 for (let at = 2; at < process.argv.length; at += 1) {
   const word = process.argv[at];
-  if (word === "--axe" || word === "--shots") {
+  if (["--axe", "--shots", "--tiersim"].includes(word)) {
     at += 1;
     options[word.slice(2)] = process.argv[at];
   } else {
@@ -171,10 +173,81 @@ async function works(tab) {
   check(await tab.run(`window.copied.split("\\n")[1].startsWith("|---|")`), "and as Markdown");
 }
 
+// The words of a line for a shell with single quotes.
+function words(line) {
+  const found = line.match(/(?:[^\s']|'[^']*')+/g);
+  return found.map((word) => word.replace(/'([^']*)'/g, "$1"));
+}
+
+// What the command says of the same, by case: the figures of the page's table, or null.
+function commanded(line) {
+  const out = mkdtempSync(join(tmpdir(), "tiersim-what-if-"));
+  const [, ...asked] = words(line);
+  const said = execFileSync(options.tiersim,
+    [...asked, "--set", "expect=[]", "--format", "json", "--out", out], { encoding: "utf8" });
+  rmSync(out, { recursive: true, force: true });
+  return JSON.parse(said).results.map((one) => one.oom ? null : [
+    ...(one.serving ? [one.serving.ttft_ms.mean, one.serving.tpot_ms.mean] : [one.step_ms.mean]),
+    Object.values(one.peak_bytes)[0],
+  ]);
+}
+
+async function simulates(tab) {
+  if (!await tab.run(`!!document.querySelector(".what-if")`)) { return; }
+  const place = `document.querySelector(".what-if")`;
+  await tab.until(`["ready", "failed", "refused"].includes(${place}.dataset.state)`);
+  const state = `${place}.dataset.state`;
+  check(await tab.run(state) === "ready",
+    `the simulator runs: ${await tab.run(`${place}.querySelector("[role=status]").textContent`)}`);
+  if (await tab.run(state) !== "ready") { return; }
+  const shown = `[...${place}.querySelectorAll("tbody tr")].map((row) => {
+    const cells = [...row.querySelectorAll("td[data-value]")].map((cell) => cell.dataset.value);
+    return cells.every((value) => value === "") ? null : cells.map(Number); })`;
+  const ms = [];
+  const holds = async (what) => {
+    await tab.until(`${state} !== "running"`);
+    ms.push(Number(await tab.run(`${place}.dataset.ms`)));
+    if (await tab.run(state) !== "ready") {
+      check(false, `${what}: ${await tab.run(`${place}.querySelector("[role=status]").textContent`)}`);
+      return;
+    }
+    if (!options.tiersim) { return; }
+    const line = await tab.run(`${place}.querySelector("code").textContent`);
+    const [here, there] = [await tab.run(shown), commanded(line)];
+    check(JSON.stringify(here) === JSON.stringify(there),
+      `${what}: ${line}\n    page    ${JSON.stringify(here)}\n    command ${JSON.stringify(there)}`);
+  };
+  await holds("as reported");
+  const before = await tab.run(shown);
+  const count = await tab.run(`${place}.querySelectorAll("input").length`);
+  await tab.run(`${place}.querySelectorAll("details").forEach((fold) => { fold.open = true; })`);
+  const turned = [...new Set([0, 1, Math.floor(count / 2), count - 1])].filter((at) => at < count);
+  for (const at of turned) {
+    const id = `what-if-${at}`;
+    const name = await tab.run(`${JSON.stringify(id)} + " " +
+      document.getElementById("${id}").dataset.group + " " + document.getElementById("${id}").dataset.name`);
+    const value = `document.getElementById("${id}").value`;
+    // The pointer leaves the slider in its middle, and the keyboard goes on from there.
+    await tab.click(`#${id}`);
+    const middle = Number(await tab.run(value));
+    for (let turn = 0; turn < 4; turn += 1) { await tab.key("ArrowLeft", 37); }
+    check(Number(await tab.run(value)) === Math.max(0, middle - 4), `${name}: the keyboard turns it`);
+    check(await tab.run(`document.getElementById("${id}").getAttribute("aria-valuetext") ===
+      document.querySelector("output[for=${id}]").textContent`), `${name}: its value is said`);
+    await holds(name);
+  }
+  if (options.shots) { await tab.shot(join(options.shots, "what-if-turned.png")); }
+  await tab.click(".what-if .reset button");
+  await holds("all reset");
+  check(JSON.stringify(await tab.run(shown)) === JSON.stringify(before), "all reset is as reported");
+  const how = await tab.run(`${place}.dataset.runs`);
+  console.log(`  sliders: ${count}, in a ${how}; runs took ${ms.join(", ")} ms`);
+}
+
 async function quiet(tab) {
   const own = events.slice(tab.errors).filter((event) => event.sessionId === tab.sessionId);
   const asked = own.filter((event) => event.method === "Network.requestWillBeSent")
-    .map((event) => event.params.request.url).filter((url) => !url.startsWith("file:"));
+    .map((event) => event.params.request.url).filter((url) => !/^(file|blob):/.test(url));
   check(asked.length === 0, `requests: ${asked.join(", ")}`);
   const said = own.filter((event) => event.method === "Log.entryAdded" ||
     event.method === "Runtime.exceptionThrown").map((event) => JSON.stringify(event.params));
@@ -206,6 +279,7 @@ for (const page of pages) {
   if (name) { mkdirSync(options.shots, { recursive: true }); }
   if (name) { await tab.shot(`${name}light.png`); }
   await works(tab);
+  await simulates(tab);
   await quiet(tab);
   await accessible(tab, "light");
   await tab.media([{ name: "prefers-color-scheme", value: "dark" }]);

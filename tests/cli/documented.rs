@@ -42,6 +42,8 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("cargo test", "this is one of them"),
     ("cargo bench", "asserts nothing, and takes minutes"),
     ("cargo xtask soak", ".ci/run runs it"),
+    ("cargo xtask what-if", ".ci/run runs it"),
+    (WHAT_IF, "needs what `cargo xtask what-if` builds; what_if.rs runs it"),
     ("cargo install --path cli", "builds for minutes; outside.rs runs what it would install"),
     ("cargo run --release -p newest-out", "examples/newest-out/tests runs it"),
     ("cargo run --release --manifest-path", ".ci/run builds it"),
@@ -53,6 +55,8 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("tiersim sweep --report scenarios/", "goldens.rs runs every sweep with its report"),
     ("pip install ./record", "record/tests run the recorder"),
 ];
+
+const WHAT_IF: &str = "tiersim run SCENARIO --report --what-if";
 
 /// Documents and machines of placeholders, in what ships.
 const SCENARIO: &str = "scenarios/gpt2-adam-tiering.ron";

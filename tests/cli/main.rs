@@ -39,6 +39,7 @@ mod sweeps;
 mod train;
 mod uncertainty;
 mod validate;
+mod what_if;
 #[cfg(unix)]
 mod writing;
 mod wrong_files;

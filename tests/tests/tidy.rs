@@ -76,6 +76,7 @@ fn nothing_uses_a_hash_map_or_unsafe_code() {
         "sim/src",
         "reports/src",
         "cli/src",
+        "what-if/src",
         "tests/conformance/src",
     ] {
         refuse(folder, &["HashMap", "HashSet", "unsafe "]);
@@ -99,7 +100,7 @@ fn the_engine_is_single_threaded() {
 
 #[test]
 fn dependencies_point_one_way() {
-    let allowed: [(&str, &[&str]); 9] = [
+    let allowed: [(&str, &[&str]); 11] = [
         ("models", &[]),
         ("workloads", &["models"]),
         ("policies", &["models", "workloads"]),
@@ -108,6 +109,9 @@ fn dependencies_point_one_way() {
         ("reports", &["models"]),
         ("validation", &["models", "policies"]),
         ("tests/conformance", &["models", "policies", "sim", "validation"]),
+        ("what-if", &["models", "policies", "input", "sim"]),
+        // It is compiled for pages too, where it stands for a crate of others.
+        ("what-if/web-time", &[]),
         (
             "cli",
             &[
@@ -119,6 +123,7 @@ fn dependencies_point_one_way() {
                 "reports",
                 "validation",
                 "conformance",
+                "what-if",
             ],
         ),
     ];
@@ -147,7 +152,17 @@ fn every_scenario_says_what_it_asks_and_what_must_hold() {
 
 #[test]
 fn every_module_opens_with_what_it_is() {
-    let rooms = ["models", "workloads", "policies", "input", "sim", "validation", "reports", "cli"];
+    let rooms = [
+        "models",
+        "workloads",
+        "policies",
+        "input",
+        "sim",
+        "validation",
+        "reports",
+        "what-if",
+        "cli",
+    ];
     let others = ["tests", "validation/examples", "validation/tests"].map(str::to_owned);
     let rooms = rooms.map(|room| format!("{room}/src")).into_iter().chain(others);
     for (path, text) in rooms.flat_map(|room| sources(&room)) {
@@ -165,6 +180,7 @@ fn no_test_is_ignored_and_none_sleeps() {
         "sim",
         "validation",
         "reports",
+        "what-if",
         "cli",
         "tests",
     ];
@@ -186,6 +202,7 @@ fn every_file_of_tests_is_part_of_a_test_program() {
         "input/tests",
         "sim/tests",
         "validation/tests",
+        "what-if/tests",
         "tests/tests",
         "tests/cli",
     ] {
@@ -207,8 +224,17 @@ fn every_file_of_tests_is_part_of_a_test_program() {
 
 /// Whether a manifest names a file as the root of a test program.
 fn is_root(path: &Path) -> bool {
-    let manifests =
-        ["models", "workloads", "policies", "input", "sim", "validation", "tests", "cli"];
+    let manifests = [
+        "models",
+        "workloads",
+        "policies",
+        "input",
+        "sim",
+        "validation",
+        "what-if",
+        "tests",
+        "cli",
+    ];
     let manifests = manifests.map(|krate| root().join(krate));
     manifests.iter().any(|krate| {
         let text = fs::read_to_string(krate.join("Cargo.toml")).expect("a manifest");

@@ -1,5 +1,5 @@
 //! Commands for developers that are not `cargo test`: `cargo xtask soak`, `cargo xtask fuzz`,
-//! `cargo xtask reference`.
+//! `cargo xtask reference`, `cargo xtask what-if`.
 //!
 //! Exit: 0 done, 1 a world or a case failed, 2 bad arguments.
 
@@ -7,6 +7,7 @@ mod fuzz;
 mod reference;
 mod soak;
 mod watchdog;
+mod what_if;
 
 use clap::{Parser, Subcommand};
 use std::io::Write;
@@ -29,6 +30,8 @@ enum Command {
     Reference,
     /// Feeds damaged files to readers until one fails or the time is over.
     Fuzz(fuzz::FuzzArgs),
+    /// Builds the simulator for pages: target/what-if/tiersim.wasm.
+    WhatIf,
 }
 
 fn main() -> ExitCode {
@@ -39,6 +42,7 @@ fn main() -> ExitCode {
         Command::Soak(args) => end(soak::soak(&args)),
         Command::Reference => end(reference::reference()),
         Command::Fuzz(args) => fuzz::fuzz(&args),
+        Command::WhatIf => what_if::what_if(),
     };
     if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -55,6 +55,9 @@ pub(crate) fn part(
     for base in &bases {
         let folder = if base.as_os_str().is_empty() { Path::new(".") } else { base };
         let path = base.join(format!("{name}.ron"));
+        if shipped::is_shipped(&path) {
+            return Ok(path);
+        }
         if path.symlink_metadata().is_err() {
             continue;
         }
@@ -84,7 +87,8 @@ pub(crate) fn part(
 /// The machine's own folder, and the specs of the project around it.
 fn bases(project: Option<&Project>, machine: &Path) -> Vec<PathBuf> {
     if shipped::is_shipped(machine) {
-        return project.and_then(Project::specs).into_iter().collect();
+        let own = machine.parent().map(Path::to_path_buf);
+        return project.and_then(Project::specs).into_iter().chain(own).collect();
     }
     // `m.ron` in the working folder has parts `parts/x.ron`, not `./parts/x.ron`.
     let folder = machine.parent().unwrap_or(Path::new("")).to_path_buf();

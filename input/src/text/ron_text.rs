@@ -7,7 +7,6 @@
 //! Invariant: the text scans without a problem, and reading it costs time linear in its length.
 
 use crate::json;
-use crate::shipped;
 use crate::text::ron_tree::{Source, Tree, ValueId, place_in};
 use std::borrow::Cow;
 use std::path::Path;
@@ -36,10 +35,7 @@ pub(super) struct Change {
 /// Only regular files are read (links to them too: whoever names a file may link to it; for files
 /// that a scenario names, see the scenario reader), so that a pipe cannot hang the reader.
 pub fn read_text(path: &Path) -> Result<String, Diagnostics> {
-    let bytes = match shipped::bytes(path) {
-        Some(bytes) => bytes.to_vec(),
-        None => json::read(path, MAX_BYTES, "put tables into CSV files beside it")?,
-    };
+    let bytes = json::read(path, MAX_BYTES, "put tables into CSV files beside it")?;
     match String::from_utf8(bytes) {
         Ok(text) => Ok(match text.strip_prefix('\u{feff}') {
             Some(rest) => rest.to_string(),

@@ -26,6 +26,30 @@ pub fn of_sizes(most: f64) -> Unit {
     largest(&SIZES, most).unwrap_or(("GiB", (1u64 << 30) as f64))
 }
 
+/// A time in words, three digits: `21.2 s`, `528 s`, `11.1 ms`.
+pub fn time(ps: f64) -> String {
+    // 999.6 ms are a second.
+    let (unit, size) = of_times(ps * 1.0005);
+    format!("{} {unit}", three_digits(ps / size))
+}
+
+/// A size in words, three digits: `1.55 GiB`.
+pub fn size(bytes: f64) -> String {
+    // 1023.6 MiB are a GiB.
+    let (unit, size) = of_sizes(bytes * 1.0004);
+    format!("{} {unit}", three_digits(bytes / size))
+}
+
+/// A number with three digits, or all those before the point: `21.2`, `4.68`, `1234`.
+pub fn three_digits(value: f64) -> String {
+    let decimals = match value.abs() {
+        v if v >= 99.95 => 0,
+        v if v >= 9.995 => 1,
+        _ => 2,
+    };
+    format!("{value:.decimals$}")
+}
+
 /// The largest unit of which `most` is at least one; of less than one of any, the smallest.
 fn largest(units: &[Unit], most: f64) -> Option<Unit> {
     let fits = units.iter().find(|unit| most >= unit.1).or(units.last());
@@ -35,6 +59,22 @@ fn largest(units: &[Unit], most: f64) -> Option<Unit> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_are_in_the_unit_that_fits() {
+        for (ps, text) in [
+            (21_205e9, "21.2 s"),
+            (528_169e9, "528 s"),
+            (11.077e9, "11.1 ms"),
+            (999.7e9, "1.00 s"),
+            (999.4e9, "999 ms"),
+            (1.5e6, "1.50 us"),
+            (0.0, "0.00 ms"),
+            (250.0, "250 ps"),
+        ] {
+            assert_eq!(time(ps), text);
+        }
+    }
 
     #[test]
     fn a_unit_is_the_largest_of_which_there_is_one() {

@@ -3,6 +3,7 @@
 //! Invariant: the order in which a folder lists its files changes nothing.
 
 use super::summary::Summary;
+use super::what_if::{WHAT_IF_FILES, WHAT_IF_MODULE};
 use crate::drawing::Drawing;
 use crate::html::{Page, Table};
 use crate::words::clean;
@@ -22,7 +23,8 @@ const MOST_DETAILS: usize = 32;
 pub struct ResultFolder {
     /// What people call it; on a page of several it tells results of one name apart.
     pub name: String,
-    /// `summary.json` and the charts, in any order; others are not looked at.
+    /// `summary.json`, the charts and the two files of a simulator, in any order; others are not
+    /// looked at.
     pub files: Vec<Artefact>,
 }
 
@@ -54,6 +56,8 @@ pub(super) struct Report {
     pub(super) ids: Vec<Option<String>>,
     /// Cases in the order of the table.
     order: Vec<usize>,
+    /// A simulator and its files, as they are, if the folder has both.
+    pub(super) what_if: Option<(Vec<u8>, Vec<u8>)>,
 }
 
 impl Report {
@@ -73,7 +77,12 @@ impl Report {
         // The order in which a folder lists its files is none.
         charts.sort_by(|a, b| a.0.cmp(&b.0));
         let (ids, order) = (vec![None; summary.results.len()], summary.order());
-        Ok(Report { summary, charts, ids, order })
+        let held = |name: &str| {
+            let file = folder.files.iter().find(|file| file.name == name);
+            file.map(|file| file.bytes.clone())
+        };
+        let what_if = held(WHAT_IF_MODULE).zip(held(WHAT_IF_FILES));
+        Ok(Report { summary, charts, ids, order, what_if })
     }
 
     pub(super) fn chart(&self, name: &str) -> Option<&Result<Drawing, String>> {

@@ -1,17 +1,18 @@
 //! The sections of the page in their order. Another one is a file beside this one and a line here.
 
 use super::folder::Report;
-use super::{about, basis, cases, chart, charts, draws, figures, verdict, why};
+use super::{about, basis, cases, chart, charts, draws, figures, verdict, what_if, why};
 use crate::ChartError;
 use crate::html::Page;
 
 /// Adds a section, if the report has what it is about.
 type Section = fn(&mut Page, &Report) -> Result<(), ChartError>;
 
-pub(super) const SECTIONS: [Section; 9] = [
+pub(super) const SECTIONS: [Section; 10] = [
     verdict::section,
     chart::section,
     draws::section,
+    what_if::section,
     why::section,
     basis::section,
     figures::section,

@@ -7,7 +7,7 @@ use tiersim_models::hardware::HBM;
 use tiersim_models::results::economics::CaseEconomics;
 use tiersim_models::results::explain::Gap;
 use tiersim_models::results::uncertainty::DrawnCase;
-use tiersim_models::results::{CaseRecord, Figures};
+use tiersim_models::results::{CaseRecord, Figures, Outcome};
 use tiersim_models::units::Span;
 use tiersim_policies::recipe::Origin;
 use tiersim_policies::scenario::Case;
@@ -35,6 +35,12 @@ impl CaseRunner<'_> {
             let economics = CaseEconomics::of(self.hardware, asked.memory, figures);
             Ok(figures.map(|figures| DrawnCase::of(figures, &economics)))
         })
+    }
+
+    /// What comes of a case, as its record has it, without the bound and all else beside it.
+    pub fn outcome(&self, case: &Case, options: Options) -> Result<Outcome, RunError> {
+        let simulated = self.with_asked(case, |asked| self.simulate(&case.label, asked, options));
+        Ok(simulated?.outcome)
     }
 
     /// Runs one case and keeps the critical path of its last replay, with its gap to the bound;

@@ -9,8 +9,8 @@ use petgraph::graph::{DiGraph, NodeIndex};
 use std::collections::BTreeMap;
 use tiersim_tests::files::root;
 
-const CRATES: [&str; 8] =
-    ["models", "workloads", "policies", "input", "sim", "reports", "validation", "cli"];
+const CRATES: [&str; 9] =
+    ["models", "workloads", "policies", "input", "sim", "reports", "validation", "what-if", "cli"];
 
 /// The text of every module of a crate by its path, `""` for the root.
 fn modules(room: &str) -> BTreeMap<String, String> {

@@ -9,6 +9,7 @@ use super::header::{MAX_HEADER, read_bare, read_safetensors};
 use super::tensors::WeightTable;
 use crate::file_kind::{FileKind, refused};
 use crate::json::{self, Texts};
+use crate::shipped;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -73,7 +74,7 @@ fn read_index(path: &Path) -> Result<WeightTable, Diagnostics> {
         return Err(Diagnostics::one(path, None, rule, found, "correct the name"));
     }
     let beside: Vec<_> = shards.iter().map(|name| path.with_file_name(name)).collect();
-    let there = beside.iter().filter(|shard| shard.is_file()).count();
+    let there = beside.iter().filter(|shard| shard.is_file() || shipped::is_shipped(shard)).count();
     if there == 0 {
         let names = tensors.into_iter().map(|(name, _)| name).collect();
         return Ok(WeightTable { tensors: Vec::new(), names, bytes: total });

@@ -160,7 +160,7 @@ pub(crate) struct State<'a> {
     build: &'a mut Builder,
     owned: Vec<Owned>,
     /// Ranks of modules in the order of their made-up statistics.
-    rank: usize,
+    rank: u64,
     /// Whether weights have gradients and optimizer state beside them.
     trains: bool,
 }
@@ -186,7 +186,7 @@ impl<'a> State<'a> {
         let around = EmbeddingAndHead::new(&shape.card);
         let mut state = State { shape, build, owned: Vec::new(), rank: 0, trains };
         // Tables come behind all others: most of their rows change rarely.
-        let tables = 1 << 40;
+        let tables = 1u64 << 40;
         let tokens = state.owned(&around.tokens, Some(tables), false);
         let positions = around.positions.as_ref();
         let positions = positions.map(|part| state.owned(part, Some(tables + 1), false));
@@ -267,7 +267,7 @@ impl<'a> State<'a> {
     }
 
     /// A module, and its adapter: then nothing else is trained.
-    fn owned(&mut self, part: &Module, rank: Option<usize>, expert: bool) -> usize {
+    fn owned(&mut self, part: &Module, rank: Option<u64>, expert: bool) -> usize {
         let trains = self.trains && self.shape.lora.is_none();
         let owned = self.put(part, rank, expert, trains);
         let adapter = part.adapter.as_ref();
@@ -277,7 +277,7 @@ impl<'a> State<'a> {
         owned
     }
 
-    fn put(&mut self, part: &Module, rank: Option<usize>, expert: bool, trains: bool) -> usize {
+    fn put(&mut self, part: &Module, rank: Option<u64>, expert: bool, trains: bool) -> usize {
         let Training { parallel, formats, .. } = self.shape;
         let module = self.build.module(&part.name);
         let ranks = u64::from(parallel.tensor);
@@ -392,7 +392,7 @@ impl<'a> State<'a> {
 
     /// The statistics are made up: the module of rank d, counted from 0, has
     /// adam_m = 0.001 / (1 + d) and adam_v = 0.01 / (1 + d), tables and head last.
-    fn statistics(&mut self, tables: usize) {
+    fn statistics(&mut self, tables: u64) {
         for owned in &self.owned {
             let statistics = &mut self.build.trace.objects[owned.weight.index()].statistics;
             let rank = statistics.adam_m.unwrap_or(0.0);

@@ -1,0 +1,128 @@
+// The simulator beside a page: where it runs, how it is asked, and what becomes of its answers.
+// One of three pieces of one script; what runs is a module of WebAssembly that can call nothing.
+  // What runs beside the page, in a worker where the browser gives one: it is written out as text
+  // for that, so it uses nothing from outside. It takes {module, files, first, of} once, then {set},
+  // runs every `of`th case from the first, and tells {ok} or {error}.
+  var engine = function (tell) {
+    var kept = null;
+    var calls = null;
+    // Five signs are four bytes; the last ones may be fewer.
+    var SIGNS = "!#$%()*+,./0123456789:;=?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[^_abcdefghijklmnopqrstuvwxyz{|}~";
+    var bytesOf = function (text) {
+      var digit = new Uint8Array(128);
+      for (var sign = 0; sign < 85; sign += 1) { digit[SIGNS.charCodeAt(sign)] = sign; }
+      var bytes = new Uint8Array(Math.floor(text.length * 4 / 5));
+      for (var at = 0; at * 5 < text.length; at += 1) {
+        var value = 0;
+        for (var place = at * 5; place < at * 5 + 5; place += 1) {
+          value = value * 85 + (place < text.length ? digit[text.charCodeAt(place)] : 84);
+        }
+        for (var index = 0; index < 4; index += 1) {
+          if (at * 4 + index < bytes.length) { bytes[at * 4 + index] = value >>> (24 - 8 * index); }
+        }
+      }
+      return bytes;
+    };
+    var said = function (length) {
+      var bytes = new Uint8Array(calls.memory.buffer, calls.output(), length);
+      return new TextDecoder().decode(bytes.slice());
+    };
+    var call = function (name, bytes) {
+      try {
+        var room = calls.input(bytes.length);
+        new Uint8Array(calls.memory.buffer, room, bytes.length).set(bytes);
+        return JSON.parse(said(calls[name](kept.first, kept.of)));
+      } catch (trap) {
+        // What trapped is not called again: the next question loads it anew.
+        var why = String(trap);
+        try { why = said(calls.fault()) || why; } catch (worse) { why = String(trap); }
+        calls = null;
+        return { error: "internal fault of the simulator: " + why };
+      }
+    };
+    var load = function () {
+      return WebAssembly.instantiate(kept.module, {}).then(function (made) {
+        calls = (made.instance || made).exports;
+        return call("load", kept.files);
+      });
+    };
+    return function (message) {
+      var work;
+      if (message.module) {
+        var packed = new Blob([bytesOf(message.module)]).stream();
+        var unpacked = new Response(packed.pipeThrough(new DecompressionStream("gzip")));
+        work = unpacked.arrayBuffer().then(function (bytes) {
+          return WebAssembly.compile(bytes);
+        }).then(function (module) {
+          kept = { module: module, files: bytesOf(message.files), first: message.first, of: message.of };
+          return load();
+        });
+      } else {
+        work = (calls ? Promise.resolve({}) : load()).then(function (loaded) {
+          if (loaded.error) { return loaded; }
+          return call("run", new TextEncoder().encode(JSON.stringify(message.set)));
+        });
+      }
+      work.then(tell, function (error) { tell({ error: String(error) }); });
+    };
+  };
+
+  // Several of them that share the cases, each in a worker; or one in the page itself, where the
+  // browser gives it no workers. Gives back how to ask; `tell` hears what all together answer.
+  var pool = function (place, most, tell) {
+    var ports = [];
+    var asked = null;
+    var given = [];
+    var started = 0;
+    var merged = function () {
+      var failed = given.filter(function (one) { return one.error; })[0];
+      if (failed) { return failed; }
+      var all = given.map(function (one) { return one.ok.answer || one.ok; });
+      var cases = [];
+      for (var at = 0; at < all[0].cases.length * all.length; at += 1) {
+        var one = all[at % all.length].cases[Math.floor(at / all.length)];
+        if (one) { cases.push(one); }
+      }
+      return { ok: { cases: cases, command: all[0].command, knobs: given[0].ok.knobs } };
+    };
+    var heard = function (at, message) {
+      given[at] = message;
+      for (var port = 0; port < ports.length; port += 1) { if (!given[port]) { return; } }
+      var all = merged();
+      all.ms = performance.now() - started;
+      tell(all);
+    };
+    var ask = function (message) {
+      asked = message;
+      given = [];
+      started = performance.now();
+      ports.forEach(function (port, at) {
+        port(Object.assign({ first: at, of: ports.length }, message));
+      });
+    };
+    var here = function () {
+      place.dataset.runs = "page";
+      var take = engine(function (told) { heard(0, told); });
+      ports = [function (message) { setTimeout(take, 20, message); }];
+    };
+    try {
+      var text = "\"use strict\"; onmessage = function (event) { take(event.data); };\n" +
+        "var take = (" + engine.toString() + ")(function (told) { postMessage(told); });";
+      var url = URL.createObjectURL(new Blob([text], { type: "text/javascript" }));
+      place.dataset.runs = "worker";
+      ports = Array.from({ length: most }, function (_, at) {
+        var worker = new Worker(url);
+        worker.onmessage = function (event) { heard(at, event.data); };
+        worker.onerror = function (event) {
+          event.preventDefault();
+          if (place.dataset.runs === "page") { return; }
+          here();
+          if (asked) { ask(asked); }
+        };
+        return function (message) { worker.postMessage(message); };
+      });
+    } catch (none) {
+      here();
+    }
+    return ask;
+  };

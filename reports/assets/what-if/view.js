@@ -1,0 +1,156 @@
+// What comes of the cases: a table and a chart beside what the report says. No text becomes markup.
+  var make = function (name, text, parent, more) {
+    var made = document.createElement(name);
+    made.textContent = text;
+    Object.keys(more || {}).forEach(function (key) { made.setAttribute(key, more[key]); });
+    if (parent) { parent.appendChild(made); }
+    return made;
+  };
+
+  var change = function (now, then) {
+    if (now.value === null || then.value === null || then.value === 0) { return "-"; }
+    var percent = 100 * (now.value / then.value - 1);
+    if (now.value === then.value) { return "same"; }
+    var size = Math.abs(percent);
+    return (percent < 0 ? "\u2212" : "+") + size.toFixed(size < 10 ? 2 : 1) + " %";
+  };
+  var table = function (place, cases) {
+    var sample = cases.filter(function (one) { return one.figures.length > 0; })[0];
+    var names = sample ? sample.figures.map(function (figure) { return figure.name; }) : [];
+    var caption = "Cases as they are set, and as the report has them";
+    var box = make("div", "", place,
+      { class: "wide", role: "region", tabindex: "0", "aria-label": caption });
+    var whole = make("table", "", box);
+    make("caption", caption, whole);
+    var head = make("tr", "", make("thead", "", whole));
+    make("th", "case", head, { scope: "col" });
+    names.forEach(function (name) {
+      [name + ", as set", "as reported", "change"].forEach(function (text) {
+        make("th", text, head, { scope: "col", class: "number" });
+      });
+    });
+    var body = make("tbody", "", whole);
+    var rows = cases.map(function (one, at) {
+      var row = make("tr", "", body);
+      make("th", (at + 1) + " " + one.label, row, { scope: "row" });
+      return names.map(function (_, index) {
+        var now = make("td", "", row, { class: "number" });
+        var then = one.figures[index];
+        make("td", then ? then.shown : "out of memory", row, { class: "number" });
+        return [now, make("td", "", row, { class: "number" })];
+      });
+    });
+    return function (now) {
+      now.forEach(function (one, at) {
+        rows[at].forEach(function (cells, index) {
+          var figure = one.figures[index];
+          var then = cases[at].figures[index];
+          cells[0].textContent = figure ? figure.shown : "out of memory";
+          cells[0].title = one.oom || "";
+          cells[0].dataset.value = figure ? String(figure.value) : "";
+          var one_ran = figure || then ? "-" : "same";
+          cells[1].textContent = figure && then ? change(figure, then) : one_ran;
+          var differs = cells[1].textContent !== "same";
+          cells.forEach(function (cell) { cell.classList.toggle("differs", differs); });
+        });
+      });
+    };
+  };
+
+  var BLUE = "#0b5394";
+  var SIZES = [["TiB", 1099511627776], ["GiB", 1073741824], ["MiB", 1048576], ["B", 1]];
+  var TIMES = [["s", 1000], ["ms", 1], ["us", 0.001], ["ns", 0.000001]];
+
+  // The first figure against the last, which is the peak of memory: as reported, and as set.
+  var chart = function (place, cases) {
+    var width = 720;
+    var height = 360;
+    var edge = { left: 70, right: 20, top: 16, bottom: 46 };
+    var draw = function (name, more, parent, text) {
+      var made = document.createElementNS(whole.namespaceURI, name);
+      Object.keys(more).forEach(function (key) { made.setAttribute(key, more[key]); });
+      if (text) { made.textContent = text; }
+      parent.appendChild(made);
+      return made;
+    };
+    var box = make("div", "", make("figure", "", place), { class: "chart" });
+    var sheet = make("div", "", box, { class: "sheet" });
+    var whole = place.querySelector("svg");
+    ["width", "height", "aria-hidden"].forEach(function (name) { whole.removeAttribute(name); });
+    whole.setAttribute("viewBox", "0 0 " + width + " " + height);
+    whole.setAttribute("aria-label", "Chart of the table below: hollow circles are the report's " +
+      "cases, filled ones the same cases as they are set");
+    sheet.appendChild(whole);
+    var points = function (list) {
+      return list.map(function (one) {
+        var y = one.figures[0];
+        var x = one.figures[one.figures.length - 1];
+        return y && y.value !== null ? { x: x.value, y: y.value, label: one.label } : null;
+      });
+    };
+    var then = points(cases);
+    var ran = cases.filter(function (one) { return one.figures.length > 0; })[0];
+    var names = ran ? ran.figures : [];
+    var unitOf = function (most, units) {
+      return units.filter(function (unit) { return most >= unit[1]; })[0] || units[units.length - 1];
+    };
+    var ticks = function (most) {
+      var rough = most / 5;
+      var ten = Math.pow(10, Math.floor(Math.log10(rough)));
+      var step = [1, 2, 5, 10].map(function (times) { return times * ten; })
+        .filter(function (size) { return size >= rough; })[0];
+      var all = [];
+      for (var at = 0; at <= most; at += step) { all.push(Number(at.toPrecision(6))); }
+      return all;
+    };
+    return function (list) {
+      whole.textContent = "";
+      var now = points(list);
+      var all = then.concat(now).filter(Boolean);
+      if (all.length === 0) { return; }
+      var largest = function (key) {
+        return Math.max.apply(null, all.map(function (one) { return one[key]; })) * 1.05 || 1;
+      };
+      var most = { x: largest("x"), y: largest("y") };
+      var xUnit = unitOf(most.x, SIZES);
+      var yUnit = unitOf(most.y, TIMES);
+      var wide = width - edge.left - edge.right;
+      var high = height - edge.top - edge.bottom;
+      var x = function (value) { return edge.left + wide * value / most.x; };
+      var y = function (value) { return height - edge.bottom - high * value / most.y; };
+      ticks(most.x / xUnit[1]).forEach(function (tick) {
+        var at = x(tick * xUnit[1]);
+        draw("line", { x1: at, x2: at, y1: edge.top, y2: height - edge.bottom }, whole);
+        var below = { x: at, y: height - edge.bottom + 18, "text-anchor": "middle" };
+        draw("text", below, whole, String(tick));
+      });
+      ticks(most.y / yUnit[1]).forEach(function (tick) {
+        var at = y(tick * yUnit[1]);
+        draw("line", { x1: edge.left, x2: width - edge.right, y1: at, y2: at }, whole);
+        var beside = { x: edge.left - 8, y: at + 4, "text-anchor": "end" };
+        draw("text", beside, whole, String(tick));
+      });
+      var title = function (x, y, name, unit, angle) {
+        var turn = "rotate(" + angle + " " + x + " " + y + ")";
+        var at = { x: x, y: y, "text-anchor": "middle", transform: turn };
+        draw("text", at, whole, name + " (" + unit[0] + ")");
+      };
+      title((edge.left + width) / 2, height - 8, names[names.length - 1].name, xUnit, 0);
+      title(14, height / 2, names[0].name, yUnit, -90);
+      then.forEach(function (old, at) {
+        var one = now[at];
+        if (old && one) {
+          var way = { x1: x(old.x), y1: y(old.y), x2: x(one.x), y2: y(one.y), class: "way" };
+          draw("line", way, whole);
+        }
+        if (old) {
+          draw("circle", { cx: x(old.x), cy: y(old.y), r: 6, fill: "none", stroke: BLUE }, whole);
+        }
+        if (!one) { return; }
+        var mark = draw("circle", { cx: x(one.x), cy: y(one.y), r: 4.5, fill: BLUE }, whole);
+        draw("title", {}, mark, one.label);
+        draw("text", { x: x(one.x) + 9, y: y(one.y) - 6, class: "number" }, whole, String(at + 1));
+      });
+    };
+  };
+

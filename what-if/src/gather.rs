@@ -1,0 +1,94 @@
+//! From a scenario on a disk to its bundle.
+//!
+//! The scenario is read and its trace is made, and every file that this opened goes into the
+//! bundle: so whatever a scenario may name is there, and nothing else is sent along. Then the
+//! bundle is read as a page will, from memory alone, which shows that nothing is missing.
+//! Invariant: a bundle that is returned can be loaded, and asks the same question as the file.
+
+use crate::bundle::MOST_BYTES;
+use crate::{Bundle, Ready, Set};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use tiersim_input::held::{hold, noted};
+use tiersim_input::scenario::sweep::read_run_with;
+use tiersim_input::shipped;
+use tiersim_input::traces::read_traces;
+use tiersim_models::diagnostic::Diagnostics;
+use tiersim_policies::zoo::Registry;
+
+/// The bundle of a scenario with what is set of it.
+///
+/// # Errors
+/// In words: the scenario cannot be read or names several machines, a file is too large for a page,
+/// or it cannot be found again by its name.
+pub fn gather(scenario: &Path, set: &[Set]) -> Result<Bundle, String> {
+    let (read, opened) = noted(|| read(scenario, set));
+    read?;
+    let said = |error| format!("{}: cannot read: {error}", scenario.display());
+    let folder = scenario.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new(".")).canonicalize().map_err(said)?;
+    let root = tiersim_input::project::Project::around(&folder).map_err(said)?.root().to_owned();
+    let whole = |path: &Path| match path == scenario {
+        true => folder.join(path.file_name().unwrap_or_default()),
+        false => path.to_owned(),
+    };
+    let mut bundle =
+        Bundle { scenario: String::new(), set: set.to_vec(), files: BTreeMap::default() };
+    let mut total = 0;
+    for path in opened {
+        let name = name(&whole(&path), &root)?;
+        let Some(held) = bytes(&path, MOST_BYTES - total)? else { continue };
+        total += held.len() as u64;
+        if path == scenario {
+            bundle.scenario.clone_from(&name);
+        }
+        bundle.files.insert(name, held);
+    }
+    let loaded = Ready::load(&bundle);
+    // What the command reads next is on its disk.
+    hold(BTreeMap::default());
+    loaded.map_err(|why| format!("read from a page alone it is refused: {why}"))?;
+    Ok(bundle)
+}
+
+/// Reads all that a run reads.
+fn read(scenario: &Path, set: &[Set]) -> Result<(), String> {
+    let said = |found: Diagnostics| found.0.first().map_or_else(String::new, ToString::to_string);
+    let run = read_run_with(scenario, set, &Registry::default()).map_err(said)?;
+    if !run.points.is_empty() {
+        return Err("it names several machines, and a page asks what if of one; choose one with \
+                    --set hardware=NAME"
+            .to_owned());
+    }
+    read_traces([&run.base]).map_err(said)?;
+    Ok(())
+}
+
+/// The name below its project of a file, or of what ships.
+fn name(path: &Path, root: &Path) -> Result<String, String> {
+    let below = path.strip_prefix(shipped::EMBEDDED).or_else(|_| path.strip_prefix(root));
+    let name = below.ok().and_then(|path| {
+        let parts = path.components().map(|part| part.as_os_str().to_str());
+        Some(parts.collect::<Option<Vec<_>>>()?.join("/"))
+    });
+    name.ok_or_else(|| {
+        format!("{} lies outside the project, so it cannot be found in a page", path.display())
+    })
+}
+
+/// What a file holds, if it is there.
+fn bytes(path: &PathBuf, most: u64) -> Result<Option<Vec<u8>>, String> {
+    let too_large = || {
+        let most = MOST_BYTES >> 20;
+        format!("{} and the others are more than the {most} MiB that a page takes", path.display())
+    };
+    if let Some(held) = shipped::bytes(path) {
+        return Ok(Some(held.to_vec()));
+    }
+    let Ok(found) = fs::metadata(path) else { return Ok(None) };
+    if found.len() > most {
+        return Err(too_large());
+    }
+    fs::read(path).map(Some).map_err(|error| format!("{}: cannot read: {error}", path.display()))
+}

@@ -1,0 +1,214 @@
+//! A scenario that is read once and run many times with other numbers.
+//!
+//! Each run reads the scenario with the overrides, as the command does; the trace, which is the
+//! large part, is kept. A case that the overrides leave as it was, on a machine and a workload that
+//! they leave as they were, has the answer that it had.
+//! Invariant: what is kept is only ever what the same question would give again.
+
+use crate::{Answer, Bundle, CaseAnswer, Set, answer};
+use std::path::{Path, PathBuf};
+use tiersim_input::held::hold;
+use tiersim_input::scenario::read::read_scenario_with;
+use tiersim_input::shipped::EMBEDDED;
+use tiersim_input::traces::read_traces;
+use tiersim_models::diagnostic::Diagnostics;
+use tiersim_policies::scenario::traces::Traces;
+use tiersim_policies::scenario::{Case, Scenario};
+use tiersim_policies::zoo::Registry;
+use tiersim_sim::feasible::problems;
+use tiersim_sim::run::{CaseRunner, Options};
+
+/// A scenario that was read from a bundle, with its trace.
+#[derive(Debug)]
+pub struct Ready {
+    pub(crate) path: PathBuf,
+    /// The scenario's name among the files of the bundle.
+    name: String,
+    /// What the bundle sets.
+    pub(crate) set: Vec<Set>,
+    pub(crate) registry: Registry,
+    pub(crate) scenario: Scenario,
+    traces: Traces,
+}
+
+impl Ready {
+    /// Reads a bundle. Its files are held by this thread from now on, and never given back: a page
+    /// has one for as long as it is open.
+    ///
+    /// # Errors
+    /// In words, what is wrong with the scenario.
+    pub fn load(bundle: &Bundle) -> Result<Ready, String> {
+        let leaked = |(name, held): (&String, &Vec<u8>)| (name.clone(), &*held.clone().leak());
+        hold(bundle.files.iter().map(leaked).collect());
+        let path = Path::new(EMBEDDED).join(&bundle.scenario);
+        let (set, registry) = (bundle.set.clone(), Registry::default());
+        let scenario = read_scenario_with(&path, &set, &registry).map_err(|all| said(&all))?;
+        let traces = read_traces([&scenario]).map_err(|all| said(&all))?;
+        let name = bundle.scenario.clone();
+        Ok(Ready { path, name, set, registry, scenario, traces })
+    }
+
+    /// The scenario with more set.
+    fn with(&self, more: &[Set]) -> Result<Scenario, String> {
+        let set: Vec<Set> = self.set.iter().chain(more).cloned().collect();
+        read_scenario_with(&self.path, &set, &self.registry).map_err(|all| said(&all))
+    }
+
+    /// The line that asks the command the same.
+    fn command(&self, more: &[Set]) -> String {
+        let set = self.set.iter().chain(more);
+        let set = set.map(|(path, value)| format!(" --set {}", quoted(&format!("{path}={value}"))));
+        format!("tiersim run {}{}", quoted(&self.name), set.collect::<String>())
+    }
+}
+
+/// Runs a scenario again and again.
+pub struct Session<'r> {
+    ready: &'r Ready,
+    runner: CaseRunner<'r>,
+    nominal: Vec<CaseAnswer>,
+    /// The scenario that was run last, with its answers.
+    last: Option<(Scenario, Vec<CaseAnswer>)>,
+    part: Part,
+}
+
+/// Which of the cases a session runs: several that share the work have every so many each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The first.
+    pub first: usize,
+    /// From one to the next, and so how many share the work.
+    pub of: usize,
+}
+
+impl Part {
+    /// Every case.
+    pub const ALL: Part = Part { first: 0, of: 1 };
+
+    fn cases(self, scenario: &Scenario) -> impl Iterator<Item = &Case> {
+        scenario.cases.iter().skip(self.first).step_by(self.of.max(1))
+    }
+}
+
+/// As the command runs: what is shown in a page has no use for a timeline.
+fn options() -> Options {
+    Options { audit: false, ..Options::default() }
+}
+
+impl<'r> Session<'r> {
+    /// Runs the cases of a part as they stand in the scenario.
+    ///
+    /// # Errors
+    /// In words, why it cannot be run.
+    pub fn new(ready: &'r Ready, part: Part) -> Result<Session<'r>, String> {
+        let scenario = &ready.scenario;
+        let workload = ready.traces.of(scenario);
+        sound(&problems(scenario, &workload.trace))?;
+        let runner =
+            CaseRunner::new(scenario, workload, options()).map_err(|error| error.to_string())?;
+        let run = |case: &Case| run(&runner, scenario, case);
+        let nominal = part.cases(scenario).map(run).collect::<Result<_, _>>()?;
+        Ok(Session { ready, runner, nominal, last: None, part })
+    }
+
+    /// What came of the scenario as it stands.
+    pub fn nominal(&self) -> Answer {
+        Answer { command: self.ready.command(&[]), cases: self.nominal.clone() }
+    }
+
+    /// What comes of it with more set.
+    ///
+    /// # Errors
+    /// In words, what the command would refuse.
+    pub fn run(&mut self, more: &[Set]) -> Result<Answer, String> {
+        let command = self.ready.command(more);
+        let scenario = self.ready.with(more)?;
+        let base = &self.ready.scenario;
+        let cases = match same_conditions(base, &scenario) {
+            true => {
+                sound(&problems(&scenario, &self.ready.traces.of(base).trace))?;
+                let known = self.known(&scenario);
+                // The runner's own scenario differs in its cases only.
+                self.each(&scenario, &known, |case| run(&self.runner, base, case))?
+            }
+            false => self.elsewhere(&scenario)?,
+        };
+        self.last = Some((scenario, cases.clone()));
+        Ok(Answer { command, cases })
+    }
+
+    /// The cases of a scenario whose machine or workload is another than that of the runner.
+    fn elsewhere(&self, scenario: &Scenario) -> Result<Vec<CaseAnswer>, String> {
+        let other;
+        let traces = match self.ready.traces.has(scenario) {
+            true => &self.ready.traces,
+            false => {
+                other = read_traces([scenario]).map_err(|all| said(&all))?;
+                &other
+            }
+        };
+        let workload = traces.of(scenario);
+        sound(&problems(scenario, &workload.trace))?;
+        let known = self.known(scenario);
+        if known.iter().all(Option::is_some) {
+            return Ok(known.into_iter().flatten().collect());
+        }
+        let runner =
+            CaseRunner::new(scenario, workload, options()).map_err(|error| error.to_string())?;
+        self.each(scenario, &known, |case| run(&runner, scenario, case))
+    }
+
+    /// The answer of each case that was asked before.
+    fn known(&self, scenario: &Scenario) -> Vec<Option<CaseAnswer>> {
+        let nominal = Some((&self.ready.scenario, &self.nominal));
+        let last = self.last.as_ref().map(|(scenario, answers)| (scenario, answers));
+        let before: Vec<_> = [nominal, last].into_iter().flatten().collect();
+        let of = |case: &Case| {
+            before.iter().find_map(|(then, answers)| {
+                let same = same_conditions(then, scenario);
+                let at = self.part.cases(then).position(|known| same && known == case)?;
+                answers.get(at).cloned()
+            })
+        };
+        self.part.cases(scenario).map(of).collect()
+    }
+
+    /// Each case's answer: what is known, else what it runs to.
+    fn each(
+        &self,
+        scenario: &Scenario,
+        known: &[Option<CaseAnswer>],
+        run: impl Fn(&Case) -> Result<CaseAnswer, String>,
+    ) -> Result<Vec<CaseAnswer>, String> {
+        let cases = self.part.cases(scenario).zip(known);
+        cases.map(|(case, known)| known.clone().map_or_else(|| run(case), Ok)).collect()
+    }
+}
+
+/// Whether all that a case's outcome rests on, beside the case itself, is the same.
+fn same_conditions(a: &Scenario, b: &Scenario) -> bool {
+    a.hardware == b.hardware && a.workload == b.workload && a.seed == b.seed
+}
+
+fn run(runner: &CaseRunner<'_>, scenario: &Scenario, case: &Case) -> Result<CaseAnswer, String> {
+    let outcome = runner.outcome(case, options()).map_err(|error| error.to_string())?;
+    Ok(answer::of(scenario, case, &outcome))
+}
+
+/// The first of the problems in words; the others mostly follow from it.
+fn said(found: &Diagnostics) -> String {
+    found.0.first().map_or_else(String::new, ToString::to_string)
+}
+
+fn sound(found: &Diagnostics) -> Result<(), String> {
+    if found.0.is_empty() { Ok(()) } else { Err(said(found)) }
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-=:".contains(c);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}

@@ -1,0 +1,122 @@
+//! A session gives the numbers of a run, to the last digit, whatever is set.
+
+use std::path::{Path, PathBuf};
+use tiersim_input::scenario::read::read_scenario;
+use tiersim_input::traces::read_traces;
+use tiersim_models::results::{Figures, Outcome};
+use tiersim_sim::feasible::problems;
+use tiersim_sim::run::{Options, run};
+use tiersim_what_if::{Answer, Bundle, Part, Ready, Session, Set, gather, knobs};
+
+/// Scenarios of many kinds that run in well under a second: a trace, a generated model, training,
+/// decoding, shares, budgets, hints, out of memory. Serving is in tests/cli/what_if.rs.
+const SCENARIOS: [&str; 6] = [
+    "gpt2-adam-tiering",
+    "gpt2-lru-budgets",
+    "gpt2-hints-inference",
+    "gpt2-out-of-memory",
+    "gpt2-threshold-sweep",
+    "tiny-llama-lru",
+];
+/// Overrides that are tried of each.
+const TURNS: usize = 3;
+
+fn scenario(name: &str) -> PathBuf {
+    let project = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the project");
+    project.join("scenarios").join(format!("{name}.ron"))
+}
+
+/// What the command runs of the file on the disk.
+fn ran(path: &Path, set: &[Set]) -> Result<Vec<(String, Option<Vec<f64>>)>, String> {
+    let said = |found: tiersim_models::diagnostic::Diagnostics| found.0[0].rule.clone();
+    let scenario = read_scenario(path, set).map_err(said)?;
+    let traces = read_traces([&scenario]).map_err(said)?;
+    let workload = traces.of(&scenario);
+    let found = problems(&scenario, &workload.trace);
+    if !found.0.is_empty() {
+        return Err(said(found));
+    }
+    let options = Options { audit: false, ..Options::default() };
+    let record = run(&scenario, workload, String::new(), options, || {});
+    let record = record.map_err(|error| error.to_string())?;
+    let cases = record.results.iter().map(|case| {
+        let figures = match &case.outcome {
+            Outcome::Done(figures) => Some(numbers(figures)),
+            Outcome::OutOfMemory(_) => None,
+        };
+        (case.label.clone(), figures)
+    });
+    Ok(cases.collect())
+}
+
+fn numbers(figures: &Figures) -> Vec<f64> {
+    let peak = figures.peak[0].get() as f64;
+    match figures.serving.as_deref() {
+        Some(served) => vec![served.first_token_ms().mean, served.per_token_ms().mean, peak],
+        None => vec![figures.mean_step().as_ms(), peak],
+    }
+}
+
+fn answered(answer: &Answer) -> Vec<(String, Option<Vec<f64>>)> {
+    let cases = answer.cases.iter().map(|case| {
+        let figures = case.figures.iter().map(|figure| figure.value.unwrap_or(f64::NAN)).collect();
+        (case.label.clone(), case.oom.is_none().then_some(figures))
+    });
+    cases.collect()
+}
+
+/// A generator of its own: SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, most: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) % most as u64) as usize
+    }
+}
+
+#[test]
+fn every_stop_of_every_kind_of_scenario_is_what_the_command_runs() {
+    let mut dice = Dice(1);
+    let mut tried = 0;
+    for name in SCENARIOS {
+        let path = scenario(name);
+        let bundle = gather(&path, &[]).unwrap_or_else(|why| panic!("{name}: {why}"));
+        let bundle = Bundle::unpacked(&bundle.packed()).expect("it was packed here");
+        let ready = Ready::load(&bundle).unwrap_or_else(|why| panic!("{name}: {why}"));
+        let session =
+            |part| Session::new(&ready, part).unwrap_or_else(|why| panic!("{name}: {why}"));
+        let mut session_all = session(Part::ALL);
+        let mut halves = [0, 1].map(|first| session(Part { first, of: 2 }));
+        assert_eq!(Ok(answered(&session_all.nominal())), ran(&path, &[]), "{name}");
+        let knobs = knobs(&ready).expect("it was read before");
+        assert!(!knobs.is_empty(), "{name} has nothing to turn");
+        for knob in &knobs {
+            assert!(knob.stops[knob.nominal].set.is_empty(), "{name}: {knob:?}");
+            assert!(knob.stops.iter().filter(|stop| stop.set.is_empty()).count() == 1);
+        }
+        for _ in 0..TURNS {
+            let count = 1 + dice.below(2);
+            let turned = (0..count).flat_map(|_| {
+                let knob = &knobs[dice.below(knobs.len())];
+                knob.stops[dice.below(knob.stops.len())].set.clone()
+            });
+            let set: Vec<Set> = turned.collect();
+            let (mine, theirs) = (session_all.run(&set), ran(&path, &set));
+            assert_eq!(mine.is_err(), theirs.is_err(), "{name} {set:?}: {mine:?} {theirs:?}");
+            if let (Ok(mine), Ok(theirs)) = (mine, theirs) {
+                assert_eq!(answered(&mine), theirs, "{name} {set:?}");
+                for (first, half) in halves.iter_mut().enumerate() {
+                    let own: Vec<_> = theirs.iter().skip(first).step_by(2).cloned().collect();
+                    let half = half.run(&set).expect("the whole could be run");
+                    assert_eq!(answered(&half), own, "{name} {set:?}");
+                }
+                tried += 1;
+            }
+        }
+    }
+    assert!(tried >= SCENARIOS.len() * TURNS / 2, "{tried} were run");
+}

@@ -1,0 +1,75 @@
+//! `cargo xtask what-if`: the module of WebAssembly that `tiersim run --what-if` puts into pages.
+//!
+//! Builds `what-if/` for wasm32-unknown-unknown, fetching that target with rustup where it lacks,
+//! and stamps the module with the version that it is of.
+//! Invariant: the file is there whole, and of these sources, or not at all.
+
+use crate::say;
+use std::env;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use tiersim_what_if::{packed_module, stamped};
+
+const TARGET: &str = "wasm32-unknown-unknown";
+const PROFILE: &str = "what-if";
+
+/// Builds the module; false if that cannot be done, which has then been said.
+pub(crate) fn what_if() -> bool {
+    match built() {
+        Ok(words) => {
+            say(&words);
+            true
+        }
+        Err(why) => {
+            say(&format!("cargo xtask what-if: {why}"));
+            false
+        }
+    }
+}
+
+fn built() -> Result<String, String> {
+    let project = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("the project is gone")?;
+    have_target(project)?;
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
+    let target =
+        env::var_os("CARGO_TARGET_DIR").map_or_else(|| project.join("target"), PathBuf::from);
+    let mut build = Command::new(cargo);
+    build.current_dir(project).args(["build", "--locked", "--package", "tiersim-what-if"]);
+    build.args(["--lib", "--profile", PROFILE, "--target", TARGET, "--target-dir"]).arg(&target);
+    // Flags of this computer's own processor are none of the module's.
+    build.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS");
+    if !build.status().map_err(|error| format!("cargo: {error}"))?.success() {
+        return Err(format!("the build for {TARGET} failed; cargo has said why"));
+    }
+    let file = target.join(TARGET).join(PROFILE).join("tiersim_what_if.wasm");
+    let module = fs::read(&file).map_err(|error| format!("{}: {error}", file.display()))?;
+    let module = stamped(&module);
+    let folder = target.join("what-if");
+    let (out, part) = (folder.join("tiersim.wasm"), folder.join(".tiersim.wasm.part"));
+    let wrong = |error| format!("{}: {error}", out.display());
+    fs::create_dir_all(&folder).map_err(wrong)?;
+    fs::write(&part, &module).and_then(|()| fs::rename(&part, &out)).map_err(wrong)?;
+    let (all, packed) = (module.len(), packed_module(&module).len());
+    Ok(format!("written to {}: {all} bytes, {packed} packed", out.display()))
+}
+
+/// Fetches the target if rustup is there and lacks it.
+fn have_target(project: &Path) -> Result<(), String> {
+    let rustup = |words: &[&str]| Command::new("rustup").current_dir(project).args(words).output();
+    // Without rustup the compiler may still have it: the build then tells.
+    let Ok(listed) = rustup(&["target", "list", "--installed"]) else { return Ok(()) };
+    if String::from_utf8_lossy(&listed.stdout).lines().any(|line| line == TARGET) {
+        return Ok(());
+    }
+    say(&format!("rustup target add {TARGET}"));
+    match rustup(&["target", "add", TARGET]) {
+        Ok(ran) if ran.status.success() => Ok(()),
+        Ok(ran) => {
+            let said = String::from_utf8_lossy(&ran.stderr).trim().to_owned();
+            Err(format!("the compiler's target {TARGET} is missing and cannot be fetched: {said}"))
+        }
+        Err(error) => Err(format!("rustup target add {TARGET}: {error}")),
+    }
+}
