@@ -42,6 +42,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("cargo test", "this is one of them"),
     ("cargo bench", "asserts nothing, and takes minutes"),
     ("cargo xtask soak", ".ci/run runs it"),
+    ("cargo xtask reference", "a test of xtask compares what it writes"),
     ("cargo install --path cli", "builds for minutes; outside.rs runs what it would install"),
     ("cargo run --release -p newest-out", "examples/newest-out/tests runs it"),
     ("cargo run --release --manifest-path", ".ci/run builds it"),
@@ -218,7 +219,7 @@ fn runs_all(documents: &[&str], at_least: usize) {
 
 #[test]
 fn commands_of_the_readme_do_what_they_say() {
-    runs_all(&["README.md", "ARCHITECTURE.md"], 2);
+    runs_all(&["README.md", "ARCHITECTURE.md"], 1);
 }
 
 /// The pages of one kind.
@@ -237,7 +238,7 @@ fn runs_kinds(kinds: &[&str], at_least: usize) {
 
 #[test]
 fn commands_of_the_tutorial_do_what_they_say() {
-    runs_kinds(&["tutorial"], 12);
+    runs_kinds(&["tutorial"], 10);
 }
 
 #[test]
