@@ -96,8 +96,7 @@ fn stand_in(verb: &str, before: &str, word: &str) -> String {
 fn saved(page: &str) -> Vec<(String, String)> {
     let text = fs::read_to_string(shipped(page)).unwrap();
     let mut found = Vec::new();
-    // The words may stand on two lines.
-    for rest in text.replace("\nas `", " as `").split("ave this as `").skip(1) {
+    for rest in text.split("ave this as `").skip(1) {
         let (name, rest) = rest.split_once('`').unwrap();
         let (_, block) = rest.split_once("```ron\n").unwrap();
         found.push((name.to_owned(), block.split("```").next().unwrap().to_owned()));
