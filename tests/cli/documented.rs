@@ -44,6 +44,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("cargo xtask soak", ".ci/run runs it"),
     ("cargo xtask what-if", ".ci/run runs it"),
     (WHAT_IF, "needs what `cargo xtask what-if` builds; what_if.rs runs it"),
+    ("cargo xtask reference", "a test of xtask compares what it writes"),
     ("cargo install --path cli", "builds for minutes; outside.rs runs what it would install"),
     ("cargo run --release -p newest-out", "examples/newest-out/tests runs it"),
     ("cargo run --release --manifest-path", ".ci/run builds it"),
@@ -102,8 +103,7 @@ fn stand_in(verb: &str, before: &str, word: &str) -> String {
 fn saved(page: &str) -> Vec<(String, String)> {
     let text = fs::read_to_string(shipped(page)).unwrap();
     let mut found = Vec::new();
-    // The words may stand on two lines.
-    for rest in text.replace("\nas `", " as `").split("ave this as `").skip(1) {
+    for rest in text.split("ave this as `").skip(1) {
         let (name, rest) = rest.split_once('`').unwrap();
         let (_, block) = rest.split_once("```ron\n").unwrap();
         found.push((name.to_owned(), block.split("```").next().unwrap().to_owned()));
@@ -225,7 +225,7 @@ fn runs_all(documents: &[&str], at_least: usize) {
 
 #[test]
 fn commands_of_the_readme_do_what_they_say() {
-    runs_all(&["README.md", "ARCHITECTURE.md"], 2);
+    runs_all(&["README.md", "ARCHITECTURE.md"], 1);
 }
 
 /// The pages of one kind.
@@ -244,7 +244,7 @@ fn runs_kinds(kinds: &[&str], at_least: usize) {
 
 #[test]
 fn commands_of_the_tutorial_do_what_they_say() {
-    runs_kinds(&["tutorial"], 12);
+    runs_kinds(&["tutorial"], 10);
 }
 
 #[test]

@@ -196,7 +196,7 @@ fn every_example_is_read_by_the_real_reader() {
     let readme = root().join("README.md");
     for path in pages().into_iter().chain([readme]) {
         let page_name = path.strip_prefix(root()).expect("a page").display().to_string();
-        for (number, block) in blocks(&page(page_name), "ron").iter().enumerate() {
+        for (number, block) in blocks(&page(&page_name), "ron").iter().enumerate() {
             let file = project.join(format!("scenarios/{number}.ron"));
             write(&file, block);
             let place = format!("{page_name}, ron block {number}");
