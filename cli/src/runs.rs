@@ -5,6 +5,7 @@ use crate::draws::{Asked, DrawArgs};
 use crate::folder::Folder;
 use crate::lints::{deny_machines, say_warnings, warned};
 use crate::output::{Denied, Failure, print, write, write_all, written};
+use crate::points::scenarios;
 use crate::replications::ReplicationArgs;
 use crate::{VERSION, progress};
 use clap::Args as ClapArgs;
@@ -76,7 +77,8 @@ pub(crate) struct HintsArgs {
 /// Runs scenarios one after the other; all are read before the first is run.
 pub(crate) fn run(args: &RunArgs, registry: &Registry) -> Result<(), Failure> {
     use_threads(args.common.jobs)?;
-    let (runs, traces) = read_runs(&args.scenarios, &overrides(&args.common)?, registry)?;
+    let overrides = overrides(&args.common)?;
+    let (runs, traces) = read_runs(&args.scenarios, &overrides, registry)?;
     deny_machines(&args.common, runs.iter().flat_map(scenarios))?;
     runs.iter().zip(&args.scenarios).try_for_each(|(run, path)| args.draws.check(path, run))?;
     let (mut failed, mut denied) = (Vec::new(), Denied::default());
@@ -87,7 +89,8 @@ pub(crate) fn run(args: &RunArgs, registry: &Registry) -> Result<(), Failure> {
         let out = out.map(|out| if several { out.join(&run.base.name) } else { out });
         let folder = Folder::open(out, &run.base.name)?;
         let mut record = run_one(run, &traces, &args.common)?;
-        let asked = Asked { path, registry, common: &args.common, sweeps: false };
+        let asked =
+            Asked { path, overrides: &overrides, registry, common: &args.common, sweeps: false };
         args.draws.draw(&asked, run, &traces, &mut record)?;
         args.replications.replicate(&args.common, run, &traces, &mut record)?;
         let said = emit(&record, &args.common, folder)?;
@@ -159,12 +162,6 @@ fn read_each(
     Ok((runs, traces))
 }
 
-/// What a run simulates: the scenario on each of its machines.
-pub(crate) fn scenarios(run: &Sweep) -> impl Iterator<Item = &Scenario> {
-    let alone = run.points.is_empty().then_some(&run.base);
-    run.points.iter().map(|point| &point.scenario).chain(alone)
-}
-
 /// Runs every point of a sweep, and the scenario itself for its expectations.
 pub(crate) fn sweep(args: &SweepArgs, registry: &Registry) -> Result<(), Failure> {
     use_threads(args.common.jobs)?;
@@ -185,7 +182,8 @@ pub(crate) fn sweep(args: &SweepArgs, registry: &Registry) -> Result<(), Failure
     let name = format!("{}-sweep", sweep.base.name);
     let folder = Folder::open(args.common.out.clone(), &name)?;
     let mut record = run_points(&sweep, &traces, &args.common)?;
-    let asked = Asked { path: &args.scenario, registry, common: &args.common, sweeps: true };
+    let (path, common) = (&*args.scenario, &args.common);
+    let asked = Asked { path, overrides: &overrides, registry, common, sweeps: true };
     args.draws.draw(&asked, &sweep, &traces, &mut record)?;
     args.replications.replicate(&args.common, &sweep, &traces, &mut record)?;
     let base = run_one(&runs[0], &own, &args.common)?;
@@ -309,7 +307,7 @@ fn emit(record: &RunRecord, common: &Common, folder: Folder) -> Result<String, F
     }
 }
 
-pub(crate) fn overrides(common: &Common) -> Result<Vec<(String, String)>, Failure> {
+fn overrides(common: &Common) -> Result<Vec<(String, String)>, Failure> {
     seeded(&common.set, common.seed)
 }
 
