@@ -6,7 +6,7 @@
 use crate::args::Deny;
 use crate::lints::{diagnostic, say_note, say_warnings};
 use crate::output::{Failure, print};
-use crate::runs::scenarios;
+use crate::points::scenarios;
 use clap::Args as ClapArgs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -2,8 +2,8 @@
 
 use crate::args::Common;
 use crate::output::Failure;
+use crate::points::scenarios;
 use crate::progress;
-use crate::runs::{overrides, scenarios};
 use clap::Args as ClapArgs;
 use rayon::prelude::*;
 use std::path::Path;
@@ -41,6 +41,7 @@ fn draws(text: &str) -> Result<usize, String> {
 /// The run that draws are of.
 pub(crate) struct Asked<'a> {
     pub(crate) path: &'a Path,
+    pub(crate) overrides: &'a [(String, String)],
     pub(crate) registry: &'a Registry,
     pub(crate) common: &'a Common,
     /// Whether it is that of the scenario's sweep.
@@ -74,8 +75,8 @@ impl DrawArgs {
         let Some(draws) = self.uncertainty else { return Ok(()) };
         let seed = run.base.seed;
         let unknowns = unknowns(run, draws);
-        let overrides = overrides(asked.common)?;
-        let mut scenario = Redrawn::open(asked.path, &overrides, asked.registry, asked.sweeps)?;
+        let Asked { path, overrides, registry, sweeps, .. } = *asked;
+        let mut scenario = Redrawn::open(path, overrides, registry, sweeps)?;
         let places = Places::of(record, run);
         let options = Options { audit: asked.common.audit, ..Options::default() };
         let bar = progress::bar(draws, asked.common.quiet);

@@ -23,6 +23,7 @@ mod memory;
 mod new;
 mod ops;
 mod output;
+mod points;
 mod progress;
 mod replications;
 mod report;

@@ -5,6 +5,7 @@ use crate::draws::{Asked, DrawArgs};
 use crate::folder::Folder;
 use crate::lints::{deny_machines, say_warnings, warned};
 use crate::output::{Denied, Failure, print, write, write_all, written};
+use crate::points::scenarios;
 use crate::replications::ReplicationArgs;
 use crate::{VERSION, progress, what_if};
 use clap::Args as ClapArgs;
@@ -93,7 +94,8 @@ pub(crate) fn run(args: &RunArgs, registry: &Registry) -> Result<(), Failure> {
         let out = out.map(|out| if several { out.join(&run.base.name) } else { out });
         let folder = Folder::open(out, &run.base.name)?;
         let mut record = run_one(run, &traces, &args.common)?;
-        let asked = Asked { path, registry, common: &args.common, sweeps: false };
+        let asked =
+            Asked { path, overrides: &overrides, registry, common: &args.common, sweeps: false };
         args.draws.draw(&asked, run, &traces, &mut record)?;
         args.replications.replicate(&args.common, run, &traces, &mut record)?;
         let simulator = simulators.next().unwrap_or_default();
@@ -166,12 +168,6 @@ fn read_each(
     Ok((runs, traces))
 }
 
-/// What a run simulates: the scenario on each of its machines.
-pub(crate) fn scenarios(run: &Sweep) -> impl Iterator<Item = &Scenario> {
-    let alone = run.points.is_empty().then_some(&run.base);
-    run.points.iter().map(|point| &point.scenario).chain(alone)
-}
-
 /// Runs every point of a sweep, and the scenario itself for its expectations.
 pub(crate) fn sweep(args: &SweepArgs, registry: &Registry) -> Result<(), Failure> {
     use_threads(args.common.jobs)?;
@@ -192,7 +188,8 @@ pub(crate) fn sweep(args: &SweepArgs, registry: &Registry) -> Result<(), Failure
     let name = format!("{}-sweep", sweep.base.name);
     let folder = Folder::open(args.common.out.clone(), &name)?;
     let mut record = run_points(&sweep, &traces, &args.common)?;
-    let asked = Asked { path: &args.scenario, registry, common: &args.common, sweeps: true };
+    let (path, common) = (&*args.scenario, &args.common);
+    let asked = Asked { path, overrides: &overrides, registry, common, sweeps: true };
     args.draws.draw(&asked, &sweep, &traces, &mut record)?;
     args.replications.replicate(&args.common, &sweep, &traces, &mut record)?;
     let base = run_one(&runs[0], &own, &args.common)?;
@@ -333,7 +330,7 @@ fn emit(
     }
 }
 
-pub(crate) fn overrides(common: &Common) -> Result<Vec<(String, String)>, Failure> {
+fn overrides(common: &Common) -> Result<Vec<(String, String)>, Failure> {
     seeded(&common.set, common.seed)
 }
 

@@ -16,6 +16,7 @@ use crate::names::shortened;
 use crate::points::machine_of;
 use crate::units::{decimals, time};
 use crate::words::count;
+use std::cmp::Reverse;
 use tiersim_models::results::RunRecord;
 use tiersim_models::results::uncertainty::{Band, DrawnCase, Duel, UncertaintyRecord};
 use tiersim_models::units::Span;
@@ -111,8 +112,8 @@ pub(crate) fn verdict(record: &RunRecord) -> Vec<(&'static str, String)> {
     let Some(of) = &record.uncertainty else { return Vec::new() };
     let mut lines = vec![("draws", drawn(record, of))];
     let mut contests = contests(record, of);
-    // The nearest rival first; equals in the order of the table.
-    contests.sort_by_key(|contest| std::cmp::Reverse(contest.duel.losses));
+    // The nearest rival first, and last who is always as quick; equals in the order of the table.
+    contests.sort_by_key(|contest| (Reverse(contest.duel.losses), contest.duel.ties == of.draws));
     let flips = contests.iter().filter(|contest| contest.flips(of.draws)).count();
     let (first, others) = contests.split_at(flips.max(1).min(contests.len()));
     lines.extend(first.iter().take(MOST_NAMED).map(|contest| said(contest, of)));
@@ -154,11 +155,14 @@ fn said(contest: &Contest, of: &UncertaintyRecord) -> (&'static str, String) {
     let Contest { between, winner, other, duel, .. } = contest;
     let (winner, other) = (name(winner), name(other));
     let best = if *between == "machines" { "the best of " } else { "" };
+    if duel.ties == of.draws {
+        let text = format!("{best}{winner} is as quick as {best}{other} in all {} draws", of.draws);
+        return ("holds", text);
+    }
+    let beats = format!("{best}{winner} beats {best}{other}");
     let mut text = match duel.wins {
-        wins if wins == of.draws => {
-            format!("{best}{winner} beats {best}{other} in all {wins} draws")
-        }
-        wins => format!("{best}{winner} beats {best}{other} in {wins} of {} draws", of.draws),
+        wins if wins == of.draws => format!("{beats} in all {wins} draws"),
+        wins => format!("{beats} in {wins} of {} draws", of.draws),
     };
     if duel.ties > 0 {
         text += &format!(" and is as quick in {}", duel.ties);

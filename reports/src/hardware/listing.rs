@@ -95,9 +95,10 @@ pub fn hardware_text(machine: &Hardware, routes: &Routes) -> String {
             format!("host's processors: {name}, {launch} per op, {flops} TFLOP/s, {memory} GB/s");
         sections.push((title, Vec::new()));
     }
-    let facts = machine.facts.iter().map(|Fact { path, value, source, .. }| {
+    let facts = machine.facts.iter().map(|Fact { path, value, source, uncertainty }| {
         let (word, text) = (source.confidence().word(), source.text());
-        vec![clean(path), elide(value, MOST_VALUE), word.to_owned(), clean(text)]
+        let doubt = uncertainty.as_ref().map_or(String::new(), |of| format!(", {}", of.words()));
+        vec![clean(path), elide(value, MOST_VALUE), format!("{word}{doubt}"), clean(text)]
     });
     let title = format!("numbers and their sources: {}", in_words(machine, &AS_LISTED));
     sections.push((title, facts.collect()));
