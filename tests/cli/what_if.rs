@@ -50,10 +50,12 @@ fn what_no_page_can_hold_is_refused_before_anything_is_run() {
     module(CASE, &["it is no module of `cargo xtask what-if`", build]);
     module("other.wasm", &["it is of tiersim \"9.9\", and this is", build]);
     said(&["--what-if=m.wasm"], &["--report"]);
-    let machines = "hardware=[\"small\", (machine: \"small\", name: \"again\")]";
-    let several = ["--report", "--what-if=m.wasm", "--set", machines];
-    let ran = project.run(&[&["run", CASE, "--out", "o"], &several[..]].concat()).ends_with(2);
-    ran.says(&["--what-if"]);
+    let shipped = Project::shipped();
+    shipped.write("m.wasm", stamped(&EMPTY));
+    let several = "scenarios/hbm4-cxl3-against-hbm3e-training.ron";
+    let ran = shipped.run(&["run", several, "--report", "--what-if=m.wasm", "--out", "o"]);
+    ran.ends_with(2).says(&["--what-if", several, "several machines", "--set hardware=NAME"]);
+    assert!(!shipped.path("o").exists());
 }
 
 /// Sliders of shipped scenarios, turned by pointer and keyboard in a page that Chromium opened.
@@ -81,7 +83,7 @@ fn a_browser_gives_the_numbers_of_the_command() {
     let module = format!("--what-if={}", module.display());
     for name in ["gpt2-adam-tiering", "kv-tiering-requests"] {
         let scenario = format!("scenarios/{name}.ron");
-        let run = ["run", &scenario, "--report", &module, "--out", name, "-q"];
+        let run = ["run", scenario.as_str(), "--report", module.as_str(), "--out", name, "-q"];
         project.run(&run).ends_with(0);
         let page = project.path(&format!("{name}/report.html"));
         let size = fs::metadata(&page).expect("it was written").len();

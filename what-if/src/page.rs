@@ -37,7 +37,8 @@ pub extern "C" fn output() -> *const u8 {
     OUTPUT.with_borrow(|output| output.as_ptr())
 }
 
-/// Loads the bundle and runs every `of`th case from `first` on as it stands; how long the answer is.
+/// Loads the bundle and runs every `of`th case from `first` on as it stands; how long the answer
+/// is.
 #[unsafe(no_mangle)]
 pub extern "C" fn load(first: usize, of: usize) -> usize {
     panic::set_hook(Box::new(|fault| FAULT.set(fault.to_string())));
