@@ -18,9 +18,10 @@ use tiersim_models::results::Figures;
 /// Cases, and a name for each.
 pub(crate) type Labels<'a> = (&'a [usize], &'a Direct);
 
-fn name_of<'a>((cases, labels): &Labels<'a>, case: usize) -> &'a String {
-    let at = cases.iter().position(|own| *own == case).expect("every case has a name");
-    &labels.names[at]
+/// A case's name; none on a chart of too many.
+fn name_of<'a>((cases, labels): &Labels<'a>, case: usize) -> &'a str {
+    let at = cases.binary_search(&case).ok();
+    at.and_then(|at| labels.names.get(at)).map_or("", String::as_str)
 }
 
 /// Points at one place: where, the first of them, how many more.
@@ -52,7 +53,8 @@ pub(crate) fn point_labels(
             HeldAgainst::Own => result.outcome.figures().and_then(ratio),
             HeldAgainst::Nowhere | HeldAgainst::Same(_) => None,
         };
-        let label = ratio.map_or(label.clone(), |ratio| format!("{label}: {}×", number(ratio)));
+        let label =
+            ratio.map_or_else(|| label.to_owned(), |ratio| format!("{label}: {}×", number(ratio)));
         if others > 0 { format!("{label} and {others} more") } else { label }
     };
     let texts: Vec<String> = groups.iter().map(text).collect();
@@ -122,7 +124,7 @@ pub(crate) fn crosses(canvas: &mut Canvas, plot: &Plot, labels: &Labels<'_>) {
         let label = name_of(labels, cases[0]);
         let text = match (named, cases.len()) {
             (false, n) => count(n, "case", "cases"),
-            (true, 1) => label.clone(),
+            (true, 1) => label.to_owned(),
             (true, n) => format!("{label} and {} more", n - 1),
         };
         let width = text_width(&text, LABEL) + 4.0;

@@ -41,7 +41,10 @@ pub(crate) fn against_memory<'a>(
     let top = frame::header(&mut canvas, &record.scenario, &record.about);
     let against = Against::of(record, measure);
     let shown: Vec<usize> = points.shown();
-    let labels = direct(record, &shown);
+    let labels = match shown.len() <= MOST_LABELS {
+        true => direct(record, &shown),
+        false => Direct::default(),
+    };
     let top = legend(&mut canvas, top, &points, &against, &labels);
     let plot = Plot::new(&canvas.sheet, record, points, (measure, against), top + 10.0);
     let points = &plot.points;
@@ -129,8 +132,7 @@ fn legend(
         let text = "out of memory, at its HBM budget".to_owned();
         last.push(Entry { key: Box::new(key), text });
     }
-    let is_labelled = points.done.len() + points.oom.len() <= MOST_LABELS;
-    if let Some(said) = labels.left_out.as_ref().filter(|_| is_labelled) {
+    if let Some(said) = &labels.left_out {
         let key = |canvas: &mut Canvas, (x, y): (f64, f64)| {
             canvas.text("…", (x, y + 3.0), LABEL, style::SOFT_INK, Align::Centre);
         };

@@ -38,10 +38,9 @@ pub(crate) fn grouped(record: &RunRecord, cases: &[usize]) -> Vec<(String, Vec<u
         }),
         None => {
             let points = Points::of(record, Measure::of(record)[0]);
-            let series = |case| points.done.iter().find(|point| point.case == case);
-            by(cases, |case| {
-                series(case).map_or(String::new(), |p| points.series[p.series].clone())
-            })
+            let at = |case| points.done.binary_search_by_key(&case, |point| point.case).ok();
+            let name = |at: usize| points.series[points.done[at].series].clone();
+            by(cases, |case| at(case).map_or(String::new(), name))
         }
     }
 }
@@ -99,11 +98,14 @@ fn chart(record: &RunRecord, measure: Measure, made: Made<'_>) -> Option<Chart> 
     let place = |point: &Point| (point.memory as f64 / memory.1, point.step as f64 / time.1);
     let named = groups.iter().all(|(_, cases)| cases.len() <= MOST_LABELS);
     let panel = |(name, cases): &(String, Vec<usize>)| {
-        let own = |point: &&Point| cases.contains(&point.case);
+        let own = |point: &&Point| cases.binary_search(&point.case).is_ok();
         let own: Vec<&Point> = points.done.iter().filter(own).collect();
-        let labels = direct(record, cases).names;
+        let labels = match named {
+            true => direct(record, cases).names,
+            false => vec![String::new(); cases.len()],
+        };
         let layer = |(point, label): (&&Point, &String)| Layer {
-            label: if named { label.clone() } else { String::new() },
+            label: label.clone(),
             look: point.series,
             case: Some(point.case),
             marks: vec![place(point)],

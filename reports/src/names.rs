@@ -7,7 +7,7 @@
 //! Invariant: the names of a record are all different.
 
 use crate::words::clean;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tiersim_models::results::{AxisValue, CaseRecord, Conditions, MACHINE, RunRecord};
 use tiersim_models::statistics::Stated;
 
@@ -64,7 +64,7 @@ pub(crate) fn direct(record: &RunRecord, cases: &[usize]) -> Direct {
     let (names, mut common) = without_common(&labels);
     common.extend(same.then(|| end.trim_start().to_owned()));
     let names: Vec<String> = names.iter().map(|name| shortened(name, LONGEST)).collect();
-    let unique = names.iter().enumerate().all(|(at, name)| !names[..at].contains(name));
+    let unique = names.iter().collect::<BTreeSet<_>>().len() == names.len();
     if common.is_empty() || !unique || names.iter().any(String::is_empty) {
         return Direct { names: whole(), left_out: None };
     }
