@@ -28,7 +28,7 @@ fn the_page_of_a_run_holds_the_simulator_and_so_does_that_of_its_folder() {
     // Who does not ask for it gets a page that may run nothing but its own script.
     project.run(&["run", CASE, "--report", "--out", "o", "-q"]).ends_with(0);
     let page = project.text("o/report.html");
-    assert!(!page.contains("wasm") && !page.contains("worker-src") && !page.contains("what-if"));
+    assert!(!page.contains("wasm") && !page.contains("worker-src"));
     assert!(!project.path("o/what-if.wasm.gz").exists());
 }
 
