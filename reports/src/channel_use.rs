@@ -62,11 +62,8 @@ pub(crate) fn charts(record: &RunRecord, made: Made<'_>) -> Charts {
     let more = used.saturating_sub(MOST_CHANNELS);
     let more = (more > 0).then(|| format!("{more} more channels are used less."));
     let what = "A full band: the channel copies all the time.".to_owned();
-    let notes = std::iter::once(what)
-        .chain(labels.left_out)
-        .into_iter()
-        .chain(rest(record, cases.len()))
-        .chain(more);
+    let notes =
+        std::iter::once(what).chain(labels.left_out).chain(rest(record, cases.len())).chain(more);
     let rows = drawn.iter().rev().enumerate();
     let named = rows.map(|(row, &at)| (row as f64 + HIGH / 2.0, name(at))).collect();
     let panels = Panels {

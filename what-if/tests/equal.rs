@@ -26,8 +26,11 @@ fn scenario(name: &str) -> PathBuf {
     project.join("scenarios").join(format!("{name}.ron"))
 }
 
+/// Cases by name, with their numbers if they fit.
+type Cases = Vec<(String, Option<Vec<f64>>)>;
+
 /// What the command runs of the file on the disk.
-fn ran(path: &Path, set: &[Set]) -> Result<Vec<(String, Option<Vec<f64>>)>, String> {
+fn ran(path: &Path, set: &[Set]) -> Result<Cases, String> {
     let said = |found: tiersim_models::diagnostic::Diagnostics| found.0[0].rule.clone();
     let scenario = read_scenario(path, set).map_err(said)?;
     let traces = read_traces([&scenario]).map_err(said)?;
@@ -57,7 +60,7 @@ fn numbers(figures: &Figures) -> Vec<f64> {
     }
 }
 
-fn answered(answer: &Answer) -> Vec<(String, Option<Vec<f64>>)> {
+fn answered(answer: &Answer) -> Cases {
     let cases = answer.cases.iter().map(|case| {
         let figures = case.figures.iter().map(|figure| figure.value.unwrap_or(f64::NAN)).collect();
         (case.label.clone(), case.oom.is_none().then_some(figures))

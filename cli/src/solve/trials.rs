@@ -25,6 +25,8 @@ pub(super) struct Trials<'a> {
 
 /// What a batch of points came to, or why the machine refuses the point.
 type Evaluated = Result<RunRecord, String>;
+/// Points that ran together, and what they came to.
+type Batch<'p> = (&'p [Vec<AxisPoint>], Evaluated);
 
 impl<'a> Trials<'a> {
     pub(super) fn new(asking: &'a Asking<'a>, bar: &'a ProgressBar) -> Trials<'a> {
@@ -86,7 +88,7 @@ impl<'a> Trials<'a> {
         &mut self,
         paths: &[String],
         points: &'p [Vec<AxisPoint>],
-    ) -> Result<Vec<(&'p [Vec<AxisPoint>], Evaluated)>, Failure> {
+    ) -> Result<Vec<Batch<'p>>, Failure> {
         match (self.batch(paths, points), points) {
             (Ok(record), _) => Ok(vec![(points, Ok(record))]),
             (Err(Failure::Input(why)), [_]) => Ok(vec![(points, Err(why))]),

@@ -7,6 +7,9 @@ use crate::csv_columns::{Columns, float, optional};
 use tiersim_models::results::RunRecord;
 use tiersim_models::results::uncertainty::{Band, DrawnCase};
 
+/// A percentile of a band.
+type End = fn(Band) -> f64;
+
 /// Adds the columns of bands, if there are draws.
 pub(crate) fn columns<'r>(all: &mut Columns<'r>, record: &'r RunRecord) {
     let Some(of) = &record.uncertainty else { return };
@@ -15,7 +18,7 @@ pub(crate) fn columns<'r>(all: &mut Columns<'r>, record: &'r RunRecord) {
         if !(0..record.results.len()).any(|case| of.band(case, figure).is_some()) {
             continue;
         }
-        let ends: [(&str, fn(Band) -> f64); 3] =
+        let ends: [(&str, End); 3] =
             [("p5", |band| band.p5), ("p50", |band| band.p50), ("p95", |band| band.p95)];
         for (percentile, end) in ends {
             let cell = move |case: usize| optional(of.band(case, figure).map(end));
