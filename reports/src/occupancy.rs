@@ -91,8 +91,8 @@ fn with_timeline(record: &RunRecord) -> Vec<usize> {
         let figures = record.results[*case].outcome.figures();
         figures.is_some_and(|figures| span(&figures.timeline).1 > 0)
     };
-    // Cases on several machines have no tiers in common.
-    let one = record.shared().is_some();
+    // Cases on several machines have no tiers in common, and points of a sweep no timelines.
+    let one = record.shared().is_some() && record.axes.is_empty();
     (0..record.results.len()).filter(|case| one && has(case)).collect()
 }
 
