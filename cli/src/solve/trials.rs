@@ -114,10 +114,10 @@ impl<'a> Trials<'a> {
         if let Some(name) = &args.case {
             // What else is compared need not run.
             let points = sweep.points.iter_mut().map(|point| &mut point.scenario);
-            for scenario in points.chain([&mut sweep.base]) {
-                scenario.cases.retain(|case| case.label == *name);
-                scenario.expect.clear();
+            for scenario in points {
+                scenario.cases.retain(|case| own_name(&case.label) == name);
             }
+            sweep.base.cases.retain(|case| case.label == *name);
         }
         // Shapes of other points are seldom asked for again.
         self.traces.keep_only(base);
@@ -129,6 +129,11 @@ impl<'a> Trials<'a> {
         self.stamp.get_or_insert(stamp);
         Ok(record)
     }
+}
+
+/// A case's name in the file, of its label at a point.
+fn own_name(label: &str) -> &str {
+    label.rfind(" [").map_or(label, |end| &label[..end])
 }
 
 /// The name of the axis of a path.
@@ -207,8 +212,8 @@ impl Judge<'_> {
 
     /// The case's name in the file.
     fn name(&self, case: &CaseRecord) -> String {
-        let end = case.label.rfind(" [").filter(|_| !case.params.is_empty());
-        case.label[..end.unwrap_or(case.label.len())].to_owned()
+        let label = if case.params.is_empty() { &case.label } else { own_name(&case.label) };
+        label.to_owned()
     }
 
     /// The first condition that a case does not meet, and what it has instead.
