@@ -145,7 +145,10 @@ fn axes(canvas: &mut Canvas, plot: &Plot) {
     let area = plot.area;
     if let Some(band) = plot.band {
         canvas.rect(band, style::OOM_BAND);
-        for (line, dy) in [("out of", -3.0), ("memory", 13.0)] {
+        // A column of a paper has no room beside it; the legend says what the band is.
+        let words = [("out of", -3.0), ("memory", 13.0)];
+        let room = if canvas.sheet.is_titled() { words.len() } else { 0 };
+        for (line, dy) in words.into_iter().take(room) {
             let y = (band.top + band.bottom) / 2.0 + dy;
             canvas.text(line, (area.left - 10.0, y), SMALL, style::OOM, Align::Right);
         }

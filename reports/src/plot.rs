@@ -37,7 +37,7 @@ impl Plot<'_> {
         top: f64,
     ) -> Plot<'r> {
         // Only titled sheets have an axis of slowdowns on the right.
-        let (left, right) = if sheet.is_titled() { (78.0, 104.0) } else { (66.0, 8.0) };
+        let (left, right) = if sheet.is_titled() { (78.0, 104.0) } else { (58.0, 8.0) };
         let (left, right) = (sheet.margin + left, sheet.width - right);
         let area = Rect::new(left, top, right, sheet.floor() - 42.0);
         let band = (!points.oom.is_empty()).then_some(Rect { bottom: area.top + BAND, ..area });

@@ -30,8 +30,7 @@ use crate::{Artefact, ChartError};
 use folder::Report;
 use sections::SECTIONS;
 
-pub use folder::{ReportError, ResultFolder, SUMMARY, is_chart};
-pub use what_if::{WHAT_IF_FILES, WHAT_IF_MODULE};
+pub use folder::{ReportError, ResultFolder, SUMMARY, WHAT_IF_FILES, WHAT_IF_MODULE, is_chart};
 
 /// The page's file.
 pub const REPORT: &str = "report.html";

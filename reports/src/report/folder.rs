@@ -3,7 +3,6 @@
 //! Invariant: the order in which a folder lists its files changes nothing.
 
 use super::summary::Summary;
-use super::what_if::{WHAT_IF_FILES, WHAT_IF_MODULE};
 use crate::drawing::Drawing;
 use crate::html::{Page, Table};
 use crate::words::clean;
@@ -11,6 +10,10 @@ use crate::{Artefact, ChartError};
 
 /// What results are read from.
 pub const SUMMARY: &str = "summary.json";
+/// The simulator, packed.
+pub const WHAT_IF_MODULE: &str = "what-if.wasm.gz";
+/// What the scenario of a simulator reads, packed.
+pub const WHAT_IF_FILES: &str = "what-if.files.gz";
 /// The chart that has the first place.
 pub(super) const CHART: &str = "latency-vs-memory.svg";
 /// Most rows of a table of cases: more would be no table to read.

@@ -12,11 +12,6 @@ use crate::ChartError;
 use crate::html::{Page, WhatIf};
 use serde_json::{Value, json};
 
-/// The simulator.
-pub const WHAT_IF_MODULE: &str = "what-if.wasm.gz";
-/// What the scenario reads.
-pub const WHAT_IF_FILES: &str = "what-if.files.gz";
-
 pub(super) fn section(page: &mut Page, report: &Report) -> Result<(), ChartError> {
     let Some((module, files)) = &report.what_if else { return Ok(()) };
     page.heading("What if");
