@@ -3,7 +3,7 @@
 //! A shipped file has a path like any other, below [`EMBEDDED`], so that messages can name it and
 //! readers, caches and fingerprints need not know where its bytes come from. Only
 //! [`crate::project::Project`] gives such a path to a name, after the files of the project.
-//! Files that are [held](crate::held) have such paths too, and go before those that ship.
+//! Files held in memory ([`crate::held`]) have such paths too, and go before those that ship.
 //! Invariant: a path that is in neither list is one of the file system.
 
 use crate::held;
