@@ -10,7 +10,7 @@ use crate::occupancy::{rest, shown, span, timeline};
 use crate::panels::{Layer, Panel, Panels, Shared};
 use crate::points::looks_of_cases;
 use crate::render::Charts;
-use crate::sheet::Made;
+use crate::sheet::{Made, Style};
 use crate::units::time;
 use tiersim_models::results::{RunRecord, Slice, Timeline, Track};
 
@@ -43,6 +43,8 @@ pub(crate) fn charts(record: &RunRecord, made: Made<'_>) -> Charts {
     drawn.truncate(MOST_CHANNELS);
     drawn.sort_unstable();
     let (labels, looks) = (direct(record, &cases), looks_of_cases(record));
+    // Beside names of channels a column of a paper has room for the name of a case and no more.
+    let narrow = made.style == Style::Paper;
     let panel = |((&case, label), uses): ((&usize, &String), &Vec<Vec<f64>>)| {
         let own = drawn.iter().enumerate().filter(|&(_, &at)| uses[at].iter().any(|u| *u > 0.0));
         let layer = |(row, &at): (usize, &usize)| Layer {
@@ -51,14 +53,20 @@ pub(crate) fn charts(record: &RunRecord, made: Made<'_>) -> Charts {
             ..Layer::default()
         };
         Panel {
-            name: format!("{label}: {}", time(span(timeline(record, case)).1 as f64)),
+            name: match narrow {
+                true => label.clone(),
+                false => format!("{label}: {}", time(span(timeline(record, case)).1 as f64)),
+            },
             look: Some(looks[case]),
             layers: own.map(layer).collect(),
             ..Panel::default()
         }
     };
     let panels = cases.iter().zip(&labels.names).zip(&uses).map(panel).collect();
-    let name = |channel: usize| format!("{} ({})", channels[channel].ends, channels[channel].link);
+    let name = |channel: usize| match narrow {
+        true => channels[channel].ends.to_string(),
+        false => format!("{} ({})", channels[channel].ends, channels[channel].link),
+    };
     let more = used.saturating_sub(MOST_CHANNELS);
     let more = (more > 0).then(|| format!("{more} more channels are used less."));
     let what = "A full band: the channel copies all the time.".to_owned();

@@ -120,14 +120,6 @@ pub fn solved_text(solved: &SolvedRecord, version: &str) -> String {
     out
 }
 
-/// A value with its unit, as a file has it.
-fn written(variable: &Variable, value: f64) -> String {
-    match variable.unit.as_str() {
-        "" => value.to_string(),
-        unit => format!("{unit}({value})"),
-    }
-}
-
 /// All conditions in words.
 fn conditions(asked: &Asked) -> String {
     match asked.conditions.len() {
@@ -170,7 +162,7 @@ fn points(asked: &Asked, variables: &[Variable], tried: &[&Tried]) -> String {
     let mut rows = vec![head];
     for tried in tried {
         let values = variables.iter().zip(&tried.values);
-        let mut row: Vec<String> = values.map(|(path, value)| written(path, *value)).collect();
+        let mut row: Vec<String> = values.map(|(path, value)| path.written(*value)).collect();
         row.push(if tried.holds() { "yes" } else { "no" }.to_owned());
         row.extend(cells(&tried.metrics));
         row.push(match &tried.outcome {

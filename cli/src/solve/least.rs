@@ -135,10 +135,7 @@ fn turned(
         let all = trials.numbers(&variables, &points)?;
         Ok::<_, Failure>(all.into_iter().map(|measured| measured.tried).collect())
     })?;
-    let written = |value: f64| match variables[0].unit.as_str() {
-        "" => value.to_string(),
-        unit => format!("{unit}({value})"),
-    };
+    let written = |value: f64| variables[0].written(value);
     let answer = solved.answer();
     let short = solved
         .beyond()

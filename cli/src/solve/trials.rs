@@ -9,6 +9,7 @@ use tiersim_input::traces::read_more_traces;
 use tiersim_models::results::metrics::metric;
 use tiersim_models::results::solved::{Tried, Variable};
 use tiersim_models::results::{AxisValue, CaseRecord, RunRecord};
+use tiersim_policies::scenario::labelled;
 use tiersim_policies::scenario::sweep::{Axis, AxisPoint};
 use tiersim_policies::scenario::traces::Traces;
 use tiersim_sim::run::Options;
@@ -46,10 +47,7 @@ impl<'a> Trials<'a> {
     ) -> Result<Vec<Measured>, Failure> {
         let paths: Vec<String> = variables.iter().map(|path| path.path.clone()).collect();
         let value = |(variable, &value): (&Variable, &f64)| AxisPoint {
-            text: match variable.unit.as_str() {
-                "" => value.to_string(),
-                unit => format!("{unit}({value})"),
-            },
+            text: variable.written(value),
             value: AxisValue::Number(value),
         };
         let point = |values: &Vec<f64>| variables.iter().zip(values).map(value).collect();
@@ -114,10 +112,9 @@ impl<'a> Trials<'a> {
         if let Some(name) = &args.case {
             // What else is compared need not run.
             let points = sweep.points.iter_mut().map(|point| &mut point.scenario);
-            for scenario in points {
-                scenario.cases.retain(|case| own_name(&case.label) == name);
+            for scenario in points.chain([&mut sweep.base]) {
+                scenario.cases.retain(|case| case.name() == name);
             }
-            sweep.base.cases.retain(|case| case.label == *name);
         }
         // Shapes of other points are seldom asked for again.
         self.traces.keep_only(base);
@@ -129,11 +126,6 @@ impl<'a> Trials<'a> {
         self.stamp.get_or_insert(stamp);
         Ok(record)
     }
-}
-
-/// A case's name in the file, of its label at a point.
-fn own_name(label: &str) -> &str {
-    label.rfind(" [").map_or(label, |end| &label[..end])
 }
 
 /// The name of the axis of a path.
@@ -212,8 +204,9 @@ impl Judge<'_> {
 
     /// The case's name in the file.
     fn name(&self, case: &CaseRecord) -> String {
-        let label = if case.params.is_empty() { &case.label } else { own_name(&case.label) };
-        label.to_owned()
+        let names = self.asking.base.cases.iter().map(|known| known.label.as_str());
+        let mut own = names.filter(|name| labelled(name, &case.params) == case.label);
+        own.next().unwrap_or(&case.label).to_owned()
     }
 
     /// The first condition that a case does not meet, and what it has instead.

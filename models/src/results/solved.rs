@@ -35,6 +35,16 @@ pub struct Variable {
     pub unit: String,
 }
 
+impl Variable {
+    /// A value of it with its unit, as a file has it: `gib(80)`.
+    pub fn written(&self, value: f64) -> String {
+        match self.unit.as_str() {
+            "" => value.to_string(),
+            unit => format!("{unit}({value})"),
+        }
+    }
+}
+
 /// One point that was tried.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tried {

@@ -1,6 +1,6 @@
 //! The least or the largest value of one path.
 
-use super::{MOST_ROWS, conditions, figures, metrics, points, points_csv, written};
+use super::{MOST_ROWS, conditions, figures, metrics, points, points_csv};
 use crate::ChartError;
 use crate::render::Chart;
 use crate::sheet::Made;
@@ -71,7 +71,7 @@ fn near(solved: &Solved) -> &[Tried] {
 pub(super) fn answer(solved: &Solved) -> Vec<(&'static str, String)> {
     let (asked, path) = (&solved.asked, clean(&solved.variable.path));
     let (wanted, conditions) = (wanted(solved), conditions(asked));
-    let written = |value: f64| written(&solved.variable, value);
+    let written = |value: f64| solved.variable.written(value);
     let Some(found) = solved.answer() else {
         let ends = solved.tried.first().zip(solved.tried.last());
         let range = ends.map_or_else(String::new, |(from, to)| {

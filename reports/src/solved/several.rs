@@ -1,6 +1,6 @@
 //! The best values of several paths.
 
-use super::{MOST_ROWS, conditions, figures, metrics, points, points_csv, written};
+use super::{MOST_ROWS, conditions, figures, metrics, points, points_csv};
 use crate::ChartError;
 use crate::render::Chart;
 use crate::sheet::Made;
@@ -73,7 +73,7 @@ pub(super) fn answer(found: &Optimum) -> Vec<(&'static str, String)> {
     };
     let each = found.variables.iter().zip(&best.values);
     let values: Vec<String> = each
-        .map(|(path, value)| format!("{} {}", clean(&path.path), written(path, *value)))
+        .map(|(path, value)| format!("{} {}", clean(&path.path), path.written(*value)))
         .collect();
     let value = found.objective(best).map_or_else(String::new, number);
     let unit = unit_of(&found.objective).unwrap_or_default();
@@ -123,8 +123,12 @@ pub(super) fn chart(found: &Optimum, made: Made<'_>) -> Option<Chart> {
             xy.add(label, Marks::Points, own);
         }
     }
-    if let Some(at) = best.and_then(place) {
-        xy.add("the answer", Marks::Points, [at]);
+    if let Some((x, y)) = best.and_then(place) {
+        // Where many neighbours stand around it, only lines to both axes show which it is.
+        let all = || found.tried.iter().filter_map(place);
+        let left = all().map(|(x, _)| x).fold(x, f64::min);
+        let bottom = all().map(|(_, y)| y).fold(y, f64::min);
+        xy.add("the answer", Marks::Line, [(left, y), (x, y), (x, bottom)]);
     }
     xy.series.first()?;
     let objective = clean(&found.objective);
