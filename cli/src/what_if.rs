@@ -11,7 +11,7 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use tiersim_reports::{Artefact, WHAT_IF_FILES, WHAT_IF_MODULE};
-use tiersim_what_if::{checked, gather, packed_module};
+use tiersim_what_if::{checked, gather};
 
 /// The module's file, where nobody says another.
 const MODULE: &str = "tiersim.wasm";
@@ -38,7 +38,7 @@ pub(crate) fn module(named: Option<&Path>) -> Result<Artefact, Failure> {
     }
     let bytes = fs::read(&path).map_err(|error| said(format!("cannot read: {error}; {build}")))?;
     checked(&bytes).map_err(|what| said(format!("{what}; {build}")))?;
-    Ok(Artefact::new(WHAT_IF_MODULE, packed_module(&bytes)))
+    Ok(Artefact::new(WHAT_IF_MODULE, bytes))
 }
 
 /// Beside the command, or beside the folder of its profile: `target/what-if` of `target/release`.

@@ -20,7 +20,7 @@ pub use answer::{Answer, CaseAnswer, Figure};
 pub use bundle::{Bundle, MOST_BYTES};
 pub use gather::gather;
 pub use knobs::{Knob, Stop, knobs};
-pub use module::{checked, packed_module, stamped};
+pub use module::{bare, checked, stamped};
 pub use session::{Part, Ready, Session};
 
 /// The version of tiersim, which a bundle, a module and a page must share.

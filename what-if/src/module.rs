@@ -1,44 +1,54 @@
 //! The compiled module, and the stamp that says of which tiersim it is.
 //!
 //! A module is built by hand and may lie about for long, so whoever puts one into a page asks first
-//! whether it is of the same version. The stamp is a custom section of WebAssembly (core
-//! specification, 5.5.3), which engines pass over.
+//! whether it is of the same version. The file is the small module of `what-if/unpack` with two
+//! custom sections of WebAssembly (core specification, 5.5.3), which engines pass over: the packed
+//! simulator, and the stamp.
 //! Invariant: what is stamped passes the check of the same version, and no other file does.
 
 use crate::VERSION;
-use flate2::Compression;
-use flate2::write::GzEncoder;
-use std::io::Write;
 
 /// What a module of WebAssembly begins with: its magic number and version 1.
 const HEAD: [u8; 8] = [0, b'a', b's', b'm', 1, 0, 0, 0];
-/// The section's name.
+/// The section of the stamp.
 const NAME: &str = "tiersim-what-if";
+/// The section of the packed simulator, which the script of a page looks for.
+const SIMULATOR: &str = "tiersim-simulator";
 
-/// A module with its stamp, and without other custom sections: names of functions are as large as
-/// they are of no use to a page. What is no module is only stamped.
-pub fn stamped(module: &[u8]) -> Vec<u8> {
-    let mut section = vec![NAME.len() as u8];
-    section.extend(NAME.bytes());
-    section.extend(VERSION.bytes());
-    // One byte holds sizes below 128.
-    assert!(section.len() < 128, "the stamp is short");
-    let mut all = match sections(module) {
-        Some(sections) => {
-            let run = sections.into_iter().filter(|section| section[0] != 0);
-            HEAD.into_iter().chain(run.flatten().copied()).collect()
-        }
-        None => module.to_vec(),
-    };
-    all.extend([0, section.len() as u8]);
-    all.extend(section);
+/// An unpacking module with what it unpacks and the stamp, and without other custom sections: names
+/// of functions are as large as they are of no use to a page.
+pub fn stamped(unpack: &[u8], simulator: &[u8]) -> Vec<u8> {
+    let mut all = HEAD.to_vec();
+    let run = bare(unpack);
+    all.extend(run.strip_prefix(&HEAD).unwrap_or(&run));
+    for (name, bytes) in [(SIMULATOR, simulator), (NAME, VERSION.as_bytes())] {
+        // One byte holds lengths below 128.
+        all.push(0);
+        let length = 1 + name.len() + bytes.len();
+        all.extend(leb128(length));
+        all.push(name.len() as u8);
+        all.extend(name.bytes());
+        all.extend(bytes);
+    }
     all
 }
 
-/// A module as a page holds it, packed with gzip.
-pub fn packed_module(module: &[u8]) -> Vec<u8> {
-    let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
-    gzip.write_all(module).and_then(|()| gzip.finish()).expect("a vector takes all")
+/// A module without custom sections, which no engine needs; what is no module stays as it is.
+pub fn bare(module: &[u8]) -> Vec<u8> {
+    let Some(sections) = sections(module) else { return module.to_vec() };
+    let run = sections.into_iter().filter(|section| section[0] != 0);
+    HEAD.into_iter().chain(run.flatten().copied()).collect()
+}
+
+/// A number in LEB128.
+fn leb128(mut value: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while value >= 128 {
+        bytes.push((value & 0x7f) as u8 | 0x80);
+        value >>= 7;
+    }
+    bytes.push(value as u8);
+    bytes
 }
 
 /// That a file is a module of this version.
@@ -98,8 +108,15 @@ mod tests {
         let large = [&HEAD[..], &[10, 0xc8, 0x01], &[0; 200]].concat();
         for module in [HEAD.to_vec(), large] {
             assert!(checked(&module).is_err(), "it has no stamp");
-            let stamped = stamped(&module);
+            // What no engine needs is left out, and names of functions are large.
+            let named = [&module[..], &[0, 5, 4], b"name"].concat();
+            assert_eq!(bare(&named), module);
+            let simulator = vec![7; 300];
+            let stamped = stamped(&named, &simulator);
             assert_eq!(checked(&stamped), Ok(()));
+            let last = sections(&stamped).expect("a module").into_iter().nth_back(1);
+            let own = [&[0, 0xbe, 0x02, 17], SIMULATOR.as_bytes(), &simulator[..]].concat();
+            assert_eq!(last, Some(&own[..]), "318 bytes and their kind");
             for end in 0..stamped.len() {
                 assert!(checked(&stamped[..end]).is_err(), "cut off at {end}");
             }
@@ -108,6 +125,6 @@ mod tests {
             let said = checked(&other).expect_err("another version");
             assert!(said.contains("this is"), "{said}");
         }
-        assert!(checked(b"#!/bin/sh").is_err());
+        assert!(checked(b"#!/bin/sh").is_err() && bare(b"#!/bin/sh") == b"#!/bin/sh");
     }
 }

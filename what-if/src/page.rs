@@ -23,7 +23,7 @@ thread_local! {
 
 /// Room for so many bytes: where the page writes them.
 #[unsafe(no_mangle)]
-pub extern "C" fn input(length: usize) -> *mut u8 {
+extern "C" fn input(length: usize) -> *mut u8 {
     INPUT.with_borrow_mut(|input| {
         input.clear();
         input.resize(length, 0);
@@ -33,14 +33,14 @@ pub extern "C" fn input(length: usize) -> *mut u8 {
 
 /// Where the last answer lies.
 #[unsafe(no_mangle)]
-pub extern "C" fn output() -> *const u8 {
+extern "C" fn output() -> *const u8 {
     OUTPUT.with_borrow(|output| output.as_ptr())
 }
 
 /// Loads the bundle and runs every `of`th case from `first` on as it stands; how long the answer
 /// is.
 #[unsafe(no_mangle)]
-pub extern "C" fn load(first: usize, of: usize) -> usize {
+extern "C" fn load(first: usize, of: usize) -> usize {
     panic::set_hook(Box::new(|fault| FAULT.set(fault.to_string())));
     let loaded = Bundle::unpacked(&INPUT.take()).and_then(|bundle| {
         // There is one, for as long as the page is open.
@@ -56,7 +56,7 @@ pub extern "C" fn load(first: usize, of: usize) -> usize {
 
 /// Runs the scenario with overrides; how long the answer is.
 #[unsafe(no_mangle)]
-pub extern "C" fn run() -> usize {
+extern "C" fn run() -> usize {
     let asked = serde_json::from_slice::<Vec<Set>>(&INPUT.take());
     let answer = asked.map_err(|error| error.to_string()).and_then(|set| {
         SESSION.with_borrow_mut(|session| match session {
@@ -69,7 +69,7 @@ pub extern "C" fn run() -> usize {
 
 /// After a trap: how long the text of the panic is, which then lies at [`output`].
 #[unsafe(no_mangle)]
-pub extern "C" fn fault() -> usize {
+extern "C" fn fault() -> usize {
     let said = FAULT.take().into_bytes();
     let length = said.len();
     OUTPUT.set(said);

@@ -5,12 +5,14 @@
 //! Invariant: the file is there whole, and of these sources, or not at all.
 
 use crate::say;
+use lzma_rust2::{LzmaOptions, LzmaWriter};
 use std::env;
 use std::ffi::OsString;
 use std::fs;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use tiersim_what_if::{packed_module, stamped};
+use tiersim_what_if::{bare, stamped};
 
 const TARGET: &str = "wasm32-unknown-unknown";
 const PROFILE: &str = "what-if";
@@ -37,22 +39,45 @@ fn built() -> Result<String, String> {
         env::var_os("CARGO_TARGET_DIR").map_or_else(|| project.join("target"), PathBuf::from);
     let mut build = Command::new(cargo);
     build.current_dir(project).args(["build", "--locked", "--package", "tiersim-what-if"]);
-    build.args(["--lib", "--profile", PROFILE, "--target", TARGET, "--target-dir"]).arg(&target);
+    build
+        .args([
+            "--package",
+            "tiersim-unpack",
+            "--lib",
+            "--profile",
+            PROFILE,
+            "--target",
+            TARGET,
+            "--target-dir",
+        ])
+        .arg(&target);
     // Flags of this computer's own processor are none of the module's.
     build.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS");
     if !build.status().map_err(|error| format!("cargo: {error}"))?.success() {
         return Err(format!("the build for {TARGET} failed; cargo has said why"));
     }
-    let file = target.join(TARGET).join(PROFILE).join("tiersim_what_if.wasm");
-    let module = fs::read(&file).map_err(|error| format!("{}: {error}", file.display()))?;
-    let module = stamped(&module);
+    let compiled = |name: &str| {
+        let file = target.join(TARGET).join(PROFILE).join(name);
+        fs::read(&file).map_err(|error| format!("{}: {error}", file.display()))
+    };
+    let (unpack, simulator) = (compiled("tiersim_unpack.wasm")?, compiled("tiersim_what_if.wasm")?);
+    let simulator = bare(&simulator);
+    let module = stamped(&unpack, &packed(&simulator).map_err(|error| error.to_string())?);
     let folder = target.join("what-if");
     let (out, part) = (folder.join("tiersim.wasm"), folder.join(".tiersim.wasm.part"));
     let wrong = |error| format!("{}: {error}", out.display());
     fs::create_dir_all(&folder).map_err(wrong)?;
     fs::write(&part, &module).and_then(|()| fs::rename(&part, &out)).map_err(wrong)?;
-    let (all, packed) = (module.len(), packed_module(&module).len());
-    Ok(format!("written to {}: {all} bytes, {packed} packed", out.display()))
+    let (all, simulator) = (module.len(), simulator.len());
+    Ok(format!("written to {}: {all} bytes, of {simulator} unpacked", out.display()))
+}
+
+/// As `what-if/unpack` unpacks it.
+fn packed(bytes: &[u8]) -> io::Result<Vec<u8>> {
+    let options = LzmaOptions::with_preset(9);
+    let mut writer = LzmaWriter::new_use_header(Vec::new(), &options, Some(bytes.len() as u64))?;
+    writer.write_all(bytes)?;
+    writer.finish()
 }
 
 /// Fetches the target if rustup is there and lacks it.

@@ -23,6 +23,18 @@
       }
       return bytes;
     };
+    // The module that a page holds unpacks the simulator, which is a section of its own file.
+    var unpacked = function (file) {
+      var packed = new Uint8Array(WebAssembly.Module.customSections(file, "tiersim-simulator")[0]);
+      return WebAssembly.instantiate(file, {}).then(function (unpacks) {
+        var its = unpacks.exports;
+        var room = its.input(packed.length);
+        new Uint8Array(its.memory.buffer, room, packed.length).set(packed);
+        var length = its.unpack();
+        if (!length) { throw new Error("the simulator in this page is damaged"); }
+        return new Uint8Array(its.memory.buffer, its.output(), length).slice();
+      });
+    };
     var said = function (length) {
       var bytes = new Uint8Array(calls.memory.buffer, calls.output(), length);
       return new TextDecoder().decode(bytes.slice());
@@ -49,9 +61,7 @@
     return function (message) {
       var work;
       if (message.module) {
-        var packed = new Blob([bytesOf(message.module)]).stream();
-        var unpacked = new Response(packed.pipeThrough(new DecompressionStream("gzip")));
-        work = unpacked.arrayBuffer().then(function (bytes) {
+        work = WebAssembly.compile(bytesOf(message.module)).then(unpacked).then(function (bytes) {
           return WebAssembly.compile(bytes);
         }).then(function (module) {
           kept = { module: module, files: bytesOf(message.files), first: message.first, of: message.of };

@@ -11,7 +11,7 @@ use crate::{Artefact, ChartError};
 /// What results are read from.
 pub const SUMMARY: &str = "summary.json";
 /// The simulator, packed.
-pub const WHAT_IF_MODULE: &str = "what-if.wasm.gz";
+pub const WHAT_IF_MODULE: &str = "what-if.wasm";
 /// What the scenario of a simulator reads, packed.
 pub const WHAT_IF_FILES: &str = "what-if.files.gz";
 /// The chart that has the first place.
