@@ -1,7 +1,7 @@
 //! Writes a measured machine: [`Hardware`] -> the text of a `hardware-specs/*.ron` file.
 //!
 //! The way back from [`resolve_hardware`], for what can be measured: tiers, links between them with
-//! what both directions reach together, and a device. The format's numbers are 64-bit floats, so
+//! what both directions reach together, a device, and the spreads of numbers. The format's numbers are 64-bit floats, so
 //! one of more than 53 bits may be refused.
 //! Invariant: what is returned reads back as a machine that is equal in everything: the text is
 //! read before it is returned.
@@ -12,7 +12,7 @@ use crate::text::ron_text::{Document, quoted};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
-use tiersim_models::hardware::{Fact, Hardware, Link, Source, Tier};
+use tiersim_models::hardware::{Fact, Hardware, Link, Tier, Uncertainty};
 use tiersim_models::service::Discipline;
 
 /// Why a machine cannot be written.
@@ -33,29 +33,32 @@ pub enum Unwritable {
 }
 
 /// The text of the file that means `hardware`, with `comment` lines above it. Of its facts only the
-/// sources matter.
+/// sources and the spreads matter, as shares of their numbers.
 pub fn hardware_text(hardware: &Hardware, comment: &str) -> Result<String, Unwritable> {
-    let mut sources = BTreeMap::new();
-    for Fact { path, source, .. } in &hardware.facts {
-        if sources.insert(path.as_str(), source).is_some() {
-            return Err(Unwritable::Stray(path.clone()));
+    let mut facts = BTreeMap::new();
+    for fact in &hardware.facts {
+        if facts.insert(fact.path.as_str(), fact).is_some() {
+            return Err(Unwritable::Stray(fact.path.clone()));
         }
     }
-    let mut writer = Writer { text: String::new(), sources };
+    let mut writer = Writer { text: String::new(), facts };
     for line in comment.lines() {
         writer.line(0, format!("// {line}").trim_end());
     }
     writer.whole(hardware)?;
-    let Writer { text, sources } = writer;
-    if let Some(stray) = sources.into_keys().next() {
+    let Writer { text, facts } = writer;
+    if let Some(stray) = facts.into_keys().next() {
         return Err(Unwritable::Stray(stray.to_owned()));
     }
     let document = Document::from_text(Path::new("the written text"), text.clone());
     let read = document.and_then(|document| resolve_hardware(&document, hardware.name.clone()));
     let read = read.map_err(|problems| Unwritable::Refused(problems.to_string()))?;
-    // The order of facts is the file's, and so are their values.
+    // The order of facts is the file's, and so are their values, units and places.
     let plain = |mut machine: Hardware| {
-        machine.facts.iter_mut().for_each(|fact| fact.value.clear());
+        for fact in &mut machine.facts {
+            fact.value.clear();
+            fact.uncertainty = fact.uncertainty.as_ref().and_then(spread).map(Uncertainty::share);
+        }
         machine.facts.sort_by(|one, other| one.path.cmp(&other.path));
         machine
     };
@@ -64,8 +67,8 @@ pub fn hardware_text(hardware: &Hardware, comment: &str) -> Result<String, Unwri
 
 struct Writer<'h> {
     text: String,
-    /// Sources of numbers that are not written yet.
-    sources: BTreeMap<&'h str, &'h Source>,
+    /// What is known of numbers that are not written yet.
+    facts: BTreeMap<&'h str, &'h Fact>,
 }
 
 impl Writer<'_> {
@@ -155,7 +158,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// `setup: (us(5), measured("...")),`
+    /// `setup: (us(5), measured("..."), spread(0.01)),`
     fn number(
         &mut self,
         depth: usize,
@@ -169,13 +172,21 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// `(us(5), measured("..."))`
+    /// `(us(5), measured("..."), spread(0.01))`
     fn sourced(&mut self, path: &str, value: u64, unit: &Unit) -> Result<String, Unwritable> {
-        let source = self.sources.remove(path);
-        let source = source.ok_or_else(|| Unwritable::NoSource(path.to_owned()))?;
-        let word = source.confidence().word();
-        Ok(format!("({}, {word}({}))", quantity(value, unit), quoted(source.text())))
+        let fact = self.facts.remove(path);
+        let Fact { source, uncertainty, .. } =
+            fact.ok_or_else(|| Unwritable::NoSource(path.to_owned()))?;
+        let (word, text) = (source.confidence().word(), quoted(source.text()));
+        let spread = uncertainty.as_ref().and_then(spread);
+        let spread = spread.map_or_else(String::new, |share| format!(", spread({share})"));
+        Ok(format!("({}, {word}({text}){spread})", quantity(value, unit)))
     }
+}
+
+/// A spread as a share of its number, to two digits: more than a spread is known to.
+fn spread(of: &Uncertainty) -> Option<f64> {
+    of.relative().and_then(|share| format!("{share:.1e}").parse().ok())
 }
 
 /// A whole number of base units in the largest unit that says it without loss, and shortest there.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use tiersim_input::hardware_file::write::{Unwritable, hardware_text};
 use tiersim_models::hardware::{
-    Capacity, Compute, Fact, Hardware, Law, Link, Source, Tier, TierKind,
+    Capacity, Compute, Fact, Hardware, Law, Link, Source, Tier, TierKind, Uncertainty,
 };
 use tiersim_models::ids::TierId;
 use tiersim_models::service::{Discipline, Service};
@@ -40,12 +40,16 @@ prop_compose! {
         compute in proptest::option::of((any_law(), any_law())),
         chunk in 4096..1u64 << 34,
         sources in proptest::collection::vec(any_source(), 64),
+        shares in proptest::collection::vec(proptest::option::of(0.001..1.0), 64),
     ) -> Hardware {
-        let mut sources = sources.into_iter().cycle();
+        let (mut sources, mut shares) = (sources.into_iter().cycle(), shares.into_iter().cycle());
         let mut facts = Vec::new();
         let mut fact = |path: String| {
             let source = sources.next().unwrap();
-            facts.push(Fact::new(path, String::new(), source));
+            // A set-up may be none, which has no share.
+            let rate = ["bandwidth", "read", "write"].iter().any(|field| path.ends_with(field));
+            let uncertainty = shares.next().unwrap().filter(|_| rate).map(Uncertainty::share);
+            facts.push(Fact { uncertainty, ..Fact::new(path, String::new(), source) });
         };
         let mut made = Vec::new();
         for (index, (kind, capacity, access)) in tiers.into_iter().enumerate() {
@@ -99,6 +103,15 @@ proptest! {
             machine.facts.iter().map(|fact| (fact.path.clone(), fact.source.clone())).collect()
         };
         prop_assert_eq!(sources(&again), sources(&machine));
+        // Spreads are written to two digits.
+        for fact in &machine.facts {
+            let read = again.facts.iter().find(|read| read.path == fact.path).unwrap();
+            let share = |fact: &Fact| fact.uncertainty.as_ref().and_then(Uncertainty::relative);
+            let (wanted, found) = (share(fact), share(read));
+            prop_assert_eq!(wanted.is_some(), found.is_some());
+            let off = found.zip(wanted).map_or(0.0, |(found, wanted)| (found / wanted - 1.0).abs());
+            prop_assert!(off < 0.051, "{:?} {:?}", wanted, found);
+        }
         let bare = |machine: &Hardware| Hardware { facts: Vec::new(), ..machine.clone() };
         prop_assert_eq!(bare(&again), bare(&machine));
         prop_assert_eq!(hardware_text(&again, "written\nagain").unwrap(), text);

@@ -54,6 +54,28 @@ pub struct Uncertainty {
 }
 
 impl Uncertainty {
+    /// Normal around a number that has no unit yet, with a standard deviation that is a share of
+    /// it: what a measurement says before it is written down.
+    pub fn share(deviation: f64) -> Uncertainty {
+        Uncertainty {
+            spread: Spread::Normal { deviation },
+            value: 1.0,
+            unit: String::new(),
+            limits: [0.0, f64::INFINITY],
+            whole: false,
+            origin: String::new(),
+            place: String::new(),
+        }
+    }
+
+    /// The standard deviation as a share of the number; nothing for a range.
+    pub fn relative(&self) -> Option<f64> {
+        match self.spread {
+            Spread::Normal { deviation } => Some(deviation / self.value),
+            Spread::Uniform { .. } | Spread::LogUniform { .. } => None,
+        }
+    }
+
     /// The value below which a share of all values lies, in the number's unit; to the nearest whole
     /// one where it comes in whole numbers.
     ///

@@ -10,7 +10,7 @@ use crate::calibrate::fit::{self, Refusal, rounded};
 use crate::calibrate::measure::{Point, quantiles};
 use crate::calibrate::probe::{Access, Device, Kind, Precision, Start};
 use std::num::NonZeroU32;
-use tiersim_models::hardware::{Compute, Fact, Hardware, Law, Link, Source};
+use tiersim_models::hardware::{Compute, Fact, Hardware, Law, Link, Source, Uncertainty};
 use tiersim_models::results::calibration::{
     self, CalibrationRecord, Figure, Law as Fitted, Quantiles,
 };
@@ -33,6 +33,10 @@ const ONE_EACH_WAY: &str =
 
 /// Significant digits of what a spec says: more than any of it is known to.
 const DIGITS: i32 = 4;
+
+/// The least standard error that is written, as a share: half a unit of the last digit of a number
+/// of four.
+const LEAST_SPREAD: f64 = 5e-4;
 
 /// What a machine's calibration came to.
 #[derive(Clone, Debug, PartialEq)]
@@ -236,7 +240,12 @@ impl Spec<'_> {
         );
         let source = self.source(&what, &both[0]);
         self.fact(format!("{place}.max_in_flight"), Source::Measured(ONE_EACH_WAY.to_owned()));
-        self.fact(format!("{place}.total"), source);
+        // The errors of both directions are independent. A total that may be below one direction
+        // alone, which no spec can say, has no spread.
+        let error = both[0].rate.1.hypot(both[1].rate.1);
+        let apart = together - least.get() as f64 > 4.0 * error;
+        let known = (together, if apart { error } else { 0.0 });
+        self.known(format!("{place}.total"), source, known);
         Ok(Some(Service {
             discipline: Discipline::FairShare,
             max_in_flight: Some(NonZeroU32::MIN),
@@ -247,8 +256,8 @@ impl Spec<'_> {
 
     fn access(&mut self, law: &Fitted, place: &str, what: &str) -> Law {
         let source = self.source(what, law);
-        self.fact(format!("{place}.setup"), source.clone());
-        self.fact(format!("{place}.bandwidth"), source);
+        self.known(format!("{place}.setup"), source.clone(), law.setup);
+        self.known(format!("{place}.bandwidth"), source, law.rate);
         Law { setup: span(law.setup.0), rate: rate(law.rate.0) }
     }
 
@@ -260,8 +269,8 @@ impl Spec<'_> {
         let lone = "a lone copy, from the end of the op before it to the start of the op after it";
         let setup_source = self.source(lone, idle);
         let rate_source = self.source("copies back to back", busy);
-        self.fact(format!("{place}.{setup}"), setup_source);
-        self.fact(format!("{place}.{rate_name}"), rate_source);
+        self.known(format!("{place}.{setup}"), setup_source, idle.setup);
+        self.known(format!("{place}.{rate_name}"), rate_source, busy.rate);
         Law { setup: span(idle.setup.0), rate: rate(busy.rate.0) }
     }
 
@@ -282,13 +291,13 @@ impl Spec<'_> {
             let law = self.law(&[Kind::Gemm(precision)], &path)?;
             let what = format!("products of square matrices in {}", precision.word());
             let source = self.source(&what, &law);
-            self.fact(path, source);
+            self.known(path, source, law.rate);
             flops.push((precision.word().to_owned(), rate(law.rate.0)));
         }
         let memory = self.law(&[stream], "compute.memory")?;
         let source =
             self.source("copies within the device's memory, read and written bytes", &memory);
-        self.fact("compute.memory".to_owned(), source);
+        self.known("compute.memory".to_owned(), source, memory.rate);
         let words = format!(
             "ops without objects in a chain, from end to end: median of {} repeats, p5 {:.2} us, \
              p95 {:.2} us; {}",
@@ -310,6 +319,16 @@ impl Spec<'_> {
 
     fn fact(&mut self, path: String, source: Source) {
         self.facts.push(Fact::new(path, String::new(), source));
+    }
+
+    /// A fitted number with its standard error, which is its spread.
+    fn known(&mut self, path: String, source: Source, (value, error): (f64, f64)) {
+        let share = error / value;
+        // A number that came out as none has no share, and one known better than it is written
+        // has none that matters.
+        let told = share.is_finite() && share >= LEAST_SPREAD;
+        let uncertainty = told.then(|| Uncertainty::share(share.min(1.0)));
+        self.facts.push(Fact { uncertainty, ..Fact::new(path, String::new(), source) });
     }
 
     /// What was measured, and how well it is known.

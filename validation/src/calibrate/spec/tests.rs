@@ -197,3 +197,29 @@ fn both_ways_at_once_share_a_total_only_where_they_reach_less_than_the_sum() {
     let made = self::made(&points);
     assert_eq!(made.hardware.links[0].service, None, "of one way nothing is known together");
 }
+
+#[test]
+fn a_number_carries_the_standard_error_of_its_fit_as_its_spread() {
+    let exact = made(&all()).hardware;
+    assert!(exact.facts.iter().all(|fact| fact.uncertainty.is_none()), "nothing scatters");
+    // Copies back to back that are a tenth too slow and a tenth too quick in turn.
+    let mut points = all();
+    let busy = channel(false, Start::Busy);
+    for (at, point) in points.iter_mut().filter(|point| point.kind == busy).enumerate() {
+        let share = if at % 2 == 0 { 1.1 } else { 0.9 };
+        let off = |span: &mut Span| *span = Span::from_ps((span.ps() as f64 * share) as u64);
+        point.spans.iter_mut().for_each(off);
+    }
+    let made = made(&points);
+    let of = |path: &str| {
+        let fact = made.hardware.facts.iter().find(|fact| fact.path == path).expect("it is said");
+        fact.uncertainty.as_ref().and_then(Uncertainty::relative)
+    };
+    let law = of_large(&points, busy).expect("a law");
+    let name = &made.hardware.links[0].name;
+    assert_eq!(of(&format!("links.{name}.read")), Some(law.rate.1 / law.rate.0));
+    assert!((0.01..0.2).contains(&(law.rate.1 / law.rate.0)), "{law:?}");
+    // The set-up is that of lone copies, which are exact.
+    assert_eq!(of(&format!("links.{name}.setup")), None);
+    assert_eq!(of(&format!("links.{name}.write")), None);
+}
