@@ -49,7 +49,8 @@ pub fn run_sweep(
     let mut all: Vec<Conditions> = scenarios.iter().copied().zip(&benches).map(of).collect();
     // One machine and one workload have one curve.
     let mut used = jobs.iter().map(|job| job.bench);
-    if let Some(first) = used.next().filter(|first| used.all(|other| other == *first)) {
+    let one = used.next().filter(|first| used.all(|other| other == *first));
+    if let Some(first) = one.filter(|_| options.bound_curve) {
         let cases: Vec<&Case> = jobs.iter().map(|job| job.case).collect();
         all[first].bound_curve = benches[first].curve(&cases, results.iter())?;
     }

@@ -9,11 +9,14 @@ use tiersim_tests::prelude::*;
 
 #[test]
 fn steps_are_compute_plus_delays_plus_stalls_to_the_picosecond() {
+    // No audit, which the checks of the project run over the same files in release.
+    let options =
+        Options { timeline: true, audit: false, bound_curve: false, ..Options::default() };
     let mut cases = 0;
     for path in ["scenarios", "scenarios/validation"].into_iter().flat_map(files::shipped) {
         let scenario = files::scenario(&path, &[]);
         let traces = files::traces(&scenario);
-        let record = files::record(&scenario, Options { timeline: true, ..Options::default() });
+        let record = files::record(&scenario, options);
         let [slices, steps, samples] = timelines::shown(&record);
         assert!(slices > 0 && steps > 0 && samples > 0, "{}: an empty timeline", scenario.name);
         // Of several streams each has parts of its own, waiting for arrivals is nobody's, and what
