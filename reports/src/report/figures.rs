@@ -31,11 +31,16 @@ pub(super) fn section(page: &mut Page, report: &Report) -> Result<(), ChartError
             results.len()
         ));
     }
-    let blocks: [(&str, Columns); 5] = [
+    // A machine of several links has many channels: on paper a table of all that is said of each
+    // would end beyond the margin.
+    let blocks: [(&str, Columns); 8] = [
         ("Time", time),
         ("Requests", served),
         ("Memory", memory),
-        ("Traffic", traffic),
+        ("Traffic", moved),
+        ("Number of copies", copies),
+        ("Time of a copy", copy_times),
+        ("Stalls", stalls),
         ("Energy and price", economics),
     ];
     for (index, (title, of)) in blocks.into_iter().enumerate() {
@@ -183,26 +188,41 @@ fn memory(cases: &[&Case]) -> Vec<Column> {
 }
 
 /// What crosses the channels; one that nothing crosses has no column.
-fn traffic(cases: &[&Case]) -> Vec<Column> {
-    type OfCopies = fn(&Transfers) -> f64;
-    let copies = |title: &str, unit: fn(f64) -> Unit, figure: OfCopies| {
-        let names = names(cases.iter().flat_map(|case| &case.transfers).map(|copies| &copies.lane));
-        let column = |name: &String| {
-            values(cases, |case| {
-                let own = case.transfers.iter().find(|copies| copies.lane == *name);
-                (!case.oom).then(|| own.map_or(0.0, figure))
-            })
-        };
-        let columns = names.iter().map(column).collect();
-        Column::group((title, &names, unit), columns)
+fn moved(cases: &[&Case]) -> Vec<Column> {
+    group(cases, ("moved", of_sizes, 1.0), |case| case.moved_bytes.as_ref())
+}
+
+fn copies(cases: &[&Case]) -> Vec<Column> {
+    let of = |copies: Option<&Transfers>| Some(copies.map_or(0.0, |copies| copies.per_step));
+    of_copies(cases, ("copies", |_| ("/step", 1.0)), of)
+}
+
+/// No copies take no time on average, not none of it.
+fn copy_times(cases: &[&Case]) -> Vec<Column> {
+    of_copies(cases, ("mean copy", of_times), |copies| Some(copies?.mean_ms * 1e9))
+}
+
+fn stalls(cases: &[&Case]) -> Vec<Column> {
+    group(cases, ("stall", of_times, 1e9), |case| case.stall_ms.as_ref())
+}
+
+/// A column for each channel that some case copies over; nothing for a case whose machine has not
+/// that channel.
+fn of_copies(
+    cases: &[&Case],
+    (title, unit): (&str, fn(f64) -> Unit),
+    figure: fn(Option<&Transfers>) -> Option<f64>,
+) -> Vec<Column> {
+    let names = names(cases.iter().flat_map(|case| &case.transfers).map(|copies| &copies.lane));
+    let column = |name: &String| {
+        values(cases, |case| {
+            let own = case.transfers.iter().find(|copies| copies.lane == *name);
+            let has = own.is_some() || case.moved_bytes.as_ref()?.contains_key(name);
+            figure(own).filter(|_| has && !case.oom)
+        })
     };
-    let groups = [
-        group(cases, ("moved", of_sizes, 1.0), |case| case.moved_bytes.as_ref()),
-        copies("copies", |_| ("/step", 1.0), |copies| copies.per_step),
-        copies("mean copy", of_times, |copies| copies.mean_ms * 1e9),
-        group(cases, ("stall", of_times, 1e9), |case| case.stall_ms.as_ref()),
-    ];
-    groups.into_iter().flatten().collect()
+    let columns = names.iter().map(column).collect();
+    Column::group((title, &names, unit), columns)
 }
 
 /// Each name once, in the order in which they come.
