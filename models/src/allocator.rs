@@ -18,6 +18,7 @@ mod space;
 pub(crate) mod stats;
 
 use crate::units::Bytes;
+use serde::Deserialize;
 use std::fmt;
 
 pub use crate::allocator::buckets::BucketsConfig;
@@ -69,14 +70,29 @@ pub enum Model {
 /// When blocks are moved together.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Compaction {
-    /// Once external fragmentation is above this share.
+    /// Once fragmentation is above this share.
     pub above: f64,
+    /// Which fragmentation.
+    pub by: Fragmentation,
     /// Most bytes that are moved before one op; `None` to stop the world and move all. A block is
     /// moved whole, so the last one may go beyond.
     pub at_once: Option<Bytes>,
 }
 
-/// External fragmentation above which blocks are moved unless a scenario says otherwise.
+crate::words! {
+    /// Which fragmentation is held against a threshold.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Fragmentation {
+        /// Of free memory, [`Stats::external`]: what moving blocks can bring to nothing.
+        #[default]
+        External = "external",
+        /// [`Stats::total`]: half of it is within blocks, where moving them changes nothing.
+        Total = "total",
+    }
+}
+
+/// Fragmentation above which blocks are moved unless a scenario says otherwise.
 pub const COMPACT_ABOVE: f64 = 0.3;
 
 impl AllocatorSpec {
@@ -138,8 +154,11 @@ impl fmt::Display for AllocatorSpec {
             _ => {}
         }
         match self.compaction {
-            Some(Compaction { above, at_once }) => {
+            Some(Compaction { above, by, at_once }) => {
                 write!(f, ", compacted above {} %", above * 100.0)?;
+                if by == Fragmentation::Total {
+                    f.write_str(" in total")?;
+                }
                 at_once.map_or(Ok(()), |bytes| write!(f, ", {bytes} at once"))
             }
             None => Ok(()),
@@ -154,7 +173,7 @@ mod tests {
     #[test]
     fn shares_are_defined_when_nothing_is_there() {
         let stats = Stats::default();
-        assert_eq!((stats.external(), stats.internal()), (0.0, 0.0));
+        assert_eq!((stats.external(), stats.internal(), stats.total()), (0.0, 0.0, 0.0));
     }
 
     #[test]
@@ -168,6 +187,8 @@ mod tests {
             ..Stats::default()
         };
         assert_eq!((stats.external(), stats.internal()), (0.75, 0.25));
+        assert_eq!((stats.total(), stats.of(Fragmentation::Total)), (0.5, 0.5));
+        assert_eq!(stats.of(Fragmentation::External), 0.75);
     }
 
     #[test]
@@ -180,9 +201,12 @@ mod tests {
 
     #[test]
     fn a_spec_says_what_it_is() {
-        let compaction = Some(Compaction { above: 0.3, at_once: None });
+        let compaction = Some(Compaction { above: 0.3, by: Fragmentation::External, at_once: None });
         let model = Model::Buckets(BucketsConfig::default());
-        let spec = AllocatorSpec { model, compaction };
+        let mut spec = AllocatorSpec { model, compaction };
         assert_eq!(spec.to_string(), "buckets, compacted above 30 %");
+        let at_once = Some(Bytes::mib(1));
+        spec.compaction = Some(Compaction { above: 0.3, by: Fragmentation::Total, at_once });
+        assert_eq!(spec.to_string(), "buckets, compacted above 30 % in total, 1.00 MiB at once");
     }
 }

@@ -24,7 +24,7 @@ fn beside(at_once: Option<Bytes>) -> Vec<Time> {
     let spans = [1, 1, 1, 1, 10, 10, 1].map(us).to_vec();
     let world = World::of(machine, traced.0, spans);
     let policy = Box::new(StaticPlacement::all_in_hbm(&world.workload.trace));
-    let compaction = Some(Compaction { above: 0.2, at_once });
+    let compaction = Some(Compaction { above: 0.2, by: Fragmentation::External, at_once });
     let spec = AllocatorSpec { model: Model::Pool, compaction };
     let planner = world.allocating(policy, &[spec]).expect("nothing is there at the start");
     let (ends, meters) = world.measured(planner, 1);

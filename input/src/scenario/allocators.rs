@@ -65,7 +65,8 @@ impl Resolver<'_, '_> {
         let above = self.check.number(&format!("{at}.above"), "`above`", above, 0.0, 1.0);
         let at_once = format!("{at}.at_once");
         let at_once = raw.at_once.as_ref().and_then(|size| self.size(&at_once, size, 1, u64::MAX));
-        Some(Compaction { above: above?, at_once })
+        let by = raw.by.unwrap_or_default();
+        Some(Compaction { above: above?, by, at_once })
     }
 
     fn model(&mut self, at: &str, raw: &RawModel) -> Option<Model> {

@@ -1,5 +1,6 @@
 //! Blocks of memory, and how much of it is used.
 
+use crate::allocator::Fragmentation;
 use crate::units::Bytes;
 
 /// Memory that an allocator has handed out.
@@ -62,6 +63,19 @@ impl Stats {
     /// Internal fragmentation, 0 to 1: `1 - requested / allocated`; 0 when nothing is allocated.
     pub fn internal(&self) -> f64 {
         wasted(self.requested, self.allocated)
+    }
+
+    /// Total fragmentation, 0 to 1: the mean of the two, `(external + internal) / 2`.
+    pub fn total(&self) -> f64 {
+        (self.external() + self.internal()) / 2.0
+    }
+
+    /// The one that is asked for.
+    pub fn of(&self, which: Fragmentation) -> f64 {
+        match which {
+            Fragmentation::External => self.external(),
+            Fragmentation::Total => self.total(),
+        }
     }
 }
 
