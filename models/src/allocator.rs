@@ -136,6 +136,17 @@ impl Model {
         }
     }
 
+    /// What capacities differ by that make a difference to it: blocks and segments are multiples.
+    pub const fn granule(&self) -> Bytes {
+        match self {
+            Model::Exact => Bytes::new(1),
+            Model::Pool => Bytes::new(pool::ALIGN),
+            Model::Caching(_) => Bytes::new(caching::ROUND_LARGE),
+            Model::Buckets(_) => Bytes::new(buckets::LARGE_ROUND),
+            Model::Buddy(config) => config.least,
+        }
+    }
+
     /// Whether its blocks can be moved. Programs hold the addresses of PyTorch's blocks.
     pub const fn moves(&self) -> bool {
         !matches!(self, Model::Exact | Model::Caching(_))
@@ -201,7 +212,8 @@ mod tests {
 
     #[test]
     fn a_spec_says_what_it_is() {
-        let compaction = Some(Compaction { above: 0.3, by: Fragmentation::External, at_once: None });
+        let compaction =
+            Some(Compaction { above: 0.3, by: Fragmentation::External, at_once: None });
         let model = Model::Buckets(BucketsConfig::default());
         let mut spec = AllocatorSpec { model, compaction };
         assert_eq!(spec.to_string(), "buckets, compacted above 30 %");

@@ -26,6 +26,7 @@ mod split;
 mod steadiness;
 mod steps;
 mod timeline;
+pub mod trace_memory;
 pub mod uncertainty;
 
 use crate::diagnostic::Warning;

@@ -65,6 +65,7 @@ mod table;
 pub mod text_table;
 mod timeline;
 mod trace_events;
+mod trace_memory;
 mod uncertainty;
 mod units;
 mod validation;
@@ -94,6 +95,7 @@ pub use solved::{SOLVE_SCHEMA, SolvedRecord, solved_artefacts, solved_json, solv
 pub use table::text;
 pub use text_table::Detail;
 pub use timeline::timeline_json;
+pub use trace_memory::{leak_words, trace_memory_json, trace_memory_text};
 pub use validation::{Validation, validation_artefacts, validation_text};
 pub use xy::{Axis, Band, Marks, Series, XyChart};
 

@@ -12,7 +12,11 @@ const POOL: AllocatorSpec = AllocatorSpec { model: Model::Pool, compaction: None
 
 fn spec(rng: &mut ChaCha12Rng) -> AllocatorSpec {
     let at_once = [None, Some(Bytes::mib(1))][rng.random_range(0..2)];
-    let compaction = rng.random_bool(0.6).then_some(Compaction { above: 0.2, by: Fragmentation::External, at_once });
+    let compaction = rng.random_bool(0.6).then_some(Compaction {
+        above: 0.2,
+        by: Fragmentation::External,
+        at_once,
+    });
     match rng.random_range(0..6) {
         0 | 1 => AllocatorSpec { model: Model::Pool, compaction },
         2 => {
