@@ -60,6 +60,7 @@ mod solved;
 mod sources;
 mod split;
 mod steady;
+mod step_log;
 mod style;
 mod table;
 pub mod text_table;
@@ -92,6 +93,7 @@ pub use report::{
 };
 pub use sheet::{Made, Style};
 pub use solved::{SOLVE_SCHEMA, SolvedRecord, solved_artefacts, solved_json, solved_text};
+pub use step_log::step_log_text;
 pub use table::text;
 pub use text_table::Detail;
 pub use timeline::timeline_json;

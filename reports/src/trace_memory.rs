@@ -26,10 +26,15 @@ pub fn trace_memory_text(of: &TraceMemory) -> String {
     let mut rows = vec![
         ("floor", of.floor.to_string(), "asked for at once at most: no pool is smaller".to_owned()),
         ("ample", of.ample.to_string(), "kept at most where memory is not short".to_owned()),
-        ("least pool", of.least.bytes.to_string(), least(&of.least)),
+        (
+            "least pool",
+            of.least.bytes.to_string(),
+            format!("serves, in steps of {}", of.least.granule),
+        ),
+        ("", String::new(), least(&of.least)),
     ];
     if let Some(fails) = of.least.fails_above {
-        let why = "fails again, though it is larger: this allocator is not monotone here";
+        let why = "fails again though it is larger: not monotone";
         rows.push(("", fails.to_string(), why.to_owned()));
     }
     served(of, &mut rows);
@@ -52,7 +57,7 @@ fn least(least: &LeastPool) -> String {
         Proof::Some { tried, of } => format!("{tried} of {of} smaller ones were tried, and fail"),
     };
     let replays = count(least.replays as usize, "replay", "replays");
-    format!("the smallest that serves, in steps of {}; {proof} ({replays})", least.granule)
+    format!("{proof} ({replays})")
 }
 
 fn served(of: &TraceMemory, rows: &mut Vec<Row>) {
@@ -91,7 +96,7 @@ fn ahead(of: &TraceMemory, rows: &mut Vec<Row>) {
     let ahead = &of.ahead;
     let next = if ahead.same_step { "the same step again" } else { "the steps behind" };
     let plan = format!(
-        "for {}; {} at once at most, {} that outlive the step",
+        "for {}; {} at once at most, {} outlive it",
         count(ahead.planned, "offset of the first step", "offsets of the first step"),
         ahead.plan_floor,
         ahead.outliving,
