@@ -18,7 +18,6 @@ mod space;
 pub(crate) mod stats;
 
 use crate::units::Bytes;
-use serde::Deserialize;
 use std::fmt;
 
 pub use crate::allocator::buckets::BucketsConfig;
@@ -27,7 +26,7 @@ pub use crate::allocator::caching::CachingConfig;
 pub use crate::allocator::costs::{Calls, Costs};
 pub use crate::allocator::model::Allocator;
 pub use crate::allocator::moves::Moves;
-pub use crate::allocator::stats::{AllocatorBlock, BucketStats, Full, Stats};
+pub use crate::allocator::stats::{AllocatorBlock, BucketStats, Fragmentation, Full, Stats};
 
 /// Most bytes that a model looks after; of a larger or unlimited tier it uses so much. It leaves
 /// addresses for the reservations of 2^17 expandable segments in 64 bits.
@@ -77,19 +76,6 @@ pub struct Compaction {
     /// Most bytes that are moved before one op; `None` to stop the world and move all. A block is
     /// moved whole, so the last one may go beyond.
     pub at_once: Option<Bytes>,
-}
-
-crate::words! {
-    /// Which fragmentation is held against a threshold.
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-    #[serde(rename_all = "snake_case")]
-    pub enum Fragmentation {
-        /// Of free memory, [`Stats::external`]: what moving blocks can bring to nothing.
-        #[default]
-        External = "external",
-        /// [`Stats::total`]: half of it is within blocks, where moving them changes nothing.
-        Total = "total",
-    }
 }
 
 /// Fragmentation above which blocks are moved unless a scenario says otherwise.

@@ -11,7 +11,7 @@ mod least;
 mod replay;
 
 use tiersim_models::allocator::{AllocatorSpec, LARGEST};
-use tiersim_models::ids::{ObjectId, OpId};
+use tiersim_models::ids::OpId;
 use tiersim_models::lifetime::Workload;
 use tiersim_models::results::trace_memory::TraceMemory;
 use tiersim_models::units::Bytes;
@@ -19,6 +19,7 @@ use tiersim_models::units::Bytes;
 pub use self::ahead::ahead;
 pub use self::leaks::leaks;
 pub use self::least::least_pool;
+use self::replay::floor;
 pub use self::replay::serve;
 
 /// All of it: the least pool, the requests in `capacity` or else in that pool, offsets ahead and
@@ -55,19 +56,4 @@ pub fn trace_memory(
         ahead: ahead(workload, spec),
         leaks: leaks(workload),
     })
-}
-
-/// The most bytes that are live at once, each object as `rounded`.
-fn floor(workload: &Workload, rounded: impl Fn(u64) -> u64) -> Bytes {
-    let objects = &workload.trace.objects;
-    let of = |id: &ObjectId| rounded(objects[id.index()].bytes.get());
-    let persistent = objects.iter().filter(|object| object.persistent);
-    let mut live: u64 = persistent.map(|object| rounded(object.bytes.get())).sum();
-    let mut most = live;
-    for op in (0..workload.trace.ops.len()).map(OpId::at) {
-        live += workload.births(op).iter().map(of).sum::<u64>();
-        most = most.max(live);
-        live -= workload.releases(op).iter().map(of).sum::<u64>();
-    }
-    Bytes::new(most)
 }

@@ -1,7 +1,7 @@
 //! Blocks of memory, and how much of it is used.
 
-use crate::allocator::Fragmentation;
 use crate::units::Bytes;
+use serde::Deserialize;
 
 /// Memory that an allocator has handed out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +28,19 @@ pub struct Full {
     pub free: Bytes,
     /// The largest piece of them.
     pub largest: Bytes,
+}
+
+crate::words! {
+    /// Which fragmentation is held against a threshold.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Fragmentation {
+        /// Of free memory, [`Stats::external`]: what moving blocks can bring to nothing.
+        #[default]
+        External = "external",
+        /// [`Stats::total`]: half of it is within blocks, where moving them changes nothing.
+        Total = "total",
+    }
 }
 
 /// Bytes of an allocator at one moment.

@@ -7,8 +7,7 @@
 //! Invariant: what is given back serves, by a replay of every request, and never more of it is
 //! claimed than replays have shown.
 
-use crate::trace_memory::replay::least_blocks;
-use crate::trace_memory::serve;
+use crate::trace_memory::replay::{least_blocks, serve};
 use std::collections::BTreeMap;
 use tiersim_models::allocator::{AllocatorSpec, LARGEST};
 use tiersim_models::lifetime::Workload;

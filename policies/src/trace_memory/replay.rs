@@ -4,7 +4,6 @@
 //! before a request that fits into no piece though its bytes are free.
 //! Invariant: every object has one live block from its request to its release.
 
-use crate::trace_memory::floor;
 use std::collections::BTreeMap;
 use tiersim_models::allocator::{Allocator, AllocatorBlock, AllocatorSpec, Full, Model};
 use tiersim_models::ids::{ObjectId, OpId};
@@ -142,4 +141,19 @@ pub(super) fn least_blocks(workload: &Workload, spec: &AllocatorSpec) -> Bytes {
         Model::Pool => floor(workload, |bytes| bytes.next_multiple_of(granule)),
         _ => Bytes::new(floor(workload, |bytes| bytes).get().next_multiple_of(granule)),
     }
+}
+
+/// The most bytes that are live at once, each object as `rounded`.
+pub(super) fn floor(workload: &Workload, rounded: impl Fn(u64) -> u64) -> Bytes {
+    let objects = &workload.trace.objects;
+    let of = |id: &ObjectId| rounded(objects[id.index()].bytes.get());
+    let persistent = objects.iter().filter(|object| object.persistent);
+    let mut live: u64 = persistent.map(|object| rounded(object.bytes.get())).sum();
+    let mut most = live;
+    for op in (0..workload.trace.ops.len()).map(OpId::at) {
+        live += workload.births(op).iter().map(of).sum::<u64>();
+        most = most.max(live);
+        live -= workload.releases(op).iter().map(of).sum::<u64>();
+    }
+    Bytes::new(most)
 }
