@@ -29,6 +29,7 @@ mod replications;
 mod report;
 mod runs;
 mod solve;
+mod trace_memory;
 mod traces;
 mod train;
 mod typed;

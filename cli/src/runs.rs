@@ -8,7 +8,7 @@ use crate::output::{Denied, Failure, print, write, write_all, written};
 use crate::points::scenarios;
 use crate::replications::ReplicationArgs;
 use crate::{VERSION, progress, what_if};
-use clap::Args as ClapArgs;
+use clap::{Args as ClapArgs, ValueEnum};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use tiersim_input::lint::lint_scenario;
@@ -24,7 +24,7 @@ use tiersim_policies::scenario::traces::Traces;
 use tiersim_policies::zoo::Registry;
 use tiersim_reports::words::wrapped;
 use tiersim_reports::{
-    Artefact, Detail, artefacts, hints_json, report_artefact, summary_json, text,
+    Artefact, Detail, artefacts, hints_json, report_artefact, step_log_text, summary_json, text,
 };
 use tiersim_sim::expect::failures;
 use tiersim_sim::feasible::{problems, too_long};
@@ -42,10 +42,20 @@ pub(crate) struct RunArgs {
     pub(crate) draws: DrawArgs,
     #[command(flatten)]
     pub(crate) replications: ReplicationArgs,
+    /// Print a line per step as well: bytes live, reserved and at most, fragmentation, bytes moved,
+    /// pressure and stall.
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub(crate) log: Option<Log>,
     /// Put the simulator into report.html as well, with sliders that run the scenario again; FILE
     /// is the module of `cargo xtask what-if` [default: found beside the command].
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, requires = "report")]
     pub(crate) what_if: Option<Option<PathBuf>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Log {
+    /// A line per step.
+    Steps,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -80,6 +90,11 @@ pub(crate) struct HintsArgs {
 
 /// Runs scenarios one after the other; all are read before the first is run.
 pub(crate) fn run(args: &RunArgs, registry: &Registry) -> Result<(), Failure> {
+    if args.log.is_some() && args.common.format == Format::Json {
+        return Err(Failure::Input(
+            "--log steps prints lines (found --format json); leave one of them out".to_owned(),
+        ));
+    }
     use_threads(args.common.jobs)?;
     let overrides = overrides(&args.common)?;
     let (runs, traces) = read_runs(&args.scenarios, &overrides, registry)?;
@@ -93,7 +108,7 @@ pub(crate) fn run(args: &RunArgs, registry: &Registry) -> Result<(), Failure> {
         let out = args.common.out.clone();
         let out = out.map(|out| if several { out.join(&run.base.name) } else { out });
         let folder = Folder::open(out, &run.base.name)?;
-        let mut record = run_one(run, &traces, &args.common)?;
+        let mut record = run_one(run, &traces, &args.common, args.log.is_some())?;
         let asked =
             Asked { path, overrides: &overrides, registry, common: &args.common, sweeps: false };
         args.draws.draw(&asked, run, &traces, &mut record)?;
@@ -104,6 +119,9 @@ pub(crate) fn run(args: &RunArgs, registry: &Registry) -> Result<(), Failure> {
             // Several are one document, so nothing of it is printed before all of it is there.
             Format::Json if several => summaries.push(said),
             Format::Json | Format::Text => print(&said)?,
+        }
+        if args.log.is_some() {
+            print(&step_log_text(&record))?;
         }
         failed.extend(named(&run.base, failures(&run.base, &record)));
         denied.extend(warned(&record, &args.common));
@@ -187,12 +205,12 @@ pub(crate) fn sweep(args: &SweepArgs, registry: &Registry) -> Result<(), Failure
     // A folder of its own: the results of a run are not those of its sweep.
     let name = format!("{}-sweep", sweep.base.name);
     let folder = Folder::open(args.common.out.clone(), &name)?;
-    let mut record = run_points(&sweep, &traces, &args.common)?;
+    let mut record = run_points(&sweep, &traces, &args.common, false)?;
     let (path, common) = (&*args.scenario, &args.common);
     let asked = Asked { path, overrides: &overrides, registry, common, sweeps: true };
     args.draws.draw(&asked, &sweep, &traces, &mut record)?;
     args.replications.replicate(&args.common, &sweep, &traces, &mut record)?;
-    let base = run_one(&runs[0], &own, &args.common)?;
+    let base = run_one(&runs[0], &own, &args.common, false)?;
     print(&emit(&record, &args.common, folder, Vec::new())?)?;
     let failed = named(&runs[0].base, failures(&runs[0].base, &base));
     expect_none(failed, warned(&record, &args.common))
@@ -271,13 +289,13 @@ fn different_names(runs: &[Sweep], paths: &[PathBuf]) -> Result<(), Failure> {
 }
 
 /// Runs a scenario on each of its machines.
-fn run_one(run: &Sweep, traces: &Traces, common: &Common) -> Result<RunRecord, Failure> {
+fn run_one(run: &Sweep, traces: &Traces, common: &Common, log: bool) -> Result<RunRecord, Failure> {
     if !run.points.is_empty() {
-        return run_points(run, traces, common);
+        return run_points(run, traces, common, log);
     }
     let scenario = &run.base;
     let stamp = fingerprint(scenario, traces.hash(scenario));
-    let options = Options { audit: common.audit, timeline: true, ..Options::default() };
+    let options = Options { audit: common.audit, timeline: true, log, ..Options::default() };
     let bar = progress::bar(scenario.cases.len(), common.quiet);
     let record = simulate(scenario, traces.of(scenario), stamp, options, || bar.inc(1))?;
     bar.finish_and_clear();
@@ -285,10 +303,15 @@ fn run_one(run: &Sweep, traces: &Traces, common: &Common) -> Result<RunRecord, F
 }
 
 /// Runs every point.
-fn run_points(sweep: &Sweep, traces: &Traces, common: &Common) -> Result<RunRecord, Failure> {
+fn run_points(
+    sweep: &Sweep,
+    traces: &Traces,
+    common: &Common,
+    log: bool,
+) -> Result<RunRecord, Failure> {
     let stamp = sweep_fingerprint(sweep, |scenario| traces.hash(scenario));
     let bar = progress::bar(count(sweep), common.quiet);
-    let options = Options { audit: common.audit, ..Options::default() };
+    let options = Options { audit: common.audit, log, ..Options::default() };
     let record = run_sweep(sweep, traces, stamp, options, || bar.inc(1))?;
     bar.finish_and_clear();
     Ok(record)

@@ -3,6 +3,7 @@
 use crate::args::Format;
 use crate::generate::{GenerateArgs, generate};
 use crate::output::{Failure, print};
+use crate::trace_memory::{TraceMemoryArgs, memory};
 use clap::Subcommand;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -25,6 +26,11 @@ pub(crate) enum TraceCommand {
         #[arg(long, value_enum, default_value_t = Format::Text)]
         format: Format,
     },
+    /// Say what a trace asks of an allocator: the least pool, fragmentation, offsets ahead, leaks.
+    #[command(
+        after_help = "Examples:\n  tiersim trace memory traces/gpt2-train-cpu\n  tiersim trace memory traces/gpt2-train-cpu --allocator pool --compact-by total"
+    )]
+    Memory(TraceMemoryArgs),
     /// Convert what another program recorded to a trace.
     #[command(subcommand)]
     Import(Source),
@@ -75,6 +81,7 @@ pub(crate) fn trace(command: &TraceCommand) -> Result<(), Failure> {
                 Format::Json => print(&pretty(&info)?),
             }
         }
+        TraceCommand::Memory(args) => memory(args),
         TraceCommand::Generate(args) => generate(args),
         TraceCommand::Import(from) => match from {
             Source::Recording { source, out } => {

@@ -2,7 +2,7 @@
 //!
 //! `bytes -> size check -> RON -> raw (mirrors the file) -> resolve -> Scenario`.
 
-mod allocators;
+pub mod allocators;
 mod axes;
 mod card;
 mod document;

@@ -26,7 +26,7 @@ pub use crate::allocator::caching::CachingConfig;
 pub use crate::allocator::costs::{Calls, Costs};
 pub use crate::allocator::model::Allocator;
 pub use crate::allocator::moves::Moves;
-pub use crate::allocator::stats::{AllocatorBlock, BucketStats, Full, Stats};
+pub use crate::allocator::stats::{AllocatorBlock, BucketStats, Fragmentation, Full, Stats};
 
 /// Most bytes that a model looks after; of a larger or unlimited tier it uses so much. It leaves
 /// addresses for the reservations of 2^17 expandable segments in 64 bits.
@@ -69,14 +69,16 @@ pub enum Model {
 /// When blocks are moved together.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Compaction {
-    /// Once external fragmentation is above this share.
+    /// Once fragmentation is above this share.
     pub above: f64,
+    /// Which fragmentation.
+    pub by: Fragmentation,
     /// Most bytes that are moved before one op; `None` to stop the world and move all. A block is
     /// moved whole, so the last one may go beyond.
     pub at_once: Option<Bytes>,
 }
 
-/// External fragmentation above which blocks are moved unless a scenario says otherwise.
+/// Fragmentation above which blocks are moved unless a scenario says otherwise.
 pub const COMPACT_ABOVE: f64 = 0.3;
 
 impl AllocatorSpec {
@@ -120,6 +122,17 @@ impl Model {
         }
     }
 
+    /// What capacities differ by that make a difference to it: blocks and segments are multiples.
+    pub const fn granule(&self) -> Bytes {
+        match self {
+            Model::Exact => Bytes::new(1),
+            Model::Pool => Bytes::new(pool::ALIGN),
+            Model::Caching(_) => Bytes::new(caching::ROUND_LARGE),
+            Model::Buckets(_) => Bytes::new(buckets::LARGE_ROUND),
+            Model::Buddy(config) => config.least,
+        }
+    }
+
     /// Whether its blocks can be moved. Programs hold the addresses of PyTorch's blocks.
     pub const fn moves(&self) -> bool {
         !matches!(self, Model::Exact | Model::Caching(_))
@@ -138,8 +151,11 @@ impl fmt::Display for AllocatorSpec {
             _ => {}
         }
         match self.compaction {
-            Some(Compaction { above, at_once }) => {
+            Some(Compaction { above, by, at_once }) => {
                 write!(f, ", compacted above {} %", above * 100.0)?;
+                if by == Fragmentation::Total {
+                    f.write_str(" in total")?;
+                }
                 at_once.map_or(Ok(()), |bytes| write!(f, ", {bytes} at once"))
             }
             None => Ok(()),
@@ -154,7 +170,7 @@ mod tests {
     #[test]
     fn shares_are_defined_when_nothing_is_there() {
         let stats = Stats::default();
-        assert_eq!((stats.external(), stats.internal()), (0.0, 0.0));
+        assert_eq!((stats.external(), stats.internal(), stats.total()), (0.0, 0.0, 0.0));
     }
 
     #[test]
@@ -168,6 +184,8 @@ mod tests {
             ..Stats::default()
         };
         assert_eq!((stats.external(), stats.internal()), (0.75, 0.25));
+        assert_eq!((stats.total(), stats.of(Fragmentation::Total)), (0.5, 0.5));
+        assert_eq!(stats.of(Fragmentation::External), 0.75);
     }
 
     #[test]
@@ -180,9 +198,13 @@ mod tests {
 
     #[test]
     fn a_spec_says_what_it_is() {
-        let compaction = Some(Compaction { above: 0.3, at_once: None });
+        let compaction =
+            Some(Compaction { above: 0.3, by: Fragmentation::External, at_once: None });
         let model = Model::Buckets(BucketsConfig::default());
-        let spec = AllocatorSpec { model, compaction };
+        let mut spec = AllocatorSpec { model, compaction };
         assert_eq!(spec.to_string(), "buckets, compacted above 30 %");
+        let at_once = Some(Bytes::mib(1));
+        spec.compaction = Some(Compaction { above: 0.3, by: Fragmentation::Total, at_once });
+        assert_eq!(spec.to_string(), "buckets, compacted above 30 % in total, 1.00 MiB at once");
     }
 }

@@ -24,8 +24,10 @@ pub mod snapshot;
 pub mod solved;
 mod split;
 mod steadiness;
+pub mod step_log;
 mod steps;
 mod timeline;
+pub mod trace_memory;
 pub mod uncertainty;
 
 use crate::diagnostic::Warning;
@@ -38,6 +40,7 @@ use memory_use::MemoryUse;
 use replications::Replications;
 use served::ServingFigures;
 use std::fmt;
+use step_log::StepLine;
 use uncertainty::UncertaintyRecord;
 
 pub use conditions::Conditions;
@@ -295,6 +298,8 @@ pub struct Figures {
     pub serving: Option<Box<ServingFigures>>,
     /// Whether the measured steps are those of the steady state.
     pub steady: Steadiness,
+    /// A line per step, if that was asked for.
+    pub log: Vec<StepLine>,
 }
 
 impl Figures {

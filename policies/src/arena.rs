@@ -180,8 +180,8 @@ impl Arena {
     /// Moves objects together if too much is in pieces, or at any rate if `forced`.
     pub(crate) fn compact(&mut self, forced: bool, tickets: &Tickets) -> Option<Compacted> {
         let compaction = self.spec.compaction?;
-        let external = self.model.stats().external();
-        let due = forced || external > compaction.above;
+        let fragmented = self.model.stats().of(compaction.by);
+        let due = forced || fragmented > compaction.above;
         if !due || self.settled {
             return None;
         }
@@ -200,7 +200,7 @@ impl Arena {
             self.owners.insert(is.at, object);
             self.held.insert(object, is);
         }
-        self.meter.compacted(moves.bytes, external);
+        self.meter.compacted(moves.bytes, fragmented);
         let mut waits = SmallVec::new();
         moved.iter().for_each(|&(_, _, is)| self.reuse(is, tickets, &mut waits));
         let was = moved.iter().map(|(_, was, _)| (was.at, was.end())).collect();
@@ -249,7 +249,7 @@ fn without(mut pieces: Vec<(u64, u64)>, mut others: Vec<(u64, u64)>) -> Vec<(u64
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tiersim_models::allocator::{CachingConfig, Compaction, Model};
+    use tiersim_models::allocator::{CachingConfig, Compaction, Fragmentation, Model};
 
     const MIB: u64 = 1 << 20;
 
@@ -312,7 +312,8 @@ mod tests {
     fn compaction_moves_objects_and_hands_over_what_is_under_way() {
         let mut tickets = Tickets::default();
         let [first, mover] = [(); 2].map(|()| tickets.issue(None));
-        let compaction = Compaction { above: 0.3, at_once: None };
+        let by = Fragmentation::External;
+        let compaction = Compaction { above: 0.3, by, at_once: None };
         let mut arena = arena(Model::Pool, Some(compaction), 8);
         for object in 0..4 {
             allocate(&mut arena, object, 2, &tickets);

@@ -28,14 +28,15 @@ pub(crate) struct Meter {
     in_point: u64,
     external: Share,
     internal: Share,
+    total: Share,
     pub(crate) found: MemoryUse,
 }
 
 impl Meter {
     pub(crate) fn new(ops: u64) -> Meter {
-        let (external, internal) = (Share::default(), Share::default());
+        let [external, internal, total] = [Share::default(); 3];
         let found = MemoryUse::default();
-        Meter { ops, samples: 0, in_point: 0, external, internal, found }
+        Meter { ops, samples: 0, in_point: 0, external, internal, total, found }
     }
 
     /// `pieces` are the sizes of all free pieces, asked for once per point.
@@ -45,10 +46,11 @@ impl Meter {
         stats: &Stats,
         pieces: impl FnOnce() -> Vec<Bytes>,
     ) {
-        let (external, internal) = (stats.external(), stats.internal());
+        let (external, internal, total) = (stats.external(), stats.internal(), stats.total());
         self.samples += 1;
         note(&mut self.external, external);
         note(&mut self.internal, internal);
+        note(&mut self.total, total);
         let closes = self.closes(moment);
         let found = &mut self.found;
         found.peak_allocated = found.peak_allocated.max(stats.allocated);
@@ -67,6 +69,8 @@ impl Meter {
         point.highest = point.highest.max(external);
         point.internal_mean += (internal - point.internal_mean) / count;
         point.internal_highest = point.internal_highest.max(internal);
+        point.total_mean += (total - point.total_mean) / count;
+        point.total_highest = point.total_highest.max(total);
         if closes {
             let counts = histogram(&pieces()).into_iter().enumerate();
             let some = counts.filter(|&(_, count)| count > 0);
@@ -86,18 +90,18 @@ impl Meter {
         last || (ends_step && step < POINTS)
     }
 
-    /// Objects are moved together where this share of free memory was in pieces.
-    pub(crate) fn compacted(&mut self, bytes: Bytes, external: f64) {
+    /// Objects are moved together where this much was fragmented.
+    pub(crate) fn compacted(&mut self, bytes: Bytes, fragmented: f64) {
         self.found.compactions += 1;
         self.found.compacted += bytes;
-        self.found.compacted_from = self.found.compacted_from.max(external);
+        self.found.compacted_from = self.found.compacted_from.max(fragmented);
     }
 
     /// Everything so far.
     pub(crate) fn found(&self) -> MemoryUse {
         let mean = |share: Share| Share { mean: share.mean / self.samples.max(1) as f64, ..share };
-        let (external, internal) = (mean(self.external), mean(self.internal));
-        MemoryUse { external, internal, ..self.found.clone() }
+        let [external, internal, total] = [self.external, self.internal, self.total].map(mean);
+        MemoryUse { external, internal, total, ..self.found.clone() }
     }
 }
 
@@ -137,6 +141,8 @@ mod tests {
         let expected = Share { mean: (0.0 + 0.75 + 0.5) / 3.0, highest: 0.75, end: 0.5 };
         assert_eq!(found.external, expected);
         assert_eq!(found.internal, Share { mean: 0.5, highest: 0.5, end: 0.5 });
+        let total = Share { mean: (0.25 + 0.625 + 0.5) / 3.0, highest: 0.625, end: 0.5 };
+        assert_eq!(found.total, total, "half of the sum of both, at every op");
         assert_eq!((found.peak_allocated.get(), found.peak_reserved.get()), (40, 41));
         assert_eq!(found.series.len(), 3);
     }

@@ -31,6 +31,7 @@ pub mod state;
 pub mod static_placement;
 pub mod step;
 mod tickets;
+pub mod trace_memory;
 pub mod transit;
 pub mod view;
 pub mod visits;

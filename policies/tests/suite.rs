@@ -5,3 +5,4 @@ mod device_map;
 mod placements;
 mod pressure;
 mod replacement;
+mod trace_memory;

@@ -60,11 +60,13 @@ mod solved;
 mod sources;
 mod split;
 mod steady;
+mod step_log;
 mod style;
 mod table;
 pub mod text_table;
 mod timeline;
 mod trace_events;
+mod trace_memory;
 mod uncertainty;
 mod units;
 mod validation;
@@ -91,9 +93,11 @@ pub use report::{
 };
 pub use sheet::{Made, Style};
 pub use solved::{SOLVE_SCHEMA, SolvedRecord, solved_artefacts, solved_json, solved_text};
+pub use step_log::step_log_text;
 pub use table::text;
 pub use text_table::Detail;
 pub use timeline::timeline_json;
+pub use trace_memory::{leak_words, trace_memory_json, trace_memory_text};
 pub use validation::{Validation, validation_artefacts, validation_text};
 pub use xy::{Axis, Band, Marks, Series, XyChart};
 

@@ -33,6 +33,9 @@ pub(crate) fn allocators(on: &Conditions, figures: &Figures) -> Value {
             "free_pieces": pieces(memory),
             "buckets": memory.buckets.iter().map(bucket).collect::<Vec<_>>(),
             "compacted_from": memory.compacted_from,
+            "total_mean": memory.total.mean,
+            "total_highest": memory.total.highest,
+            "total_end": memory.total.end,
         })
     };
     figures.memory.iter().map(one).collect()
@@ -77,6 +80,8 @@ pub(crate) fn allocators_csv(record: &RunRecord) -> Result<Option<Vec<u8>>, Char
         "internal_mean",
         "internal_highest",
         "free_pieces",
+        "total_mean",
+        "total_highest",
     ])?;
     let mut rows = 0;
     for case in &record.results {
@@ -96,6 +101,8 @@ pub(crate) fn allocators_csv(record: &RunRecord) -> Result<Option<Vec<u8>>, Char
                     point.internal_mean.to_string(),
                     point.internal_highest.to_string(),
                     pieces_of(point),
+                    point.total_mean.to_string(),
+                    point.total_highest.to_string(),
                 ])?;
             }
         }

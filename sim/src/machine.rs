@@ -230,6 +230,12 @@ impl<'a> SimMachine<'a> {
         &self.meters
     }
 
+    /// Most bytes held in the first tier since this was last asked, or since the start.
+    pub(crate) fn peak_since(&mut self) -> Bytes {
+        let now = self.meters.used[0];
+        std::mem::replace(&mut self.meters.peak_since, now)
+    }
+
     /// Events processed so far.
     pub fn events(&self) -> u64 {
         self.engine.events()

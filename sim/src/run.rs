@@ -11,7 +11,9 @@ mod memory;
 mod settle;
 mod simulate;
 mod steady;
+mod step_log;
 mod stopwatch;
+mod turns;
 mod walked;
 pub(crate) mod within;
 
@@ -54,6 +56,8 @@ pub struct Options {
     pub timeline: bool,
     /// Keep the critical path of the last measured replay, for [`explain`](crate::explain).
     pub walk: bool,
+    /// Keep a line per step.
+    pub log: bool,
     /// Ops planned ahead; changes memory use, never results.
     pub window: u64,
     /// Leave out replays that would only be the same again; changes time and memory use, never
@@ -66,7 +70,15 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Options {
         let (audit, timeline, walk) = (cfg!(debug_assertions), false, false);
-        Options { audit, timeline, walk, window: WINDOW, extend: true, bound_curve: true }
+        Options {
+            audit,
+            timeline,
+            walk,
+            log: false,
+            window: WINDOW,
+            extend: true,
+            bound_curve: true,
+        }
     }
 }
 

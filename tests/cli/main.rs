@@ -26,6 +26,7 @@ mod hostile_memory;
 mod hostile_traces;
 mod lints;
 mod memory;
+mod memory_pressure;
 mod models;
 mod ops;
 mod outside;

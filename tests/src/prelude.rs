@@ -10,7 +10,7 @@ pub use std::num::NonZeroU32;
 pub use std::path::{Path, PathBuf};
 pub use tiersim_conformance::prelude::*;
 pub use tiersim_models::allocator::{
-    AllocatorSpec, BucketsConfig, BuddyConfig, CachingConfig, Compaction,
+    AllocatorSpec, BucketsConfig, BuddyConfig, CachingConfig, Compaction, Fragmentation,
 };
 pub use tiersim_models::hardware::DeviceRequests;
 pub use tiersim_models::loaded::{Curve, Loaded};

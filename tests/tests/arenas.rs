@@ -12,7 +12,11 @@ const POOL: AllocatorSpec = AllocatorSpec { model: Model::Pool, compaction: None
 
 fn spec(rng: &mut ChaCha12Rng) -> AllocatorSpec {
     let at_once = [None, Some(Bytes::mib(1))][rng.random_range(0..2)];
-    let compaction = rng.random_bool(0.6).then_some(Compaction { above: 0.2, at_once });
+    let compaction = rng.random_bool(0.6).then_some(Compaction {
+        above: 0.2,
+        by: Fragmentation::External,
+        at_once,
+    });
     match rng.random_range(0..6) {
         0 | 1 => AllocatorSpec { model: Model::Pool, compaction },
         2 => {
@@ -177,7 +181,7 @@ fn compactions(commands: &[Command]) -> Vec<(Ticket, Vec<ObjectId>, Bytes, Optio
 #[test]
 fn an_object_that_fits_into_no_piece_waits_for_what_moves_out_of_its_way() {
     for at_once in [None, Some(Bytes::mib(1))] {
-        let compaction = Some(Compaction { above: 1.0, at_once });
+        let compaction = Some(Compaction { above: 1.0, by: Fragmentation::External, at_once });
         let spec = AllocatorSpec { model: Model::Pool, compaction };
         let (commands, error) = plan(pieces(5 << 20), spec);
         assert_eq!(error, None, "moved together it fits");

@@ -6,7 +6,7 @@ use tiersim_tests::prelude::*;
 
 /// A tier of 14 MiB in which op 3 leaves a hole of 4 MiB in front of 4 MiB, and then two ops on two
 /// streams: one that reads what moves, and one that does not.
-fn beside(at_once: Option<Bytes>) -> Vec<Time> {
+fn beside(compaction: Compaction) -> (Vec<Time>, Bytes, Span) {
     let mut traced = Traced::new();
     let objects: Vec<ObjectId> = (0..3).map(|_| traced.object(4 << 20, false)).collect();
     let us = Span::from_us;
@@ -24,28 +24,48 @@ fn beside(at_once: Option<Bytes>) -> Vec<Time> {
     let spans = [1, 1, 1, 1, 10, 10, 1].map(us).to_vec();
     let world = World::of(machine, traced.0, spans);
     let policy = Box::new(StaticPlacement::all_in_hbm(&world.workload.trace));
-    let compaction = Some(Compaction { above: 0.2, at_once });
-    let spec = AllocatorSpec { model: Model::Pool, compaction };
+    let spec = AllocatorSpec { model: Model::Pool, compaction: Some(compaction) };
     let planner = world.allocating(policy, &[spec]).expect("nothing is there at the start");
     let (ends, meters) = world.measured(planner, 1);
     let links = 2 * world.hardware.links.len();
-    let within = (meters.moved[links], meters.busy[links], meters.stall[links]);
-    assert_eq!(within.0, Bytes::mib(4));
-    let span = law(0, 4 << 30).span_of(Bytes::mib(4));
-    assert_eq!(within.1, span, "each byte is read and written");
-    assert!(within.2 >= span, "streams waited for it: {}", within.2);
-    ends.into_iter().map(Time::from_ps).collect()
+    let (moved, busy, stall) = (meters.moved[links], meters.busy[links], meters.stall[links]);
+    assert!(stall >= busy, "streams waited for it: {stall}");
+    (ends.into_iter().map(Time::from_ps).collect(), moved, busy)
+}
+
+/// What moves in [`beside`], at half of the rate: each byte is read and written.
+fn moved_together() -> (Bytes, Span) {
+    (Bytes::mib(4), law(0, 4 << 30).span_of(Bytes::mib(4)))
 }
 
 #[test]
 fn compaction_stops_the_world_or_goes_on_beside_who_uses_other_objects() {
     let us = |us: u64| Time::from_ps(us * 1_000_000);
-    let span = law(0, 4 << 30).span_of(Bytes::mib(4));
-    let stopped = beside(None);
+    let (bytes, span) = moved_together();
+    let set = |at_once| Compaction { above: 0.2, by: Fragmentation::External, at_once };
+    let (stopped, moved, busy) = beside(set(None));
+    assert_eq!((moved, busy), (bytes, span));
     assert_eq!(stopped[4..6], [us(4) + span + Span::from_us(10); 2], "both wait");
-    let incremental = beside(Some(Bytes::mib(1)));
+    let (incremental, moved, busy) = beside(set(Some(Bytes::mib(1))));
+    assert_eq!((moved, busy), (bytes, span));
     assert_eq!(incremental[4], us(1) + Span::from_us(10), "it uses nothing that moves");
     assert_eq!(incremental[5], us(4) + span + Span::from_us(10), "what it uses moves");
+}
+
+#[test]
+fn total_fragmentation_sets_it_off_above_its_own_threshold_and_the_moves_take_their_time() {
+    // A hole of 4 MiB and 2 MiB behind all: a third is in pieces, and no block has a rest. Half of
+    // that is fragmented in total.
+    let set = |above| Compaction { above, by: Fragmentation::Total, at_once: None };
+    let (bytes, span) = moved_together();
+    assert_eq!(span.ps(), 976_562_500, "4 MiB at 4 GiB per second");
+    let (ends, moved, busy) = beside(set(0.16));
+    assert_eq!((moved, busy), (bytes, span));
+    let us = |us: u64| Time::from_ps(us * 1_000_000);
+    assert_eq!(ends[4..6], [us(4) + span + Span::from_us(10); 2], "both wait for all of it");
+    let (ends, moved, busy) = beside(set(0.17));
+    assert_eq!((moved, busy), (Bytes::ZERO, Span::ZERO));
+    assert_eq!(ends[5], us(14), "nobody waits");
 }
 
 /// Ends of three ops that ask for 4, 4 and 22 MiB one after the other, where there are 24 MiB, and

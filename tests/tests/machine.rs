@@ -26,6 +26,7 @@ mod serving;
 mod sharing;
 mod snapshots;
 mod soak;
+mod step_log;
 mod step_time;
 mod training_options;
 mod training_state;

@@ -3,16 +3,23 @@
 //! The scenario's list holds for every case; a case's own list replaces what it says of the tiers
 //! that it names. Tiers that nobody names are exact.
 
+use crate::scenario::files::Files;
 use crate::scenario::raw::{RawAllocator, RawCompaction, RawCosts, RawModel};
 use crate::scenario::resolver::Resolver;
+use crate::text::check::Check;
 use crate::text::quantity::{BYTES, Duration, Quantity, SETUP, Size};
+use crate::text::ron_text::Document;
+use crate::text::typed::Parsed;
+use std::path::Path;
 use tiersim_models::allocator::caching::LARGE_SEGMENT;
 use tiersim_models::allocator::{
     AllocatorSpec, BucketsConfig, BuddyConfig, COMPACT_ABOVE, CachingConfig, Compaction, Costs,
     Model,
 };
+use tiersim_models::diagnostic::Diagnostics;
 use tiersim_models::hardware::{Hardware, MAX_TIERS};
 use tiersim_models::units::{Bytes, Span};
+use tiersim_policies::zoo::Registry;
 
 /// The largest smallest block of buddies.
 const MOST_LEAST: u64 = 1 << 30;
@@ -46,6 +53,31 @@ pub(crate) fn resolve(
     specs
 }
 
+/// An allocator as it is typed: `text` is what stands behind `model` in a scenario.
+///
+/// Errors say what is wrong with it and where in the text.
+pub fn typed_allocator(text: &str) -> Result<AllocatorSpec, Diagnostics> {
+    let named = Path::new("--allocator");
+    let document = Document::from_text(named, text.to_owned())?;
+    let Parsed { raw, mut problems } = document.parse::<RawModel>()?;
+    let mut files = Files::around(Path::new(""), &Registry::default())?;
+    let check = Check::new(&document);
+    let mut resolver = Resolver {
+        check,
+        files: &mut files,
+        outside: Diagnostics::default(),
+        warnings: Vec::new(),
+        lacking: 0,
+        left_out: Vec::new(),
+        across: Vec::new(),
+    };
+    let model = resolver.model("", &raw);
+    problems.0.append(&mut resolver.check.problems.0);
+    problems.into_result(())?;
+    let model = model.expect("what gives nothing has a problem");
+    Ok(AllocatorSpec { model, compaction: None })
+}
+
 impl Resolver<'_, '_> {
     fn allocator(&mut self, at: &str, raw: &RawAllocator) -> Option<AllocatorSpec> {
         let model = self.model(&format!("{at}.model"), &raw.model);
@@ -65,7 +97,8 @@ impl Resolver<'_, '_> {
         let above = self.check.number(&format!("{at}.above"), "`above`", above, 0.0, 1.0);
         let at_once = format!("{at}.at_once");
         let at_once = raw.at_once.as_ref().and_then(|size| self.size(&at_once, size, 1, u64::MAX));
-        Some(Compaction { above: above?, at_once })
+        let by = raw.by.unwrap_or_default();
+        Some(Compaction { above: above?, by, at_once })
     }
 
     fn model(&mut self, at: &str, raw: &RawModel) -> Option<Model> {

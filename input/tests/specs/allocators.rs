@@ -3,7 +3,8 @@
 use crate::specs::project::{GOOD, Project, edited};
 use tiersim_input::scenario::fingerprint::fingerprint;
 use tiersim_models::allocator::{
-    AllocatorSpec, BucketsConfig, BuddyConfig, CachingConfig, Compaction, Costs, Model,
+    AllocatorSpec, BucketsConfig, BuddyConfig, CachingConfig, Compaction, Costs, Fragmentation,
+    Model,
 };
 use tiersim_models::ids::TierId;
 use tiersim_models::units::{Bytes, Span};
@@ -41,10 +42,11 @@ fn a_case_replaces_what_the_scenario_says_of_the_tiers_that_it_names() {
     };
     let all = AllocatorSpec { model: Model::Caching(caching), compaction: None };
     let least = BuddyConfig { least: Bytes::new(4096) };
-    let stop = Compaction { above: 0.3, at_once: None };
+    let stop = Compaction { above: 0.3, by: Fragmentation::External, at_once: None };
     let dram = AllocatorSpec { model: Model::Buddy(least), compaction: Some(stop) };
     let buckets = Model::Buckets(BucketsConfig { adaptive: true });
-    let some = Compaction { above: 0.1, at_once: Some(Bytes::mib(64)) };
+    let some =
+        Compaction { above: 0.1, by: Fragmentation::External, at_once: Some(Bytes::mib(64)) };
     let own = AllocatorSpec { model: buckets, compaction: Some(some) };
     assert_eq!(scenario.cases[0].allocators[..2], [own, dram.clone()]);
     assert_eq!(scenario.cases[1].allocators[..2], [all, dram]);

@@ -1,6 +1,7 @@
 //! Blocks of memory, and how much of it is used.
 
 use crate::units::Bytes;
+use serde::Deserialize;
 
 /// Memory that an allocator has handed out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +28,19 @@ pub struct Full {
     pub free: Bytes,
     /// The largest piece of them.
     pub largest: Bytes,
+}
+
+crate::words! {
+    /// Which fragmentation is held against a threshold.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Fragmentation {
+        /// Of free memory, [`Stats::external`]: what moving blocks can bring to nothing.
+        #[default]
+        External = "external",
+        /// [`Stats::total`]: half of it is within blocks, where moving them changes nothing.
+        Total = "total",
+    }
 }
 
 /// Bytes of an allocator at one moment.
@@ -62,6 +76,19 @@ impl Stats {
     /// Internal fragmentation, 0 to 1: `1 - requested / allocated`; 0 when nothing is allocated.
     pub fn internal(&self) -> f64 {
         wasted(self.requested, self.allocated)
+    }
+
+    /// Total fragmentation, 0 to 1: the mean of the two, `(external + internal) / 2`.
+    pub fn total(&self) -> f64 {
+        (self.external() + self.internal()) / 2.0
+    }
+
+    /// The one that is asked for.
+    pub fn of(&self, which: Fragmentation) -> f64 {
+        match which {
+            Fragmentation::External => self.external(),
+            Fragmentation::Total => self.total(),
+        }
     }
 }
 

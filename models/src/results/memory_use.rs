@@ -26,6 +26,10 @@ pub struct Point {
     pub internal_mean: f64,
     /// Highest internal fragmentation.
     pub internal_highest: f64,
+    /// Mean total fragmentation.
+    pub total_mean: f64,
+    /// Highest total fragmentation.
+    pub total_highest: f64,
     /// Free pieces after its last op: how many of at least 2^i and less than 2^(i+1) bytes, by i.
     pub free_pieces: Vec<(u8, u64)>,
 }
@@ -56,12 +60,14 @@ pub struct MemoryUse {
     pub external: Share,
     /// `1 - requested / allocated`.
     pub internal: Share,
+    /// `(external + internal) / 2`.
+    pub total: Share,
     /// How often objects were moved together.
     pub compactions: u64,
     /// Bytes that this copied inside the tier.
     pub compacted: Bytes,
-    /// The highest external fragmentation that a compaction found; what the others measure is what
-    /// it left.
+    /// The highest fragmentation that a compaction found, of the kind that it goes by; what the
+    /// others measure is what it left.
     pub compacted_from: f64,
     /// Objects that left the tier because no free piece was large enough.
     pub forced: u64,

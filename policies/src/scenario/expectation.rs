@@ -8,6 +8,7 @@
 use std::fmt::{Display, Formatter};
 use tiersim_models::hardware::Channel;
 use tiersim_models::ids::TierId;
+use tiersim_models::results::memory_use::{MemoryUse, Share};
 use tiersim_models::results::pressure::Level;
 use tiersim_models::results::served::{RequestFigures, ServingFigures};
 use tiersim_models::results::{CaseRecord, Figures, PressureRecord, RunRecord};
@@ -55,6 +56,8 @@ pub enum Metric {
     Moved(Channel),
     /// External fragmentation of a tier over the run, 0 to 1.
     Fragmentation(TierId, Over),
+    /// Total fragmentation of a tier over the run, 0 to 1.
+    TotalFragmentation(TierId, Over),
     /// The highest level of pressure of the run.
     Pressure,
     /// The smallest micro-batch of any step.
@@ -72,6 +75,16 @@ pub enum Over {
     Highest,
     /// After the last op.
     End,
+}
+
+impl Over {
+    fn of(self, share: Share) -> f64 {
+        match self {
+            Over::Mean => share.mean,
+            Over::Highest => share.highest,
+            Over::End => share.end,
+        }
+    }
 }
 
 /// A figure of a run or a bound of one. Those of one metric are of one kind.
@@ -123,13 +136,14 @@ pub enum Choice {
 }
 
 /// Every metric: how it is spelled, its unit, and what is chosen.
-pub const METRICS: [(&str, Unit, Choice); 9] = [
+pub const METRICS: [(&str, Unit, Choice); 10] = [
     ("step_time", Unit::Time, Choice::Nothing(Metric::StepTime)),
     ("slowdown", SLOWDOWN, Choice::Nothing(Metric::Slowdown)),
     ("ttft", Unit::Time, Choice::Nothing(Metric::Ttft)),
     ("tpot", Unit::Time, Choice::Nothing(Metric::Tpot)),
     ("moved", Unit::Size, Choice::Channel(Metric::Moved)),
     ("fragmentation", SHARE, Choice::TierOver(Metric::Fragmentation)),
+    ("total_fragmentation", SHARE, Choice::TierOver(Metric::TotalFragmentation)),
     ("pressure", Unit::Level, Choice::Nothing(Metric::Pressure)),
     ("micro_batch", Unit::Count, Choice::Nothing(Metric::MicroBatch)),
     ("peak", Unit::Size, Choice::Tier(Metric::Peak)),
@@ -175,16 +189,12 @@ impl Metric {
                 (format!("bytes moved per step over {ends}"), Figure::Size(moved))
             }
             Metric::Fragmentation(of, over) => {
-                let (label, name) = (&case.label, tier(of));
-                let memory = figures(case)?.memory_of(of.index()).ok_or_else(|| {
-                    format!("{label:?}: the allocator of {name} is exact and fragments nothing")
-                })?;
-                let share = match over {
-                    Over::Mean => memory.external.mean,
-                    Over::Highest => memory.external.highest,
-                    Over::End => memory.external.end,
-                };
-                (format!("fragmentation of {name}"), Figure::Number(share))
+                let share = over.of(memory(case, of, tier(of))?.external);
+                (format!("fragmentation of {}", tier(of)), Figure::Number(share))
+            }
+            Metric::TotalFragmentation(of, over) => {
+                let share = over.of(memory(case, of, tier(of))?.total);
+                (format!("total fragmentation of {}", tier(of)), Figure::Number(share))
             }
             Metric::Pressure => {
                 named("highest level of pressure", Figure::Level(pressure(case)?.log.highest))
@@ -205,6 +215,13 @@ impl Metric {
 pub fn figures(case: &CaseRecord) -> Result<&Figures, String> {
     let figures = case.outcome.figures();
     figures.ok_or_else(|| format!("{:?} ran out of memory and has no figures", case.label))
+}
+
+/// How a tier's memory was used, which `name` says in the message if nothing knows it.
+fn memory<'a>(case: &'a CaseRecord, tier: TierId, name: &str) -> Result<&'a MemoryUse, String> {
+    figures(case)?.memory_of(tier.index()).ok_or_else(|| {
+        format!("{:?}: the allocator of {name} is exact and fragments nothing", case.label)
+    })
 }
 
 fn serving(case: &CaseRecord) -> Result<&ServingFigures, String> {

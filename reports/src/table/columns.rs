@@ -162,6 +162,9 @@ pub(super) fn memory(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
     let took = |f: &Figures, channel| f.mean_copy(channel).map_or(0, |(_, took)| took.ps()) as f64;
     let moved =
         |f: &Figures, channel: usize| f.moved[channel].get() as f64 / f.steps.len().max(1) as f64;
+    // In total, the mean over ops.
+    let fragmented =
+        |f: &Figures, tier: usize| f.memory_of(tier).map_or(0.0, |memory| memory.total.mean);
     let groups = [
         group("peak", &tiers, of_sizes, &|f, tier| f.peak[tier].get() as f64),
         group("moved", &channels, of_sizes, &moved),
@@ -169,6 +172,7 @@ pub(super) fn memory(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
         group("mean copy", &channels, of_times, &took),
         group("stall", &channels, of_times, &|f, channel| per_step(f.stall[channel], f)),
         group("in place", &tiers, of_times, &|f, tier| per_step(f.in_place[tier], f)),
+        group("fragmented", &tiers, |_| ("%", 0.01), &fragmented),
     ];
     let delay = sums("delay", "of ops", |f| f.delay);
     let waits = sums("allocator", "waits", |f| f.allocating);

@@ -12,6 +12,8 @@ pub struct Meters {
     pub used: Vec<Bytes>,
     /// Most bytes ever held, by tier.
     pub peak: Vec<Bytes>,
+    /// Most bytes held in the first tier since that was last asked.
+    pub peak_since: Bytes,
     /// Bytes copied, by channel.
     pub moved: Vec<Bytes>,
     /// Bytes that the plan copies, by channel, of all commands submitted.
@@ -52,6 +54,7 @@ impl Meters {
         Meters {
             used: vec![Bytes::ZERO; tiers],
             peak: vec![Bytes::ZERO; tiers],
+            peak_since: Bytes::ZERO,
             moved: vec![Bytes::ZERO; channels],
             planned: vec![Bytes::ZERO; channels],
             copied: vec![Bytes::ZERO; channels],
@@ -120,6 +123,7 @@ impl Meters {
         let Meters {
             used: _,
             peak: _,
+            peak_since: _,
             moved,
             planned,
             copied,
@@ -181,6 +185,7 @@ impl Meters {
         let tier = room.tier.index();
         self.used[tier] += room.bytes;
         self.peak[tier] = self.peak[tier].max(self.used[tier]);
+        self.peak_since = self.peak_since.max(self.used[0]);
     }
 
     pub(crate) fn free(&mut self, room: &Allocation) {
@@ -192,7 +197,7 @@ impl Remembered for Meters {
     /// What is held and what is being counted; not what was counted.
     fn state(&self, out: &mut State) {
         remember!(out, self as Meters { used, running } skip {
-            peak, moved, planned, copied, busy, transfers, transfer_time, stall, in_place, compute,
+            peak, peak_since, moved, planned, copied, busy, transfers, transfer_time, stall, in_place, compute,
             delay, allocating, read, written, active, split, counted
         });
         (*running > 0).then_some(self.counted).state(out);

@@ -7,6 +7,7 @@ use crate::audit::Audit;
 use crate::machine::SimMachine;
 use crate::run::settle::{LONG, MOST_ADDED, compare};
 use crate::run::steady::Steady;
+use crate::run::step_log::StepLog;
 use crate::run::stopwatch::Stopwatch;
 use crate::run::walked::Walked;
 use tiersim_models::results::{Figures, Outcome, Settled};
@@ -131,6 +132,7 @@ impl CaseRunner<'_> {
             stopwatch.time_turns();
         }
         stopwatch.walked = options.walk.then(Walked::default);
+        stopwatch.log = options.log.then(StepLog::default);
         stopwatch.takes_at_least(durations);
         stopwatch.begins(&mut machine);
         planner.count_from(stopwatch.first_measured_op());

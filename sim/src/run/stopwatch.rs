@@ -4,6 +4,8 @@ use crate::durations::Durations;
 use crate::machine::SimMachine;
 use crate::machine::meters::Meters;
 use crate::run::settle::Evidence;
+use crate::run::step_log::StepLog;
+use crate::run::turns::Turns;
 use crate::run::walked::Walked;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -55,23 +57,12 @@ pub(crate) struct Stopwatch<'a> {
     op_ends: Vec<Time>,
     /// The critical path of the last replay, if it is asked for.
     pub(crate) walked: Option<Walked>,
+    /// A line per step, if that is asked for.
+    pub(crate) log: Option<StepLog>,
     /// How long the replays took that were left out, and how many steps they had.
     left_out: Span,
     steps_left_out: u64,
 }
-
-/// When the turn of each op came, and when each step ended.
-#[derive(Debug, Default)]
-struct Turns {
-    /// By op of the run: the end of the op before it on its stream.
-    ops: Vec<Time>,
-    /// The last end, by stream.
-    streams: Vec<Time>,
-    steps: Vec<Time>,
-}
-
-/// Ops whose turns are kept.
-const MOST_TURNS: usize = 1 << 20;
 
 impl<'a> Stopwatch<'a> {
     /// `repeat` replays of the trace, the first `warmup` of which do not count.
@@ -109,6 +100,7 @@ impl<'a> Stopwatch<'a> {
             turns: None,
             op_ends: vec![Time::ZERO; workload.serving.as_ref().map_or(0, |_| ops as usize)],
             walked: None,
+            log: None,
             left_out: Span::ZERO,
             steps_left_out: 0,
         }
@@ -160,6 +152,10 @@ impl<'a> Stopwatch<'a> {
             turns.steps.push(at);
         }
         machine.step_ended();
+        if let Some(log) = &mut self.log {
+            let numbered = (step + self.steps_left_out, step >= self.warmup_steps);
+            log.step_ended(numbered, at.since(self.last_end), machine);
+        }
         if let Some(walked) = &mut self.walked {
             walked.step_ended(machine, self.all - step - 1 == self.sizes.len() as u64);
         }
@@ -234,7 +230,7 @@ impl<'a> Stopwatch<'a> {
         remember!(out, self as Stopwatch { open, last_end } skip {
             workload, sizes, all, first_open, warmup_steps, first_measured_op, steps, at_warmup,
             planned, last_replay, before, least, at_end, once, timeline, shows_from, shown, turns,
-            left_out, steps_left_out, walked,
+            left_out, steps_left_out, walked, log,
             // Requests arrive once: such a trace is not replayed.
             op_ends
         });
@@ -355,6 +351,7 @@ impl<'a> Stopwatch<'a> {
             plan.map(|plan| Box::new(ServingFigures::of(plan, &self.op_ends, planner.found())));
         Figures {
             serving,
+            log: self.log.map(|log| log.lines).unwrap_or_default(),
             steady: steadiness,
             steps: self.steps,
             split,
@@ -379,21 +376,5 @@ impl<'a> Stopwatch<'a> {
                 .filter_map(|tier| Some((tier, planner.ledger().memory_use(TierId::at(tier))?)))
                 .collect(),
         }
-    }
-}
-
-impl Turns {
-    fn op_ended(&mut self, occurrence: usize, stream: usize, at: Time) {
-        if self.streams.len() <= stream {
-            self.streams.resize(stream + 1, Time::ZERO);
-        }
-        let turn = std::mem::replace(&mut self.streams[stream], at);
-        if occurrence >= MOST_TURNS {
-            return;
-        }
-        if self.ops.len() <= occurrence {
-            self.ops.resize(occurrence + 1, turn);
-        }
-        self.ops[occurrence] = turn;
     }
 }

@@ -193,7 +193,10 @@ fn allocator(dice: &mut Dice) -> AllocatorSpec {
     };
     let at_once = if dice.chance(50) { None } else { Some(dice.bytes(1..=64 << 20)) };
     let above = dice.pick(&[0.0, 0.1, 0.3, 0.5, 1.0]);
-    let compaction = (model.moves() && dice.chance(60)).then_some(Compaction { above, at_once });
+    let compaction = (model.moves() && dice.chance(60)).then(|| {
+        let by = dice.pick(&[Fragmentation::External, Fragmentation::Total]);
+        Compaction { above, by, at_once }
+    });
     AllocatorSpec { model, compaction }
 }
 

@@ -4,6 +4,7 @@
 
 use crate::text::quantity::{Duration, Quantity, Size};
 use serde::Deserialize;
+use tiersim_models::allocator::Fragmentation;
 use tiersim_models::hidden::What;
 use tiersim_models::workload::ObjectKind;
 use tiersim_policies::pressure::Response;
@@ -256,11 +257,15 @@ pub(crate) struct RawCosts {
 #[derive(Debug, Deserialize)]
 #[serde(rename = "Compaction", deny_unknown_fields)]
 pub(crate) struct RawCompaction {
-    /// External fragmentation above which objects are moved.
+    /// Fragmentation above which objects are moved.
     ///
     /// Values: 0 to 1.
     /// Default: 0.3.
     pub(crate) above: Option<f64>,
+    /// Which fragmentation: `external`, or `total`, the mean of external and internal.
+    ///
+    /// Default: `external`.
+    pub(crate) by: Option<Fragmentation>,
     /// Compaction is incremental: bytes after which moving stops until the next op; without it the
     /// world stops until all is moved.
     ///
