@@ -84,7 +84,10 @@ fn command(ticket: u32, work: Work) -> Command {
 }
 
 fn op(ticket: u32, stream: u16, touches: &[(ObjectId, TierId, Mode)]) -> Command {
-    let touch = |&(object, tier, mode)| ObjectAccess { object, tier, mode };
+    let touch = |&(object, tier, mode): &(ObjectId, TierId, Mode)| {
+        let written = if mode.writes() { BYTES } else { Bytes::ZERO };
+        ObjectAccess { object, tier, mode, written }
+    };
     let touches = touches.iter().map(touch).collect();
     let (charges, delay, allocating) = Default::default();
     let occurrence = ticket.into();
