@@ -255,8 +255,9 @@ impl Audit {
         Ok(())
     }
 
-    /// A copy brings all of the object, or what was written since its target had the contents: as
-    /// much as the writes since then wrote, and no less.
+    /// A copy brings all of the object, or, where its target had the contents before, as much as the
+    /// writes since then wrote together: no less, and no more. Where the target has them still, it
+    /// brings all of them once more.
     fn copy_suffices(
         &mut self,
         copy: Ticket,
@@ -267,7 +268,8 @@ impl Audit {
     ) -> Result<(), Breach> {
         let target = self.held(object, to, copy)?;
         let whole = u128::from(target.bytes.get());
-        let lacks = target.seen.map_or(whole, |seen| whole.min(written.saturating_sub(seen)));
+        let since = target.seen.map_or(whole, |seen| written.saturating_sub(seen));
+        let lacks = if since == 0 { whole } else { since.min(whole) };
         let brings = u128::from(bytes.get());
         rule!(brings == lacks, "copy {copy:?} brings {brings} of {object:?}: {to:?} lacks {lacks}");
         Ok(())

@@ -135,17 +135,15 @@ fn what_is_offered_but_not_taken_is_stuck_and_what_has_ended_is_not() {
 #[test]
 fn a_panic_on_a_worker_is_a_fault_with_its_words() {
     with_machine(PATIENT, None, |machine| {
-        let mut wrong = op(0);
-        let Work::Compute { touches, .. } = &mut wrong.work else { unreachable!("it is an op") };
-        touches[0].object = ObjectId(9);
-        // Past `submit`, which would meet the mistake first.
+        // More pages than the object has.
+        let wrong = Written::new([Bytes::mib(1)]).meets(&op(0));
         let mut state = machine.shared.lock();
-        state.add(wrong, met(), OpPlan::NONE, (None, 0));
+        state.add(op(0), wrong, OpPlan::NONE, (None, 0));
         state.start_due(Time::ZERO);
         machine.shared.ring(state);
-        let fault = machine.next().expect_err("the trace has one object");
+        let fault = machine.next().expect_err("there is no such page");
         let Fault::Died(words) = fault else { panic!("{fault}") };
-        assert!(words.contains("out of bounds"), "{words}");
+        assert!(words.contains("out of range"), "{words}");
     });
 }
 
