@@ -229,7 +229,9 @@ pub struct Use {
 /// Pieces of an object that lie anywhere in it, such as the rows of a table that a batch looks up.
 ///
 /// Of a use that reads, it is what is read; of one that reads and writes, what is written: it reads
-/// all. Only what is used in place is used in part: copies are of whole objects.
+/// all. What is written so is appended: other bytes than the uses before it wrote, as a token's
+/// keys and values are. A copy over older contents brings what was appended since these were the
+/// present ones; every other copy is of the whole object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartialUse {
     /// How many.

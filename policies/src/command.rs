@@ -64,6 +64,8 @@ pub struct ObjectAccess {
     pub tier: TierId,
     /// How.
     pub mode: Mode,
+    /// Bytes of it that are new after the op: none where it is only read.
+    pub written: Bytes,
 }
 
 /// What the memory that an op asks for, and what was given back since the op before, takes of
@@ -102,7 +104,8 @@ pub enum Work {
     Copy {
         /// What.
         object: ObjectId,
-        /// How much.
+        /// How much: all of it, or, where the tier has an older copy, the bytes that were
+        /// written last and are not in that.
         bytes: Bytes,
         /// From where.
         from: TierId,

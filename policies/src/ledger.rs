@@ -81,6 +81,9 @@ pub(crate) struct Slot {
     /// Whether it holds the object's present contents; room of stale contents is kept for the
     /// write-back.
     pub(crate) valid: bool,
+    /// Bytes that were written elsewhere since it held them: what a copy into it brings. Never
+    /// more than the object, and none where it is valid.
+    pub(crate) behind: Bytes,
     /// The command that filled it, unless it was full before the first op.
     pub(crate) filled: Option<Filled>,
     /// Commands that use it and may still be under way.
@@ -370,7 +373,7 @@ impl Remembered for Account {
 }
 
 remember! {
-    Slot { tier, valid, filled => under_way, users => under_way };
+    Slot { tier, valid, behind, filled => under_way, users => under_way };
     Filled { ticket, by_copy };
     User { ticket, stream };
 }
@@ -389,7 +392,22 @@ impl OfCommand for User {
 
 impl Slot {
     pub(crate) fn new(tier: TierId, filled: Option<Filled>) -> Slot {
-        Slot { tier, valid: true, filled, users: SmallVec::new() }
+        Slot { tier, valid: true, behind: Bytes::ZERO, filled, users: SmallVec::new() }
+    }
+
+    /// So many bytes of an object of `whole` bytes were written in another tier.
+    ///
+    /// What an op writes in part is new beside what others wrote, as tokens are that are appended
+    /// to a cache: bytes add up until they are the whole object.
+    pub(crate) fn falls_behind(&mut self, written: Bytes, whole: Bytes) {
+        self.valid = false;
+        self.behind = Bytes::new(self.behind.get().saturating_add(written.get())).min(whole);
+    }
+
+    /// A copy brings what it is behind by.
+    pub(crate) fn catches_up(&mut self, by: Filled) {
+        (self.valid, self.behind, self.filled) = (true, Bytes::ZERO, Some(by));
+        self.users.clear();
     }
 
     /// Notes a user. Ops of one stream end in order, so only the latest of each stream matters.

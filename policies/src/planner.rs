@@ -272,10 +272,13 @@ impl<'a> Planner<'a> {
             add_edge(&mut after, stop, Hazard::WriteAfterRead);
         }
         let mut touches = SmallVec::new();
-        for &Use { object, mode, .. } in self.workload.trace.uses_of(op) {
+        for used in self.workload.trace.uses_of(op) {
+            let &Use { object, mode, .. } = used;
             let tier = self.tier_of_use(op, object)?;
-            touches.push(ObjectAccess { object, tier, mode });
-            self.use_slot(ticket, stream, object, tier, mode.writes(), &mut after);
+            let written = used.written(self.workload.trace.objects[object.index()].bytes);
+            let access = ObjectAccess { object, tier, mode, written };
+            touches.push(access);
+            self.use_slot(ticket, stream, access, &mut after);
         }
         for &before in &record.after {
             self.await_op(before, op, stream, &mut after);
@@ -297,15 +300,9 @@ impl<'a> Planner<'a> {
     }
 
     /// Edges for one use, and what the use means for every copy of the object.
-    fn use_slot(
-        &mut self,
-        ticket: Ticket,
-        stream: u16,
-        object: ObjectId,
-        tier: TierId,
-        writes: bool,
-        after: &mut Edges,
-    ) {
+    fn use_slot(&mut self, ticket: Ticket, stream: u16, access: ObjectAccess, after: &mut Edges) {
+        let ObjectAccess { object, tier, mode, written } = access;
+        let (writes, whole) = (mode.writes(), self.workload.trace.objects[object.index()].bytes);
         let tickets = &self.tickets;
         let mut wait = |on: Ticket, hazard| {
             if on != ticket && !tickets.covered(on, stream) {
@@ -315,7 +312,9 @@ impl<'a> Planner<'a> {
         for slot in self.ledger.slots_mut(object) {
             if slot.tier != tier {
                 // A write leaves every other copy stale; its room is kept for the write-back.
-                slot.valid &= !writes;
+                if writes {
+                    slot.falls_behind(written, whole);
+                }
                 continue;
             }
             if let Some(filled) = slot.filled {

@@ -259,7 +259,7 @@ words! {
 remember! {
     Traffic { read, written };
     Exchange { bytes, steps, latency };
-    ObjectAccess { object, tier, mode };
+    ObjectAccess { object, tier, mode, written };
     Allocation { object, tier, bytes };
     Allocating { thread, device };
     // Its edges are where the machine keeps them: in counts and waiters.

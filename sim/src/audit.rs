@@ -49,6 +49,9 @@ struct Residency {
     tier: TierId,
     /// How many writes the contents have seen.
     version: u64,
+    /// Bytes that these wrote together; nothing of room that is new.
+    seen: Option<u128>,
+    bytes: Bytes,
     readers: u32,
     writers: u32,
     /// Copies on their way into it.
@@ -58,8 +61,8 @@ struct Residency {
 /// What a command must meet when it starts.
 #[derive(Debug, Default)]
 struct Expected {
-    /// Version of each touched object, or of a copy's source.
-    versions: SmallVec<[u64; 4]>,
+    /// Version of each touched object, or of a copy's source, and the bytes written up to it.
+    versions: SmallVec<[(u64, u128); 4]>,
     /// The op whose end a copy has to wait for.
     turn: Option<Ticket>,
     /// Where a copy or a compaction goes from and to, and of which rank.
@@ -74,8 +77,9 @@ pub struct Audit {
     capacities: Vec<Bytes>,
     used: Vec<Bytes>,
     objects: Vec<SmallVec<[Residency; 2]>>,
-    /// Writes submitted so far, by object: what the order of the trace makes the truth.
-    written: Vec<u64>,
+    /// Writes submitted so far, by object, and their bytes: what the order of the trace makes the
+    /// truth.
+    written: Vec<(u64, u128)>,
     open: BTreeMap<Ticket, Expected>,
     last_op: Vec<Option<Ticket>>,
     /// Copies submitted since the last op: their turn is that of the op that comes next.
@@ -117,7 +121,7 @@ impl Audit {
             used: vec![Bytes::ZERO; capacities.len()],
             capacities,
             objects: vec![SmallVec::new(); objects],
-            written: vec![0; objects],
+            written: vec![(0, 0); objects],
             open: BTreeMap::new(),
             last_op: Vec::new(),
             undated: Vec::new(),
@@ -127,6 +131,7 @@ impl Audit {
             instances,
         };
         start.iter().try_for_each(|room| audit.allocate(room))?;
+        audit.objects.iter_mut().flatten().for_each(|held| held.seen = Some(0));
         Ok(audit)
     }
 
@@ -138,9 +143,10 @@ impl Audit {
         match &command.work {
             Work::Compute { stream, touches, .. } => {
                 for touch in touches {
-                    let version = &mut self.written[touch.object.index()];
-                    expected.versions.push(*version);
-                    *version += u64::from(touch.mode.writes());
+                    let written = &mut self.written[touch.object.index()];
+                    expected.versions.push(*written);
+                    written.0 += u64::from(touch.mode.writes());
+                    written.1 += u128::from(touch.written.get());
                 }
                 let stream = ranks::stream(&self.instances, *stream, command.ticket);
                 self.date_copies(stream, command.ticket)?;
@@ -196,9 +202,10 @@ impl Audit {
             Work::Compute { touches, .. } => touches
                 .iter()
                 .zip(versions)
-                .try_for_each(|(touch, version)| self.op_starts(ticket, touch, version)),
-            Work::Copy { object, from, to, .. } => {
-                self.copy_starts(ticket, *object, *from, *to, versions[0])
+                .try_for_each(|(touch, (version, _))| self.op_starts(ticket, touch, version)),
+            Work::Copy { object, bytes, from, to } => {
+                self.copy_starts(ticket, *object, (*from, *to), versions[0])?;
+                self.copy_suffices(ticket, *object, *to, *bytes, versions[0].1)
             }
             Work::Compact { tier, objects, .. } => {
                 objects.iter().try_for_each(|&object| self.move_starts(ticket, object, *tier))
@@ -208,7 +215,7 @@ impl Audit {
     }
 
     fn op_starts(&mut self, op: Ticket, touch: &ObjectAccess, version: u64) -> Result<(), Breach> {
-        let &ObjectAccess { object, tier, mode } = touch;
+        let &ObjectAccess { object, tier, mode, written } = touch;
         let held = self.held(object, tier, op)?;
         rule!(held.filling == 0, "op {op:?} uses {object:?} before it has arrived in {tier:?}");
         rule!(held.writers == 0, "op {op:?} uses {object:?} while another writes it");
@@ -216,6 +223,9 @@ impl Audit {
             let found = held.version;
             rule!(found == version, "op {op:?} reads {object:?} v{found}, not v{version}");
         }
+        let bytes = held.bytes;
+        rule!(written <= bytes, "op {op:?} writes {written} of {object:?}, which has {bytes}");
+        rule!(mode.writes() || written == Bytes::ZERO, "op {op:?} reads {object:?} and writes it");
         if mode.writes() {
             rule!(held.readers == 0, "op {op:?} writes {object:?} while it is being read");
             held.writers += 1;
@@ -229,9 +239,8 @@ impl Audit {
         &mut self,
         copy: Ticket,
         object: ObjectId,
-        from: TierId,
-        to: TierId,
-        version: u64,
+        (from, to): (TierId, TierId),
+        (version, _): (u64, u128),
     ) -> Result<(), Breach> {
         let source = self.held(object, from, copy)?;
         rule!(source.filling == 0, "copy {copy:?} reads {object:?} before it arrived in {from:?}");
@@ -243,6 +252,26 @@ impl Audit {
         let idle = target.readers + target.writers + target.filling == 0;
         rule!(idle, "copy {copy:?} overwrites {object:?} in {to:?} while it is in use");
         target.filling += 1;
+        Ok(())
+    }
+
+    /// A copy brings all of the object, or, where its target had the contents before, as much as the
+    /// writes since then wrote together: no less, and no more. Where the target has them still, it
+    /// brings all of them once more.
+    fn copy_suffices(
+        &mut self,
+        copy: Ticket,
+        object: ObjectId,
+        to: TierId,
+        bytes: Bytes,
+        written: u128,
+    ) -> Result<(), Breach> {
+        let target = self.held(object, to, copy)?;
+        let whole = u128::from(target.bytes.get());
+        let since = target.seen.map_or(whole, |seen| written.saturating_sub(seen));
+        let lacks = if since == 0 { whole } else { since.min(whole) };
+        let brings = u128::from(bytes.get());
+        rule!(brings == lacks, "copy {copy:?} brings {brings} of {object:?}: {to:?} lacks {lacks}");
         Ok(())
     }
 
@@ -265,11 +294,12 @@ impl Audit {
         match &command.work {
             Work::Compute { touches, charges, .. } => {
                 self.flows.op_ends(ticket, charges)?;
-                for (touch, version) in touches.iter().zip(expected.versions) {
+                for (touch, (version, bytes)) in touches.iter().zip(expected.versions) {
                     let held = self.held(touch.object, touch.tier, ticket)?;
                     if touch.mode.writes() {
                         held.writers -= 1;
                         held.version = version + 1;
+                        held.seen = Some(bytes + u128::from(touch.written.get()));
                     } else {
                         held.readers -= 1;
                     }
@@ -279,7 +309,8 @@ impl Audit {
                 self.held(*object, *from, ticket)?.readers -= 1;
                 let target = self.held(*object, *to, ticket)?;
                 target.filling -= 1;
-                target.version = expected.versions[0];
+                let (version, bytes) = expected.versions[0];
+                (target.version, target.seen) = (version, Some(bytes));
             }
             Work::Compact { tier, objects, .. } => {
                 for &object in objects {
@@ -397,7 +428,8 @@ impl Audit {
         let slots = &mut self.objects[object.index()];
         rule!(slots.iter().all(|held| held.tier != tier), "{object:?} is in {tier:?} already");
         // The age of new room does not matter: a read before a write is caught by its version.
-        slots.push(Residency { tier, version: 0, readers: 0, writers: 0, filling: 0 });
+        let (version, seen, readers, writers, filling) = Default::default();
+        slots.push(Residency { tier, version, seen, bytes, readers, writers, filling });
         let used = &mut self.used[tier.index()];
         *used += bytes;
         let capacity = self.capacities[tier.index()];

@@ -2,7 +2,6 @@
 //!
 //! Links and tiers have rates of whole bytes per picosecond, so every time is a whole number.
 
-use tiersim_models::workload::PartialUse;
 use tiersim_tests::prelude::*;
 
 /// HBM, and a tier used in place at `access` behind one link of law `link`.

@@ -42,10 +42,16 @@ fn machine(loaded: Loaded, idle: Span) -> Hardware {
     machine
 }
 
+/// Bytes that a use of an object writes.
+fn written(mode: Mode) -> Bytes {
+    Bytes::new(if mode.writes() { BYTES } else { 0 })
+}
+
 /// One use of the tier in place by an injector.
 fn injection(ticket: usize, stream: usize, mode: Mode) -> Command {
     let (object, tier) = (ObjectId(0), TierId(1));
-    let (touches, charges) = ([ObjectAccess { object, tier, mode }], [(tier, Bytes::new(BYTES))]);
+    let touch = ObjectAccess { object, tier, mode, written: written(mode) };
+    let (touches, charges) = ([touch], [(tier, Bytes::new(BYTES))]);
     command(ticket, computing(0, stream as u16, touches, charges), None)
 }
 
@@ -144,7 +150,8 @@ fn reached(loaded: &Loaded, reads: u8, curve: &Points, under_way: u64) -> (f64, 
     let world = World::of(machine, traced.0, vec![Span::ZERO]);
     let mut sim = world.unplanned();
     let tier = TierId(1);
-    let touches = uses.iter().map(|&(object, mode)| ObjectAccess { object, tier, mode });
+    let touch = |&(object, mode)| ObjectAccess { object, tier, mode, written: written(mode) };
+    let touches = uses.iter().map(touch);
     let work = computing(0, 0, touches, [(tier, Bytes::new(100 * BYTES))]);
     sim.submit(command(0, work, None)).expect("an op");
     let (end, _) = sim.next().expect("no fault").expect("it ends");

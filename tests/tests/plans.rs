@@ -1,6 +1,7 @@
 //! Plans: what each policy decides, by hand, by brute force, and safe under any timing.
 
 mod activation_offload;
+mod appended;
 mod arenas;
 mod bounds;
 mod clairvoyant_offload;

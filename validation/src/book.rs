@@ -7,6 +7,7 @@
 //! until those before it have ended.
 //! Invariant: what a command waits for has an earlier ticket.
 
+use crate::contents::ObjectContents;
 use crate::real::{CopyRun, OpRun, Report};
 use crate::truth::{Mismatch, Truth};
 use smallvec::SmallVec;
@@ -19,8 +20,8 @@ use tiersim_policies::transit::Transit;
 /// A command under way.
 pub(crate) struct Entry<O> {
     pub(crate) command: Arc<Command>,
-    /// Version of each touched object, or of a copy's object, that it must meet.
-    pub(crate) versions: Vec<u64>,
+    /// What it must meet of each touched object, or of a copy's object.
+    pub(crate) met: Vec<ObjectContents>,
     /// What was under way when it was submitted and has to end first.
     before: SmallVec<[Ticket; 8]>,
     pub(crate) unqueued: u32,
@@ -49,10 +50,10 @@ pub(crate) struct Book<O> {
 }
 
 impl<O> Entry<O> {
-    pub(crate) fn new(command: Command, versions: Vec<u64>, ready: Time, own: O) -> Entry<O> {
+    pub(crate) fn new(command: Command, met: Vec<ObjectContents>, ready: Time, own: O) -> Entry<O> {
         Entry {
             command: Arc::new(command),
-            versions,
+            met,
             before: SmallVec::new(),
             unqueued: 0,
             unended: 0,

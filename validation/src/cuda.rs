@@ -180,9 +180,8 @@ impl Parts<'_> {
         let held = self.rooms.get(room.object, room.tier).expect("it was just allocated");
         let key = Key { object: room.object, version: 0 };
         match &held.place {
-            Place::File(slot) => {
-                fill(slot, key, &mut Buffer::new(0)).map_err(Fault::io("writes", FILES))
-            }
+            Place::File(slot) => fill(slot, 0..slot.pages, key, &mut Buffer::new(0))
+                .map_err(Fault::io("writes", FILES)),
             place => {
                 let address = place.address().expect("memory has an address");
                 let range = Range::new(address, held.bytes, key);
@@ -281,7 +280,8 @@ impl RealMachine for CudaMachine<'_> {
         device.enter()?;
         let version =
             |(object, tier, held): (ObjectId, TierId, &Rc<allocations::DeviceAllocation>)| {
-                let version = worker::version(device, object, &held.place, held.bytes)?;
+                let now = parts.run.written.now(object);
+                let version = worker::version(device, object, (&held.place, held.bytes), now)?;
                 Ok((object, tier, version))
             };
         parts.rooms.held().map(version).collect()

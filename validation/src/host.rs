@@ -65,7 +65,8 @@ impl<'a> HostMachine<'a> {
         let mut worker = Worker::new(&floor);
         for room in &start {
             floor.store.allocate(room)?;
-            worker.write(room.object, room.tier, 0)?;
+            let all = 0..floor.pages[room.object.index()];
+            worker.write(room.object, room.tier, 0, &[all])?;
         }
         calibrate(run.workload);
         floor.clock = Clock::start();
@@ -147,14 +148,15 @@ impl Shared {
             };
             let entry = state.book.entry_mut(job.ticket);
             let (command, plan) = (entry.command.clone(), entry.own.plan);
-            let (version, versions) = match &job.piece {
-                Some(_) => (entry.versions[0], Vec::new()),
-                None => (0, std::mem::take(&mut entry.versions)),
+            // Every piece of a copy meets the same.
+            let met = match &job.piece {
+                Some(_) => entry.met.clone(),
+                None => std::mem::take(&mut entry.met),
             };
             self.ring(state);
             let done = match &job.piece {
-                Some(piece) => worker.piece(piece, &command, version),
-                None => worker.op(&command, &versions, &plan),
+                Some(piece) => worker.piece(piece, &command, &met[0]),
+                None => worker.op(&command, &met, &plan),
             };
             if done.is_ok() && job.piece.as_ref().is_none_or(|piece| piece.ends) {
                 command.frees.iter().for_each(|room| self.floor.store.free(room));
@@ -178,13 +180,13 @@ impl Machine for HostMachine<'_> {
 
     fn submit(&mut self, command: Command) -> Result<()> {
         let began = self.shared.floor.clock.now();
-        let (versions, plan) = (self.run.written.meets(&command), OpPlan::of(&self.run, &command));
+        let (met, plan) = (self.run.written.meets(&command), OpPlan::of(&self.run, &command));
         let transit = self.run.transit(&command);
         let mut state = self.shared.lock();
         if let Some(fault) = &state.fault {
             return Err(fault.clone());
         }
-        state.add(command, versions, plan, transit);
+        state.add(command, met, plan, transit);
         let due = state.start_due(self.shared.floor.clock.now());
         self.shared.release(&mut state, due);
         self.shared.ring(state);
@@ -237,7 +239,11 @@ impl RealMachine for HostMachine<'_> {
     fn holdings(&self) -> Result<Vec<(ObjectId, TierId, Option<u64>)>> {
         let mut worker = Worker::new(&self.shared.floor);
         let held = self.shared.floor.store.held().into_iter();
-        held.map(|(object, tier)| Ok((object, tier, worker.version(object, tier)?))).collect()
+        let seen = |(object, tier)| {
+            let version = worker.version((object, tier), self.run.written.now(object))?;
+            Ok((object, tier, version))
+        };
+        held.map(seen).collect()
     }
 
     fn written(&self) -> &[u64] {

@@ -16,6 +16,7 @@
 mod book;
 pub mod calibrate;
 pub mod clock;
+mod contents;
 pub mod cuda;
 pub mod fault;
 pub mod faulty;

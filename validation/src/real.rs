@@ -3,9 +3,10 @@
 //! Whoever drives one need not know which it is; `tests/` and the command run the same bodies on
 //! all of them.
 
+use crate::contents::Written;
 use crate::fault::{Fault, Result};
 use crate::options::Options;
-use crate::truth::{Truth, Written};
+use crate::truth::Truth;
 use tiersim_models::hardware::Hardware;
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::lifetime::Workload;
@@ -69,7 +70,7 @@ impl<'a> Run<'a> {
             });
         }
         let Options { emulate, patience, .. } = *options;
-        let written = Written::new(workload.trace.objects.len());
+        let written = Written::new(workload.trace.objects.iter().map(|object| object.bytes));
         let submitted = (0, Span::ZERO);
         let run = Run { hardware, workload, routes, spans, emulate, patience, written, submitted };
         Ok((run, start))
@@ -153,7 +154,8 @@ pub trait RealMachine: Machine<Fault = Fault> {
     /// What was done so far; complete once [`Machine::next`] has said `None`.
     fn report(&self) -> Report;
 
-    /// Every room that is held, with the version that all of it has, if it has one. Meaningful
+    /// Every room that is held, with the writes that it has seen: all of them if it holds the
+    /// object's present contents; else the version that all of it has, if it has one. Meaningful
     /// when nothing is under way.
     fn holdings(&self) -> Result<Vec<(ObjectId, TierId, Option<u64>)>>;
 

@@ -3,7 +3,7 @@
 
 use std::fmt;
 use tiersim_models::ids::{ObjectId, TierId};
-use tiersim_policies::command::{Command, ObjectAccess, Ticket, Work};
+use tiersim_policies::command::Ticket;
 
 /// Mismatches that are kept in full; the rest are only counted.
 const KEPT: usize = 16;
@@ -44,46 +44,13 @@ pub struct Mismatch {
 /// All checks of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Truth {
-    /// Checks made, one per object and command.
+    /// Checks made: one per object and command, or, where parts of the object were written one after
+    /// the other, one per row of pages that are of the same write.
     pub checks: u64,
     /// Checks that failed.
     pub mismatches: u64,
     /// The first of them.
     pub first: Vec<Mismatch>,
-}
-
-/// How often each object has been written, by the order of submission.
-#[derive(Debug)]
-pub(crate) struct Written(Vec<u64>);
-
-impl Written {
-    /// Nothing written yet.
-    pub(crate) fn new(objects: usize) -> Written {
-        Written(vec![0; objects])
-    }
-
-    /// The versions that a command must meet, one per touch or copied object; and counts its
-    /// writes.
-    pub(crate) fn meets(&mut self, command: &Command) -> Vec<u64> {
-        match &command.work {
-            Work::Compute { touches, .. } => {
-                let meet = |touch: &ObjectAccess| {
-                    let version = &mut self.0[touch.object.index()];
-                    let met = *version;
-                    *version += u64::from(touch.mode.writes());
-                    met
-                };
-                touches.iter().map(meet).collect()
-            }
-            Work::Copy { object, .. } => vec![self.0[object.index()]],
-            Work::Compact { .. } | Work::Release => Vec::new(),
-        }
-    }
-
-    /// By object.
-    pub(crate) fn all(&self) -> &[u64] {
-        &self.0
-    }
 }
 
 impl Truth {

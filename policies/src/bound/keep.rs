@@ -62,9 +62,10 @@ impl Shelf {
         }
     }
 
-    /// Whether the object's open interval, if it has one, goes on beyond op `at`.
-    pub(crate) fn spans(&self, object: usize, at: u64) -> bool {
-        self.open[object].is_some_and(|interval| interval.end > at)
+    /// Bytes of the object's open interval, if it has one that goes on beyond op `at`; else none.
+    pub(crate) fn spanning(&self, object: usize, at: u64) -> u128 {
+        let interval = self.open[object].filter(|interval| interval.end > at);
+        interval.map_or(0, |interval| interval.bytes.into())
     }
 
     /// The op `at` ends the object's interval, if that ends there: what was not kept is lost.

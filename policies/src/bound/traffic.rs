@@ -9,6 +9,9 @@
 //!   such a use needs no copy and leaves its room to others.
 //! * *loose*: ops need no room of their own. Less by at most the bytes used in place.
 //!
+//! What an op writes of a part of an object is all that has to leave of it: older contents may be
+//! outside already. Bytes that two uses wrote leave for each of them once.
+//!
 //! An op that reads a part of an object in place pays for that part only, so no more than it
 //! counts: what the op needs inside, and what has to be inside for it.
 //!
@@ -83,7 +86,7 @@ impl<'a> Traffic<'a> {
                     loose_in.close(object, at);
                     strict_out.close(object, at);
                     loose_out.close(object, at);
-                    passing += if strict_out.spans(object, at) { bytes } else { 0 };
+                    passing += strict_out.spanning(object, at).min(bytes);
                 }
                 in_place += own.saturating_sub(capacity);
                 strict_in.fit(capacity.saturating_sub(own));
@@ -96,7 +99,7 @@ impl<'a> Traffic<'a> {
                         loose_in.open(object, next, bytes);
                     }
                     if let Some(end) = self.future.version(row, at).filter(|_| writes) {
-                        let bytes = trace.objects[object].bytes.get();
+                        let bytes = touched.written(trace.objects[object].bytes).get();
                         strict_out.open(object, end, bytes);
                         loose_out.open(object, end, bytes);
                     }

@@ -7,7 +7,7 @@ use crate::plan_error::{PlanError, out_of_memory};
 use crate::planner::Planner;
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::routes::CopyTimes;
-use tiersim_models::units::Span;
+use tiersim_models::units::{Bytes, Span};
 
 impl Planner<'_> {
     /// From now on, a fetch takes the copy with the quickest route for its size, the lowest tier of
@@ -16,10 +16,17 @@ impl Planner<'_> {
         self.times = Some(times);
     }
 
+    /// Bytes that a copy of an object to a tier carries: all of it, or what was written since the
+    /// tier had it.
+    fn lacking(&self, object: ObjectId, to: TierId) -> Bytes {
+        let whole = self.workload.trace.objects[object.index()].bytes;
+        self.ledger.slot(object, to).map_or(whole, |slot| slot.behind)
+    }
+
     /// Where a fetch to `to` takes its object from.
     fn source(&self, object: ObjectId, to: TierId) -> Option<TierId> {
         let copies = self.ledger.tiers_of(object);
-        let bytes = self.workload.trace.objects[object.index()].bytes;
+        let bytes = self.lacking(object, to);
         let time = |&from: &TierId| {
             self.times.as_ref().map_or(Span::ZERO, |times| times.span(from, to, bytes))
         };
@@ -103,16 +110,12 @@ impl Planner<'_> {
         }
         self.await_turn(&mut after);
         let allocation = self.allocation(object, from);
-        let work = Work::Copy { object, bytes: allocation.bytes, from, to };
+        let work = Work::Copy { object, bytes: self.lacking(object, to), from, to };
         let ticket = self.issue(work, after, allocates, leave.then_some(allocation));
-        let filled = Some(Filled { ticket, by_copy: true });
+        let filled = Filled { ticket, by_copy: true };
         match self.ledger.slot_mut(object, to) {
-            Some(slot) => {
-                slot.valid = true;
-                slot.filled = filled;
-                slot.users.clear();
-            }
-            None => self.ledger.slots_mut(object).push(Slot::new(to, filled)),
+            Some(slot) => slot.catches_up(filled),
+            None => self.ledger.slots_mut(object).push(Slot::new(to, Some(filled))),
         }
         if leave {
             self.ledger.remove(object, from);

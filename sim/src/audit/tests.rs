@@ -84,7 +84,10 @@ fn command(ticket: u32, work: Work) -> Command {
 }
 
 fn op(ticket: u32, stream: u16, touches: &[(ObjectId, TierId, Mode)]) -> Command {
-    let touch = |&(object, tier, mode)| ObjectAccess { object, tier, mode };
+    let touch = |&(object, tier, mode): &(ObjectId, TierId, Mode)| {
+        let written = if mode.writes() { BYTES } else { Bytes::ZERO };
+        ObjectAccess { object, tier, mode, written }
+    };
     let touches = touches.iter().map(touch).collect();
     let (charges, delay, allocating) = Default::default();
     let occurrence = ticket.into();
@@ -277,6 +280,39 @@ fn a_copy_takes_what_has_arrived_to_where_there_is_room_and_nobody_uses_it() {
     let over = copy_over(1, BOTH, FAR, HBM);
     breaks_after(&[op(0, 0, &[(BOTH, HBM, Mode::Read)])], &over, "while it is in use");
     breaks_after(&[copy_over(0, BOTH, FAR, HBM)], &over, "overwrites");
+}
+
+#[test]
+fn a_copy_over_older_contents_brings_what_was_written_since_no_less_and_no_more() {
+    let append = |ticket, bytes| {
+        let mut op = op(ticket, 0, &[(BOTH, HBM, Mode::ReadWrite)]);
+        let Work::Compute { touches, .. } = &mut op.work else { unreachable!("it is an op") };
+        touches[0].written = Bytes::new(bytes);
+        op
+    };
+    let back = |ticket, bytes| {
+        let bytes = Bytes::new(bytes);
+        command(ticket, Work::Copy { object: BOTH, bytes, from: HBM, to: FAR })
+    };
+    // Two ops wrote 30 and 40 bytes; four of 30 write more than there are.
+    for (parts, lacks) in [(vec![30, 40], 70), (vec![30; 4], 100), (vec![30, 100], 100)] {
+        for bytes in [0, 30, lacks - 1, lacks, lacks + 1] {
+            let mut audit = audit();
+            for (ticket, &part) in (0..).zip(&parts) {
+                let op = append(ticket, part);
+                begin(&mut audit, &op);
+                audit.ends(&op, audit.now).expect("legal so far");
+            }
+            let back = back(parts.len() as u32, bytes);
+            submit(&mut audit, &back);
+            let told = audit.starts(&back, audit.now);
+            match bytes == lacks {
+                true => told.expect("it brings what is lacking"),
+                false => breaks(told, &format!("lacks {lacks}")),
+            }
+        }
+    }
+    breaks_when_it_starts(&mut audit(), &append(0, 101), "which has 100");
 }
 
 #[test]

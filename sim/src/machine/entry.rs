@@ -47,7 +47,7 @@ pub(crate) struct Entry {
 // Memory per transfer in flight is bounded: one entry, beside one piece per channel that it is on.
 // Longer lists of edges than usual are on the heap, and a plan is made at most a window of ops
 // ahead.
-const _: () = assert!(size_of::<Entry>() <= 672 && size_of::<Piece>() <= 48);
+const _: () = assert!(size_of::<Entry>() <= 704 && size_of::<Piece>() <= 48);
 
 /// All commands from the oldest under way to the newest, by ticket.
 #[derive(Debug, Default)]

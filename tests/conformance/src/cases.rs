@@ -122,6 +122,32 @@ pub fn copies_over_several_links_arrive_whole(site: &Site) -> Check<Counts> {
     })
 }
 
+/// Ops that append to an object leave the rest of it where it is: what leaves HBM is what two of
+/// them wrote, over two links, across pages and around the end of the object.
+pub fn what_is_appended_is_all_that_is_written_back(site: &Site) -> Check<Counts> {
+    const ROUNDS: u64 = 40;
+    let (bytes, span) = (100_001, Span::from_us(50));
+    let mut traced = Traced::new();
+    let (object, other) = (traced.object(bytes, true), traced.object(KIB, true));
+    let mut script = Vec::new();
+    for _ in 0..ROUNDS {
+        for _ in 0..2 {
+            traced.op(0, 0, span, &[(object, Mode::ReadWrite)]);
+            let appended = traced.0.uses.last_mut().expect("it was just added");
+            appended.part = PartialUse::of(2, 1_500, Bytes::new(bytes));
+        }
+        traced.op(0, 0, span, &[(other, Mode::Read)]);
+        let evict = Action::Evict { object, from: HBM, to: NVME };
+        script.extend([vec![fetch(object)], Vec::new(), vec![evict]]);
+    }
+    let world = World::of(chain(), traced.0, vec![span; 3 * ROUNDS as usize]);
+    let make = move || -> Box<dyn Policy> { Scripted::of(vec![NVME, HBM], script.clone()) };
+    case(site, (world, make), |outcome| {
+        let (fetched, appended) = (ROUNDS * bytes, ROUNDS * 2 * 3_000);
+        equal(&moved(outcome), &[fetched, appended, fetched, appended], "bytes by channel")
+    })
+}
+
 /// An object used where it lies is not copied, and its op lasts as much longer as the law says.
 pub fn use_in_place_moves_nothing_and_costs_its_delay(site: &Site) -> Check<Counts> {
     let object = ObjectId(0);

@@ -69,6 +69,7 @@ macro_rules! bodies {
             cases::what_was_only_read_is_dropped_without_a_copy,
             cases::double_buffering_ends_in_order,
             cases::copies_over_several_links_arrive_whole,
+            cases::what_is_appended_is_all_that_is_written_back,
             cases::use_in_place_moves_nothing_and_costs_its_delay,
             cases::a_stated_delay_is_kept_on_every_machine,
             cases::without_emulation_nothing_is_added_to_an_op_and_contents_hold_in_place,

@@ -14,7 +14,7 @@ pub use tiersim_models::ids::{LinkId, ModuleId, NodeId, ObjectId, OpId, TierId};
 pub use tiersim_models::lifetime::Workload;
 pub use tiersim_models::service::{Discipline, Service};
 pub use tiersim_models::units::{Bandwidth, Bytes, FlopRate, PS_PER_S, Span, Time};
-pub use tiersim_models::workload::{Mode, ObjectKind, Phase, Trace, Unit};
+pub use tiersim_models::workload::{Mode, ObjectKind, PartialUse, Phase, Trace, Unit};
 pub use tiersim_policies::command::{Command, Hazard, Machine, Ticket, Work};
 pub use tiersim_policies::drive::{DriveError, drive};
 pub use tiersim_policies::planner::{PlanError, Planner};

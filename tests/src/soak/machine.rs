@@ -8,7 +8,6 @@ use crate::prelude::*;
 use tiersim_models::hardware::{Compute, Tier};
 use tiersim_models::nodes::PrescribedRoute;
 use tiersim_models::service::{Cache, Tail};
-use tiersim_models::workload::PartialUse;
 
 /// Rates of links and memories, in bytes per second.
 const SLOWEST: u64 = 50_000_000;

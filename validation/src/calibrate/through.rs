@@ -167,14 +167,14 @@ impl Through<'_> {
         size: Bytes,
         repeats: usize,
     ) -> Result<Vec<Span>> {
-        let mode = if writes { Mode::Write } else { Mode::Read };
+        let (mode, written) = if writes { (Mode::Write, size) } else { (Mode::Read, Bytes::ZERO) };
         let turns = turns(size);
         let mut plan = Plan::default();
         for n in 0..turns + repeats {
             plan.op(
                 Span::ZERO,
                 None,
-                Some(ObjectAccess { object: ObjectId::at(n % turns), tier, mode }),
+                Some(ObjectAccess { object: ObjectId::at(n % turns), tier, mode, written }),
             );
         }
         let room = |object| Allocation { object: ObjectId::at(object), tier, bytes: size };
@@ -205,7 +205,8 @@ impl Through<'_> {
             let capacity_edge = before.map(|ticket| Edge { ticket, hazard: Hazard::Capacity });
             let after = capacity_edge.into_iter().chain([turn]).collect();
             let copy = plan.push(work, after, (Some(room(index, to)), None));
-            let touch = ObjectAccess { object: ObjectId::at(index), tier: to, mode: Mode::Read };
+            let (object, mode, written) = (ObjectId::at(index), Mode::Read, Bytes::ZERO);
+            let touch = ObjectAccess { object, tier: to, mode, written };
             let ticket = plan.op(op, Some(copy), Some(touch));
             plan.commands[ticket.0 as usize].frees.push(room(index, to));
             ops.push(ticket);

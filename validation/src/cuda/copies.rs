@@ -8,13 +8,15 @@
 //! later waits for that check.
 //! Invariant: the checks of a machine never make a copy or an op wait, but for those two.
 
+use crate::contents::{Layer, ObjectContents, Runs};
 use crate::cuda::allocations::Place;
 use crate::cuda::kernels::Range;
-use crate::cuda::worker::{Done, End, Job, Look, Task, pages};
+use crate::cuda::worker::{Done, End, Job, Look, Task};
 use crate::cuda::{Flight, Parts};
 use crate::fault::Result;
-use crate::pattern::Key;
+use crate::pattern::{Key, PAGE};
 use crate::truth::{Contents, Mismatch};
+use smallvec::SmallVec;
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::units::{Bytes, Time};
 use tiersim_policies::command::{Command, Ticket, Work};
@@ -29,8 +31,24 @@ fn ends(command: &Command) -> (ObjectId, Bytes, TierId, TierId) {
 }
 
 /// Bytes of the buffers of a copy.
-fn buffer(transit: &Transit) -> u64 {
-    pages(Bytes::ZERO, transit.chunk()).1
+fn buffer(transit: &Transit, met: &ObjectContents) -> u64 {
+    met.most_of(transit.chunk())
+}
+
+/// One side of a piece: what it is in, and where each of its rows starts.
+type Side = Option<(Place, SmallVec<[u64; 2]>)>;
+
+/// Bytes of whole pages.
+fn bytes_of(run: &std::ops::Range<usize>) -> u64 {
+    (run.len() * PAGE) as u64
+}
+
+/// What is copied from where to where; nothing where one of the ends is not there.
+fn rows(runs: &Runs, from: Side, to: Side) -> Vec<(End, End, u64)> {
+    let (Some((source, from)), Some((target, to))) = (from, to) else { return Vec::new() };
+    let ends = from.into_iter().zip(to).zip(runs);
+    let row = |((from, to), run)| ((source.clone(), from), (target.clone(), to), bytes_of(run));
+    ends.map(row).collect()
 }
 
 impl Parts<'_> {
@@ -63,7 +81,7 @@ impl Parts<'_> {
             if entry.own.places[0].is_none() {
                 let missing = Mismatch::new(
                     (ticket, object, from),
-                    entry.versions[0],
+                    entry.met[0].version,
                     Contents::NotAllocated,
                 );
                 self.book.truth.note(Some(missing));
@@ -78,33 +96,42 @@ impl Parts<'_> {
         let Some(part) = self.book.entry_mut(ticket).transit().next(hop) else {
             return Ok(());
         };
-        let from = self.end_of(ticket, &part, false)?;
-        let to = self.end_of(ticket, &part, true)?;
+        let runs = self.book.entry(ticket).met[0].carried(part.from, part.bytes);
+        let from = self.end_of(ticket, &part, &runs, false)?;
+        let to = self.end_of(ticket, &part, &runs, true)?;
+        let rows = rows(&runs, from, to);
         let transit = self.book.entry_mut(ticket).transit();
         let (channel, last_hop) = (transit.channel(hop), transit.is_last_hop(hop));
         let last = last_hop && transit.is_last_piece(&part);
-        let bytes = pages(part.from, part.bytes).1;
         let Some(thread) = self.channels[channel].thread else {
-            return self.enqueue_piece(ticket, (part, channel, last), from, to, bytes);
+            return self.enqueue_piece(ticket, (part, channel, last), &rows);
         };
         let checks = if last { self.looks(ticket) } else { Vec::new() };
-        let task = Task::Carry { from, to, bytes };
+        let task = Task::Carry(rows);
         let late = self.floor.lateness(ticket, hop);
         self.channels[channel].sent.push_back(part);
         self.workers.send(thread, Job { ticket, queue: channel, late, task, checks })
     }
 
     /// Where a piece comes from or goes to on one of its channels: the copy's own end, or a buffer.
-    fn end_of(&mut self, ticket: Ticket, part: &HopPiece, far: bool) -> Result<Option<End>> {
+    fn end_of(&mut self, ticket: Ticket, part: &HopPiece, runs: &Runs, far: bool) -> Result<Side> {
         let Parts { book, floor, channels, rooms, .. } = self;
         let entry = book.entry_mut(ticket);
-        let start = pages(part.from, part.bytes).0;
         let between = if far { part.hop } else { part.hop.wrapping_sub(1) };
         if between >= entry.own.bounces.len() {
             let held = entry.own.places[usize::from(far)].as_ref();
-            return Ok(held.map(|held| (held.place.clone(), start)));
+            let starts = runs.iter().map(|run| (run.start * PAGE) as u64).collect();
+            return Ok(held.map(|held| (held.place.clone(), starts)));
         }
-        let (bytes, number) = (buffer(entry.transit()), (part.number % BOUNCE) as usize);
+        let mut next = 0;
+        let starts = runs.iter().map(|run| {
+            let start = next;
+            next += bytes_of(run);
+            start
+        });
+        let starts: SmallVec<[u64; 2]> = starts.collect();
+        let transit = entry.transit.as_ref().expect("a copy has a route");
+        let (bytes, number) = (buffer(transit, &entry.met[0]), (part.number % BOUNCE) as usize);
         let on_device = channels[entry.transit().channel(between)].to_device;
         let buffer = &mut entry.own.bounces[between][number];
         if buffer.is_none() {
@@ -114,7 +141,7 @@ impl Parts<'_> {
                 rooms.meter()?;
             }
         }
-        Ok(buffer.clone().map(|place| (place, 0)))
+        Ok(buffer.clone().map(|place| (place, starts)))
     }
 
     /// Enqueues a piece on a channel that is a stream.
@@ -122,9 +149,7 @@ impl Parts<'_> {
         &mut self,
         ticket: Ticket,
         (part, channel, last): (HopPiece, usize, bool),
-        from: Option<End>,
-        to: Option<End>,
-        bytes: u64,
+        rows: &[(End, End, u64)],
     ) -> Result<()> {
         let number = self.channels[channel].stream;
         if part.hop == 0 && part.number == 0 {
@@ -136,11 +161,11 @@ impl Parts<'_> {
         self.floor.hold_up(number, &guard)?;
         self.floor.dawdle(number, ticket, part.hop)?;
         let start = self.floor.record(number)?;
-        let address = |end: Option<End>| end.and_then(|(place, at)| Some(place.address()? + at));
-        if let (Some(from), Some(to)) = (address(from), address(to))
-            && bytes > 0
-        {
-            self.floor.streams[number].copy(to, from, bytes)?;
+        let address = |(place, at): &End| Some(place.address()? + at);
+        for (from, to, bytes) in rows.iter().filter(|(_, _, bytes)| *bytes > 0) {
+            if let (Some(from), Some(to)) = (address(from), address(to)) {
+                self.floor.streams[number].copy(to, from, *bytes)?;
+            }
         }
         let end = self.floor.record(number)?;
         if last {
@@ -160,35 +185,47 @@ impl Parts<'_> {
         after: Option<&std::rc::Rc<crate::cuda::mark::Mark>>,
     ) -> Result<()> {
         let entry = self.book.entry(ticket);
-        let ((object, _, _, to), version) = (ends(&entry.command), entry.versions[0]);
+        let ((object, _, _, to), met) = (ends(&entry.command), entry.met[0].clone());
         let place = (ticket, object, to);
         let Some(held) = entry.own.places[1].clone() else {
-            self.book.truth.note(Some(Mismatch::new(place, version, Contents::NotAllocated)));
+            let missing = Mismatch::new(place, met.version, Contents::NotAllocated);
+            self.book.truth.note(Some(missing));
             return Ok(());
         };
         let Some(address) = held.place.address() else { return Ok(()) };
         let number = self.channels[channel].checking;
         let before = held.guard.borrow().clone();
         self.floor.hold_up(number, after.into_iter().chain(&before))?;
-        let (watch, finding) = self.floor.findings.watch(place, version)?;
-        let (key, stride) = (Key { object, version }, self.arrival_stride as u64);
-        let stream = &self.floor.streams[number];
-        let range = Range { address, bytes: held.bytes, key, stride, finding };
-        self.floor.kernels.check(stream, &range)?;
+        let stride = self.arrival_stride as u64;
+        let (mut watches, mut ranges) = (Vec::new(), Vec::new());
+        for layer in met.layers.iter() {
+            let range = Range::of((address, held.bytes), &layer.pages);
+            let seen = (layer.version, range.from);
+            let (watch, finding) = self.floor.findings.watch(place, seen)?;
+            let key = Key { object, version: layer.version };
+            ranges.push(Range { key, stride, finding, ..range });
+            watches.push(watch);
+        }
+        self.floor.kernels.check_many(&self.floor.streams[number], &ranges)?;
         let mark = self.floor.record(number)?;
         *held.guard.borrow_mut() = Some(mark.clone());
-        self.channels[channel].checks.push_back((mark, watch));
+        let checks = watches.into_iter().map(|watch| (mark.clone(), watch));
+        self.channels[channel].checks.extend(checks);
         Ok(())
     }
 
     /// The check of what a copy brings to a file.
     fn looks(&self, ticket: Ticket) -> Vec<Look> {
         let entry = self.book.entry(ticket);
-        let ((object, _, _, tier), version) = (ends(&entry.command), entry.versions[0]);
+        let (object, _, _, tier) = ends(&entry.command);
         let place = entry.own.places[1].as_ref().map(|held| &held.place);
         let Some(Place::File(slot)) = place else { return Vec::new() };
-        let (slot, stride) = (slot.clone(), self.arrival_stride);
-        vec![Look { slot, object, tier, version, stride }]
+        let stride = self.arrival_stride;
+        let look = |layer: &Layer| {
+            let (slot, pages, version) = (slot.clone(), layer.pages.clone(), layer.version);
+            Look { slot, pages, object, tier, version, stride }
+        };
+        entry.met[0].layers.iter().map(look).collect()
     }
 
     /// Hears of a piece on a channel that is a stream, if the device has copied it.
@@ -235,7 +272,8 @@ impl Parts<'_> {
     /// All of a copy has arrived; it ends when nothing that it gives back is being checked.
     fn arrived(&mut self, ticket: Ticket, end: Time) -> Result<()> {
         let entry = self.book.entry_mut(ticket);
-        let buffer = buffer(entry.transit());
+        let transit = entry.transit.as_ref().expect("a copy has a route");
+        let buffer = buffer(transit, &entry.met[0]);
         let bounces = std::mem::take(&mut entry.own.bounces).into_iter().flatten().flatten();
         bounces.for_each(|place| self.floor.bounces.give_back(place, buffer));
         entry.own.over = Some(end);

@@ -25,6 +25,8 @@ pub(crate) struct Watch {
     place: usize,
     whose: Meeting,
     expected: u64,
+    /// Where in the object the range starts that is checked.
+    from: u64,
 }
 
 impl Findings {
@@ -33,7 +35,11 @@ impl Findings {
     }
 
     /// A place for the finding of a check, and its address.
-    pub(crate) fn watch(&mut self, whose: Meeting, expected: u64) -> Result<(Watch, u64)> {
+    pub(crate) fn watch(
+        &mut self,
+        whose: Meeting,
+        (expected, from): (u64, u64),
+    ) -> Result<(Watch, u64)> {
         if self.free.is_empty() {
             let first = self.blocks.len() * BLOCK;
             self.blocks.push(PinnedMemory::new(&self.device, BLOCK as u64 * FINDING)?);
@@ -44,19 +50,19 @@ impl Findings {
         for (word, value) in [0, u64::MAX, 0].into_iter().enumerate() {
             block.set(at + word as u64 * 8, value);
         }
-        Ok((Watch { place, whose, expected }, block.address + at))
+        Ok((Watch { place, whose, expected, from }, block.address + at))
     }
 
     /// What a check that has ended found.
     pub(crate) fn read(&mut self, watch: Watch) -> Option<Mismatch> {
-        let Watch { place, whose, expected } = watch;
+        let Watch { place, whose, expected, from } = watch;
         let (block, at) = (&self.blocks[place / BLOCK], (place % BLOCK) as u64 * FINDING);
         let [wrong, index, word] = [0, 8, 16].map(|offset| block.get(at + offset));
         self.free.push(place);
         if wrong == 0 {
             return None;
         }
-        let (object, version) = decode(word, index as usize * 8);
+        let (object, version) = decode(word, from as usize + index as usize * 8);
         Some(Mismatch::new(whose, expected, Contents::Version { object: object.0, version }))
     }
 }

@@ -4,9 +4,10 @@
 
 use crate::cuda::driver::{Device, DeviceMemory, Function, Module, Stream};
 use crate::fault::Result;
-use crate::pattern::Key;
+use crate::pattern::{Key, PAGE};
 use std::ffi::CStr;
 use std::sync::Arc;
+use tiersim_models::ids::ObjectId;
 
 /// What every build carries: compiled for the virtual architecture that its first lines name; the
 /// driver translates it for its device.
@@ -23,6 +24,8 @@ const RANGE: usize = 6;
 pub(crate) struct Range {
     pub(crate) address: u64,
     pub(crate) bytes: u64,
+    /// Where in the object it starts.
+    pub(crate) from: u64,
     pub(crate) key: Key,
     /// For a check: every how many pages one is compared, and where it says what it found.
     pub(crate) stride: u64,
@@ -32,12 +35,22 @@ pub(crate) struct Range {
 impl Range {
     /// Memory from an address on, all of which counts.
     pub(crate) fn new(address: u64, bytes: u64, key: Key) -> Range {
-        Range { address, bytes, key, stride: 1, finding: 0 }
+        Range { address, bytes, from: 0, key, stride: 1, finding: 0 }
+    }
+
+    /// Pages of an object whose memory has so many bytes from an address on.
+    pub(crate) fn of((address, bytes): (u64, u64), pages: &std::ops::Range<usize>) -> Range {
+        let from = (pages.start * PAGE) as u64;
+        let end = ((pages.end * PAGE) as u64).min(bytes);
+        let nobody = Key { object: ObjectId(0), version: 0 };
+        let own = Range::new(address + from, end.saturating_sub(from), nobody);
+        Range { from, ..own }
     }
 
     /// As `Range` of kernels.cu has it.
     fn words(&self) -> [u64; RANGE] {
-        [self.address, self.bytes / 8, self.key.word(), 0, self.stride, self.finding]
+        let (count, first) = (self.bytes / 8, self.from / 8);
+        [self.address, count, self.key.word(), first, self.stride, self.finding]
     }
 
     /// Words that a check of it compares, or a few more.

@@ -13,6 +13,7 @@
 //! whether the plan will copy from them, and a copy has to cross the bus.
 //! Invariant: nothing here waits; what cannot be enqueued yet stays at the head of its stream.
 
+use crate::contents::ObjectContents;
 use crate::cuda::Parts;
 use crate::cuda::allocations::{DeviceAllocation, Place};
 use crate::cuda::entry::Files;
@@ -20,7 +21,7 @@ use crate::cuda::kernels::Range;
 use crate::cuda::pace::Filler;
 use crate::cuda::worker::{Job, Look, Task};
 use crate::fault::Result;
-use crate::pattern::Key;
+use crate::pattern::{Key, PAGE};
 use crate::real::{OpRun, Planned};
 use crate::truth::{Contents, Mismatch};
 use std::rc::Rc;
@@ -55,17 +56,18 @@ impl Parts<'_> {
         let entry = self.book.entry_mut(ticket);
         entry.own.files = Files::Asked;
         let (mut reads, mut writes) = (Vec::new(), Vec::new());
-        let places = entry.own.places.iter().zip(&entry.versions);
-        for (&ObjectAccess { object, tier, mode }, (held, &version)) in
+        let places = entry.own.places.iter().zip(&entry.met);
+        for (&ObjectAccess { object, tier, mode, .. }, (held, met)) in
             touches(&entry.command).zip(places)
         {
             let Some(Place::File(slot)) = held.as_ref().map(|held| &held.place) else { continue };
-            let slot = slot.clone();
             if mode.writes() {
-                writes.push((slot.clone(), Key { object, version: version + 1 }));
+                let key = Key { object, version: met.version + 1 };
+                writes.extend(met.fresh().into_iter().map(|run| (slot.clone(), key, run)));
             }
-            if mode.reads() {
-                reads.push(Look { slot, object, tier, version, stride: 1 });
+            for layer in met.layers.iter().filter(|_| mode.reads()) {
+                let (slot, pages, version) = (slot.clone(), layer.pages.clone(), layer.version);
+                reads.push(Look { slot, pages, object, tier, version, stride: 1 });
             }
         }
         let task = Task::Use { reads, writes };
@@ -80,7 +82,7 @@ impl Parts<'_> {
         let waits = self.book.waits(ticket);
         let entry = self.book.entry(ticket);
         let (command, planned, files) = (entry.command.clone(), entry.own.planned, entry.own.files);
-        let places: Vec<_> = entry.own.places.iter().cloned().zip(entry.versions.clone()).collect();
+        let places: Vec<_> = entry.own.places.iter().cloned().zip(entry.met.clone()).collect();
         let guards = entry.guards();
         self.floor.hold_up(number, &waits)?;
         for (touch, (held, _)) in touches(&command).zip(&places) {
@@ -94,30 +96,36 @@ impl Parts<'_> {
         let files = if let Files::Done(span) = files { span } else { Span::ZERO };
         let [before, after] = self.filling(&command, planned, files, &places);
         let (mut missing, mut checks) = (Vec::new(), Vec::new());
-        for (touch, (held, version)) in touches(&command).zip(&places) {
+        for (touch, (held, met)) in touches(&command).zip(&places) {
             let place = (ticket, touch.object, touch.tier);
             let Some(held) = held else {
-                missing.push(Some(Mismatch::new(place, *version, Contents::NotAllocated)));
+                missing.push(Some(Mismatch::new(place, met.version, Contents::NotAllocated)));
                 continue;
             };
             let Some(address) = held.place.address().filter(|_| touch.mode.reads()) else {
                 continue;
             };
-            let (watch, finding) = self.floor.findings.watch(place, *version)?;
-            let key = Key { object: touch.object, version: *version };
             let stride = self.stride(&held.place);
-            checks.push(Range { address, bytes: held.bytes, key, stride, finding });
-            self.book.entry_mut(ticket).own.watches.push(watch);
+            for layer in met.layers.iter() {
+                let range = Range::of((address, held.bytes), &layer.pages);
+                let seen = (layer.version, range.from);
+                let (watch, finding) = self.floor.findings.watch(place, seen)?;
+                let key = Key { object: touch.object, version: layer.version };
+                checks.push(Range { key, stride, finding, ..range });
+                self.book.entry_mut(ticket).own.watches.push(watch);
+            }
         }
         self.book.note(missing);
         self.floor.kernels.check_many(&self.floor.streams[number], &checks)?;
         self.fill_time(number, before)?;
-        let fills = touches(&command).zip(&places).filter_map(|(touch, (held, version))| {
-            let held = held.as_ref().filter(|_| touch.mode.writes())?;
-            let key = Key { object: touch.object, version: version + 1 };
-            Some(Range::new(held.place.address()?, held.bytes, key))
-        });
-        let fills: Vec<Range> = fills.collect();
+        let mut fills: Vec<Range> = Vec::new();
+        for (touch, (held, met)) in touches(&command).zip(&places) {
+            let Some(held) = held.as_ref().filter(|_| touch.mode.writes()) else { continue };
+            let Some(address) = held.place.address() else { continue };
+            let key = Key { object: touch.object, version: met.version + 1 };
+            let of = |run| Range { key, ..Range::of((address, held.bytes), run) };
+            fills.extend(met.fresh().iter().map(of));
+        }
         self.floor.kernels.fill_many(&self.floor.streams[number], &fills)?;
         self.fill_time(number, after)?;
         let end = self.floor.record(number)?;
@@ -139,12 +147,12 @@ impl Parts<'_> {
         command: &Command,
         planned: Planned,
         files: Span,
-        places: &[(Option<Rc<DeviceAllocation>>, u64)],
+        places: &[(Option<Rc<DeviceAllocation>>, ObjectContents)],
     ) -> [(Option<Filler>, u64); 2] {
         let mut writes = false;
         // Bytes read and written, near and far: each is one launch, of whatever lies where.
         let (mut read, mut written) = ([None; 2], [None; 2]);
-        for (touch, (held, _)) in touches(command).zip(places) {
+        for (touch, (held, met)) in touches(command).zip(places) {
             let Some(held) = held else { continue };
             writes |= touch.mode.writes();
             let place = match held.place {
@@ -158,7 +166,8 @@ impl Parts<'_> {
                 *read[place].get_or_insert(0) += bytes;
             }
             if touch.mode.writes() {
-                *written[place].get_or_insert(0) += held.bytes;
+                let pages: usize = met.fresh().iter().map(|run| run.len()).sum();
+                *written[place].get_or_insert(0) += (pages * PAGE) as u64;
             }
         }
         let [near, far] = self.floor.paces.touches(read, written);

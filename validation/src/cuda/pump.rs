@@ -18,8 +18,8 @@ impl Parts<'_> {
     pub(super) fn submit(&mut self, command: Command) -> Result<()> {
         let began = self.floor.clock.now();
         let ticket = command.ticket;
-        let (versions, planned) = (self.run.written.meets(&command), self.run.planned(&command));
-        let mut entry = Entry::new(command, versions, began, Own { planned, ..Own::default() });
+        let (met, planned) = (self.run.written.meets(&command), self.run.planned(&command));
+        let mut entry = Entry::new(command, met, began, Own { planned, ..Own::default() });
         let command = entry.command.clone();
         self.book.wait_for(&mut entry, command.after.iter().map(|edge| edge.ticket));
         for room in &command.allocates {

@@ -7,6 +7,7 @@
 //! may start is for whoever sends it to know.
 
 use crate::clock::Clock;
+use crate::contents::ObjectContents;
 use crate::cuda::allocations::Place;
 use crate::cuda::driver::{Device, PinnedMemory, Stream};
 use crate::fault::{Fault, Result};
@@ -15,13 +16,14 @@ use crate::host::room::{Buffer, Slot};
 use crate::options::Live;
 use crate::pattern::{Key, PAGE};
 use crate::truth::Mismatch;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use tiersim_models::ids::{ObjectId, TierId};
-use tiersim_models::units::{Bytes, Span, Time};
+use tiersim_models::units::{Span, Time};
 use tiersim_policies::command::Ticket;
 
 /// Bytes that go through a thread's own memory at a time.
@@ -47,15 +49,16 @@ pub(crate) struct Job {
 
 /// The part that takes the time of the command.
 pub(crate) enum Task {
-    /// Copies bytes; without both ends there is nothing to copy.
-    Carry { from: Option<End>, to: Option<End>, bytes: u64 },
+    /// Copies so many bytes from one end to the other, row by row.
+    Carry(Vec<(End, End, u64)>),
     /// Uses files in place: compares what is read, then writes what is written.
-    Use { reads: Vec<Look>, writes: Vec<(Arc<Slot>, Key)> },
+    Use { reads: Vec<Look>, writes: Vec<(Arc<Slot>, Key, Range<usize>)> },
 }
 
-/// A comparison of a file with a version.
+/// A comparison of pages of a file with a version.
 pub(crate) struct Look {
     pub(crate) slot: Arc<Slot>,
+    pub(crate) pages: Range<usize>,
     pub(crate) object: ObjectId,
     pub(crate) tier: TierId,
     pub(crate) version: u64,
@@ -168,16 +171,15 @@ impl WorkerState {
         *start = self.clock.now();
         let mut checks = Vec::new();
         match job.task {
-            Task::Carry { from: Some(from), to: Some(to), bytes } => {
-                self.carry(&from, &to, bytes)?;
+            Task::Carry(rows) => {
+                rows.iter().try_for_each(|(from, to, bytes)| self.carry(from, to, *bytes))?;
             }
-            Task::Carry { .. } => {}
             Task::Use { reads, writes } => {
                 for look in reads {
                     checks.push(self.look(ticket, &look)?);
                 }
-                for (slot, key) in writes {
-                    let filled = kernels::fill(&slot, key, &mut self.buffer);
+                for (slot, key, pages) in writes {
+                    let filled = kernels::fill(&slot, pages, key, &mut self.buffer);
                     filled.map_err(Fault::io("writes", FILES))?;
                 }
             }
@@ -190,9 +192,9 @@ impl WorkerState {
     }
 
     fn look(&mut self, ticket: Ticket, look: &Look) -> Result<Option<Mismatch>> {
-        let &Look { ref slot, object, tier, version, stride } = look;
+        let &Look { ref slot, ref pages, object, tier, version, stride } = look;
         let key = Key { object, version };
-        let found = kernels::check(slot, 0..slot.pages, stride, key, &mut self.buffer);
+        let found = kernels::check(slot, pages.clone(), stride, key, &mut self.buffer);
         let found = found.map_err(Fault::io("reads", FILES))?;
         Ok(found.map(|found| Mismatch::new((ticket, object, tier), version, found)))
     }
@@ -273,17 +275,32 @@ impl WorkerState {
     }
 }
 
-/// The version that a place holds throughout; `None` if it is not whole.
+/// The writes that a place has seen: those of an object's present contents, or the version that it
+/// holds throughout; `None` if it is neither.
 pub(crate) fn version(
     device: &Arc<Device>,
     object: ObjectId,
-    place: &Place,
-    bytes: u64,
+    (place, bytes): (&Place, u64),
+    now: &ObjectContents,
 ) -> Result<Option<u64>> {
-    let (buffer, clock) = (Buffer::new(STEP as usize), Clock::start());
+    let clock = Clock::start();
     let mut bench =
         WorkerState { device: device.clone(), clock, buffer: Buffer::new(0), via: None };
-    let (mut buffer, mut version) = (buffer, None);
+    let mut buffer = Buffer::new(STEP as usize);
+    let mut is_present = true;
+    for layer in now.layers.iter() {
+        let key = Key { object, version: layer.version };
+        for block in kernels::blocks(layer.pages.clone()) {
+            let (at, end) = (block.start * PAGE, (block.end * PAGE).min(bytes as usize));
+            let read = buffer.first(end.saturating_sub(at));
+            bench.load((place, at as u64), read)?;
+            is_present &= crate::pattern::check(read, at, key).is_none();
+        }
+    }
+    if is_present {
+        return Ok(Some(now.version));
+    }
+    let mut version = None;
     let mut at = 0;
     while at < bytes {
         let block = buffer.first(STEP.min(bytes - at) as usize);
@@ -296,11 +313,4 @@ pub(crate) fn version(
         at += STEP;
     }
     Ok(version)
-}
-
-/// Bytes of the whole pages that a piece of an object covers, and where they start.
-pub(crate) fn pages(from: Bytes, bytes: Bytes) -> (u64, u64) {
-    let page = |byte: u64| byte.next_multiple_of(PAGE as u64);
-    let start = page(from.get());
-    (start, page(from.get() + bytes.get()) - start)
 }

@@ -121,9 +121,14 @@ pub(crate) fn check(
     Ok(found)
 }
 
-/// Fills a slot with a version's pattern.
-pub(crate) fn fill(slot: &Slot, key: Key, buffer: &mut Buffer) -> io::Result<()> {
-    blocks(0..slot.pages).try_for_each(|block| {
+/// Fills pages of a slot with a version's pattern.
+pub(crate) fn fill(
+    slot: &Slot,
+    pages: Range<usize>,
+    key: Key,
+    buffer: &mut Buffer,
+) -> io::Result<()> {
+    blocks(pages).try_for_each(|block| {
         let bytes = buffer.first(block.len() * PAGE);
         pattern::fill(bytes, block.start * PAGE, key);
         slot.store(block.start, bytes)

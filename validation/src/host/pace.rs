@@ -117,7 +117,7 @@ impl Paces {
         let key = Key { object: ObjectId(0), version: 1 };
         let slots = |pages| (0..POOL / pages).map(move |_| Slot::memory(pages, Live::default()));
         let pools: Vec<Vec<Slot>> = SIZES.iter().map(|&pages| slots(pages).collect()).collect();
-        let mut write = |slot: &Slot| drop(kernels::fill(slot, key, &mut buffer));
+        let mut write = |slot: &Slot| drop(kernels::fill(slot, 0..slot.pages, key, &mut buffer));
         // The first touch of memory costs page faults, which ops do not meet again and again.
         pools.iter().flatten().for_each(&mut write);
         let write = Table::measure(&pools, write);
@@ -133,7 +133,8 @@ impl Paces {
         let bytes = run.workload.trace.objects[touch.object.index()].bytes.get();
         let pages = bytes.div_ceil(PAGE as u64);
         let read = if touch.mode.reads() { self.read.at(pages) } else { 0 };
-        let write = if touch.mode.writes() { self.write.at(pages) } else { 0 };
+        let written = touch.written.get().div_ceil(PAGE as u64);
+        let write = if touch.mode.writes() { self.write.at(written) } else { 0 };
         Span::from_ps(read + write)
     }
 

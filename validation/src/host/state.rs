@@ -8,6 +8,7 @@
 //! it can start, so ends are heard in an order that could have been.
 
 use crate::book::{self, Book};
+use crate::contents::ObjectContents;
 use crate::fault::Fault;
 use crate::host::pace::OpPlan;
 use crate::host::room::Buffer;
@@ -99,14 +100,14 @@ impl State {
     pub(crate) fn add(
         &mut self,
         command: Command,
-        versions: Vec<u64>,
+        met: Vec<ObjectContents>,
         plan: OpPlan,
         (transit, between): (Option<Transit>, usize),
     ) {
         // They grow when they are first used, by the thread that uses them.
         let buffers = |_| (0..BOUNCE).map(|_| Mutex::new(Buffer::new(0))).collect();
         let own = Own { plan, bounces: (0..between).map(buffers).collect() };
-        let mut entry = Entry::new(command, versions, Time::ZERO, own);
+        let mut entry = Entry::new(command, met, Time::ZERO, own);
         let command = entry.command.clone();
         self.book.wait_for(&mut entry, command.after.iter().map(|edge| edge.ticket));
         entry.transit = transit;

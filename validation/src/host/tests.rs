@@ -4,6 +4,7 @@
 
 use super::*;
 use crate::calibrate::skeleton;
+use crate::contents::{ObjectContents, Written};
 use crate::host::pace::OpPlan;
 use crate::options::Delay;
 use tiersim_models::hardware::{Hardware, TierKind};
@@ -30,8 +31,13 @@ fn world() -> (Hardware, Workload) {
     (hardware, Workload::new(trace))
 }
 
+/// What an op that reads the object meets.
+fn met() -> Vec<ObjectContents> {
+    Written::new([Bytes::new(10_000)]).meets(&op(0))
+}
+
 fn op(ticket: u32) -> Command {
-    let touch = ObjectAccess { object: OBJECT, tier: HBM, mode: Mode::Read };
+    let touch = ObjectAccess { object: OBJECT, tier: HBM, mode: Mode::Read, written: Bytes::ZERO };
     let (touches, charges) = ([touch].into_iter().collect(), [].into_iter().collect());
     Command {
         ticket: Ticket(ticket),
@@ -74,8 +80,8 @@ fn a_command_that_never_starts_is_a_fault_and_the_machine_ends() {
     with_machine(Span::ZERO, None, |machine| {
         // Two ops are taken in and nobody is told.
         let mut state = machine.shared.lock();
-        state.add(op(3), vec![0], OpPlan::NONE, (None, 0));
-        state.add(op(4), vec![0], OpPlan::NONE, (None, 0));
+        state.add(op(3), met(), OpPlan::NONE, (None, 0));
+        state.add(op(4), met(), OpPlan::NONE, (None, 0));
         drop(state);
         let fault = machine.next().expect_err("nothing can end");
         assert_eq!(fault, Fault::Stuck { waited_ms: 0, under_way: 2, first: 3, work: "an op" });
@@ -110,11 +116,11 @@ fn a_machine_that_is_at_work_or_done_is_not_stuck() {
 fn what_is_offered_but_not_taken_is_stuck_and_what_has_ended_is_not() {
     let mut state = State::new(1, 0);
     assert_eq!(state.stuck(PATIENT), None, "nothing is under way");
-    state.add(op(0), vec![0], OpPlan::NONE, (None, 0));
+    state.add(op(0), met(), OpPlan::NONE, (None, 0));
     let ticket = Ticket(0);
     let mut waiter = op(1);
     waiter.after.push(Edge { ticket, hazard: Hazard::ReadAfterWrite });
-    state.add(waiter, vec![0], OpPlan::NONE, (None, 0));
+    state.add(waiter, met(), OpPlan::NONE, (None, 0));
     state.start_due(Time::ZERO);
     let lost = Fault::Stuck { waited_ms: 60_000, under_way: 2, first: 0, work: "an op" };
     assert_eq!(state.stuck(PATIENT), Some(lost), "the worker's bell was lost");
@@ -129,17 +135,15 @@ fn what_is_offered_but_not_taken_is_stuck_and_what_has_ended_is_not() {
 #[test]
 fn a_panic_on_a_worker_is_a_fault_with_its_words() {
     with_machine(PATIENT, None, |machine| {
-        let mut wrong = op(0);
-        let Work::Compute { touches, .. } = &mut wrong.work else { unreachable!("it is an op") };
-        touches[0].object = ObjectId(9);
-        // Past `submit`, which would meet the mistake first.
+        // More pages than the object has.
+        let wrong = Written::new([Bytes::mib(1)]).meets(&op(0));
         let mut state = machine.shared.lock();
-        state.add(wrong, vec![0], OpPlan::NONE, (None, 0));
+        state.add(op(0), wrong, OpPlan::NONE, (None, 0));
         state.start_due(Time::ZERO);
         machine.shared.ring(state);
-        let fault = machine.next().expect_err("the trace has one object");
+        let fault = machine.next().expect_err("there is no such page");
         let Fault::Died(words) = fault else { panic!("{fault}") };
-        assert!(words.contains("out of bounds"), "{words}");
+        assert!(words.contains("out of range"), "{words}");
     });
 }
 

@@ -7,6 +7,7 @@
 //! Invariant: what is not there when it should be is a mismatch, never a panic.
 
 use crate::clock::Clock;
+use crate::contents::{ObjectContents, Runs};
 use crate::fault::{Fault, Result};
 use crate::host::kernels::{self, BLOCK, blocks};
 use crate::host::pace::OpPlan;
@@ -19,7 +20,7 @@ use crate::truth::{Contents, Meeting, Mismatch};
 use std::ops::Range;
 use std::sync::{MutexGuard, PoisonError};
 use tiersim_models::ids::{ObjectId, TierId};
-use tiersim_models::units::{Bytes, Time};
+use tiersim_models::units::Time;
 use tiersim_policies::command::{Command, ObjectAccess, Ticket, Work};
 
 /// What the workers need besides the shared state.
@@ -53,47 +54,64 @@ impl Worker<'_> {
     }
 
     /// Runs an op; returns when it started and what it met.
-    pub(crate) fn op(&mut self, command: &Command, versions: &[u64], plan: &OpPlan) -> Worked {
+    pub(crate) fn op(
+        &mut self,
+        command: &Command,
+        met: &[ObjectContents],
+        plan: &OpPlan,
+    ) -> Worked {
         let start = self.start(command.ticket, 0);
-        let Floor { store, clock, pages, .. } = self.floor;
+        let Floor { store, clock, .. } = self.floor;
         clock.delay(plan.planned.delay);
         command.allocates.iter().try_for_each(|room| store.allocate(room))?;
         let Work::Compute { touches, .. } = &command.work else { unreachable!("streams run ops") };
-        let touches = || touches.iter().zip(versions);
+        let touches = || touches.iter().zip(met);
         let mut checks = Vec::new();
-        for (touch, &version) in touches().filter(|(touch, _)| touch.mode.reads()) {
+        for (touch, met) in touches().filter(|(touch, _)| touch.mode.reads()) {
             let &ObjectAccess { object, tier, .. } = touch;
-            let range = 0..pages[object.index()];
-            let place = (command.ticket, object, tier);
-            checks.push(self.check(place, version, range, 1)?);
+            self.check_all((command.ticket, object, tier), met, 1, &mut checks)?;
         }
         // Half before the writes and half after, so that a neighbour without its edge meets either.
         plan.run_half(false);
-        for (touch, &version) in touches().filter(|(touch, _)| touch.mode.writes()) {
+        for (touch, met) in touches().filter(|(touch, _)| touch.mode.writes()) {
             let &ObjectAccess { object, tier, .. } = touch;
-            if !self.write(object, tier, version + 1)? {
+            if !self.write(object, tier, met.version + 1, &met.fresh())? {
                 let place = (command.ticket, object, tier);
-                checks.push(Some(Mismatch::new(place, version, Contents::NotAllocated)));
+                checks.push(Some(Mismatch::new(place, met.version, Contents::NotAllocated)));
             }
         }
         plan.run_half(true);
         Ok((start, checks))
     }
 
-    /// Fills an object's room; `false` if it has none.
-    pub(crate) fn write(&mut self, object: ObjectId, tier: TierId, version: u64) -> Result<bool> {
+    /// Fills pages of an object's room; `false` if it has none.
+    pub(crate) fn write(
+        &mut self,
+        object: ObjectId,
+        tier: TierId,
+        version: u64,
+        runs: &[Range<usize>],
+    ) -> Result<bool> {
         let Some(slot) = self.floor.store.get(object, tier) else { return Ok(false) };
-        let filled = kernels::fill(&slot, Key { object, version }, &mut self.buffer);
-        filled.map_err(io("writes", tier))?;
+        for run in runs {
+            let key = Key { object, version };
+            let filled = kernels::fill(&slot, run.clone(), key, &mut self.buffer);
+            filled.map_err(io("writes", tier))?;
+        }
         Ok(true)
     }
 
     /// Copies a piece over one channel; the last one on the last channel is checked. Returns when
     /// it started.
-    pub(crate) fn piece(&mut self, piece: &Piece, command: &Command, version: u64) -> Worked {
+    pub(crate) fn piece(
+        &mut self,
+        piece: &Piece,
+        command: &Command,
+        met: &ObjectContents,
+    ) -> Worked {
         let part = piece.part;
         let start = self.start(command.ticket, part.hop);
-        let Floor { store, pages: all, arrival_stride, .. } = self.floor;
+        let Floor { store, arrival_stride, .. } = self.floor;
         let Work::Copy { object, from, to, .. } = command.work else {
             unreachable!("channels run copies")
         };
@@ -103,16 +121,15 @@ impl Worker<'_> {
             command.allocates.iter().try_for_each(|room| store.allocate(room))?;
             if store.get(object, from).is_none() {
                 let place = (command.ticket, object, from);
-                checks.push(Some(Mismatch::new(place, version, Contents::NotAllocated)));
+                checks.push(Some(Mismatch::new(place, met.version, Contents::NotAllocated)));
             }
         }
-        let page = |byte: Bytes| byte.get().div_ceil(PAGE as u64) as usize;
-        let pages = page(part.from)..page(part.from + part.bytes);
+        let pages = met.carried(part.from, part.bytes);
         let (source, target) = (store.get(object, from), store.get(object, to));
         self.carry(piece, pages, (source.as_deref(), from), (target.as_deref(), to))?;
         if piece.ends {
-            let (place, all) = ((command.ticket, object, to), 0..all[object.index()]);
-            checks.push(self.check(place, version, all, *arrival_stride)?);
+            let place = (command.ticket, object, to);
+            self.check_all(place, met, *arrival_stride, &mut checks)?;
         }
         Ok((start, checks))
     }
@@ -120,12 +137,12 @@ impl Worker<'_> {
     fn carry(
         &mut self,
         piece: &Piece,
-        pages: Range<usize>,
+        pages: Runs,
         (source, from): (Option<&Slot>, TierId),
         (target, to): (Option<&Slot>, TierId),
     ) -> Result<()> {
         let slot = piece.part.number as usize % tiersim_policies::transit::BOUNCE as usize;
-        let len = pages.len() * PAGE;
+        let len = pages.iter().map(|run| run.len() * PAGE).sum();
         let load = |at: usize, into: &mut [u8]| match source {
             Some(source) => source.load(at, into).map_err(io("reads", from)),
             None => Ok(()),
@@ -135,19 +152,49 @@ impl Worker<'_> {
             None => Ok(()),
         };
         match (&piece.source, &piece.target) {
-            (None, None) => blocks(pages).try_for_each(|block| {
+            (None, None) => pages.into_iter().flat_map(blocks).try_for_each(|block| {
                 let bytes = self.buffer.first(block.len() * PAGE);
                 load(block.start, bytes)?;
                 store(block.start, bytes)
             }),
-            (None, Some(bounce)) => load(pages.start, locked(&bounce[slot]).first(len)),
-            (Some(bounce), None) => store(pages.start, locked(&bounce[slot]).first(len)),
+            (None, Some(bounce)) => {
+                let mut bounce = locked(&bounce[slot]);
+                let mut bytes = bounce.first(len);
+                pages.into_iter().try_for_each(|run| {
+                    let (now, rest) = std::mem::take(&mut bytes).split_at_mut(run.len() * PAGE);
+                    bytes = rest;
+                    load(run.start, now)
+                })
+            }
+            (Some(bounce), None) => {
+                let mut bounce = locked(&bounce[slot]);
+                let mut bytes = &*bounce.first(len);
+                pages.into_iter().try_for_each(|run| {
+                    let (now, rest) = bytes.split_at(run.len() * PAGE);
+                    bytes = rest;
+                    store(run.start, now)
+                })
+            }
             (Some(before), Some(after)) => {
                 let mut before = locked(&before[slot]);
                 locked(&after[slot]).first(len).copy_from_slice(before.first(len));
                 Ok(())
             }
         }
+    }
+
+    /// Compares what a command meets of an object: every `stride`-th page of each layer.
+    fn check_all(
+        &mut self,
+        place: Meeting,
+        met: &ObjectContents,
+        stride: usize,
+        checks: &mut Vec<Option<Mismatch>>,
+    ) -> Result<()> {
+        for layer in met.layers.iter() {
+            checks.push(self.check(place, layer.version, layer.pages.clone(), stride)?);
+        }
+        Ok(())
     }
 
     /// Compares every `stride`-th page, the first and the last with a version's pattern.
@@ -167,9 +214,19 @@ impl Worker<'_> {
         Ok(found.map(|found| Mismatch::new(place, version, found)))
     }
 
-    /// The version that an object's room in a tier holds throughout; `None` if it is not whole.
-    pub(crate) fn version(&mut self, object: ObjectId, tier: TierId) -> Result<Option<u64>> {
+    /// The writes that an object's room in a tier has seen: those of its present contents, or the
+    /// version that it holds throughout; `None` if it is neither.
+    pub(crate) fn version(
+        &mut self,
+        (object, tier): (ObjectId, TierId),
+        now: &ObjectContents,
+    ) -> Result<Option<u64>> {
         let Some(slot) = self.floor.store.get(object, tier) else { return Ok(None) };
+        let mut checks = Vec::new();
+        self.check_all((Ticket(u32::MAX), object, tier), now, 1, &mut checks)?;
+        if checks.iter().all(Option::is_none) {
+            return Ok(Some(now.version));
+        }
         let first = self.buffer.first(PAGE);
         slot.load(0, first).map_err(io("reads", tier))?;
         let (_, version) = pattern::decode(pattern::read(&first[..8]), 0);

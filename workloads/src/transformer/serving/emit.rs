@@ -24,6 +24,8 @@ pub(super) struct Touched {
     pub(super) block: BlockId,
     /// Reads, or writes and perhaps reads too.
     pub(super) mode: Mode,
+    /// Tokens that are added to it.
+    pub(super) fresh: u64,
     /// Whether a request finds it that has not computed it.
     pub(super) reused: bool,
 }
@@ -145,9 +147,14 @@ impl<'a> Emit<'a> {
             // Keys and values of each layer lie apart.
             let pieces = 2 * cost.groups[group].len() as u128;
             let held = self.block_bytes[group];
-            let apart = PartialUse::of(pieces, u128::from(held) / pieces, Bytes::new(held));
-            let block = |&(object, mode): &(ObjectId, Mode)| {
-                let part = apart.filter(|_| mode == Mode::Read);
+            let token = u128::from(held) / pieces / u128::from(self.job.block_tokens);
+            let block = |&(object, mode, fresh): &(ObjectId, Mode, u64)| {
+                let bytes = match mode {
+                    Mode::Read => u128::from(held) / pieces,
+                    _ => token * u128::from(fresh),
+                };
+                let part = PartialUse::of(pieces, bytes, Bytes::new(held));
+                let part = part.filter(|_| mode != Mode::Write);
                 Use { object: ObjectId(object.0 + group as u32), mode, part }
             };
             self.build.trace.uses.extend(modes.iter().map(block));
@@ -175,9 +182,9 @@ impl<'a> Emit<'a> {
         Ok((ops[0], OpId::at(self.build.trace.ops.len() - 1)))
     }
 
-    /// The first object of each block that is touched, once, and how; makes those that are not
-    /// there.
-    fn modes(&mut self, touched: &[Touched]) -> Vec<(ObjectId, Mode)> {
+    /// The first object of each block that is touched, once, how, and with how many new tokens;
+    /// makes those that are not there.
+    fn modes(&mut self, touched: &[Touched]) -> Vec<(ObjectId, Mode, u64)> {
         let mut modes = Vec::with_capacity(touched.len());
         let mut before = None;
         for one in touched.iter().filter(|one| before.replace(one.block) != Some(one.block)) {
@@ -186,8 +193,8 @@ impl<'a> Emit<'a> {
                 self.blocks.resize(index + 1, None);
             }
             modes.push(match self.blocks[index] {
-                Some(object) => (object, one.mode),
-                None => (self.make(one.block), Mode::Write),
+                Some(object) => (object, one.mode, one.fresh),
+                None => (self.make(one.block), Mode::Write, one.fresh),
             });
         }
         modes

@@ -14,6 +14,7 @@ use super::cost::{Cost, Load};
 use super::emit::{Emit, Touched};
 use super::pool::{BlockId, Pool};
 use super::{Pace, Serving, ServingProblem};
+use std::cmp::Reverse;
 use tiersim_models::ids::OpId;
 use tiersim_models::requests::{Request, ServingRequests};
 use tiersim_models::serving_plan::{Course, Plan, Reuse, Served};
@@ -255,21 +256,25 @@ impl Scheduler<'_> {
                 .map_or(0, |window| (before + 1).saturating_sub(u64::from(window)));
             for (index, &block) in running.blocks[..last].iter().enumerate() {
                 // Where the block ends; answers start in a block of their own.
-                let end = match index.checked_sub(prompt_blocks) {
-                    None => ((index as u64 + 1) * size).min(prompt),
-                    Some(index) => prompt + (index as u64 + 1) * size,
+                let (start, end) = match index.checked_sub(prompt_blocks) {
+                    None => (index as u64 * size, ((index as u64 + 1) * size).min(prompt)),
+                    Some(index) => {
+                        let start = prompt + index as u64 * size;
+                        (start, start + size)
+                    }
                 };
                 let is_hit = index < running.hits as usize;
                 if end > before && !is_hit {
-                    all.push(Touched { block, mode: Mode::ReadWrite, reused: false });
+                    let fresh = end.min(before + new) - start.max(before);
+                    all.push(Touched { block, mode: Mode::ReadWrite, fresh, reused: false });
                 } else if end > from {
                     let reused = running.is_new && is_hit;
-                    all.push(Touched { block, mode: Mode::Read, reused });
+                    all.push(Touched { block, mode: Mode::Read, fresh: 0, reused });
                 }
             }
         }
         // Requests with the same start share blocks; one that writes speaks for all.
-        all.sort_by_key(|one| (one.block, one.mode == Mode::Read));
+        all.sort_by_key(|one| (one.block, one.mode == Mode::Read, Reverse(one.fresh)));
         all
     }
 
