@@ -8,7 +8,8 @@
 //! Invariant: no memory is read or written through a raw pointer here; the page alone does that,
 //! within a buffer whose length it was told.
 
-use lzma_rust2::{LzmaReader, Read};
+use lzma_rust2::LzmaReader;
+use std::io::Read;
 
 /// More than any simulator has, unpacked: 64 MiB. What claims more is damaged.
 const MOST: usize = 64 << 20;
@@ -63,7 +64,8 @@ mod page {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lzma_rust2::{LzmaOptions, LzmaWriter, Write};
+    use lzma_rust2::{LzmaOptions, LzmaWriter};
+    use std::io::Write;
 
     fn packed(bytes: &[u8]) -> Vec<u8> {
         let options = LzmaOptions::with_preset(6);
