@@ -8,6 +8,7 @@
 
 use crate::pattern::PAGE;
 use smallvec::SmallVec;
+use std::iter;
 use std::ops::Range;
 use std::sync::Arc;
 use tiersim_models::units::Bytes;
@@ -58,7 +59,7 @@ impl ObjectContents {
     /// Pages of a piece of a copy, which starts so many bytes into what the copy carries.
     pub(crate) fn carried(&self, from: Bytes, bytes: Bytes) -> Runs {
         if self.is_whole() {
-            return [pages(from.get())..pages(from.get() + bytes.get())].into_iter().collect();
+            return iter::once(pages(from.get())..pages(from.get() + bytes.get())).collect();
         }
         self.around(self.end + (self.whole - self.moved) + from.get(), bytes.get())
     }
@@ -77,15 +78,15 @@ impl ObjectContents {
     fn around(&self, from: u64, bytes: u64) -> Runs {
         let all = pages(self.whole);
         if bytes >= self.whole {
-            return [0..all].into_iter().collect();
+            return iter::once(0..all).collect();
         }
         let start = from % self.whole;
         let (first, end) = (start as usize / PAGE, start + bytes);
         if end <= self.whole {
-            return [first..pages(end)].into_iter().collect();
+            return iter::once(first..pages(end)).collect();
         }
         match pages(end - self.whole) {
-            over if over >= first => [0..all].into_iter().collect(),
+            over if over >= first => iter::once(0..all).collect(),
             over => [first..all, 0..over].into_iter().collect(),
         }
     }
