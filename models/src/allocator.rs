@@ -205,6 +205,6 @@ mod tests {
         assert_eq!(spec.to_string(), "buckets, compacted above 30 %");
         let at_once = Some(Bytes::mib(1));
         spec.compaction = Some(Compaction { above: 0.3, by: Fragmentation::Total, at_once });
-        assert_eq!(spec.to_string(), "buckets, compacted above 30 % in total, 1.00 MiB at once");
+        assert_eq!(spec.to_string(), "buckets, compacted above 30 % in total, 1.0 MiB at once");
     }
 }

@@ -6,12 +6,12 @@ use crate::common::*;
 fn the_host_conforms_and_a_soak_follows() {
     let project = Project::empty();
     let args = ["conform", "--machine", "host", "--worlds", "9", "--for", "1", "--out", "c"];
-    project.run(&args).ends_with(0).shows(&["17 of 17 hold on host"]);
+    project.run(&args).ends_with(0).shows(&["18 of 18 hold on host"]);
     assert_eq!(project.names("c"), ["conform.json"], "and nothing else is left");
     let json = project.json("c/conform.json");
     assert_eq!((&json["holds"], &json["machine"]), (&Value::from(true), &Value::from("host")));
     let bodies = json["bodies"].as_array().expect("a list");
-    assert_eq!(bodies.len(), 17);
+    assert_eq!(bodies.len(), 18);
     assert_eq!(bodies[0]["counts"]["worlds"], 9);
     assert_eq!(bodies[16]["name"], "soak");
     let page = page("docs/howto/validation.md");
