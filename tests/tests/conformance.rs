@@ -14,7 +14,7 @@ fn scratch() -> &'static Path {
 }
 
 /// What bodies count, but for those in which chance decides how many worlds show something.
-const COUNTS: [(&str, &str); 11] = [
+const COUNTS: [(&str, &str); 12] = [
     ("a_failed_allocation_is_a_clean_error_and_everything_is_given_back", "9 failures"),
     ("a_failed_copy_is_a_clean_error_and_everything_is_given_back", "8 failures"),
     ("a_stated_delay_is_kept_on_every_machine", "2 machines"),
@@ -25,6 +25,7 @@ const COUNTS: [(&str, &str); 11] = [
         "120 worlds, 59 fit, 3008 copies, 10154 checks of contents",
     ),
     ("use_in_place_moves_nothing_and_costs_its_delay", "0 copies, 2 checks of contents"),
+    ("what_is_appended_is_all_that_is_written_back", "80 copies, 6280 checks of contents"),
     ("what_was_only_read_is_dropped_without_a_copy", "1 copies, 6 checks of contents"),
     ("what_was_written_is_written_back_and_comes_back_new", "2 copies, 10 checks of contents"),
     ("with_all_edges_the_same_delays_show_nothing", "120 worlds, 59 fit, 5077 checks of contents"),
