@@ -13,7 +13,7 @@ fn the_host_conforms_and_a_soak_follows() {
     let bodies = json["bodies"].as_array().expect("a list");
     assert_eq!(bodies.len(), 18);
     assert_eq!(bodies[0]["counts"]["worlds"], 9);
-    assert_eq!(bodies[16]["name"], "soak");
+    assert_eq!(bodies[17]["name"], "soak");
     let page = page("docs/howto/validation.md");
     let keys = json.as_object().expect("an object").keys();
     for key in keys.chain(bodies[0].as_object().expect("an object").keys()) {
