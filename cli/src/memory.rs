@@ -16,10 +16,14 @@ use crate::output::{Failure, print};
 use resolve::{MemoryQuestion, asked};
 use tiersim_models::results::memory_account::Account;
 use tiersim_reports::words::clean;
-use tiersim_reports::{memory_fit_json, memory_fit_text, memory_json, memory_text};
+use tiersim_reports::{
+    FitTarget, memory_fit_json, memory_fit_text, memory_json, memory_switches_json,
+    memory_switches_text, memory_text,
+};
 use tiersim_workloads::memory::Overflow;
-use tiersim_workloads::memory::account::{estimated, serving, structured, training};
+use tiersim_workloads::memory::account::{Training, estimated, serving, structured, training};
 use tiersim_workloads::memory::fit::serving::fit as serving_fit;
+use tiersim_workloads::memory::fit::switches::switches;
 use tiersim_workloads::memory::fit::{Pace, fit};
 
 /// Prints the account of what was typed.
@@ -29,6 +33,9 @@ pub(crate) fn memory(args: &MemoryArgs) -> Result<(), Failure> {
     let account = account(&asked)?;
     if let Some(gpu) = &args.fit {
         return fitted(&asked, &account, gpu, args.format);
+    }
+    if let (Some(gpu), MemoryQuestion::Training(job)) = (&args.table, &asked) {
+        return tabled(job, &account, gpu, args.format);
     }
     match args.format {
         Format::Text => print(&memory_text(&account)),
@@ -45,15 +52,12 @@ fn fitted(
 ) -> Result<(), Failure> {
     let (target, found) = match asked {
         MemoryQuestion::Training(job) => {
-            let target = fit::target(gpu, job.weights)?;
-            let precision = job.weights.word();
-            let device = target.device.as_ref().map(|device| (device, precision));
-            let pace = Pace { rates: target.rates, device };
-            let found = fit(job, &target.budget, &pace).map_err(too_large)?;
+            let target = fit::target("--fit", gpu, job.weights)?;
+            let found = fit(job, &target.budget, &pace(job, &target)).map_err(too_large)?;
             (target, found)
         }
         MemoryQuestion::Serving(job) => {
-            let target = fit::target(gpu, job.weights)?;
+            let target = fit::target("--fit", gpu, job.weights)?;
             let found = serving_fit(job, &target.budget, &target.rates).map_err(too_large)?;
             (target, found)
         }
@@ -74,6 +78,22 @@ fn fitted(
         return Err(Failure::Expectation(vec![failed]));
     }
     Ok(())
+}
+
+/// How quick a job is there.
+fn pace<'a>(job: &Training, target: &'a FitTarget) -> Pace<'a> {
+    let device = target.device.as_ref().map(|device| (device, job.weights.word()));
+    Pace { rates: target.rates, device }
+}
+
+/// Prints the account and what every switch of the job saves and costs.
+fn tabled(job: &Training, account: &Account, gpu: &str, format: Format) -> Result<(), Failure> {
+    let target = fit::target("--table", gpu, job.weights)?;
+    let found = switches(job, &target.budget, &pace(job, &target)).map_err(too_large)?;
+    match format {
+        Format::Text => print(&memory_switches_text(account, &target, &found)),
+        Format::Json => print(&memory_switches_json(account, &target, &found, VERSION)?),
+    }
 }
 
 fn too_large(_: Overflow) -> Failure {

@@ -35,8 +35,24 @@ pub fn memory_fit_json(
 ) -> Result<String, ChartError> {
     let mut all = entries(account, version);
     let smallest = found.smallest();
-    let options = found.least.iter().enumerate().map(|(at, fit)| option(fit, smallest == Some(at)));
-    let fit = vec![
+    let options = found.least.iter().enumerate().map(|(at, fit)| {
+        let mut option = of_fit(fit);
+        option.insert(1, entry("smallest", Json::Flag(smallest == Some(at))));
+        Json::Map(option)
+    });
+    let mut fit = of_target(target);
+    fit.extend([
+        entry("fits", Json::Flag(found.fits)),
+        entry("tried", found.tried as u128),
+        entry("options", Json::List(options.collect())),
+    ]);
+    all.push(entry("fit", Json::Map(fit)));
+    pretty(&Json::Map(all))
+}
+
+/// Room and rates of what a job is to fit into.
+pub(crate) fn of_target(target: &FitTarget) -> Vec<(String, Json)> {
+    vec![
         entry("target", target.name.as_str()),
         entry("gpu_room_bytes", target.budget.gpu),
         entry("cpu_room_bytes", target.budget.cpu),
@@ -46,20 +62,15 @@ pub fn memory_fit_json(
         entry("nvme_bytes_per_s", target.rates.nvme),
         entry("host_memory_bytes_per_s", target.rates.host_memory),
         entry("memory_bytes_per_s", target.rates.memory),
-        entry("fits", Json::Flag(found.fits)),
-        entry("tried", found.tried as u128),
-        entry("options", Json::List(options.collect())),
-    ];
-    all.push(entry("fit", Json::Map(fit)));
-    pretty(&Json::Map(all))
+    ]
 }
 
-fn option(fit: &Fit, smallest: bool) -> Json {
+/// What a job comes to with a set of changes.
+pub(crate) fn of_fit(fit: &Fit) -> Vec<(String, Json)> {
     let changes = fit.changes.iter().map(|change| Json::Text(change.clone())).collect();
     let [gpu, cpu, nvme] = fit.bytes;
-    Json::Map(vec![
+    vec![
         entry("changes", Json::List(changes)),
-        entry("smallest", Json::Flag(smallest)),
         entry("slowdown", fit.slowdown),
         entry("seconds_per_step", fit.seconds),
         entry("tokens_per_s", fit.tokens_per_s),
@@ -71,16 +82,47 @@ fn option(fit: &Fit, smallest: bool) -> Json {
         entry("host_bytes", fit.cost.host),
         entry("nvme_bytes", fit.cost.nvme),
         entry("adam_bytes", fit.cost.adam),
+        entry("compressed_bytes", fit.cost.compressed),
         entry("between_gpus_bytes", fit.cost.between_gpus),
-    ])
+    ]
 }
 
 /// The account and what makes the job fit, as text.
 pub fn memory_fit_text(account: &Account, target: &FitTarget, found: &FitSearch) -> String {
-    let gib = |bytes: u128| bytes as f64 / (1u64 << 30) as f64;
+    let mut text = memory_text(account) + &room("fit into", target);
+    if found.least.is_empty() {
+        return text + &format!("  none of {} settings fits\n", found.tried);
+    }
+    if found.fits {
+        text += "  it fits as it is\n";
+    }
+    text += &rows(found);
+    if found.least.len() > SHOWN {
+        text += &format!("  and more: {} sets in all, in the JSON\n", found.least.len());
+    }
+    if found.least.iter().any(|fit| fit.seconds.is_none()) {
+        text += UNKNOWN;
+    }
+    text += "  note: x is the step over that of the quickest of all settings that fit, whatever was typed\n";
+    text += "  note: no LoRA is offered: adapters are not accounted for\n";
+    text + ESTIMATES
+}
+
+/// What a dash stands for.
+pub(crate) const UNKNOWN: &str = "  note: - needs a shape, tokens or a rate that is not known\n";
+/// What estimates leave out.
+pub(crate) const ESTIMATES: &str =
+    "  note: estimates without overlap and collectives; see docs/howto/memory.md\n";
+
+pub(crate) fn gib(bytes: u128) -> f64 {
+    bytes as f64 / (1u64 << 30) as f64
+}
+
+/// The room and the rates of what a job is to fit into, behind `what`.
+pub(crate) fn room(what: &str, target: &FitTarget) -> String {
     let budget = target.budget;
-    let mut text = memory_text(account);
-    text += &format!("\nfit into {}: {:.3} GiB per GPU", clean(&target.name), gib(budget.gpu));
+    let name = clean(&target.name);
+    let mut text = format!("\n{what} {name}: {:.3} GiB per GPU", gib(budget.gpu));
     for (what, bytes) in [("host memory", budget.cpu), ("NVMe", budget.nvme)] {
         if let Some(bytes) = bytes {
             text += &format!(", {:.1} GiB of {what} per node", gib(bytes));
@@ -100,27 +142,11 @@ pub fn memory_fit_text(account: &Account, target: &FitTarget, found: &FitSearch)
     if !known.is_empty() {
         text += &format!("  {}\n", known.join(", "));
     }
-    if found.least.is_empty() {
-        return text + &format!("  none of {} settings fits\n", found.tried);
-    }
-    if found.fits {
-        text += "  it fits as it is\n";
-    }
-    text += &rows(found);
-    if found.least.len() > SHOWN {
-        text += &format!("  and more: {} sets in all, in the JSON\n", found.least.len());
-    }
-    if found.least.iter().any(|fit| fit.seconds.is_none()) {
-        text += "  note: - needs a shape, tokens or a rate that is not known\n";
-    }
-    text += "  note: x is the step over that of the quickest of all settings that fit, whatever was typed\n";
-    text += "  note: no LoRA is offered: adapters are not accounted for\n";
-    text + "  note: estimates without overlap and collectives; see docs/howto/memory.md\n"
+    text
 }
 
 /// A row for each set of changes.
 fn rows(found: &FitSearch) -> String {
-    let gib = |bytes: u128| bytes as f64 / (1u64 << 30) as f64;
     let smallest = found.smallest();
     let header = ["s/step", "tokens/s", "x", "GPU GiB", "host GiB/node", "NVMe GiB", "changes"];
     let mut rows = vec![cells(header)];
@@ -145,7 +171,7 @@ fn rows(found: &FitSearch) -> String {
 }
 
 /// A number in four digits or more.
-fn figure(value: Option<f64>) -> String {
+pub(crate) fn figure(value: Option<f64>) -> String {
     match value {
         None => "-".to_owned(),
         Some(value) if value >= 1000.0 => format!("{value:.0}"),

@@ -15,6 +15,8 @@ pub const MEMORY_SCHEMA: u32 = 1;
 #[serde(untagged)]
 pub(crate) enum Json {
     Whole(u128),
+    /// A difference of two of them.
+    Signed(i128),
     /// What is not finite is written as `null`.
     Number(f64),
     Text(String),

@@ -75,7 +75,7 @@ fn the_published_activations() {
 }
 
 /// An account of every kind, with every part.
-const EXAMPLES: [&str; 7] = [
+const EXAMPLES: [&str; 8] = [
     "--model llama-2-7b --gpus 8 --stage 3 --sequence 2048 --batch 8",
     "--params 7B --gpus 8 --layers 32 --hidden 4096 --heads 32 --sequence 2048 --batch 8 --fit gib(24)",
     "--params 7B --gpus 16 --gpus-per-node 4 --stage 3 --offload-optimizer cpu --offload-param nvme \
@@ -85,6 +85,7 @@ const EXAMPLES: [&str; 7] = [
     "--params 70B --inference --gpus 8 --tensor 8 --layers 80 --hidden 8192 --heads 64 --kv-heads 8 \
          --ffn 28672 --family llama --sequence 1M --batch 4 --kv fp8 --offload-kv cpu",
     "--semiseparable 1M --gpus 8 --offload-param nvme",
+    "--model gpt2-xl --sequence 1024 --batch 8 --table rtx-4090",
     "--params 7B --gpus 8 --stage 3 --offload-optimizer nvme --offload-param cpu",
     "--params 7B --convention deepspeed --stage 3 --largest-layer 131M",
 ];
@@ -305,12 +306,27 @@ fn examples_of_the_page_print_what_it_says() {
 }
 
 #[test]
+fn the_table_on_the_page_is_what_the_command_prints() {
+    let page = page("docs/howto/memory.md");
+    let (_, section) = page.split_once("## Switch by switch").expect("the section");
+    let (_, block) = section.split_once("```sh\ntiersim ").expect("a command");
+    let (line, rest) = block.split_once('\n').expect("one line");
+    let (_, printed) = rest.split_once("```text\n").expect("what it prints");
+    let printed = printed.split("```").next().expect("the block ends");
+    let ran = Project::shipped().run(&options(line)).ends_with(0);
+    assert!(ran.stdout.ends_with(printed), "{}", ran.stdout);
+}
+
+#[test]
 fn the_page_names_every_key_and_option() {
     let page = page("docs/howto/memory.md");
     for line in EXAMPLES {
         let found = json(&options(line));
         let fit = &found["fit"];
-        for map in [&found, &found["parts"][0], fit, &fit["options"][0]] {
+        let table = &found["table"];
+        let turned = &table["switches"][0];
+        let table = [table, &table["as_typed"], turned, &turned["alone"], &turned["in_turn"]];
+        for map in [&found, &found["parts"][0], fit, &fit["options"][0]].into_iter().chain(table) {
             for key in map.as_object().into_iter().flat_map(|map| map.keys()) {
                 assert!(page.contains(&format!("`{key}`")), "docs/howto/memory.md lacks `{key}`");
             }

@@ -2,10 +2,11 @@
 
 use tiersim_models::results::memory_account::Place;
 use tiersim_models::results::memory_fit::Rates;
-use tiersim_models::results::memory_fit::{Fit, FitSearch, MemoryBudget};
+use tiersim_models::results::memory_fit::{Fit, FitSearch, MemoryBudget, SwitchTable, Switched};
 use tiersim_workloads::memory::account::{Keeps, Serving, Step, Training, training};
 use tiersim_workloads::memory::activations::block::BlockShape;
 use tiersim_workloads::memory::fit::cost::cost;
+use tiersim_workloads::memory::fit::switches::switches;
 use tiersim_workloads::memory::fit::{Pace, fit, serving};
 use tiersim_workloads::memory::inference::Kv;
 use tiersim_workloads::memory::zero::MILLION;
@@ -58,6 +59,11 @@ fn changed(job: &Training, changes: &[String]) -> Training {
             "--offload-optimizer" => job.offload.optimizer = place(),
             "--offload-param" => job.offload.weights = place(),
             "--checkpointing" if value == "full" => step.checkpointing = Checkpointing::Full,
+            "--checkpointing" if value.starts_with("layers:") => {
+                let first = value["layers:".len()..].parse().expect("a number");
+                step.checkpointing = Checkpointing::Layers(first);
+            }
+            "--activations" => step.format = Format::Int8,
             "--checkpointing" => step.checkpointing = Checkpointing::Selective,
             "--attention" => step.attention = Attention::Flash,
             "--micro-batch" => step.micro_batch = value.parse().expect("a number"),
@@ -261,4 +267,89 @@ fn what_is_served_is_made_to_fit_too() {
     let kv = 2.0 * 40.0 * 40.0 * 128.0 * 2.0 * 4096.0;
     let seconds = found.least[0].seconds.expect("all rates are known");
     assert!((seconds - (26e9 / 2.5e10 + (26e9 + kv) / 1e12)).abs() < 1e-9, "{seconds}");
+}
+
+fn switched(job: &Training) -> SwitchTable {
+    let (budget, rates) = machine();
+    switches(job, &budget, &Pace { rates, device: None }).expect("it fits 128 bits")
+}
+
+/// The row whose own options end with this one.
+fn row<'a>(table: &'a SwitchTable, option: &str) -> &'a Switched {
+    let is = |row: &&Switched| row.alone.changes.last().is_some_and(|last| last == option);
+    table.rows.iter().find(is).unwrap_or_else(|| panic!("no row {option}"))
+}
+
+#[test]
+fn every_row_is_the_account_of_what_its_options_say() {
+    for gpus in [1, 8] {
+        let job = job(gpus);
+        let table = switched(&job);
+        assert_eq!(table.rows.len(), 13, "with a head and eager kernels there are 15");
+        for row in &table.rows {
+            for fit in [&row.alone, &row.in_turn] {
+                let account = training(&changed(&job, &fit.changes)).unwrap();
+                let bytes = [account.gpu, account.cpu_per_node, account.nvme_per_node];
+                assert_eq!(fit.bytes, bytes, "{:?}", fit.changes);
+                assert_eq!(fit.cost, cost(&changed(&job, &fit.changes)).unwrap());
+            }
+        }
+        // What the last row has is all of them, each option once.
+        let last = &table.rows.last().unwrap().in_turn.changes;
+        assert_eq!(last.len(), 8, "{last:?}");
+        // Typed with them, nothing is left to be turned.
+        assert!(switched(&changed(&job, last)).rows.is_empty());
+    }
+}
+
+#[test]
+fn switches_save_what_their_formulas_say() {
+    let job = job(8);
+    let table = switched(&job);
+    let base = table.base.bytes[0];
+    let saved = |option: &str| base - row(&table, option).alone.bytes[0];
+    let (s, b, h, a, layers) = (2048u128, 8u128, 4096u128, 32u128, 32u128);
+    let (p, n) = (7_000_000_000u128, 8u128);
+    // Scores, their softmax and its mask go; four bytes per token and head come.
+    assert_eq!(saved("--attention flash"), layers * (5 * a * s * s * b - 4 * a * s * b));
+    // Half the blocks keep their input only.
+    let block = 34 * s * b * h + 5 * a * s * s * b + 2 * 8 * s * b;
+    assert_eq!(saved("--checkpointing layers:16"), 16 * (block - 2 * s * b * h));
+    // All of them do, and one is there once more, whose input is there already.
+    assert_eq!(saved("--checkpointing full"), 31 * (block - 2 * s * b * h));
+    assert_eq!(saved("--optimizer adam-8bit"), p * 12 - p * 603_125 / 100_000);
+    assert_eq!(saved("--stage 1"), 12 * p * (n - 1) / n);
+    assert_eq!(saved("--stage 2"), (12 + 2) * p * (n - 1) / n);
+    assert_eq!(saved("--stage 3"), (12 + 2 + 2) * p * (n - 1) / n);
+    for (place, at) in [("cpu", 1), ("nvme", 2)] {
+        let option = format!("--offload-optimizer {place}");
+        assert_eq!(saved(&option), 12 * p);
+        assert_eq!(row(&table, &option).alone.bytes[at], 12 * p);
+        let option = format!("--offload-param {place}");
+        assert_eq!(row(&table, &option).alone.bytes[at], 2 * p);
+    }
+    // One of eight sequences at a time.
+    let activations = layers * block;
+    assert_eq!(saved("--micro-batch 1"), activations / 8 * 7);
+}
+
+#[test]
+fn eight_bits_of_activations_save_their_bytes_and_cost_their_time() {
+    let job = job(1);
+    let table = switched(&job);
+    let found = row(&table, "--activations int8");
+    let (s, b, h, a, layers) = (2048u128, 8u128, 4096u128, 32u128, 32u128);
+    // Of 34 s b h two are masks, of 5 a s s b one; the others are numbers of 16 bits, which keep
+    // 260 bytes of 512.
+    let numbers = layers * (16 * s * b * h + 2 * a * s * s * b);
+    assert_eq!(table.base.bytes[0] - found.alone.bytes[0], numbers * 2 - numbers * 260 / 256);
+    // Read whole and written small, read small and written whole.
+    assert_eq!(found.alone.cost.compressed, 2 * (numbers * 2 + numbers * 260 / 256));
+    let more = found.alone.seconds.zip(table.base.seconds).map(|(with, without)| with - without);
+    let expected = found.alone.cost.compressed as f64 / 1e12;
+    assert!(more.is_some_and(|more| (more - expected).abs() < 1e-9), "{more:?} {expected}");
+    // With checkpoints what is computed again is compressed as well, and so is every input.
+    let full = changed(&job, &["--checkpointing full".to_owned(), "--activations int8".to_owned()]);
+    let numbers = numbers + layers * s * b * h;
+    assert_eq!(cost(&full).unwrap().compressed, 2 * (numbers * 2 + numbers * 260 / 256));
 }

@@ -1,4 +1,4 @@
-//! The GPU behind `--fit`: a size, or a machine of the project with its rates.
+//! The GPU behind `--fit` and `--table`: a size, or a machine of the project with its rates.
 
 use crate::hardware::machine;
 use crate::output::Failure;
@@ -9,8 +9,8 @@ use tiersim_models::results::memory_fit::{MemoryBudget, Rates};
 use tiersim_reports::FitTarget;
 use tiersim_workloads::transformer::format::Format;
 
-/// What `--fit` names; products run in `format`.
-pub(crate) fn target(text: &str, format: Format) -> Result<FitTarget, Failure> {
+/// What `option` names; products run in `format`.
+pub(crate) fn target(option: &str, text: &str, format: Format) -> Result<FitTarget, Failure> {
     if let Ok(bytes) = size(text) {
         let budget = MemoryBudget { gpu: bytes.into(), cpu: None, nvme: None };
         return Ok(FitTarget {
@@ -21,7 +21,7 @@ pub(crate) fn target(text: &str, format: Format) -> Result<FitTarget, Failure> {
         });
     }
     if text.starts_with(|first: char| first.is_ascii_digit()) {
-        let rule = "--fit takes a size with its unit or a machine";
+        let rule = format!("{option} takes a size with its unit or a machine");
         let remedy = "write 24GiB or gib(24), or a name of `tiersim hardware list`";
         return Err(Failure::Input(format!("{rule} (found {text:?}); {remedy}")));
     }

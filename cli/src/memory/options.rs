@@ -222,6 +222,10 @@ pub(crate) struct MemoryArgs {
     /// what a step takes then.
     #[arg(long, value_name = "GPU")]
     pub(crate) fit: Option<String>,
+    /// A machine of the project, or a size: what every optimisation of training saves and costs,
+    /// alone and behind those before it.
+    #[arg(long, value_name = "GPU", conflicts_with = "fit")]
+    pub(crate) table: Option<String>,
     /// What to print on stdout.
     #[arg(long, value_enum, default_value_t = Output::Text)]
     pub(crate) format: Output,

@@ -46,14 +46,14 @@ pub(crate) fn asked(
     model: Option<&ModelFiles>,
 ) -> Result<MemoryQuestion, String> {
     if args.semiseparable.is_some() {
-        refuse("--semiseparable", args, &["--fit"])?;
+        refuse("--semiseparable", args, &["--fit", "--table"])?;
         refuse("--semiseparable", args, &["--model"])?;
     }
     if model.is_some() {
         refuse("--model", args, &[&OF_SHAPE[..6], &["--params", "--layers"]].concat())?;
     }
     if args.convention == Some(Convention::Deepspeed) {
-        refuse("--convention deepspeed", args, &["--fit"])?;
+        refuse("--convention deepspeed", args, &["--fit", "--table"])?;
     }
     if let Some(size) = args.semiseparable {
         return structured(args, size).map(MemoryQuestion::Structured);
@@ -64,6 +64,7 @@ pub(crate) fn asked(
     }
     refuse("an account without --convention deepspeed", args, &OF_DEEPSPEED)?;
     if args.inference {
+        refuse("--inference", args, &["--table"])?;
         return serving(args, model).map(|job| MemoryQuestion::Serving(Box::new(job)));
     }
     refuse("training (an account without --inference)", args, &OF_SERVING)?;

@@ -15,6 +15,8 @@ pub struct Cost {
     pub between_gpus: u128,
     /// Bytes of the device's memory that its own update moves.
     pub update: u128,
+    /// Bytes of the device's memory that compressing activations moves, both ways.
+    pub compressed: u128,
 }
 
 /// Work per second; `None` where nothing is known of it.
@@ -39,7 +41,7 @@ impl Cost {
             (self.host, rates.host),
             (self.nvme, rates.nvme),
             (self.adam, rates.host_memory),
-            (self.update, rates.memory),
+            (self.update + self.compressed, rates.memory),
         ];
         let of = |(work, rate): (u128, Option<f64>)| match rate {
             _ if work == 0 => Some(0.0),
@@ -65,21 +67,21 @@ pub struct MemoryBudget {
     pub nvme: Option<u128>,
 }
 
-/// A set of changes that fits.
+/// A set of changes, and what a job comes to with it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fit {
     /// What is changed, as options of the command.
     pub changes: Vec<String>,
     /// What it needs then, of a GPU, of a node's host and of its drives.
     pub bytes: [u128; 3],
-    /// Memory of each node's host that it needs beyond the room.
+    /// Memory of each node's host that it needs beyond the room, where it can have more.
     pub more_cpu: u128,
     /// Estimated seconds of a step; `None` where rates are missing for it.
     pub seconds: Option<f64>,
     /// Tokens of all replicas per second.
     pub tokens_per_s: Option<f64>,
     /// The step's estimated time over that of the quickest setting that fits, which may be none of
-    /// these.
+    /// these; in a table of switches, over that of the job as it was asked about.
     pub slowdown: Option<f64>,
     /// What a step does.
     pub cost: Cost,
@@ -105,4 +107,28 @@ impl FitSearch {
         };
         (0..self.least.len()).min_by_key(|&at| (changes(at), at))
     }
+}
+
+/// What one switch saves and costs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Switched {
+    /// The job with this switch alone.
+    pub alone: Fit,
+    /// Whether that fits.
+    pub alone_fits: bool,
+    /// The job with this switch and all before it.
+    pub in_turn: Fit,
+    /// Whether that fits.
+    pub in_turn_fits: bool,
+}
+
+/// What all switches of a job save and cost.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SwitchTable {
+    /// The job as it was asked about.
+    pub base: Fit,
+    /// Whether that fits.
+    pub base_fits: bool,
+    /// The switches, in the order in which they are turned.
+    pub rows: Vec<Switched>,
 }

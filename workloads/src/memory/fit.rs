@@ -12,27 +12,20 @@
 //! Invariant: what is found depends on the job, the room and the rates alone, in this order.
 
 pub mod cost;
+mod pace;
 pub mod serving;
+pub mod switches;
 
 use super::Overflow;
 use super::account::{Keeps, Training, training};
 use super::zero::Offload;
 use crate::transformer::training::{Attention, Checkpointing, Optimizer};
 use cost::cost;
-use std::collections::BTreeMap;
-use tiersim_models::hardware::Compute;
+pub use pace::Pace;
+use pace::{Estimates, outcome};
 use tiersim_models::results::memory_account::Account;
 use tiersim_models::results::memory_account::Place;
-use tiersim_models::results::memory_fit::{Cost, Fit, FitSearch, MemoryBudget, Rates};
-
-/// How quick what a job is to fit into is.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Pace<'a> {
-    /// Its rates.
-    pub rates: Rates,
-    /// The device, if it is known, and the precision of products.
-    pub device: Option<(&'a Compute, &'a str)>,
-}
+use tiersim_models::results::memory_fit::{Fit, FitSearch, MemoryBudget};
 
 /// Whether it holds a job, and what more of the host's memory a node needs for that, if it can
 /// have more.
@@ -174,37 +167,6 @@ fn turned_back(job: &Training) -> Training {
     job
 }
 
-/// Estimates of steps; what ops take is worked out once per checkpointing, kernel and micro-batch.
-struct Estimates<'a> {
-    pace: Pace<'a>,
-    computing: BTreeMap<(Checkpointing, Attention, u64), Option<f64>>,
-}
-
-impl Estimates<'_> {
-    /// Seconds of a step.
-    fn seconds(&mut self, job: &Training, cost: &Cost) -> Option<f64> {
-        let step = job.step.as_ref()?;
-        let key = (step.checkpointing, step.attention, step.micro_batch);
-        let device = self.pace.device;
-        let by_ops = *self.computing.entry(key).or_insert_with(|| {
-            let (compute, precision) = device?;
-            let ps = job.generated()?.computing(compute, precision)?;
-            Some(ps as f64 / 1e12)
-        });
-        let by_flops = || {
-            let rate = self.pace.rates.flops.filter(|_| cost.flops > 0)?;
-            Some(cost.flops as f64 / rate)
-        };
-        Some(by_ops.or_else(by_flops)? + cost.seconds_away(&self.pace.rates)?)
-    }
-
-    /// What stands for seconds where no rate is known: FLOPs, of a step that only computes.
-    fn weight(&self, cost: &Cost) -> Option<f64> {
-        let only = self.pace.rates.flops.is_none() && cost.computes_only() && cost.flops > 0;
-        only.then_some(cost.flops as f64)
-    }
-}
-
 /// The quickest of all settings that fit, in seconds or in FLOPs.
 fn quickest(
     job: &Training,
@@ -228,30 +190,17 @@ fn quickest(
 
 /// What makes `job` fit into `budget`.
 pub fn fit(job: &Training, budget: &MemoryBudget, pace: &Pace<'_>) -> Result<FitSearch, Overflow> {
-    let mut estimates = Estimates { pace: *pace, computing: BTreeMap::new() };
+    let mut estimates = Estimates::new(pace);
     let best = quickest(job, budget, &mut estimates)?;
     let all = settings(job, &KNOBS);
-    let tokens =
-        job.step.as_ref().map(|step| (step.batch * job.data()) as f64 * step.sequence as f64);
     let mut fitting: Vec<(Far, Fit)> = Vec::new();
     for setting in &all {
         let account = training(&setting.job)?;
         let Some(more_cpu) = holds(budget, &account) else { continue };
-        let cost = cost(&setting.job)?;
-        let seconds = estimates.seconds(&setting.job, &cost);
-        let time = seconds.or_else(|| estimates.weight(&cost));
         let mut far = setting.far;
         far[7] = u8::from(more_cpu > 0);
-        let fit = Fit {
-            changes: setting.changes.clone(),
-            bytes: [account.gpu, account.cpu_per_node, account.nvme_per_node],
-            more_cpu,
-            seconds,
-            tokens_per_s: seconds.zip(tokens).map(|(seconds, tokens)| tokens / seconds),
-            slowdown: time.zip(best).map(|(time, best)| time / best),
-            cost,
-        };
-        fitting.push((far, fit));
+        let found = outcome(&setting.job, &account, &mut estimates, best)?;
+        fitting.push((far, Fit { changes: setting.changes.clone(), more_cpu, ..found }));
     }
     let fits = fitting.iter().any(|(far, _)| *far == Far::default());
     Ok(FitSearch { fits, tried: all.len(), least: least(fitting) })

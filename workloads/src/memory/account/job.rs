@@ -203,7 +203,7 @@ impl Training {
     }
 
     /// Activations of the first stage.
-    pub(super) fn activations(&self, step: &Step) -> Result<OfStage, Overflow> {
+    pub(crate) fn activations(&self, step: &Step) -> Result<OfStage, Overflow> {
         let batch = Batch {
             sequences: step.micro_batch,
             tokens: step.sequence,

@@ -7,12 +7,15 @@
 //! partitioned gradients go to the host for each of them, weights come back once; offloaded weights
 //! come twice per micro-batch; state on NVMe is read and written once. The host's Adam moves 28
 //! bytes per parameter; the device's own update reads gradients and state and writes state and
-//! weights. Time is the sum of all at their rates: nothing overlaps.
+//! weights. Activations kept in 8 bits are read whole and written compressed, and the other way
+//! round in the backward pass. Time is the sum of all at their rates: nothing overlaps.
 //! Invariant: counts are integers; only times are floats. Collectives are counted and not timed.
 
-use crate::memory::account::Training;
+use crate::memory::account::{Step, Training};
+use crate::memory::activations::GROUP;
 use crate::memory::zero::{MILLION, placed};
 use crate::memory::{Overflow, product, share, total};
+use crate::transformer::format::Format;
 use crate::transformer::training::{Attention, Checkpointing};
 use tiersim_models::results::memory_account::Place;
 use tiersim_models::results::memory_fit::Cost;
@@ -69,6 +72,7 @@ pub fn cost(job: &Training) -> Result<Cost, Overflow> {
     let stays = u128::from(MILLION) - ratio.min(MILLION.into());
     let own = share(product(&[own, stays])?, MILLION.into());
     found.update = total([product(&[2, state])?, own])?;
+    found.compressed = compressed(job)?;
     let sent = match job.stage {
         0 | 1 => product(&[2, whole.gradients])?,
         2 => total([product(&[n, whole.gradients])?, changed])?,
@@ -76,6 +80,39 @@ pub fn cost(job: &Training) -> Result<Cost, Overflow> {
     };
     found.between_gpus = share(product(&[sent, data - 1])?, data);
     Ok(found)
+}
+
+/// Bytes that one rank moves to keep what its blocks keep in 8 bits, and to have it whole again:
+/// once for every tensor, whenever it is made for the backward pass, and once for every checkpoint.
+fn compressed(job: &Training) -> Result<u128, Overflow> {
+    let Some(step) = job.step.filter(|step| step.format == Format::Int8) else { return Ok(0) };
+    let whole = u128::from(job.weights.bytes());
+    if whole < 2 {
+        return Ok(0);
+    }
+    // One pass of a micro-batch through the blocks of this rank.
+    let layers = step.layers.div_ceil(job.split.stages.max(1));
+    let mut one = job.clone();
+    (one.split.stages, one.split.interleave) = (1, 1);
+    let less = |checkpointing| -> Result<u128, Overflow> {
+        let micro = Step { layers, batch: step.micro_batch, checkpointing, ..step };
+        let [whole, small] = [job.weights, Format::Int8]
+            .map(|format| one.activations(&Step { format, ..micro }).map(|all| all.kept));
+        Ok(whole?.saturating_sub(small?))
+    };
+    let inputs = match step.checkpointing {
+        Checkpointing::None | Checkpointing::Selective => 0,
+        Checkpointing::Full | Checkpointing::Every(_) => less(step.checkpointing)?,
+        Checkpointing::Layers(first) => {
+            let again = u128::from(first).min(layers.into());
+            product(&[less(Checkpointing::Full)?, again])? / u128::from(layers.max(1))
+        }
+    };
+    let less = total([less(Checkpointing::None)?, inputs])?;
+    // Of a group of numbers as they are, and with its range.
+    let (plain, small) = (whole * GROUP, GROUP + 4);
+    let of_micro_batch = product(&[less, 2 * (plain + small)])? / (plain - small);
+    product(&[of_micro_batch, step.batch.div_ceil(step.micro_batch.max(1)).into()])
 }
 
 /// FLOPs of one rank and step.
