@@ -1,5 +1,7 @@
 //! `explain`: where the time of a case's step goes, why, and what would change it.
 
+mod switches;
+
 use crate::args::{Format, Question};
 use crate::folder::Folder;
 use crate::output::{Failure, print, written};
@@ -10,15 +12,19 @@ use std::path::Path;
 use tiersim_input::scenario::fingerprint::fingerprint;
 use tiersim_input::scenario::read::read_scenario_with;
 use tiersim_input::traces::read_traces;
+use tiersim_models::lifetime::Workload;
 use tiersim_models::units::Span;
-use tiersim_policies::scenario::Scenario;
 use tiersim_policies::scenario::traces::Traces;
+use tiersim_policies::scenario::{Case, Scenario};
 use tiersim_policies::zoo::Registry;
 use tiersim_reports::words::wrapped;
-use tiersim_reports::{explain_artefacts, explain_json, explain_text};
+use tiersim_reports::{
+    Artefact, ChartError, explain_artefacts, explain_json, explain_text, switches_artefacts,
+    switches_json, switches_text,
+};
 use tiersim_sim::explain::answers::{answer, numbers};
 use tiersim_sim::explain::{chosen, explained};
-use tiersim_sim::run::{CaseRunner, Options};
+use tiersim_sim::run::{CaseRunner, Options, RunError};
 
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArgs {
@@ -30,6 +36,10 @@ pub(crate) struct ExplainArgs {
     /// By how many per cent each number of the machine is changed, down and up; 0 for no re-runs.
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0, value_parser = per_cent)]
     change: f64,
+    /// What every optimisation of training saves and costs, alone and behind those before it, in
+    /// the place of an explanation.
+    #[arg(long, conflicts_with = "change")]
+    switches: bool,
 }
 
 /// A change that leaves a number above zero.
@@ -46,17 +56,16 @@ pub(crate) fn explain(args: &ExplainArgs, registry: &Registry) -> Result<(), Fai
         read_all(std::slice::from_ref(&args.question.scenario), &overrides, registry)?;
     let scenario = &scenarios[0];
     let case = chosen(scenario, args.case.as_deref()).map_err(Failure::Input)?;
-    let folder = Folder::open(args.question.out.clone(), &format!("{}-explain", scenario.name))?;
     let stamp = fingerprint(scenario, traces.hash(scenario));
     let options = Options { audit: false, ..Options::default() };
+    let again =
+        Again { file: &args.question.scenario, overrides: &overrides, traces: &traces, registry };
+    if args.switches {
+        return turned(args, &again, (scenario, case, stamp), options);
+    }
+    let folder = Folder::open(args.question.out.clone(), &format!("{}-explain", scenario.name))?;
     let mut of = explained(scenario, traces.of(scenario), stamp, case, options)?;
     if args.change > 0.0 {
-        let again = Again {
-            file: &args.question.scenario,
-            overrides: &overrides,
-            traces: &traces,
-            registry,
-        };
         let numbers = numbers(&scenario.hardware);
         let bar = progress::bar(2 * numbers.len(), args.question.quiet);
         answer(&mut of, &numbers, args.change / 100.0, |path, value| {
@@ -67,19 +76,56 @@ pub(crate) fn explain(args: &ExplainArgs, registry: &Registry) -> Result<(), Fai
         bar.finish_and_clear();
     }
     let files = explain_artefacts(&of, args.question.style.made())?;
+    let text = || explain_text(&of, VERSION);
+    finished(args, folder, &files, text, || explain_json(&of, VERSION))
+}
+
+/// Writes the files, and prints what was found.
+fn finished(
+    args: &ExplainArgs,
+    folder: Folder,
+    files: &[Artefact],
+    text: impl FnOnce() -> String,
+    json: impl FnOnce() -> Result<String, ChartError>,
+) -> Result<(), Failure> {
     let out = folder.shown().to_owned();
-    folder.replace(&files)?;
+    folder.replace(files)?;
     match args.question.format {
         _ if args.question.quiet => Ok(()),
-        Format::Json => print(&explain_json(&of, VERSION)?),
+        Format::Json => print(&json()?),
         Format::Text => {
-            let written = wrapped(&written(&out, &files), 80).join("\n");
-            print(&format!("{}\n{written}\n", explain_text(&of, VERSION)))
+            let written = wrapped(&written(&out, files), 80).join("\n");
+            print(&format!("{}\n{written}\n", text()))
         }
     }
 }
 
-/// The same scenario with one more value of its own.
+/// Turns every switch of a scenario that trains.
+fn turned(
+    args: &ExplainArgs,
+    again: &Again<'_>,
+    (scenario, case, stamp): (&Scenario, &Case, String),
+    options: Options,
+) -> Result<(), Failure> {
+    let Some(job) = switches::trained(scenario) else {
+        return Err(Failure::Input(format!(
+            "--switches turns optimisations of training, and scenario {:?} trains no Model(...) in \
+             steps of one length; leave it out",
+            scenario.name
+        )));
+    };
+    let folder = Folder::open(args.question.out.clone(), &format!("{}-switches", scenario.name))?;
+    let index = scenario.cases.iter().position(|known| known.label == case.label).unwrap_or(0);
+    let all = switches::switches(job, &scenario.hardware, index);
+    let bar = progress::bar(2 * all.len() + 1, args.question.quiet);
+    let of = again.switches((scenario, case, stamp), &all, options, || bar.inc(1));
+    bar.finish_and_clear();
+    let files = switches_artefacts(&of, args.question.style.made())?;
+    let text = || switches_text(&of, VERSION);
+    finished(args, folder, &files, text, || switches_json(&of, VERSION))
+}
+
+/// The same scenario with more values of its own.
 struct Again<'a> {
     file: &'a Path,
     overrides: &'a [(String, String)],
@@ -97,21 +143,32 @@ impl Again<'_> {
         value: &str,
         options: Options,
     ) -> Result<Option<Span>, String> {
-        let own = (path.to_owned(), value.to_owned());
-        let overrides: Vec<_> = self.overrides.iter().cloned().chain([own]).collect();
+        let own = [(path.to_owned(), value.to_owned())];
+        self.with(&own, |scenario, workload| {
+            let bench = CaseRunner::new(scenario, workload, options)?;
+            let case = scenario.cases.iter().find(|case| case.label == label);
+            bench.mean_step(case.expect("a number does not rename cases"), options)
+        })
+    }
+
+    /// What `answer` has of the scenario with these values of its own.
+    fn with<T>(
+        &self,
+        own: &[(String, String)],
+        answer: impl FnOnce(&Scenario, &Workload) -> Result<T, RunError>,
+    ) -> Result<T, String> {
+        let overrides: Vec<_> = self.overrides.iter().chain(own).cloned().collect();
         let said = |problems: tiersim_models::diagnostic::Diagnostics| {
             problems.0.first().map_or_else(String::new, ToString::to_string)
         };
         let scenario = read_scenario_with(self.file, &overrides, self.registry).map_err(said)?;
-        let step = |traces: &Traces, scenario: &Scenario| {
-            let bench = CaseRunner::new(scenario, traces.of(scenario), options)?;
-            let case = scenario.cases.iter().find(|case| case.label == label);
-            bench.mean_step(case.expect("a number does not rename cases"), options)
+        let found = match self.traces.has(&scenario) {
+            true => answer(&scenario, self.traces.of(&scenario)),
+            false => {
+                let traces = read_traces([&scenario]).map_err(said)?;
+                answer(&scenario, traces.of(&scenario))
+            }
         };
-        let step = match self.traces.has(&scenario) {
-            true => step(self.traces, &scenario),
-            false => step(&read_traces([&scenario]).map_err(said)?, &scenario),
-        };
-        step.map_err(|error| error.to_string())
+        found.map_err(|error| error.to_string())
     }
 }

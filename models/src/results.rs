@@ -26,6 +26,7 @@ mod split;
 mod steadiness;
 pub mod step_log;
 mod steps;
+pub mod switched;
 mod timeline;
 pub mod trace_memory;
 pub mod uncertainty;

@@ -11,6 +11,7 @@ mod gantt;
 mod json;
 mod looks;
 mod phases;
+mod switches;
 mod text;
 mod tornado;
 
@@ -20,6 +21,7 @@ use tiersim_models::results::explain::Explanation;
 
 pub use findings::sentences;
 pub use json::{EXPLAIN_SCHEMA, explain_json};
+pub use switches::{switches_artefacts, switches_json, switches_text};
 pub use text::explain_text;
 
 /// Every file of an output folder: the explanation, the path, and the charts.

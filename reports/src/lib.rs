@@ -79,7 +79,10 @@ pub use allocator_replay::{AllocatorReplay, allocator_artefacts, allocator_json,
 pub use cache::{CACHE_SCHEMA, cache_artefacts, cache_json, cache_text};
 pub use calibration::{calibration_artefacts, calibration_comment, calibration_text};
 pub use csv::results_csv;
-pub use explain::{EXPLAIN_SCHEMA, explain_artefacts, explain_json, explain_text, sentences};
+pub use explain::{
+    EXPLAIN_SCHEMA, explain_artefacts, explain_json, explain_text, sentences, switches_artefacts,
+    switches_json, switches_text,
+};
 pub use hardware::{drawing, hardware_json, hardware_list, hardware_text};
 pub use hints::hints_json;
 pub use json::{SCHEMA, summary_json};
@@ -139,7 +142,7 @@ pub fn pretty(value: &impl Serialize) -> Result<String, ChartError> {
 /// Whether a file of that name is one of those that [`artefacts`] and [`report_artefact`] make, of
 /// any record.
 pub fn is_artefact(name: &str) -> bool {
-    const FILES: [&str; 13] = [
+    const FILES: [&str; 15] = [
         SUMMARY,
         WHAT_IF_MODULE,
         WHAT_IF_FILES,
@@ -153,6 +156,8 @@ pub fn is_artefact(name: &str) -> bool {
         "critical-path.csv",
         "solve.json",
         "solve.csv",
+        "switches.json",
+        "switches.csv",
     ];
     let Some((stem, ending)) = name.rsplit_once('.') else { return false };
     FILES.contains(&name) || (["svg", "png"].contains(&ending) && charts::named(stem))
