@@ -118,7 +118,7 @@ fn turned(
     let index = scenario.cases.iter().position(|known| known.label == case.label).unwrap_or(0);
     let all = switches::switches(job, &scenario.hardware, index);
     let bar = progress::bar(2 * all.len() + 1, args.question.quiet);
-    let of = again.switches((scenario, case, stamp), &all, options, || bar.inc(1));
+    let of = again.switches((scenario, case, stamp), (&job.zero, &all), options, || bar.inc(1));
     bar.finish_and_clear();
     let files = switches_artefacts(&of, args.question.style.made())?;
     let text = || switches_text(&of, VERSION);

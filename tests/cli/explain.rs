@@ -118,3 +118,71 @@ fn what_cannot_be_explained_is_bad_input() {
     assert!(ran.stderr.contains("no steps to explain"), "{}", ran.stderr);
     assert!(!project.path("out").exists(), "nothing is written");
 }
+
+/// GPT-2 on eight devices, with nothing turned on.
+const PLAIN: &str = r#"Scenario(
+    schema: 2,
+    about: "GPT-2 with nothing turned on",
+    hardware: "dgx-a100-80g",
+    workload: Model(
+        model: "gpt2",
+        precision: bf16,
+        mode: train(batch: 4, sequence: 512, attention: eager, parallel: (data: 8)),
+        time: roofline(precision: "bf16"),
+        repeat: 1,
+        warmup: 0,
+    ),
+    policies: [(name: "plain", policy: AllHbm), (name: "lru", policy: Lru(spill: ["dram"]), hbm: gib(8))],
+)"#;
+
+#[test]
+fn switches_save_what_formulas_say_and_are_runs_with_their_keys() {
+    let project = Project::shipped();
+    project.write("plain.ron", PLAIN);
+    let ran = project.run(&["explain", "plain.ron", "--switches", "--case", "plain", "-q"]);
+    ran.ends_with(0);
+    let all = project.json("out/plain-switches/switches.json");
+    let rows = all["switches"].as_array().expect("switches");
+    let row = |name: &str| {
+        rows.iter().find(|row| row["switch"] == name).unwrap_or_else(|| panic!("no {name}"))
+    };
+    let saved = |name: &str| row(name)["alone"]["saved_bytes"].as_i64().expect("it fits");
+    let (l, s, b, a, p) = (12, 512, 4, 12, 124_439_808_i64);
+    // Scores of 16 bits go, four bytes per token and head come.
+    assert_eq!(saved("flash attention"), l * (2 * a * s * s * b - 4 * a * s * b));
+    // Of eight ranks each keeps an eighth of K = 12 bytes per parameter.
+    assert_eq!(saved("ZeRO stage 1"), 12 * p * 7 / 8);
+    // Moments and master copies leave HBM but for what an update has there.
+    assert!(saved("optimizer state in DRAM") >= 12 * p, "{}", row("optimizer state in DRAM"));
+    // Half of the blocks save half.
+    assert_eq!(2 * saved("half of the blocks computed again"), saved("all blocks computed again"));
+    assert!(rows.len() == 14, "{}", rows.len());
+    // A run with the same keys has the same step.
+    for side in [&all["as_written"], &row("ZeRO stage 2")["alone"], &rows[13]["in_turn"]] {
+        let set: Vec<&str> =
+            side["set"].as_array().expect("keys").iter().filter_map(Value::as_str).collect();
+        let mut args = vec!["run", "plain.ron", "-q"];
+        set.iter().for_each(|set| args.extend(["--set", set]));
+        project.run(&args).ends_with(0);
+        let summary = project.json("out/plain/summary.json");
+        let own = &summary["results"][0];
+        assert_eq!(own["label"], "plain");
+        assert_eq!(own["step_ms"]["mean"], side["step_ms"], "{set:?}");
+    }
+    let csv = project.text("out/plain-switches/switches.csv");
+    assert_eq!(csv.lines().count(), 2 + 2 * rows.len());
+    // Each key stands on the page.
+    let page = fs::read_to_string(shipped("docs/howto/explain.md")).expect("it is there");
+    let alone = &rows[0]["alone"];
+    for key in [&all, &rows[0], alone].into_iter().flat_map(|map| map.as_object().unwrap().keys()) {
+        assert!(page.contains(&format!("`{key}`")), "docs/howto/explain.md lacks `{key}`");
+    }
+}
+
+#[test]
+fn what_trains_nothing_has_no_switches() {
+    let project = Project::new();
+    let ran = project.run(&["explain", CASE, "--switches"]);
+    let ran = ran.ends_with(2);
+    assert!(ran.stderr.contains("--switches turns optimisations of training"), "{}", ran.stderr);
+}

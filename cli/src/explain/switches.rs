@@ -6,12 +6,14 @@
 
 use super::Again;
 use tiersim_models::hardware::{HBM, Hardware, TierKind};
+use tiersim_models::results::Outcome;
 use tiersim_models::results::switched::{SwitchFound, SwitchPair, SwitchRun, SwitchRuns};
+use tiersim_models::units::Bytes;
 use tiersim_policies::scenario::{Case, Scenario, TraceSource};
 use tiersim_sim::run::{CaseRunner, Options};
 use tiersim_workloads::transformer::Work;
 use tiersim_workloads::transformer::training::{
-    Attention, Checkpointing, Kernels, Loss, Optimizer, Training,
+    Attention, Checkpointing, Kernels, Loss, Optimizer, Training, Zero,
 };
 
 /// Ops ahead of which offloaded state is fetched.
@@ -20,10 +22,45 @@ const PREFETCH: &str = "prefetch_ops: 64";
 /// Paths with the values that they are given.
 type Changes = Vec<(String, String)>;
 
-/// A switch of a scenario.
+/// A switch of a scenario: keys, and what becomes of `zero`, which need not be written.
 pub(super) struct Switch {
     name: &'static str,
     changes: Changes,
+    zero: fn(&mut Zero),
+}
+
+/// A scenario with some switches turned.
+#[derive(Clone)]
+struct Turned {
+    changes: Changes,
+    zero: Zero,
+}
+
+impl Turned {
+    /// With one switch more: a later value of a path takes the place of an earlier one.
+    fn with(mut self, switch: &Switch) -> Turned {
+        let more = &switch.changes;
+        self.changes.retain(|(path, _)| more.iter().all(|(new, _)| new != path));
+        self.changes.extend(more.iter().cloned());
+        (switch.zero)(&mut self.zero);
+        self
+    }
+
+    /// All that is changed of a scenario whose own is `zero`.
+    fn said(&self, zero: &Zero) -> Changes {
+        let mut all = self.changes.clone();
+        if self.zero != *zero {
+            let Zero { stage, host_update, bucket, prefetch, overlap } = self.zero;
+            let share = f64::from(host_update) / 1000.0;
+            let value = format!(
+                "(stage: {stage}, host_update: {share}, bucket: b({}), prefetch: {prefetch}, \
+                 overlap: {overlap})",
+                bucket.get()
+            );
+            all.push(key("zero", value));
+        }
+        all
+    }
 }
 
 /// The job of a scenario that trains; `None` of any other.
@@ -42,34 +79,36 @@ fn key(path: &str, value: impl ToString) -> (String, String) {
 /// The switches of a job on a machine, in their order; `case` is the index of its policy.
 pub(super) fn switches(job: &Training, hardware: &Hardware, case: usize) -> Vec<Switch> {
     let mut all: Vec<Switch> = Vec::new();
-    let mut add = |name, is_new: bool, changes: Changes| {
+    let mut add = |name, is_new: bool, changes: Changes, zero: fn(&mut Zero)| {
         if is_new {
-            all.push(Switch { name, changes });
+            all.push(Switch { name, changes, zero });
         }
     };
-    add("flash attention", job.attention == Attention::Eager, vec![key("attention", "flash")]);
+    let mut step = |name, is_new, path, value: &str| {
+        add(name, is_new, vec![key(path, value)], |_| {});
+    };
+    step("flash attention", job.attention == Attention::Eager, "attention", "flash");
     let ways = job.parallel.pipeline.saturating_mul(job.parallel.interleave).max(1);
-    let half = job.card.layers.div_ceil(ways).div_ceil(2);
-    let none = job.checkpointing == Checkpointing::None;
-    let layers = format!("layers({half})");
-    add("half of the blocks computed again", none, vec![key("checkpointing", layers)]);
-    let not_full = job.checkpointing != Checkpointing::Full;
-    add("all blocks computed again", not_full, vec![key("checkpointing", "full")]);
-    let adam = job.optimizer == Optimizer::AdamW;
-    add("8-bit optimizer state", adam, vec![key("optimizer", "adam_8bit")]);
-    let replicas = job.parallel.data > 1;
-    for (stage, name) in [(1, "ZeRO stage 1"), (2, "ZeRO stage 2"), (3, "ZeRO stage 3")] {
-        add(name, replicas && job.zero.stage < stage, vec![key("zero.stage", stage)]);
-    }
-    let bucket = [key("zero.stage", job.zero.stage.max(2)), key("zero.bucket", "mb(50)")];
-    add("ZeRO buckets of 50 MB", replicas, bucket.to_vec());
-    add("fused loss", job.loss == Loss::Eager, vec![key("loss", "fused")]);
-    add("compiled kernels", job.kernels == Kernels::Eager, vec![key("kernels", "compiled")]);
-    add("one sequence at a time", job.micro_batch > 1, vec![key("micro_batch", 1)]);
+    let half = format!("layers({})", job.card.layers.div_ceil(ways).div_ceil(2));
+    let (not_any, not_all) =
+        [Checkpointing::None, Checkpointing::Full].map(|other| job.checkpointing == other).into();
+    step("half of the blocks computed again", not_any, "checkpointing", &half);
+    step("all blocks computed again", !not_all, "checkpointing", "full");
+    step("8-bit optimizer state", job.optimizer == Optimizer::AdamW, "optimizer", "adam_8bit");
+    step("fused loss", job.loss == Loss::Eager, "loss", "fused");
+    step("compiled kernels", job.kernels == Kernels::Eager, "kernels", "compiled");
+    step("one sequence at a time", job.micro_batch > 1, "micro_batch", "1");
+    let below = |stage| job.parallel.data > 1 && job.zero.stage < stage;
+    add("ZeRO stage 1", below(1), Changes::new(), |zero| zero.stage = 1);
+    add("ZeRO stage 2", below(2), Changes::new(), |zero| zero.stage = 2);
+    add("ZeRO buckets of 50 MB", job.parallel.data > 1, Changes::new(), |zero| {
+        (zero.stage, zero.bucket) = (zero.stage.max(2), Bytes::new(50_000_000));
+    });
+    add("ZeRO stage 3", below(3), Changes::new(), |zero| zero.stage = 3);
     for (name, homes) in offloads(hardware) {
-        let policy =
-            (format!("policies.{case}.policy"), format!("ZeroOffload({homes}, {PREFETCH})"));
-        add(name, true, vec![key("zero.host_update", 1), policy]);
+        let policy = format!("ZeroOffload({homes}, {PREFETCH})");
+        let changes = vec![(format!("policies.{case}.policy"), policy)];
+        add(name, true, changes, |zero| zero.host_update = 1000);
     }
     all
 }
@@ -90,13 +129,6 @@ fn offloads(hardware: &Hardware) -> Vec<(&'static str, String)> {
     all
 }
 
-/// A later value of a path takes the place of an earlier one.
-fn behind(mut changes: Changes, more: &Changes) -> Changes {
-    changes.retain(|(path, _)| more.iter().all(|(new, _)| new != path));
-    changes.extend(more.iter().cloned());
-    changes
-}
-
 impl Again<'_> {
     /// What comes of a case with these changes.
     fn switched(&self, label: &str, changes: Changes, options: Options) -> SwitchRun {
@@ -110,7 +142,7 @@ impl Again<'_> {
                 unlimited: bench.baseline().mean_step(),
                 step: match (&outcome, figures) {
                     (_, Some(figures)) => Ok(figures.mean_step()),
-                    (tiersim_models::results::Outcome::OutOfMemory(full), _) => Err(full.told()),
+                    (Outcome::OutOfMemory(full), _) => Err(full.told()),
                     _ => Err("it has no steps".to_owned()),
                 },
                 held: figures.map_or_else(Vec::new, |figures| figures.peak.clone()),
@@ -123,7 +155,7 @@ impl Again<'_> {
     pub(super) fn switches(
         &self,
         (scenario, case, fingerprint): (&Scenario, &Case, String),
-        all: &[Switch],
+        (zero, all): (&Zero, &[Switch]),
         options: Options,
         done: impl Fn(),
     ) -> SwitchRuns {
@@ -133,11 +165,12 @@ impl Again<'_> {
             run
         };
         let base = run(Vec::new());
-        let mut turned = Changes::new();
+        let plain = Turned { changes: Changes::new(), zero: *zero };
+        let mut turned = plain.clone();
         let rows = all.iter().map(|switch| {
-            let alone = run(switch.changes.clone());
-            turned = behind(std::mem::take(&mut turned), &switch.changes);
-            SwitchPair { name: switch.name, alone, in_turn: run(turned.clone()) }
+            let alone = run(plain.clone().with(switch).said(zero));
+            turned = turned.clone().with(switch);
+            SwitchPair { name: switch.name, alone, in_turn: run(turned.said(zero)) }
         });
         let rows = rows.collect();
         SwitchRuns {

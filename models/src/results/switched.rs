@@ -71,6 +71,15 @@ impl SwitchRuns {
         self.base.found.as_ref().ok()
     }
 
+    /// Bytes of HBM that a run takes less than the scenario as it is: what the workload needs, or
+    /// what a policy that was changed with it holds there; `None` where that does not fit.
+    pub fn saved(&self, run: &SwitchRun) -> Option<i128> {
+        let found = run.found.as_ref().ok()?;
+        let places = run.changes.iter().any(|(path, _)| path.starts_with("policies."));
+        let takes = if places { *found.held.first()? } else { found.needs };
+        Some(i128::from(self.plain()?.needs.get()) - i128::from(takes.get()))
+    }
+
     /// A step over that of the scenario as it is where HBM has no limit.
     pub fn slowdown(&self, run: &SwitchRun) -> Option<f64> {
         let plain = self.plain()?.unlimited.ps();

@@ -6,7 +6,7 @@ use crate::text_table::{Side, cells, text_table};
 use crate::words::{clean, elide, short_fingerprint};
 use crate::{Artefact, ChartError, pretty};
 use serde_json::{Value, json};
-use tiersim_models::results::switched::{SwitchFound, SwitchRun, SwitchRuns};
+use tiersim_models::results::switched::{SwitchRun, SwitchRuns};
 use tiersim_models::units::Bytes;
 
 /// `switches.json` and `switches.csv`.
@@ -51,11 +51,6 @@ pub fn switches_json(of: &SwitchRuns, version: &str) -> Result<String, ChartErro
     }))
 }
 
-/// What a workload needs less than as it is written, in bytes.
-fn saved(of: &SwitchRuns, found: &SwitchFound) -> Option<i128> {
-    Some(i128::from(of.plain()?.needs.get()) - i128::from(found.needs.get()))
-}
-
 fn side(of: &SwitchRuns, run: &SwitchRun) -> Value {
     let found = run.found.as_ref().ok();
     let why_not = match &run.found {
@@ -64,7 +59,7 @@ fn side(of: &SwitchRuns, run: &SwitchRun) -> Value {
     };
     let held = found.map(|found| of.tiers.iter().zip(&found.held));
     let held = held.into_iter().flatten().map(|(tier, bytes)| (tier.clone(), json!(bytes.get())));
-    let saved = found.and_then(|found| i64::try_from(saved(of, found)?).ok());
+    let saved = of.saved(run).and_then(|saved| i64::try_from(saved).ok());
     json!({
         "set": run.changes.iter().map(|(path, value)| format!("{path}={value}")).collect::<Vec<_>>(),
         "needs_bytes": found.map(|found| found.needs.get()),
@@ -123,15 +118,14 @@ pub fn switches_text(of: &SwitchRuns, version: &str) -> String {
         short_fingerprint(&of.fingerprint),
     );
     text += &table(of);
-    for run in
-        std::iter::once(&of.base).chain(of.rows.iter().flat_map(|row| [&row.alone, &row.in_turn]))
-    {
-        if let Err(why) = &run.found {
-            let set: Vec<&str> = run.changes.iter().map(|(_, value)| &**value).collect();
-            text += &format!("  note: {}: {}\n", elide(&set.join(" "), 60), elide(why, 160));
+    for row in &of.rows {
+        let refused = row.alone.found.as_ref().err().or(row.in_turn.found.as_ref().err());
+        if let Some(why) = refused {
+            text += &format!("  note: {}: {}\n", row.name, elide(why, 160));
         }
     }
-    text += "  note: needs is the most that the workload holds where HBM has no limit; saved is less than as written\n";
+    text += "  note: needs is the most that the workload holds where HBM has no limit\n";
+    text += "  note: saved is what HBM holds less than as written needs\n";
     text += "  note: x is the step over that of the scenario as written where HBM has no limit\n";
     text + "  note: - does not fit; switches.json says why\n"
 }
@@ -163,8 +157,8 @@ fn table(of: &SwitchRuns) -> String {
     row.push("as written".to_owned());
     rows.push(row);
     for pair in &of.rows {
-        let less = pair.alone.found.as_ref().ok().and_then(|found| saved(of, found));
-        let less = less.map(|bytes| format!("{:.3}", bytes as f64 / (1u64 << 30) as f64));
+        let less =
+            of.saved(&pair.alone).map(|bytes| format!("{:.3}", bytes as f64 / (1u64 << 30) as f64));
         let mut row = vec![less.unwrap_or_else(dash)];
         row.extend(step(&pair.alone));
         row.extend(in_turn(&pair.in_turn));
