@@ -233,6 +233,8 @@ fn pages(kind: &str) -> Vec<String> {
     let entries = fs::read_dir(shipped(&format!("docs/{kind}"))).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
     let mut names: Vec<String> = names.filter(|name| name.ends_with(".md")).collect();
+    // promises.rs runs every command of that page and looks at what it prints.
+    names.retain(|name| name != "promises.md");
     names.sort();
     names.iter().map(|name| format!("docs/{kind}/{name}")).collect()
 }
