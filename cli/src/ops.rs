@@ -7,19 +7,31 @@ use crate::output::{Failure, print, stem, write_all, written};
 use clap::{ArgAction, Args};
 use std::path::{Path, PathBuf};
 use tiersim_input::op_table::read_ops;
-use tiersim_models::hardware::Compute;
+use tiersim_models::hardware::{Compute, Hardware};
 use tiersim_models::measured_op::MeasuredOp;
 use tiersim_models::results::op_fit::OpFit;
 use tiersim_models::results::op_grades::OpGrades;
-use tiersim_reports::{Artefact, fit_ron, fit_text, ops_artefacts, ops_json, ops_text};
+use tiersim_reports::{
+    Artefact, fit_ron, fit_text, operators_artefacts, operators_json, operators_text,
+    ops_artefacts, ops_json, ops_text,
+};
 use tiersim_validation::op_fit::fit_ops;
+use tiersim_workloads::operators::operator_times;
 
 #[derive(Debug, Args)]
 pub(crate) struct OpsArgs {
     /// A table of ops (.csv), packed (.gz, .zst) or not: products (dtype, m, n, k), attention,
     /// experts or collectives; measured times in a column us.
-    #[arg(value_name = "FILE")]
-    table: PathBuf,
+    #[arg(value_name = "FILE", required_unless_present = "structured")]
+    table: Option<PathBuf>,
+    /// In the place of a table: structured operators against dense ones and attention, for N from
+    /// 512 to 131,072.
+    #[arg(long, conflicts_with_all = ["table", "fit"])]
+    structured: bool,
+    /// Vectors that go through an operator at once, which is a head's width of attention.
+    #[arg(long, value_name = "B", default_value_t = 128, requires = "structured",
+        value_parser = clap::value_parser!(u64).range(1..=256))]
+    vectors: u64,
     /// The machine: a name below hardware-specs, or a file.
     #[arg(long, value_name = "NAME")]
     hardware: String,
@@ -44,19 +56,19 @@ pub(crate) fn ops(args: &OpsArgs) -> Result<(), Failure> {
         let rule = format!("`{}` has no `compute`, and so no device that runs ops", hardware.name);
         return Err(Failure::Input(format!("{rule}; name another machine")));
     };
-    let ops = read_ops(&args.table)?;
+    let Some(file) = &args.table else { return structured(args, &hardware) };
+    let ops = read_ops(file)?;
     let fit = match args.fit {
-        true => Some(fitted(&args.table, &ops, compute)?),
+        true => Some(fitted(file, &ops, compute)?),
         false => None,
     };
-    let table = args.table.file_name().unwrap_or_default().to_string_lossy();
+    let table = file.file_name().unwrap_or_default().to_string_lossy();
     let graded = OpGrades::of(&hardware, &table, &ops);
     let mut files = ops_artefacts(&graded, fit.as_ref(), VERSION)?;
     if let Some(fit) = &fit {
         files.push(Artefact::new("op-times.ron", fit_ron(fit, &graded.table, compute)));
     }
-    let out =
-        args.out.clone().unwrap_or_else(|| PathBuf::from("out").join(stem(&args.table, "ops")));
+    let out = args.out.clone().unwrap_or_else(|| PathBuf::from("out").join(stem(file, "ops")));
     write_all(&out, &files)?;
     match args.format {
         _ if args.quiet => Ok(()),
@@ -67,6 +79,24 @@ pub(crate) fn ops(args: &OpsArgs) -> Result<(), Failure> {
             let text = ops_text(&graded) + &fit.unwrap_or_default();
             print(&format!("{text}{}\n", written(&out, &files)))
         }
+    }
+}
+
+/// Structured operators against dense ones and attention.
+fn structured(args: &OpsArgs, hardware: &Hardware) -> Result<(), Failure> {
+    let Some(of) = operator_times(hardware, args.vectors) else {
+        let rule = format!("the device of `{}` has no peak in 16 bits", hardware.name);
+        return Err(Failure::Input(format!("{rule}; name another machine")));
+    };
+    let files = operators_artefacts(&of, VERSION)?;
+    let out = args.out.clone();
+    let own = || PathBuf::from("out").join(format!("{}-operators", hardware.name));
+    let out = out.unwrap_or_else(own);
+    write_all(&out, &files)?;
+    match args.format {
+        _ if args.quiet => Ok(()),
+        Format::Json => print(&operators_json(&of, VERSION)?),
+        Format::Text => print(&format!("{}{}\n", operators_text(&of), written(&out, &files))),
     }
 }
 

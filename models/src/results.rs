@@ -17,6 +17,7 @@ pub mod memory_use;
 pub mod metrics;
 pub mod op_fit;
 pub mod op_grades;
+pub mod operators;
 pub mod pressure;
 pub mod replications;
 pub mod served;

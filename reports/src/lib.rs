@@ -46,6 +46,7 @@ mod names;
 mod occupancy;
 mod op_fit;
 mod op_grades;
+mod operators;
 mod panels;
 mod places;
 mod plot;
@@ -91,6 +92,7 @@ pub use memory_switches::{memory_switches_json, memory_switches_text};
 pub use memory_table::{MEMORY_SCHEMA, memory_json, memory_text};
 pub use op_fit::{fit_ron, fit_text};
 pub use op_grades::{ops_artefacts, ops_json, ops_text};
+pub use operators::{operators_artefacts, operators_json, operators_text};
 pub use render::{CHART_SIZE, Chart};
 pub use report::{
     REPORT, ReportError, ResultFolder, SUMMARY, WHAT_IF_FILES, WHAT_IF_MODULE, is_chart,

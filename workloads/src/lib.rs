@@ -6,6 +6,7 @@
 mod build;
 mod limits;
 pub mod memory;
+pub mod operators;
 pub mod transformer;
 
 pub use limits::ShapeProblem;
