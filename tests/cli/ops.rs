@@ -215,3 +215,75 @@ fn fit_of(project: &Project, table: &str) -> [f64; 2] {
     let json = project.json("o/ops.json");
     ["before", "after"].map(|which| json["fits"][0][which]["median"].as_f64().unwrap())
 }
+
+#[test]
+fn structured_operators_are_held_against_dense_ones_and_attention() {
+    let project = Project::shipped();
+    let table = |hardware: &str| -> Value {
+        let args =
+            ["ops", "--structured", "--hardware", hardware, "--out", "o", "--format", "json"];
+        let found = project.run(&args).ends_with(0).json();
+        assert_eq!(found, project.json("o/operators.json"));
+        found
+    };
+    let found = table("t4");
+    let sizes = found["sizes"].as_array().expect("sizes");
+    let asked: Vec<u64> = sizes.iter().filter_map(|size| size["size"].as_u64()).collect();
+    assert_eq!(asked, (9..=17).map(|power| 1 << power).collect::<Vec<u64>>());
+    let mut products = "dtype,m,n,k,us\n".to_owned();
+    for size in sizes {
+        let of = |way: &str, key: &str| {
+            size["ways"][way][key].as_u64().unwrap_or_else(|| panic!("{way} has no {key}: {size}"))
+        };
+        let (n, r, b) = (size["size"].as_u64().unwrap(), size["rank"].as_u64().unwrap(), 128);
+        assert_eq!(r, u64::from(n.ilog2()));
+        // Two products with factors and three diagonals; all pairs; scores and softmax.
+        assert_eq!(of("structured", "flops"), 2 * 2 * n * r * b + 2 * (3 * n - 2) * b);
+        assert_eq!(of("dense", "flops"), 2 * n * n * b);
+        assert_eq!(of("flash attention", "flops"), 4 * n * n * b);
+        assert_eq!(of("eager attention", "flops"), 4 * n * n * b + 5 * n * n);
+        // LU is 2/3 N^3 but for its panels, and a substitution each way.
+        let (lu, whole) = (of("dense solve", "flops") as f64, (n as f64).powi(3) * 2.0 / 3.0);
+        let panels = whole - (lu - 2.0 * (n * n * b) as f64);
+        assert!((0.0..=512.0 * (n * n) as f64).contains(&panels), "{n}: {panels}");
+        // What formulas of memory say of the same operator.
+        let line = ["memory", "--semiseparable", &n.to_string(), "--format", "json"];
+        let memory = project.run(&line).ends_with(0).json();
+        assert_eq!(memory["gpu_bytes"], of("structured", "bytes"));
+        assert_eq!(of("dense", "bytes"), 2 * n * n);
+        assert_eq!(of("structured solve", "kernels"), 2 * r + 3);
+        products += &format!("fp16,{b},{n},{n},\n");
+    }
+    // A dense product takes what the same product of a table takes.
+    project.write("dense.csv", products);
+    let priced = predicted(&project, "dense.csv", "t4");
+    for (size, us) in sizes.iter().zip(priced) {
+        let own = size["ways"]["dense"]["us"].as_f64().expect("a number");
+        assert!((own - us).abs() < 1e-5, "{own} {us}");
+    }
+    // From where on it is quicker is what the times say.
+    for (way, from) in found["quicker_from"].as_object().expect("a map") {
+        let own = if way.ends_with("solve") { "structured solve" } else { "structured" };
+        let from = from.as_u64().expect("it wins at last");
+        let us = |size: &Value, way: &str| size["ways"][way]["us"].as_f64().expect("a number");
+        let quicker: Vec<bool> = sizes.iter().map(|size| us(size, own) < us(size, way)).collect();
+        let least = asked.iter().position(|&size| size == from).expect("a size");
+        assert!(quicker[least..].iter().all(|&quicker| quicker), "{way} from {from}");
+        assert!(least == 0 || !quicker[least - 1], "{way} from {from}");
+    }
+    assert_eq!(project.text("o/operators.csv").lines().count(), 1 + 9 * 6);
+    // The page has what the machines give.
+    let page = fs::read_to_string(shipped("docs/howto/memory.md")).expect("it is there");
+    for hardware in ["rtx-3090", "rtx-4090", "a100-80g-pcie4", "h100-sxm-pcie5", "t4"] {
+        let found = table(hardware);
+        let from = |way: &str| found["quicker_from"][way].to_string();
+        let ways = ["dense", "flash attention", "eager attention", "dense solve"].map(from);
+        let row = format!("| `{hardware}` | {} |", ways.join(" | "));
+        assert!(page.contains(&row), "docs/howto/memory.md lacks {row}");
+    }
+    for map in [&found, &sizes[0], &sizes[0]["ways"]["dense"]] {
+        for key in map.as_object().expect("a map").keys() {
+            assert!(page.contains(&format!("`{key}`")), "docs/howto/memory.md lacks `{key}`");
+        }
+    }
+}

@@ -49,8 +49,12 @@ fn parted(text: &str) -> Vec<String> {
     all
 }
 
-/// The element of a list that has this name, or, of switches, these options.
+/// The element of a list that has this name, or, of switches, these options; of a map the value
+/// of this key.
 fn named<'v>(list: &'v Value, name: &str) -> &'v Value {
+    if list.is_object() {
+        return &list[name];
+    }
     let called = |value: &Value| value.as_str() == Some(name);
     let is = |element: &&Value| {
         let options = element["alone"]["changes"].as_array().into_iter().flatten();

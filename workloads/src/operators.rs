@@ -152,7 +152,7 @@ fn taken(way: &Way, compute: &Compute, precision: &str) -> WayTaken {
 /// The precision of products on a device: 16 bits, as it has them.
 fn precision(compute: &Compute) -> Option<&'static str> {
     let has = |word: &&str| compute.flops.iter().any(|(known, _)| known == *word);
-    ["bf16", "fp16"].into_iter().find(|word| has(&word))
+    ["bf16", "fp16"].into_iter().find(|word| has(word))
 }
 
 /// What every way takes on a machine, for sizes from 512 to 131,072; `None` without a device that
