@@ -11,6 +11,7 @@ use clap::Args;
 use std::path::Path;
 use tiersim_input::scenario::fingerprint::fingerprint;
 use tiersim_input::scenario::read::read_scenario_with;
+use tiersim_input::scenario::sweep::written_at;
 use tiersim_input::traces::read_traces;
 use tiersim_models::lifetime::Workload;
 use tiersim_models::units::Span;
@@ -116,7 +117,9 @@ fn turned(
     };
     let folder = Folder::open(args.question.out.clone(), &format!("{}-switches", scenario.name))?;
     let index = scenario.cases.iter().position(|known| known.label == case.label).unwrap_or(0);
-    let all = switches::switches(job, &scenario.hardware, index);
+    let written = |path| written_at(again.file, again.overrides, again.registry, path);
+    let has_card = matches!(written("workload.card.layers"), Ok(Some(_)));
+    let all = switches::switches(job, &scenario.hardware, (index, has_card));
     let bar = progress::bar(2 * all.len() + 1, args.question.quiet);
     let of = again.switches((scenario, case, stamp), (&job.zero, &all), options, || bar.inc(1));
     bar.finish_and_clear();

@@ -180,6 +180,35 @@ fn switches_save_what_formulas_say_and_are_runs_with_their_keys() {
 }
 
 #[test]
+fn a_window_takes_pairs_off_attention_and_nothing_off_memory() {
+    let project = Project::shipped();
+    let card = "card: (family: llama, layers: 2, hidden: 1024, ffn: 2816, heads: 8, vocab: 1000)";
+    let scenario = PLAIN.replace("model: \"gpt2\"", card).replace(
+        "batch: 4, sequence: 512, attention: eager, parallel: (data: 8)",
+        "batch: 1, sequence: 16384",
+    );
+    project.write("plain.ron", scenario);
+    let ran = project.run(&["explain", "plain.ron", "--switches", "--case", "plain", "-q"]);
+    ran.ends_with(0);
+    let all = project.json("out/plain-switches/switches.json");
+    let rows = all["switches"].as_array().expect("switches");
+    let name = "a window of a quarter of the sequence";
+    let row = rows.iter().find(|row| row["switch"] == name).expect("its card is written");
+    assert_eq!(row["alone"]["set"][0], "workload.card.window=4096");
+    assert_eq!(row["alone"]["saved_bytes"], 0, "flash attention keeps no scores");
+    // 4,096 x 16,384 pairs but for the first triangle, of 16,384^2 / 2: products of 12 a pair, and
+    // the scores once more.
+    let ms = |side: &Value| side["step_ms"].as_f64().expect("it fits");
+    let less = ms(&all["as_written"]) - ms(&row["alone"]);
+    let (s, w) = (16_384.0_f64, 4_096.0);
+    let pairs = s * (s + 1.0) / 2.0 - (w * (w + 1.0) / 2.0 + (s - w) * w);
+    let flops = 2.0 * 14.0 * pairs * 1024.0;
+    let rate = flops / (less / 1e3);
+    // Kernels of attention reach between a third and all of the device's peak.
+    assert!((1e14..312e12).contains(&rate), "{rate:e}");
+}
+
+#[test]
 fn what_trains_nothing_has_no_switches() {
     let project = Project::new();
     let ran = project.run(&["explain", CASE, "--switches"]);

@@ -76,8 +76,13 @@ fn key(path: &str, value: impl ToString) -> (String, String) {
     (format!("workload.mode.{path}"), value.to_string())
 }
 
-/// The switches of a job on a machine, in their order; `case` is the index of its policy.
-pub(super) fn switches(job: &Training, hardware: &Hardware, case: usize) -> Vec<Switch> {
+/// The switches of a job on a machine, in their order; `case` is the index of its policy, and
+/// `has_card` whether the scenario spells the model out, so that it may become another one.
+pub(super) fn switches(
+    job: &Training,
+    hardware: &Hardware,
+    (case, has_card): (usize, bool),
+) -> Vec<Switch> {
     let mut all: Vec<Switch> = Vec::new();
     let mut add = |name, is_new: bool, changes: Changes, zero: fn(&mut Zero)| {
         if is_new {
@@ -98,6 +103,9 @@ pub(super) fn switches(job: &Training, hardware: &Hardware, case: usize) -> Vec<
     step("fused loss", job.loss == Loss::Eager, "loss", "fused");
     step("compiled kernels", job.kernels == Kernels::Eager, "kernels", "compiled");
     step("one sequence at a time", job.micro_batch > 1, "micro_batch", "1");
+    let window = ("workload.card.window".to_owned(), (job.sequence / 4).max(1).to_string());
+    let is_wide = has_card && job.card.window.is_none_or(|own| u64::from(own) > job.sequence / 4);
+    add("a window of a quarter of the sequence", is_wide, vec![window], |_| {});
     let below = |stage| job.parallel.data > 1 && job.zero.stage < stage;
     add("ZeRO stage 1", below(1), Changes::new(), |zero| zero.stage = 1);
     add("ZeRO stage 2", below(2), Changes::new(), |zero| zero.stage = 2);
