@@ -118,8 +118,10 @@ fn turned(
     let folder = Folder::open(args.question.out.clone(), &format!("{}-switches", scenario.name))?;
     let index = scenario.cases.iter().position(|known| known.label == case.label).unwrap_or(0);
     let written = |path| written_at(again.file, again.overrides, again.registry, path);
-    let has_card = matches!(written("workload.card.layers"), Ok(Some(_)));
-    let all = switches::switches(job, &scenario.hardware, (index, has_card));
+    let is_there = |path| matches!(written(path), Ok(Some(_)));
+    let (card, formats) = (is_there("workload.card.layers"), is_there("workload.formats"));
+    let written = switches::Written { case: index, card, formats };
+    let all = switches::switches(job, &scenario.hardware, written);
     let bar = progress::bar(2 * all.len() + 1, args.question.quiet);
     let of = again.switches((scenario, case, stamp), (&job.zero, &all), options, || bar.inc(1));
     bar.finish_and_clear();

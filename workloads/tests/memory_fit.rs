@@ -10,6 +10,8 @@ use tiersim_workloads::memory::fit::switches::switches;
 use tiersim_workloads::memory::fit::{Pace, fit, serving};
 use tiersim_workloads::memory::inference::Kv;
 use tiersim_workloads::memory::zero::MILLION;
+use tiersim_workloads::transformer::Card;
+use tiersim_workloads::transformer::card::Family;
 use tiersim_workloads::transformer::format::Format;
 use tiersim_workloads::transformer::training::{
     Attention, Checkpointing, Kernels, Loss, Optimizer, UpdateTime,
@@ -328,8 +330,8 @@ fn switches_save_what_their_formulas_say() {
         let option = format!("--offload-param {place}");
         assert_eq!(row(&table, &option).alone.bytes[at], 2 * p);
     }
-    // One of eight sequences at a time.
-    let activations = layers * block;
+    // One of eight sequences at a time, masks behind the embedding too.
+    let activations = layers * block + s * b * h;
     assert_eq!(saved("--micro-batch 1"), activations / 8 * 7);
 }
 
@@ -348,8 +350,58 @@ fn eight_bits_of_activations_save_their_bytes_and_cost_their_time() {
     let more = found.alone.seconds.zip(table.base.seconds).map(|(with, without)| with - without);
     let expected = found.alone.cost.compressed as f64 / 1e12;
     assert!(more.is_some_and(|more| (more - expected).abs() < 1e-9), "{more:?} {expected}");
-    // With checkpoints what is computed again is compressed as well, and so is every input.
+    // With checkpoints it is compressed when it is computed again.
     let full = changed(&job, &["--checkpointing full".to_owned(), "--activations int8".to_owned()]);
-    let numbers = numbers + layers * s * b * h;
-    assert_eq!(cost(&full).unwrap().compressed, 2 * (numbers * 2 + numbers * 260 / 256));
+    assert_eq!(cost(&full).unwrap().compressed, found.alone.cost.compressed);
+}
+
+#[test]
+fn ops_of_a_step_compress_what_the_formula_says() {
+    for family in [Family::Gpt2, Family::Llama] {
+        let is_gpt2 = family == Family::Gpt2;
+        let card = Card {
+            name: "small".to_owned(),
+            family,
+            layers: 4,
+            hidden: 256,
+            ffn: 1024,
+            heads: 4,
+            kv_heads: 4,
+            head_dim: 64,
+            vocab: 512,
+            positions: if is_gpt2 { 512 } else { 0 },
+            tied: is_gpt2,
+            qkv_bias: is_gpt2,
+            experts: None,
+            window: None,
+        };
+        use Checkpointing::{Every, Full, Layers, None as All, Selective};
+        for checkpointing in [All, Selective, Full, Every(2), Every(3), Layers(2)] {
+            for attention in [Attention::Flash, Attention::Eager] {
+                let mut job = job(1);
+                let params = card.parameters();
+                (job.params, job.card) = (params, Some(card.clone()));
+                let step = job.step.as_mut().unwrap();
+                (step.block, step.layers) = (BlockShape::of(&card), 4);
+                (step.vocab, step.sequence, step.batch, step.micro_batch) = (512, 512, 4, 2);
+                (step.attention, step.checkpointing) = (attention, checkpointing);
+                (step.dropout, step.format) = (is_gpt2, Format::Int8);
+                let trace = job.generated().expect("it makes a step").trace();
+                let bytes = |word: &str| -> u64 {
+                    let own = trace.ops.iter().filter(|op| op.name.ends_with(word));
+                    let again =
+                        own.filter(|op| word != "compress" || !op.name.ends_with("decompress"));
+                    again.map(|op| op.bytes.get()).sum()
+                };
+                let case = format!("{family:?} {checkpointing:?} {attention:?}");
+                let expected = cost(&job).unwrap().compressed;
+                assert_eq!(u128::from(2 * bytes("compress")), expected, "{case}");
+                assert_eq!(bytes("compress"), bytes("decompress"), "{case}");
+                // Without compression there is no such op.
+                job.step.as_mut().unwrap().format = Format::Bf16;
+                let trace = job.generated().expect("it makes a step").trace();
+                assert!(trace.ops.iter().all(|op| !op.name.ends_with("compress")), "{case}");
+            }
+        }
+    }
 }

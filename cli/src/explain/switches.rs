@@ -76,12 +76,22 @@ fn key(path: &str, value: impl ToString) -> (String, String) {
     (format!("workload.mode.{path}"), value.to_string())
 }
 
-/// The switches of a job on a machine, in their order; `case` is the index of its policy, and
-/// `has_card` whether the scenario spells the model out, so that it may become another one.
+/// What a scenario has written.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Written {
+    /// Which policy is that of the case.
+    pub(super) case: usize,
+    /// Whether the model is spelled out, so that it may become another one.
+    pub(super) card: bool,
+    /// Whether formats are.
+    pub(super) formats: bool,
+}
+
+/// The switches of a job on a machine, in their order.
 pub(super) fn switches(
     job: &Training,
     hardware: &Hardware,
-    (case, has_card): (usize, bool),
+    Written { case, card, formats }: Written,
 ) -> Vec<Switch> {
     let mut all: Vec<Switch> = Vec::new();
     let mut add = |name, is_new: bool, changes: Changes, zero: fn(&mut Zero)| {
@@ -99,12 +109,22 @@ pub(super) fn switches(
         [Checkpointing::None, Checkpointing::Full].map(|other| job.checkpointing == other).into();
     step("half of the blocks computed again", not_any, "checkpointing", &half);
     step("all blocks computed again", !not_all, "checkpointing", "full");
+    let is_whole = job.formats.activations.bytes() > 1 && job.kernels != Kernels::Eager;
+    let small = match formats {
+        true => ("workload.formats.activations", "int8"),
+        false => ("workload.formats", "(activations: int8)"),
+    };
+    let small = vec![(small.0.to_owned(), small.1.to_owned())];
+    add("8-bit activations", is_whole, small, |_| {});
+    let mut step = |name, is_new, path, value: &str| {
+        add(name, is_new, vec![key(path, value)], |_| {});
+    };
     step("8-bit optimizer state", job.optimizer == Optimizer::AdamW, "optimizer", "adam_8bit");
     step("fused loss", job.loss == Loss::Eager, "loss", "fused");
     step("compiled kernels", job.kernels == Kernels::Eager, "kernels", "compiled");
     step("one sequence at a time", job.micro_batch > 1, "micro_batch", "1");
     let window = ("workload.card.window".to_owned(), (job.sequence / 4).max(1).to_string());
-    let is_wide = has_card && job.card.window.is_none_or(|own| u64::from(own) > job.sequence / 4);
+    let is_wide = card && job.card.window.is_none_or(|own| u64::from(own) > job.sequence / 4);
     add("a window of a quarter of the sequence", is_wide, vec![window], |_| {});
     let below = |stage| job.parallel.data > 1 && job.zero.stage < stage;
     add("ZeRO stage 1", below(1), Changes::new(), |zero| zero.stage = 1);

@@ -35,13 +35,13 @@ pub struct Rates {
 }
 
 impl Cost {
-    /// Seconds of all but computing; `None` if there is work at a rate that is not known.
+    /// Seconds of all but computing and compressing; `None` if there is work at a rate that is not known.
     pub fn seconds_away(&self, rates: &Rates) -> Option<f64> {
         let parts = [
             (self.host, rates.host),
             (self.nvme, rates.nvme),
             (self.adam, rates.host_memory),
-            (self.update + self.compressed, rates.memory),
+            (self.update, rates.memory),
         ];
         let of = |(work, rate): (u128, Option<f64>)| match rate {
             _ if work == 0 => Some(0.0),

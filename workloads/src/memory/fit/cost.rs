@@ -83,7 +83,7 @@ pub fn cost(job: &Training) -> Result<Cost, Overflow> {
 }
 
 /// Bytes that one rank moves to keep what its blocks keep in 8 bits, and to have it whole again:
-/// once for every tensor, whenever it is made for the backward pass, and once for every checkpoint.
+/// once for every tensor that is made for the backward pass, when that is.
 fn compressed(job: &Training) -> Result<u128, Overflow> {
     let Some(step) = job.step.filter(|step| step.format == Format::Int8) else { return Ok(0) };
     let whole = u128::from(job.weights.bytes());
@@ -100,15 +100,11 @@ fn compressed(job: &Training) -> Result<u128, Overflow> {
             .map(|format| one.activations(&Step { format, ..micro }).map(|all| all.kept));
         Ok(whole?.saturating_sub(small?))
     };
-    let inputs = match step.checkpointing {
-        Checkpointing::None | Checkpointing::Selective => 0,
-        Checkpointing::Full | Checkpointing::Every(_) => less(step.checkpointing)?,
-        Checkpointing::Layers(first) => {
-            let again = u128::from(first).min(layers.into());
-            product(&[less(Checkpointing::Full)?, again])? / u128::from(layers.max(1))
-        }
-    };
-    let less = total([less(Checkpointing::None)?, inputs])?;
+    let less = less(match step.checkpointing {
+        // The core is made and used in the backward pass.
+        Checkpointing::Selective => Checkpointing::Selective,
+        _ => Checkpointing::None,
+    })?;
     // Of a group of numbers as they are, and with its range.
     let (plain, small) = (whole * GROUP, GROUP + 4);
     let of_micro_batch = product(&[less, 2 * (plain + small)])? / (plain - small);

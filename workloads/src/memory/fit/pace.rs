@@ -30,9 +30,14 @@ impl Estimates<'_> {
     /// Seconds of a step.
     pub(super) fn seconds(&mut self, job: &Training, cost: &Cost) -> Option<f64> {
         let step = job.step.as_ref()?;
+        // Ops of a step compress what they keep; beside FLOPs it is counted.
         let by_flops = || {
             let rate = self.pace.rates.flops.filter(|_| cost.flops > 0)?;
-            Some(cost.flops as f64 / rate)
+            let compressed = match cost.compressed {
+                0 => 0.0,
+                bytes => bytes as f64 / self.pace.rates.memory?,
+            };
+            Some(cost.flops as f64 / rate + compressed)
         };
         let by_flops = by_flops();
         Some(self.by_ops(job, step).or(by_flops)? + cost.seconds_away(&self.pace.rates)?)

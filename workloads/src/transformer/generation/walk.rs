@@ -3,7 +3,7 @@
 use super::{AttentionOn, Generation};
 use crate::build::Builder;
 use crate::transformer::graph::network::Groups;
-use crate::transformer::graph::pass::{GraphBuilder, Reduction, Sizes};
+use crate::transformer::graph::pass::{Compressed, GraphBuilder, Reduction, Sizes};
 use crate::transformer::graph::saved::Shared;
 use crate::transformer::graph::state::{Cache, ModelState, State};
 use crate::transformer::training::{Parallel, Training};
@@ -84,6 +84,7 @@ pub(in crate::transformer) fn begun(
         cache,
         low_rank,
         trains: false,
+        compressed: Compressed::default(),
         shared: Shared::default(),
     };
     (maker, model)

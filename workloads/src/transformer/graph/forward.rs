@@ -78,6 +78,7 @@ impl GraphBuilder<'_> {
             normed_2,
             feed,
             mask_2,
+            compressed: Vec::new(),
         };
         (kept, next)
     }

@@ -124,6 +124,15 @@ pub(crate) struct Streamed {
     pub(crate) copies: Vec<(usize, ObjectId, u128)>,
 }
 
+/// Activations that are kept in 8 bits.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Compressed {
+    /// Those of the block at work.
+    pub(crate) fresh: Vec<ObjectId>,
+    /// Bytes of each that is compressed, as ops have it.
+    pub(crate) whole: BTreeMap<ObjectId, u128>,
+}
+
 /// A step in the making.
 pub(crate) struct GraphBuilder<'a> {
     pub(crate) shape: &'a Training,
@@ -140,6 +149,8 @@ pub(crate) struct GraphBuilder<'a> {
     pub(crate) cache: Option<Cache>,
     /// What A of an adapter gave, by micro-batch and adapted module.
     pub(crate) low_rank: BTreeMap<(u32, usize), ObjectId>,
+    /// What is kept in 8 bits.
+    pub(crate) compressed: Compressed,
     /// Whether weights have gradients.
     pub(crate) trains: bool,
     /// What eager kernels of all layers share.
@@ -166,7 +177,13 @@ impl GraphBuilder<'_> {
         owner: ModuleId,
     ) -> ObjectId {
         let size = (self.sizes.of_kept(numbers), self.sizes.kept);
-        self.activation(by, what, size, owner)
+        let object = self.activation(by, what, size, owner);
+        if self.trains && self.sizes.kept == Format::Int8 {
+            self.compressed.fresh.push(object);
+            let whole = numbers * u128::from(self.sizes.work.bytes());
+            self.compressed.whole.insert(object, whole);
+        }
+        object
     }
 
     /// Whether the backward pass needs what these products are given: for the gradients of their

@@ -75,6 +75,8 @@ pub(crate) struct SavedActivations {
     pub(crate) normed_2: Normed,
     pub(crate) feed: SavedFeed,
     pub(crate) mask_2: Option<ObjectId>,
+    /// Of all that what is in 8 bits, without the input.
+    pub(crate) compressed: Vec<ObjectId>,
 }
 
 /// What all layers of a micro-batch share.

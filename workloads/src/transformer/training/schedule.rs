@@ -84,14 +84,14 @@ pub(super) fn passes(shape: &Training) -> Vec<Pass> {
 }
 
 /// The blocks of a virtual stage, counted on this rank.
-fn blocks(shape: &Training, virtual_stage: u32) -> Range<usize> {
+pub(super) fn blocks(shape: &Training, virtual_stage: u32) -> Range<usize> {
     let each = virtual_stages(shape).next().map_or(0, |layers| layers.len());
     virtual_stage as usize * each..(virtual_stage as usize + 1) * each
 }
 
 /// How many of so many blocks are computed again, from the first on, and how many of them between
 /// two inputs that are kept.
-fn again(shape: &Training, blocks: usize) -> (usize, usize) {
+pub(super) fn recomputed(shape: &Training, blocks: usize) -> (usize, usize) {
     match shape.checkpointing {
         Checkpointing::None | Checkpointing::Selective => (0, 1),
         Checkpointing::Full => (blocks, 1),
@@ -124,7 +124,7 @@ fn tasks(shape: &Training, model: &ModelState, pass: Pass) -> Vec<Task> {
         tasks.push(Task::ReceiveGradient);
     }
     let all: Vec<usize> = blocks.collect();
-    let (first, each) = again(shape, all.len());
+    let (first, each) = recomputed(shape, all.len());
     let (again, kept) = all.split_at(first);
     tasks.extend(kept.iter().rev().map(|&block| Task::Backward(block)));
     for part in again.chunks(each).rev() {

@@ -12,7 +12,7 @@ use crate::build::{Builder, ObjectAccess, change, read, write};
 use crate::transformer::format::Format;
 use crate::transformer::graph::embedding::Embedded;
 use crate::transformer::graph::network::{Group, Groups};
-use crate::transformer::graph::pass::{GraphBuilder, Reduction, Sizes, Streamed};
+use crate::transformer::graph::pass::{Compressed, GraphBuilder, Reduction, Sizes, Streamed};
 use crate::transformer::graph::saved::{SavedActivations, Shared};
 use crate::transformer::graph::state::{ModelState, State};
 use std::collections::BTreeMap;
@@ -58,6 +58,7 @@ pub(super) fn begun(shape: &Training) -> (GraphBuilder<'_>, ModelState) {
         cache,
         low_rank,
         trains: true,
+        compressed: Compressed::default(),
         shared: Shared::default(),
     };
     (maker, model)
@@ -250,7 +251,11 @@ impl GraphBuilder<'_> {
             Task::Forward(block) => {
                 let x = boundary.x.expect("a block follows what makes its input");
                 let owner = self.owner_behind(model, block);
-                let (kept, next) = self.block(&model.blocks[block], x, owner);
+                self.before_block();
+                let (mut kept, next) = self.block(&model.blocks[block], x, owner);
+                let stretch = schedule::blocks(self.shape, item.pass.virtual_stage);
+                let place = (Some(block - stretch.start), stretch.len());
+                self.behind_block(model.blocks[block].attention, place, &mut kept, next);
                 boundary.kept.insert((micro, block), kept);
                 boundary.x = Some(next);
             }
@@ -272,7 +277,11 @@ impl GraphBuilder<'_> {
                 let x = boundary.kept[&(micro, block)].input;
                 let x = boundary.x.take().unwrap_or(x);
                 let owner = hands_on.then(|| self.module(model.blocks[block + 1].norm_1));
-                let (kept, next) = self.block(&model.blocks[block], x, owner);
+                let by = model.blocks[block].attention;
+                self.whole_again(by, &[x]);
+                self.before_block();
+                let (mut kept, next) = self.block(&model.blocks[block], x, owner);
+                self.behind_block(by, (None, 0), &mut kept, next);
                 boundary.kept.insert((micro, block), kept);
                 boundary.x = Some(next);
             }
@@ -280,6 +289,9 @@ impl GraphBuilder<'_> {
                 boundary.x = None;
                 let kept = boundary.kept.remove(&(micro, block)).expect("forward comes first");
                 let dy = boundary.dx.expect("a gradient comes from behind");
+                let all: Vec<ObjectId> =
+                    kept.compressed.iter().copied().chain([kept.input]).collect();
+                self.whole_again(model.blocks[block].attention, &all);
                 boundary.dx = Some(self.block_backward(&model.blocks[block], &kept, dy));
             }
             Task::SendGradient => {
