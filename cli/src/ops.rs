@@ -32,6 +32,10 @@ pub(crate) struct OpsArgs {
     #[arg(long, value_name = "B", default_value_t = 128, requires = "structured",
         value_parser = clap::value_parser!(u64).range(1..=256))]
     vectors: u64,
+    /// Operators, or heads, at once: one kernel of flash attention, else one behind the other.
+    #[arg(long, value_name = "H", default_value_t = 1, requires = "structured",
+        value_parser = clap::value_parser!(u32).range(1..=1024))]
+    heads: u32,
     /// The machine: a name below hardware-specs, or a file.
     #[arg(long, value_name = "NAME")]
     hardware: String,
@@ -84,7 +88,7 @@ pub(crate) fn ops(args: &OpsArgs) -> Result<(), Failure> {
 
 /// Structured operators against dense ones and attention.
 fn structured(args: &OpsArgs, hardware: &Hardware) -> Result<(), Failure> {
-    let Some(of) = operator_times(hardware, args.vectors) else {
+    let Some(of) = operator_times(hardware, args.vectors, args.heads) else {
         let rule = format!("the device of `{}` has no peak in 16 bits", hardware.name);
         return Err(Failure::Input(format!("{rule}; name another machine")));
     };

@@ -1,7 +1,7 @@
 //! Structured operators against dense ones and attention: tables, files and two charts.
 
 use crate::text_table::{Side, text_table};
-use crate::words::clean;
+use crate::words::{clean, count};
 use crate::xy::{Axis, Marks, XyChart};
 use crate::{Artefact, ChartError, pretty};
 use serde_json::{Map, Value, json};
@@ -54,10 +54,11 @@ fn table(of: &OperatorTimes, cell: impl Fn(&WayTaken) -> String) -> String {
 /// Times and bytes by size, and from where on the structured operator is quicker.
 pub fn operators_text(of: &OperatorTimes) -> String {
     let mut text = format!(
-        "N tokens meet each other on {} ({}), vectors of {} numbers, products in {}\n\nmicroseconds\n",
+        "N tokens meet each other on {} ({}), {} vectors of N numbers, {}, products in {}\n\nmicroseconds\n",
         clean(&of.machine),
         clean(&of.device),
         of.vectors,
+        count(of.heads as usize, "head", "heads"),
         of.precision,
     );
     text += &table(of, us);
@@ -105,6 +106,7 @@ pub fn operators_json(of: &OperatorTimes, version: &str) -> Result<String, Chart
         "machine": of.machine,
         "device": of.device,
         "vectors": of.vectors,
+        "heads": of.heads,
         "precision": of.precision,
         "sizes": sizes,
         "quicker_from": wins,
@@ -154,7 +156,13 @@ fn chart(
     let mut chart = XyChart {
         title: format!("{}: structured operators, dense ones and attention", of.device),
         notes: vec![
-            format!("{}: vectors of {} numbers, {}", clean(&of.machine), of.vectors, of.precision),
+            format!(
+                "{}: {} vectors of N numbers, {}, {}",
+                clean(&of.machine),
+                of.vectors,
+                count(of.heads as usize, "head", "heads"),
+                of.precision
+            ),
             format!("tiersim {version}"),
         ],
         x: Axis::log("N, tokens that meet each other", ""),

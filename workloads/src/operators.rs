@@ -5,7 +5,9 @@
 //! kernel or with all scores. H x = y is solved by a factorisation: of the structured one by cyclic
 //! reduction of T with the columns of U and y at its right, and by the capacitance matrix I + V^T
 //! T^-1 U (Woodbury); of the dense one by LU, of which only the trailing updates count. Products
-//! and attention are in 16 bits, T and what reduction works on in fp32.
+//! and attention are in 16 bits, T and what reduction works on in fp32. Several heads are one kernel
+//! of attention in one kernel, and of all else one behind the other: batched kernels would be
+//! quicker.
 //! Invariant: kernels have FLOPs and bytes of what they touch once; nothing is in a cache before.
 
 use crate::memory::semiseparable::{Formats, Shape, operator, rank};
@@ -75,8 +77,8 @@ fn reduction(size: u64, columns: u64) -> Vec<Kernel> {
     (0..levels).flat_map(level).collect()
 }
 
-/// Every way at a size, with so many vectors.
-fn ways(size: u64, vectors: u64) -> Vec<Way> {
+/// Every way at a size, with so many vectors, of one head.
+fn ways(size: u64, vectors: u64, heads: u32) -> Vec<Way> {
     let r = rank(size);
     let [n, b, rank] = [size, vectors, r].map(u128::from);
     let held = operator(size, Shape::Sum(1), Formats::MIXED, 1).unwrap_or_default();
@@ -87,14 +89,15 @@ fn ways(size: u64, vectors: u64) -> Vec<Way> {
         batch: 1,
         new: size,
         past: 0,
-        heads: 1,
-        kv_heads: 1,
+        heads,
+        kv_heads: heads,
         head_dim: u32::try_from(vectors).unwrap_or(u32::MAX),
         window: 0,
         kv_bytes: 2,
         causal: false,
     };
-    let flash = Kernel::new(Work::Attention(attention), attention.flops(), 4 * HALF * n * b);
+    let moved = 4 * HALF * n * b * u128::from(heads);
+    let flash = Kernel::new(Work::Attention(attention), attention.flops(), moved);
     let softmax = streaming(Streaming::Softmax, 5 * n * n, 2 * HALF * n * n);
     let mut solve = reduction(size, r + vectors);
     // V^T times T^-1 U and T^-1 y; the capacitance matrix; and what U has of it taken off.
@@ -132,18 +135,21 @@ fn ways(size: u64, vectors: u64) -> Vec<Way> {
     ]
 }
 
-fn taken(way: &Way, compute: &Compute, precision: &str) -> WayTaken {
+fn taken(way: &Way, heads: u32, compute: &Compute, precision: &str) -> WayTaken {
+    // Attention has all heads in one kernel; else each has its own.
+    let heads = u128::from(heads);
+    let times = if way.name == FLASH { 1 } else { heads };
     let priced = way.kernels.iter().map(|kernel| compute.kernel(precision, kernel));
     let priced: Option<Vec<_>> = priced.collect();
     let seconds = priced.as_ref().map(|all| {
         let ps: u128 = all.iter().map(|(span, _)| u128::from(span.ps())).sum();
-        ps as f64 * 1e-12
+        (ps * times) as f64 * 1e-12
     });
     let by = priced.as_ref().and_then(|all| all.iter().max_by_key(|(span, _)| *span));
     WayTaken {
-        bytes: way.bytes,
-        flops: way.kernels.iter().map(|kernel| u128::from(kernel.flops)).sum(),
-        kernels: way.kernels.len(),
+        bytes: way.bytes * heads,
+        flops: way.kernels.iter().map(|kernel| u128::from(kernel.flops)).sum::<u128>() * times,
+        kernels: way.kernels.len() as u64 * times as u64,
         seconds,
         by: by.map(|(_, by)| *by),
     }
@@ -157,7 +163,7 @@ fn precision(compute: &Compute) -> Option<&'static str> {
 
 /// What every way takes on a machine, for sizes from 512 to 131,072; `None` without a device that
 /// multiplies in 16 bits.
-pub fn operator_times(hardware: &Hardware, vectors: u64) -> Option<OperatorTimes> {
+pub fn operator_times(hardware: &Hardware, vectors: u64, heads: u32) -> Option<OperatorTimes> {
     let compute = hardware.compute.as_ref()?;
     let precision = precision(compute)?;
     let (least, doubled) = SIZES;
@@ -165,14 +171,18 @@ pub fn operator_times(hardware: &Hardware, vectors: u64) -> Option<OperatorTimes
     let of = |size: u64| SizeTaken {
         size,
         rank: rank(size),
-        taken: ways(size, vectors).iter().map(|way| taken(way, compute, precision)).collect(),
+        taken: ways(size, vectors, heads)
+            .iter()
+            .map(|way| taken(way, heads, compute, precision))
+            .collect(),
     };
     Some(OperatorTimes {
         machine: hardware.name.clone(),
         device: compute.name.clone(),
         vectors,
+        heads,
         precision,
-        ways: ways(least, vectors).iter().map(|way| way.name).collect(),
+        ways: ways(least, vectors, heads).iter().map(|way| way.name).collect(),
         sizes: sizes.map(of).collect(),
     })
 }

@@ -10,7 +10,7 @@ pub struct WayTaken {
     /// Multiplications and additions.
     pub flops: u128,
     /// Kernels, one after the other.
-    pub kernels: usize,
+    pub kernels: u64,
     /// Seconds of all of them; `None` without a peak of their precision.
     pub seconds: Option<f64>,
     /// How the longest of them is known.
@@ -37,6 +37,8 @@ pub struct OperatorTimes {
     pub device: String,
     /// Vectors that go through at once.
     pub vectors: u64,
+    /// Operators of the same size, or heads, at once.
+    pub heads: u32,
     /// The precision of products.
     pub precision: &'static str,
     /// What the ways are called.
