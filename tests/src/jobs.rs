@@ -200,7 +200,10 @@ pub fn job(seed: u64) -> (Training, Offload) {
 /// The same with the kernels that a seed draws, apart from all else, where they are known of it.
 fn with_kernels(training: Training, seed: u64) -> Training {
     let mut dice = Dice(ChaCha12Rng::seed_from_u64(!seed));
-    let kernels = dice.pick(&[Kernels::Compiled, Kernels::Eager]);
+    let kernels = match dice.pick(&[Kernels::Compiled, Kernels::Eager]) {
+        Kernels::Compiled => dice.pick(&[Kernels::Compiled, Kernels::Fused]),
+        kernels => kernels,
+    };
     let other = Training { kernels, ..training.clone() };
     if other.problems().is_empty() { other } else { training }
 }

@@ -119,7 +119,8 @@ pub(crate) struct MemoryArgs {
     /// How attention is computed: eager or flash [default: eager].
     #[arg(long, value_name = "HOW", value_parser = attention)]
     pub(crate) attention: Option<Attention>,
-    /// Which kernels run: compiled or eager, of a --model [default: compiled].
+    /// Which kernels run: compiled, eager or fused; eager ones of a --model only [default:
+    /// compiled].
     #[arg(long, value_name = "WHICH", value_parser = kernels)]
     pub(crate) kernels: Option<Kernels>,
     /// How head and loss are computed: eager, or fused in chunks of tokens that keep no logits

@@ -126,7 +126,9 @@ pub enum Kernels {
     /// [`Kernels::Compiled`] in its place.
     Eager,
     /// As [`Kernels::Compiled`], with one product for matrices of the same rows, such as queries,
-    /// keys and values, as serving engines do.
+    /// keys and values, as serving engines do. In training the gate's SiLU is computed again and not
+    /// kept, and gradients of an activation's inputs take the place of these inputs, as in
+    /// `liger_swiglu` and `liger_geglu` (github:linkedin/Liger-Kernel@00eba63).
     Fused,
 }
 

@@ -335,7 +335,10 @@ fn activation(
         Activation::Relu => {}
         Activation::GatedSilu => {
             list.add("gate", &[width], Over::Ranks)?;
-            list.add("gate after SiLU", &[width], Over::Ranks)?;
+            // A fused kernel computes it again.
+            if batch.kernels != Kernels::Fused {
+                list.add("gate after SiLU", &[width], Over::Ranks)?;
+            }
             list.add("other half", &[width], Over::Ranks)?;
         }
     }

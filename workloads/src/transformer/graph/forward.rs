@@ -17,7 +17,7 @@ use crate::transformer::graph::saved::{
     Core, Normed, SavedActivations, SavedFeed, SavedFeedForward, Transformed,
 };
 use crate::transformer::modules::Feed;
-use crate::transformer::training::Attention;
+use crate::transformer::training::{Attention, Kernels};
 use tiersim_models::ids::{ModuleId, ObjectId};
 use tiersim_models::kernel::{Streaming, Work};
 
@@ -277,8 +277,10 @@ impl GraphBuilder<'_> {
             return self.eager_feed_forward(mlp, (&up_proj, numbers), to);
         }
         let gated = activation == Activation::GatedSilu;
-        // Only the gradient of the product asks for the gate's activation.
-        let gate = (gated && self.trains).then(|| self.kept(by, "gate", numbers, by));
+        // Only the gradient of the product asks for the gate's activation, and a fused kernel
+        // computes it again.
+        let keeps_gate = gated && self.trains && self.shape.kernels != Kernels::Fused;
+        let gate = keeps_gate.then(|| self.kept(by, "gate", numbers, by));
         // The gradient of ReLU follows from its output.
         let is_kept = activation == Activation::Relu || self.keeps_input(&[mlp.down_proj]);
         let active = self.kept_if(is_kept, by, ("out", numbers), down_proj);

@@ -6,7 +6,7 @@
 //! sequence-parallel is gathered for the gradient of a product's output and, a second time, for the
 //! input that its weights' gradient needs.
 
-use super::{Attention, Checkpointing};
+use super::{Attention, Checkpointing, Kernels};
 use crate::build::{ObjectAccess, change, read, write};
 use crate::transformer::graph::pass::GraphBuilder;
 use crate::transformer::graph::saved::{
@@ -134,6 +134,14 @@ impl GraphBuilder<'_> {
         d_active: ObjectId,
     ) -> Vec<ObjectId> {
         let mut touches = vec![read(d_active)];
+        // The fused kernel writes gradients over what they are made of, where that is of a size.
+        let has_room = self.sizes.kept == self.sizes.work && !kept.up_proj.is_empty();
+        if self.shape.kernels == Kernels::Fused && has_room {
+            touches.extend(kept.up_proj.iter().map(|&y| change(y)));
+            let name = "activation_backward";
+            self.build.streaming(name, mlp.activation, Streaming::Activation, &touches);
+            return kept.up_proj.clone();
+        }
         touches.extend(kept.up_proj.iter().chain(&kept.gate).map(|&y| read(y)));
         if kept.up_proj.is_empty() {
             touches.push(read(kept.active));
