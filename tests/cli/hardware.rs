@@ -21,7 +21,13 @@ fn the_list_has_every_machine() {
 fn a_machine_is_shown_with_every_source_and_drawn() {
     let project = Project::shipped();
     let ran = project.run(&["hardware", "show", "h100-sxm-pcie5", "--out", "h"]).ends_with(0);
-    ran.shows(&["nvme -> hbm", "stored in dram", "links.pcie.read", "measured  pinned copy of"]);
+    ran.shows(&[
+        "nvme -> hbm",
+        "stored in dram",
+        "links.pcie.read",
+        "measured  ",
+        "pinned copy of",
+    ]);
     assert_eq!(project.names("h"), ["machine.png", "machine.svg"]);
     let json =
         project.run(&["hardware", "show", "h100-sxm-pcie5", "--out", "j", "--format", "json"]);
