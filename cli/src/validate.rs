@@ -131,6 +131,13 @@ fn fits_the_machine(
                  `micro_batch` and `chunk` out of it"
             ));
         }
+        if !case.compress.is_none() {
+            return refuse(&format!(
+                "{label:?} has tiers that store objects packed, which only the simulator does: real \
+                 machines copy objects as they are; leave it out with --policy, or take `compress` \
+                 out of it"
+            ));
+        }
         if bench.repeats_ops(case)? {
             return refuse(&format!(
                 "the policy of {label:?} has ops run again, which only the simulator does; leave it \

@@ -5,6 +5,7 @@
 pub mod allocators;
 mod axes;
 mod card;
+mod compression;
 mod document;
 mod expectations;
 pub mod files;

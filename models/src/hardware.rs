@@ -61,7 +61,8 @@ pub struct Tier {
     pub requests: DeviceRequests,
 }
 
-/// A path between two nodes, with a copy engine per direction.
+/// A path between two nodes, with a copy engine per direction. One from a tier to itself is no path:
+/// there a format packs (`write`) and unpacks (`read`), see [`crate::compression`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
     /// Name in charts, such as `pcie`.
@@ -98,6 +99,11 @@ impl Link {
         let (kind, service, raid0, background) = (None, None, None, [None; 2]);
         let (name, pageable) = (name.into(), None);
         Link { name, near, far, kind, read, write, service, raid0, background, pageable }
+    }
+
+    /// Whether it is where a format packs and unpacks.
+    pub fn is_format(&self) -> bool {
+        self.near == self.far
     }
 
     /// The same with copies that name pageable memory: no size goes faster than these do. `None`
@@ -289,8 +295,14 @@ impl Hardware {
         self.facts.iter().filter(|fact| matches!(fact.source, Source::Assumed(_)))
     }
 
-    /// `near->far` names of a channel's ends, in the direction of the copy, such as `dram->hbm`.
+    /// `near->far` names of a channel's ends, in the direction of the copy, such as `dram->hbm`; of
+    /// a format what it does there, such as `unpack-zstd`.
     pub fn channel_name(&self, channel: Channel) -> String {
+        let link = &self.links[channel.link.index()];
+        if link.is_format() {
+            let does = if channel.evicting { "pack" } else { "unpack" };
+            return format!("{does}-{}", link.name);
+        }
         let (from, to) = self.channel_ends(channel);
         format!("{}->{}", self.node_name(from), self.node_name(to))
     }

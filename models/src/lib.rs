@@ -6,6 +6,7 @@
 pub mod allocator;
 pub mod block_trace;
 pub mod collective;
+pub mod compression;
 pub mod diagnostic;
 pub mod efficiency;
 pub mod energy;

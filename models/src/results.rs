@@ -32,6 +32,7 @@ mod timeline;
 pub mod trace_memory;
 pub mod uncertainty;
 
+use crate::compression::Packed;
 use crate::diagnostic::Warning;
 use crate::hardware::{Capacity, Fact};
 use crate::runtime::Runtime;
@@ -180,6 +181,8 @@ pub struct CaseRecord {
     pub hints: Option<HintMatches>,
     /// What a framework added to its run.
     pub runtime: Runtime,
+    /// What its tiers would store packed, were all such objects there.
+    pub packed: Vec<Packed>,
 }
 
 /// How a case ended.

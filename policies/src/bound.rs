@@ -16,6 +16,7 @@ mod keep;
 mod traffic;
 mod window;
 
+use cut::ratios;
 pub use cut::{Cut, cuts};
 pub use traffic::{Crossing, crossing};
 pub use window::{Cause, Direction};
@@ -84,20 +85,25 @@ pub fn least_time(question: &Question<'_>) -> Bound {
         let own: u128 = (pair[0]..pair[1]).map(|at| u128::from(duration(at).ps())).sum();
         computed.push(computed[computed.len() - 1] + own);
     }
-    let found = best(workload, &cuts, &splits, &computed, streams);
+    let found = best((workload, memory), &cuts, &splits, &computed, streams);
     if found.ps > path { found } else { plain }
 }
 
 /// The splits whose windows add up to the most.
 fn best(
-    workload: &Workload,
+    (workload, memory): (&Workload, &Memory),
     cuts: &[Cut],
     splits: &[u64],
     computed: &[u128],
     streams: usize,
 ) -> Bound {
-    let future = Future::new(workload);
-    let counters = cuts.iter().map(|cut| Traffic::new(workload, &future, cut.capacity));
+    let objects = workload.trace.objects.len();
+    let own = |cut: &Cut| Some(Future::new(workload, Some(ratios(memory, &cut.inside, objects)?)));
+    let own: Vec<Option<Future>> = cuts.iter().map(own).collect();
+    let plain = Future::new(workload, None);
+    let pairs = cuts.iter().zip(&own);
+    let counters = pairs
+        .map(|(cut, own)| Traffic::new(workload, own.as_ref().unwrap_or(&plain), cut.capacity));
     let mut counters: Vec<Traffic<'_>> = counters.collect();
     // By split: the most up to there, the split before, and what the window between is held up by.
     let none = (0u128, 0usize, WindowBound { ps: 0, cause: Cause::CriticalPath });

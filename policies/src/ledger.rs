@@ -16,6 +16,7 @@ use crate::tickets::Tickets;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use tiersim_models::allocator::{AllocatorBlock, histogram};
+use tiersim_models::compression::Storing;
 use tiersim_models::hardware::{Capacity, Memory};
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::units::Bytes;
@@ -28,6 +29,8 @@ pub struct Ledger {
     /// Rooms that objects have given up, each with the command that ends it, while that is under
     /// way: an object has at most one room in a tier at any moment.
     leaving: Vec<SmallVec<[(TierId, Ticket); 1]>>,
+    /// What tiers store packed.
+    storing: Option<Storing>,
 }
 
 /// Bytes of a tier that are not free.
@@ -125,7 +128,19 @@ impl Ledger {
             tiers: memory.all_usable().iter().enumerate().map(account).collect(),
             objects: vec![SmallVec::new(); objects],
             leaving: vec![SmallVec::new(); objects],
+            storing: memory.stores().cloned(),
         }
+    }
+
+    /// What an object of `whole` bytes takes in a tier.
+    #[inline]
+    pub fn room_of(&self, object: ObjectId, tier: TierId, whole: Bytes) -> Bytes {
+        self.storing.as_ref().map_or(whole, |storing| storing.stored(object, tier, whole))
+    }
+
+    /// Which objects tiers store packed, if they store any.
+    pub(crate) fn stores(&self) -> Option<&Storing> {
+        self.storing.as_ref()
     }
 
     /// Bytes in no object's room, as the tier's allocator counts them. In an exact tier all of them
@@ -336,7 +351,7 @@ impl Ledger {
 
     /// Writes what is where; `false` if an allocator is not exact: what it does is not known here.
     pub(crate) fn state(&self, out: &mut State) -> bool {
-        remember!(out, self as Ledger { tiers, objects, leaving => each_under_way });
+        remember!(out, self as Ledger { tiers, objects, leaving => each_under_way } skip { storing });
         tiers.iter().all(|account| account.arena.is_none())
     }
 

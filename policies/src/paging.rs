@@ -68,7 +68,7 @@ impl Recency {
 /// The first of these tiers where an object has room or can have it.
 pub(crate) fn home(step: &Step<'_>, object: ObjectId, spill: &[TierId]) -> Option<TierId> {
     let owned = spill.iter().find(|&&tier| step.is_allocated(object, tier));
-    let roomy = || spill.iter().find(|&&tier| step.fits(tier, step.bytes(object)));
+    let roomy = || spill.iter().find(|&&tier| step.fits(tier, step.room_of(object, tier)));
     owned.or_else(roomy).copied()
 }
 

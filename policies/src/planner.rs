@@ -62,6 +62,8 @@ pub struct Planner<'a> {
     count_from: u64,
     buffers: Buffers,
     in_place: Vec<ObjectId>,
+    /// The object of the action that was carried out last, if that let the op use it in place.
+    used: Option<ObjectId>,
     charges: SmallVec<[(TierId, Bytes); 2]>,
     /// What the op is delayed by beside its charges.
     delay: Span,
@@ -109,6 +111,7 @@ impl<'a> Planner<'a> {
             count_from: 0,
             buffers: Buffers::default(),
             in_place: Vec::new(),
+            used: None,
             charges: SmallVec::new(),
             delay: Span::ZERO,
             out: Vec::new(),
@@ -209,6 +212,7 @@ impl<'a> Planner<'a> {
             return Err(self.refused(why));
         }
         self.in_place.clear();
+        self.used = None;
         self.charges.clear();
         self.delay = Span::ZERO;
         self.stream = self.workload.trace.ops[op.index()].stream;
@@ -275,7 +279,12 @@ impl<'a> Planner<'a> {
         for used in self.workload.trace.uses_of(op) {
             let &Use { object, mode, .. } = used;
             let tier = self.tier_of_use(op, object)?;
-            let written = used.written(self.workload.trace.objects[object.index()].bytes);
+            let whole = self.workload.trace.objects[object.index()].bytes;
+            let written = used.written(whole);
+            if let Some(storing) = self.ledger.stores() {
+                // The op waits for what it reads to be unpacked, and packs what it writes.
+                self.delay += storing.used_there((object, tier), [used.read(whole), written]);
+            }
             let access = ObjectAccess { object, tier, mode, written };
             touches.push(access);
             self.use_slot(ticket, stream, access, &mut after);
@@ -407,7 +416,8 @@ impl<'a> Planner<'a> {
     }
 
     fn allocation(&self, object: ObjectId, tier: TierId) -> Allocation {
-        Allocation { object, tier, bytes: self.workload.trace.objects[object.index()].bytes }
+        let whole = self.workload.trace.objects[object.index()].bytes;
+        Allocation { object, tier, bytes: self.ledger.room_of(object, tier, whole) }
     }
 
     fn refused(&self, why: String) -> PlanError {

@@ -15,6 +15,7 @@ use expectation::Expectation;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tiersim_models::allocator::AllocatorSpec;
+use tiersim_models::compression::Choice;
 use tiersim_models::diagnostic::Warning;
 use tiersim_models::hardware::{Compute, Hardware};
 use tiersim_models::hidden::Hidden;
@@ -158,6 +159,8 @@ pub struct Case {
     pub pressure: Option<PressureConfig>,
     /// What a framework adds to its run.
     pub runtime: Runtime,
+    /// The formats in which its tiers store objects.
+    pub compress: Choice,
     /// Values of the sweep's axes at this point, for tables: (axis, value).
     pub params: Vec<(String, AxisValue)>,
 }

@@ -150,7 +150,7 @@ impl StaticPlacement {
                 && view.is_exact(relay)
                 && !view.is_allocated(object, relay)
                 && !view.in_hbm(object)
-                && view.fits(relay, view.object(object).bytes)
+                && view.fits(relay, view.room_of(object, relay))
         };
         let stop = self.relay.filter(stops);
         stop.into_iter().for_each(|relay| step.fetch(object, relay));

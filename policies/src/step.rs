@@ -80,6 +80,11 @@ impl<'a> Step<'a> {
         self.view.object(object).bytes
     }
 
+    /// What an object takes in a tier: its bytes, or fewer where the tier stores it packed.
+    pub fn room_of(&self, object: ObjectId, tier: TierId) -> Bytes {
+        self.view.room_of(object, tier)
+    }
+
     /// What a tier has of an object.
     pub fn residency(&self, object: ObjectId, tier: TierId) -> Residency {
         match self.change(object).and_then(|change| change[tier.index()]) {
@@ -150,7 +155,7 @@ impl<'a> Step<'a> {
 
     /// Whether the tier has or can take the object.
     pub fn can_enter(&self, object: ObjectId, tier: TierId) -> bool {
-        self.is_allocated(object, tier) || self.fits(tier, self.bytes(object))
+        self.is_allocated(object, tier) || self.fits(tier, self.room_of(object, tier))
     }
 
     /// Bytes of HBM that the op needs and has not: of what it fetches and of what it creates.
@@ -311,7 +316,7 @@ impl<'a> Step<'a> {
     }
 
     fn set(&mut self, object: ObjectId, tier: TierId, residency: Residency) {
-        let bytes = i128::from(self.bytes(object).get());
+        let bytes = i128::from(self.room_of(object, tier).get());
         match (self.is_allocated(object, tier), residency != Residency::Absent) {
             (false, true) => self.taken[tier.index()] += bytes,
             (true, false) => self.taken[tier.index()] -= bytes,

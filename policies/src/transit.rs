@@ -3,11 +3,14 @@
 //! A hop is one channel, or several that are crossed at the same time; between two hops a copy is
 //! stored. Every machine carries copies by these rules, so that a simulated and a real copy differ
 //! in time only.
+//! Where an object is packed on its way ([`tiersim_models::compression`]) hops carry different bytes:
+//! then all of them go in the same number of equal pieces.
 //! Invariant: a copy has at most one piece on a hop at a time, no piece leaves for a hop before it
 //! has arrived from the one before, and at most [`BOUNCE`] of its pieces lie between two hops.
 
 use crate::state::remember;
 use smallvec::SmallVec;
+use tiersim_models::compression::pieces;
 use tiersim_models::units::Bytes;
 
 /// Pieces of one copy that may lie between two hops of its route (the bounce buffers).
@@ -18,6 +21,8 @@ pub const BOUNCE: u32 = 4;
 pub struct Transit {
     bytes: Bytes,
     chunk: Bytes,
+    /// Bytes by hop, where they differ: in equal pieces.
+    packed: Option<Box<[Bytes]>>,
     pieces: u32,
     hops: SmallVec<[Hop; 2]>,
     /// The channels of all hops, in order.
@@ -48,7 +53,7 @@ pub struct HopPiece {
 }
 
 remember! {
-    Transit { bytes, chunk, pieces, hops, channels };
+    Transit { bytes, chunk, pieces, packed, hops, channels };
     Hop { end, queued, done };
     HopPiece { hop, number, from, bytes };
 }
@@ -81,7 +86,44 @@ impl Transit {
         let chunk = if whole { bytes } else { chunk };
         let pieces = if whole { 1 } else { bytes.get().div_ceil(chunk.get()) };
         let pieces = u32::try_from(pieces).expect("fewer than 2^32 chunks in a copy");
-        Transit { bytes, chunk, pieces, hops, channels }
+        Transit { bytes, chunk, pieces, packed: None, hops, channels }
+    }
+
+    /// A copy over hops of so many channels each, with the bytes that cross each of them: in equal
+    /// pieces, as many as there are chunks in the most that a hop carries.
+    pub fn packed<H: IntoIterator<Item = usize>>(
+        route: impl IntoIterator<Item = (H, Bytes)>,
+        chunk: Bytes,
+    ) -> Transit {
+        let (hops, carried): (Vec<H>, Vec<Bytes>) = route.into_iter().unzip();
+        let most = carried.iter().copied().max().expect("a copy goes somewhere");
+        let least = carried.iter().copied().min().expect("a copy goes somewhere");
+        let count = if hops.len() == 1 { 1 } else { pieces(most, least, chunk) };
+        let mut transit = Transit::over(hops, most, most);
+        transit.pieces = u32::try_from(count).expect("fewer than 2^32 chunks in a copy");
+        transit.chunk = Bytes::new(most.get().div_ceil(count));
+        transit.packed = Some(carried.into());
+        transit
+    }
+
+    /// Bytes of the whole copy that cross a hop.
+    pub fn carried(&self, hop: usize) -> Bytes {
+        self.packed.as_ref().map_or(self.bytes, |carried| carried[hop])
+    }
+
+    /// The channels of the route, in order, each with the largest piece that crosses it.
+    pub fn largest_pieces(&self) -> impl Iterator<Item = (usize, Bytes)> + '_ {
+        let pieces = u64::from(self.pieces);
+        self.carries().map(move |(channel, bytes)| match &self.packed {
+            Some(_) => (channel, Bytes::new(bytes.get().div_ceil(pieces))),
+            None => (channel, self.chunk),
+        })
+    }
+
+    /// The channels of the route, in order, each with the bytes of the whole copy that cross it.
+    pub fn carries(&self) -> impl Iterator<Item = (usize, Bytes)> + '_ {
+        let hops = 0..self.hops.len();
+        hops.flat_map(move |hop| self.channels_of(hop).iter().map(move |&c| (c, self.carried(hop))))
     }
 
     /// The size of every piece but perhaps the last.
@@ -124,9 +166,22 @@ impl Transit {
             return None;
         }
         self.hops[hop].queued += 1;
-        let from = self.chunk.get() * u64::from(queued);
-        let bytes = self.chunk.get().min(self.bytes.get() - from);
+        let (from, bytes) = self.piece(hop, queued);
         Some(HopPiece { hop, number: queued, from: Bytes::new(from), bytes: Bytes::new(bytes) })
+    }
+
+    /// Where a piece starts on a hop, and its size there.
+    fn piece(&self, hop: usize, number: u32) -> (u64, u64) {
+        let Some(carried) = &self.packed else {
+            let from = self.chunk.get() * u64::from(number);
+            return (from, self.chunk.get().min(self.bytes.get() - from));
+        };
+        let share = |number: u32| {
+            let all = u128::from(carried[hop].get()) * u128::from(number);
+            (all / u128::from(self.pieces)) as u64
+        };
+        let from = share(number);
+        (from, share(number + 1) - from)
     }
 
     /// A piece has crossed a hop. The hops that may now take another: this one, the next, and,
@@ -188,6 +243,29 @@ mod tests {
             }
             assert_eq!(crossed, vec![bytes; channels]);
         }
+    }
+
+    #[test]
+    fn hops_that_carry_packed_bytes_have_as_many_pieces_and_none_is_empty() {
+        let sizes = |plain: u64, packed: u64, chunk: u64| {
+            let hops = [([3], packed), ([9], plain), ([5], plain)];
+            let hops = hops.map(|(hop, bytes)| (hop, Bytes::new(bytes)));
+            let mut copy = Transit::packed(hops, Bytes::new(chunk));
+            let mut sizes = vec![Vec::new(); 3];
+            let mut under_way: Vec<HopPiece> = copy.next(0).into_iter().collect();
+            while let Some(part) = under_way.pop() {
+                assert_eq!(part.from.get(), sizes[part.hop].iter().sum::<u64>());
+                sizes[part.hop].push(part.bytes.get());
+                let Some(hops) = copy.copied(part.hop) else { break };
+                under_way.extend(hops.into_iter().filter_map(|hop| copy.next(hop)));
+            }
+            let carries: Vec<(usize, u64)> = copy.carries().map(|(c, b)| (c, b.get())).collect();
+            assert_eq!(carries, [(3, packed), (9, plain), (5, plain)]);
+            sizes
+        };
+        assert_eq!(sizes(100, 40, 25), [vec![10; 4], vec![25; 4], vec![25; 4]]);
+        assert_eq!(sizes(7, 2, 1), [vec![1, 1], vec![3, 4], vec![3, 4]]);
+        assert_eq!(sizes(10, 1, 4), [vec![1], vec![10], vec![10]]);
     }
 
     #[test]

@@ -114,6 +114,11 @@ impl<'a> View<'a> {
         self.ledger.fits(tier, bytes, self.op().stream)
     }
 
+    /// What an object takes in a tier: its bytes, or fewer where the tier stores it packed.
+    pub fn room_of(&self, object: ObjectId, tier: TierId) -> Bytes {
+        self.ledger.room_of(object, tier, self.object(object).bytes)
+    }
+
     /// What objects can have of the tier.
     pub fn capacity(&self, tier: TierId) -> Capacity {
         self.ledger.capacity(tier)

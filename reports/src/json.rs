@@ -16,8 +16,8 @@ use crate::places::links;
 use crate::verdict::verdict;
 use crate::words::oom_reason;
 use crate::{
-    ChartError, economics_summary, hints, memory_summary, pressure, pretty, replications, served,
-    split, steady, uncertainty,
+    ChartError, economics_summary, hints, memory_summary, packed, pressure, pretty, replications,
+    served, split, steady, uncertainty,
 };
 use serde_json::{Value, json};
 use tiersim_models::diagnostic::Warning;
@@ -148,9 +148,10 @@ fn case(record: &RunRecord, case: &CaseRecord, rank: Option<usize>) -> Value {
         ("assumed_numbers", json!(on.assumed_numbers)),
         ("tokens_per_step", json!(on.tokens_per_step)),
         ("runtime", runtime(&case.runtime)),
+        ("packed", packed::summary(record, case)),
     ];
     // Where everything is exact, nothing hidden or watched and nobody served, they are not there.
-    let optional = ["allocators", "hidden_bytes", "pressure", "hints", "serving"];
+    let optional = ["allocators", "hidden_bytes", "pressure", "hints", "serving", "packed"];
     let there = all.into_iter().filter(|(key, value)| !(value.is_null() && optional.contains(key)));
     there.collect()
 }

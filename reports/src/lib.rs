@@ -47,6 +47,7 @@ mod occupancy;
 mod op_fit;
 mod op_grades;
 mod operators;
+mod packed;
 mod panels;
 mod places;
 mod plot;

@@ -16,12 +16,14 @@ macro_rules! rule {
 }
 
 mod flows;
+mod packed;
 mod ranks;
 #[cfg(test)]
 pub(crate) mod tests;
 
 use crate::audit::flows::Flows;
 pub(crate) use crate::audit::flows::Used;
+use crate::audit::packed::Packing;
 use crate::fair_share::ClassId;
 use crate::station::Station;
 use smallvec::SmallVec;
@@ -88,6 +90,8 @@ pub struct Audit {
     /// Whether a channel serves one after the other.
     in_order: Vec<bool>,
     flows: Flows,
+    /// What tiers store packed, if they do.
+    packing: Option<Packing>,
     instances: Instances,
 }
 
@@ -128,6 +132,7 @@ impl Audit {
             channels: in_order.iter().map(|_| Station::new()).collect(),
             in_order,
             flows: Flows::new(one, &instances),
+            packing: Packing::new(one, memory),
             instances,
         };
         start.iter().try_for_each(|room| audit.allocate(room))?;
@@ -216,6 +221,7 @@ impl Audit {
 
     fn op_starts(&mut self, op: Ticket, touch: &ObjectAccess, version: u64) -> Result<(), Breach> {
         let &ObjectAccess { object, tier, mode, written } = touch;
+        let whole = self.packing.as_ref().map(|packing| packing.whole(&self.instances, object));
         let held = self.held(object, tier, op)?;
         rule!(held.filling == 0, "op {op:?} uses {object:?} before it has arrived in {tier:?}");
         rule!(held.writers == 0, "op {op:?} uses {object:?} while another writes it");
@@ -223,7 +229,7 @@ impl Audit {
             let found = held.version;
             rule!(found == version, "op {op:?} reads {object:?} v{found}, not v{version}");
         }
-        let bytes = held.bytes;
+        let bytes = whole.unwrap_or(held.bytes);
         rule!(written <= bytes, "op {op:?} writes {written} of {object:?}, which has {bytes}");
         rule!(mode.writes() || written == Bytes::ZERO, "op {op:?} reads {object:?} and writes it");
         if mode.writes() {
@@ -266,8 +272,9 @@ impl Audit {
         bytes: Bytes,
         written: u128,
     ) -> Result<(), Breach> {
+        let own = self.packing.as_ref().map(|packing| packing.whole(&self.instances, object));
         let target = self.held(object, to, copy)?;
-        let whole = u128::from(target.bytes.get());
+        let whole = u128::from(own.unwrap_or(target.bytes).get());
         let since = target.seen.map_or(whole, |seen| written.saturating_sub(seen));
         let lacks = if since == 0 { whole } else { since.min(whole) };
         let brings = u128::from(bytes.get());
@@ -305,7 +312,11 @@ impl Audit {
                     }
                 }
             }
-            Work::Copy { object, from, to, .. } => {
+            Work::Copy { object, bytes, from, to } => {
+                if let Some(packing) = &mut self.packing {
+                    let brought = (*object, *bytes);
+                    packing.copied(&self.instances, ticket, brought, (*from, *to))?;
+                }
                 self.held(*object, *from, ticket)?.readers -= 1;
                 let target = self.held(*object, *to, ticket)?;
                 target.filling -= 1;
@@ -313,6 +324,7 @@ impl Audit {
                 (target.version, target.seen) = (version, Some(bytes));
             }
             Work::Compact { tier, objects, .. } => {
+                self.packing.iter_mut().for_each(|packing| packing.ended(ticket));
                 for &object in objects {
                     self.held(object, *tier, ticket)?.filling -= 1;
                 }
@@ -354,6 +366,9 @@ impl Audit {
                 false,
                 "{copy:?} leaves channel {channel} before {overtaken}, which goes the same way"
             );
+        }
+        if let Some(packing) = &mut self.packing {
+            packing.leaves(channel, copy, bytes);
         }
         let brought = self.channels[channel].leave(copy.0, now);
         rule!(brought == Some(bytes), "channel {channel} let out {bytes}, not {brought:?}");
@@ -424,6 +439,9 @@ impl Audit {
     }
 
     fn allocate(&mut self, room: &Allocation) -> Result<(), Breach> {
+        if let Some(packing) = &self.packing {
+            packing.room(&self.instances, room)?;
+        }
         let Allocation { object, tier, bytes } = *room;
         let slots = &mut self.objects[object.index()];
         rule!(slots.iter().all(|held| held.tier != tier), "{object:?} is in {tier:?} already");

@@ -94,6 +94,7 @@ mod tests {
     fn nothing_is_moved_where_all_fits() {
         let case = |peak, budget: u64, moved, outside| CaseRecord {
             runtime: Default::default(),
+            packed: Vec::new(),
             label: "a".to_owned(),
             policy: "lru".to_owned(),
             details: String::new(),

@@ -58,7 +58,8 @@ use crate::machine::streams::{Processors, Stream, Threads};
 pub use crate::machine::trail::{Doing, Segment, UsedInPlace, WalkedStep};
 use smallvec::SmallVec;
 use std::collections::VecDeque;
-use tiersim_models::hardware::{Hardware, Law};
+use tiersim_models::compression::Storing;
+use tiersim_models::hardware::{Hardware, Law, Memory};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::results::Timeline;
 use tiersim_models::routes::Routes;
@@ -138,6 +139,8 @@ pub struct SimMachine<'a> {
     seed: u64,
     /// Whether objects lie where something else than the plan's allocators puts them.
     placed_elsewhere: bool,
+    /// What tiers store packed.
+    storing: Option<Storing>,
     ended: VecDeque<(Time, Ticket, Path)>,
     meters: Meters,
     blame: Blame,
@@ -193,6 +196,7 @@ impl<'a> SimMachine<'a> {
             framework: None,
             seed: 0,
             placed_elsewhere: false,
+            storing: None,
             ended: VecDeque::new(),
             paths: Paths::new(meters.parts()),
             meters,
@@ -223,6 +227,12 @@ impl<'a> SimMachine<'a> {
     /// its own means.
     pub fn place_elsewhere(&mut self) {
         self.placed_elsewhere = true;
+    }
+
+    /// From now on tiers store objects packed as the memory of the case says, before the first
+    /// command.
+    pub fn store(&mut self, memory: &Memory) {
+        self.storing = memory.stores().cloned();
     }
 
     /// What was measured so far.
@@ -358,13 +368,13 @@ impl<'a> SimMachine<'a> {
                 self.streams[index].waiting.push_back(ticket);
                 stream = Some(index);
             }
-            Work::Copy { bytes, from, to, .. } => {
+            Work::Copy { object, bytes, from, to } => {
+                let made = self.way(ticket, object, (from, to), bytes);
                 if self.ranks.is_first(ticket) {
-                    for channel in self.routes.between(from, to) {
-                        self.meters.planned[channel.index()] += bytes;
+                    for (channel, bytes) in made.transit.carries() {
+                        self.meters.planned[self.ranks.kind(channel)] += bytes;
                     }
                 }
-                let made = self.way(ticket, from, to, bytes);
                 self.wait_at_gate(ticket, &made);
                 progress = Some(made);
             }

@@ -18,6 +18,7 @@ pub fn case(label: &str, policy: PolicyConfig) -> Case {
         micro_batch: None,
         pressure: None,
         runtime: Default::default(),
+        compress: Default::default(),
         params: Vec::new(),
     }
 }

@@ -8,6 +8,7 @@
 
 mod dice;
 mod drives;
+mod formats;
 mod machine;
 mod memory;
 mod plan;
@@ -25,6 +26,7 @@ use crate::prelude::*;
 use crate::setting;
 use dice::Dice;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use tiersim_models::compression::{Choice, Storing};
 use tiersim_models::hidden::Hidden;
 use tiersim_models::random::split_mix;
 use tiersim_models::results::Settled;
@@ -67,6 +69,8 @@ pub struct Trial {
     pub quickest: bool,
     /// Ops planned ahead.
     pub window: u64,
+    /// What its tiers store packed.
+    pub compress: Choice,
 }
 
 /// What a run came to.
@@ -134,6 +138,7 @@ impl Trial {
         machine::requests(&mut Dice::new(seed, 21), &mut hardware, &mut trace);
         let ranks = ranks::server(&mut Dice::new(seed, 8), &mut hardware, &mut trace);
         let hidden = memory::of_finished(&mut hardware, &hidden);
+        let compress = formats::choice(&mut Dice::new(seed, 22), &mut hardware);
         workload::release(&mut Dice::new(seed, 9), &mut trace, repeat);
         let spec = WorkloadSpec { time, jitter, ranks, ..setting::replays(repeat) };
         workload::first(&mut trace, ops);
@@ -157,6 +162,7 @@ impl Trial {
             pressure,
             quickest,
             window,
+            compress,
         }
     }
 
@@ -169,7 +175,12 @@ impl Trial {
 
     /// The memory of the machine.
     fn memory(&self) -> Memory {
-        self.hardware.memory().hiding(self.hidden.clone()).with(&self.allocators)
+        let memory = self.hardware.memory().hiding(self.hidden.clone()).with(&self.allocators);
+        let trace = &self.workload.trace;
+        let written = |object| trace.uses.iter().any(|u| u.object == object && u.mode.writes());
+        let routes = self.hardware.routes().expect("every drawn machine is joined");
+        let on = (&self.hardware, &routes);
+        memory.storing(Storing::new(&self.compress, on, trace.objects.iter(), written))
     }
 
     /// The planner of the trial, before anything is planned. `None` if the start does not fit.
@@ -219,6 +230,7 @@ impl Trial {
         );
         machine.draw_from(self.seed);
         machine.record_path();
+        machine.store(&memory);
         let objects = self.workload.trace.objects.len();
         let ranks = self.spec.ranks;
         let audit = Audit::of_ranks(ranks, &self.hardware, &memory, objects, &start);
@@ -251,12 +263,13 @@ impl Trial {
 
     /// Bytes of all objects that the plan leaves in each tier.
     fn held(&self, planner: &Planner<'_>) -> Vec<Bytes> {
+        let memory = self.memory();
         let mut held = vec![Bytes::ZERO; self.hardware.tiers.len()];
         for (index, object) in self.workload.trace.objects.iter().enumerate() {
             let id = ObjectId::at(index);
             for tier in self.hardware.tier_ids() {
                 if planner.ledger().is_allocated(id, tier) {
-                    held[tier.index()] += object.bytes;
+                    held[tier.index()] += memory.room_of(id, tier, object.bytes);
                 }
             }
         }
@@ -270,6 +283,7 @@ impl Trial {
             allocators: self.allocators.clone(),
             numa: self.numa.clone(),
             pressure: self.pressure.clone(),
+            compress: self.compress.clone(),
             ..setting::case("case", policy.clone())
         };
         let scenario = setting::scenario(self.hardware.clone(), self.spec.clone(), vec![case]);

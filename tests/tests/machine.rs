@@ -7,6 +7,7 @@ mod block_times;
 mod cards;
 mod channels;
 mod collectives;
+mod compression;
 mod conformance;
 mod copy_bandwidth;
 mod emulation;

@@ -72,7 +72,7 @@ fn canonical(scenario: &Scenario, trace_hash: &str) -> String {
     }
     for case in cases {
         let Case { label, policy, hbm, allocators, hidden, numa, chunk, .. } = case;
-        let Case { micro_batch, pressure, params, runtime, .. } = case;
+        let Case { micro_batch, pressure, params, runtime, compress, .. } = case;
         let _ = writeln!(out, "case {label:?} {hbm:?} {params:?} {policy:?}");
         // What is exact is as if it was not said.
         for (tier, spec) in allocators.iter().enumerate().filter(|(_, spec)| !spec.is_exact()) {
@@ -83,6 +83,7 @@ fn canonical(scenario: &Scenario, trace_hash: &str) -> String {
         each(&mut out, "chunk ", chunk.map(|chunk| chunk.get()));
         each(&mut out, "micro-batch ", micro_batch);
         each(&mut out, "pressure ", pressure);
+        each(&mut out, "", (!compress.is_none()).then_some(compress));
         if !runtime.is_none() {
             // Where its numbers come from changes none of them.
             let Runtime { per_op, per_object, passes, blocking, pageable, source: _ } = runtime;

@@ -9,8 +9,8 @@ mod sweep;
 pub(crate) mod work;
 
 pub(crate) use memory::{
-    RawAllocator, RawCompaction, RawCosts, RawHidden, RawMicroBatch, RawModel, RawNuma, RawPin,
-    RawPressure, RawProfile, RawResponses, RawThresholds,
+    RawAllocator, RawCompaction, RawCompress, RawCompression, RawCosts, RawHidden, RawMicroBatch,
+    RawModel, RawNuma, RawPin, RawPressure, RawProfile, RawResponses, RawThresholds,
 };
 pub(crate) use sweep::{RawAxis, RawSample, RawSweep, RawValues};
 
@@ -66,6 +66,11 @@ pub struct RawScenario {
     pub(crate) pins: Option<Vec<RawPin>>,
     /// What a framework adds, for every case.
     pub(crate) runtime: Option<RawRuntime>,
+    /// Formats in which cases may have tiers store objects.
+    ///
+    /// Values: up to 8; a case names each.
+    #[serde(default)]
+    pub(crate) compression: Vec<RawCompression>,
     /// What is compared, in this order.
     ///
     /// Values: 1 to 1000.
@@ -271,6 +276,10 @@ pub(crate) struct RawCase {
     ///
     /// Default: the scenario's.
     pub(crate) runtime: Option<RawRuntime>,
+    /// The formats of `compression` in which its tiers store objects, by name.
+    ///
+    /// Default: tiers store objects as they are.
+    pub(crate) compress: Option<RawCompress>,
 }
 
 /// What a framework adds.

@@ -5,12 +5,15 @@
 //! Invariant: a returned scenario names only tiers, channels and cases that exist.
 
 use crate::project::PathFault;
+use crate::scenario::compression::Formats;
 use crate::scenario::files::{Files, Lookup};
 use crate::scenario::raw::{RawCase, RawScenario};
 use crate::scenario::resolver::{MAX_ENTRIES, Resolver, reason};
 use crate::scenario::spelling::{Spelled, read_all};
 use crate::scenario::{AxisValue, Budget, Case, OpTime, Scenario, WorkloadSpec, labelled};
-use crate::scenario::{allocators, expectations, hidden, numa, policies, pressure, runtime};
+use crate::scenario::{
+    allocators, compression, expectations, hidden, numa, policies, pressure, runtime,
+};
 use crate::text::check::Check;
 use crate::text::choices::{SCHEMA, other_schema};
 use crate::text::quantity::{Budget as BudgetUnit, CAPACITY, Quantity, Size};
@@ -36,6 +39,7 @@ struct Common {
     hidden: Vec<Hidden>,
     numa: NumaConfig,
     runtime: Runtime,
+    formats: Formats,
 }
 
 /// Why a document is not a scenario.
@@ -190,6 +194,7 @@ impl Resolver<'_, '_> {
             machine.facts.retain(|fact| !idle(fact));
             machine.compute.iter_mut().for_each(|compute| compute.op_times = None);
         }
+        let formats = compression::add(self, &mut hardware, &raw.compression);
         let hardware = self.files.shared(hardware);
         let said = (raw.numa.as_ref(), raw.pins.as_deref());
         let common = Common {
@@ -197,10 +202,12 @@ impl Resolver<'_, '_> {
             hidden: hidden::resolve(self, "hidden", &raw.hidden, &[], &hardware),
             numa: numa::resolve(self, "", said, &NumaConfig::default(), &hardware),
             runtime: runtime::resolve(self, "runtime", raw.runtime.as_ref(), None, &hardware),
+            formats,
         };
         let spec = workload.as_ref().map(|(spec, _)| spec);
         let cases =
             self.cases((&raw.policies, &spelled.policies), (&common, spec), &hardware, standing);
+        compression::used(self, &raw.compression, &raw.policies);
         let there: Option<Vec<bool>> =
             cases.as_ref().map(|cases| cases.iter().map(Option::is_some).collect());
         let cases: Option<Vec<Case>> = cases.map(|cases| cases.into_iter().flatten().collect());
@@ -354,6 +361,8 @@ impl Resolver<'_, '_> {
         let numa = numa::resolve(self, &format!("{here}."), said, &common.numa, hardware);
         let (at, own) = (format!("{here}.runtime"), case.runtime.as_ref());
         let runtime = runtime::resolve(self, &at, own, Some(&common.runtime), hardware);
+        let (at, own) = (format!("{here}.compress"), case.compress.as_ref());
+        let compress = compression::choose(self, &at, own, &common.formats);
         let params = standing.params.to_vec();
         Some(Case {
             label: labelled(&case.name, &params),
@@ -366,6 +375,7 @@ impl Resolver<'_, '_> {
             micro_batch,
             pressure,
             runtime,
+            compress,
             params,
         })
     }

@@ -2,14 +2,16 @@
 //!
 //! The ledger, the auditor, bounds, policies and reports all read this value, so hidden memory is
 //! taken off in one place. What a tier has is what one device of the case may use of it: its share
-//! of what the file says, or the case's own budget.
+//! of what the file says, or the case's own budget. What tiers store packed is said here as well
+//! ([`Storing`]), so that everybody counts the same bytes.
 //! Invariant: `room(tier)` is `capacity(tier)` less the tier's hidden memory, and not below zero.
 
 use crate::allocator::AllocatorSpec;
+use crate::compression::Storing;
 use crate::hardware::Hardware;
 use crate::hardware::capacity::Capacity;
 use crate::hidden::{Hidden, of_tier};
-use crate::ids::TierId;
+use crate::ids::{ObjectId, TierId};
 use crate::units::Bytes;
 
 /// The memory of every tier, as one device of a case may use it.
@@ -19,6 +21,7 @@ pub struct Memory {
     hidden: Vec<Hidden>,
     usable: Vec<Capacity>,
     allocators: Vec<AllocatorSpec>,
+    storing: Option<Storing>,
 }
 
 impl Memory {
@@ -26,7 +29,8 @@ impl Memory {
     pub fn of(capacities: impl IntoIterator<Item = impl Into<Capacity>>) -> Memory {
         let capacities: Vec<Capacity> = capacities.into_iter().map(Into::into).collect();
         let usable = capacities.clone();
-        Memory { capacities, hidden: Vec::new(), usable, allocators: Vec::new() }
+        let (hidden, allocators, storing) = Default::default();
+        Memory { capacities, hidden, usable, allocators, storing }
     }
 
     /// The same, of which so much is hidden.
@@ -42,6 +46,21 @@ impl Memory {
     pub fn with(mut self, allocators: &[AllocatorSpec]) -> Memory {
         self.allocators = allocators.to_vec();
         self
+    }
+
+    /// The same, in which tiers store these objects packed.
+    pub fn storing(self, storing: Option<Storing>) -> Memory {
+        Memory { storing, ..self }
+    }
+
+    /// Which objects tiers store packed, if they store any.
+    pub fn stores(&self) -> Option<&Storing> {
+        self.storing.as_ref()
+    }
+
+    /// What an object of `whole` bytes takes in a tier.
+    pub fn room_of(&self, object: ObjectId, tier: TierId, whole: Bytes) -> Bytes {
+        self.storing.as_ref().map_or(whole, |storing| storing.stored(object, tier, whole))
     }
 
     /// What a tier has, hidden memory included.

@@ -5,8 +5,9 @@
 //! allows, whatever its service: see [`channel_rate`].
 //! Invariant: rates are rounded up, so what follows from them is a lower bound on time.
 
+use tiersim_models::compression::RATIO_UNIT;
 use tiersim_models::hardware::{Channel, Hardware, Law, Memory};
-use tiersim_models::ids::TierId;
+use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::service::Discipline;
 use tiersim_models::units::{Bytes, PS_PER_S};
 
@@ -27,11 +28,16 @@ pub struct Cut {
 /// the largest bandwidth. Those that hold all `objects` are left out, as nothing has to cross them.
 pub fn cuts(hardware: &Hardware, memory: &Memory, objects: &[Bytes]) -> Vec<Cut> {
     let largest = objects.iter().copied().max().unwrap_or(Bytes::ZERO).max(Bytes::new(1));
-    let all: u128 = objects.iter().map(|bytes| u128::from(bytes.get())).sum();
     let order = order(hardware);
     let mut cuts = Vec::new();
     for inner in 1..order.len() {
         let (inside, outside) = order.split_at(inner);
+        let ratios = ratios(memory, inside, objects.len());
+        let least = |(index, bytes): (usize, &Bytes)| {
+            let ratio = ratios.as_ref().map_or(RATIO_UNIT, |ratios| ratios[index]);
+            u128::from(shrunk(bytes.get(), ratio))
+        };
+        let all: u128 = objects.iter().enumerate().map(least).sum();
         let limits = inside.iter().map(|&tier| memory.usable(tier).limit());
         let capacity: Option<u128> = limits.map(|limit| Some(u128::from(limit?.get()))).sum();
         let Some(capacity) = capacity.filter(|&capacity| capacity < all) else { break };
@@ -41,6 +47,21 @@ pub fn cuts(hardware: &Hardware, memory: &Memory, objects: &[Bytes]) -> Vec<Cut>
         cuts.push(Cut { inside: inside.to_vec(), capacity, rates, in_place });
     }
     cuts
+}
+
+/// By object: at most how many times fewer bytes of it than it has cross the cut, or lie inside, in
+/// parts of [`RATIO_UNIT`]; `None` where nothing is packed.
+pub(super) fn ratios(memory: &Memory, inside: &[TierId], objects: usize) -> Option<Vec<u64>> {
+    let storing = memory.stores()?;
+    let ids = (0..objects).map(ObjectId::at);
+    Some(ids.map(|object| storing.most_ratio(object, inside)).collect())
+}
+
+/// So many bytes at a ratio, rounded down.
+pub(super) fn shrunk(bytes: u64, ratio: u64) -> u64 {
+    let parts = u128::from(bytes) * u128::from(RATIO_UNIT) / u128::from(ratio.max(RATIO_UNIT));
+    // No more than the bytes.
+    parts as u64
 }
 
 /// HBM, and then the other tiers by falling bandwidth in place.

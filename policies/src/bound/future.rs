@@ -5,6 +5,7 @@
 //! Invariant: distances are in ops and hold in every replay; an object that does not persist has no
 //! next use beyond its last.
 
+use super::cut::shrunk;
 use tiersim_models::ids::OpId;
 use tiersim_models::lifetime::Workload;
 use tiersim_models::workload::Unit;
@@ -24,10 +25,14 @@ pub(crate) struct Future {
     pub(crate) first: Vec<Option<u32>>,
     /// By row: its op.
     pub(crate) op_of: Vec<u32>,
+    /// By object: how many times fewer bytes of it count than it has; empty if all count.
+    ratios: Vec<u64>,
 }
 
 impl Future {
-    pub(crate) fn new(workload: &Workload) -> Future {
+    /// Of a workload, with so many times fewer bytes of each object if that is given, in parts of
+    /// `RATIO_UNIT`.
+    pub(crate) fn new(workload: &Workload, ratios: Option<Vec<u64>>) -> Future {
         let trace = &workload.trace;
         let (ops, uses) = (trace.ops.len() as u64, trace.uses.len());
         let mut future = Future {
@@ -36,6 +41,7 @@ impl Future {
             version: vec![0; uses],
             first: vec![None; trace.objects.len()],
             op_of: vec![0; uses],
+            ratios: ratios.unwrap_or_default(),
         };
         for op in 0..trace.ops.len() {
             let rows = trace.ops[op].uses.clone();
@@ -53,6 +59,7 @@ impl Future {
             if trace.objects[object].persistent {
                 if on_device(workload, op) {
                     let bytes = touched.charged(trace.objects[object].bytes).get();
+                    let bytes = future.counted(object, bytes);
                     use_at[object].get_or_insert((ops + op, bytes));
                 }
                 if touched.mode.writes() {
@@ -65,6 +72,7 @@ impl Future {
         for (row, touched) in trace.uses.iter().enumerate().rev() {
             let (object, op) = (touched.object.index(), u64::from(future.op_of[row]));
             let bytes = touched.charged(trace.objects[object].bytes).get();
+            let bytes = future.counted(object, bytes);
             future.next[row] = use_at[object].map_or(0, |(at, _)| at - op);
             future.bytes[row] = [bytes, use_at[object].map_or(0, |(_, bytes)| bytes)];
             if on_device(workload, op) {
@@ -83,6 +91,11 @@ impl Future {
     /// takes.
     pub(crate) fn next(&self, row: usize, at: u64) -> Option<(u64, u64)> {
         (self.next[row] > 0).then(|| (at + self.next[row], self.bytes[row][1]))
+    }
+
+    /// Bytes of an object that count of so many.
+    pub(crate) fn counted(&self, object: usize, bytes: u64) -> u64 {
+        self.ratios.get(object).map_or(bytes, |&ratio| shrunk(bytes, ratio))
     }
 
     /// Bytes that a use takes.

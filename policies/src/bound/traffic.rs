@@ -15,6 +15,9 @@
 //! An op that reads a part of an object in place pays for that part only, so no more than it
 //! counts: what the op needs inside, and what has to be inside for it.
 //!
+//! Of what is packed on its way, or inside, only the packed bytes count, everywhere: so neither the
+//! copies nor the room inside are more than they may be.
+//!
 //! Ops on the CPU use nothing inside: an object that one of them uses between two
 //! uses by the device may stay inside all the same, as far as this count goes.
 //! Invariant: holds for every order in time, as it counts the copies of a plan, in the plan's
@@ -100,6 +103,7 @@ impl<'a> Traffic<'a> {
                     }
                     if let Some(end) = self.future.version(row, at).filter(|_| writes) {
                         let bytes = touched.written(trace.objects[object].bytes).get();
+                        let bytes = self.future.counted(object, bytes);
                         strict_out.open(object, end, bytes);
                         loose_out.open(object, end, bytes);
                     }
@@ -118,7 +122,7 @@ impl<'a> Traffic<'a> {
 
 /// What must cross a cut around `capacity` bytes in the ops `from..to` of a run.
 pub fn crossing(workload: &Workload, capacity: u64, from: u64, to: u64) -> Crossing {
-    let future = Future::new(workload);
+    let future = Future::new(workload, None);
     let mut found = Vec::new();
     Traffic::new(workload, &future, capacity.into()).count(&[from, to], &mut found);
     found[0]

@@ -10,7 +10,7 @@ use crate::state::remember;
 use crate::step::Step;
 use crate::view::View;
 use tiersim_models::hardware::HBM;
-use tiersim_models::ids::ObjectId;
+use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::units::Bytes;
 use tiersim_models::workload::{Unit, Use};
 
@@ -71,8 +71,8 @@ impl Guests {
             if here || !step.view().exists(object) || step.is_used(object) {
                 continue;
             }
-            let bytes = step.bytes(object);
-            let Some(&to) = usage.host.iter().find(|&&tier| step.fits(tier, bytes)) else { break };
+            let roomy = |&&tier: &&TierId| step.fits(tier, step.room_of(object, tier));
+            let Some(&to) = usage.host.iter().find(roomy) else { break };
             prefetch(object, to, Bytes::ZERO, step);
             self.note(object);
         }

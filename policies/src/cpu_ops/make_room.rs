@@ -51,7 +51,7 @@ impl Usage {
         tier: TierId,
         step: &mut Step<'_>,
     ) -> TierId {
-        if self.make_room(tier, step.bytes(object), step) {
+        if self.make_room(tier, step.room_of(object, tier), step) {
             return tier;
         }
         self.roomy_outside(object, step).unwrap_or(tier)
@@ -59,7 +59,7 @@ impl Usage {
 
     /// The first tier outside HBM with room for an object.
     pub(super) fn roomy_outside(&self, object: ObjectId, step: &Step<'_>) -> Option<TierId> {
-        self.outside().find(|&tier| step.fits(tier, step.bytes(object)))
+        self.outside().find(|&tier| step.fits(tier, step.room_of(object, tier)))
     }
 
     /// A copy to a tier for this op, with room made if it needs any.
@@ -68,7 +68,7 @@ impl Usage {
             return;
         }
         if !step.is_allocated(object, to) {
-            self.make_room(to, step.bytes(object), step);
+            self.make_room(to, step.room_of(object, to), step);
         }
         step.fetch(object, to);
     }
@@ -102,13 +102,13 @@ impl Usage {
         let tiers = best.into_iter().chain(self.outside());
         let tiers: Vec<TierId> = tiers.filter(|&tier| tier != from && tier != HBM).collect();
         let owned = |&&tier: &&TierId| step.is_allocated(object, tier);
-        let roomy = |&&tier: &&TierId| step.fits(tier, step.bytes(object));
+        let roomy = |&&tier: &&TierId| step.fits(tier, step.room_of(object, tier));
         if let Some(&tier) = tiers.iter().find(owned).or_else(|| tiers.iter().find(roomy)) {
             return Some(tier);
         }
         // What leaves memory of the host makes no room there.
-        let bytes = step.bytes(object);
-        (from == HBM).then(|| tiers.into_iter().find(|&tier| self.clear(tier, bytes, step)))?
+        let cleared = |tier: &TierId| self.clear(*tier, step.room_of(object, *tier), step);
+        if from == HBM { tiers.into_iter().find(cleared) } else { None }
     }
 
     /// Makes room for so many bytes, as far as it can be made; whether it was.
@@ -216,22 +216,23 @@ impl Usage {
         far: Option<TierId>,
         step: &mut Step<'_>,
     ) -> TierId {
-        let bytes = step.bytes(object);
+        let fits = |tier: &TierId, step: &Step<'_>| step.fits(*tier, step.room_of(object, *tier));
         let owned = self.host.iter().find(|&&tier| step.is_allocated(object, tier));
-        let far = far.filter(|far| self.host.contains(far) && step.fits(*far, bytes));
-        let roomy = || self.host.iter().copied().find(|&tier| step.fits(tier, bytes));
+        let far = far.filter(|far| self.host.contains(far) && fits(far, step));
+        let roomy = || self.host.iter().copied().find(|tier| fits(tier, step));
         if let Some(tier) = owned.copied().or(far).or_else(roomy) {
             return tier;
         }
         // With no room anywhere the ledger says that the first one is full.
-        let made = self.host.iter().find(|&&tier| self.make_room(tier, bytes, step));
+        let mut hosts = self.host.iter();
+        let made = hosts.find(|&&tier| self.make_room(tier, step.room_of(object, tier), step));
         made.copied().unwrap_or(self.host[0])
     }
 }
 
 /// A copy to a tier for later, if that leaves so many bytes there.
 pub(super) fn prefetch(object: ObjectId, to: TierId, leaving: Bytes, step: &mut Step<'_>) {
-    let room = step.is_allocated(object, to) || step.fits(to, step.bytes(object) + leaving);
+    let room = step.is_allocated(object, to) || step.fits(to, step.room_of(object, to) + leaving);
     if !step.holds(object, to) && room && step.nearest(object).is_some() {
         step.prefetch(object, to);
     }

@@ -255,8 +255,7 @@ impl Policy for CpuOps {
         if let Some(tier) = promised {
             return tier;
         }
-        let bytes = view.object(object).bytes;
-        if said == HBM || view.fits(said, bytes) {
+        if said == HBM || view.fits(said, view.room_of(object, said)) {
             return said;
         }
         self.usage.roomy_outside(object, &Step::new(view)).unwrap_or(said)

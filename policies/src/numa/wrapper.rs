@@ -67,20 +67,20 @@ impl Numa {
     /// The tier that an object goes to where the policy names one. With no room anywhere it is the
     /// one that it should get, and the ledger says that it is full.
     fn place(&mut self, object: ObjectId, named: TierId, step: &Step<'_>) -> TierId {
-        let (view, bytes) = (step.view(), step.bytes(object));
+        let view = step.view();
         let to = if self.is_node(named) {
             if let Some(node) = self.node_of(object, &view) {
                 return node;
             }
             let order = self.order(object, named);
             let mut tiers = order.iter().chain(&self.outer);
-            let roomy = tiers.find(|&&tier| step.fits(tier, bytes));
+            let roomy = tiers.find(|&&tier| step.fits(tier, step.room_of(object, tier)));
             *roomy.unwrap_or(&order[0])
         } else {
             named
         };
         if !view.is_allocated(object, to) {
-            self.given[to.index()] += bytes;
+            self.given[to.index()] += view.room_of(object, to);
         }
         to
     }
@@ -108,7 +108,7 @@ impl Numa {
             if let Action::InPlace { object } = action
                 && let Some(node) = self.node_of(*object, view)
             {
-                bytes[node.index()] += view.object(*object).bytes;
+                bytes[node.index()] += view.room_of(*object, node);
             }
         }
         let used = self.nodes.iter().rev().filter(|node| bytes[node.index()] > Bytes::ZERO);
@@ -130,9 +130,11 @@ impl Numa {
                 let to = self.place(object, to, step);
                 // A copy out that nobody waits for is left out where its node is full: a pin or
                 // the placement may mean another one than the policy has looked at.
-                if to != HBM && !view.is_allocated(object, to) && !step.fits(to, step.bytes(object))
+                if to != HBM
+                    && !view.is_allocated(object, to)
+                    && !step.fits(to, step.room_of(object, to))
                 {
-                    step.reserve(to, step.bytes(object));
+                    step.reserve(to, step.room_of(object, to));
                     return None;
                 }
                 Action::Prefetch { object, to }

@@ -45,6 +45,8 @@ impl Planner<'_> {
         if let Some(why) = refusal(&action, self.uses(), is_allocated, beside) {
             return Err(self.refused(why));
         }
+        // The charge of a use stands directly behind the use.
+        let before = self.used.take();
         match action {
             // Nothing to do if it is there.
             Action::Fetch { object, to } | Action::Prefetch { object, to } => {
@@ -61,8 +63,15 @@ impl Planner<'_> {
                 }
             }
             Action::Drop { object, tier } => self.give_up(object, tier),
-            Action::InPlace { object } => self.in_place.push(object),
-            Action::Charge { tier, bytes } => self.charges.push((tier, bytes)),
+            Action::InPlace { object } => {
+                self.in_place.push(object);
+                self.used = Some(object);
+            }
+            Action::Charge { tier, bytes } => {
+                let charged = |object| self.ledger.room_of(object, tier, bytes);
+                let bytes = before.map_or(bytes, charged);
+                self.charges.push((tier, bytes));
+            }
             Action::Delay { span } => self.delay += span,
         }
         Ok(())

@@ -235,12 +235,12 @@ impl<'a> Planner<'a> {
     /// Where an object goes: the policy's place for it, or the first of the spill tiers with room.
     fn far(&mut self, object: ObjectId, config: &PressureConfig) -> Option<TierId> {
         let chosen = self.ask(|policy, view| policy.spill_tier(object, view));
-        let bytes = self.allocation(object, config.tier).bytes;
+        let room = |to: TierId| self.allocation(object, to).bytes;
         let open = |&to: &TierId| {
             to != config.tier
                 && !self.makes_room(to)
                 && (self.ledger.is_allocated(object, to)
-                    || self.ledger.fits(to, bytes, self.stream))
+                    || self.ledger.fits(to, room(to), self.stream))
         };
         chosen.into_iter().chain(config.spill.iter().copied()).find(open)
     }

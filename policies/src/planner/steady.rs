@@ -48,7 +48,7 @@ impl Planner<'_> {
             // The same throughout a run, or counted only.
             workload, lookahead, until, counts, count_from, times, host,
             // Of the op that is planned: there is none.
-            buffers, in_place, charges, delay, stream, out, making_room,
+            buffers, in_place, used, charges, delay, stream, out, making_room,
             // Requests arrive once: such a trace is not replayed.
             found, next_reuse,
             // Looked at above or below.

@@ -65,9 +65,8 @@ impl Spill {
         if self.is_empty() {
             return home;
         }
-        let bytes = view.object(object).bytes;
         let mut choice = [home].into_iter().chain(self.tiers.iter().copied()).chain([HBM]);
-        let tier = choice.find(|&tier| view.fits(tier, bytes)).unwrap_or(home);
+        let tier = choice.find(|&tier| view.fits(tier, view.room_of(object, tier))).unwrap_or(home);
         if tier == HBM {
             self.residents.push(object);
         }

@@ -288,7 +288,7 @@ impl PlannedMigration {
         };
         let owned = self.spill.iter().copied().find(kept);
         let mut order = planned.into_iter().chain(self.spill.iter().copied());
-        owned.or_else(|| order.find(|&tier| step.fits(tier, step.bytes(object))))
+        owned.or_else(|| order.find(|&tier| step.fits(tier, step.room_of(object, tier))))
     }
 
     /// The object in HBM that is used last, of those that this op does not use and that have

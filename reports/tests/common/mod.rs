@@ -75,6 +75,7 @@ pub(crate) fn done(step_ms: f64, hbm_gib: f64) -> Outcome {
 fn case(label: &str, policy: &str, details: &str, outcome: Outcome) -> CaseRecord {
     CaseRecord {
         runtime: Default::default(),
+        packed: Vec::new(),
         label: label.to_owned(),
         policy: policy.to_owned(),
         details: details.to_owned(),

@@ -24,6 +24,11 @@ fn object_of(instances: &Instances, object: ObjectId, rank: u32) -> ObjectId {
     ObjectId(u32::try_from(all).expect("fewer than 2^32 objects of all ranks"))
 }
 
+/// The object of one rank that an object of all ranks is.
+pub(super) fn object_of_one(instances: &Instances, object: ObjectId) -> ObjectId {
+    ObjectId(object.0 / instances.ranks())
+}
+
 fn room_of(instances: &Instances, room: &Allocation, rank: u32) -> Allocation {
     let Allocation { object, tier, bytes } = *room;
     let (object, tier) = (object_of(instances, object, rank), instances.tier(tier, rank));

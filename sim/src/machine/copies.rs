@@ -11,25 +11,38 @@ use super::{Event, Fault, SimMachine};
 use crate::fair_share::ClassId;
 use smallvec::SmallVec;
 use tiersim_models::hardware;
-use tiersim_models::ids::TierId;
+use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::units::{Bytes, Span};
 use tiersim_policies::command::Ticket;
 use tiersim_policies::transit::Transit;
 
 impl SimMachine<'_> {
-    /// The way of a copy: whole if its route is one hop, pieces otherwise.
+    /// The way of a copy: whole if its route is one hop, pieces otherwise. Where an end stores the
+    /// object packed, packing and unpacking are hops of it.
     pub(super) fn way(
         &mut self,
         ticket: Ticket,
-        from: TierId,
-        to: TierId,
+        object: ObjectId,
+        (from, to): (TierId, TierId),
         bytes: Bytes,
     ) -> Progress {
         let channel = |channel: &hardware::Channel| self.ranks.channel(ticket, channel.index());
-        let hops = self.routes.hops(from, to).map(|hop| hop.iter().map(channel));
+        let storing = self.storing.as_ref();
+        let stages = storing.and_then(|s| s.way(object, &self.routes, (from, to), bytes));
+        let transit = match stages {
+            None => {
+                let hops = self.routes.hops(from, to).map(|hop| hop.iter().map(channel));
+                Transit::over(hops, bytes, self.chunk)
+            }
+            Some(stages) => {
+                let hops = stages.iter();
+                let hops = hops.map(|stage| (stage.channels.iter().map(channel), stage.bytes));
+                Transit::packed(hops, self.chunk)
+            }
+        };
         let laws = |channel: usize| self.channels[channel].law;
         let line = LineName { number: self.ranks.line(ticket, from, to) };
-        Progress::new(Transit::over(hops, bytes, self.chunk), line, laws)
+        Progress::new(transit, line, laws)
     }
 
     /// The way of what moves within a tier.

@@ -7,7 +7,7 @@ use crate::machine::path::{Leg, Path};
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use tiersim_models::hardware::Law;
-use tiersim_models::units::{Span, Time};
+use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_policies::command::{Command, Ticket};
 use tiersim_policies::transit::Transit;
 
@@ -168,8 +168,9 @@ pub(crate) struct Progress {
 
 impl Progress {
     pub(crate) fn new(transit: Transit, line: LineName, law: impl Fn(usize) -> Law) -> Progress {
-        let span = |&channel: &usize| law(channel).span_of(transit.chunk());
-        let slowest = transit.channels().max_by_key(span).expect("a copy goes somewhere");
+        let span = |&(channel, bytes): &(usize, Bytes)| law(channel).span_of(bytes);
+        let (slowest, _) =
+            transit.largest_pieces().max_by_key(span).expect("a copy goes somewhere");
         Progress { transit, line, slowest, legs: SmallVec::new() }
     }
 }

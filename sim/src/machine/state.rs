@@ -48,7 +48,7 @@ impl SimMachine<'_> {
         remember!(out, self as SimMachine {
             blame, paths, collectives, sharing, uses, loads, processors, meters
         } skip {
-            workload, durations, accesses, chunk, routes, links, seed, placed_elsewhere,
+            workload, durations, accesses, chunk, routes, links, seed, placed_elsewhere, storing,
             // Only allocators that are not exact move them, and of these the planner tells no
             // state.
             threads,

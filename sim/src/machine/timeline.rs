@@ -44,12 +44,12 @@ pub(super) fn slices(
             });
             std::iter::once(own.clone()).chain(sent).collect()
         }
-        Work::Copy { object, bytes, .. } => {
+        Work::Copy { object, .. } => {
             let span = entry.came_at(now).since(start);
             let object = &trace.objects[object.index()];
-            let channels = entry.progress.iter().flat_map(|progress| progress.transit.channels());
+            let channels = entry.progress.iter().flat_map(|progress| progress.transit.carries());
             channels
-                .map(|channel| {
+                .map(|(channel, bytes)| {
                     let (name, detail) = (object.name.clone(), object.kind.word().to_owned());
                     Slice { track: Track::Channel(kind(channel)), name, detail, start, span, bytes }
                 })

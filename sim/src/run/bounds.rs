@@ -31,7 +31,7 @@ impl CaseRunner<'_> {
         durations: &Durations,
         memory: &Memory,
     ) -> StepBound {
-        let shared = std::ptr::eq(workload, self.workload);
+        let shared = std::ptr::eq(workload, self.workload) && memory.stores().is_none();
         let known = || self.bounds.lock().expect("nobody panics with it");
         if let Some(bound) = known().get(memory.all_usable()).filter(|_| shared) {
             return bound.clone();
@@ -95,7 +95,9 @@ impl CaseRunner<'_> {
                 || case.pressure.as_ref().is_some_and(|config| config.micro_batch.is_some())
         };
         // With ops that run again a case may do with less traffic than the workload of all cases.
-        let other = cases.iter().any(batches) || self.repeats.load(Ordering::Relaxed);
+        // Nor does what is packed fit the curve of what is not.
+        let packed = cases.iter().any(|case| !case.compress.is_none());
+        let other = packed || cases.iter().any(batches) || self.repeats.load(Ordering::Relaxed);
         if other || cases.is_empty() {
             return Ok(Vec::new());
         }

@@ -3,6 +3,7 @@
 use super::{CaseInputs, CaseRunner, Options, RunError, Simulated, placement};
 use crate::run::walked::Walk;
 use std::sync::atomic::Ordering;
+use tiersim_models::compression::Storing;
 use tiersim_models::hardware::HBM;
 use tiersim_models::results::economics::CaseEconomics;
 use tiersim_models::results::explain::Gap;
@@ -57,6 +58,7 @@ impl CaseRunner<'_> {
         answer: impl FnOnce(&CaseInputs<'_>) -> Result<T, RunError>,
     ) -> Result<T, RunError> {
         let memory = &self.memory_of(case)?;
+        let own;
         let batches = self.micro_batches(case, memory)?;
         let planned = self.planned(case, batches.as_deref(), memory)?;
         self.repeats.fetch_or(planned.repeats, Ordering::Relaxed);
@@ -64,6 +66,11 @@ impl CaseRunner<'_> {
         asked.numa = case.numa.clone();
         asked.runtime = &case.runtime;
         (asked.workload, asked.durations) = self.of_case(planned.own.as_ref());
+        if planned.own.is_some() && memory.stores().is_some() {
+            // Its objects are others.
+            own = memory.clone().storing(self.storing(case, asked.workload));
+            asked.memory = &own;
+        }
         asked.watched = case.pressure.as_ref().map(|config| (config, batches.unwrap_or_default()));
         answer(&asked)
     }
@@ -112,6 +119,7 @@ impl CaseRunner<'_> {
             pressure,
             hints: case.policy.hint_matches(&self.workload.trace),
             runtime: case.runtime.clone(),
+            packed: memory.stores().map(Storing::packed).unwrap_or_default(),
         };
         Ok(Walk { record, path })
     }

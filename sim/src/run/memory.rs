@@ -1,9 +1,11 @@
 //! The memory that a case may use, what of it is hidden, and what it means to run out of it.
 
 use super::{CaseRunner, RunError};
+use tiersim_models::compression::Storing;
 use tiersim_models::hardware::{Capacity, HBM, Memory};
 use tiersim_models::hidden::{Hidden, of_tier, over};
 use tiersim_models::ids::TierId;
+use tiersim_models::lifetime::Workload;
 use tiersim_models::results::{OutOfMemory, Outcome};
 use tiersim_models::units::Bytes;
 use tiersim_models::workload::Trace;
@@ -49,7 +51,21 @@ impl CaseRunner<'_> {
                 )));
             }
         }
-        Ok(Memory::of(capacities).hiding(own).with(&case.allocators))
+        let memory = Memory::of(capacities).hiding(own).with(&case.allocators);
+        Ok(memory.storing(self.storing(case, self.workload)))
+    }
+
+    /// What the tiers of a case store packed of the objects of a workload.
+    pub(super) fn storing(&self, case: &Case, workload: &Workload) -> Option<Storing> {
+        if case.compress.is_none() {
+            return None;
+        }
+        let trace = &workload.trace;
+        let mut written = vec![false; trace.objects.len()];
+        let writes = trace.uses.iter().filter(|used| used.mode.writes());
+        writes.for_each(|used| written[used.object.index()] = true);
+        let on = (self.hardware, &self.routes);
+        Storing::new(&case.compress, on, trace.objects.iter(), |object| written[object.index()])
     }
 
     /// A share of the peak, which is for objects alone.

@@ -118,6 +118,7 @@ impl CaseRunner<'_> {
         let mut machine =
             SimMachine::of_ranks(ranks, hardware, routes, workload, durations, &start);
         machine.run_by(runtime);
+        machine.store(memory);
         machine.draw_from(self.seed);
         if nothing_drawn {
             machine.draw_nothing();

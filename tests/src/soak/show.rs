@@ -47,6 +47,9 @@ impl fmt::Display for Trial {
         for (index, allocator) in self.allocators.iter().enumerate() {
             writeln!(f, "allocator of {}: {allocator}", hardware.tiers[index].name)?;
         }
+        if !self.compress.is_none() {
+            writeln!(f, "packed {:?}", self.compress)?;
+        }
         writeln!(f, "policy {:?}, quickest {}", self.policy, self.quickest)?;
         if !self.numa.is_none() {
             writeln!(f, "nodes {:?}", self.numa)?;

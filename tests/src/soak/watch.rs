@@ -6,6 +6,7 @@
 use super::Trial;
 use super::steps::Steps;
 use crate::prelude::*;
+use tiersim_models::compression::Stage;
 use tiersim_models::hardware::Channel;
 use tiersim_models::routes::Routes;
 use tiersim_policies::asked::TierTraffic;
@@ -53,6 +54,7 @@ pub(super) struct Watch<'a> {
     /// What was measured by the end of each replay, and when that was.
     marks: Vec<(Time, Meters)>,
     steps: Steps,
+    memory: Memory,
 }
 
 impl<'a> Watch<'a> {
@@ -85,6 +87,7 @@ impl<'a> Watch<'a> {
             last: Time::ZERO,
             marks: vec![(Time::ZERO, before)],
             steps: Steps::new(trial),
+            memory: trial.memory(),
             trial,
         }
     }
@@ -218,13 +221,26 @@ impl<'a> Watch<'a> {
         self.copies += 1;
         // Others in a memory slow what comes from it or goes to it.
         let worst = hardware.tiers.iter().map(|tier| tier.worst()).fold(1.0, f64::max);
-        for &channel in self.routes.between(from, to) {
+        for (channel, bytes) in self.way(object, bytes, (from, to)) {
             self.sent[channel.index()] += u128::from(bytes.get());
             let setup = hardware.slowest(channel).setup;
             self.latest += pieces as f64 * (setup.ps() + 4) as f64;
             self.crosses(channel, bytes, worst);
             self.budget += 4 * pieces + 4;
         }
+    }
+
+    /// The channels that a copy crosses, and how many bytes cross each. Whether these are right the
+    /// auditor says.
+    fn way(&self, object: ObjectId, bytes: Bytes, ends: (TierId, TierId)) -> Vec<(Channel, Bytes)> {
+        let stages = self.memory.stores().and_then(|s| s.way(object, self.routes, ends, bytes));
+        let Some(stages) = stages else {
+            return self.routes.between(ends.0, ends.1).iter().map(|&way| (way, bytes)).collect();
+        };
+        let crossed = |stage: &Stage<'_>| {
+            stage.channels.iter().map(|&way| (way, stage.bytes)).collect::<Vec<_>>()
+        };
+        stages.iter().flat_map(crossed).collect()
     }
 
     /// Each byte of a compaction is read and written by its tier.

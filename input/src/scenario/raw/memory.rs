@@ -2,9 +2,11 @@
 //!
 //! The scenario says it for every case, and a case for itself, in the same words.
 
-use crate::text::quantity::{Duration, Quantity, Size};
+use crate::text::quantity::{Bandwidth, Duration, Quantity, Size, Sourced};
 use serde::Deserialize;
 use tiersim_models::allocator::Fragmentation;
+use tiersim_models::compression::Packer;
+use tiersim_models::hardware::Source;
 use tiersim_models::hidden::What;
 use tiersim_models::workload::ObjectKind;
 use tiersim_policies::pressure::Response;
@@ -19,6 +21,60 @@ pub(crate) struct RawHidden {
     pub(crate) what: What,
     /// How much.
     pub(crate) bytes: Quantity<Size>,
+}
+
+/// One way in which tiers store objects in fewer bytes.
+#[derive(Debug, Deserialize)]
+#[serde(rename = "Compression", deny_unknown_fields)]
+pub(crate) struct RawCompression {
+    /// Its name, and that of its link in tables and charts: `pack-NAME` and `unpack-NAME`.
+    ///
+    /// Values: 1 to 40 of a-z, 0-9, `-`; no link of the machine has it.
+    pub(crate) name: String,
+    /// Tiers that store objects so. With `by: device` every tier but the device's own.
+    ///
+    /// Values: names of tiers, see `hardware`.
+    pub(crate) tiers: Vec<String>,
+    /// Which objects.
+    ///
+    /// Values: at least one.
+    pub(crate) kinds: Vec<ObjectKind>,
+    /// Of which element types, in PyTorch's spelling, such as `float32`.
+    ///
+    /// Values: up to 32.
+    /// Default: any.
+    #[serde(default)]
+    pub(crate) dtypes: Vec<String>,
+    /// Bytes of an object per stored byte; an object is stored in `ceil(bytes / ratio)`.
+    ///
+    /// Values: 1 to 1000, in steps of 10^-6.
+    pub(crate) ratio: f64,
+    /// Where the ratio comes from.
+    pub(crate) ratio_source: Source,
+    /// Bytes of objects, not stored bytes, that are packed per second.
+    pub(crate) pack: Sourced<Bandwidth>,
+    /// Bytes of objects, not stored bytes, that are unpacked per second.
+    pub(crate) unpack: Sourced<Bandwidth>,
+    /// Cost of one copy (or chunk), in either direction.
+    ///
+    /// Default: none.
+    pub(crate) setup: Option<Sourced<Duration>>,
+    /// Who packs and unpacks: `device`, or the host's processors, `cpu`, which all devices of a
+    /// server share.
+    ///
+    /// Default: `cpu`.
+    pub(crate) by: Option<Packer>,
+}
+
+/// The formats of one case.
+#[derive(Debug, Deserialize)]
+#[serde(rename = "Compress", rename_all = "snake_case")]
+pub(crate) enum RawCompress {
+    /// Every object that these formats take is stored so.
+    All(Vec<String>),
+    /// Only objects for which it pays: bringing them to HBM, and back where an op writes them, takes
+    /// less time, with nobody in the way. Of several formats the one that saves the most.
+    IfItPays(Vec<String>),
 }
 
 #[derive(Debug, Deserialize)]

@@ -235,7 +235,7 @@ impl ClairvoyantOffload {
         for &tier in self.outside.iter().filter(|&&tier| tier != to) {
             if step.residency(object, tier) == Residency::Stale {
                 step.take_first(Action::Drop { object, tier });
-                step.reserve(tier, step.bytes(object));
+                step.reserve(tier, step.room_of(object, tier));
             }
         }
     }
@@ -257,7 +257,7 @@ impl ClairvoyantOffload {
                 break;
             }
             if !self.has_moved(object) && view.is_allocated(object, tier) && view.in_hbm(object) {
-                given_up += step.bytes(object);
+                given_up += step.room_of(object, tier);
                 gone.push(object);
             }
         }
@@ -290,7 +290,7 @@ impl ClairvoyantOffload {
         }
         let last = self.spill.last().copied().unwrap_or(HBM);
         let to = self.spill.iter().copied().find(|&tier| {
-            view.is_allocated(object, tier) || view.fits(tier, view.object(object).bytes)
+            view.is_allocated(object, tier) || view.fits(tier, view.room_of(object, tier))
         });
         let to = to.unwrap_or(last);
         Some(Action::Evict { object, from: HBM, to })
