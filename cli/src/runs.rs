@@ -7,20 +7,25 @@ use crate::lints::{deny_machines, say_warnings, warned};
 use crate::output::{Denied, Failure, print, write, write_all, written};
 use crate::points::scenarios;
 use crate::replications::ReplicationArgs;
+use crate::traces::GapsName;
 use crate::{VERSION, progress, what_if};
 use clap::{Args as ClapArgs, ValueEnum};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use tiersim_input::lint::lint_scenario;
+use tiersim_input::project::typed;
 use tiersim_input::scenario::fingerprint::{fingerprint, sweep_fingerprint};
 use tiersim_input::scenario::read::read_scenario_with;
 use tiersim_input::scenario::sweep::{read_run_with, read_sweep_with};
+use tiersim_input::scenario::workload::trace_at;
 use tiersim_input::traces::read_traces;
 use tiersim_models::diagnostic::Diagnostics;
 use tiersim_models::results::RunRecord;
-use tiersim_policies::scenario::Scenario;
+use tiersim_models::statistics::Stated;
+use tiersim_models::workload::Gaps;
 use tiersim_policies::scenario::sweep::Sweep;
 use tiersim_policies::scenario::traces::Traces;
+use tiersim_policies::scenario::{OpTime, Scenario, TraceSource};
 use tiersim_policies::zoo::Registry;
 use tiersim_reports::words::wrapped;
 use tiersim_reports::{
@@ -37,6 +42,8 @@ pub(crate) struct RunArgs {
     #[arg(required = true, value_name = "SCENARIO")]
     pub(crate) scenarios: Vec<PathBuf>,
     #[command(flatten)]
+    pub(crate) instead: Instead,
+    #[command(flatten)]
     pub(crate) common: Common,
     #[command(flatten)]
     pub(crate) draws: DrawArgs,
@@ -50,6 +57,38 @@ pub(crate) struct RunArgs {
     /// is the module of `cargo xtask what-if` [default: found beside the command].
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, requires = "report")]
     pub(crate) what_if: Option<Option<PathBuf>>,
+}
+
+/// Another trace than the scenario's.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Instead {
+    /// Run this trace instead of the scenario's, with its recorded op times: a trace's folder, or
+    /// a file of the PyTorch profiler.
+    #[arg(long, value_name = "PATH", conflicts_with = "what_if")]
+    trace: Option<PathBuf>,
+    /// Of such a file: what becomes of the time in which the device waited for its host [default:
+    /// keep].
+    #[arg(long, value_enum, requires = "trace")]
+    gaps: Option<GapsName>,
+}
+
+impl Instead {
+    /// Puts it in the place of a scenario's trace.
+    fn put(&self, scenario: &mut Scenario) -> Result<(), Diagnostics> {
+        let Some(named) = &self.trace else { return Ok(()) };
+        let (path, gaps) = (typed(named), self.gaps.map_or(Gaps::Keep, GapsName::gaps));
+        let source = match trace_at(&path, gaps) {
+            Some(source) => source,
+            // What it is instead says the importer.
+            None => TraceSource::Recording { file: path, gaps },
+        };
+        let workload = &mut scenario.workload;
+        (workload.trace, workload.time) = (source, OpTime::Recorded { scale: 1.0 });
+        workload.statistics = Stated::default();
+        // They are of the scenario's own trace.
+        scenario.expect.clear();
+        Ok(())
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -97,7 +136,13 @@ pub(crate) fn run(args: &RunArgs, registry: &Registry) -> Result<(), Failure> {
     }
     use_threads(args.common.jobs)?;
     let overrides = overrides(&args.common)?;
-    let (runs, traces) = read_runs(&args.scenarios, &overrides, registry)?;
+    let read = |path: &PathBuf| {
+        let mut run = read_run_with(path, &overrides, registry)?;
+        args.instead.put(&mut run.base)?;
+        run.points.iter_mut().try_for_each(|point| args.instead.put(&mut point.scenario))?;
+        Ok(run)
+    };
+    let (runs, traces) = read_each(&args.scenarios, read)?;
     deny_machines(&args.common, runs.iter().flat_map(scenarios))?;
     runs.iter().zip(&args.scenarios).try_for_each(|(run, path)| args.draws.check(path, run))?;
     let mut simulators = simulators(args, &overrides)?.into_iter();

@@ -4,14 +4,16 @@ use crate::args::Format;
 use crate::generate::{GenerateArgs, generate};
 use crate::output::{Failure, print};
 use crate::trace_memory::{TraceMemoryArgs, memory};
-use clap::Subcommand;
+use clap::{Args, Subcommand, ValueEnum};
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
+use tiersim_input::file_kind::FileKind;
+use tiersim_input::import::any::import_file;
 use tiersim_input::import::recording::import_recording;
 use tiersim_input::import::tables::{Tables, import_tables};
 use tiersim_input::project::typed;
 use tiersim_input::trace::{Packing, info, read_trace, write_trace};
-use tiersim_models::workload::Trace;
+use tiersim_models::workload::{Gaps, Trace};
 use tiersim_reports::pretty;
 
 #[derive(Debug, Subcommand)]
@@ -19,7 +21,7 @@ pub(crate) enum TraceCommand {
     /// Print what a trace holds.
     #[command(after_help = "Examples:\n  tiersim trace info traces/gpt2-train-cpu")]
     Info {
-        /// The trace's folder.
+        /// The trace's folder, or a file that becomes a trace.
         #[arg(value_name = "TRACE")]
         trace: PathBuf,
         /// What to print.
@@ -32,13 +34,50 @@ pub(crate) enum TraceCommand {
     )]
     Memory(TraceMemoryArgs),
     /// Convert what another program recorded to a trace.
-    #[command(subcommand)]
-    Import(Source),
+    #[command(
+        args_conflicts_with_subcommands = true,
+        subcommand_negates_reqs = true,
+        after_help = "Examples:\n  tiersim trace import trace.json --out TRACE\n  tiersim trace import recording traces/gpt2-train-cpu --out TRACE"
+    )]
+    Import(ImportArgs),
     /// Make the trace of a model from its card.
     #[command(
         after_help = "Examples:\n  tiersim trace generate --list\n  tiersim trace generate --model llama-2-7b --train --sequence 2048 --out TRACE"
     )]
     Generate(Box<GenerateArgs>),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ImportArgs {
+    #[command(subcommand)]
+    source: Option<Source>,
+    /// What the PyTorch profiler wrote, as it is or packed; what it is, is found out.
+    #[arg(required = true, value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// Folder of the trace to write.
+    #[arg(long, required = true, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// What becomes of the time in which the device waited for its host.
+    #[arg(long, value_enum, default_value_t = GapsName::Keep)]
+    gaps: GapsName,
+}
+
+/// What becomes of gaps, by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum GapsName {
+    /// Idle ops stand for it: ops start when they did.
+    Keep,
+    /// Time in which nothing ran is left out.
+    Drop,
+}
+
+impl GapsName {
+    pub(crate) fn gaps(self) -> Gaps {
+        match self {
+            GapsName::Keep => Gaps::Keep,
+            GapsName::Drop => Gaps::Drop,
+        }
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -75,25 +114,43 @@ pub(crate) enum Source {
 pub(crate) fn trace(command: &TraceCommand) -> Result<(), Failure> {
     match command {
         TraceCommand::Info { trace, format } => {
-            let info = info(&read_trace(&typed(trace))?);
+            let path = typed(trace);
+            let (trace, account) = match FileKind::of(&path).filter(|kind| kind.becomes_trace()) {
+                Some(_) => {
+                    let imported = import_file(&path, Gaps::Keep)?;
+                    (imported.trace, format!("\n{}\n", imported.account))
+                }
+                None => (read_trace(&path)?, String::new()),
+            };
+            let info = info(&trace);
             match format {
-                Format::Text => print(&info.to_string()),
+                Format::Text => print(&format!("{info}{account}")),
                 Format::Json => print(&pretty(&info)?),
             }
         }
         TraceCommand::Memory(args) => memory(args),
         TraceCommand::Generate(args) => generate(args),
-        TraceCommand::Import(from) => match from {
-            Source::Recording { source, out } => {
-                let imported = import_recording(&recording(source))?;
-                write_imported(&imported.trace, &imported.counts, out)
-            }
-            Source::Tables { kernels, tensors, batch, out } => {
-                let (kernels, tensors) = (kernels.clone(), tensors.clone());
-                let imported = import_tables(&Tables { kernels, tensors, batch: *batch })?;
-                write_imported(&imported.trace, &imported.counts, out)
-            }
-        },
+        TraceCommand::Import(args) => import(args),
+    }
+}
+
+fn import(args: &ImportArgs) -> Result<(), Failure> {
+    match &args.source {
+        Some(Source::Recording { source, out }) => {
+            let imported = import_recording(&recording(source))?;
+            write_imported(&imported.trace, &imported.counts, out)
+        }
+        Some(Source::Tables { kernels, tensors, batch, out }) => {
+            let (kernels, tensors) = (kernels.clone(), tensors.clone());
+            let imported = import_tables(&Tables { kernels, tensors, batch: *batch })?;
+            write_imported(&imported.trace, &imported.counts, out)
+        }
+        None => {
+            // Both are required where there is no subcommand.
+            let (Some(file), Some(out)) = (&args.file, &args.out) else { return Ok(()) };
+            let imported = import_file(file, args.gaps.gaps())?;
+            write_imported(&imported.trace, &imported.account, out)
+        }
     }
 }
 

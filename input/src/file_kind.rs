@@ -5,8 +5,10 @@
 //! Invariant: a kind is told from the first bytes alone, never from a name, and a file that only
 //! might be of a kind is of none.
 
+use crate::trace::tables::unpack;
+use crate::trace::tar::{first_file, is_tar};
 use std::fs::File;
-use std::io::Read;
+use std::io::{BufReader, Read};
 use std::path::Path;
 use tiersim_models::diagnostic::Diagnostics;
 
@@ -48,6 +50,12 @@ pub enum FileKind {
     Zip,
     /// Packed by gzip or zstd.
     Packed,
+    /// What the PyTorch profiler wrote, packed or not.
+    ProfilerTrace,
+    /// What PyTorch's observer of execution traces wrote, packed or not.
+    ExecutionTrace,
+    /// What the PyTorch profiler wrote of memory by category, packed or not.
+    MemoryTimeline,
 }
 
 impl FileKind {
@@ -61,7 +69,22 @@ impl FileKind {
         let size = path.metadata().ok().filter(|meta| meta.is_file())?.len();
         let mut head = Vec::new();
         File::open(path).ok()?.take(HEAD).read_to_end(&mut head).ok()?;
-        of_head(&head, size)
+        match of_head(&head, size) {
+            Some(FileKind::Packed) => Some(packed(path, head[0] == 0x1F)),
+            None if is_tar(&head) => of_head(first_file(&head), size),
+            kind => kind,
+        }
+    }
+
+    /// That such a file becomes no trace, and what it is good for.
+    pub(crate) fn is_no_recording(self, path: &Path) -> Diagnostics {
+        let rule = format!("a recording is wanted here, and this is {}", self.words());
+        Diagnostics::one(path, None, rule, "", self.use_of(path))
+    }
+
+    /// Whether a trace can be made of it alone.
+    pub fn becomes_trace(self) -> bool {
+        matches!(self, FileKind::ProfilerTrace | FileKind::ExecutionTrace)
     }
 
     fn words(self) -> &'static str {
@@ -82,6 +105,9 @@ impl FileKind {
             FileKind::Pickle => "a pickle, such as a memory snapshot of PyTorch",
             FileKind::Zip => "a ZIP archive, such as a checkpoint of PyTorch",
             FileKind::Packed => "packed by gzip or zstd",
+            FileKind::ProfilerTrace => "a trace of the PyTorch profiler",
+            FileKind::ExecutionTrace => "an execution trace of PyTorch",
+            FileKind::MemoryTimeline => "a memory timeline of the PyTorch profiler",
         }
     }
 
@@ -133,6 +159,16 @@ impl FileKind {
             FileKind::Pickle => format!("a memory snapshot is read by `tiersim allocator {path}`"),
             FileKind::Zip => "name the file that is wanted, unpacked".to_owned(),
             FileKind::Packed => "unpack it first".to_owned(),
+            FileKind::ProfilerTrace => format!(
+                "name it as `workload: Trace(path: \"{path}\", time: recorded())` in a scenario, or \
+                 make a trace of it by `tiersim trace import {path} --out TRACE`"
+            ),
+            FileKind::ExecutionTrace => {
+                format!("make a trace of it by `tiersim trace import {path} --out TRACE`")
+            }
+            FileKind::MemoryTimeline => {
+                "export the profiler's trace itself, with `export_chrome_trace`".to_owned()
+            }
         }
     }
 }
@@ -150,6 +186,26 @@ pub fn refused(path: &Path, wanted: &[FileKind], said: Diagnostics) -> Diagnosti
             Diagnostics::one(path, place, rule, "", kind.use_of(path))
         }
         None => said,
+    }
+}
+
+/// What a packed file is, where readers take it packed.
+fn packed(path: &Path, gzip: bool) -> FileKind {
+    let head = || {
+        let file = BufReader::new(File::open(path).ok()?);
+        let mut head = Vec::new();
+        // What is damaged further on is a matter for the reader.
+        let _ = unpack(Box::new(file), gzip).take(HEAD).read_to_end(&mut head);
+        match is_tar(&head) {
+            true => of_head(first_file(&head), u64::MAX),
+            false => of_head(&head, u64::MAX),
+        }
+    };
+    match head() {
+        Some(
+            kind @ (FileKind::ProfilerTrace | FileKind::ExecutionTrace | FileKind::MemoryTimeline),
+        ) => kind,
+        _ => FileKind::Packed,
     }
 }
 
@@ -187,6 +243,10 @@ fn of_json(text: &str) -> Option<FileKind> {
         Some(FileKind::Hints)
     } else if has("schema") && has("tiersim") {
         Some(FileKind::Results)
+    } else if has("traceEvents") || has("deviceProperties") || has("schemaVersion") {
+        Some(FileKind::ProfilerTrace)
+    } else if has("schema") && has("nodes") {
+        Some(FileKind::ExecutionTrace)
     } else if has("model_type") || has("hidden_size") || has("architectures") {
         Some(FileKind::ModelCard)
     } else {

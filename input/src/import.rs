@@ -6,9 +6,15 @@
 //! nothing silently.
 //! Invariant: a trace that an importer returns has passed `Trace::problems`.
 
+pub mod any;
 pub mod card;
+pub mod execution;
+mod names;
+pub mod profiler;
 pub mod recording;
+mod repaired;
 pub mod requests;
 pub mod serving;
 pub mod snapshot;
+mod stream;
 pub mod tables;

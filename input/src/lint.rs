@@ -3,7 +3,7 @@
 //! Invariant: one warning a rule and a scenario, with the first place and how many there are.
 
 use crate::import::recording::element_type;
-use crate::scenario::{Budget, Case, OpTime, Scenario, TraceSource};
+use crate::scenario::{Budget, Case, OpTime, Scenario};
 use std::collections::BTreeMap;
 use tiersim_models::diagnostic::Warning;
 use tiersim_models::ids::{ModuleId, RankId, TierId};
@@ -74,7 +74,7 @@ fn out_of_order(trace: &Trace) -> Option<Warning> {
 /// `durations-unlike-roofline`: recorded times of nothing, or of other units.
 fn unlike_roofline(scenario: &Scenario, trace: &Trace) -> Option<Warning> {
     let OpTime::Recorded { scale } = scenario.workload.time else { return None };
-    if !matches!(scenario.workload.trace, TraceSource::Folder(_)) {
+    if !scenario.workload.trace.is_recorded() {
         return None;
     }
     let device = |op: &&Op| op.unit == Unit::Device;

@@ -30,7 +30,7 @@ mod statistics_file;
 pub mod sweep;
 pub mod unknowns;
 pub mod weights;
-mod workload;
+pub mod workload;
 
 pub(crate) use tiersim_policies::scenario::{
     AxisValue, Budget, Case, OpTime, Scenario, ServingSource, TraceSource, WorkloadSpec, labelled,

@@ -12,6 +12,7 @@ mod info;
 pub(crate) mod read;
 pub(crate) mod rows;
 pub(crate) mod tables;
+pub(crate) mod tar;
 mod units;
 mod write;
 
@@ -30,8 +31,9 @@ pub const SCHEMA: u32 = 1;
 ///
 /// * `id`: 0, 1, 2, ...; its position.
 /// * `name`: text, 1 to 256 bytes; unique.
-/// * `kind`: `weight`, `gradient`, `optimizer`, `master`, `activation`, `kv`, `buffer`; what it
-///   holds.
+/// * `kind`: `weight`, `gradient`, `optimizer`, `master`, `activation`, `kv`, `buffer`, `state`; what
+///   it holds: `state` is what was there before a recording began and of which only the size is
+///   known.
 /// * `bytes`: whole number above 0; size.
 /// * `dtype`: text; element type, such as `float32`; for people.
 /// * `persistent`: `true`, `false`; exists before the first op and after the last.
@@ -90,4 +92,6 @@ pub(crate) const OP_COLUMNS: &str = "id step phase name module? stream? rank? du
 /// * `mode`: `r`, `w`, `rw`; how.
 /// * `pieces`: whole number above 0; of how many pieces: see below.
 /// * `piece_bytes`: with `pieces`: 1 to 2^32 - 1; bytes of a piece that lie beside each other.
-pub(crate) const USE_COLUMNS: &str = "op object mode pieces? piece_bytes?";
+/// * `known`: `seen`, `inferred`, `unknown`, default `seen`; how an [import](#imports) knows it; for
+///   people, no run depends on it.
+pub(crate) const USE_COLUMNS: &str = "op object mode pieces? piece_bytes? known?";

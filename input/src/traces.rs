@@ -1,5 +1,6 @@
 //! Reads or makes the traces that scenarios name, each once.
 
+use crate::import::any::import_file;
 use crate::import::serving::read_requests;
 use crate::scenario::{Scenario, ServingSource, TraceSource};
 use crate::trace::{hex, read_trace, trace_hash};
@@ -50,6 +51,7 @@ pub fn read_more_traces<'a>(
                 continue;
             }
             TraceSource::Folder(folder) => read_trace(folder)?,
+            TraceSource::Recording { file, gaps } => import_file(file, *gaps)?.trace,
             TraceSource::Training(training) => counted(training.trace(), &mut generated, source)?,
             TraceSource::Model(work) => counted(work.trace(), &mut generated, source)?,
         };

@@ -3,7 +3,9 @@
 
 mod cards;
 mod files;
+mod import_execution;
 mod import_hostile;
+mod import_profiler;
 mod import_recording;
 mod import_serving;
 mod import_tables;

@@ -35,6 +35,8 @@ crate::words! {
         Kv = "kv",
         /// Anything else: inputs, temporaries, gradients of activations, workspace.
         Buffer = "buffer",
+        /// Memory that was there before a recording began, of which only the size is known.
+        State = "state",
     }
 
     /// Which part of a step an op belongs to.
@@ -63,6 +65,30 @@ crate::words! {
         Write = "w",
         /// `rw`: the old contents are read and changed.
         ReadWrite = "rw",
+    }
+
+    /// What becomes of the time in which a recorded device waited for its host.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Gaps {
+        /// The device waits as long as it did: every op starts no earlier, behind what it waits
+        /// for, than it did.
+        #[default]
+        Keep = "keep",
+        /// Time in which nothing ran is left out, as if the host were never late.
+        Drop = "drop",
+    }
+
+    /// How it is known that an op uses an object.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Known {
+        /// The recording says so, or a generator made it so.
+        #[default]
+        Seen = "seen",
+        /// It follows from what the recording says, by a rule that may err.
+        Inferred = "inferred",
+        /// Nothing says so: it stands in for what cannot be known.
+        Unknown = "unknown",
     }
 }
 
@@ -224,6 +250,8 @@ pub struct Use {
     pub mode: Mode,
     /// Which part of it; `None` for all of it, from one end to the other.
     pub part: Option<PartialUse>,
+    /// How that is known; for people, no run depends on it.
+    pub known: Known,
 }
 
 /// Pieces of an object that lie anywhere in it, such as the rows of a table that a batch looks up.
@@ -258,7 +286,7 @@ impl PartialUse {
 impl Use {
     /// All of an object.
     pub const fn whole(object: ObjectId, mode: Mode) -> Use {
-        Use { object, mode, part: None }
+        Use { object, mode, part: None, known: Known::Seen }
     }
 
     /// Bytes read of an object of `whole` bytes.

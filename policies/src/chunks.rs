@@ -49,7 +49,7 @@ pub fn chunked(workload: &Workload, chunk: Bytes) -> Result<Option<Rewrite>, Str
             let whole = trace.objects[object].bytes;
             list.extend(all.map(|piece| {
                 let part = touched.part.and_then(|part| share(part, split[piece].bytes, whole));
-                Use { object: ObjectId::at(piece), mode: touched.mode, part }
+                Use { object: ObjectId::at(piece), part, ..*touched }
             }));
         }
         op.uses = start..list.len() as u32;

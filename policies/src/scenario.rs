@@ -23,6 +23,7 @@ pub use tiersim_models::results::AxisValue;
 use tiersim_models::runtime::Runtime;
 use tiersim_models::statistics::Stated;
 use tiersim_models::units::{Bytes, Time};
+use tiersim_models::workload::Gaps;
 use tiersim_workloads::transformer::Work;
 use tiersim_workloads::transformer::serving::Serving;
 use tiersim_workloads::transformer::training::TrainingRun;
@@ -71,7 +72,7 @@ impl WorkloadSpec {
     /// In one word where the statistics come from: those of a folder are recorded.
     pub fn statistics_word(&self) -> &'static str {
         match self.trace {
-            TraceSource::Folder(_) => "recorded",
+            TraceSource::Folder(_) | TraceSource::Recording { .. } => "recorded",
             _ => self.statistics.word(),
         }
     }
@@ -82,6 +83,13 @@ impl WorkloadSpec {
 pub enum TraceSource {
     /// A folder.
     Folder(PathBuf),
+    /// A file that another program recorded.
+    Recording {
+        /// Which.
+        file: PathBuf,
+        /// What becomes of the time in which the device waited for its host.
+        gaps: Gaps,
+    },
     /// Several steps of training, which have no problems.
     Training(TrainingRun),
     /// Made from a model and what is done with it, which has no problems.
@@ -91,10 +99,15 @@ pub enum TraceSource {
 }
 
 impl TraceSource {
+    /// Whether somebody recorded it: it is read, and not made.
+    pub fn is_recorded(&self) -> bool {
+        matches!(self, TraceSource::Folder(_) | TraceSource::Recording { .. })
+    }
+
     /// What messages about the trace name in the place of a file.
     pub fn place(&self) -> PathBuf {
         match self {
-            TraceSource::Folder(folder) => folder.clone(),
+            TraceSource::Folder(path) | TraceSource::Recording { file: path, .. } => path.clone(),
             TraceSource::Training(_) | TraceSource::Model(_) => {
                 PathBuf::from("workload Model(...)")
             }

@@ -119,6 +119,8 @@ fn project() -> Project {
     let project = Project::shipped();
     let snapshot = fs::read(shipped("tests/data/snapshots/tiny.pickle.gz")).unwrap();
     project.write("tiny.pickle.gz", snapshot);
+    let profiled = fs::read(shipped("tests/data/fuzz/profiler/seed~trace.json")).unwrap();
+    project.write("trace.json", profiled);
     project.write("blocks.csv", "object,bytes\n1,4096\n2,4096\n1,4096\n");
     let products = (1..61).map(|m| format!("bf16,{m},{},4096,{}\n", 64 * m, 3 + m / 4));
     project.write("products.csv", format!("dtype,m,n,k,us\n{}", products.collect::<String>()));

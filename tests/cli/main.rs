@@ -31,6 +31,7 @@ mod models;
 mod ops;
 mod outside;
 mod plausible;
+mod profiler;
 mod promises;
 mod replications;
 mod report;

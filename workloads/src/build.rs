@@ -205,7 +205,7 @@ impl Builder {
         for &ObjectAccess { object, mode, rows, .. } in touches {
             let whole = self.trace.objects[object.index()].bytes;
             let rows = rows.and_then(|(rows, row)| PartialUse::of(rows, row, whole));
-            self.trace.uses.push(Use { object, mode, part: rows });
+            self.trace.uses.push(Use { part: rows, ..Use::whole(object, mode) });
         }
         self.bytes += bytes;
         self.flops += flops;

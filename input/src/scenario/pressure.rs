@@ -254,7 +254,7 @@ impl Resolver<'_, '_> {
             TraceSource::Training(training) => training,
             other => {
                 let rule = match other {
-                    TraceSource::Folder(_) => {
+                    TraceSource::Folder(_) | TraceSource::Recording { .. } => {
                         "a recording is of one batch size: how its ops, sizes and times would be \
                          at another is not in it"
                     }

@@ -19,6 +19,7 @@ use card::{RawCard, RawFormats};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::collections::BTreeMap;
+use tiersim_models::workload::Gaps;
 use tiersim_workloads::transformer::format::Format;
 use work::RawWork;
 
@@ -101,8 +102,13 @@ pub(crate) enum RawWorkload {
 #[derive(Debug, Deserialize)]
 #[serde(rename = "Trace", deny_unknown_fields)]
 pub(crate) struct RawTrace {
-    /// The [trace](#traces)'s folder, see [Paths](#paths).
+    /// The [trace](#traces)'s folder, or a [file of the PyTorch
+    /// profiler](../howto/import-a-profiler-trace.md), see [Paths](#paths).
     pub(crate) path: String,
+    /// Of such a file: whether idle ops stand for the time in which the device waited for its host.
+    ///
+    /// Default: `keep`.
+    pub(crate) gaps: Option<Gaps>,
     /// How long each op takes.
     pub(crate) time: RawTime,
     /// How often all steps of the trace are replayed, back to back; up to 1000000 with `jitter` or

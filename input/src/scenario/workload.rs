@@ -3,13 +3,16 @@
 //! A trace is named by its folder, or generated from a model; how often it runs and how
 //! long its ops take is said alike for all.
 
+use crate::file_kind::FileKind;
 use crate::scenario::machines;
 use crate::scenario::raw::{RawTime, RawWorkload};
 use crate::scenario::resolver::Resolver;
 use crate::scenario::{OpTime, TraceSource, WorkloadSpec};
 use crate::shipped;
+use std::path::Path;
 use std::sync::Arc;
 use tiersim_models::hardware::{Compute, Hardware};
+use tiersim_models::workload::Gaps;
 
 /// Most replays of a trace: a million hours of a step of several seconds, or hours of many short
 /// ones.
@@ -31,7 +34,7 @@ impl Resolver<'_, '_> {
         let trace = match raw {
             RawWorkload::Trace(raw) => {
                 let ranks = self.ranks(raw.ranks, hardware);
-                self.folder(&raw.path).zip(ranks)
+                self.recorded(&raw.path, raw.gaps).zip(ranks)
             }
             RawWorkload::Model(raw) => self.modelled(raw, hardware),
         };
@@ -82,13 +85,20 @@ impl Resolver<'_, '_> {
         None
     }
 
-    fn folder(&mut self, path: &str) -> Option<TraceSource> {
+    /// A trace is a folder of ours, or a file that another program recorded.
+    fn recorded(&mut self, path: &str, gaps: Option<Gaps>) -> Option<TraceSource> {
         match self.files.path(path) {
-            Ok(folder) if folder.is_dir() || shipped::is_folder(&folder) => {
-                return Some(TraceSource::Folder(folder));
-            }
-            Ok(_) => {
-                let fault = ("a trace is a folder".into(), "name the folder".into());
+            Ok(found) => {
+                if let Some(source) = trace_at(&found, gaps.unwrap_or_default()) {
+                    if gaps.is_some() && matches!(source, TraceSource::Folder(_)) {
+                        let rule = "`gaps` is for files that are imported";
+                        let remedy = "leave it out: a folder has the gaps that it was made with";
+                        self.check.fault("workload.gaps", rule, remedy);
+                    }
+                    return Some(source);
+                }
+                let rule = "a trace is a folder, or a file of the PyTorch profiler".into();
+                let fault = (rule, "name the folder, or such a file".into());
                 self.path_fault("workload.path", fault);
             }
             Err(fault) => self.path_fault("workload.path", fault),
@@ -155,4 +165,13 @@ impl Resolver<'_, '_> {
         self.check.unknown("workload.time.precision", &rule, precision, &known);
         None
     }
+}
+
+/// The trace that a path names, if it is one: a folder, or a file that becomes a trace.
+pub fn trace_at(path: &Path, gaps: Gaps) -> Option<TraceSource> {
+    if path.is_dir() || shipped::is_folder(path) {
+        return Some(TraceSource::Folder(path.to_owned()));
+    }
+    let recorded = FileKind::of(path).is_some_and(FileKind::becomes_trace);
+    recorded.then(|| TraceSource::Recording { file: path.to_owned(), gaps })
 }

@@ -7,7 +7,7 @@
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
-use tiersim_models::workload::{Collective, Object, ObjectKind, Op, Phase, Trace, Unit};
+use tiersim_models::workload::{Collective, Known, Object, ObjectKind, Op, Phase, Trace, Unit};
 
 /// How many modules the text lists.
 const TOP_MODULES: usize = 10;
@@ -37,6 +37,12 @@ pub struct TraceInfo {
     pub objects: usize,
     /// Rows of `uses.csv`.
     pub uses: usize,
+    /// Of these, such that an import inferred.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub inferred_uses: u64,
+    /// Of these, such that stand in for what an import cannot know.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unknown_uses: u64,
     /// Ops by phase; phases without ops are left out.
     pub phases: Vec<PhaseInfo>,
     /// Ops that do not run on the device, by unit and group.
@@ -158,6 +164,8 @@ pub fn info(trace: &Trace) -> TraceInfo {
         ops: trace.ops.len(),
         objects: trace.objects.len(),
         uses: trace.uses.len(),
+        inferred_uses: known(trace, Known::Inferred),
+        unknown_uses: known(trace, Known::Unknown),
         phases: phases(trace),
         units: units(trace),
         kinds: kinds(trace, &alive),
@@ -165,6 +173,15 @@ pub fn info(trace: &Trace) -> TraceInfo {
         peak,
         modules: modules(trace),
     }
+}
+
+/// Takes a reference, as serde asks.
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+fn known(trace: &Trace, how: Known) -> u64 {
+    trace.uses.iter().filter(|one| one.known == how).count() as u64
 }
 
 /// First and last op during which each object is alive; nothing for one that is never used.
@@ -329,6 +346,10 @@ impl fmt::Display for TraceInfo {
         writeln!(f, "{}, batch {batch} x {sequence} tokens", self.precision)?;
         let (ops, objects, uses) = (self.ops, self.objects, self.uses);
         writeln!(f, "{ops} ops, {objects} objects, {uses} uses, {} steps", self.steps.len())?;
+        if self.inferred_uses + self.unknown_uses > 0 {
+            let (inferred, unknown) = (self.inferred_uses, self.unknown_uses);
+            writeln!(f, "of the uses {inferred} are inferred and {unknown} unknown")?;
+        }
         writeln!(f, "\nphase          ops  recorded ms      GFLOP    MiB read+written")?;
         for PhaseInfo { phase, all } in &self.phases {
             writeln!(f, "{phase:<10} {all:>7}")?;

@@ -20,7 +20,8 @@ use tiersim_models::ids::{ModuleId, ObjectId, OpId, RankId};
 use tiersim_models::kernel::Kernel;
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_models::workload::{
-    Mode, Object, ObjectKind, Op, PartialUse, Phase, Statistics, Table, Trace, TraceProblem, Use,
+    Known, Mode, Object, ObjectKind, Op, PartialUse, Phase, Statistics, Table, Trace, TraceProblem,
+    Use,
 };
 
 /// Reads the trace in `folder`, or says everything that is wrong with it.
@@ -165,7 +166,11 @@ impl Reader<'_> {
                     None
                 }
             };
-            push(&mut uses, Use { object, mode, part });
+            let known = match row.text("known") {
+                "" => Known::Seen,
+                _ => row.word("known", &Known::ALL.map(|one| (one.word(), one)), Known::Seen),
+            };
+            push(&mut uses, Use { object, mode, part, known });
         });
         if complete {
             close(ops, current, ops.len(), uses.len());

@@ -6,6 +6,7 @@
 //! Invariant: at most [`MAX_LINE_BYTES`] of a table are buffered at a time, and line `n` of the
 //! file is record `n` of the table.
 
+use super::tar::{OneFile, is_tar};
 use crate::shipped;
 use flate2::bufread::MultiGzDecoder;
 use ruzstd::decoding::StreamingDecoder;
@@ -206,6 +207,30 @@ pub(crate) fn unpacked(path: &Path, limits: Limits) -> Result<(Box<dyn Read>, u6
         }
         _ => (file, limits.expanded),
     })
+}
+
+/// The same by what the file begins with, whatever its name.
+pub(crate) fn unpacked_by_magic(
+    path: &Path,
+    limits: Limits,
+) -> Result<(Box<dyn Read>, u64), Diagnostics> {
+    let (length, mut file) = open(path, limits.expanded)?;
+    let head = file.fill_buf().map_err(|error| describe(path, &error))?;
+    let gzip = head.starts_with(&[0x1F, 0x8B]);
+    let (inner, most): (Box<dyn Read>, u64) = if gzip || head.starts_with(&[0x28, 0xB5, 0x2F, 0xFD])
+    {
+        let most = length.saturating_mul(limits.ratio).saturating_add(limits.free);
+        (unpack(file, gzip), limits.expanded.min(most))
+    } else {
+        (file, limits.expanded)
+    };
+    let mut inner = BufReader::new(inner);
+    // A gzip of one block may give less at first than a header has.
+    let head = inner.fill_buf().map_err(|error| describe(path, &error))?;
+    match is_tar(head) {
+        true => Ok((Box::new(OneFile::new(inner)), most)),
+        false => Ok((Box::new(inner), most)),
+    }
 }
 
 /// A file of at most `limit` bytes, with its length: one that ships, or a regular file.

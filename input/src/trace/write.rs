@@ -17,7 +17,7 @@ use std::path::Path;
 use tiersim_models::diagnostic::Diagnostics;
 use tiersim_models::ids::ModuleId;
 use tiersim_models::kernel::Kernel;
-use tiersim_models::workload::{Op, PartialUse, Trace, TraceProblem, Unit};
+use tiersim_models::workload::{Known, Op, PartialUse, Trace, TraceProblem, Unit};
 
 /// Whether tables are packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -214,7 +214,12 @@ fn kernels_of(op: &Op) -> String {
 fn use_table(trace: &Trace) -> String {
     // Columns that would be empty all the way down are left out.
     let parts = trace.uses.iter().any(|one| one.part.is_some());
-    let columns = if parts { 5 } else { 3 };
+    let known = trace.uses.iter().any(|one| one.known != Known::Seen);
+    let columns = match (known, parts) {
+        (true, _) => 6,
+        (_, true) => 5,
+        (_, false) => 3,
+    };
     let mut text = header_line(USE_COLUMNS, columns);
     for (id, op) in trace.ops.iter().enumerate() {
         for one in &trace.uses[op.uses.start as usize..op.uses.end as usize] {
@@ -227,6 +232,7 @@ fn use_table(trace: &Trace) -> String {
                 one.mode.word().to_owned(),
                 number(|part| part.pieces),
                 number(|part| part.piece),
+                one.known.word().to_owned(),
             ];
             push_line(&mut text, &fields[..columns]);
         }

@@ -172,7 +172,7 @@ impl ZeroOffloadConfig {
 
     /// The home of every object, by object id.
     pub fn homes(&self, trace: &Trace) -> Vec<TierId> {
-        use ObjectKind::{Activation, Buffer, Gradient, Kv, Master, Optimizer, Weight};
+        use ObjectKind::{Activation, Buffer, Gradient, Kv, Master, Optimizer, State, Weight};
         let state = offloaded(trace, &[Optimizer, Master], self.optimizer_share);
         let weights = offloaded(trace, &[Weight], self.parameters_share);
         let home = |(index, object): (usize, &Object)| {
@@ -187,7 +187,7 @@ impl ZeroOffloadConfig {
                 Gradient => (self.gradients, offloads(&state, self.optimizer_share)),
                 Weight => (self.parameters, offloads(&weights, self.parameters_share)),
                 Activation => (self.activations, true),
-                Kv | Buffer => (HBM, false),
+                Kv | Buffer | State => (HBM, false),
             };
             if goes { home } else { HBM }
         };

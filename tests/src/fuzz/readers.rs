@@ -4,6 +4,8 @@ use crate::prelude::*;
 use tiersim_input::hardware_file::parts::read_part;
 use tiersim_input::hardware_file::read_hardware;
 use tiersim_input::import::card::{known_model, read_model};
+use tiersim_input::import::execution::import_execution;
+use tiersim_input::import::profiler::{Gaps, import_profiler};
 use tiersim_input::import::recording::import_recording;
 use tiersim_input::import::requests::RequestFile;
 use tiersim_input::import::serving::{MOONCAKE_BLOCK, read_requests};
@@ -48,6 +50,8 @@ readers! {
     Recording "recording",
     Snapshot "snapshot",
     Tables "tables",
+    Profiler "profiler",
+    Execution "execution",
     Card "card",
     Safetensors "safetensors",
     WeightIndex "weight-index",
@@ -123,6 +127,8 @@ impl Reader {
                     ["kernels.csv", "tensors.csv"].map(|name| folder.join(name));
                 drop(import_tables(&Tables { kernels, tensors, batch: 1 }));
             }
+            Reader::Profiler => drop(import_profiler(path, Gaps::Keep).map(|one| info(&one.trace))),
+            Reader::Execution => drop(import_execution(path).map(|one| info(&one.trace))),
             Reader::Card => drop(read_model(path, None)),
             Reader::Safetensors | Reader::WeightIndex => {
                 drop(known_model("llama-2-7b", Some(path)))

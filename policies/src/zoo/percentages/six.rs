@@ -30,7 +30,7 @@ impl Group {
             | ObjectKind::Master => Some(Group::Weights),
             ObjectKind::Kv => Some(Group::Cache),
             ObjectKind::Activation => Some(Group::Activations),
-            ObjectKind::Buffer => None,
+            ObjectKind::Buffer | ObjectKind::State => None,
         }
     }
 }

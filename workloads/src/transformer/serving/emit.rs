@@ -155,7 +155,7 @@ impl<'a> Emit<'a> {
                 };
                 let part = PartialUse::of(pieces, bytes, Bytes::new(held));
                 let part = part.filter(|_| mode != Mode::Write);
-                Use { object: ObjectId(object.0 + group as u32), mode, part }
+                Use { part, ..Use::whole(ObjectId(object.0 + group as u32), mode) }
             };
             self.build.trace.uses.extend(modes.iter().map(block));
             let end = self.build.trace.uses.len() as u32;

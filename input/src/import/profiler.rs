@@ -1,0 +1,56 @@
+//! Traces of the PyTorch profiler (Kineto): what a GPU really did, with the memory that was given
+//! and taken back meanwhile.
+//!
+//! Such a trace holds activities of the device with their times, and, where the profiler was asked
+//! for memory, each allocation. It holds neither which kernel reads which memory nor what the
+//! memory holds that was there before: what is worked out of that is said in the uses and in
+//! [`Account`]. The file is streamed ([`read`]); everything else works on small tables
+//! ([`tables`]): [`host`] says what each moment lies in, [`items`] what ran, [`steps`] when in a
+//! step, [`order`] what waits for what, [`memory`] which objects there are, [`state`] what of them
+//! is weights, gradients and optimizer state, [`build`] makes the trace.
+//! Invariant: a trace with the recorded durations takes, in unlimited memory, as long as recorded:
+//! with gaps the time from the first start to the last end, without them the time in which anything
+//! ran.
+
+mod account;
+mod build;
+mod events;
+mod host;
+mod items;
+mod memory;
+mod meta;
+mod modules;
+mod number;
+mod order;
+mod read;
+mod shapes;
+mod shares;
+mod state;
+mod steps;
+mod tables;
+mod values;
+
+pub use account::Account;
+pub use tiersim_models::workload::Gaps;
+
+use std::path::Path;
+use tiersim_models::diagnostic::Diagnostics;
+use tiersim_models::workload::Trace;
+
+/// A native trace, and what was seen, inferred and left out on the way to it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Imported {
+    /// The trace.
+    pub trace: Trace,
+    /// What is known of it, and how.
+    pub account: Account,
+}
+
+/// Makes a trace of the file that the PyTorch profiler wrote, packed or not.
+///
+/// # Errors
+/// What is wrong with the file, with line, column and event, or that it holds nothing that ran.
+pub fn import_profiler(path: &Path, gaps: Gaps) -> Result<Imported, Diagnostics> {
+    let (tables, mended) = read::read(path)?;
+    build::build(path, &tables, gaps, mended)
+}

@@ -1,0 +1,144 @@
+//! Reads the file: streams over its events and fills the tables.
+//!
+//! Invariant: of the text one buffer and one event are held at a time; what is kept of the events
+//! stays within the budget of every reader.
+
+use super::events::Event;
+use super::tables::Tables;
+use crate::import::repaired::Passed;
+use crate::import::stream::{open, refused};
+use crate::trace::tables::ReadBudget;
+use serde::Deserialize;
+use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use std::fmt;
+use std::path::Path;
+use tiersim_models::diagnostic::Diagnostics;
+
+/// Reads a profiler's trace; returns its tables, and how many places in it were no JSON.
+///
+/// # Errors
+/// What is wrong with the file, with line and column and the number of the event.
+pub(super) fn read(path: &Path) -> Result<(Tables, u64), Diagnostics> {
+    let (text, passed) = open(path)?;
+    let mut reading = Reading {
+        tables: Tables::default(),
+        budget: ReadBudget::default(),
+        told: 0,
+        passed: passed.clone(),
+        found: false,
+    };
+    let mut parser = serde_json::Deserializer::from_reader(text);
+    let result = Document(&mut reading).deserialize(&mut parser).and_then(|()| parser.end());
+    if let Err(error) = result {
+        return Err(refused(path, error, &format!("event {}", reading.tables.events)));
+    }
+    if !reading.found {
+        let rule = "a trace of the PyTorch profiler has a list `traceEvents`";
+        let remedy = "export it with `prof.export_chrome_trace(\"trace.json\")`";
+        return Err(Diagnostics::one(path, None, rule, "", remedy));
+    }
+    Ok((reading.tables, passed.mended.get()))
+}
+
+struct Reading {
+    tables: Tables,
+    budget: ReadBudget,
+    /// Bytes of text that the budget knows of.
+    told: u64,
+    passed: Passed,
+    found: bool,
+}
+
+impl Reading {
+    fn take(&mut self, event: &Event) -> Result<(), String> {
+        let kept = self.tables.take(event);
+        let bytes = self.passed.bytes.get();
+        let more = usize::try_from(bytes - self.told).unwrap_or(usize::MAX);
+        self.told = bytes;
+        self.budget.take(more, kept)
+    }
+}
+
+struct Document<'a>(&'a mut Reading);
+struct Events<'a>(&'a mut Reading);
+
+impl<'de> DeserializeSeed<'de> for Document<'_> {
+    type Value = ();
+
+    fn deserialize<D: serde::Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
+        from.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Document<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a trace of the PyTorch profiler")
+    }
+
+    /// A bare list of events is a trace as well.
+    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<(), A::Error> {
+        Events(self.0).visit_seq(seq)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let reading = self.0;
+        while let Some(key) = map.next_key::<String>()? {
+            let tables = &mut reading.tables;
+            match key.as_str() {
+                "traceEvents" => map.next_value_seed(Events(reading))?,
+                "deviceProperties" => {
+                    for device in map.next_value::<Vec<Device>>()?.into_iter().take(64) {
+                        tables.devices.insert(device.id, device.name);
+                    }
+                }
+                "distributedInfo" => {
+                    let world: World = map.next_value()?;
+                    (tables.rank, tables.ranks) = (world.rank, world.world_size);
+                }
+                "baseTimeNanoseconds" => tables.epoch = Some(map.next_value()?),
+                _ => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok(())
+    }
+}
+
+#[derive(Deserialize)]
+struct Device {
+    #[serde(default)]
+    id: i64,
+    #[serde(default)]
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct World {
+    rank: Option<i64>,
+    world_size: Option<i64>,
+}
+
+impl<'de> DeserializeSeed<'de> for Events<'_> {
+    type Value = ();
+
+    fn deserialize<D: serde::Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
+        from.deserialize_seq(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Events<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of events")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
+        self.0.found = true;
+        while let Some(event) = seq.next_element::<Event>()? {
+            self.0.take(&event).map_err(A::Error::custom)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,116 @@
+//! Traces of other programs: found out, imported, and run by every policy.
+
+use crate::common::*;
+
+const SMALL: &str = "tests/data/fuzz/profiler/seed~trace.json";
+
+/// Every policy that needs neither recorded statistics nor modules with names; state of which
+/// nothing is known may move.
+const ZOO: &str = r#"
+Scenario(
+    schema: 2,
+    about: "every policy on a recorded GPU",
+    hardware: "h100-sxm-pcie5",
+    workload: Trace(path: "TRACE", time: recorded(), gaps: GAPS, repeat: 1),
+    policies: [
+        (name: "all", policy: AllHbm),
+        (name: "density", policy: AccessDensity(spill: ["dram"], kinds: [weight, gradient, state]), HBM),
+        (name: "knapsack", policy: Knapsack(spill: ["dram"]), HBM),
+        (name: "size", policy: SizeGreedy(spill: ["dram"]), HBM),
+        (name: "activations", policy: ActivationOffload(choice: offload, spill: ["dram"]), HBM),
+        (name: "arc", policy: Arc(spill: ["dram"]), HBM),
+        (name: "belady", policy: Belady(spill: ["dram"]), HBM),
+        (name: "clock", policy: Clock(spill: ["dram"]), HBM),
+        (name: "fifo", policy: Fifo(spill: ["dram"]), HBM),
+        (name: "lfu", policy: Lfu(spill: ["dram"]), HBM),
+        (name: "lirs", policy: Lirs(spill: ["dram"]), HBM),
+        (name: "lru", policy: Lru(spill: ["dram"]), HBM),
+        (name: "s3-fifo", policy: S3Fifo(spill: ["dram"]), HBM),
+        (name: "sieve", policy: Sieve(spill: ["dram"]), HBM),
+        (name: "slru", policy: Slru(spill: ["dram"]), HBM),
+        (name: "two-q", policy: TwoQ(spill: ["dram"]), HBM),
+        (name: "scored", policy: Scored(spill: ["dram"]), HBM),
+        (name: "hot-cold", policy: HotCold(spill: ["dram"]), HBM),
+        (name: "unified", policy: UnifiedMemory(), HBM),
+        (name: "correlation", policy: CorrelationPrefetch(), HBM),
+        (name: "hooks", policy: LayerHooks(spill: ["dram"]), HBM),
+        (name: "double", policy: DoubleBuffering(spill: ["dram"]), HBM),
+        (name: "look-ahead", policy: LookAhead(spill: ["dram"]), HBM),
+        (name: "planned", policy: PlannedMigration(spill: ["dram"]), HBM),
+        (name: "clairvoyant", policy: ClairvoyantOffload(spill: ["dram"]), HBM),
+        (name: "zero", policy: ZeroOffload(parameters: "dram", spill: ["dram"]), HBM),
+    ],
+    seed: 1,
+)
+"#;
+
+fn zoo(project: &Project, trace: &str, gaps: &str) {
+    let text = ZOO.replace("TRACE", trace).replace("GAPS", gaps);
+    project.write("scenarios/zoo.ron", text.replace("HBM),", "hbm: share_of_peak(0.7)),"));
+}
+
+#[test]
+fn a_file_is_found_out_imported_and_run() {
+    let project = Project::shipped();
+    project.write("trace.json", fs::read(shipped(SMALL)).unwrap());
+    let imported = project.run(&["trace", "import", "trace.json", "--out", "T"]).ends_with(0);
+    imported.shows(&[
+        "24 kernels of 0.",
+        "2 steps (steps by ProfilerStep",
+        "8 objects of 6291456 bytes, at most 8497152 bytes given",
+        "2 parameters of 2097152 bytes, from gradients that were added or kept",
+        "gradients that stay: 2097152 bytes",
+        "what 2205696 bytes from before the file hold",
+        "modules by recorded calls of nn.Module",
+        "written to T",
+    ]);
+    project.run(&["trace", "info", "T"]).ends_with(0).shows(&["weight", "gradient", "state"]);
+    assert!(project.text("T/uses.csv").starts_with("op,object,mode,pieces,piece_bytes,known\n"));
+    zoo(&project, "trace.json", "keep");
+    project.run(&["run", "scenarios/zoo.ron", "--audit", "--out", "A"]).ends_with(0);
+    // The same by the option, and of the folder.
+    let instead = ["run", "scenarios/zoo.ron", "--trace", "T", "--out", "B"];
+    project.run(&instead).ends_with(0);
+    assert_eq!(
+        project.json("A/summary.json")["results"],
+        project.json("B/summary.json")["results"]
+    );
+}
+
+#[test]
+fn what_is_no_recording_is_named() {
+    let project = Project::shipped();
+    let pickle = fs::read(shipped("tests/data/snapshots/tiny.pickle.gz")).unwrap();
+    project.write("tiny.pickle.gz", pickle);
+    project.write("noise.gz", gzip(b"no trace at all", Compression::default()));
+    for (file, kind) in [
+        ("scenarios/gpt2-adam-tiering.ron", "this is a scenario"),
+        ("traces/gpt2-train-cpu", "this is the folder of a trace"),
+        ("tiny.pickle.gz", "this is packed by gzip or zstd"),
+        ("noise.gz", "this is packed by gzip or zstd"),
+    ] {
+        let ran = project.run(&["trace", "import", file, "--out", "T"]).ends_with(2);
+        ran.says(&["a recording is wanted here", kind]);
+        assert!(!project.path("T").exists());
+    }
+}
+
+#[test]
+fn a_real_training_is_run_by_every_policy() {
+    let Some(real) = beside("kineto/hta_df_index_resolver.json.gz") else { return };
+    let project = Project::shipped();
+    fs::copy(real, project.path("real.json.gz")).unwrap();
+    for (gaps, step_ms) in [("drop", 200.1226), ("keep", 346.593)] {
+        zoo(&project, "real.json.gz", gaps);
+        let ran = ["run", "scenarios/zoo.ron", "--audit", "--out", gaps];
+        project.run(&ran).ends_with(0);
+        let summary = project.json(&format!("{gaps}/summary.json"));
+        for case in summary["results"].as_array().unwrap() {
+            let baseline = case["baseline_step_ms"].as_f64().unwrap();
+            assert!((baseline - step_ms).abs() < 0.001, "{gaps}: {baseline}");
+            assert!(!case["oom"].as_bool().unwrap(), "{}", case["policy"]);
+        }
+        let all = &summary["results"][0];
+        assert_eq!(all["peak_bytes"]["hbm"].as_u64(), Some(6_629_508_096), "{gaps}");
+    }
+}
