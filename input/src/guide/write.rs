@@ -14,7 +14,8 @@ pub(super) fn scenario(from: &str, of: &Settings) -> String {
     let mut out = String::new();
     let _ = writeln!(
         out,
-        "// From {from}, by `tiersim new NAME --from-yaml FILE`, which says what became of each key."
+        "// From {from}, by `tiersim new NAME --from-yaml FILE`, which says what became of each \
+         key."
     );
     let _ = writeln!(out, "Scenario(\n    schema: 2,");
     let about = format!("{} on {}: what do the settings of {from} come to?", of.model, of.hardware);
