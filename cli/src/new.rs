@@ -1,10 +1,14 @@
-//! `new`: a scenario to start from, which runs wherever it is written.
+//! `new`: a scenario to start from, which runs wherever it is written; or one of settings as guides
+//! write them.
 //!
 //! Invariant: a file that is there stays as it is.
 
 use crate::output::{Failure, print, write};
 use clap::Args;
-use std::path::Path;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use tiersim_input::guide::{Fate, Guide, MAX_BYTES, Row, Said, guide};
 
 /// What is written, with `NAME` for the scenario's.
 const SCENARIO: &str = include_str!("new/scenario.ron");
@@ -14,6 +18,16 @@ pub(crate) struct NewArgs {
     /// The scenario's name: NAME.ron is written into the current folder.
     #[arg(value_name = "NAME")]
     name: String,
+    /// Writes what these settings mean, with a list of what was taken of them and what was not, and
+    /// why: `zero_stage`, `offload_optimizer`, `gpu_memory_threshold`, `dynamic_batching` and more.
+    #[arg(long, value_name = "FILE")]
+    from_yaml: Option<PathBuf>,
+    /// The model, in the place of the settings' `model`.
+    #[arg(long, value_name = "NAME", requires = "from_yaml")]
+    model: Option<String>,
+    /// The machine, in the place of the settings' `gpu`.
+    #[arg(long, value_name = "NAME", requires = "from_yaml")]
+    hardware: Option<String>,
 }
 
 /// Writes the scenario and says what to do with it.
@@ -32,6 +46,60 @@ pub(crate) fn new(args: &NewArgs) -> Result<(), Failure> {
             "{file}: a file of this name is there; choose another name, or remove it"
         )));
     }
-    write(Path::new(&file), SCENARIO.replace("NAME", name).as_bytes())?;
-    print(&format!("written: {file}; now `tiersim run {file}`, and change what you want to know\n"))
+    let (text, report) = match &args.from_yaml {
+        None => (SCENARIO.replace("NAME", name), String::new()),
+        Some(from) => {
+            let guide = of_settings(args, from)?;
+            (guide.scenario, report(&guide.rows))
+        }
+    };
+    write(Path::new(&file), text.as_bytes())?;
+    print(&format!(
+        "{report}written: {file}; now `tiersim run {file}`, and change what you want to know\n"
+    ))
+}
+
+fn of_settings(args: &NewArgs, from: &Path) -> Result<Guide, Failure> {
+    let cannot = |error: &dyn std::fmt::Display| {
+        Failure::Input(format!("{}: {error}; name a file of settings", from.display()))
+    };
+    let mut text = String::new();
+    let file = File::open(from).map_err(|error| cannot(&error))?;
+    // One byte more than may be there: the reader says that it is too much.
+    let most = MAX_BYTES as u64 + 1;
+    file.take(most).read_to_string(&mut text).map_err(|error| cannot(&error))?;
+    let said = Said { model: args.model.as_deref(), hardware: args.hardware.as_deref() };
+    Ok(guide(from, &text, said)?)
+}
+
+/// What became of each key: those that were taken, and then the others.
+fn report(rows: &[Row]) -> String {
+    let mut out = String::new();
+    let line = |Row { line, key, value, .. }: &Row, words: &str| {
+        format!("  line {line}: {}: {} -> {words}\n", clean(key), clean(value))
+    };
+    out.push_str("taken\n");
+    for row in rows {
+        if let Fate::Taken(words) = &row.fate {
+            out.push_str(&line(row, &clean(words)));
+        }
+    }
+    let ignored: Vec<String> = rows
+        .iter()
+        .filter_map(|row| match &row.fate {
+            Fate::Ignored(why) => Some(line(row, &format!("ignored: {why}"))),
+            Fate::Taken(_) => None,
+        })
+        .collect();
+    if !ignored.is_empty() {
+        out.push_str("not taken\n");
+        out.extend(ignored);
+    }
+    out
+}
+
+/// Nothing of a file reaches the terminal uncleaned.
+fn clean(text: &str) -> String {
+    let shown: String = text.chars().take(80).collect();
+    shown.escape_debug().to_string().replace("\\\"", "\"")
 }

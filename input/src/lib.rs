@@ -4,6 +4,7 @@
 //! Invariant: no reader simulates anything, and none takes memory out of proportion to its file.
 
 pub mod file_kind;
+pub mod guide;
 pub mod hardware_file;
 pub mod held;
 pub mod hidden;

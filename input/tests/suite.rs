@@ -3,6 +3,7 @@
 
 mod cards;
 mod files;
+mod guide;
 mod import_execution;
 mod import_hostile;
 mod import_profiler;

@@ -77,6 +77,26 @@ fn a_new_scenario_runs_in_an_empty_folder_and_as_in_a_checkout() {
 }
 
 #[test]
+fn settings_of_a_guide_become_a_scenario_with_a_report() {
+    let project = Project::shipped();
+    let settings =
+        "model: gpt2\ngpu: A100\nsequence_length: 128\nlearning_rate: 1e-4\nfrob: \"\\e[2J\"\n";
+    fs::write(project.path("mine.yaml"), settings).expect("the folder can be written");
+    let made = project.run(&["new", "mine", "--from-yaml", "mine.yaml"]);
+    made.ends_with(0).shows(&[
+        "line 2: gpu: A100 -> hardware: \"a100-80g-pcie4\"",
+        "line 4: learning_rate: 1e-4 -> ignored: a number of the update",
+        "line 5: frob: \\u{1b}[2J -> ignored: unknown key",
+        "written: mine.ron",
+    ]);
+    project.run(&["check", "mine.ron"]).ends_with(0);
+    fs::write(project.path("bad.yaml"), "gpu: A100\n").expect("the folder can be written");
+    let bad = project.run(&["new", "bad", "--from-yaml", "bad.yaml"]);
+    bad.ends_with(2).says(&["bad.yaml: the settings do not say `model`"]);
+    assert!(!project.path("bad.ron").exists(), "nothing is written");
+}
+
+#[test]
 fn a_new_scenario_replaces_nothing_and_has_a_plain_name() {
     let project = Project::shipped();
     project.write("mine.ron", "my own");

@@ -1,0 +1,68 @@
+//! Settings as guides to training write them in YAML, to a scenario.
+//!
+//! Taken is what changes bytes or time here: batch, sequence, precision, checkpoints, ZeRO's stage,
+//! offload, thresholds, dynamic batching, the loader. Everything else is listed with the reason for
+//! which it is ignored; nothing is dropped in silence.
+//! Invariant: every key of the file has one row in the report, and the scenario says nothing that
+//! no row says.
+
+mod settings;
+mod write;
+mod yaml;
+
+use std::path::Path;
+use tiersim_models::diagnostic::Diagnostics;
+
+pub use yaml::MAX_BYTES;
+
+/// What became of one key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// The line of the file; 0 for what the command said.
+    pub line: u64,
+    /// The key with the sections that it is in, such as `memory.gpu_memory_threshold`.
+    pub key: String,
+    /// Its value as written.
+    pub value: String,
+    /// What it says in the scenario, or why it says nothing.
+    pub fate: Fate,
+}
+
+/// What became of a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It is in the scenario, as this.
+    Taken(String),
+    /// It is not, for this reason.
+    Ignored(String),
+}
+
+/// What the command says in the place of keys, or instead of them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Said<'a> {
+    /// The model.
+    pub model: Option<&'a str>,
+    /// The machine.
+    pub hardware: Option<&'a str>,
+}
+
+/// A scenario, and what became of each key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Guide {
+    /// The scenario's text.
+    pub scenario: String,
+    /// In the order of the file.
+    pub rows: Vec<Row>,
+}
+
+/// The scenario that the settings in `text` mean. `file` is what problems name.
+///
+/// # Errors
+/// The text is no YAML of this kind, a value is not what its key wants, or the model or the machine
+/// is not said.
+pub fn guide(file: &Path, text: &str, said: Said<'_>) -> Result<Guide, Diagnostics> {
+    let entries = yaml::entries(file, text)?;
+    let (settings, rows) = settings::settings(file, &entries, said)?;
+    let name = file.file_name().map(|name| name.to_string_lossy().into_owned());
+    Ok(Guide { scenario: write::scenario(&name.unwrap_or_default(), &settings), rows })
+}

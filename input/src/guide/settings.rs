@@ -1,0 +1,396 @@
+//! What each key means here.
+//!
+//! A key counts by its last word, whatever section it is in; a few sections name their keys
+//! (`offload_optimizer: device: cpu`). Invariant: every entry gets one row.
+
+use super::yaml::Entry;
+use super::{Fate, Row, Said};
+use std::path::Path;
+use tiersim_models::diagnostic::{Diagnostics, Place};
+
+/// What a scenario is written of.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Settings {
+    pub(super) model: String,
+    pub(super) hardware: String,
+    pub(super) devices: u64,
+    pub(super) precision: &'static str,
+    pub(super) micro_batch: u64,
+    pub(super) accumulation: u64,
+    pub(super) sequence: u64,
+    pub(super) checkpointing: bool,
+    pub(super) eager_attention: bool,
+    pub(super) zero_stage: u64,
+    /// Where optimizer state and weights go, as tiers; `None` for HBM.
+    pub(super) optimizer: Option<&'static str>,
+    pub(super) parameters: Option<&'static str>,
+    pub(super) host_gib: Option<u64>,
+    /// The tier that is watched, and the share of it at which something is done.
+    pub(super) threshold: Option<(&'static str, f64)>,
+    /// The least micro-batch, where it changes.
+    pub(super) least: Option<u64>,
+    pub(super) loader: Option<(u64, u64)>,
+}
+
+/// Keys that change neither bytes nor time, with the reason.
+const NO_MATTER: [(&[&str], &str); 5] = [
+    (
+        &[
+            "learning_rate",
+            "lr",
+            "weight_decay",
+            "warmup_steps",
+            "warmup_ratio",
+            "lr_scheduler",
+            "adam_beta1",
+            "adam_beta2",
+            "adam_epsilon",
+            "max_grad_norm",
+            "gradient_clipping",
+        ],
+        "a number of the update: it changes neither bytes nor time",
+    ),
+    (
+        &[
+            "epochs",
+            "num_epochs",
+            "num_train_epochs",
+            "max_steps",
+            "save_steps",
+            "eval_steps",
+            "logging_steps",
+            "seed",
+        ],
+        "how long or how often: a step is the same",
+    ),
+    (
+        &[
+            "nvme_path",
+            "output_dir",
+            "data_path",
+            "dataset",
+            "dataset_name",
+            "cache_dir",
+            "log_dir",
+        ],
+        "a path of one computer",
+    ),
+    (
+        &["persistent_workers", "drop_last", "shuffle"],
+        "how samples come: a step has its samples when it starts",
+    ),
+    (
+        &["allow_tf32", "torch_compile", "cudnn_benchmark"],
+        "which kernels run: `time` and `kernels` of the scenario say it",
+    ),
+];
+
+/// The word by which a key counts, given the section that it is in.
+fn word(path: &[String]) -> &str {
+    let key = path.last().map_or("", String::as_str);
+    let section = path.len().checked_sub(2).map(|at| path[at].as_str());
+    match (section, key) {
+        (Some("offload_optimizer"), "device") => "offload_optimizer",
+        (Some("offload_param" | "offload_params"), "device") => "offload_params",
+        (Some("zero_optimization" | "zero"), "stage") => "zero_stage",
+        (Some("dynamic_batching"), "enabled") => "dynamic_batching",
+        (Some("gradient_checkpointing" | "activation_checkpointing"), "enabled") => {
+            "gradient_checkpointing"
+        }
+        (_, "model_name" | "model_name_or_path") => "model",
+        (_, "gpu" | "device_name" | "machine") => "hardware",
+        (_, "precision" | "dtype") => "mixed_precision",
+        (
+            _,
+            "micro_batch_size" | "per_device_train_batch_size" | "train_micro_batch_size_per_gpu",
+        ) => "batch_size",
+        (_, "max_seq_length" | "max_sequence_length" | "seq_length") => "sequence_length",
+        (_, "activation_checkpointing") => "gradient_checkpointing",
+        (_, "offload_param" | "offload_parameters") => "offload_params",
+        (_, "world_size" | "num_devices") => "num_gpus",
+        (_, "system_memory_gb" | "host_memory_gb") => "cpu_memory_gb",
+        (_, "use_flash_attention" | "flash_attn") => "flash_attention",
+        (_, "dataloader_num_workers") => "num_workers",
+        (_, "dataloader_pin_memory") => "pin_memory",
+        (_, "dataloader_prefetch_factor") => "prefetch_factor",
+        _ => key,
+    }
+}
+
+/// A machine that ships by what guides call it.
+fn machine(word: &str, devices: u64) -> Option<&'static str> {
+    let plain: String =
+        word.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_lowercase();
+    let plain = plain.trim_start_matches("nvidia").trim_start_matches("geforce");
+    Some(match (plain, devices) {
+        ("rtx3090" | "3090", 1) => "rtx-3090",
+        ("rtx4090" | "4090", 1) => "rtx-4090",
+        ("a100" | "a10080g" | "a10080gb", 1) => "a100-80g-pcie4",
+        ("a10040g" | "a10040gb", 1) => "a100-40g-pcie4",
+        ("h100" | "h10080g" | "h10080gb", 1) => "h100-sxm-pcie5",
+        ("a100" | "a10080g" | "a10080gb", 2..=8) => "dgx-a100-80g",
+        ("h100" | "h10080g" | "h10080gb", 2..=8) => "dgx-h100",
+        _ => return None,
+    })
+}
+
+/// Reads values, and notes what is wrong with them.
+struct Reader<'a> {
+    file: &'a Path,
+    entries: &'a [Entry],
+    problems: Diagnostics,
+    rows: Vec<Option<Fate>>,
+}
+
+impl<'a> Reader<'a> {
+    fn find(&self, key: &str) -> Option<(usize, &'a Entry)> {
+        self.entries.iter().enumerate().find(|(_, entry)| word(&entry.path) == key)
+    }
+
+    fn wrong(&mut self, place: Place, rule: &str, found: &str, remedy: &str) {
+        self.problems.push(self.file, Some(place), rule, found, remedy);
+    }
+
+    /// The text of a key; it is taken as what `told` makes of it.
+    fn text(&mut self, key: &str, told: impl FnOnce(&str) -> Fate) -> Option<(&'a str, Place)> {
+        let (index, entry) = self.find(key)?;
+        let Some(value) = entry.value.as_deref() else {
+            self.wrong(entry.place, &format!("`{key}` is one value"), "a list", "write one");
+            return None;
+        };
+        self.rows[index] = Some(told(value));
+        Some((value, entry.place))
+    }
+
+    fn number(&mut self, key: &str, range: [u64; 2], told: &str) -> Option<u64> {
+        let (value, place) = self.text(key, |value| Fate::Taken(told.replace("{}", value)))?;
+        let number =
+            value.replace('_', "").parse().ok().filter(|n| (range[0]..=range[1]).contains(n));
+        if number.is_none() {
+            let rule = format!("`{key}` is a whole number from {} to {}", range[0], range[1]);
+            self.wrong(place, &rule, value, "write such a number");
+        }
+        number
+    }
+
+    fn flag(&mut self, key: &str, told: [&str; 2]) -> Option<bool> {
+        let meaning = |value: &str| match value.to_ascii_lowercase().as_str() {
+            "true" | "yes" | "on" => Some(true),
+            "false" | "no" | "off" | "none" | "null" | "~" | "" => Some(false),
+            _ => None,
+        };
+        let (value, place) = self.text(key, |value| {
+            Fate::Taken(told[usize::from(meaning(value) == Some(true))].to_owned())
+        })?;
+        if meaning(value).is_none() {
+            self.wrong(place, &format!("`{key}` is true or false"), value, "write one of these");
+        }
+        meaning(value)
+    }
+
+    fn share(&mut self, key: &str, told: &str) -> Option<f64> {
+        let (value, place) = self.text(key, |value| Fate::Taken(told.replace("{}", value)))?;
+        let share = value.parse().ok().filter(|share: &f64| (0.2..1.0).contains(share));
+        if share.is_none() {
+            let rule = format!("`{key}` is a share from 0.2 to below 1");
+            self.wrong(place, &rule, value, "write 0.9 for nine tenths");
+        }
+        share
+    }
+
+    /// Where something goes that a guide offloads.
+    fn place(&mut self, key: &str, what: &str) -> Option<&'static str> {
+        let tier = |value: &str| match value.to_ascii_lowercase().as_str() {
+            "true" | "yes" | "on" | "cpu" => Some(Some("far")),
+            "nvme" | "disk" => Some(Some("drive")),
+            "false" | "no" | "off" | "none" | "null" | "~" | "" => Some(None),
+            _ => None,
+        };
+        let (value, place) = self.text(key, |value| {
+            Fate::Taken(match tier(value).flatten() {
+                Some(tier) => format!("ZeroOffload({what}: \"{tier}\")"),
+                None => format!("{what} in HBM"),
+            })
+        })?;
+        let found = tier(value);
+        if found.is_none() {
+            let rule = format!("`{key}` is `cpu`, `nvme` or `none`");
+            self.wrong(place, &rule, value, "write one of these");
+        }
+        found.flatten()
+    }
+
+    fn ignore(&mut self, key: &str, why: &str) {
+        if let Some((index, _)) = self.find(key) {
+            self.rows[index] = Some(Fate::Ignored(why.to_owned()));
+        }
+    }
+
+    fn missing(&mut self, key: &str, option: &str) {
+        let rule = format!("the settings do not say `{key}`");
+        self.problems.push(self.file, None, rule, "", format!("write {key}: ..., or {option}"));
+    }
+}
+
+/// What the entries mean, and what became of each.
+pub(super) fn settings(
+    file: &Path,
+    entries: &[Entry],
+    said: Said<'_>,
+) -> Result<(Settings, Vec<Row>), Diagnostics> {
+    let rows = vec![None; entries.len()];
+    let mut of = Reader { file, entries, problems: Diagnostics::default(), rows };
+    for (index, entry) in entries.iter().enumerate() {
+        let same = |other: &&Entry| word(&other.path) == word(&entry.path);
+        if let Some(first) = entries[..index].iter().find(same) {
+            let rule =
+                format!("`{}` says the same as `{}`", entry.path.join("."), first.path.join("."));
+            of.wrong(entry.place, &rule, entry.value.as_deref().unwrap_or(""), "leave one out");
+        }
+    }
+    let devices = of.number("num_gpus", [1, 8], "parallel: (data: {})").unwrap_or(1);
+    let mut settings = Settings { devices, ..Settings::default() };
+    model_and_machine(&mut of, said, &mut settings);
+    settings.precision = precision(&mut of);
+    work(&mut of, &mut settings);
+    memory(&mut of, &mut settings);
+    for (keys, why) in NO_MATTER {
+        keys.iter().for_each(|key| of.ignore(key, why));
+    }
+    let Reader { problems, rows, .. } = of;
+    let row = |(entry, fate): (&Entry, Option<Fate>)| Row {
+        line: entry.place.line,
+        key: entry.path.join("."),
+        value: entry.value.clone().unwrap_or_else(|| "a list".to_owned()),
+        fate: fate.unwrap_or_else(|| Fate::Ignored("unknown key".to_owned())),
+    };
+    let rows = entries.iter().zip(rows).map(row).collect();
+    problems.into_result((settings, rows))
+}
+
+fn model_and_machine(of: &mut Reader<'_>, said: Said<'_>, settings: &mut Settings) {
+    match said.model {
+        Some(model) => {
+            of.ignore("model", "the command says another");
+            settings.model = model.to_owned();
+        }
+        None => match of.text("model", |model| Fate::Taken(format!("model: {model:?}"))) {
+            Some((model, place)) => {
+                let plain = |c: char| c.is_ascii_alphanumeric() || "-._/".contains(c);
+                if model.is_empty() || model.len() > 200 || !model.chars().all(plain) {
+                    let rule = "a model is a name of `tiersim memory --model`, or a config.json";
+                    of.wrong(place, rule, model, "write such a name, or pass --model NAME");
+                }
+                settings.model = model.to_owned();
+            }
+            None => of.missing("model", "pass --model NAME"),
+        },
+    }
+    match said.hardware {
+        Some(hardware) => {
+            of.ignore("hardware", "the command says another");
+            settings.hardware = hardware.to_owned();
+        }
+        None => {
+            let devices = settings.devices;
+            let told = |word: &str| {
+                let name = machine(word, devices).unwrap_or(word);
+                Fate::Taken(format!("hardware: {name:?}"))
+            };
+            match of.text("hardware", told) {
+                Some((word, place)) => match machine(word, devices) {
+                    Some(name) => settings.hardware = name.to_owned(),
+                    None => {
+                        let rule = format!("no machine with {devices} of these ships");
+                        let remedy = "pass --hardware NAME, one of `tiersim hardware list`";
+                        of.wrong(place, &rule, word, remedy);
+                    }
+                },
+                None => of.missing("gpu", "pass --hardware NAME"),
+            }
+        }
+    }
+}
+
+fn precision(of: &mut Reader<'_>) -> &'static str {
+    let known = |value: &str| match value.to_ascii_lowercase().as_str() {
+        "bf16" | "bfloat16" => Some("bf16"),
+        "fp16" | "float16" | "half" | "true" => Some("fp16"),
+        "fp32" | "float32" | "no" | "none" | "false" => Some("fp32"),
+        _ => None,
+    };
+    let told = |value: &str| Fate::Taken(format!("precision: {}", known(value).unwrap_or("")));
+    let Some((value, place)) = of.text("mixed_precision", told) else { return "fp32" };
+    known(value).unwrap_or_else(|| {
+        let rule = "`mixed_precision` is `bf16`, `fp16` or `no`";
+        of.wrong(place, rule, value, "write one of these");
+        "fp32"
+    })
+}
+
+fn work(of: &mut Reader<'_>, settings: &mut Settings) {
+    let sizes = [1, 1 << 20];
+    settings.accumulation =
+        of.number("gradient_accumulation_steps", sizes, "batch: {} micro-batches").unwrap_or(1);
+    settings.micro_batch = of.number("batch_size", sizes, "micro_batch: {}").unwrap_or(1);
+    settings.sequence = match of.find("sequence_length") {
+        Some(_) => of.number("sequence_length", [1, 1 << 24], "sequence: {}").unwrap_or(1),
+        None => {
+            of.missing("sequence_length", "no other key says it");
+            1
+        }
+    };
+    let told = ["checkpointing: none", "checkpointing: full"];
+    settings.checkpointing = of.flag("gradient_checkpointing", told).unwrap_or(false);
+    let told = ["attention: eager", "attention: flash"];
+    settings.eager_attention = !of.flag("flash_attention", told).unwrap_or(true);
+    settings.zero_stage = of.number("zero_stage", [0, 3], "zero: (stage: {})").unwrap_or(0);
+    if settings.devices == 1 && settings.zero_stage > 0 {
+        of.ignore("zero_stage", "one device has nothing to divide its state among");
+        settings.zero_stage = 0;
+    }
+    let workers = of.number("num_workers", [0, 1024], "loader: (workers: {})");
+    let prefetch = of.number("prefetch_factor", [1, 1024], "loader: (prefetch: {})");
+    settings.loader = workers.filter(|&workers| workers > 0).map(|w| (w, prefetch.unwrap_or(2)));
+    if settings.loader.is_none() {
+        of.ignore("prefetch_factor", "no worker prepares batches");
+    }
+}
+
+fn memory(of: &mut Reader<'_>, settings: &mut Settings) {
+    settings.optimizer = of.place("offload_optimizer", "optimizer");
+    settings.parameters = of.place("offload_params", "parameters");
+    settings.host_gib = of.number("cpu_memory_gb", [1, 1 << 20], "capacity: {\"dram\": gib({})}");
+    let told = "pressure on HBM: critical at {}";
+    let near = of.share("gpu_memory_threshold", told);
+    let far = of.share("cpu_memory_threshold", "pressure on the host's memory: critical at {}");
+    settings.threshold = near.map(|share| ("near", share)).or(far.map(|share| ("far", share)));
+    let dynamic = of.flag("dynamic_batching", ["one micro-batch", "pressure: (micro_batch: ...)"]);
+    let sizes = [1, 1 << 20];
+    let least = of.number("min_batch_size", sizes, "micro_batch: (min: {})");
+    let most = of.number("max_batch_size", sizes, "micro_batch: {}, the first and the largest");
+    if dynamic == Some(true) {
+        settings.micro_batch = most.unwrap_or(settings.micro_batch);
+        if most.is_some() {
+            of.ignore("batch_size", "the micro-batch changes, and begins with `max_batch_size`");
+        }
+        settings.least = Some(least.unwrap_or(1).min(settings.micro_batch));
+    } else {
+        for key in ["min_batch_size", "max_batch_size"] {
+            of.ignore(key, "the batch does not change: `dynamic_batching` is not on");
+        }
+    }
+    if near.is_some() || settings.least.is_some() {
+        let one = "a case watches one tier, and this one watches HBM";
+        of.ignore("cpu_memory_threshold", one);
+        settings.threshold = near.map(|share| ("near", share));
+    }
+    let pinned = "copies are of pinned memory unless a `runtime` says otherwise";
+    match of.find("pin_memory").and_then(|(_, entry)| entry.value.as_deref()) {
+        Some("false" | "no" | "off") => of.ignore(
+            "pin_memory",
+            "how samples come; for all copies write `runtime: (copies: pageable, source: \"...\")`",
+        ),
+        _ => of.ignore("pin_memory", pinned),
+    }
+}

@@ -1,0 +1,117 @@
+//! Settings as a scenario.
+//!
+//! Invariant: its one case is as the settings say; a run's baseline has everything in HBM.
+
+use super::settings::Settings;
+use std::fmt::Write;
+
+/// What the case of the settings is called.
+const CASE: &str = "as the guide says";
+
+/// The text of a scenario; `from` is the file's name.
+pub(super) fn scenario(from: &str, of: &Settings) -> String {
+    let from: String = from.chars().filter(|c| !c.is_control()).take(100).collect();
+    let mut out = String::new();
+    let _ = writeln!(
+        out,
+        "// From {from}, by `tiersim new NAME --from-yaml FILE`, which says what became of each \
+         key."
+    );
+    let _ = writeln!(out, "Scenario(\n    schema: 2,");
+    let about = format!("{} on {}: what do the settings of {from} come to?", of.model, of.hardware);
+    let _ = writeln!(out, "    about: {about:?},\n    hardware: {:?},", of.hardware);
+    if let Some(gib) = of.host_gib {
+        let _ = writeln!(out, "    capacity: {{\"dram\": gib({gib})}},");
+    }
+    workload(&mut out, of);
+    out.push_str("    policies: [\n");
+    let offload = offload(of);
+    let policy = offload.map_or("AllHbm".to_owned(), |words| format!("ZeroOffload({words})"));
+    let _ = match pressure(of) {
+        None => writeln!(out, "        (name: {CASE:?}, policy: {policy}),"),
+        Some(pressure) => writeln!(
+            out,
+            "        (\n            name: {CASE:?},\n            policy: {policy},\n            \
+             pressure: (\n{pressure}            ),\n        ),"
+        ),
+    };
+    let _ = writeln!(out, "    ],\n    expect: [\n        fits({CASE:?}),\n    ],\n)");
+    out
+}
+
+fn workload(out: &mut String, of: &Settings) {
+    let _ = writeln!(out, "    workload: Model(\n        model: {:?},", of.model);
+    let _ = writeln!(out, "        precision: {},\n        mode: train(", of.precision);
+    let batch = of.micro_batch * of.accumulation;
+    let _ =
+        writeln!(out, "            batch: {batch},\n            micro_batch: {},", of.micro_batch);
+    match of.least {
+        // A micro-batch changes between steps that a trace tells apart.
+        Some(_) => {
+            let _ = writeln!(out, "            sequences: [{0}, {0}, {0}],", of.sequence);
+        }
+        None => {
+            let _ = writeln!(out, "            sequence: {},", of.sequence);
+        }
+    }
+    if of.checkpointing {
+        out.push_str("            checkpointing: full,\n");
+    }
+    if of.eager_attention {
+        out.push_str("            attention: eager,\n");
+    }
+    if of.devices > 1 {
+        let _ = writeln!(out, "            parallel: (data: {}),", of.devices);
+    }
+    let host = if of.optimizer.is_some() { ", host_update: 1.0" } else { "" };
+    if of.zero_stage > 0 || !host.is_empty() {
+        let _ = writeln!(out, "            zero: (stage: {}{host}),", of.zero_stage);
+    }
+    if let Some((workers, prefetch)) = of.loader {
+        let _ = writeln!(out, "            loader: (workers: {workers}, prefetch: {prefetch}),");
+    }
+    let peak = if of.precision == "fp32" { "tf32" } else { of.precision };
+    let _ = writeln!(out, "        ),\n        time: roofline(precision: {peak:?}),");
+    // Where the micro-batch changes, the steps are those of the list, once.
+    let repeat = if of.least.is_some() { 1 } else { 2 };
+    let _ = writeln!(out, "        repeat: {repeat},\n        warmup: 0,\n    ),");
+}
+
+fn offload(of: &Settings) -> Option<String> {
+    let mut words = Vec::new();
+    if let Some(tier) = of.optimizer {
+        words.push(format!("optimizer: {tier:?}"));
+        if tier == "drive" {
+            words.push("gradients: \"far\"".to_owned());
+        }
+    }
+    if let Some(tier) = of.parameters {
+        words.push(format!("parameters: {tier:?}, prefetch_ops: 16"));
+    }
+    (!words.is_empty()).then(|| words.join(", "))
+}
+
+/// A line for each field.
+fn pressure(of: &Settings) -> Option<String> {
+    let mut words = Vec::new();
+    let (tier, share) = match (of.threshold, of.least) {
+        (None, None) => return None,
+        (None, Some(_)) => ("near", None),
+        (Some((tier, share)), _) => (tier, Some(share)),
+    };
+    words.push(format!("tier: {tier:?}"));
+    if let Some(share) = share {
+        // What happens at the guide's threshold is `critical`; the other levels lie around it.
+        let round = |share: f64| (share * 1e4).round() / 1e4;
+        let [target, warning] = [0.1, 0.05].map(|below| round(share - below));
+        let (critical, emergency) = (round(share), round((1.0 + share) / 2.0));
+        words.push(format!(
+            "thresholds: (target: {target}, warning: {warning}, critical: {critical}, \
+             emergency: {emergency})"
+        ));
+    }
+    if let Some(least) = of.least {
+        words.push(format!("micro_batch: (min: {least})"));
+    }
+    Some(words.iter().map(|word| format!("                {word},\n")).collect())
+}
