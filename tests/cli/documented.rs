@@ -82,6 +82,7 @@ fn stand_in(verb: &str, before: &str, word: &str) -> String {
         ("NAME.ron", ..) => "first.ron",
         ("FILE", _, "--kernels") => "VIT_b1280.kernels.csv",
         ("FILE", _, "--tensors") => "VIT_b1280.tensors.csv",
+        ("FILE", "trace", "import") => "trace.json",
         ("FILE", "check", _) => SCENARIO,
         ("FILE", "cache", _) => "blocks.csv",
         ("FILE" | "FILE.csv" | "FILE.csv.gz", "ops", _) => "products.csv",

@@ -38,6 +38,8 @@ Scenario(
         (name: "look-ahead", policy: LookAhead(spill: ["dram"]), HBM),
         (name: "planned", policy: PlannedMigration(spill: ["dram"]), HBM),
         (name: "clairvoyant", policy: ClairvoyantOffload(spill: ["dram"]), HBM),
+        (name: "map", policy: DeviceMap(), HBM),
+        (name: "percentages", policy: Percentages(weights_cpu: 50), HBM),
         (name: "zero", policy: ZeroOffload(parameters: "dram", spill: ["dram"]), HBM),
     ],
     seed: 1,
