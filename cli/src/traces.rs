@@ -40,7 +40,7 @@ pub(crate) enum TraceCommand {
         subcommand_negates_reqs = true,
         after_help = "Examples:\n  tiersim trace import trace.json --out TRACE\n  tiersim trace import recording traces/gpt2-train-cpu --out TRACE"
     )]
-    Import(ImportArgs),
+    Import(Box<ImportArgs>),
     /// Make the trace of a model from its card.
     #[command(
         after_help = "Examples:\n  tiersim trace generate --list\n  tiersim trace generate --model llama-2-7b --train --sequence 2048 --out TRACE"
