@@ -85,8 +85,9 @@ impl Instead {
         let workload = &mut scenario.workload;
         (workload.trace, workload.time) = (source, OpTime::Recorded { scale: 1.0 });
         workload.statistics = Stated::default();
-        // They are of the scenario's own trace.
-        scenario.expect.clear();
+        // What it says and expects is of its own trace.
+        let about = format!("{} under the policies of {}", named.display(), scenario.name);
+        (scenario.about, scenario.expect) = (about, Vec::new());
         Ok(())
     }
 }

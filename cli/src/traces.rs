@@ -9,6 +9,7 @@ use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use tiersim_input::file_kind::FileKind;
 use tiersim_input::import::any::import_file;
+use tiersim_input::import::profiler::import_joined;
 use tiersim_input::import::recording::import_recording;
 use tiersim_input::import::tables::{Tables, import_tables};
 use tiersim_input::project::typed;
@@ -39,7 +40,7 @@ pub(crate) enum TraceCommand {
         subcommand_negates_reqs = true,
         after_help = "Examples:\n  tiersim trace import trace.json --out TRACE\n  tiersim trace import recording traces/gpt2-train-cpu --out TRACE"
     )]
-    Import(ImportArgs),
+    Import(Box<ImportArgs>),
     /// Make the trace of a model from its card.
     #[command(
         after_help = "Examples:\n  tiersim trace generate --list\n  tiersim trace generate --model llama-2-7b --train --sequence 2048 --out TRACE"
@@ -54,6 +55,9 @@ pub(crate) struct ImportArgs {
     /// What the PyTorch profiler wrote, as it is or packed; what it is, is found out.
     #[arg(required = true, value_name = "FILE")]
     file: Option<PathBuf>,
+    /// An execution trace of the same steps: what ops read and write.
+    #[arg(long, value_name = "FILE")]
+    execution_trace: Option<PathBuf>,
     /// Folder of the trace to write.
     #[arg(long, required = true, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -148,7 +152,12 @@ fn import(args: &ImportArgs) -> Result<(), Failure> {
         None => {
             // Both are required where there is no subcommand.
             let (Some(file), Some(out)) = (&args.file, &args.out) else { return Ok(()) };
-            let imported = import_file(file, args.gaps.gaps())?;
+            let gaps = args.gaps.gaps();
+            if let Some(execution) = &args.execution_trace {
+                let imported = import_joined(file, execution, gaps)?;
+                return write_imported(&imported.trace, &imported.account, out);
+            }
+            let imported = import_file(file, gaps)?;
             write_imported(&imported.trace, &imported.account, out)
         }
     }

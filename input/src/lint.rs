@@ -126,7 +126,9 @@ fn unlike_uses(trace: &Trace) -> Option<Warning> {
 fn odd_dtypes(trace: &Trace) -> Option<Warning> {
     let other = |dtype: &str| OTHER_DTYPES.split(' ').any(|known| known == dtype);
     let known = |dtype: &str| element_type(dtype).is_some() || other(dtype);
-    let odd: Vec<_> = trace.objects.iter().filter(|object| !known(&object.dtype)).collect();
+    // A type that is not said is no slip: imports do not know any.
+    let odd = trace.objects.iter().filter(|object| !object.dtype.is_empty());
+    let odd: Vec<_> = odd.filter(|object| !known(&object.dtype)).collect();
     let first = odd.first().map(|object| format!("{:?} of {}", object.dtype, object.name));
     let reason = "neither PyTorch nor a generated trace spells an element type so";
     let remedy = "write it in PyTorch's spelling, such as float32 or bfloat16";

@@ -92,6 +92,6 @@ pub(crate) const OP_COLUMNS: &str = "id step phase name module? stream? rank? du
 /// * `mode`: `r`, `w`, `rw`; how.
 /// * `pieces`: whole number above 0; of how many pieces: see below.
 /// * `piece_bytes`: with `pieces`: 1 to 2^32 - 1; bytes of a piece that lie beside each other.
-/// * `known`: `seen`, `inferred`, `unknown`, default `seen`; how an [import](#imports) knows it; for
+/// * `known`: `seen`, `inferred`, `unknown`, default `seen`; how an [import](imports.md) knows it; for
 ///   people, no run depends on it.
 pub(crate) const USE_COLUMNS: &str = "op object mode pieces? piece_bytes? known?";

@@ -104,7 +104,7 @@ fn an_address_that_is_allocated_again_is_another_object() {
 fn what_is_wrong_is_said_with_its_place() {
     let sound = document(&[node(1, 0, "aten::t", "aten::t(Tensor self) -> Tensor", "", "")]);
     for (name, text, wanted) in [
-        ("cut", &sound[..sound.len() - 3], "the file ends too early (found behind node 1)"),
+        ("cut", &sound[..sound.len() - 1], "the file ends too early (found behind node 1)"),
         ("none", sound.as_str(), "none.json: an execution trace of PyTorch holds ops on tensors"),
         ("other", "{}", "other.json: an execution trace of PyTorch has a list `nodes`"),
     ] {

@@ -6,7 +6,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use tiersim_input::import::profiler::{Account, Gaps, Imported, import_profiler};
+use tiersim_input::import::profiler::{Account, Gaps, Imported, import_joined, import_profiler};
 use tiersim_input::trace::{Packing, info, read_trace, write_trace};
 use tiersim_models::workload::{Known, Mode, ObjectKind, Phase, Trace, Unit};
 
@@ -83,28 +83,21 @@ fn a_real_training_with_memory_events_is_as_counted() {
     for trace in [&dropped.trace, &kept.trace] {
         assert_eq!(info(trace).peak.bytes, 6_629_508_096);
     }
-    // Every step reads every parameter forward or backward, and updates it.
+    // Every step reads the first parameter forward and backward, and updates it.
     let trace = &kept.trace;
-    for id in 0..trace.objects.len() {
-        if trace.objects[id].kind != ObjectKind::Weight {
-            continue;
-        }
-        let mut steps = [[0; 3]; 5];
-        for op in &trace.ops {
-            for one in &trace.uses[op.uses.start as usize..op.uses.end as usize] {
-                if one.object.index() == id {
-                    let phase = match op.phase {
-                        Phase::Forward => 0,
-                        Phase::Backward => 1,
-                        _ => 2,
-                    };
-                    steps[op.step as usize - 2][phase] += 1;
-                }
-            }
-        }
-        assert!(steps.iter().all(|step| step.iter().all(|&n| n > 0)), "{steps:?}");
-        break;
+    let first = trace.objects.iter().position(|object| object.kind == ObjectKind::Weight).unwrap();
+    let mut steps = [[0; 3]; 5];
+    for op in &trace.ops {
+        let uses = &trace.uses[op.uses.start as usize..op.uses.end as usize];
+        let phase = match op.phase {
+            Phase::Forward => 0,
+            Phase::Backward => 1,
+            _ => 2,
+        };
+        let used = uses.iter().any(|one| one.object.index() == first);
+        steps[op.step as usize - 2][phase] += u32::from(used);
     }
+    assert!(steps.iter().flatten().all(|&uses| uses > 0), "{steps:?}");
 }
 
 #[test]
@@ -346,4 +339,57 @@ fn numbers_and_names_that_are_no_json_are_mended() {
     let Imported { trace, account } = of_text("mended", &document(&events)).unwrap();
     assert_eq!(account.mended, 3);
     assert_eq!(trace.ops[0].name, "C:\\Kernel");
+}
+
+#[test]
+fn a_real_pair_is_joined_with_its_execution_trace() {
+    let (Some(profile), Some(execution)) = (
+        real("gpt2-train-cpu/kineto.pt.trace.json.gz"),
+        real("gpt2-train-cpu/execution_trace.json.gz"),
+    ) else {
+        return;
+    };
+    let Imported { trace, account } = import_joined(&profile, &execution, Gaps::Keep).unwrap();
+    assert_eq!(trace.problems(), []);
+    // All but the rows of the process and its thread.
+    assert_eq!(account.joined, Some((19_924, 19_926, "Record function id")));
+    assert!(trace.uses.iter().all(|one| one.known == Known::Seen));
+    assert!(account.uses[0] > 10_000, "{:?}", account.uses);
+}
+
+/// Packed by `tar`, as the pairs of the project `param` are.
+fn unpacked(archive: &Path, folder: &Path) -> bool {
+    let mut tar = std::process::Command::new("tar");
+    tar.arg("xzf").arg(archive).arg("-C").arg(folder);
+    tar.status().is_ok_and(|status| status.success())
+}
+
+#[test]
+fn real_pairs_of_an_old_schema_are_joined_by_order_and_name() {
+    let Some(archive) = real("execution-trace/dlrm_kineto_and_et_ranks_0_to_3.tar.gz") else {
+        return;
+    };
+    let folder = std::env::temp_dir().join(format!("tiersim-pairs-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    if !unpacked(&archive, &folder) {
+        eprintln!("there is no tar: nothing is tested");
+        return;
+    }
+    let mut profiles: Vec<PathBuf> = fs::read_dir(folder.join("dlrm_kineto"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    profiles.sort();
+    assert_eq!(profiles.len(), 4);
+    for (rank, profile) in profiles.iter().enumerate() {
+        let execution = folder.join(format!("dlrm_pytorch_et/dlrm_eg_{rank}.json"));
+        let Imported { trace, account } = import_joined(profile, &execution, Gaps::Keep).unwrap();
+        assert_eq!(trace.problems(), []);
+        let (found, all, by) = account.joined.unwrap();
+        assert_eq!(by, "order and name");
+        assert!(found * 1000 >= all * 990, "{found} of {all}");
+        assert_eq!(played(&trace).1, account.busy + account.gaps);
+        assert!(trace.uses.iter().all(|one| one.known == Known::Seen));
+    }
+    fs::remove_dir_all(&folder).unwrap();
 }

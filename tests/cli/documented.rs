@@ -82,6 +82,7 @@ fn stand_in(verb: &str, before: &str, word: &str) -> String {
         ("NAME.ron", ..) => "first.ron",
         ("FILE", _, "--kernels") => "VIT_b1280.kernels.csv",
         ("FILE", _, "--tensors") => "VIT_b1280.tensors.csv",
+        ("FILE", "trace", "import") => "trace.json",
         ("FILE", "check", _) => SCENARIO,
         ("FILE", "cache", _) => "blocks.csv",
         ("FILE" | "FILE.csv" | "FILE.csv.gz", "ops", _) => "products.csv",
@@ -276,7 +277,9 @@ fn examples_of_every_help_do_what_they_say() {
         }
         // Verbs stand in groups behind the usage and before the options, where there are any.
         let below = help.split_once("<COMMAND>\n").map_or("", |(_, rest)| rest);
-        let below = below.split("\nOptions:\n").next().unwrap_or_default().lines();
+        let below = below.split("\nOptions:\n").next().unwrap_or_default();
+        // A verb that may stand alone has arguments behind its own verbs.
+        let below = below.split("\nArguments:\n").next().unwrap_or_default().lines();
         let names = below.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
         for name in
             names.filter_map(|line| line.split_whitespace().next()).filter(|name| *name != "help")

@@ -82,11 +82,45 @@ impl fmt::Display for Account {
     }
 }
 
+/// One row of an execution trace.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Row {
+    /// Its number in a trace of the profiler.
+    pub(super) record_function: i64,
+    pub(super) thread: i64,
+    pub(super) name: u32,
+    /// Its op in the trace that is made.
+    pub(super) op: Option<u32>,
+}
+
+/// An execution trace, to be joined with what has times.
+#[derive(Debug)]
+pub(super) struct Tensors {
+    pub(super) names: Names,
+    /// In the order in which they began.
+    pub(super) nodes: Vec<Row>,
+    /// What it makes alone.
+    pub(super) trace: Trace,
+}
+
 /// Makes a trace of an execution trace, packed or not.
 ///
 /// # Errors
 /// What is wrong with the file, with line, column and node, or that it holds no op.
 pub fn import_execution(path: &Path) -> Result<Imported, Diagnostics> {
+    read(path).map(|(imported, _, _)| imported)
+}
+
+/// The same, row by row.
+///
+/// # Errors
+/// As [`import_execution`].
+pub(super) fn read_tensors(path: &Path) -> Result<Tensors, Diagnostics> {
+    let (imported, nodes, names) = read(path)?;
+    Ok(Tensors { names, nodes, trace: imported.trace })
+}
+
+fn read(path: &Path) -> Result<(Imported, Vec<Row>, Names), Diagnostics> {
     let (text, passed) = open(path)?;
     let mut reading = Reading::default();
     let mut parser = serde_json::Deserializer::from_reader(text);
@@ -99,13 +133,13 @@ pub fn import_execution(path: &Path) -> Result<Imported, Diagnostics> {
         let rule = "an execution trace of PyTorch has a list `nodes`";
         return Err(Diagnostics::one(path, None, rule, "", "check what the file is"));
     }
-    let imported = graph::build(path, reading.nodes, &reading.names, reading.schema)?;
+    let (imported, rows) = graph::build(path, reading.nodes, &reading.names, reading.schema)?;
     let mut findings = Findings::default();
     findings.unsound(path, &imported.trace);
     if !findings.is_empty() {
         return Err(findings.finish());
     }
-    Ok(imported)
+    Ok((imported, rows, reading.names))
 }
 
 #[derive(Default)]

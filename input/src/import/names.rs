@@ -42,10 +42,18 @@ impl Names {
     }
 }
 
+/// As much of a text as a name may have, in whole letters.
+pub(super) fn cut(text: &str) -> &str {
+    let mut end = text.len().min(MAX_NAME_BYTES);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
 /// As much of a name as a trace keeps.
 fn shortened(name: &str) -> std::borrow::Cow<'_, str> {
-    let end = name.floor_char_boundary(MAX_NAME_BYTES);
-    let name = &name[..end];
+    let name = cut(name);
     if name.is_empty() {
         return "(no name)".into();
     }

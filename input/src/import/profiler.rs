@@ -17,6 +17,7 @@ mod build;
 mod events;
 mod host;
 mod items;
+mod join;
 mod memory;
 mod meta;
 mod modules;
@@ -33,6 +34,7 @@ mod values;
 pub use account::Account;
 pub use tiersim_models::workload::Gaps;
 
+use crate::import::execution::read_tensors;
 use std::path::Path;
 use tiersim_models::diagnostic::Diagnostics;
 use tiersim_models::workload::Trace;
@@ -52,5 +54,15 @@ pub struct Imported {
 /// What is wrong with the file, with line, column and event, or that it holds nothing that ran.
 pub fn import_profiler(path: &Path, gaps: Gaps) -> Result<Imported, Diagnostics> {
     let (tables, mended) = read::read(path)?;
-    build::build(path, &tables, gaps, mended)
+    build::build(path, &tables, gaps, (mended, None))
+}
+
+/// The same, with the tensors of an execution trace of the same steps.
+///
+/// # Errors
+/// What is wrong with either file.
+pub fn import_joined(path: &Path, execution: &Path, gaps: Gaps) -> Result<Imported, Diagnostics> {
+    let tensors = read_tensors(execution)?;
+    let (tables, mended) = read::read(path)?;
+    build::build(path, &tables, gaps, (mended, Some(&tensors)))
 }

@@ -4,7 +4,7 @@
 //! persist writes it.
 
 use super::nodes::{Node, Tensor};
-use super::{Account, Imported};
+use super::{Account, Imported, Row};
 use crate::import::names::Names;
 use crate::trace::tables::unpacked_name;
 use std::collections::{BTreeMap, BTreeSet};
@@ -80,7 +80,7 @@ pub(super) fn build(
     mut nodes: Vec<Node>,
     names: &Names,
     schema: String,
-) -> Result<Imported, Diagnostics> {
+) -> Result<(Imported, Vec<Row>), Diagnostics> {
     // Numbers are given as ops begin; the file lists them as they end.
     nodes.sort_by_key(|node| node.id);
     let device = device(&nodes, names);
@@ -93,6 +93,13 @@ pub(super) fn build(
     let mut graph = Graph { names, device, current: BTreeMap::new(), made: Vec::new() };
     let (mut ops, mut uses) = (Vec::new(), Vec::new());
     let (mut step, mut updated) = (0, false);
+    let row = |node: &Node| Row {
+        record_function: node.record_function,
+        thread: node.thread,
+        name: node.name,
+        op: None,
+    };
+    let mut rows: Vec<Row> = nodes.iter().map(row).collect();
     for (at, (node, within)) in nodes.iter().zip(&within).enumerate() {
         let name = names.get(node.name);
         for &inner in allocations.get(&at).into_iter().flatten() {
@@ -120,6 +127,7 @@ pub(super) fn build(
         }
         let flops = flops(name, node);
         account.products += u64::from(flops > 0);
+        rows[at].op = Some(ops.len() as u32);
         let (flops, bytes) = (flops, Bytes::new(bytes));
         ops.push(Op { flops, bytes, ..Op::new(step, phase, name, start..uses.len() as u32) });
     }
@@ -137,13 +145,15 @@ pub(super) fn build(
     let objects = graph.objects(&mut account);
     let modules = Vec::new();
     let trace = Trace { meta: meta(path, &account), modules, objects, ops, uses };
-    Ok(Imported { trace, account })
+    Ok((Imported { trace, account }, rows))
 }
 
 /// The device of most tensors that is not the host; the host where there is no other.
 fn device(nodes: &[Node], names: &Names) -> Option<u32> {
     let mut counts: BTreeMap<u32, u64> = BTreeMap::new();
-    for tensor in nodes.iter().flat_map(|node| node.inputs.iter().chain(&node.outputs)) {
+    let all = nodes.iter().flat_map(|node| node.inputs.iter().chain(&node.outputs));
+    // A tensor of nothing is on no device.
+    for tensor in all.filter(|tensor| tensor.bytes > 0) {
         *counts.entry(tensor.device).or_default() += 1;
     }
     let key = |(id, count): (&u32, &u64)| (names.get(*id) != "cpu", *count, std::cmp::Reverse(*id));
@@ -247,6 +257,9 @@ impl Graph<'_> {
         });
         let outputs = node.outputs.iter().map(|tensor| (tensor, false, true));
         for (tensor, read, written) in inputs.chain(outputs) {
+            if tensor.bytes == 0 {
+                continue;
+            }
             if Some(tensor.device) != self.device {
                 account.elsewhere += 1;
                 continue;

@@ -28,6 +28,9 @@ pub(super) struct Tensor {
 pub(super) struct Node {
     pub(super) id: i64,
     pub(super) parent: i64,
+    /// Its number in a trace of the profiler.
+    pub(super) record_function: i64,
+    pub(super) thread: i64,
     pub(super) name: u32,
     pub(super) inputs: Vec<Tensor>,
     pub(super) outputs: Vec<Tensor>,
@@ -79,10 +82,15 @@ impl<'de> Visitor<'de> for NodeSeed<'_> {
                     map.next_value_seed(Values::new(self.0, &mut node.outputs))?;
                 }
                 "op_schema" => schema = map.next_value()?,
+                "rf_id" => node.record_function = map.next_value()?,
+                "tid" => node.thread = map.next_value()?,
                 "attrs" => {
                     for Attribute { name, value } in map.next_value::<Vec<Attribute>>()? {
-                        if name == "op_schema" {
-                            schema = value.0;
+                        match (name.as_str(), value) {
+                            ("op_schema", Element::Text(text)) => schema = text,
+                            ("rf_id", Element::Number(number)) => node.record_function = number,
+                            ("tid", Element::Number(number)) => node.thread = number,
+                            _ => {}
                         }
                     }
                 }
@@ -101,22 +109,13 @@ struct Attribute {
     #[serde(default)]
     name: String,
     #[serde(default)]
-    value: TextOrNothing,
+    value: Element,
 }
 
-/// A text; empty for any other value.
-#[derive(Default)]
-struct TextOrNothing(String);
-
-impl<'de> serde::Deserialize<'de> for TextOrNothing {
-    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<TextOrNothing, D::Error> {
-        let mut none = Vec::new();
-        let mut names = Names::default();
-        let element = Values::new(&mut names, &mut none).element(from)?;
-        Ok(TextOrNothing(match element {
-            Element::Text(text) => text,
-            _ => String::new(),
-        }))
+impl<'de> serde::Deserialize<'de> for Element {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Element, D::Error> {
+        let (mut names, mut none) = (Names::default(), Vec::new());
+        Values::new(&mut names, &mut none).element(from)
     }
 }
 
@@ -152,9 +151,11 @@ struct Values<'a> {
 }
 
 /// What one value is.
+#[derive(Default)]
 enum Element {
     Number(i64),
     Text(String),
+    #[default]
     Other,
 }
 
@@ -203,8 +204,7 @@ impl<'a> Values<'a> {
             let end = offset.checked_add(count)?.checked_mul(item)?;
             Some((end, count * item, count))
         };
-        // A tensor of nothing has no storage.
-        let Some((end, bytes, numbers)) = whole().filter(|of| of.1 > 0 && of.0 < 1 << 50) else {
+        let Some((end, bytes, numbers)) = whole().filter(|of| of.0 < 1 << 50) else {
             return;
         };
         let device = self.names.id(device).0;

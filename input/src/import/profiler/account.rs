@@ -69,6 +69,10 @@ pub struct Account {
     pub uses: [u64; 3],
     /// Inferred uses that recorded times contradict, left out.
     pub contradicted: u64,
+    /// Rows of an execution trace that were found again, all of them, and by what.
+    pub joined: Option<(u64, u64, &'static str)>,
+    /// Objects of the execution trace, and their bytes.
+    pub tensors: (u64, u64),
     /// Where modules come from.
     pub modules: &'static str,
 }
@@ -136,6 +140,11 @@ impl Account {
         let (busy, gaps) = (ms(self.busy), ms(self.gaps));
         writeln!(f, "  anything ran for {busy:.3} ms, nothing for {gaps:.3} ms")?;
         let (objects, bytes) = self.objects;
+        if let Some((found, all, by)) = self.joined {
+            let (tensors, bytes) = self.tensors;
+            writeln!(f, "  {found} of {all} rows of the execution trace, by {by}")?;
+            writeln!(f, "  {tensors} objects of {bytes} bytes in it, which make the trace")?;
+        }
         if objects > 0 {
             writeln!(f, "  {objects} objects of {bytes} bytes, at most {} bytes given", self.peak)?;
             writeln!(f, "  {} bytes given before the file begins", self.before)?;
@@ -178,7 +187,13 @@ impl Account {
         writeln!(f, "not known:")?;
         let kernels = "which kernel uses which memory: objects are written where they begin and read \
                        where they end";
-        if self.objects.0 > 0 {
+        if self.joined.is_some() {
+            writeln!(
+                f,
+                "  when memory is given back: an object lives to its last use; what kernels"
+            )?;
+            writeln!(f, "    use that were launched outside of ops of the execution trace")?;
+        } else if self.objects.0 > 0 {
             writeln!(f, "  {kernels}")?;
         } else {
             writeln!(

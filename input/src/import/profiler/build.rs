@@ -6,6 +6,7 @@
 use super::account::Account;
 use super::host::{Host, Sequences};
 use super::items::{Items, device_items, host_items};
+use super::join::{Joined, join};
 use super::memory::Memory;
 use super::meta::meta;
 use super::modules::Modules;
@@ -14,6 +15,7 @@ use super::state::{Of, State};
 use super::steps::Steps;
 use super::tables::{Tables, Work};
 use super::{Gaps, Imported};
+use crate::import::execution::Tensors;
 use crate::trace::tables::Findings;
 use std::path::Path;
 use tiersim_models::diagnostic::Diagnostics;
@@ -34,7 +36,7 @@ pub(super) fn build(
     path: &Path,
     tables: &Tables,
     gaps: Gaps,
-    mended: u64,
+    (mended, tensors): (u64, Option<&Tensors>),
 ) -> Result<Imported, Diagnostics> {
     let host = Host::new(tables);
     let sequences = Sequences::new(tables, &host);
@@ -59,9 +61,14 @@ pub(super) fn build(
     account.steps(&steps);
     account.modules(modules.from);
     let mut made = Made::new(&items, &order, &steps, &modules);
-    made.persistent(&memory, &state, &modules, &mut account);
-    made.pieces(tables, &host, &memory, &steps, &state);
-    made.state_uses(&state, &memory);
+    match tensors.map(|tensors| join(tables, &host, &items.list, tensors)) {
+        Some(joined) => made.tensors(joined, &mut account),
+        None => {
+            made.persistent(&memory, &state, &modules, &mut account);
+            made.pieces(tables, &host, &memory, &steps, &state);
+            made.state_uses(&state, &memory);
+        }
+    }
     let trace = made.finish(tables, &modules, meta(path, tables, gaps, &account), &mut account);
     let mut findings = Findings::default();
     findings.unsound(path, &trace);
@@ -137,6 +144,18 @@ impl<'a> Made<'a> {
         self.objects.push(object);
         self.deaths.push(death);
         self.objects.len() as u32 - 1
+    }
+
+    /// Objects and uses of an execution trace.
+    fn tensors(&mut self, joined: Joined, account: &mut Account) {
+        account.joined = Some((joined.found.0, joined.found.1, joined.by));
+        account.tensors.0 = joined.objects.len() as u64;
+        for object in joined.objects {
+            account.tensors.1 = account.tensors.1.saturating_add(object.bytes.get());
+            self.object(object, None);
+        }
+        let seen = joined.uses.into_iter();
+        self.uses.extend(seen.map(|(item, object, mode)| (item, object, mode, Known::Seen)));
     }
 
     fn persistent(

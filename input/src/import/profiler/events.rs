@@ -88,6 +88,7 @@ pub(super) struct Args {
     pub(super) device_id: Option<i64>,
     pub(super) index: Option<i64>,
     pub(super) sequence: Option<i64>,
+    pub(super) record_function: Option<i64>,
     pub(super) wait_on_stream: Option<i64>,
     pub(super) wait_on_record: Option<i64>,
     /// Sizes of the first inputs; empty where they are not recorded, or no tensor.
@@ -176,6 +177,7 @@ impl Args {
             "Device Id" => &mut self.device_id,
             "Ev Idx" => &mut self.index,
             "Sequence number" => &mut self.sequence,
+            "Record function id" => &mut self.record_function,
             "wait_on_stream" => &mut self.wait_on_stream,
             "wait_on_cuda_event_record_corr_id" => &mut self.wait_on_record,
             "Input Dims" | "Input dims" => {

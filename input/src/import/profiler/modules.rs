@@ -8,9 +8,9 @@
 use super::host::{Host, NOWHERE, Sequences};
 use super::items::Item;
 use super::tables::{Kind, Tables};
+use crate::import::names::cut;
 use std::collections::BTreeMap;
 use tiersim_models::ids::ModuleId;
-use tiersim_models::trace_rules::MAX_NAME_BYTES;
 
 /// Where modules come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +81,7 @@ impl Modules {
                 Some(outer) => format!("{}.{name}", self.names[outer.index()]),
                 None => name.to_owned(),
             };
-            path.truncate(path.floor_char_boundary(MAX_NAME_BYTES));
+            path.truncate(cut(&path).len());
             let next = ModuleId::at(self.names.len());
             let module = *ids.entry(path.clone()).or_insert(next);
             if module == next {

@@ -44,6 +44,9 @@ pub(super) enum Of {
     Optimizer(u32),
 }
 
+/// What kernels that go through all parameters do with each.
+type Role = (fn(u32) -> Of, Mode);
+
 /// All that is worked out.
 #[derive(Debug, Default)]
 pub(super) struct State {
@@ -414,7 +417,7 @@ impl<'a> Book<'a> {
     }
 
     /// Shares out items among the parameters.
-    fn spread(&self, state: &mut State, items: &[u32], what: &[(fn(u32) -> Of, Mode)]) {
+    fn spread(&self, state: &mut State, items: &[u32], what: &[Role]) {
         let sizes: Vec<u64> = state.parameters.iter().map(|one| one.bytes).collect();
         let spans: Vec<u64> = items.iter().map(|&id| self.items[id as usize].span).collect();
         for (index, run) in shares(&sizes, &spans).into_iter().enumerate() {

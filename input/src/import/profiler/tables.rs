@@ -76,6 +76,8 @@ pub(super) struct Range {
     pub(super) end: i64,
     /// Pairs what ran forward with what ran backward for it.
     pub(super) sequence: i64,
+    /// Its number in an execution trace.
+    pub(super) record_function: i64,
     /// Bytes of its first input, if its shape and type are known.
     pub(super) input_bytes: u64,
     pub(super) flops: u64,
@@ -252,6 +254,7 @@ impl Tables {
             start,
             end,
             sequence: args.sequence.unwrap_or(NONE),
+            record_function: args.record_function.unwrap_or(NONE),
             input_bytes: super::shapes::input_bytes(args),
             flops: super::shapes::flops(&event.name, args),
             thread,
