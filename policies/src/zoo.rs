@@ -25,7 +25,7 @@ pub mod zero_offload;
 pub const ALL: &[&Entry] = &[
     &residents::ACCESS_DENSITY,
     &activation_offload::ENTRY,
-    &adam_state::ENTRY,
+    &adam_state::entries::ENTRY,
     &all_hbm::ENTRY,
     &demand::ARC,
     &demand::BELADY,
@@ -35,7 +35,7 @@ pub const ALL: &[&Entry] = &[
     &device_map::ENTRY,
     &layers::DOUBLE_BUFFERING,
     &demand::FIFO,
-    &adam_state::GRADIENT_AWARE,
+    &adam_state::entries::GRADIENT_AWARE,
     &hints::ENTRY,
     &hot_cold::ENTRY,
     &residents::KNAPSACK,

@@ -2,6 +2,7 @@
 
 mod packing;
 mod percentages;
+mod rescore;
 mod worlds;
 
 use std::collections::BTreeMap;
