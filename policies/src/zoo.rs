@@ -14,10 +14,12 @@ pub mod device_map;
 pub mod hints;
 pub mod hot_cold;
 pub mod layers;
+pub mod learned_placement;
 pub mod percentages;
 pub mod planned_migration;
 pub mod residents;
 pub mod scored;
+pub mod sharded;
 pub mod unified_memory;
 pub mod zero_offload;
 
@@ -40,6 +42,7 @@ pub const ALL: &[&Entry] = &[
     &hot_cold::ENTRY,
     &residents::KNAPSACK,
     &layers::HOOKS,
+    &learned_placement::ENTRY,
     &demand::LFU,
     &demand::LIRS,
     &layers::LOOK_AHEAD,
@@ -48,6 +51,7 @@ pub const ALL: &[&Entry] = &[
     &planned_migration::ENTRY,
     &demand::S3_FIFO,
     &scored::ENTRY,
+    &sharded::ENTRY,
     &demand::SIEVE,
     &residents::SIZE_GREEDY,
     &demand::SLRU,

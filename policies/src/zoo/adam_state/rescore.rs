@@ -38,7 +38,10 @@ impl RescoredConfig {
     ///
     /// Errors in words if nothing is known step by step, or a weight lacks a statistic.
     pub fn place(&self, trace: &Trace, step: u64) -> Result<Vec<TierId>, String> {
-        if history(trace).is_none() {
+        let ranked =
+            |object: &&Object| object.kind == ObjectKind::Weight && object.module.is_some();
+        // Without anything to rank nothing needs to be known.
+        if trace.objects.iter().filter(ranked).any(|object| object.history.is_none()) {
             return Err(format!(
                 "{} with `rescore` needs statistics of every step (statistics.csv of the trace), \
                  and {} has none",
