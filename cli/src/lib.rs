@@ -113,7 +113,7 @@ enum Command {
         after_help = "Examples:\n  tiersim hints scenarios/gpt2-adam-tiering.ron --policy 'Adam 30 %'"
     )]
     Hints(runs::HintsArgs),
-    /// Train the weights of Scored on a scenario by the cross-entropy method, and write them.
+    /// Train the weights of a policy that learns on a scenario by the cross-entropy method, and write them.
     TrainPolicy(train::TrainArgs),
     /// Run scenarios' plans on a real machine as well; compare decisions, bytes and time.
     #[command(

@@ -18,7 +18,7 @@ use tiersim_sim::train::train;
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct TrainArgs {
-    /// A scenario file with cases that use Scored; the mean of their slowdowns is lowered.
+    /// A scenario file with cases that use Scored or LearnedPlacement; the mean of their slowdowns is lowered.
     #[arg(value_name = "SCENARIO")]
     scenario: PathBuf,
     /// File to write [default: out/SCENARIO/weights.ron].

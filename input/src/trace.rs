@@ -1,7 +1,8 @@
 //! The native trace folder: reading, writing, and saying what is in it.
 //!
 //! A folder holds `trace.ron` (where the trace comes from and how many rows its tables have),
-//! `objects.csv`, `ops.csv` and `uses.csv`; a table may be packed as `.gz` or `.zst`. Row `r` of a
+//! `objects.csv`, `ops.csv`, `uses.csv` and, if there are statistics step by step,
+//! `statistics.csv`; a table may be packed as `.gz` or `.zst`. Row `r` of a
 //! table, counted from zero, is line `r + 2` of its file: no field may hold a line break and no
 //! line may be empty, so that every message can name a line.
 //! Invariant: whatever the bytes in the folder, reading ends with a trace that keeps every rule or
@@ -11,6 +12,7 @@ mod header;
 mod info;
 pub(crate) mod read;
 pub(crate) mod rows;
+mod statistics;
 pub(crate) mod tables;
 pub(crate) mod tar;
 mod units;
@@ -40,11 +42,20 @@ pub const SCHEMA: u32 = 1;
 /// * `module`: text; the module that owns it.
 /// * `adam_m`: number from 0; of a weight: mean of abs(exp_avg), Adam's first moment.
 /// * `adam_v`: number from 0; of a weight: mean of sqrt(exp_avg_sq), the second.
-/// * `grad_norm`: number from 0; of a weight: norm of its gradient; no policy uses it yet.
+/// * `grad_norm`: number from 0; of a weight: norm of its gradient.
 /// * `freed_after`: op id, not before its last use; the op after which its memory was given back;
 ///   not for persistent objects.
 pub(crate) const OBJECT_COLUMNS: &str = "id name kind bytes dtype? persistent module? adam_m? \
                                          adam_v? grad_norm? freed_after?";
+
+/// Columns of `statistics.csv`.
+///
+/// * `step`: 0, 1, 2, ...; the step of a run, replays counted, that begins with these.
+/// * `object`: object id, rising within a step; the same ones in every step; whose.
+/// * `adam_m`: number from 0; as in `objects.csv`.
+/// * `adam_v`: number from 0; as in `objects.csv`.
+/// * `grad_norm`: number from 0; as in `objects.csv`.
+pub(crate) const STATISTICS_COLUMNS: &str = "step object adam_m? adam_v? grad_norm?";
 
 /// Columns of `ops.csv`. The last two are left out where no op has one.
 ///

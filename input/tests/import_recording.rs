@@ -128,6 +128,52 @@ fn weights_carry_the_statistics_of_the_last_plain_step() {
     assert_eq!(wpe.statistics.adam_v, fields[6].parse().ok());
 }
 
+/// Rows of the recorded means by step and parameter: mean |m|, mean v, mean sqrt(v), elements.
+fn means() -> BTreeMap<(u32, String), [f64; 4]> {
+    let text = table(&shipped().join("recording"), "adam_state.csv");
+    let rows = text.lines().skip(1).map(|line| {
+        let fields: Vec<&str> = line.split(',').collect();
+        let number = |at: usize| fields[at].parse::<f64>().unwrap();
+        let key = (fields[0].parse().unwrap(), fields[1].to_owned());
+        (key, [number(4), number(5), number(6), number(3)])
+    });
+    rows.collect()
+}
+
+/// After Adam's first step m = 0.1 g and v = 0.001 g^2, so the means of |m| and of sqrt(v) have the
+/// ratio of 0.1 to the root of 0.001: the decays that the recording's words name are those that ran.
+/// And the root of the mean of squares is no less than the mean.
+#[test]
+fn gradient_norms_follow_from_the_recorded_moments() {
+    let (trace, means) = (trace(), means());
+    let (mut seen, mut vague) = (0, 0u32);
+    for weight in trace.objects.iter().filter(|object| object.kind == ObjectKind::Weight) {
+        let history = weight.history.as_deref().unwrap();
+        assert_eq!(history.len(), 40);
+        let of = |step: u32| means[&(step, weight.name.clone())];
+        let [m, _, root, elements] = of(0);
+        assert!((m / root / (0.1 / 0.001f64.sqrt()) - 1.0).abs() < 1e-5, "{}", weight.name);
+        let norm = |step: usize| history[step].grad_norm.unwrap();
+        let mean = m / 0.1;
+        assert!(norm(0) >= elements.sqrt() * mean * (1.0 - 1e-5), "{}", weight.name);
+        for step in 1..40u32 {
+            let ([_, now, ..], [_, before, ..]) = (of(step), of(step - 1));
+            let square = elements * (now - 0.999 * before) / 0.001;
+            let ratio = norm(step as usize) / square.sqrt();
+            assert!((ratio - 1.0).abs() < 1e-5, "{} in step {step}", weight.name);
+            // What seven digits of two means leave open of the norm.
+            let open = |mean: f64| 0.5 * 10f64.powf(mean.log10().floor() - 6.0);
+            let error = (open(now) + open(before)) / (now - 0.999 * before) / 2.0;
+            assert!(error < 0.053, "{} in step {step}: {error}", weight.name);
+            vague += u32::from(error > 0.01);
+            seen += 1;
+        }
+        assert_eq!(history[39], weight.statistics);
+    }
+    assert_eq!((seen, vague), (148 * 39, 80), "norms, and those that are not known within 1 %");
+    assert!(trace.meta.about.ends_with("Gradient norms are derived from Adam's second moment."));
+}
+
 #[test]
 fn a_module_s_last_forward_op_writes_the_output_that_the_hooks_saw() {
     let Some(text) = beside("module_access.csv.gz") else { return };

@@ -7,7 +7,7 @@ use flate2::write::GzEncoder;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use tiersim_input::trace::{Packing, info, read_trace, write_trace};
+use tiersim_input::trace::{Packing, info, read_trace, trace_hash, write_trace};
 use tiersim_models::ids::{ModuleId, ObjectId, OpId};
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_models::workload::{
@@ -114,6 +114,66 @@ fn writing_again_replaces_tables_packed_otherwise() {
     let folder = folder("replace");
     write_trace(&small_trace(), &folder, Packing::Gzip).unwrap();
     write_trace(&small_trace(), &folder, Packing::Plain).unwrap();
+    assert_eq!(read_trace(&folder).unwrap(), small_trace());
+}
+
+/// The small trace with statistics of two steps for its first object.
+fn followed() -> Trace {
+    let mut trace = small_trace();
+    let of = |norm| Statistics { adam_m: Some(0.5), adam_v: None, grad_norm: Some(norm) };
+    trace.objects[0].history = Some([of(3.0), of(9.0)].into());
+    trace
+}
+
+#[test]
+fn statistics_of_every_step_read_back_and_are_gone_when_they_are_no_more() {
+    let folder = folder("followed");
+    write_trace(&followed(), &folder, Packing::Plain).unwrap();
+    let text = fs::read_to_string(folder.join("statistics.csv")).unwrap();
+    assert_eq!(text, "step,object,adam_m,adam_v,grad_norm\n0,0,0.5,,3.0\n1,0,0.5,,9.0\n");
+    assert_eq!(read_trace(&folder).unwrap(), followed());
+    assert_ne!(trace_hash(&followed()), trace_hash(&small_trace()));
+    write_trace(&followed(), &folder, Packing::Gzip).unwrap();
+    assert_eq!(files(&folder).len(), 5);
+    assert_eq!(read_trace(&folder).unwrap(), followed());
+    write_trace(&small_trace(), &folder, Packing::Gzip).unwrap();
+    assert_eq!(files(&folder).len(), 4);
+    assert_eq!(read_trace(&folder).unwrap(), small_trace());
+}
+
+#[test]
+fn a_table_of_statistics_that_is_not_whole_is_refused() {
+    let folder = folder("not-whole");
+    let mut trace = followed();
+    trace.objects[1].history = trace.objects[0].history.clone();
+    write_trace(&trace, &folder, Packing::Plain).unwrap();
+    let rows = |rows: &[&str]| {
+        let text = format!("step,object,grad_norm\n{}\n", rows.join("\n"));
+        fs::write(folder.join("statistics.csv"), text).unwrap();
+    };
+    rows(&["0,0,1", "0,1,1", "1,0,1", "1,1,2"]);
+    assert_eq!(read_trace(&folder).unwrap().objects[1].history.as_ref().unwrap().len(), 2);
+    for (bad, said) in [
+        (["0,0,1", "0,1,1", "1,0,1", "2,1,2"], "statistics.csv:5: step 1 lists all objects"),
+        (["0,0,1", "0,1,1", "2,0,1", "2,1,2"], "statistics.csv:4: step 1 comes next"),
+        (["0,0,1", "0,1,1", "1,1,1", "1,0,2"], "statistics.csv:4: object 0 of step 0 comes next"),
+        (["0,1,1", "0,0,1", "1,0,1", "1,1,2"], "statistics.csv:3: objects rise"),
+        (["0,0,1", "0,7,1", "1,0,1", "1,7,2"], "statistics.csv:3: object is a row of objects.csv"),
+        (["0,0,-1", "0,1,1", "1,0,1", "1,1,2"], "statistics.csv:2: grad_norm is not negative"),
+        (["0,0,nan", "0,1,1", "1,0,1", "1,1,2"], "statistics.csv:2:"),
+    ] {
+        rows(&bad);
+        messages(&folder, &[said]);
+    }
+    // Cut off, at the end of a step and within one.
+    rows(&["0,0,1", "0,1,1"]);
+    messages(&folder, &["2 rows where trace.ron says 4"]);
+    edit(&folder, "trace.ron", |text| text.replace("statistics: 4", "statistics: 3"));
+    rows(&["0,0,1", "0,1,1", "1,0,1"]);
+    messages(&folder, &["step 1 does not list all objects of step 0"]);
+    edit(&folder, "trace.ron", |text| text.replace("statistics: 3", "statistics: 0"));
+    messages(&folder, &["statistics.csv: trace.ron counts no rows of this table"]);
+    fs::remove_file(folder.join("statistics.csv")).unwrap();
     assert_eq!(read_trace(&folder).unwrap(), small_trace());
 }
 

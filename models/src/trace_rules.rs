@@ -10,7 +10,7 @@ mod order;
 
 use crate::collective::{Collective, MAX_COLLECTIVE, MAX_GROUP};
 use crate::ids::{ModuleId, RankId};
-use crate::workload::{Mode, Object, Op, Table, Trace, TraceProblem, Unit};
+use crate::workload::{Mode, Object, Op, Statistics, Table, Trace, TraceProblem, Unit};
 use std::collections::BTreeMap;
 
 /// How many problems are listed one by one; the rest are counted.
@@ -72,6 +72,7 @@ impl Problems {
 fn object_rules(trace: &Trace, found: &mut Problems) {
     let mut by_name: BTreeMap<&str, usize> = BTreeMap::new();
     let mut total = 0u128;
+    let mut steps = None;
     for (row, object) in trace.objects.iter().enumerate() {
         let mut add = |text: String, remedy| found.add(Table::Objects, row, text, remedy);
         text_rule("name", &object.name, &mut add);
@@ -89,7 +90,17 @@ fn object_rules(trace: &Trace, found: &mut Problems) {
             add(text, "leave out objects without memory");
         }
         module_rule(trace, object.module, &mut add);
-        statistics_rule(object, &mut add);
+        statistics_rule(&object.statistics, "", &mut add);
+        if let Some(history) = &object.history {
+            for (step, statistics) in history.iter().enumerate() {
+                statistics_rule(statistics, &format!(" of step {step}"), &mut add);
+            }
+            let of = *steps.get_or_insert(history.len());
+            if history.len() != of || of == 0 {
+                let text = format!("statistics of {} steps, where others have {of}", history.len());
+                add(text, "give every object that has any those of every step");
+            }
+        }
         freed_rule(trace, object, &mut add);
         let before = total;
         total += u128::from(object.bytes.get());
@@ -99,8 +110,11 @@ fn object_rules(trace: &Trace, found: &mut Problems) {
     }
 }
 
-fn statistics_rule(object: &Object, add: &mut impl FnMut(String, &'static str)) {
-    let statistics = &object.statistics;
+fn statistics_rule(
+    statistics: &Statistics,
+    when: &str,
+    add: &mut impl FnMut(String, &'static str),
+) {
     let columns = [
         ("adam_m", statistics.adam_m),
         ("adam_v", statistics.adam_v),
@@ -109,7 +123,10 @@ fn statistics_rule(object: &Object, add: &mut impl FnMut(String, &'static str)) 
     for (column, value) in columns {
         // Means of absolute values, of roots, and a norm: none of them can be negative.
         if let Some(value) = value.filter(|value| !value.is_finite() || *value < 0.0) {
-            add(format!("{column} {value}"), "write a finite number from 0 up, or leave it empty");
+            add(
+                format!("{column} {value}{when}"),
+                "write a finite number from 0 up, or leave it empty",
+            );
         }
     }
 }

@@ -139,6 +139,9 @@ pub struct Object {
     pub module: Option<ModuleId>,
     /// Recorded statistics, if any.
     pub statistics: Statistics,
+    /// The same as training goes on: what is known when each step of a run begins, the first one
+    /// first. After the last of them it stays what it is; `None` if nobody recorded any.
+    pub history: Option<Arc<[Statistics]>>,
     /// The op after which the recorded program gave the memory back; without it, the last use.
     pub freed_after: Option<OpId>,
 }
@@ -148,9 +151,9 @@ impl Object {
     /// dtype or statistics, and alive until its last use.
     pub fn new(name: impl Into<String>, kind: ObjectKind, bytes: Bytes) -> Object {
         let (dtype, statistics) = (String::new(), Statistics::default());
-        let (persistent, module, freed_after) = (false, None, None);
+        let (persistent, module, history, freed_after) = (false, None, None, None);
         let name = name.into();
-        Object { name, kind, bytes, dtype, persistent, module, statistics, freed_after }
+        Object { name, kind, bytes, dtype, persistent, module, statistics, history, freed_after }
     }
 }
 

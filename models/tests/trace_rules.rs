@@ -107,7 +107,22 @@ fn statistics_are_finite_and_not_negative() {
     for bad in [f64::NAN, f64::INFINITY, -1.0] {
         check(|t| t.objects[0].statistics.adam_m = Some(bad), Table::Objects, 0, "adam_m");
         check(|t| t.objects[0].statistics.grad_norm = Some(bad), Table::Objects, 0, "grad_norm");
+        let later = Statistics { adam_v: Some(bad), ..Statistics::default() };
+        let history = |t: &mut Trace| {
+            t.objects[0].history = Some([Statistics::default(), later].into());
+        };
+        check(history, Table::Objects, 0, "of step 1");
     }
+}
+
+#[test]
+fn statistics_of_steps_are_of_the_same_steps() {
+    let of = |steps: usize| Some(vec![Statistics::default(); steps].into());
+    check(|t| t.objects[1].history = of(0), Table::Objects, 1, "statistics of 0 steps");
+    let differ = |t: &mut Trace| {
+        (t.objects[0].history, t.objects[1].history) = (of(2), of(3));
+    };
+    check(differ, Table::Objects, 1, "of 3 steps, where others have 2");
 }
 
 #[test]

@@ -82,11 +82,13 @@ fn piece(object: &Object, number: u64, pieces: u64, chunk: Bytes) -> Object {
     }
     let bytes = chunk.get().min(object.bytes.get() - number * chunk.get());
     let share = (bytes as f64 / object.bytes.get() as f64).sqrt();
-    let grad_norm = object.statistics.grad_norm.map(|norm| norm * share);
+    let own =
+        |all: &Statistics| Statistics { grad_norm: all.grad_norm.map(|norm| norm * share), ..*all };
     Object {
         name: format!("{} [{} of {pieces}]", object.name, number + 1),
         bytes: Bytes::new(bytes),
-        statistics: Statistics { grad_norm, ..object.statistics },
+        statistics: own(&object.statistics),
+        history: object.history.as_ref().map(|steps| steps.iter().map(own).collect()),
         ..object.clone()
     }
 }
@@ -103,6 +105,7 @@ mod tests {
             persistent,
             module: Some(ModuleId::at(0)),
             statistics,
+            history: Some([statistics, Statistics::default()].into()),
             ..Object::new(name, ObjectKind::Weight, Bytes::new(bytes))
         }
     }
@@ -147,6 +150,10 @@ mod tests {
         assert_eq!(chunked.source, [OpId(0), OpId(1)]);
         let squares = trace.objects[..3].iter().map(|piece| piece.statistics.grad_norm.unwrap());
         assert!((squares.map(|norm| norm * norm).sum::<f64>() - 36.0).abs() < 1e-9);
+        for piece in &trace.objects[..3] {
+            let history = piece.history.as_deref().expect("it has one");
+            assert_eq!(history, [piece.statistics, Statistics::default()]);
+        }
     }
 
     #[test]

@@ -46,6 +46,14 @@ pub enum Cut {
     },
 }
 
+/// How often something is done again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Every {
+    /// Every so many steps of the run, replays counted.
+    Steps(u32),
+}
+
 /// One parameter.
 #[derive(Clone, Copy, Debug)]
 pub struct Parameter {
@@ -110,6 +118,8 @@ pub enum Kind {
     Access,
     /// `shares(hbm: 0.3, cpu: 0.5)` or `cumulative(hbm: 0.3, cpu: 0.8)`.
     Cut,
+    /// Every so many steps of the run: `steps(10)`.
+    Steps,
     /// A file of tier hints.
     Hints,
     /// A file of weights for these features, as `tiersim train-policy` writes it.
@@ -141,6 +151,8 @@ pub enum Value {
     Access(Access),
     /// Of [`Kind::Cut`].
     Cut(Cut),
+    /// Of [`Kind::Steps`]: at least 1.
+    Steps(u32),
     /// Of [`Kind::Hints`].
     Hints(BTreeMap<String, TierKind>),
     /// Of [`Kind::Weights`]: finite numbers from minus [`MAX_WEIGHT`] to [`MAX_WEIGHT`] by the name
@@ -213,6 +225,8 @@ impl Params {
         tier: Tier -> TierId;
         /// Where a list is cut; `None` if it was left out.
         cut: Cut -> Cut;
+        /// Every how many steps; `None` if it was left out.
+        steps: Steps -> u32;
         /// Tier hints; `None` if they were left out.
         hints: Hints -> BTreeMap<String, TierKind>;
         /// Weights of features; `None` if they were left out.

@@ -45,6 +45,17 @@ pub enum Origin {
     Learned,
 }
 
+/// The weights of a policy that learns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Learned {
+    /// How scenarios spell the policy.
+    pub spelling: &'static str,
+    /// What is weighed, by name.
+    pub features: &'static [&'static str],
+    /// As many finite numbers.
+    pub weights: Vec<f64>,
+}
+
 /// Another workload in the place of the one that a policy is asked to run, with the same results:
 /// larger objects in pieces, or ops that run again what was not kept.
 #[derive(Clone, Debug)]
@@ -145,6 +156,21 @@ pub trait Recipe: Any + fmt::Debug + Send + Sync {
     /// Whether the rule was written or learned.
     fn origin(&self) -> Origin {
         Origin::Written
+    }
+
+    /// The weights of a policy that learns.
+    fn learned(&self) -> Option<Learned> {
+        None
+    }
+
+    /// The same with other weights, as many as [`Recipe::learned`] has.
+    fn with_weights(&self, _: &[f64]) -> Option<PolicyConfig> {
+        None
+    }
+
+    /// Which of the weights can change what becomes of a workload, and may be trained on it.
+    fn trainable(&self, _: &Workload) -> Vec<usize> {
+        Vec::new()
     }
 
     /// The workload that the policy runs instead, if it is another one. Asked with the setting of

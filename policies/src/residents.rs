@@ -107,6 +107,11 @@ impl<'a> Residents<'a> {
         self.place(&objects);
     }
 
+    /// Nobody takes so many bytes of HBM from here on: they are for what is fetched ahead.
+    pub fn reserve(&mut self, bytes: Bytes) {
+        self.hbm.capacity -= wide(bytes);
+    }
+
     /// Keeps those that find room, in this order, and sends the others away.
     pub fn place(&mut self, objects: &[ObjectId]) {
         for &object in objects {
@@ -141,20 +146,65 @@ impl<'a> Residents<'a> {
         stays
     }
 
+    /// Keeps all of these objects in HBM or none; says whether they stay. They are at home nowhere
+    /// yet.
+    pub fn keep_all(&mut self, objects: &[ObjectId]) -> bool {
+        for (kept, &object) in objects.iter().enumerate() {
+            if !self.keep(object) {
+                objects[..kept].iter().for_each(|&object| self.leave(object));
+                return false;
+            }
+        }
+        true
+    }
+
+    /// An object that was kept is at home nowhere again.
+    fn leave(&mut self, object: ObjectId) {
+        let bytes = wide(self.bytes(object));
+        self.hbm.add(self.visits.life(object), -bytes);
+        if self.visitors_count() {
+            for &(op, _) in self.visits.uses(object) {
+                self.hbm.add(op..op + 1, bytes);
+            }
+        }
+        self.homes[object.index()] = None;
+    }
+
+    /// Gives an object that is at home nowhere a tier of those to send to, if that has room for all
+    /// its life; says whether it has.
+    pub fn put(&mut self, object: ObjectId, tier: TierId) -> bool {
+        let (bytes, life) = (wide(self.bytes(object)), self.visits.life(object));
+        let Some((_, room)) = self.spill.iter_mut().find(|(other, _)| *other == tier) else {
+            return false;
+        };
+        room.add(life.clone(), bytes);
+        let fits = room.most(life.clone()) <= room.capacity;
+        if fits {
+            self.homes[object.index()] = Some(tier);
+        } else {
+            room.add(life, -bytes);
+        }
+        fits
+    }
+
+    /// Takes an object away from where it was put.
+    pub fn take(&mut self, object: ObjectId, tier: TierId) {
+        let (bytes, life) = (wide(self.bytes(object)), self.visits.life(object));
+        if let Some((_, room)) = self.spill.iter_mut().find(|(other, _)| *other == tier) {
+            room.add(life, -bytes);
+        }
+        self.homes[object.index()] = None;
+    }
+
     /// Sends an object that is at home nowhere to the first tier that has room for all its life.
     /// If none has, or there is none, its home is decided when the run is there.
     pub fn send(&mut self, object: ObjectId) {
-        let (bytes, life) = (wide(self.bytes(object)), self.visits.life(object));
         if self.homes[object.index()].is_some() {
             return;
         }
-        for (tier, room) in &mut self.spill {
-            room.add(life.clone(), bytes);
-            if room.most(life.clone()) <= room.capacity {
-                self.homes[object.index()] = Some(*tier);
-                return;
-            }
-            room.add(life.clone(), -bytes);
+        let tiers: Vec<TierId> = self.spill.iter().map(|(tier, _)| *tier).collect();
+        if tiers.into_iter().any(|tier| self.put(object, tier)) {
+            return;
         }
         self.homes[object.index()] = Some(self.spill.first().map_or(HBM, |(tier, _)| *tier));
     }

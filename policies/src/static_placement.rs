@@ -6,6 +6,7 @@
 //! Invariant: a prefetch never takes room that ops within the window need for new objects, and
 //! never keeps an op from having what it needs.
 
+mod rehome;
 mod spill;
 
 use self::spill::Spill;
@@ -48,6 +49,10 @@ pub struct StaticPlacement {
     staged: VecDeque<(u64, Bytes)>,
     /// The tier in which what is fetched from beyond it is put together whole before it goes on.
     relay: Option<TierId>,
+    /// Objects whose homes have changed and that are not there yet, those that leave HBM first.
+    moving: Vec<(ObjectId, TierId)>,
+    /// Whether the uses within the lookahead are to be learned anew.
+    rescan: bool,
 }
 
 impl StaticPlacement {
@@ -105,6 +110,8 @@ impl StaticPlacement {
             prefetch_budget: Bytes::MAX,
             staged: VecDeque::new(),
             relay: None,
+            moving: Vec::new(),
+            rescan: false,
             homes,
         }
     }
@@ -305,8 +312,13 @@ impl StaticPlacement {
     /// Slides the window: learns the uses of the op that has come into the lookahead.
     fn look_ahead(&mut self, prefetch_ops: u32, view: &View<'_>) {
         let window = u64::from(prefetch_ops);
-        let first = if view.occurrence() == 0 { 0 } else { window };
+        let anew = std::mem::take(&mut self.rescan) || view.occurrence() == 0;
+        let first = if anew { 0 } else { window };
         self.births.pop_front();
+        if anew {
+            self.births.clear();
+            self.wanted.clear();
+        }
         for ahead in first..=window {
             let Some(uses) = view.ahead(ahead) else { break };
             self.births.push_back(view.births_ahead(ahead).unwrap_or(Bytes::ZERO));
@@ -360,6 +372,7 @@ impl Policy for StaticPlacement {
 
     fn plan_op(&mut self, step: &mut Step<'_>) {
         self.spill.touch(&step.view());
+        self.move_on(step);
         match self.access {
             Access::InPlace(charge) => self.use_in_place(charge, step),
             Access::Migrate { prefetch_ops } => self.migrate(prefetch_ops, step),
@@ -390,7 +403,8 @@ impl Policy for StaticPlacement {
         }
         self.spill.state(&self.homes, view, out);
         remember!(out, self as StaticPlacement {
-            homes, prefetched, needed_until: op_from_1, wanted: of_op, births: bytes, staged: of_op
+            homes, prefetched, needed_until: op_from_1, wanted: of_op, births: bytes, staged: of_op,
+            moving, rescan
         } skip { name, modules, access, lookahead, spill, confined, prefetch_budget, relay });
         true
     }

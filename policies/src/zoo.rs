@@ -14,10 +14,12 @@ pub mod device_map;
 pub mod hints;
 pub mod hot_cold;
 pub mod layers;
+pub mod learned_placement;
 pub mod percentages;
 pub mod planned_migration;
 pub mod residents;
 pub mod scored;
+pub mod sharded;
 pub mod unified_memory;
 pub mod zero_offload;
 
@@ -25,7 +27,7 @@ pub mod zero_offload;
 pub const ALL: &[&Entry] = &[
     &residents::ACCESS_DENSITY,
     &activation_offload::ENTRY,
-    &adam_state::ENTRY,
+    &adam_state::entries::ENTRY,
     &all_hbm::ENTRY,
     &demand::ARC,
     &demand::BELADY,
@@ -35,11 +37,12 @@ pub const ALL: &[&Entry] = &[
     &device_map::ENTRY,
     &layers::DOUBLE_BUFFERING,
     &demand::FIFO,
-    &adam_state::GRADIENT_AWARE,
+    &adam_state::entries::GRADIENT_AWARE,
     &hints::ENTRY,
     &hot_cold::ENTRY,
     &residents::KNAPSACK,
     &layers::HOOKS,
+    &learned_placement::ENTRY,
     &demand::LFU,
     &demand::LIRS,
     &layers::LOOK_AHEAD,
@@ -48,6 +51,7 @@ pub const ALL: &[&Entry] = &[
     &planned_migration::ENTRY,
     &demand::S3_FIFO,
     &scored::ENTRY,
+    &sharded::ENTRY,
     &demand::SIEVE,
     &residents::SIZE_GREEDY,
     &demand::SLRU,

@@ -1,7 +1,10 @@
 //! Static placements: each rule by hand, and all of them against demand paging on random worlds.
 
+mod learned;
 mod packing;
 mod percentages;
+mod rescore;
+mod sharded;
 mod worlds;
 
 use std::collections::BTreeMap;

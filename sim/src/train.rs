@@ -1,21 +1,21 @@
-//! Trains the weights of `Scored` in the simulator.
+//! Trains the weights of a policy that learns in the simulator.
 //!
 //! All cases of a scenario that use the policy are run with the same weights; what is lowered is
 //! the mean of their slowdowns against the baseline. A case that runs out of memory makes its
 //! weights worth nothing. The search is the cross-entropy method ([`cross_entropy`]).
-//! Invariant: weights that cannot tell two objects of the trace apart stay as they were, and `next`
-//! stays 0 if it was: no policy learns to look ahead that did not before.
+//! Invariant: only weights move that the policy says may be trained on the workload
+//! ([`tiersim_policies::recipe::Recipe::trainable`]).
 
 pub mod cross_entropy;
 
 use crate::run::{CaseRunner, Options, RunError};
 use cross_entropy::{BestPoint, Search, minimise};
+use std::collections::BTreeSet;
 use tiersim_models::lifetime::Workload;
-use tiersim_policies::recipe::PolicyConfig;
+use tiersim_policies::recipe::Learned;
 use tiersim_policies::scenario::weights::{Trained, WeightFile};
 use tiersim_policies::scenario::{Case, Scenario};
-use tiersim_policies::zoo::scored::features::{Feature, Weights, telling};
-use tiersim_policies::zoo::scored::{ENTRY, ScoredConfig};
+use tiersim_policies::zoo::{learned_placement, scored};
 
 /// Trains on a scenario, whose trace is `workload`; `fingerprint` says what it asks for.
 ///
@@ -28,16 +28,15 @@ pub fn train(
     search: Search,
     heard: impl FnMut(f64),
 ) -> Result<WeightFile, RunError> {
-    let cases: Vec<(&Case, &ScoredConfig)> =
-        scenario.cases.iter().filter_map(|case| Some((case, case.policy.get()?))).collect();
-    let start = start(scenario, &cases)?;
+    let cases: Vec<(&Case, Learned)> =
+        scenario.cases.iter().filter_map(|case| Some((case, case.policy.learned()?))).collect();
+    let Learned { spelling, features, weights: start } = start(scenario, &cases)?;
     let options = Options { audit: false, timeline: false, ..Options::default() };
     let bench = CaseRunner::new(scenario, workload, options)?;
     let objective = |point: &[f64]| {
-        let weights = weights_at(point);
         let mut sum = 0.0;
-        for (case, config) in &cases {
-            let policy = PolicyConfig::from(ScoredConfig { weights, ..(*config).clone() });
+        for (case, _) in &cases {
+            let policy = case.policy.with_weights(point).expect("a point has all weights");
             let slowdown = bench.slowdown(&Case { policy, ..(*case).clone() }, options)?;
             match slowdown {
                 Some(slowdown) if slowdown.is_finite() => sum += slowdown,
@@ -47,26 +46,22 @@ pub fn train(
         }
         Ok(sum / cases.len() as f64)
     };
-    let free: Vec<usize> = telling(&workload.trace)
-        .into_iter()
-        .filter(|&feature| feature != Feature::Next || start.get(feature) != 0.0)
-        .map(|feature| feature as usize)
-        .collect();
-    let point: Vec<f64> = Feature::ALL.into_iter().map(|feature| start.get(feature)).collect();
-    let BestPoint { point, value, before } = minimise(&point, &free, search, objective, heard)?;
+    // Cases may place other kinds of objects, or look further ahead.
+    let trainable = cases.iter().flat_map(|(case, _)| case.policy.trainable(workload));
+    let free: Vec<usize> = trainable.collect::<BTreeSet<usize>>().into_iter().collect();
+    let BestPoint { point, value, before } = minimise(&start, &free, search, objective, heard)?;
     if !before.is_finite() {
         return Err(RunError::Input(format!(
-            "{}: a case that uses {} runs out of memory with the weights that it starts with; give it \
+            "{}: a case that uses {spelling} runs out of memory with the weights that it starts with; give it \
              more memory",
-            scenario.name, ENTRY.spelling
+            scenario.name
         )));
     }
-    let weights = weights_at(&point);
-    let heavy = Feature::ALL.into_iter().filter(|&feature| weights.get(feature) != 0.0);
+    let heavy = features.iter().copied().zip(point).filter(|(_, weight)| *weight != 0.0);
     Ok(WeightFile {
-        policy: ENTRY.spelling,
+        policy: spelling,
         about: format!("trained on {}", workload.trace.meta.name),
-        weights: heavy.map(|feature| (feature.word(), weights.get(feature))).collect(),
+        weights: heavy.collect(),
         trained: Some(Trained {
             scenario: scenario.name.clone(),
             fingerprint,
@@ -87,29 +82,29 @@ fn no_time(scenario: &Scenario) -> String {
 }
 
 /// The weights that all cases start with.
-fn start(scenario: &Scenario, cases: &[(&Case, &ScoredConfig)]) -> Result<Weights, RunError> {
+fn start(scenario: &Scenario, cases: &[(&Case, Learned)]) -> Result<Learned, RunError> {
     let problem = |what: String| RunError::Input(format!("{}: {what}", scenario.name));
-    let Some((first, config)) = cases.first() else {
-        let policy = ENTRY.spelling;
+    let Some((first, learned)) = cases.first() else {
+        let (scored, placed) = (scored::ENTRY.spelling, learned_placement::ENTRY.spelling);
         return Err(problem(format!(
-            "no case uses {policy}, so there is nothing to train; add (name: \"scored\", policy: \
-             {policy}()) to `policies`"
+            "no case uses {scored} or {placed}, so there is nothing to train; add (name: \"scored\", \
+             policy: {scored}()) to `policies`"
         )));
     };
-    if let Some((other, _)) = cases.iter().find(|(_, other)| other.weights != config.weights) {
+    let other = cases.iter().find(|(_, other)| other.spelling != learned.spelling);
+    if let Some((other, _)) = other {
+        return Err(problem(format!(
+            "cases {:?} and {:?} use different policies that learn; train one of them, without the \
+             cases of the other",
+            first.label, other.label
+        )));
+    }
+    if let Some((other, _)) = cases.iter().find(|(_, other)| other.weights != learned.weights) {
         return Err(problem(format!(
             "cases {:?} and {:?} start with different weights, and all are trained together; give them \
              the same",
             first.label, other.label
         )));
     }
-    Ok(config.weights)
-}
-
-fn weights_at(point: &[f64]) -> Weights {
-    let mut weights = Weights::default();
-    for (feature, &weight) in Feature::ALL.into_iter().zip(point) {
-        weights.set(feature, weight);
-    }
-    weights
+    Ok(learned.clone())
 }

@@ -346,7 +346,7 @@ fn the_shipped_trace_is_what_its_recording_imports_to() {
     let ran = project.run(&["trace", "import", "recording", recording, "--out", "made"]);
     plain(&ran.ends_with(0));
     let made = project.files("made");
-    let names = ["objects.csv.gz", "ops.csv.gz", "trace.ron", "uses.csv.gz"];
+    let names = ["objects.csv.gz", "ops.csv.gz", "statistics.csv.gz", "trace.ron", "uses.csv.gz"];
     assert_eq!(project.names("made"), names);
     for (name, bytes) in &made {
         let ships = std::fs::read(Path::new(&folder).join(name)).unwrap();

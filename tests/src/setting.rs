@@ -73,3 +73,11 @@ pub fn with_setting<T>(
     let (memory, spans, copies) = (&memory, &spans, &copies);
     ask(&Setting { workload, hardware, memory, spans, copies, repeat })
 }
+
+/// What is known of a weight over three steps: its statistics, in turn in each other's place. So
+/// ranks change from step to step, with no draw of their own.
+pub fn turning(now: Statistics) -> Option<Arc<[Statistics]>> {
+    let Statistics { adam_m: m, adam_v: v, grad_norm: g } = now;
+    let row = |(adam_m, adam_v, grad_norm)| Statistics { adam_m, adam_v, grad_norm };
+    Some([(m, v, g), (v, g, m), (g, m, v)].map(row).into())
+}

@@ -9,6 +9,8 @@ use tiersim_models::workload::{Object, Recorded, TraceMeta};
 
 const LAYERS: usize = 6;
 const STEPS: u32 = 2;
+/// Steps of a run whose statistics are known.
+const TURNS: usize = 6;
 const KIB: u64 = 1024;
 
 /// The trace; always the same.
@@ -72,7 +74,14 @@ fn object(
 ) -> ObjectId {
     // Falling from layer to layer, so that a policy by Adam score has something to rank.
     let score = layer.filter(|_| kind == ObjectKind::Weight).map(|layer| 1.0 / (layer + 1) as f64);
+    // Each layer's turn to be first comes, so that a policy that ranks again has something to move.
+    let turn = |step: usize, layer: usize| {
+        let score = Some(1.0 / ((layer + step) % LAYERS + 1) as f64);
+        Statistics { adam_m: score, adam_v: score, grad_norm: score }
+    };
+    let ranked = layer.filter(|_| score.is_some());
     trace.add(Object {
+        history: ranked.map(|layer| (0..TURNS).map(|step| turn(step, layer)).collect()),
         dtype: "float32".to_owned(),
         persistent: layer.is_some(),
         module: layer.map(ModuleId::at),

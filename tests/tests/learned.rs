@@ -7,6 +7,8 @@ use tiersim_policies::recipe::Origin;
 use tiersim_policies::scenario::weights::WeightFile;
 use tiersim_policies::zoo::Registry;
 use tiersim_policies::zoo::demand::Write;
+use tiersim_policies::zoo::learned_placement::{Feature as Placed, LearnedPlacementConfig, NAMES};
+use tiersim_policies::zoo::residents::{ResidentsConfig, Rule};
 use tiersim_policies::zoo::scored::ScoredConfig;
 use tiersim_policies::zoo::scored::features::{Feature, Weights};
 use tiersim_sim::run::CaseRunner;
@@ -146,6 +148,57 @@ fn training_finds_the_rule_for_a_round_that_is_larger_than_memory() {
     assert!(file.weights.keys().all(|name| past.contains(name)), "{:?}", file.weights);
 }
 
+/// Six weights of 1000 bytes, the last used most, in turns, and room for three of them beside one
+/// that visits; placed by a rule that keeps those that are used least.
+fn uneven() -> (Scenario, Workload) {
+    let mut traced = Traced::new();
+    let weights: Vec<ObjectId> = (0..6).map(|_| traced.object(1000, true)).collect();
+    for (index, weight) in weights.iter().enumerate() {
+        traced.0.modules.push(format!("h.{index}"));
+        let object = &mut traced.0.objects[weight.index()];
+        (object.kind, object.module) = (ObjectKind::Weight, Some(ModuleId::at(index)));
+    }
+    for round in 0..6 {
+        for &weight in &weights[round..] {
+            traced.op(0, 0, Span::from_ns(10), &[(weight, Mode::Read)]);
+        }
+    }
+    let hbm = Budget::Bytes(Bytes::new(4000));
+    let case = |label, policy| Case { hbm, ..case(label, policy) };
+    let (spill, kinds) = (vec![FAR], vec![ObjectKind::Weight]);
+    let access = Access::Migrate { prefetch_ops: 0 };
+    let mut weights = [0.0; NAMES.len()];
+    weights[Placed::Uses as usize] = -1.0;
+    let (origin, own) = (Origin::Written, spill.clone());
+    let learned =
+        LearnedPlacementConfig { weights, origin, spill: own, kinds: kinds.clone(), access };
+    let knapsack = ResidentsConfig { rule: Rule::Knapsack, spill, kinds, access };
+    let cases = vec![case("learned", learned.into()), case("knapsack", knapsack.into())];
+    let hardware = two_tiers(Bytes::new(1 << 20), law(0, 1_000_000_000));
+    (scenario(hardware, replays(2), cases), Workload::new(traced.0))
+}
+
+/// Of objects of one size the best to keep are those that are fetched most, which the knapsack
+/// keeps.
+#[test]
+fn training_finds_the_placement_of_the_knapsack_where_that_is_the_best() {
+    let (scenario, workload) = uneven();
+    let file =
+        train(&scenario, &workload, "sha256:0".to_owned(), SEARCH, |_| ()).expect("it trains");
+    let how = file.trained.as_ref().expect("it was trained");
+    let bench = CaseRunner::new(&scenario, &workload, Options::default()).expect("it runs");
+    let slowdown = |case: &Case| {
+        bench.slowdown(case, Options::default()).expect("no rule is broken").expect("it fits")
+    };
+    let [learned, knapsack] = [0, 1].map(|case| slowdown(&scenario.cases[case]));
+    assert_eq!((file.policy, how.before), ("LearnedPlacement", learned));
+    assert!(learned > 1.2 * knapsack, "{learned} of {knapsack}: the start is a bad one");
+    assert_eq!(how.after, knapsack);
+    // Sizes and kinds are the same, and on demand nothing is hidden: these weights stayed 0.
+    let told = ["first", "idle", "last", "saved", "uses"];
+    assert!(file.weights.keys().all(|name| told.contains(name)), "{:?}", file.weights);
+}
+
 #[test]
 fn the_same_seed_gives_the_same_file_on_any_number_of_threads() {
     let search = Search { generations: 3, population: 10, seed: 5 };
@@ -184,6 +237,9 @@ fn what_cannot_be_trained_is_refused_in_words() {
     let mut two = scenario.clone();
     two.cases[1].policy = scored(&[(Feature::Size, 1.0)], vec![FAR]);
     assert!(said(&two).contains("\"scored\" and \"lru\" start with different"), "{}", said(&two));
+    let mut mixed = scenario.clone();
+    mixed.cases[1].policy = uneven().0.cases[0].policy.clone();
+    assert!(said(&mixed).contains("use different policies that learn"), "{}", said(&mixed));
     let mut small = scenario.clone();
     small.cases[0].hbm = Budget::Bytes(Bytes::new(999));
     assert!(said(&small).contains("runs out of memory"), "{}", said(&small));

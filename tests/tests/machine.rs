@@ -24,6 +24,7 @@ mod packed_weights;
 mod queueing;
 mod ranks;
 mod serving;
+mod sharded;
 mod sharing;
 mod snapshots;
 mod soak;

@@ -17,7 +17,7 @@ use tiersim_workloads::transformer::format::{Format, Formats};
 fn the_tiny_trace_is_what_its_generator_makes() {
     let made = Path::new(env!("CARGO_TARGET_TMPDIR")).join("tiny-train");
     write_trace(&tiny_train(), &made, Packing::Plain).expect("the trace can be written");
-    for file in ["trace.ron", "objects.csv", "ops.csv", "uses.csv"] {
+    for file in ["trace.ron", "objects.csv", "ops.csv", "uses.csv", "statistics.csv"] {
         let shipped = fs::read(root().join("traces/tiny-train").join(file)).expect("it ships");
         let made = fs::read(made.join(file)).expect("it was written");
         assert!(shipped == made, "{file}: run the example tiny-train of tiersim-tests again");

@@ -7,6 +7,7 @@
 //! memory of the model: these are dropped and counted in [`Counts`].
 //! Invariant: the trace keeps the recorded order, sizes and lifetimes; nothing is made up.
 
+mod adam;
 mod build;
 mod cost;
 mod modules;

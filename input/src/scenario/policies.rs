@@ -12,7 +12,7 @@ use tiersim_models::hardware::{HBM, Hardware, TierKind};
 use tiersim_models::ids::TierId;
 use tiersim_models::workload::ObjectKind;
 use tiersim_policies::access::Access;
-use tiersim_policies::entry::{Entry, Kind, Need, Parameter, Params, Value};
+use tiersim_policies::entry::{Entry, Every, Kind, Need, Parameter, Params, Value};
 use tiersim_policies::recipe::PolicyConfig;
 use tiersim_policies::zoo::adam_state::Cut;
 
@@ -46,6 +46,7 @@ fn form(kind: Kind) -> Form {
         Kind::Kinds => Form::Kinds,
         Kind::Access => Form::Access,
         Kind::Cut => Form::Cut,
+        Kind::Steps => Form::Every,
     }
 }
 
@@ -114,6 +115,12 @@ impl Resolver<'_, '_> {
             (_, RawValue::Names(names)) => Value::Tiers(self.spill_tiers(at, names, hardware)?),
             (_, RawValue::Kinds(kinds)) => Value::Kinds(self.resolve_kinds(at, kinds)?),
             (_, RawValue::Access(access)) => Value::Access(*access),
+            (_, RawValue::Every(Every::Steps(0))) => {
+                let rule = "every 0 steps is never";
+                self.check.fault(at, rule, "write 1 or more, or leave it out");
+                return None;
+            }
+            (_, RawValue::Every(Every::Steps(steps))) => Value::Steps(*steps),
             (_, RawValue::Cut(cut)) => Value::Cut(self.resolve_cut(at, *cut)?),
             (kind, raw) => unreachable!("{raw:?} was not read as {kind:?}"),
         })

@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use tiersim_models::diagnostic::Diagnostics;
 use tiersim_models::workload::ObjectKind;
 use tiersim_policies::access::Access;
+use tiersim_policies::entry::Every;
 use tiersim_policies::zoo::adam_state::Cut;
 
 /// A word and what it takes in brackets: nothing, one value, or fields.
@@ -47,6 +48,7 @@ pub(crate) enum Form {
     Kinds,
     Access,
     Cut,
+    Every,
 }
 
 /// A value as written, of the form that its field has.
@@ -63,6 +65,7 @@ pub(crate) enum RawValue {
     Kinds(Vec<ObjectKind>),
     Access(Access),
     Cut(Cut),
+    Every(Every),
 }
 
 /// What was written: one of the spellings, and its values by name.
@@ -166,6 +169,7 @@ impl Form {
             Form::Kinds => read(value, RawValue::Kinds),
             Form::Access => read(value, RawValue::Access),
             Form::Cut => read(value, RawValue::Cut),
+            Form::Every => read(value, RawValue::Every),
             Form::Word(words) => {
                 let text = value.text();
                 let found = words.iter().find(|word| **word == text);

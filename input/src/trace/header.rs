@@ -54,6 +54,11 @@ pub(super) struct Rows {
     pub(super) ops: u64,
     /// Of `uses.csv`.
     pub(super) uses: u64,
+    /// Of `statistics.csv`; 0 where there is no such table.
+    ///
+    /// Default: 0.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(super) statistics: u64,
 }
 
 impl Header {
@@ -73,6 +78,7 @@ impl Header {
                 objects: trace.objects.len() as u64,
                 ops: trace.ops.len() as u64,
                 uses: trace.uses.len() as u64,
+                statistics: statistics_rows(trace),
             },
         }
     }
@@ -121,6 +127,16 @@ impl Header {
             }
         }
     }
+}
+
+/// How many rows the table of statistics has.
+fn statistics_rows(trace: &Trace) -> u64 {
+    let histories = trace.objects.iter().filter_map(|object| object.history.as_ref());
+    histories.map(|history| history.len() as u64).sum()
+}
+
+fn is_zero(rows: &u64) -> bool {
+    *rows == 0
 }
 
 /// How many different steps the ops belong to.

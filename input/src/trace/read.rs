@@ -7,9 +7,9 @@
 //! `objects.csv`, then `ops.csv`, first name them.
 
 use super::header::{HEADER_FILE, Header, Rows, count_steps};
-use super::rows::{Row, read_rows, whole_number};
+use super::rows::{Row, push, read_rows, whole_number};
 use super::tables::{Findings, LIMITS, Limits, Source};
-use super::{OBJECT_COLUMNS, OP_COLUMNS, USE_COLUMNS, units};
+use super::{OBJECT_COLUMNS, OP_COLUMNS, STATISTICS_COLUMNS, USE_COLUMNS, statistics, units};
 use crate::file_kind::{FileKind, refused};
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -20,8 +20,7 @@ use tiersim_models::ids::{ModuleId, ObjectId, OpId, RankId};
 use tiersim_models::kernel::Kernel;
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_models::workload::{
-    Known, Mode, Object, ObjectKind, Op, PartialUse, Phase, Statistics, Table, Trace, TraceProblem,
-    Use,
+    Known, Mode, Object, ObjectKind, Op, PartialUse, Phase, Table, Trace, TraceProblem, Use,
 };
 
 /// Reads the trace in `folder`, or says everything that is wrong with it.
@@ -39,6 +38,7 @@ pub(super) fn read_within(folder: &Path, limits: Limits) -> Result<Trace, Diagno
     let (objects_file, objects) = reader.objects(&mut modules);
     let (ops_file, mut ops) = reader.ops(&mut modules);
     let (uses_file, uses) = reader.uses(&mut ops);
+    let objects = reader.histories(objects);
     let mut findings = reader.findings;
     let Some(header) = header.filter(|_| findings.is_empty()) else {
         return Err(findings.finish());
@@ -93,15 +93,6 @@ impl Names {
         }
         list
     }
-}
-
-/// Adds to a table, which grows by an eighth: a row of ten bytes of text takes 200, and twice that
-/// for rows to come would be more than a small file may take.
-fn push<T>(table: &mut Vec<T>, row: T) {
-    if table.len() == table.capacity() {
-        table.reserve_exact(table.len() / 8 + 64);
-    }
-    table.push(row);
 }
 
 struct Reader<'a> {
@@ -178,6 +169,40 @@ impl Reader<'_> {
         (file, uses)
     }
 
+    /// Gives objects what is known of them step by step, if the header says that there is a table.
+    fn histories(&mut self, mut objects: Vec<Object>) -> Vec<Object> {
+        let most = self.rows.map_or(0, |rows| rows.statistics);
+        if most == 0 {
+            let there = statistics::is_there(self.folder);
+            if let Some(file) = there.filter(|_| self.rows.is_some()) {
+                let rule = "trace.ron counts no rows of this table";
+                let remedy = "write rows: (..., statistics: N) there, or remove the file";
+                self.findings.push(&file, None, rule, "", remedy);
+            }
+            return objects;
+        }
+        let mut steps = statistics::Steps::default();
+        let complete = self.findings.is_empty();
+        let known = if complete { objects.len() } else { usize::MAX };
+        let file = self.table(statistics::FILE, STATISTICS_COLUMNS, Some(most), |row| {
+            steps.push(row, known);
+        });
+        if self.findings.is_empty() {
+            match steps.histories() {
+                Ok(found) => {
+                    for (object, history) in found {
+                        objects[object.index()].history = Some(history);
+                    }
+                }
+                Err(rule) => {
+                    let remedy = "give every step the same objects, or leave the table out";
+                    self.findings.push(&file, None, rule, "", remedy);
+                }
+            }
+        }
+        objects
+    }
+
     /// Reads one table and checks its number of rows.
     fn table(
         &mut self,
@@ -233,11 +258,8 @@ fn read_object(row: &mut Row<'_>, modules: &mut Names) -> Object {
         dtype: row.name("dtype"),
         persistent: row.word("persistent", &[("true", true), ("false", false)], true),
         module: modules.id(&row.name("module")),
-        statistics: Statistics {
-            adam_m: row.real_or_none("adam_m"),
-            adam_v: row.real_or_none("adam_v"),
-            grad_norm: row.real_or_none("grad_norm"),
-        },
+        statistics: statistics::read_statistics(row),
+        history: None,
         freed_after: row.whole_or_none("freed_after").map(OpId),
     }
 }

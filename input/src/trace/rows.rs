@@ -320,6 +320,15 @@ fn picoseconds(text: &str) -> Option<u64> {
     whole_number(whole)?.checked_mul(1000)?.checked_add(fraction)
 }
 
+/// Adds to a table, which grows by an eighth: a row of ten bytes of text takes 200, and twice that
+/// for rows to come would be more than a small file may take.
+pub(super) fn push<T>(table: &mut Vec<T>, row: T) {
+    if table.len() == table.capacity() {
+        table.reserve_exact(table.len() / 8 + 64);
+    }
+    table.push(row);
+}
+
 #[cfg(test)]
 mod tests {
     use super::picoseconds;

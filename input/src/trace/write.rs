@@ -7,7 +7,7 @@
 
 use super::header::{HEADER_FILE, Header};
 use super::tables::{columns, describe};
-use super::{OBJECT_COLUMNS, OP_COLUMNS, USE_COLUMNS, units};
+use super::{OBJECT_COLUMNS, OP_COLUMNS, STATISTICS_COLUMNS, USE_COLUMNS, statistics, units};
 use flate2::{Compression, GzBuilder};
 use sha2::{Digest, Sha256};
 use std::fs::{self, OpenOptions};
@@ -17,7 +17,7 @@ use std::path::Path;
 use tiersim_models::diagnostic::Diagnostics;
 use tiersim_models::ids::ModuleId;
 use tiersim_models::kernel::Kernel;
-use tiersim_models::workload::{Known, Op, PartialUse, Trace, TraceProblem, Unit};
+use tiersim_models::workload::{Known, Op, PartialUse, Statistics, Trace, TraceProblem, Unit};
 
 /// Whether tables are packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,11 +47,12 @@ pub fn write_trace(trace: &Trace, folder: &Path, packing: Packing) -> Result<(),
         let rule = format!("the header cannot be written: {error}");
         Diagnostics::one(folder, None, rule, "", "report this: it is a fault of the program")
     })?;
-    let tables = [
+    let mut tables = vec![
         ("objects.csv", object_table(trace)),
         ("ops.csv", op_table(trace)),
         ("uses.csv", use_table(trace)),
     ];
+    tables.extend(statistics_table(trace).map(|table| (statistics::FILE, table)));
     write_files(folder, &tables, &header, packing).map_err(|error| {
         for (name, _) in &tables {
             let _ = remove(&folder.join(partial(name)));
@@ -66,7 +67,8 @@ pub fn write_trace(trace: &Trace, folder: &Path, packing: Packing) -> Result<(),
 pub fn trace_hash(trace: &Trace) -> String {
     let mut digest = Sha256::new();
     digest.update(format!("{:?}", trace.meta));
-    for table in [object_table(trace), op_table(trace), use_table(trace)] {
+    let tables = [object_table(trace), op_table(trace), use_table(trace)];
+    for table in tables.into_iter().chain(statistics_table(trace)) {
         digest.update(table);
     }
     hex(digest)
@@ -79,7 +81,7 @@ pub(crate) fn hex(digest: Sha256) -> String {
 
 fn write_files(
     folder: &Path,
-    tables: &[(&str, String); 3],
+    tables: &[(&str, String)],
     header: &str,
     packing: Packing,
 ) -> io::Result<()> {
@@ -92,7 +94,9 @@ fn write_files(
     }
     write_partial(folder, HEADER_FILE, header.as_bytes())?;
     remove(&folder.join(HEADER_FILE))?;
-    for (name, _) in tables {
+    let names = tables.iter().map(|(name, _)| name);
+    // A table of statistics that the trace had before would be one that the header does not count.
+    for name in names.chain([&statistics::FILE]) {
         for old in [(*name).to_owned(), format!("{name}.gz"), format!("{name}.zst")] {
             remove(&folder.join(old))?;
         }
@@ -238,6 +242,24 @@ fn use_table(trace: &Trace) -> String {
         }
     }
     text
+}
+
+/// The table of statistics; `None` where nothing is known step by step.
+fn statistics_table(trace: &Trace) -> Option<String> {
+    let histories = || {
+        let objects = trace.objects.iter().enumerate();
+        objects.filter_map(|(id, object)| Some((id, object.history.as_ref()?)))
+    };
+    let (_, first) = histories().next()?;
+    let mut text = header_line(STATISTICS_COLUMNS, 5);
+    for step in 0..first.len() {
+        for (id, history) in histories() {
+            let Statistics { adam_m, adam_v, grad_norm } = history[step];
+            let [m, v, norm] = [adam_m, adam_v, grad_norm].map(real);
+            push_line(&mut text, &[step.to_string(), id.to_string(), m, v, norm]);
+        }
+    }
+    Some(text)
 }
 
 /// The first so many columns.

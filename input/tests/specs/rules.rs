@@ -10,6 +10,7 @@ use tiersim_models::workload::ObjectKind;
 use tiersim_policies::access::{Access, Charge};
 use tiersim_policies::scenario::expectation::{Expectation, Figure, Metric};
 use tiersim_policies::scenario::{Budget, OpTime};
+use tiersim_policies::zoo::adam_state::rescore::RescoredConfig;
 use tiersim_policies::zoo::adam_state::{AdamStateConfig, Count, Cut};
 use tiersim_policies::zoo::all_hbm::AllHbm;
 use tiersim_policies::zoo::demand::DemandConfig;
@@ -203,4 +204,24 @@ fn another_devices_facts_come_along() {
     let scenario = Project::new().read(&text).unwrap();
     let facts = &scenario.hardware.facts;
     assert!(facts.iter().any(|fact| fact.path == "device.a100-80g-pcie4.compute.flops.tf32"));
+}
+
+#[test]
+fn ranks_are_followed_every_so_many_steps() {
+    let rescored = |rescore: &str| {
+        let policy = format!("AdamState(cut: shares(hbm: 0.5, cpu: 0.5), rescore: {rescore})");
+        Project::new().read(&edited("Lru(spill: [\"dram\", \"nvme\"])", &policy))
+    };
+    let scenario = rescored("steps(10)").unwrap_or_else(|problems| panic!("{problems}"));
+    let case = scenario.cases.iter().find(|case| case.label == "lru").expect("the case");
+    let config: &RescoredConfig = case.policy.get().expect("the policy");
+    assert_eq!((config.every, config.rule.by), (10, Count::Modules));
+    for (wrong, said) in [
+        ("steps(0)", "every 0 steps is never"),
+        ("steps(-1)", "whole number"),
+        ("10", "steps"),
+        ("ops(3)", "steps"),
+    ] {
+        assert_says(&rescored(wrong).expect_err(wrong), &[said]);
+    }
 }

@@ -9,19 +9,22 @@
 //! recorded. The norm of a gradient is a sum over elements and usually far larger than the means of
 //! Adam's state, so it decides unless its weight is small. Source: gradient norms as a measure of
 //! how much a module still learns (Liu et al., "AutoFreeze", arXiv:2102.01386).
+//! With `rescore: steps(N)` ranks follow the training ([`rescore`]).
 //! Invariant: a statistic whose weight is 0 is not needed.
+
+pub mod entries;
+pub mod rescore;
 
 use crate::access::Access;
 pub use crate::entry::Cut;
-use crate::entry::{Entry, Fault, Kind, Parameter, Params};
 use crate::policy::Policy;
-use crate::recipe::{PolicyConfig, Recipe, Setting};
+use crate::recipe::{Recipe, Setting};
 use crate::residents::spill_through;
 use crate::static_placement::StaticPlacement;
 use tiersim_models::hardware::{HBM, Hardware};
 use tiersim_models::ids::{ModuleId, TierId};
 use tiersim_models::units::Bytes;
-use tiersim_models::workload::{Object, ObjectKind, Trace};
+use tiersim_models::workload::{Object, ObjectKind, Statistics, Trace};
 
 /// Parameters of `adam-state` and `gradient-aware`.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,54 +55,6 @@ pub enum Score {
         /// Weight of the gradient's norm.
         gradient: f64,
     },
-}
-
-const BY: Parameter = Parameter::optional("by", Kind::Word(&["modules", "bytes"]));
-const TIERS: Parameter = Parameter::optional("tiers", Kind::ThreeTiers);
-const KINDS: Parameter = Parameter::optional("kinds", Kind::Kinds);
-const ACCESS: Parameter = Parameter::optional("access", Kind::Access);
-
-/// How scenarios spell it.
-pub const ENTRY: Entry = Entry {
-    spelling: "AdamState",
-    about: "modules ranked by Adam statistics, the busiest in HBM",
-    parameters: &[Parameter::required("cut", Kind::Cut), BY, TIERS, KINDS, ACCESS],
-    make: |params| Ok(make(Score::Adam, params)),
-};
-
-/// How scenarios spell it with gradient norms.
-pub const GRADIENT_AWARE: Entry = Entry {
-    spelling: "GradientAware",
-    about: "modules ranked by Adam statistics and gradient norms",
-    parameters: &[
-        Parameter::required("cut", Kind::Cut),
-        Parameter::optional("adam", Kind::Number { least: 0.0, most: 1e12 }),
-        Parameter::optional("gradient", Kind::Number { least: 0.0, most: 1e12 }),
-        BY,
-        TIERS,
-        KINDS,
-        ACCESS,
-    ],
-    make: |params| {
-        let weight = |name| params.number(name).unwrap_or(1.0);
-        let (adam, gradient) = (weight("adam"), weight("gradient"));
-        if adam == 0.0 && gradient == 0.0 {
-            return Err(Fault {
-                parameter: "gradient",
-                rule: "with both weights 0 every module has the same score".to_owned(),
-                remedy: "give `adam` or `gradient` a weight above 0".to_owned(),
-            });
-        }
-        Ok(make(Score::GradientAware { adam, gradient }, params))
-    },
-};
-
-fn make(score: Score, params: &Params) -> PolicyConfig {
-    let by = if params.word("by") == Some("bytes") { Count::Bytes } else { Count::Modules };
-    let tiers = params.tiers("tiers").try_into().expect("three tiers");
-    let cut = params.cut("cut").expect("required");
-    let (kinds, access) = (params.kinds("kinds"), params.access("access"));
-    AdamStateConfig { score, cut, by, tiers, kinds, access }.into()
 }
 
 impl Recipe for AdamStateConfig {
@@ -174,6 +129,15 @@ impl AdamStateConfig {
     ///
     /// Errors in words if a weight lacks a statistic that counts.
     pub fn place(&self, trace: &Trace) -> Result<Vec<TierId>, String> {
+        self.place_by(trace, |object| Some(object.statistics))
+    }
+
+    /// The same by these statistics of each weight.
+    fn place_by(
+        &self,
+        trace: &Trace,
+        statistics: impl Fn(&Object) -> Option<Statistics>,
+    ) -> Result<Vec<TierId>, String> {
         let (adam, gradient) = match self.score {
             Score::Adam => (1.0, 0.0),
             Score::GradientAware { adam, gradient } => (adam, gradient),
@@ -183,7 +147,7 @@ impl AdamStateConfig {
             value => value.map(|value| weight * value),
         };
         let ranked = rank_by(trace, |object| {
-            let found = &object.statistics;
+            let found = statistics(object)?;
             let own = found.adam_m.zip(found.adam_v).map(|(m, v)| m + v);
             Some(term(adam, own)? + term(gradient, found.grad_norm)?)
         });

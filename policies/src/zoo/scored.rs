@@ -11,12 +11,13 @@ mod rule;
 
 use crate::entry::{Entry, Kind, MAX_WEIGHT, Parameter, Params};
 use crate::policy::Policy;
-use crate::recipe::{Origin, PolicyConfig, Recipe, Setting};
+use crate::recipe::{Learned, Origin, PolicyConfig, Recipe, Setting};
 use crate::visits::Visits;
 use crate::zoo::demand::executor::Demand;
-use features::{Feature, NAMES, Weights, fixed};
+use features::{Feature, NAMES, Weights, fixed, telling};
 use rule::Rule;
 use tiersim_models::ids::TierId;
+use tiersim_models::lifetime::Workload;
 
 /// Parameters of `scored`.
 #[derive(Clone, Debug, PartialEq)]
@@ -132,6 +133,27 @@ impl Recipe for ScoredConfig {
 
     fn origin(&self) -> Origin {
         self.origin
+    }
+
+    fn learned(&self) -> Option<Learned> {
+        let weights = Feature::ALL.into_iter().map(|feature| self.weights.get(feature)).collect();
+        Some(Learned { spelling: ENTRY.spelling, features: NAMES, weights })
+    }
+
+    fn with_weights(&self, weights: &[f64]) -> Option<PolicyConfig> {
+        let mut own = Weights::default();
+        for (feature, &weight) in Feature::ALL.into_iter().zip(weights) {
+            own.set(feature, weight);
+        }
+        let weights = own;
+        Some(ScoredConfig { weights, ..self.clone() }.into())
+    }
+
+    /// Nothing learns to look ahead that did not before.
+    fn trainable(&self, workload: &Workload) -> Vec<usize> {
+        let may = |feature: &Feature| *feature != Feature::Next || self.foresees();
+        let telling = telling(&workload.trace).into_iter();
+        telling.filter(may).map(|feature| feature as usize).collect()
     }
 }
 

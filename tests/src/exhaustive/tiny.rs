@@ -2,6 +2,7 @@
 
 use super::state::{HBM_SLOTS, Machine, OBJECTS};
 use crate::prelude::*;
+use crate::setting::turning;
 use crate::soak::drawn;
 use crate::world::uses;
 use tiersim_policies::bound::{Bound, Question, least_time};
@@ -155,6 +156,7 @@ fn trace(rng: &mut ChaCha12Rng) -> Trace {
         let statistics = Statistics { adam_m: score(), adam_v: score(), grad_norm: score() };
         let record = &mut traced.0.objects[object.index()];
         (record.module, record.statistics) = (Some(ModuleId::at(index)), statistics);
+        record.history = turning(statistics);
     }
     let mut exists: Vec<bool> = traced.0.objects.iter().map(|object| object.persistent).collect();
     for _ in 0..rng.random_range(2..=5) {

@@ -111,6 +111,7 @@ fn value(dice: &mut Dice, kind: Kind, trace: &Trace, hardware: &Hardware) -> Val
         Kind::Kinds => Value::Kinds(kinds(dice)),
         Kind::Access => Value::Access(access(dice)),
         Kind::Cut => Value::Cut(cut(dice)),
+        Kind::Steps => Value::Steps(1 + dice.below(4) as u32),
         Kind::Hints => {
             let mut hints = BTreeMap::new();
             for name in &trace.modules {

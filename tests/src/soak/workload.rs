@@ -4,6 +4,7 @@
 
 use super::dice::Dice;
 use crate::prelude::*;
+use crate::setting::turning;
 use crate::world::uses;
 
 /// Few worlds are large: they take as long as a hundred small ones.
@@ -64,6 +65,7 @@ fn add_objects(dice: &mut Dice, traced: &mut Traced, count: u64) {
         if object.kind == ObjectKind::Weight {
             let mut score = || Some(dice.below(4) as f64 / 4.0);
             object.statistics = Statistics { adam_m: score(), adam_v: score(), grad_norm: score() };
+            object.history = turning(object.statistics);
         }
     }
 }

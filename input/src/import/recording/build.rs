@@ -207,7 +207,8 @@ impl TraceBuilder<'_> {
             dtype: raw.dtype.to_owned(),
             persistent,
             module: module.and_then(|module| names.id(module)),
-            statistics: raw.statistics.as_deref().copied().unwrap_or_default(),
+            statistics: raw.statistics.as_ref().map(|known| known.last).unwrap_or_default(),
+            history: raw.statistics.as_ref().and_then(|known| known.history.clone()),
             freed_after: if persistent { None } else { Some(self.freed_after(raw, life)) },
         }
     }
@@ -244,8 +245,13 @@ fn meta(recording: &Recording, counts: &Counts) -> TraceMeta {
         "float64" => "fp64",
         other => other,
     };
+    let mut known = recording.objects.iter().filter_map(|object| object.statistics.as_ref());
+    let norms = match known.any(|known| known.last.grad_norm.is_some()) {
+        true => " Gradient norms are derived from Adam's second moment.",
+        false => "",
+    };
     let about = format!(
-        "{}, {}; one row per aten op, durations are CPU time of the recording's thread. {counts}.",
+        "{}, {}; one row per aten op, durations are CPU time of the recording's thread. {counts}.{norms}",
         or(&run.model, "a model"),
         or(&run.optimizer, if is_inference(recording) { "inference" } else { "an optimizer" })
     );

@@ -5,6 +5,7 @@
 //! Invariant: in a [`Recording`] every id of an op is a row of `objects`, every element type has a
 //! size, and every parameter, gradient and optimizer state has an owner.
 
+use super::adam::{self, Adam, Known, beta2};
 use super::words::{element_type, short_name};
 use crate::json::{self, Lines};
 use crate::trace::rows::{Row, read_table, whole_number};
@@ -14,7 +15,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use tiersim_models::diagnostic::{Diagnostics, Place};
-use tiersim_models::workload::{Phase, Statistics};
+use tiersim_models::workload::Phase;
 
 const REMEDY: &str = "write what the recorder writes";
 const MAX_RUN_BYTES: u64 = 1 << 20;
@@ -27,6 +28,7 @@ const OP_BYTES: usize = 500;
 const USE_BYTES: usize = 24;
 /// The same of a row of the parameters and of their statistics.
 const PARAM_BYTES: usize = 150;
+const ADAM_BYTES: usize = 300;
 
 /// A recording in memory.
 pub(super) struct Recording {
@@ -110,7 +112,7 @@ pub(super) struct RawObject {
     /// The module that owns the parameter behind it.
     pub(super) owner: Option<Rc<str>>,
     /// Boxed, for few objects have some.
-    pub(super) statistics: Option<Box<Statistics>>,
+    pub(super) statistics: Option<Box<Known>>,
 }
 
 impl RawObject {
@@ -132,7 +134,8 @@ pub(super) fn read(folder: &Path) -> Result<Recording, Diagnostics> {
     let described = folder.join("run.json").symlink_metadata().is_ok();
     let run = described.then(|| read_run(folder).map_err(|said| reader.findings.extend(said)));
     let owners = reader.params();
-    let statistics = reader.adam();
+    let optimizer = run.as_ref().and_then(|run| Some(run.as_ref().ok()?.optimizer.as_str()));
+    let statistics = reader.adam(optimizer.and_then(beta2));
     let objects = reader.objects(&owners, &statistics);
     let (ops_file, ops) = reader.ops(objects.len());
     let Reader { mut budget, mut findings, .. } = reader;
@@ -234,32 +237,30 @@ impl Reader<'_> {
         owners
     }
 
-    /// The statistics of the last step in the file, by parameter.
-    fn adam(&mut self) -> BTreeMap<String, Statistics> {
-        let mut last: BTreeMap<String, Statistics> = BTreeMap::new();
-        if !is_there(self.folder, "adam_state.csv") {
-            return last;
+    /// The statistics of the steps in the file, by parameter.
+    fn adam(&mut self, beta2: Option<f64>) -> BTreeMap<String, Known> {
+        let mut adam = Adam::default();
+        if is_there(self.folder, "adam_state.csv") {
+            self.table("adam_state.csv", ADAM_COLUMNS, |row, budget| {
+                let (step, param): (u32, String) = (row.whole("step"), row.name("param"));
+                let read = adam::Row {
+                    adam_m: row.real_or_none("mean_abs_exp_avg"),
+                    adam_v: row.real_or_none("mean_sqrt_exp_avg_sq"),
+                    second: row.real_or_none("mean_exp_avg_sq"),
+                    elements: row.whole_or_none("numel"),
+                };
+                if row.fits(budget, ADAM_BYTES + param.len()) {
+                    adam.steps.entry(step).or_default().insert(param, read);
+                }
+            });
         }
-        let mut newest = 0u32;
-        self.table("adam_state.csv", ADAM_COLUMNS, |row, budget| {
-            let step: u32 = row.whole("step");
-            if step > newest {
-                newest = step;
-                last.clear();
-            }
-            let adam_m = row.real_or_none("mean_abs_exp_avg");
-            let adam_v = row.real_or_none("mean_sqrt_exp_avg_sq");
-            if step == newest && row.fits(budget, PARAM_BYTES) {
-                last.insert(row.name("param"), Statistics { adam_m, adam_v, grad_norm: None });
-            }
-        });
-        last
+        adam.known(beta2)
     }
 
     fn objects(
         &mut self,
         owners: &BTreeMap<String, Rc<str>>,
-        statistics: &BTreeMap<String, Statistics>,
+        statistics: &BTreeMap<String, Known>,
     ) -> Vec<RawObject> {
         let mut objects = Vec::new();
         self.table("objects.csv", OBJECT_COLUMNS, |row, budget| {
@@ -313,7 +314,7 @@ impl Reader<'_> {
 fn read_object(
     row: &mut Row<'_>,
     owners: &BTreeMap<String, Rc<str>>,
-    statistics: &BTreeMap<String, Statistics>,
+    statistics: &BTreeMap<String, Known>,
 ) -> RawObject {
     row.expect_id();
     let kinds = [
@@ -359,7 +360,7 @@ fn read_object(
         shape: shape(row),
         death: row.whole_or_none("death_op"),
         owner,
-        statistics: of_param.copied().map(Box::new),
+        statistics: of_param.cloned().map(Box::new),
         name,
     }
 }

@@ -119,7 +119,7 @@ impl fmt::Display for Weights {
 }
 
 /// log2(1 + x), linear between powers of two; strictly rising up to 2^46.
-pub(super) fn log(x: u64) -> f64 {
+pub(crate) fn log(x: u64) -> f64 {
     let x = x.saturating_add(1);
     let power = x.ilog2();
     let floor = 1u64 << power;
