@@ -16,8 +16,8 @@ use crate::places::links;
 use crate::verdict::verdict;
 use crate::words::oom_reason;
 use crate::{
-    ChartError, economics_summary, hints, memory_summary, pressure, pretty, replications, served,
-    split, steady, uncertainty,
+    ChartError, economics_summary, hints, long_run, memory_summary, pressure, pretty, replications,
+    served, split, steady, uncertainty,
 };
 use serde_json::{Value, json};
 use tiersim_models::diagnostic::Warning;
@@ -116,6 +116,7 @@ fn case(record: &RunRecord, case: &CaseRecord, rank: Option<usize>) -> Value {
         ("cost_usd", json!(cost.dollars())),
         ("events", of(&|f| json!(f.events))),
         ("extended_steps", of(&|_| json!(case.left_out))),
+        ("long_run", json!(case.long_run.as_ref().map(long_run::summary))),
         ("label", json!(case.label)),
         ("details", json!(case.details)),
         ("emulated", json!(case.emulated)),
@@ -150,7 +151,7 @@ fn case(record: &RunRecord, case: &CaseRecord, rank: Option<usize>) -> Value {
         ("runtime", runtime(&case.runtime)),
     ];
     // Where everything is exact, nothing hidden or watched and nobody served, they are not there.
-    let optional = ["allocators", "hidden_bytes", "pressure", "hints", "serving"];
+    let optional = ["allocators", "hidden_bytes", "pressure", "hints", "serving", "long_run"];
     let there = all.into_iter().filter(|(key, value)| !(value.is_null() && optional.contains(key)));
     there.collect()
 }

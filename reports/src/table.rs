@@ -19,7 +19,7 @@ use crate::points::pareto_front;
 use crate::text_table::{Detail, paragraph, table_in_blocks};
 use crate::verdict::verdict;
 use crate::words::{axis_value, clean, count, elide, oom_reason, short_fingerprint, what_fits};
-use crate::{hints, pressure, split, steady};
+use crate::{hints, long_run, pressure, split, steady};
 use columns::{economics, memory, narrow, served, time};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -65,11 +65,12 @@ pub fn text(record: &RunRecord, version: &str, detail: Detail) -> String {
     details(record, version, width, &mut out);
     let base = steady::words(record.base(), &record.base().baseline);
     let mut base = base.map(|words| ("baseline".to_owned(), words));
-    let said: [(&str, Said<'_>); 5] = [
+    let said: [(&str, Said<'_>); 6] = [
         ("hidden memory", &|case| hidden_words(record, case)),
         ("statistics", &statistics_words),
         ("memory pressure", &|case| pressure::words(record, case)),
         ("not steady", &|case| steady::words(record.of(case), case.outcome.figures()?)),
+        ("long run", &long_run::words),
         ("hints", &hints::words),
     ];
     for (title, words) in said {
