@@ -129,7 +129,7 @@ fn planted_nodes_become_tiers_that_are_drawn_and_paid_for() {
     // Objects on the far node come over the link between the sockets, and the step says so.
     let scenario = format!(
         "Scenario(schema: 2, about: \"near and far\", hardware: \"measured/other-nodes\", \
-         workload: Recorded(folder: \"gpt2-train-cpu\", time: roofline(precision: \"fp32\")), \
+         workload: Trace(path: \"traces/gpt2-train-cpu\", time: roofline(precision: \"fp32\")), \
          policies: [{}], expect: [faster(case: \"near\", than: \"far\")])",
         [("near", "near_gpu"), ("far", "first_touch(node: \"dram-node0\")")]
             .map(|(name, numa)| format!(

@@ -118,3 +118,33 @@ fn a_summary_a_table_and_expectations_say_what_is_stated() {
         project.run(&["run", "scenarios/wrong.ron"]).ends_with(2).says(&["wrong.ron:", says]);
     }
 }
+
+#[test]
+fn exchanges_of_a_ring_hide_behind_attention_until_the_link_is_slow() {
+    let project = Project::shipped();
+    project.write(
+        "scenarios/ring.ron",
+        "Scenario(schema: 2, about: \"a ring of 8\", hardware: \"dgx-h100\", workload: Model(
+            model: \"llama-2-7b\", precision: bf16,
+            mode: train(batch: 1, sequence: 65536, checkpointing: full, loss: fused,
+                parallel: (context: 8), zero: (stage: 3)),
+            time: roofline(precision: \"bf16\"), repeat: 2,
+        ), policies: [(name: \"all in HBM\", policy: AllHbm)])",
+    );
+    let step = |rate: &str| {
+        let sets =
+            ["read", "write"].map(|way| format!("hardware.links.nvlink.{way}=times({rate})"));
+        let args = ["run", "scenarios/ring.ron", "--format", "json", "--set"];
+        let ran = project.run(&[&args[..], &[&sets[0], "--set", &sets[1]]].concat()).ends_with(0);
+        let json = ran.json();
+        let result = &json["results"][0];
+        let of = |value: &Value| value.as_f64().expect("a number");
+        let exposed = result["split_ms"]["collectives"].as_f64().unwrap_or(0.0);
+        (of(&result["step_ms"]["mean"]), exposed)
+    };
+    let [fast, slow, slowest] = ["1", "0.1", "0.01"].map(step);
+    assert!(fast.1 < 0.02 * fast.0, "hidden: {fast:?}");
+    assert!(slow.1 > 0.5 * slow.0 && slow.0 > 2.0 * fast.0, "paid: {slow:?}");
+    // Ten times the bytes' time, and what is computed beside them.
+    assert!(slowest.1 > 9.5 * slow.1, "{slow:?} {slowest:?}");
+}
