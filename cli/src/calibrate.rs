@@ -3,6 +3,8 @@
 //! What is measured and how laws are fitted is the validation crate's business; this says where
 //! files go and asks the system which day it is.
 
+mod nodes;
+
 use crate::args::MachineArgs;
 use crate::output::{Failure, print, write_each};
 use crate::{VERSION, progress};
@@ -10,10 +12,11 @@ use clap::{ArgAction, Args as ClapArgs};
 use std::path::{Path, PathBuf};
 use tiersim_input::hardware_file::write::hardware_text;
 use tiersim_input::project::Project;
+use tiersim_models::hardware::Hardware;
 use tiersim_models::units::Bytes;
 use tiersim_reports::{calibration_artefacts, calibration_comment, calibration_text};
 use tiersim_validation::calibrate::spec::{Calibration, calibration};
-use tiersim_validation::calibrate::{Device, bench, figures, measure};
+use tiersim_validation::calibrate::{Device, figures, measure};
 use tiersim_validation::real::Kind;
 
 #[derive(Debug, ClapArgs)]
@@ -33,6 +36,10 @@ pub(crate) struct CalibrateArgs {
     /// Fewer and smaller sizes: seconds instead of minutes, for a try.
     #[arg(long)]
     pub(crate) quick: bool,
+    /// Folder of a copy of another host's /sys (DIR/sys/...): its nodes of memory are read, and
+    /// nothing of them is measured [default: this host's, which are].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) system: Option<PathBuf>,
     /// Print nothing but problems.
     #[arg(short, long, action = ArgAction::SetTrue)]
     pub(crate) quiet: bool,
@@ -51,8 +58,9 @@ pub(crate) fn calibrate(args: &CalibrateArgs) -> Result<(), Failure> {
     let given = args.out.clone().or_else(|| args.name.as_deref().map(default_out));
     let scratch = args.scratch.clone().or(given).unwrap_or_else(|| default_out(kind.word()));
     let _kept = kind.keep(which.1)?;
-    let mut bench = bench(which, &scratch)?;
-    let device = bench.describe();
+    let mut host = nodes::read(args)?;
+    let mut bench = host.bench(which, &scratch)?;
+    let mut device = bench.describe();
     let name = args.name.clone().unwrap_or_else(|| default_name(kind, &device));
     let bar = progress::bar(0, args.quiet);
     bar.set_message("measurements");
@@ -63,14 +71,22 @@ pub(crate) fn calibrate(args: &CalibrateArgs) -> Result<(), Failure> {
     bar.finish_and_clear();
     let points = points?;
     let most = Bytes::mib(if args.quick { 1 } else { 64 });
-    let figures = figures::figures(&mut *bench, which, &scratch, most)?;
+    let mut figures = figures::figures(&mut *bench, which, &scratch, most)?;
     drop(bench);
+    figures.extend(host.measure(args.quick));
+    device.notes.append(&mut host.notes);
     let date = today();
     let made = calibration(kind.word(), &device, &points, figures, &name, &date);
-    let Calibration { hardware, record } =
+    let Calibration { hardware, mut record } =
         made.map_err(|refused| Failure::Input(refused.to_string()))?;
-    let text = hardware_text(&hardware, &calibration_comment(&record, VERSION, args.quick));
-    let text = text.map_err(|refused| Failure::Internal(refused.to_string()))?;
+    record.nodes = host.topology.told();
+    let by_node = host.machine(&hardware, &mut record.notes);
+    let written = |hardware: &Hardware| {
+        let text = hardware_text(hardware, &calibration_comment(&record, VERSION, args.quick));
+        text.map_err(|refused| Failure::Internal(refused.to_string()))
+    };
+    let text = written(&hardware)?;
+    let by_node = by_node.map(|machine| written(&machine)).transpose()?;
     let out = args.out.clone().unwrap_or_else(|| default_out(&name));
     let specs = Project::around(Path::new("")).ok().and_then(|project| project.specs());
     let folder = match (&args.out, specs) {
@@ -80,12 +96,16 @@ pub(crate) fn calibrate(args: &CalibrateArgs) -> Result<(), Failure> {
     let spec = folder.join(format!("{name}.ron"));
     let files = calibration_artefacts(&record, VERSION)?;
     let beside = files.iter().map(|file| (out.join(&file.name), &file.bytes[..]));
-    let all: Vec<_> = [(spec.clone(), text.as_bytes())].into_iter().chain(beside).collect();
+    let specs = [(spec, Some(text)), (folder.join(format!("{name}-nodes.ron")), by_node)];
+    let specs: Vec<_> = specs.into_iter().filter_map(|(file, text)| Some((file, text?))).collect();
+    let first = specs.iter().map(|(file, text)| (file.clone(), text.as_bytes()));
+    let all: Vec<_> = first.chain(beside).collect();
     write_each(&all)?;
     if !args.quiet {
+        let named: Vec<String> = specs.iter().map(|(file, _)| file.display().to_string()).collect();
         let written = format!(
             "\nwritten: {}, and {} files in {}\n",
-            spec.display(),
+            named.join(", "),
             files.len(),
             out.display()
         );

@@ -102,6 +102,9 @@ struct StepArgs {
     /// Replicas of the model.
     #[arg(long, value_name = "N", default_value_t = 1)]
     data: u32,
+    /// Ranks that each sequence is split over, whose keys and values go around a ring.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    context_parallel: u32,
     /// Ranks that each matrix is split over.
     #[arg(long, value_name = "N", default_value_t = 1)]
     tensor: u32,
@@ -194,6 +197,7 @@ fn told(problem: &ShapeProblem) -> String {
         "lora.rank" => "--lora".to_owned(),
         "lora.targets" => "--lora-targets".to_owned(),
         "parallel.sequence" => "--sequence-parallel".to_owned(),
+        "parallel.context" => "--context-parallel".to_owned(),
         field => {
             let last = field.rsplit('.').next().unwrap_or(field);
             format!("--{}", last.replace('_', "-"))
@@ -207,6 +211,7 @@ impl StepArgs {
         let all = self.precision.or(model.format).unwrap_or(Format::Bf16);
         let parallel = Parallel {
             data: self.data,
+            context: self.context_parallel,
             tensor: self.tensor,
             sequence: self.sequence_parallel,
             pipeline: self.pipeline,

@@ -11,6 +11,7 @@ mod conditions;
 pub mod economics;
 pub mod explain;
 pub mod hints;
+pub mod long_run;
 pub mod memory_account;
 pub mod memory_fit;
 pub mod memory_use;
@@ -39,6 +40,7 @@ use crate::runtime::Runtime;
 use crate::units::{Bytes, Span};
 use economics::CaseEconomics;
 use hints::HintMatches;
+use long_run::LongRun;
 use memory_use::MemoryUse;
 use replications::Replications;
 use served::ServingFigures;
@@ -175,6 +177,8 @@ pub struct CaseRecord {
     /// Measured and warm-up steps that were not simulated one by one, because the run was in the
     /// same state as before. All figures are those of the whole run.
     pub left_out: u64,
+    /// What is said of the long run that it is the beginning of, if it is one of such.
+    pub long_run: Option<LongRun>,
     /// What happened under memory pressure, if a tier was watched.
     pub pressure: Option<PressureRecord>,
     /// What became of each hint, if its policy follows hints.

@@ -175,7 +175,6 @@ fn shown(name: &str) -> &str {
 fn op_rules(trace: &Trace, found: &mut Problems) {
     let mut sums = [
         ("duration_ns", 0u128, "durations that sum to 2^64 picoseconds (213 days) or more"),
-        ("flops", 0, "flops that sum to 2^64 or more"),
         ("bytes", 0, "bytes that sum to 2^64 or more"),
     ];
     let (mut step, mut next_use) = (0, 0u32);
@@ -230,10 +229,10 @@ fn unit_rule(op: &Op, add: &mut impl FnMut(String, &'static str)) {
 
 fn add_up(
     op: &Op,
-    sums: &mut [(&str, u128, &'static str); 3],
+    sums: &mut [(&str, u128, &'static str); 2],
     add: &mut impl FnMut(String, &'static str),
 ) {
-    let values = [op.duration.map_or(0, |span| span.ps()), op.flops, op.bytes.get()];
+    let values = [op.duration.map_or(0, |span| span.ps()), op.bytes.get()];
     for ((column, sum, text), value) in sums.iter_mut().zip(values) {
         let before = *sum;
         *sum += u128::from(value);

@@ -58,6 +58,9 @@ pub struct WorkloadSpec {
     pub repeat: u32,
     /// How many replays at the start are left out of the figures.
     pub warmup: u32,
+    /// Replays of the long run that this is the beginning of, its warm-up included; `None` where it
+    /// stands for itself.
+    pub horizon: Option<u64>,
     /// Where op durations come from.
     pub time: OpTime,
     /// Relative standard deviation of op durations (log-normal, mean 1); 0 for none.

@@ -10,7 +10,7 @@ use crate::{Artefact, ChartError, pretty};
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 use tiersim_models::results::calibration::{
-    CalibrationRecord, Figure, Law, Point, Probe, ProbeKind, Quantiles,
+    CalibrationRecord, Figure, HostDevice, HostNode, Law, Point, Probe, ProbeKind, Quantiles,
 };
 use tiersim_models::units::Bytes;
 
@@ -59,6 +59,7 @@ pub fn calibration_text(record: &CalibrationRecord) -> String {
     for note in notes {
         let _ = writeln!(text, "{note}");
     }
+    nodes_text(&mut text, &record.nodes);
     let law = "law: time = setup + size / rate";
     let (error, held_out) = ("error p50/p95/max", "held out p50/p95/max");
     let mut rows = vec![cells([law, "setup", "rate", error, held_out, "spread", "points"])];
@@ -89,6 +90,37 @@ pub fn calibration_text(record: &CalibrationRecord) -> String {
         let _ = writeln!(text, "{name}: {median:.3} {unit} (median of {count}){wanted}");
     }
     text
+}
+
+/// The host's nodes; nothing where the system says nothing of them.
+fn nodes_text(text: &mut String, nodes: &[HostNode]) {
+    if nodes.is_empty() {
+        return;
+    }
+    let mut rows = vec![cells(["node", "cores", "memory", "devices", "distances"])];
+    let distances = |node: &HostNode| {
+        let all = nodes.iter().zip(&node.distances);
+        all.map(|(to, distance)| format!("{}: {distance}", to.id)).collect::<Vec<_>>().join(", ")
+    };
+    rows.extend(nodes.iter().map(|node| {
+        let devices = node.devices.iter().map(|at| clean(&format!("{} {}", at.what, at.address)));
+        let devices = devices.collect::<Vec<_>>().join(", ");
+        let (memory, cores) = (node.memory.to_string(), node.cores.to_string());
+        let devices = if devices.is_empty() { "-".to_owned() } else { devices };
+        vec![node.id.to_string(), cores, memory, devices, distances(node)]
+    }));
+    let (left, right) = (Side::Left, Side::Right);
+    let sides = [right, right, right, left, left];
+    let _ = write!(text, "\n{}", text_table(0, &sides, &rows));
+}
+
+fn node_json(node: &HostNode) -> Value {
+    let HostNode { id, cores, memory, distances, devices } = node;
+    let device = |of: &HostDevice| json!({ "address": of.address, "id": of.what });
+    json!({
+        "node": id, "cores": cores, "bytes": memory.get(), "distances": distances,
+        "devices": devices.iter().map(device).collect::<Vec<_>>(),
+    })
 }
 
 fn law_row(name: &str, kind: &ProbeKind, law: &Law) -> Vec<String> {
@@ -145,6 +177,7 @@ fn json(record: &CalibrationRecord, version: &str) -> Result<String, ChartError>
             "clocks": clocks.collect::<Map<_, _>>(),
             "notes": notes,
         },
+        "nodes": record.nodes.iter().map(node_json).collect::<Vec<_>>(),
         "laws": laws.collect::<Vec<_>>(),
         "launch_us": record.launch.as_ref().map(quantiles_us),
         "files": files.collect::<Vec<_>>(),

@@ -16,7 +16,8 @@ use crate::places::links;
 use crate::verdict::verdict;
 use crate::words::oom_reason;
 use crate::{
-    ChartError, economics_summary, hints, memory_summary, packed, pressure, pretty, replications,
+    ChartError, economics_summary, hints, long_run, memory_summary, packed, pressure, pretty,
+    replications,
     served, split, steady, uncertainty,
 };
 use serde_json::{Value, json};
@@ -116,6 +117,7 @@ fn case(record: &RunRecord, case: &CaseRecord, rank: Option<usize>) -> Value {
         ("cost_usd", json!(cost.dollars())),
         ("events", of(&|f| json!(f.events))),
         ("extended_steps", of(&|_| json!(case.left_out))),
+        ("long_run", json!(case.long_run.as_ref().map(long_run::summary))),
         ("label", json!(case.label)),
         ("details", json!(case.details)),
         ("emulated", json!(case.emulated)),
@@ -151,7 +153,8 @@ fn case(record: &RunRecord, case: &CaseRecord, rank: Option<usize>) -> Value {
         ("packed", packed::summary(record, case)),
     ];
     // Where everything is exact, nothing hidden or watched and nobody served, they are not there.
-    let optional = ["allocators", "hidden_bytes", "pressure", "hints", "serving", "packed"];
+    let optional =
+        ["allocators", "hidden_bytes", "pressure", "hints", "serving", "packed", "long_run"];
     let there = all.into_iter().filter(|(key, value)| !(value.is_null() && optional.contains(key)));
     there.collect()
 }

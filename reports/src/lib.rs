@@ -36,6 +36,7 @@ mod json;
 mod labels;
 mod latency_cost;
 mod latency_memory;
+mod long_run;
 mod measure;
 mod memory_fit;
 mod memory_summary;

@@ -19,7 +19,7 @@ use crate::points::pareto_front;
 use crate::text_table::{Detail, paragraph, table_in_blocks};
 use crate::verdict::verdict;
 use crate::words::{axis_value, clean, count, elide, oom_reason, short_fingerprint, what_fits};
-use crate::{hints, packed, pressure, split, steady};
+use crate::{hints, long_run, packed, pressure, split, steady};
 use columns::{economics, memory, narrow, served, time};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -71,6 +71,7 @@ pub fn text(record: &RunRecord, version: &str, detail: Detail) -> String {
         ("statistics", &statistics_words),
         ("memory pressure", &|case| pressure::words(record, case)),
         ("not steady", &|case| steady::words(record.of(case), case.outcome.figures()?)),
+        ("long run", &long_run::words),
         ("hints", &hints::words),
     ];
     for (title, words) in said {

@@ -118,6 +118,7 @@ mod tests {
             economics: Default::default(),
             hidden: Vec::new(),
             left_out: 0,
+            long_run: None,
             pressure: None,
             hints: None,
         };

@@ -7,6 +7,7 @@ mod baseline;
 mod batches;
 mod bounds;
 mod case;
+mod long_run;
 mod memory;
 mod settle;
 mod simulate;
@@ -110,6 +111,7 @@ pub struct CaseRunner<'a> {
     durations: Durations,
     repeat: u32,
     warmup: u32,
+    horizon: Option<u64>,
     seed: u64,
     baseline: Figures,
     bound: Span,
@@ -188,6 +190,7 @@ impl<'a> CaseRunner<'a> {
             durations,
             repeat: spec.repeat,
             warmup: spec.warmup,
+            horizon: spec.horizon,
             seed: scenario.seed,
             baseline: Figures::default(),
             bounds: Mutex::default(),

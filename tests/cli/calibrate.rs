@@ -85,6 +85,81 @@ fn the_folder_has_every_point_every_law_and_the_charts() {
     assert!(fitted > 80 && held_out > 40, "{fitted} {held_out}");
 }
 
+/// A copy of another host's files: two sockets, a CXL expander without cores, a GPU at the second.
+fn plant(project: &Project) {
+    for (id, cores, gib, distances) in
+        [(0, "0-31", 256, "10 21 24"), (1, "32-63", 256, "21 10 14"), (2, "", 512, "24 14 10")]
+    {
+        let node = format!("planted/sys/devices/system/node/node{id}");
+        project.write(&format!("{node}/cpulist"), format!("{cores}\n"));
+        let memory = format!("Node {id} MemTotal: {} kB\n", gib << 20);
+        project.write(&format!("{node}/meminfo"), memory);
+        project.write(&format!("{node}/distance"), format!("{distances}\n"));
+    }
+    let gpu = "planted/sys/bus/pci/devices/0000:81:00.0";
+    for (file, text) in
+        [("class", "0x030200"), ("vendor", "0x10de"), ("device", "0x2330"), ("numa_node", "1")]
+    {
+        project.write(&format!("{gpu}/{file}"), text);
+    }
+}
+
+#[test]
+fn planted_nodes_become_tiers_that_are_drawn_and_paid_for() {
+    let project = Project::shipped();
+    plant(&project);
+    let args = ["calibrate", "--machine", "host", "--quick", "--name", "other"];
+    let ran = project.run(&[&args[..], &["--system", "planted"]].concat()).ends_with(0);
+    ran.shows(&[
+        "3 nodes of memory were read from a copy, and not measured",
+        "node 2 has memory and no cores: taken for an expander at node 1",
+        "10de:2330 0000:81:00.0",
+        "0: 21, 1: 10, 2: 14",
+        "other-nodes.ron",
+    ]);
+    let json = project.json("out/calibrate-other/calibration.json");
+    assert_eq!(json["nodes"][1]["devices"][0]["address"], "0000:81:00.0");
+    assert_eq!(json["nodes"][2]["cores"], 0);
+
+    let machine = "hardware-specs/measured/other-nodes.ron";
+    let shown = project.run(&["hardware", "show", machine, "--out", "h"]).ends_with(0);
+    shown.shows(&["socket0", "socket1", "between1-0", "expander2", "dram-node0", "cxl-node2"]);
+    assert_eq!(project.names("h"), ["machine.png", "machine.svg"]);
+
+    // Objects on the far node come over the link between the sockets, and the step says so.
+    let scenario = format!(
+        "Scenario(schema: 2, about: \"near and far\", hardware: \"measured/other-nodes\", \
+         workload: Trace(path: \"traces/gpt2-train-cpu\", time: roofline(precision: \"fp32\")), \
+         policies: [{}], expect: [faster(case: \"near\", than: \"far\")])",
+        [("near", "near_gpu"), ("far", "first_touch(node: \"dram-node0\")")]
+            .map(|(name, numa)| format!(
+                "(name: {name:?}, policy: Lru(spill: [\"dram\"]), hbm: share_of_peak(0.6), \
+                 numa: {numa})"
+            ))
+            .join(", ")
+    );
+    project.write("scenarios/near-and-far.ron", scenario);
+    project.run(&["run", "scenarios/near-and-far.ron"]).ends_with(0);
+    let found = project.json("out/near-and-far/summary.json");
+    let moved = |case: usize| {
+        let peaks = &found["results"][case]["peak_bytes"];
+        ["dram", "dram-node0"].map(|tier| peaks[tier].as_u64().expect("a number") > 0)
+    };
+    assert_eq!((moved(0), moved(1)), ([true, false], [false, true]));
+}
+
+#[test]
+fn a_copy_without_nodes_and_one_with_nonsense_are_bad_input() {
+    let project = Project::shipped();
+    let args = ["calibrate", "--machine", "host", "--quick", "--out", "c", "--system"];
+    project.run(&[&args[..], &["nowhere"]].concat()).ends_with(2).says(&["--system nowhere"]);
+    plant(&project);
+    project.write("planted/sys/devices/system/node/node1/cpulist", "32-");
+    let ran = project.run(&[&args[..], &["planted"]].concat()).ends_with(2);
+    ran.says(&["node1/cpulist", "\"32-\"", "\"0-3,8\""]);
+    assert!(!project.path("c").exists());
+}
+
 /// Every key of a value and of what is inside it; names of clocks are the system's.
 fn keys_of(value: &Value, found: &mut BTreeSet<String>) {
     match value {

@@ -150,10 +150,15 @@ fn project() -> Project {
         map.join(",")
     );
     project.write("model.safetensors.index.json", index);
-    let pages =
-        ["docs/tutorial/trace-to-slide.md", "docs/howto/a-machine-that-does-not-exist-yet.md"];
+    let nodes = read("hardware-specs/h100-dual-socket.ron");
+    project.write("hardware-specs/measured/host-nodes.ron", nodes);
+    let pages = [
+        "docs/tutorial/trace-to-slide.md",
+        "docs/tutorial/tiering-experiment.md",
+        "docs/howto/a-machine-that-does-not-exist-yet.md",
+    ];
     let files: Vec<(String, String)> = pages.iter().flat_map(|page| saved(page)).collect();
-    assert_eq!(files.len(), 3, "files that pages have their readers save");
+    assert_eq!(files.len(), 4, "files that pages have their readers save");
     for (name, text) in files {
         project.write(&name, text);
     }
@@ -249,7 +254,7 @@ fn runs_kinds(kinds: &[&str], at_least: usize) {
 
 #[test]
 fn commands_of_the_tutorial_do_what_they_say() {
-    runs_kinds(&["tutorial"], 10);
+    runs_kinds(&["tutorial"], 18);
 }
 
 #[test]

@@ -25,6 +25,7 @@ mod hostile_generated;
 mod hostile_memory;
 mod hostile_traces;
 mod lints;
+mod long_runs;
 mod memory;
 mod memory_pressure;
 mod models;

@@ -134,6 +134,7 @@ pub fn job(seed: u64) -> (Training, Offload) {
         let micro_batch = dice.within(1..=3);
         let parallel = Parallel {
             data,
+            context: 1,
             tensor,
             sequence: tensor > 1 && dice.within(0..=1) == 1,
             pipeline,
@@ -213,6 +214,7 @@ pub fn asked(job: &Training, offload: Offload) -> account::Training {
     let Training { card, parallel, formats, zero, .. } = job;
     let split = Pipeline {
         tensor: parallel.tensor.into(),
+        context: parallel.context.into(),
         by_sequence: parallel.sequence,
         stages: parallel.pipeline.into(),
         interleave: parallel.interleave.into(),
@@ -262,7 +264,7 @@ fn norms(job: &Training) -> u128 {
         [job.card.layers, parallel.pipeline, parallel.interleave].map(u64::from);
     let batch = Batch {
         sequences: job.micro_batch.into(),
-        tokens: job.sequence,
+        tokens: job.sequence / u64::from(parallel.context),
         format: job.formats.activations,
         attention: Attention::Flash,
         dropout: job.dropout,

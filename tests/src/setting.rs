@@ -27,6 +27,7 @@ pub fn case(label: &str, policy: PolicyConfig) -> Case {
 /// were recorded.
 pub fn replays(repeat: u32) -> WorkloadSpec {
     WorkloadSpec {
+        horizon: None,
         trace: TraceSource::Folder("test".into()),
         repeat,
         warmup: 0,

@@ -50,9 +50,15 @@ fn empty_folder(name: &str) -> PathBuf {
 /// trace is named: resolving a scenario does not look into it.
 fn project(name: &str) -> PathBuf {
     let project = own_project(concat!(env!("CARGO_TARGET_TMPDIR"), "/docs"), name);
-    fs::create_dir_all(project.join("traces/gpt2-train-cpu")).expect("a folder can be made");
+    for trace in ["gpt2-train-cpu", "gpt2-infer-cpu"] {
+        let folder = project.join("traces").join(trace);
+        fs::create_dir_all(folder).expect("a folder can be made");
+    }
     let hints = blocks(&page("docs/reference/policies.md"), "json").pop().expect("a hint file");
-    write(&project.join("scenarios/tier_hints.json"), &hints);
+    let written = ["tier_hints", "hints-80", "hints-60", "hints-30", "hints-30-50-20"];
+    for name in written {
+        write(&project.join(format!("scenarios/{name}.json")), &hints);
+    }
     let own = blocks(&page("docs/howto/a-machine-that-does-not-exist-yet.md"), "ron");
     write(&project.join("scenarios/my-machine.ron"), &own[0]);
     project

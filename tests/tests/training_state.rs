@@ -5,7 +5,7 @@ use tiersim_tests::jobs::{disagreement, job, peak};
 use tiersim_tests::prelude::*;
 use tiersim_workloads::transformer::card::Card;
 use tiersim_workloads::transformer::known::known;
-use tiersim_workloads::transformer::training::{Parallel, Training, Zero};
+use tiersim_workloads::transformer::training::{Attention, Parallel, Training, Zero};
 
 /// The trace with nothing but model state: what ops do with other objects is left out.
 fn state_only(trace: &Trace) -> Trace {
@@ -89,4 +89,23 @@ fn memory_and_run_give_one_answer() {
         );
     }
     assert!(wrong.is_empty(), "{} of 201\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn formula_and_run_agree_about_sequences_over_several_ranks() {
+    let (mut seen, mut wrong) = (0, Vec::new());
+    for seed in 0..200 {
+        let (mut job, offload) = job(seed);
+        let ranks = [2, 3, 4, 8][seed as usize % 4];
+        job.parallel.context = ranks;
+        job.sequence *= u64::from(2 * ranks);
+        job.attention = Attention::Flash;
+        if !job.problems().is_empty() {
+            continue;
+        }
+        seen += 1;
+        wrong.extend(disagreement(&job, offload).map(|what| format!("{seed}: {what} {job:?}")));
+    }
+    assert!(seen >= 60, "{seen} of 200 can be split so");
+    assert!(wrong.is_empty(), "{} of {seen}\n{}", wrong.len(), wrong.join("\n"));
 }

@@ -13,6 +13,7 @@ pub mod figures;
 pub mod fit;
 mod host;
 pub mod measure;
+pub mod nodes;
 mod probe;
 pub(crate) mod skeleton;
 pub mod spec;

@@ -70,7 +70,8 @@ pub(crate) struct Builder {
     pub(crate) awaits: Option<OpId>,
     objects: u128,
     bytes: u128,
-    flops: u128,
+    /// The most FLOPs of an op: sums of them go beyond 64 bits.
+    largest: u128,
     /// The largest buffer of a collective.
     sent: u128,
 }
@@ -80,8 +81,8 @@ impl Builder {
         let (modules, objects, ops, uses) = Default::default();
         let trace = Trace { meta, modules, objects, ops, uses };
         let (step, phase, recompute, awaits) = (0, Phase::Forward, "", None);
-        let (objects, bytes, flops, sent) = Default::default();
-        Builder { trace, step, phase, recompute, awaits, objects, bytes, flops, sent }
+        let (objects, bytes, largest, sent) = Default::default();
+        Builder { trace, step, phase, recompute, awaits, objects, bytes, largest, sent }
     }
 
     pub(crate) fn module(&mut self, name: &str) -> ModuleId {
@@ -208,7 +209,7 @@ impl Builder {
             self.trace.uses.push(Use { part: rows, ..Use::whole(object, mode) });
         }
         self.bytes += bytes;
-        self.flops += flops;
+        self.largest = self.largest.max(flops);
         if let Unit::Network(collective) = unit {
             self.sent = self.sent.max(collective.bytes.get().into());
         }
@@ -229,7 +230,6 @@ impl Builder {
     /// The stream waits for as long as the device takes for `op`.
     pub(crate) fn idle(&mut self, op: &Op) {
         self.bytes += u128::from(op.bytes.get());
-        self.flops += u128::from(op.flops);
         let start = self.trace.uses.len() as u32;
         self.trace.ops.push(Op {
             flops: op.flops,
@@ -250,11 +250,14 @@ impl Builder {
         let sums = [
             (self.objects, "the bytes of all objects must stay below 2^64"),
             (self.bytes, "the bytes that all ops touch must stay below 2^64"),
-            (self.flops, "the FLOPs of all ops must stay below 2^64"),
         ];
         // A step of more blocks than this one may send larger buckets.
         if self.sent.saturating_mul(times) > u128::from(MAX_COLLECTIVE.get()) {
             return Some("the buffer of a collective must not exceed 2^60 bytes");
+        }
+        // An op's FLOPs are cut where they do not fit.
+        if self.largest >= u128::from(u64::MAX) {
+            return Some("the FLOPs of an op must stay below 2^64: split it over more ranks");
         }
         let most = u128::from(u64::MAX);
         let is_over = |&(sum, _): &(u128, _)| sum.saturating_mul(times) > most;

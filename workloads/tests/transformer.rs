@@ -4,6 +4,7 @@ mod activations;
 mod any;
 mod eager;
 mod encoder;
+mod ring;
 mod rules;
 mod semiseparable;
 pub(crate) mod shape;

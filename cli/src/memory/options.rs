@@ -140,6 +140,9 @@ pub(crate) struct MemoryArgs {
     /// Ranks that each matrix is split over [default: 1].
     #[arg(long, value_name = "T", value_parser = count)]
     pub(crate) tensor: Option<u64>,
+    /// Ranks that each sequence is split over, whose keys and values go around a ring [default: 1].
+    #[arg(long, value_name = "N", value_parser = count)]
+    pub(crate) context_parallel: Option<u64>,
     /// Splits by sequence over the same ranks what --tensor leaves whole.
     #[arg(long)]
     pub(crate) sequence_parallel: bool,

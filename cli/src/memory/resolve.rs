@@ -207,7 +207,8 @@ fn training(args: &MemoryArgs, model: Option<&ModelFiles>) -> Result<Training, S
         let rule = "--sequence-parallel splits over the ranks of --tensor (found 1)";
         return Err(format!("{rule}; say --tensor"));
     }
-    let expert = experts(args, model, gpus / (tensor * stages))?;
+    let context = context(args, gpus / (tensor * stages))?;
+    let expert = experts(args, model, gpus / (tensor * stages * context))?;
     Ok(Training {
         params: params(args, model)?,
         card: model.map(|model| model.card.clone()),
@@ -218,7 +219,14 @@ fn training(args: &MemoryArgs, model: Option<&ModelFiles>) -> Result<Training, S
         gpus_per_node,
         stage: args.stage.unwrap_or(0),
         offload: offload(args)?,
-        split: Pipeline { tensor, by_sequence: args.sequence_parallel, stages, interleave, expert },
+        split: Pipeline {
+            tensor,
+            context,
+            by_sequence: args.sequence_parallel,
+            stages,
+            interleave,
+            expert,
+        },
         bucket: args.bucket,
         pinned: args.pinned.unwrap_or(0),
         reserved: args.reserve.unwrap_or(0),
@@ -343,6 +351,19 @@ fn data_pipeline(args: &MemoryArgs) -> Result<Option<Loader>, String> {
         prefetch: small("--prefetch", args.prefetch.unwrap_or(2))?,
         token_bytes: small("--token-bytes", args.token_bytes.unwrap_or(8))?,
     }))
+}
+
+/// Ranks that each sequence is split over, of `replicas` with the same part of the model.
+fn context(args: &MemoryArgs, replicas: u64) -> Result<u64, String> {
+    let context = args.context_parallel.unwrap_or(1);
+    multiple("GPUs per part of the model", "--context-parallel", replicas, context)?;
+    let Some(sequence) = args.sequence.filter(|_| context > 1) else { return Ok(context) };
+    multiple("--sequence", "twice --context-parallel", sequence, 2 * context)?;
+    if args.attention != Some(Attention::Flash) || args.kernels == Some(Kernels::Eager) {
+        let rule = "--context-parallel: only attention in one kernel goes around a ring";
+        return Err(format!("{rule}; say --attention flash, and no --kernels eager"));
+    }
+    Ok(context)
 }
 
 fn serving(args: &MemoryArgs, model: Option<&ModelFiles>) -> Result<Serving, String> {

@@ -1,7 +1,8 @@
 //! Writes a measured machine: [`Hardware`] -> the text of a `hardware-specs/*.ron` file.
 //!
-//! The way back from [`resolve_hardware`], for what can be measured: tiers, links between them with
-//! what both directions reach together, a device, and the spreads of numbers. The format's numbers are 64-bit floats, so
+//! The way back from [`resolve_hardware`], for what can be measured: tiers, nodes without memory,
+//! links between them with what both directions reach together, a device, and the spreads of
+//! numbers. The format's numbers are 64-bit floats, so
 //! one of more than 53 bits may be refused.
 //! Invariant: what is returned reads back as a machine that is equal in everything: the text is
 //! read before it is returned.
@@ -97,6 +98,11 @@ impl Writer<'_> {
         self.line(1, &format!("schema: {SCHEMA},"));
         self.line(1, &format!("about: {},", quoted(&hardware.about)));
         self.list("tiers", &hardware.tiers, Self::tier)?;
+        self.list("nodes", &hardware.nodes, |writer, node| {
+            let (name, kind) = (quoted(&node.name), node.kind);
+            writer.line(2, &format!("(name: {name}, kind: {}),", kind.word()));
+            Ok(())
+        })?;
         self.list("links", &hardware.links, |writer, link| writer.link(hardware, link))?;
         if let Some(compute) = &hardware.compute {
             self.line(1, "compute: (");
@@ -138,6 +144,9 @@ impl Writer<'_> {
         self.line(3, &format!("name: {},", quoted(&link.name)));
         self.line(3, &format!("near: {},", quoted(hardware.node_name(link.near))));
         self.line(3, &format!("far: {},", quoted(hardware.node_name(link.far))));
+        if let Some(kind) = link.kind {
+            self.line(3, &format!("kind: {kind},"));
+        }
         let service = link.service.as_ref();
         if service.is_some_and(|service| service.discipline == Discipline::FairShare) {
             self.line(3, "service: fair_share,");

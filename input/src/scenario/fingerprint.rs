@@ -56,8 +56,13 @@ fn canonical(scenario: &Scenario, trace_hash: &str) -> String {
     let mut out = format!("scenario 1\ntrace {trace_hash:?}\nseed {seed}\n");
     write_hardware(&mut out, hardware);
     // The trace's own hash holds its statistics.
-    let WorkloadSpec { trace: _, repeat, warmup, time, jitter, ranks, statistics: _ } = workload;
+    let WorkloadSpec { trace: _, repeat, warmup, horizon, time, jitter, ranks, statistics: _ } =
+        workload;
     let _ = writeln!(out, "repeat {repeat} warmup {warmup} jitter {jitter:?}");
+    // Nothing where it is not said, so that older fingerprints stay.
+    if let Some(horizon) = horizon {
+        let _ = writeln!(out, "horizon {horizon}");
+    }
     each(&mut out, "ranks ", (*ranks != 1).then_some(ranks));
     match time {
         OpTime::Priced { compute, precision } => {

@@ -123,6 +123,13 @@ pub(crate) struct RawTrace {
     /// Values: 0 to `repeat` - 1.
     /// Default: 1 (0 if `repeat` is 1).
     pub(crate) warmup: Option<u32>,
+    /// Replays of a long run, warm-up included, that this run is the beginning of: the mean of all
+    /// its steps is predicted with an error, see [Long runs that
+    /// vary](../explanation/steady-state.md#long-runs-that-vary).
+    ///
+    /// Values: `repeat` to 1000000000000.
+    /// Default: none.
+    pub(crate) horizon: Option<u64>,
     /// Relative standard deviation of op times.
     ///
     /// Values: 0 to 1.
@@ -174,6 +181,10 @@ pub(crate) struct RawModelled {
     ///
     /// Default: 1 (0 if `repeat` is 1).
     pub(crate) warmup: Option<u32>,
+    /// As of `Trace`: replays of the long run that this is the beginning of.
+    ///
+    /// Default: none.
+    pub(crate) horizon: Option<u64>,
     /// As of `Trace`: relative standard deviation of op times.
     ///
     /// Values: 0 to 1.

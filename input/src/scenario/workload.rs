@@ -19,6 +19,9 @@ use tiersim_models::workload::Gaps;
 const MAX_REPEAT: u32 = 1_000_000_000;
 /// Most replays that cannot be the same: every step is simulated and kept.
 const MAX_DRAWN: u32 = 1_000_000;
+/// Most replays of a long run, and most that are a sample of one: their lines are kept.
+const MAX_HORIZON: u64 = 1_000_000_000_000;
+const MAX_SAMPLE: u32 = 100_000;
 
 impl Resolver<'_, '_> {
     /// The workload, and the machine whose device computes if that is another one.
@@ -27,9 +30,9 @@ impl Resolver<'_, '_> {
         raw: &RawWorkload,
         hardware: Option<&Arc<Hardware>>,
     ) -> Option<(WorkloadSpec, Option<Arc<Hardware>>)> {
-        let (time, repeat, warmup, jitter) = match raw {
-            RawWorkload::Trace(raw) => (&raw.time, raw.repeat, raw.warmup, raw.jitter),
-            RawWorkload::Model(raw) => (&raw.time, raw.repeat, raw.warmup, raw.jitter),
+        let (time, repeat, warmup, jitter, horizon) = match raw {
+            RawWorkload::Trace(raw) => (&raw.time, raw.repeat, raw.warmup, raw.jitter, raw.horizon),
+            RawWorkload::Model(raw) => (&raw.time, raw.repeat, raw.warmup, raw.jitter, raw.horizon),
         };
         let trace = match raw {
             RawWorkload::Trace(raw) => {
@@ -52,6 +55,7 @@ impl Resolver<'_, '_> {
             let rule = format!("`warmup` must be below `repeat`, which is {repeat}");
             self.check.fault("workload.warmup", rule, "leave at least one replay to measure");
         }
+        self.horizon(horizon, repeat, serves);
         let jitter = jitter.unwrap_or(0.0);
         let jitter = self.check.number("workload.jitter", "`jitter`", jitter, 0.0, 1.0);
         if jitter.is_some_and(|jitter| jitter > 0.0) && repeat > MAX_DRAWN {
@@ -68,8 +72,25 @@ impl Resolver<'_, '_> {
             source.device = Some((compute.clone(), precision.clone()));
         }
         let statistics = statistics?;
-        let spec = WorkloadSpec { trace, repeat, warmup, time, jitter, ranks, statistics };
+        let spec = WorkloadSpec { trace, repeat, warmup, horizon, time, jitter, ranks, statistics };
         Some((spec, device))
+    }
+
+    /// Whether a run can be the beginning of one of so many replays.
+    fn horizon(&mut self, horizon: Option<u64>, repeat: u32, serves: bool) {
+        let Some(horizon) = horizon else { return };
+        let path = "workload.horizon";
+        let most = MAX_HORIZON;
+        if serves {
+            self.check.fault(path, "requests arrive once", "leave it out");
+        } else if repeat > MAX_SAMPLE {
+            let rule = format!("with `horizon` no more than {MAX_SAMPLE} replays are a sample");
+            self.check.fault("workload.repeat", rule, "lower `repeat`: the rest is predicted");
+        } else if !(u64::from(repeat)..=most).contains(&horizon) {
+            let rule =
+                format!("`horizon` must lie between `repeat`, which is {repeat}, and {most}");
+            self.check.fault(path, rule, "write how many replays the long run has");
+        }
     }
 
     /// How many devices run a recorded trace together.

@@ -66,7 +66,7 @@ pub struct OpsInfo {
     /// Their recorded durations together.
     pub duration_ns: u64,
     /// Their floating-point operations together.
-    pub flops: u64,
+    pub flops: u128,
     /// The bytes that they read and write.
     pub bytes: u64,
 }
@@ -239,7 +239,7 @@ impl OpsInfo {
         for op in all {
             sum.ops += 1;
             ps += op.duration.map_or(0, |span| span.ps());
-            sum.flops += op.flops;
+            sum.flops += u128::from(op.flops);
             sum.bytes += op.bytes.get();
         }
         OpsInfo { duration_ns: ps / 1000, ..sum }

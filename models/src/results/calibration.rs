@@ -28,6 +28,34 @@ pub struct CalibrationRecord {
     pub points: Vec<Point>,
     /// What makes no law.
     pub figures: Vec<Figure>,
+    /// The nodes of the host's memory, by rising number; none where the system does not say.
+    pub nodes: Vec<HostNode>,
+}
+
+/// A node of the host's memory, as the system says it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostNode {
+    /// Its number.
+    pub id: u32,
+    /// How many cores it has; none for memory that hangs on another node.
+    pub cores: usize,
+    /// Its memory.
+    pub memory: Bytes,
+    /// To every node, in their order: 10 to itself.
+    pub distances: Vec<u32>,
+    /// What sits next to it.
+    pub devices: Vec<HostDevice>,
+}
+
+/// A device on the host's PCI bus that computes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostDevice {
+    /// Where on the bus, such as `0000:81:00.0`.
+    pub address: String,
+    /// Maker and device in hexadecimal, such as `10de:2330`.
+    pub what: String,
+    /// The number of the node that it sits next to, if the system says it.
+    pub node: Option<u32>,
 }
 
 /// What was measured.

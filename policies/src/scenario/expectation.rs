@@ -8,6 +8,7 @@
 use std::fmt::{Display, Formatter};
 use tiersim_models::hardware::Channel;
 use tiersim_models::ids::TierId;
+use tiersim_models::results::long_run::Extended;
 use tiersim_models::results::memory_use::{MemoryUse, Share};
 use tiersim_models::results::pressure::Level;
 use tiersim_models::results::served::{RequestFigures, ServingFigures};
@@ -48,6 +49,10 @@ pub enum Metric {
     StepTime,
     /// Mean step time over the baseline's.
     Slowdown,
+    /// Mean step of the long run that the case is the beginning of.
+    LongStep,
+    /// Half of the interval of that, as a share of it.
+    LongError,
     /// Mean time to the first token.
     Ttft,
     /// Mean time per token behind the first.
@@ -136,9 +141,11 @@ pub enum Choice {
 }
 
 /// Every metric: how it is spelled, its unit, and what is chosen.
-pub const METRICS: [(&str, Unit, Choice); 10] = [
+pub const METRICS: [(&str, Unit, Choice); 12] = [
     ("step_time", Unit::Time, Choice::Nothing(Metric::StepTime)),
     ("slowdown", SLOWDOWN, Choice::Nothing(Metric::Slowdown)),
+    ("long_step", Unit::Time, Choice::Nothing(Metric::LongStep)),
+    ("long_error", SHARE, Choice::Nothing(Metric::LongError)),
     ("ttft", Unit::Time, Choice::Nothing(Metric::Ttft)),
     ("tpot", Unit::Time, Choice::Nothing(Metric::Tpot)),
     ("moved", Unit::Size, Choice::Channel(Metric::Moved)),
@@ -174,6 +181,13 @@ impl Metric {
             Metric::StepTime => named("mean step", Figure::Time(figures(case)?.mean_step())),
             Metric::Slowdown => {
                 named("slowdown", Figure::Number(figures(case)?.slowdown(case.baseline_step)))
+            }
+            Metric::LongStep => {
+                let mean = Span::from_ps(long_run(case)?.mean.round() as u64);
+                named("mean step of the long run", Figure::Time(mean))
+            }
+            Metric::LongError => {
+                named("error of the long run", Figure::Number(long_run(case)?.share()))
             }
             Metric::Ttft => {
                 let mean = serving(case)?.mean(|request| Some(request.first_token));
@@ -215,6 +229,13 @@ impl Metric {
 pub fn figures(case: &CaseRecord) -> Result<&Figures, String> {
     let figures = case.outcome.figures();
     figures.ok_or_else(|| format!("{:?} ran out of memory and has no figures", case.label))
+}
+
+/// What is stated of the long run of a case, or why nothing is.
+fn long_run(case: &CaseRecord) -> Result<&Extended, String> {
+    let none = || format!("{:?} is the beginning of no long run: write `horizon`", case.label);
+    let answer = &case.long_run.as_ref().ok_or_else(none)?.answer;
+    answer.as_ref().map_err(|why| format!("{:?} is not extended: {why}", case.label))
 }
 
 /// How a tier's memory was used, which `name` says in the message if nothing knows it.

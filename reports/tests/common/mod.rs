@@ -88,6 +88,7 @@ fn case(label: &str, policy: &str, details: &str, outcome: Outcome) -> CaseRecor
         economics: Default::default(),
         hidden: Vec::new(),
         left_out: 0,
+        long_run: None,
         pressure: None,
         hints: None,
         emulated: false,

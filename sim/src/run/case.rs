@@ -84,8 +84,9 @@ impl CaseRunner<'_> {
     ) -> Result<Walk, RunError> {
         let memory = asked.memory;
         let bound = self.bound_of(asked.workload, asked.durations, memory);
-        let Simulated { outcome, pressure, lookahead, left_out, walked } =
+        let Simulated { mut outcome, pressure, lookahead, left_out, walked } =
             self.simulate(&case.label, asked, options)?;
+        let long_run = self.long_run(&mut outcome, options);
         let path = walked.zip(outcome.figures()).map(|(walked, figures)| {
             let path = walked.told(figures, &asked.workload.trace);
             let all = Span::from_ps(bound.step.ps().saturating_mul(path.steps));
@@ -116,6 +117,7 @@ impl CaseRunner<'_> {
                 .map(|hidden| (hidden.tier.index(), hidden.what.word(), hidden.bytes))
                 .collect(),
             left_out,
+            long_run,
             pressure,
             hints: case.policy.hint_matches(&self.workload.trace),
             runtime: case.runtime.clone(),

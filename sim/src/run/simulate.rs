@@ -133,11 +133,12 @@ impl CaseRunner<'_> {
             stopwatch.time_turns();
         }
         stopwatch.walked = options.walk.then(Walked::default);
-        stopwatch.log = options.log.then(StepLog::default);
+        stopwatch.log = (options.log || self.horizon.is_some()).then(StepLog::default);
         stopwatch.takes_at_least(durations);
         stopwatch.begins(&mut machine);
         planner.count_from(stopwatch.first_measured_op());
-        let extends = options.extend && machine.may_repeat();
+        // A long run is predicted from replays that were simulated one by one.
+        let extends = options.extend && self.horizon.is_none() && machine.may_repeat();
         // Until so many ops are under way as may be, every replay adds some.
         let filled = options.window / planner.ops_per_replay() + 2;
         let mut steady = Steady::new(stopwatch, extends, filled);

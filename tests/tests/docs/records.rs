@@ -17,6 +17,7 @@ pub(crate) fn records() -> [RunRecord; 3] {
         ("allocators", "[(tier: \"hbm\", model: buckets())]"),
         ("policies.2.pressure", "(tier: \"hbm\")"),
         ("policies.1.policy", "Hints(file: \"hints/gpt2-adam-30.json\")"),
+        ("workload.horizon", "1000"),
     ];
     let once = shipped_scenario("gpt2-out-of-memory", &overrides);
     let mut once = record(&once, Options::default());

@@ -217,6 +217,10 @@ impl MeasuredMachine for CudaBench {
         self.described.clone()
     }
 
+    fn address(&self) -> Option<String> {
+        system::address(&self.device).ok()
+    }
+
     fn kinds(&self) -> Vec<(Kind, Limits)> {
         let skeleton = &self.described.skeleton;
         let objects = |tiers: &[TierId]| {

@@ -27,6 +27,11 @@ pub trait MeasuredMachine {
     /// between calls.
     fn run(&mut self, probe: &Probe) -> Result<Sample>;
 
+    /// Where the device is on the host's PCI bus, such as `0000:81:00.0`; `None` for a host.
+    fn address(&self) -> Option<String> {
+        None
+    }
+
     /// Figures of this kind of machine that make no law; none where it has none.
     fn figures(&mut self) -> Result<Vec<Figure>> {
         Ok(Vec::new())

@@ -106,6 +106,7 @@ pub fn calibration(
         launch,
         points,
         figures,
+        nodes: Vec::new(),
     };
     Ok(Calibration { hardware, record })
 }

@@ -146,8 +146,8 @@ impl Kernels {
     }
 }
 
-/// How ranks split the model. Ranks = data x tensor x pipeline; experts are spread over `expert` of
-/// the data-parallel ranks.
+/// How ranks split the model. Ranks = data x context x tensor x pipeline; experts are spread over
+/// `expert` of the data-parallel ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(default)]
 pub struct Parallel {
@@ -155,6 +155,11 @@ pub struct Parallel {
     ///
     /// Default: 1.
     pub data: u32,
+    /// Ranks that each sequence is split over, whose keys and values go around a ring; ZeRO
+    /// partitions over them too.
+    ///
+    /// Default: 1.
+    pub context: u32,
     /// Ranks that each matrix is split over.
     ///
     /// Default: 1.
@@ -179,15 +184,33 @@ pub struct Parallel {
 
 impl Default for Parallel {
     fn default() -> Parallel {
-        Parallel { data: 1, tensor: 1, sequence: false, pipeline: 1, interleave: 1, expert: 1 }
+        Parallel {
+            data: 1,
+            context: 1,
+            tensor: 1,
+            sequence: false,
+            pipeline: 1,
+            interleave: 1,
+            expert: 1,
+        }
     }
 }
 
 impl Parallel {
     /// All ranks.
     pub const fn ranks(&self) -> u64 {
-        self.data as u64 * self.tensor as u64 * self.pipeline as u64
+        self.data as u64 * self.context as u64 * self.tensor as u64 * self.pipeline as u64
     }
+
+    /// Ranks with the same part of the model, which ZeRO partitions over.
+    pub const fn replicas(&self) -> u32 {
+        self.data.saturating_mul(self.context)
+    }
+}
+
+/// Tokens of a sequence that one of so many ranks has.
+pub(crate) const fn own_sequence(sequence: u64, ranks: u64) -> u64 {
+    sequence.div_ceil(if ranks == 0 { 1 } else { ranks })
 }
 
 /// ZeRO (Rajbhandari et al., 2020): what is partitioned over the data-parallel ranks.
@@ -295,6 +318,11 @@ pub struct Training {
 }
 
 impl Training {
+    /// Tokens of a sequence that this rank has.
+    pub(crate) fn own_sequence(&self) -> u64 {
+        own_sequence(self.sequence, self.parallel.context.into())
+    }
+
     /// Micro-batches of a step.
     pub(crate) fn micro_batches(&self) -> u32 {
         self.batch.div_ceil(self.micro_batch.max(1))

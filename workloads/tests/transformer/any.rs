@@ -71,6 +71,7 @@ fn any_training(rng: &mut ChaCha12Rng) -> Training {
     let interleave = if card.layers == 4 && pipeline == 4 { 1 } else { interleave };
     let parallel = Parallel {
         data: one_of(rng, &[1, 2, 8]),
+        context: 1,
         tensor: if card.family.is_causal() { one_of(rng, &[1, 2]) } else { 1 },
         sequence: rng.random_bool(0.5),
         pipeline,

@@ -43,7 +43,8 @@ pub(super) const OF_STEP: [&str; 8] = [
     "--loss",
     "--dropout",
 ];
-const OF_SPLIT: [&str; 3] = ["--sequence-parallel", "--interleave", "--expert"];
+const OF_SPLIT: [&str; 4] =
+    ["--context-parallel", "--sequence-parallel", "--interleave", "--expert"];
 pub(super) const OF_LOADER: [&str; 3] = ["--workers", "--prefetch", "--token-bytes"];
 
 /// All of training.

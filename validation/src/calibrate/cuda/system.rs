@@ -28,6 +28,17 @@ pub(super) fn describe(device: &Device, scratch: &Path, notes: Vec<String>) -> R
     Ok(Described { name, driver, clocks, notes, skeleton, capacities })
 }
 
+/// Where it is on the host's PCI bus.
+pub(super) fn address(device: &Device) -> Result<String> {
+    let get = |which| device.attribute(which);
+    Ok(format!(
+        "{:04x}:{:02x}:{:02x}.0",
+        get(CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID)?,
+        get(CU_DEVICE_ATTRIBUTE_PCI_BUS_ID)?,
+        get(CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID)?
+    ))
+}
+
 fn clocks(device: &Device) -> Result<Vec<(String, String)>> {
     let get = |which| device.attribute(which);
     let mhz = |khz: u64| (khz > 0).then(|| format!("{} MHz", khz / 1000));
@@ -37,12 +48,7 @@ fn clocks(device: &Device) -> Result<Vec<(String, String)>> {
         get(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
         get(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?
     );
-    let bus = format!(
-        "/sys/bus/pci/devices/{:04x}:{:02x}:{:02x}.0",
-        get(CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID)?,
-        get(CU_DEVICE_ATTRIBUTE_PCI_BUS_ID)?,
-        get(CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID)?
-    );
+    let bus = format!("/sys/bus/pci/devices/{}", address(device)?);
     let link = |what: &str| read(&format!("{bus}/{what}"));
     let all = [
         ("compute capability", Some(capability)),

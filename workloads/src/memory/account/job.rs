@@ -13,6 +13,7 @@ use crate::transformer::format::{Format, Formats};
 use crate::transformer::packed::Packed;
 use crate::transformer::training::{
     self, Attention, Checkpointing, Kernels, Loader, Loss, Optimizer, Parallel, UpdateTime, Zero,
+    own_sequence,
 };
 
 /// What the optimizer keeps.
@@ -29,6 +30,8 @@ pub enum Keeps {
 pub struct Pipeline {
     /// Ranks that each matrix is split over.
     pub tensor: u64,
+    /// Ranks that each sequence is split over.
+    pub context: u64,
     /// Whether what that leaves whole is split by sequence.
     pub by_sequence: bool,
     /// Stages.
@@ -41,7 +44,7 @@ pub struct Pipeline {
 
 impl Default for Pipeline {
     fn default() -> Pipeline {
-        Pipeline { tensor: 1, by_sequence: false, stages: 1, interleave: 1, expert: 1 }
+        Pipeline { tensor: 1, context: 1, by_sequence: false, stages: 1, interleave: 1, expert: 1 }
     }
 }
 
@@ -206,7 +209,7 @@ impl Training {
     pub(crate) fn activations(&self, step: &Step) -> Result<OfStage, Overflow> {
         let batch = Batch {
             sequences: step.micro_batch,
-            tokens: step.sequence,
+            tokens: own_sequence(step.sequence, self.split.context),
             format: step.format,
             attention: step.attention,
             dropout: step.dropout,
@@ -233,6 +236,7 @@ impl Training {
         let expert = small(self.split.expert)?;
         let parallel = Parallel {
             data: expert,
+            context: small(self.split.context)?,
             tensor: small(self.split.tensor)?,
             sequence: self.split.by_sequence,
             pipeline: small(self.split.stages)?,

@@ -9,7 +9,9 @@ use crate::memory::activations::block::BlockShape;
 use crate::memory::optimizer::needs_shapes;
 use crate::memory::zero::{MILLION, StatePart, placed};
 use crate::memory::{Overflow, loader};
-use crate::transformer::training::{Attention, Checkpointing, Kernels, Loader, Loss, UpdateTime};
+use crate::transformer::training::{
+    Attention, Checkpointing, Kernels, Loader, Loss, UpdateTime, own_sequence,
+};
 use tiersim_models::results::memory_account::{Account, Constant, Line, Place, Value};
 
 /// The account of a training job.
@@ -78,7 +80,10 @@ fn step_lines(job: &Training, step: &Step, lines: &mut Vec<Line>) -> Result<(), 
         (_, 1) => "L on the first stage".to_owned(),
         (p, m) => format!("L (1 + (p-1)/(p m)) on the first stage, p = {p}, m = {m}"),
     };
-    let each = formula(job, step);
+    let each = match split.context {
+        1 => formula(job, step),
+        _ => format!("{}, s / {} of a rank", formula(job, step), split.context),
+    };
     for (names, formula, bytes) in [
         (("activations", "activations"), format!("{each}, times {stages}"), found.kept),
         (
@@ -110,7 +115,7 @@ fn step_lines(job: &Training, step: &Step, lines: &mut Vec<Line>) -> Result<(), 
             workers.into(),
             prefetch.into(),
             step.batch,
-            step.sequence,
+            own_sequence(step.sequence, split.context),
             token_bytes.into(),
         )?;
         let formula = "workers x prefetch x batch x sequence x bytes".to_owned();
@@ -185,6 +190,9 @@ fn constants(job: &Training) -> Result<Vec<Constant>, Overflow> {
     add("stage", "ZeRO stage", u64::from(job.stage).into());
     if split.expert > 1 {
         add("expert", "ranks that share experts", split.expert.into());
+    }
+    if split.context > 1 {
+        add("context", "ranks that each sequence is split over, of N", split.context.into());
     }
     if split.tensor * split.stages > 1 {
         add("tensor", "tensor-parallel ranks (t)", split.tensor.into());

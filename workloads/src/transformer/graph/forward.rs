@@ -178,6 +178,9 @@ impl GraphBuilder<'_> {
         // The logarithm of the sum that the softmax divides by, for the backward pass.
         let sums = self.sizes.tokens * self.sizes.heads * u128::from(Format::Fp32.bytes());
         let sums = self.activation(block.attention, "sums", (sums, Format::Fp32), block.attention);
+        if self.is_ring() {
+            return (self.ring_forward(block, qkv, [mixed, sums]), mixed);
+        }
         let mut touches: Vec<ObjectAccess> = qkv.iter().map(|&y| read(y)).collect();
         touches.extend([write(mixed), write(sums)]);
         let attention = self.sizes.attention;

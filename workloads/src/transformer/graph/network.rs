@@ -1,6 +1,6 @@
 //! Which ranks work together, and where they are.
 //!
-//! Ranks are numbered with the tensor group innermost, then data, then pipeline, and servers are
+//! Ranks are numbered with the tensor group innermost, then context, data and pipeline, and servers are
 //! filled in that order: ranks of one tensor group are neighbours. A group is `ranks` of them at a
 //! distance of `stride`. Invariant: a shape without problems spreads every group equally over
 //! servers.
@@ -60,7 +60,9 @@ pub(crate) fn tensor_problem(card: &Card, tensor: u32, devices: u32) -> Option<S
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Groups {
     pub(crate) tensor: Group,
-    /// Those with the same part of the model.
+    /// Those with the other parts of its sequences.
+    pub(crate) context: Group,
+    /// Those with the same part of the model, whichever tokens they have.
     pub(crate) data: Group,
     /// Those that the experts of a block are spread over.
     pub(crate) expert: Group,
@@ -75,16 +77,18 @@ pub(crate) struct Groups {
 impl Groups {
     /// `None` if some group is spread unequally.
     pub(crate) fn new(shape: &Training) -> Option<Groups> {
-        let Parallel { data, tensor, pipeline, expert, .. } = shape.parallel;
+        let Parallel { data, context, tensor, pipeline, expert, .. } = shape.parallel;
         let devices = shape.devices;
-        let up_proj = data.checked_mul(tensor)?;
+        let replicas = data.checked_mul(context)?;
+        let up_proj = replicas.checked_mul(tensor)?;
         let two = |stride: u32| {
             let apart = Group { within: 1, servers: 2 };
             if pipeline > 1 { group(2, stride, devices).unwrap_or(apart) } else { ALONE }
         };
         Some(Groups {
             tensor: group(tensor, 1, devices)?,
-            data: group(data, tensor, devices)?,
+            context: group(context, tensor, devices)?,
+            data: group(replicas, tensor, devices)?,
             expert: group(expert, tensor, devices)?,
             replicas: group(data / expert, tensor.checked_mul(expert)?, devices)?,
             next: two(up_proj),

@@ -46,7 +46,7 @@ pub(crate) struct Sizes {
 impl Sizes {
     /// A micro-batch of training.
     pub(crate) fn new(shape: &Training) -> Sizes {
-        Sizes::of(shape, shape.micro_batch.into(), 0, shape.sequence)
+        Sizes::of(shape, shape.micro_batch.into(), 0, shape.own_sequence())
     }
 
     /// `new` tokens of each of `sequences` sequences behind `past` others.

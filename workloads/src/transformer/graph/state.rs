@@ -282,7 +282,7 @@ impl<'a> State<'a> {
         let module = self.build.module(&part.name);
         let ranks = u64::from(parallel.tensor);
         let replicas =
-            u64::from(if expert { parallel.data / parallel.expert } else { parallel.data });
+            u64::from(if expert { parallel.data / parallel.expert } else { parallel.replicas() });
         let parameters = part.parameters(ranks);
         let bytes = part.bytes(ranks, formats);
         let packed = part.packs && formats.packed.is_some();

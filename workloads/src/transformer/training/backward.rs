@@ -252,6 +252,10 @@ impl GraphBuilder<'_> {
         });
         let d_qkv: Vec<ObjectId> = parts.collect();
         let (softmax, dropped) = match core {
+            Core::Flash(sums) if self.is_ring() => {
+                self.ring_backward(block, &kept.qkv, [kept.mixed, sums, d_mixed], &d_qkv);
+                return d_qkv;
+            }
             Core::Flash(sums) => {
                 let mut touches: Vec<ObjectAccess> = kept.qkv.iter().map(|&y| read(y)).collect();
                 touches.extend([read(kept.mixed), read(sums), read(d_mixed)]);

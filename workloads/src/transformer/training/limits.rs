@@ -9,6 +9,7 @@ use crate::build::Builder;
 use crate::limits::{MAX_OPS, Range, ShapeProblem, outside};
 use crate::transformer::card::Family;
 use crate::transformer::graph::network::Groups;
+use crate::transformer::graph::ring::{MOST_TURNS, pieces};
 use crate::transformer::packed::most_unpacked;
 
 /// Largest exponent of the router, in hundredths.
@@ -86,6 +87,7 @@ impl Training {
             ("batch", self.batch.into(), 1 << 20),
             ("micro_batch", self.micro_batch.into(), 1 << 20),
             ("parallel.data", parallel.data.into(), 1 << 20),
+            ("parallel.context", parallel.context.into(), 1 << 20),
             ("parallel.tensor", parallel.tensor.into(), 1 << 14),
             ("parallel.pipeline", parallel.pipeline.into(), 10_000),
             ("parallel.interleave", parallel.interleave.into(), 10_000),
@@ -161,6 +163,11 @@ impl Training {
                 ("parallel.expert", expert, "experts.count", u64::from(experts.count), split),
             ]),
         }
+        if parallel.context > 1 {
+            let pieces = pieces(parallel.context, card.family.is_causal());
+            let remedy = "pad the sequence to equal chunks, two for each rank in a causal model";
+            rules.push(("parallel.context", pieces, "sequence", self.sequence, remedy));
+        }
         if parallel.sequence {
             let remedy = "pad the sequence";
             rules.push(("parallel.sequence", tensor, "sequence", self.sequence, remedy));
@@ -221,6 +228,9 @@ impl Training {
         if self.router.skew > MAX_SKEW {
             add("router.skew", "an exponent of 0 to 10", "choose a smaller one");
         }
+        if parallel.context > 1 {
+            self.ring_choices(&mut add);
+        }
         if card.experts.is_none() && parallel.expert > 1 {
             add("parallel.expert", "the model has no experts", "write 1");
         }
@@ -248,6 +258,26 @@ impl Training {
             let rule =
                 format!("a group of ranks fills servers of {} devices unequally", self.devices);
             add("devices", &rule, "choose groups that fill whole servers, or fit into one");
+        }
+    }
+
+    /// What rings of attention are not known of.
+    fn ring_choices(&self, add: &mut impl FnMut(&'static str, &str, &'static str)) {
+        let remedy = "write 1";
+        if self.attention == Attention::Eager || self.kernels == Kernels::Eager {
+            let rule = "only attention in one kernel goes around a ring";
+            add("parallel.context", rule, "choose flash attention and compiled kernels");
+        }
+        if self.card.experts.is_some() {
+            add("parallel.context", "experts are not known to be split so", remedy);
+        }
+        if self.card.window.is_some() {
+            let rule = "a window of attention needs its neighbours only, which is not modelled";
+            add("parallel.context", rule, remedy);
+        }
+        if self.formats.activations.bytes() == 1 {
+            let rule = "keys and values go around in 16 or 32 bits";
+            add("parallel.context", rule, "choose another format of activations");
         }
     }
 
@@ -302,6 +332,12 @@ impl Training {
             [forward, backward, modules].map(|number| number + adapters);
         let unpacked = most_unpacked(self.formats.packed, card.experts.map(|_| experts));
         let [forward, backward] = [forward, backward].map(|number| number + unpacked);
+        // Exchange, attention and sum of each turn of a ring; backward the gradients' exchange too.
+        let turns = match parallel.context {
+            0 | 1 => 0,
+            ranks => 1 + u128::from(ranks - 1).min(u128::from(MOST_TURNS)),
+        };
+        let [forward, backward] = [forward + 3 * turns, backward + 4 * turns + turns.min(2)];
         // Of eager kernels no fewer, with sums of gradients that come from two sides.
         let is_eager = self.kernels == Kernels::Eager;
         let [forward, backward] =

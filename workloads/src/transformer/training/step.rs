@@ -108,7 +108,7 @@ impl GraphBuilder<'_> {
     /// Bytes of the tokens of a step.
     fn loaded(&self) -> u128 {
         let token = self.shape.loader.map_or(0, |loader| u128::from(loader.token_bytes));
-        u128::from(self.shape.batch) * u128::from(self.shape.sequence) * token
+        u128::from(self.shape.batch) * u128::from(self.shape.own_sequence()) * token
     }
 
     /// The memory that the data pipeline holds.
@@ -222,7 +222,7 @@ impl GraphBuilder<'_> {
         };
         let samples = schedule::split(self.shape.batch, self.shape.micro_batch).nth(micro as usize);
         let samples = samples.expect("a micro-batch is one of those that the batch is cut into");
-        self.sizes = Sizes::of(self.shape, samples.into(), 0, self.shape.sequence);
+        self.sizes = Sizes::of(self.shape, samples.into(), 0, self.shape.own_sequence());
         self.reduction.is_last = micro + 1 == self.shape.micro_batches();
         self.micro = micro;
         self.prefix = if self.shape.parallel.interleave > 1 {

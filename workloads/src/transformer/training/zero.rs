@@ -21,7 +21,7 @@ use tiersim_models::workload::{CollectiveKind, ObjectKind};
 
 impl GraphBuilder<'_> {
     /// The stream of what runs beside the device's work.
-    pub(super) fn sibling(&self, stream: u16) -> u16 {
+    pub(crate) fn sibling(&self, stream: u16) -> u16 {
         if self.shape.zero.overlap { stream } else { 0 }
     }
 
@@ -42,7 +42,7 @@ impl GraphBuilder<'_> {
 
     /// The last collective waits for all that the device was given before it. Nothing else would
     /// keep a stream of its own from gathering as many visits ahead as there is room for.
-    fn no_further_ahead(&mut self) {
+    pub(crate) fn no_further_ahead(&mut self) {
         let ops = &mut self.build.trace.ops;
         let Some((last, before)) = ops.split_last_mut() else { return };
         if last.stream != 0 {
