@@ -269,7 +269,7 @@ mod tests {
             series: (0..1000).map(point).collect(),
             ..MemoryUse::default()
         };
-        if let Outcome::Done(figures) = &mut record.results[1].outcome {
+        if let Some(figures) = record.results[1].outcome.figures_mut() {
             figures.memory = vec![(0, memory.clone()), (1, memory)];
         }
         record
@@ -319,7 +319,7 @@ mod tests {
         record.results.truncate(6);
         let memory = record.results[1].outcome.figures().expect("it ran").memory.clone();
         for case in &mut record.results {
-            if let Outcome::Done(figures) = &mut case.outcome {
+            if let Some(figures) = case.outcome.figures_mut() {
                 figures.memory = memory.clone();
             }
         }

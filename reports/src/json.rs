@@ -252,7 +252,7 @@ mod tests {
         let on = &mut record.conditions[0];
         (on.tiers, on.channels) = (Vec::new(), Vec::new());
         let case = &mut record.results[0];
-        case.outcome = Outcome::Done(Figures::default());
+        case.outcome = Figures::default().into();
         case.baseline_step = Span::ZERO;
         case.params = vec![("x".to_owned(), AxisValue::Number(f64::NAN))];
         let json: Value = serde_json::from_str(&summary_json(&record, "0").unwrap()).unwrap();

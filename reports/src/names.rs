@@ -269,7 +269,7 @@ mod tests {
                     details: case.policy.details(),
                     emulated: case.policy.is_emulated(),
                     params: case.params.clone(),
-                    outcome: Outcome::Done(common::figures(500.0 + at, 40.0 + at * 3.0)),
+                    outcome: common::figures(500.0 + at, 40.0 + at * 3.0).into(),
                     ..ran.clone()
                 });
             }
