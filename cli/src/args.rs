@@ -28,7 +28,7 @@ pub(crate) struct Common {
     /// What charts are made for.
     #[arg(long, value_enum, default_value_t = StyleName::Screen)]
     pub(crate) style: StyleName,
-    /// Write charts as SVG only, which is most of the time of a short run.
+    /// Write charts as SVG only, which is quicker.
     #[arg(long)]
     pub(crate) no_png: bool,
     /// Leave out the curve of the least step over budgets of HBM, which charts show; cases keep

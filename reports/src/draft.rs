@@ -27,7 +27,7 @@ pub enum Pictures {
     /// SVG and PNG.
     #[default]
     Both,
-    /// SVG, which takes a twentieth of the time.
+    /// SVG alone.
     Svg,
 }
 
