@@ -224,7 +224,7 @@ pub fn drafts<'a>(
     let mut add = |name: &str, contents: Option<Vec<u8>>| {
         files.extend(contents.map(|contents| Draft::made(Artefact::new(name, contents))));
     };
-    add("draws.csv", uncertainty::draws_csv(record)?.map(Into::into));
+    add("draws.csv", uncertainty::draws_csv(record)?);
     add("allocators.csv", allocators_csv(record)?);
     if record.axes.is_empty() {
         add("timeline.json", Some(timeline_json(record, made.version)?.into_bytes()));

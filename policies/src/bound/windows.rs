@@ -124,8 +124,8 @@ impl Windows {
                 }
             }
         }
-        for begin in first + 1..last {
-            for (end, known) in table[begin].iter_mut().enumerate().take(last + 1).skip(begin + 1) {
+        for (begin, row) in table.iter_mut().enumerate().take(last).skip(first + 1) {
+            for (end, known) in row.iter_mut().enumerate().take(last + 1).skip(begin + 1) {
                 let window = self.window(begin, end);
                 let of_cuts = cuts.iter().zip(&known.at_most);
                 let limits = of_cuts.map(|(cut, crossing)| window.at_most(cut, crossing));
