@@ -4,7 +4,7 @@ use crate::VERSION;
 use crate::output::Failure;
 use clap::{ArgAction, Args as ClapArgs, ValueEnum};
 use std::path::PathBuf;
-use tiersim_reports::{Made, Style};
+use tiersim_reports::{Made, Pictures, Style};
 use tiersim_validation::real::Kind;
 
 #[derive(Debug, ClapArgs)]
@@ -28,6 +28,13 @@ pub(crate) struct Common {
     /// What charts are made for.
     #[arg(long, value_enum, default_value_t = StyleName::Screen)]
     pub(crate) style: StyleName,
+    /// Write charts as SVG only, which is quicker.
+    #[arg(long)]
+    pub(crate) no_png: bool,
+    /// Leave out the curve of the least step over budgets of HBM, which charts show; cases keep
+    /// their own bounds.
+    #[arg(long)]
+    pub(crate) no_bound_curve: bool,
     /// Write report.html as well: all results on one page that opens offline.
     #[arg(long)]
     pub(crate) report: bool,
@@ -95,6 +102,13 @@ impl StyleName {
             StyleName::Paper => Style::Paper,
         };
         Made { version: VERSION, style }
+    }
+}
+
+impl Common {
+    /// Which pictures charts become.
+    pub(crate) fn pictures(&self) -> Pictures {
+        if self.no_png { Pictures::Svg } else { Pictures::Both }
     }
 }
 

@@ -13,6 +13,7 @@ mod calibrate;
 mod check;
 mod conform;
 mod draws;
+mod emit;
 mod explain;
 mod folder;
 mod generate;

@@ -2,13 +2,14 @@
 
 use crate::args::{Common, Format, assignment};
 use crate::draws::{Asked, DrawArgs};
+use crate::emit::{emit, simulators};
 use crate::folder::Folder;
 use crate::lints::{deny_machines, say_warnings, warned};
-use crate::output::{Denied, Failure, print, write, write_all, written};
+use crate::output::{Denied, Failure, print, write, write_all};
 use crate::points::scenarios;
+use crate::progress;
 use crate::replications::ReplicationArgs;
 use crate::traces::GapsName;
-use crate::{VERSION, progress, what_if};
 use clap::{Args as ClapArgs, ValueEnum};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -27,10 +28,7 @@ use tiersim_policies::scenario::sweep::Sweep;
 use tiersim_policies::scenario::traces::Traces;
 use tiersim_policies::scenario::{OpTime, Scenario, TraceSource};
 use tiersim_policies::zoo::Registry;
-use tiersim_reports::words::wrapped;
-use tiersim_reports::{
-    Artefact, Detail, artefacts, hints_json, report_artefact, step_log_text, summary_json, text,
-};
+use tiersim_reports::{Artefact, hints_json, step_log_text};
 use tiersim_sim::expect::failures;
 use tiersim_sim::feasible::{problems, too_long};
 use tiersim_sim::run::{Options, run as simulate};
@@ -154,7 +152,8 @@ pub(crate) fn run(args: &RunArgs, registry: &Registry) -> Result<(), Failure> {
         let out = args.common.out.clone();
         let out = out.map(|out| if several { out.join(&run.base.name) } else { out });
         let folder = Folder::open(out, &run.base.name)?;
-        let mut record = run_one(run, &traces, &args.common, args.log.is_some())?;
+        let options = Options { log: args.log.is_some(), ..options(&args.common) };
+        let mut record = run_one(run, &traces, &args.common, options)?;
         let asked =
             Asked { path, overrides: &overrides, registry, common: &args.common, sweeps: false };
         args.draws.draw(&asked, run, &traces, &mut record)?;
@@ -251,12 +250,14 @@ pub(crate) fn sweep(args: &SweepArgs, registry: &Registry) -> Result<(), Failure
     // A folder of its own: the results of a run are not those of its sweep.
     let name = format!("{}-sweep", sweep.base.name);
     let folder = Folder::open(args.common.out.clone(), &name)?;
-    let mut record = run_points(&sweep, &traces, &args.common, false)?;
+    let mut record = run_points(&sweep, &traces, &args.common, options(&args.common))?;
     let (path, common) = (&*args.scenario, &args.common);
     let asked = Asked { path, overrides: &overrides, registry, common, sweeps: true };
     args.draws.draw(&asked, &sweep, &traces, &mut record)?;
     args.replications.replicate(&args.common, &sweep, &traces, &mut record)?;
-    let base = run_one(&runs[0], &own, &args.common, false)?;
+    // Only its expectations are asked.
+    let plain = Options { bound_curve: false, ..options(&args.common) };
+    let base = run_one(&runs[0], &own, &args.common, plain)?;
     print(&emit(&record, &args.common, folder, Vec::new())?)?;
     let failed = named(&runs[0].base, failures(&runs[0].base, &base));
     expect_none(failed, warned(&record, &args.common))
@@ -335,13 +336,18 @@ fn different_names(runs: &[Sweep], paths: &[PathBuf]) -> Result<(), Failure> {
 }
 
 /// Runs a scenario on each of its machines.
-fn run_one(run: &Sweep, traces: &Traces, common: &Common, log: bool) -> Result<RunRecord, Failure> {
+fn run_one(
+    run: &Sweep,
+    traces: &Traces,
+    common: &Common,
+    options: Options,
+) -> Result<RunRecord, Failure> {
     if !run.points.is_empty() {
-        return run_points(run, traces, common, log);
+        return run_points(run, traces, common, options);
     }
     let scenario = &run.base;
     let stamp = fingerprint(scenario, traces.hash(scenario));
-    let options = Options { audit: common.audit, timeline: true, log, ..Options::default() };
+    let options = Options { timeline: true, ..options };
     let bar = progress::bar(scenario.cases.len(), common.quiet);
     let record = simulate(scenario, traces.of(scenario), stamp, options, || bar.inc(1))?;
     bar.finish_and_clear();
@@ -353,50 +359,18 @@ fn run_points(
     sweep: &Sweep,
     traces: &Traces,
     common: &Common,
-    log: bool,
+    options: Options,
 ) -> Result<RunRecord, Failure> {
     let stamp = sweep_fingerprint(sweep, |scenario| traces.hash(scenario));
     let bar = progress::bar(count(sweep), common.quiet);
-    let options = Options { audit: common.audit, log, ..Options::default() };
     let record = run_sweep(sweep, traces, stamp, options, || bar.inc(1))?;
     bar.finish_and_clear();
     Ok(record)
 }
 
-/// For each scenario the files of a simulator, if they are asked for.
-fn simulators(
-    args: &RunArgs,
-    overrides: &[(String, String)],
-) -> Result<Vec<Vec<Artefact>>, Failure> {
-    let Some(named) = &args.what_if else { return Ok(Vec::new()) };
-    let module = what_if::module(named.as_deref())?;
-    let both = |path: &PathBuf| Ok(vec![module.clone(), what_if::files(path, overrides)?]);
-    args.scenarios.iter().map(both).collect()
-}
-
-/// Writes a record's files and those of a simulator; gives back what is to be printed.
-fn emit(
-    record: &RunRecord,
-    common: &Common,
-    folder: Folder,
-    simulator: Vec<Artefact>,
-) -> Result<String, Failure> {
-    let mut files = artefacts(record, common.style.made())?;
-    files.extend(simulator);
-    if common.report {
-        files.push(report_artefact(&files)?);
-    }
-    let out = folder.shown().to_owned();
-    folder.replace(&files)?;
-    match (common.quiet, common.format) {
-        (true, _) => Ok(String::new()),
-        (false, Format::Json) => Ok(summary_json(record, VERSION)?),
-        (false, Format::Text) => {
-            let detail = if common.wide { Detail::Wide } else { Detail::Narrow };
-            let written = wrapped(&written(&out, &files), 80).join("\n");
-            Ok(format!("{}\n{written}\n", text(record, VERSION, detail)))
-        }
-    }
+fn options(common: &Common) -> Options {
+    let bound_curve = !common.no_bound_curve;
+    Options { audit: common.audit, bound_curve, ..Options::default() }
 }
 
 fn overrides(common: &Common) -> Result<Vec<(String, String)>, Failure> {

@@ -45,6 +45,7 @@ use memory_use::MemoryUse;
 use replications::Replications;
 use served::ServingFigures;
 use std::fmt;
+use std::sync::Arc;
 use step_log::StepLine;
 use uncertainty::UncertaintyRecord;
 
@@ -169,7 +170,7 @@ pub struct CaseRecord {
     /// What came of it.
     pub outcome: Outcome,
     /// Where each module's state lives, if the policy places modules: (module, tier index).
-    pub placement: Option<Vec<(String, usize)>>,
+    pub placement: Option<Arc<Vec<(String, usize)>>>,
     /// Energy of its steps and cost of its machine.
     pub economics: CaseEconomics,
     /// Memory that no object can have: tier index, what for, bytes.
@@ -190,11 +191,10 @@ pub struct CaseRecord {
 }
 
 /// How a case ended.
-#[expect(clippy::large_enum_variant, reason = "one per case, and most cases are done")]
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// It ran to the end of the trace.
-    Done(Figures),
+    /// It ran to the end of the trace; points of a sweep that run alike share what came of it.
+    Done(Arc<Figures>),
     /// It did not fit.
     OutOfMemory(OutOfMemory),
 }
@@ -206,6 +206,20 @@ impl Outcome {
             Outcome::Done(figures) => Some(figures),
             Outcome::OutOfMemory(_) => None,
         }
+    }
+
+    /// The same, to be changed: from then on no other case shares them.
+    pub fn figures_mut(&mut self) -> Option<&mut Figures> {
+        match self {
+            Outcome::Done(figures) => Some(Arc::make_mut(figures)),
+            Outcome::OutOfMemory(_) => None,
+        }
+    }
+}
+
+impl From<Figures> for Outcome {
+    fn from(figures: Figures) -> Outcome {
+        Outcome::Done(Arc::new(figures))
     }
 }
 

@@ -13,8 +13,11 @@ mod critical;
 mod cut;
 mod future;
 mod keep;
+mod marks;
+mod slack;
 mod traffic;
 mod window;
+mod windows;
 
 use cut::ratios;
 pub use cut::{Cut, cuts};
@@ -22,11 +25,9 @@ pub use traffic::{Crossing, crossing};
 pub use window::{Cause, Direction};
 
 use crate::bound::critical::critical_path;
-use crate::bound::future::Future;
-use crate::bound::traffic::Traffic;
-use crate::bound::window::{Window, WindowBound};
+use crate::bound::windows::{Pieces, Windows};
 use crate::visits::streams;
-use std::collections::BTreeMap;
+use std::sync::OnceLock;
 use tiersim_models::hardware::{Channel, Hardware, Memory};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::results::PathPart;
@@ -67,79 +68,65 @@ pub struct Bound {
 /// No policy takes less time.
 pub fn least_time(question: &Question<'_>) -> Bound {
     let Question { workload, hardware, memory, from, to, duration } = *question;
-    let path = critical_path(workload, duration, (from, to));
-    let plain = Bound { ps: path, cause: Cause::CriticalPath };
-    let streams = streams(&workload.trace);
-    // What other streams did before the end of the warm-up is anybody's guess.
-    if from >= to || (streams > 1 && from > 0) {
-        return plain;
-    }
-    let sizes: Vec<Bytes> = workload.trace.objects.iter().map(|object| object.bytes).collect();
-    let cuts = cuts(hardware, memory, &sizes);
-    if cuts.is_empty() {
-        return plain;
-    }
-    let splits = if streams > 1 { vec![from, to] } else { splits(workload, (from, to)) };
-    let mut computed = vec![0u128];
-    for pair in splits.windows(2) {
-        let own: u128 = (pair[0]..pair[1]).map(|at| u128::from(duration(at).ps())).sum();
-        computed.push(computed[computed.len() - 1] + own);
-    }
-    let found = best((workload, memory), &cuts, &splits, &computed, streams);
-    if found.ps > path { found } else { plain }
+    Prepared::new(workload, (from, to), duration).least_time(workload, hardware, memory)
 }
 
-/// The splits whose windows add up to the most.
-fn best(
-    (workload, memory): (&Workload, &Memory),
-    cuts: &[Cut],
-    splits: &[u64],
-    computed: &[u128],
-    streams: usize,
-) -> Bound {
-    let objects = workload.trace.objects.len();
-    let own = |cut: &Cut| Some(Future::new(workload, Some(ratios(memory, &cut.inside, objects)?)));
-    let own: Vec<Option<Future>> = cuts.iter().map(own).collect();
-    let plain = Future::new(workload, None);
-    let pairs = cuts.iter().zip(&own);
-    let counters = pairs
-        .map(|(cut, own)| Traffic::new(workload, own.as_ref().unwrap_or(&plain), cut.capacity));
-    let mut counters: Vec<Traffic<'_>> = counters.collect();
-    // By split: the most up to there, the split before, and what the window between is held up by.
-    let none = (0u128, 0usize, WindowBound { ps: 0, cause: Cause::CriticalPath });
-    let mut up_to = vec![none; splits.len()];
-    let mut crossings = Vec::new();
-    for first in 0..splits.len() - 1 {
-        let windows = (first + 1..splits.len())
-            .map(|last| Window { compute: computed[last] - computed[first], streams });
-        let mut found: Vec<WindowBound> = windows.map(|window| window.computes()).collect();
-        for (cut, counter) in cuts.iter().zip(&mut counters) {
-            crossings.clear();
-            counter.count(&splits[first..], &mut crossings);
-            for (offset, crossing) in crossings.iter().enumerate() {
-                let compute = computed[first + 1 + offset] - computed[first];
-                let window = Window { compute, streams };
-                found[offset] = found[offset].max(window.crosses(cut, crossing));
+/// What of a question depends on neither machine nor memory, worked out once for any number of
+/// them.
+#[derive(Debug)]
+pub struct Prepared {
+    /// Picoseconds.
+    critical_path: u128,
+    /// Where windows of the run begin and end, and what its ops compute up to there, if what
+    /// crosses cuts can say more than the critical path.
+    pieces: Option<Pieces>,
+    /// Those windows; seldom asked for where all that is used fits.
+    windows: OnceLock<Windows>,
+}
+
+impl Prepared {
+    /// For the ops of the run in a range, the first of one replay to the first of another, that
+    /// take so long each.
+    pub fn new(
+        workload: &Workload,
+        (from, to): (u64, u64),
+        duration: &dyn Fn(u64) -> Span,
+    ) -> Prepared {
+        let streams = streams(&workload.trace);
+        // What other streams did before the end of the warm-up is anybody's guess.
+        let pieces = (from < to && (streams <= 1 || from == 0)).then(|| {
+            let splits = if streams > 1 { vec![from, to] } else { splits(workload, (from, to)) };
+            let mut computed = vec![0u128];
+            for pair in splits.windows(2) {
+                let own: u128 = (pair[0]..pair[1]).map(|at| u128::from(duration(at).ps())).sum();
+                computed.push(computed[computed.len() - 1] + own);
             }
+            Pieces { splits, computed, streams }
+        });
+        let critical_path = critical_path(workload, duration, (from, to));
+        Prepared { critical_path, pieces, windows: OnceLock::new() }
+    }
+
+    /// No policy takes less time on this machine with this memory; the workload is the one that it
+    /// was made for.
+    pub fn least_time(&self, workload: &Workload, hardware: &Hardware, memory: &Memory) -> Bound {
+        let plain = Bound { ps: self.critical_path, cause: Cause::CriticalPath };
+        let Some(pieces) = &self.pieces else { return plain };
+        let sizes: Vec<Bytes> = workload.trace.objects.iter().map(|object| object.bytes).collect();
+        let cuts = cuts(hardware, memory, &sizes);
+        if cuts.is_empty() {
+            return plain;
         }
-        for (offset, found) in found.into_iter().enumerate() {
-            let last = first + 1 + offset;
-            let sum = up_to[first].0 + found.ps;
-            if sum > up_to[last].0 || (first == 0 && up_to[last].0 == 0) {
-                up_to[last] = (sum, first, found);
+        let ratios = |cut: &Cut| ratios(memory, &cut.inside, sizes.len());
+        let found = match cuts.iter().map(ratios).collect::<Option<Vec<_>>>() {
+            Some(ratios) => Windows::packed(workload, pieces.clone(), &ratios).best(&cuts),
+            None => {
+                let windows = || Windows::new(workload, pieces.clone());
+                self.windows.get_or_init(windows).best(&cuts)
             }
-        }
+        };
+        if found.ps > plain.ps { found } else { plain }
     }
-    let mut shares: BTreeMap<Cause, u128> = BTreeMap::new();
-    let mut at = splits.len() - 1;
-    while at > 0 {
-        let (_, before, found) = up_to[at];
-        *shares.entry(found.cause).or_default() += found.ps;
-        at = before;
-    }
-    let largest = shares.into_iter().max_by_key(|&(_, ps)| ps);
-    let cause = largest.map_or(Cause::CriticalPath, |(cause, _)| cause);
-    Bound { ps: up_to[splits.len() - 1].0, cause }
 }
 
 /// Where the run may be split: where phases change, and evenly between; both ends always.

@@ -106,6 +106,14 @@ pub trait Recipe: Any + fmt::Debug + Send + Sync {
         Ok(None)
     }
 
+    /// In words, what these parameters come to with a trace: two recipes of one name that say the
+    /// same build the same policy, whatever was written. `None` for what is only itself.
+    ///
+    /// Errors in words if the trace lacks what the policy needs.
+    fn comes_to(&self, _: &Trace) -> Result<Option<String>, String> {
+        Ok(None)
+    }
+
     /// What became of each hint, for policies that follow hints.
     fn hint_matches(&self, _: &Trace) -> Option<HintMatches> {
         None

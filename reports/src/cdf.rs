@@ -214,7 +214,7 @@ mod tests {
         let mut record = common::training();
         assert_eq!(names(&record), ["step-cdf"]);
         for case in &mut record.results {
-            if let tiersim_models::results::Outcome::Done(figures) = &mut case.outcome {
+            if let Some(figures) = case.outcome.figures_mut() {
                 figures.steps = steps(&[7, 7, 7]);
             }
         }

@@ -247,8 +247,8 @@ mod tests {
     use crate::style::Color;
     use crate::{against_memory, allocators_csv, artefacts, common, summary_json};
     use std::collections::BTreeSet;
+    use tiersim_models::results::CaseRecord;
     use tiersim_models::results::memory_use::Share;
-    use tiersim_models::results::{CaseRecord, Outcome};
     use tiersim_models::units::Bytes;
 
     fn with_memory() -> RunRecord {
@@ -269,7 +269,7 @@ mod tests {
             series: (0..1000).map(point).collect(),
             ..MemoryUse::default()
         };
-        if let Outcome::Done(figures) = &mut record.results[1].outcome {
+        if let Some(figures) = record.results[1].outcome.figures_mut() {
             figures.memory = vec![(0, memory.clone()), (1, memory)];
         }
         record
@@ -319,7 +319,7 @@ mod tests {
         record.results.truncate(6);
         let memory = record.results[1].outcome.figures().expect("it ran").memory.clone();
         for case in &mut record.results {
-            if let Outcome::Done(figures) = &mut case.outcome {
+            if let Some(figures) = case.outcome.figures_mut() {
                 figures.memory = memory.clone();
             }
         }

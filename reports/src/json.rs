@@ -17,8 +17,7 @@ use crate::verdict::verdict;
 use crate::words::oom_reason;
 use crate::{
     ChartError, economics_summary, hints, long_run, memory_summary, packed, pressure, pretty,
-    replications,
-    served, split, steady, uncertainty,
+    replications, served, split, steady, uncertainty,
 };
 use serde_json::{Value, json};
 use tiersim_models::diagnostic::Warning;
@@ -256,7 +255,7 @@ mod tests {
         let on = &mut record.conditions[0];
         (on.tiers, on.channels) = (Vec::new(), Vec::new());
         let case = &mut record.results[0];
-        case.outcome = Outcome::Done(Figures::default());
+        case.outcome = Figures::default().into();
         case.baseline_step = Span::ZERO;
         case.params = vec![("x".to_owned(), AxisValue::Number(f64::NAN))];
         let json: Value = serde_json::from_str(&summary_json(&record, "0").unwrap()).unwrap();

@@ -21,6 +21,7 @@ mod column;
 mod contest;
 mod csv;
 mod csv_columns;
+mod draft;
 mod drawing;
 mod economics_summary;
 mod explain;
@@ -82,6 +83,7 @@ pub use allocator_replay::{AllocatorReplay, allocator_artefacts, allocator_json,
 pub use cache::{CACHE_SCHEMA, cache_artefacts, cache_json, cache_text};
 pub use calibration::{calibration_artefacts, calibration_comment, calibration_text};
 pub use csv::results_csv;
+pub use draft::{Draft, Pictures};
 pub use explain::{
     EXPLAIN_SCHEMA, explain_artefacts, explain_json, explain_text, sentences, switches_artefacts,
     switches_json, switches_text,
@@ -189,34 +191,46 @@ pub enum ChartError {
 
 /// Every file of an output folder, in a fixed order.
 ///
+/// # Errors
+/// As [`drafts`] and [`Draft::artefact`].
+pub fn artefacts<'a>(
+    record: &RunRecord,
+    made: impl Into<Made<'a>>,
+) -> Result<Vec<Artefact>, ChartError> {
+    drafts(record, made, Pictures::Both)?.into_iter().map(Draft::artefact).collect()
+}
+
+/// The files of an output folder, in a fixed order, yet to be made.
+///
 /// `made` is tiersim's own version, such as `0.1.0`, or that and the style of charts. The heat map
 /// is there for sweeps over two numeric axes, charts of price and energy for machines that state
 /// them, distributions where steps or requests differ, charts and a table of allocators for tiers
 /// that are not exact, the hints for policies that place modules. A sweep has neither timeline nor
 /// hints: they would be those of one arbitrary point.
-pub fn artefacts<'a>(
+///
+/// # Errors
+/// As the writers of tables do; nothing that depends on the record.
+pub fn drafts<'a>(
     record: &RunRecord,
     made: impl Into<Made<'a>>,
-) -> Result<Vec<Artefact>, ChartError> {
+    pictures: Pictures,
+) -> Result<Vec<Draft>, ChartError> {
     let made = made.into();
     let mut files = vec![
-        Artefact::new(SUMMARY, summary_json(record, made.version)?),
-        Artefact::new("results.csv", results_csv(record)?),
+        Draft::made(Artefact::new(SUMMARY, summary_json(record, made.version)?)),
+        Draft::made(Artefact::new("results.csv", results_csv(record)?)),
     ];
     for (name, chart) in charts::of(record, made) {
-        files.extend(chart.artefacts(&name)?);
+        files.extend(Draft::of_chart(&name, chart, pictures));
     }
-    if let Some(table) = uncertainty::draws_csv(record)? {
-        files.push(Artefact::new("draws.csv", table));
-    }
-    if let Some(table) = allocators_csv(record)? {
-        files.push(Artefact::new("allocators.csv", table));
-    }
+    let mut add = |name: &str, contents: Option<Vec<u8>>| {
+        files.extend(contents.map(|contents| Draft::made(Artefact::new(name, contents))));
+    };
+    add("draws.csv", uncertainty::draws_csv(record)?);
+    add("allocators.csv", allocators_csv(record)?);
     if record.axes.is_empty() {
-        files.push(Artefact::new("timeline.json", timeline_json(record, made.version)?));
-        if let Some(hints) = tier_hints(record)? {
-            files.push(Artefact::new("tier_hints.json", hints));
-        }
+        add("timeline.json", Some(timeline_json(record, made.version)?.into_bytes()));
+        add("tier_hints.json", tier_hints(record)?.map(String::into_bytes));
     }
     Ok(files)
 }

@@ -173,7 +173,6 @@ mod tests {
     use std::path::Path;
     use tiersim_input::scenario::read::read_scenario;
     use tiersim_input::scenario::sweep::read_sweep;
-    use tiersim_models::results::Outcome;
     use tiersim_policies::scenario::Case;
 
     #[test]
@@ -269,7 +268,7 @@ mod tests {
                     details: case.policy.details(),
                     emulated: case.policy.is_emulated(),
                     params: case.params.clone(),
-                    outcome: Outcome::Done(common::figures(500.0 + at, 40.0 + at * 3.0)),
+                    outcome: common::figures(500.0 + at, 40.0 + at * 3.0).into(),
                     ..ran.clone()
                 });
             }

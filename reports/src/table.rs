@@ -65,7 +65,7 @@ pub fn text(record: &RunRecord, version: &str, detail: Detail) -> String {
     details(record, version, width, &mut out);
     let base = steady::words(record.base(), &record.base().baseline);
     let mut base = base.map(|words| ("baseline".to_owned(), words));
-    let said: [(&str, Said<'_>); 6] = [
+    let said: [(&str, Said<'_>); 7] = [
         ("hidden memory", &|case| hidden_words(record, case)),
         ("packed", &|case| packed::words(record, case)),
         ("statistics", &statistics_words),

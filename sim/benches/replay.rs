@@ -11,12 +11,16 @@ use std::path::Path;
 use tiersim_input::scenario::read::read_scenario;
 use tiersim_input::text::ron_text::Document;
 use tiersim_input::traces::read_traces;
-use tiersim_models::units::{Span, Time};
+use tiersim_models::hardware::{HBM, Memory};
+use tiersim_models::lifetime::Workload;
+use tiersim_models::units::{Bytes, Span, Time};
+use tiersim_policies::bound::Prepared;
+use tiersim_policies::scenario::Scenario;
 use tiersim_sim::queue::EventQueue;
 use tiersim_sim::run::{CaseRunner, Options};
 use tiersim_workloads::transformer::known::known;
 use tiersim_workloads::transformer::training::Training;
-use timing::{median, seconds};
+use timing::{median, ratio, seconds};
 
 const ROUNDS: usize = 9;
 
@@ -45,6 +49,43 @@ fn reading(numbers: usize) -> f64 {
         let parsed = document.parse::<Vec<f64>>().expect("it parses");
         assert_eq!(black_box(parsed.raw).len(), numbers);
     })
+}
+
+/// Prints what the bound at 25 budgets of HBM takes, all together and one by one, beside a replay.
+fn curve(scenario: &Scenario, workload: &Workload, bench: &CaseRunner<'_>) {
+    const BUDGETS: u64 = 25;
+    let ops = workload.trace.ops.len() as u64;
+    let (from, to) = (ops, ops * u64::from(scenario.workload.repeat));
+    let duration = |at| bench.durations().least(at);
+    let memory = |budget: u64| {
+        let peak = bench.baseline().peak[HBM.index()].get();
+        let mut rooms = scenario.hardware.memory().all_usable().to_vec();
+        rooms[HBM.index()] = Bytes::new(peak * budget / BUDGETS).into();
+        Memory::of(rooms)
+    };
+    let together = || {
+        let prepared = Prepared::new(workload, (from, to), &duration);
+        for budget in 0..BUDGETS {
+            black_box(prepared.least_time(workload, &scenario.hardware, &memory(budget)));
+        }
+    };
+    let apart = || {
+        for budget in 0..BUDGETS {
+            let prepared = Prepared::new(workload, (from, to), &duration);
+            black_box(prepared.least_time(workload, &scenario.hardware, &memory(budget)));
+        }
+    };
+    let (case, options) = (&scenario.cases[0], Options::default());
+    let replay = || _ = black_box(bench.slowdown(case, options).expect("the case runs"));
+    let rounds = (0..ROUNDS).map(|_| [seconds(together), seconds(apart), seconds(replay)]);
+    let rounds: Vec<[f64; 3]> = rounds.collect();
+    let all = |which: usize| rounds.iter().map(|round| round[which]).collect::<Vec<f64>>();
+    println!(
+        "bound at {BUDGETS} budgets {:.1} ms, {:.2} of the time one by one, {:.1} replays of a case",
+        median(all(0)) * 1e3,
+        ratio(&all(0), &all(1)),
+        ratio(&all(0), &all(2)),
+    );
 }
 
 fn main() {
@@ -85,6 +126,7 @@ fn main() {
             events as f64 / ops
         );
     }
+    curve(&scenario, workload, &bench);
     let queue = median((0..ROUNDS).map(|_| queue_ns()).collect());
     println!("one pop and push at 1,000 pending, same run: {queue:.1} ns");
     let read = |numbers| median((0..ROUNDS).map(|_| reading(numbers)).collect());

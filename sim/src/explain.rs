@@ -71,8 +71,9 @@ pub fn explained(
         )));
     }
     let compacted = within::compacted([scenario]);
+    let one = within::kept(walk.record, &scenario.hardware, &compacted);
     let conditions = conditions(scenario, &bench, &compacted);
-    let record = record(scenario, fingerprint, vec![conditions], vec![walk.record], &compacted);
+    let record = record(scenario, fingerprint, vec![conditions], vec![one]);
     let memory = more_memory(&bench, case, options)?;
     let (elasticities, unchanged, tries) = (Vec::new(), Vec::new(), Vec::new());
     Ok(Explanation { record, path, gap, elasticities, change: 0.0, unchanged, tries, memory })

@@ -109,7 +109,7 @@ mod tests {
             baseline_peak: Bytes::new(peak),
             bound_step: Span::ZERO,
             bound_by: "critical path".to_owned(),
-            outcome: Outcome::Done(Figures {
+            outcome: Outcome::from(Figures {
                 moved: vec![Bytes::ZERO, Bytes::new(moved)],
                 in_place: vec![Span::from_ps(7), Span::from_ps(outside)],
                 ..Figures::default()

@@ -3,6 +3,7 @@
 //! One case is one single-threaded simulation; cases run in parallel and are collected in the
 //! scenario's order, so no output depends on the number of threads.
 
+mod alike;
 mod baseline;
 mod batches;
 mod bounds;
@@ -20,12 +21,14 @@ pub(crate) mod within;
 
 use crate::durations::Durations;
 use crate::lint::lint_results;
+use crate::run::alike::Alike;
+use crate::run::bounds::Stretches;
 pub use crate::run::settle::{MOST_ADDED, TOLERANCE};
 pub use crate::run::walked::Walk;
 use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, OnceLock};
 use tiersim_models::hardware::{Capacity, HBM, Hardware, Memory, TierKind};
 use tiersim_models::ids::{ModuleId, TierId};
 use tiersim_models::lifetime::Workload;
@@ -117,8 +120,12 @@ pub struct CaseRunner<'a> {
     bound: Span,
     /// Bounds that are known, by bytes for objects in each tier.
     bounds: Mutex<BTreeMap<Vec<Capacity>, StepBound>>,
+    /// What bounds of the workload of all cases have in common.
+    stretches: OnceLock<Stretches>,
     /// Whether the policy of some case that has run had ops run more than once.
     repeats: AtomicBool,
+    /// Cases that have run, by what they come to.
+    alike: Alike,
 }
 
 /// What one simulation is asked for.
@@ -194,7 +201,9 @@ impl<'a> CaseRunner<'a> {
             seed: scenario.seed,
             baseline: Figures::default(),
             bounds: Mutex::default(),
+            stretches: OnceLock::new(),
             repeats: AtomicBool::new(false),
+            alike: Alike::default(),
         };
         let memory = &Memory::of(vec![Capacity::Unlimited; bench.hardware.tiers.len()]);
         bench.bound = bench.bound_of(workload, &bench.durations, memory).step;
@@ -202,7 +211,7 @@ impl<'a> CaseRunner<'a> {
         let mut all = bench.plain(AllHbm.into(), memory);
         (all.workload, all.durations) = bench.of_case(own.as_ref());
         match bench.simulate("baseline", &all, options)?.outcome {
-            Outcome::Done(figures) => bench.baseline = figures,
+            Outcome::Done(figures) => bench.baseline = Arc::unwrap_or_clone(figures),
             Outcome::OutOfMemory(_) => unreachable!("an unlimited tier is never full"),
         }
         Ok(bench)
@@ -339,18 +348,18 @@ pub fn run(
 ) -> Result<RunRecord, RunError> {
     let bench = CaseRunner::new(scenario, workload, options)?;
     let cases: Vec<&Case> = scenario.cases.iter().collect();
+    let compacted = within::compacted([scenario]);
     let run = |case: &&Case| {
-        let record = bench.run(case, options);
+        let record = bench.run(case, options)?;
         done();
-        record
+        Ok(within::kept(record, &scenario.hardware, &compacted))
     };
     let results = in_order(cases.par_iter().map(run).collect())?;
-    let compacted = within::compacted([scenario]);
     let mut conditions = conditions(scenario, &bench, &compacted);
     if options.bound_curve {
         conditions.bound_curve = bench.curve(&cases, results.iter())?;
     }
-    Ok(record(scenario, fingerprint, vec![conditions], results, &compacted))
+    Ok(record(scenario, fingerprint, vec![conditions], results))
 }
 
 /// All results, or the error of the first that has one: which error is told must not depend on
@@ -405,22 +414,14 @@ pub(crate) fn conditions(
     }
 }
 
-/// The record of a scenario's cases; `compacted` tiers have a channel to themselves.
+/// The record of a scenario's cases, which are kept as their conditions name channels.
 pub(crate) fn record(
     scenario: &Scenario,
     fingerprint: String,
     conditions: Vec<Conditions>,
-    mut results: Vec<CaseRecord>,
-    compacted: &BTreeSet<usize>,
+    results: Vec<CaseRecord>,
 ) -> RunRecord {
     let hardware = &scenario.hardware;
-    // Figures have the two channels of each link and then one for each tier; a record keeps those
-    // of tiers that some case compacts.
-    for case in &mut results {
-        let within = conditions[case.conditions].channels.iter().filter(|c| c.is_within()).count();
-        let links = (conditions[case.conditions].channels.len() - within) / 2;
-        within::keep_case(case, links, compacted);
-    }
     let mut record = RunRecord {
         scenario: scenario.name.clone(),
         about: scenario.about.clone(),

@@ -36,15 +36,15 @@ pub fn run_sweep(
     let benches = scenarios.par_iter();
     let benches = benches.map(|scenario| CaseRunner::new(scenario, traces.of(scenario), options));
     let benches = in_order(benches.collect())?;
+    let compacted = within::compacted(sweep.points.iter().map(|point| &point.scenario));
     let run = |job: &Job<'_>| {
-        let record = benches[job.bench].run(job.case, options);
+        let record = benches[job.bench].run_once(job.case, options, &compacted);
         done();
         let (params, conditions) = (job.params.clone(), job.bench);
         let label = labelled(job.case.name(), &params);
         Ok(CaseRecord { label, params, conditions, ..record? })
     };
     let results = in_order(jobs.par_iter().map(run).collect())?;
-    let compacted = within::compacted(sweep.points.iter().map(|point| &point.scenario));
     let of = |(scenario, bench)| conditions(scenario, bench, &compacted);
     let mut all: Vec<Conditions> = scenarios.iter().copied().zip(&benches).map(of).collect();
     // One machine and one workload have one curve.
@@ -54,7 +54,7 @@ pub fn run_sweep(
         let cases: Vec<&Case> = jobs.iter().map(|job| job.case).collect();
         all[first].bound_curve = benches[first].curve(&cases, results.iter())?;
     }
-    let mut record = record(&sweep.base, fingerprint, all, results, &compacted);
+    let mut record = record(&sweep.base, fingerprint, all, results);
     record.axes = sweep.axes.iter().map(|axis| axis.name.clone()).collect();
     record.skipped.clone_from(&sweep.skipped);
     for scenario in &scenarios {

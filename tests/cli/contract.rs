@@ -177,6 +177,29 @@ fn a_table_fits_a_terminal_and_says_the_answer_first() {
 }
 
 #[test]
+fn what_is_left_out_of_a_run_changes_nothing_else() {
+    let project = Project::new();
+    project.run(&["run", CASE, "--out", "all"]).ends_with(0);
+    project.run(&["run", CASE, "--no-png", "--jobs", "1", "--out", "svg"]).ends_with(0);
+    let (all, svg) = (project.files("all"), project.files("svg"));
+    let names: Vec<&String> = all.keys().filter(|name| !name.ends_with(".png")).collect();
+    assert!(names.len() < all.len());
+    assert_eq!(svg.keys().collect::<Vec<_>>(), names);
+    assert!(svg.iter().all(|(name, bytes)| bytes == &all[name]));
+    // Without the curve charts have the level of what needs nothing outside HBM, figures are the
+    // same; and pictures of a run before go.
+    project.run(&["run", CASE, "--no-png", "--no-bound-curve", "--out", "all"]).ends_with(0);
+    let level = project.files("all");
+    assert_eq!(level.keys().collect::<Vec<_>>(), names);
+    let charts: Vec<&str> = level
+        .iter()
+        .filter(|(name, bytes)| *bytes != &all[*name])
+        .map(|(name, _)| name.as_str())
+        .collect();
+    assert_eq!(charts, ["latency-vs-memory.svg"]);
+}
+
+#[test]
 fn the_summary_on_stdout_is_the_file_and_holds_every_key() {
     let project = Project::new();
     let ran = project.run(&["run", CASE, "--out", "o", "--format", "json"]).ends_with(0);

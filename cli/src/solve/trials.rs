@@ -121,7 +121,7 @@ impl<'a> Trials<'a> {
         let scenarios = sweep.points.iter().map(|point| &point.scenario);
         read_more_traces(&mut self.traces, scenarios.chain([&sweep.base]))?;
         let stamp = sweep_fingerprint(&sweep, |scenario| self.traces.hash(scenario));
-        let options = Options { audit: false, ..Options::default() };
+        let options = Options { audit: false, bound_curve: false, ..Options::default() };
         let record = run_sweep(&sweep, &self.traces, stamp.clone(), options, || {})?;
         self.stamp.get_or_insert(stamp);
         Ok(record)

@@ -2,148 +2,204 @@
 //!
 //! Uses by ops on the CPU are not uses in HBM: they count only where they end what an
 //! op of the device has written.
-//! Invariant: distances are in ops and hold in every replay; an object that does not persist has no
+//! Invariant: rows and distances hold in every replay; an object that does not persist has no
 //! next use beyond its last.
 
 use super::cut::shrunk;
 use tiersim_models::ids::OpId;
 use tiersim_models::lifetime::Workload;
-use tiersim_models::workload::Unit;
+use tiersim_models::workload::{Trace, Unit};
 
-/// What comes after each use.
+/// What comes after each use, and what each op takes.
 #[derive(Debug)]
 pub(crate) struct Future {
-    /// By row of the trace's uses: ops to the next use of the object by the device; 0 for none.
-    next: Vec<u64>,
-    /// By row: bytes of the object that this use takes if it is in place, and that the next one
-    /// does.
-    bytes: Vec<[u64; 2]>,
-    /// The same as `next`, for a use that writes: ops to the use that writes next, or else to the
-    /// last use of the object's life.
-    version: Vec<u64>,
-    /// By object: its first use, as a row, and whether it exists before the trace.
-    pub(crate) first: Vec<Option<u32>>,
-    /// By row: its op.
-    pub(crate) op_of: Vec<u32>,
-    /// By object: how many times fewer bytes of it count than it has; empty if all count.
-    ratios: Vec<u64>,
+    /// By row of the trace's uses.
+    pub(crate) rows: Vec<Row>,
+    /// By op.
+    pub(crate) ops: Vec<Own>,
+}
+
+/// An interval that begins with a use.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Until {
+    /// The row that ends it, of this replay or the next.
+    pub(crate) row: u32,
+    /// Ops from the use to that.
+    pub(crate) ops: u64,
+    /// Bytes of the object that it is about.
+    pub(crate) bytes: u64,
+}
+
+/// A use.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Row {
+    pub(crate) object: u32,
+    pub(crate) op: u32,
+    /// Whether the object's life begins with it.
+    born: bool,
+    /// Whether the op runs on the device.
+    on_device: bool,
+    /// Whether it is the first by the device of an object that the host made.
+    from_host: bool,
+    /// Bytes of the object that it takes if it is in place.
+    bytes: u64,
+    /// The next use by the device; the bytes are those that it takes.
+    pub(crate) next: Option<Until>,
+    /// What the use writes, up to the use that writes next, or else the last of the object's life.
+    pub(crate) version: Option<Until>,
+    /// What an op of the device wrote before and is what the object holds beyond this use: ops
+    /// since, and those of its bytes that this use takes.
+    pub(crate) passing: Option<(u64, u64)>,
+}
+
+/// What an op takes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Own {
+    pub(crate) first: u32,
+    pub(crate) last: u32,
+    pub(crate) on_device: bool,
+    /// Bytes of its uses.
+    pub(crate) bytes: u128,
+}
+
+/// Something that is used later.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Alive {
+    /// The row of its next use by the device.
+    pub(crate) row: usize,
+    pub(crate) bytes: u64,
+    /// Whether the host made it and the device has not used it yet.
+    pub(crate) from_host: bool,
 }
 
 impl Future {
     /// Of a workload, with so many times fewer bytes of each object if that is given, in parts of
     /// `RATIO_UNIT`.
-    pub(crate) fn new(workload: &Workload, ratios: Option<Vec<u64>>) -> Future {
+    pub(crate) fn new(workload: &Workload, ratios: Option<&[u64]>) -> Future {
         let trace = &workload.trace;
-        let (ops, uses) = (trace.ops.len() as u64, trace.uses.len());
-        let mut future = Future {
-            next: vec![0; uses],
-            bytes: vec![[0; 2]; uses],
-            version: vec![0; uses],
-            first: vec![None; trace.objects.len()],
-            op_of: vec![0; uses],
-            ratios: ratios.unwrap_or_default(),
-        };
-        for op in 0..trace.ops.len() {
-            let rows = trace.ops[op].uses.clone();
-            future.op_of[rows.start as usize..rows.end as usize].fill(op as u32);
+        let ops = Vec::with_capacity(trace.ops.len());
+        let mut future = Future { rows: plain(workload, ratios), ops };
+        for op in &trace.ops {
+            let (first, last) = (op.uses.start, op.uses.end);
+            let uses = &future.rows[first as usize..last as usize];
+            let bytes = uses.iter().map(|row| u128::from(row.bytes)).sum();
+            future.ops.push(Own { first, last, on_device: op.unit != Unit::Cpu, bytes });
         }
-        for (row, touched) in trace.uses.iter().enumerate() {
-            future.first[touched.object.index()].get_or_insert(row as u32);
-        }
-        // Backwards; what persists is used again one replay later.
-        let mut use_at: Vec<Option<(u64, u64)>> = vec![None; trace.objects.len()];
-        let mut write_at: Vec<Option<u64>> = vec![None; trace.objects.len()];
-        let mut last_at: Vec<Option<u64>> = vec![None; trace.objects.len()];
-        for (row, touched) in trace.uses.iter().enumerate() {
-            let (object, op) = (touched.object.index(), u64::from(future.op_of[row]));
-            if trace.objects[object].persistent {
-                if on_device(workload, op) {
-                    let bytes = touched.charged(trace.objects[object].bytes).get();
-                    let bytes = future.counted(object, bytes);
-                    use_at[object].get_or_insert((ops + op, bytes));
-                }
-                if touched.mode.writes() {
-                    write_at[object].get_or_insert(ops + op);
-                }
-            } else {
-                last_at[object] = Some(op);
-            }
-        }
-        for (row, touched) in trace.uses.iter().enumerate().rev() {
-            let (object, op) = (touched.object.index(), u64::from(future.op_of[row]));
-            let bytes = touched.charged(trace.objects[object].bytes).get();
-            let bytes = future.counted(object, bytes);
-            future.next[row] = use_at[object].map_or(0, |(at, _)| at - op);
-            future.bytes[row] = [bytes, use_at[object].map_or(0, |(_, bytes)| bytes)];
-            if on_device(workload, op) {
-                use_at[object] = Some((op, bytes));
-            }
-            if touched.mode.writes() {
-                let end = write_at[object].or(last_at[object]);
-                future.version[row] = end.map_or(0, |at| at.saturating_sub(op));
-                write_at[object] = Some(op);
-            }
-        }
+        future.look_ahead(trace, ratios);
+        future.look_back(trace);
         future
     }
 
-    /// The op of the run at which the object of a use at `at` is used next, and bytes that this
-    /// takes.
-    pub(crate) fn next(&self, row: usize, at: u64) -> Option<(u64, u64)> {
-        (self.next[row] > 0).then(|| (at + self.next[row], self.bytes[row][1]))
-    }
-
-    /// Bytes of an object that count of so many.
-    pub(crate) fn counted(&self, object: usize, bytes: u64) -> u64 {
-        self.ratios.get(object).map_or(bytes, |&ratio| shrunk(bytes, ratio))
-    }
-
-    /// Bytes that a use takes.
-    pub(crate) fn bytes(&self, row: usize) -> u64 {
-        self.bytes[row][0]
-    }
-
-    /// The op of the run up to which what a use writes at `at` is what the object holds.
-    pub(crate) fn version(&self, row: usize, at: u64) -> Option<u64> {
-        (self.version[row] > 0).then(|| at + self.version[row])
-    }
-
-    /// Calls `each` with every object that exists before op `at` of the run and is used later, and
-    /// when it is used next and how many bytes that takes. O(uses).
-    pub(crate) fn alive(
-        &self,
-        workload: &Workload,
-        at: u64,
-        mut each: impl FnMut(usize, (u64, u64)),
-    ) {
-        let trace = &workload.trace;
+    /// From the last use to the first; what persists is used again one replay later.
+    fn look_ahead(&mut self, trace: &Trace, ratios: Option<&[u64]>) {
         let ops = trace.ops.len() as u64;
-        let (replay, op) = (at / ops, at % ops);
-        let start = trace.ops[op as usize].uses.start as usize;
-        let mut seen = vec![false; trace.objects.len()];
-        let later = trace.uses.iter().enumerate().skip(start).map(|row| (row, replay));
-        let wrapped = trace.uses.iter().enumerate().take(start).map(|row| (row, replay + 1));
-        for ((row, touched), replay) in later.chain(wrapped) {
-            let object = touched.object.index();
-            // What the host creates is not there before; what it only uses may be.
-            let own = on_device(workload, u64::from(self.op_of[row]));
-            if seen[object] {
-                continue;
+        // By object: row, op and bytes.
+        let mut use_at: Vec<Option<Until>> = vec![None; trace.objects.len()];
+        let mut write_at: Vec<Option<Until>> = vec![None; trace.objects.len()];
+        let mut last_at: Vec<Option<Until>> = vec![None; trace.objects.len()];
+        for (index, (row, touched)) in self.rows.iter().zip(&trace.uses).enumerate() {
+            let (object, op) = (row.object as usize, u64::from(row.op));
+            let at = |op| Until { row: index as u32, ops: op, bytes: row.bytes };
+            if trace.objects[object].persistent {
+                if row.on_device {
+                    use_at[object].get_or_insert(at(ops + op));
+                }
+                if touched.mode.writes() {
+                    write_at[object].get_or_insert(at(ops + op));
+                }
+            } else {
+                last_at[object] = Some(at(op));
             }
-            seen[object] = own || workload.births(OpId(self.op_of[row])).contains(&touched.object);
-            if !own {
-                continue;
+        }
+        for (index, (row, touched)) in self.rows.iter_mut().zip(&trace.uses).enumerate().rev() {
+            let (object, op) = (row.object as usize, u64::from(row.op));
+            let here = Until { row: index as u32, ops: op, bytes: row.bytes };
+            let since = |at: Until| (at.ops > op).then(|| Until { ops: at.ops - op, ..at });
+            row.next = use_at[object].and_then(since);
+            if row.on_device {
+                use_at[object] = Some(here);
             }
-            let born = workload.births(OpId(self.op_of[row])).contains(&touched.object);
-            if !born {
-                let at = replay * ops + u64::from(self.op_of[row]);
-                each(object, (at, self.bytes(row)));
+            if touched.mode.writes() {
+                let end = write_at[object].or(last_at[object]).and_then(since);
+                let bytes = touched.written(trace.objects[object].bytes).get();
+                let bytes = counted(ratios, object, bytes);
+                row.version = end.map(|end| Until { bytes, ..end });
+                write_at[object] = Some(here);
             }
         }
     }
+
+    /// Through two replays: what was written in the first may be what the second begins with.
+    fn look_back(&mut self, trace: &Trace) {
+        let ops = trace.ops.len() as u64;
+        // By object: when it was written, up to when, and bytes.
+        let mut written: Vec<Option<(u64, u64, u64)>> = vec![None; trace.objects.len()];
+        for replay in 0..2 {
+            for row in &mut self.rows {
+                let at = replay * ops + u64::from(row.op);
+                let open = &mut written[row.object as usize];
+                *open = open.filter(|&(_, end, _)| end > at);
+                row.passing = open.map(|(from, _, bytes)| (at - from, bytes.min(row.bytes)));
+                if let Some(version) = row.version.filter(|_| row.on_device) {
+                    *open = Some((at, at + version.ops, version.bytes));
+                }
+            }
+        }
+    }
+
+    /// What exists before op `at` of the run and is used later, in no order. O(uses).
+    pub(crate) fn alive(&self, objects: usize, at: u64) -> Vec<Alive> {
+        let op = (at % self.ops.len() as u64) as usize;
+        let start = self.ops[op].first as usize;
+        let mut seen = vec![false; objects];
+        let mut found = Vec::new();
+        for index in (start..self.rows.len()).chain(0..start) {
+            let row = &self.rows[index];
+            let object = row.object as usize;
+            if seen[object] {
+                continue;
+            }
+            // What the host creates is not there before; what it only uses may be.
+            seen[object] = row.on_device || row.born;
+            if row.on_device && !row.born {
+                found.push(Alive { row: index, bytes: row.bytes, from_host: row.from_host });
+            }
+        }
+        found
+    }
 }
 
-/// Whether an op of the trace uses its objects in HBM.
-pub(crate) fn on_device(workload: &Workload, op: u64) -> bool {
-    workload.trace.ops[op as usize].unit != Unit::Cpu
+/// Bytes of an object that count of so many.
+fn counted(ratios: Option<&[u64]>, object: usize, bytes: u64) -> u64 {
+    ratios.map_or(bytes, |ratios| shrunk(bytes, ratios[object]))
+}
+
+/// Rows that know nothing of others.
+fn plain(workload: &Workload, ratios: Option<&[u64]>) -> Vec<Row> {
+    let trace = &workload.trace;
+    let mut rows = Vec::with_capacity(trace.uses.len());
+    let mut made_by_host = vec![false; trace.objects.len()];
+    for (index, op) in trace.ops.iter().enumerate() {
+        let births = workload.births(OpId::at(index));
+        for touched in trace.uses_of(OpId::at(index)) {
+            let object = touched.object.index();
+            let bytes = touched.charged(trace.objects[object].bytes).get();
+            let bytes = counted(ratios, object, bytes);
+            let (born, on_device) = (births.contains(&touched.object), op.unit != Unit::Cpu);
+            let made = made_by_host[object];
+            made_by_host[object] = !on_device && (born || made);
+            rows.push(Row {
+                object: object as u32,
+                op: index as u32,
+                born,
+                on_device,
+                from_host: made && on_device,
+                bytes,
+                next: None,
+                version: None,
+                passing: None,
+            });
+        }
+    }
+    rows
 }

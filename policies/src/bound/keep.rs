@@ -9,90 +9,87 @@
 //! Systems Journal 5(2), 1966, for unit sizes; Bar-Noy, Bar-Yehuda, Freund, Naor, Schieber, "A
 //! unified approach to approximating resource allocation and scheduling", JACM 48(5), 2001, for the
 //! intervals.
-//! Invariant: an object has at most one open interval, and `total` is the sum of what is kept.
+//!
+//! An interval has the number of the row of uses that ends it. No interval is longer than a replay,
+//! so those that are open have different rows, and in the order of time they are the rows from the
+//! present one on and then, one replay later, those before it.
+//! Invariant: `total` is the sum of what is kept, and what is marked keeps something.
 
-use std::collections::BinaryHeap;
+use super::marks::Marks;
 
 /// Intervals that are open now.
 #[derive(Debug)]
 pub(crate) struct Shelf {
-    /// By object: where its open interval ends, and bytes kept of it.
-    open: Vec<Option<Open>>,
-    /// Ends and objects, the last end first; entries of intervals that are closed may remain.
-    order: BinaryHeap<(u64, u32)>,
-    live: usize,
+    /// By the row that ends it.
+    open: Vec<Open>,
+    /// Those of which something is kept.
+    kept: Marks,
     total: u128,
     lost: u128,
 }
 
-#[derive(Clone, Copy, Debug)]
+/// Bytes of an interval; all zero where none is open.
+#[derive(Clone, Copy, Debug, Default)]
 struct Open {
-    end: u64,
-    bytes: u64,
     kept: u64,
+    given_up: u64,
 }
 
 impl Shelf {
     /// Nothing is open.
-    pub(crate) fn new(objects: usize) -> Shelf {
-        Shelf { open: vec![None; objects], order: BinaryHeap::new(), live: 0, total: 0, lost: 0 }
+    pub(crate) fn new(rows: usize) -> Shelf {
+        Shelf { open: vec![Open::default(); rows], kept: Marks::new(rows), total: 0, lost: 0 }
     }
 
     /// Forgets everything.
     pub(crate) fn clear(&mut self) {
-        self.open.fill(None);
-        self.order.clear();
-        (self.live, self.total, self.lost) = (0, 0, 0);
+        self.open.fill(Open::default());
+        self.kept.clear();
+        (self.total, self.lost) = (0, 0);
     }
 
-    /// An object's interval begins, which ends at op `end`.
-    pub(crate) fn open(&mut self, object: usize, end: u64, bytes: u64) {
-        debug_assert!(self.open[object].is_none(), "one interval at a time");
-        self.open[object] = Some(Open { end, bytes, kept: bytes });
-        self.order.push((end, object as u32));
-        self.total += u128::from(bytes);
-        self.live += 1;
-        // Entries of closed intervals are near the bottom and would never come up.
-        if self.order.len() > 2 * self.live + 64 {
-            let open = &self.open;
-            let is_open = |&(end, object): &(u64, u32)| {
-                open[object as usize].is_some_and(|interval| interval.end == end)
-            };
-            self.order.retain(is_open);
+    /// An interval begins that ends with `row`.
+    #[inline]
+    pub(crate) fn open(&mut self, row: usize, bytes: u64) {
+        let place = &mut self.open[row];
+        debug_assert_eq!(place.kept + place.given_up, 0, "one interval at a time");
+        place.kept = bytes;
+        if bytes > 0 {
+            self.kept.add(row);
+            self.total += u128::from(bytes);
         }
     }
 
-    /// Bytes of the object's open interval, if it has one that goes on beyond op `at`; else none.
-    pub(crate) fn spanning(&self, object: usize, at: u64) -> u128 {
-        let interval = self.open[object].filter(|interval| interval.end > at);
-        interval.map_or(0, |interval| interval.bytes.into())
+    /// The row comes and ends its interval, if one is open: what was not kept is lost.
+    #[inline]
+    pub(crate) fn close(&mut self, row: usize) {
+        let Open { kept, given_up } = std::mem::take(&mut self.open[row]);
+        if kept > 0 {
+            self.kept.remove(row);
+            self.total -= u128::from(kept);
+        }
+        self.lost += u128::from(given_up);
     }
 
-    /// The op `at` ends the object's interval, if that ends there: what was not kept is lost.
-    pub(crate) fn close(&mut self, object: usize, at: u64) {
-        let Some(interval) = self.open[object].filter(|interval| interval.end <= at) else {
-            return;
-        };
-        self.open[object] = None;
-        self.total -= u128::from(interval.kept);
-        self.lost += u128::from(interval.bytes - interval.kept);
-        self.live -= 1;
-    }
-
-    /// Keeps no more than `limit` bytes.
-    pub(crate) fn fit(&mut self, limit: u128) {
+    /// Keeps no more than `limit` bytes; the rows before `next` come again one replay later.
+    #[inline]
+    pub(crate) fn fit(&mut self, limit: u128, next: usize) {
         while self.total > limit {
-            let &(end, object) = self.order.peek().expect("what is kept is in the order");
-            let interval = self.open[object as usize].as_mut();
-            let Some(interval) = interval.filter(|i| i.end == end && i.kept > 0) else {
-                self.order.pop();
-                continue;
-            };
-            let most = u64::try_from(self.total - limit).unwrap_or(u64::MAX);
-            let part = most.min(interval.kept);
-            interval.kept -= part;
+            let last = self.kept.last_before(next).expect("what is kept is marked");
+            let place = &mut self.open[last];
+            let part = u64::try_from(self.total - limit).unwrap_or(u64::MAX).min(place.kept);
+            place.kept -= part;
+            place.given_up += part;
             self.total -= u128::from(part);
+            if place.kept == 0 {
+                self.kept.remove(last);
+            }
         }
+    }
+
+    /// Bytes kept.
+    pub(crate) fn total(&self) -> u128 {
+        self.total
     }
 
     /// Bytes lost by all intervals that were closed.

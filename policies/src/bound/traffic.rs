@@ -15,17 +15,13 @@
 //! An op that reads a part of an object in place pays for that part only, so no more than it
 //! counts: what the op needs inside, and what has to be inside for it.
 //!
-//! Of what is packed on its way, or inside, only the packed bytes count, everywhere: so neither the
-//! copies nor the room inside are more than they may be.
-//!
 //! Ops on the CPU use nothing inside: an object that one of them uses between two
 //! uses by the device may stay inside all the same, as far as this count goes.
 //! Invariant: holds for every order in time, as it counts the copies of a plan, in the plan's
 //! order.
 
-use super::future::{Future, on_device};
+use super::future::{Future, Own};
 use super::keep::Shelf;
-use tiersim_models::ids::OpId;
 use tiersim_models::lifetime::Workload;
 
 /// Bytes that must cross, and the least that ops must use in place.
@@ -39,91 +35,120 @@ pub struct Crossing {
     pub in_place: u128,
 }
 
+/// What one pass found at a split.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counted {
+    /// From the start of the pass.
+    pub(crate) crossing: Crossing,
+    /// Bytes that the strict count has inside, above what fits there.
+    pub(crate) above: u128,
+    /// Outwards in the strict sense, if every op made room for all that it uses.
+    pub(crate) without_passing: u128,
+}
+
 /// Counts crossings of one cut.
 #[derive(Debug)]
 pub(crate) struct Traffic<'a> {
-    workload: &'a Workload,
     future: &'a Future,
+    objects: usize,
     capacity: u128,
-    /// Inwards: strict and loose; outwards: the same.
-    shelves: [Shelf; 4],
+    /// Inwards: strict and loose; outwards: the same; outwards, without what passes.
+    shelves: [Shelf; 5],
 }
 
 impl<'a> Traffic<'a> {
-    pub(crate) fn new(workload: &'a Workload, future: &'a Future, capacity: u128) -> Traffic<'a> {
-        let shelf = || Shelf::new(workload.trace.objects.len());
-        Traffic { workload, future, capacity, shelves: [(); 4].map(|()| shelf()) }
+    pub(crate) fn new(future: &'a Future, objects: usize, capacity: u128) -> Traffic<'a> {
+        let shelf = || Shelf::new(future.rows.len());
+        Traffic { future, objects, capacity, shelves: [(); 5].map(|()| shelf()) }
     }
 
     /// What must cross from op `splits[0]` of the run up to each later split, in one pass.
-    pub(crate) fn count(&mut self, splits: &[u64], found: &mut Vec<Crossing>) {
-        let trace = &self.workload.trace;
-        let (capacity, ops) = (self.capacity, trace.ops.len() as u64);
-        self.shelves.iter_mut().for_each(Shelf::clear);
-        let [strict_in, loose_in, strict_out, loose_out] = &mut self.shelves;
-        self.future.alive(self.workload, splits[0], |object, (next, bytes)| {
-            strict_in.open(object, next, bytes);
-            loose_in.open(object, next, bytes);
-        });
-        strict_in.fit(capacity);
-        loose_in.fit(capacity);
-        let mut in_place = 0;
+    pub(crate) fn count(&mut self, splits: &[u64]) -> Vec<Counted> {
+        let ops = self.future.ops.len() as u64;
+        self.begin(splits[0]);
+        let (mut in_place, mut found) = (0u128, Vec::with_capacity(splits.len() - 1));
+        let mut index = (splits[0] % ops) as usize;
         for pair in splits.windows(2) {
             for at in pair[0]..pair[1] {
-                let op = OpId((at % ops) as u32);
-                let rows = trace.ops[op.index()].uses.clone();
-                if !on_device(self.workload, at % ops) {
+                let own = self.future.ops[index];
+                if own.on_device {
+                    in_place += own.bytes.saturating_sub(self.capacity);
+                    self.device(own, at - splits[0]);
+                } else {
                     // It needs nothing inside, and what it writes is written outside.
-                    for touched in trace.uses_of(op) {
-                        strict_out.close(touched.object.index(), at);
-                        loose_out.close(touched.object.index(), at);
-                    }
-                    continue;
-                }
-                let (mut own, mut passing) = (0u128, 0u128);
-                for (row, touched) in (rows.start as usize..).zip(trace.uses_of(op)) {
-                    let object = touched.object.index();
-                    let bytes = u128::from(self.future.bytes(row));
-                    own += bytes;
-                    strict_in.close(object, at);
-                    loose_in.close(object, at);
-                    strict_out.close(object, at);
-                    loose_out.close(object, at);
-                    passing += strict_out.spanning(object, at).min(bytes);
-                }
-                in_place += own.saturating_sub(capacity);
-                strict_in.fit(capacity.saturating_sub(own));
-                strict_out.fit(capacity.saturating_sub(own - passing));
-                for row in rows.start as usize..rows.end as usize {
-                    let touched = trace.uses[row];
-                    let (object, writes) = (touched.object.index(), touched.mode.writes());
-                    if let Some((next, bytes)) = self.future.next(row, at) {
-                        strict_in.open(object, next, bytes);
-                        loose_in.open(object, next, bytes);
-                    }
-                    if let Some(end) = self.future.version(row, at).filter(|_| writes) {
-                        let bytes = touched.written(trace.objects[object].bytes).get();
-                        let bytes = self.future.counted(object, bytes);
-                        strict_out.open(object, end, bytes);
-                        loose_out.open(object, end, bytes);
+                    let [_, _, out @ ..] = &mut self.shelves;
+                    for row in own.first as usize..own.last as usize {
+                        out.iter_mut().for_each(|shelf| shelf.close(row));
                     }
                 }
-                loose_in.fit(capacity);
-                loose_out.fit(capacity);
+                index += 1;
+                if index as u64 == ops {
+                    index = 0;
+                }
             }
-            found.push(Crossing {
+            let [strict_in, loose_in, strict_out, loose_out, without] = &self.shelves;
+            let crossing = Crossing {
                 strict: [strict_in.lost(), strict_out.lost()],
                 loose: [loose_in.lost(), loose_out.lost()],
                 in_place,
-            });
+            };
+            let above = strict_in.total().saturating_sub(self.capacity);
+            found.push(Counted { crossing, above, without_passing: without.lost() });
         }
+        found
+    }
+
+    /// Only what exists before op `at` of the run is inside, as much of it as fits.
+    fn begin(&mut self, at: u64) {
+        self.shelves.iter_mut().for_each(Shelf::clear);
+        let next = self.future.ops[(at % self.future.ops.len() as u64) as usize].first as usize;
+        let [strict_in, loose_in, ..] = &mut self.shelves;
+        for alive in self.future.alive(self.objects, at) {
+            strict_in.open(alive.row, alive.bytes);
+            loose_in.open(alive.row, alive.bytes);
+        }
+        strict_in.fit(self.capacity, next);
+        loose_in.fit(self.capacity, next);
+    }
+
+    /// An op of the device, so many ops from the start of the pass.
+    #[inline]
+    fn device(&mut self, own: Own, from_start: u64) {
+        let [strict_in, loose_in, strict_out, loose_out, without] = &mut self.shelves;
+        let capacity = self.capacity;
+        let (first, next) = (own.first as usize, own.last as usize);
+        let mut passing = 0u128;
+        for (row, touched) in (first..next).zip(&self.future.rows[first..next]) {
+            strict_in.close(row);
+            loose_in.close(row);
+            strict_out.close(row);
+            loose_out.close(row);
+            without.close(row);
+            let counts = touched.passing.filter(|&(since, _)| since <= from_start);
+            passing += counts.map_or(0, |(_, bytes)| u128::from(bytes));
+        }
+        strict_in.fit(capacity.saturating_sub(own.bytes), next);
+        strict_out.fit(capacity.saturating_sub(own.bytes - passing), next);
+        without.fit(capacity.saturating_sub(own.bytes), next);
+        for touched in &self.future.rows[first..next] {
+            if let Some(until) = touched.next {
+                strict_in.open(until.row as usize, until.bytes);
+                loose_in.open(until.row as usize, until.bytes);
+            }
+            if let Some(until) = touched.version {
+                strict_out.open(until.row as usize, until.bytes);
+                loose_out.open(until.row as usize, until.bytes);
+                without.open(until.row as usize, until.bytes);
+            }
+        }
+        loose_in.fit(capacity, next);
+        loose_out.fit(capacity, next);
     }
 }
 
 /// What must cross a cut around `capacity` bytes in the ops `from..to` of a run.
 pub fn crossing(workload: &Workload, capacity: u64, from: u64, to: u64) -> Crossing {
     let future = Future::new(workload, None);
-    let mut found = Vec::new();
-    Traffic::new(workload, &future, capacity.into()).count(&[from, to], &mut found);
-    found[0]
+    let objects = workload.trace.objects.len();
+    Traffic::new(&future, objects, capacity.into()).count(&[from, to])[0].crossing
 }

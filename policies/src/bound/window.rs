@@ -61,37 +61,48 @@ impl Window {
 
     /// Ops, and what must cross a cut.
     pub(crate) fn crosses(self, cut: &Cut, crossing: &Crossing) -> WindowBound {
+        self.bound(cut, crossing, 0)
+    }
+
+    /// No less than [`Window::crosses`] of any crossing that is nowhere above this one.
+    pub(crate) fn at_most(self, cut: &Cut, crossing: &Crossing) -> u128 {
+        self.bound(cut, crossing, u128::MAX).ps
+    }
+
+    fn bound(self, cut: &Cut, crossing: &Crossing, beyond: u128) -> WindowBound {
         let depth = (cut.inside.len() - 1) as u8;
+        let least = |bytes, rate, times| self.least(cut, bytes, (rate, times), beyond);
         let mut found = self.computes();
-        let forced = self.least(crossing.in_place, 0, 1, cut.in_place);
+        let forced = least(crossing.in_place, 0, 1);
         found = found.max(WindowBound { ps: forced, cause: Cause::InPlace(depth) });
         let Crossing { strict, loose, .. } = *crossing;
+        let both = |[inward, outward]: [u128; 2]| inward.saturating_add(outward);
         let ways = [
             (Direction::In, cut.rates[0], strict[0], loose[0], 1),
             (Direction::Out, cut.rates[1], strict[1], loose[1], 1),
-            (Direction::Both, cut.rates[2], strict[0] + strict[1], loose[0] + loose[1], 2),
+            (Direction::Both, cut.rates[2], both(strict), both(loose), 2),
         ];
         for (way, rate, strict, loose, times) in ways {
-            let tight = self.least(strict, rate, 2 * times, cut.in_place);
-            let wide = self.least(loose, rate, times, cut.in_place);
-            found =
-                found.max(WindowBound { ps: tight.max(wide), cause: Cause::Crossing(depth, way) });
+            let ps = least(strict, rate, 2 * times).max(least(loose, rate, times));
+            found = found.max(WindowBound { ps, cause: Cause::Crossing(depth, way) });
         }
         found
     }
 
-    /// (D + m A C) / (R + m A S).
-    fn least(self, bytes: u128, rate: u128, times: u128, in_place: u128) -> u128 {
+    /// (D + m A C) / (R + m A S), or `beyond` where the dividend does not fit.
+    fn least(self, cut: &Cut, bytes: u128, (rate, times): (u128, u128), beyond: u128) -> u128 {
         let work = || {
             let bytes = bytes.checked_mul(u128::from(PS_PER_S))?;
-            let rate = times.checked_mul(in_place)?;
+            let rate = times.checked_mul(cut.in_place)?;
             bytes.checked_add(rate.checked_mul(self.compute)?)
         };
         let rates = || {
-            let streams = times.checked_mul(in_place)?.checked_mul(self.streams as u128)?;
+            let streams = times.checked_mul(cut.in_place)?.checked_mul(self.streams as u128)?;
             rate.checked_add(streams).filter(|rate| *rate > 0)
         };
-        let least = || work()?.checked_div(rates()?);
-        if bytes == 0 { 0 } else { least().unwrap_or(0) }
+        match (bytes, rates()) {
+            (0, _) | (_, None) => 0,
+            (_, Some(rates)) => work().map_or(beyond, |work| work / rates),
+        }
     }
 }

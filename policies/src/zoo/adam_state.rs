@@ -99,6 +99,20 @@ impl Recipe for AdamStateConfig {
         self.place(trace).map(Some)
     }
 
+    fn comes_to(&self, trace: &Trace) -> Result<Option<String>, String> {
+        let AdamStateConfig { score, cut: _, by, tiers, kinds, access } = self;
+        let parts = match by {
+            // The order of modules is that of the score: how many there are of each is enough.
+            Count::Modules => {
+                let ranked = owners(trace);
+                let (first, second) = self.ends();
+                format!("{:?}", [first, second].map(|end| count_of(end, ranked).min(ranked)))
+            }
+            Count::Bytes => format!("{:?}", self.place(trace)?),
+        };
+        Ok(Some(format!("{parts} of {by:?}: {score:?} {tiers:?} {kinds:?} {access:?}")))
+    }
+
     fn uses_statistics(&self) -> bool {
         true
     }
@@ -125,6 +139,14 @@ impl Recipe for AdamStateConfig {
 }
 
 impl AdamStateConfig {
+    /// Where the first and the second part of the ranked list end, as shares of it.
+    fn ends(&self) -> (f64, f64) {
+        match self.cut {
+            Cut::Shares { hbm, cpu } => (hbm, hbm + cpu),
+            Cut::Cumulative { hbm, cpu } => (hbm, cpu),
+        }
+    }
+
     /// The tier of every module, by module id; modules without weights are in HBM.
     ///
     /// Errors in words if a weight lacks a statistic that counts.
@@ -219,12 +241,17 @@ fn rank_by(
     Ok(ranked)
 }
 
+/// How many modules own weights.
+fn owners(trace: &Trace) -> usize {
+    let mut owns = vec![false; trace.modules.len()];
+    let weights = trace.objects.iter().filter(|object| object.kind == ObjectKind::Weight);
+    weights.filter_map(|weight| weight.module).for_each(|module| owns[module.index()] = true);
+    owns.iter().filter(|owns| **owns).count()
+}
+
 /// The tier of every module for a ranked list; modules that are not in it are in HBM.
 fn cut(trace: &Trace, ranked: &[Ranked], config: &AdamStateConfig) -> Vec<TierId> {
-    let (first, second) = match config.cut {
-        Cut::Shares { hbm, cpu } => (hbm, hbm + cpu),
-        Cut::Cumulative { hbm, cpu } => (hbm, cpu),
-    };
+    let (first, second) = config.ends();
     let total: Bytes = ranked.iter().map(|ranked| ranked.bytes).sum();
     let within = |share: f64, rank: usize, end: Bytes| match config.by {
         Count::Modules => rank < count_of(share, ranked.len()),

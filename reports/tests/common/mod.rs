@@ -69,7 +69,7 @@ pub(crate) fn figures(step_ms: f64, hbm_gib: f64) -> Figures {
 
 /// The outcome of a case with these figures.
 pub(crate) fn done(step_ms: f64, hbm_gib: f64) -> Outcome {
-    Outcome::Done(figures(step_ms, hbm_gib))
+    figures(step_ms, hbm_gib).into()
 }
 
 fn case(label: &str, policy: &str, details: &str, outcome: Outcome) -> CaseRecord {
@@ -176,8 +176,9 @@ pub(crate) fn training() -> RunRecord {
     ] {
         record.results.push(case(label, policy, details, done(step, gib)));
     }
-    record.results[4].placement =
-        Some(vec![("layers.1".to_owned(), 2), ("layers.0".to_owned(), 0), ("head".to_owned(), 1)]);
+    record.results[4].placement = Some(
+        vec![("layers.1".to_owned(), 2), ("layers.0".to_owned(), 0), ("head".to_owned(), 1)].into(),
+    );
     record
 }
 
@@ -379,7 +380,7 @@ pub(crate) fn machines() -> RunRecord {
         {
             let figures = figures(402.5 * speed * slow, gib);
             let label = format!("{policy} [machine={machine}]");
-            let mut case = case(&label, policy, "", Outcome::Done(figures));
+            let mut case = case(&label, policy, "", figures.into());
             case.params = vec![("machine".to_owned(), AxisValue::Text(machine.to_owned()))];
             case.conditions = on;
             case.baseline_step = record.conditions[on].baseline.mean_step();

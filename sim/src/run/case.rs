@@ -2,6 +2,7 @@
 
 use super::{CaseInputs, CaseRunner, Options, RunError, Simulated, placement};
 use crate::run::walked::Walk;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tiersim_models::compression::Storing;
 use tiersim_models::hardware::HBM;
@@ -112,7 +113,7 @@ impl CaseRunner<'_> {
             bound_by: bound.by,
             economics: CaseEconomics::of(self.hardware, memory, outcome.figures()),
             outcome,
-            placement,
+            placement: placement.map(Arc::new),
             hidden: (memory.hidden().iter())
                 .map(|hidden| (hidden.tier.index(), hidden.what.word(), hidden.bytes))
                 .collect(),

@@ -15,7 +15,7 @@ impl CaseRunner<'_> {
     /// Of a case that was run with lines of its steps, which stay only where they were asked for.
     pub(super) fn long_run(&self, outcome: &mut Outcome, options: Options) -> Option<LongRun> {
         let horizon = self.horizon?;
-        let Outcome::Done(figures) = outcome else { return None };
+        let figures = outcome.figures_mut()?;
         let each = self.workload.step_ends().len();
         let lines = figures.log.iter().filter(|line| line.measured);
         let lines: Vec<&StepLine> = lines.collect();

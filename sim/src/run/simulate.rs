@@ -10,7 +10,7 @@ use crate::run::steady::Steady;
 use crate::run::step_log::StepLog;
 use crate::run::stopwatch::Stopwatch;
 use crate::run::walked::Walked;
-use tiersim_models::results::{Figures, Outcome, Settled};
+use tiersim_models::results::{Figures, Settled};
 use tiersim_models::units::Span;
 use tiersim_policies::drive::{DriveError, follow};
 use tiersim_policies::planner::{PlanError, Planner};
@@ -38,7 +38,7 @@ impl CaseRunner<'_> {
         loop {
             let added = before.map_or(0, |(added, _)| 2 * added + 1);
             let mut run = self.attempt(label, asked, options, (added, drawn))?;
-            if let Outcome::Done(figures) = &mut run.outcome {
+            if let Some(figures) = run.outcome.figures_mut() {
                 let mean = figures.mean_step();
                 // Other replays than those of the last try, or half of them would be the same ones.
                 let apart = before.filter(|&(last, _)| added - last >= self.repeat - self.warmup);
@@ -66,9 +66,10 @@ impl CaseRunner<'_> {
         options: Options,
         (added, run): (u32, Simulated),
     ) -> Result<Simulated, RunError> {
-        let Outcome::Done(Figures { steady, .. }) = run.outcome else { return Ok(run) };
+        let Some(Figures { steady, .. }) = run.outcome.figures() else { return Ok(run) };
+        let steady = steady.clone();
         let mut run = self.attempt(label, asked, options, (added, false))?;
-        if let Outcome::Done(figures) = &mut run.outcome {
+        if let Some(figures) = run.outcome.figures_mut() {
             figures.steady = steady;
         }
         Ok(run)
@@ -151,7 +152,7 @@ impl CaseRunner<'_> {
             stopwatch.pressure(&planner, config.tier, capacity)
         });
         let outcome = match driven {
-            Ok(()) => Outcome::Done(stopwatch.figures(self.hardware, &planner, &mut machine)),
+            Ok(()) => stopwatch.figures(self.hardware, &planner, &mut machine).into(),
             Err(DriveError::Plan(long @ PlanError::TooLong { .. })) => {
                 return Err(RunError::Input(format!("case {label:?}: {long}; lower `repeat`")));
             }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 use tiersim_models::hardware::Hardware;
-use tiersim_models::results::{CaseRecord, ChannelName, Figures, Outcome, Track};
+use tiersim_models::results::{CaseRecord, ChannelName, Figures, Track};
 use tiersim_policies::scenario::Scenario;
 
 /// The tiers, by index, that some case of the scenarios compacts.
@@ -30,11 +30,17 @@ pub(crate) fn channel_names(hardware: &Hardware, compacted: &BTreeSet<usize>) ->
     links.chain(within).collect()
 }
 
-/// Leaves the channels of other tiers out of a case's figures.
-pub(crate) fn keep_case(case: &mut CaseRecord, links: usize, compacted: &BTreeSet<usize>) {
-    if let Outcome::Done(figures) = &mut case.outcome {
-        keep(figures, links, compacted);
+/// A case of this machine as a record has it: figures have the two channels of each link and then
+/// one for each tier, and a record keeps those of tiers that some case compacts.
+pub(crate) fn kept(
+    mut case: CaseRecord,
+    hardware: &Hardware,
+    compacted: &BTreeSet<usize>,
+) -> CaseRecord {
+    if let Some(figures) = case.outcome.figures_mut() {
+        keep(figures, hardware.links.len(), compacted);
     }
+    case
 }
 
 /// Leaves the channels of other tiers out of figures. `links` is how many links there are.

@@ -7,6 +7,7 @@
 //! Invariant: two points whose runs differ are never one job.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use tiersim_models::diagnostic::Warning;
 use tiersim_models::hardware::Link;
 use tiersim_policies::scenario::sweep::{Params, Sweep};
@@ -39,84 +40,128 @@ struct Run<'s> {
     bench: usize,
     case: &'s Case,
     params: &'s Params,
+    /// Which case of the file it is.
+    name: usize,
+    /// Equal for two runs if bench and case are, but for where these stand in the sweep.
+    is: usize,
+}
+
+/// Numbers for values, in the order in which they come.
+#[derive(Default)]
+struct Numbers(BTreeMap<String, usize>);
+
+impl Numbers {
+    fn of(&mut self, value: String) -> usize {
+        let next = self.0.len();
+        *self.0.entry(value).or_insert(next)
+    }
+}
+
+/// The benches of scenarios.
+struct Benches<'s> {
+    keys: BTreeMap<String, usize>,
+    all: Vec<&'s Scenario>,
+    last: usize,
+}
+
+impl<'s> Benches<'s> {
+    fn new(base: &'s Scenario) -> Benches<'s> {
+        Benches { keys: BTreeMap::from([(key(base), 0)]), all: vec![base], last: 0 }
+    }
+
+    fn of(&mut self, scenario: &'s Scenario) -> usize {
+        // The axis that turns fastest is seldom one of the machine.
+        let last = self.all[self.last];
+        let alike = last.hardware == scenario.hardware && last.workload == scenario.workload;
+        if alike && last.seed == scenario.seed {
+            return self.last;
+        }
+        let all = &mut self.all;
+        self.last = *self.keys.entry(key(scenario)).or_insert_with(|| {
+            all.push(scenario);
+            all.len() - 1
+        });
+        self.last
+    }
 }
 
 pub(super) fn jobs(sweep: &Sweep) -> Jobs<'_> {
-    let mut keys: BTreeMap<String, usize> = BTreeMap::new();
-    let mut benches: Vec<&Scenario> = Vec::new();
-    let mut bench_of = |scenario| {
-        *keys.entry(key(scenario)).or_insert_with(|| {
-            benches.push(scenario);
-            benches.len() - 1
-        })
-    };
-    bench_of(&sweep.base);
+    let mut benches = Benches::new(&sweep.base);
+    let (mut names, mut cases) = (Numbers::default(), Numbers::default());
     let mut runs: Vec<Run<'_>> = Vec::new();
     for point in &sweep.points {
-        let bench = bench_of(&point.scenario);
-        let cases = point.scenario.cases.iter();
-        runs.extend(cases.map(|case| Run { bench, case, params: &point.params }));
+        let bench = benches.of(&point.scenario);
+        for case in &point.scenario.cases {
+            let (name, params) = (names.of(case.name().to_owned()), &point.params);
+            runs.push(Run { bench, case, params, name, is: cases.of(itself(bench, case)) });
+        }
     }
+    drop(cases);
     let idle = idle_axes(sweep, &runs);
-    let mut known: BTreeMap<String, usize> = BTreeMap::new();
+    let mut known: BTreeMap<(usize, String), usize> = BTreeMap::new();
     let mut jobs: Vec<Job<'_>> = Vec::new();
     for run in &runs {
-        let untouched = idle.get(run.case.name());
-        let is_idle = |axis: &usize| untouched.is_some_and(|axes| axes.contains(axis));
+        let is_idle = |axis: &usize| idle.get(&run.name).is_some_and(|axes| axes.contains(axis));
         let touching = run.params.iter().enumerate().filter(|(axis, _)| !is_idle(axis));
         let params: Params = touching.map(|(_, value)| value.clone()).collect();
-        let name = format!("{:?} {params:?}", run.case.name());
-        match known.get(&name).map(|&index| &jobs[index]) {
-            Some(job) if job.bench == run.bench && same(job.case, run.case) => {}
-            Some(_) => jobs.push(Job { params: run.params.clone(), ..run.job() }),
+        let Run { bench, case, .. } = *run;
+        match known.get(&(run.name, format!("{params:?}"))) {
+            Some(&is) if is == run.is => {}
+            Some(_) => jobs.push(Job { bench, case, params: run.params.clone() }),
             None => {
-                known.insert(name, jobs.len());
-                jobs.push(Job { params, ..run.job() });
+                known.insert((run.name, format!("{params:?}")), run.is);
+                jobs.push(Job { bench, case, params });
             }
         }
     }
-    let warnings = warnings(sweep, &idle);
-    Jobs { benches, jobs, warnings }
+    let warnings = warnings(sweep, &names, &idle);
+    Jobs { benches: benches.all, jobs, warnings }
 }
 
-impl<'s> Run<'s> {
-    fn job(&self) -> Job<'s> {
-        Job { bench: self.bench, case: self.case, params: Params::new() }
-    }
-}
-
-/// The axes, by index, that do not touch a case, by its label.
-fn idle_axes<'s>(sweep: &Sweep, runs: &[Run<'s>]) -> BTreeMap<&'s str, Vec<usize>> {
-    let mut idle: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+/// The axes, by index, that do not touch a case, by the case's number.
+fn idle_axes(sweep: &Sweep, runs: &[Run<'_>]) -> BTreeMap<usize, Vec<usize>> {
+    let mut idle: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    // By run, its values as numbers.
+    let mut values: Vec<Numbers> = Vec::new();
+    values.resize_with(sweep.axes.len(), Numbers::default);
+    let numbered = |run: &Run<'_>| -> Vec<usize> {
+        let each = run.params.iter().zip(&mut values);
+        each.map(|((_, value), numbers)| numbers.of(format!("{value:?}"))).collect()
+    };
+    let places: Vec<Vec<usize>> = runs.iter().map(numbered).collect();
     for axis in 0..sweep.axes.len() {
         // The first run of each line along the axis, and of each case whether two were compared and
         // differ.
-        let mut lines: BTreeMap<String, &Run<'_>> = BTreeMap::new();
-        let mut differ: BTreeMap<&str, bool> = BTreeMap::new();
-        for run in runs {
-            let label = run.case.name();
-            let others = run.params.iter().enumerate().filter(|(other, _)| *other != axis);
-            let line = format!("{label:?} {:?}", others.collect::<Vec<_>>());
-            let first = *lines.entry(line).or_insert(run);
-            if !std::ptr::eq(first, run) {
-                let equal = first.bench == run.bench && same(first.case, run.case);
-                *differ.entry(label).or_insert(false) |= !equal;
+        let mut lines: BTreeMap<(usize, Vec<usize>), usize> = BTreeMap::new();
+        let mut differ: BTreeMap<usize, bool> = BTreeMap::new();
+        for (run, place) in runs.iter().zip(&places) {
+            // It cannot become one that does not touch the case.
+            if differ.get(&run.name) == Some(&true) {
+                continue;
+            }
+            let mut line = place.clone();
+            line[axis] = 0;
+            match lines.entry((run.name, line)) {
+                Entry::Vacant(first) => {
+                    first.insert(run.is);
+                }
+                Entry::Occupied(first) => {
+                    *differ.entry(run.name).or_insert(false) |= *first.get() != run.is;
+                }
             }
         }
-        for (label, _) in differ.into_iter().filter(|(_, differ)| !differ) {
-            idle.entry(label).or_default().push(axis);
+        for (name, _) in differ.into_iter().filter(|(_, differ)| !differ) {
+            idle.entry(name).or_default().push(axis);
         }
     }
     idle
 }
 
-fn warnings(sweep: &Sweep, idle: &BTreeMap<&str, Vec<usize>>) -> Vec<Warning> {
+fn warnings(sweep: &Sweep, names: &Numbers, idle: &BTreeMap<usize, Vec<usize>>) -> Vec<Warning> {
     let warning = |(index, axis): (usize, &tiersim_policies::scenario::sweep::Axis)| {
-        let cases: Vec<String> = idle
-            .iter()
-            .filter(|(_, axes)| axes.contains(&index))
-            .map(|(label, _)| format!("{label:?}"))
-            .collect();
+        let untouched = |name| idle.get(name).is_some_and(|axes| axes.contains(&index));
+        let cases = names.0.iter().filter(|(_, name)| untouched(name));
+        let cases: Vec<String> = cases.map(|(label, _)| format!("{label:?}")).collect();
         (!cases.is_empty()).then(|| Warning {
             rule: "axis-without-effect",
             place: format!("sweep.axes.{}", axis.name),
@@ -131,11 +176,12 @@ fn warnings(sweep: &Sweep, idle: &BTreeMap<&str, Vec<usize>>) -> Vec<Warning> {
     sweep.axes.iter().enumerate().filter_map(warning).collect()
 }
 
-/// Are two cases the same but for where they stand in the sweep?
-fn same(one: &Case, other: &Case) -> bool {
-    let at = |case: &Case| (case.label.clone(), case.params.clone());
-    let (label, params) = at(one);
-    one.name() == other.name() && *one == Case { label, params, ..other.clone() }
+/// All of a case but where it stands in the sweep, and its bench: equal for equal runs.
+fn itself(bench: usize, case: &Case) -> String {
+    let Case { policy, hbm, allocators, numa, hidden, chunk, micro_batch, .. } = case;
+    let Case { label: _, params: _, pressure, runtime, compress, .. } = case;
+    let memory = (hbm, allocators, numa, hidden, compress);
+    format!("{bench} {} {:?}", case.name(), (policy, memory, chunk, micro_batch, pressure, runtime))
 }
 
 /// What a bench depends on: the seed only where something is drawn.

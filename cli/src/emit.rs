@@ -1,0 +1,53 @@
+//! The files of a run: made, several at a time, and written.
+
+use crate::args::{Common, Format};
+use crate::folder::Folder;
+use crate::output::{Failure, written};
+use crate::runs::RunArgs;
+use crate::{VERSION, what_if};
+use rayon::prelude::*;
+use std::path::PathBuf;
+use tiersim_models::results::RunRecord;
+use tiersim_reports::words::wrapped;
+use tiersim_reports::{
+    Artefact, ChartError, Detail, Draft, drafts, report_artefact, summary_json, text,
+};
+
+/// For each scenario the files of a simulator, if they are asked for.
+pub(crate) fn simulators(
+    args: &RunArgs,
+    overrides: &[(String, String)],
+) -> Result<Vec<Vec<Artefact>>, Failure> {
+    let Some(named) = &args.what_if else { return Ok(Vec::new()) };
+    let module = what_if::module(named.as_deref())?;
+    let both = |path: &PathBuf| Ok(vec![module.clone(), what_if::files(path, overrides)?]);
+    args.scenarios.iter().map(both).collect()
+}
+
+/// Writes a record's files and those of a simulator; gives back what is to be printed.
+pub(crate) fn emit(
+    record: &RunRecord,
+    common: &Common,
+    folder: Folder,
+    simulator: Vec<Artefact>,
+) -> Result<String, Failure> {
+    let drafts = drafts(record, common.style.made(), common.pictures())?;
+    let made: Vec<Result<Artefact, ChartError>> =
+        drafts.into_par_iter().map(Draft::artefact).collect();
+    let mut files = made.into_iter().collect::<Result<Vec<Artefact>, ChartError>>()?;
+    files.extend(simulator);
+    if common.report {
+        files.push(report_artefact(&files)?);
+    }
+    let out = folder.shown().to_owned();
+    folder.replace(&files)?;
+    match (common.quiet, common.format) {
+        (true, _) => Ok(String::new()),
+        (false, Format::Json) => Ok(summary_json(record, VERSION)?),
+        (false, Format::Text) => {
+            let detail = if common.wide { Detail::Wide } else { Detail::Narrow };
+            let written = wrapped(&written(&out, &files), 80).join("\n");
+            Ok(format!("{}\n{written}\n", text(record, VERSION, detail)))
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! Cases that come to the same run: simulated once.
+//!
+//! Points of a sweep differ by what is written, and a machine by what is where: a share of 30 % and
+//! one of 31 % are one placement where modules are whole. What a recipe comes to is what it says
+//! itself ([`Recipe::comes_to`]); what else a case has must be equal as it stands.
+//! Invariant: what is told of a case does not depend on which of its like has run.
+//!
+//! [`Recipe::comes_to`]: tiersim_policies::recipe::Recipe::comes_to
+
+use super::{CaseRunner, Options, RunError, within};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, OnceLock};
+use tiersim_models::results::CaseRecord;
+use tiersim_policies::scenario::Case;
+
+/// A case that runs now or has run.
+type Ran = Arc<OnceLock<Result<CaseRecord, RunError>>>;
+
+/// Cases by what they come to.
+#[derive(Debug, Default)]
+pub(super) struct Alike(Mutex<BTreeMap<String, Ran>>);
+
+impl CaseRunner<'_> {
+    /// Runs one case, unless one that comes to the same has run with the same options; the record
+    /// keeps the channels of tiers that are `compacted`.
+    pub(crate) fn run_once(
+        &self,
+        case: &Case,
+        options: Options,
+        compacted: &BTreeSet<usize>,
+    ) -> Result<CaseRecord, RunError> {
+        let run = || Ok(within::kept(self.run(case, options)?, self.hardware, compacted));
+        let Some(key) = self.comes_to(case)? else { return run() };
+        let ran = {
+            let mut all = self.alike.0.lock().expect("nobody panics with it");
+            all.entry(key).or_default().clone()
+        };
+        // Whoever comes second waits for the first. What went wrong names the case.
+        let Ok(like) = ran.get_or_init(run) else { return run() };
+        let like = like.clone();
+        let placement = like.placement.as_ref().map(|placement| &placement[..]);
+        let details = self.details(case, &case.policy, placement);
+        let (label, params) = (case.label.clone(), case.params.clone());
+        Ok(CaseRecord { label, params, details, ..like })
+    }
+
+    /// What a case comes to on this machine with this workload, if its policy says so.
+    fn comes_to(&self, case: &Case) -> Result<Option<String>, RunError> {
+        let trace = &self.workload.trace;
+        let Some(policy) = case.policy.comes_to(trace).map_err(RunError::Input)? else {
+            return Ok(None);
+        };
+        let Case { label: _, policy: _, params: _, hbm, allocators, numa, hidden, .. } = case;
+        let Case { chunk, micro_batch, pressure, runtime, compress, .. } = case;
+        let rest = (hbm, allocators, numa, hidden, chunk, micro_batch, pressure, runtime, compress);
+        Ok(Some(format!("{} {policy} {rest:?}", case.policy.name())))
+    }
+}
