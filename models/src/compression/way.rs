@@ -80,7 +80,7 @@ pub(super) fn places(
                 };
                 let mut found = (0..stops.len()).filter(works);
                 // Bytes are packed from there on, or up to there.
-                let at = if from == tier { found.next() } else { found.last() };
+                let at = if from == tier { found.next() } else { found.next_back() };
                 let at = at.ok_or(NoPlace { from, to })?;
                 let table = if from == tier { &mut place.unpack } else { &mut place.pack };
                 table[from.index()][to.index()] = at as u8;
