@@ -65,7 +65,7 @@ mod tests {
         record.results[0].packed = vec![packed];
         let tier = record.base().tier_name(1).to_owned();
         let words = words(&record, &record.results[0]);
-        assert_eq!(words, Some(format!("zstd in {tier}: 1 object, 3.0 GiB in 2.0 GiB")));
+        assert_eq!(words, Some(format!("zstd in {tier}: 1 object, 3.000 GiB in 2.000 GiB")));
         let json = summary_json(&record, "0").expect("a summary");
         let json: Value = serde_json::from_str(&json).expect("it is JSON");
         let rows = &json["results"][0]["packed"];

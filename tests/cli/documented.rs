@@ -138,6 +138,10 @@ fn project() -> Project {
     project.write("hardware-specs/measured/host.ron", read("hardware-specs/h100-sxm-pcie5.ron"));
     project.write("my/spec.ron", read("hardware-specs/host-smoke.ron"));
     project.write("config.json", CONFIG);
+    for card in ["a100", "h100", "rtx-3090", "rtx-4090"] {
+        let file = format!("examples/guides/{card}.yaml");
+        project.write(&file, page(&file));
+    }
     let block = ["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj"];
     let block = block.iter().chain(&["mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"]);
     let block = block.chain(&["input_layernorm", "post_attention_layernorm"]);

@@ -19,7 +19,7 @@ fn worlds_of_every_kind_break_no_rule() {
             Err(failure) => panic!("{failure:?}"),
         }
     }
-    assert_eq!((fitted, copies), (260, 3715), "worlds that fit, and copies");
+    assert_eq!((fitted, copies), (265, 3755), "worlds that fit, and copies");
 }
 
 /// What the worlds above have, among much else.
@@ -56,7 +56,7 @@ fn worlds_have_everything_that_a_case_can_ask_for() {
         ];
         seen.iter_mut().zip(found).for_each(|(seen, found)| *seen += u64::from(found));
     }
-    assert_eq!(seen, [71, 37, 5, 53, 115, 81, 60, 48, 34, 69, 82, 57, 21, 24]);
+    assert_eq!(seen, [71, 37, 5, 53, 115, 81, 60, 48, 34, 70, 82, 57, 21, 24]);
 }
 
 /// A prescribed way goes to a node and back over the same link, whose directions share a total.

@@ -94,7 +94,7 @@ fn every_op_finds_what_it_found_before() {
         let trace = as_training(Trial::new(seed_of(20_261_121, index), 1000).workload.trace);
         repeating += usize::from(check_contents(&trace, &recomputed(&trace)) > 0);
     }
-    assert_eq!(repeating, 570, "random traces that have something to recompute");
+    assert_eq!(repeating, 565, "random traces that have something to recompute");
 }
 
 /// Random worlds, rewritten for the policy, audited and watched: contents, rooms, orders.
@@ -131,7 +131,7 @@ fn random_worlds_hold_their_rules_and_fit_where_paging_does() {
         assert!(done.is_some() || paged.is_none(), "world {index} fits under paging");
         ran += usize::from(done.is_some());
     }
-    assert_eq!((ran, repeating), (1401, 87), "worlds that fit, and those with ops that run again");
+    assert_eq!((ran, repeating), (1399, 88), "worlds that fit, and those with ops that run again");
 }
 
 fn step(layers: u32) -> Training {
