@@ -22,7 +22,7 @@ mod windows;
 use cut::ratios;
 pub use cut::{Cut, cuts};
 pub use traffic::{Crossing, crossing};
-pub use window::{Cause, Direction};
+pub use window::{Bound, Cause, Direction};
 
 use crate::bound::critical::critical_path;
 use crate::bound::windows::{Pieces, Windows};
@@ -54,15 +54,6 @@ pub struct Question<'a> {
     pub to: u64,
     /// How long each op of the run takes.
     pub duration: &'a dyn Fn(u64) -> Span,
-}
-
-/// A lower bound on the time of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bound {
-    /// Picoseconds from the end of the op before the first that counts to the end of the last.
-    pub ps: u128,
-    /// What most of it is.
-    pub cause: Cause,
 }
 
 /// No policy takes less time.

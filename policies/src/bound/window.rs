@@ -32,6 +32,15 @@ pub enum Cause {
     Crossing(u8, Direction),
 }
 
+/// A lower bound on the time of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bound {
+    /// Picoseconds from the end of the op before the first that counts to the end of the last.
+    pub ps: u128,
+    /// What most of it is.
+    pub cause: Cause,
+}
+
 /// A bound and what it comes from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WindowBound {

@@ -6,12 +6,11 @@
 //! limits where nothing was counted, and counted until all of the best are.
 //! Invariant: the result is that of counting every window; of equals the windows that begin first.
 
-use super::Bound;
 use super::cut::Cut;
 use super::future::Future;
 use super::slack::Slack;
 use super::traffic::{Crossing, Traffic};
-use super::window::{Cause, Window, WindowBound};
+use super::window::{Bound, Cause, Window, WindowBound};
 use std::collections::BTreeMap;
 use tiersim_models::lifetime::Workload;
 

@@ -11,8 +11,8 @@ use tiersim_tests::files::{record, root, shipped_scenario};
 use tiersim_tests::prelude::*;
 
 /// A run with a case that fits and one that does not, a sweep with a point that is skipped, and
-/// requests that are served.
-pub(crate) fn records() -> [RunRecord; 3] {
+/// requests that are served; and objects that are stored packed.
+pub(crate) fn records() -> [RunRecord; 4] {
     let overrides = [
         ("allocators", "[(tier: \"hbm\", model: buckets())]"),
         ("policies.2.pressure", "(tier: \"hbm\")"),
@@ -40,7 +40,9 @@ pub(crate) fn records() -> [RunRecord; 3] {
     let traces = read_traces(points.chain([&sweep.base])).expect("the trace reads");
     let swept = run_sweep(&sweep, &traces, String::new(), Options::default(), || ());
     let served = shipped_scenario("kv-tiering-requests", &[("workload.mode.first", "3")]);
-    [once, swept.expect("it runs"), record(&served, Options::default())]
+    let packed = shipped_scenario("compressed-training", &[]);
+    let [served, packed] = [served, packed].map(|one| record(&one, Options::default()));
+    [once, swept.expect("it runs"), served, packed]
 }
 
 /// Draws of a record that are all as the record is.

@@ -170,6 +170,5 @@ fn few_windows_of_a_training_run_are_counted() {
         passes.push(windows.counted(&[cut]).1);
     }
     let every = windows.pieces.splits.len() - 1;
-    println!("{passes:?} of {every}");
     assert!(passes.iter().sum::<usize>() < passes.len() * every / 2, "{passes:?} of {every}");
 }
