@@ -4,10 +4,10 @@
 //! Such a trace holds activities of the device with their times, and, where the profiler was asked
 //! for memory, each allocation. It holds neither which kernel reads which memory nor what the
 //! memory holds that was there before: what is worked out of that is said in the uses and in
-//! [`Account`]. The file is streamed ([`read`]); everything else works on small tables
-//! ([`tables`]): [`host`] says what each moment lies in, [`items`] what ran, [`steps`] when in a
-//! step, [`order`] what waits for what, [`memory`] which objects there are, [`state`] what of them
-//! is weights, gradients and optimizer state, [`build`] makes the trace.
+//! [`Account`]. The file is streamed (`read`); everything else works on small tables
+//! (`tables`): `host` says what each moment lies in, `items` what ran, `steps` when in a
+//! step, `order` what waits for what, `memory` which objects there are, `state` what of them
+//! is weights, gradients and optimizer state, `build` makes the trace.
 //! Invariant: a trace with the recorded durations takes, in unlimited memory, as long as recorded:
 //! with gaps the time from the first start to the last end, without them the time in which anything
 //! ran.

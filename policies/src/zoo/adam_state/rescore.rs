@@ -3,7 +3,7 @@
 //! The static rule ranks once, by what was known before the run. Here the first step is ranked by
 //! what the trace knows of the first step ([`Object::history`]), and every `every` steps, before
 //! the first op on the device, the list is ranked and cut again by what is known then. What has
-//! changed its part of the list moves ([`StaticPlacement::rehome`]). Where a list that was cut by
+//! changed its part of the list moves (`StaticPlacement::rehome`). Where a list that was cut by
 //! modules has more bytes than HBM, what was used longest ago leaves, as for `gradient-aware`.
 //! Nothing is free: moves are copies like any other, and scoring reads what it scores, Adam's state
 //! or as many bytes as the gradients have, once from the tier where the object is.
