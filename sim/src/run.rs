@@ -8,6 +8,7 @@ mod baseline;
 mod batches;
 mod bounds;
 mod case;
+mod likes;
 mod long_run;
 mod memory;
 mod settle;
@@ -15,15 +16,16 @@ mod simulate;
 mod steady;
 mod step_log;
 mod stopwatch;
+mod stretches;
 mod turns;
 mod walked;
 pub(crate) mod within;
 
 use crate::durations::Durations;
 use crate::lint::lint_results;
-use crate::run::alike::Alike;
-use crate::run::bounds::Stretches;
+use crate::run::likes::Likes;
 pub use crate::run::settle::{MOST_ADDED, TOLERANCE};
+use crate::run::stretches::Stretches;
 pub use crate::run::walked::Walk;
 use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -125,7 +127,7 @@ pub struct CaseRunner<'a> {
     /// Whether the policy of some case that has run had ops run more than once.
     repeats: AtomicBool,
     /// Cases that have run, by what they come to.
-    alike: Alike,
+    alike: Likes<Result<CaseRecord, RunError>>,
 }
 
 /// What one simulation is asked for.
@@ -203,7 +205,7 @@ impl<'a> CaseRunner<'a> {
             bounds: Mutex::default(),
             stretches: OnceLock::new(),
             repeats: AtomicBool::new(false),
-            alike: Alike::default(),
+            alike: Likes::default(),
         };
         let memory = &Memory::of(vec![Capacity::Unlimited; bench.hardware.tiers.len()]);
         bench.bound = bench.bound_of(workload, &bench.durations, memory).step;

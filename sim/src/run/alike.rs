@@ -8,17 +8,9 @@
 //! [`Recipe::comes_to`]: tiersim_policies::recipe::Recipe::comes_to
 
 use super::{CaseRunner, Options, RunError, within};
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::collections::BTreeSet;
 use tiersim_models::results::CaseRecord;
 use tiersim_policies::scenario::Case;
-
-/// A case that runs now or has run.
-type Ran = Arc<OnceLock<Result<CaseRecord, RunError>>>;
-
-/// Cases by what they come to.
-#[derive(Debug, Default)]
-pub(super) struct Alike(Mutex<BTreeMap<String, Ran>>);
 
 impl CaseRunner<'_> {
     /// Runs one case, unless one that comes to the same has run with the same options; the record
