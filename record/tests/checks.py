@@ -41,6 +41,11 @@ def every_policy() -> str:
     """The scenario with the policies of the one that has them all, on its machine."""
     text = (ROOT / "scenarios/validation/host-zoo.ron").read_text()
     policies = text[text.index("    policies: [") : text.index("\n    ],\n") + len("\n    ],\n")]
+    # A recording has the statistics of its last step, and not of each.
+    cases = re.split(r"(?m)(?<=^        \),\n)|(?<=\),\n)(?=        \()", policies)
+    kept = [case for case in cases if "rescore: steps" not in case]
+    assert len(kept) < len(cases), "no case follows the statistics of each step"
+    policies = "".join(kept)
     workload = SCENARIO[: SCENARIO.index("    policies: [")].replace("TIME", "recorded()")
     workload = workload.replace("seed-tiers", "host-smoke")
     return f"{workload}{policies})\n"
