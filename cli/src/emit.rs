@@ -3,7 +3,6 @@
 use crate::args::{Common, Format};
 use crate::folder::Folder;
 use crate::output::{Failure, written};
-use crate::runs::RunArgs;
 use crate::{VERSION, what_if};
 use rayon::prelude::*;
 use std::path::PathBuf;
@@ -15,13 +14,14 @@ use tiersim_reports::{
 
 /// For each scenario the files of a simulator, if they are asked for.
 pub(crate) fn simulators(
-    args: &RunArgs,
+    what_if: &Option<Option<PathBuf>>,
+    scenarios: &[PathBuf],
     overrides: &[(String, String)],
 ) -> Result<Vec<Vec<Artefact>>, Failure> {
-    let Some(named) = &args.what_if else { return Ok(Vec::new()) };
+    let Some(named) = what_if else { return Ok(Vec::new()) };
     let module = what_if::module(named.as_deref())?;
     let both = |path: &PathBuf| Ok(vec![module.clone(), what_if::files(path, overrides)?]);
-    args.scenarios.iter().map(both).collect()
+    scenarios.iter().map(both).collect()
 }
 
 /// Writes a record's files and those of a simulator; gives back what is to be printed.

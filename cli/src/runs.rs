@@ -144,7 +144,7 @@ pub(crate) fn run(args: &RunArgs, registry: &Registry) -> Result<(), Failure> {
     let (runs, traces) = read_each(&args.scenarios, read)?;
     deny_machines(&args.common, runs.iter().flat_map(scenarios))?;
     runs.iter().zip(&args.scenarios).try_for_each(|(run, path)| args.draws.check(path, run))?;
-    let mut simulators = simulators(args, &overrides)?.into_iter();
+    let mut simulators = simulators(&args.what_if, &args.scenarios, &overrides)?.into_iter();
     let (mut failed, mut denied) = (Vec::new(), Denied::default());
     let several = runs.len() > 1;
     let mut summaries = Vec::new();
