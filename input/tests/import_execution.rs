@@ -1,21 +1,10 @@
 //! Execution traces of PyTorch: real files against counts made in Python beforehand, and small ones
 //! written here for single rules.
 
+use crate::import_profiler::real;
 use std::fs;
-use std::path::{Path, PathBuf};
 use tiersim_input::import::execution::{Imported, import_execution};
 use tiersim_models::workload::{Known, Mode, ObjectKind, Phase};
-
-/// A real file, if it is there.
-fn real(name: &str) -> Option<PathBuf> {
-    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/data");
-    let path = Path::new(root).join(name);
-    if path.is_file() {
-        return Some(path);
-    }
-    eprintln!("{} is not there: nothing is tested", path.display());
-    None
-}
 
 fn of_text(name: &str, text: &str) -> Result<Imported, String> {
     let folder = std::env::temp_dir().join(format!("tiersim-execution-{}", std::process::id()));

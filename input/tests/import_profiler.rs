@@ -11,7 +11,7 @@ use tiersim_input::trace::{Packing, info, read_trace, write_trace};
 use tiersim_models::workload::{Known, Mode, ObjectKind, Phase, Trace, Unit};
 
 /// A real file, if it is there.
-fn real(name: &str) -> Option<PathBuf> {
+pub(crate) fn real(name: &str) -> Option<PathBuf> {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/data");
     let path = Path::new(root).join(name);
     if path.is_file() {
