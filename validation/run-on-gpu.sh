@@ -229,13 +229,15 @@ fi
 mkdir -p "$stage"
 cp -R "$project/scenarios" "$project/hardware-specs" "$project/traces" "$stage/"
 spec=() spec_from=''
-# use_spec FILE: the scenarios are predicted with it.
+# use_spec FILE: the scenarios are predicted with it, and with the runtime beside it if there is one.
 use_spec() {
-    local name own scenario
+    local name own scenario runtime
+    runtime=$(dirname "$1")/runtime.ron
     name=$(basename "$1")
     mkdir -p "$stage/hardware-specs/measured"
     cp "$1" "$stage/hardware-specs/measured/"
     spec=(--set "hardware=\"hardware-specs/measured/$name\"")
+    [ ! -f "$runtime" ] || spec+=(--set "runtime=$(cat "$runtime")")
     # How long ops are to last is given, not predicted: it stays that of the scenario's own device,
     # so that plans are the same on every machine, whatever precisions were measured on it.
     for scenario in "$stage"/scenarios/validation/*.ron; do
@@ -247,6 +249,9 @@ use_spec() {
 if [ -n "$earlier" ]; then
     mkdir -p "$out/calibration"
     cp "$earlier" "$out/calibration/"
+    if [ -f "$(dirname "$earlier")/runtime.ron" ]; then
+        cp "$(dirname "$earlier")/runtime.ron" "$out/calibration/"
+    fi
     use_spec "$earlier"
     spec_from='a spec that an earlier run measured on this machine'
     note calibrate 'skipped: given' 0

@@ -12,9 +12,10 @@ use clap::{ArgAction, Args as ClapArgs};
 use std::path::{Path, PathBuf};
 use tiersim_input::hardware_file::write::hardware_text;
 use tiersim_input::project::Project;
+use tiersim_input::scenario::runtime::runtime_text;
 use tiersim_models::hardware::Hardware;
 use tiersim_models::units::Bytes;
-use tiersim_reports::{calibration_artefacts, calibration_comment, calibration_text};
+use tiersim_reports::{Artefact, calibration_artefacts, calibration_comment, calibration_text};
 use tiersim_validation::calibrate::spec::{Calibration, calibration};
 use tiersim_validation::calibrate::{Device, figures, measure};
 use tiersim_validation::real::Kind;
@@ -94,7 +95,9 @@ pub(crate) fn calibrate(args: &CalibrateArgs) -> Result<(), Failure> {
         _ => out.clone(),
     };
     let spec = folder.join(format!("{name}.ron"));
-    let files = calibration_artefacts(&record, VERSION)?;
+    let mut files = calibration_artefacts(&record, VERSION)?;
+    let runtime = record.runtime.as_ref().map(runtime_text);
+    files.extend(runtime.map(|text| Artefact::new("runtime.ron", text + "\n")));
     let beside = files.iter().map(|file| (out.join(&file.name), &file.bytes[..]));
     let specs = [(spec, Some(text)), (folder.join(format!("{name}-nodes.ron")), by_node)];
     let specs: Vec<_> = specs.into_iter().filter_map(|(file, text)| Some((file, text?))).collect();

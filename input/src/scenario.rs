@@ -23,7 +23,7 @@ pub mod raw;
 pub mod read;
 pub mod resolve;
 mod resolver;
-mod runtime;
+pub mod runtime;
 mod spelling;
 mod statistics;
 mod statistics_file;

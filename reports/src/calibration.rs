@@ -12,6 +12,7 @@ use std::fmt::Write;
 use tiersim_models::results::calibration::{
     CalibrationRecord, Figure, HostDevice, HostNode, Law, Point, Probe, ProbeKind, Quantiles,
 };
+use tiersim_models::runtime::Runtime;
 use tiersim_models::units::Bytes;
 
 /// The files beside the spec, in a fixed order; `version` is tiersim's own.
@@ -75,6 +76,13 @@ pub fn calibration_text(record: &CalibrationRecord) -> String {
     let (left, right) = (Side::Left, Side::Right);
     let sides = [left, right, right, left, left, right];
     let _ = write!(text, "\n{}{refused}", text_table(0, &sides, &rows));
+    if let Some(Runtime { per_op, per_object, .. }) = &record.runtime {
+        let _ = writeln!(
+            text,
+            "waking: {per_op} between two ops, {per_object} before a copy that an op waits for; \
+             as a scenario's `runtime` in runtime.ron"
+        );
+    }
     if let Some(launch) = record.launch {
         let (median, spread) = (launch.median * 1e6, percent(launch.spread()));
         let _ = writeln!(text, "op without objects: {median:.2} us, spread {spread}");
@@ -180,6 +188,7 @@ fn json(record: &CalibrationRecord, version: &str) -> Result<String, ChartError>
         "nodes": record.nodes.iter().map(node_json).collect::<Vec<_>>(),
         "laws": laws.collect::<Vec<_>>(),
         "launch_us": record.launch.as_ref().map(quantiles_us),
+        "runtime": record.runtime.as_ref().map(crate::json::runtime),
         "files": files.collect::<Vec<_>>(),
         "figures": record.figures.iter().map(figure_json).collect::<Vec<_>>(),
     }))

@@ -159,7 +159,7 @@ fn case(record: &RunRecord, case: &CaseRecord, rank: Option<usize>) -> Value {
 }
 
 /// What a framework adds; in a word where nothing does.
-fn runtime(runtime: &Runtime) -> Value {
+pub(crate) fn runtime(runtime: &Runtime) -> Value {
     if runtime.is_none() {
         return json!("none");
     }

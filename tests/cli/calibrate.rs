@@ -36,6 +36,13 @@ fn a_measured_spec_is_accepted_wherever_a_machine_is_named() {
     assert!(scenario.contains("measured/host"), "{scenario}");
     project.write("scenarios/on-measured.ron", scenario + "expect: [fits(\"all in HBM\")],\n)\n");
     project.run(&["run", "scenarios/on-measured.ron"]).ends_with(0);
+
+    // What waking this computer's threads takes is a runtime that any scenario takes as it is.
+    let runtime = format!("runtime={}", project.text("out/calibrate-host/runtime.ron"));
+    let args = ["run", "scenarios/on-measured.ron", "--out", "woken", "--set", &runtime];
+    project.run(&args).ends_with(0);
+    let told = &project.json("woken/summary.json")["results"][0]["runtime"];
+    assert!(told["per_op_us"].as_f64() > Some(0.0), "{told}");
 }
 
 #[test]
@@ -50,7 +57,9 @@ fn the_folder_has_every_point_every_law_and_the_charts() {
         .iter()
         .flat_map(|chart| ["png", "svg"].map(|kind| format!("calibration{chart}.{kind}")));
     let mut names: BTreeSet<String> = charts.collect();
-    names.extend(["calibration.csv", "calibration.json", "mine.ron"].map(str::to_owned));
+    names.extend(
+        ["calibration.csv", "calibration.json", "mine.ron", "runtime.ron"].map(str::to_owned),
+    );
     let found: BTreeSet<String> = files.keys().cloned().collect();
     assert_eq!(found, names, "and no file that was measured is left");
     assert!(!project.path("hardware-specs/measured").exists(), "it was told to write elsewhere");

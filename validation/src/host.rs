@@ -17,7 +17,7 @@ mod work;
 
 use crate::clock::Clock;
 use crate::fault::{Fault, Result};
-use crate::host::pace::{OpPlan, calibrate};
+use crate::host::pace::{OpPlan, Paces};
 use crate::host::state::State;
 use crate::host::store::Store;
 use crate::host::work::{Floor, Worker};
@@ -39,6 +39,7 @@ pub struct HostMachine<'a> {
     threads: Vec<JoinHandle<()>>,
     live: Live,
     channels: usize,
+    paces: Arc<Paces>,
     run: Run<'a>,
 }
 
@@ -68,7 +69,7 @@ impl<'a> HostMachine<'a> {
             let all = 0..floor.pages[room.object.index()];
             worker.write(room.object, room.tier, 0, &[all])?;
         }
-        calibrate(run.workload);
+        let paces = Paces::now(run.workload);
         floor.clock = Clock::start();
         let (streams, channels) = (run.streams(), run.hardware.channels().count());
         let bells = (0..=channels + streams).map(|_| Condvar::new()).collect();
@@ -78,6 +79,7 @@ impl<'a> HostMachine<'a> {
             threads: Vec::new(),
             live: options.live.clone(),
             channels,
+            paces,
             run,
         };
         let names = (0..streams).map(|stream| (channels + stream, format!("stream {stream}")));
@@ -180,7 +182,8 @@ impl Machine for HostMachine<'_> {
 
     fn submit(&mut self, command: Command) -> Result<()> {
         let began = self.shared.floor.clock.now();
-        let (met, plan) = (self.run.written.meets(&command), OpPlan::of(&self.run, &command));
+        let (met, plan) =
+            (self.run.written.meets(&command), OpPlan::of(&self.run, &self.paces, &command));
         let transit = self.run.transit(&command);
         let mut state = self.shared.lock();
         if let Some(fault) = &state.fault {

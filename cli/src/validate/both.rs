@@ -148,6 +148,8 @@ impl Both<'_> {
         let mut machine = SimMachine::new(hardware, routes, self.workload, durations, &start);
         machine.draw_from(self.scenario.seed);
         machine.place_elsewhere();
+        // What a runtime says that real machines have of themselves: who waits is woken.
+        machine.run_by(&case.runtime);
         let mut machine = Logged::new(machine);
         let fault = |fault: tiersim_sim::machine::Fault| Failure::Internal(fault.to_string());
         let ends = match self.drive(&mut planner, &mut machine, fault)? {

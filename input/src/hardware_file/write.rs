@@ -199,7 +199,7 @@ fn spread(of: &Uncertainty) -> Option<f64> {
 }
 
 /// A whole number of base units in the largest unit that says it without loss, and shortest there.
-fn quantity(value: u64, unit: &Unit) -> String {
+pub(crate) fn quantity(value: u64, unit: &Unit) -> String {
     let say = |(word, factor): (&&str, &f64)| {
         let number = value as f64 / factor;
         let exact = (number * factor).round() as u64 == value;

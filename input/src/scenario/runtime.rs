@@ -3,11 +3,14 @@
 //! The scenario's block holds for every case; a case's own block stands in its place, and an empty
 //! one says that this case has none.
 
+use crate::hardware_file::write::quantity;
 use crate::scenario::raw::{RawCopies, RawRuntime};
 use crate::scenario::resolver::Resolver;
 use crate::text::quantity::{Duration, Quantity, SETUP};
+use crate::text::ron_text::quoted;
 use tiersim_models::hardware::Hardware;
 use tiersim_models::runtime::{MOST_PASSES, Runtime};
+use tiersim_models::units::written::Dimension;
 
 /// Most bytes of `source`: every case carries it.
 const MAX_SOURCE: usize = 1000;
@@ -52,4 +55,27 @@ pub(crate) fn resolve(
         check.fault(&format!("{at}.source"), rule, "write the rest as a comment");
     }
     runtime
+}
+
+/// The block of a runtime that adds times to ops and objects and nothing else, as a scenario says it
+/// and `--set runtime=...` takes it.
+pub fn runtime_text(runtime: &Runtime) -> String {
+    let Runtime { per_op, per_object, source, .. } = runtime;
+    let [per_op, per_object] = [per_op, per_object].map(|span| quantity(span.ps(), Duration::UNIT));
+    format!("(per_op: {per_op}, per_object: {per_object}, source: {})", quoted(source))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tiersim_models::units::Span;
+
+    #[test]
+    fn a_runtime_is_written_as_a_scenario_says_it() {
+        let source = "measured: \"twice\", 1 of 2 rows".to_owned();
+        let (per_op, per_object) = (Span::from_ps(16_920_000), Span::from_us(63));
+        let runtime = Runtime { per_op, per_object, source, ..Runtime::default() };
+        let said = r#"(per_op: us(16.92), per_object: us(63), source: "measured: \"twice\", 1 of 2 rows")"#;
+        assert_eq!(runtime_text(&runtime), said);
+    }
 }

@@ -1,6 +1,7 @@
 //! What a machine's calibration measured, and the laws that were fitted to it. Times in seconds,
 //! rates in bytes or FLOP per second.
 
+use crate::runtime::Runtime;
 use crate::units::Bytes;
 
 /// A calibration that is done.
@@ -24,6 +25,9 @@ pub struct CalibrationRecord {
     pub laws: Vec<(Probe, Result<Law, String>)>,
     /// Cost of an op, where it was measured.
     pub launch: Option<Quantiles>,
+    /// What waking its threads adds to a run, where threads are parked: for the `runtime` of a
+    /// scenario.
+    pub runtime: Option<Runtime>,
     /// Everything that was measured.
     pub points: Vec<Point>,
     /// What makes no law.

@@ -67,6 +67,7 @@ pub(super) fn run(bench: &mut impl Bare, probe: &Probe) -> Result<Sample> {
             bench.through().channel(channel, start, size, repeats)?
         }
         Kind::Launch => bench.through().launch(repeats)?,
+        Kind::Between => bench.through().between(repeats)?,
         Kind::InPlace { tier, writes } => bench.through().in_place(tier, writes, size, repeats)?,
         Kind::Bare { way, memory, both } => bench.bare(len, (way, memory, both), repeats)?,
         Kind::Stream(access) => bench.stream(access, len, repeats)?,

@@ -119,7 +119,10 @@ impl MeasuredMachine for HostBench {
         let bare = [pinned].into_iter().chain(pageable).filter(|(_, most)| *most >= OBJECTS.least);
         let bare = bare.map(|(kind, most)| (kind, Limits { most, ..OBJECTS }));
         let products = [(Kind::Gemm(Precision::Fp32), MATRICES)];
-        bench::kinds(&self.device.skeleton, |_| OBJECTS, bare, self.streams(), products)
+        let mut kinds =
+            bench::kinds(&self.device.skeleton, |_| OBJECTS, bare, self.streams(), products);
+        kinds.push((Kind::Between, Limits::new(Bytes::ZERO, Bytes::ZERO)));
+        kinds
     }
 
     fn run(&mut self, probe: &Probe) -> Result<Sample> {

@@ -56,6 +56,9 @@ pub struct Device {
     pub skeleton: Hardware,
     /// Where each capacity of the skeleton comes from, by tier.
     pub capacities: Vec<Source>,
+    /// Whether threads do its ops and copies and are parked where there is nothing to do. What
+    /// waking them takes is no law of a link: it comes between ops, and between an op and a copy.
+    pub parks: bool,
 }
 
 /// Sizes that a kind of measurement is made at.
@@ -82,7 +85,7 @@ impl Limits {
 pub struct Probe {
     /// What.
     pub kind: Kind,
-    /// Bytes of payload; for [`Kind::Launch`] 0, for [`Kind::Gemm`] the bytes of its three
+    /// Bytes of payload; for [`Kind::Launch`] and [`Kind::Between`] 0, for [`Kind::Gemm`] the bytes of its three
     /// matrices, for [`Kind::File`] the bytes of one whole transfer.
     pub size: Bytes,
     /// How many times that count.
@@ -132,6 +135,10 @@ pub enum Kind {
     /// An op without objects in a chain of its like through the machine: from the end of one to the
     /// end of the next. What an op costs besides its work.
     Launch,
+    /// The same with ops that last a while and are submitted as others end, on a machine whose
+    /// threads are parked: from the end of one to the start of the next. What it costs to wake who
+    /// waits for its end.
+    Between,
     /// A product of two square matrices, C = A B, whose three matrices have `size` bytes or the
     /// nearest below that a side allows: one in whole numbers for [`Precision::Fp32`], else a
     /// multiple of [`Precision::STEP`], which suits tensor cores. `flops` is 2 n^3.
@@ -159,8 +166,8 @@ pub enum Kind {
 /// Which copies of a channel are timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Start {
-    /// Copies back to back: from the end of one to the end of the next. This is what the laws of
-    /// the spec are fitted to.
+    /// Copies back to back: from the end of one to the end of the next, or, where threads are
+    /// parked, from the start of each to its end. This is what the laws of the spec are fitted to.
     Busy,
     /// A lone copy between two ops on an otherwise idle machine, the second of which waits for it:
     /// from the end of the op before to the start of the op after, with the waking of whoever
@@ -278,6 +285,7 @@ impl Kind {
                 format!("device memory {access}")
             }
             Kind::Launch => "op without objects".to_owned(),
+            Kind::Between => "between two ops".to_owned(),
             Kind::Gemm(precision) => format!("matrix product {}", precision.word()),
             Kind::File { writes, .. } => {
                 format!("file {}", if writes { "write" } else { "read" })

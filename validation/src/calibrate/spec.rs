@@ -15,8 +15,9 @@ use tiersim_models::results::calibration::{
     self, CalibrationRecord, Figure, Law as Fitted, Quantiles,
 };
 use tiersim_models::results::op_grades::quantile;
+use tiersim_models::runtime::Runtime;
 use tiersim_models::service::{Discipline, Service};
-use tiersim_models::units::{Rate, Span};
+use tiersim_models::units::{Bytes, Rate, Span};
 
 /// A copy that takes so many times what the quickest take is one of its bytes' rate: below that,
 /// copies back to back take what it takes to ask for them, which is no law of their size.
@@ -26,6 +27,9 @@ const ENOUGH: usize = 4;
 /// Both directions together are slower than each alone if they fall short of the sum by more than
 /// this, which is more than laws of one channel differ from day to day.
 const SLOWER: f64 = 0.97;
+
+/// How a lone copy is timed.
+const LONE: &str = "a lone copy, from the end of the op before it to the start of the op after it";
 
 /// Where `max_in_flight` comes from.
 const ONE_EACH_WAY: &str =
@@ -69,18 +73,22 @@ pub fn calibration(
 ) -> Result<Calibration, NoSpec> {
     let mut kinds: Vec<Kind> = Vec::new();
     for point in points {
-        let one_size = matches!(point.kind, Kind::File { .. } | Kind::Launch);
+        let one_size = matches!(point.kind, Kind::File { .. } | Kind::Launch | Kind::Between);
         if !one_size && !kinds.contains(&point.kind) {
             kinds.push(point.kind);
         }
     }
     let law = |kind| fitted(points, &[kind]).map_err(|refusal| refusal.to_string());
     let laws = kinds.into_iter().map(|kind| (kind.probe(&device.skeleton), law(kind))).collect();
-    let launches = points.iter().filter(|point| point.kind == Kind::Launch);
-    let launches: Vec<Span> = launches.flat_map(|point| point.spans.iter().copied()).collect();
-    let launch = (!launches.is_empty()).then(|| quantiles(&launches));
+    let of_one_size = |kind: Kind| {
+        let of = points.iter().filter(|point| point.kind == kind);
+        let spans: Vec<Span> = of.flat_map(|point| point.spans.iter().copied()).collect();
+        (!spans.is_empty()).then(|| quantiles(&spans))
+    };
+    let (launch, between) = (of_one_size(Kind::Launch), of_one_size(Kind::Between));
     let mut spec = Spec { points, date, facts: Vec::new() };
     let hardware = spec.hardware(device, name, launch)?;
+    let runtime = between.and_then(|between| waking(points, &device.skeleton, between, date));
     let point = |of: &Point| calibration::Point {
         probe: of.kind.probe(&device.skeleton),
         size: of.size,
@@ -104,11 +112,45 @@ pub fn calibration(
         notes,
         laws,
         launch,
+        runtime,
         points,
         figures,
         nodes: Vec::new(),
     };
     Ok(Calibration { hardware, record })
+}
+
+/// What waking parked threads adds to a run: between two ops, and before a copy that an op waits
+/// for. Nothing where either was not measured.
+///
+/// A lone copy lies between two ops: what passes between these beyond its own time is both.
+fn waking(
+    points: &[Point],
+    skeleton: &Hardware,
+    between: Quantiles,
+    date: &str,
+) -> Option<Runtime> {
+    let channel = skeleton.channels().find(|channel| !channel.evicting)?;
+    let medians = |start| {
+        let of = points.iter().filter(move |p| p.kind == Kind::Channel { channel, start });
+        of.map(|point| (point.size, point.quantiles().median)).collect::<Vec<_>>()
+    };
+    let own = medians(Start::Busy);
+    let beyond = |&(size, alone): &(Bytes, f64)| {
+        own.iter().find(|own| own.0 == size).map(|own| alone - own.1)
+    };
+    let mut beyond: Vec<f64> = medians(Start::Idle).iter().filter_map(beyond).collect();
+    beyond.sort_by(f64::total_cmp);
+    let per_op = between.median;
+    let count = beyond.len();
+    let per_object = (*beyond.get(count / 2)? - per_op).max(0.0);
+    let source = format!(
+        "measured: from the end of an op to the start of the next, median of {}; a lone copy beyond \
+         its own time and that, median of {count} sizes; {date}",
+        between.count
+    );
+    let (per_op, per_object) = (span(per_op), span(per_object));
+    Some(Runtime { per_op, per_object, source, ..Runtime::default() })
 }
 
 /// The law of all points of some kinds.
@@ -182,9 +224,14 @@ impl Spec<'_> {
         for channel in device.skeleton.channels() {
             let place = format!("links.{}", device.skeleton.links[channel.link.index()].name);
             let of = |start| Kind::Channel { channel, start };
-            let busy = self.rate_law(of(Start::Busy), &place)?;
-            let idle = self.law(&[of(Start::Idle)], &place)?;
-            let law = self.channel(&busy, &idle, &place, channel.evicting);
+            let law = if device.parks {
+                let own = self.law(&[of(Start::Busy)], &place)?;
+                self.channel((&own, "copies, from start to end"), &own, &place, channel.evicting)
+            } else {
+                let busy = self.rate_law(of(Start::Busy), &place)?;
+                let idle = self.law(&[of(Start::Idle)], &place)?;
+                self.channel((&idle, LONE), &busy, &place, channel.evicting)
+            };
             let link = &mut hardware.links[channel.link.index()];
             *(if channel.evicting { &mut link.write } else { &mut link.read }) = law;
         }
@@ -262,17 +309,23 @@ impl Spec<'_> {
         Law { setup: span(law.setup.0), rate: rate(law.rate.0) }
     }
 
-    /// A copy waits for whoever does it to wake and is waited for, so its set-up is that of a lone
-    /// one; its rate is that of copies back to back, where nothing else happens.
-    fn channel(&mut self, busy: &Fitted, idle: &Fitted, place: &str, evicting: bool) -> Law {
-        let (setup, rate_name) =
+    /// A law with its set-up and its rate from two measurements. Where a copy waits for whoever does
+    /// it, its set-up is that of a lone one; its rate is that of copies back to back, where nothing
+    /// else happens.
+    fn channel(
+        &mut self,
+        (setup, of): (&Fitted, &str),
+        busy: &Fitted,
+        place: &str,
+        evicting: bool,
+    ) -> Law {
+        let (setup_name, rate_name) =
             if evicting { ("write_setup", "write") } else { ("setup", "read") };
-        let lone = "a lone copy, from the end of the op before it to the start of the op after it";
-        let setup_source = self.source(lone, idle);
+        let setup_source = self.source(of, setup);
         let rate_source = self.source("copies back to back", busy);
-        self.known(format!("{place}.{setup}"), setup_source, idle.setup);
+        self.known(format!("{place}.{setup_name}"), setup_source, setup.setup);
         self.known(format!("{place}.{rate_name}"), rate_source, busy.rate);
-        Law { setup: span(idle.setup.0), rate: rate(busy.rate.0) }
+        Law { setup: span(setup.setup.0), rate: rate(busy.rate.0) }
     }
 
     fn compute(

@@ -3,6 +3,8 @@
 //! Any [`crate::real::RealMachine`] is measured like this, so what a law is fitted to is what a
 //! plan meets: queues, edges, waking, checks of arrivals. Everything is submitted behind a first op
 //! that lasts until it has been, so that no copy waits for the thread that plans.
+//! Where threads that are parked do the work, a copy's time is its own, from its start to its end, as
+//! `validate` compares it, and the waking between two ops is measured apart.
 //! Repeats go round over several objects and several rooms, since a plan rarely copies what the
 //! last copy has left in the nearest cache.
 //! Invariant: the first time round is never counted; contents are checked, and a mismatch
@@ -122,7 +124,7 @@ impl Through<'_> {
                 let copy = plan.copy(turn(n, turns), size, (from, to), before);
                 before = plan.op(PAUSE, Some(copy), None);
             }
-            let (_, report) = self.carry_out(plan, rooms)?;
+            let (_, report) = self.carry_out(plan, rooms, usize::MAX)?;
             let gap = |pair: &[(Time, Time)]| pair[1].0.since(pair[0].1);
             return Ok(times(&report).windows(2).skip(turns).map(gap).collect());
         }
@@ -141,7 +143,14 @@ impl Through<'_> {
                 plan.copy((other, Some(other)), size, (to, from), gate);
             }
         }
-        let (ends, _) = self.carry_out(plan, rooms)?;
+        let (ends, report) = self.carry_out(plan, rooms, usize::MAX)?;
+        if self.machine == Kind::Host {
+            let time = |ticket: &Ticket| {
+                let copy = report.copies_run.iter().find(|copy| copy.ticket == *ticket);
+                copy.map(|copy| copy.end.since(copy.start))
+            };
+            return Ok(ours.iter().skip(turns).filter_map(time).collect());
+        }
         let end = |ticket: &Ticket| ends[ticket.0 as usize];
         let spans = ours.windows(2).map(|pair| end(&pair[1]).since(end(&pair[0])));
         Ok(spans.skip(turns - 1).collect())
@@ -149,14 +158,26 @@ impl Through<'_> {
 
     /// See [`crate::calibrate::probe::Kind::Launch`].
     pub fn launch(&self, repeats: usize) -> Result<Vec<Span>> {
+        let times = self.chain(Span::ZERO, repeats, usize::MAX)?;
+        Ok(times.windows(2).map(|pair| pair[1].1.since(pair[0].1)).collect())
+    }
+
+    /// See [`crate::calibrate::probe::Kind::Between`].
+    pub fn between(&self, repeats: usize) -> Result<Vec<Span>> {
+        // Who plans a run submits a command for each that has ended.
+        let times = self.chain(PAUSE, repeats, 4)?;
+        Ok(times.windows(2).map(|pair| pair[1].0.since(pair[0].1)).collect())
+    }
+
+    /// One op after the other, each of the same length: start and end of all but the first.
+    fn chain(&self, length: Span, repeats: usize, ahead: usize) -> Result<Vec<(Time, Time)>> {
         let mut plan = Plan::default();
         plan.op(behind(repeats + 1), None, None);
         for _ in 0..=repeats {
-            plan.op(Span::ZERO, None, None);
+            plan.op(length, None, None);
         }
-        let (_, report) = self.carry_out(plan, Vec::new())?;
-        let period = |pair: &[(Time, Time)]| pair[1].1.since(pair[0].1);
-        Ok(times(&report).windows(2).skip(1).map(period).collect())
+        let (_, report) = self.carry_out(plan, Vec::new(), ahead)?;
+        Ok(times(&report).split_off(1))
     }
 
     /// See [`crate::calibrate::probe::Kind::InPlace`].
@@ -178,7 +199,7 @@ impl Through<'_> {
             );
         }
         let room = |object| Allocation { object: ObjectId::at(object), tier, bytes: size };
-        let (_, report) = self.carry_out(plan, (0..turns).map(room).collect())?;
+        let (_, report) = self.carry_out(plan, (0..turns).map(room).collect(), usize::MAX)?;
         Ok(times(&report).iter().skip(turns).map(|&(start, end)| end.since(start)).collect())
     }
 
@@ -212,13 +233,19 @@ impl Through<'_> {
             ops.push(ticket);
         }
         let start = (0..count).map(|index| room(index, from)).collect();
-        let (ends, _) = self.carry_out(plan, start)?;
+        let (ends, _) = self.carry_out(plan, start, usize::MAX)?;
         let last = ops.last().map_or(gate, |ticket| *ticket);
         Ok(ends[last.0 as usize].since(ends[gate.0 as usize]))
     }
 
-    /// Runs a plan; the end of every command, by ticket, and the machine's report.
-    fn carry_out(&self, plan: Plan, start: Vec<Allocation>) -> Result<(Vec<Time>, Report)> {
+    /// Runs a plan, of which at most so many commands are under way at once; the end of every
+    /// command, by ticket, and the machine's report.
+    fn carry_out(
+        &self,
+        plan: Plan,
+        start: Vec<Allocation>,
+        ahead: usize,
+    ) -> Result<(Vec<Time>, Report)> {
         let workload = workload(&start);
         let Plan { commands, spans } = plan;
         let routes = self.skeleton.routes().expect("a skeleton's tiers are joined");
@@ -228,11 +255,13 @@ impl Through<'_> {
         let options = Options { emulate: false, device, ..Options::new(self.scratch) };
         let mut machine = self.machine.open(setup, &options)?;
         let mut ends = vec![Time::ZERO; commands.len()];
-        for command in commands {
+        let mut commands = commands.into_iter();
+        for command in commands.by_ref().take(ahead) {
             machine.submit(command)?;
         }
         while let Some((time, ticket)) = machine.next()? {
             ends[ticket.0 as usize] = time;
+            commands.next().map_or(Ok(()), |command| machine.submit(command))?;
         }
         let report = RealMachine::report(&*machine);
         match report.truth.first.first() {

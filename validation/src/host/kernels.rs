@@ -28,7 +28,9 @@ pub(crate) const LINE: u64 = 64;
 
 const WORDS: usize = LINE as usize / 8;
 
-/// The compute-bound kernel: so many iterations of multiply-adds.
+/// The compute-bound kernel: so many iterations of multiply-adds. One copy of its code for all who
+/// run it: how a loop lies in memory moves its pace by a tenth.
+#[inline(never)]
 pub(crate) fn compute(iterations: u64) {
     // Products and sums apart: a fused one is a call into a library where the processor that is
     // compiled for has none. The sums stay close to 1, so no operand is ever a slow special case.
@@ -65,6 +67,7 @@ impl Scratch {
     }
 
     /// The memory-bound kernel: reads so many lines.
+    #[inline(never)]
     pub(crate) fn stream(&self, lines: u64) {
         let mut left = usize::try_from(lines).expect("fewer lines than there are addresses");
         let mut at = self.next.fetch_add(left, Relaxed) % self.lines.len();
@@ -95,6 +98,7 @@ pub(crate) fn last_cache() -> Option<u64> {
 
 /// Compares every `stride`-th page, the first and the last with a version's pattern: what was
 /// found instead, if anything.
+#[inline(never)]
 pub(crate) fn check(
     slot: &Slot,
     pages: Range<usize>,
@@ -122,6 +126,7 @@ pub(crate) fn check(
 }
 
 /// Fills pages of a slot with a version's pattern.
+#[inline(never)]
 pub(crate) fn fill(
     slot: &Slot,
     pages: Range<usize>,

@@ -25,7 +25,7 @@ pub(super) fn describe(device: &Device, scratch: &Path, notes: Vec<String>) -> R
     let (skeleton, capacities) = skeleton(device, scratch)?;
     let clocks = clocks(device)?;
     let name = device.name.clone();
-    Ok(Described { name, driver, clocks, notes, skeleton, capacities })
+    Ok(Described { name, driver, clocks, notes, skeleton, capacities, parks: false })
 }
 
 /// Where it is on the host's PCI bus.

@@ -36,7 +36,8 @@ pub(super) fn describe(
         format!("up to {} can be locked", Bytes::new(locked as u64)),
     ];
     let (skeleton, capacities) = skeleton(scratch, &name)?;
-    Ok(Device { name, driver, clocks: clocks.collect(), notes, skeleton, capacities })
+    let clocks = clocks.collect();
+    Ok(Device { name, driver, clocks, notes, skeleton, capacities, parks: true })
 }
 
 /// Memory twice, once for HBM and once for DRAM, and files.

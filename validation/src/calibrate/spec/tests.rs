@@ -14,6 +14,7 @@ fn device() -> Device {
         notes: Vec::new(),
         skeleton: skeleton::of(&[1 << 30; 2], &["bus"], Bytes::mib(1)),
         capacities: vec![Source::Measured("asked".to_owned()); 2],
+        parks: false,
     }
 }
 
@@ -222,4 +223,28 @@ fn a_number_carries_the_standard_error_of_its_fit_as_its_spread() {
     // The set-up is that of lone copies, which are exact.
     assert_eq!(of(&format!("links.{name}.setup")), None);
     assert_eq!(of(&format!("links.{name}.write")), None);
+}
+
+#[test]
+fn where_threads_are_parked_waking_them_is_in_the_runtime_and_in_no_law() {
+    let device = Device { parks: true, ..device() };
+    let mut points = all();
+    // Alone a copy takes 9 us more than its own 1 us and its bytes; 4 us of these between any ops.
+    points.retain(|point| point.kind != channel(false, Start::Idle));
+    points.extend(self::points(channel(false, Start::Idle), 10, 20));
+    let between =
+        Point { kind: Kind::Between, spans: vec![Span::from_us(4); 9], ..points[0].clone() };
+    let made = |points: &[Point]| {
+        calibration("host", &device, points, Vec::new(), "made", "2026-01-31").expect("a spec")
+    };
+    assert_eq!(made(&points).record.runtime, None, "nothing was measured between ops");
+    points.push(between);
+    let made = made(&points);
+    let link = &made.hardware.links[0];
+    assert_eq!((link.read, link.write), (law(1, 20), law(2, 30)), "their own times alone");
+    let runtime = made.record.runtime.expect("threads are parked");
+    let told = (runtime.per_op, runtime.per_object);
+    assert_eq!(told, (Span::from_us(4), Span::from_us(5)));
+    assert!(runtime.source.contains("median of 9") && runtime.source.contains("of 11 sizes"));
+    assert!(!runtime.blocking && !runtime.pageable && runtime.passes == 0);
 }
