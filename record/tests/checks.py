@@ -41,11 +41,6 @@ def every_policy() -> str:
     """The scenario with the policies of the one that has them all, on its machine."""
     text = (ROOT / "scenarios/validation/host-zoo.ron").read_text()
     policies = text[text.index("    policies: [") : text.index("\n    ],\n") + len("\n    ],\n")]
-    # A recording has the statistics of its last step, and not of each.
-    cases = re.split(r"(?m)(?<=^        \),\n)|(?<=\),\n)(?=        \()", policies)
-    kept = [case for case in cases if "rescore: steps" not in case]
-    assert len(kept) < len(cases), "no case follows the statistics of each step"
-    policies = "".join(kept)
     workload = SCENARIO[: SCENARIO.index("    policies: [")].replace("TIME", "recorded()")
     workload = workload.replace("seed-tiers", "host-smoke")
     return f"{workload}{policies})\n"
@@ -58,6 +53,8 @@ class Trace:
         self.header = (folder / "trace.ron").read_text()
         self.objects = self.table(folder, "objects")
         self.ops = self.table(folder, "ops")
+        followed = "statistics: " in self.header
+        self.statistics = self.table(folder, "statistics") if followed else []
         self.uses = [(int(u["op"]), int(u["object"]), u["mode"]) for u in self.table(folder, "uses")]
 
     def table(self, folder: Path, name: str) -> list[dict[str, str]]:
@@ -176,6 +173,21 @@ class Rules(Repeatable):
                 if row[column]:
                     self.assertGreaterEqual(float(row[column]), 0.0)
                     self.assertEqual(row["kind"], "weight")
+        self.follow_the_steps(trace)
+
+    def follow_the_steps(self, trace: Trace) -> None:
+        """Every step tells of the same weights, and the last of what the objects say."""
+        columns = ("adam_m", "adam_v", "grad_norm")
+        known = [row["id"] for row in trace.objects if any(row[column] for column in columns)]
+        steps: dict[str, list[dict[str, str]]] = {}
+        for row in trace.statistics:
+            steps.setdefault(row["step"], []).append(row)
+        self.assertEqual(list(steps), [str(step) for step in range(len(steps))])
+        for rows in steps.values():
+            self.assertEqual([row["object"] for row in rows], known)
+        for row in list(steps.values())[-1] if steps else []:
+            last = trace.objects[int(row["object"])]
+            self.assertEqual([row[column] for column in columns], [last[column] for column in columns])
 
     def hold_the_model(self, trace: Trace, model: nn.Module, optimizer: torch.optim.Adam) -> None:
         """Parameters, moments and gradients are all there, once, with sizes and owners."""
@@ -204,8 +216,9 @@ class Rules(Repeatable):
         everything = sum(int(row["bytes"]) for row in trace.objects)
         self.assertTrue(4 * total <= trace.peak() <= everything, trace.peak())
 
-    def replay(self, folder: Path, zoo: bool = False) -> None:
-        """Lets tiersim check the trace, describe it and run it; with ``zoo`` under every policy."""
+    def replay(self, folder: Path, zoo: bool = False, own: str = "") -> None:
+        """Lets tiersim check the trace, describe it and run it; with ``zoo`` under every policy, and
+        in a scenario of its ``own``."""
         if not TIERSIM:
             return
         with tempfile.TemporaryDirectory() as temporary:
@@ -232,6 +245,9 @@ class Rules(Repeatable):
                 hints = {row["module"]: "CPU" for row in Trace(folder).of("weight")[:4]}
                 (project / "scenarios" / "hints" / "tiny.json").write_text(json.dumps(hints))
                 runs.append("zoo")
+            if own:
+                (project / "scenarios" / "own.ron").write_text(own)
+                runs.append("own")
             for words in (
                 ["check", str(trace)],
                 ["trace", "info", str(trace)],

@@ -103,6 +103,12 @@ class Recordings(Rules):
         first = next(row for row in trace.objects if row["name"] == "0.weight")
         for column, value in zip(("adam_m", "adam_v", "grad_norm"), moments[1]):
             self.assertAlmostEqual(float(first[column]) / value, 1.0, places=5)
+            # And after each of the two plain steps.
+            course = [row for row in trace.statistics if row["object"] == first["id"]]
+            self.assertEqual([row["step"] for row in course], ["0", "1"])
+            at = ("adam_m", "adam_v", "grad_norm").index(column)
+            for row, known in zip(course, moments):
+                self.assertAlmostEqual(float(row[column]) / known[at], 1.0, places=5)
         by_name = {op["name"]: op for op in trace.ops}
         self.assertEqual(by_name["aten.tanh.default"]["module"], "1")
         self.assertEqual(by_name["aten.tanh_backward.default"]["module"], "1")
@@ -115,6 +121,65 @@ class Recordings(Rules):
         self.assertGreater(overhead["recorded_wall_ms"], 0)
         self.assertIn("wall time of a plain step", trace.header)
         self.replay(self.folder)
+
+    def test_one_plain_step_tells_of_no_course(self) -> None:
+        model = nn.Linear(4, 4)
+        optimizer = torch.optim.AdamW(model.parameters())
+
+        def step() -> None:
+            optimizer.zero_grad()
+            model(torch.ones(2, 4)).square().mean().backward()
+            optimizer.step()
+
+        trace = self.record(model, optimizer, step, warmup=1, compress=False)
+        self.assertEqual(trace.statistics, [])
+        self.assertFalse((self.folder / "statistics.csv").exists())
+
+    def test_gradients_that_grow_are_recorded_and_followed(self) -> None:
+        """Two layers; gradients of the second, larger one double with every step and overtake."""
+        size, times, plain, overtakes = 256, 16, 6, 3
+        model = nn.ModuleDict({
+            "calm": nn.Linear(size, size, bias=False),
+            "grows": nn.Linear(size, times * size, bias=False),
+        })
+        optimizer = torch.optim.AdamW(model.parameters(), lr=0.0, weight_decay=0.0)
+        x = torch.randn(8, size)
+        done = 0
+
+        def step() -> None:
+            nonlocal done
+            optimizer.zero_grad()
+            # Each output has the same gradient, so the norm is by the root of their number larger.
+            planted = 2.0 ** (done - overtakes + 0.5) / times**0.5
+            (model["calm"](x).sum() + planted * model["grows"](x).sum()).backward()
+            optimizer.step()
+            done += 1
+
+        trace = self.record(model, optimizer, step, warmup=plain, batch=8)
+        ids = {row["name"].partition(".")[0]: row["id"] for row in trace.of("weight")}
+        norms = {
+            name: [float(row["grad_norm"]) for row in trace.statistics if row["object"] == one]
+            for name, one in ids.items()
+        }
+        # With weights that stay, the one norm stays and the other doubles.
+        for before, after in zip(norms["calm"], norms["calm"][1:]):
+            self.assertAlmostEqual(after / before, 1.0, places=5)
+        for before, after in zip(norms["grows"], norms["grows"][1:]):
+            self.assertAlmostEqual(after / before, 2.0, places=5)
+        first = [norms["grows"][at] > norms["calm"][at] for at in range(plain)]
+        self.assertEqual(first, [at >= overtakes for at in range(plain)])
+        # One of the two stays near. Whoever follows has the larger there once it has overtaken, and
+        # whoever keeps to the first step uses it where it is far, with every replay.
+        policy = "GradientAware(adam: 0, cut: shares(hbm: 0.5, cpu: 0.5), access: in_place(charge: every_use)"
+        self.replay(self.folder, own=f"""Scenario(
+            schema: 2, about: "who learns most stays near", hardware: "seed-tiers",
+            workload: Trace(path: "traces/recorded", time: recorded(), repeat: 4, warmup: 0),
+            policies: [
+                (name: "stays", policy: {policy}, rescore: steps(1000))),
+                (name: "follows", policy: {policy}, rescore: steps(1))),
+            ],
+            expect: [faster(case: "follows", than: "stays")],
+        )""")
 
     def test_tiny_llama(self) -> None:
         shape = tiny_llama.Shape(vocabulary=256, layers=2, width=64, heads=4, kv_heads=2, hidden=96)

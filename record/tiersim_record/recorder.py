@@ -25,7 +25,7 @@ from .clock import clock_for
 from .dispatch import OpRecorder
 from .modules import ModuleTracker, Parameters
 from .snapshot import MemorySnapshot
-from .statistics import Statistics, adam_state, gradient_norms, state_tensors
+from .statistics import Statistics, gradient_norms, of_parameters, state_tensors
 from .storages import Storages, check_weak_references
 from .tables import Tables, build
 from .write import Header, check_free, write
@@ -93,7 +93,8 @@ class Recorder:
         self.cpus: list[int] = []  # CPU time of this thread per step, ns
         self.allocator_peak: int | None = None
         self.tables: Tables | None = None
-        self._norms: dict[str, float] = {}
+        self._norms: dict[str, float] = {}  # of this step's gradients
+        self._course: list[dict[str, Statistics]] = []  # after each plain step before recording
         self._own = (0, 0)  # time that the recorder itself took within this step
         self._recording: ExitStack | None = None
         self._hooks: list[Any] = []
@@ -140,6 +141,11 @@ class Recorder:
         self.walls.append(now[0] - self._mark[0] - self._own[0])
         self.cpus.append(now[1] - self._mark[1] - self._own[1])
         self.done += 1
+        if self.done <= self.warmup and self.optimizers:
+            with torch.no_grad():
+                known = of_parameters(self.optimizers, self.parameters, self._norms)
+            self._course.append(known)
+            self._norms = {}
         if self.done == self.warmup:
             self._start()
         elif self._recording is not None:
@@ -179,7 +185,7 @@ class Recorder:
     def _before_optimizer(self, *_: object) -> None:
         if self._recording is not None:
             self._ops.in_optimizer = True
-        elif self.done == self.warmup - 1:
+        elif self.done < self.warmup:
             begin = self._now()
             with torch.no_grad():
                 self._norms = gradient_norms(self.parameters)
@@ -193,7 +199,8 @@ class Recorder:
     def _start(self) -> None:
         """Labels what is there and switches the recording on."""
         self._storages = Storages(self.device)
-        self._statistics: dict[int, Statistics] = {}
+        # Of each step, by storage.
+        self._statistics: list[dict[int, Statistics]] = [{} for _ in self._course]
         with torch.no_grad():
             self._label()
         self._tracker = ModuleTracker(self.model, self.parameters)
@@ -216,12 +223,8 @@ class Recorder:
             storage = storages.label(parameter.detach(), "weight", name, owner, before=True)
             if storage is None:
                 continue
-            sums = self._statistics.setdefault(storage.id, Statistics())
-            moments = adam_state(self.optimizers, parameter)
-            if moments is not None:
-                sums.add_state(*moments)
-            if name in self._norms:
-                sums.add_norm(self._norms[name])
+            for step, known in zip(self._statistics, self._course):
+                step.setdefault(storage.id, Statistics()).add(known[name])
         for name, buffer in self.model.named_buffers():
             storages.label(buffer, "buffer", name, None, before=True)
         for tensor, kind, name, owner, counter in state_tensors(self.optimizers, parameters):

@@ -37,6 +37,10 @@ class Statistics:
     def grad_norm(self) -> float | None:
         return math.sqrt(self.squares) if self.has_gradient else None
 
+    @property
+    def is_known(self) -> bool:
+        return self.elements > 0 or self.has_gradient
+
     def add_state(self, exp_avg: torch.Tensor, exp_avg_sq: torch.Tensor) -> None:
         self.elements += exp_avg.numel()
         self.sum_m += exp_avg.detach().abs().sum(dtype=torch.float64).item()
@@ -45,6 +49,14 @@ class Statistics:
     def add_norm(self, norm: float) -> None:
         self.squares += norm * norm
         self.has_gradient = True
+
+    def add(self, other: Statistics) -> None:
+        """Another parameter of the same storage."""
+        self.elements += other.elements
+        self.sum_m += other.sum_m
+        self.sum_v += other.sum_v
+        self.squares += other.squares
+        self.has_gradient |= other.has_gradient
 
 
 def state_tensors(
@@ -72,6 +84,21 @@ def gradient_norms(parameters: Parameters) -> dict[str, float]:
         if gradient is not None and not gradient.is_sparse:
             norms[name] = gradient.detach().double().norm().item()
     return norms
+
+
+def of_parameters(
+    optimizers: Sequence[Optimizer], parameters: Parameters, norms: dict[str, float]
+) -> dict[str, Statistics]:
+    """What is known of every parameter after an optimizer's step, by its name."""
+    found = {}
+    for name, parameter in parameters.list:
+        sums = found[name] = Statistics()
+        moments = adam_state(optimizers, parameter)
+        if moments is not None:
+            sums.add_state(*moments)
+        if name in norms:
+            sums.add_norm(norms[name])
+    return found
 
 
 def adam_state(

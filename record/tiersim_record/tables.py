@@ -52,11 +52,16 @@ class OpRow:
 
 @dataclass(slots=True)
 class Tables:
-    """A trace without its header; uses are op, object, mode."""
+    """A trace without its header; uses are op, object, mode.
+
+    Statistics are of each plain step before the recorded ones: a run is taken to begin where the
+    first of them had ended. With one such step they are those of the objects, and left out.
+    """
 
     objects: list[ObjectRow]
     ops: list[OpRow]
     uses: list[tuple[int, int, str]]
+    statistics: list[tuple[int, int, Statistics]]  # step of a run, object, what is known then
     left_out: Counter[str]  # storages that did not become objects, by reason
     forced: int  # objects persistent only because their first use reads them, though freed
 
@@ -72,9 +77,9 @@ def build(
     storages: list[Storage],
     recorded: list[RecordedOp],
     clock: Clock,
-    statistics: dict[int, Statistics],
+    statistics: list[dict[int, Statistics]],
 ) -> Tables:
-    """Makes the tables; ``statistics`` are those of weights, by storage."""
+    """Makes the tables; ``statistics`` are those of weights, by step and storage."""
     lives = _lives(recorded)
     modules = _modules(storages, recorded)
     counts: Counter[str] = Counter()
@@ -92,7 +97,7 @@ def build(
             continue
         ids[storage.id] = len(objects)
         row = _object(storage, life, recorded, modules, taken)
-        row.statistics = statistics.get(storage.id)
+        row.statistics = statistics[-1].get(storage.id) if statistics else None
         objects.append(row)
         if life is not None and not life.born and storage.death != NEVER:
             forced += 1
@@ -103,7 +108,16 @@ def build(
         name = _cut(op.name)
         ops.append(OpRow(op.step, op.phase, name, module, op.stream, span, op.flops, op.bytes, at))
         uses += [(index, ids[key], mode) for key, mode in sorted(op.modes.items())]
-    return Tables(objects, ops, uses, counts, forced)
+    course = []
+    if len(statistics) > 1:
+        weights = sorted((ids[key], key) for key in statistics[0] if key in ids)
+        course = [
+            (step, index, known[key])
+            for step, known in enumerate(statistics)
+            for index, key in weights
+            if statistics[-1][key].is_known
+        ]
+    return Tables(objects, ops, uses, course, counts, forced)
 
 
 def _lives(recorded: list[RecordedOp]) -> dict[int, _Life]:

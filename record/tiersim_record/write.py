@@ -1,4 +1,4 @@
-"""Puts a trace on disk: trace.ron, three tables and a note; all of it or nothing."""
+"""Puts a trace on disk: trace.ron, its tables and a note; all of it or nothing."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .statistics import Statistics
 from .tables import Tables
 
 
@@ -52,12 +53,19 @@ def header_text(header: Header, tables: Tables) -> str:
         f"    batch: {header.batch},\n"
         f"    sequence: {header.sequence},\n"
         f"    steps: {header.steps},\n"
-        "    rows: (objects: {}, ops: {}, uses: {}),\n)\n".format(*rows)
+        "    rows: (objects: {}, ops: {}, uses: {}".format(*rows)
+        + (f", statistics: {len(tables.statistics)}" if tables.statistics else "")
+        + "),\n)\n"
     )
 
 
 def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.9g}"
+
+
+def _statistics(known: Statistics | None) -> tuple[str, ...]:
+    numbers = (known.adam_m, known.adam_v, known.grad_norm) if known is not None else (None,) * 3
+    return tuple(map(_number, numbers))
 
 
 def _csv(columns: str, rows: Iterable[Sequence[Any]]) -> str:
@@ -69,26 +77,29 @@ def _csv(columns: str, rows: Iterable[Sequence[Any]]) -> str:
 
 
 def table_texts(tables: Tables) -> dict[str, str]:
-    """The three tables as CSV, by file name."""
+    """The tables as CSV, by file name; statistics.csv only where something is known of steps."""
     objects = []
     for index, row in enumerate(tables.objects):
-        s = row.statistics
-        numbers = (s.adam_m, s.adam_v, s.grad_norm) if s is not None else (None, None, None)
+        numbers = _statistics(row.statistics)
         persistent = "true" if row.persistent else "false"
         freed = "" if row.freed_after is None else row.freed_after
         start = (index, row.name, row.kind, row.bytes, row.dtype, persistent, row.module or "")
-        objects.append((*start, *map(_number, numbers), freed))
+        objects.append((*start, *numbers, freed))
     ops = []
     for index, op in enumerate(tables.ops):
         start = (index, op.step, op.phase, op.name, op.module or "", op.stream)
         ops.append((*start, op.duration_ns, op.flops, op.bytes, op.at_ns))
     object_columns = "id name kind bytes dtype persistent module adam_m adam_v grad_norm freed_after"
     op_columns = "id step phase name module stream duration_ns flops bytes at_ns"
-    return {
+    texts = {
         "objects.csv": _csv(object_columns, objects),
         "ops.csv": _csv(op_columns, ops),
         "uses.csv": _csv("op object mode", tables.uses),
     }
+    if tables.statistics:
+        rows = ((step, index, *_statistics(known)) for step, index, known in tables.statistics)
+        texts["statistics.csv"] = _csv("step object adam_m adam_v grad_norm", rows)
+    return texts
 
 
 def check_free(out: Path) -> None:
