@@ -56,7 +56,7 @@ pub(crate) fn train_policy(args: &TrainArgs, registry: &Registry) -> Result<(), 
     let heard = |best: f64| {
         bar.set_message(format!("generations, mean slowdown {best:.4}"));
         bar.inc(1);
-        progress::show(&bar, args.quiet);
+        bar.show(args.quiet);
     };
     let file = train(scenario, traces.of(scenario), stamp, search, heard)?;
     bar.finish_and_clear();
