@@ -8,6 +8,7 @@
 
 mod allocator;
 mod args;
+mod asking;
 mod cache;
 mod calibrate;
 mod check;
@@ -175,8 +176,15 @@ pub fn main_with(registry: &Registry) -> ExitCode {
             say(&failure);
             ExitCode::from(failure.code())
         }
-        // The hook has said what happened.
-        Err(_) => ExitCode::from(INTERNAL),
+        Err(payload) => match payload.downcast::<asking::NoAnswer>() {
+            Ok(why) => {
+                let failure = Failure::from(*why);
+                say(&failure);
+                ExitCode::from(failure.code())
+            }
+            // The hook has said what happened.
+            Err(_) => ExitCode::from(INTERNAL),
+        },
     }
 }
 
@@ -194,6 +202,7 @@ fn parse() -> Args {
 
 fn run(args: Args, registry: &Registry) -> Result<(), Failure> {
     args.programs.begin()?;
+    let registry = &asking::registry(registry, args.programs.policies());
     match args.command {
         Command::New(args) => new::new(&args),
         Command::Run(args) => runs::run(&args, registry),

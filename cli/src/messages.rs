@@ -6,6 +6,7 @@
 //! Invariant: with `--messages json` nothing but such lines is written, but for what the reader of
 //! the command line says of it.
 
+use crate::asking::line as line_of_stdin;
 use crate::output::Failure;
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
@@ -30,6 +31,11 @@ pub(crate) struct ForPrograms {
     /// Take what standard input holds as what this file holds, which need not be there.
     #[arg(long, global = true, value_name = "FILE")]
     stdin_filename: Option<PathBuf>,
+    /// Policies of the program that runs this one, which scenarios call Python(), by their names:
+    /// they are asked on stdout and answer on stdin. A file of --stdin-filename is then the first
+    /// line, as a JSON string. May be given several times.
+    #[arg(long, global = true, value_name = "NAME")]
+    stdio_policy: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -52,11 +58,23 @@ impl ForPrograms {
     pub(crate) fn begin(&self) -> Result<(), Failure> {
         let _ = FORM.set(self.messages);
         let Some(path) = &self.stdin_filename else { return Ok(()) };
+        let wrong = |error: std::io::Error| Failure::Input(format!("stdin: cannot read: {error}"));
         let mut bytes = Vec::new();
-        let read = std::io::stdin().lock().take(MOST_TYPED).read_to_end(&mut bytes);
-        read.map_err(|error| Failure::Input(format!("stdin: cannot read: {error}")))?;
+        if self.stdio_policy.is_empty() {
+            let read = std::io::stdin().lock().take(MOST_TYPED).read_to_end(&mut bytes);
+            read.map_err(wrong)?;
+        } else {
+            let text: String = serde_json::from_str(&line_of_stdin().map_err(wrong)?)
+                .map_err(|error| wrong(error.into()))?;
+            bytes.extend(text.into_bytes());
+        }
         hand(path, bytes);
         Ok(())
+    }
+
+    /// Names of the program's policies.
+    pub(crate) fn policies(&self) -> &[String] {
+        &self.stdio_policy
     }
 }
 

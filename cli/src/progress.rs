@@ -5,7 +5,7 @@ use crate::messages::{for_a_program, tell};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The least time between two lines for a program.
 const BETWEEN: Duration = Duration::from_millis(100);
@@ -13,8 +13,8 @@ const BETWEEN: Duration = Duration::from_millis(100);
 /// A count of what has been done.
 pub(crate) struct Progress {
     bar: ProgressBar,
-    /// Of what is told to a program: when it was told last.
-    told: Option<Mutex<Instant>>,
+    /// Of what is told to a program: when it was told last, from the beginning.
+    told: Option<Mutex<Duration>>,
 }
 
 /// A count of cases to `total`; its message says what else it counts.
@@ -35,7 +35,7 @@ fn styled(total: Option<u64>, template: &str, what: &'static str, quiet: bool) -
     let style = ProgressStyle::with_template(template).expect("the template is well formed");
     bar.set_style(style);
     bar.set_message(what);
-    let told = (!quiet && for_a_program()).then(|| Mutex::new(Instant::now()));
+    let told = (!quiet && for_a_program()).then(|| Mutex::new(Duration::ZERO));
     Progress { bar, told }
 }
 
@@ -79,8 +79,9 @@ impl Progress {
         let Some(told) = &self.told else { return };
         let (done, all) = (self.bar.position(), self.bar.length());
         let mut last = told.lock().expect("nobody panics with it");
-        if last.elapsed() >= BETWEEN || all == Some(done) {
-            *last = Instant::now();
+        let now = self.bar.elapsed();
+        if now.saturating_sub(*last) >= BETWEEN || all == Some(done) {
+            *last = now;
             tell(&json!({ "progress": { "done": done, "of": all, "what": self.bar.message() } }));
         }
     }

@@ -309,7 +309,8 @@ class Process(Elsewhere):
         import io
 
         shown = io.StringIO()
-        with contextlib.redirect_stderr(shown):
+        at_once = unittest.mock.patch("tiersim._child._QUIET", 0)
+        with contextlib.redirect_stderr(shown), at_once:
             tiersim.run(SMALL)
         self.assertIn("cases", shown.getvalue())
         with contextlib.redirect_stderr(io.StringIO()) as silent:

@@ -2,6 +2,8 @@
 
 use crate::common::*;
 use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
 
 /// The lines of stderr, each an object of one key.
 #[track_caller]
@@ -56,4 +58,48 @@ fn progress_ends_with_all_and_expectations_that_fail_are_told() {
     assert_eq!(progress["done"], progress["of"], "{progress}");
     assert_eq!(progress["what"], "cases");
     assert!(plain.stderr.contains(last("failed").as_str().unwrap()), "{}", plain.stderr);
+}
+
+/// Answers the questions of a policy that has everything in HBM; what is printed behind them.
+fn all_in_hbm(project: &Project, arguments: &[&str]) -> (usize, String) {
+    let mut ran = Command::new(env!("CARGO_BIN_EXE_tiersim"));
+    ran.args(arguments).current_dir(&project.root);
+    let mut ran = ran.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let (mut stdin, stdout) = (ran.stdin.take().unwrap(), ran.stdout.take().unwrap());
+    let (mut asked, mut printed) = (0, String::new());
+    for line in BufReader::new(stdout).lines() {
+        let line = line.unwrap();
+        let Some(question) = line.strip_prefix("{\"ask\":\"") else {
+            printed += &format!("{line}\n");
+            continue;
+        };
+        let answer = match question.split('"').next().unwrap() {
+            "begin" => json!({
+                "lookahead": "past", "allocates": false, "spills": false, "makes_room": false,
+            }),
+            "initial" => json!({ "tier": 0 }),
+            "plan" => json!({ "do": [] }),
+            other => panic!("{other}"),
+        };
+        asked += usize::from(question.starts_with("plan"));
+        writeln!(stdin, "{answer}").unwrap();
+    }
+    assert!(ran.wait().unwrap().success());
+    (asked, printed)
+}
+
+#[test]
+fn a_policy_of_the_program_is_asked_before_each_op_and_decides() {
+    let project = Project::shipped();
+    let run = ["run", "scenarios/tiny-llama-lru.ron", "--no-png", "--format", "json"];
+    let set = ["--set", "policies.LRU 100 %.policy=Python()", "--stdio-policy", "Mine@1"];
+    let (asked, printed) = all_in_hbm(&project, &[&run[..], &set].concat());
+    let plain = project.run(&run);
+    let results = |text: &str| serde_json::from_str::<Value>(text).expect(text)["results"].take();
+    let (mine, plain) = (results(&printed), results(&plain.stdout));
+    assert_eq!(asked, 3 * 1494, "once per op and replay");
+    for key in ["step_ms", "peak_bytes", "moved_bytes", "events"] {
+        assert_eq!(mine[3][key], plain[0][key], "{key}: as everything in HBM");
+    }
+    assert_eq!((&mine[3]["policy"], &mine[3]["details"]), (&json!("python"), &json!("Mine")));
 }

@@ -11,7 +11,15 @@ programs and needs torch.
 """
 
 from . import ron
-from .errors import Diagnostic, Error, ExpectationError, ExpectationWarning, Fault
+from .errors import (
+    Diagnostic,
+    Error,
+    ExpectationError,
+    ExpectationWarning,
+    Fault,
+    PolicyError,
+)
+from .policy import HBM, Policy, Setting, Step
 from .results import (
     Answer,
     Chart,
@@ -55,10 +63,15 @@ __all__ = [
     "Fault",
     "Machine",
     "Memory",
+    "HBM",
     "Page",
+    "Policy",
+    "PolicyError",
     "Result",
     "Scenario",
+    "Setting",
     "Solved",
+    "Step",
     "Table",
     "Trace",
     "compare",

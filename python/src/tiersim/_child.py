@@ -53,6 +53,10 @@ def command() -> str:
     return found
 
 
+#: Seconds for which nothing is drawn.
+_QUIET = 1.0
+
+
 class Said:
     """What a command printed and said beside it."""
 
@@ -99,8 +103,9 @@ def run(
         begin(_hear, process.stderr, said, bar)
         if talk is not None:
             assert process.stdin is not None and process.stdout is not None
-            talk(process.stdin, process.stdout)
-            _close(process.stdin)
+            with process.stdout:
+                talk(process.stdin, process.stdout)
+            _close(process.stdin)  # There is nothing more to ask.
         else:
             begin(_keep, process.stdout, said)
             if text is not None:
@@ -113,6 +118,9 @@ def run(
     finally:
         for thread in threads:
             thread.join()
+        for process in started:
+            if process.stdin is not None:
+                _close(process.stdin)
         bar.close()
     _refuse(said)
     return said
@@ -246,11 +254,17 @@ class _Bar:
             if not self.wanted:
                 return
             try:
+                # Notebooks draw it where they can.
+                import ipywidgets  # type: ignore # noqa: F401
                 from tqdm.auto import tqdm
             except ImportError:
-                self.wanted = False
-                return
-            self.bar = tqdm(total=told["of"], desc=told["what"], leave=False, file=sys.stderr)
+                try:
+                    from tqdm import tqdm  # type: ignore
+                except ImportError:
+                    self.wanted = False
+                    return
+            about = {"total": told["of"], "desc": told["what"], "leave": False, "delay": _QUIET}
+            self.bar = tqdm(**about, file=sys.stderr)
         if told["of"] != self.bar.total:
             self.bar.reset(told["of"])
             self.bar.set_description(told["what"], refresh=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Mapping
 
@@ -61,6 +62,18 @@ class Error(Exception):
 
 class Fault(Error):
     """A mistake of tiersim itself, or a command that something else ended."""
+
+
+class PolicyError(Error):
+    """A policy raised something; the run has ended and nothing was written. The exception is the
+    ``__cause__``, and its traceback is in the message."""
+
+    def __init__(self, policy: str, op: int | None, cause: Exception) -> None:
+        where = "before the first op" if op is None else f"at op {op} of the run"
+        trace = "".join(traceback.format_exception(cause)).rstrip("\n")
+        text = f"policy {policy} failed {where}:\n{trace}"
+        super().__init__([Diagnostic(text, rule=text)])
+        self.policy, self.op = policy, op
 
 
 class ExpectationError(Error):

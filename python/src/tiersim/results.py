@@ -40,9 +40,6 @@ class Chart:
         """Writes the SVG to a file."""
         Path(path).write_text(self.svg, encoding="utf-8")
 
-    def _repr_svg_(self) -> str:
-        return self.svg
-
     def _repr_html_(self) -> str:
         # A declaration before <svg> is for files.
         return self.svg[self.svg.index("<svg") :]
@@ -101,6 +98,9 @@ class Table:
 
     def __iter__(self) -> Iterator[Dict]:
         return iter(self.rows)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self)} rows)"
 
     def _repr_html_(self) -> str:
         return _table(self.rows)
@@ -230,6 +230,13 @@ class Result(Answer):
     def fingerprint(self) -> str:
         """Equal for two results if and only if they ask for the same thing."""
         return str(self.summary["fingerprint"])
+
+    @property
+    def timeline(self) -> Dict:
+        """Every op and copy of one step, in the form that Perfetto opens; times in microseconds. A
+        sweep has none."""
+        timeline: Dict = json.loads(self._file("timeline.json"))
+        return timeline
 
     def report(self, *, height: int = 800) -> Page:
         """Everything on one page, as ``tiersim report`` makes it; ``height`` of its frame in
@@ -362,6 +369,13 @@ class Memory(Table):
         self.summary: Dict = said.json()
         self.failed: list[str] = said.failed
         super().__init__(self.summary.get("parts", []))
+
+    @property
+    def options(self) -> list[Dict]:
+        """With ``fit=...`` the settings that fit, the quickest first: bytes by place and seconds per
+        step; else none."""
+        options: list[Dict] = self.summary.get("fit", {}).get("options", [])
+        return options
 
     @property
     def gpu_bytes(self) -> int:

@@ -14,6 +14,7 @@ from typing import Any, Mapping, Sequence, TypeVar, Union
 
 from . import _child
 from .errors import ExpectationError, ExpectationWarning
+from .policy import Asked, Policy
 from .results import (
     Answer,
     Comparison,
@@ -39,6 +40,8 @@ _Of = TypeVar("_Of", bound=Answer)
 def run(
     scenario: Named,
     *,
+    policy: Policy | Sequence[Policy] = (),
+    instead_of: str | None = None,
     set: Settings | None = None,
     seed: int | None = None,
     trace: str | os.PathLike[str] | Trace | None = None,
@@ -52,6 +55,8 @@ def run(
 ) -> Result:
     """Simulates every policy of a scenario, as ``tiersim run`` does.
 
+    ``policy`` (or several) answers for the cases whose policy the scenario calls ``Python()`` (or
+    ``Python(number: 1)``, ...), and for the case called ``instead_of``, whose policy it replaces.
     ``seed`` replaces the scenario's; ``trace`` runs another trace instead of its own; ``audit``
     checks capacity, hazards and conservation after every event; ``uncertainty`` draws the machine's
     uncertain numbers so many times; ``bound_curve`` may be left out to be quicker; ``jobs`` is the
@@ -59,15 +64,21 @@ def run(
     not hold is a warning and in ``failed``, or with ``check`` an
     :class:`~tiersim.ExpectationError`.
     """
+    policies = [policy] if isinstance(policy, Policy) else list(policy)
+    if instead_of is not None:
+        set = {**(set or {}), f"policies.{instead_of}.policy": "Python()"}
     options = _common(set, seed, jobs) + _flags(audit=audit, no_bound_curve=not bound_curve)
     options += _options(uncertainty=uncertainty)
     options += _options(trace=trace.path if isinstance(trace, Trace) else trace)
-    return _answer(Result, "run", scenario, options + ["--no-png"], out, check, progress)
+    options += ["--no-png"]
+    return _answer(Result, "run", scenario, options, out, check, progress, policies)
 
 
 def sweep(
     scenario: Named,
     *,
+    policy: Policy | Sequence[Policy] = (),
+    instead_of: str | None = None,
     set: Settings | None = None,
     seed: int | None = None,
     audit: bool = False,
@@ -79,8 +90,12 @@ def sweep(
 ) -> Result:
     """Simulates every point of a scenario's axes, as ``tiersim sweep`` does; options as of
     :func:`run`."""
+    policies = [policy] if isinstance(policy, Policy) else list(policy)
+    if instead_of is not None:
+        set = {**(set or {}), f"policies.{instead_of}.policy": "Python()"}
     options = _common(set, seed, jobs) + _flags(audit=audit, no_bound_curve=not bound_curve)
-    return _answer(Result, "sweep", scenario, options + ["--no-png"], out, check, progress)
+    options += ["--no-png"]
+    return _answer(Result, "sweep", scenario, options, out, check, progress, policies)
 
 
 def solve(
@@ -119,7 +134,7 @@ def solve(
         options += ["--range", f"{range[0]}..{range[1]}"]
     options += [f"--such-that={condition}" for condition in conditions]
     options += [f"--vary={_varied(path, vary)}" for path in vary]
-    return _answer(Solved, "solve", scenario, options, out, False, progress, expects=False)
+    return _answer(Solved, "solve", scenario, options, out, False, progress)
 
 
 def explain(
@@ -208,7 +223,7 @@ def _answer(
     out: str | os.PathLike[str] | None,
     check: bool,
     progress: bool,
-    expects: bool = True,
+    policies: Sequence[Policy] = (),
 ) -> _Of:
     folder = Folder(None if out is None else Path(out))
     # In a folder of its own, which the command makes whole or not at all.
@@ -216,11 +231,18 @@ def _answer(
         folder.path = folder.path / "out"
     arguments = [verb, *_named(scenario), *options, "--format", "json", f"--out={folder.path}"]
     given = scenario.ron if isinstance(scenario, Scenario) else None
-    said = _child.run(arguments, text=given, progress=progress)
+    if policies:
+        asked = Asked(policies, given)
+        arguments += asked.options()
+        said = _child.run(arguments, talk=asked.talk, progress=progress)
+        said.stdout = asked.printed
+    else:
+        said = _child.run(arguments, text=given, progress=progress)
     answer = kind(said, folder)
     if answer.failed and check:
         raise ExpectationError(answer.failed, answer)
-    for line in answer.failed if expects else ():
+    # That there is no answer is one.
+    for line in answer.failed if kind is Result else ():
         warnings.warn(line, ExpectationWarning, stacklevel=3)
     return answer
 
