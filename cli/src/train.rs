@@ -19,7 +19,7 @@ use tiersim_sim::train::train;
 #[derive(Debug, ClapArgs)]
 pub(crate) struct TrainArgs {
     /// A scenario file with cases that use Scored or LearnedPlacement; the mean of their slowdowns is lowered.
-    #[arg(value_name = "SCENARIO")]
+    #[arg(value_name = "SCENARIO", value_parser = crate::args::scenario())]
     scenario: PathBuf,
     /// File to write [default: out/SCENARIO/weights.ron].
     #[arg(long, value_name = "FILE")]

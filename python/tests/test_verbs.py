@@ -1,5 +1,6 @@
 """The package's functions against the command itself, in a folder that is no checkout."""
 
+import importlib.util
 import json
 import os
 import signal
@@ -228,6 +229,14 @@ class Notebooks(Elsewhere):
         self.assertEqual(sum(row["duration_ns"] > 0 for row in trace.ops), 1494)
         own = tiersim.run(SMALL, trace=trace)
         self.assertEqual(own.summary["workload"], "tiny-llama-cpu")
+
+    def test_the_recorder_is_there_and_says_what_it_needs(self):
+        if importlib.util.find_spec("torch"):
+            self.assertEqual(importlib.import_module("tiersim.record").Recorder.__name__, "Recorder")
+        else:
+            with self.assertRaisesRegex(ModuleNotFoundError, "pip install torch"):
+                importlib.import_module("tiersim.record")
+        self.assertIsNotNone(importlib.util.find_spec("tiersim_record"))
 
     def test_expectations_warn_or_raise_as_asked(self):
         path, value = NO_SUCH_HOPE.split("=", 1)
