@@ -232,7 +232,8 @@ class Notebooks(Elsewhere):
 
     def test_the_recorder_is_there_and_says_what_it_needs(self):
         if importlib.util.find_spec("torch"):
-            self.assertEqual(importlib.import_module("tiersim.record").Recorder.__name__, "Recorder")
+            recorder = importlib.import_module("tiersim.record").Recorder
+            self.assertEqual(recorder.__name__, "Recorder")
         else:
             with self.assertRaisesRegex(ModuleNotFoundError, "pip install torch"):
                 importlib.import_module("tiersim.record")

@@ -372,8 +372,8 @@ class Memory(Table):
 
     @property
     def options(self) -> list[Dict]:
-        """With ``fit=...`` the settings that fit, the quickest first: bytes by place and seconds per
-        step; else none."""
+        """With ``fit=...`` the settings that fit, the quickest first: bytes by place and seconds
+        per step; else none."""
         options: list[Dict] = self.summary.get("fit", {}).get("options", [])
         return options
 
