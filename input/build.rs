@@ -1,4 +1,4 @@
-//! Lists what ships inside the command: machines, their parts, and the recorded trace of GPT-2.
+//! Lists what ships inside the command: machines, their parts, scenarios, and what scenarios read.
 //!
 //! What `tiersim calibrate` measured here (`hardware-specs/measured`) is this computer's own and
 //! does not ship, nor do notes and the raw recording.
@@ -15,7 +15,14 @@ const SHIPPED: &[(&str, &[&str])] = &[
     ("hardware-specs", &["ron"]),
     ("hardware-specs/op-times", &["ron"]),
     ("hardware-specs/parts", &["ron"]),
+    ("scenarios", &["ron"]),
+    ("scenarios/hints", &["json"]),
+    ("scenarios/learned", &["ron"]),
+    ("traces/gpt2-infer-cpu", &["ron", "gz"]),
     ("traces/gpt2-train-cpu", &["ron", "csv", "gz"]),
+    ("traces/requests-conversation", &["jsonl"]),
+    ("traces/tiny-llama-cpu", &["ron", "gz"]),
+    ("traces/varying-sequence", &["ron", "gz"]),
 ];
 
 fn main() {

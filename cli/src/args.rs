@@ -2,6 +2,7 @@
 
 use crate::VERSION;
 use crate::output::Failure;
+use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{ArgAction, Args as ClapArgs, ValueEnum};
 use std::path::PathBuf;
 use tiersim_reports::{Made, Pictures, Style};
@@ -53,11 +54,16 @@ pub(crate) struct Common {
     pub(crate) deny: Option<Deny>,
 }
 
+/// A scenario's file, or the name of one that ships.
+pub(crate) fn scenario() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().map(|path| tiersim_input::project::scenario(&path))
+}
+
 /// Options of a question about one scenario, which is run many times for its answer.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Question {
-    /// A scenario file.
-    #[arg(value_name = "SCENARIO")]
+    /// A scenario file, or the name of one that ships.
+    #[arg(value_name = "SCENARIO", value_parser = scenario())]
     pub(crate) scenario: PathBuf,
     /// Override any value of the scenario or, behind `hardware.`, of its machine.
     #[arg(long = "set", value_name = "PATH=VALUE", value_parser = assignment)]

@@ -3,8 +3,9 @@
 //! Invariant: nothing is written, and no case is simulated; the baseline is, because budgets are
 //! shares of what it needs.
 
-use crate::args::Deny;
-use crate::lints::{diagnostic, say_note, say_warnings};
+use crate::args::{Deny, scenario};
+use crate::lints::diagnostic;
+use crate::messages::{say_note, say_warnings};
 use crate::output::{Failure, print};
 use crate::points::scenarios;
 use clap::Args as ClapArgs;
@@ -33,8 +34,8 @@ use tiersim_sim::sweep::{comparable, warnings};
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct CheckArgs {
-    /// Scenarios or hardware specs (.ron), or folders of traces.
-    #[arg(required = true, value_name = "FILE")]
+    /// Scenarios or hardware specs (.ron), folders of traces, or names of scenarios that ship.
+    #[arg(required = true, value_name = "FILE", value_parser = scenario())]
     pub(crate) files: Vec<PathBuf>,
     /// What counts as a problem too.
     #[arg(long, value_enum, value_name = "WHAT")]

@@ -142,13 +142,14 @@ fn broken(asked: &Asked<'_>, draw: (usize, usize), found: Diagnostics) -> Failur
 
 /// A problem that only drawn numbers have.
 fn at_draw(asked: &Asked<'_>, (draw, draws): (usize, usize), failure: Failure) -> Failure {
-    match failure {
-        Failure::Input(said) => Failure::Input(format!(
-            "{}: draw {} of {draws} cannot be run: {said}\nnarrow the range or the spread of the \
-             number that is named, so that every draw is a machine that could be",
-            asked.path.display(),
-            draw + 1
-        )),
-        other => other,
-    }
+    let said = match failure.input() {
+        Ok(said) => said,
+        Err(other) => return other,
+    };
+    Failure::Input(format!(
+        "{}: draw {} of {draws} cannot be run: {said}\nnarrow the range or the spread of the number \
+         that is named, so that every draw is a machine that could be",
+        asked.path.display(),
+        draw + 1
+    ))
 }

@@ -2,7 +2,7 @@
 //!
 //! Invariant: nothing is written for a step that breaks a rule.
 
-use crate::lints::say_note;
+use crate::messages::say_note;
 use crate::output::{Failure, print};
 use crate::typed::{
     attention, checkpointing, format, kernels, loss, optimizer, packed, size, targets, update,

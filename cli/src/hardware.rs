@@ -2,7 +2,7 @@
 
 use crate::VERSION;
 use crate::args::Format;
-use crate::lints::say_warnings;
+use crate::messages::say_warnings;
 use crate::output::{Failure, print, write_all, written};
 use clap::{Args as ClapArgs, Subcommand};
 use std::path::{Path, PathBuf};
@@ -11,17 +11,24 @@ use tiersim_input::project::{Project, SPECS};
 use tiersim_input::shipped::is_shipped;
 use tiersim_models::hardware::Hardware;
 use tiersim_models::lint::lint_hardware;
-use tiersim_reports::{drawing, hardware_json, hardware_list, hardware_text};
+use tiersim_reports::{drawing, hardware_json, hardware_list, hardware_list_json, hardware_text};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum HardwareCommand {
     /// One line per machine that can be named: of the project around the current folder, and those
     /// that are embedded in this program.
     #[command(after_help = "Examples:\n  tiersim hardware list")]
-    List,
+    List(ListArgs),
     /// Tiers, links, routes and numbers with their sources; writes machine.svg and machine.png.
     #[command(after_help = "Examples:\n  tiersim hardware show h100-sxm-pcie5")]
     Show(ShowArgs),
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ListArgs {
+    /// What to print on stdout.
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -40,17 +47,20 @@ pub(crate) struct ShowArgs {
 /// Lists machines or shows one.
 pub(crate) fn hardware(command: &HardwareCommand) -> Result<(), Failure> {
     match command {
-        HardwareCommand::List => list(),
+        HardwareCommand::List(args) => list(args.format),
         HardwareCommand::Show(args) => show(args),
     }
 }
 
-fn list() -> Result<(), Failure> {
+fn list(format: Format) -> Result<(), Failure> {
     let project = project()?;
     let mut machines = Vec::new();
     for (name, path) in project.machines() {
         let machine = Hardware { name, ..read_hardware_of(&path, &project)? };
         machines.push((machine, if is_shipped(&path) { "embedded" } else { "file" }));
+    }
+    if format == Format::Json {
+        return print(&hardware_list_json(&machines)?);
     }
     print(&hardware_list(&machines))?;
     match project.specs() {

@@ -15,7 +15,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("Answer a question", &["explain", "solve", "report"]),
     ("By formula, without simulating", &["memory", "cache", "ops", "allocator"]),
     ("On real machines", &["calibrate", "validate", "conform"]),
-    ("Files", &["check", "trace", "hardware"]),
+    ("Files", &["check", "trace", "hardware", "scenario"]),
     ("The command itself", &["completions", "man"]),
 ];
 

@@ -8,6 +8,7 @@
 
 mod allocator;
 mod args;
+mod asking;
 mod cache;
 mod calibrate;
 mod check;
@@ -21,6 +22,7 @@ mod hardware;
 mod help;
 mod lints;
 mod memory;
+mod messages;
 mod new;
 mod ops;
 mod output;
@@ -29,6 +31,7 @@ mod progress;
 mod replications;
 mod report;
 mod runs;
+mod scenarios;
 mod solve;
 mod trace_memory;
 mod traces;
@@ -39,13 +42,13 @@ mod what_if;
 
 use clap::parser::ValueSource;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use messages::say;
 use output::{Failure, INTERNAL};
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::io::Write;
 use std::panic;
 use std::process::ExitCode;
 use tiersim_policies::zoo::Registry;
-use tiersim_reports::words::clean;
 
 /// Version of the command.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -56,6 +59,8 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 struct Args {
     #[command(subcommand)]
     command: Command,
+    #[command(flatten)]
+    programs: messages::ForPrograms,
 }
 
 // Examples of help run in tests/cli/documented.rs, as those of documents do.
@@ -151,6 +156,9 @@ enum Command {
     /// List the machines that can be named, or show and draw one with the source of each number.
     #[command(subcommand)]
     Hardware(hardware::HardwareCommand),
+    /// List the scenarios that ship, or print one.
+    #[command(subcommand)]
+    Scenario(scenarios::ScenarioCommand),
     /// Print what a shell needs to complete verbs and options.
     #[command(after_help = "Examples:\n  tiersim completions bash\n  tiersim completions zsh")]
     Completions(help::CompletionsArgs),
@@ -168,8 +176,15 @@ pub fn main_with(registry: &Registry) -> ExitCode {
             say(&failure);
             ExitCode::from(failure.code())
         }
-        // The hook has said what happened.
-        Err(_) => ExitCode::from(INTERNAL),
+        Err(payload) => match payload.downcast::<asking::NoAnswer>() {
+            Ok(why) => {
+                let failure = Failure::from(*why);
+                say(&failure);
+                ExitCode::from(failure.code())
+            }
+            // The hook has said what happened.
+            Err(_) => ExitCode::from(INTERNAL),
+        },
     }
 }
 
@@ -186,6 +201,8 @@ fn parse() -> Args {
 }
 
 fn run(args: Args, registry: &Registry) -> Result<(), Failure> {
+    args.programs.begin()?;
+    let registry = &asking::registry(registry, args.programs.policies());
     match args.command {
         Command::New(args) => new::new(&args),
         Command::Run(args) => runs::run(&args, registry),
@@ -205,6 +222,7 @@ fn run(args: Args, registry: &Registry) -> Result<(), Failure> {
         Command::Allocator(args) => allocator::allocator(&args),
         Command::Memory(args) => memory::memory(&args),
         Command::Hardware(args) => hardware::hardware(&args),
+        Command::Scenario(command) => scenarios::scenario(&command),
         Command::Completions(args) => help::completions(&args, Args::command()),
         Command::Man(args) => help::man(&args, Args::command()),
     }
@@ -217,12 +235,4 @@ fn say_fault(fault: &str) {
     if trace.status() == BacktraceStatus::Captured {
         let _ = writeln!(std::io::stderr(), "{trace}");
     }
-}
-
-/// Messages quote bad input, which may hold what drives a terminal: it is shown, not sent.
-fn say(failure: &Failure) {
-    let message = failure.to_string();
-    let lines: Vec<String> = message.lines().map(clean).collect();
-    // Where there is no stderr, the exit code still says it.
-    let _ = writeln!(std::io::stderr(), "{}", lines.join("\n"));
 }

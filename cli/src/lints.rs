@@ -1,16 +1,15 @@
-//! Warnings of the lint on their way to people: on stderr, and as failures where they are denied.
+//! Warnings of the lint on their way to people: shown, or failures where they are denied.
 //!
 //! Invariant: with `--deny warnings` nothing is written for a machine that warns.
 
 use crate::args::Common;
+use crate::messages::say_warnings;
 use crate::output::{Denied, Failure};
-use std::io::Write;
 use std::path::Path;
 use tiersim_models::diagnostic::{Diagnostic, Diagnostics, Warning, said_once};
 use tiersim_models::lint::lint_hardware;
 use tiersim_models::results::RunRecord;
 use tiersim_policies::scenario::Scenario;
-use tiersim_reports::words::clean;
 
 /// A denied warning is a problem of the file like any other.
 pub(crate) fn diagnostic(file: &Path, warning: &Warning) -> Diagnostic {
@@ -21,21 +20,6 @@ pub(crate) fn diagnostic(file: &Path, warning: &Warning) -> Diagnostic {
         found: warning.found.clone(),
         remedy: warning.remedy.clone(),
     }
-}
-
-/// Shows warnings about `what`.
-pub(crate) fn say_warnings(what: &str, warnings: &[Warning]) {
-    said_once(warnings).iter().for_each(|warning| line(&format!("warning: {what}: {warning}")));
-}
-
-/// Shows a remark that nothing denies.
-pub(crate) fn say_note(what: &str, note: &str) {
-    line(&format!("note: {what}: {note}"));
-}
-
-fn line(text: &str) {
-    // Where there is no stderr, nobody wants warnings.
-    let _ = writeln!(std::io::stderr(), "{}", clean(text));
 }
 
 /// Ends with every warning about the scenarios' machines and files, if warnings are denied.

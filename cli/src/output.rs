@@ -27,6 +27,8 @@ pub(crate) enum Failure {
     },
     /// Bad input: exit 2.
     Input(String),
+    /// The same, with the place of each problem.
+    Problems(Diagnostics),
     /// A mistake in this program: exit 3.
     Internal(String),
 }
@@ -50,10 +52,25 @@ impl Failure {
     pub(crate) fn code(&self) -> u8 {
         match self {
             Failure::Expectation(_) | Failure::Denied { .. } => 1,
-            Failure::Input(_) => 2,
+            Failure::Input(_) | Failure::Problems(_) => 2,
             Failure::Internal(_) => INTERNAL,
         }
     }
+
+    /// What is wrong with the input, or the failure if it is another.
+    pub(crate) fn input(self) -> Result<String, Failure> {
+        match self {
+            Failure::Input(said) => Ok(said),
+            Failure::Problems(all) => Ok(together(&all)),
+            other => Err(other),
+        }
+    }
+}
+
+/// Problems as lines behind one `error: `.
+fn together(all: &Diagnostics) -> String {
+    let lines: Vec<String> = all.0.iter().map(ToString::to_string).collect();
+    lines.join("\nerror: ")
 }
 
 impl fmt::Display for Failure {
@@ -71,6 +88,7 @@ impl fmt::Display for Failure {
                 list(f, *count, lines, "warning(s) of the results are denied")
             }
             Failure::Input(problem) => write!(f, "error: {problem}"),
+            Failure::Problems(all) => write!(f, "error: {}", together(all)),
             Failure::Internal(fault) => {
                 write!(f, "internal fault: {fault}\nplease report this with the scenario")
             }
@@ -84,8 +102,7 @@ fn list(f: &mut fmt::Formatter<'_>, n: usize, lines: &[String], heading: &str) -
 
 impl From<Diagnostics> for Failure {
     fn from(problems: Diagnostics) -> Failure {
-        let lines: Vec<String> = problems.0.iter().map(ToString::to_string).collect();
-        Failure::Input(lines.join("\nerror: "))
+        Failure::Problems(problems)
     }
 }
 

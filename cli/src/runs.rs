@@ -1,10 +1,11 @@
 //! `run`, `sweep` and `hints`.
 
-use crate::args::{Common, Format, assignment};
+use crate::args::{Common, Format, assignment, scenario};
 use crate::draws::{Asked, DrawArgs};
 use crate::emit::{emit, simulators};
 use crate::folder::Folder;
-use crate::lints::{deny_machines, say_warnings, warned};
+use crate::lints::{deny_machines, warned};
+use crate::messages::say_warnings;
 use crate::output::{Denied, Failure, print, write, write_all};
 use crate::points::scenarios;
 use crate::progress;
@@ -36,8 +37,8 @@ use tiersim_sim::sweep::{count, run_sweep};
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct RunArgs {
-    /// Scenario files.
-    #[arg(required = true, value_name = "SCENARIO")]
+    /// Scenario files, or names of those that ship.
+    #[arg(required = true, value_name = "SCENARIO", value_parser = scenario())]
     pub(crate) scenarios: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) instead: Instead,
@@ -98,8 +99,8 @@ pub(crate) enum Log {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct SweepArgs {
-    /// A scenario file with a `sweep`.
-    #[arg(value_name = "SCENARIO")]
+    /// A scenario file with a `sweep`, or the name of one that ships.
+    #[arg(value_name = "SCENARIO", value_parser = scenario())]
     pub(crate) scenario: PathBuf,
     #[command(flatten)]
     pub(crate) common: Common,
@@ -111,8 +112,8 @@ pub(crate) struct SweepArgs {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct HintsArgs {
-    /// A scenario file with a policy that places modules.
-    #[arg(value_name = "SCENARIO")]
+    /// A scenario file with a policy that places modules, or the name of one that ships.
+    #[arg(value_name = "SCENARIO", value_parser = scenario())]
     pub(crate) scenario: PathBuf,
     /// The policy's name in the scenario [default: the first that places modules].
     #[arg(long)]

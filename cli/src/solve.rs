@@ -9,9 +9,8 @@ use crate::VERSION;
 use crate::args::{Format, Question};
 use crate::folder::Folder;
 use crate::output::{Failure, print, written};
-use crate::progress;
+use crate::progress::{self, Progress};
 use clap::Args as ClapArgs;
-use indicatif::ProgressBar;
 use question::{Asking, Sought};
 use tiersim_models::results::solved::{Optimum, Solved};
 use tiersim_policies::zoo::Registry;
@@ -95,7 +94,7 @@ pub(crate) fn solve(args: &SolveArgs, registry: &Registry) -> Result<(), Failure
 fn find(
     asking: &Asking<'_>,
     sought: Option<Sought>,
-    bar: &ProgressBar,
+    bar: &Progress,
 ) -> Result<SolvedRecord, Failure> {
     let mut trials = Trials::new(asking, bar);
     let Some(Sought { objective, variables, ranges, largest }) = sought else {

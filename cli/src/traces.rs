@@ -28,6 +28,9 @@ pub(crate) enum TraceCommand {
         /// What to print.
         #[arg(long, value_enum, default_value_t = Format::Text)]
         format: Format,
+        /// Write the trace to this folder as well, its tables as plain CSV.
+        #[arg(long, value_name = "DIR")]
+        tables: Option<PathBuf>,
     },
     /// Say what a trace asks of an allocator: the least pool, fragmentation, offsets ahead, leaks.
     #[command(
@@ -117,7 +120,7 @@ pub(crate) enum Source {
 /// Looks at a trace, or makes one.
 pub(crate) fn trace(command: &TraceCommand) -> Result<(), Failure> {
     match command {
-        TraceCommand::Info { trace, format } => {
+        TraceCommand::Info { trace, format, tables } => {
             let path = typed(trace);
             let (trace, account) = match FileKind::of(&path).filter(|kind| kind.becomes_trace()) {
                 Some(_) => {
@@ -126,6 +129,9 @@ pub(crate) fn trace(command: &TraceCommand) -> Result<(), Failure> {
                 }
                 None => (read_trace(&path)?, String::new()),
             };
+            if let Some(folder) = tables {
+                write_trace(&trace, folder, Packing::Plain)?;
+            }
             let info = info(&trace);
             match format {
                 Format::Text => print(&format!("{info}{account}")),

@@ -19,7 +19,7 @@ use tiersim_sim::train::train;
 #[derive(Debug, ClapArgs)]
 pub(crate) struct TrainArgs {
     /// A scenario file with cases that use Scored or LearnedPlacement; the mean of their slowdowns is lowered.
-    #[arg(value_name = "SCENARIO")]
+    #[arg(value_name = "SCENARIO", value_parser = crate::args::scenario())]
     scenario: PathBuf,
     /// File to write [default: out/SCENARIO/weights.ron].
     #[arg(long, value_name = "FILE")]
@@ -56,7 +56,7 @@ pub(crate) fn train_policy(args: &TrainArgs, registry: &Registry) -> Result<(), 
     let heard = |best: f64| {
         bar.set_message(format!("generations, mean slowdown {best:.4}"));
         bar.inc(1);
-        progress::show(&bar, args.quiet);
+        bar.show(args.quiet);
     };
     let file = train(scenario, traces.of(scenario), stamp, search, heard)?;
     bar.finish_and_clear();

@@ -26,7 +26,7 @@ use tiersim_validation::real::Kind;
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ValidateArgs {
     /// Scenario files.
-    #[arg(required = true, value_name = "SCENARIO")]
+    #[arg(required = true, value_name = "SCENARIO", value_parser = crate::args::scenario())]
     pub(crate) scenarios: Vec<PathBuf>,
     #[command(flatten)]
     machine: MachineArgs,

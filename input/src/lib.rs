@@ -5,6 +5,7 @@
 
 pub mod file_kind;
 pub mod guide;
+pub mod handed;
 pub mod hardware_file;
 pub mod held;
 pub mod hidden;

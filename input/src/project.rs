@@ -14,6 +14,7 @@ mod parts;
 
 pub(crate) use parts::{Named, part};
 
+use crate::handed::is_handed;
 use crate::shipped;
 use crate::text::choices::choices;
 use std::collections::BTreeMap;
@@ -22,6 +23,9 @@ use std::path::{Component, Path, PathBuf};
 
 /// Folder of the machines that can be named without a path.
 pub const SPECS: &str = "hardware-specs";
+
+/// Folder of the scenarios that can be named without a path.
+pub const SCENARIOS: &str = "scenarios";
 
 /// Why a path is not used: the rule and the remedy.
 pub type PathFault = (String, String);
@@ -146,6 +150,21 @@ pub fn typed(path: &Path) -> PathBuf {
     let shipped = || shipped::path(flat(path)?.to_str()?);
     if path.symlink_metadata().is_ok() { None } else { shipped() }
         .unwrap_or_else(|| path.to_owned())
+}
+
+/// A scenario that somebody typed: what is there, or else what ships by that name. A plain name is
+/// that of a scenario of the project or of one that ships.
+pub fn scenario(path: &Path) -> PathBuf {
+    let found = typed(path);
+    if is_handed(path) || found.symlink_metadata().is_ok() || shipped::is_shipped(&found) {
+        return found;
+    }
+    let named = || {
+        let file = format!("{SCENARIOS}/{}.ron", path.to_str().filter(|name| is_plain(name))?);
+        let own = Project::around(Path::new("")).ok()?.root.join(&file);
+        Some(own).filter(|own| own.is_file()).or_else(|| shipped::path(&file))
+    };
+    named().unwrap_or(found)
 }
 
 /// Whether something has this path, on a disk or in memory.

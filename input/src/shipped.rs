@@ -1,4 +1,4 @@
-//! What ships inside the command: machines, their parts, and the recorded trace of GPT-2.
+//! What ships inside the command: machines, their parts, scenarios, and the traces that these read.
 //!
 //! A shipped file has a path like any other, below [`EMBEDDED`], so that messages can name it and
 //! readers, caches and fingerprints need not know where its bytes come from. Only
@@ -6,7 +6,7 @@
 //! Files held in memory ([`crate::held`]) have such paths too, and go before those that ship.
 //! Invariant: a path that is in neither list is one of the file system.
 
-use crate::held;
+use crate::{handed, held};
 use std::path::{Path, PathBuf};
 
 /// The folder that stands for the program itself in paths.
@@ -18,7 +18,7 @@ static FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/shipped.rs"
 /// What the shipped or held file at `path` holds. Whoever opens a file asks here first.
 pub fn bytes(path: &Path) -> Option<&'static [u8]> {
     held::note(path);
-    of(name(path)?)
+    handed::bytes(path).or_else(|| of(name(path)?))
 }
 
 fn of(name: &str) -> Option<&'static [u8]> {
@@ -72,7 +72,9 @@ mod tests {
             assert_eq!(bytes(&path(name).expect(name)), Some(*held), "{name}");
             assert_eq!(std::fs::read(project.join(name)).expect(name), *held, "{name}");
         }
-        for folder in ["hardware-specs", "hardware-specs/parts", "traces/gpt2-train-cpu"] {
+        for folder in
+            ["hardware-specs", "hardware-specs/parts", "scenarios", "traces/gpt2-train-cpu"]
+        {
             assert!(is_folder(&path(folder).expect(folder)), "{folder}");
         }
         for none in ["hardware-specs/none.ron", "traces", "hardware", "", "../sim"] {

@@ -13,6 +13,7 @@ pub mod chunks;
 pub mod command;
 pub mod cpu_ops;
 pub mod drive;
+pub mod elsewhere;
 pub mod entry;
 pub mod fragmentation;
 pub mod ledger;

@@ -21,7 +21,7 @@ except ImportError:
     transformers = None
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "record" / part) for part in ("", "examples", "tests")]
+sys.path[:0] = [str(ROOT / part) for part in ("python/src", "record/examples", "record/tests")]
 
 import gpt2  # noqa: E402
 import tiny_llama  # noqa: E402

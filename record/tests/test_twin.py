@@ -24,7 +24,7 @@ except ImportError:
     transformers = None
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "record" / part) for part in ("", "tests")]
+sys.path[:0] = [str(ROOT / part) for part in ("python/src", "record/tests")]
 
 from checks import TIERSIM, Repeatable, Trace  # noqa: E402
 from tiersim_record import Recorder  # noqa: E402

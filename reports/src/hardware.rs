@@ -12,7 +12,7 @@ mod server;
 mod tests;
 
 pub use drawing::drawing;
-pub use listing::{hardware_json, hardware_list, hardware_text};
+pub use listing::{hardware_json, hardware_list, hardware_list_json, hardware_text};
 
 use crate::words::number;
 use tiersim_models::hardware::TierKind;

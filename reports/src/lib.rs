@@ -88,7 +88,7 @@ pub use explain::{
     EXPLAIN_SCHEMA, explain_artefacts, explain_json, explain_text, sentences, switches_artefacts,
     switches_json, switches_text,
 };
-pub use hardware::{drawing, hardware_json, hardware_list, hardware_text};
+pub use hardware::{drawing, hardware_json, hardware_list, hardware_list_json, hardware_text};
 pub use hints::hints_json;
 pub use json::{SCHEMA, summary_json};
 pub use memory_fit::{FitTarget, memory_fit_json, memory_fit_text};

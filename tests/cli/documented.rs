@@ -43,6 +43,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("cargo bench", "asserts nothing, and takes minutes"),
     ("cargo xtask soak", ".ci/run runs it"),
     ("cargo xtask what-if", ".ci/run runs it"),
+    ("cargo xtask dist", "builds for minutes with a target of its own"),
     (WHAT_IF, "needs what `cargo xtask what-if` builds; what_if.rs runs it"),
     ("cargo xtask reference", "a test of xtask compares what it writes"),
     ("cargo install --path cli", "builds for minutes; outside.rs runs what it would install"),
@@ -55,6 +56,8 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("tiersim run --report scenarios/", "contract.rs runs every scenario with its report"),
     ("tiersim sweep --report scenarios/", "goldens.rs runs every sweep with its report"),
     ("pip install ./record", "record/tests run the recorder"),
+    ("pip install ./python", ".ci/run builds the wheel and runs python/tests on it"),
+    ("pip install torch", "nothing of ours"),
 ];
 
 const WHAT_IF: &str = "tiersim run SCENARIO --report --what-if";
@@ -237,7 +240,7 @@ fn runs_all(documents: &[&str], at_least: usize) {
 
 #[test]
 fn commands_of_the_readme_do_what_they_say() {
-    runs_all(&["README.md", "ARCHITECTURE.md"], 1);
+    runs_all(&["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"], 1);
 }
 
 /// The pages of one kind.

@@ -33,6 +33,7 @@ mod ops;
 mod outside;
 mod plausible;
 mod profiler;
+mod programs;
 mod promises;
 mod replications;
 mod report;

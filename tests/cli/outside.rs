@@ -1,7 +1,8 @@
 //! Outside a checkout: the binary alone, in a folder with nothing above it that is a project.
 
 use crate::common::*;
-use std::process::Command;
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
 
 /// A folder outside the checkout with a copy of the command in it, removed in the end.
 struct Elsewhere(PathBuf);
@@ -28,7 +29,20 @@ impl Elsewhere {
     /// Runs the copy in the empty folder; what it printed.
     fn run(&self, args: &[&str], code: i32) -> String {
         let ran = Command::new(self.0.join("tiersim")).args(args).current_dir(self.work()).output();
-        let ran = ran.unwrap();
+        Self::said(args, ran.unwrap(), code)
+    }
+
+    /// The same with `text` on its standard input.
+    fn run_with(&self, text: &str, args: &[&str], code: i32) -> String {
+        let mut ran = Command::new(self.0.join("tiersim"));
+        ran.args(args).current_dir(self.work());
+        ran.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut ran = ran.spawn().unwrap();
+        ran.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+        Self::said(args, ran.wait_with_output().unwrap(), code)
+    }
+
+    fn said(args: &[&str], ran: Output, code: i32) -> String {
         let [out, err] = [ran.stdout, ran.stderr].map(|text| String::from_utf8(text).unwrap());
         assert_eq!(ran.status.code(), Some(code), "{args:?}\n{out}\n{err}");
         out + &err
@@ -74,6 +88,57 @@ fn a_new_scenario_runs_in_an_empty_folder_and_as_in_a_checkout() {
         (files(&project.path("out/first")), files(&outside.work().join("out/first")));
     assert!(inside.iter().any(|(name, _)| name == "summary.json"));
     assert!(inside == outside, "an embedded file says something else than the project's");
+}
+
+#[test]
+fn scenarios_that_ship_run_by_name_by_path_and_from_standard_input_alike() {
+    let (outside, project) = (Elsewhere::new("shipped"), Project::shipped());
+    let options = ["--no-png", "--quiet", "--out"];
+    let run = |scenario: &str, out| {
+        outside.run(&[&["run", scenario][..], &options, &[out]].concat(), 0);
+        files(&outside.work().join(out))
+    };
+    project.run(&[&["run", "scenarios/tiny-llama-lru.ron"][..], &options, &["here"]].concat());
+    let here = files(&project.path("here"));
+    assert!(here.iter().any(|(name, _)| name == "summary.json"));
+    assert!(run("tiny-llama-lru", "by-name") == here);
+    assert!(run("scenarios/tiny-llama-lru.ron", "by-path") == here);
+    let text = outside.run(&["scenario", "show", "tiny-llama-lru"], 0);
+    assert_eq!(text, fs::read_to_string(shipped("scenarios/tiny-llama-lru.ron")).unwrap());
+    let stdin = ["run", "tiny-llama-lru.ron", "--stdin-filename", "tiny-llama-lru.ron"];
+    outside.run_with(&text, &[&stdin[..], &options, &["by-text"]].concat(), 0);
+    assert!(files(&outside.work().join("by-text")) == here);
+    assert!(!outside.work().join("tiny-llama-lru.ron").exists(), "the text lies nowhere");
+
+    // A scenario of the project goes before the one that ships, and so does a file.
+    outside.write("hardware-specs/mine.ron", "");
+    outside.write("scenarios/tiny-llama-lru.ron", "Scenario(");
+    let own = outside.run(&["run", "tiny-llama-lru"], 2);
+    assert!(own.contains("scenarios/tiny-llama-lru.ron:1:"), "{own}");
+    outside.write("tiny-llama-lru", "[");
+    let file = outside.run(&["run", "tiny-llama-lru"], 2);
+    assert!(file.starts_with("error: tiny-llama-lru:1:"), "{file}");
+    let none = outside.run(&["scenario", "show", "tiny-lama-lru"], 2);
+    assert!(none.contains("tiny-llama-lru"), "{none}");
+}
+
+#[test]
+fn every_scenario_that_ships_finds_what_it_names() {
+    let outside = Elsewhere::new("all-shipped");
+    let list = outside.run(&["scenario", "list", "--format", "json"], 0);
+    let list: serde_json::Value = serde_json::from_str(&list).unwrap();
+    let names = list.as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap());
+    let names: BTreeSet<String> = names.map(str::to_owned).collect();
+    let ours = fs::read_dir(shipped("scenarios")).unwrap().map(|entry| entry.unwrap().path());
+    let ours = ours.filter(|path| path.is_file());
+    let ours = ours.map(|path| path.file_stem().unwrap().to_string_lossy().into_owned());
+    assert_eq!(names, ours.collect());
+    // All are read before the first is run, which --gaps without a trace does not let happen.
+    let mut all = vec!["run", "--log", "steps", "--out", "none", "--set", "seed=no number"];
+    all.extend(names.iter().map(String::as_str));
+    let said = outside.run(&all, 2);
+    assert_eq!(said.lines().count(), names.len(), "one problem each, that of the seed: {said}");
+    assert!(said.lines().all(|line| line.contains("--set seed=no number")), "{said}");
 }
 
 #[test]

@@ -27,7 +27,11 @@ pub fn gather(scenario: &Path, set: &[Set]) -> Result<Bundle, String> {
     read?;
     let said = |error| format!("{}: cannot read: {error}", scenario.display());
     let folder = scenario.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new(".")).canonicalize().map_err(said)?;
+    let folder = match folder.unwrap_or(Path::new(".")) {
+        // What ships lies in no folder of a disk.
+        embedded if embedded.starts_with(shipped::EMBEDDED) => embedded.to_owned(),
+        folder => folder.canonicalize().map_err(said)?,
+    };
     let root = tiersim_input::project::Project::around(&folder).map_err(said)?.root().to_owned();
     let whole = |path: &Path| match path == scenario {
         true => folder.join(path.file_name().unwrap_or_default()),

@@ -123,3 +123,12 @@ fn every_stop_of_every_kind_of_scenario_is_what_the_command_runs() {
     }
     assert!(tried >= SCENARIOS.len() * TURNS / 2, "{tried} were run");
 }
+
+#[test]
+fn a_scenario_that_ships_makes_the_bundle_of_its_file() {
+    let name = "scenarios/tiny-llama-lru.ron";
+    let shipped = tiersim_input::shipped::path(name).expect("it ships");
+    let ours = gather(&scenario("tiny-llama-lru"), &[]).expect("it is there");
+    let bundle = gather(&shipped, &[]).expect("it ships with all that it reads");
+    assert_eq!((bundle.scenario.as_str(), bundle.files == ours.files), (name, true));
+}

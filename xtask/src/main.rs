@@ -1,11 +1,14 @@
 //! Commands for developers that are not `cargo test`: `cargo xtask soak`, `cargo xtask fuzz`,
-//! `cargo xtask reference`, `cargo xtask what-if`.
+//! `cargo xtask reference`, `cargo xtask what-if`, `cargo xtask dist`.
 //!
 //! Exit: 0 done, 1 a world or a case failed, 2 bad arguments.
 
+mod dist;
 mod fuzz;
 mod reference;
+mod sbom;
 mod soak;
+mod targets;
 mod watchdog;
 mod what_if;
 
@@ -32,6 +35,8 @@ enum Command {
     Fuzz(fuzz::FuzzArgs),
     /// Builds the simulator for pages: target/what-if/tiersim.wasm.
     WhatIf,
+    /// Builds what a release consists of: target/dist-archives.
+    Dist(dist::DistArgs),
 }
 
 fn main() -> ExitCode {
@@ -43,6 +48,7 @@ fn main() -> ExitCode {
         Command::Reference => end(reference::reference()),
         Command::Fuzz(args) => fuzz::fuzz(&args),
         Command::WhatIf => what_if::what_if(),
+        Command::Dist(args) => end(dist::dist(&args)),
     };
     if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

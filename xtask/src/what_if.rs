@@ -5,6 +5,7 @@
 //! Invariant: the file is there whole, and of these sources, or not at all.
 
 use crate::say;
+use crate::targets::have_target;
 use lzma_rust2::{LzmaOptions, LzmaWriter};
 use std::env;
 use std::ffi::OsString;
@@ -33,7 +34,7 @@ pub(crate) fn what_if() -> bool {
 
 fn built() -> Result<String, String> {
     let project = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("the project is gone")?;
-    have_target(project)?;
+    have_target(project, TARGET)?;
     let cargo = env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
     let target =
         env::var_os("CARGO_TARGET_DIR").map_or_else(|| project.join("target"), PathBuf::from);
@@ -78,23 +79,4 @@ fn packed(bytes: &[u8]) -> io::Result<Vec<u8>> {
     let mut writer = LzmaWriter::new_use_header(Vec::new(), &options, Some(bytes.len() as u64))?;
     writer.write_all(bytes)?;
     writer.finish()
-}
-
-/// Fetches the target if rustup is there and lacks it.
-fn have_target(project: &Path) -> Result<(), String> {
-    let rustup = |words: &[&str]| Command::new("rustup").current_dir(project).args(words).output();
-    // Without rustup the compiler may still have it: the build then tells.
-    let Ok(listed) = rustup(&["target", "list", "--installed"]) else { return Ok(()) };
-    if String::from_utf8_lossy(&listed.stdout).lines().any(|line| line == TARGET) {
-        return Ok(());
-    }
-    say(&format!("rustup target add {TARGET}"));
-    match rustup(&["target", "add", TARGET]) {
-        Ok(ran) if ran.status.success() => Ok(()),
-        Ok(ran) => {
-            let said = String::from_utf8_lossy(&ran.stderr).trim().to_owned();
-            Err(format!("the compiler's target {TARGET} is missing and cannot be fetched: {said}"))
-        }
-        Err(error) => Err(format!("rustup target add {TARGET}: {error}")),
-    }
 }

@@ -2,7 +2,7 @@
 
 use super::question::{Asking, in_machine};
 use crate::output::Failure;
-use indicatif::ProgressBar;
+use crate::progress::Progress;
 use tiersim_input::scenario::fingerprint::sweep_fingerprint;
 use tiersim_input::scenario::sweep::read_along_with;
 use tiersim_input::traces::read_more_traces;
@@ -19,7 +19,7 @@ use tiersim_sim::sweep::run_sweep;
 /// Runs of one question; traces that points share are read once.
 pub(super) struct Trials<'a> {
     asking: &'a Asking<'a>,
-    bar: &'a ProgressBar,
+    bar: &'a Progress,
     traces: Traces,
     stamp: Option<String>,
 }
@@ -30,7 +30,7 @@ type Evaluated = Result<RunRecord, String>;
 type Batch<'p> = (&'p [Vec<AxisPoint>], Evaluated);
 
 impl<'a> Trials<'a> {
-    pub(super) fn new(asking: &'a Asking<'a>, bar: &'a ProgressBar) -> Trials<'a> {
+    pub(super) fn new(asking: &'a Asking<'a>, bar: &'a Progress) -> Trials<'a> {
         Trials { asking, bar, traces: Traces::default(), stamp: None }
     }
 
@@ -87,17 +87,17 @@ impl<'a> Trials<'a> {
         paths: &[String],
         points: &'p [Vec<AxisPoint>],
     ) -> Result<Vec<Batch<'p>>, Failure> {
-        match (self.batch(paths, points), points) {
-            (Ok(record), _) => Ok(vec![(points, Ok(record))]),
-            (Err(Failure::Input(why)), [_]) => Ok(vec![(points, Err(why))]),
-            (Err(Failure::Input(_)), _) => {
-                let (low, high) = points.split_at(points.len() / 2);
-                let mut all = self.batches(paths, low)?;
-                all.extend(self.batches(paths, high)?);
-                Ok(all)
-            }
-            (Err(failure), _) => Err(failure),
+        let why = match self.batch(paths, points) {
+            Ok(record) => return Ok(vec![(points, Ok(record))]),
+            Err(failure) => failure.input()?,
+        };
+        if let [_] = points {
+            return Ok(vec![(points, Err(why))]);
         }
+        let (low, high) = points.split_at(points.len() / 2);
+        let mut all = self.batches(paths, low)?;
+        all.extend(self.batches(paths, high)?);
+        Ok(all)
     }
 
     fn batch(&mut self, paths: &[String], points: &[Vec<AxisPoint>]) -> Result<RunRecord, Failure> {

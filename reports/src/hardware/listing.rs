@@ -51,6 +51,24 @@ pub fn hardware_list(machines: &[(Hardware, &str)]) -> String {
     text_table(2, &[], &machines.iter().map(row).collect::<Vec<_>>())
 }
 
+/// The same for programs. A capacity of `null` is no limit.
+pub fn hardware_list_json(machines: &[(Hardware, &str)]) -> Result<String, ChartError> {
+    let object = |(machine, from): &(Hardware, &str)| {
+        let tier = |tier: &Tier| {
+            let capacity = tier.capacity.limit().map(|bytes| bytes.get());
+            json!({ "name": tier.name, "kind": tier_word(tier.kind), "capacity": capacity })
+        };
+        json!({
+            "name": machine.name,
+            "from": from,
+            "about": machine.about,
+            "device": machine.compute.as_ref().map(|compute| &compute.name),
+            "tiers": machine.tiers.iter().map(tier).collect::<Vec<Value>>(),
+        })
+    };
+    pretty(&Value::from(machines.iter().map(object).collect::<Vec<_>>()))
+}
+
 /// The machine for people; `routes` are its own.
 pub fn hardware_text(machine: &Hardware, routes: &Routes) -> String {
     let tiers = machine.tiers.iter().enumerate().map(|(index, tier)| {

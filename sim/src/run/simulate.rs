@@ -13,6 +13,7 @@ use crate::run::walked::Walked;
 use tiersim_models::results::{Figures, Settled};
 use tiersim_models::units::Span;
 use tiersim_policies::drive::{DriveError, follow};
+use tiersim_policies::elsewhere::ELSEWHERE;
 use tiersim_policies::planner::{PlanError, Planner};
 use tiersim_policies::scenario::Case;
 
@@ -155,6 +156,10 @@ impl CaseRunner<'_> {
             Ok(()) => stopwatch.figures(self.hardware, &planner, &mut machine).into(),
             Err(DriveError::Plan(long @ PlanError::TooLong { .. })) => {
                 return Err(RunError::Input(format!("case {label:?}: {long}; lower `repeat`")));
+            }
+            // Its author wrote it elsewhere, and is told as of any other input.
+            Err(DriveError::Plan(wrong @ PlanError::Refused { policy: ELSEWHERE, .. })) => {
+                return Err(RunError::Input(format!("case {label:?}: {wrong}")));
             }
             Err(DriveError::Plan(error)) => full(error).map_err(internal)?,
             Err(DriveError::Machine(fault)) => return Err(internal(fault.to_string())),

@@ -55,9 +55,11 @@ fn plain(path: &Path) -> PathBuf {
 
 /// Everything that people read, but the changes of versions that are past.
 fn all() -> Vec<PathBuf> {
-    let at_root = ["README.md", "ARCHITECTURE.md", "SECURITY.md", "CHANGELOG.md"];
-    let beside = ["docs/README.md", "docs/glossary.md", "docs/development.md", "record/README.md"];
-    let others = at_root.into_iter().chain(beside).map(|name| root().join(name));
+    let at_root =
+        ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"];
+    let beside = ["docs/README.md", "docs/glossary.md", "docs/development.md"];
+    let python = ["record/README.md", "python/README.md"];
+    let others = at_root.into_iter().chain(beside).chain(python).map(|name| root().join(name));
     others.chain(pages()).collect()
 }
 

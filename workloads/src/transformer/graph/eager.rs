@@ -37,7 +37,7 @@ impl At {
 }
 
 /// FLOPs of a kernel per number that it writes; sums and means count what they read instead. The
-/// same numbers as in `record/tiersim_record/cost.py`.
+/// same numbers as in `python/src/tiersim_record/cost.py`.
 fn per_number(name: &str) -> u128 {
     match name {
         "cat" | "clone" | "copy_" | "_to_copy" | "slice_backward" | "embedding" | "index"

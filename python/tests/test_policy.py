@@ -1,0 +1,321 @@
+"""Policies as Python classes: the same trait, the same ledger, the same decisions."""
+
+import json
+import os
+import random
+import subprocess
+import tempfile
+import unittest
+import warnings
+from pathlib import Path
+
+import tiersim
+from tiersim import HBM, ron
+from tiersim._child import command
+
+SMALL = "tiny-llama-lru"
+
+
+class Lru(tiersim.Policy):
+    """Demand paging, least recently used first out: what ``Lru(spill: [...])`` is in Rust
+    (policies/src/zoo/demand/executor.rs and policies/src/replacement/lru.rs)."""
+
+    def __init__(self, spill):
+        self.spill = spill
+
+    def begin(self, setting):
+        names = [tier.name for tier in setting.tiers]
+        self.tiers = [names.index(name) for name in self.spill]
+        self.order = {}  # oldest first
+        self.used = []
+
+    def home(self, object, step):
+        for tier in self.tiers:
+            if step.is_allocated(object, tier):
+                return tier
+        fits = (t for t in self.tiers if step.fits(t, step.room_of(object, t)))
+        return next(fits, None)
+
+    def leave(self, keep):
+        gone = next((object for object in self.order if not keep(object)), None)
+        self.order.pop(gone, None)
+        return gone
+
+    def victim(self, step):
+        def stuck(object):
+            return step.in_hbm(object) and self.home(object, step) is None
+
+        while True:
+            gone = self.leave(lambda object: step.is_used(object) or stuck(object))
+            if gone is None:
+                gone = self.leave(step.is_used)
+            if gone is None or step.in_hbm(gone):
+                return gone
+
+    def initial_tier(self, object, step):
+        home = self.home(object, step)
+        return self.tiers[-1] if home is None else home
+
+    spill_tier = initial_tier
+
+    def plan_op(self, step):
+        for object in self.used:
+            if not step.existed(object):
+                self.order.pop(object, None)
+        for use in step.uses:
+            self.request(use.object, step)
+        self.used = [use.object for use in step.uses]
+        step.fetch_missing()
+
+    def request(self, object, step):
+        here = step.was_in_hbm(object)
+        if not here:
+            self.order.pop(object, None)
+        elif object in self.order:
+            self.order[object] = self.order.pop(object)
+            return
+        if not here:
+            while not step.has_free(HBM, step.bytes(object)):
+                gone = self.victim(step)
+                if gone is None:
+                    break
+                step.evict(gone, HBM, self.initial_tier(gone, step))
+            step.expect(object, HBM)
+        self.order[object] = None
+
+    def make_room(self, tier, step):
+        gone = self.victim(step) if tier == HBM else None
+        if gone is not None:
+            step.evict(gone, HBM, self.initial_tier(gone, step))
+
+
+def random_trace(folder, chance):
+    """A trace of objects that persist and that ops create, used at random."""
+    folder.mkdir(parents=True)
+    kept, made, ops = chance.randint(3, 12), chance.randint(2, 20), chance.randint(8, 60)
+    sizes = [chance.randint(1, 64) * 65536 for _ in range(kept)]
+    objects = [f"{i},w{i},weight,{size},float32,true,m{i % 3}" for i, size in enumerate(sizes)]
+    uses, born, rows = [], [], []
+    for op in range(ops):
+        touched = chance.sample(range(kept), chance.randint(1, min(3, kept)))
+        lines = [f"{op},{object},{chance.choice(['r', 'rw', 'w'])}" for object in touched]
+        if len(born) < made and chance.random() < 0.5:
+            object = kept + len(born)
+            size = chance.randint(1, 48) * 65536
+            objects.append(f"{object},t{object},activation,{size},float32,false,m{object % 3}")
+            born.append(object)
+            lines.append(f"{op},{object},w")
+        elif born:
+            lines += [f"{op},{object},r" for object in chance.sample(born, min(len(born), 2))]
+        uses += lines
+        rows.append(f"{op},{op * 2 // ops},forward,op{op},0,0,{chance.randint(1, 200) * 1000},0,0,")
+    tables = {
+        "objects": ["id,name,kind,bytes,dtype,persistent,module", *objects],
+        "ops": ["id,step,phase,name,stream,rank,duration_ns,flops,bytes,at_ns", *rows],
+        "uses": ["op,object,mode", *uses],
+    }
+    for name, lines in tables.items():
+        (folder / f"{name}.csv").write_text("\n".join(lines) + "\n")
+    header = ron.struct(
+        schema=1,
+        name="random",
+        about="drawn",
+        recorded=ron.struct(how="", when="", on=""),
+        precision="fp32",
+        batch=1,
+        sequence=1,
+        steps=2,
+        rows=ron.struct(objects=len(objects), ops=ops, uses=len(uses), statistics=0),
+    )
+    (folder / "trace.ron").write_text(ron.text(header))
+
+
+class Elsewhere(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(folder.name)
+
+
+def decisions(result, label):
+    """All that a case measured, and every copy and op of it with its times."""
+    case = dict(result[label])
+    for own in ("policy", "label", "details"):
+        case.pop(own)
+    events = result.timeline["traceEvents"]
+    named = (e for e in events if e["name"] == "process_name" and e["args"]["name"] == label)
+    process = next(named, {}).get("pid")
+    told = [e for e in events if e["ph"] != "M" and e["pid"] == process]
+    return case, [{**event, "pid": 0} for event in told]
+
+
+class Twins(Elsewhere):
+    def test_a_policy_and_its_rust_twin_decide_alike_on_200_random_traces(self):
+        chance, moved, full = random.Random(1), 0, 0
+        for number in range(200):
+            random_trace(Path(f"traces/{number}"), chance)
+            budget = ron.share_of_peak(round(chance.uniform(0.5, 1.0), 3))
+            spill = chance.choice([["dram"], ["dram", "nvme"]])
+            policies = {"rust": ron.Lru(spill=spill), "python": ron.Python()}
+            scenario = tiersim.Scenario(
+                f"twins-{number}",
+                about="a policy and its twin",
+                hardware="a100-40g-pcie4" if number % 2 else "h100-sxm-pcie5",
+                workload=ron.Trace(
+                    path=f"traces/{number}", time=ron.recorded(scale=1.0), repeat=3, warmup=1
+                ),
+                policies=[
+                    ron.struct(name=name, policy=policy, hbm=budget)
+                    for name, policy in policies.items()
+                ],
+            )
+            with warnings.catch_warnings():
+                # That some are out of memory is meant.
+                warnings.simplefilter("ignore", tiersim.ExpectationWarning)
+                result = tiersim.run(scenario, policy=Lru(spill), progress=False)
+            self.assertEqual(decisions(result, "python"), decisions(result, "rust"), number)
+            full += result["rust"]["oom"]
+            self.assertTrue(result["rust"]["oom"] or decisions(result, "rust")[1])
+            moved += any((result["rust"]["moved_bytes"] or {}).values())
+        self.assertGreater(moved, 100)
+        self.assertLess(full, 50)
+
+    def test_it_takes_the_place_of_a_case_of_a_real_recording(self):
+        plain = tiersim.run(SMALL)
+        result = tiersim.run(SMALL, policy=Lru(["dram"]), instead_of="LRU 75 %")
+        self.assertEqual(decisions(result, "LRU 75 %"), decisions(plain, "LRU 75 %"))
+        self.assertEqual(result["LRU 75 %"]["policy"], "python")
+        self.assertEqual(result["LRU 75 %"]["details"], "Lru")
+        self.assertNotEqual(result.fingerprint, plain.fingerprint)
+
+
+class AllThere(tiersim.Policy):
+    """Everything in HBM from the start."""
+
+    def initial_tier(self, object, step):
+        return HBM
+
+    def plan_op(self, step):
+        pass
+
+
+class Failing(AllThere):
+    def __init__(self, at):
+        self.at = at
+
+    def plan_op(self, step):
+        if step.op.number == self.at:
+            raise RuntimeError("no idea")
+
+
+class Wrong(AllThere):
+    def __init__(self, take):
+        self.take = take
+
+    def plan_op(self, step):
+        self.take(step)
+
+
+class Ahead(AllThere):
+    def __init__(self, lookahead):
+        self.lookahead = lookahead
+
+    def begin(self, setting):
+        self.setting, self.expected = setting, None
+
+    def plan_op(self, step):
+        # What was seen ahead is what comes.
+        uses = [use.object for use in step.uses]
+        assert self.expected is None or uses == self.expected, (uses, self.expected)
+        later = step.ahead(1)
+        last = step.op.number + 1 == self.setting.ops * self.setting.repeat
+        assert (later is None) == (self.lookahead == "past" or last)
+        assert step.ahead(4) is None or self.lookahead == "oracle"
+        self.expected = None if later is None else [use.object for use in later]
+
+
+class Rules(Elsewhere):
+    def run_with(self, policy, **options):
+        return tiersim.run(SMALL, policy=policy, instead_of="LRU 100 %", **options)
+
+    def test_an_exception_ends_the_run_with_its_traceback_and_exit_code_2(self):
+        with self.assertRaises(tiersim.PolicyError) as raised:
+            self.run_with(Failing(at=700), out="out")
+        error = raised.exception
+        self.assertEqual((error.exit_code, error.op, error.policy), (2, 700, "Failing"))
+        self.assertIsInstance(error.__cause__, RuntimeError)
+        self.assertIn('raise RuntimeError("no idea")', str(error))
+        self.assertEqual(os.listdir(), [], "nothing is written")
+
+    def test_the_command_itself_ends_so(self):
+        # What the module tells it, by hand.
+        arguments = ["run", SMALL, "--set", "policies.LRU 100 %.policy=Python()"]
+        ran = subprocess.run(
+            [command(), *arguments, "--stdio-policy", "Mine"],
+            input='{"error": "Traceback: no idea"}\n',
+            capture_output=True,
+            text=True,
+        )
+        self.assertEqual((ran.returncode, ran.stderr), (2, "error: Traceback: no idea\n"))
+        self.assertTrue(ran.stdout.startswith('{"ask":"begin"'))
+        for answer in ["", "x\n", "[]\n", '{"lookahead": "far"}\n']:
+            ran = subprocess.run(
+                [command(), *arguments, "--stdio-policy", "Mine"],
+                input=answer,
+                capture_output=True,
+                text=True,
+            )
+            self.assertEqual(ran.returncode, 2, answer)
+            self.assertIn("a policy's answer", ran.stderr)
+        self.assertEqual(os.listdir(), [])
+
+    def test_the_ledger_refuses_what_it_refuses_of_any_policy(self):
+        for take, said in [
+            (lambda step: step.fetch(10**6, 0), "means nothing here"),
+            (lambda step: step.drop_copy(step.uses[0].object, HBM), "python"),
+            (lambda step: step.evict(step.uses[0].object, HBM, 1), "python"),
+        ]:
+            with self.assertRaises(tiersim.Error) as raised:
+                self.run_with(Wrong(take))
+            self.assertIn(said, str(raised.exception))
+            self.assertEqual(raised.exception.exit_code, 2)
+
+    def test_a_policy_sees_as_much_of_the_future_as_it_declares(self):
+        for lookahead in ["past", 3, "oracle"]:
+            result = self.run_with(Ahead(lookahead))
+            self.assertEqual(result["LRU 100 %"]["slowdown"], 1.0)
+            sight = result["LRU 100 %"]["sight"]
+            self.assertEqual(sight, "past" if lookahead == "past" else sight)
+
+    def test_several_policies_and_a_sweep(self):
+        choices = [ron.pair("first", "Python()"), ron.pair("second", "Python(number: 1)")]
+        axis = ron.struct(
+            name="mine", path="policies.LRU 100 %.policy", values=ron.choices(choices)
+        )
+        swept = tiersim.sweep(
+            SMALL,
+            set={"sweep": ron.struct(axes=[axis])},
+            policy=[AllThere(), Lru(["dram"])],
+        )
+        details = {case["details"] for case in swept if case["policy"] == "python"}
+        self.assertEqual(details, {"AllThere", "Lru"})
+        with self.assertRaises(tiersim.Error) as raised:
+            tiersim.run(SMALL, set={"policies.0.policy": ron.Python(number=3)}, policy=AllThere())
+        self.assertIn("1 policies of the program", str(raised.exception))
+
+    def test_what_is_asked_is_known_only_to_programs(self):
+        with self.assertRaises(tiersim.Error) as raised:
+            tiersim.run(SMALL, set={"policies.0.policy": ron.Python()})
+        self.assertIn("Python", str(raised.exception))
+
+    def test_a_scenario_of_objects_and_a_policy_at_once(self):
+        text = str(tiersim.scenario(SMALL)).replace("AllHbm", "Python()")
+        scenario = tiersim.Scenario.from_ron(text, SMALL)
+        result = tiersim.run(scenario, policy=AllThere())
+        plain = tiersim.run(SMALL)
+        self.assertEqual(decisions(result, "all in HBM"), decisions(plain, "all in HBM"))
+
+
+if __name__ == "__main__":
+    unittest.main()
