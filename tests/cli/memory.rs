@@ -336,7 +336,8 @@ fn the_page_names_every_key_and_option() {
     let names = help.lines().filter_map(|line| line.trim_start().strip_prefix("--"));
     let names: Vec<&str> = names.filter_map(|rest| rest.split([' ', '`']).next()).collect();
     assert!(names.len() > 30, "{names:?}");
-    for name in names.iter().filter(|name| **name != "help") {
+    // Those of every verb are on a page of their own.
+    for name in names.iter().filter(|name| !["help", "messages"].contains(name)) {
         let stands = [" ", "`"].iter().any(|end| page.contains(&format!("`--{name}{end}")));
         assert!(stands, "docs/howto/memory.md lacks --{name}");
     }

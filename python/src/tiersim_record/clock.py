@@ -1,6 +1,6 @@
-"""Takes the time of single ops: CPU time of the thread, or CUDA events.
+"""Takes the time of single ops: CPU time of the thread, CUDA events, or none on the meta device.
 
-Both clocks hand out an opaque mark before and after an op; marks become nanoseconds only when
+Clocks hand out an opaque mark before and after an op; marks become nanoseconds only when
 recording has ended, because asking a CUDA event for its time while the program runs would wait
 for the device after every op.
 """
@@ -31,9 +31,9 @@ class Clock(Protocol):
 
     def finish(self) -> None: ...
 
-    def span_ns(self, begin: Mark, end: Mark) -> int: ...
+    def span_ns(self, begin: Mark, end: Mark) -> int | None: ...
 
-    def at_ns(self, first: Mark, mark: Mark) -> int: ...
+    def at_ns(self, first: Mark, mark: Mark) -> int | None: ...
 
 
 class CpuClock:
@@ -123,10 +123,39 @@ class CudaClock:
         return max(0, round(first.elapsed_time(mark) * 1e6))
 
 
+class NoClock:
+    """The meta device computes nothing, so no op has a time; the trace leaves them empty."""
+
+    what = "not known: the meta device computes nothing"
+
+    def mark(self) -> None:
+        return None
+
+    def begin(self) -> None:
+        return None
+
+    def end(self, begin: Mark) -> None:
+        return None
+
+    def stream(self) -> int:
+        return 0
+
+    def finish(self) -> None:
+        """Nothing is outstanding."""
+
+    def span_ns(self, begin: Mark, end: Mark) -> None:
+        return None
+
+    def at_ns(self, first: Mark, mark: Mark) -> None:
+        return None
+
+
 def clock_for(device: torch.device) -> Clock:
     """The clock of a device; refuses devices that nobody has thought about."""
     if device.type == "cpu":
         return CpuClock()
     if device.type == "cuda":
         return CudaClock(device)
-    raise ValueError(f"a model on {device.type!r} cannot be recorded, only on cpu or cuda")
+    if device.type == "meta":
+        return NoClock()
+    raise ValueError(f"a model on {device.type!r} cannot be recorded, only on cpu, cuda or meta")

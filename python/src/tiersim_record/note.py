@@ -57,8 +57,9 @@ def text(header: Header, tables: Tables, facts: Facts) -> str:
         f"Recorded {header.when} by {header.how}, on: {header.on}. {header.steps} steps of "
         f"{header.batch} x {header.sequence} tokens, weights in {header.precision}.",
         "",
-        f"* Durations are {facts.clock}; they belong to this machine.",
-        "* Adam statistics and gradient norms are those of the last step before the recorded ones.",
+        f"* Durations are {facts.clock}.",
+        "* Adam statistics and gradient norms, where there are any, are those of the last step before "
+        "the recorded ones.",
         "",
         "| | |",
         "|---|---|",

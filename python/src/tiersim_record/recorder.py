@@ -23,6 +23,7 @@ from torch.optim import Optimizer
 from . import note
 from .clock import clock_for
 from .dispatch import OpRecorder
+from .meta import OneKernelAttention
 from .modules import ModuleTracker, Parameters
 from .snapshot import MemorySnapshot
 from .statistics import Statistics, gradient_norms, of_parameters, state_tensors
@@ -99,6 +100,11 @@ class Recorder:
         self._recording: ExitStack | None = None
         self._hooks: list[Any] = []
 
+    @property
+    def _has_numbers(self) -> bool:
+        """Whether tensors have contents, and not shapes alone."""
+        return self.device.type != "meta"
+
     def _device(self) -> torch.device:
         devices = {parameter.device for _, parameter in self.parameters.list}
         if len(devices) != 1:
@@ -141,7 +147,7 @@ class Recorder:
         self.walls.append(now[0] - self._mark[0] - self._own[0])
         self.cpus.append(now[1] - self._mark[1] - self._own[1])
         self.done += 1
-        if self.done <= self.warmup and self.optimizers:
+        if self.done <= self.warmup and self.optimizers and self._has_numbers:
             with torch.no_grad():
                 known = of_parameters(self.optimizers, self.parameters, self._norms)
             self._course.append(known)
@@ -185,7 +191,7 @@ class Recorder:
     def _before_optimizer(self, *_: object) -> None:
         if self._recording is not None:
             self._ops.in_optimizer = True
-        elif self.done < self.warmup:
+        elif self.done < self.warmup and self._has_numbers:
             begin = self._now()
             with torch.no_grad():
                 self._norms = gradient_norms(self.parameters)
@@ -213,6 +219,8 @@ class Recorder:
             if parameter.requires_grad and not self.inference:
                 hook = parameter.register_post_accumulate_grad_hook(self._gradient_hook(name))
                 self._recording.callback(hook.remove)
+        if self.device.type == "meta":
+            self._recording.enter_context(OneKernelAttention())
         self._recording.enter_context(self._tracker)
         self._recording.enter_context(self._ops)
 
@@ -262,7 +270,7 @@ class Recorder:
         plain = [*range(1, first), *range(last, len(self.walls))] or [0]
         recorded = range(first, last)
         median = lambda values, which: numbers.median(values[i] for i in which) / 1e6  # noqa: E731
-        spans = sum(op.duration_ns for op in self.tables.ops) if self.tables else 0
+        spans = sum(op.duration_ns or 0 for op in self.tables.ops) if self.tables else 0
         return {
             "plain_steps": len(plain),
             "only_first": int(plain == [0]),
@@ -315,4 +323,6 @@ class Recorder:
             return self.machine
         if self.device.type == "cuda":
             return torch.cuda.get_device_name(self.device)
+        if self.device.type == "meta":
+            return "nothing: PyTorch's meta device"
         return f"{platform.machine()} CPU, threads: {torch.get_num_threads()}"

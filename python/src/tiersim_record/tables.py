@@ -44,10 +44,10 @@ class OpRow:
     name: str
     module: str | None
     stream: int
-    duration_ns: int
+    duration_ns: int | None
     flops: int
     bytes: int
-    at_ns: int
+    at_ns: int | None
 
 
 @dataclass(slots=True)
