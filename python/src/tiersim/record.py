@@ -4,7 +4,7 @@
 """
 
 try:
-    from tiersim_record import Recorder
+    from tiersim_record import Recorder, apply
 except ModuleNotFoundError as missing:
     if missing.name != "torch":
         raise
@@ -12,4 +12,4 @@ except ModuleNotFoundError as missing:
         "tiersim.record records PyTorch programs and needs torch; pip install torch", name="torch"
     ) from None
 
-__all__ = ["Recorder"]
+__all__ = ["Recorder", "apply"]
