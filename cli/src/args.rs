@@ -6,6 +6,7 @@ use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{ArgAction, Args as ClapArgs, ValueEnum};
 use std::path::PathBuf;
 use tiersim_reports::{Made, Pictures, Style};
+use tiersim_sim::run::BoundMethod;
 use tiersim_validation::real::Kind;
 
 #[derive(Debug, ClapArgs)]
@@ -36,6 +37,9 @@ pub(crate) struct Common {
     /// their own bounds.
     #[arg(long)]
     pub(crate) no_bound_curve: bool,
+    /// How the least step of any policy is worked out.
+    #[arg(long, value_enum, default_value_t = BoundName::Quick)]
+    pub(crate) bound: BoundName,
     /// Write report.html as well: all results on one page that opens offline.
     #[arg(long)]
     pub(crate) report: bool,
@@ -86,6 +90,25 @@ pub(crate) struct Question {
     /// Print nothing but problems.
     #[arg(short, long, action = ArgAction::SetTrue)]
     pub(crate) quiet: bool,
+}
+
+/// How bounds are worked out, by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum BoundName {
+    /// From the bytes that must cross between tiers, in a moment.
+    Quick,
+    /// From a linear program that sees when they can cross as well, where that is later; takes
+    /// seconds.
+    Lp,
+}
+
+impl BoundName {
+    pub(crate) fn method(self) -> BoundMethod {
+        match self {
+            BoundName::Quick => BoundMethod::Quick,
+            BoundName::Lp => BoundMethod::Lp,
+        }
+    }
 }
 
 /// What charts are made for, by name.

@@ -371,7 +371,8 @@ fn run_points(
 
 fn options(common: &Common) -> Options {
     let bound_curve = !common.no_bound_curve;
-    Options { audit: common.audit, bound_curve, ..Options::default() }
+    let bound = common.bound.method();
+    Options { audit: common.audit, bound_curve, bound, ..Options::default() }
 }
 
 fn overrides(common: &Common) -> Result<Vec<(String, String)>, Failure> {

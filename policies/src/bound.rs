@@ -11,8 +11,12 @@
 
 mod critical;
 mod cut;
+#[cfg(feature = "lp")]
+mod fluid;
 mod future;
 mod keep;
+#[cfg(feature = "lp")]
+mod linear;
 mod marks;
 mod slack;
 mod traffic;
@@ -21,6 +25,8 @@ mod windows;
 
 use cut::ratios;
 pub use cut::{Cut, cuts};
+#[cfg(feature = "lp")]
+pub use fluid::{FluidBound, Horizon, fluid};
 pub use traffic::{Crossing, crossing};
 pub use window::{Bound, Cause, Direction};
 

@@ -8,6 +8,8 @@ mod baseline;
 mod batches;
 mod bounds;
 mod case;
+#[cfg(feature = "lp")]
+mod fluid;
 mod likes;
 mod long_run;
 mod memory;
@@ -71,6 +73,19 @@ pub struct Options {
     pub extend: bool,
     /// Work out the least step of any policy over budgets, which takes longer than most cases.
     pub bound_curve: bool,
+    /// How the bound of each case is worked out; that of a curve is always the quick one.
+    pub bound: BoundMethod,
+}
+
+/// How a bound is worked out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BoundMethod {
+    /// From bytes that must cross cuts between tiers ([`tiersim_policies::bound::least_time`]).
+    #[default]
+    Quick,
+    /// From the linear program of [`tiersim_policies::bound::fluid`] too, if that is later.
+    #[cfg(feature = "lp")]
+    Lp,
 }
 
 impl Default for Options {
@@ -84,6 +99,7 @@ impl Default for Options {
             window: WINDOW,
             extend: true,
             bound_curve: true,
+            bound: BoundMethod::Quick,
         }
     }
 }
@@ -120,8 +136,12 @@ pub struct CaseRunner<'a> {
     seed: u64,
     baseline: Figures,
     bound: Span,
+    method: BoundMethod,
     /// Bounds that are known, by bytes for objects in each tier.
     bounds: Mutex<BTreeMap<Vec<Capacity>, StepBound>>,
+    /// Those by linear program, and whether replays are to end as they began.
+    #[cfg(feature = "lp")]
+    fluid_bounds: Mutex<BTreeMap<(Vec<Capacity>, bool), StepBound>>,
     /// What bounds of the workload of all cases have in common.
     stretches: OnceLock<Stretches>,
     /// Whether the policy of some case that has run had ops run more than once.
@@ -196,6 +216,7 @@ impl<'a> CaseRunner<'a> {
             workload,
             spec,
             bound: Span::ZERO,
+            method: options.bound,
             durations,
             repeat: spec.repeat,
             warmup: spec.warmup,
@@ -203,6 +224,8 @@ impl<'a> CaseRunner<'a> {
             seed: scenario.seed,
             baseline: Figures::default(),
             bounds: Mutex::default(),
+            #[cfg(feature = "lp")]
+            fluid_bounds: Mutex::default(),
             stretches: OnceLock::new(),
             repeats: AtomicBool::new(false),
             alike: Likes::default(),

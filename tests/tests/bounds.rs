@@ -2,6 +2,7 @@
 //! theorems.
 
 mod counts;
+mod fluid;
 mod golden;
 mod judged;
 mod streams;

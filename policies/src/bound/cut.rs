@@ -104,7 +104,7 @@ fn channel_rate(hardware: &Hardware, channel: Channel, largest: Bytes) -> u128 {
 }
 
 /// Inwards, outwards and both ways, over all links that cross the cut.
-fn rates(hardware: &Hardware, inside: &[TierId], largest: Bytes) -> [u128; 3] {
+pub(super) fn rates(hardware: &Hardware, inside: &[TierId], largest: Bytes) -> [u128; 3] {
     let is_inside = |tier: Option<TierId>| tier.is_some_and(|tier| inside.contains(&tier));
     let mut sums = [0; 3];
     for pair in hardware.channels().collect::<Vec<_>>().chunks(2) {

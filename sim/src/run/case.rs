@@ -1,6 +1,6 @@
 //! From a case to what is simulated (its memory, its own ops, what is watched), and to its record.
 
-use super::{CaseInputs, CaseRunner, Options, RunError, Simulated, placement};
+use super::{BoundMethod, CaseInputs, CaseRunner, Options, RunError, Simulated, placement};
 use crate::run::walked::Walk;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -87,6 +87,11 @@ impl CaseRunner<'_> {
         let bound = self.bound_of(asked.workload, asked.durations, memory);
         let Simulated { mut outcome, pressure, lookahead, left_out, walked } =
             self.simulate(&case.label, asked, options)?;
+        let bound = match self.method {
+            BoundMethod::Quick => bound,
+            #[cfg(feature = "lp")]
+            BoundMethod::Lp => self.seeing_time(asked, &outcome, bound),
+        };
         let long_run = self.long_run(&mut outcome, options);
         let path = walked.zip(outcome.figures()).map(|(walked, figures)| {
             let path = walked.told(figures, &asked.workload.trace);

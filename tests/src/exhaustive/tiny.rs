@@ -5,7 +5,7 @@ use crate::prelude::*;
 use crate::setting::turning;
 use crate::soak::drawn;
 use crate::world::uses;
-use tiersim_policies::bound::{Bound, Question, least_time};
+use tiersim_policies::bound::{Bound, Horizon, Question, fluid, least_time};
 
 /// A tiny world.
 pub struct Tiny {
@@ -93,11 +93,22 @@ impl Tiny {
         Some((tiny(end), tiny(end - warm)))
     }
 
+    /// The bound of one replay by linear program, or the quick one if that is later.
+    pub fn fluid(&self, warm: bool) -> Bound {
+        let quick = self.bound(warm);
+        let found = self.asked(warm, |question| fluid(question, Horizon::Any));
+        found.map(|found| found.bound).filter(|found| found.ps > quick.ps).unwrap_or(quick)
+    }
+
     /// The bound of one replay; of a later one if `warm`.
     pub fn bound(&self, warm: bool) -> Bound {
+        self.asked(warm, least_time)
+    }
+
+    fn asked<T>(&self, warm: bool, ask: impl FnOnce(&Question<'_>) -> T) -> T {
         let ops = self.workload.trace.ops.len() as u64;
         let from = if warm { ops } else { 0 };
-        least_time(&Question {
+        ask(&Question {
             workload: &self.workload,
             hardware: &self.hardware,
             memory: &self.hardware.memory(),

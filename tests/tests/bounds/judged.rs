@@ -22,7 +22,7 @@ struct Judged {
 }
 
 /// The longest that a search without a policy that fits looks for.
-const ENDLESS: u32 = 1 << 30;
+pub(super) const ENDLESS: u32 = 1 << 30;
 
 fn judge(seed: u64) -> Judged {
     let tiny = Tiny::new(seed);
@@ -49,7 +49,7 @@ fn judge(seed: u64) -> Judged {
 }
 
 /// The worlds of this many seeds, on two threads.
-fn all<T: Send>(judge: impl Fn(u64) -> T + Sync) -> Vec<T> {
+pub(super) fn all<T: Send>(judge: impl Fn(u64) -> T + Sync) -> Vec<T> {
     let half = |odd: u64| (0..WORLDS / 2).map(|half| judge(2 * half + odd)).collect::<Vec<T>>();
     thread::scope(|scope| {
         let other = scope.spawn(|| half(1));
@@ -59,12 +59,18 @@ fn all<T: Send>(judge: impl Fn(u64) -> T + Sync) -> Vec<T> {
     })
 }
 
+/// What is at a percentile.
+pub(super) fn at(ratios: &[f64], percent: usize) -> f64 {
+    let mut sorted = ratios.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted[percent * (sorted.len() - 1) / 100]
+}
+
 #[test]
 fn no_policy_beats_the_best_schedule_and_no_schedule_beats_the_bound() {
     let judged = all(judge);
-    let mut ratios: Vec<f64> = judged.iter().map(|one| one.ratio).collect();
-    ratios.sort_by(f64::total_cmp);
-    let at = |percent: usize| ratios[percent * (ratios.len() - 1) / 100];
+    let ratios: Vec<f64> = judged.iter().map(|one| one.ratio).collect();
+    let at = |percent: usize| at(&ratios, percent);
     println!("bound / best by percentile: {:?}", [0, 5, 10, 25, 50].map(|p| (p, at(p))));
     let tight = ratios.iter().filter(|&&ratio| ratio > 0.999).count();
     let exact = judged.iter().filter(|one| one.exact).count();

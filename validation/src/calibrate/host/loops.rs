@@ -168,6 +168,6 @@ mod tests {
     #[test]
     fn a_sum_is_of_all_words() {
         let bytes: Vec<u8> = (0..64u64).flat_map(|word| (word * word).to_le_bytes()).collect();
-        assert_eq!(sum(&bytes), (0..64).map(|word| word * word).sum());
+        assert_eq!(sum(&bytes), (0..64).map(|word| word * word).sum::<u64>());
     }
 }

@@ -1,0 +1,198 @@
+//! Objects that do the same at the same instants and in the same windows are one.
+//!
+//! The program is linear, so the mean of their shares, weighed by bytes, stands for all of them.
+//! What they pay is counted at the least that a byte of any of them pays. Where every op has its
+//! instants nothing is put together.
+//! Invariant: leaving a pattern out only lowers the bound.
+
+use super::Level;
+use super::cycle::{Cycle, Life};
+use super::instants::{Instants, Place};
+
+/// So small a share of the first cut's capacity may be left out in all.
+const CRUMBS: f64 = 0.001;
+
+/// Who writes an object last in a window or at an instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Writer {
+    Nobody,
+    Device,
+    Host,
+}
+
+/// What happens to an object in one place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Visit {
+    pub(crate) place: Place,
+    /// It begins to live here: by an op of the device, or of the host.
+    pub(crate) born: Writer,
+    /// Ops of the device use it that are not the one that writes it last.
+    pub(crate) used: bool,
+    pub(crate) last: Writer,
+    /// Ops of the host read it before anything is written here.
+    pub(crate) host: bool,
+}
+
+/// Objects of the same visits.
+#[derive(Clone, Debug)]
+pub(crate) struct Pattern {
+    pub(crate) persistent: bool,
+    pub(crate) visits: Vec<Visit>,
+    pub(crate) bytes: f64,
+    /// By level: picoseconds to move all inwards, outwards and either.
+    pub(crate) moves: Vec<[f64; 3]>,
+    /// By visit and level: picoseconds that use in place takes, of the last write and of all other
+    /// uses.
+    pub(crate) in_place: Vec<Vec<[f64; 2]>>,
+    /// By object of the trace that is in it.
+    pub(crate) objects: Vec<u32>,
+}
+
+type Key = (bool, Vec<Visit>, u32);
+
+impl Pattern {
+    pub(crate) fn of(cycle: &Cycle, levels: &[Level<'_>], instants: &Instants) -> Vec<Pattern> {
+        let mut all: Vec<(Key, Pattern)> = Vec::new();
+        for life in &cycle.lives {
+            let one = Pattern::one(life, levels, instants);
+            // Between two instants anything fits.
+            if !one.persistent && one.visits.len() == 1 && one.visits[0].place.is_within() {
+                continue;
+            }
+            let own = if instants.every_op() { life.object } else { 0 };
+            all.push(((one.persistent, one.visits.clone(), own), one));
+        }
+        all.sort_by(|a, b| a.0.cmp(&b.0));
+        let mut patterns: Vec<Pattern> = Vec::new();
+        let mut last: Option<Key> = None;
+        for (key, one) in all {
+            match patterns.last_mut().filter(|_| last.as_ref() == Some(&key)) {
+                Some(pattern) => pattern.add(one),
+                None => patterns.push(one),
+            }
+            last = Some(key);
+        }
+        if !instants.every_op() {
+            without_crumbs(&mut patterns, levels[0].cut.capacity as f64 * CRUMBS);
+        }
+        patterns
+    }
+
+    fn one(life: &Life, levels: &[Level<'_>], instants: &Instants) -> Pattern {
+        let (mut visits, mut in_place): (Vec<Visit>, Vec<Vec<[f64; 2]>>) = Default::default();
+        let prices =
+            |bytes: u64| -> Vec<f64> { levels.iter().map(|level| level.in_place(bytes)).collect() };
+        // The one that wrote last before is one of the others now.
+        let others = |prices: &mut Vec<[f64; 2]>| {
+            prices.iter_mut().for_each(|[last, all]| *all += std::mem::take(last));
+        };
+        for (number, used) in life.uses.iter().enumerate() {
+            let place = instants.place(used.op);
+            if visits.last().is_none_or(|visit| visit.place != place) {
+                let (nobody, none) = (Writer::Nobody, vec![[0.0; 2]; levels.len()]);
+                let visit = Visit { place, born: nobody, used: false, last: nobody, host: false };
+                visits.push(visit);
+                in_place.push(none);
+            }
+            let at = visits.len() - 1;
+            let visit = &mut visits[at];
+            let born = number == 0 && !life.persistent;
+            let who = if used.host { Writer::Host } else { Writer::Device };
+            if born {
+                visit.born = who;
+            }
+            if used.host {
+                visit.host |= used.reads && visit.last == Writer::Nobody && !born;
+                if used.writes || born {
+                    if visit.last == Writer::Device {
+                        visit.used = true;
+                        others(&mut in_place[at]);
+                    }
+                    visit.last = who;
+                }
+                continue;
+            }
+            if used.writes || born {
+                if visit.last == Writer::Device {
+                    visit.used = true;
+                    others(&mut in_place[at]);
+                }
+                visit.last = who;
+                in_place[at].iter_mut().zip(prices(used.charged)).for_each(|(p, own)| p[0] = own);
+            } else {
+                visit.used = true;
+                in_place[at].iter_mut().zip(prices(used.charged)).for_each(|(p, own)| p[1] += own);
+            }
+        }
+        let moves = levels.iter().map(|level| level.moves(life.moved)).collect();
+        let (persistent, bytes, objects) = (life.persistent, life.bytes as f64, vec![life.object]);
+        Pattern { persistent, visits, bytes, moves, in_place, objects }
+    }
+
+    /// Prices are the least of any byte.
+    fn add(&mut self, other: Pattern) {
+        let bytes = self.bytes + other.bytes;
+        let least = |own: &mut f64, others: f64| {
+            *own = (*own / self.bytes).min(others / other.bytes) * bytes;
+        };
+        let moves = self.moves.iter_mut().flatten();
+        moves.zip(other.moves.iter().flatten()).for_each(|(own, others)| least(own, *others));
+        let prices = self.in_place.iter_mut().flatten().flatten();
+        let others = other.in_place.iter().flatten().flatten();
+        prices.zip(others).for_each(|(own, others)| least(own, *others));
+        self.objects.extend(other.objects);
+        self.bytes = bytes;
+    }
+}
+
+impl Place {
+    pub(crate) fn is_within(self) -> bool {
+        matches!(self, Place::In { .. })
+    }
+}
+
+impl Visit {
+    /// The window in which what it does takes effect.
+    pub(crate) fn window(&self) -> usize {
+        match self.place {
+            Place::At { first, .. } => first as usize,
+            Place::In { window } => window as usize,
+        }
+    }
+
+    /// Its op begins at an instant.
+    pub(crate) fn begins(&self, instant: usize) -> bool {
+        matches!(self.place, Place::At { first, .. } if first as usize == instant)
+    }
+}
+
+impl Pattern {
+    /// The visit whose op begins at an instant.
+    pub(crate) fn at(&self, instant: usize) -> Option<usize> {
+        self.visits.iter().position(|visit| visit.begins(instant))
+    }
+
+    /// The visit within a window.
+    pub(crate) fn within(&self, window: usize) -> Option<usize> {
+        let place = Place::In { window: window as u32 };
+        self.visits.iter().position(|visit| visit.place == place)
+    }
+}
+
+/// Leaves the smallest patterns out, which come to `most` bytes together at most.
+fn without_crumbs(patterns: &mut Vec<Pattern>, most: f64) {
+    let mut order: Vec<usize> = (0..patterns.len()).collect();
+    order.sort_by(|&a, &b| patterns[a].bytes.total_cmp(&patterns[b].bytes));
+    let mut sum = 0.0;
+    let crumbs: Vec<usize> = order
+        .into_iter()
+        .take_while(|&pattern| {
+            sum += patterns[pattern].bytes;
+            sum <= most
+        })
+        .collect();
+    let mut keep = vec![true; patterns.len()];
+    crumbs.into_iter().for_each(|pattern| keep[pattern] = false);
+    let mut keep = keep.into_iter();
+    patterns.retain(|_| keep.next().unwrap_or(true));
+}

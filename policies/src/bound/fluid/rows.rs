@@ -1,0 +1,397 @@
+//! The rows of the program.
+//!
+//! For every pattern and every cut: the share of it that is inside at each instant at which it is
+//! alive, the share whose present contents are outside, and what crosses in each window. Uses ask
+//! for a share inside or pay for the rest in place. Rows that meet all patterns come last: memory
+//! at each instant, and each channel in each window.
+//! Invariant: what a plan does is a solution, with the share of the time that a copy has taken of
+//! its channel as the share that has crossed.
+
+use super::Level;
+use super::cycle::Cycle;
+use super::instants::{Instants, Place};
+use super::patterns::{Pattern, Visit, Writer};
+use crate::bound::linear::Program;
+
+/// The program, and what its rows are.
+#[derive(Debug)]
+pub(crate) struct Rows {
+    pub(crate) program: Program,
+    /// Picoseconds that 1 of the objective stands for.
+    pub(crate) unit: f64,
+    /// No window stalls longer.
+    pub(crate) most: f64,
+    pub(crate) capacity: Capacity,
+    pub(crate) channels: Channels,
+}
+
+/// A variable of each instant, or of each window.
+type Column = Vec<Option<u32>>;
+/// Variables with their factors.
+type Terms = Vec<(u32, f64)>;
+/// By level: the op of an instant, its row, and the bytes that 1 of the row stands for.
+type Capacity = Vec<Vec<(u32, usize, f64)>>;
+/// By level and way: the row of each window.
+type Channels = Vec<[Vec<usize>; 3]>;
+
+/// The variables of a pattern and a cut.
+struct Shares {
+    inside: Column,
+    outside: Column,
+    inwards: Column,
+    outwards: Column,
+    /// By visit: in place, of the last write and of other uses.
+    in_place: Vec<[Option<u32>; 2]>,
+}
+
+struct Maker<'a> {
+    program: Program,
+    cycle: &'a Cycle,
+    levels: &'a [Level<'a>],
+    instants: &'a Instants,
+    unit: f64,
+    /// By window: what its ops compute, in units.
+    computed: Vec<f64>,
+    stall: Column,
+    /// By window: prices of use in place.
+    delays: Vec<Terms>,
+    /// By level and instant, and by level, window and way.
+    held: Vec<Vec<Terms>>,
+    moved: Vec<Vec<[Terms; 3]>>,
+}
+
+impl Rows {
+    pub(crate) fn new(
+        cycle: &Cycle,
+        levels: &[Level<'_>],
+        instants: &Instants,
+        patterns: &[Pattern],
+    ) -> Rows {
+        let demand = demand(cycle, patterns);
+        let unit = (cycle.computed() + demand).max(1.0) / 16.0;
+        let windows = instants.windows();
+        let none = || vec![Vec::new(); windows + 1];
+        let mut maker = Maker {
+            program: Program::default(),
+            cycle,
+            levels,
+            instants,
+            unit,
+            computed: instants.computed(cycle).into_iter().map(|ps| ps / unit).collect(),
+            stall: Vec::new(),
+            delays: vec![Vec::new(); windows],
+            held: levels.iter().map(|_| none()).collect(),
+            moved: levels.iter().map(|_| vec![Default::default(); windows]).collect(),
+        };
+        // More than moving everything for every use would take is never the best.
+        let most = 17.0;
+        for window in 0..windows {
+            let stall = (!instants.runs(window)).then(|| maker.program.variable(1.0, most));
+            maker.stall.push(stall);
+        }
+        patterns.iter().for_each(|pattern| maker.pattern(pattern));
+        let (capacity, channels) = maker.shared();
+        Rows { program: maker.program, unit, most, capacity, channels }
+    }
+
+    /// How much of its window the moves of a channel's row take.
+    pub(crate) fn moved(&self, row: usize, values: &[f64]) -> f64 {
+        let terms = self.program.terms_of(row).iter().filter(|term| term.1 < 0.0);
+        terms.map(|&(variable, factor)| -factor * values[variable as usize]).sum()
+    }
+}
+
+/// Picoseconds to move everything in and out for every use.
+fn demand(cycle: &Cycle, patterns: &[Pattern]) -> f64 {
+    let of = |pattern: &Pattern| {
+        let visits = (pattern.visits.len() + 1) as f64;
+        pattern.moves.iter().flatten().sum::<f64>() * visits
+    };
+    patterns.iter().map(of).sum::<f64>() + cycle.computed()
+}
+
+impl Maker<'_> {
+    /// An instant's number: where the cycle ends is where it begins, if it wraps.
+    fn at(&self, instant: usize) -> usize {
+        if self.cycle.wraps && instant == self.instants.windows() { 0 } else { instant }
+    }
+
+    fn share(&mut self) -> Option<u32> {
+        Some(self.program.variable(0.0, 1.0))
+    }
+
+    /// The variables and rows of one pattern.
+    fn pattern(&mut self, pattern: &Pattern) {
+        let mut before: Option<Shares> = None;
+        for level in 0..self.levels.len() {
+            let shares = self.shares(pattern, level, before.as_ref());
+            for window in 0..self.instants.windows() {
+                self.window(pattern, level, &shares, window);
+            }
+            self.nested(&before, &shares);
+            before = Some(shares);
+        }
+    }
+
+    /// The instants at which a pattern is alive.
+    fn alive(&self, pattern: &Pattern) -> std::ops::RangeInclusive<usize> {
+        let windows = self.instants.windows();
+        if pattern.persistent {
+            return 0..=windows;
+        }
+        let first = match pattern.visits[0].place {
+            Place::At { first, .. } => first as usize,
+            Place::In { window } => window as usize + 1,
+        };
+        let last = match pattern.visits[pattern.visits.len() - 1].place {
+            Place::At { last, .. } => last as usize,
+            Place::In { window } => window as usize,
+        };
+        first..=last
+    }
+
+    fn shares(&mut self, pattern: &Pattern, level: usize, before: Option<&Shares>) -> Shares {
+        let windows = self.instants.windows();
+        let alive = self.alive(pattern);
+        let none = || vec![None; windows + 1];
+        let mut shares = Shares {
+            inside: none(),
+            outside: none(),
+            inwards: none(),
+            outwards: none(),
+            in_place: vec![[None; 2]; pattern.visits.len()],
+        };
+        // What is never written may have a copy outside for ever.
+        let writes = pattern.visits.iter().any(|visit| visit.last != Writer::Nobody);
+        let dirty = !pattern.persistent || writes || !self.cycle.wraps;
+        for instant in alive {
+            if self.at(instant) != instant {
+                continue;
+            }
+            shares.inside[instant] = self.share();
+            if dirty {
+                shares.outside[instant] = self.share();
+            }
+        }
+        if self.cycle.wraps && pattern.persistent {
+            shares.inside[windows] = shares.inside[0];
+            shares.outside[windows] = shares.outside[0];
+        }
+        for (number, visit) in pattern.visits.iter().enumerate() {
+            // Only what is inside of a cut closer to the device is cheaper.
+            let prices = &pattern.in_place[number];
+            let more = |way: usize| {
+                let closer = level.checked_sub(1).map_or(0.0, |closer| prices[closer][way]);
+                (prices[level][way] - closer).max(0.0)
+            };
+            if visit.last == Writer::Device {
+                shares.in_place[number][0] = self.in_place(visit, more(0));
+            }
+            if visit.used && visit.born == Writer::Nobody {
+                shares.in_place[number][1] = self.in_place(visit, more(1));
+            }
+        }
+        self.crossing(pattern, level, dirty, &mut shares);
+        if let Some(before) = before {
+            for (outer, inner) in shares.in_place.iter().zip(&before.in_place) {
+                for (outer, inner) in outer.iter().zip(inner) {
+                    if let (Some(outer), Some(inner)) = (outer, inner) {
+                        self.program.row(&[(*inner, 1.0), (*outer, -1.0)], 0.0);
+                    }
+                }
+            }
+        }
+        let weight = pattern.bytes / (self.levels[level].cut.capacity as f64).max(1.0);
+        for instant in 0..=windows {
+            if let Some(inside) = shares.inside[instant].filter(|_| self.at(instant) == instant) {
+                self.held[level][instant].push((inside, -weight));
+            }
+        }
+        shares
+    }
+
+    /// A share that is used in place, and delays the op by so much.
+    fn in_place(&mut self, visit: &Visit, price: f64) -> Option<u32> {
+        let price = price / self.unit;
+        let share = self.program.variable(price, 1.0);
+        self.delays[visit.window()].push((share, price));
+        Some(share)
+    }
+
+    /// What crosses in each window from the first visit to the last.
+    fn crossing(&mut self, pattern: &Pattern, level: usize, dirty: bool, shares: &mut Shares) {
+        let windows = self.instants.windows();
+        let moves = pattern.moves[level];
+        let span = match pattern.persistent {
+            true => 0..=windows - 1,
+            false => {
+                let last = &pattern.visits[pattern.visits.len() - 1];
+                pattern.visits[0].window()..=last.window()
+            }
+        };
+        for window in span {
+            shares.inwards[window] = self.share();
+            let inwards = shares.inwards[window].expect("it was made");
+            self.moved[level][window][0].push((inwards, -moves[0] / self.unit));
+            self.moved[level][window][2].push((inwards, -moves[2] / self.unit));
+            if dirty {
+                shares.outwards[window] = self.share();
+                let outwards = shares.outwards[window].expect("it was made");
+                self.moved[level][window][1].push((outwards, -moves[1] / self.unit));
+                self.moved[level][window][2].push((outwards, -moves[2] / self.unit));
+            }
+        }
+    }
+
+    /// The rows of one window, and of the instant at its beginning.
+    fn window(&mut self, pattern: &Pattern, level: usize, shares: &Shares, window: usize) {
+        let end = window + 1;
+        let (from, to) = (shares.inside[window], shares.inside[end]);
+        let (out_from, out_to) = (shares.outside[window], shares.outside[end]);
+        let (inwards, outwards) = (shares.inwards[window], shares.outwards[window]);
+        let runs = self.instants.runs(window);
+        let starts = pattern.at(window).filter(|&v| pattern.visits[v].begins(window));
+        let within = pattern.within(window);
+        let born_at = starts.is_some_and(|v| pattern.visits[v].born != Writer::Nobody);
+        let born_in = within.is_some_and(|v| pattern.visits[v].born != Writer::Nobody);
+        self.uses(pattern, level, shares, window);
+        // Who writes last before the instant at the end.
+        let writes = |v: &usize| pattern.visits[*v].last != Writer::Nobody;
+        let last = within.filter(writes).or(starts.filter(writes));
+        let written = last.map(|v| (pattern.visits[v].last, shares.in_place[v][0]));
+        if let Some(to) = to {
+            if !born_in && let Some(from) = from {
+                self.at_most(to, &[Some(from), inwards], 0.0);
+            }
+            match written {
+                // What was written outside is inside only if it came there since.
+                Some((Writer::Device, share)) => {
+                    let here = if runs { None } else { inwards };
+                    let share = share.expect("the device's writes have one");
+                    let terms: Terms = [(share, -1.0), (to, -1.0)]
+                        .into_iter()
+                        .chain(here.map(|x| (x, 1.0)))
+                        .collect();
+                    self.program.row(&terms, -1.0);
+                }
+                Some((Writer::Host, _)) if level == 0 => {
+                    self.at_most(to, &[if runs { None } else { inwards }], 0.0);
+                }
+                _ => {}
+            }
+        }
+        if let Some(out_to) = out_to {
+            match written {
+                Some((Writer::Device, share)) => {
+                    self.at_most(out_to, &[share, if runs { None } else { outwards }], 0.0);
+                }
+                Some((Writer::Host, _)) => {}
+                _ => {
+                    self.at_most(out_to, &[out_from, outwards], 0.0);
+                }
+            }
+        }
+        if let (Some(from), Some(out_from)) = (from, out_from) {
+            if !born_at {
+                self.program.row(&[(from, 1.0), (out_from, 1.0)], 1.0);
+            }
+            // Where the run begins it is in one place.
+            if window == 0 && self.cycle.begins {
+                self.program.row(&[(from, -1.0), (out_from, -1.0)], -1.0);
+            }
+        }
+        let ends = end == self.instants.windows() && !self.cycle.wraps;
+        if let (true, Some(to), Some(out_to)) = (ends, to, out_to) {
+            self.program.row(&[(to, 1.0), (out_to, 1.0)], 1.0);
+        }
+    }
+
+    /// What is used is inside, or used in place.
+    fn uses(&mut self, pattern: &Pattern, level: usize, shares: &Shares, window: usize) {
+        let (from, out_from) = (shares.inside[window], shares.outside[window]);
+        let (inwards, outwards) = (shares.inwards[window], shares.outwards[window]);
+        if let Some(v) = pattern.at(window) {
+            let visit = &pattern.visits[v];
+            for share in shares.in_place[v].into_iter().flatten() {
+                let terms: Terms = from.into_iter().chain([share]).map(|x| (x, 1.0)).collect();
+                self.program.row(&terms, 1.0);
+                if let Some(out) = out_from.filter(|_| visit.born != Writer::Nobody) {
+                    self.at_most(out, &[Some(share)], 0.0);
+                }
+            }
+            if let Some(out) = out_from.filter(|_| visit.host && level == 0) {
+                self.program.row(&[(out, 1.0)], 1.0);
+            }
+            // An op that ends with the window's end holds its objects until then.
+            let ends = shares.inside[window + 1].filter(|_| self.instants.runs(window));
+            if let Some(to) = ends.filter(|_| visit.begins(window)) {
+                for share in shares.in_place[v].into_iter().flatten() {
+                    self.program.row(&[(to, 1.0), (share, 1.0)], 1.0);
+                }
+            }
+        }
+        let Some(v) = pattern.within(window) else { return };
+        let visit = &pattern.visits[v];
+        if visit.born == Writer::Nobody {
+            for share in shares.in_place[v].into_iter().flatten() {
+                let terms: Terms =
+                    from.into_iter().chain(inwards).chain([share]).map(|x| (x, 1.0)).collect();
+                self.program.row(&terms, 1.0);
+            }
+            if visit.host && level == 0 && out_from.is_some() {
+                let terms: Terms = out_from.into_iter().chain(outwards).map(|x| (x, 1.0)).collect();
+                self.program.row(&terms, 1.0);
+            }
+        }
+    }
+
+    /// `share <= sum of others + more`.
+    fn at_most(&mut self, share: u32, others: &[Option<u32>], more: f64) {
+        let others = others.iter().flatten().map(|&other| (other, 1.0));
+        let terms: Terms = others.chain([(share, -1.0)]).collect();
+        self.program.row(&terms, -more);
+    }
+
+    /// What is inside a cut is inside a wider one.
+    fn nested(&mut self, inner: &Option<Shares>, outer: &Shares) {
+        let Some(inner) = inner else { return };
+        for instant in 0..inner.inside.len() {
+            let pair = (inner.inside[instant], outer.inside[instant]);
+            if let (Some(inner), Some(outer)) = pair
+                && self.at(instant) == instant
+            {
+                self.at_most(inner, &[Some(outer)], 0.0);
+            }
+        }
+    }
+
+    /// Memory at each instant, and channels in each window.
+    fn shared(&mut self) -> (Capacity, Channels) {
+        let (mut capacity, mut channels) = (Vec::new(), Vec::new());
+        for level in 0..self.levels.len() {
+            let bytes = self.levels[level].cut.capacity as f64;
+            let mut rows = Vec::new();
+            for (instant, terms) in std::mem::take(&mut self.held[level]).iter().enumerate() {
+                if !terms.is_empty() {
+                    let row = self.program.row(terms, -1.0);
+                    rows.push((self.instants.op(instant).unwrap_or(0), row, bytes.max(1.0)));
+                }
+            }
+            capacity.push(rows);
+            let mut ways: [Vec<usize>; 3] = Default::default();
+            for (window, moved) in std::mem::take(&mut self.moved[level]).into_iter().enumerate() {
+                for (way, mut terms) in moved.into_iter().enumerate() {
+                    terms.retain(|term| term.1 != 0.0);
+                    if terms.is_empty() {
+                        continue;
+                    }
+                    terms.extend(self.stall[window].map(|stall| (stall, 1.0)));
+                    terms.extend(&self.delays[window]);
+                    ways[way].push(self.program.row(&terms, -self.computed[window]));
+                }
+            }
+            channels.push(ways);
+        }
+        (capacity, channels)
+    }
+}

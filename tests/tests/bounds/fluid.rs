@@ -1,0 +1,63 @@
+//! The bound by linear program: no schedule beats it, and it is what a step is known to need.
+
+use super::judged::{ENDLESS, all, at};
+use std::sync::Arc;
+use tiersim_sim::run::BoundMethod;
+use tiersim_tests::exhaustive::{Tiny, search};
+use tiersim_tests::files;
+use tiersim_tests::prelude::*;
+
+/// On every tiny trace, from the beginning of a run and from any state, the best schedule takes no
+/// less; and the bound is nowhere earlier than the quick one.
+#[test]
+fn no_schedule_beats_the_linear_program() {
+    let ratios = all(|seed| {
+        let tiny = Tiny::new(seed);
+        let judge = |warm: bool| {
+            let best = search(&tiny.machine, &tiny.workload, ENDLESS, warm).ps;
+            let [quick, fluid] = [tiny.bound(warm).ps, tiny.fluid(warm).ps];
+            assert!(quick <= fluid, "seed {seed}: {fluid} ps is earlier than {quick}");
+            assert!(fluid <= u128::from(best), "seed {seed}: bound {fluid} ps, best {best}");
+            if best == 0 { 1.0 } else { fluid as f64 / f64::from(best) }
+        };
+        judge(true);
+        judge(false)
+    });
+    let [fifth, half] = [5, 50].map(|percent| at(&ratios, percent));
+    println!("bound by linear program over best: {fifth} at the 5th percentile, {half} at half");
+    assert!(fifth > 0.57 && half > 0.999, "{fifth} {half}");
+}
+
+/// The bound of the contest's clairvoyant case, in ms, with this share of the peak.
+fn contest(share: f64, pcie: u64, bound: BoundMethod) -> (f64, String) {
+    let hbm = format!("share_of_peak({share})");
+    let set = [("policies.clairvoyant 70 %.hbm", hbm.as_str()), ("expect", "[]")];
+    let mut scenario = files::shipped_scenario("policy-contest", &set);
+    scenario.cases.retain(|case| case.label == "clairvoyant 70 %");
+    for link in &mut Arc::make_mut(&mut scenario.hardware).links {
+        for law in [&mut link.read, &mut link.write] {
+            let rate = law.rate.get() / 100 * pcie;
+            law.rate = Bandwidth::new(rate).expect("above zero");
+        }
+    }
+    let options = Options { bound, bound_curve: false, audit: false, ..Options::default() };
+    let case = &files::record(&scenario, options).results[0];
+    let step = case.outcome.figures().expect("it fits").mean_step();
+    assert!(case.bound_step <= step);
+    (case.bound_step.ps() as f64 / 1e9, case.bound_by.clone())
+}
+
+/// GPT-2 training on an H100: later than the quick bound wherever memory is short, in the order in
+/// which memory and links are taken away.
+#[test]
+fn the_linear_program_sees_what_the_quick_bound_does_not() {
+    let quick = [0.9, 0.7, 0.5, 0.4].map(|share| contest(share, 100, BoundMethod::Quick).0);
+    let fluid = [0.9, 0.7, 0.5, 0.4].map(|share| contest(share, 100, BoundMethod::Lp));
+    for ((quick, (fluid, by)), least) in quick.iter().zip(&fluid).zip([1.0, 1.14, 1.14, 1.14]) {
+        assert!(fluid / quick >= least, "{fluid} ms is no more than {least} x {quick} ms");
+        assert_eq!(by.ends_with("by linear program"), fluid > quick, "{by}");
+    }
+    assert!(fluid.windows(2).all(|pair| pair[0].0 < pair[1].0), "{fluid:?}");
+    let slower = contest(0.5, 80, BoundMethod::Lp).0;
+    assert!(slower > fluid[2].0, "{slower} ms with links of 80 %");
+}
