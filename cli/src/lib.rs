@@ -17,6 +17,7 @@ mod draws;
 mod emit;
 mod explain;
 mod folder;
+mod from;
 mod generate;
 mod hardware;
 mod help;
@@ -95,6 +96,9 @@ enum Command {
     /// Write a commented scenario that runs, to start from.
     #[command(after_help = "Examples:\n  tiersim new NAME\n  tiersim run NAME.ron")]
     New(new::NewArgs),
+    /// Write what a framework's own file means as a scenario, with what became of each key, and run
+    /// it.
+    From(from::FromArgs),
     /// Simulate a scenario's policies, print the table, write OUT/.
     #[command(after_help = RUN)]
     Run(runs::RunArgs),
@@ -205,6 +209,7 @@ fn run(args: Args, registry: &Registry) -> Result<(), Failure> {
     let registry = &asking::registry(registry, args.programs.policies());
     match args.command {
         Command::New(args) => new::new(&args),
+        Command::From(args) => from::from(&args, registry),
         Command::Run(args) => runs::run(&args, registry),
         Command::Explain(args) => explain::explain(&args, registry),
         Command::Sweep(args) => runs::sweep(&args, registry),

@@ -60,6 +60,13 @@ pub(crate) fn new(args: &NewArgs) -> Result<(), Failure> {
 }
 
 fn of_settings(args: &NewArgs, from: &Path) -> Result<Guide, Failure> {
+    let text = settings_text(from)?;
+    let said = Said { model: args.model.as_deref(), hardware: args.hardware.as_deref() };
+    Ok(guide(from, &text, said)?)
+}
+
+/// The text of a file of settings.
+pub(crate) fn settings_text(from: &Path) -> Result<String, Failure> {
     let cannot = |error: &dyn std::fmt::Display| {
         Failure::Input(format!("{}: {error}; name a file of settings", from.display()))
     };
@@ -68,12 +75,11 @@ fn of_settings(args: &NewArgs, from: &Path) -> Result<Guide, Failure> {
     // One byte more than may be there: the reader says that it is too much.
     let most = MAX_BYTES as u64 + 1;
     file.take(most).read_to_string(&mut text).map_err(|error| cannot(&error))?;
-    let said = Said { model: args.model.as_deref(), hardware: args.hardware.as_deref() };
-    Ok(guide(from, &text, said)?)
+    Ok(text)
 }
 
 /// What became of each key: those that were taken, and then the others.
-fn report(rows: &[Row]) -> String {
+pub(crate) fn report(rows: &[Row]) -> String {
     let mut out = String::new();
     let line = |Row { line, key, value, .. }: &Row, words: &str| {
         format!("  line {line}: {}: {} -> {words}\n", clean(key), clean(value))

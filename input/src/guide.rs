@@ -6,6 +6,8 @@
 //! Invariant: every key of the file has one row in the report, and the scenario says nothing that
 //! no row says.
 
+mod deepspeed;
+mod reader;
 mod settings;
 mod write;
 mod yaml;
@@ -13,6 +15,7 @@ mod yaml;
 use std::path::Path;
 use tiersim_models::diagnostic::Diagnostics;
 
+pub use deepspeed::{Job, deepspeed};
 pub use yaml::MAX_BYTES;
 
 /// What became of one key.
@@ -64,5 +67,6 @@ pub fn guide(file: &Path, text: &str, said: Said<'_>) -> Result<Guide, Diagnosti
     let entries = yaml::entries(file, text)?;
     let (settings, rows) = settings::settings(file, &entries, said)?;
     let name = file.file_name().map(|name| name.to_string_lossy().into_owned());
-    Ok(Guide { scenario: write::scenario(&name.unwrap_or_default(), &settings), rows })
+    let told = ["as the guide says", "tiersim new NAME --from-yaml FILE"];
+    Ok(Guide { scenario: write::scenario(&name.unwrap_or_default(), &settings, told), rows })
 }

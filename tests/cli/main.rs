@@ -16,6 +16,7 @@ mod determinism;
 mod documented;
 mod errors;
 mod explain;
+mod frameworks;
 mod goldens;
 mod gpu_script;
 mod hardware;

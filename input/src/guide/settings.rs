@@ -1,12 +1,13 @@
-//! What each key means here.
+//! What each key of a guide means here.
 //!
 //! A key counts by its last word, whatever section it is in; a few sections name their keys
 //! (`offload_optimizer: device: cpu`). Invariant: every entry gets one row.
 
+use super::reader::Reader;
 use super::yaml::Entry;
 use super::{Fate, Row, Said};
 use std::path::Path;
-use tiersim_models::diagnostic::{Diagnostics, Place};
+use tiersim_models::diagnostic::Diagnostics;
 
 /// What a scenario is written of.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -30,6 +31,19 @@ pub(super) struct Settings {
     /// The least micro-batch, where it changes.
     pub(super) least: Option<u64>,
     pub(super) loader: Option<(u64, u64)>,
+    /// Where activations go, as a tier.
+    pub(super) activations: Option<&'static str>,
+    /// The share of optimizer state that goes there, and is updated there.
+    pub(super) optimizer_share: Option<f64>,
+    /// What changes the weights, as the scenario's word.
+    pub(super) update: Option<&'static str>,
+    /// Bytes of a bucket of gradients, and of what may be fetched ahead.
+    pub(super) bucket: Option<u64>,
+    pub(super) prefetch: Option<u64>,
+    /// Communication shares the stream of what computes.
+    pub(super) one_stream: bool,
+    /// Copies are of pageable memory.
+    pub(super) pageable: bool,
 }
 
 /// Keys that change neither bytes nor time, with the reason.
@@ -117,12 +131,19 @@ fn word(path: &[String]) -> &str {
     }
 }
 
-/// A machine that ships by what guides call it.
-fn machine(word: &str, devices: u64) -> Option<&'static str> {
+/// A machine that ships by what people call it.
+pub(super) fn machine(word: &str, devices: u64) -> Option<&'static str> {
     let plain: String =
         word.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_lowercase();
     let plain = plain.trim_start_matches("nvidia").trim_start_matches("geforce");
+    let plain = plain.trim_start_matches("amd").trim_start_matches("instinct");
     Some(match (plain, devices) {
+        ("h200" | "h200sxm", 1) => "h200-sxm-pcie5",
+        ("h200" | "h200sxm", 2..=8) => "dgx-h200",
+        ("b200", 1) => "b200",
+        ("mi300x", 1) => "mi300x",
+        ("v100" | "v10032g" | "v10032gb", 1) => "v100-32g-pcie3",
+        ("t4", 1) => "t4",
         ("rtx3090" | "3090", 1) => "rtx-3090",
         ("rtx4090" | "4090", 1) => "rtx-4090",
         ("a100" | "a10080g" | "a10080gb", 1) => "a100-80g-pcie4",
@@ -134,120 +155,13 @@ fn machine(word: &str, devices: u64) -> Option<&'static str> {
     })
 }
 
-/// Reads values, and notes what is wrong with them.
-struct Reader<'a> {
-    file: &'a Path,
-    entries: &'a [Entry],
-    problems: Diagnostics,
-    rows: Vec<Option<Fate>>,
-}
-
-impl<'a> Reader<'a> {
-    fn find(&self, key: &str) -> Option<(usize, &'a Entry)> {
-        self.entries.iter().enumerate().find(|(_, entry)| word(&entry.path) == key)
-    }
-
-    fn wrong(&mut self, place: Place, rule: &str, found: &str, remedy: &str) {
-        self.problems.push(self.file, Some(place), rule, found, remedy);
-    }
-
-    /// The text of a key; it is taken as what `told` makes of it.
-    fn text(&mut self, key: &str, told: impl FnOnce(&str) -> Fate) -> Option<(&'a str, Place)> {
-        let (index, entry) = self.find(key)?;
-        let Some(value) = entry.value.as_deref() else {
-            self.wrong(entry.place, &format!("`{key}` is one value"), "a list", "write one");
-            return None;
-        };
-        self.rows[index] = Some(told(value));
-        Some((value, entry.place))
-    }
-
-    fn number(&mut self, key: &str, range: [u64; 2], told: &str) -> Option<u64> {
-        let (value, place) = self.text(key, |value| Fate::Taken(told.replace("{}", value)))?;
-        let number =
-            value.replace('_', "").parse().ok().filter(|n| (range[0]..=range[1]).contains(n));
-        if number.is_none() {
-            let rule = format!("`{key}` is a whole number from {} to {}", range[0], range[1]);
-            self.wrong(place, &rule, value, "write such a number");
-        }
-        number
-    }
-
-    fn flag(&mut self, key: &str, told: [&str; 2]) -> Option<bool> {
-        let meaning = |value: &str| match value.to_ascii_lowercase().as_str() {
-            "true" | "yes" | "on" => Some(true),
-            "false" | "no" | "off" | "none" | "null" | "~" | "" => Some(false),
-            _ => None,
-        };
-        let (value, place) = self.text(key, |value| {
-            Fate::Taken(told[usize::from(meaning(value) == Some(true))].to_owned())
-        })?;
-        if meaning(value).is_none() {
-            self.wrong(place, &format!("`{key}` is true or false"), value, "write one of these");
-        }
-        meaning(value)
-    }
-
-    fn share(&mut self, key: &str, told: &str) -> Option<f64> {
-        let (value, place) = self.text(key, |value| Fate::Taken(told.replace("{}", value)))?;
-        let share = value.parse().ok().filter(|share: &f64| (0.2..1.0).contains(share));
-        if share.is_none() {
-            let rule = format!("`{key}` is a share from 0.2 to below 1");
-            self.wrong(place, &rule, value, "write 0.9 for nine tenths");
-        }
-        share
-    }
-
-    /// Where something goes that a guide offloads.
-    fn place(&mut self, key: &str, what: &str) -> Option<&'static str> {
-        let tier = |value: &str| match value.to_ascii_lowercase().as_str() {
-            "true" | "yes" | "on" | "cpu" => Some(Some("far")),
-            "nvme" | "disk" => Some(Some("drive")),
-            "false" | "no" | "off" | "none" | "null" | "~" | "" => Some(None),
-            _ => None,
-        };
-        let (value, place) = self.text(key, |value| {
-            Fate::Taken(match tier(value).flatten() {
-                Some(tier) => format!("ZeroOffload({what}: \"{tier}\")"),
-                None => format!("{what} in HBM"),
-            })
-        })?;
-        let found = tier(value);
-        if found.is_none() {
-            let rule = format!("`{key}` is `cpu`, `nvme` or `none`");
-            self.wrong(place, &rule, value, "write one of these");
-        }
-        found.flatten()
-    }
-
-    fn ignore(&mut self, key: &str, why: &str) {
-        if let Some((index, _)) = self.find(key) {
-            self.rows[index] = Some(Fate::Ignored(why.to_owned()));
-        }
-    }
-
-    fn missing(&mut self, key: &str, option: &str) {
-        let rule = format!("the settings do not say `{key}`");
-        self.problems.push(self.file, None, rule, "", format!("write {key}: ..., or {option}"));
-    }
-}
-
 /// What the entries mean, and what became of each.
 pub(super) fn settings(
     file: &Path,
     entries: &[Entry],
     said: Said<'_>,
 ) -> Result<(Settings, Vec<Row>), Diagnostics> {
-    let rows = vec![None; entries.len()];
-    let mut of = Reader { file, entries, problems: Diagnostics::default(), rows };
-    for (index, entry) in entries.iter().enumerate() {
-        let same = |other: &&Entry| word(&other.path) == word(&entry.path);
-        if let Some(first) = entries[..index].iter().find(same) {
-            let rule =
-                format!("`{}` says the same as `{}`", entry.path.join("."), first.path.join("."));
-            of.wrong(entry.place, &rule, entry.value.as_deref().unwrap_or(""), "leave one out");
-        }
-    }
+    let mut of = Reader::new(file, entries, |path| word(path).to_owned());
     let devices = of.number("num_gpus", [1, 8], "parallel: (data: {})").unwrap_or(1);
     let mut settings = Settings { devices, ..Settings::default() };
     model_and_machine(&mut of, said, &mut settings);
@@ -257,15 +171,7 @@ pub(super) fn settings(
     for (keys, why) in NO_MATTER {
         keys.iter().for_each(|key| of.ignore(key, why));
     }
-    let Reader { problems, rows, .. } = of;
-    let row = |(entry, fate): (&Entry, Option<Fate>)| Row {
-        line: entry.place.line,
-        key: entry.path.join("."),
-        value: entry.value.clone().unwrap_or_else(|| "a list".to_owned()),
-        fate: fate.unwrap_or_else(|| Fate::Ignored("unknown key".to_owned())),
-    };
-    let rows = entries.iter().zip(rows).map(row).collect();
-    problems.into_result((settings, rows))
+    of.done().map(|rows| (settings, rows))
 }
 
 fn model_and_machine(of: &mut Reader<'_>, said: Said<'_>, settings: &mut Settings) {

@@ -5,18 +5,12 @@
 use super::settings::Settings;
 use std::fmt::Write;
 
-/// What the case of the settings is called.
-const CASE: &str = "as the guide says";
-
-/// The text of a scenario; `from` is the file's name.
-pub(super) fn scenario(from: &str, of: &Settings) -> String {
+/// The text of a scenario; `from` is the file's name, `case` what the case of the settings is
+/// called, and `by` the command that makes it.
+pub(super) fn scenario(from: &str, of: &Settings, [case, by]: [&str; 2]) -> String {
     let from: String = from.chars().filter(|c| !c.is_control()).take(100).collect();
     let mut out = String::new();
-    let _ = writeln!(
-        out,
-        "// From {from}, by `tiersim new NAME --from-yaml FILE`, which says what became of each \
-         key."
-    );
+    let _ = writeln!(out, "// From {from}, by `{by}`, which says what became of each key.");
     let _ = writeln!(out, "Scenario(\n    schema: 2,");
     let about = format!("{} on {}: what do the settings of {from} come to?", of.model, of.hardware);
     let _ = writeln!(out, "    about: {about:?},\n    hardware: {:?},", of.hardware);
@@ -28,14 +22,19 @@ pub(super) fn scenario(from: &str, of: &Settings) -> String {
     let offload = offload(of);
     let policy = offload.map_or("AllHbm".to_owned(), |words| format!("ZeroOffload({words})"));
     let _ = match pressure(of) {
-        None => writeln!(out, "        (name: {CASE:?}, policy: {policy}),"),
+        None if of.pageable => writeln!(
+            out,
+            "        (\n            name: {case:?},\n            policy: {policy},\n            \
+             runtime: (copies: pageable, source: {from:?}),\n        ),"
+        ),
+        None => writeln!(out, "        (name: {case:?}, policy: {policy}),"),
         Some(pressure) => writeln!(
             out,
-            "        (\n            name: {CASE:?},\n            policy: {policy},\n            \
+            "        (\n            name: {case:?},\n            policy: {policy},\n            \
              pressure: (\n{pressure}            ),\n        ),"
         ),
     };
-    let _ = writeln!(out, "    ],\n    expect: [\n        fits({CASE:?}),\n    ],\n)");
+    let _ = writeln!(out, "    ],\n    expect: [\n        fits({case:?}),\n    ],\n)");
     out
 }
 
@@ -63,9 +62,20 @@ fn workload(out: &mut String, of: &Settings) {
     if of.devices > 1 {
         let _ = writeln!(out, "            parallel: (data: {}),", of.devices);
     }
-    let host = if of.optimizer.is_some() { ", host_update: 1.0" } else { "" };
-    if of.zero_stage > 0 || !host.is_empty() {
-        let _ = writeln!(out, "            zero: (stage: {}{host}),", of.zero_stage);
+    if let Some(update) = of.update {
+        let _ = writeln!(out, "            optimizer: {update},");
+    }
+    let mut zero = Vec::new();
+    if of.optimizer.is_some() {
+        zero.push(format!("host_update: {:?}", of.optimizer_share.unwrap_or(1.0)));
+    }
+    zero.extend(of.bucket.map(|bytes| format!("bucket: b({bytes})")));
+    if of.one_stream {
+        zero.push("overlap: false".to_owned());
+    }
+    if of.zero_stage > 0 || !zero.is_empty() {
+        zero.insert(0, format!("stage: {}", of.zero_stage));
+        let _ = writeln!(out, "            zero: ({}),", zero.join(", "));
     }
     if let Some((workers, prefetch)) = of.loader {
         let _ = writeln!(out, "            loader: (workers: {workers}, prefetch: {prefetch}),");
@@ -84,10 +94,16 @@ fn offload(of: &Settings) -> Option<String> {
         if tier == "drive" {
             words.push("gradients: \"far\"".to_owned());
         }
+        words.extend(of.optimizer_share.map(|share| format!("optimizer_share: {share:?}")));
     }
     if let Some(tier) = of.parameters {
         words.push(format!("parameters: {tier:?}, prefetch_ops: 16"));
+        if tier == "drive" && of.prefetch.is_some() {
+            words.push("relay: \"far\"".to_owned());
+        }
+        words.extend(of.prefetch.map(|bytes| format!("prefetch_budget: b({bytes})")));
     }
+    words.extend(of.activations.map(|tier| format!("activations: {tier:?}")));
     (!words.is_empty()).then(|| words.join(", "))
 }
 

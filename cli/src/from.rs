@@ -1,0 +1,124 @@
+//! `from`: what a framework's own file means here, as a scenario that is run at once.
+//!
+//! Invariant: what is printed is what is run, and it says of every key what became of it.
+
+use crate::new::{report, settings_text};
+use crate::output::{Failure, print};
+use crate::runs::{RunArgs, run};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::{Path, PathBuf};
+use tiersim_input::guide::{Job, deepspeed};
+use tiersim_input::handed::hand;
+use tiersim_policies::zoo::Registry;
+
+#[derive(Debug, Args)]
+pub(crate) struct FromArgs {
+    #[command(subcommand)]
+    framework: Framework,
+}
+
+#[derive(Debug, Subcommand)]
+enum Framework {
+    /// A ds_config.json of DeepSpeed.
+    #[command(
+        name = "deepspeed",
+        after_help = "Examples:\n  tiersim from deepspeed examples/frameworks/zero3-offload.json --model gpt2-xl --sequence 1024 --device rtx-4090"
+    )]
+    DeepSpeed(DeepSpeedArgs),
+}
+
+#[derive(Debug, Args)]
+struct DeepSpeedArgs {
+    /// The configuration.
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// The model: a name of `tiersim memory --model`, or a config.json.
+    #[arg(long, value_name = "NAME")]
+    model: String,
+    /// The machine: one of `tiersim hardware list`, or a GPU such as 4090, A100 or MI300X.
+    #[arg(long, value_name = "NAME")]
+    device: String,
+    /// GPUs, one replica each.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=8))]
+    gpus: u64,
+    /// Tokens of a sequence.
+    #[arg(long, value_name = "TOKENS", default_value_t = 2048, value_parser = clap::value_parser!(u64).range(1..=1 << 24))]
+    sequence: u64,
+    /// Sequences of a micro-batch, where the file does not say [default: 1].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    micro_batch: Option<u64>,
+    /// Micro-batches of a step, where the file does not say [default: 1].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    accumulation: Option<u64>,
+    /// Precision, where the file does not say [default: bf16 for auto, else fp32].
+    #[arg(long, value_enum)]
+    precision: Option<Precision>,
+    /// GiB of the host's memory, in the place of the machine's.
+    #[arg(long, value_name = "GIB", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    host_memory: Option<u64>,
+    /// The program keeps only the inputs of blocks, and computes the rest again.
+    #[arg(long)]
+    checkpointing: bool,
+    /// Print the scenario and do not run it.
+    #[arg(long)]
+    no_run: bool,
+    /// Folder to write results to [default: out/FILE].
+    #[arg(long, value_name = "DIR", conflicts_with = "no_run")]
+    out: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Precision {
+    Bf16,
+    Fp16,
+    Fp32,
+}
+
+/// The options of a run that are not said.
+#[derive(Parser)]
+struct Plain {
+    #[command(flatten)]
+    run: RunArgs,
+}
+
+/// Prints the scenario, and runs it.
+pub(crate) fn from(args: &FromArgs, registry: &Registry) -> Result<(), Failure> {
+    let Framework::DeepSpeed(args) = &args.framework;
+    let text = settings_text(&args.file)?;
+    let precision = args.precision.map(|precision| match precision {
+        Precision::Bf16 => "bf16",
+        Precision::Fp16 => "fp16",
+        Precision::Fp32 => "fp32",
+    });
+    let found = deepspeed(
+        &args.file,
+        &text,
+        &Job {
+            model: &args.model,
+            device: &args.device,
+            gpus: args.gpus,
+            sequence: args.sequence,
+            micro_batch: args.micro_batch,
+            accumulation: args.accumulation,
+            precision,
+            host_gib: args.host_memory,
+            checkpointing: args.checkpointing,
+        },
+    )?;
+    let told: String = report(&found.rows).lines().map(|line| format!("// {line}\n")).collect();
+    let scenario = format!("{told}{}", found.scenario);
+    print(&scenario)?;
+    if args.no_run {
+        return Ok(());
+    }
+    let stem = args.file.file_stem().unwrap_or_default().to_string_lossy();
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
+    let name: String = stem.chars().take(60).map(plain).collect();
+    let path = format!("{}.ron", name.trim_start_matches(['.', '-']));
+    hand(Path::new(&path), scenario.into_bytes());
+    let mut words = vec!["tiersim".into(), path.into()];
+    words.extend(args.out.iter().flat_map(|out| ["--out".into(), out.clone().into_os_string()]));
+    let Plain { run: plain } = Plain::parse_from(words);
+    print("\n")?;
+    run(&plain, registry)
+}

@@ -1,0 +1,308 @@
+//! `ds_config.json` of DeepSpeed, to a scenario.
+//!
+//! Keys are those of its page of configuration and of its source, older names among them; numbers
+//! count elements, as DeepSpeed counts them. `auto`, which `transformers` fills in, is what the
+//! command says, or else what is written in the report.
+//! Invariant: every key has one row, and what cannot be together is refused.
+
+mod reasons;
+
+use super::reader::Reader;
+use super::settings::{Settings, machine};
+use super::{Fate, Guide, write, yaml};
+use reasons::reason;
+use std::path::Path;
+use tiersim_models::diagnostic::Diagnostics;
+
+/// What the configuration leaves to the program.
+#[derive(Clone, Copy, Debug)]
+pub struct Job<'a> {
+    /// The model.
+    pub model: &'a str,
+    /// The machine, by its name or by what people call its GPU.
+    pub device: &'a str,
+    /// GPUs, one replica each.
+    pub gpus: u64,
+    /// Tokens of a sequence.
+    pub sequence: u64,
+    /// Sequences of a micro-batch and micro-batches of a step, where the file says `auto` or nothing.
+    pub micro_batch: Option<u64>,
+    /// Micro-batches of a step, likewise.
+    pub accumulation: Option<u64>,
+    /// The precision, likewise: `bf16`, `fp16` or `fp32`.
+    pub precision: Option<&'static str>,
+    /// GiB of the host's memory, in the place of the machine's.
+    pub host_gib: Option<u64>,
+    /// The program keeps inputs of blocks only, and computes the rest again.
+    pub checkpointing: bool,
+}
+
+/// The scenario that a configuration means for a job. `file` is what problems name.
+///
+/// # Errors
+/// The text is no JSON, a value is not what its key wants, keys contradict each other, or no
+/// machine of this name ships with so many devices.
+pub fn deepspeed(file: &Path, text: &str, job: &Job<'_>) -> Result<Guide, Diagnostics> {
+    // JSON is YAML, but for tabs.
+    let entries = yaml::entries(file, &text.replace('\t', " "))?;
+    let mut of = Reader::new(file, &entries, word);
+    let mut settings = Settings {
+        model: job.model.to_owned(),
+        devices: job.gpus,
+        sequence: job.sequence,
+        checkpointing: job.checkpointing,
+        host_gib: job.host_gib,
+        ..Settings::default()
+    };
+    settings.hardware = machine(job.device, job.gpus).unwrap_or(job.device).to_owned();
+    settings.precision = precision(&mut of, job);
+    batches(&mut of, job, &mut settings);
+    update(&mut of, &mut settings);
+    zero(&mut of, &mut settings);
+    offload(&mut of, &mut settings);
+    checkpoints(&mut of, &mut settings);
+    for (index, entry) in entries.iter().enumerate() {
+        if of.rows[index].is_none() {
+            of.rows[index] = reason(&word(&entry.path)).map(|why| Fate::Ignored(why.to_owned()));
+        }
+    }
+    let rows = of.done()?;
+    let name = file.file_name().map(|name| name.to_string_lossy().into_owned());
+    let told = ["as ds_config says", "tiersim from deepspeed FILE"];
+    Ok(Guide { scenario: write::scenario(&name.unwrap_or_default(), &settings, told), rows })
+}
+
+/// A key by its whole path, in today's names.
+fn word(path: &[String]) -> String {
+    let path = path.join(".");
+    match path.as_str() {
+        "zero_optimization.cpu_offload" => "zero_optimization.offload_optimizer.device",
+        "zero_optimization.cpu_offload_params" => "zero_optimization.offload_param.device",
+        "zero_optimization.cpu_offload_use_pin_memory" => {
+            "zero_optimization.offload_optimizer.pin_memory"
+        }
+        "zero_optimization.prefetch_bucket_size" => "zero_optimization.stage3_prefetch_bucket_size",
+        "bfloat16.enabled" => "bf16.enabled",
+        other => other,
+    }
+    .to_owned()
+}
+
+impl Reader<'_> {
+    fn is_auto(&self, key: &str) -> bool {
+        self.find(key).and_then(|(_, entry)| entry.value.as_deref()) == Some("auto")
+    }
+
+    /// A value that the program fills in.
+    fn is_left_to_the_program(&mut self, key: &str, told: &str) -> bool {
+        let auto = self.is_auto(key);
+        if auto {
+            self.ignore(key, told);
+        }
+        auto
+    }
+
+    /// A count of elements or of samples, which may be written as 5e8.
+    fn count(&mut self, key: &str, told: impl Fn(u64) -> String) -> Option<u64> {
+        let whole = |value: &str| {
+            let number: f64 = value.replace('_', "").parse().ok()?;
+            let is_count = number.fract() == 0.0 && (0.0..=1e15).contains(&number);
+            is_count.then_some(number as u64)
+        };
+        let (value, place) =
+            self.text(key, |value| Fate::Taken(whole(value).map(&told).unwrap_or_default()))?;
+        if whole(value).is_none() {
+            let rule = format!("`{key}` is a whole number from 0 to 1e15, or `auto`");
+            self.wrong(place, &rule, value, "write such a number");
+        }
+        whole(value)
+    }
+
+    fn on(&mut self, key: &str, told: [&str; 2]) -> Option<bool> {
+        if self.is_left_to_the_program(key, "left to the program, which says nothing here") {
+            return None;
+        }
+        self.flag(key, told)
+    }
+}
+
+fn precision(of: &mut Reader<'_>, job: &Job<'_>) -> &'static str {
+    let mut found = Vec::new();
+    for (key, name) in [("bf16.enabled", "bf16"), ("fp16.enabled", "fp16")] {
+        if of.is_auto(key) {
+            let chosen = job.precision.unwrap_or("bf16");
+            let index = of.find(key).expect("it is auto").0;
+            of.rows[index] = Some(match chosen == name {
+                true => Fate::Taken(format!("precision: {name}")),
+                false => Fate::Ignored(format!("left to the program: precision: {chosen}")),
+            });
+            found.extend((chosen == name).then_some((key, name)));
+        } else if of.flag(key, ["another precision", &format!("precision: {name}")]) == Some(true) {
+            found.push((key, name));
+        }
+    }
+    if let [(first, _), (second, name), ..] = found[..] {
+        let place = of.find(second).expect("it is there").1.place;
+        let rule = format!("`{first}` and `{second}` are not both on");
+        of.wrong(place, &rule, name, "switch one of them off");
+    }
+    found.first().map_or(job.precision.unwrap_or("fp32"), |(_, name)| name)
+}
+
+/// Micro-batch and accumulation: `train_batch_size` is their product, times the GPUs.
+fn batches(of: &mut Reader<'_>, job: &Job<'_>, settings: &mut Settings) {
+    let keys =
+        ["train_micro_batch_size_per_gpu", "gradient_accumulation_steps", "train_batch_size"];
+    let left = "left to the program: --micro-batch and --accumulation say it, or else 1";
+    let [micro, steps, all] = keys.map(|key| {
+        if of.is_left_to_the_program(key, left) {
+            return None;
+        }
+        let told = |number: u64| match key {
+            "train_micro_batch_size_per_gpu" => format!("micro_batch: {number}"),
+            "gradient_accumulation_steps" => format!("batch: {number} micro-batches"),
+            _ => format!("batch: {number} / {} GPUs", job.gpus),
+        };
+        let number = of.count(key, told)?;
+        if !(1..=1 << 20).contains(&number) {
+            let place = of.find(key).expect("it was read").1.place;
+            let rule = format!("`{key}` is a whole number from 1 to {}", 1 << 20);
+            of.wrong(place, &rule, &number.to_string(), "write such a number");
+        }
+        Some(number.clamp(1, 1 << 20))
+    });
+    let share = all.map(|all| all / job.gpus);
+    let micro = micro.or(job.micro_batch).or(match (share, steps.or(job.accumulation)) {
+        (Some(share), steps) => Some((share / steps.unwrap_or(1)).max(1)),
+        (None, _) => None,
+    });
+    settings.micro_batch = micro.unwrap_or(1);
+    let steps = steps.or(job.accumulation).or(share.map(|share| share / settings.micro_batch));
+    settings.accumulation = steps.unwrap_or(1).max(1);
+    let product = settings.micro_batch * settings.accumulation * job.gpus;
+    if let Some(all) = all.filter(|&all| all != product) {
+        let place = of.find("train_batch_size").expect("it was read").1.place;
+        let rule = format!(
+            "`train_batch_size` is micro-batch x accumulation x GPUs, here {} x {} x {} = {product}",
+            settings.micro_batch, settings.accumulation, job.gpus
+        );
+        let remedy = "mend one of them, or pass --gpus, --micro-batch or --accumulation";
+        of.wrong(place, &rule, &all.to_string(), remedy);
+    }
+}
+
+/// What changes the weights.
+fn update(of: &mut Reader<'_>, settings: &mut Settings) {
+    let known = |name: &str| {
+        Some(match name.to_ascii_lowercase().as_str() {
+            "adam" | "adamw" | "fusedadam" | "deepspeedcpuadam" | "cpuadam" => "adam_w",
+            "lion" | "fusedlion" | "deepspeedcpulion" => "lion",
+            "sgd" => "sgd()",
+            _ => return None,
+        })
+    };
+    let told = |name: &str| match known(name) {
+        Some(word) => Fate::Taken(format!("optimizer: {word}")),
+        None => Fate::Ignored(
+            "not modelled: the scenario has AdamW, whose state is two moments".to_owned(),
+        ),
+    };
+    let read = of.text("optimizer.type", told);
+    settings.update = read.and_then(|(name, _)| known(name)).filter(|&word| word != "adam_w");
+}
+
+fn zero(of: &mut Reader<'_>, settings: &mut Settings) {
+    let told = "zero: (stage: {})";
+    settings.zero_stage = of.number("zero_optimization.stage", [0, 3], told).unwrap_or(0);
+    let wide = if settings.precision == "fp32" { 4 } else { 2 };
+    let key = "zero_optimization.reduce_bucket_size";
+    if !of.is_left_to_the_program(key, "left to the program: the scenario's own, 500 MB") {
+        let told = |elements| format!("zero: (bucket: b({}))", elements * wide);
+        let elements = of.count(key, told);
+        settings.bucket = elements.map(|elements| elements * wide).filter(|&bytes| bytes > 0);
+    }
+    let told = ["zero: (overlap: false)", "communication has a stream of its own"];
+    let overlap = of.on("zero_optimization.overlap_comm", told);
+    // Only stage 3 overlaps unless it is told to.
+    settings.one_stream = !overlap.unwrap_or(settings.zero_stage == 3);
+    if settings.zero_stage == 0 || settings.devices == 1 {
+        (settings.bucket, settings.one_stream) = (None, false);
+        let why = match settings.zero_stage {
+            0 => "stage 0 partitions nothing",
+            _ => "one device reduces nothing",
+        };
+        for key in ["reduce_bucket_size", "overlap_comm"] {
+            of.ignore(&format!("zero_optimization.{key}"), why);
+        }
+    }
+}
+
+fn offload(of: &mut Reader<'_>, settings: &mut Settings) {
+    let [optimizer, parameters] = ["offload_optimizer", "offload_param"]
+        .map(|section| format!("zero_optimization.{section}.device"));
+    settings.optimizer = of.place(&optimizer, "optimizer");
+    settings.parameters = of.place(&parameters, "parameters");
+    let stage = settings.zero_stage;
+    if settings.optimizer.is_some() && stage == 0 {
+        let place = of.find(&optimizer).expect("it was read").1.place;
+        let rule = "`offload_optimizer` is of stages 1 to 3";
+        of.wrong(place, rule, "stage 0", "write \"stage\": 2");
+    }
+    if settings.parameters.is_some() && stage < 3 {
+        of.ignore(&parameters, "DeepSpeed offloads parameters in stage 3 only");
+        settings.parameters = None;
+    }
+    let key = "zero_optimization.offload_optimizer.ratio";
+    let share = of.text(key, |value| Fate::Taken(format!("optimizer_share: {value}")));
+    if let Some((value, place)) = share {
+        let number = value.parse().ok().filter(|share: &f64| (0.0..=1.0).contains(share));
+        if number.is_none() {
+            of.wrong(place, "`ratio` is a share from 0 to 1", value, "write 0.3 for three tenths");
+        }
+        settings.optimizer_share = number.filter(|&share| share < 1.0);
+        if settings.optimizer.is_none() || number == Some(0.0) {
+            settings.optimizer_share = None;
+            settings.optimizer = settings.optimizer.filter(|_| number != Some(0.0));
+        }
+    }
+    let key = "zero_optimization.stage3_prefetch_bucket_size";
+    if settings.parameters.is_none() {
+        of.ignore(key, "of parameters that are offloaded");
+    } else if !of.is_left_to_the_program(key, "left to the program: what is free") {
+        let wide = if settings.precision == "fp32" { 4 } else { 2 };
+        let told = |elements| format!("prefetch_budget: b({})", elements * wide);
+        settings.prefetch = of.count(key, told).map(|elements| elements * wide).filter(|&b| b > 0);
+    }
+    pinned(of, settings);
+}
+
+/// Copies are of pageable memory where what is offloaded is not pinned, as by default.
+fn pinned(of: &mut Reader<'_>, settings: &mut Settings) {
+    let mut pageable = Vec::new();
+    for (section, home) in
+        [("offload_optimizer", settings.optimizer), ("offload_param", settings.parameters)]
+    {
+        let key = format!("zero_optimization.{section}.pin_memory");
+        let pinned = of.flag(&key, ["copies of pageable memory", "copies of pinned memory"]);
+        match home {
+            Some(_) => pageable.push((key, !pinned.unwrap_or(false))),
+            None => of.ignore(&key, "nothing of it is offloaded"),
+        }
+    }
+    settings.pageable = !pageable.is_empty() && pageable.iter().all(|(_, pageable)| *pageable);
+    // One `runtime` is for all copies of a case.
+    if !settings.pageable {
+        for (key, _) in pageable.iter().filter(|(_, pageable)| *pageable) {
+            of.ignore(key, "all copies of a case are alike, and others are of pinned memory");
+        }
+    }
+}
+
+fn checkpoints(of: &mut Reader<'_>, settings: &mut Settings) {
+    let key = "activation_checkpointing.cpu_checkpointing";
+    let told = ["activations in HBM", "checkpointing: full, ZeroOffload(activations: \"far\")"];
+    if of.on(key, told) == Some(true) {
+        settings.checkpointing = true;
+        settings.activations = Some("far");
+    }
+}

@@ -1,0 +1,185 @@
+//! `from`: files of frameworks become scenarios, each key is accounted for, contradictions are refused.
+
+use crate::common::*;
+use serde_json::Value;
+
+/// A configuration turned and not run: what is printed.
+fn turned(project: &Project, text: &str, more: &[&str]) -> Ran {
+    project.write("ds.json", text);
+    let own = |option, value| if more.contains(&option) { vec![] } else { vec![option, value] };
+    let (model, device) = (own("--model", "gpt2"), own("--device", "a100"));
+    let words = ["from", "deepspeed", "ds.json", "--sequence", "512", "--no-run"];
+    project.run(&[&words[..], &model, &device, more].concat())
+}
+
+/// Keys of a configuration that have values, with their sections.
+fn keys(value: &Value, before: &str, out: &mut Vec<String>) {
+    for (key, value) in value.as_object().expect("a section") {
+        let key = if before.is_empty() { key.clone() } else { format!("{before}.{key}") };
+        match value {
+            Value::Object(_) => keys(value, &key, out),
+            _ => out.push(key),
+        }
+    }
+}
+
+/// As programs and guides write them: everything `auto`, older names, every stage, drives.
+const CONFIGURATIONS: [(&str, &[&str], &[&str]); 9] = [
+    (
+        r#"{"fp16": {"enabled": "auto", "loss_scale": 0, "loss_scale_window": 1000}, "bf16": {"enabled": "auto"},
+            "scheduler": {"type": "WarmupLR", "params": {"warmup_num_steps": "auto"}},
+            "zero_optimization": {"stage": 2, "allgather_partitions": true, "allgather_bucket_size": 2e8,
+                "overlap_comm": true, "reduce_scatter": true, "reduce_bucket_size": "auto", "contiguous_gradients": true},
+            "gradient_accumulation_steps": "auto", "train_batch_size": "auto", "train_micro_batch_size_per_gpu": "auto"}"#,
+        &["--gpus", "8", "--micro-batch", "4", "--precision", "fp16"],
+        &[
+            "hardware: \"dgx-a100-80g\"",
+            "precision: fp16,",
+            "batch: 4,",
+            "parallel: (data: 8)",
+            "zero: (stage: 2),",
+            "policy: AllHbm",
+        ],
+    ),
+    (
+        r#"{"train_batch_size": 64, "zero_optimization": {"stage": 2, "cpu_offload": true, "reduce_bucket_size": 500000000},
+            "optimizer": {"type": "Adam", "params": {"lr": 1e-3, "betas": [0.9, 0.999]}}, "fp16": {"enabled": true}}"#,
+        &["--gpus", "4"],
+        &[
+            "batch: 16,",
+            "zero: (stage: 2, host_update: 1.0, bucket: b(1000000000), overlap: false)",
+            "ZeroOffload(optimizer: \"far\")",
+            "runtime: (copies: pageable",
+        ],
+    ),
+    (
+        r#"{"bf16": {"enabled": true}, "train_micro_batch_size_per_gpu": 1, "gradient_accumulation_steps": 8,
+            "zero_optimization": {"stage": 3,
+                "offload_optimizer": {"device": "nvme", "nvme_path": "/local_nvme", "pin_memory": true, "buffer_count": 4, "fast_init": false},
+                "offload_param": {"device": "nvme", "nvme_path": "/local_nvme", "pin_memory": true, "buffer_size": 1e8, "max_in_cpu": 1e9},
+                "stage3_prefetch_bucket_size": 1e6},
+            "aio": {"block_size": 262144, "queue_depth": 32, "thread_count": 1, "single_submit": false, "overlap_events": true}}"#,
+        &[],
+        &[
+            "batch: 8,",
+            "micro_batch: 1,",
+            "optimizer: \"drive\", gradients: \"far\"",
+            "parameters: \"drive\", prefetch_ops: 16, relay: \"far\", prefetch_budget: b(2000000)",
+        ],
+    ),
+    (
+        r#"{"zero_optimization": {"stage": 3, "offload_optimizer": {"device": "cpu", "ratio": 0.3}, "overlap_comm": false},
+            "activation_checkpointing": {"partition_activations": true, "cpu_checkpointing": true, "number_checkpoints": null},
+            "bf16": {"enabled": true}}"#,
+        &["--gpus", "2", "--device", "h100"],
+        &[
+            "hardware: \"dgx-h100\"",
+            "checkpointing: full",
+            "host_update: 0.3, overlap: false",
+            "optimizer_share: 0.3, activations: \"far\"",
+        ],
+    ),
+    (
+        r#"{"train_batch_size": 8, "steps_per_print": 1}"#,
+        &[],
+        &["precision: fp32", "batch: 8,", "micro_batch: 8,"],
+    ),
+    (
+        r#"{"zero_optimization": {"stage": 1}, "optimizer": {"type": "OneBitAdam"}}"#,
+        &[],
+        &["zero: (stage: 1)"],
+    ),
+    (
+        r#"{"optimizer": {"type": "Lion", "params": {}}, "zero_optimization": {"stage": 0}}"#,
+        &[],
+        &["optimizer: lion,"],
+    ),
+    (
+        "{\n\t\"zero_optimization\": {\n\t\t\"stage\": 2,\n\t\t\"offload_param\": {\"device\": \"cpu\"},\n\t\t\"offload_optimizer\": {\"device\": \"none\"}\n\t}\n}",
+        &["--host-memory", "512", "--checkpointing"],
+        &[
+            "capacity: {\"dram\": gib(512)}",
+            "policy: AllHbm",
+            "offloads parameters in stage 3 only",
+        ],
+    ),
+    (
+        r#"{"zero_optimization": {"stage": 3, "zero_quantized_weights": true, "zero_hpz_partition_size": 8, "brand_new_key": 1},
+            "curriculum_learning": {"enabled": true, "params": {"difficulty": [1, 2]}}, "wandb": {"enabled": true}}"#,
+        &[],
+        &["brand_new_key: 1 -> ignored: unknown key", "ZeRO++ and MiCS are not modelled"],
+    ),
+];
+
+#[test]
+fn configurations_of_deepspeed_become_scenarios_that_account_for_every_key() {
+    let project = Project::shipped();
+    for (text, more, shows) in CONFIGURATIONS {
+        let ran = turned(&project, text, more).ends_with(0).shows(shows);
+        let mut all = Vec::new();
+        keys(&serde_json::from_str(text).expect("JSON"), "", &mut all);
+        for key in all {
+            let rows = ran.stdout.lines().filter(|line| line.contains(&format!(": {key}: ")));
+            assert_eq!(rows.count(), 1, "{key} in {}", ran.stdout);
+        }
+        // What is printed is a scenario, and it runs.
+        project.write("turned.ron", &ran.stdout);
+        project.run(&["check", "turned.ron"]).ends_with(0);
+        project.run(&["run", "turned.ron", "--no-png", "--no-bound-curve"]).ends_with(0);
+    }
+}
+
+#[test]
+fn what_contradicts_itself_or_is_no_configuration_is_refused() {
+    let project = Project::shipped();
+    for (text, more, says) in [
+        (
+            r#"{"train_batch_size": 7, "train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 2}"#,
+            &[][..],
+            "ds.json:1:2: `train_batch_size` is micro-batch x accumulation x GPUs, here 2 x 2 x 1 = 4 (found 7)",
+        ),
+        (r#"{"train_batch_size": 9}"#, &["--gpus", "2"], "here 4 x 1 x 2 = 8 (found 9)"),
+        (
+            r#"{"fp16": {"enabled": true}, "bf16": {"enabled": true}}"#,
+            &[],
+            "`bf16.enabled` and `fp16.enabled` are not both on",
+        ),
+        (
+            r#"{"zero_optimization": {"stage": 4}}"#,
+            &[],
+            "`zero_optimization.stage` is a whole number from 0 to 3 (found 4)",
+        ),
+        (
+            r#"{"zero_optimization": {"offload_optimizer": {"device": "cpu"}}}"#,
+            &[],
+            "`offload_optimizer` is of stages 1 to 3 (found stage 0)",
+        ),
+        (
+            r#"{"zero_optimization": {"stage": 2, "offload_optimizer": {"device": "disk2"}}}"#,
+            &[],
+            "is `cpu`, `nvme` or `none` (found disk2)",
+        ),
+        (
+            r#"{"zero_optimization": {"stage": 2, "reduce_bucket_size": -5}}"#,
+            &[],
+            "a whole number from 0 to 1e15, or `auto` (found -5)",
+        ),
+        (r#"{"train_batch_size": 1, "train_batch_size": 2}"#, &[], "a key is given twice"),
+        ("[1, 2]", &[], "a mapping of keys to values"),
+        ("{\"a\": ", &[], "ds.json:"),
+        ("{}", &["--device", "abacus"], "abacus"),
+        ("{}", &["--model", "no-such-model"], "no-such-model"),
+    ] {
+        let ran = turned(&project, text, more);
+        let run = match ran.code {
+            // A machine or a model is looked for when it is run.
+            Some(0) => {
+                project.write("turned.ron", &ran.stdout);
+                project.run(&["run", "turned.ron"])
+            }
+            _ => ran,
+        };
+        run.ends_with(2).says(&[says]);
+        assert!(!project.path("out").exists(), "nothing is written");
+    }
+}
