@@ -65,6 +65,11 @@ pub(crate) fn check(args: &CheckArgs, registry: &Registry) -> Result<(), Failure
     Ok(all.into_result(())?)
 }
 
+/// All that a run of a scenario would be refused for.
+pub(crate) fn checked(path: &Path, registry: &Registry) -> Result<(), Diagnostics> {
+    check_one(path, registry).map(|_| ())
+}
+
 /// What a file is, the machine that it describes or names, and warnings of other files.
 type Checked = (&'static str, Option<Arc<Hardware>>, Vec<Warning>);
 

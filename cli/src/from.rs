@@ -2,12 +2,14 @@
 //!
 //! Invariant: what is printed is what is run, and it says of every key what became of it.
 
+use crate::check::checked;
+use crate::hardware::machine;
 use crate::new::{report, settings_text};
 use crate::output::{Failure, print};
 use crate::runs::{RunArgs, run};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::{Path, PathBuf};
-use tiersim_input::guide::{Job, deepspeed};
+use tiersim_input::guide::{Job, deepspeed, machine_of};
 use tiersim_input::handed::hand;
 use tiersim_policies::zoo::Registry;
 
@@ -50,7 +52,10 @@ struct DeepSpeedArgs {
     /// Micro-batches of a step, where the file does not say [default: 1].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     accumulation: Option<u64>,
-    /// Precision, where the file does not say [default: bf16 for auto, else fp32].
+    /// ZeRO's stage, where the file says auto [default: 2].
+    #[arg(long, value_name = "STAGE", value_parser = clap::value_parser!(u64).range(0..=3))]
+    stage: Option<u64>,
+    /// Precision, where the file does not say [default: the first that it leaves open, else fp32].
     #[arg(long, value_enum)]
     precision: Option<Precision>,
     /// GiB of the host's memory, in the place of the machine's.
@@ -85,6 +90,15 @@ struct Plain {
 pub(crate) fn from(args: &FromArgs, registry: &Registry) -> Result<(), Failure> {
     let Framework::DeepSpeed(args) = &args.framework;
     let text = settings_text(&args.file)?;
+    let ships = machine_of(&args.device, args.gpus);
+    let device = ships.unwrap_or(&args.device);
+    if ships.is_none() && machine(device).is_err() {
+        return Err(Failure::Input(format!(
+            "--device {device}: no machine with {} of these ships; choose one of `tiersim hardware \
+             list`, or another number of --gpus",
+            args.gpus
+        )));
+    }
     let precision = args.precision.map(|precision| match precision {
         Precision::Bf16 => "bf16",
         Precision::Fp16 => "fp16",
@@ -95,27 +109,29 @@ pub(crate) fn from(args: &FromArgs, registry: &Registry) -> Result<(), Failure> 
         &text,
         &Job {
             model: &args.model,
-            device: &args.device,
+            device,
             gpus: args.gpus,
             sequence: args.sequence,
             micro_batch: args.micro_batch,
             accumulation: args.accumulation,
             precision,
+            stage: args.stage,
             host_gib: args.host_memory,
             checkpointing: args.checkpointing,
         },
     )?;
     let told: String = report(&found.rows).lines().map(|line| format!("// {line}\n")).collect();
     let scenario = format!("{told}{}", found.scenario);
-    print(&scenario)?;
-    if args.no_run {
-        return Ok(());
-    }
     let stem = args.file.file_stem().unwrap_or_default().to_string_lossy();
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
     let name: String = stem.chars().take(60).map(plain).collect();
     let path = format!("{}.ron", name.trim_start_matches(['.', '-']));
-    hand(Path::new(&path), scenario.into_bytes());
+    hand(Path::new(&path), scenario.clone().into_bytes());
+    checked(Path::new(&path), registry)?;
+    print(&scenario)?;
+    if args.no_run {
+        return Ok(());
+    }
     let mut words = vec!["tiersim".into(), path.into()];
     words.extend(args.out.iter().flat_map(|out| ["--out".into(), out.clone().into_os_string()]));
     let Plain { run: plain } = Plain::parse_from(words);

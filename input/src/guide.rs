@@ -16,6 +16,7 @@ use std::path::Path;
 use tiersim_models::diagnostic::Diagnostics;
 
 pub use deepspeed::{Job, deepspeed};
+pub use settings::machine as machine_of;
 pub use yaml::MAX_BYTES;
 
 /// What became of one key.

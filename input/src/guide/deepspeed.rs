@@ -8,7 +8,7 @@
 mod reasons;
 
 use super::reader::Reader;
-use super::settings::{Settings, machine};
+use super::settings::Settings;
 use super::{Fate, Guide, write, yaml};
 use reasons::reason;
 use std::path::Path;
@@ -19,7 +19,7 @@ use tiersim_models::diagnostic::Diagnostics;
 pub struct Job<'a> {
     /// The model.
     pub model: &'a str,
-    /// The machine, by its name or by what people call its GPU.
+    /// The machine, by its name.
     pub device: &'a str,
     /// GPUs, one replica each.
     pub gpus: u64,
@@ -31,6 +31,8 @@ pub struct Job<'a> {
     pub accumulation: Option<u64>,
     /// The precision, likewise: `bf16`, `fp16` or `fp32`.
     pub precision: Option<&'static str>,
+    /// ZeRO's stage, likewise.
+    pub stage: Option<u64>,
     /// GiB of the host's memory, in the place of the machine's.
     pub host_gib: Option<u64>,
     /// The program keeps inputs of blocks only, and computes the rest again.
@@ -43,22 +45,21 @@ pub struct Job<'a> {
 /// The text is no JSON, a value is not what its key wants, keys contradict each other, or no
 /// machine of this name ships with so many devices.
 pub fn deepspeed(file: &Path, text: &str, job: &Job<'_>) -> Result<Guide, Diagnostics> {
-    // JSON is YAML, but for tabs.
-    let entries = yaml::entries(file, &text.replace('\t', " "))?;
+    let entries = yaml::entries(file, &without_comments(text))?;
     let mut of = Reader::new(file, &entries, word);
     let mut settings = Settings {
         model: job.model.to_owned(),
+        hardware: job.device.to_owned(),
         devices: job.gpus,
         sequence: job.sequence,
         checkpointing: job.checkpointing,
         host_gib: job.host_gib,
         ..Settings::default()
     };
-    settings.hardware = machine(job.device, job.gpus).unwrap_or(job.device).to_owned();
     settings.precision = precision(&mut of, job);
     batches(&mut of, job, &mut settings);
     update(&mut of, &mut settings);
-    zero(&mut of, &mut settings);
+    zero(&mut of, job, &mut settings);
     offload(&mut of, &mut settings);
     checkpoints(&mut of, &mut settings);
     for (index, entry) in entries.iter().enumerate() {
@@ -72,6 +73,45 @@ pub fn deepspeed(file: &Path, text: &str, job: &Job<'_>) -> Result<Guide, Diagno
     Ok(Guide { scenario: write::scenario(&name.unwrap_or_default(), &settings, told), rows })
 }
 
+/// The text with spaces for tabs, which YAML refuses, and for comments that YAML does not know:
+/// DeepSpeed reads Hjson, which has `//` and `/* */`. Every character keeps its place.
+fn without_comments(text: &str) -> String {
+    #[derive(PartialEq)]
+    enum In {
+        Text,
+        Quotes,
+        Line,
+        Block,
+    }
+    let (mut out, mut within) = (String::with_capacity(text.len()), In::Text);
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        let next = rest.peek().copied();
+        match (&within, c, next) {
+            (In::Text, '"', _) => within = In::Quotes,
+            (In::Quotes, '"', _) => within = In::Text,
+            (In::Quotes, '\\', Some(_)) => {
+                out.push(c);
+                out.extend(rest.next());
+                continue;
+            }
+            (In::Text, '/', Some('/')) => within = In::Line,
+            (In::Text, '/', Some('*')) => within = In::Block,
+            (In::Line, '\n', _) => within = In::Text,
+            (In::Block, '*', Some('/')) => {
+                out.push_str("  ");
+                rest.next();
+                within = In::Text;
+                continue;
+            }
+            _ => {}
+        }
+        let blank = matches!(within, In::Line | In::Block) && c != '\n' || c == '\t';
+        out.push(if blank { ' ' } else { c });
+    }
+    out
+}
+
 /// A key by its whole path, in today's names.
 fn word(path: &[String]) -> String {
     let path = path.join(".");
@@ -83,6 +123,11 @@ fn word(path: &[String]) -> String {
         }
         "zero_optimization.prefetch_bucket_size" => "zero_optimization.stage3_prefetch_bucket_size",
         "bfloat16.enabled" => "bf16.enabled",
+        // Before version 0.3 ZeRO was on or off, and had one stage.
+        "zero_optimization" => "zero_optimization.stage",
+        // A section that is not there, or is empty.
+        "zero_optimization.offload_optimizer" => "zero_optimization.offload_optimizer.device",
+        "zero_optimization.offload_param" => "zero_optimization.offload_param.device",
         other => other,
     }
     .to_owned()
@@ -126,27 +171,31 @@ impl Reader<'_> {
     }
 }
 
+/// The one that is on; else the one that is left open and that the command names, or the first.
 fn precision(of: &mut Reader<'_>, job: &Job<'_>) -> &'static str {
-    let mut found = Vec::new();
-    for (key, name) in [("bf16.enabled", "bf16"), ("fp16.enabled", "fp16")] {
-        if of.is_auto(key) {
-            let chosen = job.precision.unwrap_or("bf16");
-            let index = of.find(key).expect("it is auto").0;
-            of.rows[index] = Some(match chosen == name {
-                true => Fate::Taken(format!("precision: {name}")),
-                false => Fate::Ignored(format!("left to the program: precision: {chosen}")),
-            });
-            found.extend((chosen == name).then_some((key, name)));
-        } else if of.flag(key, ["another precision", &format!("precision: {name}")]) == Some(true) {
-            found.push((key, name));
+    let keys = [("bf16.enabled", "bf16"), ("fp16.enabled", "fp16")];
+    let (open, said): (Vec<_>, Vec<_>) = keys.into_iter().partition(|(key, _)| of.is_auto(key));
+    let mut on = Vec::new();
+    for (key, name) in said {
+        if of.flag(key, ["another precision", &format!("precision: {name}")]) == Some(true) {
+            on.push((key, name));
         }
     }
-    if let [(first, _), (second, name), ..] = found[..] {
+    if let [(first, _), (second, name)] = on[..] {
         let place = of.find(second).expect("it is there").1.place;
         let rule = format!("`{first}` and `{second}` are not both on");
         of.wrong(place, &rule, name, "switch one of them off");
     }
-    found.first().map_or(job.precision.unwrap_or("fp32"), |(_, name)| name)
+    let first = open.first().map_or("fp32", |(_, name)| name);
+    let chosen = on.first().map_or(job.precision.unwrap_or(first), |(_, name)| name);
+    for (key, name) in open {
+        let index = of.find(key).expect("it is auto").0;
+        of.rows[index] = Some(match chosen == name {
+            true => Fate::Taken(format!("precision: {name}")),
+            false => Fate::Ignored(format!("left to the program: precision: {chosen}")),
+        });
+    }
+    chosen
 }
 
 /// Micro-batch and accumulation: `train_batch_size` is their product, times the GPUs.
@@ -211,9 +260,30 @@ fn update(of: &mut Reader<'_>, settings: &mut Settings) {
     settings.update = read.and_then(|(name, _)| known(name)).filter(|&word| word != "adam_w");
 }
 
-fn zero(of: &mut Reader<'_>, settings: &mut Settings) {
-    let told = "zero: (stage: {})";
-    settings.zero_stage = of.number("zero_optimization.stage", [0, 3], told).unwrap_or(0);
+/// The stage; older files say whether it is on.
+fn stage(of: &mut Reader<'_>, job: &Job<'_>) -> u64 {
+    let key = "zero_optimization.stage";
+    if of.is_auto(key) {
+        let stage = job.stage.unwrap_or(2);
+        let index = of.find(key).expect("it is auto").0;
+        of.rows[index] = Some(Fate::Taken(format!("zero: (stage: {stage})")));
+        return stage;
+    }
+    let old = of.find(key).and_then(|(_, entry)| match entry.value.as_deref() {
+        Some("true") => Some((1, "zero: (stage: 1)")),
+        Some("false" | "null" | "{}") => Some((0, "nothing is partitioned")),
+        _ => None,
+    });
+    if let Some((stage, told)) = old {
+        let index = of.find(key).expect("it was found").0;
+        of.rows[index] = Some(Fate::Taken(told.to_owned()));
+        return stage;
+    }
+    of.number(key, [0, 3], "zero: (stage: {})").unwrap_or(0)
+}
+
+fn zero(of: &mut Reader<'_>, job: &Job<'_>, settings: &mut Settings) {
+    settings.zero_stage = stage(of, job);
     let wide = if settings.precision == "fp32" { 4 } else { 2 };
     let key = "zero_optimization.reduce_bucket_size";
     if !of.is_left_to_the_program(key, "left to the program: the scenario's own, 500 MB") {
@@ -240,13 +310,31 @@ fn zero(of: &mut Reader<'_>, settings: &mut Settings) {
 fn offload(of: &mut Reader<'_>, settings: &mut Settings) {
     let [optimizer, parameters] = ["offload_optimizer", "offload_param"]
         .map(|section| format!("zero_optimization.{section}.device"));
-    settings.optimizer = of.place(&optimizer, "optimizer");
-    settings.parameters = of.place(&parameters, "parameters");
+    let home = |of: &mut Reader<'_>, key: &str, what: &str| {
+        let empty = of.find(key).is_some_and(|(_, entry)| entry.value.as_deref() == Some("{}"));
+        if empty {
+            of.ignore(key, "an empty section: nothing is offloaded");
+        }
+        match empty || of.is_left_to_the_program(key, "left to the program: HBM") {
+            true => None,
+            false => of.place(key, what),
+        }
+    };
+    settings.optimizer = home(of, &optimizer, "optimizer");
+    settings.parameters = home(of, &parameters, "parameters");
     let stage = settings.zero_stage;
-    if settings.optimizer.is_some() && stage == 0 {
+    if let Some(tier) = settings.optimizer {
         let place = of.find(&optimizer).expect("it was read").1.place;
-        let rule = "`offload_optimizer` is of stages 1 to 3";
-        of.wrong(place, rule, "stage 0", "write \"stage\": 2");
+        if stage == 0 {
+            let rule = "`offload_optimizer` is of stages 1 to 3";
+            of.wrong(place, rule, "stage 0", "write \"stage\": 2");
+        } else if tier == "drive" && stage < 3 {
+            let rule = "`offload_optimizer` goes to NVMe in stage 3 only";
+            of.wrong(place, rule, &format!("stage {stage}"), "write \"stage\": 3, or cpu");
+        } else if settings.precision == "fp32" {
+            let rule = "an update on the host is of a master copy, which 16-bit weights have";
+            of.wrong(place, rule, "fp32", "switch bf16 or fp16 on, or pass --precision bf16");
+        }
     }
     if settings.parameters.is_some() && stage < 3 {
         of.ignore(&parameters, "DeepSpeed offloads parameters in stage 3 only");
@@ -259,10 +347,11 @@ fn offload(of: &mut Reader<'_>, settings: &mut Settings) {
         if number.is_none() {
             of.wrong(place, "`ratio` is a share from 0 to 1", value, "write 0.3 for three tenths");
         }
-        settings.optimizer_share = number.filter(|&share| share < 1.0);
         if settings.optimizer.is_none() || number == Some(0.0) {
-            settings.optimizer_share = None;
-            settings.optimizer = settings.optimizer.filter(|_| number != Some(0.0));
+            of.ignore(key, "nothing of it is offloaded");
+            settings.optimizer = None;
+        } else {
+            settings.optimizer_share = number.filter(|&share| share < 1.0);
         }
     }
     let key = "zero_optimization.stage3_prefetch_bucket_size";

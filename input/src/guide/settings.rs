@@ -131,8 +131,8 @@ fn word(path: &[String]) -> &str {
     }
 }
 
-/// A machine that ships by what people call it.
-pub(super) fn machine(word: &str, devices: u64) -> Option<&'static str> {
+/// A machine that ships with so many devices, by what people call its device: `RTX 4090`, `a100`.
+pub fn machine(word: &str, devices: u64) -> Option<&'static str> {
     let plain: String =
         word.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_lowercase();
     let plain = plain.trim_start_matches("nvidia").trim_start_matches("geforce");
@@ -146,10 +146,10 @@ pub(super) fn machine(word: &str, devices: u64) -> Option<&'static str> {
         ("t4", 1) => "t4",
         ("rtx3090" | "3090", 1) => "rtx-3090",
         ("rtx4090" | "4090", 1) => "rtx-4090",
-        ("a100" | "a10080g" | "a10080gb", 1) => "a100-80g-pcie4",
-        ("a10040g" | "a10040gb", 1) => "a100-40g-pcie4",
+        ("a100" | "a10080" | "a10080g" | "a10080gb", 1) => "a100-80g-pcie4",
+        ("a10040" | "a10040g" | "a10040gb", 1) => "a100-40g-pcie4",
         ("h100" | "h10080g" | "h10080gb", 1) => "h100-sxm-pcie5",
-        ("a100" | "a10080g" | "a10080gb", 2..=8) => "dgx-a100-80g",
+        ("a100" | "a10080" | "a10080g" | "a10080gb", 2..=8) => "dgx-a100-80g",
         ("h100" | "h10080g" | "h10080gb", 2..=8) => "dgx-h100",
         _ => return None,
     })

@@ -42,6 +42,8 @@ pub(super) fn entries(file: &Path, text: &str) -> Result<Vec<Entry>, Diagnostics
     // Keys of the sections that are open; the last one waits for its value.
     let mut open: Vec<Option<(String, Place)>> = Vec::new();
     let (mut in_list, mut documents) = (0usize, 0);
+    // How many values there were when each of them was opened.
+    let mut begun: Vec<usize> = Vec::new();
     for event in Parser::new_from_str(text) {
         let (event, span) = match event {
             Ok(event) => event,
@@ -106,14 +108,20 @@ pub(super) fn entries(file: &Path, text: &str) -> Result<Vec<Entry>, Diagnostics
                     return wrong(at, "a key is a word", "a mapping", "write `key: value`");
                 }
                 open.push(None);
+                begun.push(entries.len());
                 if open.len() > MAX_DEPTH {
                     return wrong(at, "sections are at most 8 deep", "", "write them flat");
                 }
             }
             Event::MappingEnd => {
                 open.pop();
-                if let Some(section) = open.last_mut() {
-                    *section = None;
+                let empty = begun.pop() == Some(entries.len());
+                if let Some(Some((key, place))) = open.last_mut().map(Option::take)
+                    && empty
+                {
+                    // Also a section that says nothing is accounted for.
+                    let value = Some("{}".to_owned());
+                    entries.push(Entry { path: path(&open, key), value, place });
                 }
             }
             Event::Scalar(text, style, ..) if in_list == 0 => {
