@@ -46,21 +46,6 @@ pub enum Horizon {
     Steady,
 }
 
-/// A bound, and what the program says beside it.
-#[derive(Clone, Debug)]
-pub struct FluidBound {
-    /// The bound.
-    pub bound: Bound,
-    /// By instant of one cycle: the op, and what one byte of HBM more there is worth, in
-    /// picoseconds of the cycle.
-    pub byte_of_hbm: Vec<(u32, f64)>,
-    /// By cut: how much of the bound a hundredth more of its rates inwards, outwards and both ways
-    /// saves, in picoseconds of the run.
-    pub percent_of_rates: Vec<[f64; 3]>,
-    /// How large its program was: instants, variables and rows.
-    pub size: [usize; 3],
-}
-
 /// A cut with what one object pays for it.
 pub(crate) struct Level<'a> {
     pub(crate) cut: &'a Cut,
@@ -98,7 +83,7 @@ impl Level<'_> {
 
 /// No policy takes less time; `None` where the program says nothing: several streams, or nothing
 /// that has to move.
-pub fn fluid(question: &Question<'_>, horizon: Horizon) -> Option<FluidBound> {
+pub fn fluid(question: &Question<'_>, horizon: Horizon) -> Option<Bound> {
     let cycle = Cycle::new(question, horizon)?;
     let sizes: Vec<Bytes> =
         question.workload.trace.objects.iter().map(|object| object.bytes).collect();
@@ -110,7 +95,7 @@ pub fn fluid(question: &Question<'_>, horizon: Horizon) -> Option<FluidBound> {
     if cycle.ops() <= FEW_OPS {
         return Some(bound(&cycle, &levels, &Instants::all(&cycle))?.0);
     }
-    let mut best: Option<(FluidBound, f64)> = None;
+    let mut best: Option<(Bound, f64)> = None;
     let (mut count, mut still) = (INSTANTS[0], 0);
     while count <= INSTANTS[1] && still < STILL {
         let Some(found) = bound(&cycle, &levels, &Instants::spread(&cycle, count)) else { break };
@@ -125,7 +110,7 @@ pub fn fluid(question: &Question<'_>, horizon: Horizon) -> Option<FluidBound> {
 }
 
 /// The bound with these instants; `None` if the program is too large.
-fn bound(cycle: &Cycle, levels: &[Level<'_>], instants: &Instants) -> Option<(FluidBound, f64)> {
+fn bound(cycle: &Cycle, levels: &[Level<'_>], instants: &Instants) -> Option<(Bound, f64)> {
     let patterns = Pattern::of(cycle, levels, instants);
     let rows = Rows::new(cycle, levels, instants, &patterns);
     if rows.program.rows() > MOST_ROWS {
@@ -134,29 +119,21 @@ fn bound(cycle: &Cycle, levels: &[Level<'_>], instants: &Instants) -> Option<(Fl
     let solution = solve(&rows.program);
     let stalls = solution.proven.clamp(0.0, rows.most) * rows.unit;
     let ps = (cycle.computed() + stalls) * cycle.times;
-    let (byte_of_hbm, percent_of_rates) = worth(cycle, &rows, &solution);
-    let size = [instants.len(), rows.program.variables(), rows.program.rows()];
-    let cause = cause(cycle, &percent_of_rates, ps);
-    let found = FluidBound {
-        bound: Bound { ps: ps.floor() as u128, cause },
-        byte_of_hbm,
-        percent_of_rates,
-        size,
-    };
-    Some((found, ps))
+    let cause = cause(cycle, &percent_of_rates(cycle, &rows, &solution), ps);
+    Some((Bound { ps: ps.floor() as u128, cause }, ps))
 }
 
-/// What prices of rows say of memory and rates.
-fn worth(cycle: &Cycle, rows: &Rows, solution: &Solution) -> (Vec<(u32, f64)>, Vec<[f64; 3]>) {
+/// By cut: how much of the bound a hundredth more of its rates inwards, outwards and both ways
+/// saves, in picoseconds of the run, by the prices of rows.
+fn percent_of_rates(cycle: &Cycle, rows: &Rows, solution: &Solution) -> Vec<[f64; 3]> {
     let price = |row: &usize| solution.prices[*row].max(0.0) * rows.unit;
-    let bytes = rows.capacity[0].iter().map(|(op, row, bytes)| (*op, price(row) / bytes));
     let by_way = |ways: &[Vec<usize>; 3]| {
         ways.each_ref().map(|channel| {
             let sum = |row: &usize| price(row) * rows.moved(*row, &solution.values);
             channel.iter().map(sum).sum::<f64>() * cycle.times / 100.0
         })
     };
-    (bytes.collect(), rows.channels.iter().map(by_way).collect())
+    rows.channels.iter().map(by_way).collect()
 }
 
 /// What most of the bound is.

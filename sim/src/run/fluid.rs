@@ -44,8 +44,7 @@ impl CaseRunner<'_> {
             to: ops * (from + replays),
             duration: &|occurrence| durations.least(occurrence - added * ops),
         };
-        let found = fluid(&question, horizon).and_then(|found| {
-            let Bound { ps, cause } = found.bound;
+        let found = fluid(&question, horizon).and_then(|Bound { ps, cause }| {
             let steps = workload.step_ends().len() as u128 * u128::from(replays);
             let step = u64::try_from(ps / steps.max(1)).map(Span::from_ps).ok()?;
             let by = format!("{}, by linear program", cause.words(self.hardware));

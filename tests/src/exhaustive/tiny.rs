@@ -97,7 +97,7 @@ impl Tiny {
     pub fn fluid(&self, warm: bool) -> Bound {
         let quick = self.bound(warm);
         let found = self.asked(warm, |question| fluid(question, Horizon::Any));
-        found.map(|found| found.bound).filter(|found| found.ps > quick.ps).unwrap_or(quick)
+        found.filter(|found| found.ps > quick.ps).unwrap_or(quick)
     }
 
     /// The bound of one replay; of a later one if `warm`.

@@ -63,17 +63,8 @@ impl Instants {
         self.marks.len() + usize::from(!self.whole)
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.windows() + 1
-    }
-
     pub(crate) fn every_op(&self) -> bool {
         self.whole
-    }
-
-    /// The op that begins at an instant, or ends there.
-    pub(crate) fn op(&self, instant: usize) -> Option<u32> {
-        instant.checked_sub(1).and_then(|mark| self.marks.get(mark)).map(|mark| mark.0)
     }
 
     /// A window in which one op runs and nothing else.

@@ -44,8 +44,6 @@ pub(crate) struct Pattern {
     /// By visit and level: picoseconds that use in place takes, of the last write and of all other
     /// uses.
     pub(crate) in_place: Vec<Vec<[f64; 2]>>,
-    /// By object of the trace that is in it.
-    pub(crate) objects: Vec<u32>,
 }
 
 type Key = (bool, Vec<Visit>, u32);
@@ -125,8 +123,8 @@ impl Pattern {
             }
         }
         let moves = levels.iter().map(|level| level.moves(life.moved)).collect();
-        let (persistent, bytes, objects) = (life.persistent, life.bytes as f64, vec![life.object]);
-        Pattern { persistent, visits, bytes, moves, in_place, objects }
+        let (persistent, bytes) = (life.persistent, life.bytes as f64);
+        Pattern { persistent, visits, bytes, moves, in_place }
     }
 
     /// Prices are the least of any byte.
@@ -140,7 +138,6 @@ impl Pattern {
         let prices = self.in_place.iter_mut().flatten().flatten();
         let others = other.in_place.iter().flatten().flatten();
         prices.zip(others).for_each(|(own, others)| least(own, *others));
-        self.objects.extend(other.objects);
         self.bytes = bytes;
     }
 }

@@ -21,7 +21,6 @@ pub(crate) struct Rows {
     pub(crate) unit: f64,
     /// No window stalls longer.
     pub(crate) most: f64,
-    pub(crate) capacity: Capacity,
     pub(crate) channels: Channels,
 }
 
@@ -29,8 +28,6 @@ pub(crate) struct Rows {
 type Column = Vec<Option<u32>>;
 /// Variables with their factors.
 type Terms = Vec<(u32, f64)>;
-/// By level: the op of an instant, its row, and the bytes that 1 of the row stands for.
-type Capacity = Vec<Vec<(u32, usize, f64)>>;
 /// By level and way: the row of each window.
 type Channels = Vec<[Vec<usize>; 3]>;
 
@@ -90,8 +87,8 @@ impl Rows {
             maker.stall.push(stall);
         }
         patterns.iter().for_each(|pattern| maker.pattern(pattern));
-        let (capacity, channels) = maker.shared();
-        Rows { program: maker.program, unit, most, capacity, channels }
+        let channels = maker.shared();
+        Rows { program: maker.program, unit, most, channels }
     }
 
     /// How much of its window the moves of a channel's row take.
@@ -366,18 +363,12 @@ impl Maker<'_> {
     }
 
     /// Memory at each instant, and channels in each window.
-    fn shared(&mut self) -> (Capacity, Channels) {
-        let (mut capacity, mut channels) = (Vec::new(), Vec::new());
+    fn shared(&mut self) -> Channels {
+        let mut channels = Vec::new();
         for level in 0..self.levels.len() {
-            let bytes = self.levels[level].cut.capacity as f64;
-            let mut rows = Vec::new();
-            for (instant, terms) in std::mem::take(&mut self.held[level]).iter().enumerate() {
-                if !terms.is_empty() {
-                    let row = self.program.row(terms, -1.0);
-                    rows.push((self.instants.op(instant).unwrap_or(0), row, bytes.max(1.0)));
-                }
+            for terms in std::mem::take(&mut self.held[level]).iter().filter(|t| !t.is_empty()) {
+                self.program.row(terms, -1.0);
             }
-            capacity.push(rows);
             let mut ways: [Vec<usize>; 3] = Default::default();
             for (window, moved) in std::mem::take(&mut self.moved[level]).into_iter().enumerate() {
                 for (way, mut terms) in moved.into_iter().enumerate() {
@@ -392,6 +383,6 @@ impl Maker<'_> {
             }
             channels.push(ways);
         }
-        (capacity, channels)
+        channels
     }
 }
