@@ -70,6 +70,7 @@ fn block(card: &Card, tokens: u64, ways: u64) -> tiersim_models::workload::Trace
         kernels: Kernels::Fused,
         kv_block: None,
         tensor: ways as u32,
+        context: 1,
         devices: ways as u32,
         router: Router::default(),
     };

@@ -43,6 +43,7 @@ fn generation(kernels: Kernels, packed: Option<Packed>) -> Generation {
         kernels,
         kv_block: None,
         tensor: 1,
+        context: 1,
         devices: 1,
         router: Router::default(),
     }

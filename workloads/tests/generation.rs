@@ -49,6 +49,7 @@ fn job(card: Card) -> Generation {
         kernels: Kernels::Compiled,
         kv_block: None,
         tensor: 1,
+        context: 1,
         devices: 1,
         router: Router::default(),
     }

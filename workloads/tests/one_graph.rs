@@ -78,6 +78,7 @@ fn split_generation(card: Card, prompt: u64, kernels: Kernels, tensor: u32) -> T
         kernels,
         kv_block: None,
         tensor,
+        context: 1,
         devices: 8,
         router: Router::default(),
     };

@@ -2,6 +2,7 @@
 //! longer than running.
 
 mod cards;
+mod context;
 mod generation;
 mod memory;
 mod memory_fit;

@@ -17,6 +17,7 @@ use tiersim_models::diagnostic::Warning;
 use tiersim_models::hardware::Hardware;
 use tiersim_workloads::transformer::Work;
 use tiersim_workloads::transformer::format::{Format, Formats};
+use tiersim_workloads::transformer::generation::Generation;
 use tiersim_workloads::transformer::training::TrainingRun;
 
 /// The rule that says where weights and card disagree.
@@ -129,7 +130,8 @@ impl Resolver<'_, '_> {
             }
             RawWork::Generate(raw) => {
                 let generation = self.generation(raw, setting)?;
-                let ranks = generation.tensor.min(generation.devices);
+                let Generation { tensor, context, devices, .. } = generation;
+                let ranks = tensor.saturating_mul(context).min(devices);
                 Some((TraceSource::Model(Work::Generate(generation)), ranks))
             }
             RawWork::Serve(raw) => {

@@ -130,6 +130,7 @@ impl Resolver<'_, '_> {
             kernels: raw.kernels.unwrap_or_default(),
             kv_block: raw.kv_block,
             tensor: raw.tensor.unwrap_or(1),
+            context: raw.context.unwrap_or(1),
             devices,
             router: self.router(raw.router)?,
         };

@@ -5,7 +5,8 @@
 //! ICML 2023, section 4.1; with one batch it is the usual order. Keys and values are objects of
 //! their own per layer, batch and block of positions. Attention to them runs on the device, or, in
 //! decode steps, on the host's processors, where only queries and results cross the link (FlexGen,
-//! section 4.2). Where weights, cache and activations are is the policy's business.
+//! section 4.2). Over several ranks each has its part of the cache, see [`super::graph::shards`].
+//! Where weights, cache and activations are is the policy's business.
 //! Invariant: a job without [`Generation::problems`] makes a trace without `Trace::problems`.
 
 pub(in crate::transformer) mod walk;
@@ -13,8 +14,10 @@ pub(in crate::transformer) mod walk;
 use super::card::Card;
 use super::format::Formats;
 use super::graph::network::tensor_problem;
+use super::graph::ring::{MOST_TURNS, pieces};
+use super::graph::shards::context_problems;
 use super::packed::most_unpacked;
-use super::training::{Kernels, Router};
+use super::training::{Kernels, Router, own_sequence};
 use crate::limits::{MAX_OPS, ShapeProblem};
 use serde::Deserialize;
 use tiersim_models::workload::Trace;
@@ -55,7 +58,9 @@ pub struct Generation {
     pub kv_block: Option<u64>,
     /// Ranks that each matrix is split over.
     pub tensor: u32,
-    /// Ranks of that group in one server.
+    /// Ranks that each sequence is split over, with its keys and values; all have all weights.
+    pub context: u32,
+    /// Devices of one server: the ranks that are neighbours.
     pub devices: u32,
     /// Which experts tokens choose, in a model that has experts.
     pub router: Router,
@@ -93,6 +98,10 @@ impl Generation {
         }
         found.extend(self.card.generation_problem());
         found.extend(tensor_problem(&self.card, self.tensor, self.devices));
+        if found.is_empty() {
+            found.extend(context_problems(&self.shape()));
+            found.extend(self.split_problems());
+        }
         found.extend(self.formats.packed.and_then(|packed| packed.problem()));
         if found.is_empty() {
             self.amounts(&mut found);
@@ -111,27 +120,52 @@ impl Generation {
                 format!("a generated trace has at most {} uses, this one {uses}", 1u64 << 26);
             add("kv_block", rule, "write larger blocks, or generate fewer `tokens`");
         }
-        let positions = u128::from(self.positions());
         let sequences = u128::from(self.batch) * u128::from(self.batches);
-        let kv = positions * sequences * u128::from(self.kv_bytes()) * u128::from(self.card.layers);
-        // All of the cache is read in every step, and hidden states are far less than 8 bytes x
-        // ffn.
-        let hidden = positions * sequences * (16 * u128::from(self.widest())).max(1);
-        let steps = u128::from(self.tokens);
-        let touched = (kv + hidden * u128::from(self.card.layers) * 4) * steps;
-        let pairs = positions * positions * sequences;
+        let [positions, first] =
+            [self.positions(), if self.prefill { 0 } else { self.prompt }].map(u128::from);
+        let layers = u128::from(self.card.layers);
+        let held = u128::from(self.own(self.positions()));
+        let kv = held * sequences * u128::from(self.kv_bytes()) * layers;
+        // All of the cache is read in every step, and hidden states of new positions are far less
+        // than 8 bytes x ffn, on all ranks together.
+        let hidden = (positions - first) * sequences * (16 * u128::from(self.widest())).max(1);
+        let touched = kv.saturating_mul(self.tokens.into()).saturating_add(hidden * layers * 4);
+        // The pairs of one op of attention.
+        let pairs = if self.prefill { positions * held } else { held } * u128::from(self.batch);
         let flops = 8 * pairs * u128::from(self.card.heads) * u128::from(self.card.head_dim);
-        if touched > u128::from(u64::MAX)
-            || flops * u128::from(self.card.layers) > u128::from(u64::MAX)
-        {
-            let rule = "the bytes and FLOPs of all ops must stay below 2^64".to_owned();
-            add("prompt", rule, "choose fewer sequences, or shorter ones");
+        if touched > u128::from(u64::MAX) || flops > u128::from(u64::MAX) {
+            let rule = "the bytes of all ops and the FLOPs of each must stay below 2^64".to_owned();
+            add("prompt", rule, "choose fewer sequences or shorter ones, or more `context` ranks");
         }
+    }
+
+    /// What a split of the cache is not known of.
+    fn split_problems(&self) -> Vec<ShapeProblem> {
+        if self.context == 1 {
+            return Vec::new();
+        }
+        let mut found = Vec::new();
+        let mut add = |field, rule, remedy| found.push(ShapeProblem { field, rule, remedy });
+        if self.attention == AttentionOn::Host {
+            let rule = "parts of a cache are attended to by devices: `context` is above 1";
+            add("attention_on", rule.to_owned(), "choose `device`, or write `context: 1`");
+        }
+        let pieces = pieces(self.context, self.card.family.is_causal());
+        if self.prefill && pieces > 0 && !self.prompt.is_multiple_of(pieces) {
+            let rule = format!("{pieces} must divide `prompt`, which is {}", self.prompt);
+            add("context", rule, "pad the prompt to equal chunks, two for each rank");
+        }
+        found
     }
 
     /// Positions of a sequence at the end.
     pub fn positions(&self) -> u64 {
         self.prompt + u64::from(self.tokens) - u64::from(self.prefill)
+    }
+
+    /// Of so many positions of a sequence, those that this rank has.
+    fn own(&self, positions: u64) -> u64 {
+        own_sequence(positions, self.context.into())
     }
 
     /// Bytes of keys and values of one position in one layer, on this rank.
@@ -156,11 +190,20 @@ impl Generation {
         let count = self.card.experts.map(|experts| experts.count.into());
         let unpacked = most_unpacked(self.formats.packed, count);
         let passes = u128::from(self.tokens) * u128::from(self.batches);
-        passes * (u128::from(self.card.layers) * (15 + experts + unpacked) + 6)
+        let layers = u128::from(self.card.layers);
+        // Parts of attention are put together by three ops; a ring of a prompt has an exchange,
+        // attention and a sum for each turn.
+        let [combined, ring] = match self.context {
+            1 => [0, 0],
+            ranks => [3, 3 * (1 + u128::from(ranks.saturating_sub(1)).min(MOST_TURNS.into()))],
+        };
+        let prompts = u128::from(self.prefill) * u128::from(self.batches);
+        passes * (layers * (15 + experts + unpacked + combined) + 6) + prompts * (layers * ring + 1)
     }
 
     fn most_uses(&self) -> u128 {
-        let blocks = self.kv_block.map_or(1, |block| u128::from(self.positions().div_ceil(block)));
+        let positions = self.own(self.positions());
+        let blocks = self.kv_block.map_or(1, |block| u128::from(positions.div_ceil(block)));
         let passes = u128::from(self.tokens) * u128::from(self.batches);
         self.most_ops() * 6 + passes * u128::from(self.card.layers) * blocks
     }
@@ -171,7 +214,9 @@ impl Generation {
     pub fn trace(&self) -> Trace {
         let problems = self.problems();
         assert!(problems.is_empty(), "a job with problems: {problems:?}");
-        let trace = walk::generate(self);
+        let build = walk::generate(self);
+        debug_assert_eq!(build.problem(), None, "{self:?}");
+        let trace = build.trace;
         debug_assert!(trace.ops.len() as u128 <= self.most_ops(), "{} ops", trace.ops.len());
         debug_assert!(trace.uses.len() as u128 <= self.most_uses(), "{} uses", trace.uses.len());
         trace

@@ -2,7 +2,8 @@
 //!
 //! `pass` puts ops together, `saved` is what they keep, `embedding`, `forward` and `experts` are a
 //! model's ops, `eager` those of kernels that nothing has fused, `state` is what one rank holds of
-//! the model, `network` where the others are, `ring` attention over several of them, `cache` the keys and values of past tokens.
+//! the model, `network` where the others are, `ring` attention over several of them, `cache` the keys and
+//! values of past tokens, `shards` those over several ranks.
 //! Training adds the backward pass and what ranks share; generation walks the forward pass token by
 //! token; serving sums up its kernels by group of layers.
 //! Invariant: every op of the device says which kernels it is, with shapes of this rank.
@@ -16,4 +17,5 @@ pub(crate) mod network;
 pub(crate) mod pass;
 pub(crate) mod ring;
 pub(crate) mod saved;
+pub(crate) mod shards;
 pub(crate) mod state;

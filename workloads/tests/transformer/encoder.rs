@@ -76,6 +76,7 @@ fn encoders_generate_no_text_and_are_not_split_by_matrix() {
         kernels: Kernels::Fused,
         kv_block: None,
         tensor: 1,
+        context: 1,
         devices: 1,
         router: Router::default(),
     };

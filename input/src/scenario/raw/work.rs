@@ -145,6 +145,15 @@ pub(crate) struct RawGenerate {
     /// Values: divides heads, `kv_heads`, `ffn`.
     /// Default: 1.
     pub(crate) tensor: Option<u32>,
+    /// Ranks that each sequence is split over (context parallelism): each has its part of the
+    /// cache and all weights. A prompt goes around a ring as in training; in decode steps each
+    /// rank attends to its part, and the parts are put together by an all-gather of the softmax's
+    /// sums and an all-reduce. Not with experts, a window, activations of 8 bits, `kernels: eager`
+    /// or attention on the host.
+    ///
+    /// Values: 1 to 2^20; twice as many divide `prompt` where there is a prefill.
+    /// Default: 1.
+    pub(crate) context: Option<u32>,
     /// Which experts tokens choose.
     ///
     /// Default: all experts alike.

@@ -9,7 +9,7 @@ use crate::transformer::graph::state::{Cache, ModelState, State};
 use crate::transformer::training::{Parallel, Training};
 use std::collections::BTreeMap;
 use tiersim_models::ids::ObjectId;
-use tiersim_models::workload::{Phase, Recorded, Trace, TraceMeta};
+use tiersim_models::workload::{Phase, Recorded, TraceMeta};
 
 /// One batch in one step.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +30,11 @@ impl Generation {
             micro_batch: self.batch,
             formats: self.formats,
             kernels: self.kernels,
-            parallel: Parallel { tensor: self.tensor, ..Parallel::default() },
+            parallel: Parallel {
+                tensor: self.tensor,
+                context: self.context,
+                ..Parallel::default()
+            },
             devices: self.devices,
             router: self.router,
             ..Training::new(self.card.clone(), self.prompt)
@@ -38,13 +42,14 @@ impl Generation {
     }
 }
 
-pub(super) fn generate(job: &Generation) -> Trace {
+pub(super) fn generate(job: &Generation) -> Builder {
     let shape = job.shape();
     let (mut maker, model) = begun(&shape, meta(job));
     let held = if job.prefill { 0 } else { job.prompt };
     let counts = (job.card.layers, job.batches);
     let on_host = job.attention == AttentionOn::Host;
-    maker.cache = Some(Cache::new(counts, (job.positions(), held), job.kv_block, on_host));
+    let own = (job.own(job.positions()), job.own(held));
+    maker.cache = Some(Cache::new(counts, own, job.kv_block, on_host));
     for step in 0..job.tokens {
         let is_prefill = job.prefill && step == 0;
         let phase = if is_prefill { Phase::Prefill } else { Phase::Decode };
@@ -59,7 +64,7 @@ pub(super) fn generate(job: &Generation) -> Trace {
             (0..job.batches).map(|batch| Pass { step, batch, before, new }).collect();
         maker.walk(job, &model, &passes);
     }
-    maker.build.trace
+    maker.build
 }
 
 /// A trace of which nothing is made yet but the weights.
@@ -111,17 +116,23 @@ impl GraphBuilder<'_> {
         for (&x, &pass) in hidden.iter().zip(passes) {
             self.turn(job, pass);
             // The last position of each sequence.
-            self.logits(end, x, Some(job.batch.into()));
+            let [.., logits] = self.logits(end, x, Some(job.batch.into()));
+            if self.is_ring() && pass.before == 0 {
+                self.tell_tokens(end.head, logits, job.batch.into());
+            }
         }
     }
 
     /// What comes next belongs to this batch.
     fn turn(&mut self, job: &Generation, pass: Pass) {
-        self.sizes = Sizes::of(self.shape, job.batch.into(), pass.before, pass.new);
+        // A prompt is spread over the ranks, and each of them works on a token behind it.
+        let (span, new) =
+            (job.own(pass.before)..job.own(pass.before + pass.new), job.own(pass.new));
+        self.sizes = Sizes::of(self.shape, job.batch.into(), span.end - new, new);
         self.micro = pass.step.saturating_mul(job.batches).saturating_add(pass.batch);
         self.prefix = format!("t{}.b{}.", pass.step, pass.batch);
         if let Some(cache) = &mut self.cache {
-            cache.batch = pass.batch as usize;
+            (cache.batch, cache.span) = (pass.batch as usize, span);
         }
     }
 }
@@ -129,11 +140,15 @@ impl GraphBuilder<'_> {
 fn meta(job: &Generation) -> TraceMeta {
     let Generation { card, batch, batches, prompt, tokens, .. } = job;
     let first = if job.prefill { "prefill and " } else { "" };
+    let over = match job.context {
+        1 => String::new(),
+        ranks => format!(", each sequence over {ranks} ranks"),
+    };
     TraceMeta {
         name: format!("{}-generate", card.name),
         about: format!(
             "generated from the card of {}: {first}decode of {tokens} tokens behind prompts of \
-             {prompt}, {batches} batches of {batch}; no durations were recorded",
+             {prompt}, {batches} batches of {batch}{over}; no durations were recorded",
             card.name
         ),
         precision: job.formats.weights.word().to_owned(),

@@ -23,6 +23,9 @@ impl GraphBuilder<'_> {
 
     /// Attention of the new tokens to the cache of a layer, which they are added to.
     pub(super) fn cached(&mut self, block: &BlockState, qkv: &[ObjectId], mixed: ObjectId) {
+        if self.is_ring() {
+            return self.sharded(block, qkv, mixed);
+        }
         let (by, attention) = (block.attention, self.sizes.attention);
         let on_host = self.cache.as_ref().is_some_and(|cache| cache.on_host);
         let stored = self.stored(block);
@@ -49,14 +52,14 @@ impl GraphBuilder<'_> {
     }
 
     /// What a pass does to the cache of a layer.
-    fn stored(&mut self, block: &BlockState) -> Vec<ObjectAccess> {
+    pub(super) fn stored(&mut self, block: &BlockState) -> Vec<ObjectAccess> {
         let Some(mut cache) = self.cache.take() else { return Vec::new() };
         let attention = self.sizes.attention;
         let sequences = 2 * u128::from(attention.batch);
         // Keys and values of each sequence lie apart, in blocks.
         let apart = self.key_bytes();
         let (size, row) = (cache.size, apart * sequences);
-        let (before, after) = (attention.past, attention.past + attention.new);
+        let (before, after) = (cache.span.start, cache.span.end);
         let first = after - attention.attended();
         let at = block.layer as usize * cache.batches + cache.batch;
         let mut touches = Vec::new();

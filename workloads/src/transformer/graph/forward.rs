@@ -175,11 +175,9 @@ impl GraphBuilder<'_> {
         if self.shape.attention == Attention::Eager {
             return (self.scores(block.attention, qkv, mixed), mixed);
         }
-        // The logarithm of the sum that the softmax divides by, for the backward pass.
-        let sums = self.sizes.tokens * self.sizes.heads * u128::from(Format::Fp32.bytes());
-        let sums = self.activation(block.attention, "sums", (sums, Format::Fp32), block.attention);
+        let sums = self.softmax_sums(block.attention);
         if self.is_ring() {
-            return (self.ring_forward(block, qkv, [mixed, sums]), mixed);
+            return (self.ring_forward(block, qkv, [mixed, sums], &[]), mixed);
         }
         let mut touches: Vec<ObjectAccess> = qkv.iter().map(|&y| read(y)).collect();
         touches.extend([write(mixed), write(sums)]);
@@ -187,6 +185,13 @@ impl GraphBuilder<'_> {
         let work = (Work::Attention(attention), attention.flops());
         self.build.kernel("attention", block.attention, work, &touches);
         (Core::Flash(sums), mixed)
+    }
+
+    /// The logarithms of the sums that the softmax divides by: for the backward pass, and where
+    /// parts of attention are put together.
+    pub(crate) fn softmax_sums(&mut self, by: ModuleId) -> ObjectId {
+        let sums = self.sizes.tokens * self.sizes.heads * u128::from(Format::Fp32.bytes());
+        self.activation(by, "sums", (sums, Format::Fp32), by)
     }
 
     /// Queries and keys as rotary positions turn them, in place.

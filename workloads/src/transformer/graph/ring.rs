@@ -23,6 +23,7 @@ use super::saved::Core;
 use super::state::BlockState;
 use crate::build::{ObjectAccess, change, read, write};
 use crate::transformer::format::Format;
+use crate::transformer::training::{Attention, Kernels, Training};
 use tiersim_models::ids::{ModuleId, ObjectId};
 use tiersim_models::kernel::{self, Kernel, Streaming, Work};
 use tiersim_models::workload::{CollectiveKind, ObjectKind, Unit};
@@ -134,12 +135,14 @@ impl GraphBuilder<'_> {
         self.build.kernels(name, by, vec![Kernel { times, ..one }], touches);
     }
 
-    /// Attention of this rank's queries to all blocks, into `mixed` and `sums`.
+    /// Attention of this rank's queries to all blocks, into `mixed` and `sums`; the first turn
+    /// stores its keys and values too, where there is a cache.
     pub(crate) fn ring_forward(
         &mut self,
         block: &BlockState,
         qkv: &[ObjectId],
         [mixed, sums]: [ObjectId; 2],
+        stored: &[ObjectAccess],
     ) -> Core {
         let by = block.attention;
         let sizes = self.sizes;
@@ -154,6 +157,7 @@ impl GraphBuilder<'_> {
             let work = (Work::Attention(attention), attention.flops(), times);
             if turn == 0 {
                 touches.extend([write(mixed), write(sums)]);
+                touches.extend(stored);
                 self.repeated("attention", by, work, &touches);
                 continue;
             }
@@ -227,6 +231,27 @@ impl GraphBuilder<'_> {
         }
         self.build.streaming("attention_unpack", by, Streaming::Copy, &touches);
     }
+}
+
+/// What rings are not known of in this work: rules and remedies.
+pub(crate) fn unknown(shape: &Training) -> Vec<(&'static str, &'static str)> {
+    let (mut found, remedy) = (Vec::new(), "write 1");
+    if shape.attention == Attention::Eager || shape.kernels == Kernels::Eager {
+        let rule = "only attention in one kernel goes around a ring";
+        found.push((rule, "choose flash attention and compiled kernels"));
+    }
+    if shape.card.experts.is_some() {
+        found.push(("experts are not known to be split so", remedy));
+    }
+    if shape.card.window.is_some() {
+        let rule = "a window of attention needs its neighbours only, which is not modelled";
+        found.push((rule, remedy));
+    }
+    if shape.formats.activations.bytes() == 1 {
+        let rule = "keys and values go around in 16 or 32 bits";
+        found.push((rule, "choose another format of activations"));
+    }
+    found
 }
 
 /// What a micro-batch's sequence must be a multiple of.

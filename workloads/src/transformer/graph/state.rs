@@ -15,6 +15,7 @@ use crate::transformer::modules::{
     Block, EmbeddingAndHead, Feed, FeedForward, Mixture, Module, Split, Tensor, block,
 };
 use crate::transformer::training::Training;
+use std::ops::Range;
 use tiersim_models::ids::{ModuleId, ObjectId};
 use tiersim_models::workload::{ObjectKind, Statistics};
 
@@ -127,7 +128,9 @@ pub(crate) struct Cache {
     pub(super) batches: usize,
     /// The batch whose turn it is.
     pub(crate) batch: usize,
-    /// Positions of a block, and of a sequence at the end.
+    /// Positions of a sequence that this rank has before and behind the pass at work.
+    pub(crate) span: Range<u64>,
+    /// Positions of a block, and of a sequence at the end, on this rank.
     pub(super) size: u64,
     pub(super) positions: u64,
     /// Whether blocks are pieces that lie anywhere.
@@ -150,7 +153,8 @@ impl Cache {
         let size = kv_block.unwrap_or(positions).min(positions).max(1);
         let blocks = vec![Vec::new(); layers as usize * batches as usize];
         let (batches, batch, paged) = (batches as usize, 0, kv_block.is_some());
-        Cache { blocks, batches, batch, size, positions, paged, held, on_host }
+        let span = 0..positions;
+        Cache { blocks, batches, batch, span, size, positions, paged, held, on_host }
     }
 }
 
@@ -167,7 +171,7 @@ pub(crate) struct State<'a> {
 
 /// The layers of each virtual stage of the first stage: with m virtual stages, every m-th of all.
 /// Where plain stages do not divide the layers, the first ones have one more than the others.
-pub(crate) fn virtual_stages(shape: &Training) -> impl Iterator<Item = std::ops::Range<u32>> {
+pub(crate) fn virtual_stages(shape: &Training) -> impl Iterator<Item = Range<u32>> {
     let stages = shape.parallel.pipeline;
     let each = shape.card.layers.div_ceil(stages * shape.parallel.interleave);
     (0..shape.parallel.interleave).map(move |index| {

@@ -9,7 +9,7 @@ use crate::build::Builder;
 use crate::limits::{MAX_OPS, Range, ShapeProblem, outside};
 use crate::transformer::card::Family;
 use crate::transformer::graph::network::Groups;
-use crate::transformer::graph::ring::{MOST_TURNS, pieces};
+use crate::transformer::graph::ring::{MOST_TURNS, pieces, unknown};
 use crate::transformer::packed::most_unpacked;
 
 /// Largest exponent of the router, in hundredths.
@@ -229,7 +229,9 @@ impl Training {
             add("router.skew", "an exponent of 0 to 10", "choose a smaller one");
         }
         if parallel.context > 1 {
-            self.ring_choices(&mut add);
+            for (rule, remedy) in unknown(self) {
+                add("parallel.context", rule, remedy);
+            }
         }
         if card.experts.is_none() && parallel.expert > 1 {
             add("parallel.expert", "the model has no experts", "write 1");
@@ -258,26 +260,6 @@ impl Training {
             let rule =
                 format!("a group of ranks fills servers of {} devices unequally", self.devices);
             add("devices", &rule, "choose groups that fill whole servers, or fit into one");
-        }
-    }
-
-    /// What rings of attention are not known of.
-    fn ring_choices(&self, add: &mut impl FnMut(&'static str, &str, &'static str)) {
-        let remedy = "write 1";
-        if self.attention == Attention::Eager || self.kernels == Kernels::Eager {
-            let rule = "only attention in one kernel goes around a ring";
-            add("parallel.context", rule, "choose flash attention and compiled kernels");
-        }
-        if self.card.experts.is_some() {
-            add("parallel.context", "experts are not known to be split so", remedy);
-        }
-        if self.card.window.is_some() {
-            let rule = "a window of attention needs its neighbours only, which is not modelled";
-            add("parallel.context", rule, remedy);
-        }
-        if self.formats.activations.bytes() == 1 {
-            let rule = "keys and values go around in 16 or 32 bits";
-            add("parallel.context", rule, "choose another format of activations");
         }
     }
 
