@@ -71,6 +71,9 @@ pub struct Options {
     /// Leave out replays that would only be the same again; changes time and memory use, never
     /// results.
     pub extend: bool,
+    /// Run once what comes to the same, and give all of it that result; changes time and memory
+    /// use, never results.
+    pub share: bool,
     /// Work out the least step of any policy over budgets, which takes longer than most cases.
     pub bound_curve: bool,
     /// How the bound of each case is worked out; that of a curve is always the quick one.
@@ -98,6 +101,7 @@ impl Default for Options {
             log: false,
             window: WINDOW,
             extend: true,
+            share: true,
             bound_curve: true,
             bound: BoundMethod::Quick,
         }

@@ -22,7 +22,8 @@ impl CaseRunner<'_> {
         compacted: &BTreeSet<usize>,
     ) -> Result<CaseRecord, RunError> {
         let run = || Ok(within::kept(self.run(case, options)?, self.hardware, compacted));
-        let Some(key) = self.comes_to(case)? else { return run() };
+        let key = if options.share { self.comes_to(case)? } else { None };
+        let Some(key) = key else { return run() };
         let ran = {
             let mut all = self.alike.0.lock().expect("nobody panics with it");
             all.entry(key).or_default().clone()
