@@ -55,7 +55,7 @@ pub(crate) enum TraceCommand {
 pub(crate) struct ImportArgs {
     #[command(subcommand)]
     source: Option<Source>,
-    /// What the PyTorch profiler wrote, as it is or packed; what it is, is found out.
+    /// What PyTorch or MLCommons Chakra wrote, as it is or packed; what it is, is found out.
     #[arg(required = true, value_name = "FILE")]
     file: Option<PathBuf>,
     /// An execution trace of the same steps: what ops read and write.

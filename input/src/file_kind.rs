@@ -5,6 +5,7 @@
 //! Invariant: a kind is told from the first bytes alone, never from a name, and a file that only
 //! might be of a kind is of none.
 
+use crate::import::chakra::is_chakra;
 use crate::trace::tables::unpack;
 use crate::trace::tar::{first_file, is_tar};
 use std::fs::File;
@@ -54,6 +55,8 @@ pub enum FileKind {
     ProfilerTrace,
     /// What PyTorch's observer of execution traces wrote, packed or not.
     ExecutionTrace,
+    /// What MLCommons Chakra writes of steps, packed or not.
+    ChakraTrace,
     /// What the PyTorch profiler wrote of memory by category, packed or not.
     MemoryTimeline,
 }
@@ -84,7 +87,7 @@ impl FileKind {
 
     /// Whether a trace can be made of it alone.
     pub fn becomes_trace(self) -> bool {
-        matches!(self, FileKind::ProfilerTrace | FileKind::ExecutionTrace)
+        matches!(self, FileKind::ProfilerTrace | FileKind::ExecutionTrace | FileKind::ChakraTrace)
     }
 
     fn words(self) -> &'static str {
@@ -107,6 +110,7 @@ impl FileKind {
             FileKind::Packed => "packed by gzip or zstd",
             FileKind::ProfilerTrace => "a trace of the PyTorch profiler",
             FileKind::ExecutionTrace => "an execution trace of PyTorch",
+            FileKind::ChakraTrace => "an execution trace of Chakra",
             FileKind::MemoryTimeline => "a memory timeline of the PyTorch profiler",
         }
     }
@@ -159,7 +163,7 @@ impl FileKind {
             FileKind::Pickle => format!("a memory snapshot is read by `tiersim allocator {path}`"),
             FileKind::Zip => "name the file that is wanted, unpacked".to_owned(),
             FileKind::Packed => "unpack it first".to_owned(),
-            FileKind::ProfilerTrace => format!(
+            FileKind::ProfilerTrace | FileKind::ChakraTrace => format!(
                 "name it as `workload: Trace(path: \"{path}\", time: recorded())` in a scenario, or \
                  make a trace of it by `tiersim trace import {path} --out TRACE`"
             ),
@@ -203,7 +207,10 @@ fn packed(path: &Path, gzip: bool) -> FileKind {
     };
     match head() {
         Some(
-            kind @ (FileKind::ProfilerTrace | FileKind::ExecutionTrace | FileKind::MemoryTimeline),
+            kind @ (FileKind::ProfilerTrace
+            | FileKind::ExecutionTrace
+            | FileKind::ChakraTrace
+            | FileKind::MemoryTimeline),
         ) => kind,
         _ => FileKind::Packed,
     }
@@ -212,6 +219,9 @@ fn packed(path: &Path, gzip: bool) -> FileKind {
 fn of_head(head: &[u8], size: u64) -> Option<FileKind> {
     if head.starts_with(b"version https://git-lfs.github.com/spec/") {
         return Some(FileKind::LfsPointer);
+    }
+    if is_chakra(head) {
+        return Some(FileKind::ChakraTrace);
     }
     match head {
         [0x1F, 0x8B, ..] | [0x28, 0xB5, 0x2F, 0xFD, ..] => return Some(FileKind::Packed),
@@ -307,6 +317,9 @@ mod tests {
             (b"\x80\x04\x95", Some(FileKind::Pickle)),
             (b"\x1f\x8b\x08", Some(FileKind::Packed)),
             (b"PK\x03\x04", Some(FileKind::Zip)),
+            (b"\x00\x02\x08\x01", Some(FileKind::ChakraTrace)),
+            (b"\x08\x12\x06\x0a\x04time\x05\x08\x01\x12\x01a", Some(FileKind::ChakraTrace)),
+            (b"\x00\x02", None),
             (b"", None),
             (b"(policies: [])", None),
             (b"{}", None),

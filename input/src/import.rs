@@ -8,6 +8,7 @@
 
 pub mod any;
 pub mod card;
+pub mod chakra;
 pub mod execution;
 mod names;
 pub mod profiler;

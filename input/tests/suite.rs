@@ -4,6 +4,7 @@
 mod cards;
 mod files;
 mod guide;
+mod import_chakra;
 mod import_execution;
 mod import_hostile;
 mod import_profiler;

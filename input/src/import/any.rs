@@ -3,6 +3,7 @@
 //! Invariant: which reader takes a file follows from its first bytes, never from its name.
 
 use crate::file_kind::FileKind;
+use crate::import::chakra::import_chakra;
 use crate::import::execution::import_execution;
 use crate::import::profiler::import_profiler;
 use std::path::Path;
@@ -26,6 +27,10 @@ pub fn import_file(path: &Path, gaps: Gaps) -> Result<Imported, Diagnostics> {
     match FileKind::of(path) {
         Some(FileKind::ExecutionTrace) => {
             let imported = import_execution(path)?;
+            Ok(Imported { trace: imported.trace, account: imported.account.to_string() })
+        }
+        Some(FileKind::ChakraTrace) => {
+            let imported = import_chakra(path, gaps)?;
             Ok(Imported { trace: imported.trace, account: imported.account.to_string() })
         }
         Some(FileKind::ProfilerTrace) | None => {

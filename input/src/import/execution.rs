@@ -7,8 +7,8 @@
 //! Invariant: every use is one that a node shows; what persists is what is read before it is
 //! written.
 
-mod graph;
-mod nodes;
+pub(super) mod graph;
+pub(super) mod nodes;
 
 use crate::import::names::Names;
 use crate::import::stream::{open, refused};

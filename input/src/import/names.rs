@@ -36,6 +36,12 @@ impl Names {
         (id, more)
     }
 
+    /// As much of a text as a trace keeps of a name.
+    pub(super) fn kept(&mut self, text: &str) -> String {
+        let id = self.id(text).0;
+        self.get(id).to_owned()
+    }
+
     /// The name of a number.
     pub(super) fn get(&self, id: u32) -> &str {
         &self.list[id as usize]

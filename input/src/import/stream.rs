@@ -9,7 +9,7 @@ use std::path::Path;
 use tiersim_models::diagnostic::{Diagnostics, Place};
 
 /// Files of more text than this are refused: traces of gigabytes are read.
-const MOST_TEXT: u64 = 256 << 30;
+pub(super) const MOST_TEXT: u64 = 256 << 30;
 
 /// The text of a file, mended where it is no JSON.
 ///

@@ -4,6 +4,7 @@ use crate::prelude::*;
 use tiersim_input::hardware_file::parts::read_part;
 use tiersim_input::hardware_file::read_hardware;
 use tiersim_input::import::card::{known_model, read_model};
+use tiersim_input::import::chakra::import_chakra;
 use tiersim_input::import::execution::import_execution;
 use tiersim_input::import::profiler::{Gaps, import_profiler};
 use tiersim_input::import::recording::import_recording;
@@ -52,6 +53,7 @@ readers! {
     Tables "tables",
     Profiler "profiler",
     Execution "execution",
+    Chakra "chakra",
     Card "card",
     Safetensors "safetensors",
     WeightIndex "weight-index",
@@ -128,6 +130,7 @@ impl Reader {
                 drop(import_tables(&Tables { kernels, tensors, batch: 1 }));
             }
             Reader::Profiler => drop(import_profiler(path, Gaps::Keep).map(|one| info(&one.trace))),
+            Reader::Chakra => drop(import_chakra(path, Gaps::Keep).map(|one| info(&one.trace))),
             Reader::Execution => drop(import_execution(path).map(|one| info(&one.trace))),
             Reader::Card => drop(read_model(path, None)),
             Reader::Safetensors | Reader::WeightIndex => {

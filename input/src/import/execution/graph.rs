@@ -44,7 +44,7 @@ const NO_ACCESS: [&str; 24] = [
     "aten::lift_fresh",
 ];
 /// Ops that allocate, and do no more.
-const ALLOCATE: [&str; 4] =
+pub(in crate::import) const ALLOCATE: [&str; 4] =
     ["aten::empty", "aten::new_empty", "aten::empty_like", "aten::empty_strided"];
 /// Ops that own kernels beside those of the ops within them.
 const OWN: [&str; 5] =
@@ -90,7 +90,7 @@ pub(super) fn build(
     let storages: BTreeSet<i64> = all.map(|tensor| tensor.storage).collect();
     account.storages = storages.len() as u64;
     let (within, accesses, allocations) = classify(&nodes, names);
-    let mut graph = Graph { names, device, current: BTreeMap::new(), made: Vec::new() };
+    let mut graph = Graph::new(names, device);
     let (mut ops, mut uses) = (Vec::new(), Vec::new());
     let (mut step, mut updated) = (0, false);
     let row = |node: &Node| Row {
@@ -149,7 +149,7 @@ pub(super) fn build(
 }
 
 /// The device of most tensors that is not the host; the host where there is no other.
-fn device(nodes: &[Node], names: &Names) -> Option<u32> {
+pub(in crate::import) fn device(nodes: &[Node], names: &Names) -> Option<u32> {
     let mut counts: BTreeMap<u32, u64> = BTreeMap::new();
     let all = nodes.iter().flat_map(|node| node.inputs.iter().chain(&node.outputs));
     // A tensor of nothing is on no device.
@@ -224,7 +224,7 @@ fn flops(name: &str, node: &Node) -> u64 {
     u64::try_from(product).ok().filter(|&flops| flops < 1 << 50).unwrap_or(0)
 }
 
-struct Graph<'a> {
+pub(in crate::import) struct Graph<'a> {
     names: &'a Names,
     device: Option<u32>,
     /// By storage: the object that it is now.
@@ -232,16 +232,21 @@ struct Graph<'a> {
     made: Vec<Made>,
 }
 
-impl Graph<'_> {
+impl<'a> Graph<'a> {
+    /// Without objects yet.
+    pub(in crate::import) fn new(names: &'a Names, device: Option<u32>) -> Graph<'a> {
+        Graph { names, device, current: BTreeMap::new(), made: Vec::new() }
+    }
+
     /// A storage is allocated: what had its address is gone.
-    fn begin(&mut self, tensor: &Tensor) {
+    pub(in crate::import) fn begin(&mut self, tensor: &Tensor) {
         if Some(tensor.device) == self.device {
             self.current.remove(&tensor.storage);
         }
     }
 
     /// Adds the uses of an op; returns the bytes that it reads and writes.
-    fn uses(
+    pub(in crate::import) fn uses(
         &mut self,
         node: &Node,
         phase: Phase,
@@ -312,7 +317,7 @@ impl Graph<'_> {
         bytes
     }
 
-    fn objects(&self, account: &mut Account) -> Vec<Object> {
+    pub(in crate::import) fn objects(&self, account: &mut Account) -> Vec<Object> {
         let object = |(index, made): (usize, &Made)| {
             let kind = match made {
                 Made { accumulated: true, .. } => ObjectKind::Gradient,

@@ -11,45 +11,45 @@ use std::fmt;
 
 /// A tensor as an op takes or returns it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Tensor {
-    pub(super) storage: i64,
+pub(in crate::import) struct Tensor {
+    pub(in crate::import) storage: i64,
     /// Up to where it reaches in its storage, in bytes.
-    pub(super) end: u64,
-    pub(super) bytes: u64,
-    pub(super) numbers: u64,
+    pub(in crate::import) end: u64,
+    pub(in crate::import) bytes: u64,
+    pub(in crate::import) numbers: u64,
     /// The device's name.
-    pub(super) device: u32,
+    pub(in crate::import) device: u32,
     /// Which of the op's arguments it is, or is in.
-    pub(super) argument: u16,
+    pub(in crate::import) argument: u16,
 }
 
 /// A node.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Node {
-    pub(super) id: i64,
-    pub(super) parent: i64,
+pub(in crate::import) struct Node {
+    pub(in crate::import) id: i64,
+    pub(in crate::import) parent: i64,
     /// Its number in a trace of the profiler.
-    pub(super) record_function: i64,
-    pub(super) thread: i64,
-    pub(super) name: u32,
-    pub(super) inputs: Vec<Tensor>,
-    pub(super) outputs: Vec<Tensor>,
+    pub(in crate::import) record_function: i64,
+    pub(in crate::import) thread: i64,
+    pub(in crate::import) name: u32,
+    pub(in crate::import) inputs: Vec<Tensor>,
+    pub(in crate::import) outputs: Vec<Tensor>,
     /// By argument: whether the op's schema says that it is changed, for the first 64.
-    pub(super) changed: u64,
+    pub(in crate::import) changed: u64,
     /// Whether it has a schema, as ops have and ranges have not.
-    pub(super) op: bool,
+    pub(in crate::import) op: bool,
 }
 
 impl Node {
     /// About what it takes in memory, and what is made of it.
-    pub(super) fn bytes(&self) -> usize {
+    pub(in crate::import) fn bytes(&self) -> usize {
         let tensors = self.inputs.len() + self.outputs.len();
         600 + tensors * (2 * size_of::<Tensor>() + 120)
     }
 }
 
 /// Reads a node.
-pub(super) struct NodeSeed<'a>(pub(super) &'a mut Names);
+pub(in crate::import) struct NodeSeed<'a>(pub(super) &'a mut Names);
 
 impl<'de> DeserializeSeed<'de> for NodeSeed<'_> {
     type Value = Node;
@@ -121,7 +121,7 @@ impl<'de> serde::Deserialize<'de> for Element {
 
 /// Which arguments a schema says to be changed: `add_(Tensor(a!) self, ...)`. Without a schema the
 /// name tells: what ends in `_` changes its first.
-fn changed(schema: &str, name: &str) -> u64 {
+pub(in crate::import) fn changed(schema: &str, name: &str) -> u64 {
     let Some((_, rest)) = schema.split_once('(') else {
         return u64::from(name.ends_with('_') && !name.ends_with("__"));
     };
@@ -143,7 +143,7 @@ fn changed(schema: &str, name: &str) -> u64 {
 }
 
 /// Collects the tensors of inputs or outputs: a list of values, or a map with such a list.
-struct Values<'a> {
+pub(in crate::import) struct Values<'a> {
     names: &'a mut Names,
     out: &'a mut Vec<Tensor>,
     argument: u16,
@@ -152,7 +152,7 @@ struct Values<'a> {
 
 /// What one value is.
 #[derive(Default)]
-enum Element {
+pub(in crate::import) enum Element {
     Number(i64),
     Text(String),
     #[default]
@@ -160,11 +160,14 @@ enum Element {
 }
 
 impl<'a> Values<'a> {
-    fn new(names: &'a mut Names, out: &'a mut Vec<Tensor>) -> Values<'a> {
+    pub(in crate::import) fn new(names: &'a mut Names, out: &'a mut Vec<Tensor>) -> Values<'a> {
         Values { names, out, argument: 0, depth: 0 }
     }
 
-    fn element<'de, D: serde::Deserializer<'de>>(self, from: D) -> Result<Element, D::Error> {
+    pub(in crate::import) fn element<'de, D: serde::Deserializer<'de>>(
+        self,
+        from: D,
+    ) -> Result<Element, D::Error> {
         from.deserialize_any(ElementVisitor(self))
     }
 

@@ -1,0 +1,187 @@
+//! Execution traces of MLCommons Chakra: nodes with durations, what they wait for, and what goes
+//! over the network.
+//!
+//! A file is a stream of protobuf messages, read one at a time. Data dependencies are the order, as
+//! they are to simulators that read such files; who started whom (control dependencies) counts
+//! where it does not contradict them. Tensors are known where PyTorch's converter wrote them.
+//! Invariant: each node is one op, with the time that the file says.
+
+mod build;
+mod literal;
+mod order;
+mod row;
+mod wire;
+
+use crate::import::names::Names;
+use crate::import::stream::MOST_TEXT;
+use crate::trace::tables::{Findings, LIMITS, Limits, ReadBudget, describe, unpacked_by_magic};
+use row::Row;
+use std::fmt;
+use std::io::BufReader;
+use std::path::Path;
+use tiersim_models::diagnostic::Diagnostics;
+use tiersim_models::workload::{Gaps, Trace};
+pub(crate) use wire::is_chakra;
+use wire::{Broken, GlobalMetadata, Messages, Value};
+
+/// A native trace, and what was seen, inferred and assumed on the way to it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Imported {
+    /// The trace.
+    pub trace: Trace,
+    /// What is known of it.
+    pub account: Account,
+}
+
+/// Counts of the file and of the trace.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Account {
+    /// Nodes of the file: what the host does, what the device computes, loads and stores, what
+    /// goes over the network, and what only describes.
+    pub nodes: u64,
+    /// Of these on the host.
+    pub host: u64,
+    /// Loads and stores.
+    pub memory: u64,
+    /// Collectives, sends and receipts on the device.
+    pub network: u64,
+    /// Of these such that are collectives of the trace.
+    pub collectives: u64,
+    /// Of these such whose ranks are assumed.
+    pub assumed: u64,
+    /// Schema of what it was converted from, or its version.
+    pub schema: String,
+    /// When it was recorded.
+    pub when: String,
+    /// Data and control dependencies.
+    pub data: u64,
+    /// Control dependencies.
+    pub control: u64,
+    /// Control dependencies that data dependencies contradict.
+    pub contradicted: u64,
+    /// Dependencies on nodes that are not in the file.
+    pub missing: u64,
+    /// Microseconds of all nodes.
+    pub micros: u64,
+    /// Nodes that say a duration.
+    pub timed: u64,
+    /// Lists of tensors that could not be read.
+    pub unread: u64,
+    /// Objects and their bytes.
+    pub objects: (u64, u64),
+    /// Of these, such as persist.
+    pub persistent: (u64, u64),
+    /// The device whose memory counts.
+    pub device: String,
+}
+
+impl fmt::Display for Account {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Account { nodes, host, memory, network, schema, data, control, .. } = self;
+        writeln!(f, "seen: {nodes} nodes (schema {schema}), {host} of them on the host, {memory}")?;
+        writeln!(f, "  loads and stores, {network} on the network; {} us in all, of", self.micros)?;
+        writeln!(f, "  {} nodes; {data} data and {control} control dependencies", self.timed)?;
+        let ((objects, bytes), (kept, kept_bytes)) = (self.objects, self.persistent);
+        writeln!(f, "inferred: {objects} objects of {bytes} bytes on {}; of", self.device)?;
+        writeln!(f, "  these {kept} of {kept_bytes} bytes persist, read before they are written")?;
+        if self.contradicted + self.missing > 0 {
+            let Account { contradicted, missing, .. } = self;
+            writeln!(
+                f,
+                "left out: {missing} dependencies on nodes that are not there, {contradicted}"
+            )?;
+            writeln!(f, "  control dependencies that data dependencies contradict")?;
+        }
+        if self.unread > 0 {
+            writeln!(f, "  {} lists of tensors that are none", self.unread)?;
+        }
+        let own = network - self.collectives;
+        if own > 0 {
+            writeln!(f, "assumed: {own} ops on the network take the time that the file says, for")?;
+            writeln!(f, "  it does not say among how many ranks")?;
+        }
+        if self.assumed > 0 {
+            writeln!(f, "assumed: {} collectives are of 2 ranks of one server", self.assumed)?;
+        }
+        writeln!(f, "not known: when the host was late (nodes start as soon as they can), when")?;
+        write!(f, "  memory is given back (an object lives to its last use), where steps end")
+    }
+}
+
+/// Makes a trace of a Chakra trace, packed or not.
+///
+/// # Errors
+/// What is wrong with the file, with the place in bytes.
+pub fn import_chakra(path: &Path, gaps: Gaps) -> Result<Imported, Diagnostics> {
+    let limits = Limits { expanded: MOST_TEXT, ..LIMITS };
+    let (from, most) = unpacked_by_magic(path, limits)?;
+    let mut messages = Messages::new(BufReader::with_capacity(1 << 16, from), most);
+    let mut account = Account::default();
+    let (rows, names) = match read(&mut messages, &mut account) {
+        Ok(read) => read,
+        Err(broken) => return Err(refused(path, broken, &messages)),
+    };
+    let trace = build::build(path, rows, &names, gaps, &mut account)?;
+    let mut findings = Findings::default();
+    findings.unsound(path, &trace);
+    findings.finish().into_result(Imported { trace, account })
+}
+
+/// What a file may break beside the form of messages.
+enum Refused {
+    Broken(Broken),
+    Rule(String),
+}
+
+impl From<Broken> for Refused {
+    fn from(broken: Broken) -> Refused {
+        Refused::Broken(broken)
+    }
+}
+
+fn read<R: std::io::Read>(
+    messages: &mut Messages<R>,
+    account: &mut Account,
+) -> Result<(Vec<Row>, Names), Refused> {
+    let (mut rows, mut names, mut budget) = (Vec::new(), Names::default(), ReadBudget::default());
+    let Some((head, length)) = messages.next::<GlobalMetadata>()? else {
+        return Err(Refused::Rule("a Chakra trace begins with a description of itself".into()));
+    };
+    budget.take(length, 0).map_err(Refused::Rule)?;
+    let mut text = |name: &str| match &head.attr.iter().find(|one| one.name == name)?.value {
+        // Shortened as names are, for it stands in the trace.
+        Some(Value::Text(text)) => Some(names.kept(text)),
+        _ => None,
+    };
+    (account.schema, account.when) =
+        (text("schema").unwrap_or_default(), text("time").unwrap_or_default());
+    if account.schema.is_empty() {
+        let said = if head.version.is_empty() { "not said" } else { &head.version };
+        account.schema = names.kept(said);
+    }
+    while let Some((node, length)) = messages.next::<wire::Node>()? {
+        let row = Row::new(&node, &mut names, account).map_err(Refused::Rule)?;
+        budget.take(length, row.bytes()).map_err(Refused::Rule)?;
+        rows.push(row);
+    }
+    if rows.is_empty() {
+        return Err(Refused::Rule("a Chakra trace has nodes".into()));
+    }
+    Ok((rows, names))
+}
+
+fn refused<R: std::io::Read>(path: &Path, refused: Refused, messages: &Messages<R>) -> Diagnostics {
+    let found = format!("byte {}, message {}", messages.begin, messages.number);
+    let one = |rule: String, remedy| Diagnostics::one(path, None, rule, found.clone(), remedy);
+    match refused {
+        Refused::Rule(rule) => one(rule, "check what wrote the file"),
+        Refused::Broken(Broken::Rule(rule)) => {
+            one(rule.into(), "copy the file again, or check what wrote it")
+        }
+        Refused::Broken(Broken::Message(error)) => {
+            let rule = format!("a message is not as et_def.proto has it: {error}");
+            one(rule, "convert the trace again with a Chakra of 2023 or later")
+        }
+        Refused::Broken(Broken::Io(error)) => describe(path, &error),
+    }
+}

@@ -1,0 +1,176 @@
+//! What is kept of a node.
+//!
+//! Invariant: what a node says in several ways (a field, or attributes of any type) is one value.
+
+use super::Account;
+use super::literal::json;
+use super::wire::{self, Values as Literal};
+use crate::import::execution::graph::ALLOCATE;
+use crate::import::execution::nodes::{Node, Tensor, Values, changed};
+use crate::import::names::Names;
+use tiersim_models::collective::CollectiveKind;
+
+/// What a node does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Work {
+    /// It only describes, or runs on the host.
+    Host,
+    Compute,
+    Load,
+    Store,
+    /// With what is known of it: the pattern, and the ranks of the group.
+    Network(Option<CollectiveKind>, Option<u32>),
+}
+
+/// A node.
+#[derive(Debug)]
+pub(super) struct Row {
+    /// Its identity, name, tensors, and what it changes of them; `parent` is who started it.
+    pub(super) node: Node,
+    pub(super) id: u64,
+    pub(super) work: Work,
+    /// Thread of the host or stream of the device, if it is said.
+    pub(super) thread: Option<u64>,
+    pub(super) micros: u64,
+    pub(super) flops: u64,
+    /// Bytes that it moves, as it says itself.
+    pub(super) size: u64,
+    pub(super) backward: bool,
+    pub(super) optimizer: bool,
+    pub(super) data: Box<[u64]>,
+    pub(super) control: Box<[u64]>,
+}
+
+/// Durations of more than this are no microseconds: 34 years.
+const MOST_MICROS: u64 = 1 << 50;
+
+/// What names of an optimizer's ops begin with.
+const OPTIMIZER: [&str; 3] = ["Optimizer.step#", "aten::_foreach_", "aten::_fused_"];
+
+impl Row {
+    /// Keeps what is used of a node.
+    ///
+    /// # Errors
+    /// A rule that it breaks.
+    pub(super) fn new(
+        from: &wire::Node,
+        names: &mut Names,
+        account: &mut Account,
+    ) -> Result<Row, String> {
+        account.nodes += 1;
+        account.data += from.data_deps.len() as u64;
+        account.control += from.ctrl_deps.len() as u64;
+        let micros = match from.duration_micros {
+            0 => from.number("runtime").unwrap_or(0),
+            micros => micros,
+        };
+        if micros > MOST_MICROS {
+            return Err(format!("a node takes at most 2^50 us; node {} says {micros}", from.id));
+        }
+        account.timed += u64::from(micros > 0);
+        account.micros = account.micros.saturating_add(micros);
+        let work = work(from)?;
+        account.host += u64::from(work == Work::Host && from.kind != METADATA);
+        account.memory += u64::from(matches!(work, Work::Load | Work::Store));
+        account.network += u64::from(matches!(work, Work::Network(..)));
+        let node = tensors(from, work, names, account);
+        let size = match work {
+            Work::Network(..) => from.number("comm_size"),
+            _ => from.number("tensor_size"),
+        };
+        let given = |name: &str| from.number(name).is_some_and(|number| number > 0);
+        Ok(Row {
+            node,
+            id: from.id,
+            work,
+            thread: from.number("tid"),
+            micros,
+            flops: from.number("num_ops").unwrap_or(0),
+            size: size.unwrap_or(0),
+            backward: from.name.contains("ackward") || given("fw_parent") || given("fw_tid"),
+            optimizer: OPTIMIZER.iter().any(|begin| from.name.starts_with(begin)),
+            data: from.data_deps.as_slice().into(),
+            control: from.ctrl_deps.as_slice().into(),
+        })
+    }
+
+    /// About what it takes in memory, and what is made of it.
+    pub(super) fn bytes(&self) -> usize {
+        self.node.bytes() + size_of::<Row>() + 28 * (self.data.len() + self.control.len())
+    }
+}
+
+/// `NodeType`.
+const METADATA: i32 = 1;
+
+fn work(from: &wire::Node) -> Result<Work, String> {
+    let on_host = from.number("is_cpu_op").is_some_and(|yes| yes > 0);
+    Ok(match from.kind {
+        0 | METADATA => Work::Host,
+        2 => Work::Load,
+        3 => Work::Store,
+        _ if on_host => Work::Host,
+        4 => Work::Compute,
+        5 | 6 => Work::Network(Some(CollectiveKind::SendRecv), Some(2)),
+        7 => {
+            let ranks = from.number("group_size").and_then(|ranks| u32::try_from(ranks).ok());
+            Work::Network(from.number("comm_type").and_then(pattern), ranks.filter(|&n| n > 0))
+        }
+        kind => {
+            let id = from.id;
+            return Err(format!("the kind of a node is 0 to 7; node {id} says {kind}"));
+        }
+    })
+}
+
+/// `CollectiveCommType`. What gathers, scatters or sums in one place sends as much over each joint
+/// of a ring as a broadcast; a barrier sends nothing.
+fn pattern(kind: u64) -> Option<CollectiveKind> {
+    Some(match kind {
+        0 => CollectiveKind::AllReduce,
+        2 => CollectiveKind::AllGather,
+        1 | 3 | 4 | 5 => CollectiveKind::Broadcast,
+        6 => CollectiveKind::AllToAll,
+        7 | 8 => CollectiveKind::ReduceScatter,
+        _ => return None,
+    })
+}
+
+/// The tensors of a node of the device, or of one that allocates on the host's behalf.
+fn tensors(from: &wire::Node, work: Work, names: &mut Names, account: &mut Account) -> Node {
+    let schema = match from.value("op_schema") {
+        Some(wire::Value::Text(schema)) => schema.as_str(),
+        _ => "",
+    };
+    let mut node = Node {
+        name: names.id(&from.name).0,
+        changed: changed(schema, &from.name),
+        ..Node::default()
+    };
+    let allocates = ALLOCATE.contains(&plain(&from.name));
+    if work == Work::Host && !allocates {
+        return node;
+    }
+    if work != Work::Host {
+        read(from.inputs.as_ref(), &mut node.inputs, names, account);
+    }
+    read(from.outputs.as_ref(), &mut node.outputs, names, account);
+    node
+}
+
+/// A name without the number that the converter appends to parts of an op: `aten::empty(0)`.
+pub(super) fn plain(name: &str) -> &str {
+    name.rsplit_once('(').map_or(name, |(plain, _)| plain)
+}
+
+fn read(from: Option<&Literal>, out: &mut Vec<Tensor>, names: &mut Names, account: &mut Account) {
+    let Some(text) = from.map(|from| from.values.as_str()).filter(|text| !text.is_empty()) else {
+        return;
+    };
+    let text = json(text);
+    let mut parser = serde_json::Deserializer::from_str(&text);
+    if Values::new(names, out).element(&mut parser).is_err() {
+        out.clear();
+        account.unread += 1;
+    }
+}

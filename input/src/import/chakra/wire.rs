@@ -1,0 +1,239 @@
+//! Messages of a Chakra file: each behind its length, one after the other.
+//!
+//! The schema is `et_def.proto` of MLCommons Chakra; what is not used here is not listed.
+//! Invariant: no more than one message is held, and none is longer than [`MOST_MESSAGE`]; what is
+//! decoded of it is at most some 60 times as long, for a smallest attribute has two bytes.
+
+use prost::Message;
+use std::io::{self, Read};
+
+/// Real messages have some kilobytes, the longest lists of tensors some hundred.
+pub(super) const MOST_MESSAGE: u64 = 1 << 20;
+
+/// What is said of the whole file.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct GlobalMetadata {
+    #[prost(string, tag = "1")]
+    pub(super) version: String,
+    #[prost(message, repeated, tag = "2")]
+    pub(super) attr: Vec<Attribute>,
+}
+
+/// A node.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Node {
+    #[prost(uint64, tag = "1")]
+    pub(super) id: u64,
+    #[prost(string, tag = "2")]
+    pub(super) name: String,
+    #[prost(int32, tag = "3")]
+    pub(super) kind: i32,
+    #[prost(uint64, repeated, tag = "4")]
+    pub(super) ctrl_deps: Vec<u64>,
+    #[prost(uint64, repeated, tag = "5")]
+    pub(super) data_deps: Vec<u64>,
+    #[prost(uint64, tag = "6")]
+    pub(super) start_time_micros: u64,
+    #[prost(uint64, tag = "7")]
+    pub(super) duration_micros: u64,
+    #[prost(message, optional, tag = "8")]
+    pub(super) inputs: Option<Values>,
+    #[prost(message, optional, tag = "9")]
+    pub(super) outputs: Option<Values>,
+    #[prost(message, repeated, tag = "10")]
+    pub(super) attr: Vec<Attribute>,
+}
+
+/// Tensors and other values, as a literal of Python.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Values {
+    #[prost(string, tag = "1")]
+    pub(super) values: String,
+}
+
+/// A named value.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Attribute {
+    #[prost(string, tag = "1")]
+    pub(super) name: String,
+    #[prost(oneof = "Value", tags = "5, 3, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29")]
+    pub(super) value: Option<Value>,
+}
+
+/// Of the values of an attribute, those that are no lists.
+#[derive(Clone, PartialEq, prost::Oneof)]
+pub(super) enum Value {
+    #[prost(double, tag = "3")]
+    Double(f64),
+    #[prost(float, tag = "5")]
+    Float(f32),
+    #[prost(int32, tag = "7")]
+    Int32(i32),
+    #[prost(int64, tag = "9")]
+    Int64(i64),
+    #[prost(uint32, tag = "11")]
+    Uint32(u32),
+    #[prost(uint64, tag = "13")]
+    Uint64(u64),
+    #[prost(sint32, tag = "15")]
+    Sint32(i32),
+    #[prost(sint64, tag = "17")]
+    Sint64(i64),
+    #[prost(fixed32, tag = "19")]
+    Fixed32(u32),
+    #[prost(fixed64, tag = "21")]
+    Fixed64(u64),
+    #[prost(sfixed32, tag = "23")]
+    Sfixed32(i32),
+    #[prost(sfixed64, tag = "25")]
+    Sfixed64(i64),
+    #[prost(bool, tag = "27")]
+    Bool(bool),
+    #[prost(string, tag = "29")]
+    Text(String),
+}
+
+impl Node {
+    /// The value of a name.
+    pub(super) fn value(&self, name: &str) -> Option<&Value> {
+        self.attr.iter().find(|one| one.name == name)?.value.as_ref()
+    }
+
+    /// A whole number that is not negative, whatever its type.
+    pub(super) fn number(&self, name: &str) -> Option<u64> {
+        match *self.value(name)? {
+            Value::Double(number) => whole(number),
+            Value::Float(number) => whole(f64::from(number)),
+            Value::Int32(number) | Value::Sint32(number) | Value::Sfixed32(number) => {
+                u64::try_from(number).ok()
+            }
+            Value::Int64(number) | Value::Sint64(number) | Value::Sfixed64(number) => {
+                u64::try_from(number).ok()
+            }
+            Value::Uint32(number) | Value::Fixed32(number) => Some(u64::from(number)),
+            Value::Uint64(number) | Value::Fixed64(number) => Some(number),
+            Value::Bool(yes) => Some(u64::from(yes)),
+            Value::Text(ref text) => text.parse().ok(),
+        }
+    }
+}
+
+fn whole(number: f64) -> Option<u64> {
+    (0.0..9e15).contains(&number).then_some(number as u64)
+}
+
+/// What keeps a message from being read.
+#[derive(Debug)]
+pub(super) enum Broken {
+    /// What the file breaks.
+    Rule(&'static str),
+    /// What a message breaks.
+    Message(prost::DecodeError),
+    /// What reading ended with.
+    Io(io::Error),
+}
+
+/// The messages of a file.
+pub(super) struct Messages<R> {
+    from: R,
+    /// Bytes that were read, and those that may be.
+    pub(super) at: u64,
+    most: u64,
+    /// Where the message began that was read last, and its number.
+    pub(super) begin: u64,
+    pub(super) number: u64,
+    buffer: Vec<u8>,
+}
+
+impl<R: Read> Messages<R> {
+    pub(super) fn new(from: R, most: u64) -> Messages<R> {
+        Messages { from, at: 0, most, begin: 0, number: 0, buffer: Vec::new() }
+    }
+
+    /// The next message and its length; none at the end of the file.
+    pub(super) fn next<M: Message + Default>(&mut self) -> Result<Option<(M, usize)>, Broken> {
+        self.begin = self.at;
+        let Some(length) = self.length()? else { return Ok(None) };
+        if length > MOST_MESSAGE {
+            return Err(Broken::Rule("a message has at most 1 MiB"));
+        }
+        self.buffer.clear();
+        let read = (&mut self.from).take(length).read_to_end(&mut self.buffer);
+        let read = read.map_err(Broken::Io)? as u64;
+        self.at += read;
+        if read < length {
+            return Err(Broken::Rule("the file ends within a message"));
+        }
+        if self.at > self.most {
+            return Err(Broken::Rule("the file unpacks to more than is allowed"));
+        }
+        self.number += 1;
+        let message = M::decode(self.buffer.as_slice()).map_err(Broken::Message)?;
+        Ok(Some((message, length as usize)))
+    }
+
+    fn length(&mut self) -> Result<Option<u64>, Broken> {
+        let (mut length, mut shift) = (0u64, 0u32);
+        loop {
+            let mut byte = [0];
+            match self.from.read(&mut byte) {
+                Ok(0) if shift == 0 => return Ok(None),
+                Ok(0) => return Err(Broken::Rule("the file ends within the length of a message")),
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(Broken::Io(error)),
+            }
+            self.at += 1;
+            length |= u64::from(byte[0] & 127) << shift;
+            if byte[0] < 128 {
+                return Ok(Some(length));
+            }
+            shift += 7;
+            if shift > 28 {
+                return Err(Broken::Rule("the length of a message has at most five bytes"));
+            }
+        }
+    }
+}
+
+/// Whether a file begins as one of Chakra does: with a `GlobalMetadata` of which every field fits,
+/// and a node behind it.
+pub(crate) fn is_chakra(head: &[u8]) -> bool {
+    let mut rest = head;
+    let Some(length) = varint(&mut rest).filter(|&length| length <= MOST_MESSAGE) else {
+        return false;
+    };
+    let mut left = length as usize;
+    while left > 0 {
+        let Some((tag @ (0x0A | 0x12), inner)) = rest.split_first().map(|(tag, r)| (*tag, r))
+        else {
+            return false;
+        };
+        let mut after = inner;
+        let Some(size) = varint(&mut after) else { return false };
+        let taken = (rest.len() - after.len()) as u64 + size;
+        if taken > left as u64 || tag == 0x12 && size > 0 && after.first() != Some(&0x0A) {
+            return false;
+        }
+        if size as usize > after.len() {
+            return true;
+        }
+        left -= taken as usize;
+        rest = &after[size as usize..];
+    }
+    // A node has an identity, a name, or both.
+    varint(&mut rest).is_some_and(|length| length > 0) && matches!(rest.first(), Some(0x08 | 0x12))
+}
+
+fn varint(from: &mut &[u8]) -> Option<u64> {
+    let mut number = 0;
+    for shift in (0..35).step_by(7) {
+        let (&byte, rest) = from.split_first()?;
+        *from = rest;
+        number |= u64::from(byte & 127) << shift;
+        if byte < 128 {
+            return Some(number);
+        }
+    }
+    None
+}
