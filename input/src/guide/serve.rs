@@ -311,8 +311,8 @@ fn requests(of: &mut Reader<'_>, load: &Load<'_>, text: &mut Generate) {
     }
     let key = "max-model-len";
     let length = load.prompt + load.tokens;
-    if matches!(of.find(key), Some((_, entry)) if matches!(entry.value.as_deref(), Some("auto" | "-1")))
-    {
+    let said = of.find(key).and_then(|(_, entry)| entry.value.as_deref());
+    if matches!(said, Some("auto" | "-1")) {
         of.ignore(key, "what fits: --prompt and --tokens say how long requests are");
     } else if let Some((value, place)) =
         of.text(key, |_| Fate::Taken(format!("prompt and tokens, {length} here, are no more")))

@@ -13,7 +13,7 @@ pub(super) fn refusal(flag: &str) -> Option<(&'static str, &'static str)> {
         let remedy = "write `prefetch_ops` of `ZeroOffload` into the scenario, or --cpu-offload-gb";
         return Some(("which layers of a group are offloaded is not read", remedy));
     }
-    if begins(&["config"]) && flag == "config" {
+    if flag == "config" {
         return Some(("a file of flags is not opened", "write its flags"));
     }
     None
@@ -58,7 +58,7 @@ pub(super) fn reason(flag: &str) -> Option<&'static str> {
                 "kv-cache-memory",
                 "enable-lmcache",
             ],
-            "requests under way keep their cache on the card; what is kept of ended ones is not modelled",
+            "requests under way keep their cache on the card; that of ended ones is not modelled",
         ),
         (
             &["data-parallel", "enable-dp", "load-balance"],
