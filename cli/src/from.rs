@@ -9,8 +9,10 @@ use crate::output::{Failure, print};
 use crate::runs::{RunArgs, run};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::{Path, PathBuf};
-use tiersim_input::guide::{Job, deepspeed, machine_of};
+use tiersim_input::guide::{Engine, Guide, Job, Load, Server, deepspeed, machine_of, serve};
 use tiersim_input::handed::hand;
+use tiersim_input::import::card::{known_model, read_model};
+use tiersim_models::hardware::HBM;
 use tiersim_policies::zoo::Registry;
 
 #[derive(Debug, Args)]
@@ -27,6 +29,16 @@ enum Framework {
         after_help = "Examples:\n  tiersim from deepspeed examples/frameworks/zero3-offload.json --model gpt2-xl --sequence 1024 --device rtx-4090"
     )]
     DeepSpeed(DeepSpeedArgs),
+    /// A command line of vLLM: `vllm serve MODEL --flags`, or the flags, or a file that holds them.
+    #[command(
+        after_help = "Examples:\n  tiersim from vllm 'vllm serve meta-llama/Llama-2-13b-hf --cpu-offload-gb 8 --max-num-seqs 4' --device rtx-4090"
+    )]
+    Vllm(ServeArgs),
+    /// A command line of SGLang: `python -m sglang.launch_server --flags`, or a file that holds it.
+    #[command(
+        after_help = "Examples:\n  tiersim from sglang 'python -m sglang.launch_server --model-path meta-llama/Llama-3.1-8B --kv-cache-dtype fp8_e5m2' --device a100"
+    )]
+    Sglang(ServeArgs),
 }
 
 #[derive(Debug, Args)]
@@ -72,6 +84,34 @@ struct DeepSpeedArgs {
     out: Option<PathBuf>,
 }
 
+#[derive(Debug, Args)]
+struct ServeArgs {
+    /// The command line in quotes, or the path of a file that holds it.
+    #[arg(value_name = "ARGS", allow_hyphen_values = true)]
+    words: String,
+    /// The machine: one of `tiersim hardware list`, or a GPU such as 4090, A100 or MI300X.
+    #[arg(long, value_name = "NAME")]
+    device: String,
+    /// The model, in the place of the command line's: a name of `tiersim memory --model`, or a config.json.
+    #[arg(long, value_name = "NAME")]
+    model: Option<String>,
+    /// Tokens of each request that are in the cache at first.
+    #[arg(long, value_name = "TOKENS", default_value_t = 512, value_parser = clap::value_parser!(u64).range(1..=1 << 24))]
+    prompt: u64,
+    /// Tokens that come, one step each.
+    #[arg(long, value_name = "TOKENS", default_value_t = 8, value_parser = clap::value_parser!(u64).range(1..=1 << 16))]
+    tokens: u64,
+    /// Requests under way at once, as far as the flags allow.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1 << 16))]
+    requests: u64,
+    /// Print the scenario and do not run it.
+    #[arg(long)]
+    no_run: bool,
+    /// Folder to write results to [default: out/vllm, out/sglang, or out/FILE].
+    #[arg(long, value_name = "DIR", conflicts_with = "no_run")]
+    out: Option<PathBuf>,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Precision {
     Bf16,
@@ -88,7 +128,14 @@ struct Plain {
 
 /// Prints the scenario, and runs it.
 pub(crate) fn from(args: &FromArgs, registry: &Registry) -> Result<(), Failure> {
-    let Framework::DeepSpeed(args) = &args.framework;
+    match &args.framework {
+        Framework::DeepSpeed(args) => of_deepspeed(args, registry),
+        Framework::Vllm(args) => of_server(args, Engine::Vllm, registry),
+        Framework::Sglang(args) => of_server(args, Engine::Sglang, registry),
+    }
+}
+
+fn of_deepspeed(args: &DeepSpeedArgs, registry: &Registry) -> Result<(), Failure> {
     let text = settings_text(&args.file)?;
     let ships = machine_of(&args.device, args.gpus);
     let device = ships.unwrap_or(&args.device);
@@ -120,20 +167,70 @@ pub(crate) fn from(args: &FromArgs, registry: &Registry) -> Result<(), Failure> 
             checkpointing: args.checkpointing,
         },
     )?;
+    let stem = args.file.file_stem().unwrap_or_default().to_string_lossy();
+    shown(&found, &stem, args.no_run, args.out.as_deref(), registry)
+}
+
+fn of_server(args: &ServeArgs, engine: Engine, registry: &Registry) -> Result<(), Failure> {
+    let own = match engine {
+        Engine::Vllm => "vllm",
+        Engine::Sglang => "sglang",
+    };
+    let file = Path::new(&args.words);
+    let is_file = file.is_file();
+    let text = if is_file { settings_text(file)? } else { args.words.clone() };
+    let (file, stem) = match file.file_stem().filter(|_| is_file) {
+        Some(stem) => (file, stem.to_string_lossy()),
+        None => (Path::new(own), own.into()),
+    };
+    let known = |devices| machine_of(&args.device, devices).unwrap_or(&args.device);
+    // A word that is no machine with one device either is refused as what was typed.
+    if machine_of(&args.device, 1).or(machine_of(&args.device, 8)).is_none() {
+        machine(&args.device)?;
+    }
+    let ships = |devices| {
+        let name = known(devices);
+        let (_, hardware) = machine(name).ok()?;
+        let bytes = hardware.tiers[HBM.index()].capacity.limit()?.get();
+        Some(Server { machine: name.to_owned(), bytes })
+    };
+    let parameters = |name: &str| {
+        let model = known_model(name, None).unwrap_or_else(|| read_model(Path::new(name), None));
+        model.ok().map(|model| model.card.parameters())
+    };
+    let load = Load {
+        model: args.model.as_deref(),
+        machine: &ships,
+        parameters: &parameters,
+        prompt: args.prompt,
+        tokens: args.tokens,
+        requests: args.requests,
+    };
+    let found = serve(file, &text, engine, &load)?;
+    shown(&found, &stem, args.no_run, args.out.as_deref(), registry)
+}
+
+/// Prints what became of each key and the scenario, and runs it unless that is not wanted.
+fn shown(
+    found: &Guide,
+    stem: &str,
+    no_run: bool,
+    out: Option<&Path>,
+    registry: &Registry,
+) -> Result<(), Failure> {
     let told: String = report(&found.rows).lines().map(|line| format!("// {line}\n")).collect();
     let scenario = format!("{told}{}", found.scenario);
-    let stem = args.file.file_stem().unwrap_or_default().to_string_lossy();
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
     let name: String = stem.chars().take(60).map(plain).collect();
     let path = format!("{}.ron", name.trim_start_matches(['.', '-']));
     hand(Path::new(&path), scenario.clone().into_bytes());
     checked(Path::new(&path), registry)?;
     print(&scenario)?;
-    if args.no_run {
+    if no_run {
         return Ok(());
     }
     let mut words = vec!["tiersim".into(), path.into()];
-    words.extend(args.out.iter().flat_map(|out| ["--out".into(), out.clone().into_os_string()]));
+    words.extend(out.iter().flat_map(|out| ["--out".into(), out.as_os_str().to_owned()]));
     let Plain { run: plain } = Plain::parse_from(words);
     print("\n")?;
     run(&plain, registry)

@@ -8,7 +8,9 @@
 
 mod deepspeed;
 mod reader;
+mod serve;
 mod settings;
+mod words;
 mod write;
 mod yaml;
 
@@ -16,6 +18,7 @@ use std::path::Path;
 use tiersim_models::diagnostic::Diagnostics;
 
 pub use deepspeed::{Job, deepspeed};
+pub use serve::{Engine, Load, Server, serve};
 pub use settings::machine as machine_of;
 pub use yaml::MAX_BYTES;
 

@@ -240,3 +240,97 @@ fn comments_hide_no_key() {
         "line 5: wandb",
     ]);
 }
+
+/// Command lines as issues and guides of the projects have them, with what shows that they were read.
+const COMMAND_LINES: [(&str, &str, &[&str], &[&str]); 4] = [
+    (
+        "vllm",
+        "vllm serve meta-llama/Llama-2-13b-hf --cpu-offload-gb 8 --max-num-seqs=4 --kv_cache_dtype fp8 --swap-space 16",
+        &["--device", "4090", "--requests", "8"],
+        &[
+            "model: \"llama-2-13b\"",
+            "formats: (kv: fp8)",
+            "batch: 4,",
+            // 8 GiB of 13,015,864,320 numbers of two bytes, and 0.9 of the card.
+            "parameters: \"far\", parameters_share: 0.33, prefetch_ops: 0",
+            "hbm: b(23192823398)",
+            "swap-space: 16 -> ignored: no request waits",
+        ],
+    ),
+    // github.com/vllm-project/vllm/issues/28910
+    (
+        "vllm",
+        "python -m vllm.entrypoints.openai.api_server \\\n--model /home/x/model/Qwen3-30B-A3B-Instruct-2507-FP8 \\\n\
+         --port 8000 \\\n--served-model-name Qwen3-30B-A3B-Instruct-2507 \\\n--tensor-parallel-size 4 \\\n\
+         --pipeline-parallel-size 1 \\\n--dtype auto \\\n--trust-remote-code \\\n--gpu-memory-utilization 0.90 \\\n\
+         --max-model-len 131072 \\\n--max-num-batched-tokens 32768 \\\n--enable-auto-tool-choice \\\n\
+         --tool-call-parser hermes \\\n--max-num-seqs 10",
+        &["--device", "a100"],
+        &[
+            "hardware: \"dgx-a100-80g\"",
+            "model: \"qwen3-30b-a3b\"",
+            "tensor: 4,",
+            "formats: (weights: fp8)",
+            "line 3: port: 8000",
+        ],
+    ),
+    (
+        "sglang",
+        "python -m sglang.launch_server --model-path meta-llama/Llama-3.1-8B --kv-cache-dtype fp8_e5m2 --hicache-size 30",
+        &["--device", "a100"],
+        &["model: \"llama-3.1-8b\"", "formats: (kv: fp8)", "hicache-size: 30 -> ignored"],
+    ),
+    (
+        "vllm",
+        "--model facebook/opt-125m --dtype half --quantization=awq --zz 1",
+        &["--device", "t4"],
+        &["zz: 1 -> ignored: unknown key", "int4"],
+    ),
+];
+
+#[test]
+fn command_lines_of_servers_become_scenarios_that_run() {
+    let project = Project::shipped();
+    for (engine, line, more, shows) in COMMAND_LINES {
+        let ran = project.run(&[&["from", engine, line, "--no-run"], more].concat());
+        let ran = ran.ends_with(0).shows(shows);
+        project.write("line.sh", line);
+        let same = project.run(&[&["from", engine, "line.sh", "--no-run"], more].concat());
+        assert_eq!(same.ends_with(0).stdout, ran.stdout, "a file that holds it says the same");
+        project.write("turned.ron", &ran.stdout);
+        project.run(&["run", "turned.ron", "--no-png", "--no-bound-curve"]).ends_with(0);
+    }
+}
+
+#[test]
+fn command_lines_that_ask_for_what_is_not_modelled_are_refused() {
+    let project = Project::shipped();
+    for (line, says) in [
+        // huggingface.co/opensourcerelease/DeepSeek-V3-bf16/discussions/6
+        (
+            "vllm serve opensourcerelease/DeepSeek-V3-bf16 --dtype bfloat16 --gpu-memory-utilization 0.7 \
+             --cpu-offload-gb 540 --tensor-parallel-size 2 --pipeline-parallel-size 9 --trust-remote-code",
+            &[
+                "no model of this name is known here",
+                "in stages of layers is not modelled (found 9)",
+            ][..],
+        ),
+        // github.com/vllm-project/vllm/issues/13124
+        (
+            "vllm serve /home/x/llm_model/Qwen/Qwen2___5-VL-72B-Instruct --dtype auto --tensor-parallel-size 4",
+            &["no model of this name is known here"],
+        ),
+        ("vllm serve gpt2 --speculative-config '{\"n\": 1}'", &["tokens that are guessed ahead"]),
+        ("vllm serve gpt2 --kv-cache-dtype fp9", &["vllm:1:17: `kv-cache-dtype` is modelled as"]),
+        ("vllm serve gpt2 --gpu-memory-utilization 1.5", &["is a share above 0"]),
+        ("vllm serve gpt2 --max-model-len 0.1k", &["`max-model-len` at most, here 520"]),
+        ("vllm serve gpt2 -tp 64", &["no machine with 64 of the devices ships"]),
+        ("vllm serve gpt2 -tp 1 --tensor-parallel-size 1", &["says the same as `tp`"]),
+        ("vllm serve gpt2 | tee log", &["this is one command line"]),
+        ("vllm serve 'gpt2", &["a quote has its end"]),
+    ] {
+        let ran = project.run(&["from", "vllm", line, "--device", "a100"]).ends_with(2).says(says);
+        assert_eq!(ran.stdout, "", "nothing is printed");
+        assert!(!project.path("out").exists(), "nothing is written");
+    }
+}

@@ -44,6 +44,23 @@ pub(super) struct Settings {
     pub(super) one_stream: bool,
     /// Copies are of pageable memory.
     pub(super) pageable: bool,
+    /// Text is generated, in the place of training.
+    pub(super) generate: Option<Generate>,
+}
+
+/// What is generated, and with how much of the card.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Generate {
+    pub(super) prompt: u64,
+    pub(super) tokens: u64,
+    pub(super) batch: u64,
+    /// Formats of weights and of keys and values, where they are not the precision.
+    pub(super) weights: Option<&'static str>,
+    pub(super) kv: Option<&'static str>,
+    /// Bytes of each card that may be used.
+    pub(super) hbm: u64,
+    /// The share of weights that is offloaded.
+    pub(super) share: f64,
 }
 
 /// Keys that change neither bytes nor time, with the reason.

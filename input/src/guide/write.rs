@@ -2,7 +2,7 @@
 //!
 //! Invariant: its one case is as the settings say; a run's baseline has everything in HBM.
 
-use super::settings::Settings;
+use super::settings::{Generate, Settings};
 use std::fmt::Write;
 
 /// The text of a scenario; `from` is the file's name, `case` what the case of the settings is
@@ -17,11 +17,18 @@ pub(super) fn scenario(from: &str, of: &Settings, [case, by]: [&str; 2]) -> Stri
     if let Some(gib) = of.host_gib {
         let _ = writeln!(out, "    capacity: {{\"dram\": gib({gib})}},");
     }
-    workload(&mut out, of);
+    match &of.generate {
+        Some(text) => generation(&mut out, of, text),
+        None => workload(&mut out, of),
+    }
     out.push_str("    policies: [\n");
     let offload = offload(of);
     let policy = offload.map_or("AllHbm".to_owned(), |words| format!("ZeroOffload({words})"));
     let _ = match pressure(of) {
+        None if of.generate.is_some() => {
+            let hbm = of.generate.map_or(0, |text| text.hbm);
+            writeln!(out, "        (name: {case:?}, policy: {policy}, hbm: b({hbm})),")
+        }
         None if of.pageable => writeln!(
             out,
             "        (\n            name: {case:?},\n            policy: {policy},\n            \
@@ -36,6 +43,28 @@ pub(super) fn scenario(from: &str, of: &Settings, [case, by]: [&str; 2]) -> Stri
     };
     let _ = writeln!(out, "    ],\n    expect: [\n        fits({case:?}),\n    ],\n)");
     out
+}
+
+fn generation(out: &mut String, of: &Settings, text: &Generate) {
+    let _ = writeln!(out, "    workload: Model(\n        model: {:?},", of.model);
+    let _ = writeln!(out, "        precision: {},", of.precision);
+    let of_kind = |kind: &str, word: Option<&str>| word.map(|word| format!("{kind}: {word}"));
+    let formats = [of_kind("weights", text.weights), of_kind("kv", text.kv)];
+    let formats: Vec<String> = formats.into_iter().flatten().collect();
+    if !formats.is_empty() {
+        let _ = writeln!(out, "        formats: ({}),", formats.join(", "));
+    }
+    let Generate { batch, prompt, tokens, .. } = text;
+    let _ = writeln!(out, "        mode: generate(\n            batch: {batch},");
+    let _ = writeln!(out, "            prompt: {prompt},\n            tokens: {tokens},");
+    // The prompt's pass is another thing than the pace of tokens that is asked for.
+    out.push_str("            prefill: false,\n            kernels: fused,\n");
+    if of.devices > 1 {
+        let _ = writeln!(out, "            tensor: {},", of.devices);
+    }
+    let peak = if of.precision == "fp32" { "tf32" } else { of.precision };
+    let _ = writeln!(out, "        ),\n        time: roofline(precision: {peak:?}),");
+    out.push_str("        repeat: 2,\n        warmup: 1,\n    ),\n");
 }
 
 fn workload(out: &mut String, of: &Settings) {
@@ -96,7 +125,10 @@ fn offload(of: &Settings) -> Option<String> {
         }
         words.extend(of.optimizer_share.map(|share| format!("optimizer_share: {share:?}")));
     }
-    if let Some(tier) = of.parameters {
+    if let (Some(tier), Some(text)) = (of.parameters, &of.generate) {
+        words.push(format!("parameters: {tier:?}, parameters_share: {:?}", text.share));
+        words.push("prefetch_ops: 0".to_owned());
+    } else if let Some(tier) = of.parameters {
         words.push(format!("parameters: {tier:?}, prefetch_ops: 16"));
         if tier == "drive" && of.prefetch.is_some() {
             words.push("relay: \"far\"".to_owned());

@@ -1,0 +1,336 @@
+//! Flags of vLLM and of SGLang, to a scenario that generates text.
+//!
+//! What a flag means is decided once, by vLLM's name of it; SGLang's names are another table.
+//! How many requests come and how long they are, no flag says: the command does.
+//! Invariant: every flag has one row, and what would be another model of work is refused.
+
+mod names;
+mod reasons;
+
+use super::reader::Reader;
+use super::settings::{Generate, Settings};
+use super::words::{Grammar, entries};
+use super::{Fate, Guide, write};
+use names::{known_as, packed_as, sglang, vllm};
+use reasons::{reason, refusal};
+use std::path::Path;
+use tiersim_models::diagnostic::Diagnostics;
+
+/// Whose flags they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Engine {
+    /// `vllm serve`.
+    Vllm,
+    /// `python -m sglang.launch_server`.
+    Sglang,
+}
+
+/// A machine that a server runs on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Server {
+    /// Its name.
+    pub machine: String,
+    /// Bytes of memory of each of its devices.
+    pub bytes: u64,
+}
+
+/// What the flags leave to who asks.
+pub struct Load<'a> {
+    /// The model, in the place of the flags' one.
+    pub model: Option<&'a str>,
+    /// The machine with so many devices.
+    pub machine: &'a dyn Fn(u64) -> Option<Server>,
+    /// Parameters of a model, by a name of `tiersim memory --model` or the path of a config.json.
+    pub parameters: &'a dyn Fn(&str) -> Option<u64>,
+    /// Tokens that are there when a step begins, and that come.
+    pub prompt: u64,
+    /// Tokens of each answer.
+    pub tokens: u64,
+    /// Requests that are under way at once, as far as the flags allow.
+    pub requests: u64,
+}
+
+const VLLM: Grammar = Grammar {
+    calls: &[
+        &["vllm", "serve"],
+        &["python", "-m", "vllm.entrypoints.openai.api_server"],
+        &["python3", "-m", "vllm.entrypoints.openai.api_server"],
+        &["python", "-m", "vllm.entrypoints.api_server"],
+    ],
+    alone: names::ALONE,
+};
+
+const SGLANG: Grammar = Grammar {
+    calls: &[
+        &["python", "-m", "sglang.launch_server"],
+        &["python3", "-m", "sglang.launch_server"],
+        &["sglang", "serve"],
+    ],
+    alone: names::ALONE,
+};
+
+/// The scenario that a command line means under a load. `file` is what problems name.
+///
+/// # Errors
+/// The text is no command line of this engine, a value is not what its flag wants, a flag asks for
+/// what is not modelled, or no machine ships with so many devices.
+pub fn serve(
+    file: &Path,
+    text: &str,
+    engine: Engine,
+    load: &Load<'_>,
+) -> Result<Guide, Diagnostics> {
+    let (grammar, word, name): (_, fn(&[String]) -> String, _) = match engine {
+        Engine::Vllm => (VLLM, vllm, "vllm"),
+        Engine::Sglang => (SGLANG, sglang, "sglang"),
+    };
+    let entries = entries(file, text, &grammar)?;
+    let mut of = Reader::new(file, &entries, word);
+    let mut settings = Settings::default();
+    let mut text = Generate { prompt: load.prompt, tokens: load.tokens, ..Generate::default() };
+    settings.model = model(&mut of, load);
+    formats(&mut of, load, &mut settings, &mut text);
+    let server = machine(&mut of, load, &mut settings);
+    memory(&mut of, load, &server, &mut settings, &mut text);
+    requests(&mut of, load, &mut text);
+    for (index, entry) in entries.iter().enumerate() {
+        let key = word(&entry.path);
+        let value = entry.value.as_deref().unwrap_or("");
+        if of.rows[index].is_none() && value != "false" {
+            if let Some((why, remedy)) = refusal(&key) {
+                of.wrong(entry.place, why, value, remedy);
+            }
+            of.rows[index] = reason(&key).map(|why| Fate::Ignored(why.to_owned()));
+        }
+    }
+    settings.generate = Some(text);
+    let rows = of.done()?;
+    let by = format!("tiersim from {name} ARGS");
+    let scenario = write::scenario(name, &settings, [&format!("as {name} serves"), &by]);
+    Ok(Guide { scenario, rows })
+}
+
+fn model(of: &mut Reader<'_>, load: &Load<'_>) -> String {
+    if let Some(model) = load.model {
+        of.ignore("model", "the command says another");
+        return model.to_owned();
+    }
+    let told = |name: &str| Fate::Taken(format!("model: {:?}", known_as(name).unwrap_or_default()));
+    let Some((name, place)) = of.text("model", told) else {
+        of.missing("model", "pass --model NAME");
+        return String::new();
+    };
+    known_as(name).unwrap_or_else(|| {
+        let rule = "no model of this name is known here";
+        let remedy = "pass --model with a name of `tiersim memory --model`, or a config.json";
+        of.wrong(place, rule, name, remedy);
+        String::new()
+    })
+}
+
+/// One of a table's words; what is not in the table is refused.
+fn choice<T: Copy>(of: &mut Reader<'_>, key: &str, table: &[(&[&str], T, &str)]) -> Option<T> {
+    let find = |value: &str| table.iter().find(|(words, ..)| words.contains(&value));
+    let told = |value: &str| {
+        Fate::Taken(find(value).map_or(String::new(), |(_, _, told)| (*told).to_owned()))
+    };
+    let (value, place) = of.text(key, told)?;
+    let found = find(value).map(|(_, meaning, _)| *meaning);
+    if found.is_none() {
+        let all: Vec<&str> = table.iter().flat_map(|(words, ..)| words.iter().copied()).collect();
+        let rule = format!("`{key}` is modelled as one of {}", all.join(", "));
+        of.wrong(place, &rule, value, "write one of these");
+    }
+    found
+}
+
+fn formats(of: &mut Reader<'_>, load: &Load<'_>, settings: &mut Settings, text: &mut Generate) {
+    let told = ["precision: bf16", "precision: fp16", "precision: fp32"];
+    let precision = choice(
+        of,
+        "dtype",
+        &[
+            (&["auto", "bfloat16"], "bf16", told[0]),
+            (&["half", "float16"], "fp16", told[1]),
+            (&["float", "float32"], "fp32", told[2]),
+        ],
+    );
+    settings.precision = precision.unwrap_or("bf16");
+    let packed = "formats: (weights: int4(group: 128))";
+    text.weights = choice(
+        of,
+        "quantization",
+        &[
+            (
+                &["fp8", "fbgemm_fp8", "ptpc_fp8", "w8a8_fp8"],
+                Some("fp8"),
+                "formats: (weights: fp8)",
+            ),
+            (&["int8", "w8a8_int8", "experts_int8"], Some("int8"), "formats: (weights: int8)"),
+            (
+                &["awq", "awq_marlin", "gptq", "gptq_marlin", "marlin"],
+                Some("int4(group: 128)"),
+                packed,
+            ),
+            (&["bitsandbytes"], Some("nf4(group: 64)"), "formats: (weights: nf4(group: 64))"),
+            (&["none", "None"], None, "weights in the precision"),
+        ],
+    )
+    .flatten();
+    // A checkpoint that was packed says so in its config, and in its name.
+    if load.model.is_none()
+        && of.find("quantization").is_none()
+        && let Some((index, entry)) = of.find("model")
+        && let Some(word) = entry.value.as_deref().and_then(packed_as)
+    {
+        text.weights = Some(word);
+        if let Some(Fate::Taken(told)) = &mut of.rows[index] {
+            told.push_str(&format!(", formats: (weights: {word})"));
+        }
+    }
+    text.kv = choice(
+        of,
+        "kv-cache-dtype",
+        &[
+            (&["auto"], None, "keys and values in the precision"),
+            (&["fp8", "fp8_e4m3", "fp8_e5m2", "fp8_inc"], Some("fp8"), "formats: (kv: fp8)"),
+            (&["bfloat16", "bf16"], Some("bf16"), "formats: (kv: bf16)"),
+            (&["float16"], Some("fp16"), "formats: (kv: fp16)"),
+        ],
+    )
+    .flatten();
+}
+
+/// The machine that has as many devices as the model is split over.
+fn machine(of: &mut Reader<'_>, load: &Load<'_>, settings: &mut Settings) -> Server {
+    let key = "tensor-parallel-size";
+    settings.devices = of.number(key, [1, 1024], "tensor: {}").unwrap_or(1);
+    let pipeline = "pipeline-parallel-size";
+    if of.number(pipeline, [1, 1024], "one stage").unwrap_or(1) > 1 {
+        let (_, entry) = of.find(pipeline).expect("it was read");
+        let value = entry.value.clone().unwrap_or_default();
+        let rule = "generation in stages of layers is not modelled";
+        of.wrong(entry.place, rule, &value, "split by --tensor-parallel-size, within one server");
+    }
+    (load.machine)(settings.devices)
+        .inspect(|server| settings.hardware.clone_from(&server.machine))
+        .unwrap_or_else(|| {
+            let rule = format!("no machine with {} of the devices ships", settings.devices);
+            let place = of.find(key).map(|(_, entry)| entry.place);
+            let remedy = "choose another --device, or split over fewer";
+            of.problems.push(of.file, place, rule, "", remedy);
+            Server { machine: String::new(), bytes: 0 }
+        })
+}
+
+/// Bytes of a number, for the share that is offloaded; constants of groups count.
+fn bytes_per_weight(word: &str) -> f64 {
+    match word {
+        "fp32" => 4.0,
+        "fp8" | "int8" => 1.0,
+        "int4(group: 128)" => 0.5 + 2.0 / 128.0,
+        "nf4(group: 64)" => 0.5 + 4.0 / 64.0,
+        _ => 2.0,
+    }
+}
+
+fn memory(
+    of: &mut Reader<'_>,
+    load: &Load<'_>,
+    server: &Server,
+    settings: &mut Settings,
+    text: &mut Generate,
+) {
+    let number = |value: &str| value.parse().ok().filter(|number: &f64| number.is_finite());
+    let key = "gpu-memory-utilization";
+    let mut share = 0.9;
+    let bytes = |share: f64| (server.bytes as f64 * share) as u64;
+    if let Some((value, place)) = of
+        .text(key, |value| Fate::Taken(format!("hbm: b({})", bytes(number(value).unwrap_or(0.0)))))
+    {
+        share = number(value).filter(|share| *share > 0.0 && *share <= 1.0).unwrap_or_else(|| {
+            let rule = format!("`{key}` is a share above 0, and 1 at most");
+            of.wrong(place, &rule, value, "write 0.9 for nine tenths");
+            1.0
+        });
+    }
+    text.hbm = bytes(share);
+    let all = (load.parameters)(&settings.model).unwrap_or(0) as f64
+        * bytes_per_weight(text.weights.unwrap_or(settings.precision))
+        / settings.devices as f64;
+    let of_all = |gib: f64| {
+        let share = if all > 0.0 { gib * (1_u64 << 30) as f64 / all } else { 0.0 };
+        (share.min(1.0) * 1e4).round() / 1e4
+    };
+    let key = "cpu-offload-gb";
+    let told = |value: &str| match of_all(number(value).unwrap_or(0.0)) {
+        0.0 => Fate::Taken("weights in HBM".to_owned()),
+        share => Fate::Taken(format!(
+            "ZeroOffload(parameters: \"far\", parameters_share: {share:?}), of {:.1} GiB",
+            all / (1_u64 << 30) as f64
+        )),
+    };
+    if let Some((value, place)) = of.text(key, told) {
+        match number(value).filter(|gib| (0.0..=1e6).contains(gib)) {
+            Some(gib) => text.share = of_all(gib),
+            None => {
+                let rule = format!("`{key}` is GiB per device, from 0 to 1e6");
+                of.wrong(place, &rule, value, "write 8 for eight");
+            }
+        }
+    }
+    settings.parameters = (text.share > 0.0).then_some("far");
+}
+
+/// `32k` is 32,000 and `32K` is 32,768, as vLLM has it.
+fn whole(value: &str) -> Option<u64> {
+    let (digits, unit) = match value.char_indices().last()? {
+        (at, 'k') => (&value[..at], 1e3),
+        (at, 'K') => (&value[..at], 1024.0),
+        (at, 'm') => (&value[..at], 1e6),
+        (at, 'M') => (&value[..at], 1024.0 * 1024.0),
+        _ => (value, 1.0),
+    };
+    let number: f64 = digits.parse().ok()?;
+    let number = number * unit;
+    (number.fract() == 0.0 && (1.0..=1e12).contains(&number)).then_some(number as u64)
+}
+
+fn requests(of: &mut Reader<'_>, load: &Load<'_>, text: &mut Generate) {
+    let key = "max-num-seqs";
+    let least = |value: &str| whole(value).map_or(0, |most| most.min(load.requests));
+    text.batch = load.requests;
+    let told = |value: &str| {
+        Fate::Taken(format!("batch: {}, of {} requests", least(value), load.requests))
+    };
+    if let Some((value, place)) = of.text(key, told) {
+        text.batch = least(value);
+        if text.batch == 0 {
+            of.wrong(place, &format!("`{key}` is a whole number"), value, "write such a number");
+        }
+    }
+    let key = "max-model-len";
+    let length = load.prompt + load.tokens;
+    let said = of.find(key).and_then(|(_, entry)| entry.value.as_deref());
+    if matches!(said, Some("auto" | "-1")) {
+        of.ignore(key, "what fits: --prompt and --tokens say how long requests are");
+    } else if let Some((value, place)) =
+        of.text(key, |_| Fate::Taken(format!("prompt and tokens, {length} here, are no more")))
+    {
+        match whole(value) {
+            None => {
+                of.wrong(
+                    place,
+                    &format!("`{key}` is a whole number"),
+                    value,
+                    "write such a number",
+                );
+            }
+            Some(most) if most < length => {
+                let rule = format!("prompt and tokens are `{key}` at most, here {length}");
+                of.wrong(place, &rule, value, "pass a shorter --prompt or fewer --tokens");
+            }
+            Some(_) => {}
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Why flags of servers say nothing here, and which are refused.
+//!
+//! Invariant: a flag that is read elsewhere is not looked up.
+
+/// What would be another model of work, and what to do instead.
+pub(super) fn refusal(flag: &str) -> Option<(&'static str, &'static str)> {
+    let begins = |starts: &[&str]| starts.iter().any(|start| flag.starts_with(start));
+    if begins(&["speculative", "num-speculative", "spec-"]) {
+        let remedy = "leave it out: the answer is then the pace without";
+        return Some(("tokens that are guessed ahead are not modelled", remedy));
+    }
+    if begins(&["offload-group-size", "offload-num-in-group", "offload-prefetch-step"]) {
+        let remedy = "write `prefetch_ops` of `ZeroOffload` into the scenario, or --cpu-offload-gb";
+        return Some(("which layers of a group are offloaded is not read", remedy));
+    }
+    if flag == "config" {
+        return Some(("a file of flags is not opened", "write its flags"));
+    }
+    None
+}
+
+/// Why a flag says nothing, by how it begins.
+pub(super) fn reason(flag: &str) -> Option<&'static str> {
+    let table: [(&[&str], &str); 9] = [
+        (&["$"], "a variable of the shell"),
+        (
+            &[
+                "max-num-batched-tokens",
+                "enable-chunked-prefill",
+                "chunked-prefill",
+                "max-prefill",
+                "max-num-partial-prefills",
+                "long-prefill",
+                "max-long-partial",
+                "prefill-",
+            ],
+            "of prompts: the scenario begins when they are in the cache",
+        ),
+        (
+            &["enable-prefix-caching", "prefix-caching", "disable-radix", "radix-"],
+            "no two prompts begin alike here",
+        ),
+        (&["block-size"], "rounds the cache up, by less than a block for each request and layer"),
+        (
+            &["swap-space", "preemption-mode", "scheduling-policy", "schedule-"],
+            "no request waits or is preempted here: `batch` of them run from the start",
+        ),
+        (
+            &[
+                "kv-transfer-config",
+                "kv-offloading",
+                "lmcache",
+                "enable-hierarchical-cache",
+                "hicache",
+                "kv-events",
+                "disable-hybrid-kv",
+                "num-gpu-blocks",
+                "kv-cache-memory",
+                "enable-lmcache",
+            ],
+            "requests under way keep their cache on the card; that of ended ones is not modelled",
+        ),
+        (
+            &["data-parallel", "enable-dp", "load-balance"],
+            "replicas are alike: this is one of them, with its part of the requests",
+        ),
+        (
+            &[
+                "enforce-eager",
+                "compilation-config",
+                "cuda-graph",
+                "disable-cuda-graph",
+                "O",
+                "attention-backend",
+                "enable-torch-compile",
+                "disable-custom-all-reduce",
+                "distributed-executor",
+                "async-scheduling",
+                "disable-async",
+                "num-scheduler-steps",
+                "enable-expert-parallel",
+                "moe-",
+                "block-manager",
+                "max-seq-len-to-capture",
+                "use-v2-block-manager",
+                "enable-mixed-chunk",
+                "disable-overlap",
+            ],
+            "which kernels run and what the host's code takes: `kernels` and `runtime` say it",
+        ),
+        (
+            &[
+                "host",
+                "port",
+                "api-key",
+                "served-model-name",
+                "trust-remote-code",
+                "tokenizer",
+                "chat-template",
+                "tool-",
+                "enable-auto-tool",
+                "reasoning",
+                "enable-reasoning",
+                "download-dir",
+                "load-format",
+                "revision",
+                "seed",
+                "disable-log",
+                "enable-log",
+                "uvicorn",
+                "response-role",
+                "ssl",
+                "root-path",
+                "max-log-len",
+                "hf-",
+                "generation-config",
+                "override-generation",
+                "limit-mm",
+                "mm-",
+                "allowed-",
+                "allow-",
+                "guided-decoding",
+                "disable-frontend",
+                "log-",
+                "show-",
+                "otlp",
+                "middleware",
+                "code-revision",
+                "task",
+                "runner",
+                "api-server",
+                "max-logprobs",
+                "model-loader",
+                "model-impl",
+                "config-format",
+                "device",
+                "enable-sleep",
+                "enable-request",
+                "nnodes",
+                "node-rank",
+                "dist-",
+                "metrics",
+                "enable-metrics",
+                "watchdog",
+                "skip-server",
+                "random-seed",
+                "language-model-only",
+                "stream-interval",
+                "enable-server-load",
+                "return-tokens",
+            ],
+            "of the server around the model: a step is the same",
+        ),
+    ];
+    let begins = |(starts, _): &&(&[&str], &str)| {
+        starts.iter().any(|start| match *start {
+            "O" => flag == "O",
+            start => flag.starts_with(start),
+        })
+    };
+    table.iter().find(begins).map(|(_, why)| *why)
+}
