@@ -47,6 +47,19 @@ pub fn check(trace: &Trace, hardware: &Hardware) -> Result<(), String> {
     Ok(())
 }
 
+/// The workload that a policy sees where some ops run on the CPU, and how long its ops take; `None`
+/// where it sees the whole one: there are no such ops, or no others.
+pub fn device_part(setting: &Setting<'_>) -> Option<(Workload, Vec<Span>)> {
+    let trace = &setting.workload.trace;
+    let on_device = |op: &OpId| trace.ops[op.index()].unit != Unit::Cpu;
+    let kept: Vec<OpId> = (0..trace.ops.len()).map(OpId::at).filter(on_device).collect();
+    if kept.is_empty() || kept.len() == trace.ops.len() {
+        return None;
+    }
+    let spans = kept.iter().map(|op| setting.spans[op.index()]).collect();
+    Some((Workload::new(ops_of(trace, &kept)), spans))
+}
+
 /// What `make` builds, for the device's ops of the setting; the policy itself if there are no
 /// others.
 ///
@@ -60,14 +73,10 @@ pub fn build(
         return make(setting);
     }
     check(trace, setting.hardware)?;
-    let on_device = |op: &OpId| trace.ops[op.index()].unit != Unit::Cpu;
-    let kept: Vec<OpId> = (0..trace.ops.len()).map(OpId::at).filter(on_device).collect();
-    if kept.is_empty() {
+    let Some((device, spans)) = device_part(setting) else {
         // Nobody asks the policy but for where things start.
         return Ok(around(make(setting)?, setting.workload, setting.hardware));
-    }
-    let spans: Vec<Span> = kept.iter().map(|op| setting.spans[op.index()]).collect();
-    let device = Workload::new(ops_of(trace, &kept));
+    };
     let inner = make(&Setting { workload: &device, spans: &spans, ..*setting })?;
     let tiers = (host_tiers(setting.hardware), setting.hardware.tier_ids());
     Ok(Box::new(CpuOps::new(inner, Some(device), setting.workload, tiers)))

@@ -82,6 +82,9 @@ impl Rewrite {
     }
 }
 
+/// Mean step of a run with these parameters on the setting at hand; `None` if it runs out of memory.
+pub type Judge<'a> = &'a mut dyn FnMut(&PolicyConfig) -> Option<Span>;
+
 /// The parameters of a policy.
 pub trait Recipe: Any + fmt::Debug + Send + Sync {
     /// The policy's name in tables and charts, such as `lru`.
@@ -179,6 +182,13 @@ pub trait Recipe: Any + fmt::Debug + Send + Sync {
     /// Which of the weights can change what becomes of a workload, and may be trained on it.
     fn trainable(&self, _: &Workload) -> Vec<usize> {
         Vec::new()
+    }
+
+    /// The same with what is found by trying it, for policies that are found so. Asked with the
+    /// setting that `judge` runs on; the policy is then built from what comes back, if something
+    /// does.
+    fn searched(&self, _: &Setting<'_>, _: Judge<'_>) -> Option<PolicyConfig> {
+        None
     }
 
     /// The workload that the policy runs instead, if it is another one. Asked with the setting of

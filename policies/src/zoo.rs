@@ -15,6 +15,7 @@ pub mod hints;
 pub mod hot_cold;
 pub mod layers;
 pub mod learned_placement;
+pub mod optimal;
 pub mod percentages;
 pub mod planned_migration;
 pub mod residents;
@@ -47,6 +48,7 @@ pub const ALL: &[&Entry] = &[
     &demand::LIRS,
     &layers::LOOK_AHEAD,
     &demand::LRU,
+    &optimal::ENTRY,
     &percentages::ENTRY,
     &planned_migration::ENTRY,
     &demand::S3_FIFO,

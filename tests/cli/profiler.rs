@@ -116,3 +116,30 @@ fn a_real_training_is_run_by_every_policy() {
         assert_eq!(all["peak_bytes"]["hbm"].as_u64(), Some(6_629_508_096), "{gaps}");
     }
 }
+
+#[test]
+fn a_real_chakra_trace_is_run_by_every_policy() {
+    let Some(real) = beside("chakra/feeder_tests_trace.tar.gz") else { return };
+    let project = Project::shipped();
+    fs::copy(real, project.path("chakra.et.tar.gz")).unwrap();
+    let imported = ["trace", "import", "chakra.et.tar.gz", "--out", "T"];
+    project.run(&imported).ends_with(0).shows(&[
+        "3664 nodes (schema 1.0.1), 2448 of them on the host",
+        "381795 us in all, of\n  3507 nodes; 181878 data and 3664 control dependencies",
+        "assumed: 7 ops on the network take the time that the file says",
+    ]);
+    for gaps in ["drop", "keep"] {
+        zoo(&project, "chakra.et.tar.gz", gaps);
+        let ran = ["run", "scenarios/zoo.ron", "--audit", "--out", gaps];
+        project.run(&ran).ends_with(0);
+        let summary = project.json(&format!("{gaps}/summary.json"));
+        let results = summary["results"].as_array().unwrap();
+        assert_eq!(results.len(), 28);
+        for case in results {
+            let baseline = case["baseline_step_ms"].as_f64().unwrap();
+            // Not longer than all after one another, and not shorter than the device's own work
+            // on its busier stream.
+            assert!((200.0..381.8).contains(&baseline), "{baseline}");
+        }
+    }
+}

@@ -17,6 +17,7 @@ mod legs;
 mod lru;
 mod metamorphic;
 mod numa;
+mod optimal;
 mod oracles;
 mod pressure;
 mod static_placement;

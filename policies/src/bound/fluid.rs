@@ -8,6 +8,7 @@
 //! the solver says.
 //! Invariant: no less than the time that ops compute, and never above what any plan takes.
 
+mod advice;
 mod cycle;
 mod instants;
 mod patterns;
@@ -16,6 +17,7 @@ mod rows;
 use crate::bound::cut::{Cut, cuts, rates};
 use crate::bound::linear::{Solution, solve};
 use crate::bound::{Bound, Cause, Direction, Question};
+pub use advice::{Advice, advice, alike_steps};
 use cycle::Cycle;
 use instants::Instants;
 use patterns::Pattern;

@@ -40,6 +40,11 @@ impl Program {
         (self.cost.len() - 1) as u32
     }
 
+    /// One of a variable costs so much more.
+    pub(crate) fn costs_more(&mut self, variable: u32, more: f64) {
+        self.cost[variable as usize] += more;
+    }
+
     /// A row: the terms come to `least` or more. Terms of one variable must not be repeated.
     pub(crate) fn row(&mut self, terms: &[(u32, f64)], least: f64) -> usize {
         self.starts.push(self.terms.len());

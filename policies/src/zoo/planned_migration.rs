@@ -9,8 +9,9 @@
 //! Invariant: an object that the op in question uses is never evicted for it, and nothing is
 //! prefetched into room that this op needs.
 
-mod intervals;
-mod plan;
+pub(in crate::zoo) mod intervals;
+pub(in crate::zoo) mod plan;
+pub(in crate::zoo) mod schedule;
 mod slots;
 #[cfg(test)]
 mod tests;
@@ -22,8 +23,8 @@ use crate::state::{State, remember};
 use crate::step::Step;
 use crate::view::View;
 use crate::visits::Visits;
-use intervals::{Interval, Life, Version};
-use plan::{Intervals, Stay};
+use intervals::{Gaps, Life};
+use schedule::Schedule;
 use std::collections::BTreeSet;
 use tiersim_models::hardware::HBM;
 use tiersim_models::ids::{ObjectId, TierId};
@@ -69,16 +70,10 @@ impl Recipe for PlannedMigrationConfig {
 /// Carries a plan out.
 #[derive(Debug)]
 pub struct PlannedMigration {
+    name: &'static str,
     spill: Vec<TierId>,
     visits: Visits,
-    /// By op of the trace: what leaves before it, and where to.
-    evict: Vec<Vec<(ObjectId, TierId)>>,
-    /// By op of the trace: what is written back before it and stays in HBM until it is evicted.
-    save: Vec<Vec<(ObjectId, TierId)>>,
-    /// By op of the trace: what comes back before it, that which is needed first before others.
-    back: Vec<Vec<ObjectId>>,
-    /// Where what exists from the start is then; `None` for HBM.
-    outside: Vec<Option<TierId>>,
+    schedule: Schedule,
     /// Start of each op of the trace at the recorded pace, in ps, and the end of the last.
     starts: Vec<u64>,
     /// How long a fetch takes from the furthest spill tier, by object.
@@ -98,80 +93,52 @@ const LOOKED_AT: usize = 32;
 impl PlannedMigration {
     /// Plans the whole trace.
     pub fn new(config: &PlannedMigrationConfig, setting: &Setting<'_>) -> PlannedMigration {
-        let visits = Visits::new(setting.workload);
-        let lives = intervals::lives(setting.workload, &visits);
-        let (ops, replayed) = (setting.workload.trace.ops.len(), setting.repeat > 1);
-        let (all, versions) = intervals::intervals(&lives, ops, replayed);
-        let trace = Intervals { lives: &lives, all: &all, versions: &versions };
-        let stays = plan::plan(setting, &config.spill, trace);
+        let gaps = Gaps::new(setting);
+        let stays = plan::plan(setting, &config.spill, &gaps);
+        let schedule = Schedule::new(&gaps, &stays, &config.spill);
+        PlannedMigration::following(schedule, &gaps, &config.spill, setting)
+    }
+
+    /// Carries out this schedule.
+    pub(in crate::zoo) fn following(
+        schedule: Schedule,
+        gaps: &Gaps,
+        spill: &[TierId],
+        setting: &Setting<'_>,
+    ) -> PlannedMigration {
         let mut starts = vec![0];
         for span in setting.spans {
             starts.push(starts.last().map_or(0, |&at| span.ps().saturating_add(at)));
         }
         let farthest = |life: &Life| {
             let bytes = Bytes::new(life.bytes.unsigned_abs());
-            let spans = config.spill.iter().map(|&tier| setting.copies.span(tier, HBM, bytes).ps());
+            let spans = spill.iter().map(|&tier| setting.copies.span(tier, HBM, bytes).ps());
             spans.max().unwrap_or(0)
         };
-        let mut policy = PlannedMigration {
-            spill: config.spill.clone(),
-            evict: vec![Vec::new(); ops],
-            save: vec![Vec::new(); ops],
-            back: vec![Vec::new(); ops],
-            outside: vec![None; lives.len()],
-            fetches: lives.iter().map(farthest).collect(),
+        let objects = gaps.lives.len();
+        PlannedMigration {
+            name: "planned-migration",
+            spill: spill.to_vec(),
+            visits: Visits::new(setting.workload),
+            schedule,
+            fetches: gaps.lives.iter().map(farthest).collect(),
             starts,
             replays: u64::from(setting.repeat),
             inside: BTreeSet::new(),
-            keys: vec![None; lives.len()],
+            keys: vec![None; objects],
             late: BTreeSet::new(),
-            due: vec![0; lives.len()],
-            visits,
-        };
-        policy.carry(&all, &versions, &stays);
-        policy
+            due: vec![0; objects],
+        }
     }
 
-    /// Turns stays into what is done before each op.
-    fn carry(&mut self, all: &[Interval], versions: &[Version], stays: &[Option<Stay>]) {
-        let ops = self.evict.len();
-        let mut back = Vec::new();
-        for (interval, stay) in all.iter().zip(stays) {
-            let Some(stay) = stay else { continue };
-            let object = ObjectId::at(interval.object);
-            if interval.evicts {
-                self.evict[interval.from % ops].push((object, stay.tier));
-            }
-            if interval.fetches {
-                back.push((interval.until - stay.back_at, stay.back_at % ops, object));
-            }
-            // Whether it is outside when a replay begins.
-            let begins = interval.from.div_ceil(ops) * ops;
-            if !interval.evicts || (interval.until > begins && stay.back_at >= begins) {
-                self.outside[interval.object] = Some(stay.tier);
-            }
-        }
-        back.sort_unstable();
-        for (_, op, object) in back {
-            self.back[op].push(object);
-        }
-        for version in versions {
-            let mut stayed = (version.first..version.last).filter(|&at| stays[at].is_some());
-            // Several versions may lie between; each is asked for its own intervals only.
-            let own = |at: &usize| all[*at].from >= version.from && all[*at].evicts;
-            if let Some(at) = stayed.find(own).filter(|&at| all[at].from > version.from)
-                && let Some(stay) = stays[at]
-            {
-                let object = ObjectId::at(all[at].object);
-                self.save[version.from % ops].push((object, stay.tier));
-            }
-        }
-        // What no op uses has no business in HBM.
-        for (object, outside) in self.outside.iter_mut().enumerate() {
-            if self.visits.uses(ObjectId::at(object)).is_empty() {
-                *outside = self.spill.first().copied();
-            }
-        }
+    /// The same under the name of the policy whose plan it carries out.
+    pub(in crate::zoo) fn called(self, name: &'static str) -> PlannedMigration {
+        PlannedMigration { name, ..self }
+    }
+
+    /// Ops of a replay.
+    fn ops(&self) -> usize {
+        self.schedule.evict.len()
     }
 
     fn next(&self, object: ObjectId, occurrence: u64) -> Option<u64> {
@@ -195,7 +162,7 @@ impl PlannedMigration {
 
     /// An op before `key` from which on a fetch is expected to be in time, twice its own time.
     fn due(&self, object: ObjectId, key: u64) -> u64 {
-        let ops = self.evict.len() as u64;
+        let ops = self.ops() as u64;
         let (replay, op) = (key / ops, (key % ops) as usize);
         let ahead = self.fetches[object.index()].saturating_mul(2);
         match self.starts[op].checked_sub(ahead) {
@@ -211,9 +178,9 @@ impl PlannedMigration {
 
     /// What the plan takes out before this op.
     fn leave(&mut self, step: &mut Step<'_>) {
-        let op = (step.view().occurrence() % self.evict.len() as u64) as usize;
-        for at in 0..self.evict[op].len() {
-            let (object, planned) = self.evict[op][at];
+        let op = (step.view().occurrence() % self.ops() as u64) as usize;
+        for at in 0..self.schedule.evict[op].len() {
+            let (object, planned) = self.schedule.evict[op][at];
             let key = self.keys[object.index()];
             // Not there, or never used again in this run.
             if key.is_none_or(|key| key == u64::MAX) || !step.is_allocated(object, HBM) {
@@ -227,8 +194,8 @@ impl PlannedMigration {
 
     /// What the plan writes back from this op on, so that it can go at once when its time comes.
     fn save(&mut self, step: &mut Step<'_>) {
-        let op = (step.view().occurrence() % self.save.len() as u64) as usize;
-        for &(object, planned) in &self.save[op] {
+        let op = (step.view().occurrence() % self.ops() as u64) as usize;
+        for &(object, planned) in &self.schedule.save[op] {
             let key = self.keys[object.index()];
             if key.is_none_or(|key| key == u64::MAX) || !step.in_hbm(object) {
                 continue;
@@ -252,13 +219,25 @@ impl PlannedMigration {
         }
     }
 
+    /// What the plan uses where it is costs what such a use costs.
+    fn use_in_place(&self, objects: &[ObjectId], step: &mut Step<'_>) {
+        for touched in step.view().uses() {
+            let object = touched.object;
+            let tier = step.nearest(object).filter(|_| objects.contains(&object));
+            if let Some(tier) = tier {
+                step.use_in_place(object);
+                step.charge(tier, touched.charged(step.bytes(object)));
+            }
+        }
+    }
+
     /// Brings back what the plan says, and what is late.
     fn come_back(&mut self, step: &mut Step<'_>) {
         let view = step.view();
         let now = view.occurrence();
-        let op = (now % self.back.len() as u64) as usize;
-        for at in 0..self.back[op].len() {
-            let object = self.back[op][at];
+        let op = (now % self.ops() as u64) as usize;
+        for at in 0..self.schedule.back[op].len() {
+            let object = self.schedule.back[op][at];
             if let Some(key) = self.next(object, now) {
                 self.due[object.index()] = now;
                 self.late.insert((key, object));
@@ -335,7 +314,7 @@ impl PlannedMigration {
 
 impl Policy for PlannedMigration {
     fn name(&self) -> &'static str {
-        "planned-migration"
+        self.name
     }
 
     fn lookahead(&self) -> Lookahead {
@@ -344,7 +323,7 @@ impl Policy for PlannedMigration {
 
     fn initial_tier(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
         let bytes = view.object(object).bytes;
-        let (planned, first) = (self.outside[object.index()], self.first(object));
+        let (planned, first) = (self.schedule.outside[object.index()], self.first(object));
         let home = self.home(object, planned, &Step::new(view));
         if (planned.is_none() || home.is_none()) && view.fits(HBM, bytes) {
             self.note(object, first.or(Some(u64::MAX)));
@@ -362,10 +341,18 @@ impl Policy for PlannedMigration {
         let now = view.occurrence();
         self.leave(step);
         self.save(step);
-        let missing = view.uses().iter().filter(|touched| !view.in_hbm(touched.object));
-        self.make_way(missing.map(|touched| step.bytes(touched.object)).sum(), step);
-        for touched in view.uses() {
-            let object = touched.object;
+        let op = (now % self.ops() as u64) as usize;
+        // Only what exists already and is outside stays there.
+        let in_place = |object: ObjectId| {
+            let stays = self.schedule.in_place[op].contains(&object);
+            stays && view.exists(object) && !view.in_hbm(object)
+        };
+        let all = view.uses().iter().map(|touched| touched.object);
+        let (there, used): (Vec<ObjectId>, Vec<ObjectId>) = all.partition(|&one| in_place(one));
+        self.use_in_place(&there, step);
+        let missing = used.iter().filter(|&&object| !view.in_hbm(object));
+        self.make_way(missing.map(|&object| step.bytes(object)).sum(), step);
+        for object in used {
             if !view.in_hbm(object) {
                 match view.exists(object) {
                     true => step.fetch(object, HBM),
@@ -374,7 +361,7 @@ impl Policy for PlannedMigration {
             }
             let next = self.next(object, now);
             let end = u64::from(self.visits.life(object).end);
-            let dead = end <= now % self.evict.len() as u64 + 1;
+            let dead = end <= op as u64 + 1;
             // Not used again and still there: the first to go.
             let stays = || if dead { None } else { Some(u64::MAX) };
             self.note(object, next.or_else(stays));
@@ -400,10 +387,10 @@ impl Policy for PlannedMigration {
 
     fn state(&self, _: &View<'_>, out: &mut State) -> bool {
         // A next use is in this replay or in the one behind it.
-        out.looks_ahead(2 * self.evict.len() as u64);
+        out.looks_ahead(2 * self.ops() as u64);
         remember!(out, self as PlannedMigration { keys: next_use, late: of_op }
         skip {
-            spill, visits, evict, save, back, outside, starts, fetches, replays, inside, due
+            name, spill, visits, schedule, starts, fetches, replays, inside, due
         });
         late.iter().for_each(|&(_, object)| out.coming_op(self.due[object.index()]));
         true

@@ -11,7 +11,7 @@ use tiersim_models::results::explain::Gap;
 use tiersim_models::results::uncertainty::DrawnCase;
 use tiersim_models::results::{CaseRecord, Figures, Outcome};
 use tiersim_models::units::Span;
-use tiersim_policies::recipe::Origin;
+use tiersim_policies::recipe::{Origin, PolicyConfig};
 use tiersim_policies::scenario::Case;
 
 impl CaseRunner<'_> {
@@ -72,8 +72,28 @@ impl CaseRunner<'_> {
             own = memory.clone().storing(self.storing(case, asked.workload));
             asked.memory = &own;
         }
+        asked.policy = self.searched(case, &asked)?;
         asked.watched = case.pressure.as_ref().map(|config| (config, batches.unwrap_or_default()));
         answer(&asked)
+    }
+
+    /// The policy that is run: the best of what it tries, if it is one that is found by trying.
+    fn searched(&self, case: &Case, asked: &CaseInputs<'_>) -> Result<PolicyConfig, RunError> {
+        let mut failed = None;
+        let setting = self.setting(asked.workload, asked.durations, asked.memory);
+        let mut judge = |policy: &PolicyConfig| {
+            let policy = policy.clone();
+            let (numa, watched) = (asked.numa.clone(), None);
+            let tried = CaseInputs { policy, numa, watched, ..*asked };
+            let options = Options { audit: false, ..Options::default() };
+            let outcome = self.simulate(&case.label, &tried, options).map(|run| run.outcome);
+            outcome.map_err(|error| failed = Some(error)).ok()?.figures().map(Figures::mean_step)
+        };
+        let found = asked.policy.searched(&setting, &mut judge);
+        match failed {
+            Some(error) => Err(error),
+            None => Ok(found.unwrap_or_else(|| asked.policy.clone())),
+        }
     }
 
     /// Runs what a case asks for.

@@ -15,7 +15,8 @@ pub struct Tiny {
     pub hardware: Hardware,
     /// What runs.
     pub workload: Workload,
-    durations: Durations,
+    /// How long its ops take.
+    pub durations: Durations,
 }
 
 impl Tiny {

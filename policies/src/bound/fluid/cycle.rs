@@ -65,7 +65,7 @@ impl Cycle {
             return None;
         }
         let wraps = horizon == Horizon::Steady;
-        let steps = if wraps { same_steps(workload) } else { 1 };
+        let steps = if wraps { same_steps(workload).count } else { 1 };
         let length = (ops / steps) as usize;
         let times = ((to - from) / ops * steps) as f64;
         let mut spans = vec![0.0; length];
@@ -119,23 +119,47 @@ fn lives(workload: &Workload, from: usize, length: usize) -> Option<Vec<Life>> {
     Some(lives)
 }
 
+/// Steps of a trace that do the same with objects of the same sizes.
+#[derive(Clone, Debug)]
+pub(crate) struct Steps {
+    /// How many there are; 1 where they differ.
+    pub(crate) count: u64,
+    /// By row of the trace: the row of the object of the first step that does the same.
+    pub(crate) like: Vec<u32>,
+}
+
 /// How many steps of the trace are the same: all of them, or 1.
-fn same_steps(workload: &Workload) -> u64 {
+pub(crate) fn same_steps(workload: &Workload) -> Steps {
     let ends = workload.step_ends();
     let (ops, steps) = (workload.trace.ops.len(), ends.len());
+    let itself: Vec<u32> = (0..workload.trace.objects.len() as u32).collect();
+    let one = Steps { count: 1, like: itself.clone() };
     let even = |(at, end): (usize, &OpId)| (end.index() + 1) * steps == (at + 1) * ops;
     if steps < 2 || !ends.iter().enumerate().all(even) {
-        return 1;
+        return one;
     }
     let length = ops / steps;
     // Objects that do not persist are others in every step.
     let told = |step: usize| {
-        let mut lives = lives(workload, step * length, length)?;
-        lives.iter_mut().filter(|life| !life.persistent).for_each(|life| life.object = u32::MAX);
-        lives.sort_unstable();
-        Some(lives)
+        let lives = lives(workload, step * length, length)?;
+        let mut told: Vec<(Life, u32)> = lives
+            .into_iter()
+            .map(|life| {
+                let (row, persistent) = (life.object, life.persistent);
+                (Life { object: if persistent { row } else { u32::MAX }, ..life }, row)
+            })
+            .collect();
+        told.sort_unstable();
+        Some(told)
     };
-    let Some(first) = told(0) else { return 1 };
-    let same = (1..steps).all(|step| told(step).as_ref() == Some(&first));
-    if same { steps as u64 } else { 1 }
+    let Some(first) = told(0) else { return one };
+    let mut like = itself;
+    for step in 1..steps {
+        let Some(other) = told(step) else { return one };
+        if !first.iter().map(|(life, _)| life).eq(other.iter().map(|(life, _)| life)) {
+            return one;
+        }
+        first.iter().zip(&other).for_each(|(own, others)| like[others.1 as usize] = own.1);
+    }
+    Steps { count: steps as u64, like }
 }

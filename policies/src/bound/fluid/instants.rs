@@ -63,6 +63,13 @@ impl Instants {
         self.marks.len() + usize::from(!self.whole)
     }
 
+    /// By instant: the first op that begins there or behind it.
+    pub(crate) fn ops(&self, cycle: &Cycle) -> Vec<u32> {
+        let marks = self.marks.iter().map(|&(op, ends)| op + u32::from(ends));
+        let end = (!self.whole).then(|| cycle.ops() as u32);
+        [0].into_iter().chain(marks).chain(end).collect()
+    }
+
     pub(crate) fn every_op(&self) -> bool {
         self.whole
     }

@@ -36,6 +36,8 @@ pub(crate) struct Visit {
 /// Objects of the same visits.
 #[derive(Clone, Debug)]
 pub(crate) struct Pattern {
+    /// Rows of the objects.
+    pub(crate) objects: Vec<u32>,
     pub(crate) persistent: bool,
     pub(crate) visits: Vec<Visit>,
     pub(crate) bytes: f64,
@@ -124,7 +126,7 @@ impl Pattern {
         }
         let moves = levels.iter().map(|level| level.moves(life.moved)).collect();
         let (persistent, bytes) = (life.persistent, life.bytes as f64);
-        Pattern { persistent, visits, bytes, moves, in_place }
+        Pattern { objects: vec![life.object], persistent, visits, bytes, moves, in_place }
     }
 
     /// Prices are the least of any byte.
@@ -139,6 +141,7 @@ impl Pattern {
         let others = other.in_place.iter().flatten().flatten();
         prices.zip(others).for_each(|(own, others)| least(own, *others));
         self.bytes = bytes;
+        self.objects.extend(other.objects);
     }
 }
 

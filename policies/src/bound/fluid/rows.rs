@@ -22,23 +22,26 @@ pub(crate) struct Rows {
     /// No window stalls longer.
     pub(crate) most: f64,
     pub(crate) channels: Channels,
+    /// By pattern and level.
+    pub(crate) shares: Vec<Vec<Shares>>,
 }
 
 /// A variable of each instant, or of each window.
-type Column = Vec<Option<u32>>;
+pub(crate) type Column = Vec<Option<u32>>;
 /// Variables with their factors.
 type Terms = Vec<(u32, f64)>;
 /// By level and way: the row of each window.
 type Channels = Vec<[Vec<usize>; 3]>;
 
 /// The variables of a pattern and a cut.
-struct Shares {
-    inside: Column,
+#[derive(Debug)]
+pub(crate) struct Shares {
+    pub(crate) inside: Column,
     outside: Column,
-    inwards: Column,
-    outwards: Column,
+    pub(crate) inwards: Column,
+    pub(crate) outwards: Column,
     /// By visit: in place, of the last write and of other uses.
-    in_place: Vec<[Option<u32>; 2]>,
+    pub(crate) in_place: Vec<[Option<u32>; 2]>,
 }
 
 struct Maker<'a> {
@@ -86,9 +89,9 @@ impl Rows {
             let stall = (!instants.runs(window)).then(|| maker.program.variable(1.0, most));
             maker.stall.push(stall);
         }
-        patterns.iter().for_each(|pattern| maker.pattern(pattern));
+        let shares = patterns.iter().map(|pattern| maker.pattern(pattern)).collect();
         let channels = maker.shared();
-        Rows { program: maker.program, unit, most, channels }
+        Rows { program: maker.program, unit, most, channels, shares }
     }
 
     /// How much of its window the moves of a channel's row take.
@@ -118,16 +121,17 @@ impl Maker<'_> {
     }
 
     /// The variables and rows of one pattern.
-    fn pattern(&mut self, pattern: &Pattern) {
-        let mut before: Option<Shares> = None;
+    fn pattern(&mut self, pattern: &Pattern) -> Vec<Shares> {
+        let mut all: Vec<Shares> = Vec::new();
         for level in 0..self.levels.len() {
-            let shares = self.shares(pattern, level, before.as_ref());
+            let shares = self.shares(pattern, level, all.last());
             for window in 0..self.instants.windows() {
                 self.window(pattern, level, &shares, window);
             }
-            self.nested(&before, &shares);
-            before = Some(shares);
+            self.nested(all.last(), &shares);
+            all.push(shares);
         }
+        all
     }
 
     /// The instants at which a pattern is alive.
@@ -350,7 +354,7 @@ impl Maker<'_> {
     }
 
     /// What is inside a cut is inside a wider one.
-    fn nested(&mut self, inner: &Option<Shares>, outer: &Shares) {
+    fn nested(&mut self, inner: Option<&Shares>, outer: &Shares) {
         let Some(inner) = inner else { return };
         for instant in 0..inner.inside.len() {
             let pair = (inner.inside[instant], outer.inside[instant]);

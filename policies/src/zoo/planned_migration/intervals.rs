@@ -5,6 +5,7 @@
 //! to its first use, and from its last use to the end.
 //! Invariant: the intervals of an object are in order and do not overlap.
 
+use crate::recipe::Setting;
 use crate::visits::Visits;
 use std::ops::Range;
 use tiersim_models::ids::ObjectId;
@@ -13,48 +14,67 @@ use tiersim_models::workload::Object;
 
 /// One object.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Life {
-    pub(super) bytes: i64,
-    pub(super) persistent: bool,
+pub(in crate::zoo) struct Life {
+    pub(in crate::zoo) bytes: i64,
+    pub(in crate::zoo) persistent: bool,
     /// The ops that use it, in order, and whether they write it.
-    pub(super) uses: Vec<(usize, bool)>,
+    pub(in crate::zoo) uses: Vec<(usize, bool)>,
     /// Its memory is needed from this slot on,
-    pub(super) born: usize,
+    pub(in crate::zoo) born: usize,
     /// and no more from this one on.
-    pub(super) dead: usize,
+    pub(in crate::zoo) dead: usize,
 }
 
 /// Slots in which nobody uses an object that is needed again, or could be elsewhere.
 ///
 /// Positions count slots over several replays: position p is slot p modulo the number of slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Interval {
+pub(in crate::zoo) struct Interval {
     /// Which object, by id.
-    pub(super) object: usize,
+    pub(in crate::zoo) object: usize,
     /// The first position without use.
-    pub(super) from: usize,
+    pub(in crate::zoo) from: usize,
     /// The position of the next use.
-    pub(super) until: usize,
+    pub(in crate::zoo) until: usize,
     /// Whether the object is in HBM before: if not, it starts outside.
-    pub(super) evicts: bool,
+    pub(in crate::zoo) evicts: bool,
     /// Whether it is used again.
-    pub(super) fetches: bool,
+    pub(in crate::zoo) fetches: bool,
     /// Which contents it has; `None` where nothing ever changes them.
-    pub(super) version: Option<usize>,
+    pub(in crate::zoo) version: Option<usize>,
 }
 
 /// What one write leaves, until the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Version {
+pub(in crate::zoo) struct Version {
     /// It can be written back from this position on.
-    pub(super) from: usize,
+    pub(in crate::zoo) from: usize,
     /// The intervals in which the object has these contents, as a range.
-    pub(super) first: usize,
-    pub(super) last: usize,
+    pub(in crate::zoo) first: usize,
+    pub(in crate::zoo) last: usize,
+}
+
+/// What is planned: every object's life, its inactive intervals, and the versions of its contents.
+#[derive(Clone, Debug)]
+pub(in crate::zoo) struct Gaps {
+    pub(in crate::zoo) ops: usize,
+    pub(in crate::zoo) lives: Vec<Life>,
+    pub(in crate::zoo) all: Vec<Interval>,
+    pub(in crate::zoo) versions: Vec<Version>,
+}
+
+impl Gaps {
+    /// Of a workload that is replayed so often.
+    pub(in crate::zoo) fn new(setting: &Setting<'_>) -> Gaps {
+        let lives = lives(setting.workload, &Visits::new(setting.workload));
+        let ops = setting.workload.trace.ops.len();
+        let (all, versions) = intervals(&lives, ops, setting.repeat > 1);
+        Gaps { ops, lives, all, versions }
+    }
 }
 
 /// Every object's life.
-pub(super) fn lives(workload: &Workload, visits: &Visits) -> Vec<Life> {
+fn lives(workload: &Workload, visits: &Visits) -> Vec<Life> {
     let life = |(index, object): (usize, &Object)| {
         let id = ObjectId::at(index);
         let (uses, Range { start, end }) = (visits.uses(id).iter(), visits.life(id));

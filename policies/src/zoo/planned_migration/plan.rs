@@ -11,7 +11,7 @@
 //! Invariant: no channel is booked twice for the same time, and a planned object has room where it
 //! goes.
 
-use super::intervals::{Interval, Life, Version};
+use super::intervals::{Gaps, Interval, Life, Version};
 use super::slots::{Heights, Idle};
 use crate::recipe::Setting;
 use std::collections::BinaryHeap;
@@ -28,21 +28,17 @@ const PLENTY: i64 = 1 << 60;
 
 /// An interval that is spent outside HBM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stay {
+pub(in crate::zoo) struct Stay {
     /// Where.
-    pub(super) tier: TierId,
-    /// Memory is free from this slot on.
-    pub(super) out_from: usize,
+    pub(in crate::zoo) tier: TierId,
+    /// It is told to leave before this slot,
+    pub(in crate::zoo) leave_at: usize,
+    /// and memory is free from this one on.
+    pub(in crate::zoo) out_from: usize,
     /// The prefetch starts with this slot; the end of the interval if there is none.
-    pub(super) back_at: usize,
-}
-
-/// What is planned.
-#[derive(Clone, Copy)]
-pub(super) struct Intervals<'a> {
-    pub(super) lives: &'a [Life],
-    pub(super) all: &'a [Interval],
-    pub(super) versions: &'a [Version],
+    pub(in crate::zoo) back_at: usize,
+    /// It is used where it is when the interval ends, and not fetched.
+    pub(in crate::zoo) in_place: bool,
 }
 
 /// The channels to a spill tier and back.
@@ -55,7 +51,7 @@ struct Way {
 /// A plan in the making.
 struct Draft<'a> {
     setting: &'a Setting<'a>,
-    trace: Intervals<'a>,
+    trace: &'a Gaps,
     routes: &'a [Way],
     slots: usize,
     /// HBM above its capacity.
@@ -83,12 +79,12 @@ struct Offer {
 }
 
 /// Plans the stays of all intervals; `None` for those that are spent in HBM.
-pub(super) fn plan(
+pub(in crate::zoo) fn plan(
     setting: &Setting<'_>,
     spill: &[TierId],
-    trace: Intervals<'_>,
+    trace: &Gaps,
 ) -> Vec<Option<Stay>> {
-    let Intervals { lives, all: intervals, .. } = trace;
+    let Gaps { lives, all: intervals, .. } = trace;
     let times: Vec<u64> = setting.spans.iter().map(|span| span.ps().max(1)).collect();
     let capacity = line(setting.memory.usable(HBM).most());
     let needed = needed(lives, times.len());
@@ -158,7 +154,7 @@ fn needed(lives: &[Life], slots: usize) -> Vec<i64> {
 impl<'a> Draft<'a> {
     fn new(
         setting: &'a Setting<'a>,
-        trace: Intervals<'a>,
+        trace: &'a Gaps,
         routes: &'a [Way],
         times: &[u64],
         heights: Heights,
@@ -255,7 +251,7 @@ impl<'a> Draft<'a> {
                 false => 0,
             };
             let cost = copy(dirty, HBM, *tier) + copy(interval.fetches, *tier, HBM);
-            let stay = Stay { tier: *tier, out_from, back_at };
+            let stay = Stay { tier: *tier, leave_at: first, out_from, back_at, in_place: false };
             let saved = if interval.evicts { out_from } else { 0 };
             best = Some((gone, Offer { route, stay, dirty, saved, worth: gone / cost.max(1) }));
         }
