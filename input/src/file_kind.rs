@@ -220,7 +220,10 @@ fn of_head(head: &[u8], size: u64) -> Option<FileKind> {
     if head.starts_with(b"version https://git-lfs.github.com/spec/") {
         return Some(FileKind::LfsPointer);
     }
-    if is_chakra(head) {
+    // `{` and a new line would be the length of a message and its first field, too.
+    let within = head.strip_prefix(b"{").map(<[u8]>::trim_ascii_start);
+    let is_json = within.is_some_and(|rest| matches!(rest, [b'"' | b'}', ..]));
+    if !is_json && is_chakra(head) {
         return Some(FileKind::ChakraTrace);
     }
     match head {

@@ -46,6 +46,8 @@ pub struct Rank {
     data: u64,
     expert: u64,
     stages: u64,
+    /// Chunks of blocks that one rank has, of a pipeline that is interleaved.
+    interleave: u64,
 }
 
 /// Bytes of a parameter's parts.
@@ -165,6 +167,7 @@ impl Rank {
             data,
             expert: split.expert.max(1),
             stages: split.stages,
+            interleave: split.interleave,
         }
     }
 
@@ -230,8 +233,16 @@ impl Rank {
         let ends = if self.stages == 1 { vec![head] } else { Vec::new() };
         // Up, down, and up again with the next micro-batch.
         let visits = [&[embedding][..], &blocks, &ends, &blocks, &[embedding], &blocks].concat();
-        let windows = visits.windows(at_once.min(visits.len()));
-        let sums = windows.map(|window| total(window.iter().copied()));
+        // The first stage of a pipeline goes up with several micro-batches one after the other.
+        let chunk = self.blocks.div_ceil(self.interleave.max(1));
+        let chunk = vec![block; blocks.len().min(usize::try_from(chunk).unwrap_or(usize::MAX))];
+        let several = if self.stages > 1 { 3 } else { 0 };
+        let up = [&[embedding][..], &chunk].concat().repeat(several);
+        let windows = [visits, up].into_iter().filter(|visits| !visits.is_empty());
+        let sums = windows.flat_map(|visits| {
+            let windows = visits.windows(at_once.min(visits.len()));
+            windows.map(|window| total(window.iter().copied())).collect::<Vec<_>>()
+        });
         Ok(sums.collect::<Result<Vec<u128>, Overflow>>()?.into_iter().max().unwrap_or(0))
     }
 
