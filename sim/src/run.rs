@@ -348,7 +348,8 @@ impl<'a> CaseRunner<'a> {
     pub fn policy(&self, case: &Case) -> Result<Box<dyn Policy>, RunError> {
         let memory = self.memory_of(case)?;
         let setting = self.setting(self.workload, &self.durations, &memory);
-        case.numa.build(&case.policy, &setting).map_err(RunError::Input)
+        let policy = self.searched(case, &self.plain(case.policy.clone(), &memory))?;
+        case.numa.build(&policy, &setting).map_err(RunError::Input)
     }
 }
 

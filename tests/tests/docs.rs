@@ -184,7 +184,7 @@ fn every_field_and_word_of_scenarios_and_hardware_is_described() {
             }
         }
     }
-    assert_eq!(policies_with_fields, 32, "policies whose fields are found");
+    assert_eq!(policies_with_fields, 33, "policies whose fields are found");
     let sizes = ["Size", "Duration", "Bandwidth", "Flops", "Copies", "Drives", "Budget"];
     let economics = ["EnergyPerBit", "Power", "StandingPower", "Price", "PricePerSize"];
     for unit in sizes.into_iter().chain(economics) {

@@ -78,7 +78,11 @@ impl CaseRunner<'_> {
     }
 
     /// The policy that is run: the best of what it tries, if it is one that is found by trying.
-    fn searched(&self, case: &Case, asked: &CaseInputs<'_>) -> Result<PolicyConfig, RunError> {
+    pub(super) fn searched(
+        &self,
+        case: &Case,
+        asked: &CaseInputs<'_>,
+    ) -> Result<PolicyConfig, RunError> {
         let mut failed = None;
         let setting = self.setting(asked.workload, asked.durations, asked.memory);
         let mut judge = |policy: &PolicyConfig| {

@@ -241,7 +241,7 @@ impl Making<'_> {
         let (tensors, memory) = (objects.len() as u32, self.memory.len() as u32);
         for one in uses {
             if one.object.0 > LAST - memory {
-                one.object = ObjectId(tensors + LAST - one.object.0);
+                one.object = ObjectId(tensors + (LAST - one.object.0));
             }
         }
         objects.append(&mut self.memory);
