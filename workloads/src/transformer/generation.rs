@@ -5,7 +5,7 @@
 //! ICML 2023, section 4.1; with one batch it is the usual order. Keys and values are objects of
 //! their own per layer, batch and block of positions. Attention to them runs on the device, or, in
 //! decode steps, on the host's processors, where only queries and results cross the link (FlexGen,
-//! section 4.2). Over several ranks each has its part of the cache, see [`super::graph::shards`].
+//! section 4.2). Over several ranks each has its part of the cache, see `super::graph::shards`.
 //! Where weights, cache and activations are is the policy's business.
 //! Invariant: a job without [`Generation::problems`] makes a trace without `Trace::problems`.
 
