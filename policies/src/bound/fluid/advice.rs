@@ -92,7 +92,7 @@ pub fn advice(question: &Question<'_>, share: f64) -> Option<Advice> {
     Some(Advice { ops, instants, cuts, objects })
 }
 
-/// Of solutions that take equally long, the one that moves least and late.
+/// Of solutions that take equally long, the one that moves least.
 fn tidies(rows: &mut Rows, patterns: &[Pattern]) {
     let (program, unit) = (&mut rows.program, rows.unit);
     for (pattern, levels) in patterns.iter().zip(&rows.shares) {
