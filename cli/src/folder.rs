@@ -66,6 +66,11 @@ impl Folder {
         &self.named
     }
 
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Replaces all results in it by these.
     pub(crate) fn replace(mut self, files: &[Artefact]) -> Result<(), Failure> {
         for Artefact { name, .. } in files {
@@ -191,7 +196,7 @@ fn is_result(entry: &fs::DirEntry) -> io::Result<bool> {
 }
 
 /// Results go where nobody chose only if that is where they seem to go.
-fn no_link(path: &Path) -> Result<(), Failure> {
+pub(crate) fn no_link(path: &Path) -> Result<(), Failure> {
     match fs::symlink_metadata(path) {
         Ok(found) if found.is_symlink() => {
             let said =

@@ -21,6 +21,7 @@ mod from;
 mod generate;
 mod hardware;
 mod help;
+mod journal;
 mod lints;
 mod memory;
 mod messages;
@@ -34,6 +35,7 @@ mod report;
 mod runs;
 mod scenarios;
 mod solve;
+mod sweeps;
 mod trace_memory;
 mod traces;
 mod train;
@@ -70,6 +72,13 @@ const RUN: &str = "Examples:
   tiersim run scenarios/gpt2-adam-tiering.ron --set policies.4.policy.cut.hbm=0.4
   tiersim run scenarios/gpt2-adam-tiering.ron scenarios/gpt2-look-ahead.ron --format json
   tiersim run SCENARIO --report --what-if";
+const SWEEP: &str = "Examples:
+  tiersim sweep scenarios/gpt2-threshold-sweep.ron --jobs 2
+  tiersim sweep scenarios/gpt2-threshold-sweep.ron --resume
+  tiersim sweep scenarios/gpt2-threshold-sweep.ron --shard 2/8 --out out/eighths";
+const MERGE: &str = "Examples:
+  tiersim merge DIR
+  tiersim merge DIR DIR --out out/whole";
 const REPORT: &str = "Examples:
   tiersim report DIR
   tiersim report DIR DIR --compare --out out/compared";
@@ -106,10 +115,11 @@ enum Command {
     #[command(after_help = EXPLAIN)]
     Explain(explain::ExplainArgs),
     /// Simulate every point of a scenario's axes.
-    #[command(
-        after_help = "Examples:\n  tiersim sweep scenarios/gpt2-threshold-sweep.ron --jobs 2"
-    )]
-    Sweep(runs::SweepArgs),
+    #[command(after_help = SWEEP)]
+    Sweep(sweeps::SweepArgs),
+    /// Put the shards of a sweep together: the results of the whole sweep.
+    #[command(after_help = MERGE)]
+    Merge(Box<sweeps::MergeArgs>),
     /// Find the least or largest value of a path for which conditions hold, the best of several, or
     /// the least change with which a scenario fits.
     #[command(after_help = SOLVE)]
@@ -212,7 +222,8 @@ fn run(args: Args, registry: &Registry) -> Result<(), Failure> {
         Command::From(args) => from::from(&args, registry),
         Command::Run(args) => runs::run(&args, registry),
         Command::Explain(args) => explain::explain(&args, registry),
-        Command::Sweep(args) => runs::sweep(&args, registry),
+        Command::Sweep(args) => sweeps::sweep(&args, registry),
+        Command::Merge(args) => sweeps::merge(&args, registry),
         Command::Solve(args) => solve::solve(&args, registry),
         Command::Report(args) => report::report(&args),
         Command::Hints(args) => runs::hints(&args, registry),

@@ -116,6 +116,9 @@ impl From<RunError> for Failure {
     fn from(error: RunError) -> Failure {
         match error {
             RunError::Input(problem) => Failure::Input(problem),
+            RunError::Stopped => {
+                Failure::Internal("a sweep was stopped without a reason".to_owned())
+            }
             RunError::Internal { case, seed, what } => {
                 Failure::Internal(format!("case {case:?} (seed {seed}): {what}"))
             }

@@ -1,9 +1,10 @@
-//! `run`, `sweep` and `hints`.
+//! `run` and `hints`.
 
 use crate::args::{Common, Format, assignment, scenario};
 use crate::draws::{Asked, DrawArgs};
 use crate::emit::{emit, simulators};
 use crate::folder::Folder;
+use crate::journal::Counted;
 use crate::lints::{deny_machines, warned};
 use crate::messages::say_warnings;
 use crate::output::{Denied, Failure, print, write, write_all};
@@ -18,7 +19,7 @@ use tiersim_input::lint::lint_scenario;
 use tiersim_input::project::typed;
 use tiersim_input::scenario::fingerprint::{fingerprint, sweep_fingerprint};
 use tiersim_input::scenario::read::read_scenario_with;
-use tiersim_input::scenario::sweep::{read_run_with, read_sweep_with};
+use tiersim_input::scenario::sweep::read_run_with;
 use tiersim_input::scenario::workload::trace_at;
 use tiersim_input::traces::read_traces;
 use tiersim_models::diagnostic::Diagnostics;
@@ -31,7 +32,7 @@ use tiersim_policies::scenario::{OpTime, Scenario, TraceSource};
 use tiersim_policies::zoo::Registry;
 use tiersim_reports::{Artefact, hints_json, step_log_text};
 use tiersim_sim::expect::failures;
-use tiersim_sim::feasible::{problems, too_long};
+use tiersim_sim::feasible::problems;
 use tiersim_sim::run::{Options, run as simulate};
 use tiersim_sim::sweep::{count, run_sweep};
 
@@ -95,19 +96,6 @@ impl Instead {
 pub(crate) enum Log {
     /// A line per step.
     Steps,
-}
-
-#[derive(Debug, ClapArgs)]
-pub(crate) struct SweepArgs {
-    /// A scenario file with a `sweep`, or the name of one that ships.
-    #[arg(value_name = "SCENARIO", value_parser = scenario())]
-    pub(crate) scenario: PathBuf,
-    #[command(flatten)]
-    pub(crate) common: Common,
-    #[command(flatten)]
-    pub(crate) draws: DrawArgs,
-    #[command(flatten)]
-    pub(crate) replications: ReplicationArgs,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -195,7 +183,7 @@ pub(crate) fn read_all(
 }
 
 /// The same, on each of their machines.
-fn read_runs(
+pub(crate) fn read_runs(
     paths: &[PathBuf],
     overrides: &[(String, String)],
     registry: &Registry,
@@ -230,38 +218,6 @@ fn read_each(
         }
     }
     Ok((runs, traces))
-}
-
-/// Runs every point of a sweep, and the scenario itself for its expectations.
-pub(crate) fn sweep(args: &SweepArgs, registry: &Registry) -> Result<(), Failure> {
-    use_threads(args.common.jobs)?;
-    let overrides = overrides(&args.common)?;
-    let sweep = read_sweep_with(&args.scenario, &overrides, registry)?;
-    let (runs, own) = read_runs(std::slice::from_ref(&args.scenario), &overrides, registry)?;
-    let sweep = Sweep { base: runs[0].base.clone(), ..sweep };
-    args.draws.check(&args.scenario, &sweep)?;
-    let points = || sweep.points.iter().map(|point| &point.scenario);
-    let traces = read_traces(points().chain([&sweep.base]))?;
-    let endless = points().map(|point| too_long(point, &traces.of(point).trace));
-    // One of them says enough: the next differs by its number of days.
-    if let Some(problem) = endless.flatten().next() {
-        return Err(Diagnostics(vec![problem]).into());
-    }
-    deny_machines(&args.common, points().chain([&sweep.base]))?;
-    // A folder of its own: the results of a run are not those of its sweep.
-    let name = format!("{}-sweep", sweep.base.name);
-    let folder = Folder::open(args.common.out.clone(), &name)?;
-    let mut record = run_points(&sweep, &traces, &args.common, options(&args.common))?;
-    let (path, common) = (&*args.scenario, &args.common);
-    let asked = Asked { path, overrides: &overrides, registry, common, sweeps: true };
-    args.draws.draw(&asked, &sweep, &traces, &mut record)?;
-    args.replications.replicate(&args.common, &sweep, &traces, &mut record)?;
-    // Only its expectations are asked.
-    let plain = Options { bound_curve: false, ..options(&args.common) };
-    let base = run_one(&runs[0], &own, &args.common, plain)?;
-    print(&emit(&record, &args.common, folder, Vec::new())?)?;
-    let failed = named(&runs[0].base, failures(&runs[0].base, &base));
-    expect_none(failed, warned(&record, &args.common))
 }
 
 /// Writes the placement that a policy would choose.
@@ -337,7 +293,7 @@ fn different_names(runs: &[Sweep], paths: &[PathBuf]) -> Result<(), Failure> {
 }
 
 /// Runs a scenario on each of its machines.
-fn run_one(
+pub(crate) fn run_one(
     run: &Sweep,
     traces: &Traces,
     common: &Common,
@@ -364,18 +320,18 @@ fn run_points(
 ) -> Result<RunRecord, Failure> {
     let stamp = sweep_fingerprint(sweep, |scenario| traces.hash(scenario));
     let bar = progress::bar(count(sweep), common.quiet);
-    let record = run_sweep(sweep, traces, stamp, options, || bar.inc(1))?;
+    let record = run_sweep(sweep, traces, stamp, options, &Counted(&bar))?;
     bar.finish_and_clear();
     Ok(record)
 }
 
-fn options(common: &Common) -> Options {
+pub(crate) fn options(common: &Common) -> Options {
     let bound_curve = !common.no_bound_curve;
     let bound = common.bound.method();
     Options { audit: common.audit, bound_curve, bound, ..Options::default() }
 }
 
-fn overrides(common: &Common) -> Result<Vec<(String, String)>, Failure> {
+pub(crate) fn overrides(common: &Common) -> Result<Vec<(String, String)>, Failure> {
     seeded(&common.set, common.seed)
 }
 
@@ -403,11 +359,11 @@ pub(crate) fn use_threads(jobs: Option<u16>) -> Result<(), Failure> {
         .map_err(|error| Failure::Internal(format!("cannot start {jobs} threads: {error}")))
 }
 
-fn named(scenario: &Scenario, failed: Vec<String>) -> Vec<String> {
+pub(crate) fn named(scenario: &Scenario, failed: Vec<String>) -> Vec<String> {
     failed.into_iter().map(|failure| format!("{}: {failure}", scenario.name)).collect()
 }
 
-fn expect_none(failed: Vec<String>, warnings: Denied) -> Result<(), Failure> {
+pub(crate) fn expect_none(failed: Vec<String>, warnings: Denied) -> Result<(), Failure> {
     match (failed.is_empty(), warnings.lines.is_empty()) {
         (true, true) => Ok(()),
         (false, true) => Err(Failure::Expectation(failed)),

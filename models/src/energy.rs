@@ -9,6 +9,7 @@
 use crate::hardware::capacity::Capacity;
 use crate::hardware::fact::{Fact, Source};
 use crate::units::Bytes;
+use serde::{Deserialize, Serialize};
 
 /// Power and prices of a machine.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -83,7 +84,7 @@ pub struct HostEconomics {
 crate::words! {
     /// How far a number can be trusted: the kind of its source. A result is as good as the weakest
     /// number that it rests on, so the order is from strong to weak.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
     pub enum Confidence {
         /// Somebody ran it.
         Measured = "measured",

@@ -43,7 +43,9 @@ use hints::HintMatches;
 use long_run::LongRun;
 use memory_use::MemoryUse;
 use replications::Replications;
+use serde::{Deserialize, Serialize};
 use served::ServingFigures;
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 use step_log::StepLine;
@@ -57,7 +59,7 @@ pub use steps::Steps;
 pub use timeline::{Residency, ShownStep, Slice, Timeline, Track};
 
 /// How much of the trace ahead a policy may look at. Reports mark policies that see it all.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Lookahead {
     /// Nothing but the op that it is asked about.
     Past,
@@ -67,11 +69,14 @@ pub enum Lookahead {
     Oracle,
 }
 
+/// One of a few fixed words; owned where a record was read back.
+pub type Word = Cow<'static, str>;
+
 /// The axis of a scenario's machines, where it names several.
 pub const MACHINE: &str = "machine";
 
 /// A value on a sweep's axis.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum AxisValue {
     /// A number.
     Number(f64),
@@ -120,7 +125,7 @@ pub struct RunRecord {
 }
 
 /// One direction of a link, or a tier's way to itself, which compaction takes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChannelName {
     /// Ends in copy direction, such as `dram->hbm` or `hbm->hbm`.
     pub ends: String,
@@ -136,7 +141,7 @@ impl ChannelName {
 }
 
 /// One case's result.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CaseRecord {
     /// The case's label.
     pub label: String,
@@ -148,7 +153,7 @@ pub struct CaseRecord {
     pub emulated: bool,
     /// Where the statistics come from that its policy ranks by, in one word such as `recorded` or
     /// `made up`; `None` if it ranks by none.
-    pub statistics: Option<&'static str>,
+    pub statistics: Option<Word>,
     /// How far its policy looks ahead.
     pub lookahead: Lookahead,
     /// Whether its policy's numbers were found by training.
@@ -174,7 +179,7 @@ pub struct CaseRecord {
     /// Energy of its steps and cost of its machine.
     pub economics: CaseEconomics,
     /// Memory that no object can have: tier index, what for, bytes.
-    pub hidden: Vec<(usize, &'static str, Bytes)>,
+    pub hidden: Vec<(usize, Word, Bytes)>,
     /// Measured and warm-up steps that were not simulated one by one, because the run was in the
     /// same state as before. All figures are those of the whole run.
     pub left_out: u64,
@@ -191,7 +196,7 @@ pub struct CaseRecord {
 }
 
 /// How a case ended.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Outcome {
     /// It ran to the end of the trace; points of a sweep that run alike share what came of it.
     Done(Arc<Figures>),
@@ -224,7 +229,7 @@ impl From<Figures> for Outcome {
 }
 
 /// The allocation that failed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutOfMemory {
     /// The tier's name.
     pub tier: String,
@@ -238,7 +243,7 @@ pub struct OutOfMemory {
     /// though more is free.
     pub largest: Option<Bytes>,
     /// What of the capacity no object can have: what for, bytes.
-    pub hidden: Vec<(&'static str, Bytes)>,
+    pub hidden: Vec<(Word, Bytes)>,
     /// The object that did not fit.
     pub object: String,
     /// The op that needed it, with its step, such as `step 0, op 17 aten.mm`; or `before the
@@ -275,7 +280,7 @@ impl OutOfMemory {
 }
 
 /// What a run measured. Sums and steps are over the measured replays, without the warm-up.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
     /// Length of each measured step.
     pub steps: Steps,

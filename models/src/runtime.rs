@@ -10,13 +10,14 @@
 //! ever heard of it.
 
 use crate::units::{Bandwidth, Bytes, Span};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Most passes over a fetched object.
 pub const MOST_PASSES: u32 = 64;
 
 /// What a framework adds.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Runtime {
     /// Host time before each op, in which its stream stands still: the launch is in series with
     /// the device. Ops that only wait have none.

@@ -12,7 +12,7 @@ pub(crate) fn hidden_bytes(record: &RunRecord, case: &CaseRecord) -> Map<String,
     for (tier, what, bytes) in &case.hidden {
         let own =
             tiers.entry(record.of(case).tier_name(*tier).to_owned()).or_insert_with(|| json!({}));
-        own[*what] = json!(bytes.get());
+        own[&**what] = json!(bytes.get());
     }
     tiers
 }
@@ -42,7 +42,8 @@ mod tests {
         assert!(!json.contains("hidden_bytes"), "nothing is hidden");
         assert_eq!(hidden_words(&record, &record.results[0]), None);
         let (context, bounce) = (Bytes::mib(423), Bytes::mib(32));
-        record.results[0].hidden = vec![(0, "context", context), (1, "bounce", bounce)];
+        record.results[0].hidden =
+            vec![(0, "context".into(), context), (1, "bounce".into(), bounce)];
         let words = hidden_words(&record, &record.results[0]).expect("something is hidden");
         let names = [0, 1].map(|tier: usize| record.base().tier_name(tier).to_owned());
         assert_eq!(

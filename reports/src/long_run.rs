@@ -53,7 +53,7 @@ pub(crate) fn words(case: &CaseRecord) -> Option<String> {
     };
     let span = |ps: f64| Span::from_ps(ps.round() as u64);
     let hours = |ps: f64| ps * run.steps as f64 / PS_PER_HOUR;
-    let grows: Vec<&str> = run.seen.iter().filter(|s| s.growth > 0.0).map(|s| s.what).collect();
+    let grows: Vec<&str> = run.seen.iter().filter(|s| s.growth > 0.0).map(|s| &*s.what).collect();
     let memory = match grows[..] {
         [] => "memory did not grow while it was watched".to_owned(),
         _ => format!("highest at the end, though by chance: {}", grows.join(", ")),

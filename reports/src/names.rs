@@ -145,7 +145,8 @@ pub(crate) fn each(record: &RunRecord, of: impl Fn(&Conditions) -> String) -> St
 /// What a reader must know of the statistics that some cases rank modules by; nothing where these
 /// are recorded or given.
 pub(crate) fn statistics_note(record: &RunRecord) -> Option<String> {
-    let mut words: Vec<&str> = record.results.iter().filter_map(|case| case.statistics).collect();
+    let mut words: Vec<&str> =
+        record.results.iter().filter_map(|case| case.statistics.as_deref()).collect();
     words.sort_unstable();
     words.dedup();
     words.retain(|word| [MADE_UP, SYNTHETIC].contains(word));
@@ -154,7 +155,7 @@ pub(crate) fn statistics_note(record: &RunRecord) -> Option<String> {
 
 /// What a sentence says of the statistics that a case ranks modules by, where nobody measured them.
 pub(crate) fn statistics_words(case: &CaseRecord) -> Option<String> {
-    match case.statistics? {
+    match case.statistics.as_deref()? {
         MADE_UP => Some("ranks modules by statistics that are made up, by depth".to_owned()),
         SYNTHETIC => Some("ranks modules by statistics that are drawn from a seed".to_owned()),
         _ => None,
@@ -236,9 +237,9 @@ mod tests {
             ]
         };
         assert_eq!(said(&record), [false; 4]);
-        record.results[4].statistics = Some("recorded");
+        record.results[4].statistics = Some("recorded".into());
         assert_eq!(said(&record), [false; 4]);
-        record.results[5].statistics = Some("made up");
+        record.results[5].statistics = Some("made up".into());
         assert_eq!(said(&record), [true; 4]);
     }
 

@@ -37,7 +37,7 @@ fn drifts(case: &CaseRecord) -> Option<Warning> {
 /// `made-up-statistics`: what ranks modules was chosen by nobody who knows them. Said once for all
 /// cases.
 fn made_up(record: &RunRecord) -> Option<Warning> {
-    let cases = record.results.iter().filter(|case| case.statistics == Some(MADE_UP));
+    let cases = record.results.iter().filter(|case| case.statistics.as_deref() == Some(MADE_UP));
     let labels: Vec<String> = cases.map(|case| format!("{:?}", case.label)).collect();
     let more = labels.len().saturating_sub(MOST_NAMED);
     let named = labels.iter().take(MOST_NAMED).cloned().collect::<Vec<_>>().join(", ");

@@ -3,7 +3,7 @@
 //! One case is one single-threaded simulation; cases run in parallel and are collected in the
 //! scenario's order, so no output depends on the number of threads.
 
-mod alike;
+pub(crate) mod alike;
 mod baseline;
 mod batches;
 mod bounds;
@@ -114,6 +114,9 @@ pub enum RunError {
     /// The scenario asks for something that the trace or the hardware does not have.
     #[error("{0}")]
     Input(String),
+    /// What came of a case could not be kept, so no other was begun.
+    #[error("stopped")]
+    Stopped,
     /// A mistake in this program or in a policy.
     #[error("internal fault in case {case:?} (seed {seed}): {what}")]
     Internal {

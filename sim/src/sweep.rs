@@ -1,14 +1,20 @@
 //! All points of a sweep, in parallel, as one record.
 //!
 //! Points that share hardware, workload and seed share one bench: durations and the baseline are
-//! worked out once. Results come in the sweep's order whatever the number of threads.
+//! worked out once, and dropped when the bench's last case has run. Results come in the sweep's
+//! order whatever the number of threads. What is finished is handed to a journal at once, and what
+//! a journal has is not simulated again.
 
 mod jobs;
+mod shard;
 
 use crate::run::{CaseRunner, Options, RunError, conditions, in_order, record, within};
 use jobs::{Job, Jobs, jobs};
 pub(crate) use jobs::{draws, key};
 use rayon::prelude::*;
+pub use shard::Shard;
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tiersim_models::diagnostic::Warning;
 use tiersim_models::hardware::{HBM, Hardware};
 use tiersim_models::lint::lint_hardware;
@@ -17,47 +23,67 @@ use tiersim_policies::scenario::sweep::Sweep;
 use tiersim_policies::scenario::traces::Traces;
 use tiersim_policies::scenario::{Case, labelled};
 
+/// What is known of a sweep from before, and where it is put as it comes. Cases are numbered from 0
+/// to [`count`], benches likewise: the same for the same sweep.
+pub trait Journal: Sync {
+    /// The result of a case, if it is known.
+    fn case(&self, _case: usize) -> Option<CaseRecord> {
+        None
+    }
+
+    /// What cases of a bench are held against, if it is known.
+    fn conditions(&self, _bench: usize) -> Option<Conditions> {
+        None
+    }
+
+    /// A case has been simulated.
+    fn keep_case(&self, _case: usize, _record: &CaseRecord) -> Result<(), Stop> {
+        Ok(())
+    }
+
+    /// A bench has been made ready.
+    fn keep_conditions(&self, _bench: usize, _conditions: &Conditions) -> Result<(), Stop> {
+        Ok(())
+    }
+}
+
+/// Nothing is known and nothing is kept.
+impl Journal for () {}
+
+/// Results cannot be kept, so none is worked out that has not begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stop;
+
+impl From<Stop> for RunError {
+    fn from(_: Stop) -> RunError {
+        RunError::Stopped
+    }
+}
+
 /// How many cases a sweep runs.
 pub fn count(sweep: &Sweep) -> usize {
     jobs(sweep).jobs.len()
 }
 
 /// Runs every case of every point, those that an axis does not touch once for all of its values.
-/// `done` hears of every case that is finished.
+///
+/// # Errors
+/// That of the first bench, else of the first case, that cannot be run.
 pub fn run_sweep(
     sweep: &Sweep,
     traces: &Traces,
     fingerprint: String,
     options: Options,
-    done: impl Fn() + Sync,
+    journal: &impl Journal,
 ) -> Result<RunRecord, RunError> {
-    comparable(sweep)?;
-    let Jobs { benches: scenarios, jobs, warnings } = jobs(sweep);
-    let benches = scenarios.par_iter();
-    let benches = benches.map(|scenario| CaseRunner::new(scenario, traces.of(scenario), options));
-    let benches = in_order(benches.collect())?;
-    let compacted = within::compacted(sweep.points.iter().map(|point| &point.scenario));
-    let run = |job: &Job<'_>| {
-        let record = benches[job.bench].run_once(job.case, options, &compacted);
-        done();
-        let (params, conditions) = (job.params.clone(), job.bench);
-        let label = labelled(job.case.name(), &params);
-        Ok(CaseRecord { label, params, conditions, ..record? })
-    };
-    let results = in_order(jobs.par_iter().map(run).collect())?;
-    let of = |(scenario, bench)| conditions(scenario, bench, &compacted);
-    let mut all: Vec<Conditions> = scenarios.iter().copied().zip(&benches).map(of).collect();
-    // One machine and one workload have one curve.
-    let mut used = jobs.iter().map(|job| job.bench);
-    let one = used.next().filter(|first| used.all(|other| other == *first));
-    if let Some(first) = one.filter(|_| options.bound_curve) {
-        let cases: Vec<&Case> = jobs.iter().map(|job| job.case).collect();
-        all[first].bound_curve = benches[first].curve(&cases, results.iter())?;
-    }
-    let mut record = record(&sweep.base, fingerprint, all, results);
+    let all = jobs(sweep);
+    let wanted: Vec<usize> = (0..all.jobs.len()).collect();
+    let Ran { conditions, results } =
+        Work::new(sweep, &all, traces, options, journal)?.run(wanted)?;
+    let mut record = record(&sweep.base, fingerprint, conditions, results);
     record.axes = sweep.axes.iter().map(|axis| axis.name.clone()).collect();
     record.skipped.clone_from(&sweep.skipped);
-    for scenario in &scenarios {
+    for scenario in &all.benches {
         let of_point = lint_hardware(&scenario.hardware).into_iter();
         for warning in of_point.chain(scenario.warnings.clone()) {
             if !record.warnings.contains(&warning) {
@@ -65,8 +91,185 @@ pub fn run_sweep(
             }
         }
     }
-    record.warnings.extend(warnings);
+    record.warnings.extend(all.warnings);
     Ok(record)
+}
+
+/// Runs the cases of one shard, whose results only the journal has.
+///
+/// # Errors
+/// As [`run_sweep`].
+pub fn run_shard(
+    sweep: &Sweep,
+    traces: &Traces,
+    shard: Shard,
+    options: Options,
+    journal: &impl Journal,
+) -> Result<(), RunError> {
+    let all = jobs(sweep);
+    let wanted = shard.cases(&all, traces)?;
+    let work = Work::new(sweep, &all, traces, Options { bound_curve: false, ..options }, journal)?;
+    work.run(wanted)?;
+    Ok(())
+}
+
+/// The cases that a shard runs, by number.
+///
+/// # Errors
+/// A policy that cannot be told what it comes to.
+pub fn cases_of(sweep: &Sweep, traces: &Traces, shard: Shard) -> Result<Vec<usize>, RunError> {
+    shard.cases(&jobs(sweep), traces)
+}
+
+/// What came of a sweep.
+struct Ran {
+    conditions: Vec<Conditions>,
+    /// In the sweep's order.
+    results: Vec<CaseRecord>,
+}
+
+/// A sweep on its way.
+struct Work<'a, J> {
+    all: &'a Jobs<'a>,
+    traces: &'a Traces,
+    options: Options,
+    journal: &'a J,
+    compacted: BTreeSet<usize>,
+    /// The only bench that cases run on, if there is but one: it has a curve.
+    alone: Option<usize>,
+    stopped: AtomicBool,
+}
+
+/// What came of the cases of one bench.
+struct OfBench {
+    conditions: Result<Conditions, RunError>,
+    results: Vec<(usize, Result<CaseRecord, RunError>)>,
+}
+
+impl<'a, J: Journal> Work<'a, J> {
+    fn new(
+        sweep: &Sweep,
+        all: &'a Jobs<'a>,
+        traces: &'a Traces,
+        options: Options,
+        journal: &'a J,
+    ) -> Result<Work<'a, J>, RunError> {
+        comparable(sweep)?;
+        let compacted = within::compacted(sweep.points.iter().map(|point| &point.scenario));
+        let mut used = all.jobs.iter().map(|job| job.bench);
+        let alone = used.next().filter(|first| used.all(|other| other == *first));
+        let stopped = AtomicBool::new(false);
+        Ok(Work { all, traces, options, journal, compacted, alone, stopped })
+    }
+
+    /// Runs these cases, by rising number.
+    fn run(&self, wanted: Vec<usize>) -> Result<Ran, RunError> {
+        let mut of_bench: Vec<Vec<usize>> = vec![Vec::new(); self.all.benches.len()];
+        let count = wanted.len();
+        wanted.into_iter().for_each(|case| of_bench[self.all.jobs[case].bench].push(case));
+        let ran: Vec<OfBench> = of_bench
+            .into_par_iter()
+            .enumerate()
+            .map(|(bench, cases)| self.bench(bench, &cases))
+            .collect();
+        let (mut conditions, mut results) = (Vec::new(), Vec::with_capacity(count));
+        for of in ran {
+            conditions.push(of.conditions);
+            results.extend(of.results);
+        }
+        let conditions = in_order(conditions)?;
+        results.sort_by_key(|(case, _)| *case);
+        let results = in_order(results.into_iter().map(|(_, result)| result).collect())?;
+        Ok(Ran { conditions, results })
+    }
+
+    /// Runs these cases of a bench, which is made only if one of them is not known.
+    fn bench(&self, bench: usize, cases: &[usize]) -> OfBench {
+        let known: Vec<Option<CaseRecord>> =
+            cases.iter().map(|&case| self.journal.case(case)).collect();
+        let curved = self.options.bound_curve && self.alone == Some(bench);
+        if !curved
+            && known.iter().all(Option::is_some)
+            && let Some(conditions) = self.journal.conditions(bench)
+        {
+            let known = known.into_iter().flatten().map(Ok);
+            return OfBench {
+                conditions: Ok(conditions),
+                results: cases.iter().copied().zip(known).collect(),
+            };
+        }
+        match self.ready(bench) {
+            Err(error) => OfBench { conditions: Err(error), results: Vec::new() },
+            Ok((runner, conditions)) => {
+                let each = cases.par_iter().zip(known);
+                let run = |(&case, known): (&usize, Option<CaseRecord>)| {
+                    let run = match known {
+                        // Only the curve asks.
+                        Some(known) if curved => {
+                            runner.has_run(self.all.jobs[case].case).map(|()| known)
+                        }
+                        Some(known) => Ok(known),
+                        None => self.case(&runner, case),
+                    };
+                    (case, run)
+                };
+                let results: Vec<_> = each.map(run).collect();
+                let conditions = match curved {
+                    true => self.curved(&runner, conditions, &results),
+                    false => Ok(conditions),
+                };
+                OfBench { conditions, results }
+            }
+        }
+    }
+
+    fn ready(&self, bench: usize) -> Result<(CaseRunner<'a>, Conditions), RunError> {
+        self.going_on()?;
+        let scenario = self.all.benches[bench];
+        let runner = CaseRunner::new(scenario, self.traces.of(scenario), self.options)?;
+        let conditions = conditions(scenario, &runner, &self.compacted);
+        if self.journal.conditions(bench).is_none() {
+            self.kept(self.journal.keep_conditions(bench, &conditions))?;
+        }
+        Ok((runner, conditions))
+    }
+
+    fn case(&self, runner: &CaseRunner<'_>, number: usize) -> Result<CaseRecord, RunError> {
+        self.going_on()?;
+        let Job { bench, case, params } = &self.all.jobs[number];
+        let record = runner.run_once(case, self.options, &self.compacted)?;
+        let (label, params) = (labelled(case.name(), params), params.clone());
+        let record = CaseRecord { label, params, conditions: *bench, ..record };
+        self.kept(self.journal.keep_case(number, &record))?;
+        Ok(record)
+    }
+
+    /// One machine and one workload have one curve.
+    fn curved(
+        &self,
+        runner: &CaseRunner<'_>,
+        mut conditions: Conditions,
+        results: &[(usize, Result<CaseRecord, RunError>)],
+    ) -> Result<Conditions, RunError> {
+        let cases: Vec<&Case> = results.iter().map(|(case, _)| self.all.jobs[*case].case).collect();
+        let done: Vec<&CaseRecord> = results.iter().flat_map(|(_, result)| result).collect();
+        // What went wrong is told by the case.
+        if done.len() == cases.len() {
+            conditions.bound_curve = runner.curve(&cases, done.into_iter())?;
+        }
+        Ok(conditions)
+    }
+
+    fn going_on(&self) -> Result<(), RunError> {
+        if self.stopped.load(Ordering::Relaxed) { Err(RunError::Stopped) } else { Ok(()) }
+    }
+
+    fn kept(&self, kept: Result<(), Stop>) -> Result<(), RunError> {
+        if kept.is_err() {
+            self.stopped.store(true, Ordering::Relaxed);
+        }
+        Ok(kept?)
+    }
 }
 
 /// What is to be looked at in a sweep, beside its machines and workloads.

@@ -53,7 +53,7 @@ fn each_and_shared(overrides: &[(&str, &str)]) -> [RunRecord; 2] {
     let traces = read_traces(scenarios.chain([&sweep.base])).expect("they are read");
     [false, true].map(|share| {
         let options = Options { share, ..Options::default() };
-        run_sweep(&sweep, &traces, String::new(), options, || {}).expect("it runs")
+        run_sweep(&sweep, &traces, String::new(), options, &()).expect("it runs")
     })
 }
 

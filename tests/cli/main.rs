@@ -25,6 +25,7 @@ mod hostile_generated;
 #[cfg(target_os = "linux")]
 mod hostile_memory;
 mod hostile_traces;
+mod journals;
 mod lints;
 mod long_runs;
 mod memory;

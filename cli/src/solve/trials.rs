@@ -122,7 +122,7 @@ impl<'a> Trials<'a> {
         read_more_traces(&mut self.traces, scenarios.chain([&sweep.base]))?;
         let stamp = sweep_fingerprint(&sweep, |scenario| self.traces.hash(scenario));
         let options = Options { audit: false, bound_curve: false, ..Options::default() };
-        let record = run_sweep(&sweep, &self.traces, stamp.clone(), options, || {})?;
+        let record = run_sweep(&sweep, &self.traces, stamp.clone(), options, &())?;
         self.stamp.get_or_insert(stamp);
         Ok(record)
     }

@@ -1,7 +1,7 @@
 //! Blocks of memory, and how much of it is used.
 
 use crate::units::Bytes;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// Memory that an allocator has handed out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ crate::words! {
 }
 
 /// Bytes of an allocator at one moment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stats {
     /// What the model looks after.
     pub capacity: Bytes,
@@ -97,7 +97,7 @@ fn wasted(used: Bytes, of: Bytes) -> f64 {
 }
 
 /// What one bucket holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BucketStats {
     /// Size of a slot.
     pub slot: Bytes,

@@ -10,6 +10,7 @@ use crate::ids::{ObjectId, TierId};
 use crate::routes::Routes;
 use crate::units::{Bytes, Span};
 use crate::workload::Object;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// In which format which tier of a case stores which object.
@@ -27,7 +28,7 @@ pub struct Storing {
 }
 
 /// What a tier stores in a format of the objects of a workload, were all of them there.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Packed {
     /// The format's name.
     pub format: String,

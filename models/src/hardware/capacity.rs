@@ -1,10 +1,11 @@
 //! How much memory there is, where there may be no limit.
 
 use crate::units::Bytes;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// How much memory there is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Capacity {
     /// So many bytes.
     Limited(Bytes),

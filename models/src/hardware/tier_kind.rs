@@ -1,10 +1,10 @@
 //! Kinds of tiers.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 crate::words! {
     /// What a tier is, for colours and for hint files.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize)]
     #[serde(rename_all = "snake_case")]
     pub enum TierKind {
         /// The accelerator's own memory.

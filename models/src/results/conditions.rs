@@ -8,9 +8,10 @@
 use super::{CaseRecord, ChannelName, Figures, RunRecord};
 use crate::hardware::TierKind;
 use crate::units::{Bytes, Span};
+use serde::{Deserialize, Serialize};
 
 /// Machine, workload and seed of some cases, with their baseline and their bound.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Conditions {
     /// The machine's name.
     pub hardware: String,

@@ -15,9 +15,10 @@
 use crate::energy::{Confidence, per_gib};
 use crate::hardware::{Capacity, Hardware, Memory};
 use crate::results::Figures;
+use serde::{Deserialize, Serialize};
 
 /// Part of a sum.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Contribution {
     /// The number of the spec that it rests on, such as `tiers.dram.energy`.
     pub name: String,
@@ -26,7 +27,7 @@ pub struct Contribution {
 }
 
 /// What a sum rests on.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Basis {
     /// Paths of the numbers that were used.
     pub used: Vec<String>,
@@ -39,7 +40,7 @@ pub struct Basis {
 }
 
 /// What the measured steps of a case took.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Energy {
     /// Attojoules, which add up to the total.
     pub parts: Vec<Contribution>,
@@ -52,7 +53,7 @@ pub struct Energy {
 }
 
 /// What the machine of a case costs.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cost {
     /// Nanodollars, which add up to the total.
     pub parts: Vec<Contribution>,
@@ -63,7 +64,7 @@ pub struct Cost {
 }
 
 /// Energy and cost of a case.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CaseEconomics {
     /// `None` for a case that ran out of memory.
     pub energy: Option<Energy>,

@@ -1,11 +1,13 @@
 //! What became of the hints of a file: which modules followed them.
 
+use serde::{Deserialize, Serialize};
+
 /// The entry of a file of hints that says of which run the hints are; it is no module's.
 pub const FINGERPRINT: &str = "tiersim:fingerprint";
 
 crate::words! {
     /// How a hint found its modules, best first.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
     pub enum How {
         /// By the module's name.
         Name = "name",
@@ -19,7 +21,7 @@ crate::words! {
 }
 
 /// What became of one hint.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HintMatch {
     /// The name in the file.
     pub hint: String,
@@ -30,7 +32,7 @@ pub struct HintMatch {
 }
 
 /// What became of all hints of a file.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HintMatches {
     /// Every hint, by name.
     pub hints: Vec<HintMatch>,

@@ -15,6 +15,8 @@
 //! Invariant: memory is never extended. What was held at most is what was seen, and a run whose
 //! memory grows is refused.
 
+use super::Word;
+use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
 /// Fewest replays of a sample, and fewest batches.
@@ -32,7 +34,7 @@ const MOST_CORRELATED: f64 = 0.3;
 pub const CONFIDENCE: f64 = 0.95;
 
 /// What is said of a long run.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LongRun {
     /// Steps of the long run, without its warm-up.
     pub steps: u64,
@@ -45,7 +47,7 @@ pub struct LongRun {
 }
 
 /// A stated mean.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Extended {
     /// Mean step of the long run in picoseconds.
     pub mean: f64,
@@ -65,7 +67,7 @@ impl Extended {
 }
 
 /// Why no mean is stated.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Refusal {
     /// The run without draws does not come to a steady state.
     NotSteady,
@@ -74,7 +76,7 @@ pub enum Refusal {
     /// Something has a trend.
     Drifts {
         /// What.
-        what: &'static str,
+        what: Word,
         /// How much it changes over the sample, as a share of its mean.
         share: f64,
         /// How often chance alone does that.
@@ -110,10 +112,10 @@ impl std::fmt::Display for Refusal {
 }
 
 /// Something beside the time that was watched, replay by replay.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Seen {
     /// What.
-    pub what: &'static str,
+    pub what: Word,
     /// The most.
     pub most: f64,
     /// Its trend over the whole sample, in its own unit.
@@ -128,7 +130,7 @@ impl Seen {
         let most = values.iter().copied().fold(0.0, f64::max);
         let (share, chance) = drift(values).unwrap_or((0.0, 1.0));
         let mean = values.iter().sum::<f64>() / (values.len() as f64).max(1.0);
-        Seen { what, most, growth: share * mean, chance }
+        Seen { what: what.into(), most, growth: share * mean, chance }
     }
 
     /// Whether it has a trend.
@@ -151,7 +153,7 @@ impl LongRun {
             _ if !steady => Err(Refusal::NotSteady),
             Some(Seen { what, most, growth, chance }) => {
                 let share = growth / most.max(f64::MIN_POSITIVE);
-                Err(Refusal::Drifts { what, share, chance: *chance })
+                Err(Refusal::Drifts { what: what.clone(), share, chance: *chance })
             }
             None => extended(lengths, replays).map(|of| Extended {
                 mean: of.mean / each as f64,
@@ -177,7 +179,7 @@ fn extended(values: &[f64], all: u64) -> Result<Extended, Refusal> {
     if let Some((share, chance)) = drift(values)
         && chance < BY_CHANCE
     {
-        return Err(Refusal::Drifts { what: "steps", share, chance });
+        return Err(Refusal::Drifts { what: "steps".into(), share, chance });
     }
     let mut size = 1;
     let (means, size) = loop {

@@ -3,12 +3,13 @@
 use crate::allocator::BucketStats;
 use crate::allocator::Stats;
 use crate::units::Bytes;
+use serde::{Deserialize, Serialize};
 
 /// Most points of a series, beside one for the end of each step up to this.
 pub const POINTS: u64 = 1000;
 
 /// One stretch of ops.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Point {
     /// The last op of the run in it.
     pub occurrence: u64,
@@ -35,7 +36,7 @@ pub struct Point {
 }
 
 /// A share over a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Share {
     /// Mean over ops.
     pub mean: f64,
@@ -46,7 +47,7 @@ pub struct Share {
 }
 
 /// The use of one tier's memory over a run.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MemoryUse {
     /// The allocator in words, such as `buckets, compacted above 30 %`.
     pub allocator: String,

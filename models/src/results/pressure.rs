@@ -1,13 +1,14 @@
 //! What happened under memory pressure of a tier, and when.
 
 use crate::units::{Bytes, Span, Time};
+use serde::{Deserialize, Serialize};
 
 /// How many events of a run are kept one by one; all of them are counted.
 pub const MOST_EVENTS: usize = 4096;
 
 crate::words! {
     /// How full a tier is.
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
     pub enum Level {
         /// Below every threshold; each of the others has one.
         #[default]
@@ -23,7 +24,7 @@ crate::words! {
     }
 
     /// What happened.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
     pub enum What {
         /// The level changed.
         Level = "level",
@@ -41,7 +42,7 @@ crate::words! {
 }
 
 /// Something that happened, before an op in the order of the plan.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PressureEvent {
     /// Which op of the run comes next, or is being planned.
     pub occurrence: u64,
@@ -62,7 +63,7 @@ pub struct PressureEvent {
 }
 
 /// All that happened in a run.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PressureLog {
     /// The highest level of the run.
     pub highest: Level,
@@ -116,7 +117,7 @@ impl PressureLog {
 }
 
 /// The pressure of one case.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PressureRecord {
     /// The tier that is watched, by index.
     pub tier: usize,

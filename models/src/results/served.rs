@@ -9,9 +9,10 @@ use crate::ids::OpId;
 use crate::results::Steps;
 use crate::serving_plan::{Course, Plan};
 use crate::units::{Span, Time};
+use serde::{Deserialize, Serialize};
 
 /// Bytes of keys and values that requests found because they had been computed for others.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PrefixHits {
     /// By tier; tiers behind the last one are 0.
     pub tiers: Vec<u64>,
@@ -20,7 +21,7 @@ pub struct PrefixHits {
 }
 
 /// One request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestFigures {
     /// When it arrived.
     pub arrival: Time,
@@ -57,7 +58,7 @@ pub struct Spread {
 }
 
 /// All requests of a run.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServingFigures {
     /// In the order of arrival.
     pub requests: Vec<RequestFigures>,

@@ -10,6 +10,7 @@
 
 use crate::units::Span;
 use crate::workload::Phase;
+use serde::{Deserialize, Serialize};
 
 /// What a stretch of the critical path was spent on. Channels and tiers are those of a record, by
 /// index.
@@ -86,7 +87,7 @@ const COMMON: [PathPart; 17] = [
 
 /// The parts of a machine with so many channels of links and tiers, in the order in which they are
 /// kept.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Parts {
     channels: usize,
     tiers: usize,
@@ -145,7 +146,7 @@ impl Parts {
 }
 
 /// Time by part.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Split {
     parts: Parts,
     spans: Vec<Span>,

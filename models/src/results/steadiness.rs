@@ -1,10 +1,11 @@
 //! Whether the measured steps of a run are those of its steady state, and how far off they are.
 
 use crate::units::Span;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// What ended the warm-up.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Settled {
     /// The trace runs once: there is no steady state, and what is left over is charged.
     Once,
@@ -29,7 +30,7 @@ impl fmt::Display for Settled {
 }
 
 /// How steady the measured steps are.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Steadiness {
     /// What ended the warm-up.
     pub settled: Settled,

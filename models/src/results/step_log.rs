@@ -3,12 +3,13 @@
 //! Invariant: bytes moved and stalls of all lines add up to those of the steps that they are of.
 
 use crate::units::{Bytes, Span};
+use serde::{Deserialize, Serialize};
 
 /// Most steps whose lines are kept.
 pub const MOST_LINES: usize = 100_000;
 
 /// One step.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StepLine {
     /// Which step of the run, counted from 0, warm-up included.
     pub step: u64,

@@ -5,16 +5,17 @@
 //! Invariant: two lists are equal if they have the same lengths in the same order, however kept.
 
 use crate::units::Span;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Lengths of steps.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, Serialize, Deserialize)]
 pub struct Steps {
     parts: Vec<RunOfSteps>,
 }
 
 /// Some steps, so many times over.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct RunOfSteps {
     /// A length, and how often in a row.
     runs: Vec<(Span, u64)>,

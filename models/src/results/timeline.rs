@@ -1,10 +1,11 @@
 //! What ran when in the step that a timeline shows, and what was held meanwhile.
 
 use crate::units::{Bytes, Span, Time};
+use serde::{Deserialize, Serialize};
 
 /// The last measured step of a run. Commands are in the order of their ends, samples in that of
 /// time.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Timeline {
     /// What ran when: all that ended in the step, or behind the end of the last.
     pub slices: Vec<Slice>,
@@ -15,7 +16,7 @@ pub struct Timeline {
 }
 
 /// A step on a timeline.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShownStep {
     /// Which of the run, counted from 0.
     pub number: u64,
@@ -26,7 +27,7 @@ pub struct ShownStep {
 }
 
 /// What a tier holds from a moment on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Residency {
     /// The moment.
     pub at: Time,
@@ -37,7 +38,7 @@ pub struct Residency {
 }
 
 /// Something that ran from one moment to another.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Slice {
     /// What occupied it.
     pub track: Track,
@@ -54,7 +55,7 @@ pub struct Slice {
 }
 
 /// A row of a timeline.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Track {
     /// A compute stream.
     Stream(u16),

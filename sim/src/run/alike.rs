@@ -10,6 +10,7 @@
 use super::{CaseRunner, Options, RunError, within};
 use std::collections::BTreeSet;
 use tiersim_models::results::CaseRecord;
+use tiersim_models::workload::Trace;
 use tiersim_policies::scenario::Case;
 
 impl CaseRunner<'_> {
@@ -22,7 +23,7 @@ impl CaseRunner<'_> {
         compacted: &BTreeSet<usize>,
     ) -> Result<CaseRecord, RunError> {
         let run = || Ok(within::kept(self.run(case, options)?, self.hardware, compacted));
-        let key = if options.share { self.comes_to(case)? } else { None };
+        let key = if options.share { comes_to(case, &self.workload.trace)? } else { None };
         let Some(key) = key else { return run() };
         let ran = {
             let mut all = self.alike.0.lock().expect("nobody panics with it");
@@ -36,16 +37,15 @@ impl CaseRunner<'_> {
         let (label, params) = (case.label.clone(), case.params.clone());
         Ok(CaseRecord { label, params, details, ..like })
     }
+}
 
-    /// What a case comes to on this machine with this workload, if its policy says so.
-    fn comes_to(&self, case: &Case) -> Result<Option<String>, RunError> {
-        let trace = &self.workload.trace;
-        let Some(policy) = case.policy.comes_to(trace).map_err(RunError::Input)? else {
-            return Ok(None);
-        };
-        let Case { label: _, policy: _, params: _, hbm, allocators, numa, hidden, .. } = case;
-        let Case { chunk, micro_batch, pressure, runtime, compress, .. } = case;
-        let rest = (hbm, allocators, numa, hidden, chunk, micro_batch, pressure, runtime, compress);
-        Ok(Some(format!("{} {policy} {rest:?}", case.policy.name())))
-    }
+/// What a case comes to with this trace on a machine, if its policy says so.
+pub(crate) fn comes_to(case: &Case, trace: &Trace) -> Result<Option<String>, RunError> {
+    let Some(policy) = case.policy.comes_to(trace).map_err(RunError::Input)? else {
+        return Ok(None);
+    };
+    let Case { label: _, policy: _, params: _, hbm, allocators, numa, hidden, .. } = case;
+    let Case { chunk, micro_batch, pressure, runtime, compress, .. } = case;
+    let rest = (hbm, allocators, numa, hidden, chunk, micro_batch, pressure, runtime, compress);
+    Ok(Some(format!("{} {policy} {rest:?}", case.policy.name())))
 }

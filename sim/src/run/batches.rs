@@ -10,6 +10,7 @@
 
 use crate::durations::Durations;
 use crate::run::{CaseRunner, RunError};
+use std::sync::atomic::Ordering;
 use tiersim_models::hardware::{Hardware, Memory};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::units::Bytes;
@@ -137,6 +138,12 @@ impl CaseRunner<'_> {
     /// Whether the policy of a case has ops run more than once.
     pub fn repeats_ops(&self, case: &Case) -> Result<bool, RunError> {
         Ok(self.planned(case, None, &self.memory_of(case)?)?.repeats)
+    }
+
+    /// What is to be known of a case that ran before, in another process.
+    pub(crate) fn has_run(&self, case: &Case) -> Result<(), RunError> {
+        self.repeats.fetch_or(self.repeats_ops(case)?, Ordering::Relaxed);
+        Ok(())
     }
 
     fn batched(&self, batches: Option<&[u32]>) -> Result<Option<Own>, RunError> {

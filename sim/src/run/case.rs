@@ -130,7 +130,7 @@ impl CaseRunner<'_> {
             policy: case.policy.name().to_owned(),
             details: self.details(case, &asked.policy, placement.as_deref()),
             emulated: case.policy.is_emulated(),
-            statistics: case.policy.uses_statistics().then(|| self.spec.statistics_word()),
+            statistics: case.policy.uses_statistics().then(|| self.spec.statistics_word().into()),
             lookahead,
             learned: case.policy.origin() == Origin::Learned,
             params: case.params.clone(),
@@ -144,7 +144,7 @@ impl CaseRunner<'_> {
             outcome,
             placement: placement.map(Arc::new),
             hidden: (memory.hidden().iter())
-                .map(|hidden| (hidden.tier.index(), hidden.what.word(), hidden.bytes))
+                .map(|hidden| (hidden.tier.index(), hidden.what.word().into(), hidden.bytes))
                 .collect(),
             left_out,
             long_run,

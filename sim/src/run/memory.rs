@@ -127,7 +127,7 @@ impl CaseRunner<'_> {
                 .hidden()
                 .iter()
                 .filter(|entry| entry.tier == tier)
-                .map(|entry| (entry.what.word(), entry.bytes))
+                .map(|entry| (entry.what.word().into(), entry.bytes))
                 .collect(),
             object: trace.objects[object.index()].name.clone(),
             at,

@@ -38,7 +38,7 @@ pub(crate) fn records() -> [RunRecord; 4] {
     let sweep = read_sweep(&path, &overrides).expect("the sweep reads");
     let points = sweep.points.iter().map(|point| &point.scenario);
     let traces = read_traces(points.chain([&sweep.base])).expect("the trace reads");
-    let swept = run_sweep(&sweep, &traces, String::new(), Options::default(), || ());
+    let swept = run_sweep(&sweep, &traces, String::new(), Options::default(), &());
     let served = shipped_scenario("kv-tiering-requests", &[("workload.mode.first", "3")]);
     let packed = shipped_scenario("compressed-training", &[]);
     let [served, packed] = [served, packed].map(|one| record(&one, Options::default()));

@@ -1,0 +1,343 @@
+//! `sweep` and `merge`: every point of a scenario's axes, in one process or in several.
+//!
+//! What is finished is in a journal at once. A sweep that was cut off goes on from it, and those of
+//! shards are put together by the road that a whole sweep takes, so that no file can tell which
+//! way it was made.
+
+use crate::args::{Common, scenario};
+use crate::draws::{Asked, DrawArgs};
+use crate::emit::emit;
+use crate::folder::Folder;
+use crate::journal::{Head, JOURNAL, Known, Merged, Points, read};
+use crate::lints::{deny_machines, warned};
+use crate::messages::say_note;
+use crate::output::{Failure, print};
+use crate::replications::ReplicationArgs;
+use crate::runs::{expect_none, named, options, overrides, read_runs, run_one, use_threads};
+use crate::{VERSION, progress};
+use clap::Args as ClapArgs;
+use std::path::{Path, PathBuf};
+use tiersim_input::scenario::fingerprint::sweep_fingerprint;
+use tiersim_input::scenario::sweep::read_sweep_with;
+use tiersim_input::traces::read_traces;
+use tiersim_models::diagnostic::Diagnostics;
+use tiersim_models::results::RunRecord;
+use tiersim_policies::scenario::sweep::Sweep;
+use tiersim_policies::scenario::traces::Traces;
+use tiersim_policies::zoo::Registry;
+use tiersim_sim::expect::failures;
+use tiersim_sim::feasible::too_long;
+use tiersim_sim::run::Options;
+use tiersim_sim::sweep::{Journal, Shard, cases_of, count, run_shard, run_sweep};
+
+/// Version of the journal's format.
+const FORMAT: u32 = 1;
+
+/// Most shards of a sweep.
+const MOST_SHARDS: usize = 1 << 16;
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct SweepArgs {
+    /// A scenario file with a `sweep`, or the name of one that ships.
+    #[arg(value_name = "SCENARIO", value_parser = scenario())]
+    pub(crate) scenario: PathBuf,
+    #[command(flatten)]
+    pub(crate) common: Common,
+    #[command(flatten)]
+    pub(crate) draws: DrawArgs,
+    #[command(flatten)]
+    pub(crate) replications: ReplicationArgs,
+    /// Go on with a sweep of the same folder that did not come to its end: none of its finished
+    /// cases is simulated again.
+    #[arg(long)]
+    pub(crate) resume: bool,
+    /// Simulate only the I-th of N parts of the sweep, for `tiersim merge` [default folder:
+    /// out/SCENARIO-sweep/I-of-N; with --out DIR: DIR/I-of-N].
+    #[arg(long, value_name = "I/N", value_parser = shard, conflicts_with_all = ["uncertainty", "report", "replications"])]
+    pub(crate) shard: Option<Shard>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct MergeArgs {
+    /// Folders of shards, or a folder that holds these.
+    #[arg(required = true, value_name = "DIR")]
+    pub(crate) folders: Vec<PathBuf>,
+    /// The scenario, where it is not the file that the shards were made from.
+    #[arg(long, value_name = "SCENARIO", value_parser = scenario())]
+    pub(crate) scenario: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) common: Common,
+    #[command(flatten)]
+    pub(crate) draws: DrawArgs,
+    #[command(flatten)]
+    pub(crate) replications: ReplicationArgs,
+}
+
+fn shard(text: &str) -> Result<Shard, String> {
+    let parts = text.split_once('/').and_then(|(index, of)| {
+        let (index, of) = (index.parse().ok()?, of.parse().ok()?);
+        ((1..=MOST_SHARDS).contains(&of) && (1..=of).contains(&index))
+            .then_some(Shard { index, of })
+    });
+    parts.ok_or_else(|| {
+        format!("write I/N, a part counted from 1 and how many there are (at most {MOST_SHARDS}), such as 2/8")
+    })
+}
+
+/// A sweep that was read, ready to be run.
+struct Ready {
+    sweep: Sweep,
+    traces: Traces,
+    /// The scenario itself, whose expectations are asked, and its traces.
+    own: (Sweep, Traces),
+    stamp: String,
+}
+
+impl Ready {
+    fn read(
+        path: &PathBuf,
+        overrides: &[(String, String)],
+        common: &Common,
+        draws: DrawArgs,
+        registry: &Registry,
+    ) -> Result<Ready, Failure> {
+        let sweep = read_sweep_with(path, overrides, registry)?;
+        let (mut runs, own) = read_runs(std::slice::from_ref(path), overrides, registry)?;
+        let run = runs.swap_remove(0);
+        let sweep = Sweep { base: run.base.clone(), ..sweep };
+        draws.check(path, &sweep)?;
+        let points = || sweep.points.iter().map(|point| &point.scenario);
+        let traces = read_traces(points().chain([&sweep.base]))?;
+        let endless = points().map(|point| too_long(point, &traces.of(point).trace));
+        // One of them says enough: the next differs by its number of days.
+        if let Some(problem) = endless.flatten().next() {
+            return Err(Diagnostics(vec![problem]).into());
+        }
+        deny_machines(common, points().chain([&sweep.base]))?;
+        let stamp = sweep_fingerprint(&sweep, |scenario| traces.hash(scenario));
+        Ok(Ready { sweep, traces, own: (run, own), stamp })
+    }
+
+    /// What a journal of it begins with.
+    fn head(
+        &self,
+        path: &Path,
+        overrides: &[(String, String)],
+        common: &Common,
+        shard: Option<Shard>,
+    ) -> Head {
+        let bound = format!("{:?}", common.bound).to_lowercase();
+        Head {
+            journal: FORMAT,
+            tiersim: VERSION.to_owned(),
+            sweep: self.stamp.clone(),
+            bound,
+            cases: count(&self.sweep),
+            shard: shard.map(|shard| (shard.index, shard.of)),
+            scenario: path.to_owned(),
+            set: overrides.to_vec(),
+        }
+    }
+
+    fn run(&self, common: &Common, journal: &impl Journal) -> Result<RunRecord, Failure> {
+        let Ready { sweep, traces, stamp, .. } = self;
+        Ok(run_sweep(sweep, traces, stamp.clone(), options(common), journal)?)
+    }
+}
+
+/// What is done with the results of a sweep, however they came.
+struct Ending<'a> {
+    path: &'a Path,
+    overrides: &'a [(String, String)],
+    common: &'a Common,
+    draws: DrawArgs,
+    replications: &'a ReplicationArgs,
+    registry: &'a Registry,
+}
+
+impl Ending<'_> {
+    /// Draws and replications are added; files are written, and the table is printed. Gives back
+    /// which expectations of the scenario do not hold.
+    fn end(
+        &self,
+        ready: &Ready,
+        mut record: RunRecord,
+        folder: Folder,
+        written: impl FnOnce() -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let Ending { path, overrides, common, registry, .. } = *self;
+        let Ready { sweep, traces, own: (run, own), .. } = ready;
+        let asked = Asked { path, overrides, registry, common, sweeps: true };
+        self.draws.draw(&asked, sweep, traces, &mut record)?;
+        self.replications.replicate(common, sweep, traces, &mut record)?;
+        // Only its expectations are asked.
+        let plain = Options { bound_curve: false, ..options(common) };
+        let base = run_one(run, own, common, plain)?;
+        let said = emit(&record, common, folder, Vec::new())?;
+        written()?;
+        print(&said)?;
+        let failed = named(&run.base, failures(&run.base, &base));
+        expect_none(failed, warned(&record, common))
+    }
+}
+
+/// Runs every point of a sweep, and the scenario itself for its expectations; or one shard of it.
+pub(crate) fn sweep(args: &SweepArgs, registry: &Registry) -> Result<(), Failure> {
+    let SweepArgs { scenario: path, common, draws, replications, resume, shard } = args;
+    use_threads(common.jobs)?;
+    let overrides = &overrides(common)?;
+    let ready = Ready::read(path, overrides, common, *draws, registry)?;
+    // A folder of its own: the results of a run are not those of its sweep.
+    let name = format!("{}-sweep", ready.sweep.base.name);
+    let folder = folder(common.out.clone(), &name, *shard)?;
+    let wanted = match shard {
+        Some(shard) => cases_of(&ready.sweep, &ready.traces, *shard)?.len(),
+        None => count(&ready.sweep),
+    };
+    let head = ready.head(path, overrides, common, *shard);
+    let bar = progress::bar(wanted, common.quiet);
+    let journal = Points::open(folder.path(), &head, *resume, &bar)?;
+    begin(&journal, &bar);
+    if let Some(shard) = shard {
+        let Ready { sweep, traces, .. } = &ready;
+        if let Err(error) = run_shard(sweep, traces, *shard, options(common), &journal) {
+            return Err(journal.broken(error.into()));
+        }
+        bar.finish_and_clear();
+        let place = folder.shown().join(JOURNAL);
+        let Shard { index, of } = shard;
+        return match common.quiet {
+            true => Ok(()),
+            false => print(&format!(
+                "shard {index}/{of}: {wanted} of {} cases, in {}\n",
+                head.cases,
+                place.display()
+            )),
+        };
+    }
+    let record = match ready.run(common, &journal) {
+        Ok(record) => record,
+        Err(error) => return Err(journal.broken(error)),
+    };
+    bar.finish_and_clear();
+    let ending = Ending { path, overrides, common, draws: *draws, replications, registry };
+    ending.end(&ready, record, folder, || journal.remove())
+}
+
+/// Says what of a journal is of no use, and counts the rest.
+fn begin(journal: &Points<'_>, bar: &progress::Progress) {
+    let Known { cases, damaged, .. } = journal.known();
+    bar.set_position(cases.len() as u64);
+    if !damaged.is_empty() {
+        warn_damaged(JOURNAL, damaged);
+    }
+}
+
+fn warn_damaged(place: &str, damaged: &[usize]) {
+    let (count, first) = (damaged.len(), damaged[0]);
+    let note = format!("lines that are damaged and not used: {count}, the first is line {first}");
+    say_note(place, &note);
+}
+
+/// Where results go, or the journal of a shard.
+fn folder(out: Option<PathBuf>, name: &str, shard: Option<Shard>) -> Result<Folder, Failure> {
+    let Some(Shard { index, of }) = shard else { return Folder::open(out, name) };
+    let part = format!("{index}-of-{of}");
+    match out {
+        Some(out) => Folder::open(Some(out.join(part)), name),
+        None => Folder::open(None, &format!("{name}/{part}")),
+    }
+}
+
+/// Puts the shards of a sweep together: the files of the whole sweep.
+pub(crate) fn merge(args: &MergeArgs, registry: &Registry) -> Result<(), Failure> {
+    let MergeArgs { folders, scenario, common, draws, replications } = args;
+    if !common.set.is_empty() || common.seed.is_some() {
+        return Err(Failure::Input(
+            "--set and --seed are those of the shards; leave them out, or sweep anew".to_owned(),
+        ));
+    }
+    use_threads(common.jobs)?;
+    let (head, known) = together(&journals(folders)?)?;
+    let path = scenario.as_ref().unwrap_or(&head.scenario);
+    let ready = Ready::read(path, &head.set, common, *draws, registry)?;
+    let own = ready.head(path, &head.set, common, None);
+    if let Some((what, there, here)) = head.other(&own) {
+        return Err(Failure::Input(format!(
+            "{}: the shards have another {what} ({there}; now {here}); merge with what they were made \
+             with, or sweep anew",
+            path.display()
+        )));
+    }
+    let missing = head.cases - known.cases.len();
+    if missing > 0 {
+        return Err(Failure::Input(format!(
+            "{missing} of {} cases are in none of the journals; end the shards that are missing or were \
+             cut off (tiersim sweep {} --shard I/N --resume), and name the folders of all",
+            head.cases,
+            path.display()
+        )));
+    }
+    let folder = Folder::open(common.out.clone(), &format!("{}-sweep", ready.sweep.base.name))?;
+    let record = ready.run(common, &Merged { known })?;
+    let overrides = &head.set;
+    let ending = Ending { path, overrides, common, draws: *draws, replications, registry };
+    ending.end(&ready, record, folder, || Ok(()))
+}
+
+/// The journals in folders, or in folders of shards in these.
+fn journals(folders: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+    let mut all = Vec::new();
+    for folder in folders {
+        let cannot = |error: std::io::Error| {
+            Failure::Input(format!("{}: cannot read: {error}", folder.display()))
+        };
+        let own = folder.join(JOURNAL);
+        if own.is_file() {
+            all.push(own);
+            continue;
+        }
+        let mut found = Vec::new();
+        for entry in std::fs::read_dir(folder).map_err(cannot)? {
+            let journal = entry.map_err(cannot)?.path().join(JOURNAL);
+            if journal.is_file() {
+                found.push(journal);
+            }
+        }
+        if found.is_empty() {
+            return Err(Failure::Input(format!(
+                "{}: holds no {JOURNAL}, nor does a folder in it; name a folder that tiersim sweep \
+                 --shard wrote",
+                folder.display()
+            )));
+        }
+        found.sort();
+        all.extend(found);
+    }
+    Ok(all)
+}
+
+/// All that journals hold, which are of one sweep.
+fn together(journals: &[PathBuf]) -> Result<(Head, Known), Failure> {
+    let mut all: Option<(Head, Known)> = None;
+    for path in journals {
+        let empty = || Failure::Input(format!("{}: is empty; run its shard again", path.display()));
+        let found = read(path)?.ok_or_else(empty)?;
+        if !found.known.damaged.is_empty() {
+            warn_damaged(&path.display().to_string(), &found.known.damaged);
+        }
+        let Some((head, known)) = &mut all else {
+            all = Some((found.head, found.known));
+            continue;
+        };
+        if let Some((what, there, here)) = head.other(&found.head) {
+            return Err(Failure::Input(format!(
+                "{}: has another {what} ({here}) than {} ({there}); merge the shards of one sweep",
+                path.display(),
+                journals[0].display()
+            )));
+        }
+        known.extend(found.known);
+    }
+    Ok(all.expect("at least one folder is named"))
+}
