@@ -63,7 +63,7 @@ impl Head {
 
 /// One of the other lines.
 #[derive(Deserialize)]
-#[serde(untagged, deny_unknown_fields)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 enum Line {
     Conditions {
         bench: usize,
@@ -85,7 +85,7 @@ enum Line {
 
 /// The same, as it is written.
 #[derive(Serialize)]
-#[serde(untagged)]
+#[serde(rename_all = "snake_case")]
 enum Written<'a> {
     Conditions {
         bench: usize,

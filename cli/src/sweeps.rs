@@ -53,7 +53,7 @@ pub(crate) struct SweepArgs {
     pub(crate) resume: bool,
     /// Simulate only the I-th of N parts of the sweep, for `tiersim merge` [default folder:
     /// out/SCENARIO-sweep/I-of-N; with --out DIR: DIR/I-of-N].
-    #[arg(long, value_name = "I/N", value_parser = shard, conflicts_with_all = ["uncertainty", "report", "replications"])]
+    #[arg(long, value_name = "I/N", value_parser = shard, conflicts_with_all = ["uncertainty", "report", "half_width"])]
     pub(crate) shard: Option<Shard>,
 }
 

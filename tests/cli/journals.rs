@@ -12,8 +12,10 @@ const SHARES: &str = "(name: \"share\", path: \"policies.1.policy.cut.hbm\", val
                       0.02, to: 0.6, step: 0.02))";
 
 /// A machine in each point.
-const LINKS: &str = "(name: \"rate\", path: \"hardware.tiers.dram.bandwidth\", values: \
-                     list([10e9, 20e9, 30e9, 40e9, 50e9, 60e9, 70e9, 80e9]))";
+const LINKS: &str = r#"(name: "rate", path: "hardware.tiers.dram.bandwidth", values: choices([
+    ("10", "gb_per_s(10)"), ("20", "gb_per_s(20)"), ("30", "gb_per_s(30)"), ("40", "gb_per_s(40)"),
+    ("60", "gb_per_s(60)"), ("70", "gb_per_s(70)"), ("80", "gb_per_s(80)"), ("90", "gb_per_s(90)"),
+]))"#;
 
 fn swept(axes: &str) -> Project {
     let project = Project::new();
@@ -31,7 +33,8 @@ fn cases(project: &Project, folder: &str) -> BTreeSet<u64> {
         let (sum, json) = line.split_at(9);
         assert_eq!(sum, format!("{:08x} ", crc(json.as_bytes())), "{line}");
         let line: Value = serde_json::from_str(json).expect("a line is JSON");
-        if let Some(case) = line["case"].as_u64() {
+        let case = line.get("case").or(line.get("like")).map(|line| &line["case"]);
+        if let Some(case) = case.and_then(Value::as_u64) {
             assert!(found.insert(case), "case {case} was simulated twice");
         }
     }

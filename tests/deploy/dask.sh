@@ -25,7 +25,7 @@ for try in first again; do
     cat "$dir/out"/*-of-5/points.journal | cksum >"$dir/sum-$try"
 done
 cmp "$dir/sum-first" "$dir/sum-again"
-twice=$(cat "$dir/out"/*-of-5/points.journal | grep -o '"case":[0-9]*' | sort | uniq -d | wc -l)
+twice=$(cat "$dir/out"/*-of-5/points.journal | grep -o '"case":[0-9][0-9]*' | sort | uniq -d | wc -l)
 [ "$twice" = 0 ] || { echo "$twice cases were simulated twice" >&2; exit 1; }
 "$tiersim" sweep "$scenario" --quiet --out "$dir/whole" "$@"
 diff -r "$dir/whole" "$dir/out/merged"

@@ -94,7 +94,7 @@ if [ "$state" != JobState=COMPLETED ]; then
     exit 1
 fi
 # No case twice, in whatever shard.
-twice=$(cat "$out"/*-of-5/points.journal | grep -o '"case":[0-9]*' | sort | uniq -d | wc -l)
+twice=$(cat "$out"/*-of-5/points.journal | grep -o '"case":[0-9][0-9]*' | sort | uniq -d | wc -l)
 [ "$twice" = 0 ] || { echo "$twice cases were simulated twice" >&2; exit 1; }
 "$tiersim" sweep "$scenario" --quiet --out "$dir/whole" "$@"
 diff -r "$dir/whole" "$out/merged"
