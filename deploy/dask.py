@@ -37,8 +37,12 @@ def arguments():
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--scheduler", help="address of a scheduler that runs")
     where.add_argument("--workers", type=int, default=2, help="processes on this machine [2]")
-    parser.add_argument("more", nargs="*", help="options of tiersim sweep, behind --")
-    return parser.parse_args()
+    parser.epilog = "What stands behind -- is handed to tiersim sweep."
+    typed = sys.argv[1:]
+    end = typed.index("--") if "--" in typed else len(typed)
+    args = parser.parse_args(typed[:end])
+    args.more = typed[end + 1 :]
+    return args
 
 
 def main():
