@@ -8,6 +8,7 @@
 //! Invariant: a case that the file has is never run, so no case has two lines with right checksums.
 
 use crate::folder::no_link;
+use crate::messages::say_note;
 use crate::output::{Failure, cannot};
 use crate::progress::Progress;
 use serde::{Deserialize, Serialize};
@@ -210,7 +211,9 @@ fn line(what: &impl Serialize) -> io::Result<Vec<u8>> {
 /// A journal that is being written.
 pub(crate) struct Points<'a, W = File> {
     path: PathBuf,
-    known: Known,
+    known: Taken,
+    /// Whether it held cases when it was opened.
+    goes_on: bool,
     out: Mutex<Out<W>>,
     progress: &'a Progress,
 }
@@ -286,6 +289,10 @@ impl<'a> Points<'a> {
             let head = line(head).map_err(|error| wrong(&error))?;
             file.write_all(&head).map_err(|error| wrong(&error))?;
         }
+        if !known.damaged.is_empty() {
+            note_damaged(&path, &known.damaged);
+        }
+        progress.set_position(known.cases.len() as u64);
         Ok(Points::on(file, path, known, progress))
     }
 
@@ -299,12 +306,8 @@ impl<'a, W> Points<'a, W> {
     fn on(to: W, path: PathBuf, known: Known, progress: &'a Progress) -> Points<'a, W> {
         let out =
             Out { to, synced: Instant::now(), failed: None, written: 0, cases: HashMap::new() };
-        Points { path, known, out: Mutex::new(out), progress }
-    }
-
-    /// What it held when it was opened.
-    pub(crate) fn known(&self) -> &Known {
-        &self.known
+        let goes_on = !known.cases.is_empty();
+        Points { path, known: Taken::new(known), goes_on, out: Mutex::new(out), progress }
     }
 
     /// Ends it early, for this reason unless no more could be written: what it holds stays, if that
@@ -312,7 +315,7 @@ impl<'a, W> Points<'a, W> {
     pub(crate) fn broken(self, why: Failure) -> Failure {
         let failure = self.failure().unwrap_or(why);
         let none = self.out.lock().expect("nobody panics with it").written == 0;
-        if none && self.known.cases.is_empty() {
+        if none && !self.goes_on {
             let _ = fs::remove_file(&self.path);
         }
         failure
@@ -368,11 +371,11 @@ impl<W: Lasting> Out<W> {
 
 impl<W: Lasting + Send> Journal for Points<'_, W> {
     fn case(&self, case: usize) -> Option<CaseRecord> {
-        self.known.cases.get(&case).cloned()
+        self.known.case(case)
     }
 
     fn conditions(&self, bench: usize) -> Option<Conditions> {
-        self.known.conditions.get(&bench).cloned()
+        self.known.conditions(bench)
     }
 
     fn keep_case(&self, case: usize, record: &CaseRecord) -> Result<(), Stop> {
@@ -387,6 +390,13 @@ impl<W: Lasting + Send> Journal for Points<'_, W> {
     }
 }
 
+/// Says which lines are of no use.
+pub(crate) fn note_damaged(path: &Path, damaged: &[usize]) {
+    let (count, first) = (damaged.len(), damaged[0]);
+    let note = format!("lines that are damaged and not used: {count}, the first is line {first}");
+    say_note(&path.display().to_string(), &note);
+}
+
 fn other_shard(path: &Path, there: &Head, here: &Head) -> Failure {
     let words = |head: &Head| match head.shard {
         Some((index, of)) => format!("shard {index}/{of}"),
@@ -399,18 +409,27 @@ fn other_shard(path: &Path, there: &Head, here: &Head) -> Failure {
     ))
 }
 
-/// What journals hold of a sweep that is put together: nothing is written any more.
-pub(crate) struct Merged {
-    pub(crate) known: Known,
+/// What journals hold of a sweep. A case is asked for once, and then it is the asker's: there may be
+/// too many to have them twice. Nothing is written.
+pub(crate) struct Taken {
+    cases: Mutex<HashMap<usize, CaseRecord>>,
+    conditions: HashMap<usize, Conditions>,
 }
 
-impl Journal for Merged {
+impl Taken {
+    pub(crate) fn new(known: Known) -> Taken {
+        let Known { cases, conditions, damaged: _ } = known;
+        Taken { cases: Mutex::new(cases), conditions }
+    }
+}
+
+impl Journal for Taken {
     fn case(&self, case: usize) -> Option<CaseRecord> {
-        self.known.cases.get(&case).cloned()
+        self.cases.lock().expect("nobody panics with it").remove(&case)
     }
 
     fn conditions(&self, bench: usize) -> Option<Conditions> {
-        self.known.conditions.get(&bench).cloned()
+        self.conditions.get(&bench).cloned()
     }
 }
 

@@ -8,9 +8,8 @@ use crate::args::{Common, scenario};
 use crate::draws::{Asked, DrawArgs};
 use crate::emit::emit;
 use crate::folder::Folder;
-use crate::journal::{Head, JOURNAL, Known, Merged, Points, read};
+use crate::journal::{Head, JOURNAL, Known, Points, Taken, note_damaged, read};
 use crate::lints::{deny_machines, warned};
-use crate::messages::say_note;
 use crate::output::{Failure, print};
 use crate::replications::ReplicationArgs;
 use crate::runs::{expect_none, named, options, overrides, read_runs, run_one, use_threads};
@@ -197,7 +196,6 @@ pub(crate) fn sweep(args: &SweepArgs, registry: &Registry) -> Result<(), Failure
     let head = ready.head(path, overrides, common, *shard);
     let bar = progress::bar(wanted, common.quiet);
     let journal = Points::open(folder.path(), &head, *resume, &bar)?;
-    begin(&journal, &bar);
     if let Some(shard) = shard {
         let Ready { sweep, traces, .. } = &ready;
         if let Err(error) = run_shard(sweep, traces, *shard, options(common), &journal) {
@@ -222,21 +220,6 @@ pub(crate) fn sweep(args: &SweepArgs, registry: &Registry) -> Result<(), Failure
     bar.finish_and_clear();
     let ending = Ending { path, overrides, common, draws: *draws, replications, registry };
     ending.end(&ready, record, folder, || journal.remove())
-}
-
-/// Says what of a journal is of no use, and counts the rest.
-fn begin(journal: &Points<'_>, bar: &progress::Progress) {
-    let Known { cases, damaged, .. } = journal.known();
-    bar.set_position(cases.len() as u64);
-    if !damaged.is_empty() {
-        warn_damaged(JOURNAL, damaged);
-    }
-}
-
-fn warn_damaged(place: &str, damaged: &[usize]) {
-    let (count, first) = (damaged.len(), damaged[0]);
-    let note = format!("lines that are damaged and not used: {count}, the first is line {first}");
-    say_note(place, &note);
 }
 
 /// Where results go, or the journal of a shard.
@@ -279,7 +262,7 @@ pub(crate) fn merge(args: &MergeArgs, registry: &Registry) -> Result<(), Failure
         )));
     }
     let folder = Folder::open(common.out.clone(), &format!("{}-sweep", ready.sweep.base.name))?;
-    let record = ready.run(common, &Merged { known })?;
+    let record = ready.run(common, &Taken::new(known))?;
     let overrides = &head.set;
     let ending = Ending { path, overrides, common, draws: *draws, replications, registry };
     ending.end(&ready, record, folder, || Ok(()))
@@ -324,7 +307,7 @@ fn together(journals: &[PathBuf]) -> Result<(Head, Known), Failure> {
         let empty = || Failure::Input(format!("{}: is empty; run its shard again", path.display()));
         let found = read(path)?.ok_or_else(empty)?;
         if !found.known.damaged.is_empty() {
-            warn_damaged(&path.display().to_string(), &found.known.damaged);
+            note_damaged(path, &found.known.damaged);
         }
         let Some((head, known)) = &mut all else {
             all = Some((found.head, found.known));

@@ -19,6 +19,8 @@ use crate::{
     ChartError, economics_summary, hints, long_run, memory_summary, packed, pressure, pretty,
     replications, served, split, steady, uncertainty,
 };
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 use tiersim_models::diagnostic::Warning;
 use tiersim_models::hardware::Capacity;
@@ -32,7 +34,6 @@ pub const SCHEMA: u32 = 1;
 /// `summary.json` as text; `version` is tiersim's own.
 pub fn summary_json(record: &RunRecord, version: &str) -> Result<String, ChartError> {
     let base = record.base();
-    let cases = record.results.iter().zip(ranks(record));
     let skipped = record.skipped.iter();
     let skipped =
         skipped.map(|(point, reason)| json!({ "params": params(point), "reason": reason }));
@@ -46,7 +47,7 @@ pub fn summary_json(record: &RunRecord, version: &str) -> Result<String, ChartEr
         "workload": base.workload,
         "seed": base.seed,
         "assumed_numbers": base.assumed_numbers,
-        "results": cases.map(|(one, rank)| case(record, one, rank)).collect::<Vec<_>>(),
+        RESULTS: Value::Null,
         "about": record.about,
         "op_time": base.op_time,
         "tokens_per_step": base.tokens_per_step,
@@ -65,7 +66,40 @@ pub fn summary_json(record: &RunRecord, version: &str) -> Result<String, ChartEr
     if let Some(section) = replications::summary(record) {
         all["replications"] = section;
     }
-    pretty(&all)
+    pretty(&Summary { all: &all, record })
+}
+
+/// The key of the cases.
+const RESULTS: &str = "results";
+
+/// A summary whose cases are made one after the other as they are written: those of a long sweep
+/// together are many times its text.
+struct Summary<'a> {
+    all: &'a Value,
+    record: &'a RunRecord,
+}
+
+impl Serialize for Summary<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let all = self.all.as_object().expect("a summary has keys");
+        let mut map = to.serialize_map(Some(all.len()))?;
+        for (key, value) in all {
+            match key.as_str() {
+                RESULTS => map.serialize_entry(RESULTS, &Cases(self.record))?,
+                key => map.serialize_entry(key, value)?,
+            }
+        }
+        map.end()
+    }
+}
+
+struct Cases<'a>(&'a RunRecord);
+
+impl Serialize for Cases<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let cases = self.0.results.iter().zip(ranks(self.0));
+        to.collect_seq(cases.map(|(one, rank)| case(self.0, one, rank)))
+    }
 }
 
 fn case(record: &RunRecord, case: &CaseRecord, rank: Option<usize>) -> Value {

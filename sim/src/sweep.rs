@@ -26,7 +26,7 @@ use tiersim_policies::scenario::{Case, labelled};
 /// What is known of a sweep from before, and where it is put as it comes. Cases are numbered from 0
 /// to [`count`], benches likewise: the same for the same sweep.
 pub trait Journal: Sync {
-    /// The result of a case, if it is known.
+    /// The result of a case, if it is known; it is asked for once.
     fn case(&self, _case: usize) -> Option<CaseRecord> {
         None
     }
