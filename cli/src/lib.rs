@@ -7,6 +7,7 @@
 //! [`main_with`].
 
 mod allocator;
+mod any_trace;
 mod args;
 mod asking;
 mod cache;
@@ -34,6 +35,7 @@ mod report;
 mod runs;
 mod scenarios;
 mod solve;
+mod trace_export;
 mod trace_memory;
 mod traces;
 mod train;

@@ -22,6 +22,7 @@ pub use info::{
     KindInfo, ModuleInfo, OpsInfo, PeakInfo, PhaseInfo, StepInfo, TraceInfo, UnitInfo, info,
 };
 pub use read::read_trace;
+pub(crate) use units::{group_of, group_text};
 pub(crate) use write::hex;
 pub use write::{Packing, trace_hash, write_new, write_trace};
 

@@ -2,6 +2,7 @@
 //! than running.
 
 mod cards;
+mod export_chakra;
 mod files;
 mod guide;
 mod import_chakra;
