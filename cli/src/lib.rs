@@ -35,6 +35,7 @@ mod report;
 mod runs;
 mod scenarios;
 mod solve;
+mod trace_diff;
 mod trace_export;
 mod trace_memory;
 mod traces;

@@ -4,6 +4,7 @@ use crate::any_trace::any_trace;
 use crate::args::Format;
 use crate::generate::{GenerateArgs, generate};
 use crate::output::{Failure, print};
+use crate::trace_diff::{DiffArgs, diff};
 use crate::trace_export::{ExportArgs, export};
 use crate::trace_memory::{TraceMemoryArgs, memory};
 use clap::{Args, Subcommand, ValueEnum};
@@ -49,6 +50,11 @@ pub(crate) enum TraceCommand {
         after_help = "Examples:\n  tiersim trace export traces/gpt2-train-cpu --out out/gpt2.0.et"
     )]
     Export(ExportArgs),
+    /// Say in what two traces differ: exit 0 if in nothing that runs, else 1.
+    #[command(
+        after_help = "Examples:\n  tiersim trace diff traces/gpt2-train-cpu traces/gpt2-train-cpu\n  tiersim trace diff traces/gpt2-train-cpu traces/gpt2-train-h200 --top 3    # exit 1"
+    )]
+    Diff(DiffArgs),
     /// Make the trace of a model from its card.
     #[command(
         after_help = "Examples:\n  tiersim trace generate --list\n  tiersim trace generate --model llama-2-7b --train --sequence 2048 --out TRACE"
@@ -139,6 +145,7 @@ pub(crate) fn trace(command: &TraceCommand) -> Result<(), Failure> {
         }
         TraceCommand::Memory(args) => memory(args),
         TraceCommand::Export(args) => export(args),
+        TraceCommand::Diff(args) => diff(args),
         TraceCommand::Generate(args) => generate(args),
         TraceCommand::Import(args) => import(args),
     }

@@ -8,6 +8,7 @@
 //! Invariant: whatever the bytes in the folder, reading ends with a trace that keeps every rule or
 //! with a list of problems, in memory that stays in proportion to the files.
 
+pub mod diff;
 mod header;
 mod info;
 pub(crate) mod read;
