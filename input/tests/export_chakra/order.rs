@@ -32,7 +32,7 @@ fn wanted(trace: &Trace) -> Vec<BTreeSet<usize>> {
     let mut all: Vec<BTreeSet<usize>> = Vec::new();
     for (late, op) in trace.ops.iter().enumerate() {
         let mut earlier = BTreeSet::new();
-        for early in 0..late {
+        for (early, before) in all.iter().enumerate() {
             let conflict = trace.uses_of(OpId::at(early)).iter().any(|one| {
                 let others = trace.uses_of(OpId::at(late)).iter();
                 let mut same = others.filter(|other| other.object == one.object);
@@ -41,7 +41,7 @@ fn wanted(trace: &Trace) -> Vec<BTreeSet<usize>> {
             let named = op.after.contains(&OpId::at(early));
             if conflict || named || trace.ops[early].stream == op.stream {
                 earlier.insert(early);
-                earlier.extend(&all[early]);
+                earlier.extend(before);
             }
         }
         all.push(earlier);
