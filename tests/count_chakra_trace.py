@@ -1,5 +1,5 @@
 """Counts what a Chakra execution trace holds, without tiersim and without a library of protobuf: what
-input/tests/import_chakra.rs compares imports with.
+input/tests/import_chakra.rs compares imports with, and input/tests/export_chakra.rs what is exported.
 
     python3 tests/count_chakra_trace.py FILE...
 """
@@ -10,7 +10,8 @@ import io
 import sys
 import tarfile
 
-NODE_TYPES = {1: "METADATA", 2: "MEM_LOAD", 3: "MEM_STORE", 4: "COMP", 5: "COMM_SEND", 6: "COMM_RECV", 7: "COMM_COLL"}
+NODE_TYPES = {1: "METADATA", 2: "MEM_LOAD", 3: "MEM_STORE", 4: "COMP", 5: "COMM_SEND", 6: "COMM_RECV", 7: "COMM_COLL",
+              8: "STORAGE", 9: "BATCH", 10: "CHECKPOINT"}
 
 
 def varint(data, at):

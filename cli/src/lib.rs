@@ -7,6 +7,7 @@
 //! [`main_with`].
 
 mod allocator;
+mod any_trace;
 mod args;
 mod asking;
 mod cache;
@@ -36,6 +37,8 @@ mod runs;
 mod scenarios;
 mod solve;
 mod sweeps;
+mod trace_diff;
+mod trace_export;
 mod trace_memory;
 mod traces;
 mod train;

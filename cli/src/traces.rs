@@ -1,19 +1,20 @@
 //! `trace`.
 
+use crate::any_trace::any_trace;
 use crate::args::Format;
 use crate::generate::{GenerateArgs, generate};
 use crate::output::{Failure, print};
+use crate::trace_diff::{DiffArgs, diff};
+use crate::trace_export::{ExportArgs, export};
 use crate::trace_memory::{TraceMemoryArgs, memory};
 use clap::{Args, Subcommand, ValueEnum};
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
-use tiersim_input::file_kind::FileKind;
 use tiersim_input::import::any::import_file;
 use tiersim_input::import::profiler::import_joined;
 use tiersim_input::import::recording::import_recording;
 use tiersim_input::import::tables::{Tables, import_tables};
-use tiersim_input::project::typed;
-use tiersim_input::trace::{Packing, info, read_trace, write_trace};
+use tiersim_input::trace::{Packing, info, write_trace};
 use tiersim_models::workload::{Gaps, Trace};
 use tiersim_reports::pretty;
 
@@ -44,6 +45,16 @@ pub(crate) enum TraceCommand {
         after_help = "Examples:\n  tiersim trace import trace.json --out TRACE\n  tiersim trace import recording traces/gpt2-train-cpu --out TRACE"
     )]
     Import(Box<ImportArgs>),
+    /// Write a trace as an execution trace of MLCommons Chakra, for other simulators.
+    #[command(
+        after_help = "Examples:\n  tiersim trace export traces/gpt2-train-cpu --out out/gpt2.0.et"
+    )]
+    Export(ExportArgs),
+    /// Say in what two traces differ: exit 0 if in nothing that runs, else 1.
+    #[command(
+        after_help = "Examples:\n  tiersim trace diff traces/gpt2-train-cpu traces/gpt2-train-cpu\n  tiersim trace diff traces/gpt2-train-cpu traces/gpt2-train-h200 --top 3    # exit 1"
+    )]
+    Diff(DiffArgs),
     /// Make the trace of a model from its card.
     #[command(
         after_help = "Examples:\n  tiersim trace generate --list\n  tiersim trace generate --model llama-2-7b --train --sequence 2048 --out TRACE"
@@ -121,14 +132,8 @@ pub(crate) enum Source {
 pub(crate) fn trace(command: &TraceCommand) -> Result<(), Failure> {
     match command {
         TraceCommand::Info { trace, format, tables } => {
-            let path = typed(trace);
-            let (trace, account) = match FileKind::of(&path).filter(|kind| kind.becomes_trace()) {
-                Some(_) => {
-                    let imported = import_file(&path, Gaps::Keep)?;
-                    (imported.trace, format!("\n{}\n", imported.account))
-                }
-                None => (read_trace(&path)?, String::new()),
-            };
+            let (trace, account) = any_trace(trace)?;
+            let account = account.map_or_else(String::new, |account| format!("\n{account}\n"));
             if let Some(folder) = tables {
                 write_trace(&trace, folder, Packing::Plain)?;
             }
@@ -139,6 +144,8 @@ pub(crate) fn trace(command: &TraceCommand) -> Result<(), Failure> {
             }
         }
         TraceCommand::Memory(args) => memory(args),
+        TraceCommand::Export(args) => export(args),
+        TraceCommand::Diff(args) => diff(args),
         TraceCommand::Generate(args) => generate(args),
         TraceCommand::Import(args) => import(args),
     }

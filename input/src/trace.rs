@@ -8,6 +8,7 @@
 //! Invariant: whatever the bytes in the folder, reading ends with a trace that keeps every rule or
 //! with a list of problems, in memory that stays in proportion to the files.
 
+pub mod diff;
 mod header;
 mod info;
 pub(crate) mod read;
@@ -22,6 +23,7 @@ pub use info::{
     KindInfo, ModuleInfo, OpsInfo, PeakInfo, PhaseInfo, StepInfo, TraceInfo, UnitInfo, info,
 };
 pub use read::read_trace;
+pub(crate) use units::{group_of, group_text};
 pub(crate) use write::hex;
 pub use write::{Packing, trace_hash, write_new, write_trace};
 

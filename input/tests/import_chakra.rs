@@ -139,6 +139,14 @@ fn what_goes_over_the_network_and_to_memory_is_that() {
             node(4, 7, 0, &[1], &[size(512), attribute("comm_type", 7)]),
             node(5, 5, 0, &[2], &[size(256)]),
             node(6, 3, 4, &[5], &[attribute("tensor_size", 1_024)]),
+            // What one of 8 ranks brings to what all of them have then.
+            node(
+                7,
+                7,
+                6,
+                &[6],
+                &[size(512), attribute("comm_type", 2), attribute("group_size", 8)],
+            ),
         ],
     );
     let network =
@@ -153,9 +161,10 @@ fn what_goes_over_the_network_and_to_memory_is_that() {
         network(CollectiveKind::ReduceScatter, 512, 2),
         network(CollectiveKind::SendRecv, 256, 2),
         Unit::Device,
+        network(CollectiveKind::AllGather, 4_096, 8),
     ];
     assert_eq!(units, wanted);
-    assert_eq!((account.network, account.collectives, account.assumed), (4, 3, 1));
+    assert_eq!((account.network, account.collectives, account.assumed), (5, 4, 1));
     let uses: Vec<_> = trace.uses.iter().map(|one| (one.object.0, one.mode, one.known)).collect();
     let wanted = [
         (0, Mode::Read, Known::Seen),
@@ -165,6 +174,19 @@ fn what_goes_over_the_network_and_to_memory_is_that() {
     assert_eq!(uses, wanted);
     assert_eq!(account.persistent, (2, 5_120));
     assert_eq!(trace.objects[0].name, "load of node 0");
+}
+
+/// Kinds of 2025 and later: storage, batches, checkpoints.
+#[test]
+fn what_waits_for_files_waits() {
+    let storage = held(11, &number(1, 1));
+    let nodes =
+        [node(1, 8, 9, &[], &[storage]), node(2, 10, 7, &[1], &[]), node(3, 4, 5, &[2], &[])];
+    let Imported { trace, account } = of("files", &nodes);
+    let units: Vec<Unit> = trace.ops.iter().map(|op| op.unit).collect();
+    assert_eq!(units, [Unit::Idle, Unit::Idle, Unit::Device]);
+    assert_eq!((account.host, account.micros), (2, 21));
+    assert_eq!(trace.ops[2].after, [OpId(1)]);
 }
 
 #[test]
@@ -206,8 +228,8 @@ fn what_is_wrong_is_said_with_its_place() {
         ("empty", b"", "begins with a description of itself"),
         (
             "kind",
-            &file(&[node(1, 9, 5, &[], &[])])[..],
-            "the kind of a node is 0 to 7; node 1 says 9 (found byte 8, message 2)",
+            &file(&[node(1, 11, 5, &[], &[])])[..],
+            "the kind of a node is 0 to 10; node 1 says 11 (found byte 8, message 2)",
         ),
         (
             "twice",
@@ -219,7 +241,9 @@ fn what_is_wrong_is_said_with_its_place() {
             &file(&[node(1, 4, 5, &[2], &[]), node(2, 4, 5, &[1], &[])])[..],
             "no node waits for itself by its data dependencies (found 2 nodes, node 1",
         ),
-        ("long", &file(&[node(1, 4, 1 << 60, &[], &[])])[..], "a node takes at most 2^50 us"),
+        ("long", &file(&[node(1, 4, 1 << 60, &[], &[])])[..], "a node takes at most 2^44 us"),
+        // More than 2^64 picoseconds.
+        ("clock", &file(&[node(1, 4, 1 << 45, &[], &[])])[..], "a node takes at most 2^44 us"),
         (
             "field",
             &[file(&[]), varint(2), vec![0x0A, 0x05]].concat()[..],

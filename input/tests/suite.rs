@@ -2,6 +2,7 @@
 //! than running.
 
 mod cards;
+mod export_chakra;
 mod files;
 mod guide;
 mod import_chakra;
@@ -14,6 +15,7 @@ mod import_tables;
 mod lint;
 mod op_times;
 mod specs;
+mod trace_diff;
 mod trace_folder;
 mod trace_properties;
 mod trace_units;

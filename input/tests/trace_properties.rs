@@ -9,7 +9,8 @@ use tiersim_models::ids::{ModuleId, ObjectId, OpId, RankId};
 use tiersim_models::kernel::{Kernel, Product, Streaming, Work};
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_models::workload::{
-    Mode, Object, ObjectKind, Op, Phase, Recorded, Statistics, Trace, TraceMeta, Unit, Use,
+    Collective, CollectiveKind, Known, Mode, Object, ObjectKind, Op, PartialUse, Phase, Recorded,
+    Statistics, Trace, TraceMeta, Unit, Use,
 };
 
 fn any_name() -> impl Strategy<Value = String> {
@@ -82,11 +83,65 @@ prop_compose! {
     }
 }
 
+/// Traces with all that a trace may say: units, pieces, releases, statistics step by step.
+pub(crate) fn any_rich_trace() -> impl Strategy<Value = Trace> {
+    (any_trace(), proptest::collection::vec(0..u64::MAX, 30)).prop_map(|(mut trace, picks)| {
+        let mut picks = picks.into_iter().cycle();
+        // Another one each time, also behind the end of the list.
+        let mut turns = 0u64;
+        let mut pick = |most: u64| {
+            turns += 1;
+            (picks.next().unwrap_or(0) ^ turns.wrapping_mul(0x9E37_79B9_7F4A_7C15)) % most
+        };
+        for (index, op) in trace.ops.iter_mut().enumerate() {
+            op.unit = match pick(8) {
+                0..3 => Unit::Device,
+                3 | 4 => Unit::Cpu,
+                5 => Unit::Idle,
+                _ => Unit::Network(Collective {
+                    kind: CollectiveKind::ALL[pick(6) as usize],
+                    bytes: Bytes::new(1 + pick(1 << 40)),
+                    within: 1 + pick(8) as u32,
+                    servers: 1 + pick(4) as u32,
+                    times: 1 + pick(3) as u32,
+                }),
+            };
+            op.release = (pick(5) == 0).then(|| Time::from_ps(pick(1 << 50)));
+            op.at = op.at.filter(|_| pick(3) > 0);
+            if pick(4) == 0 {
+                (op.flops, op.bytes) = (pick(2), Bytes::new(pick(2)));
+            }
+            match pick(4) {
+                0 => op.after.clear(),
+                1 if index > 2 => op.after.insert(0, OpId(0)),
+                _ => {}
+            }
+        }
+        for one in &mut trace.uses {
+            one.known = Known::ALL[pick(3) as usize];
+            let whole = trace.objects[one.object.index()].bytes;
+            if one.mode != Mode::Write && pick(3) == 0 {
+                one.part = PartialUse::of(1 + u128::from(pick(9)), 1 + u128::from(pick(99)), whole);
+            }
+        }
+        let steps = pick(4);
+        for object in trace.objects.iter_mut().filter(|one| steps > 0 && one.bytes.get() % 2 == 0) {
+            let of = |step: u64| Statistics {
+                adam_m: (pick(3) > 0).then(|| step as f64 / 3.0),
+                adam_v: None,
+                grad_norm: (pick(2) > 0).then_some(f64::MIN_POSITIVE),
+            };
+            object.history = Some((0..steps).map(of).collect());
+        }
+        trace
+    })
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_valid_trace_reads_back_equal(trace in any_trace()) {
+    fn any_valid_trace_reads_back_equal(trace in any_rich_trace()) {
         prop_assert_eq!(trace.problems(), vec![]);
         let folder = folder("any");
         write_trace(&trace, &folder, Packing::Smaller).unwrap();
@@ -95,7 +150,7 @@ proptest! {
 
     #[test]
     fn no_damage_makes_the_reader_panic(
-        trace in any_trace(),
+        trace in any_rich_trace(),
         file in 0..4usize,
         at: proptest::sample::Index,
         byte: u8,

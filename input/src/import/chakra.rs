@@ -4,17 +4,21 @@
 //! A file is a stream of protobuf messages, read one at a time. Data dependencies are the order, as
 //! they are to simulators that read such files; who started whom (control dependencies) counts
 //! where it does not contradict them. Tensors are known where PyTorch's converter wrote them.
-//! Invariant: each node is one op, with the time that the file says.
+//! What `tiersim trace export` wrote is the trace that it was (`own`), nothing is inferred.
+//! Invariant: of a file of others each node is one op, with the time that the file says.
 
 mod build;
 mod literal;
 mod order;
+mod own;
 mod row;
-mod wire;
+pub(crate) mod said;
+pub(crate) mod wire;
 
 use crate::import::names::Names;
 use crate::import::stream::MOST_TEXT;
 use crate::trace::tables::{Findings, LIMITS, Limits, ReadBudget, describe, unpacked_by_magic};
+use own::Own;
 use row::Row;
 use std::fmt;
 use std::io::BufReader;
@@ -22,7 +26,7 @@ use std::path::Path;
 use tiersim_models::diagnostic::Diagnostics;
 use tiersim_models::workload::{Gaps, Trace};
 pub(crate) use wire::is_chakra;
-use wire::{Broken, GlobalMetadata, Messages, Value};
+use wire::{Broken, GlobalMetadata, Messages, Said};
 
 /// A native trace, and what was seen, inferred and assumed on the way to it.
 #[derive(Clone, Debug, PartialEq)]
@@ -73,11 +77,19 @@ pub struct Account {
     pub persistent: (u64, u64),
     /// The device whose memory counts.
     pub device: String,
+    /// Whether tiersim wrote it, so that nothing was inferred.
+    pub own: bool,
 }
 
 impl fmt::Display for Account {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Account { nodes, host, memory, network, schema, data, control, .. } = self;
+        if self.own {
+            writeln!(f, "seen: {nodes} nodes that tiersim wrote; {} us in all, of", self.micros)?;
+            writeln!(f, "  {} nodes; {data} data and {control} control dependencies", self.timed)?;
+            writeln!(f, "kept: every op, object and use as it was, and nothing is inferred;")?;
+            return write!(f, "  {memory} loads and stores are left out, which policies decide on");
+        }
         writeln!(f, "seen: {nodes} nodes (schema {schema}), {host} of them on the host, {memory}")?;
         writeln!(f, "  loads and stores, {network} on the network; {} us in all, of", self.micros)?;
         writeln!(f, "  {} nodes; {data} data and {control} control dependencies", self.timed)?;
@@ -117,11 +129,11 @@ pub fn import_chakra(path: &Path, gaps: Gaps) -> Result<Imported, Diagnostics> {
     let (from, most) = unpacked_by_magic(path, limits)?;
     let mut messages = Messages::new(BufReader::with_capacity(1 << 16, from), most);
     let mut account = Account::default();
-    let (rows, names) = match read(&mut messages, &mut account) {
-        Ok(read) => read,
+    let trace = match read(&mut messages, gaps, &mut account) {
+        Ok(Content::Rows(rows, names)) => build::build(path, rows, &names, gaps, &mut account)?,
+        Ok(Content::Own(trace)) => trace,
         Err(broken) => return Err(refused(path, broken, &messages)),
     };
-    let trace = build::build(path, rows, &names, gaps, &mut account)?;
     let mut findings = Findings::default();
     findings.unsound(path, &trace);
     findings.finish().into_result(Imported { trace, account })
@@ -131,6 +143,8 @@ pub fn import_chakra(path: &Path, gaps: Gaps) -> Result<Imported, Diagnostics> {
 enum Refused {
     Broken(Broken),
     Rule(String),
+    /// A rule of files that tiersim wrote.
+    Own(String),
 }
 
 impl From<Broken> for Refused {
@@ -139,26 +153,40 @@ impl From<Broken> for Refused {
     }
 }
 
+/// What was read of a file.
+enum Content {
+    /// Nodes, of which a trace is to be made.
+    Rows(Vec<Row>, Names),
+    /// The trace itself.
+    Own(Trace),
+}
+
 fn read<R: std::io::Read>(
     messages: &mut Messages<R>,
+    gaps: Gaps,
     account: &mut Account,
-) -> Result<(Vec<Row>, Names), Refused> {
-    let (mut rows, mut names, mut budget) = (Vec::new(), Names::default(), ReadBudget::default());
+) -> Result<Content, Refused> {
+    let (mut names, mut budget) = (Names::default(), ReadBudget::default());
     let Some((head, length)) = messages.next::<GlobalMetadata>()? else {
         return Err(Refused::Rule("a Chakra trace begins with a description of itself".into()));
     };
     budget.take(length, 0).map_err(Refused::Rule)?;
-    let mut text = |name: &str| match &head.attr.iter().find(|one| one.name == name)?.value {
-        // Shortened as names are, for it stands in the trace.
-        Some(Value::Text(text)) => Some(names.kept(text)),
-        _ => None,
-    };
-    (account.schema, account.when) =
-        (text("schema").unwrap_or_default(), text("time").unwrap_or_default());
+    let said = Said(&head.attr);
+    // Shortened as names are, for it stands in the trace.
+    let mut text = |name: &str| said.text(name).map(|text| names.kept(text)).unwrap_or_default();
+    (account.schema, account.when) = (text("schema"), text("time"));
     if account.schema.is_empty() {
         let said = if head.version.is_empty() { "not said" } else { &head.version };
         account.schema = names.kept(said);
     }
+    if let Some(mut own) = Own::of(&head, gaps).map_err(Refused::Own)? {
+        while let Some((node, length)) = messages.next::<wire::Node>()? {
+            let bytes = own.node(&node, account).map_err(Refused::Own)?;
+            budget.take(length, bytes).map_err(Refused::Rule)?;
+        }
+        return own.finish(account).map(Content::Own).map_err(Refused::Own);
+    }
+    let mut rows = Vec::new();
     while let Some((node, length)) = messages.next::<wire::Node>()? {
         let row = Row::new(&node, &mut names, account).map_err(Refused::Rule)?;
         budget.take(length, row.bytes()).map_err(Refused::Rule)?;
@@ -167,7 +195,7 @@ fn read<R: std::io::Read>(
     if rows.is_empty() {
         return Err(Refused::Rule("a Chakra trace has nodes".into()));
     }
-    Ok((rows, names))
+    Ok(Content::Rows(rows, names))
 }
 
 fn refused<R: std::io::Read>(path: &Path, refused: Refused, messages: &Messages<R>) -> Diagnostics {
@@ -175,6 +203,11 @@ fn refused<R: std::io::Read>(path: &Path, refused: Refused, messages: &Messages<
     let one = |rule: String, remedy| Diagnostics::one(path, None, rule, found.clone(), remedy);
     match refused {
         Refused::Rule(rule) => one(rule, "check what wrote the file"),
+        Refused::Own(rule) => one(
+            rule,
+            "export the trace again, or take tiersim_schema out of the head: the file is then read \
+             as one of another program",
+        ),
         Refused::Broken(Broken::Rule(rule)) => {
             one(rule.into(), "copy the file again, or check what wrote it")
         }

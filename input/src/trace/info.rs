@@ -4,13 +4,15 @@
 //! as a check of what the planner and the ledger count in their way.
 //! Invariant: reads the trace only; two calls give the same text.
 
+mod text;
+
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::fmt;
-use tiersim_models::workload::{Collective, Known, Object, ObjectKind, Op, Phase, Trace, Unit};
-
-/// How many modules the text lists.
-const TOP_MODULES: usize = 10;
+use tiersim_models::ids::OpId;
+use tiersim_models::units::Bytes;
+use tiersim_models::workload::{
+    Collective, Known, Object, ObjectKind, Op, Phase, Trace, Unit, Use,
+};
 
 /// A trace in numbers.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -79,6 +81,10 @@ pub struct PhaseInfo {
     /// Its ops.
     #[serde(flatten)]
     pub all: OpsInfo,
+    /// Bytes of objects that its uses read; an op's `bytes` are those that it says itself.
+    pub read_bytes: u128,
+    /// Bytes of objects that they write.
+    pub written_bytes: u128,
 }
 
 /// Ops of one unit and, of collectives, one group.
@@ -249,7 +255,16 @@ impl OpsInfo {
 fn phases(trace: &Trace) -> Vec<PhaseInfo> {
     let info = |phase: Phase| {
         let all = OpsInfo::of(trace.ops.iter().filter(|op| op.phase == phase));
-        (all.ops > 0).then(|| PhaseInfo { phase: phase.word(), all })
+        let uses = |of: fn(&Use, Bytes) -> Bytes| {
+            let ids = (0..trace.ops.len())
+                .map(OpId::at)
+                .filter(|&id| trace.ops[id.index()].phase == phase);
+            let size = |one: &Use| trace.objects[one.object.index()].bytes;
+            let uses = ids.flat_map(|id| trace.uses_of(id));
+            uses.map(|one| u128::from(of(one, size(one)).get())).sum()
+        };
+        let (read_bytes, written_bytes) = (uses(Use::read), uses(Use::written));
+        (all.ops > 0).then(|| PhaseInfo { phase: phase.word(), all, read_bytes, written_bytes })
     };
     Phase::ALL.into_iter().filter_map(info).collect()
 }
@@ -323,65 +338,4 @@ fn modules(trace: &Trace) -> Vec<ModuleInfo> {
     // A stable sort: modules of equal size stay in the order of the trace.
     all.sort_by_key(|sum| std::cmp::Reverse(sum.persistent_bytes + sum.passing_bytes));
     all
-}
-
-fn mib(bytes: impl Into<u128>) -> f64 {
-    bytes.into() as f64 / (1u64 << 20) as f64
-}
-
-impl fmt::Display for OpsInfo {
-    /// Columns of which the first is as wide as it is asked for.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&self.ops, f)?;
-        let (ms, gflop) = (self.duration_ns as f64 / 1e6, self.flops as f64 / 1e9);
-        write!(f, " {ms:>12.3} {gflop:>10.3} {:>19.1}", mib(self.bytes))
-    }
-}
-
-impl fmt::Display for TraceInfo {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}: {}", self.name, self.about)?;
-        writeln!(f, "recorded: {}; {}; {}", self.how, self.when, self.on)?;
-        let (batch, sequence) = (self.batch, self.sequence);
-        writeln!(f, "{}, batch {batch} x {sequence} tokens", self.precision)?;
-        let (ops, objects, uses) = (self.ops, self.objects, self.uses);
-        writeln!(f, "{ops} ops, {objects} objects, {uses} uses, {} steps", self.steps.len())?;
-        if self.inferred_uses + self.unknown_uses > 0 {
-            let (inferred, unknown) = (self.inferred_uses, self.unknown_uses);
-            writeln!(f, "of the uses {inferred} are inferred and {unknown} unknown")?;
-        }
-        writeln!(f, "\nphase          ops  recorded ms      GFLOP    MiB read+written")?;
-        for PhaseInfo { phase, all } in &self.phases {
-            writeln!(f, "{phase:<10} {all:>7}")?;
-        }
-        if !self.units.is_empty() {
-            writeln!(f, "\nunit               group          ops     MiB of buffers")?;
-        }
-        for u in &self.units {
-            let mib = mib(u.collective_bytes);
-            writeln!(f, "{:<14} {:>9} {:>12} {mib:>18.1}", u.unit, u.group, u.ops)?;
-        }
-        writeln!(f, "\nkind        objects        MiB  persistent  at the peak")?;
-        for k in &self.kinds {
-            let (all, kept, peak) = (mib(k.bytes), mib(k.persistent_bytes), mib(k.bytes_at_peak));
-            writeln!(f, "{:<11} {:>7} {all:>10.1} {kept:>11.1} {peak:>12.1}", k.kind, k.objects)?;
-        }
-        writeln!(f, "\nstep      ops  recorded ms      GFLOP    MiB read+written  MiB touched")?;
-        for StepInfo { step, all, touched_bytes } in &self.steps {
-            writeln!(f, "{step:<4} {all:>8} {:>12.1}", mib(*touched_bytes))?;
-        }
-        let peak = &self.peak;
-        write!(f, "\npeak: {:.1} MiB ({} bytes) alive", mib(peak.bytes), peak.bytes)?;
-        writeln!(f, " at op {} ({}, step {}, {})", peak.op, peak.name, peak.step, peak.phase)?;
-        writeln!(f, "\nmodule                                    MiB persistent  MiB passing")?;
-        for m in self.modules.iter().take(TOP_MODULES) {
-            let (kept, passing) = (mib(m.persistent_bytes), mib(m.passing_bytes));
-            writeln!(f, "{:<40} {kept:>15.1} {passing:>12.1}", m.module)?;
-        }
-        let more = self.modules.len().saturating_sub(TOP_MODULES);
-        if more > 0 {
-            writeln!(f, "and {more} more")?;
-        }
-        Ok(())
-    }
 }

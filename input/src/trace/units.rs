@@ -18,9 +18,8 @@ pub(super) fn fields(unit: Unit) -> [String; COLUMNS] {
         Unit::Device => word(""),
         Unit::Cpu => word("cpu"),
         Unit::Idle => word("idle"),
-        Unit::Network(Collective { kind, bytes, within, servers, times }) => {
-            let again = if times == 1 { String::new() } else { format!("x{times}") };
-            [kind.word().to_owned(), bytes.get().to_string(), format!("{within}x{servers}{again}")]
+        Unit::Network(of) => {
+            [of.kind.word().to_owned(), of.bytes.get().to_string(), group_text(of)]
         }
     }
 }
@@ -46,7 +45,7 @@ pub(super) fn read_unit(row: &mut Row<'_>) -> Unit {
     };
     let bytes = Bytes::new(row.whole("collective_bytes"));
     let text = row.text("group").to_owned();
-    let Some((within, servers, times)) = group(&text) else {
+    let Some((within, servers, times)) = group_of(&text) else {
         let rule = "group is ranks within a server x servers, such as 8x64, and x how often, if more \
                     than once";
         row.problem(rule, text, "write two whole numbers, or three, with an x between them");
@@ -55,7 +54,15 @@ pub(super) fn read_unit(row: &mut Row<'_>) -> Unit {
     Unit::Network(Collective { kind, bytes, within, servers, times })
 }
 
-fn group(text: &str) -> Option<(u32, u32, u32)> {
+/// A group's text, `8x64x3`, as ranks within a server, servers and how often.
+pub(crate) fn group_text(of: Collective) -> String {
+    let Collective { within, servers, times, .. } = of;
+    let again = if times == 1 { String::new() } else { format!("x{times}") };
+    format!("{within}x{servers}{again}")
+}
+
+/// What [`group_text`] spelled.
+pub(crate) fn group_of(text: &str) -> Option<(u32, u32, u32)> {
     let number = |text: &str| whole_number(text).and_then(|number| u32::try_from(number).ok());
     let numbers: Option<Vec<u32>> = text.split('x').map(number).collect();
     match numbers?[..] {

@@ -11,7 +11,7 @@ use crate::import::names::Names;
 use crate::trace::tables::unpacked_name;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use tiersim_models::collective::Collective;
+use tiersim_models::collective::{Collective, CollectiveKind};
 use tiersim_models::diagnostic::Diagnostics;
 use tiersim_models::ids::{ObjectId, OpId};
 use tiersim_models::units::{Bytes, Span};
@@ -162,7 +162,11 @@ fn unit(row: &Row, account: &mut Account) -> Unit {
             _ => {
                 account.collectives += 1;
                 account.assumed += u64::from(ranks.is_none());
-                Unit::Network(Collective::within(kind, Bytes::new(row.size), ranks.unwrap_or(2)))
+                let ranks = ranks.unwrap_or(2);
+                // Nodes say what goes in on one rank, and an all-gather makes as many times more.
+                let times = if kind == CollectiveKind::AllGather { ranks.into() } else { 1 };
+                let bytes = Bytes::new(row.size.saturating_mul(times));
+                Unit::Network(Collective::within(kind, bytes, ranks))
             }
         },
         _ => Unit::Device,

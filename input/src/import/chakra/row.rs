@@ -4,7 +4,7 @@
 
 use super::Account;
 use super::literal::json;
-use super::wire::{self, Values as Literal};
+use super::wire::{self, Values as Literal, kinds};
 use crate::import::execution::graph::ALLOCATE;
 use crate::import::execution::nodes::{Node, Tensor, Values, changed};
 use crate::import::names::Names;
@@ -41,8 +41,8 @@ pub(super) struct Row {
     pub(super) control: Box<[u64]>,
 }
 
-/// Durations of more than this are no microseconds: 34 years.
-const MOST_MICROS: u64 = 1 << 50;
+/// Durations of more than this are no microseconds: 203 days, and 2^64 ps are 213.
+const MOST_MICROS: u64 = 1 << 44;
 
 /// What names of an optimizer's ops begin with.
 const OPTIMIZER: [&str; 3] = ["Optimizer.step#", "aten::_foreach_", "aten::_fused_"];
@@ -57,22 +57,7 @@ impl Row {
         names: &mut Names,
         account: &mut Account,
     ) -> Result<Row, String> {
-        account.nodes += 1;
-        account.data += from.data_deps.len() as u64;
-        account.control += from.ctrl_deps.len() as u64;
-        let micros = match from.duration_micros {
-            0 => from.number("runtime").unwrap_or(0),
-            micros => micros,
-        };
-        if micros > MOST_MICROS {
-            return Err(format!("a node takes at most 2^50 us; node {} says {micros}", from.id));
-        }
-        account.timed += u64::from(micros > 0);
-        account.micros = account.micros.saturating_add(micros);
-        let work = work(from)?;
-        account.host += u64::from(work == Work::Host && from.kind != METADATA);
-        account.memory += u64::from(matches!(work, Work::Load | Work::Store));
-        account.network += u64::from(matches!(work, Work::Network(..)));
+        let (work, micros) = counted(from, account)?;
         let node = tensors(from, work, names, account);
         let size = match work {
             Work::Network(..) => from.number("comm_size"),
@@ -100,32 +85,54 @@ impl Row {
     }
 }
 
-/// `NodeType`.
-const METADATA: i32 = 1;
+/// Counts a node; what it does, and for how many microseconds.
+///
+/// # Errors
+/// A rule that it breaks.
+pub(super) fn counted(from: &wire::Node, account: &mut Account) -> Result<(Work, u64), String> {
+    account.nodes += 1;
+    account.data += from.data_deps.len() as u64;
+    account.control += from.ctrl_deps.len() as u64;
+    let micros = match from.duration_micros {
+        0 => from.number("runtime").unwrap_or(0),
+        micros => micros,
+    };
+    if micros > MOST_MICROS {
+        return Err(format!("a node takes at most 2^44 us; node {} says {micros}", from.id));
+    }
+    account.timed += u64::from(micros > 0);
+    account.micros = account.micros.saturating_add(micros);
+    let work = work(from)?;
+    account.host += u64::from(work == Work::Host && from.kind != kinds::METADATA);
+    account.memory += u64::from(matches!(work, Work::Load | Work::Store));
+    account.network += u64::from(matches!(work, Work::Network(..)));
+    Ok((work, micros))
+}
 
 fn work(from: &wire::Node) -> Result<Work, String> {
     let on_host = from.number("is_cpu_op").is_some_and(|yes| yes > 0);
     Ok(match from.kind {
-        0 | METADATA => Work::Host,
-        2 => Work::Load,
-        3 => Work::Store,
+        kinds::INVALID | kinds::METADATA => Work::Host,
+        kinds::STORAGE..=kinds::CHECKPOINT => Work::Host,
+        kinds::LOAD => Work::Load,
+        kinds::STORE => Work::Store,
         _ if on_host => Work::Host,
-        4 => Work::Compute,
-        5 | 6 => Work::Network(Some(CollectiveKind::SendRecv), Some(2)),
-        7 => {
+        kinds::COMPUTE => Work::Compute,
+        kinds::SEND | kinds::RECEIVE => Work::Network(Some(CollectiveKind::SendRecv), Some(2)),
+        kinds::COLLECTIVE => {
             let ranks = from.number("group_size").and_then(|ranks| u32::try_from(ranks).ok());
             Work::Network(from.number("comm_type").and_then(pattern), ranks.filter(|&n| n > 0))
         }
         kind => {
             let id = from.id;
-            return Err(format!("the kind of a node is 0 to 7; node {id} says {kind}"));
+            return Err(format!("the kind of a node is 0 to 10; node {id} says {kind}"));
         }
     })
 }
 
 /// `CollectiveCommType`. What gathers, scatters or sums in one place sends as much over each joint
 /// of a ring as a broadcast; a barrier sends nothing.
-fn pattern(kind: u64) -> Option<CollectiveKind> {
+pub(super) fn pattern(kind: u64) -> Option<CollectiveKind> {
     Some(match kind {
         0 => CollectiveKind::AllReduce,
         2 => CollectiveKind::AllGather,
@@ -138,10 +145,7 @@ fn pattern(kind: u64) -> Option<CollectiveKind> {
 
 /// The tensors of a node of the device, or of one that allocates on the host's behalf.
 fn tensors(from: &wire::Node, work: Work, names: &mut Names, account: &mut Account) -> Node {
-    let schema = match from.value("op_schema") {
-        Some(wire::Value::Text(schema)) => schema.as_str(),
-        _ => "",
-    };
+    let schema = from.said().text("op_schema").unwrap_or_default();
     let mut node = Node {
         name: names.id(&from.name).0,
         changed: changed(schema, &from.name),

@@ -8,61 +8,76 @@ use prost::Message;
 use std::io::{self, Read};
 
 /// Real messages have some kilobytes, the longest lists of tensors some hundred.
-pub(super) const MOST_MESSAGE: u64 = 1 << 20;
+pub(crate) const MOST_MESSAGE: u64 = 1 << 20;
+
+/// `NodeType`.
+pub(crate) mod kinds {
+    pub(crate) const INVALID: i32 = 0;
+    pub(crate) const METADATA: i32 = 1;
+    pub(crate) const LOAD: i32 = 2;
+    pub(crate) const STORE: i32 = 3;
+    pub(crate) const COMPUTE: i32 = 4;
+    pub(crate) const SEND: i32 = 5;
+    pub(crate) const RECEIVE: i32 = 6;
+    pub(crate) const COLLECTIVE: i32 = 7;
+    // What files and file systems do, batches that are read, checkpoints.
+    pub(crate) const STORAGE: i32 = 8;
+    pub(crate) const CHECKPOINT: i32 = 10;
+}
 
 /// What is said of the whole file.
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct GlobalMetadata {
+pub(crate) struct GlobalMetadata {
     #[prost(string, tag = "1")]
-    pub(super) version: String,
+    pub(crate) version: String,
     #[prost(message, repeated, tag = "2")]
-    pub(super) attr: Vec<Attribute>,
+    pub(crate) attr: Vec<Attribute>,
 }
 
 /// A node.
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Node {
+pub(crate) struct Node {
     #[prost(uint64, tag = "1")]
-    pub(super) id: u64,
+    pub(crate) id: u64,
     #[prost(string, tag = "2")]
-    pub(super) name: String,
+    pub(crate) name: String,
     #[prost(int32, tag = "3")]
-    pub(super) kind: i32,
+    pub(crate) kind: i32,
     #[prost(uint64, repeated, tag = "4")]
-    pub(super) ctrl_deps: Vec<u64>,
+    pub(crate) ctrl_deps: Vec<u64>,
     #[prost(uint64, repeated, tag = "5")]
-    pub(super) data_deps: Vec<u64>,
+    pub(crate) data_deps: Vec<u64>,
     #[prost(uint64, tag = "6")]
-    pub(super) start_time_micros: u64,
+    pub(crate) start_time_micros: u64,
     #[prost(uint64, tag = "7")]
-    pub(super) duration_micros: u64,
+    pub(crate) duration_micros: u64,
     #[prost(message, optional, tag = "8")]
-    pub(super) inputs: Option<Values>,
+    pub(crate) inputs: Option<Values>,
     #[prost(message, optional, tag = "9")]
-    pub(super) outputs: Option<Values>,
+    pub(crate) outputs: Option<Values>,
     #[prost(message, repeated, tag = "10")]
-    pub(super) attr: Vec<Attribute>,
+    pub(crate) attr: Vec<Attribute>,
 }
 
 /// Tensors and other values, as a literal of Python.
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Values {
+pub(crate) struct Values {
     #[prost(string, tag = "1")]
-    pub(super) values: String,
+    pub(crate) values: String,
 }
 
 /// A named value.
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Attribute {
+pub(crate) struct Attribute {
     #[prost(string, tag = "1")]
-    pub(super) name: String,
+    pub(crate) name: String,
     #[prost(oneof = "Value", tags = "5, 3, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29")]
-    pub(super) value: Option<Value>,
+    pub(crate) value: Option<Value>,
 }
 
 /// Of the values of an attribute, those that are no lists.
 #[derive(Clone, PartialEq, prost::Oneof)]
-pub(super) enum Value {
+pub(crate) enum Value {
     #[prost(double, tag = "3")]
     Double(f64),
     #[prost(float, tag = "5")]
@@ -94,13 +109,44 @@ pub(super) enum Value {
 }
 
 impl Node {
-    /// The value of a name.
-    pub(super) fn value(&self, name: &str) -> Option<&Value> {
-        self.attr.iter().find(|one| one.name == name)?.value.as_ref()
+    /// What it says of itself by name.
+    pub(crate) fn said(&self) -> Said<'_> {
+        Said(&self.attr)
     }
 
     /// A whole number that is not negative, whatever its type.
     pub(super) fn number(&self, name: &str) -> Option<u64> {
+        self.said().number(name)
+    }
+}
+
+impl Attribute {
+    /// One of this name and value.
+    pub(crate) fn new(name: &str, value: Value) -> Attribute {
+        Attribute { name: name.to_owned(), value: Some(value) }
+    }
+}
+
+/// Named values; of two of one name the first counts.
+#[derive(Clone, Copy)]
+pub(crate) struct Said<'a>(pub(crate) &'a [Attribute]);
+
+impl<'a> Said<'a> {
+    /// The value of a name.
+    pub(crate) fn value(self, name: &str) -> Option<&'a Value> {
+        self.0.iter().find(|one| one.name == name)?.value.as_ref()
+    }
+
+    /// A text.
+    pub(crate) fn text(self, name: &str) -> Option<&'a str> {
+        match self.value(name)? {
+            Value::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// A whole number that is not negative, whatever its type.
+    pub(crate) fn number(self, name: &str) -> Option<u64> {
         match *self.value(name)? {
             Value::Double(number) => whole(number),
             Value::Float(number) => whole(f64::from(number)),
