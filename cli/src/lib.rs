@@ -34,6 +34,7 @@ mod report;
 mod runs;
 mod scenarios;
 mod solve;
+mod to;
 mod trace_memory;
 mod traces;
 mod train;
@@ -123,6 +124,9 @@ enum Command {
         after_help = "Examples:\n  tiersim hints scenarios/gpt2-adam-tiering.ron --policy 'Adam 30 %'"
     )]
     Hints(runs::HintsArgs),
+    /// Write a case for a framework: DeepSpeed's or FSDP's configuration, flags of vLLM or SGLang, a
+    /// device_map; and what it cannot say.
+    To(to::ToArgs),
     /// Train the weights of a policy that learns on a scenario by the cross-entropy method, and write them.
     TrainPolicy(train::TrainArgs),
     /// Run scenarios' plans on a real machine as well; compare decisions, bytes and time.
@@ -216,6 +220,7 @@ fn run(args: Args, registry: &Registry) -> Result<(), Failure> {
         Command::Solve(args) => solve::solve(&args, registry),
         Command::Report(args) => report::report(&args),
         Command::Hints(args) => runs::hints(&args, registry),
+        Command::To(args) => to::to(&args, registry),
         Command::TrainPolicy(args) => train::train_policy(&args, registry),
         Command::Validate(args) => validate::validate(&args, registry),
         Command::Conform(args) => conform::conform(&args),

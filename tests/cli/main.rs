@@ -17,6 +17,7 @@ mod documented;
 mod errors;
 mod explain;
 mod frameworks;
+mod frameworks_back;
 mod goldens;
 mod gpu_script;
 mod hardware;
