@@ -103,73 +103,68 @@ fn configurations_of_deepspeed_come_back_with_every_key_that_was_taken() {
     }
 }
 
+/// What of optimizer state is offloaded, with where it is updated; what of parameters.
+const STATES: [(&str, &str); 4] = [
+    ("", ""),
+    ("optimizer: \"far\", ", ", host_update: 1.0"),
+    ("optimizer: \"far\", optimizer_share: 0.25, ", ", host_update: 0.25"),
+    ("optimizer: \"drive\", gradients: \"far\", ", ", host_update: 1.0"),
+];
+const WEIGHTS: [&str; 4] = [
+    "",
+    "parameters: \"far\", prefetch_ops: 16, ",
+    "parameters: \"far\", prefetch_ops: 16, prefetch_budget: mb(200), ",
+    "parameters: \"drive\", prefetch_ops: 16, relay: \"far\", prefetch_budget: mb(64), ",
+];
+
+/// A job of so many GPUs with a state and weights of these lists, and what goes with them.
+fn job(gpus: u32, state: usize, weights: usize) -> String {
+    let machine = if gpus > 1 { "dgx-a100-80g" } else { "a100-80g-pcie4" };
+    let wire = if gpus > 1 { ", bucket: mb(100), overlap: false" } else { "" };
+    let ((homes, update), parameters) = (STATES[state], WEIGHTS[weights]);
+    let full = (state + weights).is_multiple_of(2);
+    let checkpoints = if full { "checkpointing: full," } else { "" };
+    let activations = if full && weights == 1 { "activations: \"far\", " } else { "" };
+    let policy = match (homes, parameters) {
+        ("", "") => "AllHbm".to_owned(),
+        _ => format!("ZeroOffload({homes}{parameters}{activations})"),
+    };
+    let pageable = state.is_multiple_of(2) && state + weights > 0;
+    let runtime = if pageable { "runtime: (copies: pageable, source: \"a test\")," } else { "" };
+    let memory = if state == 3 { "capacity: {\"dram\": gib(300)}," } else { "" };
+    let precision = if weights == 2 { "fp16" } else { "bf16" };
+    format!(
+        "Scenario(schema: 2, about: \"a job\", hardware: \"{machine}\", {memory}
+            workload: Model(model: \"gpt2\", precision: {precision},
+                mode: train(batch: 12, micro_batch: 3, sequence: 256, {checkpoints}
+                    parallel: (data: {gpus}), optimizer: lion, zero: (stage: 3{update}{wire})),
+                time: roofline(precision: \"bf16\")),
+            policies: [(name: \"it\", policy: {policy}, {runtime})])"
+    )
+}
+
 /// Every combination of what DeepSpeed can say of a job.
 #[test]
 fn jobs_of_deepspeed_are_the_same_when_they_come_back() {
     let project = Project::shipped();
-    let zero = |stage: u8, update: &str, gpus: u32| {
-        let wire = if gpus > 1 { ", bucket: mb(100), overlap: false" } else { "" };
-        format!("zero: (stage: {stage}{update}{wire}),")
-    };
-    let optimizers = [
-        ("", ""),
-        ("optimizer: \"far\", ", ", host_update: 1.0"),
-        ("optimizer: \"far\", optimizer_share: 0.25, ", ", host_update: 0.25"),
-        ("optimizer: \"drive\", gradients: \"far\", ", ", host_update: 1.0"),
-    ];
-    let parameters = [
-        "",
-        "parameters: \"far\", prefetch_ops: 16, ",
-        "parameters: \"far\", prefetch_ops: 16, prefetch_budget: mb(200), ",
-        "parameters: \"drive\", prefetch_ops: 16, relay: \"far\", prefetch_budget: mb(64), ",
-    ];
-    let mut count = 0;
-    for (gpus, machine) in [(1, "a100-80g-pcie4"), (4, "dgx-a100-80g")] {
-        for (index, (state, update)) in optimizers.into_iter().enumerate() {
-            for (other, weights) in parameters.into_iter().enumerate() {
-                let full = (index + other) % 2 == 0;
-                let (checkpoints, activations) = match (full, other) {
-                    (true, 1) => ("checkpointing: full,", "activations: \"far\", "),
-                    (true, _) => ("checkpointing: full,", ""),
-                    _ => ("", ""),
-                };
-                let homes = format!("{state}{weights}{activations}");
-                let policy = match homes.is_empty() {
-                    true => "AllHbm".to_owned(),
-                    false => format!("ZeroOffload({homes})"),
-                };
-                let is_offloaded = !state.is_empty() || !weights.is_empty();
-                let runtime = match is_offloaded && index % 2 == 0 {
-                    true => "runtime: (copies: pageable, source: \"a test\"),",
-                    false => "",
-                };
-                let memory = if index == 3 { "capacity: {\"dram\": gib(300)}," } else { "" };
-                let zero = zero(3, update, gpus);
-                let precision = if other == 2 { "fp16" } else { "bf16" };
-                project.write(
-                    "there.ron",
-                    format!(
-                        "Scenario(schema: 2, about: \"a job\", hardware: \"{machine}\", {memory}
-                            workload: Model(model: \"gpt2\", precision: {precision},
-                                mode: train(batch: 12, micro_batch: 3, sequence: 256, {checkpoints}
-                                    parallel: (data: {gpus}), optimizer: lion, {zero}),
-                                time: roofline(precision: \"bf16\")),
-                            policies: [(name: \"it\", policy: {policy}, {runtime})])"
-                    ),
-                );
-                let (ran, back, whole) = there_and_back(&project, "deepspeed", "there.ron");
-                assert!(whole, "{homes}: {}", ran.stderr);
-                same(&read(&project, "there.ron"), &read(&project, "back.ron"));
-                assert!(!back.stdout.contains("unknown key"), "{}", back.stdout);
-                let file = ran.json();
-                let all = file["train_batch_size"].as_u64();
-                assert_eq!(all, Some(12 * u64::from(gpus)), "micro-batches x steps x GPUs");
-                assert_eq!(file["gradient_accumulation_steps"], 4);
-                count += 1;
-            }
+    for gpus in [1, 4] {
+        for (state, weights) in (0..4).flat_map(|state| (0..4).map(move |of| (state, of))) {
+            let job = job(gpus, state, weights);
+            project.write("there.ron", &job);
+            let (ran, back, whole) = there_and_back(&project, "deepspeed", "there.ron");
+            assert!(whole, "{job}: {}", ran.stderr);
+            same(&read(&project, "there.ron"), &read(&project, "back.ron"));
+            assert!(!back.stdout.contains("unknown key"), "{}", back.stdout);
+            let file = ran.json();
+            let all = file["train_batch_size"].as_u64();
+            assert_eq!(all, Some(12 * u64::from(gpus)), "micro-batches x steps x GPUs");
+            assert_eq!(file["gradient_accumulation_steps"], 4);
+            // What DeepSpeed demands of a drive: buffers that hold the table of tokens.
+            let section = &file["zero_optimization"]["offload_param"];
+            let needed = (weights == 3).then(|| (50_257_u64 * 768).div_ceil(u64::from(gpus)));
+            assert_eq!(section["buffer_size"].as_u64(), needed, "{section}");
         }
     }
-    assert_eq!(count, 32);
 }
 
 /// What ships has more than a configuration can say; the rest is told, and what is said is right.
@@ -177,7 +172,6 @@ fn jobs_of_deepspeed_are_the_same_when_they_come_back() {
 fn shipped_trainings_become_configurations_that_are_read_without_an_unknown_key() {
     let project = Project::shipped();
     for name in [
-        "activation-offload",
         "guide-a100",
         "guide-h100",
         "guide-rtx-3090",
@@ -187,7 +181,6 @@ fn shipped_trainings_become_configurations_that_are_read_without_an_unknown_key(
         "llama-2-7b-zero-2",
         "llama-2-7b-zero-offload-placement",
         "megatron-22b",
-        "pressure-dynamic-batch",
     ] {
         let (ran, back, whole) =
             there_and_back(&project, "deepspeed", &format!("scenarios/{name}.ron"));
@@ -204,6 +197,11 @@ fn shipped_trainings_become_configurations_that_are_read_without_an_unknown_key(
         let lost = lost.filter(|line| !line.contains("how long ops take")).count();
         assert_eq!(whole, lost == 0, "{name}: {}", ran.stderr);
     }
+    // A model that is spelled out has no name for a command.
+    let spelled =
+        project.run(&["to", "deepspeed", "scenarios/activation-offload.ron"]).ends_with(0);
+    let spelled = spelled.says(&["the model is spelled out"]);
+    assert!(!spelled.stderr.contains("read back"), "{}", spelled.stderr);
     let (ran, ..) = there_and_back(&project, "deepspeed", "scenarios/guide-a100.ron");
     ran.says(&[
         "workload.mode.zero.stage: 0 -> DeepSpeed offloads this in stage 2, which is written",
@@ -233,7 +231,7 @@ fn command_lines_of_servers_come_back_with_every_flag_that_was_taken() {
                 // What a checkpoint's name says of its format is a flag then.
                 "model" => {
                     assert!(told.starts_with(again.as_str()), "{told} {again}");
-                    assert_eq!(told != *again, is.contains_key("quantization"), "{told}");
+                    assert!(told == *again || is.contains_key("quantization"), "{told}");
                 }
                 _ => assert_eq!(*again, told, "{key} means the same"),
             }
@@ -312,74 +310,6 @@ fn what_has_no_form_is_refused_with_what_to_ask_instead() {
         let ran = project.run(&[&["to"], words].concat()).ends_with(2).says(&[says]);
         assert_eq!(ran.stdout, "", "nothing is printed");
     }
-}
-
-/// The device of a module: that of the entry nearest to its name.
-fn device<'m>(map: &'m serde_json::Map<String, Value>, module: &str) -> &'m Value {
-    let mut name = module;
-    loop {
-        if let Some(device) = map.get(name) {
-            return device;
-        }
-        name = match name.rsplit_once('.') {
-            Some((above, _)) => above,
-            None if name.is_empty() => panic!("no entry is above {module}"),
-            None => "",
-        };
-    }
-}
-
-const MAPPED: &str = r#"Scenario(schema: 2, about: "a map", hardware: "h100-sxm-pcie5", capacity: {"hbm": gib(24)},
-    workload: Model(model: "llama-2-13b", precision: fp16,
-        mode: generate(prompt: 16, tokens: 2, batch: 1), time: roofline(precision: "fp16"),
-        repeat: 1, warmup: 0),
-    policies: [(name: "map", policy: POLICY)])"#;
-
-/// A map, followed as hints, is the same map; and the placement that `hints` writes is the map's.
-#[test]
-fn a_device_map_followed_as_hints_is_itself() {
-    let project = Project::shipped();
-    let policy = "DeviceMap(hbm: gib(16), cpu: gib(4))";
-    project.write("map.ron", MAPPED.replace("POLICY", policy));
-    let first = project.run(&["to", "device-map", "map.ron"]).ends_with(0).json();
-    let map = first["device_map"].as_object().expect("a map");
-    assert_eq!(first["max_memory"]["0"], 16_u64 << 30);
-    assert_eq!(first["max_memory"]["cpu"], 4_u64 << 30);
-    let word = |device: &Value| match device.as_str() {
-        None => "HBM",
-        Some("cpu") => "CPU",
-        Some(_) => "SSD",
-    };
-    let hints: BTreeMap<&str, &str> =
-        map.iter().map(|(name, device)| (name.as_str(), word(device))).collect();
-    let kinds: BTreeSet<&str> = hints.values().copied().collect();
-    assert_eq!(kinds.len(), 3, "all three places are used: {hints:?}");
-    project.write("hints.json", serde_json::to_string(&hints).expect("JSON"));
-    project.write("hints.ron", MAPPED.replace("POLICY", "Hints(file: \"hints.json\")"));
-    let second = project.run(&["to", "device-map", "hints.ron"]).ends_with(0).json();
-    assert_eq!(second["device_map"], first["device_map"]);
-    let placed = project.run(&["hints", "hints.ron"]).ends_with(0).json();
-    let placed = placed.as_object().expect("modules");
-    let modules = placed.iter().filter(|(name, _)| name.contains("model") || *name == "lm_head");
-    let mut count = 0;
-    for (module, tier) in modules {
-        assert_eq!(word(device(map, module)), tier.as_str().expect("a tier"), "{module}");
-        count += 1;
-    }
-    assert!(count > 40 * 7, "{count} modules: every matrix of 40 blocks");
-}
-
-#[test]
-fn a_map_of_one_place_is_one_entry_and_a_tied_head_has_one() {
-    let project = Project::shipped();
-    project.write("all.ron", MAPPED.replace("POLICY", "ZeroOffload(parameters: \"far\")"));
-    let all = project.run(&["to", "device-map", "all.ron"]).ends_with(0).json();
-    assert_eq!(all["device_map"], serde_json::json!({ "": "cpu" }));
-    let tied = MAPPED.replace("llama-2-13b", "gpt2");
-    project.write("tied.ron", tied.replace("POLICY", "DeviceMap(hbm: mib(120))"));
-    let tied = project.run(&["to", "device-map", "tied.ron"]).ends_with(0).json();
-    let map = tied["device_map"].as_object().expect("a map");
-    assert_eq!(device(map, "lm_head"), device(map, "transformer.wte"));
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod common;
 mod conform;
 mod contract;
 mod determinism;
+mod device_maps;
 mod documented;
 mod errors;
 mod explain;

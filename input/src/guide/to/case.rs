@@ -4,6 +4,7 @@
 //! Invariant: every field of a scenario, a workload and a case is told here, or by who asks.
 
 use super::parts::{Parts, quoted};
+use tiersim_models::energy::Economics;
 use tiersim_models::hardware::{Capacity, Hardware};
 use tiersim_policies::scenario::{Budget, Case, OpTime, Scenario, WorkloadSpec};
 use tiersim_workloads::transformer::card::Card;
@@ -20,6 +21,7 @@ pub(super) fn model(parts: &mut Parts<'_>, card: &Card) -> String {
     }
     let Some(known) = known(&card.name) else {
         parts.unsaid(at, &card.name, "the model is spelled out, and no command takes a card");
+        parts.is_named = false;
         return "MODEL".to_owned();
     };
     parts.asked(at, known.name, format!("--model {}", known.name));
@@ -30,12 +32,13 @@ pub(super) fn model(parts: &mut Parts<'_>, card: &Card) -> String {
     known.name.to_owned()
 }
 
-/// The machine's name, and GiB of host memory where that is all that is changed of it.
-pub(super) fn machine(parts: &mut Parts<'_>) -> Option<u64> {
+/// The machine's name, and GiB of host memory where the scenario has other and a command takes it.
+pub(super) fn machine(parts: &mut Parts<'_>, takes_host: bool) -> Option<u64> {
     let own = &*parts.ask.scenario.hardware;
     let name = &own.name;
     let Some(known) = parts.ask.machine else {
         parts.unsaid("hardware", name, "no machine of this name is known beside the scenario");
+        parts.is_named = false;
         return None;
     };
     parts.asked("hardware", name, format!("--device {}", quoted(name)));
@@ -49,7 +52,7 @@ pub(super) fn machine(parts: &mut Parts<'_>) -> Option<u64> {
             parts.unsaid(&at, "unlimited", "memory is what the computer has");
             continue;
         };
-        if tier.name == "dram" && bytes.get() % (1 << 30) == 0 {
+        if takes_host && tier.name == "dram" && bytes.get() % (1 << 30) == 0 {
             let gib = bytes.get() >> 30;
             parts.asked(&at, bytes, format!("--host-memory {gib}"));
             host = Some(gib);
@@ -64,9 +67,17 @@ pub(super) fn machine(parts: &mut Parts<'_>) -> Option<u64> {
     host
 }
 
-/// A machine without what is said of it elsewhere: capacities, and where numbers come from.
+/// A machine without what is said of it elsewhere: capacities, prices, and where numbers come from.
 fn plain(of: &Hardware, like: &Hardware) -> Hardware {
-    let mut plain = Hardware { facts: Vec::new(), about: String::new(), ..of.clone() };
+    let mut plain = Hardware {
+        facts: Vec::new(),
+        about: String::new(),
+        economics: Economics::default(),
+        ..of.clone()
+    };
+    // These are there only where ops of the scenario are priced by them.
+    plain.compute.iter_mut().for_each(|compute| compute.op_times = None);
+    plain.server.collective_times = None;
     for (tier, usual) in plain.tiers.iter_mut().zip(&like.tiers) {
         tier.capacity = usual.capacity;
     }

@@ -71,7 +71,7 @@ pub fn deepspeed(ask: &Ask<'_>) -> Result<Back, Diagnostics> {
     let mut parts = Parts::new(ask);
     let training = training(&mut parts, NAME)?;
     let model = program(&mut parts, training);
-    let host = machine(&mut parts);
+    let host = machine(&mut parts, true);
     let precision = precision(&mut parts, &training.formats);
     let mut config = Config { parts: &mut parts, file: Map::new(), precision, training };
     batches(&mut config);
@@ -106,7 +106,7 @@ pub fn deepspeed(ask: &Ask<'_>) -> Result<Back, Diagnostics> {
         from.push_str(&format!(" --host-memory {gib}"));
     }
     let text = format!("{:#}\n", Value::Object(file));
-    Ok(Back { text, parts: parts.all, from: Some(from) })
+    Ok(parts.back(text, Some(from)))
 }
 
 fn batches(of: &mut Config<'_, '_>) {

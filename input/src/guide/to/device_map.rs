@@ -16,6 +16,12 @@ use tiersim_policies::zoo::device_map::{DeviceMapConfig, Limit};
 use tiersim_policies::zoo::percentages::{PercentagesConfig, homes};
 use tiersim_policies::zoo::zero_offload::ZeroOffloadConfig;
 
+/// Parts of a module's name beyond this many count as one.
+const MOST_DEPTH: usize = 32;
+
+/// The parts of a module's name, with its device.
+type Named<'a> = (Vec<&'a str>, Device);
+
 /// Where accelerate puts a module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Device {
@@ -57,9 +63,8 @@ pub fn device_map(ask: &Ask<'_>, trace: &Trace, memory: &Memory) -> Result<Back,
     };
     let devices = modules(&mut parts, trace, &homes)?;
     let mut map = Map::new();
-    let named: Vec<(Vec<&str>, Device)> =
-        devices.iter().map(|(name, device)| (name.split('.').collect(), *device)).collect();
-    collapsed(&mut map, 0, &named);
+    let parted = |name: &'_ String| name.splitn(MOST_DEPTH, '.').collect::<Vec<_>>();
+    collapsed(&mut map, 0, devices.iter().map(|(name, of)| (parted(name), *of)).collect());
     let at = parts.of_case("policy");
     let count = |which| devices.iter().filter(|(_, device)| *device == which).count();
     let words = format!(
@@ -72,7 +77,7 @@ pub fn device_map(ask: &Ask<'_>, trace: &Trace, memory: &Memory) -> Result<Back,
     let limits = limits(&mut parts, memory);
     told(&mut parts);
     let text = format!("{:#}\n", json!({ "device_map": map, "max_memory": limits }));
-    Ok(Back { text, parts: parts.all, from: None })
+    Ok(parts.back(text, None))
 }
 
 /// The tier of every object, for policies that leave weights where they are.
@@ -168,19 +173,26 @@ fn borrowed(trace: &Trace, devices: &BTreeMap<usize, Device>) -> Vec<(usize, Dev
 
 /// Entries of modules that begin alike for so many parts of their names: one where all are on one
 /// device.
-fn collapsed(map: &mut Map<String, Value>, depth: usize, modules: &[(Vec<&str>, Device)]) {
+fn collapsed(map: &mut Map<String, Value>, depth: usize, modules: Vec<Named<'_>>) {
     let Some((first, device)) = modules.first() else { return };
     if modules.iter().all(|(_, other)| other == device) {
         map.insert(first[..depth.min(first.len())].join("."), device.value());
         return;
     }
-    let mut rest = modules.to_vec();
-    while let Some(part) = rest.first().map(|(name, _)| name.get(depth).copied()) {
-        let (same, others): (Vec<_>, Vec<_>) =
-            rest.into_iter().partition(|(name, _)| name.get(depth).copied() == part);
-        // What stands at this very name is beside what is below it.
-        collapsed(map, depth + usize::from(part.is_some()), &same);
-        rest = others;
+    // In the order of the model, as accelerate writes maps.
+    let mut groups: Vec<(usize, Vec<Named<'_>>)> = Vec::new();
+    let mut known: BTreeMap<Option<&str>, usize> = BTreeMap::new();
+    for (name, device) in modules {
+        let part = name.get(depth).copied();
+        let group = *known.entry(part).or_insert_with(|| {
+            // What stands at this very name is beside what is below it.
+            groups.push((depth + usize::from(part.is_some()), Vec::new()));
+            groups.len() - 1
+        });
+        groups[group].1.push((name, device));
+    }
+    for (depth, group) in groups {
+        collapsed(map, depth, group);
     }
 }
 

@@ -28,9 +28,7 @@ pub fn fsdp(ask: &Ask<'_>) -> Result<Back, Diagnostics> {
     let mut parts = Parts::new(ask);
     let training = training(&mut parts, NAME)?;
     program(&mut parts, training);
-    if machine(&mut parts).is_some() {
-        parts.unsaid("capacity.dram", "another", "the host's memory is what the computer has");
-    }
+    machine(&mut parts, false);
     let base = precision(&mut parts, &training.formats);
     let mut top: Keys = vec![(keys::TYPE, "FSDP".to_owned())];
     let say = |parts: &mut Parts<'_>, to: &mut Keys, at: &str, part: String, key, value: String| {
@@ -62,7 +60,7 @@ pub fn fsdp(ask: &Ask<'_>) -> Result<Back, Diagnostics> {
     }
     case::case(&mut parts, NAME, case::Told::default());
     measuring(&mut parts);
-    Ok(Back { text: yaml(&top, &inner), parts: parts.all, from: None })
+    Ok(parts.back(yaml(&top, &inner), None))
 }
 
 fn yaml(top: &Keys, inner: &Keys) -> String {

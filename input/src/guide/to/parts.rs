@@ -58,7 +58,7 @@ pub struct Back {
     pub text: String,
     /// What became of each part of the scenario.
     pub parts: Vec<Part>,
-    /// The command that reads it back, if there is one; `FILE` stands for what was written.
+    /// The command that reads it back, if there is one and model and machine have names; `FILE` stands for what was written.
     pub from: Option<String>,
 }
 
@@ -75,11 +75,13 @@ impl Back {
 pub(super) struct Parts<'a> {
     pub(super) ask: &'a Ask<'a>,
     pub(super) all: Vec<Part>,
+    /// Whether model and machine have names that a command takes.
+    pub(super) is_named: bool,
 }
 
 impl<'a> Parts<'a> {
     pub(super) fn new(ask: &'a Ask<'a>) -> Parts<'a> {
-        Parts { ask, all: Vec::new() }
+        Parts { ask, all: Vec::new(), is_named: true }
     }
 
     /// The path of a field of the case.
@@ -120,6 +122,11 @@ impl<'a> Parts<'a> {
         if !plain {
             self.unsaid(at, value, why);
         }
+    }
+
+    /// All of them, with what was written and how it is read back.
+    pub(super) fn back(self, text: String, from: Option<String>) -> Back {
+        Back { text, from: from.filter(|_| self.is_named), parts: self.all }
     }
 
     /// What was found to have no form at all.

@@ -93,10 +93,7 @@ pub fn serve(ask: &Ask<'_>, engine: Engine) -> Result<Back, Diagnostics> {
         }
     };
     let name = model(&mut parts, card);
-    if machine(&mut parts).is_some() {
-        let why = "servers are not told how much memory the host has";
-        parts.unsaid("capacity.dram", "another", why);
-    }
+    machine(&mut parts, false);
     let devices = u64::from(tensor);
     let mut line = Line { parts: &mut parts, engine, flags: Vec::new(), weights: "bf16", devices };
     format_flags(&mut line, formats);
@@ -118,11 +115,8 @@ pub fn serve(ask: &Ask<'_>, engine: Engine) -> Result<Back, Diagnostics> {
     let text = written_line(engine, checked(&name, card), &flags);
     let own = if engine == Engine::Vllm { "vllm" } else { "sglang" };
     let device = quoted(&ask.scenario.hardware.name);
-    // A model that no word of a command line means is named beside it.
-    let is_known = names::known_as(checked(&name, card)).is_some();
-    let model = if is_known { "" } else { " --model MODEL" };
-    let from = Some(format!("tiersim from {own} FILE --device {device}{model}{load}"));
-    Ok(Back { text, parts: parts.all, from })
+    let from = Some(format!("tiersim from {own} FILE --device {device}{load}"));
+    Ok(parts.back(text, from))
 }
 
 /// The checkpoint of the model, if hubs have one; else its name here.
@@ -259,7 +253,8 @@ fn requests(of: &mut Line<'_, '_>, source: &ServingSource) -> String {
     let mode = |field: &str| format!("workload.mode.{field}");
     let why = "flags are read as decode steps of requests that begin together: --requests, \
                --prompt and --tokens say how many and how long";
-    of.parts.unsaid(&mode("requests"), requests.display(), why);
+    let file = requests.file_name().unwrap_or_default().to_string_lossy();
+    of.parts.unsaid(&mode("requests"), file, why);
     of.one_way(&mode("max_batch"), max_batch, names::REQUESTS, max_batch);
     let room = u64::from(*block_tokens).saturating_mul(*kv_blocks);
     let (step, all) = match of.engine {
