@@ -22,6 +22,10 @@ const MOST_DEPTH: usize = 32;
 /// The parts of a module's name, with its device.
 type Named<'a> = (Vec<&'a str>, Device);
 
+fn parted((name, device): &(String, Device)) -> Named<'_> {
+    (name.splitn(MOST_DEPTH, '.').collect(), *device)
+}
+
 /// Where accelerate puts a module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Device {
@@ -63,8 +67,7 @@ pub fn device_map(ask: &Ask<'_>, trace: &Trace, memory: &Memory) -> Result<Back,
     };
     let devices = modules(&mut parts, trace, &homes)?;
     let mut map = Map::new();
-    let parted = |name: &'_ String| name.splitn(MOST_DEPTH, '.').collect::<Vec<_>>();
-    collapsed(&mut map, 0, devices.iter().map(|(name, of)| (parted(name), *of)).collect());
+    collapsed(&mut map, 0, devices.iter().map(parted).collect());
     let at = parts.of_case("policy");
     let count = |which| devices.iter().filter(|(_, device)| *device == which).count();
     let words = format!(
