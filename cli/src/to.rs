@@ -45,11 +45,11 @@ enum Framework {
     /// The command line of SGLang's server, likewise.
     #[command(after_help = "Examples:\n  tiersim to sglang scenarios/llama-3-70b-serve-8.ron")]
     Sglang(CaseArgs),
-    /// A device_map of Hugging Face accelerate with max_memory, of a case that places weights.
+    /// A device_map of Hugging Face accelerate, of a case that places weights.
     #[command(
         after_help = "Examples:\n  tiersim to device-map scenarios/gpt2-adam-tiering.ron --case 'Adam 30 %'"
     )]
-    DeviceMap(CaseArgs),
+    DeviceMap(MapArgs),
 }
 
 #[derive(Debug, Args)]
@@ -65,13 +65,25 @@ struct CaseArgs {
     set: Vec<(String, String)>,
 }
 
+#[derive(Debug, Args)]
+struct MapArgs {
+    #[command(flatten)]
+    of: CaseArgs,
+    /// Print `max_memory` in the place of the map: bytes of the card and of the host's memory.
+    #[arg(long)]
+    max_memory: bool,
+}
+
+/// A heading, and which parts stand below it.
+type Group = (&'static str, fn(&Told) -> bool);
+
 /// Prints a case for a framework, and what became of each part of it.
 pub(crate) fn to(args: &ToArgs, registry: &Registry) -> Result<(), Failure> {
     let (Framework::DeepSpeed(of)
     | Framework::Fsdp(of)
     | Framework::Vllm(of)
     | Framework::Sglang(of)
-    | Framework::DeviceMap(of)) = &args.framework;
+    | Framework::DeviceMap(MapArgs { of, .. })) = &args.framework;
     let scenario = read_scenario_with(&of.scenario, &of.set, registry)?;
     let case = chosen(&scenario, of.case.as_deref()).map_err(Failure::Input)?;
     let model = model(&of.scenario, &of.set)?;
@@ -88,7 +100,7 @@ pub(crate) fn to(args: &ToArgs, registry: &Registry) -> Result<(), Failure> {
         Framework::Fsdp(_) => to_fsdp(&ask)?,
         Framework::Vllm(_) => to_server(&ask, Engine::Vllm)?,
         Framework::Sglang(_) => to_server(&ask, Engine::Sglang)?,
-        Framework::DeviceMap(_) => placed(&ask)?,
+        Framework::DeviceMap(map) => placed(&ask, map.max_memory)?,
     };
     say_warnings(&scenario.name, &scenario.warnings);
     report(&scenario.name, &back);
@@ -96,12 +108,12 @@ pub(crate) fn to(args: &ToArgs, registry: &Registry) -> Result<(), Failure> {
 }
 
 /// A map is of the modules of the trace, and of the memory that the case may use.
-fn placed(ask: &Ask<'_>) -> Result<Back, Failure> {
+fn placed(ask: &Ask<'_>, max_memory: bool) -> Result<Back, Failure> {
     let traces = read_traces([ask.scenario])?;
     let workload = traces.of(ask.scenario);
     feasible([ask.scenario], &traces)?;
     let runner = CaseRunner::new(ask.scenario, workload, Options::default())?;
-    Ok(to_device_map(ask, &workload.trace, &runner.memory_of(ask.case)?)?)
+    Ok(to_device_map(ask, &workload.trace, &runner.memory_of(ask.case)?, max_memory)?)
 }
 
 /// The model as the scenario names it.
@@ -115,7 +127,7 @@ fn model(file: &Path, set: &[(String, String)]) -> Result<Option<String>, Failur
 
 /// What became of each part: what is said, what others say, and what nobody does.
 fn report(name: &str, back: &Back) {
-    let groups: [(&str, fn(&Told) -> bool); 3] = [
+    let groups: [Group; 3] = [
         ("said", |told| matches!(told, Told::Said(_) | Told::Implied(_) | Told::OneWay(_))),
         ("said by the command or the program", |told| matches!(told, Told::Asked(_))),
         ("not said", |told| matches!(told, Told::Unsaid(_) | Told::Aside(_))),

@@ -7,6 +7,7 @@
 //! no row says.
 
 mod deepspeed;
+mod fsdp;
 mod reader;
 mod serve;
 mod settings;

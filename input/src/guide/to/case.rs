@@ -115,20 +115,7 @@ pub(super) struct Told {
 
 /// What of a case no framework says.
 pub(super) fn case(parts: &mut Parts<'_>, framework: &str, told: Told) {
-    let Case {
-        label: _,
-        policy: _,
-        hbm,
-        allocators,
-        numa,
-        hidden,
-        chunk,
-        micro_batch,
-        pressure,
-        runtime,
-        compress,
-        params,
-    } = parts.ask.case;
+    let Case { hbm, runtime, params, .. } = parts.ask.case;
     if !told.hbm {
         let (plain, words) = budget(*hbm);
         let why = format!("{framework} takes what the card has, and no budget");
@@ -138,8 +125,33 @@ pub(super) fn case(parts: &mut Parts<'_>, framework: &str, told: Told) {
         let why = format!("what {framework}'s own code takes comes with it, and is no setting");
         parts.unless(runtime.is_none(), &parts.of_case("runtime"), runtime, &why);
     }
+    for (field, plain, value, why) in beyond(parts.ask.case) {
+        parts.unless(plain, &parts.of_case(field), value, why);
+    }
+    if !params.is_empty() {
+        let why = "a point of a sweep: values are those of this point";
+        parts.aside(&parts.of_case("params"), format!("{} axes", params.len()), why);
+    }
+}
+
+/// Fields of a case that no framework has: whether it is plain, in words, and why there is none.
+fn beyond(case: &Case) -> [(&'static str, bool, String, &'static str); 7] {
+    let Case {
+        label: _,
+        policy: _,
+        hbm: _,
+        allocators,
+        numa,
+        hidden,
+        chunk,
+        micro_batch,
+        pressure,
+        runtime: _,
+        compress,
+        params: _,
+    } = case;
     let count = |number: usize, what: &str| format!("{number} {what}");
-    let rows: [(&str, bool, String, &str); 7] = [
+    [
         (
             "allocators",
             allocators.is_empty(),
@@ -182,14 +194,7 @@ pub(super) fn case(parts: &mut Parts<'_>, framework: &str, told: Told) {
             count(compress.formats.len(), "formats"),
             "tiers store what they are given",
         ),
-    ];
-    for (field, plain, value, why) in rows {
-        parts.unless(plain, &parts.of_case(field), value, why);
-    }
-    if !params.is_empty() {
-        let why = "a point of a sweep: values are those of this point";
-        parts.aside(&parts.of_case("params"), count(params.len(), "axes"), why);
-    }
+    ]
 }
 
 /// Whether a budget is all that the card has, and in words.

@@ -87,7 +87,7 @@ pub fn deepspeed(ask: &Ask<'_>) -> Result<Back, Diagnostics> {
     let stage = offload::stage(&mut config, homes);
     partition(&mut config, stage);
     let offloads = offload::offload(&mut config, homes, stage);
-    let checkpointing = checkpoints(&mut config, homes.is_some_and(|of| offload::activations(of)));
+    let checkpointing = checkpoints(&mut config, homes.is_some_and(offload::activations));
     let Config { file, .. } = config;
     case::case(&mut parts, NAME, case::Told { hbm: false, runtime: offloads });
     measuring(&mut parts);

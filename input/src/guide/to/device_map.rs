@@ -1,7 +1,8 @@
 //! A case's placement of weights as a `device_map` of Hugging Face accelerate.
 //!
 //! A module gets `0`, `"cpu"` or `"disk"`; one entry stands for all that is below a name where all of
-//! it lies together, as accelerate writes its own maps. Beside it stands `max_memory`.
+//! it lies together, as accelerate writes its own maps. `max_memory` is another argument, and so
+//! another file.
 //! Invariant: every module with weights is below exactly one entry that is nearest to its name.
 
 use super::parts::{Ask, Back, Parts};
@@ -53,11 +54,16 @@ impl Device {
     }
 }
 
-/// The map of a case whose policy gives weights a place.
+/// The map of a case whose policy gives weights a place, or the `max_memory` that goes with it.
 ///
 /// # Errors
 /// The policy moves weights as ops need them, or puts some where accelerate has no device.
-pub fn device_map(ask: &Ask<'_>, trace: &Trace, memory: &Memory) -> Result<Back, Diagnostics> {
+pub fn device_map(
+    ask: &Ask<'_>,
+    trace: &Trace,
+    memory: &Memory,
+    max_memory: bool,
+) -> Result<Back, Diagnostics> {
     let mut parts = Parts::new(ask);
     let Some(homes) = placed(&parts, trace, memory)? else {
         let policy = &ask.case.policy;
@@ -76,10 +82,11 @@ pub fn device_map(ask: &Ask<'_>, trace: &Trace, memory: &Memory) -> Result<Back,
         count(Device::Cpu),
         count(Device::Disk)
     );
-    parts.said(&at, ask.case.policy.details(), format!("device_map: {words}"));
+    let policy = format!("{}({})", ask.case.policy.name(), ask.case.policy.details());
+    parts.said(&at, policy, format!("device_map: {words}"));
     let limits = limits(&mut parts, memory);
     told(&mut parts);
-    let text = format!("{:#}\n", json!({ "device_map": map, "max_memory": limits }));
+    let text = format!("{:#}\n", Value::Object(if max_memory { limits } else { map }));
     Ok(parts.back(text, None))
 }
 
@@ -178,7 +185,8 @@ fn borrowed(trace: &Trace, devices: &BTreeMap<usize, Device>) -> Vec<(usize, Dev
 /// device.
 fn collapsed(map: &mut Map<String, Value>, depth: usize, modules: Vec<Named<'_>>) {
     let Some((first, device)) = modules.first() else { return };
-    if modules.iter().all(|(_, other)| other == device) {
+    // A map names modules: no entry is for the whole model.
+    if depth > 0 && modules.iter().all(|(_, other)| other == device) {
         map.insert(first[..depth.min(first.len())].join("."), device.value());
         return;
     }

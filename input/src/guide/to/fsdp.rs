@@ -4,11 +4,10 @@
 //! offloaded with gradients and optimizer state, or nothing is.
 //! Invariant: every part of the scenario that the file does not say is told.
 
-mod keys;
-
 use super::case::{self, machine, measuring};
 use super::parts::{Ask, Back, Parts};
 use super::training::{offload, precision, program, role, training};
+use crate::guide::fsdp as keys;
 use std::fmt::Write;
 use tiersim_models::diagnostic::Diagnostics;
 use tiersim_models::hardware::HBM;
@@ -70,6 +69,7 @@ fn yaml(top: &Keys, inner: &Keys) -> String {
     }
     let _ = writeln!(text, "{}:", keys::SECTION);
     for (key, value) in inner {
+        let key = key.rsplit('.').next().unwrap_or(key);
         let _ = writeln!(text, "  {key}: {}", scalar(value));
     }
     text
