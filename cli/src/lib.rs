@@ -37,6 +37,7 @@ mod runs;
 mod scenarios;
 mod solve;
 mod sweeps;
+mod to;
 mod trace_diff;
 mod trace_export;
 mod trace_memory;
@@ -136,6 +137,9 @@ enum Command {
         after_help = "Examples:\n  tiersim hints scenarios/gpt2-adam-tiering.ron --policy 'Adam 30 %'"
     )]
     Hints(runs::HintsArgs),
+    /// Write a case for a framework: DeepSpeed's or FSDP's configuration, flags of vLLM or SGLang, a
+    /// device_map; and what it cannot say.
+    To(to::ToArgs),
     /// Train the weights of a policy that learns on a scenario by the cross-entropy method, and write them.
     TrainPolicy(train::TrainArgs),
     /// Run scenarios' plans on a real machine as well; compare decisions, bytes and time.
@@ -230,6 +234,7 @@ fn run(args: Args, registry: &Registry) -> Result<(), Failure> {
         Command::Solve(args) => solve::solve(&args, registry),
         Command::Report(args) => report::report(&args),
         Command::Hints(args) => runs::hints(&args, registry),
+        Command::To(args) => to::to(&args, registry),
         Command::TrainPolicy(args) => train::train_policy(&args, registry),
         Command::Validate(args) => validate::validate(&args, registry),
         Command::Conform(args) => conform::conform(&args),

@@ -87,6 +87,11 @@ fn line(text: &str) {
     let _ = writeln!(std::io::stderr(), "{}", clean(text));
 }
 
+/// Lines for people.
+pub(crate) fn say_lines(lines: &[String]) {
+    lines.iter().for_each(|text| line(text));
+}
+
 /// Says why the command fails. Messages quote bad input, which may hold what drives a terminal: it
 /// is shown, not sent.
 pub(crate) fn say(failure: &Failure) {

@@ -265,7 +265,7 @@ fn hints_path(out: Option<&Path>, scenario: &str) -> PathBuf {
 }
 
 /// Ends with everything that is wrong before the first scenario is run and written.
-fn feasible<'a>(
+pub(crate) fn feasible<'a>(
     scenarios: impl IntoIterator<Item = &'a Scenario>,
     traces: &Traces,
 ) -> Result<(), Failure> {

@@ -7,9 +7,11 @@
 //! no row says.
 
 mod deepspeed;
+mod fsdp;
 mod reader;
 mod serve;
 mod settings;
+mod to;
 mod words;
 mod write;
 mod yaml;
@@ -20,6 +22,7 @@ use tiersim_models::diagnostic::Diagnostics;
 pub use deepspeed::{Job, deepspeed};
 pub use serve::{Engine, Load, Server, serve};
 pub use settings::machine as machine_of;
+pub use to::{Ask, Back, Part, Told, to_deepspeed, to_device_map, to_fsdp, to_server};
 pub use yaml::MAX_BYTES;
 
 /// What became of one key.

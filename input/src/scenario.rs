@@ -22,7 +22,7 @@ mod pressure;
 pub mod raw;
 pub mod read;
 pub mod resolve;
-mod resolver;
+pub(crate) mod resolver;
 pub mod runtime;
 mod spelling;
 mod statistics;

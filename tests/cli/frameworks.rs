@@ -4,7 +4,7 @@ use crate::common::*;
 use serde_json::Value;
 
 /// A configuration turned and not run: what is printed.
-fn turned(project: &Project, text: &str, more: &[&str]) -> Ran {
+pub(crate) fn turned(project: &Project, text: &str, more: &[&str]) -> Ran {
     project.write("ds.json", text);
     let own = |option, value| if more.contains(&option) { vec![] } else { vec![option, value] };
     let (model, device) = (own("--model", "gpt2"), own("--device", "a100"));
@@ -24,7 +24,7 @@ fn keys(value: &Value, before: &str, out: &mut Vec<String>) {
 }
 
 /// As programs and guides write them: everything `auto`, older names, every stage, drives.
-const CONFIGURATIONS: [(&str, &[&str], &[&str]); 13] = [
+pub(crate) const CONFIGURATIONS: [(&str, &[&str], &[&str]); 13] = [
     (
         r#"{"fp16": {"enabled": "auto", "loss_scale": 0, "loss_scale_window": 1000}, "bf16": {"enabled": "auto"},
             "scheduler": {"type": "WarmupLR", "params": {"warmup_num_steps": "auto"}},
@@ -242,7 +242,7 @@ fn comments_hide_no_key() {
 }
 
 /// Command lines as issues and guides of the projects have them, with what shows that they were read.
-const COMMAND_LINES: [(&str, &str, &[&str], &[&str]); 4] = [
+pub(crate) const COMMAND_LINES: [(&str, &str, &[&str], &[&str]); 4] = [
     (
         "vllm",
         "vllm serve meta-llama/Llama-2-13b-hf --cpu-offload-gb 8 --max-num-seqs=4 --kv_cache_dtype fp8 --swap-space 16",

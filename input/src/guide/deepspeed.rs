@@ -5,6 +5,7 @@
 //! command says, or else what is written in the report.
 //! Invariant: every key has one row, and what cannot be together is refused.
 
+pub(super) mod keys;
 mod reasons;
 
 use super::reader::Reader;
@@ -114,23 +115,7 @@ fn without_comments(text: &str) -> String {
 
 /// A key by its whole path, in today's names.
 fn word(path: &[String]) -> String {
-    let path = path.join(".");
-    match path.as_str() {
-        "zero_optimization.cpu_offload" => "zero_optimization.offload_optimizer.device",
-        "zero_optimization.cpu_offload_params" => "zero_optimization.offload_param.device",
-        "zero_optimization.cpu_offload_use_pin_memory" => {
-            "zero_optimization.offload_optimizer.pin_memory"
-        }
-        "zero_optimization.prefetch_bucket_size" => "zero_optimization.stage3_prefetch_bucket_size",
-        "bfloat16.enabled" => "bf16.enabled",
-        // Before version 0.3 ZeRO was on or off, and had one stage.
-        "zero_optimization" => "zero_optimization.stage",
-        // A section that is not there, or is empty.
-        "zero_optimization.offload_optimizer" => "zero_optimization.offload_optimizer.device",
-        "zero_optimization.offload_param" => "zero_optimization.offload_param.device",
-        other => other,
-    }
-    .to_owned()
+    keys::today(&path.join(".")).to_owned()
 }
 
 impl Reader<'_> {
@@ -173,8 +158,8 @@ impl Reader<'_> {
 
 /// The one that is on; else the one that is left open and that the command names, or the first.
 fn precision(of: &mut Reader<'_>, job: &Job<'_>) -> &'static str {
-    let keys = [("bf16.enabled", "bf16"), ("fp16.enabled", "fp16")];
-    let (open, said): (Vec<_>, Vec<_>) = keys.into_iter().partition(|(key, _)| of.is_auto(key));
+    let (open, said): (Vec<_>, Vec<_>) =
+        keys::PRECISIONS.into_iter().partition(|(key, _)| of.is_auto(key));
     let mut on = Vec::new();
     for (key, name) in said {
         if of.flag(key, ["another precision", &format!("precision: {name}")]) == Some(true) {
@@ -200,16 +185,15 @@ fn precision(of: &mut Reader<'_>, job: &Job<'_>) -> &'static str {
 
 /// Micro-batch and accumulation: `train_batch_size` is their product, times the GPUs.
 fn batches(of: &mut Reader<'_>, job: &Job<'_>, settings: &mut Settings) {
-    let keys =
-        ["train_micro_batch_size_per_gpu", "gradient_accumulation_steps", "train_batch_size"];
+    let keys = [keys::MICRO_BATCH, keys::ACCUMULATION, keys::BATCH];
     let left = "left to the program: --micro-batch and --accumulation say it, or else 1";
     let [micro, steps, all] = keys.map(|key| {
         if of.is_left_to_the_program(key, left) {
             return None;
         }
         let told = |number: u64| match key {
-            "train_micro_batch_size_per_gpu" => format!("micro_batch: {number}"),
-            "gradient_accumulation_steps" => format!("batch: {number} micro-batches"),
+            keys::MICRO_BATCH => format!("micro_batch: {number}"),
+            keys::ACCUMULATION => format!("batch: {number} micro-batches"),
             _ => format!("batch: {number} / {} GPUs", job.gpus),
         };
         let number = of.count(key, told)?;
@@ -230,7 +214,7 @@ fn batches(of: &mut Reader<'_>, job: &Job<'_>, settings: &mut Settings) {
     settings.accumulation = steps.unwrap_or(1).max(1);
     let product = settings.micro_batch * settings.accumulation * job.gpus;
     if let Some(all) = all.filter(|&all| all != product) {
-        let place = of.find("train_batch_size").expect("it was read").1.place;
+        let place = of.find(keys::BATCH).expect("it was read").1.place;
         let rule = format!(
             "`train_batch_size` is micro-batch x accumulation x GPUs, here {} x {} x {} = {product}",
             settings.micro_batch, settings.accumulation, job.gpus
@@ -242,27 +226,20 @@ fn batches(of: &mut Reader<'_>, job: &Job<'_>, settings: &mut Settings) {
 
 /// What changes the weights.
 fn update(of: &mut Reader<'_>, settings: &mut Settings) {
-    let known = |name: &str| {
-        Some(match name.to_ascii_lowercase().as_str() {
-            "adam" | "adamw" | "fusedadam" | "deepspeedcpuadam" | "cpuadam" => "adam_w",
-            "lion" | "fusedlion" | "deepspeedcpulion" => "lion",
-            "sgd" => "sgd()",
-            _ => return None,
-        })
-    };
-    let told = |name: &str| match known(name) {
+    let told = |name: &str| match keys::optimizer(name) {
         Some(word) => Fate::Taken(format!("optimizer: {word}")),
         None => Fate::Ignored(
             "not modelled: the scenario has AdamW, whose state is two moments".to_owned(),
         ),
     };
-    let read = of.text("optimizer.type", told);
-    settings.update = read.and_then(|(name, _)| known(name)).filter(|&word| word != "adam_w");
+    let read = of.text(keys::OPTIMIZER, told);
+    settings.update =
+        read.and_then(|(name, _)| keys::optimizer(name)).filter(|&word| word != "adam_w");
 }
 
 /// The stage; older files say whether it is on.
 fn stage(of: &mut Reader<'_>, job: &Job<'_>) -> u64 {
-    let key = "zero_optimization.stage";
+    let key = keys::STAGE;
     if of.is_auto(key) {
         let stage = job.stage.unwrap_or(2);
         let index = of.find(key).expect("it is auto").0;
@@ -284,15 +261,15 @@ fn stage(of: &mut Reader<'_>, job: &Job<'_>) -> u64 {
 
 fn zero(of: &mut Reader<'_>, job: &Job<'_>, settings: &mut Settings) {
     settings.zero_stage = stage(of, job);
-    let wide = if settings.precision == "fp32" { 4 } else { 2 };
-    let key = "zero_optimization.reduce_bucket_size";
+    let wide = keys::element(settings.precision);
+    let key = keys::BUCKET;
     if !of.is_left_to_the_program(key, "left to the program: the scenario's own, 500 MB") {
         let told = |elements| format!("zero: (bucket: b({}))", elements * wide);
         let elements = of.count(key, told);
         settings.bucket = elements.map(|elements| elements * wide).filter(|&bytes| bytes > 0);
     }
     let told = ["zero: (overlap: false)", "communication has a stream of its own"];
-    let overlap = of.on("zero_optimization.overlap_comm", told);
+    let overlap = of.on(keys::OVERLAP, told);
     // Only stage 3 overlaps unless it is told to.
     settings.one_stream = !overlap.unwrap_or(settings.zero_stage == 3);
     if settings.zero_stage == 0 || settings.devices == 1 {
@@ -301,15 +278,14 @@ fn zero(of: &mut Reader<'_>, job: &Job<'_>, settings: &mut Settings) {
             0 => "stage 0 partitions nothing",
             _ => "one device reduces nothing",
         };
-        for key in ["reduce_bucket_size", "overlap_comm"] {
-            of.ignore(&format!("zero_optimization.{key}"), why);
+        for key in [keys::BUCKET, keys::OVERLAP] {
+            of.ignore(key, why);
         }
     }
 }
 
 fn offload(of: &mut Reader<'_>, settings: &mut Settings) {
-    let [optimizer, parameters] = ["offload_optimizer", "offload_param"]
-        .map(|section| format!("zero_optimization.{section}.device"));
+    let [optimizer, parameters] = keys::OFFLOADED.map(|section| keys::within(section, "device"));
     let home = |of: &mut Reader<'_>, key: &str, what: &str| {
         let empty = of.find(key).is_some_and(|(_, entry)| entry.value.as_deref() == Some("{}"));
         if empty {
@@ -340,7 +316,7 @@ fn offload(of: &mut Reader<'_>, settings: &mut Settings) {
         of.ignore(&parameters, "DeepSpeed offloads parameters in stage 3 only");
         settings.parameters = None;
     }
-    let key = "zero_optimization.offload_optimizer.ratio";
+    let key = keys::RATIO;
     let share = of.text(key, |value| Fate::Taken(format!("optimizer_share: {value}")));
     if let Some((value, place)) = share {
         let number = value.parse().ok().filter(|share: &f64| (0.0..=1.0).contains(share));
@@ -354,11 +330,11 @@ fn offload(of: &mut Reader<'_>, settings: &mut Settings) {
             settings.optimizer_share = number.filter(|&share| share < 1.0);
         }
     }
-    let key = "zero_optimization.stage3_prefetch_bucket_size";
+    let key = keys::PREFETCH;
     if settings.parameters.is_none() {
         of.ignore(key, "of parameters that are offloaded");
     } else if !of.is_left_to_the_program(key, "left to the program: what is free") {
-        let wide = if settings.precision == "fp32" { 4 } else { 2 };
+        let wide = keys::element(settings.precision);
         let told = |elements| format!("prefetch_budget: b({})", elements * wide);
         settings.prefetch = of.count(key, told).map(|elements| elements * wide).filter(|&b| b > 0);
     }
@@ -369,9 +345,9 @@ fn offload(of: &mut Reader<'_>, settings: &mut Settings) {
 fn pinned(of: &mut Reader<'_>, settings: &mut Settings) {
     let mut pageable = Vec::new();
     for (section, home) in
-        [("offload_optimizer", settings.optimizer), ("offload_param", settings.parameters)]
+        keys::OFFLOADED.into_iter().zip([settings.optimizer, settings.parameters])
     {
-        let key = format!("zero_optimization.{section}.pin_memory");
+        let key = keys::within(section, "pin_memory");
         let pinned = of.flag(&key, ["copies of pageable memory", "copies of pinned memory"]);
         match home {
             Some(_) => pageable.push((key, !pinned.unwrap_or(false))),
@@ -388,7 +364,7 @@ fn pinned(of: &mut Reader<'_>, settings: &mut Settings) {
 }
 
 fn checkpoints(of: &mut Reader<'_>, settings: &mut Settings) {
-    let key = "activation_checkpointing.cpu_checkpointing";
+    let key = keys::CPU_CHECKPOINTING;
     let told = ["activations in HBM", "checkpointing: full, ZeroOffload(activations: \"far\")"];
     if of.on(key, told) == Some(true) {
         settings.checkpointing = true;

@@ -7,6 +7,14 @@ use super::{Fate, Row};
 use std::path::Path;
 use tiersim_models::diagnostic::{Diagnostics, Place};
 
+/// Where things go that are offloaded, by the words of frameworks; the first is written. Tiers are
+/// those of a scenario, `None` being HBM.
+pub(super) const PLACES: [(&[&str], Option<&str>); 3] = [
+    (&["cpu", "true", "yes", "on"], Some("far")),
+    (&["nvme", "disk"], Some("drive")),
+    (&["none", "false", "no", "off", "null", "~", ""], None),
+];
+
 /// Reads values, and notes what is wrong with them.
 pub(super) struct Reader<'a> {
     pub(super) file: &'a Path,
@@ -112,11 +120,10 @@ impl<'a> Reader<'a> {
 
     /// Where something goes that a guide offloads.
     pub(super) fn place(&mut self, key: &str, what: &str) -> Option<&'static str> {
-        let tier = |value: &str| match value.to_ascii_lowercase().as_str() {
-            "true" | "yes" | "on" | "cpu" => Some(Some("far")),
-            "nvme" | "disk" => Some(Some("drive")),
-            "false" | "no" | "off" | "none" | "null" | "~" | "" => Some(None),
-            _ => None,
+        let tier = |value: &str| {
+            let value = value.to_ascii_lowercase();
+            let place = PLACES.iter().find(|(words, _)| words.contains(&value.as_str()));
+            place.map(|(_, tier)| *tier)
         };
         let (value, place) = self.text(key, |value| {
             Fate::Taken(match tier(value).flatten() {

@@ -4,8 +4,9 @@
 //! How many requests come and how long they are, no flag says: the command does.
 //! Invariant: every flag has one row, and what would be another model of work is refused.
 
-mod names;
+pub(super) mod names;
 mod reasons;
+pub(super) mod values;
 
 use super::reader::Reader;
 use super::settings::{Generate, Settings};
@@ -15,6 +16,7 @@ use names::{known_as, packed_as, sglang, vllm};
 use reasons::{reason, refusal};
 use std::path::Path;
 use tiersim_models::diagnostic::Diagnostics;
+use values::{Choice, DTYPES, KV_DTYPES, QUANTIZATIONS, UTILIZATION, share_of, usable, weights};
 
 /// Whose flags they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,12 +114,12 @@ pub fn serve(
 
 fn model(of: &mut Reader<'_>, load: &Load<'_>) -> String {
     if let Some(model) = load.model {
-        of.ignore("model", "the command says another");
+        of.ignore(names::MODEL, "the command says another");
         return model.to_owned();
     }
     let told = |name: &str| Fate::Taken(format!("model: {:?}", known_as(name).unwrap_or_default()));
-    let Some((name, place)) = of.text("model", told) else {
-        of.missing("model", "pass --model NAME");
+    let Some((name, place)) = of.text(names::MODEL, told) else {
+        of.missing(names::MODEL, "pass --model NAME");
         return String::new();
     };
     known_as(name).unwrap_or_else(|| {
@@ -129,7 +131,7 @@ fn model(of: &mut Reader<'_>, load: &Load<'_>) -> String {
 }
 
 /// One of a table's words; what is not in the table is refused.
-fn choice<T: Copy>(of: &mut Reader<'_>, key: &str, table: &[(&[&str], T, &str)]) -> Option<T> {
+fn choice<T: Copy>(of: &mut Reader<'_>, key: &str, table: &[Choice<T>]) -> Option<T> {
     let find = |value: &str| table.iter().find(|(words, ..)| words.contains(&value));
     let told = |value: &str| {
         Fate::Taken(find(value).map_or(String::new(), |(_, _, told)| (*told).to_owned()))
@@ -145,42 +147,12 @@ fn choice<T: Copy>(of: &mut Reader<'_>, key: &str, table: &[(&[&str], T, &str)])
 }
 
 fn formats(of: &mut Reader<'_>, load: &Load<'_>, settings: &mut Settings, text: &mut Generate) {
-    let told = ["precision: bf16", "precision: fp16", "precision: fp32"];
-    let precision = choice(
-        of,
-        "dtype",
-        &[
-            (&["auto", "bfloat16"], "bf16", told[0]),
-            (&["half", "float16"], "fp16", told[1]),
-            (&["float", "float32"], "fp32", told[2]),
-        ],
-    );
-    settings.precision = precision.unwrap_or("bf16");
-    let packed = "formats: (weights: int4(group: 128))";
-    text.weights = choice(
-        of,
-        "quantization",
-        &[
-            (
-                &["fp8", "fbgemm_fp8", "ptpc_fp8", "w8a8_fp8"],
-                Some("fp8"),
-                "formats: (weights: fp8)",
-            ),
-            (&["int8", "w8a8_int8", "experts_int8"], Some("int8"), "formats: (weights: int8)"),
-            (
-                &["awq", "awq_marlin", "gptq", "gptq_marlin", "marlin"],
-                Some("int4(group: 128)"),
-                packed,
-            ),
-            (&["bitsandbytes"], Some("nf4(group: 64)"), "formats: (weights: nf4(group: 64))"),
-            (&["none", "None"], None, "weights in the precision"),
-        ],
-    )
-    .flatten();
+    settings.precision = choice(of, names::DTYPE, &DTYPES).unwrap_or("bf16");
+    text.weights = choice(of, names::QUANTIZATION, &QUANTIZATIONS).flatten();
     // A checkpoint that was packed says so in its config, and in its name.
     if load.model.is_none()
-        && of.find("quantization").is_none()
-        && let Some((index, entry)) = of.find("model")
+        && of.find(names::QUANTIZATION).is_none()
+        && let Some((index, entry)) = of.find(names::MODEL)
         && let Some(word) = entry.value.as_deref().and_then(packed_as)
     {
         text.weights = Some(word);
@@ -188,24 +160,14 @@ fn formats(of: &mut Reader<'_>, load: &Load<'_>, settings: &mut Settings, text: 
             told.push_str(&format!(", formats: (weights: {word})"));
         }
     }
-    text.kv = choice(
-        of,
-        "kv-cache-dtype",
-        &[
-            (&["auto"], None, "keys and values in the precision"),
-            (&["fp8", "fp8_e4m3", "fp8_e5m2", "fp8_inc"], Some("fp8"), "formats: (kv: fp8)"),
-            (&["bfloat16", "bf16"], Some("bf16"), "formats: (kv: bf16)"),
-            (&["float16"], Some("fp16"), "formats: (kv: fp16)"),
-        ],
-    )
-    .flatten();
+    text.kv = choice(of, names::KV_DTYPE, &KV_DTYPES).flatten();
 }
 
 /// The machine that has as many devices as the model is split over.
 fn machine(of: &mut Reader<'_>, load: &Load<'_>, settings: &mut Settings) -> Server {
-    let key = "tensor-parallel-size";
+    let key = names::TENSOR;
     settings.devices = of.number(key, [1, 1024], "tensor: {}").unwrap_or(1);
-    let pipeline = "pipeline-parallel-size";
+    let pipeline = names::PIPELINE;
     if of.number(pipeline, [1, 1024], "one stage").unwrap_or(1) > 1 {
         let (_, entry) = of.find(pipeline).expect("it was read");
         let value = entry.value.clone().unwrap_or_default();
@@ -223,17 +185,6 @@ fn machine(of: &mut Reader<'_>, load: &Load<'_>, settings: &mut Settings) -> Ser
         })
 }
 
-/// Bytes of a number, for the share that is offloaded; constants of groups count.
-fn bytes_per_weight(word: &str) -> f64 {
-    match word {
-        "fp32" => 4.0,
-        "fp8" | "int8" => 1.0,
-        "int4(group: 128)" => 0.5 + 2.0 / 128.0,
-        "nf4(group: 64)" => 0.5 + 4.0 / 64.0,
-        _ => 2.0,
-    }
-}
-
 fn memory(
     of: &mut Reader<'_>,
     load: &Load<'_>,
@@ -242,9 +193,9 @@ fn memory(
     text: &mut Generate,
 ) {
     let number = |value: &str| value.parse().ok().filter(|number: &f64| number.is_finite());
-    let key = "gpu-memory-utilization";
-    let mut share = 0.9;
-    let bytes = |share: f64| (server.bytes as f64 * share) as u64;
+    let key = names::UTILIZATION;
+    let mut share = UTILIZATION;
+    let bytes = |share| usable(server.bytes, share);
     if let Some((value, place)) = of
         .text(key, |value| Fate::Taken(format!("hbm: b({})", bytes(number(value).unwrap_or(0.0)))))
     {
@@ -255,14 +206,11 @@ fn memory(
         });
     }
     text.hbm = bytes(share);
-    let all = (load.parameters)(&settings.model).unwrap_or(0) as f64
-        * bytes_per_weight(text.weights.unwrap_or(settings.precision))
-        / settings.devices as f64;
-    let of_all = |gib: f64| {
-        let share = if all > 0.0 { gib * (1_u64 << 30) as f64 / all } else { 0.0 };
-        (share.min(1.0) * 1e4).round() / 1e4
-    };
-    let key = "cpu-offload-gb";
+    let format = text.weights.unwrap_or(settings.precision);
+    let parameters = (load.parameters)(&settings.model).unwrap_or(0);
+    let all = weights(parameters, format, settings.devices);
+    let of_all = |gib| share_of(gib, all);
+    let key = names::OFFLOAD;
     let told = |value: &str| match of_all(number(value).unwrap_or(0.0)) {
         0.0 => Fate::Taken("weights in HBM".to_owned()),
         share => Fate::Taken(format!(
@@ -297,7 +245,7 @@ fn whole(value: &str) -> Option<u64> {
 }
 
 fn requests(of: &mut Reader<'_>, load: &Load<'_>, text: &mut Generate) {
-    let key = "max-num-seqs";
+    let key = names::REQUESTS;
     let least = |value: &str| whole(value).map_or(0, |most| most.min(load.requests));
     text.batch = load.requests;
     let told = |value: &str| {
@@ -309,7 +257,7 @@ fn requests(of: &mut Reader<'_>, load: &Load<'_>, text: &mut Generate) {
             of.wrong(place, &format!("`{key}` is a whole number"), value, "write such a number");
         }
     }
-    let key = "max-model-len";
+    let key = names::LENGTH;
     let length = load.prompt + load.tokens;
     let said = of.find(key).and_then(|(_, entry)| entry.value.as_deref());
     if matches!(said, Some("auto" | "-1")) {

@@ -5,6 +5,9 @@
 use super::settings::{Generate, Settings};
 use std::fmt::Write;
 
+/// How many ops ahead parameters are fetched in training: frameworks count bytes instead.
+pub(super) const PREFETCH_OPS: u32 = 16;
+
 /// The text of a scenario; `from` is the file's name, `case` what the case of the settings is
 /// called, and `by` the command that makes it.
 pub(super) fn scenario(from: &str, of: &Settings, [case, by]: [&str; 2]) -> String {
@@ -129,7 +132,7 @@ fn offload(of: &Settings) -> Option<String> {
         words.push(format!("parameters: {tier:?}, parameters_share: {:?}", text.share));
         words.push("prefetch_ops: 0".to_owned());
     } else if let Some(tier) = of.parameters {
-        words.push(format!("parameters: {tier:?}, prefetch_ops: 16"));
+        words.push(format!("parameters: {tier:?}, prefetch_ops: {PREFETCH_OPS}"));
         if tier == "drive" && of.prefetch.is_some() {
             words.push("relay: \"far\"".to_owned());
         }

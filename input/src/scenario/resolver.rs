@@ -102,7 +102,7 @@ const ROLES: [&str; 3] = ["near", "far", "drive"];
 
 /// The tier that a role means: the device's own memory; the nearest memory outside it, the host's
 /// before that behind CXL and that of another node; the first drive.
-fn by_role(role: &str, hardware: &Hardware) -> Option<TierId> {
+pub(crate) fn by_role(role: &str, hardware: &Hardware) -> Option<TierId> {
     let mut tiers = nearest_first(HBM, hardware).into_iter();
     let kind = |id: &TierId| hardware.tiers[id.index()].kind;
     match role {

@@ -4,6 +4,19 @@
 
 use tiersim_workloads::transformer::known::KNOWN;
 
+// Flags that are both read and written, by vLLM's words.
+pub(in crate::guide) const MODEL: &str = "model";
+pub(in crate::guide) const DTYPE: &str = "dtype";
+pub(in crate::guide) const QUANTIZATION: &str = "quantization";
+pub(in crate::guide) const KV_DTYPE: &str = "kv-cache-dtype";
+pub(in crate::guide) const TENSOR: &str = "tensor-parallel-size";
+pub(in crate::guide) const PIPELINE: &str = "pipeline-parallel-size";
+pub(in crate::guide) const UTILIZATION: &str = "gpu-memory-utilization";
+pub(in crate::guide) const OFFLOAD: &str = "cpu-offload-gb";
+pub(in crate::guide) const REQUESTS: &str = "max-num-seqs";
+pub(in crate::guide) const LENGTH: &str = "max-model-len";
+pub(in crate::guide) const BLOCK: &str = "block-size";
+
 /// How flags begin that have no value.
 pub(super) const ALONE: &[&str] = &[
     "enable-",
@@ -19,40 +32,85 @@ pub(super) const ALONE: &[&str] = &[
     "allow-",
 ];
 
+/// Short flags of vLLM, with the long ones.
+const VLLM: [(&str, &str); 5] = [
+    ("tp", TENSOR),
+    ("pp", PIPELINE),
+    ("dp", "data-parallel-size"),
+    ("q", QUANTIZATION),
+    ("asc", "api-server-count"),
+];
+
+/// Flags of SGLang, with vLLM's word for the same; of several the first is written.
+const SGLANG: [(&str, &str); 11] = [
+    ("model-path", MODEL),
+    ("tp-size", TENSOR),
+    ("tp", TENSOR),
+    ("pp-size", PIPELINE),
+    ("pp", PIPELINE),
+    ("dp-size", "data-parallel-size"),
+    ("dp", "data-parallel-size"),
+    ("mem-fraction-static", UTILIZATION),
+    ("max-running-requests", REQUESTS),
+    ("context-length", LENGTH),
+    ("page-size", BLOCK),
+];
+
 /// A flag in vLLM's long spelling; `--no-x` counts as `x`.
 pub(super) fn vllm(path: &[String]) -> String {
     let flag = path.join(".").replace('_', "-");
     let flag = flag.strip_prefix("no-").unwrap_or(&flag);
-    match flag {
-        "tp" => "tensor-parallel-size",
-        "pp" => "pipeline-parallel-size",
-        "dp" => "data-parallel-size",
-        "q" => "quantization",
-        "asc" => "api-server-count",
-        other => other,
-    }
-    .to_owned()
+    VLLM.iter().find(|(short, _)| *short == flag).map_or(flag, |(_, long)| long).to_owned()
 }
 
 /// A flag of SGLang, by vLLM's word for the same.
 pub(super) fn sglang(path: &[String]) -> String {
     let flag = path.join(".").replace('_', "-");
-    match flag.as_str() {
-        "model-path" => "model",
-        "tp" | "tp-size" => "tensor-parallel-size",
-        "pp" | "pp-size" => "pipeline-parallel-size",
-        "dp" | "dp-size" => "data-parallel-size",
-        "mem-fraction-static" => "gpu-memory-utilization",
-        "max-running-requests" => "max-num-seqs",
-        "context-length" => "max-model-len",
-        "page-size" => "block-size",
-        other => other,
-    }
-    .to_owned()
+    let known = SGLANG.iter().find(|(own, _)| *own == flag);
+    known.map_or(flag.as_str(), |(_, word)| word).to_owned()
+}
+
+/// SGLang's flag for a word of vLLM.
+pub(in crate::guide) fn sglang_flag(word: &'static str) -> &'static str {
+    SGLANG.iter().find(|(_, known)| *known == word).map_or(word, |(own, _)| own)
+}
+
+/// Checkpoints of known models, as hubs have them.
+const CHECKPOINTS: [(&str, &str); 25] = [
+    ("gpt2", "openai-community/gpt2"),
+    ("gpt2-medium", "openai-community/gpt2-medium"),
+    ("gpt2-large", "openai-community/gpt2-large"),
+    ("gpt2-xl", "openai-community/gpt2-xl"),
+    ("llama-2-7b", "meta-llama/Llama-2-7b-hf"),
+    ("llama-2-13b", "meta-llama/Llama-2-13b-hf"),
+    ("llama-2-70b", "meta-llama/Llama-2-70b-hf"),
+    ("llama-3-8b", "meta-llama/Meta-Llama-3-8B"),
+    ("llama-3-70b", "meta-llama/Meta-Llama-3-70B"),
+    ("llama-3.1-8b", "meta-llama/Llama-3.1-8B"),
+    ("llama-3.1-70b", "meta-llama/Llama-3.1-70B"),
+    ("llama-3.1-405b", "meta-llama/Llama-3.1-405B"),
+    ("mistral-7b", "mistralai/Mistral-7B-v0.1"),
+    ("mixtral-8x7b", "mistralai/Mixtral-8x7B-v0.1"),
+    ("mixtral-8x22b", "mistralai/Mixtral-8x22B-v0.1"),
+    ("qwen2.5-7b", "Qwen/Qwen2.5-7B"),
+    ("qwen2.5-72b", "Qwen/Qwen2.5-72B"),
+    ("qwen3-30b-a3b", "Qwen/Qwen3-30B-A3B"),
+    ("opt-125m", "facebook/opt-125m"),
+    ("opt-1.3b", "facebook/opt-1.3b"),
+    ("opt-2.7b", "facebook/opt-2.7b"),
+    ("opt-6.7b", "facebook/opt-6.7b"),
+    ("opt-13b", "facebook/opt-13b"),
+    ("opt-30b", "facebook/opt-30b"),
+    ("opt-66b", "facebook/opt-66b"),
+];
+
+/// The checkpoint of a known model.
+pub(in crate::guide) fn checkpoint(model: &str) -> Option<&'static str> {
+    CHECKPOINTS.iter().find(|(known, _)| *known == model).map(|(_, checkpoint)| *checkpoint)
 }
 
 /// The known model that a checkpoint's name begins with, whatever was tuned; paths of `.json` stay.
-pub(super) fn known_as(name: &str) -> Option<String> {
+pub(in crate::guide) fn known_as(name: &str) -> Option<String> {
     if name.ends_with(".json") {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-._/".contains(c);
         return (name.len() <= 200 && name.chars().all(plain)).then(|| name.to_owned());
@@ -78,4 +136,24 @@ pub(super) fn packed_as(name: &str) -> Option<&'static str> {
         "4bit" | "bnb" => Some("nf4(group: 64)"),
         _ => None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_checkpoint_is_known_as_the_model_that_it_is_of() {
+        for (model, name) in CHECKPOINTS {
+            assert_eq!(known_as(name).as_deref(), Some(model), "{name}");
+            assert_eq!(packed_as(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn flags_of_sglang_are_read_as_they_are_written() {
+        for (_, word) in SGLANG {
+            assert_eq!(sglang(&[sglang_flag(word).to_owned()]), word);
+        }
+    }
 }

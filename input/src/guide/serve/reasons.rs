@@ -56,6 +56,7 @@ pub(super) fn reason(flag: &str) -> Option<&'static str> {
                 "disable-hybrid-kv",
                 "num-gpu-blocks",
                 "kv-cache-memory",
+                "max-total-tokens",
                 "enable-lmcache",
             ],
             "requests under way keep their cache on the card; that of ended ones is not modelled",

@@ -1,0 +1,72 @@
+//! What servers call formats and amounts: one table for who reads flags and who writes them.
+//!
+//! Invariant: what a flag's value means is said here alone; the first word of a row is written.
+
+/// Words of a flag for one meaning, the meaning, and how a report tells it.
+pub(in crate::guide) type Choice<T> = (&'static [&'static str], T, &'static str);
+
+/// `--dtype`, as the scenario's `precision`.
+pub(in crate::guide) const DTYPES: [Choice<&str>; 3] = [
+    (&["bfloat16", "auto"], "bf16", "precision: bf16"),
+    (&["half", "float16"], "fp16", "precision: fp16"),
+    (&["float", "float32"], "fp32", "precision: fp32"),
+];
+
+/// `--quantization`, as the format of weights.
+pub(in crate::guide) const QUANTIZATIONS: [Choice<Option<&str>>; 5] = [
+    (&["fp8", "fbgemm_fp8", "ptpc_fp8", "w8a8_fp8"], Some("fp8"), "formats: (weights: fp8)"),
+    (&["w8a8_int8", "int8", "experts_int8"], Some("int8"), "formats: (weights: int8)"),
+    (
+        &["awq", "awq_marlin", "gptq", "gptq_marlin", "marlin"],
+        Some("int4(group: 128)"),
+        "formats: (weights: int4(group: 128))",
+    ),
+    (&["bitsandbytes"], Some("nf4(group: 64)"), "formats: (weights: nf4(group: 64))"),
+    (&["none", "None"], None, "weights in the precision"),
+];
+
+/// `--kv-cache-dtype`, as the format of keys and values.
+pub(in crate::guide) const KV_DTYPES: [Choice<Option<&str>>; 4] = [
+    (&["auto"], None, "keys and values in the precision"),
+    (&["fp8_e4m3", "fp8", "fp8_e5m2", "fp8_inc"], Some("fp8"), "formats: (kv: fp8)"),
+    (&["bfloat16", "bf16"], Some("bf16"), "formats: (kv: bf16)"),
+    (&["float16"], Some("fp16"), "formats: (kv: fp16)"),
+];
+
+/// The word that is written for a meaning.
+pub(in crate::guide) fn written<T: PartialEq>(
+    table: &[Choice<T>],
+    meaning: &T,
+) -> Option<&'static str> {
+    table.iter().find(|(_, known, _)| known == meaning).map(|(words, ..)| words[0])
+}
+
+/// The share of a card that servers use unless they are told another.
+pub(in crate::guide) const UTILIZATION: f64 = 0.9;
+
+/// Bytes of a card that a share of it is.
+pub(in crate::guide) fn usable(bytes: u64, share: f64) -> u64 {
+    (bytes as f64 * share) as u64
+}
+
+/// Bytes of a number, for the share that is offloaded; constants of groups count.
+fn bytes_per_weight(word: &str) -> f64 {
+    match word {
+        "fp32" => 4.0,
+        "fp8" | "int8" => 1.0,
+        "int4(group: 128)" => 0.5 + 2.0 / 128.0,
+        "nf4(group: 64)" => 0.5 + 4.0 / 64.0,
+        _ => 2.0,
+    }
+}
+
+/// Bytes of the weights that one of so many devices has.
+pub(in crate::guide) fn weights(parameters: u64, format: &str, devices: u64) -> f64 {
+    parameters as f64 * bytes_per_weight(format) / devices as f64
+}
+
+/// The share that so many GiB are of `all` bytes, to four decimals.
+pub(in crate::guide) fn share_of(gib: f64, all: f64) -> f64 {
+    let share = if all > 0.0 { gib * (1_u64 << 30) as f64 / all } else { 0.0 };
+    (share.min(1.0) * 1e4).round() / 1e4
+}
