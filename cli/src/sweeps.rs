@@ -189,16 +189,14 @@ pub(crate) fn sweep(args: &SweepArgs, registry: &Registry) -> Result<(), Failure
     // A folder of its own: the results of a run are not those of its sweep.
     let name = format!("{}-sweep", ready.sweep.base.name);
     let folder = folder(common.out.clone(), &name, *shard)?;
-    let wanted = match shard {
-        Some(shard) => cases_of(&ready.sweep, &ready.traces, *shard)?.len(),
-        None => count(&ready.sweep),
-    };
+    let Ready { sweep, traces, .. } = &ready;
+    let of_shard = shard.map(|shard| cases_of(sweep, traces, shard)).transpose()?;
     let head = ready.head(path, overrides, common, *shard);
+    let wanted = of_shard.as_ref().map_or(head.cases, Vec::len);
     let bar = progress::bar(wanted, common.quiet);
     let journal = Points::open(folder.path(), &head, *resume, &bar)?;
-    if let Some(shard) = shard {
-        let Ready { sweep, traces, .. } = &ready;
-        if let Err(error) = run_shard(sweep, traces, *shard, options(common), &journal) {
+    if let (Some(shard), Some(cases)) = (shard, of_shard) {
+        if let Err(error) = run_shard(sweep, traces, cases, options(common), &journal) {
             return Err(journal.broken(error.into()));
         }
         bar.finish_and_clear();

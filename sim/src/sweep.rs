@@ -95,21 +95,20 @@ pub fn run_sweep(
     Ok(record)
 }
 
-/// Runs the cases of one shard, whose results only the journal has.
+/// Runs the cases of one shard ([`cases_of`]), whose results only the journal has.
 ///
 /// # Errors
 /// As [`run_sweep`].
 pub fn run_shard(
     sweep: &Sweep,
     traces: &Traces,
-    shard: Shard,
+    cases: Vec<usize>,
     options: Options,
     journal: &impl Journal,
 ) -> Result<(), RunError> {
     let all = jobs(sweep);
-    let wanted = shard.cases(&all, traces)?;
     let work = Work::new(sweep, &all, traces, Options { bound_curve: false, ..options }, journal)?;
-    work.run(wanted)?;
+    work.run(cases)?;
     Ok(())
 }
 
