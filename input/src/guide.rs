@@ -7,9 +7,11 @@
 //! no row says.
 
 mod deepspeed;
+mod flexgen;
 mod reader;
 mod serve;
 mod settings;
+mod shell;
 mod words;
 mod write;
 mod yaml;
@@ -18,6 +20,7 @@ use std::path::Path;
 use tiersim_models::diagnostic::Diagnostics;
 
 pub use deepspeed::{Job, deepspeed};
+pub use flexgen::flexgen;
 pub use serve::{Engine, Load, Server, serve};
 pub use settings::machine as machine_of;
 pub use yaml::MAX_BYTES;

@@ -16,6 +16,7 @@ mod determinism;
 mod documented;
 mod errors;
 mod explain;
+mod flexgen;
 mod frameworks;
 mod goldens;
 mod gpu_script;

@@ -57,10 +57,26 @@ pub(super) struct Generate {
     /// Formats of weights and of keys and values, where they are not the precision.
     pub(super) weights: Option<&'static str>,
     pub(super) kv: Option<&'static str>,
-    /// Bytes of each card that may be used.
-    pub(super) hbm: u64,
+    /// Bytes of each card that may be used, where not all of them are.
+    pub(super) hbm: Option<u64>,
     /// The share of weights that is offloaded.
     pub(super) share: f64,
+    /// FlexGen's way: whole runs in blocks of batches, placed by percentages.
+    pub(super) block: Option<Block>,
+}
+
+/// A run of FlexGen.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Block {
+    /// Batches that go through a layer one after the other.
+    pub(super) batches: u64,
+    /// Percent of weights, cache and activations on the GPU and on the host.
+    pub(super) percent: [u64; 6],
+    pub(super) sep_layer: bool,
+    /// Ops ahead for which objects come.
+    pub(super) ahead: u64,
+    /// Decode steps attend on the host's processors.
+    pub(super) host_attention: bool,
 }
 
 /// Keys that change neither bytes nor time, with the reason.

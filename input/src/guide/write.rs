@@ -2,7 +2,7 @@
 //!
 //! Invariant: its one case is as the settings say; a run's baseline has everything in HBM.
 
-use super::settings::{Generate, Settings};
+use super::settings::{Block, Generate, Settings};
 use std::fmt::Write;
 
 /// The text of a scenario; `from` is the file's name, `case` what the case of the settings is
@@ -24,18 +24,22 @@ pub(super) fn scenario(from: &str, of: &Settings, [case, by]: [&str; 2]) -> Stri
     out.push_str("    policies: [\n");
     let offload = offload(of);
     let policy = offload.map_or("AllHbm".to_owned(), |words| format!("ZeroOffload({words})"));
-    let _ = match pressure(of) {
-        None if of.generate.is_some() => {
-            let hbm = of.generate.map_or(0, |text| text.hbm);
+    let policy = of.generate.and_then(|text| text.block).map_or(policy, |block| percent(&block));
+    let _ = match (pressure(of), of.generate.and_then(|text| text.hbm)) {
+        (None, Some(hbm)) => {
             writeln!(out, "        (name: {case:?}, policy: {policy}, hbm: b({hbm})),")
         }
-        None if of.pageable => writeln!(
+        (None, None) if of.pageable => writeln!(
             out,
             "        (\n            name: {case:?},\n            policy: {policy},\n            \
              runtime: (copies: pageable, source: {from:?}),\n        ),"
         ),
-        None => writeln!(out, "        (name: {case:?}, policy: {policy}),"),
-        Some(pressure) => writeln!(
+        (None, None) if policy.contains('\n') => writeln!(
+            out,
+            "        (\n            name: {case:?},\n            policy: {policy},\n        ),"
+        ),
+        (None, None) => writeln!(out, "        (name: {case:?}, policy: {policy}),"),
+        (Some(pressure), _) => writeln!(
             out,
             "        (\n            name: {case:?},\n            policy: {policy},\n            \
              pressure: (\n{pressure}            ),\n        ),"
@@ -57,14 +61,43 @@ fn generation(out: &mut String, of: &Settings, text: &Generate) {
     let Generate { batch, prompt, tokens, .. } = text;
     let _ = writeln!(out, "        mode: generate(\n            batch: {batch},");
     let _ = writeln!(out, "            prompt: {prompt},\n            tokens: {tokens},");
-    // The prompt's pass is another thing than the pace of tokens that is asked for.
-    out.push_str("            prefill: false,\n            kernels: fused,\n");
+    match text.block {
+        Some(block) => {
+            let _ = writeln!(out, "            batches: {},", block.batches);
+            if block.host_attention {
+                out.push_str("            attention_on: host,\n");
+            }
+        }
+        // The prompt's pass is another thing than the pace of tokens that is asked for.
+        None => out.push_str("            prefill: false,\n            kernels: fused,\n"),
+    }
     if of.devices > 1 {
         let _ = writeln!(out, "            tensor: {},", of.devices);
     }
     let peak = if of.precision == "fp32" { "tf32" } else { of.precision };
     let _ = writeln!(out, "        ),\n        time: roofline(precision: {peak:?}),");
-    out.push_str("        repeat: 2,\n        warmup: 1,\n    ),\n");
+    // A prompt and its answer are one run; the pace of tokens is that of steps which repeat.
+    let [repeat, warmup] = if text.block.is_some() { [1, 0] } else { [2, 1] };
+    let _ = writeln!(out, "        repeat: {repeat},\n        warmup: {warmup},\n    ),");
+}
+
+/// FlexGen's percentages.
+fn percent(of: &Block) -> String {
+    let names = ["weights_gpu", "weights_cpu", "cache_gpu", "cache_cpu", "act_gpu", "act_cpu"];
+    let six: Vec<String> =
+        names.iter().zip(of.percent).map(|(name, share)| format!("{name}: {share}")).collect();
+    let pairs: Vec<String> = six.chunks(2).map(|pair| pair.join(", ")).collect();
+    let on_drive = of.percent.chunks(2).any(|pair| pair[0] + pair[1] < 100);
+    // A machine without a drive can run what puts nothing there.
+    let last = if on_drive { "drive" } else { "far" };
+    let deep = " ".repeat(16);
+    format!(
+        "Percentages(\n{deep}{},\n{deep}sep_layer: {},\n{deep}tiers: [\"near\", \"far\", {last:?}],\n\
+         {deep}access: migrate(prefetch_ops: {}),\n            )",
+        pairs.join(&format!(",\n{deep}")),
+        of.sep_layer,
+        of.ahead
+    )
 }
 
 fn workload(out: &mut String, of: &Settings) {

@@ -52,7 +52,7 @@ pub(super) fn sglang(path: &[String]) -> String {
 }
 
 /// The known model that a checkpoint's name begins with, whatever was tuned; paths of `.json` stay.
-pub(super) fn known_as(name: &str) -> Option<String> {
+pub(in crate::guide) fn known_as(name: &str) -> Option<String> {
     if name.ends_with(".json") {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-._/".contains(c);
         return (name.len() <= 200 && name.chars().all(plain)).then(|| name.to_owned());
