@@ -3,6 +3,7 @@
 //! Invariant: what is printed is what is run, and it says of every key what became of it.
 
 mod flexgen;
+mod megatron;
 mod shown;
 
 use crate::hardware::machine;
@@ -10,6 +11,7 @@ use crate::new::settings_text;
 use crate::output::Failure;
 use clap::{Args, Subcommand};
 use flexgen::{FlexGenArgs, of_flexgen};
+use megatron::{MegatronArgs, of_megatron};
 use shown::{Precision, command_line, shown};
 use std::path::{Path, PathBuf};
 use tiersim_input::guide::{Engine, Job, Load, Server, deepspeed, machine_of, serve};
@@ -47,6 +49,11 @@ enum Framework {
         after_help = "Examples:\n  tiersim from flexgen '--model facebook/opt-6.7b --percent 20 80 0 100 0 100 --gpu-batch-size 16 --num-gpu-batches 2 --gen-len 4' --device h100"
     )]
     FlexGen(FlexGenArgs),
+    /// Arguments of Megatron-LM, or a shell script that holds them.
+    #[command(
+        after_help = "Examples:\n  tiersim from megatron examples/frameworks/megatron-8b.sh --device h100"
+    )]
+    Megatron(MegatronArgs),
 }
 
 #[derive(Debug, Args)]
@@ -127,6 +134,7 @@ pub(crate) fn from(args: &FromArgs, registry: &Registry) -> Result<(), Failure> 
         Framework::Vllm(args) => of_server(args, Engine::Vllm, registry),
         Framework::Sglang(args) => of_server(args, Engine::Sglang, registry),
         Framework::FlexGen(args) => of_flexgen(args, registry),
+        Framework::Megatron(args) => of_megatron(args, registry),
     }
 }
 

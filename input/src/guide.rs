@@ -8,6 +8,7 @@
 
 mod deepspeed;
 mod flexgen;
+mod megatron;
 mod reader;
 mod serve;
 mod settings;
@@ -21,6 +22,7 @@ use tiersim_models::diagnostic::Diagnostics;
 
 pub use deepspeed::{Job, deepspeed};
 pub use flexgen::flexgen;
+pub use megatron::{Cluster, megatron};
 pub use serve::{Engine, Load, Server, serve};
 pub use settings::machine as machine_of;
 pub use yaml::MAX_BYTES;

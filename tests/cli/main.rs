@@ -28,6 +28,7 @@ mod hostile_memory;
 mod hostile_traces;
 mod lints;
 mod long_runs;
+mod megatron;
 mod memory;
 mod memory_pressure;
 mod models;

@@ -46,6 +46,23 @@ pub(super) struct Settings {
     pub(super) pageable: bool,
     /// Text is generated, in the place of training.
     pub(super) generate: Option<Generate>,
+    /// Training of a model that several kinds of ranks split, in the place of replicas alone.
+    pub(super) ranks: Option<Ranks>,
+}
+
+/// How ranks split a model, and what comes with it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Ranks {
+    /// The model's dimensions, in the place of its name.
+    pub(super) card: Option<String>,
+    pub(super) tensor: u64,
+    /// Fields of `parallel`.
+    pub(super) parallel: Vec<String>,
+    /// What is kept for the backward pass, as the scenario's word.
+    pub(super) checkpointing: Option<String>,
+    pub(super) dropout: bool,
+    /// The format of gradients, where it is not the precision.
+    pub(super) gradients: Option<&'static str>,
 }
 
 /// What is generated, and with how much of the card.

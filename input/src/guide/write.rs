@@ -101,8 +101,18 @@ fn percent(of: &Block) -> String {
 }
 
 fn workload(out: &mut String, of: &Settings) {
-    let _ = writeln!(out, "    workload: Model(\n        model: {:?},", of.model);
-    let _ = writeln!(out, "        precision: {},\n        mode: train(", of.precision);
+    let ranks = of.ranks.as_ref();
+    let _ = match ranks.and_then(|ranks| ranks.card.as_ref()) {
+        Some(card) => {
+            writeln!(out, "    workload: Model(\n        card: (\n            {card},\n        ),")
+        }
+        None => writeln!(out, "    workload: Model(\n        model: {:?},", of.model),
+    };
+    let _ = writeln!(out, "        precision: {},", of.precision);
+    if let Some(format) = ranks.and_then(|ranks| ranks.gradients) {
+        let _ = writeln!(out, "        formats: (gradients: {format}),");
+    }
+    out.push_str("        mode: train(\n");
     let batch = of.micro_batch * of.accumulation;
     let _ =
         writeln!(out, "            batch: {batch},\n            micro_batch: {},", of.micro_batch);
@@ -115,14 +125,20 @@ fn workload(out: &mut String, of: &Settings) {
             let _ = writeln!(out, "            sequence: {},", of.sequence);
         }
     }
-    if of.checkpointing {
-        out.push_str("            checkpointing: full,\n");
+    let full = of.checkpointing.then_some("full");
+    if let Some(kept) = ranks.and_then(|ranks| ranks.checkpointing.as_deref()).or(full) {
+        let _ = writeln!(out, "            checkpointing: {kept},");
     }
     if of.eager_attention {
         out.push_str("            attention: eager,\n");
     }
-    if of.devices > 1 {
-        let _ = writeln!(out, "            parallel: (data: {}),", of.devices);
+    if ranks.is_some_and(|ranks| ranks.dropout) {
+        out.push_str("            dropout: true,\n");
+    }
+    let replicas = (of.devices > 1).then(|| format!("data: {}", of.devices));
+    let parallel = ranks.map(|ranks| ranks.parallel.join(", ")).or(replicas).unwrap_or_default();
+    if !parallel.is_empty() {
+        let _ = writeln!(out, "            parallel: ({parallel}),");
     }
     if let Some(update) = of.update {
         let _ = writeln!(out, "            optimizer: {update},");
