@@ -2,6 +2,7 @@
 //!
 //! Invariant: what is printed is what is run, and it says of every key what became of it.
 
+mod accelerate;
 mod flexgen;
 mod megatron;
 mod shown;
@@ -9,6 +10,7 @@ mod shown;
 use crate::hardware::machine;
 use crate::new::settings_text;
 use crate::output::Failure;
+use accelerate::{AccelerateArgs, of_accelerate};
 use clap::{Args, Subcommand};
 use flexgen::{FlexGenArgs, of_flexgen};
 use megatron::{MegatronArgs, of_megatron};
@@ -54,6 +56,11 @@ enum Framework {
         after_help = "Examples:\n  tiersim from megatron examples/frameworks/megatron-8b.sh --device h100"
     )]
     Megatron(MegatronArgs),
+    /// A YAML of `accelerate config`, or a device_map.
+    #[command(
+        after_help = "Examples:\n  tiersim from accelerate examples/frameworks/fsdp-offload.yaml --model llama-2-7b --device a100\n  tiersim from accelerate auto --max-memory 0=16GiB,cpu=60GiB --model llama-2-13b --device rtx-4090"
+    )]
+    Accelerate(AccelerateArgs),
 }
 
 #[derive(Debug, Args)]
@@ -135,6 +142,7 @@ pub(crate) fn from(args: &FromArgs, registry: &Registry) -> Result<(), Failure> 
         Framework::Sglang(args) => of_server(args, Engine::Sglang, registry),
         Framework::FlexGen(args) => of_flexgen(args, registry),
         Framework::Megatron(args) => of_megatron(args, registry),
+        Framework::Accelerate(args) => of_accelerate(args, registry),
     }
 }
 

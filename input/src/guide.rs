@@ -6,6 +6,7 @@
 //! Invariant: every key of the file has one row in the report, and the scenario says nothing that
 //! no row says.
 
+mod accelerate;
 mod deepspeed;
 mod flexgen;
 mod megatron;
@@ -20,6 +21,7 @@ mod yaml;
 use std::path::Path;
 use tiersim_models::diagnostic::Diagnostics;
 
+pub use accelerate::{Launch, MapLoad, Opened, accelerate, device_map, is_device_map};
 pub use deepspeed::{Job, deepspeed};
 pub use flexgen::flexgen;
 pub use megatron::{Cluster, megatron};

@@ -145,7 +145,7 @@ fn project() -> Project {
         let file = format!("examples/guides/{card}.yaml");
         project.write(&file, page(&file));
     }
-    for name in ["zero3-offload.json", "megatron-8b.sh"] {
+    for name in ["zero3-offload.json", "megatron-8b.sh", "fsdp-offload.yaml"] {
         let file = format!("examples/frameworks/{name}");
         project.write(&file, page(&file));
     }

@@ -4,6 +4,7 @@
 //! can promise: nothing half-written, nothing printed where it does not belong, the same bytes
 //! again. One target for all of it, so that it is linked once.
 
+mod accelerate;
 mod agree;
 mod allocator;
 mod answers;

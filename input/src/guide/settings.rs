@@ -40,6 +40,12 @@ pub(super) struct Settings {
     /// Bytes of a bucket of gradients, and of what may be fetched ahead.
     pub(super) bucket: Option<u64>,
     pub(super) prefetch: Option<u64>,
+    /// Blocks whose weights are gathered ahead, where that is said.
+    pub(super) ahead: Option<u64>,
+    /// The case's policy, where it is none that is worked out of the other fields.
+    pub(super) policy: Option<String>,
+    /// Bytes of the host's memory, in the place of the machine's.
+    pub(super) host_bytes: Option<u64>,
     /// Communication shares the stream of what computes.
     pub(super) one_stream: bool,
     /// Copies are of pageable memory.

@@ -14,8 +14,9 @@ pub(super) fn scenario(from: &str, of: &Settings, [case, by]: [&str; 2]) -> Stri
     let _ = writeln!(out, "Scenario(\n    schema: 2,");
     let about = format!("{} on {}: what do the settings of {from} come to?", of.model, of.hardware);
     let _ = writeln!(out, "    about: {about:?},\n    hardware: {:?},", of.hardware);
-    if let Some(gib) = of.host_gib {
-        let _ = writeln!(out, "    capacity: {{\"dram\": gib({gib})}},");
+    let host = of.host_gib.map(|gib| format!("gib({gib})"));
+    if let Some(size) = host.or(of.host_bytes.map(|bytes| format!("b({bytes})"))) {
+        let _ = writeln!(out, "    capacity: {{\"dram\": {size}}},");
     }
     match &of.generate {
         Some(text) => generation(&mut out, of, text),
@@ -25,6 +26,7 @@ pub(super) fn scenario(from: &str, of: &Settings, [case, by]: [&str; 2]) -> Stri
     let offload = offload(of);
     let policy = offload.map_or("AllHbm".to_owned(), |words| format!("ZeroOffload({words})"));
     let policy = of.generate.and_then(|text| text.block).map_or(policy, |block| percent(&block));
+    let policy = of.policy.clone().unwrap_or(policy);
     let _ = match (pressure(of), of.generate.and_then(|text| text.hbm)) {
         (None, Some(hbm)) => {
             writeln!(out, "        (name: {case:?}, policy: {policy}, hbm: b({hbm})),")
@@ -148,6 +150,7 @@ fn workload(out: &mut String, of: &Settings) {
         zero.push(format!("host_update: {:?}", of.optimizer_share.unwrap_or(1.0)));
     }
     zero.extend(of.bucket.map(|bytes| format!("bucket: b({bytes})")));
+    zero.extend(of.ahead.map(|blocks| format!("prefetch: {blocks}")));
     if of.one_stream {
         zero.push("overlap: false".to_owned());
     }
