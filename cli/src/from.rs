@@ -2,15 +2,21 @@
 //!
 //! Invariant: what is printed is what is run, and it says of every key what became of it.
 
-use crate::check::checked;
+mod accelerate;
+mod flexgen;
+mod megatron;
+mod shown;
+
 use crate::hardware::machine;
-use crate::new::{report, settings_text};
-use crate::output::{Failure, print};
-use crate::runs::{RunArgs, run};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use crate::new::settings_text;
+use crate::output::Failure;
+use accelerate::{AccelerateArgs, of_accelerate};
+use clap::{Args, Subcommand};
+use flexgen::{FlexGenArgs, of_flexgen};
+use megatron::{MegatronArgs, of_megatron};
+use shown::{Precision, command_line, shown};
 use std::path::{Path, PathBuf};
-use tiersim_input::guide::{Engine, Guide, Job, Load, Server, deepspeed, machine_of, serve};
-use tiersim_input::handed::hand;
+use tiersim_input::guide::{Engine, Job, Load, Server, deepspeed, machine_of, serve};
 use tiersim_input::import::card::{known_model, read_model};
 use tiersim_models::hardware::HBM;
 use tiersim_policies::zoo::Registry;
@@ -39,6 +45,22 @@ enum Framework {
         after_help = "Examples:\n  tiersim from sglang 'python -m sglang.launch_server --model-path meta-llama/Llama-3.1-8B --kv-cache-dtype fp8_e5m2' --device a100"
     )]
     Sglang(ServeArgs),
+    /// A command line of FlexGen: `python -m flexgen.flex_opt --flags`, or a file that holds it.
+    #[command(
+        name = "flexgen",
+        after_help = "Examples:\n  tiersim from flexgen '--model facebook/opt-6.7b --percent 20 80 0 100 0 100 --gpu-batch-size 16 --num-gpu-batches 2 --gen-len 4' --device h100"
+    )]
+    FlexGen(FlexGenArgs),
+    /// Arguments of Megatron-LM, or a shell script that holds them.
+    #[command(
+        after_help = "Examples:\n  tiersim from megatron examples/frameworks/megatron-8b.sh --device h100"
+    )]
+    Megatron(MegatronArgs),
+    /// A YAML of `accelerate config`, or a device_map.
+    #[command(
+        after_help = "Examples:\n  tiersim from accelerate examples/frameworks/fsdp-offload.yaml --model llama-2-7b --device a100\n  tiersim from accelerate auto --max-memory 0=16GiB,cpu=60GiB --model llama-2-13b --device rtx-4090"
+    )]
+    Accelerate(AccelerateArgs),
 }
 
 #[derive(Debug, Args)]
@@ -112,26 +134,15 @@ struct ServeArgs {
     out: Option<PathBuf>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Precision {
-    Bf16,
-    Fp16,
-    Fp32,
-}
-
-/// The options of a run that are not said.
-#[derive(Parser)]
-struct Plain {
-    #[command(flatten)]
-    run: RunArgs,
-}
-
 /// Prints the scenario, and runs it.
 pub(crate) fn from(args: &FromArgs, registry: &Registry) -> Result<(), Failure> {
     match &args.framework {
         Framework::DeepSpeed(args) => of_deepspeed(args, registry),
         Framework::Vllm(args) => of_server(args, Engine::Vllm, registry),
         Framework::Sglang(args) => of_server(args, Engine::Sglang, registry),
+        Framework::FlexGen(args) => of_flexgen(args, registry),
+        Framework::Megatron(args) => of_megatron(args, registry),
+        Framework::Accelerate(args) => of_accelerate(args, registry),
     }
 }
 
@@ -146,11 +157,7 @@ fn of_deepspeed(args: &DeepSpeedArgs, registry: &Registry) -> Result<(), Failure
             args.gpus
         )));
     }
-    let precision = args.precision.map(|precision| match precision {
-        Precision::Bf16 => "bf16",
-        Precision::Fp16 => "fp16",
-        Precision::Fp32 => "fp32",
-    });
+    let precision = args.precision.map(Precision::word);
     let found = deepspeed(
         &args.file,
         &text,
@@ -176,13 +183,7 @@ fn of_server(args: &ServeArgs, engine: Engine, registry: &Registry) -> Result<()
         Engine::Vllm => "vllm",
         Engine::Sglang => "sglang",
     };
-    let file = Path::new(&args.words);
-    let is_file = file.is_file();
-    let text = if is_file { settings_text(file)? } else { args.words.clone() };
-    let (file, stem) = match file.file_stem().filter(|_| is_file) {
-        Some(stem) => (file, stem.to_string_lossy()),
-        None => (Path::new(own), own.into()),
-    };
+    let line = command_line(&args.words, own)?;
     let known = |devices| machine_of(&args.device, devices).unwrap_or(&args.device);
     // A word that is no machine with one device either is refused as what was typed.
     if machine_of(&args.device, 1).or(machine_of(&args.device, 8)).is_none() {
@@ -206,32 +207,6 @@ fn of_server(args: &ServeArgs, engine: Engine, registry: &Registry) -> Result<()
         tokens: args.tokens,
         requests: args.requests,
     };
-    let found = serve(file, &text, engine, &load)?;
-    shown(&found, &stem, args.no_run, args.out.as_deref(), registry)
-}
-
-/// Prints what became of each key and the scenario, and runs it unless that is not wanted.
-fn shown(
-    found: &Guide,
-    stem: &str,
-    no_run: bool,
-    out: Option<&Path>,
-    registry: &Registry,
-) -> Result<(), Failure> {
-    let told: String = report(&found.rows).lines().map(|line| format!("// {line}\n")).collect();
-    let scenario = format!("{told}{}", found.scenario);
-    let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
-    let name: String = stem.chars().take(60).map(plain).collect();
-    let path = format!("{}.ron", name.trim_start_matches(['.', '-']));
-    hand(Path::new(&path), scenario.clone().into_bytes());
-    checked(Path::new(&path), registry)?;
-    print(&scenario)?;
-    if no_run {
-        return Ok(());
-    }
-    let mut words = vec!["tiersim".into(), path.into()];
-    words.extend(out.iter().flat_map(|out| ["--out".into(), out.as_os_str().to_owned()]));
-    let Plain { run: plain } = Plain::parse_from(words);
-    print("\n")?;
-    run(&plain, registry)
+    let found = serve(&line.file, &line.text, engine, &load)?;
+    shown(&found, &line.stem, args.no_run, args.out.as_deref(), registry)
 }

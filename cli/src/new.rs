@@ -107,5 +107,5 @@ pub(crate) fn report(rows: &[Row]) -> String {
 /// Nothing of a file reaches the terminal uncleaned.
 fn clean(text: &str) -> String {
     let shown: String = text.chars().take(80).collect();
-    shown.escape_debug().to_string().replace("\\\"", "\"")
+    shown.escape_debug().to_string().replace("\\\"", "\"").replace("\\'", "'")
 }

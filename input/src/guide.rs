@@ -6,11 +6,15 @@
 //! Invariant: every key of the file has one row in the report, and the scenario says nothing that
 //! no row says.
 
+mod accelerate;
 mod deepspeed;
+mod flexgen;
 mod fsdp;
+mod megatron;
 mod reader;
 mod serve;
 mod settings;
+mod shell;
 mod to;
 mod words;
 mod write;
@@ -19,7 +23,10 @@ mod yaml;
 use std::path::Path;
 use tiersim_models::diagnostic::Diagnostics;
 
+pub use accelerate::{Launch, MapLoad, Opened, accelerate, device_map, is_device_map};
 pub use deepspeed::{Job, deepspeed};
+pub use flexgen::flexgen;
+pub use megatron::{Cluster, megatron};
 pub use serve::{Engine, Load, Server, serve};
 pub use settings::machine as machine_of;
 pub use to::{Ask, Back, Part, Told, to_deepspeed, to_device_map, to_fsdp, to_server};

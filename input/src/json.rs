@@ -127,9 +127,34 @@ pub(crate) fn too_many<E: Error>() -> E {
     E::custom(format!("a file lists at most {MAX_ENTRIES} entries"))
 }
 
-/// Texts by name in the order of the file, repeated names included.
+/// Texts by name in the order of the file, repeated names included; a whole number is its digits.
 #[derive(Debug, Default)]
 pub(crate) struct Texts(pub(crate) Vec<(String, String)>);
+
+/// A text, or a whole number.
+struct Text(String);
+
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Text, D::Error> {
+        from.deserialize_any(Text(String::new()))
+    }
+}
+
+impl Visitor<'_> for Text {
+    type Value = Text;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Text, E> {
+        Ok(Text(text.to_owned()))
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<Text, E> {
+        Ok(Text(number.to_string()))
+    }
+}
 
 impl<'de> Deserialize<'de> for Texts {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Texts, D::Error> {
@@ -145,8 +170,8 @@ impl<'de> Visitor<'de> for Texts {
     }
 
     fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<Texts, A::Error> {
-        while let Some(entry) = map.next_entry()? {
-            self.0.push(entry);
+        while let Some((name, Text(text))) = map.next_entry()? {
+            self.0.push((name, text));
             if self.0.len() > MAX_ENTRIES {
                 return Err(too_many());
             }

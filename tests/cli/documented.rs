@@ -146,8 +146,10 @@ fn project() -> Project {
         let file = format!("examples/guides/{card}.yaml");
         project.write(&file, page(&file));
     }
-    let file = "examples/frameworks/zero3-offload.json";
-    project.write(file, page(file));
+    for name in ["zero3-offload.json", "megatron-8b.sh", "fsdp-offload.yaml"] {
+        let file = format!("examples/frameworks/{name}");
+        project.write(&file, page(&file));
+    }
     let block = ["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj"];
     let block = block.iter().chain(&["mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"]);
     let block = block.chain(&["input_layernorm", "post_attention_layernorm"]);

@@ -4,6 +4,7 @@
 //! can promise: nothing half-written, nothing printed where it does not belong, the same bytes
 //! again. One target for all of it, so that it is linked once.
 
+mod accelerate;
 mod agree;
 mod allocator;
 mod answers;
@@ -18,6 +19,7 @@ mod documented;
 mod errors;
 mod explain;
 mod exports;
+mod flexgen;
 mod frameworks;
 mod frameworks_back;
 mod goldens;
@@ -31,6 +33,7 @@ mod hostile_traces;
 mod journals;
 mod lints;
 mod long_runs;
+mod megatron;
 mod memory;
 mod memory_pressure;
 mod models;

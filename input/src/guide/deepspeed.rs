@@ -5,13 +5,15 @@
 //! command says, or else what is written in the report.
 //! Invariant: every key has one row, and what cannot be together is refused.
 
+mod comments;
 pub(super) mod keys;
 mod reasons;
 
 use super::reader::Reader;
 use super::settings::Settings;
 use super::{Fate, Guide, write, yaml};
-use reasons::reason;
+use comments::without_comments;
+pub(super) use reasons::reason as why;
 use std::path::Path;
 use tiersim_models::diagnostic::Diagnostics;
 
@@ -58,14 +60,10 @@ pub fn deepspeed(file: &Path, text: &str, job: &Job<'_>) -> Result<Guide, Diagno
         ..Settings::default()
     };
     settings.precision = precision(&mut of, job);
-    batches(&mut of, job, &mut settings);
-    update(&mut of, &mut settings);
-    zero(&mut of, job, &mut settings);
-    offload(&mut of, &mut settings);
-    checkpoints(&mut of, &mut settings);
+    parts(&mut of, job, &mut settings);
     for (index, entry) in entries.iter().enumerate() {
         if of.rows[index].is_none() {
-            of.rows[index] = reason(&word(&entry.path)).map(|why| Fate::Ignored(why.to_owned()));
+            of.rows[index] = why(&word(&entry.path)).map(|why| Fate::Ignored(why.to_owned()));
         }
     }
     let rows = of.done()?;
@@ -74,43 +72,13 @@ pub fn deepspeed(file: &Path, text: &str, job: &Job<'_>) -> Result<Guide, Diagno
     Ok(Guide { scenario: write::scenario(&name.unwrap_or_default(), &settings, told), rows })
 }
 
-/// The text with spaces for tabs, which YAML refuses, and for comments that YAML does not know:
-/// DeepSpeed reads Hjson, which has `//` and `/* */`. Every character keeps its place.
-fn without_comments(text: &str) -> String {
-    #[derive(PartialEq)]
-    enum In {
-        Text,
-        Quotes,
-        Line,
-        Block,
-    }
-    let (mut out, mut within) = (String::with_capacity(text.len()), In::Text);
-    let mut rest = text.chars().peekable();
-    while let Some(c) = rest.next() {
-        let next = rest.peek().copied();
-        match (&within, c, next) {
-            (In::Text, '"', _) => within = In::Quotes,
-            (In::Quotes, '"', _) => within = In::Text,
-            (In::Quotes, '\\', Some(_)) => {
-                out.push(c);
-                out.extend(rest.next());
-                continue;
-            }
-            (In::Text, '/', Some('/')) => within = In::Line,
-            (In::Text, '/', Some('*')) => within = In::Block,
-            (In::Line, '\n', _) => within = In::Text,
-            (In::Block, '*', Some('/')) => {
-                out.push_str("  ");
-                rest.next();
-                within = In::Text;
-                continue;
-            }
-            _ => {}
-        }
-        let blank = matches!(within, In::Line | In::Block) && c != '\n' || c == '\t';
-        out.push(if blank { ' ' } else { c });
-    }
-    out
+/// Everything but the precision, of entries whose keys count by DeepSpeed's words.
+pub(super) fn parts(of: &mut Reader<'_>, job: &Job<'_>, settings: &mut Settings) {
+    batches(of, job, settings);
+    update(of, settings);
+    zero(of, job, settings);
+    offload(of, settings);
+    checkpoints(of, settings);
 }
 
 /// A key by its whole path, in today's names.

@@ -60,6 +60,7 @@ const VLLM: Grammar = Grammar {
         &["python", "-m", "vllm.entrypoints.api_server"],
     ],
     alone: names::ALONE,
+    script: None,
 };
 
 const SGLANG: Grammar = Grammar {
@@ -69,6 +70,7 @@ const SGLANG: Grammar = Grammar {
         &["sglang", "serve"],
     ],
     alone: names::ALONE,
+    script: None,
 };
 
 /// The scenario that a command line means under a load. `file` is what problems name.
@@ -90,7 +92,7 @@ pub fn serve(
     let mut of = Reader::new(file, &entries, word);
     let mut settings = Settings::default();
     let mut text = Generate { prompt: load.prompt, tokens: load.tokens, ..Generate::default() };
-    settings.model = model(&mut of, load);
+    settings.model = model(&mut of, load.model).unwrap_or_default();
     formats(&mut of, load, &mut settings, &mut text);
     let server = machine(&mut of, load, &mut settings);
     memory(&mut of, load, &server, &mut settings, &mut text);
@@ -112,22 +114,24 @@ pub fn serve(
     Ok(Guide { scenario, rows })
 }
 
-fn model(of: &mut Reader<'_>, load: &Load<'_>) -> String {
-    if let Some(model) = load.model {
+/// The model that the flags name, unless the command names another; a problem where there is none.
+pub(super) fn model(of: &mut Reader<'_>, said: Option<&str>) -> Option<String> {
+    if let Some(model) = said {
         of.ignore(names::MODEL, "the command says another");
-        return model.to_owned();
+        return Some(model.to_owned());
     }
     let told = |name: &str| Fate::Taken(format!("model: {:?}", known_as(name).unwrap_or_default()));
     let Some((name, place)) = of.text(names::MODEL, told) else {
         of.missing(names::MODEL, "pass --model NAME");
-        return String::new();
+        return None;
     };
-    known_as(name).unwrap_or_else(|| {
+    let known = known_as(name);
+    if known.is_none() {
         let rule = "no model of this name is known here";
         let remedy = "pass --model with a name of `tiersim memory --model`, or a config.json";
         of.wrong(place, rule, name, remedy);
-        String::new()
-    })
+    }
+    known
 }
 
 /// One of a table's words; what is not in the table is refused.
@@ -205,7 +209,7 @@ fn memory(
             1.0
         });
     }
-    text.hbm = bytes(share);
+    text.hbm = Some(bytes(share));
     let format = text.weights.unwrap_or(settings.precision);
     let parameters = (load.parameters)(&settings.model).unwrap_or(0);
     let all = weights(parameters, format, settings.devices);

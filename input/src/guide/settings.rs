@@ -40,12 +40,35 @@ pub(super) struct Settings {
     /// Bytes of a bucket of gradients, and of what may be fetched ahead.
     pub(super) bucket: Option<u64>,
     pub(super) prefetch: Option<u64>,
+    /// Blocks whose weights are gathered ahead, where that is said.
+    pub(super) ahead: Option<u64>,
+    /// The case's policy, where it is none that is worked out of the other fields.
+    pub(super) policy: Option<String>,
+    /// Bytes of the host's memory, in the place of the machine's.
+    pub(super) host_bytes: Option<u64>,
     /// Communication shares the stream of what computes.
     pub(super) one_stream: bool,
     /// Copies are of pageable memory.
     pub(super) pageable: bool,
     /// Text is generated, in the place of training.
     pub(super) generate: Option<Generate>,
+    /// Training of a model that several kinds of ranks split, in the place of replicas alone.
+    pub(super) ranks: Option<Ranks>,
+}
+
+/// How ranks split a model, and what comes with it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Ranks {
+    /// The model's dimensions, in the place of its name.
+    pub(super) card: Option<String>,
+    pub(super) tensor: u64,
+    /// Fields of `parallel`.
+    pub(super) parallel: Vec<String>,
+    /// What is kept for the backward pass, as the scenario's word.
+    pub(super) checkpointing: Option<String>,
+    pub(super) dropout: bool,
+    /// The format of gradients, where it is not the precision.
+    pub(super) gradients: Option<&'static str>,
 }
 
 /// What is generated, and with how much of the card.
@@ -57,10 +80,26 @@ pub(super) struct Generate {
     /// Formats of weights and of keys and values, where they are not the precision.
     pub(super) weights: Option<&'static str>,
     pub(super) kv: Option<&'static str>,
-    /// Bytes of each card that may be used.
-    pub(super) hbm: u64,
+    /// Bytes of each card that may be used, where not all of them are.
+    pub(super) hbm: Option<u64>,
     /// The share of weights that is offloaded.
     pub(super) share: f64,
+    /// FlexGen's way: whole runs in blocks of batches, placed by percentages.
+    pub(super) block: Option<Block>,
+}
+
+/// A run of FlexGen.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Block {
+    /// Batches that go through a layer one after the other.
+    pub(super) batches: u64,
+    /// Percent of weights, cache and activations on the GPU and on the host.
+    pub(super) percent: [u64; 6],
+    pub(super) sep_layer: bool,
+    /// Ops ahead for which objects come.
+    pub(super) ahead: u64,
+    /// Decode steps attend on the host's processors.
+    pub(super) host_attention: bool,
 }
 
 /// Keys that change neither bytes nor time, with the reason.

@@ -2,7 +2,7 @@
 //!
 //! Invariant: its one case is as the settings say; a run's baseline has everything in HBM.
 
-use super::settings::{Generate, Settings};
+use super::settings::{Block, Generate, Settings};
 use std::fmt::Write;
 
 /// How many ops ahead parameters are fetched in training: frameworks count bytes instead.
@@ -17,8 +17,9 @@ pub(super) fn scenario(from: &str, of: &Settings, [case, by]: [&str; 2]) -> Stri
     let _ = writeln!(out, "Scenario(\n    schema: 2,");
     let about = format!("{} on {}: what do the settings of {from} come to?", of.model, of.hardware);
     let _ = writeln!(out, "    about: {about:?},\n    hardware: {:?},", of.hardware);
-    if let Some(gib) = of.host_gib {
-        let _ = writeln!(out, "    capacity: {{\"dram\": gib({gib})}},");
+    let host = of.host_gib.map(|gib| format!("gib({gib})"));
+    if let Some(size) = host.or(of.host_bytes.map(|bytes| format!("b({bytes})"))) {
+        let _ = writeln!(out, "    capacity: {{\"dram\": {size}}},");
     }
     match &of.generate {
         Some(text) => generation(&mut out, of, text),
@@ -27,18 +28,23 @@ pub(super) fn scenario(from: &str, of: &Settings, [case, by]: [&str; 2]) -> Stri
     out.push_str("    policies: [\n");
     let offload = offload(of);
     let policy = offload.map_or("AllHbm".to_owned(), |words| format!("ZeroOffload({words})"));
-    let _ = match pressure(of) {
-        None if of.generate.is_some() => {
-            let hbm = of.generate.map_or(0, |text| text.hbm);
+    let policy = of.generate.and_then(|text| text.block).map_or(policy, |block| percent(&block));
+    let policy = of.policy.clone().unwrap_or(policy);
+    let _ = match (pressure(of), of.generate.and_then(|text| text.hbm)) {
+        (None, Some(hbm)) => {
             writeln!(out, "        (name: {case:?}, policy: {policy}, hbm: b({hbm})),")
         }
-        None if of.pageable => writeln!(
+        (None, None) if of.pageable => writeln!(
             out,
             "        (\n            name: {case:?},\n            policy: {policy},\n            \
              runtime: (copies: pageable, source: {from:?}),\n        ),"
         ),
-        None => writeln!(out, "        (name: {case:?}, policy: {policy}),"),
-        Some(pressure) => writeln!(
+        (None, None) if policy.contains('\n') => writeln!(
+            out,
+            "        (\n            name: {case:?},\n            policy: {policy},\n        ),"
+        ),
+        (None, None) => writeln!(out, "        (name: {case:?}, policy: {policy}),"),
+        (Some(pressure), _) => writeln!(
             out,
             "        (\n            name: {case:?},\n            policy: {policy},\n            \
              pressure: (\n{pressure}            ),\n        ),"
@@ -60,19 +66,58 @@ fn generation(out: &mut String, of: &Settings, text: &Generate) {
     let Generate { batch, prompt, tokens, .. } = text;
     let _ = writeln!(out, "        mode: generate(\n            batch: {batch},");
     let _ = writeln!(out, "            prompt: {prompt},\n            tokens: {tokens},");
-    // The prompt's pass is another thing than the pace of tokens that is asked for.
-    out.push_str("            prefill: false,\n            kernels: fused,\n");
+    match text.block {
+        Some(block) => {
+            let _ = writeln!(out, "            batches: {},", block.batches);
+            if block.host_attention {
+                out.push_str("            attention_on: host,\n");
+            }
+        }
+        // The prompt's pass is another thing than the pace of tokens that is asked for.
+        None => out.push_str("            prefill: false,\n            kernels: fused,\n"),
+    }
     if of.devices > 1 {
         let _ = writeln!(out, "            tensor: {},", of.devices);
     }
     let peak = if of.precision == "fp32" { "tf32" } else { of.precision };
     let _ = writeln!(out, "        ),\n        time: roofline(precision: {peak:?}),");
-    out.push_str("        repeat: 2,\n        warmup: 1,\n    ),\n");
+    // A prompt and its answer are one run; the pace of tokens is that of steps which repeat.
+    let [repeat, warmup] = if text.block.is_some() { [1, 0] } else { [2, 1] };
+    let _ = writeln!(out, "        repeat: {repeat},\n        warmup: {warmup},\n    ),");
+}
+
+/// FlexGen's percentages.
+fn percent(of: &Block) -> String {
+    let names = ["weights_gpu", "weights_cpu", "cache_gpu", "cache_cpu", "act_gpu", "act_cpu"];
+    let six: Vec<String> =
+        names.iter().zip(of.percent).map(|(name, share)| format!("{name}: {share}")).collect();
+    let pairs: Vec<String> = six.chunks(2).map(|pair| pair.join(", ")).collect();
+    let on_drive = of.percent.chunks(2).any(|pair| pair[0] + pair[1] < 100);
+    // A machine without a drive can run what puts nothing there.
+    let last = if on_drive { "drive" } else { "far" };
+    let deep = " ".repeat(16);
+    format!(
+        "Percentages(\n{deep}{},\n{deep}sep_layer: {},\n{deep}tiers: [\"near\", \"far\", {last:?}],\n\
+         {deep}access: migrate(prefetch_ops: {}),\n            )",
+        pairs.join(&format!(",\n{deep}")),
+        of.sep_layer,
+        of.ahead
+    )
 }
 
 fn workload(out: &mut String, of: &Settings) {
-    let _ = writeln!(out, "    workload: Model(\n        model: {:?},", of.model);
-    let _ = writeln!(out, "        precision: {},\n        mode: train(", of.precision);
+    let ranks = of.ranks.as_ref();
+    let _ = match ranks.and_then(|ranks| ranks.card.as_ref()) {
+        Some(card) => {
+            writeln!(out, "    workload: Model(\n        card: (\n            {card},\n        ),")
+        }
+        None => writeln!(out, "    workload: Model(\n        model: {:?},", of.model),
+    };
+    let _ = writeln!(out, "        precision: {},", of.precision);
+    if let Some(format) = ranks.and_then(|ranks| ranks.gradients) {
+        let _ = writeln!(out, "        formats: (gradients: {format}),");
+    }
+    out.push_str("        mode: train(\n");
     let batch = of.micro_batch * of.accumulation;
     let _ =
         writeln!(out, "            batch: {batch},\n            micro_batch: {},", of.micro_batch);
@@ -85,14 +130,20 @@ fn workload(out: &mut String, of: &Settings) {
             let _ = writeln!(out, "            sequence: {},", of.sequence);
         }
     }
-    if of.checkpointing {
-        out.push_str("            checkpointing: full,\n");
+    let full = of.checkpointing.then_some("full");
+    if let Some(kept) = ranks.and_then(|ranks| ranks.checkpointing.as_deref()).or(full) {
+        let _ = writeln!(out, "            checkpointing: {kept},");
     }
     if of.eager_attention {
         out.push_str("            attention: eager,\n");
     }
-    if of.devices > 1 {
-        let _ = writeln!(out, "            parallel: (data: {}),", of.devices);
+    if ranks.is_some_and(|ranks| ranks.dropout) {
+        out.push_str("            dropout: true,\n");
+    }
+    let replicas = (of.devices > 1).then(|| format!("data: {}", of.devices));
+    let parallel = ranks.map(|ranks| ranks.parallel.join(", ")).or(replicas).unwrap_or_default();
+    if !parallel.is_empty() {
+        let _ = writeln!(out, "            parallel: ({parallel}),");
     }
     if let Some(update) = of.update {
         let _ = writeln!(out, "            optimizer: {update},");
@@ -102,6 +153,7 @@ fn workload(out: &mut String, of: &Settings) {
         zero.push(format!("host_update: {:?}", of.optimizer_share.unwrap_or(1.0)));
     }
     zero.extend(of.bucket.map(|bytes| format!("bucket: b({bytes})")));
+    zero.extend(of.ahead.map(|blocks| format!("prefetch: {blocks}")));
     if of.one_stream {
         zero.push("overlap: false".to_owned());
     }

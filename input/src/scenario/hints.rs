@@ -1,5 +1,6 @@
 //! Reads `tier_hints.json`: `{"module": "HBM" | "CXL" | "CPU" | "SSD" | "REMOTE"}`, and beside the
-//! modules the fingerprint of the run that they come from.
+//! modules the fingerprint of the run that they come from. A `device_map` of accelerate, whose words
+//! are `0`, `"cpu"` and `"disk"`, says the same and is read as it is.
 //!
 //! The file comes from other programs, so it is plain JSON. JSON is close enough to RON for the
 //! scanner to find the place of every entry; serde_json decides what is JSON.
@@ -46,7 +47,7 @@ pub fn read_hints(path: &Path) -> Result<HintFile, Diagnostics> {
             let place = Some(place_of(check.document, index));
             check.problems.push(path, place, rule, format!("`{found}`"), remedy);
         };
-        match TierKind::from_hint(&word) {
+        match TierKind::from_hint(&word).or_else(|| of_device(&word)) {
             Some(kind) if hints.insert(module.clone(), kind).is_some() => {
                 fault("a module is named twice", &module, "keep one of the lines");
             }
@@ -77,6 +78,16 @@ impl HintFile {
             }
         }
         problems
+    }
+}
+
+/// The tier that a word of a `device_map` means, where there is one device.
+fn of_device(word: &str) -> Option<TierKind> {
+    match word {
+        "0" | "cuda" | "cuda:0" | "gpu" => Some(TierKind::Hbm),
+        "cpu" => Some(TierKind::Dram),
+        "disk" => Some(TierKind::Nvme),
+        _ => None,
     }
 }
 

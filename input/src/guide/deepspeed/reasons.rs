@@ -3,7 +3,7 @@
 //! Invariant: a key that is read elsewhere is not looked up.
 
 /// Why a key says nothing, by how its path begins.
-pub(super) fn reason(key: &str) -> Option<&'static str> {
+pub(in crate::guide) fn reason(key: &str) -> Option<&'static str> {
     let table: [(&[&str], &str); 16] = [
         (
             &["optimizer.", "scheduler.", "gradient_clipping", "prescale_", "gradient_predivide"],

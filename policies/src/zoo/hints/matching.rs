@@ -14,6 +14,14 @@ const PREFIXES: [&str; 7] =
     ["_orig_mod", "module", "base_model", "model", "transformer", "gpt_neox", "decoder"];
 /// Names of the list of layers.
 const LISTS: [&str; 5] = ["h", "layers", "layer", "blocks", "block"];
+/// Names of the table of tokens, of the head and of the parts of a block, and what generated traces
+/// call them.
+const PARTS: [(&[&str], &str); 4] = [
+    (&["wte", "embed_tokens", "word_embeddings", "embed_in", "tok_embeddings"], "embedding"),
+    (&["lm_head", "embed_out"], "head"),
+    (&["attn", "self_attn", "self_attention"], "attention"),
+    (&["feed_forward", "block_sparse_moe"], "mlp"),
+];
 
 /// For each module the hint that it follows, by position in `hints`, and how it was found.
 pub(super) fn follow(modules: &[String], hints: &[&str]) -> Vec<Option<(usize, How)>> {
@@ -41,8 +49,17 @@ fn parents(name: &str) -> impl Iterator<Item = &str> {
     name.rmatch_indices('.').map(|(at, _)| &name[..at])
 }
 
-/// A name without known prefixes, and with one name for the list of layers.
+/// A name without known prefixes, and with one name for the list of layers and for each part.
 fn canonical(name: &str) -> String {
+    let name = plain(name);
+    let part = |word: &str| {
+        let found = PARTS.iter().find(|(words, _)| words.contains(&word));
+        found.map_or(word.to_owned(), |(_, part)| (*part).to_owned())
+    };
+    name.split('.').map(part).collect::<Vec<_>>().join(".")
+}
+
+fn plain(name: &str) -> String {
     let mut rest = name;
     while let Some((first, inside)) = rest.split_once('.')
         && PREFIXES.contains(&first)
@@ -69,7 +86,8 @@ mod tests {
         {
             assert_eq!(canonical(name), "layers.0.mlp", "{name}");
         }
-        assert_eq!(canonical("transformer.wte"), "wte");
+        assert_eq!(canonical("transformer.wte"), "embedding");
+        assert_eq!(canonical("model.layers.3.self_attn.q_proj"), "layers.3.attention.q_proj");
         assert_eq!(canonical("h.attention"), "h.attention");
         assert_eq!(canonical("model"), "model");
     }

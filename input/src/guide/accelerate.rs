@@ -1,0 +1,389 @@
+//! `accelerate config`'s YAML, to a scenario that trains; and a `device_map`, to one that generates.
+//!
+//! What is divided over processes is FSDP's, DeepSpeed's or nothing: `deepspeed_config` goes to the
+//! reader of DeepSpeed, key by key or as the file that it names. How large a step is, the program
+//! says, and so the command does. Invariant: every key has one row, those of a section that is not
+//! in use included.
+
+mod device_map;
+mod reasons;
+
+use super::deepspeed::{self, Job};
+use super::reader::Reader;
+use super::settings::{Ranks, Settings};
+use super::yaml::{self, Entry};
+use super::{Fate, Guide, Row, write};
+pub use device_map::{MapLoad, device_map, is_device_map};
+use reasons::reason;
+use std::path::{Path, PathBuf};
+use tiersim_models::diagnostic::Diagnostics;
+
+/// The text of a file that the configuration names, and what problems call it.
+pub type Opened = Result<(PathBuf, String), Diagnostics>;
+
+/// What the configuration leaves to the program.
+pub struct Launch<'a> {
+    /// The model.
+    pub model: &'a str,
+    /// The machine on which so many processes run.
+    pub machine: &'a dyn Fn(u64) -> Option<String>,
+    /// Processes, in the place of the configuration's.
+    pub gpus: Option<u64>,
+    /// Tokens of a sequence.
+    pub sequence: u64,
+    /// Sequences of a micro-batch.
+    pub micro_batch: Option<u64>,
+    /// Micro-batches of a step.
+    pub accumulation: Option<u64>,
+    /// ZeRO's stage, where it is left open.
+    pub stage: Option<u64>,
+    /// GiB of the host's memory, in the place of the machine's.
+    pub host_gib: Option<u64>,
+    /// The program keeps inputs of blocks only, and computes the rest again.
+    pub checkpointing: bool,
+    /// A file that the configuration names.
+    pub open: &'a dyn Fn(&str) -> Opened,
+}
+
+/// Gradients of `DistributedDataParallel` are reduced in buckets of so many bytes.
+const DDP_BUCKET: u64 = 25 << 20;
+
+/// What divides a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Alone,
+    Replicas,
+    Fsdp,
+    DeepSpeed,
+}
+
+/// A key by its path; those of DeepSpeed by DeepSpeed's own.
+fn word(path: &[String]) -> String {
+    let key = path.join(".");
+    match key.as_str() {
+        "deepspeed_config.zero_stage" => "zero_optimization.stage",
+        "deepspeed_config.offload_optimizer_device" => "zero_optimization.offload_optimizer.device",
+        "deepspeed_config.offload_param_device" => "zero_optimization.offload_param.device",
+        "deepspeed_config.offload_optimizer_nvme_path" => {
+            "zero_optimization.offload_optimizer.nvme_path"
+        }
+        "deepspeed_config.offload_param_nvme_path" => "zero_optimization.offload_param.nvme_path",
+        "deepspeed_config.gradient_accumulation_steps" => "gradient_accumulation_steps",
+        "deepspeed_config.gradient_clipping" => "gradient_clipping",
+        "fsdp_config.fsdp_backward_prefetch_policy" => "fsdp_config.fsdp_backward_prefetch",
+        other => other,
+    }
+    .to_owned()
+}
+
+/// The scenario that a configuration means. `file` is what problems name.
+///
+/// # Errors
+/// The text is no YAML of this kind, a value is not what its key wants, keys contradict each other,
+/// or what divides the job is not modelled.
+pub fn accelerate(file: &Path, text: &str, launch: &Launch<'_>) -> Result<Guide, Diagnostics> {
+    let entries = yaml::entries(file, text)?;
+    let mut of = Reader::new(file, &entries, word);
+    let mut settings = Settings {
+        model: launch.model.to_owned(),
+        sequence: launch.sequence,
+        checkpointing: launch.checkpointing,
+        host_gib: launch.host_gib,
+        ..Settings::default()
+    };
+    settings.precision = precision(&mut of);
+    let kind = processes(&mut of, launch, &mut settings);
+    let job = Job {
+        model: launch.model,
+        device: &settings.hardware.clone(),
+        gpus: settings.devices,
+        sequence: launch.sequence,
+        micro_batch: launch.micro_batch,
+        accumulation: launch.accumulation,
+        precision: Some(settings.precision),
+        stage: launch.stage,
+        host_gib: launch.host_gib,
+        checkpointing: launch.checkpointing,
+    };
+    let mut named = None;
+    if kind == Kind::DeepSpeed {
+        let key = "deepspeed_config.deepspeed_config_file";
+        let told = |name: &str| Fate::Taken(format!("{name}, whose keys follow"));
+        match of.text(key, told) {
+            Some((name, _)) => {
+                let (file, text) = (launch.open)(name)?;
+                named = Some(deepspeed::deepspeed(&file, &text, &job)?);
+                for key in ["gradient_accumulation_steps", "zero_optimization.stage"] {
+                    of.ignore(key, "the file that is named says it");
+                }
+            }
+            None => deepspeed::parts(&mut of, &job, &mut settings),
+        }
+    } else {
+        batches(&mut of, launch, &mut settings);
+        fsdp(&mut of, kind, &mut settings);
+    }
+    rest(&mut of, &entries, kind);
+    let rows = of.done()?;
+    let name = file.file_name().map(|name| name.to_string_lossy().into_owned());
+    match named {
+        // The scenario is the file's; what both say is told once for each.
+        Some(guide) => {
+            let file = |row: Row| Row { key: format!("deepspeed: {}", row.key), ..row };
+            let rows = rows.into_iter().chain(guide.rows.into_iter().map(file)).collect();
+            Ok(Guide { rows, ..guide })
+        }
+        None => {
+            let told = ["as accelerate launches", "tiersim from accelerate FILE"];
+            Ok(Guide {
+                scenario: write::scenario(&name.unwrap_or_default(), &settings, told),
+                rows,
+            })
+        }
+    }
+}
+
+fn precision(of: &mut Reader<'_>) -> &'static str {
+    let known = |value: &str| match value.to_ascii_lowercase().as_str() {
+        "bf16" => Some("bf16"),
+        "fp16" => Some("fp16"),
+        "fp8" => Some("bf16"),
+        "no" | "false" | "none" | "null" | "" => Some("fp32"),
+        _ => None,
+    };
+    let told = |value: &str| {
+        let fp8 = value.eq_ignore_ascii_case("fp8");
+        let note = "; for products in fp8 write `time: roofline(precision: \"fp8\")`";
+        let note = if fp8 { note } else { "" };
+        Fate::Taken(format!("precision: {}{note}", known(value).unwrap_or("")))
+    };
+    let Some((value, place)) = of.text("mixed_precision", told) else { return "fp32" };
+    known(value).unwrap_or_else(|| {
+        let rule = "`mixed_precision` is no, fp16, bf16 or fp8";
+        of.wrong(place, rule, value, "write one of these");
+        "fp32"
+    })
+}
+
+/// What divides the job, and over how many processes.
+fn processes(of: &mut Reader<'_>, launch: &Launch<'_>, settings: &mut Settings) -> Kind {
+    let said = of.number("num_processes", [1, 1 << 16], "parallel: (data: {})");
+    if launch.gpus.is_some() {
+        of.ignore("num_processes", "the command says how many there are");
+    }
+    let many = launch.gpus.or(said).unwrap_or(1);
+    of.number("num_machines", [1, 1 << 16], "servers: {}, of which one is simulated");
+    if of.flag("use_cpu", ["on the device", ""]) == Some(true) {
+        let place = of.find("use_cpu").expect("it was read").1.place;
+        of.wrong(place, "training runs on the device", "true", "write use_cpu: false");
+    }
+    let meaning = |word: &str| {
+        Some(match word.to_ascii_uppercase().as_str() {
+            "NO" | "FALSE" => Kind::Alone,
+            "MULTI_GPU" => Kind::Replicas,
+            "FSDP" => Kind::Fsdp,
+            "DEEPSPEED" => Kind::DeepSpeed,
+            _ => return None,
+        })
+    };
+    let told = |word: &str| {
+        Fate::Taken(match meaning(word) {
+            Some(Kind::Alone) => "one process".to_owned(),
+            Some(Kind::Replicas) => format!("replicas: gradients in buckets of {DDP_BUCKET} bytes"),
+            Some(Kind::Fsdp) => "zero, as `fsdp_config` says".to_owned(),
+            _ => "zero, as `deepspeed_config` says".to_owned(),
+        })
+    };
+    let read = of.text("distributed_type", told);
+    let by_count = if many > 1 { Kind::Replicas } else { Kind::Alone };
+    let kind = read.map_or(by_count, |(word, place)| {
+        meaning(word).unwrap_or_else(|| {
+            let rule = "`distributed_type` is modelled as one of NO, MULTI_GPU, FSDP, DEEPSPEED";
+            let remedy = match word.to_ascii_uppercase().as_str() {
+                "MEGATRON_LM" => "pass Megatron's arguments to `tiersim from megatron`",
+                _ => "write one of these",
+            };
+            of.wrong(place, rule, word, remedy);
+            by_count
+        })
+    });
+    if let (Kind::Alone, Some((_, entry))) = (kind, of.find("num_processes"))
+        && many > 1
+    {
+        let rule = "one process runs where `distributed_type` is NO";
+        of.wrong(entry.place, rule, &many.to_string(), "write distributed_type: MULTI_GPU");
+    }
+    settings.devices = many;
+    settings.hardware = (launch.machine)(many).unwrap_or_else(|| {
+        let rule = format!("no machine with {many} of the devices ships");
+        let place = of.find("num_processes").map(|(_, entry)| entry.place);
+        let remedy = "choose another --device, or another number of processes";
+        of.problems.push(of.file, place, rule, "", remedy);
+        String::new()
+    });
+    parallelism(of, kind, settings);
+    kind
+}
+
+/// `parallelism_config`: processes of which some share a sequence or a matrix.
+fn parallelism(of: &mut Reader<'_>, kind: Kind, settings: &mut Settings) {
+    let mut size = |name: &str, told: &str| {
+        let key = format!("parallelism_config.parallelism_config_{name}_size");
+        of.number(&key, [1, 1 << 16], told)
+    };
+    let replicas = size("dp_replicate", "replicas: {}");
+    let shards = size("dp_shard", "shards: {}");
+    let tensor = size("tp", "parallel: (tensor: {})").unwrap_or(1);
+    let context = size("cp", "parallel: (context: {})").unwrap_or(1);
+    let context = size("sp", "parallel: (context: {})").unwrap_or(context);
+    let model = tensor * context;
+    let place = |of: &Reader<'_>| {
+        let is = |entry: &&Entry| entry.path[0] == "parallelism_config";
+        of.entries.iter().find(is).map(|entry| entry.place)
+    };
+    if !settings.devices.is_multiple_of(model) {
+        let rule =
+            format!("processes are a multiple of tensor x context, here {tensor} x {context}");
+        let (at, found) = (place(of), settings.devices.to_string());
+        of.problems.push(of.file, at, rule, found, "mend one of them, or `num_processes`");
+        return;
+    }
+    let data = settings.devices / model;
+    if replicas.unwrap_or(1) > 1 && shards.unwrap_or(1) > 1 && kind == Kind::Fsdp {
+        let rule = "replicas of what is sharded are not modelled";
+        let remedy = "shard over all processes: leave parallelism_config_dp_replicate_size out";
+        let (at, found) = (place(of), replicas.unwrap_or(1).to_string());
+        of.problems.push(of.file, at, rule, found, remedy);
+    }
+    if model > 1 {
+        let words = [("data", data), ("context", context), ("tensor", tensor)];
+        let parallel = words.iter().filter(|(_, many)| *many > 1);
+        let parallel = parallel.map(|(name, many)| format!("{name}: {many}")).collect();
+        settings.ranks = Some(Ranks { parallel, tensor, ..Ranks::default() });
+    }
+}
+
+fn batches(of: &mut Reader<'_>, launch: &Launch<'_>, settings: &mut Settings) {
+    settings.micro_batch = launch.micro_batch.unwrap_or(1);
+    let key = "gradient_accumulation_steps";
+    let steps = of.number(key, [1, 1 << 20], "batch: {} micro-batches");
+    if launch.accumulation.is_some() {
+        of.ignore(key, "the command says another");
+    }
+    settings.accumulation = launch.accumulation.or(steps).unwrap_or(1);
+}
+
+/// What FSDP divides, and what it keeps on the host.
+fn fsdp(of: &mut Reader<'_>, kind: Kind, settings: &mut Settings) {
+    if kind == Kind::Replicas {
+        settings.bucket = Some(DDP_BUCKET);
+    }
+    if kind != Kind::Fsdp {
+        return;
+    }
+    settings.zero_stage = sharding(of);
+    let on = "checkpointing: full";
+    let again = of.flag("fsdp_config.fsdp_activation_checkpointing", ["as the program says", on]);
+    settings.checkpointing |= again == Some(true);
+    let told = [
+        "optimizer state and weights in HBM",
+        "ZeroOffload(optimizer: \"far\", parameters: \"far\"), and host_update: 1",
+    ];
+    let key = "fsdp_config.fsdp_offload_params";
+    if of.flag(key, told) == Some(true) {
+        if settings.precision == "fp32" {
+            let place = of.find(key).expect("it was read").1.place;
+            let rule = "an update on the host is of a master copy, which 16-bit weights have";
+            of.wrong(place, rule, "fp32", "write mixed_precision: bf16");
+        }
+        (settings.optimizer, settings.parameters) = (Some("far"), Some("far"));
+    }
+    let key = "fsdp_config.fsdp_backward_prefetch";
+    let ahead = |word: &str| match word.to_ascii_uppercase().as_str() {
+        "BACKWARD_PRE" | "1" => Some(1),
+        "BACKWARD_POST" | "2" | "NO_PREFETCH" | "3" | "NONE" | "NULL" | "" => Some(0),
+        _ => None,
+    };
+    let told =
+        |word: &str| Fate::Taken(format!("zero: (prefetch: {})", ahead(word).unwrap_or_default()));
+    if let Some((word, place)) = of.text(key, told) {
+        settings.ahead = ahead(word);
+        if settings.ahead.is_none() {
+            let rule = "`fsdp_backward_prefetch` is BACKWARD_PRE, BACKWARD_POST or NO_PREFETCH";
+            of.wrong(place, rule, word, "write one of these");
+        }
+    }
+    if settings.zero_stage < 3 {
+        of.ignore(key, "weights stay gathered: nothing is fetched ahead");
+        settings.ahead = None;
+    }
+    if settings.devices == 1 {
+        for key in
+            ["fsdp_sharding_strategy", "fsdp_reshard_after_forward", "fsdp_backward_prefetch"]
+        {
+            let why = "one device has nothing to divide its state among";
+            of.ignore(&format!("fsdp_config.{key}"), why);
+        }
+        (settings.zero_stage, settings.ahead) = (0, None);
+    }
+}
+
+/// The stage of ZeRO that FSDP's strategy is.
+fn sharding(of: &mut Reader<'_>) -> u64 {
+    let machines = of.find("num_machines").and_then(|(_, entry)| entry.value.as_deref());
+    let several = machines.is_some_and(|many| many != "1");
+    let stage = |word: &str| {
+        Some(match word.to_ascii_uppercase().as_str() {
+            "FULL_SHARD" | "1" | "TRUE" | "YES" => 3,
+            "SHARD_GRAD_OP" | "2" | "FALSE" | "NO" => 2,
+            "NO_SHARD" | "3" => 0,
+            "HYBRID_SHARD" | "4" if !several => 3,
+            "HYBRID_SHARD_ZERO2" | "5" if !several => 2,
+            _ => return None,
+        })
+    };
+    let mut found = None;
+    for name in ["fsdp_reshard_after_forward", "fsdp_sharding_strategy"] {
+        let key = format!("fsdp_config.{name}");
+        let told =
+            |word: &str| Fate::Taken(format!("zero: (stage: {})", stage(word).unwrap_or_default()));
+        let Some((word, place)) = of.text(&key, told) else { continue };
+        if stage(word).is_none() {
+            let hybrid = word.to_ascii_uppercase().starts_with("HYBRID") || "45".contains(word);
+            let rule = match hybrid {
+                true => "replicas of what is sharded within a server are not modelled".to_owned(),
+                false => format!("`{name}` is true, false, FULL_SHARD, SHARD_GRAD_OP or NO_SHARD"),
+            };
+            of.wrong(place, &rule, word, "write FULL_SHARD, or run on one server");
+        }
+        match found {
+            None => found = stage(word),
+            Some(_) => of.ignore(&key, "`fsdp_reshard_after_forward`, which is newer, says it"),
+        }
+    }
+    found.unwrap_or(3)
+}
+
+/// Keys that say nothing, and those of sections that are not in use.
+fn rest(of: &mut Reader<'_>, entries: &[Entry], kind: Kind) {
+    for (index, entry) in entries.iter().enumerate() {
+        if of.rows[index].is_some() {
+            continue;
+        }
+        let used = match entry.path[0].as_str() {
+            "deepspeed_config" => kind == Kind::DeepSpeed,
+            "fsdp_config" => kind == Kind::Fsdp,
+            "megatron_lm_config" => false,
+            _ => true,
+        };
+        let why = match (used, entry.value.as_deref()) {
+            (_, Some("{}")) => Some("an empty section"),
+            (false, _) => Some("of what `distributed_type` does not name"),
+            _ => {
+                let key = word(&entry.path);
+                reason(&key).or((kind == Kind::DeepSpeed).then(|| deepspeed::why(&key)).flatten())
+            }
+        };
+        of.rows[index] = why.map(|why| Fate::Ignored(why.to_owned()));
+    }
+}
