@@ -12,12 +12,12 @@ use crate::messages::say_note;
 use crate::output::{Failure, cannot};
 use crate::progress::Progress;
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, ErrorKind, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tiersim_models::results::{AxisValue, CaseRecord, Conditions, Figures, Outcome};
 use tiersim_sim::sweep::{Journal, Stop};
 
@@ -108,8 +108,8 @@ enum Written<'a> {
 /// What a journal holds.
 #[derive(Debug, Default)]
 pub(crate) struct Known {
-    pub(crate) cases: HashMap<usize, CaseRecord>,
-    pub(crate) conditions: HashMap<usize, Conditions>,
+    pub(crate) cases: BTreeMap<usize, CaseRecord>,
+    pub(crate) conditions: BTreeMap<usize, Conditions>,
     /// Lines whose checksum is wrong, from 1.
     pub(crate) damaged: Vec<usize>,
 }
@@ -220,12 +220,13 @@ pub(crate) struct Points<'a, W = File> {
 
 struct Out<W> {
     to: W,
-    synced: Instant,
+    /// When all was on the drive, from the beginning of the sweep.
+    synced: Duration,
     failed: Option<io::Error>,
     /// Cases that were added.
     written: u64,
     /// Cases by the address of their figures, which are held so that no others take their place.
-    cases: HashMap<usize, (usize, Arc<Figures>)>,
+    cases: BTreeMap<usize, (usize, Arc<Figures>)>,
 }
 
 /// What can be made to last.
@@ -305,7 +306,7 @@ impl<'a> Points<'a> {
 impl<'a, W> Points<'a, W> {
     fn on(to: W, path: PathBuf, known: Known, progress: &'a Progress) -> Points<'a, W> {
         let out =
-            Out { to, synced: Instant::now(), failed: None, written: 0, cases: HashMap::new() };
+            Out { to, synced: Duration::ZERO, failed: None, written: 0, cases: BTreeMap::new() };
         let goes_on = !known.cases.is_empty();
         Points { path, known: Taken::new(known), goes_on, out: Mutex::new(out), progress }
     }
@@ -333,12 +334,12 @@ impl<'a, W> Points<'a, W> {
 }
 
 impl<W: Lasting> Out<W> {
-    fn add(&mut self, written: &Written<'_>) -> Result<(), Stop> {
+    fn add(&mut self, written: &Written<'_>, now: Duration) -> Result<(), Stop> {
         let add = |out: &mut Out<W>| {
             out.to.write_all(&line(written)?)?;
-            if out.synced.elapsed() >= SYNCED {
+            if now.saturating_sub(out.synced) >= SYNCED {
                 out.to.sync()?;
-                out.synced = Instant::now();
+                out.synced = now;
             }
             Ok(())
         };
@@ -348,20 +349,20 @@ impl<W: Lasting> Out<W> {
         })
     }
 
-    fn case(&mut self, case: usize, record: &CaseRecord) -> Result<(), Stop> {
+    fn case(&mut self, case: usize, record: &CaseRecord, now: Duration) -> Result<(), Stop> {
         self.written += 1;
         let Outcome::Done(figures) = &record.outcome else {
-            return self.add(&Written::Case { case, is: record });
+            return self.add(&Written::Case { case, is: record }, now);
         };
         let address = Arc::as_ptr(figures).addr();
         match self.cases.get(&address) {
             Some((like, _)) => {
                 let CaseRecord { label, details, params, .. } = record;
                 let like = *like;
-                self.add(&Written::Like { case, like, label, details, params })
+                self.add(&Written::Like { case, like, label, details, params }, now)
             }
             None => {
-                self.add(&Written::Case { case, is: record })?;
+                self.add(&Written::Case { case, is: record }, now)?;
                 self.cases.insert(address, (case, Arc::clone(figures)));
                 Ok(())
             }
@@ -379,14 +380,18 @@ impl<W: Lasting + Send> Journal for Points<'_, W> {
     }
 
     fn keep_case(&self, case: usize, record: &CaseRecord) -> Result<(), Stop> {
-        self.out.lock().expect("nobody panics with it").case(case, record)?;
+        self.out.lock().expect("nobody panics with it").case(
+            case,
+            record,
+            self.progress.elapsed(),
+        )?;
         self.progress.inc(1);
         Ok(())
     }
 
     fn keep_conditions(&self, bench: usize, conditions: &Conditions) -> Result<(), Stop> {
         let written = Written::Conditions { bench, conditions };
-        self.out.lock().expect("nobody panics with it").add(&written)
+        self.out.lock().expect("nobody panics with it").add(&written, self.progress.elapsed())
     }
 }
 
@@ -412,8 +417,8 @@ fn other_shard(path: &Path, there: &Head, here: &Head) -> Failure {
 /// What journals hold of a sweep. A case is asked for once, and then it is the asker's: there may be
 /// too many to have them twice. Nothing is written.
 pub(crate) struct Taken {
-    cases: Mutex<HashMap<usize, CaseRecord>>,
-    conditions: HashMap<usize, Conditions>,
+    cases: Mutex<BTreeMap<usize, CaseRecord>>,
+    conditions: BTreeMap<usize, Conditions>,
 }
 
 impl Taken {

@@ -52,6 +52,11 @@ impl Progress {
         self.tell();
     }
 
+    /// Time since the beginning.
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.bar.elapsed()
+    }
+
     /// There are so many in all.
     pub(crate) fn set_length(&self, all: u64) {
         self.bar.set_length(all);
