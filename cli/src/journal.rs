@@ -7,25 +7,25 @@
 //! case runs again.
 //! Invariant: a case that the file has is never run, so no case has two lines with right checksums.
 
+mod points;
+
+pub(crate) use points::Points;
+
 use crate::folder::no_link;
 use crate::messages::say_note;
 use crate::output::{Failure, cannot};
 use crate::progress::Progress;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufRead, BufReader, ErrorKind, Seek, SeekFrom, Write};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, ErrorKind};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
-use tiersim_models::results::{AxisValue, CaseRecord, Conditions, Figures, Outcome};
+use std::sync::Mutex;
+use tiersim_models::results::{AxisValue, CaseRecord, Conditions};
 use tiersim_sim::sweep::{Journal, Stop};
 
 /// The file's name in an output folder.
 pub(crate) const JOURNAL: &str = "points.journal";
-
-/// Longest time after which what was written is on the drive.
-const SYNCED: Duration = Duration::from_secs(1);
 
 /// The first line: what the cases are of.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -208,210 +208,11 @@ fn line(what: &impl Serialize) -> io::Result<Vec<u8>> {
     Ok(line)
 }
 
-/// A journal that is being written.
-pub(crate) struct Points<'a, W = File> {
-    path: PathBuf,
-    known: Taken,
-    /// Whether it held cases when it was opened.
-    goes_on: bool,
-    out: Mutex<Out<W>>,
-    progress: &'a Progress,
-}
-
-struct Out<W> {
-    to: W,
-    /// When all was on the drive, from the beginning of the sweep.
-    synced: Duration,
-    failed: Option<io::Error>,
-    /// Cases that were added.
-    written: u64,
-    /// Cases by the address of their figures, which are held so that no others take their place.
-    cases: BTreeMap<usize, (usize, Arc<Figures>)>,
-}
-
-/// What can be made to last.
-trait Lasting: Write {
-    /// Returns when all that was written is on the drive.
-    fn sync(&mut self) -> io::Result<()>;
-}
-
-impl Lasting for File {
-    fn sync(&mut self) -> io::Result<()> {
-        self.sync_data()
-    }
-}
-
-impl<'a> Points<'a> {
-    /// Goes on with the journal that lies in a folder, or begins one.
-    ///
-    /// # Errors
-    /// One of another sweep, if it is to be gone on with; one of this sweep, if it is not.
-    pub(crate) fn open(
-        folder: &Path,
-        head: &Head,
-        resume: bool,
-        progress: &'a Progress,
-    ) -> Result<Points<'a>, Failure> {
-        let path = folder.join(JOURNAL);
-        let wrong = |error: &io::Error| cannot(path.display(), error);
-        let found = read(&path)?;
-        let other = found.as_ref().and_then(|found| found.head.other(head));
-        let found = match (found, other) {
-            (Some(_), Some((what, there, here))) if resume => {
-                return Err(Failure::Input(format!(
-                    "{}: was begun with another {what} ({there}; now {here}), so nothing of it can be \
-                     gone on with; leave out --resume to begin anew",
-                    path.display()
-                )));
-            }
-            (Some(found), None) if found.head.shard != head.shard => {
-                return Err(other_shard(&path, &found.head, head));
-            }
-            (Some(found), None) if resume => Some(found),
-            (Some(found), None) if !found.known.cases.is_empty() => {
-                return Err(Failure::Input(format!(
-                    "{}: holds {} of {} cases of this very sweep, which did not come to its end; go \
-                     on with it by --resume, or remove the file to begin anew",
-                    path.display(),
-                    found.known.cases.len(),
-                    head.cases
-                )));
-            }
-            // What it holds is of no use for this sweep.
-            _ => None,
-        };
-        let options = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
-        let mut file = options.map_err(|error| wrong(&error))?;
-        let (whole, known) =
-            found.map_or((0, Known::default()), |found| (found.whole, found.known));
-        file.set_len(whole).map_err(|error| wrong(&error))?;
-        file.seek(SeekFrom::End(0)).map_err(|error| wrong(&error))?;
-        if whole == 0 {
-            let head = line(head).map_err(|error| wrong(&error))?;
-            file.write_all(&head).map_err(|error| wrong(&error))?;
-        }
-        if !known.damaged.is_empty() {
-            note_damaged(&path, &known.damaged);
-        }
-        progress.set_position(known.cases.len() as u64);
-        Ok(Points::on(file, path, known, progress))
-    }
-
-    /// Removes it: its results are where they belong.
-    pub(crate) fn remove(self) -> Result<(), Failure> {
-        fs::remove_file(&self.path).map_err(|error| cannot(self.path.display(), &error))
-    }
-}
-
-impl<'a, W> Points<'a, W> {
-    fn on(to: W, path: PathBuf, known: Known, progress: &'a Progress) -> Points<'a, W> {
-        let out =
-            Out { to, synced: Duration::ZERO, failed: None, written: 0, cases: BTreeMap::new() };
-        let goes_on = !known.cases.is_empty();
-        Points { path, known: Taken::new(known), goes_on, out: Mutex::new(out), progress }
-    }
-
-    /// Ends it early, for this reason unless no more could be written: what it holds stays, if that
-    /// is anything.
-    pub(crate) fn broken(self, why: Failure) -> Failure {
-        let failure = self.failure().unwrap_or(why);
-        let none = self.out.lock().expect("nobody panics with it").written == 0;
-        if none && !self.goes_on {
-            let _ = fs::remove_file(&self.path);
-        }
-        failure
-    }
-
-    /// Why no more could be written, if that is so.
-    fn failure(&self) -> Option<Failure> {
-        let failed = self.out.lock().expect("nobody panics with it").failed.take()?;
-        let cannot = cannot(self.path.display(), &failed).to_string();
-        let said = cannot.strip_prefix("error: ").unwrap_or(&cannot);
-        Some(Failure::Input(format!(
-            "{said}; what was finished before is kept, and --resume goes on with it"
-        )))
-    }
-}
-
-impl<W: Lasting> Out<W> {
-    fn add(&mut self, written: &Written<'_>, now: Duration) -> Result<(), Stop> {
-        let add = |out: &mut Out<W>| {
-            out.to.write_all(&line(written)?)?;
-            if now.saturating_sub(out.synced) >= SYNCED {
-                out.to.sync()?;
-                out.synced = now;
-            }
-            Ok(())
-        };
-        add(self).map_err(|error| {
-            self.failed.get_or_insert(error);
-            Stop
-        })
-    }
-
-    fn case(&mut self, case: usize, record: &CaseRecord, now: Duration) -> Result<(), Stop> {
-        self.written += 1;
-        let Outcome::Done(figures) = &record.outcome else {
-            return self.add(&Written::Case { case, is: record }, now);
-        };
-        let address = Arc::as_ptr(figures).addr();
-        match self.cases.get(&address) {
-            Some((like, _)) => {
-                let CaseRecord { label, details, params, .. } = record;
-                let like = *like;
-                self.add(&Written::Like { case, like, label, details, params }, now)
-            }
-            None => {
-                self.add(&Written::Case { case, is: record }, now)?;
-                self.cases.insert(address, (case, Arc::clone(figures)));
-                Ok(())
-            }
-        }
-    }
-}
-
-impl<W: Lasting + Send> Journal for Points<'_, W> {
-    fn case(&self, case: usize) -> Option<CaseRecord> {
-        self.known.case(case)
-    }
-
-    fn conditions(&self, bench: usize) -> Option<Conditions> {
-        self.known.conditions(bench)
-    }
-
-    fn keep_case(&self, case: usize, record: &CaseRecord) -> Result<(), Stop> {
-        self.out.lock().expect("nobody panics with it").case(
-            case,
-            record,
-            self.progress.elapsed(),
-        )?;
-        self.progress.inc(1);
-        Ok(())
-    }
-
-    fn keep_conditions(&self, bench: usize, conditions: &Conditions) -> Result<(), Stop> {
-        let written = Written::Conditions { bench, conditions };
-        self.out.lock().expect("nobody panics with it").add(&written, self.progress.elapsed())
-    }
-}
-
 /// Says which lines are of no use.
 pub(crate) fn note_damaged(path: &Path, damaged: &[usize]) {
     let (count, first) = (damaged.len(), damaged[0]);
     let note = format!("lines that are damaged and not used: {count}, the first is line {first}");
     say_note(&path.display().to_string(), &note);
-}
-
-fn other_shard(path: &Path, there: &Head, here: &Head) -> Failure {
-    let words = |head: &Head| match head.shard {
-        Some((index, of)) => format!("shard {index}/{of}"),
-        None => "the whole sweep".to_owned(),
-    };
-    let (there, here) = (words(there), words(here));
-    Failure::Input(format!(
-        "{}: is of {there} and not of {here}; choose another folder with --out",
-        path.display()
-    ))
 }
 
 /// What journals hold of a sweep. A case is asked for once, and then it is the asker's: there may be
