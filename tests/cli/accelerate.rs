@@ -259,6 +259,9 @@ fn auto_is_the_policy_that_fills_the_card_and_max_memory_bounds_it() {
         &["--max-memory", "0=2GiB,cpu=8GiB"],
     );
     ran.ends_with(0).shows(&["hbm: b(2147483648)", "capacity: {\"dram\": b(8589934592)}"]);
+    let there = project.path("map.json").display().to_string();
+    let line = ["from", "accelerate", &there, "--model", "gpt2", "--device", "a100"];
+    project.run(&line).ends_with(2).says(&["a scenario names the map from its own folder"]);
     for (map, says) in [
         // github.com/CURRENTF/LowRankClone, tools/assign_device_map.py: two cards.
         (

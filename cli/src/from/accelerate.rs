@@ -7,7 +7,7 @@ use crate::hardware::machine;
 use crate::new::settings_text;
 use crate::output::Failure;
 use clap::Args;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use tiersim_input::guide::{
     Launch, MapLoad, Opened, accelerate, device_map, is_device_map, machine_of,
 };
@@ -84,6 +84,14 @@ pub(super) fn of_accelerate(args: &AccelerateArgs, registry: &Registry) -> Resul
     let found = if auto || is_device_map(&args.file, &text) {
         let device = known(1).unwrap_or(&args.device);
         machine(device)?;
+        let inside = |part| matches!(part, Component::Normal(_) | Component::CurDir);
+        if !args.file.components().all(inside) {
+            return Err(Failure::Input(format!(
+                "{}: a scenario names the map from its own folder; copy it into this folder, or run \
+                 the command in the map's",
+                args.file.display()
+            )));
+        }
         let load = MapLoad {
             model: &args.model,
             device,
