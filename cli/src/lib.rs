@@ -1,7 +1,8 @@
 //! The `tiersim` command: reads what was typed, calls the library, writes what comes of it.
 //!
-//! Exit: 0 done, 1 an expectation failed or a case ran out of memory where it must fit, 2 bad
-//! input (message on stderr, nothing written), 3 an internal fault (seed and event printed).
+//! Exit: 0 done, 1 an expectation failed, a case ran out of memory where it must fit or two traces
+//! differ, 2 bad input (message on stderr, nothing written), 3 an internal fault (seed and event
+//! printed).
 //!
 //! It is a library so that a program with policies of its own can be the same command:
 //! [`main_with`].

@@ -1,9 +1,9 @@
 //! In what two traces differ: the table behind `tiersim trace diff`.
 //!
-//! Figures are those of [`super::info`], so both commands have one answer. Ops are found again by
-//! step, name and module, or else by step and name, the first of that name as the first, the second
-//! as the second; objects by name. What no run depends on (name, description, circumstances, the label of a precision) is
-//! said and is no difference.
+//! Figures are those of `tiersim trace info`, so both commands have one answer. Ops are found again
+//! by step, name and module, or else by step and name, the first of that name as the first, the
+//! second as the second; objects by name. What no run depends on (name, description,
+//! circumstances, the label of a precision) is said and is no difference.
 //! Invariant: traces without a difference run alike: all of their tables are the same, but for
 //! those words and for modules that nothing belongs to.
 
