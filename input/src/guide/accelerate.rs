@@ -9,6 +9,7 @@ mod device_map;
 mod reasons;
 
 use super::deepspeed::{self, Job};
+use super::fsdp as keys;
 use super::reader::Reader;
 use super::settings::{Ranks, Settings};
 use super::yaml::{self, Entry};
@@ -70,7 +71,7 @@ fn word(path: &[String]) -> String {
         "deepspeed_config.offload_param_nvme_path" => "zero_optimization.offload_param.nvme_path",
         "deepspeed_config.gradient_accumulation_steps" => "gradient_accumulation_steps",
         "deepspeed_config.gradient_clipping" => "gradient_clipping",
-        "fsdp_config.fsdp_backward_prefetch_policy" => "fsdp_config.fsdp_backward_prefetch",
+        "fsdp_config.fsdp_backward_prefetch_policy" => keys::BACKWARD,
         other => other,
     }
     .to_owned()
@@ -157,7 +158,7 @@ fn precision(of: &mut Reader<'_>) -> &'static str {
         let note = if fp8 { note } else { "" };
         Fate::Taken(format!("precision: {}{note}", known(value).unwrap_or("")))
     };
-    let Some((value, place)) = of.text("mixed_precision", told) else { return "fp32" };
+    let Some((value, place)) = of.text(keys::PRECISION, told) else { return "fp32" };
     known(value).unwrap_or_else(|| {
         let rule = "`mixed_precision` is no, fp16, bf16 or fp8";
         of.wrong(place, rule, value, "write one of these");
@@ -167,9 +168,9 @@ fn precision(of: &mut Reader<'_>) -> &'static str {
 
 /// What divides the job, and over how many processes.
 fn processes(of: &mut Reader<'_>, launch: &Launch<'_>, settings: &mut Settings) -> Kind {
-    let said = of.number("num_processes", [1, 1 << 16], "parallel: (data: {})");
+    let said = of.number(keys::PROCESSES, [1, 1 << 16], "parallel: (data: {})");
     if launch.gpus.is_some() {
-        of.ignore("num_processes", "the command says how many there are");
+        of.ignore(keys::PROCESSES, "the command says how many there are");
     }
     let many = launch.gpus.or(said).unwrap_or(1);
     of.number("num_machines", [1, 1 << 16], "servers: {}, of which one is simulated");
@@ -194,7 +195,7 @@ fn processes(of: &mut Reader<'_>, launch: &Launch<'_>, settings: &mut Settings) 
             _ => "zero, as `deepspeed_config` says".to_owned(),
         })
     };
-    let read = of.text("distributed_type", told);
+    let read = of.text(keys::TYPE, told);
     let by_count = if many > 1 { Kind::Replicas } else { Kind::Alone };
     let kind = read.map_or(by_count, |(word, place)| {
         meaning(word).unwrap_or_else(|| {
@@ -207,7 +208,7 @@ fn processes(of: &mut Reader<'_>, launch: &Launch<'_>, settings: &mut Settings) 
             by_count
         })
     });
-    if let (Kind::Alone, Some((_, entry))) = (kind, of.find("num_processes"))
+    if let (Kind::Alone, Some((_, entry))) = (kind, of.find(keys::PROCESSES))
         && many > 1
     {
         let rule = "one process runs where `distributed_type` is NO";
@@ -216,7 +217,7 @@ fn processes(of: &mut Reader<'_>, launch: &Launch<'_>, settings: &mut Settings) 
     settings.devices = many;
     settings.hardware = (launch.machine)(many).unwrap_or_else(|| {
         let rule = format!("no machine with {many} of the devices ships");
-        let place = of.find("num_processes").map(|(_, entry)| entry.place);
+        let place = of.find(keys::PROCESSES).map(|(_, entry)| entry.place);
         let remedy = "choose another --device, or another number of processes";
         of.problems.push(of.file, place, rule, "", remedy);
         String::new()
@@ -273,6 +274,9 @@ fn batches(of: &mut Reader<'_>, launch: &Launch<'_>, settings: &mut Settings) {
     settings.accumulation = launch.accumulation.or(steps).unwrap_or(1);
 }
 
+/// The newer word for the strategy, of FSDP 2.
+const RESHARD: &str = "fsdp_config.fsdp_reshard_after_forward";
+
 /// What FSDP divides, and what it keeps on the host.
 fn fsdp(of: &mut Reader<'_>, kind: Kind, settings: &mut Settings) {
     if kind == Kind::Replicas {
@@ -283,13 +287,13 @@ fn fsdp(of: &mut Reader<'_>, kind: Kind, settings: &mut Settings) {
     }
     settings.zero_stage = sharding(of);
     let on = "checkpointing: full";
-    let again = of.flag("fsdp_config.fsdp_activation_checkpointing", ["as the program says", on]);
+    let again = of.flag(keys::CHECKPOINTING, ["as the program says", on]);
     settings.checkpointing |= again == Some(true);
     let told = [
         "optimizer state and weights in HBM",
         "ZeroOffload(optimizer: \"far\", parameters: \"far\"), and host_update: 1",
     ];
-    let key = "fsdp_config.fsdp_offload_params";
+    let key = keys::OFFLOAD;
     if of.flag(key, told) == Some(true) {
         if settings.precision == "fp32" {
             let place = of.find(key).expect("it was read").1.place;
@@ -298,11 +302,15 @@ fn fsdp(of: &mut Reader<'_>, kind: Kind, settings: &mut Settings) {
         }
         (settings.optimizer, settings.parameters) = (Some("far"), Some("far"));
     }
-    let key = "fsdp_config.fsdp_backward_prefetch";
+    let key = keys::BACKWARD;
+    // Numbers are those of the plugin's enumeration; what comes behind the block is not ahead.
     let ahead = |word: &str| match word.to_ascii_uppercase().as_str() {
-        "BACKWARD_PRE" | "1" => Some(1),
-        "BACKWARD_POST" | "2" | "NO_PREFETCH" | "3" | "NONE" | "NULL" | "" => Some(0),
-        _ => None,
+        "1" => Some(1),
+        "BACKWARD_POST" | "2" | "3" | "NONE" | "NULL" | "" => Some(0),
+        word => keys::BACKWARD_PREFETCHES
+            .iter()
+            .find(|(own, _)| *own == word)
+            .map(|(_, n)| u64::from(*n)),
     };
     let told =
         |word: &str| Fate::Taken(format!("zero: (prefetch: {})", ahead(word).unwrap_or_default()));
@@ -318,11 +326,8 @@ fn fsdp(of: &mut Reader<'_>, kind: Kind, settings: &mut Settings) {
         settings.ahead = None;
     }
     if settings.devices == 1 {
-        for key in
-            ["fsdp_sharding_strategy", "fsdp_reshard_after_forward", "fsdp_backward_prefetch"]
-        {
-            let why = "one device has nothing to divide its state among";
-            of.ignore(&format!("fsdp_config.{key}"), why);
+        for key in [keys::SHARDING, RESHARD, keys::BACKWARD] {
+            of.ignore(key, "one device has nothing to divide its state among");
         }
         (settings.zero_stage, settings.ahead) = (0, None);
     }
@@ -334,31 +339,33 @@ fn sharding(of: &mut Reader<'_>) -> u64 {
     let several = machines.is_some_and(|many| many != "1");
     let stage = |word: &str| {
         Some(match word.to_ascii_uppercase().as_str() {
-            "FULL_SHARD" | "1" | "TRUE" | "YES" => 3,
-            "SHARD_GRAD_OP" | "2" | "FALSE" | "NO" => 2,
-            "NO_SHARD" | "3" => 0,
+            "1" | "TRUE" | "YES" => 3,
+            "2" | "FALSE" | "NO" => 2,
+            "3" => 0,
             "HYBRID_SHARD" | "4" if !several => 3,
             "HYBRID_SHARD_ZERO2" | "5" if !several => 2,
-            _ => return None,
+            word => {
+                let known = keys::STRATEGIES.iter().find(|(own, _)| *own == word);
+                return known.map(|(_, stage)| u64::from(*stage));
+            }
         })
     };
     let mut found = None;
-    for name in ["fsdp_reshard_after_forward", "fsdp_sharding_strategy"] {
-        let key = format!("fsdp_config.{name}");
+    for key in [RESHARD, keys::SHARDING] {
         let told =
             |word: &str| Fate::Taken(format!("zero: (stage: {})", stage(word).unwrap_or_default()));
-        let Some((word, place)) = of.text(&key, told) else { continue };
+        let Some((word, place)) = of.text(key, told) else { continue };
         if stage(word).is_none() {
             let hybrid = word.to_ascii_uppercase().starts_with("HYBRID") || "45".contains(word);
             let rule = match hybrid {
                 true => "replicas of what is sharded within a server are not modelled".to_owned(),
-                false => format!("`{name}` is true, false, FULL_SHARD, SHARD_GRAD_OP or NO_SHARD"),
+                false => format!("`{key}` is true, false, FULL_SHARD, SHARD_GRAD_OP or NO_SHARD"),
             };
             of.wrong(place, &rule, word, "write FULL_SHARD, or run on one server");
         }
         match found {
             None => found = stage(word),
-            Some(_) => of.ignore(&key, "`fsdp_reshard_after_forward`, which is newer, says it"),
+            Some(_) => of.ignore(key, "`fsdp_reshard_after_forward`, which is newer, says it"),
         }
     }
     found.unwrap_or(3)
@@ -372,7 +379,7 @@ fn rest(of: &mut Reader<'_>, entries: &[Entry], kind: Kind) {
         }
         let used = match entry.path[0].as_str() {
             "deepspeed_config" => kind == Kind::DeepSpeed,
-            "fsdp_config" => kind == Kind::Fsdp,
+            keys::SECTION => kind == Kind::Fsdp,
             "megatron_lm_config" => false,
             _ => true,
         };
