@@ -346,5 +346,10 @@ fn fsdp_is_written_with_its_strategy_offload_and_prefetch() {
             if strategy == "SHARD_GRAD_OP" { "FSDP partitions gradients" } else { "together" };
         assert_eq!(ran.stderr.contains(words), lost, "{}", ran.stderr);
         ran.says(&["per_device_train_batch_size=2", "gradient_accumulation_steps=2"]);
+        let (_, _, whole) = there_and_back(&project, "fsdp", "job.ron");
+        assert_eq!(whole, !lost);
+        if whole {
+            same(&read(&project, "job.ron"), &read(&project, "back.ron"));
+        }
     }
 }

@@ -5,7 +5,7 @@
 //! Invariant: every part of the scenario that the file does not say is told.
 
 use super::case::{self, machine, measuring};
-use super::parts::{Ask, Back, Parts};
+use super::parts::{Ask, Back, Parts, quoted};
 use super::training::{offload, precision, program, role, training};
 use crate::guide::fsdp as keys;
 use std::fmt::Write;
@@ -26,8 +26,8 @@ type Keys = Vec<(&'static str, String)>;
 pub fn fsdp(ask: &Ask<'_>) -> Result<Back, Diagnostics> {
     let mut parts = Parts::new(ask);
     let training = training(&mut parts, NAME)?;
-    program(&mut parts, training);
-    machine(&mut parts, false);
+    let model = program(&mut parts, training);
+    let host = machine(&mut parts, true);
     let base = precision(&mut parts, &training.formats);
     let mut top: Keys = vec![(keys::TYPE, "FSDP".to_owned())];
     let say = |parts: &mut Parts<'_>, to: &mut Keys, at: &str, part: String, key, value: String| {
@@ -59,7 +59,16 @@ pub fn fsdp(ask: &Ask<'_>) -> Result<Back, Diagnostics> {
     }
     case::case(&mut parts, NAME, case::Told::default());
     measuring(&mut parts);
-    Ok(parts.back(yaml(&top, &inner), None))
+    let Training { batch, micro_batch, sequence, .. } = training;
+    let mut from = format!("tiersim from accelerate FILE --model {}", quoted(&model));
+    from.push_str(&format!(" --device {}", quoted(&ask.scenario.hardware.name)));
+    let steps = batch.div_ceil((*micro_batch).max(1));
+    let size = format!(" --sequence {sequence} --micro-batch {micro_batch} --accumulation {steps}");
+    from.push_str(&size);
+    if let Some(gib) = host {
+        from.push_str(&format!(" --host-memory {gib}"));
+    }
+    Ok(parts.back(yaml(&top, &inner), Some(from)))
 }
 
 fn yaml(top: &Keys, inner: &Keys) -> String {
