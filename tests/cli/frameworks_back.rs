@@ -325,7 +325,7 @@ fn fsdp_is_written_with_its_strategy_offload_and_prefetch() {
                 policies: [(name: \"it\", policy: {policy})])"
         )
     };
-    let offload = "ZeroOffload(optimizer: \"far\", parameters: \"far\")";
+    let offload = "ZeroOffload(optimizer: \"far\", parameters: \"far\", prefetch_ops: 16)";
     for (policy, zero, strategy, offloads, lost) in [
         (offload, "stage: 3, host_update: 1", "FULL_SHARD", true, false),
         ("AllHbm", "stage: 2", "SHARD_GRAD_OP", false, false),

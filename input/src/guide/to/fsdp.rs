@@ -8,6 +8,7 @@ use super::case::{self, machine, measuring};
 use super::parts::{Ask, Back, Parts, quoted};
 use super::training::{offload, precision, program, role, training};
 use crate::guide::fsdp as keys;
+use crate::guide::write::PREFETCH_OPS;
 use std::fmt::Write;
 use tiersim_models::diagnostic::Diagnostics;
 use tiersim_models::hardware::HBM;
@@ -145,7 +146,7 @@ fn offloaded(parts: &mut Parts<'_>, training: &Training, homes: &ZeroOffloadConf
         activations,
         optimizer_share,
         parameters_share,
-        prefetch_ops: _,
+        prefetch_ops,
         prefetch_budget,
         relay,
         spill,
@@ -168,6 +169,11 @@ fn offloaded(parts: &mut Parts<'_>, training: &Training, homes: &ZeroOffloadConf
     let rows = [
         ("gradients", !all || Some(*gradients) == far, why),
         ("activations", *activations == HBM, "activations stay on the card"),
+        (
+            "prefetch_ops",
+            !all || *prefetch_ops == PREFETCH_OPS,
+            "FSDP gathers by blocks, not by ops",
+        ),
         ("prefetch_budget", prefetch_budget.is_none(), "FSDP gathers by blocks, not by bytes"),
         ("relay", relay.is_none(), "parameters come straight from the host's memory"),
         ("spill", spill.is_empty(), "FSDP ends where a home is full"),
