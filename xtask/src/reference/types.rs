@@ -15,6 +15,9 @@ use syn::{Attribute, Expr, Fields, GenericArgument, Item, Lit, Meta, PathArgumen
 /// Folders whose types may stand in a file.
 const SOURCES: [&str; 4] = ["input/src", "policies/src", "workloads/src", "models/src"];
 
+/// Of these, what is read back and nobody writes by hand: journals of results.
+const RESULTS: &str = "models/src/results";
+
 /// A type by its name in Rust and its file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Unique {
@@ -121,6 +124,9 @@ impl Types {
                 fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
             for entry in entries {
                 let path = entry.map_err(|error| error.to_string())?.path();
+                if path.starts_with(root.join(RESULTS)) {
+                    continue;
+                }
                 if path.is_dir() {
                     folders.push(path);
                 } else if path.extension().is_some_and(|ending| ending == "rs") {
