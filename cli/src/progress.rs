@@ -19,7 +19,7 @@ pub(crate) struct Progress {
 
 /// A count of cases to `total`; its message says what else it counts.
 pub(crate) fn bar(total: usize, quiet: bool) -> Progress {
-    styled(Some(total as u64), "{bar:40} {pos}/{len} {msg}, {eta} left", "cases", quiet)
+    styled(Some(total as u64), "{bar:40} {pos}/{len} {msg}, {per_sec}, {eta} left", "cases", quiet)
 }
 
 /// A count of what has been done of something whose end is not known.

@@ -4,7 +4,7 @@
 //! shards are put together by the road that a whole sweep takes, so that no file can tell which
 //! way it was made.
 
-use crate::args::{Common, scenario};
+use crate::args::{Common, Format, scenario};
 use crate::draws::{Asked, DrawArgs};
 use crate::emit::emit;
 use crate::folder::Folder;
@@ -15,6 +15,7 @@ use crate::replications::ReplicationArgs;
 use crate::runs::{expect_none, named, options, overrides, read_runs, run_one, use_threads};
 use crate::{VERSION, progress};
 use clap::Args as ClapArgs;
+use serde_json::json;
 use std::path::{Path, PathBuf};
 use tiersim_input::scenario::fingerprint::sweep_fingerprint;
 use tiersim_input::scenario::sweep::read_sweep_with;
@@ -24,6 +25,7 @@ use tiersim_models::results::RunRecord;
 use tiersim_policies::scenario::sweep::Sweep;
 use tiersim_policies::scenario::traces::Traces;
 use tiersim_policies::zoo::Registry;
+use tiersim_reports::pretty;
 use tiersim_sim::expect::failures;
 use tiersim_sim::feasible::too_long;
 use tiersim_sim::run::Options;
@@ -200,15 +202,19 @@ pub(crate) fn sweep(args: &SweepArgs, registry: &Registry) -> Result<(), Failure
             return Err(journal.broken(error.into()));
         }
         bar.finish_and_clear();
-        let place = folder.shown().join(JOURNAL);
-        let Shard { index, of } = shard;
-        return match common.quiet {
-            true => Ok(()),
-            false => print(&format!(
-                "shard {index}/{of}: {wanted} of {} cases, in {}\n",
-                head.cases,
-                place.display()
-            )),
+        let place = folder.shown().join(JOURNAL).display().to_string();
+        let (Shard { index, of }, cases) = (shard, head.cases);
+        return match (common.quiet, common.format) {
+            (true, _) => Ok(()),
+            (false, Format::Text) => {
+                print(&format!("shard {index}/{of}: {wanted} of {cases} cases, in {place}\n"))
+            }
+            (false, Format::Json) => {
+                let shard = json!({ "index": index, "of": of });
+                let all =
+                    json!({ "shard": shard, "ran": wanted, "cases": cases, "journal": place });
+                print(&pretty(&all)?)
+            }
         };
     }
     let record = match ready.run(common, &journal) {

@@ -175,6 +175,12 @@ fn parts_are_counted_from_one() {
     }
     let ran = project.run(&["sweep", CASE, "--shard", "1/2", "--report"]).ends_with(2);
     ran.says(&["cannot be used with"]);
+    let args = ["sweep", CASE, "--shard", "2/2", "--out", "o", "--format", "json"];
+    let json = project.run(&args).ends_with(0).json();
+    let own = cases(&project, "o/2-of-2").len();
+    assert_eq!(json["ran"].as_u64(), Some(own as u64));
+    assert_eq!(json["shard"], serde_json::json!({ "index": 2, "of": 2 }));
+    assert_eq!(json["journal"], "o/2-of-2/points.journal");
 }
 
 /// A journal with all cases of the sweep.
