@@ -13,7 +13,7 @@ pub(crate) use points::Points;
 
 use crate::folder::no_link;
 use crate::messages::say_note;
-use crate::output::{Failure, cannot};
+use crate::output::Failure;
 use crate::progress::Progress;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -36,6 +36,8 @@ pub(crate) struct Head {
     pub(crate) tiersim: String,
     /// The sweep's fingerprint.
     pub(crate) sweep: String,
+    /// What the fingerprint leaves out and results say: names of machines, where numbers come from.
+    pub(crate) words: String,
     /// How the bound of each case is worked out.
     pub(crate) bound: String,
     /// All cases of the sweep.
@@ -51,12 +53,14 @@ pub(crate) struct Head {
 impl Head {
     /// How the sweep of the other one differs: what, here, there.
     pub(crate) fn other(&self, other: &Head) -> Option<(&'static str, String, String)> {
-        let Head { journal, tiersim, sweep, bound, cases: _, shard: _, scenario: _, set: _ } = self;
+        let Head { journal, tiersim, sweep, words, bound, cases: _, shard: _, scenario: _, set: _ } =
+            self;
         let all = [
             ("version of the journal", journal.to_string(), other.journal.to_string()),
             ("tiersim", tiersim.clone(), other.tiersim.clone()),
             ("--bound", bound.clone(), other.bound.clone()),
             ("scenario, machine or trace", sweep.clone(), other.sweep.clone()),
+            ("name or source of a machine's numbers", words.clone(), other.words.clone()),
         ];
         all.into_iter().find(|(_, own, other)| own != other)
     }
@@ -155,7 +159,8 @@ pub(crate) struct Found {
 /// Reads a journal, if there is one.
 pub(crate) fn read(path: &Path) -> Result<Option<Found>, Failure> {
     no_link(path)?;
-    let wrong = |error: &io::Error| cannot(path.display(), error);
+    let wrong =
+        |error: &io::Error| Failure::Input(format!("{}: cannot read: {error}", path.display()));
     let file = match File::open(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         file => file.map_err(|error| wrong(&error))?,
@@ -200,9 +205,14 @@ fn json(line: &[u8]) -> Option<&[u8]> {
     (u32::from_str_radix(sum, 16).ok()? == crc32fast::hash(text)).then_some(text)
 }
 
+/// The checksum of some text, as lines have it.
+pub(crate) fn checksum(text: &[u8]) -> String {
+    format!("{:08x}", crc32fast::hash(text))
+}
+
 fn line(what: &impl Serialize) -> io::Result<Vec<u8>> {
     let text = serde_json::to_vec(what)?;
-    let mut line = format!("{:08x} ", crc32fast::hash(&text)).into_bytes();
+    let mut line = (checksum(&text) + " ").into_bytes();
     line.extend(text);
     line.push(b'\n');
     Ok(line)

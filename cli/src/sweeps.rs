@@ -8,19 +8,21 @@ use crate::args::{Common, Format, scenario};
 use crate::draws::{Asked, DrawArgs};
 use crate::emit::emit;
 use crate::folder::Folder;
-use crate::journal::{Head, JOURNAL, Known, Points, Taken, note_damaged, read};
+use crate::journal::{Head, JOURNAL, Known, Points, Taken, checksum, note_damaged, read};
 use crate::lints::{deny_machines, warned};
 use crate::output::{Failure, print};
 use crate::replications::ReplicationArgs;
 use crate::runs::{expect_none, named, options, overrides, read_runs, run_one, use_threads};
 use crate::{VERSION, progress};
-use clap::Args as ClapArgs;
+use clap::{Args as ClapArgs, ValueEnum};
 use serde_json::json;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use tiersim_input::scenario::fingerprint::sweep_fingerprint;
 use tiersim_input::scenario::sweep::read_sweep_with;
 use tiersim_input::traces::read_traces;
 use tiersim_models::diagnostic::Diagnostics;
+use tiersim_models::hardware::Hardware;
 use tiersim_models::results::RunRecord;
 use tiersim_policies::scenario::sweep::Sweep;
 use tiersim_policies::scenario::traces::Traces;
@@ -127,17 +129,35 @@ impl Ready {
         common: &Common,
         shard: Option<Shard>,
     ) -> Head {
-        let bound = format!("{:?}", common.bound).to_lowercase();
+        let bound = common.bound.to_possible_value().expect("none is skipped");
         Head {
             journal: FORMAT,
             tiersim: VERSION.to_owned(),
             sweep: self.stamp.clone(),
-            bound,
+            words: self.words(),
+            bound: bound.get_name().to_owned(),
             cases: count(&self.sweep),
             shard: shard.map(|shard| (shard.index, shard.of)),
             scenario: path.to_owned(),
             set: overrides.to_vec(),
         }
+    }
+
+    /// A checksum of what results say of machines and runtimes beside their numbers.
+    fn words(&self) -> String {
+        let (mut said, mut last): (Vec<String>, Option<&Arc<Hardware>>) = (Vec::new(), None);
+        let points = self.sweep.points.iter().map(|point| &point.scenario);
+        for scenario in points.chain([&self.sweep.base]) {
+            let sources = scenario.cases.iter().map(|case| case.runtime.source.as_str());
+            said.extend(sources.filter(|source| !source.is_empty()).map(str::to_owned));
+            // Most points share their machine.
+            let own = &scenario.hardware;
+            if !last.is_some_and(|last| Arc::ptr_eq(last, own)) {
+                said.push(format!("{:?}", (&own.name, &own.facts, &own.economics.facts)));
+                last = Some(own);
+            }
+        }
+        checksum(said.join("\n").as_bytes())
     }
 
     fn run(&self, common: &Common, journal: &impl Journal) -> Result<RunRecord, Failure> {
@@ -256,12 +276,12 @@ pub(crate) fn merge(args: &MergeArgs, registry: &Registry) -> Result<(), Failure
             path.display()
         )));
     }
-    let missing = head.cases - known.cases.len();
+    let missing = (0..own.cases).filter(|case| !known.cases.contains_key(case)).count();
     if missing > 0 {
         return Err(Failure::Input(format!(
             "{missing} of {} cases are in none of the journals; end the shards that are missing or were \
              cut off (tiersim sweep {} --shard I/N --resume), and name the folders of all",
-            head.cases,
+            own.cases,
             path.display()
         )));
     }

@@ -206,6 +206,12 @@ fn a_journal_is_gone_on_with_when_that_is_said() {
     ran.says(&["was begun with another --bound (quick; now lp)"]);
     let ran = project.run(&["sweep", CASE, "--out", "o", "--resume", "--seed", "2"]).ends_with(2);
     ran.says(&["was begun with another scenario, machine or trace"]);
+    // Numbers are the same, and what results say of them is not.
+    let machine = project.text("hardware-specs/small.ron");
+    project.edit("hardware-specs/small.ron", "assumed(\"test\")", "assumed(\"a guess\")");
+    let ran = project.run(&["sweep", CASE, "--out", "o", "--resume"]).ends_with(2);
+    ran.says(&["was begun with another name or source of a machine's numbers"]);
+    project.write("hardware-specs/small.ron", machine);
     assert_eq!(project.text("o/points.journal"), text);
     project.run(&["sweep", CASE, "--out", "o", "--resume"]).ends_with(0);
     assert_eq!(project.files("o"), project.files("whole"), "and the journal is gone");

@@ -16,17 +16,17 @@ use tiersim_sim::sweep::{Journal, Stop};
 const SYNCED: Duration = Duration::from_secs(1);
 
 /// A journal that is being written.
-pub(crate) struct Points<'a, W = File> {
+pub(crate) struct Points<'a> {
     path: PathBuf,
     known: Taken,
     /// Whether it held cases when it was opened.
     goes_on: bool,
-    out: Mutex<Out<W>>,
+    out: Mutex<Out>,
     progress: &'a Progress,
 }
 
-struct Out<W> {
-    to: W,
+struct Out {
+    to: File,
     /// When all was on the drive, from the beginning of the sweep.
     synced: Duration,
     failed: Option<io::Error>,
@@ -34,18 +34,6 @@ struct Out<W> {
     written: u64,
     /// Cases by the address of their figures, which are held so that no others take their place.
     cases: BTreeMap<usize, (usize, Arc<Figures>)>,
-}
-
-/// What can be made to last.
-trait Lasting: Write {
-    /// Returns when all that was written is on the drive.
-    fn sync(&mut self) -> io::Result<()>;
-}
-
-impl Lasting for File {
-    fn sync(&mut self) -> io::Result<()> {
-        self.sync_data()
-    }
 }
 
 impl<'a> Points<'a> {
@@ -101,21 +89,20 @@ impl<'a> Points<'a> {
             note_damaged(&path, &known.damaged);
         }
         progress.set_position(known.cases.len() as u64);
-        Ok(Points::on(file, path, known, progress))
+        let out = Out {
+            to: file,
+            synced: progress.elapsed(),
+            failed: None,
+            written: 0,
+            cases: BTreeMap::new(),
+        };
+        let goes_on = !known.cases.is_empty();
+        Ok(Points { path, known: Taken::new(known), goes_on, out: Mutex::new(out), progress })
     }
 
     /// Removes it: its results are where they belong.
     pub(crate) fn remove(self) -> Result<(), Failure> {
         fs::remove_file(&self.path).map_err(|error| cannot(self.path.display(), &error))
-    }
-}
-
-impl<'a, W> Points<'a, W> {
-    fn on(to: W, path: PathBuf, known: Known, progress: &'a Progress) -> Points<'a, W> {
-        let out =
-            Out { to, synced: Duration::ZERO, failed: None, written: 0, cases: BTreeMap::new() };
-        let goes_on = !known.cases.is_empty();
-        Points { path, known: Taken::new(known), goes_on, out: Mutex::new(out), progress }
     }
 
     /// Ends it early, for this reason unless no more could be written: what it holds stays, if that
@@ -140,18 +127,22 @@ impl<'a, W> Points<'a, W> {
     }
 }
 
-impl<W: Lasting> Out<W> {
+impl Out {
     fn add(&mut self, written: &Written<'_>, now: Duration) -> Result<(), Stop> {
-        let add = |out: &mut Out<W>| {
+        // Behind part of a line nothing could be read again.
+        if self.failed.is_some() {
+            return Err(Stop);
+        }
+        let add = |out: &mut Out| {
             out.to.write_all(&line(written)?)?;
             if now.saturating_sub(out.synced) >= SYNCED {
-                out.to.sync()?;
+                out.to.sync_data()?;
                 out.synced = now;
             }
             Ok(())
         };
         add(self).map_err(|error| {
-            self.failed.get_or_insert(error);
+            self.failed = Some(error);
             Stop
         })
     }
@@ -177,7 +168,7 @@ impl<W: Lasting> Out<W> {
     }
 }
 
-impl<W: Lasting + Send> Journal for Points<'_, W> {
+impl Journal for Points<'_> {
     fn case(&self, case: usize) -> Option<CaseRecord> {
         self.known.case(case)
     }
