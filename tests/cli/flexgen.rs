@@ -1,13 +1,14 @@
 //! `from flexgen`: command lines and scripts of FlexGen and its forks become scenarios.
 
 use crate::common::*;
+use crate::frameworks::hold;
 use serde_json::Value;
 
 fn turned(project: &Project, line: &str, more: &[&str]) -> Ran {
     project.run(&[&["from", "flexgen", line, "--no-run"], more].concat())
 }
 
-/// As repositories have them, with what shows that they were read.
+/// In the ways in which guides and benchmarks write them, with what shows that they were read.
 const COMMAND_LINES: [(&str, &[&str], &[&str]); 6] = [
     // github.com/FMInference/FlexiGen, benchmark/flexgen/bench_suite.py, suite_175b_1x1; four tokens.
     (
@@ -66,12 +67,12 @@ const COMMAND_LINES: [(&str, &[&str], &[&str]); 6] = [
             "zz: 1 -> ignored: unknown key",
         ],
     ),
-    // github.com/NTU-Siqiang-Group/dynagen, speedup/scripts/run_llama.sh: a script with variables.
+    // A script whose command grows in a variable.
     (
-        "FLEXGEN_PATH=$PWD/../flexgen\n# MODEL=\"meta-llama/Llama-3.2-1B\"\nMODEL=\"meta-llama/Llama-2-13b-hf\"\n\
-         # for MODEL in \"facebook/opt-6.7B\"\nCMD=\"--model $MODEL\"\nCMD=$CMD\" --percent 40 60 50 50 100 0\"\n\
-         CMD=$CMD\" --gpu-batch-size 8 --num-gpu-batches 1 --prompt-len 1600 --gen-len 32 --cpu-cache-compute \
-         --computation-policy default\"\npython -m flexgen.flex_llama $CMD\n",
+        "HERE=$PWD/..\n# WHICH=\"meta-llama/Llama-3.2-1B\"\nWHICH=\"meta-llama/Llama-2-13b-hf\"\n\n\
+         ALL=\"--model $WHICH\"\nALL=$ALL\" --percent 40 60 50 50 100 0\"\n\
+         ALL=$ALL\" --gpu-batch-size 8 --num-gpu-batches 1 --prompt-len 1600 --gen-len 32 --cpu-cache-compute \
+         --computation-policy default\"\npython -m flexgen.flex_llama $ALL\n",
         &["--device", "4090"],
         &[
             "line 5: model: meta-llama/Llama-2-13b-hf -> model: \"llama-2-13b\"",
@@ -90,17 +91,7 @@ const COMMAND_LINES: [(&str, &[&str], &[&str]); 6] = [
 
 #[test]
 fn command_lines_of_flexgen_become_scenarios_that_hold() {
-    let project = Project::shipped();
-    for (line, more, shows) in COMMAND_LINES {
-        let ran = turned(&project, line, more).ends_with(0).shows(shows);
-        project.write("line.sh", line);
-        let same = turned(&project, "line.sh", more).ends_with(0);
-        assert_eq!(same.stdout, ran.stdout, "a file that holds it says the same");
-        project.write("turned.ron", &ran.stdout);
-        project.run(&["check", "turned.ron"]).ends_with(0);
-    }
-    // The last of them is small enough to run.
-    project.run(&["run", "turned.ron", "--no-png", "--no-bound-curve"]).ends_with(0);
+    hold(&COMMAND_LINES, turned);
 }
 
 /// FlexGen's own line of the published run is the scenario that ships for it: the same placement,

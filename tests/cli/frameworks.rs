@@ -12,6 +12,24 @@ pub(crate) fn turned(project: &Project, text: &str, more: &[&str]) -> Ran {
     project.run(&[&words[..], &model, &device, more].concat())
 }
 
+/// Fails unless each command line or script is turned into what shows that it was read, from a file
+/// as well, and holds; the last of them is small enough to run.
+pub(crate) fn hold(
+    all: &[(&str, &[&str], &[&str])],
+    turned: impl Fn(&Project, &str, &[&str]) -> Ran,
+) {
+    let project = Project::shipped();
+    for (line, more, shows) in all {
+        let ran = turned(&project, line, more).ends_with(0).shows(shows);
+        project.write("line.sh", line);
+        let same = turned(&project, "line.sh", more).ends_with(0);
+        assert_eq!(same.stdout, ran.stdout, "a file that holds it says the same");
+        project.write("turned.ron", &ran.stdout);
+        project.run(&["check", "turned.ron"]).ends_with(0);
+    }
+    project.run(&["run", "turned.ron", "--no-png", "--no-bound-curve"]).ends_with(0);
+}
+
 /// Keys of a configuration that have values, with their sections.
 fn keys(value: &Value, before: &str, out: &mut Vec<String>) {
     for (key, value) in value.as_object().expect("a section") {

@@ -1,61 +1,42 @@
 //! `from megatron`: scripts and arguments of Megatron-LM become scenarios of training.
 
 use crate::common::*;
+use crate::frameworks::hold;
 use serde_json::Value;
 
 fn turned(project: &Project, line: &str, more: &[&str]) -> Ran {
     project.run(&[&["from", "megatron", line, "--no-run"], more].concat())
 }
 
-/// As repositories have them, shortened where they say how to log and to save.
+/// Written in the ways in which scripts of public repositories are, with their dimensions.
 const SCRIPTS: [(&str, &[&str], &[&str]); 5] = [
-    // github.com/NVIDIA/Megatron-LM, examples/gpt3/train_gpt3_175b_distributed.sh; on 16 servers,
-    // with a batch of 64.
+    // GPT-3 175B: lists, a product of variables, arguments of the script itself.
     (
         r#"#!/bin/bash
-export CUDA_DEVICE_MAX_CONNECTIONS=1
-GPUS_PER_NODE=8
-MASTER_ADDR=localhost
-NUM_NODES=16
-WORLD_SIZE=$(($GPUS_PER_NODE*$NUM_NODES))
-CHECKPOINT_PATH=$1 #<Specify path>
-VOCAB_FILE=$3 #<Specify path to file>/gpt2-vocab.json
-MERGE_FILE=$4
-DISTRIBUTED_ARGS=(
-    --nproc_per_node $GPUS_PER_NODE
-    --nnodes $NUM_NODES
-    --master_addr $MASTER_ADDR
+# One job on sixteen servers.
+PER_SERVER=8
+SERVERS=16
+RANKS=$(($PER_SERVER*$SERVERS))
+WORDS=$1 # where the words are
+MERGES=$2
+LAUNCH=(
+    --nproc_per_node $PER_SERVER
+    --nnodes $SERVERS
 )
-GPT_MODEL_ARGS=(
+SHAPE=(
     --num-layers 96
-    --hidden-size 12288
-    --num-attention-heads 96
-    --seq-length 2048
-    --max-position-embeddings 2048
-    --attention-backend auto # Can use (flash/fused/unfused/local)
+    --hidden-size 12288 --num-attention-heads 96
+    --seq-length 2048 --max-position-embeddings 2048
+    --attention-backend auto # flash, where there is one
 )
-TRAINING_ARGS=(
-    --micro-batch-size 1
-    --global-batch-size 64
-    --rampup-batch-size 16 16 5859375
-    --weight-decay 0.1
-    --fp16
-    --lr 6.0e-5
-)
-MODEL_PARALLEL_ARGS=(
+STEP=(--micro-batch-size 1 --global-batch-size 64 --rampup-batch-size 16 16 5859375 --fp16 --lr 6.0e-5)
+SPLIT=(
 	--tensor-model-parallel-size 8
 	--pipeline-model-parallel-size 16
 )
-DATA_ARGS=(
-    --vocab-file $VOCAB_FILE
-    --merge-file $MERGE_FILE
-    --split 949,50,1
-)
-torchrun ${DISTRIBUTED_ARGS[@]} pretrain_gpt.py \
-    ${GPT_MODEL_ARGS[@]} \
-    ${TRAINING_ARGS[@]} \
-    ${MODEL_PARALLEL_ARGS[@]} \
-    ${DATA_ARGS[@]}
+torchrun ${LAUNCH[@]} pretrain_gpt.py \
+    ${SHAPE[@]} ${STEP[@]} \
+    ${SPLIT[@]} --vocab-file $WORDS --merge-file $MERGES --split 949,50,1
 "#,
         &["--device", "a100"],
         &[
@@ -66,59 +47,53 @@ torchrun ${DISTRIBUTED_ARGS[@]} pretrain_gpt.py \
             "parallel: (tensor: 8, pipeline: 16)",
             "attention: flash",
             "dropout: true",
-            "line 16: num-layers: 96 ->",
+            "line 13: num-layers: 96 ->",
         ],
     ),
-    // github.com/NVIDIA/Megatron-LM, examples/llama/train_llama3_8b_h100_fp8.sh: tests of what is known.
+    // Llama 3 8B: defaults of variables, tests of what is known and of what is not, lists that grow.
     (
-        r#"CHECKPOINT_PATH=${1:-"checkpoints/llama3_8b_fp8"}
-TOKENIZER_ARG=${3:-"MOCK"} # Path to tokenizer model, or "MOCK"
-DATA_ARG=${4:-"MOCK"}     # Data prefix, or "MOCK"
-mkdir -p "$(dirname "$CHECKPOINT_PATH")"
-PRETRAIN_SCRIPT_PATH="pretrain_gpt.py"
-TP_SIZE=1
-SEQ_LENGTH=8192
-DTYPE="fp8"
-DISTRIBUTED_ARGS=(--nproc_per_node 8 --nnodes 1)
-MODEL_ARGS=(
-    --use-mcore-models --num-layers 32 --hidden-size 4096 --ffn-hidden-size 14336 --num-attention-heads 32
-    --group-query-attention --num-query-groups 8 --kv-channels 128 --seq-length $SEQ_LENGTH
-    --max-position-embeddings $SEQ_LENGTH --position-embedding-type rope --rotary-base 1000000
-    --attention-dropout 0.0 --hidden-dropout 0.0 --swiglu --attention-backend fused --apply-layernorm-1p
-    --untie-embeddings-and-output-weights --disable-bias-linear
+        r#"PLACE=${1:-"runs/8b"}
+WORDS=${2:-"NONE"} # a tokenizer, or NONE
+mkdir -p "$(dirname "$PLACE")"
+PROGRAM="pretrain_gpt.py"
+WAYS=1
+LENGTH=8192
+KIND="fp8"
+SHAPE=(
+    --num-layers 32 --hidden-size 4096 --ffn-hidden-size 14336 --num-attention-heads 32
+    --group-query-attention --num-query-groups 8 --kv-channels 128 --seq-length $LENGTH
+    --max-position-embeddings $LENGTH --position-embedding-type rope --swiglu --disable-bias-linear
+    --attention-dropout 0.0 --hidden-dropout 0.0 --attention-backend fused
+    --untie-embeddings-and-output-weights
 )
-TRAINING_ARGS=(--micro-batch-size 1 --global-batch-size 128 --lr 0.00015 --bf16 --grad-reduce-in-bf16
-    --cross-entropy-loss-fusion --manual-gc)
-DTYPE_ARGS=()
-if [[ "$DTYPE" == "fp8" ]]; then
-    DTYPE_ARGS+=(
+MORE=()
+if [[ "$KIND" == "fp8" ]]; then
+    MORE+=(
         "--fp8-format hybrid"
-        "--fp8-param-gather"
     )
 fi
-MODEL_PARALLEL_ARGS=(
-    --tensor-model-parallel-size $TP_SIZE
-    # --pipeline-model-parallel-size $PP_SIZE
+SPLIT=(
+    --tensor-model-parallel-size $WAYS
+    # --pipeline-model-parallel-size 2
     --sequence-parallel
 )
-DDP_ARGS=(--use-distributed-optimizer --overlap-grad-reduce --overlap-param-gather)
-TRAINING_ARGS+=("${DDP_ARGS[@]}")
-DATA_ARGS_LIST=()
-if [[ "$TOKENIZER_ARG" == "MOCK" ]] || [[ "$DATA_ARG" == "MOCK" ]] || [[ -z "$TOKENIZER_ARG" ]]; then
-    DATA_ARGS_LIST+=("--mock-data" "--tokenizer-type NullTokenizer" "--vocab-size 128256")
+STATE=(--use-distributed-optimizer --overlap-grad-reduce)
+MORE+=("${STATE[@]}")
+if [[ "$WORDS" == "NONE" ]] || [[ -z "$WORDS" ]]; then
+    MORE+=("--mock-data" "--vocab-size 128256")
 else
-    DATA_ARGS_LIST+=("--data-path $DATA_ARG" "--vocab-size 99")
+    MORE+=("--data-path $WORDS" "--vocab-size 99")
 fi
-if [ -n "${WANDB_API_KEY}" ]; then
-    DATA_ARGS_LIST+=(--wandb-project ${WANDB_PROJECT:-"x"})
+if [ -n "${LOG_KEY}" ]; then
+    MORE+=(--wandb-project ${LOG_NAME:-"x"})
 fi
-if [ ! -f "$PRETRAIN_SCRIPT_PATH" ]; then
-    echo "Error: pretrain_gpt.py not found at $PRETRAIN_SCRIPT_PATH"
+if [ ! -f "$PROGRAM" ]; then
+    echo "no $PROGRAM here"
     exit 1
 fi
-torchrun ${DISTRIBUTED_ARGS[@]} \
-    "$PRETRAIN_SCRIPT_PATH" \
-    ${MODEL_ARGS[@]} ${TRAINING_ARGS[@]} ${DTYPE_ARGS[@]} ${MODEL_PARALLEL_ARGS[@]} ${DATA_ARGS_LIST[@]}
+torchrun --nproc_per_node 8 --nnodes 1 \
+    "$PROGRAM" ${SHAPE[@]} ${MORE[@]} ${SPLIT[@]} \
+    --micro-batch-size 1 --global-batch-size 128 --bf16 --grad-reduce-in-bf16
 set +x"#,
         &["--device", "h100"],
         &[
@@ -132,14 +107,12 @@ set +x"#,
             "sequence-parallel: true -> ignored: one rank has nothing to split",
         ],
     ),
-    // github.com/msrasys/nnscaler, benchmark/megatron/benchmark_gpt.sh
+    // Lists in one text of several lines, a variable for the one command, an older launcher.
     (
-        "GPT_ARGS=\"--num-layers 24 \\\n --hidden-size 1024 \\\n --num-attention-heads 16 \\\n --seq-length 1024 \\\n\
-         --max-position-embeddings 1024 \\\n --micro-batch-size 8 \\\n --global-batch-size 8 \\\n --lr 0.00015 \\\n\
-         --fp16 \\\n --fp16-lm-cross-entropy \\\n --no-masked-softmax-fusion\"\n\
-         DISTRIBUTED_ARGS=\"--nproc_per_node 8 \\\n --nnodes 1\"\ncd Megatron-LM\n\
-         OMP_NUM_THREADS=4 python -m torch.distributed.launch $DISTRIBUTED_ARGS \\\n pretrain_gpt_synthetic.py $GPT_ARGS \\\n\
-         --tensor-model-parallel-size 8 \\\n --pipeline-model-parallel-size 1 \\\n --DDP-impl torch\n\ncd ..\n",
+        "SHAPE=\"--num-layers 24 \\\n --hidden-size 1024 \\\n --num-attention-heads 16 --seq-length 1024 \\\n\
+         --max-position-embeddings 1024 --fp16\"\nLAUNCH=\"--nproc_per_node 8 \\\n --nnodes 1\"\ncd there\n\
+         OMP_NUM_THREADS=4 python -m torch.distributed.launch $LAUNCH \\\n pretrain_gpt.py $SHAPE \\\n\
+         --micro-batch-size 8 --global-batch-size 8 --tensor-model-parallel-size 8 \\\n --DDP-impl torch\n\ncd ..\n",
         &["--device", "a100", "--vocab", "50304"],
         &[
             "vocab: 51200",
@@ -149,15 +122,14 @@ set +x"#,
             "DDP-impl: torch -> ignored",
         ],
     ),
-    // github.com/NVIDIA/Megatron-LM, examples/mixtral/train_mixtral_8x7b_distributed.sh
+    // Experts, and a default that is a number.
     (
-        "NNODES=${SLURM_NNODES:-\"1\"}\nDISTRIBUTED_ARGS=(--nproc_per_node 2 --nnodes $NNODES)\n\
-         MODEL_ARGS=(--disable-bias-linear --seq-length 256 --max-position-embeddings 2048 --num-layers 2 --hidden-size 256\n\
-         --ffn-hidden-size 896 --num-attention-heads 2 --attention-dropout 0.0 --hidden-dropout 0.0 --normalization RMSNorm\n\
-         --position-embedding-type rope --swiglu --untie-embeddings-and-output-weights --group-query-attention\n\
-         --num-query-groups 2 --no-position-embedding)\n\
-         MOE_ARGS=(--num-experts 2 --moe-router-topk 2 --moe-aux-loss-coeff 1e-2\n#    --moe-grouped-gemm\n--overlap-grad-reduce)\n\
-         torchrun ${DISTRIBUTED_ARGS[@]} pretrain_gpt.py ${MODEL_ARGS[@]} ${MOE_ARGS[@]} --tokenizer-type Llama2Tokenizer \\\n\
+        "SERVERS=${COUNT:-\"1\"}\nSHAPE=(--seq-length 256 --max-position-embeddings 2048 --num-layers 2 --hidden-size 256\n\
+         --ffn-hidden-size 896 --num-attention-heads 2 --group-query-attention --num-query-groups 2\n\
+         --attention-dropout 0.0 --hidden-dropout 0.0 --normalization RMSNorm --swiglu --disable-bias-linear\n\
+         --position-embedding-type rope --untie-embeddings-and-output-weights)\n\
+         EXPERTS=(--num-experts 2 --moe-router-topk 2\n#    --moe-grouped-gemm\n--overlap-grad-reduce)\n\
+         torchrun --nproc_per_node 2 --nnodes $SERVERS pretrain_gpt.py ${SHAPE[@]} ${EXPERTS[@]} \\\n\
          --micro-batch-size 1 --global-batch-size 4 --expert-model-parallel-size 2 --use-distributed-optimizer",
         &["--device", "h100", "--vocab", "32000"],
         &[
@@ -192,16 +164,7 @@ set +x"#,
 
 #[test]
 fn scripts_of_megatron_become_scenarios_that_hold() {
-    let project = Project::shipped();
-    for (text, more, shows) in SCRIPTS {
-        let ran = turned(&project, text, more).ends_with(0).shows(shows);
-        project.write("train.sh", text);
-        let same = turned(&project, "train.sh", more).ends_with(0);
-        assert_eq!(same.stdout, ran.stdout, "a file that holds it says the same");
-        project.write("turned.ron", &ran.stdout);
-        project.run(&["check", "turned.ron"]).ends_with(0);
-    }
-    project.run(&["run", "turned.ron", "--no-png", "--no-bound-curve"]).ends_with(0);
+    hold(&SCRIPTS, turned);
 }
 
 /// The published run of 22 billion parameters, as arguments: the scenario that ships for it names the
@@ -273,7 +236,7 @@ fn arguments_that_contradict_each_other_or_ask_for_other_work_are_refused() {
             "--lr 1 $MORE_ARGS",
             &["under no condition (found $MORE_ARGS)", "write the flags in its place"],
         ),
-        // github.com/NVIDIA/Megatron-LM, examples/azure/run-175b.sh, of Megatron-DeepSpeed
+        // Of Megatron-DeepSpeed.
         (
             "--checkpoint-activations --deepspeed-activation-checkpointing --zero-stage=3 --deepspeed_config=ds_config.json",
             &["`tiersim from deepspeed`"],
