@@ -28,7 +28,7 @@ use tiersim_policies::scenario::Scenario;
 use tiersim_policies::scenario::sweep::Sweep;
 use tiersim_policies::scenario::traces::Traces;
 use tiersim_policies::zoo::Registry;
-use tiersim_sim::feasible::{problems, too_long};
+use tiersim_sim::feasible::{first_too_long, problems};
 use tiersim_sim::run::{CaseRunner, Options, RunError};
 use tiersim_sim::sweep::{comparable, warnings};
 
@@ -128,9 +128,7 @@ fn of_scenario(
 
 /// The same of the points of its sweep.
 fn of_sweep(path: &Path, sweep: &Sweep, traces: &Traces) -> Result<Vec<Warning>, Diagnostics> {
-    let points = sweep.points.iter().map(|point| &point.scenario);
-    let mut endless = points.filter_map(|point| too_long(point, &traces.of(point).trace));
-    if let Some(problem) = endless.next() {
+    if let Some(problem) = first_too_long(sweep, traces) {
         return Err(Diagnostics(vec![problem]));
     }
     comparable(sweep).map_err(|error| said(path, error))?;

@@ -2,7 +2,7 @@
 
 use crate::args::{Common, Format};
 use crate::folder::Folder;
-use crate::output::{Failure, written};
+use crate::output::{Failure, written_names};
 use crate::{VERSION, what_if};
 use rayon::prelude::*;
 use std::path::PathBuf;
@@ -31,22 +31,24 @@ pub(crate) fn emit(
     folder: Folder,
     simulator: Vec<Artefact>,
 ) -> Result<String, Failure> {
-    let drafts = drafts(record, common.style.made(), common.pictures())?;
-    let made: Vec<Result<Artefact, ChartError>> =
-        drafts.into_par_iter().map(Draft::artefact).collect();
-    let mut files = made.into_iter().collect::<Result<Vec<Artefact>, ChartError>>()?;
-    files.extend(simulator);
+    let mut drafts = drafts(record, common.style.made(), common.pictures())?;
+    drafts.extend(simulator.into_iter().map(Draft::from));
     if common.report {
+        // The page holds the others.
+        let made: Vec<Result<Artefact, ChartError>> =
+            drafts.into_par_iter().map(Draft::artefact).collect();
+        let mut files = made.into_iter().collect::<Result<Vec<Artefact>, ChartError>>()?;
         files.push(report_artefact(&files)?);
+        drafts = files.into_iter().map(Draft::from).collect();
     }
-    let out = folder.shown().to_owned();
-    folder.replace(&files)?;
+    let written = written_names(folder.shown(), drafts.iter().map(Draft::name));
+    folder.replace(drafts)?;
     match (common.quiet, common.format) {
         (true, _) => Ok(String::new()),
         (false, Format::Json) => Ok(summary_json(record, VERSION)?),
         (false, Format::Text) => {
             let detail = if common.wide { Detail::Wide } else { Detail::Narrow };
-            let written = wrapped(&written(&out, &files), 80).join("\n");
+            let written = wrapped(&written, 80).join("\n");
             Ok(format!("{}\n{written}\n", text(record, VERSION, detail)))
         }
     }

@@ -9,11 +9,12 @@
 //! replaced.
 
 use crate::output::{Failure, cannot};
+use rayon::prelude::*;
+use std::fs::OpenOptions;
 use std::fs::{self, File, TryLockError};
-use std::io::{self, ErrorKind};
+use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
-use tiersim_input::trace::write_new;
-use tiersim_reports::{Artefact, is_artefact};
+use tiersim_reports::{ChartError, Draft, is_artefact};
 
 /// A folder that nobody else writes to.
 #[derive(Debug)]
@@ -71,20 +72,29 @@ impl Folder {
         &self.path
     }
 
-    /// Replaces all results in it by these.
-    pub(crate) fn replace(mut self, files: &[Artefact]) -> Result<(), Failure> {
-        for Artefact { name, .. } in files {
-            let place = self.path.join(name);
+    /// Makes these files, several at a time, and replaces all results in it by them.
+    pub(crate) fn replace<'d>(
+        mut self,
+        files: impl IntoIterator<Item: Into<Draft<'d>>>,
+    ) -> Result<(), Failure> {
+        let files: Vec<Draft<'_>> = files.into_iter().map(Into::into).collect();
+        for file in &files {
+            let place = self.path.join(file.name());
             // A folder of that name is not ours to remove.
             if fs::symlink_metadata(&place).is_ok_and(|found| found.is_dir()) {
                 return Err(cannot(place.display(), &ErrorKind::IsADirectory.into()));
             }
         }
         let new = self.beside().map_err(|error| cannot(self.path.display(), &error))?;
-        let written = files.iter().try_for_each(|Artefact { name, bytes }| {
-            let path = new.join(name);
-            write_new(&path, bytes).map_err(|error| cannot(self.path.join(name).display(), &error))
+        let each = files.into_par_iter().map(|file| {
+            let (path, shown) = (new.join(file.name()), self.path.join(file.name()));
+            write_draft(&path, file).map_err(|error| match error {
+                Unwritten::File(error) => cannot(shown.display(), &error),
+                Unwritten::Draft(error) => error.into(),
+            })
         });
+        // The first in their order, whichever thread failed first.
+        let written = each.collect::<Vec<_>>().into_iter().collect::<Result<(), Failure>>();
         if written.is_err() {
             // What is left of the attempt is of no use; failing to remove it changes nothing.
             let _ = fs::remove_dir_all(&new);
@@ -187,6 +197,53 @@ impl Drop for Folder {
                 break;
             }
         }
+    }
+}
+
+/// Why a file is not there.
+enum Unwritten {
+    /// It could not be written.
+    File(io::Error),
+    /// It could not be made.
+    Draft(ChartError),
+}
+
+/// Makes a file where none is; it is on the drive when this returns.
+fn write_draft(path: &Path, draft: Draft<'_>) -> Result<(), Unwritten> {
+    let file = OpenOptions::new().write(true).create_new(true).open(path);
+    let mut to = Told { to: BufWriter::new(file.map_err(Unwritten::File)?), failed: None };
+    let made = draft.write(&mut to);
+    match (to.failed, made) {
+        // Encoders tell the system's error in words of their own.
+        (Some(error), _) => Err(Unwritten::File(error)),
+        (None, Err(error)) => Err(Unwritten::Draft(error)),
+        (None, Ok(())) => {
+            let file = to.to.into_inner().map_err(|error| Unwritten::File(error.into_error()))?;
+            file.sync_all().map_err(Unwritten::File)
+        }
+    }
+}
+
+/// A file that keeps the first error of writing to it.
+struct Told {
+    to: BufWriter<File>,
+    failed: Option<io::Error>,
+}
+
+impl Write for Told {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.to.write(bytes).map_err(|error| {
+            let kind = error.kind();
+            // What is asked again is no failure.
+            if kind != ErrorKind::Interrupted {
+                self.failed.get_or_insert(error);
+            }
+            kind.into()
+        })
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
     }
 }
 

@@ -163,7 +163,12 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
 
 /// The files that were written, and where: `written to FOLDER: a, b`.
 pub(crate) fn written(folder: &Path, files: &[Artefact]) -> String {
-    let names: Vec<&str> = files.iter().map(|file| file.name.as_str()).collect();
+    written_names(folder, files.iter().map(|file| file.name.as_str()))
+}
+
+/// The same of files by name.
+pub(crate) fn written_names<'a>(folder: &Path, names: impl Iterator<Item = &'a str>) -> String {
+    let names: Vec<&str> = names.collect();
     format!("written to {}: {}", folder.display(), names.join(", "))
 }
 

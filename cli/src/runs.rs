@@ -15,6 +15,7 @@ use crate::traces::GapsName;
 use clap::{Args as ClapArgs, ValueEnum};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use tiersim_input::lint::lint_scenario;
 use tiersim_input::project::typed;
 use tiersim_input::scenario::fingerprint::{fingerprint, sweep_fingerprint};
@@ -82,7 +83,7 @@ impl Instead {
             // What it is instead says the importer.
             None => TraceSource::Recording { file: path, gaps },
         };
-        let workload = &mut scenario.workload;
+        let workload = Arc::make_mut(&mut scenario.workload);
         (workload.trace, workload.time) = (source, OpTime::Recorded { scale: 1.0 });
         workload.statistics = Stated::default();
         // What it says and expects is of its own trace.

@@ -29,7 +29,7 @@ use tiersim_policies::scenario::traces::Traces;
 use tiersim_policies::zoo::Registry;
 use tiersim_reports::pretty;
 use tiersim_sim::expect::failures;
-use tiersim_sim::feasible::too_long;
+use tiersim_sim::feasible::first_too_long;
 use tiersim_sim::run::Options;
 use tiersim_sim::sweep::{Journal, Shard, cases_of, count, run_shard, run_sweep};
 
@@ -111,9 +111,8 @@ impl Ready {
         draws.check(path, &sweep)?;
         let points = || sweep.points.iter().map(|point| &point.scenario);
         let traces = read_traces(points().chain([&sweep.base]))?;
-        let endless = points().map(|point| too_long(point, &traces.of(point).trace));
         // One of them says enough: the next differs by its number of days.
-        if let Some(problem) = endless.flatten().next() {
+        if let Some(problem) = first_too_long(&sweep, &traces) {
             return Err(Diagnostics(vec![problem]).into());
         }
         deny_machines(common, points().chain([&sweep.base]))?;

@@ -140,7 +140,8 @@ impl ChannelName {
     }
 }
 
-/// One case's result.
+/// One case's result. What few cases have is boxed, and what points of a sweep that run alike have
+/// in common is shared: a long sweep holds one of these for each of its points.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CaseRecord {
     /// The case's label.
@@ -177,18 +178,18 @@ pub struct CaseRecord {
     /// Where each module's state lives, if the policy places modules: (module, tier index).
     pub placement: Option<Arc<Vec<(String, usize)>>>,
     /// Energy of its steps and cost of its machine.
-    pub economics: CaseEconomics,
+    pub economics: Arc<CaseEconomics>,
     /// Memory that no object can have: tier index, what for, bytes.
     pub hidden: Vec<(usize, Word, Bytes)>,
     /// Measured and warm-up steps that were not simulated one by one, because the run was in the
     /// same state as before. All figures are those of the whole run.
     pub left_out: u64,
     /// What is said of the long run that it is the beginning of, if it is one of such.
-    pub long_run: Option<LongRun>,
+    pub long_run: Option<Box<LongRun>>,
     /// What happened under memory pressure, if a tier was watched.
-    pub pressure: Option<PressureRecord>,
+    pub pressure: Option<Box<PressureRecord>>,
     /// What became of each hint, if its policy follows hints.
-    pub hints: Option<HintMatches>,
+    pub hints: Option<Box<HintMatches>>,
     /// What a framework added to its run.
     pub runtime: Runtime,
     /// What its tiers would store packed, were all such objects there.
@@ -201,7 +202,7 @@ pub enum Outcome {
     /// It ran to the end of the trace; points of a sweep that run alike share what came of it.
     Done(Arc<Figures>),
     /// It did not fit.
-    OutOfMemory(OutOfMemory),
+    OutOfMemory(Box<OutOfMemory>),
 }
 
 impl Outcome {

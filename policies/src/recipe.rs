@@ -159,7 +159,8 @@ pub trait Recipe: Any + fmt::Debug + Send + Sync {
         None
     }
 
-    /// The most that the policy states as a delay for one use of an object of so many bytes.
+    /// The most that the policy states as a delay for one use of an object of so many bytes: more
+    /// for more bytes, or as much.
     fn most_delay(&self, _: Bytes) -> Span {
         Span::ZERO
     }

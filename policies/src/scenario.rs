@@ -37,8 +37,8 @@ pub struct Scenario {
     pub about: String,
     /// The machine, with the scenario's overrides applied; shared by the points of a sweep.
     pub hardware: Arc<Hardware>,
-    /// What runs on it.
-    pub workload: WorkloadSpec,
+    /// What runs on it; shared by the points of a sweep, too.
+    pub workload: Arc<WorkloadSpec>,
     /// What is compared, in order.
     pub cases: Vec<Case>,
     /// Seed of every draw.

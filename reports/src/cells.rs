@@ -44,6 +44,7 @@ impl Map {
         let ((x, xs), (y, ys)) = (axes.next()?, axes.next()?);
         let folded = axes.map(|(axis, _)| clean(&axis)).collect();
         let mut map = Map { axes: [x, y], values: [xs, ys], panels: Vec::new(), folded };
+        let measure = Measure::of(record)[0];
         let several = record.results.windows(2).any(|pair| pair[0].policy != pair[1].policy);
         for case in &record.results {
             let Some(place) = map.place(&case.params) else { continue };
@@ -51,7 +52,7 @@ impl Map {
             if several && !name.contains(&clean(&case.policy)) {
                 name = [clean(&case.policy), name].join(", ").trim_end_matches(", ").to_owned();
             }
-            let ratio = |f| Measure::of(record)[0].over_baseline(f, record.of(case));
+            let ratio = |f| measure.over_baseline(f, record.of(case));
             let cell = match case.outcome.figures().map(ratio) {
                 None => Cell::OutOfMemory,
                 Some(None) => continue,

@@ -11,18 +11,26 @@ use crate::economics_summary::confidence;
 use crate::places::{channels, link_channels, tiers};
 use crate::words::oom_reason;
 use crate::{ChartError, replications, served, split, uncertainty};
+use std::io::Write;
 use tiersim_models::results::economics::Basis;
 use tiersim_models::results::{AxisValue, CaseRecord, Figures, Outcome, RunRecord};
 
 /// The table as CSV with a header row.
 pub fn results_csv(record: &RunRecord) -> Result<Vec<u8>, ChartError> {
+    let mut table = Vec::new();
+    write_results(record, &mut table)?;
+    Ok(table)
+}
+
+/// Writes the table, row by row.
+pub(crate) fn write_results(record: &RunRecord, to: &mut dyn Write) -> Result<(), ChartError> {
     let columns = columns(record);
-    let mut writer = ::csv::Writer::from_writer(Vec::new());
+    let mut writer = ::csv::Writer::from_writer(to);
     writer.write_record(columns.iter().map(|(name, _)| guarded(name)))?;
     for case in 0..record.results.len() {
         writer.write_record(columns.iter().map(|(_, cell)| guarded(&cell(case))))?;
     }
-    writer.into_inner().map_err(|error| ChartError::Csv(error.into_error().into()))
+    Ok(writer.flush()?)
 }
 
 fn columns(record: &RunRecord) -> Vec<(String, Cell<'_>)> {

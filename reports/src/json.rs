@@ -16,12 +16,13 @@ use crate::places::links;
 use crate::verdict::verdict;
 use crate::words::oom_reason;
 use crate::{
-    ChartError, economics_summary, hints, long_run, memory_summary, packed, pressure, pretty,
-    replications, served, split, steady, uncertainty,
+    ChartError, economics_summary, hints, long_run, memory_summary, packed, pressure, replications,
+    served, split, steady, uncertainty,
 };
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
+use std::io::Write;
 use tiersim_models::diagnostic::Warning;
 use tiersim_models::hardware::Capacity;
 use tiersim_models::results::{AxisValue, CaseRecord, Figures, OutOfMemory, Outcome, RunRecord};
@@ -33,10 +34,18 @@ pub const SCHEMA: u32 = 1;
 
 /// `summary.json` as text; `version` is tiersim's own.
 pub fn summary_json(record: &RunRecord, version: &str) -> Result<String, ChartError> {
+    let mut text = Vec::new();
+    write_summary(record, version, &mut text)?;
+    Ok(String::from_utf8(text).expect("JSON is UTF-8"))
+}
+
+/// Writes `summary.json`, case by case.
+pub(crate) fn write_summary(
+    record: &RunRecord,
+    version: &str,
+    to: &mut dyn Write,
+) -> Result<(), ChartError> {
     let base = record.base();
-    let skipped = record.skipped.iter();
-    let skipped =
-        skipped.map(|(point, reason)| json!({ "params": params(point), "reason": reason }));
     // The head says what the scenario has as the file has it; cases of a sweep say their own.
     let mut all = json!({
         "schema": SCHEMA,
@@ -51,7 +60,7 @@ pub fn summary_json(record: &RunRecord, version: &str) -> Result<String, ChartEr
         "about": record.about,
         "op_time": base.op_time,
         "tokens_per_step": base.tokens_per_step,
-        "skipped": skipped.collect::<Vec<_>>(),
+        SKIPPED: Value::Null,
         "warnings": record.warnings.iter().map(warning).collect::<Vec<_>>(),
         "power_and_price": record.power_and_price.iter().map(economics_summary::number)
             .collect::<Vec<_>>(),
@@ -66,14 +75,17 @@ pub fn summary_json(record: &RunRecord, version: &str) -> Result<String, ChartEr
     if let Some(section) = replications::summary(record) {
         all["replications"] = section;
     }
-    pretty(&Summary { all: &all, record })
+    serde_json::to_writer_pretty(&mut *to, &Summary { all: &all, record })?;
+    Ok(to.write_all(b"\n")?)
 }
 
 /// The key of the cases.
 const RESULTS: &str = "results";
+/// The key of the points that do not resolve.
+const SKIPPED: &str = "skipped";
 
-/// A summary whose cases are made one after the other as they are written: those of a long sweep
-/// together are many times its text.
+/// A summary whose cases and skipped points are made one after the other as they are written: those
+/// of a long sweep together are many times its text.
 struct Summary<'a> {
     all: &'a Value,
     record: &'a RunRecord,
@@ -86,6 +98,7 @@ impl Serialize for Summary<'_> {
         for (key, value) in all {
             match key.as_str() {
                 RESULTS => map.serialize_entry(RESULTS, &Cases(self.record))?,
+                SKIPPED => map.serialize_entry(SKIPPED, &Skipped(self.record))?,
                 key => map.serialize_entry(key, value)?,
             }
         }
@@ -97,12 +110,25 @@ struct Cases<'a>(&'a RunRecord);
 
 impl Serialize for Cases<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let framework = split::framework(self.0);
         let cases = self.0.results.iter().zip(ranks(self.0));
-        to.collect_seq(cases.map(|(one, rank)| case(self.0, one, rank)))
+        to.collect_seq(cases.map(|(one, rank)| case(self.0, one, (rank, framework))))
     }
 }
 
-fn case(record: &RunRecord, case: &CaseRecord, rank: Option<usize>) -> Value {
+struct Skipped<'a>(&'a RunRecord);
+
+impl Serialize for Skipped<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let skipped = self.0.skipped.iter();
+        to.collect_seq(
+            skipped.map(|(point, reason)| json!({ "params": params(point), "reason": reason })),
+        )
+    }
+}
+
+/// A case, its place in the contest, and whether a framework adds to some case of the record.
+fn case(record: &RunRecord, case: &CaseRecord, (rank, framework): (Option<usize>, bool)) -> Value {
     let (ran, on) = (case.outcome.figures(), record.of(case));
     let of = |figure: &dyn Fn(&Figures) -> Value| ran.map_or(Value::Null, figure);
     let by_tier = |figure: &dyn Fn(&Figures, usize) -> Value| {
@@ -127,7 +153,7 @@ fn case(record: &RunRecord, case: &CaseRecord, rank: Option<usize>) -> Value {
         Outcome::Done(_) => Value::Null,
         Outcome::OutOfMemory(oom) => oom_summary(oom),
     };
-    let (cost, framework) = (&case.economics, split::framework(record));
+    let cost = &case.economics;
     let hidden = hidden_bytes(record, case);
     let serving = ran.and_then(|f| f.serving.as_deref());
     let all = [
@@ -150,7 +176,7 @@ fn case(record: &RunRecord, case: &CaseRecord, rank: Option<usize>) -> Value {
         ("cost_usd", json!(cost.dollars())),
         ("events", of(&|f| json!(f.events))),
         ("extended_steps", of(&|_| json!(case.left_out))),
-        ("long_run", json!(case.long_run.as_ref().map(long_run::summary))),
+        ("long_run", json!(case.long_run.as_deref().map(long_run::summary))),
         ("label", json!(case.label)),
         ("details", json!(case.details)),
         ("emulated", json!(case.emulated)),
@@ -170,7 +196,7 @@ fn case(record: &RunRecord, case: &CaseRecord, rank: Option<usize>) -> Value {
         ("hidden_bytes", if hidden.is_empty() { Value::Null } else { hidden.into() }),
         ("pressure", json!(pressure::summary(record, case))),
         ("throughput_change_percent", of(&|f| json!(f.throughput_change(case.baseline_step)))),
-        ("hints", json!(case.hints.as_ref().map(hints::summary))),
+        ("hints", json!(case.hints.as_deref().map(hints::summary))),
         ("serving", json!(serving.map(|figures| served::summary(on, figures)))),
         ("steady", of(&|f| steady::summary(on, f))),
         ("split_ms", of(&|f| split::mean_ms(on, framework, f))),

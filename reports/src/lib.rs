@@ -187,6 +187,9 @@ pub enum ChartError {
     /// The CSV encoder refused.
     #[error("writing CSV failed: {0}")]
     Csv(#[from] ::csv::Error),
+    /// What a file is written to refused.
+    #[error("writing failed: {0}")]
+    Write(#[from] std::io::Error),
 }
 
 /// Every file of an output folder, in a fixed order.
@@ -194,7 +197,7 @@ pub enum ChartError {
 /// # Errors
 /// As [`drafts`] and [`Draft::artefact`].
 pub fn artefacts<'a>(
-    record: &RunRecord,
+    record: &'a RunRecord,
     made: impl Into<Made<'a>>,
 ) -> Result<Vec<Artefact>, ChartError> {
     drafts(record, made, Pictures::Both)?.into_iter().map(Draft::artefact).collect()
@@ -211,20 +214,18 @@ pub fn artefacts<'a>(
 /// # Errors
 /// As the writers of tables do; nothing that depends on the record.
 pub fn drafts<'a>(
-    record: &RunRecord,
+    record: &'a RunRecord,
     made: impl Into<Made<'a>>,
     pictures: Pictures,
-) -> Result<Vec<Draft>, ChartError> {
+) -> Result<Vec<Draft<'a>>, ChartError> {
     let made = made.into();
-    let mut files = vec![
-        Draft::made(Artefact::new(SUMMARY, summary_json(record, made.version)?)),
-        Draft::made(Artefact::new("results.csv", results_csv(record)?)),
-    ];
+    let mut files =
+        vec![Draft::summary(SUMMARY, record, made.version), Draft::table("results.csv", record)];
     for (name, chart) in charts::of(record, made) {
         files.extend(Draft::of_chart(&name, chart, pictures));
     }
     let mut add = |name: &str, contents: Option<Vec<u8>>| {
-        files.extend(contents.map(|contents| Draft::made(Artefact::new(name, contents))));
+        files.extend(contents.map(|contents| Draft::from(Artefact::new(name, contents))));
     };
     add("draws.csv", uncertainty::draws_csv(record)?);
     add("allocators.csv", allocators_csv(record)?);

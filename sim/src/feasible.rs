@@ -10,6 +10,7 @@ mod ranks;
 
 use crate::durations::Durations;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use tiersim_models::diagnostic::{Diagnostic, Diagnostics};
 use tiersim_models::hardware::{Capacity, HBM, Hardware, Law, Link};
 use tiersim_models::runtime::Runtime;
@@ -17,6 +18,8 @@ use tiersim_models::units::{Bytes, Span};
 use tiersim_models::workload::{Object, Op, Trace, Unit};
 use tiersim_policies::cpu_ops::{self, has_cpu_ops};
 use tiersim_policies::drive::WINDOW;
+use tiersim_policies::scenario::sweep::Sweep;
+use tiersim_policies::scenario::traces::Traces;
 use tiersim_policies::scenario::{Case, OpTime, Scenario, TraceSource, WorkloadSpec};
 
 /// Seconds of a day.
@@ -30,7 +33,7 @@ const MAX_LISTED: usize = 20;
 
 /// Everything in `trace` that keeps the cases of `scenario` from being run at all.
 ///
-/// The points of a sweep are only held to [`too_long`]: where an axis makes every tier small, that
+/// The points of a sweep are only held to [`first_too_long`]: where an axis makes every tier small, that
 /// a point runs out of memory is the answer to what the sweep asks.
 pub fn problems(scenario: &Scenario, trace: &Trace) -> Diagnostics {
     let mut problems = Diagnostics::default();
@@ -49,7 +52,7 @@ pub fn problems(scenario: &Scenario, trace: &Trace) -> Diagnostics {
         problems.push(folder, None, rule, found, remedy);
     }
     // Once through the trace says whether every op has a time; how often it is replayed does not.
-    let once = WorkloadSpec { repeat: 1, warmup: 0, jitter: 0.0, ..scenario.workload.clone() };
+    let once = WorkloadSpec { repeat: 1, warmup: 0, jitter: 0.0, ..(*scenario.workload).clone() };
     let cpu = scenario.hardware.cpu.as_ref();
     if let Err(rule) = Durations::new(trace, &once, cpu, scenario.seed) {
         let remedy = match cpu {
@@ -104,6 +107,36 @@ pub fn too_long(scenario: &Scenario, trace: &Trace) -> Option<Diagnostic> {
         remedy: "lower `repeat` or `scale`, or check the units of the trace and the hardware"
             .into(),
     })
+}
+
+/// The first point of a sweep that is [`too_long`]. One that takes what the point before it takes
+/// is not looked at again: most points differ in where things are, and the longest run has
+/// everything everywhere.
+pub fn first_too_long(sweep: &Sweep, traces: &Traces) -> Option<Diagnostic> {
+    let mut last: Option<&Scenario> = None;
+    sweep.points.iter().map(|point| &point.scenario).find_map(|scenario| {
+        let known = last.replace(scenario).is_some_and(|last| as_long(last, scenario));
+        (!known).then(|| too_long(scenario, &traces.of(scenario).trace))?
+    })
+}
+
+/// Whether nothing that [`too_long`] looks at differs between two scenarios.
+fn as_long(one: &Scenario, other: &Scenario) -> bool {
+    let machine = Arc::ptr_eq(&one.hardware, &other.hardware) || one.hardware == other.hardware;
+    let case = |one: &Case, other: &Case| {
+        let of = |case: &Case| (case.chunk, case.micro_batch);
+        let stated = |case: &&Case| case.policy.most_delay(Bytes::new(u64::MAX)) > Span::ZERO;
+        let delays = [one, other].iter().any(stated);
+        !delays
+            && of(one) == of(other)
+            && one.runtime == other.runtime
+            && one.allocators == other.allocators
+            && one.pressure == other.pressure
+    };
+    machine
+        && one.workload == other.workload
+        && one.cases.len() == other.cases.len()
+        && one.cases.iter().zip(&other.cases).all(|(one, other)| case(one, other))
 }
 
 /// [`longest`] of the smallest micro-batches of any case; 0 if no case has its own.

@@ -44,7 +44,7 @@ pub fn scenario(hardware: Hardware, workload: WorkloadSpec, cases: Vec<Case>) ->
         name: "test".to_owned(),
         about: String::new(),
         hardware: Arc::new(hardware),
-        workload,
+        workload: workload.into(),
         cases,
         seed: 1,
         expect: Vec::new(),

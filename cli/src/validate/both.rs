@@ -70,7 +70,7 @@ impl Both<'_> {
 
     /// Replays of a run, of which so many do not count.
     fn replays(&self, warmup: u32) -> u32 {
-        let WorkloadSpec { repeat, warmup: stated, .. } = self.scenario.workload;
+        let WorkloadSpec { repeat, warmup: stated, .. } = *self.scenario.workload;
         repeat - stated + warmup
     }
 

@@ -47,10 +47,8 @@ pub(crate) fn resolve(
         }
         specs[tier.index()] = spec;
     }
-    if specs.iter().all(AllocatorSpec::is_exact) {
-        specs.clear();
-    }
-    specs
+    // Every point of a sweep keeps it.
+    if specs.iter().all(AllocatorSpec::is_exact) { Vec::new() } else { specs }
 }
 
 /// An allocator as it is typed: `text` is what stands behind `model` in a scenario.

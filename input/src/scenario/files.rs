@@ -6,6 +6,7 @@ use crate::hardware_file::changed::{Drawn, MachineText};
 use crate::hardware_file::{read_hardware, read_hardware_of};
 use crate::import::card::ModelFiles;
 use crate::project::{PathFault, Project};
+use crate::scenario::WorkloadSpec;
 use crate::scenario::hints::{HintFile, read_hints};
 use crate::scenario::statistics_file::read_statistics;
 use crate::scenario::weights::read_weights;
@@ -56,6 +57,8 @@ pub struct Files {
     /// By name and file of weights.
     pub(super) models: BTreeMap<(String, Option<String>), ModelLookup>,
     machines: BTreeMap<Vec<u64>, Vec<Arc<Hardware>>>,
+    /// That of the point that was read last.
+    workload: Option<Arc<WorkloadSpec>>,
     /// Values that uncertain numbers of all machines have; none where they are as written.
     pub(super) drawn: Drawn,
 }
@@ -68,7 +71,7 @@ impl Files {
             let rule = "the scenario's folder cannot be read";
             Diagnostics::one(scenario, None, rule, error.to_string(), "check the path")
         })?;
-        let (paths, models, machines, drawn) = Default::default();
+        let (paths, models, machines, workload, drawn) = Default::default();
         let (hardware, texts, hints, weights, statistics) = Default::default();
         let registry = registry.clone();
         Ok(Files {
@@ -82,6 +85,7 @@ impl Files {
             statistics,
             models,
             machines,
+            workload,
             drawn,
         })
     }
@@ -124,6 +128,15 @@ impl Files {
             alike.push(machine.clone());
         }
         machine
+    }
+
+    /// `workload`, or the one before it if that is equal: points of a sweep that have the same
+    /// workload share it.
+    pub fn shared_workload(&mut self, workload: WorkloadSpec) -> Arc<WorkloadSpec> {
+        match &self.workload {
+            Some(known) if **known == workload => known.clone(),
+            _ => self.workload.insert(Arc::new(workload)).clone(),
+        }
     }
 
     /// The hint file called `name`.

@@ -57,7 +57,7 @@ fn canonical(scenario: &Scenario, trace_hash: &str) -> String {
     write_hardware(&mut out, hardware);
     // The trace's own hash holds its statistics.
     let WorkloadSpec { trace: _, repeat, warmup, horizon, time, jitter, ranks, statistics: _ } =
-        workload;
+        &**workload;
     let _ = writeln!(out, "repeat {repeat} warmup {warmup} jitter {jitter:?}");
     // Nothing where it is not said, so that older fingerprints stay.
     if let Some(horizon) = horizon {

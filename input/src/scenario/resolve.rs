@@ -210,7 +210,9 @@ impl Resolver<'_, '_> {
         compression::used(self, &raw.compression, &raw.policies);
         let there: Option<Vec<bool>> =
             cases.as_ref().map(|cases| cases.iter().map(Option::is_some).collect());
-        let cases: Option<Vec<Case>> = cases.map(|cases| cases.into_iter().flatten().collect());
+        let mut cases: Option<Vec<Case>> = cases.map(|cases| cases.into_iter().flatten().collect());
+        // Every point of a sweep keeps them.
+        cases.iter_mut().for_each(Vec::shrink_to_fit);
         self.refuse_without(spec, cases.as_deref().unwrap_or_default());
         let there = there.unwrap_or_else(|| vec![true; raw.policies.len()]);
         let known = expectations::Known::new(raw, &there, &hardware, standing.machines);
@@ -219,7 +221,7 @@ impl Resolver<'_, '_> {
             name: name.to_string(),
             about: raw.about.trim().to_string(),
             hardware,
-            workload: workload?.0,
+            workload: self.files.shared_workload(workload?.0),
             cases: cases?,
             seed: raw.seed.unwrap_or(1),
             expect: expect?,

@@ -222,6 +222,7 @@ impl Points<'_> {
                 return Err(Diagnostics(vec![document.problem_found("sweep", rule, "", remedy)]));
             }
         }
+        sweep.points.shrink_to_fit();
         if sweep.points.is_empty() {
             let rule = "no point of the sweep is valid";
             let why = sweep.skipped.first().map(|(_, why)| why.clone()).unwrap_or_default();

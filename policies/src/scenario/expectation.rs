@@ -251,7 +251,7 @@ fn serving(case: &CaseRecord) -> Result<&ServingFigures, String> {
 }
 
 fn pressure(case: &CaseRecord) -> Result<&PressureRecord, String> {
-    let pressure = case.pressure.as_ref();
+    let pressure = case.pressure.as_deref();
     pressure.ok_or_else(|| format!("{:?} does not say `pressure`, so none was watched", case.label))
 }
 

@@ -102,7 +102,7 @@ fn case(label: &str, policy: &str, details: &str, outcome: Outcome) -> CaseRecor
 }
 
 fn out_of_memory(need: u64) -> Outcome {
-    Outcome::OutOfMemory(OutOfMemory {
+    Outcome::OutOfMemory(Box::new(OutOfMemory {
         tier: "hbm".to_owned(),
         capacity: Bytes::gib(40).into(),
         need: Bytes::mib(need),
@@ -112,7 +112,7 @@ fn out_of_memory(need: u64) -> Outcome {
         object: "layers.31.mlp.down_proj.weight.exp_avg_sq".to_owned(),
         at: "step 0, op 417 aten._foreach_add".to_owned(),
         remedy: None,
-    })
+    }))
 }
 
 /// A record without cases.

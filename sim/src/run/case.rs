@@ -140,16 +140,16 @@ impl CaseRunner<'_> {
             baseline_peak: self.baseline.peak[HBM.index()],
             bound_step: bound.step,
             bound_by: bound.by,
-            economics: CaseEconomics::of(self.hardware, memory, outcome.figures()),
+            economics: CaseEconomics::of(self.hardware, memory, outcome.figures()).into(),
             outcome,
             placement: placement.map(Arc::new),
             hidden: (memory.hidden().iter())
                 .map(|hidden| (hidden.tier.index(), hidden.what.word().into(), hidden.bytes))
                 .collect(),
             left_out,
-            long_run,
-            pressure,
-            hints: case.policy.hint_matches(&self.workload.trace),
+            long_run: long_run.map(Box::new),
+            pressure: pressure.map(Box::new),
+            hints: case.policy.hint_matches(&self.workload.trace).map(Box::new),
             runtime: case.runtime.clone(),
             packed: memory.stores().map(Storing::packed).unwrap_or_default(),
         };

@@ -117,7 +117,7 @@ impl CaseRunner<'_> {
                 format!("step {}, op {index} {}", op.step, op.name)
             }
         };
-        Ok(Outcome::OutOfMemory(OutOfMemory {
+        Ok(Outcome::OutOfMemory(Box::new(OutOfMemory {
             tier: self.hardware.tiers[tier.index()].name.clone(),
             capacity,
             need,
@@ -132,7 +132,7 @@ impl CaseRunner<'_> {
             object: trace.objects[object.index()].name.clone(),
             at,
             remedy: self.more_tiers(policy),
-        }))
+        })))
     }
 
     /// What lets a policy use the tiers that its framework does not use, if there are any.

@@ -6,12 +6,15 @@
 //! value: it would only be repeated under other names.
 //! Invariant: two points whose runs differ are never one job.
 
+use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::fmt::{self, Write};
+use std::hash::{DefaultHasher, Hasher};
 use tiersim_models::diagnostic::Warning;
 use tiersim_models::hardware::Link;
 use tiersim_policies::scenario::sweep::{Params, Sweep};
-use tiersim_policies::scenario::{Case, Scenario};
+use tiersim_policies::scenario::{AxisValue, Case, Scenario};
 
 /// One run of a sweep.
 #[derive(Clone, Debug)]
@@ -42,7 +45,7 @@ struct Run<'s> {
     params: &'s Params,
     /// Which case of the file it is.
     name: usize,
-    /// Equal for two runs if bench and case are, but for where these stand in the sweep.
+    /// The first run of the same bench and case, but for where these stand in the sweep.
     is: usize,
 }
 
@@ -54,6 +57,39 @@ impl Numbers {
     fn of(&mut self, value: String) -> usize {
         let next = self.0.len();
         *self.0.entry(value).or_insert(next)
+    }
+}
+
+/// The runs that are the first of their bench and case, by a hash of these.
+#[derive(Default)]
+struct Cases(BTreeMap<u64, SmallVec<[usize; 1]>>);
+
+impl Cases {
+    /// The first run that is this one, which comes next.
+    fn of(&mut self, runs: &[Run<'_>], (bench, case): (usize, &Case)) -> usize {
+        // As text a case takes more memory than all else that is known of a point.
+        let mut text = Hashed(DefaultHasher::new());
+        write!(text, "{bench} {}", Itself(case)).expect("a hash takes everything");
+        let alike = self.0.entry(text.0.finish()).or_default();
+        let same = |&run: &usize| {
+            let run = &runs[run];
+            run.bench == bench && Itself(run.case).to_string() == Itself(case).to_string()
+        };
+        if let Some(first) = alike.iter().copied().find(same) {
+            return first;
+        }
+        alike.push(runs.len());
+        runs.len()
+    }
+}
+
+/// A hash of what is written.
+struct Hashed(DefaultHasher);
+
+impl Write for Hashed {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0.write(text.as_bytes());
+        Ok(())
     }
 }
 
@@ -87,30 +123,32 @@ impl<'s> Benches<'s> {
 
 pub(super) fn jobs(sweep: &Sweep) -> Jobs<'_> {
     let mut benches = Benches::new(&sweep.base);
-    let (mut names, mut cases) = (Numbers::default(), Numbers::default());
+    let (mut names, mut cases) = (Numbers::default(), Cases::default());
     let mut runs: Vec<Run<'_>> = Vec::new();
     for point in &sweep.points {
         let bench = benches.of(&point.scenario);
         for case in &point.scenario.cases {
             let (name, params) = (names.of(case.name().to_owned()), &point.params);
-            runs.push(Run { bench, case, params, name, is: cases.of(itself(bench, case)) });
+            let is = cases.of(&runs, (bench, case));
+            runs.push(Run { bench, case, params, name, is });
         }
     }
     drop(cases);
-    let idle = idle_axes(sweep, &runs);
-    let mut known: BTreeMap<(usize, String), usize> = BTreeMap::new();
+    let places = places(sweep, &runs);
+    let idle = idle_axes(sweep, &runs, &places);
+    let mut known: BTreeMap<(usize, Place), usize> = BTreeMap::new();
     let mut jobs: Vec<Job<'_>> = Vec::new();
-    for run in &runs {
-        let is_idle = |axis: &usize| idle.get(&run.name).is_some_and(|axes| axes.contains(axis));
-        let touching = run.params.iter().enumerate().filter(|(axis, _)| !is_idle(axis));
-        let params: Params = touching.map(|(_, value)| value.clone()).collect();
+    for (run, place) in runs.iter().zip(&places) {
         let Run { bench, case, .. } = *run;
-        match known.get(&(run.name, format!("{params:?}"))) {
-            Some(&is) if is == run.is => {}
-            Some(_) => jobs.push(Job { bench, case, params: run.params.clone() }),
-            None => {
-                known.insert((run.name, format!("{params:?}")), run.is);
-                jobs.push(Job { bench, case, params });
+        let is_idle = |axis: usize| idle.get(&run.name).is_some_and(|axes| axes.contains(&axis));
+        let touching = || (0..place.len()).filter(|&axis| !is_idle(axis));
+        let params = || touching().map(|axis| run.params[axis].clone()).collect();
+        match known.entry((run.name, touching().map(|axis| place[axis]).collect())) {
+            Entry::Occupied(known) if *known.get() == run.is => {}
+            Entry::Occupied(_) => jobs.push(Job { bench, case, params: run.params.clone() }),
+            Entry::Vacant(new) => {
+                new.insert(run.is);
+                jobs.push(Job { bench, case, params: params() });
             }
         }
     }
@@ -118,23 +156,30 @@ pub(super) fn jobs(sweep: &Sweep) -> Jobs<'_> {
     Jobs { benches: benches.all, jobs, warnings }
 }
 
-/// The axes, by index, that do not touch a case, by the case's number.
-fn idle_axes(sweep: &Sweep, runs: &[Run<'_>]) -> BTreeMap<usize, Vec<usize>> {
-    let mut idle: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-    // By run, its values as numbers.
+/// Values of axes as numbers, in the axes' order.
+type Place = SmallVec<[u32; 4]>;
+
+/// By run, where it stands.
+fn places(sweep: &Sweep, runs: &[Run<'_>]) -> Vec<Place> {
     let mut values: Vec<Numbers> = Vec::new();
     values.resize_with(sweep.axes.len(), Numbers::default);
-    let numbered = |run: &Run<'_>| -> Vec<usize> {
+    let numbered = |run: &Run<'_>| -> Place {
         let each = run.params.iter().zip(&mut values);
-        each.map(|((_, value), numbers)| numbers.of(format!("{value:?}"))).collect()
+        let number = |value: &AxisValue, numbers: &mut Numbers| numbers.of(format!("{value:?}"));
+        each.map(|((_, value), numbers)| number(value, numbers) as u32).collect()
     };
-    let places: Vec<Vec<usize>> = runs.iter().map(numbered).collect();
+    runs.iter().map(numbered).collect()
+}
+
+/// The axes, by index, that do not touch a case, by the case's number.
+fn idle_axes(sweep: &Sweep, runs: &[Run<'_>], places: &[Place]) -> BTreeMap<usize, Vec<usize>> {
+    let mut idle: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for axis in 0..sweep.axes.len() {
         // The first run of each line along the axis, and of each case whether two were compared and
         // differ.
-        let mut lines: BTreeMap<(usize, Vec<usize>), usize> = BTreeMap::new();
+        let mut lines: BTreeMap<(usize, Place), usize> = BTreeMap::new();
         let mut differ: BTreeMap<usize, bool> = BTreeMap::new();
-        for (run, place) in runs.iter().zip(&places) {
+        for (run, place) in runs.iter().zip(places) {
             // It cannot become one that does not touch the case.
             if differ.get(&run.name) == Some(&true) {
                 continue;
@@ -176,12 +221,17 @@ fn warnings(sweep: &Sweep, names: &Numbers, idle: &BTreeMap<usize, Vec<usize>>) 
     sweep.axes.iter().enumerate().filter_map(warning).collect()
 }
 
-/// All of a case but where it stands in the sweep, and its bench: equal for equal runs.
-fn itself(bench: usize, case: &Case) -> String {
-    let Case { policy, hbm, allocators, numa, hidden, chunk, micro_batch, .. } = case;
-    let Case { label: _, params: _, pressure, runtime, compress, .. } = case;
-    let memory = (hbm, allocators, numa, hidden, compress);
-    format!("{bench} {} {:?}", case.name(), (policy, memory, chunk, micro_batch, pressure, runtime))
+/// All of a case but where it stands in the sweep: equal for equal runs on one bench.
+struct Itself<'c>(&'c Case);
+
+impl fmt::Display for Itself<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Case { policy, hbm, allocators, numa, hidden, chunk, micro_batch, .. } = self.0;
+        let Case { label: _, params: _, pressure, runtime, compress, .. } = self.0;
+        let memory = (hbm, allocators, numa, hidden, compress);
+        let rest = (policy, memory, chunk, micro_batch, pressure, runtime);
+        write!(f, "{} {rest:?}", self.0.name())
+    }
 }
 
 /// What a bench depends on: the seed only where something is drawn.

@@ -89,7 +89,7 @@ pub(super) fn measuring(parts: &mut Parts<'_>) {
     let Scenario { name: _, about: _, hardware: _, workload, cases: _, seed, expect, warnings: _ } =
         parts.ask.scenario;
     let WorkloadSpec { trace: _, repeat, warmup, horizon, time, jitter, ranks: _, statistics: _ } =
-        workload;
+        &**workload;
     let value = format!(
         "{repeat} replays, {warmup} of warm-up, jitter {jitter}, seed {seed}, {} expectations",
         expect.len()
