@@ -4,6 +4,7 @@
 
 use crate::words::{count, elide};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use tiersim_models::energy::Confidence;
 use tiersim_models::hardware::Fact;
 use tiersim_models::results::RunRecord;
@@ -61,16 +62,15 @@ pub(crate) fn economics_lines(record: &RunRecord) -> Vec<(&'static str, String)>
 
 /// What the sums of all cases rest on together, in words.
 fn basis_words(bases: &[&Basis], facts: &[Fact]) -> String {
-    let distinct = |of: &dyn Fn(&Basis) -> Vec<String>| -> Vec<String> {
-        let mut all: Vec<String> = bases.iter().flat_map(|basis| of(basis)).collect();
-        all.sort();
-        all.dedup();
-        all
+    let distinct = |of: fn(&Basis) -> &[String]| -> Vec<&str> {
+        let all = bases.iter().flat_map(|basis| of(basis)).map(String::as_str);
+        all.collect::<BTreeSet<&str>>().into_iter().collect()
     };
-    let used = distinct(&|basis| basis.used.clone());
+    let used = distinct(|basis| &basis.used);
     let is_assumed = |fact: &&Fact| fact.source.confidence() == Confidence::Assumed;
-    let assumed = facts.iter().filter(is_assumed).filter(|fact| used.contains(&fact.path)).count();
-    let missing = distinct(&|basis| basis.missing.clone());
+    let assumed =
+        facts.iter().filter(is_assumed).filter(|fact| used.contains(&fact.path.as_str())).count();
+    let missing = distinct(|basis| &basis.missing);
     let mut words =
         format!("rests on {}, {assumed} assumed", count(used.len(), "number", "numbers"));
     if !missing.is_empty() {

@@ -45,7 +45,7 @@ use crate::engine::Engine;
 use crate::machine::blame::{Blame, Ended};
 use crate::machine::channels::Channel;
 use crate::machine::collectives::Collectives;
-use crate::machine::entry::Entries;
+use crate::machine::entry::{Entries, Progress};
 use crate::machine::framework::Framework;
 use crate::machine::in_place::Uses;
 use crate::machine::loads::Loads;
@@ -352,12 +352,12 @@ impl<'a> SimMachine<'a> {
     }
 
     /// Takes a command of one device.
-    fn take(&mut self, mut command: Command) -> Result<(), Fault> {
+    fn take(&mut self, mut command: Box<Command>) -> Result<(), Fault> {
         self.waits_for_thread(&mut command);
         self.check(|audit, now| audit.submitted(&command, now))?;
         let ticket = command.ticket;
         let mut stream = None;
-        let mut progress = None;
+        let mut progress: Option<Box<Progress>> = None;
         match command.work {
             Work::Compute { stream: number, .. } => {
                 let index = self.ranks.stream(number, ticket);
@@ -376,7 +376,7 @@ impl<'a> SimMachine<'a> {
                     }
                 }
                 self.wait_at_gate(ticket, &made);
-                progress = Some(made);
+                progress = Some(made.into());
             }
             Work::Compact { tier, bytes, .. } if !self.placed_elsewhere => {
                 if self.ranks.is_first(ticket) {
@@ -384,7 +384,7 @@ impl<'a> SimMachine<'a> {
                 }
                 let made = self.way_within(ticket, tier, bytes);
                 self.wait_at_gate(ticket, &made);
-                progress = Some(made);
+                progress = Some(made.into());
             }
             Work::Compact { .. } | Work::Release => {}
         }
@@ -410,10 +410,10 @@ impl Machine for SimMachine<'_> {
 
     fn submit(&mut self, command: Command) -> Result<(), Fault> {
         if self.ranks.count() == 1 {
-            return self.take(command);
+            return self.take(command.into());
         }
         self.ranks.submitted(command.ticket);
-        (0..self.ranks.count()).try_for_each(|rank| self.take(self.ranks.of(&command, rank)))
+        (0..self.ranks.count()).try_for_each(|rank| self.take(self.ranks.of(&command, rank).into()))
     }
 
     fn next(&mut self) -> Result<Option<(Time, Ticket)>, Fault> {

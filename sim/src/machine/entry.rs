@@ -14,7 +14,7 @@ use tiersim_policies::transit::Transit;
 /// A command from submission to its end.
 #[derive(Debug)]
 pub(crate) struct Entry {
-    pub(crate) command: Command,
+    pub(crate) command: Box<Command>,
     /// Edges that are not satisfied yet.
     pub(crate) indegree: u32,
     /// Commands with an edge to this one.
@@ -30,7 +30,7 @@ pub(crate) struct Entry {
     /// Whether a framework's thread has seen to the object of a copy.
     pub(crate) issued: bool,
     /// The way of a copy.
-    pub(crate) progress: Option<Progress>,
+    pub(crate) progress: Option<Box<Progress>>,
     /// When a copy was let into its first channel, and when an op could have started but for its
     /// release; before that, when a framework's thread was asked for the copy, and behind it, when
     /// its last byte came that the device goes over.
@@ -46,8 +46,9 @@ pub(crate) struct Entry {
 
 // Memory per transfer in flight is bounded: one entry, beside one piece per channel that it is on.
 // Longer lists of edges than usual are on the heap, and a plan is made at most a window of ops
-// ahead.
-const _: () = assert!(size_of::<Entry>() <= 704 && size_of::<Piece>() <= 48);
+// ahead. What is looked at for every event lies together; the command itself and the way of a copy
+// lie apart.
+const _: () = assert!(size_of::<Entry>() <= 192 && size_of::<Piece>() <= 48);
 
 /// All commands from the oldest under way to the newest, by ticket.
 #[derive(Debug, Default)]
@@ -67,9 +68,9 @@ impl Entries {
     /// Adds the next command; returns how many of its edges are open.
     pub(crate) fn add(
         &mut self,
-        command: Command,
+        command: Box<Command>,
         stream: Option<usize>,
-        progress: Option<Progress>,
+        progress: Option<Box<Progress>>,
     ) -> u32 {
         let ticket = command.ticket;
         if self.entries.is_empty() {
@@ -116,7 +117,7 @@ impl Entries {
     }
 
     pub(crate) fn progress(&mut self, ticket: Ticket) -> &mut Progress {
-        self.get_mut(ticket).progress.as_mut().expect("a copy has a route")
+        self.get_mut(ticket).progress.as_deref_mut().expect("a copy has a route")
     }
 
     /// A copy that has begun and not ended, as [`Blame`](super::blame::Blame) wants it.

@@ -105,7 +105,7 @@ fn write_entry(
     }
     remember!(out, entry as Entry { command, indegree, waiters, stream, begun, issued }
         skip { compute, allocating, host, progress, ready_at, path, start, blocker, ended });
-    if let Some(progress) = &entry.progress {
+    if let Some(progress) = entry.progress.as_deref() {
         remember!(out, progress as Progress { transit, line, slowest } skip { legs });
         out.list(&progress.legs, |out, leg| paths.leg(leg, out));
     }
