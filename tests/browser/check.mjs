@@ -158,7 +158,8 @@ async function works(tab) {
     check(await tab.run(`location.hash !== "" && document.querySelector(":target") !== null`),
       "a point leads to its case");
     const folded = `document.querySelector("h3:target ~ details, h4:target ~ details")`;
-    check(await tab.run(`!${folded} || ${folded}.open`), "its figures are open");
+    // The page hears of the new place after it is there.
+    await tab.until(`!${folded} || ${folded}.open`);
   }
   if (await tab.run(`!!document.querySelector(".keys button")`)) {
     const hidden = `document.querySelectorAll(".sheet .off").length`;

@@ -97,6 +97,9 @@ impl Response {
     #[track_caller]
     fn is(self, status: u16) -> Response {
         assert_eq!(self.status, status, "{}\n{}", self.head, self.body);
+        if status >= 400 {
+            assert!(self.problem()["message"].is_string(), "{}", self.body);
+        }
         self.guarded()
     }
 
@@ -374,6 +377,7 @@ fn nothing_outside_the_folder_is_ever_read() {
     ] {
         let said = served.get(&format!("/results/{name}"));
         assert!([400, 404].contains(&said.status), "{name}: {said:?}");
+        assert!(said.problem()["message"].is_string(), "{name}: {said:?}");
         assert!(!said.body.contains("secret/") && !said.body.contains("root:"), "{name}");
         said.guarded();
     }

@@ -42,7 +42,7 @@ impl IntoResponse for Refused {
             None => error["fault"].clone(),
         });
         let body = json!({ "error": first, "errors": errors }).to_string();
-        let mut response = (self.status, JSON, body).into_response();
+        let mut response = (self.status, [(header::CONTENT_TYPE, JSON)], body).into_response();
         let soon = [StatusCode::TOO_MANY_REQUESTS, StatusCode::SERVICE_UNAVAILABLE];
         if soon.contains(&self.status) {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
@@ -51,11 +51,12 @@ impl IntoResponse for Refused {
     }
 }
 
-const JSON: [(header::HeaderName, &str); 1] = [(header::CONTENT_TYPE, "application/json")];
+/// The type of what is no page.
+pub(super) const JSON: &str = "application/json";
 
 /// What was asked for.
 pub(super) fn ok(value: &Value) -> Response {
-    (JSON, json!({ "ok": value }).to_string()).into_response()
+    ([(header::CONTENT_TYPE, JSON)], json!({ "ok": value }).to_string()).into_response()
 }
 
 /// A page under its own policy.

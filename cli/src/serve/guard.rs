@@ -7,7 +7,7 @@
 //! Invariant: what passes was sent to a name of this server, and by no page of another.
 
 use super::Server;
-use super::answers::Refused;
+use super::answers::{JSON, Refused};
 use axum::extract::{Request, State};
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
@@ -123,6 +123,15 @@ pub(super) async fn guard(
             Err(_) => late().into_response(),
         },
     };
+    // What the router refuses by itself has a few words and no remedy.
+    let status = response.status();
+    let kind = response.headers().get(header::CONTENT_TYPE);
+    let json = kind.is_some_and(|kind| kind.as_bytes() == JSON.as_bytes());
+    if (status.is_client_error() || status.is_server_error()) && !json {
+        let what = status.canonical_reason().unwrap_or("refused").to_lowercase();
+        let words = format!("{what}; see docs/howto/serve.md for what can be asked, and how much");
+        response = Refused::new(status, words).into_response();
+    }
     let headers = response.headers_mut();
     for (name, value) in HEADERS {
         headers.insert(name, HeaderValue::from_static(value));
