@@ -12,7 +12,7 @@ use tiersim_reports::words::wrapped;
 /// Verbs by what they are for.
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Simulate", &["new", "from", "run", "sweep", "merge", "hints", "to", "train-policy"]),
-    ("Answer a question", &["explain", "solve", "report"]),
+    ("Answer a question", &["explain", "solve", "report", "serve"]),
     ("By formula, without simulating", &["memory", "cache", "ops", "allocator"]),
     ("On real machines", &["calibrate", "validate", "conform"]),
     ("Files", &["check", "trace", "hardware", "scenario"]),

@@ -19,6 +19,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, ErrorKind};
+#[cfg(feature = "serve")]
+use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use tiersim_models::results::{AxisValue, CaseRecord, Conditions};
@@ -196,6 +198,53 @@ pub(crate) fn read(path: &Path) -> Result<Option<Found>, Failure> {
     }
     // Not even its first line was written.
     Ok(head.map(|head| Found { head, known, whole }))
+}
+
+/// How far a journal is, without what it holds.
+#[cfg(feature = "serve")]
+#[derive(Clone, Debug)]
+pub(crate) struct Reached {
+    pub(crate) head: Head,
+    /// Cases that it has.
+    pub(crate) cases: usize,
+    /// Bytes that were looked at.
+    whole: u64,
+}
+
+/// Bytes of a line at most: the record of a case has some thousands.
+#[cfg(feature = "serve")]
+const MOST_LINE: u64 = 64 << 20;
+
+/// Counts the cases of a journal that somebody else writes, on from `before` if it is the same one;
+/// `None` as long as it has no first line.
+#[cfg(feature = "serve")]
+pub(crate) fn reached(path: &Path, before: Option<&Reached>) -> io::Result<Option<Reached>> {
+    let file = File::open(path)?;
+    let length = file.metadata()?.len();
+    let mut lines = BufReader::new(file);
+    let mut line = Vec::new();
+    let next = |lines: &mut BufReader<File>, line: &mut Vec<u8>| {
+        line.clear();
+        let read = lines.by_ref().take(MOST_LINE).read_until(b'\n', line)?;
+        // What has no end is still being written.
+        Ok::<_, io::Error>((line.pop() == Some(b'\n')).then_some(read as u64))
+    };
+    let Some(first) = next(&mut lines, &mut line)? else { return Ok(None) };
+    let head = json(&line).and_then(|text| serde_json::from_slice::<Head>(text).ok());
+    let head = head.ok_or_else(|| io::Error::other("this is no journal of a sweep"))?;
+    let before = before.filter(|before| before.head == head && before.whole <= length);
+    let mut reached = match before {
+        Some(before) => before.clone(),
+        None => Reached { head, cases: 0, whole: first },
+    };
+    lines.seek(SeekFrom::Start(reached.whole))?;
+    while let Some(read) = next(&mut lines, &mut line)? {
+        let text = json(&line);
+        let has = |begins: &&[u8]| text.is_some_and(|text| text.starts_with(begins));
+        let case = [&b"{\"case\":"[..], b"{\"like\":"].iter().any(has);
+        (reached.cases, reached.whole) = (reached.cases + usize::from(case), reached.whole + read);
+    }
+    Ok(Some(reached))
 }
 
 /// What a line says, if its checksum is right.

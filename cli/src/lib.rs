@@ -36,6 +36,8 @@ mod replications;
 mod report;
 mod runs;
 mod scenarios;
+#[cfg(feature = "serve")]
+mod serve;
 mod solve;
 mod sweeps;
 mod to;
@@ -87,6 +89,10 @@ const MERGE: &str = "Examples:
 const REPORT: &str = "Examples:
   tiersim report DIR
   tiersim report DIR DIR --compare --out out/compared";
+#[cfg(feature = "serve")]
+const SERVE: &str = "Examples:
+  tiersim serve
+  tiersim serve scenarios/gpt2-adam-tiering.ron --listen 127.0.0.1:0";
 const EXPLAIN: &str = "Examples:
   tiersim explain scenarios/gpt2-adam-tiering.ron --case 'Adam 30 %'
   tiersim explain scenarios/gpt2-lru-budgets.ron --set 'hardware.links.pcie.read=times(1.2)'";
@@ -133,6 +139,11 @@ enum Command {
     /// by side.
     #[command(after_help = REPORT)]
     Report(report::ReportArgs),
+    /// Show results, sweeps on their way and a scenario with sliders in a browser, and metrics to
+    /// Prometheus.
+    #[cfg(feature = "serve")]
+    #[command(after_help = SERVE)]
+    Serve(serve::ServeArgs),
     /// Write tier_hints.json: the tier of every module, for a training framework to load.
     #[command(
         after_help = "Examples:\n  tiersim hints scenarios/gpt2-adam-tiering.ron --policy 'Adam 30 %'"
@@ -234,6 +245,8 @@ fn run(args: Args, registry: &Registry) -> Result<(), Failure> {
         Command::Merge(args) => sweeps::merge(&args, registry),
         Command::Solve(args) => solve::solve(&args, registry),
         Command::Report(args) => report::report(&args),
+        #[cfg(feature = "serve")]
+        Command::Serve(args) => serve::serve(&args, registry),
         Command::Hints(args) => runs::hints(&args, registry),
         Command::To(args) => to::to(&args, registry),
         Command::TrainPolicy(args) => train::train_policy(&args, registry),

@@ -104,7 +104,7 @@ pub(crate) fn say(failure: &Failure) {
 }
 
 /// A failure as lines for a program.
-fn told(failure: &Failure) -> Vec<Value> {
+pub(crate) fn told(failure: &Failure) -> Vec<Value> {
     let failed = |line: &String| json!({ "failed": line });
     match failure {
         Failure::Expectation(lines) => lines.iter().map(failed).collect(),

@@ -15,7 +15,7 @@ use tiersim_reports::{
 };
 
 /// Bytes of a summary: those of the largest sweep that ships are a tenth of it.
-const MOST_SUMMARY: u64 = 64 << 20;
+pub(crate) const MOST_SUMMARY: u64 = 64 << 20;
 /// Bytes of a chart.
 const MOST_CHART: u64 = 8 << 20;
 /// Bytes of a simulator or of its files.
@@ -63,7 +63,7 @@ pub(crate) fn report(args: &ReportArgs) -> Result<(), Failure> {
 }
 
 /// The files of a folder that a page is made of.
-fn read(folder: &Path) -> Result<ResultFolder, Failure> {
+pub(crate) fn read(folder: &Path) -> Result<ResultFolder, Failure> {
     let name = folder.display().to_string();
     let mut files = vec![Artefact::new(SUMMARY, plain(&folder.join(SUMMARY), MOST_SUMMARY)?)];
     let wrong = |error| Failure::Input(format!("{name}: cannot read: {error}"));
@@ -81,7 +81,7 @@ fn read(folder: &Path) -> Result<ResultFolder, Failure> {
 }
 
 /// The bytes of a plain file of at most `most`.
-fn plain(path: &Path, most: u64) -> Result<Vec<u8>, Failure> {
+pub(crate) fn plain(path: &Path, most: u64) -> Result<Vec<u8>, Failure> {
     let said = |what: &str| Failure::Input(format!("{}: {what}", path.display()));
     let found = fs::symlink_metadata(path).map_err(|error| match error.kind() {
         ErrorKind::NotFound => {

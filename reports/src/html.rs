@@ -16,15 +16,18 @@ mod what_if;
 use crate::ChartError;
 use crate::drawing::Drawing;
 use crate::render::Chart;
-use crate::words::escaped;
+use crate::words::{clean, escaped};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
 pub(crate) use points::Shown;
+pub(crate) use script::Also;
 pub(crate) use table::Table;
 pub(crate) use what_if::WhatIf;
 
 const STYLE: &str = include_str!("../assets/page.css");
+/// What only pages of a server have.
+const SERVED: &str = include_str!("../assets/served/served.css");
 /// Most characters of an id.
 const MOST_ID: usize = 60;
 
@@ -41,8 +44,10 @@ pub(crate) struct Page {
     open: usize,
     /// 1 within a part, else 0.
     depth: usize,
-    /// Whether there is a simulator on it.
-    simulates: bool,
+    /// The script beside that of every page.
+    pub(crate) also: Also,
+    /// Where a page of a server leads back to: address and words.
+    pub(crate) home: Option<(&'static str, &'static str)>,
 }
 
 /// How a statement is set.
@@ -68,7 +73,8 @@ impl Page {
             contents: Vec::new(),
             open: 0,
             depth: 0,
-            simulates: false,
+            also: Also::Nothing,
+            home: None,
         }
     }
 
@@ -204,8 +210,45 @@ impl Page {
 
     /// A simulator with sliders; a page has one at most.
     pub(crate) fn what_if(&mut self, what_if: &WhatIf<'_>) {
-        self.simulates = true;
+        self.also = if what_if.inside.is_some() { Also::Module } else { Also::Server };
         what_if.write(&mut self.body);
+    }
+
+    /// A text that the script of a server's page sends back; `tag` says which one it was. False if
+    /// it has what a page cannot show as it is.
+    pub(crate) fn editor(&mut self, label: &str, text: &str, tag: &str) -> bool {
+        let (label, tag, rows) = (escaped(label), escaped(tag), text.lines().count().clamp(8, 40));
+        let breaks = |c: char| matches!(c, '\n' | '\t');
+        if text.split(breaks).any(|piece| clean(piece) != piece) {
+            return false;
+        }
+        let pieces = text.split_inclusive(breaks).map(|piece| {
+            let (words, end) = piece.split_at(piece.trim_end_matches(breaks).len());
+            escaped(words) + end
+        });
+        // The first line break of a text area is not part of its text.
+        let text: String = pieces.collect();
+        let _ = writeln!(
+            self.body,
+            "<div class=\"edit\"><textarea rows=\"{rows}\" spellcheck=\"false\" \
+             aria-label=\"{label}\" data-tag=\"{tag}\">\n{text}</textarea>\n\
+             <p><button type=\"button\">Check and save</button> <span role=\"status\"></span></p>\n\
+             <ul></ul></div>"
+        );
+        true
+    }
+
+    /// A table whose figures the script of a server's page renews.
+    pub(crate) fn renewed(&mut self, table: &Table) {
+        self.also = Also::Sweeps;
+        self.body.push_str("<div class=\"sweeps\">\n");
+        self.table(table);
+        self.body.push_str("<p role=\"status\"></p></div>\n");
+    }
+
+    /// The content security policy of the page as it stands.
+    pub(crate) fn policy(&self) -> String {
+        self.also.policy()
     }
 
     /// Ends sections until so many are open.
@@ -218,6 +261,9 @@ impl Page {
 
     fn contents(&self) -> String {
         let mut list = String::new();
+        if let Some((to, words)) = self.home {
+            let _ = writeln!(list, "<li><a href=\"{to}\">{words}</a></li>");
+        }
         let deepest = if self.contents.len() > 24 { 0 } else { 1 };
         for (depth, id, text) in self.contents.iter().filter(|(depth, ..)| *depth <= deepest) {
             let class = if *depth > 0 { " class=\"within\"" } else { "" };
@@ -233,15 +279,16 @@ impl Page {
     pub(crate) fn finish(mut self) -> String {
         self.close(0);
         let contents = self.contents();
-        let Page { title, body, simulates, .. } = self;
-        let (policy, scripts) = (script::policy(simulates), script::scripts(simulates));
+        let (policy, scripts) = (self.policy(), self.also.scripts());
+        let served = if matches!(self.also, Also::Server | Also::Sweeps) { SERVED } else { "" };
+        let Page { title, body, .. } = self;
         format!(
             "<!DOCTYPE html>\n<html lang=\"en\" xmlns=\"http://www.w3.org/1999/xhtml\">\n<head>\n\
              <meta charset=\"utf-8\"/>\n\
              <meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\"/>\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n\
              <meta name=\"color-scheme\" content=\"light dark\"/>\n\
-             <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body id=\"top\">\n\
+             <title>{title}</title>\n<style>\n{STYLE}{served}</style>\n</head>\n<body id=\"top\">\n\
              <header>\n<h1>{title}</h1>\n{contents}</header>\n<main>\n{body}</main>\n\
              {scripts}</body>\n</html>\n"
         )

@@ -37,6 +37,7 @@ mod json;
 mod labels;
 mod latency_cost;
 mod latency_memory;
+mod live;
 mod long_run;
 mod measure;
 mod memory_fit;
@@ -91,6 +92,10 @@ pub use explain::{
 pub use hardware::{drawing, hardware_json, hardware_list, hardware_list_json, hardware_text};
 pub use hints::hints_json;
 pub use json::{SCHEMA, summary_json};
+pub use live::{
+    CaseMeasures, Fragmented, Index, Overview, ServedPage, SweepShown, index_page, overview,
+    result_page, what_if_page,
+};
 pub use memory_fit::{FitTarget, memory_fit_json, memory_fit_text};
 pub use memory_switches::{memory_switches_json, memory_switches_text};
 pub use memory_table::{MEMORY_SCHEMA, memory_json, memory_text};

@@ -19,6 +19,7 @@ mod correlations;
 mod draws;
 mod figures;
 mod folder;
+mod pieces;
 mod sections;
 mod summary;
 mod verdict;
@@ -29,6 +30,7 @@ use crate::html::Page;
 use crate::{Artefact, ChartError};
 use folder::Report;
 use sections::SECTIONS;
+pub(crate) use summary::Summary;
 
 pub use folder::{ReportError, ResultFolder, SUMMARY, WHAT_IF_FILES, WHAT_IF_MODULE, is_chart};
 
@@ -50,13 +52,10 @@ pub fn report_page(folders: &[ResultFolder], compare: bool) -> Result<String, Re
     if compare && folders.len() != 2 {
         return Err(ReportError::NotTwo(folders.len()));
     }
-    let mut reports = folders.iter().map(Report::read).collect::<Result<Vec<_>, _>>()?;
-    if let [report] = &mut reports[..] {
-        let mut page = Page::new(&report.summary.scenario);
-        report.name_cases(&mut page);
-        sections(&mut page, report)?;
-        return Ok(page.finish());
+    if let [folder] = folders {
+        return Ok(page_of(folder)?.finish());
     }
+    let mut reports = folders.iter().map(Report::read).collect::<Result<Vec<_>, _>>()?;
     // A page has room for one simulator, and its figures are those of one run.
     reports.iter_mut().for_each(|report| report.what_if = None);
     let names = compare::names(&reports, folders);
@@ -68,6 +67,15 @@ pub fn report_page(folders: &[ResultFolder], compare: bool) -> Result<String, Re
         sections(&mut page, report)?;
     }
     Ok(page.finish())
+}
+
+/// The page of one result folder, to which more may be added.
+pub(crate) fn page_of(folder: &ResultFolder) -> Result<Page, ReportError> {
+    let mut report = Report::read(folder)?;
+    let mut page = Page::new(&report.summary.scenario);
+    report.name_cases(&mut page);
+    sections(&mut page, &report)?;
+    Ok(page)
 }
 
 fn sections(page: &mut Page, report: &Report) -> Result<(), ChartError> {

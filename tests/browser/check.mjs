@@ -5,6 +5,8 @@
 //   npm install --prefix AXE axe-core
 //   node tests/browser/check.mjs [--axe AXE] [--shots FOLDER] [--tiersim COMMAND] out/NAME/report.html ...
 //
+// A page may be one of tiersim serve as well: its address, such as http://127.0.0.1:7878/scenario.
+// It may ask its own server and nobody else.
 // On a page with sliders it turns some of them by pointer and keyboard; with --tiersim it asks that
 // command the same, from the project's folder, and every number must be equal to the last digit.
 // Ends with 1 if anything fails, or if axe-core finds what it calls serious or critical.
@@ -22,7 +24,7 @@ for (let at = 2; at < process.argv.length; at += 1) {
     at += 1;
     options[word.slice(2)] = process.argv[at];
   } else {
-    pages.push(resolve(word));
+    pages.push(/^http:/.test(word) ? word : resolve(word));
   }
 }
 const axe = options.axe && readFileSync(join(options.axe, "node_modules/axe-core/axe.min.js"), "utf8");
@@ -74,7 +76,7 @@ class Tab {
     for (const domain of ["Page", "Runtime", "Network", "Log"]) { await tab.do(`${domain}.enable`); }
     tab.errors = events.length;
     await tab.size(1280, 900);
-    await tab.do("Page.navigate", { url: pathToFileURL(page).href });
+    await tab.do("Page.navigate", { url: /^http:/.test(page) ? page : pathToFileURL(page).href });
     await tab.until("document.readyState === 'complete'");
     return tab;
   }
@@ -129,9 +131,9 @@ class Tab {
 }
 
 async function works(tab) {
-  const sorted = ".wide thead th:nth-child(1)";
+  const sorted = ".wide:has(thead button) thead th:nth-child(1)";
   if (await tab.run(`!!document.querySelector("${sorted} button")`)) {
-    const names = `[...document.querySelector(".wide tbody").rows].map((r) => r.cells[0].innerText)`;
+    const names = `[...document.querySelector(".wide:has(thead button) tbody").rows].map((r) => r.cells[0].innerText)`;
     await tab.click(`${sorted} button`);
     check(await tab.run(`document.querySelector("${sorted}").ariaSort === "ascending"`), "a click sorts");
     const up = await tab.run(names);
@@ -156,7 +158,8 @@ async function works(tab) {
     check(await tab.run(`location.hash !== "" && document.querySelector(":target") !== null`),
       "a point leads to its case");
     const folded = `document.querySelector("h3:target ~ details, h4:target ~ details")`;
-    check(await tab.run(`!${folded} || ${folded}.open`), "its figures are open");
+    // The page hears of the new place after it is there.
+    await tab.until(`!${folded} || ${folded}.open`);
   }
   if (await tab.run(`!!document.querySelector(".keys button")`)) {
     const hidden = `document.querySelectorAll(".sheet .off").length`;
@@ -167,6 +170,7 @@ async function works(tab) {
   }
   await tab.run(`(() => { window.copied = null;
     navigator.clipboard.writeText = (t) => { window.copied = t; return Promise.resolve(); }; })()`);
+  if (!await tab.run(`!!document.querySelector(".copy button")`)) { return; }
   await tab.click(".copy button");
   check(await tab.run(`window.copied.split("\\n")[0].includes("\\t")`), "a table is copied as TSV");
   await tab.click(".copy button + button");
@@ -244,10 +248,22 @@ async function simulates(tab) {
   console.log(`  sliders: ${count}, in a ${how}; runs took ${ms.join(", ")} ms`);
 }
 
-async function quiet(tab) {
+async function edits(tab) {
+  if (!await tab.run(`!!document.querySelector(".edit")`)) { return; }
+  const wrong = await tab.run(`(() => { const area = document.querySelector(".edit textarea");
+    area.value = area.value.replace("schema: 2", "schema: 2, frob: 1"); return area.value.includes("frob"); })()`);
+  check(wrong, "the editor has the scenario's text");
+  await tab.click(".edit button");
+  await tab.until(`document.querySelector(".edit [role=status]").textContent === "Not saved."`);
+  const said = await tab.run(`document.querySelector(".edit li").textContent`);
+  check(/\.ron:\d+:\d+: .*frob/s.test(said), `what is wrong is said with its place: ${said}`);
+}
+
+async function quiet(tab, page) {
+  const server = /^http:/.test(page) ? new URL(page).origin + "/" : null;
   const own = events.slice(tab.errors).filter((event) => event.sessionId === tab.sessionId);
   const asked = own.filter((event) => event.method === "Network.requestWillBeSent")
-    .map((event) => event.params.request.url).filter((url) => !/^(file|blob):/.test(url));
+    .map((event) => event.params.request.url).filter((url) => server ? !url.startsWith(server) : !/^(file|blob):/.test(url));
   check(asked.length === 0, `requests: ${asked.join(", ")}`);
   const said = own.filter((event) => event.method === "Log.entryAdded" ||
     event.method === "Runtime.exceptionThrown").map((event) => JSON.stringify(event.params));
@@ -275,12 +291,15 @@ async function narrow(tab) {
 for (const page of pages) {
   console.log(page);
   const tab = await Tab.open(page);
-  const name = options.shots && join(options.shots, `${basename(dirname(page))}-`);
+  const name = options.shots && join(options.shots,
+    `${basename(/^http:/.test(page) ? new URL(page).pathname : dirname(page)) || "index"}-`);
   if (name) { mkdirSync(options.shots, { recursive: true }); }
   if (name) { await tab.shot(`${name}light.png`); }
   await works(tab);
   await simulates(tab);
-  await quiet(tab);
+  await quiet(tab, page);
+  // The browser tells of an answer that is none, which this asks for.
+  await edits(tab);
   await accessible(tab, "light");
   await tab.media([{ name: "prefers-color-scheme", value: "dark" }]);
   if (name) { await tab.shot(`${name}dark.png`); }

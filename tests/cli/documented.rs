@@ -56,6 +56,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("tiersim run --report scenarios/", "contract.rs runs every scenario with its report"),
     ("tiersim sweep --report scenarios/", "goldens.rs runs every sweep with its report"),
     ("tiersim merge DIR", "journals.rs merges shards"),
+    ("tiersim serve", "serves until somebody ends it; serve.rs asks it"),
     ("pip install ./record", "record/tests run the recorder"),
     ("pip install ./python", ".ci/run builds the wheel and runs python/tests on it"),
     ("pip install torch", "nothing of ours"),

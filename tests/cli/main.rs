@@ -46,6 +46,8 @@ mod promises;
 mod replications;
 mod report;
 mod round_trips;
+#[cfg(unix)]
+mod serve;
 mod solve;
 mod statistics;
 mod sweeps;

@@ -6,15 +6,14 @@
 //! Invariant: a bundle that is returned can be loaded, and asks the same question as the file.
 
 use crate::bundle::MOST_BYTES;
-use crate::{Bundle, Ready, Set};
+use crate::session::read_sole;
+use crate::{Bundle, Ready, Refusal, Set};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use tiersim_input::held::{hold, noted};
-use tiersim_input::scenario::sweep::read_run_with;
 use tiersim_input::shipped;
 use tiersim_input::traces::read_traces;
-use tiersim_models::diagnostic::Diagnostics;
 use tiersim_policies::zoo::Registry;
 
 /// The bundle of a scenario with what is set of it.
@@ -57,15 +56,8 @@ pub fn gather(scenario: &Path, set: &[Set]) -> Result<Bundle, String> {
 }
 
 /// Reads all that a run reads.
-fn read(scenario: &Path, set: &[Set]) -> Result<(), String> {
-    let said = |found: Diagnostics| found.0.first().map_or_else(String::new, ToString::to_string);
-    let run = read_run_with(scenario, set, &Registry::default()).map_err(said)?;
-    if !run.points.is_empty() {
-        return Err("it names several machines, and a page asks what if of one; choose one with \
-                    --set hardware=NAME"
-            .to_owned());
-    }
-    read_traces([&run.base]).map_err(said)?;
+fn read(scenario: &Path, set: &[Set]) -> Result<(), Refusal> {
+    read_traces([&read_sole(scenario, set, &Registry::default())?])?;
     Ok(())
 }
 

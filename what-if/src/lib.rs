@@ -3,7 +3,8 @@
 //! The command gathers the files that a scenario reads into a [`Bundle`]; a page hands it to this
 //! crate, compiled to WebAssembly, which reads it with the readers of the command and answers each
 //! [`Session::run`] with the simulator of the command. Nothing is interpolated and nothing is
-//! written twice: what a slider sets is an override as `--set` takes it.
+//! written twice: what a slider sets is an override as `--set` takes it. The command has the same
+//! session for the page that `tiersim serve` shows, with the files where they lie.
 //! Invariant: the answer to overrides is what `tiersim run` with the same `--set` says, to the last
 //! digit; a test holds both against each other.
 
@@ -21,7 +22,7 @@ pub use bundle::{Bundle, MOST_BYTES};
 pub use gather::gather;
 pub use knobs::{Knob, Stop, knobs};
 pub use module::{bare, checked, stamped};
-pub use session::{Part, Ready, Session};
+pub use session::{Part, Ready, Refusal, Session};
 
 /// The version of tiersim, which a bundle, a module and a page must share.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -60,7 +60,7 @@ extern "C" fn run() -> usize {
     let asked = serde_json::from_slice::<Vec<Set>>(&INPUT.take());
     let answer = asked.map_err(|error| error.to_string()).and_then(|set| {
         SESSION.with_borrow_mut(|session| match session {
-            Some(session) => session.run(&set),
+            Some(session) => Ok(session.run(&set)?),
             None => Err("nothing is loaded".to_owned()),
         })
     });

@@ -6,9 +6,11 @@
 //! Invariant: what is kept is only ever what the same question would give again.
 
 use crate::{Answer, Bundle, CaseAnswer, Set, answer};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use tiersim_input::held::hold;
+use tiersim_input::held::{hold, noted};
 use tiersim_input::scenario::read::read_scenario_with;
+use tiersim_input::scenario::sweep::read_run_with;
 use tiersim_input::shipped::EMBEDDED;
 use tiersim_input::traces::read_traces;
 use tiersim_models::diagnostic::Diagnostics;
@@ -16,15 +18,55 @@ use tiersim_policies::scenario::traces::Traces;
 use tiersim_policies::scenario::{Case, Scenario};
 use tiersim_policies::zoo::Registry;
 use tiersim_sim::feasible::problems;
-use tiersim_sim::run::{CaseRunner, Options};
+use tiersim_sim::run::{CaseRunner, Options, RunError};
 
-/// A scenario that was read from a bundle, with its trace.
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// What is wrong with the files or with what is set. As text it is the first of them: the
+    /// others mostly follow from it.
+    #[error("{}", .0.0.first().map_or_else(String::new, ToString::to_string))]
+    Problems(#[from] Diagnostics),
+    /// It cannot be run.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// It names several machines, and one is asked about.
+    #[error(
+        "it names several machines, and a page asks what if of one; choose one with --set \
+         hardware=NAME"
+    )]
+    SeveralMachines,
+    /// Nobody waits for it any more.
+    #[error("the question was given up")]
+    GivenUp,
+}
+
+impl From<Refusal> for String {
+    fn from(refusal: Refusal) -> String {
+        refusal.to_string()
+    }
+}
+
+/// A scenario on one machine.
+///
+/// # Errors
+/// Its problems, or that it names several machines.
+pub(crate) fn read_sole(
+    path: &Path,
+    set: &[Set],
+    registry: &Registry,
+) -> Result<Scenario, Refusal> {
+    let run = read_run_with(path, set, registry)?;
+    if run.points.is_empty() { Ok(run.base) } else { Err(Refusal::SeveralMachines) }
+}
+
+/// A scenario that was read from a bundle or from a disk, with its trace.
 #[derive(Debug)]
 pub struct Ready {
     pub(crate) path: PathBuf,
-    /// The scenario's name among the files of the bundle.
+    /// What a line for the command calls the scenario.
     name: String,
-    /// What the bundle sets.
+    /// What is set of it from the start.
     pub(crate) set: Vec<Set>,
     pub(crate) registry: Registry,
     pub(crate) scenario: Scenario,
@@ -36,22 +78,46 @@ impl Ready {
     /// has one for as long as it is open.
     ///
     /// # Errors
-    /// In words, what is wrong with the scenario.
-    pub fn load(bundle: &Bundle) -> Result<Ready, String> {
+    /// What is wrong with the scenario.
+    pub fn load(bundle: &Bundle) -> Result<Ready, Refusal> {
         let leaked = |(name, held): (&String, &Vec<u8>)| (name.clone(), &*held.clone().leak());
         hold(bundle.files.iter().map(leaked).collect());
         let path = Path::new(EMBEDDED).join(&bundle.scenario);
-        let (set, registry) = (bundle.set.clone(), Registry::default());
-        let scenario = read_scenario_with(&path, &set, &registry).map_err(|all| said(&all))?;
-        let traces = read_traces([&scenario]).map_err(|all| said(&all))?;
-        let name = bundle.scenario.clone();
-        Ok(Ready { path, name, set, registry, scenario, traces })
+        Ready::of(path, bundle.scenario.clone(), &bundle.set, &Registry::default())
+    }
+
+    /// Reads a scenario that lies on a disk or ships, and says which files that opened: as long as
+    /// all of them are what they were, so are the answers.
+    ///
+    /// # Errors
+    /// What is wrong with the scenario; the files are said all the same.
+    pub fn read(
+        path: &Path,
+        set: &[Set],
+        registry: &Registry,
+    ) -> (Result<Ready, Refusal>, BTreeSet<PathBuf>) {
+        let name = path.strip_prefix(EMBEDDED).unwrap_or(path).display().to_string();
+        noted(|| {
+            read_sole(path, set, registry)?;
+            Ready::of(path.to_owned(), name, set, registry)
+        })
+    }
+
+    fn of(path: PathBuf, name: String, set: &[Set], registry: &Registry) -> Result<Ready, Refusal> {
+        let scenario = read_scenario_with(&path, set, registry)?;
+        let traces = read_traces([&scenario])?;
+        Ok(Ready { path, name, set: set.to_vec(), registry: registry.clone(), scenario, traces })
+    }
+
+    /// The scenario as it stands.
+    pub fn scenario(&self) -> &Scenario {
+        &self.scenario
     }
 
     /// The scenario with more set.
-    fn with(&self, more: &[Set]) -> Result<Scenario, String> {
+    fn with(&self, more: &[Set]) -> Result<Scenario, Refusal> {
         let set: Vec<Set> = self.set.iter().chain(more).cloned().collect();
-        read_scenario_with(&self.path, &set, &self.registry).map_err(|all| said(&all))
+        Ok(read_scenario_with(&self.path, &set, &self.registry)?)
     }
 
     /// The line that asks the command the same.
@@ -99,13 +165,12 @@ impl<'r> Session<'r> {
     /// Runs the cases of a part as they stand in the scenario.
     ///
     /// # Errors
-    /// In words, why it cannot be run.
-    pub fn new(ready: &'r Ready, part: Part) -> Result<Session<'r>, String> {
+    /// Why it cannot be run.
+    pub fn new(ready: &'r Ready, part: Part) -> Result<Session<'r>, Refusal> {
         let scenario = &ready.scenario;
         let workload = ready.traces.of(scenario);
-        sound(&problems(scenario, &workload.trace))?;
-        let runner =
-            CaseRunner::new(scenario, workload, options()).map_err(|error| error.to_string())?;
+        problems(scenario, &workload.trace).into_result(())?;
+        let runner = CaseRunner::new(scenario, workload, options())?;
         let run = |case: &Case| run(&runner, scenario, case);
         let nominal = part.cases(scenario).map(run).collect::<Result<_, _>>()?;
         Ok(Session { ready, runner, nominal, last: None, part })
@@ -119,42 +184,61 @@ impl<'r> Session<'r> {
     /// What comes of it with more set.
     ///
     /// # Errors
-    /// In words, what the command would refuse.
-    pub fn run(&mut self, more: &[Set]) -> Result<Answer, String> {
+    /// What the command would refuse.
+    pub fn run(&mut self, more: &[Set]) -> Result<Answer, Refusal> {
+        self.run_unless(more, &|| false)
+    }
+
+    /// The same, unless it is given up before one of the cases is run.
+    ///
+    /// # Errors
+    /// What the command would refuse, or that it was given up.
+    pub fn run_unless(
+        &mut self,
+        more: &[Set],
+        given_up: &dyn Fn() -> bool,
+    ) -> Result<Answer, Refusal> {
+        let run = |runner: &CaseRunner<'_>, scenario: &Scenario, case: &Case| match given_up() {
+            true => Err(Refusal::GivenUp),
+            false => run(runner, scenario, case),
+        };
         let command = self.ready.command(more);
         let scenario = self.ready.with(more)?;
         let base = &self.ready.scenario;
         let cases = match same_conditions(base, &scenario) {
             true => {
-                sound(&problems(&scenario, &self.ready.traces.of(base).trace))?;
+                problems(&scenario, &self.ready.traces.of(base).trace).into_result(())?;
                 let known = self.known(&scenario);
                 // The runner's own scenario differs in its cases only.
                 self.each(&scenario, &known, |case| run(&self.runner, base, case))?
             }
-            false => self.elsewhere(&scenario)?,
+            false => self.elsewhere(&scenario, run)?,
         };
         self.last = Some((scenario, cases.clone()));
         Ok(Answer { command, cases })
     }
 
     /// The cases of a scenario whose machine or workload is another than that of the runner.
-    fn elsewhere(&self, scenario: &Scenario) -> Result<Vec<CaseAnswer>, String> {
+    fn elsewhere(
+        &self,
+        scenario: &Scenario,
+        run: impl Fn(&CaseRunner<'_>, &Scenario, &Case) -> Result<CaseAnswer, Refusal>,
+    ) -> Result<Vec<CaseAnswer>, Refusal> {
         let other;
         let traces = match self.ready.traces.has(scenario) {
             true => &self.ready.traces,
             false => {
-                other = read_traces([scenario]).map_err(|all| said(&all))?;
+                other = read_traces([scenario])?;
                 &other
             }
         };
         let workload = traces.of(scenario);
-        sound(&problems(scenario, &workload.trace))?;
+        problems(scenario, &workload.trace).into_result(())?;
         let known = self.known(scenario);
         if known.iter().all(Option::is_some) {
             return Ok(known.into_iter().flatten().collect());
         }
-        let runner =
-            CaseRunner::new(scenario, workload, options()).map_err(|error| error.to_string())?;
+        let runner = CaseRunner::new(scenario, workload, options())?;
         self.each(scenario, &known, |case| run(&runner, scenario, case))
     }
 
@@ -178,8 +262,8 @@ impl<'r> Session<'r> {
         &self,
         scenario: &Scenario,
         known: &[Option<CaseAnswer>],
-        run: impl Fn(&Case) -> Result<CaseAnswer, String>,
-    ) -> Result<Vec<CaseAnswer>, String> {
+        run: impl Fn(&Case) -> Result<CaseAnswer, Refusal>,
+    ) -> Result<Vec<CaseAnswer>, Refusal> {
         let cases = self.part.cases(scenario).zip(known);
         cases.map(|(case, known)| known.clone().map_or_else(|| run(case), Ok)).collect()
     }
@@ -190,18 +274,8 @@ fn same_conditions(a: &Scenario, b: &Scenario) -> bool {
     a.hardware == b.hardware && a.workload == b.workload && a.seed == b.seed
 }
 
-fn run(runner: &CaseRunner<'_>, scenario: &Scenario, case: &Case) -> Result<CaseAnswer, String> {
-    let outcome = runner.outcome(case, options()).map_err(|error| error.to_string())?;
-    Ok(answer::of(scenario, case, &outcome))
-}
-
-/// The first of the problems in words; the others mostly follow from it.
-fn said(found: &Diagnostics) -> String {
-    found.0.first().map_or_else(String::new, ToString::to_string)
-}
-
-fn sound(found: &Diagnostics) -> Result<(), String> {
-    if found.0.is_empty() { Ok(()) } else { Err(said(found)) }
+fn run(runner: &CaseRunner<'_>, scenario: &Scenario, case: &Case) -> Result<CaseAnswer, Refusal> {
+    Ok(answer::of(scenario, case, &runner.outcome(case, options())?))
 }
 
 /// A word as a shell takes it.

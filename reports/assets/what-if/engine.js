@@ -77,9 +77,17 @@
     };
   };
 
+  // Why a page may not be right any more.
+  var STALE = "Refused: the simulator in this page does not give the numbers of this report. Build " +
+    "it again (cargo xtask what-if) and run the scenario again.";
+
   // Several of them that share the cases, each in a worker; or one in the page itself, where the
-  // browser gives it no workers. Gives back how to ask; `tell` hears what all together answer.
-  var pool = function (place, most, tell) {
+  // browser gives it no workers. Loads what the page holds, and gives back how to ask for more;
+  // `tell` hears what all together answer.
+  var pool = function (place, tell) {
+    var text = function (id) { return document.getElementById(id).textContent; };
+    var cases = JSON.parse(place.dataset.nominal).length;
+    var most = Math.max(1, Math.min(4, navigator.hardwareConcurrency || 1, cases));
     var ports = [];
     var asked = null;
     var given = [];
@@ -116,9 +124,9 @@
       ports = [function (message) { setTimeout(take, 20, message); }];
     };
     try {
-      var text = "\"use strict\"; onmessage = function (event) { take(event.data); };\n" +
+      var code = "\"use strict\"; onmessage = function (event) { take(event.data); };\n" +
         "var take = (" + engine.toString() + ")(function (told) { postMessage(told); });";
-      var url = URL.createObjectURL(new Blob([text], { type: "text/javascript" }));
+      var url = URL.createObjectURL(new Blob([code], { type: "text/javascript" }));
       place.dataset.runs = "worker";
       ports = Array.from({ length: most }, function (_, at) {
         var worker = new Worker(url);
@@ -134,5 +142,6 @@
     } catch (none) {
       here();
     }
+    ask({ module: text("what-if-module"), files: text("what-if-files") });
     return ask;
   };

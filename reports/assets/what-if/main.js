@@ -1,5 +1,5 @@
 // Sliders: they set values, the simulator runs, and what comes of it is shown beside what the report
-// says. Nothing is sent and nothing is stored.
+// says. Nothing is stored.
   var place = document.querySelector(".what-if");
   // Equal, but for the last bit that reading a decimal may lose: a picosecond more is far from it.
   var equal = function (a, b) {
@@ -111,8 +111,7 @@
   };
   var build = function (loaded) {
     if (!agrees(loaded.cases)) {
-      fail("refused", "Refused: the simulator in this page does not give the numbers of this " +
-        "report. Build it again (cargo xtask what-if) and run the scenario again.");
+      fail("refused", STALE);
       return false;
     }
     page = {};
@@ -144,7 +143,4 @@
     }
     if (waiting && page) { turn(); }
   };
-  var text = function (id) { return document.getElementById(id).textContent; };
-  var share = Math.min(4, navigator.hardwareConcurrency || 1, JSON.parse(place.dataset.nominal).length);
-  ask = pool(place, Math.max(1, share), told);
-  ask({ module: text("what-if-module"), files: text("what-if-files") });
+  ask = pool(place, told);

@@ -20,7 +20,7 @@ pub(crate) struct Table {
 #[derive(Clone, Debug, Default)]
 struct Row {
     cells: Vec<String>,
-    /// Where on the page more is said of it.
+    /// Where more is said of it: `#` and an id of the page, or an address of its server.
     more: Option<String>,
     /// Its own id on the page.
     id: Option<String>,
@@ -51,7 +51,14 @@ impl Table {
     /// The name of the last row leads to what has this id on the page.
     pub(crate) fn link(&mut self, id: &str) {
         if let Some(row) = self.rows.last_mut() {
-            row.more = Some(id.to_owned());
+            row.more = Some(format!("#{id}"));
+        }
+    }
+
+    /// The name of the last row leads to this address of the page's server.
+    pub(crate) fn lead(&mut self, address: String) {
+        if let Some(row) = self.rows.last_mut() {
+            row.more = Some(address);
         }
     }
 
@@ -102,7 +109,7 @@ impl Table {
             let class = class(*side, row.marked.contains(&index));
             let text = escaped(cell);
             let text = match &row.more {
-                Some(id) if index == 0 => format!("<a href=\"#{}\">{text}</a>", escaped(id)),
+                Some(to) if index == 0 => format!("<a href=\"{}\">{text}</a>", escaped(to)),
                 _ => text,
             };
             let _ = match index {

@@ -27,10 +27,8 @@ fn base85(bytes: &[u8]) -> String {
 
 /// What the script is given.
 pub(crate) struct WhatIf<'w> {
-    /// The module, packed with gzip.
-    pub(crate) module: &'w [u8],
-    /// The files, packed.
-    pub(crate) files: &'w [u8],
+    /// The module and the files, both packed; none on the page of a server, which has them.
+    pub(crate) inside: Option<(&'w [u8], &'w [u8])>,
     /// The page's own figures as JSON, a list for each case.
     pub(crate) nominal: &'w str,
 }
@@ -39,14 +37,16 @@ impl WhatIf<'_> {
     /// The place and the data behind it.
     pub(super) fn write(&self, out: &mut String) {
         let nominal = escaped(self.nominal);
+        let wasm = if self.inside.is_some() { " and WebAssembly" } else { "" };
         let _ = writeln!(
             out,
             "<div class=\"what-if\" data-nominal=\"{nominal}\">\n<p class=\"said note\">Note: the \
-             sliders need a browser that runs scripts and WebAssembly.</p>\n<svg \
+             sliders need a browser that runs scripts{wasm}.</p>\n<svg \
              xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" aria-hidden=\"true\" width=\"0\" \
              height=\"0\"/>\n</div>"
         );
-        for (id, bytes) in [("what-if-module", self.module), ("what-if-files", self.files)] {
+        let Some((module, files)) = self.inside else { return };
+        for (id, bytes) in [("what-if-module", module), ("what-if-files", files)] {
             let text = base85(bytes);
             let _ = writeln!(out, "<script type=\"text/plain\" id=\"{id}\">{text}</script>");
         }

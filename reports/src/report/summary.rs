@@ -13,19 +13,19 @@ use std::collections::BTreeMap;
 const SCHEMA: u64 = 1;
 
 /// Numbers by name, in the order of the file; null where there is none.
-pub(super) type Named = Map<String, Value>;
+pub(crate) type Named = Map<String, Value>;
 
 #[derive(Clone, Debug, Deserialize)]
-pub(super) struct Summary {
+pub(crate) struct Summary {
     schema: u64,
     pub(super) tiersim: String,
-    pub(super) scenario: String,
+    pub(crate) scenario: String,
     pub(super) fingerprint: String,
-    pub(super) hardware: String,
+    pub(crate) hardware: String,
     pub(super) workload: String,
     pub(super) seed: u64,
     pub(super) assumed_numbers: u64,
-    pub(super) results: Vec<Case>,
+    pub(crate) results: Vec<Case>,
     pub(super) about: String,
     pub(super) op_time: String,
     pub(super) skipped: Vec<Skipped>,
@@ -92,8 +92,8 @@ pub(super) struct Contested {
 }
 
 #[derive(Clone, Debug, Deserialize)]
-pub(super) struct Case {
-    pub(super) label: String,
+pub(crate) struct Case {
+    pub(crate) label: String,
     pub(super) policy: String,
     pub(super) details: String,
     pub(super) params: Named,
@@ -111,7 +111,7 @@ pub(super) struct Case {
     pub(super) statistics: Option<String>,
     pub(super) peak_bytes: Option<Named>,
     pub(super) moved_bytes: Option<Named>,
-    pub(super) transfers: Vec<Transfers>,
+    pub(crate) transfers: Vec<Transfers>,
     pub(super) stall_ms: Option<Named>,
     pub(super) in_place_ms: Option<Named>,
     pub(super) delay_ms: Option<f64>,
@@ -128,7 +128,7 @@ pub(super) struct Case {
     pub(super) op_time: String,
     /// All that the file says of it.
     #[serde(skip)]
-    pub(super) all: Named,
+    pub(crate) all: Named,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -145,9 +145,9 @@ pub(super) struct Throughput {
 }
 
 #[derive(Clone, Debug, Deserialize)]
-pub(super) struct Transfers {
-    pub(super) lane: String,
-    pub(super) per_step: f64,
+pub(crate) struct Transfers {
+    pub(crate) lane: String,
+    pub(crate) per_step: f64,
     pub(super) mean_ms: f64,
 }
 
@@ -214,7 +214,7 @@ struct Raw {
 
 impl Summary {
     /// The summary in these bytes; else line, column and what is wrong there.
-    pub(super) fn read(bytes: &[u8]) -> Result<Summary, String> {
+    pub(crate) fn read(bytes: &[u8]) -> Result<Summary, String> {
         let begins = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
         if begins.is_some_and(|byte| *byte != b'{') {
             return Err("it does not begin with {, so it is not the summary of a run".to_owned());
@@ -247,7 +247,7 @@ impl Summary {
     }
 
     /// The quickest case that pays for every access.
-    pub(super) fn best(&self) -> Option<&Case> {
+    pub(crate) fn best(&self) -> Option<&Case> {
         let first = &self.results[*self.order().first()?];
         (!first.oom && !first.emulated).then_some(first)
     }
@@ -255,7 +255,7 @@ impl Summary {
 
 impl Case {
     /// Its mean step in milliseconds.
-    pub(super) fn step(&self) -> Option<f64> {
+    pub(crate) fn step(&self) -> Option<f64> {
         self.step_ms.and_then(|step| step.mean)
     }
 

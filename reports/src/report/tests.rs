@@ -218,3 +218,33 @@ fn the_order_of_files_makes_no_difference_and_a_bad_chart_is_said() {
     let none = report_page(&[own], false).expect_err("no summary");
     assert_eq!(none.to_string(), "elsewhere/summary.json: there is none");
 }
+
+#[test]
+fn pieces_of_memory_are_a_map_by_size() {
+    let json = summary_json(&common::training(), "0").expect("a summary");
+    let mut summary: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert!(!page_of_summary(&summary).contains("Allocation map"), "no case has an allocator");
+    let case = &mut summary["results"][1];
+    let label = case["label"].as_str().expect("a label").to_owned();
+    case["allocators"] = serde_json::json!([{
+        "tier": "hbm", "allocator": "size classes", "peak_allocated_bytes": 1 << 30,
+        "peak_reserved_bytes": 3u64 << 30, "external_end": 0.25, "internal_end": 0.125,
+        "total_end": 0.1875, "free_pieces": { "2097152": 3, "512": 19, "1073741824": 1 },
+        "buckets": [{ "slot_bytes": 1536, "live": 2, "slots": 8 }],
+    }]);
+    let page = page_of_summary(&summary);
+    let document = read(&page);
+    let found = rows(&document, "Allocators");
+    let row = |name: &str| found[0][name].as_str();
+    assert_eq!((found.len(), row("case")), (1, &label[..]));
+    assert_eq!((row("peak live"), row("peak reserved")), ("1.00 GiB", "3.00 GiB"));
+    let shares = (row("external"), row("internal"), row("total"));
+    assert_eq!(shares, ("25.0 %", "12.5 %", "18.8 %"));
+    assert_eq!(row("free pieces by size"), "19 of 512 B, 3 of 2 MiB, 1 of 1 GiB");
+    assert_eq!(row("slots taken by size"), "2/8 of 1.50 KiB");
+}
+
+fn page_of_summary(summary: &serde_json::Value) -> String {
+    let files = vec![Artefact::new(SUMMARY, summary.to_string())];
+    report_page(&[ResultFolder { name: String::new(), files }], false).expect("a page")
+}

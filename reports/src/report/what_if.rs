@@ -21,7 +21,8 @@ pub(super) fn section(page: &mut Page, report: &Report) -> Result<(), ChartError
          circles are the report's cases, filled ones what becomes of them.",
     );
     let nominal: Vec<Value> = report.summary.results.iter().map(figures).collect();
-    page.what_if(&WhatIf { module, files, nominal: &Value::from(nominal).to_string() });
+    let inside = Some((&module[..], &files[..]));
+    page.what_if(&WhatIf { inside, nominal: &Value::from(nominal).to_string() });
     Ok(())
 }
 
