@@ -9,6 +9,8 @@
 //! the window began, under every law of service; allocators, others and hidden memory only add to
 //! it.
 
+#[cfg(feature = "lp")]
+mod branch;
 mod critical;
 mod cut;
 #[cfg(feature = "lp")]

@@ -14,8 +14,9 @@ mod instants;
 mod patterns;
 mod rows;
 
+use crate::bound::branch::branched;
 use crate::bound::cut::{Cut, cuts, rates};
-use crate::bound::linear::{Solution, solve};
+use crate::bound::linear::Solution;
 use crate::bound::{Bound, Cause, Direction, Question};
 pub use advice::{Advice, advice, alike_steps};
 use cycle::Cycle;
@@ -33,6 +34,8 @@ const STILL: u32 = 2;
 const FEW_OPS: usize = 12;
 /// The first and the most instants of more ops.
 const INSTANTS: [usize; 2] = [12, 96];
+/// So many copies of a program of few ops are solved at most, for what is whole in it.
+const COPIES: usize = 31;
 /// A program of more rows is not solved.
 const MOST_ROWS: usize = 60_000;
 
@@ -118,7 +121,8 @@ fn bound(cycle: &Cycle, levels: &[Level<'_>], instants: &Instants) -> Option<(Bo
     if rows.program.rows() > MOST_ROWS {
         return None;
     }
-    let solution = solve(&rows.program);
+    let solution =
+        branched(&rows.program, &rows.whole, if instants.every_op() { COPIES } else { 1 });
     let stalls = solution.proven.clamp(0.0, rows.most) * rows.unit;
     let ps = (cycle.computed() + stalls) * cycle.times;
     let cause = cause(cycle, &percent_of_rates(cycle, &rows, &solution), ps);

@@ -53,6 +53,15 @@ impl Program {
         self.least.len() - 1
     }
 
+    /// A variable that is 0 or 1, and which of the two.
+    pub(crate) fn fix(&mut self, variable: u32, one: bool) {
+        if one {
+            self.row(&[(variable, 1.0)], 1.0);
+        } else {
+            self.most[variable as usize] = 0.0;
+        }
+    }
+
     pub(crate) fn variables(&self) -> usize {
         self.cost.len()
     }

@@ -37,6 +37,9 @@ pub(crate) struct Life {
     pub(crate) moved: u64,
     pub(crate) persistent: bool,
     pub(crate) uses: Vec<Used>,
+    /// The last op of the cycle during which it must be somewhere: that of its last use, or a
+    /// later one.
+    pub(crate) ends: u32,
 }
 
 /// A cycle.
@@ -93,7 +96,7 @@ fn lives(workload: &Workload, from: usize, length: usize) -> Option<Vec<Life>> {
     let trace = &workload.trace;
     let life = |(row, object): (usize, &Object)| {
         let (bytes, persistent) = (object.bytes.get(), object.persistent);
-        Life { object: row as u32, bytes, moved: bytes, persistent, uses: Vec::new() }
+        Life { object: row as u32, bytes, moved: bytes, persistent, uses: Vec::new(), ends: 0 }
     };
     let mut lives: Vec<Life> = trace.objects.iter().enumerate().map(life).collect();
     let mut born: Vec<bool> = trace.objects.iter().map(|object| object.persistent).collect();
@@ -113,6 +116,10 @@ fn lives(workload: &Workload, from: usize, length: usize) -> Option<Vec<Life>> {
                 life.moved = life.moved.min(touched.written(whole).get());
             }
             life.uses.push(Used { op: (op - from) as u32, writes, reads, host, charged });
+            life.ends = (length - 1) as u32;
+        }
+        for object in workload.releases(OpId::at(op)) {
+            lives[object.index()].ends = (op - from) as u32;
         }
     }
     lives.retain(|life| !life.uses.is_empty() && life.bytes > 0);

@@ -4,7 +4,10 @@
 //! and ends where every op has both. A window lies between two instants that follow each other.
 //! Invariant: ops of a window, and those at its first instant, run in it and in no other.
 
-use super::cycle::Cycle;
+use super::cycle::{Cycle, Used};
+
+/// Of so many instants one is where an op uses most at once.
+const LARGE: usize = 6;
 
 /// The instants of a cycle.
 #[derive(Debug)]
@@ -32,7 +35,7 @@ impl Instants {
     }
 
     /// About `count` starts of ops: half of them spread evenly over time and number of ops, half of
-    /// them where most is alive between these.
+    /// them where most is alive between these; and a few more, where ops use most at once.
     pub(crate) fn spread(cycle: &Cycle, count: usize) -> Instants {
         let ops = cycle.ops();
         let alive = alive(cycle);
@@ -52,6 +55,10 @@ impl Instants {
             let most = (pair[0]..pair[1]).rev().max_by_key(|&op| alive[op]);
             chosen.extend([pair[0] as u32, most.unwrap_or(pair[0]) as u32]);
         }
+        let used = used(cycle);
+        let mut order: Vec<u32> = (0..ops as u32).collect();
+        order.sort_by_key(|&op| (std::cmp::Reverse(used[op as usize]), op));
+        chosen.extend(order.iter().take(count.div_ceil(LARGE)));
         chosen.sort_unstable();
         chosen.dedup();
         Instants { marks: chosen.into_iter().map(|op| (op, false)).collect(), whole: false }
@@ -106,13 +113,26 @@ impl Instants {
     }
 }
 
+/// By op: bytes of all objects that it uses.
+fn used(cycle: &Cycle) -> Vec<u128> {
+    let mut used = vec![0; cycle.ops()];
+    for life in &cycle.lives {
+        let mut before = None;
+        for &Used { op, .. } in &life.uses {
+            if before.replace(op) != Some(op) {
+                used[op as usize] += u128::from(life.bytes);
+            }
+        }
+    }
+    used
+}
+
 /// By op: bytes that are alive.
 fn alive(cycle: &Cycle) -> Vec<i128> {
     let mut changes = Vec::new();
     for life in cycle.lives.iter().filter(|life| !life.persistent) {
-        let (first, last) = (life.uses[0].op, life.uses[life.uses.len() - 1].op);
         let bytes = i128::from(life.bytes);
-        changes.extend([(first, bytes), (last + 1, -bytes)]);
+        changes.extend([(life.uses[0].op, bytes), (life.ends + 1, -bytes)]);
     }
     crate::visits::running(cycle.ops(), changes)
 }

@@ -40,6 +40,8 @@ pub(crate) struct Pattern {
     pub(crate) objects: Vec<u32>,
     pub(crate) persistent: bool,
     pub(crate) visits: Vec<Visit>,
+    /// Where it dies, unless it persists.
+    pub(crate) ends: Place,
     pub(crate) bytes: f64,
     /// By level: picoseconds to move all inwards, outwards and either.
     pub(crate) moves: Vec<[f64; 3]>,
@@ -48,7 +50,7 @@ pub(crate) struct Pattern {
     pub(crate) in_place: Vec<Vec<[f64; 2]>>,
 }
 
-type Key = (bool, Vec<Visit>, u32);
+type Key = (bool, Vec<Visit>, Option<Place>, u32);
 
 impl Pattern {
     pub(crate) fn of(cycle: &Cycle, levels: &[Level<'_>], instants: &Instants) -> Vec<Pattern> {
@@ -56,11 +58,13 @@ impl Pattern {
         for life in &cycle.lives {
             let one = Pattern::one(life, levels, instants);
             // Between two instants anything fits.
-            if !one.persistent && one.visits.len() == 1 && one.visits[0].place.is_within() {
+            let first = one.visits[0].place;
+            if !one.persistent && first.is_within() && one.ends == first {
                 continue;
             }
             let own = if instants.every_op() { life.object } else { 0 };
-            all.push(((one.persistent, one.visits.clone(), own), one));
+            let ends = (!one.persistent).then_some(one.ends);
+            all.push(((one.persistent, one.visits.clone(), ends, own), one));
         }
         all.sort_by(|a, b| a.0.cmp(&b.0));
         let mut patterns: Vec<Pattern> = Vec::new();
@@ -126,7 +130,8 @@ impl Pattern {
         }
         let moves = levels.iter().map(|level| level.moves(life.moved)).collect();
         let (persistent, bytes) = (life.persistent, life.bytes as f64);
-        Pattern { objects: vec![life.object], persistent, visits, bytes, moves, in_place }
+        let (objects, ends) = (vec![life.object], instants.place(life.ends));
+        Pattern { objects, persistent, visits, ends, bytes, moves, in_place }
     }
 
     /// Prices are the least of any byte.
@@ -149,15 +154,20 @@ impl Place {
     pub(crate) fn is_within(self) -> bool {
         matches!(self, Place::In { .. })
     }
+
+    /// The window in which what happens there takes effect.
+    pub(crate) fn window(self) -> usize {
+        match self {
+            Place::At { first, .. } => first as usize,
+            Place::In { window } => window as usize,
+        }
+    }
 }
 
 impl Visit {
     /// The window in which what it does takes effect.
     pub(crate) fn window(&self) -> usize {
-        match self.place {
-            Place::At { first, .. } => first as usize,
-            Place::In { window } => window as usize,
-        }
+        self.place.window()
     }
 
     /// Its op begins at an instant.

@@ -24,6 +24,9 @@ pub(crate) struct Rows {
     pub(crate) channels: Channels,
     /// By pattern and level.
     pub(crate) shares: Vec<Vec<Shares>>,
+    /// Variables that are 0 or 1 in every plan, where every op has its instants: whether a use is
+    /// in place, and whether an object has room inside.
+    pub(crate) whole: Vec<u32>,
 }
 
 /// A variable of each instant, or of each window.
@@ -58,6 +61,7 @@ struct Maker<'a> {
     /// By level and instant, and by level, window and way.
     held: Vec<Vec<Terms>>,
     moved: Vec<Vec<[Terms; 3]>>,
+    whole: Vec<u32>,
 }
 
 impl Rows {
@@ -82,6 +86,7 @@ impl Rows {
             delays: vec![Vec::new(); windows],
             held: levels.iter().map(|_| none()).collect(),
             moved: levels.iter().map(|_| vec![Default::default(); windows]).collect(),
+            whole: Vec::new(),
         };
         // More than moving everything for every use would take is never the best.
         let most = 17.0;
@@ -91,7 +96,7 @@ impl Rows {
         }
         let shares = patterns.iter().map(|pattern| maker.pattern(pattern)).collect();
         let channels = maker.shared();
-        Rows { program: maker.program, unit, most, channels, shares }
+        Rows { program: maker.program, unit, most, channels, shares, whole: maker.whole }
     }
 
     /// How much of its window the moves of a channel's row take.
@@ -144,7 +149,7 @@ impl Maker<'_> {
             Place::At { first, .. } => first as usize,
             Place::In { window } => window as usize + 1,
         };
-        let last = match pattern.visits[pattern.visits.len() - 1].place {
+        let last = match pattern.ends {
             Place::At { last, .. } => last as usize,
             Place::In { window } => window as usize,
         };
@@ -205,10 +210,22 @@ impl Maker<'_> {
         let weight = pattern.bytes / (self.levels[level].cut.capacity as f64).max(1.0);
         for instant in 0..=windows {
             if let Some(inside) = shares.inside[instant].filter(|_| self.at(instant) == instant) {
-                self.held[level][instant].push((inside, -weight));
+                let room = self.room(inside);
+                self.held[level][instant].push((room, -weight));
             }
         }
         shares
+    }
+
+    /// Whether there is room for what is inside, be it only a part: an object has room as a whole.
+    fn room(&mut self, inside: u32) -> u32 {
+        if !self.instants.every_op() {
+            return inside;
+        }
+        let room = self.program.variable(0.0, 1.0);
+        self.at_most(inside, &[Some(room)], 0.0);
+        self.whole.push(room);
+        room
     }
 
     /// A share that is used in place, and delays the op by so much.
@@ -216,6 +233,9 @@ impl Maker<'_> {
         let price = price / self.unit;
         let share = self.program.variable(price, 1.0);
         self.delays[visit.window()].push((share, price));
+        if self.instants.every_op() {
+            self.whole.push(share);
+        }
         Some(share)
     }
 
@@ -225,10 +245,7 @@ impl Maker<'_> {
         let moves = pattern.moves[level];
         let span = match pattern.persistent {
             true => 0..=windows - 1,
-            false => {
-                let last = &pattern.visits[pattern.visits.len() - 1];
-                pattern.visits[0].window()..=last.window()
-            }
+            false => pattern.visits[0].window()..=pattern.ends.window(),
         };
         for window in span {
             shares.inwards[window] = self.share();
