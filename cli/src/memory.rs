@@ -97,7 +97,7 @@ fn tabled(job: &Training, account: &Account, gpu: &str, format: Format) -> Resul
 }
 
 fn too_large(_: Overflow) -> Failure {
-    let rule = "an amount must be less than 2^128 bytes";
+    let rule = "an amount must be less than 2^128 bytes, and a tensor less than 2^64";
     Failure::Input(format!("{rule}; lower --sequence, --batch or the shape"))
 }
 

@@ -12,8 +12,7 @@ use tiersim_models::results::memory_account::Account;
 use tiersim_models::results::memory_account::Place;
 use tiersim_models::workload::Object;
 use tiersim_workloads::memory::account::{self, Keeps, Pipeline, Step};
-use tiersim_workloads::memory::activations::block::BlockShape;
-use tiersim_workloads::memory::activations::{Batch, Stages, of_block, stored};
+use tiersim_workloads::memory::activations::{Stages, stored};
 use tiersim_workloads::memory::zero::{MILLION, Offload};
 use tiersim_workloads::transformer::adapters::{Lora, Target};
 use tiersim_workloads::transformer::card::{Card, Experts, Family};
@@ -232,9 +231,7 @@ pub fn asked(job: &Training, offload: Offload) -> account::Training {
         bucket: Some(zero.bucket.get()),
         prefetch: zero.prefetch.into(),
         step: Some(Step {
-            block: BlockShape::of(card),
-            layers: card.layers.into(),
-            vocab: card.vocab.into(),
+            shape: card.clone(),
             batch: job.batch.into(),
             micro_batch: job.micro_batch.into(),
             sequence: job.sequence,
@@ -260,26 +257,13 @@ fn sum(trace: &Trace, wanted: impl Fn(&Object) -> bool) -> u128 {
 /// Statistics of norms that the formula counts and a step has no objects for.
 fn norms(job: &Training) -> u128 {
     let parallel = job.parallel;
-    let [layers, pipeline, interleave] =
-        [job.card.layers, parallel.pipeline, parallel.interleave].map(u64::from);
-    let batch = Batch {
-        sequences: job.micro_batch.into(),
-        tokens: job.sequence / u64::from(parallel.context),
-        format: job.formats.activations,
-        attention: Attention::Flash,
-        dropout: job.dropout,
-        tensor: parallel.tensor.into(),
-        by_sequence: parallel.sequence,
-        kernels: Kernels::Compiled,
-        loss: job.loss,
-        lora: job.lora,
-    };
-    let block = BlockShape { heads: 0, experts: None, ..BlockShape::of(&job.card) };
-    let one = of_block(&block, &batch).expect("it is small").statistics;
-    let micro_batches = u64::from(job.batch / job.micro_batch);
-    let stages = Stages { layers, pipeline, interleave, micro_batches };
+    let tokens = u64::from(job.micro_batch) * job.sequence / u64::from(parallel.context);
+    let ranks = if parallel.sequence { parallel.tensor } else { 1 };
+    let each = if job.card.family.has_biases() { 8 } else { 4 };
+    let one = 2 * each * u128::from(tokens.div_ceil(ranks.into()));
+    let layers = job.card.layers.div_ceil(parallel.pipeline);
     // In every block that is kept, and in those of a stretch that is computed again.
-    one * u128::from(layers.div_ceil(pipeline)) * (stages.in_flight() + 1)
+    one * u128::from(layers) * (Stages::of(job).in_flight() + 1)
 }
 
 /// The least and the most that this rank's experts are given of what they would be if all had as
@@ -380,7 +364,7 @@ fn activations(job: &Training, account: &Account, trace: &Trace) -> Option<Strin
     let workload = Workload::new(trace.clone());
     let run = u128::from(workload.most_alive(|object| object.kind == ObjectKind::Activation));
     let (least, most) = loads(job, trace);
-    let ranges = if job.formats.activations == Format::Int8 {
+    let ranges = if job.formats.activations == Format::Int8 && job.card.experts.is_some() {
         4 * trace.objects.iter().filter(|o| o.kind == ObjectKind::Activation).count() as u128
     } else {
         0

@@ -72,7 +72,7 @@ fn what_the_runtime_adds_is_its_numbers_times_objects_and_bytes() {
     let part = |part| figures.split.of(part).ps() as f64 / steps * 1e-12;
     let (objects, bytes) = (figures.transfers[0] as f64 / steps, figures.moved[0].get() as f64);
     let found = part(PathPart::HostObjects);
-    assert!((found - objects * 1.5e-3).abs() < 1e-6, "{found} s for {objects} objects");
+    assert!((found - objects * 1.4e-3).abs() < 1e-6, "{found} s for {objects} objects");
     let (found, expected) = (part(PathPart::HostPasses), 4.0 * bytes / steps / 814e9);
     assert!((found / expected - 1.0).abs() < 1e-6, "{found} s, not {expected}");
     assert_eq!(part(PathPart::HostOps), 0.0);

@@ -3,7 +3,6 @@
 
 use tiersim_tests::prelude::*;
 use tiersim_workloads::memory::account::{self, Keeps, Pipeline, Step};
-use tiersim_workloads::memory::activations::block::BlockShape;
 use tiersim_workloads::transformer::adapters::{Lora, Target, Targets};
 use tiersim_workloads::transformer::card::Card;
 use tiersim_workloads::transformer::format::{Format, Formats};
@@ -123,12 +122,9 @@ fn packed_weights_are_trained_beside_only() {
 /// QLoRA as published: NF4 with double quantization, adapters of rank 64 beside all matrices,
 /// Adam's state in fp32 for those, every block computed again, batches of one sequence of 512.
 fn qlora(card: Card) -> account::Training {
-    let block = BlockShape::of(&card);
     let step = Step {
         kernels: Kernels::Compiled,
-        block,
-        layers: card.layers.into(),
-        vocab: card.vocab.into(),
+        shape: card.clone(),
         batch: 1,
         micro_batch: 1,
         sequence: 512,
@@ -192,6 +188,7 @@ fn inference_has_the_weights_of_a_generated_trace() {
             gpus_per_node: 1,
             tensor: 1,
             pipeline: 1,
+            context_ranks: 1,
             offload_weights: Default::default(),
             offload_kv: Default::default(),
             reserved: 0,

@@ -1,18 +1,19 @@
 //! Memory by formula against published figures and independent counts.
 
+use crate::transformer::shape::{gpt2, llama_8b};
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 use tiersim_models::results::memory_account::Account;
 use tiersim_models::results::memory_account::Place;
 use tiersim_workloads::memory::Overflow;
 use tiersim_workloads::memory::account::{Keeps, Step, Training, training};
-use tiersim_workloads::memory::activations::block::BlockShape;
-use tiersim_workloads::memory::activations::{Batch, OfStage, Stages, of_block, of_stage};
+use tiersim_workloads::memory::activations::{OfStage, Stages, of_stage};
 use tiersim_workloads::memory::deepspeed::{Answer, Question, zero2, zero3};
 use tiersim_workloads::memory::zero::{MILLION, Offload, State, placed};
+use tiersim_workloads::transformer::card::Card;
 use tiersim_workloads::transformer::format::Format;
 use tiersim_workloads::transformer::training::{
-    Attention, Checkpointing, Kernels, Loader, Loss, Optimizer, UpdateTime,
+    self, Attention, Checkpointing, Kernels, Loader, Loss, Optimizer, Parallel, UpdateTime,
 };
 
 const GIB: f64 = (1u64 << 30) as f64;
@@ -117,29 +118,28 @@ fn offload_moves_bytes_and_makes_none() {
 
 /// Korthikanti et al. 2022, table 3: the 22B and the 175B model.
 fn published(large: bool, checkpointing: Checkpointing, by_sequence: bool) -> OfStage {
-    let (block, stages, sequences) = if large {
-        let stages = Stages { layers: 96, pipeline: 8, interleave: 3, micro_batches: 64 };
-        (BlockShape::gpt(12_288, 96), stages, 1)
-    } else {
-        let stages = Stages { layers: 48, pipeline: 1, interleave: 1, micro_batches: 1 };
-        (BlockShape::gpt(6144, 64), stages, 4)
-    };
-    let batch = batch(sequences, 2048, 8, by_sequence);
-    of_stage(&block, &batch, &stages, checkpointing, 51_200).unwrap()
+    let (card, sequences, pipeline, interleave) =
+        if large { (gpt2(96, 12_288, 96), 1, 8, 3) } else { (gpt2(48, 6144, 64), 4, 1, 1) };
+    let card = Card { vocab: 51_200, ..card };
+    let step = published_step(card, (sequences, 2048), (8, by_sequence));
+    let parallel = Parallel { pipeline, interleave, ..step.parallel };
+    let batch = sequences * if large { 64 } else { 1 };
+    of_stage(&training::Training { checkpointing, parallel, batch, ..step }).unwrap()
 }
 
-fn batch(sequences: u64, tokens: u64, tensor: u64, by_sequence: bool) -> Batch {
-    Batch {
-        sequences,
-        tokens,
-        format: Format::Bf16,
+/// Eager attention with dropout in 16 bits, as in the paper.
+fn published_step(
+    card: Card,
+    (sequences, tokens): (u32, u64),
+    (tensor, sequence): (u32, bool),
+) -> training::Training {
+    training::Training {
+        batch: sequences,
+        micro_batch: sequences,
         attention: Attention::Eager,
         dropout: true,
-        tensor,
-        by_sequence,
-        kernels: Kernels::Compiled,
-        loss: Loss::Eager,
-        lora: None,
+        parallel: Parallel { tensor, sequence, ..Parallel::default() },
+        ..training::Training::new(card, tokens)
     }
 }
 
@@ -169,27 +169,27 @@ fn the_papers_activations_of_22b_and_175b() {
 fn blocks_are_the_closed_formulas() {
     let mut random = ChaCha12Rng::seed_from_u64(8);
     for _ in 0..2000 {
-        let t = 1u64 << random.random_range(0..4);
+        let t = 1u32 << random.random_range(0..4);
         let a = t * random.random_range(1..16);
-        let h = a * 8 * random.random_range(1..40u64);
+        let h = a * 8 * random.random_range(1..40u32);
         let s = 8 * random.random_range(1..600u64);
-        let b = random.random_range(1..9u64);
-        let [up_proj, heads, tokens, many, over] = [h, a, s, b, t].map(u128::from);
+        let b = random.random_range(1..9u32);
+        let [up_proj, heads, many, over] = [h, a, b, t].map(u128::from);
+        let tokens = u128::from(s);
         let (sbh, core) = (tokens * many * up_proj, 5 * heads * tokens * tokens * many);
-        let block = BlockShape::gpt(h, a);
-        let of = |by_sequence| of_block(&block, &batch(b, s, t, by_sequence)).unwrap();
-        let found = of(false);
+        let card = Card { vocab: t, ..gpt2(12, h, a) };
+        let of = |by_sequence| published_step(card.clone(), (b, s), (t, by_sequence));
+        let found = of(false).kept().unwrap();
         assert_eq!(found.rest, 10 * sbh + 24 * sbh / over, "h {h} a {a} s {s} b {b} t {t}");
         assert_eq!(found.core, core / over);
-        let found = of(true);
+        let found = of(true).kept().unwrap();
         assert_eq!((found.rest, found.core), (34 * sbh / over, core / over));
-        let stages = Stages { layers: 12, pipeline: 1, interleave: 1, micro_batches: 5 };
         let kept = |checkpointing| {
-            of_stage(&block, &batch(b, s, t, true), &stages, checkpointing, 0).unwrap()
+            of_stage(&training::Training { checkpointing, ..of(true) }).unwrap().kept
         };
-        assert_eq!(kept(Checkpointing::Full).kept, 12 * 2 * sbh / over);
-        assert_eq!(kept(Checkpointing::Every(5)).kept, 3 * 2 * sbh / over);
-        assert_eq!(kept(Checkpointing::Every(1)).kept, kept(Checkpointing::Full).kept);
+        assert_eq!(kept(Checkpointing::Full), 12 * 2 * sbh / over);
+        assert_eq!(kept(Checkpointing::Every(5)), 3 * 2 * sbh / over);
+        assert_eq!(kept(Checkpointing::Every(1)), kept(Checkpointing::Full));
     }
 }
 
@@ -198,37 +198,35 @@ fn blocks_are_the_closed_formulas() {
 #[test]
 fn a_llama_block_keeps_what_its_list_says() {
     // Llama-3-8B: h 4096, 32 heads of 128, 8 of them for keys and values, 14336 between.
-    let block = BlockShape {
-        hidden: 4096,
-        ffn: 14_336,
-        heads: 32,
-        kv_heads: 8,
-        head_dim: 128,
-        activation: tiersim_workloads::memory::activations::block::Activation::GatedSilu,
-        mean: false,
-        norm_0: false,
-        post_norm: false,
-        transforms_head: false,
-        head_norms: false,
-        wide_softmax: true,
-        experts: None,
+    let mut step = training::Training {
+        batch: 2,
+        micro_batch: 2,
+        ..training::Training::new(llama_8b(), 8192)
     };
-    let mut batch = batch(2, 8192, 1, false);
-    (batch.attention, batch.dropout) = (Attention::Flash, false);
-    let found = of_block(&block, &batch).unwrap();
+    let found = step.kept().unwrap();
     let tokens = 2 * 8192;
     let numbers = 4 * 4096 + 4096 + 2 * 1024 + 4096 + 4 * 14_336;
     assert_eq!((found.rest, found.core), (tokens * numbers * 2, 0));
     // A statistic per norm, a sum per head.
     assert_eq!(found.statistics, tokens * (2 + 32) * 4);
-    batch.attention = Attention::Eager;
-    let found = of_block(&block, &batch).unwrap();
+    step.attention = Attention::Eager;
+    let found = step.kept().unwrap();
     assert_eq!(found.core, tokens * 32 * 8192 * 2);
     // Compressed: a byte per number and 4 bytes per 256; masks and statistics as they are.
-    batch.format = Format::Int8;
-    let small = of_block(&block, &batch).unwrap();
+    step.formats.activations = Format::Int8;
+    let small = step.kept().unwrap();
     assert_eq!(small.rest, tokens * numbers + tokens * numbers / 256 * 4);
     assert_eq!(small.statistics, tokens * 2 * 4);
+}
+
+/// A rank with a share of a matrix or of a head has the whole number of columns that makes a step.
+#[test]
+fn what_ranks_split_unequally_is_padded() {
+    let of = |ffn, kv_heads, vocab| {
+        let card = Card { ffn, kv_heads, vocab, ..llama_8b() };
+        published_step(card, (1, 128), (16, false)).kept().unwrap()
+    };
+    assert_eq!(of(14_337, 8, 50_257), of(14_352, 16, 50_272));
 }
 
 #[test]
@@ -263,9 +261,7 @@ fn stages_hold_what_is_in_flight() {
 fn a_hundred_million_tokens_are_accounted() {
     let mut job = state_only(1_000_000_000_000, 512, 3, Keeps::Named(Optimizer::AdamW));
     let step = Step {
-        block: BlockShape::gpt(25_600, 160),
-        layers: 128,
-        vocab: 51_200,
+        shape: Card { vocab: 51_200, ..gpt2(128, 25_600, 160) },
         batch: 1,
         micro_batch: 1,
         sequence: 100_000_000,
@@ -278,14 +274,19 @@ fn a_hundred_million_tokens_are_accounted() {
         update: UpdateTime::After,
         loader: Some(Loader { workers: 4, prefetch: 2, token_bytes: 8 }),
     };
-    job.step = Some(step);
+    job.step = Some(step.clone());
     let found = account(&job);
     let (s, h, a) = (100_000_000u128, 25_600, 160);
     let kept = 128 * (34 * s * h + 5 * a * s * s);
     assert_eq!(found.bytes("activations", Place::Gpu), kept);
     assert!(kept > u128::from(u64::MAX));
     assert_eq!(found.bytes("loader", Place::Cpu), 4 * 2 * s * 8);
-    // What does not fit 128 bits is said, not wrapped.
+    // A tensor that does not fit 64 bits is said, and so is what does not fit 128.
+    job.step = Some(Step { sequence: 1 << 46, ..step.clone() });
+    assert_eq!(training(&job), Err(Overflow));
+    let wide = Card { hidden: u32::MAX, ffn: u32::MAX, ..gpt2(1, 1, 1) };
+    job.step = Some(Step { shape: wide, sequence: 1, ..step.clone() });
+    assert_eq!(training(&job), Err(Overflow));
     let sequence = u64::MAX;
     job.step = Some(Step { sequence, batch: u64::MAX, micro_batch: u64::MAX, ..step });
     assert_eq!(training(&job), Err(Overflow));

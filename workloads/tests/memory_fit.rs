@@ -1,10 +1,10 @@
 //! What makes a job fit: least sets of changes, and estimates by hand.
 
+use crate::transformer::shape::gpt2;
 use tiersim_models::results::memory_account::Place;
 use tiersim_models::results::memory_fit::Rates;
 use tiersim_models::results::memory_fit::{Fit, FitSearch, MemoryBudget, SwitchTable, Switched};
 use tiersim_workloads::memory::account::{Keeps, Serving, Step, Training, training};
-use tiersim_workloads::memory::activations::block::BlockShape;
 use tiersim_workloads::memory::fit::cost::cost;
 use tiersim_workloads::memory::fit::switches::switches;
 use tiersim_workloads::memory::fit::{Pace, fit, serving};
@@ -22,9 +22,7 @@ fn job(gpus: u64) -> Training {
     Training {
         gpus_per_node: gpus,
         step: Some(Step {
-            block: BlockShape::gpt(4096, 32),
-            layers: 32,
-            vocab: 0,
+            shape: Card { vocab: 0, ..gpt2(32, 4096, 32) },
             batch: 8,
             micro_batch: 8,
             sequence: 2048,
@@ -252,6 +250,7 @@ fn what_is_served_is_made_to_fit_too() {
         gpus_per_node: 1,
         tensor: 1,
         pipeline: 1,
+        context_ranks: 1,
         offload_weights: Place::Gpu,
         offload_kv: Place::Gpu,
         reserved: 0,
@@ -382,8 +381,8 @@ fn ops_of_a_step_compress_what_the_formula_says() {
                 let params = card.parameters();
                 (job.params, job.card) = (params, Some(card.clone()));
                 let step = job.step.as_mut().unwrap();
-                (step.block, step.layers) = (BlockShape::of(&card), 4);
-                (step.vocab, step.sequence, step.batch, step.micro_batch) = (512, 512, 4, 2);
+                step.shape = card.clone();
+                (step.sequence, step.batch, step.micro_batch) = (512, 4, 2);
                 (step.attention, step.checkpointing) = (attention, checkpointing);
                 (step.dropout, step.format) = (is_gpt2, Format::Int8);
                 let trace = job.generated().expect("it makes a step").trace();

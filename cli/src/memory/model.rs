@@ -7,7 +7,6 @@ use crate::output::Failure;
 use std::collections::BTreeMap;
 use std::path::Path;
 use tiersim_input::import::card::{ModelFiles, known_model, known_names, read_model};
-use tiersim_workloads::memory::activations::block::BlockShape;
 use tiersim_workloads::transformer::card::Card;
 
 /// The model of `--model`, if it was typed: a `config.json` or the name of a known one.
@@ -32,11 +31,6 @@ pub(crate) fn model(args: &MemoryArgs) -> Result<Option<ModelFiles>, Failure> {
             )))
         }
     }
-}
-
-/// What a block is made of, and how many there are.
-pub(crate) fn shape(card: &Card) -> (BlockShape, u64) {
-    (BlockShape::of(card), card.layers.into())
 }
 
 /// Parameters of the largest module, for DeepSpeed's estimators.

@@ -6,7 +6,6 @@ mod frozen;
 mod others;
 mod refusals;
 
-use super::model;
 use super::options::{Convention, MemoryArgs};
 use crate::typed::Millionths;
 use frozen::{lora, packed};
@@ -18,11 +17,10 @@ use refusals::{
 use tiersim_input::import::card::ModelFiles;
 use tiersim_models::results::memory_account::Place;
 use tiersim_workloads::memory::account::{Keeps, Pipeline, Serving, Step, Structured, Training};
-use tiersim_workloads::memory::activations::block::{Activation, BlockShape};
 use tiersim_workloads::memory::deepspeed::Question;
 use tiersim_workloads::memory::inference::Kv;
 use tiersim_workloads::memory::zero::{MILLION, Offload};
-use tiersim_workloads::transformer::card::Family;
+use tiersim_workloads::transformer::card::{Card, Family};
 use tiersim_workloads::transformer::format::Format;
 use tiersim_workloads::transformer::training::{
     Attention, Checkpointing, Kernels, Loader, Optimizer, UpdateTime,
@@ -123,13 +121,15 @@ fn split(args: &MemoryArgs, gpus: u64) -> Result<(u64, u64), String> {
     Ok((tensor, stages))
 }
 
-/// What the block is made of, if its shape was typed; then all of it must be.
-fn block(
-    args: &MemoryArgs,
-    model: Option<&ModelFiles>,
-) -> Result<Option<(BlockShape, u64)>, String> {
+/// A number of a shape, which cards hold in 32 bits.
+fn small(name: &str, value: u64) -> Result<u32, String> {
+    u32::try_from(value).map_err(|_| format!("{name} must be below 2^32 (found {value}); lower it"))
+}
+
+/// The model's shape, if one was typed; then all of it must be.
+fn whole_shape(args: &MemoryArgs, model: Option<&ModelFiles>) -> Result<Option<Card>, String> {
     if let Some(model) = model {
-        return Ok(Some(model::shape(&model.card)));
+        return Ok(Some(model.card.clone()));
     }
     let (Some(layers), Some(hidden), Some(heads)) = (args.layers, args.hidden, args.heads) else {
         let any = is_typed(args, &OF_SHAPE[..5]) || args.layers.is_some();
@@ -148,10 +148,9 @@ fn block(
         let rule = "experts of --family mixtral need a model card";
         return Err(format!("{rule}; say another family"));
     }
-    let mean = family.has_biases();
     let ffn = match args.ffn {
         Some(ffn) => ffn,
-        None if mean => {
+        None if !family.is_gated() => {
             hidden.checked_mul(4).ok_or("--hidden times 4 must be below 2^64; lower --hidden")?
         }
         None => {
@@ -159,31 +158,28 @@ fn block(
             return Err(format!("{rule} (found no --ffn); say --ffn, such as --ffn 14336"));
         }
     };
-    let head_dim = hidden / heads;
-    let block = BlockShape {
-        hidden,
-        ffn,
-        heads,
-        kv_heads,
-        head_dim,
-        activation: Activation::of(family),
-        mean,
-        norm_0: family.norms_embedding(),
-        post_norm: family.is_post_norm(),
-        transforms_head: family.transforms_head(),
-        head_norms: false,
-        wide_softmax: true,
+    Ok(Some(Card {
+        name: String::new(),
+        family,
+        layers: small("--layers", layers)?,
+        hidden: small("--hidden", hidden)?,
+        ffn: small("--ffn", ffn)?,
+        heads: small("--heads", heads)?,
+        kv_heads: small("--kv-heads", kv_heads)?,
+        head_dim: small("--hidden", hidden / heads)?,
+        vocab: small("--vocab", args.vocab.unwrap_or(0))?,
+        positions: 0,
+        tied: !family.is_causal(),
+        // Biases, and in Qwen no norms of heads.
+        qkv_bias: true,
         experts: None,
-    };
-    Ok(Some((block, layers)))
+        window: None,
+    }))
 }
 
 /// The shape that counts: a model's only with tokens.
-fn shape(
-    args: &MemoryArgs,
-    model: Option<&ModelFiles>,
-) -> Result<Option<(BlockShape, u64)>, String> {
-    Ok(block(args, model)?.filter(|_| model.is_none() || args.sequence.is_some()))
+fn shape(args: &MemoryArgs, model: Option<&ModelFiles>) -> Result<Option<Card>, String> {
+    Ok(whole_shape(args, model)?.filter(|_| model.is_none() || args.sequence.is_some()))
 }
 
 fn training(args: &MemoryArgs, model: Option<&ModelFiles>) -> Result<Training, String> {
@@ -307,7 +303,7 @@ fn step(
         let rule = "eager kernels keep what the modules of a model say";
         return Err(format!("{rule} (found --kernels eager without --model); say --model"));
     }
-    let (block, layers) = shape;
+    let layers = u64::from(shape.layers);
     let ways = stages.saturating_mul(interleave);
     if interleave > 1 {
         multiple("--layers", "--pipeline times --interleave", layers, ways)?;
@@ -316,14 +312,13 @@ fn step(
             "every stage must have a layer (found {layers} layers and {stages} stages); lower --pipeline"
         ));
     }
-    multiple("--heads", "--tensor", block.heads, tensor)?;
+    multiple("--heads", "--tensor", shape.heads.into(), tensor)?;
     let batch = args.batch.or(args.micro_batch).unwrap_or(1);
     let micro_batch = args.micro_batch.unwrap_or(batch);
     multiple("--batch", "--micro-batch", batch, micro_batch)?;
+    let dropout = args.dropout.unwrap_or(shape.family.has_biases());
     Ok(Some(Step {
-        block,
-        layers,
-        vocab: model.map(|model| model.card.vocab.into()).or(args.vocab).unwrap_or(0),
+        shape,
         batch,
         micro_batch,
         sequence,
@@ -331,7 +326,7 @@ fn step(
         attention: args.attention.unwrap_or(Attention::Eager),
         kernels: args.kernels.unwrap_or_default(),
         loss: args.loss.unwrap_or_default(),
-        dropout: args.dropout.unwrap_or(block.mean),
+        dropout,
         checkpointing: args.checkpointing.unwrap_or(Checkpointing::None),
         update: args.update.unwrap_or_default(),
         loader: data_pipeline(args)?,
@@ -341,10 +336,6 @@ fn step(
 fn data_pipeline(args: &MemoryArgs) -> Result<Option<Loader>, String> {
     let Some(workers) = args.workers else {
         return refuse("an account without --workers", args, &OF_LOADER[1..]).map(|()| None);
-    };
-    let small = |name: &str, value: u64| {
-        u32::try_from(value)
-            .map_err(|_| format!("{name} must be below 2^32 (found {value}); lower it"))
     };
     Ok(Some(Loader {
         workers: small("--workers", workers)?,
@@ -367,24 +358,33 @@ fn context(args: &MemoryArgs, replicas: u64) -> Result<u64, String> {
 }
 
 fn serving(args: &MemoryArgs, model: Option<&ModelFiles>) -> Result<Serving, String> {
-    refuse("--inference", args, &of_training())?;
+    let mut others = of_training();
+    others.retain(|name| *name != "--context-parallel");
+    refuse("--inference", args, &others)?;
     refuse("--inference", args, &["--stage", "--offload-optimizer", "--largest-layer"])?;
     if let Some(problem) = model.and_then(|model| model.card.generation_problem()) {
         return Err(format!("--inference: {}; {}", problem.rule, problem.remedy));
     }
     let (gpus, gpus_per_node) = gpus(args, 8)?;
     let (tensor, pipeline) = split(args, gpus)?;
+    let context_ranks = args.context_parallel.unwrap_or(1);
+    let replicas = gpus / (tensor * pipeline);
+    multiple("GPUs per part of the model", "--context-parallel", replicas, context_ranks)?;
     let stored = model.and_then(|model| model.format);
     let weights = args.precision.or(stored).unwrap_or(Format::Bf16);
     let shape = shape(args, model)?;
     if shape.is_some() != args.sequence.is_some() {
         return Err("keys and values need a shape and tokens; say --layers, --hidden, --heads and --sequence".to_owned());
     }
+    if shape.is_none() && context_ranks > 1 {
+        let rule = "--context-parallel splits keys and values, which need tokens";
+        return Err(format!("{rule} (found none); say --sequence"));
+    }
     let bytes = args.kv.unwrap_or(weights).bytes();
-    let kv = shape.map(|(block, layers)| Kv {
-        layers,
-        heads: block.kv_heads,
-        head_dim: block.head_dim,
+    let kv = shape.map(|card| Kv {
+        layers: card.layers.into(),
+        heads: card.kv_heads.into(),
+        head_dim: card.head_dim.into(),
         bytes,
     });
     Ok(Serving {
@@ -400,6 +400,7 @@ fn serving(args: &MemoryArgs, model: Option<&ModelFiles>) -> Result<Serving, Str
         gpus_per_node,
         tensor,
         pipeline,
+        context_ranks,
         offload_weights: args.offload_param.unwrap_or_default(),
         offload_kv: args.offload_kv.unwrap_or_default(),
         reserved: args.reserve.unwrap_or(0),

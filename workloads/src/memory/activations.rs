@@ -1,51 +1,23 @@
 //! What the forward pass keeps for the backward pass, per rank.
 //!
 //! Source: Korthikanti et al., "Reducing Activation Recomputation in Large Transformer Models",
-//! 2022 (arXiv 2205.05198), sections 4 and 5. [`block`] lists what one block keeps, tensor by
-//! tensor. For their transformer (feed-forward part of 4h, GeLU, dropout, LayerNorm, 16 bits) the
-//! list adds up to s*b*h*(34 + 5*a*s/h); with tensor parallelism to s*b*h*(10 + 24/t +
-//! 5*a*s/(h*t)); with sequence parallelism all is over t. Selective recomputation leaves the core
-//! of attention out: 34*s*b*h/t. Full keeps a block's input: 2*s*b*h, of which every rank has its
-//! tokens with sequence parallelism: 2*s*b*h/t. The first stage of a pipeline has L blocks in
-//! flight, and L*(1 + (p-1)/(p*m)) with m virtual stages per stage.
-//! Invariant: what is split over t ranks is rounded up tensor by tensor; all else is exact.
-
-pub mod block;
+//! 2022 (arXiv 2205.05198), sections 4 and 5. What one block, the embedding and the head keep is
+//! read off the graph that steps are made of ([`Training::kept`]). For their transformer
+//! (feed-forward part of 4h, GeLU, dropout, LayerNorm, 16 bits) a block's bytes are
+//! s*b*h*(34 + 5*a*s/h); with tensor parallelism s*b*h*(10 + 24/t + 5*a*s/(h*t)); with sequence
+//! parallelism all is over t. Selective recomputation leaves the core of attention out:
+//! 34*s*b*h/t. Full keeps a block's input: 2*s*b*h, of which every rank has its tokens with
+//! sequence parallelism: 2*s*b*h/t. The first stage of a pipeline has L blocks in flight, and
+//! L*(1 + (p-1)/(p*m)) with m virtual stages per stage.
+//! Invariant: nothing here knows what a block is made of.
 
 use super::{Overflow, product, share, total};
-use crate::transformer::adapters::{Lora, Target};
 use crate::transformer::format::Format;
-use crate::transformer::training::{Attention, Checkpointing, Kernels, Loss};
-use block::{BlockShape, Over, Sort, beside_norm, keeps_input, kept};
+use crate::transformer::training::{Checkpointing, KeptActivations, Training};
 
 /// Numbers that share a range where activations are compressed to 8 bits (ActNN, Chen et al. 2021,
 /// arXiv 2104.14129: groups of 256, each with a minimum and a range in 16 bits).
 pub const GROUP: u128 = 256;
-
-/// What goes through the model at once, and how it is kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Batch {
-    /// Sequences of a micro-batch (b).
-    pub sequences: u64,
-    /// Tokens of a sequence (s).
-    pub tokens: u64,
-    /// Format of what is kept; int8 stands for compression, with a range per group.
-    pub format: Format,
-    /// How attention is computed.
-    pub attention: Attention,
-    /// Whether there is dropout, whose masks are kept.
-    pub dropout: bool,
-    /// Ranks that matrices are split over (t).
-    pub tensor: u64,
-    /// Whether the rest is split by sequence over the same ranks.
-    pub by_sequence: bool,
-    /// Which kernels run.
-    pub kernels: Kernels,
-    /// How the head and the loss are computed.
-    pub loss: Loss,
-    /// What alone is trained, if not all of the model is.
-    pub lora: Option<Lora>,
-}
 
 /// The model's blocks over the stages of a pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +33,16 @@ pub struct Stages {
 }
 
 impl Stages {
+    /// Those of a training.
+    pub fn of(training: &Training) -> Stages {
+        Stages {
+            layers: training.card.layers.into(),
+            pipeline: training.parallel.pipeline.into(),
+            interleave: training.parallel.interleave.into(),
+            micro_batches: training.micro_batches().into(),
+        }
+    }
+
     /// Virtual stages of `layers / (p m)` blocks that the first stage has in flight at most: p with
     /// one virtual stage per stage, p m + p - 1 with m, and never more than there are.
     pub fn in_flight(&self) -> u128 {
@@ -82,25 +64,6 @@ impl Stages {
     }
 }
 
-/// One block's share of one rank and one micro-batch.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct OfBlock {
-    /// Everything but the core of attention and statistics.
-    pub rest: u128,
-    /// The core of attention: what selective recomputation computes again.
-    pub core: u128,
-    /// Statistics of norms and of attention in one kernel, which the published formulas leave out.
-    pub statistics: u128,
-    /// Of all that, what the backward pass is done with before it comes to the core.
-    pub behind: u128,
-}
-
-impl OfBlock {
-    fn sum(&self) -> Result<u128, Overflow> {
-        total([self.rest, self.core, self.statistics])
-    }
-}
-
 /// Of so many tokens, those whose norms and dropout one of `tensor` ranks has: its own with
 /// sequence parallelism, all of them without. What blocks hand on, and so every checkpoint, has as
 /// many.
@@ -113,43 +76,6 @@ pub fn stored(numbers: u128, format: Format) -> Result<u128, Overflow> {
     let plain = product(&[numbers, format.bytes().into()])?;
     let ranges = if format == Format::Int8 { product(&[numbers.div_ceil(GROUP), 4])? } else { 0 };
     total([plain, ranges])
-}
-
-/// What one block keeps on one rank for one micro-batch.
-pub fn of_block(block: &BlockShape, batch: &Batch) -> Result<OfBlock, Overflow> {
-    let mut all = OfBlock::default();
-    for tensor in kept(block, batch)? {
-        let is_split = match tensor.over {
-            Over::Ranks => true,
-            Over::Tokens => batch.by_sequence,
-            Over::Nothing => false,
-        };
-        let ranks = if is_split { batch.tensor } else { 1 };
-        let numbers = share(tensor.numbers, ranks.into());
-        let bytes = match tensor.sort {
-            Sort::Numbers => stored(numbers, batch.format)?,
-            Sort::Mask => numbers,
-            Sort::Statistics | Sort::Wide => product(&[numbers, 4])?,
-        };
-        let of = match tensor.sort {
-            Sort::Statistics => &mut all.statistics,
-            _ if tensor.core => &mut all.core,
-            _ => &mut all.rest,
-        };
-        *of = total([*of, bytes])?;
-        if tensor.behind {
-            all.behind = total([all.behind, bytes])?;
-        }
-    }
-    Ok(all)
-}
-
-impl Batch {
-    /// Whether the backward pass needs what the products of one of these matrices are given: for
-    /// the gradients of their weights, or of their adapters.
-    pub(super) fn keeps_input(&self, targets: &[Target]) -> bool {
-        self.lora.is_none_or(|lora| targets.iter().any(|&target| lora.targets.has(target)))
-    }
 }
 
 /// What the first stage of a pipeline keeps on each of its ranks.
@@ -171,71 +97,32 @@ pub struct OfStage {
     pub head: u128,
 }
 
-/// What the last norm and the head keep, whose `input` is of so many bytes.
-fn of_head(block: &BlockShape, batch: &Batch, input: u128, vocab: u64) -> Result<u128, Overflow> {
-    let logits = match batch.loss {
-        Loss::Eager => {
-            let all = [batch.tokens, batch.sequences, vocab].map(u128::from);
-            product(&[share(product(&all)?, batch.tensor.into()), 4])?
-        }
-        // A chunk of them is a working buffer.
-        Loss::Fused => 0,
-    };
-    if batch.lora.is_some() && batch.by_sequence && batch.tensor > 1 {
-        // What a frozen head is given goes once it is gathered, and is not needed again.
-        return total([input, logits.max(input)]);
-    }
-    let tokens = product(&[batch.tokens.into(), batch.sequences.into()])?;
-    let own = own_tokens(tokens, batch.tensor.into(), batch.by_sequence);
-    let beside = product(&[own, beside_norm(block, batch)?])?;
-    let inputs = if keeps_input(block, batch) { 2 } else { 1 };
-    // A matrix and GeLU before the norm have inputs of their own.
-    let inputs = if block.transforms_head { inputs + 2 } else { inputs };
-    total([product(&[input, inputs])?, logits, beside])
-}
-
-/// Cosines and sines, which eager kernels keep.
-fn turns(block: &BlockShape, batch: &Batch) -> Result<u128, Overflow> {
-    if batch.kernels != Kernels::Eager || block.mean {
-        return Ok(0);
-    }
-    stored(product(&[2, batch.tokens.into(), block.head_dim.into()])?, batch.format)
-}
-
-/// What the first stage keeps.
+/// What the first stage of a training's pipeline keeps on each of its ranks; a card with a
+/// vocabulary of 0 has no head.
 ///
-/// `vocab` is the number of logits per token; 0 for a model without a head.
-pub fn of_stage(
-    block: &BlockShape,
-    batch: &Batch,
-    stages: &Stages,
-    checkpointing: Checkpointing,
-    vocab: u64,
-) -> Result<OfStage, Overflow> {
-    let one = of_block(block, batch)?;
-    let [ranks, hidden] = [batch.tensor, block.hidden].map(u128::from);
-    let tokens = product(&[batch.tokens.into(), batch.sequences.into()])?;
-    let stream = product(&[own_tokens(tokens, ranks, batch.by_sequence), hidden])?;
-    let input = stored(stream, batch.format)?;
+/// # Errors
+/// If a sum does not fit 128 bits, or a tensor 64.
+pub fn of_stage(training: &Training) -> Result<OfStage, Overflow> {
+    let (one, stages) = (training.kept()?, Stages::of(training));
+    let KeptActivations { input, own_input, rest, core, .. } = one;
+    let whole = total([rest, core, one.statistics])?;
     let (blocks, in_flight) = (stages.of_virtual_stage(), stages.in_flight());
     // What a norm copies is there until its sum with what follows is, in the place of the input.
-    let own = if keeps_input(block, batch) { input } else { 0 };
-    let recompute = |blocks: u128| Ok(product(&[one.sum()?, blocks])?.saturating_sub(own));
+    let recompute = |blocks: u128| Ok(product(&[whole, blocks])?.saturating_sub(own_input));
     let statistics = product(&[one.statistics, blocks])?;
-    let (kept, statistics, recomputed) = match checkpointing {
-        Checkpointing::None => (product(&[total([one.rest, one.core])?, blocks])?, statistics, 0),
+    let (kept, statistics, recomputed) = match training.checkpointing {
+        Checkpointing::None => (product(&[total([rest, core])?, blocks])?, statistics, 0),
         Checkpointing::Selective => {
-            let recompute = one.core.saturating_sub(one.behind);
-            (product(&[one.rest, blocks])?, statistics, recompute)
+            (product(&[rest, blocks])?, statistics, core.saturating_sub(one.behind))
         }
         Checkpointing::Full => (product(&[input, blocks])?, 0, recompute(1)?),
         Checkpointing::Layers(first) => {
             let again = u128::from(first).min(blocks);
             let others = blocks - again;
-            let all = product(&[total([one.rest, one.core])?, others])?;
+            let all = product(&[total([rest, core])?, others])?;
             let kept = total([product(&[input, again])?, all])?;
             // What the others keep is gone before anything is computed again.
-            let gone = product(&[one.sum()?, others])?;
+            let gone = product(&[whole, others])?;
             let most = if again > 0 { recompute(1)?.saturating_sub(gone) } else { 0 };
             (kept, product(&[one.statistics, others])?, most)
         }
@@ -250,30 +137,21 @@ pub fn of_stage(
             (product(&[input, blocks.div_ceil(each)])?, 0, most)
         }
     };
-    let masks = if batch.dropout { stream } else { 0 };
-    let turns = turns(block, batch)?;
-    let own_rows = own_tokens(tokens, ranks, batch.by_sequence);
-    let beside = product(&[own_rows, beside_norm(block, batch)?])?;
-    let normed = if block.norm_0 { total([input, beside])? } else { 0 };
-    let head =
-        if vocab > 0 && stages.pipeline == 1 { of_head(block, batch, input, vocab)? } else { 0 };
+    let has_head = training.card.vocab > 0 && stages.pipeline == 1;
+    let head = if has_head { one.head } else { 0 };
     // Where a norm keeps a copy, the last block's input to it goes with the sum behind it, before
     // there is a head.
-    let keeps_all = match checkpointing {
+    let keeps_all = match training.checkpointing {
         Checkpointing::None | Checkpointing::Selective => true,
         Checkpointing::Layers(first) => u128::from(first) < blocks,
         Checkpointing::Full | Checkpointing::Every(_) => false,
     };
-    let head = if keeps_all && own == 0 { head.max(input) } else { head };
+    let head = if keeps_all && own_input == 0 { head.max(input) } else { head };
     Ok(OfStage {
         kept: product(&[kept, in_flight])?,
         statistics: product(&[statistics, in_flight])?,
         recomputed: recomputed.saturating_sub(head),
-        // Frozen tables have no backward pass.
-        embedding: match batch.lora {
-            None => product(&[total([masks, normed, turns])?, stages.embedded()])?,
-            Some(_) => 0,
-        },
+        embedding: product(&[one.embedding, stages.embedded()])?,
         head,
     })
 }

@@ -33,21 +33,22 @@ impl Kv {
         ])
     }
 
-    /// Of `sequences` sequences of `tokens` tokens in pages of `page` tokens. With a window, tokens
-    /// before it are given back page by page, so that one page more than the window fills may be
-    /// held.
+    /// Of `sequences` sequences of `tokens` tokens in pages of `page` tokens, of which each of
+    /// `ranks` has its share. With a window, tokens before it are given back page by page, so that
+    /// one page more than the window fills may be held.
     ///
     /// # Panics
-    /// If a page has no tokens.
+    /// If a page has no tokens, or there are no ranks.
     pub fn of_batch(
         &self,
-        sequences: u64,
+        (sequences, ranks): (u64, u64),
         tokens: u64,
         page: u64,
         window: Option<u64>,
     ) -> Result<u128, Overflow> {
         let pages = tokens.div_ceil(page);
         let pages = window.map_or(pages, |window| pages.min(window.div_ceil(page) + 1));
+        let pages = pages.div_ceil(ranks);
         product(&[self.of_token()?, sequences.into(), pages.into(), page.into()])
     }
 
@@ -76,7 +77,7 @@ mod tests {
 
     #[test]
     fn pages_are_whole() {
-        let of = |tokens, window| LLAMA.of_batch(3, tokens, 16, window).unwrap();
+        let of = |tokens, window| LLAMA.of_batch((3, 1), tokens, 16, window).unwrap();
         let page = 16 * 327_680;
         assert_eq!(of(16, None), 3 * page);
         assert_eq!(of(17, None), 3 * 2 * page);
@@ -85,8 +86,16 @@ mod tests {
     }
 
     #[test]
+    fn ranks_of_a_sequence_share_its_pages() {
+        let of = |ranks, tokens| LLAMA.of_batch((3, ranks), tokens, 16, None).unwrap();
+        assert_eq!(of(4, 1024), of(1, 1024) / 4);
+        // 65 pages: the busiest of four ranks has 17.
+        assert_eq!(of(4, 1025), 3 * 17 * 16 * 327_680);
+    }
+
+    #[test]
     fn ranks_share_heads_and_copy_them_when_they_run_out() {
-        let all = LLAMA.of_batch(1, 16, 16, None).unwrap();
+        let all = LLAMA.of_batch((1, 1), 16, 16, None).unwrap();
         assert_eq!(LLAMA.of_rank(all, 8, 1), Ok(all / 8));
         assert_eq!(LLAMA.of_rank(all, 16, 1), Ok(all / 8));
         assert_eq!(LLAMA.of_rank(all, 2, 4), Ok(all / 8));

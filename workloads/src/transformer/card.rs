@@ -128,6 +128,33 @@ impl Family {
     }
 }
 
+/// What lies between the matrices of the feed-forward part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Activation {
+    /// GeLU by tanh.
+    Gelu,
+    /// GeLU by the error function, of which eager kernels keep the input alone.
+    ErfGelu,
+    /// ReLU.
+    Relu,
+    /// SiLU of one half times the other half.
+    GatedSilu,
+}
+
+impl Activation {
+    /// What a family has there.
+    pub const fn of(family: Family) -> Activation {
+        match family {
+            Family::Gpt2 | Family::Bloom => Activation::Gelu,
+            Family::Bert | Family::Roberta => Activation::ErfGelu,
+            Family::Opt => Activation::Relu,
+            Family::Llama | Family::Mistral | Family::Mixtral | Family::Qwen => {
+                Activation::GatedSilu
+            }
+        }
+    }
+}
+
 /// Experts in the place of a block's feed-forward part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Experts {

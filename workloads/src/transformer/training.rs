@@ -15,6 +15,7 @@ mod computing;
 mod eager;
 mod experts;
 mod head;
+mod kept;
 mod limits;
 mod optimizer;
 mod run;
@@ -34,6 +35,7 @@ use tiersim_models::workload::Trace;
 
 pub use crate::limits::MAX_OPS;
 pub use crate::limits::ShapeProblem;
+pub use kept::KeptActivations;
 pub use run::{MAX_STEPS, TrainingRun};
 pub use schedule::split;
 

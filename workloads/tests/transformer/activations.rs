@@ -5,13 +5,10 @@
 use crate::transformer::shape::{alive, flops, gpt2, llama_8b, mixtral, plain};
 use tiersim_models::ids::OpId;
 use tiersim_models::workload::{ObjectKind, Phase};
-use tiersim_workloads::memory::activations::block::BlockShape;
-use tiersim_workloads::memory::activations::{Batch, Stages, of_block, of_stage};
+use tiersim_workloads::memory::activations::{Stages, of_stage};
 use tiersim_workloads::transformer::card::{Card, Family};
 use tiersim_workloads::transformer::format::{Format, Formats};
-use tiersim_workloads::transformer::training::{
-    Attention, Checkpointing, Kernels, Loss, Parallel, Training,
-};
+use tiersim_workloads::transformer::training::{Attention, Checkpointing, Parallel, Training};
 
 /// Eager attention with dropout, as in the paper.
 fn paper(card: Card, sequence: u64, micro_batch: u32) -> Training {
@@ -125,7 +122,6 @@ fn the_trace_keeps_what_the_formulas_say() {
     let small = gpt2(8, 64, 4);
     for card in [small, opt, Card { layers: 8, ..llama_8b() }, mixtral] {
         let card = Card { vocab: 64, ..card };
-        let block = BlockShape::of(&card);
         for (format, dropout, attention, parallel) in cases() {
             let formats = Formats { activations: format, ..Formats::all(Format::Bf16) };
             let training = Training {
@@ -137,30 +133,16 @@ fn the_trace_keeps_what_the_formulas_say() {
                 parallel,
                 ..plain(card.clone(), 32)
             };
-            let batch = Batch {
-                sequences: 2,
-                tokens: 32,
-                format,
-                attention,
-                dropout,
-                tensor: parallel.tensor.into(),
-                by_sequence: parallel.sequence,
-                kernels: Kernels::Compiled,
-                loss: Loss::Eager,
-                lora: Option::None,
-            };
-            let [layers, pipeline, interleave] =
-                [card.layers, parallel.pipeline, parallel.interleave].map(u64::from);
-            let stages = Stages { layers, pipeline, interleave, micro_batches: 8 };
             use Checkpointing::{Every, Full, None, Selective};
             for checkpointing in [None, Selective, Full, Every(3)] {
                 let is_cut = matches!(checkpointing, Full | Every(_));
                 let training = Training { checkpointing, ..training.clone() };
-                let formula = of_stage(&block, &batch, &stages, checkpointing, 0).unwrap();
-                let norms =
-                    of_block(&BlockShape { heads: 0, experts: Option::None, ..block }, &batch);
-                let norms = norms.unwrap().statistics * u128::from(layers);
-                let in_flight = stages.in_flight() * norms / u128::from(pipeline * interleave);
+                let formula = of_stage(&training).unwrap();
+                let own = 64 / if parallel.sequence { parallel.tensor } else { 1 };
+                let each = if card.family.has_biases() { 8 } else { 4 };
+                let norms = u128::from(2 * each * own * card.layers);
+                let ways = u128::from(parallel.pipeline * parallel.interleave);
+                let in_flight = Stages::of(&training).in_flight() * norms / ways;
                 let norms = if is_cut { 0 } else { in_flight };
                 let expected = formula.kept + formula.statistics - norms;
                 assert_eq!(u128::from(kept(&training)), expected, "{training:?}");

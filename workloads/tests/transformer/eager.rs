@@ -4,8 +4,7 @@
 use crate::transformer::shape::{alive, gpt2, llama_8b, mixtral, plain, sum};
 use tiersim_models::kernel::Work;
 use tiersim_models::workload::{Object, ObjectKind, Op, Phase, Trace};
-use tiersim_workloads::memory::activations::block::BlockShape;
-use tiersim_workloads::memory::activations::{Batch, Stages, of_stage};
+use tiersim_workloads::memory::activations::of_stage;
 use tiersim_workloads::transformer::card::{Card, Experts, Family};
 use tiersim_workloads::transformer::format::{Format, Formats};
 use tiersim_workloads::transformer::training::{
@@ -162,22 +161,7 @@ fn what_is_kept_is_what_the_formula_lists() {
 }
 
 fn listed(job: &Training) -> u128 {
-    let batch = Batch {
-        sequences: job.micro_batch.into(),
-        tokens: job.sequence,
-        format: job.formats.activations,
-        attention: job.attention,
-        dropout: job.dropout,
-        tensor: 1,
-        by_sequence: false,
-        kernels: job.kernels,
-        loss: job.loss,
-        lora: None,
-    };
-    let layers = job.card.layers.into();
-    let stages = Stages { layers, pipeline: 1, interleave: 1, micro_batches: 1 };
-    let (block, vocab) = (BlockShape::of(&job.card), job.card.vocab.into());
-    let found = of_stage(&block, &batch, &stages, job.checkpointing, vocab).expect("it is small");
+    let found = of_stage(job).expect("it is small");
     found.kept + found.statistics + found.recomputed + found.embedding + found.head
 }
 

@@ -1,7 +1,6 @@
 //! A training job, as accounts and searches are asked about it, and what a rank of it holds.
 
-use crate::memory::activations::block::BlockShape;
-use crate::memory::activations::{self, Batch, OfStage, Stages};
+use crate::memory::activations::{OfStage, of_stage};
 use crate::memory::optimizer::of_numbers;
 use crate::memory::rank::{Bytes, Rank};
 use crate::memory::streamed::Passes;
@@ -13,7 +12,6 @@ use crate::transformer::format::{Format, Formats};
 use crate::transformer::packed::Packed;
 use crate::transformer::training::{
     self, Attention, Checkpointing, Kernels, Loader, Loss, Optimizer, Parallel, UpdateTime, Zero,
-    own_sequence,
 };
 
 /// What the optimizer keeps.
@@ -49,14 +47,10 @@ impl Default for Pipeline {
 }
 
 /// What goes through the model in a step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// What a block is made of.
-    pub block: BlockShape,
-    /// Blocks.
-    pub layers: u64,
-    /// Logits per token; 0 for a model without a head.
-    pub vocab: u64,
+    /// Its blocks, and logits per token: a vocabulary of 0 is a model without a head.
+    pub shape: Card,
     /// Sequences of one replica and step.
     pub batch: u64,
     /// Those that go through at once.
@@ -207,32 +201,19 @@ impl Training {
 
     /// Activations of the first stage.
     pub(crate) fn activations(&self, step: &Step) -> Result<OfStage, Overflow> {
-        let batch = Batch {
-            sequences: step.micro_batch,
-            tokens: own_sequence(step.sequence, self.split.context),
-            format: step.format,
-            attention: step.attention,
-            dropout: step.dropout,
-            tensor: self.split.tensor,
-            by_sequence: self.split.by_sequence,
-            kernels: step.kernels,
-            loss: step.loss,
-            lora: self.lora,
-        };
-        let stages = Stages {
-            layers: step.layers,
-            pipeline: self.split.stages,
-            interleave: self.split.interleave,
-            micro_batches: step.batch.div_ceil(step.micro_batch.max(1)),
-        };
-        activations::of_stage(&step.block, &batch, &stages, step.checkpointing, step.vocab)
+        of_stage(&self.shaped(step).ok_or(Overflow)?)
     }
 
     /// The same job as traces are generated from, with no more replicas than experts need; `None`
     /// for a model without a card and for what does not fit such a job's numbers.
     pub fn generated(&self) -> Option<training::Training> {
+        self.card.as_ref()?;
+        self.shaped(self.step.as_ref()?)
+    }
+
+    /// A step of this job, whose shape stands for the model's.
+    fn shaped(&self, step: &Step) -> Option<training::Training> {
         let small = |number: u64| u32::try_from(number).ok();
-        let (step, card) = (self.step.as_ref()?, self.card.as_ref()?);
         let expert = small(self.split.expert)?;
         let parallel = Parallel {
             data: expert,
@@ -263,7 +244,7 @@ impl Training {
             lora: self.lora,
             // Where ranks are does not change what they hold.
             devices: 1,
-            ..training::Training::new(card.clone(), step.sequence)
+            ..training::Training::new(step.shape.clone(), step.sequence)
         })
     }
 

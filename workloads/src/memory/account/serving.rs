@@ -30,7 +30,7 @@ pub struct Serving {
     pub page: u64,
     /// Positions that a token attends to, if not all.
     pub window: Option<u64>,
-    /// All GPUs of one copy of the model: `tensor x pipeline`.
+    /// All GPUs of one copy of the model: `tensor x pipeline x context_ranks`.
     pub gpus: u64,
     /// Those of one node.
     pub gpus_per_node: u64,
@@ -38,6 +38,8 @@ pub struct Serving {
     pub tensor: u64,
     /// Ranks that blocks are split over.
     pub pipeline: u64,
+    /// Ranks that the pages of a sequence are shared out over, each with the same weights.
+    pub context_ranks: u64,
     /// Where weights live.
     pub offload_weights: Place,
     /// Where keys and values live.
@@ -70,6 +72,9 @@ pub fn serving(job: &Serving) -> Result<Account, Overflow> {
     add("gpus_per_node", "GPUs per node", job.gpus_per_node.into());
     add("tensor", "tensor-parallel ranks (t)", job.tensor.into());
     add("pipeline", "pipeline stages (p)", job.pipeline.into());
+    if job.context_ranks > 1 {
+        add("context", "ranks that each sequence is split over", job.context_ranks.into());
+    }
     add("offload_param", "weights go to", job.offload_weights.word().into());
     if let Some(kv) = &job.kv {
         add("layers", "blocks", kv.layers.into());
@@ -85,8 +90,11 @@ pub fn serving(job: &Serving) -> Result<Account, Overflow> {
         add("sequence", "tokens of each", job.context.into());
         add("kv_block", "tokens of a page", job.page.into());
         add("offload_kv", "keys and values go to", job.offload_kv.word().into());
-        let all = kv.of_batch(job.batch, job.context, job.page, job.window)?;
-        let formula = "2 x blocks x heads x width x bytes, per token, in whole pages".to_owned();
+        let sequences = (job.batch, job.context_ranks);
+        let all = kv.of_batch(sequences, job.context, job.page, job.window)?;
+        let shared = if job.context_ranks > 1 { ", of a rank" } else { "" };
+        let formula =
+            format!("2 x blocks x heads x width x bytes, per token, in whole pages{shared}");
         let bytes = kv.of_rank(all, job.tensor, job.pipeline)?;
         push(&mut lines, ("kv", "keys and values"), formula, job.offload_kv, bytes);
     }

@@ -5,10 +5,10 @@
 
 use super::job::{Keeps, Pipeline, Step, Training};
 use super::{account_of, buffers, push};
-use crate::memory::activations::block::BlockShape;
 use crate::memory::optimizer::needs_shapes;
 use crate::memory::zero::{MILLION, StatePart, placed};
 use crate::memory::{Overflow, loader};
+use crate::transformer::card::{Card, Family};
 use crate::transformer::training::{
     Attention, Checkpointing, Kernels, Loader, Loss, UpdateTime, own_sequence,
 };
@@ -154,9 +154,7 @@ fn formula(job: &Training, step: &Step) -> String {
         Checkpointing::Layers(n) => return format!("{input} for {n} blocks, all of the others"),
         Checkpointing::None | Checkpointing::Selective => {}
     }
-    let is_eager = step.kernels == Kernels::Eager;
-    let gpt = !is_eager && BlockShape::gpt(step.block.hidden, step.block.heads) == step.block;
-    if !(gpt && step.dropout && step.format.bytes() == 2) || job.lora.is_some() {
+    if !(is_published(step) && step.dropout && step.format.bytes() == 2) || job.lora.is_some() {
         return "sum over a block's tensors".to_owned();
     }
     let core = step.attention == Attention::Eager && step.checkpointing == Checkpointing::None;
@@ -169,6 +167,13 @@ fn formula(job: &Training, step: &Step) -> String {
         (true, true, false) => "34 s b h / t",
     }
     .to_owned()
+}
+
+/// Whether a block is that of the published formulas: GPT's, with a feed-forward part of 4h.
+fn is_published(step: &Step) -> bool {
+    let Card { family, hidden, ffn, heads, kv_heads, .. } = step.shape;
+    let widths = step.shape.q_width() == hidden.into() && u64::from(ffn) == 4 * u64::from(hidden);
+    step.kernels != Kernels::Eager && family == Family::Gpt2 && heads == kv_heads && widths
 }
 
 fn constants(job: &Training) -> Result<Vec<Constant>, Overflow> {
@@ -216,13 +221,13 @@ fn constants(job: &Training) -> Result<Vec<Constant>, Overflow> {
         add("largest_layer", "parameters of the largest layer", job.largest_layer.into());
     }
     if let Some(step) = &job.step {
-        add("layers", "blocks (L)", step.layers.into());
-        add("hidden", "width (h)", step.block.hidden.into());
-        add("heads", "heads (a)", step.block.heads.into());
+        add("layers", "blocks (L)", u64::from(step.shape.layers).into());
+        add("hidden", "width (h)", u64::from(step.shape.hidden).into());
+        add("heads", "heads (a)", u64::from(step.shape.heads).into());
         add("sequence", "tokens of a sequence (s)", step.sequence.into());
         add("micro_batch", "sequences at once (b)", step.micro_batch.into());
         add("batch", "sequences per replica and step", step.batch.into());
-        add("vocab", "logits per token (v)", step.vocab.into());
+        add("vocab", "logits per token (v)", u64::from(step.shape.vocab).into());
         add("activation_format", "format of activations", step.format.word().into());
         add("attention", "attention", attention_word(step.attention).into());
         if step.update == UpdateTime::InBackward {

@@ -15,6 +15,7 @@ use crate::memory::account::{Step, Training};
 use crate::memory::activations::GROUP;
 use crate::memory::zero::{MILLION, placed};
 use crate::memory::{Overflow, product, share, total};
+use crate::transformer::card::Card;
 use crate::transformer::format::Format;
 use crate::transformer::training::{Attention, Checkpointing};
 use tiersim_models::results::memory_account::Place;
@@ -85,19 +86,25 @@ pub fn cost(job: &Training) -> Result<Cost, Overflow> {
 /// Bytes that one rank moves to keep what its blocks keep in 8 bits, and to have it whole again:
 /// once for every tensor that is made for the backward pass, when that is.
 fn compressed(job: &Training) -> Result<u128, Overflow> {
-    let Some(step) = job.step.filter(|step| step.format == Format::Int8) else { return Ok(0) };
+    let Some(step) = job.step.as_ref().filter(|step| step.format == Format::Int8) else {
+        return Ok(0);
+    };
     let whole = u128::from(job.weights.bytes());
     if whole < 2 {
         return Ok(0);
     }
     // One pass of a micro-batch through the blocks of this rank.
-    let layers = step.layers.div_ceil(job.split.stages.max(1));
+    let stages = u32::try_from(job.split.stages).unwrap_or(u32::MAX).max(1);
+    let layers = step.shape.layers.div_ceil(stages);
     let mut one = job.clone();
     (one.split.stages, one.split.interleave) = (1, 1);
     let less = |checkpointing| -> Result<u128, Overflow> {
-        let micro = Step { layers, batch: step.micro_batch, checkpointing, ..step };
-        let [whole, small] = [job.weights, Format::Int8]
-            .map(|format| one.activations(&Step { format, ..micro }).map(|all| all.kept));
+        let shape = Card { layers, ..step.shape.clone() };
+        let micro = Step { shape, batch: step.micro_batch, checkpointing, ..step.clone() };
+        let [whole, small] = [job.weights, Format::Int8].map(|format| {
+            let all = one.activations(&Step { format, ..micro.clone() });
+            all.map(|all| all.kept)
+        });
         Ok(whole?.saturating_sub(small?))
     };
     let less = less(match step.checkpointing {
@@ -114,10 +121,9 @@ fn compressed(job: &Training) -> Result<u128, Overflow> {
 /// FLOPs of one rank and step.
 fn flops(job: &Training) -> Result<u128, Overflow> {
     let Some(step) = &job.step else { return Ok(0) };
-    let (block, split) = (&step.block, &job.split);
-    let [params, layers, tokens, sequences, heads, width] =
-        [job.params, step.layers, step.sequence, step.batch, block.heads, block.head_dim]
-            .map(u128::from);
+    let (block, split) = (&step.shape, &job.split);
+    let [params, tokens, sequences] = [job.params, step.sequence, step.batch].map(u128::from);
+    let [layers, heads, width] = [block.layers, block.heads, block.head_dim].map(u128::from);
     // Of experts a token goes through the active ones only.
     let idle = block.experts.map_or(0, |experts| {
         let idle = experts.count.saturating_sub(experts.active);

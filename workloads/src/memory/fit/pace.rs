@@ -51,7 +51,7 @@ impl Estimates<'_> {
         }
         let of = |job: &Training| job.generated()?.computing(compute, precision);
         let seconds = of(job).map(|ps| ps as f64 / 1e12);
-        self.computing.push((*step, seconds));
+        self.computing.push((step.clone(), seconds));
         seconds
     }
 

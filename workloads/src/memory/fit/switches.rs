@@ -57,7 +57,7 @@ fn flash(job: &Training) -> Option<(Training, Vec<String>)> {
 fn half(job: &Training) -> Option<(Training, Vec<String>)> {
     let ways = job.split.stages.saturating_mul(job.split.interleave);
     let step = job.step.as_ref().filter(|step| step.checkpointing == Checkpointing::None)?;
-    let blocks = share(share(step.layers.into(), ways.into()), 2);
+    let blocks = share(share(step.shape.layers.into(), ways.into()), 2);
     let first = u32::try_from(blocks).ok()?;
     let option = format!("--checkpointing layers:{first}");
     stepped(job, &option, |step| step.checkpointing = Checkpointing::Layers(first))
@@ -109,7 +109,7 @@ fn offload_weights(job: &Training, place: Place) -> Option<(Training, Vec<String
 
 /// Of a head: without one there are no logits.
 fn fused_loss(job: &Training) -> Option<(Training, Vec<String>)> {
-    job.step.as_ref().filter(|step| step.vocab > 0)?;
+    job.step.as_ref().filter(|step| step.shape.vocab > 0)?;
     stepped(job, "--loss fused", |step| step.loss = Loss::Fused)
 }
 

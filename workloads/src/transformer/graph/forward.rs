@@ -11,7 +11,7 @@
 use super::pass::{GraphBuilder, product};
 use super::state::{BlockState, End, Mlp};
 use crate::build::{ObjectAccess, change, read, write};
-use crate::memory::activations::block::Activation;
+use crate::transformer::card::Activation;
 use crate::transformer::format::Format;
 use crate::transformer::graph::saved::{
     Core, Normed, SavedActivations, SavedFeed, SavedFeedForward, Transformed,

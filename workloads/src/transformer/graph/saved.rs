@@ -83,7 +83,7 @@ pub(crate) struct SavedActivations {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shared {
     /// Cosines and sines.
-    pub(super) rotary: BTreeMap<u32, [ObjectId; 2]>,
+    pub(crate) rotary: BTreeMap<u32, [ObjectId; 2]>,
     /// The causal mask of one forward pass, by the name of that pass.
     pub(super) mask: Option<(String, ObjectId)>,
 }

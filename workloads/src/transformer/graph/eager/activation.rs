@@ -5,7 +5,7 @@ use super::super::pass::GraphBuilder;
 use super::super::state::Mlp;
 use super::At;
 use crate::build::{ObjectAccess, read, write};
-use crate::memory::activations::block::Activation;
+use crate::transformer::card::Activation;
 use crate::transformer::graph::saved::{Gelu, SavedFeedForward};
 use tiersim_models::ids::ObjectId;
 use tiersim_models::kernel::Streaming;
