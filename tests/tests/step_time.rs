@@ -5,7 +5,9 @@
 //! table 5. No number of the machine comes from these rows, and nothing but what was published
 //! differs between them.
 
-use tiersim_tests::files::{assert_rows, machine, record, shipped_scenario};
+use tiersim_input::scenario::sweep::read_run_with;
+use tiersim_policies::zoo::Registry;
+use tiersim_tests::files::{assert_rows, machine, record, root};
 use tiersim_tests::prelude::*;
 use tiersim_workloads::transformer::format::{Format, Formats};
 use tiersim_workloads::transformer::known::known;
@@ -117,12 +119,12 @@ const CLOSED_FORM: [(&str, f64); 3] = [("16", 2.735), ("32", 1.662), ("64", 1.39
 
 #[test]
 fn state_that_streams_inside_backward_takes_what_a_closed_form_says_within_a_twentieth() {
-    let scenario = shipped_scenario("megatron-22b-state-outside", &[]);
-    let record = record(&scenario, Options::default());
+    let file = root().join("scenarios/megatron-22b-state-outside.ron");
+    let of_machines = read_run_with(&file, &[], &Registry::default()).expect("it reads");
     let mut rows = Vec::new();
-    for (rate, expected) in CLOSED_FORM {
-        let name = format!("state outside on {rate} GB/s");
-        let result = record.results.iter().find(|result| result.label == name).expect("a case");
+    for ((rate, expected), point) in CLOSED_FORM.into_iter().zip(&of_machines.points) {
+        let result = &record(&point.scenario, Options::default()).results[0];
+        assert_eq!(result.label, format!("state outside on {rate} GB/s"));
         let step = result.outcome.figures().expect("it runs").mean_step().ps() as f64 * 1e-12;
         let error = step / expected - 1.0;
         rows.push(format!(
