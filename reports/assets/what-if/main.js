@@ -134,10 +134,7 @@
       clearTimeout(later);
       var what = page ? "Refused: " : "The sliders cannot be had: ";
       fail(page ? "error" : "failed", what + message.error);
-    } else if (page) {
-      show(message.ok, message.ms);
-      place.dataset.state = "ready";
-    } else if (build(message.ok)) {
+    } else if (page || build(message.ok)) {
       show(message.ok, message.ms);
       place.dataset.state = "ready";
     }
