@@ -30,96 +30,148 @@ __device__ inline u64 first_index() { return block() * block_threads() + thread_
 
 __device__ inline u64 all_threads() { return blocks() * block_threads(); }
 
-// One range of words: of `check` and `fill` below, which say what its members mean.
+// What a launch does to a range.
+constexpr u64 READS = 1, WRITES = 2;
+
+// One range of words, aligned to 16 bytes: word i is, or is to be, key ^ ((first + i) * ODD).
 struct Range {
     u64 *words;
     u64 count, key, first, stride;
+    // What a comparison finds, see `tell`.
     u64 *out;
+    // The key of what is written, and READS, WRITES or both.
+    u64 next, does;
 };
 
 // Several ranges in one launch: parameters, which a launch copies, so nobody has to keep them. All
 // threads go through all ranges as if these were one, so that a large one and many small ones use
 // the whole device alike.
-constexpr u32 RANGES = 64;
+constexpr u32 RANGES = 48;
 struct Ranges {
     u64 count;
     Range of[RANGES];
 };
 
-// words[i] = key ^ ((first + i) * ODD), from the thread's index `i` on; how far that went.
-__device__ inline u64 fill_from(u64 i, u64 *words, u64 count, u64 key, u64 first) {
-    for (; i < count; i += all_threads()) words[i] = key ^ ((first + i) * ODD);
-    return i;
+// Two words: what a thread reads or writes at a time.
+struct __align__(16) Pair {
+    u64 low, high;
+};
+constexpr u64 PAGE_PAIRS = PAGE_WORDS / 2;
+// Pairs that a thread asks for before it uses the first.
+constexpr int PAIRS = 2;
+
+__device__ inline Pair load(const u64 *from) {
+    const ulonglong2 got = __ldcg(reinterpret_cast<const ulonglong2 *>(from));
+    return {got.x, got.y};
 }
 
-KERNEL fill(u64 *words, u64 count, u64 key, u64 first) {
-    fill_from(first_index(), words, count, key, first);
+// What one thread found wrong in a range: how many words, the first of them and what it is.
+struct Wrong {
+    u64 words, at, word;
+};
+
+__device__ inline void compare(Wrong &wrong, u64 at, u64 word, u64 wanted) {
+    if (word == wanted) return;
+    // A thread goes up, so its first is its lowest.
+    if (wrong.words++ == 0) wrong.at = at, wrong.word = word;
 }
 
-// `fill` of each range, whose `stride` and `out` have no meaning.
-KERNEL fill_many(const __grid_constant__ Ranges ranges) {
-    u64 i = first_index();
-    const u32 count = u32(ranges.count);
-#pragma unroll 1
-    for (u32 n = 0; n < count; n++) {
-        const Range &range = ranges.of[n];
-        i = fill_from(i, range.words, range.count, range.key, range.first) - range.count;
-    }
-}
-
-// Compares with the pattern: pages of 512 words whose number within this range is a multiple of
-// `stride` (0 counts as 1), and the last page. A last page may be short.
+// Adds what a thread found to what all have found. One launch at a time may use the same `out`.
 //   out[0] += words that differ
-//   out[1]  = min(out[1], index within this range of a word that differs)
-//   out[2]  = the word at out[1], if this call lowered out[1]
-// One launch at a time may use the same `out`. From the thread's index `i` on; by how much that went
-// beyond the end.
-__device__ inline u64 check_from(u64 i, const u64 *words, u64 count, u64 key, u64 first,
-                                 u64 stride, u64 *out) {
+//   out[1]  = min(out[1], index within the range of a word that differs)
+//   out[2]  = the word that was at out[1], if this launch lowered out[1]
+//   out[3]    a lock: 0 before and after
+__device__ void tell(u64 *out, const Wrong &wrong) {
+    atomicAdd(out, wrong.words);
+    if (atomicMin(out + 1, wrong.at) <= wrong.at) return;
+    // The word may be overwritten by now, so whoever holds the minimum says what it was; of two that
+    // lowered it one after the other, the lower is the one that still holds it.
+    while (atomicCAS(out + 3, 0ull, 1ull) != 0) {}
+    __threadfence();
+    volatile u64 *seen = out;
+    if (seen[1] == wrong.at) seen[2] = wrong.word;
+    __threadfence();
+    atomicExch(out + 3, 0ull);
+}
+
+// Goes through a range from the thread's index `i` on, which counts pairs; by how much that went
+// beyond the end. SPARSE takes pages of 512 words whose number within the range is a multiple of
+// `stride`, and the last page, which may be short; else all are taken. What is read and written is
+// compared before it is written.
+template <bool READ, bool WRITE, bool SPARSE = false>
+__device__ inline u64 walk(u64 i, const Range &range) {
+    u64 *const words = range.words;
+    const u64 count = range.count, key = range.key, next = range.next, first = range.first;
     if (count == 0) return i;
-    if (stride == 0) stride = 1;
-    const u64 last = (count - 1) / PAGE_WORDS;
+    const u64 stride = SPARSE ? range.stride : 1;
+    const u64 last = (count - 1) / PAGE_WORDS, full = last / stride;
     // Page 0 and every stride-th after it, and then the last one if it is none of these.
-    const u64 chosen = last / stride + 1 + (last % stride != 0);
-    u64 wrong = 0, lowest = ~0ull;
-    for (; i < chosen * PAGE_WORDS; i += all_threads()) {
-        const u64 number = i / PAGE_WORDS;
-        const u64 page = number > last / stride ? last : number * stride;
-        const u64 at = page * PAGE_WORDS + i % PAGE_WORDS;
-        if (at < count && words[at] != (key ^ ((first + at) * ODD))) {
-            wrong += 1;
-            if (at < lowest) lowest = at;
+    const u64 end = (full + 1 + (last % stride != 0)) * PAGE_PAIRS, step = all_threads();
+    Wrong wrong = {0, 0, 0};
+    for (; i < end; i += PAIRS * step) {
+        u64 at[PAIRS];
+        Pair got[PAIRS];
+#pragma unroll
+        for (int k = 0; k < PAIRS; k++) {
+            const u64 pair = i + k * step, number = pair / PAGE_PAIRS;
+            at[k] = 2 * pair;
+            if (SPARSE) {
+                const u64 page = number > full ? last : number * stride;
+                at[k] = pair < end ? page * PAGE_WORDS + pair % PAGE_PAIRS * 2 : count;
+            }
+            if (READ && at[k] + 1 < count) got[k] = load(words + at[k]);
+        }
+#pragma unroll
+        for (int k = 0; k < PAIRS; k++) {
+            if (at[k] + 1 >= count) continue;
+            const u64 low = (first + at[k]) * ODD, high = low + ODD;
+            if (READ && (((got[k].low ^ low) ^ key) | ((got[k].high ^ high) ^ key)) != 0) {
+                compare(wrong, at[k], got[k].low, key ^ low);
+                compare(wrong, at[k] + 1, got[k].high, key ^ high);
+            }
+            if (WRITE) *reinterpret_cast<Pair *>(words + at[k]) = {next ^ low, next ^ high};
         }
     }
-    i -= chosen * PAGE_WORDS;
-    if (wrong == 0) return i;
-    atomicAdd(out, wrong);
-    if (atomicMin(out + 1, lowest) <= lowest) return i;
-    // Whoever lowered the minimum writes its word, and writes again if the minimum moved meanwhile:
-    // the last to write has seen the final minimum.
-    volatile u64 *seen = out;
-    u64 at;
-    do {
-        at = seen[1];
-        seen[2] = words[at];
-        __threadfence();
-    } while (seen[1] != at);
+    // An odd last word is nobody's pair.
+    if (count % 2 != 0 && first_index() == 0) {
+        const u64 mask = (first + count - 1) * ODD;
+        if (READ) compare(wrong, count - 1, words[count - 1], key ^ mask);
+        if (WRITE) words[count - 1] = next ^ mask;
+    }
+    if (READ && wrong.words != 0) tell(range.out, wrong);
+    // The last round may have gone on by more than a step beyond the end.
+    i -= end;
+    while (i >= step) i -= step;
     return i;
 }
 
-KERNEL check(const u64 *words, u64 count, u64 key, u64 first, u64 stride, u64 *out) {
-    check_from(first_index(), words, count, key, first, stride, out);
+// words[i] = key ^ ((first + i) * ODD).
+KERNEL fill(u64 *words, u64 count, u64 key, u64 first) {
+    walk<false, true>(first_index(), {words, count, 0, first, 1, nullptr, key, WRITES});
 }
 
-// `check` of each range, each with an `out` of its own.
-KERNEL check_many(const __grid_constant__ Ranges ranges) {
+__device__ inline u64 look(u64 i, const Range &range) {
+    return range.stride > 1 ? walk<true, false, true>(i, range) : walk<true, false>(i, range);
+}
+
+// Compares words with that; a stride of 0 counts as 1.
+KERNEL check(u64 *words, u64 count, u64 key, u64 first, u64 stride, u64 *out) {
+    look(first_index(), {words, count, key, first, stride, out, 0, READS});
+}
+
+// Does to each range what it says, each with an `out` of its own. No two overlap.
+KERNEL use_many(const __grid_constant__ Ranges ranges) {
     u64 i = first_index();
     const u32 count = u32(ranges.count);
 #pragma unroll 1
     for (u32 n = 0; n < count; n++) {
         const Range &range = ranges.of[n];
-        i = check_from(i, range.words, range.count, range.key, range.first, range.stride,
-                       range.out);
+        if (range.does == READS)
+            i = look(i, range);
+        else if (range.does == WRITES)
+            i = walk<false, true>(i, range);
+        else
+            i = walk<true, true>(i, range);
     }
 }
 

@@ -11,6 +11,7 @@
 
 pub(crate) mod allocations;
 mod arena;
+mod arrivals;
 mod copies;
 pub(crate) mod driver;
 mod entry;
@@ -25,6 +26,7 @@ mod worker;
 
 use crate::cuda::allocations::{Allocations, Place};
 use crate::cuda::arena::Tickets;
+use crate::cuda::arrivals::Arrival;
 use crate::cuda::driver::Device;
 pub use crate::cuda::driver::Keep;
 use crate::cuda::entry::Book;
@@ -101,9 +103,17 @@ struct Channel {
     /// Pieces in its stream, or with its thread.
     flights: VecDeque<Flight>,
     sent: VecDeque<HopPiece>,
-    /// Checks of what has arrived.
+    /// Checks of what has arrived: those that are to be enqueued, and those that are.
+    unchecked: Vec<Arrival>,
     checks: VecDeque<(Rc<Mark>, Watch)>,
     moved: Bytes,
+}
+
+impl Channel {
+    /// Whether all checks have ended.
+    fn has_checked(&self) -> bool {
+        self.unchecked.is_empty() && self.checks.is_empty()
+    }
 }
 
 /// A piece in a stream.
@@ -184,8 +194,8 @@ impl Parts<'_> {
                 .map_err(Fault::io("writes", FILES)),
             place => {
                 let address = place.address().expect("memory has an address");
-                let range = Range::new(address, held.bytes, key);
-                self.floor.kernels.fill(&self.floor.streams[0], &range)
+                let range = Range { next: Some(key), ..Range::new(address, held.bytes) };
+                self.floor.kernels.use_all(&self.floor.streams[0], &[range])
             }
         }
     }
@@ -204,8 +214,8 @@ impl Parts<'_> {
             // The last stream is one for checks: the ops of the plan go on.
             let last = self.floor.streams.len() - 1;
             for (address, bytes) in fresh {
-                let range = Range::new(address, bytes, NOBODY);
-                self.floor.kernels.fill(&self.floor.streams[last], &range)?;
+                let range = Range { next: Some(NOBODY), ..Range::new(address, bytes) };
+                self.floor.kernels.use_all(&self.floor.streams[last], &[range])?;
             }
             let (filled, since) = (self.floor.record(last)?, self.floor.clock.now());
             while !filled.passed()? {
@@ -239,6 +249,7 @@ impl Parts<'_> {
                 to_device: ends[1] == TierKind::Hbm,
                 flights: VecDeque::new(),
                 sent: VecDeque::new(),
+                unchecked: Vec::new(),
                 checks: VecDeque::new(),
                 moved: Bytes::ZERO,
             });

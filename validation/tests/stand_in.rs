@@ -31,13 +31,13 @@ fn word(object: u64, version: u64, index: u64) -> u64 {
 #[test]
 fn fill_writes_the_pattern_and_check_finds_every_wrong_word() {
     let device = Device::open();
-    let (words, out) = (device.alloc(8 * 2000), device.alloc(24));
+    let (words, out) = (device.alloc(8 * 2000), device.alloc(32));
     let key = word(7, 3, 0);
     device.run("fill", &[words, 2000, key, 512]);
     let got = device.read(words, 2000);
     assert!((0..2000).all(|i| got[i as usize] == word(7, 3, 512 + i)));
     let check = |stride: u64| {
-        device.write(out, &[0, u64::MAX, 0]);
+        device.write(out, &[0, u64::MAX, 0, 0]);
         device.run("check", &[words, 2000, key, 512, stride, out]);
         device.read(out, 3)
     };
@@ -157,15 +157,15 @@ fn without_the_wait_a_copy_overtakes_the_kernel_beside_it() {
 fn a_launch_reads_its_parameters_when_it_is_called() {
     let device = Device::open();
     let stream = device.stream(1);
-    let words = device.alloc(16);
+    let words = device.alloc(24);
     let held = device.hold(stream);
-    let mut arguments = [words, 2, 4, 0];
+    let mut arguments = [words, 3, 4, 0];
     device.launch(stream, "fill", &arguments);
     arguments[2] = 99;
-    device.launch(stream, "fill", &[words + 8, 1, 6, 1]);
+    device.launch(stream, "fill", &[words + 16, 1, 6, 2]);
     held.release();
     assert_eq!(cuStreamSynchronize(stream), SUCCESS);
-    assert_eq!(device.read(words, 2), [word(0, 4, 0), word(0, 6, 1)]);
+    assert_eq!(device.read(words, 3), [word(0, 4, 0), word(0, 4, 1), word(0, 6, 2)]);
     assert_eq!(arguments[2], 99);
 }
 
@@ -223,7 +223,7 @@ fn wrong_use_gives_the_drivers_errors_and_changes_nothing() {
 
 #[test]
 fn an_error_inside_a_stream_stays_with_the_context() {
-    for (offset, code) in [(1 << 20, ILLEGAL_ADDRESS), (4, MISALIGNED_ADDRESS)] {
+    for (offset, code) in [(1 << 20, ILLEGAL_ADDRESS), (8, MISALIGNED_ADDRESS)] {
         let device = Device::open();
         let stream = device.stream(1);
         let words = device.alloc(64);

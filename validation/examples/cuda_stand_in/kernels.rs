@@ -38,8 +38,7 @@ impl Launch {
 pub(crate) fn find(name: &str) -> Option<(Kernel, &'static [usize])> {
     Some(match name {
         "fill" => (fill as Kernel, &[8, 8, 8, 8][..]),
-        "fill_many" => (fill_many, &[RANGES_BYTES]),
-        "check_many" => (check_many, &[RANGES_BYTES]),
+        "use_many" => (use_many, &[RANGES_BYTES]),
         "check" => (check, &[8, 8, 8, 8, 8, 8]),
         "stream_read" => (stream_read, &[8, 8, 4, 8]),
         "stream_write" => (stream_write, &[8, 8, 4]),
@@ -95,38 +94,54 @@ fn pattern(key: u64, index: u64) -> u64 {
     key ^ index.wrapping_mul(ODD)
 }
 
+/// What a launch does to a range.
+const READS: u64 = 1;
+const WRITES: u64 = 2;
+/// Words of a range; bytes of `Ranges`, which are a count and 48 ranges.
+const RANGE: usize = 8;
+const RANGES_BYTES: usize = 8 * (1 + 48 * RANGE);
+
 fn fill(arguments: &[u64]) -> Result<(), Code> {
     let &[words, count, key, first] = arguments else { return Err(LAUNCH_FAILED) };
-    let words = Words::<u64>::at(words, count)?;
-    for i in 0..words.count {
-        words.set(i, pattern(key, first.wrapping_add(i as u64)));
-    }
-    Ok(())
-}
-
-/// Bytes of `Ranges`: a count, and 64 ranges of 6 words.
-const RANGES_BYTES: usize = 8 * (1 + 64 * 6);
-
-fn fill_many(arguments: &[u64]) -> Result<(), Code> {
-    ranges(arguments)?.try_for_each(|range| fill(&range[..4]))
-}
-
-fn check_many(arguments: &[u64]) -> Result<(), Code> {
-    ranges(arguments)?.try_for_each(check)
-}
-
-fn ranges(arguments: &[u64]) -> Result<impl Iterator<Item = &[u64]>, Code> {
-    let (count, ranges) = arguments.split_first().ok_or(LAUNCH_FAILED)?;
-    let count = usize::try_from(*count).ok().filter(|count| *count <= ranges.len() / 6);
-    Ok(ranges.chunks_exact(6).take(count.ok_or(LAUNCH_FAILED)?))
+    use_one(&[words, count, 0, first, 1, 0, key, WRITES])
 }
 
 fn check(arguments: &[u64]) -> Result<(), Code> {
     let &[words, count, key, first, stride, out] = arguments else { return Err(LAUNCH_FAILED) };
+    use_one(&[words, count, key, first, stride, out, 0, READS])
+}
+
+fn use_many(arguments: &[u64]) -> Result<(), Code> {
+    let (count, ranges) = arguments.split_first().ok_or(LAUNCH_FAILED)?;
+    let count = usize::try_from(*count).ok().filter(|count| *count <= ranges.len() / RANGE);
+    ranges.chunks_exact(RANGE).take(count.ok_or(LAUNCH_FAILED)?).try_for_each(use_one)
+}
+
+fn use_one(range: &[u64]) -> Result<(), Code> {
+    let &[address, count, key, first, stride, out, next, does] = range else {
+        return Err(LAUNCH_FAILED);
+    };
     if count == 0 {
         return Ok(());
     }
-    let (words, out) = (Words::<u64>::at(words, count)?, Words::<u64>::at(out, 3)?);
+    // Two at a time.
+    if !address.is_multiple_of(16) {
+        return Err(MISALIGNED_ADDRESS);
+    }
+    let words = Words::<u64>::at(address, count)?;
+    if does & READS != 0 {
+        compare(&words, (key, first), stride, &Words::at(out, 4)?);
+    }
+    if does & WRITES != 0 {
+        for i in 0..words.count {
+            words.set(i, pattern(next, first.wrapping_add(i as u64)));
+        }
+    }
+    Ok(())
+}
+
+fn compare(words: &Words<u64>, (key, first): (u64, u64), stride: u64, out: &Words<u64>) {
+    let count = words.count as u64;
     let last = (count - 1) / PAGE_WORDS;
     for page in 0..=last {
         if !page.is_multiple_of(stride.max(1)) && page != last {
@@ -143,7 +158,6 @@ fn check(arguments: &[u64]) -> Result<(), Code> {
             }
         }
     }
-    Ok(())
 }
 
 fn stream_read(arguments: &[u64]) -> Result<(), Code> {

@@ -14,7 +14,7 @@ use crate::host::room::{Folder, Slot, is_file};
 use crate::options::{Failing, Options};
 use crate::pattern::PAGE;
 use crate::real::DeviceMemory as Used;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -56,6 +56,8 @@ pub(crate) struct DeviceAllocation {
     pub(crate) bytes: u64,
     /// A check of an arrival that must not be overtaken by what overwrites the room.
     pub(crate) guard: RefCell<Option<Rc<Mark>>>,
+    /// Whether such a check is still to be enqueued.
+    pub(crate) unchecked: Cell<bool>,
     spot: Option<Spot>,
     room: Bytes,
 }
@@ -156,8 +158,14 @@ impl Allocations {
             };
             (place, Some(spot), after)
         };
-        let held =
-            DeviceAllocation { place, bytes, guard: RefCell::new(None), spot, room: room.bytes };
+        let held = DeviceAllocation {
+            place,
+            bytes,
+            guard: RefCell::new(None),
+            unchecked: Cell::new(false),
+            spot,
+            room: room.bytes,
+        };
         let tier = &mut self.tiers[index];
         tier.in_use += room.bytes;
         tier.peak = tier.peak.max(tier.in_use);

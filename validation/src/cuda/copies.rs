@@ -3,18 +3,14 @@
 //! A channel whose two ends the device reaches is a stream of its own; every other channel is a
 //! thread. Over one channel a copy is enqueued as soon as what it waits for is. Over several, a
 //! piece goes on when the host has heard of its arrival.
-//! A check of an arrival runs on a stream of its channel's own that goes after all others, so that
-//! it takes neither the copy's time nor the channel's. What overwrites the room or is given it
-//! later waits for that check.
-//! Invariant: the checks of a machine never make a copy or an op wait, but for those two.
+//! Invariant: what arrives in memory that the device reaches is checked, see `arrivals`.
 
 use crate::contents::{Layer, ObjectContents, Runs};
 use crate::cuda::allocations::Place;
-use crate::cuda::kernels::Range;
 use crate::cuda::worker::{Done, End, Job, Look, Task};
 use crate::cuda::{Flight, Parts};
 use crate::fault::Result;
-use crate::pattern::{Key, PAGE};
+use crate::pattern::PAGE;
 use crate::truth::{Contents, Mismatch};
 use smallvec::SmallVec;
 use tiersim_models::ids::{ObjectId, TierId};
@@ -68,13 +64,14 @@ impl Parts<'_> {
             let transit = entry.transit.as_ref().expect("a copy has a route");
             let by_thread =
                 transit.channels().any(|channel| self.channels[channel].thread.is_some());
-            let target = entry.own.places[1].as_ref();
-            let guard = target.and_then(|held| held.guard.borrow().clone());
-            if let Some(guard) = guard.filter(|_| by_thread)
+            let target = entry.own.places[1].clone();
+            if let Some(held) = target.filter(|_| by_thread)
+                && let Some(guard) = self.guard(&held)?
                 && !guard.passed()?
             {
                 return Ok(());
             }
+            let entry = self.book.entry(ticket);
             self.channels[channel].gate.pop_front();
             self.rooms.failing.copy()?;
             let (object, _, from, _) = ends(&entry.command);
@@ -152,65 +149,30 @@ impl Parts<'_> {
         rows: &[(End, End, u64)],
     ) -> Result<()> {
         let number = self.channels[channel].stream;
+        let mut held_up = false;
         if part.hop == 0 && part.number == 0 {
             let waits = self.book.waits(ticket);
-            self.floor.hold_up(number, &waits)?;
+            held_up |= self.floor.hold_up(number, &waits)?;
         }
-        let target = self.book.entry(ticket).own.places[1].clone();
-        let guard = target.as_ref().and_then(|held| held.guard.borrow().clone());
-        self.floor.hold_up(number, &guard)?;
-        self.floor.dawdle(number, ticket, part.hop)?;
-        let start = self.floor.record(number)?;
+        if let Some(target) = self.book.entry(ticket).own.places[1].clone() {
+            let guard = self.guard(&target)?;
+            held_up |= self.floor.hold_up(number, &guard)?;
+        }
+        held_up |= self.floor.dawdle(number, ticket, part.hop)?;
+        let start = self.floor.start(number, held_up)?;
         let address = |(place, at): &End| Some(place.address()? + at);
         for (from, to, bytes) in rows.iter().filter(|(_, _, bytes)| *bytes > 0) {
             if let (Some(from), Some(to)) = (address(from), address(to)) {
                 self.floor.streams[number].copy(to, from, *bytes)?;
             }
         }
-        let end = self.floor.record(number)?;
+        let end = self.floor.end(number)?;
         if last {
-            let guards = self.book.entry(ticket).guards();
+            let guards = self.guards(ticket)?;
             self.check_arrival(ticket, channel, Some(&end))?;
             self.book.marked(ticket, [end.clone()].into_iter().chain(guards).collect());
         }
         self.channels[channel].flights.push_back(Flight { ticket, part, last, start, end });
-        Ok(())
-    }
-
-    /// Enqueues the check of what a copy brings to memory that the device reaches.
-    fn check_arrival(
-        &mut self,
-        ticket: Ticket,
-        channel: usize,
-        after: Option<&std::rc::Rc<crate::cuda::mark::Mark>>,
-    ) -> Result<()> {
-        let entry = self.book.entry(ticket);
-        let ((object, _, _, to), met) = (ends(&entry.command), entry.met[0].clone());
-        let place = (ticket, object, to);
-        let Some(held) = entry.own.places[1].clone() else {
-            let missing = Mismatch::new(place, met.version, Contents::NotAllocated);
-            self.book.truth.note(Some(missing));
-            return Ok(());
-        };
-        let Some(address) = held.place.address() else { return Ok(()) };
-        let number = self.channels[channel].checking;
-        let before = held.guard.borrow().clone();
-        self.floor.hold_up(number, after.into_iter().chain(&before))?;
-        let stride = self.arrival_stride as u64;
-        let (mut watches, mut ranges) = (Vec::new(), Vec::new());
-        for layer in met.layers.iter() {
-            let range = Range::of((address, held.bytes), &layer.pages);
-            let seen = (layer.version, range.from);
-            let (watch, finding) = self.floor.findings.watch(place, seen)?;
-            let key = Key { object, version: layer.version };
-            ranges.push(Range { key, stride, finding, ..range });
-            watches.push(watch);
-        }
-        self.floor.kernels.check_many(&self.floor.streams[number], &ranges)?;
-        let mark = self.floor.record(number)?;
-        *held.guard.borrow_mut() = Some(mark.clone());
-        let checks = watches.into_iter().map(|watch| (mark.clone(), watch));
-        self.channels[channel].checks.extend(checks);
         Ok(())
     }
 
@@ -279,21 +241,9 @@ impl Parts<'_> {
         entry.own.over = Some(end);
         if !entry.queued {
             // On the host only: its end is what others wait for, and the marks that it must see.
-            entry.own.marks = entry.guards();
+            self.book.entry_mut(ticket).own.marks = self.guards(ticket)?;
         }
         self.loose.push(ticket);
         Ok(())
-    }
-
-    /// Reads the finding of a check of an arrival, if it has ended.
-    pub(super) fn check_passed(&mut self, channel: usize) -> Result<bool> {
-        let Some((mark, _)) = self.channels[channel].checks.front() else { return Ok(false) };
-        if !mark.passed()? {
-            return Ok(false);
-        }
-        let (_, watch) = self.channels[channel].checks.pop_front().expect("there is one");
-        let found = self.floor.findings.read(watch);
-        self.book.truth.note(found);
-        Ok(true)
     }
 }

@@ -52,13 +52,6 @@ pub(crate) enum Files {
     Done(Span),
 }
 
-impl Entry {
-    /// Checks of arrivals in memory that it gives back: nobody may use these before.
-    pub(crate) fn guards(&self) -> MarkList {
-        self.own.freed.iter().filter_map(|held| held.guard.borrow().clone()).collect()
-    }
-}
-
 impl Book {
     /// Marks of everything that a command waits for and that has not ended.
     pub(crate) fn waits(&self, ticket: Ticket) -> Vec<Rc<Mark>> {

@@ -47,7 +47,7 @@ impl Findings {
         }
         let place = self.free.pop().expect("there is one now");
         let (block, at) = (&self.blocks[place / BLOCK], (place % BLOCK) as u64 * FINDING);
-        for (word, value) in [0, u64::MAX, 0].into_iter().enumerate() {
+        for (word, value) in [0, u64::MAX, 0, 0].into_iter().enumerate() {
             block.set(at + word as u64 * 8, value);
         }
         Ok((Watch { place, whose, expected, from }, block.address + at))

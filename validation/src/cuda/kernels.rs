@@ -7,7 +7,6 @@ use crate::fault::Result;
 use crate::pattern::{Key, PAGE};
 use std::ffi::CStr;
 use std::sync::Arc;
-use tiersim_models::ids::ObjectId;
 
 /// What every build carries: compiled for the virtual architecture that its first lines name; the
 /// driver translates it for its device.
@@ -15,9 +14,12 @@ const PTX: &str = include_str!("../../kernels/kernels.ptx");
 /// The longest delay that one launch gives: the kernel bounds itself to 10 s.
 const LONGEST_NS: u64 = 9_000_000_000;
 
-/// Ranges that one launch of `fill_many` or `check_many` takes, and words of each.
-const RANGES: usize = 64;
-const RANGE: usize = 6;
+/// Ranges that one launch of `use_many` takes, and words of each.
+const RANGES: usize = 48;
+const RANGE: usize = 8;
+/// `READS` and `WRITES` of kernels.cu.
+const READS: u64 = 1;
+const WRITES: u64 = 2;
 
 /// A range of memory that holds an object, or is to.
 #[derive(Clone, Copy, Debug)]
@@ -26,45 +28,48 @@ pub(crate) struct Range {
     pub(crate) bytes: u64,
     /// Where in the object it starts.
     pub(crate) from: u64,
-    pub(crate) key: Key,
-    /// For a check: every how many pages one is compared, and where it says what it found.
+    /// What it is compared with, and where the device says what it found: `None` if it is not.
+    pub(crate) held: Option<(Key, u64)>,
+    /// What it is filled with, behind any comparison: `None` if it is not.
+    pub(crate) next: Option<Key>,
+    /// Every how many pages one is compared, where nothing is written.
     pub(crate) stride: u64,
-    pub(crate) finding: u64,
 }
 
 impl Range {
     /// Memory from an address on, all of which counts.
-    pub(crate) fn new(address: u64, bytes: u64, key: Key) -> Range {
-        Range { address, bytes, from: 0, key, stride: 1, finding: 0 }
+    pub(crate) fn new(address: u64, bytes: u64) -> Range {
+        Range { address, bytes, from: 0, held: None, next: None, stride: 1 }
     }
 
     /// Pages of an object whose memory has so many bytes from an address on.
     pub(crate) fn of((address, bytes): (u64, u64), pages: &std::ops::Range<usize>) -> Range {
         let from = (pages.start * PAGE) as u64;
         let end = ((pages.end * PAGE) as u64).min(bytes);
-        let nobody = Key { object: ObjectId(0), version: 0 };
-        let own = Range::new(address + from, end.saturating_sub(from), nobody);
-        Range { from, ..own }
+        Range { from, ..Range::new(address + from, end.saturating_sub(from)) }
     }
 
     /// As `Range` of kernels.cu has it.
     fn words(&self) -> [u64; RANGE] {
         let (count, first) = (self.bytes / 8, self.from / 8);
-        [self.address, count, self.key.word(), first, self.stride, self.finding]
+        let (key, finding) = self.held.map_or((0, 0), |(key, finding)| (key.word(), finding));
+        let does = if self.held.is_some() { READS } else { 0 }
+            | if self.next.is_some() { WRITES } else { 0 };
+        let next = self.next.map_or(0, Key::word);
+        [self.address, count, key, first, self.stride, finding, next, does]
     }
 
-    /// Words that a check of it compares, or a few more.
-    fn compared(&self) -> u64 {
-        self.bytes / 8 / self.stride.max(1) + 1
+    /// Pairs of words that threads go through, or a few more.
+    fn work(&self) -> u64 {
+        self.bytes / 16 / self.stride.max(1) + 1
     }
 }
 
 /// The kernels, compiled.
 pub(crate) struct Kernels {
     fill: Function,
-    fill_many: Function,
     check: Function,
-    check_many: Function,
+    use_many: Function,
     pub(crate) stream_read: Function,
     pub(crate) stream_write: Function,
     stream_copy: Function,
@@ -76,7 +81,7 @@ pub(crate) struct Kernels {
     _module: Module,
 }
 
-/// Room for what a check finds: three words, set to 0, `u64::MAX` and 0 before it.
+/// Room for what a check finds: four words, set to 0, `u64::MAX`, 0 and 0 before it.
 pub(crate) const FINDING: u64 = 32;
 
 impl Kernels {
@@ -85,9 +90,8 @@ impl Kernels {
         let find = |name: &CStr| module.function(name);
         Ok(Kernels {
             fill: find(c"fill")?,
-            fill_many: find(c"fill_many")?,
             check: find(c"check")?,
-            check_many: find(c"check_many")?,
+            use_many: find(c"use_many")?,
             stream_read: find(c"stream_read")?,
             stream_write: find(c"stream_write")?,
             stream_copy: find(c"stream_copy")?,
@@ -99,50 +103,31 @@ impl Kernels {
         })
     }
 
-    /// Fills an object's memory with a version.
-    pub(crate) fn fill(&self, stream: &Stream, range: &Range) -> Result<()> {
-        stream.launch(self.fill, stream.grid(range.bytes / 8), &range.words()[..4])
-    }
-
-    /// Compares pages of an object's memory with a version: those whose number is a multiple of
-    /// the range's stride, and the last.
-    pub(crate) fn check(&self, stream: &Stream, range: &Range) -> Result<()> {
-        stream.launch(self.check, stream.grid(range.compared()), &range.words())
-    }
-
-    /// Fills several ranges: by one launch, if there are no more than 64.
-    pub(crate) fn fill_many(&self, stream: &Stream, ranges: &[Range]) -> Result<()> {
-        if let [range] = ranges {
-            return self.fill(stream, range);
-        }
-        self.many(stream, self.fill_many, ranges, |range| range.bytes / 8)
-    }
-
-    /// Checks several ranges, likewise.
-    pub(crate) fn check_many(&self, stream: &Stream, ranges: &[Range]) -> Result<()> {
-        if let [range] = ranges {
-            return self.check(stream, range);
-        }
-        self.many(stream, self.check_many, ranges, Range::compared)
-    }
-
-    /// Hands ranges over as the kernel's own argument, which the driver copies when it is called:
-    /// so nobody keeps them, and the device does not look for them in the host's memory.
-    fn many(
-        &self,
-        stream: &Stream,
-        kernel: Function,
-        ranges: &[Range],
-        work: impl Fn(&Range) -> u64,
-    ) -> Result<()> {
-        ranges.chunks(RANGES).try_for_each(|ranges| {
-            let mut argument = [0; 1 + RANGES * RANGE];
-            argument[0] = ranges.len() as u64;
-            for (to, range) in argument[1..].chunks_exact_mut(RANGE).zip(ranges) {
-                to.copy_from_slice(&range.words());
+    /// Compares ranges with what they should hold and fills them with what they are to: by one
+    /// launch, if there are no more than 48, and in no order. None overlaps another.
+    pub(crate) fn use_all(&self, stream: &Stream, ranges: &[Range]) -> Result<()> {
+        let grid = |work: u64| stream.grid(work);
+        match ranges {
+            [] => Ok(()),
+            [range @ Range { held: None, next: Some(next), .. }] => {
+                let arguments = [range.address, range.bytes / 8, next.word(), range.from / 8];
+                stream.launch(self.fill, grid(range.work()), &arguments)
             }
-            stream.launch_whole(kernel, stream.grid(ranges.iter().map(&work).sum()), &argument)
-        })
+            [range @ Range { held: Some(_), next: None, .. }] => {
+                stream.launch(self.check, grid(range.work()), &range.words()[..6])
+            }
+            ranges => ranges.chunks(RANGES).try_for_each(|ranges| {
+                // The kernel's own argument, which the driver copies when it is called: so nobody
+                // keeps it, and the device does not look for it in the host's memory.
+                let mut argument = [0; 1 + RANGES * RANGE];
+                argument[0] = ranges.len() as u64;
+                for (to, range) in argument[1..].chunks_exact_mut(RANGE).zip(ranges) {
+                    to.copy_from_slice(&range.words());
+                }
+                let work = ranges.iter().map(Range::work).sum();
+                stream.launch_whole(self.use_many, grid(work), &argument)
+            }),
+        }
     }
 
     /// Copies `bytes`, so many times over: memory-bound.

@@ -68,12 +68,13 @@ impl Mark {
         self.event().since(earlier.event())
     }
 
-    /// Makes a stream wait for it, unless it lies in that stream or is known to be past.
-    pub(crate) fn hold_up(&self, stream: &Stream, number: usize) -> Result<()> {
+    /// Makes a stream wait for it, unless it lies in that stream or is known to be past. Whether it
+    /// has to.
+    pub(crate) fn hold_up(&self, stream: &Stream, number: usize) -> Result<bool> {
         if self.stream == number || self.passed.get() {
-            return Ok(());
+            return Ok(false);
         }
-        stream.wait(self.event())
+        stream.wait(self.event()).map(|()| true)
     }
 }
 

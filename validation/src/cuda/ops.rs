@@ -1,9 +1,9 @@
 //! Ops: what they touch, and kernels of calibrated length for the rest of their time.
 //!
-//! An op compares everything it reads with its pattern, works for half of what is left of its time,
-//! fills what it writes, and works for the other half, so that a neighbour without its edge meets
-//! either. All of it is enqueued at once, unless the op uses files in place: then a thread uses
-//! them first, and the op is enqueued when that is done.
+//! An op works for half of what its touches leave of its time, compares everything that it reads
+//! with its pattern and fills what it writes in one pass, as kernels do, and works for the other
+//! half: a neighbour without its edge meets either. All of it is enqueued at once, unless the op
+//! uses files in place: then a thread uses them first, and the op is enqueued when that is done.
 //!
 //! Use in place of pinned memory really crosses the bus. Without emulation that is what it costs,
 //! on top of the op's time. With emulation the tier's law is what counts: what is read in place is
@@ -13,20 +13,42 @@
 //! whether the plan will copy from them, and a copy has to cross the bus.
 //! Invariant: nothing here waits; what cannot be enqueued yet stays at the head of its stream.
 
-use crate::contents::ObjectContents;
+use crate::contents::{ObjectContents, Runs};
 use crate::cuda::Parts;
 use crate::cuda::allocations::{DeviceAllocation, Place};
 use crate::cuda::entry::Files;
 use crate::cuda::kernels::Range;
-use crate::cuda::pace::Filler;
+use crate::cuda::pace::{Filler, Touched};
 use crate::cuda::worker::{Job, Look, Task};
 use crate::fault::Result;
-use crate::pattern::{Key, PAGE};
+use crate::pattern::Key;
 use crate::real::{OpRun, Planned};
 use crate::truth::{Contents, Mismatch};
 use std::rc::Rc;
 use tiersim_models::units::{Span, Time};
 use tiersim_policies::command::{Command, ObjectAccess, Ticket, Work};
+
+/// Where a touch of an op is, and what it meets there.
+type Touch = (Option<Rc<DeviceAllocation>>, ObjectContents);
+
+/// Ranges of an op, those of the second launch behind those of the first.
+#[derive(Default)]
+struct Passes {
+    ranges: [Vec<Range>; 2],
+    touched: Touched,
+}
+
+impl Passes {
+    fn add(&mut self, launch: usize, near: bool, range: Range) {
+        let row = match (range.held, range.next) {
+            (Some(_), None) => 0,
+            (Some(_), Some(_)) => 1,
+            (None, _) => 2,
+        };
+        self.touched[row][usize::from(!near)] += range.bytes / range.stride.max(1);
+        self.ranges[launch].push(range);
+    }
+}
 
 impl Parts<'_> {
     /// Enqueues ops at the head of a stream that nothing holds back.
@@ -79,59 +101,73 @@ impl Parts<'_> {
 
     /// Enqueues an op that nothing holds back on the host.
     fn enqueue_op(&mut self, ticket: Ticket, number: usize) -> Result<()> {
-        let waits = self.book.waits(ticket);
+        let (waits, guards) = (self.book.waits(ticket), self.guards(ticket)?);
         let entry = self.book.entry(ticket);
         let (command, planned, files) = (entry.command.clone(), entry.own.planned, entry.own.files);
         let places: Vec<_> = entry.own.places.iter().cloned().zip(entry.met.clone()).collect();
-        let guards = entry.guards();
-        self.floor.hold_up(number, &waits)?;
+        let mut held_up = self.floor.hold_up(number, &waits)?;
         for (touch, (held, _)) in touches(&command).zip(&places) {
-            let guard = held.as_ref().and_then(|held| held.guard.borrow().clone());
-            self.floor.hold_up(number, guard.iter().filter(|_| touch.mode.writes()))?;
+            let Some(held) = held.as_ref().filter(|_| touch.mode.writes()) else { continue };
+            let guard = self.guard(held)?;
+            held_up |= self.floor.hold_up(number, &guard)?;
         }
         if files == Files::None {
-            self.floor.dawdle(number, ticket, 0)?;
+            held_up |= self.floor.dawdle(number, ticket, 0)?;
         }
-        let start = self.floor.record(number)?;
+        let start = self.floor.start(number, held_up)?;
         let files = if let Files::Done(span) = files { span } else { Span::ZERO };
-        let [before, after] = self.filling(&command, planned, files, &places);
-        let (mut missing, mut checks) = (Vec::new(), Vec::new());
-        for (touch, (held, met)) in touches(&command).zip(&places) {
+        let Passes { ranges, touched } = self.passes(ticket, &command, &places)?;
+        let (fillers, delay) = self.filling(&command, planned, files, &touched);
+        let [before, after] = fillers;
+        self.fill_time(number, before)?;
+        self.floor.kernels.delay(&self.floor.streams[number], delay)?;
+        for ranges in &ranges {
+            self.floor.kernels.use_all(&self.floor.streams[number], ranges)?;
+        }
+        self.fill_time(number, after)?;
+        let end = self.floor.end(number)?;
+        self.book.entry_mut(ticket).own.start = Some(start);
+        self.book.marked(ticket, [end].into_iter().chain(guards).collect());
+        Ok(())
+    }
+
+    /// What an op compares and fills where it lies, as far as the device reaches it.
+    fn passes(&mut self, ticket: Ticket, command: &Command, places: &[Touch]) -> Result<Passes> {
+        let mut passes = Passes::default();
+        let mut missing = Vec::new();
+        for (touch, (held, met)) in touches(command).zip(places) {
             let place = (ticket, touch.object, touch.tier);
             let Some(held) = held else {
                 missing.push(Some(Mismatch::new(place, met.version, Contents::NotAllocated)));
                 continue;
             };
-            let Some(address) = held.place.address().filter(|_| touch.mode.reads()) else {
-                continue;
-            };
-            let stride = self.stride(&held.place);
-            for layer in met.layers.iter() {
-                let range = Range::of((address, held.bytes), &layer.pages);
-                let seen = (layer.version, range.from);
-                let (watch, finding) = self.floor.findings.watch(place, seen)?;
-                let key = Key { object: touch.object, version: layer.version };
-                checks.push(Range { key, stride, finding, ..range });
+            let Some(address) = held.place.address() else { continue };
+            let (near, stride) = (matches!(held.place, Place::Device(_)), self.stride(&held.place));
+            let of = |run: &std::ops::Range<usize>| Range::of((address, held.bytes), run);
+            let fresh = if touch.mode.writes() { met.fresh() } else { Runs::new() };
+            let next = Key { object: touch.object, version: met.version + 1 };
+            // Pages that are compared and filled are so in one pass; where other pages are filled
+            // than are compared, one has to come after the other.
+            let is_whole =
+                met.layers.len() == 1 && fresh.as_slice() == [met.layers[0].pages.clone()];
+            let both = touch.mode.reads() && is_whole;
+            let stride = if both { 1 } else { stride };
+            for layer in met.layers.iter().filter(|_| touch.mode.reads()) {
+                let range = of(&layer.pages);
+                let (watch, finding) =
+                    self.floor.findings.watch(place, (layer.version, range.from))?;
                 self.book.entry_mut(ticket).own.watches.push(watch);
+                let key = Key { object: touch.object, version: layer.version };
+                let next = both.then_some(next);
+                passes.add(0, near, Range { held: Some((key, finding)), next, stride, ..range });
+            }
+            for run in fresh.iter().filter(|_| !both) {
+                let later = usize::from(touch.mode.reads());
+                passes.add(later, near, Range { next: Some(next), ..of(run) });
             }
         }
         self.book.note(missing);
-        self.floor.kernels.check_many(&self.floor.streams[number], &checks)?;
-        self.fill_time(number, before)?;
-        let mut fills: Vec<Range> = Vec::new();
-        for (touch, (held, met)) in touches(&command).zip(&places) {
-            let Some(held) = held.as_ref().filter(|_| touch.mode.writes()) else { continue };
-            let Some(address) = held.place.address() else { continue };
-            let key = Key { object: touch.object, version: met.version + 1 };
-            let of = |run| Range { key, ..Range::of((address, held.bytes), run) };
-            fills.extend(met.fresh().iter().map(of));
-        }
-        self.floor.kernels.fill_many(&self.floor.streams[number], &fills)?;
-        self.fill_time(number, after)?;
-        let end = self.floor.record(number)?;
-        self.book.entry_mut(ticket).own.start = Some(start);
-        self.book.marked(ticket, [end].into_iter().chain(guards).collect());
-        Ok(())
+        Ok(passes)
     }
 
     /// Every how many pages a place is compared by an op.
@@ -140,64 +176,33 @@ impl Parts<'_> {
         if sampled { self.arrival_stride as u64 } else { 1 }
     }
 
-    /// What fills an op's time besides its touches: a kernel and a delay before its writes, and
-    /// after them.
+    /// What fills an op's time besides its touches: a kernel before them and one behind, and a
+    /// delay.
     fn filling(
         &self,
         command: &Command,
         planned: Planned,
         files: Span,
-        places: &[(Option<Rc<DeviceAllocation>>, ObjectContents)],
-    ) -> [(Option<Filler>, u64); 2] {
-        let mut writes = false;
-        // Bytes read and written, near and far: each is one launch, of whatever lies where.
-        let (mut read, mut written) = ([None; 2], [None; 2]);
-        for (touch, (held, met)) in touches(command).zip(places) {
-            let Some(held) = held else { continue };
-            writes |= touch.mode.writes();
-            let place = match held.place {
-                Place::Device(_) => 0,
-                Place::Pinned(..) => 1,
-                // What the thread took is known already.
-                Place::File(_) => continue,
-            };
-            if touch.mode.reads() {
-                let bytes = held.bytes / self.stride(&held.place).max(1);
-                *read[place].get_or_insert(0) += bytes;
-            }
-            if touch.mode.writes() {
-                let pages: usize = met.fresh().iter().map(|run| run.len()).sum();
-                *written[place].get_or_insert(0) += (pages * PAGE) as u64;
-            }
-        }
-        let [near, far] = self.floor.paces.touches(read, written);
+        touched: &Touched,
+    ) -> ([Option<Filler>; 2], u64) {
+        let paces = &self.floor.paces;
+        let [near, far] = paces.touches(touched);
         let far = far + files.ps() as f64 / 1000.0;
         let Work::Compute { occurrence, delay: stated, .. } = command.work else {
             unreachable!("an op")
         };
         let (op, precision) = (self.run.op(occurrence), &self.run.workload.trace.meta.precision);
         let compute = self.run.hardware.compute.as_ref();
-        let ns = planned.span.ps() as f64 / 1000.0 - near;
+        let ns = paces.left(planned.span.ps() as f64 / 1000.0, near);
         // What is touched far away takes a part of the law's delay, and none of what is stated.
         let law = Span::from_ps(planned.delay.ps() - stated.ps());
         let law = (law.ps() as f64 / 1000.0 - far).max(0.0) as u64;
-        let delay = law + stated.ps() / 1000;
-        let filler = self.floor.paces.filler(ns, op, precision, compute);
-        match filler {
-            Some(filler) if writes => {
-                let [first, second] = filler.halves();
-                [(Some(first), delay / 2), (Some(second), delay - delay / 2)]
-            }
-            _ => [(filler, delay), (None, 0)],
-        }
+        (paces.fillers(ns, op, precision, compute), paces.delay(law + stated.ps() / 1000))
     }
 
-    fn fill_time(&self, number: usize, (filler, delay): (Option<Filler>, u64)) -> Result<()> {
-        let stream = &self.floor.streams[number];
-        if let Some(filler) = filler {
-            filler.launch(&self.floor.kernels, &self.floor.scratch, stream)?;
-        }
-        self.floor.kernels.delay(stream, delay)
+    fn fill_time(&self, number: usize, filler: Option<Filler>) -> Result<()> {
+        let (stream, kernels) = (&self.floor.streams[number], &self.floor.kernels);
+        filler.map_or(Ok(()), |filler| filler.launch(kernels, &self.floor.scratch, stream))
     }
 
     /// Ends the op at the head of a stream, if the device has passed its end.

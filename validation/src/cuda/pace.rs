@@ -1,8 +1,9 @@
 //! How long kernels take on this device, measured once per process, and what fills an op's time.
 //!
-//! Every kernel is measured at two sizes, several launches in a row, the quickest of several goes:
-//! what disturbs one only makes it longer. A straight line through the two gives the work that a
-//! time is worth, so that an op is kernels of calibrated length and no clock is read on the way.
+//! Every kernel is measured at two sizes, several launches in a row behind a delay that lasts until
+//! all are queued, the quickest of several goes: what disturbs one only makes it longer. A straight
+//! line through the two gives the work that a time is worth, so that an op is kernels of calibrated
+//! length and no clock is read on the way.
 //! Invariant: what is left of an op's time after its touches is filled by one kind of kernel, the
 //! one on the op's side of the device's roofline.
 
@@ -19,8 +20,12 @@ use tiersim_models::hardware::Compute;
 use tiersim_models::ids::ObjectId;
 use tiersim_models::workload::Op;
 
-/// Launches between two events, so that the cost of a launch counts as it does in an op.
+/// Launches in a row, so that the cost of a launch counts as it does in an op.
 const LAUNCHES: u64 = 8;
+/// More than a thread takes to queue one of them.
+const QUEUED_NS: u64 = 20_000;
+/// A delay that is measured.
+const DELAY_NS: u64 = 10_000;
 /// Goes per measurement.
 const GOES: usize = 5;
 /// The most scratch memory for the memory-bound kernel: several times what caches hold. A 64th of
@@ -67,11 +72,6 @@ impl Line {
         Line { setup: (short - unit * few as f64).max(0.0), unit }
     }
 
-    /// Time of so many units.
-    pub(crate) fn ns(&self, units: u64) -> f64 {
-        self.setup + self.unit * units as f64
-    }
-
     /// Units that a time is worth; 0 if it is shorter than a kernel is.
     fn units(&self, ns: f64) -> u64 {
         // Saturates; a negative time is worth nothing.
@@ -87,10 +87,18 @@ pub(crate) struct Paces {
     flops: f64,
     /// By bytes copied by the memory-bound kernel.
     stream: Line,
-    /// By bytes read and written where they are: on the device, and in pinned memory.
-    read: [Line; 2],
-    write: [Line; 2],
+    /// By bytes that are read, read and written, or written where they are: on the device, and in
+    /// pinned memory.
+    touch: [[Line; 2]; 3],
+    /// What an event between two kernels takes.
+    mark: f64,
+    /// By how much a delay lasts longer than asked for.
+    late: f64,
 }
+
+/// Bytes that an op touches in the device's memory and in pinned memory: those that it only reads,
+/// reads and writes, only writes.
+pub(crate) type Touched = [[u64; 2]; 3];
 
 /// What fills time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,49 +138,83 @@ impl Paces {
             ([(scratch.memory.address, scratch.half), (pinned.address, PINNED)], PINNED);
         let key = Key { object: ObjectId(0), version: 0 };
         let finding = pinned.address + finding;
+        let (held, next) = (Some((key, finding)), Some(key));
         // In this order: what is read is what was written.
-        let write = |(address, most): (u64, u64)| {
-            bench.line([most / 64, most], |bytes| {
-                kernels.fill(stream, &Range::new(address, bytes, key))
+        let lines = [(None, next), (held, None), (held, next)].map(|(held, next)| {
+            places.map(|(address, most)| {
+                bench.line([most / 64, most], |bytes| {
+                    let range = Range { held, next, ..Range::new(address, bytes) };
+                    kernels.use_all(stream, &[range])
+                })
             })
-        };
-        let write = [write(places[0])?, write(places[1])?];
-        let read = |(address, most): (u64, u64)| {
-            bench.line([most / 64, most], |bytes| {
-                kernels.check(stream, &Range { finding, ..Range::new(address, bytes, key) })
-            })
-        };
-        let read = [read(places[0])?, read(places[1])?];
-        let compute = |rounds| kernels.multiply_add(stream, rounds);
+        });
+        let line = |[near, far]: [Result<Line>; 2]| Ok([near?, far?]);
+        let [write, read, both] = lines.map(line);
+        let touch = [read?, both?, write?];
+        let multiply = |rounds| kernels.multiply_add(stream, rounds);
         // Long enough that its rounds are most of it, on any device.
         let mut rounds = 64;
-        while bench.quickest(rounds, compute)? < LONG_NS && rounds < 1 << 20 {
+        while bench.quickest(rounds, multiply)? < LONG_NS && rounds < 1 << 20 {
             rounds *= 2;
         }
-        let compute = bench.line([rounds / 4, rounds], compute)?;
+        let compute = bench.line([rounds / 4, rounds], multiply)?;
         let copy = |bytes| scratch.stream(kernels, stream, bytes);
         let streaming = bench.line([scratch.half / 64, scratch.half], copy)?;
         let flops = FLOPS * device.all_threads() as f64 / compute.unit;
-        Ok(Paces { compute, flops, stream: streaming, read, write })
+        let marked = |rounds| {
+            kernels.multiply_add(stream, rounds)?;
+            bench.marks.record(stream, 0).map(drop)
+        };
+        let mark = bench.quickest(1, marked)? - bench.quickest(1, multiply)?;
+        let late = bench.quickest(DELAY_NS, |ns| kernels.delay(stream, ns))? - DELAY_NS as f64;
+        let [mark, late] = [mark, late].map(|ns| ns.max(0.0));
+        Ok(Paces { compute, flops, stream: streaming, touch, mark, late })
     }
 
-    /// What an op's touches take, in nanoseconds: those of the device's memory, and those of pinned
-    /// memory, each given as bytes read and written in the device's and in pinned memory. All reads
-    /// are one launch, and so are all writes; what is in both memories costs the launch once.
-    pub(crate) fn touches(&self, read: [Option<u64>; 2], written: [Option<u64>; 2]) -> [f64; 2] {
-        let mut sums = [0.0; 2];
-        for (lines, [near, far]) in [(&self.read, read), (&self.write, written)] {
-            sums[0] += near.map_or(0.0, |bytes| lines[0].ns(bytes));
-            let setup = if near.is_some() { 0.0 } else { lines[1].setup };
-            sums[1] += far.map_or(0.0, |bytes| setup + lines[1].unit * bytes as f64);
+    /// What an op's touches take, in nanoseconds: those of the device's memory, and what pinned
+    /// memory adds. All are one launch, which costs its part once.
+    pub(crate) fn touches(&self, touched: &Touched) -> [f64; 2] {
+        let mut setup = 0.0f64;
+        [0, 1].map(|place| {
+            let before = setup;
+            let each = self.touch.iter().zip(touched).filter(|(_, bytes)| bytes[place] > 0);
+            let units = each.map(|(lines, bytes)| {
+                setup = setup.max(lines[place].setup);
+                lines[place].unit * bytes[place] as f64
+            });
+            let units: f64 = units.sum();
+            setup - before + units
+        })
+    }
+
+    /// What is left of an op's time for kernels, of which its own event takes some.
+    pub(crate) fn left(&self, span: f64, touches: f64) -> f64 {
+        span - touches - self.mark
+    }
+
+    /// How long a delay to ask for.
+    pub(crate) fn delay(&self, ns: u64) -> u64 {
+        ns.saturating_sub(self.late as u64)
+    }
+
+    /// What fills a time in two kernels, or in one if it is too short for two.
+    pub(crate) fn fillers(
+        &self,
+        ns: f64,
+        op: &Op,
+        precision: &str,
+        compute: Option<&Compute>,
+    ) -> [Option<Filler>; 2] {
+        match self.filler(ns / 2.0, op, precision, compute) {
+            Some(half) => [Some(half), Some(half)],
+            None => [self.filler(ns, op, precision, compute), None],
         }
-        sums
     }
 
     /// What fills a time of an op, if the time is worth a kernel. The roofline is that of the
     /// hardware's spec, or of these measurements where the spec names no device. An op of which
     /// nothing is known is compute-bound.
-    pub(crate) fn filler(
+    fn filler(
         &self,
         ns: f64,
         op: &Op,
@@ -196,14 +238,6 @@ impl Paces {
 }
 
 impl Filler {
-    /// The first half, or what is left of it.
-    pub(crate) fn halves(self) -> [Filler; 2] {
-        match self {
-            Filler::Compute(n) => [Filler::Compute(n / 2), Filler::Compute(n - n / 2)],
-            Filler::Stream(n) => [Filler::Stream(n / 2), Filler::Stream(n - n / 2)],
-        }
-    }
-
     /// Enqueues it.
     pub(crate) fn launch(
         self,
@@ -235,20 +269,22 @@ impl Scratch {
 }
 
 impl KernelBench<'_> {
-    /// Nanoseconds per launch of the quickest of several goes.
+    /// Nanoseconds that a launch adds to others before it, of the quickest goes.
     fn quickest(&self, size: u64, launch: impl Fn(u64) -> Result<()>) -> Result<f64> {
-        let mut least = f64::INFINITY;
+        let mut least = [f64::INFINITY; 2];
         for _ in 0..GOES {
-            let start = self.marks.record(self.stream, 0)?;
-            for _ in 0..LAUNCHES {
-                launch(size)?;
+            for (least, count) in least.iter_mut().zip([1, 1 + LAUNCHES]) {
+                self.kernels.delay(self.stream, count * QUEUED_NS)?;
+                let start = self.marks.record(self.stream, 0)?;
+                (0..count).try_for_each(|_| launch(size))?;
+                let end = self.marks.record(self.stream, 0)?;
+                // An event has steps: nothing takes no time at all.
+                *least = (f64::from(end.ms_since(&start)?) * 1e6).clamp(1.0, *least);
             }
-            let end = self.marks.record(self.stream, 0)?;
-            // An event has steps: nothing takes no time at all.
-            let ns = (f64::from(end.ms_since(&start)?) * 1e6).max(1.0);
-            least = least.min(ns / LAUNCHES as f64);
         }
-        Ok(least)
+        let [one, all] = least;
+        // Noise may hide what more of them take; they take half of their share at least.
+        Ok(((all - one) / LAUNCHES as f64).max(all / (1 + LAUNCHES) as f64 / 2.0))
     }
 
     /// Measures a kernel at two sizes.
@@ -270,7 +306,7 @@ mod tests {
         let line = Line::through((10, 2_000.0), (110, 3_000.0));
         assert_eq!(line, Line { setup: 1_900.0, unit: 10.0 });
         for units in [1, 10, 12_345] {
-            assert_eq!(line.units(line.ns(units)), units);
+            assert_eq!(line.units(line.setup + line.unit * units as f64), units);
         }
         assert_eq!(line.units(1_000.0), 0, "shorter than a kernel");
         // Noise: more takes less.
@@ -279,24 +315,30 @@ mod tests {
     }
 
     #[test]
-    fn touches_cost_their_bytes_and_each_launch_once() {
+    fn touches_cost_their_bytes_and_their_launch_once() {
         let line = |setup: u32, unit: u32| Line { setup: setup.into(), unit: unit.into() };
         let none = line(0, 1);
-        let (read, write) = ([line(10, 1), line(100, 3)], [line(20, 2), line(200, 5)]);
-        let paces = Paces { compute: none, flops: 1.0, stream: none, read, write };
-        assert_eq!(paces.touches([None; 2], [None; 2]), [0.0, 0.0]);
-        assert_eq!(paces.touches([Some(7), None], [Some(4), None]), [17.0 + 28.0, 0.0]);
-        assert_eq!(paces.touches([None, Some(7)], [None; 2]), [0.0, 121.0]);
-        let both = paces.touches([Some(7), Some(7)], [None, Some(4)]);
-        assert_eq!(both, [17.0, 21.0 + 220.0]);
+        let [read, both, write] =
+            [[line(10, 1), line(100, 3)], [line(15, 2), line(150, 4)], [line(20, 3), line(200, 5)]];
+        let touch = [read, both, write];
+        let paces = Paces { compute: none, flops: 1.0, stream: none, touch, mark: 3.0, late: 2.5 };
+        let no = [0; 2];
+        assert_eq!(paces.touches(&[no; 3]), [0.0, 0.0]);
+        assert_eq!(paces.touches(&[[7, 0], no, [4, 0]]), [20.0 + 7.0 + 12.0, 0.0]);
+        assert_eq!(paces.touches(&[[0, 7], no, no]), [0.0, 121.0]);
+        assert_eq!(paces.touches(&[no, [5, 0], no]), [15.0 + 10.0, 0.0]);
+        // One launch: what the slower part costs is beyond what the quicker has cost already.
+        assert_eq!(paces.touches(&[[7, 7], no, [0, 4]]), [17.0, 190.0 + 21.0 + 20.0]);
+        assert_eq!((paces.left(100.0, 39.0), paces.delay(10), paces.delay(1)), (58.0, 8, 0));
     }
 
     #[test]
     fn an_op_is_filled_on_its_side_of_the_roofline() {
         let free = Line { setup: 0.0, unit: 1.0 };
         // 100 FLOP per ns, 2 bytes per ns: the ridge is at 50 FLOP per byte.
-        let (read, write) = ([free; 2], [free; 2]);
-        let paces = Paces { compute: free, flops: 100.0, stream: free, read, write };
+        let touch = [[free; 2]; 3];
+        let (mark, late) = (0.0, 0.0);
+        let paces = Paces { compute: free, flops: 100.0, stream: free, touch, mark, late };
         let op = |flops, bytes| Op {
             flops,
             bytes: Bytes::new(bytes),
@@ -307,5 +349,9 @@ mod tests {
         assert_eq!(filler(4_900, 100), Some(Filler::Stream(1_000)));
         assert_eq!(filler(0, 0), Some(Filler::Compute(1_000)), "nothing is known of it");
         assert_eq!(paces.filler(0.0, &op(1, 1), "bf16", None), None);
+        let two = [Some(Filler::Compute(500)); 2];
+        assert_eq!(paces.fillers(1_000.0, &op(0, 0), "bf16", None), two);
+        let one = [Some(Filler::Compute(1)), None];
+        assert_eq!(paces.fillers(1.0, &op(0, 0), "bf16", None), one, "too short for two");
     }
 }

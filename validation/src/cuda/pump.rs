@@ -5,9 +5,9 @@
 //! device works on while nobody asks.
 //! Invariant: a command's end is told after the ends of everything that it waited for.
 
-use crate::cuda::Parts;
 use crate::cuda::allocations::Place;
 use crate::cuda::entry::{Book, Entry, Files, MarkList, Own};
+use crate::cuda::{Channel, Parts};
 use crate::fault::{Fault, Result};
 use tiersim_models::units::{Span, Time};
 use tiersim_policies::command::{Command, Ticket, Work};
@@ -78,7 +78,7 @@ impl Parts<'_> {
                 }
                 Work::Compact { .. } | Work::Release if !entry.queued && entry.unqueued == 0 => {
                     let mut marks: MarkList = self.book.waits(ticket).into_iter().collect();
-                    marks.extend(self.book.entry(ticket).guards());
+                    marks.extend(self.guards(ticket)?);
                     self.book.marked(ticket, marks);
                 }
                 Work::Compact { .. } | Work::Release => {}
@@ -156,13 +156,13 @@ impl Parts<'_> {
             if let Some(ended) = self.book.ended.pop_front() {
                 return Ok(Some(ended));
             }
-            let idle = self.book.entries.is_empty()
-                && self.channels.iter().all(|channel| channel.checks.is_empty());
+            let idle =
+                self.book.entries.is_empty() && self.channels.iter().all(Channel::has_checked);
             if idle {
                 return Ok(None);
             }
             let now = self.floor.clock.now();
-            if self.poll()? {
+            if self.poll()? || self.enqueue_checks()? {
                 since = now;
                 continue;
             }

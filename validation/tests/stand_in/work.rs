@@ -10,24 +10,25 @@ fn many_ranges_are_filled_and_checked_by_one_launch() {
     let device = Device::open();
     // One of them is empty.
     let counts = [5u64, 0, 1300, 512, 2000];
-    let places = counts.map(|count| (device.alloc(8 * count + 8), device.alloc(24)));
+    let places = counts.map(|count| (device.alloc(8 * count + 8), device.alloc(32)));
     let key = |n: u64| word(n + 1, 2, 0);
-    let ranges = |stride: u64| {
+    let ranges = |held: fn(u64) -> u64, stride: u64, does: u64| {
         let mut words = vec![counts.len() as u64];
         for (n, (&count, (to, out))) in (0..).zip(counts.iter().zip(places)) {
-            words.extend([to, count, key(n), 512 * n, stride, out]);
+            words.extend([to, count, held(key(n)), 512 * n, stride, out, key(n), does]);
         }
-        words.resize(1 + 64 * 6, 0);
+        words.resize(1 + 48 * 8, 0);
         words
     };
-    device.run_whole("fill_many", &ranges(1));
+    let (reads, writes) = (1, 2);
+    device.run_whole("use_many", &ranges(|key| key, 1, writes));
     for (n, (&count, (to, _))) in (0..).zip(counts.iter().zip(places)) {
         let got = device.read(to, count as usize);
         assert!((0..count).all(|i| got[i as usize] == word(n + 1, 2, 512 * n + i)), "range {n}");
     }
     let check = |stride: u64| {
-        places.iter().for_each(|(_, out)| device.write(*out, &[0, u64::MAX, 0]));
-        device.run_whole("check_many", &ranges(stride));
+        places.iter().for_each(|(_, out)| device.write(*out, &[0, u64::MAX, 0, 0]));
+        device.run_whole("use_many", &ranges(|key| key, stride, reads));
         places.map(|(_, out)| device.read(out, 3))
     };
     let right = vec![0, u64::MAX, 0];
@@ -38,6 +39,13 @@ fn many_ranges_are_filled_and_checked_by_one_launch() {
     let (third, last) = (vec![1, 600, 11], vec![1, 1999, 12]);
     assert_eq!(found, [right.clone(), right.clone(), third, right.clone(), last]);
     assert_eq!(check(2)[2], right, "in a page that a stride of 2 passes over");
+    // Compared with another key, found wrong, and filled.
+    places.iter().for_each(|(_, out)| device.write(*out, &[0, u64::MAX, 0, 0]));
+    device.run_whole("use_many", &ranges(|key| key + 1, 1, reads | writes));
+    let found = places.map(|(_, out)| device.read(out, 3));
+    let all = |n: usize| vec![counts[n], 0, word(n as u64 + 1, 2, 512 * n as u64)];
+    assert_eq!(found, [all(0), right.clone(), all(2), all(3), all(4)]);
+    assert_eq!(check(1), [(); 5].map(|()| right.clone()));
 }
 
 #[test]
