@@ -56,8 +56,8 @@ pub struct Device {
     pub skeleton: Hardware,
     /// Where each capacity of the skeleton comes from, by tier.
     pub capacities: Vec<Source>,
-    /// Whether threads do its ops and copies and are parked where there is nothing to do. What
-    /// waking them takes is no law of a link: it comes between ops, and between an op and a copy.
+    /// Whether threads do its ops and copies and are parked where there is nothing to do, so that
+    /// waking them comes between two ops.
     pub parks: bool,
 }
 
@@ -166,8 +166,8 @@ pub enum Kind {
 /// Which copies of a channel are timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Start {
-    /// Copies back to back: from the end of one to the end of the next, or, where threads are
-    /// parked, from the start of each to its end. This is what the laws of the spec are fitted to.
+    /// Copies back to back, from the start of each to its end. This is what the laws of the spec
+    /// are fitted to.
     Busy,
     /// A lone copy between two ops on an otherwise idle machine, the second of which waits for it:
     /// from the end of the op before to the start of the op after, with the waking of whoever

@@ -28,9 +28,6 @@ const ENOUGH: usize = 4;
 /// this, which is more than laws of one channel differ from day to day.
 const SLOWER: f64 = 0.97;
 
-/// How a lone copy is timed.
-const LONE: &str = "a lone copy, from the end of the op before it to the start of the op after it";
-
 /// Where `max_in_flight` comes from.
 const ONE_EACH_WAY: &str =
     "copies of one direction were given to one queue, which does one at a time";
@@ -88,7 +85,7 @@ pub fn calibration(
     let (launch, between) = (of_one_size(Kind::Launch), of_one_size(Kind::Between));
     let mut spec = Spec { points, date, facts: Vec::new() };
     let hardware = spec.hardware(device, name, launch)?;
-    let runtime = between.and_then(|between| waking(points, &device.skeleton, between, date));
+    let runtime = waiting(points, device, between, date);
     let point = |of: &Point| calibration::Point {
         probe: of.kind.probe(&device.skeleton),
         size: of.size,
@@ -120,17 +117,21 @@ pub fn calibration(
     Ok(Calibration { hardware, record })
 }
 
-/// What waking parked threads adds to a run: between two ops, and before a copy that an op waits
-/// for. Nothing where either was not measured.
+/// What waiting for one another adds to a run: between two ops, where who waits is a parked thread
+/// that has to be woken, and before a copy that an op waits for. Nothing where either was not
+/// measured.
 ///
 /// A lone copy lies between two ops: what passes between these beyond its own time is both.
-fn waking(
+fn waiting(
     points: &[Point],
-    skeleton: &Hardware,
-    between: Quantiles,
+    device: &Device,
+    between: Option<Quantiles>,
     date: &str,
 ) -> Option<Runtime> {
-    let channel = skeleton.channels().find(|channel| !channel.evicting)?;
+    if device.parks && between.is_none() {
+        return None;
+    }
+    let channel = device.skeleton.channels().find(|channel| !channel.evicting)?;
     let medians = |start| {
         let of = points.iter().filter(move |p| p.kind == Kind::Channel { channel, start });
         of.map(|point| (point.size, point.quantiles().median)).collect::<Vec<_>>()
@@ -141,13 +142,15 @@ fn waking(
     };
     let mut beyond: Vec<f64> = medians(Start::Idle).iter().filter_map(beyond).collect();
     beyond.sort_by(f64::total_cmp);
-    let per_op = between.median;
+    let (per_op, ops) = between.map_or((0.0, String::new()), |between| {
+        let from = "from the end of an op to the start of the next, median of";
+        (between.median, format!("{from} {}; ", between.count))
+    });
     let count = beyond.len();
     let per_object = (*beyond.get(count / 2)? - per_op).max(0.0);
+    let that = if device.parks { " and that" } else { "" };
     let source = format!(
-        "measured: from the end of an op to the start of the next, median of {}; a lone copy beyond \
-         its own time and that, median of {count} sizes; {date}",
-        between.count
+        "measured: {ops}a lone copy beyond its own time{that}, median of {count} sizes; {date}"
     );
     let (per_op, per_object) = (span(per_op), span(per_object));
     Some(Runtime { per_op, per_object, source, ..Runtime::default() })
@@ -224,14 +227,10 @@ impl Spec<'_> {
         for channel in device.skeleton.channels() {
             let place = format!("links.{}", device.skeleton.links[channel.link.index()].name);
             let of = |start| Kind::Channel { channel, start };
-            let law = if device.parks {
-                let own = self.law(&[of(Start::Busy)], &place)?;
-                self.channel((&own, "copies, from start to end"), &own, &place, channel.evicting)
-            } else {
-                let busy = self.rate_law(of(Start::Busy), &place)?;
-                let idle = self.law(&[of(Start::Idle)], &place)?;
-                self.channel((&idle, LONE), &busy, &place, channel.evicting)
-            };
+            let own = self.law(&[of(Start::Busy)], &place)?;
+            let large =
+                if device.parks { own.clone() } else { self.rate_law(of(Start::Busy), &place)? };
+            let law = self.channel(&own, &large, &place, channel.evicting);
             let link = &mut hardware.links[channel.link.index()];
             *(if channel.evicting { &mut link.write } else { &mut link.read }) = law;
         }
@@ -309,23 +308,16 @@ impl Spec<'_> {
         Law { setup: span(law.setup.0), rate: rate(law.rate.0) }
     }
 
-    /// A law with its set-up and its rate from two measurements. Where a copy waits for whoever does
-    /// it, its set-up is that of a lone one; its rate is that of copies back to back, where nothing
-    /// else happens.
-    fn channel(
-        &mut self,
-        (setup, of): (&Fitted, &str),
-        busy: &Fitted,
-        place: &str,
-        evicting: bool,
-    ) -> Law {
+    /// A law of copies' own times: its set-up from all of them, its rate from those whose bytes are
+    /// most of it.
+    fn channel(&mut self, setup: &Fitted, large: &Fitted, place: &str, evicting: bool) -> Law {
         let (setup_name, rate_name) =
             if evicting { ("write_setup", "write") } else { ("setup", "read") };
-        let setup_source = self.source(of, setup);
-        let rate_source = self.source("copies back to back", busy);
+        const WHAT: &str = "copies back to back, from start to end";
+        let (setup_source, rate_source) = (self.source(WHAT, setup), self.source(WHAT, large));
         self.known(format!("{place}.{setup_name}"), setup_source, setup.setup);
-        self.known(format!("{place}.{rate_name}"), rate_source, busy.rate);
-        Law { setup: span(setup.setup.0), rate: rate(busy.rate.0) }
+        self.known(format!("{place}.{rate_name}"), rate_source, large.rate);
+        Law { setup: span(setup.setup.0), rate: rate(large.rate.0) }
     }
 
     fn compute(

@@ -3,8 +3,8 @@
 //! Any [`crate::real::RealMachine`] is measured like this, so what a law is fitted to is what a
 //! plan meets: queues, edges, waking, checks of arrivals. Everything is submitted behind a first op
 //! that lasts until it has been, so that no copy waits for the thread that plans.
-//! Where threads that are parked do the work, a copy's time is its own, from its start to its end, as
-//! `validate` compares it, and the waking between two ops is measured apart.
+//! A copy's time is its own, from its start to its end, as `validate` compares it; what passes
+//! between an op and a copy that it waits for is measured apart.
 //! Repeats go round over several objects and several rooms, since a plan rarely copies what the
 //! last copy has left in the nearest cache.
 //! Invariant: the first time round is never counted; contents are checked, and a mismatch
@@ -143,17 +143,12 @@ impl Through<'_> {
                 plan.copy((other, Some(other)), size, (to, from), gate);
             }
         }
-        let (ends, report) = self.carry_out(plan, rooms, usize::MAX)?;
-        if self.machine == Kind::Host {
-            let time = |ticket: &Ticket| {
-                let copy = report.copies_run.iter().find(|copy| copy.ticket == *ticket);
-                copy.map(|copy| copy.end.since(copy.start))
-            };
-            return Ok(ours.iter().skip(turns).filter_map(time).collect());
-        }
-        let end = |ticket: &Ticket| ends[ticket.0 as usize];
-        let spans = ours.windows(2).map(|pair| end(&pair[1]).since(end(&pair[0])));
-        Ok(spans.skip(turns - 1).collect())
+        let (_, report) = self.carry_out(plan, rooms, usize::MAX)?;
+        let time = |ticket: &Ticket| {
+            let copy = report.copies_run.iter().find(|copy| copy.ticket == *ticket);
+            copy.map(|copy| copy.end.since(copy.start))
+        };
+        Ok(ours.iter().skip(turns).filter_map(time).collect())
     }
 
     /// See [`crate::calibrate::probe::Kind::Launch`].

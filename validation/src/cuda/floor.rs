@@ -15,7 +15,9 @@ use crate::cuda::mark::{Mark, Marks, Timeline};
 use crate::cuda::pace::{KernelBench, Paces, Scratch};
 use crate::fault::Result;
 use crate::options::{Delay, Options, lateness};
+use smallvec::SmallVec;
 use std::cell::RefCell;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -95,6 +97,9 @@ impl Floor {
         number: usize,
         marks: impl IntoIterator<Item = &'m Rc<Mark>>,
     ) -> Result<bool> {
+        // Of the marks of a stream the last is enough.
+        let mut marks: SmallVec<[&Rc<Mark>; 4]> = marks.into_iter().collect();
+        marks.sort_unstable_by_key(|mark| Reverse(mark.order()));
         let stream = &self.streams[number];
         let mut waits = marks.into_iter().map(|mark| mark.hold_up(stream, number));
         waits.try_fold(false, |any, waits| Ok(any | waits?))

@@ -10,6 +10,7 @@ use crate::clock::Clock;
 use crate::cuda::driver::{Device, Event, Stream};
 use crate::fault::Result;
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use tiersim_models::units::Time;
@@ -23,6 +24,10 @@ const GOES: usize = 16;
 pub(crate) struct Marks {
     device: Arc<Device>,
     spare: RefCell<Vec<Event>>,
+    /// Marks made.
+    count: Cell<u64>,
+    /// By stream, and by the stream of a mark, the last that it waits for.
+    seen: RefCell<BTreeMap<(usize, usize), u64>>,
 }
 
 /// A point in a stream.
@@ -30,22 +35,30 @@ pub(crate) struct Mark {
     event: Option<Event>,
     /// Number of the stream, so that nothing waits for its own past.
     stream: usize,
+    /// Which one it is of all marks; a stream passes its own in order.
+    number: u64,
     passed: Cell<bool>,
+    /// When it was passed, once that was asked for.
+    at: Cell<Option<Time>>,
     pool: Rc<Marks>,
 }
 
 impl Marks {
     pub(crate) fn new(device: &Arc<Device>) -> Rc<Marks> {
-        Rc::new(Marks { device: device.clone(), spare: RefCell::default() })
+        let (count, seen) = (Cell::new(0), RefCell::default());
+        Rc::new(Marks { device: device.clone(), spare: RefCell::default(), count, seen })
     }
 
     /// Marks the end of what is in a stream now.
-    pub(crate) fn record(self: &Rc<Marks>, stream: &Stream, number: usize) -> Result<Rc<Mark>> {
+    pub(crate) fn record(self: &Rc<Marks>, on: &Stream, stream: usize) -> Result<Rc<Mark>> {
         let spare = self.spare.borrow_mut().pop();
         let event = spare.map_or_else(|| Event::new(&self.device), Ok)?;
-        event.record(stream)?;
-        let (event, passed) = (Some(event), Cell::new(false));
-        Ok(Rc::new(Mark { event, stream: number, passed, pool: self.clone() }))
+        event.record(on)?;
+        let number = self.count.get() + 1;
+        self.count.set(number);
+        let (event, pool) = (Some(event), self.clone());
+        let (passed, at) = (Cell::new(false), Cell::new(None));
+        Ok(Rc::new(Mark { event, stream, number, passed, at, pool }))
     }
 }
 
@@ -68,13 +81,21 @@ impl Mark {
         self.event().since(earlier.event())
     }
 
-    /// Makes a stream wait for it, unless it lies in that stream or is known to be past. Whether it
-    /// has to.
-    pub(crate) fn hold_up(&self, stream: &Stream, number: usize) -> Result<bool> {
-        if self.stream == number || self.passed.get() {
+    /// Makes a stream wait for it, unless it lies in that stream, is known to be past, or lies in
+    /// another stream before a mark that was waited for. Whether it has to.
+    pub(crate) fn hold_up(&self, on: &Stream, stream: usize) -> Result<bool> {
+        let mut seen = self.pool.seen.borrow_mut();
+        let seen = seen.entry((stream, self.stream)).or_default();
+        if self.stream == stream || self.passed.get() || self.number <= *seen {
             return Ok(false);
         }
-        stream.wait(self.event()).map(|()| true)
+        *seen = self.number;
+        on.wait(self.event()).map(|()| true)
+    }
+
+    /// Which of two comes later, if they lie in one stream.
+    pub(crate) fn order(&self) -> u64 {
+        self.number
     }
 }
 
@@ -115,6 +136,9 @@ impl Timeline {
 
     /// When a mark was passed.
     pub(crate) fn time(&mut self, mark: &Rc<Mark>) -> Result<Time> {
+        if let Some(at) = mark.at.get() {
+            return Ok(at);
+        }
         let ms = mark.event().since(self.base.event())?;
         // Signed: a stream may be heard of after the base was renewed from another one.
         let ps = (f64::from(ms) * 1e9).round() as i64;
@@ -122,6 +146,7 @@ impl Timeline {
         if ms > RENEW_MS {
             (self.base, self.at) = (mark.clone(), at);
         }
+        mark.at.set(Some(at));
         Ok(at)
     }
 }
