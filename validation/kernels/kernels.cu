@@ -43,15 +43,6 @@ struct Range {
     u64 next, does;
 };
 
-// Several ranges in one launch: parameters, which a launch copies, so nobody has to keep them. All
-// threads go through all ranges as if these were one, so that a large one and many small ones use
-// the whole device alike.
-constexpr u32 RANGES = 48;
-struct Ranges {
-    u64 count;
-    Range of[RANGES];
-};
-
 // Two words: what a thread reads or writes at a time.
 struct __align__(16) Pair {
     u64 low, high;
@@ -159,22 +150,6 @@ KERNEL check(u64 *words, u64 count, u64 key, u64 first, u64 stride, u64 *out) {
     look(first_index(), {words, count, key, first, stride, out, 0, READS});
 }
 
-// Does to each range what it says, each with an `out` of its own. No two overlap.
-KERNEL use_many(const __grid_constant__ Ranges ranges) {
-    u64 i = first_index();
-    const u32 count = u32(ranges.count);
-#pragma unroll 1
-    for (u32 n = 0; n < count; n++) {
-        const Range &range = ranges.of[n];
-        if (range.does == READS)
-            i = look(i, range);
-        else if (range.does == WRITES)
-            i = walk<false, true>(i, range);
-        else
-            i = walk<true, true>(i, range);
-    }
-}
-
 // Independent loads of 16 bytes that a thread asks for before it uses the first.
 constexpr int FLIGHT = 8;
 
@@ -214,9 +189,8 @@ KERNEL stream_write(uint4 *to, u64 count16, u32 passes) {
     }
 }
 
-// Copies `count16` times 16 bytes, `passes` times. The two ranges do not overlap.
-KERNEL stream_copy(uint4 *__restrict__ to, const uint4 *__restrict__ from, u64 count16,
-                   u32 passes) {
+__device__ inline void copy_over(uint4 *__restrict__ to, const uint4 *__restrict__ from,
+                                 u64 count16, u32 passes) {
     const u64 step = all_threads();
     for (u32 pass = 0; pass < passes; pass++) {
         u64 i = first_index();
@@ -231,17 +205,22 @@ KERNEL stream_copy(uint4 *__restrict__ to, const uint4 *__restrict__ from, u64 c
     }
 }
 
-// Compute-bound: 8 independent chains of 16 multiply-adds per thread and iteration, so
-// 8 * 16 * 2 = 256 FLOP per thread and iteration. x = x / 2 + 1/2 goes to 1 and stays there.
-// Writes sink[0] only if a value is negative, which none is.
-KERNEL fma_f32(u32 iterations, float *sink) {
+// Copies `count16` times 16 bytes, `passes` times. The two ranges do not overlap.
+KERNEL stream_copy(uint4 *to, const uint4 *from, u64 count16, u32 passes) {
+    copy_over(to, from, count16, passes);
+}
+
+// Compute-bound: 8 independent chains of 16 multiply-adds per thread and round, so 8 * 16 * 2 = 256
+// FLOP per thread and round. x = x / 2 + 1/2 goes to 1 and stays there. Writes the sink only if a
+// value is negative, which none is.
+__device__ inline void multiply_add(u64 rounds, float *sink) {
     constexpr int CHAINS = 8, LINKS = 16;
     float x[CHAINS];
 #pragma unroll
     for (int k = 0; k < CHAINS; k++) x[k] = 1.0f + float(first_index() & 1023) * (k + 1);
     // No constant to the compiler, so that it stays in a register.
-    const float half = iterations == ~0u ? 0.25f : 0.5f;
-    for (u32 i = 0; i < iterations; i++) {
+    const float half = rounds == ~0ull ? 0.25f : 0.5f;
+    for (u64 i = 0; i < rounds; i++) {
 #pragma unroll
         for (int link = 0; link < LINKS; link++) {
 #pragma unroll
@@ -253,6 +232,54 @@ KERNEL fma_f32(u32 iterations, float *sink) {
     for (int k = 0; k < CHAINS; k++) sum += x[k];
     if (sum < 0.0f) sink[0] = sum;
 }
+
+// What fills a part of an op's time: rounds of multiply-adds, or copies as above.
+struct Filler {
+    u64 rounds;
+    uint4 *to;
+    const uint4 *from;
+    u64 count16, passes;
+};
+
+__device__ inline void work(const Filler &filler, float *sink) {
+    if (filler.rounds != 0) multiply_add(filler.rounds, sink);
+    if (filler.passes != 0) copy_over(filler.to, filler.from, filler.count16, u32(filler.passes));
+}
+
+// An op: works, does to each range what it says, each with an `out` of its own, and works again. No
+// two ranges overlap. All of it is a parameter, which a launch copies, so nobody has to keep it. All
+// threads go through all ranges as if these were one, so that a large one and many small ones use
+// the whole device alike. Blocks do not wait for one another.
+template <u32 RANGES>
+struct Op {
+    Filler before, after;
+    float *sink;
+    u64 count;
+    Range of[RANGES];
+};
+
+template <u32 RANGES>
+__device__ inline void run(const Op<RANGES> &op) {
+    work(op.before, op.sink);
+    u64 i = first_index();
+    const u32 count = u32(op.count);
+#pragma unroll 1
+    for (u32 n = 0; n < count; n++) {
+        const Range &range = op.of[n];
+        if (range.does == READS)
+            i = look(i, range);
+        else if (range.does == WRITES)
+            i = walk<false, true>(i, range);
+        else
+            i = walk<true, true>(i, range);
+    }
+    work(op.after, op.sink);
+}
+
+// Most ops touch few ranges, and a launch takes the longer the more it copies.
+KERNEL op_few(const __grid_constant__ Op<6> op) { run(op); }
+
+KERNEL op_many(const __grid_constant__ Op<46> op) { run(op); }
 
 __device__ inline u64 globaltimer() {
     u64 now;

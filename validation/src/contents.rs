@@ -96,13 +96,7 @@ impl ObjectContents {
         let (version, runs) = (self.version + 1, self.fresh());
         let mut layers: Vec<Layer> = Vec::with_capacity(self.layers.len() + 2);
         for layer in self.layers.iter() {
-            let mut left: SmallVec<[Range<usize>; 3]> = SmallVec::from_iter([layer.pages.clone()]);
-            for run in &runs {
-                let cut = |old: Range<usize>| {
-                    [old.start..old.end.min(run.start), old.start.max(run.end)..old.end]
-                };
-                left = left.into_iter().flat_map(cut).filter(|rest| !rest.is_empty()).collect();
-            }
+            let left = outside(&layer.pages, &runs);
             layers.extend(left.into_iter().map(|pages| Layer { pages, ..layer.clone() }));
         }
         layers.extend(runs.into_iter().map(|pages| Layer { pages, version }));
@@ -150,6 +144,24 @@ impl Written {
     pub(crate) fn now(&self, object: tiersim_models::ids::ObjectId) -> &ObjectContents {
         &self.now[object.index()]
     }
+}
+
+/// Pages that are in none of some runs.
+pub(crate) fn outside(pages: &Range<usize>, runs: &Runs) -> SmallVec<[Range<usize>; 3]> {
+    let mut left: SmallVec<[Range<usize>; 3]> = SmallVec::from_iter([pages.clone()]);
+    for run in runs {
+        let cut = |old: Range<usize>| {
+            [old.start..old.end.min(run.start), old.start.max(run.end)..old.end]
+        };
+        left = left.into_iter().flat_map(cut).filter(|rest| !rest.is_empty()).collect();
+    }
+    left
+}
+
+/// Pages that are in one of some runs.
+pub(crate) fn inside(pages: &Range<usize>, runs: &Runs) -> Runs {
+    let shared = runs.iter().map(|run| pages.start.max(run.start)..pages.end.min(run.end));
+    shared.filter(|shared| !shared.is_empty()).collect()
 }
 
 fn pages(bytes: u64) -> usize {

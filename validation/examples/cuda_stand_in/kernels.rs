@@ -38,12 +38,12 @@ impl Launch {
 pub(crate) fn find(name: &str) -> Option<(Kernel, &'static [usize])> {
     Some(match name {
         "fill" => (fill as Kernel, &[8, 8, 8, 8][..]),
-        "use_many" => (use_many, &[RANGES_BYTES]),
+        "op_few" => (op, &[OP_BYTES + 6 * RANGE_BYTES]),
+        "op_many" => (op, &[OP_BYTES + 46 * RANGE_BYTES]),
         "check" => (check, &[8, 8, 8, 8, 8, 8]),
         "stream_read" => (stream_read, &[8, 8, 4, 8]),
         "stream_write" => (stream_write, &[8, 8, 4]),
         "stream_copy" => (stream_copy, &[8, 8, 8, 4]),
-        "fma_f32" => (fma_f32, &[4, 8]),
         "delay" => (delay, &[8]),
         "gemm_f32" => (gemm_f32, &[8, 8, 8, 4]),
         _ => return None,
@@ -97,9 +97,11 @@ fn pattern(key: u64, index: u64) -> u64 {
 /// What a launch does to a range.
 const READS: u64 = 1;
 const WRITES: u64 = 2;
-/// Words of a range; bytes of `Ranges`, which are a count and 48 ranges.
+/// Words of a range and of a filler, and bytes; those of an op are two fillers, a sink and a count.
 const RANGE: usize = 8;
-const RANGES_BYTES: usize = 8 * (1 + 48 * RANGE);
+const FILLER: usize = 5;
+const RANGE_BYTES: usize = 8 * RANGE;
+const OP_BYTES: usize = 8 * (2 * FILLER + 2);
 
 fn fill(arguments: &[u64]) -> Result<(), Code> {
     let &[words, count, key, first] = arguments else { return Err(LAUNCH_FAILED) };
@@ -111,10 +113,20 @@ fn check(arguments: &[u64]) -> Result<(), Code> {
     use_one(&[words, count, key, first, stride, out, 0, READS])
 }
 
-fn use_many(arguments: &[u64]) -> Result<(), Code> {
-    let (count, ranges) = arguments.split_first().ok_or(LAUNCH_FAILED)?;
+fn op(arguments: &[u64]) -> Result<(), Code> {
+    let (before, rest) = arguments.split_at_checked(FILLER).ok_or(LAUNCH_FAILED)?;
+    let (after, rest) = rest.split_at_checked(FILLER).ok_or(LAUNCH_FAILED)?;
+    let [_sink, count, ranges @ ..] = rest else { return Err(LAUNCH_FAILED) };
     let count = usize::try_from(*count).ok().filter(|count| *count <= ranges.len() / RANGE);
-    ranges.chunks_exact(RANGE).take(count.ok_or(LAUNCH_FAILED)?).try_for_each(use_one)
+    work(before)?;
+    ranges.chunks_exact(RANGE).take(count.ok_or(LAUNCH_FAILED)?).try_for_each(use_one)?;
+    work(after)
+}
+
+fn work(filler: &[u64]) -> Result<(), Code> {
+    let &[rounds, to, from, count, passes] = filler else { return Err(LAUNCH_FAILED) };
+    multiply_add(rounds);
+    stream_copy(&[to, from, if passes == 0 { 0 } else { count }, passes])
 }
 
 fn use_one(range: &[u64]) -> Result<(), Code> {
@@ -198,16 +210,14 @@ fn stream_copy(arguments: &[u64]) -> Result<(), Code> {
 }
 
 /// One thread's chains; a device would run as many as there are threads.
-fn fma_f32(arguments: &[u64]) -> Result<(), Code> {
-    let &[iterations, _sink] = arguments else { return Err(LAUNCH_FAILED) };
+fn multiply_add(rounds: u64) {
     let mut x = [1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0];
-    for _ in 0..iterations {
+    for _ in 0..rounds {
         for _ in 0..16 {
             x = x.map(|x| x * 0.5 + 0.5);
         }
         x = black_box(x);
     }
-    Ok(())
 }
 
 fn delay(arguments: &[u64]) -> Result<(), Code> {

@@ -222,9 +222,9 @@ impl Device {
         Ok(device)
     }
 
-    /// Threads that all multiprocessors run at once.
-    pub(crate) fn all_threads(&self) -> u64 {
-        u64::from(self.multiprocessors) * BLOCKS * THREADS
+    /// Threads of a kernel of which every multiprocessor runs so many blocks.
+    pub(crate) fn threads(&self, blocks: u64) -> u64 {
+        u64::from(self.multiprocessors) * blocks * THREADS
     }
 
     /// Makes its context current on this thread.
@@ -289,7 +289,13 @@ impl Stream {
 
     /// Blocks and threads of a kernel with so much work: as many as it can use.
     pub(crate) fn grid(&self, work: u64) -> (u32, u32) {
-        let blocks = work.min(self.device.all_threads()).div_ceil(THREADS).max(1);
+        self.grid_of(work, BLOCKS)
+    }
+
+    /// The same of a kernel of which a multiprocessor runs so many blocks.
+    pub(crate) fn grid_of(&self, work: u64, blocks: u64) -> (u32, u32) {
+        let most = u64::from(self.device.multiprocessors) * blocks;
+        let blocks = work.div_ceil(THREADS).clamp(1, most);
         (u32::try_from(blocks).expect("a multiprocessor has few blocks"), THREADS as u32)
     }
 

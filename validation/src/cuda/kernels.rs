@@ -14,9 +14,15 @@ const PTX: &str = include_str!("../../kernels/kernels.ptx");
 /// The longest delay that one launch gives: the kernel bounds itself to 10 s.
 const LONGEST_NS: u64 = 9_000_000_000;
 
-/// Ranges that one launch of `use_many` takes, and words of each.
-const RANGES: usize = 48;
+/// Ranges that one launch of `op_few` takes, and of `op_many`, and words of each.
+const FEW: usize = 6;
+const MANY: usize = 46;
 const RANGE: usize = 8;
+/// Words of an op's parameter besides its ranges.
+const REST: usize = 2 * FILLER + 2;
+const FILLER: usize = 5;
+/// Blocks of an op per multiprocessor: as many as it runs at once.
+pub(crate) const OP_BLOCKS: u64 = 4;
 /// `READS` and `WRITES` of kernels.cu.
 const READS: u64 = 1;
 const WRITES: u64 = 2;
@@ -65,15 +71,19 @@ impl Range {
     }
 }
 
+/// `Filler` of kernels.cu: rounds of multiply-adds, or where to and from how many times 16 bytes
+/// are copied how often. All 0 is nothing.
+pub(crate) type FillerWords = [u64; FILLER];
+
 /// The kernels, compiled.
 pub(crate) struct Kernels {
     fill: Function,
     check: Function,
-    use_many: Function,
+    op_few: Function,
+    op_many: Function,
     pub(crate) stream_read: Function,
     pub(crate) stream_write: Function,
     stream_copy: Function,
-    fma: Function,
     pub(crate) gemm: Function,
     pub(crate) delay: Function,
     /// A word that kernels claim to write, so that their work is not optimized away.
@@ -91,11 +101,11 @@ impl Kernels {
         Ok(Kernels {
             fill: find(c"fill")?,
             check: find(c"check")?,
-            use_many: find(c"use_many")?,
+            op_few: find(c"op_few")?,
+            op_many: find(c"op_many")?,
             stream_read: find(c"stream_read")?,
             stream_write: find(c"stream_write")?,
             stream_copy: find(c"stream_copy")?,
-            fma: find(c"fma_f32")?,
             gemm: find(c"gemm_f32")?,
             delay: find(c"delay")?,
             sink: DeviceMemory::new(device, 256)?,
@@ -103,30 +113,53 @@ impl Kernels {
         })
     }
 
-    /// Compares ranges with what they should hold and fills them with what they are to: by one
-    /// launch, if there are no more than 48, and in no order. None overlaps another.
+    /// Compares ranges with what they should hold and fills them with what they are to, in no order.
+    /// None overlaps another.
     pub(crate) fn use_all(&self, stream: &Stream, ranges: &[Range]) -> Result<()> {
-        let grid = |work: u64| stream.grid(work);
         match ranges {
             [] => Ok(()),
             [range @ Range { held: None, next: Some(next), .. }] => {
                 let arguments = [range.address, range.bytes / 8, next.word(), range.from / 8];
-                stream.launch(self.fill, grid(range.work()), &arguments)
+                stream.launch(self.fill, stream.grid(range.work()), &arguments)
             }
             [range @ Range { held: Some(_), next: None, .. }] => {
-                stream.launch(self.check, grid(range.work()), &range.words()[..6])
+                stream.launch(self.check, stream.grid(range.work()), &range.words()[..6])
             }
-            ranges => ranges.chunks(RANGES).try_for_each(|ranges| {
-                // The kernel's own argument, which the driver copies when it is called: so nobody
-                // keeps it, and the device does not look for it in the host's memory.
-                let mut argument = [0; 1 + RANGES * RANGE];
-                argument[0] = ranges.len() as u64;
-                for (to, range) in argument[1..].chunks_exact_mut(RANGE).zip(ranges) {
-                    to.copy_from_slice(&range.words());
-                }
-                let work = ranges.iter().map(Range::work).sum();
-                stream.launch_whole(self.use_many, grid(work), &argument)
-            }),
+            ranges => self.op(stream, &[[0; FILLER]; 2], ranges),
+        }
+    }
+
+    /// Works, uses ranges as above, and works again: by one launch, if there are no more than 46.
+    pub(crate) fn op(
+        &self,
+        stream: &Stream,
+        [before, after]: &[FillerWords; 2],
+        ranges: &[Range],
+    ) -> Result<()> {
+        let nothing = [0; FILLER];
+        let (mut left, mut before) = (ranges, before);
+        loop {
+            let (now, later) = left.split_at(left.len().min(MANY));
+            let after = if later.is_empty() { after } else { &nothing };
+            let works = *before != nothing || *after != nothing;
+            let work = if works { u64::MAX } else { now.iter().map(Range::work).sum() };
+            let grid = stream.grid_of(work, OP_BLOCKS);
+            let rest = before.iter().chain(after).copied();
+            let rest = rest.chain([self.sink.address, now.len() as u64]);
+            let words = rest.chain(now.iter().flat_map(Range::words));
+            if now.len() <= FEW {
+                stream.launch_whole(self.op_few, grid, &whole::<{ REST + FEW * RANGE }>(words))?;
+            } else {
+                stream.launch_whole(
+                    self.op_many,
+                    grid,
+                    &whole::<{ REST + MANY * RANGE }>(words),
+                )?;
+            }
+            if later.is_empty() {
+                return Ok(());
+            }
+            (left, before) = (later, &nothing);
         }
     }
 
@@ -142,12 +175,6 @@ impl Kernels {
         stream.launch(self.stream_copy, stream.grid(count), &[to, from, count, passes])
     }
 
-    /// Multiplies and adds on every multiprocessor: compute-bound.
-    pub(crate) fn multiply_add(&self, stream: &Stream, iterations: u64) -> Result<()> {
-        let arguments = [iterations.min(u64::from(u32::MAX - 1)), self.sink.address];
-        stream.launch(self.fma, stream.grid(u64::MAX), &arguments)
-    }
-
     /// Does nothing for a time.
     pub(crate) fn delay(&self, stream: &Stream, ns: u64) -> Result<()> {
         let mut left = ns;
@@ -158,4 +185,12 @@ impl Kernels {
         }
         Ok(())
     }
+}
+
+/// A kernel's own argument, which the driver copies when it is called: so nobody keeps it, and the
+/// device does not look for it in the host's memory.
+fn whole<const N: usize>(words: impl Iterator<Item = u64>) -> [u64; N] {
+    let mut argument = [0; N];
+    argument.iter_mut().zip(words).for_each(|(to, word)| *to = word);
+    argument
 }

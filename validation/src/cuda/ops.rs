@@ -13,7 +13,7 @@
 //! whether the plan will copy from them, and a copy has to cross the bus.
 //! Invariant: nothing here waits; what cannot be enqueued yet stays at the head of its stream.
 
-use crate::contents::{ObjectContents, Runs};
+use crate::contents::{Layer, ObjectContents, Runs, inside, outside};
 use crate::cuda::Parts;
 use crate::cuda::allocations::{DeviceAllocation, Place};
 use crate::cuda::entry::Files;
@@ -31,22 +31,22 @@ use tiersim_policies::command::{Command, ObjectAccess, Ticket, Work};
 /// Where a touch of an op is, and what it meets there.
 type Touch = (Option<Rc<DeviceAllocation>>, ObjectContents);
 
-/// Ranges of an op, those of the second launch behind those of the first.
+/// What an op compares and fills.
 #[derive(Default)]
 struct Passes {
-    ranges: [Vec<Range>; 2],
+    ranges: Vec<Range>,
     touched: Touched,
 }
 
 impl Passes {
-    fn add(&mut self, launch: usize, near: bool, range: Range) {
+    fn add(&mut self, near: bool, range: Range) {
         let row = match (range.held, range.next) {
             (Some(_), None) => 0,
             (Some(_), Some(_)) => 1,
             (None, _) => 2,
         };
         self.touched[row][usize::from(!near)] += range.bytes / range.stride.max(1);
-        self.ranges[launch].push(range);
+        self.ranges.push(range);
     }
 }
 
@@ -118,13 +118,10 @@ impl Parts<'_> {
         let files = if let Files::Done(span) = files { span } else { Span::ZERO };
         let Passes { ranges, touched } = self.passes(ticket, &command, &places)?;
         let (fillers, delay) = self.filling(&command, planned, files, &touched);
-        let [before, after] = fillers;
-        self.fill_time(number, before)?;
-        self.floor.kernels.delay(&self.floor.streams[number], delay)?;
-        for ranges in &ranges {
-            self.floor.kernels.use_all(&self.floor.streams[number], ranges)?;
-        }
-        self.fill_time(number, after)?;
+        let stream = &self.floor.streams[number];
+        self.floor.kernels.delay(stream, delay)?;
+        let fillers = fillers.map(|filler| self.floor.scratch.filler(filler));
+        self.floor.kernels.op(stream, &fillers, &ranges)?;
         let end = self.floor.end(number)?;
         self.book.entry_mut(ticket).own.start = Some(start);
         self.book.marked(ticket, [end].into_iter().chain(guards).collect());
@@ -146,24 +143,28 @@ impl Parts<'_> {
             let of = |run: &std::ops::Range<usize>| Range::of((address, held.bytes), run);
             let fresh = if touch.mode.writes() { met.fresh() } else { Runs::new() };
             let next = Key { object: touch.object, version: met.version + 1 };
-            // Pages that are compared and filled are so in one pass; where other pages are filled
-            // than are compared, one has to come after the other.
-            let is_whole =
-                met.layers.len() == 1 && fresh.as_slice() == [met.layers[0].pages.clone()];
-            let both = touch.mode.reads() && is_whole;
-            let stride = if both { 1 } else { stride };
-            for layer in met.layers.iter().filter(|_| touch.mode.reads()) {
-                let range = of(&layer.pages);
+            let mut check = |passes: &mut Passes, layer: &Layer, pages, next: Option<Key>| {
+                let range = of(&pages);
                 let (watch, finding) =
                     self.floor.findings.watch(place, (layer.version, range.from))?;
                 self.book.entry_mut(ticket).own.watches.push(watch);
-                let key = Key { object: touch.object, version: layer.version };
-                let next = both.then_some(next);
-                passes.add(0, near, Range { held: Some((key, finding)), next, stride, ..range });
+                let held = Some((Key { object: touch.object, version: layer.version }, finding));
+                let stride = if next.is_some() { 1 } else { stride };
+                passes.add(near, Range { held, next, stride, ..range });
+                Ok(())
+            };
+            if !touch.mode.reads() {
+                fresh
+                    .iter()
+                    .for_each(|run| passes.add(near, Range { next: Some(next), ..of(run) }));
+                continue;
             }
-            for run in fresh.iter().filter(|_| !both) {
-                let later = usize::from(touch.mode.reads());
-                passes.add(later, near, Range { next: Some(next), ..of(run) });
+            // Pages that are compared and filled are so in one pass.
+            for layer in met.layers.iter() {
+                let both = inside(&layer.pages, &fresh).into_iter().map(|run| (run, Some(next)));
+                let read = outside(&layer.pages, &fresh).into_iter().map(|run| (run, None));
+                both.chain(read)
+                    .try_for_each(|(run, next)| check(&mut passes, layer, run, next))?;
             }
         }
         self.book.note(missing);
@@ -176,15 +177,14 @@ impl Parts<'_> {
         if sampled { self.arrival_stride as u64 } else { 1 }
     }
 
-    /// What fills an op's time besides its touches: a kernel before them and one behind, and a
-    /// delay.
+    /// What fills an op's time besides its touches: work before them and behind, and a delay.
     fn filling(
         &self,
         command: &Command,
         planned: Planned,
         files: Span,
         touched: &Touched,
-    ) -> ([Option<Filler>; 2], u64) {
+    ) -> ([Filler; 2], u64) {
         let paces = &self.floor.paces;
         let [near, far] = paces.touches(touched);
         let far = far + files.ps() as f64 / 1000.0;
@@ -193,16 +193,15 @@ impl Parts<'_> {
         };
         let (op, precision) = (self.run.op(occurrence), &self.run.workload.trace.meta.precision);
         let compute = self.run.hardware.compute.as_ref();
-        let ns = paces.left(planned.span.ps() as f64 / 1000.0, near);
+        let ns = planned.span.ps() as f64 / 1000.0 - near;
+        let touches = *touched != Touched::default();
         // What is touched far away takes a part of the law's delay, and none of what is stated.
         let law = Span::from_ps(planned.delay.ps() - stated.ps());
         let law = (law.ps() as f64 / 1000.0 - far).max(0.0) as u64;
-        (paces.fillers(ns, op, precision, compute), paces.delay(law + stated.ps() / 1000))
-    }
-
-    fn fill_time(&self, number: usize, filler: Option<Filler>) -> Result<()> {
-        let (stream, kernels) = (&self.floor.streams[number], &self.floor.kernels);
-        filler.map_or(Ok(()), |filler| filler.launch(kernels, &self.floor.scratch, stream))
+        (
+            paces.fillers((ns, touches), op, precision, compute),
+            paces.delay(law + stated.ps() / 1000),
+        )
     }
 
     /// Ends the op at the head of a stream, if the device has passed its end.

@@ -8,7 +8,7 @@
 //! one on the op's side of the device's roofline.
 
 use crate::cuda::driver::{Device, DeviceMemory, PinnedMemory, Stream};
-use crate::cuda::kernels::{FINDING, Kernels, Range};
+use crate::cuda::kernels::{FINDING, FillerWords, Kernels, OP_BLOCKS, Range};
 use crate::cuda::mark::Marks;
 use crate::fault::Result;
 use crate::pattern::Key;
@@ -37,6 +37,8 @@ const PINNED: u64 = 4 << 20;
 const LONG_NS: f64 = 50_000.0;
 /// Floating-point operations per thread and iteration of the compute-bound kernel.
 const FLOPS: f64 = 256.0;
+/// No work.
+const NOTHING: FillerWords = [0; 5];
 
 /// Memory for the memory-bound kernel, which copies one half to the other.
 pub(crate) struct Scratch {
@@ -70,12 +72,6 @@ impl Line {
     fn through((few, short): (u64, f64), (many, long): (u64, f64)) -> Line {
         let unit = ((long - short) / (many - few) as f64).max(long / many as f64 / 8.0);
         Line { setup: (short - unit * few as f64).max(0.0), unit }
-    }
-
-    /// Units that a time is worth; 0 if it is shorter than a kernel is.
-    fn units(&self, ns: f64) -> u64 {
-        // Saturates; a negative time is worth nothing.
-        ((ns - self.setup) / self.unit) as u64
     }
 }
 
@@ -144,25 +140,26 @@ impl Paces {
             places.map(|(address, most)| {
                 bench.line([most / 64, most], |bytes| {
                     let range = Range { held, next, ..Range::new(address, bytes) };
-                    kernels.use_all(stream, &[range])
+                    kernels.op(stream, &[NOTHING; 2], &[range])
                 })
             })
         });
         let line = |[near, far]: [Result<Line>; 2]| Ok([near?, far?]);
         let [write, read, both] = lines.map(line);
         let touch = [read?, both?, write?];
-        let multiply = |rounds| kernels.multiply_add(stream, rounds);
+        let work = |filler| kernels.op(stream, &[scratch.filler(filler), NOTHING], &[]);
+        let multiply = |rounds| work(Filler::Compute(rounds));
         // Long enough that its rounds are most of it, on any device.
         let mut rounds = 64;
         while bench.quickest(rounds, multiply)? < LONG_NS && rounds < 1 << 20 {
             rounds *= 2;
         }
         let compute = bench.line([rounds / 4, rounds], multiply)?;
-        let copy = |bytes| scratch.stream(kernels, stream, bytes);
+        let copy = |bytes| work(Filler::Stream(bytes));
         let streaming = bench.line([scratch.half / 64, scratch.half], copy)?;
-        let flops = FLOPS * device.all_threads() as f64 / compute.unit;
+        let flops = FLOPS * device.threads(OP_BLOCKS) as f64 / compute.unit;
         let marked = |rounds| {
-            kernels.multiply_add(stream, rounds)?;
+            multiply(rounds)?;
             bench.marks.record(stream, 0).map(drop)
         };
         let mark = bench.quickest(1, marked)? - bench.quickest(1, multiply)?;
@@ -187,40 +184,22 @@ impl Paces {
         })
     }
 
-    /// What is left of an op's time for kernels, of which its own event takes some.
-    pub(crate) fn left(&self, span: f64, touches: f64) -> f64 {
-        span - touches - self.mark
-    }
-
     /// How long a delay to ask for.
     pub(crate) fn delay(&self, ns: u64) -> u64 {
         ns.saturating_sub(self.late as u64)
     }
 
-    /// What fills a time in two kernels, or in one if it is too short for two.
+    /// Work that fills a time of an op, half of it before the op's touches and half behind; the
+    /// launch is counted if there are no `touches` that it was counted with. The roofline is that of
+    /// the hardware's spec, or of these measurements where the spec names no device. An op of which
+    /// nothing is known is compute-bound.
     pub(crate) fn fillers(
         &self,
-        ns: f64,
+        (ns, touches): (f64, bool),
         op: &Op,
         precision: &str,
         compute: Option<&Compute>,
-    ) -> [Option<Filler>; 2] {
-        match self.filler(ns / 2.0, op, precision, compute) {
-            Some(half) => [Some(half), Some(half)],
-            None => [self.filler(ns, op, precision, compute), None],
-        }
-    }
-
-    /// What fills a time of an op, if the time is worth a kernel. The roofline is that of the
-    /// hardware's spec, or of these measurements where the spec names no device. An op of which
-    /// nothing is known is compute-bound.
-    fn filler(
-        &self,
-        ns: f64,
-        op: &Op,
-        precision: &str,
-        compute: Option<&Compute>,
-    ) -> Option<Filler> {
+    ) -> [Filler; 2] {
         let (flops, bytes) = (op.flops as f64, op.bytes.get() as f64);
         let spec = compute.and_then(|compute| {
             let (_, peak) = compute.flops.iter().find(|(name, _)| name == precision)?;
@@ -228,43 +207,31 @@ impl Paces {
         });
         // A copied byte is one read and one written.
         let (peak, memory) = spec.unwrap_or((self.flops, 2.0 / self.stream.unit));
-        let filler = if bytes / memory > flops / peak {
-            Filler::Stream(self.stream.units(ns))
-        } else {
-            Filler::Compute(self.compute.units(ns))
-        };
-        (!matches!(filler, Filler::Stream(0) | Filler::Compute(0))).then_some(filler)
-    }
-}
-
-impl Filler {
-    /// Enqueues it.
-    pub(crate) fn launch(
-        self,
-        kernels: &Kernels,
-        scratch: &Scratch,
-        stream: &Stream,
-    ) -> Result<()> {
-        match self {
-            Filler::Compute(0) => Ok(()),
-            Filler::Compute(iterations) => kernels.multiply_add(stream, iterations),
-            Filler::Stream(bytes) => scratch.stream(kernels, stream, bytes),
-        }
+        let streams = bytes / memory > flops / peak;
+        let line = if streams { &self.stream } else { &self.compute };
+        let ns = ns - self.mark - if touches { 0.0 } else { line.setup };
+        // Saturates; a negative time is worth nothing.
+        let units = (ns / line.unit) as u64;
+        let of = if streams { Filler::Stream } else { Filler::Compute };
+        [of(units / 2), of(units - units / 2)]
     }
 }
 
 impl Scratch {
-    /// Copies so many bytes within it, in passes of equal size.
-    fn stream(&self, kernels: &Kernels, stream: &Stream, bytes: u64) -> Result<()> {
-        if bytes == 0 {
-            return Ok(());
+    /// Work as a kernel takes it: copies are within this memory, in passes of equal size.
+    pub(crate) fn filler(&self, filler: Filler) -> FillerWords {
+        match filler {
+            Filler::Stream(bytes) if bytes / 16 > 0 => {
+                let passes = bytes.div_ceil(self.half);
+                let each = bytes / passes;
+                let start = if self.next.get() + each <= self.half { self.next.get() } else { 0 };
+                self.next.set((start + each).next_multiple_of(256));
+                let to = self.memory.address + start;
+                [0, to, to + self.half, each / 16, passes]
+            }
+            Filler::Stream(_) => [0; 5],
+            Filler::Compute(rounds) => [rounds, 0, 0, 0, 0],
         }
-        let passes = bytes.div_ceil(self.half);
-        let each = bytes / passes;
-        let start = if self.next.get() + each <= self.half { self.next.get() } else { 0 };
-        self.next.set((start + each).next_multiple_of(256));
-        let to = self.memory.address + start;
-        kernels.stream_copy(stream, (to, to + self.half), each, passes)
     }
 }
 
@@ -302,13 +269,9 @@ mod tests {
     use tiersim_models::workload::Phase;
 
     #[test]
-    fn a_line_gives_back_the_work_of_a_time() {
+    fn a_line_goes_through_two_times() {
         let line = Line::through((10, 2_000.0), (110, 3_000.0));
         assert_eq!(line, Line { setup: 1_900.0, unit: 10.0 });
-        for units in [1, 10, 12_345] {
-            assert_eq!(line.units(line.setup + line.unit * units as f64), units);
-        }
-        assert_eq!(line.units(1_000.0), 0, "shorter than a kernel");
         // Noise: more takes less.
         let line = Line::through((10, 2_000.0), (110, 1_000.0));
         assert_eq!(line, Line { setup: 2_000.0 - 1_000.0 / 88.0, unit: 1_000.0 / 880.0 });
@@ -329,7 +292,7 @@ mod tests {
         assert_eq!(paces.touches(&[no, [5, 0], no]), [15.0 + 10.0, 0.0]);
         // One launch: what the slower part costs is beyond what the quicker has cost already.
         assert_eq!(paces.touches(&[[7, 7], no, [0, 4]]), [17.0, 190.0 + 21.0 + 20.0]);
-        assert_eq!((paces.left(100.0, 39.0), paces.delay(10), paces.delay(1)), (58.0, 8, 0));
+        assert_eq!((paces.delay(10), paces.delay(1)), (8, 0));
     }
 
     #[test]
@@ -344,14 +307,15 @@ mod tests {
             bytes: Bytes::new(bytes),
             ..Op::new(0, Phase::Other, "", 0..0)
         };
-        let filler = |flops, bytes| paces.filler(1_000.0, &op(flops, bytes), "bf16", None);
-        assert_eq!(filler(5_000, 100), Some(Filler::Compute(1_000)));
-        assert_eq!(filler(4_900, 100), Some(Filler::Stream(1_000)));
-        assert_eq!(filler(0, 0), Some(Filler::Compute(1_000)), "nothing is known of it");
-        assert_eq!(paces.filler(0.0, &op(1, 1), "bf16", None), None);
-        let two = [Some(Filler::Compute(500)); 2];
-        assert_eq!(paces.fillers(1_000.0, &op(0, 0), "bf16", None), two);
-        let one = [Some(Filler::Compute(1)), None];
-        assert_eq!(paces.fillers(1.0, &op(0, 0), "bf16", None), one, "too short for two");
+        let fillers = |ns, of| paces.fillers(ns, &of, "bf16", None);
+        let all = (1_000.0, false);
+        assert_eq!(fillers(all, op(5_000, 100)), [Filler::Compute(500); 2]);
+        assert_eq!(fillers(all, op(4_900, 100)), [Filler::Stream(500); 2]);
+        assert_eq!(fillers(all, op(0, 0)), [Filler::Compute(500); 2], "nothing is known of it");
+        assert_eq!(fillers((-1.0, true), op(1, 1)), [Filler::Stream(0); 2]);
+        let paces = Paces { compute: Line { setup: 300.0, unit: 2.0 }, mark: 100.0, ..paces };
+        let fillers = |touches| paces.fillers((1_000.0, touches), &op(0, 0), "bf16", None);
+        assert_eq!(fillers(false), [Filler::Compute(150); 2]);
+        assert_eq!(fillers(true), [Filler::Compute(225); 2], "a touch's launch is counted");
     }
 }

@@ -13,22 +13,24 @@ fn many_ranges_are_filled_and_checked_by_one_launch() {
     let places = counts.map(|count| (device.alloc(8 * count + 8), device.alloc(32)));
     let key = |n: u64| word(n + 1, 2, 0);
     let ranges = |held: fn(u64) -> u64, stride: u64, does: u64| {
-        let mut words = vec![counts.len() as u64];
+        // No work before and behind, no sink.
+        let mut words = vec![0; 11];
+        words.push(counts.len() as u64);
         for (n, (&count, (to, out))) in (0..).zip(counts.iter().zip(places)) {
             words.extend([to, count, held(key(n)), 512 * n, stride, out, key(n), does]);
         }
-        words.resize(1 + 48 * 8, 0);
+        words.resize(12 + 46 * 8, 0);
         words
     };
     let (reads, writes) = (1, 2);
-    device.run_whole("use_many", &ranges(|key| key, 1, writes));
+    device.run_whole("op_many", &ranges(|key| key, 1, writes));
     for (n, (&count, (to, _))) in (0..).zip(counts.iter().zip(places)) {
         let got = device.read(to, count as usize);
         assert!((0..count).all(|i| got[i as usize] == word(n + 1, 2, 512 * n + i)), "range {n}");
     }
     let check = |stride: u64| {
         places.iter().for_each(|(_, out)| device.write(*out, &[0, u64::MAX, 0, 0]));
-        device.run_whole("use_many", &ranges(|key| key, stride, reads));
+        device.run_whole("op_many", &ranges(|key| key, stride, reads));
         places.map(|(_, out)| device.read(out, 3))
     };
     let right = vec![0, u64::MAX, 0];
@@ -41,11 +43,29 @@ fn many_ranges_are_filled_and_checked_by_one_launch() {
     assert_eq!(check(2)[2], right, "in a page that a stride of 2 passes over");
     // Compared with another key, found wrong, and filled.
     places.iter().for_each(|(_, out)| device.write(*out, &[0, u64::MAX, 0, 0]));
-    device.run_whole("use_many", &ranges(|key| key + 1, 1, reads | writes));
+    device.run_whole("op_many", &ranges(|key| key + 1, 1, reads | writes));
     let found = places.map(|(_, out)| device.read(out, 3));
     let all = |n: usize| vec![counts[n], 0, word(n as u64 + 1, 2, 512 * n as u64)];
     assert_eq!(found, [all(0), right.clone(), all(2), all(3), all(4)]);
     assert_eq!(check(1), [(); 5].map(|()| right.clone()));
+}
+
+#[test]
+fn an_op_works_before_and_behind_what_it_touches() {
+    let device = Device::open();
+    let [from, between, to, out] = [32, 32, 32, 32].map(|bytes| device.alloc(bytes));
+    let key = word(9, 1, 0);
+    device.run("fill", &[from, 4, key, 0]);
+    device.write(between, &[0; 4]);
+    device.write(out, &[0, u64::MAX, 0, 0]);
+    // Copies the pattern, finds it there and writes the next over it, and copies that.
+    let mut words = vec![10, between, from, 2, 1, 0, to, between, 2, 3, 0, 1];
+    words.extend([between, 4, key, 0, 1, out, key + 1, 3]);
+    words.resize(12 + 6 * 8, 0);
+    device.run_whole("op_few", &words);
+    assert_eq!(device.read(out, 4), [0, u64::MAX, 0, 0]);
+    let next: Vec<u64> = (0..4).map(|i| word(9, 2, i)).collect();
+    assert_eq!((device.read(between, 4), device.read(to, 4)), (next.clone(), next));
 }
 
 #[test]
