@@ -41,7 +41,7 @@ use crate::host::room::{Buffer, is_file};
 use crate::options::Options;
 use crate::pattern::Key;
 use crate::real::{RealMachine, Report, Run, Setup};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
 use tiersim_models::hardware::TierKind;
@@ -65,8 +65,8 @@ struct Parts<'a> {
     book: Book,
     streams: Vec<Queue>,
     channels: Vec<Channel>,
-    /// Releases, and copies that have arrived, until they end.
-    loose: Vec<Ticket>,
+    /// Releases, and copies that have arrived, that only wait for the device.
+    loose: BTreeSet<Ticket>,
     rooms: Allocations,
     floor: Floor,
     run: Run<'a>,
@@ -152,7 +152,7 @@ impl<'a> CudaMachine<'a> {
             book: Book::new(),
             streams: (0..streams).map(|_| Queue::default()).collect(),
             channels: Vec::with_capacity(ends.len()),
-            loose: Vec::new(),
+            loose: BTreeSet::new(),
             rooms: Allocations::new(&device, hardware, run.workload, options)?,
             floor,
             run,

@@ -12,6 +12,7 @@
 
 use crate::calibrate::probe::Start;
 use crate::fault::{Fault, Result};
+use crate::host::room::is_file;
 use crate::options::Options;
 use crate::real::{Kind, RealMachine, Report, Setup};
 use smallvec::{SmallVec, smallvec};
@@ -27,6 +28,9 @@ use tiersim_policies::command::{
 
 /// Bytes of all objects that take turns, and most of them: more than a core's own cache holds.
 const TURNS: (u64, u64) = (8 << 20, 32);
+/// The same between a device's memory and the host's, where copies find what was copied last in the
+/// last cache of either.
+const DEVICE_TURNS: (u64, u64) = (128 << 20, 64);
 /// The first op lasts this long per command submitted behind it: some ten times what that takes.
 const PER_COMMAND: Span = Span::from_us(20);
 /// Long enough for a driver to give memory.
@@ -93,8 +97,8 @@ impl Plan {
 }
 
 /// How many objects of a size take turns.
-fn turns(size: Bytes) -> usize {
-    (TURNS.0 / size.get().max(1)).clamp(1, TURNS.1) as usize
+fn turns(size: Bytes, (bytes, most): (u64, u64)) -> usize {
+    (bytes / size.get().max(1)).clamp(1, most) as usize
 }
 
 /// The object of the n-th copy, and the one whose room that copy gives back: the room is needed
@@ -105,6 +109,13 @@ fn turn(n: usize, turns: usize) -> (ObjectId, Option<ObjectId>) {
 }
 
 impl Through<'_> {
+    /// How many objects of a size take turns in these tiers.
+    fn turns(&self, size: Bytes, tiers: &[TierId]) -> usize {
+        let files = tiers.iter().any(|tier| is_file(self.skeleton.tiers[tier.index()].kind));
+        let caches = self.machine == Kind::Cuda && !files;
+        turns(size, if caches { DEVICE_TURNS } else { TURNS })
+    }
+
     /// See [`crate::calibrate::probe::Kind::Channel`].
     pub fn channel(
         &self,
@@ -114,7 +125,7 @@ impl Through<'_> {
         repeats: usize,
     ) -> Result<Vec<Span>> {
         let (from, to) = ends(self.skeleton, channel);
-        let turns = turns(size);
+        let turns = self.turns(size, &[from, to]);
         let room = |object, tier| Allocation { object: ObjectId::at(object), tier, bytes: size };
         let mut rooms: Vec<Allocation> = (0..turns).map(|object| room(object, from)).collect();
         let mut plan = Plan::default();
@@ -184,7 +195,7 @@ impl Through<'_> {
         repeats: usize,
     ) -> Result<Vec<Span>> {
         let (mode, written) = if writes { (Mode::Write, size) } else { (Mode::Read, Bytes::ZERO) };
-        let turns = turns(size);
+        let turns = self.turns(size, &[tier]);
         let mut plan = Plan::default();
         for n in 0..turns + repeats {
             plan.op(
@@ -323,7 +334,8 @@ mod tests {
 
     #[test]
     fn small_objects_take_turns_and_large_ones_do_not() {
-        let turns = [1, 4096, 1 << 20, 8 << 20, 1 << 30].map(|size| turns(Bytes::new(size)));
-        assert_eq!(turns, [32, 32, 8, 1, 1]);
+        let sizes = [1, 4096, 1 << 20, 8 << 20, 1 << 30].map(Bytes::new);
+        assert_eq!(sizes.map(|size| turns(size, TURNS)), [32, 32, 8, 1, 1]);
+        assert_eq!(sizes.map(|size| turns(size, DEVICE_TURNS)), [64, 64, 64, 16, 1]);
     }
 }

@@ -59,6 +59,7 @@ pub(crate) struct DeviceAllocation {
     /// Whether such a check is still to be enqueued.
     pub(crate) unchecked: Cell<bool>,
     spot: Option<Spot>,
+    tier: TierId,
     room: Bytes,
 }
 
@@ -144,11 +145,11 @@ impl Allocations {
             let (slot, after) = self.file(index, bytes, under_way)?;
             (Place::File(slot), None, after)
         } else {
-            let (spot, after) = match self.tiers[index].arena.allocate(bytes, &under_way) {
+            let (spot, after) = match self.tiers[index].arena.allocate(bytes) {
                 Some(found) => found,
                 None => {
                     self.grow(index, bytes)?;
-                    let found = self.tiers[index].arena.allocate(bytes, &under_way);
+                    let found = self.tiers[index].arena.allocate(bytes);
                     found.expect("a region of that size was added")
                 }
             };
@@ -164,6 +165,7 @@ impl Allocations {
             guard: RefCell::new(None),
             unchecked: Cell::new(false),
             spot,
+            tier: room.tier,
             room: room.bytes,
         };
         let tier = &mut self.tiers[index];
@@ -247,6 +249,13 @@ impl Allocations {
             (_, None) => unreachable!("memory comes from an arena"),
         }
         Some(held)
+    }
+
+    /// A command has ended that gave a room back.
+    pub(crate) fn ended(&mut self, held: &DeviceAllocation, ticket: Ticket) {
+        if let Some(spot) = held.spot {
+            self.tiers[held.tier.index()].arena.ended(spot, held.bytes, ticket);
+        }
     }
 
     /// The room of an object in a tier.

@@ -7,7 +7,7 @@
 //! region.
 
 use smallvec::SmallVec;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tiersim_policies::command::Ticket;
 
 /// Rooms start at multiples of this: a page, which patterns are padded to, and more than the 512
@@ -36,6 +36,8 @@ struct Piece {
 #[derive(Debug, Default)]
 pub(crate) struct Arena {
     free: BTreeMap<Spot, Piece>,
+    /// Those that wait for no command, by bytes.
+    settled: BTreeSet<(u64, Spot)>,
     regions: usize,
 }
 
@@ -51,23 +53,17 @@ impl Arena {
     /// Adds a region; returns its number.
     pub(crate) fn grow(&mut self, bytes: u64) -> usize {
         let spot = Spot { region: self.regions, at: 0 };
-        self.free.insert(spot, Piece { bytes: padded(bytes), after: Tickets::new() });
+        self.put(spot, Piece { bytes: padded(bytes), after: Tickets::new() });
         self.regions += 1;
         spot.region
     }
 
-    /// Takes room: where, and which commands must end before it is written. `under_way` says
-    /// whether a command has yet to end. `None` if no place is large enough.
-    pub(crate) fn allocate(
-        &mut self,
-        bytes: u64,
-        under_way: impl Fn(Ticket) -> bool,
-    ) -> Option<(Spot, Tickets)> {
+    /// Takes room: where, and which commands must end before it is written. `None` if no place is
+    /// large enough.
+    pub(crate) fn allocate(&mut self, bytes: u64) -> Option<(Spot, Tickets)> {
         let bytes = padded(bytes);
-        self.settle(under_way);
-        let settled = self.free.iter().filter(|(_, piece)| piece.after.is_empty());
-        let fits = settled.filter(|(_, piece)| piece.bytes >= bytes);
-        let best = fits.min_by_key(|(spot, piece)| (piece.bytes, **spot)).map(|(spot, _)| *spot);
+        let least = (bytes, Spot { region: 0, at: 0 });
+        let best = self.settled.range(least..).next().map(|(_, spot)| *spot);
         let first = best.or_else(|| self.window(bytes))?;
         Some((first, self.take(first, bytes)))
     }
@@ -75,30 +71,54 @@ impl Arena {
     /// Gives room back, free once `ticket` has ended.
     pub(crate) fn free(&mut self, spot: Spot, bytes: u64, ticket: Ticket) {
         let piece = Piece { bytes: padded(bytes), after: Tickets::from_slice(&[ticket]) };
+        self.put(spot, piece);
+    }
+
+    /// A command has ended that gave room back: what is left of that waits for it no more.
+    pub(crate) fn ended(&mut self, spot: Spot, bytes: u64, ticket: Ticket) {
+        let end = Spot { at: spot.at + padded(bytes), ..spot };
+        let mut settled: SmallVec<[Spot; 2]> = SmallVec::new();
+        for (&spot, piece) in self.free.range_mut(spot..end) {
+            let before = piece.after.len();
+            piece.after.retain(|after| *after != ticket);
+            if before > 0 && piece.after.is_empty() {
+                settled.push(spot);
+            }
+        }
+        settled.into_iter().for_each(|spot| self.settle(spot));
+    }
+
+    /// Joins a piece that waits for no command with its neighbours that do not.
+    fn settle(&mut self, spot: Spot) {
+        let mut piece = self.free.remove(&spot).expect("it is free");
+        let end = Spot { at: spot.at + piece.bytes, ..spot };
+        if self.free.get(&end).is_some_and(|next| next.after.is_empty()) {
+            piece.bytes += self.pick(end).bytes;
+        }
+        let before = self.free.range(..spot).next_back();
+        let joins = before.filter(|(first, before)| {
+            let meets = first.region == spot.region && first.at + before.bytes == spot.at;
+            meets && before.after.is_empty()
+        });
+        let first = joins.map_or(spot, |(first, _)| *first);
+        if first != spot {
+            piece.bytes += self.pick(first).bytes;
+        }
+        self.put(first, piece);
+    }
+
+    fn put(&mut self, spot: Spot, piece: Piece) {
+        if piece.after.is_empty() {
+            self.settled.insert((piece.bytes, spot));
+        }
         let before = self.free.insert(spot, piece);
         debug_assert!(before.is_none(), "a room is given back once");
     }
 
-    /// Forgets commands that have ended, and joins neighbours that wait for none.
-    fn settle(&mut self, under_way: impl Fn(Ticket) -> bool) {
-        for piece in self.free.values_mut() {
-            piece.after.retain(|ticket| under_way(*ticket));
-        }
-        let mut last: Option<(Spot, u64)> = None;
-        let mut joined: SmallVec<[(Spot, Spot); 8]> = SmallVec::new();
-        for (&spot, piece) in self.free.iter().filter(|(_, piece)| piece.after.is_empty()) {
-            last = match last {
-                Some((first, end)) if first.region == spot.region && end == spot.at => {
-                    joined.push((first, spot));
-                    Some((first, end + piece.bytes))
-                }
-                _ => Some((spot, spot.at + piece.bytes)),
-            };
-        }
-        for (first, next) in joined {
-            let bytes = self.free.remove(&next).expect("it is free").bytes;
-            self.free.get_mut(&first).expect("it is free").bytes += bytes;
-        }
+    fn pick(&mut self, spot: Spot) -> Piece {
+        let piece = self.free.remove(&spot).expect("it is free");
+        self.settled.remove(&(piece.bytes, spot));
+        piece
     }
 
     /// Of all neighbouring pieces that are large enough together, those that were given back
@@ -132,7 +152,7 @@ impl Arena {
         let mut taken = 0;
         while taken < bytes {
             let spot = Spot { at: first.at + taken, ..first };
-            let piece = self.free.remove(&spot).expect("a window is of free pieces");
+            let piece = self.pick(spot);
             for &ticket in &piece.after {
                 if !after.contains(&ticket) {
                     after.push(ticket);
@@ -141,7 +161,7 @@ impl Arena {
             let used = piece.bytes.min(bytes - taken);
             if used < piece.bytes {
                 let rest = Spot { at: spot.at + used, ..spot };
-                self.free.insert(rest, Piece { bytes: piece.bytes - used, after: piece.after });
+                self.put(rest, Piece { bytes: piece.bytes - used, after: piece.after });
             }
             taken += used;
         }
@@ -158,6 +178,7 @@ pub(crate) fn padded(bytes: u64) -> u64 {
 mod tests {
     use super::*;
     use crate::options::draw;
+    use std::collections::VecDeque;
 
     const PAGE: u64 = ALIGN;
 
@@ -212,19 +233,31 @@ mod tests {
         }
         let mut held: Vec<(u32, Spot, u64)> = Vec::new();
         let (mut refused, mut waited) = (0, 0);
+        let mut ending: VecDeque<(Spot, u64, Ticket)> = VecDeque::new();
         for step in 0..600u32 {
             let under_way = |ticket: Ticket| ticket.0 + behind > step;
+            while let Some(&(spot, bytes, ticket)) = ending.front()
+                && !under_way(ticket)
+            {
+                arena.ended(spot, bytes, ticket);
+                ending.pop_front();
+            }
             let draw = |index| draw(seed, u64::from(step) * 4 + index);
             if draw(0) % 2 == 0 && !held.is_empty() {
                 let (who, spot, bytes) = held.swap_remove(draw(1) as usize % held.len());
                 arena.free(spot, bytes, Ticket(step));
                 pages.free(who, Ticket(step));
+                if under_way(Ticket(step)) {
+                    ending.push_back((spot, bytes, Ticket(step)));
+                } else {
+                    arena.ended(spot, bytes, Ticket(step));
+                }
                 continue;
             }
             let bytes = draw(1) % (9 * PAGE) + 1;
             let need = bytes.div_ceil(PAGE);
             let settled = pages.longest_settled(under_way) >= need;
-            let Some((spot, after)) = arena.allocate(bytes, under_way) else {
+            let Some((spot, after)) = arena.allocate(bytes) else {
                 assert!(pages.longest() < need, "step {step}: there was room");
                 refused += 1;
                 continue;
@@ -259,27 +292,24 @@ mod tests {
     fn the_smallest_piece_that_fits_is_taken() {
         let mut arena = Arena::default();
         arena.grow(10 * PAGE);
-        let ended = |_| false;
         let spots: Vec<Spot> = [3, 1, 2, 4]
-            .map(|pages| arena.allocate(pages * PAGE, ended).expect("there is room").0)
+            .map(|pages| arena.allocate(pages * PAGE).expect("there is room").0)
             .to_vec();
-        arena.free(spots[0], 3 * PAGE, Ticket(0));
-        arena.free(spots[2], 2 * PAGE, Ticket(1));
-        assert_eq!(arena.allocate(2 * PAGE, ended), Some((spots[2], Tickets::new())));
+        for (index, pages) in [(0, 3), (2, 2)] {
+            arena.free(spots[index], pages * PAGE, Ticket(0));
+            arena.ended(spots[index], pages * PAGE, Ticket(0));
+        }
+        assert_eq!(arena.allocate(2 * PAGE), Some((spots[2], Tickets::new())));
     }
 
     #[test]
     fn what_was_given_back_longest_ago_is_waited_for_first() {
         let mut arena = Arena::default();
         arena.grow(3 * PAGE);
-        let under_way = |_| true;
-        let spots = [0, 1, 2].map(|_| arena.allocate(1, under_way).expect("there is room").0);
+        let spots = [0, 1, 2].map(|_| arena.allocate(1).expect("there is room").0);
         arena.free(spots[2], 1, Ticket(5));
         arena.free(spots[0], 1, Ticket(9));
-        assert_eq!(
-            arena.allocate(1, under_way),
-            Some((spots[2], Tickets::from_slice(&[Ticket(5)])))
-        );
+        assert_eq!(arena.allocate(1), Some((spots[2], Tickets::from_slice(&[Ticket(5)]))));
     }
 
     #[test]
@@ -287,10 +317,11 @@ mod tests {
         let mut arena = Arena::default();
         arena.grow(8 * PAGE);
         let spots: Vec<Spot> =
-            (0..8).map(|_| arena.allocate(1, |_| false).expect("there is room").0).collect();
+            (0..8).map(|_| arena.allocate(1).expect("there is room").0).collect();
         for index in [3, 1, 7, 0, 2, 6, 4, 5] {
             arena.free(spots[index], 1, Ticket(index as u32));
+            arena.ended(spots[index], 1, Ticket(index as u32));
         }
-        assert_eq!(arena.allocate(8 * PAGE, |_| false), Some((spots[0], Tickets::new())));
+        assert_eq!(arena.allocate(8 * PAGE), Some((spots[0], Tickets::new())));
     }
 }

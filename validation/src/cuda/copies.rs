@@ -243,7 +243,7 @@ impl Parts<'_> {
             // On the host only: its end is what others wait for, and the marks that it must see.
             self.book.entry_mut(ticket).own.marks = self.guards(ticket)?;
         }
-        self.loose.push(ticket);
+        self.loose.insert(ticket);
         Ok(())
     }
 }

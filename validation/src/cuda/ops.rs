@@ -235,7 +235,7 @@ impl Parts<'_> {
         let planned = planned.span + planned.delay;
         self.book.ops.push(OpRun { occurrence, planned, ready, start, end });
         self.streams[stream].last = end;
-        self.book.finish(ticket, end);
+        self.finish(ticket, end);
         Ok(true)
     }
 

@@ -45,7 +45,7 @@ impl Parts<'_> {
                 self.channels[entry.transit().channel(0)].gate.push_back(ticket);
             }
             // Rooms are where the arena put them: nothing has to move.
-            Work::Compact { .. } | Work::Release => self.loose.push(ticket),
+            Work::Compact { .. } | Work::Release => {}
         }
         // Whoever is given this room from here on waits for this command.
         let freed = command.frees.iter().filter_map(|room| self.rooms.free(room, ticket));
@@ -76,12 +76,17 @@ impl Parts<'_> {
                     let transit = entry.transit.as_ref().expect("a copy has a route");
                     self.try_gate(transit.channel(0))?;
                 }
-                Work::Compact { .. } | Work::Release if !entry.queued && entry.unqueued == 0 => {
-                    let mut marks: MarkList = self.book.waits(ticket).into_iter().collect();
-                    marks.extend(self.guards(ticket)?);
-                    self.book.marked(ticket, marks);
+                Work::Compact { .. } | Work::Release => {
+                    let (unqueued, unended) = (entry.unqueued, entry.unended);
+                    if !entry.queued && unqueued == 0 {
+                        let mut marks: MarkList = self.book.waits(ticket).into_iter().collect();
+                        marks.extend(self.guards(ticket)?);
+                        self.book.marked(ticket, marks);
+                    }
+                    if unended == 0 {
+                        self.loose.insert(ticket);
+                    }
                 }
-                Work::Compact { .. } | Work::Release => {}
             }
         }
         Ok(())
@@ -109,8 +114,11 @@ impl Parts<'_> {
                 any = true;
             }
         }
-        any |= self.end_loose()?;
         self.start_due()?;
+        while self.end_loose()? {
+            any = true;
+            self.start_due()?;
+        }
         // What waits for more than a command: a thread, a check of an arrival.
         for stream in 0..self.streams.len() {
             self.try_stream(stream)?;
@@ -124,22 +132,28 @@ impl Parts<'_> {
     /// Ends what is in no queue any more: releases, and copies that have arrived.
     fn end_loose(&mut self) -> Result<bool> {
         let mut any = false;
-        for ticket in std::mem::take(&mut self.loose) {
+        for ticket in self.loose.clone() {
             let entry = self.book.entry(ticket);
             let over = entry.own.over.or_else(|| self.over_with_its_edges(ticket));
             let mut may = entry.unended == 0 && over.is_some();
             for mark in &entry.own.marks {
                 may = may && mark.passed()?;
             }
-            match over {
-                Some(end) if may => {
-                    any = true;
-                    self.book.finish(ticket, end);
-                }
-                _ => self.loose.push(ticket),
+            if let Some(end) = over.filter(|_| may) {
+                any = true;
+                self.loose.remove(&ticket);
+                self.finish(ticket, end);
             }
         }
         Ok(any)
+    }
+
+    /// A command has ended: whoever waited for it may go, and what it gave back is free.
+    pub(super) fn finish(&mut self, ticket: Ticket, end: Time) {
+        for held in &self.book.entry(ticket).own.freed {
+            self.rooms.ended(held, ticket);
+        }
+        self.book.finish(ticket, end);
     }
 
     /// A release ends with the last of what it waits for.
