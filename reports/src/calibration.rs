@@ -79,7 +79,7 @@ pub fn calibration_text(record: &CalibrationRecord) -> String {
     if let Some(Runtime { per_op, per_object, .. }) = &record.runtime {
         let _ = writeln!(
             text,
-            "waking: {per_op} between two ops, {per_object} before a copy that an op waits for; \
+            "waiting: {per_op} between two ops, {per_object} before a copy that an op waits for; \
              as a scenario's `runtime` in runtime.ron"
         );
     }
