@@ -6,7 +6,7 @@
 //! might be of a kind is of none.
 
 use crate::import::chakra::is_chakra;
-use crate::trace::tables::unpack;
+use crate::packed::Packing;
 use crate::trace::tar::{first_file, is_tar};
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -73,7 +73,7 @@ impl FileKind {
         let mut head = Vec::new();
         File::open(path).ok()?.take(HEAD).read_to_end(&mut head).ok()?;
         match of_head(&head, size) {
-            Some(FileKind::Packed) => Some(packed(path, head[0] == 0x1F)),
+            Some(FileKind::Packed) => Packing::of_head(&head).map(|packing| packed(path, packing)),
             None if is_tar(&head) => of_head(first_file(&head), size),
             kind => kind,
         }
@@ -194,12 +194,12 @@ pub fn refused(path: &Path, wanted: &[FileKind], said: Diagnostics) -> Diagnosti
 }
 
 /// What a packed file is, where readers take it packed.
-fn packed(path: &Path, gzip: bool) -> FileKind {
+fn packed(path: &Path, packing: Packing) -> FileKind {
     let head = || {
         let file = BufReader::new(File::open(path).ok()?);
         let mut head = Vec::new();
         // What is damaged further on is a matter for the reader.
-        let _ = unpack(Box::new(file), gzip).take(HEAD).read_to_end(&mut head);
+        let _ = packing.unpacked(Box::new(file)).take(HEAD).read_to_end(&mut head);
         match is_tar(&head) {
             true => of_head(first_file(&head), u64::MAX),
             false => of_head(&head, u64::MAX),
@@ -226,8 +226,10 @@ fn of_head(head: &[u8], size: u64) -> Option<FileKind> {
     if !is_json && is_chakra(head) {
         return Some(FileKind::ChakraTrace);
     }
+    if Packing::of_head(head).is_some() {
+        return Some(FileKind::Packed);
+    }
     match head {
-        [0x1F, 0x8B, ..] | [0x28, 0xB5, 0x2F, 0xFD, ..] => return Some(FileKind::Packed),
         [b'P', b'K', 3, 4, ..] => return Some(FileKind::Zip),
         [0x80, 2..=5, ..] => return Some(FileKind::Pickle),
         _ => {}

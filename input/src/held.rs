@@ -2,8 +2,9 @@
 //!
 //! Where there is no disk, as in a browser, what a scenario reads is handed to it whole: [`hold`]
 //! takes the files, and from then on they are found as what ships is, by their names below
-//! [`EMBEDDED`](crate::shipped::EMBEDDED). Who hands them on learns from [`noted`] which files a
-//! reading opened, so that no list of what a scenario may name has to be kept anywhere.
+//! [`EMBEDDED`](crate::shipped::EMBEDDED). Packed files are handed over unpacked, under their names.
+//! Who hands them on learns from [`noted`] which files a reading opened, so that no list of what a
+//! scenario may name has to be kept anywhere.
 //! Both are of one thread: readings on others neither see nor disturb them.
 //! Invariant: every reader opens files through [`crate::shipped::bytes`], which asks here first.
 

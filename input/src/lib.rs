@@ -15,6 +15,7 @@ mod json;
 pub mod lint;
 pub mod op_table;
 pub mod op_times;
+pub mod packed;
 pub mod project;
 pub mod scenario;
 pub mod shipped;

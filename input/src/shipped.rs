@@ -45,6 +45,11 @@ pub fn is_shipped(path: &Path) -> bool {
     name(path).and_then(of).is_some() || is_folder(path)
 }
 
+/// Whether the file at `path` is held in memory, where packed files are held unpacked.
+pub(crate) fn is_held(path: &Path) -> bool {
+    name(path).and_then(held::bytes).is_some()
+}
+
 /// Names of the `.ron` files right in a folder that ships, without their endings.
 pub fn specs(folder: &str) -> impl Iterator<Item = &'static str> {
     let names = below(folder).filter_map(|name| name.strip_suffix(".ron"));

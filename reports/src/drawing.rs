@@ -89,7 +89,10 @@ impl Drawing {
             let (at, line) = line();
             let bad = || wrong(at, line);
             match (line, &group) {
-                ("</svg>", None) => return Ok(drawing),
+                ("</svg>", None) => {
+                    drawing.body = joined(&drawing.body);
+                    return Ok(drawing);
+                }
                 ("</g>", Some(_)) => {
                     drawing.body.push_str("</g>\n");
                     group.take().into_iter().for_each(|group| drawing.end(group));
@@ -226,6 +229,33 @@ fn element(line: &str) -> Option<String> {
     })
 }
 
+/// The same picture with lines of one look that follow each other as one element: each dash is a
+/// line, and most of a line is its look.
+fn joined(body: &str) -> String {
+    let (mut out, mut kept) = (String::with_capacity(body.len()), None);
+    let ended =
+        |path: (String, &str)| format!("<path d=\"{}\" fill=\"none\"{}/>\n", path.0, path.1);
+    for line in body.lines() {
+        let element = line.strip_prefix("<polyline fill=\"none\" points=\"");
+        let line_to = element.and_then(|rest| rest.strip_suffix("/>")?.split_once('"'));
+        // Where lines cross, those that can be seen through would not be drawn as one.
+        match (line_to.filter(|(_, look)| !look.contains("opacity=")), kept.take()) {
+            (Some((points, look)), Some((before, same))) if look == same => {
+                kept = Some((before + "M" + points.trim_end(), look));
+            }
+            (next, last) => {
+                last.into_iter().for_each(|path| out += &ended(path));
+                kept = next.map(|(points, look)| (format!("M{}", points.trim_end()), look));
+                if kept.is_none() {
+                    out = out + line + "\n";
+                }
+            }
+        }
+    }
+    kept.into_iter().for_each(|path| out += &ended(path));
+    out
+}
+
 /// Names and values of ` a="b" c="d"`.
 fn attributes(mut rest: &str) -> Option<BTreeMap<String, String>> {
     let mut all = BTreeMap::new();
@@ -289,6 +319,24 @@ mod tests {
                 assert_eq!(own.map(|point| point.series), mark.series);
             }
         }
+    }
+
+    #[test]
+    fn lines_of_one_look_are_one_path_and_others_stay_as_they_are() {
+        let line = |at: u32, stroke: &str| {
+            format!("<polyline fill=\"none\" points=\"{at},1 2,3 \" stroke=\"{stroke}\"/>\n")
+        };
+        let (red, blue, other) = ("#FF0000", "#0000FF", "<circle cx=\"1\" cy=\"2\" r=\"3\"/>\n");
+        let path = |points: &str, stroke: &str| {
+            format!("<path d=\"{points}\" fill=\"none\" stroke=\"{stroke}\"/>\n")
+        };
+        let lines = [line(1, red), line(4, red), other.to_owned(), line(5, red), line(6, blue)];
+        let want = [path("M1,1 2,3M4,1 2,3", red), other.to_owned()];
+        let want = want.concat() + &path("M5,1 2,3", red) + &path("M6,1 2,3", blue);
+        assert_eq!(joined(&lines.concat()), want);
+        let faint = line(1, red).replace("/>", " opacity=\"0.5\"/>");
+        assert_eq!(joined(&faint.repeat(2)), faint.repeat(2));
+        assert_eq!(joined(""), "");
     }
 
     #[test]

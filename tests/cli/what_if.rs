@@ -15,7 +15,7 @@ fn the_page_of_a_run_holds_the_simulator_and_so_does_that_of_its_folder() {
     let project = Project::new();
     project.write("m.wasm", stamped(&EMPTY, b"packed"));
     let all = ["run", CASE, "--report", "--what-if=m.wasm", "--out", "o"];
-    project.run(&all).ends_with(0).shows(&["what-if.wasm", "what-if.files.gz"]);
+    project.run(&all).ends_with(0).shows(&["what-if.wasm", "what-if.files.lzma"]);
     let page = project.text("o/report.html");
     assert!(page.contains("id=\"what-if-module\"") && page.contains("id=\"what-if-files\""));
     assert!(page.contains("'wasm-unsafe-eval'") && page.contains("worker-src blob:"));
@@ -58,12 +58,31 @@ fn what_no_page_can_hold_is_refused_before_anything_is_run() {
     assert!(!shipped.path("o").exists());
 }
 
+/// The module of `cargo xtask what-if`, if it was built beside the command.
+fn module() -> Option<PathBuf> {
+    let command = Path::new(env!("CARGO_BIN_EXE_tiersim"));
+    let target = command.parent().and_then(Path::parent).expect("a build folder");
+    Some(target.join("what-if").join("tiersim.wasm")).filter(|module| module.is_file())
+}
+
+/// The page of a recorded step, which has the simulator, a trace and every kind of chart.
+#[test]
+fn a_page_with_the_simulator_is_below_two_megabytes() {
+    let Some(module) = module() else {
+        return eprintln!("no module of `cargo xtask what-if` here: no page was weighed");
+    };
+    let project = Project::shipped();
+    let module = format!("--what-if={}", module.display());
+    let run = ["run", "scenarios/gpt2-adam-tiering.ron", "--report", &module, "--out", "o", "-q"];
+    project.run(&run).ends_with(0);
+    let size = fs::metadata(project.path("o/report.html")).expect("it was written").len();
+    assert!(size < 2_000_000, "{size} bytes");
+}
+
 /// Sliders of shipped scenarios, turned by pointer and keyboard in a page that Chromium opened.
 #[test]
 fn a_browser_gives_the_numbers_of_the_command() {
     let command = env!("CARGO_BIN_EXE_tiersim");
-    let target = Path::new(command).parent().and_then(Path::parent).expect("a build folder");
-    let module = target.join("what-if").join("tiersim.wasm");
     let lacks =
         |what: &str| eprintln!("no {what} here: that a page gives the numbers was not checked");
     let there = |name: &str| {
@@ -76,9 +95,9 @@ fn a_browser_gives_the_numbers_of_the_command() {
     if !there("node") {
         return lacks("node");
     }
-    if !module.is_file() {
+    let Some(module) = module() else {
         return lacks("module of `cargo xtask what-if`");
-    }
+    };
     let project = Project::shipped();
     let module = format!("--what-if={}", module.display());
     for name in ["gpt2-adam-tiering", "kv-tiering-requests"] {
@@ -86,8 +105,6 @@ fn a_browser_gives_the_numbers_of_the_command() {
         let run = ["run", scenario.as_str(), "--report", module.as_str(), "--out", name, "-q"];
         project.run(&run).ends_with(0);
         let page = project.path(&format!("{name}/report.html"));
-        let size = fs::metadata(&page).expect("it was written").len();
-        assert!(size < 2 << 20 || name != "gpt2-adam-tiering", "{name} has {size} bytes");
         let ran = Command::new("node")
             .arg(shipped("tests/browser").join("check.mjs"))
             .args(["--tiersim", command])

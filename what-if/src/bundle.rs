@@ -1,20 +1,17 @@
 //! A scenario and all files that it reads, as one piece of bytes for a page.
 //!
-//! Packed with gzip: one line of JSON that says what is inside, then the files one after the other.
-//! Files keep the names that they have below their project, so that the readers find them where
-//! the scenario names them.
-//! Invariant: what is read back is what was packed, or a sentence; no more than [`MOST_BYTES`] are
-//! ever unpacked.
+//! One line of JSON that says what is inside, then the files one after the other, all packed at
+//! once. Files keep the names that they have below their project, so that the readers find them
+//! where the scenario names them; those that are packed there lie here as they unpack, since what
+//! is packed twice is larger.
+//! Invariant: what is read back is what was packed, or a sentence.
 
-use crate::{Set, VERSION};
-use flate2::Compression;
-use flate2::read::GzDecoder;
-use flate2::write::GzEncoder;
+use crate::{Set, VERSION, packed};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
 
-/// The most bytes of all files together: more are no page to send to anybody.
+/// The most bytes of all files together, unpacked: more are no page to send to anybody. The module
+/// that unpacks them takes a little more, for the list.
 pub const MOST_BYTES: u64 = 64 << 20;
 
 /// A scenario with all that it reads.
@@ -47,26 +44,17 @@ impl Bundle {
             files: self.files.iter().map(|(name, held)| (name.clone(), held.len())).collect(),
         };
         let head = serde_json::to_string(&head).expect("texts and numbers are JSON");
-        let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
         let parts = [head.as_bytes(), b"\n"].into_iter();
-        for part in parts.chain(self.files.values().map(Vec::as_slice)) {
-            gzip.write_all(part).expect("a vector takes all");
-        }
-        gzip.finish().expect("a vector takes all")
+        let all: Vec<_> = parts.chain(self.files.values().map(Vec::as_slice)).collect();
+        packed(&all.concat())
     }
 
-    /// What was packed.
+    /// A bundle of what it unpacks to.
     ///
     /// # Errors
     /// In words, if the bytes are no bundle, or one of another version.
-    pub fn unpacked(bytes: &[u8]) -> Result<Bundle, String> {
+    pub fn of(all: &[u8]) -> Result<Bundle, String> {
         let damaged = |what: &str| format!("the scenario's files in this page are damaged: {what}");
-        let mut all = Vec::new();
-        let read = GzDecoder::new(bytes).take(MOST_BYTES + 1).read_to_end(&mut all);
-        read.map_err(|error| damaged(&error.to_string()))?;
-        if all.len() as u64 > MOST_BYTES {
-            return Err(damaged("they are too large"));
-        }
         let end = all.iter().position(|byte| *byte == b'\n').ok_or_else(|| damaged("no list"))?;
         let head: Head =
             serde_json::from_slice(&all[..end]).map_err(|error| damaged(&error.to_string()))?;

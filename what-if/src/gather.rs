@@ -1,7 +1,8 @@
 //! From a scenario on a disk to its bundle.
 //!
 //! The scenario is read and its trace is made, and every file that this opened goes into the
-//! bundle: so whatever a scenario may name is there, and nothing else is sent along. Then the
+//! bundle: so whatever a scenario may name is there, and nothing else is sent along. What is packed
+//! by gzip or Zstandard goes there unpacked, to be packed with the others. Then the
 //! bundle is read as a page will, from memory alone, which shows that nothing is missing.
 //! Invariant: a bundle that is returned can be loaded, and asks the same question as the file.
 
@@ -10,8 +11,10 @@ use crate::session::read_sole;
 use crate::{Bundle, Ready, Refusal, Set};
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use tiersim_input::held::{hold, noted};
+use tiersim_input::packed::plain;
 use tiersim_input::shipped;
 use tiersim_input::traces::read_traces;
 use tiersim_policies::zoo::Registry;
@@ -73,18 +76,25 @@ fn name(path: &Path, root: &Path) -> Result<String, String> {
     })
 }
 
-/// What a file holds, if it is there.
+/// What a file holds, unpacked, if it is there.
 fn bytes(path: &PathBuf, most: u64) -> Result<Option<Vec<u8>>, String> {
-    let too_large = || {
-        let most = MOST_BYTES >> 20;
-        format!("{} and the others are more than the {most} MiB that a page takes", path.display())
+    let said = |error: io::Error| match error.kind() {
+        io::ErrorKind::FileTooLarge => {
+            let most = MOST_BYTES >> 20;
+            let path = path.display();
+            format!("{path} and the others are more than the {most} MiB that a page takes")
+        }
+        _ => format!("{}: cannot read: {error}", path.display()),
     };
-    if let Some(held) = shipped::bytes(path) {
-        return Ok(Some(held.to_vec()));
-    }
-    let Ok(found) = fs::metadata(path) else { return Ok(None) };
-    if found.len() > most {
-        return Err(too_large());
-    }
-    fs::read(path).map(Some).map_err(|error| format!("{}: cannot read: {error}", path.display()))
+    let held = match shipped::bytes(path) {
+        Some(held) => held.to_vec(),
+        None => {
+            let Ok(found) = fs::metadata(path) else { return Ok(None) };
+            if found.len() > most {
+                return Err(said(io::ErrorKind::FileTooLarge.into()));
+            }
+            fs::read(path).map_err(said)?
+        }
+    };
+    plain(held, most).map(Some).map_err(said)
 }

@@ -212,7 +212,7 @@ fn shown(value: f64, unit: &str) -> String {
         None => (unit, ""),
     };
     let of = match of {
-        "kb" | "mb" | "gb" | "tb" => of.to_uppercase(),
+        "kb" | "mb" | "gb" | "tb" => of.to_ascii_uppercase(),
         "kib" => "KiB".to_owned(),
         "mib" => "MiB".to_owned(),
         "gib" => "GiB".to_owned(),

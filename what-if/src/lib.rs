@@ -13,6 +13,7 @@ mod bundle;
 mod gather;
 mod knobs;
 mod module;
+mod packed;
 #[cfg(target_family = "wasm")]
 mod page;
 mod session;
@@ -22,6 +23,7 @@ pub use bundle::{Bundle, MOST_BYTES};
 pub use gather::gather;
 pub use knobs::{Knob, Stop, knobs};
 pub use module::{bare, checked, stamped};
+pub use packed::packed;
 pub use session::{Part, Ready, Refusal, Session};
 
 /// The version of tiersim, which a bundle, a module and a page must share.

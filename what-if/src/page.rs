@@ -1,6 +1,6 @@
 //! What a page calls: a few functions over one buffer.
 //!
-//! The page asks for room with [`input`], writes bytes there, and calls [`load`] with a bundle or
+//! The page asks for room with [`input`], writes bytes there, and calls [`load`] with a bundle, unpacked, or
 //! [`run`] with overrides as JSON, a list of pairs. Each answers how many bytes of JSON lie at
 //! [`output`]: `{"ok": ...}` or `{"error": "..."}`. A panic ends in a trap, and what it said lies
 //! there as well, for [`fault`] to count: a module that trapped is not called again.
@@ -42,7 +42,7 @@ extern "C" fn output() -> *const u8 {
 #[unsafe(no_mangle)]
 extern "C" fn load(first: usize, of: usize) -> usize {
     panic::set_hook(Box::new(|fault| FAULT.set(fault.to_string())));
-    let loaded = Bundle::unpacked(&INPUT.take()).and_then(|bundle| {
+    let loaded = Bundle::of(&INPUT.take()).and_then(|bundle| {
         // There is one, for as long as the page is open.
         let ready: &'static Ready = Box::leak(Box::new(Ready::load(&bundle)?));
         let session = Session::new(ready, Part { first, of })?;

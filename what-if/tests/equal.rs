@@ -88,7 +88,8 @@ fn every_stop_of_every_kind_of_scenario_is_what_the_command_runs() {
     for name in SCENARIOS {
         let path = scenario(name);
         let bundle = gather(&path, &[]).unwrap_or_else(|why| panic!("{name}: {why}"));
-        let bundle = Bundle::unpacked(&bundle.packed()).expect("it was packed here");
+        let bundle = tiersim_unpack::unpacked(&bundle.packed()).expect("it was packed here");
+        let bundle = Bundle::of(&bundle).unwrap_or_else(|why| panic!("{name}: {why}"));
         let ready = Ready::load(&bundle).unwrap_or_else(|why| panic!("{name}: {why}"));
         let session =
             |part| Session::new(&ready, part).unwrap_or_else(|why| panic!("{name}: {why}"));
@@ -131,4 +132,11 @@ fn a_scenario_that_ships_makes_the_bundle_of_its_file() {
     let ours = gather(&scenario("tiny-llama-lru"), &[]).expect("it is there");
     let bundle = gather(&shipped, &[]).expect("it ships with all that it reads");
     assert_eq!((bundle.scenario.as_str(), bundle.files == ours.files), (name, true));
+}
+
+#[test]
+fn packed_tables_lie_in_a_bundle_unpacked_under_their_names() {
+    let bundle = gather(&scenario("gpt2-adam-tiering"), &[]).expect("it is there");
+    let table = &bundle.files["traces/gpt2-train-cpu/ops.csv.gz"];
+    assert!(table.starts_with(b"id,step,phase,"), "the header of a table");
 }

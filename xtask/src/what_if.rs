@@ -6,14 +6,12 @@
 
 use crate::say;
 use crate::targets::have_target;
-use lzma_rust2::{LzmaOptions, LzmaWriter};
 use std::env;
 use std::ffi::OsString;
 use std::fs;
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use tiersim_what_if::{bare, stamped};
+use tiersim_what_if::{bare, packed, stamped};
 
 const TARGET: &str = "wasm32-unknown-unknown";
 const PROFILE: &str = "what-if";
@@ -63,7 +61,7 @@ fn built() -> Result<String, String> {
     };
     let (unpack, simulator) = (compiled("tiersim_unpack.wasm")?, compiled("tiersim_what_if.wasm")?);
     let simulator = bare(&simulator);
-    let module = stamped(&unpack, &packed(&simulator).map_err(|error| error.to_string())?);
+    let module = stamped(&unpack, &packed(&simulator));
     let folder = target.join("what-if");
     let (out, part) = (folder.join("tiersim.wasm"), folder.join(".tiersim.wasm.part"));
     let wrong = |error| format!("{}: {error}", out.display());
@@ -71,12 +69,4 @@ fn built() -> Result<String, String> {
     fs::write(&part, &module).and_then(|()| fs::rename(&part, &out)).map_err(wrong)?;
     let (all, simulator) = (module.len(), simulator.len());
     Ok(format!("written to {}: {all} bytes, of {simulator} unpacked", out.display()))
-}
-
-/// As `what-if/unpack` unpacks it.
-fn packed(bytes: &[u8]) -> io::Result<Vec<u8>> {
-    let options = LzmaOptions::with_preset(9);
-    let mut writer = LzmaWriter::new_use_header(Vec::new(), &options, Some(bytes.len() as u64))?;
-    writer.write_all(bytes)?;
-    writer.finish()
 }

@@ -190,7 +190,7 @@ fn word(path: &[String]) -> &str {
 /// A machine that ships with so many devices, by what people call its device: `RTX 4090`, `a100`.
 pub fn machine(word: &str, devices: u64) -> Option<&'static str> {
     let plain: String =
-        word.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_lowercase();
+        word.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
     let plain = plain.trim_start_matches("nvidia").trim_start_matches("geforce");
     let plain = plain.trim_start_matches("amd").trim_start_matches("instinct");
     Some(match (plain, devices) {

@@ -19,7 +19,8 @@ mod truth;
 pub use rows::{Action, Device, PoolId, Segment, Snapshot, What};
 pub use tree::Problem;
 
-use crate::trace::tables::{regular_file, unpack};
+use crate::packed::Packing;
+use crate::trace::tables::regular_file;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -49,13 +50,12 @@ pub fn read_snapshot(path: &Path) -> Result<Snapshot, Diagnostics> {
         Ok(first) => first.get(..4).unwrap_or_default().to_vec(),
         Err(error) => return bad("a snapshot can be read", error.to_string(), "check the disk"),
     };
-    let gzip = magic.starts_with(&[0x1f, 0x8b]);
-    let packed = gzip || magic == [0x28, 0xb5, 0x2f, 0xfd];
-    let (from, limit): (Box<dyn Read>, u64) = if packed {
-        let most = length.saturating_mul(RATIO).saturating_add(FREE).min(LARGEST);
-        (unpack(Box::new(file), gzip), most)
-    } else {
-        (Box::new(file), LARGEST)
+    let (from, limit): (Box<dyn Read>, u64) = match Packing::of_head(&magic) {
+        Some(packing) => {
+            let most = length.saturating_mul(RATIO).saturating_add(FREE).min(LARGEST);
+            (packing.unpacked(Box::new(file)), most)
+        }
+        None => (Box::new(file), LARGEST),
     };
     let mut bytes = Vec::new();
     if let Err(error) = from.take(limit + 1).read_to_end(&mut bytes) {

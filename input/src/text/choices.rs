@@ -67,7 +67,7 @@ pub fn nearest<'k>(found: &str, known: &[&'k str]) -> Option<&'k str> {
     let limit = (found.chars().count() / 3).max(1);
     known
         .iter()
-        .map(|word| (distance(&found.to_lowercase(), &word.to_lowercase()), *word))
+        .map(|word| (distance(&found.to_ascii_lowercase(), &word.to_ascii_lowercase()), *word))
         .filter(|(distance, _)| *distance <= limit)
         .min()
         .map(|(_, word)| word)

@@ -71,10 +71,10 @@ fn as_whole(text: &str) -> String {
 fn with_article(name: &str) -> String {
     let mut words = if name.starts_with(['A', 'E', 'I', 'O', 'U']) { "an" } else { "a" }.to_owned();
     for c in name.chars() {
-        if c.is_uppercase() {
+        if c.is_ascii_uppercase() {
             words.push(' ');
         }
-        words.extend(c.to_lowercase());
+        words.push(c.to_ascii_lowercase());
     }
     words
 }

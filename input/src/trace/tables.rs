@@ -7,9 +7,8 @@
 //! file is record `n` of the table.
 
 use super::tar::{OneFile, is_tar};
+use crate::packed::Packing;
 use crate::shipped;
-use flate2::bufread::MultiGzDecoder;
-use ruzstd::decoding::StreamingDecoder;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -191,7 +190,7 @@ impl Source {
 
 /// A file's name in small letters, without the ending of what packs it.
 pub(crate) fn unpacked_name(path: &Path) -> String {
-    let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+    let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
     name.strip_suffix(".gz").or(name.strip_suffix(".zst")).unwrap_or(&name).to_owned()
 }
 
@@ -199,13 +198,14 @@ pub(crate) fn unpacked_name(path: &Path) -> String {
 /// allowed.
 pub(crate) fn unpacked(path: &Path, limits: Limits) -> Result<(Box<dyn Read>, u64), Diagnostics> {
     let (length, file) = open(path, limits.expanded)?;
-    let extension = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
-    Ok(match extension {
-        "gz" | "zst" => {
+    // What is held keeps its name and is unpacked already.
+    let packing = Packing::of_name(path).filter(|_| !shipped::is_held(path));
+    Ok(match packing {
+        Some(packing) => {
             let most = length.saturating_mul(limits.ratio).saturating_add(limits.free);
-            (unpack(file, extension == "gz"), limits.expanded.min(most))
+            (packing.unpacked(file), limits.expanded.min(most))
         }
-        _ => (file, limits.expanded),
+        None => (file, limits.expanded),
     })
 }
 
@@ -216,13 +216,12 @@ pub(crate) fn unpacked_by_magic(
 ) -> Result<(Box<dyn Read>, u64), Diagnostics> {
     let (length, mut file) = open(path, limits.expanded)?;
     let head = file.fill_buf().map_err(|error| describe(path, &error))?;
-    let gzip = head.starts_with(&[0x1F, 0x8B]);
-    let (inner, most): (Box<dyn Read>, u64) = if gzip || head.starts_with(&[0x28, 0xB5, 0x2F, 0xFD])
-    {
-        let most = length.saturating_mul(limits.ratio).saturating_add(limits.free);
-        (unpack(file, gzip), limits.expanded.min(most))
-    } else {
-        (file, limits.expanded)
+    let (inner, most): (Box<dyn Read>, u64) = match Packing::of_head(head) {
+        Some(packing) => {
+            let most = length.saturating_mul(limits.ratio).saturating_add(limits.free);
+            (packing.unpacked(file), limits.expanded.min(most))
+        }
+        None => (file, limits.expanded),
     };
     let mut inner = BufReader::new(inner);
     // A gzip of one block may give less at first than a header has.
@@ -241,11 +240,6 @@ pub(crate) fn open(path: &Path, limit: u64) -> Result<(u64, Box<dyn BufRead>), D
     let length = regular_file(path, limit)?;
     let file = File::open(path).map_err(|error| describe(path, &error))?;
     Ok((length, Box::new(BufReader::new(file))))
-}
-
-/// What a packed file holds: gzip members, or else Zstandard frames, one after the other.
-pub(crate) fn unpack(file: Box<dyn BufRead>, gzip: bool) -> Box<dyn Read> {
-    if gzip { Box::new(MultiGzDecoder::new(file)) } else { Box::new(ZstdFrames::Between(file)) }
 }
 
 /// Checks that `path` is a file itself, not a link, of at most `limit` bytes; returns its length.
@@ -359,49 +353,4 @@ pub(crate) fn describe(path: &Path, error: &io::Error) -> Diagnostics {
         _ => ("cannot be read or written", "check the path, its permissions and free space"),
     };
     Diagnostics::one(path, None, rule, error.to_string(), remedy)
-}
-
-/// The frames of a `.zst` file, one after the other.
-enum ZstdFrames {
-    Between(Box<dyn BufRead>),
-    Within(Box<StreamingDecoder<Box<dyn BufRead>, ruzstd::decoding::FrameDecoder>>),
-    Ended,
-}
-
-impl Read for ZstdFrames {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        loop {
-            match std::mem::replace(self, ZstdFrames::Ended) {
-                ZstdFrames::Ended => return Ok(0),
-                ZstdFrames::Between(mut file) => {
-                    if file.fill_buf()?.is_empty() {
-                        return Ok(0);
-                    }
-                    let damaged = |error: ruzstd::decoding::errors::FrameDecoderError| {
-                        io::Error::new(io::ErrorKind::InvalidData, error.to_string())
-                    };
-                    let frame = StreamingDecoder::new(file).map_err(damaged)?;
-                    *self = ZstdFrames::Within(Box::new(frame));
-                }
-                ZstdFrames::Within(mut frame) => match frame.read(buffer) {
-                    Ok(0) if !buffer.is_empty() => {
-                        let stored = frame.decoder.get_checksum_from_data();
-                        if stored.is_some() && stored != frame.decoder.get_calculated_checksum() {
-                            let text = "the checksum does not match";
-                            return Err(io::Error::new(io::ErrorKind::InvalidData, text));
-                        }
-                        *self = ZstdFrames::Between(frame.into_inner());
-                    }
-                    Ok(count) => {
-                        *self = ZstdFrames::Within(frame);
-                        return Ok(count);
-                    }
-                    // The decoder reports damage as `Other`, which would read as a disk fault.
-                    Err(error) => {
-                        return Err(io::Error::new(io::ErrorKind::InvalidData, error.to_string()));
-                    }
-                },
-            }
-        }
-    }
 }

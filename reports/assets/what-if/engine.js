@@ -6,34 +6,28 @@
   var engine = function (tell) {
     var kept = null;
     var calls = null;
-    // Five signs are four bytes; the last ones may be fewer.
-    var SIGNS = "!#$%()*+,./0123456789:;=?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[^_abcdefghijklmnopqrstuvwxyz{|}~";
+    // Two signs are 13 bits, the lower ones first; a last one alone is 6.
+    var SIGNS = "!\"#$%'()*+,-./0123456789:;=?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopqrstuvwxyz{|}~";
     var bytesOf = function (text) {
       var digit = new Uint8Array(128);
-      for (var sign = 0; sign < 85; sign += 1) { digit[SIGNS.charCodeAt(sign)] = sign; }
-      var bytes = new Uint8Array(Math.floor(text.length * 4 / 5));
-      for (var at = 0; at * 5 < text.length; at += 1) {
-        var value = 0;
-        for (var place = at * 5; place < at * 5 + 5; place += 1) {
-          value = value * 85 + (place < text.length ? digit[text.charCodeAt(place)] : 84);
-        }
-        for (var index = 0; index < 4; index += 1) {
-          if (at * 4 + index < bytes.length) { bytes[at * 4 + index] = value >>> (24 - 8 * index); }
-        }
+      for (var sign = 0; sign < 91; sign += 1) { digit[SIGNS.charCodeAt(sign)] = sign; }
+      var bytes = new Uint8Array((text.length >> 1) * 13 + text.length % 2 * 6 >> 3);
+      for (var at = 0, end = 0, kept = 0, bits = 0; at < text.length; at += 2) {
+        kept |= digit[text.charCodeAt(at)] + 91 * (digit[text.charCodeAt(at + 1)] || 0) << bits;
+        // What is written beyond the end is dropped.
+        for (bits += 13; bits >= 8; bits -= 8, kept >>= 8, end += 1) { bytes[end] = kept; }
       }
       return bytes;
     };
-    // The module that a page holds unpacks the simulator, which is a section of its own file.
-    var unpacked = function (file) {
-      var packed = new Uint8Array(WebAssembly.Module.customSections(file, "tiersim-simulator")[0]);
-      return WebAssembly.instantiate(file, {}).then(function (unpacks) {
-        var its = unpacks.exports;
+    // The module that a page holds unpacks the files, and the simulator, which is a section of its own.
+    var unpacks = function (its) {
+      return function (packed) {
         var room = its.input(packed.length);
         new Uint8Array(its.memory.buffer, room, packed.length).set(packed);
         var length = its.unpack();
         if (!length) { throw new Error("the simulator in this page is damaged"); }
         return new Uint8Array(its.memory.buffer, its.output(), length).slice();
-      });
+      };
     };
     var said = function (length) {
       var bytes = new Uint8Array(calls.memory.buffer, calls.output(), length);
@@ -61,10 +55,15 @@
     return function (message) {
       var work;
       if (message.module) {
-        work = WebAssembly.compile(bytesOf(message.module)).then(unpacked).then(function (bytes) {
-          return WebAssembly.compile(bytes);
+        work = WebAssembly.compile(bytesOf(message.module)).then(function (file) {
+          return WebAssembly.instantiate(file, {}).then(function (made) {
+            var unpacked = unpacks(made.exports);
+            var sections = WebAssembly.Module.customSections(file, "tiersim-simulator");
+            kept = { files: unpacked(bytesOf(message.files)), first: message.first, of: message.of };
+            return WebAssembly.compile(unpacked(new Uint8Array(sections[0])));
+          });
         }).then(function (module) {
-          kept = { module: module, files: bytesOf(message.files), first: message.first, of: message.of };
+          kept.module = module;
           return load();
         });
       } else {

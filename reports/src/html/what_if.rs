@@ -2,25 +2,38 @@
 //! place that the script fills with sliders.
 //!
 //! Blocks of data are `script` elements of a type that is no script's, which browsers leave alone.
-//! Their bytes are written in base 85, which is a sixteenth shorter than base 64: megabytes.
+//! Their bytes are written in base 91, which is a thirteenth shorter than base 64: megabytes.
 //! Invariant: what stands in them has no sign that HTML or XML could take for markup.
 
 use crate::words::escaped;
 use std::fmt::Write;
 
-/// The signs of base 85: those of ASCII that print, but for a space and `"&'-<>\]` and a backtick.
-const SIGNS: &[u8; 85] =
-    b"!#$%()*+,./0123456789:;=?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[^_abcdefghijklmnopqrstuvwxyz{|}~";
+/// The signs of base 91: those of ASCII that print, but for a space and `&<>`.
+const SIGNS: &[u8; 91] = b"!\"#$%'()*+,-./0123456789:;=?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`\
+abcdefghijklmnopqrstuvwxyz{|}~";
 
-/// Five signs for four bytes, the first digit first; of n bytes at the end n + 1 signs.
-fn base85(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len().div_ceil(4) * 5);
-    for four in bytes.chunks(4) {
-        let byte = |index: usize| four.get(index).copied().unwrap_or(0);
-        let value = u32::from_be_bytes([byte(0), byte(1), byte(2), byte(3)]);
-        for power in [52_200_625, 614_125, 7_225, 85, 1].into_iter().take(four.len() + 1) {
-            text.push(char::from(SIGNS[(value / power % 85) as usize]));
+/// Two signs for 13 bits, the lower ones first: 91 times 91 is just above 2 to the power of 13. Of
+/// what is left, 6 bits are one sign.
+fn base91(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity((bytes.len() * 16).div_ceil(13) + 1);
+    let mut put = |value: u32| text.push(char::from(SIGNS[(value % 91) as usize]));
+    let (mut kept, mut bits) = (0, 0);
+    for &byte in bytes {
+        kept |= u32::from(byte) << bits;
+        bits += 8;
+        if bits >= 13 {
+            let value = kept & 0x1fff;
+            put(value);
+            put(value / 91);
+            kept >>= 13;
+            bits -= 13;
         }
+    }
+    if bits > 0 {
+        put(kept);
+    }
+    if bits > 6 {
+        put(kept / 91);
     }
     text
 }
@@ -47,7 +60,7 @@ impl WhatIf<'_> {
         );
         let Some((module, files)) = self.inside else { return };
         for (id, bytes) in [("what-if-module", module), ("what-if-files", files)] {
-            let text = base85(bytes);
+            let text = base91(bytes);
             let _ = writeln!(out, "<script type=\"text/plain\" id=\"{id}\">{text}</script>");
         }
     }
@@ -57,28 +70,36 @@ impl WhatIf<'_> {
 mod tests {
     use super::*;
 
-    /// As the script reads it: missing digits are the largest.
+    /// As the script reads it.
     fn read(text: &str) -> Vec<u8> {
         let digit =
-            |sign: u8| SIGNS.iter().position(|known| *known == sign).expect("a sign") as u64;
-        let mut bytes = Vec::new();
-        for five in text.as_bytes().chunks(5) {
-            let digits = (0..5).map(|at| five.get(at).map_or(84, |&sign| digit(sign)));
-            let value = digits.fold(0, |sum, digit| sum * 85 + digit);
-            bytes.extend(&(value as u32).to_be_bytes()[..five.len() - 1]);
+            |sign: u8| SIGNS.iter().position(|known| *known == sign).expect("a sign") as u32;
+        let (mut bytes, mut kept, mut bits) = (Vec::new(), 0, 0);
+        for two in text.as_bytes().chunks(2) {
+            let (value, more) = match *two {
+                [low, high] => (digit(low) + 91 * digit(high), 13),
+                _ => (digit(two[0]), 6),
+            };
+            kept |= value << bits;
+            bits += more;
+            while bits >= 8 {
+                bytes.push(kept as u8);
+                kept >>= 8;
+                bits -= 8;
+            }
         }
         bytes
     }
 
     #[test]
     fn bytes_of_every_length_and_value_are_read_back() {
-        assert_eq!(base85(&[0, 0, 0, 0]), "!!!!!");
-        assert_eq!(base85(&[0, 0, 0, 86]), "!!!##", "one times 85 and one");
-        assert!(SIGNS.is_sorted() && !SIGNS.iter().any(|sign| b"\"&'<>]".contains(sign)));
-        let bytes: Vec<u8> = (0..=255).chain((0..=255).rev()).chain([255; 9]).collect();
+        assert_eq!(base91(&[92]), "\"\"", "one, and one times 91");
+        assert_eq!(base91(&[0, 0]), "!!!", "13 bits and 3");
+        assert!(SIGNS.is_sorted() && !SIGNS.iter().any(|sign| b" &<>".contains(sign)));
+        let bytes: Vec<u8> = (0..=255).chain((0..=255).rev()).chain([255; 13]).collect();
         for length in 0..bytes.len() {
-            let text = base85(&bytes[..length]);
-            assert_eq!(text.len(), length + length.div_ceil(4));
+            let text = base91(&bytes[..length]);
+            assert!(text.len() * 13 <= length * 16 + 12, "{length}");
             assert_eq!(read(&text), &bytes[..length]);
         }
     }
@@ -86,6 +107,7 @@ mod tests {
     #[test]
     fn the_script_reads_the_same_signs() {
         let signs = std::str::from_utf8(SIGNS).expect("ASCII");
-        assert!(include_str!("../../assets/what-if/engine.js").contains(signs));
+        let script = include_str!("../../assets/what-if/engine.js");
+        assert!(script.contains(&format!("{signs:?}")), "with the same escapes as here");
     }
 }

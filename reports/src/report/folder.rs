@@ -13,7 +13,7 @@ pub const SUMMARY: &str = "summary.json";
 /// The simulator, packed.
 pub const WHAT_IF_MODULE: &str = "what-if.wasm";
 /// What the scenario of a simulator reads, packed.
-pub const WHAT_IF_FILES: &str = "what-if.files.gz";
+pub const WHAT_IF_FILES: &str = "what-if.files.lzma";
 /// The chart that has the first place.
 pub(super) const CHART: &str = "latency-vs-memory.svg";
 /// Most rows of a table of cases: more would be no table to read.
