@@ -2,10 +2,11 @@
 //! that issues ops and copies, and passes over device memory behind a copy.
 //!
 //! A framework such as DeepSpeed runs one program per device. Its thread prepares every op and every
-//! object that it fetches ([`Runtime::per_op`], [`Runtime::per_object`]), may wait for each copy
-//! ([`Runtime::blocking`]), may name memory that is not pinned ([`Runtime::pageable`]), and what has
-//! arrived may be put together on the device before it is used ([`Runtime::passes`]). None of this
-//! is a property of hardware, so it belongs to a scenario; a real machine has its own.
+//! object that it fetches ([`Runtime::per_op`], [`Runtime::per_object`]), may do so ahead of the
+//! device ([`Runtime::ahead`]), may wait for each copy ([`Runtime::blocking`],
+//! [`Runtime::blocking_out`]), may name memory that is not pinned ([`Runtime::pageable`]), and what
+//! has arrived may be put together on the device before it is used ([`Runtime::passes`]). None of
+//! this is a property of hardware, so it belongs to a scenario; a real machine has its own.
 //! Invariant: a runtime only adds. A run without one ([`Runtime::is_none`]) is as if nobody had
 //! ever heard of it.
 
@@ -19,8 +20,7 @@ pub const MOST_PASSES: u32 = 64;
 /// What a framework adds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Runtime {
-    /// Host time before each op, in which its stream stands still: the launch is in series with
-    /// the device. Ops that only wait have none.
+    /// Host time before each op. Ops that only wait have none.
     pub per_op: Span,
     /// Host time for each object that comes into HBM, before its copy begins. The thread of a
     /// device sees to one object after the other.
@@ -31,6 +31,11 @@ pub struct Runtime {
     /// The thread waits until what it fetches into HBM has come: what the plan has behind that,
     /// ops and fetches, begins no sooner.
     pub blocking: bool,
+    /// The same of what leaves HBM.
+    pub blocking_out: bool,
+    /// The thread asks for ops and copies ahead of the device: host time is felt only where the
+    /// device would be sooner. Without this it is in series with the device.
+    pub ahead: bool,
     /// Copies name pageable memory of the host, on links that say what that reaches.
     pub pageable: bool,
     /// Where the numbers come from.
@@ -40,8 +45,10 @@ pub struct Runtime {
 impl Runtime {
     /// Whether nothing is added.
     pub fn is_none(&self) -> bool {
-        let Runtime { per_op, per_object, passes, blocking, pageable, source: _ } = self;
-        (*per_op, *per_object, *passes) == (Span::ZERO, Span::ZERO, 0) && !blocking && !pageable
+        let Runtime { per_op, per_object, passes, .. } = self;
+        let Runtime { blocking, blocking_out, ahead, pageable, .. } = self;
+        (*per_op, *per_object, *passes) == (Span::ZERO, Span::ZERO, 0)
+            && ![blocking, blocking_out, ahead, pageable].into_iter().any(|&said| said)
     }
 
     /// How long an object of so many bytes is gone over in memory of this rate: `passes` times
@@ -68,6 +75,12 @@ impl fmt::Display for Runtime {
         if self.blocking {
             words.push("blocking copies".to_owned());
         }
+        if self.blocking_out {
+            words.push("blocking copies out".to_owned());
+        }
+        if self.ahead {
+            words.push("ahead of the device".to_owned());
+        }
         if self.pageable {
             words.push("pageable memory".to_owned());
         }
@@ -91,11 +104,13 @@ mod tests {
             per_object: Span::from_us(700),
             passes: 4,
             blocking: true,
+            blocking_out: true,
+            ahead: true,
             pageable: true,
             source: "a test".to_owned(),
         };
         let words = "20.000 us per op, 700.000 us per object, 4 passes over what is fetched, \
-                     blocking copies, pageable memory";
+                     blocking copies, blocking copies out, ahead of the device, pageable memory";
         assert_eq!(all.to_string(), words);
         assert!(!Runtime { passes: 1, ..Runtime::default() }.is_none());
     }

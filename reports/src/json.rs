@@ -223,12 +223,15 @@ pub(crate) fn runtime(runtime: &Runtime) -> Value {
     if runtime.is_none() {
         return json!("none");
     }
-    let Runtime { per_op, per_object, passes, blocking, pageable, source } = runtime;
+    let Runtime { per_op, per_object, passes, source, .. } = runtime;
+    let Runtime { blocking, blocking_out, ahead, pageable, .. } = runtime;
     json!({
         "per_op_us": per_op.ps() as f64 / 1e6,
         "per_object_us": per_object.ps() as f64 / 1e6,
         "passes": passes,
         "blocking": blocking,
+        "blocking_out": blocking_out,
+        "ahead": ahead,
         "copies": if *pageable { "pageable" } else { "pinned" },
         "source": source,
     })

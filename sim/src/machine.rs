@@ -302,6 +302,7 @@ impl<'a> SimMachine<'a> {
             }
         }
         let path = self.arrives(ticket, &excess);
+        self.waited(ticket);
         let entry = self.entries.get_mut(ticket);
         let channel = entry.progress.as_ref().map(|progress| progress.slowest);
         let channel = channel.or(over.map(|over| over.slowest));

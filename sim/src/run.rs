@@ -176,6 +176,8 @@ static NO_RUNTIME: Runtime = Runtime {
     per_object: Span::ZERO,
     passes: 0,
     blocking: false,
+    blocking_out: false,
+    ahead: false,
     pageable: false,
     source: String::new(),
 };

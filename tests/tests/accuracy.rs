@@ -200,9 +200,12 @@ fn the_summary_is_that_of_the_tables_below() {
             "the summary of docs/explanation/accuracy.md must have:\n{row}"
         );
     }
-    for (kind, of) in
-        [("published training steps", "A100,"), ("published offloaded inference", "OPT-30B,")]
-    {
+    for (kind, of) in [
+        ("published training steps", "A100,"),
+        ("published offloaded inference", "OPT-30B,"),
+        ("accelerate on an H200", "| accelerate, "),
+        ("training that offloads, H200", "| Llama 3.2 1B, "),
+    ] {
         let rows = page.lines().filter(|line| line.starts_with("| ") && line.contains(of));
         let errors = rows.filter_map(|line| cells(line)[3].strip_suffix(" %")?.parse().ok());
         let mut errors: Vec<f64> = errors.collect();

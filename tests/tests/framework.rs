@@ -23,7 +23,7 @@ fn machine() -> Hardware {
 fn runtime(per_op: u64, per_object: u64, passes: u32, blocking: bool) -> Runtime {
     let (per_op, per_object) = (Span::from_ps(per_op), Span::from_ps(per_object));
     let source = "a test".to_owned();
-    Runtime { per_op, per_object, passes, blocking, pageable: false, source }
+    Runtime { per_op, per_object, passes, blocking, source, ..Runtime::default() }
 }
 
 /// Objects of 10, 20 and 40 bytes outside HBM; an op of 100 ps reads the first two, one of 200 ps
@@ -89,6 +89,77 @@ fn the_device_goes_over_one_object_after_the_other_beside_copies_and_ops() {
     assert_eq!(parts, [(COMPUTE, 200), (PathPart::HostPasses, 630), (IN, 45), queued]);
 }
 
+/// A thread that runs ahead of the device.
+fn ahead(per_op: u64, per_object: u64, blocking: bool) -> Runtime {
+    Runtime { ahead: true, ..runtime(per_op, per_object, 0, blocking) }
+}
+
+#[test]
+fn a_thread_that_runs_ahead_is_felt_only_where_the_device_would_be_sooner() {
+    // Both ops are asked for while the first one's objects come.
+    let (ends, parts) = ran(&world(machine()), 1, &ahead(7, 0, false));
+    assert_eq!((ends, parts), ran(&world(machine()), 1, &Runtime::default()));
+    // Asked for at 200 and 400, whatever else happens.
+    let (ends, parts) = ran(&world(machine()), 1, &ahead(200, 0, false));
+    assert_eq!(ends, [200 + 100, 400 + 200]);
+    assert_eq!(parts[..2], [(COMPUTE, 300), (PathPart::HostOps, 260)]);
+    // Three objects, then the op; the second op is asked for meanwhile.
+    let (ends, _) = ran(&world(machine()), 1, &ahead(7, 1000, false));
+    assert_eq!(ends, [3007 + 100, 3107 + 200]);
+}
+
+#[test]
+fn a_thread_that_runs_ahead_stands_still_for_blocking_copies() {
+    // 1000 + 15, 1000 + 25, 1000 + 45, and then it asks for both ops.
+    let (ends, _) = ran(&world(machine()), 1, &ahead(7, 1000, true));
+    assert_eq!(ends, [3085 + 7 + 100, 3192 + 200]);
+    let (ends, _) = ran(&world(machine()), 1, &ahead(150, 1000, true));
+    assert_eq!(ends, [3085 + 150 + 100, 3085 + 300 + 200]);
+}
+
+/// Two steps of one op each, of 100 ps: what the thread has gained in the first is gone.
+#[test]
+fn a_thread_that_runs_ahead_waits_for_the_device_before_each_step() {
+    let mut traced = Traced::new();
+    let object = traced.object(10, true);
+    for step in 0..2 {
+        traced.op(step, 0, Span::ZERO, &[(object, Mode::Read)]);
+        traced.op(step, 0, Span::ZERO, &[(object, Mode::Read)]);
+    }
+    let world = World::of(machine(), traced.0, vec![Span::from_ps(100); 4]);
+    let mut planner = world.planner(Scripted::of(vec![HBM], Vec::new())).expect("it fits");
+    let mut machine = world.audited(&planner);
+    machine.run_by(&ahead(40, 0, false));
+    let mut ends = Vec::new();
+    drive(&mut planner, &mut machine, 100, |_, at, _| ends.push(at.ps())).expect("it runs");
+    assert_eq!(ends, [140, 240, 240 + 140, 240 + 240]);
+}
+
+/// What the first op changed leaves before the second, which has nothing to do with it.
+#[test]
+fn what_leaves_is_waited_for_where_that_is_blocking() {
+    let mut traced = Traced::new();
+    let [a, b] = [30, 10].map(|bytes| traced.object(bytes, true));
+    traced.op(0, 0, Span::ZERO, &[(a, Mode::ReadWrite)]);
+    traced.op(0, 0, Span::ZERO, &[(b, Mode::Read)]);
+    let world = World::of(machine(), traced.0, vec![Span::from_ps(100); 2]);
+    let ends = |runtime: &Runtime| {
+        let script = vec![vec![], vec![Action::Evict { object: a, from: HBM, to: FAR }]];
+        let mut planner = world.planner(Scripted::of(vec![HBM; 2], script)).expect("it fits");
+        let mut machine = world.audited(&planner);
+        machine.run_by(runtime);
+        let mut ends = Vec::new();
+        drive(&mut planner, &mut machine, 100, |_, at, _| ends.push(at.ps())).expect("it runs");
+        ends
+    };
+    assert_eq!(ends(&Runtime::default()), [100, 200]);
+    let blocking = Runtime { blocking_out: true, ..Runtime::default() };
+    assert_eq!(ends(&blocking), [100, 100 + 5 + 30 + 100]);
+    // The thread asks for the second op when that is over.
+    let ahead = Runtime { blocking_out: true, ..ahead(60, 0, false) };
+    assert_eq!(ends(&ahead), [160, 160 + 35 + 60 + 100]);
+}
+
 #[test]
 fn every_device_has_a_thread_of_its_own_and_none_adds_nothing() {
     let mut shared = machine();
@@ -121,6 +192,7 @@ fn random_worlds_stay_within_the_rules_and_their_parts_add_up() {
     for seed in 0..200u64 {
         let world = World::new(seed);
         let runtime = runtime(seed % 3 * 50, seed % 5 * 70, (seed % 4) as u32, seed % 2 == 0);
+        let runtime = Runtime { ahead: seed % 7 < 4, blocking_out: seed % 11 < 5, ..runtime };
         let Ok(mut planner) = world.planner(world.chaos()) else { continue };
         let mut machine = world.audited(&planner);
         machine.run_by(&runtime);
@@ -157,6 +229,7 @@ fn runs_that_repeat_themselves_are_extended_with_a_runtime_too() {
         let Some(mut scenario) = trial.scenario() else { continue };
         let runtime =
             runtime(index % 3 * 5_000, index % 5 * 70_000, index as u32 % 4, index % 2 == 0);
+        let runtime = Runtime { ahead: index % 7 < 4, blocking_out: index % 11 < 5, ..runtime };
         scenario.cases[0].runtime = runtime;
         let record = |extend| {
             let options = Options {

@@ -18,6 +18,7 @@ mod fuzz;
 mod kernel_times;
 mod loaded;
 mod offloaded_inference;
+mod offloading_frameworks;
 mod op_grades;
 mod own_chart;
 mod packed_weights;

@@ -281,7 +281,8 @@ def saved(model, state):
 
     def pack(tensor):
         sizes["weights" if tensor.untyped_storage().data_ptr() in weights else "activations"].append(tensor.nbytes)
-        return tensor
+        # A tensor that leads back to the op that saves it would keep the whole forward pass for good.
+        return tensor.detach()
 
     with saved_tensors_hooks(pack, lambda tensor: tensor):
         model(input_ids=ids, labels=ids, use_cache=False)

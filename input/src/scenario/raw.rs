@@ -303,8 +303,8 @@ pub(crate) struct RawCase {
 #[derive(Debug, Deserialize)]
 #[serde(rename = "Runtime", deny_unknown_fields)]
 pub(crate) struct RawRuntime {
-    /// The host's work before each op (Python, launch), in series with the device: the op's stream
-    /// stands still meanwhile. Ops that only wait have none.
+    /// The host's work before each op (Python, launch). Unless the thread runs `ahead` it is in
+    /// series with the device: the op's stream stands still meanwhile. Ops that only wait have none.
     ///
     /// Values: 0 to 10 s.
     /// Default: `us(0)`.
@@ -327,6 +327,17 @@ pub(crate) struct RawRuntime {
     ///
     /// Default: `false`.
     pub(crate) blocking: Option<bool>,
+    /// The same of each copy that leaves HBM.
+    ///
+    /// Default: `false`.
+    pub(crate) blocking_out: Option<bool>,
+    /// The thread runs ahead of the device, as PyTorch's does: `per_op` and `per_object` are its own
+    /// time, and an op or a copy begins once it has asked for it. It stands still until copies have
+    /// ended that are `blocking`, carries out ops of the CPU itself, one after the other, and waits
+    /// for the device before each step.
+    ///
+    /// Default: `false`.
+    pub(crate) ahead: Option<bool>,
     /// `pageable` gives each link that has `pageable` rates these; no staging buffers are taken off
     /// memory for it.
     ///

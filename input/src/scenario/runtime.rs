@@ -43,8 +43,10 @@ pub(crate) fn resolve(
         check.fault(&format!("{at}.copies"), rule, remedy);
     }
     let source = raw.source.as_deref().unwrap_or_default().trim().to_owned();
-    let blocking = raw.blocking.unwrap_or(false);
-    let runtime = Runtime { per_op, per_object, passes, blocking, pageable, source };
+    let [blocking, blocking_out, ahead] =
+        [raw.blocking, raw.blocking_out, raw.ahead].map(|said| said.unwrap_or(false));
+    let runtime =
+        Runtime { per_op, per_object, passes, blocking, blocking_out, ahead, pageable, source };
     if runtime.source.is_empty() && !runtime.is_none() {
         let remedy = "write source: \"...\": the code or the measurement, and how many of the rows \
                       that are predicted each number was taken from";

@@ -58,7 +58,8 @@ impl<'a> SimMachine<'a> {
         else {
             unreachable!("streams run ops only")
         };
-        let (allocating, host) = (self.allocate(ticket, allocating), self.host_time(ticket));
+        let allocating = self.allocate(ticket, allocating);
+        let host = self.host_time(ticket, idle_since);
         let entry = self.entries.get_mut(ticket);
         (entry.allocating, entry.host) = (allocating, host);
         entry.compute = self.durations.of(occurrence);

@@ -115,7 +115,7 @@ fn any_training(rng: &mut ChaCha12Rng) -> Training {
         parallel: Parallel { expert, ..parallel },
         zero: Zero {
             stage: one_of(rng, &[0, 1, 2, 3]),
-            host_update: if no_master { 0 } else { one_of(rng, &[0, 1, 333, 1000]) },
+            host_update: one_of(rng, if no_master { &[0, 1000][..] } else { &[0, 1, 333, 1000] }),
             bucket: Bytes::new(one_of(rng, &[1, 5_000, 1_000_000])),
             prefetch: rng.random_range(0..4),
             overlap: rng.random_bool(0.5),

@@ -259,7 +259,8 @@ pub(crate) struct RawZero {
     /// 0: nothing is partitioned; 1: optimizer state; 2: gradients too; 3: weights too.
     pub(crate) stage: u8,
     /// Share of the optimizer state, 0 to 1, whose update runs on the host's processors; kept in
-    /// parts per thousand.
+    /// parts per thousand. Without a master copy it is 0 or 1, and the host changes the weights
+    /// themselves in its memory, as FSDP2 does.
     ///
     /// Default: 0.
     pub(crate) host_update: Option<f64>,

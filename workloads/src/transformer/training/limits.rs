@@ -201,9 +201,12 @@ impl Training {
         if zero.host_update > 1000 {
             add("zero.host_update", "parts per thousand are 0 to 1000", "write 1000 for all");
         }
-        if zero.host_update > 0 && !self.optimizer.has_master(self.formats.weights) {
-            let rule = "the host updates a master copy of the weights, and there is none";
-            add("zero.host_update", rule, "choose 16-bit weights and an optimizer with a master");
+        let master = self.optimizer.has_master(self.formats.weights);
+        if (1..1000).contains(&zero.host_update) && !master {
+            let rule =
+                "the host updates a share of a master copy of the weights, and there is none";
+            let remedy = "write 1 for all, or choose 16-bit weights and an optimizer with a master";
+            add("zero.host_update", rule, remedy);
         }
         if self.checkpointing == Checkpointing::Every(0) {
             add("checkpointing", "every 0 layers", "write 1 or more");

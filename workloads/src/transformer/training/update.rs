@@ -4,7 +4,8 @@
 //! AdamW and 16-bit weights and gradients 28 bytes per parameter (2 of gradient, 8 of moments and 4
 //! of master read and written, 2 of weights). The host's processors leave the weights in a copy,
 //! which is then copied to the device. All of the CPU ops are issued first, so that host and
-//! device work side by side.
+//! device work side by side. Without a master copy they change the weights themselves, in memory of
+//! the host, as where FSDP2 keeps parameters there.
 //!
 //! Streamed, the update of a module is issued inside the last backward pass, as soon as its
 //! gradient is complete (Lv et al., "Full Parameter Fine-tuning for Large Language Models with
@@ -69,7 +70,7 @@ impl GraphBuilder<'_> {
             for update in self.owned[owned].updates.clone() {
                 if update.side == Side::Host {
                     let copy = self.host_update(owned, &update);
-                    copies.push((owned, copy, update.weights));
+                    copies.extend(copy.map(|copy| (owned, copy, update.weights)));
                 }
             }
         }
@@ -137,14 +138,19 @@ impl GraphBuilder<'_> {
         Some(if is_sharded { read(object).part(shard) } else { read(object) })
     }
 
-    fn host_update(&mut self, owned: usize, update: &Update) -> ObjectId {
+    /// Gives the copy that the weights are left in, where there is a master.
+    fn host_update(&mut self, owned: usize, update: &Update) -> Option<ObjectId> {
         let name = format!("{}.host", self.build.name(self.owned[owned].weight));
         let size = (update.weights, self.shape.formats.weights);
-        let copy = self.build.object(name, ObjectKind::Buffer, size, None);
+        let copy =
+            update.has_master.then(|| self.build.object(name, ObjectKind::Buffer, size, None));
         let mut touches: Vec<ObjectAccess> =
             self.gradient_of(owned, Side::Host).into_iter().collect();
         touches.extend(update.state.iter().map(|&state| change(state)));
-        touches.push(write(copy));
+        touches.push(match copy {
+            Some(copy) => write(copy),
+            None => self.weights_of(owned, update.weights, false),
+        });
         let (name, stream) = (self.shape.optimizer.op(), self.sibling(2));
         self.build.op_on(Unit::Cpu, stream, name, self.module(owned), 0, &touches);
         copy

@@ -1,0 +1,209 @@
+//! What accelerate, FSDP2 and PyTorch's own means of offloading took on a real H200, against the
+//! shipped scenarios of the same runs: compared on `docs/explanation/accuracy.md`.
+//!
+//! Measured values are read from the run's files (`validation/frameworks/measure.py`). The machine
+//! has rates from single copies and from Adam alone, the runtime two times of the host from two
+//! more rows; no number comes from a row that is graded.
+
+use tiersim_input::hardware_file::read_hardware;
+use tiersim_models::server::Cpu;
+use tiersim_tests::files::{assert_rows, record, root, shipped_scenario};
+use tiersim_tests::prelude::*;
+
+const RUN: &str = "validation/results/2026-11-26-nvidia-h200-frameworks";
+const PAGE: &str = "docs/explanation/accuracy.md";
+const COPIES: &str = "one layer's copies";
+/// What a hook of accelerate loads of a layer, and its bytes.
+const LAYER: [(&str, u64); 9] = [
+    ("self_attn.q_proj", 33_554_432),
+    ("self_attn.k_proj", 8_388_608),
+    ("self_attn.v_proj", 8_388_608),
+    ("self_attn.o_proj", 33_554_432),
+    ("mlp.gate_proj", 117_440_512),
+    ("mlp.up_proj", 117_440_512),
+    ("mlp.down_proj", 117_440_512),
+    ("input_layernorm", 8192),
+    ("input_layernorm", 8192),
+];
+
+/// Medians of the run, by case and quantity. No cell has a comma or quotes.
+struct Measured(BTreeMap<(String, String), f64>);
+
+impl Measured {
+    fn read() -> Measured {
+        let text = fs::read_to_string(root().join(RUN).join("runs.csv")).expect("it is kept");
+        let row = |line: &str| {
+            let cells: Vec<&str> = line.split(',').collect();
+            let [case, quantity, _, _, median, _, _] = cells[..] else { panic!("{line}") };
+            ((case.to_owned(), quantity.to_owned()), median.parse().expect("a number"))
+        };
+        Measured(text.lines().skip(1).map(row).collect())
+    }
+
+    fn of(&self, case: &str, quantity: &str) -> f64 {
+        let found = self.0.get(&(case.to_owned(), quantity.to_owned()));
+        *found.unwrap_or_else(|| panic!("no {quantity} of {case}"))
+    }
+
+    /// Seconds of all nine of a layer.
+    fn layer(&self, what: &str, memory: &str) -> f64 {
+        let of = |(name, bytes): (&str, u64)| format!("{what} {memory} {name} of {bytes} B");
+        LAYER.map(|part| self.of(COPIES, &of(part))).iter().sum()
+    }
+}
+
+/// Lengths of a case's steps in seconds, and its peak in HBM.
+fn ran(scenario: &str, set: &[(&str, &str)], case: &str) -> (Vec<f64>, f64) {
+    let record = record(&shipped_scenario(scenario, set), Options::default());
+    let result = record.results.iter().find(|result| result.label == case).expect("a case");
+    let figures = result.outcome.figures();
+    let figures = figures.unwrap_or_else(|| panic!("{case}: {:?}", result.outcome));
+    let steps = figures.steps.iter().map(|step| step.ps() as f64 * 1e-12).collect();
+    (steps, figures.peak[0].get() as f64)
+}
+
+fn percent(predicted: f64, measured: f64) -> String {
+    format!("{:+.1} %", (predicted / measured - 1.0) * 100.0)
+}
+
+#[test]
+fn numbers_of_the_machine_and_of_the_runtime_are_those_of_single_parts() {
+    let (measured, bytes) = (Measured::read(), LAYER.map(|(_, bytes)| bytes).iter().sum::<u64>());
+    let machine = read_hardware(&root().join(RUN).join("h200.ron")).expect("it is a machine");
+    let link = &machine.links[0];
+    let pageable = link.pageable.expect("it says what pageable memory reaches");
+    let rates = [
+        (link.read.rate, "copy in", "pinned"),
+        (link.write.rate, "copy out", "pinned"),
+        (pageable[0], "copy in", "pageable"),
+        (pageable[1], "copy out", "pageable"),
+    ];
+    for (rate, what, memory) in rates {
+        let found = bytes as f64 / measured.layer(what, memory);
+        let error = rate.get() as f64 / found - 1.0;
+        assert!(error.abs() < 5e-4, "{what} {memory}: {found}");
+    }
+    let Cpu { memory, .. } = machine.cpu.as_ref().expect("it has processors");
+    let adam = 14.0 * measured.of("Adam on the CPU", "AdamW fused bf16 rate");
+    assert!((memory.get() as f64 / adam - 1.0).abs() < 5e-4, "{adam}");
+
+    let scenario = shipped_scenario("accelerate-llama-3.1-8b", &[]);
+    let ops = traces_of(&scenario);
+    let runtime = &scenario.cases[0].runtime;
+    let per_op = measured.of("accelerate: 0 layers", "decode a token at batch 1") / ops as f64;
+    let both = measured.layer("hook loads", "pinned") + measured.layer("hook drops", "pinned");
+    let per_object = (both - measured.layer("copy in", "pinned")) / LAYER.len() as f64;
+    for (said, found) in [(runtime.per_op, per_op), (runtime.per_object, per_object)] {
+        let error = said.ps() as f64 * 1e-12 / found - 1.0;
+        assert!(error.abs() < 5e-4, "{said} {found}");
+    }
+}
+
+/// Ops of one step of generation.
+fn traces_of(scenario: &Scenario) -> usize {
+    let traces = tiersim_tests::files::traces(scenario);
+    let ops = &traces.of(scenario).trace.ops;
+    ops.iter().filter(|op| op.step == 1).count()
+}
+
+/// Cases of the scenario, as the run calls them, and whether the first prompt of eight is the only
+/// one that it has.
+const CASES: [(&str, &str, bool); 5] = [
+    ("all on the device", "accelerate: 0 layers", false),
+    ("8 layers", "accelerate: 8 layers", true),
+    ("16 layers", "accelerate: 16 layers", true),
+    ("16 layers pinned", "accelerate: 16 layers pinned", false),
+    ("32 layers", "accelerate: 32 layers", true),
+];
+
+#[test]
+fn generation_by_accelerate_takes_what_the_page_says() {
+    let measured = Measured::read();
+    let steps = |batch| {
+        let own = ("workload.mode.batch", batch);
+        let sets = [vec![own], vec![own, ("hardware", "\"h200-sxm-pcie5\"")]];
+        sets.map(|set| CASES.map(|(case, _, _)| ran("accelerate-llama-3.1-8b", &set, case).0))
+    };
+    let (mut rows, one, eight) = (Vec::new(), steps("1"), steps("8"));
+    for (index, (name, case, first)) in CASES.into_iter().enumerate() {
+        let of_eight = if first { "prefill 8 x 512 first" } else { "prefill 8 x 512" };
+        // The prompt is the first step, and the last one is a token behind others.
+        for (what, quantity, steps, step) in [
+            ("prompt", "prefill 1 x 512", &one, 0),
+            ("8 prompts", of_eight, &eight, 0),
+            ("token", "decode a token at batch 1", &one, 2),
+            ("token of 8", "decode a token at batch 8", &eight, 2),
+        ] {
+            let [predicted, as_shipped] = [0, 1].map(|set: usize| steps[set][index][step]);
+            let measured = measured.of(case, quantity);
+            let taken = index == 0 && quantity == "decode a token at batch 1";
+            let error = |predicted| match taken {
+                true => "a constant was taken from it".to_owned(),
+                false => percent(predicted, measured),
+            };
+            let [own, shipped] = [predicted, as_shipped].map(error);
+            let [measured, predicted, as_shipped] =
+                [measured, predicted, as_shipped].map(|s| format!("{:.1}", s * 1e3));
+            rows.push(format!(
+                "| accelerate, {name}, {what} | {measured} | {predicted} | {own} | {as_shipped} | {shipped} |"
+            ));
+        }
+    }
+    assert_rows(PAGE, |line| line.starts_with("| accelerate, "), &rows);
+}
+
+/// What the page calls a step of training, where it is predicted, and what the run calls it.
+const STEPS: [(&str, &str, &[(&str, &str)], &str, &str); 4] = [
+    (
+        "all on the device",
+        "llama-3.2-1b-activations",
+        &[],
+        "all on the device",
+        "train: all on the device",
+    ),
+    (
+        "layers computed again",
+        "llama-3.2-1b-activations",
+        &[("workload.mode.checkpointing", "full"), ("expect", "[]")],
+        "all on the device",
+        "train: checkpointed",
+    ),
+    (
+        "activations to the host",
+        "llama-3.2-1b-activations",
+        &[],
+        "activations to the host",
+        "train: activations to the host",
+    ),
+    ("FSDP2 offloaded", "fsdp2-llama-3.2-1b", &[], "CPUOffloadPolicy", "train: FSDP2 offloaded"),
+];
+
+#[test]
+fn steps_of_training_take_what_the_page_says() {
+    let (measured, mut rows, mut peaks) = (Measured::read(), Vec::new(), Vec::new());
+    for (name, scenario, set, case, of) in STEPS {
+        let by = |time: &str| {
+            let set = [set, &[("workload.time", time)]].concat();
+            let (steps, peak) = ran(scenario, &set, case);
+            (steps.iter().sum::<f64>() / steps.len() as f64, peak)
+        };
+        let step = measured.of(of, "step");
+        let (op_times, peak) = by("op_times(precision: \"bf16\")");
+        let (roofline, _) = by("roofline(precision: \"bf16\")");
+        let [by_op_times, by_roofline] = [op_times, roofline].map(|found| percent(found, step));
+        let [step, op_times, roofline] =
+            [step, op_times, roofline].map(|s| format!("{:.1}", s * 1e3));
+        rows.push(format!(
+            "| Llama 3.2 1B, {name} | {step} | {op_times} | {by_op_times} | {roofline} | {by_roofline} |"
+        ));
+        let held = measured.of(of, "device memory at most");
+        let error = match of {
+            "train: all on the device" => "the measurement held more, see below".to_owned(),
+            _ => percent(peak, held),
+        };
+        let [held, peak] = [held, peak].map(|bytes| format!("{:.2}", bytes * 1e-9));
+        peaks.push(format!("| peak, {name} | {held} | {peak} | {error} |"));
+    }
+    assert_rows(PAGE, |line| line.starts_with("| Llama 3.2 1B, "), &rows);
+    assert_rows(PAGE, |line| line.starts_with("| peak, "), &peaks);
+}
