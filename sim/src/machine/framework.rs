@@ -6,8 +6,9 @@
 //! blocking, what the plan has behind one of a device, ops and fetches, has one edge more: to the
 //! last of them. A thread that runs ahead has a clock of its own, which ops and objects advance by
 //! what they take of it and by nothing else, but for what it waits for: blocking copies, ops of the
-//! CPU, and the device itself before each step. The passes over what has come are made on the device, one object after the other,
-//! beside its ops and other copies; until they are over the copy has not ended.
+//! CPU, and the device itself before each step. The passes over what has come are made on the device,
+//! one object after the other, beside its ops and other copies; until they are over the copy has not
+//! ended.
 //! Invariant: without a runtime nothing in here does anything.
 
 use tiersim_models::runtime::Runtime;
