@@ -152,8 +152,17 @@ fn generation_by_accelerate_takes_what_the_page_says() {
     assert_rows(PAGE, |line| line.starts_with("| accelerate, "), &rows);
 }
 
-/// What the page calls a step of training, where it is predicted, and what the run calls it.
-const STEPS: [(&str, &str, &[(&str, &str)], &str, &str); 4] = [
+/// What the page calls a step of training, the scenario, what is set in it and the case that predict
+/// it, and what the run calls it.
+type Step = (
+    &'static str,
+    &'static str,
+    &'static [(&'static str, &'static str)],
+    &'static str,
+    &'static str,
+);
+
+const STEPS: [Step; 4] = [
     (
         "all on the device",
         "llama-3.2-1b-activations",

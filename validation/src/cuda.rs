@@ -26,11 +26,10 @@ mod worker;
 
 use crate::cuda::allocations::{Allocations, Place};
 use crate::cuda::arena::Tickets;
-use crate::cuda::arrivals::Arrival;
 use crate::cuda::driver::Device;
 pub use crate::cuda::driver::Keep;
 use crate::cuda::entry::Book;
-use crate::cuda::findings::Watch;
+use crate::cuda::findings::{Arrival, Watch};
 use crate::cuda::floor::Floor;
 use crate::cuda::kernels::Range;
 use crate::cuda::mark::Mark;

@@ -10,7 +10,7 @@
 use crate::cuda::Parts;
 use crate::cuda::allocations::DeviceAllocation;
 use crate::cuda::entry::MarkList;
-use crate::cuda::findings::Watch;
+use crate::cuda::findings::Arrival;
 use crate::cuda::kernels::Range;
 use crate::cuda::mark::Mark;
 use crate::fault::Result;
@@ -22,14 +22,6 @@ use tiersim_policies::command::{Ticket, Work};
 
 /// So many arrivals of a channel are checked by one launch.
 const ARRIVALS: usize = 16;
-
-/// What has arrived, or will when a mark is passed, and is to be checked.
-pub(crate) struct Arrival {
-    held: Rc<DeviceAllocation>,
-    after: Option<Rc<Mark>>,
-    ranges: SmallVec<[Range; 1]>,
-    watches: SmallVec<[Watch; 1]>,
-}
 
 impl Parts<'_> {
     /// Notes that what a copy brings is to be checked.

@@ -3,11 +3,15 @@
 //!
 //! Invariant: a place is read once its check has ended, and given to the next check after that.
 
+use crate::cuda::allocations::DeviceAllocation;
 use crate::cuda::driver::{Device, PinnedMemory};
-use crate::cuda::kernels::FINDING;
+use crate::cuda::kernels::{FINDING, Range};
+use crate::cuda::mark::Mark;
 use crate::fault::Result;
 use crate::pattern::decode;
 use crate::truth::{Contents, Meeting, Mismatch};
+use smallvec::SmallVec;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// Places that are made at a time.
@@ -27,6 +31,14 @@ pub(crate) struct Watch {
     expected: u64,
     /// Where in the object the range starts that is checked.
     from: u64,
+}
+
+/// What has arrived, or will when a mark is passed, and is to be checked.
+pub(crate) struct Arrival {
+    pub(crate) held: Rc<DeviceAllocation>,
+    pub(crate) after: Option<Rc<Mark>>,
+    pub(crate) ranges: SmallVec<[Range; 1]>,
+    pub(crate) watches: SmallVec<[Watch; 1]>,
 }
 
 impl Findings {
