@@ -69,7 +69,8 @@ fn percent(predicted: f64, measured: f64) -> String {
 #[test]
 fn numbers_of_the_machine_and_of_the_runtime_are_those_of_single_parts() {
     let (measured, bytes) = (Measured::read(), LAYER.map(|(_, bytes)| bytes).iter().sum::<u64>());
-    let machine = read_hardware(&root().join(RUN).join("h200.ron")).expect("it is a machine");
+    let machine = read_hardware(&root().join("hardware-specs/h200-virtual-machine.ron"))
+        .expect("it is a machine");
     let link = &machine.links[0];
     let pageable = link.pageable.expect("it says what pageable memory reaches");
     let rates = [
