@@ -36,6 +36,8 @@ mod tests {
             let packed = packed(&bytes[..length]);
             assert_eq!(unpacked(&packed).as_deref(), Some(&bytes[..length]));
         }
-        assert!(packed(&bytes).len() < bytes.len() / 2);
+        let text: Vec<u8> =
+            (0..4_000u32).flat_map(|n| format!("object {n}\n").into_bytes()).collect();
+        assert!(packed(&text).len() < text.len() / 2);
     }
 }
