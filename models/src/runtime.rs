@@ -45,8 +45,16 @@ pub struct Runtime {
 impl Runtime {
     /// Whether nothing is added.
     pub fn is_none(&self) -> bool {
-        let Runtime { per_op, per_object, passes, .. } = self;
-        let Runtime { blocking, blocking_out, ahead, pageable, .. } = self;
+        let Runtime {
+            per_op,
+            per_object,
+            passes,
+            blocking,
+            blocking_out,
+            ahead,
+            pageable,
+            source: _,
+        } = self;
         (*per_op, *per_object, *passes) == (Span::ZERO, Span::ZERO, 0)
             && ![blocking, blocking_out, ahead, pageable].into_iter().any(|&said| said)
     }

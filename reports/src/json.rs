@@ -223,8 +223,8 @@ pub(crate) fn runtime(runtime: &Runtime) -> Value {
     if runtime.is_none() {
         return json!("none");
     }
-    let Runtime { per_op, per_object, passes, source, .. } = runtime;
-    let Runtime { blocking, blocking_out, ahead, pageable, .. } = runtime;
+    let Runtime { per_op, per_object, passes, blocking, blocking_out, ahead, pageable, source } =
+        runtime;
     json!({
         "per_op_us": per_op.ps() as f64 / 1e6,
         "per_object_us": per_object.ps() as f64 / 1e6,

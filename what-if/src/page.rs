@@ -1,9 +1,9 @@
 //! What a page calls: a few functions over one buffer.
 //!
-//! The page asks for room with [`input`], writes bytes there, and calls [`load`] with a bundle, unpacked, or
-//! [`run`] with overrides as JSON, a list of pairs. Each answers how many bytes of JSON lie at
-//! [`output`]: `{"ok": ...}` or `{"error": "..."}`. A panic ends in a trap, and what it said lies
-//! there as well, for [`fault`] to count: a module that trapped is not called again.
+//! The page asks for room with [`input`], writes bytes there, and calls [`load`] with a bundle,
+//! unpacked, or [`run`] with overrides as JSON, a list of pairs. Each answers how many bytes of JSON
+//! lie at [`output`]: `{"ok": ...}` or `{"error": "..."}`. A panic ends in a trap, and what it said
+//! lies there as well, for [`fault`] to count: a module that trapped is not called again.
 //! Invariant: no memory is read or written through a raw pointer here; the page alone does that,
 //! within a buffer whose length it was told.
 

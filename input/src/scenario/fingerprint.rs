@@ -91,8 +91,16 @@ fn canonical(scenario: &Scenario, trace_hash: &str) -> String {
         each(&mut out, "", (!compress.is_none()).then_some(compress));
         if !runtime.is_none() {
             // Where its numbers come from changes none of them.
-            let Runtime { per_op, per_object, passes, blocking, pageable, .. } = runtime;
-            let Runtime { blocking_out, ahead, source: _, .. } = runtime;
+            let Runtime {
+                per_op,
+                per_object,
+                passes,
+                blocking,
+                blocking_out,
+                ahead,
+                pageable,
+                source: _,
+            } = runtime;
             let (op, object) = (per_op.ps(), per_object.ps());
             let _ = writeln!(out, "runtime {op} {object} {passes} {blocking} {pageable}");
             each(&mut out, "blocking out", blocking_out.then_some(()));

@@ -39,8 +39,11 @@ impl SimMachine<'_> {
 
     /// What the thread of its device lets a command wait for.
     pub(super) fn waits_for_thread(&mut self, command: &mut Command) {
+        if self.framework.is_none() {
+            return;
+        }
         let (rank, unit) = (self.ranks.rank(command.ticket) as usize, self.unit(&command.work));
-        let Some(framework) = &mut self.framework else { return };
+        let framework = self.framework.as_mut().expect("looked at above");
         let Framework { runtime, threads, .. } = &mut **framework;
         let out = runtime.blocking_out && takes_out(&command.work);
         if unit.is_none() && !fetches(&command.work) && !out {
@@ -66,8 +69,8 @@ impl SimMachine<'_> {
 
     /// A command has ended that a thread which runs ahead may have waited for.
     pub(super) fn waited(&mut self, ticket: Ticket) {
-        let (now, rank) = (self.engine.now(), self.ranks.rank(ticket) as usize);
         let Some(framework) = &self.framework else { return };
+        let (now, rank) = (self.engine.now(), self.ranks.rank(ticket) as usize);
         let work = &self.entries.get(ticket).command.work;
         if !framework.runtime.ahead || !holds(&framework.runtime, work, self.unit(work)) {
             return;
@@ -132,10 +135,13 @@ impl SimMachine<'_> {
 
     /// What an op that could start now waits for the host; its stream has been idle since then.
     pub(super) fn host_time(&mut self, ticket: Ticket, idle_since: Time) -> Span {
+        if self.framework.is_none() {
+            return Span::ZERO;
+        }
         let (now, rank) = (self.engine.now(), self.ranks.rank(ticket) as usize);
         let Some(op) = self.op(ticket) else { return Span::ZERO };
         let begins = self.begins_step(ticket);
-        let Some(framework) = &mut self.framework else { return Span::ZERO };
+        let framework = self.framework.as_mut().expect("looked at above");
         let takes = match op.unit {
             Unit::Idle => Span::ZERO,
             _ => framework.runtime.per_op,

@@ -2,9 +2,9 @@
 //!
 //! Browsers unpack gzip by themselves, and the simulator packed with that is two fifths larger than
 //! packed with LZMA: half a megabyte of every page. So a page carries this small module, which has
-//! the simulator as a section of its own file. For each of the two the page asks for room with `input`, writes the
-//! packed bytes there and calls `unpack`, which answers how many bytes then lie at `output`; none
-//! where they are damaged.
+//! the simulator as a section of its own file. For each of the two the page asks for room with
+//! `input`, writes the packed bytes there and calls `unpack`, which answers how many bytes then lie
+//! at `output`; none where they are damaged.
 //! Invariant: no memory is read or written through a raw pointer here; the page alone does that,
 //! within a buffer whose length it was told.
 

@@ -69,7 +69,7 @@ fn every_number_comes_from_its_own_measurement() {
     let Hardware { tiers, links, compute, facts, name, .. } = made.hardware;
     assert_eq!((name.as_str(), compute, made.record.launch), ("made", None, None));
     assert_eq!([tiers[0].access, tiers[1].access], [law(1, 7), law(2, 8)]);
-    // Set-ups of lone copies, rates of copies back to back.
+    // Of copies back to back; what a lone one takes beyond that is no part of a link.
     assert_eq!((links[0].read, links[0].write), (law(1, 20), law(2, 30)));
     assert_eq!(facts.len(), 2 * 3 + 4);
     for fact in facts.iter().filter(|fact| !fact.path.ends_with("capacity")) {
@@ -220,7 +220,24 @@ fn a_number_carries_the_standard_error_of_its_fit_as_its_spread() {
     let name = &made.hardware.links[0].name;
     assert_eq!(of(&format!("links.{name}.read")), Some(law.rate.1 / law.rate.0));
     assert!((0.01..0.2).contains(&(law.rate.1 / law.rate.0)), "{law:?}");
+    let all = fitted(&points, &[busy]).expect("a law");
+    let setup = all.setup.1 / all.setup.0;
+    assert_eq!(of(&format!("links.{name}.setup")), Some(setup.min(1.0)));
+    assert_eq!(of(&format!("links.{name}.write_setup")), None, "the other way is exact");
     assert_eq!(of(&format!("links.{name}.write")), None);
+}
+
+#[test]
+fn on_a_device_only_a_copy_that_an_op_waits_for_adds_to_a_run() {
+    let mut points = all();
+    points.retain(|point| point.kind != channel(false, Start::Idle));
+    points.extend(self::points(channel(false, Start::Idle), 10, 20));
+    let runtime = made(&points).record.runtime.expect("lone copies were measured");
+    let told = (runtime.per_op, runtime.per_object);
+    assert_eq!(told, (Span::ZERO, Span::from_us(9)), "10 us, of which 1 is the copy's own");
+    assert!(runtime.source.starts_with("measured: a lone copy beyond its own time, median of 11"));
+    points.retain(|point| !matches!(point.kind, Kind::Channel { start: Start::Idle, .. }));
+    assert_eq!(made(&points).record.runtime, None, "no lone copy was measured");
 }
 
 #[test]
