@@ -12,8 +12,8 @@ use crate::names::Direct;
 use crate::plot::Plot;
 use crate::points::Point;
 use crate::style::{self, LABEL, MOST_LABELS};
+use crate::units::time;
 use crate::words::{count, number};
-use tiersim_models::results::Figures;
 
 /// Cases, and a name for each.
 pub(crate) type Labels<'a> = (&'a [usize], &'a Direct);
@@ -35,7 +35,7 @@ pub(crate) fn point_labels(
     obstacles: &Obstacles,
     labels: &Labels<'_>,
 ) -> Vec<Rect> {
-    let (record, points) = (plot.record, &plot.points);
+    let points = &plot.points;
     let mut groups: Vec<Group> = Vec::new();
     for point in &points.done {
         let (x, y) = plot.at(point);
@@ -46,15 +46,12 @@ pub(crate) fn point_labels(
     }
     let text = |&(_, point, others): &Group| {
         let label = name_of(labels, point.case);
-        let result = &record.results[point.case];
-        let ratio = |f: &Figures| plot.measure.over_baseline(f, record.of(result));
-        // Without an axis of slowdowns a point says its own.
-        let ratio = match plot.against.baseline {
-            HeldAgainst::Own => result.outcome.figures().and_then(ratio),
-            HeldAgainst::Nowhere | HeldAgainst::Same(_) => None,
+        // Where each point has a baseline of its own, there is no axis of slowdowns, and theirs
+        // could not be compared: the time can.
+        let label = match plot.against.baseline {
+            HeldAgainst::Own => format!("{label}: {}", time(point.step as f64)),
+            HeldAgainst::Nowhere | HeldAgainst::Same(_) => label.to_owned(),
         };
-        let label =
-            ratio.map_or_else(|| label.to_owned(), |ratio| format!("{label}: {}×", number(ratio)));
         if others > 0 { format!("{label} and {others} more") } else { label }
     };
     let texts: Vec<String> = groups.iter().map(text).collect();

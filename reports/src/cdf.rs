@@ -9,8 +9,8 @@
 use crate::multiples::grouped;
 use crate::names::direct;
 use crate::panels::{Layer, Panel, Panels, Shared};
-use crate::points::looks_of_cases;
 use crate::render::{Chart, Charts};
+use crate::series::looks_of_cases;
 use crate::sheet::Made;
 use tiersim_models::results::{Figures, RunRecord, Steps};
 use tiersim_models::units::shown::of_times;

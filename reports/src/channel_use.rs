@@ -8,8 +8,8 @@
 use crate::names::direct;
 use crate::occupancy::{rest, shown, span, timeline};
 use crate::panels::{Layer, Panel, Panels, Shared};
-use crate::points::looks_of_cases;
 use crate::render::Charts;
+use crate::series::looks_of_cases;
 use crate::sheet::{Made, Style};
 use crate::units::time;
 use tiersim_models::results::{RunRecord, Slice, Timeline, Track};

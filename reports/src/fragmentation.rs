@@ -12,9 +12,9 @@
 use crate::canvas::{Align, Canvas, Rect};
 use crate::font::text_width;
 use crate::frame::{self, Entry};
-use crate::points::looks_of_cases;
 use crate::render::{Chart, Charts};
 use crate::scale::Scale;
+use crate::series::looks_of_cases;
 use crate::sheet::{Made, Sheet};
 use crate::style::{self, SMALL};
 use crate::words::percent;

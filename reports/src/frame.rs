@@ -6,10 +6,10 @@
 
 use crate::canvas::{Align, Canvas, Rect, fit, wrap};
 use crate::font::text_width;
-use crate::names::{each, statistics_note};
+use crate::names::{assumed, each, statistics_note};
 use crate::sheet::Sheet;
 use crate::style::{AXIS, INK, LABEL, SMALL, SOFT_INK, SUBTITLE, TITLE};
-use crate::words::{clean, count, short_fingerprint};
+use crate::words::{clean, short_fingerprint};
 use tiersim_models::results::RunRecord;
 
 /// Where the series are that a legend has no room for.
@@ -112,10 +112,10 @@ pub(crate) fn footer(canvas: &mut Canvas, record: &RunRecord, version: &str) {
         each(record, |on| on.op_time.clone())
     );
     let whence = format!(
-        "{} · tiersim {version} · seed {} · {} in the hardware",
+        "{} · tiersim {version} · seed {} · {}",
         short_fingerprint(&record.fingerprint),
         each(record, |on| on.seed.to_string()),
-        each(record, |on| count(on.assumed_numbers, "assumed number", "assumed numbers"))
+        assumed(record)
     );
     let note = statistics_note(record).map_or(String::new(), |note| format!("{note} · "));
     let drifts = crate::steady::note(record).map_or(String::new(), |note| format!("{note} · "));

@@ -60,6 +60,7 @@ mod render;
 mod replications;
 mod report;
 mod scale;
+mod series;
 mod served;
 mod sheet;
 mod solved;

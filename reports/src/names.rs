@@ -6,13 +6,13 @@
 //! equal then gets a number.
 //! Invariant: the names of a record are all different.
 
-use crate::words::clean;
+use crate::words::{clean, count};
 use std::collections::{BTreeMap, BTreeSet};
 use tiersim_models::results::{AxisValue, CaseRecord, Conditions, MACHINE, RunRecord};
 use tiersim_models::statistics::Stated;
 
 /// Characters of a name on a chart.
-const LONGEST: usize = 34;
+const LONGEST: usize = 44;
 /// Of several things so many are named.
 const MOST_NAMED: usize = 3;
 /// Of a name that is too long so many characters at its end stay: points of a sweep differ there.
@@ -139,6 +139,16 @@ pub(crate) fn each(record: &RunRecord, of: impl Fn(&Conditions) -> String) -> St
     match more {
         0 => all.join(", "),
         more => format!("{} and {more} more", all.join(", ")),
+    }
+}
+
+/// How many numbers of the hardware nobody has published or measured, machine by machine where
+/// several are compared.
+pub(crate) fn assumed(record: &RunRecord) -> String {
+    let number = |on: &Conditions| count(on.assumed_numbers, "assumed number", "assumed numbers");
+    match record.common(|on| on.assumed_numbers) {
+        Some(_) => format!("{} in the hardware", each(record, number)),
+        None => each(record, |on| format!("{} in {}", number(on), on.hardware)),
     }
 }
 
@@ -309,7 +319,9 @@ mod tests {
             assert!(rows.iter().all(named), "{}: {table}", record.scenario);
             assert!(rows.len() == record.results.len() || table.contains("other"), "{table}");
             unique("names", shown);
-            unique("legend", Points::of(&record, Measure::Step).series);
+            let points = Points::of(&record, Measure::Step);
+            let drawn = points.drawn().into_iter();
+            unique("legend", drawn.map(|place| points.series[place].clone()).collect());
             let chart = crate::against_memory(&record, Measure::Step, "0");
             let texts = chart.items().iter().filter_map(|item| item.text_place());
             let cases: Vec<usize> = (0..record.results.len()).collect();

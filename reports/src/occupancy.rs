@@ -8,8 +8,8 @@
 use crate::contest::order;
 use crate::names::direct;
 use crate::panels::{Layer, Panel, Panels, Shared};
-use crate::points::looks_of_cases;
 use crate::render::Charts;
+use crate::series::looks_of_cases;
 use crate::sheet::Made;
 use crate::units::time;
 use tiersim_models::results::{RunRecord, Timeline};

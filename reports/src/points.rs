@@ -1,22 +1,13 @@
-//! The cases as points of memory against time: series, and the Pareto front.
+//! The cases as points of memory against time, and their Pareto fronts.
 //!
-//! A series is a policy, told apart further by what its cases do not have in common: the names on
-//! a sweep's text axes and the words of the policy's details that hold no number (such as
-//! `in place` against `migrate`). Numbers are what varies *within* a series.
-//! A policy that sees the whole trace, or whose numbers were learned, says so in its series' name.
-//! Where machines are compared, each has a colour and a front of its own, and a policy has the same
-//! marker on all of them.
 //! Invariant: every case is in exactly one of `done` and `oom`, in the record's order.
 
 use crate::canvas::Tag;
-use crate::contest::marks;
 use crate::measure::Measure;
-use crate::style::{COLORS, MARKERS};
-use crate::words::clean;
-use std::collections::BTreeSet;
+use crate::series::{looks, machine_of, machines, series_names};
 use tiersim_models::hardware::HBM;
 use tiersim_models::results::uncertainty::Band;
-use tiersim_models::results::{AxisValue, CaseRecord, Lookahead, MACHINE, Outcome, RunRecord};
+use tiersim_models::results::{CaseRecord, Lookahead, Outcome, RunRecord};
 
 /// A case that ran to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,7 +94,7 @@ pub(crate) struct Points {
 
 impl Points {
     pub(crate) fn of(record: &RunRecord, measure: Measure) -> Points {
-        let names = series_names(&record.results, true);
+        let names = series_names(&record.results, None);
         let machines = machines(record);
         let front = |front| front_of(record, front, measure, |_| true);
         let of_machine = |machine: &String| {
@@ -152,6 +143,21 @@ impl Points {
         let cases = &self.machines[machine].1;
         let find = |case: &usize| self.done.iter().find(|point| point.case == *case).copied();
         cases.iter().filter_map(find).collect()
+    }
+
+    /// The series of which some case is drawn, in the order of cases where their places are looks
+    /// and in no order.
+    pub(crate) fn drawn(&self) -> Vec<usize> {
+        let mut drawn: Vec<usize> = Vec::new();
+        for point in &self.done {
+            if !drawn.contains(&point.series) {
+                drawn.push(point.series);
+            }
+        }
+        if self.series.iter().all(|name| !name.is_empty()) {
+            drawn.sort_unstable();
+        }
+        drawn
     }
 
     /// The points of a front, by memory. Empty if it is no other than that of plain cases.
@@ -213,133 +219,6 @@ fn coordinates(record: &RunRecord, case: usize, measure: Measure) -> Option<(u64
     let figures = record.results[case].outcome.figures()?;
     let memory = figures.peak.get(HBM.index()).map_or(0, |bytes| bytes.get());
     Some((memory, measure.ps(figures)?))
-}
-
-/// Comma-separated parts of the details that hold no number.
-fn words_of(case: &CaseRecord) -> Vec<&str> {
-    case.details
-        .split(", ")
-        .map(str::trim)
-        .filter(|part| !part.is_empty() && !part.contains(|c: char| c.is_ascii_digit()))
-        .collect()
-}
-
-/// The colour and marker of each case on charts of which every line is a case: the first of a
-/// series has that of its series, every other one that no series has.
-pub(crate) fn looks_of_cases(record: &RunRecord) -> Vec<usize> {
-    let names = series_names(&record.results, true);
-    let series = looks(record, &names);
-    let (mut taken, mut free) = (BTreeSet::new(), series.len()..);
-    let mut look = |name: &String| {
-        let own = series.iter().position(|series| series == name).filter(|&own| taken.insert(own));
-        own.or_else(|| free.next()).expect("there is no end to them")
-    };
-    names.iter().map(&mut look).collect()
-}
-
-/// The names of series at the places that are their looks. Where machines are compared, a place is
-/// that of the machine by colours and that of the rest of the name by markers; their numbers have
-/// no common factor, so each pair has a place.
-fn looks(record: &RunRecord, names: &[String]) -> Vec<String> {
-    let each_once = |names: &[String]| {
-        let mut seen: BTreeSet<&str> = BTreeSet::new();
-        names.iter().filter(|name| seen.insert(name)).cloned().collect::<Vec<_>>()
-    };
-    let (machines, policies) = (machines(record), series_names(&record.results, false));
-    let markers = each_once(&policies);
-    if machines.is_empty() || machines.len() > COLORS || markers.len() > MARKERS {
-        return each_once(names);
-    }
-    let mut places = vec![String::new(); COLORS * MARKERS];
-    for ((case, name), policy) in record.results.iter().zip(names).zip(&policies) {
-        let machine = machine_of(case).and_then(|own| machines.iter().position(|m| m == own));
-        let marker = markers.iter().position(|marker| marker == policy).unwrap_or(0);
-        let machine = machine.unwrap_or(0);
-        let own = |place: &usize| place % COLORS == machine && place % MARKERS == marker;
-        let place = (0..places.len()).find(own).unwrap_or(0);
-        places[place].clone_from(name);
-    }
-    places
-}
-
-/// The machines that a record compares, in its order; none where it is about one.
-fn machines(record: &RunRecord) -> Vec<String> {
-    let mut all: Vec<String> = Vec::new();
-    for machine in record.results.iter().filter_map(machine_of) {
-        if !all.contains(machine) {
-            all.push(machine.clone());
-        }
-    }
-    if all.len() > 1 { all } else { Vec::new() }
-}
-
-/// The machine of a case, where several are compared.
-pub(crate) fn machine_of(case: &CaseRecord) -> Option<&String> {
-    case.params.iter().find_map(|(axis, value)| match value {
-        AxisValue::Text(machine) if axis == MACHINE => Some(machine),
-        _ => None,
-    })
-}
-
-impl Points {
-    /// The series of which some case is drawn, in the order of cases: where machines are compared,
-    /// places are looks and in no order.
-    pub(crate) fn drawn(&self) -> Vec<usize> {
-        let mut drawn: Vec<usize> = Vec::new();
-        for point in &self.done {
-            if !drawn.contains(&point.series) {
-                drawn.push(point.series);
-            }
-        }
-        if self.machines.is_empty() {
-            drawn.sort_unstable();
-        }
-        drawn
-    }
-}
-
-/// The name of each case's series; without the machine, if that is not wanted.
-fn series_names(cases: &[CaseRecord], machines: bool) -> Vec<String> {
-    let all_words: Vec<Vec<&str>> = cases.iter().map(words_of).collect();
-    let mut policies: Vec<&str> = cases.iter().map(|case| case.policy.as_str()).collect();
-    policies.sort_unstable();
-    policies.dedup();
-    // Words that every case of the policy has say nothing about it.
-    let mut common: Vec<Vec<&str>> = Vec::new();
-    for policy in &policies {
-        let mut of_policy =
-            cases.iter().zip(&all_words).filter(|(case, _)| case.policy == **policy);
-        let mut shared = of_policy.next().map(|(_, words)| words.clone()).unwrap_or_default();
-        for (_, words) in of_policy {
-            shared.retain(|word| words.contains(word));
-        }
-        common.push(shared);
-    }
-    cases
-        .iter()
-        .zip(&all_words)
-        .map(|(case, words)| {
-            let policy = policies.binary_search(&case.policy.as_str()).expect("it is listed");
-            let mut name = clean(&case.policy);
-            let marks = marks(case);
-            if !marks.is_empty() {
-                name = format!("{name} ({})", marks.join(", "));
-            }
-            let texts = case.params.iter().filter_map(|(axis, value)| match value {
-                AxisValue::Text(text) => {
-                    Some(text.as_str()).filter(|_| machines || axis != MACHINE)
-                }
-                AxisValue::Number(_) => None,
-            });
-            let own = words.iter().copied().filter(|word| !common[policy].contains(word));
-            for word in texts.chain(own).map(clean) {
-                if !name.contains(&word) {
-                    name = format!("{name}, {word}");
-                }
-            }
-            name
-        })
-        .collect()
 }
 
 #[cfg(test)]

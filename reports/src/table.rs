@@ -14,7 +14,7 @@ mod columns;
 use crate::contest::order;
 use crate::economics_summary::economics_lines;
 use crate::hidden::hidden_words;
-use crate::names::{each, names, statistics_words};
+use crate::names::{assumed, each, names, statistics_words};
 use crate::points::pareto_front;
 use crate::text_table::{Detail, paragraph, table_in_blocks};
 use crate::verdict::verdict;
@@ -137,9 +137,8 @@ fn details(record: &RunRecord, version: &str, width: usize, out: &mut String) {
     let on_host = if on_host { ", updating on the host what the baseline does not" } else { "" };
     let bound = format!("{bound} per step: no policy is faster{on_host}, whatever memory it has");
     line("bound", &bound);
-    let assumed = |on: &Conditions| count(on.assumed_numbers, "assumed number", "assumed numbers");
-    let (assumed, seeds) = (each(record, assumed), each(record, |on| on.seed.to_string()));
-    line("rests on", &format!("{assumed} in the hardware, seed {seeds}"));
+    let seeds = each(record, |on| on.seed.to_string());
+    line("rests on", &format!("{}, seed {seeds}", assumed(record)));
     for (name, text) in economics_lines(record) {
         line(name, &text);
     }

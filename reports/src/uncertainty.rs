@@ -13,7 +13,7 @@ mod json;
 use crate::column::Column;
 use crate::contest::order;
 use crate::names::shortened;
-use crate::points::machine_of;
+use crate::series::machine_of;
 use crate::units::{decimals, time};
 use crate::words::count;
 use std::cmp::Reverse;

@@ -6,7 +6,7 @@
 
 use crate::contest::{gap, order};
 use crate::names::shortened;
-use crate::points::machine_of;
+use crate::series::machine_of;
 use crate::units::{three_digits, time};
 use crate::words::{count, finite};
 use crate::{replications, uncertainty};

@@ -10,10 +10,10 @@ use tiersim_models::units::shown::of_sizes;
 
 pub(super) fn section(page: &mut Page, report: &Report) -> Result<(), ChartError> {
     page.heading("Latency against memory");
-    let caption = "Right is more HBM, up is slower: the lower left is better. The grey stairs are \
-                   the Pareto front; nothing goes below the broken line. A point shows its numbers \
-                   under the pointer or the focus and leads to its case; the figures are in the \
-                   table below.";
+    let caption = "Right is more HBM, up is slower: the lower left is better. Stairs are Pareto \
+                   fronts, and no policy is faster than the bound of its point. A point shows its \
+                   numbers under the pointer or the focus and leads to its case; the figures are \
+                   in the table below.";
     match report.chart(CHART) {
         Some(Ok(drawing)) => page.drawing(drawing, caption, |case| {
             let id = report.ids.get(case).cloned().flatten();

@@ -1,0 +1,195 @@
+//! Series of cases, and the colour and marker of each on every chart of a record.
+//!
+//! A series is a policy, told apart further by what its cases do not have in common: the names on
+//! a sweep's text axes and the words of the policy's details that hold no number (such as
+//! `in place` against `migrate`). Numbers are what varies *within* a series.
+//! A policy that sees the whole trace, or whose numbers were learned, says so in its series' name.
+//! Where machines are compared, each has a colour and a front of its own, and a policy has the same
+//! marker on all of them. So it is with the values of a sweep's text axis, if there are many series;
+//! they share a front.
+//! Invariant: the name of a series is at one place, and no two cases of different names share one.
+
+use crate::contest::marks;
+use crate::style::{COLORS, MARKERS};
+use crate::words::clean;
+use std::collections::BTreeSet;
+use tiersim_models::results::{AxisValue, CaseRecord, MACHINE, RunRecord};
+
+/// Up to so many series have a colour and a marker each that no other has.
+const MOST_OF_OWN_LOOK: usize = 6;
+
+/// Comma-separated parts of the details that hold no number.
+fn words_of(case: &CaseRecord) -> Vec<&str> {
+    case.details
+        .split(", ")
+        .map(str::trim)
+        .filter(|part| !part.is_empty() && !part.contains(|c: char| c.is_ascii_digit()))
+        .collect()
+}
+
+/// The colour and marker of each case on charts of which every line is a case: the first of a
+/// series has that of its series, every other one that no series has.
+pub(crate) fn looks_of_cases(record: &RunRecord) -> Vec<usize> {
+    let names = series_names(&record.results, None);
+    let series = looks(record, &names);
+    let (mut taken, mut free) = (BTreeSet::new(), series.len()..);
+    let mut look = |name: &String| {
+        let own = series.iter().position(|series| series == name).filter(|&own| taken.insert(own));
+        own.or_else(|| free.next()).expect("there is no end to them")
+    };
+    names.iter().map(&mut look).collect()
+}
+
+/// The names of series at the places that are their looks. Where an axis has the colours, a place
+/// is that of its value by colours and that of the rest of the name by markers; their numbers have
+/// no common factor, so each pair has a place.
+pub(crate) fn looks(record: &RunRecord, names: &[String]) -> Vec<String> {
+    let series = each_once(names.iter());
+    let Some(axis) = axis_of_colors(record, series.len()) else { return series };
+    let values = each_once(record.results.iter().filter_map(|case| text_of(case, axis)));
+    let policies = series_names(&record.results, Some(axis));
+    let markers = each_once(policies.iter());
+    if values.len() > COLORS || markers.len() > MARKERS {
+        return series;
+    }
+    let mut places = vec![String::new(); COLORS * MARKERS];
+    for ((case, name), policy) in record.results.iter().zip(names).zip(&policies) {
+        let color = text_of(case, axis).and_then(|own| values.iter().position(|v| v == own));
+        let marker = markers.iter().position(|marker| marker == policy).unwrap_or(0);
+        let color = color.unwrap_or(0);
+        let own = |place: &usize| place % COLORS == color && place % MARKERS == marker;
+        let place = (0..places.len()).find(own).unwrap_or(0);
+        places[place].clone_from(name);
+    }
+    places
+}
+
+/// The axis whose values are told apart by colour: that of machines, or of many series the only one
+/// of texts. A few are easier to tell apart if no two have the same marker.
+fn axis_of_colors(record: &RunRecord, series: usize) -> Option<&str> {
+    if !machines(record).is_empty() {
+        return Some(MACHINE);
+    }
+    let params = record.results.iter().flat_map(|case| &case.params);
+    let texts = params.filter(|(_, value)| matches!(value, AxisValue::Text(_)));
+    let axes: BTreeSet<&str> = texts.map(|(axis, _)| axis.as_str()).collect();
+    let only = (axes.len() == 1).then(|| axes.first().copied()).flatten();
+    only.filter(|_| series > MOST_OF_OWN_LOOK)
+}
+
+fn each_once<'a>(names: impl Iterator<Item = &'a String>) -> Vec<String> {
+    let mut seen: BTreeSet<&str> = BTreeSet::new();
+    names.filter(|name| seen.insert(name)).cloned().collect()
+}
+
+/// The machines that a record compares, in its order; none where it is about one.
+pub(crate) fn machines(record: &RunRecord) -> Vec<String> {
+    let all = each_once(record.results.iter().filter_map(machine_of));
+    if all.len() > 1 { all } else { Vec::new() }
+}
+
+/// The machine of a case, where several are compared.
+pub(crate) fn machine_of(case: &CaseRecord) -> Option<&String> {
+    text_of(case, MACHINE)
+}
+
+/// What a case has on an axis of texts.
+fn text_of<'c>(case: &'c CaseRecord, axis: &str) -> Option<&'c String> {
+    case.params.iter().find_map(|(own, value)| match value {
+        AxisValue::Text(text) if own == axis => Some(text),
+        _ => None,
+    })
+}
+
+/// The name of each case's series, without what it has on one axis.
+pub(crate) fn series_names(cases: &[CaseRecord], without: Option<&str>) -> Vec<String> {
+    let all_words: Vec<Vec<&str>> = cases.iter().map(words_of).collect();
+    let mut policies: Vec<&str> = cases.iter().map(|case| case.policy.as_str()).collect();
+    policies.sort_unstable();
+    policies.dedup();
+    // Words that every case of the policy has say nothing about it.
+    let mut common: Vec<Vec<&str>> = Vec::new();
+    for policy in &policies {
+        let mut of_policy =
+            cases.iter().zip(&all_words).filter(|(case, _)| case.policy == **policy);
+        let mut shared = of_policy.next().map(|(_, words)| words.clone()).unwrap_or_default();
+        for (_, words) in of_policy {
+            shared.retain(|word| words.contains(word));
+        }
+        common.push(shared);
+    }
+    cases
+        .iter()
+        .zip(&all_words)
+        .map(|(case, words)| {
+            let policy = policies.binary_search(&case.policy.as_str()).expect("it is listed");
+            let mut name = clean(&case.policy);
+            let marks = marks(case);
+            if !marks.is_empty() {
+                name = format!("{name} ({})", marks.join(", "));
+            }
+            let texts = case.params.iter().filter_map(|(axis, value)| match value {
+                AxisValue::Text(text) => {
+                    Some(text.as_str()).filter(|_| Some(axis.as_str()) != without)
+                }
+                AxisValue::Number(_) => None,
+            });
+            let own = words.iter().copied().filter(|word| !common[policy].contains(word));
+            for word in texts.chain(own).map(clean) {
+                if name.split(", ").all(|part| part != word) {
+                    name = format!("{name}, {word}");
+                }
+            }
+            name
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::common;
+    use crate::measure::Measure;
+    use crate::points::Points;
+
+    /// A case for each pair of a policy and a value of the axis.
+    fn of(policies: &[&str], values: &[&str]) -> RunRecord {
+        let mut record = common::single();
+        let ran = record.results.remove(0);
+        for value in values {
+            for policy in policies {
+                record.results.push(CaseRecord {
+                    label: format!("{policy} [weights={value}]"),
+                    policy: (*policy).to_owned(),
+                    details: String::new(),
+                    params: [("weights".to_owned(), AxisValue::Text((*value).to_owned()))].into(),
+                    ..ran.clone()
+                });
+            }
+        }
+        record
+    }
+
+    #[test]
+    fn of_many_series_a_value_has_a_colour_and_a_policy_a_marker() {
+        let (policies, values) = (["all-hbm", "lru", "density"], ["16 bits", "8 bits", "4 bits"]);
+        let points = Points::of(&of(&policies, &values), Measure::Step);
+        let look = |policy: &str, value: &str| {
+            let name = format!("{policy}, {value}");
+            let at = points.series.iter().position(|series| *series == name);
+            at.map(|at| (at % COLORS, at % MARKERS)).expect("it is drawn")
+        };
+        for (marker, policy) in policies.iter().enumerate() {
+            for (color, value) in values.iter().enumerate() {
+                assert_eq!(look(policy, value), (color, marker), "{policy}, {value}");
+            }
+        }
+        assert_eq!(points.drawn().len(), 9);
+    }
+
+    #[test]
+    fn of_a_few_series_each_has_a_colour_and_a_marker_of_its_own() {
+        let points = Points::of(&of(&["all-hbm", "lru", "density"], &["a", "b"]), Measure::Step);
+        assert_eq!((points.series.len(), points.drawn()), (6, (0..6).collect()));
+    }
+}
