@@ -4,7 +4,7 @@
 //! what is needed last and will have to leave is copied out while the link is idle, so that leaving
 //! is free later; to a tier behind others only what these will not hold. *Farthest next use*: room
 //! is made by giving up what is needed last, copies before what would have to be written
-//! first. *Look-ahead fetch*: what is outside comes back in the order of next uses, in the place of
+//! first; what is used no more counts as needed when its memory is given back. *Look-ahead fetch*: what is outside comes back in the order of next uses, in the place of
 //! what is needed later, as long as new objects still find room. *Staging*: what is in a tier
 //! behind comes to the one before it where nothing else will need the room.
 //! Sources: Belady, IBM Systems Journal 5(2), 1966, for the victim; Rhu et al., "vDNN", MICRO 2016,
@@ -266,6 +266,9 @@ impl ClairvoyantOffload {
             let Some((rank, object)) = first else { break };
             above = (rank, ObjectId(object.0 + 1));
             let Some(next) = Future::in_sight(rank) else { break };
+            if self.future.next(object, occurrence).is_none() {
+                continue; // it is used no more
+            }
             if self.has_moved(object) || !self.is_true(object, Place::Outside, view) {
                 continue;
             }
@@ -289,6 +292,7 @@ impl ClairvoyantOffload {
     /// idle and what is alive until then leaves room there.
     fn stage(&mut self, step: &mut Step<'_>) {
         let view = &step.view();
+        let occurrence = self.now.occurrence;
         let mut passed = 0;
         let mut above = (0, ObjectId(0));
         while passed < PASSED_OVER && self.spill.len() > 1 {
@@ -301,13 +305,16 @@ impl ClairvoyantOffload {
             let Some((rank, object)) = first else { break };
             above = (rank, ObjectId(object.0 + 1));
             let Some(next) = Future::in_sight(rank) else { break };
+            if self.future.next(object, occurrence).is_none() {
+                continue; // it is used no more
+            }
             let from = self.holder(object, view).filter(|&from| from != near);
             let Some(from) = from.filter(|from| self.spill.contains(from)) else { continue };
             if self.has_moved(object) || !self.is_true(object, Place::Outside, view) {
                 continue;
             }
             let bytes = view.object(object).bytes;
-            let grows = self.future.growth(self.now.occurrence, next);
+            let grows = self.future.growth(occurrence, next);
             let fits = step.fits(near, bytes + grows);
             if !(fits && self.begins_in_time(from, near)) {
                 passed += 1;
@@ -377,8 +384,8 @@ impl Policy for ClairvoyantOffload {
             ..Now::default()
         };
         if let Some(op) = self.future.appears(occurrence) {
-            for index in self.workload.trace.ops[op.index()].uses.clone() {
-                let object = self.workload.trace.uses[index as usize].object;
+            let uses = self.workload.trace.uses_of(op).iter().map(|touched| touched.object);
+            for object in uses.chain(self.workload.releases(op).iter().copied()) {
                 self.stock.rank(object, self.rank(object));
             }
         }

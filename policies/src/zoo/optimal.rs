@@ -5,7 +5,9 @@
 //! are G10's ([`super::planned_migration`]) and those of the linear program that bounds the step
 //! ([`crate::bound::advice`]), with its shares rounded to whole objects. The best of them is then
 //! changed piece by piece, and a change stays if the simulated step is no longer for it, until so
-//! many runs are spent. What a plan cannot provide for is done on demand, as there.
+//! many runs are spent. What a plan cannot provide for is done on demand, as there. One run is for
+//! [`super::clairvoyant_offload`], which decides op by op: where that is quicker than every plan,
+//! it is the plan.
 //! Invariant: the same setting and number of runs give the same plan.
 
 mod classes;
@@ -17,9 +19,9 @@ use crate::policy::Policy;
 #[cfg(feature = "lp")]
 use crate::recipe::Judge;
 use crate::recipe::{PolicyConfig, Recipe, Setting};
+use crate::zoo::clairvoyant_offload::ClairvoyantOffloadConfig;
 use crate::zoo::planned_migration::PlannedMigration;
 use crate::zoo::planned_migration::intervals::Gaps;
-use crate::zoo::planned_migration::plan::plan;
 use crate::zoo::planned_migration::schedule::Schedule;
 use classes::Found;
 use std::sync::Arc;
@@ -35,8 +37,17 @@ pub struct OptimalConfig {
     pub spill: Vec<TierId>,
     /// Runs of the simulator that are spent at most.
     pub runs: u32,
-    /// What has been found; without it G10's plan is carried out.
-    found: Option<Arc<Found>>,
+    /// What has been found; without it everything is done on demand.
+    found: Option<Best>,
+}
+
+/// What is carried out.
+#[derive(Clone, Debug)]
+enum Best {
+    /// These decisions.
+    Plan(Arc<Found>),
+    /// What another policy decides op by op.
+    Online(ClairvoyantOffloadConfig),
 }
 
 impl OptimalConfig {
@@ -78,10 +89,11 @@ impl Recipe for OptimalConfig {
                     .to_owned(),
             );
         }
-        let gaps = Gaps::new(setting);
+        let gaps = Gaps::with_held(setting);
         let stays = match &self.found {
-            Some(found) => found.stays(&gaps),
-            None => plan(setting, &self.spill, &gaps),
+            Some(Best::Online(config)) => return config.build(setting),
+            Some(Best::Plan(found)) => found.stays(&gaps),
+            None => vec![None; gaps.all.len()],
         };
         let schedule = Schedule::new(&gaps, &stays, &self.spill);
         let policy = PlannedMigration::following(schedule, &gaps, &self.spill, setting);
@@ -98,8 +110,17 @@ impl Recipe for OptimalConfig {
 
     #[cfg(feature = "lp")]
     fn searched(&self, setting: &Setting<'_>, judge: Judge<'_>) -> Option<PolicyConfig> {
-        let with = |found: Found| OptimalConfig { found: Some(Arc::new(found)), ..self.clone() };
-        let mut judge = |found: &Found| judge(&with(found.clone()).into());
-        search::best(setting, (&self.spill, self.runs), &mut judge).map(|found| with(found).into())
+        let with = |best: Best| OptimalConfig { found: Some(best), ..self.clone() };
+        let online = ClairvoyantOffloadConfig { spill: self.spill.clone(), window: None };
+        let online = with(Best::Online(online));
+        let step = (self.runs > 1).then(|| judge(&online.clone().into())).flatten();
+        let mut planned = |found: &Found| judge(&with(Best::Plan(Arc::new(found.clone()))).into());
+        let runs = self.runs.saturating_sub(1).max(1);
+        let found = search::best(setting, (&self.spill, runs), &mut planned)?;
+        match (found, step) {
+            (Some((planned, _)), Some(step)) if planned > step => Some(online.into()),
+            (Some((_, found)), _) => Some(with(Best::Plan(Arc::new(found))).into()),
+            (None, step) => step.map(|_| online.into()),
+        }
     }
 }

@@ -103,14 +103,25 @@ impl Future {
         Some(uses.lap * self.ops + u64::from(op)).filter(|&next| next < self.total)
     }
 
-    /// Order of next uses: the occurrence if it is known; else behind all of these, what was
-    /// used longest ago last; what is never used again behind everything.
+    /// Order of next uses, and of the ends of what is used no more: the occurrence if it is known;
+    /// else behind all of these, what was used longest ago last; what never ends behind everything.
     pub(super) fn rank(&self, object: ObjectId, now: u64) -> u64 {
         match (self.next(object, now), self.upcoming(object)) {
             (Some(next), _) => next,
             (None, Some(_)) => BEYOND + (BEYOND - self.objects[object.index()].last),
-            (None, None) if self.window == u64::MAX => u64::MAX,
-            (None, None) => BEYOND + (BEYOND - self.objects[object.index()].last),
+            (None, None) => self.end_of(object, now),
+        }
+    }
+
+    /// The rank of what is used no more: when its memory is given back, as to have it elsewhere is
+    /// of use until then only.
+    fn end_of(&self, object: ObjectId, now: u64) -> u64 {
+        let uses = &self.objects[object.index()];
+        let end = uses.release.map(|op| uses.lap * self.ops + u64::from(op));
+        match end.filter(|&end| end.saturating_sub(now) <= self.window) {
+            Some(end) => end,
+            None if self.window == u64::MAX => u64::MAX,
+            None => BEYOND + (BEYOND - uses.last),
         }
     }
 

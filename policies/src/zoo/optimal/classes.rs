@@ -34,6 +34,14 @@ pub(super) struct Class {
     pub(super) fetches: bool,
 }
 
+impl Class {
+    /// It is used no more, and its memory not given back yet.
+    #[cfg(feature = "lp")]
+    pub(super) fn is_held(&self) -> bool {
+        !self.fetches
+    }
+}
+
 /// Decisions for a workload.
 #[derive(Clone, Debug)]
 pub(super) struct Found {

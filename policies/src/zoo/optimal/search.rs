@@ -17,25 +17,30 @@ const SHARES: [f64; 4] = [1.0, 0.94, 0.88, 0.82];
 /// Objects smaller than the mean by so much move nothing that matters, and are left as they are.
 const SMALL: i64 = 64;
 
+/// One of so many runs is for what is held behind its last use, too.
+const HELD: u32 = 3;
+
 /// Mean step of a run that carries decisions out; `None` if it runs out of memory.
 type Judge<'a> = &'a mut dyn FnMut(&Found) -> Option<Span>;
 
-/// The best decisions that so many runs find; `None` where nothing can be decided.
+/// The best decisions that so many runs find, if any fits, and how long the step takes; `None`
+/// where nothing can be decided.
 pub(super) fn best(
     setting: &Setting<'_>,
     (spill, runs): (&[TierId], u32),
     judge: Judge<'_>,
-) -> Option<Found> {
+) -> Option<Option<(Span, Found)>> {
     let device = device_part(setting);
     let own = device.as_ref().map(|(workload, spans)| Setting { workload, spans, ..*setting });
     let setting = own.as_ref().unwrap_or(setting);
-    let gaps = Gaps::new(setting);
+    let gaps = Gaps::with_held(setting);
     if gaps.all.is_empty() {
         return None;
     }
     let (cycle, like) = alike_steps(setting.workload);
     let none = Found::none(&gaps, cycle, like);
-    let g10 = none.clone().of(&gaps, &plan(setting, spill, &gaps));
+    let between = Gaps::new(setting);
+    let g10 = none.clone().of(&between, &plan(setting, spill, &between));
     let mut search = Search { judge, left: runs, best: None };
     search.tries(g10);
     let ops = setting.workload.trace.ops.len() as u64;
@@ -52,7 +57,7 @@ pub(super) fn best(
         search.tries(advised(&none, &advice, spill));
     }
     search.improves(&gaps, spill);
-    search.best.map(|(_, found)| found)
+    Some(search.best)
 }
 
 /// What the linear program says of each interval.
@@ -117,11 +122,15 @@ impl Search<'_> {
         let all: i64 = order.iter().map(bytes).sum();
         let few = all / (SMALL * order.len().max(1) as i64);
         order.retain(|class| bytes(class) >= few);
+        // What is held behind its last use may leave as well, but most is won between uses.
+        let between: Vec<Class> = order.iter().copied().filter(|class| !class.is_held()).collect();
+        let late = self.left / HELD;
         let mut random = ChaCha12Rng::seed_from_u64(1);
         while self.left > 0 && !order.is_empty() {
             let Some((_, best)) = &self.best else { return };
             let mut found = best.clone();
-            if changes(&mut found, &order, spill, &mut random) {
+            let some = if self.left > late && !between.is_empty() { &between } else { &order };
+            if changes(&mut found, some, spill, &mut random) {
                 self.tries(found);
             } else {
                 // A change that changes nothing costs no run, but the search must end.

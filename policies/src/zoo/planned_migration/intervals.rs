@@ -2,7 +2,8 @@
 //!
 //! An object is inactive between two uses. If the trace is replayed, what lives on between replays
 //! is also inactive from its last use to its first one of the next replay; if not, from the start
-//! to its first use, and from its last use to the end.
+//! to its first use, and from its last use to the end. What does not live on may also be held
+//! inactive, from its last use until its memory is given back; G10 plans nothing for that time.
 //! Invariant: the intervals of an object are in order and do not overlap.
 
 use crate::recipe::Setting;
@@ -34,7 +35,7 @@ pub(in crate::zoo) struct Interval {
     pub(in crate::zoo) object: usize,
     /// The first position without use.
     pub(in crate::zoo) from: usize,
-    /// The position of the next use.
+    /// The position of the next use, or of the end.
     pub(in crate::zoo) until: usize,
     /// Whether the object is in HBM before: if not, it starts outside.
     pub(in crate::zoo) evicts: bool,
@@ -64,11 +65,20 @@ pub(in crate::zoo) struct Gaps {
 }
 
 impl Gaps {
-    /// Of a workload that is replayed so often.
+    /// Between uses, of a workload that is replayed so often.
     pub(in crate::zoo) fn new(setting: &Setting<'_>) -> Gaps {
+        Gaps::of(setting, false)
+    }
+
+    /// The same, and behind last uses what is held.
+    pub(in crate::zoo) fn with_held(setting: &Setting<'_>) -> Gaps {
+        Gaps::of(setting, true)
+    }
+
+    fn of(setting: &Setting<'_>, held: bool) -> Gaps {
         let lives = lives(setting.workload, &Visits::new(setting.workload));
         let ops = setting.workload.trace.ops.len();
-        let (all, versions) = intervals(&lives, ops, setting.repeat > 1);
+        let (all, versions) = intervals(&lives, ops, (setting.repeat > 1, held));
         Gaps { ops, lives, all, versions }
     }
 }
@@ -93,7 +103,7 @@ fn lives(workload: &Workload, visits: &Visits) -> Vec<Life> {
 pub(super) fn intervals(
     lives: &[Life],
     slots: usize,
-    replayed: bool,
+    (replayed, held): (bool, bool),
 ) -> (Vec<Interval>, Vec<Version>) {
     let (mut all, mut versions) = (Vec::new(), Vec::new());
     for (object, life) in lives.iter().enumerate() {
@@ -120,7 +130,7 @@ pub(super) fn intervals(
                 Some(&(next, _)) => push(op + 1, next, (true, true), version),
                 None if round => push(last + 1, slots + first, (true, true), version),
                 None if life.persistent => push(last + 1, slots, (true, false), version),
-                None => {}
+                None => push(op + 1, if held { life.dead } else { 0 }, (true, false), version),
             }
         }
         // Before the first write there is what the last one left in the replay before.

@@ -12,7 +12,7 @@ fn life(persistent: bool, uses: &[(usize, bool)]) -> Life {
 
 /// From, until, and from where on the contents can be written back.
 fn spans(life: Life, replayed: bool) -> Vec<(usize, usize, Option<usize>)> {
-    let (all, versions) = intervals(&[life], 10, replayed);
+    let (all, versions) = intervals(&[life], 10, (replayed, false));
     let version = |one: &Interval| one.version.map(|version| versions[version].from);
     all.iter().map(|one| (one.from, one.until, version(one))).collect()
 }
@@ -22,6 +22,15 @@ fn an_object_is_inactive_between_its_uses() {
     let passing = life(false, &[(1, true), (2, false), (6, false), (9, true)]);
     assert_eq!(spans(passing.clone(), true), [(3, 6, Some(2)), (7, 9, Some(2))]);
     assert_eq!(spans(passing, false), [(3, 6, Some(2)), (7, 9, Some(2))]);
+}
+
+#[test]
+fn what_is_held_behind_its_last_use_is_inactive_until_its_end_if_that_is_asked_for() {
+    let gradient = Life { dead: 8, ..life(false, &[(1, true), (4, false)]) };
+    let of = |held| intervals(&[gradient.clone()], 10, (true, held)).0;
+    let spans = |all: Vec<Interval>| all.iter().map(|i| (i.from, i.until, i.fetches)).collect();
+    let (between, held): (Vec<_>, Vec<_>) = (spans(of(false)), spans(of(true)));
+    assert_eq!((between, held), (vec![(2, 4, true)], vec![(2, 4, true), (5, 8, false)]));
 }
 
 #[test]
