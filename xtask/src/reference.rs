@@ -7,13 +7,14 @@
 //! Invariant: every type that can stand in a file, found by following the fields of [`ROOTS`], is on
 //! exactly one page, and every field of it has a doc comment; otherwise nothing is written.
 
+mod homes;
 mod page;
 mod table;
 mod types;
 mod words;
 mod wrap;
 
-use page::{Page, homes};
+use homes::{Page, homes};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! The tables of one type: fields, or variants and what stands in their brackets.
 
-use super::page::Homes;
+use super::homes::Homes;
 use super::types::{Doc, Field, Inside, Made, Types, Unique, Variant, snake_case};
 use super::words::words;
 use std::fmt::Write;

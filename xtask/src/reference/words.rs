@@ -3,7 +3,7 @@
 //! People who write files read units and shapes, not Rust. A type that has a table is a link to it;
 //! one of a few words is those words.
 
-use super::page::Homes;
+use super::homes::Homes;
 use super::types::{Made, Types, Unique};
 use syn::{GenericArgument, PathArguments, Type};
 
