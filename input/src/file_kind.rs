@@ -47,6 +47,8 @@ pub enum FileKind {
     LfsPointer,
     /// A PyTorch memory snapshot or another pickle.
     Pickle,
+    /// A PyTorch memory snapshot as JSON.
+    SnapshotText,
     /// A ZIP, such as a checkpoint of PyTorch.
     Zip,
     /// Packed by gzip or zstd.
@@ -87,7 +89,15 @@ impl FileKind {
 
     /// Whether a trace can be made of it alone.
     pub fn becomes_trace(self) -> bool {
-        matches!(self, FileKind::ProfilerTrace | FileKind::ExecutionTrace | FileKind::ChakraTrace)
+        matches!(
+            self,
+            FileKind::ProfilerTrace
+                | FileKind::ExecutionTrace
+                | FileKind::ChakraTrace
+                | FileKind::Pickle
+                | FileKind::SnapshotText
+                | FileKind::MemoryTimeline
+        )
     }
 
     fn words(self) -> &'static str {
@@ -106,6 +116,7 @@ impl FileKind {
             FileKind::Safetensors => "a table of tensors (safetensors)",
             FileKind::LfsPointer => "a pointer of Git LFS, and not the file itself",
             FileKind::Pickle => "a pickle, such as a memory snapshot of PyTorch",
+            FileKind::SnapshotText => "a memory snapshot of PyTorch as JSON",
             FileKind::Zip => "a ZIP archive, such as a checkpoint of PyTorch",
             FileKind::Packed => "packed by gzip or zstd",
             FileKind::ProfilerTrace => "a trace of the PyTorch profiler",
@@ -160,18 +171,18 @@ impl FileKind {
                 )
             }
             FileKind::LfsPointer => "fetch the file itself, with `git lfs pull`".to_owned(),
-            FileKind::Pickle => format!("a memory snapshot is read by `tiersim allocator {path}`"),
+            FileKind::Pickle | FileKind::SnapshotText => format!(
+                "a memory snapshot is read by `tiersim allocator {path}`, and becomes a trace by \
+                 `tiersim trace import {path} --out TRACE`"
+            ),
             FileKind::Zip => "name the file that is wanted, unpacked".to_owned(),
             FileKind::Packed => "unpack it first".to_owned(),
-            FileKind::ProfilerTrace | FileKind::ChakraTrace => format!(
+            FileKind::ProfilerTrace | FileKind::ChakraTrace | FileKind::MemoryTimeline => format!(
                 "name it as `workload: Trace(path: \"{path}\", time: recorded())` in a scenario, or \
                  make a trace of it by `tiersim trace import {path} --out TRACE`"
             ),
             FileKind::ExecutionTrace => {
                 format!("make a trace of it by `tiersim trace import {path} --out TRACE`")
-            }
-            FileKind::MemoryTimeline => {
-                "export the profiler's trace itself, with `export_chrome_trace`".to_owned()
             }
         }
     }
@@ -210,6 +221,8 @@ fn packed(path: &Path, packing: Packing) -> FileKind {
             kind @ (FileKind::ProfilerTrace
             | FileKind::ExecutionTrace
             | FileKind::ChakraTrace
+            | FileKind::Pickle
+            | FileKind::SnapshotText
             | FileKind::MemoryTimeline),
         ) => kind,
         _ => FileKind::Packed,
@@ -247,6 +260,7 @@ fn of_head(head: &[u8], size: u64) -> Option<FileKind> {
     let text = text.trim_start_matches('\u{feff}').trim_start();
     match text.as_bytes().first()? {
         b'{' => of_json(text),
+        b'[' => is_timeline(text).then_some(FileKind::MemoryTimeline),
         _ => of_table(text).or_else(|| of_ron(text)),
     }
 }
@@ -262,11 +276,20 @@ fn of_json(text: &str) -> Option<FileKind> {
         Some(FileKind::ProfilerTrace)
     } else if has("schema") && has("nodes") {
         Some(FileKind::ExecutionTrace)
+    } else if has("device_traces") || (has("segments") && has("total_size")) {
+        Some(FileKind::SnapshotText)
     } else if has("model_type") || has("hidden_size") || has("architectures") {
         Some(FileKind::ModelCard)
     } else {
         None
     }
+}
+
+/// Whether a text begins with a list of a list of whole numbers, as no other kind does.
+fn is_timeline(text: &str) -> bool {
+    let row = text.strip_prefix('[').map(str::trim_start).and_then(|rest| rest.strip_prefix('['));
+    let Some(first) = row.and_then(|row| row.split([',', ']']).next()) else { return false };
+    first.trim().parse::<i64>().is_ok()
 }
 
 /// First columns of the tables of a trace.
@@ -320,6 +343,10 @@ mod tests {
             (b"\x10\0\0\0\0\0\0\0{\"a\":{\"dtype\":\"F32\"}}", Some(FileKind::Safetensors)),
             (b"version https://git-lfs.github.com/spec/v1\n", Some(FileKind::LfsPointer)),
             (b"\x80\x04\x95", Some(FileKind::Pickle)),
+            (b"{\"segments\": [{\"device\": 0, \"total_size\": 1", Some(FileKind::SnapshotText)),
+            (b"[[-1, 1, 37888, 7], [", Some(FileKind::MemoryTimeline)),
+            (b"[{\"ph\": \"X\"", None),
+            (b"[]", None),
             (b"\x1f\x8b\x08", Some(FileKind::Packed)),
             (b"PK\x03\x04", Some(FileKind::Zip)),
             (b"\x00\x02\x08\x01", Some(FileKind::ChakraTrace)),

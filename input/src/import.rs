@@ -10,6 +10,7 @@ pub mod any;
 pub mod card;
 pub mod chakra;
 pub mod execution;
+pub mod footprint;
 mod names;
 pub mod profiler;
 pub mod recording;

@@ -5,6 +5,7 @@
 use crate::file_kind::FileKind;
 use crate::import::chakra::import_chakra;
 use crate::import::execution::import_execution;
+use crate::import::footprint::{import_snapshot, import_timeline};
 use crate::import::profiler::import_profiler;
 use std::path::Path;
 use tiersim_models::diagnostic::Diagnostics;
@@ -31,6 +32,14 @@ pub fn import_file(path: &Path, gaps: Gaps) -> Result<Imported, Diagnostics> {
         }
         Some(FileKind::ChakraTrace) => {
             let imported = import_chakra(path, gaps)?;
+            Ok(Imported { trace: imported.trace, account: imported.account.to_string() })
+        }
+        Some(FileKind::Pickle | FileKind::SnapshotText) => {
+            let imported = import_snapshot(path)?;
+            Ok(Imported { trace: imported.trace, account: imported.account.to_string() })
+        }
+        Some(FileKind::MemoryTimeline) => {
+            let imported = import_timeline(path)?;
             Ok(Imported { trace: imported.trace, account: imported.account.to_string() })
         }
         Some(FileKind::ProfilerTrace) | None => {
