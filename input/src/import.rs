@@ -6,6 +6,7 @@
 //! nothing silently.
 //! Invariant: a trace that an importer returns has passed `Trace::problems`.
 
+pub mod accesses;
 pub mod any;
 pub mod card;
 pub mod chakra;
