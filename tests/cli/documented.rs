@@ -185,7 +185,7 @@ fn project() -> Project {
 fn recordings(project: &Project) {
     let read = |file: &str| fs::read(shipped(&format!("tests/data/{file}"))).unwrap();
     let pack = |bytes: &[u8]| gzip(bytes, Compression::default());
-    project.write("snapshot.pickle", read("snapshots/tiny.pickle.gz"));
+    project.write("snapshot.pickle", read("snapshots/train.pickle.gz"));
     project.write("timeline.raw.json.gz", pack(&read("fuzz/timeline/seed~t.raw.json")));
     project.write("app.lackey", read("fuzz/lackey/seed~a.lackey"));
     project.write("app.lackey.gz", pack(&read("fuzz/lackey/seed~a.lackey")));

@@ -42,6 +42,10 @@ fn each_kind_is_found_out_packed_or_not_and_run_by_every_policy() {
         let info = ["trace", "info", &packed, "--format", "json"];
         let info = project.run(&info).ends_with(0).json();
         assert!(info["reuse"]["again"].as_u64().is_some(), "{file}");
+        if file.contains("tiny") {
+            // One object of it is nearly all that there is: nothing to page.
+            continue;
+        }
         zoo(&project, &packed, "keep");
         let out = format!("out-{index}");
         project.run(&["run", "scenarios/zoo.ron", "--audit", "--out", &out]).ends_with(0);

@@ -1,7 +1,8 @@
 //! The trace of a footprint, event by event.
 //!
-//! An op stands for each event and takes until the next one. Objects from before are there from
-//! the first op on, which is no event but the moment before them.
+//! An op stands for each event and takes until the next one. What was there before and is taken back
+//! is written by ops that take no time and stand before all events, one for each, for no policy could
+//! hold all of it at once in less room; what was there before and stays needs none.
 //! Invariant: an object lives from the op that made it to the last op before it was taken back, so
 //! what is alive during an op is what was there after its event.
 
@@ -14,12 +15,15 @@ use tiersim_models::workload::{Known, Mode, Object, ObjectKind, Op, Phase, Trace
 /// Most bytes of one object: addresses have 57 bits at most.
 pub(super) const MOST_BYTES: u64 = 1 << 57;
 
+/// What ops are called that stand before all events.
+const BEFORE: &str = "before the file begins";
+
 /// The trace that is being made.
 #[derive(Debug, Default)]
 pub(super) struct Footprint {
     objects: Vec<Object>,
-    /// By object: whether it was taken back.
-    gone: Vec<bool>,
+    /// By object: behind how many events it was taken back, if it was.
+    gone: Vec<Option<u32>>,
     ops: Vec<Op>,
     uses: Vec<Use>,
     /// When the first event was, in units of the file.
@@ -41,16 +45,10 @@ impl Footprint {
         self.budget.take(bytes, 0)
     }
 
-    /// An object that was there before the first event. `stays`: to the end.
+    /// An object that was there before the first event: all of these come first.
     pub(super) fn before(&mut self, name: &str, kind: ObjectKind, bytes: u64) -> Done<u32> {
-        if self.ops.is_empty() {
-            self.op("before the file begins", Phase::Other, None)?;
-        }
         let id = self.object(name, kind, bytes)?;
-        let written = Use { known: Known::Unknown, ..Use::whole(ObjectId(id), Mode::Write) };
-        self.uses.push(written);
-        let first = &mut self.ops[0];
-        first.uses.end = self.uses.len() as u32;
+        self.budget.take(0, size_of::<Op>() + BEFORE.len())?;
         self.account.before.0 += 1;
         self.account.before.1 = self.account.before.1.saturating_add(bytes);
         Ok(id)
@@ -85,7 +83,7 @@ impl Footprint {
         let name = if name.len() > 256 { format!("object {id}") } else { name };
         self.budget.take(0, size_of::<Object>() + name.len() + size_of::<Use>() + 1)?;
         self.objects.push(Object::new(name, kind, Bytes::new(bytes)));
-        self.gone.push(false);
+        self.gone.push(None);
         self.alive = self.alive.saturating_add(bytes);
         self.account.peak = self.account.peak.max(self.alive);
         Ok(id)
@@ -135,11 +133,10 @@ impl Footprint {
 
     /// The memory of an object is free from now on.
     pub(super) fn freed(&mut self, id: u32) {
-        let index = id as usize;
-        if !std::mem::replace(&mut self.gone[index], true) {
-            let object = &mut self.objects[index];
-            self.alive = self.alive.saturating_sub(object.bytes.get());
-            object.freed_after = Some(OpId::at(self.ops.len().saturating_sub(1)));
+        let gone = &mut self.gone[id as usize];
+        if gone.is_none() {
+            *gone = Some(self.ops.len() as u32);
+            self.alive = self.alive.saturating_sub(self.objects[id as usize].bytes.get());
         }
     }
 
@@ -187,12 +184,16 @@ impl Footprint {
     }
 
     /// What is not taken back stays: what was there before outlives the trace, the rest lives to its
-    /// end.
+    /// end. Puts ops before all others that write what was there before and is taken back.
     fn stay(&mut self) {
         let before = self.account.before.0 as usize;
-        let last = OpId::at(self.ops.len().saturating_sub(1));
-        for (id, object) in self.objects.iter_mut().enumerate() {
-            if self.gone[id] {
+        let written: Vec<u32> =
+            (0..before).filter(|&id| self.gone[id].is_some()).map(|id| id as u32).collect();
+        let more = written.len() as u32;
+        let last = OpId((more + self.ops.len() as u32).saturating_sub(1));
+        for (id, (object, gone)) in self.objects.iter_mut().zip(&self.gone).enumerate() {
+            if let Some(events) = gone {
+                object.freed_after = Some(OpId((more + events).saturating_sub(1)));
                 continue;
             }
             self.account.left.0 += 1;
@@ -202,6 +203,17 @@ impl Footprint {
                 false => object.freed_after = Some(last),
             }
         }
+        for op in &mut self.ops {
+            op.uses = op.uses.start + more..op.uses.end + more;
+        }
+        let unknown =
+            |&id: &u32| Use { known: Known::Unknown, ..Use::whole(ObjectId(id), Mode::Write) };
+        self.uses.splice(0..0, written.iter().map(unknown));
+        let op = |at: u32| Op {
+            at: Some(Time::from_ps(0)),
+            ..Op::new(0, Phase::Other, BEFORE, at..at + 1)
+        };
+        self.ops.splice(0..0, (0..more).map(op));
     }
 }
 
