@@ -143,16 +143,11 @@ impl Groups {
         let damon = matches!(what, Accesses::DamonTracepoint | Accesses::DamonReport);
         let requests = matches!(what, Accesses::Requests(_));
         match grouping.object_bytes {
-            Some(bytes) if requests => {
-                if !(1..=MOST_BYTES).contains(&bytes) {
-                    return refuse(
-                        "an object has 1 to 2^44 bytes",
-                        bytes,
-                        "give another --object-bytes",
-                    );
-                }
+            Some(bytes) if requests && !(1..=MOST_BYTES).contains(&bytes) => {
+                let remedy = "give another --object-bytes";
+                return refuse("an object has 1 to 2^44 bytes", bytes, remedy);
             }
-            Some(bytes) if !bytes.is_power_of_two() || !SIZES.contains(&bytes) => {
+            Some(bytes) if !requests && (!bytes.is_power_of_two() || !SIZES.contains(&bytes)) => {
                 let rule = "objects have a power of two of bytes, from 64 B to 1 GiB";
                 return refuse(rule, bytes, "give another --object-bytes");
             }

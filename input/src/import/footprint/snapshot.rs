@@ -16,6 +16,9 @@ use std::path::Path;
 use tiersim_models::diagnostic::Diagnostics;
 use tiersim_models::workload::{ObjectKind, Phase, Recorded, TraceMeta};
 
+/// Bytes of a file that an entry takes at least, in files as PyTorch writes them.
+const BYTES_PER_ENTRY: usize = 50;
+
 /// Makes a trace of the device of a snapshot that has the longest history.
 ///
 /// # Errors
@@ -90,7 +93,7 @@ impl<'a> Taking<'a> {
     }
 
     fn all(&mut self) -> Result<(), String> {
-        self.footprint.read(self.snapshot.length)?;
+        self.footprint.read(self.device.actions.len() * BYTES_PER_ENTRY)?;
         self.begin()?;
         for action in &self.device.actions {
             self.take(action)?;

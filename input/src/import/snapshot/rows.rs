@@ -15,8 +15,6 @@ pub struct Snapshot {
     pub settings: Settings,
     /// Where the program asked for memory, by [`Action::site`].
     pub sites: Vec<Site>,
-    /// Bytes of the file, unpacked.
-    pub length: usize,
 }
 
 impl Snapshot {
@@ -165,8 +163,8 @@ impl<'a> Reader<'a> {
         devices.retain(|device| !device.segments.is_empty() || !device.actions.is_empty());
         devices.iter_mut().for_each(|device| device.segments.sort_by_key(|segment| segment.at));
         let settings = settings::read(self.tree, self.tree.get(root, "allocator_settings"))?;
-        let (sites, length) = (std::mem::take(&mut self.sites.list), self.tree.len());
-        Ok(Snapshot { devices, settings, sites, length })
+        let sites = std::mem::take(&mut self.sites.list);
+        Ok(Snapshot { devices, settings, sites })
     }
 
     fn action(
