@@ -38,8 +38,11 @@ fn refused(name: &str, what: Accesses, text: impl AsRef<[u8]>) -> String {
     said.split_once("file").map(|(_, said)| said.to_owned()).unwrap_or(said)
 }
 
-/// Ops with their start and duration in ps, and what they use.
-fn told(trace: &Trace) -> Vec<(u64, u64, Vec<(&str, Mode)>)> {
+/// An op: its start and duration in ps, and what it uses.
+type Told<'a> = (u64, u64, Vec<(&'a str, Mode)>);
+
+/// The ops of a trace.
+fn told(trace: &Trace) -> Vec<Told<'_>> {
     let ops = trace.ops.iter();
     let told = ops.map(|op| {
         let uses = &trace.uses[op.uses.start as usize..op.uses.end as usize];
