@@ -73,7 +73,7 @@ fn replacement(name: &str) -> Result<Algorithm, String> {
 }
 
 /// The reader of a name.
-fn reader(name: &str) -> Result<Reader, String> {
+pub(crate) fn reader(name: &str) -> Result<Reader, String> {
     let names: Vec<&str> = Reader::ALL.iter().map(|reader| reader.word()).collect();
     Reader::from_word(name).ok_or_else(|| format!("choose from {}", names.join(", ")))
 }

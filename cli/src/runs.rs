@@ -64,7 +64,7 @@ pub(crate) struct RunArgs {
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Instead {
     /// Run this trace instead of the scenario's, with its recorded op times: a trace's folder, or
-    /// a file of the PyTorch profiler.
+    /// a file that becomes a trace.
     #[arg(long, value_name = "PATH", conflicts_with = "what_if")]
     trace: Option<PathBuf>,
     /// Of such a file: what becomes of the time in which the device waited for its host [default:

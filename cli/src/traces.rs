@@ -2,17 +2,21 @@
 
 use crate::any_trace::any_trace;
 use crate::args::Format;
+use crate::cache::reader;
 use crate::generate::{GenerateArgs, generate};
 use crate::output::{Failure, print};
 use crate::trace_diff::{DiffArgs, diff};
 use crate::trace_export::{ExportArgs, export};
 use crate::trace_memory::{TraceMemoryArgs, memory};
+use crate::typed::size;
 use clap::{Args, Subcommand, ValueEnum};
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
-use tiersim_input::import::any::import_file;
+use tiersim_input::import::accesses::Grouping;
+use tiersim_input::import::any::import_grouped;
 use tiersim_input::import::profiler::import_joined;
 use tiersim_input::import::recording::import_recording;
+use tiersim_input::import::requests::Reader;
 use tiersim_input::import::tables::{Tables, import_tables};
 use tiersim_input::trace::{Packing, info, write_trace};
 use tiersim_models::workload::{Gaps, Trace};
@@ -42,7 +46,7 @@ pub(crate) enum TraceCommand {
     #[command(
         args_conflicts_with_subcommands = true,
         subcommand_negates_reqs = true,
-        after_help = "Examples:\n  tiersim trace import trace.json --out TRACE\n  tiersim trace import recording traces/gpt2-train-cpu --out TRACE"
+        after_help = "Examples:\n  tiersim trace import trace.json --out TRACE\n  tiersim trace import snapshot.pickle --out TRACE\n  tiersim trace import app.lackey.gz --object-bytes 64B --window 10000 --out TRACE\n  tiersim trace import recording traces/gpt2-train-cpu --out TRACE"
     )]
     Import(Box<ImportArgs>),
     /// Write a trace as an execution trace of MLCommons Chakra, for other simulators.
@@ -66,7 +70,8 @@ pub(crate) enum TraceCommand {
 pub(crate) struct ImportArgs {
     #[command(subcommand)]
     source: Option<Source>,
-    /// What PyTorch or MLCommons Chakra wrote, as it is or packed; what it is, is found out.
+    /// What PyTorch, MLCommons Chakra, lackey, perf script, DAMON or libCacheSim wrote, as it is or
+    /// packed; what it is, is found out.
     #[arg(required = true, value_name = "FILE")]
     file: Option<PathBuf>,
     /// An execution trace of the same steps: what ops read and write.
@@ -78,6 +83,19 @@ pub(crate) struct ImportArgs {
     /// What becomes of the time in which the device waited for its host.
     #[arg(long, value_enum, default_value_t = GapsName::Keep)]
     gaps: GapsName,
+    /// What a block trace holds that does not say it itself: oracle-general, table or mooncake.
+    #[arg(long, value_name = "NAME", value_parser = reader)]
+    reader: Option<Reader>,
+    /// Of a file of accesses: bytes of an object, a power of two [default: 4KiB, for DAMON 2MiB]; of
+    /// requests without sizes, the size of each.
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    object_bytes: Option<u64>,
+    /// Of a file of accesses: how many are one op [default: as few as leave 65536 ops at most].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    window: Option<u64>,
+    /// Of a file of accesses without times: how many there are in a second [default: 100000000].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    rate: Option<u64>,
 }
 
 /// What becomes of gaps, by name.
@@ -170,7 +188,9 @@ fn import(args: &ImportArgs) -> Result<(), Failure> {
                 let imported = import_joined(file, execution, gaps)?;
                 return write_imported(&imported.trace, &imported.account, out);
             }
-            let imported = import_file(file, gaps)?;
+            let (object_bytes, window, rate) = (args.object_bytes, args.window, args.rate);
+            let grouping = Grouping { object_bytes, window, rate };
+            let imported = import_grouped(file, gaps, args.reader, &grouping)?;
             write_imported(&imported.trace, &imported.account, out)
         }
     }

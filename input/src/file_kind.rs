@@ -5,9 +5,13 @@
 //! Invariant: a kind is told from the first bytes alone, never from a name, and a file that only
 //! might be of a kind is of none.
 
-use crate::import::chakra::is_chakra;
+mod head;
+
+use crate::import::accesses::Accesses;
+use crate::import::requests::Reader;
 use crate::packed::Packing;
 use crate::trace::tar::{first_file, is_tar};
+use head::of_head;
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;
@@ -47,6 +51,8 @@ pub enum FileKind {
     LfsPointer,
     /// A PyTorch memory snapshot or another pickle.
     Pickle,
+    /// A PyTorch memory snapshot as JSON.
+    SnapshotText,
     /// A ZIP, such as a checkpoint of PyTorch.
     Zip,
     /// Packed by gzip or zstd.
@@ -59,6 +65,26 @@ pub enum FileKind {
     ChakraTrace,
     /// What the PyTorch profiler wrote of memory by category, packed or not.
     MemoryTimeline,
+    /// Loads and stores by valgrind's lackey, packed or not.
+    Lackey,
+    /// Samples of memory by `perf script`, packed or not.
+    PerfScript,
+    /// What `perf record` writes.
+    PerfData,
+    /// DAMON's regions, as `perf script` prints its tracepoint, packed or not.
+    DamonTracepoint,
+    /// DAMON's regions, as `damo report raw` prints them, packed or not.
+    DamonReport,
+    /// What `damo record` writes, packed or not.
+    DamoRecord,
+    /// Records of libCacheSim, packed or not.
+    BlockRecords,
+    /// A table of block requests, packed or not.
+    BlockTable,
+    /// Requests to a served model, packed or not.
+    Requests,
+    /// A database of SQLite, such as Nsight Systems exports.
+    Sqlite,
 }
 
 impl FileKind {
@@ -87,7 +113,28 @@ impl FileKind {
 
     /// Whether a trace can be made of it alone.
     pub fn becomes_trace(self) -> bool {
-        matches!(self, FileKind::ProfilerTrace | FileKind::ExecutionTrace | FileKind::ChakraTrace)
+        matches!(
+            self,
+            FileKind::ProfilerTrace
+                | FileKind::ExecutionTrace
+                | FileKind::ChakraTrace
+                | FileKind::Pickle
+                | FileKind::SnapshotText
+                | FileKind::MemoryTimeline
+        ) || self.accesses().is_some()
+    }
+
+    /// What accesses it holds, if it is a file of such.
+    pub fn accesses(self) -> Option<Accesses> {
+        match self {
+            FileKind::Lackey => Some(Accesses::Lackey),
+            FileKind::PerfScript => Some(Accesses::Perf),
+            FileKind::DamonTracepoint => Some(Accesses::DamonTracepoint),
+            FileKind::DamonReport => Some(Accesses::DamonReport),
+            FileKind::BlockRecords => Some(Accesses::Requests(Reader::OracleGeneral)),
+            FileKind::BlockTable => Some(Accesses::Requests(Reader::Table)),
+            _ => None,
+        }
     }
 
     fn words(self) -> &'static str {
@@ -106,12 +153,23 @@ impl FileKind {
             FileKind::Safetensors => "a table of tensors (safetensors)",
             FileKind::LfsPointer => "a pointer of Git LFS, and not the file itself",
             FileKind::Pickle => "a pickle, such as a memory snapshot of PyTorch",
+            FileKind::SnapshotText => "a memory snapshot of PyTorch as JSON",
             FileKind::Zip => "a ZIP archive, such as a checkpoint of PyTorch",
             FileKind::Packed => "packed by gzip or zstd",
             FileKind::ProfilerTrace => "a trace of the PyTorch profiler",
             FileKind::ExecutionTrace => "an execution trace of PyTorch",
             FileKind::ChakraTrace => "an execution trace of Chakra",
             FileKind::MemoryTimeline => "a memory timeline of the PyTorch profiler",
+            FileKind::Lackey => "a trace of valgrind's lackey",
+            FileKind::PerfScript => "samples of perf script",
+            FileKind::PerfData => "a perf.data file",
+            FileKind::DamonTracepoint => "DAMON's tracepoint as perf script prints it",
+            FileKind::DamonReport => "a report of damo",
+            FileKind::DamoRecord => "a record of damo",
+            FileKind::BlockRecords => "a block trace of libCacheSim (oracleGeneral)",
+            FileKind::BlockTable => "a table of block requests",
+            FileKind::Requests => "requests to a served model",
+            FileKind::Sqlite => "a database of SQLite",
         }
     }
 
@@ -160,18 +218,42 @@ impl FileKind {
                 )
             }
             FileKind::LfsPointer => "fetch the file itself, with `git lfs pull`".to_owned(),
-            FileKind::Pickle => format!("a memory snapshot is read by `tiersim allocator {path}`"),
+            FileKind::Pickle | FileKind::SnapshotText => format!(
+                "a memory snapshot is read by `tiersim allocator {path}`, and becomes a trace by \
+                 `tiersim trace import {path} --out TRACE`"
+            ),
             FileKind::Zip => "name the file that is wanted, unpacked".to_owned(),
             FileKind::Packed => "unpack it first".to_owned(),
-            FileKind::ProfilerTrace | FileKind::ChakraTrace => format!(
+            FileKind::ProfilerTrace | FileKind::ChakraTrace | FileKind::MemoryTimeline => format!(
                 "name it as `workload: Trace(path: \"{path}\", time: recorded())` in a scenario, or \
                  make a trace of it by `tiersim trace import {path} --out TRACE`"
             ),
-            FileKind::ExecutionTrace => {
-                format!("make a trace of it by `tiersim trace import {path} --out TRACE`")
+            FileKind::BlockRecords | FileKind::BlockTable => format!(
+                "replay it by `tiersim cache {path}`, or make a trace of it by `tiersim trace import {path} \
+                 --out TRACE`"
+            ),
+            FileKind::PerfData => {
+                "print it with `perf script -F time,event,addr` and give what that prints"
+                    .to_owned()
             }
-            FileKind::MemoryTimeline => {
-                "export the profiler's trace itself, with `export_chrome_trace`".to_owned()
+            FileKind::DamoRecord => {
+                "print it with `damo report raw` and give what that prints".to_owned()
+            }
+            FileKind::Requests => format!(
+                "name it as `mode: serve(requests: ...)` of a workload `Model(...)`; blocks of \
+                 Mooncake's go through `tiersim cache {path}`"
+            ),
+            FileKind::Sqlite => {
+                "export the trace in a format that tiersim reads: docs/reference/imports.md \
+                                 lists them"
+                    .to_owned()
+            }
+            FileKind::Lackey
+            | FileKind::PerfScript
+            | FileKind::DamonTracepoint
+            | FileKind::DamonReport
+            | FileKind::ExecutionTrace => {
+                format!("make a trace of it by `tiersim trace import {path} --out TRACE`")
             }
         }
     }
@@ -207,132 +289,19 @@ fn packed(path: &Path, packing: Packing) -> FileKind {
     };
     match head() {
         Some(
-            kind @ (FileKind::ProfilerTrace
-            | FileKind::ExecutionTrace
-            | FileKind::ChakraTrace
-            | FileKind::MemoryTimeline),
+            kind @ (FileKind::Requests
+            | FileKind::DamoRecord
+            | FileKind::PerfData
+            | FileKind::Sqlite),
         ) => kind,
+        Some(kind) if kind.becomes_trace() => kind,
         _ => FileKind::Packed,
-    }
-}
-
-fn of_head(head: &[u8], size: u64) -> Option<FileKind> {
-    if head.starts_with(b"version https://git-lfs.github.com/spec/") {
-        return Some(FileKind::LfsPointer);
-    }
-    // `{` and a new line would be the length of a message and its first field, too.
-    let within = head.strip_prefix(b"{").map(<[u8]>::trim_ascii_start);
-    let is_json = within.is_some_and(|rest| matches!(rest, [b'"' | b'}', ..]));
-    if !is_json && is_chakra(head) {
-        return Some(FileKind::ChakraTrace);
-    }
-    if Packing::of_head(head).is_some() {
-        return Some(FileKind::Packed);
-    }
-    match head {
-        [b'P', b'K', 3, 4, ..] => return Some(FileKind::Zip),
-        [0x80, 2..=5, ..] => return Some(FileKind::Pickle),
-        _ => {}
-    }
-    if let Some((length, [b'{', ..])) = head.split_first_chunk::<8>()
-        && u64::from_le_bytes(*length) < size
-    {
-        return Some(FileKind::Safetensors);
-    }
-    // The end of the head may lie within a letter.
-    let text = match std::str::from_utf8(head) {
-        Ok(text) => text,
-        Err(error) => std::str::from_utf8(&head[..error.valid_up_to()]).ok()?,
-    };
-    let text = text.trim_start_matches('\u{feff}').trim_start();
-    match text.as_bytes().first()? {
-        b'{' => of_json(text),
-        _ => of_table(text).or_else(|| of_ron(text)),
-    }
-}
-
-fn of_json(text: &str) -> Option<FileKind> {
-    let has =
-        |key: &str| text.contains(&format!("\"{key}\":")) || text.contains(&format!("\"{key}\" :"));
-    if has("tiersim:fingerprint") {
-        Some(FileKind::Hints)
-    } else if has("schema") && has("tiersim") {
-        Some(FileKind::Results)
-    } else if has("traceEvents") || has("deviceProperties") || has("schemaVersion") {
-        Some(FileKind::ProfilerTrace)
-    } else if has("schema") && has("nodes") {
-        Some(FileKind::ExecutionTrace)
-    } else if has("model_type") || has("hidden_size") || has("architectures") {
-        Some(FileKind::ModelCard)
-    } else {
-        None
-    }
-}
-
-/// First columns of the tables of a trace.
-const TABLES: [&str; 3] =
-    ["id,name,kind,bytes,dtype", "id,step,phase,name,module", "op,object,mode"];
-
-fn of_table(text: &str) -> Option<FileKind> {
-    TABLES.iter().any(|columns| text.starts_with(columns)).then_some(FileKind::TraceTable)
-}
-
-fn of_ron(text: &str) -> Option<FileKind> {
-    let code: Vec<&str> = text.lines().map(|line| line.split("//").next().unwrap_or("")).collect();
-    let code = code.join("\n");
-    let code = code.trim_start();
-    let (word, rest) = code.split_once('(')?;
-    let field = |name: &str| {
-        let begins = |line: &str| line.trim_start().starts_with(&format!("{name}:"));
-        begins(rest) || rest.lines().any(begins)
-    };
-    match word.trim() {
-        "Scenario" => Some(FileKind::Scenario),
-        "Hardware" => Some(FileKind::Hardware),
-        "Part" => Some(FileKind::Part),
-        "OpTimes" => Some(FileKind::OpTimes),
-        "" if field("recorded") && field("rows") => Some(FileKind::TraceHeader),
-        "" if field("weights") && !field("policies") => Some(FileKind::Weights),
-        _ => None,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn kind(text: &[u8]) -> Option<FileKind> {
-        of_head(text, text.len() as u64)
-    }
-
-    #[test]
-    fn a_file_is_told_by_its_first_bytes() {
-        for (text, wanted) in [
-            (&b"// why\nScenario(schema: 2"[..], Some(FileKind::Scenario)),
-            (b"Hardware (\n", Some(FileKind::Hardware)),
-            (b"Part(", Some(FileKind::Part)),
-            (b"OpTimes(schema: 2", Some(FileKind::OpTimes)),
-            (b"(\n    schema: 1,\n    recorded: (),\n    rows: (", Some(FileKind::TraceHeader)),
-            (b"id,step,phase,name,module,stream\n", Some(FileKind::TraceTable)),
-            (b"{\n  \"tiersim:fingerprint\": \"a\"", Some(FileKind::Hints)),
-            (b"{\"schema\": 1, \"tiersim\": \"0.1.0\"", Some(FileKind::Results)),
-            (b"{\"model_type\": \"llama\"", Some(FileKind::ModelCard)),
-            (b"\x10\0\0\0\0\0\0\0{\"a\":{\"dtype\":\"F32\"}}", Some(FileKind::Safetensors)),
-            (b"version https://git-lfs.github.com/spec/v1\n", Some(FileKind::LfsPointer)),
-            (b"\x80\x04\x95", Some(FileKind::Pickle)),
-            (b"\x1f\x8b\x08", Some(FileKind::Packed)),
-            (b"PK\x03\x04", Some(FileKind::Zip)),
-            (b"\x00\x02\x08\x01", Some(FileKind::ChakraTrace)),
-            (b"\x08\x12\x06\x0a\x04time\x05\x08\x01\x12\x01a", Some(FileKind::ChakraTrace)),
-            (b"\x00\x02", None),
-            (b"", None),
-            (b"(policies: [])", None),
-            (b"{}", None),
-            (b"\xff\xfe", None),
-        ] {
-            assert_eq!(kind(text), wanted, "{}", String::from_utf8_lossy(text));
-        }
-    }
 
     #[test]
     fn what_is_wanted_keeps_what_its_reader_said() {

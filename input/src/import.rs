@@ -6,10 +6,12 @@
 //! nothing silently.
 //! Invariant: a trace that an importer returns has passed `Trace::problems`.
 
+pub mod accesses;
 pub mod any;
 pub mod card;
 pub mod chakra;
 pub mod execution;
+pub mod footprint;
 mod names;
 pub mod profiler;
 pub mod recording;

@@ -20,7 +20,8 @@ mod units;
 mod write;
 
 pub use info::{
-    KindInfo, ModuleInfo, OpsInfo, PeakInfo, PhaseInfo, StepInfo, TraceInfo, UnitInfo, info,
+    KindInfo, ModuleInfo, OpsInfo, PeakInfo, PhaseInfo, ReuseInfo, StepInfo, TraceInfo, UnitInfo,
+    info,
 };
 pub use read::read_trace;
 pub(crate) use units::{group_of, group_text};

@@ -127,6 +127,7 @@ fn project() -> Project {
     project.write("tiny.pickle.gz", snapshot);
     let profiled = fs::read(shipped("tests/data/fuzz/profiler/seed~trace.json")).unwrap();
     project.write("trace.json", profiled);
+    recordings(&project);
     project.write("blocks.csv", "object,bytes\n1,4096\n2,4096\n1,4096\n");
     let products = (1..61).map(|m| format!("bf16,{m},{},4096,{}\n", 64 * m, 3 + m / 4));
     project.write("products.csv", format!("dtype,m,n,k,us\n{}", products.collect::<String>()));
@@ -178,6 +179,20 @@ fn project() -> Project {
     project.run(&["new", "first"]).ends_with(0);
     project.run(&["run", SCENARIO, "--out", "results", "-q"]).ends_with(0);
     project
+}
+
+/// Recordings of every kind, by the names that documents give them.
+fn recordings(project: &Project) {
+    let read = |file: &str| fs::read(shipped(&format!("tests/data/{file}"))).unwrap();
+    let pack = |bytes: &[u8]| gzip(bytes, Compression::default());
+    project.write("snapshot.pickle", read("snapshots/train.pickle.gz"));
+    project.write("timeline.raw.json.gz", pack(&read("fuzz/timeline/seed~t.raw.json")));
+    project.write("app.lackey", read("fuzz/lackey/seed~a.lackey"));
+    project.write("app.lackey.gz", pack(&read("fuzz/lackey/seed~a.lackey")));
+    project.write("app.perf", read("fuzz/perf/seed~a.txt"));
+    project.write("app.damon", read("fuzz/damon/seed~a.txt"));
+    project.write("requests.oracleGeneral.bin.gz", pack(&read("fuzz/block/records~b.bin")));
+    project.write("accesses.csv.gz", pack(&read("fuzz/block/seed~a.csv")));
 }
 
 /// A model of one layer: 73,920 parameters.

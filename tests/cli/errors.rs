@@ -112,6 +112,11 @@ fn traces_and_recordings() {
 }
 
 #[test]
+fn files_that_become_traces() {
+    refused("imports", &[&["trace", "import", FILE, "--out", "made"]]);
+}
+
+#[test]
 fn summaries_of_reports() {
     let compared = ["report", "reports/good", FILE, "--compare", "--out", "made"];
     refused("reports", &[&["report", FILE], &["report", FILE, "--out", "made"], &compared]);

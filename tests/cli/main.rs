@@ -43,6 +43,7 @@ mod plausible;
 mod profiler;
 mod programs;
 mod promises;
+mod readers;
 mod replications;
 mod report;
 mod round_trips;

@@ -46,7 +46,7 @@ Scenario(
 )
 "#;
 
-fn zoo(project: &Project, trace: &str, gaps: &str) {
+pub(crate) fn zoo(project: &Project, trace: &str, gaps: &str) {
     let text = ZOO.replace("TRACE", trace).replace("GAPS", gaps);
     project.write("scenarios/zoo.ron", text.replace("HBM),", "hbm: share_of_peak(0.7)),"));
 }
@@ -82,13 +82,13 @@ fn a_file_is_found_out_imported_and_run() {
 #[test]
 fn what_is_no_recording_is_named() {
     let project = Project::shipped();
-    let pickle = fs::read(shipped("tests/data/snapshots/tiny.pickle.gz")).unwrap();
-    project.write("tiny.pickle.gz", pickle);
+    let scenario = fs::read(shipped("scenarios/gpt2-adam-tiering.ron")).unwrap();
+    project.write("scenario.ron.gz", gzip(&scenario, Compression::default()));
     project.write("noise.gz", gzip(b"no trace at all", Compression::default()));
     for (file, kind) in [
         ("scenarios/gpt2-adam-tiering.ron", "this is a scenario"),
         ("traces/gpt2-train-cpu", "this is the folder of a trace"),
-        ("tiny.pickle.gz", "this is packed by gzip or zstd"),
+        ("scenario.ron.gz", "this is packed by gzip or zstd"),
         ("noise.gz", "this is packed by gzip or zstd"),
     ] {
         let ran = project.run(&["trace", "import", file, "--out", "T"]).ends_with(2);

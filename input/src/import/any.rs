@@ -3,9 +3,14 @@
 //! Invariant: which reader takes a file follows from its first bytes, never from its name.
 
 use crate::file_kind::FileKind;
+use crate::import::accesses::{Accesses, Grouping, import_accesses};
 use crate::import::chakra::import_chakra;
 use crate::import::execution::import_execution;
+use crate::import::footprint::{import_snapshot, import_timeline};
 use crate::import::profiler::import_profiler;
+use crate::import::requests::Reader;
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 use tiersim_models::diagnostic::Diagnostics;
 use tiersim_models::workload::{Gaps, Trace};
@@ -24,7 +29,41 @@ pub struct Imported {
 /// # Errors
 /// What is wrong with the file, or what it is instead of one that becomes a trace.
 pub fn import_file(path: &Path, gaps: Gaps) -> Result<Imported, Diagnostics> {
-    match FileKind::of(path) {
+    import_grouped(path, gaps, None, &Grouping::default())
+}
+
+/// The same with a say in how accesses are grouped, and in what a block trace holds that does not
+/// say it itself.
+///
+/// # Errors
+/// As [`import_file`]; that a file holds no accesses to be grouped.
+pub fn import_grouped(
+    path: &Path,
+    gaps: Gaps,
+    reader: Option<Reader>,
+    grouping: &Grouping,
+) -> Result<Imported, Diagnostics> {
+    let kind = FileKind::of(path);
+    let accesses = match reader {
+        Some(reader) => Some(Accesses::Requests(reader)),
+        None => kind.and_then(FileKind::accesses),
+    };
+    if let Some(accesses) = accesses {
+        let imported = import_accesses(path, accesses, grouping)?;
+        return Ok(Imported { trace: imported.trace, account: imported.account.to_string() });
+    }
+    if !grouping.is_default() {
+        let rule = "only files of accesses are grouped";
+        let remedy = "leave --object-bytes, --window and --rate out";
+        return Err(Diagnostics::one(path, None, rule, "", remedy));
+    }
+    match kind {
+        None if !may_be_json(path) => {
+            let rule = "a recording is wanted here, and what this is cannot be told";
+            let remedy = "give what PyTorch's profiler, its memory snapshots or timelines, Chakra, lackey, \
+                          perf script, damo or libCacheSim wrote; of a block trace say --reader";
+            Err(Diagnostics::one(path, None, rule, "", remedy))
+        }
         Some(FileKind::ExecutionTrace) => {
             let imported = import_execution(path)?;
             Ok(Imported { trace: imported.trace, account: imported.account.to_string() })
@@ -33,10 +72,30 @@ pub fn import_file(path: &Path, gaps: Gaps) -> Result<Imported, Diagnostics> {
             let imported = import_chakra(path, gaps)?;
             Ok(Imported { trace: imported.trace, account: imported.account.to_string() })
         }
+        Some(FileKind::Pickle | FileKind::SnapshotText) => {
+            let imported = import_snapshot(path)?;
+            Ok(Imported { trace: imported.trace, account: imported.account.to_string() })
+        }
+        Some(FileKind::MemoryTimeline) => {
+            let imported = import_timeline(path)?;
+            Ok(Imported { trace: imported.trace, account: imported.account.to_string() })
+        }
         Some(FileKind::ProfilerTrace) | None => {
             let imported = import_profiler(path, gaps)?;
             Ok(Imported { trace: imported.trace, account: imported.account.to_string() })
         }
         Some(other) => Err(other.is_no_recording(path)),
     }
+}
+
+/// Whether a file begins as JSON does, or cannot be looked at: its reader says why.
+fn may_be_json(path: &Path) -> bool {
+    let head = || {
+        let mut head = Vec::new();
+        let file = File::open(path).ok().filter(|_| path.is_file())?;
+        file.take(4096).read_to_end(&mut head).ok()?;
+        let text = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&head);
+        text.iter().copied().find(|byte| !byte.is_ascii_whitespace())
+    };
+    head().is_none_or(|first| matches!(first, b'{' | b'['))
 }

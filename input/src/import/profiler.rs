@@ -32,6 +32,7 @@ mod tables;
 mod values;
 
 pub use account::Account;
+pub(crate) use meta::day;
 pub use tiersim_models::workload::Gaps;
 
 use crate::import::execution::read_tensors;

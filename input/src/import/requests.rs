@@ -8,7 +8,7 @@
 //! sound and the next of its file. Problems are reported all together, up to a number of them, and
 //! after the first the rest of the file is only looked at.
 
-mod binary;
+pub(crate) mod binary;
 mod prefixes;
 mod table;
 
@@ -19,6 +19,7 @@ use std::path::Path;
 use table::Table;
 use tiersim_models::block_trace::{Request, Requests};
 use tiersim_models::diagnostic::Diagnostics;
+use tiersim_models::workload::Mode;
 
 /// Binary traces of months are hundreds of gigabytes. Records pack to a tenth at best, as the time
 /// and the next request differ from record to record; tables pack better.
@@ -87,6 +88,39 @@ impl RequestFile {
     }
 }
 
+/// What a file says of a request beside its object.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Seen {
+    /// When, in ps.
+    pub(crate) at_ps: Option<u128>,
+    /// How.
+    pub(crate) mode: Option<Mode>,
+}
+
+impl RequestFile {
+    /// The next requests, and what is said of each.
+    ///
+    /// # Errors
+    /// As [`Requests::next_batch`].
+    pub(crate) fn next_seen(
+        &mut self,
+        batch: &mut Vec<Request>,
+        seen: &mut Vec<Seen>,
+    ) -> Result<(), Diagnostics> {
+        batch.clear();
+        seen.clear();
+        match &mut self.0 {
+            Format::Binary(records) => records.next_batch(batch, Some(seen)),
+            Format::Table(table) => table.next_batch(batch, Some(seen)),
+            Format::Prefixes(prefixes) => {
+                prefixes.next_batch(batch)?;
+                seen.resize(batch.len(), Seen::default());
+                Ok(())
+            }
+        }
+    }
+}
+
 impl Requests for RequestFile {
     fn knows_next(&self) -> bool {
         matches!(self.0, Format::Binary(_))
@@ -95,8 +129,8 @@ impl Requests for RequestFile {
     fn next_batch(&mut self, batch: &mut Vec<Request>) -> Result<(), Diagnostics> {
         batch.clear();
         match &mut self.0 {
-            Format::Binary(records) => records.next_batch(batch),
-            Format::Table(table) => table.next_batch(batch),
+            Format::Binary(records) => records.next_batch(batch, None),
+            Format::Table(table) => table.next_batch(batch, None),
             Format::Prefixes(prefixes) => prefixes.next_batch(batch),
         }
     }

@@ -13,10 +13,12 @@ mod pickle;
 pub mod replay;
 mod rows;
 mod settings;
+mod sites;
 mod tree;
 mod truth;
 
 pub use rows::{Action, Device, PoolId, Segment, Snapshot, What};
+pub use sites::{Role, Site};
 pub use tree::Problem;
 
 use crate::packed::Packing;

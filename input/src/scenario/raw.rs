@@ -102,8 +102,8 @@ pub(crate) enum RawWorkload {
 #[derive(Debug, Deserialize)]
 #[serde(rename = "Trace", deny_unknown_fields)]
 pub(crate) struct RawTrace {
-    /// The [trace](#traces)'s folder, or a [file of the PyTorch
-    /// profiler](../howto/import-a-profiler-trace.md), see [Paths](#paths).
+    /// The [trace](#traces)'s folder, or a [file that becomes
+    /// one](../howto/import-a-profiler-trace.md), see [Paths](#paths).
     pub(crate) path: String,
     /// Of such a file: whether idle ops stand for the time in which the device waited for its host.
     ///

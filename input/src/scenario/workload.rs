@@ -118,8 +118,9 @@ impl Resolver<'_, '_> {
                     }
                     return Some(source);
                 }
-                let rule = "a trace is a folder, or a file of the PyTorch profiler".into();
-                let fault = (rule, "name the folder, or such a file".into());
+                let rule = "a trace is a folder, or a file that becomes one".into();
+                let fault =
+                    (rule, "name the folder, or a file that `tiersim trace import` takes".into());
                 self.path_fault("workload.path", fault);
             }
             Err(fault) => self.path_fault("workload.path", fault),

@@ -4,7 +4,10 @@
 //! as a check of what the planner and the ledger count in their way.
 //! Invariant: reads the trace only; two calls give the same text.
 
+mod reuse;
 mod text;
+
+pub use reuse::ReuseInfo;
 
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -56,6 +59,8 @@ pub struct TraceInfo {
     pub steps: Vec<StepInfo>,
     /// The most memory that is in use at once.
     pub peak: PeakInfo,
+    /// How much is used between two uses of the same object.
+    pub reuse: ReuseInfo,
     /// Modules by bytes of their objects, largest first.
     pub modules: Vec<ModuleInfo>,
 }
@@ -177,6 +182,7 @@ pub fn info(trace: &Trace) -> TraceInfo {
         kinds: kinds(trace, &alive),
         steps: steps(trace),
         peak,
+        reuse: reuse::reuse(trace),
         modules: modules(trace),
     }
 }

@@ -48,6 +48,15 @@ const FREE_BYTES: u64 = 44 << 20;
 const BYTES_PER_BYTE: u64 = 7;
 
 impl ReadBudget {
+    /// Whether so many bytes of values more may be kept.
+    pub(crate) fn fits(&self, live: usize) -> bool {
+        self.live.saturating_add(live as u64) <= self.most()
+    }
+
+    fn most(&self) -> u64 {
+        self.text.saturating_mul(BYTES_PER_BYTE).saturating_add(FREE_BYTES)
+    }
+
     /// Takes a row of so many bytes of text, of which so many bytes of values are kept.
     ///
     /// # Errors
@@ -55,7 +64,7 @@ impl ReadBudget {
     pub(crate) fn take(&mut self, text: usize, live: usize) -> Result<(), String> {
         self.text = self.text.saturating_add(text as u64);
         self.live = self.live.saturating_add(live as u64);
-        let most = self.text.saturating_mul(BYTES_PER_BYTE).saturating_add(FREE_BYTES);
+        let most = self.most();
         if self.live <= most {
             return Ok(());
         }
@@ -178,6 +187,16 @@ impl Source {
     /// Opens a file, which is packed if its name ends so.
     pub(crate) fn at(path: PathBuf, quotes: bool, limits: Limits) -> Result<Source, Diagnostics> {
         let (inner, limit) = unpacked(&path, limits)?;
+        Ok(Source { path, text: Guard::new(inner, limit, quotes) })
+    }
+
+    /// The same, packed if it begins so, whatever its name.
+    pub(crate) fn by_magic(
+        path: PathBuf,
+        quotes: bool,
+        limits: Limits,
+    ) -> Result<Source, Diagnostics> {
+        let (inner, limit) = unpacked_by_magic(&path, limits)?;
         Ok(Source { path, text: Guard::new(inner, limit, quotes) })
     }
 

@@ -3,9 +3,11 @@
 use crate::prelude::*;
 use tiersim_input::hardware_file::parts::read_part;
 use tiersim_input::hardware_file::read_hardware;
+use tiersim_input::import::any::import_file;
 use tiersim_input::import::card::{known_model, read_model};
 use tiersim_input::import::chakra::import_chakra;
 use tiersim_input::import::execution::import_execution;
+use tiersim_input::import::footprint::{import_snapshot, import_timeline};
 use tiersim_input::import::profiler::{Gaps, import_profiler};
 use tiersim_input::import::recording::import_recording;
 use tiersim_input::import::requests::RequestFile;
@@ -50,6 +52,12 @@ readers! {
     Trace "trace",
     Recording "recording",
     Snapshot "snapshot",
+    Footprint "footprint",
+    Timeline "timeline",
+    Lackey "lackey",
+    Perf "perf",
+    Damon "damon",
+    Block "block",
     Tables "tables",
     Profiler "profiler",
     Execution "execution",
@@ -92,7 +100,7 @@ impl Reader {
                 ("part.ron", "hardware-specs/parts/nvme-2-drives.ron"),
                 ("part.ron", "hardware-specs/parts/host-ddr4-two-sockets.ron"),
             ],
-            Reader::Snapshot => &[
+            Reader::Snapshot | Reader::Footprint => &[
                 ("a.pickle", "tests/data/snapshots/tiny.pickle.gz"),
                 ("a.pickle", "tests/data/snapshots/tiny.json"),
             ],
@@ -123,6 +131,11 @@ impl Reader {
                     let capacity = Some(Bytes::new(80 << 30));
                     drop(replay(device, &snapshot.settings, capacity, 0.01));
                 }
+            }
+            Reader::Footprint => drop(import_snapshot(path).map(|one| info(&one.trace))),
+            Reader::Timeline => drop(import_timeline(path).map(|one| info(&one.trace))),
+            Reader::Lackey | Reader::Perf | Reader::Damon | Reader::Block => {
+                drop(import_file(path, Gaps::Keep).map(|one| info(&one.trace)))
             }
             Reader::Tables => {
                 let [kernels, tensors] =

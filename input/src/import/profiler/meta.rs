@@ -37,7 +37,7 @@ fn date(tables: &Tables) -> Option<String> {
 }
 
 /// The day of so many picoseconds since 1970.
-fn day(ps: i128) -> Option<String> {
+pub(crate) fn day(ps: i128) -> Option<String> {
     const DAY_PS: i128 = 86_400 * 1_000_000_000_000;
     let days = ps / DAY_PS;
     // From 2015 to 2100: other times count from the start of a machine.

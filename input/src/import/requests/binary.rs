@@ -2,7 +2,7 @@
 //!
 //! | bytes | what |
 //! |---|---|
-//! | 0 to 3 | time in seconds, `u32`; not used here |
+//! | 0 to 3 | time in seconds, `u32`; caches do not use it |
 //! | 4 to 11 | object, `u64` |
 //! | 12 to 15 | size in bytes, `u32` |
 //! | 16 to 23 | the request with which the object comes next, counted from 0, `i64`; -1 for never |
@@ -11,13 +11,16 @@
 //! so a file of something else is noticed by its length and by sizes of 0 only.
 //! Invariant: one block of the file is in memory at a time.
 
-use crate::trace::tables::{Findings, Limits, describe, unpacked};
+use super::Seen;
+use crate::packed::Packing;
+use crate::trace::tables::{Findings, Limits, describe, open, unpacked, unpacked_by_magic};
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use tiersim_models::block_trace::{BATCH, NEVER, Request};
 use tiersim_models::diagnostic::Diagnostics;
 
 const RECORD: usize = 24;
+const PS_PER_S: u128 = 1_000_000_000_000;
 /// Problems of a file after which it is not read on.
 const ENOUGH: u64 = 50;
 
@@ -35,13 +38,20 @@ pub(super) struct Records {
 
 impl Records {
     pub(super) fn open(path: &Path, limits: Limits) -> Result<Records, Diagnostics> {
-        let (from, left) = unpacked(path, limits)?;
+        let (from, left) = match Packing::of_name(path) {
+            None if is_packed(path, limits)? => unpacked_by_magic(path, limits)?,
+            _ => unpacked(path, limits)?,
+        };
         let block = vec![0; BATCH * RECORD];
         let findings = Findings::default();
         Ok(Records { path: path.to_owned(), from, left, block, index: 0, findings })
     }
 
-    pub(super) fn next_batch(&mut self, batch: &mut Vec<Request>) -> Result<(), Diagnostics> {
+    pub(super) fn next_batch(
+        &mut self,
+        batch: &mut Vec<Request>,
+        mut seen: Option<&mut Vec<Seen>>,
+    ) -> Result<(), Diagnostics> {
         // A block of which every record is bad hands out nothing, and is not the end.
         while batch.is_empty() {
             let bytes = self.fill()?;
@@ -63,6 +73,10 @@ impl Records {
                 } else if self.findings.is_empty() {
                     // After a bad record, others would be handed out under a wrong number.
                     batch.push(request);
+                    if let Some(seen) = &mut seen {
+                        let at_ps = u128::from(seconds(record)) * PS_PER_S;
+                        seen.push(Seen { at_ps: Some(at_ps), mode: None });
+                    }
                 }
             }
             self.index += whole as u64;
@@ -98,6 +112,35 @@ impl Records {
         }
         Ok(filled)
     }
+}
+
+/// Whether a file is packed though its name does not say so, and not records that begin alike.
+fn is_packed(path: &Path, limits: Limits) -> Result<bool, Diagnostics> {
+    let (length, mut file) = open(path, limits.expanded)?;
+    let head = file.fill_buf().map_err(|error| describe(path, &error))?;
+    Ok(Packing::of_head(head).is_some() && !is_records(head, length))
+}
+
+/// Whether the beginning of a file of so many bytes is records: each has a size, none is earlier
+/// than the one before, and each names a later request or none. Of a file of another kind hardly
+/// ever the first is.
+pub(crate) fn is_records(head: &[u8], size: u64) -> bool {
+    let whole = size == u64::MAX || size.is_multiple_of(RECORD as u64);
+    if !whole || head.len() < 2 * RECORD {
+        return false;
+    }
+    let mut before = 0;
+    head.chunks_exact(RECORD).enumerate().all(|(index, record)| {
+        let (Request { bytes, next, .. }, at) = (read(record), seconds(record));
+        let later = next == NEVER || (next > index as u64 && next < 1 << 40);
+        let sound = bytes > 0 && later && at >= before;
+        before = at;
+        sound
+    })
+}
+
+fn seconds(record: &[u8]) -> u32 {
+    u32::from_le_bytes(record[..4].try_into().expect("a record has 24 bytes"))
 }
 
 fn read(record: &[u8]) -> Request {

@@ -1,9 +1,10 @@
 //! Requests as a table: `object`, `bytes`, `at_ns` and `mode`, in any order, with a header.
 //!
 //! `object` is a whole number. `bytes` may be left out where sizes do not count. `at_ns` and
-//! `mode` are checked where they are, and not used: a cache sees the order of requests only.
+//! `mode` are checked where they are; a cache sees the order of requests only.
 //! Invariant: at most one line is in memory at a time, see [`crate::trace::tables`].
 
+use super::Seen;
 use crate::trace::rows::{Row, Rows};
 use crate::trace::tables::{Findings, Limits, Source};
 use std::path::Path;
@@ -30,7 +31,7 @@ impl Table {
         let source = if path.is_dir() {
             Source::open(path, NAME, true, limits)?
         } else {
-            Source::at(path.to_owned(), true, limits)?
+            Source::by_magic(path.to_owned(), true, limits)?
         };
         let mut findings = Findings::default();
         let Ok(rows) = Rows::open(source, COLUMNS, None, &mut findings) else {
@@ -44,11 +45,23 @@ impl Table {
         Ok(Table { rows, at: 0, findings })
     }
 
-    pub(super) fn next_batch(&mut self, batch: &mut Vec<Request>) -> Result<(), Diagnostics> {
+    pub(super) fn next_batch(
+        &mut self,
+        batch: &mut Vec<Request>,
+        mut seen: Option<&mut Vec<Seen>>,
+    ) -> Result<(), Diagnostics> {
         let [bytes, mode] = ["bytes", "mode"].map(|column| self.rows.has(column));
         while batch.len() < BATCH && self.findings.count() < ENOUGH {
             let Some(row) = self.rows.next(&mut self.findings) else { break };
-            batch.extend(row.and_then(|row| request(row, &mut self.at, (bytes, mode))));
+            let Some((request, one)) =
+                row.and_then(|row| request(row, &mut self.at, (bytes, mode)))
+            else {
+                continue;
+            };
+            batch.push(request);
+            if let Some(seen) = &mut seen {
+                seen.push(one);
+            }
         }
         let over = batch.len() < BATCH || self.findings.count() >= ENOUGH;
         if over && !self.findings.is_empty() {
@@ -60,7 +73,7 @@ impl Table {
 
 /// The request of a row, or none where something is wrong with it or with one before it: others
 /// would be handed out under a wrong number. `before`: `at_ns` of the row before.
-fn request(mut row: Row<'_>, before: &mut u64, has: (bool, bool)) -> Option<Request> {
+fn request(mut row: Row<'_>, before: &mut u64, has: (bool, bool)) -> Option<(Request, Seen)> {
     let count = row.findings.count();
     let object = row.whole("object");
     let bytes = if has.0 { row.whole("bytes") } else { 1 };
@@ -69,15 +82,16 @@ fn request(mut row: Row<'_>, before: &mut u64, has: (bool, bool)) -> Option<Requ
         let remedy = "remove the row, or write the size of the object";
         row.problem("bytes is from 1 to 2^44", bytes.to_string(), remedy);
     }
-    if let Some(at) = row.picoseconds_or_none("at_ns") {
+    let at = row.picoseconds_or_none("at_ns");
+    if let Some(at) = at {
         if at < *before {
             let found = row.text("at_ns").to_owned();
             row.problem("at_ns is not before that of the row before", found, "sort the rows");
         }
         *before = at;
     }
-    if has.1 {
-        row.word("mode", &Mode::ALL.map(|mode| (mode.word(), mode)), Mode::Read);
-    }
-    row.findings.is_empty().then_some(Request { object, bytes, next: NEVER })
+    let words = Mode::ALL.map(|mode| (mode.word(), mode));
+    let mode = has.1.then(|| row.word("mode", &words, Mode::Read));
+    let seen = Seen { at_ps: at.map(u128::from), mode };
+    row.findings.is_empty().then_some((Request { object, bytes, next: NEVER }, seen))
 }

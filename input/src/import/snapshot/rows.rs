@@ -1,6 +1,7 @@
 //! The rows of a snapshot: segments with their blocks, and what happened.
 
 use crate::import::snapshot::settings;
+use crate::import::snapshot::sites::{Site, Sites};
 use crate::import::snapshot::tree::{Item, Problem, Tree};
 use tiersim_models::allocator::caching::UsedBlock;
 use tiersim_models::results::snapshot::Settings;
@@ -12,6 +13,15 @@ pub struct Snapshot {
     pub devices: Vec<Device>,
     /// `PYTORCH_CUDA_ALLOC_CONF` as the allocator had read it.
     pub settings: Settings,
+    /// Where the program asked for memory, by [`Action::site`].
+    pub sites: Vec<Site>,
+}
+
+impl Snapshot {
+    /// Where the program was at an action.
+    pub fn site(&self, action: &Action) -> &Site {
+        &self.sites[action.site as usize]
+    }
 }
 
 /// One device.
@@ -84,6 +94,10 @@ pub struct Action {
     pub stream: i64,
     /// The pool, where the entry says it.
     pub pool: Option<PoolId>,
+    /// When, in microseconds, where the entry says it.
+    pub time_us: Option<u64>,
+    /// Which of the snapshot's sites.
+    pub site: u32,
 }
 
 const REMEDY: &str = "record with torch.cuda.memory._record_memory_history() before the first \
@@ -102,11 +116,13 @@ struct Reader<'a> {
     tree: &'a Tree,
     /// Rows that may still come.
     rows: usize,
+    sites: Sites,
 }
 
 /// The snapshot that plain data is.
 pub(super) fn snapshot(tree: &Tree) -> Result<Snapshot, Problem> {
-    Reader { tree, rows: tree.len() / BYTES_PER_ROW + FREE_ROWS }.snapshot()
+    let rows = tree.len() / BYTES_PER_ROW + FREE_ROWS;
+    Reader { tree, rows, sites: Sites::default() }.snapshot()
 }
 
 fn problem<T>(rule: impl Into<String>, found: impl Into<String>) -> Result<T, Problem> {
@@ -147,10 +163,16 @@ impl<'a> Reader<'a> {
         devices.retain(|device| !device.segments.is_empty() || !device.actions.is_empty());
         devices.iter_mut().for_each(|device| device.segments.sort_by_key(|segment| segment.at));
         let settings = settings::read(self.tree, self.tree.get(root, "allocator_settings"))?;
-        Ok(Snapshot { devices, settings })
+        let sites = std::mem::take(&mut self.sites.list);
+        Ok(Snapshot { devices, settings, sites })
     }
 
-    fn action(&self, entry: Item, place: &str, index: usize) -> Result<Option<Action>, Problem> {
+    fn action(
+        &mut self,
+        entry: Item,
+        place: &str,
+        index: usize,
+    ) -> Result<Option<Action>, Problem> {
         let place = || format!("{place}[{index}]");
         let name = self.tree.get(entry, "action");
         let Some(name) = name.and_then(|name| self.tree.text(name)) else {
@@ -182,7 +204,13 @@ impl<'a> Reader<'a> {
             _ => 0,
         };
         let pool = self.tree.get(entry, "pool_id").and_then(|id| self.pool(id));
-        Ok(Some(Action { what, mapped, at, bytes: number("size")?, stream, pool }))
+        let bytes = number("size")?;
+        let time_us = match self.tree.get(entry, "time_us") {
+            Some(Item::Int(time)) => u64::try_from(time).ok(),
+            _ => None,
+        };
+        let site = self.sites.of(self.tree, self.tree.get(entry, "frames"));
+        Ok(Some(Action { what, mapped, at, bytes, stream, pool, time_us, site }))
     }
 
     fn segment(&mut self, segment: Item, place: &str) -> Result<Segment, Problem> {

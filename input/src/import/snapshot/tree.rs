@@ -229,6 +229,12 @@ impl Tree {
         matches!(item, Item::Node(Node::Dict(_)))
     }
 
+    /// How many keys a dict has, each time that it is given one; 0 for anything else.
+    pub(super) fn keys(&self, item: Item) -> usize {
+        let Item::Node(Node::Dict(id)) = item else { return 0 };
+        self.containers[id as usize].len() / 2
+    }
+
     /// The value of a dict's key; [`None`] if it is no dict or has no such key.
     pub(super) fn get(&self, item: Item, key: &str) -> Option<Item> {
         let Item::Node(Node::Dict(id)) = item else { return None };

@@ -54,6 +54,11 @@ impl fmt::Display for TraceInfo {
         let peak = &self.peak;
         write!(f, "\npeak: {:.1} MiB ({} bytes) alive", mib(peak.bytes), peak.bytes)?;
         writeln!(f, " at op {} ({}, step {}, {})", peak.op, peak.name, peak.step, peak.phase)?;
+        let reuse = &self.reuse;
+        write!(f, "used again: {} of {uses} uses, after other objects of", reuse.again)?;
+        let [p50, p90, p99, most] =
+            [reuse.bytes_p50, reuse.bytes_p90, reuse.bytes_p99, reuse.bytes_most].map(mib);
+        writeln!(f, " {p50:.1} MiB (p50), {p90:.1} (p90), {p99:.1} (p99), {most:.1} (most)")?;
         writeln!(f, "\nmodule                                    MiB persistent  MiB passing")?;
         for m in self.modules.iter().take(TOP_MODULES) {
             let (kept, passing) = (mib(m.persistent_bytes), mib(m.passing_bytes));
