@@ -23,7 +23,7 @@ use std::io::{self, BufRead, BufReader, ErrorKind};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use tiersim_models::results::{AxisValue, CaseRecord, Conditions};
+use tiersim_models::results::{AxisValue, CaseRecord, Conditions, Params};
 use tiersim_sim::sweep::{Journal, Stop};
 
 /// The file's name in an output folder.
@@ -86,7 +86,7 @@ enum Line {
         like: usize,
         label: String,
         details: String,
-        params: Vec<(String, AxisValue)>,
+        params: Params,
     },
 }
 

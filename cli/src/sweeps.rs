@@ -34,7 +34,7 @@ use tiersim_sim::run::Options;
 use tiersim_sim::sweep::{Journal, Shard, cases_of, count, run_shard, run_sweep};
 
 /// Version of the journal's format.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// Most shards of a sweep.
 const MOST_SHARDS: usize = 1 << 16;
@@ -148,7 +148,12 @@ impl Ready {
         let points = self.sweep.points.iter().map(|point| &point.scenario);
         for scenario in points.chain([&self.sweep.base]) {
             let sources = scenario.cases.iter().map(|case| case.runtime.source.as_str());
-            said.extend(sources.filter(|source| !source.is_empty()).map(str::to_owned));
+            for source in sources.filter(|source| !source.is_empty()) {
+                // Most points say the same, too.
+                if said.last().is_none_or(|last| last != source) {
+                    said.push(source.to_owned());
+                }
+            }
             // Most points share their machine.
             let own = &scenario.hardware;
             if !last.is_some_and(|last| Arc::ptr_eq(last, own)) {
@@ -180,23 +185,25 @@ impl Ending<'_> {
     /// which expectations of the scenario do not hold.
     fn end(
         &self,
-        ready: &Ready,
+        ready: Ready,
         mut record: RunRecord,
         folder: Folder,
         written: impl FnOnce() -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         let Ending { path, overrides, common, registry, .. } = *self;
-        let Ready { sweep, traces, own: (run, own), .. } = ready;
+        let Ready { sweep, traces, own: (run, own), .. } = &ready;
         let asked = Asked { path, overrides, registry, common, sweeps: true };
         self.draws.draw(&asked, sweep, traces, &mut record)?;
         self.replications.replicate(common, sweep, traces, &mut record)?;
         // Only its expectations are asked.
         let plain = Options { bound_curve: false, ..options(common) };
         let base = run_one(run, own, common, plain)?;
+        let failed = named(&run.base, failures(&run.base, &base));
+        // From here on only results are needed, and there may be many points.
+        drop(ready);
         let said = emit(&record, common, folder, Vec::new())?;
         written()?;
         print(&said)?;
-        let failed = named(&run.base, failures(&run.base, &base));
         expect_none(failed, warned(&record, common))
     }
 }
@@ -242,7 +249,7 @@ pub(crate) fn sweep(args: &SweepArgs, registry: &Registry) -> Result<(), Failure
     };
     bar.finish_and_clear();
     let ending = Ending { path, overrides, common, draws: *draws, replications, registry };
-    ending.end(&ready, record, folder, || journal.remove())
+    ending.end(ready, record, folder, || journal.remove())
 }
 
 /// Where results go, or the journal of a shard.
@@ -288,7 +295,7 @@ pub(crate) fn merge(args: &MergeArgs, registry: &Registry) -> Result<(), Failure
     let record = ready.run(common, &Taken::new(known))?;
     let overrides = &head.set;
     let ending = Ending { path, overrides, common, draws: *draws, replications, registry };
-    ending.end(&ready, record, folder, || Ok(()))
+    ending.end(ready, record, folder, || Ok(()))
 }
 
 /// The journals in folders, or in folders of shards in these.

@@ -12,12 +12,13 @@ use crate::runs::{read_all, seeded};
 use both::Both;
 use clap::{ArgAction, Args as ClapArgs};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use tiersim_input::scenario::fingerprint::fingerprint;
 use tiersim_models::results::comparison::{CaseResult, Compared};
 use tiersim_models::workload::Unit;
 use tiersim_policies::cpu_ops::has_cpu_ops;
 use tiersim_policies::scenario::traces::Traces;
-use tiersim_policies::scenario::{Case, Scenario};
+use tiersim_policies::scenario::{Case, Said, Scenario};
 use tiersim_policies::zoo::Registry;
 use tiersim_reports::{Validation, validation_artefacts, validation_text};
 use tiersim_sim::run::{CaseRunner, Options as BenchOptions};
@@ -168,7 +169,8 @@ fn compare(
     let cases = wanted(&scenario, args);
     let results = cases.map(|case| both.case(case)).collect::<Result<Vec<_>, _>>()?;
     drop(bench);
-    let Scenario { name, about, seed, hardware, .. } = scenario;
+    let Scenario { said, seed, hardware, .. } = scenario;
+    let Said { name, about, .. } = Arc::unwrap_or_clone(said);
     Ok(Compared { scenario: name, about, fingerprint: stamp, seed, hardware, results })
 }
 

@@ -33,5 +33,6 @@ pub mod weights;
 pub mod workload;
 
 pub(crate) use tiersim_policies::scenario::{
-    AxisValue, Budget, Case, OpTime, Scenario, ServingSource, TraceSource, WorkloadSpec, labelled,
+    AxisValue, Budget, Case, OpTime, Params, Said, Scenario, ServingSource, Terms, TraceSource,
+    WorkloadSpec, labelled,
 };

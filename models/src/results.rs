@@ -47,6 +47,7 @@ use serde::{Deserialize, Serialize};
 use served::ServingFigures;
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use step_log::StepLine;
 use uncertainty::UncertaintyRecord;
@@ -115,7 +116,7 @@ pub struct RunRecord {
     /// One per case, in the scenario's order.
     pub results: Vec<CaseRecord>,
     /// Points of a sweep that do not resolve, with the reason.
-    pub skipped: Vec<(Vec<(String, AxisValue)>, String)>,
+    pub skipped: Vec<(Params, Arc<str>)>,
     /// What the lint says about the machine, and then about the results.
     pub warnings: Vec<Warning>,
     /// The same cases where the machine's numbers are drawn, if that was asked for.
@@ -140,16 +141,46 @@ impl ChannelName {
     }
 }
 
-/// One case's result. What few cases have is boxed, and what points of a sweep that run alike have
-/// in common is shared: a long sweep holds one of these for each of its points.
+/// Values of the axes at a point of a sweep, in the axes' order: (axis, value). All that is known of
+/// the point shares them.
+pub type Params = Arc<[(String, AxisValue)]>;
+
+/// One case's result. A long sweep holds one of these for each of its points, so what those have in
+/// common that run alike is shared.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CaseRecord {
     /// The case's label.
     pub label: String,
-    /// The policy's name, such as `adam-state`.
-    pub policy: String,
     /// The policy's parameters in words, such as `shares 0.3/0.5 of modules, in place`.
     pub details: String,
+    /// Axis values of a sweep's point, without those of axes that do not touch the case.
+    pub params: Params,
+    /// Index into [`RunRecord::conditions`].
+    pub conditions: usize,
+    /// All else.
+    pub ran: Arc<CaseRan>,
+}
+
+impl Deref for CaseRecord {
+    type Target = CaseRan;
+
+    fn deref(&self) -> &CaseRan {
+        &self.ran
+    }
+}
+
+impl DerefMut for CaseRecord {
+    /// From then on no other case shares what came of it.
+    fn deref_mut(&mut self) -> &mut CaseRan {
+        Arc::make_mut(&mut self.ran)
+    }
+}
+
+/// What came of a case, but for what it is called. What few cases have is boxed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CaseRan {
+    /// The policy's name, such as `adam-state`.
+    pub policy: String,
     /// Does not pay for every use outside HBM: comparable with other emulations only.
     pub emulated: bool,
     /// Where the statistics come from that its policy ranks by, in one word such as `recorded` or
@@ -159,10 +190,6 @@ pub struct CaseRecord {
     pub lookahead: Lookahead,
     /// Whether its policy's numbers were found by training.
     pub learned: bool,
-    /// Axis values of a sweep's point, without those of axes that do not touch the case.
-    pub params: Vec<(String, AxisValue)>,
-    /// Index into [`RunRecord::conditions`].
-    pub conditions: usize,
     /// HBM that the case's objects may use.
     pub hbm_budget: Capacity,
     /// Mean step of the same workload with unlimited HBM.
@@ -175,10 +202,10 @@ pub struct CaseRecord {
     pub bound_by: String,
     /// What came of it.
     pub outcome: Outcome,
-    /// Where each module's state lives, if the policy places modules: (module, tier index).
-    pub placement: Option<Arc<Vec<(String, usize)>>>,
+    /// Where each module's state lives, if the policy places modules.
+    pub placement: Option<Placement>,
     /// Energy of its steps and cost of its machine.
-    pub economics: Arc<CaseEconomics>,
+    pub economics: CaseEconomics,
     /// Memory that no object can have: tier index, what for, bytes.
     pub hidden: Vec<(usize, Word, Bytes)>,
     /// Measured and warm-up steps that were not simulated one by one, because the run was in the
@@ -196,11 +223,37 @@ pub struct CaseRecord {
     pub packed: Vec<Packed>,
 }
 
+/// Where the state of modules lives.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Placement {
+    /// Names of modules, the same for all cases of a workload.
+    pub modules: Arc<[String]>,
+    /// The tier of each, by index.
+    pub tiers: Vec<u16>,
+}
+
+impl From<Vec<(String, usize)>> for Placement {
+    fn from(placed: Vec<(String, usize)>) -> Placement {
+        let place =
+            |(module, tier)| (module, u16::try_from(tier).expect("machines have few tiers"));
+        let (modules, tiers): (Vec<String>, Vec<u16>) = placed.into_iter().map(place).unzip();
+        Placement { modules: modules.into(), tiers }
+    }
+}
+
+impl Placement {
+    /// Each module with the index of its tier.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, usize)> {
+        let names = self.modules.iter().map(String::as_str);
+        names.zip(self.tiers.iter().map(|&tier| usize::from(tier)))
+    }
+}
+
 /// How a case ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Outcome {
-    /// It ran to the end of the trace; points of a sweep that run alike share what came of it.
-    Done(Arc<Figures>),
+    /// It ran to the end of the trace.
+    Done(Box<Figures>),
     /// It did not fit.
     OutOfMemory(Box<OutOfMemory>),
 }
@@ -214,10 +267,10 @@ impl Outcome {
         }
     }
 
-    /// The same, to be changed: from then on no other case shares them.
+    /// The same, to be changed.
     pub fn figures_mut(&mut self) -> Option<&mut Figures> {
         match self {
-            Outcome::Done(figures) => Some(Arc::make_mut(figures)),
+            Outcome::Done(figures) => Some(figures),
             Outcome::OutOfMemory(_) => None,
         }
     }
@@ -225,7 +278,7 @@ impl Outcome {
 
 impl From<Figures> for Outcome {
     fn from(figures: Figures) -> Outcome {
-        Outcome::Done(Arc::new(figures))
+        Outcome::Done(Box::new(figures))
     }
 }
 
@@ -334,9 +387,7 @@ pub struct Figures {
 impl Figures {
     /// Mean step length, rounded to the picosecond.
     pub fn mean_step(&self) -> Span {
-        let total = self.steps.total();
-        let count = self.steps.len().max(1) as u128;
-        Span::from_ps(u64::try_from((total + count / 2) / count).expect("mean of u64 values"))
+        self.steps.mean()
     }
 
     /// The `percent`-th percentile of step lengths in milliseconds, interpolated between steps

@@ -37,6 +37,9 @@ pub trait Follow<M> {
     ) -> Result<(), PlanError> {
         Ok(())
     }
+
+    /// All ops that were planned have ended. More may be planned here ([`Planner::stop_after`]).
+    fn caught_up(&mut self, _planner: &mut Planner<'_>, _machine: &mut M) {}
 }
 
 impl<M, F: FnMut(u64, Time, &mut M)> Follow<M> for F {
@@ -80,6 +83,9 @@ pub fn follow<M: Machine>(
         if let Some(occurrence) = planner.ended(ticket) {
             ops_ended += 1;
             follower.op_ended(occurrence, at, machine);
+            if ops_ended == planner.planned() {
+                follower.caught_up(planner, machine);
+            }
         }
     }
 }

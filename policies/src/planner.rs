@@ -159,6 +159,11 @@ impl<'a> Planner<'a> {
         self.count_from = occurrence;
     }
 
+    /// The same, and forgets what it has counted.
+    pub fn count_anew(&mut self, occurrence: u64) {
+        (self.count_from, self.counts) = (occurrence, Counts::default());
+    }
+
     /// Plans only so many replays of the run that the policy knows: what is planned is the
     /// beginning of a run that goes on.
     ///

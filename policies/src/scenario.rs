@@ -12,6 +12,7 @@ use crate::numa::NumaConfig;
 use crate::pressure::PressureConfig;
 use crate::recipe::PolicyConfig;
 use expectation::Expectation;
+use std::ops::{Deref, DerefMut};
 use std::path::PathBuf;
 use std::sync::Arc;
 use tiersim_models::allocator::AllocatorSpec;
@@ -19,7 +20,7 @@ use tiersim_models::compression::Choice;
 use tiersim_models::diagnostic::Warning;
 use tiersim_models::hardware::{Compute, Hardware};
 use tiersim_models::hidden::Hidden;
-pub use tiersim_models::results::AxisValue;
+pub use tiersim_models::results::{AxisValue, Params};
 use tiersim_models::runtime::Runtime;
 use tiersim_models::statistics::Stated;
 use tiersim_models::units::{Bytes, Time};
@@ -31,10 +32,8 @@ use tiersim_workloads::transformer::training::TrainingRun;
 /// Everything that one run needs to know.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
-    /// The file's name without `.ron`.
-    pub name: String,
-    /// What question it answers.
-    pub about: String,
+    /// What it is called, asks and expects; shared by the points of a sweep.
+    pub said: Arc<Said>,
     /// The machine, with the scenario's overrides applied; shared by the points of a sweep.
     pub hardware: Arc<Hardware>,
     /// What runs on it; shared by the points of a sweep, too.
@@ -43,10 +42,34 @@ pub struct Scenario {
     pub cases: Vec<Case>,
     /// Seed of every draw.
     pub seed: u64,
-    /// What must hold after the run.
-    pub expect: Vec<Expectation>,
     /// What should be looked at in the files that it names.
     pub warnings: Vec<Warning>,
+}
+
+impl Deref for Scenario {
+    type Target = Said;
+
+    fn deref(&self) -> &Said {
+        &self.said
+    }
+}
+
+impl DerefMut for Scenario {
+    /// From then on no other point shares it.
+    fn deref_mut(&mut self) -> &mut Said {
+        Arc::make_mut(&mut self.said)
+    }
+}
+
+/// What a scenario says beside what it runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Said {
+    /// The file's name without `.ron`.
+    pub name: String,
+    /// What question it answers.
+    pub about: String,
+    /// What must hold after the run.
+    pub expect: Vec<Expectation>,
 }
 
 /// Which trace, how often, and how long its ops take.
@@ -158,6 +181,30 @@ pub struct Case {
     pub label: String,
     /// The policy.
     pub policy: PolicyConfig,
+    /// Values of the sweep's axes at this point, for tables.
+    pub params: Params,
+    /// Under what it runs; shared by the points of a sweep.
+    pub terms: Arc<Terms>,
+}
+
+impl Deref for Case {
+    type Target = Terms;
+
+    fn deref(&self) -> &Terms {
+        &self.terms
+    }
+}
+
+impl DerefMut for Case {
+    /// From then on no other point shares them.
+    fn deref_mut(&mut self) -> &mut Terms {
+        Arc::make_mut(&mut self.terms)
+    }
+}
+
+/// Under what a policy runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Terms {
     /// How much HBM it may use.
     pub hbm: Budget,
     /// The allocator of each tier; empty if all are exact.
@@ -177,8 +224,22 @@ pub struct Case {
     pub runtime: Runtime,
     /// The formats in which its tiers store objects.
     pub compress: Choice,
-    /// Values of the sweep's axes at this point, for tables: (axis, value).
-    pub params: Vec<(String, AxisValue)>,
+}
+
+impl Default for Terms {
+    fn default() -> Terms {
+        Terms {
+            hbm: Budget::Hardware,
+            allocators: Vec::new(),
+            hidden: Vec::new(),
+            numa: NumaConfig::default(),
+            chunk: None,
+            micro_batch: None,
+            pressure: None,
+            runtime: Runtime::default(),
+            compress: Choice::default(),
+        }
+    }
 }
 
 impl Case {

@@ -61,8 +61,30 @@ pub(crate) enum Item {
     Path { points: Vec<(f64, f64)>, color: Color, width: f64 },
     /// A filled circle.
     Disc { centre: (f64, f64), radius: f64, color: Color },
+    /// A series' marker.
+    Mark(Mark),
     /// Text by its baseline; `upward` is turned by a quarter to read from bottom to top.
-    Text { text: String, at: (f64, f64), size: f64, color: Color, align: Align, upward: bool },
+    Text { text: Box<str>, at: (f64, f64), size: f64, color: Color, align: Align, upward: bool },
+}
+
+/// A series' marker, of which a chart of a sweep has one for each of its points.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Mark {
+    pub(crate) look: u16,
+    pub(crate) at: (f64, f64),
+    pub(crate) radius: f64,
+    pub(crate) opacity: f64,
+    /// Whose it is, if it says so: of the look's series, and of this case.
+    pub(crate) of: Option<Option<u32>>,
+}
+
+impl Mark {
+    /// What it says of itself, if anything.
+    fn tag(&self) -> Option<Tag> {
+        let case = self.of?.map(|case| case as usize);
+        let series = Some(usize::from(self.look));
+        Some(Tag { series, case, name: None, at: Some(self.at) })
+    }
 }
 
 /// A rectangle in pixels.
@@ -185,17 +207,18 @@ impl Canvas {
         }
     }
 
-    /// All items in order, in pieces that have one tag or none.
-    pub(crate) fn pieces(&self) -> Vec<(&[Item], Option<&Tag>)> {
-        let mut pieces: Vec<(&[Item], Option<&Tag>)> = Vec::new();
+    /// Gives all items in order to `take`, in pieces that have one tag or none.
+    pub(crate) fn pieces<E>(
+        &self,
+        mut take: impl FnMut(&[Item], Option<&Tag>) -> Result<(), E>,
+    ) -> Result<(), E> {
         let mut at = 0;
         for group in &self.groups {
-            pieces.push((&self.items[at..group.from], None));
-            pieces.push((&self.items[group.from..group.to], Some(&group.tag)));
+            apart(&self.items[at..group.from], &mut take)?;
+            take(&self.items[group.from..group.to], Some(&group.tag))?;
             at = group.to;
         }
-        pieces.push((&self.items[at..], None));
-        pieces
+        apart(&self.items[at..], &mut take)
     }
 
     /// A filled rectangle.
@@ -223,10 +246,6 @@ impl Canvas {
 
     pub(crate) fn line(&mut self, from: (f64, f64), to: (f64, f64), color: Color, width: f64) {
         self.path(vec![from, to], color, width);
-    }
-
-    pub(crate) fn disc(&mut self, centre: (f64, f64), radius: f64, color: Color) {
-        self.items.push(Item::Disc { centre, radius, color });
     }
 
     /// An open line in dashes of `dash` pixels with gaps of `gap`, counted around its corners.
@@ -267,15 +286,31 @@ impl Canvas {
         color: Color,
         align: Align,
     ) {
-        let text = clean(text);
+        let text = clean(text).into();
         self.items.push(Item::Text { text, at, size, color, align, upward: false });
     }
 
     /// Text that reads upwards, centred on `at`, which is on its baseline.
     pub(crate) fn text_upward(&mut self, text: &str, at: (f64, f64), size: f64, color: Color) {
-        let (text, align) = (clean(text), Align::Centre);
+        let (text, align) = (clean(text).into(), Align::Centre);
         self.items.push(Item::Text { text, at, size, color, align, upward: true });
     }
+}
+
+/// The same of items that are in no group: markers may have a tag of their own.
+fn apart<E>(
+    items: &[Item],
+    take: &mut impl FnMut(&[Item], Option<&Tag>) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut from = 0;
+    for (index, item) in items.iter().enumerate() {
+        let Item::Mark(mark) = item else { continue };
+        let Some(tag) = mark.tag() else { continue };
+        take(&items[from..index], None)?;
+        take(&items[index..=index], Some(&tag))?;
+        from = index + 1;
+    }
+    take(&items[from..], None)
 }
 
 /// `text` cut with an ellipsis so that it is at most `most` pixels wide.

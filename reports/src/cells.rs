@@ -37,9 +37,9 @@ type Params = [(String, AxisValue)];
 
 impl Map {
     pub(crate) fn of(record: &RunRecord) -> Option<Map> {
-        let results = record.results.iter().map(|case| case.params.as_slice());
+        let results = record.results.iter().map(|case| &case.params[..]);
         let points: Vec<&Params> =
-            results.chain(record.skipped.iter().map(|(point, _)| point.as_slice())).collect();
+            results.chain(record.skipped.iter().map(|(point, _)| &point[..])).collect();
         let mut axes = numeric_axes(&points).into_iter().filter(|(_, values)| values.len() > 1);
         let ((x, xs), (y, ys)) = (axes.next()?, axes.next()?);
         let folded = axes.map(|(axis, _)| clean(&axis)).collect();
@@ -190,7 +190,7 @@ mod tests {
         assert!(Map::of(&common::training()).is_none());
         let mut record = common::grid();
         for case in &mut record.results {
-            case.params.truncate(1);
+            case.params = case.params[..1].into();
         }
         assert!(Map::of(&record).is_none());
     }
@@ -200,7 +200,8 @@ mod tests {
         let mut record = common::grid();
         for (index, case) in record.results.iter_mut().enumerate() {
             case.policy = "lru".to_owned();
-            case.params.push(("depth".to_owned(), AxisValue::Number((index % 3) as f64)));
+            let depth = ("depth".to_owned(), AxisValue::Number((index % 3) as f64));
+            case.params = case.params.iter().cloned().chain([depth]).collect();
         }
         let map = Map::of(&record).unwrap();
         assert_eq!(map.folded, ["depth"]);

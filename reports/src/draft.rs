@@ -88,7 +88,7 @@ impl<'a> Draft<'a> {
             Contents::Bytes(bytes) => Ok(to.write_all(&bytes)?),
             Contents::Summary { of, version } => write_summary(of, version, to),
             Contents::Table { of } => write_results(of, to),
-            Contents::Svg(chart) => Ok(to.write_all(chart.svg()?.as_bytes())?),
+            Contents::Svg(chart) => chart.write_svg(to),
             Contents::Png(chart) => Ok(to.write_all(&chart.png()?)?),
         }
     }

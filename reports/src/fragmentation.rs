@@ -307,7 +307,7 @@ mod tests {
             items.iter().position(named).unwrap_or_else(|| panic!("{starts} is in the legend"));
         let filled = |item: &Item| match item {
             Item::Polygon { color, .. } | Item::Disc { color, .. } => Some(*color),
-            Item::Path { .. } | Item::Text { .. } => None,
+            Item::Mark(_) | Item::Path { .. } | Item::Text { .. } => None,
         };
         items[..at].iter().rev().find_map(filled).expect("a mark")
     }

@@ -57,7 +57,9 @@ pub(crate) fn tier_hints(record: &RunRecord) -> Result<Option<String>, ChartErro
     let hints = placed.and_then(|case| Some((record.of(case), case.placement.as_ref()?)));
     let hints = hints.map(|(on, placement)| {
         let kinds: Vec<TierKind> = on.tiers.iter().map(|(_, kind)| *kind).collect();
-        hints_json(placement, &kinds, &record.fingerprint)
+        let placed: Vec<(String, usize)> =
+            placement.iter().map(|(module, tier)| (module.to_owned(), tier)).collect();
+        hints_json(&placed, &kinds, &record.fingerprint)
     });
     hints.transpose()
 }

@@ -320,7 +320,7 @@ mod tests {
         let case = &mut record.results[0];
         case.outcome = Figures::default().into();
         case.baseline_step = Span::ZERO;
-        case.params = vec![("x".to_owned(), AxisValue::Number(f64::NAN))];
+        case.params = [("x".to_owned(), AxisValue::Number(f64::NAN))].into();
         let json: Value = serde_json::from_str(&summary_json(&record, "0").unwrap()).unwrap();
         assert!(json["results"][0]["slowdown"].is_null());
         assert!(json["results"][0]["params"]["x"].is_null());

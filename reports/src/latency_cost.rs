@@ -182,7 +182,6 @@ fn notes(record: &RunRecord, version: &str, figure: &Figure, oom: usize) -> Vec<
 mod tests {
     use super::*;
     use crate::common;
-    use std::sync::Arc;
     use tiersim_models::results::economics::{Contribution, Cost};
 
     fn priced() -> RunRecord {
@@ -190,7 +189,7 @@ mod tests {
         for (index, case) in record.results.iter_mut().enumerate() {
             let parts =
                 vec![Contribution { name: "compute.price".into(), amount: index as u128 * 10 }];
-            Arc::make_mut(&mut case.economics).used = Some(Cost { parts, ..Cost::default() });
+            case.economics.used = Some(Cost { parts, ..Cost::default() });
         }
         record
     }
@@ -209,14 +208,11 @@ mod tests {
         assert!(cost(&priced()).is_some());
         assert!(energy(&priced()).is_none(), "no energies");
         let mut one_missing = priced();
-        let used = Arc::make_mut(&mut one_missing.results[3].economics).used.as_mut();
+        let used = one_missing.results[3].economics.used.as_mut();
         used.expect("it is priced").basis.missing.push("host.price".into());
         assert!(cost(&one_missing).is_none());
         let mut equal = priced();
-        let used = equal
-            .results
-            .iter_mut()
-            .filter_map(|case| Arc::make_mut(&mut case.economics).used.as_mut());
+        let used = equal.results.iter_mut().filter_map(|case| case.economics.used.as_mut());
         used.for_each(|cost| cost.parts[0].amount = 7);
         assert!(cost(&equal).is_none());
     }

@@ -290,8 +290,7 @@ fn markers(canvas: &mut Canvas, plot: &Plot) {
     let (radius, opacity) = style::marker_size(points.done.len());
     let mut draw = |point: &Point, radius, opacity| {
         let at = plot.at(point);
-        let tag = Tag { at: Some(at), ..point.tag() };
-        canvas.tagged(tag, |canvas| style::marker(canvas, point.series, at, radius, opacity));
+        style::marker_of(canvas, (point.series, Some(point.case)), at, radius, opacity);
     };
     points.done.iter().filter(|p| !(crowd && p.front)).for_each(|p| draw(p, radius, opacity));
     let radius = if points.done.len() > 1500 { 4.0 } else { 5.0 };

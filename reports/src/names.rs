@@ -273,15 +273,16 @@ mod tests {
             record.scenario = name.to_owned();
             for (index, case) in cases.into_iter().enumerate() {
                 let at = index as f64;
-                record.results.push(CaseRecord {
+                let outcome = common::figures(500.0 + at, 40.0 + at * 3.0).into();
+                let mut ran = CaseRecord {
                     label: case.label.clone(),
-                    policy: case.policy.name().to_owned(),
                     details: case.policy.details(),
-                    emulated: case.policy.is_emulated(),
                     params: case.params.clone(),
-                    outcome: common::figures(500.0 + at, 40.0 + at * 3.0).into(),
                     ..ran.clone()
-                });
+                };
+                ran.policy = case.policy.name().to_owned();
+                (ran.emulated, ran.outcome) = (case.policy.is_emulated(), outcome);
+                record.results.push(ran);
             }
             records.push(record);
         };

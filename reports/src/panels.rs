@@ -286,10 +286,7 @@ impl Plot {
         }
         for layer in &panel.layers {
             for at in self.places(&layer.marks) {
-                let look = layer.look;
-                let tag = Tag { series: Some(look), case: layer.case, ..Tag::default() };
-                let tag = Tag { at: Some(at), ..tag };
-                canvas.tagged(tag, |canvas| style::marker(canvas, look, at, 4.5, 1.0));
+                style::marker_of(canvas, (layer.look, layer.case), at, 4.5, 1.0);
             }
         }
         self.labels(canvas, panel);

@@ -12,18 +12,23 @@ use crate::canvas::{Align, Canvas, Color, Item, Tag};
 use crate::font::{HEIGHT_OVER_EM, font, of_size};
 use crate::words::escaped;
 use crate::{Artefact, ChartError};
+use plotters::coord::Shift;
 use plotters::prelude::{
-    BitMapBackend, Circle, DrawingBackend, IntoDrawingArea, PathElement, Polygon, RGBAColor,
-    SVGBackend, ShapeStyle,
+    BitMapBackend, Circle, DrawingArea, DrawingBackend, IntoDrawingArea, PathElement, Polygon,
+    RGBAColor, SVGBackend, ShapeStyle,
 };
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{FontTransform, TextStyle};
+use std::io::Write;
 
 /// Width and height of a chart in pixels; only drawings of machines have other sizes.
 pub const CHART_SIZE: (u32, u32) = (1200, 750);
 
 /// Units per pixel of the SVG.
 const SVG_SCALE: u32 = 10;
+
+/// Items that are drawn at once into an SVG.
+const MOST_DRAWN: usize = 1000;
 
 /// Charts with the names of their files, without the ending.
 pub(crate) type Charts = Vec<(String, Chart)>;
@@ -57,12 +62,21 @@ impl Chart {
     }
 
     /// A drawing that needs another size.
-    pub(crate) fn sized(title: String, canvas: Canvas, size: (u32, u32)) -> Chart {
+    pub(crate) fn sized(title: String, mut canvas: Canvas, size: (u32, u32)) -> Chart {
+        // All charts of a long sweep are there before the first is written.
+        canvas.items.shrink_to_fit();
         Chart { title, canvas, size }
     }
 
     /// The chart as a self-contained SVG document.
     pub fn svg(&self) -> Result<String, ChartError> {
+        let mut svg = Vec::new();
+        self.write_svg(&mut svg)?;
+        Ok(String::from_utf8(svg).expect("an SVG is text"))
+    }
+
+    /// Writes it piece by piece: that of a long sweep is never whole in memory.
+    pub(crate) fn write_svg(&self, to: &mut dyn Write) -> Result<(), ChartError> {
         font()?;
         let (width, height) = self.size;
         let size = (width * SVG_SCALE, height * SVG_SCALE);
@@ -74,7 +88,8 @@ impl Chart {
             strokes: true,
             thick,
         };
-        let mut svg = format!(
+        write!(
+            to,
             "<svg width=\"{}\" height=\"{}\" viewBox=\"0 0 {} {}\" \
              xmlns=\"http://www.w3.org/2000/svg\" role=\"img\">\n<title>{}</title>\n",
             said.0,
@@ -82,23 +97,29 @@ impl Chart {
             size.0,
             size.1,
             escaped(&self.title)
-        );
+        )?;
         if !self.canvas.said.is_empty() {
-            svg += &format!("<desc>{}</desc>\n", escaped(&self.canvas.said.join(" · ")));
+            writeln!(to, "<desc>{}</desc>", escaped(&self.canvas.said.join(" · ")))?;
         }
-        for (index, (items, tag)) in self.canvas.pieces().into_iter().enumerate() {
+        let add = |to: &mut dyn Write, items: &[Item], first: bool| {
             let mut drawn = String::new();
-            draw(items, index == 0, SVGBackend::with_string(&mut drawn, size), dialect)?;
+            draw(items, first, SVGBackend::with_string(&mut drawn, size), dialect)?;
+            add_elements(to, &drawn)
+        };
+        add(to, &[], true)?;
+        self.canvas.pieces(|items, tag| {
             if let Some(tag) = tag {
-                svg += &opening(tag);
+                to.write_all(opening(tag).as_bytes())?;
             }
-            add_elements(&mut svg, &drawn);
+            for items in items.chunks(MOST_DRAWN) {
+                add(to, items, false)?;
+            }
             if tag.is_some() {
-                svg.push_str("</g>\n");
+                to.write_all(b"</g>\n")?;
             }
-        }
-        svg.push_str("</svg>\n");
-        Ok(svg)
+            Ok::<_, ChartError>(())
+        })?;
+        Ok(to.write_all(b"</svg>\n")?)
     }
 
     /// The chart as files of this name, as SVG and as PNG.
@@ -157,15 +178,16 @@ fn opening(tag: &Tag) -> String {
 
 /// Adds what was drawn, one element to a line. Plotters puts it into an element of its own, whose
 /// size is in units, and a line break into every text.
-fn add_elements(svg: &mut String, drawn: &str) {
+fn add_elements(to: &mut dyn Write, drawn: &str) -> Result<(), ChartError> {
     let mut in_text = false;
     for line in drawn.lines().skip(1).filter(|line| *line != "</svg>") {
-        svg.push_str(line);
+        to.write_all(line.as_bytes())?;
         in_text = line.starts_with("<text ") || (in_text && line != "</text>");
         if !in_text {
-            svg.push('\n');
+            to.write_all(b"\n")?;
         }
     }
+    Ok(())
 }
 
 /// Draws items, on white if they are the first.
@@ -176,16 +198,39 @@ fn draw<B: DrawingBackend>(
     by: Dialect,
 ) -> Result<(), ChartError> {
     let area = backend.into_drawing_area();
-    let failed = |error: &dyn std::fmt::Display| ChartError::Draw(error.to_string());
     if first {
         area.fill(&plotters::style::WHITE).map_err(|e| failed(&e))?;
     }
+    for item in items {
+        match item {
+            Item::Mark(mark) => {
+                let (rim, mark) = mark.drawn();
+                rim.iter().try_for_each(|rim| draw_item(&area, rim, by))?;
+                draw_item(&area, &mark, by)?;
+            }
+            other => draw_item(&area, other, by)?,
+        }
+    }
+    area.present().map_err(|e| failed(&e))
+}
+
+fn failed(error: &dyn std::fmt::Display) -> ChartError {
+    ChartError::Draw(error.to_string())
+}
+
+/// Draws an item that is no marker.
+fn draw_item<B: DrawingBackend>(
+    area: &DrawingArea<B, Shift>,
+    item: &Item,
+    by: Dialect,
+) -> Result<(), ChartError> {
     let units = |v: f64| (v * by.scale).round() as i32;
     let place = |points: &[(f64, f64)]| -> Vec<(i32, i32)> {
         points.iter().map(|&(x, y)| (units(x), units(y))).collect()
     };
-    for item in items {
+    {
         match item {
+            Item::Mark(_) => unreachable!("a marker is drawn by its shapes"),
             Item::Polygon { points, color } => {
                 let shape = Polygon::new(place(points), filled(*color));
                 area.draw(&shape).map_err(|e| failed(&e))?;
@@ -216,7 +261,7 @@ fn draw<B: DrawingBackend>(
             }
         }
     }
-    area.present().map_err(|e| failed(&e))
+    Ok(())
 }
 
 fn text_style(
@@ -290,8 +335,19 @@ fn means<const SCALE: usize>(large: &[u8], width: usize, height: usize) -> Vec<u
 
 #[cfg(test)]
 impl Chart {
-    pub(crate) fn items(&self) -> &[Item] {
-        &self.canvas.items
+    /// All that is drawn; a test gives no memory back.
+    pub(crate) fn items(&self) -> &'static [Item] {
+        let mut all = Vec::new();
+        for item in &self.canvas.items {
+            match item {
+                Item::Mark(mark) => {
+                    let (rim, mark) = mark.drawn();
+                    all.extend(rim.into_iter().chain([mark]));
+                }
+                other => all.push(other.clone()),
+            }
+        }
+        all.leak()
     }
 
     /// Nothing leaves the page, no text is small, and texts cover at most so many square pixels of
@@ -302,6 +358,7 @@ impl Chart {
         let mut texts: Vec<(Rect, &str)> = Vec::new();
         for item in self.items() {
             let corners = match item {
+                Item::Mark(_) => unreachable!("markers are drawn by their shapes"),
                 Item::Polygon { points, .. } | Item::Path { points, .. } => points.clone(),
                 Item::Disc { centre, .. } => vec![*centre],
                 Item::Text { size, .. } => {

@@ -5,8 +5,8 @@
 //! apart; the shapes carry the same information in grey. The heat map is viridis (van der Walt
 //! and Smith, 2015): its lightness grows evenly, so it survives a black-and-white printer.
 
-use crate::canvas::Canvas;
 pub(crate) use crate::canvas::Color;
+use crate::canvas::{Canvas, Item, Mark};
 
 pub(crate) const WHITE: Color = Color(255, 255, 255, 1.0);
 /// Text and titles.
@@ -64,12 +64,32 @@ pub(crate) fn series_color(index: usize) -> Color {
 
 /// Draws the marker of series `index`; `opacity` below 1 is for crowds.
 pub(crate) fn marker(canvas: &mut Canvas, index: usize, at: (f64, f64), r: f64, opacity: f64) {
-    let color = series_color(index);
-    // The rim keeps yellow visible on white and neighbours apart.
-    if opacity >= 1.0 {
-        shape(canvas, index, at, r + 1.2, color.shade());
+    let look = index as u16;
+    canvas.items.push(Item::Mark(Mark { look, at, radius: r, opacity, of: None }));
+}
+
+/// The same, which says that it is of that series and of that case.
+pub(crate) fn marker_of(
+    canvas: &mut Canvas,
+    (index, case): (usize, Option<usize>),
+    at: (f64, f64),
+    radius: f64,
+    opacity: f64,
+) {
+    let (look, of) = (index as u16, Some(case.map(|case| case as u32)));
+    canvas.items.push(Item::Mark(Mark { look, at, radius, opacity, of }));
+}
+
+impl Mark {
+    /// What is drawn: its rim, if it has one, and itself.
+    pub(crate) fn drawn(self) -> (Option<Item>, Item) {
+        let Mark { look, at, radius, opacity, of: _ } = self;
+        let index = usize::from(look);
+        let color = series_color(index);
+        // The rim keeps yellow visible on white and neighbours apart.
+        let rim = (opacity >= 1.0).then(|| outlined(index, at, radius + 1.2, color.shade()));
+        (rim, outlined(index, at, radius, color.alpha(opacity)))
     }
-    shape(canvas, index, at, r, color.alpha(opacity));
 }
 
 /// Draws a bar from end to end with a cap across each.
@@ -103,10 +123,10 @@ pub(crate) fn marker_size(count: usize) -> (f64, f64) {
     }
 }
 
-/// The outline of series `index`'s marker in any colour, for halos.
-pub(crate) fn shape(canvas: &mut Canvas, index: usize, (x, y): (f64, f64), r: f64, color: Color) {
+/// The outline of series `index`'s marker in any colour.
+fn outlined(index: usize, (x, y): (f64, f64), r: f64, color: Color) -> Item {
     let outline: &[(f64, f64)] = match index % MARKERS {
-        0 => return canvas.disc((x, y), r, color),
+        0 => return Item::Disc { centre: (x, y), radius: r, color },
         1 => &[(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)],
         2 => &[(0.0, -1.25), (1.15, 0.8), (-1.15, 0.8)],
         3 => &[(0.0, -1.3), (1.3, 0.0), (0.0, 1.3), (-1.3, 0.0)],
@@ -127,7 +147,8 @@ pub(crate) fn shape(canvas: &mut Canvas, index: usize, (x, y): (f64, f64), r: f6
         ],
         _ => &[(0.0, -1.25), (1.2, -0.35), (0.75, 1.05), (-0.75, 1.05), (-1.2, -0.35)],
     };
-    canvas.polygon(outline.iter().map(|(dx, dy)| (x + dx * r, y + dy * r)).collect(), color);
+    let points = outline.iter().map(|(dx, dy)| (x + dx * r, y + dy * r)).collect();
+    Item::Polygon { points, color }
 }
 
 /// A cross: a case that ran out of memory.

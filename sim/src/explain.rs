@@ -100,7 +100,8 @@ fn more_memory(
         // As much as there is to hold is enough.
         let enough = peak + hidden;
         let hbm = Bytes::new(u64::try_from(more).unwrap_or(u64::MAX)).min(enough);
-        let case = Case { hbm: Budget::Bytes(hbm), ..case.clone() };
+        let mut case = case.clone();
+        case.hbm = Budget::Bytes(hbm);
         let step = bench.mean_step(&case, options)?;
         tries.push(MemoryTry { hbm: Bytes::new(hbm.get() - hidden.get()), step });
         if hbm == enough {

@@ -86,41 +86,44 @@ fn needless_offload(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tiersim_models::results::Outcome;
+    use std::sync::Arc;
+    use tiersim_models::results::{CaseRan, Outcome};
     use tiersim_models::units::Bytes;
     use tiersim_policies::policy::Lookahead;
 
     #[test]
     fn nothing_is_moved_where_all_fits() {
         let case = |peak, budget: u64, moved, outside| CaseRecord {
-            runtime: Default::default(),
-            packed: Vec::new(),
             label: "a".to_owned(),
-            policy: "lru".to_owned(),
             details: String::new(),
-            emulated: false,
-            statistics: None,
-            lookahead: Lookahead::Past,
-            learned: false,
-            params: Vec::new(),
+            params: Default::default(),
             conditions: 0,
-            hbm_budget: Bytes::new(budget).into(),
-            baseline_step: Span::ZERO,
-            baseline_peak: Bytes::new(peak),
-            bound_step: Span::ZERO,
-            bound_by: "critical path".to_owned(),
-            outcome: Outcome::from(Figures {
-                moved: vec![Bytes::ZERO, Bytes::new(moved)],
-                in_place: vec![Span::from_ps(7), Span::from_ps(outside)],
-                ..Figures::default()
+            ran: Arc::new(CaseRan {
+                runtime: Default::default(),
+                packed: Vec::new(),
+                policy: "lru".to_owned(),
+                emulated: false,
+                statistics: None,
+                lookahead: Lookahead::Past,
+                learned: false,
+                hbm_budget: Bytes::new(budget).into(),
+                baseline_step: Span::ZERO,
+                baseline_peak: Bytes::new(peak),
+                bound_step: Span::ZERO,
+                bound_by: "critical path".to_owned(),
+                outcome: Outcome::from(Figures {
+                    moved: vec![Bytes::ZERO, Bytes::new(moved)],
+                    in_place: vec![Span::from_ps(7), Span::from_ps(outside)],
+                    ..Figures::default()
+                }),
+                placement: None,
+                economics: Default::default(),
+                hidden: Vec::new(),
+                left_out: 0,
+                long_run: None,
+                pressure: None,
+                hints: None,
             }),
-            placement: None,
-            economics: Default::default(),
-            hidden: Vec::new(),
-            left_out: 0,
-            long_run: None,
-            pressure: None,
-            hints: None,
         };
         let given = |moved: Vec<Bytes>, case: &CaseRecord| {
             let baseline = Figures { moved, ..Figures::default() };
@@ -128,7 +131,8 @@ mod tests {
         };
         let rule = |case: &CaseRecord| given(Vec::new(), case);
         assert_eq!(rule(&case(100, 100, 1, 0)), Some("offload-although-all-fits"));
-        let unlimited = CaseRecord { hbm_budget: Capacity::Unlimited, ..case(100, 1, 0, 1) };
+        let mut unlimited = case(100, 1, 0, 1);
+        unlimited.hbm_budget = Capacity::Unlimited;
         assert_eq!(rule(&unlimited), Some("offload-although-all-fits"));
         assert_eq!(rule(&case(101, 100, 1, 1)), None);
         assert_eq!(rule(&case(100, 100, 0, 0)), None);

@@ -288,10 +288,14 @@ impl<'a> SimMachine<'a> {
             let checked = audit.ends(&entry.command, now);
             checked.map_err(|breach| Fault::Audit { events: self.engine.events(), breach })?;
         }
-        let kind = |(tier, rise)| (self.ranks.tier_kind(tier), rise);
-        let loads = self.loads.iter_mut().flat_map(|loads| loads.ends(ticket)).map(kind);
-        let uses = self.uses.iter_mut().flat_map(|uses| uses.ends(ticket));
-        let excess: SmallVec<[(usize, Span); 4]> = loads.chain(uses).collect();
+        let mut excess: SmallVec<[(usize, Span); 4]> = SmallVec::new();
+        if let Some(loads) = &mut self.loads {
+            let kind = |(tier, rise)| (self.ranks.tier_kind(tier), rise);
+            excess.extend(loads.ends(ticket).map(kind));
+        }
+        if let Some(uses) = &mut self.uses {
+            excess.extend(uses.ends(ticket));
+        }
         if is_first {
             self.count(ticket, &excess);
             let entry = self.entries.get(ticket);

@@ -38,7 +38,7 @@ use tiersim_models::ids::{ModuleId, TierId};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::lint::lint_hardware;
 use tiersim_models::results::{
-    CaseRecord, Conditions, Figures, Outcome, PressureRecord, RunRecord,
+    CaseRecord, Conditions, Figures, Outcome, Placement, PressureRecord, RunRecord,
 };
 use tiersim_models::routes::CopyTimes;
 use tiersim_models::routes::Routes;
@@ -68,8 +68,8 @@ pub struct Options {
     pub log: bool,
     /// Ops planned ahead; changes memory use, never results.
     pub window: u64,
-    /// Leave out replays that would only be the same again; changes time and memory use, never
-    /// results.
+    /// Leave out replays that would only be the same again, and go on with a run in the place of a
+    /// longer one from its start; changes time and memory use, never results.
     pub extend: bool,
     /// Run once what comes to the same, and give all of it that result; changes time and memory
     /// use, never results.
@@ -153,6 +153,8 @@ pub struct CaseRunner<'a> {
     stretches: OnceLock<Stretches>,
     /// Whether the policy of some case that has run had ops run more than once.
     repeats: AtomicBool,
+    /// Names of modules that own weights.
+    modules: OnceLock<Arc<[String]>>,
     /// Cases that have run, by what they come to.
     alike: Likes<Result<CaseRecord, RunError>>,
 }
@@ -237,6 +239,7 @@ impl<'a> CaseRunner<'a> {
             fluid_bounds: Mutex::default(),
             stretches: OnceLock::new(),
             repeats: AtomicBool::new(false),
+            modules: OnceLock::new(),
             alike: Likes::default(),
         };
         let memory = &Memory::of(vec![Capacity::Unlimited; bench.hardware.tiers.len()]);
@@ -245,7 +248,7 @@ impl<'a> CaseRunner<'a> {
         let mut all = bench.plain(AllHbm.into(), memory);
         (all.workload, all.durations) = bench.of_case(own.as_ref());
         match bench.simulate("baseline", &all, options)?.outcome {
-            Outcome::Done(figures) => bench.baseline = Arc::unwrap_or_clone(figures),
+            Outcome::Done(figures) => bench.baseline = *figures,
             Outcome::OutOfMemory(_) => unreachable!("an unlimited tier is never full"),
         }
         Ok(bench)
@@ -268,14 +271,9 @@ impl<'a> CaseRunner<'a> {
     }
 
     /// The policy's parameters, and the tiers that its modules are spread over.
-    fn details(
-        &self,
-        case: &Case,
-        policy: &PolicyConfig,
-        placement: Option<&[(String, usize)]>,
-    ) -> String {
-        let homes: BTreeSet<usize> =
-            placement.unwrap_or_default().iter().map(|&(_, t)| t).collect();
+    fn details(&self, case: &Case, policy: &PolicyConfig, placement: Option<&Placement>) -> String {
+        let homes = placement.into_iter().flat_map(Placement::iter);
+        let homes: BTreeSet<usize> = homes.map(|(_, tier)| tier).collect();
         let away: Vec<&str> = homes
             .iter()
             .map(|&tier| &self.hardware.tiers[tier])

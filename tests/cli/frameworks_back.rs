@@ -49,7 +49,7 @@ fn same(one: &Scenario, other: &Scenario) {
             Budget::Hardware => of.hardware.tiers[0].capacity.limit().map(Budget::Bytes),
             other => Some(other),
         };
-        let mut runtime = case.runtime;
+        let mut runtime = case.runtime.clone();
         runtime.source.clear();
         (format!("{:?}", case.policy), hbm, runtime)
     };

@@ -49,7 +49,7 @@ fn longer_runs_lie_within_the_stated_interval_as_often_as_is_said() {
     let (mut stated, mut within) = (0, 0);
     for seed in 1..=SEEDS {
         let sample = ran(&project, &scenario(82, "horizon: 602,", seed));
-        let long = sample.long_run.expect("it is the beginning of one");
+        let long = sample.long_run.as_ref().expect("it is the beginning of one");
         assert_eq!((long.steps, long.simulated), (600, 80));
         let Ok(of) = long.answer else { continue };
         stated += 1;

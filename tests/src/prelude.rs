@@ -24,7 +24,7 @@ pub use tiersim_policies::access::{Access, Charge};
 pub use tiersim_policies::cpu_ops;
 pub use tiersim_policies::recipe::Recipe;
 pub use tiersim_policies::replacement::Algorithm;
-pub use tiersim_policies::scenario::{Budget, Case, Scenario, WorkloadSpec};
+pub use tiersim_policies::scenario::{Budget, Case, Params, Said, Scenario, Terms, WorkloadSpec};
 pub use tiersim_policies::static_placement::StaticPlacement;
 pub use tiersim_policies::zoo;
 pub use tiersim_policies::zoo::demand::DemandConfig;

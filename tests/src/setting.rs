@@ -7,20 +7,7 @@ use tiersim_policies::scenario::{OpTime, TraceSource};
 
 /// A case of a policy on the hardware as it is.
 pub fn case(label: &str, policy: PolicyConfig) -> Case {
-    Case {
-        label: label.to_owned(),
-        policy,
-        hbm: Budget::Hardware,
-        allocators: Vec::new(),
-        hidden: Vec::new(),
-        numa: Default::default(),
-        chunk: None,
-        micro_batch: None,
-        pressure: None,
-        runtime: Default::default(),
-        compress: Default::default(),
-        params: Vec::new(),
-    }
+    Case { label: label.to_owned(), policy, params: Params::default(), terms: Arc::default() }
 }
 
 /// So many replays of a trace that is given beside it, all of them measured, with times as they
@@ -41,13 +28,11 @@ pub fn replays(repeat: u32) -> WorkloadSpec {
 /// A scenario that nobody wrote.
 pub fn scenario(hardware: Hardware, workload: WorkloadSpec, cases: Vec<Case>) -> Scenario {
     Scenario {
-        name: "test".to_owned(),
-        about: String::new(),
+        said: Arc::new(Said { name: "test".to_owned(), about: String::new(), expect: Vec::new() }),
         hardware: Arc::new(hardware),
         workload: workload.into(),
         cases,
         seed: 1,
-        expect: Vec::new(),
         warnings: Vec::new(),
     }
 }

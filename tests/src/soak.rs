@@ -282,13 +282,14 @@ impl Trial {
     /// The same as a scenario, for a policy that scenarios can name.
     pub fn scenario(&self) -> Option<Scenario> {
         let Chosen::Config(policy) = &self.policy else { return None };
-        let case = Case {
+        let terms = Terms {
             allocators: self.allocators.clone(),
             numa: self.numa.clone(),
             pressure: self.pressure.clone(),
             compress: self.compress.clone(),
-            ..setting::case("case", policy.clone())
+            ..Terms::default()
         };
+        let case = Case { terms: terms.into(), ..setting::case("case", policy.clone()) };
         let scenario = setting::scenario(self.hardware.clone(), self.spec.clone(), vec![case]);
         Some(Scenario { seed: self.seed, ..scenario })
     }

@@ -55,7 +55,8 @@ const ONCE: How = How { repeat: 1, jitter: 0.0, chunk: None, audit: true };
 
 /// The record of one case, audited after every event.
 fn record(hardware: Hardware, trace: &Trace, policy: PolicyConfig, how: How) -> CaseRecord {
-    let case = Case { chunk: how.chunk.map(Bytes::new), ..case("case", policy) };
+    let mut case = case("case", policy);
+    case.chunk = how.chunk.map(Bytes::new);
     let spec = WorkloadSpec { jitter: how.jitter, ..replays(how.repeat) };
     let scenario = Scenario { seed: 7, ..scenario(hardware, spec, vec![case]) };
     let options = Options { audit: how.audit, timeline: how.audit, ..Options::default() };

@@ -102,7 +102,8 @@ fn round() -> (Scenario, Workload) {
         }
     }
     let hbm = Budget::Bytes(Bytes::new(5000));
-    let case = |label, policy| Case { hbm, ..case(label, policy) };
+    let terms = std::sync::Arc::new(Terms { hbm, ..Terms::default() });
+    let case = |label, policy| Case { terms: terms.clone(), ..case(label, policy) };
     let cases = vec![
         case("scored", scored(&[(Feature::Age, -1.0)], vec![FAR])),
         case("lru", demand(Algorithm::Lru, vec![FAR])),
@@ -164,7 +165,8 @@ fn uneven() -> (Scenario, Workload) {
         }
     }
     let hbm = Budget::Bytes(Bytes::new(4000));
-    let case = |label, policy| Case { hbm, ..case(label, policy) };
+    let terms = std::sync::Arc::new(Terms { hbm, ..Terms::default() });
+    let case = |label, policy| Case { terms: terms.clone(), ..case(label, policy) };
     let (spill, kinds) = (vec![FAR], vec![ObjectKind::Weight]);
     let access = Access::Migrate { prefetch_ops: 0 };
     let mut weights = [0.0; NAMES.len()];

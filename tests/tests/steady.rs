@@ -76,6 +76,35 @@ fn extended_runs_have_the_figures_of_whole_ones() {
     assert_eq!(never, ["lfu"], "{seen:?}");
 }
 
+#[test]
+fn runs_that_go_on_have_the_figures_of_those_begun_anew() {
+    // Worlds that fitted, and those of them that went on at least once, and at least twice.
+    let mut seen = [0u64; 3];
+    for index in 0..4 * WORLDS {
+        let mut trial = world(index);
+        trial.spec.warmup = 1 + index as u32 % 2;
+        trial.spec.repeat = trial.spec.warmup + 1;
+        let mut streams = trial.workload.trace.ops.iter().map(|op| op.stream);
+        if trial.scenario().is_none() || streams.any(|stream| stream > 0) {
+            continue;
+        }
+        match (record(&trial, false, false), record(&trial, true, false)) {
+            (Ok((anew, _)), Ok((on, _))) => {
+                let same = format!("{anew:?}") == format!("{on:?}");
+                assert!(same, "world {index}: {trial}\n{anew:?}\n{on:?}");
+                let figures = on.results[0].outcome.figures();
+                let added =
+                    figures.map(|figures| figures.steady.warmup - u64::from(trial.spec.warmup));
+                for (least, count) in seen.iter_mut().enumerate() {
+                    *count += u64::from(added.is_some_and(|added| added >= [0, 1, 3][least]));
+                }
+            }
+            (anew, on) => assert_eq!(anew.err(), on.err(), "world {index}"),
+        }
+    }
+    assert_eq!(seen, [504, 80, 3], "fitted, went on, and went on twice or more");
+}
+
 /// Everything in HBM, with a delay at the start of each replay that depends on its number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Moody {
@@ -259,9 +288,9 @@ fn zero_offload_spills_only_where_it_is_told_to() {
     // Optimizer state and gradients of 7B parameters are more than this memory.
     let less = ("capacity.dram", "gib(64)");
     let case = |set: &[(&str, &str)]| large(set).1.results[1].clone();
-    let Outcome::OutOfMemory(oom) = case(&[less]).outcome else { panic!("it has nowhere to go") };
+    let Outcome::OutOfMemory(oom) = &case(&[less]).outcome else { panic!("it has nowhere to go") };
     assert_eq!(oom.tier, "dram");
-    assert!(oom.remedy.is_some_and(|remedy| remedy.contains("`spill: [\"nvme\"]`")));
+    assert!(oom.remedy.as_ref().is_some_and(|remedy| remedy.contains("`spill: [\"nvme\"]`")));
     let policy = "ZeroOffload(optimizer: \"dram\", spill: [\"nvme\"])";
     let figures = case(&[less, ("policies.1.policy", policy)]);
     let figures = figures.outcome.figures().expect("it spills").clone();

@@ -9,7 +9,7 @@ use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tiersim_models::results::{CaseRecord, Conditions, Figures, Outcome};
+use tiersim_models::results::{CaseRan, CaseRecord, Conditions};
 use tiersim_sim::sweep::{Journal, Stop};
 
 /// Longest time after which what was written is on the drive.
@@ -32,8 +32,8 @@ struct Out {
     failed: Option<io::Error>,
     /// Cases that were added.
     written: u64,
-    /// Cases by the address of their figures, which are held so that no others take their place.
-    cases: BTreeMap<usize, (usize, Arc<Figures>)>,
+    /// Cases by the address of what came of them, which is held so that nothing takes its place.
+    cases: BTreeMap<usize, (usize, Arc<CaseRan>)>,
 }
 
 impl<'a> Points<'a> {
@@ -149,19 +149,16 @@ impl Out {
 
     fn case(&mut self, case: usize, record: &CaseRecord, now: Duration) -> Result<(), Stop> {
         self.written += 1;
-        let Outcome::Done(figures) = &record.outcome else {
-            return self.add(&Written::Case { case, is: record }, now);
-        };
-        let address = Arc::as_ptr(figures).addr();
+        let address = Arc::as_ptr(&record.ran).addr();
         match self.cases.get(&address) {
             Some((like, _)) => {
-                let CaseRecord { label, details, params, .. } = record;
+                let CaseRecord { label, details, params, conditions: _, ran: _ } = record;
                 let like = *like;
                 self.add(&Written::Like { case, like, label, details, params }, now)
             }
             None => {
                 self.add(&Written::Case { case, is: record }, now)?;
-                self.cases.insert(address, (case, Arc::clone(figures)));
+                self.cases.insert(address, (case, Arc::clone(&record.ran)));
                 Ok(())
             }
         }

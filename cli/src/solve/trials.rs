@@ -162,7 +162,7 @@ impl Judge<'_> {
             self.point.iter().enumerate().all(holds)
         };
         if let Some((_, why)) = self.record.skipped.iter().find(|(params, _)| is_here(params)) {
-            return self.asking.refused(why.clone());
+            return self.asking.refused(why.to_string());
         }
         let wanted = |case: &&CaseRecord| {
             let name = self.asking.args.case.as_deref();

@@ -6,10 +6,10 @@ use crate::hardware_file::changed::{Drawn, MachineText};
 use crate::hardware_file::{read_hardware, read_hardware_of};
 use crate::import::card::ModelFiles;
 use crate::project::{PathFault, Project};
-use crate::scenario::WorkloadSpec;
 use crate::scenario::hints::{HintFile, read_hints};
 use crate::scenario::statistics_file::read_statistics;
 use crate::scenario::weights::read_weights;
+use crate::scenario::{Said, Terms, WorkloadSpec};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -42,6 +42,14 @@ pub(crate) enum ModelLookup {
 /// What is remembered of one kind of file, by name.
 type Known<T> = BTreeMap<String, Lookup<T>>;
 
+/// `this`, or the one before it if that is equal.
+fn as_before<T: PartialEq>(before: &mut Option<Arc<T>>, this: T) -> Arc<T> {
+    match before {
+        Some(known) if **known == this => known.clone(),
+        _ => before.insert(Arc::new(this)).clone(),
+    }
+}
+
 /// Finds and remembers files.
 #[derive(Debug)]
 pub struct Files {
@@ -57,8 +65,11 @@ pub struct Files {
     /// By name and file of weights.
     pub(super) models: BTreeMap<(String, Option<String>), ModelLookup>,
     machines: BTreeMap<Vec<u64>, Vec<Arc<Hardware>>>,
-    /// That of the point that was read last.
+    /// Those of the point that was read last.
     workload: Option<Arc<WorkloadSpec>>,
+    said: Option<Arc<Said>>,
+    /// Those of cases.
+    terms: Vec<Arc<Terms>>,
     /// Values that uncertain numbers of all machines have; none where they are as written.
     pub(super) drawn: Drawn,
 }
@@ -73,6 +84,7 @@ impl Files {
         })?;
         let (paths, models, machines, workload, drawn) = Default::default();
         let (hardware, texts, hints, weights, statistics) = Default::default();
+        let (terms, said) = Default::default();
         let registry = registry.clone();
         Ok(Files {
             project,
@@ -86,6 +98,8 @@ impl Files {
             models,
             machines,
             workload,
+            said,
+            terms,
             drawn,
         })
     }
@@ -133,10 +147,26 @@ impl Files {
     /// `workload`, or the one before it if that is equal: points of a sweep that have the same
     /// workload share it.
     pub fn shared_workload(&mut self, workload: WorkloadSpec) -> Arc<WorkloadSpec> {
-        match &self.workload {
-            Some(known) if **known == workload => known.clone(),
-            _ => self.workload.insert(Arc::new(workload)).clone(),
+        as_before(&mut self.workload, workload)
+    }
+
+    /// The same of what a scenario says beside what it runs.
+    pub fn shared_said(&mut self, said: Said) -> Arc<Said> {
+        as_before(&mut self.said, said)
+    }
+
+    /// `terms`, or equal ones that are in use: points of a sweep whose cases run under the same
+    /// share them.
+    pub fn shared_terms(&mut self, terms: Terms) -> Arc<Terms> {
+        if let Some(known) = self.terms.iter().find(|known| ***known == terms) {
+            return known.clone();
         }
+        let terms = Arc::new(terms);
+        // A case differs from point to point by its policy, or by its terms.
+        if self.terms.len() < 64 {
+            self.terms.push(terms.clone());
+        }
+        terms
     }
 
     /// The hint file called `name`.

@@ -5,7 +5,7 @@
 //! difference; a different tier, policy, seed or expectation does.
 //! Invariant: every field is listed by destructuring, so a new one cannot be forgotten.
 
-use crate::scenario::{Case, OpTime, Scenario, WorkloadSpec};
+use crate::scenario::{Case, OpTime, Said, Scenario, Terms, WorkloadSpec};
 use crate::trace::hex;
 use sha2::{Digest, Sha256};
 use std::fmt::{Debug, Write};
@@ -51,8 +51,8 @@ pub fn sweep_fingerprint<'a>(sweep: &Sweep, trace_hash: impl Fn(&Scenario) -> &'
 /// What is hashed: one line per thing. Strings are quoted, so no value can imitate another line;
 /// numbers print in full.
 fn canonical(scenario: &Scenario, trace_hash: &str) -> String {
-    let Scenario { name: _, about: _, hardware, workload, cases, seed, expect, warnings: _ } =
-        scenario;
+    let Scenario { said, hardware, workload, cases, seed, warnings: _ } = scenario;
+    let Said { name: _, about: _, expect } = &**said;
     let mut out = format!("scenario 1\ntrace {trace_hash:?}\nseed {seed}\n");
     write_hardware(&mut out, hardware);
     // The trace's own hash holds its statistics.
@@ -76,8 +76,9 @@ fn canonical(scenario: &Scenario, trace_hash: &str) -> String {
         }
     }
     for case in cases {
-        let Case { label, policy, hbm, allocators, hidden, numa, chunk, .. } = case;
-        let Case { micro_batch, pressure, params, runtime, compress, .. } = case;
+        let Case { label, policy, params, terms } = case;
+        let Terms { hbm, allocators, hidden, numa, chunk, .. } = &**terms;
+        let Terms { micro_batch, pressure, runtime, compress, .. } = &**terms;
         let _ = writeln!(out, "case {label:?} {hbm:?} {params:?} {policy:?}");
         // What is exact is as if it was not said.
         for (tier, spec) in allocators.iter().enumerate().filter(|(_, spec)| !spec.is_exact()) {

@@ -29,7 +29,7 @@ pub fn read_scenario_with(
     let Point { scenario, .. } = first;
     let mut scenario = scenario.clone();
     for case in &mut scenario.cases {
-        (case.label, case.params) = (case.name().to_owned(), Params::new());
+        (case.label, case.params) = (case.name().to_owned(), Params::default());
     }
     scenario.warnings.push(Warning {
         rule: "first-of-several-machines",

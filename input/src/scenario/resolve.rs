@@ -10,7 +10,9 @@ use crate::scenario::files::{Files, Lookup};
 use crate::scenario::raw::{RawCase, RawScenario};
 use crate::scenario::resolver::{MAX_ENTRIES, Resolver, reason};
 use crate::scenario::spelling::{Spelled, read_all};
-use crate::scenario::{AxisValue, Budget, Case, OpTime, Scenario, WorkloadSpec, labelled};
+use crate::scenario::{
+    Budget, Case, OpTime, Params, Said, Scenario, Terms, WorkloadSpec, labelled,
+};
 use crate::scenario::{
     allocators, compression, expectations, hidden, numa, policies, pressure, runtime,
 };
@@ -94,10 +96,10 @@ impl Tables {
 }
 
 /// Where a scenario stands that is compared with others of the same file.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Standing<'s> {
     /// The point of a sweep; empty without one.
-    pub(crate) params: &'s [(String, AxisValue)],
+    pub(crate) params: &'s Params,
     /// The labels of its machines, if it names several, and which of them this is.
     pub(crate) machines: Option<(&'s [String], usize)>,
 }
@@ -217,14 +219,14 @@ impl Resolver<'_, '_> {
         let there = there.unwrap_or_else(|| vec![true; raw.policies.len()]);
         let known = expectations::Known::new(raw, &there, &hardware, standing.machines);
         let expect = expectations::resolve(self, raw, &spelled.expect, &known);
+        let about = raw.about.trim().to_owned();
+        let said = Said { name: name.to_owned(), about, expect: expect? };
         Some(Scenario {
-            name: name.to_string(),
-            about: raw.about.trim().to_string(),
+            said: self.files.shared_said(said),
             hardware,
             workload: self.files.shared_workload(workload?.0),
             cases: cases?,
             seed: raw.seed.unwrap_or(1),
-            expect: expect?,
             warnings: std::mem::take(&mut self.warnings),
         })
     }
@@ -365,11 +367,9 @@ impl Resolver<'_, '_> {
         let runtime = runtime::resolve(self, &at, own, Some(&common.runtime), hardware);
         let (at, own) = (format!("{here}.compress"), case.compress.as_ref());
         let compress = compression::choose(self, &at, own, &common.formats);
-        let params = standing.params.to_vec();
-        Some(Case {
-            label: labelled(&case.name, &params),
-            policy: policy?,
-            hbm: hbm?,
+        let hbm = hbm?;
+        let terms = Terms {
+            hbm,
             allocators,
             hidden,
             numa,
@@ -378,7 +378,12 @@ impl Resolver<'_, '_> {
             pressure,
             runtime,
             compress,
-            params,
+        };
+        Some(Case {
+            label: labelled(&case.name, standing.params),
+            policy: policy?,
+            params: standing.params.clone(),
+            terms: self.files.shared_terms(terms),
         })
     }
 

@@ -140,7 +140,8 @@ pub(crate) fn read_points(
     let first = machines.first().map(|machine| machines::alone(document, machine));
     let single = first.as_ref().unwrap_or(document);
     let name = name_of(path);
-    let standing = Standing { params: &[], machines: first.as_ref().map(|_| (&*labels, 0)) };
+    let params = &Params::default();
+    let standing = Standing { params, machines: first.as_ref().map(|_| (&*labels, 0)) };
     let base = resolve(single, &name, files, standing);
     let mut found = match &base {
         Err(Failure::Form(..)) => Ok(None),
@@ -195,21 +196,21 @@ impl Points<'_> {
             more = advance(&mut at, axes);
             let params = params(axes, &here);
             if let Some(condition) = excluded(axes, &params) {
-                sweep.skipped.push((params, format!("excluded by {condition}")));
+                skip(&mut sweep, params, format!("excluded by {condition}"));
                 continue;
             }
             match self.point(&here, &params, files) {
                 Ok(point) => {
                     weight += weight_of(&point.scenario);
                     for (case, why) in point.left_out {
-                        sweep.skipped.push((params.clone(), format!("{case}: {why}")));
+                        skip(&mut sweep, params.clone(), format!("{case}: {why}"));
                         left_out.push(case);
                     }
                     across.extend(point.across);
                     sweep.points.push(Point { params, scenario: point.scenario });
                 }
                 Err(Failure::Meaning(found)) if axes.skip_invalid => {
-                    sweep.skipped.push((params, reason(&found)));
+                    skip(&mut sweep, params, reason(&found));
                 }
                 // One bad point says enough: the others may be a million.
                 Err(Failure::Form(found, _)) if axes.skip_invalid => return Err(each_kind(found)),
@@ -225,7 +226,7 @@ impl Points<'_> {
         sweep.points.shrink_to_fit();
         if sweep.points.is_empty() {
             let rule = "no point of the sweep is valid";
-            let why = sweep.skipped.first().map(|(_, why)| why.clone()).unwrap_or_default();
+            let why = sweep.skipped.first().map_or("", |(_, why)| why);
             let problem = document.problem_found("sweep", rule, why, "mend the axes");
             return Err(Diagnostics(vec![problem]));
         }
@@ -334,6 +335,13 @@ fn meant(
         format!("{} {missing}", document.tree().path(id))
     };
     Ok(document.meant(path, note)?.into_iter().map(place).collect())
+}
+
+/// Notes why there is nothing at a point. One reason is often that of the point before.
+fn skip(sweep: &mut Sweep, params: Params, why: String) {
+    let before = sweep.skipped.last().map(|(_, before)| before).filter(|before| ***before == *why);
+    let why = before.cloned().unwrap_or_else(|| why.into());
+    sweep.skipped.push((params, why));
 }
 
 fn weight_of(scenario: &Scenario) -> usize {

@@ -157,7 +157,7 @@ fn each_of_several_machines_has_the_cases_that_make_sense_on_it() {
     let all = labels(&sweep);
     assert_eq!(all.len(), 4 + 5 + 4, "{all:?}");
     assert!(all.contains(&"lru on CXL".to_owned()) && !all.contains(&"lru on half".to_owned()));
-    let skipped: Vec<String> = sweep.skipped.iter().map(|(_, why)| why.clone()).collect();
+    let skipped: Vec<String> = sweep.skipped.iter().map(|(_, why)| why.to_string()).collect();
     assert_eq!(skipped.len(), 2, "{skipped:?}");
     assert!(skipped[0].starts_with("lru: the hardware has no tier of this name"), "{skipped:?}");
     // Expectations of a case hold on every machine that has it, in the order of points.

@@ -147,7 +147,7 @@ fn constraints_leave_points_out_with_their_reason() {
     let sweep = swept(&axes, "constraints: [\"hbm + cpu <= 1\", \"hbm - 0.5 >= 0\"],").unwrap();
     // 6 + 5 + ... + 1: 0.1 + 0.9 is 1 in spite of rounding.
     assert_eq!((sweep.points.len(), sweep.skipped.len()), (21, 100));
-    assert_eq!(sweep.skipped[0].1, "excluded by hbm - 0.5 >= 0");
+    assert_eq!(&*sweep.skipped[0].1, "excluded by hbm - 0.5 >= 0");
     for (condition, said) in [
         ("hbm + dram <= 1", "no axis of numbers is called `dram`"),
         ("hbm <= cpu <= 1", "one comparison of two sums"),

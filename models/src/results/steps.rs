@@ -48,6 +48,13 @@ impl Steps {
         self.parts.iter().flat_map(move |part| (0..part.times).flat_map(move |_| once(part)))
     }
 
+    /// The mean, rounded to a picosecond; 0 of none.
+    pub fn mean(&self) -> Span {
+        let count = self.len().max(1) as u128;
+        let mean = (self.total() + count / 2) / count;
+        Span::from_ps(u64::try_from(mean).expect("mean of u64 values"))
+    }
+
     /// Picoseconds of all together.
     pub fn total(&self) -> u128 {
         let each = self.counted().map(|(span, count)| u128::from(span.ps()) * u128::from(count));

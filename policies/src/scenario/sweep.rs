@@ -1,11 +1,9 @@
 //! A scenario and its variations: one point for each combination of its axes' values.
 
 use crate::scenario::{AxisValue, Scenario};
+use std::sync::Arc;
 
-pub use tiersim_models::results::MACHINE;
-
-/// Values of the axes at one point, in the axes' order.
-pub type Params = Vec<(String, AxisValue)>;
+pub use tiersim_models::results::{MACHINE, Params};
 
 /// A scenario and its variations.
 #[derive(Clone, Debug)]
@@ -17,7 +15,7 @@ pub struct Sweep {
     /// Every valid point; the last axis turns fastest.
     pub points: Vec<Point>,
     /// Points that break a rule, with the first reason.
-    pub skipped: Vec<(Params, String)>,
+    pub skipped: Vec<(Params, Arc<str>)>,
 }
 
 /// One point of a sweep.

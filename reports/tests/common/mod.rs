@@ -1,7 +1,8 @@
 //! Records made by hand, for tests and for the gallery of charts.
 
+use std::sync::Arc;
 use tiersim_models::hardware::{Capacity, TierKind};
-use tiersim_models::results::{AxisValue, Lookahead};
+use tiersim_models::results::{AxisValue, CaseRan, Lookahead, Params};
 use tiersim_models::results::{
     CaseRecord, ChannelName, Conditions, Figures, OutOfMemory, Outcome, PathPart, Residency,
     RunRecord, ShownStep, Slice, Split, Timeline, Track,
@@ -74,30 +75,32 @@ pub(crate) fn done(step_ms: f64, hbm_gib: f64) -> Outcome {
 
 fn case(label: &str, policy: &str, details: &str, outcome: Outcome) -> CaseRecord {
     CaseRecord {
-        runtime: Default::default(),
-        packed: Vec::new(),
         label: label.to_owned(),
-        policy: policy.to_owned(),
         details: details.to_owned(),
-        params: Vec::new(),
+        params: Params::default(),
         conditions: 0,
-        statistics: None,
-        hbm_budget: Bytes::gib(40).into(),
-        outcome,
-        placement: None,
-        economics: Default::default(),
-        hidden: Vec::new(),
-        left_out: 0,
-        long_run: None,
-        pressure: None,
-        hints: None,
-        emulated: false,
-        lookahead: Lookahead::Past,
-        learned: false,
-        baseline_step: figures(402.5, 71.0).mean_step(),
-        baseline_peak: Bytes::ZERO,
-        bound_step: Span::ZERO,
-        bound_by: "critical path".to_owned(),
+        ran: Arc::new(CaseRan {
+            policy: policy.to_owned(),
+            runtime: Default::default(),
+            packed: Vec::new(),
+            statistics: None,
+            hbm_budget: Bytes::gib(40).into(),
+            outcome,
+            placement: None,
+            economics: Default::default(),
+            hidden: Vec::new(),
+            left_out: 0,
+            long_run: None,
+            pressure: None,
+            hints: None,
+            emulated: false,
+            lookahead: Lookahead::Past,
+            learned: false,
+            baseline_step: figures(402.5, 71.0).mean_step(),
+            baseline_peak: Bytes::ZERO,
+            bound_step: Span::ZERO,
+            bound_by: "critical path".to_owned(),
+        }),
     }
 }
 
@@ -197,7 +200,7 @@ pub(crate) fn sweep() -> RunRecord {
                     ("policy.access".to_owned(), AxisValue::Text(access.to_owned())),
                 ];
                 if hbm + cpu > 20 {
-                    record.skipped.push((params, "shares add up to more than 1".to_owned()));
+                    record.skipped.push((params.into(), "shares add up to more than 1".into()));
                     continue;
                 }
                 let ssd = 1.0 - h - c;
@@ -209,7 +212,7 @@ pub(crate) fn sweep() -> RunRecord {
                 let details = format!("shares {h}/{c} of modules, {access}");
                 let mut case =
                     case(&format!("hbm {h}, cpu {c}, {access}"), "adam-state", &details, outcome);
-                case.params = params;
+                case.params = params.into();
                 case.hbm_budget = Bytes::gib(64).into();
                 record.results.push(case);
             }
@@ -319,7 +322,8 @@ pub(crate) fn grid() -> RunRecord {
                 case.params = vec![
                     ("links.pcie.bandwidth (GB/s)".to_owned(), AxisValue::Number(rate)),
                     ("hbm budget (GiB)".to_owned(), AxisValue::Number(gib)),
-                ];
+                ]
+                .into();
                 record.results.push(case);
             }
         }
@@ -344,7 +348,8 @@ pub(crate) fn many_panels() -> RunRecord {
                         "links.pcie-to-the-far-socket.bandwidth (GB/s)".to_owned(),
                         AxisValue::Number(1e-3 * 1.7f64.powf(y)),
                     ),
-                ];
+                ]
+                .into();
                 record.results.push(case);
             }
         }
@@ -381,7 +386,7 @@ pub(crate) fn machines() -> RunRecord {
             let figures = figures(402.5 * speed * slow, gib);
             let label = format!("{policy} [machine={machine}]");
             let mut case = case(&label, policy, "", figures.into());
-            case.params = vec![("machine".to_owned(), AxisValue::Text(machine.to_owned()))];
+            case.params = vec![("machine".to_owned(), AxisValue::Text(machine.to_owned()))].into();
             case.conditions = on;
             case.baseline_step = record.conditions[on].baseline.mean_step();
             case.bound_step = ps(base.bound.ps(), speed * (1.0 + (slow - 1.0) * 0.4));

@@ -11,7 +11,7 @@ use super::{CaseRunner, Options, RunError, within};
 use std::collections::BTreeSet;
 use tiersim_models::results::CaseRecord;
 use tiersim_models::workload::Trace;
-use tiersim_policies::scenario::Case;
+use tiersim_policies::scenario::{Case, Terms};
 
 impl CaseRunner<'_> {
     /// Runs one case, unless one that comes to the same has run with the same options; the record
@@ -32,8 +32,7 @@ impl CaseRunner<'_> {
         // Whoever comes second waits for the first. What went wrong names the case.
         let Ok(like) = ran.get_or_init(run) else { return run() };
         let like = like.clone();
-        let placement = like.placement.as_ref().map(|placement| &placement[..]);
-        let details = self.details(case, &case.policy, placement);
+        let details = self.details(case, &case.policy, like.placement.as_ref());
         let (label, params) = (case.label.clone(), case.params.clone());
         Ok(CaseRecord { label, params, details, ..like })
     }
@@ -44,8 +43,8 @@ pub(crate) fn comes_to(case: &Case, trace: &Trace) -> Result<Option<String>, Run
     let Some(policy) = case.policy.comes_to(trace).map_err(RunError::Input)? else {
         return Ok(None);
     };
-    let Case { label: _, policy: _, params: _, hbm, allocators, numa, hidden, .. } = case;
-    let Case { chunk, micro_batch, pressure, runtime, compress, .. } = case;
+    let Terms { hbm, allocators, numa, hidden, .. } = &*case.terms;
+    let Terms { chunk, micro_batch, pressure, runtime, compress, .. } = &*case.terms;
     let rest = (hbm, allocators, numa, hidden, chunk, micro_batch, pressure, runtime, compress);
     Ok(Some(format!("{} {policy} {rest:?}", case.policy.name())))
 }

@@ -9,7 +9,7 @@ use tiersim_models::hardware::HBM;
 use tiersim_models::results::economics::CaseEconomics;
 use tiersim_models::results::explain::Gap;
 use tiersim_models::results::uncertainty::DrawnCase;
-use tiersim_models::results::{CaseRecord, Figures, Outcome};
+use tiersim_models::results::{CaseRan, CaseRecord, Figures, Outcome, Placement};
 use tiersim_models::units::Span;
 use tiersim_policies::recipe::{Origin, PolicyConfig};
 use tiersim_policies::scenario::Case;
@@ -125,33 +125,40 @@ impl CaseRunner<'_> {
             (path, gap)
         });
         let placement = placement(&case.policy, &self.workload.trace, self.hardware)?;
+        let placement = placement.map(Placement::from).map(|Placement { modules, tiers }| {
+            // Every case names the same ones.
+            Placement { modules: self.modules.get_or_init(|| modules).clone(), tiers }
+        });
         let record = CaseRecord {
             label: case.label.clone(),
-            policy: case.policy.name().to_owned(),
-            details: self.details(case, &asked.policy, placement.as_deref()),
-            emulated: case.policy.is_emulated(),
-            statistics: case.policy.uses_statistics().then(|| self.spec.statistics_word().into()),
-            lookahead,
-            learned: case.policy.origin() == Origin::Learned,
+            details: self.details(case, &asked.policy, placement.as_ref()),
             params: case.params.clone(),
             conditions: 0,
-            hbm_budget: memory.usable(HBM),
-            baseline_step: self.baseline.mean_step(),
-            baseline_peak: self.baseline.peak[HBM.index()],
-            bound_step: bound.step,
-            bound_by: bound.by,
-            economics: CaseEconomics::of(self.hardware, memory, outcome.figures()).into(),
-            outcome,
-            placement: placement.map(Arc::new),
-            hidden: (memory.hidden().iter())
-                .map(|hidden| (hidden.tier.index(), hidden.what.word().into(), hidden.bytes))
-                .collect(),
-            left_out,
-            long_run: long_run.map(Box::new),
-            pressure: pressure.map(Box::new),
-            hints: case.policy.hint_matches(&self.workload.trace).map(Box::new),
-            runtime: case.runtime.clone(),
-            packed: memory.stores().map(Storing::packed).unwrap_or_default(),
+            ran: Arc::new(CaseRan {
+                policy: case.policy.name().to_owned(),
+                emulated: case.policy.is_emulated(),
+                statistics: (case.policy.uses_statistics())
+                    .then(|| self.spec.statistics_word().into()),
+                lookahead,
+                learned: case.policy.origin() == Origin::Learned,
+                hbm_budget: memory.usable(HBM),
+                baseline_step: self.baseline.mean_step(),
+                baseline_peak: self.baseline.peak[HBM.index()],
+                bound_step: bound.step,
+                bound_by: bound.by,
+                economics: CaseEconomics::of(self.hardware, memory, outcome.figures()),
+                outcome,
+                placement,
+                hidden: (memory.hidden().iter())
+                    .map(|hidden| (hidden.tier.index(), hidden.what.word().into(), hidden.bytes))
+                    .collect(),
+                left_out,
+                long_run: long_run.map(Box::new),
+                pressure: pressure.map(Box::new),
+                hints: case.policy.hint_matches(&self.workload.trace).map(Box::new),
+                runtime: case.runtime.clone(),
+                packed: memory.stores().map(Storing::packed).unwrap_or_default(),
+            }),
         };
         Ok(Walk { record, path })
     }

@@ -11,6 +11,9 @@
 //! beginning of a longer one, whose policy does not see an end. A trace that runs once has no
 //! steady state: its last step ends when nothing is under way any more.
 //!
+//! Where one replay of one stream is measured, the longer run is not begun anew but goes on from
+//! there (`stopwatch/later.rs`).
+//!
 //! Where something is drawn no replay is like another, so the warm-up is that of the same run
 //! without draws.
 //! Invariant: the number of replays depends on the case alone, not on how the run is carried out.

@@ -34,13 +34,15 @@ impl CaseRunner<'_> {
         asked: &CaseInputs<'_>,
         options: Options,
     ) -> Result<Simulated, RunError> {
-        let drawn = self.spec.jitter > 0.0 || self.hardware.draws();
+        let drawn = self.draws();
         let mut before: Option<(u32, Span)> = None;
         loop {
             let added = before.map_or(0, |(added, _)| 2 * added + 1);
             let mut run = self.attempt(label, asked, options, (added, drawn))?;
             if let Some(figures) = run.outcome.figures_mut() {
                 let mean = figures.mean_step();
+                // It may have gone on by itself.
+                let added = figures.steady.warmup as u32 - self.warmup;
                 // Other replays than those of the last try, or half of them would be the same ones.
                 let apart = before.filter(|&(last, _)| added - last >= self.repeat - self.warmup);
                 if let Some((_, last)) = apart {
@@ -57,6 +59,19 @@ impl CaseRunner<'_> {
             }
             return self.with_draws(label, asked, options, (added, run));
         }
+    }
+
+    /// Whether a run may go on where it would be begun anew: one replay of one stream is measured,
+    /// and nothing is drawn.
+    fn is_simple(&self) -> bool {
+        let mut streams = self.workload.trace.ops.iter().map(|op| op.stream);
+        let first = streams.next();
+        let alone = streams.all(|stream| Some(stream) == first) && self.spec.ranks == 1;
+        alone && !self.draws() && self.repeat > 1 && self.repeat == self.warmup + 1
+    }
+
+    fn draws(&self) -> bool {
+        self.spec.jitter > 0.0 || self.hardware.draws()
     }
 
     /// As `run`, in which nothing was drawn, and with draws.
@@ -138,6 +153,11 @@ impl CaseRunner<'_> {
         stopwatch.log = (options.log || self.horizon.is_some()).then(StepLog::default);
         stopwatch.takes_at_least(durations);
         stopwatch.begins(&mut machine);
+        let watches = options.timeline || options.walk || stopwatch.log.is_some();
+        let plain = !watches && watched.is_none();
+        if options.extend && added == 0 && plain && self.is_simple() {
+            stopwatch.may_go_on(self.hardware);
+        }
         planner.count_from(stopwatch.first_measured_op());
         // A long run is predicted from replays that were simulated one by one.
         let extends = options.extend && self.horizon.is_none() && machine.may_repeat();

@@ -217,4 +217,8 @@ impl<'m> Follow<SimMachine<'m>> for Steady<'_> {
         self.stopwatch.replayed(planner.planned(), machine);
         Ok(())
     }
+
+    fn caught_up(&mut self, planner: &mut Planner<'_>, machine: &mut SimMachine<'m>) {
+        self.stopwatch.goes_on(planner, machine);
+    }
 }

@@ -1,12 +1,16 @@
 //! Notices when steps end, and keeps the warm-up out of the figures.
 
+mod later;
+
 use crate::durations::Durations;
 use crate::machine::SimMachine;
 use crate::machine::meters::Meters;
 use crate::run::settle::Evidence;
 use crate::run::step_log::StepLog;
+
 use crate::run::turns::Turns;
 use crate::run::walked::Walked;
+use later::Later;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use tiersim_models::hardware::Hardware;
@@ -62,6 +66,8 @@ pub(crate) struct Stopwatch<'a> {
     /// How long the replays took that were left out, and how many steps they had.
     left_out: Span,
     steps_left_out: u64,
+    /// How the run may go on, if it may.
+    later: Option<Later<'a>>,
 }
 
 impl<'a> Stopwatch<'a> {
@@ -103,6 +109,7 @@ impl<'a> Stopwatch<'a> {
             log: None,
             left_out: Span::ZERO,
             steps_left_out: 0,
+            later: None,
         }
     }
 
@@ -230,7 +237,7 @@ impl<'a> Stopwatch<'a> {
         remember!(out, self as Stopwatch { open, last_end } skip {
             workload, sizes, all, first_open, warmup_steps, first_measured_op, steps, at_warmup,
             planned, last_replay, before, least, at_end, once, timeline, shows_from, shown, turns,
-            left_out, steps_left_out, walked, log,
+            left_out, steps_left_out, walked, log, later,
             // Requests arrive once: such a trace is not replayed.
             op_ends
         });
@@ -327,7 +334,7 @@ impl<'a> Stopwatch<'a> {
             Steadiness { settled: Settled::Once, left_over, ..Steadiness::default() }
         } else {
             timeline.slices.retain(|slice| slice.start < at);
-            self.evidence(&end).judge(hardware, &self.steps)
+            self.steadiness(&end, hardware)
         };
         timeline.steps = self.shown;
         timeline.delay(self.left_out);

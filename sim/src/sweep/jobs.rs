@@ -14,7 +14,7 @@ use std::hash::{DefaultHasher, Hasher};
 use tiersim_models::diagnostic::Warning;
 use tiersim_models::hardware::Link;
 use tiersim_policies::scenario::sweep::{Params, Sweep};
-use tiersim_policies::scenario::{AxisValue, Case, Scenario};
+use tiersim_policies::scenario::{AxisValue, Case, Scenario, Terms};
 
 /// One run of a sweep.
 #[derive(Clone, Debug)]
@@ -142,7 +142,11 @@ pub(super) fn jobs(sweep: &Sweep) -> Jobs<'_> {
         let Run { bench, case, .. } = *run;
         let is_idle = |axis: usize| idle.get(&run.name).is_some_and(|axes| axes.contains(&axis));
         let touching = || (0..place.len()).filter(|&axis| !is_idle(axis));
-        let params = || touching().map(|axis| run.params[axis].clone()).collect();
+        // Nearly always all of them do, and are shared.
+        let params = || match touching().count() == place.len() {
+            true => run.params.clone(),
+            false => touching().map(|axis| run.params[axis].clone()).collect(),
+        };
         match known.entry((run.name, touching().map(|axis| place[axis]).collect())) {
             Entry::Occupied(known) if *known.get() == run.is => {}
             Entry::Occupied(_) => jobs.push(Job { bench, case, params: run.params.clone() }),
@@ -226,8 +230,9 @@ struct Itself<'c>(&'c Case);
 
 impl fmt::Display for Itself<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Case { policy, hbm, allocators, numa, hidden, chunk, micro_batch, .. } = self.0;
-        let Case { label: _, params: _, pressure, runtime, compress, .. } = self.0;
+        let Case { policy, terms, label: _, params: _ } = self.0;
+        let Terms { hbm, allocators, numa, hidden, chunk, micro_batch, .. } = &**terms;
+        let Terms { pressure, runtime, compress, .. } = &**terms;
         let memory = (hbm, allocators, numa, hidden, compress);
         let rest = (policy, memory, chunk, micro_batch, pressure, runtime);
         write!(f, "{} {rest:?}", self.0.name())

@@ -6,7 +6,7 @@
 use super::parts::{Parts, quoted};
 use tiersim_models::energy::Economics;
 use tiersim_models::hardware::{Capacity, Hardware};
-use tiersim_policies::scenario::{Budget, Case, OpTime, Scenario, WorkloadSpec};
+use tiersim_policies::scenario::{Budget, Case, OpTime, Said, Scenario, Terms, WorkloadSpec};
 use tiersim_workloads::transformer::card::Card;
 use tiersim_workloads::transformer::format::Formats;
 use tiersim_workloads::transformer::known::known;
@@ -86,8 +86,8 @@ fn plain(of: &Hardware, like: &Hardware) -> Hardware {
 
 /// What is asked of the simulator, and no setting of anything.
 pub(super) fn measuring(parts: &mut Parts<'_>) {
-    let Scenario { name: _, about: _, hardware: _, workload, cases: _, seed, expect, warnings: _ } =
-        parts.ask.scenario;
+    let Scenario { said, hardware: _, workload, cases: _, seed, warnings: _ } = parts.ask.scenario;
+    let Said { name: _, about: _, expect } = &**said;
     let WorkloadSpec { trace: _, repeat, warmup, horizon, time, jitter, ranks: _, statistics: _ } =
         &**workload;
     let value = format!(
@@ -115,7 +115,8 @@ pub(super) struct Told {
 
 /// What of a case no framework says.
 pub(super) fn case(parts: &mut Parts<'_>, framework: &str, told: Told) {
-    let Case { hbm, runtime, params, .. } = parts.ask.case;
+    let Case { params, terms, .. } = parts.ask.case;
+    let Terms { hbm, runtime, .. } = &**terms;
     if !told.hbm {
         let (plain, words) = budget(*hbm);
         let why = format!("{framework} takes what the card has, and no budget");
@@ -136,9 +137,8 @@ pub(super) fn case(parts: &mut Parts<'_>, framework: &str, told: Told) {
 
 /// Fields of a case that no framework has: whether it is plain, in words, and why there is none.
 fn beyond(case: &Case) -> [(&'static str, bool, String, &'static str); 7] {
-    let Case {
-        label: _,
-        policy: _,
+    let Case { label: _, policy: _, params: _, terms } = case;
+    let Terms {
         hbm: _,
         allocators,
         numa,
@@ -148,8 +148,7 @@ fn beyond(case: &Case) -> [(&'static str, bool, String, &'static str); 7] {
         pressure,
         runtime: _,
         compress,
-        params: _,
-    } = case;
+    } = &**terms;
     let count = |number: usize, what: &str| format!("{number} {what}");
     [
         (
