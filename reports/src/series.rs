@@ -70,7 +70,7 @@ fn axis_of_colors(record: &RunRecord, series: usize) -> Option<&str> {
     if !machines(record).is_empty() {
         return Some(MACHINE);
     }
-    let params = record.results.iter().flat_map(|case| &case.params);
+    let params = record.results.iter().flat_map(|case| case.params.iter());
     let texts = params.filter(|(_, value)| matches!(value, AxisValue::Text(_)));
     let axes: BTreeSet<&str> = texts.map(|(axis, _)| axis.as_str()).collect();
     let only = (axes.len() == 1).then(|| axes.first().copied()).flatten();
@@ -158,13 +158,14 @@ mod tests {
         let ran = record.results.remove(0);
         for value in values {
             for policy in policies {
-                record.results.push(CaseRecord {
+                let mut case = CaseRecord {
                     label: format!("{policy} [weights={value}]"),
-                    policy: (*policy).to_owned(),
                     details: String::new(),
                     params: [("weights".to_owned(), AxisValue::Text((*value).to_owned()))].into(),
                     ..ran.clone()
-                });
+                };
+                case.policy = (*policy).to_owned();
+                record.results.push(case);
             }
         }
         record

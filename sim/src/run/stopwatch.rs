@@ -7,7 +7,6 @@ use crate::machine::SimMachine;
 use crate::machine::meters::Meters;
 use crate::run::settle::Evidence;
 use crate::run::step_log::StepLog;
-
 use crate::run::turns::Turns;
 use crate::run::walked::Walked;
 use later::Later;
