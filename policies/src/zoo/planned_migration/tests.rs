@@ -27,7 +27,7 @@ fn an_object_is_inactive_between_its_uses() {
 #[test]
 fn what_is_held_behind_its_last_use_is_inactive_until_its_end_if_that_is_asked_for() {
     let gradient = Life { dead: 8, ..life(false, &[(1, true), (4, false)]) };
-    let of = |held| intervals(&[gradient.clone()], 10, (true, held)).0;
+    let of = |held| intervals(std::slice::from_ref(&gradient), 10, (true, held)).0;
     let spans = |all: Vec<Interval>| all.iter().map(|i| (i.from, i.until, i.fetches)).collect();
     let (between, held): (Vec<_>, Vec<_>) = (spans(of(false)), spans(of(true)));
     assert_eq!((between, held), (vec![(2, 4, true)], vec![(2, 4, true), (5, 8, false)]));
