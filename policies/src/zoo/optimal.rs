@@ -43,6 +43,7 @@ pub struct OptimalConfig {
 
 /// What is carried out.
 #[derive(Clone, Debug)]
+#[cfg_attr(not(feature = "lp"), expect(dead_code, reason = "only a search finds it"))]
 enum Best {
     /// These decisions.
     Plan(Arc<Found>),

@@ -2,6 +2,7 @@
 
 use super::{OpsInfo, PhaseInfo, StepInfo, TraceInfo};
 use std::fmt;
+use tiersim_models::units::shown::{of_sizes, three_digits};
 
 /// How many modules the text lists.
 const TOP_MODULES: usize = 10;
@@ -22,7 +23,9 @@ impl fmt::Display for OpsInfo {
 impl fmt::Display for TraceInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}: {}", self.name, self.about)?;
-        writeln!(f, "recorded: {}; {}; {}", self.how, self.when, self.on)?;
+        let said = [&self.how, &self.when, &self.on].map(String::as_str);
+        let said: Vec<&str> = said.into_iter().filter(|part| !part.is_empty()).collect();
+        writeln!(f, "recorded: {}", said.join("; "))?;
         let (batch, sequence) = (self.batch, self.sequence);
         writeln!(f, "{}, batch {batch} x {sequence} tokens", self.precision)?;
         let (ops, objects, uses) = (self.ops, self.objects, self.uses);
@@ -56,9 +59,11 @@ impl fmt::Display for TraceInfo {
         writeln!(f, " at op {} ({}, step {}, {})", peak.op, peak.name, peak.step, peak.phase)?;
         let reuse = &self.reuse;
         write!(f, "used again: {} of {uses} uses, after other objects of", reuse.again)?;
+        let (unit, size) = of_sizes(reuse.bytes_most as f64);
         let [p50, p90, p99, most] =
-            [reuse.bytes_p50, reuse.bytes_p90, reuse.bytes_p99, reuse.bytes_most].map(mib);
-        writeln!(f, " {p50:.1} MiB (p50), {p90:.1} (p90), {p99:.1} (p99), {most:.1} (most)")?;
+            [reuse.bytes_p50, reuse.bytes_p90, reuse.bytes_p99, reuse.bytes_most]
+                .map(|bytes| three_digits(bytes as f64 / size));
+        writeln!(f, " {p50} {unit} (p50), {p90} (p90), {p99} (p99), {most} (most)")?;
         writeln!(f, "\nmodule                                    MiB persistent  MiB passing")?;
         for m in self.modules.iter().take(TOP_MODULES) {
             let (kept, passing) = (mib(m.persistent_bytes), mib(m.passing_bytes));
