@@ -12,6 +12,7 @@ pub mod card;
 pub mod chakra;
 pub mod execution;
 pub mod footprint;
+pub mod imported;
 mod names;
 pub mod profiler;
 pub mod recording;

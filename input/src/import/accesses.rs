@@ -25,7 +25,7 @@ use crate::trace::tables::{Findings, unpacked_name};
 use group::Groups;
 use std::path::Path;
 use tiersim_models::diagnostic::Diagnostics;
-use tiersim_models::workload::{Recorded, Trace, TraceMeta};
+use tiersim_models::workload::{Recorded, TraceMeta};
 
 /// What a file holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,13 +43,7 @@ pub enum Accesses {
 }
 
 /// A native trace, and what was seen, grouped and assumed on the way to it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Imported {
-    /// The trace.
-    pub trace: Trace,
-    /// What is known of it, and how.
-    pub account: Account,
-}
+pub type Imported = crate::import::imported::Imported<Account>;
 
 /// Makes a trace of a file of accesses, packed or not.
 ///

@@ -13,16 +13,10 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use tiersim_models::diagnostic::Diagnostics;
-use tiersim_models::workload::{Gaps, Trace};
+use tiersim_models::workload::Gaps;
 
 /// A native trace, and in words what was seen, inferred and left out on the way to it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Imported {
-    /// The trace.
-    pub trace: Trace,
-    /// The words.
-    pub account: String,
-}
+pub type Imported = crate::import::imported::Imported<String>;
 
 /// Makes a trace of `path`, packed or not.
 ///
@@ -49,8 +43,7 @@ pub fn import_grouped(
         None => kind.and_then(FileKind::accesses),
     };
     if let Some(accesses) = accesses {
-        let imported = import_accesses(path, accesses, grouping)?;
-        return Ok(Imported { trace: imported.trace, account: imported.account.to_string() });
+        return Ok(import_accesses(path, accesses, grouping)?.in_words());
     }
     if !grouping.is_default() {
         let rule = "only files of accesses are grouped";
@@ -64,26 +57,11 @@ pub fn import_grouped(
                           perf script, damo or libCacheSim wrote; of a block trace say --reader";
             Err(Diagnostics::one(path, None, rule, "", remedy))
         }
-        Some(FileKind::ExecutionTrace) => {
-            let imported = import_execution(path)?;
-            Ok(Imported { trace: imported.trace, account: imported.account.to_string() })
-        }
-        Some(FileKind::ChakraTrace) => {
-            let imported = import_chakra(path, gaps)?;
-            Ok(Imported { trace: imported.trace, account: imported.account.to_string() })
-        }
-        Some(FileKind::Pickle | FileKind::SnapshotText) => {
-            let imported = import_snapshot(path)?;
-            Ok(Imported { trace: imported.trace, account: imported.account.to_string() })
-        }
-        Some(FileKind::MemoryTimeline) => {
-            let imported = import_timeline(path)?;
-            Ok(Imported { trace: imported.trace, account: imported.account.to_string() })
-        }
-        Some(FileKind::ProfilerTrace) | None => {
-            let imported = import_profiler(path, gaps)?;
-            Ok(Imported { trace: imported.trace, account: imported.account.to_string() })
-        }
+        Some(FileKind::ExecutionTrace) => Ok(import_execution(path)?.in_words()),
+        Some(FileKind::ChakraTrace) => Ok(import_chakra(path, gaps)?.in_words()),
+        Some(FileKind::Pickle | FileKind::SnapshotText) => Ok(import_snapshot(path)?.in_words()),
+        Some(FileKind::MemoryTimeline) => Ok(import_timeline(path)?.in_words()),
+        Some(FileKind::ProfilerTrace) | None => Ok(import_profiler(path, gaps)?.in_words()),
         Some(other) => Err(other.is_no_recording(path)),
     }
 }

@@ -29,13 +29,7 @@ pub(crate) use wire::is_chakra;
 use wire::{Broken, GlobalMetadata, Messages, Said};
 
 /// A native trace, and what was seen, inferred and assumed on the way to it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Imported {
-    /// The trace.
-    pub trace: Trace,
-    /// What is known of it.
-    pub account: Account,
-}
+pub type Imported = crate::import::imported::Imported<Account>;
 
 /// Counts of the file and of the trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -21,13 +21,7 @@ use tiersim_models::diagnostic::Diagnostics;
 use tiersim_models::workload::Trace;
 
 /// A native trace, and what was seen and left out on the way to it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Imported {
-    /// The trace.
-    pub trace: Trace,
-    /// What is known of it.
-    pub account: Account,
-}
+pub type Imported = crate::import::imported::Imported<Account>;
 
 /// Counts of the file and of the trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -14,16 +14,10 @@ pub use snapshot::import_snapshot;
 pub use timeline::import_timeline;
 
 use std::fmt;
-use tiersim_models::workload::{ObjectKind, Trace};
+use tiersim_models::workload::ObjectKind;
 
 /// A native trace, and what was seen, inferred and left out on the way to it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Imported {
-    /// The trace.
-    pub trace: Trace,
-    /// What is known of it, and how.
-    pub account: Account,
-}
+pub type Imported = crate::import::imported::Imported<Account>;
 
 /// Counts of the file and of the trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -38,16 +38,9 @@ pub use tiersim_models::workload::Gaps;
 use crate::import::execution::read_tensors;
 use std::path::Path;
 use tiersim_models::diagnostic::Diagnostics;
-use tiersim_models::workload::Trace;
 
 /// A native trace, and what was seen, inferred and left out on the way to it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Imported {
-    /// The trace.
-    pub trace: Trace,
-    /// What is known of it, and how.
-    pub account: Account,
-}
+pub type Imported = crate::import::imported::Imported<Account>;
 
 /// Makes a trace of the file that the PyTorch profiler wrote, packed or not.
 ///
