@@ -8,7 +8,7 @@
 
 use crate::font::text_width;
 use crate::sheet::{Sheet, Style};
-use crate::words::clean;
+use crate::words::{clean, elide, shortened};
 
 /// Red, green, blue and opacity (0 to 1).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -315,26 +315,31 @@ fn apart<E>(
 
 /// `text` cut with an ellipsis so that it is at most `most` pixels wide.
 pub(crate) fn fit(text: &str, size: f64, most: f64) -> String {
+    cut(text, size, most, elide)
+}
+
+/// The same of a name: its middle is left out, as names of one chart often differ at their end.
+pub(crate) fn fit_name(name: &str, size: f64, most: f64) -> String {
+    cut(name, size, most, shortened)
+}
+
+/// `text` with as many characters as `most` pixels have room for, at least one.
+fn cut(text: &str, size: f64, most: f64, shorter: impl Fn(&str, usize) -> String) -> String {
     let text = clean(text);
     if text_width(&text, size) <= most {
         return text;
     }
-    let chars: Vec<char> = text.chars().collect();
-    let with_dots = |n: usize| {
-        let head: String = chars[..n].iter().collect();
-        format!("{}…", head.trim_end())
-    };
     // Width grows with the number of characters, up to kerning.
-    let (mut low, mut high) = (0, chars.len());
+    let (mut low, mut high) = (1, text.chars().count());
     while low < high {
         let middle = (low + high).div_ceil(2);
-        if text_width(&with_dots(middle), size) <= most {
+        if text_width(&shorter(&text, middle), size) <= most {
             low = middle;
         } else {
             high = middle - 1;
         }
     }
-    with_dots(low)
+    shorter(&text, low)
 }
 
 /// `text` broken at spaces into at most `lines` lines of `most` pixels; the last is elided.

@@ -4,7 +4,7 @@
 //! fingerprint of the resolved scenario, the version, the seed, the hardware and the workload, and
 //! how many numbers of the hardware nobody has measured.
 
-use crate::canvas::{Align, Canvas, Rect, fit, wrap};
+use crate::canvas::{Align, Canvas, Rect, fit, fit_name, wrap};
 use crate::font::text_width;
 use crate::names::{assumed, each, statistics_note};
 use crate::sheet::Sheet;
@@ -59,7 +59,7 @@ pub(crate) fn legend(
     let all = first.len();
     let sheet = canvas.sheet;
     let room = 460f64.min(sheet.width - 2.0 * sheet.margin - 40.0);
-    let name = |entry: &Entry| fit(&entry.text, LABEL, room);
+    let name = |entry: &Entry| fit_name(&entry.text, LABEL, room);
     let more = |kept: usize| match all - kept {
         0 => None,
         n => Some(format!("+ {n} more series{see}")),

@@ -6,7 +6,7 @@
 //! equal then gets a number.
 //! Invariant: the names of a record are all different.
 
-use crate::words::{clean, count};
+use crate::words::{clean, count, shortened};
 use std::collections::{BTreeMap, BTreeSet};
 use tiersim_models::results::{AxisValue, CaseRecord, Conditions, MACHINE, RunRecord};
 use tiersim_models::statistics::Stated;
@@ -15,8 +15,6 @@ use tiersim_models::statistics::Stated;
 const LONGEST: usize = 44;
 /// Of several things so many are named.
 const MOST_NAMED: usize = 3;
-/// Of a name that is too long so many characters at its end stay: points of a sweep differ there.
-const TAIL: usize = 22;
 
 /// One for each case, of about `most` characters.
 pub(crate) fn names(record: &RunRecord, most: usize) -> Vec<String> {
@@ -111,18 +109,6 @@ fn parts_of(label: &str) -> Vec<&str> {
     let (name, values) = bracket.unwrap_or((label, ""));
     let parts = name.split(", ").chain(values.split(", "));
     parts.map(str::trim).filter(|part| !part.is_empty()).collect()
-}
-
-/// Cleaned, and with its middle left out if it is too long.
-pub(crate) fn shortened(label: &str, most: usize) -> String {
-    let all: Vec<char> = clean(label).chars().collect();
-    if all.len() <= most {
-        return all.into_iter().collect();
-    }
-    let tail = TAIL.min(most / 2);
-    let head: String = all[..most - tail - 1].iter().collect();
-    let tail: String = all[all.len() - tail..].iter().collect();
-    format!("{}…{}", head.trim_end(), tail.trim_start())
 }
 
 /// What the cases of a record have, each once: `a, b and 3 more`.

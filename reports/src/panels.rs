@@ -7,7 +7,7 @@
 //! Invariant: every finite point is drawn inside the frame of its panel.
 
 use crate::against_marks;
-use crate::canvas::{Align, Canvas, Rect, Tag, fit};
+use crate::canvas::{Align, Canvas, Rect, Tag, fit, fit_name};
 use crate::font::text_width;
 use crate::frame::{self, Entry};
 use crate::labels::{self, Obstacles, Request};
@@ -262,7 +262,7 @@ impl Plot {
             }
             None => 0.0,
         };
-        let name = fit(&panel.name, LABEL, place.width() - indent);
+        let name = fit_name(&panel.name, LABEL, place.width() - indent);
         let at = (place.left + indent, place.top - 6.0);
         canvas.text(&name, at, LABEL, style::INK, Align::Left);
         if panel.front.len() > 1 {
@@ -309,7 +309,7 @@ impl Plot {
             if layer.label.is_empty() {
                 continue;
             }
-            let text = fit(&layer.label, SMALL, self.place.width() * 0.75);
+            let text = fit_name(&layer.label, SMALL, self.place.width() * 0.75);
             let size = (text_width(&text, SMALL) + 4.0, SMALL + 3.0);
             requests.push(Request { at, clear: 6.0, size });
             texts.push((text, layer.look));

@@ -204,9 +204,7 @@ fn draw<B: DrawingBackend>(
     for item in items {
         match item {
             Item::Mark(mark) => {
-                let (rim, mark) = mark.drawn();
-                rim.iter().try_for_each(|rim| draw_item(&area, rim, by))?;
-                draw_item(&area, &mark, by)?;
+                mark.drawn().try_for_each(|shape| draw_item(&area, &shape, by))?;
             }
             other => draw_item(&area, other, by)?,
         }
@@ -340,10 +338,7 @@ impl Chart {
         let mut all = Vec::new();
         for item in &self.canvas.items {
             match item {
-                Item::Mark(mark) => {
-                    let (rim, mark) = mark.drawn();
-                    all.extend(rim.into_iter().chain([mark]));
-                }
+                Item::Mark(mark) => all.extend(mark.drawn()),
                 other => all.push(other.clone()),
             }
         }

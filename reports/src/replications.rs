@@ -4,9 +4,8 @@
 
 use crate::column::Column;
 use crate::csv_columns::{Columns, optional};
-use crate::names::shortened;
 use crate::units::{three_digits, time};
-use crate::words::count;
+use crate::words::{count, shortened};
 use serde_json::{Value, json};
 use tiersim_models::results::RunRecord;
 use tiersim_models::results::replications::{Interval, Replications};

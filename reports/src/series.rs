@@ -10,7 +10,7 @@
 //! Invariant: the name of a series is at one place, and no two cases of different names share one.
 
 use crate::contest::marks;
-use crate::style::{COLORS, MARKERS};
+use crate::style::{BY_COLOR, COLORS, MARKERS};
 use crate::words::clean;
 use std::collections::BTreeSet;
 use tiersim_models::results::{AxisValue, CaseRecord, MACHINE, RunRecord};
@@ -52,13 +52,13 @@ pub(crate) fn looks(record: &RunRecord, names: &[String]) -> Vec<String> {
     if values.len() > COLORS || markers.len() > MARKERS {
         return series;
     }
-    let mut places = vec![String::new(); COLORS * MARKERS];
+    let mut places = vec![String::new(); 2 * BY_COLOR];
     for ((case, name), policy) in record.results.iter().zip(names).zip(&policies) {
         let color = text_of(case, axis).and_then(|own| values.iter().position(|v| v == own));
         let marker = markers.iter().position(|marker| marker == policy).unwrap_or(0);
         let color = color.unwrap_or(0);
         let own = |place: &usize| place % COLORS == color && place % MARKERS == marker;
-        let place = (0..places.len()).find(own).unwrap_or(0);
+        let place = (BY_COLOR..places.len()).find(own).unwrap_or(BY_COLOR);
         places[place].clone_from(name);
     }
     places

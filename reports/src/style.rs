@@ -2,7 +2,7 @@
 //!
 //! Series differ by colour *and* by shape: the colours are those of Okabe and Ito ("Color
 //! Universal Design", 2008), which people with the common colour vision deficiencies can tell
-//! apart; the shapes carry the same information in grey. The heat map is viridis (van der Walt
+//! apart; the shapes, and what is white inside them, carry the same information in grey. The heat map is viridis (van der Walt
 //! and Smith, 2015): its lightness grows evenly, so it survives a black-and-white printer.
 
 pub(crate) use crate::canvas::Color;
@@ -41,6 +41,9 @@ pub(crate) const SMALL: f64 = 13.0;
 /// How many colours and how many markers there are.
 pub(crate) const COLORS: usize = 8;
 pub(crate) const MARKERS: usize = 7;
+/// Looks below have another marker each before colours change; looks from here on have another
+/// colour for each value of one axis, whatever their markers.
+pub(crate) const BY_COLOR: usize = COLORS * MARKERS;
 
 const SERIES: [Color; COLORS] = [
     Color(0, 114, 178, 1.0),
@@ -81,14 +84,15 @@ pub(crate) fn marker_of(
 }
 
 impl Mark {
-    /// What is drawn: its rim, if it has one, and itself.
-    pub(crate) fn drawn(self) -> (Option<Item>, Item) {
+    /// What is drawn: its rim, if it has one, itself, and what is white inside it.
+    pub(crate) fn drawn(self) -> impl Iterator<Item = Item> {
         let Mark { look, at, radius, opacity, of: _ } = self;
         let index = usize::from(look);
         let color = series_color(index);
         // The rim keeps yellow visible on white and neighbours apart.
         let rim = (opacity >= 1.0).then(|| outlined(index, at, radius + 1.2, color.shade()));
-        (rim, outlined(index, at, radius, color.alpha(opacity)))
+        let white = (opacity >= 1.0).then(|| inside(index, at, radius)).flatten();
+        rim.into_iter().chain([outlined(index, at, radius, color.alpha(opacity))]).chain(white)
     }
 }
 
@@ -120,6 +124,22 @@ pub(crate) fn marker_size(count: usize) -> (f64, f64) {
         n if n > MOST_JOINED => (4.0, 0.5),
         n if n > MOST_LABELS => (5.5, 1.0),
         _ => (6.5, 1.0),
+    }
+}
+
+/// What is white inside series `index`'s marker: nothing, a hole, a level or an upright bar. Up to
+/// four colours of one marker differ by it in grey as well.
+fn inside(index: usize, (x, y): (f64, f64), r: f64) -> Option<Item> {
+    let kind = if index < BY_COLOR { index / MARKERS } else { index % COLORS };
+    let bar = |dx: f64, dy: f64| {
+        let points = vec![(x - dx, y - dy), (x + dx, y - dy), (x + dx, y + dy), (x - dx, y + dy)];
+        Item::Polygon { points, color: WHITE }
+    };
+    match kind % 4 {
+        0 => None,
+        1 => Some(Item::Disc { centre: (x, y), radius: 0.5 * r, color: WHITE }),
+        2 => Some(bar(0.6 * r, 0.22 * r)),
+        _ => Some(bar(0.22 * r, 0.6 * r)),
     }
 }
 
@@ -193,6 +213,28 @@ pub(crate) fn viridis(share: f64) -> Color {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What a photocopy keeps of two markers: their outlines, what is white inside, and how dark.
+    #[test]
+    fn markers_of_two_looks_differ_in_grey() {
+        let shape = |index: usize| {
+            let mark =
+                Mark { look: index as u16, at: (9.0, 9.0), radius: 6.0, opacity: 1.0, of: None };
+            let white = |item: Item| match item {
+                Item::Disc { centre, radius, .. } => vec![centre, (radius, radius)],
+                Item::Polygon { points, .. } => points,
+                _ => Vec::new(),
+            };
+            mark.drawn().map(white).collect::<Vec<_>>()
+        };
+        for half in [0..BY_COLOR, BY_COLOR..2 * BY_COLOR] {
+            for (a, b) in half.clone().flat_map(|a| half.clone().map(move |b| (a, b))) {
+                let greys = [a, b].map(|look| series_color(look).luminance());
+                let apart = (greys[0] - greys[1]).abs();
+                assert!(a == b || shape(a) != shape(b) || apart > 0.1, "{a} and {b}: {apart}");
+            }
+        }
+    }
 
     #[test]
     fn viridis_grows_lighter_all_the_way() {

@@ -12,10 +12,9 @@ mod json;
 
 use crate::column::Column;
 use crate::contest::order;
-use crate::names::shortened;
 use crate::series::machine_of;
 use crate::units::{decimals, time};
-use crate::words::count;
+use crate::words::{count, shortened};
 use std::cmp::Reverse;
 use tiersim_models::results::RunRecord;
 use tiersim_models::results::uncertainty::{Band, DrawnCase, Duel, UncertaintyRecord};

@@ -5,10 +5,9 @@
 //! disagree; emulated cases, which do not pay for every access, are never it.
 
 use crate::contest::{gap, order};
-use crate::names::shortened;
 use crate::series::machine_of;
 use crate::units::{three_digits, time};
-use crate::words::{count, finite};
+use crate::words::{count, finite, shortened};
 use crate::{replications, uncertainty};
 use tiersim_models::hardware::HBM;
 use tiersim_models::results::{CaseRecord, Figures, Outcome, RunRecord};

@@ -6,6 +6,9 @@
 
 use tiersim_models::results::{AxisValue, OutOfMemory};
 
+/// Of a name that is too long so many characters at its end stay: points of a sweep differ there.
+const TAIL: usize = 22;
+
 /// What to ask next where a job does not fit a machine.
 pub fn what_fits(machine: &str) -> String {
     // The name of a machine that a scenario changed cannot be typed.
@@ -50,6 +53,18 @@ pub fn elide(text: &str, most: usize) -> String {
     short.truncate(short.trim_end().len());
     short.push('…');
     short
+}
+
+/// A name cleaned, and with its middle left out if it has more than `most` characters.
+pub(crate) fn shortened(label: &str, most: usize) -> String {
+    let all: Vec<char> = clean(label).chars().collect();
+    if all.len() <= most {
+        return all.into_iter().collect();
+    }
+    let tail = TAIL.min(most / 2);
+    let head: String = all[..most - tail - 1].iter().collect();
+    let tail: String = all[all.len() - tail..].iter().collect();
+    format!("{}…{}", head.trim_end(), tail.trim_start())
 }
 
 /// `text` broken at spaces into lines of at most `most` characters, unless one word is longer.

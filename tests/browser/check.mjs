@@ -288,6 +288,19 @@ async function narrow(tab) {
   check(wide <= 390, `at 390 pixels the page is ${wide} wide`);
 }
 
+// On A4 across: a table that is wider makes the whole page smaller, and a head that holds a control
+// stands on the first page of its table only.
+async function prints(tab) {
+  await tab.media([], "print");
+  await tab.size(1032, 720);
+  const wide = await tab.run("document.documentElement.scrollWidth");
+  check(wide <= 1032, `on paper of 1032 pixels the page is ${wide} wide`);
+  const boxes = await tab.run(`[...document.querySelectorAll("thead button, details:not([open])")]
+    .filter((one) => one.getClientRects().length > 0).length`);
+  check(boxes === 0, `on paper ${boxes} controls have a box`);
+  await tab.media([]);
+}
+
 for (const page of pages) {
   console.log(page);
   const tab = await Tab.open(page);
@@ -306,8 +319,8 @@ for (const page of pages) {
   await accessible(tab, "dark");
   await narrow(tab);
   if (name) { await tab.shot(`${name}narrow.png`); }
+  await prints(tab);
   if (name) {
-    await tab.media([]);
     await tab.size(1280, 900);
     const { data } = await tab.do("Page.printToPDF", { printBackground: true });
     writeFileSync(`${name}print.pdf`, Buffer.from(data, "base64"));

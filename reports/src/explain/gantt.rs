@@ -6,7 +6,7 @@
 //! Invariant: as many shapes as rows and columns allow, whatever the trace.
 
 use super::looks::{LOOKS, Look};
-use crate::canvas::{Align, Canvas, Rect, fit};
+use crate::canvas::{Align, Canvas, Rect, fit_name};
 use crate::font::text_width;
 use crate::frame::{self, Entry};
 use crate::render::Chart;
@@ -160,7 +160,7 @@ impl Drawing<'_> {
                 Some(Track::Stream(stream)) => format!("stream {stream}"),
                 Some(Track::Channel(channel)) => names[channel].clone(),
             };
-            let name = fit(&name, LABEL, NAMES - 14.0);
+            let name = fit_name(&name, LABEL, NAMES - 14.0);
             canvas.text(&name, (self.area.left - 10.0, middle + 5.0), LABEL, INK, Align::Right);
             if let Some(track) = &track {
                 self.grey(canvas, &beside[track], (middle - half, middle + half));

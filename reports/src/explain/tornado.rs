@@ -6,7 +6,7 @@
 //! grey shows them too.
 //! Invariant: every bar ends where a run of the record does.
 
-use crate::canvas::{Align, Canvas, Rect, fit};
+use crate::canvas::{Align, Canvas, Rect, fit_name};
 use crate::font::text_width;
 use crate::frame::{self, Entry};
 use crate::render::Chart;
@@ -86,7 +86,7 @@ fn bars(canvas: &mut Canvas, of: &Explanation, area: Rect) {
         }
         let value = elide(&found.value, 26);
         let room = canvas.sheet.aside(NAMES) - 24.0 - text_width(&value, SMALL);
-        let name = fit(&found.path, LABEL, room);
+        let name = fit_name(&found.path, LABEL, room);
         canvas.text(&value, (area.left - 10.0, middle + 5.0), SMALL, SOFT_INK, Align::Right);
         canvas.text(&name, (canvas.sheet.margin, middle + 5.0), LABEL, INK, Align::Left);
         let per_cent = format!("{:+.3} %/%", found.of(of.step()));

@@ -5,8 +5,9 @@
 //! their own step, as a short bar would show nothing.
 //! Invariant: the pieces of a bar touch and add up to it.
 
-use crate::canvas::{Align, Canvas, Rect, fit};
+use crate::canvas::{Align, Canvas, Rect, fit_name};
 use crate::column::Values;
+use crate::font::text_width;
 use crate::frame::{self, Entry};
 use crate::render::{CHART_SIZE, Chart};
 use crate::style::{self, Color, LABEL};
@@ -17,7 +18,8 @@ use crate::words::percent;
 const MOST_PARTS: usize = 8;
 /// Steps that differ by more are shown as shares.
 const MOST_RATIO: f64 = 12.0;
-const NAMES: f64 = 300.0;
+/// Pixels of a name, and as many as its widest one needs are left beside the bars.
+const MOST_NAME: f64 = 420.0;
 const ROW: f64 = 30.0;
 const OTHERS: Color = Color(190, 190, 190, 1.0);
 
@@ -41,13 +43,15 @@ pub(super) fn bars(title: &str, parts: &[String], rows: &[(String, Values)]) -> 
     let entries = keys.map(|(at, &part)| entry(&parts[part], color(at))).collect();
     let rest = if parts.len() > large.len() { vec![entry("other parts", OTHERS)] } else { vec![] };
     let mut y = frame::legend(&mut canvas, top, entries, rest, "") + 10.0;
-    let (left, right) =
-        (canvas.sheet.margin + NAMES, canvas.sheet.width - canvas.sheet.margin - 90.0);
-    for (label, values) in rows {
+    let names: Vec<String> =
+        rows.iter().map(|(label, _)| fit_name(label, LABEL, MOST_NAME)).collect();
+    let widest = names.iter().map(|name| text_width(name, LABEL)).fold(0.0, f64::max);
+    let margin = canvas.sheet.margin;
+    let (left, right) = (margin + widest + 14.0, canvas.sheet.width - margin - 90.0);
+    for (name, (_, values)) in names.iter().zip(rows) {
         let step = sum(values);
         let whole = if shares { step } else { most };
-        let text = fit(label, LABEL, NAMES - 14.0);
-        canvas.text(&text, (left - 10.0, y + 19.0), LABEL, style::INK, Align::Right);
+        canvas.text(name, (left - 10.0, y + 19.0), LABEL, style::INK, Align::Right);
         let mut x = left;
         let own: Vec<f64> = large.iter().map(|&part| values[part].unwrap_or(0.0)).collect();
         let others = (step - own.iter().sum::<f64>()).max(0.0);
@@ -57,6 +61,8 @@ pub(super) fn bars(title: &str, parts: &[String], rows: &[(String, Values)]) -> 
             let piece = Rect::new(x, y + 3.0, x + width, y + ROW - 5.0);
             if width > 0.01 {
                 canvas.rect(piece, color);
+                // In grey neighbours can be alike.
+                canvas.line((x, piece.top), (x, piece.bottom), style::WHITE, 1.0);
                 inside(&mut canvas, piece, ms / step, color);
             }
             x += width;
