@@ -11,7 +11,7 @@ use crate::labels::{self, Obstacles, Request};
 use crate::names::Direct;
 use crate::plot::Plot;
 use crate::points::Point;
-use crate::style::{self, LABEL, MOST_LABELS};
+use crate::style::{self, LABEL};
 use crate::units::time;
 use crate::words::{count, number};
 
@@ -106,7 +106,7 @@ pub(crate) fn crosses(canvas: &mut Canvas, plot: &Plot, labels: &Labels<'_>) {
             }
         });
     }
-    let named = points.done.len() + points.oom.len() <= MOST_LABELS;
+    let named = !labels.1.names.is_empty();
     // Cases given about the same HBM share one label.
     let mut groups: Vec<(f64, Vec<usize>)> = Vec::new();
     for (x, _, case) in at {

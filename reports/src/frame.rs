@@ -54,12 +54,9 @@ pub(crate) fn legend(
     last: Vec<Entry>,
     see: &str,
 ) -> f64 {
-    // A narrow sheet is higher for its width.
-    let most_rows = MOST_ROWS + usize::from(!canvas.sheet.is_titled());
     let all = first.len();
     let sheet = canvas.sheet;
-    let room = 460f64.min(sheet.width - 2.0 * sheet.margin - 40.0);
-    let name = |entry: &Entry| fit_name(&entry.text, LABEL, room);
+    let name = |entry: &Entry| shown(&sheet, entry);
     let more = |kept: usize| match all - kept {
         0 => None,
         n => Some(format!("+ {n} more series{see}")),
@@ -68,7 +65,8 @@ pub(crate) fn legend(
         let names = first[..kept].iter().map(name).chain(more(kept));
         names.chain(last.iter().map(name)).collect()
     };
-    let kept = (0..=all).rev().find(|&n| flow(&sheet, &texts(n)).1 <= most_rows).unwrap_or(0);
+    let fits = |n: &usize| flow(&sheet, &texts(*n)).1 <= most_rows(&sheet);
+    let kept = (0..=all).rev().find(fits).unwrap_or(0);
     let texts = texts(kept);
     let (places, rows) = flow(&sheet, &texts);
     let mut keys = first[..kept].iter().map(|entry| Some(&entry.key)).collect::<Vec<_>>();
@@ -85,6 +83,21 @@ pub(crate) fn legend(
         canvas.text(text, (x + indent, y + 5.0), LABEL, INK, Align::Left);
     }
     top + ROW * rows as f64
+}
+
+/// Whether [`legend`] has room for all of these.
+pub(crate) fn has_room<'e>(sheet: &Sheet, entries: impl Iterator<Item = &'e Entry<'e>>) -> bool {
+    let texts: Vec<String> = entries.map(|entry| shown(sheet, entry)).collect();
+    flow(sheet, &texts).1 <= most_rows(sheet)
+}
+
+/// A narrow sheet is higher for its width.
+fn most_rows(sheet: &Sheet) -> usize {
+    if sheet.is_titled() { MOST_ROWS } else { MOST_ROWS + 2 }
+}
+
+fn shown(sheet: &Sheet, entry: &Entry) -> String {
+    fit_name(&entry.text, LABEL, 460f64.min(sheet.width - 2.0 * sheet.margin - 40.0))
 }
 
 /// Where each text's entry starts, as (x, row), and how many rows there are.
@@ -154,5 +167,5 @@ pub(crate) fn x_title(canvas: &mut Canvas, text: &str, centre: f64, y: f64) {
 
 /// Title of a vertical axis; `x` is where its baseline is.
 pub(crate) fn y_title(canvas: &mut Canvas, text: &str, x: f64, centre: f64, room: f64) {
-    canvas.text_upward(&fit(text, AXIS, room), (x, centre), AXIS, INK);
+    canvas.text_upward(&fit_name(text, AXIS, room), (x, centre), AXIS, INK);
 }

@@ -3,8 +3,8 @@
 //! Greedy with a few rounds of second thoughts: each label takes, in turn, the cheapest of 8
 //! directions at 4 distances, given where the others are. Twelve labels need no more than that,
 //! and the result does not depend on chance.
-//! Invariant: a label never overlaps another one or leaves the area; where that cannot be had, it
-//! is left out and the caller's table still has it.
+//! Invariant: a label covers neither another one nor what is solid, and is inside the area; where
+//! that cannot be had, it is left out and the caller's table still has it.
 
 use crate::canvas::Rect;
 
@@ -71,7 +71,9 @@ pub(crate) fn place(requests: &[Request], area: &Rect, obstacles: &Obstacles) ->
             places[index] = best.map(|(_, place)| place);
         }
     }
-    places
+    // The text would stand where it says what is not so.
+    let covers = |place: &Rect| obstacles.solid.iter().any(|other| place.overlap(other) > 0.0);
+    places.into_iter().map(|place| place.filter(|place| !covers(place))).collect()
 }
 
 /// The line from a point to a label that had to move away from it.
@@ -139,6 +141,7 @@ mod tests {
         for (i, a) in placed.iter().enumerate() {
             assert!(area.holds(a));
             assert!(placed[i + 1..].iter().all(|b| a.overlap(b) == 0.0));
+            assert!(requests.iter().all(|r| a.overlap(&Rect::around(r.at, 8.0)) == 0.0));
         }
     }
 }

@@ -9,8 +9,9 @@ use crate::against::{Against, HeldAgainst};
 use crate::against_marks;
 use crate::annotations::{crosses, line_labels, point_labels};
 use crate::canvas::{Align, Canvas, Rect, Tag};
-use crate::frame::{self, Entry, RESULTS};
+use crate::frame;
 use crate::labels::Obstacles;
+use crate::latency_legend::{self, front_is_drawn, front_line, has_bars, machine_line};
 use crate::measure::{Measure, by_measure};
 use crate::names::{Direct, direct};
 use crate::plot::Plot;
@@ -18,7 +19,6 @@ use crate::points::{Front, Point, Points};
 use crate::render::{Chart, Charts};
 use crate::sheet::Made;
 use crate::style::{self, LABEL, MOST_JOINED, MOST_LABELS, SMALL};
-use crate::words::clean;
 use tiersim_models::results::RunRecord;
 
 /// Pixels of memory between neighbours on a curve, at the least.
@@ -41,11 +41,11 @@ pub(crate) fn against_memory<'a>(
     let top = frame::header(&mut canvas, &record.scenario, &record.about);
     let against = Against::of(record, measure);
     let shown: Vec<usize> = points.shown();
-    let labels = match shown.len() <= MOST_LABELS {
-        true => direct(record, &shown),
-        false => Direct::default(),
-    };
-    let top = legend(&mut canvas, top, &points, &against, &labels);
+    // A column of a paper has no room for what the legend says as well.
+    let said = points.factors.is_some() && !canvas.sheet.is_titled();
+    let labelled = shown.len() <= MOST_LABELS && !said;
+    let labels = if labelled { direct(record, &shown) } else { Direct::default() };
+    let top = latency_legend::draw(&mut canvas, top, &points, &against, &labels);
     let plot = Plot::new(&canvas.sheet, record, points, (measure, against), top + 10.0);
     let points = &plot.points;
     axes(&mut canvas, &plot);
@@ -55,7 +55,7 @@ pub(crate) fn against_memory<'a>(
     obstacles.lines.extend(bars(&mut canvas, &plot));
     markers(&mut canvas, &plot);
     obstacles.solid.extend(points.done.iter().map(|p| Rect::around(plot.at(p), 8.0)));
-    if points.done.len() + points.oom.len() <= MOST_LABELS {
+    if labelled {
         let taken = point_labels(&mut canvas, &plot, &obstacles, &(&shown, &labels));
         obstacles.solid.extend(taken);
     }
@@ -70,75 +70,6 @@ pub(crate) fn against_memory<'a>(
     frame::footer(&mut canvas, record, made.version);
     let title = format!("{}: {} against memory", record.scenario, measure.file());
     Chart::new(title, canvas)
-}
-
-fn legend(
-    canvas: &mut Canvas,
-    top: f64,
-    points: &Points,
-    against: &Against,
-    labels: &Direct,
-) -> f64 {
-    let joined = points.done.len() <= MOST_JOINED;
-    let mut first = Vec::new();
-    for index in points.drawn() {
-        let name = &points.series[index];
-        let key = move |canvas: &mut Canvas, (x, y): (f64, f64)| {
-            let tag = Tag { series: Some(index), name: Some(name.clone()), ..Tag::default() };
-            canvas.tagged(Tag { at: Some((x, y)), ..tag }, |canvas| {
-                if joined {
-                    let color = style::series_color(index).tint(0.6);
-                    canvas.line((x - 15.0, y), (x + 15.0, y), color, 2.0);
-                }
-                style::marker(canvas, index, (x, y), 5.5, 1.0);
-            });
-        };
-        first.push(Entry { key: Box::new(key), text: name.clone() });
-    }
-    let mut last = Vec::new();
-    for (front, words) in [
-        (Front::Plain, "Pareto front"),
-        (Front::WithOracles, "front with oracles"),
-        (Front::Emulated, "front of emulated cases"),
-    ] {
-        if !front_is_drawn(points, front) {
-            continue;
-        }
-        let key = move |canvas: &mut Canvas, (x, y): (f64, f64)| {
-            let steps = [(x - 15.0, y - 6.0), (x, y - 6.0), (x, y + 6.0), (x + 15.0, y + 6.0)];
-            front_line(canvas, steps.to_vec(), front);
-        };
-        last.push(Entry { key: Box::new(key), text: words.to_owned() });
-    }
-    for (machine, (name, _)) in points.machines.iter().enumerate() {
-        let key = move |canvas: &mut Canvas, (x, y): (f64, f64)| {
-            let steps = [(x - 15.0, y - 6.0), (x, y - 6.0), (x, y + 6.0), (x + 15.0, y + 6.0)];
-            machine_line(canvas, steps.to_vec(), machine);
-        };
-        last.push(Entry { key: Box::new(key), text: format!("front of {}", clean(name)) });
-    }
-    last.extend(against_marks::entries(against));
-    if has_bars(points) {
-        let key = |canvas: &mut Canvas, (x, y): (f64, f64)| {
-            style::bar(canvas, [(x, y + 9.0), (x, y - 9.0)], style::SOFT_INK);
-        };
-        let text = "5th to 95th percentile of draws".to_owned();
-        last.push(Entry { key: Box::new(key), text });
-    }
-    if !points.oom.is_empty() {
-        let key = |canvas: &mut Canvas, at: (f64, f64)| {
-            style::cross(canvas, at, 6.0, style::OOM, 2.5);
-        };
-        let text = "out of memory, at its HBM budget".to_owned();
-        last.push(Entry { key: Box::new(key), text });
-    }
-    if let Some(said) = &labels.left_out {
-        let key = |canvas: &mut Canvas, (x, y): (f64, f64)| {
-            canvas.text("…", (x, y + 3.0), LABEL, style::SOFT_INK, Align::Centre);
-        };
-        last.push(Entry { key: Box::new(key), text: said.clone() });
-    }
-    frame::legend(canvas, top, first, last, RESULTS)
 }
 
 fn axes(canvas: &mut Canvas, plot: &Plot) {
@@ -237,35 +168,6 @@ fn lines(canvas: &mut Canvas, plot: &Plot) -> Obstacles {
         }
     }
     obstacles
-}
-
-/// One emulated case among others needs no front of its own.
-fn front_is_drawn(points: &Points, front: Front) -> bool {
-    points.front(front).len() > usize::from(front == Front::Emulated)
-}
-
-/// A front: a broad line for cases that pay for every access, a thin one with those that see the
-/// whole trace, a broken one for emulated cases.
-fn front_line(canvas: &mut Canvas, stairs: Vec<(f64, f64)>, front: Front) {
-    match front {
-        Front::Plain => canvas.path(stairs, style::FRONT, 5.0),
-        Front::WithOracles => canvas.path(stairs, style::FRONT, 1.6),
-        Front::Emulated => {
-            for ends in stairs.windows(2) {
-                canvas.dashed(ends, style::FRONT, 3.0, (4.0, 4.0));
-            }
-        }
-    }
-}
-
-/// The front of one of several machines, in the machine's colour.
-fn machine_line(canvas: &mut Canvas, stairs: Vec<(f64, f64)>, machine: usize) {
-    canvas.path(stairs, style::series_color(machine).tint(0.45), 3.0);
-}
-
-/// Whether draws are shown: in a crowd they would hide the points.
-fn has_bars(points: &Points) -> bool {
-    points.done.len() <= MOST_JOINED && points.done.iter().any(|point| point.reach.is_some())
 }
 
 /// Where points are in draws of the machine's numbers; gives what labels had better not cover.

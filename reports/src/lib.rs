@@ -36,6 +36,7 @@ mod html;
 mod json;
 mod labels;
 mod latency_cost;
+mod latency_legend;
 mod latency_memory;
 mod live;
 mod long_run;

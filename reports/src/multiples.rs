@@ -122,7 +122,11 @@ fn chart(record: &RunRecord, measure: Measure, made: Made<'_>) -> Option<Chart> 
             front: front(own.iter().filter(|p| !p.emulated).map(|point| place(point)).collect()),
         }
     };
-    let keys = points.drawn().into_iter().map(|at| (at, points.series[at].clone()));
+    // What names of panels say, a legend need not.
+    let keys = match &points.factors {
+        Some(of) if factor(record, &cases) == Some(&of.axis) => of.markers.clone(),
+        _ => points.drawn().into_iter().map(|at| (at, points.series[at].clone())).collect(),
+    };
     let oom = points.oom.len();
     let note =
         (oom > 0).then(|| format!("{oom} out of memory and not shown; results.csv has all."));
@@ -134,7 +138,7 @@ fn chart(record: &RunRecord, measure: Measure, made: Made<'_>) -> Option<Chart> 
         y: Shared { ratio: 20.0, ..Shared::of(format!("{} ({})", measure.words(), time.0)) },
         panels: groups.iter().map(panel).collect(),
         notes: note.into_iter().collect(),
-        keys: keys.collect(),
+        keys,
         level: "bound: no policy is faster".to_owned(),
     };
     Some(panels.chart(made))

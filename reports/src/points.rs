@@ -4,7 +4,7 @@
 
 use crate::canvas::Tag;
 use crate::measure::Measure;
-use crate::series::{looks, machine_of, machines, series_names};
+use crate::series::{Factors, factors, looks, machine_of, machines, series_names};
 use tiersim_models::hardware::HBM;
 use tiersim_models::results::uncertainty::Band;
 use tiersim_models::results::{CaseRecord, Lookahead, Outcome, RunRecord};
@@ -83,6 +83,8 @@ pub(crate) struct Points {
     /// Of all cases, also of those that ran out of memory: the place of a name here is its colour
     /// and its marker on every chart of the record. Places of which no case is are empty.
     pub(crate) series: Vec<String>,
+    /// What their colours and markers mean, where both mean something.
+    pub(crate) factors: Option<Factors>,
     /// The machines that are compared, by colour, each with the cases of its front by memory.
     pub(crate) machines: Vec<(String, Vec<usize>)>,
     pub(crate) done: Vec<Point>,
@@ -103,6 +105,7 @@ impl Points {
         };
         let mut points = Points {
             series: looks(record, &names),
+            factors: factors(record, &names),
             done: Vec::new(),
             oom: Vec::new(),
             // Who is before all others of all machines is nobody's question.

@@ -10,7 +10,7 @@
 //! Invariant: the name of a series is at one place, and no two cases of different names share one.
 
 use crate::contest::marks;
-use crate::style::{BY_COLOR, COLORS, MARKERS};
+use crate::style::{BY_COLOR, COLORS, MARKERS, SHAPES};
 use crate::words::clean;
 use std::collections::BTreeSet;
 use tiersim_models::results::{AxisValue, CaseRecord, MACHINE, RunRecord};
@@ -45,23 +45,64 @@ pub(crate) fn looks_of_cases(record: &RunRecord) -> Vec<usize> {
 /// no common factor, so each pair has a place.
 pub(crate) fn looks(record: &RunRecord, names: &[String]) -> Vec<String> {
     let series = each_once(names.iter());
-    let Some(axis) = axis_of_colors(record, series.len()) else { return series };
-    let values = each_once(record.results.iter().filter_map(|case| text_of(case, axis)));
-    let policies = series_names(&record.results, Some(axis));
-    let markers = each_once(policies.iter());
-    if values.len() > COLORS || markers.len() > MARKERS {
+    let Some(ByColor { axis, values, policies, markers }) = by_color(record, series.len()) else {
         return series;
-    }
+    };
     let mut places = vec![String::new(); 2 * BY_COLOR];
     for ((case, name), policy) in record.results.iter().zip(names).zip(&policies) {
         let color = text_of(case, axis).and_then(|own| values.iter().position(|v| v == own));
         let marker = markers.iter().position(|marker| marker == policy).unwrap_or(0);
-        let color = color.unwrap_or(0);
-        let own = |place: &usize| place % COLORS == color && place % MARKERS == marker;
-        let place = (BY_COLOR..places.len()).find(own).unwrap_or(BY_COLOR);
-        places[place].clone_from(name);
+        places[place(color.unwrap_or(0), marker)].clone_from(name);
     }
     places
+}
+
+/// The look of a colour and a marker.
+fn place(color: usize, marker: usize) -> usize {
+    let own = |place: &usize| place % COLORS == color && place % MARKERS == marker;
+    (BY_COLOR..2 * BY_COLOR).find(own).unwrap_or(BY_COLOR)
+}
+
+/// What colours and what markers mean where an axis has the colours: looks and words of each. A
+/// legend of both is shorter than one of all their pairs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Factors {
+    pub(crate) axis: String,
+    pub(crate) colors: Vec<(usize, String)>,
+    pub(crate) markers: Vec<(usize, String)>,
+}
+
+/// Those of a record whose series have these names.
+pub(crate) fn factors(record: &RunRecord, names: &[String]) -> Option<Factors> {
+    let of = by_color(record, each_once(names.iter()).len())?;
+    let colors = of.values.iter().enumerate();
+    let markers = of.markers.into_iter().enumerate();
+    Some(Factors {
+        axis: of.axis.to_owned(),
+        colors: colors.map(|(color, value)| (place(color, 0), clean(value))).collect(),
+        markers: markers.map(|(marker, policy)| (SHAPES + marker, policy)).collect(),
+    })
+}
+
+/// A record of which an axis has the colours.
+struct ByColor<'r> {
+    axis: &'r str,
+    /// By colour.
+    values: Vec<String>,
+    /// The rest of the name of each case's series.
+    policies: Vec<String>,
+    /// These by marker.
+    markers: Vec<String>,
+}
+
+/// `None` as well where there are more values or policies than colours or markers.
+fn by_color(record: &RunRecord, series: usize) -> Option<ByColor<'_>> {
+    let axis = axis_of_colors(record, series)?;
+    let values = each_once(record.results.iter().filter_map(|case| text_of(case, axis)));
+    let policies = series_names(&record.results, Some(axis));
+    let markers = each_once(policies.iter());
+    let few = values.len() <= COLORS && markers.len() <= MARKERS;
+    few.then_some(ByColor { axis, values, policies, markers })
 }
 
 /// The axis whose values are told apart by colour: that of machines, or of many series the only one
@@ -152,29 +193,10 @@ mod tests {
     use crate::measure::Measure;
     use crate::points::Points;
 
-    /// A case for each pair of a policy and a value of the axis.
-    fn of(policies: &[&str], values: &[&str]) -> RunRecord {
-        let mut record = common::single();
-        let ran = record.results.remove(0);
-        for value in values {
-            for policy in policies {
-                let mut case = CaseRecord {
-                    label: format!("{policy} [weights={value}]"),
-                    details: String::new(),
-                    params: [("weights".to_owned(), AxisValue::Text((*value).to_owned()))].into(),
-                    ..ran.clone()
-                };
-                case.policy = (*policy).to_owned();
-                record.results.push(case);
-            }
-        }
-        record
-    }
-
     #[test]
     fn of_many_series_a_value_has_a_colour_and_a_policy_a_marker() {
         let (policies, values) = (["all-hbm", "lru", "density"], ["16 bits", "8 bits", "4 bits"]);
-        let points = Points::of(&of(&policies, &values), Measure::Step);
+        let points = Points::of(&common::pairs(&policies, &values), Measure::Step);
         let look = |policy: &str, value: &str| {
             let name = format!("{policy}, {value}");
             let at = points.series.iter().position(|series| *series == name);
@@ -190,7 +212,8 @@ mod tests {
 
     #[test]
     fn of_a_few_series_each_has_a_colour_and_a_marker_of_its_own() {
-        let points = Points::of(&of(&["all-hbm", "lru", "density"], &["a", "b"]), Measure::Step);
+        let points =
+            Points::of(&common::pairs(&["all-hbm", "lru", "density"], &["a", "b"]), Measure::Step);
         assert_eq!((points.series.len(), points.drawn()), (6, (0..6).collect()));
     }
 }

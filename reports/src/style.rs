@@ -44,6 +44,8 @@ pub(crate) const MARKERS: usize = 7;
 /// Looks below have another marker each before colours change; looks from here on have another
 /// colour for each value of one axis, whatever their markers.
 pub(crate) const BY_COLOR: usize = COLORS * MARKERS;
+/// Looks from here on are markers without a colour, for a legend that tells colours apart.
+pub(crate) const SHAPES: usize = 1000 * BY_COLOR;
 
 const SERIES: [Color; COLORS] = [
     Color(0, 114, 178, 1.0),
@@ -62,7 +64,7 @@ const DASHES: [Option<(f64, f64)>; 4] =
 
 /// The colour of series `index`.
 pub(crate) fn series_color(index: usize) -> Color {
-    SERIES[index % COLORS]
+    if index < SHAPES { SERIES[index % COLORS] } else { SOFT_INK }
 }
 
 /// Draws the marker of series `index`; `opacity` below 1 is for crowds.
@@ -130,7 +132,11 @@ pub(crate) fn marker_size(count: usize) -> (f64, f64) {
 /// What is white inside series `index`'s marker: nothing, a hole, a level or an upright bar. Up to
 /// four colours of one marker differ by it in grey as well.
 fn inside(index: usize, (x, y): (f64, f64), r: f64) -> Option<Item> {
-    let kind = if index < BY_COLOR { index / MARKERS } else { index % COLORS };
+    let kind = match index {
+        0..BY_COLOR => index / MARKERS,
+        BY_COLOR..SHAPES => index % COLORS,
+        _ => 0,
+    };
     let bar = |dx: f64, dy: f64| {
         let points = vec![(x - dx, y - dy), (x + dx, y - dy), (x + dx, y + dy), (x - dx, y + dy)];
         Item::Polygon { points, color: WHITE }

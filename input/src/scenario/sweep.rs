@@ -18,6 +18,7 @@ use crate::scenario::{AxisValue, Case, Scenario};
 use crate::text::check::Check;
 use crate::text::condition::Condition;
 use crate::text::ron_text::Document;
+use crate::text::value::AXIS;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -288,7 +289,7 @@ pub(crate) fn axes(document: &Document, files: &mut Files) -> Result<Option<Axes
     for (index, axis) in axes.axes.iter().enumerate() {
         // The first value shows whether the path exists; what the value does is seen at its point.
         let Some(first) = axis.values.first() else { continue };
-        let note = format!("axis `{}`", axis.name);
+        let note = format!("{AXIS}{}`", axis.name);
         let here = format!("sweep.axes.{index}.path");
         // A value has one place however its path is spelled.
         let meant = meant(document, files, &axis.path, &note);
@@ -361,7 +362,7 @@ fn substituted(document: &Document, axes: &Axes, at: &[usize]) -> Result<Documen
     let mut document = document.clone();
     for (index, axis) in axes.replacing() {
         let point = &axis.values[axes.value_at(index, at)];
-        let note = format!("axis `{}` at {}", axis.name, point.value);
+        let note = format!("{AXIS}{}` at {}", axis.name, point.value);
         document = with(&document, &axis.path, &point.text, &note)?;
     }
     Ok(document)

@@ -16,6 +16,9 @@ use std::vec::IntoIter;
 use tiersim_models::diagnostic::Diagnostics;
 use tiersim_models::units::written::Unit;
 
+/// How the note of a value that an axis of a sweep put in begins.
+pub(crate) const AXIS: &str = "axis `";
+
 /// What serde's visitors find wrong; the value that they look at is known to their caller.
 #[derive(Debug)]
 pub(crate) enum Fault {
@@ -153,7 +156,27 @@ impl<'r> Value<'r> {
     }
 
     pub(crate) fn number(self) -> Result<f64, Fault> {
-        self.plain().map_err(|_| self.fault("a number must stand here", ""))
+        self.plain().map_err(|_| self.fault("a number must stand here", self.bare_number()))
+    }
+
+    /// What to write in the place of a number with a word before it, where it stands alone.
+    fn bare_number(self) -> String {
+        let number = self.only_child().filter(|number| number.plain::<f64>().is_ok());
+        let Some((word, number)) = self.word().zip(number.map(Value::text)) else {
+            return String::new();
+        };
+        if !self.is_of_axis() {
+            return format!("write {number}");
+        }
+        match word {
+            "times" => format!("write `factors([{number}])` for multiples of what stands there"),
+            _ => format!("write {number}, and `unit: \"{word}\"` beside `values`"),
+        }
+    }
+
+    /// Whether it stands among the values of a sweep's axis.
+    fn is_of_axis(self) -> bool {
+        self.reading.document.tree().path(self.id).starts_with("sweep.axes.")
     }
 
     /// Its name in a struct or a map.
@@ -164,7 +187,10 @@ impl<'r> Value<'r> {
     /// Where its word, one of `noun`, is among those that are known.
     pub(crate) fn known_word(self, noun: &str, known: &[&str]) -> Result<usize, Fault> {
         let Some(word) = self.word() else {
-            let remedy = self.choices(self.text().trim_matches('"'), known);
+            let mut remedy = self.choices(self.text().trim_matches('"'), known);
+            if self.is_of_axis() && self.text().starts_with('[') {
+                remedy = format!("write `list({})`", shorten(self.text()).trim_matches('`'));
+            }
             return Err(self.fault("a word must stand here", remedy));
         };
         known
@@ -284,7 +310,13 @@ impl<'r> Value<'r> {
     /// Whether this is a number with one of `unit`'s words.
     pub(crate) fn has_unit(self, unit: &Unit) -> Result<(), Fault> {
         let Some(word) = self.word().filter(|word| !matches!(*word, "NaN" | "inf")) else {
-            return Err(self.fault(format!("{} needs its unit", unit.what), unit.remedy));
+            let mut remedy = unit.remedy.to_owned();
+            let document = self.reading.document;
+            if document.notes(&document.tree().path(self.id)).any(|note| note.starts_with(AXIS)) {
+                let word = unit.sample.split('(').next().unwrap_or_default();
+                remedy += &format!(", or give the axis its unit: `unit: \"{word}\"`");
+            }
+            return Err(self.fault(format!("{} needs its unit", unit.what), remedy));
         };
         if unit.words.contains(&word) {
             return self.content(word)?.number().map(drop);

@@ -410,6 +410,26 @@ pub(crate) fn all() -> Vec<RunRecord> {
         grid(),
         many_panels(),
         machines(),
+        pairs(&["all-hbm", "lru", "density"], &["16 bits", "8 bits", "4 bits"]),
         bare("no-cases"),
     ]
+}
+
+/// A case for each pair of a policy and a value of the axis.
+pub(crate) fn pairs(policies: &[&str], values: &[&str]) -> RunRecord {
+    let mut record = single();
+    let ran = record.results.remove(0);
+    for value in values {
+        for policy in policies {
+            let mut case = CaseRecord {
+                label: format!("{policy} [weights={value}]"),
+                details: String::new(),
+                params: [("weights".to_owned(), AxisValue::Text((*value).to_owned()))].into(),
+                ..ran.clone()
+            };
+            case.policy = (*policy).to_owned();
+            record.results.push(case);
+        }
+    }
+    record
 }
