@@ -32,10 +32,10 @@ pub fn calibration_artefacts(
 
 /// What stands at the head of the spec; `quick` says whether fewer sizes were measured.
 pub fn calibration_comment(record: &CalibrationRecord, version: &str, quick: bool) -> String {
-    let CalibrationRecord { machine, device, driver, clocks, notes, date, .. } = record;
+    let CalibrationRecord { command, device, driver, clocks, notes, date, .. } = record;
     let quick = if quick { " --quick" } else { "" };
     let mut lines = vec![
-        format!("Measured by `tiersim {version} calibrate --machine {machine}{quick}`"),
+        format!("Measured by `tiersim {version} {command}{quick}`"),
         format!("on {date}: {device}, {driver}."),
     ];
     lines.extend(clocks.iter().map(|(what, value)| format!("{what}: {value}")));
@@ -56,7 +56,9 @@ pub fn calibration_text(record: &CalibrationRecord) -> String {
     let clocks: Vec<String> =
         clocks.iter().map(|(what, value)| format!("{what} {value}")).collect();
     let mut text = format!("{name}: {device}, {driver}, {date}\n");
-    let _ = writeln!(text, "{}", clocks.join(", "));
+    if !clocks.is_empty() {
+        let _ = writeln!(text, "{}", clocks.join(", "));
+    }
     for note in notes {
         let _ = writeln!(text, "{note}");
     }
@@ -75,7 +77,9 @@ pub fn calibration_text(record: &CalibrationRecord) -> String {
     }
     let (left, right) = (Side::Left, Side::Right);
     let sides = [left, right, right, left, left, right];
-    let _ = write!(text, "\n{}{refused}", text_table(0, &sides, &rows));
+    if !record.laws.is_empty() {
+        let _ = write!(text, "\n{}{refused}", text_table(0, &sides, &rows));
+    }
     if let Some(Runtime { per_op, per_object, .. }) = &record.runtime {
         let _ = writeln!(
             text,

@@ -90,7 +90,7 @@ impl<'de> Visitor<'de> for Document<'_> {
                 "traceEvents" => map.next_value_seed(Events(reading))?,
                 "deviceProperties" => {
                     for device in map.next_value::<Vec<Device>>()?.into_iter().take(64) {
-                        tables.devices.insert(device.id, device.name);
+                        tables.devices.insert(device.id, (device.name, device.memory));
                     }
                 }
                 "distributedInfo" => {
@@ -111,6 +111,8 @@ struct Device {
     id: i64,
     #[serde(default)]
     name: String,
+    #[serde(default, rename = "totalGlobalMem")]
+    memory: Option<u64>,
 }
 
 #[derive(Deserialize)]
