@@ -32,8 +32,8 @@ pub(crate) struct CalibrateArgs {
         conflicts_with_all = ["machine", "device", "scratch", "quick", "system"])]
     pub(crate) from_trace: Option<PathBuf>,
     /// The machine that has what the recording does not show, by its name or file [default: the
-    /// first one with the recording's device].
-    #[arg(long, value_name = "NAME", requires = "from_trace")]
+    /// simplest one with the recording's device].
+    #[arg(long, value_name = "NAME", conflicts_with = "machine")]
     pub(crate) base: Option<String>,
     /// Name of the spec [default: host, or the device's name].
     #[arg(long, value_name = "NAME")]

@@ -141,9 +141,11 @@ fn law_row(name: &str, kind: &ProbeKind, law: &Law) -> Vec<String> {
         format!("{:.1} / {:.1} / {:.1} %", of.0 * 100.0, of.1 * 100.0, of.2 * 100.0)
     };
     let unseen = if points.1 == 0 { "-".to_owned() } else { three(held_out) };
+    // A set-up that fits none has an error; one of which nothing is known has none.
+    let is_told = *setup != (0.0, 0.0);
     vec![
         name.to_owned(),
-        format!("{:.2} us", setup.0 * 1e6),
+        if is_told { format!("{:.2} us", setup.0 * 1e6) } else { "-".to_owned() },
         rate(kind, law),
         three(error),
         unseen,

@@ -129,7 +129,7 @@ fn the_law_that_a_recording_was_made_with_is_found_again() {
         assert!(source.starts_with("fitted from t.json: "), "{source}");
     }
     let (value, source) = number(&project, SPEC, "tiers.hbm.capacity");
-    assert_eq!((value.as_str(), source.contains("totalGlobalMem")), ("b(34089730048)", true));
+    assert_eq!((value.as_str(), source.contains("totalGlobalMem")), ("kib(33290752)", true));
     let (_, kept) = number(&project, SPEC, "compute.flops.fp16");
     assert!(kept.starts_with("kept from v100-32g-dgx2: "), "{kept}");
     // Nothing is neither: each number is the recording's, follows from it, or is kept.
@@ -230,7 +230,8 @@ fn what_shows_no_machine_is_refused_with_why_and_nothing_is_written() {
         (&["--from-trace", "none.json", "--base", "t4"], &["none.json"]),
         (&["--from-trace", "few.json", "--base", "no-such"], &["no machine of this name"]),
         (&["--from-trace", "few.json", "--machine", "host"], &["cannot be used with"]),
-        (&["--machine", "host", "--base", "t4"], &["--from-trace"]),
+        (&["--machine", "host", "--base", "t4"], &["cannot be used with"]),
+        (&["--base", "t4"], &["--from-trace <FILE>"]),
         (&[], &["--machine <MACHINE>"]),
     ] {
         project.run(&[&["calibrate"], args].concat()).ends_with(2).says(says);

@@ -9,6 +9,7 @@ use crate::any_trace::any_trace;
 use crate::hardware::{machine_text, project};
 use crate::messages::say_warnings;
 use crate::output::{Failure, print};
+use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 use tiersim_input::file_kind::FileKind;
 use tiersim_input::hardware_file::read_hardware_of;
@@ -97,7 +98,7 @@ fn recording(path: &Path) -> Result<(Trace, Profile), Failure> {
 fn named(trace: &Trace) -> Option<(String, Option<Bytes>)> {
     let on = &trace.meta.recorded.on;
     let name = on.split_once('(').and_then(|(_, name)| name.strip_suffix(')')).unwrap_or(on);
-    (!name.is_empty()).then(|| (name.to_owned(), None))
+    (!["", "host"].contains(&name)).then(|| (name.to_owned(), None))
 }
 
 fn nothing(path: &Path, why: &[String]) -> Failure {
@@ -115,7 +116,8 @@ struct Found {
     notes: Vec<String>,
 }
 
-/// The machine that was named, or the first by name that has the device.
+/// The machine that was named, or of those with the device the one whose device's name shares the
+/// most words with it, and of these the simplest.
 fn base(
     args: &CalibrateArgs,
     path: &Path,
@@ -133,11 +135,17 @@ fn base(
         if name.contains('/') {
             continue;
         }
-        let hardware = read_hardware_of(&path, &project).ok();
-        if hardware.zip(device).is_some_and(|(hardware, device)| is_of(&hardware, device)) {
-            found.push(name);
+        let (Ok(hardware), Some(device)) = (read_hardware_of(&path, &project), device) else {
+            continue;
+        };
+        if is_of(&hardware, device) {
+            let Hardware { tiers, nodes, links, .. } = &hardware;
+            let parts = tiers.len() + nodes.len() + links.len();
+            found.push((Reverse(shared(&hardware, &device.0)), parts, name));
         }
     }
+    found.sort();
+    let found: Vec<String> = found.into_iter().map(|(.., name)| name).collect();
     let Some(name) = found.first().cloned() else {
         let rule = "no machine that can be named has the recording's device";
         let found = device.map_or("a recording without a device", |device| &device.0);
@@ -157,10 +165,6 @@ fn base(
 /// Whether a machine's device is that of a recording: the word of its name that says the model,
 /// which is the first with a digit, is one of the recording's, and their memories are alike.
 fn is_of(hardware: &Hardware, (name, memory): &(String, Option<Bytes>)) -> bool {
-    let words = |text: &str| -> Vec<String> {
-        let all = text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
-        all.map(str::to_ascii_lowercase).collect()
-    };
     let Some(compute) = &hardware.compute else { return false };
     let model =
         words(&compute.name).into_iter().find(|word| word.bytes().any(|b| b.is_ascii_digit()));
@@ -170,6 +174,18 @@ fn is_of(hardware: &Hardware, (name, memory): &(String, Option<Bytes>)) -> bool 
         own.is_none_or(|own| (memory.get() as f64 / own.get() as f64 - 1.0).abs() <= LIKE)
     };
     has && memory.is_none_or(alike)
+}
+
+/// Words of a name in small letters.
+fn words(text: &str) -> Vec<String> {
+    let all = text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    all.map(str::to_ascii_lowercase).collect()
+}
+
+/// How many words the names of a machine's device and of the recording's share.
+fn shared(hardware: &Hardware, name: &str) -> usize {
+    let (own, of) = (hardware.compute.as_ref().map(|compute| words(&compute.name)), words(name));
+    own.unwrap_or_default().iter().filter(|word| of.contains(word)).count()
 }
 
 #[cfg(test)]

@@ -82,10 +82,12 @@ fn read_back(
     parts::resolve(&Document::from_text(file, text)?, name, project)
 }
 
-/// Without the places of uncertain numbers, which are those of a text.
+/// Without the words of numbers and their places, which are those of a text: a table has other
+/// spaces in it.
 fn plain(mut machine: Hardware) -> Hardware {
     let facts = machine.facts.iter_mut().chain(&mut machine.economics.facts);
     for fact in facts {
+        fact.value.clear();
         if let Some(of) = &mut fact.uncertainty {
             *of = Uncertainty { place: String::new(), origin: String::new(), ..of.clone() };
         }

@@ -84,7 +84,8 @@ fn of_road(road: Road, rows: &[(Bytes, Span)]) -> Fitted {
         .collect();
     let told = points.iter().filter(|point| !point.shown_only).map(|point| point.spans.len()).sum();
     let sizes = points.iter().filter(|point| !point.shown_only).count();
-    let (copies, bytes) = (rows.len(), rows.iter().map(|(size, _)| size.get()).sum());
+    let (copies, bytes) =
+        (rows.len(), rows.iter().map(|(size, _)| size.get()).fold(0, u64::saturating_add));
     if sizes >= HELD_OUT {
         // The largest is fitted: a rate must not be one of smaller copies.
         let from_the_top = points.iter_mut().rev().filter(|point| !point.shown_only);
@@ -111,7 +112,7 @@ fn too_few(told: usize, least: Span) -> String {
 /// the large ones; errors are those of the two together.
 fn with_setup(used: &[&Point]) -> Option<Law> {
     let size = |point: Option<&&Point>| point.map_or(0, |point| point.size.get());
-    if used.len() < SIZES || size(used.last()) < APART * size(used.first()) {
+    if used.len() < SIZES || size(used.last()) / APART < size(used.first()) {
         return None;
     }
     let all = fitted_by(used, fit::fit_robust).ok()?;
@@ -142,10 +143,10 @@ fn rate_only(used: &[&Point]) -> Law {
         rows.iter().map(|row| (reached(row), row.0.get())).collect();
     of_bytes.sort_by(|one, other| one.0.total_cmp(&other.0));
     let rates: Vec<f64> = of_bytes.iter().map(|row| row.0).collect();
-    let all: u64 = of_bytes.iter().map(|row| row.1).sum();
+    let all: u128 = of_bytes.iter().map(|row| u128::from(row.1)).sum();
     let mut so_far = 0;
     let half = of_bytes.iter().find(|row| {
-        so_far += row.1;
+        so_far += u128::from(row.1);
         so_far >= all.div_ceil(2)
     });
     let rate = half.map_or(1.0, |row| row.0);

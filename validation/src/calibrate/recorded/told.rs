@@ -153,14 +153,26 @@ impl Telling<'_> {
         self.tell(path, value, Source::Assumed(why), (1.0, 0.0));
     }
 
+    /// Whether the base's file says a number.
+    fn has(&self, path: &str) -> bool {
+        self.base.hardware.facts.iter().any(|fact| fact.path == path)
+    }
+
     fn copies(&mut self, shown: &ShownCopies) {
         let (road, base) = (shown.road, &self.base.hardware.name);
         let law = match &shown.law {
             Ok(law) => law,
             Err(why) => return self.notes.push(format!("copies {road}: {why}; kept from {base}")),
         };
-        let Some(seat) = seat(self.base.hardware, road) else {
-            let why = format!("copies {road}: {base} has nothing that carries them; only shown");
+        // A link that a file does not write is made of the tier behind it.
+        let is_written = |path: &str| {
+            let own =
+                path.rsplit_once('.').map_or("", |(link, _)| link.trim_end_matches(".pageable"));
+            path == "compute.memory" || self.has(&format!("{own}.read"))
+        };
+        let seat = seat(self.base.hardware, road).filter(|seat| is_written(&seat.path));
+        let Some(seat) = seat else {
+            let why = format!("copies {road}: {base} has no link of its own for them; only shown");
             return self.notes.push(why);
         };
         let source = self.source(shown, law);
