@@ -181,7 +181,10 @@ pub fn unlike(hardware: &Hardware, trace: &Trace, file: &str) -> Vec<Warning> {
         let Seat { path, rate, times, .. } = seat(hardware, shown.road)?;
         let reached = law.rate.0 * times;
         let off = reached / rate.get() as f64;
-        (off > 1.0 + OFF || off < 1.0 / (1.0 + OFF)).then(|| Warning {
+        let is_near = (1.0 / (1.0 + OFF)..=1.0 + OFF).contains(&off);
+        let twice = fit::rounded(reached, 3) / 1e9;
+        let twice = format!(", each byte read and written: {twice} GB/s of memory");
+        (!is_near).then(|| Warning {
             rule: "unlike-recording",
             place: path,
             found: format!("{} GB/s", rate.get() as f64 / 1e9),
@@ -191,7 +194,7 @@ pub fn unlike(hardware: &Hardware, trace: &Trace, file: &str) -> Vec<Warning> {
                 fit::rounded(law.rate.0, 3) / 1e9,
                 shown.copies,
                 Bytes::new(shown.bytes),
-                if times > 1.0 { ", each byte read and written" } else { "" },
+                if times > 1.0 { &twice } else { "" },
             ),
             remedy: format!(
                 "`tiersim calibrate --from-trace {file}` makes a machine of the trace's own"

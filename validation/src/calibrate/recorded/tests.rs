@@ -322,7 +322,9 @@ fn what_is_kept_from_another_device_is_assumed() {
     let device = Some(("Other 3000".to_owned(), Some(Bytes::gib(11))));
     let profile = Profile { device, ..chained(2000, 2) };
     let words = ["t.json", "mine", "", "2026-01-31"];
-    let made = from_trace((&trace(&[]), &profile), base, words).expect("a launch");
+    let copies = trace(&law(WITHIN, (0.0, 400.0), &[1 << 26], 9, 0.0));
+    let made = from_trace((&copies, &profile), base, words).expect("a launch");
+    assert_eq!(rate(&made, "tiers.hbm.bandwidth"), Some(800.0));
     assert_eq!(base.mark(), "kept from base, which has another device: ");
     assert_eq!(told(&made, "compute.name"), Some(Value::Name("Other 3000".to_owned())));
     assert_eq!(told(&made, "tiers.hbm.capacity"), Some(Value::Size(Bytes::gib(11))));

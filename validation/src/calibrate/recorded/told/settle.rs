@@ -108,9 +108,15 @@ impl Telling<'_> {
         }
     }
 
-    /// Use in place goes over links and is no faster than they are.
+    /// Use in place goes over links and is no faster than they are; another device's own memory is
+    /// that of its copies.
     fn tiers(&mut self) {
         let hardware = self.base.hardware;
+        if let Some(rate) = self.rate("compute.memory").filter(|_| self.base.another) {
+            let path = format!("tiers.{}.bandwidth", hardware.tiers[HBM.index()].name);
+            let why = "the same memory as that of the device's copies and kernels".to_owned();
+            self.follow(path, Value::Rate(rate), why);
+        }
         let Ok(routes) = hardware.routes() else { return };
         for tier in hardware.tier_ids().filter(|tier| *tier != HBM) {
             let Tier { name, access, .. } = &hardware.tiers[tier.index()];
