@@ -390,6 +390,10 @@ fn a_real_recording_runs_on_the_machine_that_it_makes() {
     project.write("base.ron", text.replace("MACHINE", "rtx-3090"));
     let ran = project.run(&["run", "s.ron", "--no-png", "--out", "own"]).ends_with(0);
     assert!(!ran.stderr.contains("unlike-recording"), "{}", ran.stderr);
+    // 14522.911 ms from the first start to the last end, in 30 steps; counted in Python.
+    let summary = project.json("own/summary.json");
+    let step = summary["results"][0]["step_ms"]["mean"].as_f64().unwrap();
+    assert!((step - 14_522.911 / 30.0).abs() < 0.001, "{step}");
     let ran = project.run(&["run", "base.ron", "--no-png", "--out", "base"]).ends_with(0);
     assert!(ran.stderr.contains("from host to device (pageable memory)"), "{}", ran.stderr);
 }
