@@ -350,3 +350,46 @@ fn roads_have_seats_where_a_machine_says_what_they_reach() {
     hardware.compute = None;
     assert_eq!(of(&hardware, Way::Within, HostMemory::Unsaid), None);
 }
+
+#[test]
+fn copies_between_devices_tell_both_directions_of_the_link_that_is_for_them() {
+    let mut hardware = machine();
+    hardware.tiers.push(Tier {
+        name: "peer".to_owned(),
+        kind: TierKind::Remote,
+        ..hardware.tiers[1].clone()
+    });
+    let law_of = Service { setup: Span::from_us(2), rate: Bandwidth::gb_per_s(300) };
+    let mut link = Link::new("nvlink", (TierId(0), TierId(2)), [law_of; 2]);
+    link.kind = Some(tiersim_models::nodes::LinkKind::Nvlink { generation: 4 });
+    hardware.links.push(link);
+    let fact = hardware.facts[1].clone();
+    hardware
+        .facts
+        .push(tiersim_models::hardware::Fact { path: "links.nvlink.read".to_owned(), ..fact });
+    let copies = law("Memcpy PtoP (Device -> Device)", (4_000.0, 250.0), &sizes(14, 28), 3, 0.0);
+    let made = made(&copies, &hardware);
+    assert_eq!(rate(&made, "links.nvlink.read"), Some(250.0));
+    assert_eq!(rate(&made, "links.nvlink.write"), Some(250.0));
+    assert_eq!(told(&made, "links.nvlink.setup"), Some(Value::Time(Span::from_us(4))));
+    assert_eq!(rate(&made, "links.pcie.read"), None);
+}
+
+#[test]
+fn sizes_and_times_at_the_ends_of_their_range_end_in_words() {
+    let most = i64::MAX as u64;
+    for copies in [
+        vec![(PINNED, most, 1_000_000); 20],
+        vec![(PINNED, most, most); 20],
+        vec![(PINNED, 1, most); 20],
+        (0..20).map(|power| (WITHIN, 1 << (3 * power), most >> power)).collect(),
+    ] {
+        let shown = one(&copies);
+        assert_eq!(shown.copies, 20);
+        assert!(!unlike(&machine(), &trace(&copies), "t.json").is_empty() || shown.law.is_err());
+        let hardware = machine();
+        let base = Base { hardware: &hardware, another: false };
+        let words = ["t.json", "mine", "", "2026-01-31"];
+        drop(from_trace((&trace(&copies), &Profile::default()), base, words));
+    }
+}
