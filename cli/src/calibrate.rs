@@ -1,8 +1,10 @@
-//! `calibrate`: measures this machine and writes its hardware spec.
+//! `calibrate`: measures this machine, or takes what a recording shows of another, and writes a
+//! hardware spec.
 //!
 //! What is measured and how laws are fitted is the validation crate's business; this says where
 //! files go and asks the system which day it is.
 
+mod from_trace;
 mod nodes;
 
 use crate::args::MachineArgs;
@@ -23,7 +25,16 @@ use tiersim_validation::real::Kind;
 #[derive(Debug, ClapArgs)]
 pub(crate) struct CalibrateArgs {
     #[command(flatten)]
-    machine: MachineArgs,
+    machine: Option<MachineArgs>,
+    /// Measure nothing: take copies, launches and products of this recording, which the PyTorch
+    /// profiler wrote, or the copies of a trace's folder.
+    #[arg(long, value_name = "FILE", required_unless_present = "machine",
+        conflicts_with_all = ["machine", "device", "scratch", "quick", "system"])]
+    pub(crate) from_trace: Option<PathBuf>,
+    /// The machine that has what the recording does not show, by its name or file [default: the
+    /// simplest one with the recording's device].
+    #[arg(long, value_name = "NAME", conflicts_with = "machine")]
+    pub(crate) base: Option<String>,
     /// Name of the spec [default: host, or the device's name].
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
@@ -51,11 +62,16 @@ const MEASURED: &str = "measured";
 
 /// Measures, fits, writes.
 pub(crate) fn calibrate(args: &CalibrateArgs) -> Result<(), Failure> {
-    let which = args.machine.which()?;
-    let kind = which.0;
     if let Some(name) = &args.name {
         check_name(name)?;
     }
+    let which = match (&args.from_trace, args.machine) {
+        (Some(file), _) => return from_trace::from_trace(args, file),
+        (None, Some(machine)) => machine.which()?,
+        // The reader of the command line asks for one of them.
+        (None, None) => return Ok(()),
+    };
+    let kind = which.0;
     let given = args.out.clone().or_else(|| args.name.as_deref().map(default_out));
     let scratch = args.scratch.clone().or(given).unwrap_or_else(|| default_out(kind.word()));
     let _kept = kind.keep(which.1)?;
@@ -88,33 +104,42 @@ pub(crate) fn calibrate(args: &CalibrateArgs) -> Result<(), Failure> {
     };
     let text = written(&hardware)?;
     let by_node = by_node.map(|machine| written(&machine)).transpose()?;
-    let out = args.out.clone().unwrap_or_else(|| default_out(&name));
-    let specs = Project::around(Path::new("")).ok().and_then(|project| project.specs());
-    let folder = match (&args.out, specs) {
-        (None, Some(specs)) => specs.join(MEASURED),
-        _ => out.clone(),
-    };
+    let (folder, out) = folders(args, &name);
     let spec = folder.join(format!("{name}.ron"));
     let mut files = calibration_artefacts(&record, VERSION)?;
     let runtime = record.runtime.as_ref().map(runtime_text);
     files.extend(runtime.map(|text| Artefact::new("runtime.ron", text + "\n")));
-    let beside = files.iter().map(|file| (out.join(&file.name), &file.bytes[..]));
     let specs = [(spec, Some(text)), (folder.join(format!("{name}-nodes.ron")), by_node)];
     let specs: Vec<_> = specs.into_iter().filter_map(|(file, text)| Some((file, text?))).collect();
-    let first = specs.iter().map(|(file, text)| (file.clone(), text.as_bytes()));
-    let all: Vec<_> = first.chain(beside).collect();
-    write_each(&all)?;
+    let said = write_calibration(&specs, &files, &out)?;
     if !args.quiet {
-        let named: Vec<String> = specs.iter().map(|(file, _)| file.display().to_string()).collect();
-        let written = format!(
-            "\nwritten: {}, and {} files in {}\n",
-            named.join(", "),
-            files.len(),
-            out.display()
-        );
-        print(&(calibration_text(&record) + &written))?;
+        print(&(calibration_text(&record) + &said))?;
     }
     Ok(())
+}
+
+/// Where the spec goes, and what lies beside it.
+fn folders(args: &CalibrateArgs, name: &str) -> (PathBuf, PathBuf) {
+    let out = args.out.clone().unwrap_or_else(|| default_out(name));
+    let specs = Project::around(Path::new("")).ok().and_then(|project| project.specs());
+    match (&args.out, specs) {
+        (None, Some(specs)) => (specs.join(MEASURED), out),
+        _ => (out.clone(), out),
+    }
+}
+
+/// Writes specs and what lies beside them; gives back what is to be said of it.
+fn write_calibration(
+    specs: &[(PathBuf, String)],
+    files: &[Artefact],
+    out: &Path,
+) -> Result<String, Failure> {
+    let beside = files.iter().map(|file| (out.join(&file.name), &file.bytes[..]));
+    let first = specs.iter().map(|(file, text)| (file.clone(), text.as_bytes()));
+    write_each(&first.chain(beside).collect::<Vec<_>>())?;
+    let named: Vec<String> = specs.iter().map(|(file, _)| file.display().to_string()).collect();
+    let (named, count) = (named.join(", "), files.len());
+    Ok(format!("\nwritten: {named}, and {count} files in {}\n", out.display()))
 }
 
 fn check_name(name: &str) -> Result<(), Failure> {
@@ -137,10 +162,15 @@ fn default_name(kind: Kind, device: &Device) -> String {
     if kind == Kind::Host {
         return kind.word().to_owned();
     }
+    slug(&device.name).unwrap_or_else(|| kind.word().to_owned())
+}
+
+/// A name in small letters with everything else as `-`; none of one without a letter or digit.
+fn slug(name: &str) -> Option<String> {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
-    let slug: String = device.name.chars().map(plain).take(60).collect();
+    let slug: String = name.chars().map(plain).take(60).collect();
     let parts: Vec<&str> = slug.split('-').filter(|part| !part.is_empty()).collect();
-    if parts.is_empty() { kind.word().to_owned() } else { parts.join("-") }
+    (!parts.is_empty()).then(|| parts.join("-"))
 }
 
 /// The day by Greenwich time, such as 2026-01-31: a spec says when it was measured.

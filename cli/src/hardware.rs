@@ -6,6 +6,7 @@ use crate::messages::say_warnings;
 use crate::output::{Failure, print, write_all, written};
 use clap::{Args as ClapArgs, Subcommand};
 use std::path::{Path, PathBuf};
+use tiersim_input::hardware_file::changed::MachineText;
 use tiersim_input::hardware_file::{read_hardware, read_hardware_of};
 use tiersim_input::project::{Project, SPECS};
 use tiersim_input::shipped::is_shipped;
@@ -97,18 +98,34 @@ fn show(args: &ShowArgs) -> Result<(), Failure> {
 /// A file as it is, or a machine by its name: of the project around the current folder, or one that
 /// ships.
 pub(crate) fn machine(name: &str) -> Result<(PathBuf, Hardware), Failure> {
+    let (path, project) = file(name)?;
+    let machine = match &project {
+        Some(project) => read_hardware_of(&path, project)?,
+        None => read_hardware(&path)?,
+    };
+    Ok((path, machine))
+}
+
+/// The same as text, its parts put together.
+pub(crate) fn machine_text(name: &str) -> Result<(PathBuf, MachineText), Failure> {
+    let (path, project) = file(name)?;
+    let text = MachineText::read(&path, project.as_ref())?;
+    Ok((path, text))
+}
+
+/// The file of a machine, and the project that names it if one does.
+fn file(name: &str) -> Result<(PathBuf, Option<Project>), Failure> {
     let path = Path::new(name);
     if path.extension().is_some_and(|ending| ending == "ron") {
-        return Ok((path.to_owned(), read_hardware(path)?));
+        return Ok((path.to_owned(), None));
     }
     let project = project()?;
     let path = project
         .machine(name)
         .map_err(|(rule, remedy)| Failure::Input(format!("{name:?}: {rule}; {remedy}")))?;
-    let machine = read_hardware_of(&path, &project)?;
-    Ok((path, machine))
+    Ok((path, Some(project)))
 }
 
-fn project() -> Result<Project, Failure> {
+pub(crate) fn project() -> Result<Project, Failure> {
     Project::around(Path::new("")).map_err(|error| Failure::Input(error.to_string()))
 }

@@ -163,8 +163,10 @@ enum Command {
     /// by hand.
     #[command(after_help = "Examples:\n  tiersim conform --machine host")]
     Conform(conform::ConformArgs),
-    /// Measure this machine and write its hardware spec.
-    #[command(after_help = "Examples:\n  tiersim calibrate --machine host")]
+    /// Measure this machine, or take what a recording shows of another, and write its hardware spec.
+    #[command(
+        after_help = "Examples:\n  tiersim calibrate --machine host\n  tiersim calibrate --from-trace trace.json --base rtx-3090"
+    )]
     Calibrate(calibrate::CalibrateArgs),
     /// Only read and resolve scenarios, hardware specs and traces; list every problem.
     #[command(

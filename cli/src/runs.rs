@@ -36,6 +36,7 @@ use tiersim_sim::expect::failures;
 use tiersim_sim::feasible::problems;
 use tiersim_sim::run::{Options, run as simulate};
 use tiersim_sim::sweep::{count, run_sweep};
+use tiersim_validation::calibrate::recorded::unlike;
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct RunArgs {
@@ -209,7 +210,12 @@ fn read_each(
     let traces = read_traces(runs.iter().flat_map(scenarios))?;
     feasible(runs.iter().flat_map(scenarios), &traces)?;
     let lint = |scenario: &mut Scenario| {
-        let found = lint_scenario(scenario, &traces.of(scenario).trace);
+        let (trace, source) = (&traces.of(scenario).trace, &scenario.workload.trace);
+        let mut found = lint_scenario(scenario, trace);
+        if source.is_recorded() {
+            let file = source.place();
+            found.extend(unlike(&scenario.hardware, trace, &file.display().to_string()));
+        }
         scenario.warnings.extend(found);
     };
     for run in &mut runs {

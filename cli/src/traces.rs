@@ -20,7 +20,8 @@ use tiersim_input::import::requests::Reader;
 use tiersim_input::import::tables::{Tables, import_tables};
 use tiersim_input::trace::{Packing, info, write_trace};
 use tiersim_models::workload::{Gaps, Trace};
-use tiersim_reports::pretty;
+use tiersim_reports::{copies_text, with_copies_json};
+use tiersim_validation::calibrate::recorded::shown;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TraceCommand {
@@ -155,10 +156,10 @@ pub(crate) fn trace(command: &TraceCommand) -> Result<(), Failure> {
             if let Some(folder) = tables {
                 write_trace(&trace, folder, Packing::Plain)?;
             }
-            let info = info(&trace);
+            let (info, copies) = (info(&trace), shown(&trace));
             match format {
-                Format::Text => print(&format!("{info}{account}")),
-                Format::Json => print(&pretty(&info)?),
+                Format::Text => print(&format!("{info}{}{account}", copies_text(&copies))),
+                Format::Json => print(&with_copies_json(&info, &copies)?),
             }
         }
         TraceCommand::Memory(args) => memory(args),

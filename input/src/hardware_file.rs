@@ -19,6 +19,7 @@ mod raw;
 mod resolver;
 mod server;
 mod tiers;
+pub mod told;
 pub mod write;
 
 use crate::file_kind::{FileKind, refused};

@@ -111,6 +111,10 @@ fn within(row: &mut Row<'_>, column: &str, least: u64) -> u64 {
 }
 
 fn op(row: &mut Row<'_>, precision: &'static str, what: What) -> MeasuredOp {
+    MeasuredOp { line: row.index + 2, precision, what, seconds: seconds(row) }
+}
+
+fn seconds(row: &mut Row<'_>) -> Option<f64> {
     let text = row.text("us");
     let us = text.parse::<f64>().ok().filter(|&us| us > 0.0 && us < 1e12);
     if us.is_none() && !text.is_empty() {
@@ -118,16 +122,14 @@ fn op(row: &mut Row<'_>, precision: &'static str, what: What) -> MeasuredOp {
         let found = text.to_owned();
         row.problem(rule, found, "leave it empty, or correct it");
     }
-    MeasuredOp { line: row.index + 2, precision, what, seconds: us.map(|us| us * 1e-6) }
+    us.map(|us| us * 1e-6)
 }
 
 fn product(row: &mut Row<'_>) -> MeasuredOp {
     let precision = precision(row, "dtype");
     let [m, n, k] = ["m", "n", "k"].map(|column| size(row, column));
-    let shape = Product { m, n, k };
-    let [a, b, c] = [(m, k), (k, n), (m, n)].map(|(x, y)| u128::from(x) * u128::from(y));
-    let bytes = u128::from(bytes_of(precision)) * (a + b) + 2 * c;
-    op(row, precision, What::Kernel(Kernel::new(Work::Product(shape), shape.flops(), bytes)))
+    let of = (precision, bytes_of(precision));
+    MeasuredOp::product(row.index + 2, of, Product { m, n, k }, seconds(row))
 }
 
 fn attention(row: &mut Row<'_>) -> MeasuredOp {

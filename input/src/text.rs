@@ -9,6 +9,7 @@ pub mod check;
 pub mod choices;
 pub mod condition;
 pub mod quantity;
+mod ron_laid;
 pub(crate) mod ron_lex;
 pub mod ron_scan;
 pub mod ron_text;

@@ -25,6 +25,7 @@ pub mod outstanding;
 mod pricing;
 pub mod raid0;
 pub mod random;
+pub mod recorded;
 pub mod requests;
 pub mod results;
 pub mod routes;

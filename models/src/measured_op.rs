@@ -34,6 +34,20 @@ pub struct MeasuredOp {
 }
 
 impl MeasuredOp {
+    /// A product whose inputs have so many bytes a number, and whose result has two.
+    pub fn product(
+        line: u64,
+        (precision, bytes): (&'static str, u64),
+        shape: Product,
+        seconds: Option<f64>,
+    ) -> MeasuredOp {
+        let Product { m, n, k } = shape;
+        let [a, b, c] = [(m, k), (k, n), (m, n)].map(|(x, y)| u128::from(x) * u128::from(y));
+        let bytes = u128::from(bytes) * (a + b) + 2 * c;
+        let what = What::Kernel(Kernel::new(Work::Product(shape), shape.flops(), bytes));
+        MeasuredOp { line, precision, what, seconds }
+    }
+
     /// Which kind it is, in words.
     pub fn kind(&self) -> &'static str {
         match self.what {

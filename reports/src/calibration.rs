@@ -32,10 +32,10 @@ pub fn calibration_artefacts(
 
 /// What stands at the head of the spec; `quick` says whether fewer sizes were measured.
 pub fn calibration_comment(record: &CalibrationRecord, version: &str, quick: bool) -> String {
-    let CalibrationRecord { machine, device, driver, clocks, notes, date, .. } = record;
+    let CalibrationRecord { command, device, driver, clocks, notes, date, .. } = record;
     let quick = if quick { " --quick" } else { "" };
     let mut lines = vec![
-        format!("Measured by `tiersim {version} calibrate --machine {machine}{quick}`"),
+        format!("Measured by `tiersim {version} {command}{quick}`"),
         format!("on {date}: {device}, {driver}."),
     ];
     lines.extend(clocks.iter().map(|(what, value)| format!("{what}: {value}")));
@@ -56,7 +56,9 @@ pub fn calibration_text(record: &CalibrationRecord) -> String {
     let clocks: Vec<String> =
         clocks.iter().map(|(what, value)| format!("{what} {value}")).collect();
     let mut text = format!("{name}: {device}, {driver}, {date}\n");
-    let _ = writeln!(text, "{}", clocks.join(", "));
+    if !clocks.is_empty() {
+        let _ = writeln!(text, "{}", clocks.join(", "));
+    }
     for note in notes {
         let _ = writeln!(text, "{note}");
     }
@@ -75,7 +77,9 @@ pub fn calibration_text(record: &CalibrationRecord) -> String {
     }
     let (left, right) = (Side::Left, Side::Right);
     let sides = [left, right, right, left, left, right];
-    let _ = write!(text, "\n{}{refused}", text_table(0, &sides, &rows));
+    if !record.laws.is_empty() {
+        let _ = write!(text, "\n{}{refused}", text_table(0, &sides, &rows));
+    }
     if let Some(Runtime { per_op, per_object, .. }) = &record.runtime {
         let _ = writeln!(
             text,
@@ -137,9 +141,11 @@ fn law_row(name: &str, kind: &ProbeKind, law: &Law) -> Vec<String> {
         format!("{:.1} / {:.1} / {:.1} %", of.0 * 100.0, of.1 * 100.0, of.2 * 100.0)
     };
     let unseen = if points.1 == 0 { "-".to_owned() } else { three(held_out) };
+    // A set-up that fits none has an error; one of which nothing is known has none.
+    let is_told = *setup != (0.0, 0.0);
     vec![
         name.to_owned(),
-        format!("{:.2} us", setup.0 * 1e6),
+        if is_told { format!("{:.2} us", setup.0 * 1e6) } else { "-".to_owned() },
         rate(kind, law),
         three(error),
         unseen,

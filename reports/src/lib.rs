@@ -57,6 +57,7 @@ mod places;
 mod plot;
 mod points;
 mod pressure;
+mod recorded;
 mod render;
 mod replications;
 mod report;
@@ -104,6 +105,7 @@ pub use memory_table::{MEMORY_SCHEMA, memory_json, memory_text};
 pub use op_fit::{fit_ron, fit_text};
 pub use op_grades::{ops_artefacts, ops_json, ops_text};
 pub use operators::{operators_artefacts, operators_json, operators_text};
+pub use recorded::{copies_text, with_copies_json};
 pub use render::{CHART_SIZE, Chart};
 pub use report::{
     REPORT, ReportError, ResultFolder, SUMMARY, WHAT_IF_FILES, WHAT_IF_MODULE, is_chart,

@@ -53,6 +53,11 @@ const ELSEWHERE: &[(&str, &str)] = &[
         "tiersim calibrate --machine host",
         "calibrate.rs runs it; measuring twice at once measures neither",
     ),
+    ("tiersim calibrate --from-trace", "from_trace.rs runs it on recordings that show a machine"),
+    (
+        "tiersim run SCENARIO --trace resnet_kineto.json.gz",
+        "from_trace.rs runs the recording on the machine that it makes",
+    ),
     ("tiersim run --report scenarios/", "contract.rs runs every scenario with its report"),
     ("tiersim sweep --report scenarios/", "goldens.rs runs every sweep with its report"),
     ("tiersim merge DIR", "journals.rs merges shards"),

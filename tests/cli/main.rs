@@ -22,6 +22,7 @@ mod exports;
 mod flexgen;
 mod frameworks;
 mod frameworks_back;
+mod from_trace;
 mod goldens;
 mod gpu_script;
 mod hardware;

@@ -15,6 +15,7 @@ mod host;
 pub mod measure;
 pub mod nodes;
 mod probe;
+pub mod recorded;
 pub(crate) mod skeleton;
 pub mod spec;
 pub mod through;

@@ -36,8 +36,8 @@ pub type Drawn = BTreeMap<String, f64>;
 /// A machine as text, its parts put together.
 #[derive(Clone, Debug)]
 pub struct MachineText {
-    whole: Whole,
-    project: Option<Project>,
+    pub(super) whole: Whole,
+    pub(super) project: Option<Project>,
 }
 
 /// Source of a number that comes without one.
@@ -83,7 +83,7 @@ impl MachineText {
         changes.iter().try_fold(self.whole.document.clone(), changed)
     }
 
-    fn meaning(&self, document: &Document) -> Result<Hardware, Diagnostics> {
+    pub(super) fn meaning(&self, document: &Document) -> Result<Hardware, Diagnostics> {
         let problems = &self.whole.problems;
         let name = document.file().file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let Parsed { raw, problems: mut found } = document.parse::<RawHardware>()?;
@@ -116,7 +116,7 @@ impl MachineText {
 }
 
 /// A path as the tree has it: peaks stand in a list by precision, and each is a number.
-fn spelled(document: &Document, path: &str) -> String {
+pub(super) fn spelled(document: &Document, path: &str) -> String {
     let named = path.strip_prefix("compute.flops.").filter(|name| !name.contains('.'));
     let Some((list, name)) = document.tree().find("compute.flops").zip(named) else {
         return path.to_owned();

@@ -187,15 +187,24 @@ impl Writer<'_> {
         let Fact { source, uncertainty, .. } =
             fact.ok_or_else(|| Unwritable::NoSource(path.to_owned()))?;
         let (word, text) = (source.confidence().word(), quoted(source.text()));
-        let spread = uncertainty.as_ref().and_then(spread);
-        let spread = spread.map_or_else(String::new, |share| format!(", spread({share})"));
+        let spread = uncertainty.as_ref().and_then(Uncertainty::relative);
+        let spread = spread.map(spread_text).unwrap_or_default();
         Ok(format!("({}, {word}({text}){spread})", quantity(value, unit)))
     }
 }
 
 /// A spread as a share of its number, to two digits: more than a spread is known to.
 fn spread(of: &Uncertainty) -> Option<f64> {
-    of.relative().and_then(|share| format!("{share:.1e}").parse().ok())
+    of.relative().and_then(two_digits)
+}
+
+fn two_digits(share: f64) -> Option<f64> {
+    format!("{share:.1e}").parse().ok()
+}
+
+/// The same as it stands behind the source.
+pub(super) fn spread_text(share: f64) -> String {
+    two_digits(share).map_or_else(String::new, |share| format!(", spread({share})"))
 }
 
 /// A whole number of base units in the largest unit that says it without loss, and shortest there.

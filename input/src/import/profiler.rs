@@ -23,6 +23,7 @@ mod meta;
 mod modules;
 mod number;
 mod order;
+mod profile;
 mod read;
 mod shapes;
 mod shares;

@@ -249,7 +249,7 @@ impl Tree {
     }
 
     /// Recursion: nesting is capped, also of what is put in.
-    fn show(&self, id: ValueId, text: &mut String) {
+    pub(super) fn show(&self, id: ValueId, text: &mut String) {
         let written = self.written(id);
         let [open, close] = match self.shape(id) {
             Shape::Leaf => return *text += written,

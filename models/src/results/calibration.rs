@@ -7,8 +7,10 @@ use crate::units::Bytes;
 /// A calibration that is done.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CalibrationRecord {
-    /// The word for the machine, such as `host`.
+    /// The word for the machine, such as `host`; `trace` where it was fitted to a recording.
     pub machine: &'static str,
+    /// What was asked for, such as `calibrate --machine host`.
+    pub command: String,
     /// Name of the spec.
     pub name: String,
     /// The day, such as `2026-01-31`.

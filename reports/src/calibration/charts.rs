@@ -11,9 +11,8 @@ const SAMPLES: u32 = 64;
 
 /// Every chart with the name of its files.
 pub(super) fn charts(record: &CalibrationRecord, version: &str) -> Vec<(&'static str, Chart)> {
-    let CalibrationRecord { machine, device, date, .. } = record;
-    let foot =
-        format!("tiersim {version} · calibrate --machine {machine} · {} · {date}", clean(device));
+    let CalibrationRecord { machine, command, device, date, .. } = record;
+    let foot = clean(&format!("tiersim {version} · {command} · {device} · {date}"));
     let chart = |title: &str, about: &str, x: &str, y: Axis| XyChart {
         title: title.to_owned(),
         notes: vec![about.to_owned(), foot.clone()],
@@ -23,11 +22,17 @@ pub(super) fn charts(record: &CalibrationRecord, version: &str) -> Vec<(&'static
     };
     let about = "points: median of the repeats at a size; lines: setup + size / rate, fitted to \
                  powers of two; sizes of 3 times a power of two are held out";
+    let of_trace =
+        "points: median of the copies of a size; lines: setup + size / rate, fitted to them";
+    let (about, busy) = match *machine {
+        "trace" => (of_trace, "Copies of a recording"),
+        _ => (about, "Copies back to back"),
+    };
     let copies = |title| chart(title, about, "size of a copy", Axis::log("time", "us"));
     let about = "median of the repeats, each a transfer of many blocks";
     let files = |title| chart(title, about, "block", Axis::log("throughput", "MB/s"));
     let mut charts = [
-        ("calibration", copies("Copies back to back")),
+        ("calibration", copies(busy)),
         ("calibration-alone", copies("Copies alone, between two ops")),
         ("calibration-files-read", files("Reading a file")),
         ("calibration-files-write", files("Writing a file")),

@@ -109,6 +109,31 @@ pub fn fit_weighted(points: &[(f64, f64)], weights: &[f64]) -> Result<Fit, Refus
     Ok(law)
 }
 
+/// The same where single points may be far off: an error above [`FAR`] counts by its size, not its
+/// square.
+///
+/// The loss is Huber's ("Robust Estimation of a Location Parameter", Annals of Mathematical
+/// Statistics 35(1), 1964), by least squares that are weighted anew until the law stays.
+pub fn fit_robust(points: &[(f64, f64)], weights: &[f64]) -> Result<Fit, Refusal> {
+    let mut law = fit_weighted(points, weights)?;
+    for _ in 0..ROUNDS {
+        let less = |point| (FAR / law.error(point).abs()).min(1.0);
+        let weighted = points.iter().zip(weights).map(|(&point, weight)| weight * less(point));
+        let next = fit_weighted(points, &weighted.collect::<Vec<_>>())?;
+        let stays = (next.rate / law.rate - 1.0).abs() < 1e-9;
+        law = next;
+        if stays {
+            break;
+        }
+    }
+    Ok(law)
+}
+
+/// An error that is no longer that of a law.
+const FAR: f64 = 0.1;
+/// Most rounds of a robust fit.
+const ROUNDS: usize = 50;
+
 /// How much a point counts by how disturbed it was: 1 for one whose median is its 5th percentile.
 ///
 /// What disturbs a computer only makes it slower, so a median far above the quickest repeats is one
@@ -242,6 +267,23 @@ mod tests {
         let trusting = off(fit(&points).expect("a law"));
         let weighted = off(fit_weighted(&points, &weights).expect("a law"));
         assert!(weighted < 0.001 && trusting > 0.05, "{weighted} {trusting}");
+    }
+
+    #[test]
+    fn single_points_that_are_far_off_have_little_say_in_a_robust_fit() {
+        let mut points = exact(5e-6, 10e9);
+        for index in [2, 9] {
+            points[index].1 *= 3.0;
+        }
+        let weights = vec![1.0; points.len()];
+        let off = |law: Fit| (law.setup / 5e-6 - 1.0).abs().max((law.rate / 10e9 - 1.0).abs());
+        let plain = off(fit(&points).expect("a law"));
+        let robust = off(fit_robust(&points, &weights).expect("a law"));
+        assert!(robust < 0.02 && plain > 0.05, "{robust} {plain}");
+        // Where none is, it is the same law.
+        let clean = noisy(3, 0.01);
+        let (one, other) = (fit(&clean), fit_robust(&clean, &weights));
+        assert_eq!(one, other);
     }
 
     #[test]

@@ -6,9 +6,12 @@
 //! Invariant: pure. Same points and date, same spec. No number of it is assumed but the capacities
 //! of tiers that share one memory.
 
-use crate::calibrate::fit::{self, Refusal, rounded};
+pub(super) mod numbers;
+
+use crate::calibrate::fit::{self, Fit, Refusal};
 use crate::calibrate::measure::{Point, quantiles};
 use crate::calibrate::probe::{Access, Device, Kind, Precision, Start};
+use numbers::{rate, share, source, span};
 use std::num::NonZeroU32;
 use tiersim_models::hardware::{Compute, Fact, Hardware, Law, Link, Source, Uncertainty};
 use tiersim_models::results::calibration::{
@@ -17,7 +20,7 @@ use tiersim_models::results::calibration::{
 use tiersim_models::results::op_grades::quantile;
 use tiersim_models::runtime::Runtime;
 use tiersim_models::service::{Discipline, Service};
-use tiersim_models::units::{Bytes, Rate, Span};
+use tiersim_models::units::{Bytes, Span};
 
 /// A copy that takes so many times what the quickest take is one of its bytes' rate: below that,
 /// copies back to back take what it takes to ask for them, which is no law of their size.
@@ -31,13 +34,6 @@ const SLOWER: f64 = 0.97;
 /// Where `max_in_flight` comes from.
 const ONE_EACH_WAY: &str =
     "copies of one direction were given to one queue, which does one at a time";
-
-/// Significant digits of what a spec says: more than any of it is known to.
-const DIGITS: i32 = 4;
-
-/// The least standard error that is written, as a share: half a unit of the last digit of a number
-/// of four.
-const LEAST_SPREAD: f64 = 5e-4;
 
 /// What a machine's calibration came to.
 #[derive(Clone, Debug, PartialEq)]
@@ -101,6 +97,7 @@ pub fn calibration(
     let points = points.iter().map(point).collect();
     let record = CalibrationRecord {
         machine,
+        command: format!("calibrate --machine {machine}"),
         name,
         date,
         device: computes,
@@ -164,16 +161,31 @@ fn fitted(points: &[Point], kinds: &[Kind]) -> Result<Fitted, Refusal> {
 /// The law of the points of a kind that are large: their rate is that of bytes. Where these are too
 /// few, that of all points.
 fn of_large(points: &[Point], kind: Kind) -> Result<Fitted, Refusal> {
-    let of: Vec<&Point> = points.iter().filter(|p| p.kind == kind && !p.shown_only).collect();
+    let of = points.iter().filter(|p| p.kind == kind && !p.shown_only).collect();
+    fitted_to(large(of))
+}
+
+/// Those of some points that are large, or all where these are too few.
+pub(super) fn large(of: Vec<&Point>) -> Vec<&Point> {
     let median = |point: &&Point| point.quantiles().median;
     let least = of.iter().map(median).fold(f64::INFINITY, f64::min);
     let large: Vec<&Point> =
         of.iter().copied().filter(|point| median(point) >= LARGE * least).collect();
     let seen = large.iter().filter(|point| !point.held_out).count();
-    fitted_to(if seen >= ENOUGH { large } else { of })
+    if seen >= ENOUGH { large } else { of }
 }
 
 fn fitted_to(of: Vec<&Point>) -> Result<Fitted, Refusal> {
+    // Where nearly all points were disturbed, the few that were not may not span the sizes.
+    fitted_by(&of, |seen, weights| fit::fit_weighted(seen, weights).or_else(|_| fit::fit(seen)))
+}
+
+/// The law that `fit` finds for the points that are not held out, of (work, seconds) and weights,
+/// with how far off it is.
+pub(super) fn fitted_by(
+    of: &[&Point],
+    fit: impl Fn(&[(f64, f64)], &[f64]) -> Result<Fit, Refusal>,
+) -> Result<Fitted, Refusal> {
     let pairs = |held_out: bool| -> Vec<(f64, f64)> {
         let half = of.iter().filter(|point| point.held_out == held_out);
         half.map(|point| (point.work(), point.quantiles().median)).collect()
@@ -184,8 +196,7 @@ fn fitted_to(of: Vec<&Point>) -> Result<Fitted, Refusal> {
         fit::weight(of.median, of.p5)
     };
     let weights: Vec<f64> = of.iter().filter(|point| !point.held_out).map(|p| trust(&p)).collect();
-    // Where nearly all points were disturbed, the few that were not may not span the sizes.
-    let fit = fit::fit_weighted(&seen, &weights).or_else(|_| fit::fit(&seen))?;
+    let fit = fit(&seen, &weights)?;
     let mut spreads: Vec<f64> = of.iter().map(|point| point.quantiles().spread()).collect();
     spreads.sort_by(f64::total_cmp);
     let sizes = || of.iter().filter(|point| !point.held_out).map(|point| point.size);
@@ -368,48 +379,18 @@ impl Spec<'_> {
     }
 
     /// A fitted number with its standard error, which is its spread.
-    fn known(&mut self, path: String, source: Source, (value, error): (f64, f64)) {
-        let share = error / value;
-        // A number that came out as none has no share, and one known better than it is written
-        // has none that matters.
-        let told = share.is_finite() && share >= LEAST_SPREAD;
-        let uncertainty = told.then(|| Uncertainty::share(share.min(1.0)));
+    fn known(&mut self, path: String, source: Source, known: (f64, f64)) {
+        let uncertainty = share(known).map(Uncertainty::share);
         self.facts.push(Fact { uncertainty, ..Fact::new(path, String::new(), source) });
     }
 
-    /// What was measured, and how well it is known.
     fn source(&self, what: &str, law: &Fitted) -> Source {
-        let (least, most) = law.sizes;
-        let (fitted, unseen) = law.points;
-        let Fitted { error, held_out, spread, repeats, .. } = law;
-        Source::Measured(format!(
-            "{what}: fit of {fitted} sizes from {least} to {most}, error median {:.1} % p95 {:.1} % \
-             max {:.1} %; {unseen} sizes held out, error median {:.1} % max {:.1} %; spread {:.1} %; \
-             {repeats} repeats; {}",
-            error.0 * 100.0,
-            error.1 * 100.0,
-            error.2 * 100.0,
-            held_out.0 * 100.0,
-            held_out.2 * 100.0,
-            spread * 100.0,
-            self.date
-        ))
+        source(what, law, self.date)
     }
 }
 
 fn named(law: Result<Fitted, Refusal>, what: &str) -> Result<Fitted, NoSpec> {
     law.map_err(|refusal| NoSpec { what: what.to_owned(), refusal })
-}
-
-/// A fitted time, to the digits that a spec gives.
-fn span(seconds: f64) -> Span {
-    Span::from_ps(rounded(seconds * 1e12, DIGITS).round().clamp(0.0, 1e13) as u64)
-}
-
-/// A fitted rate, to the digits that a spec gives, and within what a spec may say.
-fn rate<Work: Copy>(per_second: f64) -> Rate<Work> {
-    let rounded = rounded(per_second, DIGITS).round().clamp(1e6, 1e18) as u64;
-    Rate::new(rounded).expect("a rate of at least a million")
 }
 
 #[cfg(test)]

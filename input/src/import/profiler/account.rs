@@ -5,6 +5,7 @@ use super::order::Order;
 use super::steps::{Marks, Steps};
 use std::collections::BTreeMap;
 use std::fmt;
+use tiersim_models::recorded::Profile;
 
 /// Counts of the file and of the trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -75,6 +76,8 @@ pub struct Account {
     pub tensors: (u64, u64),
     /// Where modules come from.
     pub modules: &'static str,
+    /// What the file shows of the device beyond the trace.
+    pub profile: Profile,
 }
 
 impl Account {

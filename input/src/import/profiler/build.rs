@@ -11,6 +11,7 @@ use super::memory::Memory;
 use super::meta::meta;
 use super::modules::Modules;
 use super::order::{Order, order};
+use super::profile::profile;
 use super::state::{Of, State};
 use super::steps::Steps;
 use super::tables::{Tables, Work};
@@ -56,7 +57,7 @@ pub(super) fn build(
     let memory = Memory::new(tables, &items);
     let state = State::new((tables, &host, &sequences), &items, &steps, &memory);
     let modules = Modules::new(tables, &host, &sequences, &items.list);
-    let mut account = count(tables, &items, &memory, mended);
+    let mut account = count((tables, &host), &items, &memory, mended);
     account.order(&order);
     account.steps(&steps);
     account.modules(modules.from);
@@ -78,9 +79,9 @@ pub(super) fn build(
     Ok(Imported { trace, account })
 }
 
-fn count(tables: &Tables, items: &Items, memory: &Memory, mended: u64) -> Account {
+fn count((tables, host): (&Tables, &Host), items: &Items, memory: &Memory, mended: u64) -> Account {
     let device = items.device.map(|number| match tables.devices.get(&number) {
-        Some(name) => format!("device {number} ({name})"),
+        Some((name, _)) => format!("device {number} ({name})"),
         None => format!("device {number}"),
     });
     let sum = |sum: u64, bytes: u64| sum.saturating_add(bytes);
@@ -101,6 +102,7 @@ fn count(tables: &Tables, items: &Items, memory: &Memory, mended: u64) -> Accoun
         before: memory.before,
         sum_gaps: memory.gaps,
         other_memory: memory.elsewhere,
+        profile: profile(tables, host, items),
         ..Account::default()
     };
     for item in &items.list {

@@ -16,6 +16,8 @@ pub(super) struct Item {
     pub(super) span: u64,
     /// When the host asked for it.
     pub(super) launched: i64,
+    /// When the call that asked for it ended, or [`NONE`].
+    pub(super) asked: i64,
     /// The thread that did, or [`NOWHERE`].
     pub(super) thread: u32,
     /// The innermost range that it did so in, or [`NOWHERE`].
@@ -75,6 +77,7 @@ pub(super) fn device_items(tables: &Tables, host: &Host) -> Items {
             start: activity.start,
             span: activity.span,
             launched: call.map_or(NONE, |call| call.start),
+            asked: call.map_or(NONE, |call| call.end),
             thread: call.map_or(NOWHERE, |call| call.thread),
             range: NOWHERE,
             name: activity.name,
@@ -229,6 +232,7 @@ impl Sweep<'_> {
             start,
             span: start.abs_diff(end),
             launched: start,
+            asked: NONE,
             thread: range.thread,
             range: id,
             name: range.name,

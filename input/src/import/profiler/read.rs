@@ -5,6 +5,7 @@
 
 use super::events::Event;
 use super::tables::Tables;
+use super::values::Whole;
 use crate::import::repaired::Passed;
 use crate::import::stream::{open, refused};
 use crate::trace::tables::ReadBudget;
@@ -90,7 +91,8 @@ impl<'de> Visitor<'de> for Document<'_> {
                 "traceEvents" => map.next_value_seed(Events(reading))?,
                 "deviceProperties" => {
                     for device in map.next_value::<Vec<Device>>()?.into_iter().take(64) {
-                        tables.devices.insert(device.id, device.name);
+                        let bytes = device.memory.and_then(|memory| u64::try_from(memory.0?).ok());
+                        tables.devices.insert(device.id, (device.name, bytes));
                     }
                 }
                 "distributedInfo" => {
@@ -111,6 +113,8 @@ struct Device {
     id: i64,
     #[serde(default)]
     name: String,
+    #[serde(default, rename = "totalGlobalMem")]
+    memory: Option<Whole>,
 }
 
 #[derive(Deserialize)]

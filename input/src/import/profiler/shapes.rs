@@ -1,6 +1,7 @@
-//! What the recorded shapes of an op's inputs say: bytes of the first, FLOPs of products.
+//! What the recorded shapes of an op's inputs say: bytes of the first, FLOPs and shapes of products.
 
 use super::events::Args;
+use tiersim_models::kernel::Product;
 
 /// Bytes of one element of a type, in the profiler's spelling; none for what is no tensor.
 fn element_bytes(word: &str) -> Option<u64> {
@@ -42,9 +43,31 @@ pub(super) fn flops(name: &str, args: &Args) -> u64 {
     flops.filter(|&flops| flops < 1 << 50).unwrap_or(0)
 }
 
+/// Precision and shape of a product of two matrices, of numbers that op times know.
+pub(super) fn product(name: &str, args: &Args) -> Option<(&'static str, Product)> {
+    let first = match name {
+        "aten::mm" => 0,
+        "aten::addmm" => 1,
+        _ => return None,
+    };
+    let (left, right) = (args.shapes.get(first)?, args.shapes.get(first + 1)?);
+    let (&[m, k], &[inner, n]) = (&left[..], &right[..]) else { return None };
+    let precision = match args.types.get(first)?.as_str() {
+        "c10::BFloat16" => "bf16",
+        "c10::Half" => "fp16",
+        "float" => "fp32",
+        _ => return None,
+    };
+    // What a table of ops may have.
+    let side =
+        |side: i64| u64::try_from(side).ok().filter(|side| (1..=1_000_000_000).contains(side));
+    let (m, n, k) = (side(m)?, side(n)?, side(k)?);
+    (k == u64::try_from(inner).ok()?).then_some((precision, Product { m, n, k }))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Args, flops, input_bytes};
+    use super::{Args, Product, flops, input_bytes, product};
 
     #[test]
     fn products_and_bytes_follow_from_shapes() {
@@ -59,6 +82,13 @@ mod tests {
         assert_eq!(flops("aten::add", &args(&[&[3, 5], &[5, 7]], "float")), 0);
         assert_eq!(flops("aten::mm", &args(&[&[3, 5]], "float")), 0);
         assert_eq!(flops("aten::mm", &args(&[&[1 << 40, 1 << 40], &[1 << 40, 9]], "float")), 0);
+        let shape = Product { m: 3, n: 7, k: 5 };
+        let of = |name: &str, shapes: &[&[i64]], word: &str| product(name, &args(shapes, word));
+        assert_eq!(of("aten::mm", &[&[3, 5], &[5, 7]], "c10::Half"), Some(("fp16", shape)));
+        assert_eq!(of("aten::addmm", &[&[7], &[3, 5], &[5, 7]], "float"), Some(("fp32", shape)));
+        assert_eq!(of("aten::mm", &[&[3, 5], &[4, 7]], "float"), None);
+        assert_eq!(of("aten::mm", &[&[3, 5], &[5, 7]], "long"), None);
+        assert_eq!(of("aten::bmm", &[&[2, 3, 5], &[2, 5, 7]], "float"), None);
         assert_eq!(input_bytes(&args(&[&[3, 5]], "c10::BFloat16")), 30);
         assert_eq!(input_bytes(&args(&[&[]], "float")), 4);
         assert_eq!(input_bytes(&args(&[&[3]], "Scalar")), 0);

@@ -9,6 +9,7 @@ use super::events::{Category, Event};
 use super::values::Id;
 use crate::import::names::Names;
 use std::collections::BTreeMap;
+use tiersim_models::kernel::Product;
 
 /// In the place of a number that an event does not say.
 pub(super) const NONE: i64 = i64::MIN;
@@ -145,8 +146,10 @@ pub(super) struct Tables {
     /// Events that should have a time and have none that can be used.
     pub(super) timeless: u64,
     base: Option<i128>,
-    /// Names of the devices by their number.
-    pub(super) devices: BTreeMap<i64, String>,
+    /// Products of matrices among the ranges: which range, precision and shape.
+    pub(super) products: Vec<(u32, &'static str, Product)>,
+    /// Names of the devices by their number, and bytes of their memory.
+    pub(super) devices: BTreeMap<i64, (String, Option<u64>)>,
     pub(super) rank: Option<i64>,
     pub(super) ranks: Option<i64>,
     /// Nanoseconds since 1970 that times count from.
@@ -250,6 +253,9 @@ impl Tables {
         let thread = self.thread(event);
         let (name, more) = self.names.id(module.unwrap_or(&event.name));
         let args = &event.args;
+        if let Some((precision, product)) = super::shapes::product(&event.name, args) {
+            self.products.push((self.ranges.len() as u32, precision, product));
+        }
         self.ranges.push(Range {
             start,
             end,
