@@ -16,8 +16,9 @@ use flexgen::{FlexGenArgs, of_flexgen};
 use megatron::{MegatronArgs, of_megatron};
 use shown::{Precision, command_line, shown};
 use std::path::{Path, PathBuf};
-use tiersim_input::guide::{Engine, Job, Load, Server, deepspeed, machine_of, serve};
+use tiersim_input::guide::{Engine, Job, Load, Server, deepspeed, serve};
 use tiersim_input::import::card::{known_model, read_model};
+use tiersim_input::project::{machine_of, machine_with};
 use tiersim_models::hardware::HBM;
 use tiersim_policies::zoo::Registry;
 
@@ -71,7 +72,7 @@ struct DeepSpeedArgs {
     /// The model: a name of `tiersim memory --model`, or a config.json.
     #[arg(long, value_name = "NAME")]
     model: String,
-    /// The machine: one of `tiersim hardware list`, or a GPU such as 4090, A100 or MI300X.
+    /// The machine: one of `tiersim hardware list`, or a word such as 4090, A100 or laptop.
     #[arg(long, value_name = "NAME")]
     device: String,
     /// GPUs, one replica each.
@@ -111,7 +112,7 @@ struct ServeArgs {
     /// The command line in quotes, or the path of a file that holds it.
     #[arg(value_name = "ARGS", allow_hyphen_values = true)]
     words: String,
-    /// The machine: one of `tiersim hardware list`, or a GPU such as 4090, A100 or MI300X.
+    /// The machine: one of `tiersim hardware list`, or a word such as 4090, A100 or laptop.
     #[arg(long, value_name = "NAME")]
     device: String,
     /// The model, in the place of the command line's: a name of `tiersim memory --model`, or a config.json.
@@ -148,15 +149,14 @@ pub(crate) fn from(args: &FromArgs, registry: &Registry) -> Result<(), Failure> 
 
 fn of_deepspeed(args: &DeepSpeedArgs, registry: &Registry) -> Result<(), Failure> {
     let text = settings_text(&args.file)?;
-    let ships = machine_of(&args.device, args.gpus);
-    let device = ships.unwrap_or(&args.device);
-    if ships.is_none() && machine(device).is_err() {
+    let ships = machine_with(&args.device, args.gpus).filter(|name| machine(name).is_ok());
+    let Some(device) = ships else {
         return Err(Failure::Input(format!(
-            "--device {device}: no machine with {} of these ships; choose one of `tiersim hardware \
+            "--device {}: no machine with {} of these ships; choose one of `tiersim hardware \
              list`, or another number of --gpus",
-            args.gpus
+            args.device, args.gpus
         )));
-    }
+    };
     let precision = args.precision.map(Precision::word);
     let found = deepspeed(
         &args.file,
@@ -184,13 +184,12 @@ fn of_server(args: &ServeArgs, engine: Engine, registry: &Registry) -> Result<()
         Engine::Sglang => "sglang",
     };
     let line = command_line(&args.words, own)?;
-    let known = |devices| machine_of(&args.device, devices).unwrap_or(&args.device);
     // A word that is no machine with one device either is refused as what was typed.
     if machine_of(&args.device, 1).or(machine_of(&args.device, 8)).is_none() {
         machine(&args.device)?;
     }
     let ships = |devices| {
-        let name = known(devices);
+        let name = machine_with(&args.device, devices)?;
         let (_, hardware) = machine(name).ok()?;
         let bytes = hardware.tiers[HBM.index()].capacity.limit()?.get();
         Some(Server { machine: name.to_owned(), bytes })

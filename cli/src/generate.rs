@@ -60,7 +60,7 @@ struct StepArgs {
     #[arg(long, value_name = "FORMAT", value_parser = format)]
     precision: Option<Format>,
     /// How the matrices of blocks are stored beside --lora: nf4, nf4-double or int4, with :G for G
-    /// weights per scale [default: as --precision says].
+    /// weights per scale, or mxfp4 [default: as --precision says].
     #[arg(long, value_name = "HOW", value_parser = packed)]
     quantize: Option<Packed>,
     /// Format of gradients [default: that of --precision].

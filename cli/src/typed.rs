@@ -141,7 +141,7 @@ pub(crate) fn update(text: &str) -> Result<UpdateTime, String> {
     choice(text, &[("after", UpdateTime::After), ("in-backward", UpdateTime::InBackward)])
 }
 
-/// `nf4`, `nf4-double` or `int4`, with the weights of a group behind.
+/// `nf4`, `nf4-double` or `int4`, with the weights of a group behind, or `mxfp4`.
 pub(crate) fn packed(text: &str) -> Result<Packed, String> {
     let (word, group) = text.split_once(':').map_or((text, None), |(word, g)| (word, Some(g)));
     let group = group.map(|group| {
@@ -151,7 +151,12 @@ pub(crate) fn packed(text: &str) -> Result<Packed, String> {
     let group = group.transpose()?;
     let nf4 = |double| Packed::Nf4 { group: group.unwrap_or(packed::block()), double };
     let int4 = Packed::Int4 { group: group.unwrap_or(packed::group()) };
-    let packed = choice(word, &[("nf4", nf4(false)), ("nf4-double", nf4(true)), ("int4", int4)])?;
+    let words =
+        [("nf4", nf4(false)), ("nf4-double", nf4(true)), ("int4", int4), ("mxfp4", Packed::Mxfp4)];
+    let packed = choice(word, &words)?;
+    if let (Packed::Mxfp4, Some(_)) = (packed, group) {
+        return Err("mxfp4 has groups of 32; write mxfp4".to_owned());
+    }
     packed.problem().map_or(Ok(packed), |wrong| Err(format!("{}; {}", wrong.rule, wrong.remedy)))
 }
 

@@ -10,8 +10,10 @@
 //! Invariant: a returned path is canonical and lies in the project, or is that of a shipped file;
 //! the path of a part is as the machine's was given.
 
+mod called;
 mod parts;
 
+pub use called::{machine_of, machine_with};
 pub(crate) use parts::{Named, part};
 
 use crate::handed::is_handed;
@@ -60,7 +62,8 @@ impl Project {
         Some(self.root.join(SPECS)).filter(|specs| specs.is_dir())
     }
 
-    /// The machine called `name`, such as `host-smoke` or `measured/host`.
+    /// The machine called `name`, such as `host-smoke` or `measured/host`; where no file has the
+    /// name, one that ships by what people call it, such as `4090` or `laptop`.
     pub fn machine(&self, name: &str) -> Result<PathBuf, PathFault> {
         if is_plain(name) {
             let file = format!("{SPECS}/{name}.ron");
@@ -71,6 +74,9 @@ impl Project {
             if let Some(path) = shipped::path(&file).filter(|_| !name.contains('/')) {
                 return Ok(path);
             }
+        }
+        if let Some(called) = machine_of(name, 1).filter(|&called| called != name) {
+            return self.machine(called);
         }
         let machines = self.machines();
         let known: Vec<&str> = machines.keys().map(String::as_str).collect();

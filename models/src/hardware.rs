@@ -11,6 +11,7 @@ mod collectives;
 pub(crate) mod fact;
 pub(crate) mod law;
 mod memory;
+mod profile;
 mod requests;
 pub(crate) mod tier_kind;
 mod uncertainty;
@@ -34,6 +35,7 @@ pub use collectives::CollectiveLaws;
 pub use fact::{Fact, Source};
 pub use law::Law;
 pub use memory::Memory;
+pub use profile::Profile;
 pub use requests::DeviceRequests;
 pub use tier_kind::TierKind;
 pub use uncertainty::{Spread, Uncertainty};
@@ -236,6 +238,8 @@ pub struct Hardware {
     pub server: Server,
     /// The host's processors, if the file describes them.
     pub cpu: Option<Cpu>,
+    /// The thresholds of cases that watch memory pressure and name none; `None` for the usual ones.
+    pub pressure: Option<Profile>,
 }
 
 impl Hardware {

@@ -44,6 +44,7 @@ fn machine(tiers: &[TierKind], nodes: &[NodeKind], links: &[(usize, usize, u64, 
         economics: Default::default(),
         server: Default::default(),
         cpu: None,
+        pressure: None,
     }
 }
 

@@ -233,6 +233,41 @@ fn a_device_map_is_the_placement() {
     assert_eq!(result["hints"]["by_parent"], 12, "{text}");
 }
 
+/// A map that `to device-map` writes is read back as the same placement, with what accelerate's hooks
+/// do beside it.
+#[test]
+fn a_map_that_was_written_comes_back_as_the_same_placement() {
+    let project = Project::shipped();
+    let there = r#"Scenario(schema: 2, about: "a map", hardware: "rtx-4090",
+        workload: Model(model: "MODEL", precision: fp16,
+            mode: generate(prompt: 16, tokens: 2, batch: 1), time: roofline(precision: "fp16"),
+            repeat: 1, warmup: 0),
+        policies: [(name: "it", policy: POLICY)])"#;
+    let policies = [
+        "DeviceMap(hbm: gib(4), cpu: gib(3))",
+        "ZeroOffload(parameters: \"far\", parameters_share: 0.5)",
+        "ZeroOffload(parameters: \"drive\")",
+        "AllHbm",
+    ];
+    for model in ["opt-6.7b", "llama-2-7b", "gpt2-xl"] {
+        for policy in policies {
+            let text = there.replace("MODEL", model).replace("POLICY", policy);
+            project.write("there.ron", text);
+            let map = project.run(&["to", "device-map", "there.ron"]).ends_with(0);
+            let ran =
+                turned(&project, "map.json", &map.stdout, &["--model", model, "--device", "4090"])
+                    .ends_with(0);
+            let waits =
+                "runtime: (blocking: true, ahead: true, copies: pageable, source: \"accelerate";
+            let away = ["cpu", "disk"].iter().any(|place| map.stdout.contains(place));
+            assert_eq!(ran.stdout.contains(waits), away, "{}", ran.stdout);
+            project.write("back.ron", &ran.stdout);
+            let again = project.run(&["to", "device-map", "back.ron"]).ends_with(0);
+            assert_eq!(again.json(), map.json(), "{model}, {policy}");
+        }
+    }
+}
+
 #[test]
 fn auto_is_the_policy_that_fills_the_card_and_max_memory_bounds_it() {
     let project = Project::shipped();

@@ -1,16 +1,6 @@
-//! `from`: files of frameworks become scenarios, each key is accounted for, contradictions are refused.
+//! `from vllm` and `from sglang`: command lines become scenarios, each flag is accounted for.
 
 use crate::common::*;
-use serde_json::Value;
-
-/// A configuration turned and not run: what is printed.
-pub(crate) fn turned(project: &Project, text: &str, more: &[&str]) -> Ran {
-    project.write("ds.json", text);
-    let own = |option, value| if more.contains(&option) { vec![] } else { vec![option, value] };
-    let (model, device) = (own("--model", "gpt2"), own("--device", "a100"));
-    let words = ["from", "deepspeed", "ds.json", "--sequence", "512", "--no-run"];
-    project.run(&[&words[..], &model, &device, more].concat())
-}
 
 /// Fails unless each command line or script is turned into what shows that it was read, from a file
 /// as well, and holds; the last of them is small enough to run.
@@ -30,237 +20,8 @@ pub(crate) fn hold(
     project.run(&["run", "turned.ron", "--no-png", "--no-bound-curve"]).ends_with(0);
 }
 
-/// Keys of a configuration that have values, with their sections.
-fn keys(value: &Value, before: &str, out: &mut Vec<String>) {
-    for (key, value) in value.as_object().expect("a section") {
-        let key = if before.is_empty() { key.clone() } else { format!("{before}.{key}") };
-        match value {
-            Value::Object(inside) if !inside.is_empty() => keys(value, &key, out),
-            _ => out.push(key),
-        }
-    }
-}
-
-/// As programs and guides write them: everything `auto`, older names, every stage, drives.
-pub(crate) const CONFIGURATIONS: [(&str, &[&str], &[&str]); 13] = [
-    (
-        r#"{"fp16": {"enabled": "auto", "loss_scale": 0, "loss_scale_window": 1000}, "bf16": {"enabled": "auto"},
-            "scheduler": {"type": "WarmupLR", "params": {"warmup_num_steps": "auto"}},
-            "zero_optimization": {"stage": 2, "allgather_partitions": true, "allgather_bucket_size": 2e8,
-                "overlap_comm": true, "reduce_scatter": true, "reduce_bucket_size": "auto", "contiguous_gradients": true},
-            "gradient_accumulation_steps": "auto", "train_batch_size": "auto", "train_micro_batch_size_per_gpu": "auto"}"#,
-        &["--gpus", "8", "--micro-batch", "4", "--precision", "fp16"],
-        &[
-            "hardware: \"dgx-a100-80g\"",
-            "precision: fp16,",
-            "batch: 4,",
-            "parallel: (data: 8)",
-            "zero: (stage: 2),",
-            "policy: AllHbm",
-        ],
-    ),
-    (
-        r#"{"train_batch_size": 64, "zero_optimization": {"stage": 2, "cpu_offload": true, "reduce_bucket_size": 500000000},
-            "optimizer": {"type": "Adam", "params": {"lr": 1e-3, "betas": [0.9, 0.999]}}, "fp16": {"enabled": true}}"#,
-        &["--gpus", "4"],
-        &[
-            "batch: 16,",
-            "zero: (stage: 2, host_update: 1.0, bucket: b(1000000000), overlap: false)",
-            "ZeroOffload(optimizer: \"far\")",
-            "runtime: (copies: pageable",
-        ],
-    ),
-    (
-        r#"{"bf16": {"enabled": true}, "train_micro_batch_size_per_gpu": 1, "gradient_accumulation_steps": 8,
-            "zero_optimization": {"stage": 3,
-                "offload_optimizer": {"device": "nvme", "nvme_path": "/local_nvme", "pin_memory": true, "buffer_count": 4, "fast_init": false},
-                "offload_param": {"device": "nvme", "nvme_path": "/local_nvme", "pin_memory": true, "buffer_size": 1e8, "max_in_cpu": 1e9},
-                "stage3_prefetch_bucket_size": 1e6},
-            "aio": {"block_size": 262144, "queue_depth": 32, "thread_count": 1, "single_submit": false, "overlap_events": true}}"#,
-        &[],
-        &[
-            "batch: 8,",
-            "micro_batch: 1,",
-            "optimizer: \"drive\", gradients: \"far\"",
-            "parameters: \"drive\", prefetch_ops: 16, relay: \"far\", prefetch_budget: b(2000000)",
-        ],
-    ),
-    (
-        r#"{"zero_optimization": {"stage": 3, "offload_optimizer": {"device": "cpu", "ratio": 0.3}, "overlap_comm": false},
-            "activation_checkpointing": {"partition_activations": true, "cpu_checkpointing": true, "number_checkpoints": null},
-            "bf16": {"enabled": true}}"#,
-        &["--gpus", "2", "--device", "h100"],
-        &[
-            "hardware: \"dgx-h100\"",
-            "checkpointing: full",
-            "host_update: 0.3, overlap: false",
-            "optimizer_share: 0.3, activations: \"far\"",
-        ],
-    ),
-    (
-        r#"{"train_batch_size": 8, "steps_per_print": 1}"#,
-        &[],
-        &["precision: fp32", "batch: 8,", "micro_batch: 8,"],
-    ),
-    (
-        r#"{"zero_optimization": {"stage": 1}, "optimizer": {"type": "OneBitAdam"}}"#,
-        &[],
-        &["zero: (stage: 1)"],
-    ),
-    (
-        r#"{"optimizer": {"type": "Lion", "params": {}}, "zero_optimization": {"stage": 0}}"#,
-        &[],
-        &["optimizer: lion,"],
-    ),
-    (
-        "{\n\t\"zero_optimization\": {\n\t\t\"stage\": 2,\n\t\t\"offload_param\": {\"device\": \"cpu\"},\n\t\t\"offload_optimizer\": {\"device\": \"none\"}\n\t}\n}",
-        &["--host-memory", "512", "--checkpointing"],
-        &[
-            "capacity: {\"dram\": gib(512)}",
-            "policy: AllHbm",
-            "offloads parameters in stage 3 only",
-        ],
-    ),
-    (
-        r#"{"zero_optimization": {"stage": 3, "zero_quantized_weights": true, "zero_hpz_partition_size": 8, "brand_new_key": 1},
-            "curriculum_learning": {"enabled": true, "params": {"difficulty": [1, 2]}}, "wandb": {"enabled": true}}"#,
-        &[],
-        &["brand_new_key: 1 -> ignored: unknown key", "ZeRO++ and MiCS are not modelled"],
-    ),
-    // What the program fills in, and sections that say nothing.
-    (
-        r#"{"bf16": {"enabled": "auto"}, "fp16": {"enabled": true}, "scheduler": {}, "aio": {},
-            "zero_optimization": {"stage": "auto", "offload_optimizer": {"device": "auto"}, "offload_param": {}}}"#,
-        &["--stage", "3"],
-        &[
-            "precision: fp16,",
-            "zero: (stage: 3),",
-            "policy: AllHbm",
-            "bf16.enabled: auto -> ignored: left to the program: precision: fp16",
-            "offload_param: {} -> ignored: an empty section",
-        ],
-    ),
-    (
-        r#"{"bf16": {"enabled": true}, "zero_optimization": {"stage": 2, "offload_optimizer": {"device": "none", "ratio": 0.3, "pin_memory": true},
-            "offload_param": null}, "torch_autocast": {"enabled": false}, "gradient_accumulation_dtype": "fp32", "timers": {"throughput": {"enabled": true}}}"#,
-        &["--precision", "fp16"],
-        &[
-            "precision: bf16,",
-            "policy: AllHbm",
-            "ratio: 0.3 -> ignored: nothing of it is offloaded",
-        ],
-    ),
-    (
-        r#"{"zero_optimization": true, "train_batch_size": 4}"#,
-        &[],
-        &["zero: (stage: 1)", "batch: 4,"],
-    ),
-    (
-        r#"{"zero_optimization": {"stage": 3, "offload_param": {"device": "cpu", "pin_memory": true}}, "fp16": {"enabled": true}}"#,
-        &["--device", "A100 40 GB"],
-        &["hardware: \"a100-40g-pcie4\"", "ZeroOffload(parameters: \"far\""],
-    ),
-];
-
-#[test]
-fn configurations_of_deepspeed_become_scenarios_that_account_for_every_key() {
-    let project = Project::shipped();
-    for (text, more, shows) in CONFIGURATIONS {
-        let ran = turned(&project, text, more).ends_with(0).shows(shows);
-        let mut all = Vec::new();
-        keys(&serde_json::from_str(text).expect("JSON"), "", &mut all);
-        for key in all {
-            let rows = ran.stdout.lines().filter(|line| line.contains(&format!(": {key}: ")));
-            assert_eq!(rows.count(), 1, "{key} in {}", ran.stdout);
-        }
-        // What is printed is a scenario, and it runs.
-        project.write("turned.ron", &ran.stdout);
-        project.run(&["check", "turned.ron"]).ends_with(0);
-        project.run(&["run", "turned.ron", "--no-png", "--no-bound-curve"]).ends_with(0);
-    }
-}
-
-#[test]
-fn what_contradicts_itself_or_is_no_configuration_is_refused() {
-    let project = Project::shipped();
-    for (text, more, says) in [
-        (
-            r#"{"train_batch_size": 7, "train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 2}"#,
-            &[][..],
-            "ds.json:1:2: `train_batch_size` is micro-batch x accumulation x GPUs, here 2 x 2 x 1 = 4 (found 7)",
-        ),
-        (r#"{"train_batch_size": 9}"#, &["--gpus", "2"], "here 4 x 1 x 2 = 8 (found 9)"),
-        (
-            r#"{"fp16": {"enabled": true}, "bf16": {"enabled": true}}"#,
-            &[],
-            "`bf16.enabled` and `fp16.enabled` are not both on",
-        ),
-        (
-            r#"{"zero_optimization": {"stage": 4}}"#,
-            &[],
-            "`zero_optimization.stage` is a whole number from 0 to 3 (found 4)",
-        ),
-        (
-            r#"{"zero_optimization": {"offload_optimizer": {"device": "cpu"}}}"#,
-            &[],
-            "`offload_optimizer` is of stages 1 to 3 (found stage 0)",
-        ),
-        (
-            r#"{"zero_optimization": {"stage": 2, "offload_optimizer": {"device": "disk2"}}}"#,
-            &[],
-            "is `cpu`, `nvme` or `none` (found disk2)",
-        ),
-        (
-            r#"{"zero_optimization": {"stage": 2, "reduce_bucket_size": -5}}"#,
-            &[],
-            "a whole number from 0 to 1e15, or `auto` (found -5)",
-        ),
-        (r#"{"train_batch_size": 1, "train_batch_size": 2}"#, &[], "a key is given twice"),
-        (
-            r#"{"zero_optimization": {"stage": 2, "offload_optimizer": {"device": "nvme"}}, "bf16": {"enabled": true}}"#,
-            &[],
-            "goes to NVMe in stage 3 only (found stage 2)",
-        ),
-        (
-            r#"{"zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu"}}}"#,
-            &[],
-            "ds.json:1:58: an update on the host is of a master copy",
-        ),
-        ("{}", &["--gpus", "2", "--device", "3090"], "no machine with 2 of these ships"),
-        (
-            r#"{"zero_optimization": {"stage": 2}}"#,
-            &["--gpus", "4", "--device", "b200"],
-            "b200 does not say where they meet",
-        ),
-        ("[1, 2]", &[], "a mapping of keys to values"),
-        ("{\"a\": ", &[], "ds.json:"),
-        ("{}", &["--device", "abacus"], "abacus"),
-        ("{}", &["--model", "no-such-model"], "no-such-model"),
-    ] {
-        let ran = turned(&project, text, more);
-        let ran = ran.ends_with(2).says(&[says]);
-        assert_eq!(ran.stdout, "", "nothing is printed");
-        assert!(!project.path("out").exists(), "nothing is written");
-    }
-}
-
-/// DeepSpeed reads Hjson: comments are no keys, and hide none.
-#[test]
-fn comments_hide_no_key() {
-    let project = Project::shipped();
-    let text = "{\n  // per step, \"train_batch_size\": 1\n  \"train_batch_size\": 4, /* and\n   more */ \
-                \"optimizer\": {\"type\": \"Lion\"}, # at last\n  \"wandb\": {\"host\": \"http://a//b\"}\n}";
-    let ran = turned(&project, text, &[]).ends_with(0);
-    ran.shows(&[
-        "line 3: train_batch_size: 4 ->",
-        "optimizer: lion,",
-        "host: http://a//b",
-        "line 5: wandb",
-    ]);
-}
-
 /// Command lines as issues and guides of the projects have them, with what shows that they were read.
-pub(crate) const COMMAND_LINES: [(&str, &str, &[&str], &[&str]); 4] = [
+pub(crate) const COMMAND_LINES: [(&str, &str, &[&str], &[&str]); 11] = [
     (
         "vllm",
         "vllm serve meta-llama/Llama-2-13b-hf --cpu-offload-gb 8 --max-num-seqs=4 --kv_cache_dtype fp8 --swap-space 16",
@@ -304,6 +65,62 @@ pub(crate) const COMMAND_LINES: [(&str, &str, &[&str], &[&str]); 4] = [
         &["--device", "t4"],
         &["zz: 1 -> ignored: unknown key", "int4"],
     ),
+    // github.com/vllm-project/vllm/issues/33155, its variables filled in: experts of 4 bits.
+    (
+        "vllm",
+        "vllm serve openai/gpt-oss-120b --host 0.0.0.0 --port 8000 --gpu-memory-utilization 0.97 -O3 \
+         --enable-chunked-prefill --enable-prefix-caching --async-scheduling --max_num_seqs 100 \
+         --tool-call-parser openai --enable-auto-tool-choice --tensor-parallel-size 1 --max-model-len 87040",
+        &["--device", "h100", "--tokens", "2"],
+        &["model: \"gpt-oss-120b\"", "formats: (weights: mxfp4)", "hardware: \"h100-sxm-pcie5\""],
+    ),
+    // github.com/EuroEval/EuroEval/issues/1120
+    (
+        "vllm",
+        "python3 -m vllm.entrypoints.openai.api_server \\\n    --model openai/gpt-oss-20b \\\n    --host 0.0.0.0 \\\n    \
+         --port 8000 \\\n    --tensor-parallel-size 2 \\\n    --gpu-memory-utilization 0.9",
+        &["--device", "h100", "--tokens", "2"],
+        &["tensor: 2,", "formats: (weights: mxfp4)", "hardware: \"dgx-h100\""],
+    ),
+    // github.com/datawhalechina/self-llm/issues/459
+    (
+        "vllm",
+        "VLLM_USE_MODELSCOPE=true vllm serve /root/autodl-tmp/Qwen/Qwen3-8B --served-model-name Qwen3-8B \
+         --max_model_len 8192 --enable-reasoning --reasoning-parser deepseek_r1",
+        &["--device", "4090"],
+        &["model: \"qwen3-8b\"", "precision: bf16", "enable-reasoning: true -> ignored"],
+    ),
+    // github.com/vllm-project/vllm/issues/18244
+    (
+        "vllm",
+        "vllm serve ~/models/Qwen3-14B-FP8 \\\n--served-model-name Qwen3-14B \\\n--api-key htxt-ai \\\n--device cuda \\\n\
+         --disable-log-requests \\\n--gpu-memory-utilization 0.95 \\\n--host 0.0.0.0 --port 6006 \\\n--seed 3407 \\\n\
+         --max-model-len 32000 \\\n--dtype bfloat16 \\\n--trust-remote-code \\\n--max-num-seqs 256",
+        &["--device", "4090"],
+        &["model: \"qwen3-14b\"", "formats: (weights: fp8)"],
+    ),
+    // github.com/TrelisResearch/one-click-llms/issues/17
+    (
+        "vllm",
+        "--model Qwen/Qwen3-32B-FP8 --reasoning-parser deepseek_r1 --max-model-len 8192 --host 0.0.0.0 --port 8000",
+        &["--device", "workstation"],
+        &["model: \"qwen3-32b\"", "hardware: \"workstation-rtx-6000-ada\""],
+    ),
+    // github.com/vllm-project/vllm/issues/17666
+    (
+        "vllm",
+        "vllm serve /home/sun/models/Qwen3-30B-A3B   --no-enable-expert-parallel   --host 0.0.0.0 --port 8088   \
+         --tensor-parallel-size 4 --gpu-memory-utilization 1   --dtype float16 --max-model-len 4096 --max-num-seqs 16   \
+         --served-model-name Qwen3-30B-A3B",
+        &["--device", "h200", "--tokens", "2"],
+        &["precision: fp16", "tensor: 4,", "hardware: \"dgx-h200\""],
+    ),
+    (
+        "sglang",
+        "python3 -m sglang.launch_server --model-path openai/gpt-oss-120b --tp-size 4",
+        &["--device", "a100", "--tokens", "2"],
+        &["formats: (weights: mxfp4)", "tensor: 4,"],
+    ),
 ];
 
 #[test]
@@ -336,6 +153,24 @@ fn command_lines_that_ask_for_what_is_not_modelled_are_refused() {
         // github.com/vllm-project/vllm/issues/13124
         (
             "vllm serve /home/x/llm_model/Qwen/Qwen2___5-VL-72B-Instruct --dtype auto --tensor-parallel-size 4",
+            &["no model of this name is known here"],
+        ),
+        // github.com/vllm-project/vllm/issues/22306: a flag that takes no value has one.
+        (
+            "vllm serve /mnt/general/models/Qwen3-30B-A3B-Instruct-2507-FP8 --tensor-parallel-size 2 \
+             --pipeline-parallel-size 1 --gpu-memory-utilization  0.9 --max-model-len 64000 --enforce_eager true ",
+            &["`model` says the same as `model` (found true)"],
+        ),
+        // github.com/LMCache/LMCache/issues/1435
+        (
+            "vllm serve /root/models/Qwen/Qwen3-Coder-480B-A35B-Instruct-FP8 --max-model-len 131072 \
+             --enable-expert-parallel --data-parallel-size 8 --gpu-memory-utilization 0.75",
+            &["no model of this name is known here"],
+        ),
+        // github.com/vllm-project/vllm/issues/15469
+        (
+            "vllm serve /home/work/anyujie/Qwen/Qwen2.5-VL-3B-Instruct --gpu-memory-utilization 0.9 --swap-space 16 \
+             --max-model-len 4096 --tensor-parallel-size 2 --port 8091 --disable-custom-all-reduce",
             &["no model of this name is known here"],
         ),
         ("vllm serve gpt2 --speculative-config '{\"n\": 1}'", &["tokens that are guessed ahead"]),

@@ -4,7 +4,8 @@
 //! they were made of, as the scenario's types have it and not as text.
 
 use crate::common::*;
-use crate::frameworks::{COMMAND_LINES, CONFIGURATIONS, turned};
+use crate::deepspeed::{CONFIGURATIONS, turned};
+use crate::frameworks::COMMAND_LINES;
 use tiersim_input::scenario::read::read_scenario;
 use tiersim_policies::scenario::{Budget, Scenario};
 
@@ -62,7 +63,12 @@ fn taken(printed: &str) -> BTreeMap<String, (String, String)> {
         match key {
             "zero_optimization" => "zero_optimization.stage",
             "zero_optimization.cpu_offload" => "zero_optimization.offload_optimizer.device",
-            "zero_optimization.offload_param" => "zero_optimization.offload_param.device",
+            "zero_optimization.cpu_offload_use_pin_memory" => {
+                "zero_optimization.offload_optimizer.pin_memory"
+            }
+            "zero_optimization.cpu_offload_param"
+            | "zero_optimization.cpu_offload_params"
+            | "zero_optimization.offload_param" => "zero_optimization.offload_param.device",
             "mem-fraction-static" => "gpu-memory-utilization",
             "model-path" => "model",
             "tp-size" => "tensor-parallel-size",
@@ -71,6 +77,8 @@ fn taken(printed: &str) -> BTreeMap<String, (String, String)> {
             other => other,
         }
         .replace("kv_cache_dtype", "kv-cache-dtype")
+        .replace("max_num_seqs", "max-num-seqs")
+        .replace("max_model_len", "max-model-len")
     };
     let row = |line: &str| {
         let row = line.strip_prefix("//   line ")?.split_once(": ")?.1;

@@ -13,6 +13,7 @@ mod calibrate;
 mod common;
 mod conform;
 mod contract;
+mod deepspeed;
 mod determinism;
 mod device_maps;
 mod documented;

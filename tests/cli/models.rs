@@ -101,3 +101,27 @@ fn tensors() -> Vec<String> {
     let around = ["model.embed_tokens.weight", "model.norm.weight", "lm_head.weight"];
     around.iter().map(|name| (*name).to_owned()).chain(blocks).collect()
 }
+
+/// Bytes of published weights: what their indices sum up to.
+#[test]
+fn weights_have_the_bytes_that_are_published() {
+    let project = Project::empty();
+    for (line, published) in [
+        // model.safetensors.index.json of openai/gpt-oss-20b; the model card says 12.8 GiB.
+        ("gpt-oss-20b --precision bf16 --quantize mxfp4", 13_761_264_768_u64),
+        // The model card says 60.8 GiB.
+        ("gpt-oss-120b --precision bf16 --quantize mxfp4", 65_248_815_744),
+        ("gpt-oss-120b --precision bf16", 2 * 116_829_156_672),
+        // Indices of Qwen/Qwen3-8B, Qwen3-14B and Qwen3-30B-A3B.
+        ("qwen3-8b --precision bf16", 16_381_470_720),
+        ("qwen3-14b --precision bf16", 29_536_614_400),
+        ("qwen3-30b-a3b --precision bf16", 61_064_245_248),
+    ] {
+        let words = ["memory", "--inference", "--format", "json", "--model"];
+        let all: Vec<&str> = words.into_iter().chain(line.split(' ')).collect();
+        let found = project.run(&all).ends_with(0).json();
+        assert_eq!(found["weights_bytes"], published, "{line}");
+    }
+    let wrong = ["memory", "--model", "gpt-oss-20b", "--inference", "--quantize", "mxfp4:64"];
+    project.run(&wrong).ends_with(2).says(&["mxfp4 has groups of 32"]);
+}

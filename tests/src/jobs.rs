@@ -66,8 +66,8 @@ fn card(dice: &mut Dice, tensor: u32, layers: u32) -> Card {
     let grouped = family.is_rotary();
     let heads = kv_heads * if grouped { dice.within(1..=3) } else { 1 };
     let hidden = if grouped { 8 * dice.within(1..=12) } else { heads * head_dim };
-    let has_experts =
-        family == Family::Mixtral || (family == Family::Qwen && dice.within(0..=1) == 1);
+    let has_experts = matches!(family, Family::Mixtral | Family::GptOss)
+        || (family == Family::Qwen && dice.within(0..=1) == 1);
     let ffn = tensor * dice.within(1..=40);
     let experts = has_experts.then(|| Experts {
         count: dice.pick(&[4, 8]),
@@ -87,7 +87,7 @@ fn card(dice: &mut Dice, tensor: u32, layers: u32) -> Card {
         vocab: tensor * dice.within(1..=300),
         positions: if family.learns_positions() { 256 } else { 0 },
         tied: dice.within(0..=1) == 1 || !family.is_causal(),
-        qkv_bias: family.has_biases() || dice.within(0..=1) == 1,
+        qkv_bias: family.has_biases() || dice.within(0..=1) == 1 || family == Family::GptOss,
         experts,
         window: None,
     }

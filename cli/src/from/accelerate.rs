@@ -8,9 +8,8 @@ use crate::new::settings_text;
 use crate::output::Failure;
 use clap::Args;
 use std::path::{Component, Path, PathBuf};
-use tiersim_input::guide::{
-    Launch, MapLoad, Opened, accelerate, device_map, is_device_map, machine_of,
-};
+use tiersim_input::guide::{Launch, MapLoad, Opened, accelerate, device_map, is_device_map};
+use tiersim_input::project::{machine_of, machine_with};
 use tiersim_models::diagnostic::Diagnostics;
 use tiersim_policies::zoo::Registry;
 
@@ -25,7 +24,7 @@ pub(super) struct AccelerateArgs {
     /// The model: a name of `tiersim memory --model`, or a config.json.
     #[arg(long, value_name = "NAME")]
     model: String,
-    /// The machine: one of `tiersim hardware list`, or a GPU such as 4090, A100 or MI300X.
+    /// The machine: one of `tiersim hardware list`, or a word such as 4090, A100 or laptop.
     #[arg(long, value_name = "NAME")]
     device: String,
     /// Processes, one replica each, in the place of the configuration's.
@@ -83,7 +82,7 @@ pub(super) fn of_accelerate(args: &AccelerateArgs, registry: &Registry) -> Resul
     let stem = args.file.file_stem().unwrap_or_default().to_string_lossy();
     let found = if auto || is_device_map(&args.file, &text) {
         let device = known(1).unwrap_or(&args.device);
-        machine(device)?;
+        let (_, hardware) = machine(device)?;
         let inside = |part| matches!(part, Component::Normal(_) | Component::CurDir);
         if !args.file.components().all(inside) {
             return Err(Failure::Input(format!(
@@ -99,12 +98,13 @@ pub(super) fn of_accelerate(args: &AccelerateArgs, registry: &Registry) -> Resul
             prompt: args.prompt,
             tokens: args.tokens,
             batch: args.batch,
+            pageable: hardware.links.iter().any(|link| link.pageable.is_some()),
             max_memory: sizes(args.max_memory.as_deref())?,
         };
         device_map((!auto).then_some(&args.file), &text, &load)?
     } else {
-        let ships = |processes| {
-            let name = known(processes).unwrap_or(&args.device);
+        let ships = |processes: u64| {
+            let name = machine_with(&args.device, processes.min(SERVER))?;
             machine(name).is_ok().then(|| name.to_owned())
         };
         let launch = Launch {

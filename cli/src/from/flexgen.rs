@@ -7,7 +7,8 @@ use crate::hardware::machine;
 use crate::output::Failure;
 use clap::Args;
 use std::path::PathBuf;
-use tiersim_input::guide::{flexgen, machine_of};
+use tiersim_input::guide::flexgen;
+use tiersim_input::project::machine_of;
 use tiersim_policies::zoo::Registry;
 
 #[derive(Debug, Args)]
@@ -15,7 +16,7 @@ pub(super) struct FlexGenArgs {
     /// The command line in quotes, or the path of a file or shell script that holds it.
     #[arg(value_name = "ARGS", allow_hyphen_values = true)]
     words: String,
-    /// The machine: one of `tiersim hardware list`, or a GPU such as 4090, A100 or MI300X.
+    /// The machine: one of `tiersim hardware list`, or a word such as 4090, A100 or laptop.
     #[arg(long, value_name = "NAME")]
     device: String,
     /// The model, in the place of the command line's: a name of `tiersim memory --model`, or a config.json.

@@ -8,7 +8,8 @@ use crate::hardware::machine;
 use crate::output::Failure;
 use clap::Args;
 use std::path::PathBuf;
-use tiersim_input::guide::{Cluster, machine_of, megatron};
+use tiersim_input::guide::{Cluster, megatron};
+use tiersim_input::project::{machine_of, machine_with};
 use tiersim_policies::zoo::Registry;
 
 /// Most devices of a server that a word such as `a100` stands for.
@@ -46,8 +47,8 @@ pub(super) fn of_megatron(args: &MegatronArgs, registry: &Registry) -> Result<()
     if known(1).or(known(SERVER)).is_none() {
         machine(&args.device)?;
     }
-    let ships = |ranks| {
-        let name = known(ranks).unwrap_or(&args.device);
+    let ships = |ranks: u64| {
+        let name = machine_with(&args.device, ranks.min(SERVER))?;
         machine(name).is_ok().then(|| name.to_owned())
     };
     let cluster = Cluster {

@@ -65,7 +65,7 @@ pub(crate) struct MemoryArgs {
     #[arg(long, value_name = "FORMAT", value_parser = format)]
     pub(crate) precision: Option<Format>,
     /// How the matrices of a --model's blocks are stored: nf4, nf4-double or int4, with :G for G
-    /// weights per scale [default: as --precision says]; in training with --lora only.
+    /// weights per scale, or mxfp4 [default: as --precision says]; in training with --lora only.
     #[arg(long, value_name = "HOW", value_parser = packed)]
     pub(crate) quantize: Option<Packed>,
     /// Format of gradients [default: that of --precision].

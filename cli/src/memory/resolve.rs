@@ -144,8 +144,8 @@ fn whole_shape(args: &MemoryArgs, model: Option<&ModelFiles>) -> Result<Option<C
     multiple("--hidden", "heads", hidden, heads)?;
     multiple("--heads", "heads", heads, kv_heads)?;
     let family = args.family.unwrap_or(Family::Gpt2);
-    if family == Family::Mixtral {
-        let rule = "experts of --family mixtral need a model card";
+    if matches!(family, Family::Mixtral | Family::GptOss) {
+        let rule = format!("experts of --family {} need a model card", family.word());
         return Err(format!("{rule}; say another family"));
     }
     let ffn = match args.ffn {

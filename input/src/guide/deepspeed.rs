@@ -8,6 +8,7 @@
 mod comments;
 pub(super) mod keys;
 mod reasons;
+mod shape;
 
 use super::reader::Reader;
 use super::settings::Settings;
@@ -66,6 +67,11 @@ pub fn deepspeed(file: &Path, text: &str, job: &Job<'_>) -> Result<Guide, Diagno
             of.rows[index] = why(&word(&entry.path)).map(|why| Fate::Ignored(why.to_owned()));
         }
     }
+    if !entries.is_empty() && of.rows.iter().all(Option::is_none) {
+        let rule = "no key of this file is one of DeepSpeed's";
+        let (place, key) = (entries[0].place, entries[0].path.join("."));
+        of.wrong(place, rule, &key, "name the file that DeepSpeed is handed, its ds_config.json");
+    }
     let rows = of.done()?;
     let name = file.file_name().map(|name| name.to_string_lossy().into_owned());
     let told = ["as ds_config says", "tiersim from deepspeed FILE"];
@@ -79,6 +85,8 @@ pub(super) fn parts(of: &mut Reader<'_>, job: &Job<'_>, settings: &mut Settings)
     zero(of, job, settings);
     offload(of, settings);
     checkpoints(of, settings);
+    shape::splits(of);
+    shape::sections(of);
 }
 
 /// A key by its whole path, in today's names.
@@ -214,7 +222,9 @@ fn stage(of: &mut Reader<'_>, job: &Job<'_>) -> u64 {
         of.rows[index] = Some(Fate::Taken(format!("zero: (stage: {stage})")));
         return stage;
     }
-    let old = of.find(key).and_then(|(_, entry)| match entry.value.as_deref() {
+    let found = of.find(key).map(|(_, entry)| entry);
+    let alone = found.filter(|entry| entry.path.len() == 1);
+    let old = alone.and_then(|entry| match entry.value.as_deref() {
         Some("true") => Some((1, "zero: (stage: 1)")),
         Some("false" | "null" | "{}") => Some((0, "nothing is partitioned")),
         _ => None,
@@ -223,6 +233,12 @@ fn stage(of: &mut Reader<'_>, job: &Job<'_>) -> u64 {
         let index = of.find(key).expect("it was found").0;
         of.rows[index] = Some(Fate::Taken(told.to_owned()));
         return stage;
+    }
+    if let Some(entry) = alone {
+        let value = entry.value.as_deref().unwrap_or("a list");
+        let rule = "`zero_optimization` is a section, or true or false";
+        of.wrong(entry.place, rule, value, "write { \"stage\": 2 }");
+        return 0;
     }
     of.number(key, [0, 3], "zero: (stage: {})").unwrap_or(0)
 }
@@ -303,8 +319,11 @@ fn offload(of: &mut Reader<'_>, settings: &mut Settings) {
         of.ignore(key, "of parameters that are offloaded");
     } else if !of.is_left_to_the_program(key, "left to the program: what is free") {
         let wide = keys::element(settings.precision);
-        let told = |elements| format!("prefetch_budget: b({})", elements * wide);
-        settings.prefetch = of.count(key, told).map(|elements| elements * wide).filter(|&b| b > 0);
+        let told = |elements| match elements {
+            0 => "prefetch_ops: 0".to_owned(),
+            _ => format!("prefetch_budget: b({})", elements * wide),
+        };
+        settings.prefetch = of.count(key, told).map(|elements| elements * wide);
     }
     pinned(of, settings);
 }

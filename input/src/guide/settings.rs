@@ -6,6 +6,7 @@
 use super::reader::Reader;
 use super::yaml::Entry;
 use super::{Fate, Row, Said};
+use crate::project::machine_of as machine;
 use std::path::Path;
 use tiersim_models::diagnostic::Diagnostics;
 
@@ -37,7 +38,7 @@ pub(super) struct Settings {
     pub(super) optimizer_share: Option<f64>,
     /// What changes the weights, as the scenario's word.
     pub(super) update: Option<&'static str>,
-    /// Bytes of a bucket of gradients, and of what may be fetched ahead.
+    /// Bytes of a bucket of gradients, and of what may be fetched ahead; 0 for nothing.
     pub(super) bucket: Option<u64>,
     pub(super) prefetch: Option<u64>,
     /// Blocks whose weights are gathered ahead, where that is said.
@@ -50,6 +51,9 @@ pub(super) struct Settings {
     pub(super) one_stream: bool,
     /// Copies are of pageable memory.
     pub(super) pageable: bool,
+    /// Hooks copy each weight right before its module, wait for it, and drop it behind: with where
+    /// that is known from.
+    pub(super) hooks: Option<&'static str>,
     /// Text is generated, in the place of training.
     pub(super) generate: Option<Generate>,
     /// Training of a model that several kinds of ranks split, in the place of replicas alone.
@@ -185,30 +189,6 @@ fn word(path: &[String]) -> &str {
         (_, "dataloader_prefetch_factor") => "prefetch_factor",
         _ => key,
     }
-}
-
-/// A machine that ships with so many devices, by what people call its device: `RTX 4090`, `a100`.
-pub fn machine(word: &str, devices: u64) -> Option<&'static str> {
-    let plain: String =
-        word.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
-    let plain = plain.trim_start_matches("nvidia").trim_start_matches("geforce");
-    let plain = plain.trim_start_matches("amd").trim_start_matches("instinct");
-    Some(match (plain, devices) {
-        ("h200" | "h200sxm", 1) => "h200-sxm-pcie5",
-        ("h200" | "h200sxm", 2..=8) => "dgx-h200",
-        ("b200", 1) => "b200",
-        ("mi300x", 1) => "mi300x",
-        ("v100" | "v10032g" | "v10032gb", 1) => "v100-32g-pcie3",
-        ("t4", 1) => "t4",
-        ("rtx3090" | "3090", 1) => "rtx-3090",
-        ("rtx4090" | "4090", 1) => "rtx-4090",
-        ("a100" | "a10080" | "a10080g" | "a10080gb", 1) => "a100-80g-pcie4",
-        ("a10040" | "a10040g" | "a10040gb", 1) => "a100-40g-pcie4",
-        ("h100" | "h10080g" | "h10080gb", 1) => "h100-sxm-pcie5",
-        ("a100" | "a10080" | "a10080g" | "a10080gb", 2..=8) => "dgx-a100-80g",
-        ("h100" | "h10080g" | "h10080gb", 2..=8) => "dgx-h100",
-        _ => return None,
-    })
 }
 
 /// What the entries mean, and what became of each.

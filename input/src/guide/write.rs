@@ -30,28 +30,35 @@ pub(super) fn scenario(from: &str, of: &Settings, [case, by]: [&str; 2]) -> Stri
     let policy = offload.map_or("AllHbm".to_owned(), |words| format!("ZeroOffload({words})"));
     let policy = of.generate.and_then(|text| text.block).map_or(policy, |block| percent(&block));
     let policy = of.policy.clone().unwrap_or(policy);
-    let _ = match (pressure(of), of.generate.and_then(|text| text.hbm)) {
-        (None, Some(hbm)) => {
-            writeln!(out, "        (name: {case:?}, policy: {policy}, hbm: b({hbm})),")
-        }
-        (None, None) if of.pageable => writeln!(
-            out,
-            "        (\n            name: {case:?},\n            policy: {policy},\n            \
-             runtime: (copies: pageable, source: {from:?}),\n        ),"
-        ),
-        (None, None) if policy.contains('\n') => writeln!(
-            out,
-            "        (\n            name: {case:?},\n            policy: {policy},\n        ),"
-        ),
-        (None, None) => writeln!(out, "        (name: {case:?}, policy: {policy}),"),
-        (Some(pressure), _) => writeln!(
-            out,
-            "        (\n            name: {case:?},\n            policy: {policy},\n            \
-             pressure: (\n{pressure}            ),\n        ),"
-        ),
-    };
+    case_of(&mut out, of, [case, &policy, &from]);
     let _ = writeln!(out, "    ],\n    expect: [\n        fits({case:?}),\n    ],\n)");
     out
+}
+
+/// The case: in one line, unless something of it needs more.
+fn case_of(out: &mut String, of: &Settings, [case, policy, from]: [&str; 3]) {
+    let pressure = pressure(of).map(|words| format!("pressure: (\n{words}            )"));
+    let runtime = runtime(of, from);
+    let is_long = policy.contains('\n') || runtime.is_some() || pressure.is_some();
+    let hbm = of.generate.and_then(|text| text.hbm).map(|bytes| format!("hbm: b({bytes})"));
+    let first = [format!("name: {case:?}"), format!("policy: {policy}")];
+    let fields = first.into_iter().chain(hbm).chain(runtime).chain(pressure);
+    if is_long {
+        let lines: String = fields.map(|field| format!("            {field},\n")).collect();
+        let _ = writeln!(out, "        (\n{lines}        ),");
+    } else {
+        let _ = writeln!(out, "        ({}),", fields.collect::<Vec<_>>().join(", "));
+    }
+}
+
+/// What the framework adds to copies.
+fn runtime(of: &Settings, from: &str) -> Option<String> {
+    let pageable = of.pageable.then_some("copies: pageable");
+    let waits = of.hooks.map(|_| "blocking: true, ahead: true");
+    let words: Vec<&str> = waits.into_iter().chain(pageable).collect();
+    let source = of.hooks.unwrap_or(from);
+    let words = (!words.is_empty()).then(|| words.join(", "))?;
+    Some(format!("runtime: ({words}, source: {source:?})"))
 }
 
 fn generation(out: &mut String, of: &Settings, text: &Generate) {
@@ -183,6 +190,8 @@ fn offload(of: &Settings) -> Option<String> {
     if let (Some(tier), Some(text)) = (of.parameters, &of.generate) {
         words.push(format!("parameters: {tier:?}, parameters_share: {:?}", text.share));
         words.push("prefetch_ops: 0".to_owned());
+    } else if let (Some(tier), Some(0)) = (of.parameters, of.prefetch) {
+        words.push(format!("parameters: {tier:?}, prefetch_ops: 0"));
     } else if let Some(tier) = of.parameters {
         words.push(format!("parameters: {tier:?}, prefetch_ops: {PREFETCH_OPS}"));
         if tier == "drive" && of.prefetch.is_some() {

@@ -78,6 +78,7 @@ impl Resolver<'_> {
             economics: std::mem::take(&mut self.economics),
             server: Server::default(),
             cpu,
+            pressure: raw.pressure,
         };
         if hardware.tiers.is_empty() {
             return None;

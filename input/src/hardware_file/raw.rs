@@ -18,7 +18,7 @@ use crate::text::quantity::{
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::collections::BTreeMap;
-use tiersim_models::hardware::{Source, TierKind};
+use tiersim_models::hardware::{Profile, Source, TierKind};
 use tiersim_models::hidden::What;
 
 #[derive(Debug, Default, Deserialize)]
@@ -73,6 +73,11 @@ pub(super) struct RawHardware {
     ///
     /// Default: one device.
     pub(super) server: Option<RawServer>,
+    /// Which thresholds a case has that watches [memory pressure](scenario.md#memory-pressure) and
+    /// names none; of the machine's own file, not of a part, and without a source: a choice.
+    ///
+    /// Default: `balanced`.
+    pub(super) pressure: Option<Profile>,
 }
 
 /// A part of a machine: what a machine says of itself alone is not there.

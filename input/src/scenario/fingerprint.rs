@@ -129,6 +129,8 @@ fn write_hardware(out: &mut String, hardware: &Hardware) {
         economics,
         server,
         cpu,
+        // Cases have thresholds, whoever named them.
+        pressure: _,
     } = hardware;
     let _ = writeln!(out, "chunk {}", chunk.get());
     for Tier { name, kind, capacity, access, loaded, requests } in tiers {

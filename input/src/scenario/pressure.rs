@@ -3,13 +3,11 @@
 //! Thresholds are a profile's or written out, never both. A micro-batch can change only in a
 //! training that is generated: a recording is of one batch size.
 
-use crate::scenario::raw::{
-    RawCase, RawMicroBatch, RawPressure, RawProfile, RawResponses, RawThresholds,
-};
+use crate::scenario::raw::{RawCase, RawMicroBatch, RawPressure, RawResponses, RawThresholds};
 use crate::scenario::resolver::{Resolver, nearest_first};
 use crate::scenario::{TraceSource, WorkloadSpec};
 use std::num::NonZeroU32;
-use tiersim_models::hardware::Hardware;
+use tiersim_models::hardware::{Hardware, Profile};
 use tiersim_policies::pressure::{
     HYSTERESIS, Level, MILLION, MicroBatch, PressureConfig, Response, Thresholds,
 };
@@ -50,7 +48,7 @@ impl Resolver<'_, '_> {
         workload: Option<&WorkloadSpec>,
     ) -> Option<PressureConfig> {
         let tier = self.tier(&format!("{at}.tier"), &raw.tier, hardware);
-        let thresholds = self.thresholds(at, raw);
+        let thresholds = self.thresholds(at, raw, hardware.pressure);
         let hysteresis = self.hysteresis(at, raw.hysteresis, thresholds);
         let path = format!("{at}.micro_batch");
         let bounds = raw.micro_batch.as_ref();
@@ -79,12 +77,18 @@ impl Resolver<'_, '_> {
         })
     }
 
-    fn thresholds(&mut self, at: &str, raw: &RawPressure) -> Option<Thresholds> {
+    fn thresholds(
+        &mut self,
+        at: &str,
+        raw: &RawPressure,
+        usual: Option<Profile>,
+    ) -> Option<Thresholds> {
         let Some(RawThresholds { target, warning, critical, emergency }) = raw.thresholds else {
-            return Some(match raw.profile {
-                Some(RawProfile::Aggressive) => Thresholds::AGGRESSIVE,
-                None | Some(RawProfile::Balanced) => Thresholds::BALANCED,
-                Some(RawProfile::Conservative) => Thresholds::CONSERVATIVE,
+            // What the scenario says goes before what the machine does.
+            return Some(match raw.profile.or(usual).unwrap_or(Profile::Balanced) {
+                Profile::Aggressive => Thresholds::AGGRESSIVE,
+                Profile::Balanced => Thresholds::BALANCED,
+                Profile::Conservative => Thresholds::CONSERVATIVE,
             });
         };
         if raw.profile.is_some() {

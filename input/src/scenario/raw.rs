@@ -10,7 +10,7 @@ pub(crate) mod work;
 
 pub(crate) use memory::{
     RawAllocator, RawCompaction, RawCompress, RawCompression, RawCosts, RawHidden, RawMicroBatch,
-    RawModel, RawNuma, RawPin, RawPressure, RawProfile, RawResponses, RawThresholds,
+    RawModel, RawNuma, RawPin, RawPressure, RawResponses, RawThresholds,
 };
 pub(crate) use sweep::{RawAxis, RawSample, RawSweep, RawValues};
 

@@ -70,6 +70,27 @@ fn configs_mean_the_known_cards() {
             "sliding_window": null, "tie_word_embeddings": false, "use_sliding_window": false,
             "vocab_size": 151936}"#,
     );
+    check(
+        "qwen3-8b",
+        r#"{"model_type": "qwen3", "attention_bias": false, "head_dim": 128, "hidden_size": 4096,
+            "intermediate_size": 12288, "max_window_layers": 36, "num_attention_heads": 32,
+            "num_hidden_layers": 36, "num_key_value_heads": 8, "sliding_window": null,
+            "tie_word_embeddings": false, "use_sliding_window": false, "vocab_size": 151936}"#,
+    );
+    check(
+        "gpt-oss-120b",
+        r#"{"model_type": "gpt_oss", "attention_bias": true, "experts_per_token": 4, "head_dim": 64,
+            "hidden_size": 2880, "intermediate_size": 2880, "num_attention_heads": 64,
+            "num_experts_per_tok": 4, "num_hidden_layers": 36, "num_key_value_heads": 8,
+            "num_local_experts": 128, "sliding_window": 128, "tie_word_embeddings": false,
+            "vocab_size": 201088}"#,
+    );
+    let remarks = read("gpt-oss", r#"{"model_type": "gpt_oss", "head_dim": 64, "hidden_size": 64,
+        "intermediate_size": 64, "num_attention_heads": 4, "num_experts_per_tok": 2,
+        "num_hidden_layers": 2, "num_key_value_heads": 2, "num_local_experts": 4,
+        "sliding_window": 128, "vocab_size": 100, "quantization_config": {"quant_method": "mxfp4"}}"#)
+    .remarks;
+    assert!(remarks[0].contains("every second layer attends to 128 positions"), "{remarks:?}");
 }
 
 #[test]

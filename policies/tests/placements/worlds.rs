@@ -128,6 +128,7 @@ pub(crate) fn hardware(hbm: u64, others: &[(TierKind, u64)]) -> Hardware {
         economics: Default::default(),
         server: Default::default(),
         cpu: None,
+        pressure: None,
     }
 }
 

@@ -9,7 +9,7 @@ use crate::words::{clean, elide};
 use crate::{ChartError, pretty};
 use serde_json::{Value, json};
 use tiersim_models::hardware::{
-    Capacity, Channel, DeviceRequests, Fact, Hardware, Law, Link, Tier, TierKind,
+    Capacity, Channel, DeviceRequests, Fact, Hardware, Law, Link, Profile, Tier, TierKind,
 };
 use tiersim_models::ids::TierId;
 use tiersim_models::nodes::Node;
@@ -111,6 +111,10 @@ pub fn hardware_text(machine: &Hardware, routes: &Routes) -> String {
         let (name, launch) = (clean(&cpu.name), cpu.launch);
         let title =
             format!("host's processors: {name}, {launch} per op, {flops} TFLOP/s, {memory} GB/s");
+        sections.push((title, Vec::new()));
+    }
+    if let Some(profile) = machine.pressure {
+        let title = format!("memory pressure of cases that name no profile: {}", profile.word());
         sections.push((title, Vec::new()));
     }
     let facts = machine.facts.iter().map(|Fact { path, value, source, uncertainty }| {
@@ -253,6 +257,7 @@ pub fn hardware_json(machine: &Hardware, routes: &Routes) -> Result<String, Char
         ("links", links.collect()),
         ("routes", routes.collect()),
         ("server", server::json(machine)),
+        ("pressure", json!(machine.pressure.map(Profile::word))),
         ("numbers", machine.facts.iter().map(number).collect()),
     ];
     pretty(&all.into_iter().filter(|(_, value)| !value.is_null()).collect::<Value>())

@@ -74,6 +74,7 @@ pub fn hardware<C: Copy + Into<Capacity>>(
         economics: Default::default(),
         server: Default::default(),
         cpu: None,
+        pressure: None,
     }
 }
 

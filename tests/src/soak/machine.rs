@@ -45,6 +45,7 @@ pub(super) fn machine(seed: u64, largest: Bytes) -> Hardware {
         economics: Default::default(),
         server: Default::default(),
         cpu: None,
+        pressure: None,
     };
     drives_and_others(&mut Dice::new(seed, 4), &mut hardware);
     // Last: which routes there are depends on rates.

@@ -38,6 +38,7 @@ pub(crate) fn of(sizes: &[u64], links: &[&str], chunk: Bytes) -> Hardware {
         economics: Default::default(),
         server: Default::default(),
         cpu: None,
+        pressure: None,
     }
 }
 

@@ -43,11 +43,15 @@ pub enum Family {
     Bert,
     /// As [`Family::Bert`], with one token type.
     Roberta,
+    /// As [`Family::Mixtral`], with biases on the four matrices of attention, the router and every
+    /// expert, and a number per query head that joins its softmax (a sink). Every second block
+    /// attends to a window; here all attend to all.
+    GptOss,
 }
 
 impl Family {
     /// Every family.
-    pub const ALL: [Family; 9] = [
+    pub const ALL: [Family; 10] = [
         Family::Gpt2,
         Family::Llama,
         Family::Mistral,
@@ -57,6 +61,7 @@ impl Family {
         Family::Bloom,
         Family::Bert,
         Family::Roberta,
+        Family::GptOss,
     ];
 
     /// The word used in tables and messages.
@@ -71,6 +76,7 @@ impl Family {
             Family::Bloom => "bloom",
             Family::Bert => "bert",
             Family::Roberta => "roberta",
+            Family::GptOss => "gpt_oss",
         }
     }
 
@@ -122,6 +128,12 @@ impl Family {
         matches!(self, Family::Gpt2 | Family::Opt | Family::Bert | Family::Roberta)
     }
 
+    /// Whether it is files with 4 bits for experts alone that makers publish, so that nothing else
+    /// of a block is packed.
+    pub(crate) const fn packs_experts_only(self) -> bool {
+        matches!(self, Family::GptOss)
+    }
+
     /// Whether the feed-forward part multiplies with a gate: three matrices instead of two.
     pub const fn is_gated(self) -> bool {
         self.is_rotary()
@@ -148,7 +160,7 @@ impl Activation {
             Family::Gpt2 | Family::Bloom => Activation::Gelu,
             Family::Bert | Family::Roberta => Activation::ErfGelu,
             Family::Opt => Activation::Relu,
-            Family::Llama | Family::Mistral | Family::Mixtral | Family::Qwen => {
+            Family::Llama | Family::Mistral | Family::Mixtral | Family::Qwen | Family::GptOss => {
                 Activation::GatedSilu
             }
         }

@@ -75,6 +75,33 @@ const fn llama(name: &'static str, size: (u32, u32, u32), heads: (u32, u32), voc
     }
 }
 
+const fn qwen3(
+    name: &'static str,
+    size: (u32, u32, u32),
+    heads: (u32, u32),
+    tied: bool,
+    published: u64,
+) -> Known {
+    let (family, heads_of) = (Family::Qwen, (heads.0, heads.1, 128));
+    let like = llama(name, size, heads, 151_936);
+    let source =
+        "config.json as published, from memory; parameters as the weights' index counts them";
+    Known { source, family, heads: heads_of, tied, published: Some(published), ..like }
+}
+
+/// Attention is wider than the residual stream.
+const fn gpt_oss(name: &'static str, layers: u32, experts: u32, published: u64) -> Known {
+    Known {
+        family: Family::GptOss,
+        heads: (64, 8, 64),
+        experts: Some((experts, 4)),
+        published: Some(published),
+        source: "docs.nvidia.com/nemo/megatron-bridge/latest/models/llm/gpt-oss.html; parameters as \
+                 files for llama.cpp state them",
+        ..llama(name, (layers, 2880, 2880), (64, 8), 201_088)
+    }
+}
+
 const fn counted(known: Known, published: u64) -> Known {
     Known { published: Some(published), ..known }
 }
@@ -154,6 +181,18 @@ pub const KNOWN: &[Known] = &[
             Family::Qwen,
         )
     },
+    qwen3("qwen3-0.6b", (28, 1024, 3072), (16, 8), true, 596_049_920),
+    qwen3("qwen3-1.7b", (28, 2048, 6144), (16, 8), true, 1_720_574_976),
+    qwen3("qwen3-4b", (36, 2560, 9728), (32, 8), true, 4_022_468_096),
+    qwen3("qwen3-8b", (36, 4096, 12_288), (32, 8), false, 8_190_735_360),
+    qwen3("qwen3-14b", (40, 5120, 17_408), (40, 8), false, 14_768_307_200),
+    qwen3("qwen3-32b", (64, 5120, 25_600), (64, 8), false, 32_762_123_264),
+    Known {
+        experts: Some((128, 8)),
+        ..qwen3("qwen3-235b-a22b", (94, 4096, 1536), (64, 4), false, 235_093_634_560)
+    },
+    gpt_oss("gpt-oss-20b", 24, 32, 20_914_757_184),
+    gpt_oss("gpt-oss-120b", 36, 128, 116_829_156_672),
     counted(opt("opt-125m", 12, 768, 12), 125_239_296),
     counted(opt("opt-1.3b", 24, 2048, 32), 1_315_758_080),
     counted(opt("opt-2.7b", 32, 2560, 32), 2_651_596_800),
@@ -183,8 +222,10 @@ impl Known {
         let (heads, kv_heads, head_dim) = self.heads;
         // Qwen3 has norms instead; its width of a head is not the residual stream's share.
         let qwen3 = self.family == Family::Qwen && self.name.starts_with("qwen3");
-        let biased =
-            matches!(self.family, Family::Gpt2 | Family::Opt | Family::Bloom | Family::Qwen);
+        let biased = matches!(
+            self.family,
+            Family::Gpt2 | Family::Opt | Family::Bloom | Family::Qwen | Family::GptOss
+        );
         Card {
             name: self.name.to_owned(),
             family: self.family,

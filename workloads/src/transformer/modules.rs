@@ -228,7 +228,7 @@ impl Source<'_> {
         });
         let name = format!("{}{module}", self.prefix);
         // What is not of a block has no prefix.
-        let packs = product && !self.prefix.is_empty();
+        let packs = product && !self.prefix.is_empty() && !self.family.packs_experts_only();
         Module { name, tensors: tensors.collect(), adapter: None, packs }
     }
 
@@ -326,12 +326,18 @@ pub(crate) fn block(card: &Card, layer: u32, ranks: u32) -> Block {
     for (part, heads) in qkv.iter_mut().zip(heads_of) {
         part.tensors.iter_mut().take(1).for_each(|tensor| tensor.heads = heads);
     }
+    let mut out = source.take(names.out, Split::Columns, true);
+    // A number per head that no module of its own has goes with what follows attention.
+    if tensors.iter().any(|part| part.name == "self_attn.sinks") {
+        let (rows, split) = (heads_q, Split::Rows);
+        out.tensors.push(Tensor { rows, columns: 1, split, product: false, heads: None });
+    }
     Block {
         layer,
         norm_1: norm(names.norms[0]),
         qkv,
         head_norms: heads.map(norm).collect(),
-        out: source.take(names.out, Split::Columns, true),
+        out,
         norm_2: norm(names.norms[1]),
         feed: match card.experts {
             None => {
@@ -345,11 +351,13 @@ pub(crate) fn block(card: &Card, layer: u32, ranks: u32) -> Block {
 
 fn mixture(card: &Card, experts: Experts, source: &Source<'_>, ranks: u32) -> Mixture {
     let (hidden, width) = (u64::from(card.hidden), u64::from(experts.ffn));
-    let matrix = |name: String, rows, columns, split| Module {
-        name,
-        tensors: vec![Tensor { rows, columns, split, product: true, heads: None }],
-        adapter: None,
-        packs: true,
+    let matrix = |name: String, rows, columns, split| {
+        let mut tensors = vec![Tensor { rows, columns, split, product: true, heads: None }];
+        if card.family == Family::GptOss {
+            let split = if split == Split::Rows { Split::Rows } else { Split::Whole };
+            tensors.push(Tensor { rows, columns: 1, split, product: false, heads: None });
+        }
+        Module { name, tensors, adapter: None, packs: true }
     };
     let one = |index: u32| {
         let path = format!("{}mlp.experts.{index}", source.prefix);
@@ -366,7 +374,8 @@ fn mixture(card: &Card, experts: Experts, source: &Source<'_>, ranks: u32) -> Mi
         let shared = source.feed_forward(&up_proj, down_proj, "mlp.shared_expert.act_fn");
         (shared, source.take("mlp.shared_expert_gate", Split::Whole, true))
     });
-    let router = source.take("mlp.gate", Split::Whole, true);
+    let router = if source.has("mlp.router") { "mlp.router" } else { "mlp.gate" };
+    let router = source.take(router, Split::Whole, true);
     Mixture { router, experts: (0..experts.count / ranks.max(1)).map(one).collect(), shared }
 }
 
@@ -385,6 +394,7 @@ mod tests {
             "bloom-176b",
             "qwen3-30b-a3b",
             "qwen2.5-7b",
+            "gpt-oss-20b",
         ];
         for name in names {
             let Some(card) = known(name).map(|known| known.card()) else {

@@ -4,8 +4,9 @@
 //! 2023, section 3): a 32-bit constant per block of 64 weights, half a bit per parameter. Double
 //! quantization has 8-bit constants and a 32-bit one per 256 of those, 8/64 + 32/(64 x 256) = 0.127
 //! bits. Plain 4-bit integers have a 16-bit scale per group of 128, as GPTQ and AWQ store them;
-//! zero points are left out. Packed are the matrices of blocks; tables, head, norms and biases are
-//! not (bitsandbytes leaves out the head, and replaces nothing but matrices).
+//! zero points are left out. MXFP4 has an 8-bit scale per 32. Packed are the matrices of blocks; tables, head, norms and biases are
+//! not (bitsandbytes leaves out the head, and replaces nothing but matrices); of gpt-oss the
+//! experts alone, as its makers publish them.
 //! A matrix is packed by itself, also where a rank has a part of it.
 
 use crate::limits::ShapeProblem;
@@ -30,7 +31,12 @@ pub enum Packed {
         #[serde(default = "group")]
         group: u32,
     },
+    /// Floats of 4 bits (OCP Microscaling Formats 1.0, 2023): 32 share a scale of 8 bits.
+    Mxfp4,
 }
+
+/// Weights that share a scale in [`Packed::Mxfp4`].
+const MX: u32 = 32;
 
 /// Constants that share one where they are quantized too.
 const CONSTANTS: u128 = 256;
@@ -62,11 +68,13 @@ impl Packed {
     pub const fn group(self) -> u32 {
         match self {
             Packed::Nf4 { group, .. } | Packed::Int4 { group } => group,
+            Packed::Mxfp4 => MX,
         }
     }
 
     /// Bytes of so many weights: ceil(n / 2), and of each of their ceil(n / group) groups a scale of
-    /// 4 bytes, or 2 of integers; doubly quantized 1 byte each and 4 for every 256 of them.
+    /// 4 bytes, or 2 of integers, or 1 of floats; doubly quantized 1 byte each and 4 for every 256
+    /// of them.
     ///
     /// # Panics
     /// If a group has no weights: see [`Packed::problem`].
@@ -76,13 +84,15 @@ impl Packed {
             Packed::Nf4 { double: false, .. } => 4 * groups,
             Packed::Nf4 { double: true, .. } => groups + 4 * groups.div_ceil(CONSTANTS),
             Packed::Int4 { .. } => 2 * groups,
+            Packed::Mxfp4 => groups,
         };
         numbers.div_ceil(2) + scales
     }
 
-    /// As on the command line: `nf4:64`, `nf4-double:64` or `int4:128`.
+    /// As on the command line: `nf4:64`, `nf4-double:64`, `int4:128` or `mxfp4`.
     pub fn word(self) -> String {
         let word = match self {
+            Packed::Mxfp4 => return "mxfp4".to_owned(),
             Packed::Nf4 { double: false, .. } => "nf4",
             Packed::Nf4 { double: true, .. } => "nf4-double",
             Packed::Int4 { .. } => "int4",
@@ -112,6 +122,7 @@ mod tests {
         let double = bits(Packed::Nf4 { group: 64, double: true });
         assert_eq!(double, 4.0 + 8.0 / 64.0 + 32.0 / (64.0 * 256.0));
         assert_eq!(bits(Packed::Int4 { group: 128 }), 4.125);
+        assert_eq!(bits(Packed::Mxfp4), 4.25);
     }
 
     #[test]

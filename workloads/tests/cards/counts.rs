@@ -20,7 +20,7 @@ fn known_cards_have_the_published_number_of_parameters() {
             counted += 1;
         }
     }
-    assert_eq!(counted, 26);
+    assert_eq!(counted, 35);
 }
 
 #[test]
@@ -56,6 +56,20 @@ fn a_token_goes_through_the_active_experts_only() {
     assert_eq!(mixtral.active_parameters(), 12_879_925_248);
     // Qwen3-30B-A3B: 3.3 active.
     assert_eq!(card("qwen3-30b-a3b").active_parameters() / 100_000_000, 33);
+    // gpt-oss: 116.83 and 20.91 thousand million, 5.13 and 3.61 active with one of the two tables,
+    // as the model card counts them (OpenAI, 2025, table 1).
+    for (name, all, active) in [("gpt-oss-120b", 11_683, 513), ("gpt-oss-20b", 2_091, 361)] {
+        let card = card(name);
+        let rounded = |count: u64| (count + 5_000_000) / 10_000_000;
+        assert_eq!(rounded(card.parameters()), all, "{name}");
+        assert_eq!(rounded(card.active_parameters() - 201_088 * 2880), active, "{name}");
+        // A token is multiplied with no bias, table or norm.
+        let block = 2880 * (2 * 4096 + 2 * 512)
+            + 2880 * card.experts.map_or(0, |experts| u64::from(experts.count));
+        let experts = 4 * 3 * 2880 * 2880;
+        let products = u64::from(card.layers) * (block + experts) + 201_088 * 2880;
+        assert_eq!(card.matrix_parameters(), products, "{name}");
+    }
     let dense = card("llama-2-7b");
     assert_eq!(dense.active_parameters(), dense.parameters());
 }

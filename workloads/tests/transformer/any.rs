@@ -19,11 +19,11 @@ fn one_of<T: Copy>(rng: &mut ChaCha12Rng, all: &[T]) -> T {
 }
 
 fn any_card(rng: &mut ChaCha12Rng) -> Card {
-    use Family::{Mixtral, Qwen};
+    use Family::{GptOss, Mixtral, Qwen};
     let family = one_of(rng, &Family::ALL);
     let kv_heads = one_of(rng, &[2, 4]);
     let heads = kv_heads * one_of(rng, &[1, 2]);
-    let experts = matches!(family, Mixtral) || family == Qwen && rng.random_bool(0.3);
+    let experts = matches!(family, Mixtral | GptOss) || family == Qwen && rng.random_bool(0.3);
     let experts = experts.then(|| Experts {
         count: one_of(rng, &[4, 8]),
         active: rng.random_range(1..4),
@@ -42,7 +42,7 @@ fn any_card(rng: &mut ChaCha12Rng) -> Card {
         vocab: one_of(rng, &[64, 96]),
         positions: if family.learns_positions() { 64 } else { 0 },
         tied: rng.random_bool(0.5) || !family.is_causal(),
-        qkv_bias: rng.random_bool(0.5),
+        qkv_bias: rng.random_bool(0.5) || family == GptOss,
         experts,
         window: rng.random_bool(0.3).then_some(5).filter(|_| family.is_causal()),
     }

@@ -3,7 +3,7 @@
 //! A map that is spelled out is the placement itself (`Hints` reads the file as it is); `auto` is
 //! the policy that works one out. Invariant: a module goes where the map says, or is refused.
 
-use super::super::reader::Reader;
+use super::super::reader::{Reader, not_said};
 use super::super::settings::{Generate, Settings};
 use super::super::yaml::{self, Entry};
 use super::super::{Fate, Guide, Row, write};
@@ -25,6 +25,8 @@ pub struct MapLoad<'a> {
     pub tokens: u64,
     /// Sequences at a time.
     pub batch: u64,
+    /// Whether the machine says what copies of pageable memory reach.
+    pub pageable: bool,
     /// `max_memory`: bytes of the card and of the host that weights may use.
     pub max_memory: [Option<u64>; 2],
 }
@@ -111,8 +113,37 @@ pub fn device_map(
         }
     };
     settings.generate = Some(generate);
+    if file.is_none()
+        || rows.iter().any(|row| matches!(&row.fate, Fate::Taken(told) if is_away(told)))
+    {
+        hooks(load, &mut settings, &mut rows);
+    }
     let told = ["as the map says", "tiersim from accelerate FILE"];
     Ok(Guide { scenario: write::scenario(&name, &settings, told), rows })
+}
+
+/// Where accelerate's hooks copy from, and how: its code, read in version 1.15.
+const HOOKS: &str = "accelerate 1.15: AlignDevicesHook.pre_forward in hooks.py sets each weight of a \
+                     module by set_module_tensor_to_device, a plain .to(device) that waits, of the \
+                     checkpoint's tensors, which are not pinned; the thread's own time is not in it";
+
+/// Whether a module that is told to be there has to come for its op.
+fn is_away(told: &str) -> bool {
+    ["cpu", "disk"].iter().filter_map(|word| place(word)).any(|there| told == format!("in {there}"))
+}
+
+/// What the hooks of modules off the card do.
+fn hooks(load: &MapLoad<'_>, settings: &mut Settings, rows: &mut Vec<Row>) {
+    (settings.hooks, settings.pageable) = (Some(HOOKS), load.pageable);
+    let (how, memory) = match load.pageable {
+        true => (", copies: pageable", "pageable memory"),
+        false => ("", "memory, as the machine does not say what pageable memory reaches"),
+    };
+    let told = format!(
+        "runtime: (blocking: true, ahead: true{how}): weights come one after the other, each waited \
+         for, from {memory}"
+    );
+    not_said(rows, "hooks", &told);
 }
 
 /// A row for each module.

@@ -35,8 +35,9 @@ pub(in crate::guide) const OPTIMIZERS: [(&[&str], &str); 3] = [
 ];
 
 /// Older names, with today's.
-const OLDER: [(&str, &str); 8] = [
+const OLDER: [(&str, &str); 9] = [
     ("zero_optimization.cpu_offload", "zero_optimization.offload_optimizer.device"),
+    ("zero_optimization.cpu_offload_param", "zero_optimization.offload_param.device"),
     ("zero_optimization.cpu_offload_params", "zero_optimization.offload_param.device"),
     (
         "zero_optimization.cpu_offload_use_pin_memory",
@@ -55,6 +56,27 @@ const OLDER: [(&str, &str); 8] = [
 pub(super) fn today(path: &str) -> &str {
     OLDER.iter().find(|(older, _)| *older == path).map_or(path, |(_, today)| today)
 }
+
+/// Keys that split the model or its work among ranks, with the scenario's word for it.
+pub(super) const SPLITS: [(&str, &str); 4] = [
+    ("tensor_parallel.autotp_size", "tensor"),
+    ("tensor_parallel.tp_size", "tensor"),
+    ("sequence_parallel_size", "context"),
+    ("expert_parallel.autoep_size", "expert"),
+];
+
+/// Sections: a word in the place of one is no configuration.
+pub(super) const SECTIONS: [&str; 9] = [
+    "fp16",
+    "bf16",
+    "bfloat16",
+    "amp",
+    "optimizer",
+    "scheduler",
+    "aio",
+    "activation_checkpointing",
+    "flops_profiler",
+];
 
 /// The scenario's word for an optimizer of this name.
 pub(super) fn optimizer(name: &str) -> Option<&'static str> {

@@ -4,9 +4,24 @@
 
 /// Why a key says nothing, by how its path begins.
 pub(in crate::guide) fn reason(key: &str) -> Option<&'static str> {
-    let table: [(&[&str], &str); 16] = [
+    let table: [(&[&str], &str); 17] = [
         (
-            &["optimizer.", "scheduler.", "gradient_clipping", "prescale_", "gradient_predivide"],
+            &[
+                "fp16.fp16_master_weights_and_grad",
+                "bf16.bf16_master_weights_and_grad",
+                "bf16.bf16_optimizer_states",
+            ],
+            "not modelled: optimizer state and master weights are in fp32 here, twice as many bytes",
+        ),
+        (
+            &[
+                "optimizer.",
+                "scheduler.",
+                "gradient_clipping",
+                "max_grad_norm",
+                "prescale_",
+                "gradient_predivide",
+            ],
             "a number of the update: it changes neither bytes nor time",
         ),
         (
@@ -59,6 +74,11 @@ pub(in crate::guide) fn reason(key: &str) -> Option<&'static str> {
         (
             &[
                 "zero_optimization.stage3_gather_",
+                "zero_optimization.gather_16bit_weights_on_model_save",
+                "zero_optimization.pipeline_loading_checkpoint",
+                "zero_optimization.override_module_apply",
+                "zero_optimization.stage3_partition_stream_chunk_size",
+                "zero_optimization.partition_stream_chunk_size",
                 "zero_optimization.load_from_",
                 "zero_optimization.elastic_",
                 "checkpoint.",
@@ -82,6 +102,13 @@ pub(in crate::guide) fn reason(key: &str) -> Option<&'static str> {
                 "gradient_accumulation_dtype",
                 "zero_optimization.leaf_module",
                 "zero_optimization.stage3_module_granularity_threshold",
+                "zero_optimization.module_granularity_threshold",
+                "zero_optimization.stage3_use_all_reduce_for_fetch_params",
+                "zero_optimization.use_all_reduce_for_fetch_params",
+                "zero_optimization.stage3_allgather_sequential",
+                "zero_optimization.offload_optimizer.convert_grad_on_cpu",
+                "seq_parallel_comm_data_type",
+                "allgather_size",
                 "data_types.",
                 "disable_allgather",
             ],
@@ -109,6 +136,8 @@ pub(in crate::guide) fn reason(key: &str) -> Option<&'static str> {
                 "comet.",
                 "timers.",
                 "zero_optimization.log_trace_cache_warnings",
+                "zero_optimization.enable_sanity_checks",
+                "vocabulary_size",
                 "comms_logger.",
                 "flops_profiler.",
                 "monitor_config.",
@@ -137,6 +166,7 @@ pub(in crate::guide) fn reason(key: &str) -> Option<&'static str> {
             &[
                 "torch_autocast.",
                 "zero_optimization.zenflow",
+                "zero_optimization.save_muon_momentum_buffer_in_memory",
                 "zero_optimization.offload_optimizer.super_offload",
                 "zero_optimization.offload_optimizer.cpuadam_cores_perc",
                 "zero_optimization.offload_param.ratio",
@@ -147,6 +177,7 @@ pub(in crate::guide) fn reason(key: &str) -> Option<&'static str> {
                 "pipeline.",
                 "tensor_parallel.",
                 "sequence_parallel_size",
+                "expert_parallel.",
                 "compile.",
                 "hybrid",
                 "use_data_before_expert_parallel",

@@ -76,7 +76,7 @@ pub(in crate::guide) fn sglang_flag(word: &'static str) -> &'static str {
 }
 
 /// Checkpoints of known models, as hubs have them.
-const CHECKPOINTS: [(&str, &str); 25] = [
+const CHECKPOINTS: [(&str, &str); 34] = [
     ("gpt2", "openai-community/gpt2"),
     ("gpt2-medium", "openai-community/gpt2-medium"),
     ("gpt2-large", "openai-community/gpt2-large"),
@@ -95,6 +95,15 @@ const CHECKPOINTS: [(&str, &str); 25] = [
     ("qwen2.5-7b", "Qwen/Qwen2.5-7B"),
     ("qwen2.5-72b", "Qwen/Qwen2.5-72B"),
     ("qwen3-30b-a3b", "Qwen/Qwen3-30B-A3B"),
+    ("qwen3-0.6b", "Qwen/Qwen3-0.6B"),
+    ("qwen3-1.7b", "Qwen/Qwen3-1.7B"),
+    ("qwen3-4b", "Qwen/Qwen3-4B"),
+    ("qwen3-8b", "Qwen/Qwen3-8B"),
+    ("qwen3-14b", "Qwen/Qwen3-14B"),
+    ("qwen3-32b", "Qwen/Qwen3-32B"),
+    ("qwen3-235b-a22b", "Qwen/Qwen3-235B-A22B"),
+    ("gpt-oss-20b", "openai/gpt-oss-20b"),
+    ("gpt-oss-120b", "openai/gpt-oss-120b"),
     ("opt-125m", "facebook/opt-125m"),
     ("opt-1.3b", "facebook/opt-1.3b"),
     ("opt-2.7b", "facebook/opt-2.7b"),
@@ -128,14 +137,18 @@ pub(in crate::guide) fn known_as(name: &str) -> Option<String> {
 /// The format of weights that a checkpoint's name ends in.
 pub(super) fn packed_as(name: &str) -> Option<&'static str> {
     let last = name.trim_end_matches('/').rsplit('/').next().unwrap_or(name).to_ascii_lowercase();
+    // Its makers publish gpt-oss with experts of 4 bits.
+    let own = last.starts_with("gpt-oss").then_some("mxfp4");
     let mut parts = last.split(['-', '_', '.']).rev();
-    parts.find_map(|part| match part {
+    let said = parts.clone().any(|part| part == "bf16");
+    let found = parts.find_map(|part| match part {
         "fp8" => Some("fp8"),
         "int8" | "w8a8" | "w8a16" => Some("int8"),
         "awq" | "gptq" | "int4" | "w4a16" => Some("int4(group: 128)"),
         "4bit" | "bnb" => Some("nf4(group: 64)"),
         _ => None,
-    })
+    });
+    found.or(own.filter(|_| !said))
 }
 
 #[cfg(test)]
@@ -146,7 +159,8 @@ mod tests {
     fn a_checkpoint_is_known_as_the_model_that_it_is_of() {
         for (model, name) in CHECKPOINTS {
             assert_eq!(known_as(name).as_deref(), Some(model), "{name}");
-            assert_eq!(packed_as(name), None, "{name}");
+            let own = model.starts_with("gpt-oss").then_some("mxfp4");
+            assert_eq!(packed_as(name), own, "{name}");
         }
     }
 

@@ -13,7 +13,7 @@ pub(in crate::guide) const DTYPES: [Choice<&str>; 3] = [
 ];
 
 /// `--quantization`, as the format of weights.
-pub(in crate::guide) const QUANTIZATIONS: [Choice<Option<&str>>; 5] = [
+pub(in crate::guide) const QUANTIZATIONS: [Choice<Option<&str>>; 6] = [
     (&["fp8", "fbgemm_fp8", "ptpc_fp8", "w8a8_fp8"], Some("fp8"), "formats: (weights: fp8)"),
     (&["w8a8_int8", "int8", "experts_int8"], Some("int8"), "formats: (weights: int8)"),
     (
@@ -22,6 +22,7 @@ pub(in crate::guide) const QUANTIZATIONS: [Choice<Option<&str>>; 5] = [
         "formats: (weights: int4(group: 128))",
     ),
     (&["bitsandbytes"], Some("nf4(group: 64)"), "formats: (weights: nf4(group: 64))"),
+    (&["mxfp4", "gpt_oss_mxfp4"], Some("mxfp4"), "formats: (weights: mxfp4)"),
     (&["none", "None"], None, "weights in the precision"),
 ];
 
@@ -56,6 +57,7 @@ fn bytes_per_weight(word: &str) -> f64 {
         "fp8" | "int8" => 1.0,
         "int4(group: 128)" => 0.5 + 2.0 / 128.0,
         "nf4(group: 64)" => 0.5 + 4.0 / 64.0,
+        "mxfp4" => 0.5 + 1.0 / 32.0,
         _ => 2.0,
     }
 }

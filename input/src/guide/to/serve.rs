@@ -160,6 +160,7 @@ fn format_flags(of: &mut Line<'_, '_>, formats: &Formats) {
         Some(Packed::Int4 { group }) => Some(format!("int4(group: {group})")),
         Some(Packed::Nf4 { group, double: false }) => Some(format!("nf4(group: {group})")),
         Some(Packed::Nf4 { double: true, .. }) => Some("nf4(double: true)".to_owned()),
+        Some(Packed::Mxfp4) => Some("mxfp4".to_owned()),
     };
     of.weights = base;
     if let Some(stored) = stored {

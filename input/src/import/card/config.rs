@@ -67,7 +67,7 @@ struct Raw {
 }
 
 /// The types of model that are read, with their families.
-const TYPES: [(&str, Family); 12] = [
+const TYPES: [(&str, Family); 13] = [
     ("gpt2", Family::Gpt2),
     ("llama", Family::Llama),
     ("mistral", Family::Mistral),
@@ -80,6 +80,7 @@ const TYPES: [(&str, Family); 12] = [
     ("bloom", Family::Bloom),
     ("bert", Family::Bert),
     ("roberta", Family::Roberta),
+    ("gpt_oss", Family::GptOss),
 ];
 
 /// Reads a config.
@@ -290,11 +291,11 @@ impl Config<'_> {
 
     fn experts(&mut self, model_type: &str) -> Option<Option<Experts>> {
         let raw = self.raw;
-        let moe = matches!(model_type, "mixtral" | "qwen2_moe" | "qwen3_moe");
+        let moe = matches!(model_type, "mixtral" | "gpt_oss" | "qwen2_moe" | "qwen3_moe");
         if !moe {
             return Some(None);
         }
-        let (count, ffn) = if model_type == "mixtral" {
+        let (count, ffn) = if matches!(model_type, "mixtral" | "gpt_oss") {
             (
                 self.number(&["num_local_experts"], &[raw.num_local_experts]),
                 self.number(&["intermediate_size"], &[raw.intermediate_size]),
@@ -328,6 +329,14 @@ impl Config<'_> {
         let raw = self.raw;
         match model_type {
             "mistral" | "mixtral" => raw.sliding_window,
+            "gpt_oss" => {
+                let window = raw.sliding_window?;
+                remarks.push(format!(
+                    "every second layer attends to {window} positions: all layers count as \
+                     attending to all"
+                ));
+                None
+            }
             "qwen2" | "qwen2_moe" | "qwen3" | "qwen3_moe" => {
                 let window = raw.sliding_window.filter(|_| raw.use_sliding_window == Some(true))?;
                 let from = raw.max_window_layers.unwrap_or(28);
@@ -380,6 +389,10 @@ impl Config<'_> {
             "llama" => {
                 let why = "the feed-forward part has no biases";
                 self.only("mlp_bias", &raw.mlp_bias, false, why);
+            }
+            "gpt_oss" => {
+                let why = "queries, keys and values have biases";
+                self.only("attention_bias", &raw.attention_bias, true, why);
             }
             "qwen3" | "qwen3_moe" => {
                 let why = "queries and keys have norms and no biases";

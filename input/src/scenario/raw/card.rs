@@ -148,6 +148,10 @@ pub(crate) enum RawWeights {
         #[serde(default = "packed::group")]
         group: u32,
     },
+    /// Packed: n numbers of a matrix take ceil(n / 2) + ceil(n / 32) bytes: floats of 4 bits with an
+    /// 8-bit scale for every 32 of them; of gpt-oss the experts alone.
+    #[serde(rename = "mxfp4")]
+    Mxfp4,
 }
 
 impl RawWeights {
@@ -164,6 +168,7 @@ impl RawWeights {
                 return (None, Some(Packed::Nf4 { group, double }));
             }
             RawWeights::Int4 { group } => return (None, Some(Packed::Int4 { group })),
+            RawWeights::Mxfp4 => return (None, Some(Packed::Mxfp4)),
         };
         (Some(format), None)
     }

@@ -6,7 +6,7 @@ use crate::text::quantity::{Bandwidth, Duration, Quantity, Size, Sourced};
 use serde::Deserialize;
 use tiersim_models::allocator::Fragmentation;
 use tiersim_models::compression::Packer;
-use tiersim_models::hardware::Source;
+use tiersim_models::hardware::{Profile, Source};
 use tiersim_models::hidden::What;
 use tiersim_models::workload::ObjectKind;
 use tiersim_policies::pressure::Response;
@@ -120,8 +120,8 @@ pub(crate) struct RawPressure {
     pub(crate) tier: String,
     /// Thresholds, see below.
     ///
-    /// Default: `balanced`.
-    pub(crate) profile: Option<RawProfile>,
+    /// Default: the machine's [`pressure`](hardware.md#hardware), or `balanced`.
+    pub(crate) profile: Option<Profile>,
     /// Shares above 0 and up to 1, each above the one before; instead of `profile`.
     ///
     /// Default: the profile's.
@@ -148,17 +148,6 @@ pub(crate) struct RawPressure {
     /// Values: 1 or more.
     /// Default: only actions clean.
     pub(crate) clear_cache_frequency: Option<u32>,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename = "Profile", rename_all = "snake_case")]
-pub(crate) enum RawProfile {
-    /// Thresholds near the capacity.
-    Aggressive,
-    /// Those between.
-    Balanced,
-    /// Thresholds that leave the most free.
-    Conservative,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]

@@ -40,6 +40,7 @@ fn machine(hbm: u64, rate: u64) -> Hardware {
         economics: Default::default(),
         server: Default::default(),
         cpu: None,
+        pressure: None,
     }
 }
 

@@ -31,7 +31,9 @@ impl Card {
     pub fn matrix_parameters(&self) -> u64 {
         let head = if self.tied { u128::from(self.vocab) * u128::from(self.hidden) } else { 0 };
         let matrix = |part: &CardTensor| {
-            let product = part.shape.len() > 1 && part.kind != TensorKind::Embedding;
+            // Biases of experts are a row for each of them.
+            let row = if part.kind == TensorKind::Expert { 2 } else { 1 };
+            let product = part.shape.len() > row && part.kind != TensorKind::Embedding;
             if product { self.active(part) } else { 0 }
         };
         fits(head + self.count(matrix))

@@ -117,6 +117,10 @@ impl Card {
             let rule = format!("queries, keys and values of {word} have biases");
             add("qkv_bias", rule, "write true");
         }
+        if self.family == Family::GptOss && !self.qkv_bias {
+            let rule = format!("queries, keys and values of {word} have biases");
+            add("qkv_bias", rule, "write true");
+        }
         let never = matches!(self.family, Family::Mistral | Family::Mixtral);
         if never && self.qkv_bias {
             let rule = format!("queries, keys and values of {word} have no biases");
@@ -135,22 +139,21 @@ impl Card {
                 add("tied", rule, "write true");
             }
         }
-        let may = matches!(self.family, Family::Mixtral | Family::Qwen);
+        let may = matches!(self.family, Family::Mixtral | Family::Qwen | Family::GptOss);
+        let must = matches!(self.family, Family::Mixtral | Family::GptOss);
         match &self.experts {
             Some(_) if !may => {
                 add("experts", format!("{word} has no experts"), "take mixtral or qwen");
             }
-            Some(experts) if experts.shared > 0 && self.family == Family::Mixtral => {
-                add("experts.shared", "mixtral has no shared experts".into(), "take qwen");
+            Some(experts) if experts.shared > 0 && must => {
+                add("experts.shared", format!("{word} has no shared experts"), "take qwen");
             }
             Some(experts) if experts.ffn != self.ffn => {
                 let rule =
                     format!("`ffn` is the width of an expert: {} is not {}", self.ffn, experts.ffn);
                 add("ffn", rule, "write the same twice");
             }
-            None if self.family == Family::Mixtral => {
-                add("experts", "mixtral has experts".into(), "say how many");
-            }
+            None if must => add("experts", format!("{word} has experts"), "say how many"),
             _ => {}
         }
     }

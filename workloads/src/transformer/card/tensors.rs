@@ -195,7 +195,7 @@ impl Card {
                 self.encoder(&mut before, &mut behind);
                 return (before.0, behind.0);
             }
-            Family::Llama | Family::Mistral | Family::Mixtral | Family::Qwen => {
+            Family::Llama | Family::Mistral | Family::Mixtral | Family::Qwen | Family::GptOss => {
                 before.push("model.embed_tokens.weight", &[vocab, hidden], table);
                 behind.norm("model.norm", hidden, false);
             }
@@ -261,7 +261,7 @@ impl Card {
             Family::Opt => self.opt(&mut parts),
             Family::Bloom => self.bloom(&mut parts),
             Family::Bert | Family::Roberta => self.bert(&mut parts),
-            Family::Llama | Family::Mistral | Family::Mixtral | Family::Qwen => {
+            Family::Llama | Family::Mistral | Family::Mixtral | Family::Qwen | Family::GptOss => {
                 self.llama(&mut parts, layout);
             }
         }
@@ -317,11 +317,15 @@ impl Card {
     fn llama(&self, parts: &mut Parts, layout: Layout) {
         let (hidden, ffn) = (u64::from(self.hidden), u64::from(self.ffn));
         let (queries, keys) = (self.q_width(), self.kv_width());
+        let out_bias = matches!(self.family, Family::Llama | Family::GptOss);
+        if self.family == Family::GptOss {
+            parts.push("self_attn.sinks", &[self.heads.into()], TensorKind::Attention);
+        }
         let matrices = [
             ("q_proj", (queries, hidden), self.qkv_bias),
             ("k_proj", (keys, hidden), self.qkv_bias),
             ("v_proj", (keys, hidden), self.qkv_bias),
-            ("o_proj", (hidden, queries), self.qkv_bias && self.family == Family::Llama),
+            ("o_proj", (hidden, queries), self.qkv_bias && out_bias),
         ];
         for (name, shape, bias) in matrices {
             parts.linear(&format!("self_attn.{name}"), shape, bias, TensorKind::Attention);
@@ -331,6 +335,7 @@ impl Card {
             parts.norm("self_attn.k_norm", u64::from(self.head_dim), false);
         }
         match &self.experts {
+            Some(experts) if self.family == Family::GptOss => self.gpt_oss(parts, experts),
             Some(experts) => self.experts(parts, experts, layout),
             None => gated(parts, "mlp", (ffn, hidden), TensorKind::Mlp),
         }
@@ -341,6 +346,24 @@ impl Card {
     /// Whether every head's queries and keys have a norm: Qwen3.
     pub fn norms_heads(&self) -> bool {
         self.family == Family::Qwen && !self.qkv_bias
+    }
+
+    /// Experts with biases, under the names of the class; files have theirs packed.
+    fn gpt_oss(&self, parts: &mut Parts, experts: &Experts) {
+        let (hidden, ffn, count) =
+            (u64::from(self.hidden), u64::from(experts.ffn), u64::from(experts.count));
+        parts.linear("mlp.router", (count, hidden), true, TensorKind::Router);
+        let (up_proj, down_proj) = ("mlp.experts.gate_up_proj", "mlp.experts.down_proj");
+        let shapes: [(&str, &[u64]); 4] = [
+            ("", &[count, hidden, 2 * ffn]),
+            ("_bias", &[count, 2 * ffn]),
+            ("", &[count, ffn, hidden]),
+            ("_bias", &[count, hidden]),
+        ];
+        let names = [up_proj, up_proj, down_proj, down_proj];
+        for (name, (end, shape)) in names.into_iter().zip(shapes) {
+            parts.push(format!("{name}{end}"), shape, TensorKind::Expert);
+        }
     }
 
     fn experts(&self, parts: &mut Parts, experts: &Experts, layout: Layout) {

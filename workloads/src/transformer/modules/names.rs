@@ -52,14 +52,16 @@ pub(super) const fn names(family: Family) -> Names {
             down_proj: "output.dense",
             activation: "intermediate.intermediate_act_fn",
         },
-        Family::Llama | Family::Mistral | Family::Mixtral | Family::Qwen => Names {
-            norms: ["input_layernorm", "post_attention_layernorm"],
-            attention: "self_attn",
-            qkv: &["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"],
-            out: "self_attn.o_proj",
-            up_proj: &["mlp.gate_proj", "mlp.up_proj"],
-            down_proj: "mlp.down_proj",
-            activation: "mlp.act_fn",
-        },
+        Family::Llama | Family::Mistral | Family::Mixtral | Family::Qwen | Family::GptOss => {
+            Names {
+                norms: ["input_layernorm", "post_attention_layernorm"],
+                attention: "self_attn",
+                qkv: &["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"],
+                out: "self_attn.o_proj",
+                up_proj: &["mlp.gate_proj", "mlp.up_proj"],
+                down_proj: "mlp.down_proj",
+                activation: "mlp.act_fn",
+            }
+        }
     }
 }

@@ -273,6 +273,9 @@ impl Training {
         if card.family == Family::Bloom {
             add("kernels", "eager kernels of this family are not known", remedy);
         }
+        if card.family == Family::GptOss {
+            add("kernels", "eager kernels of gpt_oss are not known", remedy);
+        }
         if card.experts.is_some_and(|experts| experts.shared > 0) {
             add("kernels", "eager kernels of shared experts are not known", remedy);
         }

@@ -155,7 +155,12 @@ fn ahead(of: &mut Config<'_, '_>, homes: &ZeroOffloadConfig, parameters: Home) {
         .map(|field| of.parts.of_case(&format!("policy.{field}")));
     let usual = if parameters.is_some() { PREFETCH_OPS } else { 4 };
     let why = "DeepSpeed looks ahead by elements, not by ops: stage3_prefetch_bucket_size";
-    of.parts.unless(*prefetch_ops == usual, &ops, prefetch_ops, why);
+    // Nothing ahead is nothing by either count.
+    let nothing = parameters.is_some() && *prefetch_ops == 0 && prefetch_budget.is_none();
+    match nothing {
+        true => of.say(&ops, prefetch_ops, keys::PREFETCH, 0),
+        false => of.parts.unless(*prefetch_ops == usual, &ops, prefetch_ops, why),
+    }
     let expected = match (parameters, prefetch_budget) {
         (Some((_, "drive")), Some(_)) => role(of.parts, "far"),
         _ => None,

@@ -1,0 +1,223 @@
+//! `from deepspeed`: configurations become scenarios, each key is accounted for, contradictions are refused.
+
+mod configurations;
+
+use crate::common::*;
+pub(crate) use configurations::CONFIGURATIONS;
+
+/// A configuration turned and not run: what is printed.
+pub(crate) fn turned(project: &Project, text: &str, more: &[&str]) -> Ran {
+    project.write("ds.json", text);
+    let own = |option, value| if more.contains(&option) { vec![] } else { vec![option, value] };
+    let (model, device) = (own("--model", "gpt2"), own("--device", "a100"));
+    let words = ["from", "deepspeed", "ds.json", "--sequence", "512", "--no-run"];
+    project.run(&[&words[..], &model, &device, more].concat())
+}
+
+/// Keys of a configuration that have values, with their sections.
+fn keys(value: &Value, before: &str, out: &mut Vec<String>) {
+    for (key, value) in value.as_object().expect("a section") {
+        let key = if before.is_empty() { key.clone() } else { format!("{before}.{key}") };
+        match value {
+            Value::Object(inside) if !inside.is_empty() => keys(value, &key, out),
+            _ => out.push(key),
+        }
+    }
+}
+
+#[test]
+fn configurations_of_deepspeed_become_scenarios_that_account_for_every_key() {
+    let project = Project::shipped();
+    for (text, more, shows) in CONFIGURATIONS {
+        let ran = turned(&project, text, more).ends_with(0).shows(shows);
+        let mut all = Vec::new();
+        keys(&serde_json::from_str(text).expect("JSON"), "", &mut all);
+        for key in all {
+            let rows = ran.stdout.lines().filter(|line| line.contains(&format!(": {key}: ")));
+            assert_eq!(rows.count(), 1, "{key} in {}", ran.stdout);
+        }
+        // What is printed is a scenario, and it runs.
+        project.write("turned.ron", &ran.stdout);
+        project.run(&["check", "turned.ron"]).ends_with(0);
+        project.run(&["run", "turned.ron", "--no-png", "--no-bound-curve"]).ends_with(0);
+    }
+}
+
+#[test]
+fn what_contradicts_itself_or_is_no_configuration_is_refused() {
+    let project = Project::shipped();
+    for (text, more, says) in [
+        (
+            r#"{"train_batch_size": 7, "train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 2}"#,
+            &[][..],
+            "ds.json:1:2: `train_batch_size` is micro-batch x accumulation x GPUs, here 2 x 2 x 1 = 4 (found 7)",
+        ),
+        (r#"{"train_batch_size": 9}"#, &["--gpus", "2"], "here 4 x 1 x 2 = 8 (found 9)"),
+        (
+            r#"{"fp16": {"enabled": true}, "bf16": {"enabled": true}}"#,
+            &[],
+            "`bf16.enabled` and `fp16.enabled` are not both on",
+        ),
+        (
+            r#"{"zero_optimization": {"stage": 4}}"#,
+            &[],
+            "`zero_optimization.stage` is a whole number from 0 to 3 (found 4)",
+        ),
+        (
+            r#"{"zero_optimization": {"offload_optimizer": {"device": "cpu"}}}"#,
+            &[],
+            "`offload_optimizer` is of stages 1 to 3 (found stage 0)",
+        ),
+        (
+            r#"{"zero_optimization": {"stage": 2, "offload_optimizer": {"device": "disk2"}}}"#,
+            &[],
+            "is `cpu`, `nvme` or `none` (found disk2)",
+        ),
+        (
+            r#"{"zero_optimization": {"stage": 2, "reduce_bucket_size": -5}}"#,
+            &[],
+            "a whole number from 0 to 1e15, or `auto` (found -5)",
+        ),
+        (r#"{"train_batch_size": 1, "train_batch_size": 2}"#, &[], "a key is given twice"),
+        (
+            r#"{"zero_optimization": {"stage": 2, "offload_optimizer": {"device": "nvme"}}, "bf16": {"enabled": true}}"#,
+            &[],
+            "goes to NVMe in stage 3 only (found stage 2)",
+        ),
+        (
+            r#"{"zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu"}}}"#,
+            &[],
+            "ds.json:1:58: an update on the host is of a master copy",
+        ),
+        ("{}", &["--gpus", "2", "--device", "3090"], "no machine with 2 of these ships"),
+        // github.com/CarperAI/trlx, ds_config.json
+        (
+            r#"{"gradient_clipping": 1.0, "gradient_accumulation_steps": 1, "train_batch_size": "auto", "fp16": {"enabled": false},
+                "bf16": {"enabled": false}, "zero_optimization": {"stage": 2, "offload_param": {"device": "cpu"},
+                "offload_optimizer": {"device": "cpu"}, "allgather_bucket_size": 5e8}}"#,
+            &[],
+            "an update on the host is of a master copy",
+        ),
+        // github.com/deepspeedai/DeepSpeedExamples: benchmarks/autosp, training/expert_parallel,
+        // training/tensor_parallel, training/opsd, claude_tutorials/model_configs/llama
+        (
+            r#"{"bf16": {"enabled": true}, "zero_optimization": {"stage": 0}, "compile": {"deepcompile": true, "passes": ["autosp"]},
+                "train_batch_size": 1, "sequence_parallel_size": 2}"#,
+            &[],
+            "`sequence_parallel_size` splits the model, and a configuration is read as replicas (found 2)",
+        ),
+        (
+            r#"{"bf16": {"enabled": true}, "zero_optimization": {"stage": 1}, "expert_parallel": {"enabled": true,
+                "autoep_size": 8, "preset_model": "qwen3_5_moe", "load_balance_coeff": null}}"#,
+            &["--gpus", "8"],
+            "write a scenario with `parallel: (expert: 8)`",
+        ),
+        (
+            r#"{"bf16": {"enabled": "auto"}, "zero_optimization": {"stage": 2, "gather_16bit_weights_on_model_save": true},
+                "tensor_parallel": {"autotp_size": 4}, "train_batch_size": "auto"}"#,
+            &["--gpus", "8"],
+            "write a scenario with `parallel: (tensor: 4)`",
+        ),
+        (
+            r#"{"student": {"model_name_or_path": "Qwen/Qwen2.5-0.5B-Instruct", "dtype": "bfloat16"}, "rollout": {"engine":
+                "hybrid_engine"}, "training": {"train_batch_size": 1}, "deepspeed_config": "configs/ds_zero3.json"}"#,
+            &[],
+            "ds.json:1:14: no key of this file is one of DeepSpeed's",
+        ),
+        (
+            r#"{"train_batch_size": 256, "train_micro_batch_size_per_gpu": 1, "gradient_accumulation_steps": 8, "bf16": {"enabled": true},
+                "zero_optimization": {"stage": 3, "overlap_comm": true}, "communication_data_type": "fp16"}"#,
+            &["--gpus", "8"],
+            "here 1 x 8 x 8 = 64 (found 256)",
+        ),
+        // github.com/AndreSoble/PerformerDualEncoder, ds_config.json
+        (
+            r#"{"train_batch_size": 20000, "train_micro_batch_size_per_gpu": 20, "gradient_accumulation_steps": 100,
+                "max_grad_norm": 0.5, "optimizer": {"type": "Adam", "params": {"lr": 0.01, "betas": [0.99, 0.999]}}}"#,
+            &["--gpus", "8"],
+            "here 20 x 100 x 8 = 16000 (found 20000)",
+        ),
+        (
+            r#"{"zero_optimization": {"stage": 2}}"#,
+            &["--gpus", "4", "--device", "b200"],
+            "b200 does not say where they meet",
+        ),
+        ("[1, 2]", &[], "a mapping of keys to values"),
+        ("{\"a\": ", &[], "ds.json:"),
+        ("{}", &["--device", "abacus"], "abacus"),
+        ("{}", &["--model", "no-such-model"], "no-such-model"),
+    ] {
+        let ran = turned(&project, text, more);
+        let ran = ran.ends_with(2).says(&[says]);
+        assert_eq!(ran.stdout, "", "nothing is printed");
+        assert!(!project.path("out").exists(), "nothing is written");
+    }
+}
+
+/// Words of the wrong kind, numbers that are none, sections that are none: told with their place.
+#[test]
+fn values_that_deepspeed_would_not_take_are_refused() {
+    let project = Project::shipped();
+    let zero = |inside: &str| format!("{{\"zero_optimization\": {{\"stage\": 2, {inside}}}}}");
+    for (text, says) in [
+        (r#"{"fp16": true}"#.to_owned(), "ds.json:1:2: `fp16` is a section (found true)"),
+        (r#"{"bf16": []}"#.to_owned(), "`bf16` is a section (found a list)"),
+        (r#"{"optimizer": "Adam", "seed": 1}"#.to_owned(), "`optimizer` is a section (found Adam)"),
+        (r#"{"optimizer": {"type": ["Adam"]}}"#.to_owned(), "`optimizer.type` is one value"),
+        (r#"{"zero_optimization": 2}"#.to_owned(), "is a section, or true or false (found 2)"),
+        (r#"{"zero_optimization": "two"}"#.to_owned(), "is a section, or true or false (found two)"),
+        (r#"{"zero_optimization": {"stage": -1}}"#.to_owned(), "from 0 to 3 (found -1)"),
+        (r#"{"zero_optimization": {"stage": 2.5}}"#.to_owned(), "from 0 to 3 (found 2.5)"),
+        (r#"{"zero_optimization": {"stage": {}}}"#.to_owned(), "from 0 to 3"),
+        (r#"{"zero_optimization": {"stage": [3]}}"#.to_owned(), "is one value (found a list)"),
+        (zero(r#""reduce_bucket_size": NaN"#), "from 0 to 1e15, or `auto` (found NaN)"),
+        (zero(r#""reduce_bucket_size": Infinity"#), "(found Infinity)"),
+        (zero(r#""reduce_bucket_size": 1e400"#), "(found 1e400)"),
+        (zero(r#""reduce_bucket_size": 0.5"#), "(found 0.5)"),
+        (zero(r#""overlap_comm": "perhaps""#), "is true or false (found perhaps)"),
+        (zero(r#""offload_optimizer": {"device": 7}"#), "is `cpu`, `nvme` or `none` (found 7)"),
+        (
+            zero(r#""cpu_offload": true, "offload_optimizer": {"device": "cpu"}"#),
+            "`zero_optimization.offload_optimizer.device` says the same as `zero_optimization.cpu_offload`",
+        ),
+        (
+            r#"{"bf16": {"enabled": true}, "zero_optimization": {"stage": 3, "offload_optimizer": {"device": "cpu", "ratio": NaN}}}"#
+                .to_owned(),
+            "`ratio` is a share from 0 to 1 (found NaN)",
+        ),
+        (r#"{"train_batch_size": -4}"#.to_owned(), "(found -4)"),
+        (r#"{"train_batch_size": 0}"#.to_owned(), "from 1 to 1048576 (found 0)"),
+        (r#"{"train_batch_size": "many"}"#.to_owned(), "(found many)"),
+        (r#"{"train_batch_size": 99999999999999999999}"#.to_owned(), "(found 99999999999999999999)"),
+        (r#"{"bf16": {"enabled": true, "enabled": false}}"#.to_owned(), "a key is given twice"),
+        (r#"{"tensor_parallel": {"autotp_size": "two"}}"#.to_owned(), "(found two)"),
+        (r#"{"learning_rate": 1e-4, "epochs": 3}"#.to_owned(), "no key of this file is one of"),
+        (format!("{}1{}", r#"{"a": "#.repeat(30), "}".repeat(30)), "sections are at most 8 deep"),
+    ] {
+        let ran = turned(&project, &text, &[]).ends_with(2).says(&["ds.json:1", says]);
+        assert_eq!(ran.stdout, "", "nothing is printed");
+    }
+    // What is off, open or empty splits nothing and says nothing.
+    let text = r#"{"tensor_parallel": {"autotp_size": 1}, "sequence_parallel_size": "auto", "amp": {}, "optimizer": null,
+        "expert_parallel": {"enabled": false, "autoep_size": 8}, "fp16": {}, "train_batch_size": 2}"#;
+    turned(&project, text, &[]).ends_with(0).shows(&[
+        "tensor_parallel.autotp_size: 1 -> ignored: one rank",
+        "optimizer: null -> ignored: an empty section",
+        "batch: 2,",
+    ]);
+}
+
+/// DeepSpeed reads Hjson: comments are no keys, and hide none.
+#[test]
+fn comments_hide_no_key() {
+    let project = Project::shipped();
+    let text = "{\n  // per step, \"train_batch_size\": 1\n  \"train_batch_size\": 4, /* and\n   more */ \
+                \"optimizer\": {\"type\": \"Lion\"}, # at last\n  \"wandb\": {\"host\": \"http://a//b\"}\n}";
+    let ran = turned(&project, text, &[]).ends_with(0);
+    ran.shows(&[
+        "line 3: train_batch_size: 4 ->",
+        "optimizer: lion,",
+        "host: http://a//b",
+        "line 5: wandb",
+    ]);
+}
