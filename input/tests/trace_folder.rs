@@ -265,6 +265,10 @@ fn missing_ambiguous_and_linked_files_are_refused() {
     messages(&folder, &["uses.csv: the same table twice"]);
     fs::remove_file(folder.join("trace.ron")).unwrap();
     messages(&folder, &["trace.ron: missing file"]);
+    fs::remove_dir_all(&folder).unwrap();
+    let said = read_trace(&folder).unwrap_err();
+    let rules: Vec<&str> = said.0.iter().map(|problem| &*problem.rule).collect();
+    assert_eq!(rules, ["there is no such file or folder"]);
     assert!(read_trace(Path::new("/nowhere/at/all")).is_err());
 }
 

@@ -11,10 +11,12 @@ use super::rows::{Row, push, read_rows, whole_number};
 use super::tables::{Findings, LIMITS, Limits, Source};
 use super::{OBJECT_COLUMNS, OP_COLUMNS, STATISTICS_COLUMNS, USE_COLUMNS, statistics, units};
 use crate::file_kind::{FileKind, refused};
+use crate::shipped::EMBEDDED;
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::{fs, io};
 use tiersim_models::diagnostic::{Diagnostics, Place};
 use tiersim_models::ids::{ModuleId, ObjectId, OpId, RankId};
 use tiersim_models::kernel::Kernel;
@@ -25,7 +27,20 @@ use tiersim_models::workload::{
 
 /// Reads the trace in `folder`, or says everything that is wrong with it.
 pub fn read_trace(folder: &Path) -> Result<Trace, Diagnostics> {
-    read_within(folder, LIMITS).map_err(|said| refused(folder, &[FileKind::TraceFolder], said))
+    let read = read_within(folder, LIMITS);
+    read.map_err(|said| match absent(folder) {
+        Some(absent) => absent,
+        None => refused(folder, &[FileKind::TraceFolder], said),
+    })
+}
+
+/// A folder that is not there has no files that are missing from it.
+fn absent(folder: &Path) -> Option<Diagnostics> {
+    let error = fs::metadata(folder).err()?;
+    let told = error.kind() == io::ErrorKind::NotFound && !folder.starts_with(EMBEDDED);
+    let rule = "there is no such file or folder";
+    let remedy = "check the path, from the folder in which one stands";
+    told.then(|| Diagnostics::one(folder, None, rule, "", remedy))
 }
 
 /// As [`read_trace`], with other limits.
