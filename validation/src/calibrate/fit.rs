@@ -109,7 +109,7 @@ pub fn fit_weighted(points: &[(f64, f64)], weights: &[f64]) -> Result<Fit, Refus
     Ok(law)
 }
 
-/// The same where single points may be far off: an error above [`FAR`] counts by its size, not its
+/// The same where single points may be far off: an error above a tenth counts by its size, not its
 /// square.
 ///
 /// The loss is Huber's ("Robust Estimation of a Location Parameter", Annals of Mathematical

@@ -5,7 +5,7 @@
 //! warns where a scenario's machine is far from it, `trace info` prints it.
 //! Copies of one size are a point, as repeats of a measurement are. A program copies what it needs
 //! and not what a fit would like: sizes are few, and most are small. A law of set-up and rate needs
-//! [`SIZES`] sizes that lie apart by [`APART`]; of fewer only the rate is told, by the largest
+//! four sizes that lie apart by a factor of eight; of fewer only the rate is told, by the largest
 //! copies. Copies that last a few ticks of the recording's clock say nothing and are left out.
 //! Invariant: pure; the same trace shows the same.
 
