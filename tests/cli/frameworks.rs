@@ -85,7 +85,7 @@ pub(crate) const COMMAND_LINES: [(&str, &str, &[&str], &[&str]); 11] = [
     // github.com/datawhalechina/self-llm/issues/459
     (
         "vllm",
-        "VLLM_USE_MODELSCOPE=true vllm serve /root/autodl-tmp/Qwen/Qwen3-8B --served-model-name Qwen3-8B \
+        "VLLM_USE_MODELSCOPE=true vllm serve /models/Qwen/Qwen3-8B --served-model-name Qwen3-8B \
          --max_model_len 8192 --enable-reasoning --reasoning-parser deepseek_r1",
         &["--device", "4090"],
         &["model: \"qwen3-8b\"", "precision: bf16", "enable-reasoning: true -> ignored"],
@@ -163,13 +163,13 @@ fn command_lines_that_ask_for_what_is_not_modelled_are_refused() {
         ),
         // github.com/LMCache/LMCache/issues/1435
         (
-            "vllm serve /root/models/Qwen/Qwen3-Coder-480B-A35B-Instruct-FP8 --max-model-len 131072 \
+            "vllm serve /models/Qwen/Qwen3-Coder-480B-A35B-Instruct-FP8 --max-model-len 131072 \
              --enable-expert-parallel --data-parallel-size 8 --gpu-memory-utilization 0.75",
             &["no model of this name is known here"],
         ),
         // github.com/vllm-project/vllm/issues/15469
         (
-            "vllm serve /home/work/anyujie/Qwen/Qwen2.5-VL-3B-Instruct --gpu-memory-utilization 0.9 --swap-space 16 \
+            "vllm serve /models/Qwen/Qwen2.5-VL-3B-Instruct --gpu-memory-utilization 0.9 --swap-space 16 \
              --max-model-len 4096 --tensor-parallel-size 2 --port 8091 --disable-custom-all-reduce",
             &["no model of this name is known here"],
         ),
