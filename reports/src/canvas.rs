@@ -6,9 +6,8 @@
 //! Invariant: coordinates are finite, in pixels of the canvas, with y growing downwards; text is
 //! cleaned and placed by its baseline.
 
-use crate::font::text_width;
 use crate::sheet::{Sheet, Style};
-use crate::words::{clean, elide, shortened};
+use crate::words::clean;
 
 /// Red, green, blue and opacity (0 to 1).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -313,60 +312,12 @@ fn apart<E>(
     take(&items[from..], None)
 }
 
-/// `text` cut with an ellipsis so that it is at most `most` pixels wide.
-pub(crate) fn fit(text: &str, size: f64, most: f64) -> String {
-    cut(text, size, most, elide)
-}
-
-/// The same of a name: its middle is left out, as names of one chart often differ at their end.
-pub(crate) fn fit_name(name: &str, size: f64, most: f64) -> String {
-    cut(name, size, most, shortened)
-}
-
-/// `text` with as many characters as `most` pixels have room for, at least one.
-fn cut(text: &str, size: f64, most: f64, shorter: impl Fn(&str, usize) -> String) -> String {
-    let text = clean(text);
-    if text_width(&text, size) <= most {
-        return text;
-    }
-    // Width grows with the number of characters, up to kerning.
-    let (mut low, mut high) = (1, text.chars().count());
-    while low < high {
-        let middle = (low + high).div_ceil(2);
-        if text_width(&shorter(&text, middle), size) <= most {
-            low = middle;
-        } else {
-            high = middle - 1;
-        }
-    }
-    shorter(&text, low)
-}
-
-/// `text` broken at spaces into at most `lines` lines of `most` pixels; the last is elided.
-pub(crate) fn wrap(text: &str, size: f64, most: f64, lines: usize) -> Vec<String> {
-    let text = clean(text);
-    let mut done: Vec<String> = Vec::new();
-    let mut rest: Vec<&str> = text.split(' ').filter(|word| !word.is_empty()).collect();
-    while !rest.is_empty() && done.len() < lines {
-        if done.len() + 1 == lines {
-            done.push(fit(&rest.join(" "), size, most));
-            break;
-        }
-        let fits = |n: &usize| text_width(&rest[..*n].join(" "), size) <= most;
-        // A word wider than the line stands alone and is elided.
-        let n = (1..=rest.len()).take_while(fits).last().unwrap_or(1);
-        done.push(fit(&rest[..n].join(" "), size, most));
-        rest.drain(..n);
-    }
-    done
-}
-
 #[cfg(test)]
 impl Item {
     /// What a text covers, from the top of capitals to the baseline, and the text.
     pub(crate) fn text_place(&self) -> Option<(Rect, &str)> {
         let Item::Text { text, at, size, align, upward, .. } = self else { return None };
-        let (width, height) = (text_width(text, *size), 0.73 * size);
+        let (width, height) = (crate::font::text_width(text, *size), 0.73 * size);
         let before = match align {
             Align::Left => 0.0,
             Align::Centre => width / 2.0,
@@ -391,16 +342,5 @@ mod tests {
         assert!(rect.cut_by((15.0, 15.0), (16.0, 15.0)));
         assert!(!rect.cut_by((0.0, 0.0), (30.0, 5.0)));
         assert!(!rect.cut_by((25.0, 0.0), (25.0, 30.0)));
-    }
-
-    #[test]
-    fn text_is_cut_and_wrapped_to_its_width() {
-        let long = "the quick brown fox jumps over the lazy dog again and again";
-        assert!(text_width(&fit(long, 14.0, 100.0), 14.0) <= 100.0);
-        let lines = wrap(long, 14.0, 150.0, 2);
-        assert_eq!(lines.len(), 2);
-        assert!(lines[1].ends_with('…'));
-        assert_eq!(wrap(long, 14.0, 9000.0, 2), vec![long]);
-        assert_eq!(fit(&"W".repeat(9999), 14.0, 5.0), "…");
     }
 }

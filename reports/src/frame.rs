@@ -4,7 +4,8 @@
 //! fingerprint of the resolved scenario, the version, the seed, the hardware and the workload, and
 //! how many numbers of the hardware nobody has measured.
 
-use crate::canvas::{Align, Canvas, Rect, fit, fit_name, wrap};
+use crate::canvas::{Align, Canvas, Rect};
+use crate::fitted::{fit, fit_name, wrap};
 use crate::font::text_width;
 use crate::names::{assumed, each, statistics_note};
 use crate::sheet::Sheet;
@@ -98,6 +99,11 @@ fn most_rows(sheet: &Sheet) -> usize {
 
 fn shown(sheet: &Sheet, entry: &Entry) -> String {
     fit_name(&entry.text, LABEL, 460f64.min(sheet.width - 2.0 * sheet.margin - 40.0))
+}
+
+/// The stairs of a front as a legend's sample.
+pub(crate) fn sample_stairs((x, y): (f64, f64)) -> Vec<(f64, f64)> {
+    vec![(x - 15.0, y - 6.0), (x, y - 6.0), (x, y + 6.0), (x + 15.0, y + 6.0)]
 }
 
 /// Where each text's entry starts, as (x, row), and how many rows there are.

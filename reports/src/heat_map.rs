@@ -5,8 +5,9 @@
 //! like a value. Numbers are written into cells that have room for them.
 //! Invariant: every cell of [`Map`] is drawn; the least of each panel is marked.
 
-use crate::canvas::{Align, Canvas, Rect, fit};
+use crate::canvas::{Align, Canvas, Rect};
 use crate::cells::{Cell, Cells, Map};
+use crate::fitted::fit;
 use crate::font::text_width;
 use crate::frame::{self, Entry, Key, RESULTS};
 use crate::measure::Measure;

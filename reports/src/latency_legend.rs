@@ -67,7 +67,8 @@ fn of_series(points: &Points, index: usize, joined: bool) -> Entry<'_> {
 /// Those of machines first.
 fn fronts(points: &Points) -> Vec<Entry<'_>> {
     let machines = points.machines.iter().enumerate().map(|(machine, (name, _))| {
-        let key = move |canvas: &mut Canvas, at| machine_line(canvas, stairs(at), machine);
+        let key =
+            move |canvas: &mut Canvas, at| machine_line(canvas, frame::sample_stairs(at), machine);
         entry(key, format!("front of {}", clean(name)))
     });
     let all = [
@@ -77,14 +78,11 @@ fn fronts(points: &Points) -> Vec<Entry<'_>> {
     ];
     let shown = all.into_iter().filter(|(front, _)| front_is_drawn(points, *front));
     let plain = shown.map(|(front, words)| {
-        let key = move |canvas: &mut Canvas, at| front_line(canvas, stairs(at), front);
+        let key =
+            move |canvas: &mut Canvas, at| front_line(canvas, frame::sample_stairs(at), front);
         entry(key, words.to_owned())
     });
     machines.chain(plain).collect()
-}
-
-fn stairs((x, y): (f64, f64)) -> Vec<(f64, f64)> {
-    vec![(x - 15.0, y - 6.0), (x, y - 6.0), (x, y + 6.0), (x + 15.0, y + 6.0)]
 }
 
 fn marks(points: &Points, against: &Against) -> Vec<Entry<'static>> {
@@ -110,7 +108,7 @@ fn by_factor<'p>(factors: &'p Factors, points: &'p Points) -> Vec<Entry<'p>> {
         let look = *look;
         let key = move |canvas: &mut Canvas, at: (f64, f64)| {
             if let Some(machine) = machine {
-                machine_line(canvas, stairs(at), machine);
+                machine_line(canvas, frame::sample_stairs(at), machine);
             }
             style::marker(canvas, look, at, 5.5, 1.0);
         };

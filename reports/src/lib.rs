@@ -25,6 +25,7 @@ mod draft;
 mod drawing;
 mod economics_summary;
 mod explain;
+mod fitted;
 mod font;
 mod fragmentation;
 mod frame;

@@ -7,7 +7,8 @@
 //! Invariant: every finite point is drawn inside the frame of its panel.
 
 use crate::against_marks;
-use crate::canvas::{Align, Canvas, Rect, Tag, fit, fit_name};
+use crate::canvas::{Align, Canvas, Rect, Tag};
+use crate::fitted::{fit, fit_name};
 use crate::font::text_width;
 use crate::frame::{self, Entry};
 use crate::labels::{self, Obstacles, Request};
@@ -163,9 +164,8 @@ impl Panels<'_> {
         let entry = |(look, text): &(usize, String)| Entry { key: key(*look), text: text.clone() };
         let mut last = self.keys.iter().map(entry).collect::<Vec<_>>();
         if self.panels.iter().any(|panel| panel.front.len() > 1) {
-            let key = |canvas: &mut Canvas, (x, y): (f64, f64)| {
-                let steps = [(x - 15.0, y - 6.0), (x, y - 6.0), (x, y + 6.0), (x + 15.0, y + 6.0)];
-                canvas.path(steps.to_vec(), style::FRONT, 4.0);
+            let key = |canvas: &mut Canvas, at: (f64, f64)| {
+                canvas.path(frame::sample_stairs(at), style::FRONT, 4.0);
             };
             last.push(Entry { key: Box::new(key), text: "front of the panel".to_owned() });
         }

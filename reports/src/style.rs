@@ -46,6 +46,8 @@ pub(crate) const MARKERS: usize = 7;
 pub(crate) const BY_COLOR: usize = COLORS * MARKERS;
 /// Looks from here on are markers without a colour, for a legend that tells colours apart.
 pub(crate) const SHAPES: usize = 1000 * BY_COLOR;
+/// A mark keeps its look in 16 bits.
+const _: () = assert!(SHAPES + MARKERS <= u16::MAX as usize);
 
 const SERIES: [Color; COLORS] = [
     Color(0, 114, 178, 1.0),

@@ -451,7 +451,7 @@ impl Plot {
         }
         canvas.frame(area, style::FRAME, 1.0);
         let (centre, middle) = ((area.left + area.right) / 2.0, (area.top + area.bottom) / 2.0);
-        let title = crate::canvas::fit(&chart.x.title(&self.x), style::AXIS, area.width());
+        let title = crate::fitted::fit(&chart.x.title(&self.x), style::AXIS, area.width());
         frame::x_title(canvas, &title, centre, area.bottom + 42.0);
         let title = chart.y.title(&self.y);
         frame::y_title(canvas, &title, canvas.sheet.margin + 10.0, middle, area.height());

@@ -6,7 +6,8 @@
 //! Invariant: as many shapes as rows and columns allow, whatever the trace.
 
 use super::looks::{LOOKS, Look};
-use crate::canvas::{Align, Canvas, Rect, fit_name};
+use crate::canvas::{Align, Canvas, Rect};
+use crate::fitted::fit_name;
 use crate::font::text_width;
 use crate::frame::{self, Entry};
 use crate::render::Chart;

@@ -6,7 +6,8 @@
 //! grey shows them too.
 //! Invariant: every bar ends where a run of the record does.
 
-use crate::canvas::{Align, Canvas, Rect, fit_name};
+use crate::canvas::{Align, Canvas, Rect};
+use crate::fitted::fit_name;
 use crate::font::text_width;
 use crate::frame::{self, Entry};
 use crate::render::Chart;

@@ -7,7 +7,8 @@
 
 use super::layout::{Columns, column_of, columns};
 use super::{gb_per_s, link_word, node_word, tier_word};
-use crate::canvas::{Align, Canvas, Rect, fit};
+use crate::canvas::{Align, Canvas, Rect};
+use crate::fitted::fit;
 use crate::render::{CHART_SIZE, Chart};
 use crate::sources::{AS_LISTED, in_words};
 use crate::style::{FRAME, INK, LABEL, SMALL, SOFT_INK, SUBTITLE, TITLE, WHITE, series_color};

@@ -5,8 +5,9 @@
 //! their own step, as a short bar would show nothing.
 //! Invariant: the pieces of a bar touch and add up to it.
 
-use crate::canvas::{Align, Canvas, Rect, fit_name};
+use crate::canvas::{Align, Canvas, Rect};
 use crate::column::Values;
+use crate::fitted::fit_name;
 use crate::font::text_width;
 use crate::frame::{self, Entry};
 use crate::render::{CHART_SIZE, Chart};

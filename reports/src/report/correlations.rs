@@ -4,7 +4,8 @@
 //! two differ by colour, by side and by the sign of the number beside the bar.
 //! Invariant: a bar's length is its correlation, on an axis from -1 to 1.
 
-use crate::canvas::{Align, Canvas, Rect, fit};
+use crate::canvas::{Align, Canvas, Rect};
+use crate::fitted::fit;
 use crate::frame;
 use crate::render::{CHART_SIZE, Chart};
 use crate::scale::Scale;

@@ -18,7 +18,7 @@ pub use told::{Base, FromTrace, NothingTold, from_trace};
 use crate::calibrate::fit::{self, Fit};
 use crate::calibrate::measure::Point;
 use crate::calibrate::probe::{Access, Kind};
-use crate::calibrate::spec::{fitted_by, large};
+use crate::calibrate::spec::{fitted_by, halves, large};
 use std::collections::{BTreeMap, BTreeSet};
 use tiersim_models::diagnostic::Warning;
 use tiersim_models::hardware::Hardware;
@@ -119,11 +119,7 @@ fn with_setup(used: &[&Point]) -> Option<Law> {
     let (setup, error) = all.setup;
     let rate = fitted_by(&large(used.to_vec()), fit::fit_robust).ok()?.rate;
     let fit = Fit { setup, rate: rate.0, setup_error: error, rate_error: rate.1 };
-    let pairs = |held_out: bool| -> Vec<(f64, f64)> {
-        let half = used.iter().filter(|point| point.held_out == held_out);
-        half.map(|point| (point.work(), point.quantiles().median)).collect()
-    };
-    let (error_of, held_out) = (fit::errors(&fit, &pairs(false)), fit::errors(&fit, &pairs(true)));
+    let [error_of, held_out] = [false, true].map(|out| fit::errors(&fit, &halves(used, out)));
     (setup > 2.0 * error).then_some(Law { rate, error: error_of, held_out, ..all })
 }
 

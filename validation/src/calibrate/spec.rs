@@ -180,17 +180,19 @@ fn fitted_to(of: Vec<&Point>) -> Result<Fitted, Refusal> {
     fitted_by(&of, |seen, weights| fit::fit_weighted(seen, weights).or_else(|_| fit::fit(seen)))
 }
 
+/// Work and median seconds of the points that are held out, or of those that are not.
+pub(super) fn halves(of: &[&Point], held_out: bool) -> Vec<(f64, f64)> {
+    let half = of.iter().filter(|point| point.held_out == held_out);
+    half.map(|point| (point.work(), point.quantiles().median)).collect()
+}
+
 /// The law that `fit` finds for the points that are not held out, of (work, seconds) and weights,
 /// with how far off it is.
 pub(super) fn fitted_by(
     of: &[&Point],
     fit: impl Fn(&[(f64, f64)], &[f64]) -> Result<Fit, Refusal>,
 ) -> Result<Fitted, Refusal> {
-    let pairs = |held_out: bool| -> Vec<(f64, f64)> {
-        let half = of.iter().filter(|point| point.held_out == held_out);
-        half.map(|point| (point.work(), point.quantiles().median)).collect()
-    };
-    let (seen, unseen) = (pairs(false), pairs(true));
+    let (seen, unseen) = (halves(of, false), halves(of, true));
     let trust = |point: &&&Point| {
         let of = point.quantiles();
         fit::weight(of.median, of.p5)

@@ -22,13 +22,18 @@ pub(super) fn input_bytes(args: &Args) -> u64 {
     shape.iter().try_fold(element, count).unwrap_or(0)
 }
 
+/// Which input is the left matrix of a product; the right one follows it.
+fn left_matrix(name: &str) -> Option<usize> {
+    match name {
+        "aten::mm" | "aten::bmm" => Some(0),
+        "aten::addmm" | "aten::baddbmm" => Some(1),
+        _ => None,
+    }
+}
+
 /// FLOPs of a product of matrices; 0 for any other op, or where the shapes are not known.
 pub(super) fn flops(name: &str, args: &Args) -> u64 {
-    let first = match name {
-        "aten::mm" | "aten::bmm" => 0,
-        "aten::addmm" | "aten::baddbmm" => 1,
-        _ => return 0,
-    };
+    let Some(first) = left_matrix(name) else { return 0 };
     let (Some(left), Some(right)) = (args.shapes.get(first), args.shapes.get(first + 1)) else {
         return 0;
     };
@@ -45,11 +50,7 @@ pub(super) fn flops(name: &str, args: &Args) -> u64 {
 
 /// Precision and shape of a product of two matrices, of numbers that op times know.
 pub(super) fn product(name: &str, args: &Args) -> Option<(&'static str, Product)> {
-    let first = match name {
-        "aten::mm" => 0,
-        "aten::addmm" => 1,
-        _ => return None,
-    };
+    let first = left_matrix(name)?;
     let (left, right) = (args.shapes.get(first)?, args.shapes.get(first + 1)?);
     let (&[m, k], &[inner, n]) = (&left[..], &right[..]) else { return None };
     let precision = match args.types.get(first)?.as_str() {
