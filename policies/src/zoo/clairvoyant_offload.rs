@@ -9,13 +9,16 @@
 //! behind comes to the one before it where nothing else will need the room.
 //! Sources: Belady, IBM Systems Journal 5(2), 1966, for the victim; Rhu et al., "vDNN", MICRO 2016,
 //! and Zhang et al., "G10", MICRO 2023, for copying under compute.
+//! Whoever tries runs may tell it more ([`told`]).
 //! Invariant: an object that the op in question uses is never evicted for it, and whatever is not
 //! needed to run the op is done only if it costs the op nothing.
 
+mod ahead;
 mod estimate;
 mod future;
 mod space;
 mod stock;
+mod told;
 
 use crate::entry::{Entry, Kind, Parameter};
 use crate::policy::{Action, Lookahead, Policy};
@@ -27,9 +30,10 @@ use estimate::Estimate;
 use future::Future;
 use stock::{Place, Stock};
 use tiersim_models::hardware::{HBM, MAX_TIERS};
-use tiersim_models::ids::{ObjectId, TierId};
+use tiersim_models::ids::{ObjectId, OpId, TierId};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::units::Bytes;
+pub(in crate::zoo) use told::{Told, Uses};
 
 /// Candidates that are passed over before a search is given up.
 const PASSED_OVER: usize = 32;
@@ -87,6 +91,7 @@ pub struct ClairvoyantOffload {
     workload: Workload,
     spill: Vec<TierId>,
     window: Option<u32>,
+    told: Told,
     /// Tiers outside HBM.
     outside: Vec<TierId>,
     future: Future,
@@ -94,6 +99,8 @@ pub struct ClairvoyantOffload {
     stock: Stock,
     /// Bytes that may be on their way, and so have room at both ends.
     under_way: Bytes,
+    /// By object: the op behind which it was copied out early, while it is in HBM still.
+    early: Vec<Option<OpId>>,
     /// The occurrence, counted from 1, whose decisions moved an object last.
     moved: Vec<u64>,
     now: Now,
@@ -117,6 +124,8 @@ struct Now {
     excess: Bytes,
     /// Tiers outside where no room could be had.
     exhausted: [bool; MAX_TIERS],
+    /// What the op uses where it is.
+    in_place: Vec<ObjectId>,
 }
 
 impl ClairvoyantOffload {
@@ -127,16 +136,27 @@ impl ClairvoyantOffload {
         config: &ClairvoyantOffloadConfig,
         setting: &Setting<'_>,
     ) -> Result<ClairvoyantOffload, String> {
+        ClairvoyantOffload::with(config, Told::default(), setting)
+    }
+
+    /// The same, told something.
+    pub(in crate::zoo) fn with(
+        config: &ClairvoyantOffloadConfig,
+        told: Told,
+        setting: &Setting<'_>,
+    ) -> Result<ClairvoyantOffload, String> {
         let objects = setting.workload.trace.objects.len();
         Ok(ClairvoyantOffload {
             workload: setting.workload.clone(),
             spill: config.spill.clone(),
             window: config.window,
             outside: setting.hardware.tier_ids().filter(|&tier| tier != HBM).collect(),
-            future: Future::new(setting, config.window),
+            future: Future::new(setting, config.window, &told.in_place),
+            told,
             estimate: Estimate::new(setting, setting.memory.usable(HBM).most())?,
             stock: Stock::new(objects),
             under_way: under_way(setting),
+            early: vec![None; objects],
             moved: vec![0; objects],
             now: Now::default(),
         })
@@ -146,12 +166,16 @@ impl ClairvoyantOffload {
         self.future.rank(object, self.now.occurrence)
     }
 
+    /// Whether it can be of use to copy an object out early.
+    fn is_worth_a_copy(&self, object: ObjectId, view: &View<'_>) -> bool {
+        let room = view.capacity(HBM).most();
+        !self.is_kept(object) && self.future.is_worth_a_copy(object, self.now.occurrence, room)
+    }
+
     /// Notes where an object is from now on.
     fn put(&mut self, object: ObjectId, place: Place, view: &View<'_>) {
-        let now = self.now.occurrence;
-        let room = view.capacity(HBM).most();
         let place = match place {
-            Place::Alone if !self.future.is_worth_a_copy(object, now, room) => Place::Kept,
+            Place::Alone if !self.is_worth_a_copy(object, view) => Place::Kept,
             place => place,
         };
         self.stock.put(object, place, self.rank(object));
@@ -195,7 +219,9 @@ impl ClairvoyantOffload {
     fn demand(&mut self, step: &mut Step<'_>) {
         let view = &step.view();
         let born = view.births_ahead(0).unwrap_or(Bytes::ZERO);
-        let missing = |object: &ObjectId| view.exists(*object) && !view.in_hbm(*object);
+        let missing = |object: &ObjectId| {
+            view.exists(*object) && !view.in_hbm(*object) && !self.now.in_place.contains(object)
+        };
         let missing: Vec<ObjectId> =
             view.uses().iter().map(|touched| touched.object).filter(missing).collect();
         let bytes: Bytes = missing.iter().map(|&object| view.object(object).bytes).sum();
@@ -233,8 +259,7 @@ impl ClairvoyantOffload {
             if !self.is_true(object, Place::Alone, view) {
                 continue;
             }
-            let room = view.capacity(HBM).most();
-            if !self.future.is_worth_a_copy(object, self.now.occurrence, room) {
+            if !self.is_worth_a_copy(object, view) {
                 self.stock.put(object, Place::Kept, rank);
                 continue;
             }
@@ -246,84 +271,9 @@ impl ClairvoyantOffload {
             self.drop_stale(object, to, step);
             self.estimate.copy_out(object, HBM, to, bytes, self.now.turn);
             step.prefetch(object, to);
+            self.early[object.index()] = self.future.last(object);
             self.moves(object);
             self.stock.put(object, Place::Copied, rank);
-        }
-    }
-
-    /// Brings back what is needed next, in the place of what is needed later, as long as a link is
-    /// idle and what is created until then finds room.
-    fn look_ahead(&mut self, step: &mut Step<'_>) {
-        let view = &step.view();
-        let occurrence = self.now.occurrence;
-        let born = view.births_ahead(0).unwrap_or(Bytes::ZERO);
-        let mut passed = 0;
-        let mut above = (0, ObjectId(0));
-        while passed < PASSED_OVER
-            && self.outside.iter().any(|&from| self.begins_in_time(from, HBM))
-        {
-            let first = self.stock.from(Place::Outside, above).next();
-            let Some((rank, object)) = first else { break };
-            above = (rank, ObjectId(object.0 + 1));
-            let Some(next) = Future::in_sight(rank) else { break };
-            if self.future.next(object, occurrence).is_none() {
-                continue; // it is used no more
-            }
-            if self.has_moved(object) || !self.is_true(object, Place::Outside, view) {
-                continue;
-            }
-            let Some(from) = self.holder(object, view) else { continue };
-            if !self.begins_in_time(from, HBM) {
-                passed += 1;
-                continue;
-            }
-            let bytes = view.object(object).bytes;
-            let need = bytes + born;
-            let grows = self.future.growth(occurrence, next);
-            if !self.displace(rank, need, need + grows, step) {
-                break;
-            }
-            self.fetch(object, Action::Prefetch { object, to: HBM }, step);
-            self.stock.put(object, Place::Copied, rank);
-        }
-    }
-
-    /// Brings what is needed next from the tiers behind nearer to HBM, as long as their links are
-    /// idle and what is alive until then leaves room there.
-    fn stage(&mut self, step: &mut Step<'_>) {
-        let view = &step.view();
-        let occurrence = self.now.occurrence;
-        let mut passed = 0;
-        let mut above = (0, ObjectId(0));
-        while passed < PASSED_OVER && self.spill.len() > 1 {
-            let near = self.spill[0];
-            let idle = |&from: &TierId| self.begins_in_time(from, near);
-            if !self.spill[1..].iter().any(idle) {
-                break;
-            }
-            let first = self.stock.from(Place::Outside, above).next();
-            let Some((rank, object)) = first else { break };
-            above = (rank, ObjectId(object.0 + 1));
-            let Some(next) = Future::in_sight(rank) else { break };
-            if self.future.next(object, occurrence).is_none() {
-                continue; // it is used no more
-            }
-            let from = self.holder(object, view).filter(|&from| from != near);
-            let Some(from) = from.filter(|from| self.spill.contains(from)) else { continue };
-            if self.has_moved(object) || !self.is_true(object, Place::Outside, view) {
-                continue;
-            }
-            let bytes = view.object(object).bytes;
-            let grows = self.future.growth(occurrence, next);
-            let fits = step.fits(near, bytes + grows);
-            if !(fits && self.begins_in_time(from, near)) {
-                passed += 1;
-                continue;
-            }
-            self.drop_stale(object, near, step);
-            step.evict(object, from, near);
-            self.estimate.copy_out(object, from, near, bytes, self.now.turn);
-            self.moves(object);
         }
     }
 
@@ -333,16 +283,24 @@ impl ClairvoyantOffload {
         self.estimate.run(occurrence, &self.workload);
         let op = self.future.op(occurrence);
         for touched in view.uses() {
+            if touched.mode.writes() {
+                self.ends_early(touched.object);
+            }
             self.future.advance(touched.object, occurrence);
         }
         for touched in view.uses() {
             let object = touched.object;
             let copied = !touched.mode.writes() && self.holder(object, view).is_some();
-            let place = if copied { Place::Copied } else { Place::Alone };
+            let place = match (self.now.in_place.contains(&object), copied) {
+                (true, _) => Place::Outside,
+                (false, true) => Place::Copied,
+                (false, false) => Place::Alone,
+            };
             self.put(object, place, view);
         }
         for index in 0..self.workload.releases(op).len() {
             let object = self.workload.releases(op)[index];
+            self.ends_early(object);
             let inside = self.stock.take(object).is_some_and(|place| place != Place::Outside);
             if inside {
                 self.estimate.leave(object, view.object(object).bytes);
@@ -392,6 +350,7 @@ impl Policy for ClairvoyantOffload {
         for touched in view.uses() {
             self.stock.take(touched.object);
         }
+        self.use_in_place(step);
         self.demand(step);
         let op = self.future.op(occurrence).index();
         let needs = view.uses().iter().map(|touched| touched.object);
@@ -413,7 +372,7 @@ impl Policy for ClairvoyantOffload {
     fn state(&self, _: &View<'_>, out: &mut State) -> bool {
         // What is moved now is of the op that is planned: none is.
         remember!(out, self as ClairvoyantOffload { future, estimate, stock }
-            skip { workload, spill, window, outside, under_way, moved, now });
+            skip { workload, spill, window, told, outside, under_way, early, moved, now });
         true
     }
 

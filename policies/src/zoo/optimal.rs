@@ -1,16 +1,20 @@
 //! The best plan that can be found: an oracle that tries plans on the simulator.
 //!
-//! A plan says for every inactive interval of every object whether it is spent outside HBM, where,
-//! when the object leaves and when it comes back, or that it is used where it is. The first plans
-//! are G10's ([`super::planned_migration`]) and those of the linear program that bounds the step
-//! ([`crate::bound::advice`]), with its shares rounded to whole objects. The best of them is then
-//! changed piece by piece, and a change stays if the simulated step is no longer for it, until so
-//! many runs are spent. What a plan cannot provide for is done on demand, as there. One run is for
-//! [`super::clairvoyant_offload`], which decides op by op: where that is quicker than every plan,
-//! it is the plan.
+//! There are plans of two kinds. One says for every inactive interval of every object whether it is
+//! spent outside HBM, where, when the object leaves and when it comes back, or that it is used
+//! where it is; what it cannot provide for is done on demand. The other leaves copies to
+//! [`super::clairvoyant_offload`], which decides op by op, and orders which objects it uses where
+//! they are and which contents it does not copy out early. The first plans are G10's
+//! ([`super::planned_migration`]), that policy as it is, and those of the linear program that
+//! bounds the step ([`crate::bound::advice`]), with its shares rounded to whole objects. The
+//! quickest of them is then changed piece by piece, and a change stays if the simulated step is no
+//! longer for it, until so many runs are spent.
 //! Invariant: the same setting and number of runs give the same plan.
 
 mod classes;
+#[cfg(feature = "lp")]
+mod online;
+mod orders;
 #[cfg(feature = "lp")]
 mod search;
 
@@ -19,12 +23,13 @@ use crate::policy::Policy;
 #[cfg(feature = "lp")]
 use crate::recipe::Judge;
 use crate::recipe::{PolicyConfig, Recipe, Setting};
-use crate::zoo::clairvoyant_offload::ClairvoyantOffloadConfig;
+use crate::zoo::clairvoyant_offload::{ClairvoyantOffload, ClairvoyantOffloadConfig, Uses};
 use crate::zoo::planned_migration::PlannedMigration;
 use crate::zoo::planned_migration::intervals::Gaps;
 use crate::zoo::planned_migration::schedule::Schedule;
 use classes::Found;
-use std::sync::Arc;
+use orders::{Orders, Steps};
+use std::sync::{Arc, Mutex};
 use tiersim_models::ids::TierId;
 
 /// Runs that are spent if a scenario does not say how many.
@@ -47,8 +52,9 @@ pub struct OptimalConfig {
 enum Best {
     /// These decisions.
     Plan(Arc<Found>),
-    /// What another policy decides op by op.
-    Online(ClairvoyantOffloadConfig),
+    /// What another policy decides op by op under these orders; it notes early copies that were of
+    /// no use.
+    Online(Arc<(Steps, Orders)>, Option<Arc<Mutex<Uses>>>),
 }
 
 impl OptimalConfig {
@@ -92,7 +98,11 @@ impl Recipe for OptimalConfig {
         }
         let gaps = Gaps::with_held(setting);
         let stays = match &self.found {
-            Some(Best::Online(config)) => return config.build(setting),
+            Some(Best::Online(ordered, wasted)) => {
+                let told = ordered.0.told(setting.workload, &ordered.1, wasted.clone());
+                let config = ClairvoyantOffloadConfig { spill: self.spill.clone(), window: None };
+                return Ok(Box::new(ClairvoyantOffload::with(&config, told, setting)?));
+            }
             Some(Best::Plan(found)) => found.stays(&gaps),
             None => vec![None; gaps.all.len()],
         };
@@ -111,17 +121,6 @@ impl Recipe for OptimalConfig {
 
     #[cfg(feature = "lp")]
     fn searched(&self, setting: &Setting<'_>, judge: Judge<'_>) -> Option<PolicyConfig> {
-        let with = |best: Best| OptimalConfig { found: Some(best), ..self.clone() };
-        let online = ClairvoyantOffloadConfig { spill: self.spill.clone(), window: None };
-        let online = with(Best::Online(online));
-        let step = (self.runs > 1).then(|| judge(&online.clone().into())).flatten();
-        let mut planned = |found: &Found| judge(&with(Best::Plan(Arc::new(found.clone()))).into());
-        let runs = self.runs.saturating_sub(1).max(1);
-        let found = search::best(setting, (&self.spill, runs), &mut planned)?;
-        match (found, step) {
-            (Some((planned, _)), Some(step)) if planned > step => Some(online.into()),
-            (Some((_, found)), _) => Some(with(Best::Plan(Arc::new(found))).into()),
-            (None, step) => step.map(|_| online.into()),
-        }
+        search::searched(self, setting, judge)
     }
 }

@@ -3,13 +3,15 @@
 //! The program keeps shares of patterns. Each object of a pattern has a place between 0 and 1 on
 //! its bytes, and is inside whenever the share is larger than that: so what is inside at an instant
 //! is what the program says, but for one object of each pattern, and an object that is outside
-//! once stays there rather than taking turns with its like.
+//! once stays there rather than taking turns with its like. Where that object lies may be turned,
+//! for each pattern by another part of the golden section: a pattern of one object is then inside
+//! in as many turns as its share says.
 //! Invariant: a hint and no plan; whoever follows it must see that memory suffices.
 
 use super::cycle::{Cycle, Steps, same_steps};
 use super::instants::Instants;
 use super::patterns::Pattern;
-use super::rows::Rows;
+use super::rows::{Rows, Shares};
 use super::{Horizon, Level};
 use crate::bound::Question;
 use crate::bound::cut::cuts;
@@ -21,6 +23,10 @@ use tiersim_models::units::Bytes;
 
 /// Instants that are looked at for a plan: few enough that objects are many between two of them.
 const INSTANTS: usize = 48;
+
+/// Of a full turn, how much further the places of each pattern are turned than those of the one
+/// before: the golden section, whose multiples lie evenly however many they are.
+const GOLDEN: f64 = 0.618_033_988_749_894_9;
 
 /// How much less a plan counts how long all copies take than how long the step does.
 const TIDY: f64 = 0.02;
@@ -45,11 +51,13 @@ pub struct Advised {
     pub inside: Vec<Vec<bool>>,
     /// Ops of the cycle that use it where it is.
     pub in_place: Vec<u32>,
+    /// Ops of the cycle behind which it is not copied out before it is used again.
+    pub kept: Vec<u32>,
 }
 
-/// The program's own plan for a run that has settled, with `share` of HBM for it; `None` where the
-/// program says nothing.
-pub fn advice(question: &Question<'_>, share: f64) -> Option<Advice> {
+/// The program's own plans for a run that has settled, with `share` of HBM for it: one by turn,
+/// of which 0 leaves places as they are; `None` where the program says nothing.
+pub fn advice(question: &Question<'_>, share: f64, turns: &[f64]) -> Option<Vec<Advice>> {
     let cycle = Cycle::new(question, Horizon::Steady)?;
     let sizes: Vec<Bytes> =
         question.workload.trace.objects.iter().map(|object| object.bytes).collect();
@@ -65,31 +73,83 @@ pub fn advice(question: &Question<'_>, share: f64) -> Option<Advice> {
     }
     tidies(&mut rows, &patterns);
     let values = solve(&rows.program).values;
-    let lives: BTreeMap<u32, _> = cycle.lives.iter().map(|life| (life.object, life)).collect();
-    let mut objects = BTreeMap::new();
-    for (pattern, shares) in patterns.iter().zip(&rows.shares) {
+    let solved = Solved { cycle: &cycle, instants: &instants, values: &values };
+    let round = |&turn: &f64| {
+        let (mut objects, mut begins) = (BTreeMap::new(), turn);
+        for (pattern, shares) in patterns.iter().zip(&rows.shares) {
+            begins += if turn > 0.0 { GOLDEN } else { 0.0 };
+            solved.rounds(pattern, shares, begins, &mut objects);
+        }
+        let cuts = levels.iter().map(|level| level.cut.inside.clone()).collect();
+        Advice { ops: cycle.ops(), instants: instants.ops(&cycle), cuts, objects }
+    };
+    Some(turns.iter().map(round).collect())
+}
+
+/// A solution of the program.
+struct Solved<'a> {
+    cycle: &'a Cycle,
+    instants: &'a Instants,
+    values: &'a [f64],
+}
+
+impl Solved<'_> {
+    fn value(&self, share: u32) -> f64 {
+        self.values[share as usize]
+    }
+
+    /// What it does with each object of a pattern, whose places begin at `begins`.
+    fn rounds(
+        &self,
+        pattern: &Pattern,
+        shares: &[Shares],
+        begins: f64,
+        objects: &mut BTreeMap<u32, Advised>,
+    ) {
         let mut before = 0.0;
-        for row in &pattern.objects {
-            let life = lives[row];
-            let place = (before + life.bytes as f64 / 2.0) / pattern.bytes;
+        let lives = pattern.objects.iter().map(|row| {
+            let at = self.cycle.lives.binary_search_by_key(row, |life| life.object);
+            &self.cycle.lives[at.expect("patterns are of lives")]
+        });
+        for life in lives {
+            let place = ((before + life.bytes as f64 / 2.0) / pattern.bytes + begins).fract();
             before += life.bytes as f64;
-            let above = |share: &Option<u32>| share.is_none_or(|at| values[at as usize] > place);
+            let above = |share: &Option<u32>| share.is_none_or(|at| self.value(at) > place);
             let inside = shares.iter().map(|level| level.inside.iter().map(above).collect());
+            let visit = |op: u32| {
+                let at = self.instants.place(op);
+                pattern.visits.iter().position(|visit| visit.place == at)
+            };
             let in_place = |op: u32| {
-                let at = instants.place(op);
-                let visit = pattern.visits.iter().position(|visit| visit.place == at);
-                let shares = visit.map(|visit| shares[0].in_place[visit]).unwrap_or_default();
-                let most = shares.into_iter().flatten().map(|at| values[at as usize]);
+                let uses = visit(op).map(|visit| shares[0].in_place[visit]).unwrap_or_default();
+                let most = uses.into_iter().flatten().map(|at| self.value(at));
                 most.fold(0.0, f64::max) > 1.0 - place
             };
-            let uses = life.uses.iter().filter(|used| !used.host && in_place(used.op));
-            let in_place = uses.map(|used| used.op).collect();
-            objects.insert(*row, Advised { inside: inside.collect(), in_place });
+            let kept = |op: u32| {
+                visit(op).is_some_and(|visit| self.crosses(pattern, &shares[0], visit) <= place)
+            };
+            let uses = || life.uses.iter().filter(|used| !used.host).map(|used| used.op);
+            let advised = Advised {
+                inside: inside.collect(),
+                in_place: uses().filter(|&op| in_place(op)).collect(),
+                kept: uses().filter(|&op| kept(op)).collect(),
+            };
+            objects.insert(life.object, advised);
         }
     }
-    let (ops, instants) = (cycle.ops(), instants.ops(&cycle));
-    let cuts = cuts.into_iter().map(|cut| cut.inside).collect();
-    Some(Advice { ops, instants, cuts, objects })
+
+    /// The share that crosses outwards from a visit until the next one.
+    fn crosses(&self, pattern: &Pattern, shares: &Shares, visit: usize) -> f64 {
+        let windows = self.instants.windows();
+        let from = pattern.visits[visit].window();
+        let until = match pattern.visits.get(visit + 1) {
+            Some(next) => next.window(),
+            None if pattern.persistent => windows + pattern.visits[0].window(),
+            None => windows,
+        };
+        let crosses = (from..until.max(from + 1)).map(|window| shares.outwards[window % windows]);
+        crosses.flatten().map(|at| self.value(at)).sum()
+    }
 }
 
 /// Of solutions that take equally long, the one that moves least.

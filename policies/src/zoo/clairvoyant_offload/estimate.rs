@@ -29,13 +29,17 @@ pub(super) struct Estimate {
     ready: Vec<u64>,
     used: Vec<u64>,
     copied: Vec<u64>,
+    /// By tier: what use in place takes.
+    in_place: Vec<Law>,
+    /// What the op that is planned pays for that.
+    delay: u64,
 }
 
 impl Remembered for Estimate {
     /// The times that are not over for every stream; those that are make no difference.
     fn state(&self, out: &mut State) {
         // An op waits for earlier ones of its own replay only, so when each ended is no matter.
-        let Estimate { spans: _, streams, ops: _, channels, room, ready, used, copied } = self;
+        let Estimate { spans: _, streams, ops: _, channels, room, ready, used, copied, .. } = self;
         let now = streams.iter().copied().min().unwrap_or(0);
         for times in [streams, &channels.free, ready, used, copied] {
             times.iter().for_each(|&at| out.word(at.saturating_sub(now)));
@@ -61,6 +65,8 @@ impl Estimate {
             ready: vec![0; objects],
             used: vec![0; objects],
             copied: vec![0; objects],
+            in_place: setting.hardware.tiers.iter().map(|tier| tier.access).collect(),
+            delay: 0,
         })
     }
 
@@ -79,7 +85,7 @@ impl Estimate {
     /// When an op ends that needs these objects, unless it waits for room.
     pub(super) fn end(&self, op: usize, turn: u64, needs: impl Iterator<Item = ObjectId>) -> u64 {
         let arrived = needs.map(|object| self.ready[object.index()]);
-        arrived.fold(turn, u64::max).saturating_add(self.spans[op])
+        arrived.fold(turn, u64::max).saturating_add(self.spans[op]).saturating_add(self.delay)
     }
 
     /// When the copies of an object in HBM end that are under way, to it and from it.
@@ -98,6 +104,12 @@ impl Estimate {
     pub(super) fn span(&self, from: TierId, to: TierId, bytes: Bytes) -> u64 {
         let route = self.channels.route(from, to);
         route.iter().map(|(_, law)| law.span_of(bytes).ps()).max().unwrap_or(0)
+    }
+
+    /// The op that is planned uses so many bytes where they are.
+    pub(super) fn delay(&mut self, tier: TierId, bytes: Bytes) {
+        let more = self.in_place[tier.index()].span_of(bytes).ps();
+        self.delay = self.delay.saturating_add(more);
     }
 
     /// Copies an object out of HBM, where it stays.
@@ -152,7 +164,8 @@ impl Estimate {
             }
         }
         start = op.after.iter().fold(start, |start, before| start.max(self.ops[before.index()]));
-        let end = start.saturating_add(self.spans[id.index()]);
+        let delay = std::mem::take(&mut self.delay);
+        let end = start.saturating_add(self.spans[id.index()]).saturating_add(delay);
         (self.streams[usize::from(op.stream)], self.ops[id.index()]) = (end, end);
         for touched in workload.trace.uses_of(id) {
             let object = touched.object.index();

@@ -3,6 +3,7 @@
 //! All of it follows from the workload and from how long its ops take; nothing is observed.
 //! Invariant: what lies beyond the window is never told but as "not known".
 
+use super::told;
 use crate::recipe::Setting;
 use crate::state::{Remembered, State, remember};
 use crate::visits::streams;
@@ -58,7 +59,7 @@ impl Remembered for Future {
 }
 
 impl Future {
-    pub(super) fn new(setting: &Setting<'_>, window: Option<u32>) -> Future {
+    pub(super) fn new(setting: &Setting<'_>, window: Option<u32>, in_place: &told::Uses) -> Future {
         let Setting { workload, spans, repeat, .. } = *setting;
         let trace = &workload.trace;
         let ops = trace.ops.len() as u64;
@@ -66,7 +67,7 @@ impl Future {
             ops,
             total: ops * u64::from(repeat),
             window: window.map_or(u64::MAX, u64::from),
-            objects: uses(workload),
+            objects: uses(workload, in_place),
             alive: Alive::new(workload),
             times: Times::new(trace, spans),
         }
@@ -133,8 +134,12 @@ impl Future {
     /// The object has been used.
     pub(super) fn advance(&mut self, object: ObjectId, now: u64) {
         let uses = &mut self.objects[object.index()];
-        uses.next += 1;
         uses.last = now + 1;
+        let op = (now % self.ops) as u32;
+        if uses.ops.get(uses.next).is_none_or(|next| next.0 != op) {
+            return; // it brings nothing back
+        }
+        uses.next += 1;
         if uses.next == uses.ops.len() && uses.persistent {
             (uses.next, uses.lap) = (0, uses.lap + 1);
         }
@@ -190,6 +195,11 @@ impl Future {
         OpId::at((occurrence % self.ops) as usize)
     }
 
+    /// The op that used an object last.
+    pub(super) fn last(&self, object: ObjectId) -> Option<OpId> {
+        self.objects[object.index()].last.checked_sub(1).map(|last| self.op(last))
+    }
+
     /// The op that comes into the lookahead with `now`.
     pub(super) fn appears(&self, now: u64) -> Option<OpId> {
         let seen = now.checked_add(self.window).filter(|&seen| seen < self.total)?;
@@ -197,8 +207,8 @@ impl Future {
     }
 }
 
-/// The uses of every object in one replay.
-fn uses(workload: &Workload) -> Vec<Uses> {
+/// The uses of every object in one replay that bring it back if it is outside.
+fn uses(workload: &Workload, in_place: &told::Uses) -> Vec<Uses> {
     let trace = &workload.trace;
     let ops = trace.ops.len();
     let mut all: Vec<Uses> = trace
@@ -233,6 +243,9 @@ fn uses(workload: &Workload) -> Vec<Uses> {
                 all[object].ops[position[object]].1 = write[object];
             }
         }
+    }
+    for &(object, op) in in_place {
+        all[object.index()].ops.retain(|used| used.0 != op.0);
     }
     all
 }

@@ -86,6 +86,7 @@ impl ClairvoyantOffload {
 
     fn left(&mut self, object: ObjectId, step: &Step<'_>) {
         self.estimate.leave(object, step.bytes(object));
+        self.early[object.index()] = None;
         self.moves(object);
         self.stock.put(object, Place::Outside, self.rank(object));
     }
@@ -283,6 +284,7 @@ impl ClairvoyantOffload {
         let last = places.map(|place| self.stock.of(place).rev().find(usable));
         let (_, object) = last.into_iter().flatten().max()?;
         self.moves(object);
+        self.early[object.index()] = None;
         self.estimate.leave(object, view.object(object).bytes);
         self.stock.put(object, Place::Outside, self.rank(object));
         if self.holder(object, view).is_some() {

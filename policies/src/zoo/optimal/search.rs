@@ -1,13 +1,18 @@
 //! The search: first plans, and changes that the simulator finds no worse.
 
 use super::classes::{Away, Class, Found};
-use crate::bound::{Advice, Question, advice, alike_steps};
+use super::online::Online;
+use super::orders::{Orders, Steps};
+use super::{Best, OptimalConfig};
+use crate::bound::{Advice, Question, advice};
 use crate::cpu_ops::device_part;
-use crate::recipe::Setting;
+use crate::recipe::{Judge, PolicyConfig, Setting};
+use crate::zoo::clairvoyant_offload::Uses;
 use crate::zoo::planned_migration::intervals::Gaps;
 use crate::zoo::planned_migration::plan::plan;
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
+use std::sync::{Arc, Mutex};
 use tiersim_models::ids::TierId;
 use tiersim_models::units::Span;
 
@@ -20,29 +25,64 @@ const SMALL: i64 = 64;
 /// One of so many runs is for what is held behind its last use, too.
 const HELD: u32 = 3;
 
-/// Mean step of a run that carries decisions out; `None` if it runs out of memory.
-type Judge<'a> = &'a mut dyn FnMut(&Found) -> Option<Span>;
+/// Turns in which solutions are rounded: as they are, and by quarters.
+const TURNS: [f64; 5] = [0.0, 0.01, 0.26, 0.51, 0.76];
 
-/// The best decisions that so many runs find, if any fits, and how long the step takes; `None`
-/// where nothing can be decided.
-pub(super) fn best(
+/// Of runs, orders of the program take no more than one of so many.
+const FIRST: u32 = 3;
+
+/// Mean step of a run that carries decisions out; `None` if it runs out of memory.
+type Try<'a> = &'a mut dyn FnMut(&Found) -> Option<Span>;
+
+/// The best plan that the runs find, if any fits.
+pub(super) fn searched(
+    config: &OptimalConfig,
     setting: &Setting<'_>,
-    (spill, runs): (&[TierId], u32),
     judge: Judge<'_>,
-) -> Option<Option<(Span, Found)>> {
+) -> Option<PolicyConfig> {
     let device = device_part(setting);
     let own = device.as_ref().map(|(workload, spans)| Setting { workload, spans, ..*setting });
     let setting = own.as_ref().unwrap_or(setting);
+    let with = |best: Best| -> PolicyConfig {
+        OptimalConfig { found: Some(best), ..config.clone() }.into()
+    };
+    let planned = |found: &Found| with(Best::Plan(Arc::new(found.clone())));
+    let steps = Steps::new(setting.workload);
+    let ordered = |orders: &Orders, wasted| {
+        with(Best::Online(Arc::new((steps.clone(), orders.clone())), wasted))
+    };
     let gaps = Gaps::with_held(setting);
-    if gaps.all.is_empty() {
-        return None;
+    let advised = if gaps.all.is_empty() { Vec::new() } else { solutions(setting) };
+    let mut plans = Plans { left: config.runs, best: None };
+    if !gaps.all.is_empty() {
+        plans.first(setting, &config.spill, (&gaps, &steps), &advised, &mut |found| {
+            judge(&planned(found))
+        });
     }
-    let (cycle, like) = alike_steps(setting.workload);
-    let none = Found::none(&gaps, cycle, like);
-    let between = Gaps::new(setting);
-    let g10 = none.clone().of(&between, &plan(setting, spill, &between));
-    let mut search = Search { judge, left: runs, best: None };
-    search.tries(g10);
+    let mut online = Online::new(setting, &steps, &advised);
+    let mut orders = |orders: &Orders| {
+        let wasted: Arc<Mutex<Uses>> = Arc::default();
+        let step = judge(&ordered(orders, Some(wasted.clone())));
+        let wasted = steps.of_steps(&wasted.lock().expect("nobody panics with it"));
+        (step, wasted)
+    };
+    let for_orders = plans.left.div_ceil(FIRST);
+    let left = plans.left - for_orders + online.first(for_orders, &mut orders);
+    let step = |best: Option<Span>| best.map_or(u64::MAX, |step| step.ps());
+    let by_plan = step(plans.best.as_ref().map(|best| best.0));
+    let by_orders = step(online.best.as_ref().map(|best| best.0));
+    if by_plan <= by_orders {
+        plans.left = left;
+        plans.improves(&gaps, &config.spill, &mut |found| judge(&planned(found)));
+        plans.best.map(|(_, found)| planned(&found))
+    } else {
+        online.improves(left, &mut orders);
+        online.best.map(|(_, orders)| ordered(&orders, None))
+    }
+}
+
+/// Solutions of the program with several shares of HBM, each rounded in all turns.
+fn solutions(setting: &Setting<'_>) -> Vec<Vec<Advice>> {
     let ops = setting.workload.trace.ops.len() as u64;
     let question = Question {
         workload: setting.workload,
@@ -52,16 +92,11 @@ pub(super) fn best(
         to: ops,
         duration: &|at| setting.spans[(at % ops) as usize],
     };
-    for share in SHARES {
-        let Some(advice) = advice(&question, share) else { break };
-        search.tries(advised(&none, &advice, spill));
-    }
-    search.improves(&gaps, spill);
-    Some(search.best)
+    SHARES.into_iter().map_while(|share| advice(&question, share, &TURNS)).collect()
 }
 
 /// What the linear program says of each interval.
-fn advised(none: &Found, advice: &Advice, spill: &[TierId]) -> Found {
+fn advised_by(none: &Found, advice: &Advice, spill: &[TierId]) -> Found {
     let mut found = none.clone();
     for (class, away) in &mut found.choices {
         *away = advised_for(class, advice, spill);
@@ -93,19 +128,36 @@ fn advised_for(class: &Class, advice: &Advice, spill: &[TierId]) -> Option<Away>
     Some(Away { tier, leaves, back, in_place: advised.in_place.contains(&class.until) })
 }
 
-struct Search<'a> {
-    judge: Judge<'a>,
+/// The search for plans, and the best that it has found.
+struct Plans {
     /// Runs that may still be spent.
     left: u32,
     best: Option<(Span, Found)>,
 }
 
-impl Search<'_> {
+impl Plans {
+    /// G10's plan, and those of the program.
+    fn first(
+        &mut self,
+        setting: &Setting<'_>,
+        spill: &[TierId],
+        (gaps, steps): (&Gaps, &Steps),
+        advised: &[Vec<Advice>],
+        judge: Try<'_>,
+    ) {
+        let none = Found::none(gaps, steps.ops, steps.like.clone());
+        let between = Gaps::new(setting);
+        self.tries(none.clone().of(&between, &plan(setting, spill, &between)), judge);
+        for advice in advised.iter().filter_map(|turns| turns.first()) {
+            self.tries(advised_by(&none, advice, spill), judge);
+        }
+    }
+
     /// Whether it is no worse than the best; it is the best then.
-    fn tries(&mut self, found: Found) -> bool {
+    fn tries(&mut self, found: Found, judge: Try<'_>) -> bool {
         let Some(left) = self.left.checked_sub(1) else { return false };
         self.left = left;
-        let Some(step) = (self.judge)(&found) else { return false };
+        let Some(step) = judge(&found) else { return false };
         let better = self.best.as_ref().is_none_or(|(best, _)| step <= *best);
         if better {
             self.best = Some((step, found));
@@ -114,7 +166,7 @@ impl Search<'_> {
     }
 
     /// Changes of groups of decisions that follow each other in time.
-    fn improves(&mut self, gaps: &Gaps, spill: &[TierId]) {
+    fn improves(&mut self, gaps: &Gaps, spill: &[TierId], judge: Try<'_>) {
         let Some((_, found)) = &self.best else { return };
         let mut order: Vec<Class> = found.choices.keys().copied().collect();
         order.sort_by_key(|class| (class.until, *class));
@@ -131,7 +183,7 @@ impl Search<'_> {
             let mut found = best.clone();
             let some = if self.left > late && !between.is_empty() { &between } else { &order };
             if changes(&mut found, some, spill, &mut random) {
-                self.tries(found);
+                self.tries(found, judge);
             } else {
                 // A change that changes nothing costs no run, but the search must end.
                 self.left -= u32::from(random.random_range(0..8) == 0);
