@@ -5,20 +5,20 @@
 mod accelerate;
 mod flexgen;
 mod megatron;
+mod shared;
 mod shown;
 
-use crate::hardware::machine;
 use crate::new::settings_text;
 use crate::output::Failure;
 use accelerate::{AccelerateArgs, of_accelerate};
 use clap::{Args, Subcommand};
 use flexgen::{FlexGenArgs, of_flexgen};
 use megatron::{MegatronArgs, of_megatron};
-use shown::{Precision, command_line, shown};
+use shared::{Asked, Generation, Training, Typed};
+use shown::Precision;
 use std::path::{Path, PathBuf};
 use tiersim_input::guide::{Engine, Job, Load, Server, deepspeed, serve};
 use tiersim_input::import::card::{known_model, read_model};
-use tiersim_input::project::{machine_of, machine_with};
 use tiersim_models::hardware::HBM;
 use tiersim_policies::zoo::Registry;
 
@@ -69,70 +69,32 @@ struct DeepSpeedArgs {
     /// The configuration.
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// The model: a name of `tiersim memory --model`, or a config.json.
-    #[arg(long, value_name = "NAME")]
-    model: String,
-    /// The machine: one of `tiersim hardware list`, or a word such as 4090, A100 or laptop.
-    #[arg(long, value_name = "NAME")]
-    device: String,
     /// GPUs, one replica each.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=8))]
     gpus: u64,
-    /// Tokens of a sequence.
-    #[arg(long, value_name = "TOKENS", default_value_t = 2048, value_parser = clap::value_parser!(u64).range(1..=1 << 24))]
-    sequence: u64,
-    /// Sequences of a micro-batch, where the file does not say [default: 1].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
-    micro_batch: Option<u64>,
-    /// Micro-batches of a step, where the file does not say [default: 1].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
-    accumulation: Option<u64>,
-    /// ZeRO's stage, where the file says auto [default: 2].
-    #[arg(long, value_name = "STAGE", value_parser = clap::value_parser!(u64).range(0..=3))]
-    stage: Option<u64>,
+    #[command(flatten)]
+    training: Training,
+    #[command(flatten)]
+    asked: Asked,
     /// Precision, where the file does not say [default: the first that it leaves open, else fp32].
     #[arg(long, value_enum)]
     precision: Option<Precision>,
-    /// GiB of the host's memory, in the place of the machine's.
-    #[arg(long, value_name = "GIB", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
-    host_memory: Option<u64>,
-    /// The program keeps only the inputs of blocks, and computes the rest again.
-    #[arg(long)]
-    checkpointing: bool,
-    /// Print the scenario and do not run it.
-    #[arg(long)]
-    no_run: bool,
-    /// Folder to write results to [default: out/FILE].
-    #[arg(long, value_name = "DIR", conflicts_with = "no_run")]
-    out: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
+#[command(mut_arg("out", |out| out.help(
+    "Folder to write results to [default: out/vllm, out/sglang, or out/FILE]"
+)))]
 struct ServeArgs {
-    /// The command line in quotes, or the path of a file that holds it.
-    #[arg(value_name = "ARGS", allow_hyphen_values = true)]
-    words: String,
-    /// The machine: one of `tiersim hardware list`, or a word such as 4090, A100 or laptop.
-    #[arg(long, value_name = "NAME")]
-    device: String,
-    /// The model, in the place of the command line's: a name of `tiersim memory --model`, or a config.json.
-    #[arg(long, value_name = "NAME")]
-    model: Option<String>,
-    /// Tokens of each request that are in the cache at first.
-    #[arg(long, value_name = "TOKENS", default_value_t = 512, value_parser = clap::value_parser!(u64).range(1..=1 << 24))]
-    prompt: u64,
-    /// Tokens that come, one step each.
-    #[arg(long, value_name = "TOKENS", default_value_t = 8, value_parser = clap::value_parser!(u64).range(1..=1 << 16))]
-    tokens: u64,
+    #[command(flatten)]
+    typed: Typed,
+    #[command(flatten)]
+    asked: Asked,
+    #[command(flatten)]
+    generation: Generation,
     /// Requests under way at once, as far as the flags allow.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1 << 16))]
     requests: u64,
-    /// Print the scenario and do not run it.
-    #[arg(long)]
-    no_run: bool,
-    /// Folder to write results to [default: out/vllm, out/sglang, or out/FILE].
-    #[arg(long, value_name = "DIR", conflicts_with = "no_run")]
-    out: Option<PathBuf>,
 }
 
 /// Prints the scenario, and runs it.
@@ -148,34 +110,30 @@ pub(crate) fn from(args: &FromArgs, registry: &Registry) -> Result<(), Failure> 
 }
 
 fn of_deepspeed(args: &DeepSpeedArgs, registry: &Registry) -> Result<(), Failure> {
-    let text = settings_text(&args.file)?;
-    let ships = machine_with(&args.device, args.gpus).filter(|name| machine(name).is_ok());
-    let Some(device) = ships else {
+    let DeepSpeedArgs { file, asked, gpus, training, precision } = args;
+    let text = settings_text(file)?;
+    let Some((device, _)) = asked.ships(*gpus) else {
         return Err(Failure::Input(format!(
-            "--device {}: no machine with {} of these ships; choose one of `tiersim hardware \
+            "--device {}: no machine with {gpus} of these ships; choose one of `tiersim hardware \
              list`, or another number of --gpus",
-            args.device, args.gpus
+            asked.device
         )));
     };
-    let precision = args.precision.map(Precision::word);
-    let found = deepspeed(
-        &args.file,
-        &text,
-        &Job {
-            model: &args.model,
-            device,
-            gpus: args.gpus,
-            sequence: args.sequence,
-            micro_batch: args.micro_batch,
-            accumulation: args.accumulation,
-            precision,
-            stage: args.stage,
-            host_gib: args.host_memory,
-            checkpointing: args.checkpointing,
-        },
-    )?;
-    let stem = args.file.file_stem().unwrap_or_default().to_string_lossy();
-    shown(&found, &stem, args.no_run, args.out.as_deref(), registry)
+    let job = Job {
+        model: &training.model,
+        device: &device,
+        gpus: *gpus,
+        sequence: training.sequence,
+        micro_batch: training.micro_batch,
+        accumulation: training.accumulation,
+        precision: precision.map(Precision::word),
+        stage: training.stage,
+        host_gib: training.host_memory,
+        checkpointing: training.checkpointing,
+    };
+    let found = deepspeed(file, &text, &job)?;
+    let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+    asked.shown(&found, &stem, registry)
 }
 
 fn of_server(args: &ServeArgs, engine: Engine, registry: &Registry) -> Result<(), Failure> {
@@ -183,29 +141,25 @@ fn of_server(args: &ServeArgs, engine: Engine, registry: &Registry) -> Result<()
         Engine::Vllm => "vllm",
         Engine::Sglang => "sglang",
     };
-    let line = command_line(&args.words, own)?;
-    // A word that is no machine with one device either is refused as what was typed.
-    if machine_of(&args.device, 1).or(machine_of(&args.device, 8)).is_none() {
-        machine(&args.device)?;
-    }
+    let line = args.typed.line(own)?;
+    args.asked.known()?;
     let ships = |devices| {
-        let name = machine_with(&args.device, devices)?;
-        let (_, hardware) = machine(name).ok()?;
+        let (machine, hardware) = args.asked.ships(devices)?;
         let bytes = hardware.tiers[HBM.index()].capacity.limit()?.get();
-        Some(Server { machine: name.to_owned(), bytes })
+        Some(Server { machine, bytes })
     };
     let parameters = |name: &str| {
         let model = known_model(name, None).unwrap_or_else(|| read_model(Path::new(name), None));
         model.ok().map(|model| model.card.parameters())
     };
     let load = Load {
-        model: args.model.as_deref(),
+        model: args.typed.model.as_deref(),
         machine: &ships,
         parameters: &parameters,
-        prompt: args.prompt,
-        tokens: args.tokens,
+        prompt: args.generation.prompt,
+        tokens: args.generation.tokens,
         requests: args.requests,
     };
     let found = serve(&line.file, &line.text, engine, &load)?;
-    shown(&found, &line.stem, args.no_run, args.out.as_deref(), registry)
+    args.asked.shown(&found, &line.stem, registry)
 }

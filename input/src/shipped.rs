@@ -8,12 +8,10 @@
 
 use crate::{handed, held};
 use std::path::{Path, PathBuf};
+use tiersim_shipped::FILES;
 
 /// The folder that stands for the program itself in paths.
 pub const EMBEDDED: &str = "embedded:";
-
-/// Names, below the project's folder, and what the files hold; in the order of the names.
-static FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/shipped.rs"));
 
 /// What the shipped or held file at `path` holds. Whoever opens a file asks here first.
 pub fn bytes(path: &Path) -> Option<&'static [u8]> {

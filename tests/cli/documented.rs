@@ -45,6 +45,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("cargo xtask what-if", ".ci/run runs it"),
     ("cargo xtask dist", "builds for minutes with a target of its own"),
     (WHAT_IF, "needs what `cargo xtask what-if` builds; what_if.rs runs it"),
+    ("cargo publish", "builds for minutes; a test of xtask compares what packages hold and embed"),
     ("cargo xtask reference", "a test of xtask compares what it writes"),
     ("cargo install --path cli", "builds for minutes; outside.rs runs what it would install"),
     ("cargo run --release -p newest-out", "examples/newest-out/tests runs it"),

@@ -2,7 +2,7 @@
 
 mod circles;
 
-use tiersim_tests::files::{root, shipped as files};
+use tiersim_tests::files::{page, root, shipped as files};
 use tiersim_tests::prelude::*;
 
 /// Every `.rs` file below a folder of the workspace, with its text.
@@ -78,6 +78,7 @@ fn nothing_uses_a_hash_map_or_unsafe_code() {
         "cli/src",
         "what-if/src",
         "tests/conformance/src",
+        "shipped",
     ] {
         refuse(folder, &["HashMap", "HashSet", "unsafe "]);
     }
@@ -104,7 +105,7 @@ fn dependencies_point_one_way() {
         ("models", &[]),
         ("workloads", &["models"]),
         ("policies", &["models", "workloads"]),
-        ("input", &["models", "workloads", "policies"]),
+        ("input", &["models", "workloads", "policies", "shipped"]),
         ("sim", &["models", "workloads", "policies"]),
         ("reports", &["models"]),
         ("validation", &["models", "policies"]),
@@ -138,6 +139,8 @@ fn dependencies_point_one_way() {
             assert!(below.contains(&dependency), "{room} depends on {dependency}");
         }
     }
+    let shipped = page("Cargo.toml");
+    assert!(!shipped.contains("\n[dependencies]"), "what ships depends on nothing");
 }
 
 #[test]
@@ -164,7 +167,7 @@ fn every_module_opens_with_what_it_is() {
         "what-if",
         "cli",
     ];
-    let others = ["tests", "validation/examples", "validation/tests"].map(str::to_owned);
+    let others = ["tests", "validation/examples", "validation/tests", "shipped"].map(str::to_owned);
     let rooms = rooms.map(|room| format!("{room}/src")).into_iter().chain(others);
     for (path, text) in rooms.flat_map(|room| sources(&room)) {
         assert!(text.starts_with("//! "), "{} does not say what it is", path.display());

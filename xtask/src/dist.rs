@@ -7,17 +7,18 @@
 //! Invariant: an archive is there whole or not at all, and the same sources and compiler give the
 //! same bytes of it.
 
-use crate::say;
+use crate::packages::packages;
+use crate::programs::{cargo, cargo_command, output};
 use crate::sbom::sbom;
 use crate::targets::have_target;
 use clap::Args;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::env;
-use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use tiersim_tests::files::root;
 
 const SHELLS: [&str; 5] = ["bash", "zsh", "fish", "elvish", "powershell"];
 /// What lies beside the command.
@@ -41,12 +42,10 @@ pub(crate) struct DistArgs {
 
 /// Builds everything; what is left to do.
 pub(crate) fn dist(args: &DistArgs) -> Result<String, String> {
-    let project = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("the project is gone")?;
+    let project = &root();
     let version = env!("CARGO_PKG_VERSION");
-    let changes = read(&project.join("CHANGELOG.md"))?;
-    if !changes.contains(&format!("## {version}")) && !changes.contains(&format!("[{version}]")) {
-        return Err(format!("CHANGELOG.md says nothing of {version}"));
-    }
+    released(&read(&project.join("CHANGELOG.md"))?, version)?;
+    let published = packages(project)?;
     for target in &args.check {
         have_target(project, target)?;
         cargo(project, &["check", "--locked", "--package", "tiersim", "--target", target])?;
@@ -88,7 +87,27 @@ pub(crate) fn dist(args: &DistArgs) -> Result<String, String> {
     let digest: String = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
     let sum = format!("{digest}  {name}.tar.gz\n");
     write(&out.join("SHA256SUMS"), sum.as_bytes())?;
-    Ok(left(args, version, &archive, &sum))
+    Ok(left(args, version, &archive, &sum, published.len()))
+}
+
+/// Refuses a version that the changelog does not tell with a date.
+fn released(changes: &str, version: &str) -> Result<(), String> {
+    let heading = format!("## [{version}] - ");
+    let refused = |what: &str| {
+        let remedy = "what stands below Unreleased gets this heading, and Unreleased stays, empty";
+        Err(format!("CHANGELOG.md: {what} `{heading}YYYY-MM-DD`; {remedy}"))
+    };
+    let Some((_, rest)) = changes.split_once(&format!("\n{heading}")) else {
+        return refused("a version is released with a section");
+    };
+    let (date, rest) = rest.split_once('\n').unwrap_or((rest, ""));
+    let digits = date.split('-').map(|part| part.bytes().filter(u8::is_ascii_digit).count());
+    if date.len() != 10 || !digits.eq([4, 2, 2]) {
+        return refused("a section has its date, as in");
+    }
+    let section = rest.split("\n## ").next().unwrap_or_default();
+    let tells = section.lines().any(|line| line.starts_with("- "));
+    if tells { Ok(()) } else { refused("nothing is told below") }
 }
 
 /// One archive of the folder, the same bytes for the same files.
@@ -109,14 +128,17 @@ fn stripped(command: &Path) -> Result<(), String> {
 }
 
 /// What was done, and what nobody but people can do.
-fn left(args: &DistArgs, version: &str, archive: &Path, sum: &str) -> String {
+fn left(args: &DistArgs, version: &str, archive: &Path, sum: &str, published: usize) -> String {
     let (archive, checked) = (archive.display(), args.check.join(", "));
     let steps = [
         ".ci/run passes on the commit that is released".to_owned(),
-        format!("CHANGELOG.md has the date of {version}, and a part for what comes after it"),
         "what changed in the contract of summary.json raised `schema` and the version".to_owned(),
         "the wheel: pip wheel --no-deps ./python, of at most 12,000,000 bytes".to_owned(),
         "the archive runs where there is no toolchain: tiersim run gpt2-lru-budgets".to_owned(),
+        format!(
+            "the {published} crates: cargo publish --workspace --dry-run, which compiles each from \
+             its package alone; after the tag the same without --dry-run"
+        ),
         format!("git tag -a v{version}; the archive, SHA256SUMS and the wheel go beside it"),
     ];
     let steps: Vec<String> =
@@ -125,30 +147,6 @@ fn left(args: &DistArgs, version: &str, archive: &Path, sum: &str) -> String {
         "written: {archive}\n  {sum}compiled, and not run: {checked}\nleft for {version}:\n{}",
         steps.join("\n")
     )
-}
-
-fn cargo_command(project: &Path) -> Command {
-    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo")));
-    // Flags of this computer's own processor are none of a release's.
-    cargo.current_dir(project).env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS");
-    cargo
-}
-
-fn cargo(project: &Path, words: &[&str]) -> Result<(), String> {
-    say(&format!("cargo {}", words.join(" ")));
-    let status = cargo_command(project).args(words).status();
-    let ended = status.map_err(|error| format!("cargo: {error}"))?.success();
-    ended.then_some(()).ok_or_else(|| "cargo has said why it failed".to_owned())
-}
-
-/// What a program prints, if it ends well.
-fn output(command: &mut Command) -> Result<Vec<u8>, String> {
-    let name = command.get_program().to_string_lossy().into_owned();
-    let ran = command.output().map_err(|error| format!("{name}: {error}"))?;
-    match ran.status.success() {
-        true => Ok(ran.stdout),
-        false => Err(format!("{name}: {}", String::from_utf8_lossy(&ran.stderr).trim())),
-    }
 }
 
 fn read(path: &Path) -> Result<String, String> {
@@ -161,4 +159,41 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), String> {
 
 fn copy(from: &Path, to: &Path) -> Result<(), String> {
     fs::copy(from, to).map(drop).map_err(|error| format!("{}: {error}", from.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_without_a_section_is_not_released() {
+        let head = "# Changelog\n\n## [Unreleased]\n\n### Added\n- A thing of 0.2.0.\n";
+        let of = |rest: &str| released(&format!("{head}{rest}"), "0.2.0");
+        assert_eq!(of("\n## [0.2.0] - 2027-01-31\n\n### Fixed\n- A fault.\n"), Ok(()));
+        for (rest, what) in [
+            ("", "released with a section"),
+            ("\n## [0.1.0] - 2027-01-31\n- A thing.\n", "released with a section"),
+            ("\n## [0.2.0]\n- A thing.\n", "released with a section"),
+            ("\n## [0.2.0] - soon\n- A thing.\n", "has its date"),
+            ("\n## [0.2.0] - 31-01-2027\n- A thing.\n", "has its date"),
+            (
+                "\n## [0.2.0] - 2027-01-31\n\n## [0.1.0] - 2026-12-01\n- A thing.\n",
+                "nothing is told",
+            ),
+        ] {
+            let error = of(rest).expect_err(rest);
+            assert!(error.contains(what) && error.contains("## [0.2.0] - YYYY-MM-DD"), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_released_yet_stands_first_in_the_changelog() {
+        let changes = read(&root().join("CHANGELOG.md")).expect("it is there");
+        let first = changes.lines().find(|line| line.starts_with("## "));
+        assert_eq!(first, Some("## [Unreleased]"));
+        for line in changes.lines().filter(|line| line.starts_with("### ")) {
+            let groups = ["Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"];
+            assert!(groups.contains(&&line[4..]), "{line} is no group of changes");
+        }
+    }
 }

@@ -5,6 +5,8 @@
 
 mod dist;
 mod fuzz;
+mod packages;
+mod programs;
 mod reference;
 mod sbom;
 mod soak;

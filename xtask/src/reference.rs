@@ -17,7 +17,7 @@ mod wrap;
 use homes::{Page, homes};
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use tiersim_tests::files::root;
 use types::{Types, Unique};
 use words::is_known;
 
@@ -36,11 +36,6 @@ const ROOTS: [&str; 6] = [
 ];
 /// What the header of a trace is read as; its tables are texts of columns.
 const HEADER: &str = "Header in trace/header.rs";
-
-/// The folder of the workspace.
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").to_path_buf()
-}
 
 /// The pages by their file names, as the types say today.
 ///

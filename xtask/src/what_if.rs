@@ -4,13 +4,13 @@
 //! and stamps the module with the version that it is of.
 //! Invariant: the file is there whole, and of these sources, or not at all.
 
+use crate::programs::cargo_command;
 use crate::say;
 use crate::targets::have_target;
 use std::env;
-use std::ffi::OsString;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
+use tiersim_tests::files::root;
 use tiersim_what_if::{bare, packed, stamped};
 
 const TARGET: &str = "wasm32-unknown-unknown";
@@ -31,27 +31,14 @@ pub(crate) fn what_if() -> bool {
 }
 
 fn built() -> Result<String, String> {
-    let project = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("the project is gone")?;
+    let project = &root();
     have_target(project, TARGET)?;
-    let cargo = env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
     let target =
         env::var_os("CARGO_TARGET_DIR").map_or_else(|| project.join("target"), PathBuf::from);
-    let mut build = Command::new(cargo);
-    build.current_dir(project).args(["build", "--locked", "--package", "tiersim-what-if"]);
-    build
-        .args([
-            "--package",
-            "tiersim-unpack",
-            "--lib",
-            "--profile",
-            PROFILE,
-            "--target",
-            TARGET,
-            "--target-dir",
-        ])
-        .arg(&target);
-    // Flags of this computer's own processor are none of the module's.
-    build.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS");
+    let mut build = cargo_command(project);
+    build.args(["build", "--locked", "--package", "tiersim-what-if"]);
+    build.args(["--package", "tiersim-unpack", "--lib", "--profile", PROFILE]);
+    build.args(["--target", TARGET, "--target-dir"]).arg(&target);
     if !build.status().map_err(|error| format!("cargo: {error}"))?.success() {
         return Err(format!("the build for {TARGET} failed; cargo has said why"));
     }

@@ -12,6 +12,10 @@ fn here() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
+fn page() -> String {
+    fs::read_to_string(here().join("../../docs/howto/adding-a-policy.md")).expect("a page")
+}
+
 #[test]
 fn scenarios_can_name_it_and_it_does_what_they_expect() {
     let registry = Registry::default().with(&[&newest_out::ENTRY]).expect("the name is free");
@@ -29,12 +33,20 @@ fn scenarios_can_name_it_and_it_does_what_they_expect() {
         figures.moved.iter().map(|bytes| bytes.get()).sum::<u64>()
     };
     assert!(4 * moved(1) < moved(0), "{} of {}", moved(1), moved(0));
+    let page = page();
+    for case in &record.results {
+        let figures = case.outcome.figures().expect("it fits");
+        let names = record.of(case).channel_names();
+        let into = names.iter().position(|name| name == "dram->hbm").expect("the host's link");
+        let (step, moved) = (figures.mean_step(), figures.moved_per_step(into));
+        let row = format!("| {} | {step} | {moved} |", case.policy);
+        assert!(page.contains(&row), "the page lacks {row}");
+    }
 }
 
 #[test]
 fn the_page_shows_the_file_as_it_is() {
-    let page =
-        fs::read_to_string(here().join("../../docs/howto/adding-a-policy.md")).expect("a page");
+    let page = page();
     let code = fs::read_to_string(here().join("src/lib.rs")).expect("the policy");
     let (_, shown) = page.split_once("```rust\n").expect("code");
     let (shown, _) = shown.split_once("```").expect("its end");

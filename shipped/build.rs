@@ -1,5 +1,7 @@
 //! Lists what ships inside the command: machines, their parts, scenarios, and what scenarios read.
 //!
+//! The crate's folder is the project's, so that its package holds the folders below, by the same
+//! names as here (`include` of its manifest; a test of xtask compares).
 //! What `tiersim calibrate` measured here (`hardware-specs/measured`) is this computer's own and
 //! does not ship, nor do notes and the raw recording.
 //! A program for WebAssembly ships none: there, files are held in memory.
@@ -28,7 +30,6 @@ const SHIPPED: &[(&str, &[&str])] = &[
 fn main() {
     let project =
         PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("Cargo says where we are"));
-    let project = project.parent().expect("the crate lies in the project").to_path_buf();
     let mut files = Vec::new();
     // In a page the files that a scenario reads are handed over; those of all would be larger than
     // the program.
