@@ -39,6 +39,9 @@ pub(crate) struct DistArgs {
     check: Vec<String>,
 }
 
+/// All features but `nsight`, which needs a compiler of C for each target.
+const FEATURES: [&str; 3] = ["--no-default-features", "--features", "lp,serve"];
+
 /// Builds everything; what is left to do.
 pub(crate) fn dist(args: &DistArgs) -> Result<String, String> {
     let project = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("the project is gone")?;
@@ -49,11 +52,12 @@ pub(crate) fn dist(args: &DistArgs) -> Result<String, String> {
     }
     for target in &args.check {
         have_target(project, target)?;
-        cargo(project, &["check", "--locked", "--package", "tiersim", "--target", target])?;
+        let check = ["check", "--locked", "--package", "tiersim", "--target", target];
+        cargo(project, &[&check[..], &FEATURES].concat())?;
     }
     have_target(project, &args.target)?;
     let build = ["build", "--locked", "--package", "tiersim", "--profile", "dist", "--target"];
-    cargo(project, &[&build[..], &[&args.target]].concat())?;
+    cargo(project, &[&build[..], &[&args.target], &FEATURES].concat())?;
     let target =
         env::var_os("CARGO_TARGET_DIR").map_or_else(|| project.join("target"), PathBuf::from);
     let name = format!("tiersim-{version}-{}", args.target);
