@@ -39,8 +39,11 @@ fn is_graph(text: &str) -> bool {
 /// Whether JSON begins as a trace of Chakra does.
 pub(crate) fn is_chakra_json(text: &str) -> bool {
     let kind = |kind: &&str| text.contains(&format!("\"{kind}\""));
-    is_graph(text) || text.contains("\"type\"") && KINDS.iter().any(|of| kind(&of))
+    is_graph(text) || text.contains("\"type\"") && KINDS.iter().any(kind)
 }
+
+/// An object, and how many bytes it has.
+type Object = (Map<String, Json>, usize);
 
 /// The objects of a file.
 pub(super) struct Objects<R> {
@@ -99,7 +102,7 @@ impl<R: Read> Objects<R> {
     }
 
     /// The next object and its length; none at the end.
-    fn next(&mut self) -> Result<Option<(Map<String, Json>, usize)>, Broken> {
+    fn next(&mut self) -> Result<Option<Object>, Broken> {
         loop {
             self.begin = self.at;
             match self.byte()? {

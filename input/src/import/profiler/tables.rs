@@ -133,6 +133,7 @@ pub(super) enum Source {
     #[default]
     Profiler,
     /// Nsight Systems.
+    #[cfg_attr(not(feature = "nsight"), expect(dead_code, reason = "its reader is left out"))]
     Nsight,
 }
 

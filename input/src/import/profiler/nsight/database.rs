@@ -171,7 +171,7 @@ fn connect(path: &Path, bytes: u64) -> Result<Connection, Error> {
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(uri(path), flags)?;
     let most = bytes.saturating_mul(STEPS_PER_BYTE).saturating_add(FREE_STEPS);
-    let mut left = most / AT_ONCE.unsigned_abs() as u64;
+    let mut left = most / u64::from(AT_ONCE.unsigned_abs());
     let spent = move || {
         left = left.saturating_sub(1);
         left == 0
