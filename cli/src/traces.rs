@@ -71,8 +71,8 @@ pub(crate) enum TraceCommand {
 pub(crate) struct ImportArgs {
     #[command(subcommand)]
     source: Option<Source>,
-    /// What PyTorch, MLCommons Chakra, lackey, perf script, DAMON or libCacheSim wrote, as it is or
-    /// packed; what it is, is found out.
+    /// What PyTorch, Nsight Systems (exported as SQLite), MLCommons Chakra, lackey, perf script, DAMON
+    /// or libCacheSim wrote, as it is or packed; what it is, is found out.
     #[arg(required = true, value_name = "FILE")]
     file: Option<PathBuf>,
     /// An execution trace of the same steps: what ops read and write.

@@ -121,6 +121,7 @@ impl FileKind {
                 | FileKind::Pickle
                 | FileKind::SnapshotText
                 | FileKind::MemoryTimeline
+                | FileKind::Sqlite
         ) || self.accesses().is_some()
     }
 
@@ -169,7 +170,7 @@ impl FileKind {
             FileKind::BlockRecords => "a block trace of libCacheSim (oracleGeneral)",
             FileKind::BlockTable => "a table of block requests",
             FileKind::Requests => "requests to a served model",
-            FileKind::Sqlite => "a database of SQLite",
+            FileKind::Sqlite => "a database of SQLite, such as Nsight Systems exports",
         }
     }
 
@@ -224,7 +225,10 @@ impl FileKind {
             ),
             FileKind::Zip => "name the file that is wanted, unpacked".to_owned(),
             FileKind::Packed => "unpack it first".to_owned(),
-            FileKind::ProfilerTrace | FileKind::ChakraTrace | FileKind::MemoryTimeline => format!(
+            FileKind::ProfilerTrace
+            | FileKind::ChakraTrace
+            | FileKind::MemoryTimeline
+            | FileKind::Sqlite => format!(
                 "name it as `workload: Trace(path: \"{path}\", time: recorded())` in a scenario, or \
                  make a trace of it by `tiersim trace import {path} --out TRACE`"
             ),
@@ -243,11 +247,6 @@ impl FileKind {
                 "name it as `mode: serve(requests: ...)` of a workload `Model(...)`; blocks of \
                  Mooncake's go through `tiersim cache {path}`"
             ),
-            FileKind::Sqlite => {
-                "export the trace in a format that tiersim reads: docs/reference/imports.md \
-                                 lists them"
-                    .to_owned()
-            }
             FileKind::Lackey
             | FileKind::PerfScript
             | FileKind::DamonTracepoint
@@ -288,13 +287,9 @@ fn packed(path: &Path, packing: Packing) -> FileKind {
         }
     };
     match head() {
-        Some(
-            kind @ (FileKind::Requests
-            | FileKind::DamoRecord
-            | FileKind::PerfData
-            | FileKind::Sqlite),
-        ) => kind,
-        Some(kind) if kind.becomes_trace() => kind,
+        Some(kind @ (FileKind::Requests | FileKind::DamoRecord | FileKind::PerfData)) => kind,
+        // A database is read here and there, and so only as it is.
+        Some(kind) if kind.becomes_trace() && kind != FileKind::Sqlite => kind,
         _ => FileKind::Packed,
     }
 }

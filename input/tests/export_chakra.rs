@@ -2,6 +2,7 @@
 //! a script that knows neither us nor a library of protobuf, they are sound files all the same.
 
 mod changed;
+mod json;
 mod messages;
 mod order;
 
@@ -123,11 +124,16 @@ fn check(trace: &Trace) -> Counts {
     assert_eq!((account.micros, account.timed), (micros, timed));
     assert_eq!(account.memory, loads.0 + stores.0);
 
+    // As JSON it is the same file.
+    let json = |bytes: &[u8]| imported(json::jsonized(bytes).as_bytes());
+    assert!(json(&whole.bytes) == back, "{} is another as JSON", trace.meta.name);
+
     // The public part says the same without us, and is all of a plain file.
     let plain = exported(trace, Detail::Plain);
     assert_eq!(plain.counts, Counts { describing: 0, ..whole.counts.clone() });
     assert_eq!(whole.counts.nodes() - plain.counts.nodes(), describing);
     assert_eq!(without(&plain.bytes, is_own), plain.bytes);
+    assert!(json(&plain.bytes) == imported(&plain.bytes), "{} as JSON", trace.meta.name);
     for bytes in [&plain.bytes, &without(&whole.bytes, is_own)] {
         let Imported { trace: other, account } = imported(bytes);
         assert_eq!(other.problems(), []);

@@ -254,3 +254,27 @@ fn what_is_wrong_is_said_with_its_place() {
         assert!(error.contains(wanted), "{error}\nwanted {wanted}");
     }
 }
+
+/// The list that Chakra's feeder reads as JSON, against the same nodes as protobuf.
+#[test]
+fn a_list_of_nodes_as_json_is_the_same_work() {
+    let wait = [attribute("comm_size", 4096), attribute("comm_type", 0)];
+    let nodes = [
+        node(0, 4, 0, &[], &[on_host(), attribute("runtime", 5)]),
+        node(1, 4, 0, &[0], &[attribute("runtime", 70)]),
+        node(2, 7, 0, &[1], &[&wait[..], &[attribute("runtime", 9)]].concat()),
+    ];
+    let protobuf = of("graph", &nodes);
+    let json = r#"{"workload_graph": [
+        {"Id": 0, "Name": "node 0", "NodeType": 4, "is_cpu_op": true, "runtime": 5, "data_deps": []},
+        {"Id": 1, "Name": "node 1", "NodeType": 4, "is_cpu_op": false, "runtime": 70, "data_deps": [0]},
+        {"Id": 2, "Name": "node 2", "NodeType": 7, "is_cpu_op": false, "runtime": 9, "data_deps": [1],
+         "tensor_size": 0, "comm_type": 0, "comm_priority": 0, "comm_size": 4096}]}"#;
+    let path = folder("chakra-graph").join("trace.json");
+    fs::write(&path, json).unwrap();
+    let imported = import_chakra(&path, Gaps::Keep).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(imported.trace.ops, protobuf.trace.ops);
+    assert_eq!((imported.account.nodes, imported.account.micros), (3, 84));
+    assert_eq!(imported.account.schema, "workload_graph");
+    assert_eq!(import_file(&path, Gaps::Keep).unwrap().trace, imported.trace);
+}

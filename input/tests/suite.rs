@@ -10,6 +10,8 @@ mod import_chakra;
 mod import_execution;
 mod import_footprint;
 mod import_hostile;
+#[cfg(feature = "nsight")]
+mod import_nsight;
 mod import_profiler;
 mod import_recording;
 mod import_serving;

@@ -79,6 +79,39 @@ fn a_file_is_found_out_imported_and_run() {
     );
 }
 
+/// The same run, as Nsight Systems would have exported it (`tests/nsight_tables.py`).
+#[cfg(feature = "nsight")]
+#[test]
+fn an_export_of_nsight_systems_is_run_like_the_trace() {
+    let project = Project::shipped();
+    let export = fs::read(shipped("tests/data/fuzz/nsight/seed~export.sqlite")).unwrap();
+    project.write("export.sqlite", export);
+    project.write("trace.json", fs::read(shipped(SMALL)).unwrap());
+    let imported = project.run(&["trace", "import", "export.sqlite", "--out", "T"]).ends_with(0);
+    imported.shows(&[
+        "24 kernels of 0.",
+        "2 steps (steps by the program's ranges",
+        "8 objects of 6291456 bytes",
+        "what tables would say that the export has not:",
+        "CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMSET",
+        "written to T",
+    ]);
+    project
+        .run(&["trace", "info", "export.sqlite"])
+        .ends_with(0)
+        .shows(&["recorded: Nsight Systems"]);
+    let step = |trace: &str, out: &str| {
+        let case = format!(
+            "Scenario(schema: 2, about: \"a\", hardware: \"h100-sxm-pcie5\", seed: 1, workload: Trace(path: \
+             \"{trace}\", time: recorded(), repeat: 1), policies: [(name: \"all\", policy: AllHbm)])"
+        );
+        project.write("case.ron", case);
+        project.run(&["run", "case.ron", "--out", out]).ends_with(0);
+        project.json(&format!("{out}/summary.json"))["results"][0]["step_ms"].clone()
+    };
+    assert_eq!(step("export.sqlite", "A"), step("trace.json", "B"));
+}
+
 #[test]
 fn what_is_no_recording_is_named() {
     let project = Project::shipped();

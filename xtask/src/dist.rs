@@ -40,6 +40,9 @@ pub(crate) struct DistArgs {
     check: Vec<String>,
 }
 
+/// All features but `nsight`, which needs a compiler of C for each target.
+const FEATURES: [&str; 3] = ["--no-default-features", "--features", "lp,serve"];
+
 /// Builds everything; what is left to do.
 pub(crate) fn dist(args: &DistArgs) -> Result<String, String> {
     let project = &root();
@@ -48,11 +51,12 @@ pub(crate) fn dist(args: &DistArgs) -> Result<String, String> {
     let published = packages(project)?;
     for target in &args.check {
         have_target(project, target)?;
-        cargo(project, &["check", "--locked", "--package", "tiersim", "--target", target])?;
+        let check = ["check", "--locked", "--package", "tiersim", "--target", target];
+        cargo(project, &[&check[..], &FEATURES].concat())?;
     }
     have_target(project, &args.target)?;
     let build = ["build", "--locked", "--package", "tiersim", "--profile", "dist", "--target"];
-    cargo(project, &[&build[..], &[&args.target]].concat())?;
+    cargo(project, &[&build[..], &[&args.target], &FEATURES].concat())?;
     let target =
         env::var_os("CARGO_TARGET_DIR").map_or_else(|| project.join("target"), PathBuf::from);
     let name = format!("tiersim-{version}-{}", args.target);

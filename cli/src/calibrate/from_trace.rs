@@ -87,7 +87,7 @@ fn numbers(told: &[Told], machine: &Hardware) -> String {
 
 /// The trace, and of a profiler's file what it says beyond that.
 fn recording(path: &Path) -> Result<(Trace, Profile), Failure> {
-    if FileKind::of(path) == Some(FileKind::ProfilerTrace) {
+    if matches!(FileKind::of(path), Some(FileKind::ProfilerTrace | FileKind::Sqlite)) {
         let imported = import_profiler(path, Gaps::Keep)?;
         return Ok((imported.trace, imported.account.profile));
     }
@@ -105,7 +105,7 @@ fn nothing(path: &Path, why: &[String]) -> Failure {
     let rule = "a machine is made of the copies and kernels of a device, and this recording has too \
                 few";
     let remedy = "record steps that copy, with activities=[ProfilerActivity.CPU, \
-                  ProfilerActivity.CUDA]; or measure the machine with --machine";
+                  ProfilerActivity.CUDA] or `nsys profile --trace=cuda`; or measure the machine with --machine";
     Failure::Problems(Diagnostics::one(path, None, rule, why.join("; "), remedy))
 }
 

@@ -4,7 +4,7 @@
 
 use super::FileKind;
 use crate::import::accesses::{TextKind, of_text};
-use crate::import::chakra::is_chakra;
+use crate::import::chakra::{begins_json, is_chakra, is_chakra_json};
 use crate::import::requests::binary::is_records;
 use crate::packed::Packing;
 
@@ -15,10 +15,7 @@ pub(super) fn of_head(head: &[u8], size: u64) -> Option<FileKind> {
     if is_records(head, size) {
         return Some(FileKind::BlockRecords);
     }
-    // `{` and a new line would be the length of a message and its first field, too.
-    let within = head.strip_prefix(b"{").map(<[u8]>::trim_ascii_start);
-    let is_json = within.is_some_and(|rest| matches!(rest, [b'"' | b'}', ..]));
-    if !is_json && is_chakra(head) {
+    if !begins_json(head) && is_chakra(head) {
         return Some(FileKind::ChakraTrace);
     }
     if Packing::of_head(head).is_some() {
@@ -62,6 +59,8 @@ fn of_json(text: &str) -> Option<FileKind> {
         Some(FileKind::ProfilerTrace)
     } else if has("schema") && has("nodes") {
         Some(FileKind::ExecutionTrace)
+    } else if is_chakra_json(text) {
+        Some(FileKind::ChakraTrace)
     } else if has("device_traces") || (has("segments") && has("total_size")) {
         Some(FileKind::SnapshotText)
     } else if has("input_length") && has("hash_ids") {
@@ -183,6 +182,8 @@ mod tests {
             ),
             (b"\x1f\x8b\x08", Some(FileKind::Packed)),
             (b"PK\x03\x04", Some(FileKind::Zip)),
+            (b"{\n \"version\": \"1\"\n}{\"type\": \"COMP_NODE\"", Some(FileKind::ChakraTrace)),
+            (b"{\"workload_graph\": [", Some(FileKind::ChakraTrace)),
             (b"\x00\x02\x08\x01", Some(FileKind::ChakraTrace)),
             (b"\x08\x12\x06\x0a\x04time\x05\x08\x01\x12\x01a", Some(FileKind::ChakraTrace)),
             (b"\x00\x02", None),

@@ -51,19 +51,37 @@ pub fn import_grouped(
         return Err(Diagnostics::one(path, None, rule, "", remedy));
     }
     match kind {
+        None if is_report(path) => {
+            let rule = "a recording is wanted here, and this is a report of Nsight Systems, whose form \
+                        is NVIDIA's own";
+            let remedy = format!(
+                "export it, and give the database: `nsys export --type sqlite --output OUT.sqlite {}`",
+                path.display()
+            );
+            Err(Diagnostics::one(path, None, rule, "", remedy))
+        }
         None if !may_be_json(path) => {
             let rule = "a recording is wanted here, and what this is cannot be told";
-            let remedy = "give what PyTorch's profiler, its memory snapshots or timelines, Chakra, lackey, \
-                          perf script, damo or libCacheSim wrote; of a block trace say --reader";
+            let remedy = "give what PyTorch's profiler, its memory snapshots or timelines, Nsight Systems \
+                          (as SQLite), Chakra, lackey, perf script, damo or libCacheSim wrote; of a block \
+                          trace say --reader";
             Err(Diagnostics::one(path, None, rule, "", remedy))
         }
         Some(FileKind::ExecutionTrace) => Ok(import_execution(path)?.in_words()),
         Some(FileKind::ChakraTrace) => Ok(import_chakra(path, gaps)?.in_words()),
         Some(FileKind::Pickle | FileKind::SnapshotText) => Ok(import_snapshot(path)?.in_words()),
         Some(FileKind::MemoryTimeline) => Ok(import_timeline(path)?.in_words()),
-        Some(FileKind::ProfilerTrace) | None => Ok(import_profiler(path, gaps)?.in_words()),
+        Some(FileKind::ProfilerTrace | FileKind::Sqlite) | None => {
+            Ok(import_profiler(path, gaps)?.in_words())
+        }
         Some(other) => Err(other.is_no_recording(path)),
     }
+}
+
+/// Whether a file that begins as none that is known is called as reports of Nsight Systems are. It
+/// is refused in any case: the name only finds the words.
+fn is_report(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ending == "nsys-rep" || ending == "qdrep")
 }
 
 /// Whether a file begins as JSON does, or cannot be looked at: its reader says why.

@@ -1,13 +1,15 @@
 //! Execution traces of MLCommons Chakra: nodes with durations, what they wait for, and what goes
 //! over the network.
 //!
-//! A file is a stream of protobuf messages, read one at a time. Data dependencies are the order, as
+//! A file is a stream of protobuf messages, or of such as JSON, read one at a time. Data dependencies are the order, as
 //! they are to simulators that read such files; who started whom (control dependencies) counts
 //! where it does not contradict them. Tensors are known where PyTorch's converter wrote them.
 //! What `tiersim trace export` wrote is the trace that it was (`own`), nothing is inferred.
 //! Invariant: of a file of others each node is one op, with the time that the file says.
 
 mod build;
+#[cfg(not(target_family = "wasm"))]
+mod json;
 mod literal;
 mod order;
 mod own;
@@ -21,12 +23,12 @@ use crate::trace::tables::{Findings, LIMITS, Limits, ReadBudget, describe, unpac
 use own::Own;
 use row::Row;
 use std::fmt;
-use std::io::BufReader;
+use std::io::{BufReader, Cursor, Read};
 use std::path::Path;
 use tiersim_models::diagnostic::Diagnostics;
 use tiersim_models::workload::{Gaps, Trace};
 pub(crate) use wire::is_chakra;
-use wire::{Broken, GlobalMetadata, Messages, Said};
+use wire::{Broken, Messages, Nodes, Said};
 
 /// A native trace, and what was seen, inferred and assumed on the way to it.
 pub type Imported = crate::import::imported::Imported<Account>;
@@ -121,16 +123,53 @@ impl fmt::Display for Account {
 pub fn import_chakra(path: &Path, gaps: Gaps) -> Result<Imported, Diagnostics> {
     let limits = Limits { expanded: MOST_TEXT, ..LIMITS };
     let (from, most) = unpacked_by_magic(path, limits)?;
-    let mut messages = Messages::new(BufReader::with_capacity(1 << 16, from), most);
+    let mut messages = messages(path, from, most)?;
     let mut account = Account::default();
-    let trace = match read(&mut messages, gaps, &mut account) {
+    let trace = match read(&mut *messages, gaps, &mut account) {
         Ok(Content::Rows(rows, names)) => build::build(path, rows, &names, gaps, &mut account)?,
         Ok(Content::Own(trace)) => trace,
-        Err(broken) => return Err(refused(path, broken, &messages)),
+        Err(broken) => return Err(refused(path, broken, &*messages)),
     };
     let mut findings = Findings::default();
     findings.unsound(path, &trace);
     findings.finish().into_result(Imported { trace, account })
+}
+
+/// The messages of a file, as protobuf or as JSON.
+fn messages<'a>(
+    path: &Path,
+    mut from: impl Read + 'a,
+    most: u64,
+) -> Result<Box<dyn Nodes + 'a>, Diagnostics> {
+    let mut head = Vec::new();
+    let read = from.by_ref().take(HEAD).read_to_end(&mut head);
+    read.map_err(|error| describe(path, &error))?;
+    let whole = Cursor::new(head.clone()).chain(from);
+    let from = BufReader::with_capacity(1 << 16, whole);
+    // Pages of the simulator read none, and are smaller without.
+    #[cfg(not(target_family = "wasm"))]
+    if begins_json(&head) {
+        return Ok(Box::new(json::Objects::new(&head, from, most)));
+    }
+    Ok(Box::new(Messages::new(from, most)))
+}
+
+/// So many bytes tell in which form a file is.
+const HEAD: u64 = 8192;
+
+/// Whether a file begins as an object of JSON does: `{` and a new line would be the length of a
+/// message and its first field, too.
+pub(crate) fn begins_json(head: &[u8]) -> bool {
+    let within = head.strip_prefix(b"{").map(<[u8]>::trim_ascii_start);
+    within.is_some_and(|rest| matches!(rest, [b'"' | b'}', ..]))
+}
+
+/// Whether JSON begins as a trace of Chakra does.
+pub(crate) fn is_chakra_json(text: &str) -> bool {
+    #[cfg(not(target_family = "wasm"))]
+    return json::is_chakra_json(text);
+    #[cfg(target_family = "wasm")]
+    return text.is_empty();
 }
 
 /// What a file may break beside the form of messages.
@@ -155,13 +194,9 @@ enum Content {
     Own(Trace),
 }
 
-fn read<R: std::io::Read>(
-    messages: &mut Messages<R>,
-    gaps: Gaps,
-    account: &mut Account,
-) -> Result<Content, Refused> {
+fn read(messages: &mut dyn Nodes, gaps: Gaps, account: &mut Account) -> Result<Content, Refused> {
     let (mut names, mut budget) = (Names::default(), ReadBudget::default());
-    let Some((head, length)) = messages.next::<GlobalMetadata>()? else {
+    let Some((head, length)) = messages.head()? else {
         return Err(Refused::Rule("a Chakra trace begins with a description of itself".into()));
     };
     budget.take(length, 0).map_err(Refused::Rule)?;
@@ -174,14 +209,14 @@ fn read<R: std::io::Read>(
         account.schema = names.kept(said);
     }
     if let Some(mut own) = Own::of(&head, gaps).map_err(Refused::Own)? {
-        while let Some((node, length)) = messages.next::<wire::Node>()? {
+        while let Some((node, length)) = messages.node()? {
             let bytes = own.node(&node, account).map_err(Refused::Own)?;
             budget.take(length, bytes).map_err(Refused::Rule)?;
         }
         return own.finish(account).map(Content::Own).map_err(Refused::Own);
     }
     let mut rows = Vec::new();
-    while let Some((node, length)) = messages.next::<wire::Node>()? {
+    while let Some((node, length)) = messages.node()? {
         let row = Row::new(&node, &mut names, account).map_err(Refused::Rule)?;
         budget.take(length, row.bytes()).map_err(Refused::Rule)?;
         rows.push(row);
@@ -192,8 +227,8 @@ fn read<R: std::io::Read>(
     Ok(Content::Rows(rows, names))
 }
 
-fn refused<R: std::io::Read>(path: &Path, refused: Refused, messages: &Messages<R>) -> Diagnostics {
-    let found = format!("byte {}, message {}", messages.begin, messages.number);
+fn refused(path: &Path, refused: Refused, messages: &dyn Nodes) -> Diagnostics {
+    let found = messages.place();
     let one = |rule: String, remedy| Diagnostics::one(path, None, rule, found.clone(), remedy);
     match refused {
         Refused::Rule(rule) => one(rule, "check what wrote the file"),
@@ -208,6 +243,10 @@ fn refused<R: std::io::Read>(path: &Path, refused: Refused, messages: &Messages<
         Refused::Broken(Broken::Message(error)) => {
             let rule = format!("a message is not as et_def.proto has it: {error}");
             one(rule, "convert the trace again with a Chakra of 2023 or later")
+        }
+        Refused::Broken(Broken::Form(error)) => {
+            let rule = format!("a node is not as et_def.proto has it: {error}");
+            one(rule, "write the file again with `chakra_jsonizer`, or take the protobuf itself")
         }
         Refused::Broken(Broken::Io(error)) => describe(path, &error),
     }

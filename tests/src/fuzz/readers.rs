@@ -60,6 +60,7 @@ readers! {
     Block "block",
     Tables "tables",
     Profiler "profiler",
+    Nsight "nsight",
     Execution "execution",
     Chakra "chakra",
     Card "card",
@@ -142,7 +143,9 @@ impl Reader {
                     ["kernels.csv", "tensors.csv"].map(|name| folder.join(name));
                 drop(import_tables(&Tables { kernels, tensors, batch: 1 }));
             }
-            Reader::Profiler => drop(import_profiler(path, Gaps::Keep).map(|one| info(&one.trace))),
+            Reader::Profiler | Reader::Nsight => {
+                drop(import_profiler(path, Gaps::Keep).map(|one| info(&one.trace)))
+            }
             Reader::Chakra => drop(import_chakra(path, Gaps::Keep).map(|one| info(&one.trace))),
             Reader::Execution => drop(import_execution(path).map(|one| info(&one.trace))),
             Reader::Card => drop(read_model(path, None)),

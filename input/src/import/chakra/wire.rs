@@ -175,19 +175,47 @@ pub(super) enum Broken {
     Rule(&'static str),
     /// What a message breaks.
     Message(prost::DecodeError),
+    /// The same of a message that is written as JSON.
+    Form(String),
     /// What reading ended with.
     Io(io::Error),
+}
+
+/// What a file holds, however it is written.
+pub(super) trait Nodes {
+    /// What is said of the whole file, and the length of that.
+    fn head(&mut self) -> Result<Option<(GlobalMetadata, usize)>, Broken>;
+
+    /// The next node and its length; none at the end of the file.
+    fn node(&mut self) -> Result<Option<(Node, usize)>, Broken>;
+
+    /// Where it was read last.
+    fn place(&self) -> String;
+}
+
+impl<R: Read> Nodes for Messages<R> {
+    fn head(&mut self) -> Result<Option<(GlobalMetadata, usize)>, Broken> {
+        self.next()
+    }
+
+    fn node(&mut self) -> Result<Option<(Node, usize)>, Broken> {
+        self.next()
+    }
+
+    fn place(&self) -> String {
+        format!("byte {}, message {}", self.begin, self.number)
+    }
 }
 
 /// The messages of a file.
 pub(super) struct Messages<R> {
     from: R,
     /// Bytes that were read, and those that may be.
-    pub(super) at: u64,
+    at: u64,
     most: u64,
     /// Where the message began that was read last, and its number.
-    pub(super) begin: u64,
-    pub(super) number: u64,
+    begin: u64,
+    number: u64,
     buffer: Vec<u8>,
 }
 
@@ -197,7 +225,7 @@ impl<R: Read> Messages<R> {
     }
 
     /// The next message and its length; none at the end of the file.
-    pub(super) fn next<M: Message + Default>(&mut self) -> Result<Option<(M, usize)>, Broken> {
+    fn next<M: Message + Default>(&mut self) -> Result<Option<(M, usize)>, Broken> {
         self.begin = self.at;
         let Some(length) = self.length()? else { return Ok(None) };
         if length > MOST_MESSAGE {

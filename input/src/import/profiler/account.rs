@@ -3,6 +3,7 @@
 use super::modules::From;
 use super::order::Order;
 use super::steps::{Marks, Steps};
+use super::tables::Source;
 use std::collections::BTreeMap;
 use std::fmt;
 use tiersim_models::recorded::Profile;
@@ -12,6 +13,10 @@ use tiersim_models::recorded::Profile;
 pub struct Account {
     /// Events of the file.
     pub events: u64,
+    /// Tables that an export could have and has not.
+    pub missing: Vec<&'static str>,
+    /// Activities of other processes, left out.
+    pub processes: u64,
     /// Places in it that were no JSON and were mended.
     pub mended: u64,
     /// Events without a usable time.
@@ -81,21 +86,21 @@ pub struct Account {
 }
 
 impl Account {
-    pub(super) fn order(&mut self, order: &Order) {
+    pub(super) fn order(&mut self, order: &Order, source: Source) {
         self.lanes = (u64::from(order.lanes), order.beside);
         self.edges = match order.by_sync {
-            true => (order.synced, "cuda_sync events"),
+            true => (order.synced, source.of("cuda_sync events", "synchronization events")),
             false => (order.timed, "times"),
         };
         (self.busy, self.gaps) = (order.busy, order.gaps);
     }
 
-    pub(super) fn steps(&mut self, steps: &Steps) {
+    pub(super) fn steps(&mut self, steps: &Steps, source: Source) {
         let mut all = steps.step.clone();
         all.dedup();
         self.steps = all.len() as u64;
         let step = match steps.marks {
-            Marks::Profiler => "steps by ProfilerStep",
+            Marks::Profiler => source.of("steps by ProfilerStep", "steps by the program's ranges"),
             Marks::Optimizer => "steps by the optimizer's",
             Marks::Nothing => "one step, for nothing marks any",
         };
@@ -212,11 +217,18 @@ impl Account {
             )?;
             writeln!(f, "    taken to use them, so policies may move them for nothing")?;
         }
+        if !self.missing.is_empty() {
+            writeln!(f, "  what tables would say that the export has not:")?;
+            for some in self.missing.chunks(2) {
+                writeln!(f, "    {}", some.join(", "))?;
+            }
+        }
         for (count, what) in [
             (self.parameters_left_out, "parameters that do not fit in what was there before"),
             (self.contradicted, "inferred uses that recorded times contradict, left out"),
             (self.sum_gaps, "allocator events that do not add up: some are missing"),
             (self.elsewhere, "activities of other devices, left out"),
+            (self.processes, "activities of other processes, left out"),
             (self.other_memory, "allocator events of other memory, left out"),
             (self.timeless, "events without a usable time, left out"),
             (self.mended, "places that were no JSON, mended"),

@@ -58,8 +58,8 @@ pub(super) fn build(
     let state = State::new((tables, &host, &sequences), &items, &steps, &memory);
     let modules = Modules::new(tables, &host, &sequences, &items.list);
     let mut account = count((tables, &host), &items, &memory, mended);
-    account.order(&order);
-    account.steps(&steps);
+    account.order(&order, tables.source);
+    account.steps(&steps, tables.source);
     account.modules(modules.from);
     let mut made = Made::new(&items, &order, &steps, &modules);
     match tensors.map(|tensors| join(tables, &host, &items.list, tensors)) {
@@ -87,6 +87,8 @@ fn count((tables, host): (&Tables, &Host), items: &Items, memory: &Memory, mende
     let sum = |sum: u64, bytes: u64| sum.saturating_add(bytes);
     let mut account = Account {
         events: tables.events,
+        missing: tables.missing.clone(),
+        processes: tables.elsewhere,
         mended,
         timeless: tables.timeless,
         device,

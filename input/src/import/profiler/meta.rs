@@ -10,6 +10,7 @@ use tiersim_models::workload::{Recorded, TraceMeta};
 pub(super) fn meta(path: &Path, tables: &Tables, gaps: Gaps, account: &Account) -> TraceMeta {
     let name = unpacked_name(path);
     let name = name.trim_end_matches(".json").trim_end_matches(".pt.trace");
+    let name = name.trim_end_matches(".sqlite");
     let rank = match (tables.rank, tables.ranks) {
         (Some(rank), Some(ranks)) => format!(" Rank {rank} of {ranks}."),
         _ => String::new(),
@@ -19,12 +20,13 @@ pub(super) fn meta(path: &Path, tables: &Tables, gaps: Gaps, account: &Account) 
         Gaps::Drop => "time in which nothing ran is left out",
     };
     let on = account.device.clone().unwrap_or_else(|| "host".to_owned());
+    let from = tables.source.of("a trace of the PyTorch profiler", "an export of Nsight Systems");
     let about = format!(
-        "Imported from a trace of the PyTorch profiler.{rank} Durations are those of {on}; {kept}. \
+        "Imported from {from}.{rank} Durations are those of {on}; {kept}. \
          {} objects, {} parameters; {} bytes of state of which nothing is known.",
         account.objects.0, account.parameters.0, account.unknown
     );
-    let how = "torch.profiler (Kineto)".to_owned();
+    let how = tables.source.of("torch.profiler (Kineto)", "Nsight Systems").to_owned();
     let recorded = Recorded { how, when: date(tables).unwrap_or_default(), on };
     let (batch, sequence, precision) = (1, 1, "recorded".to_owned());
     TraceMeta { name: name.to_owned(), about, precision, batch, sequence, recorded }

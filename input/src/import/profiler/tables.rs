@@ -126,9 +126,35 @@ pub(super) struct Wait {
     pub(super) record: i64,
 }
 
+/// What wrote the file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Source {
+    /// The PyTorch profiler.
+    #[default]
+    Profiler,
+    /// Nsight Systems.
+    #[cfg_attr(not(feature = "nsight"), expect(dead_code, reason = "its reader is left out"))]
+    Nsight,
+}
+
+impl Source {
+    /// One of the two words.
+    pub(super) fn of<T>(self, profiler: T, nsight: T) -> T {
+        match self {
+            Source::Profiler => profiler,
+            Source::Nsight => nsight,
+        }
+    }
+}
+
 /// All of it.
 #[derive(Debug, Default)]
 pub(super) struct Tables {
+    pub(super) source: Source,
+    /// What an export could have and has not.
+    pub(super) missing: Vec<&'static str>,
+    /// Activities of processes that are left out.
+    pub(super) elsewhere: u64,
     pub(super) names: Names,
     /// Device and stream.
     pub(super) streams: Vec<(i64, i64)>,

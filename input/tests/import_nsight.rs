@@ -1,0 +1,242 @@
+//! Exports of Nsight Systems: what a script makes of traces of the PyTorch profiler
+//! (`tests/nsight_tables.py`, which shares no line with either reader) is read as those traces are;
+//! what is left out, odd or made to harm is said, or refused.
+
+use crate::files::{folder, shared};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use tiersim_input::file_kind::FileKind;
+use tiersim_input::import::any::import_file;
+use tiersim_input::import::profiler::{Gaps, Imported, import_profiler};
+use tiersim_models::units::Span;
+use tiersim_models::workload::{Phase, Unit};
+
+fn here(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests").join(name)
+}
+
+fn seed() -> PathBuf {
+    here("data/fuzz/nsight/seed~export.sqlite")
+}
+
+fn imported(path: &Path) -> Imported {
+    let imported = import_profiler(path, Gaps::Keep).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(imported.trace.problems(), []);
+    imported
+}
+
+/// The export of a profiler's trace, changed by statements; none where there is no Python.
+fn export(of: &Path, statements: &[&str]) -> Option<PathBuf> {
+    let out = folder("nsight").join("export.sqlite");
+    let mut script = Command::new("python3");
+    let Ok(ran) = script.arg(here("nsight_tables.py")).args([of, &out]).args(statements).output()
+    else {
+        eprintln!("there is no python3: nothing was compared");
+        return None;
+    };
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    Some(out)
+}
+
+fn profiled() -> PathBuf {
+    here("data/fuzz/profiler/seed~trace.json")
+}
+
+/// Name, step, phase, stream, duration, start and bytes of all that ran.
+fn ran(of: &Imported) -> Vec<(String, u32, Phase, u16, Option<Span>, u64)> {
+    let device = of.trace.ops.iter().filter(|op| op.unit == Unit::Device);
+    let one = |op: &tiersim_models::workload::Op| {
+        (op.name.clone(), op.step, op.phase, op.stream, op.duration, op.bytes.get())
+    };
+    device.map(one).collect()
+}
+
+/// That both readers see the same run.
+fn same(profiler: &Imported, nsight: &Imported) {
+    assert_eq!(ran(profiler), ran(nsight));
+    let (one, other) = (&profiler.account, &nsight.account);
+    assert_eq!((one.kernels, &one.copies), (other.kernels, &other.copies));
+    assert_eq!((one.busy, one.gaps), (other.busy, other.gaps));
+    assert_eq!(
+        (one.lanes, one.edges.0, one.idle_ops),
+        (other.lanes, other.edges.0, other.idle_ops)
+    );
+    assert_eq!((one.steps, one.lost, one.timeless), (other.steps, other.lost, other.timeless));
+    assert_eq!(one.objects, other.objects);
+    assert_eq!(one.device, other.device);
+    let at = |of: &Imported| of.trace.ops.iter().map(|op| op.at).collect::<Vec<_>>();
+    assert_eq!(at(profiler), at(nsight), "every op starts when it did");
+    assert_eq!(profiler.trace.meta.recorded.when, nsight.trace.meta.recorded.when);
+}
+
+#[test]
+fn a_made_up_run_is_the_same_to_both_readers() {
+    let (one, other) = (imported(&profiled()), imported(&seed()));
+    same(&one, &other);
+    assert_eq!(other.account.steps, 2);
+    assert_eq!(other.trace.meta.recorded.how, "Nsight Systems");
+    let said = other.account.to_string();
+    for part in ["24 kernels", "steps by the program's ranges", "CUPTI_ACTIVITY_KIND_MEMCPY"] {
+        assert!(said.contains(part), "{part}\n{said}");
+    }
+}
+
+#[test]
+fn real_runs_are_the_same_to_both_readers() {
+    for name in [
+        "kineto/hta_critical_path_alexnet_benchmark_result_2869224_1695835535_trace.json.gz",
+        "execution-trace/linear_kineto.json.gz",
+    ] {
+        let Some(path) = shared(name) else { continue };
+        let Some(out) = export(&path, &[]) else { return };
+        same(&imported(&path), &imported(&out));
+    }
+}
+
+#[test]
+fn a_whole_graph_and_a_copy_have_names_of_their_own() {
+    let Some(out) = export(
+        &profiled(),
+        &[
+            "CREATE TABLE CUPTI_ACTIVITY_KIND_GRAPH_TRACE (start, \"end\", deviceId, streamId, graphId)",
+            "INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES (2000000, 2001000, 0, 7, 3)",
+            "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start, \"END\", deviceId, streamId, bytes, copyKind, \
+             srcKind, dstKind)",
+            "INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (3000000, 3001000, 0, 7, 4096, 2, 2, 1)",
+        ],
+    ) else {
+        return;
+    };
+    let of = imported(&out);
+    let names: Vec<&str> = of.trace.ops.iter().map(|op| op.name.as_str()).collect();
+    assert!(names.contains(&"CUDA graph 3"), "{names:?}");
+    let copied = of.account.copies.get("Memcpy DtoH (Device -> Pinned)");
+    assert_eq!(copied, Some(&(1, 4096, 1_000_000)));
+    assert_eq!(of.account.lost, 2);
+}
+
+/// What a program marks in words of its own, and a thread that has no ranges.
+#[test]
+fn steps_and_passes_come_from_ranges_of_nvtx() {
+    let thread = 0x0100_0000_2A00_0001u64;
+    let range = |start: u64, end: u64, text: &str| {
+        format!(
+            "INSERT INTO NVTX_EVENTS (start, end, eventType, text, globalTid) VALUES ({start}, {end}, 59, \
+             '{text}', {thread})"
+        )
+    };
+    let statements = [
+        "DELETE FROM NVTX_EVENTS".to_owned(),
+        range(0, 600_000, "step 7"),
+        range(1, 200_000, "forward"),
+        range(200_000, 500_000, "backward"),
+        range(650_000, 2_000_000, "iteration_8"),
+        // A mark, a range that never ends, one that ends before it starts, two that cross.
+        "INSERT INTO NVTX_EVENTS (start, eventType, text) VALUES (5, 34, 'mark')".to_owned(),
+        "INSERT INTO NVTX_EVENTS (start, eventType, text) VALUES (6, 59, 'open')".to_owned(),
+        range(900, 800, "backwards in time"),
+        range(700_000, 800_000, "one"),
+        range(750_000, 850_000, "other"),
+    ];
+    let statements: Vec<&str> = statements.iter().map(String::as_str).collect();
+    let Some(out) = export(&profiled(), &statements) else { return };
+    let of = imported(&out);
+    let steps: Vec<u32> = of.trace.ops.iter().map(|op| op.step).collect();
+    assert_eq!((steps.first(), steps.last(), of.account.steps), (Some(&7), Some(&8), 2));
+    let passes = |phase| of.trace.ops.iter().filter(|op| op.phase == phase && op.step == 7).count();
+    assert!(passes(Phase::Forward) > 0);
+    // They were launched by another thread.
+    assert!(passes(Phase::Backward) > 0);
+    assert_eq!(of.account.timeless, 2, "the open one, and the one that ends before it starts");
+}
+
+#[test]
+fn the_busiest_process_counts() {
+    let other = 0x0100_0000_2B00_0000u64;
+    let copied = format!(
+        "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL SELECT start, end, deviceId, contextId, streamId, \
+         correlationId, {other}, demangledName, shortName FROM CUPTI_ACTIVITY_KIND_KERNEL LIMIT 5"
+    );
+    let Some(out) = export(&profiled(), &[&copied]) else { return };
+    let of = imported(&out);
+    assert_eq!((of.account.kernels.0, of.account.processes), (24, 5));
+    assert!(of.account.to_string().contains("5 activities of other processes, left out"));
+}
+
+#[test]
+fn what_is_absent_is_said_and_what_is_odd_is_left_out() {
+    let table = "CUPTI_ACTIVITY_KIND_RUNTIME";
+    let view = format!("ALTER TABLE {table} RENAME TO hidden");
+    let of_it = format!("CREATE VIEW {table} AS SELECT * FROM hidden");
+    let Some(out) = export(&profiled(), &[&view, &of_it]) else { return };
+    let of = imported(&out);
+    assert_eq!(of.account.lost, 24, "a view is no table");
+    assert!(of.account.missing.contains(&table));
+
+    let Some(out) = export(
+        &profiled(),
+        &[
+            "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET \"end\" = start - 5 WHERE rowid = 1",
+            "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET start = 'soon', deviceId = x'00ff' WHERE rowid = 2",
+            "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET start = 9223372036854775807 WHERE rowid = 3",
+            "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET demangledName = -1, shortName = 'c''est'",
+            "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMSET (start, \"end\" AS (start + 1), bytes)",
+            "INSERT INTO CUPTI_ACTIVITY_KIND_MEMSET VALUES (1, 2)",
+            "CREATE TRIGGER t AFTER INSERT ON StringIds BEGIN DELETE FROM StringIds; END",
+        ],
+    ) else {
+        return;
+    };
+    let of = imported(&out);
+    assert_eq!((of.account.kernels.0, of.account.timeless), (21, 4));
+    assert!(of.trace.ops.iter().all(|op| op.name == "c'est" || op.unit != Unit::Device));
+}
+
+#[test]
+fn nothing_is_written_beside_the_file_and_its_name_may_be_any() {
+    let folder = folder("nsight-odd");
+    let path = folder.join("a b%20?mode=rwc#x.sqlite");
+    fs::copy(seed(), &path).unwrap();
+    // A log of writes that nobody finished is none of its own.
+    fs::write(folder.join("a b%20?mode=rwc#x.sqlite-wal"), [0; 64]).unwrap();
+    let before = fs::read(&path).unwrap();
+    assert_eq!(imported(&path).account.kernels.0, 24);
+    assert_eq!(fs::read(&path).unwrap(), before);
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 2);
+}
+
+/// Pages of the list of tables that lead to each other, 60 at a time and ten deep.
+#[test]
+fn a_walk_without_end_is_given_up() {
+    let path = here("data/fuzz/nsight/schema-without-end~export.sqlite");
+    let said = import_file(&path, Gaps::Keep).expect_err("it has 60^10 rows").to_string();
+    assert!(said.contains("interrupted"), "{said}");
+}
+
+#[test]
+fn a_damaged_or_empty_database_is_refused() {
+    let whole = fs::read(seed()).unwrap();
+    let refused = |name: &str, bytes: &[u8]| {
+        let path = folder("nsight-damaged").join(name);
+        fs::write(&path, bytes).unwrap();
+        assert_eq!(FileKind::of(&path), Some(FileKind::Sqlite));
+        import_file(&path, Gaps::Keep).expect_err(name).to_string()
+    };
+    // Cut off within a page it has no tables, cut off between two it lacks some.
+    let said = refused("cut.sqlite", &whole[..1500]);
+    assert!(said.contains("the database cannot be read: it is damaged, or none"), "{said}");
+    assert!(refused("head.sqlite", b"SQLite format 3\0").contains("damaged"), "no page");
+    for pages in 1..whole.len() / 1024 {
+        let path = folder("nsight-pages").join("cut.sqlite");
+        fs::write(&path, &whole[..pages * 1024]).unwrap();
+        if let Ok(of) = import_file(&path, Gaps::Keep) {
+            assert_eq!(of.trace.problems(), []);
+        }
+    }
+    let nothing = "DELETE FROM CUPTI_ACTIVITY_KIND_KERNEL";
+    let Some(out) = export(&profiled(), &[nothing]) else { return };
+    let said = import_file(&out, Gaps::Keep).expect_err("nothing ran").to_string();
+    assert!(said.contains("an export of Nsight Systems holds kernels"), "{said}");
+    assert!(said.contains("nsys export --type sqlite"), "{said}");
+}
