@@ -6,7 +6,7 @@ use super::{ClairvoyantOffload, Future, PASSED_OVER, Place};
 use crate::policy::Action;
 use crate::step::Step;
 use tiersim_models::hardware::HBM;
-use tiersim_models::ids::ObjectId;
+use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::units::Bytes;
 
 impl ClairvoyantOffload {
