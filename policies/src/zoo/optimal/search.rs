@@ -52,13 +52,14 @@ pub(super) fn searched(
         with(Best::Online(Arc::new((steps.clone(), orders.clone())), wasted))
     };
     let gaps = Gaps::with_held(setting);
-    let advised = if gaps.all.is_empty() { Vec::new() } else { solutions(setting) };
-    let mut plans = Plans { left: config.runs, best: None };
-    if !gaps.all.is_empty() {
-        plans.first(setting, &config.spill, (&gaps, &steps), &advised, &mut |found| {
-            judge(&planned(found))
-        });
+    if gaps.all.is_empty() {
+        return None;
     }
+    let advised = solutions(setting);
+    let mut plans = Plans { left: config.runs, best: None };
+    plans.first(setting, &config.spill, (&gaps, &steps), &advised, &mut |found| {
+        judge(&planned(found))
+    });
     let mut online = Online::new(setting, &steps, &advised);
     let mut orders = |orders: &Orders| {
         let wasted: Arc<Mutex<Uses>> = Arc::default();
