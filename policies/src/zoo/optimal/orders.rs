@@ -5,6 +5,7 @@
 //! for one of them.
 //! Invariant: without orders, the policy as it is.
 
+#[cfg(feature = "lp")]
 use crate::bound::alike_steps;
 use crate::zoo::clairvoyant_offload::{Told, Uses};
 use std::collections::BTreeSet;
@@ -35,6 +36,7 @@ pub(super) struct Steps {
 }
 
 impl Steps {
+    #[cfg(feature = "lp")]
     pub(super) fn new(workload: &Workload) -> Steps {
         let (ops, like) = alike_steps(workload);
         Steps { ops, like }
