@@ -9,7 +9,7 @@
 //! behind comes to the one before it where nothing else will need the room.
 //! Sources: Belady, IBM Systems Journal 5(2), 1966, for the victim; Rhu et al., "vDNN", MICRO 2016,
 //! and Zhang et al., "G10", MICRO 2023, for copying under compute.
-//! Whoever tries runs may tell it more ([`told`]).
+//! Whoever tries runs may tell it more (`told`).
 //! Invariant: an object that the op in question uses is never evicted for it, and whatever is not
 //! needed to run the op is done only if it costs the op nothing.
 
