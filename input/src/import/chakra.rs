@@ -1,9 +1,10 @@
 //! Execution traces of MLCommons Chakra: nodes with durations, what they wait for, and what goes
 //! over the network.
 //!
-//! A file is a stream of protobuf messages, or of such as JSON, read one at a time. Data dependencies are the order, as
-//! they are to simulators that read such files; who started whom (control dependencies) counts
-//! where it does not contradict them. Tensors are known where PyTorch's converter wrote them.
+//! A file is a stream of protobuf messages, or of such as JSON, read one at a time. Data
+//! dependencies are the order, as they are to simulators that read such files; who started whom
+//! (control dependencies) counts where it does not contradict them. Tensors are known where
+//! PyTorch's converter wrote them.
 //! What `tiersim trace export` wrote is the trace that it was (`own`), nothing is inferred.
 //! Invariant: of a file of others each node is one op, with the time that the file says.
 

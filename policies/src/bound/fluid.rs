@@ -18,7 +18,7 @@ use crate::bound::branch::branched;
 use crate::bound::cut::{Cut, cuts, rates};
 use crate::bound::linear::Solution;
 use crate::bound::{Bound, Cause, Direction, Question};
-pub use advice::{Advice, advice, alike_steps};
+pub use advice::{Advice, Advised, advice, alike_steps};
 use cycle::Cycle;
 use instants::Instants;
 use patterns::Pattern;

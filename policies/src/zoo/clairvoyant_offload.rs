@@ -3,10 +3,11 @@
 //! Four rules, each bounded by what the links can carry while the next op runs. *Early write-back*:
 //! what is needed last and will have to leave is copied out while the link is idle, so that leaving
 //! is free later; to a tier behind others only what these will not hold. *Farthest next use*: room
-//! is made by giving up what is needed last, copies before what would have to be written
-//! first; what is used no more counts as needed when its memory is given back. *Look-ahead fetch*: what is outside comes back in the order of next uses, in the place of
-//! what is needed later, as long as new objects still find room. *Staging*: what is in a tier
-//! behind comes to the one before it where nothing else will need the room.
+//! is made by giving up what is needed last, copies before what would have to be written first;
+//! what is used no more counts as needed when its memory is given back. *Look-ahead fetch*: what is
+//! outside comes back in the order of next uses, in the place of what is needed later, as long as
+//! new objects still find room. *Staging*: what is in a tier behind comes to the one before it
+//! where nothing else will need the room.
 //! Sources: Belady, IBM Systems Journal 5(2), 1966, for the victim; Rhu et al., "vDNN", MICRO 2016,
 //! and Zhang et al., "G10", MICRO 2023, for copying under compute.
 //! Whoever tries runs may tell it more (`told`).

@@ -7,9 +7,11 @@
 //! `src/feeder/JSONNode.cpp`).
 //! Invariant: no more than one object is held, and none is longer than a message may be.
 
-use super::wire::{Attribute, Broken, GlobalMetadata, MOST_MESSAGE, Node, Nodes, Value, Values};
+use super::wire::{
+    Attribute, Broken, GlobalMetadata, MOST_MESSAGE, Node, Nodes, Value, Values, byte,
+};
 use serde_json::{Map, Value as Json};
-use std::io::{self, Read};
+use std::io::Read;
 use std::str::FromStr;
 
 /// The key of the list.
@@ -65,19 +67,11 @@ impl<R: Read> Objects<R> {
     }
 
     fn byte(&mut self) -> Result<Option<u8>, Broken> {
-        let mut byte = [0];
-        loop {
-            match self.from.read(&mut byte) {
-                Ok(0) => return Ok(None),
-                Ok(_) => break,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(Broken::Io(error)),
-            }
-        }
+        let Some(byte) = byte(&mut self.from)? else { return Ok(None) };
         self.at += 1;
         match self.at > self.most {
             true => Err(Broken::Rule("the file unpacks to more than is allowed")),
-            false => Ok(Some(byte[0])),
+            false => Ok(Some(byte)),
         }
     }
 

@@ -207,6 +207,20 @@ impl<R: Read> Nodes for Messages<R> {
     }
 }
 
+/// The next byte; none at the end.
+pub(super) fn byte(from: &mut impl Read) -> Result<Option<u8>, Broken> {
+    let mut byte = [0];
+    loop {
+        // `read_exact` would take the end within packed bytes for the end of the file.
+        match from.read(&mut byte) {
+            Ok(0) => return Ok(None),
+            Ok(_) => return Ok(Some(byte[0])),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(Broken::Io(error)),
+        }
+    }
+}
+
 /// The messages of a file.
 pub(super) struct Messages<R> {
     from: R,
@@ -249,17 +263,14 @@ impl<R: Read> Messages<R> {
     fn length(&mut self) -> Result<Option<u64>, Broken> {
         let (mut length, mut shift) = (0u64, 0u32);
         loop {
-            let mut byte = [0];
-            match self.from.read(&mut byte) {
-                Ok(0) if shift == 0 => return Ok(None),
-                Ok(0) => return Err(Broken::Rule("the file ends within the length of a message")),
-                Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(Broken::Io(error)),
-            }
+            let byte = match byte(&mut self.from)? {
+                Some(byte) => byte,
+                None if shift == 0 => return Ok(None),
+                None => return Err(Broken::Rule("the file ends within the length of a message")),
+            };
             self.at += 1;
-            length |= u64::from(byte[0] & 127) << shift;
-            if byte[0] < 128 {
+            length |= u64::from(byte & 127) << shift;
+            if byte < 128 {
                 return Ok(Some(length));
             }
             shift += 7;

@@ -2,7 +2,7 @@
 //! worse.
 
 use super::orders::{Orders, StepUses, Steps};
-use crate::bound::Advice;
+use crate::bound::{Advice, Advised};
 use crate::recipe::Setting;
 use rand::rngs::ChaCha12Rng;
 use rand::{Rng, RngExt, SeedableRng};
@@ -43,13 +43,13 @@ pub(super) struct Online {
 
 impl Online {
     pub(super) fn new(setting: &Setting<'_>, steps: &Steps, advised: &[Vec<Advice>]) -> Online {
+        let uses = |advice: &Advice, of: fn(&Advised) -> &[u32]| -> StepUses {
+            let objects = advice.objects.iter();
+            objects.flat_map(|(&row, one)| of(one).iter().map(move |&op| (row, op))).collect()
+        };
         let orders = |advice: &Advice| {
-            let uses = |of: &dyn Fn(u32) -> Vec<u32>| -> StepUses {
-                let rows = advice.objects.keys();
-                rows.flat_map(|&row| of(row).into_iter().map(move |op| (row, op))).collect()
-            };
-            let in_place = uses(&|row| advice.objects[&row].in_place.clone());
-            let kept = uses(&|row| advice.objects[&row].kept.clone());
+            let in_place = uses(advice, |one| &one.in_place);
+            let kept = uses(advice, |one| &one.kept);
             [
                 Orders { in_place: in_place.clone(), kept: StepUses::new() },
                 Orders { in_place, kept },
@@ -64,25 +64,25 @@ impl Online {
         }
     }
 
-    /// Whether the best is other than before.
-    fn tries(&mut self, orders: Orders, judge: Judge<'_>) -> bool {
-        let (Some(step), wasted) = judge(&orders) else { return false };
-        let better = self.best.as_ref().is_none_or(|(best, _)| step <= *best);
-        if better {
-            (self.best, self.wasted) = (Some((step, orders)), wasted);
+    /// Runs it, and takes it for the best if it is no worse; its early copies that were of no use.
+    fn tries(&mut self, orders: Orders, judge: Judge<'_>) -> StepUses {
+        let (step, wasted) = judge(&orders);
+        if let Some(step) = step
+            && self.best.as_ref().is_none_or(|(best, _)| step <= *best)
+        {
+            (self.best, self.wasted) = (Some((step, orders)), wasted.clone());
         }
-        better
+        wasted
     }
 
     /// The policy as it is, and the program's orders; runs that are left.
-    pub(super) fn first(&mut self, mut runs: u32, judge: Judge<'_>) -> u32 {
-        let advised = self.advised.clone();
-        for orders in [Orders::default()].into_iter().chain(advised) {
-            let Some(left) = runs.checked_sub(1) else { return 0 };
-            runs = left;
-            self.tries(orders, judge);
+    pub(super) fn first(&mut self, runs: u32, judge: Judge<'_>) -> u32 {
+        let all = 1 + self.advised.len() as u32;
+        for at in 0..runs.min(all) as usize {
+            let orders = at.checked_sub(1).map(|at| self.advised[at].clone());
+            self.tries(orders.unwrap_or_default(), judge);
         }
-        runs
+        runs.saturating_sub(all)
     }
 
     /// Fewer copies that are of no use, then changes of the best.
@@ -113,13 +113,7 @@ impl Online {
             }
             runs -= 1;
             orders.kept.extend(wasted.into_iter().step_by(2));
-            let step;
-            (step, wasted) = judge(&orders);
-            let better = |best: &Span| step.is_some_and(|step| step <= *best);
-            if self.best.as_ref().is_none_or(|(best, _)| better(best)) {
-                self.best = step.map(|step| (step, orders.clone()));
-                self.wasted = wasted.clone();
-            }
+            wasted = self.tries(orders.clone(), judge);
         }
         runs
     }
@@ -188,9 +182,14 @@ fn items(setting: &Setting<'_>, steps: &Steps) -> Vec<Item> {
         }
     }
     let mut all: Vec<Item> = all.into_values().collect();
-    let sum: u64 = all.iter().map(|item| item.bytes).sum();
-    let few = sum / (SMALL * all.len().max(1) as u64);
+    let few = few(all.iter().map(|item| item.bytes));
     all.retain(|item| item.bytes >= few);
     all.sort_by_key(|item| (item.role, item.uses[0], item.object));
     all
+}
+
+/// Fewer bytes than this, and an object of such sizes moves nothing that matters.
+pub(super) fn few(sizes: impl ExactSizeIterator<Item = u64>) -> u64 {
+    let count = sizes.len().max(1) as u64;
+    sizes.sum::<u64>() / (SMALL * count)
 }

@@ -1,7 +1,7 @@
 //! The search: first plans, and changes that the simulator finds no worse.
 
 use super::classes::{Away, Class, Found};
-use super::online::Online;
+use super::online::{Online, few};
 use super::orders::{Orders, Steps};
 use super::{Best, OptimalConfig};
 use crate::bound::{Advice, Question, advice};
@@ -19,9 +19,6 @@ use tiersim_models::units::Span;
 /// Shares of HBM that the linear program is asked to make do with: the rest is for what is under
 /// way, and for objects that are whole.
 const SHARES: [f64; 4] = [1.0, 0.94, 0.88, 0.82];
-/// Objects smaller than the mean by so much move nothing that matters, and are left as they are.
-const SMALL: i64 = 64;
-
 /// One of so many runs is for what is held behind its last use, too.
 const HELD: u32 = 3;
 
@@ -154,16 +151,14 @@ impl Plans {
         }
     }
 
-    /// Whether it is no worse than the best; it is the best then.
-    fn tries(&mut self, found: Found, judge: Try<'_>) -> bool {
-        let Some(left) = self.left.checked_sub(1) else { return false };
+    /// Runs it if a run is left, and takes it for the best if it is no worse.
+    fn tries(&mut self, found: Found, judge: Try<'_>) {
+        let Some(left) = self.left.checked_sub(1) else { return };
         self.left = left;
-        let Some(step) = judge(&found) else { return false };
-        let better = self.best.as_ref().is_none_or(|(best, _)| step <= *best);
-        if better {
+        let Some(step) = judge(&found) else { return };
+        if self.best.as_ref().is_none_or(|(best, _)| step <= *best) {
             self.best = Some((step, found));
         }
-        better
     }
 
     /// Changes of groups of decisions that follow each other in time.
@@ -171,9 +166,8 @@ impl Plans {
         let Some((_, found)) = &self.best else { return };
         let mut order: Vec<Class> = found.choices.keys().copied().collect();
         order.sort_by_key(|class| (class.until, *class));
-        let bytes = |class: &Class| gaps.lives[class.object as usize].bytes;
-        let all: i64 = order.iter().map(bytes).sum();
-        let few = all / (SMALL * order.len().max(1) as i64);
+        let bytes = |class: &Class| gaps.lives[class.object as usize].bytes.unsigned_abs();
+        let few = few(order.iter().map(bytes));
         order.retain(|class| bytes(class) >= few);
         // What is held behind its last use may leave as well, but most is won between uses.
         let between: Vec<Class> = order.iter().copied().filter(|class| !class.is_held()).collect();
