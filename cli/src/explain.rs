@@ -2,7 +2,7 @@
 
 mod switches;
 
-use crate::args::{Format, Question};
+use crate::args::{BoundName, Format, Question};
 use crate::folder::Folder;
 use crate::output::{Failure, print, written};
 use crate::runs::{read_all, seeded, use_threads};
@@ -37,6 +37,10 @@ pub(crate) struct ExplainArgs {
     /// By how many per cent each number of the machine is changed, down and up; 0 for no re-runs.
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0, value_parser = per_cent)]
     change: f64,
+    /// How the bound is worked out: by linear program it also says what more memory and quicker
+    /// links would take off it.
+    #[arg(long, value_enum, default_value_t = BoundName::Quick)]
+    bound: BoundName,
     /// What every optimisation of training saves and costs, alone and behind those before it, in
     /// the place of an explanation.
     #[arg(long, conflicts_with = "change")]
@@ -58,7 +62,7 @@ pub(crate) fn explain(args: &ExplainArgs, registry: &Registry) -> Result<(), Fai
     let scenario = &scenarios[0];
     let case = chosen(scenario, args.case.as_deref()).map_err(Failure::Input)?;
     let stamp = fingerprint(scenario, traces.hash(scenario));
-    let options = Options { audit: false, ..Options::default() };
+    let options = Options { audit: false, bound: args.bound.method(), ..Options::default() };
     let again =
         Again { file: &args.question.scenario, overrides: &overrides, traces: &traces, registry };
     if args.switches {

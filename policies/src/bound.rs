@@ -28,7 +28,7 @@ mod windows;
 use cut::ratios;
 pub use cut::{Cut, cuts};
 #[cfg(feature = "lp")]
-pub use fluid::{Advice, Advised, Horizon, advice, alike_steps, fluid};
+pub use fluid::{Advice, Advised, Fluid, Horizon, Resource, Worth, advice, alike_steps, fluid};
 pub use traffic::{Crossing, crossing};
 pub use window::{Bound, Cause, Direction};
 

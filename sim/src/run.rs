@@ -197,11 +197,13 @@ struct Simulated {
 }
 
 /// No policy has a shorter mean step, and what keeps it from it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 struct StepBound {
     step: Span,
     by: String,
     cause: Cause,
+    /// Of a linear program: what more of the machine would take off it.
+    worths: Vec<(String, f64)>,
 }
 
 impl<'a> CaseRunner<'a> {

@@ -7,3 +7,4 @@ mod golden;
 mod judged;
 mod streams;
 mod theorems;
+mod worth;

@@ -5,15 +5,18 @@
 //! Invariant: no machine that runs the trace ends sooner, whatever the policy.
 
 use crate::visits::streams;
-use tiersim_models::ids::OpId;
+use std::collections::BTreeSet;
+use tiersim_models::ids::{ObjectId, OpId};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::units::Span;
+use tiersim_models::workload::Trace;
 
 /// The least time in picoseconds from the end of the op before `from` to the end of the op before
 /// `to`, in ops of the run, whole replays.
 ///
 /// With a warm-up (`from` above 0) and several streams, ops of other streams may have run ahead of
-/// the last op of the warm-up; which stream that is depends on the policy, so the least over all.
+/// the op of the warm-up that ended last. That is the last one of its stream; of which stream
+/// depends on the policy, so the least over all.
 pub(crate) fn critical_path(
     workload: &Workload,
     duration: &dyn Fn(u64) -> Span,
@@ -29,23 +32,27 @@ pub(crate) fn critical_path(
     if from == 0 {
         return longest(workload, duration, (from, to), None);
     }
-    let used = |&stream: &u16| workload.trace.ops.iter().any(|op| op.stream == stream);
-    let paths = (0..streams as u16).filter(used);
-    paths.map(|first| longest(workload, duration, (from, to), Some(first))).min().unwrap_or(0)
+    let ends = (0..streams as u16).filter_map(|stream| ends_replay(&workload.trace, stream));
+    ends.map(|first| longest(workload, duration, (from, to), Some(first))).min().unwrap_or(0)
 }
 
-/// The longest path; with `first`, of those that begin with the first op of that stream.
+/// The longest path; with `first`, of those that begin where this op, the last of its stream, has
+/// ended before `from`: with the next op of the stream, or with one that uses what it wrote.
 fn longest(
     workload: &Workload,
     duration: &dyn Fn(u64) -> Span,
     (from, to): (u64, u64),
-    first: Option<u16>,
+    first: Option<usize>,
 ) -> u128 {
     let trace = &workload.trace;
     let ops = trace.ops.len() as u64;
-    let start = |stream: u16| first.is_none_or(|first| first == stream).then_some(0u128);
+    let begins = first.map(|first| trace.ops[first].stream);
+    let start = |stream: u16| begins.is_none_or(|begins| begins == stream).then_some(0u128);
     let mut along: Vec<Option<u128>> = (0..streams(trace)).map(|s| start(s as u16)).collect();
     let mut written: Vec<Option<u128>> = vec![None; trace.objects.len()];
+    for object in first.into_iter().flat_map(|first| written_by(trace, first)) {
+        written[object.index()] = Some(0);
+    }
     let mut ended: Vec<Option<u128>> = vec![None; trace.ops.len()];
     for at in from..to {
         let op = OpId((at % ops) as u32);
@@ -67,4 +74,21 @@ fn longest(
         }
     }
     along.into_iter().flatten().max().unwrap_or(0)
+}
+
+/// The last op of a stream in a replay, unless another op of the replay comes behind it in every
+/// run.
+fn ends_replay(trace: &Trace, stream: u16) -> Option<usize> {
+    let last = trace.ops.iter().rposition(|op| op.stream == stream)?;
+    let written: BTreeSet<ObjectId> = written_by(trace, last).collect();
+    let follows = |op: usize| {
+        let uses_it = trace.uses_of(OpId::at(op)).iter().any(|used| written.contains(&used.object));
+        uses_it || trace.ops[op].after.contains(&OpId::at(last))
+    };
+    (last + 1..trace.ops.len()).all(|op| !follows(op)).then_some(last)
+}
+
+fn written_by(trace: &Trace, op: usize) -> impl Iterator<Item = ObjectId> {
+    let uses = trace.uses_of(OpId::at(op)).iter();
+    uses.filter(|touched| touched.mode.writes()).map(|touched| touched.object)
 }

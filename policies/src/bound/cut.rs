@@ -6,7 +6,7 @@
 //! Invariant: rates are rounded up, so what follows from them is a lower bound on time.
 
 use tiersim_models::compression::RATIO_UNIT;
-use tiersim_models::hardware::{Channel, Hardware, Law, Memory};
+use tiersim_models::hardware::{Channel, HBM, Hardware, Law, Memory};
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::service::Discipline;
 use tiersim_models::units::{Bytes, PS_PER_S};
@@ -22,6 +22,11 @@ pub struct Cut {
     pub rates: [u128; 3],
     /// Bytes per second that one stream uses in place outside; 0 if there is nothing outside.
     pub in_place: u128,
+    /// Of that, the most from tiers whose use crosses the cut over shared links, and takes its part
+    /// of what they carry; 0 if there is none.
+    pub flowing: u128,
+    /// The most from all other tiers: what is under way on links makes no difference to it.
+    pub aside: u128,
 }
 
 /// The cuts of a machine, from the one around HBM outwards: the next tier inside is the one with
@@ -29,6 +34,8 @@ pub struct Cut {
 pub fn cuts(hardware: &Hardware, memory: &Memory, objects: &[Bytes]) -> Vec<Cut> {
     let largest = objects.iter().copied().max().unwrap_or(Bytes::ZERO).max(Bytes::new(1));
     let order = order(hardware);
+    // What is packed crosses links in other bytes than it is charged for.
+    let flowing = if memory.stores().is_some() { Vec::new() } else { flowing(hardware) };
     let mut cuts = Vec::new();
     for inner in 1..order.len() {
         let (inside, outside) = order.split_at(inner);
@@ -41,12 +48,22 @@ pub fn cuts(hardware: &Hardware, memory: &Memory, objects: &[Bytes]) -> Vec<Cut>
         let limits = inside.iter().map(|&tier| memory.usable(tier).limit());
         let capacity: Option<u128> = limits.map(|limit| Some(u128::from(limit?.get()))).sum();
         let Some(capacity) = capacity.filter(|&capacity| capacity < all) else { break };
-        let of = |tier: &TierId| per_second(hardware.tiers[tier.index()].access, largest);
-        let in_place = outside.iter().map(of).max().unwrap_or(0);
-        let rates = rates(hardware, inside, largest);
-        cuts.push(Cut { inside: inside.to_vec(), capacity, rates, in_place });
+        let most = |flows: bool| {
+            let of = |tier: &TierId| per_second(hardware.tiers[tier.index()].access, largest);
+            outside.iter().filter(|tier| flowing.contains(tier) == flows).map(of).max().unwrap_or(0)
+        };
+        let (flowing, aside) = (most(true), most(false));
+        let (in_place, rates) = (flowing.max(aside), rates(hardware, inside, largest));
+        cuts.push(Cut { inside: inside.to_vec(), capacity, rates, in_place, flowing, aside });
     }
     cuts
+}
+
+/// Tiers whose use in place takes its part of what links to the device carry.
+pub(super) fn flowing(hardware: &Hardware) -> Vec<TierId> {
+    let Ok(routes) = hardware.routes() else { return Vec::new() };
+    let flows = |&tier: &TierId| tier != HBM && hardware.uses_flow(&routes, tier);
+    hardware.tier_ids().filter(flows).collect()
 }
 
 /// By object: at most how many times fewer bytes of it than it has cross the cut, or lie inside, in

@@ -9,22 +9,24 @@
 //! Invariant: no less than the time that ops compute, and never above what any plan takes.
 
 mod advice;
+mod channels;
 mod cycle;
 mod instants;
+mod level;
 mod patterns;
 mod rows;
+mod worth;
 
 use crate::bound::branch::branched;
-use crate::bound::cut::{Cut, cuts, rates};
-use crate::bound::linear::Solution;
-use crate::bound::{Bound, Cause, Direction, Question};
+use crate::bound::{Bound, Cause, Question};
 pub use advice::{Advice, Advised, advice, alike_steps};
 use cycle::Cycle;
 use instants::Instants;
+use level::{Level, levels};
 use patterns::Pattern;
 use rows::Rows;
-use tiersim_models::ids::TierId;
-use tiersim_models::units::Bytes;
+use worth::worths;
+pub use worth::{Resource, Worth};
 
 /// A bound that moves by less than this share when instants are doubled so many times in a row is
 /// fine enough: the new ones lie elsewhere, and need not do better at once.
@@ -39,9 +41,6 @@ const COPIES: usize = 31;
 /// A program of more rows is not solved.
 const MOST_ROWS: usize = 60_000;
 
-/// Picoseconds that one object pays at most; more says no more and is hard to reckon with.
-const LONGEST: f64 = 1e16;
-
 /// What is known of the run around the ops that count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Horizon {
@@ -51,71 +50,43 @@ pub enum Horizon {
     Steady,
 }
 
-/// A cut with what one object pays for it.
-pub(crate) struct Level<'a> {
-    pub(crate) cut: &'a Cut,
-    question: &'a Question<'a>,
-}
-
-impl Level<'_> {
-    /// Picoseconds that the channels need at least to move so many bytes of one object inwards,
-    /// outwards and, counted over both ways, either.
-    fn moves(&self, bytes: u64) -> [f64; 3] {
-        let rates = rates(self.question.hardware, &self.cut.inside, Bytes::new(bytes.max(1)));
-        // Where nothing can cross, nothing is said.
-        let span = |rate: u128| match rate {
-            0 => 0.0,
-            rate => (bytes as f64 * 1e12 / rate as f64).min(LONGEST),
-        };
-        let [inwards, outwards, both] = rates.map(span);
-        // Independent ways say all that both together would.
-        let shared = rates[2] < rates[0] + rates[1];
-        [inwards, outwards, if shared { both } else { 0.0 }]
-    }
-
-    /// Picoseconds that use of so many bytes in place takes at least outside.
-    fn in_place(&self, bytes: u64) -> f64 {
-        let outside = |tier: &TierId| !self.cut.inside.contains(tier);
-        let hardware = self.question.hardware;
-        let spans = hardware.tier_ids().filter(outside).map(|tier| {
-            let law = hardware.tiers[tier.index()].access;
-            let span = law.rate.checked_span_of(bytes).map_or(f64::INFINITY, |s| s.ps() as f64);
-            law.setup.ps() as f64 + span
-        });
-        spans.fold(LONGEST, f64::min)
-    }
+/// A bound, and what more of the machine would take off it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fluid {
+    /// No policy takes less time.
+    pub bound: Bound,
+    /// In the order of cuts.
+    pub worths: Vec<Worth>,
 }
 
 /// No policy takes less time; `None` where the program says nothing: several streams, or nothing
 /// that has to move.
-pub fn fluid(question: &Question<'_>, horizon: Horizon) -> Option<Bound> {
+pub fn fluid(question: &Question<'_>, horizon: Horizon) -> Option<Fluid> {
     let cycle = Cycle::new(question, horizon)?;
-    let sizes: Vec<Bytes> =
-        question.workload.trace.objects.iter().map(|object| object.bytes).collect();
-    let cuts = cuts(question.hardware, question.memory, &sizes);
-    let levels: Vec<Level<'_>> = cuts.iter().map(|cut| Level { cut, question }).collect();
+    let levels = levels(question, 1.0);
     if levels.is_empty() {
         return None;
     }
     if cycle.ops() <= FEW_OPS {
-        return Some(bound(&cycle, &levels, &Instants::all(&cycle))?.0);
+        return bound(&cycle, &levels, &Instants::all(&cycle));
     }
-    let mut best: Option<(Bound, f64)> = None;
+    let mut best: Option<Fluid> = None;
     let (mut count, mut still) = (INSTANTS[0], 0);
     while count <= INSTANTS[1] && still < STILL {
         let Some(found) = bound(&cycle, &levels, &Instants::spread(&cycle, count)) else { break };
-        let moved = best.as_ref().map_or(1.0, |(_, before)| found.1 / before - 1.0);
-        still = if moved < MOVES { still + 1 } else { 0 };
-        if best.as_ref().is_none_or(|(_, before)| found.1 > *before) {
+        let least = best.as_ref().map_or(0, |before| before.bound.ps);
+        let moved = found.bound.ps as f64 / (least as f64).max(1.0) - 1.0;
+        still = if best.is_some() && moved < MOVES { still + 1 } else { 0 };
+        if best.is_none() || found.bound.ps > least {
             best = Some(found);
         }
         count *= 2;
     }
-    best.map(|(found, _)| found)
+    best
 }
 
 /// The bound with these instants; `None` if the program is too large.
-fn bound(cycle: &Cycle, levels: &[Level<'_>], instants: &Instants) -> Option<(Bound, f64)> {
+fn bound(cycle: &Cycle, levels: &[Level<'_>], instants: &Instants) -> Option<Fluid> {
     let patterns = Pattern::of(cycle, levels, instants);
     let rows = Rows::new(cycle, levels, instants, &patterns);
     if rows.program.rows() > MOST_ROWS {
@@ -125,31 +96,18 @@ fn bound(cycle: &Cycle, levels: &[Level<'_>], instants: &Instants) -> Option<(Bo
         branched(&rows.program, &rows.whole, if instants.every_op() { COPIES } else { 1 });
     let stalls = solution.proven.clamp(0.0, rows.most) * rows.unit;
     let ps = (cycle.computed() + stalls) * cycle.times;
-    let cause = cause(cycle, &percent_of_rates(cycle, &rows, &solution), ps);
-    Some((Bound { ps: ps.floor() as u128, cause }, ps))
-}
-
-/// By cut: how much of the bound a hundredth more of its rates inwards, outwards and both ways
-/// saves, in picoseconds of the run, by the prices of rows.
-fn percent_of_rates(cycle: &Cycle, rows: &Rows, solution: &Solution) -> Vec<[f64; 3]> {
-    let price = |row: &usize| solution.prices[*row].max(0.0) * rows.unit;
-    let by_way = |ways: &[Vec<usize>; 3]| {
-        ways.each_ref().map(|channel| {
-            let sum = |row: &usize| price(row) * rows.moved(*row, &solution.values);
-            channel.iter().map(sum).sum::<f64>() * cycle.times / 100.0
-        })
-    };
-    rows.channels.iter().map(by_way).collect()
+    let worths = worths(cycle, &rows, &solution, ps);
+    let bound = Bound { ps: ps.floor() as u128, cause: cause(cycle, &worths, ps) };
+    Some(Fluid { bound, worths })
 }
 
 /// What most of the bound is.
-fn cause(cycle: &Cycle, percent: &[[f64; 3]], ps: f64) -> Cause {
-    let ways = [Direction::In, Direction::Out, Direction::Both];
-    let mut all = Vec::new();
-    for (depth, shares) in percent.iter().enumerate() {
-        let crossing = |way: usize| Cause::Crossing(depth as u8, ways[way]);
-        all.extend((0..3).map(|way| (shares[way] * 100.0, crossing(way))));
-    }
+fn cause(cycle: &Cycle, worths: &[Worth], ps: f64) -> Cause {
+    let crossing = |worth: &Worth| match worth.resource {
+        Resource::Rate(cut, way) => Some((-worth.elasticity * ps, Cause::Crossing(cut, way))),
+        _ => None,
+    };
+    let mut all: Vec<(f64, Cause)> = worths.iter().filter_map(crossing).collect();
     let moves: f64 = all.iter().map(|(share, _)| share).sum();
     let computes = cycle.computed() * cycle.times;
     all.push((computes.min(ps), Cause::CriticalPath));

@@ -8,7 +8,7 @@
 use super::cut::shrunk;
 use tiersim_models::ids::OpId;
 use tiersim_models::lifetime::Workload;
-use tiersim_models::workload::{Trace, Unit};
+use tiersim_models::workload::{Mode, Trace, Unit};
 
 /// What comes after each use, and what each op takes.
 #[derive(Debug)]
@@ -60,6 +60,8 @@ pub(crate) struct Own {
     pub(crate) on_device: bool,
     /// Bytes of its uses.
     pub(crate) bytes: u128,
+    /// Of those, of objects that it does not make, what it writes without reading.
+    pub(crate) unread: u128,
 }
 
 /// Something that is used later.
@@ -83,7 +85,12 @@ impl Future {
             let (first, last) = (op.uses.start, op.uses.end);
             let uses = &future.rows[first as usize..last as usize];
             let bytes = uses.iter().map(|row| u128::from(row.bytes)).sum();
-            future.ops.push(Own { first, last, on_device: op.unit != Unit::Cpu, bytes });
+            let touched = &trace.uses[first as usize..last as usize];
+            let modes = uses.iter().zip(touched);
+            let unread = modes.filter(|(row, touched)| !row.born && touched.mode == Mode::Write);
+            let unread = unread.map(|(row, _)| u128::from(row.bytes)).sum();
+            let on_device = op.unit != Unit::Cpu;
+            future.ops.push(Own { first, last, on_device, bytes, unread });
         }
         future.look_ahead(trace, ratios);
         future.look_back(trace);

@@ -79,6 +79,7 @@ impl Slack {
                 (to.loose[1] - from.loose[1]).min(versions),
             ],
             in_place: to.in_place - from.in_place,
+            unread: to.unread - from.unread,
         }
     }
 }

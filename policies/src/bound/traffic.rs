@@ -33,6 +33,9 @@ pub struct Crossing {
     pub loose: [u128; 2],
     /// Used in place because the op's objects do not all fit inside.
     pub in_place: u128,
+    /// Of what ops use and do not make, what they write without reading it: in place, it would not
+    /// cross inwards.
+    pub unread: u128,
 }
 
 /// What one pass found at a split.
@@ -66,13 +69,15 @@ impl<'a> Traffic<'a> {
     pub(crate) fn count(&mut self, splits: &[u64]) -> Vec<Counted> {
         let ops = self.future.ops.len() as u64;
         self.begin(splits[0]);
-        let (mut in_place, mut found) = (0u128, Vec::with_capacity(splits.len() - 1));
+        let (mut in_place, mut unread) = (0u128, 0u128);
+        let mut found = Vec::with_capacity(splits.len() - 1);
         let mut index = (splits[0] % ops) as usize;
         for pair in splits.windows(2) {
             for at in pair[0]..pair[1] {
                 let own = self.future.ops[index];
                 if own.on_device {
                     in_place += own.bytes.saturating_sub(self.capacity);
+                    unread += own.unread;
                     self.device(own, at - splits[0]);
                 } else {
                     // It needs nothing inside, and what it writes is written outside.
@@ -91,6 +96,7 @@ impl<'a> Traffic<'a> {
                 strict: [strict_in.lost(), strict_out.lost()],
                 loose: [loose_in.lost(), loose_out.lost()],
                 in_place,
+                unread,
             };
             let above = strict_in.total().saturating_sub(self.capacity);
             found.push(Counted { crossing, above, without_passing: without.lost() });

@@ -4,6 +4,12 @@
 //! that a stream uses in place: copies carry at most R T, and uses in place at most A (S T - C), as
 //! each delays its op. Where D bytes must be copied but for m times those used in place,
 //! D <= R T + m A (S T - C), so T >= (D + m A C) / (R + m A S).
+//!
+//! What is used in place over shared links crosses the cut, too: what it reads inwards, what it
+//! writes outwards. So copies and such uses together are at most R T, and each of their bytes makes
+//! up for one less than m. Of tiers whose use crosses no shared link (at A') m stays, so the most
+//! that a moment of delay makes up for is the larger of (m - 1) A and m A'. Inwards that leaves
+//! those uses that read nothing of what is there, which are taken from D.
 //! Invariant: rounded down; where numbers do not fit 128 bits, a smaller bound.
 
 use super::cut::Cut;
@@ -80,33 +86,40 @@ impl Window {
 
     fn bound(self, cut: &Cut, crossing: &Crossing, beyond: u128) -> WindowBound {
         let depth = (cut.inside.len() - 1) as u8;
-        let least = |bytes, rate, times| self.least(cut, bytes, (rate, times), beyond);
+        let least = |bytes, rate, delays| self.least(bytes, (rate, delays), beyond);
         let mut found = self.computes();
-        let forced = least(crossing.in_place, 0, 1);
+        let forced = least(crossing.in_place, 0, cut.in_place);
         found = found.max(WindowBound { ps: forced, cause: Cause::InPlace(depth) });
-        let Crossing { strict, loose, .. } = *crossing;
+        let Crossing { strict, loose, unread, .. } = *crossing;
         let both = |[inward, outward]: [u128; 2]| inward.saturating_add(outward);
         let ways = [
-            (Direction::In, cut.rates[0], strict[0], loose[0], 1),
-            (Direction::Out, cut.rates[1], strict[1], loose[1], 1),
-            (Direction::Both, cut.rates[2], both(strict), both(loose), 2),
+            (Direction::In, strict[0], loose[0], (1, unread)),
+            (Direction::Out, strict[1], loose[1], (1, 0)),
+            (Direction::Both, both(strict), both(loose), (2, unread)),
         ];
-        for (way, rate, strict, loose, times) in ways {
-            let ps = least(strict, rate, 2 * times).max(least(loose, rate, times));
+        for ((way, strict, loose, (times, unread)), rate) in ways.into_iter().zip(cut.rates) {
+            let times = |rate: u128| rate.saturating_mul(times);
+            let mut ps = least(strict, rate, times(2 * cut.in_place));
+            ps = ps.max(least(loose, rate, times(cut.in_place)));
+            if cut.flowing > 0 {
+                let (strict, loose) = (strict.saturating_sub(unread), loose.saturating_sub(unread));
+                ps = ps.max(least(strict, rate, times(cut.flowing.max(2 * cut.aside))));
+                ps = ps.max(least(loose, rate, times(cut.aside)));
+            }
             found = found.max(WindowBound { ps, cause: Cause::Crossing(depth, way) });
         }
         found
     }
 
-    /// (D + m A C) / (R + m A S), or `beyond` where the dividend does not fit.
-    fn least(self, cut: &Cut, bytes: u128, (rate, times): (u128, u128), beyond: u128) -> u128 {
+    /// (D + M C) / (R + M S) where a second of delay makes up for M bytes, or `beyond` where the
+    /// dividend does not fit.
+    fn least(self, bytes: u128, (rate, delays): (u128, u128), beyond: u128) -> u128 {
         let work = || {
             let bytes = bytes.checked_mul(u128::from(PS_PER_S))?;
-            let rate = times.checked_mul(cut.in_place)?;
-            bytes.checked_add(rate.checked_mul(self.compute)?)
+            bytes.checked_add(delays.checked_mul(self.compute)?)
         };
         let rates = || {
-            let streams = times.checked_mul(cut.in_place)?.checked_mul(self.streams as u128)?;
+            let streams = delays.checked_mul(self.streams as u128)?;
             rate.checked_add(streams).filter(|rate| *rate > 0)
         };
         match (bytes, rates()) {

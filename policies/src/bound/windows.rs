@@ -113,7 +113,7 @@ impl Windows {
 
     fn unknown(&self, cuts: usize) -> Table {
         let all = u128::MAX;
-        let any = Crossing { strict: [all; 2], loose: [all; 2], in_place: all };
+        let any = Crossing { strict: [all; 2], loose: [all; 2], in_place: all, unread: 0 };
         let known = Known { at_most: vec![any; cuts], limit: all, exact: None };
         let last = self.pieces.splits.len() - 1;
         vec![vec![known; last + 1]; last]
@@ -196,6 +196,7 @@ impl Known {
             *known = limit.min(*known);
         }
         known.in_place = known.in_place.min(limit.in_place);
+        known.unread = known.unread.max(limit.unread);
     }
 }
 

@@ -199,6 +199,9 @@ fn gap(of: &Explanation) -> Value {
         "paid_by": paying,
         "beyond_bound_ms": ms(of.gap.beyond),
         "others_ms": others,
+        "worths": of.gap.worths.iter()
+            .map(|(of, elasticity)| json!({ "of": of, "elasticity": elasticity }))
+            .collect::<Vec<_>>(),
     })
 }
 

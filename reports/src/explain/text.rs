@@ -45,6 +45,7 @@ pub fn explain_text(of: &Explanation, version: &str) -> String {
     out += &objects(of);
     out += &ops(of);
     out += &gap(of);
+    out += &worths(of);
     out += &elasticities(of);
     let base = record.base();
     let foot = format!(
@@ -220,6 +221,14 @@ fn gap(of: &Explanation) -> String {
         1,
         rows.into_iter().map(|row| row.1).collect(),
     )
+}
+
+/// What more of the machine would take off the bound.
+fn worths(of: &Explanation) -> String {
+    let some = of.gap.worths.iter().filter(|(_, elasticity)| elasticity.abs() >= 5e-4);
+    let rows = some.map(|(of, elasticity)| vec![clean(of), format!("{elasticity:.3}")]);
+    let heading = "per cent of the bound per per cent of what the machine has, by its prices";
+    table(heading, &["of", "%/%"], 1, rows.collect())
 }
 
 fn elasticities(of: &Explanation) -> String {

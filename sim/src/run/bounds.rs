@@ -54,7 +54,8 @@ impl CaseRunner<'_> {
     fn least(&self, stretches: &Stretches, workload: &Workload, memory: &Memory) -> StepBound {
         let Bound { ps, cause } = stretches.least_time(workload, self.hardware, memory);
         let step = u64::try_from(ps / stretches.steps.max(1)).expect("a mean step fits the clock");
-        StepBound { step: Span::from_ps(step), by: cause.words(self.hardware), cause }
+        let by = cause.words(self.hardware);
+        StepBound { step: Span::from_ps(step), by, cause, worths: Vec::new() }
     }
 
     /// The bound by bytes of HBM for objects, by rising bytes, from the least that a case held to

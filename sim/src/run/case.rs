@@ -121,7 +121,8 @@ impl CaseRunner<'_> {
             let path = walked.told(figures, &asked.workload.trace);
             let all = Span::from_ps(bound.step.ps().saturating_mul(path.steps));
             let paying = bound.cause.paid_by(self.hardware);
-            let gap = Gap::new(&path, all, bound.by.clone(), paying);
+            let worths = bound.worths.clone();
+            let gap = Gap { worths, ..Gap::new(&path, all, bound.by.clone(), paying) };
             (path, gap)
         });
         let placement = placement(&case.policy, &self.workload.trace, self.hardware)?;

@@ -6,7 +6,7 @@
 use crate::run::{CaseInputs, CaseRunner, StepBound};
 use tiersim_models::results::{Outcome, Settled};
 use tiersim_models::units::Span;
-use tiersim_policies::bound::{Bound, Horizon, Question, fluid};
+use tiersim_policies::bound::{Bound, Fluid, Horizon, Question, Worth, fluid};
 
 impl CaseRunner<'_> {
     /// The bound of the linear program, if that is later than the quick one.
@@ -44,11 +44,14 @@ impl CaseRunner<'_> {
             to: ops * (from + replays),
             duration: &|occurrence| durations.least(occurrence - added * ops),
         };
-        let found = fluid(&question, horizon).and_then(|Bound { ps, cause }| {
+        let found = fluid(&question, horizon).and_then(|Fluid { bound, worths }| {
+            let Bound { ps, cause } = bound;
             let steps = workload.step_ends().len() as u128 * u128::from(replays);
             let step = u64::try_from(ps / steps.max(1)).map(Span::from_ps).ok()?;
             let by = format!("{}, by linear program", cause.words(self.hardware));
-            Some(StepBound { step, by, cause }).filter(|bound| bound.step > quick.step)
+            let worth = |worth: Worth| (worth.resource.words(self.hardware), worth.elasticity);
+            let worths = worths.into_iter().map(worth).collect();
+            Some(StepBound { step, by, cause, worths }).filter(|bound| bound.step > quick.step)
         });
         let bound = found.unwrap_or(quick);
         if shared {

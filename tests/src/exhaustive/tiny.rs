@@ -97,7 +97,8 @@ impl Tiny {
     /// The bound of one replay by linear program, or the quick one if that is later.
     pub fn fluid(&self, warm: bool) -> Bound {
         let quick = self.bound(warm);
-        let found = self.asked(warm, |question| fluid(question, Horizon::Any));
+        let found =
+            self.asked(warm, |question| fluid(question, Horizon::Any).map(|found| found.bound));
         found.filter(|found| found.ps > quick.ps).unwrap_or(quick)
     }
 

@@ -103,6 +103,22 @@ fn what_streams_do_beside_each_other_is_not_added_up() {
     assert_eq!(bound, Bound { ps: 599, cause: Cause::Crossing(0, Direction::In) });
 }
 
+/// An update on a stream of its own, from which weights come back to the device: whatever ended
+/// last, all of the next replay waits for it.
+#[test]
+fn what_comes_back_from_another_stream_is_waited_for() {
+    let mut traced = Traced::new();
+    let [weight, gradient, updated] =
+        [(10, true), (10, false), (10, false)].map(|(bytes, stays)| traced.object(bytes, stays));
+    traced.op(0, 0, Span::ZERO, &[(weight, Mode::Read), (gradient, Mode::Write)]);
+    traced.op(0, 1, Span::ZERO, &[(gradient, Mode::Read), (updated, Mode::Write)]);
+    traced.op(0, 0, Span::ZERO, &[(updated, Mode::Read), (weight, Mode::Write)]);
+    let spans = [300, 500, 40].map(Span::from_ps).to_vec();
+    let world = World::of(machine(1000), traced.0, spans).repeated(2);
+    let (took, bound) = (measured(&world, lru(&world, vec![FAR])).expect("it fits"), bound(&world));
+    assert_eq!((took, bound), (840, Bound { ps: 840, cause: Cause::CriticalPath }));
+}
+
 #[test]
 fn no_run_of_several_streams_is_quicker_than_its_bound() {
     // Worlds whose bound is of bytes, and worlds with a warm-up.

@@ -89,6 +89,9 @@ pub struct Gap {
     pub beyond: i128,
     /// All other parts that have any time, the longest first.
     pub others: Vec<(PathPart, Span)>,
+    /// By how many per cent the bound moves with a hundredth more of something, where a linear
+    /// program says it: what that is, in words, and per cent per per cent.
+    pub worths: Vec<(String, f64)>,
 }
 
 impl Cause {
@@ -118,7 +121,7 @@ impl Gap {
         let beyond = i128::from(paid.ps()) - i128::from(bound.ps());
         let mut others = path.parts();
         others.retain(|(part, _)| !paying.contains(part));
-        Gap { bound, by, paying, beyond, others }
+        Gap { bound, by, paying, beyond, others, worths: Vec::new() }
     }
 
     /// Picoseconds of all of it.

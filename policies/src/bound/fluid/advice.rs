@@ -8,18 +8,17 @@
 //! in as many turns as its share says.
 //! Invariant: a hint and no plan; whoever follows it must see that memory suffices.
 
+use super::Horizon;
 use super::cycle::{Cycle, Steps, same_steps};
 use super::instants::Instants;
+use super::level::levels;
 use super::patterns::Pattern;
 use super::rows::{Rows, Shares};
-use super::{Horizon, Level};
 use crate::bound::Question;
-use crate::bound::cut::cuts;
 use crate::bound::linear::solve;
 use std::collections::BTreeMap;
 use tiersim_models::ids::TierId;
 use tiersim_models::lifetime::Workload;
-use tiersim_models::units::Bytes;
 
 /// Instants that are looked at for a plan: few enough that objects are many between two of them.
 const INSTANTS: usize = 48;
@@ -59,12 +58,10 @@ pub struct Advised {
 /// of which 0 leaves places as they are; `None` where the program says nothing.
 pub fn advice(question: &Question<'_>, share: f64, turns: &[f64]) -> Option<Vec<Advice>> {
     let cycle = Cycle::new(question, Horizon::Steady)?;
-    let sizes: Vec<Bytes> =
-        question.workload.trace.objects.iter().map(|object| object.bytes).collect();
-    let mut cuts = cuts(question.hardware, question.memory, &sizes);
-    let first = cuts.first_mut()?;
-    first.capacity = (first.capacity as f64 * share) as u128;
-    let levels: Vec<Level<'_>> = cuts.iter().map(|cut| Level { cut, question }).collect();
+    let levels = levels(question, share);
+    if levels.is_empty() {
+        return None;
+    }
     let instants = Instants::spread(&cycle, INSTANTS);
     let patterns = Pattern::of(&cycle, &levels, &instants);
     let mut rows = Rows::new(&cycle, &levels, &instants, &patterns);

@@ -18,13 +18,11 @@ use tiersim_models::workload::{Object, Unit};
 pub(crate) struct Used {
     /// The op of the cycle.
     pub(crate) op: u32,
-    pub(crate) writes: bool,
-    /// It needs what was there before.
-    pub(crate) reads: bool,
+    /// Bytes of it that need what was there before.
+    pub(crate) read: u64,
+    pub(crate) written: u64,
     /// By an op on the host's processors.
     pub(crate) host: bool,
-    /// Bytes that use in place is charged for.
-    pub(crate) charged: u64,
 }
 
 /// What a cycle does with one object.
@@ -106,16 +104,15 @@ fn lives(workload: &Workload, from: usize, length: usize) -> Option<Vec<Life>> {
         for touched in trace.uses_of(OpId::at(op)) {
             let whole = trace.objects[touched.object.index()].bytes;
             let life = &mut lives[touched.object.index()];
-            let (writes, reads) = (touched.mode.writes(), touched.read(whole).get() > 0);
-            let charged = touched.charged(whole).get();
+            let (read, written) = (touched.read(whole).get(), touched.written(whole).get());
             if !born[touched.object.index()] {
                 return None;
             }
-            if writes {
+            if touched.mode.writes() {
                 // What was appended is all that a copy over older contents brings.
-                life.moved = life.moved.min(touched.written(whole).get());
+                life.moved = life.moved.min(written);
             }
-            life.uses.push(Used { op: (op - from) as u32, writes, reads, host, charged });
+            life.uses.push(Used { op: (op - from) as u32, read, written, host });
             life.ends = (length - 1) as u32;
         }
         for object in workload.releases(OpId::at(op)) {

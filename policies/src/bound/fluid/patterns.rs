@@ -5,9 +5,9 @@
 //! instants nothing is put together.
 //! Invariant: leaving a pattern out only lowers the bound.
 
-use super::Level;
-use super::cycle::{Cycle, Life};
+use super::cycle::{Cycle, Life, Used};
 use super::instants::{Instants, Place};
+use super::level::{Level, Price};
 
 /// So small a share of the first cut's capacity may be left out in all.
 const CRUMBS: f64 = 0.001;
@@ -45,9 +45,8 @@ pub(crate) struct Pattern {
     pub(crate) bytes: f64,
     /// By level: picoseconds to move all inwards, outwards and either.
     pub(crate) moves: Vec<[f64; 3]>,
-    /// By visit and level: picoseconds that use in place takes, of the last write and of all other
-    /// uses.
-    pub(crate) in_place: Vec<Vec<[f64; 2]>>,
+    /// By visit and level: what use in place takes, of the last write and of all other uses.
+    pub(crate) in_place: Vec<Vec<[Price; 2]>>,
 }
 
 type Key = (bool, Vec<Visit>, Option<Place>, u32);
@@ -83,17 +82,19 @@ impl Pattern {
     }
 
     fn one(life: &Life, levels: &[Level<'_>], instants: &Instants) -> Pattern {
-        let (mut visits, mut in_place): (Vec<Visit>, Vec<Vec<[f64; 2]>>) = Default::default();
-        let prices =
-            |bytes: u64| -> Vec<f64> { levels.iter().map(|level| level.in_place(bytes)).collect() };
+        let (mut visits, mut in_place): (Vec<Visit>, Vec<Vec<[Price; 2]>>) = Default::default();
+        let prices = |used: &Used| -> Vec<Price> {
+            levels.iter().map(|level| level.in_place([used.read, used.written])).collect()
+        };
+        let add = |all: &mut Price, one: Price| *all = all.map2(one, |all, one| all + one);
         // The one that wrote last before is one of the others now.
-        let others = |prices: &mut Vec<[f64; 2]>| {
-            prices.iter_mut().for_each(|[last, all]| *all += std::mem::take(last));
+        let others = |prices: &mut Vec<[Price; 2]>| {
+            prices.iter_mut().for_each(|[last, all]| add(all, std::mem::take(last)));
         };
         for (number, used) in life.uses.iter().enumerate() {
             let place = instants.place(used.op);
             if visits.last().is_none_or(|visit| visit.place != place) {
-                let (nobody, none) = (Writer::Nobody, vec![[0.0; 2]; levels.len()]);
+                let (nobody, none) = (Writer::Nobody, vec![[Price::default(); 2]; levels.len()]);
                 let visit = Visit { place, born: nobody, used: false, last: nobody, host: false };
                 visits.push(visit);
                 in_place.push(none);
@@ -106,8 +107,8 @@ impl Pattern {
                 visit.born = who;
             }
             if used.host {
-                visit.host |= used.reads && visit.last == Writer::Nobody && !born;
-                if used.writes || born {
+                visit.host |= used.read > 0 && visit.last == Writer::Nobody && !born;
+                if used.written > 0 || born {
                     if visit.last == Writer::Device {
                         visit.used = true;
                         others(&mut in_place[at]);
@@ -116,16 +117,18 @@ impl Pattern {
                 }
                 continue;
             }
-            if used.writes || born {
+            let prices = in_place[at].iter_mut().zip(prices(used));
+            if used.written > 0 || born {
                 if visit.last == Writer::Device {
                     visit.used = true;
-                    others(&mut in_place[at]);
+                    prices.for_each(|([last, all], own)| add(all, std::mem::replace(last, own)));
+                } else {
+                    prices.for_each(|([last, _], own)| *last = own);
                 }
                 visit.last = who;
-                in_place[at].iter_mut().zip(prices(used.charged)).for_each(|(p, own)| p[0] = own);
             } else {
                 visit.used = true;
-                in_place[at].iter_mut().zip(prices(used.charged)).for_each(|(p, own)| p[1] += own);
+                prices.for_each(|([_, all], own)| add(all, own));
             }
         }
         let moves = levels.iter().map(|level| level.moves(life.moved)).collect();
@@ -143,8 +146,12 @@ impl Pattern {
         let moves = self.moves.iter_mut().flatten();
         moves.zip(other.moves.iter().flatten()).for_each(|(own, others)| least(own, *others));
         let prices = self.in_place.iter_mut().flatten().flatten();
-        let others = other.in_place.iter().flatten().flatten();
-        prices.zip(others).for_each(|(own, others)| least(own, *others));
+        for (own, others) in prices.zip(other.in_place.iter().flatten().flatten()) {
+            *own = own.map2(*others, |mut own, others| {
+                least(&mut own, others);
+                own
+            });
+        }
         self.bytes = bytes;
         self.objects.extend(other.objects);
     }

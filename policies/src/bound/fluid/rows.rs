@@ -7,9 +7,10 @@
 //! Invariant: what a plan does is a solution, with the share of the time that a copy has taken of
 //! its channel as the share that has crossed.
 
-use super::Level;
+use super::channels::{Channels, Crossings, Lasting, channels};
 use super::cycle::Cycle;
 use super::instants::{Instants, Place};
+use super::level::{Flows, Level};
 use super::patterns::{Pattern, Visit, Writer};
 use crate::bound::linear::Program;
 
@@ -21,7 +22,13 @@ pub(crate) struct Rows {
     pub(crate) unit: f64,
     /// No window stalls longer.
     pub(crate) most: f64,
+    /// By cut: the rows of memory.
+    pub(crate) held: Vec<Vec<usize>>,
     pub(crate) channels: Channels,
+    /// By window: what its ops compute, in units.
+    pub(crate) computed: Vec<f64>,
+    /// By window: shares that are used in place, and by how much all of one delays an op.
+    pub(crate) delays: Vec<Terms>,
     /// By pattern and level.
     pub(crate) shares: Vec<Vec<Shares>>,
     /// Variables that are 0 or 1 in every plan, where every op has its instants: whether a use is
@@ -32,9 +39,7 @@ pub(crate) struct Rows {
 /// A variable of each instant, or of each window.
 pub(crate) type Column = Vec<Option<u32>>;
 /// Variables with their factors.
-type Terms = Vec<(u32, f64)>;
-/// By level and way: the row of each window.
-type Channels = Vec<[Vec<usize>; 3]>;
+pub(crate) type Terms = Vec<(u32, f64)>;
 
 /// The variables of a pattern and a cut.
 #[derive(Debug)]
@@ -58,9 +63,10 @@ struct Maker<'a> {
     stall: Column,
     /// By window: prices of use in place.
     delays: Vec<Terms>,
-    /// By level and instant, and by level, window and way.
+    /// By level and instant.
     held: Vec<Vec<Terms>>,
-    moved: Vec<Vec<[Terms; 3]>>,
+    /// By level.
+    crosses: Vec<Crossings>,
     whole: Vec<u32>,
 }
 
@@ -85,7 +91,7 @@ impl Rows {
             stall: Vec::new(),
             delays: vec![Vec::new(); windows],
             held: levels.iter().map(|_| none()).collect(),
-            moved: levels.iter().map(|_| vec![Default::default(); windows]).collect(),
+            crosses: levels.iter().map(|_| vec![Default::default(); windows]).collect(),
             whole: Vec::new(),
         };
         // More than moving everything for every use would take is never the best.
@@ -95,14 +101,15 @@ impl Rows {
             maker.stall.push(stall);
         }
         let shares = patterns.iter().map(|pattern| maker.pattern(pattern)).collect();
-        let channels = maker.shared();
-        Rows { program: maker.program, unit, most, channels, shares, whole: maker.whole }
-    }
-
-    /// How much of its window the moves of a channel's row take.
-    pub(crate) fn moved(&self, row: usize, values: &[f64]) -> f64 {
-        let terms = self.program.terms_of(row).iter().filter(|term| term.1 < 0.0);
-        terms.map(|&(variable, factor)| -factor * values[variable as usize]).sum()
+        let Maker { mut program, computed, stall, delays, crosses, whole, held, .. } = maker;
+        let mut rows = |instants: Vec<Terms>| -> Vec<usize> {
+            let some = instants.iter().filter(|terms| !terms.is_empty());
+            some.map(|terms| program.row(terms, -1.0)).collect()
+        };
+        let held = held.into_iter().map(&mut rows).collect();
+        let lasting = Lasting { computed: &computed, stall: &stall, delays: &delays };
+        let channels = channels(&mut program, crosses, &lasting);
+        Rows { program, unit, most, held, channels, computed, delays, shares, whole }
     }
 }
 
@@ -136,6 +143,7 @@ impl Maker<'_> {
             self.nested(all.last(), &shares);
             all.push(shares);
         }
+        self.flows(pattern, &all);
         all
     }
 
@@ -187,8 +195,8 @@ impl Maker<'_> {
             // Only what is inside of a cut closer to the device is cheaper.
             let prices = &pattern.in_place[number];
             let more = |way: usize| {
-                let closer = level.checked_sub(1).map_or(0.0, |closer| prices[closer][way]);
-                (prices[level][way] - closer).max(0.0)
+                let closer = level.checked_sub(1).map_or(0.0, |closer| prices[closer][way].delay);
+                (prices[level][way].delay - closer).max(0.0)
             };
             if visit.last == Writer::Device {
                 shares.in_place[number][0] = self.in_place(visit, more(0));
@@ -250,13 +258,42 @@ impl Maker<'_> {
         for window in span {
             shares.inwards[window] = self.share();
             let inwards = shares.inwards[window].expect("it was made");
-            self.moved[level][window][0].push((inwards, -moves[0] / self.unit));
-            self.moved[level][window][2].push((inwards, -moves[2] / self.unit));
+            self.crosses[level][window][0].push((inwards, moves[0] / self.unit));
+            self.crosses[level][window][2].push((inwards, moves[2] / self.unit));
             if dirty {
                 shares.outwards[window] = self.share();
                 let outwards = shares.outwards[window].expect("it was made");
-                self.moved[level][window][1].push((outwards, -moves[1] / self.unit));
-                self.moved[level][window][2].push((outwards, -moves[2] / self.unit));
+                self.crosses[level][window][1].push((outwards, moves[1] / self.unit));
+                self.crosses[level][window][2].push((outwards, moves[2] / self.unit));
+            }
+        }
+    }
+
+    /// What is used in place over the links of a cut takes its part of what they carry.
+    fn flows(&mut self, pattern: &Pattern, all: &[Shares]) {
+        for (level, shares) in all.iter().enumerate() {
+            let flows = &self.levels[level].flows;
+            for (number, visit) in pattern.visits.iter().enumerate() {
+                for (kind, share) in shares.in_place[number].into_iter().enumerate() {
+                    let Some(share) = share.filter(|_| *flows != Flows::No) else { continue };
+                    let price = pattern.in_place[number][level][kind];
+                    let aside = match flows {
+                        Flows::UpTo(wider) => all[*wider].in_place[number][kind],
+                        Flows::Without(_) => {
+                            let aside = self.in_place(visit, price.aside);
+                            let aside = aside.expect("it was made");
+                            self.at_most(aside, &[Some(share)], 0.0);
+                            Some(aside)
+                        }
+                        _ => None,
+                    };
+                    let crosses = &mut self.crosses[level][visit.window()];
+                    for (terms, time) in crosses.iter_mut().zip(price.flow) {
+                        let time = time / self.unit;
+                        terms.push((share, time));
+                        terms.extend(aside.map(|aside| (aside, -time)));
+                    }
+                }
             }
         }
     }
@@ -381,29 +418,5 @@ impl Maker<'_> {
                 self.at_most(inner, &[Some(outer)], 0.0);
             }
         }
-    }
-
-    /// Memory at each instant, and channels in each window.
-    fn shared(&mut self) -> Channels {
-        let mut channels = Vec::new();
-        for level in 0..self.levels.len() {
-            for terms in std::mem::take(&mut self.held[level]).iter().filter(|t| !t.is_empty()) {
-                self.program.row(terms, -1.0);
-            }
-            let mut ways: [Vec<usize>; 3] = Default::default();
-            for (window, moved) in std::mem::take(&mut self.moved[level]).into_iter().enumerate() {
-                for (way, mut terms) in moved.into_iter().enumerate() {
-                    terms.retain(|term| term.1 != 0.0);
-                    if terms.is_empty() {
-                        continue;
-                    }
-                    terms.extend(self.stall[window].map(|stall| (stall, 1.0)));
-                    terms.extend(&self.delays[window]);
-                    ways[way].push(self.program.row(&terms, -self.computed[window]));
-                }
-            }
-            channels.push(ways);
-        }
-        channels
     }
 }

@@ -76,12 +76,14 @@ impl Dice {
     }
 
     fn cuts(&mut self, all: u64) -> Vec<Cut> {
-        let cut = |depth: u64, dice: &mut Dice| Cut {
-            inside: (0..=depth).map(|tier| TierId(tier as u8)).collect(),
-            capacity: u128::from(dice.below(all) * (1 + depth) / 2),
+        let cut = |depth: u64, dice: &mut Dice| {
+            let inside = (0..=depth).map(|tier| TierId(tier as u8)).collect();
+            let capacity = u128::from(dice.below(all) * (1 + depth) / 2);
             // Picoseconds per byte.
-            rates: [1, 1, 1 + dice.below(2)].map(|r| u128::from(r) * 1_000_000_000_000 / 10),
-            in_place: u128::from(dice.below(3)) * 10_000_000_000,
+            let rates = [1, 1, 1 + dice.below(2)].map(|r| u128::from(r) * 1_000_000_000_000 / 10);
+            let mut in_place = || u128::from(dice.below(3)) * 10_000_000_000;
+            let (flowing, aside) = (in_place(), in_place());
+            Cut { inside, capacity, rates, in_place: flowing.max(aside), flowing, aside }
         };
         (0..1 + self.below(2)).map(|depth| cut(depth, self)).collect()
     }
@@ -144,6 +146,7 @@ fn no_pass_counts_more_than_earlier_ones_allow() {
                         equal += u32::from(limit == own && *own > 0);
                     }
                     assert_eq!(limit.in_place, own.in_place);
+                    assert_eq!(limit.unread, own.unread);
                 }
             }
         }
@@ -166,7 +169,8 @@ fn few_windows_of_a_training_run_are_counted() {
     for part in 0..12 {
         let capacity = u128::from(all) * part / 24;
         let (rates, in_place) = ([64, 64, 128].map(|rate| rate * 1_000_000_000), 50_000_000_000);
-        let cut = Cut { inside: vec![TierId(0)], capacity, rates, in_place };
+        let (inside, flowing, aside) = (vec![TierId(0)], 0, in_place);
+        let cut = Cut { inside, capacity, rates, in_place, flowing, aside };
         passes.push(windows.counted(&[cut]).1);
     }
     let every = windows.pieces.splits.len() - 1;
