@@ -107,6 +107,42 @@ fn traces_of(scenario: &Scenario) -> usize {
     ops.iter().filter(|op| op.step == 1).count()
 }
 
+/// Of a token with all on the device, the profiler counted as many ops of each name as are
+/// generated, but for what is on positions alone: one sum, one copy, and angles that
+/// `transformers` 5.17 has from a product. Of the generated copies one is that of logits to fp32,
+/// which `generate` makes and the run does not.
+#[test]
+fn a_token_has_the_ops_that_the_profiler_counted() {
+    let text = fs::read_to_string(root().join(RUN).join("runs.json")).expect("it is kept");
+    let runs: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
+    let rows = runs["profiles"]["accelerate: 0 layers and no hooks"]["rows"].as_array();
+    let counted = |name: &str| {
+        let row = rows.expect("it was profiled").iter().find(|row| row[0] == name);
+        row.unwrap_or_else(|| panic!("no {name}"))[1].as_u64().expect("a count")
+    };
+    let scenario = shipped_scenario("accelerate-llama-3.1-8b", &[]);
+    let traces = tiersim_tests::files::traces(&scenario);
+    let ops = traces.of(&scenario).trace.ops.iter().filter(|op| op.step == 1);
+    let names: Vec<&str> = ops.map(|op| op.name.as_str()).collect();
+    let [positions, angles, logits] = [1, 1, 1];
+    for (of_pytorch, name, more) in [
+        ("aten::mm", "linear", 0),
+        ("aten::mul", "mul", -angles),
+        ("aten::add", "add", positions),
+        ("aten::cat", "cat", 0),
+        ("aten::mean", "mean", 0),
+        ("aten::copy_", "_to_copy", positions - logits),
+        ("aten::pow", "pow", 0),
+        ("aten::neg", "neg", 0),
+        ("aten::rsqrt", "rsqrt", 0),
+        ("aten::silu", "silu", 0),
+        ("aten::_cudnn_attention_forward", "attention", 0),
+    ] {
+        let generated = names.iter().filter(|&&one| one == name).count() as i64;
+        assert_eq!(generated + more, counted(of_pytorch) as i64, "{of_pytorch}");
+    }
+}
+
 /// Cases of the scenario, as the run calls them, and whether the first prompt of eight is the only
 /// one that it has.
 const CASES: [(&str, &str, bool); 5] = [

@@ -124,8 +124,7 @@ pub enum Kernels {
     #[default]
     Compiled,
     /// Every operation of the makers' code is a kernel, as PyTorch runs it without a compiler, and
-    /// keeps what its backward pass asks for. Generation and serving run the kernels of
-    /// [`Kernels::Compiled`] in its place.
+    /// keeps what its backward pass asks for.
     Eager,
     /// As [`Kernels::Compiled`], with one product for matrices of the same rows, such as queries,
     /// keys and values, as serving engines do. In training the gate's SiLU is computed again and not
@@ -299,7 +298,7 @@ pub struct Training {
     pub checkpointing: Checkpointing,
     /// How attention is computed.
     pub attention: Attention,
-    /// Which kernels run in the forward pass.
+    /// Which kernels run.
     pub kernels: Kernels,
     /// How the head and the loss are computed.
     pub loss: Loss,

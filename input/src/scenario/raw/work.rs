@@ -131,7 +131,8 @@ pub(crate) struct RawGenerate {
     ///
     /// Default: `device`.
     pub(crate) attention_on: Option<AttentionOn>,
-    /// As below `serve`.
+    /// As below `serve`. `eager` without `kv_block` makes keys and values anew in each step, by a
+    /// copy of each, from those of past tokens and those of the new ones.
     ///
     /// Default: `compiled`.
     pub(crate) kernels: Option<Kernels>,
@@ -240,8 +241,8 @@ pub(crate) struct RawServe {
     /// Default: 1.
     pub(crate) merge: Option<u32>,
     /// `compiled`: one product per matrix; `fused`: one for matrices of the same rows (queries,
-    /// keys and values; the two wide ones) and one kernel for all experts of a layer; `eager` is
-    /// `compiled` here.
+    /// keys and values; the two wide ones) and one kernel for all experts of a layer; `eager`: one
+    /// per operation, see [Kernels of a step](#kernels-of-a-step).
     ///
     /// Default: `fused`.
     pub(crate) kernels: Option<Kernels>,

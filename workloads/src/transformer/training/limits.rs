@@ -239,8 +239,8 @@ impl Training {
         if card.experts.is_none() && parallel.expert > 1 {
             add("parallel.expert", "the model has no experts", "write 1");
         }
-        if self.kernels == Kernels::Eager {
-            self.eager_choices(&mut add);
+        for problem in self.eager_problems() {
+            add(problem.field, &problem.rule, problem.remedy);
         }
         if !card.family.is_causal() {
             let rule = "encoders are not known to be split so, nor with adapters";
@@ -267,7 +267,7 @@ impl Training {
     }
 
     /// What eager kernels are not known of.
-    fn eager_choices(&self, add: &mut impl FnMut(&'static str, &str, &'static str)) {
+    pub(in crate::transformer) fn eager_problems(&self) -> Vec<ShapeProblem> {
         let Training { card, parallel, .. } = self;
         let remedy = "choose `compiled`";
         if card.family == Family::Bloom {
@@ -276,6 +276,13 @@ impl Training {
         if card.family == Family::GptOss {
             add("kernels", "eager kernels of gpt_oss are not known", remedy);
         }
+        let mut found = Vec::new();
+        if self.kernels != Kernels::Eager {
+            return found;
+        }
+        let mut add = |field, rule: &str, remedy| {
+            found.push(ShapeProblem { field, rule: rule.to_owned(), remedy });
+        };
         if card.experts.is_some_and(|experts| experts.shared > 0) {
             add("kernels", "eager kernels of shared experts are not known", remedy);
         }
@@ -303,6 +310,7 @@ impl Training {
     }
 
     /// No fewer than the ops of the step.
+        found
     pub(super) fn most_ops(&self) -> u128 {
         let Training { card, parallel, .. } = self;
         let [layers, pipeline, interleave] =
