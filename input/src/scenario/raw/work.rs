@@ -7,7 +7,8 @@ use serde::Deserialize;
 use tiersim_workloads::transformer::adapters::Lora;
 use tiersim_workloads::transformer::generation::AttentionOn;
 use tiersim_workloads::transformer::training::{
-    Attention, Checkpointing, Kernels, Loader, Loss, Optimizer, Parallel, UpdateTime,
+    Attention, Checkpointing, Kernels, Loader, Loss, Optimizer, OptimizerKernels, Parallel,
+    UpdateTime,
 };
 
 /// What is done with a model, as written.
@@ -68,6 +69,11 @@ pub(crate) struct RawTrain {
     ///
     /// Default: `compiled`.
     pub(crate) kernels: Option<Kernels>,
+    /// Which kernels update weights by AdamW on the device: `for_loop`, PyTorch's loop over
+    /// parameters, eight kernels or more for each; or `fused`, one per module (`fused=True`).
+    ///
+    /// Default: `for_loop` with `kernels: eager`, `fused` otherwise.
+    pub(crate) optimizer_kernels: Option<OptimizerKernels>,
     /// How head and loss are computed: with the logits of all tokens in fp32, or in chunks of
     /// tokens that make the gradients of the head's input and matrix on the way
     /// ([Liger](../howto/memory.md#activations)).
