@@ -5,7 +5,8 @@
 use crate::messages::say_note;
 use crate::output::{Failure, print};
 use crate::typed::{
-    attention, checkpointing, format, kernels, loss, optimizer, packed, size, targets, update,
+    attention, checkpointing, format, kernels, loss, optimizer, optimizer_kernels, packed, size,
+    targets, update,
 };
 use clap::{ArgAction, Args as ClapArgs};
 use std::path::{Path, PathBuf};
@@ -19,8 +20,8 @@ use tiersim_workloads::transformer::format::{Format, Formats};
 use tiersim_workloads::transformer::known::KNOWN;
 use tiersim_workloads::transformer::packed::Packed;
 use tiersim_workloads::transformer::training::{
-    Attention, Checkpointing, Kernels, Loader, Loss, Optimizer, Parallel, Router, Training,
-    UpdateTime, Zero,
+    Attention, Checkpointing, Kernels, Loader, Loss, Optimizer, OptimizerKernels, Parallel, Router,
+    Training, UpdateTime, Zero,
 };
 
 #[derive(Debug, ClapArgs)]
@@ -87,6 +88,10 @@ struct StepArgs {
     /// Which kernels run: compiled, eager or fused [default: compiled].
     #[arg(long, value_name = "WHICH", value_parser = kernels)]
     kernels: Option<Kernels>,
+    /// Which kernels update weights by AdamW: for-loop or fused [default: for-loop with --kernels
+    /// eager, fused otherwise].
+    #[arg(long, value_name = "WHICH", value_parser = optimizer_kernels)]
+    optimizer_kernels: Option<OptimizerKernels>,
     /// How head and loss are computed: eager, or fused in chunks of tokens [default: eager].
     #[arg(long, value_name = "HOW", value_parser = loss)]
     loss: Option<Loss>,
@@ -236,6 +241,7 @@ impl StepArgs {
             checkpointing: self.checkpointing.unwrap_or(Checkpointing::None),
             attention: self.attention.unwrap_or(Attention::Flash),
             kernels: self.kernels.unwrap_or_default(),
+            optimizer_kernels: self.optimizer_kernels,
             loss: self.loss.unwrap_or_default(),
             dropout: self.dropout,
             parallel,

@@ -13,7 +13,7 @@ use tiersim_workloads::transformer::card::Family;
 use tiersim_workloads::transformer::format::Format;
 use tiersim_workloads::transformer::packed::{self, Packed};
 use tiersim_workloads::transformer::training::{
-    Attention, Checkpointing, Kernels, Loss, Optimizer, UpdateTime,
+    Attention, Checkpointing, Kernels, Loss, Optimizer, OptimizerKernels, UpdateTime,
 };
 
 /// Most of anything that is counted.
@@ -127,6 +127,11 @@ pub(crate) fn place(text: &str) -> Result<Place, String> {
 /// Which kernels a step runs.
 pub(crate) fn kernels(text: &str) -> Result<Kernels, String> {
     choice(text, &Kernels::ALL.map(|kernels| (kernels.word(), kernels)))
+}
+
+/// Which of them update weights.
+pub(crate) fn optimizer_kernels(text: &str) -> Result<OptimizerKernels, String> {
+    choice(text, &OptimizerKernels::ALL.map(|kernels| (kernels.word(), kernels)))
 }
 
 pub(crate) fn attention(text: &str) -> Result<Attention, String> {

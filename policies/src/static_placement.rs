@@ -20,7 +20,7 @@ use std::collections::VecDeque;
 use tiersim_models::hardware::HBM;
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::units::Bytes;
-use tiersim_models::workload::{Object, ObjectKind, Trace};
+use tiersim_models::workload::{Object, ObjectKind, Phase, Trace};
 
 /// Every object has a home.
 #[derive(Debug)]
@@ -49,6 +49,8 @@ pub struct StaticPlacement {
     staged: VecDeque<(u64, Bytes)>,
     /// The tier in which what is fetched from beyond it is put together whole before it goes on.
     relay: Option<TierId>,
+    /// By object: whether it stays in HBM, once it is there, while a step's passes last.
+    held: Vec<bool>,
     /// Objects whose homes have changed and that are not there yet, those that leave HBM first.
     moving: Vec<(ObjectId, TierId)>,
     /// Whether the uses within the lookahead are to be learned anew.
@@ -110,6 +112,7 @@ impl StaticPlacement {
             prefetch_budget: Bytes::MAX,
             staged: VecDeque::new(),
             relay: None,
+            held: Vec::new(),
             moving: Vec::new(),
             rescan: false,
             homes,
@@ -140,6 +143,12 @@ impl StaticPlacement {
     /// goes straight, so nothing fails for its sake.
     pub fn relayed(self, relay: Option<TierId>) -> StaticPlacement {
         StaticPlacement { relay, ..self }
+    }
+
+    /// The same, but some objects, by object id, stay in HBM from their first use in a forward
+    /// pass to the end of the backward pass. Where they are in the way of an op, they go last.
+    pub fn held(self, held: Vec<bool>) -> StaticPlacement {
+        StaticPlacement { held, ..self }
     }
 
     /// The same, marked as chosen knowing the whole run.
@@ -197,6 +206,8 @@ impl StaticPlacement {
         let now = view.occurrence();
         // What no op within the lookahead uses leaves, or is dropped if its home still holds it.
         let (homes, needed_until, spill) = (&mut self.homes, &self.needed_until, &self.spill);
+        let passes = matches!(view.op().phase, Phase::Forward | Phase::Backward);
+        let holds = |object: ObjectId| passes && self.held.get(object.index()) == Some(&true);
         self.prefetched.retain(|&object| {
             // Freed meanwhile. A use within the lookahead is then of its next life, which is
             // another visit.
@@ -204,7 +215,7 @@ impl StaticPlacement {
                 return false;
             }
             let home = &mut homes[object.index()];
-            let needed = needed_until[object.index()] >= now;
+            let needed = needed_until[object.index()] >= now || holds(object);
             let to = if needed { None } else { spill.place(object, *home, step) };
             if let Some(to) = to {
                 *home = to;
@@ -405,7 +416,9 @@ impl Policy for StaticPlacement {
         remember!(out, self as StaticPlacement {
             homes, prefetched, needed_until: op_from_1, wanted: of_op, births: bytes, staged: of_op,
             moving, rescan
-        } skip { name, modules, access, lookahead, spill, confined, prefetch_budget, relay });
+        } skip {
+            name, modules, access, lookahead, spill, confined, prefetch_budget, relay, held
+        });
         true
     }
 }

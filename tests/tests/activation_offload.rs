@@ -2,6 +2,7 @@
 
 mod choice;
 mod contents;
+mod saved;
 
 use tiersim_policies::recipe::Rewrite;
 use tiersim_policies::zoo::activation_offload::{ActivationOffloadConfig, Choice, Treatment};

@@ -107,6 +107,42 @@ fn traces_of(scenario: &Scenario) -> usize {
     ops.iter().filter(|op| op.step == 1).count()
 }
 
+/// Of a token with all on the device, the profiler counted as many ops of each name as are
+/// generated, but for what is on positions alone: one sum, one copy, and angles that
+/// `transformers` 5.17 has from a product. Of the generated copies one is that of logits to fp32,
+/// which `generate` makes and the run does not.
+#[test]
+fn a_token_has_the_ops_that_the_profiler_counted() {
+    let text = fs::read_to_string(root().join(RUN).join("runs.json")).expect("it is kept");
+    let runs: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
+    let rows = runs["profiles"]["accelerate: 0 layers and no hooks"]["rows"].as_array();
+    let counted = |name: &str| {
+        let row = rows.expect("it was profiled").iter().find(|row| row[0] == name);
+        row.unwrap_or_else(|| panic!("no {name}"))[1].as_u64().expect("a count")
+    };
+    let scenario = shipped_scenario("accelerate-llama-3.1-8b", &[]);
+    let traces = tiersim_tests::files::traces(&scenario);
+    let ops = traces.of(&scenario).trace.ops.iter().filter(|op| op.step == 1);
+    let names: Vec<&str> = ops.map(|op| op.name.as_str()).collect();
+    let [positions, angles, logits] = [1, 1, 1];
+    for (of_pytorch, name, more) in [
+        ("aten::mm", "linear", 0),
+        ("aten::mul", "mul", -angles),
+        ("aten::add", "add", positions),
+        ("aten::cat", "cat", 0),
+        ("aten::mean", "mean", 0),
+        ("aten::copy_", "_to_copy", positions - logits),
+        ("aten::pow", "pow", 0),
+        ("aten::neg", "neg", 0),
+        ("aten::rsqrt", "rsqrt", 0),
+        ("aten::silu", "silu", 0),
+        ("aten::_cudnn_attention_forward", "attention", 0),
+    ] {
+        let generated = names.iter().filter(|&&one| one == name).count() as i64;
+        assert_eq!(generated + more, counted(of_pytorch) as i64, "{of_pytorch}");
+    }
+}
+
 /// Cases of the scenario, as the run calls them, and whether the first prompt of eight is the only
 /// one that it has.
 const CASES: [(&str, &str, bool); 5] = [
@@ -151,6 +187,46 @@ fn generation_by_accelerate_takes_what_the_page_says() {
         }
     }
     assert_rows(PAGE, |line| line.starts_with("| accelerate, "), &rows);
+}
+
+/// `save_on_cpu` copies what `saved_tensors_hooks` counted, out and back, but for what the first op
+/// of the backward pass was given, the logarithms of 4,096 tokens' softmax over the vocabulary in
+/// fp32, which wait for nothing here; and for 65,796 bytes: token ids twice as 8 bytes each, seeds of
+/// attention, the sum of the loss's weights.
+#[test]
+fn what_ops_save_is_copied_out_and_back() {
+    let measured = Measured::read();
+    let saved = ["activations", "weights"].map(|kind| {
+        measured.of("train: all on the device", &format!("saved for the backward: {kind}"))
+    });
+    let record = record(&shipped_scenario("llama-3.2-1b-activations", &[]), Options::default());
+    let case = record.results.iter().find(|result| result.label == "activations to the host");
+    let figures = case.expect("it is a case").outcome.figures().expect("it fits");
+    let steps = figures.steps.len() as f64;
+    let moved = figures.moved.iter().map(|bytes| bytes.get() as f64 / steps);
+    let moved: Vec<f64> = moved.filter(|&bytes| bytes > 0.0).collect();
+    let all: f64 = saved.iter().sum();
+    assert_eq!(moved.len(), 2, "{moved:?}");
+    // The file has nine digits of each.
+    let rest = all - 4.0 * 4096.0 * 128_256.0 - 65_796.0;
+    assert!(moved.iter().all(|bytes| (bytes - rest).abs() < 60.0), "{moved:?} {all}");
+}
+
+/// FSDP2 copies the weights of 16 layers in twice and those of the root once, and no others; all
+/// gradients leave.
+#[test]
+fn fsdp2_copies_layers_twice_and_the_root_once() {
+    let scenario = shipped_scenario("fsdp2-llama-3.2-1b", &[]);
+    let record = record(&scenario, Options::default());
+    let figures = record.results[0].outcome.figures().expect("it fits");
+    let steps = figures.steps.len() as u64;
+    let (hidden, ffn, keys, vocab) = (2048u64, 8192, 512, 128_256);
+    let layer = 2 * hidden * hidden + 2 * hidden * keys + 3 * hidden * ffn + 2 * hidden;
+    let root = vocab * hidden + hidden;
+    let moved = figures.moved.iter().map(|bytes| bytes.get() / 2 / steps);
+    let mut moved: Vec<u64> = moved.filter(|&bytes| bytes > 0).collect();
+    moved.sort_unstable();
+    assert_eq!(moved, [16 * layer + root, 2 * 16 * layer + root]);
 }
 
 /// What the page calls a step of training, the scenario, what is set in it and the case that predict

@@ -124,6 +124,7 @@ fn packed_weights_are_trained_beside_only() {
 fn qlora(card: Card) -> account::Training {
     let step = Step {
         kernels: Kernels::Compiled,
+        optimizer_kernels: None,
         shape: card.clone(),
         batch: 1,
         micro_batch: 1,

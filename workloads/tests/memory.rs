@@ -268,6 +268,7 @@ fn a_hundred_million_tokens_are_accounted() {
         format: Format::Bf16,
         attention: Attention::Eager,
         kernels: Kernels::Compiled,
+        optimizer_kernels: None,
         loss: Loss::Eager,
         dropout: true,
         checkpointing: Checkpointing::None,

@@ -29,6 +29,7 @@ fn job(gpus: u64) -> Training {
             format: Format::Bf16,
             attention: Attention::Eager,
             kernels: Kernels::Compiled,
+            optimizer_kernels: None,
             loss: Loss::Eager,
             dropout: true,
             checkpointing: Checkpointing::None,

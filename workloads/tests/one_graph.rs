@@ -66,6 +66,8 @@ fn generation(card: Card, prompt: u64, kernels: Kernels) -> Trace {
 
 /// The same of one of so many ranks.
 fn split_generation(card: Card, prompt: u64, kernels: Kernels, tensor: u32) -> Trace {
+    // Engines have blocks; without them eager kernels make the cache anew in each step.
+    let kv_block = (kernels == Kernels::Eager).then_some(16);
     let job = Generation {
         card,
         formats: Formats::all(Format::Bf16),
@@ -76,7 +78,7 @@ fn split_generation(card: Card, prompt: u64, kernels: Kernels, tensor: u32) -> T
         prefill: true,
         attention: AttentionOn::Device,
         kernels,
-        kv_block: None,
+        kv_block,
         tensor,
         context: 1,
         devices: 8,
@@ -216,7 +218,8 @@ fn serving_one_request_is_generating_for_it() {
     let gpt2 = tiersim_workloads::transformer::known::known("gpt2").expect("it is known").card();
     assert_eq!(gpt2.family, Family::Gpt2);
     for card in [llama_8b(), window, gpt2] {
-        for (kernels_run, prompt) in BOTH.into_iter().flat_map(|one| [(one, 700), (one, 2)]) {
+        for (kernels_run, prompt) in Kernels::ALL.into_iter().flat_map(|one| [(one, 700), (one, 2)])
+        {
             let generated = generation(card.clone(), prompt, kernels_run);
             for layer_groups in [1, 5, card.layers] {
                 let served = serving(card.clone(), prompt, kernels_run, layer_groups);
@@ -255,7 +258,8 @@ fn serving_on_several_ranks_is_generating_on_them() {
         let of_kind = trace.objects.iter().filter(|object| object.kind == kind);
         of_kind.map(|object| object.bytes.get()).sum()
     };
-    for (tensor, kernels_run) in [1, 2, 8].into_iter().flat_map(|one| BOTH.map(|of| (one, of))) {
+    let ways = [1, 2, 8].into_iter().flat_map(|one| Kernels::ALL.map(|of| (one, of)));
+    for (tensor, kernels_run) in ways {
         let generated = split_generation(llama_8b(), 700, kernels_run, tensor);
         for layer_groups in [1, 5, 32] {
             let served = split_serving(llama_8b(), 700, kernels_run, (layer_groups, tensor));

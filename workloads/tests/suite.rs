@@ -3,6 +3,7 @@
 
 mod cards;
 mod context;
+mod eager_generation;
 mod generation;
 mod memory;
 mod memory_fit;

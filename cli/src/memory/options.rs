@@ -6,7 +6,7 @@
 use crate::args::Format as Output;
 use crate::typed::{
     Millionths, attention, checkpointing, count, family, format, kernels, levels, loss, millionths,
-    optimizer, packed, place, size, targets, update,
+    optimizer, optimizer_kernels, packed, place, size, targets, update,
 };
 use clap::{Args, ValueEnum};
 use std::collections::BTreeSet;
@@ -18,7 +18,7 @@ use tiersim_workloads::transformer::card::Family;
 use tiersim_workloads::transformer::format::Format;
 use tiersim_workloads::transformer::packed::Packed;
 use tiersim_workloads::transformer::training::{
-    Attention, Checkpointing, Kernels, Loss, Optimizer, UpdateTime,
+    Attention, Checkpointing, Kernels, Loss, Optimizer, OptimizerKernels, UpdateTime,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -123,6 +123,10 @@ pub(crate) struct MemoryArgs {
     /// compiled].
     #[arg(long, value_name = "WHICH", value_parser = kernels)]
     pub(crate) kernels: Option<Kernels>,
+    /// Which kernels update weights by AdamW: for-loop or fused [default: for-loop with --kernels
+    /// eager, fused otherwise].
+    #[arg(long, value_name = "WHICH", value_parser = optimizer_kernels)]
+    pub(crate) optimizer_kernels: Option<OptimizerKernels>,
     /// How head and loss are computed: eager, or fused in chunks of tokens that keep no logits
     /// [default: eager].
     #[arg(long, value_name = "HOW", value_parser = loss)]

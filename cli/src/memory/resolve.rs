@@ -325,6 +325,7 @@ fn step(
         format: args.activations.unwrap_or(weights),
         attention: args.attention.unwrap_or(Attention::Eager),
         kernels: args.kernels.unwrap_or_default(),
+        optimizer_kernels: args.optimizer_kernels,
         loss: args.loss.unwrap_or_default(),
         dropout,
         checkpointing: args.checkpointing.unwrap_or(Checkpointing::None),

@@ -66,6 +66,7 @@ impl Resolver<'_, '_> {
             checkpointing: raw.checkpointing.unwrap_or(Checkpointing::None),
             attention: raw.attention.unwrap_or(Attention::Flash),
             kernels: raw.kernels.unwrap_or_default(),
+            optimizer_kernels: raw.optimizer_kernels,
             loss: raw.loss.unwrap_or_default(),
             dropout: raw.dropout.unwrap_or(false),
             parallel: raw.parallel.unwrap_or_default(),

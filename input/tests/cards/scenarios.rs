@@ -61,6 +61,7 @@ fn what_is_left_out_has_the_documented_default() {
         checkpointing: Checkpointing::None,
         attention: Attention::Flash,
         kernels: Kernels::Compiled,
+        optimizer_kernels: None,
         loss: Loss::Eager,
         dropout: false,
         parallel: Parallel::default(),

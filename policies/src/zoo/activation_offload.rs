@@ -16,16 +16,18 @@ mod layers;
 mod offload;
 mod rehearsal;
 mod rewrite;
+mod saved;
 #[cfg(test)]
 mod tests;
 
-use crate::entry::{Entry, Kind, Parameter};
+use crate::entry::{Entry, Fault, Kind, Parameter};
 use crate::policy::Policy;
 use crate::recipe::{PolicyConfig, Recipe, Rewrite, Setting};
 use choose::{Made, Search};
 use layers::Layers;
 use std::collections::BTreeSet;
 use tiersim_models::ids::{ObjectId, TierId};
+use tiersim_models::lifetime::Workload;
 
 pub use choose::Treatment;
 pub use offload::ActivationOffload;
@@ -56,6 +58,8 @@ pub struct ActivationOffloadConfig {
     pub spill: Vec<TierId>,
     /// How many ops before its first backward use an offloaded activation may come back.
     pub prefetch_ops: u64,
+    /// Whether each op's saved tensors are copied by themselves, weights too.
+    pub per_op: bool,
     /// What was decided, for the rewritten workload.
     decided: Option<Decided>,
 }
@@ -75,6 +79,7 @@ pub const ENTRY: Entry = Entry {
     parameters: &[
         Parameter::optional("choice", Kind::Word(&["best", "keep", "offload", "recompute"])),
         Parameter::optional("prefetch_ops", Kind::Count { least: 1, most: 65536 }),
+        Parameter::optional("saved", Kind::Word(&["per_tensor", "per_op"])),
         Parameter::optional("spill", Kind::HostTiers),
     ],
     make: |params| {
@@ -86,6 +91,14 @@ pub const ENTRY: Entry = Entry {
         };
         let mut config = ActivationOffloadConfig::new(choice, params.tiers("spill"));
         config.prefetch_ops = params.count("prefetch_ops").unwrap_or(PREFETCH_OPS);
+        config.per_op = params.word("saved") == Some("per_op");
+        if config.per_op && config.choice != Choice::All(Treatment::Offload) {
+            return Err(Fault {
+                parameter: "saved",
+                rule: "tensors are saved `per_op` where they are all copied out".to_owned(),
+                remedy: "write `choice: offload`, or leave it out".to_owned(),
+            });
+        }
         Ok(config.into())
     },
 };
@@ -93,7 +106,8 @@ pub const ENTRY: Entry = Entry {
 impl ActivationOffloadConfig {
     /// With the default of all else.
     pub fn new(choice: Choice, spill: Vec<TierId>) -> ActivationOffloadConfig {
-        ActivationOffloadConfig { choice, spill, prefetch_ops: PREFETCH_OPS, decided: None }
+        let (prefetch_ops, per_op, decided) = (PREFETCH_OPS, false, None);
+        ActivationOffloadConfig { choice, spill, prefetch_ops, per_op, decided }
     }
 
     /// The treatment of each layer with something to choose for, in the order of their first ops:
@@ -140,11 +154,12 @@ impl Recipe for ActivationOffloadConfig {
             Choice::Best => "best",
             Choice::Each(_) => "as given",
         };
+        let saved = if self.per_op { ", tensors once per op that saves them" } else { "" };
         match &self.decided {
             Some(Decided { layers: [kept, offloaded, recomputed], .. }) => format!(
-                "{choice}: {kept} layers kept, {offloaded} offloaded, {recomputed} recomputed"
+                "{choice}: {kept} layers kept, {offloaded} offloaded, {recomputed} recomputed{saved}"
             ),
-            None => choice.to_owned(),
+            None => format!("{choice}{saved}"),
         }
     }
 
@@ -176,6 +191,9 @@ impl Recipe for ActivationOffloadConfig {
         if self.decided.is_some() {
             return Ok(None);
         }
+        let apart = self.per_op.then(|| saved::apart(&setting.workload.trace));
+        let apart = apart.transpose()?.map(Workload::new);
+        let setting = &Setting { workload: apart.as_ref().unwrap_or(setting.workload), ..*setting };
         let layers = Layers::of(&setting.workload.trace);
         let all = [Treatment::Keep, Treatment::Offload, Treatment::Recompute];
         let treatments = self.treatments(setting, &layers, &all)?;

@@ -6,7 +6,8 @@
 //! when no op within the window uses it: written back if it changed. Gradients live with the
 //! optimizer, so they leave as soon as backward is done with them. Sources: Ren et al.,
 //! "ZeRO-Offload", USENIX ATC 2021, arXiv:2101.06840; Rajbhandari et al., "ZeRO-Infinity", SC 2021,
-//! arXiv:2104.07857; twin-flow: DeepSpeed, ZeRO-Offload++.
+//! arXiv:2104.07857; twin-flow: DeepSpeed, ZeRO-Offload++; the root: `fully_shard` of PyTorch 2.11,
+//! whose root module has `reshard_after_forward` false unless it is said otherwise.
 //! Invariant: all of a module's optimizer state has one home, and so have all of its parameters.
 
 use crate::access::Access;
@@ -45,6 +46,9 @@ pub struct ZeroOffloadConfig {
     /// The tier in which what is fetched from beyond it is put together whole before it goes on;
     /// `None` where chunks of an object follow one another over the links.
     pub relay: Option<TierId>,
+    /// Whether weights and gradients in no block, once in HBM, stay until the backward pass has
+    /// ended.
+    pub keep_root: bool,
     /// Where objects may go whose home is full, beside the tiers that are named as homes.
     pub spill: Vec<TierId>,
 }
@@ -65,6 +69,7 @@ pub const ENTRY: Entry = Entry {
         Parameter::optional("prefetch_ops", Kind::Count { least: 0, most: 65536 }),
         Parameter::optional("prefetch_budget", Kind::Size),
         Parameter::optional("relay", Kind::Tier),
+        Parameter::optional("keep_root", Kind::Flag),
         Parameter::optional("spill", Kind::MoreTiers),
     ],
     make,
@@ -89,6 +94,7 @@ fn make(params: &Params) -> Result<PolicyConfig, Fault> {
         prefetch_ops: params.count("prefetch_ops").unwrap_or(4) as u32,
         prefetch_budget: params.size("prefetch_budget"),
         relay: params.tier("relay"),
+        keep_root: params.flag("keep_root").unwrap_or(false),
         spill: params.tiers("spill"),
     };
     Ok(config.into())
@@ -131,7 +137,8 @@ impl Recipe for ZeroOffloadConfig {
             .spilling(&self.tiers())
             .confined()
             .prefetch_budget(self.prefetch_budget.unwrap_or(Bytes::MAX))
-            .relayed(self.relay.filter(|relay| nodes < 2 || !is_dram(relay)));
+            .relayed(self.relay.filter(|relay| nodes < 2 || !is_dram(relay)))
+            .held(if self.keep_root { outside_blocks(trace) } else { Vec::new() });
         Ok(Box::new(placed))
     }
 
@@ -193,6 +200,20 @@ impl ZeroOffloadConfig {
         };
         trace.objects.iter().enumerate().map(home).collect()
     }
+}
+
+/// By object: whether it is a weight or a gradient of what FSDP2 calls the root, what is in no
+/// block.
+fn outside_blocks(trace: &Trace) -> Vec<bool> {
+    let is_outside = |module: ModuleId| {
+        let mut parts = trace.modules[module.index()].split('.');
+        !parts.any(|part| part.parse::<u64>().is_ok())
+    };
+    let of_root = |object: &Object| {
+        let is_kept = matches!(object.kind, ObjectKind::Weight | ObjectKind::Gradient);
+        is_kept && object.module.is_some_and(is_outside)
+    };
+    trace.objects.iter().map(of_root).collect()
 }
 
 /// Which groups go, so that the bytes of these kinds that go stay as near to the share as whole

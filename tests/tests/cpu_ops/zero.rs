@@ -18,6 +18,7 @@ fn config() -> ZeroOffloadConfig {
         prefetch_ops: 2,
         prefetch_budget: None,
         relay: None,
+        keep_root: false,
         spill: vec![DRAM, NVME],
     }
 }
@@ -122,6 +123,29 @@ fn fetching_ahead_hides_copies_of_parameters() {
     // Forward waits for each of its layers; backward has the last one already.
     assert_eq!(on_demand, 100 * (2 * LAYERS as u64 + 2 * LAYERS as u64 - 1));
     assert_eq!(ahead, 100 * (2 * LAYERS as u64 + 1));
+}
+
+/// What is in no block comes once per step, the rest once per pass; without `keep_root` all does.
+#[test]
+fn the_root_is_kept_from_forward_to_backward() {
+    let Step { workload, weights, .. } = step(Unit::Cpu, 100);
+    let mut trace = workload.trace.clone();
+    trace.modules[1] = "wte".to_owned();
+    for (index, op) in trace.ops.iter_mut().enumerate() {
+        op.phase = [Phase::Forward, Phase::Backward, Phase::Optimizer][index / LAYERS];
+    }
+    let workload = Workload::new(trace);
+    // Room for all, or for two weights and a gradient: what is kept is in nobody's way.
+    for (keep_root, hbm, of_root) in [(false, PLENTY, 2), (true, PLENTY, 1), (true, 300, 1)] {
+        let config = ZeroOffloadConfig { parameters: DRAM, prefetch_ops: 0, keep_root, ..config() };
+        let played = play(&machine(hbm, PLENTY, PLENTY), &workload, &config.into(), 3).unwrap();
+        let counts = weights.iter().map(|weight| {
+            let own = played.copies.iter().filter(|copy| copy.1 == weight.0);
+            own.filter(|copy| (copy.2, copy.3) == (DRAM, HBM)).count()
+        });
+        // The last layer's weights are used by two ops in a row.
+        assert_eq!(counts.collect::<Vec<_>>(), [6, 3 * of_root, 6, 3], "{keep_root} {hbm}");
+    }
 }
 
 #[test]

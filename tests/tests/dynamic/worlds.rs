@@ -53,6 +53,7 @@ fn zero(seed: u64, spill: &[TierId]) -> ZeroOffloadConfig {
         prefetch_ops: (seed % 30) as u32,
         prefetch_budget: seed.is_multiple_of(2).then(|| Bytes::new(1 + seed % 2000)),
         relay: spill.get(seed as usize % 3).copied(),
+        keep_root: seed.is_multiple_of(7),
         spill: spill.to_vec(),
     }
 }

@@ -102,6 +102,9 @@ impl Generation {
             found.extend(context_problems(&self.shape()));
             found.extend(self.split_problems());
         }
+        if found.is_empty() {
+            found.extend(self.eager_problems());
+        }
         found.extend(self.formats.packed.and_then(|packed| packed.problem()));
         if found.is_empty() {
             self.amounts(&mut found);
@@ -130,6 +133,9 @@ impl Generation {
         // than 8 bytes x ffn, on all ranks together.
         let hidden = (positions - first) * sequences * (16 * u128::from(self.widest())).max(1);
         let touched = kv.saturating_mul(self.tokens.into()).saturating_add(hidden * layers * 4);
+        // No operation's results stay in registers, and copies of the cache are read and written.
+        let is_eager = self.kernels == Kernels::Eager;
+        let touched = touched.saturating_mul(if is_eager { 16 } else { 1 });
         // The pairs of one op of attention.
         let pairs = if self.prefill { positions * held } else { held } * u128::from(self.batch);
         let flops = 8 * pairs * u128::from(self.card.heads) * u128::from(self.card.head_dim);
@@ -156,6 +162,24 @@ impl Generation {
             add("context", rule, "pad the prompt to equal chunks, two for each rank");
         }
         found
+    }
+
+    /// What eager kernels are not known of.
+    fn eager_problems(&self) -> Vec<ShapeProblem> {
+        let mut found = self.shape().eager_problems();
+        if self.grows_by_copies() && (!self.prefill || self.attention == AttentionOn::Host) {
+            let rule = "eager kernels make a cache without blocks anew for each token: it begins \
+                        with the prompt, and is on the device";
+            let remedy = "write `kv_block`: blocks grow where they lie";
+            found.push(ShapeProblem { field: "kv_block", rule: rule.to_owned(), remedy });
+        }
+        found
+    }
+
+    /// Whether each step copies all keys and values to where they have room for its own, as
+    /// `transformers`' `DynamicCache` does.
+    pub(super) fn grows_by_copies(&self) -> bool {
+        self.kernels == Kernels::Eager && self.kv_block.is_none()
     }
 
     /// Positions of a sequence at the end.
@@ -198,7 +222,10 @@ impl Generation {
             ranks => [3, 3 * (1 + u128::from(ranks.saturating_sub(1)).min(MOST_TURNS.into()))],
         };
         let prompts = u128::from(self.prefill) * u128::from(self.batches);
-        passes * (layers * (15 + experts + unpacked + combined) + 6) + prompts * (layers * ring + 1)
+        // As in training, no fewer than eager kernels have.
+        let [eager, around] = if self.kernels == Kernels::Eager { [80, 140] } else { [0, 6] };
+        let each = 15 + experts + unpacked + combined + eager;
+        passes * (layers * each + around) + prompts * (layers * ring + 1)
     }
 
     fn most_uses(&self) -> u128 {

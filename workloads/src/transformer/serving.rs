@@ -152,6 +152,9 @@ impl Serving {
         for problem in tensor.into_iter().chain(self.card.generation_problem()) {
             add(problem.field, problem.rule, problem.remedy);
         }
+        for problem in self.shape().eager_problems() {
+            add(problem.field, problem.rule, problem.remedy);
+        }
         if self.max_tokens_per_step <= self.max_batch {
             let rule = format!(
                 "`max_tokens_per_step` must be above `max_batch`, which is {}",

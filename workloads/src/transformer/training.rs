@@ -124,8 +124,7 @@ pub enum Kernels {
     #[default]
     Compiled,
     /// Every operation of the makers' code is a kernel, as PyTorch runs it without a compiler, and
-    /// keeps what its backward pass asks for. Generation and serving run the kernels of
-    /// [`Kernels::Compiled`] in its place.
+    /// keeps what its backward pass asks for.
     Eager,
     /// As [`Kernels::Compiled`], with one product for matrices of the same rows, such as queries,
     /// keys and values, as serving engines do. In training the gate's SiLU is computed again and not
@@ -144,6 +143,30 @@ impl Kernels {
             Kernels::Compiled => "compiled",
             Kernels::Eager => "eager",
             Kernels::Fused => "fused",
+        }
+    }
+}
+
+/// Which kernels update weights by AdamW on the device. PyTorch's third way, `foreach`, moves what
+/// its loop moves, of all parameters at once; it is not modelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OptimizerKernels {
+    /// PyTorch's loop over parameters: each operation is a kernel.
+    ForLoop,
+    /// One per module, which reads and writes everything once (`fused=True`).
+    Fused,
+}
+
+impl OptimizerKernels {
+    /// Every choice.
+    pub const ALL: [OptimizerKernels; 2] = [OptimizerKernels::ForLoop, OptimizerKernels::Fused];
+
+    /// The word used on the command line and in accounts.
+    pub const fn word(self) -> &'static str {
+        match self {
+            OptimizerKernels::ForLoop => "for-loop",
+            OptimizerKernels::Fused => "fused",
         }
     }
 }
@@ -299,8 +322,11 @@ pub struct Training {
     pub checkpointing: Checkpointing,
     /// How attention is computed.
     pub attention: Attention,
-    /// Which kernels run in the forward pass.
+    /// Which kernels run.
     pub kernels: Kernels,
+    /// Which of them update weights, if not those that go with the others: a loop
+    /// where they are eager, one kernel otherwise.
+    pub optimizer_kernels: Option<OptimizerKernels>,
     /// How the head and the loss are computed.
     pub loss: Loss,
     /// Whether there is dropout, whose masks are kept (1 byte each).
@@ -320,6 +346,17 @@ pub struct Training {
 }
 
 impl Training {
+    /// Whether the device updates weights operation by operation: AdamW where kernels are eager,
+    /// unless it is said otherwise.
+    pub(crate) fn loops_over_parameters(&self) -> bool {
+        let by_default = match self.kernels {
+            Kernels::Eager => OptimizerKernels::ForLoop,
+            Kernels::Compiled | Kernels::Fused => OptimizerKernels::Fused,
+        };
+        self.optimizer_kernels.unwrap_or(by_default) == OptimizerKernels::ForLoop
+            && matches!(self.optimizer, Optimizer::AdamW | Optimizer::AdamWithoutMaster)
+    }
+
     /// Tokens of a sequence that this rank has.
     pub(crate) fn own_sequence(&self) -> u64 {
         own_sequence(self.sequence, self.parallel.context.into())
@@ -344,6 +381,7 @@ impl Training {
             checkpointing: Checkpointing::None,
             attention: Attention::Flash,
             kernels: Kernels::Compiled,
+            optimizer_kernels: None,
             loss: Loss::Eager,
             dropout: false,
             parallel: Parallel::default(),

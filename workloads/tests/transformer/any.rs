@@ -10,8 +10,8 @@ use tiersim_workloads::transformer::card::{Card, Experts, Family};
 use tiersim_workloads::transformer::format::{Format, Formats};
 use tiersim_workloads::transformer::packed::Packed;
 use tiersim_workloads::transformer::training::{
-    Attention, Checkpointing, Kernels, Loader, Loss, Optimizer, Parallel, Router, Training,
-    UpdateTime, Zero,
+    Attention, Checkpointing, Kernels, Loader, Loss, Optimizer, OptimizerKernels, Parallel, Router,
+    Training, UpdateTime, Zero,
 };
 
 fn one_of<T: Copy>(rng: &mut ChaCha12Rng, all: &[T]) -> T {
@@ -81,10 +81,12 @@ fn any_training(rng: &mut ChaCha12Rng) -> Training {
     let expert = if card.experts.is_some() { one_of(rng, &[1, 2]).min(parallel.data) } else { 1 };
     let micro_batch = rng.random_range(1..3);
     let weights = one_of(rng, &[Format::Fp32, Format::Bf16, Format::Fp16, Format::Fp8]);
+    use OptimizerKernels::{ForLoop, Fused};
     let optimizer = one_of(
         rng,
         &[AdamW, AdamWithoutMaster, Adam8Bit, AdamMini, Adafactor, Lion, Sgd { momentum: true }],
     );
+    let is_adam = matches!(optimizer, AdamW | AdamWithoutMaster);
     let no_master = optimizer == AdamWithoutMaster || weights == Format::Fp32;
     let lora = any_adapters(rng, &card);
     let double = Packed::Nf4 { group: 64, double: true };
@@ -124,6 +126,10 @@ fn any_training(rng: &mut ChaCha12Rng) -> Training {
         router: Router { seed: rng.random_range(0..9), skew: one_of(rng, &[0, 100, 400]) },
         loader: rng.random_bool(0.3).then_some(Loader { workers: 2, prefetch: 2, token_bytes: 8 }),
         kernels: one_of(rng, &[Kernels::Compiled, Kernels::Eager, Kernels::Fused]),
+        optimizer_kernels: match is_adam {
+            true => one_of(rng, &[None, Some(ForLoop), Some(Fused)]),
+            false => one_of(rng, &[None, Some(Fused)]),
+        },
         loss: one_of(rng, &[Loss::Eager, Loss::Fused]),
         update: one_of(rng, &[UpdateTime::After, UpdateTime::InBackward]),
         lora,
@@ -157,6 +163,7 @@ fn no_training_makes_a_trace_that_breaks_a_rule() {
         let unused = (0..used.len()).find(|&index| !used[index] && !is_idle(index));
         let unused = unused.map(|index| &trace.objects[index].name);
         assert_eq!(unused, None, "{number}: {training:?}");
-        check_kernels_of(&trace, training.kernels == Kernels::Eager);
+        let loops = training.optimizer_kernels == Some(OptimizerKernels::ForLoop);
+        check_kernels_of(&trace, training.kernels == Kernels::Eager || loops);
     }
 }

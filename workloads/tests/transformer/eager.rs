@@ -8,7 +8,7 @@ use tiersim_workloads::memory::activations::of_stage;
 use tiersim_workloads::transformer::card::{Card, Experts, Family};
 use tiersim_workloads::transformer::format::{Format, Formats};
 use tiersim_workloads::transformer::training::{
-    Attention, Checkpointing, Kernels, Training, UpdateTime,
+    Attention, Checkpointing, Kernels, Optimizer, OptimizerKernels, Training, UpdateTime,
 };
 
 fn eager(card: Card, sequence: u64) -> Training {
@@ -112,6 +112,40 @@ fn adamw_is_eight_kernels_and_twenty_numbers_per_parameter() {
         let weights = trace.objects.iter().filter(|o| o.kind == ObjectKind::Weight).count();
         assert_eq!(count, 8 * weights);
     }
+}
+
+/// Which kernels run and which update is said apart: of two that differ in one, the other part is
+/// the same op by op.
+#[test]
+fn kernels_of_the_optimizer_are_chosen_apart() {
+    let card = small()[0].clone();
+    let of = |kernels, optimizer_kernels| {
+        let job = Training { kernels, optimizer_kernels, ..eager(card.clone(), 16) };
+        assert_eq!(job.problems(), []);
+        let trace = job.trace();
+        let (update, passes): (Vec<_>, Vec<_>) =
+            trace.ops.iter().partition(|op| op.phase == Phase::Optimizer);
+        let rows = |ops: Vec<&Op>| -> Vec<(String, u64, u64)> {
+            ops.iter().map(|op| (op.name.clone(), op.flops, op.bytes.get())).collect()
+        };
+        [rows(passes), rows(update)]
+    };
+    let (eager, compiled) = (Kernels::Eager, Kernels::Compiled);
+    let [loops, fused] = [OptimizerKernels::ForLoop, OptimizerKernels::Fused].map(Some);
+    assert_eq!(of(eager, None), of(eager, loops));
+    assert_eq!(of(compiled, None), of(compiled, fused));
+    assert_eq!(of(eager, fused)[0], of(eager, None)[0]);
+    assert_eq!(of(compiled, loops)[0], of(compiled, None)[0]);
+    assert_eq!(of(compiled, loops)[1], of(eager, None)[1]);
+    // A gradient and both moments and weights, read and written: 7 numbers, in one op per module.
+    let [_, update] = of(eager, fused);
+    assert_eq!(update, of(compiled, None)[1]);
+    let bytes: u64 = update.iter().map(|row| row.2).sum();
+    assert_eq!(bytes, 4 * 7 * card.parameters());
+    let optimizer = Optimizer::Lion;
+    let lion = Training { optimizer, optimizer_kernels: loops, ..plain(card.clone(), 16) };
+    let fields: Vec<_> = lion.problems().iter().map(|problem| problem.field).collect();
+    assert_eq!(fields, ["optimizer_kernels"]);
 }
 
 /// In bf16 with a master copy in fp32: gradients become fp32 first (2 + 4), the copy is updated

@@ -33,13 +33,14 @@ const OF_STATE: [&str; 9] = [
     "--prefetch-layers",
 ];
 /// Of a step.
-pub(super) const OF_STEP: [&str; 8] = [
+pub(super) const OF_STEP: [&str; 9] = [
     "--activations",
     "--micro-batch",
     "--update",
     "--checkpointing",
     "--attention",
     "--kernels",
+    "--optimizer-kernels",
     "--loss",
     "--dropout",
 ];

@@ -149,6 +149,8 @@ fn offloaded(parts: &mut Parts<'_>, training: &Training, homes: &ZeroOffloadConf
         prefetch_ops,
         prefetch_budget,
         relay,
+        // FSDP2 has it so without a key.
+        keep_root: _,
         spill,
     } = homes;
     let far = role(parts, "far");

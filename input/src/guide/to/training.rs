@@ -13,7 +13,7 @@ use tiersim_policies::zoo::zero_offload::ZeroOffloadConfig;
 use tiersim_workloads::transformer::Work;
 use tiersim_workloads::transformer::format::{Format, Formats};
 use tiersim_workloads::transformer::training::{
-    Attention, Kernels, Loss, Parallel, Router, Training, UpdateTime,
+    Attention, Kernels, Loss, OptimizerKernels, Parallel, Router, Training, UpdateTime,
 };
 
 /// What the program says, whatever framework it uses.
@@ -65,6 +65,7 @@ pub(super) fn program(parts: &mut Parts<'_>, of: &Training) -> String {
         checkpointing: _,
         attention,
         kernels,
+        optimizer_kernels,
         loss,
         dropout,
         parallel,
@@ -81,6 +82,11 @@ pub(super) fn program(parts: &mut Parts<'_>, of: &Training) -> String {
         ("update", *update == UpdateTime::After, "in_backward"),
         ("attention", *attention == Attention::Flash, "eager"),
         ("kernels", *kernels == Kernels::Compiled, kernels.word()),
+        (
+            "optimizer_kernels",
+            optimizer_kernels.is_none(),
+            optimizer_kernels.map_or("", OptimizerKernels::word),
+        ),
         ("loss", *loss == Loss::Eager, "fused"),
         ("dropout", !dropout, "true"),
         ("router", *router == Router::default(), "a skewed one"),

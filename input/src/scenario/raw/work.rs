@@ -7,7 +7,8 @@ use serde::Deserialize;
 use tiersim_workloads::transformer::adapters::Lora;
 use tiersim_workloads::transformer::generation::AttentionOn;
 use tiersim_workloads::transformer::training::{
-    Attention, Checkpointing, Kernels, Loader, Loss, Optimizer, Parallel, UpdateTime,
+    Attention, Checkpointing, Kernels, Loader, Loss, Optimizer, OptimizerKernels, Parallel,
+    UpdateTime,
 };
 
 /// What is done with a model, as written.
@@ -68,6 +69,11 @@ pub(crate) struct RawTrain {
     ///
     /// Default: `compiled`.
     pub(crate) kernels: Option<Kernels>,
+    /// Which kernels update weights by AdamW on the device: `for_loop`, PyTorch's loop over
+    /// parameters, eight kernels or more for each; or `fused`, one per module (`fused=True`).
+    ///
+    /// Default: `for_loop` with `kernels: eager`, `fused` otherwise.
+    pub(crate) optimizer_kernels: Option<OptimizerKernels>,
     /// How head and loss are computed: with the logits of all tokens in fp32, or in chunks of
     /// tokens that make the gradients of the head's input and matrix on the way
     /// ([Liger](../howto/memory.md#activations)).
@@ -131,7 +137,8 @@ pub(crate) struct RawGenerate {
     ///
     /// Default: `device`.
     pub(crate) attention_on: Option<AttentionOn>,
-    /// As below `serve`.
+    /// As below `serve`. `eager` without `kv_block` makes keys and values anew in each step, by a
+    /// copy of each, from those of past tokens and those of the new ones.
     ///
     /// Default: `compiled`.
     pub(crate) kernels: Option<Kernels>,
@@ -240,8 +247,8 @@ pub(crate) struct RawServe {
     /// Default: 1.
     pub(crate) merge: Option<u32>,
     /// `compiled`: one product per matrix; `fused`: one for matrices of the same rows (queries,
-    /// keys and values; the two wide ones) and one kernel for all experts of a layer; `eager` is
-    /// `compiled` here.
+    /// keys and values; the two wide ones) and one kernel for all experts of a layer; `eager`: one
+    /// per operation, see [Kernels of a step](#kernels-of-a-step).
     ///
     /// Default: `fused`.
     pub(crate) kernels: Option<Kernels>,

@@ -265,7 +265,7 @@ impl<'a> Writer<'a> {
 }
 
 /// As much of a name as leaves room for what is added to it.
-fn short(name: &str) -> &str {
+pub(super) fn short(name: &str) -> &str {
     let most = (MAX_NAME_BYTES - ADDED).min(name.len());
     let end = (0..=most).rev().find(|&at| name.is_char_boundary(at)).unwrap_or(0);
     &name[..end]

@@ -11,7 +11,8 @@ use crate::transformer::card::Card;
 use crate::transformer::format::{Format, Formats};
 use crate::transformer::packed::Packed;
 use crate::transformer::training::{
-    self, Attention, Checkpointing, Kernels, Loader, Loss, Optimizer, Parallel, UpdateTime, Zero,
+    self, Attention, Checkpointing, Kernels, Loader, Loss, Optimizer, OptimizerKernels, Parallel,
+    UpdateTime, Zero,
 };
 
 /// What the optimizer keeps.
@@ -63,6 +64,8 @@ pub struct Step {
     pub attention: Attention,
     /// Which kernels run.
     pub kernels: Kernels,
+    /// Which of them update weights, if not those that go with the others.
+    pub optimizer_kernels: Option<OptimizerKernels>,
     /// How the head and the loss are computed.
     pub loss: Loss,
     /// Whether there is dropout.
@@ -238,6 +241,7 @@ impl Training {
             checkpointing: step.checkpointing,
             attention: step.attention,
             kernels: step.kernels,
+            optimizer_kernels: step.optimizer_kernels,
             loss: step.loss,
             dropout: step.dropout,
             parallel,

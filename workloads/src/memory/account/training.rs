@@ -236,6 +236,9 @@ fn constants(job: &Training) -> Result<Vec<Constant>, Overflow> {
         if step.kernels != Kernels::Compiled {
             add("kernels", "kernels", step.kernels.word().into());
         }
+        if let Some(kernels) = step.optimizer_kernels {
+            add("optimizer_kernels", "kernels of the optimizer", kernels.word().into());
+        }
         if step.loss == Loss::Fused {
             add("loss", "head and loss", "fused".into());
         }

@@ -49,7 +49,9 @@ pub(super) fn generate(job: &Generation) -> Builder {
     let counts = (job.card.layers, job.batches);
     let on_host = job.attention == AttentionOn::Host;
     let own = (job.own(job.positions()), job.own(held));
-    maker.cache = Some(Cache::new(counts, own, job.kv_block, on_host));
+    let mut cache = Cache::new(counts, own, job.kv_block, on_host);
+    cache.is_made_anew = job.grows_by_copies();
+    maker.cache = Some(cache);
     for step in 0..job.tokens {
         let is_prefill = job.prefill && step == 0;
         let phase = if is_prefill { Phase::Prefill } else { Phase::Decode };

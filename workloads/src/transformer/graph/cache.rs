@@ -1,15 +1,18 @@
 //! Keys and values of past tokens: objects of their own per layer, batch and block of positions.
 //!
-//! Blocks that are full are read, those that grow are written where they grow, and what is new is
+//! Eager kernels make a cache without blocks anew in every step, from what was there and what is
+//! new. All others have one that grows where it lies:
+//! blocks that are full are read, those that grow are written where they grow, and what is new is
 //! born. Attention runs on the device, or, in decode steps, on the host's processors, where only
 //! queries and results cross the link (Sheng et al., "FlexGen", ICML 2023, section 4.2); a prompt
 //! is attended to on the device then, and its keys and values are stored beside that.
 
+use super::eager::At;
 use super::pass::GraphBuilder;
 use super::state::BlockState;
 use crate::build::{ObjectAccess, change, read, write};
 use tiersim_models::ids::ObjectId;
-use tiersim_models::kernel::Work;
+use tiersim_models::kernel::{Streaming, Work};
 use tiersim_models::workload::{ObjectKind, Unit};
 
 /// The stream on which a prompt's keys and values are stored beside the device's work.
@@ -25,6 +28,9 @@ impl GraphBuilder<'_> {
     pub(super) fn cached(&mut self, block: &BlockState, qkv: &[ObjectId], mixed: ObjectId) {
         if self.is_ring() {
             return self.sharded(block, qkv, mixed);
+        }
+        if self.cache.as_ref().is_some_and(|cache| cache.is_made_anew) {
+            return self.concatenated(block, qkv, mixed);
         }
         let (by, attention) = (block.attention, self.sizes.attention);
         let on_host = self.cache.as_ref().is_some_and(|cache| cache.on_host);
@@ -49,6 +55,39 @@ impl GraphBuilder<'_> {
         } else {
             self.build.kernel("attention", by, work, &touches);
         }
+    }
+
+    /// Attention to keys and values that two copies have made anew, of those of past tokens and of
+    /// the new ones: `torch.cat` of `transformers`' `DynamicCache`. Behind a window no token is
+    /// copied.
+    fn concatenated(&mut self, block: &BlockState, qkv: &[ObjectId], mixed: ObjectId) {
+        let Some(mut cache) = self.cache.take() else { return };
+        let (sizes, by) = (self.sizes, block.attention);
+        let format = self.shape.formats.kv;
+        let at = At { by, class: Streaming::Copy, format };
+        let of = u128::from(sizes.attention.batch) * self.key_bytes();
+        let bytes = u128::from(sizes.work.bytes()) * sizes.tokens;
+        let attended = sizes.attention.attended();
+        let past = u128::from(attended - sizes.attention.new) * of;
+        let owner = block.qkv.last().map(|&owned| self.module(owned));
+        let slot = block.layer as usize * cache.batches + cache.batch;
+        let before = std::mem::take(&mut cache.blocks[slot]);
+        let mut touches = self.qkv(qkv, [true, false, false], bytes);
+        for (index, name) in ["keys", "values"].into_iter().enumerate() {
+            let size = (u128::from(attended) * of, format);
+            let whole = self.build.object(self.named(by, name), ObjectKind::Kv, size, owner);
+            let held = before.get(index).filter(|_| past > 0);
+            let mut from: Vec<ObjectAccess> =
+                held.map(|&old| read(old).part(past)).into_iter().collect();
+            from.extend(self.qkv(qkv, [false, index == 0, index == 1], bytes));
+            self.run_into(at, "cat", (0, &from), &[write(whole)]);
+            cache.blocks[slot].push(whole);
+            touches.push(read(whole));
+        }
+        touches.push(write(mixed));
+        let work = (Work::Attention(sizes.attention), sizes.attention.flops());
+        self.build.kernel("attention", by, work, &touches);
+        self.cache = Some(cache);
     }
 
     /// What a pass does to the cache of a layer.

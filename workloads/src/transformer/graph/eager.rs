@@ -14,7 +14,8 @@ pub(crate) mod experts;
 pub(crate) mod norm;
 
 use super::pass::GraphBuilder;
-use crate::build::{ObjectAccess, write};
+use super::state::End;
+use crate::build::{ObjectAccess, read, write};
 use crate::transformer::format::Format;
 use crate::transformer::training::Kernels;
 use tiersim_models::ids::{ModuleId, ObjectId};
@@ -52,13 +53,24 @@ fn per_number(name: &str) -> u128 {
 }
 
 impl GraphBuilder<'_> {
-    /// Whether kernels are those of PyTorch without a compiler: in training.
+    /// Whether kernels are those of PyTorch without a compiler.
     pub(crate) fn is_eager(&self) -> bool {
-        self.shape.kernels == Kernels::Eager && self.trains
+        self.shape.kernels == Kernels::Eager
     }
 
     pub(crate) fn at(&self, by: ModuleId, class: Streaming) -> At {
         At { by, class, format: self.sizes.work }
+    }
+
+    /// Logits of `rows` rows of `input`, in the format of activations.
+    pub(crate) fn eager_logits(&mut self, end: End, input: ObjectId, rows: u128) -> ObjectId {
+        let (sizes, at) = (self.sizes, self.at(end.head, Streaming::Softmax));
+        let logits = self.result(at, "out", rows * sizes.vocab, false);
+        let given = read(input).part(rows * sizes.hidden * u128::from(sizes.kept.bytes()));
+        let mut touches: Vec<ObjectAccess> = self.head_weights(end).collect();
+        touches.extend([given, write(logits)]);
+        self.eager_product(at, "linear", [rows, sizes.vocab, sizes.hidden], &touches);
+        logits
     }
 
     /// A result of `numbers`, kept for the backward pass or not.

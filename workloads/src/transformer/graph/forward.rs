@@ -333,6 +333,15 @@ impl GraphBuilder<'_> {
     pub(crate) fn logits(&mut self, end: End, x: ObjectId, rows: Option<u128>) -> [ObjectId; 3] {
         let (sizes, End { norm, head, .. }) = (self.sizes, end);
         let rows = rows.unwrap_or(sizes.tokens);
+        if self.is_eager() {
+            // All tokens are normed, and logits become fp32 behind the product.
+            let normed = self.norm(norm, x, (head, true)).y;
+            let input = self.all_tokens(self.module(norm), "out.whole", normed);
+            let narrow = self.eager_logits(end, input, rows);
+            let wide = self.at(head, Streaming::Copy).wide();
+            let logits = self.keep(wide, "_to_copy", &[read(narrow)], rows * sizes.vocab);
+            return [normed, input, logits];
+        }
         let normed = if rows == sizes.tokens {
             self.norm(norm, x, (head, true)).y
         } else {

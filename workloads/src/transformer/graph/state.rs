@@ -139,6 +139,8 @@ pub(crate) struct Cache {
     pub(super) held: u64,
     /// Whether decode steps attend on the host's processors.
     pub(super) on_host: bool,
+    /// Whether every pass makes keys and values anew, which are two objects then.
+    pub(crate) is_made_anew: bool,
 }
 
 impl Cache {
@@ -153,8 +155,8 @@ impl Cache {
         let size = kv_block.unwrap_or(positions).min(positions).max(1);
         let blocks = vec![Vec::new(); layers as usize * batches as usize];
         let (batches, batch, paged) = (batches as usize, 0, kv_block.is_some());
-        let span = 0..positions;
-        Cache { blocks, batches, batch, span, size, positions, paged, held, on_host }
+        let (span, is_made_anew) = (0..positions, false);
+        Cache { blocks, batches, batch, span, size, positions, paged, held, on_host, is_made_anew }
     }
 }
 

@@ -12,7 +12,7 @@ use crate::transformer::card::Card;
 use crate::transformer::generation::walk::begun;
 use crate::transformer::graph::pass::Sizes;
 use crate::transformer::graph::state::Cache;
-use crate::transformer::training::{Parallel, Router, Training};
+use crate::transformer::training::{Kernels, Parallel, Router, Training};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use tiersim_models::collective::Collective;
@@ -84,25 +84,31 @@ pub(super) struct Cost {
     kv: u128,
     /// By tokens.
     walked: BTreeMap<u64, Walked>,
-    /// By rows of logits: the kernels, and what they hand on.
-    heads: BTreeMap<u64, (GroupWork, u128)>,
+    /// By rows of the last norm and rows of logits: the kernels, and what they hand on.
+    heads: BTreeMap<(u64, u64), (GroupWork, u128)>,
     /// Bytes of a block's weights, of the tables, and of the last norm and the head.
     weights: [u128; 3],
     /// Rows of tables that a token reads, and the bytes of one.
     rows: (u128, u128),
 }
 
+impl Serving {
+    /// The model with one block and the same split.
+    pub(super) fn shape(&self) -> Training {
+        Training {
+            formats: self.formats,
+            kernels: self.kernels,
+            router: Router::default(),
+            parallel: Parallel { tensor: self.tensor, ..Parallel::default() },
+            devices: self.devices,
+            ..Training::new(Card { layers: 1, ..self.card.clone() }, 1)
+        }
+    }
+}
+
 impl Cost {
     pub(super) fn new(job: &Serving) -> Cost {
-        let Serving { card, formats, .. } = job;
-        let shape = Training {
-            formats: *formats,
-            kernels: job.kernels,
-            router: Router::default(),
-            parallel: Parallel { tensor: job.tensor, ..Parallel::default() },
-            devices: job.devices,
-            ..Training::new(Card { layers: 1, ..card.clone() }, 1)
-        };
+        let (Serving { card, formats, .. }, shape) = (job, job.shape());
         let weight = u128::from(formats.weights.bytes());
         Cost {
             groups: split(card.layers, job.layer_groups),
@@ -143,7 +149,7 @@ impl Cost {
     /// Bytes of what a layer's ops hand on to each other, and of the logits.
     pub(super) fn workspace(&mut self, load: &Load) -> u128 {
         let (tokens, drawn) = (load.each(load.tokens), load.each(load.drawn));
-        self.walk(tokens).working.max(self.end(drawn).1)
+        self.walk(tokens).working.max(self.end(tokens, drawn).1)
     }
 
     /// The work of a group.
@@ -167,7 +173,7 @@ impl Cost {
         let attention = GroupWork { kernels: self.attention(load), ..GroupWork::default() };
         add(&attention, layers);
         if group + 1 == groups && drawn > 0 {
-            add(&self.end(drawn).0, iterations);
+            add(&self.end(tokens, drawn).0, iterations);
         }
         all
     }
@@ -206,6 +212,8 @@ impl Cost {
             maker.cache = Some(Cache::new((1, 1), (tokens, 0), None, false));
             let owner = maker.module(model.blocks[0].norm_1);
             let x = maker.embed(&model, owner).out;
+            // What all layers share is made once.
+            maker.shared_tables(&model.blocks[0]);
             let first = maker.build.trace.ops.len();
             maker.block(&model.blocks[0], x, Some(owner));
             let trace = maker.build.trace;
@@ -220,15 +228,17 @@ impl Cost {
         })
     }
 
-    /// The last norm and the head for so many rows.
-    fn end(&mut self, rows: u64) -> &(GroupWork, u128) {
+    /// The last norm and the head for so many rows of logits; eager kernels norm all tokens.
+    fn end(&mut self, tokens: u64, rows: u64) -> &(GroupWork, u128) {
         let shape = &self.shape;
-        self.heads.entry(rows).or_insert_with(|| {
+        let normed = if shape.kernels == Kernels::Eager { tokens } else { rows.max(1) };
+        self.heads.entry((normed, rows)).or_insert_with(|| {
             let (mut maker, model) = begun(shape, TraceMeta::default());
             let owner = maker.module(model.blocks[0].norm_1);
-            maker.sizes = Sizes::of(shape, 1, 0, rows.max(1));
+            maker.sizes = Sizes::of(shape, 1, 0, normed);
             let x = maker.kept(owner, "out", maker.sizes.stream(), owner);
-            maker.logits(model.end.expect("all of the model is here"), x, None);
+            let end = model.end.expect("all of the model is here");
+            maker.logits(end, x, Some(rows.max(1).into()));
             let trace = maker.build.trace;
             (work(&trace.ops), working(trace))
         })

@@ -179,7 +179,9 @@ impl GraphBuilder<'_> {
         self.run_into(wide, "nll_loss_forward", (tokens, &each), &[write(loss)]);
         backward(self);
         let d = self.result(wide, "nll_loss_backward", numbers, false);
-        self.run_into(wide, "nll_loss_backward", (tokens, &[read(loss)]), &[write(d)]);
+        // It is given what the loss was made of, of which it needs the shape.
+        let given = [read(loss), read(logs).part(0)];
+        self.run_into(wide, "nll_loss_backward", (tokens, &given), &[write(d)]);
         let from = [read(d), read(logs)];
         let d = self.made(wide, "_log_softmax_backward_data", &from, numbers);
         match is_wide {

@@ -112,11 +112,7 @@ impl GraphBuilder<'_> {
         let by = self.module(norm);
         let input = self.all_tokens(by, "out.whole", normed.y);
         let numbers = sizes.tokens * sizes.vocab;
-        let logits = self.result(at, "out", numbers, false);
-        let rows = [sizes.tokens, sizes.vocab, sizes.hidden];
-        let mut touches: Vec<ObjectAccess> = self.head_weights(end).collect();
-        touches.extend([read(input), write(logits)]);
-        self.eager_product(at, "linear", rows, &touches);
+        let logits = self.eager_logits(end, input, sizes.tokens);
         let d = self.eager_loss(at, logits, numbers, Self::backward_begins);
         let input = self.all_tokens(by, "out.whole", normed.y);
         let d_input = self.buffer(by, "out.grad", sizes.tokens * sizes.hidden);

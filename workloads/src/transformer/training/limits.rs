@@ -4,7 +4,9 @@
 //! most [`MAX_OPS`] ops, and its bytes and FLOPs must fit 64 bits, which is found by making it.
 
 use super::step::step;
-use super::{Attention, Checkpointing, Kernels, Parallel, Training, UpdateTime};
+use super::{
+    Attention, Checkpointing, Kernels, Optimizer, OptimizerKernels, Parallel, Training, UpdateTime,
+};
 use crate::build::Builder;
 use crate::limits::{MAX_OPS, Range, ShapeProblem, outside};
 use crate::transformer::card::Family;
@@ -239,8 +241,13 @@ impl Training {
         if card.experts.is_none() && parallel.expert > 1 {
             add("parallel.expert", "the model has no experts", "write 1");
         }
-        if self.kernels == Kernels::Eager {
-            self.eager_choices(&mut add);
+        let is_adam = matches!(self.optimizer, Optimizer::AdamW | Optimizer::AdamWithoutMaster);
+        if self.optimizer_kernels == Some(OptimizerKernels::ForLoop) && !is_adam {
+            let rule = "PyTorch's loop over parameters is known of AdamW";
+            add("optimizer_kernels", rule, "choose `fused`, or `adam_w` or `adam_without_master`");
+        }
+        for problem in self.eager_problems() {
+            add(problem.field, &problem.rule, problem.remedy);
         }
         if !card.family.is_causal() {
             let rule = "encoders are not known to be split so, nor with adapters";
@@ -267,8 +274,15 @@ impl Training {
     }
 
     /// What eager kernels are not known of.
-    fn eager_choices(&self, add: &mut impl FnMut(&'static str, &str, &'static str)) {
+    pub(in crate::transformer) fn eager_problems(&self) -> Vec<ShapeProblem> {
         let Training { card, parallel, .. } = self;
+        let mut found = Vec::new();
+        if self.kernels != Kernels::Eager {
+            return found;
+        }
+        let mut add = |field, rule: &str, remedy| {
+            found.push(ShapeProblem { field, rule: rule.to_owned(), remedy });
+        };
         let remedy = "choose `compiled`";
         if card.family == Family::Bloom {
             add("kernels", "eager kernels of this family are not known", remedy);
@@ -296,6 +310,7 @@ impl Training {
             let rule = "eager kernels compute whole blocks of this attention again";
             add("checkpointing", rule, "choose `full`, `none` or flash attention");
         }
+        found
     }
 
     fn divides_servers(&self) -> bool {
@@ -330,7 +345,7 @@ impl Training {
         let is_eager = self.kernels == Kernels::Eager;
         let [forward, backward] =
             if is_eager { [forward + 80, backward + 140] } else { [forward, backward] };
-        let update = if is_eager { 10 * modules } else { 0 };
+        let update = if self.loops_over_parameters() { 10 * modules } else { 0 };
         let [around, ends] = if is_eager { [140, 300] } else { [40, 50] };
         let again = matches!(self.checkpointing, Checkpointing::Full | Checkpointing::Every(_));
         // Up to three visits gather weights, of experts and of others.

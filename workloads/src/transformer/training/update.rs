@@ -158,7 +158,7 @@ impl GraphBuilder<'_> {
 
     fn device_update(&mut self, owned: usize, update: &Update) {
         let gradient = self.gradient_of(owned, Side::Device);
-        if self.updates_eagerly() {
+        if self.shape.loops_over_parameters() {
             self.eager_update(owned, update, gradient);
             return;
         }

@@ -82,6 +82,7 @@ pub(super) fn offload(
         prefetch_ops: 4,
         prefetch_budget: None,
         relay: None,
+        keep_root: false,
         spill: Vec::new(),
     };
     let homes = homes.unwrap_or(&none);
@@ -150,7 +151,10 @@ fn optimizer(of: &mut Config<'_, '_>, homes: &ZeroOffloadConfig) -> Home {
 
 /// How far ahead parameters come.
 fn ahead(of: &mut Config<'_, '_>, homes: &ZeroOffloadConfig, parameters: Home) {
-    let ZeroOffloadConfig { prefetch_ops, prefetch_budget, relay, .. } = homes;
+    let ZeroOffloadConfig { prefetch_ops, prefetch_budget, relay, keep_root, .. } = homes;
+    let at = of.parts.of_case("policy.keep_root");
+    let why = "DeepSpeed has no root module: what is in no block comes and goes like the rest";
+    of.parts.unless(!keep_root, &at, keep_root, why);
     let [ops, budget, by] = ["prefetch_ops", "prefetch_budget", "relay"]
         .map(|field| of.parts.of_case(&format!("policy.{field}")));
     let usual = if parameters.is_some() { PREFETCH_OPS } else { 4 };

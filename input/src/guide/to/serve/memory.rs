@@ -85,6 +85,7 @@ fn homes_of(of: &mut Line<'_, '_>, card: &Card, homes: &ZeroOffloadConfig) {
         prefetch_ops,
         prefetch_budget,
         relay,
+        keep_root: _,
         spill,
     } = homes;
     let field = |of: &Line<'_, '_>, field: &str| of.parts.of_case(&format!("policy.{field}"));

@@ -48,6 +48,13 @@ impl GraphBuilder<'_> {
         tables
     }
 
+    /// Makes what eager kernels of all blocks of a pass share.
+    pub(crate) fn shared_tables(&mut self, block: &BlockState) {
+        if self.is_eager() && self.shape.card.family.is_rotary() {
+            self.rotary_tables(self.at(block.attention, Streaming::Rotary));
+        }
+    }
+
     /// `x` of `numbers`, turned by position; kept if the fused kernel of attention is.
     pub(crate) fn eager_rotary(&mut self, at: At, x: ObjectId, numbers: u128) -> ObjectId {
         let at = At { class: Streaming::Rotary, ..at };

@@ -13,12 +13,6 @@ use crate::transformer::training::Optimizer;
 use tiersim_models::kernel::Streaming;
 
 impl GraphBuilder<'_> {
-    /// Whether the update of this optimizer is many kernels.
-    pub(in crate::transformer::training) fn updates_eagerly(&self) -> bool {
-        let optimizer = self.shape.optimizer;
-        self.is_eager() && matches!(optimizer, Optimizer::AdamW | Optimizer::AdamWithoutMaster)
-    }
-
     /// The device's part of a module's update; `gradient` is its part of the gradient.
     pub(in crate::transformer::training) fn eager_update(
         &mut self,
