@@ -5,7 +5,7 @@
 //! Invariant: an action that the ledger does not allow ends the plan with an error; it is never
 //! mended silently. Decisions depend on the order of ops only, never on when commands end.
 
-mod again;
+pub mod again;
 mod compaction;
 mod make_room;
 mod moves;
@@ -19,10 +19,9 @@ use crate::fragmentation::Moment;
 use crate::ledger::{AllocationRequest, DoesNotFit, Filled, Ledger, Slot};
 pub use crate::plan_error::PlanError;
 use crate::plan_error::out_of_memory;
-use crate::planner::again::{Again, Choice};
-pub use crate::planner::again::{MOST_COMMANDS, Recording, Replays};
 use crate::policy::{Lookahead, Policy};
 use crate::pressure::Monitor;
+use crate::recorded::{Again, Choice};
 use crate::step::{Buffers, Step};
 use crate::tickets::Tickets;
 use crate::view::View;

@@ -8,6 +8,7 @@ mod baseline;
 mod batches;
 mod bounds;
 mod case;
+mod decides;
 #[cfg(feature = "lp")]
 mod fluid;
 mod kin;
@@ -241,7 +242,7 @@ impl<'a> CaseRunner<'a> {
         options: Options,
     ) -> Result<CaseRunner<'a>, RunError> {
         let spec = &scenario.workload;
-        let kind = kin.kind(scenario, workload, options);
+        let kind = kin.kind(scenario, workload, &format!("{options:?}"));
         let durations = || {
             let (trace, hardware) = (&workload.trace, &scenario.hardware);
             let own = Durations::new(trace, spec, hardware.cpu.as_ref(), scenario.seed)?;
@@ -277,9 +278,14 @@ impl<'a> CaseRunner<'a> {
         };
         let memory = &Memory::of(vec![Capacity::Unlimited; bench.hardware.tiers.len()]);
         bench.bound = bench.bound_of(workload, &bench.durations, memory).step;
-        let kind = bench.kind.clone();
-        bench.baseline =
-            kind.baseline.get_or_init(|| bench.run_baseline(memory, options)).clone()?;
+        let known = bench.kind.baseline.get().cloned();
+        bench.baseline = match known {
+            Some(known) => known,
+            None => {
+                let own = bench.run_baseline(memory, options)?;
+                bench.kind.baseline.get_or_init(|| own).clone()
+            }
+        };
         Ok(bench)
     }
 

@@ -38,8 +38,11 @@ pub(super) struct Windows {
     pieces: Pieces,
     /// What passes have counted: by what counts at the cut, its capacity and the first split, up to
     /// each later split.
-    passed: Mutex<BTreeMap<(usize, u128, usize), Arc<[Counted]>>>,
+    passed: Mutex<Passed>,
 }
+
+/// See [`Windows::passed`].
+type Passed = BTreeMap<(usize, u128, usize), Arc<[Counted]>>;
 
 /// Passes that are kept, of some 4 kB each. Points of a sweep mostly have few capacities.
 const MOST_PASSED: usize = 1 << 10;

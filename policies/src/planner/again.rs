@@ -9,22 +9,17 @@
 //! Invariant: what is planned again has the same actions, copies and edges to what is under way as
 //! what the policy would be asked for.
 
-use crate::command::{Allocation, Command, Work};
+use crate::command::{Allocation, Work};
 use crate::ledger::Ledger;
-use crate::planner::{Counts, PlanError, Planner};
+use crate::planner::{PlanError, Planner};
 use crate::policy::Policy;
-use smallvec::SmallVec;
+use crate::recorded::{Again, Choice, MOST_COMMANDS, Replay, Replays, quickest};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use tiersim_models::hardware::Memory;
 use tiersim_models::ids::TierId;
 use tiersim_models::lifetime::Workload;
-use tiersim_models::routes::CopyTimes;
-use tiersim_models::units::Bytes;
-
-/// Most commands that are kept of one plan, some 400 bytes each.
-pub const MOST_COMMANDS: usize = 1 << 17;
 
 /// A plan as far as somebody has asked for it, replay by replay.
 pub struct Recording<'w> {
@@ -37,53 +32,6 @@ struct Made<'w> {
     planner: Planner<'w>,
     replays: Vec<Arc<Replay>>,
     commands: usize,
-}
-
-/// The plan of one replay.
-#[derive(Debug, Default)]
-pub struct Replay {
-    commands: Vec<Command>,
-    /// By op: how many of the commands come up to its end.
-    ends: Vec<usize>,
-    /// By op: what it counts.
-    counts: Vec<Counts>,
-    choices: BTreeSet<Choice>,
-    /// Why it ends before its last op.
-    broke: Option<PlanError>,
-}
-
-/// Which of several copies a fetch took.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Choice {
-    pub(super) copies: SmallVec<[TierId; 2]>,
-    pub(super) to: TierId,
-    pub(super) bytes: Bytes,
-    pub(super) from: Option<TierId>,
-}
-
-/// A plan that is carried out again.
-pub(super) struct Again<'a> {
-    recording: Arc<dyn Replays + 'a>,
-    replay: Arc<Replay>,
-}
-
-/// What a planner asks of a recording, which may live for longer than the planner.
-pub trait Replays: Send + Sync {
-    /// Where everything is before the first op.
-    fn start(&self) -> &[Allocation];
-
-    /// The plan of a replay, which is made if nobody has asked for it before.
-    fn replay(&self, number: u64) -> Result<Arc<Replay>, PlanError>;
-}
-
-/// The copy that is the quickest to bring, the lowest tier of several.
-pub(super) fn quickest(
-    copies: &[TierId],
-    (to, bytes): (TierId, Bytes),
-    times: Option<&CopyTimes>,
-) -> Option<TierId> {
-    let time = |from| times.map(|times| times.span(from, to, bytes)).unwrap_or_default();
-    copies.iter().copied().min_by_key(|&from| (time(from), from))
 }
 
 impl<'w> Recording<'w> {
@@ -184,8 +132,9 @@ impl<'a> Planner<'a> {
             self.out.push(command.clone());
         }
         if self.next >= self.count_from {
-            self.counts.hits += counts[op].hits;
-            self.counts.misses += counts[op].misses;
+            let [hits, misses] = counts[op];
+            self.counts.hits += hits;
+            self.counts.misses += misses;
         }
         self.next += 1;
         Ok(())
@@ -201,10 +150,8 @@ impl<'a> Planner<'a> {
                 break;
             }
             replay.ends.push(replay.commands.len());
-            replay.counts.push(Counts {
-                hits: self.counts.hits - before.hits,
-                misses: self.counts.misses - before.misses,
-            });
+            let (hits, misses) = (self.counts.hits, self.counts.misses);
+            replay.counts.push([hits - before.hits, misses - before.misses]);
         }
         replay.choices = self.choices.replace(BTreeSet::new()).unwrap_or_default();
         replay

@@ -5,7 +5,7 @@ use crate::command::{Edges, Hazard, Ticket, Work, add_edge};
 use crate::ledger::{Filled, Slot, User};
 use crate::plan_error::{PlanError, out_of_memory};
 use crate::planner::Planner;
-use crate::planner::again::{Choice, quickest};
+use crate::recorded::{Choice, quickest};
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::routes::CopyTimes;
 use tiersim_models::units::Bytes;

@@ -8,9 +8,7 @@
 
 use super::plans::Plans;
 use super::stretches::Stretches;
-use super::{Options, RunError};
 use crate::durations::Durations;
-use crate::sweep::draws;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock};
 use tiersim_models::hardware::Hardware;
@@ -29,10 +27,13 @@ const MOST_KINDS: usize = 64;
 /// live for `'w`.
 #[derive(Default)]
 pub struct Kin<'w> {
-    kinds: Mutex<BTreeMap<(usize, String), Arc<Kind>>>,
+    kinds: Mutex<Kinds>,
     /// Plans of runs that decide the same.
     pub(super) plans: Arc<Plans<'w>>,
 }
+
+/// By workload, and by what is said of the machine.
+type Kinds = BTreeMap<(usize, String), Arc<Kind>>;
 
 /// What machines of one kind have in common.
 #[derive(Debug, Default)]
@@ -42,7 +43,7 @@ pub(super) struct Kind {
     /// What bounds of the workload of all cases have in common.
     pub(super) stretches: OnceLock<Stretches>,
     /// Everything in an unlimited HBM, and on the device.
-    pub(super) baseline: OnceLock<Result<Figures, RunError>>,
+    pub(super) baseline: OnceLock<Figures>,
 }
 
 impl<'w> Kin<'w> {
@@ -51,7 +52,7 @@ impl<'w> Kin<'w> {
         &self,
         scenario: &Scenario,
         workload: &'w Workload,
-        options: Options,
+        options: &str,
     ) -> Arc<Kind> {
         // The workload outlives what is kept of it, so no other one has its address.
         let key = (std::ptr::from_ref(workload).addr(), kind_of(scenario, workload, options));
@@ -66,14 +67,15 @@ impl<'w> Kin<'w> {
 }
 
 /// In words, all that a baseline, the durations of ops and what bounds count depend on.
-fn kind_of(scenario: &Scenario, workload: &Workload, options: Options) -> String {
+fn kind_of(scenario: &Scenario, workload: &Workload, options: &str) -> String {
     let (hardware, spec) = (&scenario.hardware, &scenario.workload);
-    let seed = draws(scenario).then_some(scenario.seed);
+    let drawn = spec.jitter > 0.0 || hardware.draws();
+    let seed = drawn.then_some(scenario.seed);
     let machine = match stays_in_hbm(&workload.trace) {
         true => within_device(hardware),
         false => format!("{hardware:?}"),
     };
-    format!("{machine} {spec:?} {seed:?} {options:?}")
+    format!("{machine} {spec:?} {seed:?} {options}")
 }
 
 /// Whether no op of a trace needs anything but HBM: neither the host's memory nor other devices.

@@ -5,19 +5,16 @@
 //! is kept from the second one on, so what never comes again costs nothing.
 //! Invariant: a run has the same figures with a plan of its own, to the last bit.
 
-use super::{CaseInputs, Options};
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex};
-use tiersim_models::hardware::{Hardware, Memory};
+use tiersim_models::hardware::Memory;
 use tiersim_models::lifetime::Workload;
 use tiersim_models::routes::CopyTimes;
-use tiersim_policies::planner::{MOST_COMMANDS, Planner, Recording, Replays};
+use tiersim_policies::planner::Planner;
+use tiersim_policies::planner::again::Recording;
 use tiersim_policies::policy::Policy;
-
-/// Replays of a run that shares its plan at most: in so few none is left out, so nothing asks for
-/// the state of the plan.
-pub(super) const MOST_REPLAYS: u32 = 5;
+use tiersim_policies::recorded::{MOST_COMMANDS, Replays};
 
 /// Plans that are kept, and what runs have asked for.
 #[derive(Default)]
@@ -95,33 +92,4 @@ impl<'w> Plans<'w> {
         kept.plans.insert(key, plan.clone());
         Some(plan)
     }
-}
-
-/// In words, all that the decisions of a run with so many replays for its policy depend on; `None`
-/// if they may depend on times, or on more than is said here.
-pub(super) fn decides_by(
-    asked: &CaseInputs<'_>,
-    hardware: &Hardware,
-    (replays, told): (u32, u32),
-    options: Options,
-) -> Option<String> {
-    let CaseInputs { workload, durations: _, policy, numa, memory, watched, runtime: _ } = asked;
-    let exact = hardware.tier_ids().all(|tier| memory.allocator(tier).is_none());
-    let plain = exact && watched.is_none() && workload.serving.is_none() && numa.is_none();
-    if !options.share || !plain || replays > MOST_REPLAYS || policy.knows_times() {
-        return None;
-    }
-    let workload = std::ptr::from_ref::<Workload>(workload).addr();
-    let machine = shape(hardware);
-    Some(format!("{workload} {} {policy:?} {memory:?} {told} {machine}", policy.name()))
-}
-
-/// In words, what a policy may know of a machine that knows no times: what is where.
-fn shape(hardware: &Hardware) -> String {
-    let Hardware { name: _, about: _, tiers, nodes, links, routes, compute: _, chunk, .. } =
-        hardware;
-    let Hardware { hidden, facts: _, economics: _, server, cpu: _, pressure, .. } = hardware;
-    let tiers: Vec<_> = tiers.iter().map(|tier| (&tier.name, tier.kind, tier.capacity)).collect();
-    let links: Vec<_> = links.iter().map(|link| (&link.name, link.near, link.far)).collect();
-    format!("{tiers:?} {nodes:?} {links:?} {routes:?} {chunk:?} {hidden:?} {server:?} {pressure:?}")
 }

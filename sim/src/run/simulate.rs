@@ -5,7 +5,8 @@
 use super::{CaseInputs, CaseRunner, Options, RunError, Simulated};
 use crate::audit::Audit;
 use crate::machine::SimMachine;
-use crate::run::plans::{Start, decides_by};
+use crate::run::decides::decides_by;
+use crate::run::plans::Start;
 use crate::run::settle::{LONG, MOST_ADDED, compare};
 use crate::run::steady::Steady;
 use crate::run::step_log::StepLog;
@@ -16,8 +17,9 @@ use tiersim_models::results::{Figures, Settled};
 use tiersim_models::units::Span;
 use tiersim_policies::drive::{DriveError, follow};
 use tiersim_policies::elsewhere::ELSEWHERE;
-use tiersim_policies::planner::{PlanError, Planner, Replays};
+use tiersim_policies::planner::{PlanError, Planner};
 use tiersim_policies::recipe::Setting;
+use tiersim_policies::recorded::Replays;
 use tiersim_policies::scenario::Case;
 
 impl CaseRunner<'_> {
