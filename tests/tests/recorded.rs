@@ -12,7 +12,7 @@ use tiersim_tests::prelude::*;
 use tiersim_tests::setting::scenario;
 use tiersim_tests::soak::drawn;
 
-const WORLDS: u64 = 40;
+const WORLDS: u64 = 20;
 /// Machines of each world: the first run plans for itself, the second one keeps its plan.
 const MACHINES: u64 = 5;
 
@@ -62,7 +62,7 @@ fn sweep(trial: &Trial, policy: &PolicyConfig) -> (Sweep, Traces) {
 fn told(trial: &Trial, policy: &PolicyConfig, share: bool) -> String {
     let (sweep, traces) = sweep(trial, policy);
     let (audit, window) = (true, trial.window);
-    let options = Options { audit, window, share, timeline: true, log: true, ..Options::default() };
+    let options = Options { audit, window, share, log: true, ..Options::default() };
     format!("{:?}", run_sweep(&sweep, &traces, String::new(), options, &()))
 }
 
@@ -85,7 +85,7 @@ fn runs_that_share_their_plan_are_those_that_plan_for_themselves() {
             }
         }
     }
-    assert!(fits > 500, "{fits} cases fit");
+    assert!(fits > 200, "{fits} cases fit");
     assert!(same.len() > 20, "policies that know no times: {same:?}");
 }
 

@@ -56,6 +56,7 @@ pub(crate) struct Entries {
     base: u32,
     entries: VecDeque<Entry>,
     /// Memory of commands that have ended, for those that come.
+    #[expect(clippy::vec_box, reason = "entries hold them so")]
     free: Vec<Box<Command>>,
 }
 

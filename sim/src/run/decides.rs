@@ -21,7 +21,9 @@ pub(super) fn decides_by(
     let CaseInputs { workload, durations: _, policy, numa, memory, watched, runtime: _ } = asked;
     let exact = hardware.tier_ids().all(|tier| memory.allocator(tier).is_none());
     let plain = exact && watched.is_none() && workload.serving.is_none() && numa.is_none();
-    if !options.share || !plain || replays > MOST_REPLAYS || policy.knows_times() {
+    // A timeline has a line for each command that gives room back, and these may be others.
+    let shown = options.timeline || options.walk;
+    if !options.share || shown || !plain || replays > MOST_REPLAYS || policy.knows_times() {
         return None;
     }
     let workload = std::ptr::from_ref::<Workload>(workload).addr();
