@@ -16,7 +16,7 @@ use tiersim_policies::scenario::sweep::Sweep;
 use tiersim_policies::scenario::traces::Traces;
 use tiersim_policies::zoo::Registry;
 use tiersim_sim::draws::{Places, drawn};
-use tiersim_sim::run::Options;
+use tiersim_sim::run::{Kin, Options};
 
 /// Draws that are read before any of them is run: what is held in memory at a time.
 const AT_ONCE: usize = 64;
@@ -81,7 +81,7 @@ impl DrawArgs {
         let options = Options { audit: asked.common.audit, ..Options::default() };
         let bar = progress::bar(draws, asked.common.quiet);
         bar.set_message("draws");
-        let mut all: Vec<Drawn> = Vec::new();
+        let (mut all, kin): (Vec<Drawn>, _) = (Vec::new(), Kin::default());
         let numbers: Vec<usize> = (0..draws).collect();
         for part in numbers.chunks(AT_ONCE) {
             let read = |&draw: &usize| -> Result<Sweep, Failure> {
@@ -89,7 +89,7 @@ impl DrawArgs {
             };
             let read = part.iter().map(read).collect::<Result<Vec<Sweep>, Failure>>()?;
             let run = |sweep: &Sweep| {
-                let figures = simulated(sweep, &places, traces, options);
+                let figures = simulated(sweep, &places, (traces, &kin), options);
                 bar.inc(1);
                 figures
             };
@@ -108,17 +108,17 @@ impl DrawArgs {
 }
 
 /// The cases of a draw; its trace is read again only if a number changes it.
-fn simulated(
+fn simulated<'w>(
     sweep: &Sweep,
     places: &Places,
-    traces: &Traces,
+    (traces, kin): (&'w Traces, &Kin<'w>),
     options: Options,
 ) -> Result<Drawn, Failure> {
     if scenarios(sweep).all(|scenario| traces.has(scenario)) {
-        return Ok(drawn(places, sweep, traces, options)?);
+        return Ok(drawn(places, sweep, traces, options, kin)?);
     }
     let own = read_traces(scenarios(sweep))?;
-    Ok(drawn(places, sweep, &own, options)?)
+    Ok(drawn(places, sweep, &own, options, &Kin::default())?)
 }
 
 /// What is said where no number can be drawn.

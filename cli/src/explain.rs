@@ -25,7 +25,7 @@ use tiersim_reports::{
 };
 use tiersim_sim::explain::answers::{answer, numbers};
 use tiersim_sim::explain::{chosen, explained};
-use tiersim_sim::run::{CaseRunner, Options, RunError};
+use tiersim_sim::run::{CaseRunner, Kin, Options, RunError};
 
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArgs {
@@ -63,8 +63,13 @@ pub(crate) fn explain(args: &ExplainArgs, registry: &Registry) -> Result<(), Fai
     let case = chosen(scenario, args.case.as_deref()).map_err(Failure::Input)?;
     let stamp = fingerprint(scenario, traces.hash(scenario));
     let options = Options { audit: false, bound: args.bound.method(), ..Options::default() };
-    let again =
-        Again { file: &args.question.scenario, overrides: &overrides, traces: &traces, registry };
+    let again = Again {
+        file: &args.question.scenario,
+        overrides: &overrides,
+        traces: &traces,
+        registry,
+        kin: Kin::default(),
+    };
     if args.switches {
         return turned(args, &again, (scenario, case, stamp), options);
     }
@@ -140,6 +145,8 @@ struct Again<'a> {
     overrides: &'a [(String, String)],
     traces: &'a Traces,
     registry: &'a Registry,
+    /// What its runs have in common.
+    kin: Kin<'a>,
 }
 
 impl Again<'_> {
@@ -153,8 +160,8 @@ impl Again<'_> {
         options: Options,
     ) -> Result<Option<Span>, String> {
         let own = [(path.to_owned(), value.to_owned())];
-        self.with(&own, |scenario, workload| {
-            let bench = CaseRunner::new(scenario, workload, options)?;
+        self.with(&own, |scenario, workload, kin| {
+            let bench = CaseRunner::among(kin, scenario, workload, options)?;
             let case = scenario.cases.iter().find(|case| case.label == label);
             bench.mean_step(case.expect("a number does not rename cases"), options)
         })
@@ -164,7 +171,7 @@ impl Again<'_> {
     fn with<T>(
         &self,
         own: &[(String, String)],
-        answer: impl FnOnce(&Scenario, &Workload) -> Result<T, RunError>,
+        answer: impl for<'w> FnOnce(&Scenario, &'w Workload, &Kin<'w>) -> Result<T, RunError>,
     ) -> Result<T, String> {
         let overrides: Vec<_> = self.overrides.iter().chain(own).cloned().collect();
         let said = |problems: tiersim_models::diagnostic::Diagnostics| {
@@ -172,10 +179,10 @@ impl Again<'_> {
         };
         let scenario = read_scenario_with(self.file, &overrides, self.registry).map_err(said)?;
         let found = match self.traces.has(&scenario) {
-            true => answer(&scenario, self.traces.of(&scenario)),
+            true => answer(&scenario, self.traces.of(&scenario), &self.kin),
             false => {
                 let traces = read_traces([&scenario]).map_err(said)?;
-                answer(&scenario, traces.of(&scenario))
+                answer(&scenario, traces.of(&scenario), &Kin::default())
             }
         };
         found.map_err(|error| error.to_string())

@@ -11,7 +11,7 @@ use tiersim_models::results::replications::Replications;
 use tiersim_policies::scenario::sweep::Sweep;
 use tiersim_policies::scenario::traces::Traces;
 use tiersim_sim::draws::{Places, drawn, has_jitter};
-use tiersim_sim::run::Options;
+use tiersim_sim::run::{Kin, Options};
 
 /// Replications that run side by side before it is looked whether they are enough. How many threads
 /// there are must not matter.
@@ -50,6 +50,7 @@ impl ReplicationArgs {
         let steps = vec![Vec::new(); record.results.len()];
         let mut all = Replications { share, most, count: 0, steps };
         let most = if has_jitter(run) { most } else { 1 };
+        let kin = Kin::default();
         let bar = progress::bar(most, common.quiet);
         bar.set_message("replications at most");
         while all.count < most && all.enough().is_none() {
@@ -57,7 +58,7 @@ impl ReplicationArgs {
                 (all.count..most.min(all.count + AT_ONCE)).map(|n| n as u64).collect();
             let ran = next.par_iter().map(|&replication| {
                 let again = seeded(run, replication);
-                let ran = drawn(&places, &again, traces, options);
+                let ran = drawn(&places, &again, traces, options, &kin);
                 bar.inc(1);
                 ran
             });

@@ -25,6 +25,7 @@ pub mod planner;
 pub mod policy;
 pub mod pressure;
 pub mod recipe;
+pub mod recorded;
 pub mod replacement;
 pub mod residents;
 pub mod scenario;

@@ -39,6 +39,9 @@ pub enum PlanError {
         /// What there is too much of, such as commands.
         what: &'static str,
     },
+    /// What was planned once does not serve this run: it has to be planned for itself.
+    #[error("the plan of another run does not serve this one")]
+    Otherwise,
     /// The policy asked for something that makes no sense: a mistake in the policy.
     #[error("policy {policy}, op {occurrence}: {why}")]
     Refused {

@@ -5,6 +5,7 @@
 //! Invariant: an action that the ledger does not allow ends the plan with an error; it is never
 //! mended silently. Decisions depend on the order of ops only, never on when commands end.
 
+pub mod again;
 mod compaction;
 mod make_room;
 mod moves;
@@ -20,11 +21,13 @@ pub use crate::plan_error::PlanError;
 use crate::plan_error::out_of_memory;
 use crate::policy::{Lookahead, Policy};
 use crate::pressure::Monitor;
+use crate::recorded::{Again, Choice};
 use crate::step::{Buffers, Step};
 use crate::tickets::Tickets;
 use crate::view::View;
 use crate::visits::streams;
 use smallvec::SmallVec;
+use std::collections::BTreeSet;
 use tiersim_models::hardware::{HBM, Memory};
 use tiersim_models::ids::{ObjectId, OpId, TierId};
 use tiersim_models::lifetime::Workload;
@@ -83,6 +86,10 @@ pub struct Planner<'a> {
     next_reuse: usize,
     /// Memory of the host: where ops on its processors use their objects.
     host: Vec<TierId>,
+    /// Which of several copies fetches took, where that is noted.
+    choices: Option<BTreeSet<Choice>>,
+    /// What is carried out again, in the place of what the policy decides.
+    again: Option<Again<'a>>,
 }
 
 impl<'a> Planner<'a> {
@@ -94,11 +101,34 @@ impl<'a> Planner<'a> {
         repeat: u32,
     ) -> Result<Planner<'a>, PlanError> {
         let total = workload.trace.ops.len() as u64 * u64::from(repeat);
+        let ledger = Ledger::new(memory, workload.trace.objects.len(), total);
+        let mut planner = Planner::empty(workload, policy, ledger, total);
+        for (index, object) in workload.trace.objects.iter().enumerate() {
+            if object.persistent {
+                let object = ObjectId::at(index);
+                let tier = planner.ask(|policy, view| policy.initial_tier(object, view));
+                let allocated = planner.allocate(object, tier, &mut SmallVec::new());
+                allocated.map_err(|full| out_of_memory(full, object, None))?;
+                planner.ledger.slots_mut(object).push(Slot::new(tier, None));
+            }
+        }
+        // What is there from the start was there before the run.
+        planner.ledger.allocating();
+        Ok(planner)
+    }
+
+    /// Nothing is anywhere yet.
+    fn empty(
+        workload: &'a Workload,
+        policy: Box<dyn Policy>,
+        ledger: Ledger,
+        total: u64,
+    ) -> Planner<'a> {
         let streams = streams(&workload.trace);
-        let mut planner = Planner {
+        Planner {
             lookahead: policy.lookahead(),
             host: policy.host().to_vec(),
-            ledger: Ledger::new(memory, workload.trace.objects.len(), total),
+            ledger,
             workload,
             policy,
             tickets: Tickets::default(),
@@ -121,24 +151,17 @@ impl<'a> Planner<'a> {
             pressure: None,
             found: PrefixHits::default(),
             next_reuse: 0,
-        };
-        for (index, object) in workload.trace.objects.iter().enumerate() {
-            if object.persistent {
-                let object = ObjectId::at(index);
-                let tier = planner.ask(|policy, view| policy.initial_tier(object, view));
-                let allocated = planner.allocate(object, tier, &mut SmallVec::new());
-                allocated.map_err(|full| out_of_memory(full, object, None))?;
-                planner.ledger.slots_mut(object).push(Slot::new(tier, None));
-            }
+            choices: None,
+            again: None,
         }
-        // What is there from the start was there before the run.
-        planner.ledger.allocating();
-        Ok(planner)
     }
 
     /// Where everything is before the first op, for machines to set up. Call it before planning.
     pub fn start(&self) -> Vec<Allocation> {
         assert_eq!(self.next, 0, "the start is known only before the first op is planned");
+        if let Some(start) = self.start_again() {
+            return start;
+        }
         let objects = (0..self.workload.trace.objects.len()).map(ObjectId::at);
         let held = |object| self.ledger.tiers_of(object).into_iter().map(move |t| (object, t));
         objects.flat_map(held).map(|(object, tier)| self.allocation(object, tier)).collect()
@@ -190,7 +213,14 @@ impl<'a> Planner<'a> {
             return Ok(false);
         }
         std::mem::swap(&mut self.out, out);
-        let planned = self.plan();
+        let planned = match self.again.take() {
+            None => self.plan(),
+            Some(mut again) => {
+                let planned = self.plan_again(&mut again);
+                self.again = Some(again);
+                planned
+            }
+        };
         std::mem::swap(&mut self.out, out);
         planned.map(|()| true)
     }

@@ -104,6 +104,13 @@ pub trait Recipe: Any + fmt::Debug + Send + Sync {
         self.placement(trace, hardware).map(|_| ())
     }
 
+    /// Whether decisions may depend on how fast the machine or the ops are: on rates and set-ups of
+    /// links and tiers, on [`Setting::spans`] or [`Setting::copies`]. Runs that differ in these
+    /// alone share the plan of a policy that says `false`.
+    fn knows_times(&self) -> bool {
+        true
+    }
+
     /// The tier of every module, by module id, for policies that place modules.
     fn placement(&self, _: &Trace, _: &Hardware) -> Result<Option<Vec<TierId>>, String> {
         Ok(None)

@@ -6,7 +6,7 @@
 //! Invariant: a draw in which every number is as written gives the figures of the record.
 
 use crate::feasible::too_long;
-use crate::run::{CaseRunner, Options, RunError};
+use crate::run::{CaseRunner, Kin, Options, RunError};
 use crate::sweep::{draws, key};
 use std::collections::BTreeMap;
 use tiersim_models::results::RunRecord;
@@ -60,15 +60,16 @@ pub fn has_jitter(run: &Sweep) -> bool {
 }
 
 /// What came of every case of a record at a draw, in the record's order; `None` where it ran out of
-/// memory.
+/// memory. What draws have in common is worked out once.
 ///
 /// # Errors
 /// A case that the record has and that makes no sense with the drawn numbers; those of a run.
-pub fn drawn(
+pub fn drawn<'w>(
     places: &Places,
     draw: &Sweep,
-    traces: &Traces,
+    traces: &'w Traces,
     options: Options,
+    kin: &Kin<'w>,
 ) -> Result<Vec<Option<DrawnCase>>, RunError> {
     let mut benches: BTreeMap<String, CaseRunner<'_>> = BTreeMap::new();
     let mut cases = Vec::new();
@@ -82,7 +83,8 @@ pub fn drawn(
             if let Some(endless) = too_long(scenario, &workload.trace) {
                 return Err(RunError::Input(endless.to_string()));
             }
-            benches.insert(key.clone(), CaseRunner::new(scenario, workload, options)?);
+            let bench = CaseRunner::among(kin, scenario, workload, options)?;
+            benches.insert(key.clone(), bench);
         }
         cases.push(benches[&key].drawn(case, options)?);
     }

@@ -9,6 +9,7 @@
 mod ranks;
 
 use crate::durations::Durations;
+use rayon::prelude::*;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tiersim_models::diagnostic::{Diagnostic, Diagnostics};
@@ -113,9 +114,11 @@ pub fn too_long(scenario: &Scenario, trace: &Trace) -> Option<Diagnostic> {
 /// is not looked at again: most points differ in where things are, and the longest run has
 /// everything everywhere.
 pub fn first_too_long(sweep: &Sweep, traces: &Traces) -> Option<Diagnostic> {
-    let mut last: Option<&Scenario> = None;
-    sweep.points.iter().map(|point| &point.scenario).find_map(|scenario| {
-        let known = last.replace(scenario).is_some_and(|last| as_long(last, scenario));
+    let points = &sweep.points;
+    (0..points.len()).into_par_iter().find_map_first(|index| {
+        let scenario = &points[index].scenario;
+        let last = index.checked_sub(1).map(|last| &points[last].scenario);
+        let known = last.is_some_and(|last| as_long(last, scenario));
         (!known).then(|| too_long(scenario, &traces.of(scenario).trace))?
     })
 }

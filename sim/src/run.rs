@@ -8,11 +8,14 @@ mod baseline;
 mod batches;
 mod bounds;
 mod case;
+mod decides;
 #[cfg(feature = "lp")]
 mod fluid;
+mod kin;
 mod likes;
 mod long_run;
 mod memory;
+mod plans;
 mod settle;
 mod simulate;
 mod steady;
@@ -25,9 +28,11 @@ pub(crate) mod within;
 
 use crate::durations::Durations;
 use crate::lint::lint_results;
+pub use crate::run::kin::Kin;
+use crate::run::kin::Kind;
 use crate::run::likes::Likes;
+use crate::run::plans::{PlansOf, Shared};
 pub use crate::run::settle::{MOST_ADDED, TOLERANCE};
-use crate::run::stretches::Stretches;
 pub use crate::run::walked::Walk;
 use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -136,7 +141,7 @@ pub struct CaseRunner<'a> {
     copies: CopyTimes,
     workload: &'a Workload,
     spec: &'a WorkloadSpec,
-    durations: Durations,
+    durations: Arc<Durations>,
     repeat: u32,
     warmup: u32,
     horizon: Option<u64>,
@@ -149,8 +154,10 @@ pub struct CaseRunner<'a> {
     /// Those by linear program, and whether replays are to end as they began.
     #[cfg(feature = "lp")]
     fluid_bounds: Mutex<BTreeMap<(Vec<Capacity>, bool), StepBound>>,
-    /// What bounds of the workload of all cases have in common.
-    stretches: OnceLock<Stretches>,
+    /// What machines like this one have in common.
+    kind: Arc<Kind>,
+    /// Plans of runs that decide the same, if there may be some on other machines.
+    plans: Option<Box<dyn Shared + 'a>>,
     /// Whether the policy of some case that has run had ops run more than once.
     repeats: AtomicBool,
     /// Names of modules that own weights.
@@ -213,11 +220,37 @@ impl<'a> CaseRunner<'a> {
         workload: &'a Workload,
         options: Options,
     ) -> Result<CaseRunner<'a>, RunError> {
+        CaseRunner::made(&Kin::default(), None, (scenario, workload), options)
+    }
+
+    /// The same, unless that is known of a machine that differs in rates alone.
+    pub fn among<'w: 'a>(
+        kin: &Kin<'w>,
+        scenario: &'a Scenario,
+        workload: &'w Workload,
+        options: Options,
+    ) -> Result<CaseRunner<'a>, RunError> {
+        if !options.share {
+            return CaseRunner::new(scenario, workload, options);
+        }
+        let plans = PlansOf { plans: kin.plans.clone(), workload };
+        CaseRunner::made(kin, Some(Box::new(plans)), (scenario, workload), options)
+    }
+
+    fn made<'w: 'a>(
+        kin: &Kin<'w>,
+        plans: Option<Box<dyn Shared + 'a>>,
+        (scenario, workload): (&'a Scenario, &'w Workload),
+        options: Options,
+    ) -> Result<CaseRunner<'a>, RunError> {
         let spec = &scenario.workload;
-        let cpu = scenario.hardware.cpu.as_ref();
-        let durations =
-            Durations::new(&workload.trace, spec, cpu, scenario.seed).map_err(RunError::Input)?;
-        let durations = durations.with_collectives(&workload.trace, &scenario.hardware, spec.ranks);
+        let kind = kin.kind(scenario, workload, &format!("{options:?}"));
+        let durations = || {
+            let (trace, hardware) = (&workload.trace, &scenario.hardware);
+            let own = Durations::new(trace, spec, hardware.cpu.as_ref(), scenario.seed)?;
+            Ok(Arc::new(own.with_collectives(trace, hardware, spec.ranks)))
+        };
+        let durations = kind.durations.get_or_init(durations).clone().map_err(RunError::Input)?;
         let routes = scenario.hardware.routes().map_err(|none| {
             let name = |tier: TierId| &scenario.hardware.tiers[tier.index()].name;
             RunError::Input(format!("no links join {} and {}", name(none.from), name(none.to)))
@@ -239,21 +272,33 @@ impl<'a> CaseRunner<'a> {
             bounds: Mutex::default(),
             #[cfg(feature = "lp")]
             fluid_bounds: Mutex::default(),
-            stretches: OnceLock::new(),
+            kind,
+            plans,
             repeats: AtomicBool::new(false),
             modules: OnceLock::new(),
             alike: Likes::default(),
         };
         let memory = &Memory::of(vec![Capacity::Unlimited; bench.hardware.tiers.len()]);
         bench.bound = bench.bound_of(workload, &bench.durations, memory).step;
-        let own = bench.on_device()?;
-        let mut all = bench.plain(AllHbm.into(), memory);
-        (all.workload, all.durations) = bench.of_case(own.as_ref());
-        match bench.simulate("baseline", &all, options)?.outcome {
-            Outcome::Done(figures) => bench.baseline = *figures,
+        let known = bench.kind.baseline.get().cloned();
+        bench.baseline = match known {
+            Some(known) => known,
+            None => {
+                let own = bench.run_baseline(memory, options)?;
+                bench.kind.baseline.get_or_init(|| own).clone()
+            }
+        };
+        Ok(bench)
+    }
+
+    fn run_baseline(&self, memory: &Memory, options: Options) -> Result<Figures, RunError> {
+        let own = self.on_device()?;
+        let mut all = self.plain(AllHbm.into(), memory);
+        (all.workload, all.durations) = self.of_case(own.as_ref());
+        match self.simulate("baseline", &all, options)?.outcome {
+            Outcome::Done(figures) => Ok(*figures),
             Outcome::OutOfMemory(_) => unreachable!("an unlimited tier is never full"),
         }
-        Ok(bench)
     }
 
     /// The workload with unlimited HBM.

@@ -8,7 +8,7 @@
 mod jobs;
 mod shard;
 
-use crate::run::{CaseRunner, Options, RunError, conditions, in_order, record, within};
+use crate::run::{CaseRunner, Kin, Options, RunError, conditions, in_order, record, within};
 use jobs::{Job, Jobs, jobs};
 pub(crate) use jobs::{draws, key};
 use rayon::prelude::*;
@@ -133,6 +133,7 @@ struct Work<'a, J> {
     traces: &'a Traces,
     options: Options,
     journal: &'a J,
+    kin: Kin<'a>,
     compacted: BTreeSet<usize>,
     /// The only bench that cases run on, if there is but one: it has a curve.
     alone: Option<usize>,
@@ -158,7 +159,8 @@ impl<'a, J: Journal> Work<'a, J> {
         let mut used = all.jobs.iter().map(|job| job.bench);
         let alone = used.next().filter(|first| used.all(|other| other == *first));
         let stopped = AtomicBool::new(false);
-        Ok(Work { all, traces, options, journal, compacted, alone, stopped })
+        let kin = Kin::default();
+        Ok(Work { all, traces, options, journal, kin, compacted, alone, stopped })
     }
 
     /// Runs these cases, by rising number.
@@ -225,7 +227,8 @@ impl<'a, J: Journal> Work<'a, J> {
     fn ready(&self, bench: usize) -> Result<(CaseRunner<'a>, Conditions), RunError> {
         self.going_on()?;
         let scenario = self.all.benches[bench];
-        let runner = CaseRunner::new(scenario, self.traces.of(scenario), self.options)?;
+        let workload = self.traces.of(scenario);
+        let runner = CaseRunner::among(&self.kin, scenario, workload, self.options)?;
         let conditions = conditions(scenario, &runner, &self.compacted);
         if self.journal.conditions(bench).is_none() {
             self.kept(self.journal.keep_conditions(bench, &conditions))?;

@@ -20,5 +20,6 @@ mod numa;
 mod optimal;
 mod oracles;
 mod pressure;
+mod recorded;
 mod static_placement;
 mod steady;

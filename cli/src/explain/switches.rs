@@ -160,8 +160,8 @@ fn offloads(hardware: &Hardware) -> Vec<(&'static str, String)> {
 impl Again<'_> {
     /// What comes of a case with these changes.
     fn switched(&self, label: &str, changes: Changes, options: Options) -> SwitchRun {
-        let found = self.with(&changes, |scenario, workload| {
-            let bench = CaseRunner::new(scenario, workload, options)?;
+        let found = self.with(&changes, |scenario, workload, kin| {
+            let bench = CaseRunner::among(kin, scenario, workload, options)?;
             let case = scenario.cases.iter().find(|case| case.label == label);
             let outcome = bench.outcome(case.expect("no change renames cases"), options)?;
             let figures = outcome.figures();

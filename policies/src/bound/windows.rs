@@ -3,15 +3,17 @@
 //! A window goes from one split to any later one; what must cross a cut in it is counted by a pass
 //! over its ops, which counts all windows with the same start. Few of them matter: every pass also
 //! says what later ones count at most ([`super::slack`]), so the best windows are found with these
-//! limits where nothing was counted, and counted until all of the best are.
+//! limits where nothing was counted, and counted until all of the best are. What a pass counts
+//! follows from the capacity alone, so machines that differ in rates share it.
 //! Invariant: the result is that of counting every window; of equals the windows that begin first.
 
 use super::cut::Cut;
 use super::future::Future;
 use super::slack::Slack;
-use super::traffic::{Crossing, Traffic};
+use super::traffic::{Counted, Crossing, Traffic};
 use super::window::{Bound, Cause, Window, WindowBound};
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 use tiersim_models::lifetime::Workload;
 
 #[cfg(test)]
@@ -34,7 +36,16 @@ pub(super) struct Windows {
     counts: Vec<(Future, Slack)>,
     objects: usize,
     pieces: Pieces,
+    /// What passes have counted: by what counts at the cut, its capacity and the first split, up to
+    /// each later split.
+    passed: Mutex<Passed>,
 }
+
+/// See [`Windows::passed`].
+type Passed = BTreeMap<(usize, u128, usize), Arc<[Counted]>>;
+
+/// Passes that are kept, of some 4 kB each. Points of a sweep mostly have few capacities.
+const MOST_PASSED: usize = 1 << 10;
 
 /// What is known of a window.
 #[derive(Clone, Debug)]
@@ -70,12 +81,17 @@ impl Windows {
             (future, slack)
         };
         let counts = ratios.iter().map(count).collect();
-        Windows { counts, objects, pieces }
+        Windows { counts, objects, pieces, passed: Mutex::default() }
+    }
+
+    /// Which of `counts` is that of a cut.
+    fn count_at(&self, cut: usize) -> usize {
+        cut.min(self.counts.len() - 1)
     }
 
     /// What counts at a cut.
     fn count_of(&self, cut: usize) -> &(Future, Slack) {
-        &self.counts[cut.min(self.counts.len() - 1)]
+        &self.counts[self.count_at(cut)]
     }
 
     /// The windows that add up to the most.
@@ -86,7 +102,8 @@ impl Windows {
     /// The same, and how many passes it took.
     fn counted(&self, cuts: &[Cut]) -> (Bound, usize) {
         let last = self.pieces.splits.len() - 1;
-        let (mut counters, mut table) = (self.counters(cuts), self.unknown(cuts.len()));
+        let mut counters: Vec<Option<Traffic<'_>>> = cuts.iter().map(|_| None).collect();
+        let mut table = self.unknown(cuts.len());
         let mut next = (0, last);
         for passes in 1.. {
             // What is asked for again with another end is counted to the end of the run.
@@ -104,11 +121,29 @@ impl Windows {
         unreachable!("every pass counts a window more")
     }
 
-    fn counters(&self, cuts: &[Cut]) -> Vec<Traffic<'_>> {
-        let counter = |(depth, cut): (usize, &Cut)| {
+    /// What a pass from the split `first` counts at a cut up to each later one, no further than
+    /// `last`; `counter` is that of the cut, once it is needed.
+    fn pass<'w>(
+        &'w self,
+        (depth, cut): (usize, &Cut),
+        (first, last): (usize, usize),
+        counter: &mut Option<Traffic<'w>>,
+    ) -> Arc<[Counted]> {
+        let key = (self.count_at(depth), cut.capacity, first);
+        let passed = || self.passed.lock().expect("nobody panics with it");
+        if let Some(known) = passed().get(&key).filter(|known| known.len() >= last - first) {
+            return known.clone();
+        }
+        let counter = counter.get_or_insert_with(|| {
             Traffic::new(&self.count_of(depth).0, self.objects, cut.capacity)
-        };
-        cuts.iter().enumerate().map(counter).collect()
+        });
+        let counted: Arc<[Counted]> = counter.count(&self.pieces.splits[first..=last]).into();
+        let mut passed = passed();
+        if passed.len() >= MOST_PASSED {
+            passed.clear();
+        }
+        passed.insert(key, counted.clone());
+        counted
     }
 
     fn unknown(&self, cuts: usize) -> Table {
@@ -120,10 +155,10 @@ impl Windows {
     }
 
     /// Counts all windows that begin where this one does and end no later.
-    fn count(
-        &self,
+    fn count<'w>(
+        &'w self,
         cuts: &[Cut],
-        counters: &mut [Traffic<'_>],
+        counters: &mut [Option<Traffic<'w>>],
         (first, last): (usize, usize),
         table: &mut Table,
     ) {
@@ -131,8 +166,9 @@ impl Windows {
             known.exact = None;
         }
         for (depth, (cut, counter)) in cuts.iter().zip(counters).enumerate() {
-            let counted = counter.count(&self.pieces.splits[first..=last]);
-            for (end, counted) in (first + 1..).zip(&counted) {
+            let counted = self.pass((depth, cut), (first, last), counter);
+            let counted = &counted[..last - first];
+            for (end, counted) in (first + 1..).zip(counted) {
                 let window = self.window(first, end);
                 let crosses = window.crosses(cut, &counted.crossing);
                 let exact = &mut table[first][end].exact;

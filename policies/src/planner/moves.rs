@@ -5,9 +5,10 @@ use crate::command::{Edges, Hazard, Ticket, Work, add_edge};
 use crate::ledger::{Filled, Slot, User};
 use crate::plan_error::{PlanError, out_of_memory};
 use crate::planner::Planner;
+use crate::recorded::{Choice, quickest};
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::routes::CopyTimes;
-use tiersim_models::units::{Bytes, Span};
+use tiersim_models::units::Bytes;
 
 impl Planner<'_> {
     /// From now on, a fetch takes the copy with the quickest route for its size, the lowest tier of
@@ -24,13 +25,14 @@ impl Planner<'_> {
     }
 
     /// Where a fetch to `to` takes its object from.
-    fn source(&self, object: ObjectId, to: TierId) -> Option<TierId> {
+    fn source(&mut self, object: ObjectId, to: TierId) -> Option<TierId> {
         let copies = self.ledger.tiers_of(object);
         let bytes = self.lacking(object, to);
-        let time = |&from: &TierId| {
-            self.times.as_ref().map_or(Span::ZERO, |times| times.span(from, to, bytes))
-        };
-        copies.into_iter().min_by_key(|from| (time(from), *from))
+        let from = quickest(&copies, (to, bytes), self.times.as_ref());
+        if let Some(choices) = self.choices.as_mut().filter(|_| copies.len() > 1) {
+            choices.insert(Choice { copies, to, bytes, from });
+        }
+        from
     }
 
     /// Carries out one action of the policy before the op that is planned.

@@ -33,8 +33,9 @@ impl Planner<'_> {
 
     /// Writes the state; `false` if something in it cannot be told.
     pub fn state(&self, out: &mut State) -> bool {
-        // A log is kept of pressure, with moments.
-        if self.pressure.is_some() {
+        // A log is kept of pressure, with moments. What is carried out again has no state: it is
+        // short.
+        if self.pressure.is_some() || self.again.is_some() {
             return false;
         }
         match self.lookahead {
@@ -51,8 +52,10 @@ impl Planner<'_> {
             buffers, in_place, used, charges, delay, stream, out, making_room,
             // Requests arrive once: such a trace is not replayed.
             found, next_reuse,
+            // Of a plan that is made for others.
+            choices,
             // Looked at above or below.
-            ledger, policy, next, total, pressure
+            ledger, policy, next, total, pressure, again
         });
         let (workload, ledger, lookahead) = (self.workload, &self.ledger, self.lookahead);
         let view = View { workload, ledger, occurrence: self.next, total: self.total, lookahead };

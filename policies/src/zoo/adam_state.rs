@@ -83,6 +83,10 @@ impl Recipe for AdamStateConfig {
         format!("{score}{cut} of {by}, {}", self.access)
     }
 
+    fn knows_times(&self) -> bool {
+        false
+    }
+
     fn build(&self, setting: &Setting<'_>) -> Result<Box<dyn Policy>, String> {
         let trace = &setting.workload.trace;
         let (name, modules) = (self.name(), self.place(trace)?);

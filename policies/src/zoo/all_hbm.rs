@@ -26,6 +26,10 @@ impl Recipe for AllHbm {
         String::new()
     }
 
+    fn knows_times(&self) -> bool {
+        false
+    }
+
     fn build(&self, setting: &Setting<'_>) -> Result<Box<dyn Policy>, String> {
         Ok(Box::new(StaticPlacement::all_in_hbm(&setting.workload.trace)))
     }

@@ -100,6 +100,10 @@ impl Recipe for DemandConfig {
         }
     }
 
+    fn knows_times(&self) -> bool {
+        false
+    }
+
     fn build(&self, setting: &Setting<'_>) -> Result<Box<dyn Policy>, String> {
         let algorithm = match self.algorithm {
             Algorithm::Lirs => Algorithm::LirsPaper,

@@ -99,6 +99,10 @@ impl Recipe for DeviceMapConfig {
         format!("{hbm}{cpu}, {blocks}, {}", self.access)
     }
 
+    fn knows_times(&self) -> bool {
+        false
+    }
+
     fn build(&self, setting: &Setting<'_>) -> Result<Box<dyn Policy>, String> {
         let homes = self.homes(&setting.workload.trace, setting.memory);
         let placed =

@@ -50,6 +50,10 @@ impl Recipe for HintsConfig {
         self.access.to_string()
     }
 
+    fn knows_times(&self) -> bool {
+        false
+    }
+
     fn build(&self, setting: &Setting<'_>) -> Result<Box<dyn Policy>, String> {
         let trace = &setting.workload.trace;
         let modules = self.modules(trace, setting.hardware)?;

@@ -86,6 +86,10 @@ impl Recipe for HotColdConfig {
         format!("hot at {hot} uses in {window} ops, idle after {idle}, {low} to {high} free")
     }
 
+    fn knows_times(&self) -> bool {
+        false
+    }
+
     fn build(&self, setting: &Setting<'_>) -> Result<Box<dyn Policy>, String> {
         let objects = setting.workload.trace.objects.len();
         Ok(Box::new(HotCold {

@@ -121,6 +121,10 @@ impl Recipe for LayersConfig {
         }
     }
 
+    fn knows_times(&self) -> bool {
+        false
+    }
+
     fn build(&self, setting: &Setting<'_>) -> Result<Box<dyn Policy>, String> {
         Ok(Box::new(Layers::new(self, setting)))
     }

@@ -122,6 +122,11 @@ impl Recipe for PercentagesConfig {
         format!("{numbers}{by}, {}", self.access)
     }
 
+    fn knows_times(&self) -> bool {
+        // Those that are searched for are the quickest.
+        self.six.is_none()
+    }
+
     fn build(&self, setting: &Setting<'_>) -> Result<Box<dyn Policy>, String> {
         let trace = &setting.workload.trace;
         let six = self.six.unwrap_or_else(|| search(setting, &self.tiers, self.access));

@@ -104,6 +104,10 @@ impl Recipe for ScoredConfig {
         }
     }
 
+    fn knows_times(&self) -> bool {
+        false
+    }
+
     fn build(&self, setting: &Setting<'_>) -> Result<Box<dyn Policy>, String> {
         let trace = &setting.workload.trace;
         let (fixed, objects) = (fixed(trace, &self.weights), trace.objects.len());

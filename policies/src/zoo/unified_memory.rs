@@ -161,6 +161,10 @@ impl Recipe for UnifiedMemoryConfig {
         format!("{objects} objects ahead{evict}, {faults}")
     }
 
+    fn knows_times(&self) -> bool {
+        false
+    }
+
     fn build(&self, setting: &Setting<'_>) -> Result<Box<dyn Policy>, String> {
         let recency = Recency::new(setting.workload.trace.objects.len());
         let table = Table::default();

@@ -126,6 +126,10 @@ impl Recipe for ZeroOffloadConfig {
         format!("{what} offloaded, {} ops ahead", self.prefetch_ops)
     }
 
+    fn knows_times(&self) -> bool {
+        false
+    }
+
     fn build(&self, setting: &Setting<'_>) -> Result<Box<dyn Policy>, String> {
         let trace = &setting.workload.trace;
         let access = Access::Migrate { prefetch_ops: self.prefetch_ops };

@@ -79,7 +79,8 @@ impl Paths {
         // Nobody else has it, most of the time: then nothing is copied.
         let sums = Rc::make_mut(&mut path.sums);
         let mut at = from.max(self.since);
-        for &(part, span) in stretches {
+        // What takes no time changes nothing.
+        for &(part, span) in stretches.iter().filter(|(_, span)| *span > Span::ZERO) {
             let own = span.ps().saturating_sub(before);
             before -= span.ps() - own;
             let own = Span::from_ps(own);

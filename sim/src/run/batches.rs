@@ -107,7 +107,7 @@ impl CaseRunner<'_> {
             let workload = own.as_ref().map_or(self.workload, |own| &own.workload);
             // The ops are the same, and so are their times.
             if let Some(rewrite) = chunked(workload, chunk).map_err(RunError::Input)? {
-                let durations = own.map_or_else(|| self.durations.clone(), |own| own.durations);
+                let durations = own.map_or_else(|| (*self.durations).clone(), |own| own.durations);
                 own = Some(Own { workload: rewrite.workload, durations });
             }
         }

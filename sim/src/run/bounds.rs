@@ -36,7 +36,7 @@ impl CaseRunner<'_> {
         let bound = match shared {
             true => {
                 let prepare = || Stretches::of((self.repeat, self.warmup), workload, durations);
-                self.least(self.stretches.get_or_init(prepare), workload, memory)
+                self.least(self.kind.stretches.get_or_init(prepare), workload, memory)
             }
             false => self.least(
                 &Stretches::of((self.repeat, self.warmup), workload, durations),

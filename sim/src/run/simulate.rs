@@ -5,16 +5,21 @@
 use super::{CaseInputs, CaseRunner, Options, RunError, Simulated};
 use crate::audit::Audit;
 use crate::machine::SimMachine;
+use crate::run::decides::decides_by;
+use crate::run::plans::Start;
 use crate::run::settle::{LONG, MOST_ADDED, compare};
 use crate::run::steady::Steady;
 use crate::run::step_log::StepLog;
 use crate::run::stopwatch::Stopwatch;
 use crate::run::walked::Walked;
+use std::sync::Arc;
 use tiersim_models::results::{Figures, Settled};
 use tiersim_models::units::Span;
 use tiersim_policies::drive::{DriveError, follow};
 use tiersim_policies::elsewhere::ELSEWHERE;
 use tiersim_policies::planner::{PlanError, Planner};
+use tiersim_policies::recipe::Setting;
+use tiersim_policies::recorded::Replays;
 use tiersim_policies::scenario::Case;
 
 impl CaseRunner<'_> {
@@ -97,8 +102,25 @@ impl CaseRunner<'_> {
         label: &str,
         asked: &CaseInputs<'_>,
         options: Options,
-        (added, nothing_drawn): (u32, bool),
+        how: (u32, bool),
     ) -> Result<Simulated, RunError> {
+        let shared = self.attempt_by(label, asked, options, how)?;
+        if let Some(run) = shared {
+            return Ok(run);
+        }
+        let alone = Options { share: false, ..options };
+        let own = self.attempt_by(label, asked, alone, how)?;
+        Ok(own.expect("a run that plans for itself has its own plan"))
+    }
+
+    /// The same; `None` if the plan that it shares turns out to be another one.
+    fn attempt_by(
+        &self,
+        label: &str,
+        asked: &CaseInputs<'_>,
+        options: Options,
+        (added, nothing_drawn): (u32, bool),
+    ) -> Result<Option<Simulated>, RunError> {
         let CaseInputs { workload, durations, policy, numa, memory, watched, runtime } = asked;
         let nothing_drawn = nothing_drawn && self.repeat > 1;
         let durations = &match nothing_drawn {
@@ -112,12 +134,17 @@ impl CaseRunner<'_> {
         let built = numa.build(policy, &setting).map_err(RunError::Input)?;
         let lookahead = built.lookahead();
         let full = |error| self.out_of_memory(error, memory, (&workload.trace, policy));
-        let mut planner = match Planner::new(workload, built, memory, setting.repeat) {
+        let shared = self.shared_plan(asked, &setting, repeat, options)?;
+        let planned = match shared {
+            Some(shared) => Ok(Planner::again(shared, workload, built, memory, setting.repeat)),
+            None => Planner::new(workload, built, memory, setting.repeat),
+        };
+        let mut planner = match planned {
             Ok(planner) => planner,
             Err(error) => {
                 let outcome = full(error).map_err(internal)?;
                 let (pressure, walked) = (None, None);
-                return Ok(Simulated { outcome, pressure, lookahead, left_out: 0, walked });
+                return Ok(Some(Simulated { outcome, pressure, lookahead, left_out: 0, walked }));
             }
         };
         planner.stop_after(repeat.into());
@@ -181,13 +208,39 @@ impl CaseRunner<'_> {
             Err(DriveError::Plan(wrong @ PlanError::Refused { policy: ELSEWHERE, .. })) => {
                 return Err(RunError::Input(format!("case {label:?}: {wrong}")));
             }
+            Err(DriveError::Plan(PlanError::Otherwise)) => return Ok(None),
             Err(DriveError::Plan(error)) => full(error).map_err(internal)?,
             Err(DriveError::Machine(fault)) => return Err(internal(fault.to_string())),
         };
         let busy = outcome.figures().and_then(Figures::busy_beyond_time);
         match busy {
             Some(what) => Err(internal(what)),
-            None => Ok(Simulated { outcome, pressure, lookahead, left_out, walked }),
+            None => Ok(Some(Simulated { outcome, pressure, lookahead, left_out, walked })),
         }
+    }
+
+    /// The plan of a run with so many replays, if others that decide the same have run.
+    fn shared_plan(
+        &self,
+        asked: &CaseInputs<'_>,
+        setting: &Setting<'_>,
+        repeat: u32,
+        options: Options,
+    ) -> Result<Option<Arc<dyn Replays + '_>>, RunError> {
+        let Some(plans) = &self.plans else { return Ok(None) };
+        // A workload of the case's own goes with the case.
+        if !std::ptr::eq(asked.workload, self.workload) {
+            return Ok(None);
+        }
+        let told = (repeat, setting.repeat);
+        let Some(key) = decides_by(asked, self.hardware, told, options) else { return Ok(None) };
+        let mut built = Ok(());
+        let plan = plans.plan(key, &mut || {
+            let policy = asked.numa.build(&asked.policy, setting);
+            let policy = policy.map_err(|error| built = Err(RunError::Input(error))).ok()?;
+            let (memory, repeat) = (asked.memory.clone(), setting.repeat);
+            Some(Start { policy, memory, repeat, copies: self.copies.clone() })
+        });
+        built.map(|()| plan)
     }
 }

@@ -71,6 +71,10 @@ impl Recipe for RescoredConfig {
         format!("{}, scored again every {} steps", self.rule.details(), self.every)
     }
 
+    fn knows_times(&self) -> bool {
+        false
+    }
+
     fn build(&self, setting: &Setting<'_>) -> Result<Box<dyn Policy>, String> {
         let trace = &setting.workload.trace;
         let AdamStateConfig { kinds, access, tiers, .. } = &self.rule;
