@@ -415,8 +415,7 @@ impl Machine for SimMachine<'_> {
 
     fn submit(&mut self, command: Command) -> Result<(), Fault> {
         if self.ranks.count() == 1 {
-            let command = self.entries.boxed(command);
-            return self.take(command);
+            return self.take(command.into());
         }
         self.ranks.submitted(command.ticket);
         (0..self.ranks.count()).try_for_each(|rank| self.take(self.ranks.of(&command, rank).into()))

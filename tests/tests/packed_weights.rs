@@ -53,37 +53,37 @@ const MATRICES: [u64; 7] = [64 * 64, 32 * 64, 32 * 64, 64 * 64, 96 * 64, 96 * 64
 
 #[test]
 fn matrices_of_blocks_are_stored_in_four_bits() {
-    let trace = generation(Kernels::Eager, Some(NF4)).trace();
+    let trace = generation(Kernels::Compiled, Some(NF4)).trace();
     assert_eq!(trace.problems(), []);
     // Half a byte each, and 4 bytes for every 64: all are multiples of 64.
     let block: u64 = MATRICES.iter().map(|n| n / 2 + n / 64 * 4).sum();
     // In bf16: two norms of each block, the last one, table and head.
     let rest = 2 * (2 * 2 * 64 + 64 + 2 * 320 * 64);
     assert_eq!(weights(&trace), 2 * block + rest);
-    let plain = generation(Kernels::Eager, None).trace();
+    let plain = generation(Kernels::Compiled, None).trace();
     assert_eq!(weights(&plain), 2 * 2 * MATRICES.iter().sum::<u64>() + rest);
 }
 
 #[test]
 fn what_is_unpacked_is_there_for_one_product() {
-    let [eager, plain] = [Some(NF4), None].map(|p| generation(Kernels::Eager, p).trace());
+    let [unpacked, plain] = [Some(NF4), None].map(|p| generation(Kernels::Compiled, p).trace());
     let ops = |trace: &Trace, name: &str| trace.ops.iter().filter(|op| op.name == name).count();
     // Of two blocks in two steps.
-    assert_eq!(ops(&eager, "dequantize"), 2 * 2 * 7);
+    assert_eq!(ops(&unpacked, "dequantize"), 2 * 2 * 7);
     assert_eq!(ops(&plain, "dequantize"), 0);
-    assert_eq!(ops(&eager, "linear"), ops(&plain, "linear"));
-    for (at, op) in eager.ops.iter().enumerate().filter(|(_, op)| op.name == "dequantize") {
-        let uses = &eager.uses[op.uses.start as usize..op.uses.end as usize];
+    assert_eq!(ops(&unpacked, "linear"), ops(&plain, "linear"));
+    for (at, op) in unpacked.ops.iter().enumerate().filter(|(_, op)| op.name == "dequantize") {
+        let uses = &unpacked.uses[op.uses.start as usize..op.uses.end as usize];
         let [from, to] = [uses[0].object, uses[1].object];
-        let bytes = |object: ObjectId| eager.objects[object.index()].bytes.get();
+        let bytes = |object: ObjectId| unpacked.objects[object.index()].bytes.get();
         assert_eq!((uses.len(), op.bytes.get()), (2, bytes(from) + bytes(to)));
         // Four bits and a sixteenth of them become sixteen.
         assert_eq!(bytes(to) * 9, bytes(from) * 32);
-        let next = &eager.ops[at + 1];
-        let uses_next = &eager.uses[next.uses.start as usize..next.uses.end as usize];
+        let next = &unpacked.ops[at + 1];
+        let uses_next = &unpacked.uses[next.uses.start as usize..next.uses.end as usize];
         assert_eq!(next.name, "linear");
         assert!(uses_next.iter().any(|used| used.object == to));
-        let all = eager.uses.iter().filter(|used| used.object == to).count();
+        let all = unpacked.uses.iter().filter(|used| used.object == to).count();
         assert_eq!(all, 2, "written and read once");
     }
 }
@@ -175,7 +175,7 @@ fn a_llama_of_65_billion_is_tuned_within_48_gb() {
 #[test]
 fn inference_has_the_weights_of_a_generated_trace() {
     for packed in [NF4, DOUBLE, Packed::Int4 { group: 7 }] {
-        let trace = generation(Kernels::Eager, Some(packed)).trace();
+        let trace = generation(Kernels::Compiled, Some(packed)).trace();
         let job = account::Serving {
             params: card().parameters(),
             weights: Format::Bf16,

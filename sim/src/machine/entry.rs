@@ -55,9 +55,6 @@ const _: () = assert!(size_of::<Entry>() <= 192 && size_of::<Piece>() <= 48);
 pub(crate) struct Entries {
     base: u32,
     entries: VecDeque<Entry>,
-    /// Memory of commands that have ended, for those that come.
-    #[expect(clippy::vec_box, reason = "entries hold them so")]
-    free: Vec<Box<Command>>,
 }
 
 impl Entry {
@@ -68,17 +65,6 @@ impl Entry {
 }
 
 impl Entries {
-    /// A command on the heap.
-    pub(crate) fn boxed(&mut self, command: Command) -> Box<Command> {
-        match self.free.pop() {
-            None => command.into(),
-            Some(mut room) => {
-                *room = command;
-                room
-            }
-        }
-    }
-
     /// Adds the next command; returns how many of its edges are open.
     pub(crate) fn add(
         &mut self,
@@ -143,7 +129,7 @@ impl Entries {
 
     pub(crate) fn forget_ended(&mut self) {
         while self.entries.front().is_some_and(|entry| entry.ended) {
-            self.free.extend(self.entries.pop_front().map(|entry| entry.command));
+            self.entries.pop_front();
             self.base += 1;
         }
     }
@@ -156,7 +142,7 @@ impl Entries {
 
     /// All from the oldest that is under way.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Entry> {
-        let Entries { base: _, entries, free: _ } = self;
+        let Entries { base: _, entries } = self;
         entries.iter()
     }
 

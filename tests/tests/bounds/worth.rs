@@ -20,6 +20,9 @@ struct Scaled {
     span: u64,
 }
 
+/// One of its numbers.
+type Number = fn(&mut Scaled) -> &mut u64;
+
 const PLAIN: Scaled =
     Scaled { hbm: 1000, inwards: 1000, outwards: 1000, in_place: 1000, span: 20_000_000 };
 
@@ -126,7 +129,7 @@ fn prices_are_what_the_bound_does_with_other_numbers() {
             };
             let found = bound(PLAIN);
             let at = |scaled: Scaled| bound(scaled).bound.ps as f64 / found.bound.ps as f64;
-            let numbers: [(Resource, fn(&mut Scaled) -> &mut u64); 4] = [
+            let numbers: [(Resource, Number); 4] = [
                 (Resource::Memory(0), |scaled| &mut scaled.hbm),
                 (Resource::Rate(0, Direction::In), |scaled| &mut scaled.inwards),
                 (Resource::Rate(0, Direction::Out), |scaled| &mut scaled.outwards),

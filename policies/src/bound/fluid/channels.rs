@@ -2,8 +2,12 @@
 //!
 //! A window lasts as long as its ops compute, are delayed by use in place, and stall.
 
-use super::rows::{Column, Terms};
 use crate::bound::linear::Program;
+
+/// A variable of each instant, or of each window.
+pub(crate) type Column = Vec<Option<u32>>;
+/// Variables with their factors.
+pub(crate) type Terms = Vec<(u32, f64)>;
 
 /// A row of a channel in a window.
 #[derive(Debug)]

@@ -7,7 +7,7 @@
 //! Invariant: what a plan does is a solution, with the share of the time that a copy has taken of
 //! its channel as the share that has crossed.
 
-use super::channels::{Channels, Crossings, Lasting, channels};
+use super::channels::{Channels, Column, Crossings, Lasting, Terms, channels};
 use super::cycle::Cycle;
 use super::instants::{Instants, Place};
 use super::level::{Flows, Level};
@@ -35,11 +35,6 @@ pub(crate) struct Rows {
     /// in place, and whether an object has room inside.
     pub(crate) whole: Vec<u32>,
 }
-
-/// A variable of each instant, or of each window.
-pub(crate) type Column = Vec<Option<u32>>;
-/// Variables with their factors.
-pub(crate) type Terms = Vec<(u32, f64)>;
 
 /// The variables of a pattern and a cut.
 #[derive(Debug)]
