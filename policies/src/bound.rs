@@ -185,12 +185,7 @@ impl Cause {
 
     /// In words, such as `bytes into hbm`.
     pub fn words(self, hardware: &Hardware) -> String {
-        let inside = |cut: u8| {
-            let order = cut::order(hardware);
-            let names = order.iter().take(usize::from(cut) + 1);
-            let names = names.map(|tier| hardware.tiers[tier.index()].name.as_str());
-            names.collect::<Vec<_>>().join(" and ")
-        };
+        let inside = |cut: u8| cut::words(hardware, cut);
         match self {
             Cause::CriticalPath => "critical path".to_owned(),
             Cause::InPlace(cut) => format!("use outside {}", inside(cut)),

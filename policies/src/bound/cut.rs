@@ -89,6 +89,14 @@ pub(super) fn order(hardware: &Hardware) -> Vec<TierId> {
     order
 }
 
+/// The tiers inside of a cut, numbered from the one around HBM, in words.
+pub(super) fn words(hardware: &Hardware, cut: u8) -> String {
+    let order = order(hardware);
+    let names = order.iter().take(usize::from(cut) + 1);
+    let names = names.map(|tier| hardware.tiers[tier.index()].name.as_str());
+    names.collect::<Vec<_>>().join(" and ")
+}
+
 /// What a law comes to with objects of at most `largest` bytes, rounded up: a copy or use of less
 /// has the same set-up for less.
 fn per_second(law: Law, largest: Bytes) -> u128 {

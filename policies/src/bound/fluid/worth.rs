@@ -9,7 +9,7 @@
 use super::channels::Carried;
 use super::cycle::Cycle;
 use super::rows::Rows;
-use crate::bound::cut::order;
+use crate::bound::cut::words;
 use crate::bound::linear::Solution;
 use crate::bound::{Cause, Direction};
 use tiersim_models::hardware::Hardware;
@@ -41,12 +41,7 @@ impl Resource {
     /// In words, such as `rate into hbm`.
     pub fn words(self, hardware: &Hardware) -> String {
         match self {
-            Resource::Memory(cut) => {
-                let order = order(hardware);
-                let inside = order.iter().take(usize::from(cut) + 1);
-                let names = inside.map(|tier| hardware.tiers[tier.index()].name.as_str());
-                format!("memory of {}", names.collect::<Vec<_>>().join(" and "))
-            }
+            Resource::Memory(cut) => format!("memory of {}", words(hardware, cut)),
             Resource::Rate(cut, direction) => {
                 let way = Cause::Crossing(cut, direction).words(hardware);
                 way.replacen("bytes", "rate", 1)
