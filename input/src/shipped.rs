@@ -48,6 +48,11 @@ pub(crate) fn is_held(path: &Path) -> bool {
     name(path).and_then(held::bytes).is_some()
 }
 
+/// Whether files are held in memory below the folder at `path`.
+pub(crate) fn holds_folder(path: &Path) -> bool {
+    name(path).is_some_and(held::is_folder)
+}
+
 /// Names of the `.ron` files right in a folder that ships, without their endings.
 pub fn specs(folder: &str) -> impl Iterator<Item = &'static str> {
     let names = below(folder).filter_map(|name| name.strip_suffix(".ron"));

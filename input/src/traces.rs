@@ -1,15 +1,17 @@
 //! Reads or makes the traces that scenarios name, each once.
 
+#[cfg(not(target_family = "wasm"))]
 use crate::import::any::import_file;
 use crate::import::serving::read_requests;
 use crate::scenario::{Scenario, ServingSource, TraceSource};
 use crate::trace::{hex, read_trace, trace_hash};
 use sha2::{Digest, Sha256};
+use std::path::Path;
 use tiersim_models::diagnostic::Diagnostics;
 use tiersim_models::hardware::CollectiveLaws;
 use tiersim_models::lifetime::Workload;
 use tiersim_models::units::Span;
-use tiersim_models::workload::Trace;
+use tiersim_models::workload::{Gaps, Trace};
 use tiersim_policies::scenario::traces::Traces;
 use tiersim_workloads::transformer::serving::GroupWork;
 
@@ -51,7 +53,7 @@ pub fn read_more_traces<'a>(
                 continue;
             }
             TraceSource::Folder(folder) => read_trace(folder)?,
-            TraceSource::Recording { file, gaps } => import_file(file, *gaps)?.trace,
+            TraceSource::Recording { file, gaps } => recorded(file, *gaps)?,
             TraceSource::Training(training) => counted(training.trace(), &mut generated, source)?,
             TraceSource::Model(work) => counted(work.trace(), &mut generated, source)?,
         };
@@ -64,6 +66,20 @@ pub fn read_more_traces<'a>(
         traces.keep(scenario, Workload::new(trace), hash);
     }
     Ok(())
+}
+
+/// The trace that a recording becomes.
+#[cfg(not(target_family = "wasm"))]
+fn recorded(file: &Path, gaps: Gaps) -> Result<Trace, Diagnostics> {
+    Ok(import_file(file, gaps)?.trace)
+}
+
+/// A page has no readers of recordings, which are many and large: it is given what they become.
+#[cfg(target_family = "wasm")]
+fn recorded(file: &Path, _: Gaps) -> Result<Trace, Diagnostics> {
+    let rule = "a recording is not read inside of a page";
+    let remedy = "report this: it is a fault of the program that made the page";
+    Err(Diagnostics::one(file, None, rule, "", remedy))
 }
 
 /// The requests of a source, and the trace that serves them over links of these laws.

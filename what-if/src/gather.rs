@@ -2,7 +2,8 @@
 //!
 //! The scenario is read and its trace is made, and every file that this opened goes into the
 //! bundle: so whatever a scenario may name is there, and nothing else is sent along. What is packed
-//! by gzip or Zstandard goes there unpacked, to be packed with the others. Then the
+//! by gzip or Zstandard goes there unpacked, to be packed with the others. A recording of another
+//! program goes there as the trace that it becomes: a folder of the recording's name. Then the
 //! bundle is read as a page will, from memory alone, which shows that nothing is missing.
 //! Invariant: a bundle that is returned can be loaded, and asks the same question as the file.
 
@@ -16,7 +17,9 @@ use std::path::{Path, PathBuf};
 use tiersim_input::held::{hold, noted};
 use tiersim_input::packed::plain;
 use tiersim_input::shipped;
+use tiersim_input::trace::trace_files;
 use tiersim_input::traces::read_traces;
+use tiersim_policies::scenario::TraceSource;
 use tiersim_policies::zoo::Registry;
 
 /// The bundle of a scenario with what is set of it.
@@ -26,7 +29,7 @@ use tiersim_policies::zoo::Registry;
 /// or it cannot be found again by its name.
 pub fn gather(scenario: &Path, set: &[Set]) -> Result<Bundle, String> {
     let (read, opened) = noted(|| read(scenario, set));
-    read?;
+    let recorded = read?;
     let said = |error| format!("{}: cannot read: {error}", scenario.display());
     let folder = scenario.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = match folder.unwrap_or(Path::new(".")) {
@@ -44,6 +47,13 @@ pub fn gather(scenario: &Path, set: &[Set]) -> Result<Bundle, String> {
     let mut total = 0;
     for path in opened {
         let name = name(&whole(&path), &root)?;
+        if let Some((_, files)) = recorded.as_ref().filter(|(file, _)| *file == path) {
+            for (table, text) in files {
+                total = sum(&path, total, text.len() as u64)?;
+                bundle.files.insert(format!("{name}/{table}"), text.clone().into_bytes());
+            }
+            continue;
+        }
         let Some(held) = bytes(&path, MOST_BYTES - total)? else { continue };
         total += held.len() as u64;
         if path == scenario {
@@ -58,10 +68,16 @@ pub fn gather(scenario: &Path, set: &[Set]) -> Result<Bundle, String> {
     Ok(bundle)
 }
 
+/// A recording, and the files of the trace that it becomes.
+type Recorded = (PathBuf, Vec<(&'static str, String)>);
+
 /// Reads all that a run reads.
-fn read(scenario: &Path, set: &[Set]) -> Result<(), Refusal> {
-    read_traces([&read_sole(scenario, set, &Registry::default())?])?;
-    Ok(())
+fn read(scenario: &Path, set: &[Set]) -> Result<Option<Recorded>, Refusal> {
+    let scenario = read_sole(scenario, set, &Registry::default())?;
+    let traces = read_traces([&scenario])?;
+    let TraceSource::Recording { file, .. } = &scenario.workload.trace else { return Ok(None) };
+    let files = trace_files(&traces.of(&scenario).trace, file)?;
+    Ok(Some((file.clone(), files)))
 }
 
 /// The name below its project of a file, or of what ships.
@@ -76,14 +92,20 @@ fn name(path: &Path, root: &Path) -> Result<String, String> {
     })
 }
 
+/// Bytes of all files, with those that a file comes to.
+fn sum(path: &Path, total: u64, more: u64) -> Result<u64, String> {
+    if more > MOST_BYTES - total { Err(too_large(path)) } else { Ok(total + more) }
+}
+
+fn too_large(path: &Path) -> String {
+    let most = MOST_BYTES >> 20;
+    format!("{} and the others are more than the {most} MiB that a page takes", path.display())
+}
+
 /// What a file holds, unpacked, if it is there.
 fn bytes(path: &PathBuf, most: u64) -> Result<Option<Vec<u8>>, String> {
     let said = |error: io::Error| match error.kind() {
-        io::ErrorKind::FileTooLarge => {
-            let most = MOST_BYTES >> 20;
-            let path = path.display();
-            format!("{path} and the others are more than the {most} MiB that a page takes")
-        }
+        io::ErrorKind::FileTooLarge => too_large(path),
         _ => format!("{}: cannot read: {error}", path.display()),
     };
     let held = match shipped::bytes(path) {

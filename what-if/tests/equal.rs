@@ -1,5 +1,6 @@
 //! A session gives the numbers of a run, to the last digit, whatever is set.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use tiersim_input::scenario::read::read_scenario;
 use tiersim_input::traces::read_traces;
@@ -21,9 +22,12 @@ const SCENARIOS: [&str; 6] = [
 /// Overrides that are tried of each.
 const TURNS: usize = 3;
 
+fn project() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the project")
+}
+
 fn scenario(name: &str) -> PathBuf {
-    let project = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the project");
-    project.join("scenarios").join(format!("{name}.ron"))
+    project().join("scenarios").join(format!("{name}.ron"))
 }
 
 /// Cases by name, with their numbers if they fit.
@@ -139,4 +143,31 @@ fn packed_tables_lie_in_a_bundle_unpacked_under_their_names() {
     let bundle = gather(&scenario("gpt2-adam-tiering"), &[]).expect("it is there");
     let table = &bundle.files["traces/gpt2-train-cpu/ops.csv.gz"];
     assert!(table.starts_with(b"id,step,phase,"), "the header of a table");
+}
+
+/// A page has no reader of recordings: it is given the trace that one becomes.
+#[test]
+fn a_recording_lies_in_a_bundle_as_the_trace_that_it_becomes() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("a-recording");
+    fs::create_dir_all(&folder).expect("a folder for tests");
+    let recording = project().join("tests/data/fuzz/profiler/seed~trace.json");
+    fs::copy(recording, folder.join("run.json")).expect("it is there");
+    let path = folder.join("a.ron");
+    for gaps in ["keep", "drop"] {
+        let scenario = format!(
+            "Scenario(schema: 2, about: \"a recording\", hardware: \"h100-sxm-pcie5\", \
+             workload: Trace(path: \"run.json\", gaps: {gaps}, time: recorded(scale: 1.0)), \
+             policies: [(name: \"lru\", policy: Lru(spill: [\"dram\"]), \
+             hbm: share_of_peak(0.5))], seed: 1)"
+        );
+        fs::write(&path, scenario).expect("a file for tests");
+        let bundle = gather(&path, &[]).expect("it is read");
+        let in_recording = bundle.files.keys().filter(|name| name.contains("run.json"));
+        let names: Vec<&str> =
+            in_recording.filter_map(|name| name.rsplit_once("run.json")).map(|cut| cut.1).collect();
+        assert_eq!(names, ["/objects.csv", "/ops.csv", "/trace.ron", "/uses.csv"]);
+        let ready = Ready::load(&bundle).expect("nothing is missing");
+        let session = Session::new(&ready, Part::ALL).expect("it runs");
+        assert_eq!(Ok(answered(&session.nominal())), ran(&path, &[]), "{gaps}");
+    }
 }

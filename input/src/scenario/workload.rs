@@ -111,7 +111,9 @@ impl Resolver<'_, '_> {
         match self.files.path(path) {
             Ok(found) => {
                 if let Some(source) = trace_at(&found, gaps.unwrap_or_default()) {
-                    if gaps.is_some() && matches!(source, TraceSource::Folder(_)) {
+                    // In a page a recording is the folder of the trace that it became.
+                    let came = gaps.is_some() && !shipped::holds_folder(&found);
+                    if came && matches!(source, TraceSource::Folder(_)) {
                         let rule = "`gaps` is for files that are imported";
                         let remedy = "leave it out: a folder has the gaps that it was made with";
                         self.check.fault("workload.gaps", rule, remedy);

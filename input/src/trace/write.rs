@@ -35,6 +35,35 @@ pub enum Packing {
 /// A trace that breaks a rule is refused, since it could not be read back. Modules that nothing
 /// names are not written, and reading numbers the others anew in the order of their first use.
 pub fn write_trace(trace: &Trace, folder: &Path, packing: Packing) -> Result<(), Diagnostics> {
+    let (header, tables) = texts(trace, folder)?;
+    write_files(folder, &tables, &header, packing).map_err(|error| {
+        for (name, _) in &tables {
+            let _ = remove(&folder.join(partial(name)));
+            let _ = remove(&folder.join(partial(&format!("{name}.gz"))));
+        }
+        let _ = remove(&folder.join(partial(HEADER_FILE)));
+        describe(folder, &error)
+    })
+}
+
+/// The files of a trace's folder, plain, by their names in it.
+///
+/// # Errors
+/// What keeps the trace from being written into `folder`, as [`write_trace`].
+pub fn trace_files(
+    trace: &Trace,
+    folder: &Path,
+) -> Result<Vec<(&'static str, String)>, Diagnostics> {
+    let (header, mut files) = texts(trace, folder)?;
+    files.push((HEADER_FILE, header));
+    Ok(files)
+}
+
+/// The header and the tables.
+fn texts(
+    trace: &Trace,
+    folder: &Path,
+) -> Result<(String, Vec<(&'static str, String)>), Diagnostics> {
     let mut problems = Diagnostics::default();
     for TraceProblem { table, row, found, remedy } in trace.problems() {
         let rule = format!("{table}, row {row}: {found}");
@@ -53,14 +82,7 @@ pub fn write_trace(trace: &Trace, folder: &Path, packing: Packing) -> Result<(),
         ("uses.csv", use_table(trace)),
     ];
     tables.extend(statistics_table(trace).map(|table| (statistics::FILE, table)));
-    write_files(folder, &tables, &header, packing).map_err(|error| {
-        for (name, _) in &tables {
-            let _ = remove(&folder.join(partial(name)));
-            let _ = remove(&folder.join(partial(&format!("{name}.gz"))));
-        }
-        let _ = remove(&folder.join(partial(HEADER_FILE)));
-        describe(folder, &error)
-    })
+    Ok((header, tables))
 }
 
 /// The SHA-256 of what a trace says, in hexadecimal, however its tables are packed.
