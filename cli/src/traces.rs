@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use tiersim_input::import::accesses::Grouping;
 use tiersim_input::import::any::import_grouped;
 use tiersim_input::import::profiler::import_joined;
+use tiersim_input::import::ranks::import_ranks;
 use tiersim_input::import::recording::import_recording;
 use tiersim_input::import::requests::Reader;
 use tiersim_input::import::tables::{Tables, import_tables};
@@ -47,7 +48,7 @@ pub(crate) enum TraceCommand {
     #[command(
         args_conflicts_with_subcommands = true,
         subcommand_negates_reqs = true,
-        after_help = "Examples:\n  tiersim trace import trace.json --out TRACE\n  tiersim trace import snapshot.pickle --out TRACE\n  tiersim trace import app.lackey.gz --object-bytes 64B --window 10000 --out TRACE\n  tiersim trace import recording traces/gpt2-train-cpu --out TRACE"
+        after_help = "Examples:\n  tiersim trace import trace.json --out TRACE\n  tiersim trace import rank0.json rank1.json --out TRACE\n  tiersim trace import snapshot.pickle --out TRACE\n  tiersim trace import app.lackey.gz --object-bytes 64B --window 10000 --out TRACE\n  tiersim trace import recording traces/gpt2-train-cpu --out TRACE"
     )]
     Import(Box<ImportArgs>),
     /// Write a trace as an execution trace of MLCommons Chakra, for other simulators.
@@ -72,12 +73,14 @@ pub(crate) struct ImportArgs {
     #[command(subcommand)]
     source: Option<Source>,
     /// What PyTorch, Nsight Systems (exported as SQLite), MLCommons Chakra, lackey, perf script, DAMON
-    /// or libCacheSim wrote, as it is or packed; what it is, is found out.
+    /// or libCacheSim wrote, as it is or packed; what it is, is found out. Several files are ranks of
+    /// one run.
     #[arg(required = true, value_name = "FILE")]
-    file: Option<PathBuf>,
-    /// An execution trace of the same steps: what ops read and write.
+    files: Vec<PathBuf>,
+    /// An execution trace of the same steps: what ops read and write. Of several ranks, one for each
+    /// file in turn.
     #[arg(long, value_name = "FILE")]
-    execution_trace: Option<PathBuf>,
+    execution_trace: Vec<PathBuf>,
     /// Folder of the trace to write.
     #[arg(long, required = true, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -183,9 +186,13 @@ fn import(args: &ImportArgs) -> Result<(), Failure> {
         }
         None => {
             // Both are required where there is no subcommand.
-            let (Some(file), Some(out)) = (&args.file, &args.out) else { return Ok(()) };
-            let gaps = args.gaps.gaps();
-            if let Some(execution) = &args.execution_trace {
+            let (Some(file), Some(out)) = (args.files.first(), &args.out) else { return Ok(()) };
+            let (gaps, executions) = (args.gaps.gaps(), &args.execution_trace);
+            if args.files.len() > 1 {
+                let imported = import_ranks(&args.files, executions, gaps)?;
+                return write_imported(&imported.trace, &imported.account, out);
+            }
+            if let Some(execution) = executions.first() {
                 let imported = import_joined(file, execution, gaps)?;
                 return write_imported(&imported.trace, &imported.account, out);
             }

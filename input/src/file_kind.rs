@@ -282,14 +282,14 @@ fn packed(path: &Path, packing: Packing) -> FileKind {
         // What is damaged further on is a matter for the reader.
         let _ = packing.unpacked(Box::new(file)).take(HEAD).read_to_end(&mut head);
         match is_tar(&head) {
-            true => of_head(first_file(&head), u64::MAX),
+            // A database is read here and there, and so not within another file.
+            true => of_head(first_file(&head), u64::MAX).filter(|&kind| kind != FileKind::Sqlite),
             false => of_head(&head, u64::MAX),
         }
     };
     match head() {
         Some(kind @ (FileKind::Requests | FileKind::DamoRecord | FileKind::PerfData)) => kind,
-        // A database is read here and there, and so only as it is.
-        Some(kind) if kind.becomes_trace() && kind != FileKind::Sqlite => kind,
+        Some(kind) if kind.becomes_trace() => kind,
         _ => FileKind::Packed,
     }
 }

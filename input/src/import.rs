@@ -15,6 +15,7 @@ pub mod footprint;
 pub mod imported;
 mod names;
 pub mod profiler;
+pub mod ranks;
 pub mod recording;
 mod repaired;
 pub mod requests;

@@ -3,7 +3,10 @@
 //! what is left out, odd or made to harm is said, or refused.
 
 use crate::files::{folder, shared};
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tiersim_input::file_kind::FileKind;
@@ -68,6 +71,34 @@ fn same(profiler: &Imported, nsight: &Imported) {
     let at = |of: &Imported| of.trace.ops.iter().map(|op| op.at).collect::<Vec<_>>();
     assert_eq!(at(profiler), at(nsight), "every op starts when it did");
     assert_eq!(profiler.trace.meta.recorded.when, nsight.trace.meta.recorded.when);
+}
+
+/// A file packed by gzip.
+fn packed(bytes: &[u8]) -> PathBuf {
+    let path = folder("nsight").join("export.sqlite.gz");
+    let mut packer = GzEncoder::new(fs::File::create(&path).unwrap(), Compression::default());
+    packer.write_all(bytes).unwrap();
+    packer.finish().unwrap();
+    path
+}
+
+#[test]
+fn a_packed_export_is_read_like_the_database_and_nothing_is_left_beside_it() {
+    let plain = fs::read(seed()).unwrap();
+    let mut logged = plain.clone();
+    // A database that had a log beside it.
+    logged[18..20].fill(2);
+    for bytes in [&plain, &logged] {
+        let path = packed(bytes);
+        assert_eq!(FileKind::of(&path), Some(FileKind::Sqlite));
+        same(&imported(&seed()), &imported(&path));
+        assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
+    }
+    let error = |bytes: &[u8]| import_profiler(&packed(bytes), Gaps::Keep).unwrap_err().to_string();
+    assert!(error(&plain[..plain.len() / 2]).contains("damaged"));
+    let mut large = plain;
+    large.resize(32 << 20, 0);
+    assert!(error(&large).contains("unpacks to 200 times its size"), "{}", error(&large));
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod import_hostile;
 #[cfg(feature = "nsight")]
 mod import_nsight;
 mod import_profiler;
+mod import_ranks;
 mod import_recording;
 mod import_serving;
 mod import_tables;

@@ -1,6 +1,7 @@
 //! Traces of other programs: found out, imported, and run by every policy.
 
 use crate::common::*;
+use std::process::Command;
 
 const SMALL: &str = "tests/data/fuzz/profiler/seed~trace.json";
 
@@ -175,4 +176,53 @@ fn a_real_chakra_trace_is_run_by_every_policy() {
             assert!((200.0..381.8).contains(&baseline), "{baseline}");
         }
     }
+}
+
+#[test]
+fn real_ranks_are_one_trace_that_every_policy_runs() {
+    let Some(real) = beside("execution-trace/dlrm_kineto_and_et_ranks_0_to_3.tar.gz") else {
+        return;
+    };
+    let project = Project::shipped();
+    let tar = Command::new("tar").arg("xzf").arg(&real).arg("-C").arg(project.path("")).status();
+    if !tar.is_ok_and(|status| status.success()) {
+        eprintln!("NOT COMPARED: tar cannot unpack {}", real.display());
+        return;
+    }
+    let kineto =
+        |rank: u32, at: u64| format!("dlrm_kineto/worker{rank}_step_12.{at}.pt.trace.json");
+    let (first, second) = (kineto(0, 1694128201545), kineto(1, 1694128201556));
+    let tensors = |rank: u32| format!("dlrm_pytorch_et/dlrm_eg_{rank}.json");
+    let (its, theirs) = (tensors(0), tensors(1));
+    let both = ["trace", "import", &first, &second, "--execution-trace", &its];
+    let both = [&both[..], &["--execution-trace", &theirs, "--out", "T"]].concat();
+    project.run(&both).ends_with(0).shows(&[
+        "2 ranks as one trace",
+        "3 all-reduce of 2485252 bytes, each one op of all ranks",
+        "5 all-to-all of 64448 bytes, each one op of all ranks",
+        "they took 5.754 ms once all ranks had called them",
+        "ranks had waited for others for 5.626 ms",
+        "8 in each of 1 servers (the files say how many ranks there are)",
+        "rank 0 began 5.762 ms after the first",
+        "1668 of 1675 rows of the execution trace",
+    ]);
+    zoo(&project, "T", "keep");
+    let text = fs::read_to_string(project.path("scenarios/zoo.ron")).unwrap();
+    let text = text.replace("gaps: keep, ", "");
+    project.write("scenarios/zoo.ron", &text);
+    // A card alone has nobody to meet.
+    let ran = ["run", "scenarios/zoo.ron", "--out", "A"];
+    project.run(&ran).ends_with(2).says(&["write `within` into `server` of the hardware"]);
+    let text = fs::read_to_string(project.path("scenarios/zoo.ron")).unwrap();
+    project.write("scenarios/zoo.ron", text.replace("h100-sxm-pcie5", "dgx-h100"));
+    project.run(&["run", "scenarios/zoo.ron", "--audit", "--out", "A"]).ends_with(0);
+    let summary = project.json("A/summary.json");
+    let results = summary["results"].as_array().unwrap();
+    assert_eq!(results.len(), 28);
+    for case in results {
+        assert!(!case["oom"].as_bool().unwrap(), "{}", case["policy"]);
+    }
+    // The second rank took 18.749 ms, with 5.754 ms of collectives that this server's links shorten.
+    let baseline = results[0]["baseline_step_ms"].as_f64().unwrap();
+    assert!((18.749 - 5.754..18.749).contains(&baseline), "{baseline}");
 }

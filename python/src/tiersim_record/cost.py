@@ -38,7 +38,7 @@ MOVES = frozenset(
     "empty_like empty empty_strided empty_permuted new_empty new_empty_strided new_zeros new_ones "
     "new_full zeros ones full full_like fill_ fill zero_ zero index_select gather index "
     "lift_fresh lift_fresh_copy scalar_tensor slice_backward select_backward index_put index_put_ "
-    "scatter where tril triu".split()
+    "scatter where tril triu split_with_sizes_copy chunk_cat chunk_cat_mixed_dtype".split()
 )
 PER_ELEMENT = {
     "native_layer_norm": 8,

@@ -15,10 +15,10 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from . import cost
+from . import collectives, cost
 from .clock import Clock, Mark
 from .modules import ModuleTracker
-from .storages import Storage, Storages
+from .storages import Storage, Storages, is_sharded
 
 
 @dataclass(slots=True)
@@ -35,6 +35,9 @@ class RecordedOp:
     flops: int
     bytes: int
     modes: dict[int, str]  # storage id -> r, w or rw
+    unit: str = ""  # the collective that it is
+    collective_bytes: int = 0
+    group: str = ""
 
 
 class Argument(NamedTuple):
@@ -66,6 +69,8 @@ class OpRecorder(TorchDispatchMode):
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
+        if any(is_sharded(kind) for kind in types):
+            return NotImplemented  # what it does to its local tensors is seen next
         kwargs = kwargs or {}
         phase, module = self._place()
         if func.is_view:
@@ -143,6 +148,8 @@ class OpRecorder(TorchDispatchMode):
         touched += [storage for _, storage in new]
         if not touched:
             return "ops without memory on the device"
+        if collectives.is_distributed(func):
+            return self._meet(op, func, args, out)
         wrote = [one.storage for one in arguments if one.changed and one.storage is not None]
         wrote += [storage for _, storage in new]
         if all(storage.counter for storage in wrote or touched):
@@ -153,6 +160,9 @@ class OpRecorder(TorchDispatchMode):
             return "views"
         tensors = [one.tensor for one in arguments]
         out_argument = func._schema.overload_name.endswith("out")
+        # Such as those of FSDP2 have without such a name.
+        schema = enumerate(func._schema.arguments)
+        results = {position for position, one in schema if one.name == "out"}
         read: Counter[int] = Counter()
         written: Counter[int] = Counter()
         for one in arguments:
@@ -163,7 +173,7 @@ class OpRecorder(TorchDispatchMode):
             looks = cost.looks_at(name, one.position)
             if one.changed:
                 written[storage.id] += size
-                looks = looks and not out_argument
+                looks = looks and not out_argument and one.position not in results
                 if not looks and size < storage.bytes:
                     read[storage.id] += 0  # the rest of the storage keeps its contents
             if looks:
@@ -184,6 +194,30 @@ class OpRecorder(TorchDispatchMode):
             self.no_formula[str(func)] += 1
         op.flops = count or 0
         return None
+
+    def _meet(self, op: RecordedOp, func: Any, args: Any, out: Any) -> str | None:
+        """Fills in what an op of a process group does."""
+        one = collectives.collective(func, args, out)
+        if one is None:
+            return "ops of process groups that are no collectives"
+        op.unit, op.collective_bytes, op.group = one.unit, one.bytes, one.group
+        read, written = self._sizes(one.reads), self._sizes(one.writes)
+        whole = self.storages.all
+        for key in read.keys() | written.keys():
+            # What is written in part keeps the rest of its contents.
+            reads = key in read or written[key] < whole[key].bytes
+            op.modes[key] = ("r" if reads else "") + ("w" if key in written else "")
+            op.bytes += sum(min(sizes[key], whole[key].bytes) for sizes in (read, written))
+        return None if op.modes else "ops without memory on the device"
+
+    def _sizes(self, tensors: list[torch.Tensor]) -> Counter[int]:
+        """Bytes of tensors by storage."""
+        sizes: Counter[int] = Counter()
+        for tensor in tensors:
+            storage = self.storages.of(tensor)
+            if storage is not None:
+                sizes[storage.id] += tensor.numel() * tensor.element_size()
+        return sizes
 
     def _born(
         self, arguments: list[Argument], outs: list[torch.Tensor]

@@ -221,6 +221,7 @@ class Recorder:
                 self._recording.callback(hook.remove)
         if self.device.type == "meta":
             self._recording.enter_context(OneKernelAttention())
+        self._recording.enter_context(self._storages.emptied())
         self._recording.enter_context(self._tracker)
         self._recording.enter_context(self._ops)
 

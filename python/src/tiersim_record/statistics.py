@@ -11,6 +11,7 @@ from torch.optim import Optimizer
 from torch.utils._pytree import tree_flatten_with_path
 
 from .modules import Parameters
+from .storages import local
 
 COUNTER_BYTES = 8
 
@@ -82,7 +83,7 @@ def gradient_norms(parameters: Parameters) -> dict[str, float]:
     for name, parameter in parameters.list:
         gradient = parameter.grad
         if gradient is not None and not gradient.is_sparse:
-            norms[name] = gradient.detach().double().norm().item()
+            norms[name] = local(gradient.detach()).double().norm().item()
     return norms
 
 
@@ -109,5 +110,6 @@ def adam_state(
         state = optimizer.state.get(parameter, {})
         first, second = state.get("exp_avg"), state.get("exp_avg_sq")
         if isinstance(first, torch.Tensor) and isinstance(second, torch.Tensor):
-            return first, second
+            # A rank knows its own part, and asking for the whole would make all ranks meet.
+            return local(first), local(second)
     return None

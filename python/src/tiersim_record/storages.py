@@ -8,11 +8,23 @@ next storage at the same address is another object. Nothing here keeps a storage
 from __future__ import annotations
 
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
 
 NEVER = -1
+
+
+def is_sharded(kind: type) -> bool:
+    """Whether tensors of this type are a rank's part of a larger one, as FSDP2 keeps parameters."""
+    return kind.__name__ == "DTensor" and kind.__module__.startswith("torch.distributed")
+
+
+def local(tensor: torch.Tensor) -> torch.Tensor:
+    """The part of a tensor that this rank has; most tensors are whole."""
+    return tensor._local_tensor if is_sharded(type(tensor)) else tensor
 
 
 @dataclass(slots=True)
@@ -49,7 +61,7 @@ class Storages:
         ``before`` says of one that is new that it is older than the op that shows it.
         """
         try:
-            storage = tensor.untyped_storage()
+            storage = local(tensor).untyped_storage()
         except (NotImplementedError, RuntimeError):
             self.without += 1
             return None
@@ -86,6 +98,23 @@ class Storages:
         self._refs.pop(storage.id, None)
         if self.watching:
             storage.death = self.ops
+
+    @contextmanager
+    def emptied(self) -> Iterator[None]:
+        """Within it storages that are resized to nothing end, as FSDP lets gathered parameters go."""
+        resize = torch.UntypedStorage.resize_
+
+        def resize_(storage: torch.UntypedStorage, size: int) -> object:
+            known = self._live.get(storage._cdata)
+            if size == 0 and known is not None and storage.nbytes() > 0:
+                self._freed(storage._cdata, known)
+            return resize(storage, size)
+
+        torch.UntypedStorage.resize_ = resize_
+        try:
+            yield
+        finally:
+            torch.UntypedStorage.resize_ = resize
 
     def close(self) -> None:
         """What lives now is never freed as far as the trace goes."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .clock import Clock
 from .dispatch import RecordedOp
@@ -48,6 +48,9 @@ class OpRow:
     flops: int
     bytes: int
     at_ns: int | None
+    unit: str = ""  # empty for the device
+    collective_bytes: int = 0
+    group: str = ""
 
 
 @dataclass(slots=True)
@@ -106,7 +109,8 @@ def build(
     for index, (op, module) in enumerate(zip(recorded, modules)):
         span, at = clock.span_ns(op.begin, op.end), clock.at_ns(start, op.begin)
         name = _cut(op.name)
-        ops.append(OpRow(op.step, op.phase, name, module, op.stream, span, op.flops, op.bytes, at))
+        row = OpRow(op.step, op.phase, name, module, op.stream, span, op.flops, op.bytes, at)
+        ops.append(replace(row, unit=op.unit, collective_bytes=op.collective_bytes, group=op.group))
         uses += [(index, ids[key], mode) for key, mode in sorted(op.modes.items())]
     course = []
     if len(statistics) > 1:

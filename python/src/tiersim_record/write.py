@@ -86,11 +86,15 @@ def table_texts(tables: Tables) -> dict[str, str]:
         start = (index, row.name, row.kind, row.bytes, row.dtype, persistent, row.module or "")
         objects.append((*start, *numbers, freed))
     ops = []
+    # Columns of collectives only where there are any.
+    meets = any(op.unit for op in tables.ops)
     for index, op in enumerate(tables.ops):
         start = (index, op.step, op.phase, op.name, op.module or "", op.stream)
-        ops.append((*start, op.duration_ns, op.flops, op.bytes, op.at_ns))
+        meeting = (op.unit, op.collective_bytes or "", op.group) if meets else ()
+        ops.append((*start, op.duration_ns, op.flops, op.bytes, op.at_ns, *meeting))
     object_columns = "id name kind bytes dtype persistent module adam_m adam_v grad_norm freed_after"
     op_columns = "id step phase name module stream duration_ns flops bytes at_ns"
+    op_columns += " unit collective_bytes group" if meets else ""
     texts = {
         "objects.csv": _csv(object_columns, objects),
         "ops.csv": _csv(op_columns, ops),

@@ -15,7 +15,7 @@ use super::profile::profile;
 use super::state::{Of, State};
 use super::steps::Steps;
 use super::tables::{Tables, Work};
-use super::{Gaps, Imported};
+use super::{Built, Gaps, Imported};
 use crate::import::execution::Tensors;
 use crate::trace::tables::Findings;
 use std::path::Path;
@@ -38,7 +38,7 @@ pub(super) fn build(
     tables: &Tables,
     gaps: Gaps,
     (mended, tensors): (u64, Option<&Tensors>),
-) -> Result<Imported, Diagnostics> {
+) -> Result<Built, Diagnostics> {
     let host = Host::new(tables);
     let sequences = Sequences::new(tables, &host);
     let items = match tables.activities.is_empty() {
@@ -70,13 +70,14 @@ pub(super) fn build(
             made.state_uses(&state, &memory);
         }
     }
-    let trace = made.finish(tables, &modules, meta(path, tables, gaps, &account), &mut account);
+    let meta = meta(path, tables, gaps, &account);
+    let (trace, op_of) = made.finish(tables, &modules, meta, &mut account);
     let mut findings = Findings::default();
     findings.unsound(path, &trace);
     if !findings.is_empty() {
         return Err(findings.finish());
     }
-    Ok(Imported { trace, account })
+    Ok(Built { imported: Imported { trace, account }, host, items, op_of })
 }
 
 fn count((tables, host): (&Tables, &Host), items: &Items, memory: &Memory, mended: u64) -> Account {
@@ -329,7 +330,7 @@ impl<'a> Made<'a> {
         modules: &Modules,
         meta: TraceMeta,
         account: &mut Account,
-    ) -> Trace {
+    ) -> (Trace, Vec<OpId>) {
         let settled = self.settled(account);
         let mut next = settled.iter().peekable();
         let mut ops: Vec<Op> = Vec::with_capacity(self.items.list.len());
@@ -372,7 +373,8 @@ impl<'a> Made<'a> {
         for (object, death) in self.objects.iter_mut().zip(&self.deaths) {
             object.freed_after = death.map(|item| op_of[item as usize]);
         }
-        Trace { meta, modules: modules.names.clone(), objects: self.objects, ops, uses }
+        let (modules, objects) = (modules.names.clone(), self.objects);
+        (Trace { meta, modules, objects, ops, uses }, op_of)
     }
 }
 

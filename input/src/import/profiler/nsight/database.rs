@@ -8,11 +8,14 @@
 //! lead to each other end in an error and not in a walk without end.
 
 use crate::json::cannot_read;
+use crate::packed::{Packing, plain};
 use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, Error, OpenFlags, Row};
+use rusqlite::{Connection, Error, MAIN_DB, OpenFlags, Row};
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use tiersim_models::diagnostic::Diagnostics;
 
@@ -26,6 +29,10 @@ const ROW_BYTES: u64 = 4;
 /// steps when it is read, and more than 40 bytes.
 const STEPS_PER_BYTE: u64 = 8;
 const FREE_STEPS: u64 = 4_000_000;
+/// Bytes that a packed database may unpack to: for each of its own, for any, and at most.
+const MOST_UNPACKED: u64 = 200;
+const FREE_UNPACKED: u64 = 16 << 20;
+const MOST_IN_MEMORY: u64 = 2 << 30;
 /// How often they are counted.
 const AT_ONCE: i32 = 4096;
 
@@ -49,10 +56,12 @@ impl Database {
     /// That it is no database, or damaged.
     pub(super) fn open(path: &Path) -> Result<Database, Diagnostics> {
         let meta = std::fs::metadata(path).map_err(|error| cannot_read(path, &error))?;
-        let connection =
-            connect(path, meta.len()).map_err(|error| damaged(path, "its head", &error))?;
+        let unpacked = unpacked(path)?;
+        let bytes = unpacked.as_ref().map_or(meta.len(), |bytes| bytes.len() as u64);
+        let connection = connect(path, unpacked.as_deref(), bytes)
+            .map_err(|error| damaged(path, "its head", &error))?;
         let (path, names) = (path.to_owned(), BTreeMap::new());
-        let mut database = Database { connection, path, names, bytes: meta.len() };
+        let mut database = Database { connection, path, names, bytes };
         let mut names = BTreeMap::new();
         database.each("its tables", "SELECT name, type, rootpage FROM sqlite_schema", |cells| {
             if let Some(name) = cells.text(0) {
@@ -165,11 +174,46 @@ impl Cells<'_> {
     }
 }
 
-fn connect(path: &Path, bytes: u64) -> Result<Connection, Error> {
+/// What a packed database holds, in memory: nothing is written beside the file. None of one that is
+/// not packed.
+fn unpacked(path: &Path) -> Result<Option<Vec<u8>>, Diagnostics> {
+    let failed = |error: &std::io::Error| cannot_read(path, error);
+    let mut head = Vec::new();
+    let mut file = File::open(path).map_err(|error| failed(&error))?;
+    file.by_ref().take(4).read_to_end(&mut head).map_err(|error| failed(&error))?;
+    if Packing::of_head(&head).is_none() {
+        return Ok(None);
+    }
+    file.read_to_end(&mut head).map_err(|error| failed(&error))?;
+    let most = (head.len() as u64).saturating_mul(MOST_UNPACKED) + FREE_UNPACKED;
+    let mut bytes = plain(head, most.min(MOST_IN_MEMORY)).map_err(|error| match error.kind() {
+        std::io::ErrorKind::FileTooLarge => {
+            let rule = "a packed database unpacks to 200 times its size and 16 MiB at most, and to 2 \
+                        GiB";
+            Diagnostics::one(path, None, rule, "", "unpack it, and give the database")
+        }
+        _ => failed(&error),
+    })?;
+    // A database that kept a log beside it says so here, and in memory there is none: an export is
+    // whole without it.
+    if let Some(versions @ &mut [2, 2]) = bytes.get_mut(18..20) {
+        versions.fill(1);
+    }
+    Ok(Some(bytes))
+}
+
+fn connect(path: &Path, unpacked: Option<&[u8]>, bytes: u64) -> Result<Connection, Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
         | OpenFlags::SQLITE_OPEN_URI
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let mut connection = Connection::open_with_flags(uri(path), flags)?;
+    let mut connection = match unpacked {
+        None => Connection::open_with_flags(uri(path), flags)?,
+        Some(bytes) => {
+            let mut connection = Connection::open_in_memory()?;
+            connection.deserialize_read_exact(MAIN_DB, bytes, bytes.len(), true)?;
+            connection
+        }
+    };
     let most = bytes.saturating_mul(STEPS_PER_BYTE).saturating_add(FREE_STEPS);
     let mut left = most / u64::from(AT_ONCE.unsigned_abs());
     let spent = move || {

@@ -1,0 +1,232 @@
+//! Several ranks as one trace: real recordings against counts made in Python beforehand, and small
+//! ones written here for single rules.
+//!
+//! `tests/count_ranks.py` counts the real ones again.
+
+use crate::files::{folder, shared};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use tiersim_input::import::profiler::{Gaps, import_joined, import_profiler};
+use tiersim_input::import::ranks::{Imported, import_ranks};
+use tiersim_models::workload::{Mode, Op, Trace, Unit};
+
+const US: u64 = 1_000_000;
+
+/// Unpacks the real recordings; the files of all ranks, and their execution traces.
+fn real() -> Option<(Vec<PathBuf>, Vec<PathBuf>)> {
+    let packed = shared("execution-trace/dlrm_kineto_and_et_ranks_0_to_3.tar.gz")?;
+    let folder = folder("ranks");
+    let tar = Command::new("tar").arg("xzf").arg(&packed).arg("-C").arg(&folder).status();
+    if !tar.is_ok_and(|status| status.success()) {
+        eprintln!("tar cannot unpack {}: nothing was compared with it", packed.display());
+        return None;
+    }
+    let within = |name: &str| {
+        let files = fs::read_dir(folder.join(name)).unwrap();
+        let mut files: Vec<PathBuf> = files.map(|file| file.unwrap().path()).collect();
+        files.sort();
+        files
+    };
+    Some((within("dlrm_kineto"), within("dlrm_pytorch_et")))
+}
+
+/// When each op ends if it waits for nothing but its stream and its edges.
+fn played(trace: &Trace) -> Vec<u64> {
+    let mut streams = vec![0u64; 1 << 16];
+    let mut ends: Vec<u64> = Vec::with_capacity(trace.ops.len());
+    for op in &trace.ops {
+        let after = op.after.iter().map(|id| ends[id.index()]);
+        let start = after.chain([streams[usize::from(op.stream)]]).max().unwrap_or(0);
+        let end = start + op.duration.map_or(0, |span| span.ps());
+        streams[usize::from(op.stream)] = end;
+        ends.push(end);
+    }
+    ends
+}
+
+fn works(op: &&Op) -> bool {
+    op.unit != Unit::Idle
+}
+
+#[test]
+fn real_ranks_are_as_counted() {
+    let Some((files, executions)) = real() else { return };
+    // Ranks, ops, time of collectives, time waited, and when ranks began.
+    for (count, ops, took, waited, shift, apart) in [
+        (2, 579, 5_754, 5_626, &[5_762, 0][..], 2),
+        (4, 1_162, 3_452, 16_592, &[5_762, 0, 7_403, 1][..], 4),
+    ] {
+        for tensors in [&[][..], &executions[..count]] {
+            // In any order.
+            let (mut some, mut theirs) = (files[..count].to_vec(), tensors.to_vec());
+            some.reverse();
+            theirs.reverse();
+            let Imported { trace, account } = import_ranks(&some, &theirs, Gaps::Keep).unwrap();
+            assert_eq!(trace.ops.iter().filter(works).count(), ops);
+            assert_eq!(account.waited, (waited * US, took * US));
+            assert_eq!(account.group, (8, 1, true));
+            let ends: Vec<u64> = account.ranks.iter().map(|rank| rank.1 / US).collect();
+            assert_eq!(ends, shift);
+            assert_eq!((account.apart, account.sizeless, account.alone), (apart * US, 0, (0, 0)));
+            let bytes: Vec<(&str, u64)> = trace
+                .ops
+                .iter()
+                .filter_map(|op| match op.unit {
+                    Unit::Network(of) => Some((of.kind.word(), of.bytes.get())),
+                    _ => None,
+                })
+                .collect();
+            let all = [
+                ("all-to-all", 24_576),
+                ("all-to-all", 192),
+                ("all-to-all", 1_536),
+                ("all-to-all", 13_568),
+                ("all-reduce", 1_576_964),
+                ("all-to-all", 24_576),
+                ("all-reduce", 448),
+                ("all-reduce", 907_840),
+            ];
+            assert_eq!(bytes, all);
+            alone(&trace, &files[..count], tensors);
+            // All starts and ends when it did, but for what ends of collectives are apart.
+            let last = |path: &PathBuf| {
+                let trace = import_profiler(path, Gaps::Keep).unwrap().trace;
+                played(&trace).into_iter().max().unwrap()
+            };
+            let ends =
+                files[..count].iter().zip(&account.ranks).map(|(path, rank)| last(path) + rank.1);
+            let (recorded, ours) = (ends.max().unwrap(), played(&trace).into_iter().max().unwrap());
+            assert!(recorded.abs_diff(ours) <= 8 * account.apart, "{recorded} {ours}");
+        }
+    }
+}
+
+/// That each rank's ops, objects and uses are those of its own import.
+fn alone(trace: &Trace, files: &[PathBuf], executions: &[PathBuf]) {
+    for (rank, path) in files.iter().enumerate() {
+        let own = match executions.get(rank) {
+            Some(execution) => import_joined(path, execution, Gaps::Keep),
+            None => import_profiler(path, Gaps::Keep),
+        };
+        let own = own.unwrap().trace;
+        let prefix = format!("rank {rank}: ");
+        let uses = |trace: &Trace, prefix: &str| -> Vec<(String, Mode)> {
+            let name = |object: usize| trace.objects[object].name.strip_prefix(prefix);
+            let uses = trace.uses.iter();
+            uses.filter_map(|one| Some((name(one.object.index())?.to_owned(), one.mode))).collect()
+        };
+        assert_eq!(uses(trace, &prefix), uses(&own, ""));
+        let bytes = |trace: &Trace, prefix: &str| -> u64 {
+            let objects = trace.objects.iter().filter(|object| object.name.starts_with(prefix));
+            objects.map(|object| object.bytes.get()).sum()
+        };
+        assert_eq!(bytes(trace, &prefix), bytes(&own, ""));
+    }
+}
+
+/// A call, its launch and its kernel; without a call a kernel that is no collective.
+fn kernel(id: u32, call: &str, at: f64, start: f64, span: f64) -> String {
+    let name = if call.is_empty() { "k" } else { "ncclKernel_SendRecv" };
+    let call = match call {
+        "" => String::new(),
+        _ => format!(
+            r#"{{"ph":"X","cat":"user_annotation","name":"nccl:{call}","pid":1,"tid":7,"ts":{at},"dur":3,"args":{{"Input Dims":[[256]],"Input type":["float"]}}}},"#
+        ),
+    };
+    format!(
+        r#"{call}
+{{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":7,"ts":{at}.5,"dur":1,"args":{{"correlation":{id}}}}},
+{{"ph":"X","cat":"kernel","name":"{name}","pid":0,"tid":20,"ts":{start},"dur":{span},"args":{{"correlation":{id},"stream":20,"device":0}}}}"#
+    )
+}
+
+fn rank(folder: &Path, number: u32, of: u32, events: &[String]) -> PathBuf {
+    let path = folder.join(format!("rank{number}-{of}.json"));
+    let text = format!(
+        r#"{{"distributedInfo": {{"backend": "nccl", "rank": {number}, "world_size": {of}}},
+"deviceProperties": [{{"id": 0, "name": "A", "totalGlobalMem": 1}}, {{"id": 1, "name": "A", "totalGlobalMem": 1}}],
+"traceEvents": [{}]}}"#,
+        events.join(",\n")
+    );
+    fs::write(&path, text).unwrap();
+    path
+}
+
+#[test]
+fn a_collective_waits_for_the_last_rank_and_all_wait_for_it() {
+    let folder = folder("wait");
+    let first = [
+        kernel(1, "", 0.0, 100.0, 10.0),
+        kernel(2, "all_gather", 10.0, 110.0, 40.0),
+        kernel(3, "", 20.0, 150.0, 5.0),
+    ];
+    // Its clock is another, and it comes 30 us later to the collective.
+    let second = [
+        kernel(1, "", 5000.0, 5100.0, 40.0),
+        kernel(2, "_all_gather_base", 5010.0, 5140.0, 10.0),
+        kernel(3, "", 5020.0, 5150.0, 7.0),
+    ];
+    let files = [rank(&folder, 1, 4, &second), rank(&folder, 0, 4, &first)];
+    let Imported { trace, account } = import_ranks(&files, &[], Gaps::Keep).unwrap();
+    let ops: Vec<(u16, u64, Vec<u32>)> = trace
+        .ops
+        .iter()
+        .map(|op| {
+            let after = op.after.iter().map(|id| id.0).collect();
+            (op.stream, op.duration.unwrap().ps() / US, after)
+        })
+        .collect();
+    let wanted =
+        [(0, 10, vec![]), (1, 40, vec![]), (0, 10, vec![1]), (0, 5, vec![]), (1, 7, vec![2])];
+    assert_eq!(ops, wanted);
+    let Unit::Network(of) = trace.ops[2].unit else { panic!("{:?}", trace.ops[2]) };
+    // Each rank gives 1024 bytes; there are two devices in a server.
+    assert_eq!((of.bytes.get(), of.within, of.servers), (4096, 2, 2));
+    assert_eq!(account.waited, (30 * US, 10 * US));
+    assert_eq!(account.ranks.iter().map(|rank| rank.1).collect::<Vec<u64>>(), [0, 0]);
+    let words = account.to_string();
+    for wanted in ["1 all-gather of 4096 bytes", "2 in each of 2 servers", "rank 1\nseen:"] {
+        assert!(words.contains(wanted), "{words}\nwanted {wanted}");
+    }
+}
+
+#[test]
+fn a_rank_that_begins_later_starts_later() {
+    let folder = folder("later");
+    let first = [kernel(1, "", 0.0, 100.0, 10.0), kernel(2, "all_reduce", 10.0, 110.0, 40.0)];
+    let second = [kernel(1, "", 0.0, 100.0, 5.0), kernel(2, "all_reduce", 10.0, 105.0, 20.0)];
+    let files = [rank(&folder, 0, 2, &first), rank(&folder, 1, 2, &second)];
+    for (gaps, shift, last) in [(Gaps::Keep, 25, 50), (Gaps::Drop, 25, 30)] {
+        let Imported { trace, account } = import_ranks(&files, &[], gaps).unwrap();
+        assert_eq!(account.ranks[1].1, shift * US);
+        assert_eq!(played(&trace).into_iter().max(), Some(last * US));
+    }
+}
+
+#[test]
+fn what_is_wrong_is_said_with_its_file() {
+    let folder = folder("wrong");
+    let one = |call: &str| [kernel(1, call, 10.0, 110.0, 10.0)];
+    let reduces = rank(&folder, 0, 2, &one("all_reduce"));
+    let again = rank(&folder, 0, 3, &one("all_reduce"));
+    let gathers = rank(&folder, 1, 2, &one("all_gather"));
+    let of_three = rank(&folder, 1, 3, &one("all_reduce"));
+    let sends = rank(&folder, 2, 2, &one("send 0->1"));
+    for (files, executions, wanted) in [
+        ([&reduces, &again], 0, "rank0-3.json: several files are of several ranks"),
+        ([&reduces, &of_three], 0, "rank1-3.json: ranks of one run say how many they are alike"),
+        (
+            [&reduces, &gathers],
+            0,
+            "rank1-2.json: ranks call the same collectives in the same order",
+        ),
+        ([&reduces, &sends], 0, "rank2-2.json: ranks of one run are tied together by collectives"),
+        ([&reduces, &gathers], 1, "rank0-2.json: several ranks have an execution trace each"),
+    ] {
+        let executions = vec![reduces.clone(); executions];
+        let files = files.map(Clone::clone);
+        let error = import_ranks(&files, &executions, Gaps::Keep).expect_err(wanted).to_string();
+        assert!(error.contains(wanted), "{error}\nwanted {wanted}");
+    }
+}
