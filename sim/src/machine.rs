@@ -48,7 +48,7 @@ use crate::machine::collectives::Collectives;
 use crate::machine::entry::{Entries, Held, Progress};
 use crate::machine::framework::Framework;
 use crate::machine::in_place::Uses;
-use crate::machine::loads::Loads;
+use crate::machine::loads::{Load, Loads};
 use crate::machine::meters::Meters;
 use crate::machine::moment::Piece;
 use crate::machine::path::{Path, Paths};
@@ -56,7 +56,6 @@ use crate::machine::ranks::Ranks;
 use crate::machine::sharing::{Flight, Sharing};
 use crate::machine::streams::{Processors, Stream, Threads};
 pub use crate::machine::trail::{Doing, Segment, UsedInPlace, WalkedStep};
-use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::rc::Rc;
@@ -294,15 +293,14 @@ impl<'a> SimMachine<'a> {
             let checked = audit.ends(&entry.command, now);
             checked.map_err(|breach| Fault::Audit { events: self.engine.events(), breach })?;
         }
-        let mut excess: SmallVec<[(usize, Span); 4]> = SmallVec::new();
-        if let Some(loads) = &mut self.loads {
-            let kind = |(tier, rise)| (self.ranks.tier_kind(tier), rise);
-            excess.extend(loads.ends(ticket).map(kind));
+        let mut in_place = self.by_law(ticket);
+        if let Some(loads) = self.loads.as_mut().and_then(|loads| loads.ends(ticket)) {
+            let kind = |load: &Load| (self.ranks.tier_kind(load.tier), load.excess);
+            in_place.extend(loads.iter().map(kind));
         }
-        if let Some(uses) = &mut self.uses {
-            excess.extend(uses.ends(ticket));
+        if let Some(excess) = self.uses.as_mut().and_then(|uses| uses.ends(ticket)) {
+            in_place.extend(excess);
         }
-        let in_place = self.in_place(ticket, &excess);
         if is_first {
             self.count(ticket, &in_place);
             let entry = self.entries.get(ticket);

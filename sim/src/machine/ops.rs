@@ -278,11 +278,11 @@ impl<'a> SimMachine<'a> {
     /// An op starts that computes for `span`; what its charges take.
     pub(super) fn costs(&mut self, op: Ticket, span: Span) -> Costs {
         let charges = charges(&self.entries.get(op).command.work);
-        let laws = charges.iter().map(|&(tier, bytes)| {
+        let mut costs = Costs::new();
+        for &(tier, bytes) in charges {
             let law = self.accesses[tier.index()];
-            Cost { setup: law.setup, bytes: law.rate.span_of(bytes.get()) }
-        });
-        let mut costs: Costs = laws.collect();
+            costs.push(Cost { setup: law.setup, bytes: law.rate.span_of(bytes.get()) });
+        }
         if self.loads.is_none() || charges.is_empty() {
             return costs;
         }

@@ -142,39 +142,33 @@ impl SimMachine<'_> {
         let launch = launch.min(entry.compute);
         let mut left = now.since(entry.start).ps();
         let mut all: Stretches = SmallVec::new();
-        let mut add = |part, span| {
+        all.push((PathPart::Arrival, entry.start.since(entry.ready_at)));
+        let mut spent = |part, span: Span| {
+            let span = span.min(Span::from_ps(left));
+            left -= span.ps();
             // What takes no time changes nothing.
             if span > Span::ZERO {
                 all.push((part, span));
             }
         };
-        add(PathPart::Arrival, entry.start.since(entry.ready_at));
         let compute = Span::from_ps(entry.compute.ps() - launch.ps());
-        let uses = in_place.iter().map(|&(tier, span)| (PathPart::InPlace(tier), span));
-        let host = (PathPart::HostOps, entry.host);
-        let before = [(PathPart::Allocator, entry.allocating), host, (PathPart::Launch, launch)];
-        let during = [(own, compute), (PathPart::Delay, *delay)];
-        for (part, span) in before.into_iter().chain(during).chain(uses) {
-            let span = span.min(Span::from_ps(left));
-            left -= span.ps();
-            add(part, span);
-        }
+        spent(PathPart::Allocator, entry.allocating);
+        spent(PathPart::HostOps, entry.host);
+        spent(PathPart::Launch, launch);
+        spent(own, compute);
+        spent(PathPart::Delay, *delay);
+        in_place.iter().for_each(|&(tier, span)| spent(PathPart::InPlace(tier), span));
         // What processors that are shared and other devices made of it.
-        add(own, Span::from_ps(left));
+        spent(own, Span::from_ps(u64::MAX));
         all
     }
 
-    /// What an op paid for use in place, by tier of the machine, in the order of its charges.
-    pub(super) fn in_place(
-        &self,
-        ticket: Ticket,
-        excess: &[(usize, Span)],
-    ) -> SmallVec<[(usize, Span); 4]> {
+    /// What an op pays for use in place by the laws of tiers, in the order of its charges.
+    pub(super) fn by_law(&self, ticket: Ticket) -> SmallVec<[(usize, Span); 4]> {
         let mut all = SmallVec::new();
         for &(tier, bytes) in charges(&self.entries.get(ticket).command.work) {
             all.push((tier.index(), self.accesses[tier.index()].span_of(bytes)));
         }
-        all.extend_from_slice(excess);
         all
     }
 
