@@ -5,6 +5,8 @@
 //! Invariant: tickets count up from 0 and edges only name earlier tickets, so no plan can deadlock.
 
 use smallvec::SmallVec;
+use std::ops::Range;
+use std::sync::Arc;
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_models::workload::Mode;
@@ -148,6 +150,15 @@ pub trait Machine {
 
     /// Takes a command. Commands come in the order of their tickets.
     fn submit(&mut self, command: Command) -> Result<(), Self::Fault>;
+
+    /// Takes those of a plan that is carried out again; a machine may keep the plan and copy none.
+    fn submit_again(
+        &mut self,
+        plan: &Arc<[Command]>,
+        which: Range<usize>,
+    ) -> Result<(), Self::Fault> {
+        plan[which].iter().try_for_each(|command| self.submit(command.clone()))
+    }
 
     /// Waits for the next command to end; `None` when none is under way.
     fn next(&mut self) -> Result<Option<(Time, Ticket)>, Self::Fault>;

@@ -69,6 +69,9 @@ pub fn follow<M: Machine>(
     let mut ops_ended = 0;
     loop {
         while planner.planned() - ops_ended < window.max(1) && planner.plan_next(&mut commands)? {
+            if let Some((plan, which)) = planner.planned_again() {
+                machine.submit_again(plan, which).map_err(DriveError::Machine)?;
+            }
             for command in commands.drain(..) {
                 machine.submit(command).map_err(DriveError::Machine)?;
             }

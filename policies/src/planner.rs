@@ -206,8 +206,8 @@ impl<'a> Planner<'a> {
         self.next
     }
 
-    /// Plans one op: appends its commands, the op's own the last but for releases, to `out`.
-    /// `false` at the end of the run.
+    /// Plans one op: appends its commands, the op's own the last but for releases, to `out`, unless
+    /// they were planned once ([`Planner::again`]). `false` at the end of the run.
     pub fn plan_next(&mut self, out: &mut Vec<Command>) -> Result<bool, PlanError> {
         if self.next == self.until {
             return Ok(false);

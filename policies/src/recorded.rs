@@ -7,6 +7,7 @@ use crate::command::{Allocation, Command};
 use crate::plan_error::PlanError;
 use smallvec::SmallVec;
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::Arc;
 use tiersim_models::ids::TierId;
 use tiersim_models::routes::CopyTimes;
@@ -18,7 +19,7 @@ pub const MOST_COMMANDS: usize = 1 << 17;
 /// The plan of one replay.
 #[derive(Debug, Default)]
 pub struct Replay {
-    pub(crate) commands: Vec<Command>,
+    pub(crate) commands: Arc<[Command]>,
     /// By op: how many of the commands come up to its end.
     pub(crate) ends: Vec<usize>,
     /// By op: hits and misses that it counts.
@@ -41,6 +42,8 @@ pub(crate) struct Choice {
 pub(crate) struct Again<'a> {
     pub(crate) recording: Arc<dyn Replays + 'a>,
     pub(crate) replay: Arc<Replay>,
+    /// Which of its commands come up to the end of the op that was planned last.
+    pub(crate) of_op: Range<usize>,
 }
 
 /// What a planner asks of a recording, which may live for longer than the planner.

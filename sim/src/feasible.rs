@@ -190,17 +190,19 @@ fn longest(scenario: &Scenario, trace: &Trace) -> [f64; 2] {
     let allocating = allocating.fold(0.0, f64::max) + launch;
     // Others in a memory slow copies from and to it, too.
     let worst = hardware.tiers.iter().map(|tier| tier.worst()).fold(1.0, f64::max);
+    let uses = hardware.tiers.iter().map(|tier| {
+        let rise = tier.loaded.as_ref().map_or(0.0, |loaded| loaded.most().ps() as f64 / 1e12);
+        (rise, Law { rate: tier.least_pace(), ..tier.access }, tier.granule().get() as f64)
+    });
+    let uses: Vec<(f64, Law, f64)> = uses.collect();
     let touch = |object: &Object| {
         let bytes = object.bytes.get() as f64;
         let pieces = (bytes / hardware.chunk.min(piece).get() as f64).ceil();
         let own = (bytes / piece.get() as f64).ceil();
         let copies: f64 = channels.iter().map(|law| seconds(law, pieces, bytes)).sum();
         let shared: f64 = totals.iter().map(|total| 2.0 * bytes / total).sum();
-        let in_place = hardware.tiers.iter().map(|tier| {
-            let rise = tier.loaded.as_ref().map_or(0.0, |loaded| loaded.most().ps() as f64 / 1e12);
-            let slowest = Law { rate: tier.least_pace(), ..tier.access };
-            rise + seconds(&slowest, own, bytes + own * tier.granule().get() as f64)
-        });
+        let in_place =
+            uses.iter().map(|(rise, law, granule)| rise + seconds(law, own, bytes + own * granule));
         let stated = scenario.cases.iter().map(|case| {
             let most = case.chunk.map_or(object.bytes, |chunk| object.bytes.min(chunk));
             own * case.policy.most_delay(most).ps() as f64 / 1e12
@@ -214,10 +216,7 @@ fn longest(scenario: &Scenario, trace: &Trace) -> [f64; 2] {
     // Each piece of a part asks for one granule more than it has bytes.
     let parts = trace.uses.iter().filter_map(|used| used.part);
     let parts: f64 = parts.map(|part| f64::from(part.pieces.get())).sum();
-    let granules = hardware
-        .tiers
-        .iter()
-        .map(|tier| tier.granule().get() as f64 / tier.least_pace().get() as f64);
+    let granules = uses.iter().map(|(_, law, granule)| granule / law.rate.get() as f64);
     let touched = touched + parts * granules.sum::<f64>() + trace.ops.len() as f64 * per_op;
     let spec = &scenario.workload;
     let computed: f64 = match &spec.time {

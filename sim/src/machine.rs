@@ -45,10 +45,10 @@ use crate::engine::Engine;
 use crate::machine::blame::{Blame, Ended};
 use crate::machine::channels::Channel;
 use crate::machine::collectives::Collectives;
-use crate::machine::entry::{Entries, Progress};
+use crate::machine::entry::{Entries, Held, Progress};
 use crate::machine::framework::Framework;
 use crate::machine::in_place::Uses;
-use crate::machine::loads::Loads;
+use crate::machine::loads::{Load, Loads};
 use crate::machine::meters::Meters;
 use crate::machine::moment::Piece;
 use crate::machine::path::{Path, Paths};
@@ -56,8 +56,10 @@ use crate::machine::ranks::Ranks;
 use crate::machine::sharing::{Flight, Sharing};
 use crate::machine::streams::{Processors, Stream, Threads};
 pub use crate::machine::trail::{Doing, Segment, UsedInPlace, WalkedStep};
-use smallvec::SmallVec;
 use std::collections::VecDeque;
+use std::ops::Range;
+use std::rc::Rc;
+use std::sync::Arc;
 use tiersim_models::compression::Storing;
 use tiersim_models::hardware::{Hardware, Law, Memory};
 use tiersim_models::lifetime::Workload;
@@ -123,6 +125,8 @@ pub struct SimMachine<'a> {
     routes: Routes,
     engine: Engine<Event>,
     entries: Entries,
+    /// The plan whose commands were submitted last, where it is carried out again.
+    plan: Option<Rc<Arc<[Command]>>>,
     ranks: Ranks,
     /// Those of each rank beside each other.
     streams: Vec<Stream>,
@@ -187,6 +191,7 @@ impl<'a> SimMachine<'a> {
             routes,
             engine: Engine::new(),
             entries: Entries::default(),
+            plan: None,
             streams: Vec::new(),
             channels: Channel::all(all),
             links: hardware.links.len(),
@@ -288,16 +293,16 @@ impl<'a> SimMachine<'a> {
             let checked = audit.ends(&entry.command, now);
             checked.map_err(|breach| Fault::Audit { events: self.engine.events(), breach })?;
         }
-        let mut excess: SmallVec<[(usize, Span); 4]> = SmallVec::new();
-        if let Some(loads) = &mut self.loads {
-            let kind = |(tier, rise)| (self.ranks.tier_kind(tier), rise);
-            excess.extend(loads.ends(ticket).map(kind));
+        let mut in_place = self.by_law(ticket);
+        if let Some(loads) = self.loads.as_mut().and_then(|loads| loads.ends(ticket)) {
+            let kind = |load: &Load| (self.ranks.tier_kind(load.tier), load.excess);
+            in_place.extend(loads.iter().map(kind));
         }
-        if let Some(uses) = &mut self.uses {
-            excess.extend(uses.ends(ticket));
+        if let Some(excess) = self.uses.as_mut().and_then(|uses| uses.ends(ticket)) {
+            in_place.extend(excess);
         }
         if is_first {
-            self.count(ticket, &excess);
+            self.count(ticket, &in_place);
             let entry = self.entries.get(ticket);
             if let (Work::Copy { .. }, Some(progress)) = (&entry.command.work, &entry.progress) {
                 let channels = progress.transit.channels().map(|channel| self.ranks.kind(channel));
@@ -305,7 +310,7 @@ impl<'a> SimMachine<'a> {
                 self.meters.copied(channels, came.since(entry.start));
             }
         }
-        let path = self.arrives(ticket, &excess);
+        let path = self.arrives(ticket, &in_place);
         self.waited(ticket);
         let entry = self.entries.get_mut(ticket);
         let channel = entry.progress.as_ref().map(|progress| progress.slowest);
@@ -357,21 +362,21 @@ impl<'a> SimMachine<'a> {
     }
 
     /// Takes a command of one device.
-    fn take(&mut self, mut command: Box<Command>) -> Result<(), Fault> {
+    fn take(&mut self, mut command: Held) -> Result<(), Fault> {
         self.waits_for_thread(&mut command);
         self.check(|audit, now| audit.submitted(&command, now))?;
         let ticket = command.ticket;
-        let mut stream = None;
+        let mut runs = None;
         let mut progress: Option<Box<Progress>> = None;
         match command.work {
-            Work::Compute { stream: number, .. } => {
+            Work::Compute { occurrence, stream: number, .. } => {
                 let index = self.ranks.stream(number, ticket);
                 if self.streams.len() <= index {
                     let all = self.ranks.first_stream(number) + self.ranks.count() as usize;
                     self.streams.resize_with(all, Stream::default);
                 }
                 self.streams[index].waiting.push_back(ticket);
-                stream = Some(index);
+                runs = Some((index, occurrence % self.workload.trace.ops.len() as u64));
             }
             Work::Copy { object, bytes, from, to } => {
                 let made = self.way(ticket, object, (from, to), bytes);
@@ -393,7 +398,7 @@ impl<'a> SimMachine<'a> {
             }
             Work::Compact { .. } | Work::Release => {}
         }
-        if self.entries.add(command, stream, progress) == 0 {
+        if self.entries.add(command, runs, progress) == 0 {
             self.ready(ticket, None)?;
             self.entries.forget_ended();
         }
@@ -415,10 +420,20 @@ impl Machine for SimMachine<'_> {
 
     fn submit(&mut self, command: Command) -> Result<(), Fault> {
         if self.ranks.count() == 1 {
-            return self.take(command.into());
+            return self.take(Held::Alone(command.into()));
         }
         self.ranks.submitted(command.ticket);
-        (0..self.ranks.count()).try_for_each(|rank| self.take(self.ranks.of(&command, rank).into()))
+        let of = |ranks: &Ranks, rank| Held::Alone(ranks.of(&command, rank).into());
+        (0..self.ranks.count()).try_for_each(|rank| self.take(of(&self.ranks, rank)))
+    }
+
+    fn submit_again(&mut self, plan: &Arc<[Command]>, which: Range<usize>) -> Result<(), Fault> {
+        if self.ranks.count() > 1 {
+            return plan[which].iter().try_for_each(|command| self.submit(command.clone()));
+        }
+        let known = self.plan.take().filter(|known| Arc::ptr_eq(known, plan));
+        let plan = self.plan.insert(known.unwrap_or_else(|| plan.clone().into())).clone();
+        which.into_iter().try_for_each(|at| self.take(Held::Planned(plan.clone(), at as u32)))
     }
 
     fn next(&mut self) -> Result<Option<(Time, Ticket)>, Fault> {

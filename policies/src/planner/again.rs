@@ -9,12 +9,13 @@
 //! Invariant: what is planned again has the same actions, copies and edges to what is under way as
 //! what the policy would be asked for.
 
-use crate::command::{Allocation, Work};
+use crate::command::{Allocation, Command, Work};
 use crate::ledger::Ledger;
 use crate::planner::{PlanError, Planner};
 use crate::policy::Policy;
 use crate::recorded::{Again, Choice, MOST_COMMANDS, Replay, Replays, quickest};
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use tiersim_models::hardware::Memory;
@@ -92,7 +93,7 @@ impl<'a> Planner<'a> {
     ) -> Planner<'a> {
         let total = workload.trace.ops.len() as u64 * u64::from(repeat);
         let ledger = Ledger::new(memory, 0, total);
-        let again = Again { recording, replay: Arc::default() };
+        let again = Again { recording, replay: Arc::default(), of_op: 0..0 };
         Planner { again: Some(again), ..Planner::empty(workload, policy, ledger, total) }
     }
 
@@ -101,7 +102,13 @@ impl<'a> Planner<'a> {
         self.again.as_ref().map(|again| again.recording.start().to_vec())
     }
 
-    /// The commands of the next op, as they were planned once.
+    /// The commands of the op that was planned last, where they were planned once.
+    pub(crate) fn planned_again(&self) -> Option<(&Arc<[Command]>, Range<usize>)> {
+        let Again { replay, of_op, .. } = self.again.as_ref()?;
+        Some((&replay.commands, of_op.clone()))
+    }
+
+    /// Plans the next op as it was planned once ([`Planner::planned_again`]).
     pub(super) fn plan_again(&mut self, again: &mut Again<'a>) -> Result<(), PlanError> {
         self.has_names()?;
         let ops = self.ops_per_replay();
@@ -129,8 +136,8 @@ impl<'a> Planner<'a> {
             };
             let ticket = self.tickets.issue(of_op);
             assert_eq!(ticket, command.ticket, "what is planned again has the same names");
-            self.out.push(command.clone());
         }
+        again.of_op = start..end;
         if self.next >= self.count_from {
             let [hits, misses] = counts[op];
             self.counts.hits += hits;
@@ -142,17 +149,18 @@ impl<'a> Planner<'a> {
 
     /// All commands of the next replay.
     fn whole_replay(&mut self) -> Replay {
-        let mut replay = Replay::default();
+        let (mut replay, mut commands) = (Replay::default(), Vec::new());
         for _ in 0..self.ops_per_replay() {
             let before = self.counts;
-            if let Err(error) = self.plan_next(&mut replay.commands) {
+            if let Err(error) = self.plan_next(&mut commands) {
                 replay.broke = Some(error);
                 break;
             }
-            replay.ends.push(replay.commands.len());
+            replay.ends.push(commands.len());
             let (hits, misses) = (self.counts.hits, self.counts.misses);
             replay.counts.push([hits - before.hits, misses - before.misses]);
         }
+        replay.commands = commands.into();
         replay.choices = self.choices.replace(BTreeSet::new()).unwrap_or_default();
         replay
     }

@@ -51,8 +51,8 @@ impl Blame {
         let Some(index) = ticket.0.checked_sub(self.base).map(|index| index as usize) else {
             return;
         };
-        if index >= self.ended.len() {
-            self.ended.resize(index + 1, None);
+        while index >= self.ended.len() {
+            self.ended.push_back(None);
         }
         self.ended[index] = Some(ended);
         while self.ended.len() > self.memory {

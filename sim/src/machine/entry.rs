@@ -6,21 +6,57 @@ use crate::machine::moment::Piece;
 use crate::machine::path::{Leg, Path};
 use smallvec::SmallVec;
 use std::collections::VecDeque;
+use std::ops::Deref;
+use std::rc::Rc;
+use std::sync::Arc;
 use tiersim_models::hardware::Law;
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_policies::command::{Command, Ticket};
 use tiersim_policies::transit::Transit;
 
+/// A command, alone or in a plan that others carry out too.
+#[derive(Debug)]
+pub(crate) enum Held {
+    Alone(Box<Command>),
+    Planned(Rc<Arc<[Command]>>, u32),
+}
+
+impl Held {
+    /// The command, to be changed.
+    pub(super) fn own(&mut self) -> &mut Command {
+        if let Held::Planned(..) = self {
+            *self = Held::Alone((**self).clone().into());
+        }
+        match self {
+            Held::Alone(command) => command,
+            Held::Planned(..) => unreachable!("it is alone by now"),
+        }
+    }
+}
+
+impl Deref for Held {
+    type Target = Command;
+
+    fn deref(&self) -> &Command {
+        match self {
+            Held::Alone(command) => command,
+            Held::Planned(plan, index) => &plan[*index as usize],
+        }
+    }
+}
+
 /// A command from submission to its end.
 #[derive(Debug)]
 pub(crate) struct Entry {
-    pub(crate) command: Box<Command>,
+    pub(crate) command: Held,
     /// Edges that are not satisfied yet.
     pub(crate) indegree: u32,
     /// Commands with an edge to this one.
     pub(crate) waiters: SmallVec<[Ticket; 4]>,
     /// The stream of an op.
     pub(crate) stream: Option<usize>,
+    /// Which op of the trace it is.
+    pub(crate) op: Option<u32>,
     /// How long an op computes, without delays.
     pub(crate) compute: Span,
     /// What it waits for allocators.
@@ -65,11 +101,12 @@ impl Entry {
 }
 
 impl Entries {
-    /// Adds the next command; returns how many of its edges are open.
+    /// Adds the next command, which runs on a stream an op of the trace if it is one; returns how
+    /// many of its edges are open.
     pub(crate) fn add(
         &mut self,
-        command: Box<Command>,
-        stream: Option<usize>,
+        command: Held,
+        runs: Option<(usize, u64)>,
         progress: Option<Box<Progress>>,
     ) -> u32 {
         let ticket = command.ticket;
@@ -92,7 +129,8 @@ impl Entries {
             command,
             indegree,
             waiters: SmallVec::new(),
-            stream,
+            stream: runs.map(|(stream, _)| stream),
+            op: runs.map(|(_, op)| op as u32),
             compute: Span::ZERO,
             allocating: Span::ZERO,
             host: Span::ZERO,

@@ -71,9 +71,8 @@ impl Uses {
     }
 
     /// An op has ended; what its charges took beyond their laws, by tier.
-    pub(super) fn ends(&mut self, op: Ticket) -> impl Iterator<Item = (usize, Span)> + use<> {
-        let used = self.under_way.remove(&op);
-        used.map(|used| used.excess).unwrap_or_default().into_iter()
+    pub(super) fn ends(&mut self, op: Ticket) -> Option<SmallVec<[(usize, Span); 2]>> {
+        self.under_way.remove(&op).map(|used| used.excess)
     }
 }
 

@@ -1,6 +1,7 @@
 //! How the thread of a framework lets ops and copies begin, and what is done with what has come
 //! ([`super::framework`]).
 
+use super::entry::Held;
 use super::framework::{Framework, Thread};
 use super::timed::ENDS;
 use super::{Event, Fault, SimMachine};
@@ -8,7 +9,7 @@ use tiersim_models::hardware::HBM;
 use tiersim_models::runtime::Runtime;
 use tiersim_models::units::{Span, Time};
 use tiersim_models::workload::Unit;
-use tiersim_policies::command::{Command, Edge, Hazard, Ticket, Work};
+use tiersim_policies::command::{Edge, Hazard, Ticket, Work};
 
 /// Whether a command brings an object into device memory.
 fn fetches(work: &Work) -> bool {
@@ -38,7 +39,7 @@ impl SimMachine<'_> {
     }
 
     /// What the thread of its device lets a command wait for.
-    pub(super) fn waits_for_thread(&mut self, command: &mut Command) {
+    pub(super) fn waits_for_thread(&mut self, command: &mut Held) {
         if self.framework.is_none() {
             return;
         }
@@ -53,7 +54,7 @@ impl SimMachine<'_> {
         if let Some(ticket) = *waits_for
             && command.after.iter().all(|edge| edge.ticket != ticket)
         {
-            command.after.push(Edge { ticket, hazard: Hazard::IssueOrder });
+            command.own().after.push(Edge { ticket, hazard: Hazard::IssueOrder });
         }
         if holds(runtime, &command.work, unit) {
             *waits_for = Some(command.ticket);

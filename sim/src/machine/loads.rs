@@ -77,15 +77,15 @@ impl Loads {
         })
     }
 
-    /// An op has ended; what its use of each tier took beyond the law.
-    pub(super) fn ends(&mut self, op: Ticket) -> impl Iterator<Item = (usize, Span)> + use<> {
-        let loads = self.under_way.remove(&op).unwrap_or_default();
+    /// An op has ended; what its use of each tier was, if it used any.
+    pub(super) fn ends(&mut self, op: Ticket) -> Option<SmallVec<[Load; 2]>> {
+        let loads = self.under_way.remove(&op)?;
         for load in &loads {
             let used = &mut self.used[load.tier];
             used.read -= load.own.read;
             used.written -= load.own.written;
         }
-        loads.into_iter().map(|load| (load.tier, load.excess))
+        Some(loads)
     }
 }
 

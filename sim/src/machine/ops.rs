@@ -90,9 +90,8 @@ impl<'a> SimMachine<'a> {
     }
 
     /// Counts a command of the first device at its end, so that figures of a stretch of ops are
-    /// those ops' own; `excess` is what its use of tiers took beyond their laws.
-    pub(super) fn count(&mut self, ticket: Ticket, excess: &[(usize, Span)]) {
-        let in_place = self.in_place(ticket, excess);
+    /// those ops' own; `in_place` is what it paid for its use of tiers.
+    pub(super) fn count(&mut self, ticket: Ticket, in_place: &[(usize, Span)]) {
         let (now, entry) = (self.engine.now(), self.entries.get(ticket));
         if let Work::Compute { ref touches, delay, .. } = entry.command.work {
             self.meters.compute += entry.compute;
@@ -116,11 +115,7 @@ impl<'a> SimMachine<'a> {
 
     /// The op of the trace that an entry runs; `None` for what is no op.
     pub(super) fn op(&self, entry: Ticket) -> Option<&'a Op> {
-        let Work::Compute { occurrence, .. } = self.entries.get(entry).command.work else {
-            return None;
-        };
-        let ops = &self.workload.trace.ops;
-        Some(&ops[(occurrence % ops.len() as u64) as usize])
+        Some(&self.workload.trace.ops[self.entries.get(entry).op? as usize])
     }
 
     /// Whether the op at the head of a stream may start; if not, the stream is looked at again when
@@ -283,11 +278,11 @@ impl<'a> SimMachine<'a> {
     /// An op starts that computes for `span`; what its charges take.
     pub(super) fn costs(&mut self, op: Ticket, span: Span) -> Costs {
         let charges = charges(&self.entries.get(op).command.work);
-        let laws = charges.iter().map(|&(tier, bytes)| {
+        let mut costs = Costs::new();
+        for &(tier, bytes) in charges {
             let law = self.accesses[tier.index()];
-            Cost { setup: law.setup, bytes: law.rate.span_of(bytes.get()) }
-        });
-        let mut costs: Costs = laws.collect();
+            costs.push(Cost { setup: law.setup, bytes: law.rate.span_of(bytes.get()) });
+        }
         if self.loads.is_none() || charges.is_empty() {
             return costs;
         }

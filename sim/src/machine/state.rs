@@ -54,8 +54,8 @@ impl SimMachine<'_> {
             threads,
             // It looks on.
             audit,
-            // Looked at above or below.
-            framework, timeline, ended, ranks, engine, entries, streams, channels
+            // Looked at above or below, as far as it is under way.
+            plan, framework, timeline, ended, ranks, engine, entries, streams, channels
         });
         if let Some(framework) = &self.framework {
             framework.write(|ticket| self.entries.is_under_way(ticket), out);
@@ -103,8 +103,9 @@ fn write_entry(
     if entry.ended {
         return;
     }
-    remember!(out, entry as Entry { command, indegree, waiters, stream, begun, issued }
-        skip { compute, allocating, host, progress, ready_at, path, start, blocker, ended });
+    entry.command.state(out);
+    remember!(out, entry as Entry { indegree, waiters, stream, begun, issued }
+        skip { command, op, compute, allocating, host, progress, ready_at, path, start, blocker, ended });
     if let Some(progress) = entry.progress.as_deref() {
         remember!(out, progress as Progress { transit, line, slowest } skip { legs });
         out.list(&progress.legs, |out, leg| paths.leg(leg, out));

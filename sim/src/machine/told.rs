@@ -109,10 +109,10 @@ impl SimMachine<'_> {
         self.paths.extended(path, offered, &[waited, crossed], source)
     }
 
-    /// The path to the end of a command that ends now; `excess` is what its use of tiers took
-    /// beyond their laws.
-    pub(super) fn arrives(&mut self, ticket: Ticket, excess: &[(usize, Span)]) -> Path {
-        let (stretches, source) = (self.stretches(ticket, excess), self.source(ticket));
+    /// The path to the end of a command that ends now; `in_place` is what it paid for its use of
+    /// tiers.
+    pub(super) fn arrives(&mut self, ticket: Ticket, in_place: &[(usize, Span)]) -> Path {
+        let (stretches, source) = (self.stretches(ticket, in_place), self.source(ticket));
         let entry = self.entries.get_mut(ticket);
         // Without one its last piece has told, or it took no time.
         if let Some(path) = entry.path.take() {
@@ -125,7 +125,7 @@ impl SimMachine<'_> {
 
     /// What an op did since it could have started, in the order in which it did it, and what the
     /// device did with what a copy brought.
-    fn stretches(&self, ticket: Ticket, excess: &[(usize, Span)]) -> Stretches {
+    fn stretches(&self, ticket: Ticket, in_place: &[(usize, Span)]) -> Stretches {
         let (now, entry) = (self.engine.now(), self.entries.get(ticket));
         let (Some(op), Work::Compute { delay, .. }) = (self.op(ticket), &entry.command.work) else {
             let passed = entry.path.is_some().then(|| now.since(entry.ready_at));
@@ -143,32 +143,33 @@ impl SimMachine<'_> {
         let mut left = now.since(entry.start).ps();
         let mut all: Stretches = SmallVec::new();
         all.push((PathPart::Arrival, entry.start.since(entry.ready_at)));
-        let compute = Span::from_ps(entry.compute.ps() - launch.ps());
-        let uses = self.in_place(ticket, excess);
-        let uses = uses.iter().map(|&(tier, span)| (PathPart::InPlace(tier), span));
-        let host = (PathPart::HostOps, entry.host);
-        let before = [(PathPart::Allocator, entry.allocating), host, (PathPart::Launch, launch)];
-        let during = [(own, compute), (PathPart::Delay, *delay)];
-        for (part, span) in before.into_iter().chain(during).chain(uses) {
+        let mut spent = |part, span: Span| {
             let span = span.min(Span::from_ps(left));
             left -= span.ps();
-            all.push((part, span));
-        }
+            // What takes no time changes nothing.
+            if span > Span::ZERO {
+                all.push((part, span));
+            }
+        };
+        let compute = Span::from_ps(entry.compute.ps() - launch.ps());
+        spent(PathPart::Allocator, entry.allocating);
+        spent(PathPart::HostOps, entry.host);
+        spent(PathPart::Launch, launch);
+        spent(own, compute);
+        spent(PathPart::Delay, *delay);
+        in_place.iter().for_each(|&(tier, span)| spent(PathPart::InPlace(tier), span));
         // What processors that are shared and other devices made of it.
-        all.push((own, Span::from_ps(left)));
+        spent(own, Span::from_ps(u64::MAX));
         all
     }
 
-    /// What an op paid for use in place, by tier of the machine, in the order of its charges.
-    pub(super) fn in_place(
-        &self,
-        ticket: Ticket,
-        excess: &[(usize, Span)],
-    ) -> SmallVec<[(usize, Span); 4]> {
-        let charges = charges(&self.entries.get(ticket).command.work).iter();
-        let by_law = charges
-            .map(|&(tier, bytes)| (tier.index(), self.accesses[tier.index()].span_of(bytes)));
-        by_law.chain(excess.iter().copied()).collect()
+    /// What an op pays for use in place by the laws of tiers, in the order of its charges.
+    pub(super) fn by_law(&self, ticket: Ticket) -> SmallVec<[(usize, Span); 4]> {
+        let mut all = SmallVec::new();
+        for &(tier, bytes) in charges(&self.entries.get(ticket).command.work) {
+            all.push((tier.index(), self.accesses[tier.index()].span_of(bytes)));
+        }
+        all
     }
 
     /// What was measured until now, copies and exchanges under way included for the part that has

@@ -141,9 +141,10 @@ impl<'a> Stopwatch<'a> {
     /// An op of the run has ended.
     pub(crate) fn op_ended(&mut self, occurrence: u64, at: Time, machine: &mut SimMachine<'_>) {
         let step = self.step_of(occurrence);
-        let stream = self.stream_of(occurrence);
         if let Some(turns) = &mut self.turns {
-            turns.op_ended(occurrence as usize, stream, at);
+            let ops = &self.workload.trace.ops;
+            let op = &ops[(occurrence % ops.len() as u64) as usize];
+            turns.op_ended(occurrence as usize, op.stream.into(), at);
         }
         if let Some(end) = self.op_ends.get_mut(occurrence as usize) {
             *end = at;
@@ -262,11 +263,6 @@ impl<'a> Stopwatch<'a> {
         let op = OpId::at((occurrence % ops) as usize);
         let within = self.workload.step_ends().partition_point(|&end| end < op);
         occurrence / ops * self.sizes.len() as u64 + within as u64
-    }
-
-    fn stream_of(&self, occurrence: u64) -> usize {
-        let ops = &self.workload.trace.ops;
-        usize::from(ops[(occurrence % ops.len() as u64) as usize].stream)
     }
 
     /// What happened under pressure, with its moments if they were kept.
