@@ -17,6 +17,9 @@ use tiersim_models::results::RunRecord;
 pub(crate) const RESULTS: &str = " (see results.csv)";
 const ROW: f64 = 24.0;
 const MOST_ROWS: usize = 3;
+/// Room for the sample before a text, and room behind it.
+const INDENT: f64 = 36.0;
+const GAP: f64 = 26.0;
 
 /// Draws the sample of a legend entry, centred on the point.
 pub(crate) type Key<'a> = Box<dyn Fn(&mut Canvas, (f64, f64)) + 'a>;
@@ -67,7 +70,11 @@ pub(crate) fn legend(
         names.chain(last.iter().map(name)).collect()
     };
     let fits = |n: &usize| flow(&sheet, &texts(*n)).1 <= most_rows(&sheet);
-    let kept = (0..=all).rev().find(fits).unwrap_or(0);
+    // What follows the names makes no room for more of them: few of many are worth a try.
+    let tried: Vec<String> = first.iter().take(most_entries(&sheet)).map(name).collect();
+    let (places, _) = flow(&sheet, &tried);
+    let alone = places.partition_point(|&(_, row)| row < most_rows(&sheet));
+    let kept = (0..=alone).rev().find(fits).unwrap_or(0);
     let texts = texts(kept);
     let (places, rows) = flow(&sheet, &texts);
     let mut keys = first[..kept].iter().map(|entry| Some(&entry.key)).collect::<Vec<_>>();
@@ -77,7 +84,7 @@ pub(crate) fn legend(
     keys.extend(last.iter().map(|entry| Some(&entry.key)));
     for ((text, (x, row)), key) in texts.iter().zip(places).zip(keys) {
         let y = top + ROW * row as f64 + ROW / 2.0;
-        let indent = if key.is_some() { 36.0 } else { 0.0 };
+        let indent = if key.is_some() { INDENT } else { 0.0 };
         if let Some(key) = key {
             key(canvas, (x + 15.0, y));
         }
@@ -97,6 +104,11 @@ fn most_rows(sheet: &Sheet) -> usize {
     if sheet.is_titled() { MOST_ROWS } else { MOST_ROWS + 2 }
 }
 
+/// No legend has room for more, whatever their names.
+fn most_entries(sheet: &Sheet) -> usize {
+    most_rows(sheet) * ((sheet.width / (INDENT + GAP)) as usize + 1)
+}
+
 fn shown(sheet: &Sheet, entry: &Entry) -> String {
     fit_name(&entry.text, LABEL, 460f64.min(sheet.width - 2.0 * sheet.margin - 40.0))
 }
@@ -112,12 +124,12 @@ fn flow(sheet: &Sheet, texts: &[String]) -> (Vec<(f64, usize)>, usize) {
     let (mut x, mut row) = (sheet.margin, 0);
     let mut places = Vec::new();
     for text in texts {
-        let width = 36.0 + text_width(text, LABEL);
+        let width = INDENT + text_width(text, LABEL);
         if x > sheet.margin && x + width > right {
             (x, row) = (sheet.margin, row + 1);
         }
         places.push((x, row));
-        x += width + 26.0;
+        x += width + GAP;
     }
     (places, if texts.is_empty() { 0 } else { row + 1 })
 }

@@ -16,6 +16,7 @@ use crate::scale::{Scale, decade};
 use crate::sheet::{Sheet, Style};
 use crate::style::{self, LABEL};
 use crate::words::{count, number};
+use std::collections::BTreeMap;
 
 /// A chart of pairs of numbers.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -198,24 +199,36 @@ impl XyChart {
     /// The look of a series: the place of its label among the looks, and then among the other
     /// labels.
     fn look(&self, label: &str) -> usize {
-        let mut labels: Vec<&str> = self.looks.iter().map(String::as_str).collect();
-        for series in &self.series {
-            if !labels.contains(&series.label.as_str()) {
-                labels.push(&series.label);
-            }
+        let (looks, next) = self.all_looks();
+        looks.get(label).copied().unwrap_or(next)
+    }
+
+    /// The look of every series by label, and that of any other label.
+    fn all_looks(&self) -> (BTreeMap<&str, usize>, usize) {
+        let mut looks = BTreeMap::new();
+        for (place, label) in self.looks.iter().enumerate() {
+            looks.entry(label.as_str()).or_insert(place);
         }
-        labels.iter().position(|own| *own == label).unwrap_or(labels.len())
+        let mut next = self.looks.len();
+        for series in &self.series {
+            looks.entry(series.label.as_str()).or_insert_with(|| {
+                next += 1;
+                next - 1
+            });
+        }
+        (looks, next)
     }
 
     fn legend(&self, canvas: &mut Canvas, top: f64) -> f64 {
         let mut first = Vec::new();
-        for (index, series) in self.series.iter().enumerate() {
-            if self.series[..index].iter().any(|before| before.label == series.label) {
-                continue;
-            }
-            let own = self.series.iter().filter(|other| other.label == series.label);
-            let marks: Vec<Marks> = own.map(|series| series.marks).collect();
-            let look = self.look(&series.label);
+        let (looks, _) = self.all_looks();
+        let mut by_label: BTreeMap<&str, Vec<Marks>> = BTreeMap::new();
+        for series in &self.series {
+            by_label.entry(&series.label).or_default().push(series.marks);
+        }
+        for series in &self.series {
+            let Some(marks) = by_label.remove(series.label.as_str()) else { continue };
+            let look = looks[series.label.as_str()];
             let key = move |canvas: &mut Canvas, (x, y): (f64, f64)| {
                 if marks.iter().any(|marks| marks.has_line()) {
                     style::line(canvas, look, &[(x - 15.0, y), (x + 15.0, y)]);
@@ -258,14 +271,15 @@ impl XyChart {
         let places = |series: &Series| -> Vec<(f64, f64)> {
             series.points.iter().filter(|p| finite(p)).map(|&point| plot.at(point)).collect()
         };
+        let (looks, _) = self.all_looks();
         for series in self.series.iter().filter(|series| series.marks.has_line()) {
-            style::line(canvas, self.look(&series.label), &places(series));
+            style::line(canvas, looks[series.label.as_str()], &places(series));
         }
         let marked = || self.series.iter().filter(|series| series.marks.has_points());
         let (radius, opacity) =
             style::marker_size(marked().map(|series| series.points.len()).sum());
         for series in marked() {
-            let look = self.look(&series.label);
+            let look = looks[series.label.as_str()];
             for place in places(series) {
                 style::marker(canvas, look, place, radius, opacity);
             }

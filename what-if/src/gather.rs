@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use tiersim_input::held::{hold, noted};
 use tiersim_input::packed::plain;
 use tiersim_input::shipped;
-use tiersim_input::trace::trace_files;
+use tiersim_input::trace::{Named, trace_files};
 use tiersim_input::traces::read_traces;
 use tiersim_policies::scenario::TraceSource;
 use tiersim_policies::zoo::Registry;
@@ -69,7 +69,7 @@ pub fn gather(scenario: &Path, set: &[Set]) -> Result<Bundle, String> {
 }
 
 /// A recording, and the files of the trace that it becomes.
-type Recorded = (PathBuf, Vec<(&'static str, String)>);
+type Recorded = (PathBuf, Vec<Named>);
 
 /// Reads all that a run reads.
 fn read(scenario: &Path, set: &[Set]) -> Result<Option<Recorded>, Refusal> {

@@ -46,24 +46,21 @@ pub fn write_trace(trace: &Trace, folder: &Path, packing: Packing) -> Result<(),
     })
 }
 
-/// The files of a trace's folder, plain, by their names in it.
+/// The name of a file in a trace's folder, and what it holds.
+pub type Named = (&'static str, String);
+
+/// The files of a trace's folder, plain.
 ///
 /// # Errors
 /// What keeps the trace from being written into `folder`, as [`write_trace`].
-pub fn trace_files(
-    trace: &Trace,
-    folder: &Path,
-) -> Result<Vec<(&'static str, String)>, Diagnostics> {
+pub fn trace_files(trace: &Trace, folder: &Path) -> Result<Vec<Named>, Diagnostics> {
     let (header, mut files) = texts(trace, folder)?;
     files.push((HEADER_FILE, header));
     Ok(files)
 }
 
 /// The header and the tables.
-fn texts(
-    trace: &Trace,
-    folder: &Path,
-) -> Result<(String, Vec<(&'static str, String)>), Diagnostics> {
+fn texts(trace: &Trace, folder: &Path) -> Result<(String, Vec<Named>), Diagnostics> {
     let mut problems = Diagnostics::default();
     for TraceProblem { table, row, found, remedy } in trace.problems() {
         let rule = format!("{table}, row {row}: {found}");
@@ -101,12 +98,7 @@ pub(crate) fn hex(digest: Sha256) -> String {
     digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn write_files(
-    folder: &Path,
-    tables: &[(&str, String)],
-    header: &str,
-    packing: Packing,
-) -> io::Result<()> {
+fn write_files(folder: &Path, tables: &[Named], header: &str, packing: Packing) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     let mut waiting = Vec::new();
     for (name, text) in tables {
