@@ -3,7 +3,7 @@
 //! Above six series one plot is a crowd. Here cases are taken apart by machine, by an axis of the
 //! sweep such as the ZeRO stage, or else by policy, and panels share both scales, so that they can
 //! be compared by eye. Within a panel a case is named beside its point, without what all labels of
-//! the panel have in common.
+//! the panel have in common. Of a sweep whose every point would be a panel there is none.
 //! Invariant: every case that ran is in exactly one panel.
 
 use crate::latency_cost::front;
@@ -14,12 +14,14 @@ use crate::points::{Point, Points};
 use crate::render::{Chart, Charts};
 use crate::sheet::Made;
 use crate::words::clean;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use tiersim_models::results::{AxisValue, MACHINE, RunRecord};
 use tiersim_models::units::shown::{of_sizes, of_times};
 
 /// More series than one plot can show apart.
 const MOST_SERIES: usize = 6;
+/// Of more groups the panels that a page holds would be too few to say anything.
+const MOST_GROUPS: usize = 4 * MOST_PANELS;
 /// More points of a panel are not named, and a legend says what their markers mean.
 const MOST_LABELS: usize = 8;
 
@@ -58,12 +60,14 @@ fn named(axis: &str, value: &AxisValue) -> String {
 
 fn by(cases: &[usize], name: impl Fn(usize) -> String) -> Vec<(String, Vec<usize>)> {
     let mut groups: Vec<(String, Vec<usize>)> = Vec::new();
+    let mut places: BTreeMap<String, usize> = BTreeMap::new();
     for &case in cases {
         let own = name(case);
-        match groups.iter_mut().find(|(known, _)| *known == own) {
-            Some((_, cases)) => cases.push(case),
-            None => groups.push((own, vec![case])),
+        let place = *places.entry(own.clone()).or_insert(groups.len());
+        if place == groups.len() {
+            groups.push((own, Vec::new()));
         }
+        groups[place].1.push(case);
     }
     groups
 }
@@ -90,7 +94,7 @@ fn chart(record: &RunRecord, measure: Measure, made: Made<'_>) -> Option<Chart> 
         return None;
     }
     let groups = grouped(record, &cases);
-    if groups.len() < 2 {
+    if !(2..=MOST_GROUPS).contains(&groups.len()) {
         return None;
     }
     let most = |of: fn(&Point) -> u64| points.done.iter().map(of).max().unwrap_or(0) as f64;
@@ -166,6 +170,26 @@ mod tests {
     fn few_series_of_one_scenario_stay_on_one_plot() {
         assert!(charts(&common::training(), "0".into()).is_empty());
         assert_eq!(charts(&common::sweep(), "0".into()).len(), 1);
+    }
+
+    #[test]
+    fn as_many_groups_as_no_page_holds_are_no_chart() {
+        let mut record = common::training();
+        let ran = record.results[1].clone();
+        let many = |count: usize| {
+            let case = |at: usize| {
+                let mut own = ran.clone();
+                (own.label, own.policy) = (format!("p{at}"), format!("p{at}"));
+                own.details = String::new();
+                own
+            };
+            (0..count).map(case).collect::<Vec<_>>()
+        };
+        for (count, charted) in [(MOST_GROUPS, 1), (MOST_GROUPS + 1, 0)] {
+            record.results = many(count);
+            let made = charts(&record, "0".into()).len();
+            assert_eq!(made, charted, "{count} policies");
+        }
     }
 
     #[test]
