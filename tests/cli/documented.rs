@@ -54,6 +54,10 @@ const ELSEWHERE: &[(&str, &str)] = &[
         "tiersim calibrate --machine host",
         "calibrate.rs runs it; measuring twice at once measures neither",
     ),
+    (
+        "tiersim trace import rank0.json rank1.json --execution-trace",
+        "profiler.rs ties real ranks with an execution trace each",
+    ),
     ("tiersim calibrate --from-trace", "from_trace.rs runs it on recordings that show a machine"),
     (
         "tiersim run SCENARIO --trace resnet_kineto.json.gz",
@@ -193,12 +197,25 @@ fn recordings(project: &Project) {
     let pack = |bytes: &[u8]| gzip(bytes, Compression::default());
     project.write("snapshot.pickle", read("snapshots/train.pickle.gz"));
     project.write("timeline.raw.json.gz", pack(&read("fuzz/timeline/seed~t.raw.json")));
+    for rank in 0..2 {
+        project.write(&format!("rank{rank}.json"), rank_of_two(rank));
+    }
     project.write("app.lackey", read("fuzz/lackey/seed~a.lackey"));
     project.write("app.lackey.gz", pack(&read("fuzz/lackey/seed~a.lackey")));
     project.write("app.perf", read("fuzz/perf/seed~a.txt"));
     project.write("app.damon", read("fuzz/damon/seed~a.txt"));
     project.write("requests.oracleGeneral.bin.gz", pack(&read("fuzz/block/records~b.bin")));
     project.write("accesses.csv.gz", pack(&read("fuzz/block/seed~a.csv")));
+}
+
+/// What the PyTorch profiler would say of a rank that does nothing but take part in an all-reduce.
+fn rank_of_two(rank: u32) -> String {
+    format!(
+        r#"{{"distributedInfo": {{"backend": "nccl", "rank": {rank}, "world_size": 2}}, "traceEvents": [
+{{"ph":"X","cat":"user_annotation","name":"nccl:all_reduce","pid":1,"tid":7,"ts":10.0,"dur":9,"args":{{"Input Dims":[[256]],"Input type":["float"]}}}},
+{{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":7,"ts":11.0,"dur":5,"args":{{"correlation":1}}}},
+{{"ph":"X","cat":"kernel","name":"ncclDevKernel_AllReduce_Sum_f32_RING_LL(","pid":0,"tid":20,"ts":17.0,"dur":4,"args":{{"correlation":1,"stream":20,"device":0}}}}]}}"#
+    )
 }
 
 /// A model of one layer: 73,920 parameters.

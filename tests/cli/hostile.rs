@@ -132,7 +132,8 @@ fn mistakes_on_the_command_line_are_bad_input_too() {
         (&["ruin", CASE], "ruin"),
         (&["sweep", CASE], "the scenario has no `sweep`"),
         (&["hints", CASE, "--policy", "lru"], "no policy that places modules"),
-        (&["trace", "import", "nothing", "traces", "--out", "made"], "'traces' cannot be used"),
+        (&["trace", "import", "nothing", "traces", "--out", "made"], "nothing: missing file"),
+        (&["trace", "export", "traces", "more"], "unexpected argument 'more'"),
     ] {
         refused(&project, &[args], &[piece]);
     }

@@ -36,7 +36,7 @@ const STILL: u32 = 2;
 const FEW_OPS: usize = 12;
 /// The first and the most instants of more ops.
 const INSTANTS: [usize; 2] = [12, 96];
-/// So many copies of a program of few ops are solved at most, for what is whole in it.
+/// So many copies of a program of few ops that run once are solved at most, for what is whole.
 const COPIES: usize = 31;
 /// A program of more rows is not solved.
 const MOST_ROWS: usize = 60_000;
@@ -92,8 +92,9 @@ fn bound(cycle: &Cycle, levels: &[Level<'_>], instants: &Instants) -> Option<Flu
     if rows.program.rows() > MOST_ROWS {
         return None;
     }
-    let solution =
-        branched(&rows.program, &rows.whole, if instants.every_op() { COPIES } else { 1 });
+    // In the mean of several runs of a cycle nothing is whole: what one keeps the next may not.
+    let copies = if instants.every_op() && cycle.times == 1.0 { COPIES } else { 1 };
+    let solution = branched(&rows.program, &rows.whole, copies);
     let stalls = solution.proven.clamp(0.0, rows.most) * rows.unit;
     let ps = (cycle.computed() + stalls) * cycle.times;
     let worths = worths(cycle, &rows, &solution, ps);

@@ -6,6 +6,7 @@ use tiersim_sim::run::BoundMethod;
 use tiersim_tests::exhaustive::{Tiny, search};
 use tiersim_tests::files;
 use tiersim_tests::prelude::*;
+use tiersim_tests::setting::scenario;
 
 /// On every tiny trace, from the beginning of a run and from any state, the best schedule takes no
 /// less; and the bound is nowhere earlier than the quick one.
@@ -60,4 +61,34 @@ fn the_linear_program_sees_what_the_quick_bound_does_not() {
     assert!(fluid.windows(2).all(|pair| pair[0].0 < pair[1].0), "{fluid:?}");
     let slower = contest(0.5, 80, BoundMethod::Lp).0;
     assert!(slower > fluid[2].0, "{slower} ms with links of 80 %");
+}
+
+/// Three weights take turns in room for two. Belady's MIN brings three of them in two steps, so in
+/// the mean one and a half of a step are whole, and none less.
+#[test]
+fn steps_that_do_not_repeat_each_other_do_not_beat_the_bound() {
+    const BYTES: u64 = 1_000_000;
+    const RATE: u64 = 10_000_000_000;
+    let span = Span::from_ns(100);
+    let mut traced = Traced::new();
+    let weights: Vec<ObjectId> = (0..3).map(|_| traced.object(BYTES, true)).collect();
+    for step in 0..2 {
+        for &weight in &weights {
+            traced.op(step, 0, span, &[(weight, Mode::Read)]);
+        }
+    }
+    let mut hardware = two_tiers(Bytes::new(2 * BYTES), law(0, RATE));
+    // Use in place is slower than any number of copies.
+    hardware.tiers[1].access = law(0, RATE / 10);
+    let belady = DemandConfig { algorithm: Algorithm::Belady, ..DemandConfig::lru(vec![FAR]) };
+    let spec = WorkloadSpec { warmup: 3, ..replays(6) };
+    let scenario = scenario(hardware, spec, vec![case("belady", belady.into())]);
+    let options = Options { bound: BoundMethod::Lp, ..Options::default() };
+    let record = run(&scenario, &Workload::new(traced.0), String::new(), options, || {});
+    let case = &record.expect("no rule is broken").results[0];
+    let step = case.outcome.figures().expect("it fits").mean_step();
+    let copy = law(0, RATE).span_of(Bytes::new(BYTES)).ps();
+    assert_eq!(step.ps(), copy * 3 / 2 + 3 * span.ps());
+    assert!(case.bound_step <= step, "bound {}, step {step}", case.bound_step);
+    assert!(case.bound_step.ps() > copy, "{} is said to be possible", case.bound_step);
 }

@@ -31,8 +31,8 @@ pub(crate) struct Rows {
     pub(crate) delays: Vec<Terms>,
     /// By pattern and level.
     pub(crate) shares: Vec<Vec<Shares>>,
-    /// Variables that are 0 or 1 in every plan, where every op has its instants: whether a use is
-    /// in place, and whether an object has room inside.
+    /// Variables that are 0 or 1 in every run of the cycle, where every op has its instants: whether
+    /// a use is in place, and whether an object has room inside.
     pub(crate) whole: Vec<u32>,
 }
 
