@@ -67,9 +67,9 @@ fn the_linear_program_sees_what_the_quick_bound_does_not() {
 /// the mean one and a half of a step are whole, and none less.
 #[test]
 fn steps_that_do_not_repeat_each_other_do_not_beat_the_bound() {
-    const BYTES: u64 = 1_000_000;
-    const RATE: u64 = 10_000_000_000;
-    let span = Span::from_ns(100);
+    const BYTES: u64 = 100_000_000;
+    const RATE: u64 = 50_000_000_000;
+    let span = Span::from_ns(100_000);
     let mut traced = Traced::new();
     let weights: Vec<ObjectId> = (0..3).map(|_| traced.object(BYTES, true)).collect();
     for step in 0..2 {
@@ -78,8 +78,8 @@ fn steps_that_do_not_repeat_each_other_do_not_beat_the_bound() {
         }
     }
     let mut hardware = two_tiers(Bytes::new(2 * BYTES), law(0, RATE));
-    // Use in place is slower than any number of copies.
-    hardware.tiers[1].access = law(0, RATE / 10);
+    // Use in place is slower than to copy all of them.
+    hardware.tiers[1].access = law(0, RATE / 5);
     let belady = DemandConfig { algorithm: Algorithm::Belady, ..DemandConfig::lru(vec![FAR]) };
     let spec = WorkloadSpec { warmup: 3, ..replays(6) };
     let scenario = scenario(hardware, spec, vec![case("belady", belady.into())]);
