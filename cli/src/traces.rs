@@ -188,7 +188,7 @@ fn import(args: &ImportArgs) -> Result<(), Failure> {
             // Both are required where there is no subcommand.
             let (Some(file), Some(out)) = (args.files.first(), &args.out) else { return Ok(()) };
             let (gaps, executions) = (args.gaps.gaps(), &args.execution_trace);
-            if args.files.len() > 1 {
+            if args.files.len() > 1 || executions.len() > 1 {
                 let imported = import_ranks(&args.files, executions, gaps)?;
                 return write_imported(&imported.trace, &imported.account, out);
             }
