@@ -275,7 +275,9 @@ runs=3
 compare() {
     local name=$1 limit=$2
     shift 2
+    # The log says which case ran until when, should the time not suffice.
     step "$name" "$limit" env -C "$stage" "$tiersim" validate "$@" --machine "$machine" "${choice[@]}" \
+        --messages json \
         --repeat-runs "$runs" "${spec[@]}" --scratch "$scratch" --out "$out/$name"
 }
 if skips validate; then note validate skipped 0; else

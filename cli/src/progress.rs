@@ -87,7 +87,9 @@ impl Progress {
         let now = self.bar.elapsed();
         if now.saturating_sub(*last) >= BETWEEN || all == Some(done) {
             *last = now;
-            tell(&json!({ "progress": { "done": done, "of": all, "what": self.bar.message() } }));
+            let (what, seconds) = (self.bar.message(), (now.as_secs_f64() * 1e3).round() / 1e3);
+            let of = json!({ "done": done, "of": all, "what": what, "seconds": seconds });
+            tell(&json!({ "progress": of }));
         }
     }
 }

@@ -8,6 +8,7 @@ mod both;
 use crate::VERSION;
 use crate::args::{MachineArgs, assignment};
 use crate::output::{Failure, print, write_all, written};
+use crate::progress::bar;
 use crate::runs::{read_all, seeded};
 use both::Both;
 use clap::{ArgAction, Args as ClapArgs};
@@ -166,8 +167,15 @@ fn compare(
     let bench = CaseRunner::new(&scenario, workload, BenchOptions::default())?;
     let ((kind, device), runs) = (args.machine.which()?, args.repeat_runs);
     let both = Both { kind, device, scenario: &scenario, workload, bench: &bench, scratch, runs };
-    let cases = wanted(&scenario, args);
-    let results = cases.map(|case| both.case(case)).collect::<Result<Vec<_>, _>>()?;
+    let progress = bar(wanted(&scenario, args).count(), args.quiet);
+    let compared = wanted(&scenario, args).map(|case| {
+        progress.set_message(format!("{}: {}", scenario.name, case.label));
+        let result = both.case(case)?;
+        progress.inc(1);
+        Ok(result)
+    });
+    let results = compared.collect::<Result<Vec<_>, Failure>>()?;
+    progress.finish_and_clear();
     drop(bench);
     let Scenario { said, seed, hardware, .. } = scenario;
     let Said { name, about, .. } = Arc::unwrap_or_clone(said);

@@ -394,12 +394,19 @@ impl<'a> CaseRunner<'a> {
         }
     }
 
-    /// The policy of a case for the workload of all cases.
-    pub fn policy(&self, case: &Case) -> Result<Box<dyn Policy>, RunError> {
+    /// A case with the policy that is run for the workload of all cases: the best of what it tries,
+    /// if it is one that is found by trying. Of what this returns nothing is searched again.
+    pub fn found(&self, case: &Case) -> Result<Case, RunError> {
         let memory = self.memory_of(case)?;
-        let setting = self.setting(self.workload, &self.durations, &memory);
         let policy = self.searched(case, &self.plain(case.policy.clone(), &memory))?;
-        case.numa.build(&policy, &setting).map_err(RunError::Input)
+        Ok(Case { policy, ..case.clone() })
+    }
+
+    /// The policy of a case that was [found](CaseRunner::found), for the workload of all cases.
+    pub fn policy(&self, found: &Case) -> Result<Box<dyn Policy>, RunError> {
+        let memory = self.memory_of(found)?;
+        let setting = self.setting(self.workload, &self.durations, &memory);
+        found.numa.build(&found.policy, &setting).map_err(RunError::Input)
     }
 }
 

@@ -49,6 +49,8 @@ impl Both<'_> {
     /// delays of the laws and with real use.
     pub(crate) fn case(&self, case: &Case) -> Result<CaseResult, Failure> {
         let (label, policy) = (case.label.clone(), case.policy.name().to_owned());
+        // Once for all runs: what is found by trying takes longer than they do.
+        let case = &self.bench.found(case)?;
         // As many replays as a run of the simulator needs for its steady state.
         let (warmup, _) = self.bench.replays(case, Default::default())?;
         let Simulated { predicted, charged } = match self.simulate(case, warmup)? {

@@ -121,6 +121,7 @@ impl Recipe for OptimalConfig {
 
     #[cfg(feature = "lp")]
     fn searched(&self, setting: &Setting<'_>, judge: Judge<'_>) -> Option<PolicyConfig> {
-        search::searched(self, setting, judge)
+        // What was found is not looked for again.
+        if self.found.is_some() { None } else { search::searched(self, setting, judge) }
     }
 }
