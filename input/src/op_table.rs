@@ -1,7 +1,8 @@
-//! Reads tables of single ops: products, attention, experts, collectives; one kind per file, told
-//! by its columns.
+//! Reads tables of single ops: products, attention, experts, kernels that stream, collectives; one
+//! kind per file, told by its columns.
 //!
-//! `us` holds measured times; a table without it can still be priced.
+//! `us` holds measured times; a table without it can still be priced. What an op is called and the
+//! least and the most that it took are for people.
 //! Invariant: the kind is told from the header alone, and rows are kept in the order of the file.
 
 use crate::trace::rows::{Row, read_rows};
@@ -9,17 +10,20 @@ use crate::trace::tables::{Findings, LIMITS, Limits, ReadBudget, Source};
 use std::path::Path;
 use tiersim_models::collective::{Collective, CollectiveKind};
 use tiersim_models::diagnostic::Diagnostics;
-use tiersim_models::kernel::{Attention, Kernel, Product, Work};
+use tiersim_models::kernel::{Attention, Kernel, Product, Streaming, Work};
 use tiersim_models::measured_op::{MeasuredOp, What};
 use tiersim_models::op_times::experts::{Deal, Layer, Spread};
 use tiersim_models::units::Bytes;
 
-const PRODUCT: &str = "dtype m n k us?";
-const PREFILL: &str = "dtype kv_dtype batch sequence past heads kv_heads head_dim window? us?";
-const DECODE: &str = "dtype kv_dtype batch kv_length heads kv_heads head_dim window? us?";
+const PRODUCT: &str = "dtype m n k us? name? us_min? us_max?";
+const PREFILL: &str = "dtype kv_dtype batch sequence past heads kv_heads head_dim window? us? \
+                       name? us_min? us_max?";
+const DECODE: &str = "dtype kv_dtype batch kv_length heads kv_heads head_dim window? us? \
+                      name? us_min? us_max?";
 const EXPERTS: &str = "dtype tokens hidden intermediate top_k experts tensor_parallel? \
-                       expert_parallel? distribution? gated? us?";
-const COLLECTIVE: &str = "collective dtype gpus elements us?";
+                       expert_parallel? distribution? gated? us? name? us_min? us_max?";
+const STREAMING: &str = "kernel dtype bytes rows? width? us? name? us_min? us_max?";
+const COLLECTIVE: &str = "collective dtype gpus elements us? name? us_min? us_max?";
 
 /// Tables of measurements; far more than any has.
 const TABLE: Limits = Limits { expanded: 1 << 30, ..LIMITS };
@@ -41,6 +45,7 @@ pub fn read_ops(path: &Path) -> Result<Vec<MeasuredOp>, Diagnostics> {
     let read: (&'static str, fn(&mut Row<'_>) -> MeasuredOp) = match () {
         () if has("collective") => (COLLECTIVE, collective),
         () if has("experts") => (EXPERTS, experts),
+        () if has("kernel") => (STREAMING, streaming),
         () if has("kv_length") => (DECODE, attention),
         () if has("sequence") => (PREFILL, attention),
         () => (PRODUCT, product),
@@ -53,7 +58,8 @@ pub fn read_ops(path: &Path) -> Result<Vec<MeasuredOp>, Diagnostics> {
         }
     });
     if findings.is_empty() && ops.is_empty() {
-        let remedy = format!("columns are {PRODUCT}; {PREFILL}; {DECODE}; {EXPERTS}; {COLLECTIVE}");
+        let remedy = format!("columns are {PRODUCT}; {PREFILL}; {DECODE}; {EXPERTS}; \
+                              {STREAMING}; {COLLECTIVE}");
         findings.push(path, None, "a table of ops has rows", "", remedy);
     }
     findings.finish().into_result(ops)
@@ -97,13 +103,18 @@ fn size_or(row: &mut Row<'_>, column: &str, instead: u64, least: u64) -> u64 {
 }
 
 fn within(row: &mut Row<'_>, column: &str, least: u64) -> u64 {
+    to_power(row, column, least, 9)
+}
+
+/// A whole number up to a power of ten.
+fn to_power(row: &mut Row<'_>, column: &str, least: u64, power: u32) -> u64 {
     let text = row.text(column);
     let number = text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse::<u64>().ok());
-    match number.flatten().filter(|number| (least..=1_000_000_000).contains(number)) {
+    match number.flatten().filter(|number| (least..=10u64.pow(power)).contains(number)) {
         Some(number) => number,
         None => {
             let found = text.to_owned();
-            let rule = format!("{column} is a whole number from {least} to 10^9");
+            let rule = format!("{column} is a whole number from {least} to 10^{power}");
             row.problem(rule, found, "correct the row");
             least.max(1)
         }
@@ -130,6 +141,14 @@ fn product(row: &mut Row<'_>) -> MeasuredOp {
     let [m, n, k] = ["m", "n", "k"].map(|column| size(row, column));
     let of = (precision, bytes_of(precision));
     MeasuredOp::product(row.index + 2, of, Product { m, n, k }, seconds(row))
+}
+
+fn streaming(row: &mut Row<'_>) -> MeasuredOp {
+    let precision = precision(row, "dtype");
+    let words = Streaming::ALL.map(|class| (class.word(), class));
+    let work = Work::Streaming(row.word("kernel", &words, Streaming::Copy));
+    let bytes = to_power(row, "bytes", 1, 15);
+    op(row, precision, What::Kernel(Kernel::new(work, 0, bytes.into())))
 }
 
 fn attention(row: &mut Row<'_>) -> MeasuredOp {

@@ -82,6 +82,9 @@ struct RawOpTimes {
     experts_few_fp8: Option<RawFormula>,
     /// Norms, rotary positions, activations, sums, look-ups: what memory alone holds back.
     streaming: Option<RawFormula>,
+    /// What a framework without a compiler runs for one operation each, softmax, the optimizer's
+    /// update.
+    unfused: Option<RawFormula>,
     /// Collectives of the devices of one server.
     collectives: Option<RawFormula>,
 }
@@ -161,6 +164,7 @@ pub fn resolve_op_times(document: &Document) -> Result<DeviceTimes, Diagnostics>
         experts_few: reader.formula("experts_few", &raw.experts_few),
         experts_few_fp8: reader.formula("experts_few_fp8", &raw.experts_few_fp8),
         streaming: reader.formula("streaming", &raw.streaming),
+        unfused: reader.formula("unfused", &raw.unfused),
         collectives: reader.formula("collectives", &raw.collectives),
     };
     let Reader { check, fits } = reader;

@@ -84,6 +84,15 @@ crate::words! {
         Optimizer = "optimizer",
         /// A copy inside the device.
         Copy = "copy",
+        /// One operation per element, inputs and result alike and in order, as a framework without a
+        /// compiler runs it; a join of tensors.
+        Vectorized = "vectorized",
+        /// The same where an input has another shape, order or fewer bits, or is drawn.
+        Strided = "strided",
+        /// A sum or mean in a kernel of its own.
+        Reduction = "reduction",
+        /// LayerNorm or RMSNorm as the framework's own kernel, and its gradients.
+        LayerNorm = "layer-norm",
     }
 }
 

@@ -54,6 +54,7 @@ impl MeasuredOp {
             What::Kernel(Kernel { work: Work::Product(_), .. }) => "product",
             What::Kernel(Kernel { work: Work::Attention(of), .. }) if of.new == 1 => "decode",
             What::Kernel(Kernel { work: Work::Attention(_), .. }) => "prefill",
+            What::Kernel(Kernel { work: Work::Streaming(class), .. }) => class.word(),
             What::Kernel(_) => "kernel",
             What::Experts(..) => "experts",
             What::Collective(of, _) => of.kind.word(),
@@ -86,6 +87,10 @@ impl MeasuredOp {
                     (false, true) => "experts_fp8",
                     (false, false) => "experts",
                 })
+            }
+            What::Kernel(Kernel { work: Work::Streaming(class), .. }) => {
+                let own = times.unfused.is_some_and(|of| of.numbers.has(*class));
+                Some(if own { "unfused" } else { "streaming" })
             }
             What::Collective(..) => Some("collectives"),
             _ => None,

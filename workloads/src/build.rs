@@ -34,6 +34,11 @@ pub(crate) fn change(object: ObjectId) -> ObjectAccess {
 }
 
 impl ObjectAccess {
+    /// Whether it is read and then written.
+    pub(crate) fn is_change(&self) -> bool {
+        self.mode == Mode::ReadWrite
+    }
+
     /// Whether it needs nothing of the old contents.
     pub(crate) fn is_write(&self) -> bool {
         self.mode == Mode::Write

@@ -44,14 +44,19 @@ impl StreamingTimes {
     /// Seconds of a kernel that reads and writes so many bytes, before a cache of `cache` bytes.
     pub fn seconds(&self, class: Streaming, bytes: f64, cache: f64) -> f64 {
         let (floor, rate, cached) = match class {
-            Streaming::Norm => (self.norm_floor, self.norm_rate, self.cached),
+            // Operations of their own count with the kinds that they are of, where there are no
+            // numbers of theirs.
+            Streaming::Norm | Streaming::LayerNorm => (self.norm_floor, self.norm_rate, self.cached),
             Streaming::Rotary => (self.rotary_floor, self.rotary_rate, 1.0),
             Streaming::Activation => (self.activation_floor, self.activation_rate, 1.0),
             Streaming::Embedding => (self.embedding_floor, self.embedding_rate, 1.0),
             Streaming::ElementWise
             | Streaming::Softmax
             | Streaming::Optimizer
-            | Streaming::Copy => (self.sum_floor, self.sum_rate, self.cached),
+            | Streaming::Copy
+            | Streaming::Vectorized
+            | Streaming::Strided
+            | Streaming::Reduction => (self.sum_floor, self.sum_rate, self.cached),
         };
         let half = 0.5 * cache;
         let missed = if bytes > half { ((bytes - half) / half).min(1.0) } else { 0.0 };

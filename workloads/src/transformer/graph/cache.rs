@@ -12,7 +12,7 @@ use super::pass::GraphBuilder;
 use super::state::BlockState;
 use crate::build::{ObjectAccess, change, read, write};
 use tiersim_models::ids::ObjectId;
-use tiersim_models::kernel::{Streaming, Work};
+use tiersim_models::kernel::Work;
 use tiersim_models::workload::{ObjectKind, Unit};
 
 /// The stream on which a prompt's keys and values are stored beside the device's work.
@@ -64,7 +64,7 @@ impl GraphBuilder<'_> {
         let Some(mut cache) = self.cache.take() else { return };
         let (sizes, by) = (self.sizes, block.attention);
         let format = self.shape.formats.kv;
-        let at = At { by, class: Streaming::Copy, format };
+        let at = At { by, format };
         let of = u128::from(sizes.attention.batch) * self.key_bytes();
         let bytes = u128::from(sizes.work.bytes()) * sizes.tokens;
         let attended = sizes.attention.attended();

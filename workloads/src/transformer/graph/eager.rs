@@ -22,11 +22,10 @@ use tiersim_models::ids::{ModuleId, ObjectId};
 use tiersim_models::kernel::{Streaming, Work};
 use tiersim_models::workload::ObjectKind;
 
-/// Whose kernels come next, what they are like, and the format of their results.
+/// Whose kernels come next, and the format of their results.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct At {
     pub(crate) by: ModuleId,
-    pub(crate) class: Streaming,
     pub(crate) format: Format,
 }
 
@@ -58,13 +57,13 @@ impl GraphBuilder<'_> {
         self.shape.kernels == Kernels::Eager
     }
 
-    pub(crate) fn at(&self, by: ModuleId, class: Streaming) -> At {
-        At { by, class, format: self.sizes.work }
+    pub(crate) fn at(&self, by: ModuleId) -> At {
+        At { by, format: self.sizes.work }
     }
 
     /// Logits of `rows` rows of `input`, in the format of activations.
     pub(crate) fn eager_logits(&mut self, end: End, input: ObjectId, rows: u128) -> ObjectId {
-        let (sizes, at) = (self.sizes, self.at(end.head, Streaming::Softmax));
+        let (sizes, at) = (self.sizes, self.at(end.head));
         let logits = self.result(at, "out", rows * sizes.vocab, false);
         let given = read(input).part(rows * sizes.hidden * u128::from(sizes.kept.bytes()));
         let mut touches: Vec<ObjectAccess> = self.head_weights(end).collect();
@@ -133,7 +132,41 @@ impl GraphBuilder<'_> {
         to: &[ObjectAccess],
     ) {
         let touches = [from, to].concat();
-        self.build.kernel(name, at.by, (Work::Streaming(at.class), flops), &touches);
+        let work = Work::Streaming(self.class_of(name, from, to));
+        self.build.kernel(name, at.by, (work, flops), &touches);
+    }
+
+    /// What PyTorch's kernel of an operation is like.
+    fn class_of(&self, name: &str, from: &[ObjectAccess], to: &[ObjectAccess]) -> Streaming {
+        // One way: what is changed is read and written.
+        let bytes = |access: &ObjectAccess| {
+            let ways = if access.is_change() { 2 } else { 1 };
+            self.build.touched(std::slice::from_ref(access)) / ways
+        };
+        match name {
+            "_softmax"
+            | "_log_softmax"
+            | "_softmax_backward_data"
+            | "_log_softmax_backward_data" => Streaming::Softmax,
+            "native_layer_norm" | "native_layer_norm_backward" => Streaming::LayerNorm,
+            "embedding" | "embedding_dense_backward" | "index" | "index_put" => {
+                Streaming::Embedding
+            }
+            "mean" | "sum" | "nll_loss_forward" => Streaming::Reduction,
+            "cat" | "native_dropout" => Streaming::Vectorized,
+            "clone" | "slice_backward" => Streaming::Strided,
+            // To fewer bits it reads vectors, to more it does not.
+            "_to_copy" => match from.iter().map(bytes).sum::<u128>() {
+                read if read < to.iter().map(bytes).sum() => Streaming::Strided,
+                _ => Streaming::Vectorized,
+            },
+            _ => {
+                let mut all = from.iter().chain(to).map(bytes);
+                let first = all.next();
+                let alike = all.all(|other| Some(other) == first);
+                if alike { Streaming::Vectorized } else { Streaming::Strided }
+            }
+        }
     }
 
     /// One kernel of so many numbers that changes what is there.

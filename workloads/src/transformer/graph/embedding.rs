@@ -80,7 +80,7 @@ impl GraphBuilder<'_> {
             self.build.streaming("token_types", module, Streaming::Embedding, &touches);
             return x;
         }
-        let at = self.at(module, Streaming::Embedding);
+        let at = self.at(module);
         let found = self.made(at, "embedding", &[rows], numbers);
         self.made(at, "add", &[read(x), read(found)], numbers)
     }
@@ -101,7 +101,7 @@ impl GraphBuilder<'_> {
             self.build.streaming("positions", module, Streaming::Embedding, &touches);
             return x;
         }
-        let at = self.at(module, Streaming::Embedding);
+        let at = self.at(module);
         let each = self.position_rows() * sizes.hidden;
         let found = self.made(at, "embedding", &[rows], each);
         let numbers = sizes.stream();
@@ -122,7 +122,7 @@ impl GraphBuilder<'_> {
     fn embedding_dropout(&mut self, by: ModuleId, x: ObjectId) -> (Option<ObjectId>, ObjectId) {
         let numbers = self.sizes.stream();
         if self.is_eager() {
-            let at = self.at(by, Streaming::ElementWise);
+            let at = self.at(by);
             let dropped = self.eager_dropout(at, x, numbers, true);
             return (dropped.map(|(mask, _)| mask), dropped.map_or(x, |(_, y)| y));
         }

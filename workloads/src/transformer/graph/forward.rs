@@ -139,7 +139,7 @@ impl GraphBuilder<'_> {
         owner: Option<ModuleId>,
     ) -> (Option<ObjectId>, ObjectId) {
         let numbers = self.sizes.stream();
-        let at = self.at(by, Streaming::ElementWise);
+        let at = self.at(by);
         let dropped =
             if self.is_eager() { self.eager_dropout(at, y, numbers, false) } else { None };
         let mask = if self.is_eager() { None } else { self.mask(by, "mask", numbers) };
@@ -311,7 +311,7 @@ impl GraphBuilder<'_> {
         let out = self.kept(module, "out", numbers, module);
         self.linear(dense, tokens, read(x), write(out));
         let active = self.kept(module, "active", numbers, self.module(end.norm));
-        let at = self.at(module, Streaming::Activation);
+        let at = self.at(module);
         let touches = [read(out), write(active)];
         if self.is_eager() {
             self.run_into(at, "gelu", (numbers, &touches[..1]), &touches[1..]);
@@ -338,7 +338,7 @@ impl GraphBuilder<'_> {
             let normed = self.norm(norm, x, (head, true)).y;
             let input = self.all_tokens(self.module(norm), "out.whole", normed);
             let narrow = self.eager_logits(end, input, rows);
-            let wide = self.at(head, Streaming::Copy).wide();
+            let wide = self.at(head).wide();
             let logits = self.keep(wide, "_to_copy", &[read(narrow)], rows * sizes.vocab);
             return [normed, input, logits];
         }

@@ -15,7 +15,7 @@ use crate::transformer::graph::pass::GraphBuilder;
 use crate::transformer::graph::saved::SavedFeedForward;
 use crate::transformer::graph::state::{Mlp, ModelState};
 use tiersim_models::ids::ObjectId;
-use tiersim_models::kernel::{Product, Streaming, Work};
+use tiersim_models::kernel::{Product, Work};
 
 /// What a weight's gradient goes into.
 #[derive(Clone, Debug)]
@@ -64,7 +64,7 @@ impl GraphBuilder<'_> {
         kernel(self, &[write(made)]);
         let sums = target.objects.iter().map(|&object| change(object).part(2 * part(object, self)));
         let touches: Vec<ObjectAccess> = [read(made)].into_iter().chain(sums).collect();
-        self.run_on(At { class: Streaming::ElementWise, ..at }, "add_", numbers, &touches);
+        self.run_on(at, "add_", numbers, &touches);
     }
 
     /// Both gradients of a product and that of a bias, each by a kernel.
@@ -74,7 +74,7 @@ impl GraphBuilder<'_> {
         tokens: u128,
         [x, dy, to]: [ObjectAccess; 3],
     ) {
-        let at = self.at(self.module(owned), Streaming::ElementWise);
+        let at = self.at(self.module(owned));
         let row = &self.owned[owned];
         let (products, outputs) = (row.products, row.outputs);
         let mut target = self.target(owned);
@@ -120,7 +120,7 @@ impl GraphBuilder<'_> {
         kept: &SavedFeedForward,
         d_active: ObjectId,
     ) -> Vec<ObjectId> {
-        let at = self.at(mlp.activation, Streaming::Activation);
+        let at = self.at(mlp.activation);
         let d = read(d_active);
         if let (&[gate, up], Some(silu)) = (&kept.up_proj[..], kept.gate) {
             return self.silu_backward(at, [read(gate), read(up), read(silu), d], numbers).into();
@@ -193,7 +193,7 @@ impl GraphBuilder<'_> {
     /// Gradients of the tables, whose rows are zeros where no token is.
     pub(super) fn eager_tables_backward(&mut self, model: &ModelState, dx: ObjectId) {
         let sizes = self.sizes;
-        let at = self.at(self.module(model.tokens), Streaming::Embedding);
+        let at = self.at(self.module(model.tokens));
         if let Some(table) = model.positions {
             let at = At { by: self.module(table), ..at };
             let each = self.position_rows() * sizes.hidden;

@@ -64,7 +64,7 @@ impl GraphBuilder<'_> {
     fn transform_backward(&mut self, dense: usize, kept: Transformed, d: ObjectId) -> ObjectId {
         let (module, tokens) = (self.module(dense), self.sizes.tokens);
         let numbers = tokens * self.sizes.hidden;
-        let at = self.at(module, Streaming::Activation);
+        let at = self.at(module);
         let d_out = if self.is_eager() {
             self.made(at, "gelu_backward", &[read(d), read(kept.out)], numbers)
         } else {
@@ -107,7 +107,7 @@ impl GraphBuilder<'_> {
     /// Logits in the format of activations, and a loss of kernels of its own.
     fn head_of_kernels(&mut self, end: End, x: ObjectId) -> (ObjectId, Normed) {
         let (sizes, End { norm, head, matrix, .. }) = (self.sizes, end);
-        let at = self.at(head, Streaming::Softmax);
+        let at = self.at(head);
         let normed = self.norm(norm, x, (head, true));
         let by = self.module(norm);
         let input = self.all_tokens(by, "out.whole", normed.y);

@@ -8,7 +8,6 @@ use crate::build::{ObjectAccess, read, write};
 use crate::transformer::card::Activation;
 use crate::transformer::graph::saved::{Gelu, SavedFeedForward};
 use tiersim_models::ids::ObjectId;
-use tiersim_models::kernel::Streaming;
 
 impl GraphBuilder<'_> {
     /// What follows the wide matrices, of `numbers` between them, to the narrow one's output.
@@ -18,7 +17,7 @@ impl GraphBuilder<'_> {
         (up_proj, numbers): (&[ObjectId], u128),
         to: ObjectAccess,
     ) -> SavedFeedForward {
-        let at = self.at(mlp.activation, Streaming::Activation);
+        let at = self.at(mlp.activation);
         let tokens = numbers / mlp.width.max(1);
         let (mut kept, mut gate, mut gelu) = (up_proj.to_vec(), None, None);
         let active = match *up_proj {

@@ -12,7 +12,7 @@ use crate::transformer::graph::saved::{KeptScores, Normed};
 use crate::transformer::graph::state::BlockState;
 use crate::transformer::training::Attention;
 use tiersim_models::ids::ObjectId;
-use tiersim_models::kernel::{Streaming, Work};
+use tiersim_models::kernel::Work;
 
 /// Whether queries are divided by the root of a head's width before attention, not scores in it.
 pub(crate) fn scales_queries(family: Family) -> bool {
@@ -51,13 +51,12 @@ impl GraphBuilder<'_> {
     /// Makes what eager kernels of all blocks of a pass share.
     pub(crate) fn shared_tables(&mut self, block: &BlockState) {
         if self.is_eager() && self.shape.card.family.is_rotary() {
-            self.rotary_tables(self.at(block.attention, Streaming::Rotary));
+            self.rotary_tables(self.at(block.attention));
         }
     }
 
     /// `x` of `numbers`, turned by position; kept if the fused kernel of attention is.
     pub(crate) fn eager_rotary(&mut self, at: At, x: ObjectId, numbers: u128) -> ObjectId {
-        let at = At { class: Streaming::Rotary, ..at };
         let [cos, sin] = self.rotary_tables(at);
         let half = self.build.size(x) / 2;
         let straight = self.made(at, "mul", &[read(x), read(cos)], numbers);
@@ -94,9 +93,8 @@ impl GraphBuilder<'_> {
             normed.push(self.eager_norm(norm, *x, self.head_rows(index), None));
             *x = normed[index].y;
         }
-        let at = self.at(block.attention, Streaming::Rotary);
+        let at = self.at(block.attention);
         if scales_queries(self.shape.card.family) {
-            let at = At { class: Streaming::ElementWise, ..at };
             let numbers = self.sizes.tokens * self.sizes.queries;
             let y = self.result(at, "mul", numbers, self.shape.attention == Attention::Flash);
             self.run_into(at, "mul", (numbers, &[read(qkv[0])]), &[write(y)]);
@@ -139,8 +137,7 @@ impl GraphBuilder<'_> {
         qkv: &[ObjectId],
         mixed: ObjectId,
     ) -> KeptScores {
-        let (sizes, at) = (self.sizes, self.at(block.attention, Streaming::Softmax));
-        let copy = At { class: Streaming::Copy, ..at };
+        let (sizes, at) = (self.sizes, self.at(block.attention));
         let numbers = sizes.tokens * sizes.queries;
         let bytes = u128::from(sizes.work.bytes()) * sizes.tokens;
         // Keys and values are repeated for every query head.
@@ -148,7 +145,7 @@ impl GraphBuilder<'_> {
             let mut which = [false; 3];
             which[of] = true;
             let from = self.qkv(qkv, which, bytes);
-            self.keep(copy, "clone", &from, numbers)
+            self.keep(at, "clone", &from, numbers)
         });
         let [k, v, q] = clones;
         let flops = 2 * sizes.pairs * sizes.queries;
@@ -168,15 +165,15 @@ impl GraphBuilder<'_> {
         let narrow = match form.format {
             format if format == at.format => softmax,
             // What dropout leaves of it is kept in its place.
-            _ if self.shape.dropout => self.made(copy, "_to_copy", &[read(softmax)], sizes.scores),
-            _ => self.keep(copy, "_to_copy", &[read(softmax)], sizes.scores),
+            _ if self.shape.dropout => self.made(at, "_to_copy", &[read(softmax)], sizes.scores),
+            _ => self.keep(at, "_to_copy", &[read(softmax)], sizes.scores),
         };
         let dropped = self.eager_dropout(at, narrow, sizes.scores, true);
         let weighed = self.result(at, "bmm", numbers, false);
         let from = dropped.map_or(narrow, |(_, dropped)| dropped);
         let touches = [read(from), read(v), write(weighed)];
         self.build.kernel("bmm", at.by, (self.weighed(), flops), &touches);
-        self.run_into(copy, "clone", (0, &[read(weighed)]), &[write(mixed)]);
+        self.run_into(at, "clone", (0, &[read(weighed)]), &[write(mixed)]);
         KeptScores { qkv: [q, k, v], softmax, narrow, dropped }
     }
 
@@ -188,7 +185,6 @@ impl GraphBuilder<'_> {
         numbers: u128,
         is_kept: bool,
     ) -> Option<(ObjectId, ObjectId)> {
-        let at = At { class: Streaming::ElementWise, ..at };
         let mask = self
             .shape
             .dropout

@@ -9,7 +9,7 @@ use super::At;
 use crate::build::{ObjectAccess, read, write};
 use crate::transformer::graph::saved::{KeptByGroups, SavedByExperts};
 use tiersim_models::ids::ObjectId;
-use tiersim_models::kernel::{Kernel, Product, Streaming, Work};
+use tiersim_models::kernel::{Kernel, Product, Work};
 
 /// Which of an expert's matrices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,8 +67,8 @@ impl GraphBuilder<'_> {
         input: ObjectId,
     ) -> (SavedByExperts, ObjectId) {
         let (by, sizes) = (self.module(mixture.router), self.sizes);
-        let at = self.at(by, Streaming::ElementWise);
-        let wide = At { class: Streaming::Softmax, ..at.wide() };
+        let at = self.at(by);
+        let wide = at.wide();
         let all = self.owned[mixture.router].outputs * sizes.tokens;
         let logits = self.result(at, "logits", all, false);
         self.linear(mixture.router, sizes.tokens, read(input), write(logits));
@@ -81,20 +81,18 @@ impl GraphBuilder<'_> {
         let shares = self.made(wide, "div_", &[read(chosen), read(sums)], copies);
         let weights = self.keep(wide, "index", &[read(shares)], copies);
         let here = tokens.iter().sum::<u128>().max(1);
-        let moved = At { class: Streaming::Copy, ..at };
         let given = self.kept(by, "given", here * sizes.hidden, by);
-        self.run_into(moved, "index", (0, &[read(input)]), &[write(given)]);
+        self.run_into(at, "index", (0, &[read(input)]), &[write(given)]);
         let width = mixture.experts.first().map_or(0, |mlp| mlp.width);
         let inner = self.result(at, "gate_up", 2 * here * width, true);
         self.grouped(at, mixture, &tokens, (Matrix::Wide, false), [given, inner]);
         let half = read(inner).part(self.build.size(inner) / 2);
-        let in_between = At { class: Streaming::Activation, ..at };
-        let [silu, active] = self.eager_silu(in_between, [half, half], here * width);
+        let [silu, active] = self.eager_silu(at, [half, half], here * width);
         let back = self.result(at, "back", here * sizes.hidden, true);
         self.grouped(at, mixture, &tokens, (Matrix::Narrow, false), [active, back]);
         let from = [read(back), read(weights)];
         let weighed = self.made(at, "mul", &from, here * sizes.hidden);
-        let sorted = self.made(moved, "index", &[read(weighed)], here * sizes.hidden);
+        let sorted = self.made(at, "index", &[read(weighed)], here * sizes.hidden);
         let stream = sizes.tokens * sizes.hidden;
         let y = self.reduce_to(at, "sum", (read(sorted), here * sizes.hidden), stream);
         let groups =

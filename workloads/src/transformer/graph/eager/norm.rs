@@ -5,7 +5,6 @@ use crate::build::{read, write};
 use crate::transformer::format::Format;
 use crate::transformer::graph::saved::{KeptByNorm, Normed};
 use tiersim_models::ids::{ModuleId, ObjectId};
-use tiersim_models::kernel::Streaming;
 
 impl GraphBuilder<'_> {
     /// A norm of `rows` rows of `numbers` in all; what it gives is kept by `owner`, if at all.
@@ -16,7 +15,7 @@ impl GraphBuilder<'_> {
         (rows, numbers): (u128, u128),
         owner: Option<ModuleId>,
     ) -> Normed {
-        let at = self.at(self.module(owned), Streaming::Norm);
+        let at = self.at(self.module(owned));
         let weight = self.weight(owned);
         let y = match owner {
             Some(owner) => self.kept(at.by, "out", numbers, owner),

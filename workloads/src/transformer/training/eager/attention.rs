@@ -8,7 +8,7 @@ use crate::transformer::graph::saved::{Core, KeptScores, Normed, SavedActivation
 use crate::transformer::graph::state::BlockState;
 use crate::transformer::training::Attention;
 use tiersim_models::ids::ObjectId;
-use tiersim_models::kernel::{Streaming, Work};
+use tiersim_models::kernel::Work;
 
 impl GraphBuilder<'_> {
     /// Gradients of what the matrices of queries, keys and values gave.
@@ -39,7 +39,7 @@ impl GraphBuilder<'_> {
         normed: &[Normed],
         [dq, dk, dv]: [ObjectId; 3],
     ) -> Vec<ObjectId> {
-        let (sizes, at) = (self.sizes, self.at(block.attention, Streaming::Copy));
+        let (sizes, at) = (self.sizes, self.at(block.attention));
         let [queries, keys] = [sizes.queries, sizes.keys].map(|width| sizes.tokens * width);
         let is_rotary = self.shape.card.family.is_rotary();
         let of_products = self.shape.attention == Attention::Eager;
@@ -67,7 +67,7 @@ impl GraphBuilder<'_> {
             dq = self.made(at, "clone", &[read(dq)], queries);
         }
         if scales_queries(self.shape.card.family) {
-            dq = self.made(At { class: Streaming::ElementWise, ..at }, "mul", &[read(dq)], queries);
+            dq = self.made(at, "mul", &[read(dq)], queries);
         }
         let mut all = vec![dq, dk, dv];
         let norms = block.head_norms.iter().zip(normed).enumerate();
@@ -81,7 +81,6 @@ impl GraphBuilder<'_> {
     }
 
     fn rotary_backward(&mut self, at: At, d: ObjectId, numbers: u128) -> ObjectId {
-        let at = At { class: Streaming::Rotary, ..at };
         let [cos, sin] = self.rotary_tables(at);
         let turned = self.made(at, "mul", &[read(d), read(sin)], numbers);
         let half = self.build.size(turned) / 2;
@@ -100,7 +99,7 @@ impl GraphBuilder<'_> {
         reads: &[ObjectAccess],
         flops: u128,
     ) -> [ObjectId; 3] {
-        let (sizes, at) = (self.sizes, self.at(block.attention, Streaming::ElementWise));
+        let (sizes, at) = (self.sizes, self.at(block.attention));
         let widths = [sizes.queries, sizes.keys, sizes.keys];
         let all = widths.map(|width| self.result(at, "grad", sizes.tokens * width, false));
         let touches = [reads, &all.map(write)].concat();
@@ -116,8 +115,7 @@ impl GraphBuilder<'_> {
         kept: &KeptScores,
         d_mixed: ObjectId,
     ) -> [ObjectId; 3] {
-        let (sizes, at) = (self.sizes, self.at(block.attention, Streaming::Softmax));
-        let copy = At { class: Streaming::Copy, ..at };
+        let (sizes, at) = (self.sizes, self.at(block.attention));
         let [queries, keys] = [sizes.queries, sizes.keys].map(|width| sizes.tokens * width);
         let flops = 2 * sizes.pairs * sizes.queries;
         let [scored, weighed] = [self.scored(), self.weighed()];
@@ -128,7 +126,7 @@ impl GraphBuilder<'_> {
             maker.build.kernel("bmm", at.by, (work, flops), &touches);
             to
         };
-        let d_mixed = self.made(copy, "clone", &[read(d_mixed)], queries);
+        let d_mixed = self.made(at, "clone", &[read(d_mixed)], queries);
         let mixed_with = kept.dropped.map_or(kept.narrow, |(_, dropped)| dropped);
         let mut dv = bmm(self, weighed, [mixed_with, d_mixed], queries);
         let mut d = bmm(self, scored, [v, d_mixed], sizes.scores);
@@ -136,7 +134,7 @@ impl GraphBuilder<'_> {
             d = self.made(at, "native_dropout_backward", &[read(d), read(mask)], sizes.scores);
         }
         if kept.softmax != kept.narrow {
-            d = self.made(copy.wide(), "_to_copy", &[read(d)], sizes.scores);
+            d = self.made(at.wide(), "_to_copy", &[read(d)], sizes.scores);
         }
         let from = [read(d), read(kept.softmax)];
         let d = self.made(at, "_softmax_backward_data", &from, sizes.scores);

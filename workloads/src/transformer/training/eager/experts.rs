@@ -7,7 +7,7 @@ use crate::transformer::graph::pass::GraphBuilder;
 use crate::transformer::graph::saved::{KeptByGroups, SavedByExperts};
 use crate::transformer::graph::state::MixtureState;
 use tiersim_models::ids::ObjectId;
-use tiersim_models::kernel::{Streaming, Work};
+use tiersim_models::kernel::Work;
 
 impl GraphBuilder<'_> {
     /// From the gradient of the sum to that of the block's normed middle: `[input, dy, dx]`.
@@ -18,15 +18,14 @@ impl GraphBuilder<'_> {
         [input, dy, dx]: [ObjectId; 3],
     ) {
         let (sizes, by) = (self.sizes, self.module(mixture.router));
-        let at = self.at(by, Streaming::ElementWise);
-        let moved = At { class: Streaming::Copy, ..at };
+        let at = self.at(by);
         let copies = self.copies() / sizes.hidden.max(1);
         let rows = kept.tokens.iter().sum::<u128>().max(1);
         let numbers = rows * sizes.hidden;
         // Every copy of a token gets its gradient, and is sorted by expert.
-        let each = self.made(moved, "clone", &[read(dy)], numbers);
-        let zeros = self.made(moved, "new_zeros", &[], numbers);
-        let d = self.made(moved, "index_put", &[read(each), read(zeros)], numbers);
+        let each = self.made(at, "clone", &[read(dy)], numbers);
+        let zeros = self.made(at, "new_zeros", &[], numbers);
+        let d = self.made(at, "index_put", &[read(each), read(zeros)], numbers);
         let d_weights = self.made(at, "mul", &[read(kept.back), read(d)], numbers);
         let d_back = self.made(at, "mul", &[read(groups.weights), read(d)], numbers);
         let wide = at.wide();
@@ -37,17 +36,16 @@ impl GraphBuilder<'_> {
         let narrow = (Matrix::Narrow, true);
         self.grouped(at, mixture, &kept.tokens, narrow, [d_back, d_active]);
         let half = read(groups.gate_up).part(self.build.size(groups.gate_up) / 2);
-        let inner = At { class: Streaming::Activation, ..at };
         let from = [half, half, read(groups.silu), read(d_active)];
-        let both = self.silu_backward(inner, from, width);
-        let d_inner = self.made(moved, "cat", &both.map(read), 2 * width);
+        let both = self.silu_backward(at, from, width);
+        let d_inner = self.made(at, "cat", &both.map(read), 2 * width);
         self.grouped_gradient(at, mixture, kept, Matrix::Wide, [kept.given, d_inner]);
         let d_given = self.result(at, "_grouped_mm", numbers, false);
         self.grouped(at, mixture, &kept.tokens, (Matrix::Wide, true), [d_inner, d_given]);
         let d_logits = self.router_backward(wide, mixture, groups, d_weights);
-        let zeros = self.made(moved, "new_zeros", &[], sizes.tokens * sizes.hidden);
+        let zeros = self.made(at, "new_zeros", &[], sizes.tokens * sizes.hidden);
         let from = [read(d_given), read(zeros)];
-        self.run_into(moved, "index_put", (0, &from), &[write(dx)]);
+        self.run_into(at, "index_put", (0, &from), &[write(dx)]);
         let touches = [read(input), read(d_logits), change(dx)];
         self.linear_backward(mixture.router, sizes.tokens, touches);
     }
@@ -60,7 +58,6 @@ impl GraphBuilder<'_> {
         groups: KeptByGroups,
         d_weights: ObjectId,
     ) -> ObjectId {
-        let at = At { class: Streaming::Softmax, ..at };
         let tokens = self.sizes.tokens;
         let copies = self.copies() / self.sizes.hidden.max(1);
         let zeros = self.made(at, "new_zeros", &[], copies);

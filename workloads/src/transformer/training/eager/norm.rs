@@ -5,7 +5,6 @@ use crate::transformer::format::Format;
 use crate::transformer::graph::pass::GraphBuilder;
 use crate::transformer::graph::saved::{KeptByNorm, Normed};
 use tiersim_models::ids::ObjectId;
-use tiersim_models::kernel::Streaming;
 
 impl GraphBuilder<'_> {
     /// The gradient of a norm's input, of `rows` rows of `numbers` in all, plus `beside`.
@@ -17,7 +16,7 @@ impl GraphBuilder<'_> {
         dy: ObjectId,
         beside: Option<ObjectId>,
     ) -> ObjectId {
-        let at = self.at(self.module(owned), Streaming::Norm);
+        let at = self.at(self.module(owned));
         let weight = self.weight(owned);
         let mut target = self.target(owned);
         let all = target.numbers;

@@ -10,7 +10,6 @@ use crate::transformer::graph::eager::At;
 use crate::transformer::graph::pass::GraphBuilder;
 use crate::transformer::graph::state::Update;
 use crate::transformer::training::Optimizer;
-use tiersim_models::kernel::Streaming;
 
 impl GraphBuilder<'_> {
     /// The device's part of a module's update; `gradient` is its part of the gradient.
@@ -20,7 +19,7 @@ impl GraphBuilder<'_> {
         update: &Update,
         gradient: Option<ObjectAccess>,
     ) {
-        let at = self.at(self.module(owned), Streaming::Optimizer);
+        let at = self.at(self.module(owned));
         let weights = self.shape.formats.weights;
         // A share of a shard may end within a number.
         let numbers = update.weights.div_ceil(u128::from(weights.bytes()));
@@ -48,8 +47,7 @@ impl GraphBuilder<'_> {
         self.run_on(at, "addcdiv_", numbers, &[all, read(first), read(root)]);
         if master.is_some() {
             let weight = self.weights_of(owned, update.weights, true);
-            let copy = At { class: Streaming::Copy, ..at };
-            self.run_into(copy, "copy_", (0, &[part]), &[weight]);
+            self.run_into(at, "copy_", (0, &[part]), &[weight]);
         }
     }
 }
