@@ -21,7 +21,7 @@ use tiersim_workloads::operators::operator_times;
 #[derive(Debug, Args)]
 pub(crate) struct OpsArgs {
     /// A table of ops (.csv), packed (.gz, .zst) or not: products (dtype, m, n, k), attention,
-    /// experts or collectives; measured times in a column us.
+    /// experts, kernels that stream or collectives; measured times in a column us.
     #[arg(value_name = "FILE", required_unless_present = "structured")]
     table: Option<PathBuf>,
     /// In the place of a table: structured operators against dense ones and attention, for N from

@@ -58,8 +58,10 @@ pub fn read_ops(path: &Path) -> Result<Vec<MeasuredOp>, Diagnostics> {
         }
     });
     if findings.is_empty() && ops.is_empty() {
-        let remedy = format!("columns are {PRODUCT}; {PREFILL}; {DECODE}; {EXPERTS}; \
-                              {STREAMING}; {COLLECTIVE}");
+        let remedy = format!(
+            "columns are {PRODUCT}; {PREFILL}; {DECODE}; {EXPERTS}; \
+                              {STREAMING}; {COLLECTIVE}"
+        );
         findings.push(path, None, "a table of ops has rows", "", remedy);
     }
     findings.finish().into_result(ops)

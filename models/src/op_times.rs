@@ -131,7 +131,7 @@ pub trait Numbers {
 }
 
 /// Attention's gradients to its forward pass, five products for two. Median of 24 measured pairs, of
-/// which half lie within 8 per cent of it and all between 2.5 and 4.4: two libraries, twelve shapes,
+/// which half lie within 9 per cent of it and all between 2.5 and 4.4: two libraries, twelve shapes,
 /// `validation/results/2026-11-27-nvidia-h200-kernels`.
 const GRADIENTS: f64 = 3.0;
 

@@ -229,6 +229,55 @@ fn fsdp2_copies_layers_twice_and_the_root_once() {
     assert_eq!(moved, [16 * layer + root, 2 * 16 * layer + root]);
 }
 
+/// What the profiler calls kernels of a step of training, and the names that they have here.
+const KERNELS: [(&str, &[&str], &[&str]); 8] = [
+    ("products", &["aten::mm"], &["linear", "mm"]),
+    ("`mul`", &["aten::mul"], &["mul"]),
+    ("copies", &["aten::copy_"], &["_to_copy", "clone", "slice_backward"]),
+    ("sums of two", &["aten::add", "aten::add_"], &["add", "add_"]),
+    ("AdamW, fused", &["aten::_fused_adamw_"], &["adam"]),
+    (
+        "softmax's logarithm, forward and backward",
+        &["aten::_log_softmax", "aten::_log_softmax_backward_data"],
+        &["_log_softmax", "_log_softmax_backward_data"],
+    ),
+    ("attention", &["aten::_cudnn_attention_forward"], &["attention"]),
+    ("attention's gradients", &["aten::_cudnn_attention_backward"], &["attention_backward"]),
+];
+
+/// Kernels of a step with all on the device, by kind, against the profile of the run.
+#[test]
+fn kernels_of_a_step_take_what_the_page_says() {
+    let text = fs::read_to_string(root().join(RUN).join("runs.json")).expect("it is kept");
+    let runs: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
+    let profile = runs["profiles"]["train: all on the device"]["rows"].as_array().expect("rows");
+    let measured = |name: &&str| -> f64 {
+        let row = profile.iter().find(|row| row[0] == *name);
+        row.unwrap_or_else(|| panic!("no {name}"))[3].as_f64().expect("microseconds") * 1e-3
+    };
+    let scenario = shipped_scenario("llama-3.2-1b-activations", &[]);
+    let compute = scenario.hardware.compute.as_ref().expect("it has a device");
+    let times = compute.op_times.as_ref().expect("it has op times");
+    let traces = tiersim_tests::files::traces(&scenario);
+    let trace = &traces.of(&scenario).trace;
+    let of_name = |name: &&str| -> f64 {
+        let ops = trace.ops.iter().filter(|op| op.name == *name);
+        let kernels = ops.flat_map(|op| op.kernels.as_deref().expect("it says which it is"));
+        let seconds = kernels.map(|kernel| {
+            let (one, _) = times.seconds("bf16", kernel, false).expect("it has a formula");
+            one * kernel.times as f64
+        });
+        seconds.sum::<f64>() * 1e3
+    };
+    let rows = KERNELS.map(|(what, theirs, ours)| {
+        let measured: f64 = theirs.iter().map(measured).sum();
+        let predicted: f64 = ours.iter().map(of_name).sum();
+        let error = percent(predicted, measured);
+        format!("  | of PyTorch, {what} | {measured:.2} | {predicted:.2} | {error} |")
+    });
+    assert_rows(PAGE, |line| line.starts_with("  | of PyTorch, "), &rows);
+}
+
 /// What the page calls a step of training, the scenario, what is set in it and the case that predict
 /// it, and what the run calls it.
 type Step = (

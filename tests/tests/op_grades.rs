@@ -5,12 +5,36 @@
 //! that a fit had not seen stand beside the numbers in `hardware-specs/op-times`.
 
 use tiersim_input::op_table::read_ops;
-use tiersim_models::results::op_grades::OpGrades;
-use tiersim_tests::files::{assert_rows, beside, machine};
+use tiersim_models::results::op_grades::{OpGrade, OpGrades};
+use tiersim_tests::files::{Row, assert_rows, beside, machine, root, table};
+use tiersim_tests::prelude::*;
 
+const PAGE: &str = "docs/explanation/accuracy.md";
 const MACHINES: [(&str, &str); 3] =
     [("a100", "dgx-a100-80g"), ("h100", "dgx-h100"), ("b200", "b200")];
 const TABLES: [&str; 5] = ["gemm", "attention-prefill", "attention-decode", "moe", "nccl"];
+/// Single kernels of PyTorch on an H200.
+const KERNELS: &str = "validation/results/2026-11-27-nvidia-h200-kernels";
+
+/// The page's rows of a table of ops that a device was measured by, one for each kind and precision.
+fn graded(device: &str, machine: &Hardware, table: &str, path: &Path) -> Vec<String> {
+    let ops = read_ops(path).unwrap_or_else(|problems| panic!("{problems}"));
+    let graded = OpGrades::of(machine, table, &ops);
+    let all = graded.grades().into_iter().filter(|grade| grade.range.is_none());
+    let row = |grade: OpGrade| {
+        format!(
+            "| {} | {table} | {} {} | {} | {:.1} % | {:.1} % | {:+.1} % |",
+            device.to_uppercase(),
+            grade.kind,
+            grade.precision,
+            grade.errors.count,
+            grade.errors.median * 100.0,
+            grade.errors.p95 * 100.0,
+            grade.errors.bias * 100.0,
+        )
+    };
+    all.map(row).collect()
+}
 
 #[test]
 fn the_page_has_the_errors_of_every_table_of_measured_operators() {
@@ -20,25 +44,50 @@ fn the_page_has_the_errors_of_every_table_of_measured_operators() {
         for table in TABLES {
             let file = format!("gpu-op-times/{device}-{table}.csv.gz");
             let Some(path) = beside(&file) else { return };
-            let ops = read_ops(&path).unwrap_or_else(|problems| panic!("{problems}"));
-            let graded = OpGrades::of(&hardware, table, &ops);
-            for grade in graded.grades().into_iter().filter(|grade| grade.range.is_none()) {
-                rows.push(format!(
-                    "| {} | {table} | {} {} | {} | {:.1} % | {:.1} % | {:+.1} % |",
-                    device.to_uppercase(),
-                    grade.kind,
-                    grade.precision,
-                    grade.errors.count,
-                    grade.errors.median * 100.0,
-                    grade.errors.p95 * 100.0,
-                    grade.errors.bias * 100.0,
-                ));
-            }
+            rows.extend(graded(device, &hardware, table, &path));
         }
     }
     let is_row = |line: &str| {
         TABLES.iter().any(|table| line.contains(&format!("0 | {table} | ")))
             && line.starts_with("| ")
+            && !line.starts_with("| H200")
     };
-    assert_rows("docs/explanation/accuracy.md", is_row, &rows);
+    assert_rows(PAGE, is_row, &rows);
+}
+
+#[test]
+fn the_page_has_the_errors_of_single_kernels_of_pytorch() {
+    let (hardware, folder) = (machine("h200-sxm-pcie5"), root().join(KERNELS));
+    let tables = ["streaming", "product", "prefill"];
+    let rows =
+        tables.map(|table| graded("h200", &hardware, table, &folder.join(format!("{table}.csv"))));
+    assert_rows(PAGE, |line| line.starts_with("| H200 | "), &rows.concat());
+}
+
+/// Forward and backward together were timed, and forward alone.
+#[test]
+fn gradients_of_attention_take_what_the_pairs_took() {
+    let read = |name: &str| table(&root().join(KERNELS).join(name));
+    let shape =
+        |row: &Row| ["batch", "sequence", "heads", "head_dim"].map(|column| row[column].clone());
+    let us = |row: &Row| row["us"].parse::<f64>().expect("a time");
+    // A cell with a comma is in quotes, which this reader splits.
+    let text = fs::read_to_string(root().join(KERNELS).join("backward.csv")).expect("it is kept");
+    let both: Vec<f64> = text
+        .lines()
+        .skip(1)
+        .map(|line| line.rsplit(',').nth(2).expect("a cell").parse().expect("a time"))
+        .collect();
+    let forward = read("prefill.csv");
+    assert_eq!((forward.len(), both.len()), (24, 24));
+    let shapes: BTreeSet<_> = forward.iter().map(shape).collect();
+    assert_eq!(shapes.len(), 12);
+    let mut ratios: Vec<f64> =
+        forward.iter().zip(&both).map(|(forward, both)| both / us(forward) - 1.0).collect();
+    ratios.sort_by(f64::total_cmp);
+    let median = (ratios[11] + ratios[12]) / 2.0;
+    assert!((median - 3.0).abs() < 0.01, "{ratios:?}");
+    assert!(ratios[0] > 2.5 && ratios[23] < 4.45, "{ratios:?}");
+    let near = ratios.iter().filter(|ratio| (*ratio / 3.0 - 1.0).abs() < 0.09);
+    assert!(near.count() >= 12, "{ratios:?}");
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Times of single kernels of PyTorch on a CUDA device, as tables that `tiersim ops` reads.
 
-Writes OUT_DIR/{streaming,product,prefill,backward,beside,copies}.csv and kernels.json after each group of
+Writes OUT_DIR/{streaming,other,product,prefill,backward,beside,copies}.csv and kernels.json after each group of
 cases, and ends within the seconds given; README.md says what is timed and how.
 """
 import time
@@ -82,10 +82,11 @@ def random(*shape, dtype=BF16):
 
 # --- kernels that read and write memory once
 
-def streaming(kernel, name, rows, width, dtype, make, moved):
-    """`moved` are the bytes that the kernel reads and writes if each is moved once."""
+def streaming(kernel, name, rows, width, dtype, make, moved, table="streaming"):
+    """`moved` are the bytes that the kernel reads and writes if each is moved once. In the table
+    `other` are those that no formula is of."""
     row = dict(kernel=kernel, name=name, dtype=dtype, rows=rows, width=width, bytes=moved)
-    measure("streaming", make, moved, row)
+    measure(table, make, moved, row)
 
 def rowwise(rows, width, dtype):
     """The kernels of eager models, one by one; every result is allocated before, or by the graph."""
@@ -105,34 +106,36 @@ def rowwise(rows, width, dtype):
         streaming(kernel, name, rows, width, dtype, one(call), int(times * all_of))
     def put_two(kernel, name, call, times):
         streaming(kernel, name, rows, width, dtype, two(call), times * all_of)
-    put_two("copy", "copy", lambda a, b: b.copy_(a), 2)
-    put_two("element-wise", "add", torch.add, 3)
-    put_two("element-wise", "mul", torch.mul, 3)
-    put_one("element-wise", "mul by a number", lambda a: a * 0.5, 2)
-    put_one("element-wise", "square", lambda a: a.pow(2), 2)
-    put_one("element-wise", "neg", torch.neg, 2)
+    put_two("vectorized", "copy", lambda a, b: b.copy_(a), 2)
+    put_two("vectorized", "add", torch.add, 3)
+    put_two("vectorized", "mul", torch.mul, 3)
+    put_one("vectorized", "mul by a number", lambda a: a * 0.5, 2)
+    put_one("vectorized", "square", lambda a: a.pow(2), 2)
+    put_one("vectorized", "neg", torch.neg, 2)
     row_of = random(width, dtype=of)
-    put_one("element-wise", "mul by a row", lambda a: a * row_of, 2)
-    put_one("element-wise", "dropout", lambda a: F.dropout(a, 0.1, True), 2 + 1 / number)
+    put_one("strided", "mul by a row", lambda a: a * row_of, 2)
+    put_one("vectorized", "dropout", lambda a: F.dropout(a, 0.1, True), 2 + 1 / number)
     other, wide = (FP32, 4) if dtype == "bf16" else (BF16, 2)
-    streaming("copy", "cast", rows, width, dtype, one(lambda a: a.to(other)), all_of + rows * width * wide)
-    put_one("copy", "transpose", lambda a: a.t().contiguous(), 2)
-    put_two("copy", "cat", lambda a, b: torch.cat([a, b], -1), 4)
-    put_one("element-wise", "mean of a row", lambda a: a.mean(-1), 1)
-    put_one("element-wise", "sum over rows", lambda a: a.sum(0), 1)
-    put_one("activation", "gelu", lambda a: F.gelu(a, approximate="tanh"), 2)
-    put_one("activation", "silu", F.silu, 2)
-    put_two("activation", "gelu backward", lambda a, b: aten.gelu_backward(a, b, approximate="tanh"), 3)
-    put_two("activation", "silu backward", lambda a, b: aten.silu_backward(a, b), 3)
+    # Of fewer bits into more it cannot go by vectors.
+    streaming("strided" if dtype == "bf16" else "vectorized", "cast", rows, width, dtype, one(lambda a: a.to(other)), all_of + rows * width * wide)
+    if rows > 1:
+        streaming("strided", "transpose", rows, width, dtype, one(lambda a: a.t().contiguous()), 2 * all_of, "other")
+    put_two("vectorized", "cat", lambda a, b: torch.cat([a, b], -1), 4)
+    put_one("reduction", "mean of a row", lambda a: a.mean(-1), 1)
+    put_one("reduction", "sum over rows", lambda a: a.sum(0), 1)
+    put_one("vectorized", "gelu", lambda a: F.gelu(a, approximate="tanh"), 2)
+    put_one("vectorized", "silu", F.silu, 2)
+    put_two("vectorized", "gelu backward", lambda a, b: aten.gelu_backward(a, b, approximate="tanh"), 3)
+    put_two("vectorized", "silu backward", lambda a, b: aten.silu_backward(a, b), 3)
     weight = random(width, dtype=of)
-    put_one("norm", "layer norm", lambda a: F.layer_norm(a, (width,), weight, weight), 2)
-    put_one("norm", "rms norm", lambda a: F.rms_norm(a, (width,), weight, 1e-6), 2)
+    put_one("layer-norm", "layer norm", lambda a: F.layer_norm(a, (width,), weight, weight), 2)
+    put_one("layer-norm", "rms norm", lambda a: F.rms_norm(a, (width,), weight, 1e-6), 2)
     def backward():
         a, grad = fresh(), fresh()
         _, mean, rstd = aten.native_layer_norm(a, [width], weight, weight, 1e-5)
         mask = [True, True, True]
         return lambda: aten.native_layer_norm_backward(grad, a, [width], mean, rstd, weight, weight, mask)
-    streaming("norm", "layer norm backward", rows, width, dtype, backward, 3 * all_of)
+    streaming("layer-norm", "layer norm backward", rows, width, dtype, backward, 3 * all_of)
 
 def logits(rows, vocabulary, dtype):
     of, number = DTYPES[dtype], DTYPES[dtype].itemsize
@@ -173,7 +176,8 @@ def optimizers(parameters, dtype):
             # The first one makes the moments.
             optimizer.step()
             return optimizer.step
-        streaming("optimizer", f"AdamW {kind}", 1, parameters, dtype, make, moved)
+        table = "streaming" if kind == "fused" else "other"
+        streaming("optimizer", f"AdamW {kind}", 1, parameters, dtype, make, moved, table)
 
 # --- products, as a forward and a backward have them
 

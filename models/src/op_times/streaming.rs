@@ -46,7 +46,9 @@ impl StreamingTimes {
         let (floor, rate, cached) = match class {
             // Operations of their own count with the kinds that they are of, where there are no
             // numbers of theirs.
-            Streaming::Norm | Streaming::LayerNorm => (self.norm_floor, self.norm_rate, self.cached),
+            Streaming::Norm | Streaming::LayerNorm => {
+                (self.norm_floor, self.norm_rate, self.cached)
+            }
             Streaming::Rotary => (self.rotary_floor, self.rotary_rate, 1.0),
             Streaming::Activation => (self.activation_floor, self.activation_rate, 1.0),
             Streaming::Embedding => (self.embedding_floor, self.embedding_rate, 1.0),

@@ -2,7 +2,7 @@
 //! numbers, and what formulas promise with them, are tested where their files are read.
 
 use super::*;
-use crate::kernel::{Attention, Kernel, Product};
+use crate::kernel::{Attention, Kernel, Product, Streaming};
 use experts::{Deal, Layer, Spread, loads};
 
 /// Numbers of which every one is as simple as can be.
@@ -64,7 +64,11 @@ fn attention(new: u64) -> Kernel {
 }
 
 fn stream(bytes: u128) -> Kernel {
-    Kernel::new(Work::Streaming(crate::kernel::Streaming::Copy), 0, bytes)
+    Kernel::new(Work::Streaming(Streaming::Copy), 0, bytes)
+}
+
+fn unfused(class: Streaming, bytes: u128) -> Kernel {
+    Kernel::new(Work::Streaming(class), 0, bytes)
 }
 
 fn seconds(times: &OpTimes, precision: &str, kernel: &Kernel) -> f64 {
@@ -74,7 +78,7 @@ fn seconds(times: &OpTimes, precision: &str, kernel: &Kernel) -> f64 {
 #[test]
 fn ratios_of_one_change_no_number() {
     let (mut before, mut after) = (plain(), plain().scaled(ONE));
-    for name in ["products", "fp8", "attention", "experts", "streaming", "collectives"] {
+    for name in ["products", "fp8", "attention", "experts", "streaming", "unfused", "collectives"] {
         let all = |times: &mut OpTimes| {
             let mut found = Vec::new();
             let (numbers, inherited) = times.section(name).unwrap();
@@ -100,6 +104,8 @@ fn twice_the_rates_halve_what_is_bound_by_them() {
         ("fp8", product(large, large, large)),
         ("bf16", attention(1 << 22)),
         ("bf16", stream(long)),
+        ("bf16", unfused(Streaming::Vectorized, long)),
+        ("bf16", unfused(Streaming::Softmax, long)),
     ] {
         let ratio = seconds(&one, precision, &kernel) / seconds(&two, precision, &kernel);
         assert!((ratio - 2.0).abs() < 0.01, "{kernel}: {ratio}");
@@ -169,6 +175,23 @@ fn gradients_of_attention_take_three_times_what_it_takes() {
     let forward = times.seconds("bf16", &attention(64), false).unwrap();
     assert_eq!((seconds, by), (3.0 * forward.0, PricedBy::Inheritance));
     assert_eq!(forward.1, PricedBy::Measurement);
+}
+
+/// 100 processors of 1e9 B/s each go element by element, memory of 1e12 by vectors.
+#[test]
+fn elements_one_by_one_hold_the_processors_back_and_never_go_quicker_than_vectors() {
+    let mut times = plain();
+    times.unfused.as_mut().unwrap().numbers.strided_rate = 1e9;
+    let of = |times: &OpTimes, class| seconds(times, "bf16", &unfused(class, 1_000_000_000));
+    let near = |found: f64, wanted: f64| assert!((found / wanted - 1.0).abs() < 1e-9, "{found}");
+    near(of(&times, Streaming::Strided), 1e-6 + 1e9 / 1e11);
+    near(of(&times, Streaming::Vectorized), 1e-6 + 1e9 / 1e12);
+    times.unfused.as_mut().unwrap().numbers.strided_rate = 1e11;
+    near(of(&times, Streaming::Strided), 1e-6 + 1e9 / 1e12);
+    // Without numbers of their own they count with kinds of fused kernels; these keep theirs.
+    times.unfused = None;
+    assert_eq!(of(&times, Streaming::Strided), of(&times, Streaming::ElementWise));
+    assert_eq!(of(&times, Streaming::LayerNorm), of(&times, Streaming::Norm));
 }
 
 #[test]
