@@ -56,12 +56,17 @@ fn a_prompt_runs_the_kernels_of_training() {
     let trained = Training::new(small(), 16);
     let trained = Training { kernels: Kernels::Eager, ..trained }.trace();
     let generated = job.trace();
-    let mut of_prompt = ops(&generated, Phase::Prefill, true);
-    let is_cache = |one: &(&str, Work, u64, u64)| one.3 == 2 * 2 * 16 * KEYS && one.0 == "cat";
-    let copies = of_prompt.extract_if(.., |one| {
-        is_cache(one) && matches!(one.1, Work::Streaming(tiersim_models::kernel::Streaming::Copy))
+    let mut of_blocks = generated.clone();
+    let copies = of_blocks.ops.extract_if(.., |op| {
+        let uses = &generated.uses[op.uses.start as usize..op.uses.end as usize];
+        let kinds = uses.iter().map(|one| generated.objects[one.object.index()].kind);
+        op.phase == Phase::Prefill
+            && op.name == "cat"
+            && kinds.clone().any(|kind| kind == ObjectKind::Kv)
     });
-    assert_eq!(copies.count() as u64, 2 * LAYERS);
+    let copies: Vec<u64> = copies.map(|op| op.bytes.get()).collect();
+    assert_eq!(copies, vec![2 * 2 * 16 * KEYS; 2 * LAYERS as usize]);
+    let of_prompt = ops(&of_blocks, Phase::Prefill, true);
     let mut of_training = ops(&trained, Phase::Forward, true);
     for one in of_training.iter_mut().filter(|one| one.0 == "attention") {
         // A sum in fp32 for each of four heads and 16 tokens.
@@ -180,4 +185,33 @@ fn what_eager_kernels_are_not_known_of_is_refused() {
         assert!(problem.rule.contains(rule), "{problem:?}");
         assert_eq!(Generation { kernels: Kernels::Compiled, ..job }.problems(), []);
     }
+}
+
+/// Of a norm in bf16: to more bits, squares, their mean, a number and a root per row, a factor per
+/// row, to fewer bits, a factor per column.
+#[test]
+fn operations_are_priced_by_how_their_kernels_go_through_memory() {
+    use tiersim_models::kernel::Streaming::{Reduction, Strided, Vectorized};
+    let trace = job(small(), Kernels::Eager).trace();
+    let blocks = ops(&trace, Phase::Prefill, true);
+    let norm: Vec<(&str, Work)> = blocks.iter().take(8).map(|one| (one.0, one.1)).collect();
+    let wanted = [
+        ("_to_copy", Strided),
+        ("pow", Vectorized),
+        ("mean", Reduction),
+        ("add", Vectorized),
+        ("rsqrt", Vectorized),
+        ("mul", Strided),
+        ("_to_copy", Vectorized),
+        ("mul", Strided),
+    ];
+    assert_eq!(norm, wanted.map(|(name, class)| (name, Work::Streaming(class))));
+    // Rotary positions: cosines are of one head, halves are alike.
+    let of = |name: &str| -> Vec<Work> {
+        let all = blocks.iter().filter(|one| one.0 == name).map(|one| one.1);
+        all.collect()
+    };
+    assert!(of("neg").iter().all(|work| *work == Work::Streaming(Vectorized)));
+    assert!(of("cat").iter().all(|work| *work == Work::Streaming(Vectorized)));
+    assert!(of("silu").iter().all(|work| *work == Work::Streaming(Vectorized)));
 }

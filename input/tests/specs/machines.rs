@@ -75,7 +75,7 @@ fn factors_and_stars_reach_every_number_that_is_meant() {
     assert_eq!(memory(&machine), Some(Bandwidth::gb_per_s(2000)));
     // Unless it says otherwise, a device reads its memory at the memory's rate.
     let machine = set(&[("hardware.tiers.hbm.bandwidth", "times(2)")]).unwrap().hardware;
-    assert_eq!(memory(&machine), Some(Bandwidth::gb_per_s(5360)));
+    assert_eq!(memory(&machine), Some(Bandwidth::gb_per_s(5680)));
     let every = set(&[("policies.*.hbm", "gib(1)")]).unwrap();
     assert!(every.cases.iter().all(|case| case.hbm == Budget::Bytes(Bytes::gib(1))));
     let some = set(&[("policies.*.policy.cut.hbm", "0.1")]).unwrap();
