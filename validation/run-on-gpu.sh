@@ -288,10 +288,10 @@ if skips validate; then note validate skipped 0; else
         found+=("$stage"/scenarios/validation/$pattern)
         [ -e "${found[-1]}" ] || refuse "--scenarios $pattern: there is none below scenarios/validation"
     done
-    # A slow drive takes its time: what waits for one comes last.
+    # A slow drive takes its time: what waits for one comes last. Of all policies some do.
     quick_ones=() slow_ones=()
     for scenario in "${found[@]}"; do
-        case $scenario in *nvme*) slow_ones+=("$scenario") ;; *) quick_ones+=("$scenario") ;; esac
+        case $scenario in *nvme* | *zoo*) slow_ones+=("$scenario") ;; *) quick_ones+=("$scenario") ;; esac
     done
     found=("${quick_ones[@]}" "${slow_ones[@]}")
     code=0

@@ -102,6 +102,23 @@ pub(crate) struct ImportArgs {
     rate: Option<u64>,
 }
 
+impl ImportArgs {
+    /// A file of accesses stands alone: what only such a file has use for would be passed over.
+    fn says_nothing_of_accesses(&self) -> Result<(), Failure> {
+        let given = [
+            ("--reader", self.reader.is_some()),
+            ("--object-bytes", self.object_bytes.is_some()),
+            ("--window", self.window.is_some()),
+            ("--rate", self.rate.is_some()),
+        ];
+        let Some((option, _)) = given.into_iter().find(|(_, given)| *given) else { return Ok(()) };
+        Err(Failure::Input(format!(
+            "{option} says how one file of accesses is read, and here recordings of a run are put \
+             together; leave it out, or name that file alone"
+        )))
+    }
+}
+
 /// What becomes of gaps, by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum GapsName {
@@ -188,6 +205,9 @@ fn import(args: &ImportArgs) -> Result<(), Failure> {
             // Both are required where there is no subcommand.
             let (Some(file), Some(out)) = (args.files.first(), &args.out) else { return Ok(()) };
             let (gaps, executions) = (args.gaps.gaps(), &args.execution_trace);
+            if args.files.len() > 1 || !executions.is_empty() {
+                args.says_nothing_of_accesses()?;
+            }
             if args.files.len() > 1 || executions.len() > 1 {
                 let imported = import_ranks(&args.files, executions, gaps)?;
                 return write_imported(&imported.trace, &imported.account, out);

@@ -226,3 +226,19 @@ fn real_ranks_are_one_trace_that_every_policy_runs() {
     let baseline = results[0]["baseline_step_ms"].as_f64().unwrap();
     assert!((18.749 - 5.754..18.749).contains(&baseline), "{baseline}");
 }
+
+/// What says how a file of accesses is read is refused where nothing would heed it.
+#[test]
+fn options_of_files_of_accesses_are_refused_beside_recordings_that_are_put_together() {
+    let project = Project::shipped();
+    for (option, value) in
+        [("--reader", "table"), ("--object-bytes", "4KiB"), ("--window", "8"), ("--rate", "9")]
+    {
+        for more in [vec![SMALL], vec!["--execution-trace", SMALL]] {
+            let both = [&["trace", "import", SMALL][..], &more, &[option, value]].concat();
+            let says = format!("{option} says how one file of accesses is read");
+            project.run(&[&both[..], &["--out", "T"]].concat()).ends_with(2).says(&[&says]);
+            assert!(!project.path("T").exists(), "nothing is written");
+        }
+    }
+}

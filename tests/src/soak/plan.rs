@@ -9,6 +9,9 @@ use tiersim_policies::entry::{Entry, Kind, Need, Parameter, Params, Value};
 use tiersim_policies::numa::NumaConfig;
 use tiersim_policies::zoo::adam_state::Cut;
 
+/// Most runs of a search.
+const MOST_RUNS: u64 = 100;
+
 /// A policy that scenarios can name, or one that does whatever is allowed.
 #[derive(Clone, Debug)]
 pub enum Chosen {
@@ -72,7 +75,12 @@ pub(super) fn of_entry(
                 | Kind::Access
         );
         if always || *need == Need::Required || dice.chance(60) {
-            params.0.insert(name, value(dice, *kind, trace, hardware));
+            let mut drawn = value(dice, *kind, trace, hardware);
+            // Each run simulates the world once more.
+            if let ("runs", Value::Count(runs)) = (*name, &mut drawn) {
+                *runs = (*runs).min(MOST_RUNS);
+            }
+            params.0.insert(name, drawn);
         }
     }
     (entry.make)(&params).ok()
