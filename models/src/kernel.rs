@@ -85,9 +85,9 @@ crate::words! {
         /// A copy inside the device.
         Copy = "copy",
         /// One operation per element, inputs and result alike and in order, as a framework without a
-        /// compiler runs it; a join of tensors.
+        /// compiler runs it; a join of tensors, dropout.
         Vectorized = "vectorized",
-        /// The same where an input has another shape, order or fewer bits, or is drawn.
+        /// The same where an input has another shape, order or fewer bits.
         Strided = "strided",
         /// A sum or mean in a kernel of its own.
         Reduction = "reduction",

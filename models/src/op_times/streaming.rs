@@ -27,7 +27,8 @@ numbers! {
         activation_floor: Time,
         /// Its rate.
         activation_rate: Memory,
-        /// A sum of two; stands for dropout, softmax, updates and copies too.
+        /// A sum of two; stands for dropout and copies too, and for what the device has no numbers
+        /// of as an unfused kernel.
         sum_floor: Time,
         /// Its rate.
         sum_rate: Memory,
