@@ -37,6 +37,8 @@ PROMPT, BATCH, SEQUENCE = (16, 2, 32) if TINY else (512, 4, 1024)
 INFER = dict(hidden_size=4096, num_hidden_layers=32, num_attention_heads=32, num_key_value_heads=8,
              intermediate_size=14336, vocab_size=128256, tie_word_embeddings=False)
 TRAIN = dict(INFER, hidden_size=2048, num_hidden_layers=16, intermediate_size=8192, tie_word_embeddings=True)
+# As many layers with as many ops, and next to nothing in them: what these take is the thread's.
+THREAD = dict(hidden_size=256, num_attention_heads=4, num_key_value_heads=1, intermediate_size=512, vocab_size=1024)
 if TINY:
     small = dict(hidden_size=64, num_attention_heads=4, num_key_value_heads=2, intermediate_size=128, vocab_size=256)
     INFER.update(small)
@@ -155,8 +157,8 @@ def pages(shape, dtype=torch.uint8, pinned=True):
 class Inference:
     """The model, its weights on the device, and those of the last layers in host memory."""
 
-    def __init__(self):
-        self.model = llama(INFER).eval().requires_grad_(False)
+    def __init__(self, sizes=INFER, prompt=PROMPT):
+        self.prompt, self.model = prompt, llama(sizes).eval().requires_grad_(False)
         self.layers = self.model.config.num_hidden_layers
         self.home = {name: parameter.data for name, parameter in self.model.named_parameters()}
         self.host, self.first = {}, {}
@@ -210,7 +212,7 @@ class Inference:
         limits = dict(want=12, least=5, seconds=1.5) if quick else dict(want=8, least=2, seconds=3.0)
 
         def prefill(batch):
-            ids = torch.randint(0, INFER["vocab_size"], (batch, PROMPT), device=DEV)
+            ids = torch.randint(0, self.model.config.vocab_size, (batch, self.prompt), device=DEV)
             state[batch] = self.run(ids, DynamicCache(config=self.model.config))
 
         def token(batch):
@@ -218,9 +220,9 @@ class Inference:
             state[batch] = self.run(ids, cache)
 
         # The first pass of all is the warm-up; where a pass takes long, the only one of eight prompts.
-        BOOK.put(f"prefill 8 x {PROMPT} first", "s", repeat(lambda: prefill(8), want=1))
+        BOOK.put(f"prefill 8 x {self.prompt} first", "s", repeat(lambda: prefill(8), want=1))
         for batch in (8, 1) if quick else (1,):
-            BOOK.put(f"prefill {batch} x {PROMPT}", "s", repeat(lambda: prefill(batch), **limits)[quick:])
+            BOOK.put(f"prefill {batch} x {self.prompt}", "s", repeat(lambda: prefill(batch), **limits)[quick:])
         for batch in (1, 8):
             BOOK.put(f"decode a token at batch {batch}", "s", repeat(lambda: token(batch), **limits)[quick:])
         BOOK.put("modules with a hook", "count", sum(hasattr(m, "_hf_hook") for m in self.model.modules()))
@@ -291,9 +293,9 @@ def saved(model, state):
         BOOK.put(f"saved for the backward: tensors of {kind}", "count", len(found))
     state["saved"] = sum(map(sum, sizes.values()))
 
-def steps(optimizer, model, base, batch=BATCH, context=contextlib.nullcontext, warm=2, want=6):
+def steps(optimizer, model, base, batch=BATCH, sequence=SEQUENCE, context=contextlib.nullcontext, warm=2, want=6):
     """Whole steps without waits inside, then forward, backward and optimizer each waited for."""
-    ids = torch.randint(0, TRAIN["vocab_size"], (batch, SEQUENCE), device=DEV)
+    ids = torch.randint(0, model.config.vocab_size, (batch, sequence), device=DEV)
     times, kept = {"forward": [], "backward": [], "optimizer": []}, {}
     def forward():
         with context():
@@ -336,7 +338,26 @@ def train_device(kind, state):
     # The first step takes all the pinned memory, which can be longer than all the others together.
     seconds = repeat(lambda: pages(1 << 29), want=1)[0]
     batch = BATCH if state.get("saved", 16e9) * 1.5 / (1 << 29) * seconds < BOOK.left() - 8 else 1
-    steps(optimizer, model, base, batch, lambda: save_on_cpu(pin_memory=True), warm=1, want=4)
+    steps(optimizer, model, base, batch, context=lambda: save_on_cpu(pin_memory=True), warm=1, want=4)
+
+def thread_alone():
+    """The same steps, each kind in turn, with next to nothing in their ops."""
+    kinds = ["all on the device", "checkpointed", "activations to the host"]
+    model = llama(dict(TRAIN, **THREAD)).train()
+    optimizer, case = torch.optim.AdamW(model.parameters(), lr=1e-5, fused=True), BOOK.current
+    for kind in kinds:
+        BOOK.current = f"{case}, {kind}"
+        if kind == "checkpointed":
+            model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+        else:
+            model.gradient_checkpointing_disable()
+        away = (lambda: save_on_cpu(pin_memory=True)) if kind == kinds[-1] else contextlib.nullcontext
+        steps(optimizer, model, torch.cuda.memory_allocated(), 1, 64, away, warm=3, want=16)
+    BOOK.current = case
+
+def hooks_alone():
+    """accelerate's hooks with half of the layers in pinned memory, and next to nothing in the weights."""
+    Inference(dict(INFER, **THREAD), 64).times(16, pinned=True, profile=True)
 
 def train_fsdp(world):
     """FSDP2 with parameters, gradients and optimizer in host memory. A world of 2 is a make-believe: this
@@ -384,6 +405,8 @@ def main():
         ("accelerate: 0 layers", 5, infer(with_hooks)),
         ("accelerate: 16 layers", 18, infer(lambda i: i.times(16, profile=True))),
         ("accelerate: 16 layers pinned", 8, infer(lambda i: i.times(16, pinned=True, profile=True))),
+        ("accelerate: the thread alone", 4, lambda: torch.no_grad()(hooks_alone)()),
+        ("train: the thread alone", 6, thread_alone),
         ("train: FSDP2 offloaded", 10, lambda: train_fsdp(1)),
         ("train: all on the device", 4, lambda: train_device("device", state)),
         ("train: checkpointed", 4, lambda: train_device("checkpointed", state)),

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Times of single kernels of PyTorch on a CUDA device, as tables that `tiersim ops` reads.
 
-Writes OUT_DIR/{streaming,other,product,prefill,backward,beside,copies}.csv and kernels.json after each group of
-cases, and ends within the seconds given; README.md says what is timed and how.
+Writes OUT_DIR/{streaming,other,product,prefill,backward,beside,mixed,copies}.csv and kernels.json after each group
+of cases, and ends within the seconds given; README.md says what is timed and how.
 """
 import time
 BEGAN = time.perf_counter()
@@ -11,6 +11,8 @@ import argparse, csv, json, math, os, platform, statistics, subprocess
 ARGS = argparse.ArgumentParser(description=__doc__.splitlines()[0])
 ARGS.add_argument("out", help="folder to write to")
 ARGS.add_argument("--seconds", type=float, default=120.0, help="for everything, from the start on")
+ARGS.add_argument("--only", default="", help="the groups of cases with this in their names: " +
+                  "rowwise logits optimizers beside copies mixed attention product tables")
 ARGS.add_argument("--tiny", action="store_true", help="small shapes on the CPU, to check the script")
 ARGS = ARGS.parse_args()
 
@@ -265,6 +267,55 @@ def beside():
             else:
                 FAILED.append(f"beside {name} {way}: the copies ended before the kernels")
 
+def mixed():
+    """Products that take a share of a device's time for a second, kernels that only stream the rest of it: what is
+    left of their rate once the device is warm, and the clock and the power that it says it has then."""
+    cycle, warm = (20, 0.0) if TINY else (6000, 0.8)
+    for m, n, k in [(8192, 8192, 8192), (4096, 8192, 2048)]:
+        if left() < 12:
+            return
+        m, n, k = (max(2, x // 256) for x in (m, n, k)) if TINY else (m, n, k)
+        pairs = [(random(m, k), random(n, k)) for _ in range(4)]
+        a, b = [random(1 << (10 if TINY else 25)) for _ in range(2)]
+        out, turn = torch.empty_like(a), iter(range(1 << 30))
+        def one():
+            x, w = pairs[next(turn) % 4]
+            torch.mm(x, w.t())
+        def stream():
+            torch.mul(a, b, out=out)
+        rest = statistics.median(timed([stream] * 16))
+        for share in [1.0, 0.75, 0.5, 0.35, 0.2, 0.1]:
+            time.sleep(0 if TINY else 0.5)
+            alone = statistics.median(timed([one] * 2, repeats=1))
+            count = max(1, round(cycle * share / alone))
+            others = round(count * alone * (1 / share - 1) / rest)
+            # As evenly as a model has them.
+            calls = [call for i in range(count) for call in
+                     [one] + [stream] * (others * (i + 1) // count - others * i // count)]
+            replay = graph_of(calls)
+            began, times, said = time.perf_counter(), [], ""
+            while time.perf_counter() - began < warm:
+                replay()
+                torch.cuda.synchronize()
+            for index in range(3 if TINY else 40):
+                start, end = ((lambda: None),) * 2 if TINY else (torch.cuda.Event(enable_timing=True) for _ in range(2))
+                if TINY:
+                    clock = time.perf_counter()
+                    replay()
+                    times.append((time.perf_counter() - clock) * 1e6)
+                    continue
+                start.record()
+                replay()
+                end.record()
+                if index == 20:
+                    said = asked("clocks.sm,power.draw", "csv,noheader,nounits")
+                end.synchronize()
+                times.append(start.elapsed_time(end) * 1e3)
+            busy = [(us - others * rest) / count for us in times[len(times) // 2 + 1:]]
+            clock, watts = said.split(", ") if said else ("", "")
+            put("mixed", busy, dtype="bf16", m=m, n=n, k=k, share=share, products=count, others=others,
+                first_us=f"{alone:.4g}", other_us=f"{rest:.4g}", sm_mhz=clock, watts=watts)
+
 def copies():
     """Copies between the host and the device, each waited for."""
     for size in [1 << power for power in range(12, 17 if TINY else 29, 2)]:
@@ -292,15 +343,18 @@ def write(machine):
         json.dump(machine, file, indent=1)
         file.write("\n")
 
+def asked(what, form="csv,noheader"):
+    """What nvidia-smi says of the first device."""
+    return subprocess.run(["nvidia-smi", "-i", "0", "--query-gpu=" + what, "--format=" + form],
+                          capture_output=True, text=True, timeout=10).stdout.strip()
+
 def about():
     machine = dict(date=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), device=DEV, tiny=TINY,
                    python=platform.python_version(), torch=torch.__version__, cuda=torch.version.cuda)
     if not TINY:
         machine["device"] = torch.cuda.get_device_name(0)
         ask = "driver_version,clocks.max.sm,clocks.max.mem"
-        said = subprocess.run(["nvidia-smi", "-i", "0", "--query-gpu=" + ask, "--format=csv,noheader"],
-                              capture_output=True, text=True, timeout=10).stdout.strip()
-        machine.update(zip(ask.split(","), said.split(", ")))
+        machine.update(zip(ask.split(","), asked(ask).split(", ")))
     return machine
 
 def main():
@@ -320,7 +374,7 @@ def main():
     for parameters in [1 << 12, 1 << 16, 1 << 20, 1 << 23, 1 << 25, 1 << 27]:
         for dtype in DTYPES:
             groups.append((optimizers, scale(parameters), dtype))
-    groups += [(beside,), (copies,)]
+    groups += [(beside,), (copies,), (mixed,)]
     for batch, sequence, heads, kv_heads, head in [
         (2, 1024, 12, 12, 64), (8, 1024, 12, 12, 64), (16, 512, 16, 16, 64), (4, 2048, 32, 8, 128), (1, 4096, 32, 8, 128),
         (1, 8192, 32, 8, 128), (1, 2048, 96, 96, 128), (1, 16384, 32, 8, 128), (1, 4096, 64, 8, 128), (4, 1024, 25, 25, 64),
@@ -334,10 +388,16 @@ def main():
             groups.append((product, m, scale(n), scale(k)))
     groups.append((product, 2048, scale(50257), scale(768)))
     groups.append((product, 2048, scale(128256), scale(4096)))
+    # Rows of 2, 4, 8 bytes and so on more than a multiple of 16.
+    for n, k in [(4097, 4096), (4098, 4096), (4100, 4096), (4104, 4096), (4096, 4097), (4096, 4098), (4096, 4100),
+                 (32001, 4096), (50257, 1600), (50258, 768)]:
+        groups.append((product, 2048, scale(n), scale(k)))
     for rows, width, vocabulary in [(2048, 768, 50257), (8192, 4096, 128256), (64, 4096, 128256), (8192, 2048, 32000)]:
         groups.append((tables, rows, scale(width), scale(vocabulary)))
     with torch.no_grad():
         for run, *arguments in groups:
+            if ARGS.only not in run.__name__:
+                continue
             with torch.set_grad_enabled(run is attention):
                 run(*arguments)
             if not TINY:
