@@ -23,7 +23,7 @@ use crate::ids::{LinkId, NodeId, TierId};
 use crate::kernel::Kernel;
 use crate::loaded::Loaded;
 use crate::nodes::{LinkKind, Node, PrescribedRoute};
-use crate::op_times::{OpTimes, PricedBy};
+use crate::op_times::{Around, OpTimes, PricedBy, Throttle};
 use crate::raid0::Raid0;
 use crate::server::{Cpu, Server};
 use crate::service::Service;
@@ -187,25 +187,20 @@ impl Compute {
     /// numbers, by the roofline elsewhere.
     ///
     /// `None` as for [`Compute::roofline`].
-    pub fn kernel(&self, precision: &str, kernel: &Kernel) -> Option<(Span, PricedBy)> {
+    pub fn kernel(
+        &self,
+        precision: &str,
+        kernel: &Kernel,
+        throttle: Throttle,
+    ) -> Option<(Span, PricedBy)> {
         let measured = self.op_times.as_ref();
-        if let Some((seconds, by)) = measured.and_then(|of| of.seconds(precision, kernel, false)) {
+        let measured =
+            measured.and_then(|of| of.seconds(precision, kernel, Around::Step(throttle)));
+        if let Some((seconds, by)) = measured {
             let ps = (seconds * 1e12).round();
             return (ps < u64::MAX as f64).then(|| (Span::from_ps(ps as u64), by));
         }
         Some((self.roofline(precision, kernel.flops, kernel.bytes)?, PricedBy::Roofline))
-    }
-
-    /// Time of kernels one after the other.
-    ///
-    /// `None` as for [`Compute::roofline`].
-    pub fn kernels(&self, precision: &str, kernels: &[Kernel]) -> Option<Span> {
-        let mut sum = 0u64;
-        for kernel in kernels {
-            let (one, _) = self.kernel(precision, kernel)?;
-            sum = sum.checked_add(one.ps().checked_mul(kernel.times)?)?;
-        }
-        Some(Span::from_ps(sum))
     }
 }
 

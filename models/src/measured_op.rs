@@ -7,7 +7,7 @@ use crate::collective::Collective;
 use crate::hardware::Hardware;
 use crate::kernel::{Kernel, Product, Work};
 use crate::op_times::experts::{Layer, Load, Spread, loads};
-use crate::op_times::{OpTimes, PricedBy};
+use crate::op_times::{Around, OpTimes, PricedBy};
 
 /// What one row of a table is.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -101,7 +101,7 @@ impl MeasuredOp {
     /// its numbers.
     pub fn by_formula(&self, times: &OpTimes, loads: &[Load]) -> Option<(f64, PricedBy)> {
         match &self.what {
-            What::Kernel(kernel) => times.seconds(self.precision, kernel, true),
+            What::Kernel(kernel) => times.seconds(self.precision, kernel, Around::Itself),
             What::Experts(layer, _) => {
                 // Of other precisions nothing is known.
                 self.section(times)?;

@@ -13,6 +13,7 @@ pub mod collectives;
 pub mod experts;
 pub mod products;
 pub mod streaming;
+pub mod throttle;
 pub mod unfused;
 
 #[cfg(test)]
@@ -24,6 +25,7 @@ use collectives::CollectiveTimes;
 use experts::ExpertTimes;
 use products::ProductTimes;
 use streaming::StreamingTimes;
+pub use throttle::Throttle;
 use unfused::UnfusedTimes;
 
 /// What a number of a formula is.
@@ -51,8 +53,8 @@ pub enum Dimension {
     Factor,
     /// Which kernels run, or what their makers wrote into them; no measurement changes it.
     Code,
-    /// A share of a rate that is left in a step; a file may leave it out, which is 1. Tables of
-    /// single operators do not tell it.
+    /// A share of a rate that is left in a long run; a file may leave it out, which is 1. Tables
+    /// of single operators do not tell it.
     Sustained,
 }
 
@@ -175,6 +177,25 @@ pub struct Ratios {
     pub processors: f64,
 }
 
+/// What goes on around a kernel.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Around {
+    /// It runs again and again on the same data, as in a measurement of single operators.
+    Itself,
+    /// A step: the last cache has other things by then, and the device's limit of power may have
+    /// lowered its clock.
+    Step(Throttle),
+}
+
+impl Around {
+    fn throttle(self) -> Throttle {
+        match self {
+            Around::Itself => Throttle::NONE,
+            Around::Step(throttle) => throttle,
+        }
+    }
+}
+
 /// What kernels take on a device.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct OpTimes {
@@ -206,18 +227,27 @@ pub struct OpTimes {
     pub collectives: Option<Fitted<CollectiveTimes>>,
 }
 
+/// Whether numbers have 16 bits.
+fn is_wide(precision: &str) -> bool {
+    matches!(precision, "bf16" | "fp16")
+}
+
 impl OpTimes {
     /// Seconds of one kernel whose products have this precision, and how that is known; `None` for
     /// what has no formula or no numbers.
-    ///
-    /// `warm`: the kernel runs again and again on the same data, as in a measurement; in a step the
-    /// last cache has other things by then, and the device's limit of power has lowered its clock.
-    pub fn seconds(&self, precision: &str, kernel: &Kernel, warm: bool) -> Option<(f64, PricedBy)> {
-        let wide = matches!(precision, "bf16" | "fp16");
+    pub fn seconds(
+        &self,
+        precision: &str,
+        kernel: &Kernel,
+        around: Around,
+    ) -> Option<(f64, PricedBy)> {
+        let warm = around == Around::Itself;
+        let wide = is_wide(precision);
         match &kernel.work {
             Work::Product(shape) if wide => {
                 let of = self.products?;
-                Some((of.numbers.seconds(self.processors, shape, warm), of.by()))
+                let throttle = around.throttle();
+                Some((of.numbers.seconds(self.processors, shape, throttle), of.by()))
             }
             Work::Product(shape) if precision == "fp8" => {
                 let (wide, of) = (self.products?, self.fp8?);
@@ -249,6 +279,12 @@ impl OpTimes {
             }
             _ => None,
         }
+    }
+
+    /// The rate of products of this precision if a long run of them has less.
+    pub fn held_back(&self, precision: &str) -> Option<f64> {
+        let numbers = self.products.filter(|_| is_wide(precision))?.numbers;
+        (numbers.sustained < 1.0).then_some(numbers.flops)
     }
 
     /// The numbers of experts, of which a token goes through `top_k`.

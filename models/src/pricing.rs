@@ -1,22 +1,89 @@
 //! What the ops of a workload take on a device.
 //!
-//! Invariant: an op whose kernels are known takes what they take one after the other.
+//! An op whose kernels are known takes what they take one after the other. How much of a step is
+//! products decides how far the limit of power holds them back, so a step is priced as a whole.
+//! Invariant: ops of the same step in the same order take the same time, whatever is around it.
 
 use crate::collective::Collective;
 use crate::hardware::{CollectiveLaws, Compute};
-use crate::op_times::PricedBy;
+use crate::kernel::{Kernel, Work};
+use crate::op_times::{PricedBy, Throttle};
 use crate::units::Span;
 use crate::workload::{Op, Unit};
+use std::collections::BTreeMap;
+
+/// Seconds of a device: of products at their full rate, and of all.
+#[derive(Clone, Copy, Debug, Default)]
+struct Busy {
+    products: f64,
+    all: f64,
+}
+
+impl Busy {
+    fn throttle(self) -> Throttle {
+        Throttle::of(self.products, self.all)
+    }
+}
 
 impl Compute {
-    /// Time of an op: of its kernels where they are known, of its FLOPs and bytes elsewhere.
+    /// Time of every op, of all steps that these are; of what no device computes what it would
+    /// take there.
+    ///
+    /// `None` of an op as for [`Compute::roofline`].
+    pub fn times(&self, precision: &str, ops: &[Op]) -> Vec<Option<Span>> {
+        let of = |throttle| move |op: &Op| self.time(precision, op, throttle);
+        let mut times: Vec<Option<Span>> = ops.iter().map(of(Throttle::NONE)).collect();
+        let Some(rate) = self.op_times.as_ref().and_then(|of| of.held_back(precision)) else {
+            return times;
+        };
+        let mut steps: BTreeMap<u32, Busy> = BTreeMap::new();
+        for (op, time) in ops.iter().zip(&times) {
+            let (Unit::Device | Unit::Idle, Some(time)) = (op.unit, time) else { continue };
+            let busy = steps.entry(op.step).or_default();
+            busy.all += seconds(*time);
+            if op.unit == Unit::Device {
+                busy.products += multiplied(op.kernels.as_deref().unwrap_or_default()) / rate;
+            }
+        }
+        for (op, time) in ops.iter().zip(&mut times) {
+            let throttle = steps.get(&op.step).copied().unwrap_or_default().throttle();
+            let kernels = op.kernels.as_deref().unwrap_or_default();
+            if throttle > Throttle::NONE && kernels.iter().any(is_product) {
+                *time = of(throttle)(op);
+            }
+        }
+        times
+    }
+
+    /// Time of kernels one after the other and again and again, with nothing between.
     ///
     /// `None` as for [`Compute::roofline`].
-    pub fn time(&self, precision: &str, op: &Op) -> Option<Span> {
+    pub fn kernels(&self, precision: &str, kernels: &[Kernel]) -> Option<Span> {
+        let all = self.sum(precision, kernels, Throttle::NONE)?;
+        let rate = self.op_times.as_ref().and_then(|of| of.held_back(precision));
+        let products = rate.map_or(0.0, |rate| multiplied(kernels) / rate);
+        let busy = Busy { products, all: seconds(all) };
+        match busy.throttle() > Throttle::NONE && kernels.iter().any(is_product) {
+            true => self.sum(precision, kernels, busy.throttle()),
+            false => Some(all),
+        }
+    }
+
+    /// Time of an op: of its kernels where they are known, of its FLOPs and bytes elsewhere.
+    fn time(&self, precision: &str, op: &Op, throttle: Throttle) -> Option<Span> {
         match &op.kernels {
-            Some(kernels) => self.kernels(precision, kernels),
+            Some(kernels) => self.sum(precision, kernels, throttle),
             None => self.roofline(precision, op.flops, op.bytes),
         }
+    }
+
+    fn sum(&self, precision: &str, kernels: &[Kernel], throttle: Throttle) -> Option<Span> {
+        let mut sum = 0u64;
+        for kernel in kernels {
+            let (one, _) = self.kernel(precision, kernel, throttle)?;
+            sum = sum.checked_add(one.ps().checked_mul(kernel.times)?)?;
+        }
+        Some(Span::from_ps(sum))
     }
 
     /// The launches of a collective; what was measured within a server has them in it.
@@ -43,7 +110,7 @@ impl Compute {
                 continue;
             };
             for kernel in kernels.iter() {
-                let by = self.kernel(precision, kernel).map(|(_, by)| by);
+                let by = self.kernel(precision, kernel, Throttle::NONE).map(|(_, by)| by);
                 let at = match by.unwrap_or(PricedBy::Roofline) {
                     PricedBy::Measurement => 0,
                     PricedBy::Inheritance => 1,
@@ -54,4 +121,18 @@ impl Compute {
         }
         counts
     }
+}
+
+fn is_product(kernel: &Kernel) -> bool {
+    matches!(kernel.work, Work::Product(_))
+}
+
+/// FLOPs of kernels that multiply matrices.
+fn multiplied(kernels: &[Kernel]) -> f64 {
+    let all = kernels.iter().filter(|kernel| !matches!(kernel.work, Work::Streaming(_)));
+    all.map(|kernel| kernel.flops as f64 * kernel.times as f64).sum()
+}
+
+fn seconds(span: Span) -> f64 {
+    span.ps() as f64 / 1e12
 }

@@ -57,13 +57,14 @@ impl Durations {
         let base = match &spec.time {
             OpTime::Priced { compute, precision } => {
                 // What devices do together takes its time on the links.
-                let time = |op: &Op| match (op.unit, cpu) {
+                let time = |(op, time): (&Op, Option<Span>)| match (op.unit, cpu) {
                     (Unit::Idle, _) if waits_only(op) => Some(Span::ZERO),
                     (Unit::Network(of), _) => Some(compute.collective_launch(&of)),
                     (Unit::Cpu, Some(cpu)) => cpu.roofline(op.flops, op.bytes),
-                    _ => compute.time(precision, op),
+                    _ => time,
                 };
-                let spans: Option<Vec<Span>> = trace.ops.iter().map(time).collect();
+                let times = compute.times(precision, &trace.ops);
+                let spans: Option<Vec<Span>> = trace.ops.iter().zip(times).map(time).collect();
                 spans.ok_or_else(|| {
                     format!("{} has no peak for {precision}, or an op takes for ever", compute.name)
                 })?

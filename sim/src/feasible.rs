@@ -226,14 +226,15 @@ fn longest(scenario: &Scenario, trace: &Trace) -> [f64; 2] {
         }
         OpTime::Priced { compute, precision } => {
             let seconds = |span: Option<Span>| span.map_or(f64::INFINITY, |s| s.ps() as f64 / 1e12);
-            let time = |op: &Op| match (op.unit, &hardware.cpu) {
+            let time = |(op, time): (&Op, Option<Span>)| match (op.unit, &hardware.cpu) {
                 // All ranks share the processors.
                 (Unit::Cpu, Some(cpu)) => {
                     seconds(cpu.roofline(op.flops, op.bytes)) * f64::from(spec.ranks)
                 }
-                _ => seconds(compute.time(precision, op)),
+                _ => seconds(time),
             };
-            trace.ops.iter().map(time).sum()
+            let times = compute.times(precision, &trace.ops);
+            trace.ops.iter().zip(times).map(time).sum()
         }
     };
     // A draw of more than 200 times the mean takes more than six standard deviations; what ranks

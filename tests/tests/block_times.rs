@@ -6,7 +6,8 @@
 //! and sums were fitted to every second number of tokens, so that the other numbers are held out.
 
 use crate::kernel_times::{errors, half, median, number, profile};
-use tiersim_models::workload::Phase;
+use tiersim_models::op_times::Throttle;
+use tiersim_models::workload::{Op, Phase};
 use tiersim_tests::files::{Row, assert_rows, beside, machine, root, table};
 use tiersim_tests::prelude::*;
 use tiersim_workloads::transformer::Card;
@@ -90,18 +91,23 @@ impl Measured {
             (number(row, "num_tokens"), number(row, "num_tensor_parallel_workers"));
         let compute = machine.compute.as_ref().expect("it computes");
         let trace = block(card, tokens, ways);
-        let mut kernels = Vec::new();
-        for op in trace.ops.iter().filter(|op| op.phase == Phase::Prefill) {
-            let Some(module) = op.module.map(|module| &trace.modules[module.index()]) else {
-                continue;
-            };
-            let Some(part) = module.strip_prefix("model.layers.0.") else { continue };
+        let named = |op: &&Op| {
+            let module = &trace.modules[op.module?.index()];
+            let part = module.strip_prefix("model.layers.0.")?;
             let is_it = |&&(name, of, _): &&(&str, &str, &str)| op.name == name && part == of;
-            let Some(&(_, _, kernel)) = KERNELS.iter().find(is_it) else { continue };
-            let predicted = compute.time("bf16", op).expect("it is priced").ps() as f64 / 1e12;
+            KERNELS.iter().find(is_it).map(|&(_, _, kernel)| kernel)
+        };
+        // vidur runs these in turn, and no attention between them.
+        let ops = trace.ops.iter().filter(|op| op.phase == Phase::Prefill);
+        let ops: Vec<Op> = ops.filter(|op| named(op).is_some()).cloned().collect();
+        let times = ops.iter().zip(compute.times("bf16", &ops));
+        let priced = times.map(|(op, time)| {
+            let kernel = named(&op).expect("it is one of them");
+            let predicted = time.expect("it is priced").ps() as f64 / 1e12;
             let median = &row[&format!("time_stats.{kernel}.median")];
-            kernels.push((kernel, predicted, median.parse::<f64>().expect("a time") / 1e3));
-        }
+            (kernel, predicted, median.parse::<f64>().expect("a time") / 1e3)
+        });
+        let kernels: Vec<_> = priced.collect();
         assert_eq!(kernels.len(), KERNELS.len(), "{kernels:?}");
         Measured { tokens, ways, kernels }
     }
@@ -212,8 +218,8 @@ fn one_product_measured_by_two_takes_what_the_page_says() {
     assert_rows("docs/explanation/accuracy.md", |line| line.contains(" | both measured, "), &found);
 }
 
-/// Seconds of a product in a step.
-fn in_a_step(machine: &Hardware, [m, n, k]: [u64; 3]) -> f64 {
+/// Seconds of a product in a long run of such.
+fn in_a_long_run(machine: &Hardware, [m, n, k]: [u64; 3]) -> f64 {
     let bytes = 2 * (m * k + n * k + m * n);
     let of = tiersim_models::kernel::Product { m, n, k };
     let kernel = tiersim_models::kernel::Kernel::new(
@@ -222,7 +228,33 @@ fn in_a_step(machine: &Hardware, [m, n, k]: [u64; 3]) -> f64 {
         bytes.into(),
     );
     let compute = machine.compute.as_ref().expect("it computes");
-    compute.kernel("bf16", &kernel).expect("it is priced").0.ps() as f64 / 1e12
+    compute.kernel("bf16", &kernel, Throttle::FULL).expect("it is priced").0.ps() as f64 / 1e12
+}
+
+/// Op by op, with the throttle of the step that they are in, as all kernels at once.
+#[test]
+fn a_step_takes_what_its_kernels_take_at_once() {
+    let machine = machine("dgx-h100");
+    let compute = machine.compute.as_ref().expect("it computes");
+    let card = known("llama-2-7b").expect("it is known by name").card();
+    for tokens in [1, 64, 4096] {
+        let trace = block(&card, tokens, 1);
+        let ops: Vec<_> =
+            trace.ops.iter().filter(|op| op.phase == Phase::Prefill).cloned().collect();
+        let kernels: Vec<_> =
+            ops.iter().flat_map(|op| op.kernels.as_deref().expect("known")).copied().collect();
+        let times = compute.times("bf16", &ops);
+        let sum: u64 = times.into_iter().map(|time| time.expect("short").ps()).sum();
+        let at_once = compute.kernels("bf16", &kernels).expect("short").ps();
+        assert_eq!(sum, at_once, "{tokens}");
+        let full: u64 = kernels
+            .iter()
+            .map(|one| {
+                compute.kernel("bf16", one, Throttle::NONE).expect("short").0.ps() * one.times
+            })
+            .sum();
+        assert_eq!(at_once > full, tokens == 4096, "few tokens leave the device its clock");
+    }
 }
 
 #[test]
@@ -244,7 +276,7 @@ fn the_sustained_share_of_an_h100_is_that_of_long_runs_on_an_h200() {
         let shape = ["a", "b", "c"].map(|column| number(row, column));
         // A run was 20 of them; below 512 rows it is memory that holds them back.
         let is_long = row["kind"] == "gemm" && shape[0] >= 512 && 20.0 * seconds >= 10e-3;
-        is_long.then(|| in_a_step(&machine, shape) / seconds - 1.0)
+        is_long.then(|| in_a_long_run(&machine, shape) / seconds - 1.0)
     };
     let errors: Vec<f64> = table(&file).iter().filter_map(error).collect();
     assert_eq!(errors.len(), 25);

@@ -1,9 +1,9 @@
 //! What accelerate, FSDP2 and PyTorch's own means of offloading took on a real H200, against the
 //! shipped scenarios of the same runs: compared on `docs/explanation/accuracy.md`.
 //!
-//! Measured values are read from the run's files (`validation/frameworks/measure.py`). The machine
-//! has rates from single copies and from Adam alone, the runtime two times of the host from two
-//! more rows; no number comes from a row that is graded.
+//! Measured values are read from the runs' files (`validation/frameworks/measure.py`). The machines
+//! have rates from single copies and from Adam alone, the runtimes times of the host from rows of
+//! nothing else; no number comes from a row that is graded.
 
 use tiersim_input::hardware_file::read_hardware;
 use tiersim_models::server::Cpu;
@@ -11,6 +11,10 @@ use tiersim_tests::files::{assert_rows, record, root, shipped_scenario};
 use tiersim_tests::prelude::*;
 
 const RUN: &str = "validation/results/2026-11-26-nvidia-h200-frameworks";
+/// The same on an H100, and what the thread of such a machine takes alone.
+const LATER: &str = "validation/results/2026-11-27-nvidia-h100-80gb-hbm3-frameworks";
+/// Its machine.
+const H100: (&str, &str) = ("hardware", "\"h100-virtual-machine\"");
 const PAGE: &str = "docs/explanation/accuracy.md";
 const COPIES: &str = "one layer's copies";
 /// What a hook of accelerate loads of a layer, and its bytes.
@@ -30,11 +34,12 @@ const LAYER: [(&str, u64); 9] = [
 struct Measured(BTreeMap<(String, String), f64>);
 
 impl Measured {
-    fn read() -> Measured {
-        let text = fs::read_to_string(root().join(RUN).join("runs.csv")).expect("it is kept");
+    fn read(run: &str) -> Measured {
+        let text = fs::read_to_string(root().join(run).join("runs.csv")).expect("it is kept");
+        // Only a case's name may have commas.
         let row = |line: &str| {
-            let cells: Vec<&str> = line.split(',').collect();
-            let [case, quantity, _, _, median, _, _] = cells[..] else { panic!("{line}") };
+            let mut cells = line.rsplitn(7, ',').skip(2);
+            let [median, _, _, quantity, case] = [(); 5].map(|()| cells.next().expect("a cell"));
             ((case.to_owned(), quantity.to_owned()), median.parse().expect("a number"))
         };
         Measured(text.lines().skip(1).map(row).collect())
@@ -66,12 +71,11 @@ fn percent(predicted: f64, measured: f64) -> String {
     format!("{:+.1} %", (predicted / measured - 1.0) * 100.0)
 }
 
-#[test]
-fn numbers_of_the_machine_and_of_the_runtime_are_those_of_single_parts() {
-    let (measured, bytes) = (Measured::read(), LAYER.map(|(_, bytes)| bytes).iter().sum::<u64>());
-    let machine = read_hardware(&root().join("hardware-specs/h200-virtual-machine.ron"))
-        .expect("it is a machine");
-    let link = &machine.links[0];
+/// The rates of a machine's copies against those of a layer's weights, copied alone.
+fn assert_copies(machine: &str, measured: &Measured) -> Hardware {
+    let file = root().join(format!("hardware-specs/{machine}.ron"));
+    let machine = read_hardware(&file).expect("it is a machine");
+    let (link, bytes) = (&machine.links[0], LAYER.map(|(_, bytes)| bytes).iter().sum::<u64>());
     let pageable = link.pageable.expect("it says what pageable memory reaches");
     let rates = [
         (link.read.rate, "copy in", "pinned"),
@@ -84,6 +88,13 @@ fn numbers_of_the_machine_and_of_the_runtime_are_those_of_single_parts() {
         let error = rate.get() as f64 / found - 1.0;
         assert!(error.abs() < 5e-4, "{what} {memory}: {found}");
     }
+    machine
+}
+
+#[test]
+fn numbers_of_the_machine_and_of_the_runtime_are_those_of_single_parts() {
+    let measured = Measured::read(RUN);
+    let machine = assert_copies("h200-virtual-machine", &measured);
     let Cpu { memory, .. } = machine.cpu.as_ref().expect("it has processors");
     let adam = 14.0 * measured.of("Adam on the CPU", "AdamW fused bf16 rate");
     assert!((memory.get() as f64 / adam - 1.0).abs() < 5e-4, "{adam}");
@@ -100,6 +111,28 @@ fn numbers_of_the_machine_and_of_the_runtime_are_those_of_single_parts() {
     }
 }
 
+/// The thread's time for each op is that of a step with as many ops and next to nothing in them.
+#[test]
+fn the_thread_takes_for_an_op_what_it_takes_alone() {
+    let measured = Measured::read(LATER);
+    assert_copies("h100-virtual-machine", &measured);
+    for ((name, _, set, case, _), alone) in STEPS.iter().zip(ALONE) {
+        let scenario = shipped_scenario("llama-3.2-1b-activations", set);
+        let traces = tiersim_tests::files::traces(&scenario);
+        let ops = traces.of(&scenario).trace.ops.len() as f64;
+        let one = scenario.cases.iter().find(|one| one.label == *case).expect("a case");
+        let step = measured.of(&format!("train: the thread alone, {alone}"), "step");
+        let error = one.runtime.per_op.ps() as f64 * 1e-12 * ops / step - 1.0;
+        assert!(error.abs() < 5e-3, "{name}: {}", step / ops);
+    }
+    // accelerate's hooks: a prompt with 144 weights to load, and one with none.
+    let nothing = measured.of("accelerate: 0 layers", "decode a token at batch 1");
+    let loads = measured.of("accelerate: the thread alone", "prefill 1 x 64") - nothing;
+    let per_object = shipped_scenario("accelerate-llama-3.1-8b", &[]).cases[0].runtime.per_object;
+    let error = per_object.ps() as f64 * 1e-12 / (loads / 144.0) - 1.0;
+    assert!(error.abs() < 0.01, "{loads}: of the other machine, weights loaded one by one");
+}
+
 /// Ops of one step of generation.
 fn traces_of(scenario: &Scenario) -> usize {
     let traces = tiersim_tests::files::traces(scenario);
@@ -113,8 +146,7 @@ fn traces_of(scenario: &Scenario) -> usize {
 /// which `generate` makes and the run does not.
 #[test]
 fn a_token_has_the_ops_that_the_profiler_counted() {
-    let text = fs::read_to_string(root().join(RUN).join("runs.json")).expect("it is kept");
-    let runs: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
+    let runs = profiles(RUN);
     let rows = runs["profiles"]["accelerate: 0 layers and no hooks"]["rows"].as_array();
     let counted = |name: &str| {
         let row = rows.expect("it was profiled").iter().find(|row| row[0] == name);
@@ -155,7 +187,7 @@ const CASES: [(&str, &str, bool); 5] = [
 
 #[test]
 fn generation_by_accelerate_takes_what_the_page_says() {
-    let measured = Measured::read();
+    let measured = Measured::read(RUN);
     let steps = |batch| {
         let own = ("workload.mode.batch", batch);
         let sets = [vec![own], vec![own, ("hardware", "\"h200-sxm-pcie5\"")]];
@@ -189,13 +221,52 @@ fn generation_by_accelerate_takes_what_the_page_says() {
     assert_rows(PAGE, |line| line.starts_with("| accelerate, "), &rows);
 }
 
-/// `save_on_cpu` copies what `saved_tensors_hooks` counted, out and back, but for what the first op
-/// of the backward pass was given, the logarithms of 4,096 tokens' softmax over the vocabulary in
-/// fp32, which wait for nothing here; and for 65,796 bytes: token ids twice as 8 bytes each, seeds of
-/// attention, the sum of the loss's weights.
+/// accelerate on an H100, of which nothing but its copies is known.
+#[test]
+fn generation_on_an_h100_takes_what_the_page_says() {
+    let (measured, mut rows) = (Measured::read(LATER), Vec::new());
+    let steps = |batch| {
+        let set = [("workload.mode.batch", batch), H100, ("expect", "[]")];
+        ["all on the device", "16 layers", "16 layers pinned"]
+            .map(|case| (case, ran("accelerate-llama-3.1-8b", &set, case).0))
+    };
+    for ((name, one), (_, eight)) in steps("1").into_iter().zip(steps("8")) {
+        let (_, case, first) = CASES.iter().find(|(case, ..)| *case == name).expect("a case");
+        let of_eight = if *first { "prefill 8 x 512 first" } else { "prefill 8 x 512" };
+        for (what, quantity, steps, step) in [
+            ("prompt", "prefill 1 x 512", &one, 0),
+            ("8 prompts", of_eight, &eight, 0),
+            ("token", "decode a token at batch 1", &one, 2),
+            ("token of 8", "decode a token at batch 8", &eight, 2),
+        ] {
+            let (predicted, measured) = (steps[step], measured.of(case, quantity));
+            rows.push(format!(
+                "| on an H100, accelerate, {name}, {what} |{}",
+                row(measured, predicted)
+            ));
+        }
+    }
+    for (name, scenario, set, case, of) in STEPS {
+        let set = [set, &[H100, ("expect", "[]")]].concat();
+        let (steps, _) = ran(scenario, &set, case);
+        let predicted = steps.iter().sum::<f64>() / steps.len() as f64;
+        let row = row(measured.of(of, "step"), predicted);
+        rows.push(format!("| on an H100, Llama 3.2 1B, {name} |{row}"));
+    }
+    assert_rows(PAGE, |line| line.starts_with("| on an H100, "), &rows);
+}
+
+/// Cells of milliseconds, and the error.
+fn row(measured: f64, predicted: f64) -> String {
+    let error = percent(predicted, measured);
+    format!(" {:.1} | {:.1} | {error} |", measured * 1e3, predicted * 1e3)
+}
+
+/// `save_on_cpu` copies what `saved_tensors_hooks` counted, out and back, but for 65,796 bytes: token
+/// ids twice as 8 bytes each, seeds of attention, the sum of the loss's weights.
 #[test]
 fn what_ops_save_is_copied_out_and_back() {
-    let measured = Measured::read();
+    let measured = Measured::read(RUN);
     let saved = ["activations", "weights"].map(|kind| {
         measured.of("train: all on the device", &format!("saved for the backward: {kind}"))
     });
@@ -208,7 +279,7 @@ fn what_ops_save_is_copied_out_and_back() {
     let all: f64 = saved.iter().sum();
     assert_eq!(moved.len(), 2, "{moved:?}");
     // The file has nine digits of each.
-    let rest = all - 4.0 * 4096.0 * 128_256.0 - 65_796.0;
+    let rest = all - 65_796.0;
     assert!(moved.iter().all(|bytes| (bytes - rest).abs() < 60.0), "{moved:?} {all}");
 }
 
@@ -245,37 +316,47 @@ const KERNELS: [(&str, &[&str], &[&str]); 8] = [
     ("attention's gradients", &["aten::_cudnn_attention_backward"], &["attention_backward"]),
 ];
 
-/// Kernels of a step with all on the device, by kind, against the profile of the run.
+/// Profiles of a run.
+fn profiles(run: &str) -> serde_json::Value {
+    let text = fs::read_to_string(root().join(run).join("runs.json")).expect("it is kept");
+    serde_json::from_str(&text).expect("it is JSON")
+}
+
+/// Kernels of a step with all on the device, by kind, against the profiles of the runs.
 #[test]
 fn kernels_of_a_step_take_what_the_page_says() {
-    let text = fs::read_to_string(root().join(RUN).join("runs.json")).expect("it is kept");
-    let runs: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
-    let profile = runs["profiles"]["train: all on the device"]["rows"].as_array().expect("rows");
-    let measured = |name: &&str| -> f64 {
-        let row = profile.iter().find(|row| row[0] == *name);
-        row.unwrap_or_else(|| panic!("no {name}"))[3].as_f64().expect("microseconds") * 1e-3
+    let of_h100 = kernels_of_a_step(LATER, &[H100], "on an H100");
+    let rows = [kernels_of_a_step(RUN, &[], "of PyTorch"), of_h100].concat();
+    let is_row = |line: &str| {
+        ["of PyTorch", "on an H100"].iter().any(|of| line.starts_with(&format!("  | {of}, ")))
     };
-    let scenario = shipped_scenario("llama-3.2-1b-activations", &[]);
+    assert_rows(PAGE, is_row, &rows);
+}
+
+fn kernels_of_a_step(run: &str, set: &[(&str, &str)], label: &str) -> Vec<String> {
+    let runs = profiles(run);
+    let profile = runs["profiles"]["train: all on the device"]["rows"].as_array().expect("rows");
+    // A profile has the longest of its kernels.
+    let measured = |name: &&str| -> Option<f64> {
+        let row = profile.iter().find(|row| row[0] == *name)?;
+        Some(row[3].as_f64().expect("microseconds") * 1e-3)
+    };
+    let scenario = shipped_scenario("llama-3.2-1b-activations", set);
     let compute = scenario.hardware.compute.as_ref().expect("it has a device");
-    let times = compute.op_times.as_ref().expect("it has op times");
     let traces = tiersim_tests::files::traces(&scenario);
     let trace = &traces.of(&scenario).trace;
+    let times = compute.times("bf16", &trace.ops);
     let of_name = |name: &&str| -> f64 {
-        let ops = trace.ops.iter().filter(|op| op.name == *name);
-        let kernels = ops.flat_map(|op| op.kernels.as_deref().expect("it says which it is"));
-        let seconds = kernels.map(|kernel| {
-            let (one, _) = times.seconds("bf16", kernel, false).expect("it has a formula");
-            one * kernel.times as f64
-        });
-        seconds.sum::<f64>() * 1e3
+        let ops = trace.ops.iter().zip(&times).filter(|(op, _)| op.name == *name);
+        ops.map(|(_, time)| time.expect("it has a formula").ps() as f64 * 1e-9).sum()
     };
-    let rows = KERNELS.map(|(what, theirs, ours)| {
-        let measured: f64 = theirs.iter().map(measured).sum();
+    let row = |(what, theirs, ours): (&str, &[&str], &[&str])| {
+        let measured: f64 = theirs.iter().map(measured).sum::<Option<f64>>()?;
         let predicted: f64 = ours.iter().map(of_name).sum();
         let error = percent(predicted, measured);
-        format!("  | of PyTorch, {what} | {measured:.2} | {predicted:.2} | {error} |")
-    });
-    assert_rows(PAGE, |line| line.starts_with("  | of PyTorch, "), &rows);
+        Some(format!("  | {label}, {what} | {measured:.2} | {predicted:.2} | {error} |"))
+    };
+    KERNELS.into_iter().filter_map(row).collect()
 }
 
 /// What the page calls a step of training, the scenario, what is set in it and the case that predict
@@ -299,7 +380,11 @@ const STEPS: [Step; 4] = [
     (
         "layers computed again",
         "llama-3.2-1b-activations",
-        &[("workload.mode.checkpointing", "full"), ("expect", "[]")],
+        &[
+            ("workload.mode.checkpointing", "full"),
+            ("runtime.per_op", "us(55.6)"),
+            ("expect", "[]"),
+        ],
         "all on the device",
         "train: checkpointed",
     ),
@@ -313,9 +398,13 @@ const STEPS: [Step; 4] = [
     ("FSDP2 offloaded", "fsdp2-llama-3.2-1b", &[], "CPUOffloadPolicy", "train: FSDP2 offloaded"),
 ];
 
+/// The first three steps as cases of the thread alone.
+const ALONE: [&str; 3] = ["all on the device", "checkpointed", "activations to the host"];
+
 #[test]
 fn steps_of_training_take_what_the_page_says() {
-    let (measured, mut rows, mut peaks) = (Measured::read(), Vec::new(), Vec::new());
+    let [measured, later] = [RUN, LATER].map(Measured::read);
+    let (mut rows, mut peaks) = (Vec::new(), Vec::new());
     for (name, scenario, set, case, of) in STEPS {
         let by = |time: &str| {
             let set = [set, &[("workload.time", time)]].concat();
@@ -331,11 +420,10 @@ fn steps_of_training_take_what_the_page_says() {
         rows.push(format!(
             "| Llama 3.2 1B, {name} | {step} | {op_times} | {by_op_times} | {roofline} | {by_roofline} |"
         ));
-        let held = measured.of(of, "device memory at most");
-        let error = match of {
-            "train: all on the device" => "the measurement held more, see below".to_owned(),
-            _ => percent(peak, held),
-        };
+        // The first run kept what it had counted before.
+        let run = if of == "train: all on the device" { &later } else { &measured };
+        let held = run.of(of, "device memory at most");
+        let error = percent(peak, held);
         let [held, peak] = [held, peak].map(|bytes| format!("{:.2}", bytes * 1e-9));
         peaks.push(format!("| peak, {name} | {held} | {peak} | {error} |"));
     }

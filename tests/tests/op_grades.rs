@@ -5,6 +5,7 @@
 //! that a fit had not seen stand beside the numbers in `hardware-specs/op-times`.
 
 use tiersim_input::op_table::read_ops;
+use tiersim_models::kernel::{Kernel, Product, Streaming, Work};
 use tiersim_models::results::op_grades::{OpGrade, OpGrades};
 use tiersim_tests::files::{Row, assert_rows, beside, machine, root, table};
 use tiersim_tests::prelude::*;
@@ -15,6 +16,8 @@ const MACHINES: [(&str, &str); 3] =
 const TABLES: [&str; 5] = ["gemm", "attention-prefill", "attention-decode", "moe", "nccl"];
 /// Single kernels of PyTorch on an H200.
 const KERNELS: &str = "validation/results/2026-11-27-nvidia-h200-kernels";
+/// The same on an H100.
+const KERNELS_H100: &str = "validation/results/2026-11-27-nvidia-h100-80gb-hbm3-kernels";
 
 /// The page's rows of a table of ops that a device was measured by, one for each kind and precision.
 fn graded(device: &str, machine: &Hardware, table: &str, path: &Path) -> Vec<String> {
@@ -57,11 +60,50 @@ fn the_page_has_the_errors_of_every_table_of_measured_operators() {
 
 #[test]
 fn the_page_has_the_errors_of_single_kernels_of_pytorch() {
-    let (hardware, folder) = (machine("h200-sxm-pcie5"), root().join(KERNELS));
     let tables = ["streaming", "product", "prefill"];
-    let rows =
-        tables.map(|table| graded("h200", &hardware, table, &folder.join(format!("{table}.csv"))));
-    assert_rows(PAGE, |line| line.starts_with("| H200 | "), &rows.concat());
+    let of = |device: &str, name: &str, run: &str| {
+        let (hardware, folder) = (machine(name), root().join(run));
+        let path = |table| folder.join(format!("{table}.csv"));
+        tables.map(|table| graded(device, &hardware, table, &path(table))).concat()
+    };
+    let rows = [of("h200", "h200-sxm-pcie5", KERNELS), of("h100", "h100-sxm-pcie5", KERNELS_H100)];
+    let is_row = |line: &str| {
+        tables.iter().any(|table| line.contains(&format!("00 | {table} | ")))
+            && line.starts_with("| H")
+    };
+    assert_rows(PAGE, is_row, &rows.concat());
+}
+
+/// Products that take a share of a device's time, element-wise kernels of 2^25 numbers the rest.
+#[test]
+fn the_page_has_what_products_take_between_other_kernels() {
+    let hardware = machine("h100-sxm-pcie5");
+    let compute = hardware.compute.as_ref().expect("it computes");
+    let read = table(&root().join(KERNELS_H100).join("mixed.csv"));
+    assert_eq!(read.len(), 12);
+    let row = |row: &Row| {
+        let number = |column: &str| row[column].parse::<f64>().expect("a number");
+        let [m, n, k, products, others] =
+            ["m", "n", "k", "products", "others"].map(|column| number(column) as u64);
+        let (shape, bytes) = (Product { m, n, k }, 2 * u128::from(m * k + n * k + m * n));
+        let product = Kernel::new(Work::Product(shape), shape.flops(), bytes);
+        let mul = Kernel::new(Work::Streaming(Streaming::Vectorized), 0, 3 << 26);
+        let all = [Kernel { times: products, ..product }, Kernel { times: others, ..mul }];
+        let time = |kernels: &[Kernel]| compute.kernels("bf16", kernels).expect("short").ps();
+        let left = (time(&all) - others * time(&[mul])) as f64 / products as f64 / 1e6;
+        let measured = number("us");
+        format!(
+            "  | {m} x {n} x {k} | {:.0} % | {} | {measured:.0} | {left:.0} | {:+.1} % |",
+            number("share") * 100.0,
+            row["sm_mhz"],
+            (left / measured - 1.0) * 100.0,
+        )
+    };
+    let rows: Vec<String> = read.iter().map(row).collect();
+    let is_row = |line: &str| {
+        line.starts_with("  | 8192 x 8192 x ") || line.starts_with("  | 4096 x 8192 x ")
+    };
+    assert_rows(PAGE, is_row, &rows);
 }
 
 /// Forward and backward together were timed, and forward alone.

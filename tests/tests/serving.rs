@@ -66,8 +66,8 @@ fn one_request_alone_takes_its_roofline_on_the_machine() {
     let workload = traces.of(&scenario);
     let plan = workload.serving.as_ref().expect("a plan");
     let compute = scenario.hardware.compute.as_ref().expect("a device");
-    let time = |op: &tiersim_models::workload::Op| compute.time("bf16", op);
-    let spans: Option<Vec<Span>> = workload.trace.ops[1..].iter().map(time).collect();
+    let times = compute.times("bf16", &workload.trace.ops);
+    let spans: Option<Vec<Span>> = times.into_iter().skip(1).collect();
     let spans = spans.expect("short ops");
     let request = served(&record, 0).requests[0];
     assert_eq!(request.first_token, spans[0], "the prompt is one chunk");

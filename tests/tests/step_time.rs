@@ -59,19 +59,20 @@ fn published() -> Vec<(&'static str, Training, u64)> {
     ]
 }
 
-/// What an op takes beside what it does over links.
-fn span(hardware: &Hardware, op: &Op) -> Span {
+/// What ops take beside what they do over links.
+fn spans(hardware: &Hardware, ops: &[Op]) -> Vec<Span> {
     let compute = hardware.compute.as_ref().expect("it computes");
-    match op.unit {
+    let span = |(op, time): (&Op, Option<Span>)| match op.unit {
         Unit::Network(_) => compute.launch,
-        _ => compute.time("fp16", op).expect("it has a peak"),
-    }
+        _ => time.expect("it has a peak"),
+    };
+    ops.iter().zip(compute.times("fp16", ops)).map(span).collect()
 }
 
 /// A step in microseconds, with everything in HBM.
 fn simulated(hardware: Hardware, training: &Training, ranks: u32) -> u64 {
     let trace = training.trace();
-    let spans = trace.ops.iter().map(|op| span(&hardware, op)).collect();
+    let spans = spans(&hardware, &trace.ops);
     let world = World::of(hardware, trace, spans);
     let start = vec![HBM; world.workload.trace.objects.len()];
     let (ends, _) = world.scripted_on(ranks, start, Vec::new());

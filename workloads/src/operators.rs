@@ -13,6 +13,7 @@
 use crate::memory::semiseparable::{Formats, Shape, operator, rank};
 use tiersim_models::hardware::{Compute, Hardware};
 use tiersim_models::kernel::{Attention, Kernel, Product, Streaming, Work};
+use tiersim_models::op_times::Throttle;
 use tiersim_models::results::operators::{OperatorTimes, SizeTaken, WayTaken};
 
 /// The smallest size, and how often it doubles.
@@ -139,12 +140,10 @@ fn taken(way: &Way, heads: u32, compute: &Compute, precision: &str) -> WayTaken 
     // Attention has all heads in one kernel; else each has its own.
     let heads = u128::from(heads);
     let times = if way.name == FLASH { 1 } else { heads };
-    let priced = way.kernels.iter().map(|kernel| compute.kernel(precision, kernel));
+    let priced = way.kernels.iter().map(|kernel| compute.kernel(precision, kernel, Throttle::NONE));
     let priced: Option<Vec<_>> = priced.collect();
-    let seconds = priced.as_ref().map(|all| {
-        let ps: u128 = all.iter().map(|(span, _)| u128::from(span.ps())).sum();
-        (ps * times) as f64 * 1e-12
-    });
+    let seconds = compute.kernels(precision, &way.kernels);
+    let seconds = seconds.map(|span| (u128::from(span.ps()) * times) as f64 * 1e-12);
     let by = priced.as_ref().and_then(|all| all.iter().max_by_key(|(span, _)| *span));
     WayTaken {
         bytes: way.bytes * heads,

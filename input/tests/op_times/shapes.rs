@@ -4,8 +4,8 @@
 use crate::op_times::{DEVICES, shipped};
 use tiersim_models::collective::{Collective, CollectiveKind};
 use tiersim_models::kernel::{Attention, Product, Streaming};
-use tiersim_models::op_times::OpTimes;
 use tiersim_models::op_times::experts::{Deal, ExpertTimes, Layer, Spread, loads};
+use tiersim_models::op_times::{OpTimes, Throttle};
 use tiersim_models::units::Bytes;
 
 const KINDS: [CollectiveKind; 4] = [
@@ -26,7 +26,7 @@ fn product(times: &OpTimes, fp8: bool, m: u64, n: u64, k: u64) -> f64 {
     let (shape, wide) = (Product { m, n, k }, times.products.unwrap().numbers);
     match times.fp8.filter(|_| fp8) {
         Some(of) => of.numbers.seconds(&wide, times.processors, &shape),
-        None => wide.seconds(times.processors, &shape, true),
+        None => wide.seconds(times.processors, &shape, Throttle::NONE),
     }
 }
 

@@ -4,6 +4,7 @@
 use crate::op_times::shipped;
 use tiersim_models::collective::{Collective, CollectiveKind};
 use tiersim_models::kernel::{Attention, Product, Streaming};
+use tiersim_models::op_times::Throttle;
 use tiersim_models::op_times::experts::{Deal, Layer, Spread, loads};
 use tiersim_models::units::Bytes;
 
@@ -37,7 +38,7 @@ fn products() {
         let (shape, wide) = (Product { m, n, k }, times.products.unwrap().numbers);
         let got = match precision {
             "fp8" => times.fp8.unwrap().numbers.seconds(&wide, times.processors, &shape),
-            _ => wide.seconds(times.processors, &shape, true),
+            _ => wide.seconds(times.processors, &shape, Throttle::NONE),
         };
         near(got, want, &(device, precision, shape));
     }

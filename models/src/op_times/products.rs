@@ -9,12 +9,14 @@
 //!
 //! where `step` is the p-norm of what the tile's products take for one value of k and of what its
 //! loads take. Tables of single operators are measured with matrices of zeros or in short bursts.
-//! A step multiplies real numbers for long, which draws so much power that the device lowers its
-//! clock (Horace He, "Strangely, Matrix Multiplications on GPUs Run Faster When Given Predictable
-//! Data", 2024), so in a step a share of the rate is left, `sustained`. The numbers were fitted to measured times of single operators,
-//! <https://github.com/ai-dynamo/aiconfigurator> (Apache-2.0, NVIDIA CORPORATION & AFFILIATES).
+//! A device that multiplies real numbers for long draws so much power that it lowers its clock
+//! (Horace He, "Strangely, Matrix Multiplications on GPUs Run Faster When Given Predictable Data",
+//! 2024), and a share of the rate is left, `sustained`; how much of that a step feels depends on
+//! how much of it is products ([`Throttle`]). The numbers were fitted to measured times of single
+//! operators, <https://github.com/ai-dynamo/aiconfigurator> (Apache-2.0, NVIDIA CORPORATION &
+//! AFFILIATES).
 
-use super::{norm_2, norm_4, numbers};
+use super::{Throttle, norm_2, norm_4, numbers};
 use crate::kernel::Product;
 
 /// Rows and columns of output of one tile.
@@ -49,7 +51,8 @@ numbers! {
         write: Plain,
         /// How well loads hide behind products: p of the norm that joins them, 2 or 4.
         overlap: Code,
-        /// The share of `flops` that is left in a step, when real numbers are multiplied for long.
+        /// The share of `flops` that is left when real numbers are multiplied for long and nothing
+        /// else is done.
         sustained: Sustained,
     }
 }
@@ -72,10 +75,9 @@ numbers! {
 }
 
 impl ProductTimes {
-    /// Seconds of a product on a device with so many processors; `warm` as in
-    /// [`OpTimes::seconds`](super::OpTimes::seconds).
-    pub fn seconds(&self, processors: u32, shape: &Product, warm: bool) -> f64 {
-        let flops = if warm { self.flops } else { self.flops * self.sustained };
+    /// Seconds of a product on a device with so many processors.
+    pub fn seconds(&self, processors: u32, shape: &Product, throttle: Throttle) -> f64 {
+        let flops = self.flops * throttle.left(self.sustained);
         self.launch + self.best(processors, shape, flops, WIDE)
     }
 

@@ -5,6 +5,8 @@ use super::*;
 use crate::kernel::{Attention, Kernel, Product, Streaming};
 use experts::{Deal, Layer, Spread, loads};
 
+const STEP: Around = Around::Step(Throttle::FULL);
+
 /// Numbers of which every one is as simple as can be.
 fn plain() -> OpTimes {
     fn of<T: Numbers + Default>() -> Option<Fitted<T>> {
@@ -72,7 +74,7 @@ fn unfused(class: Streaming, bytes: u128) -> Kernel {
 }
 
 fn seconds(times: &OpTimes, precision: &str, kernel: &Kernel) -> f64 {
-    times.seconds(precision, kernel, false).unwrap().0
+    times.seconds(precision, kernel, STEP).unwrap().0
 }
 
 #[test]
@@ -135,13 +137,13 @@ fn a_rate_of_a_processor_follows_what_one_of_them_computes() {
 fn precisions_without_numbers_are_left_to_the_roofline() {
     let times = plain();
     for precision in ["fp32", "tf32", "int8"] {
-        assert_eq!(times.seconds(precision, &product(1, 2, 3), false), None);
-        assert_eq!(times.seconds(precision, &attention(1), false), None);
+        assert_eq!(times.seconds(precision, &product(1, 2, 3), STEP), None);
+        assert_eq!(times.seconds(precision, &attention(1), STEP), None);
     }
-    assert!(times.seconds("fp32", &stream(1), false).is_some(), "bytes have no precision");
-    assert_eq!(OpTimes::default().seconds("bf16", &product(1, 2, 3), false), None);
+    assert!(times.seconds("fp32", &stream(1), STEP).is_some(), "bytes have no precision");
+    assert_eq!(OpTimes::default().seconds("bf16", &product(1, 2, 3), STEP), None);
     let without = OpTimes { fp8: None, ..plain() };
-    assert_eq!(without.seconds("fp8", &product(1, 2, 3), false), None);
+    assert_eq!(without.seconds("fp8", &product(1, 2, 3), STEP), None);
 }
 
 #[test]
@@ -150,7 +152,7 @@ fn a_product_in_8_bits_is_known_as_badly_as_the_worse_of_its_numbers() {
         let mut times = plain();
         times.products.as_mut().unwrap().inherited = wide;
         times.fp8.as_mut().unwrap().inherited = narrow;
-        times.seconds("fp8", &product(8, 8, 8), false).unwrap().1
+        times.seconds("fp8", &product(8, 8, 8), STEP).unwrap().1
     };
     assert_eq!(by(false, false), PricedBy::Measurement);
     assert_eq!(by(true, false), PricedBy::Inheritance);
@@ -171,8 +173,8 @@ fn gradients_of_attention_take_three_times_what_it_takes() {
     let times = plain();
     let Work::Attention(shape) = attention(64).work else { panic!("it is attention") };
     let backward = Kernel::new(Work::AttentionBackward(shape), 0, 0);
-    let (seconds, by) = times.seconds("bf16", &backward, false).unwrap();
-    let forward = times.seconds("bf16", &attention(64), false).unwrap();
+    let (seconds, by) = times.seconds("bf16", &backward, STEP).unwrap();
+    let forward = times.seconds("bf16", &attention(64), STEP).unwrap();
     assert_eq!((seconds, by), (3.0 * forward.0, PricedBy::Inheritance));
     assert_eq!(forward.1, PricedBy::Measurement);
 }

@@ -165,7 +165,7 @@ impl Recipe for ActivationOffloadConfig {
 
     /// For a workload that nobody rewrote for it, layers that would be recomputed are kept.
     fn build(&self, setting: &Setting<'_>) -> Result<Box<dyn Policy>, String> {
-        let layers = Layers::of(&setting.workload.trace);
+        let layers = Layers::of(&setting.workload.trace, self.per_op);
         let offloaded = match &self.decided {
             Some(decided) => decided.offloaded.clone(),
             None => {
@@ -194,7 +194,7 @@ impl Recipe for ActivationOffloadConfig {
         let apart = self.per_op.then(|| saved::apart(&setting.workload.trace));
         let apart = apart.transpose()?.map(Workload::new);
         let setting = &Setting { workload: apart.as_ref().unwrap_or(setting.workload), ..*setting };
-        let layers = Layers::of(&setting.workload.trace);
+        let layers = Layers::of(&setting.workload.trace, self.per_op);
         let all = [Treatment::Keep, Treatment::Offload, Treatment::Recompute];
         let treatments = self.treatments(setting, &layers, &all)?;
         let made = Made::of(setting, &layers, &layers.choosers(), &treatments)?;

@@ -199,7 +199,7 @@ impl<'a> Search<'a> {
             Some(Rewrite { workload, source, .. }) => {
                 let spans: Vec<Span> = source.iter().map(|op| setting.spans[op.index()]).collect();
                 let own = Setting { workload, spans: &spans, ..*setting };
-                policy(&own, &Layers::of(&workload.trace))
+                policy(&own, &Layers::of(&workload.trace, false))
             }
         };
         self.known.insert(choice.to_vec(), found);

@@ -4,7 +4,8 @@
 //! whole path where there is none. What an op creates belongs to the layer of that op. An
 //! activation waits if it is used in forward, then by no op for a while, and then in backward of
 //! the same step.
-//! Invariant: between `last` and `first` of what waits, at least one op runs and none uses it.
+//! Invariant: between `last` and `first` of what waits, at least one op runs and none uses it; where
+//! each op copies what it saves, none needs to.
 
 use crate::visits::block;
 use std::collections::BTreeMap;
@@ -40,7 +41,8 @@ pub(super) struct Layers {
 }
 
 impl Layers {
-    pub(super) fn of(trace: &Trace) -> Layers {
+    /// `adjacent`: what the very next op needs in backward waits too.
+    pub(super) fn of(trace: &Trace, adjacent: bool) -> Layers {
         let mut uses = vec![Vec::new(); trace.objects.len()];
         for op in 0..trace.ops.len() {
             for touched in trace.uses_of(OpId::at(op)) {
@@ -67,11 +69,11 @@ impl Layers {
         }
         let mut layers = Layers { names, of, waiting: Vec::new(), uses };
         let all = (0..trace.objects.len()).map(ObjectId::at);
-        layers.waiting = all.filter_map(|object| layers.waits(trace, object)).collect();
+        layers.waiting = all.filter_map(|object| layers.waits(trace, object, adjacent)).collect();
         layers
     }
 
-    fn waits(&self, trace: &Trace, object: ObjectId) -> Option<Waiting> {
+    fn waits(&self, trace: &Trace, object: ObjectId, adjacent: bool) -> Option<Waiting> {
         let row = &trace.objects[object.index()];
         let uses = &self.uses[object.index()];
         if row.persistent || row.kind != ObjectKind::Activation {
@@ -82,7 +84,7 @@ impl Layers {
         let (&(last, _), &(first, _)) = (uses.get(at.checked_sub(1)?)?, uses.get(at)?);
         let waits = trace.ops[born].phase == Phase::Forward
             && trace.ops[born].step == trace.ops[first].step
-            && first > last + 1;
+            && (adjacent || first > last + 1);
         let (layer, pass) = self.of[born];
         let turn = self.of.partition_point(|&(_, pass)| pass < self.of[first].1);
         waits.then_some(Waiting { object, layer: layer?, pass, last, first, turn })

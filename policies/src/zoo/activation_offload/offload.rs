@@ -65,12 +65,16 @@ impl ActivationOffload {
         (occurrence % self.grows.len() as u64) as usize
     }
 
-    /// What has been used in forward for the last time leaves.
+    /// What has been used in forward for the last time leaves; where this very op needs it, it comes
+    /// back at once.
     fn leave(&mut self, step: &mut Step<'_>) {
         let op = self.op(step.view().occurrence());
         for &object in &self.leaves[op] {
             if step.view().in_hbm(object) && evict_roomy(step, object, &self.spill) {
                 self.recency.remove(object);
+                if step.is_used(object) {
+                    step.fetch(object, HBM);
+                }
             }
         }
     }

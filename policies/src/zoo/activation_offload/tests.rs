@@ -113,7 +113,7 @@ fn the_search_is_no_worse_than_any_pure_choice_and_close_to_all_of_them() {
         let workload = chain(6, &mut rng);
         let hardware = machine([150, 220][seed as usize % 2], 500_000_000_000 << (seed % 3));
         ask(&workload, &hardware, |setting| {
-            let layers = Layers::of(&workload.trace);
+            let layers = Layers::of(&workload.trace, false);
             let how = (&[TierId(1)][..], 32);
             let mut search = Search::new(setting, &layers, how, &ALL).expect("they are joined");
             let best = search.descent().expect("it is searched");

@@ -94,9 +94,10 @@ impl Training {
 
     fn on_device(&self, compute: &Compute, precision: &str) -> Option<u128> {
         let made = self.made().ok()?;
-        let ops = made.trace.ops.iter().filter(|op| {
+        let ops = made.trace.ops.iter().zip(compute.times(precision, &made.trace.ops));
+        let ops = ops.filter(|(op, _)| {
             op.phase != Phase::Optimizer && matches!(op.unit, Unit::Device | Unit::Idle)
         });
-        ops.map(|op| Some(u128::from(compute.time(precision, op)?.ps()))).sum()
+        ops.map(|(_, time)| Some(u128::from(time?.ps()))).sum()
     }
 }
