@@ -15,6 +15,8 @@
 
 use crate::machine::SimMachine;
 use crate::machine::meters::Meters;
+use crate::machine::plain::Plain;
+use crate::machine::watched::Watched;
 use crate::run::stopwatch::Stopwatch;
 use tiersim_models::units::{Span, Time};
 use tiersim_policies::drive::Follow;
@@ -77,6 +79,12 @@ impl<'w> Steady<'w> {
     /// Replays that were left out.
     pub(super) fn left_out(&self) -> u64 {
         self.left_out
+    }
+
+    /// That the clock and all sums count on.
+    fn is_in_time(&self, machine: &impl Watched) -> Result<(), PlanError> {
+        let most = machine.meters().largest().max(machine.now().ps().saturating_add(self.span));
+        if most > LONGEST { Err(PlanError::TooLong { what: CLOCK }) } else { Ok(()) }
     }
 
     /// The present state, or `None` if it cannot be told.
@@ -207,10 +215,7 @@ impl<'m> Follow<SimMachine<'m>> for Steady<'_> {
         machine: &mut SimMachine<'m>,
         under_way: u64,
     ) -> Result<(), PlanError> {
-        let most = machine.meters().largest().max(machine.now().ps().saturating_add(self.span));
-        if most > LONGEST {
-            return Err(PlanError::TooLong { what: CLOCK });
-        }
+        self.is_in_time(machine)?;
         if self.extends {
             self.look(planner, machine, under_way)?;
         }
@@ -219,6 +224,28 @@ impl<'m> Follow<SimMachine<'m>> for Steady<'_> {
     }
 
     fn caught_up(&mut self, planner: &mut Planner<'_>, machine: &mut SimMachine<'m>) {
+        self.stopwatch.goes_on(planner, machine);
+    }
+}
+
+/// In the few replays of a run that shares its plan none is left out.
+impl<'m> Follow<Plain<'m>> for Steady<'_> {
+    fn op_ended(&mut self, occurrence: u64, at: Time, machine: &mut Plain<'m>) {
+        self.stopwatch.op_ended(occurrence, at, machine);
+    }
+
+    fn replayed(
+        &mut self,
+        planner: &mut Planner<'_>,
+        machine: &mut Plain<'m>,
+        _under_way: u64,
+    ) -> Result<(), PlanError> {
+        self.is_in_time(machine)?;
+        self.stopwatch.replayed(planner.planned(), machine);
+        Ok(())
+    }
+
+    fn caught_up(&mut self, planner: &mut Planner<'_>, machine: &mut Plain<'m>) {
         self.stopwatch.goes_on(planner, machine);
     }
 }

@@ -3,8 +3,8 @@
 mod later;
 
 use crate::durations::Durations;
-use crate::machine::SimMachine;
 use crate::machine::meters::Meters;
+use crate::machine::watched::Watched;
 use crate::run::settle::Evidence;
 use crate::run::step_log::StepLog;
 use crate::run::turns::Turns;
@@ -128,7 +128,7 @@ impl<'a> Stopwatch<'a> {
     }
 
     /// Before the first command: a run of one step shows all of it.
-    pub(crate) fn begins(&mut self, machine: &mut SimMachine<'_>) {
+    pub(crate) fn begins(&mut self, machine: &mut impl Watched) {
         if self.timeline && self.all == 1 {
             machine.record_timeline();
             self.shows_from = Some(Time::ZERO);
@@ -139,7 +139,7 @@ impl<'a> Stopwatch<'a> {
     }
 
     /// An op of the run has ended.
-    pub(crate) fn op_ended(&mut self, occurrence: u64, at: Time, machine: &mut SimMachine<'_>) {
+    pub(crate) fn op_ended(&mut self, occurrence: u64, at: Time, machine: &mut impl Watched) {
         let step = self.step_of(occurrence);
         if let Some(turns) = &mut self.turns {
             let ops = &self.workload.trace.ops;
@@ -154,7 +154,7 @@ impl<'a> Stopwatch<'a> {
         }
     }
 
-    fn step_ended(&mut self, step: u64, at: Time, machine: &mut SimMachine<'_>) {
+    fn step_ended(&mut self, step: u64, at: Time, machine: &mut impl Watched) {
         if let Some(turns) = &mut self.turns {
             turns.steps.push(at);
         }
@@ -220,7 +220,7 @@ impl<'a> Stopwatch<'a> {
     }
 
     /// All ops of a replay have been planned, `planned` in all.
-    pub(crate) fn replayed(&mut self, planned: u64, machine: &SimMachine<'_>) {
+    pub(crate) fn replayed(&mut self, planned: u64, machine: &impl Watched) {
         let steps = planned / self.workload.trace.ops.len() as u64 * self.sizes.len() as u64;
         if steps == self.warmup_steps {
             self.planned = machine.meters().planned.clone();
@@ -310,7 +310,7 @@ impl<'a> Stopwatch<'a> {
         mut self,
         hardware: &Hardware,
         planner: &Planner<'_>,
-        machine: &mut SimMachine<'_>,
+        machine: &mut impl Watched,
     ) -> Figures {
         let mut timeline = machine.take_timeline();
         let (at, mut end) = self.at_end.take().expect("every op has ended");
