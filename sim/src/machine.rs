@@ -28,7 +28,7 @@ pub mod meters;
 mod moment;
 mod ops;
 mod path;
-pub(crate) mod plain;
+pub mod plain;
 mod ranks;
 mod sharing;
 mod state;
@@ -39,7 +39,7 @@ mod together;
 mod told;
 mod trail;
 mod walk;
-pub(crate) mod watched;
+pub mod watched;
 
 use crate::audit::{Audit, Breach};
 use crate::durations::Durations;

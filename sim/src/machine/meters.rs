@@ -1,7 +1,7 @@
 //! What the simulated machine counts, from the start of the run; figures are differences.
 
-use tiersim_models::results::{Parts, Split};
 use tiersim_models::ids::TierId;
+use tiersim_models::results::{Parts, Split};
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_policies::command::{Allocation, ObjectAccess};
 use tiersim_policies::state::{Remembered, State, remember};

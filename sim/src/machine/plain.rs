@@ -18,7 +18,7 @@ use super::{Fault, SimMachine};
 use crate::durations::Durations;
 use crate::machine::channels::{Channel, sent_by};
 use crate::machine::meters::Meters;
-pub(crate) use digest::Digests;
+pub use digest::Digests;
 use digest::{Digest, Used, What};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -41,7 +41,7 @@ const MOST_STREAMS: usize = 16;
 
 /// Why a run on a plain machine ends early.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Ended {
+pub enum Ended {
     /// As on the whole machine.
     #[error(transparent)]
     Fault(#[from] Fault),
@@ -102,9 +102,9 @@ struct Loaded {
     channels: Vec<u32>,
 }
 
-/// The machine.
+/// A machine with nothing beside its laws.
 #[derive(Debug)]
-pub(crate) struct Plain<'a> {
+pub struct Plain<'a> {
     workload: &'a Workload,
     durations: &'a Durations,
     digests: Arc<Digests>,
@@ -140,7 +140,7 @@ pub(crate) struct Plain<'a> {
 impl<'a> SimMachine<'a> {
     /// The same machine for this plan, before the first command; `None` if it has more than its
     /// laws, or the plan asks for more.
-    pub(crate) fn plain(
+    pub fn plain(
         &self,
         plan: &Arc<[Command]>,
         (routes, digests): (&'a Routes, Arc<Digests>),
@@ -505,7 +505,8 @@ impl Machine for Plain<'_> {
                 self.told = ticket;
                 return Ok(Some((self.now, Ticket(ticket))));
             }
-            let (at, &next) = self.due.iter().enumerate().min_by_key(|(_, due)| **due).unwrap_or((0, &NEVER));
+            let (at, &next) =
+                self.due.iter().enumerate().min_by_key(|(_, due)| **due).unwrap_or((0, &NEVER));
             if next == NEVER {
                 let (events, waiting) = (self.events, self.open);
                 return match waiting {

@@ -9,7 +9,7 @@ use tiersim_models::results::Timeline;
 use tiersim_models::units::{Bytes, Time};
 
 /// A simulated machine, to those who watch it.
-pub(crate) trait Watched {
+pub trait Watched {
     /// The time.
     fn now(&self) -> Time;
 

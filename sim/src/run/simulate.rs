@@ -214,7 +214,9 @@ impl CaseRunner<'_> {
                         let how = ((added, nothing_drawn), false);
                         return self.attempt_by(label, asked, options, how);
                     }
-                    Err(DriveError::Machine(Ended::Fault(fault))) => Err(DriveError::Machine(fault)),
+                    Err(DriveError::Machine(Ended::Fault(fault))) => {
+                        Err(DriveError::Machine(fault))
+                    }
                     Err(DriveError::Plan(error)) => Err(DriveError::Plan(error)),
                     Ok(()) => Ok(()),
                 }

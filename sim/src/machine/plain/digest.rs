@@ -193,9 +193,9 @@ impl Digest {
     }
 }
 
-/// Those of plans that are carried out more than once; `None` of one that is not plain.
+/// What is made once of plans that are carried out more than once.
 #[derive(Debug, Default)]
-pub(crate) struct Digests(Mutex<BTreeMap<usize, Known>>);
+pub struct Digests(Mutex<BTreeMap<usize, Known>>);
 
 /// A plan, which is held so that no other has its address.
 type Known = (Arc<[Command]>, Option<Arc<Digest>>);
