@@ -34,8 +34,6 @@ use tiersim_policies::command::{Command, Machine, Ticket};
 const MEMORY: u32 = super::blame::MEMORY as u32;
 /// No command.
 const NONE: u32 = u32::MAX;
-/// No event to come.
-const NEVER: (u64, u64) = (u64::MAX, u64::MAX);
 /// Streams of a plain machine at most: the next event is looked for among all of them.
 const MOST_STREAMS: usize = 16;
 
@@ -73,8 +71,9 @@ struct Cell {
 #[derive(Debug)]
 struct Stream {
     waiting: VecDeque<u32>,
-    /// The op that runs.
+    /// The op that runs, and how long it computes.
     running: u32,
+    compute: Span,
     idle_since: Time,
 }
 
@@ -95,6 +94,16 @@ struct Line {
     bytes: Bytes,
 }
 
+/// A stream or a channel is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Due {
+    at: Time,
+    /// The order in which events were set.
+    order: u64,
+    /// A channel, or a stream behind all of these.
+    of: usize,
+}
+
 /// Part of the plan, and the channel of each of its ways.
 #[derive(Debug)]
 struct Loaded {
@@ -107,6 +116,8 @@ struct Loaded {
 pub struct Plain<'a> {
     workload: &'a Workload,
     durations: &'a Durations,
+    /// How long each op of the trace takes, if that is the same in every replay.
+    spans: Option<&'a [Span]>,
     digests: Arc<Digests>,
     accesses: Vec<Law>,
     routes: &'a Routes,
@@ -114,8 +125,8 @@ pub struct Plain<'a> {
     uses_flow: bool,
     now: Time,
     events: u64,
-    /// By channel and then by stream: when its event comes, and the order in which these were set.
-    due: Vec<(u64, u64)>,
+    /// At most one event of each channel and stream.
+    due: Vec<Due>,
     order: u64,
     plan: Option<Arc<[Command]>>,
     loaded: Vec<Loaded>,
@@ -124,8 +135,8 @@ pub struct Plain<'a> {
     waiters: Vec<[u32; 2]>,
     streams: Vec<Stream>,
     lines: Vec<Line>,
-    /// Commands that have ended of which the plan has not heard.
-    ended: VecDeque<u32>,
+    /// Commands that have ended of which the plan has not heard; of ops, which of the run.
+    ended: VecDeque<(u32, Option<u64>)>,
     open: usize,
     /// One behind the newest that has ended.
     newest: u32,
@@ -160,13 +171,14 @@ impl<'a> SimMachine<'a> {
         let mut plain = Plain {
             workload,
             durations,
+            spans: durations.of_every_replay_of(&workload.trace),
             digests,
             accesses: accesses.clone(),
             routes,
             uses_flow: uses.is_some(),
             now: Time::ZERO,
             events: 0,
-            due: vec![NEVER; channels.len()],
+            due: Vec::new(),
             order: 0,
             plan: None,
             loaded: Vec::new(),
@@ -189,7 +201,12 @@ impl<'a> SimMachine<'a> {
 
 impl Stream {
     fn new() -> Stream {
-        Stream { waiting: VecDeque::new(), running: NONE, idle_since: Time::ZERO }
+        Stream {
+            waiting: VecDeque::new(),
+            running: NONE,
+            compute: Span::ZERO,
+            idle_since: Time::ZERO,
+        }
     }
 }
 
@@ -273,7 +290,6 @@ impl Plain<'_> {
                         return Err(Ended::NotPlain);
                     }
                     self.streams.resize_with(stream + 1, Stream::new);
-                    self.due.resize(self.lines.len() + stream + 1, NEVER);
                 }
                 self.streams[stream].waiting.push_back(ticket);
             }
@@ -339,17 +355,28 @@ impl Plain<'_> {
         let digest = &self.loaded[part].digest;
         let step = digest.step(at);
         let What::Op { occurrence, .. } = step.what else { unreachable!("streams run ops") };
-        let mut span = self.durations.of(occurrence) + step.delay;
+        let compute = self.computes(occurrence, step.op);
+        let mut span = compute + step.delay;
         for &(tier, bytes) in digest.charges(at) {
             span += self.accesses[tier.index()].span_of(bytes);
         }
+        self.streams[index].compute = compute;
         self.comes(self.lines.len() + index, span);
     }
 
     /// The event of a channel or a stream comes after so long.
     fn comes(&mut self, at: usize, after: Span) {
-        self.due[at] = ((self.now + after).ps(), self.order);
+        self.due.push(Due { at: self.now + after, order: self.order, of: at });
         self.order += 1;
+    }
+
+    /// How long an op computes, which is this one of the trace.
+    #[inline]
+    fn computes(&self, occurrence: u64, op: u32) -> Span {
+        match self.spans {
+            Some(spans) => spans[op as usize],
+            None => self.durations.of(occurrence),
+        }
     }
 
     /// Lets the copies whose turn it is into a channel, in the order of submission.
@@ -418,10 +445,10 @@ impl Plain<'_> {
         let step = digest.step(at);
         let cell = &mut self.cells[ticket as usize];
         cell.ended = true;
-        let mut stream = None;
+        let (mut stream, mut op) = (None, None);
         match step.what {
             What::Op { occurrence, stream: own, .. } => {
-                self.meters.compute += self.durations.of(occurrence);
+                self.meters.compute += self.streams[usize::from(own)].compute;
                 self.meters.delay += step.delay;
                 self.meters.op_stops(now);
                 for &Used { tier, read, written } in digest.used(at) {
@@ -433,7 +460,7 @@ impl Plain<'_> {
                     self.meters.in_place[tier] += self.accesses[tier].span_of(bytes);
                 }
                 self.last = ticket;
-                stream = Some(usize::from(own));
+                (stream, op) = (Some(usize::from(own)), Some(occurrence));
             }
             What::Copy { .. } => {
                 let channel = cell.channel as usize;
@@ -446,7 +473,7 @@ impl Plain<'_> {
             self.meters.gives(tier, bytes);
         }
         self.newest = self.newest.max(ticket + 1);
-        self.ended.push_back(ticket);
+        self.ended.push_back((ticket, op));
         self.open -= 1;
         if let Some(stream) = stream {
             let stream = &mut self.streams[stream];
@@ -500,25 +527,41 @@ impl Machine for Plain<'_> {
     }
 
     fn next(&mut self) -> Result<Option<(Time, Ticket)>, Ended> {
-        loop {
-            if let Some(ticket) = self.ended.pop_front() {
-                self.told = ticket;
-                return Ok(Some((self.now, Ticket(ticket))));
+        Ok(self.next_end()?.map(|(ticket, _)| (self.now, Ticket(ticket))))
+    }
+}
+
+impl Plain<'_> {
+    /// Waits for the next op to end: which of the run, and when; `None` when none is under way.
+    pub(crate) fn next_op(&mut self) -> Result<Option<(Time, u64)>, Ended> {
+        while let Some((_, op)) = self.next_end()? {
+            if let Some(occurrence) = op {
+                return Ok(Some((self.now, occurrence)));
             }
-            let (at, &next) =
-                self.due.iter().enumerate().min_by_key(|(_, due)| **due).unwrap_or((0, &NEVER));
-            if next == NEVER {
+        }
+        Ok(None)
+    }
+
+    /// Waits for the next command to end, and which of the run it is if it is an op.
+    fn next_end(&mut self) -> Result<Option<(u32, Option<u64>)>, Ended> {
+        loop {
+            if let Some(ended) = self.ended.pop_front() {
+                self.told = ended.0;
+                return Ok(Some(ended));
+            }
+            let next = self.due.iter().enumerate().min_by_key(|(_, due)| **due);
+            let Some((place, &Due { at, of, .. })) = next else {
                 let (events, waiting) = (self.events, self.open);
                 return match waiting {
                     0 => Ok(None),
                     _ => Err(Fault::Stuck { events, waiting }.into()),
                 };
-            }
-            self.due[at] = NEVER;
-            self.now = Time::from_ps(next.0);
+            };
+            self.due.swap_remove(place);
+            self.now = at;
             self.events += 1;
-            match at.checked_sub(self.lines.len()) {
-                None => self.copied(at),
+            match of.checked_sub(self.lines.len()) {
+                None => self.copied(of),
                 Some(stream) => {
                     let ticket = self.streams[stream].running;
                     self.finish(ticket, self.part(ticket));

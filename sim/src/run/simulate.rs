@@ -208,19 +208,15 @@ impl CaseRunner<'_> {
         let mut on = plain.map_or(On::Whole(Box::new(machine)), |plain| On::Plain(Box::new(plain)));
         let driven = match &mut on {
             On::Whole(machine) => follow(&mut planner, &mut **machine, options.window, &mut steady),
-            On::Plain(plain) => {
-                match follow(&mut planner, &mut **plain, options.window, &mut steady) {
-                    Err(DriveError::Machine(Ended::NotPlain)) => {
-                        let how = ((added, nothing_drawn), false);
-                        return self.attempt_by(label, asked, options, how);
-                    }
-                    Err(DriveError::Machine(Ended::Fault(fault))) => {
-                        Err(DriveError::Machine(fault))
-                    }
-                    Err(DriveError::Plan(error)) => Err(DriveError::Plan(error)),
-                    Ok(()) => Ok(()),
+            On::Plain(plain) => match steady.follow_again(&mut planner, plain, options.window) {
+                Err(DriveError::Machine(Ended::NotPlain)) => {
+                    let how = ((added, nothing_drawn), false);
+                    return self.attempt_by(label, asked, options, how);
                 }
-            }
+                Err(DriveError::Machine(Ended::Fault(fault))) => Err(DriveError::Machine(fault)),
+                Err(DriveError::Plan(error)) => Err(DriveError::Plan(error)),
+                Ok(()) => Ok(()),
+            },
         };
         let left_out = steady.left_out() * workload.step_ends().len() as u64;
         let mut stopwatch = steady.stopwatch;

@@ -15,11 +15,12 @@
 
 use crate::machine::SimMachine;
 use crate::machine::meters::Meters;
-use crate::machine::plain::Plain;
+use crate::machine::plain::{Ended, Plain};
 use crate::machine::watched::Watched;
 use crate::run::stopwatch::Stopwatch;
 use tiersim_models::units::{Span, Time};
-use tiersim_policies::drive::Follow;
+use tiersim_policies::command::Machine;
+use tiersim_policies::drive::{DriveError, Follow};
 use tiersim_policies::planner::{Counts, PlanError, Planner};
 use tiersim_policies::state::State;
 
@@ -228,24 +229,32 @@ impl<'m> Follow<SimMachine<'m>> for Steady<'_> {
     }
 }
 
-/// In the few replays of a run that shares its plan none is left out.
-impl<'m> Follow<Plain<'m>> for Steady<'_> {
-    fn op_ended(&mut self, occurrence: u64, at: Time, machine: &mut Plain<'m>) {
-        self.stopwatch.op_ended(occurrence, at, machine);
-    }
-
-    fn replayed(
+impl<'w> Steady<'w> {
+    /// Carries out a plan that was made once, as [`follow`](tiersim_policies::drive::follow) does.
+    pub(super) fn follow_again(
         &mut self,
         planner: &mut Planner<'_>,
-        machine: &mut Plain<'m>,
-        _under_way: u64,
-    ) -> Result<(), PlanError> {
-        self.is_in_time(machine)?;
-        self.stopwatch.replayed(planner.planned(), machine);
-        Ok(())
-    }
-
-    fn caught_up(&mut self, planner: &mut Planner<'_>, machine: &mut Plain<'m>) {
-        self.stopwatch.goes_on(planner, machine);
+        machine: &mut Plain<'_>,
+        window: u64,
+    ) -> Result<(), DriveError<Ended>> {
+        let mut ops_ended = 0;
+        loop {
+            while planner.planned() - ops_ended < window.max(1) {
+                let Some((plan, which)) = planner.next_again()? else { break };
+                machine.submit_again(plan, which).map_err(DriveError::Machine)?;
+                if planner.is_between_replays() {
+                    // In the few replays of a run that shares its plan none is left out.
+                    self.is_in_time(machine)?;
+                    self.stopwatch.replayed(planner.planned(), machine);
+                }
+            }
+            let next = machine.next_op().map_err(DriveError::Machine)?;
+            let Some((at, occurrence)) = next else { return Ok(()) };
+            ops_ended += 1;
+            self.stopwatch.op_ended(occurrence, at, machine);
+            if ops_ended == planner.planned() {
+                self.stopwatch.goes_on(planner, machine);
+            }
+        }
     }
 }

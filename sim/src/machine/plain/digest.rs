@@ -28,6 +28,8 @@ pub(super) enum What {
 pub(super) struct Step {
     pub(super) what: What,
     pub(super) delay: Span,
+    /// Which op of the trace it is, if it is one.
+    pub(super) op: u32,
     edges: u32,
     takes: u32,
     gives: u32,
@@ -74,7 +76,11 @@ impl Digest {
         for (command, ticket) in plan.iter().zip(digest.first..) {
             assert_eq!(command.ticket.0, ticket, "tickets come in order");
             let (what, delay) = digest.resolved(&command.work, workload)?;
-            digest.close(what, delay);
+            let op = match what {
+                What::Op { occurrence, .. } => occurrence % workload.trace.ops.len() as u64,
+                _ => 0,
+            };
+            digest.close(what, delay, op as usize);
             digest.edges.extend(command.after.iter().map(|edge| edge.ticket.0));
             digest.takes.extend(command.allocates.iter().map(|room| (room.tier, room.bytes)));
             digest.gives.extend(command.frees.iter().map(|room| (room.tier, room.bytes)));
@@ -89,7 +95,7 @@ impl Digest {
                 digest.charges.extend(charges.iter().copied());
             }
         }
-        digest.close(What::Release, Span::ZERO);
+        digest.close(What::Release, Span::ZERO, 0);
         Some(digest)
     }
 
@@ -123,11 +129,12 @@ impl Digest {
     }
 
     /// The next command begins where lists end by now.
-    fn close(&mut self, what: What, delay: Span) {
+    fn close(&mut self, what: What, delay: Span, op: usize) {
         let end = |length: usize| u32::try_from(length).expect("a plan that is kept is short");
         self.steps.push(Step {
             what,
             delay,
+            op: end(op),
             edges: end(self.edges.len()),
             takes: end(self.takes.len()),
             gives: end(self.gives.len()),

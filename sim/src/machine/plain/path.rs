@@ -53,7 +53,7 @@ impl Plain<'_> {
         let step = digest.step(at);
         match step.what {
             What::Op { occurrence, own, launched, .. } => {
-                let compute = self.durations.of(occurrence);
+                let compute = self.computes(occurrence, step.op);
                 let most = if launched { self.durations.launch() } else { Span::ZERO };
                 let launch = most.min(compute);
                 adding.add(PathPart::Launch, launch);
