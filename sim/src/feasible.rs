@@ -124,7 +124,7 @@ pub fn first_too_long(sweep: &Sweep, traces: &Traces) -> Option<Diagnostic> {
     let base = (&sweep.base, &traces.of(&sweep.base).trace);
     let of_base = computed(base.0, base.1);
     let too_long = |scenario: &Scenario, trace: &Trace| {
-        let workload = Arc::ptr_eq(&scenario.workload, &base.0.workload);
+        let workload = scenario.workload == base.0.workload;
         let same = workload && scenario.hardware.cpu == base.0.hardware.cpu;
         let known = same && std::ptr::eq(trace, base.1);
         of_too_long(scenario, trace, if known { of_base } else { computed(scenario, trace) })

@@ -1,6 +1,7 @@
 //! A plain machine is the whole machine where nothing goes beyond its laws: the same ends in the
 //! same order, and the same sums at any moment, to the picosecond.
 
+use crate::recorded::told;
 use std::sync::Arc;
 use tiersim_policies::planner::again::Recording;
 use tiersim_policies::recipe::{PolicyConfig, Setting};
@@ -121,8 +122,31 @@ fn a_plain_machine_is_the_whole_one_to_the_picosecond() {
         }
     }
     let runs: u64 = plain.values().sum();
-    println!("{runs} {plain:?}");
     assert!(runs > 500, "{runs} runs on plain machines: {plain:?}");
     let policies = plain.values().filter(|runs| **runs > 0).count();
     assert!(policies > 20, "policies with plain machines: {plain:?}");
+}
+
+/// Runs that share a plan are carried out on plain machines where nobody audits them.
+#[test]
+fn a_sweep_over_plain_machines_has_the_figures_of_runs_that_plan_for_themselves() {
+    let mut fits = 0;
+    for index in 0..WORLDS / 3 {
+        let mut trial = Trial::new(seed_of(20, index), usize::MAX);
+        if trial.hardware.tiers.len() < 2 {
+            continue;
+        }
+        trial.workload = workload(&trial);
+        trial.hardware = machine(&trial.hardware, 0);
+        (trial.spec.ranks, trial.compress) = (1, Default::default());
+        for entry in Registry::default().entries() {
+            let (trace, hardware) = (&trial.workload.trace, &trial.hardware);
+            let Some(policy) = drawn(entry, trial.seed, trace, hardware) else { continue };
+            let (shared, alone) =
+                (told(&trial, &policy, [true, false]), told(&trial, &policy, [false, true]));
+            assert!(shared == alone, "{policy:?}, seed {}\n{shared}\n{alone}", trial.seed);
+            fits += usize::from(alone.contains("Done"));
+        }
+    }
+    assert!(fits > 200, "{fits} cases fit");
 }

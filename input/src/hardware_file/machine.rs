@@ -92,6 +92,9 @@ impl Resolver<'_> {
         hardware.server = self.server(raw, &hardware);
         hardware.hidden = self.hidden(&raw.hidden, &raw.links, &hardware);
         hardware.facts = std::mem::take(&mut self.facts);
+        // A sweep has a machine for each of its points.
+        hardware.facts.shrink_to_fit();
+        hardware.economics.facts.shrink_to_fit();
         Some(hardware)
     }
 }

@@ -95,7 +95,7 @@ struct Line {
 }
 
 /// A stream or a channel is done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug)]
 struct Due {
     at: Time,
     /// The order in which events were set.
@@ -323,6 +323,7 @@ impl Plain<'_> {
     }
 
     /// All edges of a command are satisfied.
+    #[inline]
     fn ready(&mut self, ticket: u32, cause: u32) {
         let (part, at) = self.part(ticket);
         match self.loaded[part].digest.step(at).what {
@@ -417,6 +418,7 @@ impl Plain<'_> {
     }
 
     /// A command starts: it takes its room.
+    #[inline]
     fn begin(&mut self, ticket: u32, cause: u32, (part, at): (usize, usize)) {
         let cell = &mut self.cells[ticket as usize];
         (cell.start, cell.blocker) = (self.now, cause);
@@ -542,6 +544,18 @@ impl Plain<'_> {
         Ok(None)
     }
 
+    /// The event that comes next, and its place.
+    #[inline]
+    fn next_due(&self) -> Option<(usize, Due)> {
+        let (mut place, mut first) = (0, *self.due.first()?);
+        for (other, &due) in self.due.iter().enumerate().skip(1) {
+            if due.at < first.at || (due.at == first.at && due.order < first.order) {
+                (place, first) = (other, due);
+            }
+        }
+        Some((place, first))
+    }
+
     /// Waits for the next command to end, and which of the run it is if it is an op.
     fn next_end(&mut self) -> Result<Option<(u32, Option<u64>)>, Ended> {
         loop {
@@ -549,8 +563,7 @@ impl Plain<'_> {
                 self.told = ended.0;
                 return Ok(Some(ended));
             }
-            let next = self.due.iter().enumerate().min_by_key(|(_, due)| **due);
-            let Some((place, &Due { at, of, .. })) = next else {
+            let Some((place, Due { at, of, .. })) = self.next_due() else {
                 let (events, waiting) = (self.events, self.open);
                 return match waiting {
                     0 => Ok(None),
