@@ -12,10 +12,11 @@ use crate::scenario::axes::{self, Axes};
 use crate::scenario::document::{name_of, open, with};
 use crate::scenario::files::{Files, Lookup};
 use crate::scenario::machines::{self, Listed};
+use crate::scenario::places::{excluded, params, places};
 use crate::scenario::raw::RawScenario;
 use crate::scenario::resolve::{Failure, Resolved, Standing, resolve};
 use crate::scenario::resolver::reason;
-use crate::scenario::{AxisValue, Case, Scenario};
+use crate::scenario::{Case, Scenario};
 use crate::text::check::Check;
 use crate::text::condition::Condition;
 use crate::text::ron_text::Document;
@@ -392,13 +393,6 @@ fn weight_of(scenario: &Scenario) -> usize {
     scenario.cases.iter().map(|case| 1 + hints(case)).sum()
 }
 
-fn params(axes: &Axes, at: &[usize]) -> Params {
-    let value = |(index, axis): (usize, &Axis)| {
-        (axis.name.clone(), axis.values[axes.value_at(index, at)].value.clone())
-    };
-    axes.axes.iter().enumerate().map(value).collect()
-}
-
 fn substituted(document: &Document, axes: &Axes, at: &[usize]) -> Result<Document, Diagnostics> {
     let mut document = document.clone();
     for (index, axis) in axes.replacing() {
@@ -407,36 +401,6 @@ fn substituted(document: &Document, axes: &Axes, at: &[usize]) -> Result<Documen
         document = with(&document, &axis.path, &point.text, &note)?;
     }
     Ok(document)
-}
-
-/// The first condition that a point breaks.
-fn excluded<'a>(axes: &'a Axes, params: &Params) -> Option<&'a Condition> {
-    let value = |name: &str| {
-        let value = params.iter().find(|(axis, _)| axis == name)?;
-        if let AxisValue::Number(number) = value.1 { Some(number) } else { None }
-    };
-    axes.constraints.iter().find(|condition| condition.holds(value) != Some(true))
-}
-
-/// Where points are, by group of axes; the last group turns fastest.
-fn places(axes: &Axes) -> impl Iterator<Item = Vec<usize>> {
-    let first = Some(vec![0; axes.groups.len()]);
-    std::iter::successors(first, |at| {
-        let mut next = at.clone();
-        advance(&mut next, axes).then_some(next)
-    })
-}
-
-/// Moves to the next point; false after the last one.
-fn advance(at: &mut [usize], axes: &Axes) -> bool {
-    for (group, index) in at.iter_mut().enumerate().rev() {
-        *index += 1;
-        if *index < axes.length(group) {
-            return true;
-        }
-        *index = 0;
-    }
-    false
 }
 
 /// Problems of a point, each kind once: of one place and one rule without the note of the point.

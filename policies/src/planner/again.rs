@@ -61,6 +61,9 @@ impl<'w> Recording<'w> {
     }
 }
 
+/// Which commands of a plan are those of an op.
+pub type OfOp<'p> = (&'p Arc<[Command]>, Range<usize>);
+
 impl Replays for Recording<'_> {
     fn start(&self) -> &[Allocation] {
         &self.start
@@ -103,7 +106,7 @@ impl<'a> Planner<'a> {
     }
 
     /// The commands of the op that was planned last, where they were planned once.
-    pub(crate) fn planned_again(&self) -> Option<(&Arc<[Command]>, Range<usize>)> {
+    pub(crate) fn planned_again(&self) -> Option<OfOp<'_>> {
         let Again { replay, of_op, .. } = self.again.as_ref()?;
         Some((&replay.commands, of_op.clone()))
     }
@@ -112,7 +115,7 @@ impl<'a> Planner<'a> {
     /// the run: its commands, which are not noted as under way. `None` at the end of the run.
     ///
     /// Panics if nothing is carried out again.
-    pub fn next_again(&mut self) -> Result<Option<(&Arc<[Command]>, Range<usize>)>, PlanError> {
+    pub fn next_again(&mut self) -> Result<Option<OfOp<'_>>, PlanError> {
         if self.next == self.until {
             return Ok(None);
         }
