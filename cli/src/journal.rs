@@ -256,7 +256,23 @@ fn json(line: &[u8]) -> Option<&[u8]> {
 
 /// The checksum of some text, as lines have it.
 pub(crate) fn checksum(text: &[u8]) -> String {
-    format!("{:08x}", crc32fast::hash(text))
+    let mut sum = Checksum::default();
+    sum.add(text);
+    sum.end()
+}
+
+/// A checksum of text that comes in parts.
+#[derive(Default)]
+pub(crate) struct Checksum(crc32fast::Hasher);
+
+impl Checksum {
+    pub(crate) fn add(&mut self, text: &[u8]) {
+        self.0.update(text);
+    }
+
+    pub(crate) fn end(self) -> String {
+        format!("{:08x}", self.0.finalize())
+    }
 }
 
 fn line(what: &impl Serialize) -> io::Result<Vec<u8>> {

@@ -8,13 +8,14 @@ use crate::args::{Common, Format, scenario};
 use crate::draws::{Asked, DrawArgs};
 use crate::emit::emit;
 use crate::folder::Folder;
-use crate::journal::{Head, JOURNAL, Known, Points, Taken, checksum, note_damaged, read};
+use crate::journal::{Checksum, Head, JOURNAL, Known, Points, Taken, note_damaged, read};
 use crate::lints::{deny_machines, warned};
 use crate::output::{Failure, print};
 use crate::replications::ReplicationArgs;
 use crate::runs::{expect_none, named, options, overrides, read_runs, run_one, use_threads};
 use crate::{VERSION, progress};
 use clap::{Args as ClapArgs, ValueEnum};
+use rayon::prelude::*;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,8 +23,8 @@ use tiersim_input::scenario::fingerprint::sweep_fingerprint;
 use tiersim_input::scenario::sweep::read_sweep_with;
 use tiersim_input::traces::read_traces;
 use tiersim_models::diagnostic::Diagnostics;
-use tiersim_models::hardware::Hardware;
 use tiersim_models::results::RunRecord;
+use tiersim_policies::scenario::Scenario;
 use tiersim_policies::scenario::sweep::Sweep;
 use tiersim_policies::scenario::traces::Traces;
 use tiersim_policies::zoo::Registry;
@@ -87,6 +88,29 @@ fn shard(text: &str) -> Result<Shard, String> {
     })
 }
 
+/// Points of which is told at once what they say.
+const TOLD: usize = 256;
+
+/// Lines, of which the checksum is kept and nothing else.
+#[derive(Default)]
+struct Said {
+    any: bool,
+    sum: Checksum,
+}
+
+impl Said {
+    fn line(&mut self, line: &str) {
+        if std::mem::replace(&mut self.any, true) {
+            self.sum.add(b"\n");
+        }
+        self.sum.add(line.as_bytes());
+    }
+
+    fn checksum(self) -> String {
+        self.sum.end()
+    }
+}
+
 /// A sweep that was read, ready to be run.
 struct Ready {
     sweep: Sweep,
@@ -144,24 +168,34 @@ impl Ready {
 
     /// A checksum of what results say of machines and runtimes beside their numbers.
     fn words(&self) -> String {
-        let (mut said, mut last): (Vec<String>, Option<&Arc<Hardware>>) = (Vec::new(), None);
         let points = self.sweep.points.iter().map(|point| &point.scenario);
-        for scenario in points.chain([&self.sweep.base]) {
-            let sources = scenario.cases.iter().map(|case| case.runtime.source.as_str());
-            for source in sources.filter(|source| !source.is_empty()) {
-                // Most points say the same, too.
-                if said.last().is_none_or(|last| last != source) {
-                    said.push(source.to_owned());
+        let all: Vec<&Scenario> = points.chain([&self.sweep.base]).collect();
+        // Most points share their machine.
+        let machine = |at: usize| {
+            let own = &all[at].hardware;
+            let known = at.checked_sub(1).is_some_and(|at| Arc::ptr_eq(&all[at].hardware, own));
+            (!known).then(|| format!("{:?}", (&own.name, &own.facts, &own.economics.facts)))
+        };
+        let (mut said, mut last): (Said, Option<String>) = (Said::default(), None);
+        for first in (0..all.len()).step_by(TOLD) {
+            let each = first..(first + TOLD).min(all.len());
+            let machines: Vec<Option<String>> = each.clone().into_par_iter().map(machine).collect();
+            for (scenario, machine) in all[each].iter().zip(machines) {
+                let sources = scenario.cases.iter().map(|case| case.runtime.source.as_str());
+                for source in sources.filter(|source| !source.is_empty()) {
+                    // Most points say the same, too.
+                    if last.as_deref() != Some(source) {
+                        said.line(source);
+                        last = Some(source.to_owned());
+                    }
+                }
+                if let Some(machine) = machine {
+                    said.line(&machine);
+                    last = Some(machine);
                 }
             }
-            // Most points share their machine.
-            let own = &scenario.hardware;
-            if !last.is_some_and(|last| Arc::ptr_eq(last, own)) {
-                said.push(format!("{:?}", (&own.name, &own.facts, &own.economics.facts)));
-                last = Some(own);
-            }
         }
-        checksum(said.join("\n").as_bytes())
+        said.checksum()
     }
 
     fn run(&self, common: &Common, journal: &impl Journal) -> Result<RunRecord, Failure> {

@@ -16,6 +16,7 @@ mod machine;
 mod nodes;
 pub mod parts;
 mod raw;
+mod read_times;
 mod resolver;
 mod server;
 mod tiers;

@@ -35,6 +35,11 @@ pub fn noted<T>(read: impl FnOnce() -> T) -> (T, BTreeSet<PathBuf>) {
     (answer, NOTED.replace(before))
 }
 
+/// Whether readings on other threads would see other files than one on this, or leave no note.
+pub(crate) fn is_used() -> bool {
+    NOTES.get() || HELD.with_borrow(|held| !held.is_empty())
+}
+
 /// A file is opened.
 pub(crate) fn note(path: &Path) {
     if NOTES.get() {

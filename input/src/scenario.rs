@@ -17,6 +17,7 @@ mod model;
 mod modes;
 mod numa;
 pub mod numbers;
+mod places;
 mod policies;
 mod pressure;
 pub mod raw;

@@ -29,6 +29,13 @@ pub struct Replay {
     pub(crate) broke: Option<PlanError>,
 }
 
+impl Replay {
+    /// The commands of all its ops.
+    pub fn commands(&self) -> &Arc<[Command]> {
+        &self.commands
+    }
+}
+
 /// Which of several copies a fetch took.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Choice {

@@ -176,6 +176,11 @@ impl Durations {
         self.jitter.is_none() && self.base.len() == trace.ops.len()
     }
 
+    /// How long each op of a trace takes, if that is the same in every replay.
+    pub(crate) fn of_every_replay_of(&self, trace: &Trace) -> Option<&[Span]> {
+        self.are_the_same_in_every_replay_of(trace).then_some(&*self.base)
+    }
+
     /// How long op `occurrence` of the run takes.
     pub fn of(&self, occurrence: u64) -> Span {
         let span = self.base[(occurrence % self.base.len() as u64) as usize];

@@ -10,7 +10,7 @@ mod ranks;
 
 use crate::durations::Durations;
 use rayon::prelude::*;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tiersim_models::diagnostic::{Diagnostic, Diagnostics};
 use tiersim_models::hardware::{Capacity, HBM, Hardware, Law, Link};
@@ -93,7 +93,12 @@ pub fn problems(scenario: &Scenario, trace: &Trace) -> Diagnostics {
 
 /// That a run of `scenario` could take longer than the clock counts.
 pub fn too_long(scenario: &Scenario, trace: &Trace) -> Option<Diagnostic> {
-    let [most, least] = longest(scenario, trace);
+    of_too_long(scenario, trace, computed(scenario, trace))
+}
+
+/// The same, where it is known how many seconds all ops compute.
+fn of_too_long(scenario: &Scenario, trace: &Trace, computed: f64) -> Option<Diagnostic> {
+    let [most, least] = longest(scenario, trace, computed);
     let [more, _] = in_least_batches(scenario);
     let longest = most.max(more).max(least);
     (longest > LONGEST_RUN).then(|| Diagnostic {
@@ -115,6 +120,15 @@ pub fn too_long(scenario: &Scenario, trace: &Trace) -> Option<Diagnostic> {
 /// everything everywhere.
 pub fn first_too_long(sweep: &Sweep, traces: &Traces) -> Option<Diagnostic> {
     let points = &sweep.points;
+    // Most points differ in something else.
+    let base = (&sweep.base, &traces.of(&sweep.base).trace);
+    let of_base = computed(base.0, base.1);
+    let too_long = |scenario: &Scenario, trace: &Trace| {
+        let workload = scenario.workload == base.0.workload;
+        let same = workload && scenario.hardware.cpu == base.0.hardware.cpu;
+        let known = same && std::ptr::eq(trace, base.1);
+        of_too_long(scenario, trace, if known { of_base } else { computed(scenario, trace) })
+    };
     (0..points.len()).into_par_iter().find_map_first(|index| {
         let scenario = &points[index].scenario;
         let last = index.checked_sub(1).map(|last| &points[last].scenario);
@@ -150,8 +164,32 @@ fn in_least_batches(scenario: &Scenario) -> [f64; 2] {
     let least = cases.filter_map(|case| case.micro_batch.or_else(|| dynamic(case))).min();
     least.map_or([0.0; 2], |least| {
         let batches = vec![least; training.sequences.len()];
-        longest(scenario, &training.trace_of(&batches))
+        let trace = training.trace_of(&batches);
+        longest(scenario, &trace, computed(scenario, &trace))
     })
+}
+
+/// Seconds that all ops of a replay compute.
+fn computed(scenario: &Scenario, trace: &Trace) -> f64 {
+    let (spec, hardware) = (&scenario.workload, &scenario.hardware);
+    match &spec.time {
+        OpTime::Recorded { scale } => {
+            let recorded = trace.ops.iter().filter_map(|op| op.duration);
+            recorded.map(|span| span.ps() as f64 / 1e12 * scale).sum()
+        }
+        OpTime::Priced { compute, precision } => {
+            let seconds = |span: Option<Span>| span.map_or(f64::INFINITY, |s| s.ps() as f64 / 1e12);
+            let time = |(op, time): (&Op, Option<Span>)| match (op.unit, &hardware.cpu) {
+                // All ranks share the processors.
+                (Unit::Cpu, Some(cpu)) => {
+                    seconds(cpu.roofline(op.flops, op.bytes)) * f64::from(spec.ranks)
+                }
+                _ => seconds(time),
+            };
+            let times = compute.times(precision, &trace.ops);
+            trace.ops.iter().zip(times).map(time).sum()
+        }
+    }
 }
 
 /// As many ops as may be under way, and a replay more, take no longer than the first many seconds
@@ -162,7 +200,7 @@ fn in_least_batches(scenario: &Scenario) -> [f64; 2] {
 /// ([`crate::run`]), which looks at the clock after every replay.
 ///
 /// In floating point, so that a bound on what overflows does not overflow itself.
-fn longest(scenario: &Scenario, trace: &Trace) -> [f64; 2] {
+fn longest(scenario: &Scenario, trace: &Trace, computed: f64) -> [f64; 2] {
     let (hardware, piece) = (&scenario.hardware, piece(scenario).most());
     let slower = scenario.cases.iter().any(|case| case.runtime.pageable);
     let slower = slower.then(|| hardware.with_pageable());
@@ -211,7 +249,10 @@ fn longest(scenario: &Scenario, trace: &Trace) -> [f64; 2] {
             + in_place.sum::<f64>()
             + stated.fold(0.0, f64::max)
     };
-    let touches: Vec<f64> = trace.objects.iter().map(touch).collect();
+    // Many objects are as large as others.
+    let mut known: BTreeMap<Bytes, f64> = BTreeMap::new();
+    let mut known = |object: &Object| *known.entry(object.bytes).or_insert_with(|| touch(object));
+    let touches: Vec<f64> = trace.objects.iter().map(&mut known).collect();
     let touched: f64 = trace.uses.iter().map(|used| touches[used.object.index()]).sum();
     // Each piece of a part asks for one granule more than it has bytes.
     let parts = trace.uses.iter().filter_map(|used| used.part);
@@ -219,24 +260,6 @@ fn longest(scenario: &Scenario, trace: &Trace) -> [f64; 2] {
     let granules = uses.iter().map(|(_, law, granule)| granule / law.rate.get() as f64);
     let touched = touched + parts * granules.sum::<f64>() + trace.ops.len() as f64 * per_op;
     let spec = &scenario.workload;
-    let computed: f64 = match &spec.time {
-        OpTime::Recorded { scale } => {
-            let recorded = trace.ops.iter().filter_map(|op| op.duration);
-            recorded.map(|span| span.ps() as f64 / 1e12 * scale).sum()
-        }
-        OpTime::Priced { compute, precision } => {
-            let seconds = |span: Option<Span>| span.map_or(f64::INFINITY, |s| s.ps() as f64 / 1e12);
-            let time = |(op, time): (&Op, Option<Span>)| match (op.unit, &hardware.cpu) {
-                // All ranks share the processors.
-                (Unit::Cpu, Some(cpu)) => {
-                    seconds(cpu.roofline(op.flops, op.bytes)) * f64::from(spec.ranks)
-                }
-                _ => seconds(time),
-            };
-            let times = compute.times(precision, &trace.ops);
-            trace.ops.iter().zip(times).map(time).sum()
-        }
-    };
     // A draw of more than 200 times the mean takes more than six standard deviations; what ranks
     // share serves one after the other at worst.
     let together = ranks::longest(hardware, trace) + touched;

@@ -28,6 +28,7 @@ pub mod meters;
 mod moment;
 mod ops;
 mod path;
+pub mod plain;
 mod ranks;
 mod sharing;
 mod state;
@@ -38,6 +39,7 @@ mod together;
 mod told;
 mod trail;
 mod walk;
+pub mod watched;
 
 use crate::audit::{Audit, Breach};
 use crate::durations::Durations;

@@ -19,6 +19,7 @@ mod metamorphic;
 mod numa;
 mod optimal;
 mod oracles;
+mod plain;
 mod pressure;
 mod recorded;
 mod static_placement;

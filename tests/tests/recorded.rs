@@ -58,10 +58,10 @@ fn sweep(trial: &Trial, policy: &PolicyConfig) -> (Sweep, Traces) {
     (Sweep { base: at(0), axes, points, skipped: Vec::new() }, traces)
 }
 
-/// What comes of it under audit, every run for itself or not.
-fn told(trial: &Trial, policy: &PolicyConfig, share: bool) -> String {
+/// What comes of it, under audit or not, every run for itself or not.
+pub(crate) fn told(trial: &Trial, policy: &PolicyConfig, [share, audit]: [bool; 2]) -> String {
     let (sweep, traces) = sweep(trial, policy);
-    let (audit, window) = (true, trial.window);
+    let window = trial.window;
     let options = Options { audit, window, share, log: true, ..Options::default() };
     format!("{:?}", run_sweep(&sweep, &traces, String::new(), options, &()))
 }
@@ -77,7 +77,8 @@ fn runs_that_share_their_plan_are_those_that_plan_for_themselves() {
         for entry in Registry::default().entries() {
             let (trace, hardware) = (&trial.workload.trace, &trial.hardware);
             let Some(policy) = drawn(entry, trial.seed, trace, hardware) else { continue };
-            let (shared, alone) = (told(&trial, &policy, true), told(&trial, &policy, false));
+            let told = |share| told(&trial, &policy, [share, true]);
+            let (shared, alone) = (told(true), told(false));
             assert!(shared == alone, "{policy:?}, seed {}\n{shared}\n{alone}", trial.seed);
             fits += usize::from(alone.contains("Done"));
             if !policy.knows_times() {
@@ -124,7 +125,8 @@ fn a_policy_that_knows_times_and_does_not_say_so_is_noticed() {
         let (trace, hardware) = (&trial.workload.trace, &trial.hardware);
         let Some(policy) = drawn(planned, trial.seed, trace, hardware) else { continue };
         let liar = Liar(policy).into();
-        told_apart += usize::from(told(&trial, &liar, true) != told(&trial, &liar, false));
+        let told = |share| told(&trial, &liar, [share, true]);
+        told_apart += usize::from(told(true) != told(false));
     }
     assert!(told_apart > 0, "another plan is another result");
 }

@@ -8,6 +8,7 @@
 use super::machine::resolved;
 use super::parts::{Whole, whole};
 use super::raw::RawHardware;
+use super::read_times::ReadTimes;
 use crate::project::Project;
 use crate::text::ron_text::Document;
 use crate::text::ron_tree::{Shape, ValueId};
@@ -38,6 +39,8 @@ pub type Drawn = BTreeMap<String, f64>;
 pub struct MachineText {
     pub(super) whole: Whole,
     pub(super) project: Option<Project>,
+    /// Read once, whatever is changed.
+    times: ReadTimes,
 }
 
 /// Source of a number that comes without one.
@@ -50,7 +53,8 @@ impl MachineText {
     /// Lists what is wrong with the files.
     pub fn read(path: &Path, project: Option<&Project>) -> Result<MachineText, Diagnostics> {
         let own = Document::read(path)?;
-        Ok(MachineText { whole: whole(&own, project)?, project: project.cloned() })
+        let (whole, times) = (whole(&own, project)?, ReadTimes::default());
+        Ok(MachineText { whole, project: project.cloned(), times })
     }
 
     /// The machine with changes, made one after the other; it keeps its name.
@@ -88,7 +92,7 @@ impl MachineText {
         let name = document.file().file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let Parsed { raw, problems: mut found } = document.parse::<RawHardware>()?;
         found.0.extend(problems.0.iter().cloned());
-        resolved(document, &raw, name, found, self.project.as_ref(), true)
+        resolved(document, &raw, name, found, (self.project.as_ref(), &self.times), true)
     }
 
     /// The text of the first number that `path` means, without its source.

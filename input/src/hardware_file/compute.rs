@@ -5,12 +5,10 @@
 
 use super::raw::{RawCompute, RawCpu, RawEfficiency, RawHost, RawOpTimesOf, RawShares};
 use super::resolver::{At, Resolver};
-use crate::op_times::read_op_times;
 use crate::project::{self, Named};
 use crate::text::quantity::economics::{POWER, PRICE};
 use crate::text::quantity::{BYTES, CAPACITY, Dimension, Limits, RATE, SETUP, WORK};
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use tiersim_models::efficiency::{Efficiency, Interpolation, Shares, WHOLE};
 use tiersim_models::energy::{DeviceEconomics, HostEconomics};
 use tiersim_models::hardware::{Compute, Fact, Source};
@@ -66,7 +64,7 @@ impl Resolver<'_> {
             op_times: None,
         };
         if let Some(raw) = &raw.op_times {
-            compute.op_times = self.op_times(raw, &compute).map(Arc::new);
+            compute.op_times = self.op_times(raw, &compute).map(|times| self.times.shared(times));
         }
         Some(compute)
     }
@@ -78,7 +76,7 @@ impl Resolver<'_> {
         let at = "compute.op_times.of";
         let file = project::part(self.project, document.file_of(at), Named::OpTimes, of);
         let file = file.map_err(|(rule, remedy)| self.check.fault(at, rule, remedy)).ok()?;
-        let read = read_op_times(&file);
+        let read = self.times.read(&file);
         let times = read.map_err(|found| self.check.problems.0.extend(found.0)).ok()?;
         if processors.is_some_and(|count| !(1..=65_536).contains(&count)) {
             let rule = "a device has between 1 and 65536 processors";

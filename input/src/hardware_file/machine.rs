@@ -1,6 +1,7 @@
 //! The machine that a file means: every rule is checked before any problem is reported.
 
 use super::raw::RawHardware;
+use super::read_times::ReadTimes;
 use super::resolver::Resolver;
 use crate::project::Project;
 use crate::text::check::Check;
@@ -20,11 +21,12 @@ pub(super) fn resolved(
     raw: &RawHardware,
     name: String,
     mut problems: Diagnostics,
-    project: Option<&Project>,
+    (project, times): (Option<&Project>, &ReadTimes),
     whole: bool,
 ) -> Result<Hardware, Diagnostics> {
     let (check, facts) = (Check::new(document), Vec::new());
-    let mut resolver = Resolver { check, facts, economics: Economics::default(), project, whole };
+    let economics = Economics::default();
+    let mut resolver = Resolver { check, facts, economics, project, times, whole };
     let hardware = resolver.hardware(raw, name);
     problems.0.append(&mut resolver.check.problems.0);
     match hardware {
@@ -90,6 +92,9 @@ impl Resolver<'_> {
         hardware.server = self.server(raw, &hardware);
         hardware.hidden = self.hidden(&raw.hidden, &raw.links, &hardware);
         hardware.facts = std::mem::take(&mut self.facts);
+        // A sweep has a machine for each of its points.
+        hardware.facts.shrink_to_fit();
+        hardware.economics.facts.shrink_to_fit();
         Some(hardware)
     }
 }

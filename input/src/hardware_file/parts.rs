@@ -13,6 +13,7 @@ mod compose;
 use self::compose::Composed;
 use super::machine::{head, resolved};
 use super::raw::{RawHardware, RawNode, RawPart, RawTier};
+use super::read_times::ReadTimes;
 use super::resolver::is_plain;
 use crate::project::Project;
 use crate::text::check::Check;
@@ -45,7 +46,7 @@ pub fn resolve_part(document: &Document) -> Result<(), Diagnostics> {
     let whole = RawHardware { schema: SCHEMA, about: "a part".into(), ..RawHardware::default() };
     let mut raw = RawHardware { tiers, nodes, links, routes, compute, cpu, host, hidden, ..whole };
     stand_in(&mut raw);
-    match resolved(document, &raw, String::new(), problems, None, false) {
+    match resolved(document, &raw, String::new(), problems, (None, &ReadTimes::default()), false) {
         Err(problems) if !problems.0.is_empty() => Err(problems),
         _ => Ok(()),
     }
@@ -80,7 +81,7 @@ pub(super) fn resolve(
 ) -> Result<Hardware, Diagnostics> {
     let (Parsed { raw, mut problems }, composed) = composed(own, project)?;
     let Some(Composed { document, whole, problems: mut found }) = composed else {
-        return resolved(own, &raw, name, problems, project, true);
+        return resolved(own, &raw, name, problems, (project, &ReadTimes::default()), true);
     };
     problems.0.append(&mut found.0);
     let Parsed { mut raw, problems: mut found } = match document.parse::<RawHardware>() {
@@ -94,7 +95,7 @@ pub(super) fn resolve(
     if !whole {
         stand_in(&mut raw);
     }
-    resolved(&document, &raw, name, problems, project, whole).map_err(once)
+    resolved(&document, &raw, name, problems, (project, &ReadTimes::default()), whole).map_err(once)
 }
 
 /// A machine's own file as read, and put together with its parts if it has any.

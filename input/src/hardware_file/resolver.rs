@@ -1,5 +1,6 @@
 //! What resolving a machine carries along, and the numbers that all parts of one read alike.
 
+use super::read_times::ReadTimes;
 use crate::project::Project;
 use crate::text::check::Check;
 use crate::text::quantity::{Limits, Meaning, Sourced};
@@ -17,6 +18,8 @@ pub(super) struct Resolver<'d> {
     pub(super) economics: Economics,
     /// The project that names the machine, if another file does.
     pub(super) project: Option<&'d Project>,
+    /// Files of op times that were read for it before.
+    pub(super) times: &'d ReadTimes,
     /// Whether all tiers are here.
     pub(super) whole: bool,
 }

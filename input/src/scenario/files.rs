@@ -9,7 +9,7 @@ use crate::project::{PathFault, Project};
 use crate::scenario::hints::{HintFile, read_hints};
 use crate::scenario::statistics_file::read_statistics;
 use crate::scenario::weights::read_weights;
-use crate::scenario::{Said, Terms, WorkloadSpec};
+use crate::scenario::{Said, Scenario, Terms, WorkloadSpec};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -43,15 +43,15 @@ pub(crate) enum ModelLookup {
 type Known<T> = BTreeMap<String, Lookup<T>>;
 
 /// `this`, or the one before it if that is equal.
-fn as_before<T: PartialEq>(before: &mut Option<Arc<T>>, this: T) -> Arc<T> {
+fn as_before<T: PartialEq>(before: &mut Option<Arc<T>>, this: Arc<T>) -> Arc<T> {
     match before {
-        Some(known) if **known == this => known.clone(),
-        _ => before.insert(Arc::new(this)).clone(),
+        Some(known) if **known == *this => known.clone(),
+        _ => before.insert(this).clone(),
     }
 }
 
 /// Finds and remembers files.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Files {
     project: Project,
     /// The policies that the scenario can name.
@@ -146,27 +146,38 @@ impl Files {
 
     /// `workload`, or the one before it if that is equal: points of a sweep that have the same
     /// workload share it.
-    pub fn shared_workload(&mut self, workload: WorkloadSpec) -> Arc<WorkloadSpec> {
-        as_before(&mut self.workload, workload)
+    pub fn shared_workload(&mut self, workload: impl Into<Arc<WorkloadSpec>>) -> Arc<WorkloadSpec> {
+        as_before(&mut self.workload, workload.into())
     }
 
     /// The same of what a scenario says beside what it runs.
-    pub fn shared_said(&mut self, said: Said) -> Arc<Said> {
-        as_before(&mut self.said, said)
+    pub fn shared_said(&mut self, said: impl Into<Arc<Said>>) -> Arc<Said> {
+        as_before(&mut self.said, said.into())
     }
 
     /// `terms`, or equal ones that are in use: points of a sweep whose cases run under the same
     /// share them.
-    pub fn shared_terms(&mut self, terms: Terms) -> Arc<Terms> {
-        if let Some(known) = self.terms.iter().find(|known| ***known == terms) {
+    pub fn shared_terms(&mut self, terms: impl Into<Arc<Terms>>) -> Arc<Terms> {
+        let terms = terms.into();
+        if let Some(known) = self.terms.iter().find(|known| ***known == *terms) {
             return known.clone();
         }
-        let terms = Arc::new(terms);
         // A case differs from point to point by its policy, or by its terms.
         if self.terms.len() < 64 {
             self.terms.push(terms.clone());
         }
         terms
+    }
+
+    /// The scenario with all that it shares with points that were read before, here or elsewhere.
+    pub(crate) fn shares(&mut self, mut scenario: Scenario) -> Scenario {
+        scenario.hardware = self.shared(scenario.hardware);
+        scenario.workload = self.shared_workload(scenario.workload);
+        scenario.said = self.shared_said(scenario.said);
+        for case in &mut scenario.cases {
+            case.terms = self.shared_terms(case.terms.clone());
+        }
+        scenario
     }
 
     /// The hint file called `name`.

@@ -7,18 +7,21 @@
 //! Invariant: points + skipped = product of the lengths of groups of axes <= [`MAX_POINTS`].
 
 use crate::file_kind::{FileKind, refused};
+use crate::held;
 use crate::scenario::axes::{self, Axes};
 use crate::scenario::document::{name_of, open, with};
 use crate::scenario::files::{Files, Lookup};
 use crate::scenario::machines::{self, Listed};
+use crate::scenario::places::{excluded, params, places};
 use crate::scenario::raw::RawScenario;
 use crate::scenario::resolve::{Failure, Resolved, Standing, resolve};
 use crate::scenario::resolver::reason;
-use crate::scenario::{AxisValue, Case, Scenario};
+use crate::scenario::{Case, Scenario};
 use crate::text::check::Check;
 use crate::text::condition::Condition;
 use crate::text::ron_text::Document;
 use crate::text::value::AXIS;
+use rayon::prelude::*;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -32,6 +35,10 @@ pub use crate::scenario::axes::MAX_POINTS;
 
 /// Most cases and hints of all points together: what a sweep holds in memory.
 const MAX_WEIGHT: usize = 5_000_000;
+/// Points that are read in parallel, and how many of them by one thread at least: what one finds in
+/// files the others read again.
+const TOGETHER: usize = 512;
+const AT_ONCE: usize = 32;
 /// Most different problems reported of a sweep.
 const MAX_PROBLEMS: usize = 20;
 
@@ -107,6 +114,13 @@ pub(crate) enum Asked {
     Sweep,
     /// Those along axes that turn together.
     Along(Vec<Axis>),
+}
+
+/// What is at a point.
+enum Found<'p> {
+    /// Nothing, as it breaks this.
+    Excluded(&'p Condition),
+    Read(Box<Result<Resolved, Failure>>),
 }
 
 /// A scenario whose points are read one after the other.
@@ -189,18 +203,22 @@ impl Points<'_> {
         if axes.axes.is_empty() {
             return Ok(sweep);
         }
-        let mut at = vec![0; axes.groups.len()];
-        let (mut weight, mut more) = (0usize, true);
+        let mut weight = 0usize;
         let (mut across, mut left_out) = (Vec::new(), Vec::new());
-        while more {
-            let here = at.clone();
-            more = advance(&mut at, axes);
-            let params = params(axes, &here);
-            if let Some(condition) = excluded(axes, &params) {
-                skip(&mut sweep, params, format!("excluded by {condition}"));
-                continue;
+        let mut places = places(axes);
+        let mut read = self.read_next(&mut places, files).into_iter();
+        while let Some((params, found)) = read.next() {
+            if read.len() == 0 {
+                read = self.read_next(&mut places, files).into_iter();
             }
-            match self.point(&here, &params, files) {
+            let found = match found {
+                Found::Excluded(condition) => {
+                    skip(&mut sweep, params, format!("excluded by {condition}"));
+                    continue;
+                }
+                Found::Read(found) => found,
+            };
+            match *found {
                 Ok(point) => {
                     weight += weight_of(&point.scenario);
                     for (case, why) in point.left_out {
@@ -208,7 +226,7 @@ impl Points<'_> {
                         left_out.push(case);
                     }
                     across.extend(point.across);
-                    sweep.points.push(Point { params, scenario: point.scenario });
+                    sweep.points.push(Point { params, scenario: files.shares(point.scenario) });
                 }
                 Err(Failure::Meaning(found)) if axes.skip_invalid => {
                     skip(&mut sweep, params, reason(&found));
@@ -236,6 +254,30 @@ impl Points<'_> {
             expect_of_all(&mut sweep, &across);
         }
         Ok(sweep)
+    }
+
+    /// The next points, read in parallel where there are many.
+    fn read_next<'p>(
+        &'p self,
+        places: &mut impl Iterator<Item = Vec<usize>>,
+        files: &mut Files,
+    ) -> Vec<(Params, Found<'p>)> {
+        let axes = &self.axes;
+        let next: Vec<(Vec<usize>, Params)> =
+            places.take(TOGETHER).map(|at| (at.clone(), params(axes, &at))).collect();
+        let read = |files: &mut Files, (at, params): (Vec<usize>, Params)| {
+            let found = match excluded(axes, &params) {
+                Some(condition) => Found::Excluded(condition),
+                None => Found::Read(self.point(&at, &params, files).into()),
+            };
+            (params, found)
+        };
+        if next.len() < 2 * AT_ONCE || held::is_used() {
+            return next.into_iter().map(|at| read(files, at)).collect();
+        }
+        let files = &*files;
+        let each = next.into_par_iter().with_min_len(AT_ONCE);
+        each.map_init(|| files.clone(), |files, at| read(files, at)).collect()
     }
 
     /// The scenario at a point.
@@ -351,13 +393,6 @@ fn weight_of(scenario: &Scenario) -> usize {
     scenario.cases.iter().map(|case| 1 + hints(case)).sum()
 }
 
-fn params(axes: &Axes, at: &[usize]) -> Params {
-    let value = |(index, axis): (usize, &Axis)| {
-        (axis.name.clone(), axis.values[axes.value_at(index, at)].value.clone())
-    };
-    axes.axes.iter().enumerate().map(value).collect()
-}
-
 fn substituted(document: &Document, axes: &Axes, at: &[usize]) -> Result<Document, Diagnostics> {
     let mut document = document.clone();
     for (index, axis) in axes.replacing() {
@@ -366,27 +401,6 @@ fn substituted(document: &Document, axes: &Axes, at: &[usize]) -> Result<Documen
         document = with(&document, &axis.path, &point.text, &note)?;
     }
     Ok(document)
-}
-
-/// The first condition that a point breaks.
-fn excluded<'a>(axes: &'a Axes, params: &Params) -> Option<&'a Condition> {
-    let value = |name: &str| {
-        let value = params.iter().find(|(axis, _)| axis == name)?;
-        if let AxisValue::Number(number) = value.1 { Some(number) } else { None }
-    };
-    axes.constraints.iter().find(|condition| condition.holds(value) != Some(true))
-}
-
-/// Moves to the next point; false after the last one.
-fn advance(at: &mut [usize], axes: &Axes) -> bool {
-    for (group, index) in at.iter_mut().enumerate().rev() {
-        *index += 1;
-        if *index < axes.length(group) {
-            return true;
-        }
-        *index = 0;
-    }
-    false
 }
 
 /// Problems of a point, each kind once: of one place and one rule without the note of the point.

@@ -61,6 +61,9 @@ impl<'w> Recording<'w> {
     }
 }
 
+/// Which commands of a plan are those of an op.
+pub type OfOp<'p> = (&'p Arc<[Command]>, Range<usize>);
+
 impl Replays for Recording<'_> {
     fn start(&self) -> &[Allocation] {
         &self.start
@@ -103,14 +106,42 @@ impl<'a> Planner<'a> {
     }
 
     /// The commands of the op that was planned last, where they were planned once.
-    pub(crate) fn planned_again(&self) -> Option<(&Arc<[Command]>, Range<usize>)> {
+    pub(crate) fn planned_again(&self) -> Option<OfOp<'_>> {
         let Again { replay, of_op, .. } = self.again.as_ref()?;
         Some((&replay.commands, of_op.clone()))
+    }
+
+    /// Plans the next op as it was planned once, for a machine that tells of ops by their place in
+    /// the run: its commands, which are not noted as under way. `None` at the end of the run.
+    ///
+    /// Panics if nothing is carried out again.
+    pub fn next_again(&mut self) -> Result<Option<OfOp<'_>>, PlanError> {
+        if self.next == self.until {
+            return Ok(None);
+        }
+        let mut again = self.again.take().expect("it is planned again");
+        let planned = self.step_again(&mut again);
+        let again = self.again.insert(again);
+        planned.map(|()| Some((&again.replay.commands, again.of_op.clone())))
     }
 
     /// Plans the next op as it was planned once ([`Planner::planned_again`]).
     pub(super) fn plan_again(&mut self, again: &mut Again<'a>) -> Result<(), PlanError> {
         self.has_names()?;
+        self.step_again(again)?;
+        for command in &again.replay.commands[again.of_op.clone()] {
+            let of_op = match command.work {
+                Work::Compute { occurrence, stream, .. } => Some((occurrence, stream)),
+                _ => None,
+            };
+            let ticket = self.tickets.issue(of_op);
+            assert_eq!(ticket, command.ticket, "what is planned again has the same names");
+        }
+        Ok(())
+    }
+
+    /// Goes on to the commands of the next op.
+    fn step_again(&mut self, again: &mut Again<'a>) -> Result<(), PlanError> {
         let ops = self.ops_per_replay();
         let (replay, op) = (self.next / ops, (self.next % ops) as usize);
         if op == 0 {
@@ -124,19 +155,11 @@ impl<'a> Planner<'a> {
                 return Err(PlanError::Otherwise);
             }
         }
-        let Replay { commands, ends, counts, broke, .. } = &*again.replay;
+        let Replay { ends, counts, broke, .. } = &*again.replay;
         let Some(&end) = ends.get(op) else {
             return Err(broke.clone().expect("a replay that ends early says why"));
         };
         let start = if op == 0 { 0 } else { ends[op - 1] };
-        for command in &commands[start..end] {
-            let of_op = match command.work {
-                Work::Compute { occurrence, stream, .. } => Some((occurrence, stream)),
-                _ => None,
-            };
-            let ticket = self.tickets.issue(of_op);
-            assert_eq!(ticket, command.ticket, "what is planned again has the same names");
-        }
         again.of_op = start..end;
         if self.next >= self.count_from {
             let [hits, misses] = counts[op];

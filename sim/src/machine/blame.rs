@@ -12,7 +12,7 @@ use tiersim_policies::state::{Remembered, State, remember};
 
 /// How many ended commands of each rank are remembered. A stall whose history is older is charged
 /// in part.
-const MEMORY: usize = 4096;
+pub(super) const MEMORY: usize = 4096;
 
 /// What matters of a command that has ended.
 #[derive(Clone, Copy, Debug)]

@@ -1,5 +1,6 @@
 //! What the simulated machine counts, from the start of the run; figures are differences.
 
+use tiersim_models::ids::TierId;
 use tiersim_models::results::{Parts, Split};
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_policies::command::{Allocation, ObjectAccess};
@@ -104,8 +105,7 @@ impl Meters {
         now: Time,
         touches: impl Iterator<Item = (ObjectAccess, Bytes)>,
     ) {
-        self.count_to(now);
-        self.running -= 1;
+        self.op_stops(now);
         for (touch, bytes) in touches {
             let (tier, bytes) = (touch.tier.index(), u128::from(bytes.get()));
             if touch.mode.reads() {
@@ -115,6 +115,12 @@ impl Meters {
                 self.written[tier] += bytes;
             }
         }
+    }
+
+    /// An op ends, whatever it used.
+    pub(crate) fn op_stops(&mut self, now: Time) {
+        self.count_to(now);
+        self.running -= 1;
     }
 
     /// Counts once more, `times` over, what was counted since `start`. What is held is the same,
@@ -182,14 +188,22 @@ impl Meters {
     }
 
     pub(crate) fn allocate(&mut self, room: &Allocation) {
-        let tier = room.tier.index();
-        self.used[tier] += room.bytes;
+        self.takes(room.tier, room.bytes);
+    }
+
+    pub(crate) fn takes(&mut self, tier: TierId, bytes: Bytes) {
+        let tier = tier.index();
+        self.used[tier] += bytes;
         self.peak[tier] = self.peak[tier].max(self.used[tier]);
         self.peak_since = self.peak_since.max(self.used[0]);
     }
 
     pub(crate) fn free(&mut self, room: &Allocation) {
-        self.used[room.tier.index()] -= room.bytes;
+        self.gives(room.tier, room.bytes);
+    }
+
+    pub(crate) fn gives(&mut self, tier: TierId, bytes: Bytes) {
+        self.used[tier.index()] -= bytes;
     }
 }
 

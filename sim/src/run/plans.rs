@@ -5,6 +5,7 @@
 //! is kept from the second one on, so what never comes again costs nothing.
 //! Invariant: a run has the same figures with a plan of its own, to the last bit.
 
+use crate::machine::plain::Digests;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex};
@@ -18,7 +19,10 @@ use tiersim_policies::recorded::{MOST_COMMANDS, Replays};
 
 /// Plans that are kept, and what runs have asked for.
 #[derive(Default)]
-pub(super) struct Plans<'w>(Mutex<Kept<'w>>);
+pub(super) struct Plans<'w> {
+    kept: Mutex<Kept<'w>>,
+    digests: Arc<Digests>,
+}
 
 /// The plans of one workload.
 pub(super) struct PlansOf<'w> {
@@ -43,6 +47,9 @@ pub(super) trait Shared: Send + Sync {
         key: String,
         start: &mut dyn FnMut() -> Option<Start>,
     ) -> Option<Arc<dyn Replays + '_>>;
+
+    /// What plain machines make of plans.
+    fn digests(&self) -> Arc<Digests>;
 }
 
 impl Shared for PlansOf<'_> {
@@ -59,6 +66,10 @@ impl Shared for PlansOf<'_> {
             Some(Recording::new(planner))
         })?;
         Some(plan)
+    }
+
+    fn digests(&self) -> Arc<Digests> {
+        self.plans.digests.clone()
     }
 }
 
@@ -77,7 +88,7 @@ impl<'w> Plans<'w> {
     ) -> Option<Arc<Recording<'w>>> {
         let mut hash = DefaultHasher::new();
         key.hash(&mut hash);
-        let mut kept = self.0.lock().expect("a policy that panics ends the run");
+        let mut kept = self.kept.lock().expect("a policy that panics ends the run");
         if kept.asked.insert(hash.finish()) {
             return None;
         }
@@ -87,6 +98,7 @@ impl<'w> Plans<'w> {
         if kept.plans.values().map(|plan| plan.commands()).sum::<usize>() > MOST_COMMANDS {
             // What others carry out stays theirs.
             kept.plans.clear();
+            self.digests.clear();
         }
         let plan = Arc::new(make()?);
         kept.plans.insert(key, plan.clone());

@@ -5,6 +5,7 @@
 use super::{CaseInputs, CaseRunner, Options, RunError, Simulated};
 use crate::audit::Audit;
 use crate::machine::SimMachine;
+use crate::machine::plain::{Ended, Plain};
 use crate::run::decides::decides_by;
 use crate::run::plans::Start;
 use crate::run::settle::{LONG, MOST_ADDED, compare};
@@ -21,6 +22,13 @@ use tiersim_policies::planner::{PlanError, Planner};
 use tiersim_policies::recipe::Setting;
 use tiersim_policies::recorded::Replays;
 use tiersim_policies::scenario::Case;
+
+/// What a run is on.
+enum On<'m> {
+    Whole(Box<SimMachine<'m>>),
+    /// The same times for less work.
+    Plain(Box<Plain<'m>>),
+}
 
 impl CaseRunner<'_> {
     /// The replays of a case that do not count, once its measured steps are steady, and those that
@@ -104,22 +112,23 @@ impl CaseRunner<'_> {
         options: Options,
         how: (u32, bool),
     ) -> Result<Simulated, RunError> {
-        let shared = self.attempt_by(label, asked, options, how)?;
+        let shared = self.attempt_by(label, asked, options, (how, true))?;
         if let Some(run) = shared {
             return Ok(run);
         }
         let alone = Options { share: false, ..options };
-        let own = self.attempt_by(label, asked, alone, how)?;
+        let own = self.attempt_by(label, asked, alone, (how, false))?;
         Ok(own.expect("a run that plans for itself has its own plan"))
     }
 
-    /// The same; `None` if the plan that it shares turns out to be another one.
+    /// The same, on a plain machine if it is one and `plain` allows that; `None` if the plan that it
+    /// shares turns out to be another one.
     fn attempt_by(
         &self,
         label: &str,
         asked: &CaseInputs<'_>,
         options: Options,
-        (added, nothing_drawn): (u32, bool),
+        ((added, nothing_drawn), plain): ((u32, bool), bool),
     ) -> Result<Option<Simulated>, RunError> {
         let CaseInputs { workload, durations, policy, numa, memory, watched, runtime } = asked;
         let nothing_drawn = nothing_drawn && self.repeat > 1;
@@ -135,6 +144,8 @@ impl CaseRunner<'_> {
         let lookahead = built.lookahead();
         let full = |error| self.out_of_memory(error, memory, (&workload.trace, policy));
         let shared = self.shared_plan(asked, &setting, repeat, options)?;
+        // What it needs of the machine is told by its first replay, and seldom more by a later one.
+        let first = shared.as_ref().filter(|_| plain).and_then(|shared| shared.replay(0).ok());
         let planned = match shared {
             Some(shared) => Ok(Planner::again(shared, workload, built, memory, setting.repeat)),
             None => Planner::new(workload, built, memory, setting.repeat),
@@ -191,7 +202,22 @@ impl CaseRunner<'_> {
         // Until so many ops are under way as may be, every replay adds some.
         let filled = options.window / planner.ops_per_replay() + 2;
         let mut steady = Steady::new(stopwatch, extends, filled);
-        let driven = follow(&mut planner, &mut machine, options.window, &mut steady);
+        let plain = first.zip(self.plans.as_ref()).and_then(|(first, plans)| {
+            machine.plain(first.commands(), (&self.routes, plans.digests()))
+        });
+        let mut on = plain.map_or(On::Whole(Box::new(machine)), |plain| On::Plain(Box::new(plain)));
+        let driven = match &mut on {
+            On::Whole(machine) => follow(&mut planner, &mut **machine, options.window, &mut steady),
+            On::Plain(plain) => match steady.follow_again(&mut planner, plain, options.window) {
+                Err(DriveError::Machine(Ended::NotPlain)) => {
+                    let how = ((added, nothing_drawn), false);
+                    return self.attempt_by(label, asked, options, how);
+                }
+                Err(DriveError::Machine(Ended::Fault(fault))) => Err(DriveError::Machine(fault)),
+                Err(DriveError::Plan(error)) => Err(DriveError::Plan(error)),
+                Ok(()) => Ok(()),
+            },
+        };
         let left_out = steady.left_out() * workload.step_ends().len() as u64;
         let mut stopwatch = steady.stopwatch;
         let walked = stopwatch.walked.take();
@@ -200,7 +226,11 @@ impl CaseRunner<'_> {
             stopwatch.pressure(&planner, config.tier, capacity)
         });
         let outcome = match driven {
-            Ok(()) => stopwatch.figures(self.hardware, &planner, &mut machine).into(),
+            Ok(()) => match &mut on {
+                On::Whole(machine) => stopwatch.figures(self.hardware, &planner, &mut **machine),
+                On::Plain(plain) => stopwatch.figures(self.hardware, &planner, &mut **plain),
+            }
+            .into(),
             Err(DriveError::Plan(long @ PlanError::TooLong { .. })) => {
                 return Err(RunError::Input(format!("case {label:?}: {long}; lower `repeat`")));
             }

@@ -15,9 +15,12 @@
 
 use crate::machine::SimMachine;
 use crate::machine::meters::Meters;
+use crate::machine::plain::{Ended, Plain};
+use crate::machine::watched::Watched;
 use crate::run::stopwatch::Stopwatch;
 use tiersim_models::units::{Span, Time};
-use tiersim_policies::drive::Follow;
+use tiersim_policies::command::Machine;
+use tiersim_policies::drive::{DriveError, Follow};
 use tiersim_policies::planner::{Counts, PlanError, Planner};
 use tiersim_policies::state::State;
 
@@ -77,6 +80,12 @@ impl<'w> Steady<'w> {
     /// Replays that were left out.
     pub(super) fn left_out(&self) -> u64 {
         self.left_out
+    }
+
+    /// That the clock and all sums count on.
+    fn is_in_time(&self, machine: &impl Watched) -> Result<(), PlanError> {
+        let most = machine.meters().largest().max(machine.now().ps().saturating_add(self.span));
+        if most > LONGEST { Err(PlanError::TooLong { what: CLOCK }) } else { Ok(()) }
     }
 
     /// The present state, or `None` if it cannot be told.
@@ -207,10 +216,7 @@ impl<'m> Follow<SimMachine<'m>> for Steady<'_> {
         machine: &mut SimMachine<'m>,
         under_way: u64,
     ) -> Result<(), PlanError> {
-        let most = machine.meters().largest().max(machine.now().ps().saturating_add(self.span));
-        if most > LONGEST {
-            return Err(PlanError::TooLong { what: CLOCK });
-        }
+        self.is_in_time(machine)?;
         if self.extends {
             self.look(planner, machine, under_way)?;
         }
@@ -220,5 +226,35 @@ impl<'m> Follow<SimMachine<'m>> for Steady<'_> {
 
     fn caught_up(&mut self, planner: &mut Planner<'_>, machine: &mut SimMachine<'m>) {
         self.stopwatch.goes_on(planner, machine);
+    }
+}
+
+impl<'w> Steady<'w> {
+    /// Carries out a plan that was made once, as [`follow`](tiersim_policies::drive::follow) does.
+    pub(super) fn follow_again(
+        &mut self,
+        planner: &mut Planner<'_>,
+        machine: &mut Plain<'_>,
+        window: u64,
+    ) -> Result<(), DriveError<Ended>> {
+        let mut ops_ended = 0;
+        loop {
+            while planner.planned() - ops_ended < window.max(1) {
+                let Some((plan, which)) = planner.next_again()? else { break };
+                machine.submit_again(plan, which).map_err(DriveError::Machine)?;
+                if planner.is_between_replays() {
+                    // In the few replays of a run that shares its plan none is left out.
+                    self.is_in_time(machine)?;
+                    self.stopwatch.replayed(planner.planned(), machine);
+                }
+            }
+            let next = machine.next_op().map_err(DriveError::Machine)?;
+            let Some((at, occurrence)) = next else { return Ok(()) };
+            ops_ended += 1;
+            self.stopwatch.op_ended(occurrence, at, machine);
+            if ops_ended == planner.planned() {
+                self.stopwatch.goes_on(planner, machine);
+            }
+        }
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! Invariant: nothing is changed by being logged; steps that were left out have no line.
 
-use crate::machine::SimMachine;
 use crate::machine::meters::Meters;
+use crate::machine::watched::Watched;
 use tiersim_models::hardware::HBM;
 use tiersim_models::results::step_log::{MOST_LINES, StepLine};
 use tiersim_models::units::{Bytes, Span};
@@ -22,7 +22,7 @@ impl StepLog {
         &mut self,
         (step, measured): (u64, bool),
         span: Span,
-        machine: &mut SimMachine<'_>,
+        machine: &mut impl Watched,
     ) {
         if self.lines.len() >= MOST_LINES {
             return;

@@ -3,14 +3,14 @@
 mod later;
 
 use crate::durations::Durations;
-use crate::machine::SimMachine;
 use crate::machine::meters::Meters;
+use crate::machine::watched::Watched;
 use crate::run::settle::Evidence;
 use crate::run::step_log::StepLog;
 use crate::run::turns::Turns;
 use crate::run::walked::Walked;
 use later::Later;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::ops::Range;
 use tiersim_models::hardware::Hardware;
 use tiersim_models::ids::{OpId, TierId};
@@ -35,6 +35,8 @@ pub(crate) struct Stopwatch<'a> {
     first_open: u64,
     /// Ops of each step from there on that have not ended; those missing have not begun to.
     open: VecDeque<u32>,
+    /// The step that was asked for last, and the ops of the run that are its own.
+    known: (u64, Range<u64>),
     warmup_steps: u64,
     first_measured_op: u64,
     last_end: Time,
@@ -89,6 +91,7 @@ impl<'a> Stopwatch<'a> {
             sizes,
             first_open: 0,
             open: VecDeque::new(),
+            known: (0, 0..0),
             first_measured_op: ops * u64::from(warmup),
             last_end: Time::ZERO,
             steps: Steps::default(),
@@ -114,12 +117,14 @@ impl<'a> Stopwatch<'a> {
 
     /// What a replay takes at least: the ops of its busiest stream, one after the other.
     pub(crate) fn takes_at_least(&mut self, durations: &Durations) {
-        let mut streams: BTreeMap<u16, u128> = BTreeMap::new();
+        let mut streams: Vec<u128> = Vec::new();
         for (index, op) in self.workload.trace.ops.iter().enumerate() {
             let span = durations.least(index as u64).ps();
-            *streams.entry(op.stream).or_default() += u128::from(span);
+            let stream = usize::from(op.stream);
+            streams.resize(streams.len().max(stream + 1), 0);
+            streams[stream] += u128::from(span);
         }
-        self.least = streams.into_values().max().unwrap_or(0);
+        self.least = streams.into_iter().max().unwrap_or(0);
     }
 
     /// Keeps the moments that [`Stopwatch::pressure`] tells.
@@ -128,7 +133,7 @@ impl<'a> Stopwatch<'a> {
     }
 
     /// Before the first command: a run of one step shows all of it.
-    pub(crate) fn begins(&mut self, machine: &mut SimMachine<'_>) {
+    pub(crate) fn begins(&mut self, machine: &mut impl Watched) {
         if self.timeline && self.all == 1 {
             machine.record_timeline();
             self.shows_from = Some(Time::ZERO);
@@ -139,7 +144,7 @@ impl<'a> Stopwatch<'a> {
     }
 
     /// An op of the run has ended.
-    pub(crate) fn op_ended(&mut self, occurrence: u64, at: Time, machine: &mut SimMachine<'_>) {
+    pub(crate) fn op_ended(&mut self, occurrence: u64, at: Time, machine: &mut impl Watched) {
         let step = self.step_of(occurrence);
         if let Some(turns) = &mut self.turns {
             let ops = &self.workload.trace.ops;
@@ -154,7 +159,7 @@ impl<'a> Stopwatch<'a> {
         }
     }
 
-    fn step_ended(&mut self, step: u64, at: Time, machine: &mut SimMachine<'_>) {
+    fn step_ended(&mut self, step: u64, at: Time, machine: &mut impl Watched) {
         if let Some(turns) = &mut self.turns {
             turns.steps.push(at);
         }
@@ -220,7 +225,7 @@ impl<'a> Stopwatch<'a> {
     }
 
     /// All ops of a replay have been planned, `planned` in all.
-    pub(crate) fn replayed(&mut self, planned: u64, machine: &SimMachine<'_>) {
+    pub(crate) fn replayed(&mut self, planned: u64, machine: &impl Watched) {
         let steps = planned / self.workload.trace.ops.len() as u64 * self.sizes.len() as u64;
         if steps == self.warmup_steps {
             self.planned = machine.meters().planned.clone();
@@ -235,7 +240,7 @@ impl<'a> Stopwatch<'a> {
     /// Writes which steps have not ended, of a run of which op `planned` comes next.
     pub(crate) fn state(&self, out: &mut State) {
         remember!(out, self as Stopwatch { open, last_end } skip {
-            workload, sizes, all, first_open, warmup_steps, first_measured_op, steps, at_warmup,
+            workload, sizes, all, first_open, known, warmup_steps, first_measured_op, steps, at_warmup,
             planned, last_replay, before, least, at_end, once, timeline, shows_from, shown, turns,
             left_out, steps_left_out, walked, log, later,
             // Requests arrive once: such a trace is not replayed.
@@ -258,11 +263,18 @@ impl<'a> Stopwatch<'a> {
         self.steps_left_out += steps;
     }
 
-    fn step_of(&self, occurrence: u64) -> u64 {
+    fn step_of(&mut self, occurrence: u64) -> u64 {
+        if self.known.1.contains(&occurrence) {
+            return self.known.0;
+        }
         let ops = self.workload.trace.ops.len() as u64;
-        let op = OpId::at((occurrence % ops) as usize);
-        let within = self.workload.step_ends().partition_point(|&end| end < op);
-        occurrence / ops * self.sizes.len() as u64 + within as u64
+        let (replay, op) = (occurrence / ops, OpId::at((occurrence % ops) as usize));
+        let ends = self.workload.step_ends();
+        let within = ends.partition_point(|&end| end < op);
+        let last = replay * ops + u64::from(ends[within].0);
+        let step = replay * self.sizes.len() as u64 + within as u64;
+        self.known = (step, last + 1 - u64::from(self.sizes[within])..last + 1);
+        step
     }
 
     /// What happened under pressure, with its moments if they were kept.
@@ -310,7 +322,7 @@ impl<'a> Stopwatch<'a> {
         mut self,
         hardware: &Hardware,
         planner: &Planner<'_>,
-        machine: &mut SimMachine<'_>,
+        machine: &mut impl Watched,
     ) -> Figures {
         let mut timeline = machine.take_timeline();
         let (at, mut end) = self.at_end.take().expect("every op has ended");

@@ -4,7 +4,8 @@
 //! Invariant: sums are of every step; segments of as many steps at the end as do not go beyond
 //! [`MOST_SEGMENTS`], and of the last one always.
 
-use crate::machine::{Doing, Segment, SimMachine, WalkedStep};
+use crate::machine::watched::Watched;
+use crate::machine::{Doing, Segment, WalkedStep};
 use std::collections::{BTreeMap, VecDeque};
 use tiersim_models::ids::{ModuleId, ObjectId, OpId};
 use tiersim_models::results::explain::{
@@ -52,13 +53,13 @@ struct Sum {
 
 impl Walked {
     /// The last replay begins.
-    pub(super) fn begin(&mut self, machine: &mut SimMachine<'_>) {
+    pub(super) fn begin(&mut self, machine: &mut impl Watched) {
         machine.record_path();
         (self.walks, self.parts) = (true, machine.meters().split.parts());
     }
 
     /// A step has ended; with `next` the last replay begins behind it.
-    pub(super) fn step_ended(&mut self, machine: &mut SimMachine<'_>, next: bool) {
+    pub(super) fn step_ended(&mut self, machine: &mut impl Watched, next: bool) {
         if self.walks {
             // One that took no time has no path.
             let step = machine.take_walked().unwrap_or_default();

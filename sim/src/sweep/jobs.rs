@@ -6,11 +6,13 @@
 //! value: it would only be repeated under other names.
 //! Invariant: two points whose runs differ are never one job.
 
+use rayon::prelude::*;
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::fmt::{self, Write};
 use std::hash::{DefaultHasher, Hasher};
+use std::sync::Arc;
 use tiersim_models::diagnostic::Warning;
 use tiersim_models::hardware::Link;
 use tiersim_policies::scenario::sweep::{Params, Sweep};
@@ -93,40 +95,65 @@ impl Write for Hashed {
     }
 }
 
-/// The benches of scenarios.
+/// The benches of scenarios, by a hash of what they depend on: as text that takes more memory than
+/// all else that is known of a point.
 struct Benches<'s> {
-    keys: BTreeMap<String, usize>,
+    keys: BTreeMap<u64, SmallVec<[usize; 1]>>,
     all: Vec<&'s Scenario>,
     last: usize,
 }
 
 impl<'s> Benches<'s> {
     fn new(base: &'s Scenario) -> Benches<'s> {
-        Benches { keys: BTreeMap::from([(key(base), 0)]), all: vec![base], last: 0 }
+        let first = (hash(base), SmallVec::from_slice(&[0]));
+        Benches { keys: BTreeMap::from([first]), all: vec![base], last: 0 }
     }
 
-    fn of(&mut self, scenario: &'s Scenario) -> usize {
-        // The axis that turns fastest is seldom one of the machine.
-        let last = self.all[self.last];
-        let alike = last.hardware == scenario.hardware && last.workload == scenario.workload;
-        if alike && last.seed == scenario.seed {
-            return self.last;
-        }
+    /// The bench of a scenario with this hash; of one that is alike to the scenario before it none
+    /// is needed.
+    fn of(&mut self, scenario: &'s Scenario, hash: Option<u64>) -> usize {
+        let Some(hash) = hash else { return self.last };
         let all = &mut self.all;
-        self.last = *self.keys.entry(key(scenario)).or_insert_with(|| {
+        let known = self.keys.entry(hash).or_default();
+        let same = |&&bench: &&usize| {
+            let bench = all[bench];
+            let drawn = draws(scenario) && bench.seed != scenario.seed;
+            bench.hardware == scenario.hardware && bench.workload == scenario.workload && !drawn
+        };
+        self.last = known.iter().find(same).copied().unwrap_or_else(|| {
             all.push(scenario);
+            known.push(all.len() - 1);
             all.len() - 1
         });
         self.last
     }
 }
 
+/// Whether two scenarios surely have one bench.
+fn alike(one: &Scenario, other: &Scenario) -> bool {
+    let machine = Arc::ptr_eq(&one.hardware, &other.hardware) || one.hardware == other.hardware;
+    machine && one.workload == other.workload && one.seed == other.seed
+}
+
+/// A hash of what a bench depends on.
+fn hash(scenario: &Scenario) -> u64 {
+    let mut text = Hashed(DefaultHasher::new());
+    write!(text, "{}", Key(scenario)).expect("a hash takes everything");
+    text.0.finish()
+}
+
 pub(super) fn jobs(sweep: &Sweep) -> Jobs<'_> {
     let mut benches = Benches::new(&sweep.base);
     let (mut names, mut cases) = (Numbers::default(), Cases::default());
     let mut runs: Vec<Run<'_>> = Vec::new();
-    for point in &sweep.points {
-        let bench = benches.of(&point.scenario);
+    // The axis that turns fastest is seldom one of the machine.
+    let before = [&sweep.base].into_iter().chain(sweep.points.iter().map(|point| &point.scenario));
+    let pairs: Vec<(&Scenario, &Scenario)> =
+        before.zip(sweep.points.iter().map(|point| &point.scenario)).collect();
+    let hashes = pairs.into_par_iter().map(|(last, own)| (!alike(last, own)).then(|| hash(own)));
+    let hashes: Vec<Option<u64>> = hashes.collect();
+    for (point, hash) in sweep.points.iter().zip(hashes) {
+        let bench = benches.of(&point.scenario, hash);
         for case in &point.scenario.cases {
             let (name, params) = (names.of(case.name().to_owned()), &point.params);
             let is = cases.of(&runs, (bench, case));
@@ -240,9 +267,18 @@ impl fmt::Display for Itself<'_> {
 }
 
 /// What a bench depends on: the seed only where something is drawn.
+struct Key<'s>(&'s Scenario);
+
+impl fmt::Display for Key<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seed = draws(self.0).then_some(self.0.seed);
+        write!(f, "{:?} {:?} {seed:?}", self.0.hardware, self.0.workload)
+    }
+}
+
+/// The same in words.
 pub(crate) fn key(scenario: &Scenario) -> String {
-    let seed = draws(scenario).then_some(scenario.seed);
-    format!("{:?} {:?} {seed:?}", scenario.hardware, scenario.workload)
+    Key(scenario).to_string()
 }
 
 /// Whether anything follows from the seed: times of ops, or of copies over links with a tail.

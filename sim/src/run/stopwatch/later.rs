@@ -6,8 +6,8 @@
 //! Invariant: all figures are those of a run that was this long from its start, to the last bit.
 
 use super::Stopwatch;
-use crate::machine::SimMachine;
 use crate::machine::meters::Meters;
+use crate::machine::watched::Watched;
 use crate::run::settle::compare;
 use std::mem::take;
 use tiersim_models::hardware::Hardware;
@@ -37,7 +37,7 @@ impl<'a> Stopwatch<'a> {
     }
 
     /// All that was planned has ended: measures a later replay if this one does not agree.
-    pub(crate) fn goes_on(&mut self, planner: &mut Planner<'_>, machine: &SimMachine<'_>) {
+    pub(crate) fn goes_on(&mut self, planner: &mut Planner<'_>, machine: &impl Watched) {
         let Some(later) = &self.later else { return };
         let Some((_, end)) = &self.at_end else { return };
         let more = later.added + 1;

@@ -1,0 +1,327 @@
+//! A machine that has nothing beside its laws, and a plan that was made once: the same times as
+//! [`SimMachine`], for a small part of the work.
+//!
+//! Where one device carries out a plan that others carry out too, every copy crosses one channel
+//! that serves one after the other, ops pay for use in place by the laws of tiers alone, and nobody
+//! looks at what runs when, most of what a machine looks after for each command cannot happen. What
+//! is left is here: streams, channels, edges, and the same sums. A stream and a channel each have at
+//! most one end to come, so the next event is the least of few. All commands of a plan are kept, so
+//! the path of a step is walked back when the step ends, and not carried along.
+//! Invariant: whoever follows a run cannot tell it from one on the whole machine, to the picosecond
+//! and the order of what ends at the same moment.
+
+mod digest;
+mod path;
+mod run;
+
+use super::watched::Watched;
+use super::{Fault, SimMachine};
+use crate::durations::Durations;
+use crate::machine::channels::{Channel, sent_by};
+use crate::machine::meters::Meters;
+use digest::Digest;
+pub use digest::Digests;
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+use tiersim_models::hardware::Law;
+use tiersim_models::ids::TierId;
+use tiersim_models::lifetime::Workload;
+use tiersim_models::routes::Routes;
+use tiersim_models::units::{Bytes, Span, Time};
+use tiersim_policies::command::{Command, Machine, Ticket};
+
+/// How many ended commands are remembered for stalls, as on the whole machine.
+const MEMORY: u32 = super::blame::MEMORY as u32;
+/// No command.
+const NONE: u32 = u32::MAX;
+/// Streams of a plain machine at most: the next event is looked for among all of them.
+const MOST_STREAMS: usize = 16;
+
+/// Why a run on a plain machine ends early.
+#[derive(Debug, thiserror::Error)]
+pub enum Ended {
+    /// As on the whole machine.
+    #[error(transparent)]
+    Fault(#[from] Fault),
+    /// The plan goes on with what only the whole machine can do.
+    #[error("the plan needs more than a plain machine")]
+    NotPlain,
+}
+
+/// What is known of a command from its submission on.
+#[derive(Clone, Copy, Debug)]
+struct Cell {
+    /// Edges that are not satisfied yet.
+    indegree: u32,
+    /// The first and the last of the [edges](Plain::waiters) to those that wait for it.
+    waiters: [u32; 2],
+    /// What it waited for last.
+    blocker: u32,
+    /// What led up to where its own part of the path begins.
+    before: u32,
+    /// Its channel, of a copy.
+    channel: u32,
+    ended: bool,
+    /// When a copy took its place in line.
+    offered: Time,
+    start: Time,
+}
+
+/// An in-order queue of the device.
+#[derive(Debug)]
+struct Stream {
+    waiting: VecDeque<u32>,
+    /// The op that runs, and how long it computes.
+    running: u32,
+    compute: Span,
+    idle_since: Time,
+}
+
+/// A direction of a link.
+#[derive(Debug)]
+struct Line {
+    law: Law,
+    /// Whether copies cross it one after the other, as its law says.
+    plain: bool,
+    /// Copies in the order of submission that were not let in, and those in line.
+    gate: VecDeque<u32>,
+    ready: VecDeque<u32>,
+    /// Whom it serves, and whose turn ended last.
+    served: u32,
+    before: u32,
+    /// When the copy that it serves came, and its bytes.
+    counted: Time,
+    bytes: Bytes,
+}
+
+/// A stream or a channel is done.
+#[derive(Clone, Copy, Debug)]
+struct Due {
+    at: Time,
+    /// The order in which events were set.
+    order: u64,
+    /// A channel, or a stream behind all of these.
+    of: usize,
+}
+
+/// Part of the plan, and the channel of each of its ways.
+#[derive(Debug)]
+struct Loaded {
+    digest: Arc<Digest>,
+    channels: Vec<u32>,
+}
+
+/// A machine with nothing beside its laws.
+#[derive(Debug)]
+pub struct Plain<'a> {
+    workload: &'a Workload,
+    durations: &'a Durations,
+    /// How long each op of the trace takes, if that is the same in every replay.
+    spans: Option<&'a [Span]>,
+    digests: Arc<Digests>,
+    accesses: Vec<Law>,
+    routes: &'a Routes,
+    /// Whether charges may cross shared links.
+    uses_flow: bool,
+    now: Time,
+    events: u64,
+    /// At most one event of each channel and stream.
+    due: Vec<Due>,
+    order: u64,
+    plan: Option<Arc<[Command]>>,
+    loaded: Vec<Loaded>,
+    cells: Vec<Cell>,
+    /// By edge that was open: who waits, and the next edge to the same command.
+    waiters: Vec<[u32; 2]>,
+    streams: Vec<Stream>,
+    lines: Vec<Line>,
+    /// Commands that have ended of which the plan has not heard; of ops, which of the run.
+    ended: VecDeque<(u32, Option<u64>)>,
+    open: usize,
+    /// One behind the newest that has ended.
+    newest: u32,
+    /// What ended last on a path, and of what the plan has heard last.
+    last: u32,
+    told: u32,
+    /// When the last step ended.
+    since: Time,
+    meters: Meters,
+}
+
+impl<'a> SimMachine<'a> {
+    /// The same machine for this plan, before the first command; `None` if it has more than its
+    /// laws, or the plan asks for more.
+    pub fn plain(
+        &self,
+        plan: &Arc<[Command]>,
+        (routes, digests): (&'a Routes, Arc<Digests>),
+    ) -> Option<Plain<'a>> {
+        let SimMachine { workload, durations, ref accesses, ref loads, chunk: _, .. } = *self;
+        let SimMachine { routes: _, engine, entries, plan: _, ranks, streams, channels, .. } = self;
+        let SimMachine { links: _, sharing: _, uses, collectives: _, processors: _, .. } = self;
+        let SimMachine { threads: _, framework, seed: _, placed_elsewhere, storing, .. } = self;
+        let SimMachine { ended, meters, blame: _, paths, audit, timeline, .. } = self;
+        let watched = audit.is_some() || timeline.is_some() || paths.trail.is_some();
+        let alone = ranks.count() == 1 && framework.is_none() && storing.is_none();
+        let begun = engine.events() > 0 || !entries.is_empty() || !streams.is_empty();
+        // Ops of other processors and collectives are noticed in the plan.
+        if watched || !alone || begun || loads.is_some() || *placed_elsewhere || !ended.is_empty() {
+            return None;
+        }
+        let mut plain = Plain {
+            workload,
+            durations,
+            spans: durations.of_every_replay_of(&workload.trace),
+            digests,
+            accesses: accesses.clone(),
+            routes,
+            uses_flow: uses.is_some(),
+            now: Time::ZERO,
+            events: 0,
+            due: Vec::new(),
+            order: 0,
+            plan: None,
+            loaded: Vec::new(),
+            cells: Vec::new(),
+            waiters: Vec::new(),
+            streams: Vec::new(),
+            lines: channels.iter().map(Line::of).collect(),
+            ended: VecDeque::new(),
+            open: 0,
+            newest: 0,
+            last: NONE,
+            told: NONE,
+            since: Time::ZERO,
+            meters: meters.clone(),
+        };
+        plain.load(plan).ok()?;
+        Some(plain)
+    }
+}
+
+impl Stream {
+    fn new() -> Stream {
+        Stream {
+            waiting: VecDeque::new(),
+            running: NONE,
+            compute: Span::ZERO,
+            idle_since: Time::ZERO,
+        }
+    }
+}
+
+impl Line {
+    fn of(channel: &Channel) -> Line {
+        let Channel { law, peculiar, shared, at_once, .. } = channel;
+        Line {
+            law: *law,
+            plain: peculiar.is_none() && !shared && *at_once == 1,
+            gate: VecDeque::new(),
+            ready: VecDeque::new(),
+            served: NONE,
+            before: NONE,
+            counted: Time::ZERO,
+            bytes: Bytes::ZERO,
+        }
+    }
+}
+
+impl Plain<'_> {
+    /// Makes the next part of the plan ready.
+    fn load(&mut self, plan: &Arc<[Command]>) -> Result<(), Ended> {
+        let digest = self.digests.of(plan, self.workload).ok_or(Ended::NotPlain)?;
+        let channel = |&(from, to): &(TierId, TierId)| {
+            let mut hops = self.routes.hops(from, to);
+            let (Some([channel]), None) = (hops.next(), hops.next()) else { return None };
+            let channel = channel.index();
+            self.lines[channel].plain.then_some(channel as u32)
+        };
+        let channels: Option<Vec<u32>> = digest.ways.iter().map(channel).collect();
+        let channels = channels.ok_or(Ended::NotPlain)?;
+        // Then copies of one pair of tiers would take turns with those of another.
+        let mut sorted = channels.clone();
+        sorted.sort_unstable();
+        sorted.dedup();
+        let flows = self.uses_flow && digest.charges_any();
+        if flows || sorted.len() < channels.len() {
+            return Err(Ended::NotPlain);
+        }
+        assert_eq!(digest.first as usize, self.planned(), "parts follow each other");
+        self.plan = Some(plan.clone());
+        self.loaded.push(Loaded { digest, channels });
+        Ok(())
+    }
+
+    /// Commands of all parts of the plan that are ready.
+    fn planned(&self) -> usize {
+        self.loaded.last().map_or(0, |last| last.digest.first as usize + last.digest.len())
+    }
+
+    /// The part of the plan with a command, and its place there.
+    #[inline]
+    fn part(&self, ticket: u32) -> (usize, usize) {
+        let mut part = self.loaded.len() - 1;
+        while self.loaded[part].digest.first > ticket {
+            part -= 1;
+        }
+        (part, (ticket - self.loaded[part].digest.first) as usize)
+    }
+}
+
+impl Machine for Plain<'_> {
+    type Fault = Ended;
+
+    fn submit(&mut self, _: Command) -> Result<(), Ended> {
+        Err(Ended::NotPlain)
+    }
+
+    fn submit_again(&mut self, plan: &Arc<[Command]>, which: Range<usize>) -> Result<(), Ended> {
+        if !self.plan.as_ref().is_some_and(|known| Arc::ptr_eq(known, plan)) {
+            self.load(plan)?;
+        }
+        which.into_iter().try_for_each(|_| self.take())
+    }
+
+    fn next(&mut self) -> Result<Option<(Time, Ticket)>, Ended> {
+        Ok(self.next_end()?.map(|(ticket, _)| (self.now, Ticket(ticket))))
+    }
+}
+
+impl Watched for Plain<'_> {
+    fn now(&self) -> Time {
+        self.now
+    }
+
+    fn events(&self) -> u64 {
+        self.events
+    }
+
+    fn meters(&self) -> &Meters {
+        &self.meters
+    }
+
+    fn so_far(&self) -> Meters {
+        let mut all = self.meters.clone();
+        for (channel, line) in self.lines.iter().enumerate() {
+            if line.served == NONE {
+                continue;
+            }
+            let passed = self.now.since(line.counted);
+            let gone = sent_by(line.law, line.law.setup, passed).min(line.bytes);
+            all.busy[channel] += passed;
+            all.moved[channel] += gone;
+            all.copied[channel] += gone;
+        }
+        all
+    }
+
+    fn step_ended(&mut self) {
+        self.counts_step();
+    }
+
+    fn peak_since(&mut self) -> Bytes {
+        let now = self.meters.used[0];
+        std::mem::replace(&mut self.meters.peak_since, now)
+    }
+}
