@@ -13,9 +13,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use tiersim_input::import::accesses::Grouping;
-use tiersim_input::import::any::import_grouped;
-use tiersim_input::import::profiler::import_joined;
-use tiersim_input::import::ranks::import_ranks;
+use tiersim_input::import::any::import_recordings;
 use tiersim_input::import::recording::import_recording;
 use tiersim_input::import::requests::Reader;
 use tiersim_input::import::tables::{Tables, import_tables};
@@ -48,7 +46,7 @@ pub(crate) enum TraceCommand {
     #[command(
         args_conflicts_with_subcommands = true,
         subcommand_negates_reqs = true,
-        after_help = "Examples:\n  tiersim trace import trace.json --out TRACE\n  tiersim trace import rank0.json rank1.json --out TRACE\n  tiersim trace import snapshot.pickle --out TRACE\n  tiersim trace import app.lackey.gz --object-bytes 64B --window 10000 --out TRACE\n  tiersim trace import recording traces/gpt2-train-cpu --out TRACE"
+        after_help = "Examples:\n  tiersim trace import trace.json --out TRACE\n  tiersim trace import rank0.json rank1.json --out TRACE\n  tiersim trace import ranks.tar.gz --out TRACE\n  tiersim trace import snapshot.pickle --out TRACE\n  tiersim trace import app.lackey.gz --object-bytes 64B --window 10000 --out TRACE\n  tiersim trace import recording traces/gpt2-train-cpu --out TRACE"
     )]
     Import(Box<ImportArgs>),
     /// Write a trace as an execution trace of MLCommons Chakra, for other simulators.
@@ -74,7 +72,7 @@ pub(crate) struct ImportArgs {
     source: Option<Source>,
     /// What PyTorch, Nsight Systems (exported as SQLite), MLCommons Chakra, lackey, perf script, DAMON
     /// or libCacheSim wrote, as it is or packed; what it is, is found out. Several files are ranks of
-    /// one run.
+    /// one run, and so are those in an archive or a folder.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// An execution trace of the same steps: what ops read and write. Of several ranks, one for each
@@ -202,23 +200,16 @@ fn import(args: &ImportArgs) -> Result<(), Failure> {
             write_imported(&imported.trace, &imported.counts, out)
         }
         None => {
-            // Both are required where there is no subcommand.
-            let (Some(file), Some(out)) = (args.files.first(), &args.out) else { return Ok(()) };
+            // It is required where there is no subcommand.
+            let Some(out) = &args.out else { return Ok(()) };
             let (gaps, executions) = (args.gaps.gaps(), &args.execution_trace);
             if args.files.len() > 1 || !executions.is_empty() {
                 args.says_nothing_of_accesses()?;
             }
-            if args.files.len() > 1 || executions.len() > 1 {
-                let imported = import_ranks(&args.files, executions, gaps)?;
-                return write_imported(&imported.trace, &imported.account, out);
-            }
-            if let Some(execution) = executions.first() {
-                let imported = import_joined(file, execution, gaps)?;
-                return write_imported(&imported.trace, &imported.account, out);
-            }
             let (object_bytes, window, rate) = (args.object_bytes, args.window, args.rate);
             let grouping = Grouping { object_bytes, window, rate };
-            let imported = import_grouped(file, gaps, args.reader, &grouping)?;
+            let accesses = (args.reader, &grouping);
+            let imported = import_recordings(&args.files, executions, gaps, accesses)?;
             write_imported(&imported.trace, &imported.account, out)
         }
     }
