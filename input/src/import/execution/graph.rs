@@ -9,11 +9,12 @@ use crate::import::names::Names;
 use crate::trace::tables::unpacked_name;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use tiersim_models::collective::{Collective, CollectiveKind, MAX_COLLECTIVE, MAX_GROUP};
 use tiersim_models::diagnostic::Diagnostics;
 use tiersim_models::ids::ObjectId;
 use tiersim_models::units::Bytes;
 use tiersim_models::workload::{
-    Known, Mode, Object, ObjectKind, Op, Phase, Recorded, Trace, TraceMeta, Use,
+    Known, Mode, Object, ObjectKind, Op, Phase, Recorded, Trace, TraceMeta, Unit, Use,
 };
 
 /// Ops that touch no memory, though tensors go in and out.
@@ -90,6 +91,7 @@ pub(super) fn build(
     let storages: BTreeSet<i64> = all.map(|tensor| tensor.storage).collect();
     account.storages = storages.len() as u64;
     let (within, accesses, allocations) = classify(&nodes, names);
+    let collectives = collectives(&nodes, &accesses);
     let mut graph = Graph::new(names, device);
     let (mut ops, mut uses) = (Vec::new(), Vec::new());
     let (mut step, mut updated) = (0, false);
@@ -129,7 +131,9 @@ pub(super) fn build(
         account.products += u64::from(flops > 0);
         rows[at].op = Some(ops.len() as u32);
         let (flops, bytes) = (flops, Bytes::new(bytes));
-        ops.push(Op { flops, bytes, ..Op::new(step, phase, name, start..uses.len() as u32) });
+        let unit = collectives.get(&at).map_or(Unit::Device, |&one| Unit::Network(one));
+        account.collectives += u64::from(unit != Unit::Device);
+        ops.push(Op { flops, bytes, unit, ..Op::new(step, phase, name, start..uses.len() as u32) });
     }
     if ops.is_empty() {
         let rule = "an execution trace of PyTorch holds ops on tensors";
@@ -206,6 +210,40 @@ fn classify(
     }
     (within, accesses, allocations)
 }
+
+/// By op of the trace: the collective that it asks for. What says so is a node within it, or itself, and
+/// the first of them counts.
+fn collectives(nodes: &[Node], accesses: &[bool]) -> BTreeMap<usize, Collective> {
+    let index: BTreeMap<i64, usize> =
+        nodes.iter().enumerate().map(|(at, node)| (node.id, at)).collect();
+    let mut found = BTreeMap::new();
+    for (at, node) in nodes.iter().enumerate() {
+        let Some(words) = &node.collective else { continue };
+        let (Some(kind), Ok(ranks)) = (words.kind(), u32::try_from(words.size())) else { continue };
+        let parts = if kind == CollectiveKind::AllGather { u64::from(ranks) } else { 1 };
+        let bytes = Bytes::new(words.bytes().saturating_mul(parts));
+        let fits = ranks > 1 && u64::from(ranks) <= MAX_GROUP;
+        if !fits || bytes == Bytes::ZERO || bytes > MAX_COLLECTIVE {
+            continue;
+        }
+        let mut op = Some(at);
+        for _ in 0..DEEPEST {
+            match op {
+                Some(outer) if !accesses[outer] => {
+                    op = index.get(&nodes[outer].parent).copied().filter(|&inner| inner < outer);
+                }
+                _ => break,
+            }
+        }
+        if let Some(op) = op.filter(|&op| accesses[op]) {
+            found.entry(op).or_insert(Collective::within(kind, bytes, ranks));
+        }
+    }
+    found
+}
+
+/// Nodes between an op and the one within it that says what it asks of others.
+const DEEPEST: usize = 8;
 
 /// Multiplications and additions of a product of matrices: m k, k n and m n numbers make m k n.
 fn flops(name: &str, node: &Node) -> u64 {
