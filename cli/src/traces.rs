@@ -12,14 +12,17 @@ use crate::typed::size;
 use clap::{Args, Subcommand, ValueEnum};
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
+use tiersim_input::file_kind::FileKind;
 use tiersim_input::import::accesses::Grouping;
 use tiersim_input::import::any::import_recordings;
 use tiersim_input::import::recording::import_recording;
 use tiersim_input::import::requests::Reader;
+use tiersim_input::import::serving::{MOONCAKE_BLOCK, read_requests, requests_info};
 use tiersim_input::import::tables::{Tables, import_tables};
+use tiersim_input::project::typed;
 use tiersim_input::trace::{Packing, info, write_trace};
 use tiersim_models::workload::{Gaps, Trace};
-use tiersim_reports::{copies_text, with_copies_json};
+use tiersim_reports::{copies_text, pretty, with_copies_json};
 use tiersim_validation::calibrate::recorded::shown;
 
 #[derive(Debug, Subcommand)]
@@ -27,7 +30,7 @@ pub(crate) enum TraceCommand {
     /// Print what a trace holds.
     #[command(after_help = "Examples:\n  tiersim trace info traces/gpt2-train-cpu")]
     Info {
-        /// The trace's folder, or a file that becomes a trace.
+        /// The trace's folder, what becomes a trace, or a file of requests to a served model.
         #[arg(value_name = "TRACE")]
         trace: PathBuf,
         /// What to print.
@@ -169,6 +172,9 @@ pub(crate) enum Source {
 pub(crate) fn trace(command: &TraceCommand) -> Result<(), Failure> {
     match command {
         TraceCommand::Info { trace, format, tables } => {
+            if FileKind::of(&typed(trace)) == Some(FileKind::Requests) && tables.is_none() {
+                return requests(&typed(trace), *format);
+            }
             let (trace, account) = any_trace(trace)?;
             let account = account.map_or_else(String::new, |account| format!("\n{account}\n"));
             if let Some(folder) = tables {
@@ -185,6 +191,15 @@ pub(crate) fn trace(command: &TraceCommand) -> Result<(), Failure> {
         TraceCommand::Diff(args) => diff(args),
         TraceCommand::Generate(args) => generate(args),
         TraceCommand::Import(args) => import(args),
+    }
+}
+
+/// What a file of requests to a served model holds.
+fn requests(path: &Path, format: Format) -> Result<(), Failure> {
+    let info = requests_info(&read_requests(path, MOONCAKE_BLOCK)?);
+    match format {
+        Format::Text => print(&info.to_string()),
+        Format::Json => print(&pretty(&info)?),
     }
 }
 

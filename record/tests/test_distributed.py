@@ -12,6 +12,8 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 import torch
@@ -63,8 +65,25 @@ def fsdp2(net: nn.Sequential) -> nn.Module:
     return fully_shard(net, mesh=mesh)
 
 
+def run_steps(
+    rank: int,
+    folder: str,
+    recorded: tuple[nn.Module, torch.optim.Optimizer],
+    step: Callable[[], None],
+) -> None:
+    """Runs the steps; rank 1 records nothing, as if rank 0 were recorded alone."""
+    settings = {"batch": ROWS, "sequence": 1, "warmup": 2, "steps": STEPS}
+    place = Path(folder) / "recorded"
+    with Recorder(*recorded, place, **settings) if rank == 0 else nullcontext() as recorder:
+        for _ in range(2 + STEPS):
+            step()
+            if recorder is not None:
+                recorder.step()
+    torch.distributed.destroy_process_group()
+
+
 def worker(rank: int, kind: str, folder: str) -> None:
-    """One of the processes; rank 1 records nothing, as if rank 0 were recorded alone."""
+    """One of the processes."""
     torch.set_num_threads(1)
     torch.manual_seed(1)
     place = f"file://{folder}/meet"
@@ -78,16 +97,7 @@ def worker(rank: int, kind: str, folder: str) -> None:
         optimizer.step()
         optimizer.zero_grad()
 
-    if rank == 0:
-        settings = {"batch": ROWS, "sequence": 1, "warmup": 2, "steps": STEPS}
-        with Recorder(net, optimizer, Path(folder) / "recorded", **settings) as recorder:
-            for _ in range(2 + STEPS):
-                step()
-                recorder.step()
-    else:
-        for _ in range(2 + STEPS):
-            step()
-    torch.distributed.destroy_process_group()
+    run_steps(rank, folder, (net, optimizer), step)
 
 
 def deepspeed_worker(rank: int, stage: int, folder: str) -> None:
@@ -117,17 +127,7 @@ def deepspeed_worker(rank: int, stage: int, folder: str) -> None:
         engine.backward(engine(batch).square().sum())
         engine.step()
 
-    if rank == 0:
-        settings = {"batch": ROWS, "sequence": 1, "warmup": 2, "steps": STEPS}
-        out = Path(folder) / "recorded"
-        with Recorder(engine.module, zero.optimizer, out, **settings) as recorder:
-            for _ in range(2 + STEPS):
-                step()
-                recorder.step()
-    else:
-        for _ in range(2 + STEPS):
-            step()
-    torch.distributed.destroy_process_group()
+    run_steps(rank, folder, (engine.module, zero.optimizer), step)
 
 
 class Sharded(Rules):

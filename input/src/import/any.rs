@@ -89,7 +89,13 @@ fn import_one(
             );
             Err(Diagnostics::one(path, None, rule, "", remedy))
         }
-        None if !may_be_json(path) => {
+        None if first_byte(path) == Some(b'<') => {
+            let rule = "a recording is wanted here, and this is a page or another document";
+            let remedy = "give what it was made of: of a memory timeline of PyTorch what \
+                          `profiler.export_memory_timeline(\"NAME.raw.json.gz\")` writes";
+            Err(Diagnostics::one(path, None, rule, "", remedy))
+        }
+        None if first_byte(path).is_some_and(|byte| !matches!(byte, b'{' | b'[')) => {
             let rule = "a recording is wanted here, and what this is cannot be told";
             let remedy = "give what PyTorch's profiler, its memory snapshots or timelines, Nsight Systems \
                           (as SQLite), Chakra, lackey, perf script, damo or libCacheSim wrote; of a block \
@@ -113,14 +119,11 @@ fn is_report(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ending == "nsys-rep" || ending == "qdrep")
 }
 
-/// Whether a file begins as JSON does, or cannot be looked at: its reader says why.
-fn may_be_json(path: &Path) -> bool {
-    let head = || {
-        let mut head = Vec::new();
-        let file = File::open(path).ok().filter(|_| path.is_file())?;
-        file.take(4096).read_to_end(&mut head).ok()?;
-        let text = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&head);
-        text.iter().copied().find(|byte| !byte.is_ascii_whitespace())
-    };
-    head().is_none_or(|first| matches!(first, b'{' | b'['))
+/// The first byte of a text; none of a file that cannot be looked at: its reader says why.
+fn first_byte(path: &Path) -> Option<u8> {
+    let mut head = Vec::new();
+    let file = File::open(path).ok().filter(|_| path.is_file())?;
+    file.take(4096).read_to_end(&mut head).ok()?;
+    let text = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&head);
+    text.iter().copied().find(|byte| !byte.is_ascii_whitespace())
 }

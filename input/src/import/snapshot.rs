@@ -69,11 +69,11 @@ pub fn read_snapshot(path: &Path) -> Result<Snapshot, Diagnostics> {
     Err(Diagnostics::one(path, None, rule, found, remedy))
 }
 
-/// [`read_snapshot`] of bytes: JSON if they start with a brace, else a pickle.
+/// [`read_snapshot`] of bytes: JSON if they start with a brace or a bracket, else a pickle.
 pub fn parse(bytes: Vec<u8>) -> Result<Snapshot, Problem> {
     let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
     let tree = match first {
-        Some(b'{') => json::read_json(bytes)?,
+        Some(b'{' | b'[') => json::read_json(bytes)?,
         _ => pickle::read_pickle(bytes)?,
     };
     rows::snapshot(&tree)
