@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -221,7 +222,9 @@ class Sharded(Rules):
                 self.assertEqual([one for one in found if one[1] > 8], wanted * STEPS)
                 self.assertEqual({op["group"] for op in meets}, {f"{RANKS}x1"})
                 self.run_it()
+                # The next stage meets and records anew.
                 (self.folder.parent / "meet").unlink(missing_ok=True)
+                shutil.rmtree(self.folder, ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@
 //! Invariant: every use is one that a node shows; what persists is what is read before it is
 //! written.
 
+mod collectives;
 pub(super) mod graph;
 pub(super) mod nodes;
 

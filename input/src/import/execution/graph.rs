@@ -3,13 +3,13 @@
 //! Invariant: an object's uses are in the order of its nodes, and the first use of one that does not
 //! persist writes it.
 
+use super::collectives::collectives;
 use super::nodes::{Node, Tensor};
 use super::{Account, Imported, Row};
 use crate::import::names::Names;
 use crate::trace::tables::unpacked_name;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use tiersim_models::collective::{Collective, CollectiveKind, MAX_COLLECTIVE, MAX_GROUP};
 use tiersim_models::diagnostic::Diagnostics;
 use tiersim_models::ids::ObjectId;
 use tiersim_models::units::Bytes;
@@ -210,40 +210,6 @@ fn classify(
     }
     (within, accesses, allocations)
 }
-
-/// By op of the trace: the collective that it asks for. What says so is a node within it, or itself, and
-/// the first of them counts.
-fn collectives(nodes: &[Node], accesses: &[bool]) -> BTreeMap<usize, Collective> {
-    let index: BTreeMap<i64, usize> =
-        nodes.iter().enumerate().map(|(at, node)| (node.id, at)).collect();
-    let mut found = BTreeMap::new();
-    for (at, node) in nodes.iter().enumerate() {
-        let Some(words) = &node.collective else { continue };
-        let (Some(kind), Ok(ranks)) = (words.kind(), u32::try_from(words.size())) else { continue };
-        let parts = if kind == CollectiveKind::AllGather { u64::from(ranks) } else { 1 };
-        let bytes = Bytes::new(words.bytes().saturating_mul(parts));
-        let fits = ranks > 1 && u64::from(ranks) <= MAX_GROUP;
-        if !fits || bytes == Bytes::ZERO || bytes > MAX_COLLECTIVE {
-            continue;
-        }
-        let mut op = Some(at);
-        for _ in 0..DEEPEST {
-            match op {
-                Some(outer) if !accesses[outer] => {
-                    op = index.get(&nodes[outer].parent).copied().filter(|&inner| inner < outer);
-                }
-                _ => break,
-            }
-        }
-        if let Some(op) = op.filter(|&op| accesses[op]) {
-            found.entry(op).or_insert(Collective::within(kind, bytes, ranks));
-        }
-    }
-    found
-}
-
-/// Nodes between an op and the one within it that says what it asks of others.
-const DEEPEST: usize = 8;
 
 /// Multiplications and additions of a product of matrices: m k, k n and m n numbers make m k n.
 fn flops(name: &str, node: &Node) -> u64 {

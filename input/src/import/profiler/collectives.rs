@@ -34,7 +34,9 @@ pub(super) fn collectives(
     let (mut seen, mut others, mut calls) = (Vec::new(), 0, BTreeSet::new());
     for (item, &op) in items.list.iter().zip(op_of) {
         let kernel = tables.names.get(item.name).to_ascii_lowercase();
-        if items.device.is_none() || item.work != Work::Kernel || !kernel.contains("nccl") {
+        // Kernels of other libraries are known by what Kineto says of them.
+        let named = kernel.contains("nccl") || tables.said.contains_key(&(item.stream, item.start));
+        if items.device.is_none() || item.work != Work::Kernel || !named {
             continue;
         }
         let call = call_of(tables, host, item);
