@@ -12,16 +12,17 @@ use crate::typed::size;
 use clap::{Args, Subcommand, ValueEnum};
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
+use tiersim_input::file_kind::FileKind;
 use tiersim_input::import::accesses::Grouping;
-use tiersim_input::import::any::import_grouped;
-use tiersim_input::import::profiler::import_joined;
-use tiersim_input::import::ranks::import_ranks;
+use tiersim_input::import::any::import_recordings;
 use tiersim_input::import::recording::import_recording;
 use tiersim_input::import::requests::Reader;
+use tiersim_input::import::serving::{MOONCAKE_BLOCK, read_requests, requests_info};
 use tiersim_input::import::tables::{Tables, import_tables};
+use tiersim_input::project::typed;
 use tiersim_input::trace::{Packing, info, write_trace};
 use tiersim_models::workload::{Gaps, Trace};
-use tiersim_reports::{copies_text, with_copies_json};
+use tiersim_reports::{copies_text, pretty, with_copies_json};
 use tiersim_validation::calibrate::recorded::shown;
 
 #[derive(Debug, Subcommand)]
@@ -29,7 +30,7 @@ pub(crate) enum TraceCommand {
     /// Print what a trace holds.
     #[command(after_help = "Examples:\n  tiersim trace info traces/gpt2-train-cpu")]
     Info {
-        /// The trace's folder, or a file that becomes a trace.
+        /// The trace's folder, what becomes a trace, or a file of requests to a served model.
         #[arg(value_name = "TRACE")]
         trace: PathBuf,
         /// What to print.
@@ -48,7 +49,7 @@ pub(crate) enum TraceCommand {
     #[command(
         args_conflicts_with_subcommands = true,
         subcommand_negates_reqs = true,
-        after_help = "Examples:\n  tiersim trace import trace.json --out TRACE\n  tiersim trace import rank0.json rank1.json --out TRACE\n  tiersim trace import snapshot.pickle --out TRACE\n  tiersim trace import app.lackey.gz --object-bytes 64B --window 10000 --out TRACE\n  tiersim trace import recording traces/gpt2-train-cpu --out TRACE"
+        after_help = "Examples:\n  tiersim trace import trace.json --out TRACE\n  tiersim trace import rank0.json rank1.json --out TRACE\n  tiersim trace import ranks.tar.gz --out TRACE\n  tiersim trace import snapshot.pickle --out TRACE\n  tiersim trace import app.lackey.gz --object-bytes 64B --window 10000 --out TRACE\n  tiersim trace import recording traces/gpt2-train-cpu --out TRACE"
     )]
     Import(Box<ImportArgs>),
     /// Write a trace as an execution trace of MLCommons Chakra, for other simulators.
@@ -74,7 +75,7 @@ pub(crate) struct ImportArgs {
     source: Option<Source>,
     /// What PyTorch, Nsight Systems (exported as SQLite), MLCommons Chakra, lackey, perf script, DAMON
     /// or libCacheSim wrote, as it is or packed; what it is, is found out. Several files are ranks of
-    /// one run.
+    /// one run, and so are those in an archive or a folder.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// An execution trace of the same steps: what ops read and write. Of several ranks, one for each
@@ -171,6 +172,9 @@ pub(crate) enum Source {
 pub(crate) fn trace(command: &TraceCommand) -> Result<(), Failure> {
     match command {
         TraceCommand::Info { trace, format, tables } => {
+            if FileKind::of(&typed(trace)) == Some(FileKind::Requests) && tables.is_none() {
+                return requests(&typed(trace), *format);
+            }
             let (trace, account) = any_trace(trace)?;
             let account = account.map_or_else(String::new, |account| format!("\n{account}\n"));
             if let Some(folder) = tables {
@@ -190,6 +194,15 @@ pub(crate) fn trace(command: &TraceCommand) -> Result<(), Failure> {
     }
 }
 
+/// What a file of requests to a served model holds.
+fn requests(path: &Path, format: Format) -> Result<(), Failure> {
+    let info = requests_info(&read_requests(path, MOONCAKE_BLOCK)?);
+    match format {
+        Format::Text => print(&info.to_string()),
+        Format::Json => print(&pretty(&info)?),
+    }
+}
+
 fn import(args: &ImportArgs) -> Result<(), Failure> {
     match &args.source {
         Some(Source::Recording { source, out }) => {
@@ -202,23 +215,16 @@ fn import(args: &ImportArgs) -> Result<(), Failure> {
             write_imported(&imported.trace, &imported.counts, out)
         }
         None => {
-            // Both are required where there is no subcommand.
-            let (Some(file), Some(out)) = (args.files.first(), &args.out) else { return Ok(()) };
+            // It is required where there is no subcommand.
+            let Some(out) = &args.out else { return Ok(()) };
             let (gaps, executions) = (args.gaps.gaps(), &args.execution_trace);
             if args.files.len() > 1 || !executions.is_empty() {
                 args.says_nothing_of_accesses()?;
             }
-            if args.files.len() > 1 || executions.len() > 1 {
-                let imported = import_ranks(&args.files, executions, gaps)?;
-                return write_imported(&imported.trace, &imported.account, out);
-            }
-            if let Some(execution) = executions.first() {
-                let imported = import_joined(file, execution, gaps)?;
-                return write_imported(&imported.trace, &imported.account, out);
-            }
             let (object_bytes, window, rate) = (args.object_bytes, args.window, args.rate);
             let grouping = Grouping { object_bytes, window, rate };
-            let imported = import_grouped(file, gaps, args.reader, &grouping)?;
+            let accesses = (args.reader, &grouping);
+            let imported = import_recordings(&args.files, executions, gaps, accesses)?;
             write_imported(&imported.trace, &imported.account, out)
         }
     }

@@ -7,17 +7,19 @@
 
 mod head;
 
+use crate::archive;
+use crate::archive::tar::{first_file, is_tar};
 use crate::import::accesses::Accesses;
 use crate::import::requests::Reader;
 use crate::packed::Packing;
-use crate::trace::tar::{first_file, is_tar};
 use head::of_head;
+use std::borrow::Cow;
 use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::{Cursor, Read};
 use std::path::Path;
 use tiersim_models::diagnostic::Diagnostics;
 
-/// So many bytes are looked at.
+/// So many bytes of what a packed file holds are looked at.
 const HEAD: u64 = 8192;
 
 /// A kind of file that tiersim reads or writes, or that people have beside those.
@@ -85,6 +87,8 @@ pub enum FileKind {
     Requests,
     /// A database of SQLite, such as Nsight Systems exports.
     Sqlite,
+    /// An archive or a folder with recordings in it.
+    Recordings,
 }
 
 impl FileKind {
@@ -92,15 +96,35 @@ impl FileKind {
     pub fn of(path: &Path) -> Option<FileKind> {
         if path.is_dir() {
             let header = path.join("trace.ron").is_file();
-            return (header || path.join("ops.csv").is_file()).then_some(FileKind::TraceFolder);
+            let trace = header || path.join("ops.csv").is_file();
+            return match trace {
+                true => Some(FileKind::TraceFolder),
+                false => holds_recordings(path).then_some(FileKind::Recordings),
+            };
+        }
+        if let Some((archive, name)) = archive::within(path) {
+            let (size, file) = archive::open(&archive, &name).ok()?;
+            return FileKind::of_bytes(&archive::head_of(file).ok()?, size);
         }
         // A pipe is not read twice.
         let size = path.metadata().ok().filter(|meta| meta.is_file())?.len();
-        let mut head = Vec::new();
-        File::open(path).ok()?.take(HEAD).read_to_end(&mut head).ok()?;
-        match of_head(&head, size) {
-            Some(FileKind::Packed) => Packing::of_head(&head).map(|packing| packed(path, packing)),
-            None if is_tar(&head) => of_head(first_file(&head), size),
+        let head = archive::head_of(File::open(path).ok()?).ok()?;
+        let kind = FileKind::of_bytes(&head, size);
+        let unclear = match kind {
+            Some(FileKind::Packed | FileKind::Zip) => true,
+            _ => is_tar(&head) && !kind.is_some_and(FileKind::becomes_trace),
+        };
+        match unclear && archive_holds_recordings(path) {
+            true => Some(FileKind::Recordings),
+            false => kind,
+        }
+    }
+
+    /// What a file of such a size is that begins so.
+    pub(crate) fn of_bytes(head: &[u8], size: u64) -> Option<FileKind> {
+        match of_head(head, size) {
+            Some(FileKind::Packed) => Packing::of_head(head).map(|packing| packed(head, packing)),
+            None if is_tar(head) => of_head(first_file(head), size),
             kind => kind,
         }
     }
@@ -122,6 +146,7 @@ impl FileKind {
                 | FileKind::SnapshotText
                 | FileKind::MemoryTimeline
                 | FileKind::Sqlite
+                | FileKind::Recordings
         ) || self.accesses().is_some()
     }
 
@@ -171,6 +196,7 @@ impl FileKind {
             FileKind::BlockTable => "a table of block requests",
             FileKind::Requests => "requests to a served model",
             FileKind::Sqlite => "a database of SQLite, such as Nsight Systems exports",
+            FileKind::Recordings => "an archive or a folder with recordings in it",
         }
     }
 
@@ -228,7 +254,8 @@ impl FileKind {
             FileKind::ProfilerTrace
             | FileKind::ChakraTrace
             | FileKind::MemoryTimeline
-            | FileKind::Sqlite => format!(
+            | FileKind::Sqlite
+            | FileKind::Recordings => format!(
                 "name it as `workload: Trace(path: \"{path}\", time: recorded())` in a scenario, or \
                  make a trace of it by `tiersim trace import {path} --out TRACE`"
             ),
@@ -274,24 +301,57 @@ pub fn refused(path: &Path, wanted: &[FileKind], said: Diagnostics) -> Diagnosti
     }
 }
 
-/// What a packed file is, where readers take it packed.
-fn packed(path: &Path, packing: Packing) -> FileKind {
-    let head = || {
-        let file = BufReader::new(File::open(path).ok()?);
-        let mut head = Vec::new();
-        // What is damaged further on is a matter for the reader.
-        let _ = packing.unpacked(Box::new(file)).take(HEAD).read_to_end(&mut head);
-        match is_tar(&head) {
-            // A database is read here and there, and so not within another file.
-            true => of_head(first_file(&head), u64::MAX).filter(|&kind| kind != FileKind::Sqlite),
-            false => of_head(&head, u64::MAX),
-        }
+/// What a packed file is that begins so, where readers take it packed.
+fn packed(start: &[u8], packing: Packing) -> FileKind {
+    let head = unpacked(start, packing);
+    let kind = match is_tar(&head) {
+        // A database is read here and there, and so not within another file.
+        true => of_head(first_file(&head), u64::MAX).filter(|&kind| kind != FileKind::Sqlite),
+        false => of_head(&head, u64::MAX),
     };
-    match head() {
+    match kind {
         Some(kind @ (FileKind::Requests | FileKind::DamoRecord | FileKind::PerfData)) => kind,
         Some(kind) if kind.becomes_trace() => kind,
         _ => FileKind::Packed,
     }
+}
+
+/// The first bytes of what a packed file holds that begins so.
+fn unpacked(start: &[u8], packing: Packing) -> Vec<u8> {
+    let mut head = Vec::new();
+    // The start of a file unpacks to less than all of it: what is damaged further on is a matter for
+    // the reader.
+    let start = Cursor::new(start.to_vec());
+    let _ = packing.unpacked(Box::new(start)).take(HEAD).read_to_end(&mut head);
+    head
+}
+
+/// The first bytes of a file that begins so, unpacked if it is packed.
+pub(crate) fn plain_head(start: &[u8]) -> Cow<'_, [u8]> {
+    match Packing::of_head(start) {
+        Some(packing) => Cow::Owned(unpacked(start, packing)),
+        None => Cow::Borrowed(start),
+    }
+}
+
+/// Whether any file below a folder becomes a trace.
+fn holds_recordings(folder: &Path) -> bool {
+    let mut found = false;
+    archive::each_below(folder, &mut |path| {
+        found = found || FileKind::of(path).is_some_and(FileKind::becomes_trace);
+    });
+    found
+}
+
+/// Whether any file in an archive does, or it is damaged, which its reader says.
+fn archive_holds_recordings(path: &Path) -> bool {
+    let (mut found, mut checkpoint) = (false, false);
+    let all = archive::each_file(path, |name, size, head| {
+        checkpoint |= name.ends_with("/data.pkl");
+        found |= FileKind::of_bytes(head, size).is_some_and(FileKind::becomes_trace);
+    });
+    // What PyTorch saves is a ZIP in which a pickle lies.
+    (found || all.is_err()) && !checkpoint
 }
 
 #[cfg(test)]

@@ -12,6 +12,8 @@ pub mod card;
 pub mod chakra;
 pub mod execution;
 pub mod footprint;
+pub mod gather;
+mod groups;
 pub mod imported;
 mod names;
 pub mod profiler;

@@ -3,6 +3,7 @@
 //! A reader turns text into resolved values and says everything that is wrong with it at once.
 //! Invariant: no reader simulates anything, and none takes memory out of proportion to its file.
 
+mod archive;
 pub mod export;
 pub mod file_kind;
 pub mod guide;

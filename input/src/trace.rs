@@ -15,7 +15,6 @@ pub(crate) mod read;
 pub(crate) mod rows;
 mod statistics;
 pub(crate) mod tables;
-pub(crate) mod tar;
 mod units;
 mod write;
 

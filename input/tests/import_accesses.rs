@@ -340,3 +340,31 @@ fn what_is_stated_of_groups_is_checked() {
         assert!(said.contains(wanted), "{said}");
     }
 }
+
+/// What `valgrind -v` says of itself, and what `perf record -g` lists below a sample.
+#[test]
+fn lines_that_are_no_access_are_left_alone() {
+    let text = "==12== Lackey, an example Valgrind tool\n--12-- Valgrind options:\n\
+                --12--    --tool=lackey\nI  04001e30,3\n S 1ffefffb98,8\n**12** said by the program\n M \
+                0421c7cc,4\n==12== \n";
+    let of = imported(&written("verbose", text), Accesses::Lackey, Grouping::default());
+    assert_eq!((of.account.instructions, of.trace.objects.len()), (1, 2));
+    let wrong = refused("dashes", Accesses::Lackey, "I  04001e30,3\n-- S 1ffefffb98,8\n");
+    assert!(wrong.contains(":2: a line is such as"), "{wrong}");
+
+    let sample = |at: &str, event: &str, address: &str| {
+        format!(
+            "app  4242 [003] {at}:   1   {event}:  {address}  10668100842 |OP LOAD|LVL L3 hit| 45\n"
+        )
+    };
+    let callers =
+        "\t    55d4c0a31234 main+0x24 (/home/u/app)\n\t    7f22 [unknown] (/usr/lib/a.so)\n\n";
+    let text = sample("12345.678901", "cpu/mem-loads,ldlat=30/P", "7f5e5c0a3010")
+        + callers
+        + &sample("12345.678951", "ibs_op//", "7f5e5d0a3010")
+        + callers;
+    let of = imported(&written("callers", text), Accesses::Perf, Grouping::default());
+    assert_eq!((of.trace.objects.len(), of.account.modeless), (2, 0));
+    let wrong = refused("no-time", Accesses::Perf, sample("1.5", "a", "7f") + "7f22 main\n");
+    assert!(wrong.contains(":2: a sample has a time"), "{wrong}");
+}

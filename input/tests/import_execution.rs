@@ -4,7 +4,7 @@
 use crate::import_profiler::real;
 use std::fs;
 use tiersim_input::import::execution::{Imported, import_execution};
-use tiersim_models::workload::{Known, Mode, ObjectKind, Phase};
+use tiersim_models::workload::{Known, Mode, ObjectKind, Phase, Unit};
 
 fn of_text(name: &str, text: &str) -> Result<Imported, String> {
     let folder = std::env::temp_dir().join(format!("tiersim-execution-{}", std::process::id()));
@@ -99,5 +99,43 @@ fn what_is_wrong_is_said_with_its_place() {
     ] {
         let error = of_text(name, text).expect_err(name);
         assert!(error.contains(wanted), "{error}\nwanted {wanted}");
+    }
+}
+
+/// A node of `record_param_comms` with what PyTorch says of a collective since 2.4.
+fn comms(id: u32, parent: u32, name: &str, size: u32) -> String {
+    format!(
+        r#"{{"id": {id}, "name": "record_param_comms", "ctrl_deps": {parent}, "inputs": {{"values": [], "shapes": [], "types": []}}, "outputs": {{"values": [], "shapes": [], "types": []}}, "attrs": [{{"name": "rf_id", "type": "uint64", "value": 1}}, {{"name": "op_schema", "type": "string", "value": ""}}, {{"name": "collective_name", "type": "string", "value": "{name}"}}, {{"name": "dtype", "type": "string", "value": "Float"}}, {{"name": "in_msg_nelems", "type": "uint64", "value": 100}}, {{"name": "out_msg_nelems", "type": "uint64", "value": 100}}, {{"name": "pg_name", "type": "string", "value": "3"}}, {{"name": "pg_desc", "type": "string", "value": "tp"}}, {{"name": "pg_size", "type": "uint64", "value": {size}}}]}}"#
+    )
+}
+
+#[test]
+fn a_collective_is_among_as_many_ranks_as_its_group_has() {
+    let weight = r#"[1, 10, 0, 100, 4, "cuda:0"]"#;
+    let reduce = "c10d::allreduce_(Tensor[] tensors, __torch__ process_group) -> (Tensor[], Work)";
+    let relu = "aten::relu_(Tensor(a!) self) -> Tensor(a!)";
+    let init = r###"{"id": 3, "name": "## process_group:init ##", "ctrl_deps": 2, "inputs": {"values": ["[{\"pg_name\": \"3\", \"pg_desc\": \"tp\", \"backend_config\": \"cuda:nccl\", \"ranks\": [4, 5], \"group_size\": 2}]"], "shapes": [[]], "types": ["String"]}, "outputs": {"values": [], "shapes": [], "types": []}, "attrs": []}"###;
+    for (name, size, wanted) in [
+        ("allreduce", 2, Some(("all-reduce", 400, 2))),
+        ("_allgather_base", 4, Some(("all-gather", 1600, 4))),
+        ("allreduce", 1, None),
+        ("wait", 2, None),
+    ] {
+        let nodes = [
+            init.to_owned(),
+            node(10, 1, "aten::relu_", relu, weight, weight),
+            node(11, 1, "c10d::allreduce_", reduce, &format!("[{weight}]"), ""),
+            comms(12, 11, name, size),
+        ];
+        let Imported { trace, account } = of_text("group", &document(&nodes)).unwrap();
+        let units: Vec<_> = trace.ops.iter().map(|op| op.unit).collect();
+        let found = match units[..] {
+            [Unit::Device, Unit::Network(one)] => {
+                Some((one.kind.word(), one.bytes.get(), one.within))
+            }
+            _ => None,
+        };
+        assert_eq!(found, wanted, "{units:?}");
+        assert_eq!(account.collectives, u64::from(wanted.is_some()));
     }
 }

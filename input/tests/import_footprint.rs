@@ -5,7 +5,9 @@ use crate::files::folder;
 use crate::import_profiler::real;
 use std::fs;
 use std::path::{Path, PathBuf};
+use tiersim_input::import::any::import_file;
 use tiersim_input::import::footprint::{Imported, import_snapshot, import_timeline};
+use tiersim_input::import::profiler::Gaps;
 use tiersim_input::trace::info;
 use tiersim_models::ids::OpId;
 use tiersim_models::workload::{Known, Mode, ObjectKind, Phase};
@@ -172,4 +174,25 @@ fn snapshots_of_the_second_implementation_have_the_bytes_that_their_entries_sum_
         let account = sound(import_snapshot(&folder.join(name)).unwrap()).account;
         assert_eq!((account.before, account.made, account.peak), (before, made, peak), "{name}");
     }
+}
+
+/// What other calls of PyTorch write, which does not say which memory is whose.
+#[test]
+fn other_forms_are_refused_with_the_call_that_writes_this_one() {
+    let write = |name: &str, text: &str| {
+        let path = folder("footprint-forms").join(name);
+        fs::write(&path, text).unwrap();
+        import_file(&path, Gaps::Keep).unwrap_err().to_string()
+    };
+    let raw = "export_memory_timeline(\"NAME.raw.json.gz\")";
+    let sums = write("sums.json", "[[1, 2, 3], [[0, 0], [1, 1], [2, 2]]]");
+    assert!(
+        sums.contains("a raw memory timeline is a list of rows") && sums.contains(raw),
+        "{sums}"
+    );
+    let page = write("page.html", "<html><head><title>Memory</title></head></html>");
+    assert!(page.contains("this is a page") && page.contains(raw), "{page}");
+    let segments = r#"[{"device": 0, "address": 1, "total_size": 2, "segment_type": "small"}]"#;
+    let list = write("segments.json", segments);
+    assert!(list.contains("_dump_snapshot(path)"), "{list}");
 }

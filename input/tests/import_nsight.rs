@@ -271,3 +271,57 @@ fn a_damaged_or_empty_database_is_refused() {
     assert!(said.contains("an export of Nsight Systems holds kernels"), "{said}");
     assert!(said.contains("nsys export --type sqlite"), "{said}");
 }
+
+/// An export says by tables of its own what its numbers stand for; unified memory has numbers beyond
+/// CUPTI's.
+#[test]
+fn numbers_are_what_the_export_says_they_are() {
+    let copies = "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start, \"end\", deviceId, streamId, bytes, \
+                  copyKind, srcKind, dstKind)";
+    let copy = |at: u32, kind: u32| {
+        format!(
+            "INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES ({at}000, {at}500, 0, 7, 64, {kind}, 2, 1)"
+        )
+    };
+    let (one, other) = (copy(3000, 12), copy(4000, 40));
+    let labels = [
+        "CREATE TABLE ENUM_CUDA_MEMCPY_OPER (id INTEGER NOT NULL PRIMARY KEY, name TEXT, label TEXT)",
+        "INSERT INTO ENUM_CUDA_MEMCPY_OPER VALUES (12, 'CUDA_MEMCPY_KIND_UVM_DTOH', 'Unified \
+         Device-to-Host'), (40, 'X', 'Peer-to-Peer')",
+        "CREATE TABLE ENUM_CUDA_MEM_KIND (id INTEGER NOT NULL PRIMARY KEY, name TEXT, label TEXT)",
+        "INSERT INTO ENUM_CUDA_MEM_KIND VALUES (1, 'M', 'Managed'), (9, 'Y', NULL)",
+    ];
+    let names = |statements: &[&str]| {
+        let all = [&[copies, &one, &other][..], statements].concat();
+        let out = export(&profiled(), &all)?;
+        Some(imported(&out).account.copies.into_keys().collect::<Vec<String>>())
+    };
+    let Some(plain) = names(&[]) else { return };
+    assert_eq!(plain, ["Memcpy DtoH (Device -> Pinned)", "Memcpy Unknown (Device -> Pinned)"]);
+    let said = names(&labels).unwrap();
+    assert_eq!(said, ["Memcpy DtoH (Device -> Managed)", "Memcpy PtoP (Device -> Managed)"]);
+}
+
+/// Exports of other versions lack columns that this one has, and have others.
+#[test]
+fn columns_that_a_version_lacks_are_no_error() {
+    for table in [
+        "CUPTI_ACTIVITY_KIND_KERNEL (start, \"end\", shortName, name)",
+        "CUPTI_ACTIVITY_KIND_KERNEL (start, \"end\", deviceId, streamId, demangledName, globalPid, \
+         graphNodeId, launchType, localMemoryPerThread)",
+    ] {
+        let Some(out) = export(
+            &profiled(),
+            &[
+                "DROP TABLE CUPTI_ACTIVITY_KIND_KERNEL",
+                &format!("CREATE TABLE {table}"),
+                "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL (start, \"end\") VALUES (1000, 2000), (3000, 5000)",
+                "DROP TABLE TARGET_INFO_GPU",
+            ],
+        ) else {
+            return;
+        };
+        let of = imported(&out);
+        assert_eq!((of.account.kernels, of.account.lost), ((2, 3_000_000), 2), "{table}");
+    }
+}

@@ -230,3 +230,101 @@ fn what_is_wrong_is_said_with_its_file() {
         assert!(error.contains(wanted), "{error}\nwanted {wanted}");
     }
 }
+
+/// A launch and a kernel of NCCL with what Kineto says of a collective of this group.
+fn said(id: u32, name: &str, group: &str, ranks: &str, size: u32, start: u32, span: u32) -> String {
+    format!(
+        r#"{{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":7,"ts":{id},"dur":0.5,"args":{{"correlation":{id}}}}},
+{{"ph":"X","cat":"kernel","name":"ncclDevKernel_Generic(x)","pid":0,"tid":20,"ts":{start},"dur":{span},"args":{{"correlation":{id},"stream":20,"device":0,"Collective name":"{name}","In msg nelems":1024,"Out msg nelems":1024,"Group size":{size},"dtype":"BFloat16","In split size":"[]","Out split size":"[]","Process Group Name":"{group}","Process Group Description":"d","Process Group Ranks":"{ranks}"}}}}"#
+    )
+}
+
+#[test]
+fn a_collective_is_among_the_ranks_that_it_names() {
+    let folder = folder("groups");
+    // Two pairs on two servers of two, one over the servers, and all four.
+    let of = |number: u32| {
+        let pair = 2 * (number / 2);
+        let [near, far] = [[pair, pair + 1], [number % 2, number % 2 + 2]];
+        let list = |ranks: [u32; 2]| format!("[{}, {}]", ranks[0], ranks[1]);
+        let (tp, dp) = (format!("tp{pair}"), format!("dp{}", number % 2));
+        // Rank 3 is late to what it does with rank 2, which the others know nothing of.
+        let late = if number == 3 { 30 } else { 0 };
+        [
+            said(1, "allreduce", &tp, &list(near), 2, 100 + late, 40 - late),
+            said(2, "_allgather_base", &dp, &list(far), 2, 150, 10),
+            said(3, "allreduce", "0", "[0, 1, 2, 3]", 4, 160, 10),
+        ]
+    };
+    let files = [0, 1, 2, 3].map(|number| rank(&folder, number, 4, &of(number)));
+    let Imported { trace, account } = import_ranks(&files, &[], Gaps::Keep).unwrap();
+    let network: Vec<(u32, u32, u64, u64)> = trace
+        .ops
+        .iter()
+        .filter_map(|op| match op.unit {
+            Unit::Network(one) => {
+                let span = op.duration.unwrap().ps() / US;
+                Some((one.within, one.servers, one.bytes.get(), span))
+            }
+            _ => None,
+        })
+        .collect();
+    // What an all-gather makes is what both put in.
+    let wanted =
+        [(2, 1, 2048, 40), (2, 1, 2048, 10), (1, 2, 4096, 10), (1, 2, 4096, 10), (2, 2, 2048, 10)];
+    assert_eq!(network, wanted);
+    assert_eq!((account.alone, account.sizeless), ((0, 0), 0));
+    assert_eq!(account.waited.0, 30 * US);
+    let words = account.to_string();
+    for wanted in [
+        "group \"tp2\" of ranks 2, 3, 2 in each of 1 servers: 1",
+        "group \"dp1\" of ranks 1, 3, 1 in each of 2 servers: 1",
+        "group \"0\" of all ranks, 2 in each of 2 servers: 1",
+    ] {
+        assert!(words.contains(wanted), "{words}\nwanted {wanted}");
+    }
+    // Of two ranks of one pair: what they do with others is among these, and waits for nobody here.
+    let Imported { trace, account } = import_ranks(&files[..2], &[], Gaps::Keep).unwrap();
+    let within = |op: &Op| match op.unit {
+        Unit::Network(one) => Some((one.within, one.servers)),
+        _ => None,
+    };
+    let found: Vec<(u32, u32)> = trace.ops.iter().filter_map(within).collect();
+    assert_eq!(found, [(2, 1), (1, 2), (1, 2), (2, 2)]);
+    assert_eq!(account.alone, (0, 0));
+    // And of two that share no group but all.
+    let apart: Vec<PathBuf> =
+        [1, 2].iter().map(|&number| rank(&folder, number, 5, &of(number)[..2])).collect();
+    let error = import_ranks(&apart, &[], Gaps::Keep).unwrap_err().to_string();
+    assert!(error.contains("none in which two of these ranks take part"), "{error}");
+}
+
+#[test]
+fn ranks_of_a_long_group_come_from_the_head_of_the_file() {
+    let folder = folder("listed");
+    let all: Vec<String> = (0..40).map(|rank| (3 * rank).to_string()).collect();
+    let listed = format!(
+        r#""world_size": 120, "pg_config": [{{"pg_name": "5", "pg_desc": "d", "backend_config": "cuda:nccl", "pg_size": 40, "ranks": [{}]}}]"#,
+        all.join(", ")
+    );
+    let short = format!("[{}, ..., 118]", all[..29].join(", "));
+    let files: Vec<PathBuf> = [3, 6]
+        .iter()
+        .map(|&number| {
+            let events = [said(1, "allreduce", "5", &short, 40, 100, 10)];
+            let path = rank(&folder, number, 120, &events);
+            let text = fs::read_to_string(&path).unwrap();
+            // Not of NCCL, and no kernel by CUDA's word.
+            let text = text.replace("ncclDevKernel_Generic(x)", "hccl::all_reduce");
+            let text = text.replace(r#""cat":"kernel""#, r#""cat":"mtia_ccp_events""#);
+            fs::write(&path, text.replace("\"world_size\": 120", &listed)).unwrap();
+            path
+        })
+        .collect();
+    let Imported { account, .. } = import_ranks(&files, &[], Gaps::Keep).unwrap();
+    // The 40 are a third of each server of two: all meet where servers meet.
+    assert_eq!(account.groups.len(), 1);
+    let (name, ranks, within, servers, count) = &account.groups[0];
+    assert_eq!((name.as_str(), ranks.len(), *count), ("5", 40, 1));
+    assert_eq!((*within, *servers), (1, 40));
+}

@@ -1,7 +1,9 @@
 //! Traces of requests: what is read, and the published files themselves.
 
 use crate::files::{file, shared};
-use tiersim_input::import::serving::{MOONCAKE_BLOCK, read_requests};
+use tiersim_input::import::serving::{
+    BlocksInfo, MOONCAKE_BLOCK, TokensInfo, read_requests, requests_info,
+};
 use tiersim_models::units::Time;
 
 #[test]
@@ -25,6 +27,28 @@ fn lines_of_mooncake_become_requests_with_blocks() {
     let [first, second] = &requests.list[..] else { panic!("two requests") };
     assert_eq!((first.arrival, first.prompt), (Time::from_ps(3_000_000_000), 1));
     assert_eq!((requests.names_of(first), requests.names_of(second)), (&[9][..], &[7, 8][..]));
+}
+
+/// The traces of 2024 have a zone, and no decimals at whole seconds.
+#[test]
+fn clocks_with_a_zone_and_times_with_decimals_are_read() {
+    let text = "TIMESTAMP,ContextTokens,GeneratedTokens\n\
+                2024-05-10 00:00:00.009930+00:00,2162,5\n2024-05-10 00:00:01+00:00,2399,6\n";
+    let requests = read_requests(&file("azure-zone", "week.csv", text), 1).expect("it is right");
+    let at: Vec<u64> = requests.list.iter().map(|one| one.arrival.ps()).collect();
+    assert_eq!(at, [0, 990_070_000_000]);
+    let line = |at: &str| {
+        format!(
+            "{{\"timestamp\": {at}, \"input_length\": 1, \"output_length\": 2, \"hash_ids\": [9]}}\n"
+        )
+    };
+    let text = line("0.0") + &line("12.5") + &line("1e3");
+    let requests = read_requests(&file("decimals", "a.jsonl", text), 512).expect("it is right");
+    let at: Vec<u64> = requests.list.iter().map(|one| one.arrival.ps()).collect();
+    assert_eq!(at, [0, 12_500_000_000, 1_000_000_000_000]);
+    for bad in ["-1", "-0.5", "1e30", "\"1\"", "null"] {
+        assert!(read_requests(&file("bad", "a.jsonl", line(bad)), 512).is_err(), "{bad}");
+    }
 }
 
 #[test]
@@ -53,6 +77,12 @@ fn the_published_trace_of_mooncake_is_read() {
     assert_eq!((requests.list.len(), requests.names.len()), (12_031, 288_500));
     let last = requests.list.last().expect("there are some");
     assert_eq!(last.arrival, Time::from_ps(3_536_999_000_000_000));
+    // As a few lines of Python count.
+    let info = requests_info(&requests);
+    let blocks = BlocksInfo { tokens: 512, all: 288_500, different: 182_790, found: 105_710 };
+    assert_eq!(info.blocks, Some(blocks));
+    let TokensInfo { sum, p50, p95, p99, .. } = info.prompt;
+    assert_eq!((sum, p50, p95, p99), (144_793_823, 6_909, 39_552, 85_401));
     let wrong = read_requests(&path, 16).expect_err("blocks have 512 tokens");
     assert_eq!(wrong.0.len(), 50);
 }

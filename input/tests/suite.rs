@@ -9,6 +9,7 @@ mod import_accesses;
 mod import_chakra;
 mod import_execution;
 mod import_footprint;
+mod import_gather;
 mod import_hostile;
 #[cfg(feature = "nsight")]
 mod import_nsight;

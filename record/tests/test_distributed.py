@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 import unittest
+from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 import torch
@@ -63,8 +66,25 @@ def fsdp2(net: nn.Sequential) -> nn.Module:
     return fully_shard(net, mesh=mesh)
 
 
+def run_steps(
+    rank: int,
+    folder: str,
+    recorded: tuple[nn.Module, torch.optim.Optimizer],
+    step: Callable[[], None],
+) -> None:
+    """Runs the steps; rank 1 records nothing, as if rank 0 were recorded alone."""
+    settings = {"batch": ROWS, "sequence": 1, "warmup": 2, "steps": STEPS}
+    place = Path(folder) / "recorded"
+    with Recorder(*recorded, place, **settings) if rank == 0 else nullcontext() as recorder:
+        for _ in range(2 + STEPS):
+            step()
+            if recorder is not None:
+                recorder.step()
+    torch.distributed.destroy_process_group()
+
+
 def worker(rank: int, kind: str, folder: str) -> None:
-    """One of the processes; rank 1 records nothing, as if rank 0 were recorded alone."""
+    """One of the processes."""
     torch.set_num_threads(1)
     torch.manual_seed(1)
     place = f"file://{folder}/meet"
@@ -78,16 +98,7 @@ def worker(rank: int, kind: str, folder: str) -> None:
         optimizer.step()
         optimizer.zero_grad()
 
-    if rank == 0:
-        settings = {"batch": ROWS, "sequence": 1, "warmup": 2, "steps": STEPS}
-        with Recorder(net, optimizer, Path(folder) / "recorded", **settings) as recorder:
-            for _ in range(2 + STEPS):
-                step()
-                recorder.step()
-    else:
-        for _ in range(2 + STEPS):
-            step()
-    torch.distributed.destroy_process_group()
+    run_steps(rank, folder, (net, optimizer), step)
 
 
 def deepspeed_worker(rank: int, stage: int, folder: str) -> None:
@@ -117,17 +128,7 @@ def deepspeed_worker(rank: int, stage: int, folder: str) -> None:
         engine.backward(engine(batch).square().sum())
         engine.step()
 
-    if rank == 0:
-        settings = {"batch": ROWS, "sequence": 1, "warmup": 2, "steps": STEPS}
-        out = Path(folder) / "recorded"
-        with Recorder(engine.module, zero.optimizer, out, **settings) as recorder:
-            for _ in range(2 + STEPS):
-                step()
-                recorder.step()
-    else:
-        for _ in range(2 + STEPS):
-            step()
-    torch.distributed.destroy_process_group()
+    run_steps(rank, folder, (engine.module, zero.optimizer), step)
 
 
 class Sharded(Rules):
@@ -221,7 +222,9 @@ class Sharded(Rules):
                 self.assertEqual([one for one in found if one[1] > 8], wanted * STEPS)
                 self.assertEqual({op["group"] for op in meets}, {f"{RANKS}x1"})
                 self.run_it()
+                # The next stage meets and records anew.
                 (self.folder.parent / "meet").unlink(missing_ok=True)
+                shutil.rmtree(self.folder, ignore_errors=True)
 
 
 if __name__ == "__main__":

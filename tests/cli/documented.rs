@@ -137,6 +137,8 @@ fn project() -> Project {
     project.write("tiny.pickle.gz", snapshot);
     let profiled = fs::read(shipped("tests/data/fuzz/profiler/seed~trace.json")).unwrap();
     project.write("trace.json", profiled);
+    let ranks = fs::read(shipped("tests/data/fuzz/archive/packed~a.tar")).unwrap();
+    project.write("ranks.tar.gz", ranks);
     recordings(&project);
     project.write("blocks.csv", "object,bytes\n1,4096\n2,4096\n1,4096\n");
     let products = (1..61).map(|m| format!("bf16,{m},{},4096,{}\n", 64 * m, 3 + m / 4));

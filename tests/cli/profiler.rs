@@ -206,6 +206,15 @@ fn real_ranks_are_one_trace_that_every_policy_runs() {
         "rank 0 began 5.762 ms after the first",
         "1668 of 1675 rows of the execution trace",
     ]);
+    // The archive itself is all four of its ranks, in a scenario and for every command.
+    fs::copy(&real, project.path("all.tar.gz")).unwrap();
+    project.run(&["trace", "info", "all.tar.gz"]).ends_with(0).shows(&["4 ranks as one trace"]);
+    let inner = format!("all.tar.gz/{first}");
+    project.run(&["trace", "info", &inner]).ends_with(0).shows(&["Rank 0 of 8"]);
+    zoo(&project, "all.tar.gz", "keep");
+    let text = fs::read_to_string(project.path("scenarios/zoo.ron")).unwrap();
+    project.write("scenarios/all.ron", text.replace("h100-sxm-pcie5", "dgx-h100"));
+    project.run(&["check", "scenarios/all.ron"]).ends_with(0);
     zoo(&project, "T", "keep");
     let text = fs::read_to_string(project.path("scenarios/zoo.ron")).unwrap();
     let text = text.replace("gaps: keep, ", "");
@@ -241,4 +250,17 @@ fn options_of_files_of_accesses_are_refused_beside_recordings_that_are_put_toget
             assert!(!project.path("T").exists(), "nothing is written");
         }
     }
+}
+
+#[test]
+fn requests_are_counted_and_files_of_no_kind_are_said_to_be_none() {
+    let project = Project::shipped();
+    let week = "TIMESTAMP,ContextTokens,GeneratedTokens\n2024-05-10 00:00:00.009930+00:00,2162,5\n";
+    project.write("week.csv", week);
+    project.run(&["trace", "info", "week.csv"]).ends_with(0).shows(&["1 requests within 0.000 s"]);
+    let json = ["trace", "info", "week.csv", "--format", "json"];
+    project.run(&json).ends_with(0).shows(&["\"requests\": 1"]);
+    project.write("notes.txt", "nothing that is known");
+    let ran = project.run(&["trace", "info", "notes.txt"]).ends_with(2);
+    ran.says(&["a recording is wanted here, and what this is cannot be told"]);
 }

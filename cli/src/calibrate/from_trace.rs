@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use tiersim_input::file_kind::FileKind;
 use tiersim_input::hardware_file::read_hardware_of;
 use tiersim_input::hardware_file::told::OnTop;
+use tiersim_input::import::gather::holds_files;
 use tiersim_input::import::profiler::import_profiler;
 use tiersim_models::diagnostic::Diagnostics;
 use tiersim_models::hardware::{Compute, HBM, Hardware, Uncertainty};
@@ -87,7 +88,8 @@ fn numbers(told: &[Told], machine: &Hardware) -> String {
 
 /// The trace, and of a profiler's file what it says beyond that.
 fn recording(path: &Path) -> Result<(Trace, Profile), Failure> {
-    if matches!(FileKind::of(path), Some(FileKind::ProfilerTrace | FileKind::Sqlite)) {
+    let one = matches!(FileKind::of(path), Some(FileKind::ProfilerTrace | FileKind::Sqlite));
+    if one && !holds_files(path) {
         let imported = import_profiler(path, Gaps::Keep)?;
         return Ok((imported.trace, imported.account.profile));
     }

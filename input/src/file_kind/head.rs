@@ -76,8 +76,12 @@ fn of_json(text: &str) -> Option<FileKind> {
 fn of_list(text: &str) -> Option<FileKind> {
     let rest = text.strip_prefix('[')?.trim_start();
     if rest.starts_with('{') {
-        let damo = rest.contains("\"kdamond_idx\"");
-        return damo.then_some(FileKind::DamoRecord);
+        let has = |key: &str| rest.contains(&format!("\"{key}\""));
+        if has("segment_type") && has("total_size") {
+            // What `torch.cuda.memory_snapshot()` returns: its reader says what is missing.
+            return Some(FileKind::SnapshotText);
+        }
+        return has("kdamond_idx").then_some(FileKind::DamoRecord);
     }
     let first = rest.strip_prefix('[')?.split([',', ']']).next()?;
     first.trim().parse::<i64>().ok().map(|_| FileKind::MemoryTimeline)

@@ -7,11 +7,13 @@ use crate::import::accesses::{Accesses, Grouping, import_accesses};
 use crate::import::chakra::import_chakra;
 use crate::import::execution::import_execution;
 use crate::import::footprint::{import_snapshot, import_timeline};
-use crate::import::profiler::import_profiler;
+use crate::import::gather::{Gathered, gather};
+use crate::import::profiler::{import_joined, import_profiler};
+use crate::import::ranks::import_ranks;
 use crate::import::requests::Reader;
 use std::fs::File;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use tiersim_models::diagnostic::Diagnostics;
 use tiersim_models::workload::Gaps;
 
@@ -23,15 +25,43 @@ pub type Imported = crate::import::imported::Imported<String>;
 /// # Errors
 /// What is wrong with the file, or what it is instead of one that becomes a trace.
 pub fn import_file(path: &Path, gaps: Gaps) -> Result<Imported, Diagnostics> {
-    import_grouped(path, gaps, None, &Grouping::default())
+    import_recordings(&[path.to_owned()], &[], gaps, (None, &Grouping::default()))
 }
 
-/// The same with a say in how accesses are grouped, and in what a block trace holds that does not
-/// say it itself.
+/// Makes one trace of all that is named: of a file, of several that are ranks of one run, or of what
+/// an archive or a folder of such holds; `executions` are none, or say of each what its ops read and
+/// write. Of a file of accesses `grouping` and `reader` say how it is read.
 ///
 /// # Errors
-/// As [`import_file`]; that a file holds no accesses to be grouped.
-pub fn import_grouped(
+/// As [`import_file`]; that nothing says what of several is meant; that what is named holds no
+/// accesses to be grouped.
+pub fn import_recordings(
+    named: &[PathBuf],
+    executions: &[PathBuf],
+    gaps: Gaps,
+    (reader, grouping): (Option<Reader>, &Grouping),
+) -> Result<Imported, Diagnostics> {
+    let Gathered { files, executions, words } = gather(named, executions)?;
+    let first = files.first().map_or(Path::new(""), PathBuf::as_path);
+    let together = files.len() > 1 || !executions.is_empty();
+    if together && (reader.is_some() || !grouping.is_default()) {
+        let rule = "only files of accesses are grouped";
+        return Err(Diagnostics::one(first, None, rule, "", GROUPING));
+    }
+    let mut imported = match (&files[..], &executions[..]) {
+        ([file], []) => import_one(file, gaps, reader, grouping)?,
+        ([file], [execution]) => import_joined(file, execution, gaps)?.in_words(),
+        _ => import_ranks(&files, &executions, gaps)?.in_words(),
+    };
+    imported.account.insert_str(0, &words);
+    Ok(imported)
+}
+
+/// What is to be done with options that nothing heeds.
+const GROUPING: &str = "leave --object-bytes, --window, --rate and --reader out";
+
+/// What one file becomes.
+fn import_one(
     path: &Path,
     gaps: Gaps,
     reader: Option<Reader>,
@@ -47,8 +77,7 @@ pub fn import_grouped(
     }
     if !grouping.is_default() {
         let rule = "only files of accesses are grouped";
-        let remedy = "leave --object-bytes, --window and --rate out";
-        return Err(Diagnostics::one(path, None, rule, "", remedy));
+        return Err(Diagnostics::one(path, None, rule, "", GROUPING));
     }
     match kind {
         None if is_report(path) => {
@@ -60,7 +89,13 @@ pub fn import_grouped(
             );
             Err(Diagnostics::one(path, None, rule, "", remedy))
         }
-        None if !may_be_json(path) => {
+        None if first_byte(path) == Some(b'<') => {
+            let rule = "a recording is wanted here, and this is a page or another document";
+            let remedy = "give what it was made of: of a memory timeline of PyTorch what \
+                          `profiler.export_memory_timeline(\"NAME.raw.json.gz\")` writes";
+            Err(Diagnostics::one(path, None, rule, "", remedy))
+        }
+        None if first_byte(path).is_some_and(|byte| !matches!(byte, b'{' | b'[')) => {
             let rule = "a recording is wanted here, and what this is cannot be told";
             let remedy = "give what PyTorch's profiler, its memory snapshots or timelines, Nsight Systems \
                           (as SQLite), Chakra, lackey, perf script, damo or libCacheSim wrote; of a block \
@@ -84,14 +119,11 @@ fn is_report(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ending == "nsys-rep" || ending == "qdrep")
 }
 
-/// Whether a file begins as JSON does, or cannot be looked at: its reader says why.
-fn may_be_json(path: &Path) -> bool {
-    let head = || {
-        let mut head = Vec::new();
-        let file = File::open(path).ok().filter(|_| path.is_file())?;
-        file.take(4096).read_to_end(&mut head).ok()?;
-        let text = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&head);
-        text.iter().copied().find(|byte| !byte.is_ascii_whitespace())
-    };
-    head().is_none_or(|first| matches!(first, b'{' | b'['))
+/// The first byte of a text; none of a file that cannot be looked at: its reader says why.
+fn first_byte(path: &Path) -> Option<u8> {
+    let mut head = Vec::new();
+    let file = File::open(path).ok().filter(|_| path.is_file())?;
+    file.take(4096).read_to_end(&mut head).ok()?;
+    let text = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&head);
+    text.iter().copied().find(|byte| !byte.is_ascii_whitespace())
 }

@@ -7,14 +7,17 @@
 //! Invariant: every use is one that a node shows; what persists is what is read before it is
 //! written.
 
+mod collectives;
 pub(super) mod graph;
 pub(super) mod nodes;
 
+use crate::import::groups::listed;
 use crate::import::names::Names;
 use crate::import::stream::{open, refused};
 use crate::trace::tables::{Findings, ReadBudget};
 use nodes::{Node, NodeSeed};
 use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use tiersim_models::diagnostic::Diagnostics;
@@ -48,6 +51,8 @@ pub struct Account {
     pub elsewhere: u64,
     /// Products whose FLOPs are known.
     pub products: u64,
+    /// Ops that are collectives of several ranks.
+    pub collectives: u64,
 }
 
 impl fmt::Display for Account {
@@ -65,6 +70,13 @@ impl fmt::Display for Account {
             "  {kept} of {kept_bytes} bytes persist: they are read before they are written"
         )?;
         writeln!(f, "  FLOPs of {products} products; bytes of all ops, from their tensors")?;
+        if self.collectives > 0 {
+            writeln!(
+                f,
+                "  {} collectives, among as many ranks as their group has",
+                self.collectives
+            )?;
+        }
         if self.elsewhere > 0 {
             writeln!(f, "  {} uses of tensors on other devices, left out", self.elsewhere)?;
         }
@@ -95,6 +107,8 @@ pub(super) struct Tensors {
     pub(super) nodes: Vec<Row>,
     /// What it makes alone.
     pub(super) trace: Trace,
+    /// Ranks of groups by their names, where they are listed.
+    pub(super) groups: BTreeMap<String, Vec<u32>>,
 }
 
 /// Makes a trace of an execution trace, packed or not.
@@ -102,7 +116,7 @@ pub(super) struct Tensors {
 /// # Errors
 /// What is wrong with the file, with line, column and node, or that it holds no op.
 pub fn import_execution(path: &Path) -> Result<Imported, Diagnostics> {
-    read(path).map(|(imported, _, _)| imported)
+    read(path).map(|(imported, ..)| imported)
 }
 
 /// The same, row by row.
@@ -110,11 +124,14 @@ pub fn import_execution(path: &Path) -> Result<Imported, Diagnostics> {
 /// # Errors
 /// As [`import_execution`].
 pub(super) fn read_tensors(path: &Path) -> Result<Tensors, Diagnostics> {
-    let (imported, nodes, names) = read(path)?;
-    Ok(Tensors { names, nodes, trace: imported.trace })
+    let (imported, nodes, names, groups) = read(path)?;
+    Ok(Tensors { names, nodes, trace: imported.trace, groups })
 }
 
-fn read(path: &Path) -> Result<(Imported, Vec<Row>, Names), Diagnostics> {
+/// Ranks of groups by their names.
+type Listed = BTreeMap<String, Vec<u32>>;
+
+fn read(path: &Path) -> Result<(Imported, Vec<Row>, Names, Listed), Diagnostics> {
     let (text, passed) = open(path)?;
     let mut reading = Reading::default();
     let mut parser = serde_json::Deserializer::from_reader(text);
@@ -127,13 +144,15 @@ fn read(path: &Path) -> Result<(Imported, Vec<Row>, Names), Diagnostics> {
         let rule = "an execution trace of PyTorch has a list `nodes`";
         return Err(Diagnostics::one(path, None, rule, "", "check what the file is"));
     }
+    let texts = reading.nodes.iter().filter_map(|node| node.groups.as_deref());
+    let listed = texts.flat_map(listed).collect();
     let (imported, rows) = graph::build(path, reading.nodes, &reading.names, reading.schema)?;
     let mut findings = Findings::default();
     findings.unsound(path, &imported.trace);
     if !findings.is_empty() {
         return Err(findings.finish());
     }
-    Ok((imported, rows, reading.names))
+    Ok((imported, rows, reading.names, listed))
 }
 
 #[derive(Default)]

@@ -40,6 +40,7 @@ pub use tiersim_models::workload::Gaps;
 
 use crate::file_kind::FileKind;
 use crate::import::execution::read_tensors;
+use crate::import::groups::Group;
 use collectives::Seen;
 use host::Host;
 use items::Items;
@@ -89,6 +90,8 @@ pub(super) struct OfRank {
     /// Devices that the file lists: those of the rank's server.
     pub(super) devices: usize,
     pub(super) collectives: Vec<Seen>,
+    /// The groups that these are of.
+    pub(super) groups: Vec<Group>,
     /// Kernels of the library that are no collective that is known.
     pub(super) others: u64,
 }
@@ -108,7 +111,9 @@ pub(super) fn import_rank(
     let of = (&tables, &built.host);
     let (collectives, others) = collectives::collectives(of, &built.items, &built.op_of);
     let (rank, ranks, devices) = (tables.rank, tables.ranks, tables.devices.len());
-    Ok(OfRank { imported: built.imported, rank, ranks, devices, collectives, others })
+    let listed = tensors.map(|tensors| tensors.groups).unwrap_or_default();
+    let groups = tables.groups.resolved(&[&tables.listed, &listed]);
+    Ok(OfRank { imported: built.imported, rank, ranks, devices, collectives, groups, others })
 }
 
 fn tables_of(path: &Path) -> Result<(Tables, u64), Diagnostics> {

@@ -1,14 +1,15 @@
 //! Several ranks of one run, each recorded by the PyTorch profiler or Nsight Systems, as one trace.
 //!
 //! Every rank keeps its ops, on streams of its own, and its objects under names of its own. What
-//! ranks did together, the collectives, is one op for all of them (`tie`): it waits for the last
-//! rank, and all ranks wait for its end (`merge`): a rank that a policy makes late is waited for.
+//! ranks did together, the collectives, is one op for all that take part (`party`, `tie`): it waits for
+//! the last of them, and all wait for its end (`merge`): a rank that a policy makes late is waited for.
 //! A trace of tiersim is of one device; here that device stands for all of the ranks together.
 //! Invariant: each rank's ops are in the order of its own import, and wait for what they wait for
 //! there.
 
 mod account;
 mod merge;
+mod party;
 mod tie;
 
 pub use account::Account;

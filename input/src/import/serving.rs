@@ -7,7 +7,10 @@
 //! the order of the file.
 
 mod azure;
+mod info;
 pub(crate) mod mooncake;
+
+pub use info::{BlocksInfo, RequestsInfo, TokensInfo, requests_info};
 
 use crate::trace::tables::{Findings, Limits, unpacked_name};
 use std::path::Path;

@@ -22,9 +22,8 @@ pub use sites::{Role, Site};
 pub use tree::Problem;
 
 use crate::packed::Packing;
-use crate::trace::tables::regular_file;
-use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use crate::trace::tables::open;
+use std::io::Read;
 use std::path::Path;
 use tiersim_models::diagnostic::Diagnostics;
 
@@ -40,13 +39,9 @@ const FREE: u64 = 64 << 20;
 /// A file that is no regular file, is too large, is damaged, or holds no snapshot: the place as a
 /// byte, a line or an entry, the rule, what was found, and what to do.
 pub fn read_snapshot(path: &Path) -> Result<Snapshot, Diagnostics> {
-    let length = regular_file(path, LARGEST)?;
+    let (length, mut file) = open(path, LARGEST)?;
     let bad = |rule: &str, found: String, remedy: &str| {
         Err(Diagnostics::one(path, None, rule, found, remedy))
-    };
-    let mut file = match File::open(path) {
-        Ok(file) => BufReader::new(file),
-        Err(error) => return bad("a snapshot can be read", error.to_string(), "check the path"),
     };
     let magic = match file.fill_buf() {
         Ok(first) => first.get(..4).unwrap_or_default().to_vec(),
@@ -55,9 +50,9 @@ pub fn read_snapshot(path: &Path) -> Result<Snapshot, Diagnostics> {
     let (from, limit): (Box<dyn Read>, u64) = match Packing::of_head(&magic) {
         Some(packing) => {
             let most = length.saturating_mul(RATIO).saturating_add(FREE).min(LARGEST);
-            (packing.unpacked(Box::new(file)), most)
+            (packing.unpacked(file), most)
         }
-        None => (Box::new(file), LARGEST),
+        None => (file, LARGEST),
     };
     let mut bytes = Vec::new();
     if let Err(error) = from.take(limit + 1).read_to_end(&mut bytes) {
@@ -74,11 +69,11 @@ pub fn read_snapshot(path: &Path) -> Result<Snapshot, Diagnostics> {
     Err(Diagnostics::one(path, None, rule, found, remedy))
 }
 
-/// [`read_snapshot`] of bytes: JSON if they start with a brace, else a pickle.
+/// [`read_snapshot`] of bytes: JSON if they start with a brace or a bracket, else a pickle.
 pub fn parse(bytes: Vec<u8>) -> Result<Snapshot, Problem> {
     let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
     let tree = match first {
-        Some(b'{') => json::read_json(bytes)?,
+        Some(b'{' | b'[') => json::read_json(bytes)?,
         _ => pickle::read_pickle(bytes)?,
     };
     rows::snapshot(&tree)

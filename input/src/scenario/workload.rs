@@ -191,11 +191,11 @@ impl Resolver<'_, '_> {
     }
 }
 
-/// The trace that a path names, if it is one: a folder, or a file that becomes a trace.
+/// The trace that a path names, if it is one: a folder, or what becomes a trace.
 pub fn trace_at(path: &Path, gaps: Gaps) -> Option<TraceSource> {
-    if path.is_dir() || shipped::is_folder(path) {
+    let recorded = FileKind::of(path).is_some_and(FileKind::becomes_trace);
+    if !recorded && (path.is_dir() || shipped::is_folder(path)) {
         return Some(TraceSource::Folder(path.to_owned()));
     }
-    let recorded = FileKind::of(path).is_some_and(FileKind::becomes_trace);
     recorded.then(|| TraceSource::Recording { file: path.to_owned(), gaps })
 }

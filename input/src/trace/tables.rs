@@ -6,7 +6,8 @@
 //! Invariant: at most [`MAX_LINE_BYTES`] of a table are buffered at a time, and line `n` of the
 //! file is record `n` of the table.
 
-use super::tar::{OneFile, is_tar};
+use crate::archive;
+use crate::archive::tar::{OneFile, is_tar};
 use crate::packed::Packing;
 use crate::shipped;
 use std::fs::File;
@@ -251,10 +252,16 @@ pub(crate) fn unpacked_by_magic(
     }
 }
 
-/// A file of at most `limit` bytes, with its length: one that ships, or a regular file.
+/// A file of at most `limit` bytes, with its length: one that ships, a regular file, or one that lies
+/// in an archive.
 pub(crate) fn open(path: &Path, limit: u64) -> Result<(u64, Box<dyn BufRead>), Diagnostics> {
     if let Some(bytes) = shipped::bytes(path) {
         return Ok((bytes.len() as u64, Box::new(bytes)));
+    }
+    if let Some((archive, name)) = archive::within(path) {
+        let (length, file) =
+            archive::open(&archive, &name).map_err(|error| describe(path, &error))?;
+        return at_most(path, length, limit).map(|()| (length, file));
     }
     let length = regular_file(path, limit)?;
     let file = File::open(path).map_err(|error| describe(path, &error))?;
@@ -272,11 +279,16 @@ pub(crate) fn regular_file(path: &Path, limit: u64) -> Result<u64, Diagnostics> 
     if !kind.is_file() {
         return Err(Diagnostics::one(path, None, "not a regular file", "", "put a file there"));
     }
-    if meta.len() > limit {
-        let found = format!("{} bytes", meta.len());
+    at_most(path, meta.len(), limit)?;
+    Ok(meta.len())
+}
+
+fn at_most(path: &Path, length: u64, limit: u64) -> Result<(), Diagnostics> {
+    if length > limit {
+        let found = format!("{length} bytes");
         return Err(Diagnostics::one(path, None, format!("over {limit} bytes"), found, "split it"));
     }
-    Ok(meta.len())
+    Ok(())
 }
 
 /// The text of a table, checked while it streams by.

@@ -72,6 +72,7 @@ readers! {
     Mooncake "requests-mooncake",
     Oracle "cache-oracle",
     CacheTable "cache-table",
+    Archive "archive",
 }
 
 impl Reader {
@@ -135,7 +136,7 @@ impl Reader {
             }
             Reader::Footprint => drop(import_snapshot(path).map(|one| info(&one.trace))),
             Reader::Timeline => drop(import_timeline(path).map(|one| info(&one.trace))),
-            Reader::Lackey | Reader::Perf | Reader::Damon | Reader::Block => {
+            Reader::Lackey | Reader::Perf | Reader::Damon | Reader::Block | Reader::Archive => {
                 drop(import_file(path, Gaps::Keep).map(|one| info(&one.trace)))
             }
             Reader::Tables => {

@@ -1,7 +1,7 @@
 //! What `valgrind --tool=lackey --trace-mem=yes` prints: one line per access.
 //!
 //! `I  addr,size` is an instruction, ` L`, ` S` and ` M` are a load, a store and both; addresses are
-//! hexadecimal, sizes decimal. Lines of `==` are valgrind's own. Nothing says when.
+//! hexadecimal, sizes decimal. Lines that begin with `==1114==` are valgrind's own. Nothing says when.
 //! Invariant: every other line is an access, or the file is refused.
 
 use super::group::Groups;
@@ -12,6 +12,15 @@ use tiersim_models::workload::{Known, Mode};
 
 /// The largest access: no instruction reads or writes more.
 const MOST_BYTES: u64 = 4096;
+
+/// Whether a line is valgrind's own: `==1114==` of any run, `--1114--` of `-v`, `**1114**` of the
+/// program's through valgrind.
+pub(super) fn is_own(text: &str) -> bool {
+    ["==", "--", "**"].iter().any(|mark| {
+        let number = text.strip_prefix(mark).and_then(|rest| rest.split_once(mark));
+        number.is_some_and(|(number, _)| decimal(number).is_some())
+    })
+}
 
 /// The kind, address and size of a line.
 pub(super) fn line(text: &str) -> Option<(char, u64, u64)> {
@@ -28,7 +37,7 @@ pub(super) fn read(path: &Path, groups: &mut Groups) -> Result<(), Diagnostics> 
     let mut lines = Lines::open(path)?;
     while lines.advance()? {
         let text = lines.text()?;
-        if text.is_empty() || text.starts_with("==") {
+        if text.is_empty() || is_own(text) {
             continue;
         }
         let Some((kind, address, size)) = line(text) else {

@@ -53,11 +53,25 @@ pub(super) fn sample(text: &str) -> Option<Sample> {
     Some(Sample { at_ps, address, mode })
 }
 
+/// Whether a line is one of the callers that `perf record -g` lists below a sample: an address and a
+/// place, indented, without a time.
+fn is_caller(text: &str) -> bool {
+    let mut words = text.split_ascii_whitespace();
+    let address = words.next().is_some_and(|word| hex(word).is_some());
+    let timeless = !text
+        .split_ascii_whitespace()
+        .any(|word| word.strip_suffix(':').and_then(seconds).is_some());
+    text.starts_with([' ', '\t']) && address && words.next().is_some() && timeless
+}
+
 pub(super) fn read(path: &Path, groups: &mut Groups) -> Result<(), Diagnostics> {
     let mut lines = Lines::open(path)?;
     while lines.advance()? {
         let text = lines.text()?;
         if text.trim_ascii().is_empty() || text.starts_with('#') {
+            continue;
+        }
+        if is_caller(text) {
             continue;
         }
         let Some(sample) = sample(text) else {

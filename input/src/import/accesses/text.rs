@@ -17,7 +17,7 @@ pub(crate) enum TextKind {
 pub(crate) fn of_text(text: &str) -> Option<TextKind> {
     let mut banner = false;
     for line in text.lines() {
-        if line.starts_with("==") {
+        if lackey::is_own(line) || line.starts_with("==") {
             // Valgrind names its tool first.
             banner |= line.contains("Lackey");
             continue;

@@ -3,6 +3,7 @@
 //! Invariant: an object's uses are in the order of its nodes, and the first use of one that does not
 //! persist writes it.
 
+use super::collectives::collectives;
 use super::nodes::{Node, Tensor};
 use super::{Account, Imported, Row};
 use crate::import::names::Names;
@@ -13,7 +14,7 @@ use tiersim_models::diagnostic::Diagnostics;
 use tiersim_models::ids::ObjectId;
 use tiersim_models::units::Bytes;
 use tiersim_models::workload::{
-    Known, Mode, Object, ObjectKind, Op, Phase, Recorded, Trace, TraceMeta, Use,
+    Known, Mode, Object, ObjectKind, Op, Phase, Recorded, Trace, TraceMeta, Unit, Use,
 };
 
 /// Ops that touch no memory, though tensors go in and out.
@@ -90,6 +91,7 @@ pub(super) fn build(
     let storages: BTreeSet<i64> = all.map(|tensor| tensor.storage).collect();
     account.storages = storages.len() as u64;
     let (within, accesses, allocations) = classify(&nodes, names);
+    let collectives = collectives(&nodes, &accesses);
     let mut graph = Graph::new(names, device);
     let (mut ops, mut uses) = (Vec::new(), Vec::new());
     let (mut step, mut updated) = (0, false);
@@ -129,7 +131,9 @@ pub(super) fn build(
         account.products += u64::from(flops > 0);
         rows[at].op = Some(ops.len() as u32);
         let (flops, bytes) = (flops, Bytes::new(bytes));
-        ops.push(Op { flops, bytes, ..Op::new(step, phase, name, start..uses.len() as u32) });
+        let unit = collectives.get(&at).map_or(Unit::Device, |&one| Unit::Network(one));
+        account.collectives += u64::from(unit != Unit::Device);
+        ops.push(Op { flops, bytes, unit, ..Op::new(step, phase, name, start..uses.len() as u32) });
     }
     if ops.is_empty() {
         let rule = "an execution trace of PyTorch holds ops on tensors";

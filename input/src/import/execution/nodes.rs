@@ -5,7 +5,8 @@
 //! offset, numbers, bytes of a number, device]`, within lists of any depth.
 //! Invariant: of values that are no tensors nothing is kept.
 
-use crate::import::names::Names;
+use crate::import::groups::Words;
+use crate::import::names::{Names, cut};
 use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::fmt;
 
@@ -38,13 +39,19 @@ pub(in crate::import) struct Node {
     pub(in crate::import) changed: u64,
     /// Whether it has a schema, as ops have and ranges have not.
     pub(in crate::import) op: bool,
+    /// What it says of a collective.
+    pub(in crate::import) collective: Option<Box<Words>>,
+    /// The list of groups of ranks that a run begins with, as JSON.
+    pub(in crate::import) groups: Option<String>,
 }
 
 impl Node {
     /// About what it takes in memory, and what is made of it.
     pub(in crate::import) fn bytes(&self) -> usize {
         let tensors = self.inputs.len() + self.outputs.len();
-        600 + tensors * (2 * size_of::<Tensor>() + 120)
+        let said = self.collective.as_ref().map_or(0, |_| 256);
+        let groups = self.groups.as_ref().map_or(0, |text| 4 * text.len());
+        600 + tensors * (2 * size_of::<Tensor>() + 120) + said + groups
     }
 }
 
@@ -76,7 +83,9 @@ impl<'de> Visitor<'de> for NodeSeed<'_> {
                 "ctrl_deps" | "parent" => node.parent = map.next_value()?,
                 "name" => name = map.next_value()?,
                 "inputs" => {
-                    map.next_value_seed(Values::new(self.0, &mut node.inputs))?;
+                    let mut values = Values::new(self.0, &mut node.inputs);
+                    values.groups = Some(&mut node.groups);
+                    map.next_value_seed(values)?;
                 }
                 "outputs" => {
                     map.next_value_seed(Values::new(self.0, &mut node.outputs))?;
@@ -90,7 +99,7 @@ impl<'de> Visitor<'de> for NodeSeed<'_> {
                             ("op_schema", Element::Text(text)) => schema = text,
                             ("rf_id", Element::Number(number)) => node.record_function = number,
                             ("tid", Element::Number(number)) => node.thread = number,
-                            _ => {}
+                            (name, value) => said(&mut node.collective, name, value),
                         }
                     }
                 }
@@ -116,6 +125,24 @@ impl<'de> serde::Deserialize<'de> for Element {
     fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Element, D::Error> {
         let (mut names, mut none) = (Names::default(), Vec::new());
         Values::new(&mut names, &mut none).element(from)
+    }
+}
+
+/// Takes what an attribute says of a collective.
+fn said(collective: &mut Option<Box<Words>>, name: &str, value: Element) {
+    let known = ["collective_name", "dtype", "in_msg_nelems", "pg_name", "pg_size"];
+    if !known.contains(&name) {
+        return;
+    }
+    let words = collective.get_or_insert_default();
+    match (name, value) {
+        ("in_msg_nelems", Element::Number(number)) => words.numbers = Some(number),
+        ("pg_size", Element::Number(number)) => words.size = Some(number),
+        ("pg_name", Element::Number(number)) => words.group = number.to_string(),
+        ("pg_name", Element::Text(text)) => words.group = cut(&text).to_owned(),
+        ("dtype", Element::Text(text)) => words.dtype = cut(&text).to_owned(),
+        ("collective_name", Element::Text(text)) => words.name = cut(&text).to_owned(),
+        _ => {}
     }
 }
 
@@ -148,6 +175,8 @@ pub(in crate::import) struct Values<'a> {
     out: &'a mut Vec<Tensor>,
     argument: u16,
     depth: u8,
+    /// Where a list of groups of ranks goes, which is a text.
+    groups: Option<&'a mut Option<String>>,
 }
 
 /// What one value is.
@@ -161,7 +190,7 @@ pub(in crate::import) enum Element {
 
 impl<'a> Values<'a> {
     pub(in crate::import) fn new(names: &'a mut Names, out: &'a mut Vec<Tensor>) -> Values<'a> {
-        Values { names, out, argument: 0, depth: 0 }
+        Values { names, out, argument: 0, depth: 0, groups: None }
     }
 
     pub(in crate::import) fn element<'de, D: serde::Deserializer<'de>>(
@@ -181,10 +210,17 @@ impl<'a> Values<'a> {
                 out: &mut *self.out,
                 argument: self.argument,
                 depth: self.depth + 1,
+                groups: None,
             };
             let Some(element) = seq.next_element_seed(inner)? else { break };
             match element {
                 Element::Number(number) if count < 5 => numbers[count] = number,
+                Element::Text(text) if text.starts_with("[{") && text.contains("pg_name") => {
+                    if let Some(groups) = self.groups.as_deref_mut() {
+                        *groups = Some(text);
+                    }
+                    plain = false;
+                }
                 Element::Text(text) if count == 5 => device = Some(text),
                 _ => plain = false,
             }
@@ -265,9 +301,9 @@ impl<'de> Visitor<'de> for ElementVisitor<'_> {
     fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<Element, A::Error> {
         while let Some(key) = map.next_key::<String>()? {
             if key == "values" && self.0.depth == 0 {
-                let Values { names, out, argument, depth } = &mut self.0;
-                let (argument, depth) = (*argument, *depth);
-                map.next_value_seed(Values { names, out, argument, depth })?;
+                let Values { names, out, argument, depth, groups } = &mut self.0;
+                let (argument, depth, groups) = (*argument, *depth, groups.as_deref_mut());
+                map.next_value_seed(Values { names, out, argument, depth, groups })?;
             } else {
                 map.next_value::<IgnoredAny>()?;
             }

@@ -16,6 +16,7 @@ use crate::trace::tables::{Findings, unpacked_name};
 use serde::de::{Deserializer, Error, SeqAccess, Visitor};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::io::Read;
 use std::path::Path;
 use tiersim_models::diagnostic::Diagnostics;
 use tiersim_models::workload::{ObjectKind, Phase, Recorded, TraceMeta};
@@ -45,6 +46,12 @@ pub fn import_timeline(path: &Path) -> Result<Imported, Diagnostics> {
     let mut parser = serde_json::Deserializer::from_reader(text);
     let result = parser.deserialize_seq(Rows(&mut reading)).and_then(|()| parser.end());
     if let Err(error) = result {
+        if reading.rows == 0 && is_sums(path) {
+            let rule = "a raw memory timeline is a list of rows [time, action, bytes, category]";
+            let remedy = "a timeline of sums by category, or a page, does not say which memory is whose: \
+                          export it with `profiler.export_memory_timeline(\"NAME.raw.json.gz\")`";
+            return Err(Diagnostics::one(path, None, rule, error.to_string(), remedy));
+        }
         return Err(refused(path, error, &format!("row {}", reading.rows)));
     }
     if reading.footprint.count() == 0 {
@@ -72,6 +79,24 @@ pub fn import_timeline(path: &Path) -> Result<Imported, Diagnostics> {
     let mut findings = Findings::default();
     findings.unsound(path, &trace);
     findings.finish().into_result(Imported { trace, account })
+}
+
+/// Whether a file is what `export_memory_timeline("NAME.json")` writes: a list of times, and behind it
+/// one of lists of sums.
+fn is_sums(path: &Path) -> bool {
+    let Ok((file, _)) = open(path) else { return false };
+    let mut head = Vec::new();
+    let _ = file.take(4096).read_to_end(&mut head);
+    let text = String::from_utf8_lossy(&head);
+    let Some(text) = text.trim_start().strip_prefix('[') else { return false };
+    match text.split_once(']') {
+        Some((_, rest)) => {
+            let rest = rest.trim_start().trim_start_matches(',').trim_start();
+            rest.strip_prefix('[').is_some_and(|rest| rest.trim_start().starts_with('['))
+        }
+        // No row of four numbers is that long.
+        None => head.len() == 4096,
+    }
 }
 
 fn meta(path: &Path, first: u64) -> TraceMeta {

@@ -7,6 +7,7 @@
 use super::host::{Host, NOWHERE};
 use super::items::{Item, Items};
 use super::tables::{Tables, Work};
+use crate::import::groups::{Said, kind_of};
 use std::collections::BTreeSet;
 use tiersim_models::collective::CollectiveKind;
 use tiersim_models::ids::OpId;
@@ -19,6 +20,8 @@ pub(crate) struct Seen {
     pub(crate) kind: CollectiveKind,
     /// What goes in on this rank; 0 where its shape is not recorded.
     pub(crate) bytes: u64,
+    /// Who takes part, if that is said: which group of the rank's.
+    pub(crate) group: Option<u32>,
 }
 
 /// All of them in the order in which they were asked for, and how many kernels of the library are
@@ -31,16 +34,24 @@ pub(super) fn collectives(
     let (mut seen, mut others, mut calls) = (Vec::new(), 0, BTreeSet::new());
     for (item, &op) in items.list.iter().zip(op_of) {
         let kernel = tables.names.get(item.name).to_ascii_lowercase();
-        if items.device.is_none() || item.work != Work::Kernel || !kernel.contains("nccl") {
+        // Kernels of other libraries are known by what Kineto says of them.
+        let named = kernel.contains("nccl") || tables.said.contains_key(&(item.stream, item.start));
+        if items.device.is_none() || item.work != Work::Kernel || !named {
             continue;
         }
         let call = call_of(tables, host, item);
-        let first = call.is_none_or(|call| calls.insert(call));
+        let said = said_of(tables, host, item);
+        let asked = call.or(said.and_then(|(range, _)| range));
+        let first = asked.is_none_or(|call| calls.insert(call));
+        let said = said.map(|(_, said)| said);
         let name = call.map(|call| tables.names.get(tables.ranges[call as usize].name));
-        match kind_of(name.unwrap_or(&kernel)).filter(|_| first) {
+        let kind = said.and_then(|said| said.kind).or_else(|| kind_of(name.unwrap_or(&kernel)));
+        match kind.filter(|_| first) {
             Some(kind) => {
-                let bytes = call.map_or(0, |call| tables.ranges[call as usize].input_bytes);
-                seen.push(Seen { op, kind, bytes });
+                let shapes = || call.map_or(0, |call| tables.ranges[call as usize].input_bytes);
+                let bytes = said.map(|said| said.bytes).filter(|&bytes| bytes > 0);
+                let bytes = bytes.unwrap_or_else(shapes);
+                seen.push(Seen { op, kind, bytes, group: said.and_then(|said| said.group) });
             }
             None => others += 1,
         }
@@ -48,42 +59,33 @@ pub(super) fn collectives(
     (seen, others)
 }
 
+/// What is said of the collective that an item is: of its kernel, or of one of the ranges that it was
+/// launched in, and of which.
+fn said_of(tables: &Tables, host: &Host, item: &Item) -> Option<(Option<u32>, Said)> {
+    if tables.said.is_empty() && tables.asked.is_empty() {
+        return None;
+    }
+    let mut range = item.range;
+    // Between the launch and `record_param_comms` stand few, and perhaps none.
+    for _ in 0..DEEPEST {
+        if let Some(&said) = tables.asked.get(&range) {
+            return Some((Some(range), said));
+        }
+        if range == NOWHERE {
+            break;
+        }
+        range = host.of(range).parent;
+    }
+    tables.said.get(&(item.stream, item.start)).map(|&said| (None, said))
+}
+
+/// Ranges between a launch and the one that says what it is for.
+const DEEPEST: usize = 8;
+
 /// The range of the call that launched an item, if the file has it.
 fn call_of(tables: &Tables, host: &Host, item: &Item) -> Option<u32> {
     let label = host.of(item.range).label;
     let named = label != NOWHERE
         && tables.names.get(tables.ranges[label as usize].name).starts_with("nccl:");
     named.then_some(label)
-}
-
-/// By the name of a call, or of a kernel in small letters.
-fn kind_of(name: &str) -> Option<CollectiveKind> {
-    let words = [
-        (["all_reduce", "allreduce"], CollectiveKind::AllReduce),
-        (["all_gather", "allgather"], CollectiveKind::AllGather),
-        (["reduce_scatter", "reducescatter"], CollectiveKind::ReduceScatter),
-        (["all_to_all", "alltoall"], CollectiveKind::AllToAll),
-        (["broadcast", "broadcast"], CollectiveKind::Broadcast),
-    ];
-    let found = words.iter().find(|(words, _)| words.iter().any(|word| name.contains(word)));
-    found.map(|&(_, kind)| kind)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{CollectiveKind, kind_of};
-
-    #[test]
-    fn names_of_calls_and_kernels_say_what_they_are() {
-        for (name, kind) in [
-            ("nccl:all_to_all", Some(CollectiveKind::AllToAll)),
-            ("nccl:_all_gather_base", Some(CollectiveKind::AllGather)),
-            ("nccl:_reduce_scatter_base", Some(CollectiveKind::ReduceScatter)),
-            ("nccl:send 0->1", None),
-            ("nccldevkernel_allreduce_sum_bf16_ring_ll(", Some(CollectiveKind::AllReduce)),
-            ("ncclkernel_sendrecv_ring_simple_sum_int8_t(", None),
-        ] {
-            assert_eq!(kind_of(name), kind, "{name}");
-        }
-    }
 }

@@ -6,7 +6,8 @@
 //! Invariant: times are whole picoseconds, read from their digits: no float comes between.
 
 use super::number::picoseconds;
-use super::values::{Id, Key, Shapes, Text, Types, Whole};
+use super::values::{Id, Key, Shapes, Text, Types, Whole, Word};
+use crate::import::groups::Words;
 use serde::Deserialize;
 use serde::de::{Error, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
@@ -49,10 +50,16 @@ impl Category {
             | "privateuse1_runtime"
             | "privateuse1_driver"
             | "xpu_runtime"
+            | "xpu_driver"
+            | "mtia_runtime"
+            | "mlu_runtime"
+            | "gcu_runtime"
+            | "gcu_driver"
             | "hip_runtime" => Category::Runtime,
-            "kernel" => Category::Kernel,
-            "gpu_memcpy" | "memcpy" => Category::Copy,
-            "gpu_memset" | "memset" => Category::Fill,
+            // Others than CUDA's profilers have words of their own.
+            "kernel" | "mtia_ccp_events" | "hpu_op" => Category::Kernel,
+            "gpu_memcpy" | "memcpy" | "mlu_memcpy" | "gcu_memcpy" => Category::Copy,
+            "gpu_memset" | "memset" | "mlu_memset" | "gcu_memset" => Category::Fill,
             "cuda_sync" => Category::Sync,
             "python_function" => Category::Python,
             _ => Category::Other,
@@ -95,6 +102,9 @@ pub(super) struct Args {
     pub(super) shapes: Vec<Vec<i64>>,
     /// Element types of the same.
     pub(super) types: Vec<String>,
+    /// What is said of a collective, if anything is: of its `record_param_comms`, and again of its
+    /// kernel.
+    pub(super) collective: Option<Box<Words>>,
 }
 
 impl<'de> Deserialize<'de> for Event {
@@ -167,7 +177,8 @@ impl Args {
     fn take<'de, A: MapAccess<'de>>(&mut self, key: &str, map: &mut A) -> Result<(), A::Error> {
         let field = match key {
             "correlation" => &mut self.correlation,
-            "stream" => &mut self.stream,
+            // Intel's queues are what a stream is elsewhere.
+            "stream" | "sycl queue" => &mut self.stream,
             "device" => &mut self.device,
             // What a launch on ROCm says of a copy, in the place of `bytes`.
             "bytes" | "Bytes" | "size" => &mut self.bytes,
@@ -188,6 +199,14 @@ impl Args {
                 self.types = map.next_value::<Types>()?.0;
                 return Ok(());
             }
+            "Collective name"
+            | "dtype"
+            | "In msg nelems"
+            | "Group size"
+            | "Process Group Name"
+            | "Process Group Ranks" => {
+                return take_word(self.collective.get_or_insert_default(), key, map);
+            }
             _ => {
                 map.next_value::<IgnoredAny>()?;
                 return Ok(());
@@ -196,4 +215,28 @@ impl Args {
         *field = map.next_value::<Whole>()?.0.or(*field);
         Ok(())
     }
+}
+
+/// Takes a field of what is said of a collective.
+fn take_word<'de, A: MapAccess<'de>>(
+    words: &mut Words,
+    key: &str,
+    map: &mut A,
+) -> Result<(), A::Error> {
+    let text = match key {
+        "In msg nelems" => {
+            words.numbers = map.next_value::<Whole>()?.0;
+            return Ok(());
+        }
+        "Group size" => {
+            words.size = map.next_value::<Whole>()?.0;
+            return Ok(());
+        }
+        "Collective name" => &mut words.name,
+        "dtype" => &mut words.dtype,
+        "Process Group Name" => &mut words.group,
+        _ => &mut words.ranks,
+    };
+    *text = map.next_value::<Word>()?.0;
+    Ok(())
 }

@@ -5,7 +5,7 @@
 
 use super::events::Event;
 use super::tables::Tables;
-use super::values::Whole;
+use super::values::{Ranks, Whole, Word, some_of};
 use crate::import::repaired::Passed;
 use crate::import::stream::{open, refused};
 use crate::trace::tables::ReadBudget;
@@ -96,8 +96,12 @@ impl<'de> Visitor<'de> for Document<'_> {
                     }
                 }
                 "distributedInfo" => {
-                    let world: World = map.next_value()?;
-                    (tables.rank, tables.ranks) = (world.rank, world.world_size);
+                    let world = map.next_value::<Option<World>>()?.unwrap_or_default();
+                    (tables.rank, tables.ranks) = (world.rank.0, world.world_size.0);
+                    let groups = world.pg_config.into_iter();
+                    // Every rank takes part where none is listed.
+                    let listed = groups.filter(|group| !group.ranks.0.is_empty());
+                    tables.listed.extend(listed.map(|group| (group.pg_name.0, group.ranks.0)));
                 }
                 "baseTimeNanoseconds" => tables.epoch = Some(map.next_value()?),
                 _ => drop(map.next_value::<IgnoredAny>()?),
@@ -117,10 +121,21 @@ struct Device {
     memory: Option<Whole>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct World {
-    rank: Option<i64>,
-    world_size: Option<i64>,
+    rank: Whole,
+    world_size: Whole,
+    #[serde(deserialize_with = "some_of")]
+    pg_config: Vec<Listed>,
+}
+
+/// A group of ranks.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Listed {
+    pg_name: Word,
+    ranks: Ranks,
 }
 
 impl<'de> DeserializeSeed<'de> for Events<'_> {

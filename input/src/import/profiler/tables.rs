@@ -7,6 +7,7 @@
 
 use super::events::{Category, Event};
 use super::values::Id;
+use crate::import::groups::{Groups, Said};
 use crate::import::names::Names;
 use std::collections::BTreeMap;
 use tiersim_models::kernel::Product;
@@ -180,6 +181,14 @@ pub(super) struct Tables {
     pub(super) ranks: Option<i64>,
     /// Nanoseconds since 1970 that times count from.
     pub(super) epoch: Option<i64>,
+    /// Ranks of groups by their names, as the head of the file lists them.
+    pub(super) listed: BTreeMap<String, Vec<u32>>,
+    /// Groups that collectives name.
+    pub(super) groups: Groups,
+    /// What is said of the collective that an activity is, by its stream and start, and of the one
+    /// that a range asks for.
+    pub(super) said: BTreeMap<(u32, i64), Said>,
+    pub(super) asked: BTreeMap<u32, Said>,
 }
 
 impl Tables {
@@ -242,7 +251,12 @@ impl Tables {
         if stream_id == next {
             self.streams.push((device, stream));
         }
-        let (name, more) = self.names.id(&event.name);
+        let (name, mut more) = self.names.id(&event.name);
+        if let Some(said) = &event.args.collective {
+            let (said, bytes) = self.groups.said(said);
+            more += bytes;
+            self.said.insert((stream_id, start), said);
+        }
         self.activities.push(Activity {
             start,
             span: start.abs_diff(end),
@@ -277,8 +291,13 @@ impl Tables {
             None => kind_of(&event.name, event.category == Category::Annotation),
         };
         let thread = self.thread(event);
-        let (name, more) = self.names.id(module.unwrap_or(&event.name));
+        let (name, mut more) = self.names.id(module.unwrap_or(&event.name));
         let args = &event.args;
+        if let Some(said) = &args.collective {
+            let (said, bytes) = self.groups.said(said);
+            more += bytes;
+            self.asked.insert(self.ranges.len() as u32, said);
+        }
         if let Some((precision, product)) = super::shapes::product(&event.name, args) {
             self.products.push((self.ranges.len() as u32, precision, product));
         }

@@ -10,6 +10,8 @@ use std::fmt;
 /// Most inputs of an op whose shapes are kept, and most dimensions of one.
 const MOST_INPUTS: usize = 6;
 const MOST_DIMENSIONS: usize = 8;
+/// Most ranks of a group that are listed.
+const MOST_RANKS: usize = 1 << 16;
 
 /// A process or thread: a number, or a name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,7 +30,14 @@ pub(super) struct Text(pub(super) String);
 /// A key of a map, which is always a text.
 pub(super) struct Key(pub(super) String);
 /// A whole number, also as a text; none for anything else.
+#[derive(Default)]
 pub(super) struct Whole(pub(super) Option<i64>);
+/// A text, also of a number or of a list of numbers; empty for anything else.
+#[derive(Default)]
+pub(super) struct Word(pub(super) String);
+/// Ranks of a list; what is none in it is left out.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Ranks(pub(super) Vec<u32>);
 /// Shapes of the first inputs.
 pub(super) struct Shapes(pub(super) Vec<Vec<i64>>);
 /// Types of the first inputs.
@@ -177,6 +186,75 @@ impl<'de> Deserialize<'de> for Whole {
         }
         from.deserialize_any(Any)
     }
+}
+
+impl<'de> Deserialize<'de> for Word {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Word, D::Error> {
+        struct Any;
+        impl<'de> Visitor<'de> for Any {
+            type Value = Word;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a word")
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Word, E> {
+                // Some versions quote a text twice.
+                Ok(Word(text.trim_matches('"').to_owned()))
+            }
+
+            fn visit_i64<E: Error>(self, number: i64) -> Result<Word, E> {
+                Ok(Word(number.to_string()))
+            }
+
+            fn visit_u64<E: Error>(self, number: u64) -> Result<Word, E> {
+                Ok(Word(number.to_string()))
+            }
+
+            forget! { Word, Word(String::new()); visit_bool(bool) visit_f64(f64) }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Word, A::Error> {
+                Ok(Word(format!("{:?}", first::<Rank>(MOST_RANKS).visit_seq(seq)?)))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Word, A::Error> {
+                while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+                Ok(Word(String::new()))
+            }
+        }
+        from.deserialize_any(Any)
+    }
+}
+
+/// One rank; the highest number for what is none.
+#[derive(Clone, Copy)]
+struct Rank(u32);
+
+impl fmt::Debug for Rank {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl<'de> Deserialize<'de> for Rank {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Rank, D::Error> {
+        let number = Whole::deserialize(from)?.0;
+        Ok(Rank(number.and_then(|number| u32::try_from(number).ok()).unwrap_or(u32::MAX)))
+    }
+}
+
+impl<'de> Deserialize<'de> for Ranks {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Ranks, D::Error> {
+        let all = first::<Rank>(MOST_RANKS).deserialize(from)?;
+        Ok(Ranks(all.into_iter().map(|rank| rank.0).filter(|&rank| rank < u32::MAX).collect()))
+    }
+}
+
+/// The first elements of a list; none of what is no list.
+pub(super) fn some_of<'de, T: Deserialize<'de>, D: serde::Deserializer<'de>>(
+    from: D,
+) -> Result<Vec<T>, D::Error> {
+    first(MOST_RANKS).deserialize(from)
 }
 
 /// A list of which the first elements are kept; empty for what is no list.

@@ -1,8 +1,8 @@
 //! The ops of all ranks as one list, with streams, objects and modules of each.
 //!
 //! Ops go by step, by phase and by time, each rank's in its own order; a collective comes when all
-//! ranks have come to it. It runs on the stream of the first rank, behind what the streams of the
-//! others ran before it, and what these run next waits for it.
+//! ranks that take part have come to it. It runs on the stream of the first of them, behind what the
+//! streams of the others ran before it, and what these run next waits for it.
 //! Invariant: an op of a rank has the place in its stream that it has in the import of that rank.
 
 use super::tie::Ties;
@@ -37,6 +37,7 @@ pub(super) fn merge(
             modules,
             ops: Vec::with_capacity(trace.ops.len()),
             tied: 0,
+            waits: false,
             late: if gaps == Gaps::Keep { ties.shift[index] } else { 0 },
         });
         lanes += trace.ops.iter().map(|op| u32::from(op.stream) + 1).max().unwrap_or(0);
@@ -51,7 +52,8 @@ pub(super) fn merge(
     account.streams = lanes;
     let (ops, uses) = (Vec::new(), Vec::new());
     let (last, behind) = (BTreeMap::new(), BTreeMap::new());
-    let mut merging = Merging { ranks, ties, places, ops, uses, last, behind };
+    let (arrived, ready) = (vec![0; ties.list.len()], BTreeSet::new());
+    let mut merging = Merging { ranks, ties, places, ops, uses, arrived, ready, last, behind };
     merging.all();
     Ok(merging.finish())
 }
@@ -61,6 +63,8 @@ struct Of {
     /// Its next op, and its next collective.
     next: usize,
     tied: usize,
+    /// Whether it waits for others at that collective.
+    waits: bool,
     /// Its first stream, object and module in the trace.
     lanes: u32,
     objects: u32,
@@ -77,6 +81,9 @@ struct Merging<'a> {
     places: Vec<Of>,
     ops: Vec<Op>,
     uses: Vec<Use>,
+    /// By collective: how many ranks have come to it; those that all have come to.
+    arrived: Vec<usize>,
+    ready: BTreeSet<usize>,
     /// The last op of each stream.
     last: BTreeMap<u16, OpId>,
     /// The collective that the next op of a stream waits for.
@@ -88,31 +95,34 @@ impl<'a> Merging<'a> {
         self.ranks[rank].of.imported.trace.ops.get(self.places[rank].next)
     }
 
-    /// Whether the next op of a rank is a collective.
-    fn meets(&self, rank: usize) -> bool {
-        let of = &self.places[rank];
-        let tie = self.ties.list.get(of.tied);
-        tie.is_some_and(|tie| tie.ops[rank].index() == of.next)
+    /// Notes that a rank has come to a collective, if its next op is one.
+    fn arrive(&mut self, rank: usize) {
+        let of = &mut self.places[rank];
+        let next = self.ties.of[rank].get(of.tied);
+        let Some(&(id, _)) = next.filter(|(_, op)| op.index() == of.next) else { return };
+        of.waits = true;
+        self.arrived[id] += 1;
+        if self.arrived[id] == self.ties.list[id].ops.len() {
+            self.ready.insert(id);
+        }
     }
 
     fn all(&mut self) {
         let mut now = None;
+        (0..self.ranks.len()).for_each(|rank| self.arrive(rank));
         loop {
-            let waiting = |&rank: &usize| self.head(rank).is_some() && !self.meets(rank);
+            while let Some(id) = self.ready.pop_first() {
+                now = Some(self.collective(id));
+            }
+            let waiting = |&rank: &usize| self.head(rank).is_some() && !self.places[rank].waits;
             let key = |&rank: &usize| {
                 let op = self.head(rank).expect("it has one");
                 let at = op.at.map_or(0, |at| at.ps()).saturating_add(self.ties.shift[rank]);
                 (op.step, Some((op.step, op.phase)) != now, at, rank)
             };
             let next = (0..self.ranks.len()).filter(waiting).min_by_key(key);
-            let Some(rank) = next else {
-                // All that are not done have come to the same collective, for every rank has all.
-                if !self.meets(0) {
-                    return;
-                }
-                now = Some(self.collective());
-                continue;
-            };
+            // Collectives are in an order that all can come to them in: all are done.
+            let Some(rank) = next else { return };
             now = Some(self.one(rank));
         }
     }
@@ -162,19 +172,21 @@ impl<'a> Merging<'a> {
         let id = self.push(moved);
         self.places[rank].ops.push(id);
         self.places[rank].next += 1;
+        self.arrive(rank);
         (op.step, op.phase)
     }
 
-    fn collective(&mut self) -> (u32, Phase) {
+    fn collective(&mut self, id: usize) -> (u32, Phase) {
         let ties = self.ties;
-        let tie = &ties.list[self.places[0].tied];
-        let op = self.head(0).expect("it meets");
-        let mut whole = self.moved(0, op);
+        let tie = &ties.list[id];
+        let (first, _) = tie.ops[0];
+        let op = self.head(first).expect("it meets");
+        let mut whole = self.moved(first, op);
         let mut after: BTreeSet<OpId> = whole.after.drain(..).collect();
         after.extend(self.behind.remove(&whole.stream));
         let mut others = Vec::new();
-        for rank in 1..self.ranks.len() {
-            let op = self.head(rank).expect("every rank has it");
+        for &(rank, _) in &tie.ops[1..] {
+            let op = self.head(rank).expect("it meets");
             let part = self.moved(rank, op);
             after.extend(part.after);
             after.extend(self.behind.remove(&part.stream));
@@ -187,9 +199,11 @@ impl<'a> Merging<'a> {
         whole.after = after.into_iter().collect();
         let id = self.push(whole);
         self.behind.extend(others.into_iter().map(|stream| (stream, id)));
-        for place in &mut self.places {
+        for &(rank, _) in &tie.ops {
+            let place = &mut self.places[rank];
             place.ops.push(id);
-            (place.next, place.tied) = (place.next + 1, place.tied + 1);
+            (place.next, place.tied, place.waits) = (place.next + 1, place.tied + 1, false);
+            self.arrive(rank);
         }
         (op.step, op.phase)
     }

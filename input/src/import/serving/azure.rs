@@ -1,9 +1,10 @@
 //! The Azure LLM inference traces (Patel et al., "Splitwise", ISCA 2024): a table of arrivals and
 //! lengths, without contents.
 //!
-//! `TIMESTAMP` is a wall clock with up to seven decimals of a second (ticks of 100 ns) and no zone;
-//! the first request arrives at 0. The last line need not end with a line break.
-//! Invariant: no leap second, daylight saving or zone is guessed: a clock is a count of ticks.
+//! `TIMESTAMP` is a wall clock with up to seven decimals of a second (ticks of 100 ns), without a zone in
+//! the traces of 2023 and with one in those of 2024 (`+00:00`); the first request arrives at 0. The last line need not end with a line break.
+//! Invariant: no leap second, daylight saving or zone is guessed: a clock is a count of ticks, and a zone
+//! that is written is taken off.
 
 use super::{ENOUGH, LIMITS, MOST_REQUESTS, refused};
 use crate::trace::rows::{Row, read_rows, whole_number};
@@ -71,6 +72,10 @@ fn arrival(row: &mut Row<'_>) -> Arrival {
 fn ticks(stamp: &str) -> Option<u64> {
     let (date, clock) = stamp.split_once(' ')?;
     let [year, month, day] = parts(date, '-', [4, 2, 2])?;
+    let (clock, zone) = match clock.find(['+', '-']) {
+        Some(at) => (&clock[..at], zone(&clock[at..])?),
+        None => (clock, 0),
+    };
     let (clock, decimals) = clock.split_once('.').unwrap_or((clock, "0"));
     let [hour, minute, second] = parts(clock, ':', [2, 2, 2])?;
     let within = (1..=12).contains(&month)
@@ -84,7 +89,16 @@ fn ticks(stamp: &str) -> Option<u64> {
     let fraction = whole_number(decimals)? * 10u64.pow(7 - decimals.len() as u32);
     let days = days_before(year) + (1..month).map(|month| days_of(year, month)).sum::<u64>() + day;
     let seconds = ((days * 24 + hour) * 60 + minute) * 60 + second;
-    Some(seconds * TICKS_PER_S + fraction)
+    Some(seconds.checked_add_signed(-zone)? * TICKS_PER_S + fraction)
+}
+
+/// Seconds that a zone such as `+05:30` is ahead.
+fn zone(text: &str) -> Option<i64> {
+    let sign = if text.starts_with('-') { -1 } else { 1 };
+    let (hours, minutes) = text[1..].split_once(':')?;
+    let two = |text: &str| whole_number(text).filter(|_| text.len() == 2);
+    let (hours, minutes) = (two(hours)?, two(minutes)?);
+    (hours < 24 && minutes < 60).then_some(sign * (hours * 3600 + minutes * 60) as i64)
 }
 
 /// Three numbers of so many digits.
@@ -138,6 +152,11 @@ mod tests {
         let epoch = tick("1970-01-01 00:00:00");
         assert_eq!((tick("2023-11-16 18:15:46") - epoch) / TICKS_PER_S, 1_700_158_546);
         assert_eq!(tick("2023-11-16 18:15:46.68059"), tick("2023-11-16 18:15:46.6805900"));
+        // As in the traces of 2024.
+        let utc = tick("2024-05-10 00:00:00.00993");
+        assert_eq!(tick("2024-05-10 00:00:00.009930+00:00"), utc);
+        assert_eq!(tick("2024-05-10 05:30:00.009930+05:30"), utc);
+        assert_eq!(tick("2024-05-09 17:00:00.009930-07:00"), utc);
     }
 
     #[test]
@@ -149,7 +168,12 @@ mod tests {
             "2023-11-16 18:15",
             "2023-11-16 18:15:46.",
             "2023-11-16 18:15:46.12345678",
-            "2023-11-16 18:15:46+00:00",
+            "2023-11-16 18:15:46+00",
+            "2023-11-16 18:15:46+0000",
+            "2023-11-16 18:15:46+24:00",
+            "2023-11-16 18:15:46+00:00+00:00",
+            "2023-11-16 +00:00",
+            "0000-01-01 00:00:00+23:59:",
             "2023-13-01 00:00:00",
             "2023-00-01 00:00:00",
             "2023-02-29 00:00:00",

@@ -1,6 +1,6 @@
 //! Mooncake's traces (Qin et al., FAST 2025): one JSON object per line.
 //!
-//! `timestamp` is in milliseconds, `input_length` and `output_length` are tokens, and `hash_ids`
+//! `timestamp` is in milliseconds, whole or with decimals, `input_length` and `output_length` are tokens, and `hash_ids`
 //! are the names of the prompt's blocks, from its start on. Other keys are left alone: other traces
 //! of this format have some.
 //! Invariant: one line is in memory at a time.
@@ -9,6 +9,8 @@ use super::{ENOUGH, LIMITS, MOST_REQUESTS, refused};
 use crate::json;
 use crate::trace::tables::{Findings, Source};
 use serde::Deserialize;
+use serde::de::{Error, Unexpected, Visitor};
+use std::fmt;
 use std::path::Path;
 use tiersim_models::diagnostic::{Diagnostics, Place};
 use tiersim_models::requests::ServingRequests;
@@ -20,10 +22,65 @@ const PS_PER_MS: u64 = 1_000_000_000;
 /// A line.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Line {
-    timestamp: u64,
+    timestamp: Milliseconds,
     input_length: u64,
     output_length: u64,
     pub(crate) hash_ids: Vec<u64>,
+}
+
+/// A time in milliseconds: whole in Mooncake's own traces, with decimals in those that others make.
+#[derive(Clone, Copy, Debug)]
+enum Milliseconds {
+    Whole(u64),
+    Decimal(f64),
+}
+
+impl Milliseconds {
+    fn ps(self) -> Option<u64> {
+        match self {
+            Milliseconds::Whole(ms) => ms.checked_mul(PS_PER_MS),
+            // A nanosecond is more than clocks of servers tell, and less than doubles of a year do.
+            Milliseconds::Decimal(ms) => {
+                let ns = (ms * 1e6).round();
+                (0.0..9e15).contains(&ns).then(|| (ns as u64).checked_mul(1000)).flatten()
+            }
+        }
+    }
+}
+
+impl fmt::Display for Milliseconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Milliseconds::Whole(ms) => ms.fmt(f),
+            Milliseconds::Decimal(ms) => ms.fmt(f),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Milliseconds {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Milliseconds, D::Error> {
+        struct Number;
+        impl Visitor<'_> for Number {
+            type Value = Milliseconds;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("u64")
+            }
+
+            fn visit_u64<E: Error>(self, ms: u64) -> Result<Milliseconds, E> {
+                Ok(Milliseconds::Whole(ms))
+            }
+
+            fn visit_i64<E: Error>(self, ms: i64) -> Result<Milliseconds, E> {
+                Err(E::invalid_value(Unexpected::Signed(ms), &self))
+            }
+
+            fn visit_f64<E: Error>(self, ms: f64) -> Result<Milliseconds, E> {
+                Ok(Milliseconds::Decimal(ms))
+            }
+        }
+        from.deserialize_any(Number)
+    }
 }
 
 /// The lines of a file, and what is wrong with them.
@@ -64,7 +121,7 @@ pub(super) fn read(path: &Path, block_tokens: u32) -> Result<ServingRequests, Di
             lines.findings.push(path, place, rule, "more", "split it");
             return Err(lines.findings.finish());
         }
-        let Some(at) = line.timestamp.checked_mul(PS_PER_MS) else {
+        let Some(at) = line.timestamp.ps() else {
             let rule = "timestamp is milliseconds, less than 213 days";
             let remedy = "count from the first request";
             lines.findings.push(path, place, rule, line.timestamp.to_string(), remedy);

@@ -7,14 +7,15 @@
 //! does for all of them, the list of tables included, is bounded by the file too, so that pages that
 //! lead to each other end in an error and not in a walk without end.
 
+use crate::archive::within;
 use crate::json::cannot_read;
 use crate::packed::{Packing, plain};
+use crate::trace::tables::open;
 use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Error, MAIN_DB, OpenFlags, Row};
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use tiersim_models::diagnostic::Diagnostics;
@@ -55,9 +56,11 @@ impl Database {
     /// # Errors
     /// That it is no database, or damaged.
     pub(super) fn open(path: &Path) -> Result<Database, Diagnostics> {
-        let meta = std::fs::metadata(path).map_err(|error| cannot_read(path, &error))?;
         let unpacked = unpacked(path)?;
-        let bytes = unpacked.as_ref().map_or(meta.len(), |bytes| bytes.len() as u64);
+        let bytes = match &unpacked {
+            Some(bytes) => bytes.len() as u64,
+            None => std::fs::metadata(path).map_err(|error| cannot_read(path, &error))?.len(),
+        };
         let connection = connect(path, unpacked.as_deref(), bytes)
             .map_err(|error| damaged(path, "its head", &error))?;
         let (path, names) = (path.to_owned(), BTreeMap::new());
@@ -174,16 +177,18 @@ impl Cells<'_> {
     }
 }
 
-/// What a packed database holds, in memory: nothing is written beside the file. None of one that is
-/// not packed.
+/// What a packed database holds, or one in an archive, in memory: nothing is written beside the file.
+/// None of any other.
 fn unpacked(path: &Path) -> Result<Option<Vec<u8>>, Diagnostics> {
     let failed = |error: &std::io::Error| cannot_read(path, error);
     let mut head = Vec::new();
-    let mut file = File::open(path).map_err(|error| failed(&error))?;
+    let (_, mut file) = open(path, u64::MAX)?;
     file.by_ref().take(4).read_to_end(&mut head).map_err(|error| failed(&error))?;
-    if Packing::of_head(&head).is_none() {
+    if Packing::of_head(&head).is_none() && within(path).is_none() {
         return Ok(None);
     }
+    // What lies in an archive unpacks to no more than this says.
+    let mut file = file.take(MOST_IN_MEMORY);
     file.read_to_end(&mut head).map_err(|error| failed(&error))?;
     let most = (head.len() as u64).saturating_mul(MOST_UNPACKED) + FREE_UNPACKED;
     let mut bytes = plain(head, most.min(MOST_IN_MEMORY)).map_err(|error| match error.kind() {

@@ -10,7 +10,7 @@ use super::super::events::{Args, Category, Event};
 use super::super::tables::{Kind, Range, Source, Tables};
 use super::super::values::Id;
 use super::database::{Cells, Database};
-use super::words;
+use super::words::{self, Words};
 use crate::trace::tables::ReadBudget;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -58,6 +58,7 @@ pub(super) fn read(path: &Path) -> Result<Tables, Diagnostics> {
     let refused = |rule| Diagnostics::one(path, None, rule, "", "check what the file is");
     reading.budget.take(bytes, 0).map_err(refused)?;
     reading.strings(&database)?;
+    reading.numbers(&database)?;
     reading.devices(&database)?;
     reading.choose(&database)?;
     reading.activities(&database)?;
@@ -80,6 +81,7 @@ struct Reading {
     tables: Tables,
     budget: ReadBudget,
     strings: BTreeMap<i64, Box<str>>,
+    numbers: words::Numbers,
     /// The process that counts; none where rows do not say theirs.
     process: Option<i64>,
 }
@@ -116,6 +118,19 @@ impl Reading {
             self.strings.insert(id, text.into());
             self.budget.take(0, text.len() + 64)
         })
+    }
+
+    /// Which numbers stand for what, where the export says it.
+    fn numbers(&mut self, database: &Database) -> Result<(), Diagnostics> {
+        for (index, table) in words::Numbers::TABLES.into_iter().enumerate() {
+            database.rows(table, &["id", "label"], |cells| {
+                if let (Some(id), Some(label)) = (cells.number(0), cells.text(1)) {
+                    self.numbers.take(index, id, label);
+                }
+                Ok(())
+            })?;
+        }
+        Ok(())
     }
 
     /// The text of a column that has it, or its number among the strings.
@@ -189,11 +204,13 @@ impl Reading {
         })?;
         let kinds = columns(&["bytes", "copyKind", "srcKind", "dstKind"]);
         database.rows(COPIES, &kinds, |cells| {
-            let name = words::copy(cells.number(7), cells.number(8), cells.number(9));
+            let kind = self.numbers.of(Words::Copies, cells.number(7));
+            let memory = |at: usize| self.numbers.of(Words::Memory, cells.number(at));
+            let name = words::copy(kind, memory(8), memory(9));
             self.activity(Category::Copy, cells, name, cells.number(6))
         })?;
         database.rows(FILLS, &columns(&["bytes", "memKind"]), |cells| {
-            let name = words::fill(cells.number(7));
+            let name = words::fill(self.numbers.of(Words::Memory, cells.number(7)));
             self.activity(Category::Fill, cells, name, cells.number(6))
         })
     }
@@ -327,7 +344,7 @@ impl Reading {
         let mut rows = Vec::new();
         database.rows(MEMORY, &columns, |cells| {
             let bytes = cells.number(5).filter(|&bytes| bytes > 0);
-            let sign = match cells.number(7) {
+            let sign = match self.numbers.of(Words::Operations, cells.number(7)) {
                 Some(0) => 1,
                 Some(1) => -1,
                 _ => 0,
@@ -335,7 +352,7 @@ impl Reading {
             if !self.is_ours(cells.number(2)) || sign == 0 {
                 return Ok(());
             }
-            let host = words::is_host(cells.number(6));
+            let host = words::is_host(self.numbers.of(Words::Memory, cells.number(6)));
             let args = Args {
                 bytes: bytes.map(|bytes| sign * bytes),
                 address: cells.number(4),

@@ -5,6 +5,7 @@
 
 use super::super::values::Shapes;
 use serde::de::Deserialize;
+use std::collections::BTreeMap;
 
 /// `CUpti_ActivityMemcpyKind`.
 const COPIES: [&str; 11] =
@@ -13,6 +14,82 @@ const COPIES: [&str; 11] =
 /// Kinds of memory, as `ENUM_CUDA_MEM_KIND` numbers them.
 const MEMORY: [&str; 7] =
     ["Pageable", "Pinned", "Device", "Array", "Managed", "Device Static", "Managed Static"];
+
+/// What Nsight Systems itself calls kinds of copies and of memory, and operations on memory, in the
+/// numbers that they have here. Its tables of such words come with an export, and go before numbers.
+const LABELS: [(&str, &[(&str, i64)]); 3] = [
+    (
+        "ENUM_CUDA_MEMCPY_OPER",
+        &[
+            ("unknown", 0),
+            ("host-to-device", 1),
+            ("device-to-host", 2),
+            ("host-to-array", 3),
+            ("array-to-host", 4),
+            ("array-to-array", 5),
+            ("array-to-device", 6),
+            ("device-to-array", 7),
+            ("device-to-device", 8),
+            ("host-to-host", 9),
+            ("peer-to-peer", 10),
+            ("unified host-to-device", 1),
+            ("unified device-to-host", 2),
+            ("unified device-to-device", 8),
+        ],
+    ),
+    (
+        "ENUM_CUDA_MEM_KIND",
+        &[
+            ("pageable", 0),
+            ("pinned", 1),
+            ("device", 2),
+            ("array", 3),
+            ("managed", 4),
+            ("device static", 5),
+            ("managed static", 6),
+            ("unknown", 7),
+        ],
+    ),
+    ("ENUM_CUDA_DEV_MEM_EVENT_OPER", &[("allocation", 0), ("deallocation", 1)]),
+];
+
+/// Numbers of an export's own, by the label of each, as the numbers here.
+#[derive(Debug, Default)]
+pub(super) struct Numbers([BTreeMap<i64, i64>; 3]);
+
+/// Which of its tables.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Words {
+    Copies,
+    Memory,
+    Operations,
+}
+
+impl Numbers {
+    /// Names of the tables.
+    pub(super) const TABLES: [&'static str; 3] = [LABELS[0].0, LABELS[1].0, LABELS[2].0];
+
+    /// Takes a row of one of them.
+    pub(super) fn take(&mut self, table: usize, id: i64, label: &str) {
+        let label = label.trim().to_ascii_lowercase().replace('_', "-");
+        let known = LABELS[table].1.iter().find(|(word, _)| *word == label);
+        if let Some(&(_, number)) = known.filter(|_| self.0[table].len() < 64) {
+            self.0[table].insert(id, number);
+        }
+    }
+
+    /// What a number of the export's is here.
+    pub(super) fn of(&self, words: Words, number: Option<i64>) -> Option<i64> {
+        let number = number?;
+        Some(self.0[words as usize].get(&number).copied().unwrap_or(match (words, number) {
+            // Copies of unified memory are copies, where no table says so.
+            (Words::Copies, 11) => 1,
+            (Words::Copies, 12) => 2,
+            (Words::Copies, 13) => 8,
+            _ => number,
+        }))
+    }
+}
 
 /// What a kind of memory is called.
 pub(super) fn memory(kind: Option<i64>) -> Option<&'static str> {
