@@ -260,7 +260,10 @@ elif skips calibrate; then note calibrate skipped 0; else
     args=(calibrate --machine "$machine" "${choice[@]}" --name "$name" --scratch "$scratch"
         --out "$out/calibration")
     [ "$quick" = no ] || args+=(--quick)
-    if step calibrate "$(share 30)" "$tiersim" "${args[@]}" && [ -f "$out/calibration/$name.ron" ]; then
+    # It takes 90 to 140 s on a GPU, and what it does not finish is lost.
+    limit=$(share 30)
+    [ "$limit" -ge 160 ] || limit=160
+    if step calibrate "$limit" "$tiersim" "${args[@]}" && [ -f "$out/calibration/$name.ron" ]; then
         use_spec "$out/calibration/$name.ron"
         spec_from='the spec that calibrate measured in this run'
     fi
