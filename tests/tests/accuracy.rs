@@ -205,6 +205,7 @@ fn the_summary_is_that_of_the_tables_below() {
         ("published offloaded inference", "OPT-30B,"),
         ("accelerate on an H200", "| accelerate, "),
         ("training that offloads, H200", "| Llama 3.2 1B, "),
+        ("both on an H100", "| on an H100, "),
     ] {
         let rows = page.lines().filter(|line| line.starts_with("| ") && line.contains(of));
         let errors = rows.filter_map(|line| cells(line)[3].strip_suffix(" %")?.parse().ok());
