@@ -19,12 +19,6 @@ struct Busy {
     all: f64,
 }
 
-impl Busy {
-    fn throttle(self) -> Throttle {
-        Throttle::of(self.products, self.all)
-    }
-}
-
 impl Compute {
     /// Time of every op, of all steps that these are; of what no device computes what it would
     /// take there.
@@ -33,9 +27,7 @@ impl Compute {
     pub fn times(&self, precision: &str, ops: &[Op]) -> Vec<Option<Span>> {
         let of = |throttle| move |op: &Op| self.time(precision, op, throttle);
         let mut times: Vec<Option<Span>> = ops.iter().map(of(Throttle::NONE)).collect();
-        let Some(rate) = self.op_times.as_ref().and_then(|of| of.held_back(precision)) else {
-            return times;
-        };
+        let Some(rate) = self.held_back(precision) else { return times };
         let mut steps: BTreeMap<u32, Busy> = BTreeMap::new();
         for (op, time) in ops.iter().zip(&times) {
             let (Unit::Device | Unit::Idle, Some(time)) = (op.unit, time) else { continue };
@@ -46,7 +38,8 @@ impl Compute {
             }
         }
         for (op, time) in ops.iter().zip(&mut times) {
-            let throttle = steps.get(&op.step).copied().unwrap_or_default().throttle();
+            let Busy { products, all } = steps.get(&op.step).copied().unwrap_or_default();
+            let throttle = Throttle::of(products, all);
             let kernels = op.kernels.as_deref().unwrap_or_default();
             if throttle > Throttle::NONE && kernels.iter().any(is_product) {
                 *time = of(throttle)(op);
@@ -60,13 +53,17 @@ impl Compute {
     /// `None` as for [`Compute::roofline`].
     pub fn kernels(&self, precision: &str, kernels: &[Kernel]) -> Option<Span> {
         let all = self.sum(precision, kernels, Throttle::NONE)?;
-        let rate = self.op_times.as_ref().and_then(|of| of.held_back(precision));
-        let products = rate.map_or(0.0, |rate| multiplied(kernels) / rate);
-        let busy = Busy { products, all: seconds(all) };
-        match busy.throttle() > Throttle::NONE && kernels.iter().any(is_product) {
-            true => self.sum(precision, kernels, busy.throttle()),
-            false => Some(all),
+        let Some(rate) = self.held_back(precision) else { return Some(all) };
+        let throttle = Throttle::of(multiplied(kernels) / rate, seconds(all));
+        if throttle == Throttle::NONE {
+            return Some(all);
         }
+        self.sum(precision, kernels, throttle)
+    }
+
+    /// The rate of products if a long run of them has less.
+    fn held_back(&self, precision: &str) -> Option<f64> {
+        self.op_times.as_ref()?.held_back(precision)
     }
 
     /// Time of an op: of its kernels where they are known, of its FLOPs and bytes elsewhere.

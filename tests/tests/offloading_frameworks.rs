@@ -185,6 +185,18 @@ const CASES: [(&str, &str, bool); 5] = [
     ("32 layers", "accelerate: 32 layers", true),
 ];
 
+/// What was measured of a case: the page's name and the run's, whether it is of eight sequences, and
+/// which step it is. The prompt is the first one, and the last one is a token behind others.
+fn quantities(first: bool) -> [(&'static str, &'static str, bool, usize); 4] {
+    let of_eight = if first { "prefill 8 x 512 first" } else { "prefill 8 x 512" };
+    [
+        ("prompt", "prefill 1 x 512", false, 0),
+        ("8 prompts", of_eight, true, 0),
+        ("token", "decode a token at batch 1", false, 2),
+        ("token of 8", "decode a token at batch 8", true, 2),
+    ]
+}
+
 #[test]
 fn generation_by_accelerate_takes_what_the_page_says() {
     let measured = Measured::read(RUN);
@@ -195,14 +207,8 @@ fn generation_by_accelerate_takes_what_the_page_says() {
     };
     let (mut rows, one, eight) = (Vec::new(), steps("1"), steps("8"));
     for (index, (name, case, first)) in CASES.into_iter().enumerate() {
-        let of_eight = if first { "prefill 8 x 512 first" } else { "prefill 8 x 512" };
-        // The prompt is the first step, and the last one is a token behind others.
-        for (what, quantity, steps, step) in [
-            ("prompt", "prefill 1 x 512", &one, 0),
-            ("8 prompts", of_eight, &eight, 0),
-            ("token", "decode a token at batch 1", &one, 2),
-            ("token of 8", "decode a token at batch 8", &eight, 2),
-        ] {
+        for (what, quantity, of_eight, step) in quantities(first) {
+            let steps = if of_eight { &eight } else { &one };
             let [predicted, as_shipped] = [0, 1].map(|set: usize| steps[set][index][step]);
             let measured = measured.of(case, quantity);
             let taken = index == 0 && quantity == "decode a token at batch 1";
@@ -232,13 +238,8 @@ fn generation_on_an_h100_takes_what_the_page_says() {
     };
     for ((name, one), (_, eight)) in steps("1").into_iter().zip(steps("8")) {
         let (_, case, first) = CASES.iter().find(|(case, ..)| *case == name).expect("a case");
-        let of_eight = if *first { "prefill 8 x 512 first" } else { "prefill 8 x 512" };
-        for (what, quantity, steps, step) in [
-            ("prompt", "prefill 1 x 512", &one, 0),
-            ("8 prompts", of_eight, &eight, 0),
-            ("token", "decode a token at batch 1", &one, 2),
-            ("token of 8", "decode a token at batch 8", &eight, 2),
-        ] {
+        for (what, quantity, of_eight, step) in quantities(*first) {
+            let steps = if of_eight { &eight } else { &one };
             let (predicted, measured) = (steps[step], measured.of(case, quantity));
             rows.push(format!(
                 "| on an H100, accelerate, {name}, {what} |{}",

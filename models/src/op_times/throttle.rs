@@ -4,8 +4,9 @@
 //! clock as long as products are a small part of its time; beyond that the clock falls the further
 //! the more of them there are. On an H100 that multiplied for a second, element-wise kernels in
 //! between, products took as long as single ones up to 35 % of the time, 1 to 3 % longer at 50 %, 8
-//! and 10 % at 75 %, 13 and 16 % at 100 % (`validation/results/2026-11-27-nvidia-h100-kernels`,
-//! `mixed.csv`: 12 rows of two shapes; its clock fell from 1,980 to about 1,200 MHz).
+//! and 10 % at 75 %, 13 and 16 % at 100 %
+//! (`validation/results/2026-11-27-nvidia-h100-80gb-hbm3-kernels/mixed.csv`: 12 rows of two shapes; its
+//! clock fell from 1,980 to about 1,200 MHz).
 //! Invariant: what is left is between `sustained` and all of it.
 
 /// From which share of a device's time on products lose something, and from which on as much as in a
