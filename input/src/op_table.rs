@@ -15,7 +15,7 @@ use tiersim_models::measured_op::{MeasuredOp, What};
 use tiersim_models::op_times::experts::{Deal, Layer, Spread};
 use tiersim_models::units::Bytes;
 
-const PRODUCT: &str = "dtype m n k us? name? us_min? us_max?";
+const PRODUCT: &str = "dtype m n k layout? us? name? us_min? us_max?";
 const PREFILL: &str = "dtype kv_dtype batch sequence past heads kv_heads head_dim window? us? \
                        name? us_min? us_max?";
 const DECODE: &str = "dtype kv_dtype batch kv_length heads kv_heads head_dim window? us? \
@@ -142,7 +142,14 @@ fn product(row: &mut Row<'_>) -> MeasuredOp {
     let precision = precision(row, "dtype");
     let [m, n, k] = ["m", "n", "k"].map(|column| size(row, column));
     let of = (precision, bytes_of(precision));
-    MeasuredOp::product(row.index + 2, of, Product { m, n, k }, seconds(row))
+    // As BLAS says which of the two matrices lies transposed.
+    let layouts = [("nn", false), ("nt", false), ("tn", true)];
+    let transposed = match row.text("layout").is_empty() {
+        true => false,
+        false => row.word("layout", &layouts, false),
+    };
+    let shape = Product { transposed, ..Product::new(m, n, k) };
+    MeasuredOp::product(row.index + 2, of, shape, seconds(row))
 }
 
 fn streaming(row: &mut Row<'_>) -> MeasuredOp {

@@ -4,7 +4,7 @@
 //! the source of the measurements and the errors of the fit. A machine names it in
 //! `compute.op_times`. Where that machine's device has another name, the numbers are scaled by the
 //! ratio of what both state.
-//! Invariant: every number but a sustained share is there, finite where its formula needs that, and not negative.
+//! Invariant: every number but a share that is left is there, finite where its formula needs that, and not negative.
 
 use crate::text::check::Check;
 use crate::text::choices::{SCHEMA, choices, other_schema};
@@ -215,7 +215,7 @@ impl Reader<'_> {
     fn number(&mut self, section: &str, name: &str, dimension: Dimension) -> f64 {
         let path = format!("{section}.{name}");
         let Some(text) = self.check.document.value(&path) else {
-            if dimension == Dimension::Sustained {
+            if dimension == Dimension::Left {
                 return 1.0;
             }
             let rule = format!("the formula needs `{name}`");
@@ -236,7 +236,7 @@ impl Reader<'_> {
         }
         let rule = match dimension {
             Dimension::Share => "a share lies between 0 and 1",
-            Dimension::Sustained => "a share of a rate lies above 0, and is 1 at most",
+            Dimension::Left => "a share of a rate lies above 0, and is 1 at most",
             Dimension::Factor => "a factor is a number of at least 1",
             Dimension::Divisor => "a share of a rate is a number above 0",
             Dimension::Plain | Dimension::Code => "a number of a formula is finite, not negative",

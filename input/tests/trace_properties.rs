@@ -49,7 +49,7 @@ prop_compose! {
                 uses.push(Use::whole(ObjectId(object as u32), mode));
             }
             let after = if index > 0 { vec![OpId(index as u32 - 1)] } else { vec![] };
-            let product = Work::Product(Product { m: at, n: 3, k: u64::from(stream) });
+            let product = Work::Product(Product::new(at, 3, u64::from(stream)));
             let kernel = Kernel { times: at, ..Kernel::new(product, at.into(), at.into()) };
             let norm = Kernel::new(Work::Streaming(Streaming::Norm), 0, 1);
             Op {

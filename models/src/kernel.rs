@@ -18,6 +18,9 @@ pub struct Product {
     pub n: u64,
     /// Numbers of a row that goes in.
     pub k: u64,
+    /// Whether the left matrix lies transposed in memory, k rows of m numbers: BLAS's `tn`, as for
+    /// the gradient of a weight.
+    pub transposed: bool,
 }
 
 /// Attention of new tokens to themselves and to those before them, in one kernel.
@@ -125,6 +128,35 @@ pub struct Kernel {
 }
 
 impl Product {
+    /// Of matrices of which the left one lies as it is multiplied.
+    pub const fn new(m: u64, n: u64, k: u64) -> Product {
+        Product { m, n, k, transposed: false }
+    }
+
+    /// What gives the gradient of the rows that go in: those that came out by the weight.
+    pub const fn gradient_of_input(self) -> Product {
+        Product { n: self.k, k: self.n, ..self }
+    }
+
+    /// What gives the gradient of the weight: the rows that came out, transposed, by those that
+    /// went in.
+    pub const fn gradient_of_weight(self) -> Product {
+        Product { m: self.n, n: self.k, k: self.m, transposed: true }
+    }
+
+    /// Bytes, 16 at most, that every row of the three matrices is a multiple of, with so many bytes
+    /// a number. A product with a side of less than 8 is one of vectors: its kernels load no tiles,
+    /// and it counts as aligned.
+    pub fn alignment(&self, width: u64) -> u64 {
+        let sides = [self.m, self.n, self.k];
+        if sides.into_iter().any(|side| side < 8) {
+            return 16;
+        }
+        let inner = if self.transposed { self.m } else { self.k };
+        let rows = (inner | self.n).saturating_mul(width);
+        1 << rows.trailing_zeros().min(4)
+    }
+
     /// A multiplication and an addition for each of m n k.
     pub fn flops(&self) -> u128 {
         2 * u128::from(self.m) * u128::from(self.n) * u128::from(self.k)
@@ -183,7 +215,11 @@ impl Work {
             [batch, new, past].into_iter().chain(heads).chain(causal).collect()
         };
         match self {
-            Work::Product(Product { m, n, k }) => ("product", vec![*m, *n, *k]),
+            Work::Product(of) => {
+                // A fourth number stands with transposed ones alone, which fewer are.
+                let transposed = of.transposed.then_some(1);
+                ("product", [of.m, of.n, of.k].into_iter().chain(transposed).collect())
+            }
             Work::Attention(of) => ("attention", attention(of)),
             Work::AttentionBackward(of) => ("attention-backward", attention(of)),
             Work::Experts(Experts { tokens, hidden, ffn, top_k, experts, given, busy, most }) => {
@@ -215,8 +251,10 @@ impl Work {
             })
         };
         match (word, numbers.len()) {
-            ("product", 3) => {
-                Some(Work::Product(Product { m: numbers[0], n: numbers[1], k: numbers[2] }))
+            ("product", 3 | 4) => {
+                let transposed = numbers.get(3).is_some_and(|&transposed| transposed > 0);
+                let of = Product::new(numbers[0], numbers[1], numbers[2]);
+                Some(Work::Product(Product { transposed, ..of }))
             }
             ("attention", 8 | 9) => attention().map(Work::Attention),
             ("attention-backward", 8 | 9) => attention().map(Work::AttentionBackward),
@@ -283,6 +321,21 @@ mod tests {
     use super::*;
 
     #[test]
+    fn rows_of_a_product_are_aligned_as_its_matrices_lie() {
+        let head = Product::new(2048, 50_257, 768);
+        let of = |product: Product| product.alignment(2);
+        // Its three products all have the logits, whose rows are of 50,257 numbers.
+        assert_eq!([of(head), of(head.gradient_of_input()), of(head.gradient_of_weight())], [2; 3]);
+        assert_eq!(head.alignment(4), 4);
+        let padded = Product::new(2047, 50_304, 768);
+        let all = [padded, padded.gradient_of_input(), padded.gradient_of_weight()];
+        assert_eq!(all.map(of), [16; 3], "how many tokens there are does not matter");
+        assert_eq!(all.map(|of| of.flops()), [padded.flops(); 3]);
+        assert_eq!([4098, 4100, 4104].map(|n| of(Product::new(512, n, 4096))), [4, 8, 16]);
+        assert_eq!(of(Product::new(1, 50_257, 768)), 16, "a product of a vector loads no tiles");
+    }
+
+    #[test]
     fn a_kernel_is_read_as_it_is_written() {
         let attention = Attention {
             batch: 3,
@@ -299,7 +352,8 @@ mod tests {
         let (busy, most) = (7, 4);
         let experts = Experts { tokens, hidden, ffn, top_k, experts, given, busy, most };
         let mut all = vec![
-            Work::Product(Product { m: 1, n: 2, k: 3 }),
+            Work::Product(Product::new(1, 2, 3)),
+            Work::Product(Product::new(1, 2, 3).gradient_of_weight()),
             Work::Attention(attention),
             Work::AttentionBackward(Attention { causal: false, ..attention }),
             Work::Experts(experts),

@@ -41,7 +41,7 @@ impl MeasuredOp {
         shape: Product,
         seconds: Option<f64>,
     ) -> MeasuredOp {
-        let Product { m, n, k } = shape;
+        let Product { m, n, k, .. } = shape;
         let [a, b, c] = [(m, k), (k, n), (m, n)].map(|(x, y)| u128::from(x) * u128::from(y));
         let bytes = u128::from(bytes) * (a + b) + 2 * c;
         let what = What::Kernel(Kernel::new(Work::Product(shape), shape.flops(), bytes));
@@ -141,7 +141,7 @@ fn experts(layer: &Layer, precision: &str) -> Kernel {
     let Layer { tokens, hidden, ffn, top_k, experts, expert_parallel, gated } = *layer;
     let up = if gated { 3 } else { 2 };
     let pairs = (tokens * top_k).div_ceil(expert_parallel.max(1));
-    let shape = Product { m: pairs, n: up * ffn, k: hidden };
+    let shape = Product::new(pairs, up * ffn, hidden);
     let number = if precision == "fp8" { 1u128 } else { 2 };
     let weights = u128::from((experts / expert_parallel.max(1)).min(pairs))
         * u128::from(up * ffn)

@@ -53,9 +53,9 @@ pub enum Dimension {
     Factor,
     /// Which kernels run, or what their makers wrote into them; no measurement changes it.
     Code,
-    /// A share of a rate that is left in a long run; a file may leave it out, which is 1. Tables
-    /// of single operators do not tell it.
-    Sustained,
+    /// A share of a rate that is left where something holds it back; a file may leave it out, which
+    /// is 1. Tables of single operators do not tell it.
+    Left,
 }
 
 impl Dimension {
@@ -69,7 +69,7 @@ impl Dimension {
             // What hides behind something else has a rate without end.
             Dimension::Local => (1.0, f64::INFINITY),
             Dimension::Divisor => (1e-6, f64::MAX),
-            Dimension::Sustained => (1e-6, 1.0),
+            Dimension::Left => (1e-6, 1.0),
             Dimension::Share => (0.0, 1.0),
             Dimension::Factor => (1.0, f64::MAX),
         }
@@ -77,7 +77,7 @@ impl Dimension {
 
     /// Whether measurements tell such a number.
     pub const fn is_measured(self) -> bool {
-        !matches!(self, Dimension::Stated | Dimension::Code | Dimension::Sustained)
+        !matches!(self, Dimension::Stated | Dimension::Code | Dimension::Left)
     }
 }
 

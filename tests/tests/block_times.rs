@@ -221,7 +221,7 @@ fn one_product_measured_by_two_takes_what_the_page_says() {
 /// Seconds of a product in a long run of such.
 fn in_a_long_run(machine: &Hardware, [m, n, k]: [u64; 3]) -> f64 {
     let bytes = 2 * (m * k + n * k + m * n);
-    let of = tiersim_models::kernel::Product { m, n, k };
+    let of = tiersim_models::kernel::Product::new(m, n, k);
     let kernel = tiersim_models::kernel::Kernel::new(
         tiersim_models::kernel::Work::Product(of),
         of.flops(),

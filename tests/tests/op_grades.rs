@@ -6,6 +6,7 @@
 
 use tiersim_input::op_table::read_ops;
 use tiersim_models::kernel::{Kernel, Product, Streaming, Work};
+use tiersim_models::measured_op::{MeasuredOp, What};
 use tiersim_models::results::op_grades::{OpGrade, OpGrades};
 use tiersim_tests::files::{Row, assert_rows, beside, machine, root, table};
 use tiersim_tests::prelude::*;
@@ -85,7 +86,7 @@ fn the_page_has_what_products_take_between_other_kernels() {
         let number = |column: &str| row[column].parse::<f64>().expect("a number");
         let [m, n, k, products, others] =
             ["m", "n", "k", "products", "others"].map(|column| number(column) as u64);
-        let (shape, bytes) = (Product { m, n, k }, 2 * u128::from(m * k + n * k + m * n));
+        let (shape, bytes) = (Product::new(m, n, k), 2 * u128::from(m * k + n * k + m * n));
         let product = Kernel::new(Work::Product(shape), shape.flops(), bytes);
         let mul = Kernel::new(Work::Streaming(Streaming::Vectorized), 0, 3 << 26);
         let all = [Kernel { times: products, ..product }, Kernel { times: others, ..mul }];
@@ -104,6 +105,38 @@ fn the_page_has_what_products_take_between_other_kernels() {
         line.starts_with("  | 8192 x 8192 x ") || line.starts_with("  | 4096 x 8192 x ")
     };
     assert_rows(PAGE, is_row, &rows);
+}
+
+/// Products by what their rows are a multiple of; the H200's are independent of the shares.
+#[test]
+fn the_page_has_what_odd_rows_cost_products() {
+    let mut rows = Vec::new();
+    for (device, name, run) in
+        [("H100", "h100-sxm-pcie5", KERNELS_H100), ("H200", "h200-sxm-pcie5", KERNELS)]
+    {
+        let hardware = machine(name);
+        let ops = read_ops(&root().join(run).join("product.csv")).expect("a table of ops");
+        for (bytes, aligned) in [("4 or 8 bytes", 4..16), ("2 bytes", 2..4)] {
+            let is_odd = |op: &&MeasuredOp| match op.what {
+                What::Kernel(Kernel { work: Work::Product(of), .. }) => {
+                    aligned.contains(&of.alignment(2))
+                }
+                _ => false,
+            };
+            let odd: Vec<MeasuredOp> = ops.iter().filter(is_odd).cloned().collect();
+            let grades = OpGrades::of(&hardware, "product", &odd).grades();
+            let Some(OpGrade { errors, .. }) = grades.first() else { continue };
+            rows.push(format!(
+                "  | {device} | {bytes} | {} | {:.1} % | {:.1} % | {:+.1} % |",
+                errors.count,
+                errors.median * 100.0,
+                errors.p95 * 100.0,
+                errors.bias * 100.0,
+            ));
+        }
+    }
+    assert_eq!(rows.len(), 3);
+    assert_rows(PAGE, |line| line.starts_with("  | H") && line.contains(" bytes | "), &rows);
 }
 
 /// Forward and backward together were timed, and forward alone.

@@ -194,9 +194,10 @@ def product(m, n, k):
     def to_weight():
         grad, a = random(m, n), random(m, k)
         return lambda: torch.mm(grad.t(), a)
-    for name, make, shape in [("forward", forward, (m, n, k)), ("gradient of the input", to_input, (m, k, n)),
-                              ("gradient of the weight", to_weight, (n, k, m))]:
-        row = dict(name=name, dtype="bf16", **dict(zip("mnk", shape)))
+    for name, layout, make, shape in [("forward", "nt", forward, (m, n, k)),
+                                      ("gradient of the input", "nn", to_input, (m, k, n)),
+                                      ("gradient of the weight", "tn", to_weight, (n, k, m))]:
+        row = dict(name=name, dtype="bf16", **dict(zip("mnk", shape)), layout=layout)
         measure("product", make, x + w + y, row, least=8)
 
 def attention(batch, sequence, heads, kv_heads, head):

@@ -46,7 +46,7 @@ struct Way {
 }
 
 fn product([m, n, k]: [u64; 3], more: u128) -> Kernel {
-    let shape = Product { m, n, k };
+    let shape = Product::new(m, n, k);
     let [a, b, c] = [(m, k), (k, n), (m, n)].map(|(x, y)| u128::from(x) * u128::from(y));
     Kernel::new(Work::Product(shape), shape.flops(), HALF * (a + b + c) + more)
 }

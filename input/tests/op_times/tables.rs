@@ -24,7 +24,7 @@ fn work(op: &MeasuredOp) -> Work {
 #[test]
 fn products_are_told_by_their_sizes() {
     let all = ops("us,k,n,m,dtype\n12.5,3,2,1,bfloat16\n,6,5,4,fp8\n");
-    assert_eq!(work(&all[0]), Work::Product(Product { m: 1, n: 2, k: 3 }));
+    assert_eq!(work(&all[0]), Work::Product(Product::new(1, 2, 3)));
     assert_eq!((all[0].line, all[0].precision, all[0].seconds), (2, "bf16", Some(12.5 * 1e-6)));
     assert_eq!((all[1].line, all[1].precision, all[1].seconds), (3, "fp8", None));
     let What::Kernel(kernel) = all[1].what else { panic!("it is a kernel") };

@@ -35,7 +35,7 @@ fn products() {
     ];
     for (device, precision, [m, n, k], want) in values {
         let times = shipped(device).times;
-        let (shape, wide) = (Product { m, n, k }, times.products.unwrap().numbers);
+        let (shape, wide) = (Product::new(m, n, k), times.products.unwrap().numbers);
         let got = match precision {
             "fp8" => times.fp8.unwrap().numbers.seconds(&wide, times.processors, &shape),
             _ => wide.seconds(times.processors, &shape, Throttle::NONE),

@@ -53,7 +53,12 @@ numbers! {
         overlap: Code,
         /// The share of `flops` that is left when real numbers are multiplied for long and nothing
         /// else is done.
-        sustained: Sustained,
+        sustained: Left,
+        /// The share of `flops` that is left where a row of a matrix is a multiple of 4 or 8 bytes
+        /// and not of 16, which the quickest kernels cannot load.
+        rows_of_4_bytes: Left,
+        /// The same where a row is a multiple of 2 bytes alone.
+        rows_of_2_bytes: Left,
     }
 }
 
@@ -77,8 +82,17 @@ numbers! {
 impl ProductTimes {
     /// Seconds of a product on a device with so many processors.
     pub fn seconds(&self, processors: u32, shape: &Product, throttle: Throttle) -> f64 {
-        let flops = self.flops * throttle.left(self.sustained);
+        let flops = self.flops * throttle.left(self.sustained) * self.aligned(shape);
         self.launch + self.best(processors, shape, flops, WIDE)
+    }
+
+    /// The share of the rate of products that the alignment of a product's rows leaves.
+    fn aligned(&self, shape: &Product) -> f64 {
+        match shape.alignment(WIDE as u64) {
+            16.. => 1.0,
+            4.. => self.rows_of_4_bytes,
+            _ => self.rows_of_2_bytes,
+        }
     }
 
     /// Seconds of the best tile and split, without the launch, of numbers of `width` bytes.

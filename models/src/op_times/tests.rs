@@ -45,7 +45,7 @@ fn plain() -> OpTimes {
 const ONE: Ratios = Ratios { flops: 1.0, fp8: 1.0, memory: 1.0, processors: 1.0 };
 
 fn product(m: u64, n: u64, k: u64) -> Kernel {
-    let shape = Product { m, n, k };
+    let shape = Product::new(m, n, k);
     let bytes = 2 * (m * k + n * k + m * n);
     Kernel::new(Work::Product(shape), shape.flops(), bytes.into())
 }

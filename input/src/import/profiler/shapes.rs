@@ -63,7 +63,7 @@ pub(super) fn product(name: &str, args: &Args) -> Option<(&'static str, Product)
     let side =
         |side: i64| u64::try_from(side).ok().filter(|side| (1..=1_000_000_000).contains(side));
     let (m, n, k) = (side(m)?, side(n)?, side(k)?);
-    (k == u64::try_from(inner).ok()?).then_some((precision, Product { m, n, k }))
+    (k == u64::try_from(inner).ok()?).then_some((precision, Product::new(m, n, k)))
 }
 
 #[cfg(test)]
@@ -83,7 +83,7 @@ mod tests {
         assert_eq!(flops("aten::add", &args(&[&[3, 5], &[5, 7]], "float")), 0);
         assert_eq!(flops("aten::mm", &args(&[&[3, 5]], "float")), 0);
         assert_eq!(flops("aten::mm", &args(&[&[1 << 40, 1 << 40], &[1 << 40, 9]], "float")), 0);
-        let shape = Product { m: 3, n: 7, k: 5 };
+        let shape = Product::new(3, 7, 5);
         let of = |name: &str, shapes: &[&[i64]], word: &str| product(name, &args(shapes, word));
         assert_eq!(of("aten::mm", &[&[3, 5], &[5, 7]], "c10::Half"), Some(("fp16", shape)));
         assert_eq!(of("aten::addmm", &[&[7], &[3, 5], &[5, 7]], "float"), Some(("fp32", shape)));

@@ -384,5 +384,5 @@ impl GraphBuilder<'_> {
 /// A product of so many rows, outputs and inputs; what does not fit 64 bits is cut.
 pub(crate) fn product(rows: u128, outputs: u128, inputs: u128) -> Product {
     let [m, n, k] = [rows, outputs, inputs].map(|of| u64::try_from(of).unwrap_or(u64::MAX));
-    Product { m, n, k }
+    Product::new(m, n, k)
 }

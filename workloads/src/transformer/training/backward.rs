@@ -350,16 +350,15 @@ impl GraphBuilder<'_> {
         [weight, x, dy, to]: [ObjectAccess; 4],
         gradient: Vec<ObjectAccess>,
     ) {
-        let Product { m, n, k } = of;
         if gradient.is_empty() {
-            let work = Work::Product(Product { m, n: k, k: n });
+            let work = Work::Product(of.gradient_of_input());
             let touches = [weight, dy, to];
             self.build.kernel("linear_backward", module, (work, of.flops()), &touches);
             return;
         }
         let of_input = self.build.touched(&[weight, dy, to]);
         let of_weights = self.build.touched(&[x, dy]) + self.build.touched(&gradient);
-        let works = [Product { m, n: k, k: n }, Product { m: n, n: k, k: m }].map(Work::Product);
+        let works = [of.gradient_of_input(), of.gradient_of_weight()].map(Work::Product);
         let kernels = gradients(works, of.flops(), [of_input, of_weights]);
         let mut touches = vec![weight, x, dy, to];
         touches.extend(gradient);

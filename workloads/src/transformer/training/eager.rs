@@ -89,8 +89,8 @@ impl GraphBuilder<'_> {
                 maker.run_into(at, "sum", (tokens * outputs, &[dy]), to);
             });
         }
-        let Product { m, n, k } = self.product(owned, tokens);
-        self.input_gradient(at, Product { m, n: k, k: n }, [self.weight(owned), dy, to]);
+        let of = self.product(owned, tokens).gradient_of_input();
+        self.input_gradient(at, of, [self.weight(owned), dy, to]);
         self.done(owned);
     }
 

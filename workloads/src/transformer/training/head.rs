@@ -16,7 +16,7 @@ use crate::transformer::graph::pass::{GraphBuilder, product};
 use crate::transformer::graph::saved::{Normed, Transformed};
 use crate::transformer::graph::state::{End, ModelState};
 use tiersim_models::ids::{ModuleId, ObjectId};
-use tiersim_models::kernel::{Kernel, Product, Streaming, Work};
+use tiersim_models::kernel::{Kernel, Streaming, Work};
 use tiersim_models::workload::Phase;
 
 /// Tokens of a chunk, of so many tokens with so many logits each and a width of `hidden`.
@@ -178,11 +178,10 @@ impl GraphBuilder<'_> {
         let (weight, input, d_input) =
             (build.touched(&[of.weight]), row(of.input), row(of.d_input));
         let forward = product(rows, sizes.vocab, sizes.hidden);
-        let Product { m, n, k } = forward;
         let products = [
             (forward, weight + input + logits),
-            (Product { m, n: k, k: n }, weight + logits + d_input),
-            (Product { m: n, n: k, k: m }, input + logits + build.touched(gradient)),
+            (forward.gradient_of_input(), weight + logits + d_input),
+            (forward.gradient_of_weight(), input + logits + build.touched(gradient)),
         ];
         // A frozen matrix has no gradient.
         let many = if gradient.is_empty() { 2 } else { 3 };

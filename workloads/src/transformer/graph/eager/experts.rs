@@ -3,7 +3,7 @@
 //!
 //! The sort, its inverse and the counts of tokens are left out: some bytes per token.
 
-use super::super::pass::{GraphBuilder, product};
+use super::super::pass::GraphBuilder;
 use super::super::state::{MixtureState, Mlp};
 use super::At;
 use crate::build::{ObjectAccess, read, write};
@@ -43,8 +43,8 @@ impl GraphBuilder<'_> {
         let rows = busy.iter().map(|&(_, tokens)| tokens).sum::<u128>().max(1);
         let per_row = (self.build.size(x) + self.build.size(y)) / rows;
         let kernels = busy.iter().map(|&(owned, tokens)| {
-            let Product { m, n, k } = self.product(owned, tokens);
-            let of = if turned { Product { m, n: k, k: n } } else { Product { m, n, k } };
+            let of = self.product(owned, tokens);
+            let of = if turned { of.gradient_of_input() } else { of };
             let bytes = self.build.touched(&[self.weight(owned)]) + tokens * per_row;
             Kernel::new(Work::Product(of), of.flops(), bytes)
         });
@@ -111,7 +111,6 @@ impl GraphBuilder<'_> {
 
     /// The product of which a weight's gradient is one.
     pub(crate) fn of_weights(&self, owned: usize, tokens: u128) -> Product {
-        let Product { m, n, k } = self.product(owned, tokens);
-        product(n.into(), k.into(), m.into())
+        self.product(owned, tokens).gradient_of_weight()
     }
 }
