@@ -163,7 +163,7 @@ fn notes(record: &RunRecord, version: &str, figure: &Figure, oom: usize) -> Vec<
     let basis = lines.iter().find(|(name, _)| *name == figure.line);
     let basis = basis.map_or_else(String::new, |(name, text)| format!("{name} {text}"));
     let mut whence =
-        format!("hardware {} · {basis}", clean(&each(record, |on| on.hardware.clone())));
+        format!("hardware {} · {basis}", clean(&each(record, |on| on.hardware.to_string())));
     if oom > 0 {
         let cases = count(oom, "case", "cases");
         whence = format!("{cases} not shown: out of memory · {whence}");
@@ -172,7 +172,7 @@ fn notes(record: &RunRecord, version: &str, figure: &Figure, oom: usize) -> Vec<
     let note = statistics_note(record).map_or(String::new(), |note| format!("{note} · "));
     let run = format!(
         "{note}workload {} · {print} · tiersim {version} · seed {}",
-        clean(&each(record, |on| on.workload.clone())),
+        clean(&each(record, |on| on.workload.to_string())),
         each(record, |on| on.seed.to_string())
     );
     vec![clean(&record.about), whence, run]
@@ -187,9 +187,11 @@ mod tests {
     fn priced() -> RunRecord {
         let mut record = common::training();
         for (index, case) in record.results.iter_mut().enumerate() {
-            let parts =
-                vec![Contribution { name: "compute.price".into(), amount: index as u128 * 10 }];
-            case.economics.used = Some(Cost { parts, ..Cost::default() });
+            let parts = vec![Contribution {
+                name: "compute.price".to_owned().into(),
+                amount: index as u128 * 10,
+            }];
+            case.economics.used = Some(Cost { parts, ..Cost::default() }.into());
         }
         record
     }

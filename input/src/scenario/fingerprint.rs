@@ -179,7 +179,7 @@ fn write_hardware(out: &mut String, hardware: &Hardware) {
         let _ = writeln!(out, "cpu {} {} {}", flops.get(), memory.get(), launch.ps());
     }
     // A machine without these numbers is as if there were none.
-    let Economics { tiers, links, device, host, facts } = economics;
+    let Economics { tiers, links, device, host, facts } = &**economics;
     if !facts.is_empty() {
         let _ = writeln!(out, "economics {tiers:?} {links:?} {device:?} {host:?}");
     }
