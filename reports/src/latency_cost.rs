@@ -18,7 +18,8 @@ use crate::render::{Chart, Charts};
 use crate::sheet::Made;
 use crate::style::MOST_JOINED;
 use crate::words::{clean, count, short_fingerprint};
-use crate::xy::{Axis, Marks, Reference, ReferenceKind, XyChart};
+use crate::xy::{Axis, Marks, Reference, ReferenceKind, Series, XyChart};
+use std::collections::BTreeMap;
 use tiersim_models::results::RunRecord;
 use tiersim_models::results::economics::CaseEconomics;
 use tiersim_models::results::uncertainty::{Band, DrawnCase};
@@ -82,7 +83,7 @@ pub(crate) fn against<'a>(
     let made = made.into();
     let points = Points::of(record, measure);
     let mut xy = XyChart { looks: points.series.clone(), ..XyChart::default() };
-    let (mut paying, mut bounds) = (Vec::new(), Vec::new());
+    let (mut paying, mut bounds, mut places) = (Vec::new(), Vec::new(), BTreeMap::new());
     for point in &points.done {
         let case = &record.results[point.case];
         let place = ((figure.of)(&case.economics)?, point.step as f64 / 1e9);
@@ -90,7 +91,12 @@ pub(crate) fn against<'a>(
             paying.push(place);
         }
         bounds.push((place.0, case.bound_step.as_ms()));
-        xy.add(&points.series[point.series], Marks::Points, [place]);
+        let at = *places.entry(point.series).or_insert(xy.series.len());
+        if at == xy.series.len() {
+            let label = points.series[point.series].clone();
+            xy.series.push(Series { label, marks: Marks::Points, points: Vec::new() });
+        }
+        xy.series[at].points.push(place);
         if points.done.len() <= MOST_JOINED {
             bars(&mut xy, figure, record, point, place);
         }
