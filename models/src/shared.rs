@@ -1,6 +1,7 @@
 //! Values that many points of a sweep have alike, held once.
 //!
-//! Equality, order and what is printed are those of the value, whether it is shared or not.
+//! Invariant: equality and what is printed or written are those of the value, whether it is shared
+//! or not.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
@@ -8,7 +9,7 @@ use std::ops::{Deref, DerefMut, Index};
 use std::sync::Arc;
 
 /// A value that others may have, too; who changes it has one of its own from then on.
-#[derive(Default, PartialOrd, Eq, Ord)]
+#[derive(Default, Eq)]
 pub struct Shared<T>(Arc<T>);
 
 impl<T> Clone for Shared<T> {
@@ -197,6 +198,16 @@ impl<T: Clone> Few<T> {
     }
 }
 
+impl<T> Few<T> {
+    /// How many it has of its own.
+    pub fn owned(&self) -> usize {
+        match Arc::strong_count(&self.most) {
+            1 => self.len(),
+            _ => self.own.len(),
+        }
+    }
+}
+
 impl<T: PartialEq + Clone> Few<T> {
     /// Holds what the other one has, but for what differs, if that is little.
     pub fn share(&mut self, other: &Few<T>) {
@@ -209,5 +220,59 @@ impl<T: PartialEq + Clone> Few<T> {
             let own = own.into_iter().map(|place| (place, self[place].clone())).collect();
             *self = Few { most: other.most.clone(), own };
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listed(list: impl IntoIterator<Item = u32>) -> Few<u32> {
+        list.into_iter().collect::<Vec<u32>>().into()
+    }
+
+    #[test]
+    fn a_list_is_the_same_whatever_it_shares() {
+        let most = listed(0..100);
+        for changed in
+            [vec![], vec![0], vec![99], vec![3, 50, 97], (0..25).collect(), (0..26).collect()]
+        {
+            let own = |place: u32| if changed.contains(&place) { 1000 + place } else { place };
+            let alone = listed((0..100).map(own));
+            let mut sharing = alone.clone();
+            sharing.share(&most);
+            let plain: Vec<u32> = (0..100).map(own).collect();
+            assert_eq!(sharing, alone);
+            assert_eq!(sharing == most, changed.is_empty());
+            assert_eq!(sharing.iter().copied().collect::<Vec<_>>(), plain);
+            assert_eq!(format!("{sharing:?}"), format!("{plain:?}"));
+            assert_eq!(sharing.iter().rev().count(), 100);
+            let kept = if changed.len() <= 25 { changed.len() } else { 0 };
+            assert_eq!(sharing.own.len(), kept, "{} differ", changed.len());
+            // Once more, as a point of a sweep is shared by two readers.
+            let mut twice = sharing.clone();
+            twice.share(&listed(0..100));
+            assert_eq!(twice, alone);
+            sharing.all().push(7);
+            assert_eq!((sharing.len(), most.len()), (101, 100));
+            assert_eq!(sharing[100], 7);
+            assert_eq!(sharing.all()[..100], plain[..]);
+        }
+        assert_eq!(most, listed(0..100), "nobody changed it");
+        let mut shorter = listed(0..99);
+        shorter.share(&most);
+        assert_eq!((shorter.len(), shorter.owned()), (99, 99));
+    }
+
+    #[test]
+    fn who_changes_what_is_shared_changes_it_for_nobody_else() {
+        let one: Shared<Vec<u8>> = vec![1, 2].into();
+        let mut other: Shared<Vec<u8>> = vec![1, 2].into();
+        other.share(&one);
+        assert!(std::ptr::eq(&*one, &*other));
+        other.push(3);
+        assert_eq!((&**one, &**other), (&[1, 2][..], &[1, 2, 3][..]));
+        other.share(&one);
+        assert_eq!(other.len(), 3, "what differs is not shared");
     }
 }

@@ -64,7 +64,7 @@ fn the_measured_device_takes_its_numbers_as_they_are() {
     // With another rate it is another device, whatever it is called.
     parts.part("card", &named);
     let other = parts.read(crate::specs::parts::MACHINE).unwrap().compute.unwrap();
-    let own = other.op_times.as_ref().unwrap().products.clone();
+    let own = other.op_times.as_ref().unwrap().products;
     let of = shipped("a100").times.products;
     let (own, of) = (own.unwrap(), of.unwrap());
     assert!(

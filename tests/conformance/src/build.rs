@@ -122,7 +122,7 @@ impl Traced {
         Traced(Trace {
             meta: TraceMeta {
                 name: "test".to_owned(),
-                about: String::new().into(),
+                about: String::new(),
                 precision: "fp32".to_owned(),
                 batch: 1,
                 sequence: 1,
