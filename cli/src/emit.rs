@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use tiersim_models::results::RunRecord;
 use tiersim_reports::words::wrapped;
 use tiersim_reports::{
-    Artefact, ChartError, Detail, Draft, drafts, report_artefact, summary_json, text,
+    Artefact, ChartError, Detail, Draft, drafts_by, report_artefact, summary_json, text,
 };
 
 /// For each scenario the files of a simulator, if they are asked for.
@@ -31,7 +31,9 @@ pub(crate) fn emit(
     folder: Folder,
     simulator: Vec<Artefact>,
 ) -> Result<String, Failure> {
-    let mut drafts = drafts(record, common.style.made(), common.pictures())?;
+    let mut drafts = drafts_by(record, common.style.made(), common.pictures(), |kinds, of| {
+        (0..kinds).into_par_iter().map(of).collect()
+    })?;
     drafts.extend(simulator.into_iter().map(Draft::from));
     if common.report {
         // The page holds the others.

@@ -86,7 +86,8 @@ impl Folder {
             }
         }
         let new = self.beside().map_err(|error| cannot(self.path.display(), &error))?;
-        let each = files.into_par_iter().map(|file| {
+        // Each on its own: one of a long sweep takes longer than all others.
+        let each = files.into_par_iter().with_max_len(1).map(|file| {
             let (path, shown) = (new.join(file.name()), self.path.join(file.name()));
             write_draft(&path, file).map_err(|error| match error {
                 Unwritten::File(error) => cannot(shown.display(), &error),

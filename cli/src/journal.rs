@@ -17,6 +17,7 @@ use crate::output::Failure;
 use crate::progress::Progress;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, ErrorKind};
 #[cfg(feature = "serve")]
@@ -256,9 +257,7 @@ fn json(line: &[u8]) -> Option<&[u8]> {
 
 /// The checksum of some text, as lines have it.
 pub(crate) fn checksum(text: &[u8]) -> String {
-    let mut sum = Checksum::default();
-    sum.add(text);
-    sum.end()
+    Checksum::of(text).end()
 }
 
 /// A checksum of text that comes in parts.
@@ -266,12 +265,31 @@ pub(crate) fn checksum(text: &[u8]) -> String {
 pub(crate) struct Checksum(crc32fast::Hasher);
 
 impl Checksum {
+    /// That of one part.
+    pub(crate) fn of(text: &[u8]) -> Checksum {
+        let mut sum = Checksum::default();
+        sum.add(text);
+        sum
+    }
+
     pub(crate) fn add(&mut self, text: &[u8]) {
         self.0.update(text);
     }
 
+    /// Adds all parts of another one.
+    pub(crate) fn append(&mut self, other: &Checksum) {
+        self.0.combine(&other.0);
+    }
+
     pub(crate) fn end(self) -> String {
         format!("{:08x}", self.0.finalize())
+    }
+}
+
+impl fmt::Write for Checksum {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.add(text.as_bytes());
+        Ok(())
     }
 }
 

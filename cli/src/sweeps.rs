@@ -17,11 +17,12 @@ use crate::{VERSION, progress};
 use clap::{Args as ClapArgs, ValueEnum};
 use rayon::prelude::*;
 use serde_json::json;
+use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tiersim_input::scenario::fingerprint::sweep_fingerprint;
 use tiersim_input::scenario::sweep::read_sweep_with;
-use tiersim_input::traces::read_traces;
+use tiersim_input::traces::read_traces_with;
 use tiersim_models::diagnostic::Diagnostics;
 use tiersim_models::results::RunRecord;
 use tiersim_policies::scenario::Scenario;
@@ -88,9 +89,6 @@ fn shard(text: &str) -> Result<Shard, String> {
     })
 }
 
-/// Points of which is told at once what they say.
-const TOLD: usize = 256;
-
 /// Lines, of which the checksum is kept and nothing else.
 #[derive(Default)]
 struct Said {
@@ -99,11 +97,11 @@ struct Said {
 }
 
 impl Said {
-    fn line(&mut self, line: &str) {
+    fn line(&mut self, line: &Checksum) {
         if std::mem::replace(&mut self.any, true) {
             self.sum.add(b"\n");
         }
-        self.sum.add(line.as_bytes());
+        self.sum.append(line);
     }
 
     fn checksum(self) -> String {
@@ -114,9 +112,10 @@ impl Said {
 /// A sweep that was read, ready to be run.
 struct Ready {
     sweep: Sweep,
+    /// The scenario itself, whose expectations are asked.
+    own: Sweep,
+    /// Of both.
     traces: Traces,
-    /// The scenario itself, whose expectations are asked, and its traces.
-    own: (Sweep, Traces),
     stamp: String,
 }
 
@@ -129,19 +128,19 @@ impl Ready {
         registry: &Registry,
     ) -> Result<Ready, Failure> {
         let sweep = read_sweep_with(path, overrides, registry)?;
-        let (mut runs, own) = read_runs(std::slice::from_ref(path), overrides, registry)?;
+        let (mut runs, known) = read_runs(std::slice::from_ref(path), overrides, registry)?;
         let run = runs.swap_remove(0);
         let sweep = Sweep { base: run.base.clone(), ..sweep };
         draws.check(path, &sweep)?;
         let points = || sweep.points.iter().map(|point| &point.scenario);
-        let traces = read_traces(points().chain([&sweep.base]))?;
+        let traces = read_traces_with(known, points().chain([&sweep.base]))?;
         // One of them says enough: the next differs by its number of days.
         if let Some(problem) = first_too_long(&sweep, &traces) {
             return Err(Diagnostics(vec![problem]).into());
         }
         deny_machines(common, points().chain([&sweep.base]))?;
         let stamp = sweep_fingerprint(&sweep, |scenario| traces.hash(scenario));
-        Ok(Ready { sweep, traces, own: (run, own), stamp })
+        Ok(Ready { sweep, own: run, traces, stamp })
     }
 
     /// What a journal of it begins with.
@@ -174,25 +173,25 @@ impl Ready {
         let machine = |at: usize| {
             let own = &all[at].hardware;
             let known = at.checked_sub(1).is_some_and(|at| Arc::ptr_eq(&all[at].hardware, own));
-            (!known).then(|| format!("{:?}", (&own.name, &own.facts, &own.economics.facts)))
+            (!known).then(|| {
+                let mut sum = Checksum::default();
+                write!(sum, "{:?}", (&own.name, &own.facts, &own.economics.facts)).map(|()| sum)
+            })
         };
-        let (mut said, mut last): (Said, Option<String>) = (Said::default(), None);
-        for first in (0..all.len()).step_by(TOLD) {
-            let each = first..(first + TOLD).min(all.len());
-            let machines: Vec<Option<String>> = each.clone().into_par_iter().map(machine).collect();
-            for (scenario, machine) in all[each].iter().zip(machines) {
-                let sources = scenario.cases.iter().map(|case| case.runtime.source.as_str());
-                for source in sources.filter(|source| !source.is_empty()) {
-                    // Most points say the same, too.
-                    if last.as_deref() != Some(source) {
-                        said.line(source);
-                        last = Some(source.to_owned());
-                    }
+        let machines: Vec<_> = (0..all.len()).into_par_iter().map(machine).collect();
+        let (mut said, mut last): (Said, Option<&str>) = (Said::default(), None);
+        for (scenario, machine) in all.iter().zip(machines) {
+            let sources = scenario.cases.iter().map(|case| case.runtime.source.as_str());
+            for source in sources.filter(|source| !source.is_empty()) {
+                // Most points say the same, too.
+                if last != Some(source) {
+                    said.line(&Checksum::of(source.as_bytes()));
+                    last = Some(source);
                 }
-                if let Some(machine) = machine {
-                    said.line(&machine);
-                    last = Some(machine);
-                }
+            }
+            if let Some(machine) = machine {
+                said.line(&machine.expect("a checksum takes everything"));
+                last = None;
             }
         }
         said.checksum()
@@ -225,13 +224,13 @@ impl Ending<'_> {
         written: impl FnOnce() -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         let Ending { path, overrides, common, registry, .. } = *self;
-        let Ready { sweep, traces, own: (run, own), .. } = &ready;
+        let Ready { sweep, own: run, traces, .. } = &ready;
         let asked = Asked { path, overrides, registry, common, sweeps: true };
         self.draws.draw(&asked, sweep, traces, &mut record)?;
         self.replications.replicate(common, sweep, traces, &mut record)?;
         // Only its expectations are asked.
         let plain = Options { bound_curve: false, ..options(common) };
-        let base = run_one(run, own, common, plain)?;
+        let base = run_one(run, traces, common, plain)?;
         let failed = named(&run.base, failures(&run.base, &base));
         // From here on only results are needed, and there may be many points.
         drop(ready);

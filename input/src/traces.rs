@@ -24,8 +24,17 @@ const MAX_GENERATED_OPS: u64 = 300_000;
 pub fn read_traces<'a>(
     scenarios: impl IntoIterator<Item = &'a Scenario>,
 ) -> Result<Traces, Diagnostics> {
+    read_traces_with(Traces::default(), scenarios)
+}
+
+/// The same, where `known` has some of them already: what is made counts as if it had not.
+pub fn read_traces_with<'a>(
+    mut known: Traces,
+    scenarios: impl IntoIterator<Item = &'a Scenario>,
+) -> Result<Traces, Diagnostics> {
     let mut traces = Traces::default();
-    read_more_traces(&mut traces, scenarios)?;
+    read_from(&mut traces, &mut known, scenarios)?;
+    traces.add(known);
     Ok(traces)
 }
 
@@ -36,10 +45,26 @@ pub fn read_more_traces<'a>(
     traces: &mut Traces,
     scenarios: impl IntoIterator<Item = &'a Scenario>,
 ) -> Result<(), Diagnostics> {
+    read_from(traces, &mut Traces::default(), scenarios)
+}
+
+fn read_from<'a>(
+    traces: &mut Traces,
+    known: &mut Traces,
+    scenarios: impl IntoIterator<Item = &'a Scenario>,
+) -> Result<(), Diagnostics> {
     let mut generated = 0;
     for scenario in scenarios {
         let source = &scenario.workload.trace;
         if traces.has(scenario) {
+            continue;
+        }
+        if let Some((workload, hash)) = known.take(scenario) {
+            if !source.is_recorded() {
+                generated += workload.trace.ops.len() as u64;
+                too_many(generated, source)?;
+            }
+            traces.keep(scenario, workload, hash);
             continue;
         }
         let mut trace = match source {

@@ -212,5 +212,5 @@ fn assumed_numbers_are_a_note() {
     let all = machine("dram", &far("us(1)", "gb_per_s(1)"), &bus("us(1)", "gb_per_s(50)", ""));
     let note = assumed_note(&all).expect("all are assumed");
     assert_eq!(note, "assumed: 7 of 7 numbers of m are assumed");
-    assert_eq!(assumed_note(&Hardware { facts: Vec::new(), ..all }), None);
+    assert_eq!(assumed_note(&Hardware { facts: Default::default(), ..all }), None);
 }

@@ -27,6 +27,7 @@ use crate::op_times::{Around, OpTimes, PricedBy, Throttle};
 use crate::raid0::Raid0;
 use crate::server::{Cpu, Server};
 use crate::service::Service;
+use crate::shared::{Few, Shared};
 use crate::units::{Bandwidth, Bytes, FlopRate, Span};
 use std::sync::Arc;
 
@@ -210,25 +211,25 @@ pub struct Hardware {
     /// Name of the file, such as `h100-sxm-pcie5`.
     pub name: String,
     /// What it stands for.
-    pub about: String,
+    pub about: Shared<String>,
     /// Tier 0 is the device's own memory.
-    pub tiers: Vec<Tier>,
+    pub tiers: Shared<Vec<Tier>>,
     /// Nodes without memory: the node of number `tiers.len()` and those behind it.
     pub nodes: Vec<Node>,
     /// Joins of nodes.
-    pub links: Vec<Link>,
+    pub links: Shared<Vec<Link>>,
     /// Ways that are prescribed; all others are found.
     pub routes: Vec<PrescribedRoute>,
     /// The device, if the file describes one.
-    pub compute: Option<Compute>,
+    pub compute: Option<Shared<Compute>>,
     /// Copies over more than one link travel in pieces of this size.
     pub chunk: Bytes,
     /// Memory that no object can have, as the file says.
     pub hidden: Vec<Hidden>,
     /// Every number that times rest on, with its source.
-    pub facts: Vec<Fact>,
+    pub facts: Few<Fact>,
     /// What it draws and what it costs.
-    pub economics: Economics,
+    pub economics: Shared<Economics>,
     /// How many devices a server has, and what they share.
     pub server: Server,
     /// The host's processors, if the file describes them.
@@ -248,6 +249,19 @@ impl Hardware {
     pub fn with_pageable(&self) -> Hardware {
         let links = self.links.iter().map(|link| link.with_pageable().unwrap_or(link.clone()));
         Hardware { links: links.collect(), ..self.clone() }
+    }
+
+    /// Holds what it has as `other` has it together with that one.
+    pub fn share(&mut self, other: &Hardware) {
+        let Hardware { about, tiers, links, compute, facts, economics, .. } = self;
+        about.share(&other.about);
+        tiers.share(&other.tiers);
+        links.share(&other.links);
+        if let (Some(compute), Some(other)) = (compute, &other.compute) {
+            compute.share(other);
+        }
+        facts.share(&other.facts);
+        economics.share(&other.economics);
     }
 
     /// Every tier id.

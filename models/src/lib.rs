@@ -33,6 +33,7 @@ pub mod runtime;
 pub mod server;
 pub mod service;
 pub mod serving_plan;
+pub mod shared;
 pub mod statistics;
 pub mod trace_rules;
 pub mod units;

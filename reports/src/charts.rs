@@ -28,9 +28,18 @@ const CHARTS: [Kind; 8] = [
 /// Those of `explain` and `solve`, whose folders hold nothing else.
 const OF_QUESTIONS: [&str; 4] = ["elasticities", "step-gantt", "split-by-phase", "solve"];
 
+/// How many kinds there are.
+pub(crate) const KINDS: usize = CHARTS.len();
+
+/// All of a kind that a record has.
+pub(crate) fn of_kind(kind: usize, record: &RunRecord, made: Made<'_>) -> Charts {
+    CHARTS[kind].1(record, made)
+}
+
 /// All that a record has.
+#[cfg(test)]
 pub(crate) fn of(record: &RunRecord, made: Made<'_>) -> Charts {
-    CHARTS.iter().flat_map(|(_, charts)| charts(record, made)).collect()
+    (0..KINDS).flat_map(|kind| of_kind(kind, record, made)).collect()
 }
 
 /// Whether a chart's file, without its ending, is of this name.

@@ -75,7 +75,7 @@ fn columns(record: &RunRecord) -> Vec<(String, Cell<'_>)> {
     all.case("energy_j", |case| optional(case.economics.joules()));
     all.case("energy_confidence", move |case| {
         let energy = case.economics.energy.as_ref();
-        sure(case.economics.joules(), energy.map(|energy| &energy.basis))
+        sure(case.economics.joules(), energy.map(|energy| &*energy.basis))
     });
     all.case("cost_usd", |case| optional(case.economics.dollars()));
     all.case("cost_confidence", move |case| {
@@ -111,9 +111,9 @@ fn columns(record: &RunRecord) -> Vec<(String, Cell<'_>)> {
     all.float("drift", |f| f.steady.drift);
     all.float("unpaid", |f| f.steady.unpaid);
     split::csv(&mut all, record);
-    all.condition("hardware", |on| on.hardware.clone());
-    all.condition("workload", |on| on.workload.clone());
-    all.condition("op_time", |on| on.op_time.clone());
+    all.condition("hardware", |on| on.hardware.to_string());
+    all.condition("workload", |on| on.workload.to_string());
+    all.condition("op_time", |on| on.op_time.to_string());
     all.condition("seed", |on| on.seed.to_string());
     all.condition("assumed_numbers", |on| on.assumed_numbers.to_string());
     all.condition("tokens_per_step", |on| on.tokens_per_step.to_string());

@@ -18,8 +18,8 @@ use crate::series::looks_of_cases;
 use crate::sheet::{Made, Sheet};
 use crate::style::{self, SMALL};
 use crate::words::percent;
-use tiersim_models::results::RunRecord;
 use tiersim_models::results::memory_use::{MemoryUse, Point};
+use tiersim_models::results::{CaseRecord, RunRecord};
 use tiersim_models::units::shown::of_sizes;
 
 /// More cases would hide each other.
@@ -75,6 +75,11 @@ pub(crate) fn charts(record: &RunRecord, made: Made<'_>) -> Charts {
 /// The chart of a tier, or `None` if no case has an allocator there; `version` is tiersim's own.
 pub(crate) fn fragmentation(record: &RunRecord, tier: usize, made: Made<'_>) -> Option<Chart> {
     let name = record.base().tier_name(tier);
+    let has =
+        |case: &CaseRecord| case.outcome.figures().is_some_and(|of| of.memory_of(tier).is_some());
+    if !record.results.iter().any(has) {
+        return None;
+    }
     let cases = record.results.iter().zip(looks_of_cases(record));
     // Machines that are compared may have another tier in its place.
     let cases = cases.filter(|(c, _)| record.of(c).tiers.get(tier).is_some_and(|t| t.0 == name));

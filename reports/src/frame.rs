@@ -138,9 +138,9 @@ fn flow(sheet: &Sheet, texts: &[String]) -> (Vec<(f64, usize)>, usize) {
 pub(crate) fn footer(canvas: &mut Canvas, record: &RunRecord, version: &str) {
     let what = format!(
         "hardware {} · workload {} · op time: {}",
-        each(record, |on| on.hardware.clone()),
-        each(record, |on| on.workload.clone()),
-        each(record, |on| on.op_time.clone())
+        each(record, |on| on.hardware.to_string()),
+        each(record, |on| on.workload.to_string()),
+        each(record, |on| on.op_time.to_string())
     );
     let whence = format!(
         "{} · tiersim {version} · seed {} · {}",

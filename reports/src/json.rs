@@ -316,7 +316,7 @@ mod tests {
     fn an_empty_case_has_nulls_and_no_nan() {
         let mut record = common::single();
         let on = &mut record.conditions[0];
-        (on.tiers, on.channels) = (Vec::new(), Vec::new());
+        (on.tiers, on.channels) = Default::default();
         let case = &mut record.results[0];
         case.outcome = Figures::default().into();
         case.baseline_step = Span::ZERO;

@@ -18,7 +18,8 @@ use crate::render::{Chart, Charts};
 use crate::sheet::Made;
 use crate::style::MOST_JOINED;
 use crate::words::{clean, count, short_fingerprint};
-use crate::xy::{Axis, Marks, Reference, ReferenceKind, XyChart};
+use crate::xy::{Axis, Marks, Reference, ReferenceKind, Series, XyChart};
+use std::collections::BTreeMap;
 use tiersim_models::results::RunRecord;
 use tiersim_models::results::economics::CaseEconomics;
 use tiersim_models::results::uncertainty::{Band, DrawnCase};
@@ -82,7 +83,7 @@ pub(crate) fn against<'a>(
     let made = made.into();
     let points = Points::of(record, measure);
     let mut xy = XyChart { looks: points.series.clone(), ..XyChart::default() };
-    let (mut paying, mut bounds) = (Vec::new(), Vec::new());
+    let (mut paying, mut bounds, mut places) = (Vec::new(), Vec::new(), BTreeMap::new());
     for point in &points.done {
         let case = &record.results[point.case];
         let place = ((figure.of)(&case.economics)?, point.step as f64 / 1e9);
@@ -90,7 +91,12 @@ pub(crate) fn against<'a>(
             paying.push(place);
         }
         bounds.push((place.0, case.bound_step.as_ms()));
-        xy.add(&points.series[point.series], Marks::Points, [place]);
+        let at = *places.entry(point.series).or_insert(xy.series.len());
+        if at == xy.series.len() {
+            let label = points.series[point.series].clone();
+            xy.series.push(Series { label, marks: Marks::Points, points: Vec::new() });
+        }
+        xy.series[at].points.push(place);
         if points.done.len() <= MOST_JOINED {
             bars(&mut xy, figure, record, point, place);
         }
@@ -163,7 +169,7 @@ fn notes(record: &RunRecord, version: &str, figure: &Figure, oom: usize) -> Vec<
     let basis = lines.iter().find(|(name, _)| *name == figure.line);
     let basis = basis.map_or_else(String::new, |(name, text)| format!("{name} {text}"));
     let mut whence =
-        format!("hardware {} · {basis}", clean(&each(record, |on| on.hardware.clone())));
+        format!("hardware {} · {basis}", clean(&each(record, |on| on.hardware.to_string())));
     if oom > 0 {
         let cases = count(oom, "case", "cases");
         whence = format!("{cases} not shown: out of memory · {whence}");
@@ -172,7 +178,7 @@ fn notes(record: &RunRecord, version: &str, figure: &Figure, oom: usize) -> Vec<
     let note = statistics_note(record).map_or(String::new(), |note| format!("{note} · "));
     let run = format!(
         "{note}workload {} · {print} · tiersim {version} · seed {}",
-        clean(&each(record, |on| on.workload.clone())),
+        clean(&each(record, |on| on.workload.to_string())),
         each(record, |on| on.seed.to_string())
     );
     vec![clean(&record.about), whence, run]
@@ -187,9 +193,11 @@ mod tests {
     fn priced() -> RunRecord {
         let mut record = common::training();
         for (index, case) in record.results.iter_mut().enumerate() {
-            let parts =
-                vec![Contribution { name: "compute.price".into(), amount: index as u128 * 10 }];
-            case.economics.used = Some(Cost { parts, ..Cost::default() });
+            let parts = vec![Contribution {
+                name: "compute.price".to_owned().into(),
+                amount: index as u128 * 10,
+            }];
+            case.economics.used = Some(Cost { parts, ..Cost::default() }.into());
         }
         record
     }

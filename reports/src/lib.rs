@@ -228,10 +228,28 @@ pub fn drafts<'a>(
     made: impl Into<Made<'a>>,
     pictures: Pictures,
 ) -> Result<Vec<Draft<'a>>, ChartError> {
+    drafts_by(record, made, pictures, |kinds, of| (0..kinds).map(of).collect())
+}
+
+/// Charts with the names of their files, without the endings.
+pub type Drawn = Vec<(String, Chart)>;
+
+/// The same, where `each` gives the charts of so many kinds in their order: whoever has threads
+/// asks for several kinds at a time.
+///
+/// # Errors
+/// As [`drafts`].
+pub fn drafts_by<'a>(
+    record: &'a RunRecord,
+    made: impl Into<Made<'a>>,
+    pictures: Pictures,
+    each: impl FnOnce(usize, &(dyn Fn(usize) -> Drawn + Sync)) -> Vec<Drawn>,
+) -> Result<Vec<Draft<'a>>, ChartError> {
     let made = made.into();
     let mut files =
         vec![Draft::summary(SUMMARY, record, made.version), Draft::table("results.csv", record)];
-    for (name, chart) in charts::of(record, made) {
+    let kinds = each(charts::KINDS, &|kind| charts::of_kind(kind, record, made));
+    for (name, chart) in kinds.into_iter().flatten() {
         files.extend(Draft::of_chart(&name, chart, pictures));
     }
     let mut add = |name: &str, contents: Option<Vec<u8>>| {

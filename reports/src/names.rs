@@ -113,18 +113,19 @@ fn parts_of(label: &str) -> Vec<&str> {
 
 /// What the cases of a record have, each once: `a, b and 3 more`.
 pub(crate) fn each(record: &RunRecord, of: impl Fn(&Conditions) -> String) -> String {
-    let mut all: Vec<String> = Vec::new();
+    let (mut named, mut seen): (Vec<String>, BTreeSet<String>) = Default::default();
     for conditions in record.used() {
         let name = of(conditions);
-        if !all.contains(&name) {
-            all.push(name);
+        if !seen.contains(&name) {
+            if named.len() < MOST_NAMED {
+                named.push(name.clone());
+            }
+            seen.insert(name);
         }
     }
-    let more = all.len().saturating_sub(MOST_NAMED);
-    all.truncate(MOST_NAMED);
-    match more {
-        0 => all.join(", "),
-        more => format!("{} and {more} more", all.join(", ")),
+    match seen.len() - named.len() {
+        0 => named.join(", "),
+        more => format!("{} and {more} more", named.join(", ")),
     }
 }
 

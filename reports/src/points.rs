@@ -4,7 +4,8 @@
 
 use crate::canvas::Tag;
 use crate::measure::Measure;
-use crate::series::{Factors, factors, looks, machine_of, machines, series_names};
+use crate::series::{Factors, factors, looks, machine_of, machines, places, series_names};
+use std::collections::BTreeSet;
 use tiersim_models::hardware::HBM;
 use tiersim_models::results::uncertainty::Band;
 use tiersim_models::results::{CaseRecord, Lookahead, Outcome, RunRecord};
@@ -112,14 +113,15 @@ impl Points {
             fronts: Front::ALL.map(|of| if machines.is_empty() { front(of) } else { Vec::new() }),
             machines: machines.iter().map(of_machine).collect(),
         };
-        for (case, (result, name)) in record.results.iter().zip(names).enumerate() {
+        let fronts = points.machines.iter().map(|(_, front)| front).chain(&points.fronts);
+        let fronts: BTreeSet<usize> = fronts.flatten().copied().collect();
+        let places = places(&points.series);
+        for (case, (result, name)) in record.results.iter().zip(&names).enumerate() {
             match &result.outcome {
                 Outcome::Done(_) => {
-                    let series = points.series.iter().position(|series| *series == name);
-                    let series = series.expect("it is listed");
+                    let series = *places.get(name.as_str()).expect("it is listed");
                     let Some((memory, step)) = coordinates(record, case, measure) else { continue };
-                    let fronts = points.machines.iter().map(|(_, front)| front);
-                    let front = fronts.chain(&points.fronts).any(|front| front.contains(&case));
+                    let front = fronts.contains(&case);
                     let emulated = result.emulated;
                     let reach = reach(record, case, measure);
                     points.done.push(Point { case, series, memory, step, front, emulated, reach });
@@ -151,12 +153,9 @@ impl Points {
     /// The series of which some case is drawn, in the order of cases where their places are looks
     /// and in no order.
     pub(crate) fn drawn(&self) -> Vec<usize> {
-        let mut drawn: Vec<usize> = Vec::new();
-        for point in &self.done {
-            if !drawn.contains(&point.series) {
-                drawn.push(point.series);
-            }
-        }
+        let mut seen = BTreeSet::new();
+        let all = self.done.iter().map(|point| point.series);
+        let mut drawn: Vec<usize> = all.filter(|series| seen.insert(*series)).collect();
         if self.series.iter().all(|name| !name.is_empty()) {
             drawn.sort_unstable();
         }
@@ -172,7 +171,8 @@ impl Points {
         if front == Front::WithOracles && of(front) == of(Front::Plain) {
             return Vec::new();
         }
-        let own = self.done.iter().filter(|point| of(front).contains(&point.case));
+        let cases: BTreeSet<usize> = of(front).iter().copied().collect();
+        let own = self.done.iter().filter(|point| cases.contains(&point.case));
         let mut own: Vec<Point> = own.copied().collect();
         own.sort_by_key(|point| (point.memory, point.case));
         own

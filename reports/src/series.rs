@@ -12,7 +12,7 @@
 use crate::contest::marks;
 use crate::style::{BY_COLOR, COLORS, MARKERS, SHAPES};
 use crate::words::clean;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use tiersim_models::results::{AxisValue, CaseRecord, MACHINE, RunRecord};
 
 /// Up to so many series have a colour and a marker each that no other has.
@@ -32,12 +32,22 @@ fn words_of(case: &CaseRecord) -> Vec<&str> {
 pub(crate) fn looks_of_cases(record: &RunRecord) -> Vec<usize> {
     let names = series_names(&record.results, None);
     let series = looks(record, &names);
+    let places = places(&series);
     let (mut taken, mut free) = (BTreeSet::new(), series.len()..);
     let mut look = |name: &String| {
-        let own = series.iter().position(|series| series == name).filter(|&own| taken.insert(own));
+        let own = places.get(name.as_str()).copied().filter(|&own| taken.insert(own));
         own.or_else(|| free.next()).expect("there is no end to them")
     };
     names.iter().map(&mut look).collect()
+}
+
+/// The first place of each name.
+pub(crate) fn places(names: &[String]) -> BTreeMap<&str, usize> {
+    let mut places = BTreeMap::new();
+    for (place, name) in names.iter().enumerate() {
+        places.entry(name.as_str()).or_insert(place);
+    }
+    places
 }
 
 /// The names of series at the places that are their looks. Where an axis has the colours, a place

@@ -78,8 +78,9 @@ pub(crate) fn mean_ms(on: &Conditions, framework: bool, figures: &Figures) -> Va
 pub(crate) fn csv(columns: &mut Columns, record: &RunRecord) {
     columns.figure("split_steps", |f| f.steps.len().to_string());
     columns.figure("split_total_ps", |f| f.split.total().ps().to_string());
+    let framework = framework(record);
     let own = |on: &Conditions| {
-        let parts = parts(on, framework(record)).into_iter();
+        let parts = parts(on, framework).into_iter();
         parts.map(|(part, name)| (name, part)).collect()
     };
     let parts = Places::of(record, own);
@@ -94,7 +95,9 @@ pub(crate) fn section<'f>(
     detail: Detail,
 ) -> String {
     let most = if detail == Detail::Wide { usize::MAX } else { MOST_PARTS };
-    let lines = cases.filter_map(|(label, case)| Some((label, words(record, case, most)?)));
+    let framework = framework(record);
+    let words = |case| words(record.of(case), framework, case, most);
+    let lines = cases.filter_map(|(label, case)| Some((label, words(case)?)));
     let lines: Vec<(String, String)> = lines.collect();
     if lines.is_empty() {
         return String::new();
@@ -115,9 +118,9 @@ pub(crate) fn section<'f>(
 }
 
 /// What most of the step is.
-fn words(record: &RunRecord, case: &CaseRecord, most: usize) -> Option<String> {
-    let (on, figures) = (record.of(case), case.outcome.figures()?);
-    let parts = parts(on, framework(record)).into_iter();
+fn words(on: &Conditions, framework: bool, case: &CaseRecord, most: usize) -> Option<String> {
+    let figures = case.outcome.figures()?;
+    let parts = parts(on, framework).into_iter();
     shares(parts.map(|(part, name)| (name, figures.split.of(part).ps())), most)
 }
 

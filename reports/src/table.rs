@@ -126,9 +126,9 @@ fn row<'c>(first: &str, others: impl Iterator<Item = &'c String>) -> Vec<String>
 /// What was run, and what it rests on.
 fn details(record: &RunRecord, version: &str, width: usize, out: &mut String) {
     let mut line = |name: &str, value: &str| entry(out, name, &clean(value), width);
-    line("hardware", &each(record, |on| on.hardware.clone()));
-    line("workload", &each(record, |on| on.workload.clone()));
-    line("op time", &each(record, |on| on.op_time.clone()));
+    line("hardware", &each(record, |on| on.hardware.to_string()));
+    line("workload", &each(record, |on| on.workload.to_string()));
+    line("op time", &each(record, |on| on.op_time.to_string()));
     let baseline = spread(record, |on| on.baseline.mean_step());
     line("baseline", &format!("{baseline} per step with unlimited HBM"));
     let bound = spread(record, |on| on.bound);

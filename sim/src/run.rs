@@ -37,7 +37,7 @@ pub use crate::run::walked::Walk;
 use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 use tiersim_models::hardware::{Capacity, HBM, Hardware, Memory, TierKind};
 use tiersim_models::ids::{ModuleId, TierId};
 use tiersim_models::lifetime::Workload;
@@ -160,8 +160,6 @@ pub struct CaseRunner<'a> {
     plans: Option<Box<dyn Shared + 'a>>,
     /// Whether the policy of some case that has run had ops run more than once.
     repeats: AtomicBool,
-    /// Names of modules that own weights.
-    modules: OnceLock<Arc<[String]>>,
     /// Cases that have run, by what they come to.
     alike: Likes<Result<CaseRecord, RunError>>,
 }
@@ -275,7 +273,6 @@ impl<'a> CaseRunner<'a> {
             kind,
             plans,
             repeats: AtomicBool::new(false),
-            modules: OnceLock::new(),
             alike: Likes::default(),
         };
         let memory = &Memory::of(vec![Capacity::Unlimited; bench.hardware.tiers.len()]);
@@ -418,11 +415,15 @@ pub fn placement(
 ) -> Result<Option<Vec<(String, usize)>>, RunError> {
     let tiers = policy.placement(trace, hardware).map_err(RunError::Input)?;
     let Some(tiers) = tiers else { return Ok(None) };
-    let weights = trace.objects.iter().filter(|object| object.kind == ObjectKind::Weight);
-    let owners: BTreeSet<_> = weights.filter_map(|object| object.module).collect();
     let named =
         |module: ModuleId| (trace.modules[module.index()].clone(), tiers[module.index()].index());
-    Ok(Some(owners.into_iter().map(named).collect()))
+    Ok(Some(owners(trace).into_iter().map(named).collect()))
+}
+
+/// The modules that own weights.
+fn owners(trace: &Trace) -> BTreeSet<ModuleId> {
+    let weights = trace.objects.iter().filter(|object| object.kind == ObjectKind::Weight);
+    weights.filter_map(|object| object.module).collect()
 }
 
 /// Runs all cases of a scenario, in parallel. `done` hears of every case that is finished.
@@ -480,12 +481,12 @@ pub(crate) fn conditions(
         }
         OpTime::Recorded { scale } => format!("recorded durations x {scale}"),
     };
-    Conditions {
-        hardware: hardware.name.clone(),
+    let mut own = Conditions {
+        hardware: hardware.name.clone().into(),
         tiers: hardware.tiers.iter().map(|tier| (tier.name.clone(), tier.kind)).collect(),
-        channels: within::channel_names(hardware, compacted),
-        workload: bench.workload.trace.meta.name.clone(),
-        op_time,
+        channels: within::channel_names(hardware, compacted).into(),
+        workload: bench.workload.trace.meta.name.clone().into(),
+        op_time: op_time.into(),
         seed: scenario.seed,
         assumed_numbers: hardware.assumed(),
         tokens_per_step: match &scenario.workload.trace {
@@ -495,10 +496,12 @@ pub(crate) fn conditions(
             TraceSource::Serving(_) => 0,
             _ => bench.workload.trace.tokens_per_step(),
         },
-        baseline,
+        baseline: baseline.into(),
         bound: bench.bound(),
         bound_curve: Vec::new(),
-    }
+    };
+    own.share(bench.kind.conditions.get_or_init(|| own.clone()));
+    own
 }
 
 /// The record of a scenario's cases, which are kept as their conditions name channels.

@@ -83,9 +83,10 @@ pub fn run_sweep(
     let mut record = record(&sweep.base, fingerprint, conditions, results);
     record.axes = sweep.axes.iter().map(|axis| axis.name.clone()).collect();
     record.skipped.clone_from(&sweep.skipped);
-    for scenario in &all.benches {
-        let of_point = lint_hardware(&scenario.hardware).into_iter();
-        for warning in of_point.chain(scenario.warnings.clone()) {
+    let of_machines: Vec<Vec<Warning>> =
+        all.benches.par_iter().map(|bench| lint_hardware(&bench.hardware)).collect();
+    for (scenario, of_machine) in all.benches.iter().zip(of_machines) {
+        for warning in of_machine.into_iter().chain(scenario.warnings.clone()) {
             if !record.warnings.contains(&warning) {
                 record.warnings.push(warning);
             }

@@ -71,6 +71,26 @@ fn a_sweep_is_the_same_for_any_number_of_threads() {
     assert_eq!(rows.lines().count(), 1 + 5 * 5 * 2, "one row per point");
 }
 
+/// Every point has a machine, a series and a line of the journal of its own, and all share a plan.
+#[test]
+fn a_sweep_over_rates_of_links_is_the_same_for_any_number_of_threads() {
+    let project = Project::shipped();
+    let rates: Vec<String> =
+        (1..=8).map(|rate| format!("(\"{rate}\", \"gb_per_s({})\")", 10 * rate)).collect();
+    let axis = |way: &str| {
+        let values = rates.join(", ");
+        format!(
+            "(name: \"{way}\", path: \"hardware.links.pcie.{way}\", values: choices([{values}])),\n"
+        )
+    };
+    let (head, _) = SWEEP.split_once("    sweep:").unwrap();
+    let axes = ["read", "write"].map(axis).concat();
+    project.write("scenarios/rates.ron", format!("{head}    sweep: (axes: [\n{axes}]),\n)\n"));
+    let files = same_for_all_threads(&project, &["sweep", "scenarios/rates.ron", "--no-png"]);
+    let rows = String::from_utf8_lossy(&files["results.csv"]);
+    assert_eq!(rows.lines().count(), 1 + 8 * 8, "one row per point");
+}
+
 #[test]
 fn a_micro_batch_that_follows_pressure_is_the_same_for_any_number_of_threads() {
     let project = Project::shipped();

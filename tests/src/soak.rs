@@ -131,7 +131,7 @@ impl Trial {
         let mut dice = Dice::new(seed, 3);
         let compute = hardware.compute.clone().expect("every drawn machine computes");
         let time = match dice.chance(30) {
-            true => OpTime::Priced { compute, precision: "fp32".to_owned() },
+            true => OpTime::Priced { compute: compute.own(), precision: "fp32".to_owned() },
             false => OpTime::Recorded { scale: dice.pick(&[1.0, 1.0, 0.5, 3.0]) },
         };
         let repeat = dice.pick(&[1, 1, 1, 2, 3]);

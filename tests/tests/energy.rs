@@ -119,7 +119,7 @@ fn twice_the_number_is_twice_its_part_and_no_other() {
         assert_eq!(MACHINE.matches(from).count(), 1, "{from}");
         let after = all(&case(&MACHINE.replace(from, to)));
         for (before, after) in before.iter().zip(&after) {
-            let factor = if before.name == name { 2 } else { 1 };
+            let factor = if *before.name == name { 2 } else { 1 };
             assert_eq!(after.amount, before.amount * factor, "{}: {from}", before.name);
         }
     }
@@ -143,7 +143,7 @@ fn a_missing_number_leaves_no_sum_and_is_named() {
             (found.joules(), energy.basis.missing.as_slice()),
             (None, &[name.to_owned()][..])
         );
-        assert!(energy.parts.iter().all(|part| part.name != name));
+        assert!(energy.parts.iter().all(|part| *part.name != name));
         assert!(found.dollars().is_some(), "the price rests on other numbers");
     }
     for (field, name) in [
@@ -184,7 +184,7 @@ fn nobody_prices_what_has_no_limit() {
     let found = CaseEconomics::of(&machine(&text), &capacities, Some(&figures()));
     assert_eq!(found.cost.unlimited, ["dram"]);
     assert_eq!(found.dollars(), Some(1540.0));
-    let missing = found.energy.expect("it ran").basis.missing;
+    let missing = found.energy.expect("it ran").basis.own().missing;
     assert_eq!(missing, ["tiers.dram.idle"], "its power goes by a capacity that it has not");
 }
 

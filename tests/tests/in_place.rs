@@ -265,7 +265,7 @@ fn bandwidth_or_latency_whichever_binds() {
         let run = |depth, pieces| {
             let hardware = asked(1000, 64, depth);
             let links = [hardware.links[0].clone()].map(|l| Link { service: service.clone(), ..l });
-            gathered(Hardware { links: links.to_vec(), ..hardware }, 6400, pieces)
+            gathered(Hardware { links: links.to_vec().into(), ..hardware }, 6400, pieces)
         };
         // A pointer chase: ten lines of 64 bytes, each 1000 ps, for 8 bytes of each.
         assert_eq!(run(1, Some((10, 8))), 1000 + 10 * 1000);

@@ -100,7 +100,7 @@ fn others_slow_a_copy_down_to_their_fair_share() {
 
 /// The same machine with a node in the middle of every link.
 fn halved(machine: &Hardware, services: impl Fn(usize) -> Option<Service>) -> Hardware {
-    let mut halved = Hardware { links: Vec::new(), ..machine.clone() };
+    let mut halved = Hardware { links: Vec::new().into(), ..machine.clone() };
     for (index, link) in machine.links.iter().enumerate() {
         let middle = NodeId::at(halved.tiers.len() + halved.nodes.len());
         halved.nodes.push(Node { name: format!("n{index}"), kind: NodeKind::PcieSwitch });

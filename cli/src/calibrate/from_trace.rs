@@ -61,7 +61,7 @@ pub(super) fn from_trace(args: &CalibrateArgs, path: &Path) -> Result<(), Failur
     let mut specs: Vec<(PathBuf, String)> = vec![(spec.clone(), text)];
     let mut fitted = String::new();
     if let (Some(fit), Some(compute), Some(times)) = (&op_fit, &machine.compute, times) {
-        let compute = Compute { op_times: None, ..compute.clone() };
+        let compute = Compute { op_times: None, ..compute.clone().own() };
         specs.push((folder.join(format!("{times}.ron")), fit_ron(fit, &file, &compute)));
         fitted = format!("\n{}", fit_text(fit, &file, &compute.name));
     }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tiersim_models::results::{CaseRan, CaseRecord, Conditions};
 use tiersim_sim::sweep::{Journal, Stop};
@@ -109,7 +109,7 @@ impl<'a> Points<'a> {
     /// is anything.
     pub(crate) fn broken(self, why: Failure) -> Failure {
         let failure = self.failure().unwrap_or(why);
-        let none = self.out.lock().expect("nobody panics with it").written == 0;
+        let none = self.out().written == 0;
         if none && !self.goes_on {
             let _ = fs::remove_file(&self.path);
         }
@@ -118,7 +118,7 @@ impl<'a> Points<'a> {
 
     /// Why no more could be written, if that is so.
     fn failure(&self) -> Option<Failure> {
-        let failed = self.out.lock().expect("nobody panics with it").failed.take()?;
+        let failed = self.out().failed.take()?;
         let cannot = cannot(self.path.display(), &failed).to_string();
         let said = cannot.strip_prefix("error: ").unwrap_or(&cannot);
         Some(Failure::Input(format!(
@@ -128,13 +128,13 @@ impl<'a> Points<'a> {
 }
 
 impl Out {
-    fn add(&mut self, written: &Written<'_>, now: Duration) -> Result<(), Stop> {
+    fn add(&mut self, line: io::Result<Vec<u8>>, now: Duration) -> Result<(), Stop> {
         // Behind part of a line nothing could be read again.
         if self.failed.is_some() {
             return Err(Stop);
         }
-        let add = |out: &mut Out| {
-            out.to.write_all(&line(written)?)?;
+        let add = |out: &mut Out| -> io::Result<()> {
+            out.to.write_all(&line?)?;
             if now.saturating_sub(out.synced) >= SYNCED {
                 out.to.sync_data()?;
                 out.synced = now;
@@ -147,20 +147,35 @@ impl Out {
         })
     }
 
-    fn case(&mut self, case: usize, record: &CaseRecord, now: Duration) -> Result<(), Stop> {
-        self.written += 1;
-        let address = Arc::as_ptr(&record.ran).addr();
-        match self.cases.get(&address) {
-            Some((like, _)) => {
-                let CaseRecord { label, details, params, conditions: _, ran: _ } = record;
-                let like = *like;
-                self.add(&Written::Like { case, like, label, details, params }, now)
-            }
-            None => {
-                self.add(&Written::Case { case, is: record }, now)?;
-                self.cases.insert(address, (case, Arc::clone(&record.ran)));
+    /// The line of a case that came to the same as an earlier one.
+    fn alike(&self, case: usize, record: &CaseRecord) -> Option<io::Result<Vec<u8>>> {
+        let (like, _) = self.cases.get(&Arc::as_ptr(&record.ran).addr())?;
+        let CaseRecord { label, details, params, conditions: _, ran: _ } = record;
+        Some(line(&Written::Like { case, like: *like, label, details, params }))
+    }
+}
+
+impl Points<'_> {
+    fn out(&self) -> MutexGuard<'_, Out> {
+        self.out.lock().expect("nobody panics with it")
+    }
+
+    fn keep(&self, case: usize, record: &CaseRecord) -> Result<(), Stop> {
+        let now = self.progress.elapsed();
+        let alike = self.out().alike(case, record);
+        // A line is long, so nobody waits for its making.
+        let whole = alike.is_none().then(|| line(&Written::Case { case, is: record }));
+        let mut out = self.out();
+        out.written += 1;
+        match (out.alike(case, record), whole) {
+            (None, Some(whole)) => {
+                out.add(whole, now)?;
+                let address = Arc::as_ptr(&record.ran).addr();
+                out.cases.insert(address, (case, Arc::clone(&record.ran)));
                 Ok(())
             }
+            // Perhaps just now.
+            (alike, _) => out.add(alike.expect("what is there stays"), now),
         }
     }
 }
@@ -175,18 +190,14 @@ impl Journal for Points<'_> {
     }
 
     fn keep_case(&self, case: usize, record: &CaseRecord) -> Result<(), Stop> {
-        self.out.lock().expect("nobody panics with it").case(
-            case,
-            record,
-            self.progress.elapsed(),
-        )?;
+        self.keep(case, record)?;
         self.progress.inc(1);
         Ok(())
     }
 
     fn keep_conditions(&self, bench: usize, conditions: &Conditions) -> Result<(), Stop> {
-        let written = Written::Conditions { bench, conditions };
-        self.out.lock().expect("nobody panics with it").add(&written, self.progress.elapsed())
+        let line = line(&Written::Conditions { bench, conditions });
+        self.out().add(line, self.progress.elapsed())
     }
 }
 

@@ -6,6 +6,7 @@ use crate::typed::size;
 use tiersim_models::hardware::{HBM, Hardware, TierKind};
 use tiersim_models::ids::TierId;
 use tiersim_models::results::memory_fit::{MemoryBudget, Rates};
+use tiersim_models::shared::Shared;
 use tiersim_reports::FitTarget;
 use tiersim_workloads::transformer::format::Format;
 
@@ -30,7 +31,7 @@ pub(crate) fn target(option: &str, text: &str, format: Format) -> Result<FitTarg
     machine.compute.iter_mut().for_each(|compute| compute.op_times = None);
     let rates = rates(&machine, format)?;
     let (name, budget) = (machine.name.clone(), budget(&machine));
-    Ok(FitTarget { name, budget, rates, device: machine.compute })
+    Ok(FitTarget { name, budget, rates, device: machine.compute.map(Shared::own) })
 }
 
 /// What is left of the tier after hidden memory; `None` for one without a limit.
@@ -73,7 +74,7 @@ fn rates(machine: &Hardware, format: Format) -> Result<Rates, Failure> {
     let host_memory = machine.cpu.as_ref().map(|cpu| cpu.memory.get()).or(beside);
     let float = |rate: Option<u64>| rate.map(|rate| rate as f64);
     Ok(Rates {
-        flops: float(machine.compute.as_ref().and_then(peak)),
+        flops: float(machine.compute.as_deref().and_then(peak)),
         host: float(way(TierKind::Dram)),
         nvme: float(way(TierKind::Nvme)),
         host_memory: float(host_memory),

@@ -12,6 +12,7 @@ use tiersim_models::diagnostic::Diagnostics;
 use tiersim_models::energy::Economics;
 use tiersim_models::hardware::Hardware;
 use tiersim_models::server::Server;
+use tiersim_models::shared::Shared;
 use tiersim_models::units::{Bandwidth, Bytes};
 
 /// The machine that `raw`, read from `document`, means; `problems` are those found before. Unless
@@ -68,16 +69,16 @@ impl Resolver<'_> {
         };
         let mut hardware = Hardware {
             name,
-            about: raw.about.trim().to_string(),
-            tiers: tiers?,
+            about: raw.about.trim().to_string().into(),
+            tiers: tiers?.into(),
             nodes,
-            links: links?,
+            links: links?.into(),
             routes: routes?,
-            compute,
+            compute: compute.map(Shared::from),
             chunk: chunk?,
             hidden: Vec::new(),
-            facts: Vec::new(),
-            economics: std::mem::take(&mut self.economics),
+            facts: Default::default(),
+            economics: std::mem::take(&mut self.economics).into(),
             server: Server::default(),
             cpu,
             pressure: raw.pressure,
@@ -91,9 +92,9 @@ impl Resolver<'_> {
         }
         hardware.server = self.server(raw, &hardware);
         hardware.hidden = self.hidden(&raw.hidden, &raw.links, &hardware);
-        hardware.facts = std::mem::take(&mut self.facts);
         // A sweep has a machine for each of its points.
-        hardware.facts.shrink_to_fit();
+        self.facts.shrink_to_fit();
+        hardware.facts = std::mem::take(&mut self.facts).into();
         hardware.economics.facts.shrink_to_fit();
         Some(hardware)
     }

@@ -85,7 +85,7 @@ fn read_back(
 /// Without the words of numbers and their places, which are those of a text: a table has other
 /// spaces in it.
 fn plain(mut machine: Hardware) -> Hardware {
-    let facts = machine.facts.iter_mut().chain(&mut machine.economics.facts);
+    let facts = machine.facts.all().iter_mut().chain(&mut machine.economics.facts);
     for fact in facts {
         fact.value.clear();
         if let Some(of) = &mut fact.uncertainty {

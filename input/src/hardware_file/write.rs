@@ -56,11 +56,11 @@ pub fn hardware_text(hardware: &Hardware, comment: &str) -> Result<String, Unwri
     let read = read.map_err(|problems| Unwritable::Refused(problems.to_string()))?;
     // The order of facts is the file's, and so are their values, units and places.
     let plain = |mut machine: Hardware| {
-        for fact in &mut machine.facts {
+        for fact in machine.facts.all() {
             fact.value.clear();
             fact.uncertainty = fact.uncertainty.as_ref().and_then(spread).map(Uncertainty::share);
         }
-        machine.facts.sort_by(|one, other| one.path.cmp(&other.path));
+        machine.facts.all().sort_by(|one, other| one.path.cmp(&other.path));
         machine
     };
     if plain(read) == plain(hardware.clone()) { Ok(text) } else { Err(Unwritable::Differs) }

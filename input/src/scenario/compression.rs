@@ -165,7 +165,7 @@ impl Resolver<'_, '_> {
             // All devices of the server have the same processors.
             machine.server.links.push((link, machine.server.devices));
         }
-        machine.facts.extend(facts);
+        machine.facts.all().extend(facts);
         Some(format)
     }
 

@@ -65,6 +65,8 @@ pub struct Files {
     /// By name and file of weights.
     pub(super) models: BTreeMap<(String, Option<String>), ModelLookup>,
     machines: BTreeMap<Vec<u64>, Vec<Arc<Hardware>>>,
+    /// The first of these.
+    like: Option<Arc<Hardware>>,
     /// Those of the point that was read last.
     workload: Option<Arc<WorkloadSpec>>,
     said: Option<Arc<Said>>,
@@ -84,7 +86,7 @@ impl Files {
         })?;
         let (paths, models, machines, workload, drawn) = Default::default();
         let (hardware, texts, hints, weights, statistics) = Default::default();
-        let (terms, said) = Default::default();
+        let (terms, said, like) = Default::default();
         let registry = registry.clone();
         Ok(Files {
             project,
@@ -97,6 +99,7 @@ impl Files {
             statistics,
             models,
             machines,
+            like,
             workload,
             said,
             terms,
@@ -130,12 +133,16 @@ impl Files {
     }
 
     /// `machine`, or one that is equal to it and already in use: points of a sweep that have the
-    /// same machine share it.
-    pub fn shared(&mut self, machine: Arc<Hardware>) -> Arc<Hardware> {
+    /// same machine share it, and those that differ share what they have alike.
+    pub fn shared(&mut self, mut machine: Arc<Hardware>) -> Arc<Hardware> {
         let capacities = machine.tiers.iter().map(|tier| tier.capacity.most().get()).collect();
         let alike = self.machines.entry(capacities).or_default();
         if let Some(known) = alike.iter().find(|known| **known == machine) {
             return known.clone();
+        }
+        match &self.like {
+            Some(like) => Arc::make_mut(&mut machine).share(like),
+            None => self.like = Some(machine.clone()),
         }
         // Machines with equal capacities differ by name or by how a capacity is written: few.
         if alike.len() < 64 {

@@ -7,6 +7,7 @@
 
 use crate::scenario::{Case, OpTime, Said, Scenario, Terms, WorkloadSpec};
 use crate::trace::hex;
+use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 use std::fmt::{Debug, Write};
 use tiersim_models::efficiency::Efficiency;
@@ -17,7 +18,10 @@ use tiersim_models::nodes::{Node, PrescribedRoute};
 use tiersim_models::raid0::Raid0;
 use tiersim_models::runtime::Runtime;
 use tiersim_models::server::{Cpu, Server};
-use tiersim_policies::scenario::sweep::Sweep;
+use tiersim_policies::scenario::sweep::{Point, Sweep};
+
+/// Points of a sweep that are written at once.
+const TOGETHER: usize = 512;
 
 /// `sha256:` and 64 hexadecimal digits. `trace_hash` stands for what the trace's files hold.
 pub fn fingerprint(scenario: &Scenario, trace_hash: &str) -> String {
@@ -37,10 +41,16 @@ fn each<T: Debug>(out: &mut String, what: &str, all: impl IntoIterator<Item = T>
 
 /// The fingerprint of a sweep: that of all its points in order. `trace_hash` gives the hash of the
 /// trace that a point names.
-pub fn sweep_fingerprint<'a>(sweep: &Sweep, trace_hash: impl Fn(&Scenario) -> &'a str) -> String {
+pub fn sweep_fingerprint<'a>(
+    sweep: &Sweep,
+    trace_hash: impl Fn(&Scenario) -> &'a str + Sync,
+) -> String {
     let mut digest = Sha256::new();
-    for point in &sweep.points {
-        digest.update(canonical(&point.scenario, trace_hash(&point.scenario)).as_bytes());
+    let text = |point: &Point| canonical(&point.scenario, trace_hash(&point.scenario));
+    for points in sweep.points.chunks(TOGETHER) {
+        // All threads write, and one hashes.
+        let texts: Vec<String> = points.into_par_iter().map(text).collect();
+        texts.iter().for_each(|text| digest.update(text.as_bytes()));
     }
     for (params, _) in &sweep.skipped {
         digest.update(format!("skipped {params:?}\n").as_bytes());
@@ -179,7 +189,7 @@ fn write_hardware(out: &mut String, hardware: &Hardware) {
         let _ = writeln!(out, "cpu {} {} {}", flops.get(), memory.get(), launch.ps());
     }
     // A machine without these numbers is as if there were none.
-    let Economics { tiers, links, device, host, facts } = economics;
+    let Economics { tiers, links, device, host, facts } = &**economics;
     if !facts.is_empty() {
         let _ = writeln!(out, "economics {tiers:?} {links:?} {device:?} {host:?}");
     }

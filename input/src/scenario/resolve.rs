@@ -177,7 +177,7 @@ impl Resolver<'_, '_> {
             });
             let facts: Vec<Fact> = renamed.collect();
             let machine = Arc::make_mut(&mut hardware);
-            machine.facts.extend(facts);
+            machine.facts.all().extend(facts);
             machine.economics.take_device(&device.economics);
         }
         let time = workload.as_ref().map(|(spec, _)| &spec.time);
@@ -193,7 +193,7 @@ impl Resolver<'_, '_> {
         let idle = |fact: &Fact| !priced && fact.path.contains("compute.op_times.");
         if hardware.facts.iter().any(idle) {
             let machine = Arc::make_mut(&mut hardware);
-            machine.facts.retain(|fact| !idle(fact));
+            machine.facts.all().retain(|fact| !idle(fact));
             machine.compute.iter_mut().for_each(|compute| compute.op_times = None);
         }
         let formats = compression::add(self, &mut hardware, &raw.compression);
@@ -285,10 +285,10 @@ impl Resolver<'_, '_> {
             let machine = Arc::make_mut(hardware);
             machine.tiers[id.index()].capacity = bytes.into();
             let fact = format!("tiers.{tier}.capacity");
-            machine.facts.retain(|known| known.path != fact);
+            machine.facts.all().retain(|known| known.path != fact);
             // Nobody says that the machine has this much: it is the scenario's "what if".
             let source = Source::Assumed("the scenario's `capacity`".to_string());
-            machine.facts.push(Fact::new(fact, value, source));
+            machine.facts.all().push(Fact::new(fact, value, source));
         }
     }
 

@@ -177,7 +177,7 @@ impl Resolver<'_, '_> {
             return None;
         }
         let other = other.filter(|other| hardware.is_none_or(|own| own.name != other.name));
-        Some((OpTime::Priced { compute, precision: precision.clone() }, other))
+        Some((OpTime::Priced { compute: compute.own(), precision: precision.clone() }, other))
     }
 
     fn precision(&mut self, compute: &Compute, precision: &str) -> Option<()> {

@@ -60,11 +60,11 @@ fn the_measured_device_takes_its_numbers_as_they_are() {
     parts.part("card", named.replace("gb_per_s(1750)", "gb_per_s(1759)"));
     let machine = parts.read(crate::specs::parts::MACHINE).unwrap();
     let compute = machine.compute.unwrap();
-    assert_eq!(*compute.op_times.unwrap(), shipped("a100").times);
+    assert_eq!(**compute.op_times.as_ref().unwrap(), shipped("a100").times);
     // With another rate it is another device, whatever it is called.
     parts.part("card", &named);
     let other = parts.read(crate::specs::parts::MACHINE).unwrap().compute.unwrap();
-    let own = other.op_times.unwrap().products;
+    let own = other.op_times.as_ref().unwrap().products;
     let of = shipped("a100").times.products;
     let (own, of) = (own.unwrap(), of.unwrap());
     assert!(

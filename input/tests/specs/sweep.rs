@@ -54,6 +54,29 @@ fn without_axes_nothing_is_swept() {
     assert_says(&read(&without).unwrap_err(), &["the scenario has no `sweep`"]);
 }
 
+/// What a point has of its own is what a long sweep takes in memory.
+#[test]
+fn machines_of_points_share_all_but_what_an_axis_changes() {
+    let rates = r#"axes: [
+        (name: "read", path: "hardware.links.pcie.read", values: choices([
+            ("20", "gb_per_s(20)"), ("40", "gb_per_s(40)"), ("60", "gb_per_s(60)"),
+        ])),
+    ],"#;
+    let start = GOOD.find("axes: [").unwrap();
+    let end = GOOD.find("        skip_invalid").unwrap();
+    let sweep = read(&format!("{}{rates}\n{}", &GOOD[..start], &GOOD[end..])).unwrap();
+    assert_eq!(sweep.points.len(), 3);
+    let base = &sweep.base.hardware;
+    for point in &sweep.points {
+        let own = &point.scenario.hardware;
+        assert!(std::ptr::eq(&*own.tiers, &*base.tiers), "tiers");
+        assert!(std::ptr::eq(&*own.economics, &*base.economics), "economics");
+        assert!(std::ptr::eq(&*own.about, &*base.about), "about");
+        assert_eq!(own.facts.owned(), 1, "the rate: {:?}", own.facts);
+        assert_ne!(own.links, base.links);
+    }
+}
+
 #[test]
 fn whole_numbers_hardware_and_quantities_can_be_swept() {
     let axes = r#"axes: [

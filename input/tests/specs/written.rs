@@ -88,7 +88,9 @@ prop_compose! {
             let (memory, launch) = (other.rate, one.setup);
             Compute { name, flops, memory, launch, efficiency, op_times: None }
         });
-        Hardware { about, tiers: made, links, compute, chunk: Bytes::new(chunk), facts, ..read(TWO).unwrap() }
+        let (tiers, links, facts) = (made.into(), links.into(), facts.into());
+        let (about, compute) = (about.into(), compute.map(Into::into));
+        Hardware { about, tiers, links, compute, chunk: Bytes::new(chunk), facts, ..read(TWO).unwrap() }
     }
 }
 
@@ -112,7 +114,7 @@ proptest! {
             let off = found.zip(wanted).map_or(0.0, |(found, wanted)| (found / wanted - 1.0).abs());
             prop_assert!(off < 0.051, "{:?} {:?}", wanted, found);
         }
-        let bare = |machine: &Hardware| Hardware { facts: Vec::new(), ..machine.clone() };
+        let bare = |machine: &Hardware| Hardware { facts: Default::default(), ..machine.clone() };
         prop_assert_eq!(bare(&again), bare(&machine));
         prop_assert_eq!(hardware_text(&again, "written\nagain").unwrap(), text);
     }
@@ -141,9 +143,12 @@ fn what_would_not_be_read_back_is_refused() {
         change(&mut machine);
         hardware_text(&machine, "").unwrap_err()
     };
-    let found = change(&|m| drop(m.facts.remove(1)));
+    let found = change(&|m| drop(m.facts.all().remove(1)));
     assert_eq!(found, Unwritable::NoSource("tiers.hbm.setup".into()));
-    let found = change(&|m| m.facts.push(m.facts[0].clone()));
+    let found = change(&|m| {
+        let first = m.facts[0].clone();
+        m.facts.all().push(first);
+    });
     assert_eq!(found, Unwritable::Stray("tiers.hbm.capacity".into()));
     assert_eq!(change(&|m| m.server.devices = 2), Unwritable::Differs);
     let found = change(&|m| m.about.clear());

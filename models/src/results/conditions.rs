@@ -7,6 +7,7 @@
 
 use super::{CaseRecord, ChannelName, Figures, RunRecord};
 use crate::hardware::TierKind;
+use crate::shared::Shared;
 use crate::units::{Bytes, Span};
 use serde::{Deserialize, Serialize};
 
@@ -14,15 +15,15 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Conditions {
     /// The machine's name.
-    pub hardware: String,
+    pub hardware: Shared<String>,
     /// Name and kind of each of its tiers; the first is the device's memory.
-    pub tiers: Vec<(String, TierKind)>,
+    pub tiers: Shared<Vec<(String, TierKind)>>,
     /// Name of each direction of each of its links, such as `dram->hbm`, and the link's name.
-    pub channels: Vec<ChannelName>,
+    pub channels: Shared<Vec<ChannelName>>,
     /// The trace's name.
-    pub workload: String,
+    pub workload: Shared<String>,
     /// How op durations were made, in words, such as `roofline on h100-sxm-pcie5, tf32`.
-    pub op_time: String,
+    pub op_time: Shared<String>,
     /// Seed of every draw.
     pub seed: u64,
     /// How many numbers of the hardware that times rest on are assumed.
@@ -30,7 +31,7 @@ pub struct Conditions {
     /// Tokens that one step processes.
     pub tokens_per_step: u64,
     /// Same workload with unlimited HBM.
-    pub baseline: Figures,
+    pub baseline: Shared<Figures>,
     /// No policy on this hardware can have a shorter mean step, whatever HBM it has.
     pub bound: Span,
     /// No policy can have a shorter mean step with so many bytes of HBM, by rising bytes; empty
@@ -39,6 +40,17 @@ pub struct Conditions {
 }
 
 impl Conditions {
+    /// Holds what it has as `other` has it together with that one.
+    pub fn share(&mut self, other: &Conditions) {
+        let Conditions { hardware, tiers, channels, workload, op_time, baseline, .. } = self;
+        hardware.share(&other.hardware);
+        tiers.share(&other.tiers);
+        channels.share(&other.channels);
+        workload.share(&other.workload);
+        op_time.share(&other.op_time);
+        baseline.share(&other.baseline);
+    }
+
     /// Name of each channel, unique: `dram->hbm`, or `dram->hbm (nvlink)` where two links join the
     /// same tiers.
     pub fn channel_names(&self) -> Vec<String> {

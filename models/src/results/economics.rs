@@ -15,13 +15,14 @@
 use crate::energy::{Confidence, per_gib};
 use crate::hardware::{Capacity, Hardware, Memory};
 use crate::results::Figures;
+use crate::shared::Shared;
 use serde::{Deserialize, Serialize};
 
 /// Part of a sum.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Contribution {
     /// The number of the spec that it rests on, such as `tiers.dram.energy`.
-    pub name: String,
+    pub name: Shared<String>,
     /// Attojoules over all measured steps, or nanodollars.
     pub amount: u128,
 }
@@ -47,7 +48,7 @@ pub struct Energy {
     /// Attojoules that the power of the device or of the host holds already: not added.
     pub within: Vec<Contribution>,
     /// What the parts rest on.
-    pub basis: Basis,
+    pub basis: Shared<Basis>,
     /// How many steps were measured.
     pub steps: usize,
 }
@@ -69,10 +70,10 @@ pub struct CaseEconomics {
     /// `None` for a case that ran out of memory.
     pub energy: Option<Energy>,
     /// Of the machine as the case has it.
-    pub cost: Cost,
+    pub cost: Shared<Cost>,
     /// Of a machine with no more memory than the case holds at its peak, beside hidden memory;
     /// `None` for a case that ran out of memory.
-    pub used: Option<Cost>,
+    pub used: Option<Shared<Cost>>,
 }
 
 impl CaseEconomics {
@@ -86,8 +87,23 @@ impl CaseEconomics {
         };
         CaseEconomics {
             energy: figures.map(|figures| energy(hardware, memory.capacities(), figures)),
-            cost: cost(hardware, memory.capacities()),
-            used: figures.map(|figures| cost(hardware, &held(figures))),
+            cost: cost(hardware, memory.capacities()).into(),
+            used: figures.map(|figures| cost(hardware, &held(figures)).into()),
+        }
+    }
+
+    /// Holds what it has as `other` has it together with that one.
+    pub fn share(&mut self, other: &CaseEconomics) {
+        let CaseEconomics { energy, cost, used } = self;
+        cost.share(&other.cost);
+        if let (Some(used), Some(other)) = (used, &other.used) {
+            used.share(other);
+        }
+        if let (Some(energy), Some(other)) = (energy, &other.energy) {
+            energy.basis.share(&other.basis);
+            let alike = energy.parts.iter_mut().zip(&other.parts);
+            let within = energy.within.iter_mut().zip(&other.within);
+            alike.chain(within).for_each(|(own, other)| own.name.share(&other.name));
         }
     }
 
@@ -154,7 +170,7 @@ impl<'h> Ledger<'h> {
         match amount {
             Some(amount) => {
                 self.rests_on(&name);
-                self.parts.push(Contribution { name, amount });
+                self.parts.push(Contribution { name: name.into(), amount });
             }
             None => self.basis.missing.push(name),
         }
@@ -162,7 +178,7 @@ impl<'h> Ledger<'h> {
 
     /// Shows what is in another number already, if it is known.
     fn show(&mut self, name: String, amount: Option<u128>) {
-        self.within.extend(amount.map(|amount| Contribution { name, amount }));
+        self.within.extend(amount.map(|amount| Contribution { name: name.into(), amount }));
     }
 
     fn add_or_show(&mut self, included: bool, name: String, amount: Option<u128>) {
@@ -220,6 +236,9 @@ fn energy(hardware: &Hardware, capacities: &[Capacity], figures: &Figures) -> En
         }
     }
     let Ledger { parts, within, basis, .. } = ledger;
+    let (mut parts, mut within, basis) = (parts, within, basis.into());
+    parts.shrink_to_fit();
+    within.shrink_to_fit();
     Energy { parts, within, basis, steps: figures.steps.len() }
 }
 

@@ -36,6 +36,16 @@ impl Traces {
         self.all.insert(key(scenario), (workload, hash));
     }
 
+    /// Takes what is kept for a scenario.
+    pub fn take(&mut self, scenario: &Scenario) -> Option<(Workload, String)> {
+        self.all.remove(&key(scenario))
+    }
+
+    /// Keeps what another one has, too.
+    pub fn add(&mut self, other: Traces) {
+        self.all.extend(other.all);
+    }
+
     /// Forgets all traces but a scenario's.
     pub fn keep_only(&mut self, scenario: &Scenario) {
         let own = key(scenario);

@@ -116,7 +116,7 @@ pub(crate) fn hardware(hbm: u64, others: &[(TierKind, u64)]) -> Hardware {
     };
     Hardware {
         name: "test".to_owned(),
-        about: String::new(),
+        about: String::new().into(),
         tiers: tiers.iter().enumerate().map(tier).collect(),
         nodes: Vec::new(),
         links: (1..tiers.len()).map(link).collect(),
@@ -124,7 +124,7 @@ pub(crate) fn hardware(hbm: u64, others: &[(TierKind, u64)]) -> Hardware {
         compute: None,
         chunk: Bytes::mib(4),
         hidden: Vec::new(),
-        facts: Vec::new(),
+        facts: Default::default(),
         economics: Default::default(),
         server: Default::default(),
         cpu: None,

@@ -130,24 +130,26 @@ pub(crate) fn bare(name: &str) -> RunRecord {
         fingerprint: "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
             .to_owned(),
         conditions: vec![Conditions {
-            hardware: "h100-sxm-pcie5".to_owned(),
+            hardware: "h100-sxm-pcie5".to_owned().into(),
             tiers: vec![
                 ("hbm".to_owned(), TierKind::Hbm),
                 ("dram".to_owned(), TierKind::Dram),
                 ("nvme".to_owned(), TierKind::Nvme),
-            ],
+            ]
+            .into(),
             channels: vec![
                 channel("dram->hbm", "pcie"),
                 channel("hbm->dram", "pcie"),
                 channel("nvme->dram", "nvme"),
                 channel("dram->nvme", "nvme"),
-            ],
-            workload: "llama-8b-adamw-b4".to_owned(),
-            op_time: "roofline on h100-sxm-pcie5, bf16".to_owned(),
+            ]
+            .into(),
+            workload: "llama-8b-adamw-b4".to_owned().into(),
+            op_time: "roofline on h100-sxm-pcie5, bf16".to_owned().into(),
             seed: 1,
             assumed_numbers: 3,
             tokens_per_step: 16_384,
-            baseline: figures(402.5, 71.0),
+            baseline: figures(402.5, 71.0).into(),
             bound: Span::from_ps(388_100_000_000),
             bound_curve: Vec::new(),
         }],
@@ -238,7 +240,7 @@ pub(crate) fn single() -> RunRecord {
 pub(crate) fn hostile() -> RunRecord {
     let mut record = bare("</text><script>alert(1)</script> & \u{202e}gnp.exe\u{1b}[31m");
     record.about = "a & b < c > d \"e\" 'f' \u{200f}rtl \u{0} ".repeat(30);
-    record.conditions[0].hardware = "=HYPERLINK(\"http://x\")".to_owned();
+    record.conditions[0].hardware = "=HYPERLINK(\"http://x\")".to_owned().into();
     record.results = vec![
         case("=cmd|' /C calc'!A0", "<script>", "", done(500.0, 40.0)),
         case(&"long ".repeat(80), "@SUM(1)", "-x", done(600.0, 30.0)),
@@ -372,11 +374,11 @@ pub(crate) fn machines() -> RunRecord {
         let on = record.conditions.len();
         let ps = |ps: u64, factor: f64| Span::from_ps((ps as f64 * factor) as u64);
         record.conditions.push(Conditions {
-            hardware: format!("{machine}-sxm"),
-            op_time: format!("roofline on {machine}-sxm, bf16"),
+            hardware: format!("{machine}-sxm").into(),
+            op_time: format!("roofline on {machine}-sxm, bf16").into(),
             assumed_numbers: 3 + on,
             tokens_per_step: tokens,
-            baseline: figures(402.5 * speed, 71.0),
+            baseline: figures(402.5 * speed, 71.0).into(),
             bound: ps(base.bound.ps(), speed),
             ..base.clone()
         });

@@ -70,7 +70,7 @@ impl Loads {
             });
             Box::new(Loads {
                 ends: ends.collect(),
-                tiers: hardware.tiers.clone(),
+                tiers: hardware.tiers.to_vec(),
                 used: vec![Traffic::default(); hardware.tiers.len()],
                 under_way: BTreeMap::new(),
             })

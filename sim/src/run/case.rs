@@ -1,11 +1,13 @@
 //! From a case to what is simulated (its memory, its own ops, what is watched), and to its record.
 
-use super::{BoundMethod, CaseInputs, CaseRunner, Options, RunError, Simulated, placement};
+use super::kin::Owners;
+use super::{BoundMethod, CaseInputs, CaseRunner, Options, RunError, Simulated, owners};
 use crate::run::walked::Walk;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tiersim_models::compression::Storing;
 use tiersim_models::hardware::HBM;
+use tiersim_models::ids::ModuleId;
 use tiersim_models::results::economics::CaseEconomics;
 use tiersim_models::results::explain::Gap;
 use tiersim_models::results::uncertainty::DrawnCase;
@@ -100,6 +102,23 @@ impl CaseRunner<'_> {
         }
     }
 
+    /// Where the state of modules lives, if the policy of a case places them.
+    fn placement(&self, case: &Case) -> Result<Option<Placement>, RunError> {
+        let trace = &self.workload.trace;
+        let tiers = case.policy.placement(trace, self.hardware).map_err(RunError::Input)?;
+        let Some(tiers) = tiers else { return Ok(None) };
+        // Every case names the same ones.
+        let Owners { ids, names } = self.kind.owners.get_or_init(|| {
+            let ids: Vec<ModuleId> = owners(trace).into_iter().collect();
+            let names = ids.iter().map(|module| trace.modules[module.index()].clone()).collect();
+            Owners { ids, names }
+        });
+        let tier = |module: &ModuleId| {
+            u16::try_from(tiers[module.index()].index()).expect("machines have few tiers")
+        };
+        Ok(Some(Placement { modules: names.clone(), tiers: ids.iter().map(tier).collect() }))
+    }
+
     /// Runs what a case asks for.
     pub(super) fn record(
         &self,
@@ -125,11 +144,10 @@ impl CaseRunner<'_> {
             let gap = Gap { worths, ..Gap::new(&path, all, bound.by.clone(), paying) };
             (path, gap)
         });
-        let placement = placement(&case.policy, &self.workload.trace, self.hardware)?;
-        let placement = placement.map(Placement::from).map(|Placement { modules, tiers }| {
-            // Every case names the same ones.
-            Placement { modules: self.modules.get_or_init(|| modules).clone(), tiers }
-        });
+        let placement = self.placement(case)?;
+        let figures = outcome.figures();
+        let mut economics = CaseEconomics::of(self.hardware, memory, figures);
+        economics.share(self.kind.economics.get_or_init(|| economics.clone()));
         let record = CaseRecord {
             label: case.label.clone(),
             details: self.details(case, &asked.policy, placement.as_ref()),
@@ -147,7 +165,7 @@ impl CaseRunner<'_> {
                 baseline_peak: self.baseline.peak[HBM.index()],
                 bound_step: bound.step,
                 bound_by: bound.by,
-                economics: CaseEconomics::of(self.hardware, memory, outcome.figures()),
+                economics,
                 outcome,
                 placement,
                 hidden: (memory.hidden().iter())

@@ -12,8 +12,10 @@ use crate::durations::Durations;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock};
 use tiersim_models::hardware::Hardware;
+use tiersim_models::ids::ModuleId;
 use tiersim_models::lifetime::Workload;
-use tiersim_models::results::Figures;
+use tiersim_models::results::economics::CaseEconomics;
+use tiersim_models::results::{Conditions, Figures};
 use tiersim_models::workload::{Trace, Unit};
 use tiersim_policies::scenario::Scenario;
 
@@ -44,6 +46,19 @@ pub(super) struct Kind {
     pub(super) stretches: OnceLock<Stretches>,
     /// Everything in an unlimited HBM, and on the device.
     pub(super) baseline: OnceLock<Figures>,
+    /// Which modules own weights.
+    pub(super) owners: OnceLock<Owners>,
+    /// Of some case: others rest on the same numbers.
+    pub(super) economics: OnceLock<CaseEconomics>,
+    /// Of some machine: others are called the same.
+    pub(super) conditions: OnceLock<Conditions>,
+}
+
+/// Modules that own weights, by rising number, and their names.
+#[derive(Debug)]
+pub(super) struct Owners {
+    pub(super) ids: Vec<ModuleId>,
+    pub(super) names: Arc<[String]>,
 }
 
 impl<'w> Kin<'w> {

@@ -62,7 +62,7 @@ pub fn hardware<C: Copy + Into<Capacity>>(
     };
     Hardware {
         name: "test".to_owned(),
-        about: String::new(),
+        about: String::new().into(),
         tiers: tiers.iter().enumerate().map(tier).collect(),
         nodes: Vec::new(),
         links: links.iter().enumerate().map(link).collect(),
@@ -70,7 +70,7 @@ pub fn hardware<C: Copy + Into<Capacity>>(
         compute: None,
         chunk: Bytes::mib(4),
         hidden: Vec::new(),
-        facts: Vec::new(),
+        facts: Default::default(),
         economics: Default::default(),
         server: Default::default(),
         cpu: None,

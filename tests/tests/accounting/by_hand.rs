@@ -180,7 +180,8 @@ fn what_ops_do_has_names() {
     // Requests arrive once the second op could have started.
     traced.0.ops[1].release = Some(Time::from_ps(100));
     let mut hardware = two_tiers(Capacity::Unlimited, law(0, ONE));
-    hardware.links.push(hardware.links[0].clone());
+    let first = hardware.links[0].clone();
+    hardware.links.push(first);
     hardware.links[1].far = NodeId(2);
     hardware.links.iter_mut().for_each(|link| link.service = fair(None, None));
     hardware.nodes = vec![Node { name: "switch".into(), kind: NodeKind::NvlinkSwitch }];

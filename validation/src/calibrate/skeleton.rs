@@ -26,7 +26,7 @@ pub(crate) fn of(sizes: &[u64], links: &[&str], chunk: Bytes) -> Hardware {
     };
     Hardware {
         name: String::new(),
-        about: String::new(),
+        about: String::new().into(),
         tiers: kinds.into_iter().zip(sizes).map(tier).collect(),
         nodes: Vec::new(),
         links: (0..).zip(links).map(link).collect(),
@@ -34,7 +34,7 @@ pub(crate) fn of(sizes: &[u64], links: &[&str], chunk: Bytes) -> Hardware {
         compute: None,
         chunk,
         hidden: Vec::new(),
-        facts: Vec::new(),
+        facts: Default::default(),
         economics: Default::default(),
         server: Default::default(),
         cpu: None,

@@ -250,8 +250,8 @@ impl Spec<'_> {
         for link in &mut hardware.links {
             link.service = self.service(link, device)?;
         }
-        hardware.compute = self.compute(device, launch)?;
-        hardware.facts = std::mem::take(&mut self.facts);
+        hardware.compute = self.compute(device, launch)?.map(Into::into);
+        hardware.facts = std::mem::take(&mut self.facts).into();
         Ok(hardware)
     }
 

@@ -192,7 +192,7 @@ impl Parts<'_> {
             unreachable!("an op")
         };
         let (op, precision) = (self.run.op(occurrence), &self.run.workload.trace.meta.precision);
-        let compute = self.run.hardware.compute.as_ref();
+        let compute = self.run.hardware.compute.as_deref();
         let ns = planned.span.ps() as f64 / 1000.0 - near;
         let touches = *touched != Touched::default();
         // What is touched far away takes a part of the law's delay, and none of what is stated.

@@ -70,9 +70,9 @@ pub(super) fn machine(parts: &mut Parts<'_>, takes_host: bool) -> Option<u64> {
 /// A machine without what is said of it elsewhere: capacities, prices, and where numbers come from.
 fn plain(of: &Hardware, like: &Hardware) -> Hardware {
     let mut plain = Hardware {
-        facts: Vec::new(),
-        about: String::new(),
-        economics: Economics::default(),
+        facts: Default::default(),
+        about: String::new().into(),
+        economics: Economics::default().into(),
         ..of.clone()
     };
     // These are there only where ops of the scenario are priced by them.

@@ -28,15 +28,15 @@ fn machine(hbm: u64, rate: u64) -> Hardware {
     ];
     Hardware {
         name: "test".to_owned(),
-        about: String::new(),
+        about: String::new().into(),
         tiers: tiers.map(tier).into(),
         nodes: Vec::new(),
-        links: vec![Link::new("link".to_owned(), (NodeId::at(0), NodeId::at(1)), [law; 2])],
+        links: vec![Link::new("link".to_owned(), (NodeId::at(0), NodeId::at(1)), [law; 2])].into(),
         routes: Vec::new(),
         compute: None,
         chunk: Bytes::mib(4),
         hidden: Vec::new(),
-        facts: Vec::new(),
+        facts: Default::default(),
         economics: Default::default(),
         server: Default::default(),
         cpu: None,

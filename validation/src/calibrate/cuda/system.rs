@@ -77,5 +77,8 @@ fn skeleton(device: &Device, scratch: &Path) -> Result<(Hardware, Vec<Source>)> 
         None => Source::Assumed("the system does not say how much memory it has".to_owned()),
     };
     let hbm = format!("free on the device (cuMemGetInfo) of {total} in all");
-    Ok((Hardware { about, ..hardware }, vec![Source::Measured(hbm), dram, skeleton::files()]))
+    Ok((
+        Hardware { about: about.into(), ..hardware },
+        vec![Source::Measured(hbm), dram, skeleton::files()],
+    ))
 }

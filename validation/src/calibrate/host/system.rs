@@ -53,7 +53,10 @@ fn skeleton(scratch: &Path, name: &str) -> Result<(Hardware, Vec<Source>)> {
         }
         None => "the system does not say how much memory it has".to_owned(),
     });
-    Ok((Hardware { about, ..hardware }, vec![halved.clone(), halved, skeleton::files()]))
+    Ok((
+        Hardware { about: about.into(), ..hardware },
+        vec![halved.clone(), halved, skeleton::files()],
+    ))
 }
 
 /// Free bytes where the scratch folder is.

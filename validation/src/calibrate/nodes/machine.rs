@@ -72,9 +72,9 @@ impl Made<'_> {
     fn hardware(&mut self) -> Hardware {
         let mut hardware = self.calibrated.clone();
         hardware.name += "-nodes";
-        hardware.about += "; host memory by node";
+        hardware.about.push_str("; host memory by node");
         let place = format!("tiers.{DRAM}.");
-        hardware.facts.retain(|fact| !fact.path.starts_with(&place));
+        hardware.facts.all().retain(|fact| !fact.path.starts_with(&place));
         let memories = self.memories();
         let tiers: Vec<TierId> =
             memories.iter().map(|&node| self.tier(&mut hardware, node, memories[0])).collect();
@@ -272,7 +272,7 @@ impl Made<'_> {
     }
 
     fn fact(&self, hardware: &mut Hardware, path: String, source: Source) {
-        hardware.facts.push(Fact::new(path, String::new(), source));
+        hardware.facts.all().push(Fact::new(path, String::new(), source));
     }
 
     /// What the cores of a node make of the memory of another.

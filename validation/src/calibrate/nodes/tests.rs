@@ -19,7 +19,7 @@ fn calibrated() -> Hardware {
         for field in ["capacity", "setup", "bandwidth"] {
             let path = format!("tiers.{}.{field}", tier.name);
             let fact = Fact::new(path, String::new(), Source::Measured("before".to_owned()));
-            hardware.facts.push(fact);
+            hardware.facts.all().push(fact);
         }
     }
     for link in &mut hardware.links {

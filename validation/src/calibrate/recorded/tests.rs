@@ -65,21 +65,24 @@ fn machine() -> Hardware {
     link.pageable = Some([Bandwidth::gb_per_s(20), Bandwidth::gb_per_s(10)]);
     let mut hardware = crate::calibrate::skeleton::of(&[1 << 30; 2], &["pcie"], Bytes::mib(1));
     hardware.name = "base".to_owned();
-    hardware.tiers = vec![tier("hbm", TierKind::Hbm, 1000), tier("dram", TierKind::Dram, 25)];
-    hardware.links = vec![link];
-    hardware.compute = Some(Compute {
+    hardware.tiers =
+        vec![tier("hbm", TierKind::Hbm, 1000), tier("dram", TierKind::Dram, 25)].into();
+    hardware.links = vec![link].into();
+    let compute = Compute {
         name: "made up".to_owned(),
         flops: vec![("bf16".to_owned(), FlopRate::new(1_000_000_000_000).unwrap())],
         memory: Bandwidth::gb_per_s(1000),
         launch: Span::from_us(3),
         efficiency: Default::default(),
         op_times: None,
-    });
+    };
+    hardware.compute = Some(compute.into());
     let fact = |path: &str| {
         let source = Source::Measured("somewhere".to_owned());
         tiersim_models::hardware::Fact::new(path.to_owned(), String::new(), source)
     };
-    hardware.facts = ["links.pcie.setup", "links.pcie.read", "links.pcie.write"].map(fact).into();
+    hardware.facts =
+        ["links.pcie.setup", "links.pcie.read", "links.pcie.write"].map(fact).to_vec().into();
     hardware
 }
 
@@ -273,7 +276,7 @@ fn a_machine_that_is_far_off_is_warned_of_and_one_of_the_trace_is_not() {
 #[test]
 fn a_link_that_the_base_does_not_write_is_only_shown() {
     let mut hardware = machine();
-    hardware.facts.clear();
+    hardware.facts.all().clear();
     let copies = [
         law(PINNED, (5_000.0, 12.0), &sizes(14, 28), 3, 0.0),
         law(WITHIN, (0.0, 400.0), &[1 << 26], 9, 0.0),
@@ -354,11 +357,8 @@ fn roads_have_seats_where_a_machine_says_what_they_reach() {
 #[test]
 fn copies_between_devices_tell_both_directions_of_the_link_that_is_for_them() {
     let mut hardware = machine();
-    hardware.tiers.push(Tier {
-        name: "peer".to_owned(),
-        kind: TierKind::Remote,
-        ..hardware.tiers[1].clone()
-    });
+    let dram = hardware.tiers[1].clone();
+    hardware.tiers.push(Tier { name: "peer".to_owned(), kind: TierKind::Remote, ..dram });
     let law_of = Service { setup: Span::from_us(2), rate: Bandwidth::gb_per_s(300) };
     let mut link = Link::new("nvlink", (TierId(0), TierId(2)), [law_of; 2]);
     link.kind = Some(tiersim_models::nodes::LinkKind::Nvlink { generation: 4 });
@@ -366,6 +366,7 @@ fn copies_between_devices_tell_both_directions_of_the_link_that_is_for_them() {
     let fact = hardware.facts[1].clone();
     hardware
         .facts
+        .all()
         .push(tiersim_models::hardware::Fact { path: "links.nvlink.read".to_owned(), ..fact });
     let copies = law("Memcpy PtoP (Device -> Device)", (4_000.0, 250.0), &sizes(14, 28), 3, 0.0);
     let made = made(&copies, &hardware);
