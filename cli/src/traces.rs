@@ -88,6 +88,10 @@ pub(crate) struct ImportArgs {
     /// What becomes of the time in which the device waited for its host.
     #[arg(long, value_enum, default_value_t = GapsName::Keep)]
     gaps: GapsName,
+    /// Of a recording of several devices, the number of the one that is meant [default: those that meet
+    /// in collectives, or the one that did the most].
+    #[arg(long, value_name = "N")]
+    device: Option<u32>,
     /// What a block trace holds that does not say it itself: oracle-general, table or mooncake.
     #[arg(long, value_name = "NAME", value_parser = reader)]
     reader: Option<Reader>,
@@ -224,7 +228,7 @@ fn import(args: &ImportArgs) -> Result<(), Failure> {
             let (object_bytes, window, rate) = (args.object_bytes, args.window, args.rate);
             let grouping = Grouping { object_bytes, window, rate };
             let accesses = (args.reader, &grouping);
-            let imported = import_recordings(&args.files, executions, gaps, accesses)?;
+            let imported = import_recordings(&args.files, executions, gaps, accesses, args.device)?;
             write_imported(&imported.trace, &imported.account, out)
         }
     }
