@@ -46,6 +46,13 @@ pub(crate) struct AllocatorArgs {
 /// Replays, compares, writes.
 pub(crate) fn allocator(args: &AllocatorArgs) -> Result<(), Failure> {
     let snapshot = read_snapshot(&args.snapshot)?;
+    if !snapshot.has_segments {
+        return Err(Failure::Input(format!(
+            "{}: the snapshot has a list \"segments\" (found none); write it with \
+             torch.cuda.memory._dump_snapshot(path), or see what it holds by `tiersim trace info`",
+            args.snapshot.display()
+        )));
+    }
     let devices = chosen(&snapshot, args)?;
     let mut replays = Vec::new();
     for device in devices {

@@ -43,6 +43,7 @@ mod sweeps;
 mod to;
 mod trace_diff;
 mod trace_export;
+mod trace_info;
 mod trace_memory;
 mod traces;
 mod train;

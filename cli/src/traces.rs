@@ -1,45 +1,31 @@
 //! `trace`.
 
-use crate::any_trace::any_trace;
-use crate::args::Format;
 use crate::cache::reader;
 use crate::generate::{GenerateArgs, generate};
 use crate::output::{Failure, print};
 use crate::trace_diff::{DiffArgs, diff};
 use crate::trace_export::{ExportArgs, export};
+use crate::trace_info::{InfoArgs, trace_info};
 use crate::trace_memory::{TraceMemoryArgs, memory};
 use crate::typed::size;
 use clap::{Args, Subcommand, ValueEnum};
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
-use tiersim_input::file_kind::FileKind;
 use tiersim_input::import::accesses::Grouping;
 use tiersim_input::import::any::import_recordings;
 use tiersim_input::import::recording::import_recording;
 use tiersim_input::import::requests::Reader;
-use tiersim_input::import::serving::{MOONCAKE_BLOCK, read_requests, requests_info};
 use tiersim_input::import::tables::{Tables, import_tables};
-use tiersim_input::project::typed;
 use tiersim_input::trace::{Packing, info, write_trace};
 use tiersim_models::workload::{Gaps, Trace};
-use tiersim_reports::{copies_text, pretty, with_copies_json};
-use tiersim_validation::calibrate::recorded::shown;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TraceCommand {
     /// Print what a trace holds.
-    #[command(after_help = "Examples:\n  tiersim trace info traces/gpt2-train-cpu")]
-    Info {
-        /// The trace's folder, what becomes a trace, or a file of requests to a served model.
-        #[arg(value_name = "TRACE")]
-        trace: PathBuf,
-        /// What to print.
-        #[arg(long, value_enum, default_value_t = Format::Text)]
-        format: Format,
-        /// Write the trace to this folder as well, its tables as plain CSV.
-        #[arg(long, value_name = "DIR")]
-        tables: Option<PathBuf>,
-    },
+    #[command(
+        after_help = "Examples:\n  tiersim trace info traces/gpt2-train-cpu\n  tiersim trace info trace.json.gz --out out/trace"
+    )]
+    Info(InfoArgs),
     /// Say what a trace asks of an allocator: the least pool, fragmentation, offsets ahead, leaks.
     #[command(
         after_help = "Examples:\n  tiersim trace memory traces/gpt2-train-cpu\n  tiersim trace memory traces/gpt2-train-cpu --allocator pool --compact-by total"
@@ -88,6 +74,10 @@ pub(crate) struct ImportArgs {
     /// What becomes of the time in which the device waited for its host.
     #[arg(long, value_enum, default_value_t = GapsName::Keep)]
     gaps: GapsName,
+    /// Of a recording of several devices, the number of the one that is meant [default: those that meet
+    /// in collectives, or the one that did the most].
+    #[arg(long, value_name = "N")]
+    device: Option<u32>,
     /// What a block trace holds that does not say it itself: oracle-general, table or mooncake.
     #[arg(long, value_name = "NAME", value_parser = reader)]
     reader: Option<Reader>,
@@ -171,35 +161,12 @@ pub(crate) enum Source {
 /// Looks at a trace, or makes one.
 pub(crate) fn trace(command: &TraceCommand) -> Result<(), Failure> {
     match command {
-        TraceCommand::Info { trace, format, tables } => {
-            if FileKind::of(&typed(trace)) == Some(FileKind::Requests) && tables.is_none() {
-                return requests(&typed(trace), *format);
-            }
-            let (trace, account) = any_trace(trace)?;
-            let account = account.map_or_else(String::new, |account| format!("\n{account}\n"));
-            if let Some(folder) = tables {
-                write_trace(&trace, folder, Packing::Plain)?;
-            }
-            let (info, copies) = (info(&trace), shown(&trace));
-            match format {
-                Format::Text => print(&format!("{info}{}{account}", copies_text(&copies))),
-                Format::Json => print(&with_copies_json(&info, &copies)?),
-            }
-        }
+        TraceCommand::Info(args) => trace_info(args),
         TraceCommand::Memory(args) => memory(args),
         TraceCommand::Export(args) => export(args),
         TraceCommand::Diff(args) => diff(args),
         TraceCommand::Generate(args) => generate(args),
         TraceCommand::Import(args) => import(args),
-    }
-}
-
-/// What a file of requests to a served model holds.
-fn requests(path: &Path, format: Format) -> Result<(), Failure> {
-    let info = requests_info(&read_requests(path, MOONCAKE_BLOCK)?);
-    match format {
-        Format::Text => print(&info.to_string()),
-        Format::Json => print(&pretty(&info)?),
     }
 }
 
@@ -224,7 +191,7 @@ fn import(args: &ImportArgs) -> Result<(), Failure> {
             let (object_bytes, window, rate) = (args.object_bytes, args.window, args.rate);
             let grouping = Grouping { object_bytes, window, rate };
             let accesses = (args.reader, &grouping);
-            let imported = import_recordings(&args.files, executions, gaps, accesses)?;
+            let imported = import_recordings(&args.files, executions, gaps, accesses, args.device)?;
             write_imported(&imported.trace, &imported.account, out)
         }
     }

@@ -3,7 +3,8 @@
 //! A file in an archive has the archive's path and its own name behind it, such as
 //! `ranks.tar.gz/kineto/rank0.json`, so that readers open it and messages name it as any other.
 //! Nothing is written anywhere: a file is streamed out of its archive each time that it is read, and
-//! of a packed tar all that lies before it is unpacked and passed over.
+//! of a packed tar all that lies before it is unpacked and passed over. Who reads many files of one
+//! takes them as they come ([`Pass`]).
 //! Invariant: an archive has at most [`MOST_FILES`] entries, and unpacks to no more than readers allow
 //! any packed file.
 
@@ -11,9 +12,11 @@ pub(crate) mod tar;
 mod zip;
 
 use crate::packed::Packing;
+use std::cell::RefCell;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use tar::{Entries, is_tar};
 
 /// Most entries of an archive, folders and links among them.
@@ -94,6 +97,61 @@ pub(crate) fn each_file(path: &Path, mut take: impl FnMut(&str, u64, &[u8])) -> 
             Ok(())
         }
         None => Ok(()),
+    }
+}
+
+/// The packed tar that a path leads into, and the name in it: each file that is read there by its path
+/// costs unpacking all before it.
+pub(crate) fn within_packed(path: &Path) -> Option<(PathBuf, String)> {
+    within(path).filter(|(archive, _)| matches!(form(archive), Some(Form::Tar(Some(_)))))
+}
+
+/// The files of a packed tar in the order in which they lie there, unpacked once.
+pub(crate) struct Pass(Rc<RefCell<Entries>>);
+
+/// A file that a pass has come to.
+pub(crate) struct Passed {
+    /// Its name, as it stands in a path.
+    pub(crate) name: String,
+    pub(crate) bytes: u64,
+    /// So much of it as tells what it is.
+    pub(crate) head: Vec<u8>,
+    /// All of it, until the pass goes on.
+    pub(crate) file: Box<dyn BufRead>,
+}
+
+impl Pass {
+    /// # Errors
+    /// That the archive cannot be opened, or is no packed tar.
+    pub(crate) fn of(archive: &Path) -> io::Result<Pass> {
+        match form(archive) {
+            Some(Form::Tar(packing @ Some(_))) => {
+                let entries = Entries::new(stream(archive, packing)?);
+                Ok(Pass(Rc::new(RefCell::new(entries))))
+            }
+            _ => Err(io::ErrorKind::InvalidData.into()),
+        }
+    }
+
+    /// Goes to the next file. What is still read of the one before is of it from then on.
+    ///
+    /// # Errors
+    /// That the archive is damaged, or unpacks to too much.
+    pub(crate) fn next_file(&mut self) -> io::Result<Option<Passed>> {
+        let Some((name, bytes)) = self.0.borrow_mut().next_file()? else { return Ok(None) };
+        let mut rest = OfPass(Rc::clone(&self.0));
+        let head = head_of(&mut rest)?;
+        let file = Box::new(BufReader::new(Cursor::new(head.clone()).chain(rest)));
+        Ok(Some(Passed { name: clean(&name).to_owned(), bytes, head, file }))
+    }
+}
+
+/// The file that a pass has come to.
+struct OfPass(Rc<RefCell<Entries>>);
+
+impl Read for OfPass {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.borrow_mut().read(buffer)
     }
 }
 
@@ -238,4 +296,55 @@ impl<R: Read> Skip for Bounded<R> {
 /// What an entry too many, or a name too long, is.
 fn too_much(text: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flate2::write::GzEncoder;
+    use std::io::Write;
+
+    #[test]
+    fn a_pass_comes_to_every_file_of_a_packed_tar_once_and_whole() {
+        let mut bytes = Vec::new();
+        // Larger than what is looked at, and than a reader's buffer.
+        let texts = [vec![b'a'; 3], vec![b'b'; 100_000], Vec::new(), vec![b'd'; 9000]];
+        for (name, text) in ["./a", "k/b", "c", "d"].into_iter().zip(&texts) {
+            let mut header = vec![0u8; 512];
+            header[..name.len()].copy_from_slice(name.as_bytes());
+            header[124..135].copy_from_slice(format!("{:011o}", text.len()).as_bytes());
+            header[156] = b'0';
+            header[257..262].copy_from_slice(b"ustar");
+            bytes.extend(header);
+            bytes.extend(text);
+            bytes.resize(bytes.len().next_multiple_of(512), 0);
+        }
+        bytes.extend([0; 1024]);
+        let folder = std::env::temp_dir().join(format!("tiersim-pass-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let path = folder.join("a.tar.gz");
+        let mut gzip = GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gzip.write_all(&bytes).expect("a vector takes all");
+        std::fs::write(&path, gzip.finish().expect("a vector takes all")).expect("it is written");
+        let mut pass = Pass::of(&path).expect("a packed tar");
+        let mut found = Vec::new();
+        while let Some(mut one) = pass.next_file().expect("it is whole") {
+            let mut text = Vec::new();
+            // One is passed over.
+            if one.name != "k/b" {
+                one.file.read_to_end(&mut text).expect("it is whole");
+            }
+            assert!(one.name == "k/b" || text.len() as u64 == one.bytes);
+            found.push((one.name, text));
+        }
+        let [a, _, c, d] = texts;
+        let wanted = [("a", a), ("k/b", Vec::new()), ("c", c), ("d", d)];
+        assert_eq!(found, wanted.map(|(name, text)| (name.to_owned(), text)));
+        let packed = within_packed(&path.join("k/b")).expect("it lies in one");
+        assert_eq!(packed, (path.clone(), "k/b".to_owned()));
+        std::fs::write(folder.join("b.tar"), &bytes).expect("it is written");
+        assert!(within_packed(&folder.join("b.tar/k/b")).is_none());
+        assert!(Pass::of(&folder.join("b.tar")).is_err());
+        std::fs::remove_dir_all(folder).expect("it is there");
+    }
 }

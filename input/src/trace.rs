@@ -18,9 +18,10 @@ pub(crate) mod tables;
 mod units;
 mod write;
 
+pub(crate) use info::shape::distribution;
 pub use info::{
     KindInfo, ModuleInfo, OpsInfo, PeakInfo, PhaseInfo, ReuseInfo, StepInfo, TraceInfo, UnitInfo,
-    info,
+    info, shape,
 };
 pub use read::read_trace;
 pub(crate) use units::{group_of, group_text};

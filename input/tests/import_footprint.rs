@@ -5,7 +5,7 @@ use crate::files::folder;
 use crate::import_profiler::real;
 use std::fs;
 use std::path::{Path, PathBuf};
-use tiersim_input::import::any::import_file;
+use tiersim_input::import::any::{import_device, import_file};
 use tiersim_input::import::footprint::{Imported, import_snapshot, import_timeline};
 use tiersim_input::import::profiler::Gaps;
 use tiersim_input::trace::info;
@@ -131,7 +131,7 @@ fn a_small_snapshot_becomes_the_trace_that_it_describes() {
         entries.join(", ")
     );
     let Imported { trace, account } =
-        sound(import_snapshot(&snapshot("snapshot-small", &text)).unwrap());
+        sound(import_snapshot(&snapshot("snapshot-small", &text), None).unwrap());
     let objects: Vec<(&str, u64, ObjectKind)> = trace
         .objects
         .iter()
@@ -161,6 +161,57 @@ fn a_small_snapshot_becomes_the_trace_that_it_describes() {
     assert_eq!(times, [0, 0, 10, 30, 40, 50, 60]);
 }
 
+/// Two devices, of which the file has the history alone.
+fn history_of_two() -> String {
+    let first = [
+        // Neither was given here; of the second only that it is asked to be taken back.
+        entry("free_requested", 65_536, 2000, 10, &[]),
+        entry("free_completed", 65_536, 2000, 10, &[]),
+        entry("alloc", 4096, 700, 20, &[]),
+        entry("free_requested", 8192, 300, 30, &[]),
+        entry("alloc", 65_536, 50, 40, &[]),
+    ];
+    let second = [entry("alloc", 4096, 9, 10, &[]), entry("free_requested", 4096, 9, 20, &[])];
+    format!(r#"{{"device_traces": [[], [{}], [{}]]}}"#, first.join(", "), second.join(", "))
+}
+
+#[test]
+fn a_history_alone_becomes_a_trace_and_says_what_it_cannot_know() {
+    let path = snapshot("history-alone", &history_of_two());
+    let Imported { trace, account } = sound(import_snapshot(&path, None).unwrap());
+    assert_eq!((account.before, account.only_taken_back), ((2, 2300), 2));
+    assert_eq!((account.made, account.contradictions), ((2, 750), 0));
+    // The stream that still works on the 300 bytes holds them to the end.
+    assert_eq!((account.left, account.peak), ((3, 1050), 2300));
+    assert_eq!((account.has_segments, &account.others), (false, &vec![(2, 2)]));
+    assert_eq!(trace.meta.recorded.on, "device 1");
+    let words = account.to_string();
+    for wanted in [
+        "seen: 5 entries of device 1",
+        "    2 of them only because they are taken back, and never given\n",
+        "  what was there before and stays: the file lists no segments\n",
+        "  device 2 with 2 entries, left out: --device 2\n",
+    ] {
+        assert!(words.contains(wanted), "{words}\nwanted {wanted}");
+    }
+    let second = sound(import_snapshot(&path, Some(2)).unwrap()).account;
+    assert_eq!((second.before, second.made, second.others), ((0, 0), (1, 9), vec![(1, 5)]));
+    let error = import_snapshot(&path, Some(0)).unwrap_err().to_string();
+    let wanted = "device 0 has a history (found none in device_traces; devices 1, 2 have)";
+    assert!(error.contains(wanted), "{error}");
+}
+
+#[test]
+fn what_is_no_recording_of_several_devices_takes_none() {
+    let rows = timeline("timeline-device", "[[-1, 1, 1000, 7]]");
+    let error = import_device(&rows, Gaps::Keep, Some(1)).unwrap_err().to_string();
+    assert!(
+        error.contains("a recording of several devices is") && error.contains("leave --device")
+    );
+    let trace = import_device(&snapshot("devices", &history_of_two()), Gaps::Keep, Some(2));
+    assert_eq!(trace.unwrap().trace.meta.recorded.on, "device 2");
+}
+
 /// `tests/count_memory.py` counts the same of each.
 #[test]
 fn snapshots_of_the_second_implementation_have_the_bytes_that_their_entries_sum_to() {
@@ -171,7 +222,7 @@ fn snapshots_of_the_second_implementation_have_the_bytes_that_their_entries_sum_
         ("tiny.json", (0, 0), (6, 39_341_903), 39_325_983),
         ("ring-buffer.pickle.gz", (103, 453_520_797), (192, 1_098_116_483), 467_786_226),
     ] {
-        let account = sound(import_snapshot(&folder.join(name)).unwrap()).account;
+        let account = sound(import_snapshot(&folder.join(name), None).unwrap()).account;
         assert_eq!((account.before, account.made, account.peak), (before, made, peak), "{name}");
     }
 }

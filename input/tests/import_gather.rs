@@ -155,7 +155,7 @@ fn ranks_are_read_out_of_archives_and_folders() {
     fs::write(&other, rank(3, 4)).unwrap();
     let two = folder.join("e.tar");
     fs::write(&two, tar(&[("a".to_owned(), rank(0, 4)), ("b".to_owned(), rank(1, 4))])).unwrap();
-    let all = import_recordings(&[two, other], &[], Gaps::Keep, (None, &Grouping::default()));
+    let all = import_recordings(&[two, other], &[], Gaps::Keep, (None, &Grouping::default()), None);
     assert!(all.unwrap().account.contains("3 ranks as one trace"));
 }
 

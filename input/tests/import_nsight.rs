@@ -196,6 +196,34 @@ fn the_busiest_process_counts() {
 }
 
 #[test]
+fn processes_that_meet_in_collectives_are_ranks() {
+    let other = 0x0100_0000_2B00_0000u64;
+    let kernels = "CUPTI_ACTIVITY_KIND_KERNEL";
+    let called =
+        "INSERT INTO StringIds VALUES (9000, 'ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)')";
+    let renamed =
+        format!("UPDATE {kernels} SET demangledName = 9000, shortName = 9000 WHERE rowid = 24");
+    let copied = format!(
+        "INSERT INTO {kernels} SELECT start, end, 1, contextId, streamId, correlationId, {other}, \
+         demangledName, shortName FROM {kernels} WHERE rowid > 14"
+    );
+    let Some(out) = export(&profiled(), &[called, &renamed, &copied]) else { return };
+    // The process that did the most has 24 kernels, the other ten.
+    assert_eq!(imported(&out).account.kernels.0, 24);
+    let of = import_file(&out, Gaps::Keep).unwrap();
+    for wanted in [
+        "of one recording 2 processes call collectives, and each is a rank\n2 ranks as one trace",
+        "rank 0\nseen:",
+        "24 kernels of",
+        "10 kernels of",
+    ] {
+        assert!(of.account.contains(wanted), "{}\nwanted {wanted}", of.account);
+    }
+    let ran = of.trace.ops.iter().filter(|op| op.unit != Unit::Idle).count();
+    assert_eq!(ran, 24 + 10 - 3, "the other process calls three, and the first of each are one");
+}
+
+#[test]
 fn what_is_absent_is_said_and_what_is_odd_is_left_out() {
     let table = "CUPTI_ACTIVITY_KIND_RUNTIME";
     let view = format!("ALTER TABLE {table} RENAME TO hidden");

@@ -7,6 +7,7 @@ use crate::files::{folder, shared};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use tiersim_input::import::any::{import_device, import_file};
 use tiersim_input::import::profiler::{Gaps, import_joined, import_profiler};
 use tiersim_input::import::ranks::{Imported, import_ranks};
 use tiersim_models::workload::{Mode, Op, Trace, Unit};
@@ -327,4 +328,137 @@ fn ranks_of_a_long_group_come_from_the_head_of_the_file() {
     let (name, ranks, within, servers, count) = &account.groups[0];
     assert_eq!((name.as_str(), ranks.len(), *count), ("5", 40, 1));
     assert_eq!((*within, *servers), (1, 40));
+}
+
+/// A file in which every device does what a rank would, with a gap in it.
+fn of_devices(devices: &[u32]) -> String {
+    let mut events = Vec::new();
+    for &device in devices {
+        // Each works for a module of its own.
+        events.push(format!(
+            r#"{{"ph":"X","cat":"user_annotation","name":"half {device}","pid":1,"tid":{device},"ts":0,"dur":200}}"#
+        ));
+        let (id, late) = (10 * device, 5 * device.min(1));
+        let mut ran = |id: u32, name: &str, start: u32, span: u32| {
+            let launched = start - 50;
+            events.push(format!(
+                r#"{{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":{device},"ts":{launched},"dur":1,"args":{{"correlation":{id}}}}},
+{{"ph":"X","cat":"kernel","name":"{name}","pid":{device},"tid":20,"ts":{start},"dur":{span},"args":{{"correlation":{id},"stream":20,"device":{device}}}}}"#
+            ));
+        };
+        ran(id + 1, "k", 100, 10 + late);
+        ran(id + 2, "ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)", 110 + late, 30 - late);
+        ran(id + 3, "k", 140, 7);
+    }
+    format!(r#"{{"schemaVersion": 1, "traceEvents": [{}]}}"#, events.join(",\n"))
+}
+
+#[test]
+fn devices_of_one_recording_that_meet_are_ranks() {
+    let folder = folder("devices");
+    let write = |name: &str, text: String| {
+        let path = folder.join(name);
+        fs::write(&path, text).unwrap();
+        path
+    };
+    let path = write("two.json", of_devices(&[0, 1]));
+    let both = import_file(&path, Gaps::Keep).unwrap();
+    // As two files of one rank each would be.
+    let apart = [0, 1].map(|device| write(&format!("{device}.json"), of_devices(&[device])));
+    let ranks = import_ranks(&apart, &[], Gaps::Keep).unwrap();
+    assert_eq!((both.trace.ops.len(), &both.trace.ops), (5, &ranks.trace.ops));
+    for wanted in [
+        "of one recording devices 0, 1 call collectives, and each is a rank\n",
+        "2 ranks as one trace, on 2 streams",
+        "1 all-reduce of 0 bytes, each one op of all ranks in it",
+        "ranks had waited for others for 0.005 ms",
+    ] {
+        assert!(both.account.contains(wanted), "{}\nwanted {wanted}", both.account);
+    }
+    assert_eq!(both.trace.modules, ["rank 0: half 0", "rank 1: half 1"]);
+    assert!(!both.account.contains("left out"), "{}", both.account);
+    // One of them, and one that is not there.
+    let one = import_device(&path, Gaps::Keep, Some(1)).unwrap();
+    let alone = import_profiler(&apart[1], Gaps::Keep).unwrap();
+    assert_eq!(one.trace.ops, alone.trace.ops);
+    let error = import_device(&path, Gaps::Keep, Some(7)).unwrap_err().to_string();
+    let wanted = "something ran on device 7 (found something ran on devices 0, 1)";
+    assert!(error.contains(wanted), "{error}");
+    // Where the file says of which rank it is, it is of one; and no server has so many devices.
+    let rank = of_devices(&[0, 1]).replace(
+        r#""schemaVersion": 1"#,
+        r#""distributedInfo": {"backend": "nccl", "rank": 0, "world_size": 2}"#,
+    );
+    let many = of_devices(&(0..17).collect::<Vec<_>>());
+    for path in [write("rank.json", rank), write("many.json", many)] {
+        assert_eq!(import_file(&path, Gaps::Keep).unwrap().trace.ops.len(), 3);
+    }
+}
+
+#[test]
+fn an_execution_trace_says_whose_a_collective_is_where_the_profiler_does_not() {
+    let folder = folder("lent");
+    // Both calls of a rank are of groups that only its execution trace names: of all, and of a pair.
+    let profile = |number: u32| {
+        let ops =
+            [(1, "aten::relu", 0), (2, "record_param_comms", 10), (4, "c10d::allreduce_", 20)];
+        let ranges = ops.map(|(id, name, at)| {
+            format!(
+                r#"{{"ph":"X","cat":"cpu_op","name":"{name}","pid":1,"tid":7,"ts":{at},"dur":8,"args":{{"Record function id":{id}}}}}"#
+            )
+        });
+        let nccl = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)";
+        let kernels = [(1, "k", 1, 100), (2, nccl, 11, 120), (3, nccl, 21, 140)];
+        let kernels = kernels.map(|(id, name, at, start)| {
+            format!(
+                r#"{{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":7,"ts":{at},"dur":1,"args":{{"correlation":{id}}}}},
+{{"ph":"X","cat":"kernel","name":"{name}","pid":0,"tid":20,"ts":{start},"dur":10,"args":{{"correlation":{id},"stream":20,"device":0}}}}"#
+            )
+        });
+        rank(&folder, number, 4, &[ranges, kernels].concat())
+    };
+    let execution = |number: u32| {
+        let path = folder.join(format!("et{number}.json"));
+        let pair = 2 * (number / 2);
+        let said = |id: u32, parent: u32, group: &str, size: u32| {
+            format!(
+                r#"{{"id": {id}, "name": "record_param_comms", "ctrl_deps": {parent}, "inputs": {{"values": []}}, "outputs": {{"values": []}}, "attrs": [{{"name": "rf_id", "value": {id}}}, {{"name": "tid", "value": 1}}, {{"name": "collective_name", "value": "allreduce"}}, {{"name": "pg_name", "value": "{group}"}}, {{"name": "pg_size", "value": {size}}}, {{"name": "in_msg_nelems", "value": 512}}, {{"name": "dtype", "value": "BFloat16"}}]}}"#
+            )
+        };
+        let init = format!(
+            r###"{{"id": 9, "name": "## process_group:init ##", "ctrl_deps": 0, "inputs": {{"values": ["[{{\"pg_name\": \"tp\", \"ranks\": [{pair}, {}]}}, {{\"pg_name\": \"0\", \"ranks\": []}}]"]}}, "outputs": {{"values": []}}, "attrs": []}}"###,
+            pair + 1
+        );
+        let relu = r#"{"id": 1, "name": "aten::relu", "ctrl_deps": 0, "inputs": {"values": [[1, 5, 0, 10, 4, "cuda:0"]]}, "outputs": {"values": [[2, 6, 0, 10, 4, "cuda:0"]]}, "attrs": [{"name": "rf_id", "value": 1}, {"name": "tid", "value": 1}, {"name": "op_schema", "value": "aten::relu(Tensor self) -> Tensor"}]}"#;
+        let outer = r#"{"id": 4, "name": "c10d::allreduce_", "ctrl_deps": 0, "inputs": {"values": []}, "outputs": {"values": []}, "attrs": [{"name": "rf_id", "value": 4}, {"name": "tid", "value": 1}]}"#;
+        let nodes =
+            [init, relu.to_owned(), said(2, 0, "0", 4), outer.to_owned(), said(5, 4, "tp", 2)];
+        let text = format!(r#"{{"schema": "1.1.0", "nodes": [{}]}}"#, nodes.join(",\n"));
+        fs::write(&path, text).unwrap();
+        path
+    };
+    let files = [0, 1, 2, 3].map(profile);
+    let executions = [0, 1, 2, 3].map(execution);
+    let Imported { trace, account } = import_ranks(&files, &executions, Gaps::Keep).unwrap();
+    let groups: Vec<(u32, u64)> = trace
+        .ops
+        .iter()
+        .filter_map(|op| match op.unit {
+            Unit::Network(one) => Some((one.within * one.servers, one.bytes.get())),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(groups, [(4, 1024), (2, 1024), (2, 1024)]);
+    assert_eq!((account.lent, account.everybody, account.alone), (8, 0, (0, 0)));
+    let words = account.to_string();
+    for wanted in [
+        "  of 8 calls the group is that of the execution trace\n",
+        "group \"tp\" of ranks 0, 1, 2 in each of 1 servers: 1",
+        "group \"tp\" of ranks 2, 3, 2 in each of 1 servers: 1",
+    ] {
+        assert!(words.contains(wanted), "{words}\nwanted {wanted}");
+    }
+    // Without it all take part in both, and no shape says how much goes in.
+    let Imported { account, .. } = import_ranks(&files, &[], Gaps::Keep).unwrap();
+    assert_eq!((account.lent, account.everybody, account.sizeless), (0, 2, 2));
 }

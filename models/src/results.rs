@@ -31,6 +31,7 @@ mod steps;
 pub mod switched;
 mod timeline;
 pub mod trace_memory;
+pub mod trace_shape;
 pub mod uncertainty;
 
 use crate::compression::Packed;

@@ -88,7 +88,7 @@ fn distribution(steps: &Steps) -> Vec<(u64, f64)> {
 
 /// The corners of its stairs in per cent and in the axis's unit; of many lengths those that are
 /// most evenly apart in share.
-fn stairs(curve: &[(u64, f64)], unit: f64) -> Vec<(f64, f64)> {
+pub(crate) fn stairs(curve: &[(u64, f64)], unit: f64) -> Vec<(f64, f64)> {
     let mut corners: Vec<(f64, f64)> = Vec::new();
     let mut below = 0.0;
     for (index, &(ps, share)) in curve.iter().enumerate() {

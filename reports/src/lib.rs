@@ -77,6 +77,7 @@ pub mod text_table;
 mod timeline;
 mod trace_events;
 mod trace_memory;
+mod trace_shape;
 mod uncertainty;
 mod units;
 mod validation;
@@ -119,6 +120,7 @@ pub use table::text;
 pub use text_table::Detail;
 pub use timeline::timeline_json;
 pub use trace_memory::{leak_words, trace_memory_json, trace_memory_text};
+pub use trace_shape::{requests_charts, trace_charts};
 pub use validation::{Validation, validation_artefacts, validation_text};
 pub use xy::{Axis, Band, Marks, Series, XyChart};
 

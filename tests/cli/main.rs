@@ -54,6 +54,7 @@ mod serve;
 mod solve;
 mod statistics;
 mod sweeps;
+mod trace_charts;
 mod train;
 mod uncertainty;
 mod validate;

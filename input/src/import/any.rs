@@ -8,8 +8,8 @@ use crate::import::chakra::import_chakra;
 use crate::import::execution::import_execution;
 use crate::import::footprint::{import_snapshot, import_timeline};
 use crate::import::gather::{Gathered, gather};
-use crate::import::profiler::{import_joined, import_profiler};
-use crate::import::ranks::import_ranks;
+use crate::import::profiler::import_joined;
+use crate::import::ranks::{import_devices, import_ranks};
 use crate::import::requests::Reader;
 use std::fs::File;
 use std::io::Read;
@@ -25,12 +25,25 @@ pub type Imported = crate::import::imported::Imported<String>;
 /// # Errors
 /// What is wrong with the file, or what it is instead of one that becomes a trace.
 pub fn import_file(path: &Path, gaps: Gaps) -> Result<Imported, Diagnostics> {
-    import_recordings(&[path.to_owned()], &[], gaps, (None, &Grouping::default()))
+    import_device(path, gaps, None)
+}
+
+/// The same, of one device of a recording of several.
+///
+/// # Errors
+/// As [`import_file`]; that there is no such device.
+pub fn import_device(
+    path: &Path,
+    gaps: Gaps,
+    device: Option<u32>,
+) -> Result<Imported, Diagnostics> {
+    import_recordings(&[path.to_owned()], &[], gaps, (None, &Grouping::default()), device)
 }
 
 /// Makes one trace of all that is named: of a file, of several that are ranks of one run, or of what
 /// an archive or a folder of such holds; `executions` are none, or say of each what its ops read and
-/// write. Of a file of accesses `grouping` and `reader` say how it is read.
+/// write. Of a file of accesses `grouping` and `reader` say how it is read; of one recording of several
+/// devices `device` says which is meant.
 ///
 /// # Errors
 /// As [`import_file`]; that nothing says what of several is meant; that what is named holds no
@@ -40,6 +53,7 @@ pub fn import_recordings(
     executions: &[PathBuf],
     gaps: Gaps,
     (reader, grouping): (Option<Reader>, &Grouping),
+    device: Option<u32>,
 ) -> Result<Imported, Diagnostics> {
     let Gathered { files, executions, words } = gather(named, executions)?;
     let first = files.first().map_or(Path::new(""), PathBuf::as_path);
@@ -48,8 +62,13 @@ pub fn import_recordings(
         let rule = "only files of accesses are grouped";
         return Err(Diagnostics::one(first, None, rule, "", GROUPING));
     }
+    if let Some(number) = device.filter(|_| together) {
+        let rule = "of several recordings each is of its own device";
+        let remedy = "leave --device out, or name one recording alone";
+        return Err(Diagnostics::one(first, None, rule, format!("--device {number}"), remedy));
+    }
     let mut imported = match (&files[..], &executions[..]) {
-        ([file], []) => import_one(file, gaps, reader, grouping)?,
+        ([file], []) => import_one(file, gaps, (reader, grouping), device)?,
         ([file], [execution]) => import_joined(file, execution, gaps)?.in_words(),
         _ => import_ranks(&files, &executions, gaps)?.in_words(),
     };
@@ -64,10 +83,16 @@ const GROUPING: &str = "leave --object-bytes, --window, --rate and --reader out"
 fn import_one(
     path: &Path,
     gaps: Gaps,
-    reader: Option<Reader>,
-    grouping: &Grouping,
+    (reader, grouping): (Option<Reader>, &Grouping),
+    device: Option<u32>,
 ) -> Result<Imported, Diagnostics> {
     let kind = FileKind::of(path);
+    if let Some(number) = device.filter(|_| reader.is_some() || !kind.is_none_or(has_devices)) {
+        let rule = "a recording of several devices is a memory snapshot, a trace of the profiler or an \
+                    export of Nsight Systems";
+        let remedy = "leave --device out";
+        return Err(Diagnostics::one(path, None, rule, format!("--device {number}"), remedy));
+    }
     let accesses = match reader {
         Some(reader) => Some(Accesses::Requests(reader)),
         None => kind.and_then(FileKind::accesses),
@@ -104,13 +129,21 @@ fn import_one(
         }
         Some(FileKind::ExecutionTrace) => Ok(import_execution(path)?.in_words()),
         Some(FileKind::ChakraTrace) => Ok(import_chakra(path, gaps)?.in_words()),
-        Some(FileKind::Pickle | FileKind::SnapshotText) => Ok(import_snapshot(path)?.in_words()),
+        Some(FileKind::Pickle | FileKind::SnapshotText) => {
+            Ok(import_snapshot(path, device)?.in_words())
+        }
         Some(FileKind::MemoryTimeline) => Ok(import_timeline(path)?.in_words()),
         Some(FileKind::ProfilerTrace | FileKind::Sqlite) | None => {
-            Ok(import_profiler(path, gaps)?.in_words())
+            import_devices(path, gaps, device)
         }
         Some(other) => Err(other.is_no_recording(path)),
     }
+}
+
+/// Whether a recording of this kind may be of several devices.
+fn has_devices(kind: FileKind) -> bool {
+    use FileKind::{Pickle, ProfilerTrace, SnapshotText, Sqlite};
+    matches!(kind, Pickle | ProfilerTrace | SnapshotText | Sqlite)
 }
 
 /// Whether a file that begins as none that is known is called as reports of Nsight Systems are. It

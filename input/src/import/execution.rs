@@ -11,14 +11,15 @@ mod collectives;
 pub(super) mod graph;
 pub(super) mod nodes;
 
-use crate::import::groups::listed;
+use crate::import::groups::{Words, listed};
 use crate::import::names::Names;
-use crate::import::stream::{open, refused};
+use crate::import::stream::{opened, refused};
 use crate::trace::tables::{Findings, ReadBudget};
 use nodes::{Node, NodeSeed};
 use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::io::BufRead;
 use std::path::Path;
 use tiersim_models::diagnostic::Diagnostics;
 use tiersim_models::workload::Trace;
@@ -89,8 +90,12 @@ impl fmt::Display for Account {
 }
 
 /// One row of an execution trace.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Row {
+    /// What it says of a collective.
+    pub(super) collective: Option<Box<Words>>,
+    /// The row that it lies in.
+    pub(super) parent: Option<u32>,
     /// Its number in a trace of the profiler.
     pub(super) record_function: i64,
     pub(super) thread: i64,
@@ -116,23 +121,29 @@ pub(super) struct Tensors {
 /// # Errors
 /// What is wrong with the file, with line, column and node, or that it holds no op.
 pub fn import_execution(path: &Path) -> Result<Imported, Diagnostics> {
-    read(path).map(|(imported, ..)| imported)
+    read(path, None).map(|(imported, ..)| imported)
 }
 
-/// The same, row by row.
+/// The same, row by row; of a file that was opened, if it was, with its length.
 ///
 /// # Errors
 /// As [`import_execution`].
-pub(super) fn read_tensors(path: &Path) -> Result<Tensors, Diagnostics> {
-    let (imported, nodes, names, groups) = read(path)?;
+pub(super) fn read_tensors(
+    path: &Path,
+    file: Option<(u64, Box<dyn BufRead>)>,
+) -> Result<Tensors, Diagnostics> {
+    let (imported, nodes, names, groups) = read(path, file)?;
     Ok(Tensors { names, nodes, trace: imported.trace, groups })
 }
 
 /// Ranks of groups by their names.
 type Listed = BTreeMap<String, Vec<u32>>;
 
-fn read(path: &Path) -> Result<(Imported, Vec<Row>, Names, Listed), Diagnostics> {
-    let (text, passed) = open(path)?;
+fn read(
+    path: &Path,
+    file: Option<(u64, Box<dyn BufRead>)>,
+) -> Result<(Imported, Vec<Row>, Names, Listed), Diagnostics> {
+    let (text, passed) = opened(path, file)?;
     let mut reading = Reading::default();
     let mut parser = serde_json::Deserializer::from_reader(text);
     let bytes = || passed.bytes.get();

@@ -28,10 +28,14 @@ pub struct Account {
     pub rows_are: &'static str,
     /// Whose memory it is.
     pub device: String,
-    /// Devices of the file that are left out.
-    pub elsewhere: u64,
+    /// Devices of the file that are left out, and how many entries each has.
+    pub others: Vec<(u64, u64)>,
+    /// Whether the file says what is there at its end.
+    pub has_segments: bool,
     /// Objects that were there before the first event, and their bytes.
     pub before: (u64, u64),
+    /// Of these, such that are known only because they are taken back.
+    pub only_taken_back: u64,
     /// Objects that were made by events, and their bytes.
     pub made: (u64, u64),
     /// Objects that are there at the end, and their bytes.
@@ -58,11 +62,18 @@ pub struct Account {
     pub pairs_by: &'static str,
 }
 
+/// Devices that are listed; the rest is counted.
+const LISTED: usize = 16;
+
 impl fmt::Display for Account {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Account { rows, rows_are, device, before, made, left, .. } = self;
         writeln!(f, "seen: {rows} {rows_are} of {device}, {:.3} ms", self.span as f64 / 1e9)?;
         writeln!(f, "  {} objects of {} bytes that were there before", before.0, before.1)?;
+        if self.only_taken_back > 0 {
+            let only = self.only_taken_back;
+            writeln!(f, "    {only} of them only because they are taken back, and never given")?;
+        }
         writeln!(f, "  {} objects of {} bytes that were made", made.0, made.1)?;
         writeln!(f, "  {} objects of {} bytes are left at the end", left.0, left.1)?;
         writeln!(f, "  at most {} bytes at once", self.peak)?;
@@ -78,7 +89,6 @@ impl fmt::Display for Account {
         writeln!(f, "not known:\n  what reads and writes objects in between, and for how long:")?;
         writeln!(f, "    ops are events of the host, and times are the host's")?;
         for (count, what) in [
-            (self.elsewhere, "other devices, left out"),
             (self.timeless, "events without a time: use `time: roofline(...)`"),
             (self.backwards, "events that are earlier than the one before them"),
             (self.contradictions, "events that contradict the ones before them"),
@@ -87,6 +97,15 @@ impl fmt::Display for Account {
             if count > 0 {
                 writeln!(f, "  {count} {what}")?;
             }
+        }
+        if !self.has_segments {
+            writeln!(f, "  what was there before and stays: the file lists no segments")?;
+        }
+        for (device, entries) in self.others.iter().take(LISTED) {
+            writeln!(f, "  device {device} with {entries} entries, left out: --device {device}")?;
+        }
+        if self.others.len() > LISTED {
+            writeln!(f, "  {} devices more, left out", self.others.len() - LISTED)?;
         }
         write!(f, "  batch and sequence: both are taken as 1, so throughput counts steps")
     }

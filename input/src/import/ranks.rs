@@ -1,6 +1,7 @@
 //! Several ranks of one run, each recorded by the PyTorch profiler or Nsight Systems, as one trace.
 //!
 //! Every rank keeps its ops, on streams of its own, and its objects under names of its own. What
+//! Files are read in an order in which none is unpacked twice (`reading`). What
 //! ranks did together, the collectives, is one op for all that take part (`party`, `tie`): it waits for
 //! the last of them, and all wait for its end (`merge`): a rank that a policy makes late is waited for.
 //! A trace of tiersim is of one device; here that device stands for all of the ranks together.
@@ -10,14 +11,19 @@
 mod account;
 mod merge;
 mod party;
+mod reading;
 mod tie;
 
 pub use account::Account;
 
-use crate::import::profiler::{Gaps, OfRank, import_rank};
+use crate::import::imported;
+use crate::import::profiler::{Gaps, OfRank, Profiled};
 use crate::trace::tables::Findings;
+use reading::read_all;
 use std::path::{Path, PathBuf};
 use tiersim_models::diagnostic::Diagnostics;
+use tiersim_models::ids::ModuleId;
+use tiersim_models::workload::Trace;
 
 /// A native trace, and what was seen, inferred and left out on the way to it.
 pub type Imported = crate::import::imported::Imported<Account>;
@@ -46,12 +52,89 @@ pub fn import_ranks(
         let remedy = "say --execution-trace once for each file, or leave it out";
         return Err(Diagnostics::one(first, None, rule, found, remedy));
     }
-    let mut ranks = Vec::with_capacity(files.len());
-    for (index, path) in files.iter().enumerate() {
-        let of = import_rank(path, executions.get(index).map(PathBuf::as_path), gaps)?;
+    let read = read_all(files, executions, gaps)?;
+    let ranks = files.iter().zip(read).enumerate().map(|(index, (path, of))| {
         let number = of.rank.unwrap_or(index as i64);
-        ranks.push(Rank { path, number, of });
+        Rank { path, number, of }
+    });
+    joined(first, ranks.collect(), gaps)
+}
+
+/// Makes a trace of one recording. Several processes of it, or devices of one, that meet in
+/// collectives are ranks of one run; else it is of `wanted`, or of the device that did the most.
+///
+/// # Errors
+/// What is wrong with the file.
+pub(super) fn import_devices(
+    path: &Path,
+    gaps: Gaps,
+    wanted: Option<u32>,
+) -> Result<imported::Imported<String>, Diagnostics> {
+    let processes = if wanted.is_none() { Profiled::processes(path)? } else { Vec::new() };
+    let mut ranks = Vec::new();
+    if !processes.is_empty() {
+        for (index, &process) in processes.iter().enumerate() {
+            let of = Profiled::of_process(path, Some(process))?.of_rank(path, None, gaps, None)?;
+            ranks.push(Rank { path, number: index as i64, of });
+        }
+        let said = format!("{} processes call collectives, and each is a rank", processes.len());
+        return Ok(in_words(&said, joined(path, ranks, gaps)?));
     }
+    let mut profiled = Profiled::read(path)?;
+    let devices = if wanted.is_none() { profiled.ranks() } else { Vec::new() };
+    if devices.is_empty() {
+        let mut alone = profiled.alone(path, gaps, wanted)?;
+        if wanted.is_some() {
+            only_used(&mut alone.trace);
+        }
+        return Ok(alone.in_words());
+    }
+    for &device in &devices {
+        let mut of = profiled.of_rank(path, None, gaps, Some(device))?;
+        only_used(&mut of.imported.trace);
+        // What other ranks did is not left out.
+        let account = &mut of.imported.account;
+        account.elsewhere = if ranks.is_empty() { profiled.beside(&devices) } else { 0 };
+        ranks.push(Rank { path, number: device, of });
+    }
+    let numbers: Vec<String> = devices.iter().map(i64::to_string).collect();
+    let said = format!("devices {} call collectives, and each is a rank", numbers.join(", "));
+    Ok(in_words(&said, joined(path, ranks, gaps)?))
+}
+
+fn in_words(said: &str, ranks: Imported) -> imported::Imported<String> {
+    let mut words = ranks.in_words();
+    words.account.insert_str(0, &format!("of one recording {said}\n"));
+    words
+}
+
+/// Leaves modules out that nothing of a trace is of: all devices of a file have the same.
+fn only_used(trace: &mut Trace) {
+    let mut used = vec![false; trace.modules.len()];
+    let of_ops = trace.ops.iter().filter_map(|op| op.module);
+    let of_objects = trace.objects.iter().filter_map(|object| object.module);
+    of_ops.chain(of_objects).for_each(|module| used[module.index()] = true);
+    let mut next = 0;
+    let ids: Vec<ModuleId> = used
+        .iter()
+        .map(|&used| {
+            next += u32::from(used);
+            ModuleId(next.saturating_sub(1))
+        })
+        .collect();
+    let mut kept = used.into_iter();
+    trace.modules.retain(|_| kept.next().unwrap_or(false));
+    let renamed = |module: &mut Option<ModuleId>| {
+        if let Some(module) = module {
+            *module = ids[module.index()];
+        }
+    };
+    trace.ops.iter_mut().for_each(|op| renamed(&mut op.module));
+    trace.objects.iter_mut().for_each(|object| renamed(&mut object.module));
+}
+
+/// One trace of all ranks.
+fn joined(first: &Path, mut ranks: Vec<Rank<'_>>, gaps: Gaps) -> Result<Imported, Diagnostics> {
     ranks.sort_by_key(|rank| rank.number);
     of_one_run(&ranks)?;
     let world = ranks.iter().find_map(|rank| rank.of.ranks);

@@ -9,8 +9,10 @@
 mod azure;
 mod info;
 pub(crate) mod mooncake;
+mod shape;
 
 pub use info::{BlocksInfo, RequestsInfo, TokensInfo, requests_info};
+pub use shape::requests_shape;
 
 use crate::trace::tables::{Findings, Limits, unpacked_name};
 use std::path::Path;

@@ -3,8 +3,8 @@
 //! Invariant: of the file one buffer is held at a time.
 
 use super::repaired::{Passed, Repaired, TooMuch};
-use crate::trace::tables::{LIMITS, Limits, describe, unpacked_by_magic};
-use std::io::{self, BufReader, Read};
+use crate::trace::tables::{LIMITS, Limits, describe, unpacked_by_magic, unpacked_file};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 use tiersim_models::diagnostic::{Diagnostics, Place};
 
@@ -15,9 +15,20 @@ pub(super) const MOST_TEXT: u64 = 256 << 30;
 ///
 /// # Errors
 /// That it cannot be opened.
-pub(super) fn open(path: &Path) -> Result<(impl Read, Passed), Diagnostics> {
+pub(super) fn open(path: &Path) -> Result<(impl Read + use<>, Passed), Diagnostics> {
+    opened(path, None)
+}
+
+/// The same of a file that was opened, if it was, with its length.
+pub(super) fn opened(
+    path: &Path,
+    file: Option<(u64, Box<dyn BufRead>)>,
+) -> Result<(impl Read + use<>, Passed), Diagnostics> {
     let limits = Limits { expanded: MOST_TEXT, ..LIMITS };
-    let (text, limit) = unpacked_by_magic(path, limits)?;
+    let (text, limit) = match file {
+        Some(file) => unpacked_file(path, file, limits)?,
+        None => unpacked_by_magic(path, limits)?,
+    };
     let passed = Passed::default();
     let text = Repaired::new(text, limit, passed.clone());
     Ok((BufReader::with_capacity(1 << 16, text), passed))

@@ -5,9 +5,11 @@
 //! Invariant: reads the trace only; two calls give the same text.
 
 mod reuse;
+pub(crate) mod shape;
 mod text;
 
 pub use reuse::ReuseInfo;
+pub use shape::shape;
 
 use serde::Serialize;
 use std::collections::BTreeMap;

@@ -234,7 +234,16 @@ pub(crate) fn unpacked_by_magic(
     path: &Path,
     limits: Limits,
 ) -> Result<(Box<dyn Read>, u64), Diagnostics> {
-    let (length, mut file) = open(path, limits.expanded)?;
+    unpacked_file(path, open(path, limits.expanded)?, limits)
+}
+
+/// The same of a file that was opened, with its length.
+pub(crate) fn unpacked_file(
+    path: &Path,
+    (length, mut file): (u64, Box<dyn BufRead>),
+    limits: Limits,
+) -> Result<(Box<dyn Read>, u64), Diagnostics> {
+    at_most(path, length, limits.expanded)?;
     let head = file.fill_buf().map_err(|error| describe(path, &error))?;
     let (inner, most): (Box<dyn Read>, u64) = match Packing::of_head(head) {
         Some(packing) => {

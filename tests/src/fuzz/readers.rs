@@ -9,6 +9,7 @@ use tiersim_input::import::chakra::import_chakra;
 use tiersim_input::import::execution::import_execution;
 use tiersim_input::import::footprint::{import_snapshot, import_timeline};
 use tiersim_input::import::profiler::{Gaps, import_profiler};
+use tiersim_input::import::ranks::import_ranks;
 use tiersim_input::import::recording::import_recording;
 use tiersim_input::import::requests::RequestFile;
 use tiersim_input::import::serving::{MOONCAKE_BLOCK, read_requests};
@@ -73,6 +74,7 @@ readers! {
     Oracle "cache-oracle",
     CacheTable "cache-table",
     Archive "archive",
+    Ranks "ranks",
 }
 
 impl Reader {
@@ -134,7 +136,7 @@ impl Reader {
                     drop(replay(device, &snapshot.settings, capacity, 0.01));
                 }
             }
-            Reader::Footprint => drop(import_snapshot(path).map(|one| info(&one.trace))),
+            Reader::Footprint => drop(import_snapshot(path, None).map(|one| info(&one.trace))),
             Reader::Timeline => drop(import_timeline(path).map(|one| info(&one.trace))),
             Reader::Lackey | Reader::Perf | Reader::Damon | Reader::Block | Reader::Archive => {
                 drop(import_file(path, Gaps::Keep).map(|one| info(&one.trace)))
@@ -145,7 +147,15 @@ impl Reader {
                 drop(import_tables(&Tables { kernels, tensors, batch: 1 }));
             }
             Reader::Profiler | Reader::Nsight => {
-                drop(import_profiler(path, Gaps::Keep).map(|one| info(&one.trace)))
+                drop(import_profiler(path, Gaps::Keep).map(|one| info(&one.trace)));
+                // Of several devices that meet, each is a rank.
+                drop(import_file(path, Gaps::Keep).map(|one| info(&one.trace)));
+            }
+            Reader::Ranks => {
+                let [files, executions] = ["json", "et"].map(|ending| {
+                    ["a", "b"].map(|rank| folder.join(format!("{rank}.{ending}"))).to_vec()
+                });
+                drop(import_ranks(&files, &executions, Gaps::Keep).map(|one| info(&one.trace)));
             }
             Reader::Chakra => drop(import_chakra(path, Gaps::Keep).map(|one| info(&one.trace))),
             Reader::Execution => drop(import_execution(path).map(|one| info(&one.trace))),

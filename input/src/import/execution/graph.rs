@@ -95,7 +95,11 @@ pub(super) fn build(
     let mut graph = Graph::new(names, device);
     let (mut ops, mut uses) = (Vec::new(), Vec::new());
     let (mut step, mut updated) = (0, false);
+    let places: BTreeMap<i64, u32> =
+        nodes.iter().enumerate().map(|(at, node)| (node.id, at as u32)).collect();
     let row = |node: &Node| Row {
+        collective: node.collective.clone(),
+        parent: places.get(&node.parent).copied(),
         record_function: node.record_function,
         thread: node.thread,
         name: node.name,

@@ -3,7 +3,8 @@
 //! An entry's size is what was asked for, and so are the sizes of objects here: what the allocator
 //! adds to it is for `tiersim allocator` to say. A block that is there at the end and that no entry
 //! gave was there before the first entry, as was one that an entry takes back and none gave: a
-//! history is a ring, and its oldest entries are lost.
+//! history is a ring, and its oldest entries are lost. Where the file has the history alone, what
+//! was there before and stays is not in it.
 //! Invariant: an address is of one object at a time.
 
 use super::build::{Event, Footprint};
@@ -19,20 +20,17 @@ use tiersim_models::workload::{ObjectKind, Phase, Recorded, TraceMeta};
 /// Bytes of a file that an entry takes at least, in files as PyTorch writes them.
 const BYTES_PER_ENTRY: usize = 50;
 
-/// Makes a trace of the device of a snapshot that has the longest history.
+/// Makes a trace of a device of a snapshot: of `wanted`, or else of the one that has the longest
+/// history.
 ///
 /// # Errors
-/// What is wrong with the file, or that no device of it has a history.
-pub fn import_snapshot(path: &Path) -> Result<Imported, Diagnostics> {
+/// What is wrong with the file, or that the device has no history.
+pub fn import_snapshot(path: &Path, wanted: Option<u32>) -> Result<Imported, Diagnostics> {
     let snapshot = read_snapshot(path)?;
-    let history = |device: &&Device| device.actions.len();
-    let longest = snapshot.devices.iter().rev().max_by_key(history);
-    let Some(device) = longest.filter(|device| !device.actions.is_empty()) else {
-        let rule = "a device has a history";
-        let remedy = "call torch.cuda.memory._record_memory_history() before the first tensor";
-        return Err(Diagnostics::one(path, None, rule, "none in device_traces", remedy));
-    };
-    let others = snapshot.devices.iter().filter(|device| !device.actions.is_empty()).count() - 1;
+    let device = chosen(path, &snapshot, wanted)?;
+    let others = snapshot.devices.iter().filter(|one| one.number != device.number);
+    let others = others.filter(|one| !one.actions.is_empty());
+    let others = others.map(|one| (one.number as u64, one.actions.len() as u64));
     let mut taking = Taking::new(&snapshot, device);
     if let Err(rule) = taking.all() {
         let remedy = "record fewer entries (max_entries), or check what wrote the file";
@@ -48,7 +46,8 @@ pub fn import_snapshot(path: &Path) -> Result<Imported, Diagnostics> {
         rows: device.actions.len() as u64,
         rows_are: "entries",
         device: format!("device {}", device.number),
-        elsewhere: others as u64,
+        others: others.collect(),
+        has_segments: snapshot.has_segments,
         kinds_by: "where the program asked for it, and where it gave it back",
         pairs_by: "by address",
         ..footprint.account
@@ -58,6 +57,36 @@ pub fn import_snapshot(path: &Path) -> Result<Imported, Diagnostics> {
     let mut findings = Findings::default();
     findings.unsound(path, &trace);
     findings.finish().into_result(Imported { trace, account })
+}
+
+/// The device that is meant.
+fn chosen<'s>(
+    path: &Path,
+    snapshot: &'s Snapshot,
+    wanted: Option<u32>,
+) -> Result<&'s Device, Diagnostics> {
+    let there = || snapshot.devices.iter().filter(|device| !device.actions.is_empty());
+    let of = |number: u32| there().find(|device| device.number == number as usize);
+    let found = match wanted {
+        Some(number) => of(number),
+        None => there().rev().max_by_key(|device| device.actions.len()),
+    };
+    found.ok_or_else(|| {
+        let numbers: Vec<String> = there().take(16).map(|one| one.number.to_string()).collect();
+        let (rule, found, remedy) = match (wanted, numbers.is_empty()) {
+            (Some(number), false) => (
+                format!("device {number} has a history"),
+                format!("none in device_traces; devices {} have", numbers.join(", ")),
+                "name one of these with --device",
+            ),
+            _ => (
+                "a device has a history".to_owned(),
+                "none in device_traces".to_owned(),
+                "call torch.cuda.memory._record_memory_history() before the first tensor",
+            ),
+        };
+        Diagnostics::one(path, None, rule, found, remedy)
+    })
 }
 
 fn meta(path: &Path, device: &Device, first: u64) -> TraceMeta {
@@ -107,18 +136,26 @@ impl<'a> Taking<'a> {
 
     /// What was there before the first entry.
     fn begin(&mut self) -> Result<(), String> {
-        let mut now: BTreeMap<u64, u64> = BTreeMap::new();
+        // With whether only what takes it back shows it.
+        let mut now: BTreeMap<u64, (u64, bool)> = BTreeMap::new();
         for block in self.device.segments.iter().flat_map(|segment| &segment.used) {
-            now.insert(block.at, block.requested.max(1));
+            now.insert(block.at, (block.requested.max(1), false));
         }
         for action in self.device.actions.iter().rev() {
             match action.what {
                 What::Alloc => drop(now.remove(&action.at)),
-                What::FreeCompleted => drop(now.insert(action.at, action.bytes.max(1))),
+                What::FreeCompleted => drop(now.insert(action.at, (action.bytes.max(1), true))),
+                // It is given back, and a stream was still at work on it when the file was written.
+                What::FreeRequested => {
+                    now.entry(action.at).or_insert((action.bytes.max(1), true));
+                }
                 _ => {}
             }
         }
-        for (at, bytes) in now {
+        for (at, (bytes, taken_back)) in now {
+            if taken_back {
+                self.footprint.account.only_taken_back += 1;
+            }
             let id = self.footprint.before("memory", ObjectKind::State, bytes)?;
             self.live.insert(at, (id, false));
             self.roles.push(Role::Unknown);

@@ -70,6 +70,8 @@ pub fn import_timeline(path: &Path) -> Result<Imported, Diagnostics> {
     footprint.account = Account {
         rows: reading.rows,
         rows_are: "rows",
+        // It begins with all that is there.
+        has_segments: true,
         device: "a device that the file does not name".to_owned(),
         kinds_by: "the file's category, of several the last that says something",
         pairs_by: "of several of one size and category the youngest",

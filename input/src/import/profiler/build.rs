@@ -29,7 +29,7 @@ use tiersim_models::workload::{
 /// What nothing is known of is cut into pieces of this size, so that policies may move some of it.
 const STATE_PIECE: u64 = 64 << 20;
 
-/// Makes the trace.
+/// Makes the trace, of `device` or else of the one that did the most.
 ///
 /// # Errors
 /// That nothing ran, or that the trace would break a rule.
@@ -38,12 +38,13 @@ pub(super) fn build(
     tables: &Tables,
     gaps: Gaps,
     (mended, tensors): (u64, Option<&Tensors>),
+    device: Option<i64>,
 ) -> Result<Built, Diagnostics> {
     let host = Host::new(tables);
     let sequences = Sequences::new(tables, &host);
     let items = match tables.activities.is_empty() {
         true => host_items(tables, &host),
-        false => device_items(tables, &host),
+        false => device_items(tables, &host, device),
     };
     if items.list.is_empty() {
         let rule = "a trace of the PyTorch profiler holds kernels, copies or ops that ran";
@@ -62,10 +63,15 @@ pub(super) fn build(
     account.steps(&steps, tables.source);
     account.modules(modules.from);
     let mut made = Made::new(&items, &order, &steps, &modules);
+    let mut asked = Vec::new();
     match tensors.map(|tensors| join(tables, &host, &items.list, tensors)) {
-        Some(joined) => made.tensors(joined, &mut account),
+        Some(mut joined) => {
+            asked = std::mem::take(&mut joined.asked);
+            made.tensors(joined, &mut account);
+        }
         None => {
-            made.persistent(&memory, &state, &modules, &mut account);
+            let of_several = device.is_some() && items.elsewhere > 0;
+            made.persistent(&memory, (&state, of_several), &modules, &mut account);
             made.pieces(tables, &host, &memory, &steps, &state);
             made.state_uses(&state, &memory);
         }
@@ -77,7 +83,7 @@ pub(super) fn build(
     if !findings.is_empty() {
         return Err(findings.finish());
     }
-    Ok(Built { imported: Imported { trace, account }, host, items, op_of })
+    Ok(Built { imported: Imported { trace, account }, host, items, op_of, asked })
 }
 
 fn count((tables, host): (&Tables, &Host), items: &Items, memory: &Memory, mended: u64) -> Account {
@@ -166,7 +172,7 @@ impl<'a> Made<'a> {
     fn persistent(
         &mut self,
         memory: &Memory,
-        state: &State,
+        (state, of_several): (&State, bool),
         modules: &Modules,
         account: &mut Account,
     ) {
@@ -191,6 +197,10 @@ impl<'a> Made<'a> {
                 ..Object::new(name, kind, Bytes::new(bytes))
             };
             self.of_parameter.push([None; 3]);
+            // What nothing here reads forward and made no gradient of is another device's.
+            if of_several && parameter.read.or(parameter.made).is_none() {
+                continue;
+            }
             if !fit(parameter.bytes) {
                 account.parameters_left_out += 1;
                 continue;

@@ -48,9 +48,9 @@ pub(super) struct Items {
     pub(super) elsewhere: u64,
 }
 
-/// What ran on the device that did the most.
-pub(super) fn device_items(tables: &Tables, host: &Host) -> Items {
-    let device = busiest(tables);
+/// What ran on a device: on the one that did the most, if no other is wanted.
+pub(super) fn device_items(tables: &Tables, host: &Host, wanted: Option<i64>) -> Items {
+    let device = wanted.unwrap_or_else(|| busiest(tables));
     let mut calls: Vec<u32> = (0..tables.calls.len() as u32).collect();
     calls.sort_by_key(|&id| (tables.calls[id as usize].correlation, id));
     let of = |activity: &Activity| {

@@ -10,9 +10,12 @@ use super::host::Host;
 use super::items::Item;
 use super::tables::{Kind, NONE, Tables};
 use crate::import::execution::Tensors;
+use crate::import::groups::Words;
 use std::collections::BTreeMap;
 use tiersim_models::workload::{Mode, Object};
 
+/// Rows between one that says what a collective is and one that was found.
+const DEEPEST: usize = 8;
 /// How far ahead rows are looked at that only one of the two has.
 const AHEAD: usize = 64;
 
@@ -26,6 +29,8 @@ pub(super) struct Joined {
     pub(super) found: (u64, u64),
     /// By what.
     pub(super) by: &'static str,
+    /// What rows of the execution trace say of the collectives that ranges ask for.
+    pub(super) asked: Vec<(u32, Words)>,
 }
 
 /// Finds the ops of an execution trace again, and gives their tensors to the items.
@@ -38,6 +43,7 @@ pub(super) fn join(tables: &Tables, host: &Host, items: &[Item], tensors: &Tenso
     };
     let mut joined = Joined { objects: tensors.trace.objects.clone(), by, ..Joined::default() };
     joined.found = (nodes.len() as u64, tensors.nodes.len() as u64);
+    joined.asked = asked(&nodes, tensors);
     // By range: the op of the execution trace that it, or what it lies in, is.
     let mut ops: Vec<Option<u32>> = vec![None; tables.ranges.len()];
     for &id in &host.order {
@@ -78,6 +84,26 @@ impl Joined {
         self.objects.retain(|_| used.next().unwrap_or(false));
         self.uses.iter_mut().for_each(|one| one.1 = ids[one.1 as usize]);
     }
+}
+
+/// By range, of those that rows of the execution trace were found to be: what these, or rows within
+/// them that were not found, say of a collective. Of several the first counts.
+fn asked(found: &BTreeMap<u32, u32>, tensors: &Tensors) -> Vec<(u32, Words)> {
+    let ranges: BTreeMap<u32, u32> = found.iter().map(|(&range, &node)| (node, range)).collect();
+    let mut asked: BTreeMap<u32, Words> = BTreeMap::new();
+    for (at, row) in tensors.nodes.iter().enumerate() {
+        let Some(words) = &row.collective else { continue };
+        let mut node = Some(at as u32);
+        for _ in 0..DEEPEST {
+            let Some(outer) = node else { break };
+            if let Some(&range) = ranges.get(&outer) {
+                asked.entry(range).or_insert_with(|| (**words).clone());
+                break;
+            }
+            node = tensors.nodes[outer as usize].parent;
+        }
+    }
+    asked.into_iter().collect()
 }
 
 /// By range: the node with its number and name.

@@ -17,13 +17,31 @@ use super::tables::Tables;
 use std::path::Path;
 use tiersim_models::diagnostic::Diagnostics;
 
-/// Reads an export.
+/// Reads an export: of a process, or else of the one whose devices did the most.
 ///
 /// # Errors
 /// What is wrong with the database, or that nothing in it ran on a device.
 #[cfg(feature = "nsight")]
-pub(super) fn read(path: &Path) -> Result<Tables, Diagnostics> {
-    rows::read(path)
+pub(super) fn read(path: &Path, process: Option<i64>) -> Result<Tables, Diagnostics> {
+    rows::read(path, process)
+}
+
+/// The processes that call collectives, by the numbers of their devices.
+///
+/// # Errors
+/// What is wrong with the database.
+#[cfg(feature = "nsight")]
+pub(super) fn meeting(path: &Path) -> Result<Vec<i64>, Diagnostics> {
+    rows::meeting(path)
+}
+
+/// None: this program reads no export.
+///
+/// # Errors
+/// None.
+#[cfg(not(feature = "nsight"))]
+pub(super) fn meeting(_: &Path) -> Result<Vec<i64>, Diagnostics> {
+    Ok(Vec::new())
 }
 
 /// Says that this program reads none.
@@ -31,7 +49,7 @@ pub(super) fn read(path: &Path) -> Result<Tables, Diagnostics> {
 /// # Errors
 /// That, always.
 #[cfg(not(feature = "nsight"))]
-pub(super) fn read(path: &Path) -> Result<Tables, Diagnostics> {
+pub(super) fn read(path: &Path, _: Option<i64>) -> Result<Tables, Diagnostics> {
     let rule = "this is a database of SQLite, such as Nsight Systems exports, and this tiersim was \
                 built without the feature `nsight`, which reads them";
     let remedy = "build the command from source: `cargo build --release --features nsight`";

@@ -7,20 +7,25 @@ use super::events::Event;
 use super::tables::Tables;
 use super::values::{Ranks, Whole, Word, some_of};
 use crate::import::repaired::Passed;
-use crate::import::stream::{open, refused};
+use crate::import::stream::{opened, refused};
 use crate::trace::tables::ReadBudget;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::fmt;
+use std::io::BufRead;
 use std::path::Path;
 use tiersim_models::diagnostic::Diagnostics;
 
-/// Reads a profiler's trace; returns its tables, and how many places in it were no JSON.
+/// Reads a profiler's trace, of a file that was opened, if it was; returns its tables, and how many
+/// places in it were no JSON.
 ///
 /// # Errors
 /// What is wrong with the file, with line and column and the number of the event.
-pub(super) fn read(path: &Path) -> Result<(Tables, u64), Diagnostics> {
-    let (text, passed) = open(path)?;
+pub(super) fn read(
+    path: &Path,
+    file: Option<(u64, Box<dyn BufRead>)>,
+) -> Result<(Tables, u64), Diagnostics> {
+    let (text, passed) = opened(path, file)?;
     let mut reading = Reading {
         tables: Tables::default(),
         budget: ReadBudget::default(),

@@ -29,6 +29,8 @@ pub struct Account {
     pub waited: (u64, u64),
     /// The most by which two ranks end a collective apart, in ps.
     pub apart: u64,
+    /// Collectives of all ranks whose group only their execution traces say.
+    pub lent: u64,
     /// Streams of all ranks.
     pub streams: u32,
 }
@@ -65,6 +67,7 @@ impl Account {
             alone: (ties.left, ranks.iter().map(|rank| rank.of.others).sum()),
             waited,
             apart: ties.apart,
+            lent: ranks.iter().map(|rank| rank.of.lent).sum(),
             streams: 0,
         }
     }
@@ -108,6 +111,9 @@ impl fmt::Display for Account {
         writeln!(f, "  they took {:.3} ms once all ranks had called them;", ms(took))?;
         writeln!(f, "    ranks had waited for others for {:.3} ms", ms(waited))?;
         self.groups(f)?;
+        if self.lent > 0 {
+            writeln!(f, "  of {} calls the group is that of the execution trace", self.lent)?;
+        }
         writeln!(f, "inferred:")?;
         writeln!(f, "  which collectives are the same: the first of all ranks, the second, ...")?;
         let (within, servers, said) = self.group;

@@ -15,6 +15,9 @@ pub struct Snapshot {
     pub settings: Settings,
     /// Where the program asked for memory, by [`Action::site`].
     pub sites: Vec<Site>,
+    /// Whether it lists the allocator's segments; where it does not, what is there at the end is what
+    /// its entries leave.
+    pub has_segments: bool,
 }
 
 impl Snapshot {
@@ -132,7 +135,13 @@ fn problem<T>(rule: impl Into<String>, found: impl Into<String>) -> Result<T, Pr
 impl<'a> Reader<'a> {
     fn snapshot(&mut self) -> Result<Snapshot, Problem> {
         let root = self.tree.root();
-        let segments = self.rows_of(root, "the snapshot", "segments")?;
+        // Some keep the history alone.
+        let has_segments = self.tree.get(root, "segments").is_some()
+            || self.tree.get(root, "device_traces").is_none();
+        let segments = match has_segments {
+            true => Some(self.rows_of(root, "the snapshot", "segments")?),
+            false => None,
+        };
         let traces = self.rows_of(root, "the snapshot", "device_traces")?;
         let mut devices: Vec<Device> = Vec::new();
         for (number, trace) in traces.enumerate() {
@@ -147,7 +156,7 @@ impl<'a> Reader<'a> {
             let actions = actions?.into_iter().flatten().collect();
             devices.push(Device { number, actions, segments: Vec::new() });
         }
-        for (index, segment) in segments.enumerate() {
+        for (index, segment) in segments.into_iter().flatten().enumerate() {
             let place = format!("segments[{index}]");
             let number = self.whole_or(segment, &place, "device", 0)? as usize;
             let segment = self.segment(segment, &place)?;
@@ -164,7 +173,7 @@ impl<'a> Reader<'a> {
         devices.iter_mut().for_each(|device| device.segments.sort_by_key(|segment| segment.at));
         let settings = settings::read(self.tree, self.tree.get(root, "allocator_settings"))?;
         let sites = std::mem::take(&mut self.sites.list);
-        Ok(Snapshot { devices, settings, sites })
+        Ok(Snapshot { devices, settings, sites, has_segments })
     }
 
     fn action(

@@ -26,6 +26,19 @@ pub struct ReuseInfo {
 
 /// The distances of a trace.
 pub(super) fn reuse(trace: &Trace) -> ReuseInfo {
+    let mut distances: Vec<u64> = distances(trace).into_iter().map(|of| of.0).collect();
+    distances.sort_unstable();
+    let rank = |share: usize| {
+        let rank = (distances.len() * share).div_ceil(100);
+        distances.get(rank.saturating_sub(1)).copied().unwrap_or(0)
+    };
+    let again = distances.len() as u64;
+    let [bytes_p50, bytes_p90, bytes_p99, bytes_most] = [50, 90, 99, 100].map(rank);
+    ReuseInfo { again, bytes_p50, bytes_p90, bytes_p99, bytes_most }
+}
+
+/// By use of an object that was used before: the distance, and the bytes of the object.
+pub(super) fn distances(trace: &Trace) -> Vec<(u64, u64)> {
     let mut sums = Sums::new(trace.uses.len());
     // By object: one more than the use that was its last, 0 before its first.
     let mut last = vec![0usize; trace.objects.len()];
@@ -36,7 +49,7 @@ pub(super) fn reuse(trace: &Trace) -> ReuseInfo {
         let bytes = trace.objects[object].bytes.get();
         match last[object].checked_sub(1) {
             Some(before) => {
-                distances.push(all - sums.up_to(before));
+                distances.push((all - sums.up_to(before), bytes));
                 sums.add(before, bytes.wrapping_neg());
             }
             None => all = all.saturating_add(bytes),
@@ -44,14 +57,7 @@ pub(super) fn reuse(trace: &Trace) -> ReuseInfo {
         sums.add(at, bytes);
         last[object] = at + 1;
     }
-    distances.sort_unstable();
-    let rank = |share: usize| {
-        let rank = (distances.len() * share).div_ceil(100);
-        distances.get(rank.saturating_sub(1)).copied().unwrap_or(0)
-    };
-    let again = distances.len() as u64;
-    let [bytes_p50, bytes_p90, bytes_p99, bytes_most] = [50, 90, 99, 100].map(rank);
-    ReuseInfo { again, bytes_p50, bytes_p90, bytes_p99, bytes_most }
+    distances
 }
 
 /// Sums of the first so many numbers, which change (Fenwick, 1994). All numbers together fit, for the

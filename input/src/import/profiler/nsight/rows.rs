@@ -1,7 +1,7 @@
 //! Rows of the export's tables, as events of the PyTorch profiler.
 //!
 //! A report may hold several processes, whose calls are counted from one in each: the one that had
-//! a device do the most counts. Ranges of NVTX are of a thread; a thread that launches and has none
+//! a device do the most counts, unless another is asked for. Ranges of NVTX are of a thread; a thread that launches and has none
 //! of its own, as autograd's, is taken to work within those of the thread that has the most.
 //! Invariant: what an event says is what its row says; nothing is made up for a column without a
 //! value.
@@ -12,6 +12,7 @@ use super::super::values::Id;
 use super::database::{Cells, Database};
 use super::words::{self, Words};
 use crate::trace::tables::ReadBudget;
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use tiersim_models::diagnostic::Diagnostics;
@@ -44,11 +45,42 @@ const EVENT_WAIT: i64 = 1;
 const STREAM_EVENT_WAIT: i64 = 2;
 const STREAM_WAIT: i64 = 3;
 
-/// Reads the tables of an export.
+/// Columns of a kernel's name, the fullest first.
+const NAMES: [&str; 4] = ["demangledName", "shortName", "mangledName", "name"];
+
+/// The processes that run kernels of NCCL or RCCL, in the order of the devices that they do so on.
+///
+/// # Errors
+/// What is wrong with the database.
+pub(super) fn meeting(path: &Path) -> Result<Vec<i64>, Diagnostics> {
+    let database = Database::open(path)?;
+    let mut reading = Reading::default();
+    let bytes = usize::try_from(database.bytes).unwrap_or(usize::MAX);
+    let refused = |rule| Diagnostics::one(path, None, rule, "", "check what the file is");
+    reading.budget.take(bytes, 0).map_err(refused)?;
+    reading.strings(&database)?;
+    let mut found: BTreeMap<i64, i64> = BTreeMap::new();
+    database.rows(KERNELS, &[&["globalPid", "deviceId"], &NAMES[..]].concat(), |cells| {
+        let (Some(global), Some(device)) = (cells.number(0), cells.number(1)) else {
+            return Ok(());
+        };
+        let Entry::Vacant(of) = found.entry(process(global)) else { return Ok(()) };
+        let name = (2..6).find_map(|at| reading.text(cells, at)).unwrap_or_default();
+        if name.to_ascii_lowercase().contains("nccl") {
+            of.insert(device);
+        }
+        Ok(())
+    })?;
+    let mut all: Vec<(i64, i64)> = found.into_iter().map(|(of, device)| (device, of)).collect();
+    all.sort_unstable();
+    Ok(all.into_iter().map(|(_, of)| of).collect())
+}
+
+/// Reads the tables of an export, of a process or else of the one that did the most.
 ///
 /// # Errors
 /// What is wrong with the database, or that nothing in it ran on a device.
-pub(super) fn read(path: &Path) -> Result<Tables, Diagnostics> {
+pub(super) fn read(path: &Path, wanted: Option<i64>) -> Result<Tables, Diagnostics> {
     let database = Database::open(path)?;
     let mut reading = Reading::default();
     reading.tables.source = Source::Nsight;
@@ -60,7 +92,10 @@ pub(super) fn read(path: &Path) -> Result<Tables, Diagnostics> {
     reading.strings(&database)?;
     reading.numbers(&database)?;
     reading.devices(&database)?;
-    reading.choose(&database)?;
+    match wanted {
+        None => reading.choose(&database)?,
+        Some(_) => reading.process = wanted,
+    }
     reading.activities(&database)?;
     if reading.tables.activities.is_empty() {
         let rule = "an export of Nsight Systems holds kernels, copies or fills of a device";
@@ -192,7 +227,7 @@ impl Reading {
         const COLUMNS: [&str; 6] =
             ["start", "end", "globalPid", "deviceId", "streamId", "correlationId"];
         let columns = |more: &[&'static str]| [&COLUMNS[..], more].concat();
-        let names = columns(&["demangledName", "shortName", "mangledName", "name"]);
+        let names = columns(&NAMES);
         database.rows(KERNELS, &names, |cells| {
             let name = (6..10).find_map(|at| self.text(cells, at)).unwrap_or("kernel").to_owned();
             self.activity(Category::Kernel, cells, name, None)
