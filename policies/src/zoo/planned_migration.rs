@@ -231,6 +231,14 @@ impl PlannedMigration {
         }
     }
 
+    /// Where the op creates an object that the plan lets it use in place.
+    fn born_outside(&self, object: ObjectId, step: &Step<'_>) -> Option<TierId> {
+        let op = (step.view().occurrence() % self.ops() as u64) as usize;
+        let is_born = !step.view().exists(object) && self.schedule.in_place[op].contains(&object);
+        let planned = self.schedule.outside[object.index()].filter(|_| is_born)?;
+        step.fits(planned, step.bytes(object)).then_some(planned)
+    }
+
     /// Brings back what the plan says, and what is late.
     fn come_back(&mut self, step: &mut Step<'_>) {
         let view = step.view();
@@ -343,9 +351,14 @@ impl Policy for PlannedMigration {
         self.save(step);
         let op = (now % self.ops() as u64) as usize;
         // Only what exists already and is outside stays there.
+        for &object in &self.schedule.in_place[op] {
+            if let Some(tier) = self.born_outside(object, step) {
+                step.expect(object, tier);
+            }
+        }
         let in_place = |object: ObjectId| {
             let stays = self.schedule.in_place[op].contains(&object);
-            stays && view.exists(object) && !view.in_hbm(object)
+            stays && step.nearest(object).is_some_and(|tier| tier != HBM)
         };
         let all = view.uses().iter().map(|touched| touched.object);
         let (there, used): (Vec<ObjectId>, Vec<ObjectId>) = all.partition(|&one| in_place(one));
@@ -367,6 +380,10 @@ impl Policy for PlannedMigration {
             self.note(object, next.or_else(stays));
         }
         self.come_back(step);
+    }
+
+    fn allocate_in(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
+        self.born_outside(object, &Step::new(view)).unwrap_or(HBM)
     }
 
     fn spill_tier(&mut self, object: ObjectId, view: &View<'_>) -> Option<TierId> {

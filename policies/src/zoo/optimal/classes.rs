@@ -40,6 +40,12 @@ impl Class {
     pub(super) fn is_held(&self) -> bool {
         !self.fetches
     }
+
+    /// No op lies between the uses.
+    #[cfg(feature = "lp")]
+    pub(super) fn is_moment(&self) -> bool {
+        self.fetches && self.ops == 0
+    }
 }
 
 /// Decisions for a workload.
@@ -96,9 +102,15 @@ impl Found {
         let stay = |interval: &Interval| {
             let Away { tier, leaves, back, in_place } =
                 (*self.choices.get(&self.class(interval))?)?;
+            // What leaves and comes back at once does nothing but wait.
+            let moment = interval.from == interval.until;
+            if moment && interval.evicts && !in_place {
+                return None;
+            }
             let at = |ops: u32| (interval.from + ops as usize).min(interval.until);
             // The op that uses it next has it somewhere already.
-            let (leave_at, back_at) = (at(leaves).min(interval.until - 1), at(back.max(leaves)));
+            let last = interval.until.saturating_sub(1).max(interval.from);
+            let (leave_at, back_at) = (at(leaves).min(last), at(back.max(leaves)));
             Some(Stay { tier, leave_at, out_from: leave_at, back_at, in_place })
         };
         gaps.all.iter().map(stay).collect()

@@ -28,6 +28,12 @@ const TURNS: [f64; 5] = [0.0, 0.01, 0.26, 0.51, 0.76];
 /// Of runs, orders of the program take no more than one of so many.
 const FIRST: u32 = 3;
 
+/// The step of a plan that runs out of memory: changes may still lead from it to one that does not.
+const NEVER: Span = Span::from_ps(u64::MAX);
+
+/// So many changes per decision that are no better, and the search begins anew.
+const PATIENCE: usize = 8;
+
 /// Mean step of a run that carries decisions out; `None` if it runs out of memory.
 type Try<'a> = &'a mut dyn FnMut(&Found) -> Option<Span>;
 
@@ -67,15 +73,20 @@ pub(super) fn searched(
     let for_orders = plans.left.div_ceil(FIRST);
     let left = plans.left - for_orders + online.first(for_orders, &mut orders);
     let step = |best: Option<Span>| best.map_or(u64::MAX, |step| step.ps());
-    let by_plan = step(plans.best.as_ref().map(|best| best.0));
-    let by_orders = step(online.best.as_ref().map(|best| best.0));
-    if by_plan <= by_orders {
-        plans.left = left;
-        plans.improves(&gaps, &config.spill, &mut |found| judge(&planned(found)));
-        plans.best.map(|(_, found)| planned(&found))
-    } else {
-        online.improves(left, &mut orders);
-        online.best.map(|(_, orders)| ordered(&orders, None))
+    // Runs are for the kind of plan that is ahead; where they are many for what there is to decide,
+    // half of them are for the other.
+    let ends = |plans: &Plans, online: &Online| {
+        let by_plan = step(plans.best.as_ref().map(|best| best.0));
+        by_plan <= step(online.best.as_ref().map(|best| best.0))
+    };
+    let many = left as usize > PATIENCE * gaps.all.len();
+    let (less, ahead) = (if many { left / 2 } else { 0 }, ends(&plans, &online));
+    plans.left = if ahead { left - less } else { less };
+    online.improves(left - plans.left, &mut orders);
+    plans.improves(&gaps, &config.spill, &mut |found| judge(&planned(found)));
+    match ends(&plans, &online) {
+        true => plans.best.filter(|best| best.0 < NEVER).map(|(_, found)| planned(&found)),
+        false => online.best.map(|(_, orders)| ordered(&orders, None)),
     }
 }
 
@@ -130,6 +141,7 @@ fn advised_for(class: &Class, advice: &Advice, spill: &[TierId]) -> Option<Away>
 struct Plans {
     /// Runs that may still be spent.
     left: u32,
+    /// With [`NEVER`] where none has had memory enough yet.
     best: Option<(Span, Found)>,
 }
 
@@ -145,45 +157,70 @@ impl Plans {
     ) {
         let none = Found::none(gaps, steps.ops, steps.like.clone());
         let between = Gaps::new(setting);
-        self.tries(none.clone().of(&between, &plan(setting, spill, &between)), judge);
+        self.tries(&none.clone().of(&between, &plan(setting, spill, &between)), judge);
         for advice in advised.iter().filter_map(|turns| turns.first()) {
-            self.tries(advised_by(&none, advice, spill), judge);
+            self.tries(&advised_by(&none, advice, spill), judge);
         }
     }
 
-    /// Runs it if a run is left, and takes it for the best if it is no worse.
-    fn tries(&mut self, found: Found, judge: Try<'_>) {
-        let Some(left) = self.left.checked_sub(1) else { return };
+    /// Runs it if a run is left, and takes it for the best if it is no worse; its step.
+    fn tries(&mut self, found: &Found, judge: Try<'_>) -> Span {
+        let Some(left) = self.left.checked_sub(1) else { return NEVER };
         self.left = left;
-        let Some(step) = judge(&found) else { return };
+        let step = judge(found).unwrap_or(NEVER);
         if self.best.as_ref().is_none_or(|(best, _)| step <= *best) {
-            self.best = Some((step, found));
+            self.best = Some((step, found.clone()));
         }
+        step
     }
 
-    /// Changes of groups of decisions that follow each other in time.
+    /// Changes of groups of decisions that follow each other in time: of the best, and where no
+    /// change is better any more, of nothing once again.
     fn improves(&mut self, gaps: &Gaps, spill: &[TierId], judge: Try<'_>) {
-        let Some((_, found)) = &self.best else { return };
+        let Some((mut least, mut found)) = self.best.clone() else { return };
+        let patience = PATIENCE * found.choices.len();
         let mut order: Vec<Class> = found.choices.keys().copied().collect();
         order.sort_by_key(|class| (class.until, *class));
         let bytes = |class: &Class| gaps.lives[class.object as usize].bytes.unsigned_abs();
         let few = few(order.iter().map(bytes));
         order.retain(|class| bytes(class) >= few);
         // What is held behind its last use may leave as well, but most is won between uses.
-        let between: Vec<Class> = order.iter().copied().filter(|class| !class.is_held()).collect();
+        let is_between = |class: &Class| !class.is_held() && !class.is_moment();
+        let between: Vec<Class> = order.iter().copied().filter(is_between).collect();
         let late = self.left / HELD;
         let mut random = ChaCha12Rng::seed_from_u64(1);
+        let mut in_vain = 0;
         while self.left > 0 && !order.is_empty() {
-            let Some((_, best)) = &self.best else { return };
-            let mut found = best.clone();
+            let mut changed = found.clone();
             let some = if self.left > late && !between.is_empty() { &between } else { &order };
-            if changes(&mut found, some, spill, &mut random) {
-                self.tries(found, judge);
-            } else {
+            if !changes(&mut changed, some, spill, &mut random) {
                 // A change that changes nothing costs no run, but the search must end.
                 self.left -= u32::from(random.random_range(0..8) == 0);
+                continue;
+            }
+            let step = self.tries(&changed, judge);
+            in_vain = if step < least { 0 } else { in_vain + 1 };
+            if step <= least {
+                (least, found) = (step, changed);
+            }
+            if in_vain > patience {
+                found.choices.values_mut().for_each(|choice| *choice = None);
+                (least, in_vain) = (NEVER, 0);
             }
         }
+    }
+}
+
+/// What is used in place by one op is so by those that use it right behind it, too.
+fn stays_on(found: &mut Found, class: &Class, away: Away) {
+    let behind = Class { until: class.until + 1, ops: 0, evicts: false, fetches: false, ..*class };
+    let mut until = class.until;
+    for (class, choice) in found.choices.range_mut(behind..) {
+        until += 1;
+        if class.object != behind.object || class.until != until || !class.is_moment() {
+            break;
+        }
+        *choice = Some(Away { leaves: 0, back: 0, ..away });
     }
 }
 
@@ -192,10 +229,10 @@ fn changes(found: &mut Found, order: &[Class], spill: &[TierId], random: &mut Ch
     let most = (order.len() / 4).max(1).ilog2();
     let size = 1usize << random.random_range(0..=most);
     let from = random.random_range(0..order.len());
-    let kind = random.random_range(0..7);
+    let kind = random.random_range(0..8);
     let shift = f64::from(random.random_range(1u32..=8)) / 16.0;
     let (tier, lag) = (spill[random.random_range(0..spill.len())], random.random_range(0.0..1.0));
-    let cycle = found.cycle();
+    let (cycle, in_place) = (found.cycle(), random.random());
     let mut changed = false;
     for class in order[from..].iter().take(size) {
         let Some(choice) = found.choices.get_mut(class) else { continue };
@@ -205,19 +242,27 @@ fn changes(found: &mut Found, order: &[Class], spill: &[TierId], random: &mut Ch
             (0, Some(away)) => Some(Away { back: away.back.saturating_sub(by), ..away }),
             (1, Some(away)) => Some(Away { back: (away.back + by).min(class.ops), ..away }),
             (2, Some(_)) => None,
+            (3, None) if class.is_moment() => {
+                Some(Away { tier, leaves: 0, back: 0, in_place: true })
+            }
             (3, None) if class.ops > cycle / 32 => {
                 let back = (f64::from(class.ops) * lag) as u32;
-                Some(Away { tier, leaves: 0, back, in_place: false })
+                Some(Away { tier, leaves: 0, back, in_place: in_place && class.fetches })
             }
             (4, Some(away)) if class.fetches => Some(Away { in_place: !away.in_place, ..away }),
             (5, Some(away)) => Some(Away { leaves: 0, ..away }),
             (6, Some(away)) => Some(Away { leaves: (away.leaves + by).min(away.back), ..away }),
+            (7, Some(away)) => Some(Away { tier, ..away }),
             (_, before) => before,
         };
         if let Some(away) = choice {
             away.back = away.back.max(away.leaves);
         }
-        changed |= *choice != before;
+        let now = *choice;
+        changed |= now != before;
+        if let Some(away) = now.filter(|away| away.in_place && now != before) {
+            stays_on(found, class, away);
+        }
     }
     changed
 }

@@ -4,6 +4,9 @@
 //! is also inactive from its last use to its first one of the next replay; if not, from the start
 //! to its first use, and from its last use to the end. What does not live on may also be held
 //! inactive, from its last use until its memory is given back; G10 plans nothing for that time.
+//! Between the uses of two ops in a row, before a use by the first op and at a birth lie moments:
+//! intervals of no op, in which an object can leave, or at which it is outside already. G10 plans
+//! nothing for them either.
 //! Invariant: the intervals of an object are in order and do not overlap.
 
 use crate::recipe::Setting;
@@ -70,7 +73,7 @@ impl Gaps {
         Gaps::of(setting, false)
     }
 
-    /// The same, and behind last uses what is held.
+    /// The same, with moments, and behind last uses what is held.
     pub(in crate::zoo) fn with_held(setting: &Setting<'_>) -> Gaps {
         Gaps::of(setting, true)
     }
@@ -115,12 +118,16 @@ pub(super) fn intervals(
         let mut version =
             (!round).then(|| new_version(&mut versions, first * usize::from(!life.persistent)));
         let mut push = |from, until, (evicts, fetches), version| {
-            if from < until {
+            let moment = held && from == until && fetches;
+            if from < until || moment {
                 all.push(Interval { object, from, until, evicts, fetches, version });
             }
         };
         if life.persistent && !replayed {
             push(0, first, (false, true), version);
+        }
+        if !life.persistent && life.born == first {
+            push(first, first, (false, true), version);
         }
         for (at, &(op, writes)) in life.uses.iter().enumerate() {
             if writes {
