@@ -23,7 +23,7 @@ use tiersim_models::workload::{Gaps, Trace};
 pub(crate) enum TraceCommand {
     /// Print what a trace holds.
     #[command(
-        after_help = "Examples:\n  tiersim trace info traces/gpt2-train-cpu\n  tiersim trace info trace.json.gz --out out/trace"
+        after_help = "Examples:\n  tiersim trace info traces/gpt2-train-cpu\n  tiersim trace info trace.json --out out/trace"
     )]
     Info(InfoArgs),
     /// Say what a trace asks of an allocator: the least pool, fragmentation, offsets ahead, leaks.
