@@ -25,12 +25,24 @@ fn an_object_is_inactive_between_its_uses() {
 }
 
 #[test]
-fn what_is_held_behind_its_last_use_is_inactive_until_its_end_if_that_is_asked_for() {
+fn moments_and_what_is_held_behind_its_last_use_are_intervals_if_that_is_asked_for() {
     let gradient = Life { dead: 8, ..life(false, &[(1, true), (4, false)]) };
-    let of = |held| intervals(std::slice::from_ref(&gradient), 10, (true, held)).0;
-    let spans = |all: Vec<Interval>| all.iter().map(|i| (i.from, i.until, i.fetches)).collect();
-    let (between, held): (Vec<_>, Vec<_>) = (spans(of(false)), spans(of(true)));
-    assert_eq!((between, held), (vec![(2, 4, true)], vec![(2, 4, true), (5, 8, false)]));
+    let of = |life: &Life, replayed, held| -> Vec<(usize, usize, bool)> {
+        let all = intervals(std::slice::from_ref(life), 10, (replayed, held)).0;
+        all.iter().map(|i| (i.from, i.until, i.fetches)).collect()
+    };
+    assert_eq!(of(&gradient, true, false), [(2, 4, true)]);
+    // Its birth is a moment.
+    assert_eq!(of(&gradient, true, true), [(1, 1, true), (2, 4, true), (5, 8, false)]);
+    // Used by the first op, and by two in a row.
+    let weight = life(true, &[(0, false), (1, true), (5, false)]);
+    assert_eq!(of(&weight, false, false), [(2, 5, true), (6, 10, false)]);
+    assert_eq!(
+        of(&weight, false, true),
+        [(0, 0, true), (1, 1, true), (2, 5, true), (6, 10, false)]
+    );
+    // Where it is replayed, what is before the first op is behind the last of the replay before.
+    assert_eq!(of(&weight, true, true), [(11, 11, true), (2, 5, true), (6, 10, true)]);
 }
 
 #[test]
