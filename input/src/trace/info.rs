@@ -347,3 +347,16 @@ fn modules(trace: &Trace) -> Vec<ModuleInfo> {
     all.sort_by_key(|sum| std::cmp::Reverse(sum.persistent_bytes + sum.passing_bytes));
     all
 }
+
+/// What a trace of a test says of itself.
+#[cfg(test)]
+fn unnamed() -> tiersim_models::workload::TraceMeta {
+    tiersim_models::workload::TraceMeta {
+        name: String::new(),
+        about: String::new(),
+        precision: String::new(),
+        batch: 1,
+        sequence: 1,
+        recorded: Default::default(),
+    }
+}

@@ -350,12 +350,12 @@ impl Policy for PlannedMigration {
         self.leave(step);
         self.save(step);
         let op = (now % self.ops() as u64) as usize;
-        // Only what exists already and is outside stays there.
         for &object in &self.schedule.in_place[op] {
             if let Some(tier) = self.born_outside(object, step) {
                 step.expect(object, tier);
             }
         }
+        // Only what is outside, or is born there, stays there.
         let in_place = |object: ObjectId| {
             let stays = self.schedule.in_place[op].contains(&object);
             stays && step.nearest(object).is_some_and(|tier| tier != HBM)

@@ -90,10 +90,11 @@ impl Sums {
 
 #[cfg(test)]
 mod tests {
+    use super::super::unnamed;
     use super::*;
     use tiersim_models::ids::ObjectId;
     use tiersim_models::units::Bytes;
-    use tiersim_models::workload::{Mode, Object, ObjectKind, Op, Phase, TraceMeta, Use};
+    use tiersim_models::workload::{Mode, Object, ObjectKind, Op, Phase, Use};
 
     /// The definition, word by word.
     fn naive(uses: &[usize], bytes: &[u64]) -> Vec<u64> {
@@ -125,14 +126,7 @@ mod tests {
             Object::new(at.to_string(), ObjectKind::Buffer, Bytes::new(bytes))
         };
         let of = |&object: &usize| Use::whole(ObjectId::at(object), Mode::Read);
-        let meta = TraceMeta {
-            name: String::new(),
-            about: String::new(),
-            precision: String::new(),
-            batch: 1,
-            sequence: 1,
-            recorded: Default::default(),
-        };
+        let meta = unnamed();
         let trace = Trace {
             meta,
             modules: Vec::new(),

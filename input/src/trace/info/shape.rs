@@ -216,20 +216,14 @@ fn road(shown: &ShownCopies, rows: &BTreeMap<Road, Vec<(Bytes, Span)>>) -> RoadS
 
 #[cfg(test)]
 mod tests {
+    use super::super::unnamed;
     use super::*;
     use tiersim_models::ids::ObjectId;
-    use tiersim_models::workload::{Mode, Object, Op, Phase, TraceMeta, Use};
+    use tiersim_models::workload::{Mode, Object, Op, Phase, Use};
 
     /// A trace of ops that use these objects, of 1, 10, 100, ... bytes.
     fn of_uses(ops: &[&[usize]]) -> Trace {
-        let meta = TraceMeta {
-            name: String::new(),
-            about: String::new(),
-            precision: String::new(),
-            batch: 1,
-            sequence: 1,
-            recorded: Default::default(),
-        };
+        let meta = unnamed();
         let object = |at: u32| {
             let bytes = Bytes::new(10u64.pow(at));
             Object::new(at.to_string(), ObjectKind::ALL[at as usize % 2], bytes)
