@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use tiersim_models::results::RunRecord;
 use tiersim_reports::words::wrapped;
 use tiersim_reports::{
-    Artefact, ChartError, Detail, Draft, drafts_by, report_artefact, summary_json, text,
+    Artefact, ChartError, Detail, Draft, SETS, drafts_of, report_artefact, summary_json, text,
 };
 
 /// For each scenario the files of a simulator, if they are asked for.
@@ -31,26 +31,33 @@ pub(crate) fn emit(
     folder: Folder,
     simulator: Vec<Artefact>,
 ) -> Result<String, Failure> {
-    let mut drafts = drafts_by(record, common.style.made(), common.pictures(), |kinds, of| {
-        (0..kinds).into_par_iter().map(of).collect()
-    })?;
-    drafts.extend(simulator.into_iter().map(Draft::from));
-    if common.report {
+    let shown = folder.shown().to_owned();
+    let set = |set| drafts_of(set, record, common.style.made(), common.pictures());
+    let names = if common.report {
         // The page holds the others.
-        let made: Vec<Result<Artefact, ChartError>> =
-            drafts.into_par_iter().map(Draft::artefact).collect();
-        let mut files = made.into_iter().collect::<Result<Vec<Artefact>, ChartError>>()?;
+        let artefacts = |at| {
+            let set = set(at)?.into_par_iter().with_max_len(1);
+            let made: Vec<Result<Artefact, ChartError>> = set.map(Draft::artefact).collect();
+            made.into_iter().collect::<Result<Vec<Artefact>, ChartError>>()
+        };
+        let made: Vec<Result<Vec<Artefact>, ChartError>> =
+            (0..SETS).into_par_iter().with_max_len(1).map(artefacts).collect();
+        let made = made.into_iter().collect::<Result<Vec<_>, ChartError>>()?;
+        let mut files: Vec<Artefact> = made.into_iter().flatten().chain(simulator).collect();
         files.push(report_artefact(&files)?);
-        drafts = files.into_iter().map(Draft::from).collect();
-    }
-    let written = written_names(folder.shown(), drafts.iter().map(Draft::name));
-    folder.replace(drafts)?;
+        folder.replace(files)?
+    } else {
+        let simulator = Ok(simulator.into_iter().map(Draft::from).collect());
+        let sets = (0..SETS).into_par_iter().map(|at| Ok(set(at)?));
+        folder.replace_sets(sets.chain(rayon::iter::once(simulator)))?
+    };
     match (common.quiet, common.format) {
         (true, _) => Ok(String::new()),
         (false, Format::Json) => Ok(summary_json(record, VERSION)?),
         (false, Format::Text) => {
             let detail = if common.wide { Detail::Wide } else { Detail::Narrow };
-            let written = wrapped(&written, 80).join("\n");
+            let written =
+                wrapped(&written_names(&shown, names.iter().map(String::as_str)), 80).join("\n");
             Ok(format!("{}\n{written}\n", text(record, VERSION, detail)))
         }
     }

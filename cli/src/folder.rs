@@ -14,7 +14,7 @@ use std::fs::OpenOptions;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
-use tiersim_reports::{ChartError, Draft, is_artefact};
+use tiersim_reports::{ChartError, Draft, Workers, is_artefact};
 
 /// A folder that nobody else writes to.
 #[derive(Debug)]
@@ -74,28 +74,39 @@ impl Folder {
 
     /// Makes these files, several at a time, and replaces all results in it by them.
     pub(crate) fn replace<'d>(
-        mut self,
+        self,
         files: impl IntoIterator<Item: Into<Draft<'d>>>,
-    ) -> Result<(), Failure> {
+    ) -> Result<Vec<String>, Failure> {
         let files: Vec<Draft<'_>> = files.into_iter().map(Into::into).collect();
-        for file in &files {
-            let place = self.path.join(file.name());
-            // A folder of that name is not ours to remove.
-            if fs::symlink_metadata(&place).is_ok_and(|found| found.is_dir()) {
-                return Err(cannot(place.display(), &ErrorKind::IsADirectory.into()));
-            }
-        }
+        self.replace_sets(files.into_par_iter().map(|file| Ok(vec![file])))
+    }
+
+    /// The same of sets of files, each of which is written before its thread makes the next. Gives
+    /// the names of all, in their order.
+    pub(crate) fn replace_sets<'d>(
+        mut self,
+        sets: impl IndexedParallelIterator<Item = Result<Vec<Draft<'d>>, Failure>>,
+    ) -> Result<Vec<String>, Failure> {
         let new = self.beside().map_err(|error| cannot(self.path.display(), &error))?;
-        // Each on its own: one of a long sweep takes longer than all others.
-        let each = files.into_par_iter().with_max_len(1).map(|file| {
-            let (path, shown) = (new.join(file.name()), self.path.join(file.name()));
-            write_draft(&path, file).map_err(|error| match error {
+        let write = |file: Draft<'_>| {
+            let (name, shown) = (file.name().to_owned(), self.path.join(file.name()));
+            // A folder of that name is not ours to remove.
+            if fs::symlink_metadata(&shown).is_ok_and(|found| found.is_dir()) {
+                return Err(cannot(shown.display(), &ErrorKind::IsADirectory.into()));
+            }
+            write_draft(&new.join(&name), file).map_err(|error| match error {
                 Unwritten::File(error) => cannot(shown.display(), &error),
                 Unwritten::Draft(error) => error.into(),
-            })
-        });
+            })?;
+            Ok(name)
+        };
+        // Each on its own: one of a long sweep takes longer than all others.
+        let written: Vec<Result<Vec<_>, Failure>> = sets
+            .with_max_len(1)
+            .map(|set| Ok(set?.into_par_iter().with_max_len(1).map(write).collect()))
+            .collect();
         // The first in their order, whichever thread failed first.
-        let written = each.collect::<Vec<_>>().into_iter().collect::<Result<(), Failure>>();
+        let written: Result<Vec<String>, Failure> = written.into_iter().flat_map(each_of).collect();
         if written.is_err() {
             // What is left of the attempt is of no use; failing to remove it changes nothing.
             let _ = fs::remove_dir_all(&new);
@@ -104,7 +115,8 @@ impl Folder {
         // From here on `new` may be the old folder with what is no result: nothing is removed
         // unseen.
         self.made.clear();
-        self.publish(&new).map_err(|error| cannot(self.path.display(), &error))
+        self.publish(&new).map_err(|error| cannot(self.path.display(), &error))?;
+        written
     }
 
     /// Where this and only this process writes, in the folder that the folder is in.
@@ -201,6 +213,20 @@ impl Drop for Folder {
     }
 }
 
+/// What became of each file of a set, or why none was made.
+fn each_of<T>(set: Result<Vec<Result<T, Failure>>, Failure>) -> Vec<Result<T, Failure>> {
+    set.unwrap_or_else(|failure| vec![Err(failure)])
+}
+
+/// Threads of this process.
+struct Threads;
+
+impl Workers for Threads {
+    fn each<T: Send>(&self, pieces: usize, of: impl Fn(usize) -> T + Sync) -> Vec<T> {
+        (0..pieces).into_par_iter().map(&of).collect()
+    }
+}
+
 /// Why a file is not there.
 enum Unwritten {
     /// It could not be written.
@@ -213,7 +239,7 @@ enum Unwritten {
 fn write_draft(path: &Path, draft: Draft<'_>) -> Result<(), Unwritten> {
     let file = OpenOptions::new().write(true).create_new(true).open(path);
     let mut to = Told { to: BufWriter::new(file.map_err(Unwritten::File)?), failed: None };
-    let made = draft.write(&mut to);
+    let made = draft.write(&mut to, &Threads);
     match (to.failed, made) {
         // Encoders tell the system's error in words of their own.
         (Some(error), _) => Err(Unwritten::File(error)),

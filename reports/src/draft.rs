@@ -1,13 +1,14 @@
 //! A file of a folder of results that is known but not made.
 //!
 //! Making a chart, its PNG before all, is most of the work of a short run, and no file needs
-//! another: whoever has threads makes several at a time. This crate starts none. Tables and
-//! summaries are written case by case: those of a long sweep are never whole in memory.
+//! another: whoever has threads makes several at a time. Tables are written case by case and
+//! summaries some cases at a time: those of a long sweep are never whole in memory.
 //! Invariant: a draft makes the same file whenever and wherever it is made.
 
 use crate::csv::write_results;
 use crate::json::write_summary;
 use crate::render::Chart;
+use crate::workers::{Alone, Workers};
 use crate::{Artefact, ChartError};
 use std::borrow::Cow;
 use std::io::Write;
@@ -83,10 +84,10 @@ impl<'a> Draft<'a> {
     /// # Errors
     /// As drawing and encoding do, nothing that depends on a record; and [`ChartError::Write`],
     /// [`ChartError::Json`] or [`ChartError::Csv`] where `to` takes no more.
-    pub fn write(self, to: &mut dyn Write) -> Result<(), ChartError> {
+    pub fn write(self, to: &mut dyn Write, workers: &impl Workers) -> Result<(), ChartError> {
         match self.contents {
             Contents::Bytes(bytes) => Ok(to.write_all(&bytes)?),
-            Contents::Summary { of, version } => write_summary(of, version, to),
+            Contents::Summary { of, version } => write_summary(of, version, to, workers),
             Contents::Table { of } => write_results(of, to),
             Contents::Svg(chart) => chart.write_svg(to),
             Contents::Png(chart) => Ok(to.write_all(&chart.png()?)?),
@@ -99,7 +100,7 @@ impl<'a> Draft<'a> {
     /// As [`Draft::write`].
     pub fn artefact(self) -> Result<Artefact, ChartError> {
         let (name, mut bytes) = (self.name.to_string(), Vec::new());
-        self.write(&mut bytes)?;
+        self.write(&mut bytes, &Alone)?;
         Ok(Artefact { name, bytes })
     }
 }

@@ -15,12 +15,14 @@ use crate::hidden::hidden_bytes;
 use crate::places::links;
 use crate::verdict::verdict;
 use crate::words::oom_reason;
+use crate::workers::{Alone, Workers};
 use crate::{
     ChartError, economics_summary, hints, long_run, memory_summary, packed, pressure, replications,
     served, split, steady, uncertainty,
 };
-use serde::ser::SerializeMap;
+use serde::ser::{Error, SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::io::Write;
 use tiersim_models::diagnostic::Warning;
@@ -35,15 +37,16 @@ pub const SCHEMA: u32 = 1;
 /// `summary.json` as text; `version` is tiersim's own.
 pub fn summary_json(record: &RunRecord, version: &str) -> Result<String, ChartError> {
     let mut text = Vec::new();
-    write_summary(record, version, &mut text)?;
+    write_summary(record, version, &mut text, &Alone)?;
     Ok(String::from_utf8(text).expect("JSON is UTF-8"))
 }
 
-/// Writes `summary.json`, case by case.
+/// Writes `summary.json`, some cases at a time.
 pub(crate) fn write_summary(
     record: &RunRecord,
     version: &str,
     to: &mut dyn Write,
+    workers: &impl Workers,
 ) -> Result<(), ChartError> {
     let base = record.base();
     // The head says what the scenario has as the file has it; cases of a sweep say their own.
@@ -75,7 +78,7 @@ pub(crate) fn write_summary(
     if let Some(section) = replications::summary(record) {
         all["replications"] = section;
     }
-    serde_json::to_writer_pretty(&mut *to, &Summary { all: &all, record })?;
+    serde_json::to_writer_pretty(&mut *to, &Summary { all: &all, record, workers })?;
     Ok(to.write_all(b"\n")?)
 }
 
@@ -84,20 +87,21 @@ const RESULTS: &str = "results";
 /// The key of the points that do not resolve.
 const SKIPPED: &str = "skipped";
 
-/// A summary whose cases and skipped points are made one after the other as they are written: those
-/// of a long sweep together are many times its text.
-struct Summary<'a> {
+/// A summary whose cases and skipped points are made as they are written: those of a long sweep
+/// together are many times its text.
+struct Summary<'a, W> {
     all: &'a Value,
     record: &'a RunRecord,
+    workers: &'a W,
 }
 
-impl Serialize for Summary<'_> {
+impl<W: Workers> Serialize for Summary<'_, W> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let all = self.all.as_object().expect("a summary has keys");
         let mut map = to.serialize_map(Some(all.len()))?;
         for (key, value) in all {
             match key.as_str() {
-                RESULTS => map.serialize_entry(RESULTS, &Cases(self.record))?,
+                RESULTS => map.serialize_entry(RESULTS, &Cases(self.record, self.workers))?,
                 SKIPPED => map.serialize_entry(SKIPPED, &Skipped(self.record))?,
                 key => map.serialize_entry(key, value)?,
             }
@@ -106,14 +110,36 @@ impl Serialize for Summary<'_> {
     }
 }
 
-struct Cases<'a>(&'a RunRecord);
+struct Cases<'a, W>(&'a RunRecord, &'a W);
 
-impl Serialize for Cases<'_> {
+/// Cases whose text is in memory at a time: enough to keep some tens of threads busy.
+const AT_ONCE: usize = 512;
+
+impl<W: Workers> Serialize for Cases<'_, W> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let framework = split::framework(self.0);
-        let cases = self.0.results.iter().zip(ranks(self.0));
-        to.collect_seq(cases.map(|(one, rank)| case(self.0, one, (rank, framework))))
+        let Cases(record, workers) = *self;
+        let (framework, ranks) = (split::framework(record), ranks(record));
+        let text = |at: usize| {
+            let value = case(record, &record.results[at], (ranks[at], framework));
+            in_list_of_map(&value)
+        };
+        let mut list = to.serialize_seq(Some(record.results.len()))?;
+        for from in (0..record.results.len()).step_by(AT_ONCE) {
+            let there = AT_ONCE.min(record.results.len() - from);
+            for text in workers.each(there, |at| text(from + at)) {
+                list.serialize_element(&text.map_err(S::Error::custom)?)?;
+            }
+        }
+        list.end()
     }
+}
+
+/// The text of a value as it stands, in lines, in a list that is in a map.
+fn in_list_of_map(value: &Value) -> serde_json::Result<Box<RawValue>> {
+    const AROUND: [&str; 2] = ["[\n  [\n    ", "\n  ]\n]"];
+    let text = serde_json::to_string_pretty(&[[value]])?;
+    let own = text.strip_prefix(AROUND[0]).and_then(|text| text.strip_suffix(AROUND[1]));
+    RawValue::from_string(own.expect("each list and value begins a line").to_owned())
 }
 
 struct Skipped<'a>(&'a RunRecord);

@@ -83,6 +83,7 @@ mod units;
 mod validation;
 mod verdict;
 pub mod words;
+mod workers;
 mod xy;
 
 pub use allocator_replay::{AllocatorReplay, allocator_artefacts, allocator_json, allocator_text};
@@ -122,6 +123,7 @@ pub use timeline::timeline_json;
 pub use trace_memory::{leak_words, trace_memory_json, trace_memory_text};
 pub use trace_shape::{requests_charts, trace_charts};
 pub use validation::{Validation, validation_artefacts, validation_text};
+pub use workers::{Alone, Workers};
 pub use xy::{Axis, Band, Marks, Series, XyChart};
 
 use hints::tier_hints;
@@ -217,6 +219,30 @@ pub fn artefacts<'a>(
 
 /// The files of an output folder, in a fixed order, yet to be made.
 ///
+/// # Errors
+/// As [`drafts_of`].
+pub fn drafts<'a>(
+    record: &'a RunRecord,
+    made: impl Into<Made<'a>>,
+    pictures: Pictures,
+) -> Result<Vec<Draft<'a>>, ChartError> {
+    let made = made.into();
+    let mut files = Vec::new();
+    for set in 0..SETS {
+        files.extend(drafts_of(set, record, made, pictures)?);
+    }
+    Ok(files)
+}
+
+/// How many sets the files of an output folder are made in.
+pub const SETS: usize = 3 + charts::KINDS;
+
+/// One set of the files of an output folder.
+///
+/// A chart that is laid out holds all its points, so whoever has many of them writes a set before
+/// the next is laid out; whoever has threads takes several sets at a time. The first takes longest
+/// where there are many cases.
+///
 /// `made` is tiersim's own version, such as `0.1.0`, or that and the style of charts. The heat map
 /// is there for sweeps over two numeric axes, charts of price and energy for machines that state
 /// them, distributions where steps or requests differ, charts and a table of allocators for tiers
@@ -225,42 +251,34 @@ pub fn artefacts<'a>(
 ///
 /// # Errors
 /// As the writers of tables do; nothing that depends on the record.
-pub fn drafts<'a>(
+pub fn drafts_of<'a>(
+    set: usize,
     record: &'a RunRecord,
     made: impl Into<Made<'a>>,
     pictures: Pictures,
-) -> Result<Vec<Draft<'a>>, ChartError> {
-    drafts_by(record, made, pictures, |kinds, of| (0..kinds).map(of).collect())
-}
-
-/// Charts with the names of their files, without the endings.
-pub type Drawn = Vec<(String, Chart)>;
-
-/// The same, where `each` gives the charts of so many kinds in their order: whoever has threads
-/// asks for several kinds at a time.
-///
-/// # Errors
-/// As [`drafts`].
-pub fn drafts_by<'a>(
-    record: &'a RunRecord,
-    made: impl Into<Made<'a>>,
-    pictures: Pictures,
-    each: impl FnOnce(usize, &(dyn Fn(usize) -> Drawn + Sync)) -> Vec<Drawn>,
 ) -> Result<Vec<Draft<'a>>, ChartError> {
     let made = made.into();
-    let mut files =
-        vec![Draft::summary(SUMMARY, record, made.version), Draft::table("results.csv", record)];
-    let kinds = each(charts::KINDS, &|kind| charts::of_kind(kind, record, made));
-    for (name, chart) in kinds.into_iter().flatten() {
-        files.extend(Draft::of_chart(&name, chart, pictures));
+    match set {
+        0 => Ok(vec![Draft::summary(SUMMARY, record, made.version)]),
+        1 => Ok(vec![Draft::table("results.csv", record)]),
+        set if set < SETS - 1 => {
+            let charts = charts::of_kind(set - 2, record, made).into_iter();
+            Ok(charts.flat_map(|(name, chart)| Draft::of_chart(&name, chart, pictures)).collect())
+        }
+        _ => others(record, made.version),
     }
+}
+
+/// What is neither the summary, nor the table, nor a chart.
+fn others<'a>(record: &RunRecord, version: &str) -> Result<Vec<Draft<'a>>, ChartError> {
+    let mut files = Vec::new();
     let mut add = |name: &str, contents: Option<Vec<u8>>| {
         files.extend(contents.map(|contents| Draft::from(Artefact::new(name, contents))));
     };
     add("draws.csv", uncertainty::draws_csv(record)?);
     add("allocators.csv", allocators_csv(record)?);
     if record.axes.is_empty() {
-        add("timeline.json", Some(timeline_json(record, made.version)?.into_bytes()));
+        add("timeline.json", Some(timeline_json(record, version)?.into_bytes()));
         add("tier_hints.json", tier_hints(record)?.map(String::into_bytes));
     }
     Ok(files)
