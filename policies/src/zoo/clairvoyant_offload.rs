@@ -1,13 +1,14 @@
 //! Offload with the whole order known: who is needed last leaves, and has been copied out before.
 //!
-//! Four rules, each bounded by what the links can carry while the next op runs. *Early write-back*:
+//! Five rules, each bounded by what the links can carry while the next op runs. *Early write-back*:
 //! what is needed last and will have to leave is copied out while the link is idle, so that leaving
 //! is free later; to a tier behind others only what these will not hold. *Farthest next use*: room
 //! is made by giving up what is needed last, copies before what would have to be written first;
 //! what is used no more counts as needed when its memory is given back. *Look-ahead fetch*: what is
 //! outside comes back in the order of next uses, in the place of what is needed later, as long as
 //! new objects still find room. *Staging*: what is in a tier behind comes to the one before it
-//! where nothing else will need the room.
+//! where nothing else will need the room. *Small objects stay*: what a link takes longer to set up
+//! than to carry leaves last of all, as long as it is a small share of HBM together.
 //! Sources: Belady, IBM Systems Journal 5(2), 1966, for the victim; Rhu et al., "vDNN", MICRO 2016,
 //! and Zhang et al., "G10", MICRO 2023, for copying under compute.
 //! Whoever tries runs may tell it more (`told`).
@@ -17,6 +18,7 @@
 mod ahead;
 mod estimate;
 mod future;
+mod sizes;
 mod space;
 mod stock;
 mod told;
@@ -28,7 +30,8 @@ use crate::state::{State, remember};
 use crate::step::Step;
 use crate::view::View;
 use estimate::Estimate;
-use future::Future;
+use future::{Future, STAYS};
+use sizes::{staying, under_way};
 use stock::{Place, Stock};
 use tiersim_models::hardware::{HBM, MAX_TIERS};
 use tiersim_models::ids::{ObjectId, OpId, TierId};
@@ -100,6 +103,8 @@ pub struct ClairvoyantOffload {
     stock: Stock,
     /// Bytes that may be on their way, and so have room at both ends.
     under_way: Bytes,
+    /// By object: it is so small that it leaves HBM last of all.
+    stays: Vec<bool>,
     /// By object: the op behind which it was copied out early, while it is in HBM still.
     early: Vec<Option<OpId>>,
     /// The occurrence, counted from 1, whose decisions moved an object last.
@@ -147,6 +152,8 @@ impl ClairvoyantOffload {
         setting: &Setting<'_>,
     ) -> Result<ClairvoyantOffload, String> {
         let objects = setting.workload.trace.objects.len();
+        let estimate = Estimate::new(setting, setting.memory.usable(HBM).most())?;
+        let stays = staying(setting, &config.spill, &estimate);
         Ok(ClairvoyantOffload {
             workload: setting.workload.clone(),
             spill: config.spill.clone(),
@@ -154,7 +161,8 @@ impl ClairvoyantOffload {
             outside: setting.hardware.tier_ids().filter(|&tier| tier != HBM).collect(),
             future: Future::new(setting, config.window, &told.in_place),
             told,
-            estimate: Estimate::new(setting, setting.memory.usable(HBM).most())?,
+            estimate,
+            stays,
             stock: Stock::new(objects),
             under_way: under_way(setting),
             early: vec![None; objects],
@@ -165,6 +173,12 @@ impl ClairvoyantOffload {
 
     fn rank(&self, object: ObjectId) -> u64 {
         self.future.rank(object, self.now.occurrence)
+    }
+
+    /// The rank of an object in a place: what stays in HBM is needed before all others.
+    fn rank_in(&self, object: ObjectId, place: Place) -> u64 {
+        let stays = place != Place::Outside && self.stays[object.index()];
+        if stays { STAYS } else { self.rank(object) }
     }
 
     /// Whether it can be of use to copy an object out early.
@@ -179,7 +193,7 @@ impl ClairvoyantOffload {
             Place::Alone if !self.is_worth_a_copy(object, view) => Place::Kept,
             place => place,
         };
-        self.stock.put(object, place, self.rank(object));
+        self.stock.put(object, place, self.rank_in(object, place));
     }
 
     /// The tier outside that holds an object.
@@ -274,7 +288,7 @@ impl ClairvoyantOffload {
             step.prefetch(object, to);
             self.early[object.index()] = self.future.last(object);
             self.moves(object);
-            self.stock.put(object, Place::Copied, rank);
+            self.stock.put(object, Place::Copied, self.rank_in(object, Place::Copied));
         }
     }
 
@@ -345,7 +359,9 @@ impl Policy for ClairvoyantOffload {
         if let Some(op) = self.future.appears(occurrence) {
             let uses = self.workload.trace.uses_of(op).iter().map(|touched| touched.object);
             for object in uses.chain(self.workload.releases(op).iter().copied()) {
-                self.stock.rank(object, self.rank(object));
+                if let Some(place) = self.stock.place(object) {
+                    self.stock.put(object, place, self.rank_in(object, place));
+                }
             }
         }
         for touched in view.uses() {
@@ -373,17 +389,11 @@ impl Policy for ClairvoyantOffload {
     fn state(&self, _: &View<'_>, out: &mut State) -> bool {
         // What is moved now is of the op that is planned: none is.
         remember!(out, self as ClairvoyantOffload { future, estimate, stock }
-            skip { workload, spill, window, told, outside, under_way, early, moved, now });
+            skip { workload, spill, window, told, outside, under_way, stays, early, moved, now });
         true
     }
 
     fn leave_out(&mut self, replays: u64) {
         self.future.leave_out(replays);
     }
-}
-
-/// The largest object: so much of HBM is held by what comes while something else leaves.
-fn under_way(setting: &Setting<'_>) -> Bytes {
-    let objects = setting.workload.trace.objects.iter();
-    objects.map(|object| object.bytes).max().unwrap_or(Bytes::ZERO)
 }

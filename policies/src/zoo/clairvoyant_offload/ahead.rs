@@ -43,7 +43,7 @@ impl ClairvoyantOffload {
                 break;
             }
             self.fetch(object, Action::Prefetch { object, to: HBM }, step);
-            self.stock.put(object, Place::Copied, rank);
+            self.stock.put(object, Place::Copied, self.rank_in(object, Place::Copied));
         }
     }
 

@@ -15,6 +15,9 @@ use tiersim_models::workload::Trace;
 /// Ranks of next uses that are not known start here; occurrences are far below.
 const BEYOND: u64 = 1 << 62;
 
+/// The rank of what stays: before all others.
+pub(super) const STAYS: u64 = 0;
+
 /// The future of every object, as seen from the op that is planned.
 #[derive(Debug)]
 pub(super) struct Future {
@@ -77,6 +80,7 @@ impl Future {
     pub(super) fn write_rank(rank: u64, out: &mut State) {
         match rank {
             u64::MAX => out.word(0),
+            STAYS => out.word(3),
             BEYOND.. => {
                 out.word(1);
                 out.op_from_1(2 * BEYOND - rank);

@@ -52,11 +52,8 @@ impl Stock {
         self.sets[place as usize].insert((rank, object));
     }
 
-    /// The same with another rank.
-    pub(super) fn rank(&mut self, object: ObjectId, rank: u64) {
-        if let Some((place, _)) = self.of[object.index()] {
-            self.put(object, place, rank);
-        }
+    pub(super) fn place(&self, object: ObjectId) -> Option<Place> {
+        self.of[object.index()].map(|(place, _)| place)
     }
 
     pub(super) fn take(&mut self, object: ObjectId) -> Option<Place> {
