@@ -7,6 +7,7 @@ mod bounds;
 mod clairvoyant_offload;
 mod compaction;
 mod cpu_ops;
+mod degraded;
 mod demand;
 mod dynamic;
 mod g10;
