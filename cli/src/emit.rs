@@ -32,23 +32,20 @@ pub(crate) fn emit(
     simulator: Vec<Artefact>,
 ) -> Result<String, Failure> {
     let shown = folder.shown().to_owned();
-    let set = |set| drafts_of(set, record, common.style.made(), common.pictures());
+    let of = |set| drafts_of(set, record, common.style.made(), common.pictures());
+    let sets = (0..SETS).into_par_iter().with_max_len(1).map(of);
     let names = if common.report {
         // The page holds the others.
-        let artefacts = |at| {
-            let set = set(at)?.into_par_iter().with_max_len(1);
-            let made: Vec<Result<Artefact, ChartError>> = set.map(Draft::artefact).collect();
-            made.into_iter().collect::<Result<Vec<Artefact>, ChartError>>()
-        };
-        let made: Vec<Result<Vec<Artefact>, ChartError>> =
-            (0..SETS).into_par_iter().with_max_len(1).map(artefacts).collect();
-        let made = made.into_iter().collect::<Result<Vec<_>, ChartError>>()?;
-        let mut files: Vec<Artefact> = made.into_iter().flatten().chain(simulator).collect();
+        let sets = sets.collect::<Vec<_>>().into_iter().collect::<Result<Vec<_>, ChartError>>()?;
+        let drafts: Vec<Draft<'_>> = sets.into_iter().flatten().collect();
+        let made: Vec<_> = drafts.into_par_iter().map(Draft::artefact).collect();
+        let mut files = made.into_iter().collect::<Result<Vec<Artefact>, ChartError>>()?;
+        files.extend(simulator);
         files.push(report_artefact(&files)?);
         folder.replace(files)?
     } else {
         let simulator = Ok(simulator.into_iter().map(Draft::from).collect());
-        let sets = (0..SETS).into_par_iter().map(|at| Ok(set(at)?));
+        let sets = sets.map(|set| Ok(set?));
         folder.replace_sets(sets.chain(rayon::iter::once(simulator)))?
     };
     match (common.quiet, common.format) {

@@ -123,7 +123,7 @@ pub use timeline::timeline_json;
 pub use trace_memory::{leak_words, trace_memory_json, trace_memory_text};
 pub use trace_shape::{requests_charts, trace_charts};
 pub use validation::{Validation, validation_artefacts, validation_text};
-pub use workers::{Alone, Workers};
+pub use workers::Workers;
 pub use xy::{Axis, Band, Marks, Series, XyChart};
 
 use hints::tier_hints;
@@ -209,27 +209,17 @@ pub enum ChartError {
 /// Every file of an output folder, in a fixed order.
 ///
 /// # Errors
-/// As [`drafts`] and [`Draft::artefact`].
+/// As [`drafts_of`] and [`Draft::artefact`].
 pub fn artefacts<'a>(
     record: &'a RunRecord,
     made: impl Into<Made<'a>>,
 ) -> Result<Vec<Artefact>, ChartError> {
-    drafts(record, made, Pictures::Both)?.into_iter().map(Draft::artefact).collect()
-}
-
-/// The files of an output folder, in a fixed order, yet to be made.
-///
-/// # Errors
-/// As [`drafts_of`].
-pub fn drafts<'a>(
-    record: &'a RunRecord,
-    made: impl Into<Made<'a>>,
-    pictures: Pictures,
-) -> Result<Vec<Draft<'a>>, ChartError> {
     let made = made.into();
     let mut files = Vec::new();
     for set in 0..SETS {
-        files.extend(drafts_of(set, record, made, pictures)?);
+        for draft in drafts_of(set, record, made, Pictures::Both)? {
+            files.push(draft.artefact()?);
+        }
     }
     Ok(files)
 }
@@ -237,7 +227,7 @@ pub fn drafts<'a>(
 /// How many sets the files of an output folder are made in.
 pub const SETS: usize = 3 + charts::KINDS;
 
-/// One set of the files of an output folder.
+/// One set of the files of an output folder, yet to be made; sets and files are in a fixed order.
 ///
 /// A chart that is laid out holds all its points, so whoever has many of them writes a set before
 /// the next is laid out; whoever has threads takes several sets at a time. The first takes longest

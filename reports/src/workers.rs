@@ -10,7 +10,7 @@ pub trait Workers {
 
 /// Makes one piece after the other.
 #[derive(Clone, Copy, Debug)]
-pub struct Alone;
+pub(crate) struct Alone;
 
 impl Workers for Alone {
     fn each<T: Send>(&self, pieces: usize, of: impl Fn(usize) -> T + Sync) -> Vec<T> {

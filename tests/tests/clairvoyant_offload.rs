@@ -219,8 +219,8 @@ fn what_takes_longer_to_set_up_than_to_carry_stays() {
     let (commands, error) = world.commands(clairvoyant(&world, None));
     assert_eq!(error, None);
     let copies = |wanted: ObjectId| {
-        let of = |command: &&Command| matches!(command.work, Work::Copy { object, .. } if object == wanted);
-        commands.iter().filter(of).count()
+        let of = |work: &Work| matches!(work, Work::Copy { object, .. } if *object == wanted);
+        commands.iter().filter(|command| of(&command.work)).count()
     };
     assert_eq!([a, b, small].map(copies), [6, 6, 1]);
 }
