@@ -144,7 +144,7 @@ fn reuse(shape: &TraceShape, version: &str) -> Option<Chart> {
                  beside them";
     let x = axis("bytes of other objects used in between", unit, log);
     let mut chart = chart(shape, "reuse distances", about.to_owned(), version, x);
-    chart.y = Axis::linear("share that has no more in between", "%");
+    chart.y = Axis::shares("share that has no more in between");
     let [uses, bytes] = &shape.reuse;
     // Objects of one size.
     let labels = match uses == bytes {
@@ -259,7 +259,7 @@ fn lengths(shape: &RequestsShape, version: &str) -> Option<Chart> {
     let about = "of all requests the share that has no more tokens".to_owned();
     let mut chart = of_requests(shape, "lengths", about, version);
     chart.x = axis("tokens", "", log);
-    chart.y = Axis::linear("share of requests", "%");
+    chart.y = Axis::shares("share of requests");
     for (label, curve) in [("prompts", &shape.prompt), ("answers", &shape.output)] {
         chart.add(label, Marks::Line, rising(curve, 1.0, log));
     }

@@ -56,6 +56,8 @@ pub struct Axis {
     pub unit: String,
     /// Logarithmic? Values of 0 and below then stand at its lower end.
     pub log: bool,
+    /// It begins at 0, whatever the values.
+    pub from_0: bool,
 }
 
 /// How a series is drawn.
@@ -352,7 +354,12 @@ impl Band {
 impl Axis {
     /// An axis on which equal distances are equal differences.
     pub fn linear(label: &str, unit: &str) -> Axis {
-        Axis { label: label.to_owned(), unit: unit.to_owned(), log: false }
+        Axis { label: label.to_owned(), unit: unit.to_owned(), log: false, from_0: false }
+    }
+
+    /// An axis of the shares of a distribution, in per cent: all of it is seen.
+    pub fn shares(label: &str) -> Axis {
+        Axis { from_0: true, ..Axis::linear(label, "%") }
     }
 
     /// An axis on which equal distances are equal ratios.
@@ -360,12 +367,19 @@ impl Axis {
         Axis { log: true, ..Axis::linear(label, unit) }
     }
 
-    fn title(&self, scale: &Scale) -> String {
+    /// Its title; on an axis that does not begin at 0 with how much of it is seen, as far as there
+    /// is room to say so.
+    fn title(&self, scale: &Scale, room: f64) -> String {
+        let Some(share) = self.zoom(scale) else { return self.titled("") };
+        let (share, all) = (number(share * 100.0), number(scale.hi));
+        let full = self.titled(&format!("not from 0: spans {share} % of {all}"));
+        let fits = text_width(&full, style::AXIS) <= room;
+        if fits { full } else { self.titled("not from 0") }
+    }
+
+    fn titled(&self, whole: &str) -> String {
         let log = if self.log { "logarithmic" } else { "" };
-        let whole = self.zoom(scale).map_or(String::new(), |share| {
-            format!("not from 0: spans {} % of {}", number(share * 100.0), number(scale.hi))
-        });
-        let parts = [self.unit.as_str(), log, &whole];
+        let parts = [self.unit.as_str(), log, whole];
         let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
         if parts.is_empty() {
             return self.label.clone();
@@ -382,6 +396,9 @@ impl Axis {
     fn scale(&self, values: &[f64], from: f64, to: f64) -> Scale {
         if self.log {
             Scale::logarithmic(values, 0.06, from, to)
+        } else if self.from_0 {
+            let values: Vec<f64> = values.iter().copied().chain([0.0]).collect();
+            Scale::linear(&values, 0.06, from, to)
         } else {
             Scale::linear(values, 0.06, from, to)
         }
@@ -465,9 +482,10 @@ impl Plot {
         }
         canvas.frame(area, style::FRAME, 1.0);
         let (centre, middle) = ((area.left + area.right) / 2.0, (area.top + area.bottom) / 2.0);
-        let title = crate::fitted::fit(&chart.x.title(&self.x), style::AXIS, area.width());
+        let title =
+            crate::fitted::fit(&chart.x.title(&self.x, area.width()), style::AXIS, area.width());
         frame::x_title(canvas, &title, centre, area.bottom + 42.0);
-        let title = chart.y.title(&self.y);
+        let title = chart.y.title(&self.y, area.height());
         frame::y_title(canvas, &title, canvas.sheet.margin + 10.0, middle, area.height());
         if chart.x.zoom(&self.x).is_some() {
             break_mark(canvas, |along, across| (area.left + along, area.bottom + across));

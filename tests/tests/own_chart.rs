@@ -22,8 +22,7 @@ fn step_against_moved(record: &RunRecord) -> Chart {
             }),
         }
     }
-    let axis =
-        |label: &str, unit: &str| Axis { label: label.into(), unit: unit.into(), log: false };
+    let axis = Axis::linear;
     let chart = XyChart {
         title: format!("{}: time against traffic", record.scenario),
         notes: vec![record.about.clone()],

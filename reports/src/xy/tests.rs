@@ -4,7 +4,7 @@ use super::*;
 use crate::canvas::Item;
 
 fn axis(label: &str, log: bool) -> Axis {
-    Axis { label: label.to_owned(), unit: "ms".to_owned(), log }
+    Axis { log, ..Axis::linear(label, "ms") }
 }
 
 fn series(label: &str, marks: Marks, points: &[(f64, f64)]) -> Series {
@@ -174,6 +174,24 @@ fn no_text_covers_another_and_nothing_leaves_the_page() {
         let svg = drawn.svg().expect("it draws");
         roxmltree::Document::parse(&svg).expect("legal XML");
     }
+}
+
+#[test]
+fn an_axis_of_shares_begins_at_0_and_others_say_that_they_do_not() {
+    const HIGH: [(f64, f64); 2] = [(0.0, 71.0), (2.0, 100.0)];
+    let drawn = |y: Axis| XyChart { y, ..chart((false, false), false, &HIGH) }.chart();
+    let says = |chart: &Chart, text: &str| {
+        let mut items = chart.items().iter();
+        items.any(|item| matches!(item, Item::Text { text: said, .. } if said.contains(text)))
+    };
+    let shares = drawn(Axis::shares("share of uses"));
+    assert_eq!(read_axis(&shares, false).map(|label| label.1), [100.0, 0.0]);
+    assert!(!says(&shares, "not from 0"));
+    assert!(says(&drawn(axis("step", false)), "step (ms, not from 0: spans "));
+    // Where that is too long for the page, it is said in short and nothing is cut.
+    let long = "a step whose name takes half of its axis";
+    let said = drawn(axis(long, false));
+    assert!(says(&said, &format!("{long} (ms, not from 0)")));
 }
 
 #[test]
