@@ -112,7 +112,7 @@ impl Prepared {
         let plain = Bound { ps: self.critical_path, cause: Cause::CriticalPath };
         let Some(pieces) = &self.pieces else { return plain };
         let sizes: Vec<Bytes> = workload.trace.objects.iter().map(|object| object.bytes).collect();
-        let cuts = cuts(hardware, memory, &sizes);
+        let cuts = cuts(hardware, memory, &sizes, false);
         if cuts.is_empty() {
             return plain;
         }

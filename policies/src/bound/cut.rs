@@ -8,7 +8,7 @@
 use tiersim_models::compression::RATIO_UNIT;
 use tiersim_models::hardware::{Channel, HBM, Hardware, Law, Memory};
 use tiersim_models::ids::{ObjectId, TierId};
-use tiersim_models::service::Discipline;
+use tiersim_models::service::{Discipline, Service};
 use tiersim_models::units::{Bytes, PS_PER_S};
 
 /// A cut, and what crosses it at most.
@@ -30,8 +30,9 @@ pub struct Cut {
 }
 
 /// The cuts of a machine, from the one around HBM outwards: the next tier inside is the one with
-/// the largest bandwidth. Those that hold all `objects` are left out, as nothing has to cross them.
-pub fn cuts(hardware: &Hardware, memory: &Memory, objects: &[Bytes]) -> Vec<Cut> {
+/// the largest bandwidth. Those that hold all `objects` are left out, as nothing has to cross them;
+/// but not the first where something is `crossed` whatever it holds, as ops of the host do it.
+pub fn cuts(hardware: &Hardware, memory: &Memory, objects: &[Bytes], crossed: bool) -> Vec<Cut> {
     let largest = objects.iter().copied().max().unwrap_or(Bytes::ZERO).max(Bytes::new(1));
     let order = order(hardware);
     // What is packed crosses links in other bytes than it is charged for.
@@ -47,7 +48,11 @@ pub fn cuts(hardware: &Hardware, memory: &Memory, objects: &[Bytes]) -> Vec<Cut>
         let all: u128 = objects.iter().enumerate().map(least).sum();
         let limits = inside.iter().map(|&tier| memory.usable(tier).limit());
         let capacity: Option<u128> = limits.map(|limit| Some(u128::from(limit?.get()))).sum();
-        let Some(capacity) = capacity.filter(|&capacity| capacity < all) else { break };
+        let capacity = match capacity.filter(|&capacity| capacity < all) {
+            Some(capacity) => capacity,
+            None if crossed && inner == 1 => all,
+            None => break,
+        };
         let most = |flows: bool| {
             let of = |tier: &TierId| per_second(hardware.tiers[tier.index()].access, largest);
             outside.iter().filter(|tier| flowing.contains(tier) == flows).map(of).max().unwrap_or(0)
@@ -128,20 +133,40 @@ fn channel_rate(hardware: &Hardware, channel: Channel, largest: Bytes) -> u128 {
     one * u128::from(service.at_once())
 }
 
+/// The most that one copy of at most `largest` bytes reaches, inwards and outwards: it takes one of
+/// the channels.
+pub(super) fn alone(hardware: &Hardware, inside: &[TierId], largest: Bytes) -> [u128; 2] {
+    let mut most = [0; 2];
+    for channel in hardware.channels() {
+        let at_once = |service: &Service| u128::from(service.at_once());
+        let at_once = hardware.links[channel.link.index()].service.as_ref().map_or(1, at_once);
+        let rate = channel_rate(hardware, channel, largest).div_ceil(at_once);
+        if let Some(way) = way(hardware, inside, channel) {
+            most[way] = most[way].max(rate);
+        }
+    }
+    most
+}
+
+/// Whether a channel crosses the cut, inwards (0) or outwards (1).
+fn way(hardware: &Hardware, inside: &[TierId], channel: Channel) -> Option<usize> {
+    let (from, to) = hardware.channel_ends(channel);
+    let inside = |end| hardware.tier_of(end).is_some_and(|tier| inside.contains(&tier));
+    match (inside(from), inside(to)) {
+        (false, true) => Some(0),
+        (true, false) => Some(1),
+        _ => None,
+    }
+}
+
 /// Inwards, outwards and both ways, over all links that cross the cut.
 pub(super) fn rates(hardware: &Hardware, inside: &[TierId], largest: Bytes) -> [u128; 3] {
-    let is_inside = |tier: Option<TierId>| tier.is_some_and(|tier| inside.contains(&tier));
     let mut sums = [0; 3];
     for pair in hardware.channels().collect::<Vec<_>>().chunks(2) {
         let mut ways = [0, 0];
         for &channel in pair {
-            let (from, to) = hardware.channel_ends(channel);
-            let (from, to) = (hardware.tier_of(from), hardware.tier_of(to));
-            let rate = channel_rate(hardware, channel, largest);
-            match (is_inside(from), is_inside(to)) {
-                (false, true) => ways[0] = rate,
-                (true, false) => ways[1] = rate,
-                _ => {}
+            if let Some(way) = way(hardware, inside, channel) {
+                ways[way] = channel_rate(hardware, channel, largest);
             }
         }
         // Both directions of a link may share one total, which is the most that either has.

@@ -69,6 +69,17 @@ pub(crate) fn channels(
     crossings.into_iter().map(of_cut).collect()
 }
 
+/// How long the copies of one object take in each window, inwards and outwards, of which each takes
+/// so long.
+pub(crate) fn one_by_one(ways: [&Column; 2], spans: [f64; 2]) -> Crossings {
+    let crosses = |window: usize| {
+        let terms = ways.into_iter().zip(spans);
+        let terms = terms.filter_map(|(column, span)| Some((column[window]?, span)));
+        [terms.collect(), Vec::new(), Vec::new()]
+    };
+    (0..ways[0].len() - 1).map(crosses).collect()
+}
+
 impl Carried {
     /// How much of its window the channel is used.
     pub(crate) fn used(&self, values: &[f64]) -> f64 {

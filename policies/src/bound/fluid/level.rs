@@ -5,13 +5,14 @@
 //! Invariant: no plan pays less.
 
 use crate::bound::Question;
-use crate::bound::cut::{Cut, cuts, flowing, rates};
+use crate::bound::cut::{Cut, alone, cuts, flowing, rates};
 use tiersim_models::hardware::Law;
 use tiersim_models::ids::TierId;
 use tiersim_models::units::Bytes;
+use tiersim_models::workload::Unit;
 
 /// Picoseconds that one object pays at most; more says no more and is hard to reckon with.
-const LONGEST: f64 = 1e16;
+pub(crate) const LONGEST: f64 = 1e16;
 /// Bytes that no set-up makes a difference to.
 const STREAMED: Bytes = Bytes::new(1 << 50);
 
@@ -54,11 +55,12 @@ impl Price {
     }
 }
 
-/// The cuts that something has to cross, with `share` of HBM.
+/// The cuts that something has to cross: for room, or for an op of the host; with `share` of HBM.
 pub(crate) fn levels<'a>(question: &'a Question<'a>, share: f64) -> Vec<Level<'a>> {
-    let sizes: Vec<Bytes> =
-        question.workload.trace.objects.iter().map(|object| object.bytes).collect();
-    let mut cuts = cuts(question.hardware, question.memory, &sizes);
+    let trace = &question.workload.trace;
+    let sizes: Vec<Bytes> = trace.objects.iter().map(|object| object.bytes).collect();
+    let on_host = trace.ops.iter().any(|op| op.unit == Unit::Cpu);
+    let mut cuts = cuts(question.hardware, question.memory, &sizes, on_host);
     if let Some(first) = cuts.first_mut() {
         first.capacity = (first.capacity as f64 * share) as u128;
     }
@@ -89,16 +91,21 @@ impl Level<'_> {
         self.carried([bytes; 3], Bytes::new(bytes.max(1)))
     }
 
+    /// Picoseconds that one copy of an object of so many bytes takes at least, inwards and outwards.
+    pub(crate) fn alone(&self, bytes: u64) -> [f64; 2] {
+        let largest = Bytes::new(bytes.max(1));
+        let rates = alone(self.question.hardware, &self.cut.inside, largest);
+        rates.map(|rate| picoseconds(bytes, rate))
+    }
+
     /// The same of other bytes each way, by copies of so many.
     fn carried(&self, ways: [u64; 3], largest: Bytes) -> [f64; 3] {
         let rates = rates(self.question.hardware, &self.cut.inside, largest);
         // Independent ways say all that both together would.
         let shared = rates[2] < rates[0] + rates[1];
         std::array::from_fn(|way| match rates[way] {
-            // Where nothing can cross, nothing is said.
-            0 => 0.0,
             _ if way == 2 && !shared => 0.0,
-            rate => (ways[way] as f64 * 1e12 / rate as f64).min(LONGEST),
+            rate => picoseconds(ways[way], rate),
         })
     }
 
@@ -123,4 +130,9 @@ impl Level<'_> {
         };
         Price { delay, aside: aside - delay, flow }
     }
+}
+
+/// What so many bytes take at a rate in bytes per second; where nothing can cross, nothing is said.
+fn picoseconds(bytes: u64, rate: u128) -> f64 {
+    if rate == 0 { 0.0 } else { (bytes as f64 * 1e12 / rate as f64).min(LONGEST) }
 }

@@ -45,6 +45,8 @@ pub(crate) struct Pattern {
     pub(crate) bytes: f64,
     /// By level: picoseconds to move all inwards, outwards and either.
     pub(crate) moves: Vec<[f64; 3]>,
+    /// By level, of a pattern of one object: picoseconds of one copy inwards, and outwards.
+    pub(crate) alone: Vec<[f64; 2]>,
     /// By visit and level: what use in place takes, of the last write and of all other uses.
     pub(crate) in_place: Vec<Vec<[Price; 2]>>,
 }
@@ -132,9 +134,10 @@ impl Pattern {
             }
         }
         let moves = levels.iter().map(|level| level.moves(life.moved)).collect();
+        let alone = levels.iter().map(|level| level.alone(life.moved)).collect();
         let (persistent, bytes) = (life.persistent, life.bytes as f64);
         let (objects, ends) = (vec![life.object], instants.place(life.ends));
-        Pattern { objects, persistent, visits, ends, bytes, moves, in_place }
+        Pattern { objects, persistent, visits, ends, bytes, moves, alone, in_place }
     }
 
     /// Prices are the least of any byte.

@@ -7,10 +7,10 @@
 //! Invariant: what a plan does is a solution, with the share of the time that a copy has taken of
 //! its channel as the share that has crossed.
 
-use super::channels::{Channels, Column, Crossings, Lasting, Terms, channels};
+use super::channels::{Channels, Column, Crossings, Lasting, Terms, channels, one_by_one};
 use super::cycle::Cycle;
 use super::instants::{Instants, Place};
-use super::level::{Flows, Level};
+use super::level::{Flows, LONGEST, Level};
 use super::patterns::{Pattern, Visit, Writer};
 use crate::bound::linear::Program;
 
@@ -72,7 +72,9 @@ impl Rows {
         instants: &Instants,
         patterns: &[Pattern],
     ) -> Rows {
-        let demand = demand(cycle, patterns);
+        let demand = demand(cycle, patterns, |pattern: &Pattern| {
+            instants.every_op() || levels.iter().any(|level| is_too_large(pattern, level))
+        });
         let unit = (cycle.computed() + demand).max(1.0) / 16.0;
         let windows = instants.windows();
         let none = || vec![Vec::new(); windows + 1];
@@ -95,7 +97,8 @@ impl Rows {
             let stall = (!instants.runs(window)).then(|| maker.program.variable(1.0, most));
             maker.stall.push(stall);
         }
-        let shares = patterns.iter().map(|pattern| maker.pattern(pattern)).collect();
+        let shares: Vec<Vec<Shares>> =
+            patterns.iter().map(|pattern| maker.pattern(pattern)).collect();
         let Maker { mut program, computed, stall, delays, crosses, whole, held, .. } = maker;
         let mut rows = |instants: Vec<Terms>| -> Vec<usize> {
             let some = instants.iter().filter(|terms| !terms.is_empty());
@@ -103,16 +106,35 @@ impl Rows {
         };
         let held = held.into_iter().map(&mut rows).collect();
         let lasting = Lasting { computed: &computed, stall: &stall, delays: &delays };
+        // An object crosses by one copy after the other. In wide windows that says nothing.
+        if instants.every_op() {
+            let levels = |(pattern, levels): (&Pattern, &Vec<Shares>)| -> Vec<Crossings> {
+                let alone = pattern.alone.iter().map(|spans| spans.map(|ps| ps / unit));
+                let ways = levels.iter().map(|shares| [&shares.inwards, &shares.outwards]);
+                ways.zip(alone).map(|(ways, spans)| one_by_one(ways, spans)).collect()
+            };
+            let own = patterns.iter().zip(&shares).flat_map(levels);
+            channels(&mut program, own.collect(), &lasting);
+        }
         let channels = channels(&mut program, crosses, &lasting);
         Rows { program, unit, most, held, channels, computed, delays, shares, whole }
     }
 }
 
-/// Picoseconds to move everything in and out for every use.
-fn demand(cycle: &Cycle, patterns: &[Pattern]) -> f64 {
+/// Whether a pattern is of one object that is larger than all there is inside of a cut.
+fn is_too_large(pattern: &Pattern, level: &Level<'_>) -> bool {
+    pattern.objects.len() == 1 && pattern.bytes > level.cut.capacity as f64
+}
+
+/// Picoseconds to move everything in and out for every use, and to use those in place that may have
+/// to be.
+fn demand(cycle: &Cycle, patterns: &[Pattern], in_place: impl Fn(&Pattern) -> bool) -> f64 {
     let of = |pattern: &Pattern| {
         let visits = (pattern.visits.len() + 1) as f64;
+        let uses = pattern.in_place.iter().flatten().flatten();
+        let delays = uses.filter(|_| in_place(pattern)).map(|price| price.delay + price.aside);
         pattern.moves.iter().flatten().sum::<f64>() * visits
+            + delays.filter(|&ps| ps < LONGEST).sum::<f64>()
     };
     patterns.iter().map(of).sum::<f64>() + cycle.computed()
 }
@@ -173,11 +195,13 @@ impl Maker<'_> {
         // What is never written may have a copy outside for ever.
         let writes = pattern.visits.iter().any(|visit| visit.last != Writer::Nobody);
         let dirty = !pattern.persistent || writes || !self.cycle.wraps;
+        // What is larger than all there is has no room inside.
+        let most = if is_too_large(pattern, &self.levels[level]) { 0.0 } else { 1.0 };
         for instant in alive {
             if self.at(instant) != instant {
                 continue;
             }
-            shares.inside[instant] = self.share();
+            shares.inside[instant] = Some(self.program.variable(0.0, most));
             if dirty {
                 shares.outside[instant] = self.share();
             }
