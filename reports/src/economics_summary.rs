@@ -55,7 +55,7 @@ pub(crate) fn economics_lines(record: &RunRecord) -> Vec<(&'static str, String)>
     }
     let all = || record.results.iter().map(|case| &case.economics);
     let energies: Vec<&Basis> = all().filter_map(|e| Some(&*e.energy.as_ref()?.basis)).collect();
-    let costs: Vec<&Basis> = all().map(|economics| &economics.cost.basis).collect();
+    let costs: Vec<&Basis> = all().map(|economics| &*economics.cost.basis).collect();
     let facts = &record.power_and_price;
     vec![("energy", basis_words(&energies, facts)), ("cost", basis_words(&costs, facts))]
 }

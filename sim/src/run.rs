@@ -160,8 +160,8 @@ pub struct CaseRunner<'a> {
     plans: Option<Box<dyn Shared + 'a>>,
     /// Whether the policy of some case that has run had ops run more than once.
     repeats: AtomicBool,
-    /// Cases that have run, by what they come to.
-    alike: Likes<Result<CaseRecord, RunError>>,
+    /// Cases that have run, by the SHA-256 of what they come to, which is many times as long.
+    alike: Likes<Result<CaseRecord, RunError>, [u8; 32]>,
 }
 
 /// What one simulation is asked for.

@@ -59,7 +59,7 @@ pub struct Cost {
     /// Nanodollars, which add up to the total.
     pub parts: Vec<Contribution>,
     /// What the parts rest on.
-    pub basis: Basis,
+    pub basis: Shared<Basis>,
     /// Tiers without a limit: nobody can price them, so they are not in the sum.
     pub unlimited: Vec<String>,
 }
@@ -98,12 +98,16 @@ impl CaseEconomics {
         cost.share(&other.cost);
         if let (Some(used), Some(other)) = (used, &other.used) {
             used.share(other);
+            // Other amounts of the same parts.
+            if used != other {
+                used.basis.share(&other.basis);
+                share_names(&mut used.parts, &other.parts);
+            }
         }
         if let (Some(energy), Some(other)) = (energy, &other.energy) {
             energy.basis.share(&other.basis);
-            let alike = energy.parts.iter_mut().zip(&other.parts);
-            let within = energy.within.iter_mut().zip(&other.within);
-            alike.chain(within).for_each(|(own, other)| own.name.share(&other.name));
+            share_names(&mut energy.parts, &other.parts);
+            share_names(&mut energy.within, &other.within);
         }
     }
 
@@ -122,6 +126,10 @@ impl CaseEconomics {
     pub fn dollars_used(&self) -> Option<f64> {
         self.used.as_ref()?.total().map(dollars)
     }
+}
+
+fn share_names(own: &mut [Contribution], other: &[Contribution]) {
+    own.iter_mut().zip(other).for_each(|(own, other)| own.name.share(&other.name));
 }
 
 /// Nanodollars as dollars.
@@ -284,6 +292,7 @@ fn cost(hardware: &Hardware, capacities: &[Capacity]) -> Cost {
         let price = own.price.map(|price| per_gib(price, bytes));
         ledger.add(format!("tiers.{}.price", tier.name), price);
     }
-    let Ledger { parts, basis, .. } = ledger;
-    Cost { parts, basis, unlimited }
+    let Ledger { mut parts, basis, .. } = ledger;
+    parts.shrink_to_fit();
+    Cost { parts, basis: basis.into(), unlimited }
 }

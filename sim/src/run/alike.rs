@@ -8,6 +8,7 @@
 //! [`Recipe::comes_to`]: tiersim_policies::recipe::Recipe::comes_to
 
 use super::{CaseRunner, Options, RunError, within};
+use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use tiersim_models::results::CaseRecord;
 use tiersim_models::workload::Trace;
@@ -27,7 +28,7 @@ impl CaseRunner<'_> {
         let Some(key) = key else { return run() };
         let ran = {
             let mut all = self.alike.0.lock().expect("nobody panics with it");
-            all.entry(key).or_default().clone()
+            all.entry(Sha256::digest(key).into()).or_default().clone()
         };
         // Whoever comes second waits for the first. What went wrong names the case.
         let Ok(like) = ran.get_or_init(run) else { return run() };

@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 /// Results by what they are of; one may be under way.
 #[derive(Debug)]
-pub(super) struct Likes<T>(pub(super) Mutex<BTreeMap<String, Arc<OnceLock<T>>>>);
+pub(super) struct Likes<T, K = String>(pub(super) Mutex<BTreeMap<K, Arc<OnceLock<T>>>>);
 
-impl<T> Default for Likes<T> {
-    fn default() -> Likes<T> {
+impl<T, K> Default for Likes<T, K> {
+    fn default() -> Likes<T, K> {
         Likes(Mutex::new(BTreeMap::new()))
     }
 }
