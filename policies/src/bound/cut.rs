@@ -8,7 +8,7 @@
 use tiersim_models::compression::RATIO_UNIT;
 use tiersim_models::hardware::{Channel, HBM, Hardware, Law, Memory};
 use tiersim_models::ids::{ObjectId, TierId};
-use tiersim_models::service::{Discipline, Service};
+use tiersim_models::service::Discipline;
 use tiersim_models::units::{Bytes, PS_PER_S};
 
 /// A cut, and what crosses it at most.
@@ -118,6 +118,13 @@ fn per_second(law: Law, largest: Bytes) -> u128 {
 /// rate, or the last point of the ramp. Others, tails, caches and unequal stripes only take from
 /// that.
 fn channel_rate(hardware: &Hardware, channel: Channel, largest: Bytes) -> u128 {
+    let service = hardware.links[channel.link.index()].service.as_ref();
+    let fifo = service.filter(|service| service.discipline != Discipline::FairShare);
+    copy_rate(hardware, channel, largest) * fifo.map_or(1, |fifo| u128::from(fifo.at_once()))
+}
+
+/// The most that one of these copies reaches; where they share the channel, as much as all of them.
+fn copy_rate(hardware: &Hardware, channel: Channel, largest: Bytes) -> u128 {
     let law = hardware.channel_law(channel);
     let Some(service) = &hardware.links[channel.link.index()].service else {
         return per_second(law, largest);
@@ -129,8 +136,7 @@ fn channel_rate(hardware: &Hardware, channel: Channel, largest: Bytes) -> u128 {
         return ramp.unwrap_or(full).min(full);
     }
     let sized = detail.sizes.iter().map(|point| u128::from(point.1.get())).max();
-    let one = per_second(law, largest).min(sized.unwrap_or(full));
-    one * u128::from(service.at_once())
+    per_second(law, largest).min(sized.unwrap_or(full))
 }
 
 /// The most that one copy of at most `largest` bytes reaches, inwards and outwards: it takes one of
@@ -138,11 +144,8 @@ fn channel_rate(hardware: &Hardware, channel: Channel, largest: Bytes) -> u128 {
 pub(super) fn alone(hardware: &Hardware, inside: &[TierId], largest: Bytes) -> [u128; 2] {
     let mut most = [0; 2];
     for channel in hardware.channels() {
-        let at_once = |service: &Service| u128::from(service.at_once());
-        let at_once = hardware.links[channel.link.index()].service.as_ref().map_or(1, at_once);
-        let rate = channel_rate(hardware, channel, largest).div_ceil(at_once);
         if let Some(way) = way(hardware, inside, channel) {
-            most[way] = most[way].max(rate);
+            most[way] = most[way].max(copy_rate(hardware, channel, largest));
         }
     }
     most

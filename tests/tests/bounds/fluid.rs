@@ -63,6 +63,31 @@ fn the_linear_program_sees_what_the_quick_bound_does_not() {
     assert!(slower > fluid[2].0, "{slower} ms with links of 80 %");
 }
 
+/// Two weights take turns in room for one, over links that share their rate among any number of
+/// copies: a copy that is alone has all of it, and the program says no more than that.
+#[test]
+fn one_copy_has_all_of_a_shared_link() {
+    const BYTES: u64 = 100_000_000;
+    let mut traced = Traced::new();
+    let weights: Vec<ObjectId> = (0..2).map(|_| traced.object(BYTES, true)).collect();
+    for &weight in &weights {
+        traced.op(0, 0, Span::from_ns(100_000), &[(weight, Mode::Read)]);
+    }
+    let mut hardware = two_tiers(Bytes::new(BYTES), law(0, 50_000_000_000));
+    hardware.tiers[1].access = law(0, 10_000_000_000);
+    let shared = Service { discipline: Discipline::FairShare, ..Service::default() };
+    hardware.links.iter_mut().for_each(|link| link.service = Some(shared.clone()));
+    let lru = DemandConfig::lru(vec![FAR]);
+    let spec = WorkloadSpec { warmup: 3, ..replays(6) };
+    let scenario = scenario(hardware, spec, vec![case("lru", lru.into())]);
+    let options = Options { bound: BoundMethod::Lp, ..Options::default() };
+    let record = run(&scenario, &Workload::new(traced.0), String::new(), options, || {});
+    let case = &record.expect("no rule is broken").results[0];
+    let step = case.outcome.figures().expect("it fits").mean_step();
+    assert!(case.bound_step <= step, "bound {}, step {step}", case.bound_step);
+    assert!(case.bound_by.ends_with("by linear program"), "{}", case.bound_by);
+}
+
 /// Three weights take turns in room for two. Belady's MIN brings three of them in two steps, so in
 /// the mean one and a half of a step are whole, and none less.
 #[test]
