@@ -141,6 +141,7 @@ fn copy_rate(hardware: &Hardware, channel: Channel, largest: Bytes) -> u128 {
 
 /// The most that one copy of at most `largest` bytes reaches, inwards and outwards: it takes one of
 /// the channels.
+#[cfg(feature = "lp")]
 pub(super) fn alone(hardware: &Hardware, inside: &[TierId], largest: Bytes) -> [u128; 2] {
     let mut most = [0; 2];
     for channel in hardware.channels() {
