@@ -12,7 +12,7 @@ use tiersim_models::collective::{Collective, CollectiveKind};
 use tiersim_models::diagnostic::Diagnostics;
 use tiersim_models::kernel::{Attention, Kernel, Product, Streaming, Work};
 use tiersim_models::measured_op::{MeasuredOp, What};
-use tiersim_models::op_times::experts::{Deal, Layer, Spread};
+use tiersim_models::op_times::experts::{Layer, Spread};
 use tiersim_models::units::Bytes;
 
 const PRODUCT: &str = "dtype m n k layout? us? name? us_min? us_max?";
@@ -206,9 +206,7 @@ fn spread(row: &mut Row<'_>) -> Spread {
     }
     let exponent = text.strip_prefix("power_law_").and_then(|rest| rest.parse::<f64>().ok());
     match exponent.filter(|exponent| (1.001..=2.0).contains(exponent)) {
-        Some(exponent) => {
-            Spread::PowerLaw { inverse: (1.0 / (exponent - 1.0)).round() as u32, deal: Deal::Level }
-        }
+        Some(exponent) => Spread::PowerLaw { inverse: (1.0 / (exponent - 1.0)).round() as u32 },
         None => {
             let rule = "distribution is balanced, or power_law_ and an exponent from 1.001 to 2";
             row.problem(rule, text, "write power_law_1.2");

@@ -68,12 +68,16 @@ struct RawOpTimes {
     stated: RawStated,
     /// Products of matrices in `bf16` and `fp16`.
     products: Option<RawFormula>,
-    /// Products in `fp8` of activations in 16 bits; launch and memory are those of `products`.
+    /// Products in `fp8` of activations in 16 bits; their launch is that of `products`.
     fp8: Option<RawFormula>,
     /// Attention with the write of the cache, of prompts and of single tokens.
     attention: Option<RawFormula>,
     /// The experts of a layer, in 16 and in 8 bits.
     experts: Option<RawFormula>,
+    /// Experts on one device, and their width, for which the kernel in 16 bits has a table of tiles
+    /// that were tuned; `untuned` and `spilled` of `experts` are of all others.
+    #[serde(default)]
+    tuned_experts: Vec<(u64, u64)>,
     /// The experts of a layer, in 16 and in 8 bits.
     experts_fp8: Option<RawFormula>,
     /// The same where a token goes through one or two experts and other kernels run these.
@@ -160,6 +164,7 @@ pub fn resolve_op_times(document: &Document) -> Result<DeviceTimes, Diagnostics>
         fp8: reader.formula("fp8", &raw.fp8),
         attention: reader.formula("attention", &raw.attention),
         experts: reader.formula("experts", &raw.experts),
+        tuned_experts: raw.tuned_experts.clone(),
         experts_fp8: reader.formula("experts_fp8", &raw.experts_fp8),
         experts_few: reader.formula("experts_few", &raw.experts_few),
         experts_few_fp8: reader.formula("experts_few_fp8", &raw.experts_few_fp8),

@@ -6,7 +6,7 @@
 use crate::collective::Collective;
 use crate::hardware::Hardware;
 use crate::kernel::{Kernel, Product, Work};
-use crate::op_times::experts::{Layer, Load, Spread, loads};
+use crate::op_times::experts::{Deal, Layer, Load, Spread, loads};
 use crate::op_times::{Around, OpTimes, PricedBy};
 
 /// What one row of a table is.
@@ -61,10 +61,14 @@ impl MeasuredOp {
         }
     }
 
-    /// Loads of the experts of the busiest device; empty for what are no experts.
-    pub fn loads(&self) -> Vec<Load> {
+    /// Loads of the experts of the busiest device, dealt as in other tables of the device; empty for
+    /// what are no experts.
+    pub fn loads(&self, times: &OpTimes) -> Vec<Load> {
         match &self.what {
-            What::Experts(layer, spread) => loads(layer, *spread),
+            What::Experts(layer, spread) => {
+                let of = times.experts_of(self.precision == "fp8", layer.top_k);
+                loads(layer, *spread, of.map_or(Deal::Level, |of| of.numbers.deal()))
+            }
             _ => Vec::new(),
         }
     }
@@ -106,7 +110,7 @@ impl MeasuredOp {
                 // Of other precisions nothing is known.
                 self.section(times)?;
                 let of = times.experts_of(self.precision == "fp8", layer.top_k)?;
-                Some((of.numbers.of_loads(times.processors, layer, loads), of.by()))
+                Some((of.numbers.of_loads(times.on(), layer, loads), of.by()))
             }
             What::Collective(collective, adds) => {
                 let of = times.collectives?;
@@ -120,7 +124,7 @@ impl MeasuredOp {
     pub fn on(&self, hardware: &Hardware) -> Option<(f64, PricedBy)> {
         let compute = hardware.compute.as_ref()?;
         let times = compute.op_times.as_deref();
-        let measured = times.and_then(|times| self.by_formula(times, &self.loads()));
+        let measured = times.and_then(|times| self.by_formula(times, &self.loads(times)));
         let span = || match &self.what {
             What::Kernel(of) => compute.roofline(self.precision, of.flops, of.bytes),
             What::Experts(layer, _) => {

@@ -11,6 +11,7 @@
 pub mod attention;
 pub mod collectives;
 pub mod experts;
+pub mod fp8;
 pub mod products;
 pub mod streaming;
 pub mod throttle;
@@ -208,13 +209,16 @@ pub struct OpTimes {
     /// Products in 16 bits.
     pub products: Option<Fitted<ProductTimes>>,
     /// Products in 8 bits.
-    pub fp8: Option<Fitted<products::Fp8Times>>,
+    pub fp8: Option<Fitted<fp8::Fp8Times>>,
     /// Attention of prompts and of single tokens.
     pub attention: Option<Fitted<AttentionTimes>>,
     /// Experts of a layer in 16 bits.
     pub experts: Option<Fitted<ExpertTimes>>,
     /// The same in 8 bits.
     pub experts_fp8: Option<Fitted<ExpertTimes>>,
+    /// Experts on one device, and their width, for which the kernel of experts in 16 bits has a table
+    /// of tiles that were tuned.
+    pub tuned_experts: Vec<(u64, u64)>,
     /// Large experts, of which a token goes through one or two, where other kernels run them.
     pub experts_few: Option<Fitted<ExpertTimes>>,
     /// The same in 8 bits.
@@ -265,7 +269,7 @@ impl OpTimes {
             }
             Work::Experts(shape) if wide || precision == "fp8" => {
                 let of = self.experts_of(precision == "fp8", shape.top_k.into())?;
-                Some((of.numbers.seconds(self.processors, shape), of.by()))
+                Some((of.numbers.seconds(self.on(), shape), of.by()))
             }
             Work::Streaming(class) => {
                 let bytes = kernel.bytes.get() as f64;
@@ -279,6 +283,12 @@ impl OpTimes {
             }
             _ => None,
         }
+    }
+
+    /// The device, for experts.
+    pub fn on(&self) -> experts::On<'_> {
+        let OpTimes { processors, cache, .. } = *self;
+        experts::On { processors, cache, tuned: &self.tuned_experts }
     }
 
     /// The rate of products of this precision if a long run of them has less.
@@ -354,6 +364,8 @@ impl OpTimes {
             attention: scale(self.attention, ratios),
             experts: scale(self.experts, ratios),
             experts_fp8: scale(self.experts_fp8, Ratios { flops: ratios.fp8, ..ratios }),
+            // Tables are made for a device by its name.
+            tuned_experts: Vec::new(),
             experts_few: scale(self.experts_few, ratios),
             experts_few_fp8: scale(self.experts_few_fp8, Ratios { flops: ratios.fp8, ..ratios }),
             streaming: scale(self.streaming, ratios),

@@ -74,7 +74,7 @@ pub fn fit_ops(ops: &[MeasuredOp], start: &OpTimes) -> Result<OpFit, NoFit> {
     for name in OpTimes::SECTIONS {
         let own = measured.clone().filter(|op| op.section(start) == Some(name));
         let rows: Vec<Row<'_>> = own
-            .filter_map(|op| Some(Row { op, loads: op.loads(), measured: op.seconds? }))
+            .filter_map(|op| Some(Row { op, loads: op.loads(start), measured: op.seconds? }))
             .collect();
         if rows.is_empty() {
             continue;

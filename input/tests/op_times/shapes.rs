@@ -51,8 +51,8 @@ fn layer([tokens, hidden, ffn, top_k, experts, expert_parallel]: [u64; 6]) -> La
     Layer { tokens, hidden, ffn, gated: true, top_k, experts, expert_parallel }
 }
 
-fn law(inverse: u32, deal: Deal) -> Spread {
-    Spread::PowerLaw { inverse, deal }
+fn law(inverse: u32) -> Spread {
+    Spread::PowerLaw { inverse }
 }
 
 fn collective(times: &OpTimes, kind: CollectiveKind, bytes: u64, ranks: u32, adds: bool) -> f64 {
@@ -64,7 +64,28 @@ fn collective(times: &OpTimes, kind: CollectiveKind, bytes: u64, ranks: u32, add
 /// more than the numbers that they hold.
 #[test]
 fn larger_products_take_no_less_time() {
-    let sizes = [1, 7, 16, 63, 64, 65, 100, 128, 129, 500, 1024, 1025, 5000, 16384, 1 << 20];
+    let sizes = [
+        1,
+        7,
+        16,
+        17,
+        63,
+        64,
+        65,
+        100,
+        128,
+        129,
+        256,
+        257,
+        500,
+        1024,
+        1025,
+        1280,
+        1281,
+        5000,
+        16384,
+        1 << 20,
+    ];
     for times in all() {
         for fp8 in [false, true] {
             let seconds = |[m, n, k]: [u64; 3]| product(&times, fp8, m, n, k);
@@ -166,7 +187,7 @@ fn more_for_experts_takes_no_less_time() {
         for numbers in experts(&times) {
             let seconds = |shape: [u64; 6], spread| {
                 let of = layer(shape);
-                numbers.of_loads(times.processors, &of, &loads(&of, spread))
+                numbers.of_loads(times.on(), &of, &loads(&of, spread, Deal::Level))
             };
             for pair in tokens.windows(2) {
                 for h in sizes {
@@ -178,7 +199,7 @@ fn more_for_experts_takes_no_less_time() {
             }
             for pair in sizes.windows(2) {
                 for t in tokens {
-                    for spread in [Spread::Balanced, law(5, Deal::Level), law(100, Deal::Level)] {
+                    for spread in [Spread::Balanced, law(5), law(100)] {
                         let at = |h, i| seconds([t, h, i, 8, 64, 2], spread);
                         assert!(at(pair[0], 1024) <= at(pair[1], 1024), "{pair:?} {t}");
                         assert!(at(1024, pair[0]) <= at(1024, pair[1]), "{pair:?} {t}");
@@ -189,13 +210,32 @@ fn more_for_experts_takes_no_less_time() {
     }
 }
 
+/// A100's kernel has tables of tiles for some numbers of experts and widths.
+#[test]
+fn experts_with_tuned_tiles_take_no_more_time_than_slightly_narrower_ones_without() {
+    let times = shipped("a100").times;
+    let numbers = times.experts.unwrap().numbers;
+    let seconds = |tokens, ffn| {
+        let of = layer([tokens, 4096, ffn, 2, 8, 1]);
+        numbers.of_loads(times.on(), &of, &loads(&of, law(5), Deal::Packed))
+    };
+    assert!(times.tuned_experts.contains(&(8, 3584)));
+    for tokens in [64, 1024, 16_384] {
+        let ratio = seconds(tokens, 3568) / seconds(tokens, 3584);
+        assert!((1.1..2.5).contains(&ratio), "{tokens}: {ratio}");
+    }
+}
+
 #[test]
 fn large_experts_tend_to_the_rates() {
     for times in all() {
         for numbers in experts(&times) {
-            let seconds =
-                |of: Layer| numbers.of_loads(times.processors, &of, &loads(&of, Spread::Balanced));
-            let flops = 6.0 * 33_554_432.0 * 65_536.0 * 65_536.0 / numbers.flops;
+            let seconds = |of: Layer| {
+                numbers.of_loads(times.on(), &of, &loads(&of, Spread::Balanced, Deal::Level))
+            };
+            // None of them has tuned tiles.
+            let rate = numbers.flops * numbers.untuned * numbers.spilled;
+            let flops = 6.0 * 33_554_432.0 * 65_536.0 * 65_536.0 / rate;
             let ratio = seconds(layer([1 << 24, 1 << 16, 1 << 16, 2, 8, 1])) / flops;
             // The best tile is slower than the rate where loads do not hide in full.
             assert!((1.0..1.25).contains(&ratio), "{numbers:?} {ratio}");
@@ -293,13 +333,15 @@ fn from_one_to_a_billion_all_is_finite_and_above_zero() {
                 }
             }
         }
-        for spread in [Spread::Balanced, law(5, Deal::Level), law(100, Deal::Packed)] {
+        for (spread, deal) in
+            [(Spread::Balanced, Deal::Level), (law(5), Deal::Level), (law(100), Deal::Packed)]
+        {
             for shape in SIZES.into_iter().flat_map(|t| SIZES.map(|h| (t, h))) {
                 for (e, k) in [(1, 1), (7, 8), (512, 8), (SIZES[3], 1), (SIZES[3], SIZES[3])] {
                     let of = layer([shape.0, shape.1, shape.1, k, e, 5]);
-                    let loads = loads(&of, spread);
+                    let loads = loads(&of, spread, deal);
                     for numbers in experts(&times) {
-                        sound(numbers.of_loads(times.processors, &of, &loads), &of);
+                        sound(numbers.of_loads(times.on(), &of, &loads), &of);
                     }
                 }
             }

@@ -8,7 +8,7 @@ use tiersim_models::collective::CollectiveKind;
 use tiersim_models::kernel::{Attention, Kernel, Product, Work};
 use tiersim_models::measured_op::{MeasuredOp, What};
 use tiersim_models::op_times::PricedBy;
-use tiersim_models::op_times::experts::{Deal, Layer, Spread};
+use tiersim_models::op_times::experts::{Layer, Spread};
 
 fn ops(text: &str) -> Vec<MeasuredOp> {
     read_ops(&file("ops", "table.csv", text)).unwrap_or_else(|found| panic!("{found}"))
@@ -73,7 +73,7 @@ fn experts_are_shared_out_and_may_have_no_gate() {
         experts: 8,
         expert_parallel: 4,
     };
-    let law = Spread::PowerLaw { inverse: 5, deal: Deal::Level };
+    let law = Spread::PowerLaw { inverse: 5 };
     assert_eq!(all[0].what, What::Experts(layer, law));
     let What::Experts(layer, Spread::Balanced) = all[1].what else { panic!("it is balanced") };
     assert!(!layer.gated, "by its sizes");
@@ -155,7 +155,7 @@ fn the_published_tables_have_the_errors_that_the_files_state() {
             let mut errors = Vec::new();
             // Every tenth row: enough for a median.
             for op in read_ops(&path).unwrap().iter().step_by(10) {
-                let of = op.by_formula(&times, &op.loads()).unwrap().0;
+                let of = op.by_formula(&times, &op.loads(&times)).unwrap().0;
                 errors.push((of / op.seconds.unwrap() - 1.0).abs() * 100.0);
             }
             errors.sort_by(f64::total_cmp);

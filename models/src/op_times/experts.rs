@@ -55,16 +55,36 @@ numbers! {
         tiles: Code,
         /// 1 where experts were measured with a gate, whatever the model has.
         gates: Code,
+        /// The share of `flops` that is left where the kernel has no table of tiles that were tuned
+        /// for this number of experts and their width.
+        untuned: Left,
+        /// The share of that which is left where the activations of an expert are far larger than
+        /// the last cache and the kernel's tiles were not tuned.
+        spilled: Left,
+        /// How the tables that the numbers were fitted to dealt tokens to experts: 0 levelled, 1
+        /// packed.
+        dealt: Code,
     }
 }
 
-/// How rounding of a power law is made good when the rounded loads do not reach the sum.
+/// The device that experts run on.
+#[derive(Clone, Copy, Debug)]
+pub struct On<'a> {
+    /// Its processors.
+    pub processors: u32,
+    /// Bytes of its last cache.
+    pub cache: u64,
+    /// Experts on one device and their width, for which the kernel's tiles were tuned.
+    pub tuned: &'a [(u64, u64)],
+}
+
+/// How a table of measurements dealt tokens to experts by a power law.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deal {
-    /// The missing tokens go to the least busy experts.
+    /// Tokens that rounding lost go to the least busy experts.
     Level,
-    /// The missing tokens go to busy experts, then to idle ones side by side on one device, as
-    /// older measurements did.
+    /// Tokens that rounding lost go to idle experts side by side on one device, as in older
+    /// measurements.
     Packed,
 }
 
@@ -78,8 +98,6 @@ pub enum Spread {
     PowerLaw {
         /// 1 / (exponent - 1), at least 1.
         inverse: u32,
-        /// What happens to tokens that rounding lost.
-        deal: Deal,
     },
 }
 
@@ -152,9 +170,8 @@ fn spread(tokens: u64, experts: u64, top_k: u64, inverse: u32, deal: Deal) -> (V
             dealt = total;
         }
     }
-    if deal == Deal::Packed && dealt < total {
-        let busy = loads.iter().filter(|&&x| x > 0).count() as u64;
-        return (loads, (total - dealt).min(experts).saturating_sub(busy));
+    if deal == Deal::Packed {
+        return (loads, total - dealt);
     }
     while dealt < total {
         // Too few: the least busy experts rise together.
@@ -177,13 +194,13 @@ fn spread(tokens: u64, experts: u64, top_k: u64, inverse: u32, deal: Deal) -> (V
 }
 
 /// Loads of the experts of the busiest device, idle experts left out.
-pub fn loads(layer: &Layer, of: Spread) -> Vec<Load> {
+pub fn loads(layer: &Layer, of: Spread, deal: Deal) -> Vec<Load> {
     let experts = layer.experts;
     let top_k = layer.top_k.min(experts);
     let local = (experts / layer.expert_parallel).max(1);
     let total = layer.tokens * top_k;
-    let (inverse, deal) = match of {
-        Spread::PowerLaw { inverse, deal } if experts <= MOST_EXPERTS => (inverse, deal),
+    let inverse = match of {
+        Spread::PowerLaw { inverse } if experts <= MOST_EXPERTS => inverse,
         _ if total >= experts => return vec![(total.div_ceil(experts), local)],
         _ => {
             let active = (u128::from(total) * u128::from(local)).div_ceil(u128::from(experts));
@@ -191,10 +208,11 @@ pub fn loads(layer: &Layer, of: Spread) -> Vec<Load> {
         }
     };
     let (all, side) = spread(layer.tokens, experts, top_k, inverse, deal);
-    // The busiest device has the two busiest experts and an even cut through the others.
+    // The busiest device has the busiest expert, and of the others those in the middle of equal
+    // parts.
     let mut picked = vec![all[0]];
     for j in 0..local - 1 {
-        let at = 1 + j * (experts - 1) / (local - 1);
+        let at = 1 + (2 * j + 1) * (experts - 1) / (2 * (local - 1));
         picked.push(all[at.min(experts - 1) as usize]);
     }
     picked.retain(|&x| x > 0);
@@ -216,8 +234,13 @@ fn loads_of(shape: &Experts) -> Vec<Load> {
 }
 
 impl ExpertTimes {
+    /// How tables of this device's measurements dealt tokens to experts.
+    pub fn deal(&self) -> Deal {
+        if self.dealt > 0.0 { Deal::Packed } else { Deal::Level }
+    }
+
     /// Seconds of the experts of a layer, on a device with so many processors.
-    pub fn seconds(&self, processors: u32, shape: &Experts) -> f64 {
+    pub fn seconds(&self, on: On<'_>, shape: &Experts) -> f64 {
         let layer = Layer {
             tokens: shape.tokens,
             hidden: shape.hidden,
@@ -227,11 +250,11 @@ impl ExpertTimes {
             experts: shape.experts.into(),
             expert_parallel: 1,
         };
-        self.of_loads(processors, &layer, &loads_of(shape))
+        self.of_loads(on, &layer, &loads_of(shape))
     }
 
     /// Seconds of a layer whose busiest device has these loads, without exchange between devices.
-    pub fn of_loads(&self, processors: u32, layer: &Layer, loads: &[Load]) -> f64 {
+    pub fn of_loads(&self, on: On<'_>, layer: &Layer, loads: &[Load]) -> f64 {
         let sum = |of: &dyn Fn(&Load) -> f64| loads.iter().fold(0.0, |sum, load| sum + of(load));
         let active = sum(&|load| load.1 as f64);
         let own = sum(&|load| load.0 as f64 * load.1 as f64);
@@ -242,13 +265,24 @@ impl ExpertTimes {
             1.0 => layer.tokens <= (layer.experts / layer.expert_parallel.max(1)).max(1),
             _ => pairs < 16.0 * layer.experts as f64,
         };
+        let here = (layer.experts / layer.expert_parallel.max(1), layer.ffn);
+        let tuned = on.tuned.contains(&here);
+        let left = if tuned { 1.0 } else { self.untuned };
+        // Up to half of the cache nothing spills, from one and a half on everything.
+        let spills = |load: u64| {
+            let over = load as f64 * WIDE * hidden / on.cache as f64 - 0.5;
+            1.0 + (1.0 / self.spilled - 1.0) * over.clamp(0.0, 1.0)
+        };
         let ragged = if layer.ffn.is_multiple_of(16) { 1.0 } else { self.ragged };
         let mut busy = 0.0;
         for (n, k) in [(up, hidden), (hidden, ffn)] {
             let weights = self.width * active * n * k / self.memory;
             let times = ROWS.map(|rows| {
-                let blocks = sum(&|load| load.0.div_ceil(rows) as f64 * load.1 as f64);
-                self.grouped(processors, rows as f64, blocks, (n, k), weights)
+                let blocks = sum(&|load| {
+                    let cost = if tuned { 1.0 } else { spills(load.0) };
+                    load.0.div_ceil(rows) as f64 * load.1 as f64 * cost
+                });
+                self.grouped(on.processors, left, rows as f64, blocks, (n, k), weights)
             });
             busy += ragged
                 * match self.tiles {
@@ -268,6 +302,7 @@ impl ExpertTimes {
     fn grouped(
         &self,
         processors: u32,
+        left: f64,
         rows: f64,
         blocks: f64,
         (n, k): (f64, f64),
@@ -278,7 +313,7 @@ impl ExpertTimes {
         let full = if self.tiles == 1.0 { rows } else { rows.max(64.0) };
         let deep = (k / 64.0).ceil() * 64.0;
         let time = |columns: f64| {
-            let products = 2.0 * full * columns / (self.flops / processors);
+            let products = 2.0 * full * columns / (self.flops * left / processors);
             let step = norm_4(products, self.width * (rows + columns) / self.fill);
             let waves = (blocks * (n / columns).ceil() / processors).ceil().max(1.0);
             norm_2(waves * (step * deep + self.tile), weights)

@@ -20,14 +20,14 @@ use super::{Throttle, norm_2, norm_4, numbers};
 use crate::kernel::Product;
 
 /// Rows and columns of output of one tile.
-const TILES: [(f64, f64); 6] =
+pub(super) const TILES: [(f64, f64); 6] =
     [(64.0, 64.0), (64.0, 128.0), (64.0, 256.0), (128.0, 64.0), (128.0, 128.0), (128.0, 256.0)];
 
 /// Parts that the inner dimension of a tile may be split into.
 const SPLITS: [f64; 6] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0];
 
 /// Bytes of a number of 16 bits.
-const WIDE: f64 = 2.0;
+pub(super) const WIDE: f64 = 2.0;
 
 numbers! {
     /// Numbers of products in 16 bits.
@@ -62,28 +62,11 @@ numbers! {
     }
 }
 
-numbers! {
-    /// Numbers of products of 8-bit floats with 16 bits in and out: activations are turned to 8
-    /// bits by a kernel of their own, with one scale per row.
-    Fp8Times {
-        /// Rate of products.
-        flops: Flops,
-        /// Launch of the kernel that turns activations.
-        launch: Time,
-        /// The least time of a row in it.
-        row: Time,
-        /// Bytes of activations per second in it.
-        rate: Memory,
-        /// The time of one value of a row, of which one follows the other.
-        serial: Time,
-    }
-}
-
 impl ProductTimes {
     /// Seconds of a product on a device with so many processors.
     pub fn seconds(&self, processors: u32, shape: &Product, throttle: Throttle) -> f64 {
         let flops = self.flops * throttle.left(self.sustained) * self.aligned(shape);
-        self.launch + self.best(processors, shape, flops, WIDE)
+        self.launch + self.best(processors, shape, flops)
     }
 
     /// The share of the rate of products that the alignment of a product's rows leaves.
@@ -95,17 +78,17 @@ impl ProductTimes {
         }
     }
 
-    /// Seconds of the best tile and split, without the launch, of numbers of `width` bytes.
-    pub(super) fn best(&self, processors: u32, shape: &Product, flops: f64, width: f64) -> f64 {
+    /// Seconds of the best tile and split, without the launch.
+    fn best(&self, processors: u32, shape: &Product, flops: f64) -> f64 {
         let (m, n, k) = (shape.m as f64, shape.n as f64, shape.k as f64);
         let processors = f64::from(processors.max(1));
-        let bytes = width * (m * k + n * k) + self.write * (WIDE * m * n);
+        let bytes = WIDE * (m * k + n * k) + self.write * (WIDE * m * n);
         let memory = bytes / self.memory;
         let mut best = f64::INFINITY;
         for (tile_m, tile_n) in TILES {
             let tiles = (m / tile_m).ceil() * (n / tile_n).ceil();
             let products = 2.0 * tile_m * tile_n / (flops / processors);
-            let step = norm_4(products, width * (tile_m + tile_n) / self.fill);
+            let step = norm_4(products, WIDE * (tile_m + tile_n) / self.fill);
             let store = WIDE * tile_m * tile_n / self.store;
             for split in SPLITS {
                 let parts = tiles * split / processors;
@@ -119,20 +102,5 @@ impl ProductTimes {
             }
         }
         best
-    }
-}
-
-impl Fp8Times {
-    /// Seconds of a product, with its activations turned to 8 bits; launch, memory and processors
-    /// are those of products in 16 bits.
-    pub fn seconds(&self, wide: &ProductTimes, processors: u32, shape: &Product) -> f64 {
-        let product = wide.launch + wide.best(processors, shape, self.flops, 1.0);
-        product + self.quantize(shape.m as f64, shape.k as f64)
-    }
-
-    /// Seconds to turn so many rows of so many values.
-    pub fn quantize(&self, rows: f64, values: f64) -> f64 {
-        let row = norm_2(self.row, WIDE * values / self.rate);
-        self.launch + self.serial * values + rows * row
     }
 }

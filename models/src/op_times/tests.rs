@@ -32,6 +32,7 @@ fn plain() -> OpTimes {
         attention: of(),
         experts: of(),
         experts_fp8: of(),
+        tuned_experts: Vec::new(),
         experts_few: None,
         experts_few_fp8: of(),
         streaming: of(),
@@ -213,14 +214,29 @@ fn loads_follow_the_laws() {
     let of = |[tokens, top_k, experts, expert_parallel]: [u64; 4], spread| -> Vec<u64> {
         let layer =
             Layer { tokens, hidden: 1, ffn: 1, gated: true, top_k, experts, expert_parallel };
-        loads(&layer, spread).iter().flat_map(|load| vec![load.0; load.1 as usize]).collect()
+        loads(&layer, spread, Deal::Level)
+            .iter()
+            .flat_map(|load| vec![load.0; load.1 as usize])
+            .collect()
     };
-    let level = |inverse| Spread::PowerLaw { inverse, deal: Deal::Level };
+    let level = |inverse| Spread::PowerLaw { inverse };
     assert_eq!(of([2, 2, 8, 1], Spread::Balanced), [1; 4]);
     assert_eq!(of([100, 2, 8, 1], level(100)), [86, 49, 28, 16, 9, 5, 4, 3]);
-    assert_eq!(of([16, 1, 16, 4], level(100)), [5, 3, 1]);
-    assert_eq!(of([1000, 2, 16, 4], level(5)), [949, 450, 32, 6]);
+    assert_eq!(of([16, 1, 16, 4], level(100)), [5, 2]);
+    assert_eq!(of([1000, 2, 16, 4], level(5)), [949, 132, 15, 3]);
     assert_eq!(of([4, 8, 128, 1], level(5)).iter().sum::<u64>(), 32);
+    // Older tables put the eight tokens that rounding lost on idle experts of one device.
+    let layer = Layer {
+        tokens: 4,
+        hidden: 1,
+        ffn: 1,
+        gated: true,
+        top_k: 8,
+        experts: 128,
+        expert_parallel: 8,
+    };
+    let packed = loads(&layer, level(5), Deal::Packed);
+    assert_eq!(packed, [(2, 1), (1, 1), (1, 1), (1, 8)]);
     // Whatever rounding does, nothing is lost or invented, and no expert has a token twice.
     for (tokens, top_k, experts) in [(1, 1, 2), (3, 2, 8), (77, 6, 64), (5000, 8, 256), (9, 9, 9)] {
         for inverse in [1, 5, 100] {
