@@ -53,7 +53,7 @@ fn what_is_not_there_is_said_with_what_is() {
 }
 
 /// The words of the field's guides, and the machines that they are.
-const PRESETS: [(&str, &str, &str); 10] = [
+const PRESETS: [(&str, &str, &str); 12] = [
     ("3090", "rtx-3090", "balanced"),
     ("4090", "rtx-4090", "balanced"),
     ("a100-40g", "a100-40g-pcie4", "balanced"),
@@ -61,6 +61,8 @@ const PRESETS: [(&str, &str, &str); 10] = [
     ("h100", "h100-sxm-pcie5", "balanced"),
     ("h200", "h200-sxm-pcie5", "aggressive"),
     ("b200", "b200", "aggressive"),
+    ("NVIDIA B300", "b300", "aggressive"),
+    ("L40S", "l40s", "balanced"),
     ("mi300x", "mi300x", "aggressive"),
     ("laptop", "laptop-rtx-4080", "conservative"),
     ("workstation", "workstation-rtx-6000-ada", "balanced"),
