@@ -175,7 +175,10 @@ pub(crate) fn series_names(cases: &[CaseRecord], without: Option<&str>) -> Vec<S
         .map(|(case, words)| {
             let policy = policies.binary_search(&case.policy.as_str()).expect("it is listed");
             let mut name = clean(&case.policy);
-            let marks = marks(case);
+            let own = || words.iter().copied().filter(|word| !common[policy].contains(word));
+            // `in place, emulated (outputs)` says the mark itself.
+            let mut marks = marks(case);
+            marks.retain(|mark| own().all(|word| !word.starts_with(mark)));
             if !marks.is_empty() {
                 name = format!("{name} ({})", marks.join(", "));
             }
@@ -185,8 +188,7 @@ pub(crate) fn series_names(cases: &[CaseRecord], without: Option<&str>) -> Vec<S
                 }
                 AxisValue::Number(_) => None,
             });
-            let own = words.iter().copied().filter(|word| !common[policy].contains(word));
-            for word in texts.chain(own).map(clean) {
+            for word in texts.chain(own()).map(clean) {
                 if name.split(", ").all(|part| part != word) {
                     name = format!("{name}, {word}");
                 }
@@ -218,6 +220,24 @@ mod tests {
             }
         }
         assert_eq!(points.drawn().len(), 9);
+    }
+
+    #[test]
+    fn a_mark_that_words_say_is_said_once() {
+        let mut record = common::training();
+        let case = record.results.iter_mut().find(|case| case.details.contains("in place"));
+        let case = case.expect("one uses objects in place");
+        (case.emulated, case.details) = (true, "in place, emulated (outputs), dram".into());
+        let label = case.label.clone();
+        let names = series_names(&record.results, None);
+        let at = record.results.iter().position(|case| case.label == label).expect("it is there");
+        assert_eq!(names[at], "adam-state, in place, emulated (outputs), dram");
+        // Without such words the mark stays.
+        record.results[at].details = "in place, dram".into();
+        assert_eq!(
+            series_names(&record.results, None)[at],
+            "adam-state (emulated), in place, dram"
+        );
     }
 
     #[test]
