@@ -6,7 +6,7 @@
 
 use crate::measure::Measure;
 use crate::points::{Point, Points};
-use tiersim_models::results::RunRecord;
+use tiersim_models::results::{CaseRecord, RunRecord};
 use tiersim_models::units::{Bytes, Span};
 
 /// One figure that cases are held against.
@@ -40,20 +40,14 @@ impl Against {
         let none = || Against { measure, baseline, bound: HeldAgainst::Nowhere, curve: Vec::new() };
         let same =
             |bound: Span| measure.bound(bound).map_or(HeldAgainst::Nowhere, HeldAgainst::Same);
-        if let Some(on) = record.shared() {
-            return match measure {
-                Measure::Step if !on.bound_curve.is_empty() => {
-                    Against { curve: on.bound_curve.clone(), ..none() }
-                }
-                _ => Against { bound: same(on.bound), ..none() },
-            };
+        let curve = record.shared().map(|on| &on.bound_curve).filter(|curve| !curve.is_empty());
+        if let (Measure::Step, Some(curve)) = (measure, curve) {
+            return Against { curve: curve.clone(), ..none() };
         }
-        let mut bounds = record.results.iter().map(|case| case.bound_step);
-        let first = bounds.next().unwrap_or(Span::ZERO);
-        let bound = match (measure, bounds.all(|bound| bound == first)) {
-            (_, true) => same(first),
-            (Measure::Step, false) => HeldAgainst::Own,
-            (_, false) => HeldAgainst::Nowhere,
+        let bound = match (level(record), measure) {
+            (Some(bound), _) => same(bound),
+            (None, Measure::Step) if record.results.iter().any(has_bound) => HeldAgainst::Own,
+            (None, _) => HeldAgainst::Nowhere,
         };
         Against { bound, ..none() }
     }
@@ -78,7 +72,42 @@ impl Against {
     }
 }
 
+/// What no policy goes below in any case: the bound that all cases have, else what holds whatever
+/// HBM a case has; `None` where cases are of several machines or workloads.
+pub(crate) fn level(record: &RunRecord) -> Option<Span> {
+    let mut bounds = record.results.iter().map(|case| case.bound_step);
+    let first = bounds.next().unwrap_or(Span::ZERO);
+    match first > Span::ZERO && bounds.all(|bound| bound == first) {
+        true => Some(first),
+        false => record.shared().map(|on| on.bound),
+    }
+}
+
+fn has_bound(case: &CaseRecord) -> bool {
+    case.bound_step > Span::ZERO
+}
+
 /// No policy makes the point quicker.
 pub(crate) fn own_bound(record: &RunRecord, point: &Point) -> u64 {
     record.results[point.case].bound_step.ps()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::common;
+
+    #[test]
+    fn the_level_is_the_bound_that_all_cases_have_or_that_of_any_memory() {
+        let mut record = common::training();
+        let any = record.shared().expect("all are of one machine").bound;
+        let own = any + Span::from_ps(1_000_000);
+        record.results.iter_mut().for_each(|case| case.bound_step = own);
+        assert_eq!(level(&record), Some(own));
+        record.results[0].bound_step = own + own;
+        assert_eq!(level(&record), Some(any));
+        // Records of before have none of their own.
+        record.results.iter_mut().for_each(|case| case.bound_step = Span::ZERO);
+        assert_eq!(level(&record), Some(any));
+    }
 }

@@ -9,7 +9,7 @@
 //! Invariant: a chart is made only if every case that ran has its figure, and figures differ: half
 //! a chart would look like a whole one, and one column of points shows nothing.
 
-use crate::against::{Against, HeldAgainst};
+use crate::against::{Against, HeldAgainst, level};
 use crate::economics_summary::economics_lines;
 use crate::measure::Measure;
 use crate::names::{each, statistics_note};
@@ -112,10 +112,9 @@ pub(crate) fn against<'a>(
     if front.len() > 1 {
         refer(ReferenceKind::Front, figure.front, front);
     }
-    let held = Against::of(record, measure);
-    // No memory makes a case quicker than this, so it holds for all of them, whatever they cost.
-    let level = record.shared().and_then(|on| measure.bound(on.bound)).map(HeldAgainst::Same);
-    match level.unwrap_or(held.bound) {
+    // A curve by memory has no place here.
+    let same = level(record).and_then(|bound| measure.bound(bound)).map(HeldAgainst::Same);
+    match same.unwrap_or_else(|| Against::of(record, measure).bound) {
         HeldAgainst::Same(ps) => {
             let points = vec![(first, ps as f64 / 1e9)];
             refer(ReferenceKind::Limit, "bound: no policy is faster", points);
