@@ -284,9 +284,12 @@ impl Plot {
                 false => style::line(canvas, layer.look, &places),
             });
         }
+        let (radius, opacity) =
+            style::marker_size(panel.layers.iter().map(|layer| layer.marks.len()).sum());
         for layer in &panel.layers {
             for at in self.places(&layer.marks) {
-                style::marker_of(canvas, (layer.look, layer.case), at, 4.5, 1.0);
+                let of = (layer.look, layer.case);
+                style::marker_of(canvas, of, at, radius.min(4.5), opacity);
             }
         }
         self.labels(canvas, panel);
