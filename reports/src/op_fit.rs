@@ -113,6 +113,11 @@ pub fn fit_ron(fit: &OpFit, table: &str, compute: &Compute) -> String {
          {wide}, {narrow}memory: {memory}),\n",
         quotable(table)
     );
+    if !fit.times.tuned_experts.is_empty() {
+        let of = |(count, width): &(u64, u64)| format!("({count}, {width})");
+        let all: Vec<String> = fit.times.tuned_experts.iter().map(of).collect();
+        let _ = writeln!(text, "    tuned_experts: [{}],", all.join(", "));
+    }
     let mut times = fit.times.clone();
     for section in OpTimes::SECTIONS {
         if let Some(fitted) = fit.sections.iter().find(|fitted| fitted.name == section) {

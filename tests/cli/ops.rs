@@ -162,6 +162,27 @@ fn a_fit_gives_back_the_numbers_that_times_were_made_of() {
     assert!((got - error("after")).abs() < 1e-6, "{got} and not {}", error("after"));
 }
 
+/// What is no number of a formula goes along: for which experts a kernel has tuned tiles.
+#[test]
+fn a_fit_keeps_what_tiles_were_tuned_for() {
+    let project = Project::shipped();
+    project.write("p.csv", products(|index, _| format!("{}", 5 + index)));
+    project.write(
+        "e.csv",
+        "dtype,tokens,hidden,intermediate,top_k,experts,tensor_parallel,expert_parallel,distribution\n\
+         bfloat16,4096,4096,14336,2,8,2,1,balanced\n",
+    );
+    let experts = |out: &str| {
+        project.run(&["ops", "e.csv", "--hardware", "dgx-a100-80g", "--out", out]).ends_with(0);
+        project.text(&format!("{out}/ops.csv"))
+    };
+    let before = experts("before");
+    let fit = ["ops", "p.csv", "--hardware", "dgx-a100-80g", "--fit", "--out", "fit"];
+    project.run(&fit).ends_with(0);
+    project.write("hardware-specs/op-times/a100.ron", project.text("fit/op-times.ron"));
+    assert_eq!(experts("after"), before);
+}
+
 /// Prompts and single tokens share rates, which prompts alone tell: a table of single tokens moves
 /// none of them, and one of prompts nothing that is of single tokens.
 #[test]
