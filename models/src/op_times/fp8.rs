@@ -1,14 +1,14 @@
 //! What products of 8-bit floats take.
 //!
-//! A kernel turns activations of 16 bits to 8; another multiplies. Which tile it has follows from the
-//! shape by rules that an engine wrote down, so it is known and need not be found:
+//! A kernel turns activations of 16 bits to 8; another multiplies. Which tile it has follows from
+//! the shape by rules that an engine wrote down, so it is known and need not be found:
 //!
 //! launches + norm(ceil(parts) (step k + tile), bytes / memory) + the turning of rows
 //!
-//! A few tiles alone run at the peak that the maker states; where all processors work, their clock is
-//! lower. Fitted to measured times of single operators,
-//! <https://github.com/ai-dynamo/aiconfigurator> (Apache-2.0, NVIDIA CORPORATION & AFFILIATES); tiles
-//! are those of vLLM 0.24 (`csrc/quantization`, `scaled_mm_sm90_fp8_dispatch` and
+//! A few tiles alone run at the peak that the maker states; where all processors work, their clock
+//! is lower. Fitted to measured times of single operators,
+//! <https://github.com/ai-dynamo/aiconfigurator> (Apache-2.0, NVIDIA CORPORATION & AFFILIATES);
+//! tiles are those of vLLM 0.24 (`csrc/quantization`, `scaled_mm_sm90_fp8_dispatch` and
 //! `scaled_mm_sm100_fp8_dispatch`, Apache-2.0).
 
 use super::products::{ProductTimes, TILES, WIDE};
@@ -63,8 +63,8 @@ impl Tile {
         Tile { together: [rows, columns], ..self }
     }
 
-    /// What vLLM 0.24 picks for a Hopper device (`sm90_fp8_config`). From m of 8192 and k of 6144 on
-    /// it has a tile of 256 rows, which the measured times do not tell from this one.
+    /// What vLLM 0.24 picks for a Hopper device (`sm90_fp8_config`). From m of 8192 and k of 6144
+    /// on it has a tile of 256 rows, which the measured times do not tell from this one.
     const fn hopper(shape: &Product) -> Tile {
         match (shape.m, shape.n) {
             (..=16, _) | (..=64, ..=1280) => Tile::of(16.0, 64.0),
@@ -74,8 +74,9 @@ impl Tile {
         }
     }
 
-    /// What vLLM 0.24 picks for a Blackwell device (`sm100_fp8_config`); two processors share a tile.
-    /// At m of 64 and k below 4096 it has no groups, which the measured times do not tell either.
+    /// What vLLM 0.24 picks for a Blackwell device (`sm100_fp8_config`); two processors share a
+    /// tile. At m of 64 and k below 4096 it has no groups, which the measured times do not tell
+    /// either.
     const fn blackwell(shape: &Product) -> Tile {
         match shape.m {
             ..=16 => Tile::of(32.0, 128.0),
