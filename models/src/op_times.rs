@@ -55,7 +55,7 @@ pub enum Dimension {
     /// Which kernels run, or what their makers wrote into them; no measurement changes it.
     Code,
     /// A share of a rate that is left where something holds it back; a file may leave it out, which
-    /// is 1. Tables of single operators do not tell it.
+    /// is 1. No fit moves it: tables of single operators do not tell it, or not apart from the rate.
     Left,
 }
 

@@ -64,26 +64,9 @@ fn collective(times: &OpTimes, kind: CollectiveKind, bytes: u64, ranks: u32, add
 /// more than the numbers that they hold.
 #[test]
 fn larger_products_take_no_less_time() {
+    #[rustfmt::skip]
     let sizes = [
-        1,
-        7,
-        16,
-        17,
-        63,
-        64,
-        65,
-        100,
-        128,
-        129,
-        256,
-        257,
-        500,
-        1024,
-        1025,
-        1280,
-        1281,
-        5000,
-        16384,
+        1, 7, 16, 17, 63, 64, 65, 100, 128, 129, 256, 257, 500, 1024, 1025, 1280, 1281, 5000, 16384,
         1 << 20,
     ];
     for times in all() {

@@ -63,6 +63,17 @@ fn the_linear_program_sees_what_the_quick_bound_does_not() {
     assert!(slower > fluid[2].0, "{slower} ms with links of 80 %");
 }
 
+/// What a policy comes to on a trace that repeats, with the bound by linear program, and its step.
+fn judged(hardware: Hardware, traced: Traced, policy: DemandConfig) -> (CaseRecord, Span) {
+    let spec = WorkloadSpec { warmup: 3, ..replays(6) };
+    let scenario = scenario(hardware, spec, vec![case("judged", policy.into())]);
+    let options = Options { bound: BoundMethod::Lp, ..Options::default() };
+    let record = run(&scenario, &Workload::new(traced.0), String::new(), options, || {});
+    let case = record.expect("no rule is broken").results.remove(0);
+    let step = case.outcome.figures().expect("it fits").mean_step();
+    (case, step)
+}
+
 /// Two weights take turns in room for one, over links that share their rate among any number of
 /// copies: a copy that is alone has all of it, and the program says no more than that.
 #[test]
@@ -78,12 +89,7 @@ fn one_copy_has_all_of_a_shared_link() {
     let shared = Service { discipline: Discipline::FairShare, ..Service::default() };
     hardware.links.iter_mut().for_each(|link| link.service = Some(shared.clone()));
     let lru = DemandConfig::lru(vec![FAR]);
-    let spec = WorkloadSpec { warmup: 3, ..replays(6) };
-    let scenario = scenario(hardware, spec, vec![case("lru", lru.into())]);
-    let options = Options { bound: BoundMethod::Lp, ..Options::default() };
-    let record = run(&scenario, &Workload::new(traced.0), String::new(), options, || {});
-    let case = &record.expect("no rule is broken").results[0];
-    let step = case.outcome.figures().expect("it fits").mean_step();
+    let (case, step) = judged(hardware, traced, lru);
     assert!(case.bound_step <= step, "bound {}, step {step}", case.bound_step);
     assert!(case.bound_by.ends_with("by linear program"), "{}", case.bound_by);
 }
@@ -106,12 +112,7 @@ fn steps_that_do_not_repeat_each_other_do_not_beat_the_bound() {
     // Use in place is slower than to copy all of them.
     hardware.tiers[1].access = law(0, RATE / 5);
     let belady = DemandConfig { algorithm: Algorithm::Belady, ..DemandConfig::lru(vec![FAR]) };
-    let spec = WorkloadSpec { warmup: 3, ..replays(6) };
-    let scenario = scenario(hardware, spec, vec![case("belady", belady.into())]);
-    let options = Options { bound: BoundMethod::Lp, ..Options::default() };
-    let record = run(&scenario, &Workload::new(traced.0), String::new(), options, || {});
-    let case = &record.expect("no rule is broken").results[0];
-    let step = case.outcome.figures().expect("it fits").mean_step();
+    let (case, step) = judged(hardware, traced, belady);
     let copy = law(0, RATE).span_of(Bytes::new(BYTES)).ps();
     assert_eq!(step.ps(), copy * 3 / 2 + 3 * span.ps());
     assert!(case.bound_step <= step, "bound {}, step {step}", case.bound_step);
