@@ -115,6 +115,8 @@ fn more_attention_takes_no_less_time() {
     // Ten rounded operations may stand in another order.
     let small = 1.0 - 1e-12;
     for times in all() {
+        let family = times.attention.unwrap().numbers.family;
+        let is_copied = |group: u64| family == 3.0 && [4, 8, 16].contains(&group);
         for (kv_heads, group) in [(1, 2), (1, 16), (4, 3), (8, 8)] {
             for (head_dim, window, kv_bytes) in [(64, 128, 2), (128, 0, 1), (256, 1024, 2)] {
                 let of = |batch, new, past, heads| {
@@ -130,9 +132,14 @@ fn more_attention_takes_no_less_time() {
                         assert!(t(b, 1, d) >= t(b, 1, c) * small, "past {pair:?}, {b}");
                         assert!(t(3, b, d) >= t(3, b, c) * small, "past {pair:?}, {b}");
                     }
-                    // More query heads for the same keys.
-                    let more = kv_heads * (group + 1 + i as u64);
-                    assert!(of(8, b, 512, more) >= of(8, b, 512, kv_heads * group) * small);
+                    // More query heads for the same keys. Where FlashAttention 3 has a kernel for the
+                    // larger group alone, the smaller one is the slower one, as it was measured.
+                    let more = group + 1 + i as u64;
+                    if is_copied(more) && !is_copied(group) {
+                        continue;
+                    }
+                    let heads = [more, group].map(|group| kv_heads * group);
+                    assert!(of(8, b, 512, heads[0]) >= of(8, b, 512, heads[1]) * small);
                 }
             }
         }

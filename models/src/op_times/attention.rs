@@ -54,10 +54,16 @@ numbers! {
         prefill_lone_speedup: Factor,
         /// Launch of the merge where keys are split.
         prefill_merge: Time,
+        /// FlashAttention 3: more of a tile whose query rows are loaded one by one.
+        prefill_rows: Time,
+        /// Rate for the new keys and values that the write of the cache reads.
+        prefill_write: Memory,
         /// Single tokens: launch of the kernels.
         decode_launch: Time,
         /// More of it with an 8-bit cache, at a head of 128, in proportion to it.
         decode_launch_fp8: Time,
+        /// More of it with heads of more than 64.
+        decode_head: Time,
         /// Start and end of one unit of work: a sequence, a KV head, a part of its keys.
         decode_unit: Time,
         /// Rate of a tile, of that of a tile of a prompt.
@@ -74,7 +80,7 @@ numbers! {
         decode_copy: Time,
         /// Blackwell: the kernels for more than 8 query heads per KV head.
         decode_wide: Time,
-        /// Scheduling of one more sequence.
+        /// Scheduling of one more sequence, of at most 992.
         decode_sequence: Time,
     }
 }
@@ -84,6 +90,13 @@ const SPLITS: [f64; 14] =
     [1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0, 48.0, 64.0, 96.0, 128.0];
 /// vLLM lets FlashAttention 3 make no more parts than this (its setting for graphs).
 const FLASH3_SPLITS: f64 = 32.0;
+/// Query heads per KV head whose tiles FlashAttention 3 loads by the copy engine: one (nothing is
+/// packed), and those that vLLM's build of it has a kernel for each.
+const FLASH3_COPIED: [f64; 4] = [1.0, 4.0, 8.0, 16.0];
+/// Sequences that one block of FlashAttention 3's scheduling kernel plans: 31 for each of 32 warps
+/// (`prepare_varlen_num_blocks`). Larger batches are cut evenly and planned by several blocks at
+/// once.
+const SCHEDULED: f64 = 992.0;
 /// Threads that one multiprocessor can hold, and the most that the cache write uses for a token.
 const SM_THREADS: f64 = 2048.0;
 const WRITE_THREADS: f64 = 512.0;
@@ -178,14 +191,16 @@ impl AttentionTimes {
             _ => (last, (first + last) / 2.0),
         };
         let key_s = self.key(sms, rows, &s);
+        let loaded = packed && !FLASH3_COPIED.contains(&s.group);
+        let tile_s = self.prefill_tile + if loaded { self.prefill_rows } else { 0.0 };
         let (mut best, mut fewer) = (f64::INFINITY, 1.0);
         for parts in SPLITS {
             if parts > 1.0 && (!packed || parts > FLASH3_SPLITS || fewer * block >= longest) {
                 break;
             }
-            let lone = (self.prefill_tile + (longest / parts).max(block) * key_s)
+            let lone = (tile_s + (longest / parts).max(block) * key_s)
                 / self.prefill_lone_speedup;
-            let total = tiles * (parts * self.prefill_tile + mean * key_s);
+            let total = tiles * (parts * tile_s + mean * key_s);
             let mut t = makespan(lone, total, tiles * parts, sms);
             if parts > 1.0 {
                 // Every part writes its outputs in 4 bytes, and the merge reads them.
@@ -203,7 +218,7 @@ impl AttentionTimes {
         launch
             + best
             + s.batch * (rows_bytes + kv_bytes) / self.prefill_memory
-            + self.written(sms, &s, self.prefill_memory)
+            + self.written(sms, &s, self.prefill_write)
     }
 
     /// Seconds with the decode kernels (one new token for each sequence).
@@ -258,12 +273,16 @@ impl AttentionTimes {
             best = best.min(t);
             fewer = parts;
         }
+        let planned = if s.batch <= SCHEDULED { s.batch } else { 0.0 };
         let mut t = self.decode_launch
             + best
-            + s.batch * self.decode_sequence
+            + planned * self.decode_sequence
             + self.written(sms, &s, self.decode_memory);
         if s.fp8 {
             t += self.decode_launch_fp8 * s.dim / 128.0;
+        }
+        if s.dim > 64.0 {
+            t += self.decode_head;
         }
         if flash2 && swapped && s.batch > 1.0 && s.kv > 1.0 {
             // Queries and outputs are copied, read and written in 2 bytes, twice each.
