@@ -198,8 +198,7 @@ impl AttentionTimes {
             if parts > 1.0 && (!packed || parts > FLASH3_SPLITS || fewer * block >= longest) {
                 break;
             }
-            let lone = (tile_s + (longest / parts).max(block) * key_s)
-                / self.prefill_lone_speedup;
+            let lone = (tile_s + (longest / parts).max(block) * key_s) / self.prefill_lone_speedup;
             let total = tiles * (parts * tile_s + mean * key_s);
             let mut t = makespan(lone, total, tiles * parts, sms);
             if parts > 1.0 {

@@ -10,12 +10,14 @@
 //! where nothing else will need the room. *Small objects stay*: what a link takes longer to set up
 //! than to carry leaves last of all, as long as it is a small share of HBM together.
 //! Sources: Belady, IBM Systems Journal 5(2), 1966, for the victim; Rhu et al., "vDNN", MICRO 2016,
-//! and Zhang et al., "G10", MICRO 2023, for copying under compute.
+//! and Zhang et al., "G10", MICRO 2023, for copying under compute; Peng et al., "Capuchin", ASPLOS
+//! 2020, for one iteration that is recorded to plan the others.
 //! Whoever tries runs may tell it more (`told`).
 //! Invariant: an object that the op in question uses is never evicted for it, and whatever is not
 //! needed to run the op is done only if it costs the op nothing.
 
 mod ahead;
+mod config;
 mod estimate;
 mod future;
 mod sizes;
@@ -23,12 +25,12 @@ mod space;
 mod stock;
 mod told;
 
-use crate::entry::{Entry, Kind, Parameter};
 use crate::policy::{Action, Lookahead, Policy};
-use crate::recipe::{PolicyConfig, Recipe, Setting};
+use crate::recipe::Setting;
 use crate::state::{State, remember};
 use crate::step::Step;
 use crate::view::View;
+pub use config::{ClairvoyantOffloadConfig, ENTRY};
 use estimate::Estimate;
 use future::{Future, STAYS};
 use sizes::{staying, under_way};
@@ -43,52 +45,6 @@ pub(in crate::zoo) use told::{Told, Uses};
 const PASSED_OVER: usize = 32;
 /// An object is needed soon if that is within so many of its copies.
 const SOON: u64 = 2;
-
-/// Parameters of `clairvoyant-offload`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ClairvoyantOffloadConfig {
-    /// Where objects live that are not in HBM: the first of these with room, if nothing speaks
-    /// against it.
-    pub spill: Vec<TierId>,
-    /// How many ops ahead are known; `None` for all.
-    pub window: Option<u32>,
-}
-
-/// How scenarios spell it.
-pub const ENTRY: Entry = Entry {
-    spelling: "ClairvoyantOffload",
-    about: "copies out early, evicts what is needed last, fetches what is needed next",
-    parameters: &[
-        Parameter::optional("spill", Kind::Spill),
-        Parameter::optional("window", Kind::Count { least: 1, most: 1_000_000 }),
-    ],
-    make: |params| {
-        let window = params.count("window").map(|ops| u32::try_from(ops).expect("in range"));
-        Ok(ClairvoyantOffloadConfig { spill: params.tiers("spill"), window }.into())
-    },
-};
-
-impl Recipe for ClairvoyantOffloadConfig {
-    fn name(&self) -> &'static str {
-        "clairvoyant-offload"
-    }
-
-    fn details(&self) -> String {
-        self.window.map_or("lookahead: all".to_owned(), |ops| format!("lookahead: {ops} ops"))
-    }
-
-    fn build(&self, setting: &Setting<'_>) -> Result<Box<dyn Policy>, String> {
-        Ok(Box::new(ClairvoyantOffload::new(self, setting)?))
-    }
-
-    fn spill(&self) -> Option<&[TierId]> {
-        Some(&self.spill)
-    }
-
-    fn with_spill(&self, spill: Vec<TierId>) -> Option<PolicyConfig> {
-        Some(ClairvoyantOffloadConfig { spill, window: self.window }.into())
-    }
-}
 
 /// The policy.
 pub struct ClairvoyantOffload {
@@ -159,7 +115,7 @@ impl ClairvoyantOffload {
             spill: config.spill.clone(),
             window: config.window,
             outside: setting.hardware.tier_ids().filter(|&tier| tier != HBM).collect(),
-            future: Future::new(setting, config.window, &told.in_place),
+            future: Future::new(setting, config, &told.in_place),
             told,
             estimate,
             stays,
@@ -356,6 +312,13 @@ impl Policy for ClairvoyantOffload {
             ),
             ..Now::default()
         };
+        if self.future.recalls(occurrence) {
+            for object in (0..self.workload.trace.objects.len()).map(ObjectId::at) {
+                if let Some(place) = self.stock.place(object) {
+                    self.put(object, place, view);
+                }
+            }
+        }
         if let Some(op) = self.future.appears(occurrence) {
             let uses = self.workload.trace.uses_of(op).iter().map(|touched| touched.object);
             for object in uses.chain(self.workload.releases(op).iter().copied()) {

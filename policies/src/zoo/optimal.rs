@@ -100,7 +100,11 @@ impl Recipe for OptimalConfig {
         let stays = match &self.found {
             Some(Best::Online(ordered, wasted)) => {
                 let told = ordered.0.told(setting.workload, &ordered.1, wasted.clone());
-                let config = ClairvoyantOffloadConfig { spill: self.spill.clone(), window: None };
+                let config = ClairvoyantOffloadConfig {
+                    spill: self.spill.clone(),
+                    window: None,
+                    remembers: false,
+                };
                 return Ok(Box::new(ClairvoyantOffload::with(&config, told, setting)?));
             }
             Some(Best::Plan(found)) => found.stays(&gaps),

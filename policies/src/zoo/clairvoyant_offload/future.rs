@@ -3,7 +3,7 @@
 //! All of it follows from the workload and from how long its ops take; nothing is observed.
 //! Invariant: what lies beyond the window is never told but as "not known".
 
-use super::told;
+use super::{ClairvoyantOffloadConfig, told};
 use crate::recipe::Setting;
 use crate::state::{Remembered, State, remember};
 use crate::visits::streams;
@@ -25,6 +25,8 @@ pub(super) struct Future {
     total: u64,
     /// How many ops ahead are known.
     window: u64,
+    /// From the second replay on the first is remembered: all is known but where the run ends.
+    remembers: bool,
     objects: Vec<Uses>,
     alive: Alive,
     times: Times,
@@ -49,7 +51,7 @@ struct Uses {
 impl Remembered for Future {
     /// Where each object is in its uses.
     fn state(&self, out: &mut State) {
-        remember!(out, self as Future {} skip { ops, total, window, objects, alive, times });
+        remember!(out, self as Future {} skip { ops, total, window, remembers, objects, alive, times });
         // Contents last up to two replays, which is how far the most alive is asked for.
         let window = if self.window == u64::MAX { 0 } else { self.window };
         out.looks_ahead(window.saturating_add(3 * self.ops));
@@ -62,14 +64,19 @@ impl Remembered for Future {
 }
 
 impl Future {
-    pub(super) fn new(setting: &Setting<'_>, window: Option<u32>, in_place: &told::Uses) -> Future {
+    pub(super) fn new(
+        setting: &Setting<'_>,
+        config: &ClairvoyantOffloadConfig,
+        in_place: &told::Uses,
+    ) -> Future {
         let Setting { workload, spans, repeat, .. } = *setting;
         let trace = &workload.trace;
         let ops = trace.ops.len() as u64;
         Future {
             ops,
-            total: ops * u64::from(repeat),
-            window: window.map_or(u64::MAX, u64::from),
+            total: if config.remembers { u64::MAX } else { ops * u64::from(repeat) },
+            window: config.window.map_or(u64::MAX, u64::from),
+            remembers: config.remembers,
             objects: uses(workload, in_place),
             alive: Alive::new(workload),
             times: Times::new(trace, spans),
@@ -94,12 +101,29 @@ impl Future {
 
     /// So many replays fewer are to come.
     pub(super) fn leave_out(&mut self, replays: u64) {
-        self.total -= replays * self.ops;
+        if !self.remembers {
+            self.total -= replays * self.ops;
+        }
+    }
+
+    /// How many ops ahead are known at an occurrence.
+    fn window(&self, now: u64) -> u64 {
+        if self.remembers && now >= self.ops { u64::MAX } else { self.window }
+    }
+
+    /// Whether all that is to come is known at an occurrence.
+    pub(super) fn sees_all(&self, now: u64) -> bool {
+        self.window(now) == u64::MAX
+    }
+
+    /// Whether the whole step is known from this occurrence on, and was not before.
+    pub(super) fn recalls(&self, now: u64) -> bool {
+        self.remembers && now == self.ops
     }
 
     /// The occurrence of the object's next use; `None` if there is none within the lookahead.
     pub(super) fn next(&self, object: ObjectId, now: u64) -> Option<u64> {
-        self.upcoming(object).filter(|&next| next - now.min(next) <= self.window)
+        self.upcoming(object).filter(|&next| next - now.min(next) <= self.window(now))
     }
 
     fn upcoming(&self, object: ObjectId) -> Option<u64> {
@@ -123,9 +147,9 @@ impl Future {
     fn end_of(&self, object: ObjectId, now: u64) -> u64 {
         let uses = &self.objects[object.index()];
         let end = uses.release.map(|op| uses.lap * self.ops + u64::from(op));
-        match end.filter(|&end| end.saturating_sub(now) <= self.window) {
+        match end.filter(|&end| end.saturating_sub(now) <= self.window(now)) {
             Some(end) => end,
-            None if self.window == u64::MAX => u64::MAX,
+            None if self.sees_all(now) => u64::MAX,
             None => BEYOND + (BEYOND - uses.last),
         }
     }
@@ -165,7 +189,7 @@ impl Future {
             (None, Some(release)) => lap + u64::from(release),
             (None, None) => return false,
         };
-        let lookahead = now.saturating_add(self.window);
+        let lookahead = now.saturating_add(self.window(now));
         let unseen = until > lookahead && lookahead < self.total;
         let until = until.min(lookahead).min(self.total.saturating_sub(1));
         unseen || self.alive.peak(now, until) > room
@@ -181,7 +205,7 @@ impl Future {
     /// The most bytes alive within the lookahead.
     pub(super) fn peak(&self, now: u64) -> Bytes {
         let last = self.total.saturating_sub(1);
-        self.alive.peak(now, now.saturating_add(self.window).min(last).max(now))
+        self.alive.peak(now, now.saturating_add(self.window(now)).min(last).max(now))
     }
 
     /// The most bytes alive until an occurrence, as far as it is known.
@@ -206,7 +230,7 @@ impl Future {
 
     /// The op that comes into the lookahead with `now`.
     pub(super) fn appears(&self, now: u64) -> Option<OpId> {
-        let seen = now.checked_add(self.window).filter(|&seen| seen < self.total)?;
+        let seen = now.checked_add(self.window(now)).filter(|&seen| seen < self.total)?;
         Some(OpId::at((seen % self.ops) as usize))
     }
 }

@@ -196,7 +196,7 @@ impl ClairvoyantOffload {
         let nearer = nearer.map(|&near| view.capacity(near).most().get());
         let Some(nearer) = nearer.reduce(u64::saturating_add) else { return true };
         let next = Future::in_sight(rank);
-        if next.is_none() && self.window.is_some() {
+        if next.is_none() && !self.future.sees_all(self.now.occurrence) {
             return true; // how much will be alive until then is not known either
         }
         let held = view.capacity(tier).most().get() - step.free(tier).get();
