@@ -90,8 +90,9 @@ const SPLITS: [f64; 14] =
     [1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0, 48.0, 64.0, 96.0, 128.0];
 /// vLLM lets FlashAttention 3 make no more parts than this (its setting for graphs).
 const FLASH3_SPLITS: f64 = 32.0;
-/// Query heads per KV head whose tiles FlashAttention 3 loads by the copy engine: one (nothing is
-/// packed), and those that vLLM's build of it has a kernel for each.
+/// Query heads per KV head for which FlashAttention 3 loads a tile of queries at once: one, where
+/// nothing is packed, and by the measured times 4, 8 and 16, for which vLLM's build of it must have
+/// kernels of their own.
 const FLASH3_COPIED: [f64; 4] = [1.0, 4.0, 8.0, 16.0];
 /// Sequences that one block of FlashAttention 3's scheduling kernel plans: 31 for each of 32 warps
 /// (`prepare_varlen_num_blocks`). Larger batches are cut evenly and planned by several blocks at
