@@ -4,21 +4,13 @@
 Writes OUT_DIR/runs.csv (a line for each quantity) and OUT_DIR/runs.json (every repeat, the machine,
 profiles, errors) after each case, and ends within the seconds given, whatever happens.
 """
-import time
-BEGAN = time.perf_counter()
-import argparse, contextlib, gc, itertools, json, os, platform, statistics
-import subprocess, tempfile, threading, traceback
+from book import BOOK, DEV, TINY, machine, now, pages, profiled, repeat, run, sync
+import contextlib, itertools, os, tempfile
 
 os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_OFFLINE="1", TRANSFORMERS_VERBOSITY="error")
 # The collectives of one process need no network.
 os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
 os.environ.setdefault("NCCL_SOCKET_IFNAME", "lo")
-ARGS = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-ARGS.add_argument("out", help="folder to write to")
-ARGS.add_argument("--seconds", type=float, default=110.0, help="for everything, from the start on")
-ARGS.add_argument("--only", default="", help="the cases with this in their names, and what they need")
-ARGS.add_argument("--tiny", action="store_true", help="small shapes on the CPU, to check the script")
-ARGS = ARGS.parse_args()
 
 import accelerate, torch, transformers
 import torch.distributed as dist
@@ -30,8 +22,7 @@ from torch.autograd.graph import save_on_cpu, saved_tensors_hooks
 from torch.distributed.fsdp import CPUOffloadPolicy, fully_shard
 from transformers import AutoModelForCausalLM, DynamicCache, LlamaConfig
 
-TINY, BF16, now = ARGS.tiny, torch.bfloat16, time.perf_counter
-DEV, sync = ("cpu", lambda: None) if TINY else ("cuda", torch.cuda.synchronize)
+BF16 = torch.bfloat16
 PROMPT, BATCH, SEQUENCE = (16, 2, 32) if TINY else (512, 4, 1024)
 # Llama 3.1 8B and Llama 3.2 1B.
 INFER = dict(hidden_size=4096, num_hidden_layers=32, num_attention_heads=32, num_key_value_heads=8,
@@ -44,115 +35,12 @@ if TINY:
     INFER.update(small)
     TRAIN.update(small, num_hidden_layers=4)
 
-class Book:
-    """What was measured so far; written after each case, and when the time is over."""
-
-    def __init__(self):
-        self.rows, self.cases, self.profiles, self.machine = [], [], {}, {}
-        self.current, self.lock = "", threading.Lock()
-
-    def left(self):
-        return ARGS.seconds + BEGAN - now()
-
-    def put(self, quantity, unit, values):
-        values = values if isinstance(values, list) else [values]
-        if values:
-            self.rows.append(dict(case=self.current, quantity=quantity, unit=unit, values=values))
-
-    def case(self, name, need, body):
-        """Runs a case if `need` seconds are left; what goes wrong in it is put down, and the next one runs."""
-        self.current, began = name, now() - BEGAN
-        entry = dict(case=name, began=round(began, 3), outcome="did not come to its end")
-        self.cases.append(entry)
-        try:
-            enough = TINY or self.left() >= need
-            entry["outcome"] = (body() or "passed") if enough else f"skipped: {self.left():.1f} s left, {need} s needed"
-        except Exception:
-            entry.update(outcome="FAILED", error=traceback.format_exc())
-            print(entry["error"][-1500:], flush=True)
-        with contextlib.suppress(Exception):
-            gc.collect()
-            torch.cuda.empty_cache()
-        entry["seconds"] = round(now() - BEGAN - began, 3)
-        print(f"{began:7.1f} s  {name:48} {entry['seconds']:6.1f} s  {entry['outcome']}", flush=True)
-        self.write()
-
-    def write(self):
-        lines = ["case,quantity,unit,count,median,min,max"]
-        with self.lock:
-            for row in list(self.rows):
-                v = row["values"]
-                figures = [f"{x:.9g}" for x in (statistics.median(v), min(v), max(v))]
-                lines.append(",".join([row["case"], row["quantity"], row["unit"], str(len(v))] + figures))
-            whole = dict(machine=self.machine, cases=self.cases, runs=self.rows, profiles=self.profiles)
-            for name, text in [("runs.csv", "\n".join(lines)), ("runs.json", json.dumps(whole, indent=1))]:
-                path = os.path.join(ARGS.out, name)
-                with open(path + ".part", "w") as file:
-                    file.write(text + "\n")
-                os.replace(path + ".part", path)
-
-    def over(self):
-        print("the time is over; what was measured is written", flush=True)
-        self.write()
-        os._exit(3)
-
-BOOK = Book()
-
-def repeat(body, want=8, least=3, seconds=4.0):
-    """Times of waited runs of `body`: `want` of them, fewer once `seconds` are over, but `least`."""
-    times, began, seconds = [], now(), seconds / 20 if TINY else seconds
-    while len(times) < want and (len(times) < least or now() - began < seconds) and BOOK.left() > 2:
-        sync()
-        start = now()
-        body()
-        sync()
-        times.append(now() - start)
-    return times
-
-def told(path, key=""):
-    """What a file of the kernel's says behind a key."""
-    with contextlib.suppress(OSError), open(path) as file:
-        return next((x.split(":")[-1].strip() for x in file if x.startswith(key)), "")
-
-def machine():
-    BOOK.machine.update(
-        date=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), device=DEV, tiny=TINY, seconds=ARGS.seconds,
-        cpu=told("/proc/cpuinfo", "model name"), cores=len(os.sched_getaffinity(0)), kernel=platform.release(),
-        memory=told("/proc/meminfo", "MemTotal"), huge_pages=told("/sys/kernel/mm/transparent_hugepage/enabled"),
-        python=platform.python_version(), torch=torch.__version__, transformers=transformers.__version__,
-        accelerate=accelerate.__version__, cuda=torch.version.cuda, threads=torch.get_num_threads(), inference=INFER,
-        training=TRAIN, batch=BATCH, sequence=SEQUENCE, prompt=PROMPT, imports_seconds=round(now() - BEGAN, 3))
-    if not TINY:
-        BOOK.machine["device"] = torch.cuda.get_device_name(0)
-        ask = "driver_version,clocks.sm,clocks.mem,clocks.max.sm,pcie.link.gen.current,pcie.link.width.current"
-        said = subprocess.run(["nvidia-smi", "-i", "0", "--query-gpu=" + ask, "--format=csv,noheader"],
-                              capture_output=True, text=True, timeout=10).stdout.strip()
-        BOOK.machine.update(zip(ask.split(","), said.split(", ")))
-
-def profiled(body):
-    """Where the time of one run goes, by op and by call of the driver. A profiled run is longer."""
-    if BOOK.left() < 15 and not TINY:
-        return
-    kinds = [torch.profiler.ProfilerActivity.CPU] + [torch.profiler.ProfilerActivity.CUDA] * (not TINY)
-    try:
-        with torch.profiler.profile(activities=kinds) as profile:
-            took = repeat(body, want=1)
-        rows = [[r.key[:90], r.count, round(r.self_cpu_time_total), round(r.self_device_time_total)]
-                for r in profile.key_averages()]
-        rows = [["name", "count", "own_cpu_us", "own_device_us"]] + sorted(rows, key=lambda r: -max(r[2:]))[:40]
-        BOOK.profiles[BOOK.current] = dict(seconds=took[0], rows=rows)
-    except Exception as error:
-        BOOK.profiles[BOOK.current] = f"FAILED: {error}"
-
 # --- A: accelerate's offloaded inference
 
 def llama(sizes):
     config = LlamaConfig(**sizes, max_position_embeddings=8192, rms_norm_eps=1e-5, attn_implementation="sdpa")
     with torch.device(DEV):
         return AutoModelForCausalLM.from_config(config, dtype=BF16)
-
-def pages(shape, dtype=torch.uint8, pinned=True):
-    return torch.empty(shape, dtype=dtype, pin_memory=pinned and not TINY)
 
 class Inference:
     """The model, its weights on the device, and those of the last layers in host memory."""
@@ -390,15 +278,16 @@ def cpu_adam():
             BOOK.put(f"AdamW {kind} {name}", "s", times)
             BOOK.put(f"AdamW {kind} {name} rate", "parameters/s", [count / t for t in times])
 
+def about():
+    machine(transformers=transformers.__version__, accelerate=accelerate.__version__, inference=INFER, training=TRAIN,
+            batch=BATCH, sequence=SEQUENCE, prompt=PROMPT)
+
 def main():
-    os.makedirs(ARGS.out, exist_ok=True)
-    threading.Timer(max(BOOK.left() - 1.5, 0.1), BOOK.over).start()
-    torch.manual_seed(1234)
     state = {}
     infer = lambda body: lambda: torch.no_grad()(body)(state["inference"])
     # Name, seconds it needs on an H100, and what to run; the most wanted first.
-    for case in [
-        ("machine", 0, machine),
+    run([
+        ("machine", 0, about),
         ("build the model", 8, lambda: state.update(inference=Inference())),
         ("one layer's copies", 8, infer(copies)),
         ("accelerate: 0 layers and no hooks", 5, infer(lambda i: i.times(0, hooks=False, profile=True))),
@@ -415,9 +304,6 @@ def main():
         ("accelerate: 8 layers", 8, infer(lambda i: i.times(8))),
         ("Adam on the CPU", 5, cpu_adam),
         ("train: FSDP2 offloaded as if one of 2", 8, lambda: train_fsdp(2)),
-    ]:
-        if ARGS.only in case[0] or case[0] in ("machine", "build the model"):
-            BOOK.case(*case)
-    os._exit(1 if any(case["outcome"] == "FAILED" for case in BOOK.cases) else 0)
+    ])
 
 main()
