@@ -14,6 +14,7 @@ from pathlib import Path
 
 import torch
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 try:
     import transformers
@@ -27,6 +28,8 @@ import gpt2  # noqa: E402
 import tiny_llama  # noqa: E402
 from checks import STEPS, Rules, Trace, profiler_peak  # noqa: E402
 from tiersim_record import Recorder  # noqa: E402
+from tiersim_record.modules import Parameters  # noqa: E402
+from tiersim_record.statistics import gradient_norms  # noqa: E402
 from tiersim_record.write import ron_text  # noqa: E402
 
 
@@ -231,6 +234,22 @@ class Recordings(Rules):
         layers = {op["module"] for op in trace.ops if op["phase"] == "backward"}
         self.assertLessEqual({"lm_head", "model.embed_tokens", "model.layers.1.mlp.down_proj"}, layers)
         self.replay(self.folder, zoo=True)
+
+    def test_norms_of_gradients_do_not_wait_for_the_device(self) -> None:
+        class Refuses(TorchDispatchMode):
+            def __torch_dispatch__(self, op, types, args=(), kwargs=None):
+                if op is torch.ops.aten._local_scalar_dense.default:
+                    raise AssertionError("a value was asked for")
+                return op(*args, **(kwargs or {}))
+
+        model = nn.Linear(3, 2)
+        model(torch.ones(1, 3)).sum().backward()
+        with Refuses():
+            norms = gradient_norms(Parameters(model))
+            with self.assertRaises(AssertionError):
+                norms["weight"].item()
+        found = {name: norm.item() for name, norm in norms.items()}
+        self.assertEqual(found, {"weight": 6**0.5, "bias": 2**0.5})
 
     def test_tied_weights_count_once(self) -> None:
         gpt2.VOCABULARY = 128

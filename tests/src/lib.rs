@@ -7,6 +7,7 @@ pub mod exhaustive;
 pub mod files;
 pub mod fuzz;
 pub mod jobs;
+pub mod measured;
 pub mod play;
 pub mod prelude;
 pub mod setting;

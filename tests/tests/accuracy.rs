@@ -132,6 +132,47 @@ fn rows_are_made_of_what_validate_writes() {
     assert_eq!(written(&expected.join("\n")), expected);
 }
 
+/// Mean steps of every policy on a recorded step, predicted and measured, of the run of that day.
+fn policies(run: &str) -> Vec<(f64, f64)> {
+    let file = format!("validation/results/{run}/validate/zoo-train/validation.json");
+    let text = fs::read_to_string(root().join(file)).expect("it is kept");
+    let json: Value = serde_json::from_str(&text).expect("it is JSON");
+    let mean = |case: &Value, key: &str| {
+        let times = case["times"].as_array().expect("times").iter();
+        let steps: Vec<&Value> = times.filter(|time| time["class"] == "step").collect();
+        let of = |step: &&Value| step[key].as_f64().expect("a time");
+        steps.iter().map(of).sum::<f64>() / steps.len() as f64
+    };
+    let cases = json["cases"].as_array().expect("cases").iter();
+    cases.map(|case| (mean(case, "predicted_ms"), mean(case, "measured_ms"))).collect()
+}
+
+/// A simulator is asked which policy is best: of all pairs of which it says that one is better, how
+/// many are in the order of the device?
+#[test]
+fn policies_are_in_the_measured_order() {
+    let ran = policies("2026-11-28-nvidia-h200");
+    let (mut all, mut other_way, mut apart, mut apart_other_way) = (0, 0, 0, 0);
+    for one in &ran {
+        for other in ran.iter().filter(|other| other.0 > one.0) {
+            let (wrong, far) = (other.1 <= one.1, other.0 > 1.1 * one.0);
+            all += 1;
+            other_way += i32::from(wrong);
+            apart += i32::from(far);
+            apart_other_way += i32::from(wrong && far);
+        }
+    }
+    let gamma = 1.0 - 2.0 * f64::from(other_way) / f64::from(all);
+    let said = format!(
+        "Of the {all} pairs of {} policies of which one is said to be better, {other_way} are the \
+         other way round (Goodman and Kruskal's gamma {gamma:.2}); of the {apart} \
+         whose predictions are more than 10 % apart, {apart_other_way} are.",
+        ran.len(),
+    );
+    let page = page("docs/explanation/accuracy.md").replace("\n  ", " ");
+    assert!(page.contains(&said), "the page must say: {said}");
+}
+
 fn cells(line: &str) -> Vec<&str> {
     line.trim().trim_matches('|').split('|').map(str::trim).collect()
 }
@@ -206,6 +247,7 @@ fn the_summary_is_that_of_the_tables_below() {
         ("accelerate on an H200", "| accelerate, "),
         ("training that offloads, H200", "| Llama 3.2 1B, "),
         ("both on an H100", "| on an H100, "),
+        ("modules where hints say, in PyTorch", "| in PyTorch, "),
     ] {
         let rows = page.lines().filter(|line| line.starts_with("| ") && line.contains(of));
         let errors = rows.filter_map(|line| cells(line)[3].strip_suffix(" %")?.parse().ok());

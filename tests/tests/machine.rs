@@ -22,6 +22,7 @@ mod offloading_frameworks;
 mod op_grades;
 mod own_chart;
 mod packed_weights;
+mod placed_in_pytorch;
 mod queueing;
 mod ranks;
 mod serving;

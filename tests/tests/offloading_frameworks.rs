@@ -8,6 +8,7 @@
 use tiersim_input::hardware_file::read_hardware;
 use tiersim_models::server::Cpu;
 use tiersim_tests::files::{assert_rows, record, root, shipped_scenario};
+use tiersim_tests::measured::Measured;
 use tiersim_tests::prelude::*;
 
 const RUN: &str = "validation/results/2026-11-26-nvidia-h200-frameworks";
@@ -30,31 +31,10 @@ const LAYER: [(&str, u64); 9] = [
     ("input_layernorm", 8192),
 ];
 
-/// Medians of the run, by case and quantity. No cell has a comma or quotes.
-struct Measured(BTreeMap<(String, String), f64>);
-
-impl Measured {
-    fn read(run: &str) -> Measured {
-        let text = fs::read_to_string(root().join(run).join("runs.csv")).expect("it is kept");
-        // Only a case's name may have commas.
-        let row = |line: &str| {
-            let mut cells = line.rsplitn(7, ',').skip(2);
-            let [median, _, _, quantity, case] = [(); 5].map(|()| cells.next().expect("a cell"));
-            ((case.to_owned(), quantity.to_owned()), median.parse().expect("a number"))
-        };
-        Measured(text.lines().skip(1).map(row).collect())
-    }
-
-    fn of(&self, case: &str, quantity: &str) -> f64 {
-        let found = self.0.get(&(case.to_owned(), quantity.to_owned()));
-        *found.unwrap_or_else(|| panic!("no {quantity} of {case}"))
-    }
-
-    /// Seconds of all nine of a layer.
-    fn layer(&self, what: &str, memory: &str) -> f64 {
-        let of = |(name, bytes): (&str, u64)| format!("{what} {memory} {name} of {bytes} B");
-        LAYER.map(|part| self.of(COPIES, &of(part))).iter().sum()
-    }
+/// Seconds of all nine weights of a layer.
+fn layer(measured: &Measured, what: &str, memory: &str) -> f64 {
+    let of = |(name, bytes): (&str, u64)| format!("{what} {memory} {name} of {bytes} B");
+    LAYER.map(|part| measured.of(COPIES, &of(part))).iter().sum()
 }
 
 /// Lengths of a case's steps in seconds, and its peak in HBM.
@@ -84,7 +64,7 @@ fn assert_copies(machine: &str, measured: &Measured) -> Hardware {
         (pageable[1], "copy out", "pageable"),
     ];
     for (rate, what, memory) in rates {
-        let found = bytes as f64 / measured.layer(what, memory);
+        let found = bytes as f64 / layer(measured, what, memory);
         let error = rate.get() as f64 / found - 1.0;
         assert!(error.abs() < 5e-4, "{what} {memory}: {found}");
     }
@@ -103,8 +83,8 @@ fn numbers_of_the_machine_and_of_the_runtime_are_those_of_single_parts() {
     let ops = traces_of(&scenario);
     let runtime = &scenario.cases[0].runtime;
     let per_op = measured.of("accelerate: 0 layers", "decode a token at batch 1") / ops as f64;
-    let both = measured.layer("hook loads", "pinned") + measured.layer("hook drops", "pinned");
-    let per_object = (both - measured.layer("copy in", "pinned")) / LAYER.len() as f64;
+    let both = layer(&measured, "hook loads", "pinned") + layer(&measured, "hook drops", "pinned");
+    let per_object = (both - layer(&measured, "copy in", "pinned")) / LAYER.len() as f64;
     for (said, found) in [(runtime.per_op, per_op), (runtime.per_object, per_object)] {
         let error = said.ps() as f64 * 1e-12 / found - 1.0;
         assert!(error.abs() < 5e-4, "{said} {found}");

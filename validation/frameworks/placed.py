@@ -2,10 +2,10 @@
 """Times of training in PyTorch with modules where hints say, on the machine it runs on; README.md says which.
 
 Records one plain step with `tiersim_record`, so that tiersim can be asked beforehand, then trains with
-`tiersim_record.apply`. Writes OUT_DIR/runs.csv, OUT_DIR/runs.json and the recorded traces.
+`tiersim_record.apply`. Writes OUT_DIR/runs.csv, OUT_DIR/runs.json, the recorded traces and the hints.
 """
 from book import ARGS, BOOK, DEV, TINY, machine, profiled, repeat, run, sync
-import os, sys, warnings
+import json, os, sys, warnings
 
 # Has products give the same sum each time, for the case that compares losses.
 os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
@@ -41,6 +41,14 @@ def placements(layers):
         ("all MLPs", {f"{name}.mlp": "CPU" for name in blocks}, STATE),
         ("what half of the blocks keep", dict(list(blocks.items())[: layers // 2]), ["activation"]),
     ]
+
+def write_hints(name, layers):
+    """As a scenario reads them."""
+    folder = os.path.join(ARGS.out, "hints", name.replace(" ", "-"))
+    os.makedirs(folder, exist_ok=True)
+    for what, hints, _ in placements(layers):
+        with open(os.path.join(folder, what.lower().replace(" ", "-") + ".json"), "w") as file:
+            file.write(json.dumps(hints, indent=1) + "\n")
 
 class Training:
     """A model of random weights that learns the same tokens again and again."""
@@ -94,6 +102,7 @@ class Training:
             placed.remove()
 
 def plain(name, state):
+    write_hints(name, MODELS[name][0][0])
     state[name] = Training(*MODELS[name])
     BOOK.put("parameters", "count", sum(p.numel() for p in state[name].model.parameters()))
     state[name].times(profile=True)
@@ -115,7 +124,8 @@ def same_losses():
         if placed:
             apply(training.model, hints, training.optimizer, kinds=[*STATE, "activation"])
         found = [training.step().item() for _ in range(5)]
-        return found + [p.detach().double().sum().item() for p in training.model.parameters()]
+        # What lies on the host would be summed there in another order.
+        return found + [p.detach().cpu().tolist() for p in training.model.parameters()]
 
     torch.use_deterministic_algorithms(True, warn_only=True)
     try:

@@ -100,6 +100,8 @@ class Placed:
         self.left: list[str] = []  # parameters that cannot move: views of memory that others share
         tiers = {name: Tier(name, folder) for name in sorted(set(hints.values()) - {"HBM"})}
         self.tiers = tiers
+        # Their memory on the device: a far weight comes back to the same.
+        self._weights = frozenset(p.untyped_storage()._cdata for p in model.parameters())
         self._place(Matching(hints), tiers)
         for module in model.modules():
             self._watch(module)
@@ -139,10 +141,6 @@ class Placed:
             undo()
         self._undo.clear()
         self._by_parameter.clear()
-
-    def _weights(self) -> frozenset[int]:
-        """Storages of all parameters, where they are now."""
-        return frozenset(p.untyped_storage()._cdata for p in self._model.parameters())
 
     def _modules(self) -> list[Module]:
         return list(dict.fromkeys(self._by_parameter.values()))
@@ -188,7 +186,7 @@ class Placed:
             for one in placed:
                 one.come()
             if "activation" in self._kinds:
-                keeping.append(_keep_in(placed[0].tier, self._weights()))
+                keeping.append(_keep_in(placed[0].tier, self._weights))
                 keeping[-1].__enter__()
 
         def after(_module: nn.Module, _inputs: Any, outputs: Any) -> None:
@@ -275,14 +273,19 @@ class Placed:
 
     def _step(self, optimizer: Optimizer, step: Callable[[], Any]) -> None:
         """Steps the optimizer with the parameters of one module after the other."""
-        groups = [(group, list(group["params"])) for group in optimizer.param_groups]
+        groups = [(group, group["params"]) for group in optimizer.param_groups]
+        # What each module has in each group; one pass, as a model has thousands of both.
+        shares: dict[Module | None, list[list[nn.Parameter]]] = {}
+        for index, (_, every) in enumerate(groups):
+            for parameter in every:
+                module = self._by_parameter.get(parameter)
+                shares.setdefault(module, [[] for _ in groups])[index].append(parameter)
 
         def only(module: Module | None) -> None:
-            chosen = 0
-            for group, every in groups:
-                group["params"] = [p for p in every if self._by_parameter.get(p) is module]
-                chosen += sum(parameter.grad is not None for parameter in group["params"])
-            if chosen:
+            share = shares.get(module, [])
+            for (group, _), parameters in zip(groups, share):
+                group["params"] = parameters
+            if any(parameter.grad is not None for part in share for parameter in part):
                 step()
 
         try:

@@ -94,7 +94,7 @@ class Recorder:
         self.cpus: list[int] = []  # CPU time of this thread per step, ns
         self.allocator_peak: int | None = None
         self.tables: Tables | None = None
-        self._norms: dict[str, float] = {}  # of this step's gradients
+        self._norms: dict[str, torch.Tensor] = {}  # of this step's gradients
         self._course: list[dict[str, Statistics]] = []  # after each plain step before recording
         self._own = (0, 0)  # time that the recorder itself took within this step
         self._recording: ExitStack | None = None

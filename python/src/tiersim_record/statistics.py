@@ -77,18 +77,19 @@ def state_tensors(
                 yield leaf, kind, f"{name}.{key}", owner, counter
 
 
-def gradient_norms(parameters: Parameters) -> dict[str, float]:
-    """The 2-norm of every gradient that there is now, by name of the parameter."""
+def gradient_norms(parameters: Parameters) -> dict[str, torch.Tensor]:
+    """The 2-norm of every gradient that there is now, by name of the parameter: tensors, since
+    asking for a value would wait for the device in the midst of a step."""
     norms = {}
     for name, parameter in parameters.list:
         gradient = parameter.grad
         if gradient is not None and not gradient.is_sparse:
-            norms[name] = local(gradient.detach()).double().norm().item()
+            norms[name] = local(gradient.detach()).double().norm()
     return norms
 
 
 def of_parameters(
-    optimizers: Sequence[Optimizer], parameters: Parameters, norms: dict[str, float]
+    optimizers: Sequence[Optimizer], parameters: Parameters, norms: dict[str, torch.Tensor]
 ) -> dict[str, Statistics]:
     """What is known of every parameter after an optimizer's step, by its name."""
     found = {}
@@ -98,7 +99,7 @@ def of_parameters(
         if moments is not None:
             sums.add_state(*moments)
         if name in norms:
-            sums.add_norm(norms[name])
+            sums.add_norm(norms[name].item())
     return found
 
 
