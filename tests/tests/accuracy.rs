@@ -98,6 +98,21 @@ fn the_table_holds_the_figures_of_every_run_and_no_others() {
     assert_eq!(page.contains(NONE_YET), !measured_a_gpu, "{NONE_YET:?}");
 }
 
+/// What the first pages say of all cases that fitted a GPU.
+#[test]
+fn as_many_cases_agreed_as_the_first_pages_say() {
+    let on_gpus = comparisons(&root().join("validation/results"))
+        .into_iter()
+        .filter(|(_, json)| json["machine"] == "cuda");
+    let cases = on_gpus.flat_map(|(_, json)| json["cases"].as_array().expect("cases").clone());
+    let ran: Vec<Value> = cases.filter(|case| case["fits"] == true).collect();
+    assert!(ran.iter().all(|case| case["agree"] == true && case["mismatches"] == 0));
+    let said = format!("all {} cases that were tried agreed", ran.len());
+    for name in ["README.md", "docs/explanation/trust.md"] {
+        assert!(page(name).contains(&said), "{name} must say: {said}");
+    }
+}
+
 #[test]
 fn every_result_is_a_run_of_which_all_is_kept() {
     for run in folders(&root().join("validation/results")) {
