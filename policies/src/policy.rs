@@ -73,4 +73,10 @@ pub trait Policy: Send {
 
     /// So many replays are left out of those that are still to come.
     fn leave_out(&mut self, _replays: u64) {}
+
+    /// The same policy as it was before its first op, if it takes long to build and can be had for
+    /// less: a run that is begun again takes it, for the same setting.
+    fn anew(&self) -> Option<Box<dyn Policy>> {
+        None
+    }
 }

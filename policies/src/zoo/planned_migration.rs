@@ -26,6 +26,7 @@ use crate::visits::Visits;
 use intervals::{Gaps, Life};
 use schedule::Schedule;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use tiersim_models::hardware::HBM;
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::units::Bytes;
@@ -67,10 +68,9 @@ impl Recipe for PlannedMigrationConfig {
     }
 }
 
-/// Carries a plan out.
+/// What is settled before the first op.
 #[derive(Debug)]
-pub struct PlannedMigration {
-    name: &'static str,
+struct Plan {
     spill: Vec<TierId>,
     visits: Visits,
     schedule: Schedule,
@@ -78,6 +78,14 @@ pub struct PlannedMigration {
     starts: Vec<u64>,
     /// How long a fetch takes from the furthest spill tier, by object.
     fetches: Vec<u64>,
+    replays: u64,
+}
+
+/// Carries a plan out.
+#[derive(Debug)]
+pub struct PlannedMigration {
+    name: &'static str,
+    plan: Arc<Plan>,
     replays: u64,
     /// What is in HBM, by the occurrence of its next use; the key of each object beside it.
     inside: BTreeSet<(u64, ObjectId)>,
@@ -115,19 +123,27 @@ impl PlannedMigration {
             let spans = spill.iter().map(|&tier| setting.copies.span(tier, HBM, bytes).ps());
             spans.max().unwrap_or(0)
         };
-        let objects = gaps.lives.len();
-        PlannedMigration {
-            name: "planned-migration",
+        let plan = Plan {
             spill: spill.to_vec(),
             visits: Visits::new(setting.workload),
             schedule,
             fetches: gaps.lives.iter().map(farthest).collect(),
             starts,
             replays: u64::from(setting.repeat),
+        };
+        PlannedMigration::at_the_start(Arc::new(plan), "planned-migration")
+    }
+
+    fn at_the_start(plan: Arc<Plan>, name: &'static str) -> PlannedMigration {
+        let objects = plan.fetches.len();
+        PlannedMigration {
+            name,
+            replays: plan.replays,
             inside: BTreeSet::new(),
             keys: vec![None; objects],
             late: BTreeSet::new(),
             due: vec![0; objects],
+            plan,
         }
     }
 
@@ -138,16 +154,16 @@ impl PlannedMigration {
 
     /// Ops of a replay.
     fn ops(&self) -> usize {
-        self.schedule.evict.len()
+        self.plan.schedule.evict.len()
     }
 
     fn next(&self, object: ObjectId, occurrence: u64) -> Option<u64> {
-        self.visits.next(object, occurrence, self.replays)
+        self.plan.visits.next(object, occurrence, self.replays)
     }
 
     /// The first use in the run.
     fn first(&self, object: ObjectId) -> Option<u64> {
-        self.visits.uses(object).first().map(|&(op, _)| op.into())
+        self.plan.visits.uses(object).first().map(|&(op, _)| op.into())
     }
 
     /// Notes that an object is in HBM and used at `key` next.
@@ -164,9 +180,11 @@ impl PlannedMigration {
     fn due(&self, object: ObjectId, key: u64) -> u64 {
         let ops = self.ops() as u64;
         let (replay, op) = (key / ops, (key % ops) as usize);
-        let ahead = self.fetches[object.index()].saturating_mul(2);
-        match self.starts[op].checked_sub(ahead) {
-            Some(at) => replay * ops + self.starts.partition_point(|&start| start <= at) as u64 - 1,
+        let ahead = self.plan.fetches[object.index()].saturating_mul(2);
+        match self.plan.starts[op].checked_sub(ahead) {
+            Some(at) => {
+                replay * ops + self.plan.starts.partition_point(|&start| start <= at) as u64 - 1
+            }
             None => (replay * ops).saturating_sub(1),
         }
     }
@@ -179,8 +197,8 @@ impl PlannedMigration {
     /// What the plan takes out before this op.
     fn leave(&mut self, step: &mut Step<'_>) {
         let op = (step.view().occurrence() % self.ops() as u64) as usize;
-        for at in 0..self.schedule.evict[op].len() {
-            let (object, planned) = self.schedule.evict[op][at];
+        for at in 0..self.plan.schedule.evict[op].len() {
+            let (object, planned) = self.plan.schedule.evict[op][at];
             let key = self.keys[object.index()];
             // Not there, or never used again in this run.
             if key.is_none_or(|key| key == u64::MAX) || !step.is_allocated(object, HBM) {
@@ -195,7 +213,7 @@ impl PlannedMigration {
     /// What the plan writes back from this op on, so that it can go at once when its time comes.
     fn save(&mut self, step: &mut Step<'_>) {
         let op = (step.view().occurrence() % self.ops() as u64) as usize;
-        for &(object, planned) in &self.schedule.save[op] {
+        for &(object, planned) in &self.plan.schedule.save[op] {
             let key = self.keys[object.index()];
             if key.is_none_or(|key| key == u64::MAX) || !step.in_hbm(object) {
                 continue;
@@ -234,8 +252,9 @@ impl PlannedMigration {
     /// Where the op creates an object that the plan lets it use in place.
     fn born_outside(&self, object: ObjectId, step: &Step<'_>) -> Option<TierId> {
         let op = (step.view().occurrence() % self.ops() as u64) as usize;
-        let is_born = !step.view().exists(object) && self.schedule.in_place[op].contains(&object);
-        let planned = self.schedule.outside[object.index()].filter(|_| is_born)?;
+        let is_born =
+            !step.view().exists(object) && self.plan.schedule.in_place[op].contains(&object);
+        let planned = self.plan.schedule.outside[object.index()].filter(|_| is_born)?;
         step.fits(planned, step.bytes(object)).then_some(planned)
     }
 
@@ -244,8 +263,8 @@ impl PlannedMigration {
         let view = step.view();
         let now = view.occurrence();
         let op = (now % self.ops() as u64) as usize;
-        for at in 0..self.schedule.back[op].len() {
-            let object = self.schedule.back[op][at];
+        for at in 0..self.plan.schedule.back[op].len() {
+            let object = self.plan.schedule.back[op][at];
             if let Some(key) = self.next(object, now) {
                 self.due[object.index()] = now;
                 self.late.insert((key, object));
@@ -273,8 +292,8 @@ impl PlannedMigration {
         let kept = |&tier: &TierId| {
             step.view().is_allocated(object, tier) && step.is_allocated(object, tier)
         };
-        let owned = self.spill.iter().copied().find(kept);
-        let mut order = planned.into_iter().chain(self.spill.iter().copied());
+        let owned = self.plan.spill.iter().copied().find(kept);
+        let mut order = planned.into_iter().chain(self.plan.spill.iter().copied());
         owned.or_else(|| order.find(|&tier| step.fits(tier, step.room_of(object, tier))))
     }
 
@@ -303,7 +322,7 @@ impl PlannedMigration {
     fn spare<'a>(&'a self, view: &'a View<'_>) -> impl Iterator<Item = (ObjectId, TierId)> + 'a {
         let inside = self.inside.iter().map(|&(_, object)| object);
         inside.filter(|&object| view.in_hbm(object)).filter_map(|object| {
-            let own = self.spill.iter().find(|&&tier| view.is_allocated(object, tier));
+            let own = self.plan.spill.iter().find(|&&tier| view.is_allocated(object, tier));
             own.map(|&tier| (object, tier))
         })
     }
@@ -331,7 +350,7 @@ impl Policy for PlannedMigration {
 
     fn initial_tier(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
         let bytes = view.object(object).bytes;
-        let (planned, first) = (self.schedule.outside[object.index()], self.first(object));
+        let (planned, first) = (self.plan.schedule.outside[object.index()], self.first(object));
         let home = self.home(object, planned, &Step::new(view));
         if (planned.is_none() || home.is_none()) && view.fits(HBM, bytes) {
             self.note(object, first.or(Some(u64::MAX)));
@@ -341,7 +360,7 @@ impl Policy for PlannedMigration {
             self.due[object.index()] = self.due(object, key);
             self.late.insert((key, object));
         }
-        home.unwrap_or_else(|| self.spill.last().copied().unwrap_or(HBM))
+        home.unwrap_or_else(|| self.plan.spill.last().copied().unwrap_or(HBM))
     }
 
     fn plan_op(&mut self, step: &mut Step<'_>) {
@@ -350,14 +369,14 @@ impl Policy for PlannedMigration {
         self.leave(step);
         self.save(step);
         let op = (now % self.ops() as u64) as usize;
-        for &object in &self.schedule.in_place[op] {
+        for &object in &self.plan.schedule.in_place[op] {
             if let Some(tier) = self.born_outside(object, step) {
                 step.expect(object, tier);
             }
         }
         // Only what is outside, or is born there, stays there.
         let in_place = |object: ObjectId| {
-            let stays = self.schedule.in_place[op].contains(&object);
+            let stays = self.plan.schedule.in_place[op].contains(&object);
             stays && step.nearest(object).is_some_and(|tier| tier != HBM)
         };
         let all = view.uses().iter().map(|touched| touched.object);
@@ -373,7 +392,7 @@ impl Policy for PlannedMigration {
                 }
             }
             let next = self.next(object, now);
-            let end = u64::from(self.visits.life(object).end);
+            let end = u64::from(self.plan.visits.life(object).end);
             let dead = end <= op as u64 + 1;
             // Not used again and still there: the first to go.
             let stays = || if dead { None } else { Some(u64::MAX) };
@@ -407,7 +426,7 @@ impl Policy for PlannedMigration {
         out.looks_ahead(2 * self.ops() as u64);
         remember!(out, self as PlannedMigration { keys: next_use, late: of_op }
         skip {
-            name, spill, visits, schedule, starts, fetches, replays, inside, due
+            name, plan, replays, inside, due
         });
         late.iter().for_each(|&(_, object)| out.coming_op(self.due[object.index()]));
         true
@@ -415,5 +434,9 @@ impl Policy for PlannedMigration {
 
     fn leave_out(&mut self, replays: u64) {
         self.replays -= replays;
+    }
+
+    fn anew(&self) -> Option<Box<dyn Policy>> {
+        Some(Box::new(PlannedMigration::at_the_start(self.plan.clone(), self.name)))
     }
 }

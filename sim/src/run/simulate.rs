@@ -19,6 +19,7 @@ use tiersim_models::units::Span;
 use tiersim_policies::drive::{DriveError, follow};
 use tiersim_policies::elsewhere::ELSEWHERE;
 use tiersim_policies::planner::{PlanError, Planner};
+use tiersim_policies::policy::Policy;
 use tiersim_policies::recipe::Setting;
 use tiersim_policies::recorded::Replays;
 use tiersim_policies::scenario::Case;
@@ -49,9 +50,10 @@ impl CaseRunner<'_> {
     ) -> Result<Simulated, RunError> {
         let drawn = self.draws();
         let mut before: Option<(u32, Span)> = None;
+        let mut built = None;
         loop {
             let added = before.map_or(0, |(added, _)| 2 * added + 1);
-            let mut run = self.attempt(label, asked, options, (added, drawn))?;
+            let mut run = self.attempt(label, asked, options, (added, drawn), &mut built)?;
             if let Some(figures) = run.outcome.figures_mut() {
                 let mean = figures.mean_step();
                 // It may have gone on by itself.
@@ -70,7 +72,7 @@ impl CaseRunner<'_> {
             if !drawn || self.repeat == 1 {
                 return Ok(run);
             }
-            return self.with_draws(label, asked, options, (added, run));
+            return self.with_draws(label, asked, options, (added, run), &mut built);
         }
     }
 
@@ -94,10 +96,11 @@ impl CaseRunner<'_> {
         asked: &CaseInputs<'_>,
         options: Options,
         (added, run): (u32, Simulated),
+        built: &mut Option<Box<dyn Policy>>,
     ) -> Result<Simulated, RunError> {
         let Some(Figures { steady, .. }) = run.outcome.figures() else { return Ok(run) };
         let steady = steady.clone();
-        let mut run = self.attempt(label, asked, options, (added, false))?;
+        let mut run = self.attempt(label, asked, options, (added, false), built)?;
         if let Some(figures) = run.outcome.figures_mut() {
             figures.steady = steady;
         }
@@ -105,19 +108,21 @@ impl CaseRunner<'_> {
     }
 
     /// One run, with so many replays added to its warm-up, and with nothing drawn if so asked.
+    /// `built` is the policy as an earlier one has built it, if it could keep it.
     fn attempt(
         &self,
         label: &str,
         asked: &CaseInputs<'_>,
         options: Options,
         how: (u32, bool),
+        built: &mut Option<Box<dyn Policy>>,
     ) -> Result<Simulated, RunError> {
-        let shared = self.attempt_by(label, asked, options, (how, true))?;
+        let shared = self.attempt_by(label, asked, options, (how, true), built)?;
         if let Some(run) = shared {
             return Ok(run);
         }
         let alone = Options { share: false, ..options };
-        let own = self.attempt_by(label, asked, alone, (how, false))?;
+        let own = self.attempt_by(label, asked, alone, (how, false), built)?;
         Ok(own.expect("a run that plans for itself has its own plan"))
     }
 
@@ -129,6 +134,7 @@ impl CaseRunner<'_> {
         asked: &CaseInputs<'_>,
         options: Options,
         ((added, nothing_drawn), plain): ((u32, bool), bool),
+        earlier: &mut Option<Box<dyn Policy>>,
     ) -> Result<Option<Simulated>, RunError> {
         let CaseInputs { workload, durations, policy, numa, memory, watched, runtime } = asked;
         let nothing_drawn = nothing_drawn && self.repeat > 1;
@@ -140,7 +146,11 @@ impl CaseRunner<'_> {
         let internal =
             |what: String| RunError::Internal { case: label.to_owned(), seed: self.seed, what };
         let setting = self.setting(workload, durations, memory);
-        let built = numa.build(policy, &setting).map_err(RunError::Input)?;
+        let built = match earlier.take() {
+            Some(policy) => policy,
+            None => numa.build(policy, &setting).map_err(RunError::Input)?,
+        };
+        *earlier = built.anew();
         let lookahead = built.lookahead();
         let full = |error| self.out_of_memory(error, memory, (&workload.trace, policy));
         let shared = self.shared_plan(asked, &setting, repeat, options)?;
@@ -211,7 +221,7 @@ impl CaseRunner<'_> {
             On::Plain(plain) => match steady.follow_again(&mut planner, plain, options.window) {
                 Err(DriveError::Machine(Ended::NotPlain)) => {
                     let how = ((added, nothing_drawn), false);
-                    return self.attempt_by(label, asked, options, how);
+                    return self.attempt_by(label, asked, options, how, earlier);
                 }
                 Err(DriveError::Machine(Ended::Fault(fault))) => Err(DriveError::Machine(fault)),
                 Err(DriveError::Plan(error)) => Err(DriveError::Plan(error)),

@@ -14,6 +14,7 @@
 use super::intervals::{Gaps, Interval, Life, Version};
 use super::slots::{Heights, Idle};
 use crate::recipe::Setting;
+use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use tiersim_models::hardware::{Channel, HBM, Hardware};
 use tiersim_models::ids::TierId;
@@ -75,7 +76,14 @@ struct Offer {
     /// The contents are outside from this position on.
     saved: usize,
     /// Bytes above the line that are gone per time of its copies, on average.
-    worth: i128,
+    worth: i64,
+}
+
+/// What an interval was worth when it was last looked at; of equals the first comes first.
+type Entry = (i64, Reverse<u32>);
+
+fn entry(offer: &Offer, index: usize) -> Entry {
+    (offer.worth, Reverse(u32::try_from(index).expect("intervals are as many as uses at most")))
 }
 
 /// Plans the stays of all intervals; `None` for those that are spent in HBM.
@@ -183,23 +191,27 @@ impl<'a> Draft<'a> {
     /// Takes interval after interval while any is worth something.
     fn fill(mut self) -> Draft<'a> {
         let mut heap = BinaryHeap::new();
+        // Asked of every entry, and so in less memory than stays are.
+        let mut taken = vec![false; self.stays.len()];
         for index in 0..self.trace.all.len() {
             self.enter(&mut heap, index);
         }
-        while let Some((worth, std::cmp::Reverse(index))) = heap.pop() {
-            if self.stays[index].is_some() {
+        while let Some((worth, Reverse(index))) = heap.pop() {
+            let index = index as usize;
+            if taken[index] {
                 continue;
             }
             // What was taken since has made it worth less, or its copies are no longer idle time.
             let Some(offer) = self.offer(index) else { continue };
             if offer.worth < worth && heap.peek().is_some_and(|next| next.0 > offer.worth) {
-                heap.push((offer.worth, std::cmp::Reverse(index)));
+                heap.push(entry(&offer, index));
                 continue;
             }
             self.take(index, &offer);
+            taken[index] = true;
             // Its other intervals with the same contents need no copy out any more.
             if let Some(Version { first, last, .. }) = self.version(index).filter(|_| offer.dirty) {
-                for other in (first..last).filter(|&other| self.stays[other].is_none()) {
+                for other in (first..last).filter(|&other| !taken[other]) {
                     self.enter(&mut heap, other);
                 }
             }
@@ -207,9 +219,9 @@ impl<'a> Draft<'a> {
         self
     }
 
-    fn enter(&self, heap: &mut BinaryHeap<(i128, std::cmp::Reverse<usize>)>, index: usize) {
+    fn enter(&self, heap: &mut BinaryHeap<Entry>, index: usize) {
         if let Some(offer) = self.offer(index) {
-            heap.push((offer.worth, std::cmp::Reverse(index)));
+            heap.push(entry(&offer, index));
         }
     }
 
@@ -222,9 +234,8 @@ impl<'a> Draft<'a> {
         let written = self.version(index).filter(|_| interval.evicts && saved.is_none());
         let dirty = written.is_some();
         let (first, until) = (interval.from, interval.until);
-        if self.removable(first, until, life.bytes) == 0 {
-            return None;
-        }
+        // The quick question first.
+        self.last_above(first, until, 0)?;
         let mut best: Option<(i128, Offer)> = None;
         for (route, Way { tier, evict, fetch }) in self.routes.iter().enumerate() {
             if self.homes[interval.object].is_some_and(|(home, _)| home != route) {
@@ -253,7 +264,8 @@ impl<'a> Draft<'a> {
             let cost = copy(dirty, HBM, *tier) + copy(interval.fetches, *tier, HBM);
             let stay = Stay { tier: *tier, leave_at: first, out_from, back_at, in_place: false };
             let saved = if interval.evicts { out_from } else { 0 };
-            best = Some((gone, Offer { route, stay, dirty, saved, worth: gone / cost.max(1) }));
+            let worth = i64::try_from(gone / cost.max(1)).unwrap_or(i64::MAX);
+            best = Some((gone, Offer { route, stay, dirty, saved, worth }));
         }
         best.map(|(_, offer)| offer).filter(|offer| offer.worth > 0)
     }
@@ -379,13 +391,13 @@ impl Draft<'_> {
     fn before(&self, channel: Channel, at: usize) -> u64 {
         let idle = &self.idle[channel.index()];
         let rounds = (at / self.slots) as u64;
-        rounds * idle.before(self.slots) + idle.before(at % self.slots)
+        rounds * idle.total() + idle.before(at % self.slots)
     }
 
     /// The last position that has no more than `time` of idle time before it.
     fn position(&self, channel: Channel, time: u64) -> usize {
         let idle = &self.idle[channel.index()];
-        let round = idle.before(self.slots).max(1);
+        let round = idle.total().max(1);
         (time / round) as usize * self.slots + idle.slot_of(time % round)
     }
 
@@ -405,9 +417,9 @@ impl Draft<'_> {
 
     /// Takes idle time from a position on, but `keep` of what comes first.
     fn book(&mut self, channel: Channel, from: usize, keep: u64, time: u64) {
-        let (slots, slot) = (self.slots, from % self.slots);
+        let slot = from % self.slots;
         let idle = &mut self.idle[channel.index()];
-        let there = (idle.before(slots) - idle.before(slot)).saturating_sub(keep).min(time);
+        let there = (idle.total() - idle.before(slot)).saturating_sub(keep).min(time);
         idle.take(slot, keep, there);
         idle.take(0, 0, time - there);
     }

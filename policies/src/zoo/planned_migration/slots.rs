@@ -6,139 +6,205 @@
 //! copy is found from sums. Ranges are half-open and do not wrap; callers cut those that do.
 //! Invariant: idle time is never negative.
 
+use std::ops::Range;
+
+/// Slots of a leaf. A scan of so few is as quick as a step down the tree, and the tree of a long
+/// trace stays in the cache.
+const LEAF: usize = 16;
+
 /// Bytes above a line, by slot, weighed with the slots' durations.
 #[derive(Clone, Debug)]
 pub(super) struct Heights {
-    size: usize,
+    /// Leaves of the tree, those after the last slot among them.
+    leaves: usize,
+    /// By slot, without what was raised at nodes.
+    heights: Vec<i64>,
+    times: Vec<u64>,
     nodes: Vec<Node>,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Node {
     least: i64,
     most: i64,
     /// Sum of height x duration.
     area: i128,
     /// Sum of durations.
-    time: i128,
+    time: u64,
     /// Raised below this node, and not handed down.
     raised: i64,
+}
+
+/// Of no slots.
+const EMPTY: Node = Node { least: i64::MAX, most: i64::MIN, area: 0, time: 0, raised: 0 };
+
+impl Node {
+    fn add(&mut self, height: i64, time: u64) {
+        self.least = self.least.min(height);
+        self.most = self.most.max(height);
+        self.area += weighed(height, time);
+        self.time += time;
+    }
+
+    fn raise(&mut self, bytes: i64) {
+        self.least = self.least.saturating_add(bytes);
+        self.most = self.most.saturating_add(bytes);
+        self.area += weighed(bytes, self.time);
+        self.raised = self.raised.saturating_add(bytes);
+    }
+}
+
+fn weighed(bytes: i64, time: u64) -> i128 {
+    i128::from(bytes) * i128::from(time)
+}
+
+/// Leaves, or slots, from one to another.
+type Part = (usize, usize);
+
+fn halves((from, until): Part) -> [Part; 2] {
+    let middle = from.midpoint(until);
+    [(from, middle), (middle, until)]
 }
 
 impl Heights {
     /// From heights in bytes and durations in ps.
     pub(super) fn new(heights: &[i64], times: &[u64]) -> Heights {
-        let size = heights.len().next_power_of_two();
-        let mut nodes = vec![Node { least: i64::MAX, most: i64::MIN, ..Node::default() }; 2 * size];
-        for (slot, (&height, &time)) in heights.iter().zip(times).enumerate() {
-            let (time, area) = (i128::from(time), i128::from(height) * i128::from(time));
-            nodes[size + slot] = Node { least: height, most: height, area, time, raised: 0 };
-        }
-        let mut all = Heights { size, nodes };
-        (1..size).rev().for_each(|node| all.sum_up(node));
+        let leaves = heights.len().div_ceil(LEAF).next_power_of_two();
+        let nodes = vec![EMPTY; 2 * leaves];
+        let mut all = Heights { leaves, heights: heights.to_vec(), times: times.to_vec(), nodes };
+        (0..heights.len().div_ceil(LEAF)).for_each(|leaf| all.sum_up_leaf(leaf));
+        (1..leaves).rev().for_each(|node| all.sum_up(node));
         all
     }
 
+    fn sum_up_leaf(&mut self, leaf: usize) {
+        let mut sum = EMPTY;
+        for slot in self.common((leaf, leaf + 1), (0, self.heights.len())) {
+            sum.add(self.heights[slot], self.times[slot]);
+        }
+        sum.raise(self.nodes[self.leaves + leaf].raised);
+        self.nodes[self.leaves + leaf] = sum;
+    }
+
     fn sum_up(&mut self, node: usize) {
-        let (a, b, own) = (self.nodes[2 * node], self.nodes[2 * node + 1], self.nodes[node]);
-        let time = a.time + b.time;
-        self.nodes[node] = Node {
-            least: a.least.min(b.least).saturating_add(own.raised),
-            most: a.most.max(b.most).saturating_add(own.raised),
-            area: a.area + b.area + i128::from(own.raised) * time,
-            time,
-            raised: own.raised,
-        };
+        let (a, b) = (self.nodes[2 * node], self.nodes[2 * node + 1]);
+        let (least, most) = (a.least.min(b.least), a.most.max(b.most));
+        let mut sum = Node { least, most, area: a.area + b.area, time: a.time + b.time, raised: 0 };
+        sum.raise(self.nodes[node].raised);
+        self.nodes[node] = sum;
+    }
+
+    /// Slots of the range that these leaves have.
+    fn common(&self, own: Part, range: Part) -> Range<usize> {
+        let until = (own.1 * LEAF).min(range.1).min(self.heights.len());
+        (own.0 * LEAF).max(range.0)..until
     }
 
     /// Adds `bytes` in every slot of the range.
     pub(super) fn raise(&mut self, from: usize, until: usize, bytes: i64) {
-        self.raise_below(1, (0, self.size), (from, until), bytes);
+        self.raise_below(1, (0, self.leaves), (from, until), bytes);
     }
 
-    fn raise_below(&mut self, node: usize, own: (usize, usize), range: (usize, usize), bytes: i64) {
-        if range.1 <= own.0 || own.1 <= range.0 || self.nodes[node].time == 0 {
+    fn raise_below(&mut self, node: usize, own: Part, range: Part, bytes: i64) {
+        if range.1 <= own.0 * LEAF || own.1 * LEAF <= range.0 || self.nodes[node].time == 0 {
             return;
         }
-        if range.0 <= own.0 && own.1 <= range.1 {
-            let node = &mut self.nodes[node];
-            node.least = node.least.saturating_add(bytes);
-            node.most = node.most.saturating_add(bytes);
-            node.area += i128::from(bytes) * node.time;
-            node.raised = node.raised.saturating_add(bytes);
+        if range.0 <= own.0 * LEAF && own.1 * LEAF <= range.1 {
+            self.nodes[node].raise(bytes);
             return;
         }
-        let middle = own.0.midpoint(own.1);
-        self.raise_below(2 * node, (own.0, middle), range, bytes);
-        self.raise_below(2 * node + 1, (middle, own.1), range, bytes);
+        if own.1 - own.0 == 1 {
+            for slot in self.common(own, range) {
+                self.heights[slot] += bytes;
+            }
+            self.sum_up_leaf(own.0);
+            return;
+        }
+        let [left, right] = halves(own);
+        self.raise_below(2 * node, left, range, bytes);
+        self.raise_below(2 * node + 1, right, range, bytes);
         self.sum_up(node);
     }
 
     /// Sum over the range of `min(bytes, height above 0) x duration`: what taking `bytes` away
     /// would remove of the memory above the line.
     pub(super) fn removable(&self, from: usize, until: usize, bytes: i64) -> i128 {
-        self.removable_below(1, (0, self.size), (from, until), bytes, 0)
+        self.removable_below(1, (0, self.leaves), (from, until), bytes, 0)
     }
 
     fn removable_below(
         &self,
         node: usize,
-        own: (usize, usize),
-        range: (usize, usize),
+        own: Part,
+        range: Part,
         bytes: i64,
         raised: i64,
     ) -> i128 {
-        let Node { least, most, area, time, .. } = self.nodes[node];
-        if range.1 <= own.0 || own.1 <= range.0 || time == 0 || most.saturating_add(raised) <= 0 {
+        let Node { least, most, area, time, raised: here } = self.nodes[node];
+        let (least, most) = (least.saturating_add(raised), most.saturating_add(raised));
+        if range.1 <= own.0 * LEAF || own.1 * LEAF <= range.0 || time == 0 || most <= 0 {
             return 0;
         }
-        let within = range.0 <= own.0 && own.1 <= range.1;
-        if within && least.saturating_add(raised) >= bytes {
-            return i128::from(bytes) * time;
+        let within = range.0 <= own.0 * LEAF && own.1 * LEAF <= range.1;
+        if within && least >= bytes {
+            return weighed(bytes, time);
         }
-        if within && least.saturating_add(raised) >= 0 && most.saturating_add(raised) <= bytes {
-            return area + i128::from(raised) * time;
+        if within && least >= 0 && most <= bytes {
+            return area + weighed(raised, time);
         }
-        let middle = own.0.midpoint(own.1);
-        let raised = raised.saturating_add(self.nodes[node].raised);
-        self.removable_below(2 * node, (own.0, middle), range, bytes, raised)
-            + self.removable_below(2 * node + 1, (middle, own.1), range, bytes, raised)
+        let raised = raised.saturating_add(here);
+        if own.1 - own.0 == 1 {
+            let slots = self.common(own, range);
+            let slots = self.heights[slots.clone()].iter().zip(&self.times[slots]);
+            return slots
+                .map(|(&height, &time)| weighed((height + raised).clamp(0, bytes), time))
+                .sum();
+        }
+        let [left, right] = halves(own);
+        self.removable_below(2 * node, left, range, bytes, raised)
+            + self.removable_below(2 * node + 1, right, range, bytes, raised)
     }
 
     /// The last slot of the range that is higher than `line`.
     pub(super) fn last_above(&self, from: usize, until: usize, line: i64) -> Option<usize> {
-        self.last_below(1, (0, self.size), (from, until), line, 0)
+        self.last_below(1, (0, self.leaves), (from, until), line, 0)
     }
 
     fn last_below(
         &self,
         node: usize,
-        own: (usize, usize),
-        range: (usize, usize),
+        own: Part,
+        range: Part,
         line: i64,
         raised: i64,
     ) -> Option<usize> {
-        let Node { most, time, .. } = self.nodes[node];
+        let Node { most, time, raised: here, .. } = self.nodes[node];
         let low = most.saturating_add(raised) <= line;
-        if range.1 <= own.0 || own.1 <= range.0 || time == 0 || low {
+        if range.1 <= own.0 * LEAF || own.1 * LEAF <= range.0 || time == 0 || low {
             return None;
         }
+        let raised = raised.saturating_add(here);
         if own.1 - own.0 == 1 {
-            return Some(own.0);
+            let mut slots = self.common(own, range).rev();
+            return slots.find(|&slot| self.heights[slot] + raised > line);
         }
-        let middle = own.0.midpoint(own.1);
-        let raised = raised.saturating_add(self.nodes[node].raised);
-        let right = self.last_below(2 * node + 1, (middle, own.1), range, line, raised);
-        right.or_else(|| self.last_below(2 * node, (own.0, middle), range, line, raised))
+        let [left, right] = halves(own);
+        let found = self.last_below(2 * node + 1, right, range, line, raised);
+        found.or_else(|| self.last_below(2 * node, left, range, line, raised))
     }
 }
+
+/// Slots whose idle time has one sum, so that what is jumped about in stays in the nearest cache.
+const SUMMED: usize = 32;
 
 /// Idle time of one channel, by slot, in ps.
 #[derive(Clone, Debug)]
 pub(super) struct Idle {
     left: Vec<u64>,
-    /// A Fenwick tree of `left`. Source: Fenwick, "A New Data Structure for Cumulative Frequency
-    /// Tables", Software: Practice and Experience 24(3), 1994.
+    /// Of all slots.
+    total: u64,
+    /// A Fenwick tree of the sums of so many of `left`. Source: Fenwick, "A New Data Structure for
+    /// Cumulative Frequency Tables", Software: Practice and Experience 24(3), 1994.
     sums: Vec<u64>,
     /// The next slot with idle time, or one on the way to it.
     next: Vec<usize>,
@@ -147,20 +213,27 @@ pub(super) struct Idle {
 impl Idle {
     /// All of it idle.
     pub(super) fn new(times: &[u64]) -> Idle {
-        let mut sums = vec![0; times.len() + 1];
-        for (slot, &time) in times.iter().enumerate() {
-            sums[slot + 1] += time;
-            let parent = (slot + 1) + ((slot + 1) & (slot + 1).wrapping_neg());
+        let mut sums = vec![0];
+        sums.extend(times.chunks(SUMMED).map(|slots| slots.iter().sum::<u64>()));
+        for at in 1..sums.len() {
+            let parent = at + (at & at.wrapping_neg());
             if parent < sums.len() {
-                sums[parent] += sums[slot + 1];
+                sums[parent] += sums[at];
             }
         }
-        Idle { left: times.to_vec(), sums, next: (0..=times.len()).collect() }
+        let (left, next) = (times.to_vec(), (0..=times.len()).collect());
+        Idle { total: times.iter().sum(), left, sums, next }
+    }
+
+    /// Idle time of all slots.
+    pub(super) fn total(&self) -> u64 {
+        self.total
     }
 
     /// Idle time before this slot.
     pub(super) fn before(&self, slot: usize) -> u64 {
-        let (mut at, mut sum) = (slot, 0);
+        let (mut at, first) = (slot / SUMMED, slot / SUMMED * SUMMED);
+        let mut sum = self.left[first..slot].iter().sum();
         while at > 0 {
             sum += self.sums[at];
             at &= at - 1;
@@ -171,7 +244,7 @@ impl Idle {
     /// The last slot that has no more than `time` of idle time before it.
     pub(super) fn slot_of(&self, time: u64) -> usize {
         let (mut at, mut left) = (0, time);
-        let mut step = self.left.len().next_power_of_two();
+        let mut step = self.sums.len().next_power_of_two();
         while step > 0 {
             if at + step < self.sums.len() && self.sums[at + step] <= left {
                 at += step;
@@ -179,7 +252,12 @@ impl Idle {
             }
             step /= 2;
         }
-        at
+        let mut slot = (at * SUMMED).min(self.left.len());
+        while slot < self.left.len() && self.left[slot] <= left {
+            left -= self.left[slot];
+            slot += 1;
+        }
+        slot
     }
 
     /// Takes `time` out of the range, the earliest first, but `keep` of what comes first.
@@ -191,7 +269,8 @@ impl Idle {
             let taken = time.min(self.left[slot] - kept);
             time -= taken;
             self.left[slot] -= taken;
-            let mut at = slot + 1;
+            self.total -= taken;
+            let mut at = slot / SUMMED + 1;
             while at < self.sums.len() {
                 self.sums[at] -= taken;
                 at += at & at.wrapping_neg();
@@ -231,7 +310,7 @@ mod tests {
     fn heights_are_what_a_plain_list_says() {
         for seed in 0..200 {
             let mut seed = seed;
-            let slots = 1 + draw(&mut seed, 20) as usize;
+            let slots = 1 + draw(&mut seed, 90) as usize;
             let mut plain: Vec<i64> = (0..slots).map(|_| draw(&mut seed, 40) as i64 - 20).collect();
             let times: Vec<u64> = (0..slots).map(|_| 1 + draw(&mut seed, 9)).collect();
             let mut tree = Heights::new(&plain, &times);
@@ -257,14 +336,14 @@ mod tests {
     fn idle_time_is_found_and_taken_once() {
         for seed in 0..200 {
             let mut seed = seed;
-            let slots = 1 + draw(&mut seed, 20) as usize;
+            let slots = 1 + draw(&mut seed, 150) as usize;
             let mut plain: Vec<u64> = (0..slots).map(|_| draw(&mut seed, 9)).collect();
             let mut idle = Idle::new(&plain);
             for _ in 0..20 {
                 let from = draw(&mut seed, slots as u64) as usize;
                 let there: u64 = plain[from..].iter().sum();
                 let keep = draw(&mut seed, 4).min(there);
-                let time = draw(&mut seed, 12).min(there - keep);
+                let time = draw(&mut seed, 60).min(there - keep);
                 let (mut skip, mut left) = (keep, time);
                 for value in &mut plain[from..] {
                     let kept = skip.min(*value);
@@ -277,7 +356,8 @@ mod tests {
                 for slot in 0..=slots {
                     assert_eq!(idle.before(slot), plain[..slot].iter().sum::<u64>());
                 }
-                let asked = draw(&mut seed, 60);
+                assert_eq!(idle.total(), plain.iter().sum::<u64>());
+                let asked = draw(&mut seed, 700);
                 let last = (0..=slots).rev().find(|&s| plain[..s].iter().sum::<u64>() <= asked);
                 assert_eq!(Some(idle.slot_of(asked)), last);
             }
