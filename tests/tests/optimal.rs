@@ -17,6 +17,28 @@ fn ends(tiny: &Tiny, config: &PolicyConfig, setting: &Setting<'_>) -> Option<u32
     Some(tiny.run(policy, setting.repeat)?.0)
 }
 
+/// A run that is begun again has its plan from the policy before: it decides the same.
+#[test]
+fn a_plan_is_carried_out_again_as_it_was() {
+    let mut moved = 0;
+    for seed in 0..300 {
+        let tiny = Tiny::new(seed);
+        let spill: Vec<TierId> = tiny.hardware.tier_ids().filter(|&tier| tier != HBM).collect();
+        with_setting(&tiny.workload, &tiny.hardware, 2, |setting| {
+            let config = PolicyConfig::from(PlannedMigrationConfig { spill: spill.clone() });
+            let policy = cpu_ops::build(setting, |setting| config.build(setting));
+            let policy = policy.expect("it is built");
+            // Ops on the CPU are served by another policy around it, which is built anew.
+            let Some(again) = policy.anew() else { return };
+            let third = again.anew().expect("it was there before");
+            let ran = [policy, again, third].map(|policy| tiny.run(policy, setting.repeat));
+            assert!(ran[0] == ran[1] && ran[0] == ran[2], "seed {seed}: {ran:?}");
+            moved += usize::from(ran[0].is_some());
+        });
+    }
+    assert!(moved > 100, "{moved}");
+}
+
 /// Whatever is tried is a legal run; the best of it is no quicker than the best of all schedules,
 /// and no slower than G10's plan, with which the search begins.
 #[test]
