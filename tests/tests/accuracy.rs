@@ -147,19 +147,21 @@ fn rows_are_made_of_what_validate_writes() {
     assert_eq!(written(&expected.join("\n")), expected);
 }
 
-/// Mean steps of every policy on a recorded step, predicted and measured, of the run of that day.
+/// Mean steps of every policy on a recorded step, predicted and measured, of a run.
 fn policies(run: &str) -> Vec<(f64, f64)> {
-    let file = format!("validation/results/{run}/validate/zoo-train/validation.json");
-    let text = fs::read_to_string(root().join(file)).expect("it is kept");
-    let json: Value = serde_json::from_str(&text).expect("it is JSON");
     let mean = |case: &Value, key: &str| {
         let times = case["times"].as_array().expect("times").iter();
-        let steps: Vec<&Value> = times.filter(|time| time["class"] == "step").collect();
-        let of = |step: &&Value| step[key].as_f64().expect("a time");
-        steps.iter().map(of).sum::<f64>() / steps.len() as f64
+        let steps = times.filter(|time| time["class"] == "step");
+        let steps: Vec<f64> = steps.map(|step| step[key].as_f64().expect("a time")).collect();
+        steps.iter().sum::<f64>() / steps.len() as f64
     };
-    let cases = json["cases"].as_array().expect("cases").iter();
-    cases.map(|case| (mean(case, "predicted_ms"), mean(case, "measured_ms"))).collect()
+    let all = comparisons(&root().join("validation/results"));
+    let of_run = all.iter().filter(|(name, _)| name == run);
+    let cases = of_run.flat_map(|(_, json)| json["cases"].as_array().expect("cases"));
+    cases
+        .filter(|case| case["scenario"] == "zoo-train")
+        .map(|case| (mean(case, "predicted_ms"), mean(case, "measured_ms")))
+        .collect()
 }
 
 /// A simulator is asked which policy is best: of all pairs of which it says that one is better, how

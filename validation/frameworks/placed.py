@@ -4,12 +4,11 @@
 Records one plain step with `tiersim_record`, so that tiersim can be asked beforehand, then trains with
 `tiersim_record.apply`. Writes OUT_DIR/runs.csv, OUT_DIR/runs.json, the recorded traces and the hints.
 """
-from book import ARGS, BOOK, DEV, TINY, machine, profiled, repeat, run, sync
+from book import ARGS, BOOK, DEV, ROOT, TINY, machine, profiled, repeat, run, sync
 import json, os, sys, warnings
 
 # Has products give the same sum each time, for the case that compares losses.
 os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 sys.path[:0] = [os.path.join(ROOT, *part) for part in (("python", "src"), ("record", "examples"))]
 
 import torch

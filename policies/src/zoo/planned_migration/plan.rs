@@ -191,14 +191,12 @@ impl<'a> Draft<'a> {
     /// Takes interval after interval while any is worth something.
     fn fill(mut self) -> Draft<'a> {
         let mut heap = BinaryHeap::new();
-        // Asked of every entry, and so in less memory than stays are.
-        let mut taken = vec![false; self.stays.len()];
         for index in 0..self.trace.all.len() {
             self.enter(&mut heap, index);
         }
         while let Some((worth, Reverse(index))) = heap.pop() {
             let index = index as usize;
-            if taken[index] {
+            if self.stays[index].is_some() {
                 continue;
             }
             // What was taken since has made it worth less, or its copies are no longer idle time.
@@ -208,10 +206,9 @@ impl<'a> Draft<'a> {
                 continue;
             }
             self.take(index, &offer);
-            taken[index] = true;
             // Its other intervals with the same contents need no copy out any more.
             if let Some(Version { first, last, .. }) = self.version(index).filter(|_| offer.dirty) {
-                for other in (first..last).filter(|&other| !taken[other]) {
+                for other in (first..last).filter(|&other| self.stays[other].is_none()) {
                     self.enter(&mut heap, other);
                 }
             }

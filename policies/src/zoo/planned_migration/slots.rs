@@ -115,7 +115,7 @@ impl Heights {
         }
         if own.1 - own.0 == 1 {
             for slot in self.common(own, range) {
-                self.heights[slot] += bytes;
+                self.heights[slot] = self.heights[slot].saturating_add(bytes);
             }
             self.sum_up_leaf(own.0);
             return;
@@ -157,7 +157,9 @@ impl Heights {
             let slots = self.common(own, range);
             let slots = self.heights[slots.clone()].iter().zip(&self.times[slots]);
             return slots
-                .map(|(&height, &time)| weighed((height + raised).clamp(0, bytes), time))
+                .map(|(&height, &time)| {
+                    weighed(height.saturating_add(raised).clamp(0, bytes), time)
+                })
                 .sum();
         }
         let [left, right] = halves(own);
@@ -186,7 +188,7 @@ impl Heights {
         let raised = raised.saturating_add(here);
         if own.1 - own.0 == 1 {
             let mut slots = self.common(own, range).rev();
-            return slots.find(|&slot| self.heights[slot] + raised > line);
+            return slots.find(|&slot| self.heights[slot].saturating_add(raised) > line);
         }
         let [left, right] = halves(own);
         let found = self.last_below(2 * node + 1, right, range, line, raised);
@@ -194,17 +196,14 @@ impl Heights {
     }
 }
 
-/// Slots whose idle time has one sum, so that what is jumped about in stays in the nearest cache.
-const SUMMED: usize = 32;
-
 /// Idle time of one channel, by slot, in ps.
 #[derive(Clone, Debug)]
 pub(super) struct Idle {
     left: Vec<u64>,
     /// Of all slots.
     total: u64,
-    /// A Fenwick tree of the sums of so many of `left`. Source: Fenwick, "A New Data Structure for
-    /// Cumulative Frequency Tables", Software: Practice and Experience 24(3), 1994.
+    /// A Fenwick tree of `left`. Source: Fenwick, "A New Data Structure for Cumulative Frequency
+    /// Tables", Software: Practice and Experience 24(3), 1994.
     sums: Vec<u64>,
     /// The next slot with idle time, or one on the way to it.
     next: Vec<usize>,
@@ -213,16 +212,18 @@ pub(super) struct Idle {
 impl Idle {
     /// All of it idle.
     pub(super) fn new(times: &[u64]) -> Idle {
-        let mut sums = vec![0];
-        sums.extend(times.chunks(SUMMED).map(|slots| slots.iter().sum::<u64>()));
-        for at in 1..sums.len() {
-            let parent = at + (at & at.wrapping_neg());
+        let mut sums = vec![0; times.len() + 1];
+        for (slot, &time) in times.iter().enumerate() {
+            sums[slot + 1] += time;
+            let parent = (slot + 1) + ((slot + 1) & (slot + 1).wrapping_neg());
             if parent < sums.len() {
-                sums[parent] += sums[at];
+                sums[parent] += sums[slot + 1];
             }
         }
-        let (left, next) = (times.to_vec(), (0..=times.len()).collect());
-        Idle { total: times.iter().sum(), left, sums, next }
+        let mut idle =
+            Idle { left: times.to_vec(), total: 0, sums, next: (0..=times.len()).collect() };
+        idle.total = idle.before(times.len());
+        idle
     }
 
     /// Idle time of all slots.
@@ -232,8 +233,7 @@ impl Idle {
 
     /// Idle time before this slot.
     pub(super) fn before(&self, slot: usize) -> u64 {
-        let (mut at, first) = (slot / SUMMED, slot / SUMMED * SUMMED);
-        let mut sum = self.left[first..slot].iter().sum();
+        let (mut at, mut sum) = (slot, 0);
         while at > 0 {
             sum += self.sums[at];
             at &= at - 1;
@@ -244,7 +244,7 @@ impl Idle {
     /// The last slot that has no more than `time` of idle time before it.
     pub(super) fn slot_of(&self, time: u64) -> usize {
         let (mut at, mut left) = (0, time);
-        let mut step = self.sums.len().next_power_of_two();
+        let mut step = self.left.len().next_power_of_two();
         while step > 0 {
             if at + step < self.sums.len() && self.sums[at + step] <= left {
                 at += step;
@@ -252,12 +252,7 @@ impl Idle {
             }
             step /= 2;
         }
-        let mut slot = (at * SUMMED).min(self.left.len());
-        while slot < self.left.len() && self.left[slot] <= left {
-            left -= self.left[slot];
-            slot += 1;
-        }
-        slot
+        at
     }
 
     /// Takes `time` out of the range, the earliest first, but `keep` of what comes first.
@@ -270,7 +265,7 @@ impl Idle {
             time -= taken;
             self.left[slot] -= taken;
             self.total -= taken;
-            let mut at = slot / SUMMED + 1;
+            let mut at = slot + 1;
             while at < self.sums.len() {
                 self.sums[at] -= taken;
                 at += at & at.wrapping_neg();
