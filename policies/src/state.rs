@@ -10,7 +10,7 @@ use crate::command::{Allocating, Allocation, Command, ObjectAccess, Ticket, Work
 use smallvec::{Array, SmallVec};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use tiersim_models::collective::Exchange;
-use tiersim_models::ids::{ObjectId, TierId};
+use tiersim_models::ids::{ObjectId, OpId, TierId};
 use tiersim_models::outstanding::Traffic;
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_models::workload::Mode;
@@ -249,6 +249,7 @@ words! {
     Time: |at, out| at.ps().wrapping_sub(out.now.ps());
     TierId: |tier, out| tier.0.into();
     ObjectId: |object, out| object.0.into();
+    OpId: |op, out| op.0.into();
     Mode: |mode, out| u64::from(mode.reads()) + 2 * u64::from(mode.writes());
     Ticket: |ticket, out| match out.next {
         Some(next) => (next.0 - ticket.0).into(),

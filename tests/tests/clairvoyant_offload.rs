@@ -10,18 +10,29 @@ fn spill(world: &World) -> Vec<TierId> {
 }
 
 fn clairvoyant(world: &World, window: Option<u32>) -> Box<dyn Policy> {
-    with(world, window, false)
+    with(world, window, |_| ())
 }
 
 /// One op ahead, and what the first replay showed.
 fn remembering(world: &World) -> Box<dyn Policy> {
-    with(world, Some(1), true)
+    with(world, Some(1), |config| config.remembers = true)
 }
 
-fn with(world: &World, window: Option<u32>, remembers: bool) -> Box<dyn Policy> {
+/// What is quicker used where it is than copied is used so.
+fn in_place(world: &World, window: Option<u32>) -> Box<dyn Policy> {
+    with(world, window, |config| config.in_place = true)
+}
+
+fn with(
+    world: &World,
+    window: Option<u32>,
+    change: impl Fn(&mut ClairvoyantOffloadConfig),
+) -> Box<dyn Policy> {
     let ops = world.workload.trace.ops.len() as u64;
     let spans: Vec<Span> = (0..ops).map(|op| world.durations.of(op)).collect();
-    let config = ClairvoyantOffloadConfig { spill: spill(world), window, remembers };
+    let spill = spill(world);
+    let mut config = ClairvoyantOffloadConfig { spill, window, remembers: false, in_place: false };
+    change(&mut config);
     with_setting(&world.workload, &world.hardware, world.repeat, |setting| {
         let setting = Setting { spans: &spans, ..*setting };
         Box::new(ClairvoyantOffload::new(&config, &setting).expect("every pair is joined"))
@@ -92,6 +103,53 @@ fn what_fits_is_never_copied_out() {
     assert_eq!(world.ends(clairvoyant(&world, None)).unwrap().last(), Some(&210));
 }
 
+/// One op ahead nobody knows that all of it fits, so both objects are copied out early. That was in
+/// vain, as both are written again where they are; no later replay does it again.
+#[test]
+fn a_copy_that_was_in_vain_is_not_made_again() {
+    use Mode::ReadWrite;
+    let mut traced = Traced::new();
+    let [a, b] = [0; 2].map(|_| traced.object(10, true));
+    for object in [Some(a), None, Some(b), None] {
+        let uses: Vec<_> = object.map(|object| (object, ReadWrite)).into_iter().collect();
+        traced.op(0, 0, Span::from_ps(100), &uses);
+    }
+    for repeat in [2, 5] {
+        let world = world(20, Traced(traced.0.clone()), repeat);
+        assert_eq!(copied(&world, clairvoyant(&world, Some(1))), [20, 20], "{repeat} replays");
+    }
+}
+
+/// Each op uses two of six objects, two fit, and each takes 10 to copy or to use where it is. With
+/// copies every op waits for two of them. In place it waits as long, but the link brings what the
+/// next one uses meanwhile: of 18 ops 8 find everything there.
+#[test]
+fn what_would_leave_again_is_used_where_it_is_if_that_is_allowed() {
+    let mut traced = Traced::new();
+    for pair in [0; 3].map(|_| [0; 2].map(|_| traced.object(10, true))) {
+        traced.op(0, 0, Span::from_ps(1), &pair.map(|object| (object, Mode::Read)));
+    }
+    let world = world(20, traced, 6);
+    let last = |policy| world.ends(policy).unwrap().last().copied();
+    assert_eq!(copied(&world, clairvoyant(&world, None)), [0, 360]);
+    assert_eq!(last(clairvoyant(&world, None)), Some(18 * 21));
+    assert_eq!(copied(&world, in_place(&world, None)), [0, 180]);
+    assert_eq!(last(in_place(&world, None)), Some(10 * 21 + 8));
+}
+
+/// What fits is never used where it is: a copy serves all uses to come.
+#[test]
+fn what_could_stay_is_copied_even_where_use_in_place_is_allowed() {
+    let mut traced = Traced::new();
+    for object in [0; 2].map(|_| traced.object(10, true)) {
+        traced.op(0, 0, Span::from_ps(1), &[(object, Mode::Read)]);
+    }
+    let world = world(20, traced, 3);
+    for window in [None, Some(1)] {
+        assert_eq!(copied(&world, in_place(&world, window))[1], 20, "{window:?}");
+    }
+}
+
 #[test]
 fn a_fetch_leaves_the_room_that_new_objects_need_first() {
     use Mode::{Read, Write};
@@ -150,7 +208,7 @@ fn what_has_been_seen_once_is_as_good_as_known_before() {
         told += u32::from(known == seen && known != unknown);
     }
     assert_eq!([equal, compared], [269, 270]);
-    assert_eq!(told, 201, "worlds in which one op ahead is not enough");
+    assert_eq!(told, 192, "worlds in which one op ahead is not enough");
 }
 
 #[test]

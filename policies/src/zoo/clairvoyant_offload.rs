@@ -2,7 +2,8 @@
 //!
 //! Five rules, each bounded by what the links can carry while the next op runs. *Early write-back*:
 //! what is needed last and will have to leave is copied out while the link is idle, so that leaving
-//! is free later; to a tier behind others only what these will not hold. *Farthest next use*: room
+//! is free later; to a tier behind others only what these will not hold. Where a window hides what
+//! is to come, a copy that was in vain is not made again in later replays. *Farthest next use*: room
 //! is made by giving up what is needed last, copies before what would have to be written first;
 //! what is used no more counts as needed when its memory is given back. *Look-ahead fetch*: what is
 //! outside comes back in the order of next uses, in the place of what is needed later, as long as
@@ -20,6 +21,7 @@ mod ahead;
 mod config;
 mod estimate;
 mod future;
+mod in_place;
 mod sizes;
 mod space;
 mod stock;
@@ -51,6 +53,8 @@ pub struct ClairvoyantOffload {
     workload: Workload,
     spill: Vec<TierId>,
     window: Option<u32>,
+    /// Whether an op may use what it lacks where it is.
+    in_place: bool,
     told: Told,
     /// Tiers outside HBM.
     outside: Vec<TierId>,
@@ -63,6 +67,8 @@ pub struct ClairvoyantOffload {
     stays: Vec<bool>,
     /// By object: the op behind which it was copied out early, while it is in HBM still.
     early: Vec<Option<OpId>>,
+    /// Uses behind which contents were copied out early, and ended in HBM without having left it.
+    in_vain: Uses,
     /// The occurrence, counted from 1, whose decisions moved an object last.
     moved: Vec<u64>,
     now: Now,
@@ -114,6 +120,7 @@ impl ClairvoyantOffload {
             workload: setting.workload.clone(),
             spill: config.spill.clone(),
             window: config.window,
+            in_place: config.in_place,
             outside: setting.hardware.tier_ids().filter(|&tier| tier != HBM).collect(),
             future: Future::new(setting, config, &told.in_place),
             told,
@@ -122,6 +129,7 @@ impl ClairvoyantOffload {
             stock: Stock::new(objects),
             under_way: under_way(setting),
             early: vec![None; objects],
+            in_vain: Uses::new(),
             moved: vec![0; objects],
             now: Now::default(),
         })
@@ -313,6 +321,7 @@ impl Policy for ClairvoyantOffload {
             ..Now::default()
         };
         if self.future.recalls(occurrence) {
+            self.in_vain.clear(); // they were in vain for want of sight
             for object in (0..self.workload.trace.objects.len()).map(ObjectId::at) {
                 if let Some(place) = self.stock.place(object) {
                     self.put(object, place, view);
@@ -351,8 +360,8 @@ impl Policy for ClairvoyantOffload {
 
     fn state(&self, _: &View<'_>, out: &mut State) -> bool {
         // What is moved now is of the op that is planned: none is.
-        remember!(out, self as ClairvoyantOffload { future, estimate, stock }
-            skip { workload, spill, window, told, outside, under_way, stays, early, moved, now });
+        remember!(out, self as ClairvoyantOffload { future, estimate, stock, early, in_vain }
+            skip { workload, spill, window, in_place, told, outside, under_way, stays, moved, now });
         true
     }
 

@@ -104,6 +104,7 @@ impl Recipe for OptimalConfig {
                     spill: self.spill.clone(),
                     window: None,
                     remembers: false,
+                    in_place: false,
                 };
                 return Ok(Box::new(ClairvoyantOffload::with(&config, told, setting)?));
             }

@@ -16,6 +16,8 @@ pub struct ClairvoyantOffloadConfig {
     pub window: Option<u32>,
     /// Behind a window: from the second replay on the first is remembered, and taken to go on.
     pub remembers: bool,
+    /// What an op lacks is used where it is if that is quicker than copies.
+    pub in_place: bool,
 }
 
 /// How scenarios spell it.
@@ -26,6 +28,7 @@ pub const ENTRY: Entry = Entry {
         Parameter::optional("spill", Kind::Spill),
         Parameter::optional("window", Kind::Count { least: 1, most: 1_000_000 }),
         Parameter::optional("remembers", Kind::Flag),
+        Parameter::optional("in_place", Kind::Flag),
     ],
     make: |params| {
         let window = params.count("window").map(|ops| u32::try_from(ops).expect("in range"));
@@ -37,7 +40,9 @@ pub const ENTRY: Entry = Entry {
                 remedy: "add window: 64, or leave it out".into(),
             });
         }
-        Ok(ClairvoyantOffloadConfig { spill: params.tiers("spill"), window, remembers }.into())
+        let in_place = params.flag("in_place").unwrap_or(false);
+        let spill = params.tiers("spill");
+        Ok(ClairvoyantOffloadConfig { spill, window, remembers, in_place }.into())
     },
 };
 
@@ -47,9 +52,10 @@ impl Recipe for ClairvoyantOffloadConfig {
     }
 
     fn details(&self) -> String {
-        let Some(ops) = self.window else { return "lookahead: all".to_owned() };
+        let ahead = self.window.map_or("all".to_owned(), |ops| format!("{ops} ops"));
         let then = if self.remembers { ", then the step before" } else { "" };
-        format!("lookahead: {ops} ops{then}")
+        let there = if self.in_place { "; uses in place what that is quicker for" } else { "" };
+        format!("lookahead: {ahead}{then}{there}")
     }
 
     fn build(&self, setting: &Setting<'_>) -> Result<Box<dyn Policy>, String> {

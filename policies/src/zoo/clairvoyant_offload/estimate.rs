@@ -106,10 +106,14 @@ impl Estimate {
         route.iter().map(|(_, law)| law.span_of(bytes).ps()).max().unwrap_or(0)
     }
 
+    /// How long a use of so many bytes takes where they are.
+    pub(super) fn in_place(&self, tier: TierId, bytes: Bytes) -> u64 {
+        self.in_place[tier.index()].span_of(bytes).ps()
+    }
+
     /// The op that is planned uses so many bytes where they are.
     pub(super) fn delay(&mut self, tier: TierId, bytes: Bytes) {
-        let more = self.in_place[tier.index()].span_of(bytes).ps();
-        self.delay = self.delay.saturating_add(more);
+        self.delay = self.delay.saturating_add(self.in_place(tier, bytes));
     }
 
     /// Copies an object out of HBM, where it stays.

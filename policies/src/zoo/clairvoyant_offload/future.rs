@@ -126,6 +126,25 @@ impl Future {
         self.upcoming(object).filter(|&next| next - now.min(next) <= self.window(now))
     }
 
+    /// The uses of an object within the lookahead, up to and including an occurrence: when, and by
+    /// which op.
+    pub(super) fn uses_until(
+        &self,
+        object: ObjectId,
+        now: u64,
+        until: u64,
+    ) -> impl Iterator<Item = (u64, OpId)> {
+        let uses = &self.objects[object.index()];
+        let (count, until) = (uses.ops.len(), until.min(now.saturating_add(self.window(now))));
+        let all = if uses.persistent && count > 0 { usize::MAX } else { count };
+        let occurrence = move |at: usize| {
+            let op = uses.ops[at % count].0;
+            ((uses.lap + (at / count) as u64) * self.ops + u64::from(op), OpId(op))
+        };
+        let known = move |&(at, _): &(u64, OpId)| at <= until && at < self.total;
+        (uses.next..all).map(occurrence).take_while(known)
+    }
+
     fn upcoming(&self, object: ObjectId) -> Option<u64> {
         let uses = &self.objects[object.index()];
         let &(op, _) = uses.ops.get(uses.next)?;

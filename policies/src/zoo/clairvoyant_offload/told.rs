@@ -7,7 +7,6 @@
 //! what it always is.
 
 use super::ClairvoyantOffload;
-use crate::step::Step;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use tiersim_models::ids::{ObjectId, OpId};
@@ -24,38 +23,25 @@ pub(in crate::zoo) struct Told {
     pub(in crate::zoo) kept: Uses,
     /// Filled by runs, if asked: uses behind which contents were copied out, and never left.
     pub(in crate::zoo) wasted: Option<Arc<Mutex<Uses>>>,
+    /// Whether to learn from copies in vain with all known, too.
+    pub(in crate::zoo) learns: bool,
 }
 
 impl ClairvoyantOffload {
-    /// What this op uses where it is costs what such a use costs.
-    pub(super) fn use_in_place(&mut self, step: &mut Step<'_>) {
-        let view = step.view();
-        let op = self.future.op(view.occurrence());
-        for touched in view.uses() {
-            let object = touched.object;
-            let there = self.told.in_place.contains(&(object, op));
-            if !there || !view.exists(object) || view.in_hbm(object) {
-                continue;
-            }
-            let Some(tier) = self.holder(object, &view) else { continue };
-            let bytes = touched.charged(step.bytes(object));
-            step.use_in_place(object);
-            step.charge(tier, bytes);
-            self.estimate.delay(tier, bytes);
-            self.now.in_place.push(object);
-        }
-    }
-
-    /// Whether an object's contents are kept.
+    /// Whether an object's contents are kept: that is told, or an early copy of them was in vain in
+    /// an earlier replay.
     pub(super) fn is_kept(&self, object: ObjectId) -> bool {
-        let last = self.future.last(object);
-        last.is_some_and(|op| self.told.kept.contains(&(object, op)))
+        let last = self.future.last(object).map(|op| (object, op));
+        last.is_some_and(|last| self.told.kept.contains(&last) || self.in_vain.contains(&last))
     }
 
     /// An object's contents are no more: if they have been copied out early and are in HBM still,
-    /// that was of no use.
+    /// that was in vain.
     pub(super) fn ends_early(&mut self, object: ObjectId) {
         let Some(op) = self.early[object.index()].take() else { return };
+        if self.told.learns || !self.future.sees_all(self.now.occurrence) {
+            self.in_vain.insert((object, op));
+        }
         if let Some(wasted) = &self.told.wasted {
             wasted.lock().expect("nobody panics with it").insert((object, op));
         }

@@ -56,7 +56,8 @@ impl Steps {
         let trace = &workload.trace;
         let ops = (0..trace.ops.len()).map(OpId::at);
         let uses = ops.flat_map(|op| trace.uses_of(op).iter().map(move |used| (used.object, op)));
-        let mut told = Told { wasted, ..Told::default() };
+        // A plan is tried before it is kept, so what learning does to it is seen.
+        let mut told = Told { wasted, learns: true, ..Told::default() };
         for (object, op) in uses {
             let own = self.of_step(object, op);
             if orders.in_place.contains(&own) {
