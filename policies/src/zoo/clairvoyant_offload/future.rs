@@ -126,8 +126,8 @@ impl Future {
         self.upcoming(object).filter(|&next| next - now.min(next) <= self.window(now))
     }
 
-    /// The uses of an object within the lookahead, up to and including an occurrence: when, and by
-    /// which op.
+    /// The uses of an object within the lookahead and a replay, up to and including an occurrence:
+    /// when, and by which op.
     pub(super) fn uses_until(
         &self,
         object: ObjectId,
@@ -136,7 +136,7 @@ impl Future {
     ) -> impl Iterator<Item = (u64, OpId)> {
         let uses = &self.objects[object.index()];
         let (count, until) = (uses.ops.len(), until.min(now.saturating_add(self.window(now))));
-        let all = if uses.persistent && count > 0 { usize::MAX } else { count };
+        let all = if uses.persistent && count > 0 { uses.next + count + 1 } else { count };
         let occurrence = move |at: usize| {
             let op = uses.ops[at % count].0;
             ((uses.lap + (at / count) as u64) * self.ops + u64::from(op), OpId(op))
