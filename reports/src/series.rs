@@ -18,10 +18,10 @@ use tiersim_models::results::{AxisValue, CaseRecord, MACHINE, RunRecord};
 /// Up to so many series have a colour and a marker each that no other has.
 const MOST_OF_OWN_LOOK: usize = 6;
 
-/// Comma-separated parts of the details that hold no number.
+/// Parts of the details, between commas and semicolons, that hold no number.
 fn words_of(case: &CaseRecord) -> Vec<&str> {
     case.details
-        .split(", ")
+        .split([',', ';'])
         .map(str::trim)
         .filter(|part| !part.is_empty() && !part.contains(|c: char| c.is_ascii_digit()))
         .collect()
@@ -238,6 +238,17 @@ mod tests {
             series_names(&record.results, None)[at],
             "adam-state (emulated), in place, dram"
         );
+    }
+
+    /// What a run adds to the words of a policy follows a semicolon, and hides none of them.
+    #[test]
+    fn a_word_before_a_semicolon_is_one() {
+        let mut record = common::pairs(&["lru"], &["a", "a"]);
+        for (case, details) in record.results.iter_mut().zip(["all", "all, in place; 16 MiB"]) {
+            case.details = details.into();
+        }
+        let names = series_names(&record.results, None);
+        assert_eq!(names, ["lru, a", "lru, a, in place"]);
     }
 
     #[test]

@@ -54,7 +54,7 @@ impl Recipe for ClairvoyantOffloadConfig {
     fn details(&self) -> String {
         let ahead = self.window.map_or("all".to_owned(), |ops| format!("{ops} ops"));
         let then = if self.remembers { ", then the step before" } else { "" };
-        let there = if self.in_place { "; uses in place what that is quicker for" } else { "" };
+        let there = if self.in_place { ", in place" } else { "" };
         format!("lookahead: {ahead}{then}{there}")
     }
 
