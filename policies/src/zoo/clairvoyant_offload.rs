@@ -18,6 +18,7 @@
 //! needed to run the op is done only if it costs the op nothing.
 
 mod ahead;
+mod alive;
 mod config;
 mod estimate;
 mod future;

@@ -3,6 +3,7 @@
 //! All of it follows from the workload and from how long its ops take; nothing is observed.
 //! Invariant: what lies beyond the window is never told but as "not known".
 
+use super::alive::Alive;
 use super::{ClairvoyantOffloadConfig, told};
 use crate::recipe::Setting;
 use crate::state::{Remembered, State, remember};
@@ -295,74 +296,6 @@ fn uses(workload: &Workload, in_place: &told::Uses) -> Vec<Uses> {
         all[object.index()].ops.retain(|used| used.0 != op.0);
     }
     all
-}
-
-/// Bytes alive during each op of a replay, wherever they are: a tree of maxima.
-#[derive(Debug)]
-struct Alive {
-    ops: usize,
-    /// Leaves from `ops` on, each inner node the greater of its two.
-    tree: Vec<Bytes>,
-    /// Alive behind each op.
-    after: Vec<Bytes>,
-}
-
-impl Alive {
-    fn new(workload: &Workload) -> Alive {
-        let trace = &workload.trace;
-        let ops = trace.ops.len();
-        let mut used = vec![false; trace.objects.len()];
-        trace.uses.iter().for_each(|touched| used[touched.object.index()] = true);
-        let bytes = |object: &ObjectId| trace.objects[object.index()].bytes;
-        let lasting = (0..trace.objects.len()).map(ObjectId::at);
-        let mut alive: Bytes = lasting
-            .filter(|object| trace.objects[object.index()].persistent && used[object.index()])
-            .map(|object| bytes(&object))
-            .sum();
-        let mut tree = vec![Bytes::ZERO; 2 * ops];
-        let mut after = Vec::with_capacity(ops);
-        for op in 0..ops {
-            alive += workload.births(OpId::at(op)).iter().map(bytes).sum();
-            tree[ops + op] = alive;
-            alive -= workload.releases(OpId::at(op)).iter().map(bytes).sum();
-            after.push(alive);
-        }
-        for node in (1..ops).rev() {
-            tree[node] = tree[2 * node].max(tree[2 * node + 1]);
-        }
-        Alive { ops, tree, after }
-    }
-
-    /// The most between two occurrences, both included.
-    fn peak(&self, from: u64, to: u64) -> Bytes {
-        let ops = self.ops as u64;
-        if to - from.min(to) >= ops {
-            return self.within(0, self.ops);
-        }
-        let (from, to) = ((from % ops) as usize, (to % ops) as usize);
-        if from <= to {
-            self.within(from, to + 1)
-        } else {
-            self.within(from, self.ops).max(self.within(0, to + 1))
-        }
-    }
-
-    fn within(&self, from: usize, to: usize) -> Bytes {
-        let (mut low, mut high) = (from + self.ops, to + self.ops);
-        let mut peak = Bytes::ZERO;
-        while low < high {
-            if low % 2 == 1 {
-                peak = peak.max(self.tree[low]);
-                low += 1;
-            }
-            if high % 2 == 1 {
-                high -= 1;
-                peak = peak.max(self.tree[high]);
-            }
-            (low, high) = (low / 2, high / 2);
-        }
-        peak
-    }
 }
 
 /// When ops start if nothing is held up.
