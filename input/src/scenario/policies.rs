@@ -240,7 +240,7 @@ impl Resolver<'_, '_> {
         Some(spill)
     }
 
-    /// The tiers of [`default_spill`] that a framework uses which nobody gave a drive or a peer.
+    /// The tiers of [`Self::default_spill`] that a framework uses which nobody gave a drive or a peer.
     fn host_tiers(&mut self, at: &str, hardware: &Hardware) -> Option<Vec<TierId>> {
         let is_host =
             |id: &TierId| matches!(hardware.tiers[id.index()].kind, TierKind::Dram | TierKind::Cxl);
