@@ -1,10 +1,10 @@
-//! What the policy is told beforehand by somebody who tries runs.
+//! What the policy is told beforehand by somebody who tries runs, and what it learns by itself.
 //!
-//! Some uses bring nothing back: what is outside when they come is used where it is. Some contents
-//! are kept: they are not copied out early, and leave only if an op needs their room. And whoever
-//! tells may ask which early copies have been of no use.
-//! Invariant: nothing told is nothing changed; a use of what is in HBM, or does not exist yet, is
-//! what it always is.
+//! Told: some uses bring nothing back: what is outside when they come is used where it is. Some
+//! contents are kept: they are not copied out early, and leave only if an op needs their room. And
+//! whoever tells may ask which early copies have been in vain. Learned, where a window hides what is
+//! to come or if that is told: contents whose early copy was in vain are kept in later replays.
+//! Invariant: with nothing told and all in sight, every replay decides by the same rules.
 
 use super::ClairvoyantOffload;
 use std::collections::BTreeSet;

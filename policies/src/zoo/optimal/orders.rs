@@ -3,7 +3,7 @@
 //! The other half of the plans: copies are decided op by op, but some objects are used where they
 //! are, and some are not copied out early. Where all steps of a trace are the same, that is told
 //! for one of them.
-//! Invariant: without orders, the policy as it is.
+//! Invariant: without orders, the policy as it is, but that it learns from copies in vain.
 
 #[cfg(feature = "lp")]
 use crate::bound::alike_steps;
