@@ -31,6 +31,8 @@ pub struct Ledger {
     leaving: Vec<SmallVec<[(TierId, Ticket); 1]>>,
     /// What tiers store packed.
     storing: Option<Storing>,
+    /// Whether free bytes are all that counts in every tier.
+    exact: bool,
 }
 
 /// Bytes of a tier that are not free.
@@ -124,8 +126,10 @@ impl Ledger {
                 arena: arena.map(|spec| Box::new(Arena::new(spec, ready, ops))),
             }
         };
+        let tiers: Vec<Account> = memory.all_usable().iter().enumerate().map(account).collect();
         Ledger {
-            tiers: memory.all_usable().iter().enumerate().map(account).collect(),
+            exact: tiers.iter().all(|account| account.arena.is_none()),
+            tiers,
             objects: vec![SmallVec::new(); objects],
             leaving: vec![SmallVec::new(); objects],
             storing: memory.stores().cloned(),
@@ -178,6 +182,11 @@ impl Ledger {
         self.tiers[tier.index()].arena.is_none()
     }
 
+    /// The same of every tier.
+    pub(crate) fn is_exact_throughout(&self) -> bool {
+        self.exact
+    }
+
     /// Where an object lies in a tier that is not exact.
     pub fn block(&self, object: ObjectId, tier: TierId) -> Option<AllocatorBlock> {
         self.tiers[tier.index()].arena.as_ref()?.block(object)
@@ -197,6 +206,9 @@ impl Ledger {
 
     /// What allocators have taken since this was last asked.
     pub(crate) fn allocating(&mut self) -> Allocating {
+        if self.exact {
+            return Allocating::default();
+        }
         let arenas = self.tiers.iter_mut().filter_map(|account| account.arena.as_mut());
         arenas.map(|arena| arena.allocating()).fold(Allocating::default(), |sum, one| Allocating {
             thread: sum.thread + one.thread,
@@ -262,6 +274,11 @@ impl Ledger {
             slots.iter().filter(|slot| slot.valid).map(|slot| slot.tier).collect();
         tiers.sort_unstable();
         tiers
+    }
+
+    /// The first of them; `None` if the object is nowhere.
+    pub(crate) fn nearest(&self, object: ObjectId) -> Option<TierId> {
+        self.slots(object).iter().filter(|slot| slot.valid).map(|slot| slot.tier).min()
     }
 
     /// Whether a tier beside this one holds the object's present contents.
@@ -351,8 +368,9 @@ impl Ledger {
 
     /// Writes what is where; `false` if an allocator is not exact: what it does is not known here.
     pub(crate) fn state(&self, out: &mut State) -> bool {
-        remember!(out, self as Ledger { tiers, objects, leaving => each_under_way } skip { storing });
-        tiers.iter().all(|account| account.arena.is_none())
+        remember!(out, self as Ledger { tiers, objects, leaving => each_under_way }
+            skip { storing, exact });
+        self.exact
     }
 
     /// Removes an object's slot from a tier.

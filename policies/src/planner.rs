@@ -259,8 +259,10 @@ impl<'a> Planner<'a> {
         self.buffers = buffers;
         self.bring_back()?;
         self.compute(op)?;
-        self.compact();
-        self.ledger.sample(self.moment(op));
+        if !self.ledger.is_exact_throughout() {
+            self.compact();
+            self.ledger.sample(self.moment(op));
+        }
         self.next += 1;
         if self.workload.step_ends().binary_search(&op).is_ok() {
             self.step_ended();

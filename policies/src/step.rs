@@ -126,7 +126,10 @@ impl<'a> Step<'a> {
 
     /// The nearest tier that holds the object's present contents; `None` before its birth.
     pub fn nearest(&self, object: ObjectId) -> Option<TierId> {
-        self.holders(object).first().copied()
+        match self.change(object) {
+            None => self.view.ledger.nearest(object),
+            Some(_) => self.holders(object).first().copied(),
+        }
     }
 
     /// Bytes that are free, as [`View::free`] counts them; none where more is taken than there is.

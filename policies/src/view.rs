@@ -83,7 +83,7 @@ impl<'a> View<'a> {
 
     /// The nearest tier that holds the object's present contents; `None` before its birth.
     pub fn nearest(&self, object: ObjectId) -> Option<TierId> {
-        self.ledger.tiers_of(object).first().copied()
+        self.ledger.nearest(object)
     }
 
     /// Whether the object has room outside HBM, be its contents there present or stale.

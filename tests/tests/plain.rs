@@ -45,7 +45,7 @@ fn workload(trial: &Trial) -> Workload {
     Workload::new(trace)
 }
 
-/// Every end of an op with what was measured by then, and what was measured in the end.
+/// Every end of an op with what was measured by then, what was measured in the end, and what ran when.
 fn carried<M: Machine + Watched>(
     mut planner: Planner<'_>,
     machine: &mut M,
@@ -54,6 +54,7 @@ fn carried<M: Machine + Watched>(
 ) -> String {
     let ops = workload.trace.ops.len() as u64;
     let mut seen: Vec<(u64, Time, Meters)> = Vec::new();
+    machine.record_timeline();
     let driven = drive(&mut planner, machine, window, |occurrence, at, machine: &mut M| {
         let op = OpId::at((occurrence % ops) as usize);
         if workload.step_ends().contains(&op) {
@@ -62,8 +63,9 @@ fn carried<M: Machine + Watched>(
         seen.push((occurrence, at, machine.so_far()));
     });
     let driven = driven.map_err(|error| error.to_string());
+    let (timeline, counts) = (machine.take_timeline(), planner.counts());
     let (now, events, meters) = (machine.now(), machine.events(), machine.meters());
-    format!("{driven:?} {now:?} {events} {meters:?} {:?} {seen:?}", planner.counts())
+    format!("{driven:?} {now:?} {events} {meters:?} {counts:?} {seen:?} {timeline:?}")
 }
 
 /// A policy on some machines of a world; how often these were plain.
@@ -86,22 +88,28 @@ fn compared(trial: &Trial, workload: &Workload, policy: &PolicyConfig) -> u64 {
         let policy = build().expect("it was built before");
         Planner::again(recording.clone(), workload, policy, &memory, repeat)
     };
-    let Ok(first) = recording.replay(0) else { return 0 };
     let (digests, mut plain) = (Arc::new(Digests::default()), 0);
     for number in 0..MACHINES {
         let hardware = machine(&trial.hardware, number);
         let routes = hardware.routes().expect("every drawn machine is joined");
         let start = again().start();
-        let mut whole = SimMachine::new(&hardware, routes.clone(), workload, &durations, &start);
-        let other = whole.plain(first.commands(), (&routes, digests.clone()));
-        let Some(mut other) = other else { continue };
-        plain += 1;
-        let other = carried(again(), &mut other, trial.window, workload);
-        if other.contains("more than a plain machine") {
-            continue;
+        let made = || SimMachine::new(&hardware, routes.clone(), workload, &durations, &start);
+        // A plan that others carry out too, and one that nobody else has.
+        let alone = || {
+            let policy = build().expect("it was built before");
+            Planner::new(workload, policy, &memory, repeat).expect("it was placed before")
+        };
+        for is_shared in [true, false] {
+            let planner = || if is_shared { again() } else { alone() };
+            let Some(mut other) = made().plain(0, (&routes, digests.clone())) else { continue };
+            let other = carried(planner(), &mut other, trial.window, workload);
+            if other.contains("more than a plain machine") {
+                continue;
+            }
+            plain += 1;
+            let whole = carried(planner(), &mut made(), trial.window, workload);
+            assert!(whole == other, "{policy:?}, seed {}\n{whole}\n{other}", trial.seed);
         }
-        let whole = carried(again(), &mut whole, trial.window, workload);
-        assert!(whole == other, "{policy:?}, seed {}\n{whole}\n{other}", trial.seed);
     }
     plain
 }
@@ -142,10 +150,13 @@ fn a_sweep_over_plain_machines_has_the_figures_of_runs_that_plan_for_themselves(
         for entry in Registry::default().entries() {
             let (trace, hardware) = (&trial.workload.trace, &trial.hardware);
             let Some(policy) = drawn(entry, trial.seed, trace, hardware) else { continue };
+            // With a plan that others carry out too, with one of its own, and on the whole machine.
             let (shared, alone) =
-                (told(&trial, &policy, [true, false]), told(&trial, &policy, [false, true]));
-            assert!(shared == alone, "{policy:?}, seed {}\n{shared}\n{alone}", trial.seed);
-            fits += usize::from(alone.contains("Done"));
+                (told(&trial, &policy, [true, false]), told(&trial, &policy, [false, false]));
+            let whole = told(&trial, &policy, [false, true]);
+            assert!(shared == whole, "{policy:?}, seed {}\n{shared}\n{whole}", trial.seed);
+            assert!(alone == whole, "{policy:?}, seed {}\n{alone}\n{whole}", trial.seed);
+            fits += usize::from(whole.contains("Done"));
         }
     }
     assert!(fits > 200, "{fits} cases fit");

@@ -105,6 +105,11 @@ impl<'a> Planner<'a> {
         self.again.as_ref().map(|again| again.recording.start().to_vec())
     }
 
+    /// Whether what is planned was planned once.
+    pub fn plans_again(&self) -> bool {
+        self.again.is_some()
+    }
+
     /// The commands of the op that was planned last, where they were planned once.
     pub(crate) fn planned_again(&self) -> Option<OfOp<'_>> {
         let Again { replay, of_op, .. } = self.again.as_ref()?;

@@ -58,8 +58,7 @@ impl Planner<'_> {
                 self.refused(format!("left object {} outside the host's memory", name()))
             });
         }
-        let holders = self.ledger.tiers_of(object);
-        let nearest = *holders.first().expect("an object that is used exists");
+        let nearest = self.ledger.nearest(object).expect("an object that is used exists");
         let allowed = nearest == HBM
             || self.in_place.contains(&object)
             || self.workload.births(op).contains(&object);

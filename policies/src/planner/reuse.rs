@@ -20,7 +20,7 @@ impl Planner<'_> {
         while let Some(reuse) = plan.reuses.get(self.next_reuse).filter(|reuse| reuse.op <= op) {
             self.next_reuse += 1;
             let bytes = self.workload.trace.objects[reuse.object.index()].bytes.get();
-            match ledger.tiers_of(reuse.object).first() {
+            match ledger.nearest(reuse.object) {
                 None => found.in_the_op += bytes,
                 Some(tier) => {
                     let tiers = found.tiers.len().max(tier.index() + 1);

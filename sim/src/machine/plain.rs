@@ -1,12 +1,13 @@
-//! A machine that has nothing beside its laws, and a plan that was made once: the same times as
-//! [`SimMachine`], for a small part of the work.
+//! A machine that has nothing beside its laws: the same times as [`SimMachine`], for a small part of
+//! the work.
 //!
-//! Where one device carries out a plan that others carry out too, every copy crosses one channel
-//! that serves one after the other, ops pay for use in place by the laws of tiers alone, and nobody
-//! looks at what runs when, most of what a machine looks after for each command cannot happen. What
-//! is left is here: streams, channels, edges, and the same sums. A stream and a channel each have at
-//! most one end to come, so the next event is the least of few. All commands of a plan are kept, so
-//! the path of a step is walked back when the step ends, and not carried along.
+//! Where one device carries out a short plan, every copy crosses one channel that serves one after
+//! the other, ops pay for use in place by the laws of tiers alone, and nobody looks at what runs when,
+//! most of what a machine looks after for each command cannot happen. What is left is here: streams,
+//! channels, edges, and the same sums. A stream and a channel each have at most one end to come, so
+//! the next event is the least of few. All commands of a plan are kept, so the path of a step is
+//! walked back when the step ends, and not carried along. What a plan comes to is made once where
+//! others carry it out too.
 //! Invariant: whoever follows a run cannot tell it from one on the whole machine, to the picosecond
 //! and the order of what ends at the same moment.
 
@@ -15,7 +16,7 @@ mod path;
 mod run;
 
 use super::watched::Watched;
-use super::{Fault, SimMachine};
+use super::{Fault, SimMachine, timeline};
 use crate::durations::Durations;
 use crate::machine::channels::{Channel, sent_by};
 use crate::machine::meters::Meters;
@@ -27,6 +28,7 @@ use std::sync::Arc;
 use tiersim_models::hardware::Law;
 use tiersim_models::ids::TierId;
 use tiersim_models::lifetime::Workload;
+use tiersim_models::results::Timeline;
 use tiersim_models::routes::Routes;
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_policies::command::{Command, Machine, Ticket};
@@ -35,6 +37,10 @@ use tiersim_policies::command::{Command, Machine, Ticket};
 const MEMORY: u32 = super::blame::MEMORY as u32;
 /// No command.
 const NONE: u32 = u32::MAX;
+/// Ops of a run for which a plain machine is tried at most, and commands that it keeps at most, some
+/// 300 bytes each.
+pub const MOST_OPS: u64 = 1 << 16;
+const MOST_COMMANDS: usize = 1 << 18;
 /// Streams of a plain machine at most: the next event is looked for among all of them.
 const MOST_STREAMS: usize = 16;
 
@@ -84,6 +90,8 @@ struct Line {
     law: Law,
     /// Whether copies cross it one after the other, as its law says.
     plain: bool,
+    /// The tiers between which its copies go, once there are some.
+    way: Option<(TierId, TierId)>,
     /// Copies in the order of submission that were not let in, and those in line.
     gate: VecDeque<u32>,
     ready: VecDeque<u32>,
@@ -147,14 +155,15 @@ pub struct Plain<'a> {
     /// When the last step ended.
     since: Time,
     meters: Meters,
+    timeline: Option<Box<Timeline>>,
 }
 
 impl<'a> SimMachine<'a> {
-    /// The same machine for this plan, before the first command; `None` if it has more than its
-    /// laws, or the plan asks for more.
+    /// The same machine for a plan of some `commands`, before the first of them; `None` if it has more
+    /// than its laws. What plans that others carry out too come to is kept in `digests`.
     pub fn plain(
         &self,
-        plan: &Arc<[Command]>,
+        commands: usize,
         (routes, digests): (&'a Routes, Arc<Digests>),
     ) -> Option<Plain<'a>> {
         let SimMachine { workload, durations, ref accesses, ref loads, chunk: _, .. } = *self;
@@ -169,7 +178,7 @@ impl<'a> SimMachine<'a> {
         if watched || !alone || begun || loads.is_some() || *placed_elsewhere || !ended.is_empty() {
             return None;
         }
-        let mut plain = Plain {
+        Some(Plain {
             workload,
             durations,
             spans: durations.of_every_replay_of(&workload.trace),
@@ -183,7 +192,7 @@ impl<'a> SimMachine<'a> {
             order: 0,
             plan: None,
             loaded: Vec::new(),
-            cells: Vec::new(),
+            cells: Vec::with_capacity(commands),
             waiters: Vec::new(),
             streams: Vec::new(),
             lines: channels.iter().map(Line::of).collect(),
@@ -194,9 +203,8 @@ impl<'a> SimMachine<'a> {
             told: NONE,
             since: Time::ZERO,
             meters: meters.clone(),
-        };
-        plain.load(plan).ok()?;
-        Some(plain)
+            timeline: None,
+        })
     }
 }
 
@@ -217,6 +225,7 @@ impl Line {
         Line {
             law: *law,
             plain: peculiar.is_none() && !shared && *at_once == 1,
+            way: None,
             gate: VecDeque::new(),
             ready: VecDeque::new(),
             served: NONE,
@@ -228,28 +237,50 @@ impl Line {
 }
 
 impl Plain<'_> {
-    /// Makes the next part of the plan ready.
+    /// Makes the next part of a plan ready that others carry out too.
     fn load(&mut self, plan: &Arc<[Command]>) -> Result<(), Ended> {
         let digest = self.digests.of(plan, self.workload).ok_or(Ended::NotPlain)?;
-        let channel = |&(from, to): &(TierId, TierId)| {
-            let mut hops = self.routes.hops(from, to);
-            let (Some([channel]), None) = (hops.next(), hops.next()) else { return None };
-            let channel = channel.index();
-            self.lines[channel].plain.then_some(channel as u32)
-        };
-        let channels: Option<Vec<u32>> = digest.ways.iter().map(channel).collect();
-        let channels = channels.ok_or(Ended::NotPlain)?;
-        // Then copies of one pair of tiers would take turns with those of another.
-        let mut sorted = channels.clone();
-        sorted.sort_unstable();
-        sorted.dedup();
-        let flows = self.uses_flow && digest.charges_any();
-        if flows || sorted.len() < channels.len() {
-            return Err(Ended::NotPlain);
-        }
         assert_eq!(digest.first as usize, self.planned(), "parts follow each other");
         self.plan = Some(plan.clone());
-        self.loaded.push(Loaded { digest, channels });
+        self.loaded.push(Loaded { digest, channels: Vec::new() });
+        self.find_channels()
+    }
+
+    /// The next command of a plan that nobody else has.
+    fn add(&mut self, command: &Command) -> Result<(), Ended> {
+        if self.loaded.is_empty() {
+            let digest = Digest::new(command.ticket.0, self.cells.capacity());
+            let digest = Arc::new(digest);
+            self.loaded.push(Loaded { digest, channels: Vec::new() });
+        }
+        if self.cells.len() == MOST_COMMANDS {
+            return Err(Ended::NotPlain);
+        }
+        let digest = &mut self.loaded.last_mut().expect("it is there").digest;
+        let own = Arc::get_mut(digest).expect("a plan is one's own from its first command on");
+        own.push(command, self.workload).ok_or(Ended::NotPlain)?;
+        self.find_channels()
+    }
+
+    /// The channels of ways that have come up in the last part of the plan.
+    #[inline]
+    fn find_channels(&mut self) -> Result<(), Ended> {
+        let Loaded { digest, channels } = self.loaded.last_mut().expect("a part is ready");
+        if self.uses_flow && digest.charges_any() {
+            return Err(Ended::NotPlain);
+        }
+        for &(from, to) in &digest.ways[channels.len()..] {
+            let mut hops = self.routes.hops(from, to);
+            let (Some([channel]), None) = (hops.next(), hops.next()) else {
+                return Err(Ended::NotPlain);
+            };
+            let line = &mut self.lines[channel.index()];
+            // Copies of one pair of tiers would take turns with those of another.
+            if !line.plain || *line.way.get_or_insert((from, to)) != (from, to) {
+                return Err(Ended::NotPlain);
+            }
+            channels.push(channel.index() as u32);
+        }
         Ok(())
     }
 
@@ -272,8 +303,9 @@ impl Plain<'_> {
 impl Machine for Plain<'_> {
     type Fault = Ended;
 
-    fn submit(&mut self, _: Command) -> Result<(), Ended> {
-        Err(Ended::NotPlain)
+    fn submit(&mut self, command: Command) -> Result<(), Ended> {
+        self.add(&command)?;
+        self.take()
     }
 
     fn submit_again(&mut self, plan: &Arc<[Command]>, which: Range<usize>) -> Result<(), Ended> {
@@ -323,5 +355,13 @@ impl Watched for Plain<'_> {
     fn peak_since(&mut self) -> Bytes {
         let now = self.meters.used[0];
         std::mem::replace(&mut self.meters.peak_since, now)
+    }
+
+    fn record_timeline(&mut self) {
+        self.timeline = Some(timeline::begins(self.now, &self.meters));
+    }
+
+    fn take_timeline(&mut self) -> Timeline {
+        self.timeline.take().map_or_else(Timeline::default, |timeline| *timeline)
     }
 }

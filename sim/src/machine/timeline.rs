@@ -3,9 +3,9 @@
 use super::collectives::Over;
 use super::entry::Entry;
 use super::meters::Meters;
-use tiersim_models::ids::TierId;
+use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::results::{Slice, Timeline, Track};
-use tiersim_models::units::{Bytes, Time};
+use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_models::workload::Trace;
 use tiersim_policies::command::Work;
 
@@ -21,6 +21,39 @@ pub(super) fn holds(
     }
 }
 
+/// An op of the run on a stream, that started then and took so long.
+pub(super) fn of_op(
+    trace: &Trace,
+    (occurrence, stream): (u64, u16),
+    (start, span): (Time, Span),
+) -> Slice {
+    let op = &trace.ops[(occurrence % trace.ops.len() as u64) as usize];
+    let module = op.module.map_or("", |module| &trace.modules[module.index()]);
+    let detail = format!("{} {module}", op.phase.word());
+    let (track, name) = (Track::Stream(stream), op.name.clone());
+    Slice { track, name, detail, start, span, bytes: Bytes::ZERO }
+}
+
+/// A copy of so many bytes of an object over a channel of one device.
+pub(super) fn of_copy(
+    trace: &Trace,
+    object: ObjectId,
+    (channel, bytes): (usize, Bytes),
+    (start, span): (Time, Span),
+) -> Slice {
+    let object = &trace.objects[object.index()];
+    let (name, detail) = (object.name.clone(), object.kind.word().to_owned());
+    Slice { track: Track::Channel(channel), name, detail, start, span, bytes }
+}
+
+/// All that tiers hold, before anything is shown.
+pub(super) fn begins(now: Time, meters: &Meters) -> Box<Timeline> {
+    let mut timeline = Box::new(Timeline::default());
+    let used = meters.used.iter().enumerate();
+    used.for_each(|(tier, &bytes)| timeline.holds(now, tier, bytes));
+    timeline
+}
+
 /// A command that ends now: one slice for an op, one for each channel of a copy or of a collective,
 /// which is a channel of one device by `kind`.
 pub(super) fn slices(
@@ -33,11 +66,7 @@ pub(super) fn slices(
     let (start, span) = (entry.start, now.since(entry.start));
     match entry.command.work {
         Work::Compute { occurrence, stream, .. } => {
-            let op = &trace.ops[(occurrence % trace.ops.len() as u64) as usize];
-            let module = op.module.map_or("", |module| &trace.modules[module.index()]);
-            let detail = format!("{} {module}", op.phase.word());
-            let (track, name) = (Track::Stream(stream), op.name.clone());
-            let own = Slice { track, name, detail, start, span, bytes: Bytes::ZERO };
+            let own = of_op(trace, (occurrence, stream), (start, span));
             let sent = over.iter().flat_map(|over| &over.sent).map(|&(channel, bytes, start)| {
                 let (track, span) = (Track::Channel(kind(channel)), now.since(start));
                 Slice { track, start, span, bytes, ..own.clone() }
@@ -46,12 +75,10 @@ pub(super) fn slices(
         }
         Work::Copy { object, .. } => {
             let span = entry.came_at(now).since(start);
-            let object = &trace.objects[object.index()];
-            let channels = entry.progress.iter().flat_map(|progress| progress.transit.carries());
-            channels
+            let carries = entry.progress.iter().flat_map(|progress| progress.transit.carries());
+            carries
                 .map(|(channel, bytes)| {
-                    let (name, detail) = (object.name.clone(), object.kind.word().to_owned());
-                    Slice { track: Track::Channel(kind(channel)), name, detail, start, span, bytes }
+                    of_copy(trace, object, (kind(channel), bytes), (start, span))
                 })
                 .collect()
         }

@@ -15,6 +15,7 @@ use super::meters::Meters;
 use super::moment::Piece;
 use super::path::{Leg, Path, Stretches};
 use super::sharing::{Cargo, Flight};
+use super::timeline;
 use smallvec::SmallVec;
 use tiersim_models::results::{PathPart, Timeline};
 use tiersim_models::units::{Bytes, Span, Time};
@@ -220,11 +221,7 @@ impl SimMachine<'_> {
 
     /// From now on, remembers what runs when.
     pub fn record_timeline(&mut self) {
-        let mut timeline = Box::new(Timeline::default());
-        let now = self.engine.now();
-        let used = self.meters.used.iter().enumerate();
-        used.for_each(|(tier, &bytes)| timeline.holds(now, tier, bytes));
-        self.timeline = Some(timeline);
+        self.timeline = Some(timeline::begins(self.engine.now(), &self.meters));
     }
 
     /// What ran when since [`SimMachine::record_timeline`].

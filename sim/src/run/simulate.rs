@@ -3,9 +3,10 @@
 //! [`settle`]: super::settle
 
 use super::{CaseInputs, CaseRunner, Options, RunError, Simulated};
-use crate::audit::Audit;
-use crate::machine::SimMachine;
-use crate::machine::plain::{Ended, Plain};
+use crate::audit::{Audit, Breach};
+use crate::durations::Durations;
+use crate::machine::plain::{Digests, Ended, MOST_OPS, Plain};
+use crate::machine::{Fault, SimMachine};
 use crate::run::decides::decides_by;
 use crate::run::plans::Start;
 use crate::run::settle::{LONG, MOST_ADDED, compare};
@@ -14,8 +15,10 @@ use crate::run::step_log::StepLog;
 use crate::run::stopwatch::Stopwatch;
 use crate::run::walked::Walked;
 use std::sync::Arc;
+use tiersim_models::hardware::Hardware;
 use tiersim_models::results::{Figures, Settled};
 use tiersim_models::units::Span;
+use tiersim_policies::command::Allocation;
 use tiersim_policies::drive::{DriveError, follow};
 use tiersim_policies::elsewhere::ELSEWHERE;
 use tiersim_policies::planner::{PlanError, Planner};
@@ -29,6 +32,49 @@ enum On<'m> {
     Whole(Box<SimMachine<'m>>),
     /// The same times for less work.
     Plain(Box<Plain<'m>>),
+}
+
+impl On<'_> {
+    /// Runs the plan to its end; `None` if the machine is plain and the plan is not.
+    fn follow(
+        &mut self,
+        planner: &mut Planner<'_>,
+        window: u64,
+        steady: &mut Steady<'_>,
+    ) -> Option<Result<(), DriveError<Fault>>> {
+        let driven = match self {
+            On::Whole(machine) => {
+                steady.stopwatch.begins(&mut **machine);
+                return Some(follow(planner, &mut **machine, window, steady));
+            }
+            On::Plain(plain) => {
+                steady.stopwatch.begins(&mut **plain);
+                match planner.plans_again() {
+                    true => steady.follow_again(planner, plain, window),
+                    false => follow(planner, &mut **plain, window, steady),
+                }
+            }
+        };
+        Some(match driven {
+            Ok(()) => Ok(()),
+            Err(DriveError::Plan(error)) => Err(DriveError::Plan(error)),
+            Err(DriveError::Machine(Ended::Fault(fault))) => Err(DriveError::Machine(fault)),
+            Err(DriveError::Machine(Ended::NotPlain)) => return None,
+        })
+    }
+
+    /// The figures of a run that has come to its end.
+    fn figures(
+        &mut self,
+        stopwatch: Stopwatch<'_>,
+        hardware: &Hardware,
+        planner: &Planner<'_>,
+    ) -> Figures {
+        match self {
+            On::Whole(machine) => stopwatch.figures(hardware, planner, &mut **machine),
+            On::Plain(plain) => stopwatch.figures(hardware, planner, &mut **plain),
+        }
+    }
 }
 
 impl CaseRunner<'_> {
@@ -117,8 +163,8 @@ impl CaseRunner<'_> {
         how: (u32, bool),
         built: &mut Option<Box<dyn Policy>>,
     ) -> Result<Simulated, RunError> {
-        let shared = self.attempt_by(label, asked, options, (how, true), built)?;
-        if let Some(run) = shared {
+        let run = self.attempt_by(label, asked, options, (how, true), built)?;
+        if let Some(run) = run {
             return Ok(run);
         }
         let alone = Options { share: false, ..options };
@@ -152,10 +198,10 @@ impl CaseRunner<'_> {
         };
         *earlier = built.anew();
         let lookahead = built.lookahead();
+        // Another program is not asked twice for a plan that may turn out not to be plain.
+        let plain = plain && built.name() != ELSEWHERE && !options.walk && watched.is_none();
         let full = |error| self.out_of_memory(error, memory, (&workload.trace, policy));
         let shared = self.shared_plan(asked, &setting, repeat, options)?;
-        // What it needs of the machine is told by its first replay, and seldom more by a later one.
-        let first = shared.as_ref().filter(|_| plain).and_then(|shared| shared.replay(0).ok());
         let planned = match shared {
             Some(shared) => Ok(Planner::again(shared, workload, built, memory, setting.repeat)),
             None => Planner::new(workload, built, memory, setting.repeat),
@@ -178,20 +224,10 @@ impl CaseRunner<'_> {
         let slower = runtime.pageable.then(|| self.hardware.with_pageable());
         let hardware = slower.as_ref().unwrap_or(self.hardware);
         planner.fetch_the_quickest(self.copies.clone());
-        let routes = self.routes.clone();
-        let ranks = self.spec.ranks;
-        let mut machine =
-            SimMachine::of_ranks(ranks, hardware, routes, workload, durations, &start);
-        machine.run_by(runtime);
-        machine.store(memory);
-        machine.draw_from(self.seed);
+        let machine = self.machine(asked, durations, (hardware, &start), options.audit);
+        let mut machine = machine.map_err(|breach| internal(breach.to_string()))?;
         if nothing_drawn {
             machine.draw_nothing();
-        }
-        if options.audit {
-            let objects = workload.trace.objects.len();
-            let audit = Audit::of_ranks(ranks, hardware, memory, objects, &start);
-            machine.audit(audit.map_err(|breach| internal(breach.to_string()))?);
         }
         let mut stopwatch = Stopwatch::new(workload, repeat, warmup, options.timeline);
         if options.timeline && watched.is_some() {
@@ -200,10 +236,8 @@ impl CaseRunner<'_> {
         stopwatch.walked = options.walk.then(Walked::default);
         stopwatch.log = (options.log || self.horizon.is_some()).then(StepLog::default);
         stopwatch.takes_at_least(durations);
-        stopwatch.begins(&mut machine);
-        let watches = options.timeline || options.walk || stopwatch.log.is_some();
-        let plain = !watches && watched.is_none();
-        if options.extend && added == 0 && plain && self.is_simple() {
+        let shown = options.timeline || options.walk || watched.is_some();
+        if options.extend && added == 0 && !shown && stopwatch.log.is_none() && self.is_simple() {
             stopwatch.may_go_on(self.hardware);
         }
         planner.count_from(stopwatch.first_measured_op());
@@ -212,21 +246,19 @@ impl CaseRunner<'_> {
         // Until so many ops are under way as may be, every replay adds some.
         let filled = options.window / planner.ops_per_replay() + 2;
         let mut steady = Steady::new(stopwatch, extends, filled);
-        let plain = first.zip(self.plans.as_ref()).and_then(|(first, plans)| {
-            machine.plain(first.commands(), (&self.routes, plans.digests()))
-        });
-        let mut on = plain.map_or(On::Whole(Box::new(machine)), |plain| On::Plain(Box::new(plain)));
-        let driven = match &mut on {
-            On::Whole(machine) => follow(&mut planner, &mut **machine, options.window, &mut steady),
-            On::Plain(plain) => match steady.follow_again(&mut planner, plain, options.window) {
-                Err(DriveError::Machine(Ended::NotPlain)) => {
-                    let how = ((added, nothing_drawn), false);
-                    return self.attempt_by(label, asked, options, how, earlier);
-                }
-                Err(DriveError::Machine(Ended::Fault(fault))) => Err(DriveError::Machine(fault)),
-                Err(DriveError::Plan(error)) => Err(DriveError::Plan(error)),
-                Ok(()) => Ok(()),
-            },
+        let ops = u64::from(repeat).saturating_mul(planner.ops_per_replay());
+        let short = ops <= MOST_OPS && steady.leaves_none_out(repeat);
+        let plain =
+            (plain && short).then(|| machine.plain(ops as usize, (&self.routes, self.digests())));
+        let mut on = match plain.flatten() {
+            Some(plain) => On::Plain(Box::new(plain)),
+            None => On::Whole(Box::new(machine)),
+        };
+        let Some(driven) = on.follow(&mut planner, options.window, &mut steady) else {
+            let how = ((added, nothing_drawn), false);
+            // Asked for a second time, its plan would be kept.
+            let share = planner.plans_again();
+            return self.attempt_by(label, asked, Options { share, ..options }, how, earlier);
         };
         let left_out = steady.left_out() * workload.step_ends().len() as u64;
         let mut stopwatch = steady.stopwatch;
@@ -236,11 +268,7 @@ impl CaseRunner<'_> {
             stopwatch.pressure(&planner, config.tier, capacity)
         });
         let outcome = match driven {
-            Ok(()) => match &mut on {
-                On::Whole(machine) => stopwatch.figures(self.hardware, &planner, &mut **machine),
-                On::Plain(plain) => stopwatch.figures(self.hardware, &planner, &mut **plain),
-            }
-            .into(),
+            Ok(()) => on.figures(stopwatch, self.hardware, &planner).into(),
             Err(DriveError::Plan(long @ PlanError::TooLong { .. })) => {
                 return Err(RunError::Input(format!("case {label:?}: {long}; lower `repeat`")));
             }
@@ -257,6 +285,31 @@ impl CaseRunner<'_> {
             Some(what) => Err(internal(what)),
             None => Ok(Some(Simulated { outcome, pressure, lookahead, left_out, walked })),
         }
+    }
+
+    /// The machine of a run, with `start` in its tiers.
+    fn machine<'m>(
+        &self,
+        asked: &CaseInputs<'m>,
+        durations: &'m Durations,
+        (hardware, start): (&Hardware, &[Allocation]),
+        audited: bool,
+    ) -> Result<SimMachine<'m>, Breach> {
+        let (workload, ranks, routes) = (asked.workload, self.spec.ranks, self.routes.clone());
+        let mut machine = SimMachine::of_ranks(ranks, hardware, routes, workload, durations, start);
+        machine.run_by(asked.runtime);
+        machine.store(asked.memory);
+        machine.draw_from(self.seed);
+        if audited {
+            let objects = workload.trace.objects.len();
+            machine.audit(Audit::of_ranks(ranks, hardware, asked.memory, objects, start)?);
+        }
+        Ok(machine)
+    }
+
+    /// What plans come to on plain machines, where others carry them out too.
+    fn digests(&self) -> Arc<Digests> {
+        self.plans.as_ref().map_or_else(Arc::default, |plans| plans.digests())
     }
 
     /// The plan of a run with so many replays, if others that decide the same have run.

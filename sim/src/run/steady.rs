@@ -77,6 +77,11 @@ impl<'w> Steady<'w> {
         Steady { stopwatch, extends, anchor, compared, limit, pause, left_out: 0, span: 0 }
     }
 
+    /// Whether a run of so many replays is too short for any of them to be left out.
+    pub(super) fn leaves_none_out(&self, replays: u32) -> bool {
+        !self.extends || u64::from(replays) <= self.pause + STAYS + 1
+    }
+
     /// Replays that were left out.
     pub(super) fn left_out(&self) -> u64 {
         self.left_out
@@ -229,6 +234,28 @@ impl<'m> Follow<SimMachine<'m>> for Steady<'_> {
     }
 }
 
+/// A run on a plain machine is so short that no replay is left out.
+impl Follow<Plain<'_>> for Steady<'_> {
+    fn op_ended(&mut self, occurrence: u64, at: Time, machine: &mut Plain<'_>) {
+        self.stopwatch.op_ended(occurrence, at, machine);
+    }
+
+    fn replayed(
+        &mut self,
+        planner: &mut Planner<'_>,
+        machine: &mut Plain<'_>,
+        _: u64,
+    ) -> Result<(), PlanError> {
+        self.is_in_time(machine)?;
+        self.stopwatch.replayed(planner.planned(), machine);
+        Ok(())
+    }
+
+    fn caught_up(&mut self, planner: &mut Planner<'_>, machine: &mut Plain<'_>) {
+        self.stopwatch.goes_on(planner, machine);
+    }
+}
+
 impl<'w> Steady<'w> {
     /// Carries out a plan that was made once, as [`follow`](tiersim_policies::drive::follow) does.
     pub(super) fn follow_again(
@@ -243,17 +270,16 @@ impl<'w> Steady<'w> {
                 let Some((plan, which)) = planner.next_again()? else { break };
                 machine.submit_again(plan, which).map_err(DriveError::Machine)?;
                 if planner.is_between_replays() {
-                    // In the few replays of a run that shares its plan none is left out.
-                    self.is_in_time(machine)?;
-                    self.stopwatch.replayed(planner.planned(), machine);
+                    let under_way = planner.planned() - ops_ended;
+                    self.replayed(planner, machine, under_way)?;
                 }
             }
             let next = machine.next_op().map_err(DriveError::Machine)?;
             let Some((at, occurrence)) = next else { return Ok(()) };
             ops_ended += 1;
-            self.stopwatch.op_ended(occurrence, at, machine);
+            self.op_ended(occurrence, at, machine);
             if ops_ended == planner.planned() {
-                self.stopwatch.goes_on(planner, machine);
+                self.caught_up(planner, machine);
             }
         }
     }

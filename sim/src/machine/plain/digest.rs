@@ -1,5 +1,6 @@
 //! A plan as a plain machine carries it out: every name is resolved once, whatever the rates.
 //!
+//! It grows as commands come, or is made at once of a plan that others carry out too.
 //! Invariant: nothing in here depends on a rate, a set-up or a duration, so runs that share a plan
 //! share this.
 
@@ -17,8 +18,8 @@ use tiersim_policies::command::{Allocating, Command, Work};
 pub(super) enum What {
     /// Run an op; `own` is what its time is spent on, and `launched` whether it is launched.
     Op { occurrence: u64, stream: u16, own: PathPart, launched: bool },
-    /// Copy bytes one of the [ways](Digest::ways).
-    Copy { way: u32, bytes: Bytes },
+    /// Copy bytes of an object one of the [ways](Digest::ways).
+    Copy { object: ObjectId, way: u32, bytes: Bytes },
     /// End.
     Release,
 }
@@ -61,11 +62,12 @@ pub(crate) struct Digest {
 }
 
 impl Digest {
-    /// `None` if the plan asks for what plain machines do not have.
-    pub(super) fn of(plan: &[Command], workload: &Workload) -> Option<Digest> {
+    /// Of no command yet; `first` is the ticket of the one that comes next, and some `commands` will
+    /// come.
+    pub(super) fn new(first: u32, commands: usize) -> Digest {
         let mut digest = Digest {
-            first: plan.first()?.ticket.0,
-            steps: Vec::with_capacity(plan.len() + 1),
+            first,
+            steps: Vec::with_capacity(commands + 1),
             edges: Vec::new(),
             takes: Vec::new(),
             gives: Vec::new(),
@@ -73,30 +75,40 @@ impl Digest {
             charges: Vec::new(),
             ways: Vec::new(),
         };
-        for (command, ticket) in plan.iter().zip(digest.first..) {
-            assert_eq!(command.ticket.0, ticket, "tickets come in order");
-            let (what, delay) = digest.resolved(&command.work, workload)?;
-            let op = match what {
-                What::Op { occurrence, .. } => occurrence % workload.trace.ops.len() as u64,
-                _ => 0,
-            };
-            digest.close(what, delay, op as usize);
-            digest.edges.extend(command.after.iter().map(|edge| edge.ticket.0));
-            digest.takes.extend(command.allocates.iter().map(|room| (room.tier, room.bytes)));
-            digest.gives.extend(command.frees.iter().map(|room| (room.tier, room.bytes)));
-            if let Work::Compute { touches, charges, .. } = &command.work {
-                let bytes = |object: ObjectId| workload.trace.objects[object.index()].bytes.get();
-                for touch in touches {
-                    let bytes = u128::from(bytes(touch.object));
-                    let read = if touch.mode.reads() { bytes } else { 0 };
-                    let written = if touch.mode.writes() { bytes } else { 0 };
-                    digest.uses(touch.tier.index(), read, written);
-                }
-                digest.charges.extend(charges.iter().copied());
-            }
-        }
-        digest.close(What::Release, Span::ZERO, 0);
+        digest.close();
+        digest
+    }
+
+    /// `None` if the plan asks for what plain machines do not have.
+    fn of(plan: &[Command], workload: &Workload) -> Option<Digest> {
+        let mut digest = Digest::new(plan.first()?.ticket.0, plan.len());
+        plan.iter().try_for_each(|command| digest.push(command, workload))?;
         Some(digest)
+    }
+
+    /// The next command; `None` if it asks for what plain machines do not have.
+    pub(super) fn push(&mut self, command: &Command, workload: &Workload) -> Option<()> {
+        assert_eq!(command.ticket.0 - self.first, self.len() as u32, "tickets come in order");
+        let (what, delay) = self.resolved(&command.work, workload)?;
+        let step = self.steps.last_mut().expect("where lists end");
+        (step.what, step.delay) = (what, delay);
+        if let What::Op { occurrence, .. } = what {
+            step.op = (occurrence % workload.trace.ops.len() as u64) as u32;
+        }
+        self.edges.extend(command.after.iter().map(|edge| edge.ticket.0));
+        self.takes.extend(command.allocates.iter().map(|room| (room.tier, room.bytes)));
+        self.gives.extend(command.frees.iter().map(|room| (room.tier, room.bytes)));
+        if let Work::Compute { touches, charges, .. } = &command.work {
+            for touch in touches {
+                let bytes = workload.trace.objects[touch.object.index()].bytes.get();
+                let read = if touch.mode.reads() { bytes } else { 0 };
+                let written = if touch.mode.writes() { bytes } else { 0 };
+                self.uses(touch.tier.index(), read.into(), written.into());
+            }
+            self.charges.extend(charges.iter().copied());
+        }
+        self.close();
+        Some(())
     }
 
     /// What a command comes to, and what a policy delays it by.
@@ -114,14 +126,14 @@ impl Digest {
                 let plain = op.release.is_none() && allocating == Allocating::default();
                 plain.then_some((What::Op { occurrence, stream, own, launched }, delay))
             }
-            Work::Copy { bytes, from, to, .. } => {
+            Work::Copy { object, bytes, from, to } => {
                 let known = self.ways.iter().position(|&way| way == (from, to));
                 let way = known.unwrap_or_else(|| {
                     self.ways.push((from, to));
                     self.ways.len() - 1
                 });
                 let way = u32::try_from(way).expect("few pairs of tiers");
-                Some((What::Copy { way, bytes }, Span::ZERO))
+                Some((What::Copy { object, way, bytes }, Span::ZERO))
             }
             Work::Compact { .. } => None,
             Work::Release => Some((What::Release, Span::ZERO)),
@@ -129,12 +141,12 @@ impl Digest {
     }
 
     /// The next command begins where lists end by now.
-    fn close(&mut self, what: What, delay: Span, op: usize) {
+    fn close(&mut self) {
         let end = |length: usize| u32::try_from(length).expect("a plan that is kept is short");
         self.steps.push(Step {
-            what,
-            delay,
-            op: end(op),
+            what: What::Release,
+            delay: Span::ZERO,
+            op: 0,
             edges: end(self.edges.len()),
             takes: end(self.takes.len()),
             gives: end(self.gives.len()),

@@ -5,7 +5,7 @@
 
 use super::digest::{Used, What};
 use super::{Cell, Due, Ended, Loaded, MEMORY, MOST_STREAMS, NONE, Plain, Stream};
-use crate::machine::Fault;
+use crate::machine::{Fault, timeline};
 use std::mem::replace;
 use tiersim_models::units::{Span, Time};
 
@@ -36,7 +36,7 @@ impl Plain<'_> {
                 }
                 self.streams[stream].waiting.push_back(ticket);
             }
-            What::Copy { way, bytes } => {
+            What::Copy { way, bytes, .. } => {
                 cell.channel = channels[way as usize];
                 self.meters.planned[cell.channel as usize] += bytes;
                 self.lines[cell.channel as usize].gate.push_back(ticket);
@@ -167,6 +167,7 @@ impl Plain<'_> {
         (cell.start, cell.blocker) = (self.now, cause);
         for &(tier, bytes) in self.loaded[part].digest.takes(at) {
             self.meters.takes(tier, bytes);
+            timeline::holds(&mut self.timeline, self.now, tier, &self.meters);
         }
     }
 
@@ -206,16 +207,30 @@ impl Plain<'_> {
                 }
                 self.last = ticket;
                 (stream, op) = (Some(usize::from(own)), Some(occurrence));
+                if let Some(timeline) = &mut self.timeline {
+                    let (named, lasted) = ((occurrence, own), (cell.start, now.since(cell.start)));
+                    timeline.slices.push(timeline::of_op(&self.workload.trace, named, lasted));
+                }
             }
-            What::Copy { .. } => {
-                let channel = cell.channel as usize;
+            What::Copy { object, bytes, .. } => {
+                let (channel, took) = (cell.channel as usize, now.since(cell.start));
                 self.meters.transfers[channel] += 1;
-                self.meters.transfer_time[channel] += now.since(cell.start);
+                self.meters.transfer_time[channel] += took;
+                if let Some(timeline) = &mut self.timeline {
+                    let (over, lasted) = ((channel, bytes), (cell.start, took));
+                    timeline.slices.push(timeline::of_copy(
+                        &self.workload.trace,
+                        object,
+                        over,
+                        lasted,
+                    ));
+                }
             }
             What::Release => {}
         }
         for &(tier, bytes) in digest.gives(at) {
             self.meters.gives(tier, bytes);
+            timeline::holds(&mut self.timeline, now, tier, &self.meters);
         }
         self.newest = self.newest.max(ticket + 1);
         self.ended.push_back((ticket, op));
