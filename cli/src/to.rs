@@ -11,7 +11,7 @@ use crate::runs::feasible;
 use clap::{Args, Subcommand};
 use std::path::{Path, PathBuf};
 use tiersim_input::guide::{
-    Ask, Back, Engine, Part, Told, to_deepspeed, to_device_map, to_fsdp, to_server,
+    Ask, Back, Engine, Part, Told, to_deepspeed, to_device_map, to_fsdp, to_plan, to_server,
 };
 use tiersim_input::scenario::read::read_scenario_with;
 use tiersim_input::text::ron_text::Document;
@@ -50,6 +50,12 @@ enum Framework {
         after_help = "Examples:\n  tiersim to device-map scenarios/gpt2-adam-tiering.ron --case 'Adam 30 %'"
     )]
     DeviceMap(MapArgs),
+    /// What a case's policy decides of every op: copies, evictions, uses in place; `tiersim.Plan` in
+    /// Python follows it.
+    #[command(
+        after_help = "Examples:\n  tiersim to plan scenarios/policy-contest.ron --case 'clairvoyant 70 %'"
+    )]
+    Plan(CaseArgs),
 }
 
 #[derive(Debug, Args)]
@@ -83,6 +89,7 @@ pub(crate) fn to(args: &ToArgs, registry: &Registry) -> Result<(), Failure> {
     | Framework::Fsdp(of)
     | Framework::Vllm(of)
     | Framework::Sglang(of)
+    | Framework::Plan(of)
     | Framework::DeviceMap(MapArgs { of, .. })) = &args.framework;
     let scenario = read_scenario_with(&of.scenario, &of.set, registry)?;
     let case = chosen(&scenario, of.case.as_deref()).map_err(Failure::Input)?;
@@ -101,6 +108,7 @@ pub(crate) fn to(args: &ToArgs, registry: &Registry) -> Result<(), Failure> {
         Framework::Vllm(_) => to_server(&ask, Engine::Vllm)?,
         Framework::Sglang(_) => to_server(&ask, Engine::Sglang)?,
         Framework::DeviceMap(map) => placed(&ask, map.max_memory)?,
+        Framework::Plan(_) => planned(&ask)?,
     };
     say_warnings(&scenario.name, &scenario.warnings);
     report(&scenario.name, &back);
@@ -114,6 +122,17 @@ fn placed(ask: &Ask<'_>, max_memory: bool) -> Result<Back, Failure> {
     feasible([ask.scenario], &traces)?;
     let runner = CaseRunner::new(ask.scenario, workload, Options::default())?;
     Ok(to_device_map(ask, &workload.trace, &runner.memory_of(ask.case)?, max_memory)?)
+}
+
+/// What its policy decides in the replays of its run.
+fn planned(ask: &Ask<'_>) -> Result<Back, Failure> {
+    let traces = read_traces([ask.scenario])?;
+    let workload = traces.of(ask.scenario);
+    feasible([ask.scenario], &traces)?;
+    let options = Options { audit: false, ..Options::default() };
+    let runner = CaseRunner::new(ask.scenario, workload, options)?;
+    let (plan, figures) = runner.noted(ask.case, options)?;
+    Ok(to_plan(ask, &workload.trace, &plan, figures.mean_step()))
 }
 
 /// The model as the scenario names it.

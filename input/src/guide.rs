@@ -28,7 +28,7 @@ pub use deepspeed::{Job, deepspeed};
 pub use flexgen::flexgen;
 pub use megatron::{Cluster, megatron};
 pub use serve::{Engine, Load, Server, serve};
-pub use to::{Ask, Back, Part, Told, to_deepspeed, to_device_map, to_fsdp, to_server};
+pub use to::{Ask, Back, Part, Told, to_deepspeed, to_device_map, to_fsdp, to_plan, to_server};
 pub use yaml::MAX_BYTES;
 
 /// What became of one key.

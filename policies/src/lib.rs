@@ -17,6 +17,7 @@ pub mod elsewhere;
 pub mod entry;
 pub mod fragmentation;
 pub mod ledger;
+pub mod noted;
 pub mod numa;
 pub mod packing;
 mod paging;

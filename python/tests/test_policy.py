@@ -10,10 +10,11 @@ import warnings
 from pathlib import Path
 
 import tiersim
-from tiersim import HBM, ron
+from tiersim import HBM, PolicyError, ron
 from tiersim._child import command
 
 SMALL = "tiny-llama-lru"
+LRU = "LRU 50 %"
 
 
 class Lru(tiersim.Policy):
@@ -188,6 +189,53 @@ class Twins(Elsewhere):
         self.assertEqual(result["LRU 75 %"]["policy"], "python")
         self.assertEqual(result["LRU 75 %"]["details"], "Lru")
         self.assertNotEqual(result.fingerprint, plain.fingerprint)
+
+
+class Followed(Elsewhere):
+    """A plan that is written, and followed, is the run that it was written of."""
+
+    def follow(self, scenario, label, set):
+        told = [word for path, value in set.items() for word in ("--set", f"{path}={value}")]
+        asked = [command(), "to", "plan", scenario, "--case", label, *told]
+        plan = subprocess.run(asked, check=True, capture_output=True, text=True).stdout
+        Path("plan.json").write_text(plan)
+        with warnings.catch_warnings():
+            # It is another policy that the scenario expects something of.
+            warnings.simplefilter("ignore", tiersim.ExpectationWarning)
+            own = tiersim.run(scenario, set=set, progress=False)
+            policy = tiersim.Plan("plan.json")
+            followed = tiersim.run(
+                scenario, set=set, policy=policy, instead_of=label, progress=False
+            )
+        self.assertEqual(decisions(followed, label), decisions(own, label))
+        self.assertGreater(sum(own[label]["moved_bytes"].values()), 0)
+        return json.loads(plan), own[label]
+
+    def test_of_every_kind_of_policy(self):
+        for policy in [
+            'Lru(spill: ["dram"])',
+            'ClairvoyantOffload(spill: ["dram"])',
+            'ClairvoyantOffload(spill: ["dram"], in_place: true)',
+            'Optimal(spill: ["dram"], runs: 20)',
+            'PlannedMigration(spill: ["dram"])',
+            "UnifiedMemory()",
+        ]:
+            with self.subTest(policy):
+                set = {f"policies.{LRU}.policy": policy}
+                plan, case = self.follow(SMALL, LRU, set)
+                self.assertEqual(plan["step_ps"], round(case["step_ms"]["mean"] * 1e9))
+                self.assertTrue(plan["objects"] and plan["replays"][-1]["ops"])
+
+    def test_what_is_no_plan_of_the_trace_is_refused(self):
+        plan, _ = self.follow(SMALL, LRU, {})
+        for key, value in [("schema", 2), ("ops", 1), ("tiers", ["hbm"]), ("objects", {"0": {}})]:
+            wrong = {**plan, key: value}
+            if key == "objects":
+                number, named = next(iter(plan["objects"].items()))
+                wrong["objects"] = {number: {**named, "bytes": named["bytes"] + 1}}
+            Path("wrong.json").write_text(json.dumps(wrong))
+            with self.subTest(key), self.assertRaisesRegex((ValueError, PolicyError), "wrong.json"):
+                tiersim.run(SMALL, policy=tiersim.Plan("wrong.json"), instead_of=LRU)
 
 
 class AllThere(tiersim.Policy):

@@ -15,6 +15,7 @@ mod kin;
 mod likes;
 mod long_run;
 mod memory;
+mod noted;
 mod plans;
 mod settle;
 mod simulate;

@@ -61,4 +61,5 @@ mod validate;
 mod what_if;
 #[cfg(unix)]
 mod writing;
+mod written_plans;
 mod wrong_files;

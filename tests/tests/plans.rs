@@ -17,6 +17,7 @@ mod learned;
 mod legs;
 mod lru;
 mod metamorphic;
+mod noted;
 mod numa;
 mod optimal;
 mod oracles;

@@ -11,6 +11,7 @@ mod deepspeed;
 mod device_map;
 mod fsdp;
 mod parts;
+mod plan;
 mod serve;
 mod training;
 
@@ -18,4 +19,5 @@ pub use deepspeed::deepspeed as to_deepspeed;
 pub use device_map::device_map as to_device_map;
 pub use fsdp::fsdp as to_fsdp;
 pub use parts::{Ask, Back, Part, Told};
+pub use plan::plan as to_plan;
 pub use serve::serve as to_server;

@@ -19,6 +19,7 @@ from .errors import (
     Fault,
     PolicyError,
 )
+from .plan import Plan
 from .policy import HBM, Policy, Setting, Step
 from .results import (
     Answer,
@@ -65,6 +66,7 @@ __all__ = [
     "Memory",
     "HBM",
     "Page",
+    "Plan",
     "Policy",
     "PolicyError",
     "Result",
