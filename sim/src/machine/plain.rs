@@ -2,12 +2,12 @@
 //! the work.
 //!
 //! Where one device carries out a short plan, every copy crosses one channel that serves one after
-//! the other, ops pay for use in place by the laws of tiers alone, and nobody looks at what runs when,
-//! most of what a machine looks after for each command cannot happen. What is left is here: streams,
-//! channels, edges, and the same sums. A stream and a channel each have at most one end to come, so
-//! the next event is the least of few. All commands of a plan are kept, so the path of a step is
-//! walked back when the step ends, and not carried along. What a plan comes to is made once where
-//! others carry it out too.
+//! the other, ops pay for use in place by the laws of tiers alone, and nobody audits the run or
+//! walks its path, most of what a machine looks after for each command cannot happen. What is left
+//! is here: streams, channels, edges, and the same sums. A stream and a channel each have at most
+//! one end to come, so the next event is the least of few. All commands of a plan are kept, so the
+//! path of a step is walked back when the step ends, and not carried along. What a plan comes to is
+//! made once where others carry it out too.
 //! Invariant: whoever follows a run cannot tell it from one on the whole machine, to the picosecond
 //! and the order of what ends at the same moment.
 

@@ -29,7 +29,7 @@ pub fn plan(ask: &Ask<'_>, trace: &Trace, plan: &NotedPlan, step: Span) -> Back 
         .map(|replay| format!("{} actions from replay {} on", count(&replay.ops), replay.from))
         .collect();
     let at = parts.of_case("policy");
-    parts.one_way(&at, policy, format!("replays: {}", words.join(", ")));
+    parts.said(&at, policy, format!("{}, as `tiersim.Plan` follows it", words.join(", ")));
     if !plan.repeats() {
         let why =
             "the last two replays of the run decide differently: the last is the one to repeat";
