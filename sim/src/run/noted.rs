@@ -4,6 +4,7 @@
 
 use super::{CaseInputs, CaseRunner, Options, RunError};
 use tiersim_models::results::{Figures, Outcome};
+use tiersim_models::workload::Unit;
 use tiersim_policies::noted::{NotedPlan, Noting};
 use tiersim_policies::planner::PlanError;
 use tiersim_policies::scenario::Case;
@@ -14,7 +15,8 @@ impl CaseRunner<'_> {
     ///
     /// # Errors
     /// The case cannot be run or does not fit, or its plan is more than what its policy decides: the
-    /// workload is another than the scenario's, memory is watched, or an allocator is not exact.
+    /// workload is another than the scenario's, it has ops on the CPU or NUMA nodes, memory is
+    /// watched, or an allocator is not exact.
     pub fn noted(&self, case: &Case, options: Options) -> Result<(NotedPlan, Figures), RunError> {
         self.with_asked(case, |asked| {
             if let Some(why) = self.beyond_its_policy(asked) {
@@ -53,6 +55,10 @@ impl CaseRunner<'_> {
         let exact = self.hardware.tier_ids().all(|tier| asked.memory.allocator(tier).is_none());
         if !std::ptr::eq(asked.workload, self.workload) {
             return Some("its workload is not the scenario's; write a plan of a case that has it");
+        }
+        // Whoever follows the plan is wrapped as its policy was, and what wraps it decides again.
+        if !asked.numa.is_none() || asked.workload.trace.ops.iter().any(|op| op.unit == Unit::Cpu) {
+            return Some("nodes of memory and ops on the CPU move objects beside the policy");
         }
         if asked.watched.is_some() {
             return Some("its memory is watched, and pressure moves objects beside the policy");
