@@ -86,6 +86,33 @@ fn entry(offer: &Offer, index: usize) -> Entry {
     (offer.worth, Reverse(u32::try_from(index).expect("intervals are as many as uses at most")))
 }
 
+/// Intervals by what they were worth, the best first. Most are entered at once: sorted, they are
+/// read from one end to the other, where a heap of all of them is looked up all over the memory.
+struct Queue {
+    /// The best last.
+    sorted: Vec<Entry>,
+    /// Entered later.
+    late: BinaryHeap<Entry>,
+}
+
+impl Queue {
+    fn new(mut entries: Vec<Entry>) -> Queue {
+        entries.sort_unstable();
+        Queue { sorted: entries, late: BinaryHeap::new() }
+    }
+
+    fn first(&self) -> Option<&Entry> {
+        self.sorted.last().max(self.late.peek())
+    }
+
+    fn pop(&mut self) -> Option<Entry> {
+        match self.late.peek() > self.sorted.last() {
+            true => self.late.pop(),
+            false => self.sorted.pop(),
+        }
+    }
+}
+
 /// Plans the stays of all intervals; `None` for those that are spent in HBM.
 pub(in crate::zoo) fn plan(
     setting: &Setting<'_>,
@@ -107,10 +134,10 @@ pub(in crate::zoo) fn plan(
         Way { tier, evict: channels(HBM, tier), fetch: channels(tier, HBM) }
     };
     let routes: Vec<Way> = spill.iter().map(route).collect();
-    let at = |pace: u64| {
-        let draft = Draft::new(setting, trace, &routes, &times, heights.clone(), pace);
-        draft.fill()
-    };
+    let draft = |pace| Draft::new(setting, trace, &routes, &times, heights.clone(), pace);
+    // What lies below the line at first does so whatever is taken, and at any pace.
+    let high = draft(PARTS).high();
+    let at = |pace: u64| draft(pace).fill(&high);
     // The least pace from which on a slower one hardly helps, by bisection.
     let rest = |draft: &Draft<'_>| draft.heights.removable(0, times.len(), PLENTY);
     let mut best = at(PARTS);
@@ -188,38 +215,41 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Takes interval after interval while any is worth something.
-    fn fill(mut self) -> Draft<'a> {
-        let mut heap = BinaryHeap::new();
-        for index in 0..self.trace.all.len() {
-            self.enter(&mut heap, index);
-        }
-        while let Some((worth, Reverse(index))) = heap.pop() {
+    /// Intervals in which there is something above the line.
+    fn high(&self) -> Vec<usize> {
+        let is_high =
+            |interval: &Interval| self.last_above(interval.from, interval.until, 0).is_some();
+        let all = self.trace.all.iter().enumerate();
+        all.filter(|(_, interval)| is_high(interval)).map(|(index, _)| index).collect()
+    }
+
+    /// Takes interval after interval of these while any is worth something.
+    fn fill(mut self, among: &[usize]) -> Draft<'a> {
+        let entries = among.iter().filter_map(|&index| self.entry(index)).collect();
+        let mut queue = Queue::new(entries);
+        while let Some((worth, Reverse(index))) = queue.pop() {
             let index = index as usize;
             if self.stays[index].is_some() {
                 continue;
             }
             // What was taken since has made it worth less, or its copies are no longer idle time.
             let Some(offer) = self.offer(index) else { continue };
-            if offer.worth < worth && heap.peek().is_some_and(|next| next.0 > offer.worth) {
-                heap.push(entry(&offer, index));
+            if offer.worth < worth && queue.first().is_some_and(|next| next.0 > offer.worth) {
+                queue.late.push(entry(&offer, index));
                 continue;
             }
             self.take(index, &offer);
             // Its other intervals with the same contents need no copy out any more.
             if let Some(Version { first, last, .. }) = self.version(index).filter(|_| offer.dirty) {
-                for other in (first..last).filter(|&other| self.stays[other].is_none()) {
-                    self.enter(&mut heap, other);
-                }
+                let others = (first..last).filter(|&other| self.stays[other].is_none());
+                queue.late.extend(others.filter_map(|other| self.entry(other)));
             }
         }
         self
     }
 
-    fn enter(&self, heap: &mut BinaryHeap<Entry>, index: usize) {
-        if let Some(offer) = self.offer(index) {
-            heap.push(entry(&offer, index));
-        }
+    fn entry(&self, index: usize) -> Option<Entry> {
+        self.offer(index).map(|offer| entry(&offer, index))
     }
 
     /// The best stay of an interval: what removes most, in the first of several tiers.
