@@ -136,11 +136,12 @@ pub(in crate::zoo) fn plan(
     let routes: Vec<Way> = spill.iter().map(route).collect();
     let draft = |pace| Draft::new(setting, trace, &routes, &times, heights.clone(), pace);
     // What lies below the line at first does so whatever is taken, and at any pace.
-    let high = draft(PARTS).high();
+    let recorded = draft(PARTS);
+    let high = recorded.high();
     let at = |pace: u64| draft(pace).fill(&high);
     // The least pace from which on a slower one hardly helps, by bisection.
     let rest = |draft: &Draft<'_>| draft.heights.removable(0, times.len(), PLENTY);
-    let mut best = at(PARTS);
+    let mut best = recorded.fill(&high);
     let all = rest(&best);
     if all > 0 {
         let slowest = at(SLOWEST);
