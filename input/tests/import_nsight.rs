@@ -50,7 +50,7 @@ fn profiled() -> PathBuf {
 fn ran(of: &Imported) -> Vec<(String, u32, Phase, u16, Option<Span>, u64)> {
     let device = of.trace.ops.iter().filter(|op| op.unit == Unit::Device);
     let one = |op: &tiersim_models::workload::Op| {
-        (op.name.clone(), op.step, op.phase, op.stream, op.duration, op.bytes.get())
+        (op.name.to_string(), op.step, op.phase, op.stream, op.duration, op.bytes.get())
     };
     device.map(one).collect()
 }

@@ -35,7 +35,7 @@ fn beside(name: &str) -> Option<String> {
 }
 
 fn module(trace: &Trace, op: &Op) -> String {
-    op.module.map(|id| trace.modules[id.index()].clone()).unwrap_or_default()
+    op.module.map(|id| trace.modules[id.index()].to_string()).unwrap_or_default()
 }
 
 fn is_product(op: &Op) -> bool {
@@ -150,7 +150,7 @@ fn gradient_norms_follow_from_the_recorded_moments() {
     for weight in trace.objects.iter().filter(|object| object.kind == ObjectKind::Weight) {
         let history = weight.history.as_deref().unwrap();
         assert_eq!(history.len(), 40);
-        let of = |step: u32| means[&(step, weight.name.clone())];
+        let of = |step: u32| means[&(step, weight.name.to_string())];
         let [m, _, root, elements] = of(0);
         assert!((m / root / (0.1 / 0.001f64.sqrt()) - 1.0).abs() < 1e-5, "{}", weight.name);
         let norm = |step: usize| history[step].grad_norm.unwrap();

@@ -38,13 +38,13 @@ fn edit(trace: &mut Trace, which: usize, at: usize) {
         7 => op.unit = Unit::Cpu,
         8 => op.after.clear(),
         9 => op.kernels = None,
-        10 => op.name = "another".to_owned(),
+        10 => op.name = "another".into(),
         11 => trace.ops.iter_mut().for_each(|op| op.step += 1),
         12 => trace.meta.batch += 1,
         13 => trace.meta.sequence += 1,
         14 => trace.meta.about.push('!'),
         15 => trace.meta.recorded = Recorded::default(),
-        16 => trace.modules.push("of nothing".to_owned()),
+        16 => trace.modules.push("of nothing".into()),
         17..=19 if trace.uses.is_empty() => {}
         17..=19 => {
             let uses = trace.uses.len();
@@ -55,7 +55,9 @@ fn edit(trace: &mut Trace, which: usize, at: usize) {
                 _ => one.mode = Mode::Write,
             }
         }
-        20 if !trace.modules.is_empty() => trace.modules[0].push('?'),
+        20 if !trace.modules.is_empty() => {
+            trace.modules[0] = format!("{}?", trace.modules[0]).into()
+        }
         _ if trace.objects.is_empty() => {}
         _ => {
             let objects = trace.objects.len();
@@ -68,7 +70,7 @@ fn edit(trace: &mut Trace, which: usize, at: usize) {
                 24 => one.statistics = Statistics::default(),
                 25 => one.history = None,
                 26 => one.freed_after = None,
-                27 => one.name.push('x'),
+                27 => one.name = format!("{}x", one.name).into(),
                 28 => one.persistent = !one.persistent,
                 _ => trace.objects.swap(0, at % objects),
             }
@@ -205,7 +207,7 @@ fn what_was_changed_is_what_is_listed() {
 fn an_op_in_another_place_is_moved_and_all_others_are_found() {
     let first = steps();
     let mut second = first.clone();
-    second.ops[0].name = "first".to_owned();
+    second.ops[0].name = "first".into();
     let mut third = second.clone();
     // Both have the same uses of an object that persists only.
     for trace in [&mut second, &mut third] {

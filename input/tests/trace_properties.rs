@@ -9,8 +9,8 @@ use tiersim_models::ids::{ModuleId, ObjectId, OpId, RankId};
 use tiersim_models::kernel::{Kernel, Product, Streaming, Work};
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_models::workload::{
-    Collective, CollectiveKind, Known, Mode, Object, ObjectKind, Op, PartialUse, Phase, Recorded,
-    Statistics, Trace, TraceMeta, Unit, Use,
+    Collective, CollectiveKind, Known, Mode, Name, Object, ObjectKind, Op, PartialUse, Phase,
+    Recorded, Statistics, Trace, TraceMeta, Unit, Use,
 };
 
 fn any_name() -> impl Strategy<Value = String> {
@@ -53,7 +53,8 @@ prop_compose! {
             let kernel = Kernel { times: at, ..Kernel::new(product, at.into(), at.into()) };
             let norm = Kernel::new(Work::Streaming(Streaming::Norm), 0, 1);
             Op {
-                step: index as u32 / 3, phase: Phase::ALL[phase], name, module: None, stream,
+                step: index as u32 / 3, phase: Phase::ALL[phase], name: name.into(), module: None,
+                stream,
                 rank: RankId(0), duration: d.map(Span::from_ps), flops: at, bytes: Bytes::new(at),
                 at: Some(Time::from_ps(at)), after, unit: Unit::Device, release: None,
                 kernels: (index % 3 < 2).then(|| [kernel, norm][index % 3..].into()),
@@ -61,12 +62,12 @@ prop_compose! {
             }
         }).collect();
         // Modules in the order of their first use, as a reader numbers them.
-        let mut modules: Vec<String> = Vec::new();
+        let mut modules: Vec<Name> = Vec::new();
         let objects = objects.into_iter().enumerate().map(|(i, (name, kind, bytes, m, statistics))| {
             let module = (m > 0).then(|| {
                 let name = format!("m,{m}");
                 let known = modules.iter().position(|module| *module == name);
-                let index = known.unwrap_or_else(|| { modules.push(name); modules.len() - 1 });
+                let index = known.unwrap_or_else(|| { modules.push(name.into()); modules.len() - 1 });
                 ModuleId(index as u32)
             });
             Object {

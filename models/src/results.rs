@@ -58,7 +58,7 @@ pub use pressure::PressureRecord;
 pub use split::{Parts, PathPart, Split};
 pub use steadiness::{Settled, Steadiness};
 pub use steps::Steps;
-pub use timeline::{Residency, ShownStep, Slice, Timeline, Track};
+pub use timeline::{Residency, ShownStep, Slice, SliceDetail, Timeline, Track};
 
 /// How much of the trace ahead a policy may look at. Reports mark policies that see it all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

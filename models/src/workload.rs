@@ -16,9 +16,12 @@ use std::num::NonZeroU32;
 use std::ops::Range;
 use std::sync::Arc;
 
+/// A name: short ones need no memory of their own, copies of long ones share theirs.
+pub type Name = smol_str::SmolStr;
+
 crate::words! {
     /// What an object holds, in the field's terms.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]
     pub enum ObjectKind {
         /// A parameter.
@@ -40,7 +43,8 @@ crate::words! {
     }
 
     /// Which part of a step an op belongs to.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
     pub enum Phase {
         /// Forward pass of training.
         Forward = "forward",
@@ -126,7 +130,7 @@ pub struct Statistics {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Object {
     /// Unique name; for a parameter its name in the model.
-    pub name: String,
+    pub name: Name,
     /// What it holds.
     pub kind: ObjectKind,
     /// Size.
@@ -149,7 +153,7 @@ pub struct Object {
 impl Object {
     /// One of which nothing else is known: made by the step that uses it, of no module, without a
     /// dtype or statistics, and alive until its last use.
-    pub fn new(name: impl Into<String>, kind: ObjectKind, bytes: Bytes) -> Object {
+    pub fn new(name: impl Into<Name>, kind: ObjectKind, bytes: Bytes) -> Object {
         let (dtype, statistics) = (String::new(), Statistics::default());
         let (persistent, module, history, freed_after) = (false, None, None, None);
         let name = name.into();
@@ -179,8 +183,8 @@ pub struct Op {
     pub step: u32,
     /// Which part of the step.
     pub phase: Phase,
-    /// The kernel's name.
-    pub name: String,
+    /// The kernel's name. Whatever shows or keeps it shares it.
+    pub name: Name,
     /// The module it works for.
     pub module: Option<ModuleId>,
     /// In-order queue of the device that it runs on.
@@ -220,7 +224,7 @@ impl Op {
 
     /// An op on the first stream of the first rank of which nothing else is said: no FLOPs, no
     /// bytes, no times, no module.
-    pub fn new(step: u32, phase: Phase, name: impl Into<String>, uses: Range<u32>) -> Op {
+    pub fn new(step: u32, phase: Phase, name: impl Into<Name>, uses: Range<u32>) -> Op {
         let (stream, rank, flops, bytes) = (0, RankId(0), 0, Bytes::ZERO);
         let (name, module, after, kernels) = (name.into(), None, Vec::new(), None);
         let (duration, at, release, unit) = (None, None, None, Unit::Device);
@@ -360,7 +364,7 @@ pub struct Trace {
     /// The header.
     pub meta: TraceMeta,
     /// Module names, by [`ModuleId`].
-    pub modules: Vec<String>,
+    pub modules: Vec<Name>,
     /// By [`ObjectId`].
     pub objects: Vec<Object>,
     /// By [`OpId`], in the order in which the program issued them.

@@ -85,7 +85,7 @@ fn piece(object: &Object, number: u64, pieces: u64, chunk: Bytes) -> Object {
     let own =
         |all: &Statistics| Statistics { grad_norm: all.grad_norm.map(|norm| norm * share), ..*all };
     Object {
-        name: format!("{} [{} of {pieces}]", object.name, number + 1),
+        name: format!("{} [{} of {pieces}]", object.name, number + 1).into(),
         bytes: Bytes::new(bytes),
         statistics: own(&object.statistics),
         history: object.history.as_ref().map(|steps| steps.iter().map(own).collect()),
@@ -121,7 +121,7 @@ mod tests {
         let ops = [0..2, 2..4].map(|uses| Op::new(0, Phase::Forward, "op", uses));
         let trace = Trace {
             meta: TraceMeta::default(),
-            modules: vec!["layer".to_owned()],
+            modules: vec!["layer".into()],
             objects: vec![object("w", 90, true), object("a", 40, false)],
             ops: ops.into(),
             uses,

@@ -151,6 +151,11 @@ pub trait Machine {
     /// Takes a command. Commands come in the order of their tickets.
     fn submit(&mut self, command: Command) -> Result<(), Self::Fault>;
 
+    /// Takes several, and leaves none; a machine that keeps none of them need not move them.
+    fn submit_all(&mut self, commands: &mut Vec<Command>) -> Result<(), Self::Fault> {
+        commands.drain(..).try_for_each(|command| self.submit(command))
+    }
+
     /// Takes those of a plan that is carried out again; a machine may keep the plan and copy none.
     fn submit_again(
         &mut self,

@@ -72,9 +72,7 @@ pub fn follow<M: Machine>(
             if let Some((plan, which)) = planner.planned_again() {
                 machine.submit_again(plan, which).map_err(DriveError::Machine)?;
             }
-            for command in commands.drain(..) {
-                machine.submit(command).map_err(DriveError::Machine)?;
-            }
+            machine.submit_all(&mut commands).map_err(DriveError::Machine)?;
             if planner.is_between_replays() {
                 let under_way = planner.planned() - ops_ended;
                 follower.replayed(planner, machine, under_way)?;

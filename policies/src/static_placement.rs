@@ -37,8 +37,9 @@ pub struct StaticPlacement {
     needed_until: Vec<u64>,
     /// Uses within the lookahead that are not fetched yet: (occurrence, object).
     wanted: VecDeque<(u64, ObjectId)>,
-    /// New bytes of each op within the lookahead, this one first.
+    /// New bytes of each op within the lookahead, this one first, and of all of them.
     births: VecDeque<Bytes>,
+    born: Bytes,
     /// What is seen of the run beyond the window: all of it, if the homes were chosen by it.
     lookahead: Lookahead,
     /// Homes in the place of those that turn out full.
@@ -106,6 +107,7 @@ impl StaticPlacement {
             needed_until: vec![0; homes.len()],
             wanted: VecDeque::new(),
             births: VecDeque::new(),
+            born: Bytes::ZERO,
             lookahead: Lookahead::Past,
             spill: Spill::default(),
             confined: false,
@@ -224,7 +226,6 @@ impl StaticPlacement {
             to.is_none()
         });
         self.room_for_op(step);
-        let born: Bytes = self.births.iter().copied().sum();
         for touched in view.uses() {
             let object = touched.object;
             if self.homes[object.index()] != HBM && !view.in_hbm(object) {
@@ -237,16 +238,15 @@ impl StaticPlacement {
         while self.staged.front().is_some_and(|&(at, _)| at <= now) {
             self.staged.pop_front();
         }
-        let mut ahead: Bytes = self.staged.iter().map(|&(_, bytes)| bytes).sum();
         while let Some(&(occurrence, object)) = self.wanted.front() {
             let bytes = view.object(object).bytes;
             let pointless = occurrence <= now || !view.exists(object) || view.in_hbm(object);
             if !pointless && !self.prefetched.contains(&object) {
+                let ahead: Bytes = self.staged.iter().map(|&(_, bytes)| bytes).sum();
                 let within = self.prefetch_budget.get() - ahead.get() >= bytes.get();
-                if !step.has_free(HBM, born + bytes) || !within {
+                if !step.has_free(HBM, self.born + bytes) || !within {
                     break;
                 }
-                ahead += bytes;
                 self.staged.push_back((occurrence, bytes));
                 self.bring(Action::Prefetch { object, to: HBM }, object, step);
                 self.prefetched.push(object);
@@ -325,14 +325,17 @@ impl StaticPlacement {
         let window = u64::from(prefetch_ops);
         let anew = std::mem::take(&mut self.rescan) || view.occurrence() == 0;
         let first = if anew { 0 } else { window };
-        self.births.pop_front();
+        self.born -= self.births.pop_front().unwrap_or(Bytes::ZERO);
         if anew {
             self.births.clear();
             self.wanted.clear();
+            self.born = Bytes::ZERO;
         }
         for ahead in first..=window {
             let Some(uses) = view.ahead(ahead) else { break };
-            self.births.push_back(view.births_ahead(ahead).unwrap_or(Bytes::ZERO));
+            let births = view.births_ahead(ahead).unwrap_or(Bytes::ZERO);
+            self.births.push_back(births);
+            self.born += births;
             // A resident may yet have to leave, and its uses must be known then.
             let matters =
                 |object: ObjectId| self.homes[object.index()] != HBM || !self.spill.is_empty();
@@ -417,7 +420,7 @@ impl Policy for StaticPlacement {
             homes, prefetched, needed_until: op_from_1, wanted: of_op, births: bytes, staged: of_op,
             moving, rescan
         } skip {
-            name, modules, access, lookahead, spill, confined, prefetch_budget, relay, held
+            name, modules, access, lookahead, spill, confined, prefetch_budget, relay, held, born
         });
         true
     }

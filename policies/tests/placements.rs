@@ -295,7 +295,7 @@ fn gradient_norms_change_the_order_of_modules_as_their_weight_says() {
     trace.objects[1].statistics.grad_norm = None;
     assert_eq!(place(1.0, 0.0, &trace).unwrap(), [HBM, DRAM, NVME], "a weight of 0 needs nothing");
     let error = place(1.0, 0.5, &trace).unwrap_err();
-    assert!(error.contains("grad_norm") && error.contains(&trace.objects[1].name), "{error}");
+    assert!(error.contains("grad_norm") && error.contains(&*trace.objects[1].name), "{error}");
 }
 
 #[test]

@@ -133,14 +133,14 @@ fn band(parts: &[f64], base: f64) -> Vec<(f64, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tiersim_models::results::ShownStep;
+    use tiersim_models::results::{ShownStep, SliceDetail};
     use tiersim_models::units::{Bytes, Span, Time};
 
     fn copying(copies: &[(usize, u64, u64)]) -> Timeline {
         let of = |&(channel, from, to): &(usize, u64, u64)| Slice {
             track: Track::Channel(channel),
-            name: "a".to_owned(),
-            detail: String::new(),
+            name: "a".into(),
+            detail: SliceDetail::Objects(1),
             start: Time::from_ps(from),
             span: Span::from_ps(to - from),
             bytes: Bytes::new(1),

@@ -165,7 +165,7 @@ fn show(process: &mut Process, (slice, slot): (&Slice, usize), start: u64) {
         Track::Stream(_) => "op",
         Track::Channel(_) => "copy",
     };
-    let mut args = json!({ "detail": slice.detail });
+    let mut args = json!({ "detail": slice.detail.to_string() });
     if slice.bytes.get() > 0 {
         args["bytes"] = json!(slice.bytes.get());
     }
@@ -176,14 +176,14 @@ fn show(process: &mut Process, (slice, slot): (&Slice, usize), start: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tiersim_models::results::Timeline;
+    use tiersim_models::results::{SliceDetail, Timeline};
 
     #[test]
     fn a_cut_is_said() {
         let slice = Slice {
             track: Track::Stream(0),
-            name: "mm".to_owned(),
-            detail: String::new(),
+            name: "mm".into(),
+            detail: SliceDetail::Objects(1),
             start: tiersim_models::units::Time::from_ps(7),
             span: tiersim_models::units::Span::from_ps(3),
             bytes: tiersim_models::units::Bytes::ZERO,

@@ -416,8 +416,9 @@ pub fn placement(
 ) -> Result<Option<Vec<(String, usize)>>, RunError> {
     let tiers = policy.placement(trace, hardware).map_err(RunError::Input)?;
     let Some(tiers) = tiers else { return Ok(None) };
-    let named =
-        |module: ModuleId| (trace.modules[module.index()].clone(), tiers[module.index()].index());
+    let named = |module: ModuleId| {
+        (trace.modules[module.index()].to_string(), tiers[module.index()].index())
+    };
     Ok(Some(owners(trace).into_iter().map(named).collect()))
 }
 

@@ -27,7 +27,7 @@ pub fn tiny_train() -> Trace {
     };
     let mut trace = Traced::new();
     trace.0.meta = meta;
-    trace.0.modules = (0..LAYERS).map(|layer| format!("h.{layer}")).collect();
+    trace.0.modules = (0..LAYERS).map(|layer| format!("h.{layer}").into()).collect();
     let state: Vec<[ObjectId; 3]> =
         (0..LAYERS).map(|layer| layer_state(&mut trace, layer)).collect();
     for step in 0..STEPS {

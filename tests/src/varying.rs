@@ -46,7 +46,7 @@ pub fn varying_sequence() -> Trace {
     };
     let mut trace = Traced::new();
     trace.0.meta = meta;
-    trace.0.modules = (0..LAYERS).map(|layer| format!("h.{layer}")).collect();
+    trace.0.modules = (0..LAYERS).map(|layer| format!("h.{layer}").into()).collect();
     let mut weight = |name: String, numbers: u64, module| {
         object(&mut trace, name, ObjectKind::Weight, numbers * HALF, true, module)
     };

@@ -16,7 +16,7 @@ fn two_layers() -> Trace {
     use Mode::{Read, Write};
     use Phase::{Backward, Forward};
     let mut traced = Traced::new();
-    traced.0.modules = ["in", "h.0", "h.1", "out"].map(str::to_owned).to_vec();
+    traced.0.modules = ["in", "h.0", "h.1", "out"].map(Into::into).to_vec();
     let [x0, a0, x1, a1, x2] = [10, 20, 10, 20, 10].map(|bytes| traced.object(bytes, false));
     let [d2, d1, d0] = [10; 3].map(|bytes| traced.object(bytes, false));
     for gradient in [d2, d1, d0] {

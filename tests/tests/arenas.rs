@@ -51,7 +51,7 @@ fn policy(world: &World, seed: u64) -> Box<dyn Policy> {
         return policy_of(world, &DemandConfig::lru(spill).into()).expect("it is built");
     }
     let mut trace = world.workload.trace.clone();
-    trace.modules = vec!["a".to_owned(), "b".to_owned()];
+    trace.modules = vec!["a".into(), "b".into()];
     for object in &mut trace.objects {
         object.module = Some(ModuleId::at(rng.random_range(0..2)));
     }

@@ -155,7 +155,7 @@ fn uneven() -> (Scenario, Workload) {
     let mut traced = Traced::new();
     let weights: Vec<ObjectId> = (0..6).map(|_| traced.object(1000, true)).collect();
     for (index, weight) in weights.iter().enumerate() {
-        traced.0.modules.push(format!("h.{index}"));
+        traced.0.modules.push(format!("h.{index}").into());
         let object = &mut traced.0.objects[weight.index()];
         (object.kind, object.module) = (ObjectKind::Weight, Some(ModuleId::at(index)));
     }

@@ -55,7 +55,7 @@ fn at_rest(sizes: &[u64]) -> Trace {
     let mut traced = Traced::new();
     for (index, &bytes) in sizes.iter().enumerate() {
         let object = traced.object(bytes, true);
-        traced.0.modules.push(format!("m{index}"));
+        traced.0.modules.push(format!("m{index}").into());
         traced.0.objects[object.index()].module = Some(ModuleId(index as u32));
     }
     traced.op(0, 0, Span::ZERO, &[]);
@@ -64,7 +64,7 @@ fn at_rest(sizes: &[u64]) -> Trace {
 
 /// Every module of a trace in DRAM.
 fn hinted(trace: &Trace, access: Access) -> PolicyConfig {
-    let hints = trace.modules.iter().map(|module| (module.clone(), TierKind::Dram)).collect();
+    let hints = trace.modules.iter().map(|module| (module.to_string(), TierKind::Dram)).collect();
     let kinds = vec![ObjectKind::Weight, ObjectKind::Optimizer, ObjectKind::Activation];
     HintsConfig { hints, kinds, access }.into()
 }
@@ -151,7 +151,7 @@ fn pins_win_and_bind() {
         let mut trace = at_rest(&[10, 10, 10, 10]);
         trace.objects[1].kind = ObjectKind::Optimizer;
         trace.objects[3].kind = ObjectKind::Optimizer;
-        trace.modules = ["h.0.attn", "h.0.mlp", "lm_head", "h.1.mlp"].map(str::to_owned).to_vec();
+        trace.modules = ["h.0.attn", "h.0.mlp", "lm_head", "h.1.mlp"].map(Into::into).to_vec();
         trace
     };
     let machine = dual(0, [100, 100]);
@@ -188,7 +188,7 @@ fn pins_win_and_bind() {
 #[test]
 fn a_pin_for_modules_that_the_trace_lacks_is_an_error_in_words() {
     let mut trace = at_rest(&[10, 10]);
-    trace.modules = ["h.0.attn", "h.0.mlp"].map(str::to_owned).to_vec();
+    trace.modules = ["h.0.attn", "h.0.mlp"].map(Into::into).to_vec();
     let policy = hinted(&trace, Access::Migrate { prefetch_ops: 0 });
     for pattern in ["lm_head*", "mlp", "h.0.attn.*", "h*h*l*p", "*.0.*.*", "h.0.mlp*p"] {
         let config = NumaConfig { placement: None, pins: vec![pin(&[], Some(pattern), DRAM1)] };

@@ -73,7 +73,7 @@ fn use_in_place_beside_others_is_within_its_bound() {
     let trial = Trial::new(18_225_040_878_303_888_662, usize::MAX);
     let modules = trial.workload.trace.modules.iter();
     let far = trial.hardware.tiers.last().expect("it has tiers").kind;
-    let hints = modules.map(|module| (module.clone(), far)).collect();
+    let hints = modules.map(|module| (module.to_string(), far)).collect();
     let access = Access::InPlace(Charge::EveryUse);
     let config = HintsConfig { hints, kinds: ObjectKind::ALL.to_vec(), access };
     let ran = trial.under(Chosen::Config(config.into())).check(None);

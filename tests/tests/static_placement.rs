@@ -39,7 +39,7 @@ fn an_object_that_lives_again_within_the_window_is_evicted_once_per_life() {
     let mut traced = Traced::new();
     let gradient = traced.object(10, false);
     let other = traced.object(10, true);
-    traced.0.modules.push("m".to_owned());
+    traced.0.modules.push("m".into());
     traced.0.objects[gradient.index()].module = Some(ModuleId(0));
     let span = Span::from_ps(10);
     traced.op(0, 0, span, &[(gradient, Mode::Write)]);

@@ -85,7 +85,7 @@ fn gradients(trace: &Trace) -> u64 {
 /// Bytes of every gradient, by name.
 fn of_modules(trace: &Trace) -> Vec<(String, u64)> {
     let all = trace.objects.iter().filter(|object| object.kind == ObjectKind::Gradient);
-    all.map(|object| (object.name.clone(), object.bytes.get())).collect()
+    all.map(|object| (object.name.to_string(), object.bytes.get())).collect()
 }
 
 /// What every op is called and touches, by name, in an order of its own.
@@ -94,7 +94,7 @@ fn work(trace: &Trace) -> Vec<(String, u64, u64)> {
     for op in &trace.ops {
         let uses = &trace.uses[op.uses.start as usize..op.uses.end as usize];
         let names = uses.iter().map(|of| trace.objects[of.object.index()].name.as_str());
-        let name = names.fold(op.name.clone(), |all, name| all + " " + name);
+        let name = names.fold(op.name.to_string(), |all, name| all + " " + name);
         all.push((name, op.flops, op.bytes.get()));
     }
     all.sort();

@@ -91,7 +91,7 @@ impl Builder {
     }
 
     pub(crate) fn module(&mut self, name: &str) -> ModuleId {
-        self.trace.modules.push(name.to_owned());
+        self.trace.modules.push(name.into());
         ModuleId::at(self.trace.modules.len() - 1)
     }
 

@@ -130,7 +130,9 @@ fn what_persists_has_the_same_ids_however_a_training_is_cut() {
     let persists = |cut: [u32; 2]| -> Vec<(usize, String)> {
         let trace = training.trace_of(&cut);
         let rows = trace.objects.into_iter().enumerate();
-        rows.filter(|(_, object)| object.persistent).map(|(id, object)| (id, object.name)).collect()
+        rows.filter(|(_, object)| object.persistent)
+            .map(|(id, object)| (id, object.name.to_string()))
+            .collect()
     };
     assert_eq!(persists([6, 6]), persists([1, 4]));
     let trace = training.trace_of(&[1, 4]);

@@ -302,7 +302,7 @@ impl Writing<'_> {
         let (inputs, outputs) = tensors(trace, id, Side::of(op.unit));
         let mut made = Node {
             id: node,
-            name: op.name.clone(),
+            name: op.name.to_string(),
             kind,
             ctrl_deps: Vec::new(),
             data_deps: after,

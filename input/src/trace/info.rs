@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use tiersim_models::ids::OpId;
 use tiersim_models::units::Bytes;
 use tiersim_models::workload::{
-    Collective, Known, Object, ObjectKind, Op, Phase, Trace, Unit, Use,
+    Collective, Known, Name, Object, ObjectKind, Op, Phase, Trace, Unit, Use,
 };
 
 /// A trace in numbers.
@@ -240,7 +240,7 @@ fn peak(trace: &Trace, lives: &[Option<(usize, usize)>]) -> (PeakInfo, Vec<bool>
     let peak = PeakInfo {
         bytes: u64::try_from(most).unwrap_or(u64::MAX),
         op: at as u32,
-        name: op.name.clone(),
+        name: op.name.to_string(),
         step: op.step,
         phase: op.phase.word(),
     };
@@ -332,7 +332,7 @@ fn steps(trace: &Trace) -> Vec<StepInfo> {
 }
 
 fn modules(trace: &Trace) -> Vec<ModuleInfo> {
-    let new = |name: &String| ModuleInfo { module: name.clone(), ..ModuleInfo::default() };
+    let new = |name: &Name| ModuleInfo { module: name.to_string(), ..ModuleInfo::default() };
     let mut all: Vec<ModuleInfo> = trace.modules.iter().map(new).collect();
     for object in &trace.objects {
         let Some(module) = object.module else { continue };

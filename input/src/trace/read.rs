@@ -12,7 +12,7 @@ use super::tables::{Findings, LIMITS, Limits, Source};
 use super::{OBJECT_COLUMNS, OP_COLUMNS, STATISTICS_COLUMNS, USE_COLUMNS, statistics, units};
 use crate::file_kind::{FileKind, refused};
 use crate::shipped::EMBEDDED;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use tiersim_models::ids::{ModuleId, ObjectId, OpId, RankId};
 use tiersim_models::kernel::Kernel;
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_models::workload::{
-    Known, Mode, Object, ObjectKind, Op, PartialUse, Phase, Table, Trace, TraceProblem, Use,
+    Known, Mode, Name, Object, ObjectKind, Op, PartialUse, Phase, Table, Trace, TraceProblem, Use,
 };
 
 /// Reads the trace in `folder`, or says everything that is wrong with it.
@@ -101,13 +101,30 @@ impl Names {
     }
 
     /// All names, by number.
-    pub(crate) fn into_list(self) -> Vec<String> {
-        let mut list = vec![String::new(); self.by_name.len()];
+    pub(crate) fn into_list(self) -> Vec<Name> {
+        let mut list = vec![Name::default(); self.by_name.len()];
         for (name, id) in self.by_name {
-            list[id.0 as usize] = name;
+            list[id.0 as usize] = name.into();
         }
         list
     }
+}
+
+/// Names of kernels that are shared by the ops that run them: a program has not many more.
+const MOST_SHARED: usize = 4096;
+
+/// The same name, in the memory of the first that was the same.
+fn shared(name: Name, known: &mut BTreeSet<Name>) -> Name {
+    if !name.is_heap_allocated() {
+        return name;
+    }
+    if let Some(known) = known.get(&name) {
+        return known.clone();
+    }
+    if known.len() < MOST_SHARED {
+        known.insert(name.clone());
+    }
+    name
 }
 
 struct Reader<'a> {
@@ -130,8 +147,10 @@ impl Reader<'_> {
     fn ops(&mut self, modules: &mut Names) -> (PathBuf, Vec<Op>) {
         let mut ops = Vec::new();
         let most = self.rows.map(|rows| rows.ops);
-        let file =
-            self.table("ops.csv", OP_COLUMNS, most, |row| push(&mut ops, read_op(row, modules)));
+        let mut known = BTreeSet::new();
+        let file = self.table("ops.csv", OP_COLUMNS, most, |row| {
+            push(&mut ops, read_op(row, modules, &mut known));
+        });
         (file, ops)
     }
 
@@ -270,7 +289,7 @@ fn read_object(row: &mut Row<'_>, modules: &mut Names) -> Object {
         name: row.name("name"),
         kind: row.word("kind", &kinds, ObjectKind::Buffer),
         bytes: Bytes::new(row.whole("bytes")),
-        dtype: row.name("dtype"),
+        dtype: row.name("dtype").into(),
         persistent: row.word("persistent", &[("true", true), ("false", false)], true),
         module: modules.id(&row.name("module")),
         statistics: statistics::read_statistics(row),
@@ -279,13 +298,13 @@ fn read_object(row: &mut Row<'_>, modules: &mut Names) -> Object {
     }
 }
 
-fn read_op(row: &mut Row<'_>, modules: &mut Names) -> Op {
+fn read_op(row: &mut Row<'_>, modules: &mut Names, known: &mut BTreeSet<Name>) -> Op {
     row.expect_id();
     let phases = Phase::ALL.map(|phase| (phase.word(), phase));
     Op {
         step: row.whole("step"),
         phase: row.word("phase", &phases, Phase::Other),
-        name: row.name("name"),
+        name: shared(row.name("name"), known),
         module: modules.id(&row.name("module")),
         stream: row.whole_or_none("stream").unwrap_or(0),
         rank: RankId(row.whole_or_none("rank").unwrap_or(0)),

@@ -9,6 +9,7 @@ use csv::StringRecord;
 use std::path::{Path, PathBuf};
 use tiersim_models::diagnostic::{Diagnostics, Place};
 use tiersim_models::trace_rules::MAX_NAME_BYTES;
+use tiersim_models::workload::Name;
 
 /// One row, and where to report what is wrong with it.
 pub(crate) struct Row<'a> {
@@ -210,15 +211,15 @@ impl Row<'_> {
     }
 
     /// A name, at most 256 bytes.
-    pub(crate) fn name(&mut self, column: &str) -> String {
+    pub(crate) fn name(&mut self, column: &str) -> Name {
         let text = self.text(column);
         if text.len() <= MAX_NAME_BYTES {
-            return text.to_owned();
+            return text.into();
         }
         let found = format!("{:?}", text.chars().take(40).collect::<String>());
         let rule = format!("{column} is at most {MAX_NAME_BYTES} bytes long");
         self.problem(rule, found, "shorten it");
-        String::new()
+        Name::default()
     }
 
     /// A whole number that must be there.

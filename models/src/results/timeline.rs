@@ -1,7 +1,9 @@
 //! What ran when in the step that a timeline shows, and what was held meanwhile.
 
 use crate::units::{Bytes, Span, Time};
+use crate::workload::{Name, ObjectKind, Phase};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// The last measured step of a run. Commands are in the order of their ends, samples in that of
 /// time.
@@ -43,15 +45,38 @@ pub struct Slice {
     /// What occupied it.
     pub track: Track,
     /// The op's name, or the object's for a copy.
-    pub name: String,
-    /// Its module, phase or other detail.
-    pub detail: String,
+    pub name: Name,
+    /// What more there is to say of it.
+    pub detail: SliceDetail,
     /// Start.
     pub start: Time,
     /// Length.
     pub span: Span,
     /// Bytes copied; 0 for ops.
     pub bytes: Bytes,
+}
+
+/// What there is to say of a slice beside its name: words only where somebody reads them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SliceDetail {
+    /// An op: the part of its step, and its module.
+    Op(Phase, Option<Name>),
+    /// A copy: what the object holds.
+    Copy(ObjectKind),
+    /// So many objects.
+    Objects(usize),
+}
+
+impl fmt::Display for SliceDetail {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SliceDetail::Op(phase, module) => {
+                write!(f, "{} {}", phase.word(), module.as_deref().unwrap_or_default())
+            }
+            SliceDetail::Copy(kind) => f.write_str(kind.word()),
+            SliceDetail::Objects(count) => write!(f, "{count} objects"),
+        }
+    }
 }
 
 /// A row of a timeline.

@@ -105,8 +105,8 @@ fn leak(workload: &Workload, (op, module, ..): Site<'_>, left: &Left) -> Leak {
     let per_step = (u128::from(bytes.get()) + span / 2) / span.max(1);
     Leak {
         op: op.to_owned(),
-        module: module.map(|module| workload.trace.modules[module.index()].clone()),
-        first: objects[first.index()].name.clone(),
+        module: module.map(|module| workload.trace.modules[module.index()].to_string()),
+        first: objects[first.index()].name.to_string(),
         objects: left.len(),
         bytes,
         since,

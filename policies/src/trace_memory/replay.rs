@@ -113,7 +113,7 @@ pub fn serve(
     let objects = &workload.trace.objects;
     let refused = |object: ObjectId, op: Option<OpId>| {
         move |Full { need, free, largest }: Full| {
-            let object = objects[object.index()].name.clone();
+            let object = objects[object.index()].name.to_string();
             Refused { object, op: op.map(OpId::index), need, free, largest }
         }
     };

@@ -224,7 +224,7 @@ fn rank_by(
     let mut sums = vec![(0.0, 0u32, Bytes::ZERO); trace.modules.len()];
     for object in trace.objects.iter().filter(|o| o.kind == ObjectKind::Weight) {
         let Some(module) = object.module else { continue };
-        let Some(own) = score_of(object) else { return Err(object.name.clone()) };
+        let Some(own) = score_of(object) else { return Err(object.name.to_string()) };
         let (score, count, bytes) = &mut sums[module.index()];
         *score += own;
         *count += 1;

@@ -112,7 +112,7 @@ impl HintsConfig {
         let weights = trace.objects.iter().filter(|object| object.kind == ObjectKind::Weight);
         let owners: BTreeSet<ModuleId> = weights.filter_map(|object| object.module).collect();
         let alone = owners.into_iter().filter(|module| followed[module.index()].is_none());
-        let unhinted = alone.map(|module| trace.modules[module.index()].clone()).collect();
+        let unhinted = alone.map(|module| trace.modules[module.index()].to_string()).collect();
         HintMatches { hints, unhinted }
     }
 }

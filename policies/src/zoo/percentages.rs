@@ -225,7 +225,7 @@ mod tests {
             ["ln_1", "attn.c_attn", "ln_2", "mlp.c_fc"],
         ];
         for names in families {
-            let modules = names.map(|name| format!("model.layers.7.{name}")).to_vec();
+            let modules = names.map(|name| format!("model.layers.7.{name}").into()).to_vec();
             let (meta, objects, ops, uses) = Default::default();
             let trace = Trace { meta, modules, objects, ops, uses };
             let of = |index: usize, sep_layer| {

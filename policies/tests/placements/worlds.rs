@@ -46,7 +46,7 @@ pub(crate) fn object(
     let id = ObjectId::at(trace.objects.len());
     let known = trace.modules.iter().position(|name| name == module);
     let at = known.unwrap_or_else(|| {
-        trace.modules.push(module.to_owned());
+        trace.modules.push(module.into());
         trace.modules.len() - 1
     });
     trace.objects.push(Object {

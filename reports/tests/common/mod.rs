@@ -5,7 +5,7 @@ use tiersim_models::hardware::{Capacity, TierKind};
 use tiersim_models::results::{AxisValue, CaseRan, Lookahead, Params};
 use tiersim_models::results::{
     CaseRecord, ChannelName, Conditions, Figures, OutOfMemory, Outcome, PathPart, Residency,
-    RunRecord, ShownStep, Slice, Split, Timeline, Track,
+    RunRecord, ShownStep, Slice, SliceDetail, Split, Timeline, Track,
 };
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_models::workload::Phase;
@@ -18,8 +18,8 @@ pub(crate) fn figures(step_ms: f64, hbm_gib: f64) -> Figures {
     let copied = ((step_ms - 400.0).max(0.0) * 2.4e7) as u64;
     let slice = |track, name: &str, start: u64, span: u64, bytes: u64| Slice {
         track,
-        name: name.to_owned(),
-        detail: "layers.0".to_owned(),
+        name: name.into(),
+        detail: SliceDetail::Op(Phase::Forward, Some("layers.0".into())),
         start: Time::from_ps(5_000_000_000 + start),
         span: Span::from_ps(span),
         bytes: Bytes::new(bytes),

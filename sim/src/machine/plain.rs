@@ -193,7 +193,7 @@ impl<'a> SimMachine<'a> {
             plan: None,
             loaded: Vec::new(),
             cells: Vec::with_capacity(commands),
-            waiters: Vec::new(),
+            waiters: Vec::with_capacity(2 * commands),
             streams: Vec::new(),
             lines: channels.iter().map(Line::of).collect(),
             ended: VecDeque::new(),
@@ -306,6 +306,15 @@ impl Machine for Plain<'_> {
     fn submit(&mut self, command: Command) -> Result<(), Ended> {
         self.add(&command)?;
         self.take()
+    }
+
+    fn submit_all(&mut self, commands: &mut Vec<Command>) -> Result<(), Ended> {
+        for command in commands.iter() {
+            self.add(command)?;
+            self.take()?;
+        }
+        commands.clear();
+        Ok(())
     }
 
     fn submit_again(&mut self, plan: &Arc<[Command]>, which: Range<usize>) -> Result<(), Ended> {

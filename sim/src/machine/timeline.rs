@@ -4,9 +4,9 @@ use super::collectives::Over;
 use super::entry::Entry;
 use super::meters::Meters;
 use tiersim_models::ids::{ObjectId, TierId};
-use tiersim_models::results::{Slice, Timeline, Track};
+use tiersim_models::results::{Slice, SliceDetail, Timeline, Track};
 use tiersim_models::units::{Bytes, Span, Time};
-use tiersim_models::workload::Trace;
+use tiersim_models::workload::{Name, Trace};
 use tiersim_policies::command::Work;
 
 /// A tier holds what the meters say from now on.
@@ -28,8 +28,8 @@ pub(super) fn of_op(
     (start, span): (Time, Span),
 ) -> Slice {
     let op = &trace.ops[(occurrence % trace.ops.len() as u64) as usize];
-    let module = op.module.map_or("", |module| &trace.modules[module.index()]);
-    let detail = format!("{} {module}", op.phase.word());
+    let module = op.module.map(|module| trace.modules[module.index()].clone());
+    let detail = SliceDetail::Op(op.phase, module);
     let (track, name) = (Track::Stream(stream), op.name.clone());
     Slice { track, name, detail, start, span, bytes: Bytes::ZERO }
 }
@@ -42,7 +42,7 @@ pub(super) fn of_copy(
     (start, span): (Time, Span),
 ) -> Slice {
     let object = &trace.objects[object.index()];
-    let (name, detail) = (object.name.clone(), object.kind.word().to_owned());
+    let (name, detail) = (object.name.clone(), SliceDetail::Copy(object.kind));
     Slice { track: Track::Channel(channel), name, detail, start, span, bytes }
 }
 
@@ -84,11 +84,11 @@ pub(super) fn slices(
         }
         Work::Compact { bytes, ref objects, .. } => {
             let channels = entry.progress.iter().flat_map(|progress| progress.transit.channels());
-            let detail = format!("{} objects", objects.len());
+            let name = Name::new_static("compaction");
             let slice = |channel| Slice {
                 track: Track::Channel(kind(channel)),
-                name: "compaction".to_owned(),
-                detail: detail.clone(),
+                name: name.clone(),
+                detail: SliceDetail::Objects(objects.len()),
                 start,
                 span,
                 bytes,

@@ -110,7 +110,8 @@ impl CaseRunner<'_> {
         // Every case names the same ones.
         let Owners { ids, names } = self.kind.owners.get_or_init(|| {
             let ids: Vec<ModuleId> = owners(trace).into_iter().collect();
-            let names = ids.iter().map(|module| trace.modules[module.index()].clone()).collect();
+            let names =
+                ids.iter().map(|module| trace.modules[module.index()].to_string()).collect();
             Owners { ids, names }
         });
         let tier = |module: &ModuleId| {

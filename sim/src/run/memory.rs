@@ -129,7 +129,7 @@ impl CaseRunner<'_> {
                 .filter(|entry| entry.tier == tier)
                 .map(|entry| (entry.what.word().into(), entry.bytes))
                 .collect(),
-            object: trace.objects[object.index()].name.clone(),
+            object: trace.objects[object.index()].name.to_string(),
             at,
             remedy: self.more_tiers(policy),
         })))

@@ -248,8 +248,8 @@ impl CaseRunner<'_> {
         let mut steady = Steady::new(stopwatch, extends, filled);
         let ops = u64::from(repeat).saturating_mul(planner.ops_per_replay());
         let short = ops <= MOST_OPS && steady.leaves_none_out(repeat);
-        let plain =
-            (plain && short).then(|| machine.plain(ops as usize, (&self.routes, self.digests())));
+        let plain = (plain && short)
+            .then(|| machine.plain((ops + ops / 2) as usize, (&self.routes, self.digests())));
         let mut on = match plain.flatten() {
             Some(plain) => On::Plain(Box::new(plain)),
             None => On::Whole(Box::new(machine)),

@@ -246,7 +246,7 @@ impl Names<'_> {
     }
 
     fn module(&self, module: Option<ModuleId>) -> String {
-        module.map_or_else(String::new, |module| self.trace.modules[module.index()].clone())
+        module.map_or_else(String::new, |module| self.trace.modules[module.index()].to_string())
     }
 
     /// The segments of a step; copies name the op that waited for them in the end.
@@ -280,7 +280,7 @@ impl Names<'_> {
         all.sort_unstable_by_key(|(_, place)| **place);
         let told = |(op, _): (&OpId, &usize)| {
             let op = &self.trace.ops[op.index()];
-            let (name, stream) = (op.name.clone(), op.stream);
+            let (name, stream) = (op.name.to_string(), op.stream);
             PathOp { name, module: self.module(op.module), stream }
         };
         all.into_iter().map(told).collect()
@@ -291,7 +291,7 @@ impl Names<'_> {
         all.sort_unstable_by_key(|(_, place)| **place);
         let told = |(object, _): (&ObjectId, &usize)| {
             let object = &self.trace.objects[object.index()];
-            let (name, kind) = (object.name.clone(), object.kind);
+            let (name, kind) = (object.name.to_string(), object.kind);
             PathObject { name, kind, module: self.module(object.module) }
         };
         all.into_iter().map(told).collect()

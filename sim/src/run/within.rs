@@ -71,15 +71,15 @@ pub(crate) fn keep(figures: &mut Figures, links: usize, compacted: &BTreeSet<usi
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tiersim_models::results::{Slice, Timeline};
+    use tiersim_models::results::{Slice, SliceDetail, Timeline};
     use tiersim_models::units::{Bytes, Span, Time};
 
     #[test]
     fn channels_of_tiers_that_are_not_compacted_leave_no_trace() {
         let slice = |channel| Slice {
             track: Track::Channel(channel),
-            name: String::new(),
-            detail: String::new(),
+            name: "a".into(),
+            detail: SliceDetail::Objects(1),
             start: Time::ZERO,
             span: Span::ZERO,
             bytes: Bytes::ZERO,

@@ -164,7 +164,7 @@ fn trace(rng: &mut ChaCha12Rng) -> Trace {
         .map(|_| traced.object(UNIT * rng.random_range(1..=2), rng.random_bool(0.7)))
         .collect();
     for (index, object) in objects.iter().enumerate() {
-        traced.0.modules.push(format!("m{index}"));
+        traced.0.modules.push(format!("m{index}").into());
         let mut score = || Some(f64::from(rng.random_range(0..5)));
         let statistics = Statistics { adam_m: score(), adam_v: score(), grad_norm: score() };
         let record = &mut traced.0.objects[object.index()];

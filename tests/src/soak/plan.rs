@@ -124,7 +124,7 @@ fn value(dice: &mut Dice, kind: Kind, trace: &Trace, hardware: &Hardware) -> Val
             let mut hints = BTreeMap::new();
             for name in &trace.modules {
                 if dice.chance(70) {
-                    hints.insert(name.clone(), dice.pick(&hardware.tiers).kind);
+                    hints.insert(name.to_string(), dice.pick(&hardware.tiers).kind);
                 }
             }
             Value::Hints(hints)

@@ -21,7 +21,7 @@ pub(super) fn trace(dice: &mut Dice) -> Trace {
     let (objects, ops) = counts(dice);
     let mut traced = Traced::new();
     let modules = dice.within(1..=5);
-    traced.0.modules = (0..modules).map(|module| format!("m{module}")).collect();
+    traced.0.modules = (0..modules).map(|module| format!("m{module}").into()).collect();
     add_objects(dice, &mut traced, objects);
     let streams = if dice.chance(10) { dice.within(4..=8) } else { dice.within(1..=3) } as usize;
     let mut born: Vec<bool> = traced.0.objects.iter().map(|object| object.persistent).collect();

@@ -175,7 +175,7 @@ fn what_ops_do_has_names() {
     for (unit, phase, name) in units {
         let id = traced.op(0, 0, Span::ZERO, &[]).index();
         let op = &mut traced.0.ops[id];
-        (op.unit, op.phase, op.name) = (unit, phase, name.to_owned());
+        (op.unit, op.phase, op.name) = (unit, phase, name.into());
     }
     // Requests arrive once the second op could have started.
     traced.0.ops[1].release = Some(Time::from_ps(100));

@@ -7,7 +7,7 @@ use tiersim_tests::soak::seed_of;
 fn uneven(layers: usize) -> Trace {
     use Mode::{Read, Write};
     let mut traced = Traced::new();
-    traced.0.modules = (0..layers).map(|layer| format!("h.{layer}")).collect();
+    traced.0.modules = (0..layers).map(|layer| format!("h.{layer}").into()).collect();
     let mut number = 0;
     let mut draw = |least: u64, most: u64| {
         number += 1;

@@ -8,7 +8,7 @@ fn saves() -> (Trace, [ObjectId; 2]) {
     use Mode::{Read, Write};
     use Phase::{Backward, Forward};
     let mut traced = Traced::new();
-    traced.0.modules = vec!["h.0".to_owned()];
+    traced.0.modules = vec!["h.0".into()];
     let weight = traced.object(40, true);
     let [x, y, z] = [10, 20, 30].map(|bytes| traced.object(bytes, false));
     for object in [x, y, z] {

@@ -119,7 +119,7 @@ fn decode(attention: Unit) -> Workload {
     let mut traced = Traced::new();
     let mut cache = Vec::new();
     for layer in 0..2usize {
-        traced.0.modules.push(format!("h.{layer}"));
+        traced.0.modules.push(format!("h.{layer}").into());
         let kv = traced.object(1000, true);
         let object = &mut traced.0.objects[kv.index()];
         (object.kind, object.module) = (ObjectKind::Kv, Some(ModuleId::at(layer)));

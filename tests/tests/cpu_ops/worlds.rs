@@ -16,7 +16,7 @@ fn trace(rng: &mut ChaCha12Rng) -> Trace {
         })
         .collect();
     for (index, &object) in objects.iter().enumerate() {
-        traced.0.modules.push(format!("h.{index}"));
+        traced.0.modules.push(format!("h.{index}").into());
         let mut score = || Some(f64::from(rng.random_range(0..5)));
         let statistics = Statistics { adam_m: score(), adam_v: score(), grad_norm: score() };
         let kind = ObjectKind::ALL[rng.random_range(0..ObjectKind::ALL.len())];

@@ -46,7 +46,7 @@ fn step(adam: Unit, compute: u64) -> Step {
         state.push(made(ObjectKind::Master, 200, true, layer));
         gradients.push(made(ObjectKind::Gradient, 100, false, layer));
     }
-    traced.0.modules = (0..LAYERS).map(|layer| format!("h.{layer}")).collect();
+    traced.0.modules = (0..LAYERS).map(|layer| format!("h.{layer}").into()).collect();
     let span = Span::from_ps(compute);
     for &weight in &weights {
         traced.op(0, 0, span, &[(weight, Mode::Read)]);
@@ -130,7 +130,7 @@ fn fetching_ahead_hides_copies_of_parameters() {
 fn the_root_is_kept_from_forward_to_backward() {
     let Step { workload, weights, .. } = step(Unit::Cpu, 100);
     let mut trace = workload.trace.clone();
-    trace.modules[1] = "wte".to_owned();
+    trace.modules[1] = "wte".into();
     for (index, op) in trace.ops.iter_mut().enumerate() {
         op.phase = [Phase::Forward, Phase::Backward, Phase::Optimizer][index / LAYERS];
     }

@@ -14,7 +14,7 @@ fn layers(layers: &[(u64, u64)], mode: Mode) -> Traced {
     let mut traced = Traced::new();
     for (index, &(bytes, _)) in layers.iter().enumerate() {
         traced.object(bytes, true);
-        traced.0.modules.push(format!("layer{index}"));
+        traced.0.modules.push(format!("layer{index}").into());
     }
     for (index, &(_, ps)) in layers.iter().enumerate() {
         let op = traced.op(0, 0, Span::from_ps(ps), &[(ObjectId::at(index), mode)]);
@@ -86,7 +86,7 @@ fn only_double_buffering_makes_others_leave_for_the_next_layer() {
         let [first, second] = [traced.object(400, true), traced.object(400, true)];
         let uses = [(other, Write), (first, Read), (second, Read), (other, Read)];
         for (index, touched) in uses.into_iter().enumerate() {
-            traced.0.modules.push(format!("layer{index}"));
+            traced.0.modules.push(format!("layer{index}").into());
             let op = traced.op(0, 0, Span::from_ps(1000), &[touched]);
             traced.0.ops[op.index()].module = Some(ModuleId::at(index));
         }

@@ -36,8 +36,8 @@ fn the_last_two_kernels_tell_apart_what_the_last_alone_does_not() {
     for uses in [0, 4, 1, 3, 4, 2] {
         traced.op(0, 0, Span::from_ps(5000), &[(ObjectId(uses), Read)]);
     }
-    traced.0.ops[1].name = "x".to_owned();
-    traced.0.ops[4].name = "x".to_owned();
+    traced.0.ops[1].name = "x".into();
+    traced.0.ops[4].name = "x".into();
     let played = play(&machine(3010), traced, &prefetching(1), 3);
     assert!(played.delays[12..].iter().all(|&delay| delay == 0), "{:?}", played.delays);
     let wrong = played.copies.iter().filter(|&&(op, object, _, to)| {
@@ -56,7 +56,7 @@ fn random(seed: u64, variant: u64, same: usize, ops: usize) -> Workload {
         let object = traced.object(rng.random_range(50..200), true);
         traced.0.objects[object.index()].kind = kinds[rng.random_range(0..3)];
     }
-    traced.0.modules = (0..4).map(|module| format!("m{module}")).collect();
+    traced.0.modules = (0..4).map(|module| format!("m{module}").into()).collect();
     for op in 0..ops {
         if op == same {
             rng = ChaCha12Rng::seed_from_u64(seed * 31 + variant);
@@ -69,7 +69,7 @@ fn random(seed: u64, variant: u64, same: usize, ops: usize) -> Workload {
             }
         }
         let id = traced.op(0, 0, Span::from_ps(10), &uses);
-        traced.0.ops[id.index()].name = format!("k{}", rng.random_range(0..3));
+        traced.0.ops[id.index()].name = format!("k{}", rng.random_range(0..3)).into();
         traced.0.ops[id.index()].module = Some(ModuleId(rng.random_range(0..4)));
     }
     Workload::new(traced.0)

@@ -126,7 +126,7 @@ fn kernels_of_the_optimizer_are_chosen_apart() {
         let (update, passes): (Vec<_>, Vec<_>) =
             trace.ops.iter().partition(|op| op.phase == Phase::Optimizer);
         let rows = |ops: Vec<&Op>| -> Vec<(String, u64, u64)> {
-            ops.iter().map(|op| (op.name.clone(), op.flops, op.bytes.get())).collect()
+            ops.iter().map(|op| (op.name.to_string(), op.flops, op.bytes.get())).collect()
         };
         [rows(passes), rows(update)]
     };

@@ -157,7 +157,7 @@ fn modules(
     }
     let tied = borrowed(trace, &devices);
     devices.extend(tied);
-    Ok(devices.into_iter().map(|(module, of)| (trace.modules[module].clone(), of)).collect())
+    Ok(devices.into_iter().map(|(module, of)| (trace.modules[module].to_string(), of)).collect())
 }
 
 /// Modules without weights whose ops use weights of one other module in the forward pass.

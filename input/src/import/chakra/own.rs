@@ -84,7 +84,7 @@ impl Own {
         }
         if let Some(id) = said.whole(names::MODULE_ID)? {
             said.next(names::MODULE_ID, id, modules.len())?;
-            self.trace.modules.push(from.name.clone());
+            self.trace.modules.push(from.name.as_str().into());
             return Ok(size_of::<String>() + from.name.len());
         }
         if let Some(id) = said.whole::<u32>(names::STATISTICS_OF)? {
@@ -121,7 +121,7 @@ impl Own {
         let mut op = Op {
             step: said.must(names::STEP)?,
             phase: said.word(names::PHASE, Phase::from_word)?,
-            name: from.name.clone(),
+            name: from.name.as_str().into(),
             module: said.whole(names::MODULE)?.map(ModuleId),
             stream: said.must("tid")?,
             rank: RankId(0),
@@ -194,7 +194,7 @@ impl Own {
 /// An object, but for its history.
 fn object(from: &Node, said: &Attributes<'_>) -> Result<Object, String> {
     Ok(Object {
-        name: from.name.clone(),
+        name: from.name.as_str().into(),
         kind: said.word(names::KIND, ObjectKind::from_word)?,
         bytes: Bytes::new(said.must(names::BYTES)?),
         dtype: said.text(names::DTYPE)?.unwrap_or_default().to_owned(),

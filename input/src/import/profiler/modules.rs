@@ -11,6 +11,7 @@ use super::tables::{Kind, Tables};
 use crate::import::names::cut;
 use std::collections::BTreeMap;
 use tiersim_models::ids::ModuleId;
+use tiersim_models::workload::Name;
 
 /// Where modules come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +24,7 @@ pub(super) enum From {
 /// Modules by item.
 #[derive(Debug)]
 pub(super) struct Modules {
-    pub(super) names: Vec<String>,
+    pub(super) names: Vec<Name>,
     pub(super) of: Vec<Option<ModuleId>>,
     pub(super) from: From,
 }
@@ -85,7 +86,7 @@ impl Modules {
             let next = ModuleId::at(self.names.len());
             let module = *ids.entry(path.clone()).or_insert(next);
             if module == next {
-                self.names.push(path);
+                self.names.push(path.into());
             }
             paths[id as usize] = Some(module);
         }

@@ -215,14 +215,14 @@ impl<'a> Merging<'a> {
             let number = rank.number;
             for (index, object) in trace.objects.iter().enumerate() {
                 objects.push(Object {
-                    name: named(number, &object.name, index, "object"),
+                    name: named(number, &object.name, index, "object").into(),
                     module: object.module.map(|module| ModuleId(module.0 + of.modules)),
                     freed_after: object.freed_after.map(|op| of.ops[op.index()]),
                     ..object.clone()
                 });
             }
             let names = trace.modules.iter().enumerate();
-            modules.extend(names.map(|(index, name)| named(number, name, index, "module")));
+            modules.extend(names.map(|(index, name)| named(number, name, index, "module").into()));
         }
         let meta = meta(self.ranks);
         Trace { meta, modules, objects, ops: self.ops, uses: self.uses }

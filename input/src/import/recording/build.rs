@@ -70,7 +70,7 @@ pub(super) fn build(recording: &Recording, findings: &mut Findings) -> (Trace, C
         ops.push(Op {
             step: raw.step,
             phase: raw.phase,
-            name: raw.op.clone(),
+            name: raw.op.as_str().into(),
             module: module.as_deref().and_then(|module| names.id(module)),
             stream: 0,
             rank: RankId(0),
@@ -194,7 +194,7 @@ impl TraceBuilder<'_> {
             RawKind::Input | RawKind::Buffer => None,
         };
         Object {
-            name,
+            name: name.into(),
             kind: match raw.kind {
                 RawKind::Param => ObjectKind::Weight,
                 RawKind::Grad => ObjectKind::Gradient,

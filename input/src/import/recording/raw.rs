@@ -225,11 +225,11 @@ impl Reader<'_> {
             return owners;
         }
         self.table("params.csv", PARAM_COLUMNS, |row, budget| {
-            let (param, module) = (row.name("param"), Rc::<str>::from(row.name("module")));
+            let (param, module) = (row.name("param").to_string(), row.name("module"));
             if !row.fits(budget, PARAM_BYTES + param.len() + module.len()) {
                 return;
             }
-            if owners.insert(param, module).is_some() {
+            if owners.insert(param, Rc::from(module.as_str())).is_some() {
                 let found = row.text("param").to_owned();
                 row.problem("a parameter is listed once", found, "remove one of the rows");
             }
@@ -242,7 +242,7 @@ impl Reader<'_> {
         let mut adam = Adam::default();
         if is_there(self.folder, "adam_state.csv") {
             self.table("adam_state.csv", ADAM_COLUMNS, |row, budget| {
-                let (step, param): (u32, String) = (row.whole("step"), row.name("param"));
+                let (step, param): (u32, String) = (row.whole("step"), row.name("param").into());
                 let read = adam::Row {
                     adam_m: row.real_or_none("mean_abs_exp_avg"),
                     adam_v: row.real_or_none("mean_sqrt_exp_avg_sq"),
@@ -327,7 +327,7 @@ fn read_object(
         ("kv", RawKind::Kv),
     ];
     let kind = row.word("kind", &kinds, RawKind::Tmp);
-    let name = row.name("name");
+    let name = row.name("name").to_string();
     let param = match kind {
         RawKind::Param | RawKind::Grad => Some(name.as_str()),
         RawKind::OptState => name.rsplit_once('.').map(|(param, _)| param),
@@ -343,7 +343,7 @@ fn read_object(
     }
     let dtype = row.name("dtype");
     let (dtype, element_bytes) = element_type(&dtype).unwrap_or_else(|| {
-        row.problem("dtype is an element type of PyTorch", dtype, "such as float32");
+        row.problem("dtype is an element type of PyTorch", dtype.to_string(), "such as float32");
         ("", 1)
     });
     let bytes: u64 = row.whole("bytes");

@@ -10,7 +10,7 @@ use crate::trace::tables::{Findings, LIMITS, ReadBudget, Source};
 use std::collections::BTreeMap;
 use std::path::Path;
 use tiersim_models::diagnostic::{Diagnostics, Place};
-use tiersim_models::workload::Mode;
+use tiersim_models::workload::{Mode, Name};
 
 const KERNEL_COLUMNS: &str = "kernel name op? cycles ns? reads writes";
 const TENSOR_COLUMNS: &str = "tensor bytes global";
@@ -28,7 +28,7 @@ const USE_BYTES: usize = 48;
 
 /// One row of the kernels.
 pub(super) struct Kernel {
-    pub(super) name: String,
+    pub(super) name: Name,
     pub(super) ps: u64,
     /// Rows of the tensors: what is read first, then what is only written.
     pub(super) uses: Vec<(usize, Mode)>,

@@ -71,7 +71,7 @@ pub(super) fn objects(a: &Trace, b: &Trace, found: &Found, top: usize) -> Object
     let bytes = |one: &Object| Some(one.bytes.get());
     for (id, one) in a.objects.iter().enumerate() {
         let mut row = ObjectDiff {
-            name: one.name.clone(),
+            name: one.name.to_string(),
             bytes: Pair { a: bytes(one), b: None },
             life: Pair { a: lives_a[id], b: None },
             fields: Vec::new(),
@@ -94,7 +94,7 @@ pub(super) fn objects(a: &Trace, b: &Trace, found: &Found, top: usize) -> Object
     let mut left: Vec<usize> = left.into_values().collect();
     left.sort_unstable();
     rows.extend(left.into_iter().map(|id| ObjectDiff {
-        name: b.objects[id].name.clone(),
+        name: b.objects[id].name.to_string(),
         bytes: Pair { a: None, b: bytes(&b.objects[id]) },
         life: Pair { a: None, b: lives_b[id] },
         fields: Vec::new(),

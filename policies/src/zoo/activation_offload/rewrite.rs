@@ -171,7 +171,7 @@ impl<'a> Writer<'a> {
             new: Trace { meta, modules, objects, ops, uses },
             source: Vec::with_capacity(old.ops.len()),
             moved: Vec::with_capacity(old.ops.len()),
-            names: old.objects.iter().map(|object| object.name.clone()).collect(),
+            names: old.objects.iter().map(|object| object.name.to_string()).collect(),
             second: BTreeMap::new(),
             read_again: BTreeMap::new(),
         }
@@ -221,7 +221,7 @@ impl<'a> Writer<'a> {
         let mut lives: BTreeMap<ObjectId, ObjectId> = BTreeMap::new();
         for &object in segment.inner.union(&segment.scratch) {
             let mut row = self.old.objects[object.index()].clone();
-            row.name = self.name(&row.name);
+            row.name = self.name(&row.name).into();
             row.freed_after = None;
             let id = ObjectId::at(self.new.objects.len());
             self.new.objects.push(row);
@@ -230,7 +230,7 @@ impl<'a> Writer<'a> {
         let user = &self.old.ops[segment.at];
         for &index in &segment.ops {
             let mut op = self.old.ops[index].clone();
-            op.name = format!("{AGAIN} {}", short(&op.name));
+            op.name = format!("{AGAIN} {}", short(&op.name)).into();
             (op.step, op.phase, op.stream, op.rank) =
                 (user.step, user.phase, user.stream, user.rank);
             op.at = None;

@@ -65,7 +65,8 @@ fn saves(trace: &Trace, layers: &Layers) -> Vec<Save> {
 /// Errors in words if its sums leave what a trace may have.
 pub(super) fn apart(trace: &Trace) -> Result<Trace, String> {
     let layers = Layers::of(trace, false);
-    let mut names: BTreeSet<String> = trace.objects.iter().map(|one| one.name.clone()).collect();
+    let mut names: BTreeSet<String> =
+        trace.objects.iter().map(|one| one.name.to_string()).collect();
     let mut made: BTreeMap<usize, Vec<ObjectId>> = BTreeMap::new();
     let mut instead: BTreeMap<(usize, ObjectId), ObjectId> = BTreeMap::new();
     let mut objects = trace.objects.clone();

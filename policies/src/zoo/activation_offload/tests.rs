@@ -47,7 +47,7 @@ fn machine(hbm: u64, rate: u64) -> Hardware {
 /// Layers that make some activations each and hand one on, and their backward; sizes and times
 /// drawn.
 fn chain(layers: usize, rng: &mut ChaCha12Rng) -> Workload {
-    let modules = (0..layers).map(|layer| format!("h.{layer}")).collect();
+    let modules = (0..layers).map(|layer| format!("h.{layer}").into()).collect();
     let (objects, ops, uses) = Default::default();
     let mut trace = Trace { meta: TraceMeta::default(), modules, objects, ops, uses };
     let object = |trace: &mut Trace, bytes| {

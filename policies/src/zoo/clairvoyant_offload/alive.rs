@@ -12,6 +12,8 @@ pub(super) struct Alive {
     ops: usize,
     /// Leaves from `ops` on, each inner node the greater of its two.
     tree: Vec<Bytes>,
+    /// The most of all.
+    all: Bytes,
     /// Alive behind each op.
     pub(super) after: Vec<Bytes>,
 }
@@ -39,14 +41,15 @@ impl Alive {
         for node in (1..ops).rev() {
             tree[node] = tree[2 * node].max(tree[2 * node + 1]);
         }
-        Alive { ops, tree, after }
+        let all = tree[ops..].iter().copied().max().unwrap_or(Bytes::ZERO);
+        Alive { ops, tree, all, after }
     }
 
     /// The most between two occurrences, both included.
     pub(super) fn peak(&self, from: u64, to: u64) -> Bytes {
         let ops = self.ops as u64;
         if to - from.min(to) >= ops {
-            return self.within(0, self.ops);
+            return self.all;
         }
         let (from, to) = ((from % ops) as usize, (to % ops) as usize);
         if from <= to {

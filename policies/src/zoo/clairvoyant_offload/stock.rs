@@ -47,6 +47,9 @@ impl Stock {
     }
 
     pub(super) fn put(&mut self, object: ObjectId, place: Place, rank: u64) {
+        if self.of[object.index()] == Some((place, rank)) {
+            return;
+        }
         self.take(object);
         self.of[object.index()] = Some((place, rank));
         self.sets[place as usize].insert((rank, object));

@@ -24,15 +24,15 @@ const PARTS: [(&[&str], &str); 4] = [
 ];
 
 /// For each module the hint that it follows, by position in `hints`, and how it was found.
-pub(super) fn follow(modules: &[String], hints: &[&str]) -> Vec<Option<(usize, How)>> {
+pub(super) fn follow(modules: &[impl AsRef<str>], hints: &[&str]) -> Vec<Option<(usize, How)>> {
     let exact: BTreeMap<&str, usize> = hints.iter().copied().zip(0..).collect();
     let mut plain: BTreeMap<String, usize> = BTreeMap::new();
     for (index, hint) in hints.iter().enumerate() {
         plain.entry(canonical(hint)).or_insert(index);
     }
-    let find = |module: &String| {
+    let find = |module: &str| {
         let name = canonical(module);
-        let mut best = exact.get(module.as_str()).map(|&index| (index, How::Name));
+        let mut best = exact.get(module).map(|&index| (index, How::Name));
         best = best.or_else(|| plain.get(&name).map(|&index| (index, How::Prefix)));
         // The nearest parent, as the module is written and without prefixes.
         let inside = parents(module).find_map(|parent| exact.get(parent));
@@ -41,7 +41,7 @@ pub(super) fn follow(modules: &[String], hints: &[&str]) -> Vec<Option<(usize, H
             inside.or_else(plain).map(|&index| (index, How::Parent))
         })
     };
-    modules.iter().map(find).collect()
+    modules.iter().map(|module| find(module.as_ref())).collect()
 }
 
 /// Names of the modules around a module, the nearest first.

@@ -68,10 +68,11 @@ impl Digest {
         let mut digest = Digest {
             first,
             steps: Vec::with_capacity(commands + 1),
-            edges: Vec::new(),
-            takes: Vec::new(),
-            gives: Vec::new(),
-            used: Vec::new(),
+            // As many as are usual: lists that grow are copied.
+            edges: Vec::with_capacity(2 * commands),
+            takes: Vec::with_capacity(commands),
+            gives: Vec::with_capacity(commands),
+            used: Vec::with_capacity(2 * commands),
             charges: Vec::new(),
             ways: Vec::new(),
         };

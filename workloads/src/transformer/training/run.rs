@@ -124,7 +124,7 @@ impl TrainingRun {
             }
             maker.step(&model, loader);
             for object in &mut maker.build.trace.objects[first..] {
-                object.name.insert_str(0, &format!("s{index}."));
+                object.name = format!("s{index}.{}", object.name).into();
             }
         }
         let mut trace = maker.build.trace;
