@@ -12,7 +12,7 @@ use super::tables::{Findings, LIMITS, Limits, Source};
 use super::{OBJECT_COLUMNS, OP_COLUMNS, STATISTICS_COLUMNS, USE_COLUMNS, statistics, units};
 use crate::file_kind::{FileKind, refused};
 use crate::shipped::EMBEDDED;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -110,23 +110,6 @@ impl Names {
     }
 }
 
-/// Names of kernels that are shared by the ops that run them: a program has not many more.
-const MOST_SHARED: usize = 4096;
-
-/// The same name, in the memory of the first that was the same.
-fn shared(name: Name, known: &mut BTreeSet<Name>) -> Name {
-    if !name.is_heap_allocated() {
-        return name;
-    }
-    if let Some(known) = known.get(&name) {
-        return known.clone();
-    }
-    if known.len() < MOST_SHARED {
-        known.insert(name.clone());
-    }
-    name
-}
-
 struct Reader<'a> {
     folder: &'a Path,
     limits: Limits,
@@ -147,10 +130,8 @@ impl Reader<'_> {
     fn ops(&mut self, modules: &mut Names) -> (PathBuf, Vec<Op>) {
         let mut ops = Vec::new();
         let most = self.rows.map(|rows| rows.ops);
-        let mut known = BTreeSet::new();
-        let file = self.table("ops.csv", OP_COLUMNS, most, |row| {
-            push(&mut ops, read_op(row, modules, &mut known));
-        });
+        let file =
+            self.table("ops.csv", OP_COLUMNS, most, |row| push(&mut ops, read_op(row, modules)));
         (file, ops)
     }
 
@@ -298,13 +279,13 @@ fn read_object(row: &mut Row<'_>, modules: &mut Names) -> Object {
     }
 }
 
-fn read_op(row: &mut Row<'_>, modules: &mut Names, known: &mut BTreeSet<Name>) -> Op {
+fn read_op(row: &mut Row<'_>, modules: &mut Names) -> Op {
     row.expect_id();
     let phases = Phase::ALL.map(|phase| (phase.word(), phase));
     Op {
         step: row.whole("step"),
         phase: row.word("phase", &phases, Phase::Other),
-        name: shared(row.name("name"), known),
+        name: row.name("name"),
         module: modules.id(&row.name("module")),
         stream: row.whole_or_none("stream").unwrap_or(0),
         rank: RankId(row.whole_or_none("rank").unwrap_or(0)),
