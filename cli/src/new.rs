@@ -82,7 +82,9 @@ pub(crate) fn settings_text(from: &Path) -> Result<String, Failure> {
 pub(crate) fn report(rows: &[Row]) -> String {
     let mut out = String::new();
     let line = |Row { line, key, value, .. }: &Row, words: &str| {
-        format!("  line {line}: {}: {} -> {words}\n", clean(key), clean(value))
+        // What no line says is a default, or the command's.
+        let line = if *line == 0 { String::new() } else { format!("line {line}: ") };
+        format!("  {line}{}: {} -> {words}\n", clean(key), clean(value))
     };
     out.push_str("taken\n");
     for row in rows {

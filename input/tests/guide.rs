@@ -91,6 +91,19 @@ fn keys_mean_the_same_in_sections_and_under_other_names() {
 }
 
 #[test]
+fn floats_of_32_bits_are_cut_where_that_is_allowed() {
+    for (more, peak) in [
+        ("", "fp32"),
+        ("allow_tf32: true", "tf32"),
+        ("tf32: false", "fp32"),
+        ("mixed_precision: bf16\nallow_tf32: true", "bf16"),
+    ] {
+        let text = of(&with(more)).scenario;
+        assert!(text.contains(&format!("roofline(precision: {peak:?})")), "{more}: {text}");
+    }
+}
+
+#[test]
 fn what_is_wrong_is_told_with_its_place() {
     let most = "a: 1\n".repeat(20_000);
     let nested = format!("{}1", "{a: ".repeat(200));

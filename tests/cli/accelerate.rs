@@ -15,7 +15,7 @@ const LAUNCHED: &str = "machine_rank: 0\nmain_training_function: main\nrdzv_back
                         tpu_env: []\ntpu_use_cluster: false\ntpu_use_sudo: false\nuse_cpu: false\n";
 
 /// As repositories have them; the keys of what starts processes stand in each.
-const CONFIGURATIONS: [(&str, &[&str], &[&str]); 8] = [
+const CONFIGURATIONS: [(&str, &[&str], &[&str]); 9] = [
     // github.com/huggingface/trl, examples/accelerate_configs/deepspeed_zero3.yaml
     (
         "compute_environment: LOCAL_MACHINE\ndebug: false\ndeepspeed_config:\n  deepspeed_multinode_launcher: standard\n  \
@@ -92,6 +92,7 @@ const CONFIGURATIONS: [(&str, &[&str], &[&str]); 8] = [
         &[],
         &[
             "precision: fp32",
+            "time: roofline(precision: \"fp32\")",
             "parallel: (data: 4)",
             "zero: (stage: 0, bucket: b(26214400))",
             "fsdp_config: {} -> ignored: an empty section",
@@ -107,6 +108,18 @@ const CONFIGURATIONS: [(&str, &[&str], &[&str]); 8] = [
             "fsdp_offload_params: true -> ignored: of what `distributed_type` does not name",
         ],
     ),
+    // As Axolotl and the Trainer write them.
+    (
+        "distributed_type: FSDP\nmixed_precision: bf16\nnum_processes: 4\nfsdp_config:\n  fsdp_version: 2\n  offload_params: true\n  \
+         activation_checkpointing: true\n  reshard_after_forward: false\n  state_dict_type: FULL_STATE_DICT\n",
+        &[],
+        &[
+            "zero: (stage: 2, host_update: 1.0)",
+            "checkpointing: full",
+            "parameters: \"far\"",
+            "state_dict_type: FULL_STATE_DICT -> ignored: of saving",
+        ],
+    ),
     // A file of DeepSpeed's own beside it.
     (
         "compute_environment: LOCAL_MACHINE\ndeepspeed_config:\n  deepspeed_config_file: deepspeed.json\n  \
@@ -120,6 +133,16 @@ const CONFIGURATIONS: [(&str, &[&str], &[&str]); 8] = [
         ],
     ),
 ];
+
+/// A V100 has no products of floats that are cut.
+#[test]
+fn thirty_two_bits_are_multiplied_whole() {
+    let project = Project::shipped();
+    project.write("c.yaml", "distributed_type: \"NO\"\nmixed_precision: \"no\"\n");
+    let ran =
+        ["from", "accelerate", "c.yaml", "--model", "opt-125m", "--device", "v100", "--no-run"];
+    project.run(&ran).ends_with(0).shows(&["time: roofline(precision: \"fp32\")"]);
+}
 
 #[test]
 fn configurations_of_accelerate_become_scenarios_that_account_for_every_key() {

@@ -163,7 +163,11 @@ fn command_lines_of_flexgen_that_ask_for_other_work_are_refused() {
         ("--percent -1 1 0 0 0 0", &["`percent` is six whole numbers"]),
         ("--overlap maybe", &["`overlap` is true or false"]),
         ("--model facebook/galactica-30b", &["no model of this name is known here"]),
-        ("--cpu --cpu-cache-compute", &["says the same as"]),
+        ("--overlap True --overlap maybe", &["`overlap` is true or false (found maybe)"]),
+        (
+            "python -m flexgen.flex_opt --model opt-6.7b $MORE",
+            &["is said in the same script, under no condition (found $MORE)"],
+        ),
         (
             "python -m flexgen.flex_opt --model gpt2\npython -m flexgen.flex_opt --model opt-6.7b",
             &["flexgen:2:1: a script starts one program"],

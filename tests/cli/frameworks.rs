@@ -21,7 +21,7 @@ pub(crate) fn hold(
 }
 
 /// Command lines as issues and guides of the projects have them, with what shows that they were read.
-pub(crate) const COMMAND_LINES: [(&str, &str, &[&str], &[&str]); 11] = [
+pub(crate) const COMMAND_LINES: [(&str, &str, &[&str], &[&str]); 15] = [
     (
         "vllm",
         "vllm serve meta-llama/Llama-2-13b-hf --cpu-offload-gb 8 --max-num-seqs=4 --kv_cache_dtype fp8 --swap-space 16",
@@ -121,7 +121,74 @@ pub(crate) const COMMAND_LINES: [(&str, &str, &[&str], &[&str]); 11] = [
         &["--device", "a100", "--tokens", "2"],
         &["formats: (weights: mxfp4)", "tensor: 4,"],
     ),
+    // Scripts that start a server: variables with defaults, a list with remarks in it, a test of what
+    // is known and one of what is not, and a flag that is given twice.
+    (
+        "vllm",
+        r#"#!/usr/bin/env bash
+set -euo pipefail
+MODEL="${1:-someone/Llama-3.1-70B-Instruct-FP8}"
+PACKED="${PACKED:-}"
+ARGS=(
+  --served-model-name labels
+  --max-model-len "${LENGTH:-6144}"   # more >> does not fit
+  --kv-cache-dtype fp8        # half of it
+  --max-num-seqs 128 --gpu-memory-utilization 0.5
+)
+[ -n "$PACKED" ] && ARGS+=(--quantization "$PACKED")
+if [ -f key ]; then
+  ARGS+=(--api-key "$(cat key)")
+fi
+exec vllm serve "$MODEL" "${ARGS[@]}" --gpu-memory-utilization=0.9 > log 2>&1 &
+"#,
+        &["--device", "h200", "--tokens", "2"],
+        &[
+            "model: \"llama-3.1-70b\"",
+            "formats: (weights: fp8, kv: fp8)",
+            "line 9: gpu-memory-utilization: 0.5 -> ignored: `gpu-memory-utilization` of line 15 says it again",
+            "hbm: b(126900000000)",
+            "line 13: $flags.api-key: ${ARGS[@]} -> ignored: a condition that cannot be told decides",
+        ],
+    ),
+    (
+        "vllm",
+        "docker run --gpus all -v ~/.cache:/root/.cache --ipc=host -p 8000:8000 \\\n  vllm/vllm-openai:latest \\\n  \
+         --model mistralai/Mistral-7B-Instruct-v0.3 --enforce-eager",
+        &["--device", "4090", "--tokens", "2"],
+        &[
+            "model: \"mistral-7b-v0.3\"",
+            "line 1: launcher.ipc: host -> ignored: of what starts the server",
+        ],
+    ),
+    (
+        "sglang",
+        "case \"$1\" in\n  ours)\n    PY=/opt/x/bin/python\n    nohup \"$PY\" -m sglang.launch_server --model-path Qwen/Qwen3-1.7B \\\n\
+         --mem-fraction-static 0.45 --page-size 16 > \"$OUT/log\" 2>&1 &\n    ;;\nesac\nPID=$!",
+        &["--device", "h100", "--tokens", "2"],
+        &["model: \"qwen3-1.7b\"", "line 5: page-size: 16 -> ignored: rounds the cache up"],
+    ),
+    // Flags alone, on as many lines as there are.
+    (
+        "vllm",
+        "--model gpt2\n--max-num-seqs 2\n--dtype half\n--port 80",
+        &["--device", "t4", "--tokens", "2", "--requests", "4"],
+        &["batch: 2,", "line 4: port: 80 -> ignored"],
+    ),
 ];
+
+#[test]
+fn a_file_of_flags_in_yaml_says_what_the_flags_say() {
+    let project = Project::shipped();
+    project.write("flags.yaml", "model: gpt2\ndtype: half\nmax-num-seqs: 2\nenforce-eager: true\n");
+    let flags = "--model gpt2 --dtype half --max-num-seqs 2 --enforce-eager";
+    let turned = |of: &str| {
+        let more = ["--device", "t4", "--requests", "4", "--no-run"];
+        let ran = project.run(&[&["from", "vllm", of], &more[..]].concat()).ends_with(0);
+        let lines = ran.stdout.lines().filter(|line| !line.starts_with("//"));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(turned("flags.yaml"), turned(flags));
+}
 
 #[test]
 fn command_lines_of_servers_become_scenarios_that_run() {
@@ -159,7 +226,7 @@ fn command_lines_that_ask_for_what_is_not_modelled_are_refused() {
         (
             "vllm serve /mnt/general/models/Qwen3-30B-A3B-Instruct-2507-FP8 --tensor-parallel-size 2 \
              --pipeline-parallel-size 1 --gpu-memory-utilization  0.9 --max-model-len 64000 --enforce_eager true ",
-            &["`model` says the same as `model` (found true)"],
+            &["a model is named once (found true)"],
         ),
         // github.com/LMCache/LMCache/issues/1435
         (
@@ -178,12 +245,26 @@ fn command_lines_that_ask_for_what_is_not_modelled_are_refused() {
         ("vllm serve gpt2 --gpu-memory-utilization 1.5", &["is a share above 0"]),
         ("vllm serve gpt2 --max-model-len 0.1k", &["`max-model-len` at most, here 520"]),
         ("vllm serve gpt2 -tp 64", &["no machine with 64 of the devices ships"]),
-        ("vllm serve gpt2 -tp 1 --tensor-parallel-size 1", &["says the same as `tp`"]),
-        ("vllm serve gpt2 | tee log", &["this is one command line"]),
+        ("vllm serve gpt2 -tp 1 --tensor-parallel-size 64", &["no machine with 64 of the devices"]),
+        (
+            "vllm serve gpt2 $MORE",
+            &["is said in the same script, under no condition (found $MORE)"],
+        ),
+        ("vllm serve $MODEL --port 80", &["no model of this name is known here (found $MODEL)"]),
+        ("vllm serve gpt2 & vllm serve gpt2 --tp 2", &["starts one program", "2 commands"]),
+        ("vllm bench gpt2", &["no command with such flags is in it"]),
+        ("vllm serve gpt2 --config flags.yaml", &["name that file in the place of the command"]),
         ("vllm serve 'gpt2", &["a quote has its end"]),
     ] {
         let ran = project.run(&["from", "vllm", line, "--device", "a100"]).ends_with(2).says(says);
         assert_eq!(ran.stdout, "", "nothing is printed");
         assert!(!project.path("out").exists(), "nothing is written");
     }
+    let t4 = ["from", "vllm", "vllm serve gpt2 --dtype auto", "--device", "t4"];
+    let says = [
+        "error: vllm: what it comes to, `time: roofline(precision: \"bf16\")`, does not hold: \
+                 `T4 16 GB` has no peak for this precision",
+        "known: fp16, fp32",
+    ];
+    project.run(&t4).ends_with(2).says(&says);
 }

@@ -9,7 +9,7 @@ fn turned(project: &Project, line: &str, more: &[&str]) -> Ran {
 }
 
 /// Written in the ways in which scripts of public repositories are, with their dimensions.
-const SCRIPTS: [(&str, &[&str], &[&str]); 5] = [
+const SCRIPTS: [(&str, &[&str], &[&str]); 7] = [
     // GPT-3 175B: lists, a product of variables, arguments of the script itself.
     (
         r#"#!/bin/bash
@@ -138,7 +138,35 @@ set +x"#,
             "parallel: (data: 2, expert: 2)",
             "batch: 2,",
             "precision: fp32",
+            "time: roofline(precision: \"tf32\")",
             "zero: (stage: 1),",
+        ],
+    ),
+    // BERT, of which the program tells; numbers that are given twice; one text that is run as a
+    // command, with the file that it writes to.
+    (
+        "PLACE=$1\nLAUNCH=\"--nproc_per_node 8 \\\n --nnodes 1\"\n\
+         SHAPE=\"--num-layers 24 --hidden-size 1024 --num-attention-heads 16 --seq-length 512 --max-position-embeddings 512\"\n\
+         STEP=\"--micro-batch-size 4 --global-batch-size 32 --fp16 --weight-decay 1e-2 --clip-grad 1.0 \\\n\
+         --weight-decay 1e-2 --clip-grad 1.0 --lr 1e-4\"\n\
+         run=\"torchrun $LAUNCH pretrain_bert.py $SHAPE $STEP --save $PLACE &> $PLACE/log\"\necho ${run}\neval ${run}\n",
+        &["--device", "h100", "--vocab", "30522"],
+        &[
+            "launcher.program: pretrain_bert.py -> family: bert",
+            "family: bert, layers: 24, hidden: 1024, ffn: 4096, heads: 16, vocab: 30592, positions: 512, tied: true",
+            "parallel: (data: 8)",
+            "line 5: clip-grad: 1.0 -> ignored: `clip-grad` of line 6 says it again, and the last counts",
+        ],
+    ),
+    // A list of what is only loaded, where it cannot be told whether it is.
+    (
+        "train() {\n  MORE=()\n  if [ -f latest ] || ls iter_* >/dev/null 2>&1; then\n    MORE=(--load here --no-load-optim)\n  fi\n\
+         torchrun --nproc_per_node=8 --nnodes=${SERVERS:-1} x/pretrain_gpt.py --num-layers 4 --hidden-size 256 \\\n\
+         --num-attention-heads 4 --seq-length 128 --vocab-size 1024 --bf16 \"${MORE[@]}\"\n}\nwhile true; do\n  train\ndone\n",
+        &["--device", "h100"],
+        &[
+            "$flags.load.no-load-optim: ${MORE[@]} -> ignored: a condition that cannot be told decides, and a step is the same",
+            "parallel: (data: 8)",
         ],
     ),
     // The arguments alone, with what offloads, checkpoints and interleaves.
@@ -152,7 +180,7 @@ set +x"#,
         &[
             "ffn: 10880",
             "formats: (gradients: fp32)",
-            "line 0: ffn-hidden-size: not said -> ffn: 10880",
+            "//   ffn-hidden-size: not said -> ffn: 10880",
             "parallel: (tensor: 2, pipeline: 4, interleave: 4, sequence: true)",
             "checkpointing: layers(1)",
             "ZeroOffload(optimizer: \"far\", optimizer_share: 0.5)",
@@ -231,7 +259,7 @@ fn arguments_that_contradict_each_other_or_ask_for_other_work_are_refused() {
             &["divides the layers of a stage"],
         ),
         ("--tensor-model-parallel-size 0", &["a whole number from 1"]),
-        ("--num-layers $LAYERS", &["says the same as `num-layers`"]),
+        ("--num-layers $LAYERS", &["`num-layers` is a whole number", "(found $LAYERS)"]),
         (
             "--lr 1 $MORE_ARGS",
             &["under no condition (found $MORE_ARGS)", "write the flags in its place"],
@@ -269,6 +297,22 @@ fn arguments_that_contradict_each_other_or_ask_for_other_work_are_refused() {
             "`num-layers` is a whole number",
         ),
         ("echo hello", &[], "no command with such flags is in it"),
+        (
+            "pretrain_t5.py --num-layers 2 --hidden-size 64 --num-attention-heads 2 --seq-length 8",
+            &["--vocab", "9"],
+            "programs of Megatron that train GPT or BERT are modelled (found pretrain_t5.py)",
+        ),
+        (
+            "pretrain_bert.py --num-layers 2 --hidden-size 64 --num-attention-heads 2 --seq-length 8 \
+             --tensor-model-parallel-size 2",
+            &["--vocab", "9"],
+            "layers of BERT are whole on each rank here (found 2)",
+        ),
+        (
+            "if [ -f x ]; then M=(--load y --bf16); fi\npretrain_gpt.py --num-layers 2 --hidden-size 64 ${M[@]}",
+            &[],
+            "is said in the same script, under no condition (found ${M[@]})",
+        ),
     ] {
         turned(&project, line, &[&at[..], more].concat()).ends_with(2).says(&[says]);
     }

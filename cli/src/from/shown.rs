@@ -10,6 +10,7 @@ use clap::{Parser, ValueEnum};
 use std::path::{Path, PathBuf};
 use tiersim_input::guide::Guide;
 use tiersim_input::handed::hand;
+use tiersim_models::diagnostic::{Diagnostic, Diagnostics};
 use tiersim_policies::zoo::Registry;
 
 /// Of numbers, as options say it.
@@ -58,6 +59,18 @@ pub(super) fn command_line(words: &str, own: &str) -> Result<Line, Failure> {
     }
 }
 
+/// Problems of a scenario that is shown nowhere: its lines stand in the place of their numbers.
+fn of_settings(problems: Diagnostics, stem: &str, scenario: &str) -> Diagnostics {
+    let told = |problem: Diagnostic| {
+        let at = problem.place.map_or(0, |place| place.line.saturating_sub(1));
+        let line = scenario.lines().nth(at as usize).unwrap_or_default();
+        let line = line.trim().trim_end_matches(',');
+        let rule = format!("what it comes to, `{line}`, does not hold: {}", problem.rule);
+        Diagnostic { file: stem.into(), place: None, rule, ..problem }
+    };
+    Diagnostics(problems.0.into_iter().map(told).collect())
+}
+
 /// Prints what became of each key and the scenario, and runs it unless that is not wanted.
 pub(super) fn shown(
     found: &Guide,
@@ -72,7 +85,7 @@ pub(super) fn shown(
     let name: String = stem.chars().take(60).map(plain).collect();
     let path = format!("{}.ron", name.trim_start_matches(['.', '-']));
     hand(Path::new(&path), scenario.clone().into_bytes());
-    checked(Path::new(&path), registry)?;
+    checked(Path::new(&path), registry).map_err(|said| of_settings(said, stem, &scenario))?;
     print(&scenario)?;
     if no_run {
         return Ok(());

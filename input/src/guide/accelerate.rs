@@ -72,7 +72,11 @@ fn word(path: &[String]) -> String {
         "deepspeed_config.gradient_accumulation_steps" => "gradient_accumulation_steps",
         "deepspeed_config.gradient_clipping" => "gradient_clipping",
         "fsdp_config.fsdp_backward_prefetch_policy" => keys::BACKWARD,
-        other => other,
+        // Axolotl and the Trainer write FSDP's own names.
+        other => match other.strip_prefix("fsdp_config.") {
+            Some(own) if !own.starts_with("fsdp_") => return format!("fsdp_config.fsdp_{own}"),
+            _ => other,
+        },
     }
     .to_owned()
 }

@@ -8,8 +8,9 @@ use super::reader::Reader;
 use super::serve::model;
 use super::settings::{Block, Generate, Settings};
 use super::shell::Word;
-use super::words::{Grammar, LAUNCHER, entries};
+use super::words::{Grammar, LAUNCHER, entries, flags_alone, program};
 use super::{Fate, Guide, write};
+use std::ops::Range;
 use std::path::Path;
 use tiersim_models::diagnostic::Diagnostics;
 
@@ -36,17 +37,15 @@ const FLAGS: [&str; 19] = [
     "overlap",
 ];
 
-const FLEXGEN: Grammar = Grammar {
-    calls: &[],
-    alone: &["cpu", "compress-", "no-log", "hh-all"],
-    script: Some(is_flexgen),
-};
+const FLEXGEN: Grammar =
+    Grammar { call, names_model: false, alone: &["cpu", "compress-", "no-log", "hh-all"] };
 
 /// Ops ahead for which weights come: those of a layer, as FlexGen loads the next layer's.
 const AHEAD: u64 = 20;
 
 /// Why flags say nothing, by how they begin.
-const REASONS: [(&[&str], &str); 5] = [
+const REASONS: [(&[&str], &str); 6] = [
+    (&["launcher.program"], "the program whose flags these are"),
     (&["path", "offload-dir"], "a path of one computer"),
     (
         &["cut-gen-len", "debug-mode"],
@@ -57,10 +56,9 @@ const REASONS: [(&[&str], &str); 5] = [
     (&["$"], "a variable of the shell"),
 ];
 
-fn is_flexgen(words: &[Word]) -> bool {
-    let ends = ["flex_opt.py", "flex_llama.py", ".flex_opt", ".flex_llama"];
-    let program = |word: &Word| ends.iter().any(|end| word.text.ends_with(end));
-    words.iter().any(program) || words[0].text.starts_with('-')
+fn call(words: &[Word]) -> Option<Range<usize>> {
+    let programs = ["flex_opt.py", "flex_llama.py", ".flex_opt", ".flex_llama"];
+    program(words, &programs).or_else(|| flags_alone(words))
 }
 
 /// A flag in full; one that could be several stays as it is.
@@ -85,7 +83,7 @@ pub fn flexgen(
     machine: &str,
 ) -> Result<Guide, Diagnostics> {
     let entries = entries(file, text, &FLEXGEN)?;
-    let mut of = Reader::new(file, &entries, word);
+    let mut of = Reader::of_flags(file, &entries, word);
     let mut settings = Settings {
         model: match said.is_none() && of.find("model").is_none() {
             true => "opt-6.7b".to_owned(),
@@ -101,6 +99,7 @@ pub fn flexgen(
     settings.pageable = pageable(&mut of, &block);
     settings.generate = Some(generate(&mut of, block));
     refused(&mut of);
+    of.unknown(|_| false);
     for (index, entry) in entries.iter().enumerate() {
         if of.rows[index].is_none() {
             let key = word(&entry.path);

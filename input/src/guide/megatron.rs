@@ -12,11 +12,12 @@ mod reasons;
 use super::reader::{Reader, not_said};
 use super::settings::{Ranks, Settings};
 use super::shell::Word;
-use super::words::{Grammar, LAUNCHER, UNKNOWN, entries};
+use super::words::{Grammar, LAUNCHER, entries, program};
 use super::{Fate, Guide, Row, write};
 use kept::{attention, checkpoints, dropout};
 use model::card;
-use reasons::{ALONE, reason, refusal};
+use reasons::{ALONE, is_idle, reason, refusal};
+use std::ops::Range;
 use std::path::Path;
 use tiersim_models::diagnostic::Diagnostics;
 
@@ -32,13 +33,13 @@ pub struct Cluster<'a> {
     pub vocab: Option<u64>,
 }
 
-const MEGATRON: Grammar = Grammar { calls: &[], alone: ALONE, script: Some(is_training) };
+const MEGATRON: Grammar = Grammar { call, names_model: false, alone: ALONE };
 
-fn is_training(words: &[Word]) -> bool {
+fn call(words: &[Word]) -> Option<Range<usize>> {
     let starts = ["--num-layers", "--tensor-model-parallel-size", "--hidden-size"];
     let is_dimension =
         |word: &Word| starts.iter().any(|start| word.text.replace('_', "-").starts_with(start));
-    words.iter().any(is_dimension)
+    words.iter().any(is_dimension).then(|| program(words, &[".py"]).unwrap_or(0..0))
 }
 
 /// A flag by today's name.
@@ -68,7 +69,7 @@ fn word(path: &[String]) -> String {
 /// one asks for what is not modelled.
 pub fn megatron(file: &Path, text: &str, cluster: &Cluster<'_>) -> Result<Guide, Diagnostics> {
     let entries = entries(file, text, &MEGATRON)?;
-    let mut of = Reader::new(file, &entries, word);
+    let mut of = Reader::of_flags(file, &entries, word);
     let mut defaults = Vec::new();
     let mut settings = Settings { devices: 1, ..Settings::default() };
     let mut ranks = Ranks::default();
@@ -93,16 +94,14 @@ pub fn megatron(file: &Path, text: &str, cluster: &Cluster<'_>) -> Result<Guide,
     sharding(&mut of, replicas, &mut settings);
     update(&mut of, &mut settings);
     settings.ranks = Some(ranks);
+    of.unknown(is_idle);
     for (index, entry) in entries.iter().enumerate() {
         let key = word(&entry.path);
         if of.rows[index].is_some() || entry.value.as_deref() == Some("false") {
             continue;
         }
         let value = entry.value.as_deref().unwrap_or("");
-        if key == UNKNOWN {
-            let rule = "what a variable stands for is said in the same script, under no condition";
-            of.wrong(entry.place, rule, value, "write the flags in its place");
-        } else if let Some((why, remedy)) = refusal(&key, value) {
+        if let Some((why, remedy)) = refusal(&key, value) {
             of.wrong(entry.place, why, value, remedy);
         }
         let launcher = (entry.path[0] == LAUNCHER).then_some("of what starts the program");

@@ -2,6 +2,7 @@
 //!
 //! Invariant: every entry gets one row, and what is wrong is noted and does not stop the rest.
 
+use super::words::UNKNOWN;
 use super::yaml::Entry;
 use super::{Fate, Row};
 use std::path::Path;
@@ -46,6 +47,53 @@ impl<'a> Reader<'a> {
         of
     }
 
+    /// Of a command line's flags: of two that say the same the last counts, as `argparse` has it.
+    pub(super) fn of_flags(
+        file: &'a Path,
+        entries: &'a [Entry],
+        word: fn(&[String]) -> String,
+    ) -> Reader<'a> {
+        let rows = vec![None; entries.len()];
+        let mut of = Reader { file, entries, word, problems: Diagnostics::default(), rows };
+        for (index, entry) in entries.iter().enumerate() {
+            let key = word(&entry.path);
+            let again = |other: &&Entry| word(&other.path) == key;
+            let Some(last) = entries[index + 1..].iter().rfind(again) else { continue };
+            match entry.path[0].as_str() {
+                UNKNOWN => {}
+                // Words that belong to no flag are as wrong for the program.
+                "model" => {
+                    let value = last.value.as_deref().unwrap_or("");
+                    of.wrong(last.place, "a model is named once", value, "leave one out");
+                }
+                _ => {
+                    let (path, line) = (last.path.join("."), last.place.line);
+                    let why = format!("`{path}` of line {line} says it again, and the last counts");
+                    of.rows[index] = Some(Fate::Ignored(why));
+                }
+            }
+        }
+        of
+    }
+
+    /// Notes variables that a script does not say, unless what they may hold says nothing here.
+    pub(super) fn unknown(&mut self, says_nothing: impl Fn(&str) -> bool) {
+        for (index, entry) in self.entries.iter().enumerate() {
+            let Some((key, flags)) = entry.path.split_first().filter(|(key, _)| *key == UNKNOWN)
+            else {
+                continue;
+            };
+            if !flags.is_empty() && flags.iter().all(|flag| says_nothing(flag)) {
+                let why = "a condition that cannot be told decides, and a step is the same";
+                self.rows[index] = Some(Fate::Ignored(why.to_owned()));
+                continue;
+            }
+            let rule = "what a variable stands for is said in the same script, under no condition";
+            let value = entry.value.as_deref().unwrap_or(key);
+            self.wrong(entry.place, rule, value, "write the flags in its place");
+        }
+    }
+
     /// What became of each key, unless something is wrong.
     pub(super) fn done(self) -> Result<Vec<Row>, Diagnostics> {
         let row = |(entry, fate): (&Entry, Option<Fate>)| Row {
@@ -60,7 +108,7 @@ impl<'a> Reader<'a> {
 
     pub(super) fn find(&self, key: &str) -> Option<(usize, &'a Entry)> {
         let found = |(_, entry): &(usize, &Entry)| (self.word)(&entry.path) == key;
-        self.entries.iter().enumerate().find(found)
+        self.entries.iter().enumerate().rfind(found)
     }
 
     pub(super) fn wrong(&mut self, place: Place, rule: &str, found: &str, remedy: &str) {

@@ -10,10 +10,12 @@ pub(super) mod values;
 
 use super::reader::Reader;
 use super::settings::{Generate, Settings};
-use super::words::{Grammar, entries};
-use super::{Fate, Guide, write};
+use super::shell::Word;
+use super::words::{Grammar, LAUNCHER, entries, flags_alone};
+use super::{Fate, Guide, write, yaml};
 use names::{known_as, packed_as, sglang, vllm};
-use reasons::{reason, refusal};
+use reasons::{is_idle, reason, refusal};
+use std::ops::Range;
 use std::path::Path;
 use tiersim_models::diagnostic::Diagnostics;
 use values::{Choice, DTYPES, KV_DTYPES, QUANTIZATIONS, UTILIZATION, share_of, usable, weights};
@@ -52,26 +54,37 @@ pub struct Load<'a> {
     pub requests: u64,
 }
 
-const VLLM: Grammar = Grammar {
-    calls: &[
-        &["vllm", "serve"],
-        &["python", "-m", "vllm.entrypoints.openai.api_server"],
-        &["python3", "-m", "vllm.entrypoints.openai.api_server"],
-        &["python", "-m", "vllm.entrypoints.api_server"],
-    ],
-    alone: names::ALONE,
-    script: None,
-};
+const VLLM: Grammar = Grammar { call: vllm_call, names_model: true, alone: names::ALONE };
+const SGLANG: Grammar = Grammar { call: sglang_call, names_model: true, alone: names::ALONE };
 
-const SGLANG: Grammar = Grammar {
-    calls: &[
-        &["python", "-m", "sglang.launch_server"],
-        &["python3", "-m", "sglang.launch_server"],
-        &["sglang", "serve"],
-    ],
-    alone: names::ALONE,
-    script: None,
-};
+fn vllm_call(words: &[Word]) -> Option<Range<usize>> {
+    let calls = [
+        ["vllm", "serve"],
+        ["-m", "vllm.entrypoints.openai.api_server"],
+        ["-m", "vllm.entrypoints.api_server"],
+    ];
+    // The image of a container starts the server by itself.
+    let image = |words: &[Word]| {
+        let at = words.iter().position(|word| word.text.contains("/vllm-openai"))?;
+        Some(at..at + 1)
+    };
+    called(words, &calls).or_else(|| image(words)).or_else(|| flags_alone(words))
+}
+
+fn sglang_call(words: &[Word]) -> Option<Range<usize>> {
+    let calls = [["-m", "sglang.launch_server"], ["sglang", "serve"]];
+    called(words, &calls).or_else(|| flags_alone(words))
+}
+
+/// Two words that start a program, the first as the end of a path.
+fn called(words: &[Word], calls: &[[&str; 2]]) -> Option<Range<usize>> {
+    let is = |pair: &[Word]| {
+        let first = pair[0].text.rsplit('/').next().unwrap_or_default();
+        calls.iter().any(|[a, b]| *a == first && *b == pair[1].text)
+    };
+    let at = words.windows(2).position(is)?;
+    Some(at..at + 2)
+}
 
 /// The scenario that a command line means under a load. `file` is what problems name.
 ///
@@ -88,8 +101,13 @@ pub fn serve(
         Engine::Vllm => (VLLM, vllm, "vllm"),
         Engine::Sglang => (SGLANG, sglang, "sglang"),
     };
-    let entries = entries(file, text, &grammar)?;
-    let mut of = Reader::new(file, &entries, word);
+    // Both read their flags from a file of such settings as well.
+    let is_yaml = file.extension().is_some_and(|ends| ends == "yaml" || ends == "yml");
+    let entries = match is_yaml {
+        true => yaml::entries(file, text)?,
+        false => entries(file, text, &grammar)?,
+    };
+    let mut of = Reader::of_flags(file, &entries, word);
     let mut settings = Settings::default();
     let mut text = Generate { prompt: load.prompt, tokens: load.tokens, ..Generate::default() };
     settings.model = model(&mut of, load.model).unwrap_or_default();
@@ -97,6 +115,7 @@ pub fn serve(
     let server = machine(&mut of, load, &mut settings);
     memory(&mut of, load, &server, &mut settings, &mut text);
     requests(&mut of, load, &mut text);
+    of.unknown(is_idle);
     for (index, entry) in entries.iter().enumerate() {
         let key = word(&entry.path);
         let value = entry.value.as_deref().unwrap_or("");
@@ -104,7 +123,8 @@ pub fn serve(
             if let Some((why, remedy)) = refusal(&key) {
                 of.wrong(entry.place, why, value, remedy);
             }
-            of.rows[index] = reason(&key).map(|why| Fate::Ignored(why.to_owned()));
+            let launcher = (entry.path[0] == LAUNCHER).then_some("of what starts the server");
+            of.rows[index] = launcher.or(reason(&key)).map(|why| Fate::Ignored(why.to_owned()));
         }
     }
     settings.generate = Some(text);

@@ -17,6 +17,8 @@ pub(super) struct Settings {
     pub(super) hardware: String,
     pub(super) devices: u64,
     pub(super) precision: &'static str,
+    /// Products of 32-bit floats may cut them to 10 bits of mantissa.
+    pub(super) tf32: bool,
     pub(super) micro_batch: u64,
     pub(super) accumulation: u64,
     pub(super) sequence: u64,
@@ -154,7 +156,7 @@ const NO_MATTER: [(&[&str], &str); 5] = [
         "how samples come: a step has its samples when it starts",
     ),
     (
-        &["allow_tf32", "torch_compile", "cudnn_benchmark"],
+        &["torch_compile", "cudnn_benchmark"],
         "which kernels run: `time` and `kernels` of the scenario say it",
     ),
 ];
@@ -174,6 +176,7 @@ fn word(path: &[String]) -> &str {
         (_, "model_name" | "model_name_or_path") => "model",
         (_, "gpu" | "device_name" | "machine") => "hardware",
         (_, "precision" | "dtype") => "mixed_precision",
+        (_, "tf32") => "allow_tf32",
         (
             _,
             "micro_batch_size" | "per_device_train_batch_size" | "train_micro_batch_size_per_gpu",
@@ -202,6 +205,11 @@ pub(super) fn settings(
     let mut settings = Settings { devices, ..Settings::default() };
     model_and_machine(&mut of, said, &mut settings);
     settings.precision = precision(&mut of);
+    let told = ["time: roofline(precision: \"fp32\")", "time: roofline(precision: \"tf32\")"];
+    settings.tf32 = of.flag("allow_tf32", told).unwrap_or(false);
+    if settings.precision != "fp32" {
+        of.ignore("allow_tf32", "nothing is multiplied in 32 bits");
+    }
     work(&mut of, &mut settings);
     memory(&mut of, &mut settings);
     for (keys, why) in NO_MATTER {

@@ -5,11 +5,13 @@
 //! Invariant: memory is a small multiple of the text, whatever variables say.
 
 mod branch;
+mod statements;
 mod sum;
 mod tokens;
 
 use branch::{Branch, and, holds};
-use std::collections::{BTreeMap, BTreeSet};
+use statements::{Statement, statements};
+use std::collections::BTreeMap;
 use std::path::Path;
 use tiersim_models::diagnostic::{Diagnostics, Place};
 use tokens::{Letters, Piece, Raw, Token, text, tokens};
@@ -23,39 +25,12 @@ const MAX_WORDS: usize = 1000;
 pub(super) struct Word {
     pub(super) text: String,
     pub(super) place: Place,
-}
-
-/// The words of one command line, whatever lines it goes over.
-pub(super) fn line(file: &Path, text: &str) -> Result<Vec<Word>, Diagnostics> {
-    let mut words = Vec::new();
-    for token in tokens(file, text, false)? {
-        match token {
-            Token::Word(raw) => {
-                let letters: Letters = raw.pieces.into_iter().flat_map(written).collect();
-                words.push(Word { text: self::text(&letters), place: raw.place });
-            }
-            Token::Mark(c, place) => {
-                let rule = "this is one command line";
-                let remedy = "write the one command, without pipes and what stands behind it";
-                return Err(Diagnostics::one(file, Some(place), rule, c.to_string(), remedy));
-            }
-        }
-        if words.len() > MAX_WORDS {
-            let rule = format!("a command line has at most {MAX_WORDS} words");
-            return Err(Diagnostics::one(file, None, &rule, "", "leave some out"));
-        }
-    }
-    Ok(words)
-}
-
-fn written(piece: Piece) -> Letters {
-    match piece {
-        Piece::Text(letters) | Piece::Dollar(letters, _) => letters,
-    }
+    /// What it may hold, where it is a variable of which a condition decides that cannot be told.
+    pub(super) may: Vec<String>,
 }
 
 /// The one command of a script that is wanted, its variables filled in as far as the script says
-/// them.
+/// them. Flags alone are one command, whatever lines they go over.
 ///
 /// # Errors
 /// No command is wanted, several are, or a variable becomes too long.
@@ -66,7 +41,8 @@ pub(super) fn command(
 ) -> Result<Vec<Word>, Diagnostics> {
     let mut script = Script::default();
     let mut found: Vec<Vec<Word>> = Vec::new();
-    for statement in statements(&tokens(file, text, true)?) {
+    let lines_end_commands = !text.trim_start().starts_with('-');
+    for statement in statements(&tokens(file, text, lines_end_commands)?) {
         let words = script.run(&statement).map_err(|place| {
             let rule = "variables of a script stay below 256 thousand letters and 1000 words";
             Diagnostics::one(file, Some(place), rule, "", "write the command alone")
@@ -75,6 +51,12 @@ pub(super) fn command(
     }
     // The same command behind `echo`, or in two branches, is one command.
     found.retain(|words| words[0].text != "echo");
+    // What `eval` is given has its files in the text.
+    let is_file =
+        |word: &Word| word.text.trim_start_matches(['&', '1', '2']).starts_with(['>', '|']);
+    for words in found.iter_mut().filter(|words| words[0].text == "eval") {
+        words.truncate(words.iter().position(is_file).unwrap_or(words.len()));
+    }
     let texts = |words: &[Word]| words.iter().map(|word| word.text.clone()).collect::<Vec<_>>();
     found.dedup_by_key(|words| texts(words));
     match found.len() {
@@ -92,55 +74,16 @@ pub(super) fn command(
     }
 }
 
-/// Tokens up to the end of a command.
-#[derive(Default)]
-struct Statement<'a> {
-    tokens: Vec<&'a Token>,
-    /// Behind `&&` or `||`: it is run only if the one before ended so or so.
-    joint: Option<char>,
-}
-
-fn statements(tokens: &[Token]) -> Vec<Statement<'_>> {
-    let mut all = Vec::new();
-    let mut open = Statement::default();
-    let (mut inside, mut last) = (0usize, ' ');
-    for token in tokens {
-        let mark = match token {
-            Token::Mark(c, _) => *c,
-            Token::Word(_) => ' ',
-        };
-        inside = match mark {
-            '(' => inside + 1,
-            ')' => inside.saturating_sub(1),
-            _ => inside,
-        };
-        match mark {
-            // Lines of an array.
-            '\n' if inside > 0 => {}
-            '\n' | ';' | '|' | '&' if !(mark == '&' && last == '>') => {
-                if !open.tokens.is_empty() {
-                    all.push(std::mem::take(&mut open));
-                }
-                if mark == last && "&|".contains(mark) {
-                    open.joint = Some(mark);
-                }
-            }
-            _ => open.tokens.push(token),
-        }
-        last = mark;
-    }
-    all.push(open);
-    all
-}
-
 /// What a script has said so far.
 #[derive(Default)]
 struct Script {
     variables: BTreeMap<String, Vec<Letters>>,
-    /// Variables that were assigned where it is not known whether that is run.
-    unsure: BTreeSet<String>,
+    /// What variables were assigned where it is not known whether that is run.
+    may: BTreeMap<String, Vec<Letters>>,
     /// Each `if`, `for` and the like that is open.
     branches: Vec<Branch>,
+    /// How the command before ended, where that can be told.
+    ended: Option<bool>,
 }
 
 impl Script {
@@ -158,17 +101,18 @@ impl Script {
                 ("elif" | "else", Some(branch)) => branch.other(plain(raw) == "elif"),
                 (
                     "then" | "else" | "elif" | "do" | "export" | "declare" | "local" | "readonly"
-                    | "set" | "-x" | "-a" | "{" | "}",
+                    | "-x" | "-a" | "{" | "}",
                     _,
                 ) => {}
+                // What the shell itself is set to.
+                ("set", _) => return Ok(Vec::new()),
                 _ => break,
             }
             rest = &rest[1..];
         }
         if self.branches.last().is_some_and(|branch| branch.asks) {
             let words = self.words(rest)?;
-            let words: Vec<String> = words.into_iter().map(|word| word.text).collect();
-            let answer = holds(&words, &|word| self.unset(word));
+            let answer = self.holds(&words);
             let branch = self.branches.last_mut().expect("it asks");
             branch.asked(statement.joint, answer);
             return Ok(Vec::new());
@@ -179,9 +123,18 @@ impl Script {
         else {
             return Ok(Vec::new());
         };
-        let known = known && statement.joint.is_none();
-        let before = self.assignments(&mut rest, known)?;
+        let goes = match statement.joint {
+            None => Some(true),
+            Some('&') => self.ended,
+            Some(_) => self.ended.map(|well| !well),
+        };
+        // `[ -n "$X" ] && ...`, of which the test says that it is not run.
+        if goes == Some(false) {
+            return Ok(Vec::new());
+        }
+        let before = self.assignments(&mut rest, known && goes == Some(true))?;
         let mut words = self.words(rest)?;
+        self.ended = goes.and_then(|_| self.holds(&words));
         // Variables before a command are the command's.
         if !words.is_empty() {
             words.splice(0..0, before);
@@ -214,19 +167,24 @@ impl Script {
                 }
             };
             let told: Vec<String> = values.iter().map(|letters| text(letters)).collect();
-            before.push(Word { text: format!("{name}={}", told.join(" ")), place: raw.place });
+            let text = format!("{name}={}", told.join(" "));
+            before.push(Word { text, place: raw.place, may: Vec::new() });
+            if !known {
+                self.may.entry(name.clone()).or_default().extend(values.iter().cloned());
+            }
             if adds && let Some(old) = self.variables.get(&name) {
                 values = match (old.len(), values.len()) {
                     (1, 1) => vec![[&old[0][..], &values[0]].concat()],
                     _ => [&old[..], &values].concat(),
                 };
             }
-            let letters: usize = values.iter().map(Vec::len).sum();
-            if letters > MAX_LETTERS || values.len() > MAX_WORDS {
+            let too_long = |values: &Vec<Letters>| {
+                values.iter().map(Vec::len).sum::<usize>() > MAX_LETTERS || values.len() > MAX_WORDS
+            };
+            if too_long(&values) || self.may.get(&name).is_some_and(too_long) {
                 return Err(raw.place);
             }
             if !known {
-                self.unsure.insert(name.clone());
                 // What is there stays, and what may come is a word of its own.
                 let text = format!("${{{name}[@]}}");
                 let may = text.chars().map(|c| (c, raw.place)).collect();
@@ -239,12 +197,18 @@ impl Script {
         Ok(before)
     }
 
+    /// How a test ends, where its words say it.
+    fn holds(&self, words: &[Word]) -> Option<bool> {
+        let words: Vec<String> = words.iter().map(|word| word.text.clone()).collect();
+        holds(&words, &|word| self.unset(word))
+    }
+
     /// Whether a word is a variable that nothing of the script sets: the shell's own, or empty.
     fn unset(&self, word: &str) -> bool {
         let name = word.trim_start_matches(['$', '{']).trim_end_matches('}');
         let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
             && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-        word.starts_with('$') && is_name && !self.unsure.contains(name)
+        word.starts_with('$') && is_name && !self.may.contains_key(name)
     }
 
     /// The words of a command without what its files are.
@@ -265,9 +229,10 @@ impl Script {
                 Token::Word(_) if into_file => into_file = false,
                 Token::Word(raw) => {
                     let expanded = self.expanded(raw)?;
-                    words.extend(expanded.into_iter().map(|letters| Word {
-                        text: text(&letters),
-                        place: letters.first().map_or(raw.place, |(_, place)| *place),
+                    words.extend(expanded.into_iter().map(|letters| {
+                        let text = text(&letters);
+                        let place = letters.first().map_or(raw.place, |(_, place)| *place);
+                        Word { may: self.may(&text), text, place }
                     }));
                     if words.len() > MAX_WORDS {
                         return Err(raw.place);
@@ -276,6 +241,16 @@ impl Script {
             }
         }
         Ok(words)
+    }
+
+    /// What a word may hold that stands for a variable which is not known.
+    fn may(&self, word: &str) -> Vec<String> {
+        let name = word.strip_prefix("${").and_then(|word| word.strip_suffix("[@]}"));
+        let values = name.and_then(|name| self.may.get(name)).into_iter().flatten();
+        let words = values.flat_map(|letters| {
+            text(letters).split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+        });
+        words.collect()
     }
 
     /// A word as the words that it becomes.

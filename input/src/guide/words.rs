@@ -2,19 +2,21 @@
 //!
 //! Invariant: every word behind the program's name is in one entry, with its place.
 
-use super::shell::{Word, command, line};
+use super::shell::{Word, command};
 use super::yaml::Entry;
+use std::ops::Range;
 use std::path::Path;
 use tiersim_models::diagnostic::{Diagnostics, Place};
 
-/// What a program takes: how it may be called, and which flags have no value.
+/// What a program takes: how it is called, and which flags have no value.
 pub(super) struct Grammar {
-    /// The words that start it, its longest calls first.
-    pub(super) calls: &'static [&'static [&'static str]],
+    /// The words that start it, among those of a command; none where it is no such command, and an
+    /// empty range before flags that stand alone.
+    pub(super) call: fn(&[Word]) -> Option<Range<usize>>,
+    /// Whether the word behind the call is a model, also where the script does not say which.
+    pub(super) names_model: bool,
     /// How flags without a value begin.
     pub(super) alone: &'static [&'static str],
-    /// Which command of a shell script it is; none where text is one command line.
-    pub(super) script: Option<fn(&[Word]) -> bool>,
 }
 
 /// The section of flags that are the launcher's, such as `torchrun`.
@@ -28,31 +30,28 @@ pub(super) fn entries(
     text: &str,
     grammar: &Grammar,
 ) -> Result<Vec<Entry>, Diagnostics> {
-    let words = match grammar.script {
-        Some(wanted) => command(file, text, wanted)?,
-        None => line(file, text)?,
-    };
+    let bare = |words: &[Word]| words.iter().take_while(|word| is_variable(&word.text)).count();
+    let words = command(file, text, |words| (grammar.call)(&words[bare(words)..]).is_some())?;
     // `CUDA_VISIBLE_DEVICES=0 vllm serve ...`: variables are the shell's.
     let mut entries = Vec::new();
-    let variables = words.iter().take_while(|word| is_variable(&word.text)).count();
-    for word in &words[..variables] {
+    let (variables, words) = words.split_at(bare(&words));
+    for word in variables {
         let (name, value) = word.text.split_once('=').expect("a variable");
         entries.push(entry(format!("${name}"), value, word.place));
     }
-    let words = &words[variables..];
-    let called = |call: &&&[&str]| {
-        words.len() >= call.len() && call.iter().zip(words).all(|(a, b)| *a == b.text)
-    };
-    let skip = grammar.calls.iter().find(called).map_or(0, |call| call.len());
-    let program = grammar.script.and_then(|_| words.iter().position(is_program));
-    let skip = program.map_or(skip, |at| at + 1);
-    launcher(&words[..program.unwrap_or(0)], &mut entries);
-    let mut rest = words[skip..].iter().peekable();
+    let call = (grammar.call)(words).expect("it was found by it");
+    launcher(&words[..call.start], &mut entries);
+    if let Some(program) = words[call.clone()].iter().find(|word| word.text.ends_with(".py")) {
+        let path = [LAUNCHER, "program"].map(str::to_owned).to_vec();
+        entries.push(Entry { path, ..entry(String::new(), &program.text, program.place) });
+    }
+    let words = &words[call.end..];
+    let named = words.first().filter(|_| grammar.names_model && !call.is_empty());
+    let mut rest = words.iter().peekable();
     while let Some(word) = rest.next() {
         let Some(flag) = flag(&word.text) else {
-            if word.text.starts_with('$') && grammar.script.is_some() {
-                // What it stands for, the script does not say.
-                entries.push(entry(UNKNOWN.to_owned(), &word.text, word.place));
+            if word.text.starts_with('$') && named != Some(word) {
+                entries.push(unknown(word));
                 continue;
             }
             entries.push(entry("model".to_owned(), &word.text, word.place));
@@ -64,26 +63,39 @@ pub(super) fn entries(
         }
         let plain = flag.replace('_', "-");
         let is_alone = grammar.alone.iter().any(|start| plain.starts_with(start));
-        let (mut values, mut unknown) = (Vec::new(), Vec::new());
+        let (mut values, mut behind) = (Vec::new(), Vec::new());
         while let Some(next) = rest.next_if(|next| !is_alone && self::flag(&next.text).is_none()) {
             let last = rest.peek().is_none_or(|word| self::flag(&word.text).is_some());
-            if !values.is_empty() && last && next.text.starts_with('$') && grammar.script.is_some()
-            {
-                unknown.push(entry(UNKNOWN.to_owned(), &next.text, next.place));
+            if !values.is_empty() && last && next.text.starts_with('$') {
+                behind.push(unknown(next));
                 continue;
             }
             values.push(next.text.as_str());
         }
         let value = if values.is_empty() { "true".to_owned() } else { values.join(" ") };
         entries.push(entry(flag.to_owned(), &value, word.place));
-        entries.append(&mut unknown);
+        entries.append(&mut behind);
     }
     Ok(entries)
 }
 
-/// The file of a program, or its module behind `-m`.
-fn is_program(word: &Word) -> bool {
-    [".py", ".flex_opt", ".flex_llama"].iter().any(|end| word.text.ends_with(end))
+/// The word that names a program, by how it ends.
+pub(super) fn program(words: &[Word], ends: &[&str]) -> Option<Range<usize>> {
+    let at = words.iter().position(|word| ends.iter().any(|end| word.text.ends_with(end)))?;
+    Some(at..at + 1)
+}
+
+/// Flags alone, which some program takes.
+pub(super) fn flags_alone(words: &[Word]) -> Option<Range<usize>> {
+    words.first().is_some_and(|word| word.text.starts_with('-')).then_some(0..0)
+}
+
+/// What a word stands for, the script does not say: flags that it may hold are behind the key.
+fn unknown(word: &Word) -> Entry {
+    let mut entry = entry(UNKNOWN.to_owned(), &word.text, word.place);
+    let flags = word.may.iter().filter_map(|word| flag(word));
+    entry.path.extend(flags.map(|flag| flag.split('=').next().unwrap_or(flag).replace('_', "-")));
+    entry
 }
 
 /// Flags that stand before the program, in a section of their own.

@@ -86,7 +86,7 @@ fn generation(out: &mut String, of: &Settings, text: &Generate) {
     if of.devices > 1 {
         let _ = writeln!(out, "            tensor: {},", of.devices);
     }
-    let peak = if of.precision == "fp32" { "tf32" } else { of.precision };
+    let peak = peak(of);
     let _ = writeln!(out, "        ),\n        time: roofline(precision: {peak:?}),");
     // A prompt and its answer are one run; the pace of tokens is that of steps which repeat.
     let [repeat, warmup] = if text.block.is_some() { [1, 0] } else { [2, 1] };
@@ -171,11 +171,17 @@ fn workload(out: &mut String, of: &Settings) {
     if let Some((workers, prefetch)) = of.loader {
         let _ = writeln!(out, "            loader: (workers: {workers}, prefetch: {prefetch}),");
     }
-    let peak = if of.precision == "fp32" { "tf32" } else { of.precision };
+    let peak = peak(of);
     let _ = writeln!(out, "        ),\n        time: roofline(precision: {peak:?}),");
     // Where the micro-batch changes, the steps are those of the list, once.
     let repeat = if of.least.is_some() { 1 } else { 2 };
     let _ = writeln!(out, "        repeat: {repeat},\n        warmup: 0,\n    ),");
+}
+
+/// What products run in: 32-bit floats are multiplied whole unless somebody lets them be cut, as
+/// PyTorch has it.
+fn peak(of: &Settings) -> &'static str {
+    if of.precision == "fp32" && of.tf32 { "tf32" } else { of.precision }
 }
 
 fn offload(of: &Settings) -> Option<String> {

@@ -75,6 +75,16 @@ const fn llama(name: &'static str, size: (u32, u32, u32), heads: (u32, u32), voc
     }
 }
 
+const fn qwen(
+    name: &'static str,
+    size: (u32, u32, u32),
+    heads: (u32, u32),
+    vocab: u32,
+    published: u64,
+) -> Known {
+    of(counted(llama(name, size, heads, vocab), published), Family::Qwen)
+}
+
 const fn qwen3(
     name: &'static str,
     size: (u32, u32, u32),
@@ -104,6 +114,10 @@ const fn gpt_oss(name: &'static str, layers: u32, experts: u32, published: u64) 
 
 const fn counted(known: Known, published: u64) -> Known {
     Known { published: Some(published), ..known }
+}
+
+const fn tied(known: Known) -> Known {
+    Known { tied: true, ..known }
 }
 
 const fn from(known: Known, source: &'static str) -> Known {
@@ -140,6 +154,9 @@ pub const KNOWN: &[Known] = &[
     ),
     counted(llama("llama-3.1-8b", (32, 4096, 14_336), (32, 8), 128_256), 8_030_261_248),
     counted(llama("llama-3.1-70b", (80, 8192, 28_672), (64, 8), 128_256), 70_553_706_496),
+    counted(llama("llama-3.3-70b", (80, 8192, 28_672), (64, 8), 128_256), 70_553_706_496),
+    tied(counted(llama("llama-3.2-1b", (16, 2048, 8192), (32, 8), 128_256), 1_235_814_400)),
+    tied(counted(llama("llama-3.2-3b", (28, 3072, 8192), (24, 8), 128_256), 3_212_749_824)),
     counted(llama("llama-3.1-405b", (126, 16_384, 53_248), (128, 8), 128_256), 405_853_388_800),
     Known {
         window: Some(4096),
@@ -148,6 +165,15 @@ pub const KNOWN: &[Known] = &[
             Family::Mistral,
         )
     },
+    // Later releases attend to everything; the last one knows more words.
+    of(
+        counted(llama("mistral-7b-v0.2", (32, 4096, 14_336), (32, 8), 32_000), 7_241_732_096),
+        Family::Mistral,
+    ),
+    of(
+        counted(llama("mistral-7b-v0.3", (32, 4096, 14_336), (32, 8), 32_768), 7_248_023_552),
+        Family::Mistral,
+    ),
     Known {
         experts: Some((8, 2)),
         source: "config.json as published; tensors as of transformers 5.23",
@@ -165,14 +191,13 @@ pub const KNOWN: &[Known] = &[
             Family::Mixtral,
         )
     },
-    of(
-        counted(llama("qwen2.5-7b", (28, 3584, 18_944), (28, 4), 152_064), 7_615_616_512),
-        Family::Qwen,
-    ),
-    of(
-        counted(llama("qwen2.5-72b", (80, 8192, 29_568), (64, 8), 152_064), 72_706_203_648),
-        Family::Qwen,
-    ),
+    tied(qwen("qwen2.5-0.5b", (24, 896, 4864), (14, 2), 151_936, 494_032_768)),
+    tied(qwen("qwen2.5-1.5b", (28, 1536, 8960), (12, 2), 151_936, 1_543_714_304)),
+    tied(qwen("qwen2.5-3b", (36, 2048, 11_008), (16, 2), 151_936, 3_085_938_688)),
+    qwen("qwen2.5-7b", (28, 3584, 18_944), (28, 4), 152_064, 7_615_616_512),
+    qwen("qwen2.5-14b", (48, 5120, 13_824), (40, 8), 152_064, 14_770_033_664),
+    qwen("qwen2.5-32b", (64, 5120, 27_648), (40, 8), 152_064, 32_763_876_352),
+    qwen("qwen2.5-72b", (80, 8192, 29_568), (64, 8), 152_064, 72_706_203_648),
     Known {
         heads: (32, 4, 128),
         experts: Some((128, 8)),

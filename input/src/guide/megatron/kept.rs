@@ -16,6 +16,12 @@ pub(super) fn attention(of: &mut Reader<'_>, settings: &mut Settings, defaults: 
             _ => Fate::Taken("attention: flash, unless a backend is named".to_owned()),
         })
         .map(|(word, _)| word == "local");
+    // Transformer Engine lets products of 32-bit floats cut them, which Megatron's own layers do not.
+    if settings.precision == "fp32" && local != Some(true) {
+        settings.tf32 = true;
+        let told = "time: roofline(precision: \"tf32\"), as Transformer Engine multiplies 32 bits";
+        not_said(defaults, "bf16", told);
+    }
     let key = "attention-backend";
     let eager = of
         .text(key, |word| match word {

@@ -54,10 +54,11 @@ pub(super) fn card(
     let heads = required(of, "num-attention-heads", [1, 1 << 14], "heads: {}");
     let gated = of.flag("swiglu", ["", "family: llama"]).unwrap_or(false);
     let experts = experts(of, gated);
-    let family = match (gated, experts.is_some()) {
-        (true, true) => "mixtral",
-        (true, false) => "llama",
-        (false, _) => "gpt2",
+    let family = match (bert(of, gated, tensor), gated, experts.is_some()) {
+        (true, ..) => "bert",
+        (_, true, true) => "mixtral",
+        (_, true, false) => "llama",
+        (_, false, _) => "gpt2",
     };
     let ffn = ffn(of, gated, hidden, experts.is_some(), defaults);
     let mut words = vec![
@@ -85,10 +86,15 @@ pub(super) fn card(
         not_said(defaults, "untie-embeddings-and-output-weights", "tied: true, Megatron's default");
     }
     let biased = of.flag("add-qkv-bias", ["", "qkv_bias: true"]).unwrap_or(false);
-    words.extend((biased && family != "gpt2").then(|| "qkv_bias: true".to_owned()));
+    words.extend((biased && !is_ungated(family)).then(|| "qkv_bias: true".to_owned()));
     small(of, family);
     words.extend(experts);
     (format!("{family} of {layers} x {hidden}"), Some(words.join(", ")))
+}
+
+/// Whether blocks are like those of GPT-2: positions of a table, norms and matrices with biases.
+fn is_ungated(family: &str) -> bool {
+    matches!(family, "gpt2" | "bert")
 }
 
 fn required(of: &mut Reader<'_>, key: &str, range: [u64; 2], told: &str) -> u64 {
@@ -96,6 +102,34 @@ fn required(of: &mut Reader<'_>, key: &str, range: [u64; 2], told: &str) -> u64 
         of.missing(key, "pass --model NAME for a model that is known");
     }
     of.number(key, range, told).unwrap_or(1)
+}
+
+/// Whether the program trains BERT, whose tokens see those behind them as well; other programs than
+/// that and GPT's are of other blocks.
+fn bert(of: &mut Reader<'_>, gated: bool, tensor: u64) -> bool {
+    let key = "launcher.program";
+    let Some(path) = of.find(key).and_then(|(_, entry)| entry.value.as_deref()) else {
+        return false;
+    };
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let place = of.find(key).expect("it was found").1.place;
+    let other = ["t5", "ict", "biencoder", "vision", "vit", "mamba", "hybrid", "retro", "vlm"];
+    if name.split(['_', '-', '.']).any(|word| other.contains(&word)) {
+        let rule = "programs of Megatron that train GPT or BERT are modelled";
+        of.wrong(place, rule, name, "pass --model with a model that is known");
+    }
+    let is_bert = name.split(['_', '-', '.']).any(|word| word == "bert");
+    if is_bert {
+        of.text(key, |_| Fate::Taken("family: bert".to_owned()));
+        if gated {
+            of.wrong(place, "a block of BERT has no gate", name, "leave out --swiglu");
+        }
+        if let Some((_, entry)) = of.find("tensor-model-parallel-size").filter(|_| tensor > 1) {
+            let rule = "layers of BERT are whole on each rank here";
+            of.wrong(entry.place, rule, &tensor.to_string(), "write 1, for as many replicas");
+        }
+    }
+    is_bert
 }
 
 /// The width between the matrices of the feed-forward part, or of one expert.
@@ -157,7 +191,7 @@ fn rows(of: &mut Reader<'_>, tensor: u64, said: Option<u64>) -> u64 {
 
 /// Rows of learned positions.
 fn positions(of: &mut Reader<'_>, family: &str, sequence: u64) -> Option<u64> {
-    let learned = family == "gpt2";
+    let learned = is_ungated(family);
     let key = "max-position-embeddings";
     let many = of.number(key, [1, 1 << 26], "positions: {}");
     if let Some(many) = many.filter(|&many| many < sequence) {
@@ -169,14 +203,16 @@ fn positions(of: &mut Reader<'_>, family: &str, sequence: u64) -> Option<u64> {
         ("learned_absolute", true) => Fate::Taken("positions".to_owned()),
         ("rope", false) => Fate::Taken("family: llama".to_owned()),
         (_, true) => {
-            Fate::Ignored("a gpt2 block stands for it: it has a table of positions".to_owned())
+            Fate::Ignored(format!("a {family} block stands for it: it has a table of positions"))
         }
         (_, false) => {
             Fate::Ignored("a llama block stands for it: it has no table of positions".to_owned())
         }
     });
     let told = |learned: bool| match learned {
-        true => Fate::Ignored("a gpt2 block stands for it: it has a table of positions".to_owned()),
+        true => {
+            Fate::Ignored(format!("a {family} block stands for it: it has a table of positions"))
+        }
         false => Fate::Taken("family: llama".to_owned()),
     };
     for key in ["use-rotary-position-embeddings", "no-position-embedding"] {
@@ -220,18 +256,18 @@ fn experts(of: &mut Reader<'_>, gated: bool) -> Option<String> {
 
 /// Vectors that one of the two kinds of block has and the other has not.
 fn small(of: &mut Reader<'_>, family: &str) {
-    let gpt2 = family == "gpt2";
-    of.text("normalization", |word| match (word, gpt2) {
+    let ungated = is_ungated(family);
+    of.text("normalization", |word| match (word, ungated) {
         ("RMSNorm", false) | ("LayerNorm", true) => Fate::Taken(format!("family: {family}")),
-        (_, true) => Fate::Ignored("a gpt2 block has LayerNorm: a vector more".to_owned()),
+        (_, true) => Fate::Ignored(format!("a {family} block has LayerNorm: a vector more")),
         (_, false) => Fate::Ignored("a llama block has RMSNorm: a vector less".to_owned()),
     });
-    of.text("disable-bias-linear", |_| match gpt2 {
-        true => Fate::Ignored("a gpt2 block has biases, a vector for each matrix".to_owned()),
+    of.text("disable-bias-linear", |_| match ungated {
+        true => Fate::Ignored(format!("a {family} block has biases, a vector for each matrix")),
         false => Fate::Taken(format!("family: {family}")),
     });
-    if gpt2 {
-        of.text("add-qkv-bias", |_| Fate::Taken("family: gpt2".to_owned()));
+    if ungated {
+        of.text("add-qkv-bias", |_| Fate::Taken(format!("family: {family}")));
     }
     of.ignore("qk-layernorm", "norms of heads are not modelled: a vector for each");
     of.ignore("apply-layernorm-1p", "how a norm's weight is stored: it has as many bytes");

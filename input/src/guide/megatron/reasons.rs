@@ -102,6 +102,14 @@ pub(super) fn refusal(flag: &str, value: &str) -> Option<(&'static str, &'static
     None
 }
 
+const HOW_LONG: &str = "how long, how often, or what is printed: a step is the same";
+const SAVING: &str = "of loading and saving, not of a step";
+
+/// Whether an argument says nothing about steps, whether it is given or not.
+pub(super) fn is_idle(flag: &str) -> bool {
+    reason(flag).is_some_and(|why| [HOW_LONG, SAVING].contains(&why))
+}
+
 /// Why an argument says nothing, by how it begins.
 pub(super) fn reason(flag: &str) -> Option<&'static str> {
     let begins =
@@ -109,8 +117,9 @@ pub(super) fn reason(flag: &str) -> Option<&'static str> {
     TABLE.iter().find(begins).map(|(_, why)| *why)
 }
 
-const TABLE: [(&[&str], &str); 10] = [
+const TABLE: [(&[&str], &str); 11] = [
     (&["$"], "a variable of the shell"),
+    (&["launcher.program"], "the program whose arguments these are"),
     (
         &[
             "lr",
@@ -163,7 +172,7 @@ const TABLE: [(&[&str], &str); 10] = [
             "calculate-per-token",
             "inference-",
         ],
-        "how long, how often, or what is printed: a step is the same",
+        HOW_LONG,
     ),
     (
         &[
@@ -216,7 +225,7 @@ const TABLE: [(&[&str], &str); 10] = [
             "use-mcore-models",
             "use-legacy",
         ],
-        "of loading and saving, not of a step",
+        SAVING,
     ),
     (
         &[

@@ -76,7 +76,7 @@ pub(in crate::guide) fn sglang_flag(word: &'static str) -> &'static str {
 }
 
 /// Checkpoints of known models, as hubs have them.
-const CHECKPOINTS: [(&str, &str); 34] = [
+const CHECKPOINTS: [(&str, &str); 44] = [
     ("gpt2", "openai-community/gpt2"),
     ("gpt2-medium", "openai-community/gpt2-medium"),
     ("gpt2-large", "openai-community/gpt2-large"),
@@ -89,10 +89,20 @@ const CHECKPOINTS: [(&str, &str); 34] = [
     ("llama-3.1-8b", "meta-llama/Llama-3.1-8B"),
     ("llama-3.1-70b", "meta-llama/Llama-3.1-70B"),
     ("llama-3.1-405b", "meta-llama/Llama-3.1-405B"),
+    ("llama-3.2-1b", "meta-llama/Llama-3.2-1B"),
+    ("llama-3.2-3b", "meta-llama/Llama-3.2-3B"),
+    ("llama-3.3-70b", "meta-llama/Llama-3.3-70B-Instruct"),
     ("mistral-7b", "mistralai/Mistral-7B-v0.1"),
+    ("mistral-7b-v0.2", "mistralai/Mistral-7B-Instruct-v0.2"),
+    ("mistral-7b-v0.3", "mistralai/Mistral-7B-v0.3"),
     ("mixtral-8x7b", "mistralai/Mixtral-8x7B-v0.1"),
     ("mixtral-8x22b", "mistralai/Mixtral-8x22B-v0.1"),
+    ("qwen2.5-0.5b", "Qwen/Qwen2.5-0.5B"),
+    ("qwen2.5-1.5b", "Qwen/Qwen2.5-1.5B"),
+    ("qwen2.5-3b", "Qwen/Qwen2.5-3B"),
     ("qwen2.5-7b", "Qwen/Qwen2.5-7B"),
+    ("qwen2.5-14b", "Qwen/Qwen2.5-14B"),
+    ("qwen2.5-32b", "Qwen/Qwen2.5-32B"),
     ("qwen2.5-72b", "Qwen/Qwen2.5-72B"),
     ("qwen3-30b-a3b", "Qwen/Qwen3-30B-A3B"),
     ("qwen3-0.6b", "Qwen/Qwen3-0.6B"),
@@ -118,6 +128,15 @@ pub(in crate::guide) fn checkpoint(model: &str) -> Option<&'static str> {
     CHECKPOINTS.iter().find(|(known, _)| *known == model).map(|(_, checkpoint)| *checkpoint)
 }
 
+/// Models that learned from another one and are called after it, with what they are themselves.
+const TAUGHT: [(&str, &str); 5] = [
+    ("deepseek-r1-distill-llama-8b", "llama-3.1-8b"),
+    ("deepseek-r1-distill-llama-70b", "llama-3.3-70b"),
+    ("deepseek-r1-distill-qwen-7b", "qwen2.5-7b"),
+    ("deepseek-r1-distill-qwen-14b", "qwen2.5-14b"),
+    ("deepseek-r1-distill-qwen-32b", "qwen2.5-32b"),
+];
+
 /// The known model that a checkpoint's name begins with, whatever was tuned; paths of `.json` stay.
 pub(in crate::guide) fn known_as(name: &str) -> Option<String> {
     if name.ends_with(".json") {
@@ -126,6 +145,11 @@ pub(in crate::guide) fn known_as(name: &str) -> Option<String> {
     }
     let last = name.trim_end_matches('/').rsplit('/').next().unwrap_or(name).to_ascii_lowercase();
     let last = last.strip_prefix("meta-").unwrap_or(&last);
+    // What was tuned stands between a model's name and its size, or behind that.
+    let tuned = |word: &&str| !["instruct", "chat", "coder", "math", "base"].contains(word);
+    let last = last.split('-').filter(tuned).collect::<Vec<_>>().join("-");
+    let taught = TAUGHT.iter().find(|(own, _)| last.starts_with(own));
+    let last = taught.map_or(last.as_str(), |(_, as_is)| as_is);
     let begins = |known: &&str| {
         let rest = last.strip_prefix(known);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '_']))
@@ -161,6 +185,20 @@ mod tests {
             assert_eq!(known_as(name).as_deref(), Some(model), "{name}");
             let own = model.starts_with("gpt-oss").then_some("mxfp4");
             assert_eq!(packed_as(name), own, "{name}");
+        }
+        for (name, model) in [
+            ("RedHatAI/Meta-Llama-3.1-8B-Instruct-FP8", Some("llama-3.1-8b")),
+            ("Qwen/Qwen2.5-Coder-32B-Instruct-AWQ", Some("qwen2.5-32b")),
+            ("Qwen/Qwen3-Coder-30B-A3B-Instruct", Some("qwen3-30b-a3b")),
+            ("mistralai/Mistral-7B-Instruct-v0.3", Some("mistral-7b-v0.3")),
+            ("mistralai/Mistral-7B-Instruct-v0.1", Some("mistral-7b")),
+            ("deepseek-ai/DeepSeek-R1-Distill-Llama-70B", Some("llama-3.3-70b")),
+            // Its table of tokens is not tied, which that of the model it was taught from is.
+            ("deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B", None),
+            ("Qwen/Qwen3-Coder-480B-A35B-Instruct-FP8", None),
+            ("meta-llama/Llama-3.2-11B-Vision-Instruct", None),
+        ] {
+            assert_eq!(known_as(name).as_deref(), model, "{name}");
         }
     }
 

@@ -14,9 +14,17 @@ pub(super) fn refusal(flag: &str) -> Option<(&'static str, &'static str)> {
         return Some(("which layers of a group are offloaded is not read", remedy));
     }
     if flag == "config" {
-        return Some(("a file of flags is not opened", "write its flags"));
+        let remedy = "write its flags, or name that file in the place of the command";
+        return Some(("a file of flags is not opened", remedy));
     }
     None
+}
+
+const AROUND: &str = "of the server around the model: a step is the same";
+
+/// Whether a flag says nothing about steps, whether it is given or not.
+pub(super) fn is_idle(flag: &str) -> bool {
+    reason(flag) == Some(AROUND)
 }
 
 /// Why a flag says nothing, by how it begins.
@@ -150,7 +158,7 @@ pub(super) fn reason(flag: &str) -> Option<&'static str> {
                 "enable-server-load",
                 "return-tokens",
             ],
-            "of the server around the model: a step is the same",
+            AROUND,
         ),
     ];
     let begins = |(starts, _): &&(&[&str], &str)| {
