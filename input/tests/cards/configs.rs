@@ -93,6 +93,40 @@ fn configs_mean_the_known_cards() {
     assert!(remarks[0].contains("every second layer attends to 128 positions"), "{remarks:?}");
 }
 
+/// Parameters as the weights' own lists of published models have them, from memory.
+#[test]
+fn types_whose_blocks_are_those_of_llama_have_as_many_parameters_as_published() {
+    let count = |name: &str, text: &str| read(name, text).card.parameters();
+    let gemma = r#"{"model_type": "gemma", "head_dim": 256, "hidden_act": "gelu", "hidden_size": 2048,
+        "intermediate_size": 16384, "num_attention_heads": 8, "num_hidden_layers": 18,
+        "num_key_value_heads": 1, "vocab_size": 256000}"#;
+    assert_eq!(count("gemma-2b", gemma), 2_506_172_416);
+    assert!(read("gemma-2b", gemma).remarks[0].contains("its gate is GeLU"));
+    let phi3 = r#"{"model_type": "phi3", "hidden_size": 3072, "intermediate_size": 8192,
+        "num_attention_heads": 32, "num_hidden_layers": 32, "num_key_value_heads": 32,
+        "sliding_window": 2047, "tie_word_embeddings": false, "vocab_size": 32064}"#;
+    assert_eq!(count("phi-3-mini", phi3), 3_821_079_552);
+    assert_eq!(read("phi-3-mini", phi3).card.window, Some(2047));
+    let phi4 = r#"{"model_type": "phi3", "hidden_size": 5120, "intermediate_size": 17920,
+        "num_attention_heads": 40, "num_hidden_layers": 40, "num_key_value_heads": 10,
+        "sliding_window": null, "tie_word_embeddings": false, "vocab_size": 100352}"#;
+    assert_eq!(count("phi-4", phi4), 14_659_507_200);
+    let granite = r#"{"model_type": "granite", "attention_bias": false, "hidden_size": 4096,
+        "intermediate_size": 12800, "mlp_bias": false, "num_attention_heads": 32,
+        "num_hidden_layers": 40, "num_key_value_heads": 8, "tie_word_embeddings": true,
+        "vocab_size": 49155}"#;
+    assert_eq!(count("granite-3.0-8b", granite), 8_170_848_256);
+    let glm = r#"{"model_type": "glm", "attention_bias": true, "head_dim": 128, "hidden_size": 4096,
+        "intermediate_size": 13696, "num_attention_heads": 32, "num_hidden_layers": 40,
+        "num_key_value_heads": 2, "tie_word_embeddings": false, "vocab_size": 151552}"#;
+    assert_eq!(count("glm-4-9b", glm), 9_399_951_360);
+    let smollm3 = r#"{"model_type": "smollm3", "attention_bias": false, "hidden_size": 2048,
+        "intermediate_size": 11008, "mlp_bias": false, "num_attention_heads": 16,
+        "num_hidden_layers": 36, "num_key_value_heads": 4, "use_sliding_window": false,
+        "vocab_size": 128256}"#;
+    assert_eq!(count("smollm3-3b", smollm3), 3_075_098_624);
+}
+
 #[test]
 fn a_shared_expert_is_as_wide_as_several() {
     let model = read(

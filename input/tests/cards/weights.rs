@@ -56,6 +56,36 @@ fn weights_that_agree_say_format_and_bytes() {
     }
 }
 
+/// Phi-3 stores queries, keys and values as one matrix, and so gates and their fellows; GLM the latter.
+#[test]
+fn matrices_that_are_stored_as_one_are_known() {
+    for joined in [&["qkv_proj", "gate_up_proj"][..], &["gate_up_proj"]] {
+        let (path, card) = config("joined");
+        let mut stored: Rows<'_> = Vec::new();
+        for (name, dtype, shape) in rows(&card, "BF16") {
+            let parts = [("q_proj", "qkv_proj"), ("k_proj", "qkv_proj"), ("v_proj", "qkv_proj")];
+            let parts = parts
+                .into_iter()
+                .chain([("gate_proj", "gate_up_proj"), ("up_proj", "gate_up_proj")]);
+            let one = parts
+                .into_iter()
+                .find(|(part, one)| joined.contains(one) && name.contains(&format!(".{part}.")));
+            let name = one.map_or(name.clone(), |(part, one)| name.replace(part, one));
+            match stored.last_mut().filter(|(last, ..)| *last == name) {
+                Some((_, _, rows)) => rows[0] += shape[0],
+                None => stored.push((name, dtype, shape)),
+            }
+        }
+        let model = read(&path, &stored);
+        assert_eq!((model.card.clone(), model.bytes), (card, Some(2 * model.card.parameters())));
+        assert_eq!(model.remarks, Vec::<String>::new(), "{joined:?}");
+        let (_, _, shape) =
+            stored.iter_mut().find(|(name, ..)| name.contains("gate_up")).expect("it is there");
+        shape[0] += 1;
+        assert!(refused(&path, &stored).contains("gate_up_proj"));
+    }
+}
+
 #[test]
 fn another_vocabulary_is_taken_and_said() {
     let (path, card) = config("vocabulary");

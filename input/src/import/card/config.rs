@@ -4,6 +4,8 @@
 //! something else than a [`Card`] can say, refused. Everything else (token ids, rates of dropout)
 //! is passed over. Defaults are those of the family's configuration class.
 
+mod refused;
+
 use super::ModelFiles;
 use crate::json;
 use crate::text::ron_text::shorten;
@@ -67,15 +69,20 @@ struct Raw {
 }
 
 /// The types of model that are read, with their families.
-const TYPES: [(&str, Family); 13] = [
+const TYPES: [(&str, Family); 18] = [
     ("gpt2", Family::Gpt2),
     ("llama", Family::Llama),
+    ("gemma", Family::Llama),
+    ("granite", Family::Llama),
+    ("phi3", Family::Llama),
+    ("smollm3", Family::Llama),
     ("mistral", Family::Mistral),
     ("mixtral", Family::Mixtral),
     ("qwen2", Family::Qwen),
     ("qwen2_moe", Family::Qwen),
     ("qwen3", Family::Qwen),
     ("qwen3_moe", Family::Qwen),
+    ("glm", Family::Qwen),
     ("opt", Family::Opt),
     ("bloom", Family::Bloom),
     ("bert", Family::Bert),
@@ -151,6 +158,15 @@ fn keys_of(field: &str) -> &'static [&'static str] {
         "experts.ffn" => &["moe_intermediate_size", "intermediate_size"],
         "experts.shared" => &["shared_expert_intermediate_size"],
         _ => &["model_type"],
+    }
+}
+
+/// What a type does beside what a block of Llama does, with the same tensors.
+fn beside_llama(model_type: &str) -> Option<&'static str> {
+    match model_type {
+        "gemma" => Some("its gate is GeLU and its norms add one: eager kernels count as Llama's"),
+        "granite" => Some("what it multiplies sums by is left out: eager kernels count as Llama's"),
+        _ => None,
     }
 }
 
@@ -231,6 +247,7 @@ impl Config<'_> {
             None => self.ffn(family, hidden)?,
         };
         let window = self.window(model_type, layers, remarks);
+        remarks.extend(beside_llama(model_type).map(str::to_owned));
         Some(Card {
             name,
             family,
@@ -242,10 +259,13 @@ impl Config<'_> {
             head_dim: self.head_dim(model_type, hidden, heads)?,
             vocab,
             positions,
-            tied: raw.tie_word_embeddings.unwrap_or(!family.is_rotary()),
+            tied: raw.tie_word_embeddings.unwrap_or_else(|| {
+                !family.is_rotary() || matches!(model_type, "gemma" | "smollm3")
+            }),
             qkv_bias: match model_type {
-                "llama" => raw.attention_bias.unwrap_or(false),
-                _ => !matches!(model_type, "mistral" | "mixtral" | "qwen3" | "qwen3_moe"),
+                "llama" | "granite" | "smollm3" | "glm" => raw.attention_bias.unwrap_or(false),
+                "mistral" | "mixtral" | "qwen3" | "qwen3_moe" | "gemma" | "phi3" => false,
+                _ => true,
             },
             experts,
             window,
@@ -278,8 +298,10 @@ impl Config<'_> {
         if let Some(width) = said {
             return Some(width);
         }
-        if matches!(model_type, "qwen3" | "qwen3_moe") {
-            return Some(128);
+        match model_type {
+            "qwen3" | "qwen3_moe" | "glm" => return Some(128),
+            "gemma" => return Some(256),
+            _ => {}
         }
         if heads == 0 || !hidden.is_multiple_of(heads) {
             let rule = format!("{heads} heads must divide the width of {hidden}");
@@ -328,7 +350,7 @@ impl Config<'_> {
     fn window(&mut self, model_type: &str, layers: u32, remarks: &mut Vec<String>) -> Option<u32> {
         let raw = self.raw;
         match model_type {
-            "mistral" | "mixtral" => raw.sliding_window,
+            "mistral" | "mixtral" | "phi3" => raw.sliding_window,
             "gpt_oss" => {
                 let window = raw.sliding_window?;
                 remarks.push(format!(
@@ -349,65 +371,6 @@ impl Config<'_> {
                 (from == 0).then_some(window)
             }
             _ => None,
-        }
-    }
-
-    fn refuse_what_a_card_cannot_say(&mut self, model_type: &str) {
-        let raw = self.raw;
-        match model_type {
-            "gpt2" => {
-                let why = "only decoders by themselves are";
-                self.only("add_cross_attention", &raw.add_cross_attention, false, why);
-            }
-            "opt" => {
-                let why =
-                    "norms stand before attention and the feed-forward part (OPT-350M differs)";
-                self.only("do_layer_norm_before", &raw.do_layer_norm_before, true, why);
-                if let (Some(hidden), Some(_)) = (raw.hidden_size, raw.word_embed_proj_dim) {
-                    let why = "the embedding is as wide as the blocks (OPT-350M's is not)";
-                    self.only("word_embed_proj_dim", &raw.word_embed_proj_dim, hidden, why);
-                }
-                self.only("enable_bias", &raw.enable_bias, true, "matrices have biases");
-                let why = "norms have scales and biases";
-                let affine = "layer_norm_elementwise_affine";
-                self.only(affine, &raw.layer_norm_elementwise_affine, true, why);
-                let (key, why) = ("_remove_final_layer_norm", "there is a norm behind the blocks");
-                self.only(key, &raw.remove_final_layer_norm, false, why);
-            }
-            "bert" | "roberta" => {
-                let why = "only encoders by themselves are";
-                self.only("is_decoder", &raw.is_decoder, false, why);
-                self.only("add_cross_attention", &raw.add_cross_attention, false, why);
-                let types = if model_type == "bert" { 2 } else { 1 };
-                let why = if types == 2 { "BERT has two" } else { "RoBERTa has one" };
-                self.only("type_vocab_size", &raw.type_vocab_size, types, why);
-                let why = "the activation is GeLU by the error function";
-                self.only("hidden_act", &raw.hidden_act, "gelu".to_owned(), why);
-                let why = "the head uses the embedding's matrix";
-                self.only("tie_word_embeddings", &raw.tie_word_embeddings, true, why);
-            }
-            "llama" => {
-                let why = "the feed-forward part has no biases";
-                self.only("mlp_bias", &raw.mlp_bias, false, why);
-            }
-            "gpt_oss" => {
-                let why = "queries, keys and values have biases";
-                self.only("attention_bias", &raw.attention_bias, true, why);
-            }
-            "qwen3" | "qwen3_moe" => {
-                let why = "queries and keys have norms and no biases";
-                self.only("attention_bias", &raw.attention_bias, false, why);
-            }
-            "qwen2_moe" => {
-                let why = "queries, keys and values have biases";
-                self.only("qkv_bias", &raw.qkv_bias, true, why);
-            }
-            _ => {}
-        }
-        if matches!(model_type, "qwen2_moe" | "qwen3_moe") {
-            let why = "every block has experts";
-            self.only("decoder_sparse_step", &raw.decoder_sparse_step, 1, why);
-            self.only("mlp_only_layers", &raw.mlp_only_layers, Vec::new(), why);
         }
     }
 }

@@ -84,10 +84,31 @@ impl Check<'_> {
     fn layout(&self, card: &Card) -> Vec<Tensor> {
         let loaded: Vec<Tensor> = card.tensors().collect();
         let together = |tensor: &Tensor| tensor.kind == TensorKind::Expert;
-        match loaded.iter().find(|tensor| together(tensor)) {
+        let tensors = match loaded.iter().find(|tensor| together(tensor)) {
             Some(first) if !self.names.contains(bare(&first.name)) => card.stored().collect(),
             _ => loaded,
+        };
+        let joined = [("qkv_proj", &["q_proj", "k_proj", "v_proj"][..])];
+        let joined = joined.into_iter().chain([("gate_up_proj", &["gate_proj", "up_proj"][..])]);
+        joined.fold(tensors, |tensors, (one, parts)| self.joined(tensors, one, parts))
+    }
+
+    /// Matrices as one, where the table has them so: their rows follow each other.
+    fn joined(&self, tensors: Vec<Tensor>, one: &str, parts: &[&str]) -> Vec<Tensor> {
+        let mut found: Vec<Tensor> = Vec::new();
+        for tensor in tensors {
+            let part = parts.iter().position(|part| tensor.name.contains(&format!(".{part}.")));
+            let name = part.map(|at| tensor.name.replace(parts[at], one));
+            match name.filter(|name| self.names.contains(bare(name))) {
+                None => found.push(tensor),
+                Some(name) if part == Some(0) => found.push(Tensor { name, ..tensor }),
+                Some(_) => {
+                    let first = found.last_mut().expect("the first part comes first");
+                    first.shape[0] += tensor.shape[0];
+                }
+            }
         }
+        found
     }
 
     /// Whether the head is the embedding's matrix.

@@ -1,0 +1,74 @@
+//! What a config says that a card cannot: each is refused, with its place.
+//!
+//! Invariant: what is not refused changes neither tensors nor what is computed of them.
+
+use super::Config;
+
+impl Config<'_> {
+    pub(super) fn refuse_what_a_card_cannot_say(&mut self, model_type: &str) {
+        let raw = self.raw;
+        match model_type {
+            "gpt2" => {
+                let why = "only decoders by themselves are";
+                self.only("add_cross_attention", &raw.add_cross_attention, false, why);
+            }
+            "opt" => {
+                let why =
+                    "norms stand before attention and the feed-forward part (OPT-350M differs)";
+                self.only("do_layer_norm_before", &raw.do_layer_norm_before, true, why);
+                if let (Some(hidden), Some(_)) = (raw.hidden_size, raw.word_embed_proj_dim) {
+                    let why = "the embedding is as wide as the blocks (OPT-350M's is not)";
+                    self.only("word_embed_proj_dim", &raw.word_embed_proj_dim, hidden, why);
+                }
+                self.only("enable_bias", &raw.enable_bias, true, "matrices have biases");
+                let why = "norms have scales and biases";
+                let affine = "layer_norm_elementwise_affine";
+                self.only(affine, &raw.layer_norm_elementwise_affine, true, why);
+                let (key, why) = ("_remove_final_layer_norm", "there is a norm behind the blocks");
+                self.only(key, &raw.remove_final_layer_norm, false, why);
+            }
+            "bert" | "roberta" => {
+                let why = "only encoders by themselves are";
+                self.only("is_decoder", &raw.is_decoder, false, why);
+                self.only("add_cross_attention", &raw.add_cross_attention, false, why);
+                let types = if model_type == "bert" { 2 } else { 1 };
+                let why = if types == 2 { "BERT has two" } else { "RoBERTa has one" };
+                self.only("type_vocab_size", &raw.type_vocab_size, types, why);
+                let why = "the activation is GeLU by the error function";
+                self.only("hidden_act", &raw.hidden_act, "gelu".to_owned(), why);
+                let why = "the head uses the embedding's matrix";
+                self.only("tie_word_embeddings", &raw.tie_word_embeddings, true, why);
+            }
+            "llama" | "granite" | "smollm3" => {
+                let why = "the feed-forward part has no biases";
+                self.only("mlp_bias", &raw.mlp_bias, false, why);
+            }
+            "gemma" => {
+                let why = "queries, keys and values have no biases";
+                self.only("attention_bias", &raw.attention_bias, false, why);
+            }
+            "gpt_oss" => {
+                let why = "queries, keys and values have biases";
+                self.only("attention_bias", &raw.attention_bias, true, why);
+            }
+            "qwen3" | "qwen3_moe" => {
+                let why = "queries and keys have norms and no biases";
+                self.only("attention_bias", &raw.attention_bias, false, why);
+            }
+            "qwen2_moe" => {
+                let why = "queries, keys and values have biases";
+                self.only("qkv_bias", &raw.qkv_bias, true, why);
+            }
+            _ => {}
+        }
+        if model_type == "smollm3" {
+            let why = "every token attends to all before it";
+            self.only("use_sliding_window", &raw.use_sliding_window, false, why);
+        }
+        if matches!(model_type, "qwen2_moe" | "qwen3_moe") {
+            let why = "every block has experts";
+            self.only("decoder_sparse_step", &raw.decoder_sparse_step, 1, why);
+            self.only("mlp_only_layers", &raw.mlp_only_layers, Vec::new(), why);
+        }
+    }
+}
