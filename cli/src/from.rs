@@ -148,14 +148,14 @@ fn of_server(args: &ServeArgs, engine: Engine, registry: &Registry) -> Result<()
         let bytes = hardware.tiers[HBM.index()].capacity.limit()?.get();
         Some(Server { machine, bytes })
     };
-    let parameters = |name: &str| {
+    let files = |name: &str| {
         let model = known_model(name, None).unwrap_or_else(|| read_model(Path::new(name), None));
-        model.ok().map(|model| model.card.parameters())
+        model.ok()
     };
     let load = Load {
         model: args.typed.model.as_deref(),
         machine: &ships,
-        parameters: &parameters,
+        files: &files,
         prompt: args.generation.prompt,
         tokens: args.generation.tokens,
         requests: args.requests,

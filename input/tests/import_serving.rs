@@ -19,6 +19,35 @@ fn rows_of_azure_become_requests_from_the_first_on() {
     assert_eq!((requests.block_tokens, requests.names), (None, vec![]));
 }
 
+/// As release 1.1 and release 2.0 have it.
+#[test]
+fn rows_of_burstgpt_become_requests_but_for_those_that_failed() {
+    let old = "Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n\
+               5,ChatGPT,472,18,490,Conversation log\n1106,ChatGPT,0,0,0,Conversation log\n\
+               45,ChatGPT,1087,230,1317,Conversation log";
+    let new = "Timestamp,Session ID,Elapsed time,Model,Request tokens,Response tokens,Total tokens,Log Type\r\n\
+               5.25,a,1.5,GPT-4,472,18,490,API log\r\n9,,2,GPT-4,10,0,10,API log\r\n45.25,a,3,ChatGPT,1087,230,1317,\r\n";
+    for text in [old, new] {
+        let requests = read_requests(&file("burst", "burst.csv", text), 1).expect("it is right");
+        let rows = requests.list.iter().map(|one| (one.arrival.ps(), one.prompt, one.output));
+        assert_eq!(rows.collect::<Vec<_>>(), [(0, 472, 18), (40_000_000_000_000, 1087, 230)]);
+        assert_eq!(requests.failed, 1);
+        let info = requests_info(&requests).to_string();
+        assert!(info.contains("1 more failed: without an answer they are left out"), "{info}");
+    }
+    for (row, told) in [
+        ("-5,a,1,1", "Timestamp is seconds from 0 on"),
+        ("1.1234567891,a,1,1", "Timestamp is seconds from 0 on"),
+        ("5,a,1e3,1", "Request tokens is a whole number"),
+        ("5,a,0,1", "a prompt has 1 to"),
+        ("99999999999,a,1,1", "Timestamp is seconds from 0 on"),
+    ] {
+        let text = format!("Timestamp,Model,Request tokens,Response tokens\n5,a,1,1\n{row}\n");
+        let told_of = read_requests(&file("bad-burst", "burst.csv", text), 1).expect_err("wrong");
+        assert!(told_of.to_string().contains(told), "{row}: {told_of}");
+    }
+}
+
 #[test]
 fn lines_of_mooncake_become_requests_with_blocks() {
     let text = "{\"timestamp\": 27, \"input_length\": 513, \"output_length\": 5, \"hash_ids\": [7, 8]}\n\

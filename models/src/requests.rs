@@ -35,6 +35,8 @@ pub struct ServingRequests {
     /// Tokens of a block; `None` where the trace names no blocks. The last block of a prompt may be
     /// shorter.
     pub block_tokens: Option<u32>,
+    /// How many of the trace got no answer: these are not in the list.
+    pub failed: u64,
 }
 
 /// Why a request is not one of a trace.
@@ -56,7 +58,7 @@ impl ServingRequests {
     /// Panics if `block_tokens` is 0.
     pub fn new(block_tokens: Option<u32>) -> ServingRequests {
         assert_ne!(block_tokens, Some(0), "a block has tokens");
-        ServingRequests { list: Vec::new(), names: Vec::new(), block_tokens }
+        ServingRequests { list: Vec::new(), names: Vec::new(), block_tokens, failed: 0 }
     }
 
     /// Adds a request; [`ServingRequests::sort`] puts it in its place.

@@ -176,6 +176,58 @@ exec vllm serve "$MODEL" "${ARGS[@]}" --gpu-memory-utilization=0.9 > log 2>&1 &
     ),
 ];
 
+/// A checkpoint that was packed says so in its config.json: scenarios, servers and memory go by it.
+#[test]
+fn a_packed_checkpoint_is_as_large_as_its_config_says() {
+    let project = Project::shipped();
+    let config = r#"{"model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336,
+        "num_attention_heads": 32, "num_hidden_layers": 32, "num_key_value_heads": 8,
+        "vocab_size": 128256, "torch_dtype": "float16""#;
+    let packed =
+        r#", "quantization_config": {"bits": 4, "group_size": 128, "quant_method": "awq"}"#;
+    project.write("plain.json", format!("{config}}}"));
+    project.write("packed.json", format!("{config}{packed}}}"));
+    let peak = |model: &str| {
+        let line = "vllm serve x --dtype half";
+        let ran =
+            project.run(&["from", "vllm", line, "--model", model, "--device", "4090", "--no-run"]);
+        let text = ran.ends_with(0).stdout;
+        project.write("of.ron", &text);
+        // What the config says holds where the scenario says nothing.
+        project.write(
+            "silent.ron",
+            text.replace("        formats: (weights: int4(group: 128)),\n", ""),
+        );
+        let [said, silent] = ["of", "silent"].map(|name| {
+            let quick = [
+                "run",
+                &format!("{name}.ron"),
+                "--out",
+                name,
+                "--no-png",
+                "--no-bound-curve",
+                "-q",
+            ];
+            project.run(&quick).ends_with(0);
+            let text = std::fs::read_to_string(project.path(&format!("{name}/summary.json")));
+            let summary: serde_json::Value =
+                serde_json::from_str(&text.expect("written")).expect("JSON");
+            summary["results"][0]["peak_bytes"]["hbm"].as_u64().expect("a number")
+        });
+        assert_eq!(said, silent, "{model}");
+        (said, text)
+    };
+    let ((plain, _), (small, text)) = (peak("plain.json"), peak("packed.json"));
+    assert!(text.contains("quantization: not said -> formats: (weights: int4(group: 128)), as the config.json has it"), "{text}");
+    // 6,979,321,856 numbers of matrices in 4.125 bits in the place of 16.
+    assert_eq!(plain - small, 6_979_321_856 * 2 - 6_979_321_856 / 2 - 6_979_321_856 / 64);
+    let memory = ["memory", "--model", "packed.json", "--inference", "--sequence", "128"];
+    project
+        .run(&memory)
+        .ends_with(0)
+        .says(&["matrices are packed as int4:128: here they count as unpacked"]);
+}
+
 #[test]
 fn a_file_of_flags_in_yaml_says_what_the_flags_say() {
     let project = Project::shipped();

@@ -3,10 +3,11 @@
 //! Invariant: what weights say wins over what the card says, as everywhere.
 
 use super::options::MemoryArgs;
+use crate::messages::say_note;
 use crate::output::Failure;
 use std::collections::BTreeMap;
 use std::path::Path;
-use tiersim_input::import::card::{ModelFiles, known_model, known_names, read_model};
+use tiersim_input::import::card::{ModelFiles, Quantised, known_model, known_names, read_model};
 use tiersim_workloads::transformer::card::Card;
 
 /// The model of `--model`, if it was typed: a `config.json` or the name of a known one.
@@ -20,17 +21,27 @@ pub(crate) fn model(args: &MemoryArgs) -> Result<Option<ModelFiles>, Failure> {
         };
     };
     let path = Path::new(name);
-    match known_model(name, weights) {
-        Some(read) => Ok(Some(read?)),
-        None if path.extension().is_some() || path.exists() => Ok(Some(read_model(path, weights)?)),
+    let read = match known_model(name, weights) {
+        Some(read) => read?,
+        None if path.extension().is_some() || path.exists() => read_model(path, weights)?,
         None => {
             let names = known_names().join(", ");
-            Err(Failure::Input(format!(
+            return Err(Failure::Input(format!(
                 "--model takes a config.json or a known model (found {name:?}); name a file that ends in \
                  .json, or one of {names}"
-            )))
+            )));
         }
+    };
+    read.remarks.iter().for_each(|remark| say_note(name, remark));
+    if let Some(Quantised::Packed(packed)) = read.quantised {
+        let note = format!(
+            "the config says that matrices are packed as {}: here they count as unpacked, and a scenario \
+             counts them as they are",
+            packed.word()
+        );
+        say_note(name, &note);
     }
+    Ok(Some(read))
 }
 
 /// Parameters of the largest module, for DeepSpeed's estimators.

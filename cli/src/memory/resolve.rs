@@ -14,7 +14,7 @@ use refusals::{
     OF_DEEPSPEED, OF_LOADER, OF_OPERATORS, OF_SERVING, OF_SHAPE, OF_STEP, is_typed, of_training,
     refuse,
 };
-use tiersim_input::import::card::ModelFiles;
+use tiersim_input::import::card::{ModelFiles, Quantised};
 use tiersim_models::results::memory_account::Place;
 use tiersim_workloads::memory::account::{Keeps, Pipeline, Serving, Step, Structured, Training};
 use tiersim_workloads::memory::deepspeed::Question;
@@ -371,7 +371,10 @@ fn serving(args: &MemoryArgs, model: Option<&ModelFiles>) -> Result<Serving, Str
     let context_ranks = args.context_parallel.unwrap_or(1);
     let replicas = gpus / (tensor * pipeline);
     multiple("GPUs per part of the model", "--context-parallel", replicas, context_ranks)?;
-    let stored = model.and_then(|model| model.format);
+    let stored = model.and_then(|model| match model.quantised {
+        Some(Quantised::As(format)) => Some(format),
+        _ => model.format,
+    });
     let weights = args.precision.or(stored).unwrap_or(Format::Bf16);
     let shape = shape(args, model)?;
     if shape.is_some() != args.sequence.is_some() {

@@ -6,6 +6,7 @@ use super::FileKind;
 use crate::import::accesses::{TextKind, of_text};
 use crate::import::chakra::{begins_json, is_chakra, is_chakra_json};
 use crate::import::requests::binary::is_records;
+use crate::import::serving::burst::is_header;
 use crate::packed::Packing;
 
 pub(super) fn of_head(head: &[u8], size: u64) -> Option<FileKind> {
@@ -108,7 +109,7 @@ fn of_table(text: &str) -> Option<FileKind> {
         return Some(FileKind::TraceTable);
     }
     let header = text.lines().next()?;
-    if header.starts_with("TIMESTAMP,ContextTokens") {
+    if header.starts_with("TIMESTAMP,ContextTokens") || is_header(header) {
         return Some(FileKind::Requests);
     }
     let mut columns = header.split(',');
@@ -180,6 +181,8 @@ mod tests {
             (b"object\n", Some(FileKind::BlockTable)),
             (b"object,op\n", None),
             (b"TIMESTAMP,ContextTokens,GeneratedTokens\n", Some(FileKind::Requests)),
+            (b"Timestamp,Model,Request tokens,Response tokens\n", Some(FileKind::Requests)),
+            (b"Timestamp,Model\n", None),
             (
                 b"{\"timestamp\": 0, \"input_length\": 6, \"hash_ids\": []}",
                 Some(FileKind::Requests),

@@ -209,7 +209,7 @@ fn generate(of: &mut Reader<'_>, block: Block) -> Generate {
         prompt: of.number("prompt-len", [1, 1 << 24], "prompt: {}").unwrap_or(512),
         tokens: of.number("gen-len", [1, 1 << 16], "tokens: {}").unwrap_or(32),
         batch: of.number("gpu-batch-size", [1, 1 << 20], "batch: {}").unwrap_or(4),
-        weights: packed.then_some("int4(group: 32)"),
+        weights: packed.then(|| "int4(group: 32)".to_owned()),
         block: Some(block),
         ..Generate::default()
     }

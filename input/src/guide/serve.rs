@@ -8,17 +8,20 @@ pub(super) mod names;
 mod reasons;
 pub(super) mod values;
 
-use super::reader::Reader;
+use super::reader::{Reader, not_said};
 use super::settings::{Generate, Settings};
 use super::shell::Word;
 use super::words::{Grammar, LAUNCHER, entries, flags_alone};
-use super::{Fate, Guide, write, yaml};
+use super::{Fate, Guide, Row, write, yaml};
+use crate::import::card::{ModelFiles, Quantised};
 use names::{known_as, packed_as, sglang, vllm};
 use reasons::{is_idle, reason, refusal};
 use std::ops::Range;
 use std::path::Path;
 use tiersim_models::diagnostic::Diagnostics;
-use values::{Choice, DTYPES, KV_DTYPES, QUANTIZATIONS, UTILIZATION, share_of, usable, weights};
+use values::{
+    Choice, DTYPES, KV_DTYPES, QUANTIZATIONS, UTILIZATION, packed_word, share_of, usable, weights,
+};
 
 /// Whose flags they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,8 +47,8 @@ pub struct Load<'a> {
     pub model: Option<&'a str>,
     /// The machine with so many devices.
     pub machine: &'a dyn Fn(u64) -> Option<Server>,
-    /// Parameters of a model, by a name of `tiersim memory --model` or the path of a config.json.
-    pub parameters: &'a dyn Fn(&str) -> Option<u64>,
+    /// A model, by a name of `tiersim memory --model` or the path of a config.json.
+    pub files: &'a dyn Fn(&str) -> Option<ModelFiles>,
     /// Tokens that are there when a step begins, and that come.
     pub prompt: u64,
     /// Tokens of each answer.
@@ -111,9 +114,12 @@ pub fn serve(
     let mut settings = Settings::default();
     let mut text = Generate { prompt: load.prompt, tokens: load.tokens, ..Generate::default() };
     settings.model = model(&mut of, load.model).unwrap_or_default();
-    formats(&mut of, load, &mut settings, &mut text);
+    let files = (load.files)(&settings.model);
+    let mut defaults = Vec::new();
+    formats(&mut of, load, files.as_ref(), &mut settings, &mut text, &mut defaults);
     let server = machine(&mut of, load, &mut settings);
-    memory(&mut of, load, &server, &mut settings, &mut text);
+    let parameters = files.map_or(0, |files| files.card.parameters());
+    memory(&mut of, parameters, &server, &mut settings, &mut text);
     requests(&mut of, load, &mut text);
     of.unknown(is_idle);
     for (index, entry) in entries.iter().enumerate() {
@@ -128,7 +134,8 @@ pub fn serve(
         }
     }
     settings.generate = Some(text);
-    let rows = of.done()?;
+    let mut rows = of.done()?;
+    rows.append(&mut defaults);
     let by = format!("tiersim from {name} ARGS");
     let scenario = write::scenario(name, &settings, [&format!("as {name} serves"), &by]);
     Ok(Guide { scenario, rows })
@@ -170,16 +177,32 @@ fn choice<T: Copy>(of: &mut Reader<'_>, key: &str, table: &[Choice<T>]) -> Optio
     found
 }
 
-fn formats(of: &mut Reader<'_>, load: &Load<'_>, settings: &mut Settings, text: &mut Generate) {
+fn formats(
+    of: &mut Reader<'_>,
+    load: &Load<'_>,
+    files: Option<&ModelFiles>,
+    settings: &mut Settings,
+    text: &mut Generate,
+    defaults: &mut Vec<Row>,
+) {
     settings.precision = choice(of, names::DTYPE, &DTYPES).unwrap_or("bf16");
-    text.weights = choice(of, names::QUANTIZATION, &QUANTIZATIONS).flatten();
+    text.weights = choice(of, names::QUANTIZATION, &QUANTIZATIONS).flatten().map(str::to_owned);
+    let by_config = files.and_then(|files| files.quantised).map(|stored| match stored {
+        Quantised::As(format) => format.word().to_owned(),
+        Quantised::Packed(packed) => packed_word(packed),
+    });
+    if let Some(word) = by_config.filter(|_| of.find(names::QUANTIZATION).is_none()) {
+        let told = format!("formats: (weights: {word}), as the config.json has it");
+        not_said(defaults, names::QUANTIZATION, &told);
+        text.weights = Some(word);
+    }
     // A checkpoint that was packed says so in its config, and in its name.
     if load.model.is_none()
         && of.find(names::QUANTIZATION).is_none()
         && let Some((index, entry)) = of.find(names::MODEL)
         && let Some(word) = entry.value.as_deref().and_then(packed_as)
     {
-        text.weights = Some(word);
+        text.weights = Some(word.to_owned());
         if let Some(Fate::Taken(told)) = &mut of.rows[index] {
             told.push_str(&format!(", formats: (weights: {word})"));
         }
@@ -211,7 +234,7 @@ fn machine(of: &mut Reader<'_>, load: &Load<'_>, settings: &mut Settings) -> Ser
 
 fn memory(
     of: &mut Reader<'_>,
-    load: &Load<'_>,
+    parameters: u64,
     server: &Server,
     settings: &mut Settings,
     text: &mut Generate,
@@ -230,8 +253,7 @@ fn memory(
         });
     }
     text.hbm = Some(bytes(share));
-    let format = text.weights.unwrap_or(settings.precision);
-    let parameters = (load.parameters)(&settings.model).unwrap_or(0);
+    let format = text.weights.as_deref().unwrap_or(settings.precision);
     let all = weights(parameters, format, settings.devices);
     let of_all = |gib| share_of(gib, all);
     let key = names::OFFLOAD;

@@ -78,13 +78,13 @@ pub(super) struct Ranks {
 }
 
 /// What is generated, and with how much of the card.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Generate {
     pub(super) prompt: u64,
     pub(super) tokens: u64,
     pub(super) batch: u64,
     /// Formats of weights and of keys and values, where they are not the precision.
-    pub(super) weights: Option<&'static str>,
+    pub(super) weights: Option<String>,
     pub(super) kv: Option<&'static str>,
     /// Bytes of each card that may be used, where not all of them are.
     pub(super) hbm: Option<u64>,

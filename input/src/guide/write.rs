@@ -28,7 +28,8 @@ pub(super) fn scenario(from: &str, of: &Settings, [case, by]: [&str; 2]) -> Stri
     out.push_str("    policies: [\n");
     let offload = offload(of);
     let policy = offload.map_or("AllHbm".to_owned(), |words| format!("ZeroOffload({words})"));
-    let policy = of.generate.and_then(|text| text.block).map_or(policy, |block| percent(&block));
+    let policy =
+        of.generate.as_ref().and_then(|text| text.block).map_or(policy, |block| percent(&block));
     let policy = of.policy.clone().unwrap_or(policy);
     case_of(&mut out, of, [case, &policy, &from]);
     let _ = writeln!(out, "    ],\n    expect: [\n        fits({case:?}),\n    ],\n)");
@@ -40,7 +41,8 @@ fn case_of(out: &mut String, of: &Settings, [case, policy, from]: [&str; 3]) {
     let pressure = pressure(of).map(|words| format!("pressure: (\n{words}            )"));
     let runtime = runtime(of, from);
     let is_long = policy.contains('\n') || runtime.is_some() || pressure.is_some();
-    let hbm = of.generate.and_then(|text| text.hbm).map(|bytes| format!("hbm: b({bytes})"));
+    let hbm =
+        of.generate.as_ref().and_then(|text| text.hbm).map(|bytes| format!("hbm: b({bytes})"));
     let first = [format!("name: {case:?}"), format!("policy: {policy}")];
     let fields = first.into_iter().chain(hbm).chain(runtime).chain(pressure);
     if is_long {
@@ -65,7 +67,7 @@ fn generation(out: &mut String, of: &Settings, text: &Generate) {
     let _ = writeln!(out, "    workload: Model(\n        model: {:?},", of.model);
     let _ = writeln!(out, "        precision: {},", of.precision);
     let of_kind = |kind: &str, word: Option<&str>| word.map(|word| format!("{kind}: {word}"));
-    let formats = [of_kind("weights", text.weights), of_kind("kv", text.kv)];
+    let formats = [of_kind("weights", text.weights.as_deref()), of_kind("kv", text.kv)];
     let formats: Vec<String> = formats.into_iter().flatten().collect();
     if !formats.is_empty() {
         let _ = writeln!(out, "        formats: ({}),", formats.join(", "));

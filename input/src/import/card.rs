@@ -22,6 +22,16 @@ use tiersim_models::diagnostic::Diagnostics;
 use tiersim_workloads::transformer::Card;
 use tiersim_workloads::transformer::format::Format;
 use tiersim_workloads::transformer::known::{KNOWN, known};
+use tiersim_workloads::transformer::packed::Packed;
+
+/// How matrices are stored that are computed with in another format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Quantised {
+    /// Number by number.
+    As(Format),
+    /// In groups that share scales.
+    Packed(Packed),
+}
 
 /// A model, as its files or the table of known ones have it.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,6 +40,8 @@ pub struct ModelFiles {
     pub card: Card,
     /// The format that most bytes of the weights have, or that the config says they have.
     pub format: Option<Format>,
+    /// How the config says that matrices of blocks are stored, where that is another format.
+    pub quantised: Option<Quantised>,
     /// Bytes of all tensors of the weights, if these were read.
     pub bytes: Option<u64>,
     /// Where weights and card disagree, and what is left out: one sentence each.
@@ -39,7 +51,7 @@ pub struct ModelFiles {
 impl ModelFiles {
     /// A card that no file says anything about.
     pub(crate) fn card(card: Card) -> ModelFiles {
-        ModelFiles { card, format: None, bytes: None, remarks: Vec::new() }
+        ModelFiles { card, format: None, quantised: None, bytes: None, remarks: Vec::new() }
     }
 }
 
@@ -59,8 +71,7 @@ pub fn read_model(config: &Path, weights: Option<&Path>) -> Result<ModelFiles, D
 /// # Errors
 /// All problems of the weights.
 pub fn known_model(name: &str, weights: Option<&Path>) -> Option<Result<ModelFiles, Diagnostics>> {
-    let card = known(name)?.card();
-    let model = ModelFiles { card, format: None, bytes: None, remarks: Vec::new() };
+    let model = ModelFiles::card(known(name)?.card());
     Some(with_weights(model, Path::new(name), weights))
 }
 
@@ -76,5 +87,6 @@ fn with_weights(
 ) -> Result<ModelFiles, Diagnostics> {
     let Some(path) = path else { return Ok(model) };
     let table = read_weights(path)?;
-    truth::apply(model, card, &table, path)
+    // The weights say themselves how they are stored.
+    truth::apply(ModelFiles { quantised: None, ..model }, card, &table, path)
 }

@@ -1,20 +1,23 @@
-//! Requests to a served model, as two published traces have them: the Azure LLM inference traces
-//! (`azure`) and Mooncake's (`mooncake`).
+//! Requests to a served model, as published traces have them: the Azure LLM inference traces
+//! (`azure`), BurstGPT (`burst`) and Mooncake's (`mooncake`).
 //!
-//! The file's name says the format, `.csv` or `.jsonl`; either may be packed with gzip or
+//! The file's name says the format, `.csv` or `.jsonl`, and its columns which table it is; either may be packed with gzip or
 //! Zstandard. Files are streamed: what is held is the requests, not the text.
 //! Invariant: what is returned has one request or more, sorted by arrival, those of one moment in
 //! the order of the file.
 
 mod azure;
+pub(crate) mod burst;
 mod info;
 pub(crate) mod mooncake;
 mod shape;
+mod table;
 
 pub use info::{BlocksInfo, RequestsInfo, TokensInfo, requests_info};
 pub use shape::requests_shape;
 
-use crate::trace::tables::{Findings, Limits, unpacked_name};
+use crate::trace::tables::{Findings, Limits, describe, unpacked, unpacked_name};
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use tiersim_models::diagnostic::{Diagnostics, Place};
 use tiersim_models::requests::{MOST_TOKENS, RequestProblem, ServingRequests};
@@ -41,13 +44,16 @@ const ENOUGH: u64 = 50;
 pub fn read_requests(path: &Path, block_tokens: u32) -> Result<ServingRequests, Diagnostics> {
     let name = unpacked_name(path);
     let mut requests = if name.ends_with(".csv") {
-        azure::read(path)?
+        match burst::is_header(&header(path)?) {
+            true => table::read(path, &burst::TABLE, true)?,
+            false => table::read(path, &azure::TABLE, false)?,
+        }
     } else if name.ends_with(".jsonl") {
         mooncake::read(path, block_tokens)?
     } else {
         let rule = "the name of a trace of requests says its format";
-        let remedy = "call it .csv (columns of the Azure LLM inference traces) or .jsonl \
-                      (Mooncake's objects), packed .gz or .zst after it";
+        let remedy = "call it .csv (columns of the Azure LLM inference traces, or of BurstGPT) or \
+                      .jsonl (Mooncake's objects), packed .gz or .zst after it";
         return Err(Diagnostics::one(path, None, rule, format!("{name:?}"), remedy));
     };
     if requests.list.is_empty() {
@@ -56,6 +62,15 @@ pub fn read_requests(path: &Path, block_tokens: u32) -> Result<ServingRequests, 
     }
     requests.sort();
     Ok(requests)
+}
+
+/// The first line of a table, as far as columns that are known reach.
+fn header(path: &Path) -> Result<String, Diagnostics> {
+    let (text, _) = unpacked(path, LIMITS)?;
+    let mut line = Vec::new();
+    let read = BufReader::new(text.take(256)).read_until(b'\n', &mut line);
+    read.map_err(|error| describe(path, &error))?;
+    Ok(String::from_utf8_lossy(&line).trim_start_matches('\u{feff}').trim_end().to_owned())
 }
 
 /// Says what is wrong with the request of a line.

@@ -3,12 +3,12 @@
 //! The model is named or read from its own files ([`crate::import::card`]), once per scenario file.
 //! What is left out has the default that the doc comment of its field states.
 
-use crate::import::card::{ModelFiles, known_model, known_names, read_model};
+use crate::import::card::{ModelFiles, Quantised, known_model, known_names, read_model};
 use crate::scenario::TraceSource;
 use crate::scenario::files::{Files, Lookup, ModelLookup};
 use crate::scenario::modes::Setting;
 use crate::scenario::raw::RawModelled;
-use crate::scenario::raw::card::{RawFormats, RawWeights};
+use crate::scenario::raw::card::RawFormats;
 use crate::scenario::raw::work::RawWork;
 use crate::scenario::resolver::Resolver;
 use crate::text::choices::choices;
@@ -172,7 +172,12 @@ impl Resolver<'_, '_> {
     ) -> Option<Formats> {
         let said = formats.copied().unwrap_or_default();
         let all = precision.copied().or(model.format);
-        let (weights, packed) = said.weights.map_or((None, None), RawWeights::parts);
+        let (weights, packed) = match (said.weights, model.quantised) {
+            (Some(said), _) => said.parts(),
+            (None, Some(Quantised::As(format))) => (Some(format), None),
+            (None, Some(Quantised::Packed(packed))) => (None, Some(packed)),
+            (None, None) => (None, None),
+        };
         let each = [weights, said.gradients, said.activations, said.kv];
         let each = each.map(|format| format.or(all));
         let [Some(weights), Some(gradients), Some(activations), Some(kv)] = each else {

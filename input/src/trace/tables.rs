@@ -82,14 +82,15 @@ pub(crate) struct Column {
     pub(crate) required: bool,
 }
 
-/// The columns that a text names, with spaces between them and `?` behind those that may be left
-/// out.
+/// The columns that a text names, with spaces or commas between them and `?` behind those that may
+/// be left out.
 pub(crate) fn columns(text: &'static str) -> Vec<Column> {
     let column = |word: &'static str| match word.strip_suffix('?') {
         Some(name) => Column { name, required: false },
         None => Column { name: word, required: true },
     };
-    text.split(' ').map(column).collect()
+    // Names may have spaces themselves.
+    text.split(if text.contains(',') { ',' } else { ' ' }).map(column).collect()
 }
 
 /// Problems found so far, with a bound on how many are kept.

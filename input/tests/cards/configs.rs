@@ -1,11 +1,12 @@
 //! `config.json` of every type, in the words that its makers use.
 
 use crate::files::file;
-use tiersim_input::import::card::{ModelFiles, read_model};
+use tiersim_input::import::card::{ModelFiles, Quantised, read_model};
 use tiersim_workloads::transformer::Card;
 use tiersim_workloads::transformer::card::{Experts, Family};
 use tiersim_workloads::transformer::format::Format;
 use tiersim_workloads::transformer::known::known;
+use tiersim_workloads::transformer::packed::Packed;
 
 fn read(name: &str, text: &str) -> ModelFiles {
     let path = file(&format!("config-{name}"), &format!("{name}.config.json"), text);
@@ -182,9 +183,48 @@ fn windows_of_some_layers_and_quantised_weights_are_remarked() {
     assert_eq!((all.card.window, all.remarks.len()), (Some(16), 0));
     let quantised = tiny(
         "quantised",
-        r#""model_type": "llama", "quantization_config": {"load_in_8bit": true, "deep": [1, {}]}"#,
+        r#""model_type": "llama", "quantization_config": {"quant_method": "hqq", "deep": [1, {}]}"#,
     );
     assert!(quantised.remarks[0].contains("quantised"), "{:?}", quantised.remarks);
+}
+
+/// As makers of packed checkpoints write them.
+#[test]
+fn how_matrices_are_stored_is_read_where_it_is_known() {
+    let int4 = |group| Some(Quantised::Packed(Packed::Int4 { group }));
+    let nf4 = |double| Some(Quantised::Packed(Packed::Nf4 { group: 64, double }));
+    let [fp8, int8] = [Format::Fp8, Format::Int8].map(|format| Some(Quantised::As(format)));
+    let compressed = |weights: &str| {
+        format!(
+            r#"{{"quant_method": "compressed-tensors", "config_groups": {{"group_0": {{"weights": {weights}, "targets": ["Linear"]}}}}, "format": "x"}}"#
+        )
+    };
+    for (text, wanted) in [
+        (r#"{"bits": 4, "group_size": 64, "quant_method": "awq", "version": "gemm", "zero_point": true}"#.to_owned(), int4(64)),
+        (r#"{"quant_method": "awq"}"#.to_owned(), int4(128)),
+        // A scale for each row, of 64 numbers.
+        (r#"{"bits": 4, "group_size": -1, "quant_method": "gptq", "desc_act": false}"#.to_owned(), int4(64)),
+        (r#"{"bits": 8, "group_size": 128, "quant_method": "gptq"}"#.to_owned(), int8),
+        (r#"{"bits": 3, "group_size": 128, "quant_method": "gptq"}"#.to_owned(), None),
+        (r#"{"bits": 4, "group_size": 0, "quant_method": "gptq"}"#.to_owned(), None),
+        (r#"{"activation_scheme": "dynamic", "quant_method": "fp8", "weight_block_size": [128, 128]}"#.to_owned(), fp8),
+        (r#"{"load_in_8bit": true}"#.to_owned(), int8),
+        (r#"{"quant_method": "bitsandbytes", "load_in_4bit": true, "bnb_4bit_use_double_quant": true}"#.to_owned(), nf4(true)),
+        (r#"{"quant_method": "bitsandbytes", "load_in_4bit": true, "load_in_8bit": false}"#.to_owned(), nf4(false)),
+        (r#"{"quant_method": "mxfp4", "modules_to_not_convert": []}"#.to_owned(), Some(Quantised::Packed(Packed::Mxfp4))),
+        (compressed(r#"{"num_bits": 8, "type": "float", "strategy": "channel"}"#), fp8),
+        (compressed(r#"{"num_bits": 4, "type": "int", "group_size": 128}"#), int4(128)),
+        (compressed(r#"{"num_bits": 8, "type": "int", "group_size": null}"#), int8),
+        (compressed(r#"{"num_bits": 4, "type": "float", "group_size": 16}"#), None),
+        (compressed("null"), None),
+        (r#"{"quant_method": "compressed-tensors"}"#.to_owned(), None),
+        (r#"{"quant_method": "aqlm"}"#.to_owned(), None),
+        ("{}".to_owned(), None),
+    ] {
+        let model = tiny("stored", &format!(r#""model_type": "llama", "quantization_config": {text}"#));
+        assert_eq!(model.quantised, wanted, "{text}");
+        assert_eq!(model.remarks.len(), usize::from(wanted.is_none()), "{text}");
+    }
 }
 
 #[test]

@@ -2,6 +2,8 @@
 //!
 //! Invariant: what a flag's value means is said here alone; the first word of a row is written.
 
+use tiersim_workloads::transformer::packed::Packed;
+
 /// Words of a flag for one meaning, the meaning, and how a report tells it.
 pub(in crate::guide) type Choice<T> = (&'static [&'static str], T, &'static str);
 
@@ -50,15 +52,32 @@ pub(in crate::guide) fn usable(bytes: u64, share: f64) -> u64 {
     (bytes as f64 * share) as u64
 }
 
+/// The scenario's word for how weights are packed.
+pub(in crate::guide) fn packed_word(packed: Packed) -> String {
+    match packed {
+        Packed::Int4 { group } => format!("int4(group: {group})"),
+        Packed::Nf4 { group, double: false } => format!("nf4(group: {group})"),
+        Packed::Nf4 { group, double: true } => format!("nf4(group: {group}, double: true)"),
+        Packed::Mxfp4 => "mxfp4".to_owned(),
+    }
+}
+
 /// Bytes of a number, for the share that is offloaded; constants of groups count.
 fn bytes_per_weight(word: &str) -> f64 {
+    let of_group = |kind: &str| {
+        let rest = word.strip_prefix(kind)?.strip_prefix("(group: ")?;
+        rest.split([',', ')']).next()?.parse::<f64>().ok()
+    };
     match word {
         "fp32" => 4.0,
         "fp8" | "int8" => 1.0,
-        "int4(group: 128)" => 0.5 + 2.0 / 128.0,
-        "nf4(group: 64)" => 0.5 + 4.0 / 64.0,
         "mxfp4" => 0.5 + 1.0 / 32.0,
-        _ => 2.0,
+        _ => match (of_group("int4"), of_group("nf4")) {
+            (Some(group), _) => 0.5 + 2.0 / group,
+            (_, Some(group)) if word.ends_with("double: true)") => 0.5 + 1.0 / group,
+            (_, Some(group)) => 0.5 + 4.0 / group,
+            _ => 2.0,
+        },
     }
 }
 

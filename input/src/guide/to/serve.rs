@@ -11,14 +11,13 @@ use super::case::{self, formats as shown, machine, measuring, model};
 use super::parts::{Ask, Back, Parts, quoted};
 use crate::guide::serve::Engine;
 use crate::guide::serve::names::{self, checkpoint, sglang_flag};
-use crate::guide::serve::values::{DTYPES, KV_DTYPES, QUANTIZATIONS, written};
+use crate::guide::serve::values::{DTYPES, KV_DTYPES, QUANTIZATIONS, packed_word, written};
 use tiersim_models::diagnostic::Diagnostics;
 use tiersim_policies::scenario::{ServingSource, TraceSource};
 use tiersim_workloads::transformer::Work;
 use tiersim_workloads::transformer::card::Card;
 use tiersim_workloads::transformer::format::{Format, Formats};
 use tiersim_workloads::transformer::generation::{AttentionOn, Generation};
-use tiersim_workloads::transformer::packed::Packed;
 use tiersim_workloads::transformer::serving::Serving;
 use tiersim_workloads::transformer::training::{Kernels, Router};
 
@@ -157,10 +156,7 @@ fn format_flags(of: &mut Line<'_, '_>, formats: &Formats) {
     let stored = match packed {
         None if weights == activations => None,
         None => Some(weights.word().to_owned()),
-        Some(Packed::Int4 { group }) => Some(format!("int4(group: {group})")),
-        Some(Packed::Nf4 { group, double: false }) => Some(format!("nf4(group: {group})")),
-        Some(Packed::Nf4 { double: true, .. }) => Some("nf4(double: true)".to_owned()),
-        Some(Packed::Mxfp4) => Some("mxfp4".to_owned()),
+        Some(packed) => Some(packed_word(*packed)),
     };
     of.weights = base;
     if let Some(stored) = stored {

@@ -4,14 +4,15 @@
 //! something else than a [`Card`] can say, refused. Everything else (token ids, rates of dropout)
 //! is passed over. Defaults are those of the family's configuration class.
 
+mod quantised;
 mod refused;
 
 use super::ModelFiles;
 use crate::json;
 use crate::text::ron_text::shorten;
 use crate::text::ron_tree::place_in;
+use quantised::{RawQuantisation, quantised};
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 use std::path::Path;
 use tiersim_models::diagnostic::Diagnostics;
 use tiersim_workloads::transformer::card::{Card, Experts, Family};
@@ -65,7 +66,7 @@ struct Raw {
     hidden_act: Option<String>,
     torch_dtype: Option<String>,
     dtype: Option<String>,
-    quantization_config: Option<IgnoredAny>,
+    quantization_config: Option<RawQuantisation>,
 }
 
 /// The types of model that are read, with their families.
@@ -104,7 +105,9 @@ pub(super) fn read(path: &Path) -> Result<ModelFiles, Diagnostics> {
     for problem in card.problems() {
         config.fault(keys_of(problem.field), problem.rule, problem.remedy);
     }
-    if raw.quantization_config.is_some() {
+    let stored = raw.quantization_config.as_ref();
+    let quantised = stored.and_then(|stored| quantised(stored, card.hidden));
+    if stored.is_some() && quantised.is_none() {
         remarks.push(
             "the config says that weights are quantised: without the weights' own table they count \
              as unquantised"
@@ -113,7 +116,7 @@ pub(super) fn read(path: &Path) -> Result<ModelFiles, Diagnostics> {
     }
     let word = raw.dtype.as_ref().or(raw.torch_dtype.as_ref());
     let format = word.and_then(|word| format(word));
-    config.problems.into_result(ModelFiles { card, format, bytes: None, remarks })
+    config.problems.into_result(ModelFiles { card, format, quantised, bytes: None, remarks })
 }
 
 /// The file's name without `.json` and `.config`; of a plain `config.json` the folder's.

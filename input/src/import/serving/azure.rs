@@ -6,13 +6,8 @@
 //! Invariant: no leap second, daylight saving or zone is guessed: a clock is a count of ticks, and a zone
 //! that is written is taken off.
 
-use super::{ENOUGH, LIMITS, MOST_REQUESTS, refused};
-use crate::trace::rows::{Row, read_rows, whole_number};
-use crate::trace::tables::{Findings, Source};
-use std::path::Path;
-use tiersim_models::diagnostic::{Diagnostics, Place};
-use tiersim_models::requests::ServingRequests;
-use tiersim_models::units::Time;
+use super::table::{Arrival, Table};
+use crate::trace::rows::{Row, whole_number};
 
 const COLUMNS: &str = "TIMESTAMP ContextTokens GeneratedTokens";
 /// Ticks of the clock in a second.
@@ -20,52 +15,18 @@ const TICKS_PER_S: u64 = 10_000_000;
 /// Picoseconds of a tick.
 const PS_PER_TICK: u64 = 100_000;
 
-/// A row: ticks, and tokens of prompt and answer.
-type Arrival = (u64, u64, u64);
-
-pub(super) fn read(path: &Path) -> Result<ServingRequests, Diagnostics> {
-    let source = Source::at(path.to_owned(), true, LIMITS)?.open_ended();
-    let (mut findings, mut rows) = (Findings::default(), Vec::new());
-    let each = |row: &mut Row<'_>| {
-        if row.index >= MOST_REQUESTS {
-            if row.index == MOST_REQUESTS {
-                let rule = format!("a trace has at most {MOST_REQUESTS} requests");
-                row.problem(rule, "more".to_owned(), "split it");
-            }
-        } else if row.findings.count() < ENOUGH {
-            rows.push(arrival(row));
-        }
-    };
-    read_rows(source, COLUMNS, None, &mut findings, each);
-    if !findings.is_empty() {
-        return Err(findings.finish());
-    }
-    let first = rows.iter().map(|&(ticks, ..)| ticks).min().unwrap_or_default();
-    let mut requests = ServingRequests::new(None);
-    for (index, (ticks, prompt, output)) in rows.into_iter().enumerate() {
-        let line = index as u64 + 2;
-        let Some(at) = (ticks - first).checked_mul(PS_PER_TICK) else {
-            let place = Some(Place { line, column: 0 });
-            let rule = "a request arrives less than 213 days after the first";
-            findings.push(path, place, rule, "later", "split the trace");
-            continue;
-        };
-        if let Err(problem) = requests.push(Time::from_ps(at), prompt, output, &[]) {
-            refused(problem, (prompt, output, 0), (path, line), &mut findings);
-        }
-    }
-    findings.finish().into_result(requests)
-}
+/// What the table says.
+pub(super) const TABLE: Table = Table { columns: COLUMNS, ps: PS_PER_TICK, arrival };
 
 fn arrival(row: &mut Row<'_>) -> Arrival {
     let stamp = row.text("TIMESTAMP").to_owned();
-    let ticks = ticks(&stamp).unwrap_or_else(|| {
+    let at = ticks(&stamp).unwrap_or_else(|| {
         let found = format!("{stamp:?}");
         let rule = "TIMESTAMP is YYYY-MM-DD hh:mm:ss with up to seven decimals";
         row.problem(rule, found, "write it as in 2023-11-16 18:15:46.6805900");
         0
     });
-    (ticks, row.whole("ContextTokens"), row.whole("GeneratedTokens"))
+    Arrival { at, prompt: row.whole("ContextTokens"), output: row.whole("GeneratedTokens") }
 }
 
 /// Ticks since the start of the year 0.

@@ -12,6 +12,9 @@ use tiersim_models::requests::{Request, ServingRequests};
 pub struct RequestsInfo {
     /// How many.
     pub requests: u64,
+    /// How many more got no answer, and are left out.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub failed: u64,
     /// From the first arrival to the last, in seconds.
     pub span_s: f64,
     /// The most that arrive within a second, counted from the first arrival.
@@ -23,6 +26,10 @@ pub struct RequestsInfo {
     /// Blocks of prompts, where the file names them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blocks: Option<BlocksInfo>,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// Tokens of all requests.
@@ -64,6 +71,7 @@ pub fn requests_info(requests: &ServingRequests) -> RequestsInfo {
     let busiest = list.chunk_by(|one, next| second(one) == second(next)).map(<[Request]>::len);
     RequestsInfo {
         requests: list.len() as u64,
+        failed: requests.failed,
         span_s: (last - first) as f64 / 1e12,
         busiest_second: busiest.max().unwrap_or(0) as u64,
         prompt: tokens(list.iter().map(|one| one.prompt).collect()),
@@ -98,6 +106,9 @@ impl fmt::Display for RequestsInfo {
         let rate = if *span_s > 0.0 { *requests as f64 / span_s } else { 0.0 };
         writeln!(f, "{requests} requests within {span_s:.3} s, {rate:.3} a second on average,")?;
         writeln!(f, "  {busiest_second} in the busiest second")?;
+        if self.failed > 0 {
+            writeln!(f, "  {} more failed: without an answer they are left out", self.failed)?;
+        }
         writeln!(f, "\ntokens           sum       mean     p50     p95     p99    most")?;
         for (what, of) in [("prompts", &self.prompt), ("answers", &self.output)] {
             let TokensInfo { sum, mean, p50, p95, p99, most } = of;

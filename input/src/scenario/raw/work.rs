@@ -206,7 +206,7 @@ pub(crate) struct RawSemiseparable {
 #[serde(rename = "serve", deny_unknown_fields)]
 pub(crate) struct RawServe {
     /// A trace of requests: `.jsonl` (Mooncake's objects) or `.csv` (columns of the Azure LLM
-    /// inference traces), `.gz` and `.zst` too, see [Paths](#paths).
+    /// inference traces, or of BurstGPT), `.gz` and `.zst` too, see [Paths](#paths).
     pub(crate) requests: String,
     /// Only so many requests, the first ones.
     ///
