@@ -45,4 +45,23 @@ fn what_has_no_plan_is_refused() {
         let ran = project.run(&words).ends_with(2).says(&[says]);
         assert_eq!(ran.stdout, "", "nothing is printed");
     }
+    for (scenario, case, says) in [
+        ("numa-wrong-node", "near", "a case without `numa` and `host_update`"),
+        ("llama-2-7b-zero-offload-placement", "optimizer in DRAM", "ops on the CPU move objects"),
+        ("pressure-dynamic-batch", "2 to 8, balanced", "write a plan"),
+    ] {
+        let file = format!("scenarios/{scenario}.ron");
+        let ran = project.run(&["to", "plan", &file, "--case", case]).ends_with(2).says(&[says]);
+        assert_eq!(ran.stdout, "", "nothing is printed");
+    }
+}
+
+/// Requests are served once: there is no replay to compare with.
+#[test]
+fn a_run_of_one_replay_says_that_it_is_one() {
+    let project = Project::shipped();
+    let words =
+        ["to", "plan", "scenarios/kv-tiering-requests.ron", "--case", "LRU to CXL and NVMe"];
+    let ran = project.run(&words).ends_with(0).says(&["the run is one replay"]);
+    assert_eq!(ran.json()["repeats"], false);
 }

@@ -58,10 +58,16 @@ impl CaseRunner<'_> {
         }
         // Whoever follows the plan is wrapped as its policy was, and what wraps it decides again.
         if !asked.numa.is_none() || asked.workload.trace.ops.iter().any(|op| op.unit == Unit::Cpu) {
-            return Some("nodes of memory and ops on the CPU move objects beside the policy");
+            return Some(
+                "nodes of memory and ops on the CPU move objects beside the policy; write a plan of a \
+                 case without `numa` and `host_update`",
+            );
         }
         if asked.watched.is_some() {
-            return Some("its memory is watched, and pressure moves objects beside the policy");
+            return Some(
+                "its memory is watched, and pressure moves objects beside the policy; write a plan \
+                         of a case without `pressure`",
+            );
         }
         (!exact).then_some("what an allocator has room for is decided while memory is allocated")
     }

@@ -31,8 +31,12 @@ pub fn plan(ask: &Ask<'_>, trace: &Trace, plan: &NotedPlan, step: Span) -> Back 
     let at = parts.of_case("policy");
     parts.said(&at, policy, format!("{}, as `tiersim.Plan` follows it", words.join(", ")));
     if !plan.repeats() {
-        let why =
-            "the last two replays of the run decide differently: the last is the one to repeat";
+        let why = match plan.planned {
+            1 => "the run is one replay: another may decide differently",
+            _ => {
+                "the last two replays of the run decide differently: the last is the one to repeat"
+            }
+        };
         parts.unsaid(&at, "what comes behind the run", why);
     }
     parts.aside(
