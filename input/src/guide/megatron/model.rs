@@ -126,7 +126,7 @@ fn bert(of: &mut Reader<'_>, gated: bool, tensor: u64) -> bool {
         }
         if let Some((_, entry)) = of.find("tensor-model-parallel-size").filter(|_| tensor > 1) {
             let rule = "layers of BERT are whole on each rank here";
-            of.wrong(entry.place, rule, &tensor.to_string(), "write 1: all ranks are replicas then");
+            of.wrong(entry.place, rule, &tensor.to_string(), "write 1: ranks are then replicas");
         }
     }
     is_bert
