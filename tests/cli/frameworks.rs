@@ -152,7 +152,7 @@ exec vllm serve "$MODEL" "${ARGS[@]}" --gpu-memory-utilization=0.9 > log 2>&1 &
     ),
     (
         "vllm",
-        "docker run --gpus all -v ~/.cache:/root/.cache --ipc=host -p 8000:8000 \\\n  vllm/vllm-openai:latest \\\n  \
+        "docker run --gpus all -v ~/models:/models --ipc=host -p 8000:8000 \\\n  vllm/vllm-openai:latest \\\n  \
          --model mistralai/Mistral-7B-Instruct-v0.3 --enforce-eager",
         &["--device", "4090", "--tokens", "2"],
         &[

@@ -27,14 +27,18 @@ pub(super) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
+    fn unread(file: &'a Path, entries: &'a [Entry], word: fn(&[String]) -> String) -> Reader<'a> {
+        let rows = vec![None; entries.len()];
+        Reader { file, entries, word, problems: Diagnostics::default(), rows }
+    }
+
     /// Of these entries; two that say the same are a problem.
     pub(super) fn new(
         file: &'a Path,
         entries: &'a [Entry],
         word: fn(&[String]) -> String,
     ) -> Reader<'a> {
-        let rows = vec![None; entries.len()];
-        let mut of = Reader { file, entries, word, problems: Diagnostics::default(), rows };
+        let mut of = Reader::unread(file, entries, word);
         for (index, entry) in entries.iter().enumerate() {
             let same = |other: &&Entry| word(&other.path) == word(&entry.path);
             if let Some(first) = entries[..index].iter().find(same) {
@@ -53,8 +57,7 @@ impl<'a> Reader<'a> {
         entries: &'a [Entry],
         word: fn(&[String]) -> String,
     ) -> Reader<'a> {
-        let rows = vec![None; entries.len()];
-        let mut of = Reader { file, entries, word, problems: Diagnostics::default(), rows };
+        let mut of = Reader::unread(file, entries, word);
         for (index, entry) in entries.iter().enumerate() {
             let key = word(&entry.path);
             let again = |other: &&Entry| word(&other.path) == key;

@@ -44,10 +44,8 @@ const ENOUGH: u64 = 50;
 pub fn read_requests(path: &Path, block_tokens: u32) -> Result<ServingRequests, Diagnostics> {
     let name = unpacked_name(path);
     let mut requests = if name.ends_with(".csv") {
-        match burst::is_header(&header(path)?) {
-            true => table::read(path, &burst::TABLE, true)?,
-            false => table::read(path, &azure::TABLE, false)?,
-        }
+        let is_burst = burst::is_header(&header(path)?);
+        table::read(path, if is_burst { &burst::TABLE } else { &azure::TABLE })?
     } else if name.ends_with(".jsonl") {
         mooncake::read(path, block_tokens)?
     } else {

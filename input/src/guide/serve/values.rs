@@ -2,6 +2,8 @@
 //!
 //! Invariant: what a flag's value means is said here alone; the first word of a row is written.
 
+use crate::scenario::raw::card::RawWeights;
+use tiersim_workloads::transformer::format::Format;
 use tiersim_workloads::transformer::packed::Packed;
 
 /// Words of a flag for one meaning, the meaning, and how a report tells it.
@@ -62,23 +64,15 @@ pub(in crate::guide) fn packed_word(packed: Packed) -> String {
     }
 }
 
-/// Bytes of a number, for the share that is offloaded; constants of groups count.
+/// Bytes of a number, for the share that is offloaded; scales of groups count.
 fn bytes_per_weight(word: &str) -> f64 {
-    let of_group = |kind: &str| {
-        let rest = word.strip_prefix(kind)?.strip_prefix("(group: ")?;
-        rest.split([',', ')']).next()?.parse::<f64>().ok()
+    const MANY: u128 = 1 << 20;
+    let stored = ron::from_str(word).map(RawWeights::parts);
+    let bytes = match stored.expect("a scenario's word") {
+        (_, Some(packed)) => packed.bytes(MANY),
+        (format, None) => u128::from(format.map_or(2, Format::bytes)) * MANY,
     };
-    match word {
-        "fp32" => 4.0,
-        "fp8" | "int8" => 1.0,
-        "mxfp4" => 0.5 + 1.0 / 32.0,
-        _ => match (of_group("int4"), of_group("nf4")) {
-            (Some(group), _) => 0.5 + 2.0 / group,
-            (_, Some(group)) if word.ends_with("double: true)") => 0.5 + 1.0 / group,
-            (_, Some(group)) => 0.5 + 4.0 / group,
-            _ => 2.0,
-        },
-    }
+    bytes as f64 / MANY as f64
 }
 
 /// Bytes of the weights that one of so many devices has.

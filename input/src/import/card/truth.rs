@@ -88,9 +88,11 @@ impl Check<'_> {
             Some(first) if !self.names.contains(bare(&first.name)) => card.stored().collect(),
             _ => loaded,
         };
-        let joined = [("qkv_proj", &["q_proj", "k_proj", "v_proj"][..])];
-        let joined = joined.into_iter().chain([("gate_up_proj", &["gate_proj", "up_proj"][..])]);
-        joined.fold(tensors, |tensors, (one, parts)| self.joined(tensors, one, parts))
+        let joined: [(&str, &[&str]); 2] = [
+            ("qkv_proj", &["q_proj", "k_proj", "v_proj"]),
+            ("gate_up_proj", &["gate_proj", "up_proj"]),
+        ];
+        joined.into_iter().fold(tensors, |tensors, (one, parts)| self.joined(tensors, one, parts))
     }
 
     /// Matrices as one, where the table has them so: their rows follow each other.

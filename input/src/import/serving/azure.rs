@@ -16,7 +16,8 @@ const TICKS_PER_S: u64 = 10_000_000;
 const PS_PER_TICK: u64 = 100_000;
 
 /// What the table says.
-pub(super) const TABLE: Table = Table { columns: COLUMNS, ps: PS_PER_TICK, arrival };
+pub(super) const TABLE: Table =
+    Table { columns: COLUMNS, ps: PS_PER_TICK, failures: false, arrival };
 
 fn arrival(row: &mut Row<'_>) -> Arrival {
     let stamp = row.text("TIMESTAMP").to_owned();

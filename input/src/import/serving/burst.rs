@@ -13,6 +13,7 @@ pub(super) const TABLE: Table = Table {
     columns: "Timestamp,Session ID?,Elapsed time?,Model?,Request tokens,Response tokens,\
               Total tokens?,Log Type?",
     ps: 1000,
+    failures: true,
     arrival,
 };
 

@@ -17,6 +17,8 @@ pub(super) struct Table {
     pub(super) columns: &'static str,
     /// Picoseconds of a unit of its times.
     pub(super) ps: u64,
+    /// Whether a request without tokens in its answer is one that failed.
+    pub(super) failures: bool,
     /// What a row says.
     pub(super) arrival: fn(&mut Row<'_>) -> Arrival,
 }
@@ -28,11 +30,7 @@ pub(super) struct Arrival {
     pub(super) output: u64,
 }
 
-pub(super) fn read(
-    path: &Path,
-    table: &Table,
-    failures: bool,
-) -> Result<ServingRequests, Diagnostics> {
+pub(super) fn read(path: &Path, table: &Table) -> Result<ServingRequests, Diagnostics> {
     let source = Source::at(path.to_owned(), true, LIMITS)?.open_ended();
     let (mut findings, mut rows) = (Findings::default(), Vec::new());
     let each = |row: &mut Row<'_>| {
@@ -52,7 +50,7 @@ pub(super) fn read(
     let first = rows.iter().map(|row| row.at).min().unwrap_or_default();
     let mut requests = ServingRequests::new(None);
     for (index, Arrival { at, prompt, output }) in rows.into_iter().enumerate() {
-        if failures && output == 0 {
+        if table.failures && output == 0 {
             requests.failed += 1;
             continue;
         }
