@@ -5,7 +5,10 @@
 //! all of a group of layers: the time is the sum either way.
 //! Invariant: shapes are those of one rank.
 
+mod latent;
+
 use crate::units::Bytes;
+pub use latent::LatentAttention;
 use std::fmt;
 use std::str::FromStr;
 
@@ -108,6 +111,8 @@ pub enum Work {
     Attention(Attention),
     /// The gradients of attention in one kernel.
     AttentionBackward(Attention),
+    /// Attention to compressed rows.
+    LatentAttention(LatentAttention),
     /// Experts of a layer.
     Experts(Experts),
     /// Bound by memory.
@@ -222,6 +227,7 @@ impl Work {
             }
             Work::Attention(of) => ("attention", attention(of)),
             Work::AttentionBackward(of) => ("attention-backward", attention(of)),
+            Work::LatentAttention(of) => ("latent-attention", of.numbers()),
             Work::Experts(Experts { tokens, hidden, ffn, top_k, experts, given, busy, most }) => {
                 let [top_k, experts, busy] = [*top_k, *experts, *busy].map(u64::from);
                 ("experts", vec![*tokens, *hidden, *ffn, top_k, experts, *given, busy, *most])
@@ -258,6 +264,7 @@ impl Work {
             }
             ("attention", 8 | 9) => attention().map(Work::Attention),
             ("attention-backward", 8 | 9) => attention().map(Work::AttentionBackward),
+            ("latent-attention", 9) => LatentAttention::of(numbers).map(Work::LatentAttention),
             ("experts", 8) => Some(Work::Experts(Experts {
                 tokens: numbers[0],
                 hidden: numbers[1],
@@ -351,11 +358,16 @@ mod tests {
         let (tokens, hidden, ffn, top_k, experts, given) = (9, 64, 32, 2, 8, 18);
         let (busy, most) = (7, 4);
         let experts = Experts { tokens, hidden, ffn, top_k, experts, given, busy, most };
+        let (rank, rotary, plain, value, heads) = (512, 64, 128, 96, 16);
+        let (batch, new, past, kv_bytes) = (3, 5, 7, 2);
+        let latent =
+            LatentAttention { batch, new, past, heads, rank, rotary, plain, value, kv_bytes };
         let mut all = vec![
             Work::Product(Product::new(1, 2, 3)),
             Work::Product(Product::new(1, 2, 3).gradient_of_weight()),
             Work::Attention(attention),
             Work::AttentionBackward(Attention { causal: false, ..attention }),
+            Work::LatentAttention(latent),
             Work::Experts(experts),
         ];
         all.extend(Streaming::ALL.map(Work::Streaming));

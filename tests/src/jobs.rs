@@ -74,6 +74,7 @@ fn card(dice: &mut Dice, tensor: u32, layers: u32) -> Card {
         active: dice.within(1..=2),
         ffn,
         shared: if family == Family::Qwen { dice.within(0..=1) } else { 0 },
+        dense_first: 0,
     });
     Card {
         name: "random".into(),
@@ -90,6 +91,8 @@ fn card(dice: &mut Dice, tensor: u32, layers: u32) -> Card {
         qkv_bias: family.has_biases() || dice.within(0..=1) == 1 || family == Family::GptOss,
         experts,
         window: None,
+        full_attention_every: None,
+        latent: None,
     }
 }
 
@@ -262,7 +265,9 @@ fn norms(job: &Training) -> u128 {
     let tokens = u64::from(job.micro_batch) * job.sequence / u64::from(parallel.context);
     let ranks = if parallel.sequence { parallel.tensor } else { 1 };
     let each = if job.card.family.has_biases() { 8 } else { 4 };
-    let one = 2 * each * u128::from(tokens.div_ceil(ranks.into()));
+    use Family::{Gemma2, Gemma3, Glm4};
+    let norms = if matches!(job.card.family, Gemma2 | Gemma3 | Glm4) { 4 } else { 2 };
+    let one = norms * each * u128::from(tokens.div_ceil(ranks.into()));
     let layers = job.card.layers.div_ceil(parallel.pipeline);
     // In every block that is kept, and in those of a stretch that is computed again.
     one * u128::from(layers) * (Stages::of(job).in_flight() + 1)

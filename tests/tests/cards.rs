@@ -7,7 +7,7 @@ use tiersim_policies::scenario::TraceSource;
 use tiersim_tests::files;
 use tiersim_tests::prelude::*;
 use tiersim_workloads::transformer::Work;
-use tiersim_workloads::transformer::card::{Card, Experts, Family};
+use tiersim_workloads::transformer::card::{Card, Experts, Family, Latent};
 use tiersim_workloads::transformer::known::KNOWN;
 use tiersim_workloads::transformer::training::Training;
 
@@ -59,6 +59,8 @@ fn defaults_are_those_of_the_family() {
         qkv_bias: true,
         experts: None,
         window: None,
+        full_attention_every: None,
+        latent: None,
     };
     assert_eq!(training(&scenario).card, gpt2);
     assert_eq!((scenario.workload.repeat, scenario.workload.warmup), (3, 1));
@@ -80,10 +82,27 @@ fn a_known_model_spelled_out_is_the_known_model() {
     for known in KNOWN {
         let card = known.card();
         let experts = card.experts.map_or(String::new(), |experts| {
-            let Experts { count, active, shared, .. } = experts;
-            format!("experts: (count: {count}, active: {active}, shared: {shared}),")
+            let Experts { count, active, shared, dense_first, ffn } = experts;
+            format!(
+                "experts: (count: {count}, active: {active}, shared: {shared}, \
+                 dense_first: {dense_first}, ffn: {ffn}),"
+            )
         });
-        let window = card.window.map_or(String::new(), |window| format!("window: {window},"));
+        let latent =
+            card.latent.map_or(String::new(), |Latent { queries, rank, rotary, value }| {
+                let queries =
+                    queries.map_or(String::new(), |queries| format!("queries: {queries}, "));
+                format!("latent: ({queries}rank: {rank}, rotary: {rotary}, value: {value}),")
+            });
+        let mode = match card.latent {
+            Some(_) => "generate(batch: 1, prompt: 8, tokens: 2)",
+            None => "train(batch: 1, sequence: 16)",
+        };
+        let some = |key: &str, value: Option<u32>| {
+            value.map_or(String::new(), |value| format!("{key}: {value},"))
+        };
+        let every = some("full_attention_every", card.full_attention_every);
+        let window = some("window", card.window) + &every;
         let Card { name, family, layers, hidden, ffn, heads, kv_heads, head_dim, vocab, .. } =
             &card;
         let (family, positions, tied) = (family.word(), card.positions, card.tied);
@@ -91,12 +110,17 @@ fn a_known_model_spelled_out_is_the_known_model() {
             "Model(card: (name: {name:?}, family: {family}, layers: {layers}, hidden: {hidden}, \
              ffn: {ffn}, heads: {heads}, kv_heads: {kv_heads}, head_dim: {head_dim}, \
              vocab: {vocab}, positions: {positions}, tied: {tied}, qkv_bias: {}, {experts} \
-             {window}), precision: bf16, mode: train(batch: 1, sequence: 16), \
+             {window} {latent}), precision: bf16, mode: {mode}, \
              time: roofline(precision: \"bf16\"))",
             card.qkv_bias
         );
         let scenario = files::scenario(&file("known", &text), &[]);
-        assert_eq!(training(&scenario).card, card);
+        let found = match &scenario.workload.trace {
+            TraceSource::Model(Work::Train(training)) => &training.card,
+            TraceSource::Model(Work::Generate(job)) => &job.card,
+            other => panic!("not a model: {other:?}"),
+        };
+        assert_eq!(*found, card);
     }
 }
 

@@ -184,7 +184,6 @@ fn inference_has_the_weights_of_a_generated_trace() {
             batch: 1,
             context: 1,
             page: 16,
-            window: None,
             gpus: 1,
             gpus_per_node: 1,
             tensor: 1,

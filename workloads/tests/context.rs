@@ -189,7 +189,7 @@ fn what_is_not_known_of_it_is_refused() {
         fields(card(Card { family: Family::Mistral, window: Some(8), ..small() })),
         ["context"]
     );
-    let experts = Some(Experts { count: 4, active: 2, ffn: 96, shared: 0 });
+    let experts = Some(Experts { count: 4, active: 2, ffn: 96, shared: 0, dense_first: 0 });
     assert_eq!(fields(card(Card { family: Family::Mixtral, experts, ..small() })), ["context"]);
     assert_eq!(fields(Generation { kernels: Kernels::Eager, ..over(4) }), ["context"]);
     let formats = Formats { activations: Format::Int8, ..Formats::all(Format::Bf16) };

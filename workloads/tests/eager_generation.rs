@@ -86,7 +86,7 @@ fn a_prompt_runs_the_kernels_of_training() {
 /// FLOPs of products and attention are those of compiled kernels in every step, as are weights.
 #[test]
 fn products_are_those_of_compiled_kernels() {
-    let experts = Some(Experts { count: 4, active: 2, ffn: 48, shared: 0 });
+    let experts = Some(Experts { count: 4, active: 2, ffn: 48, shared: 0, dense_first: 0 });
     let mixture = Card { family: Family::Mixtral, experts, ..small() };
     let gpt2 = Card { family: Family::Gpt2, kv_heads: 4, positions: 64, ..small() };
     let qwen = Card { family: Family::Qwen, ..small() };
@@ -169,7 +169,7 @@ fn a_cache_in_blocks_is_that_of_compiled_kernels() {
 fn what_eager_kernels_are_not_known_of_is_refused() {
     let good = job(small(), Kernels::Eager);
     let bloom = Card { family: Family::Bloom, kv_heads: 4, qkv_bias: true, ..small() };
-    let experts = Some(Experts { count: 4, active: 2, ffn: 48, shared: 1 });
+    let experts = Some(Experts { count: 4, active: 2, ffn: 48, shared: 1, dense_first: 0 });
     let shared = Card { family: Family::Qwen, experts, ..small() };
     let int8 = Formats { activations: Format::Int8, ..good.formats };
     for (job, field, rule) in [

@@ -33,6 +33,8 @@ fn small(family: Family) -> Card {
         qkv_bias: is_old,
         experts: None,
         window: None,
+        full_attention_every: None,
+        latent: None,
     }
 }
 
@@ -110,7 +112,7 @@ fn check(job: &Generation, trace: &Trace) {
 #[test]
 fn no_job_makes_a_trace_that_breaks_a_rule() {
     use Family::{Bloom, Gpt2, Llama, Mistral, Mixtral, Opt, Qwen};
-    let experts = |shared| Some(Experts { count: 4, active: 2, ffn: 32, shared });
+    let experts = |shared| Some(Experts { count: 4, active: 2, ffn: 32, shared, dense_first: 0 });
     let cards = [Gpt2, Opt, Bloom, Llama, Mistral, Qwen].map(small);
     let mixtures = [(Mixtral, 0), (Qwen, 1)];
     let mixtures = mixtures.map(|(of, shared)| Card { experts: experts(shared), ..small(of) });
@@ -183,7 +185,7 @@ fn every_known_model_has_the_weights_of_its_card() {
 
 #[test]
 fn only_experts_with_tokens_are_used() {
-    let experts = Some(Experts { count: 8, active: 2, ffn: 32, shared: 1 });
+    let experts = Some(Experts { count: 8, active: 2, ffn: 32, shared: 1, dense_first: 0 });
     let card = Card { experts, ..small(Family::Mixtral) };
     for kernels in [Kernels::Compiled, Kernels::Fused] {
         let job = Generation { batch: 1, kernels, ..job(card.clone()) };

@@ -242,11 +242,18 @@ fn what_is_served_is_made_to_fit_too() {
         params: 13_000_000_000,
         weights: Format::Bf16,
         packed: None,
-        kv: Some(Kv { layers: 40, heads: 40, head_dim: 128, bytes: 2 }),
+        kv: Some(Kv {
+            layers: 40,
+            heads: 40,
+            head_dim: 128,
+            bytes: 2,
+            window: None,
+            full_attention_every: None,
+            latent: None,
+        }),
         batch: 32,
         context: 4096,
         page: 16,
-        window: None,
         gpus: 1,
         gpus_per_node: 1,
         tensor: 1,
@@ -374,6 +381,8 @@ fn ops_of_a_step_compress_what_the_formula_says() {
             qkv_bias: is_gpt2,
             experts: None,
             window: None,
+            full_attention_every: None,
+            latent: None,
         };
         use Checkpointing::{Every, Full, Layers, None as All, Selective};
         for checkpointing in [All, Selective, Full, Every(2), Every(3), Layers(2)] {

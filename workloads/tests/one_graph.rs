@@ -9,7 +9,7 @@ use tiersim_models::kernel::{Kernel, Streaming, Work};
 use tiersim_models::requests::ServingRequests;
 use tiersim_models::units::{Bandwidth, FlopRate, Span, Time};
 use tiersim_models::workload::{ObjectKind, Op, Phase, Trace, Unit};
-use tiersim_workloads::transformer::card::{Card, Family};
+use tiersim_workloads::transformer::card::{Card, Experts, Family};
 use tiersim_workloads::transformer::format::{Format, Formats};
 use tiersim_workloads::transformer::generation::{AttentionOn, Generation};
 use tiersim_workloads::transformer::serving::{GroupWork, Serving};
@@ -59,6 +59,15 @@ fn fused_activations_keep_and_need_less_by_what_they_do_not_write() {
     assert_eq!(compiled.1 - fused.1, 2 * 2 * tokens * width);
 }
 
+/// DeepSeek-V2-Lite of seven blocks, of which two have no experts and none a choice of them.
+fn deepseek() -> Card {
+    let card = tiersim_workloads::transformer::known::known("deepseek-v2-lite");
+    let card = card.expect("it is known").card();
+    let of = card.experts.expect("it has experts");
+    let experts = Some(Experts { count: 6, active: 6, dense_first: 2, ..of });
+    Card { layers: 7, experts, ..card }
+}
+
 /// A prefill of one prompt and one decode step behind it.
 fn generation(card: Card, prompt: u64, kernels: Kernels) -> Trace {
     split_generation(card, prompt, kernels, 1)
@@ -66,8 +75,9 @@ fn generation(card: Card, prompt: u64, kernels: Kernels) -> Trace {
 
 /// The same of one of so many ranks.
 fn split_generation(card: Card, prompt: u64, kernels: Kernels, tensor: u32) -> Trace {
-    // Engines have blocks; without them eager kernels make the cache anew in each step.
-    let kv_block = (kernels == Kernels::Eager).then_some(16);
+    // Engines have blocks; without them eager kernels make the cache anew in each step, and others
+    // keep no more of a prompt than a window.
+    let kv_block = (kernels == Kernels::Eager || card.window.is_some()).then_some(16);
     let job = Generation {
         card,
         formats: Formats::all(Format::Bf16),
@@ -215,11 +225,13 @@ fn a_block_of_training_is_one_of_a_prefill() {
 #[test]
 fn serving_one_request_is_generating_for_it() {
     let window = Card { window: Some(256), ..llama_8b() };
+    let mixed = Card { full_attention_every: Some(6), name: "mixed".into(), ..window.clone() };
     let gpt2 = tiersim_workloads::transformer::known::known("gpt2").expect("it is known").card();
     assert_eq!(gpt2.family, Family::Gpt2);
-    for card in [llama_8b(), window, gpt2] {
-        for (kernels_run, prompt) in Kernels::ALL.into_iter().flat_map(|one| [(one, 700), (one, 2)])
-        {
+    for card in [llama_8b(), window, mixed, gpt2, deepseek()] {
+        let is_known = |kernels: &Kernels| card.latent.is_none() || *kernels != Kernels::Eager;
+        let all = Kernels::ALL.into_iter().filter(is_known);
+        for (kernels_run, prompt) in all.flat_map(|one| [(one, 700), (one, 2)]) {
             let generated = generation(card.clone(), prompt, kernels_run);
             for layer_groups in [1, 5, card.layers] {
                 let served = serving(card.clone(), prompt, kernels_run, layer_groups);

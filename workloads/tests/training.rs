@@ -26,6 +26,8 @@ fn card(family: Family) -> Card {
         qkv_bias: is_gpt2,
         experts: None,
         window: None,
+        full_attention_every: None,
+        latent: None,
     }
 }
 

@@ -1,10 +1,10 @@
 //! `card: (...)` of a model that a scenario spells out, and the defaults of a card.
 
 use crate::scenario::raw::RawModelled;
-use crate::scenario::raw::card::RawCard;
+use crate::scenario::raw::card::{RawCard, RawLatent};
 use crate::scenario::resolver::Resolver;
 use tiersim_workloads::transformer::Card;
-use tiersim_workloads::transformer::card::{Experts, Family};
+use tiersim_workloads::transformer::card::{Experts, Family, Latent};
 
 /// Rows of the tables of positions as published.
 const GPT2_POSITIONS: u32 = 1024;
@@ -66,9 +66,17 @@ fn card(raw: &RawCard) -> Card {
         experts: raw.experts.map(|experts| Experts {
             count: experts.count,
             active: experts.active,
-            ffn: raw.ffn,
+            ffn: experts.ffn.unwrap_or(raw.ffn),
             shared: experts.shared.unwrap_or(0),
+            dense_first: experts.dense_first.unwrap_or(0),
         }),
         window: raw.window,
+        full_attention_every: raw.full_attention_every,
+        latent: raw.latent.map(|RawLatent { queries, rank, rotary, value }| Latent {
+            queries,
+            rank,
+            rotary,
+            value,
+        }),
     }
 }

@@ -86,12 +86,105 @@ fn configs_mean_the_known_cards() {
             "num_local_experts": 128, "sliding_window": 128, "tie_word_embeddings": false,
             "vocab_size": 201088}"#,
     );
-    let remarks = read("gpt-oss", r#"{"model_type": "gpt_oss", "head_dim": 64, "hidden_size": 64,
-        "intermediate_size": 64, "num_attention_heads": 4, "num_experts_per_tok": 2,
-        "num_hidden_layers": 2, "num_key_value_heads": 2, "num_local_experts": 4,
-        "sliding_window": 128, "vocab_size": 100, "quantization_config": {"quant_method": "mxfp4"}}"#)
-    .remarks;
-    assert!(remarks[0].contains("every second layer attends to 128 positions"), "{remarks:?}");
+}
+
+/// As saved: of Gemma 3 without what its class says anyway, and with an encoder of pictures.
+#[test]
+fn text_models_with_norms_behind_their_parts_are_the_known_ones() {
+    check(
+        "gemma-2-9b",
+        r#"{"model_type": "gemma2", "head_dim": 256, "hidden_size": 3584,
+            "intermediate_size": 14336, "num_attention_heads": 16, "num_hidden_layers": 42,
+            "num_key_value_heads": 8, "sliding_window": 4096, "vocab_size": 256000}"#,
+    );
+    check(
+        "gemma-3-1b",
+        r#"{"model_type": "gemma3_text", "head_dim": 256, "hidden_size": 1152,
+            "intermediate_size": 6912, "num_attention_heads": 4, "num_hidden_layers": 26,
+            "num_key_value_heads": 1, "sliding_window": 512, "sliding_window_pattern": 6,
+            "vocab_size": 262144}"#,
+    );
+    check(
+        "gemma-3-4b",
+        r#"{"model_type": "gemma3", "text_config": {"hidden_size": 2560,
+            "intermediate_size": 10240, "model_type": "gemma3_text", "num_hidden_layers": 34,
+            "sliding_window": 1024}, "torch_dtype": "bfloat16",
+            "vision_config": {"hidden_size": 1152, "model_type": "siglip_vision_model"}}"#,
+    );
+    let glm = r#"{"model_type": "glm4", "attention_bias": true, "head_dim": 128, "hidden_size": 4096,
+        "intermediate_size": 13696, "num_attention_heads": 32, "num_hidden_layers": 40,
+        "num_key_value_heads": 2, "tie_word_embeddings": false, "vocab_size": 151552}"#;
+    let glm = read("glm-4-9b-0414", glm).card;
+    // Two norms per block more than glm-4-9b.
+    assert_eq!(glm.parameters(), 9_399_951_360 + 2 * 40 * 4096);
+    let pictures = read(
+        "pictures",
+        r#"{"model_type": "mistral3", "dtype": "bfloat16", "text_config": {"model_type": "mistral",
+            "head_dim": 128, "hidden_size": 5120, "intermediate_size": 32768,
+            "num_attention_heads": 32, "num_hidden_layers": 40, "num_key_value_heads": 8,
+            "sliding_window": null, "vocab_size": 131072}, "vision_config": {"hidden_size": 1024}}"#,
+    );
+    assert_eq!(pictures.card.parameters(), 23_572_403_200);
+    assert_eq!(pictures.format, Some(Format::Bf16));
+    assert!(pictures.remarks[0].contains("encoder of pictures"), "{:?}", pictures.remarks);
+}
+
+/// Blocks in front without experts, and compressed keys and values.
+#[test]
+fn deepseek_is_read_with_what_its_blocks_differ_in() {
+    let v3 = r#"{"model_type": "deepseek_v3", "attention_bias": false, "first_k_dense_replace": 3,
+        "hidden_size": 7168, "intermediate_size": 18432, "kv_lora_rank": 512,
+        "moe_intermediate_size": 2048, "moe_layer_freq": 1, "n_routed_experts": 256,
+        "n_shared_experts": 1, "num_attention_heads": 128, "num_experts_per_tok": 8,
+        "num_hidden_layers": 61, "num_key_value_heads": 128, "num_nextn_predict_layers": 1,
+        "q_lora_rank": 1536, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64,
+        "quantization_config": {"activation_scheme": "dynamic", "fmt": "e4m3",
+        "quant_method": "fp8", "weight_block_size": [128, 128]}, "tie_word_embeddings": false,
+        "torch_dtype": "bfloat16", "v_head_dim": 128, "vocab_size": 129280}"#;
+    check("deepseek-v3", v3);
+    let files = read("deepseek-v3", v3);
+    assert_eq!(files.quantised, Some(Quantised::As(Format::Fp8)));
+    assert!(files.remarks[0].contains("predict further tokens"), "{:?}", files.remarks);
+    check(
+        "deepseek-v2-lite",
+        r#"{"model_type": "deepseek_v2", "first_k_dense_replace": 1, "hidden_size": 2048,
+            "intermediate_size": 10944, "kv_lora_rank": 512, "moe_intermediate_size": 1408,
+            "n_routed_experts": 64, "n_shared_experts": 2, "num_attention_heads": 16,
+            "num_experts_per_tok": 6, "num_hidden_layers": 27, "num_key_value_heads": 16,
+            "q_lora_rank": null, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64,
+            "v_head_dim": 128, "vocab_size": 102400}"#,
+    );
+}
+
+/// Layers that attend to a window, by the list of all of them.
+#[test]
+fn windows_of_some_layers_are_read_where_they_repeat() {
+    let of = |types: &str| {
+        let text = format!(
+            r#"{{"model_type": "gpt_oss", "head_dim": 64, "hidden_size": 64,
+            "intermediate_size": 64, "num_attention_heads": 4, "num_experts_per_tok": 2,
+            "num_hidden_layers": 5, "num_key_value_heads": 2, "num_local_experts": 4,
+            "sliding_window": 128, "vocab_size": 100{types}}}"#
+        );
+        let files = read("windows", &text);
+        let Card { window, full_attention_every, .. } = files.card;
+        (window, full_attention_every, files.remarks)
+    };
+    let listed = |types: [u8; 5]| {
+        let word = |&of: &u8| if of == 0 { "\"sliding_attention\"" } else { "\"full_attention\"" };
+        of(&format!(
+            ", \"layer_types\": [{}]",
+            types.iter().map(word).collect::<Vec<_>>().join(",")
+        ))
+    };
+    assert_eq!(of(""), (Some(128), Some(2), vec![]));
+    assert_eq!(listed([0, 1, 0, 1, 0]), (Some(128), Some(2), vec![]));
+    assert_eq!(listed([0, 0, 0, 1, 0]), (Some(128), Some(4), vec![]));
+    assert_eq!(listed([0; 5]), (Some(128), None, vec![]));
+    assert_eq!(listed([1; 5]), (None, None, vec![]));
+    let (window, every, remarks) = listed([1, 0, 1, 0, 1]);
+    assert_eq!((window, every), (None, None));
+    assert!(remarks[0].contains("in no order that repeats"), "{remarks:?}");
 }
 
 /// Parameters as the weights' own lists of published models have them, from memory.
@@ -138,7 +231,7 @@ fn a_shared_expert_is_as_wide_as_several() {
             "num_hidden_layers": 24, "num_key_value_heads": 16, "decoder_sparse_step": 1,
             "vocab_size": 151936}"#,
     );
-    let experts = Experts { count: 60, active: 4, ffn: 1408, shared: 4 };
+    let experts = Experts { count: 60, active: 4, ffn: 1408, shared: 4, dense_first: 0 };
     assert_eq!((model.card.experts, model.card.qkv_bias), (Some(experts), true));
     assert_eq!(model.card.parameters(), 14_315_784_192);
 }
@@ -161,7 +254,7 @@ fn what_is_left_out_has_the_default_of_its_class() {
     assert!(tied.tied);
     let biased = tiny("biased", r#""model_type": "llama", "attention_bias": true"#).card;
     // Queries, keys, values and the output.
-    assert_eq!(biased.block().iter().filter(|part| part.name.ends_with(".bias")).count(), 4);
+    assert_eq!(biased.block(0).iter().filter(|part| part.name.ends_with(".bias")).count(), 4);
 }
 
 #[test]

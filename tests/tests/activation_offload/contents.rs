@@ -150,6 +150,8 @@ fn step(layers: u32) -> Training {
         qkv_bias: true,
         experts: None,
         window: None,
+        full_attention_every: None,
+        latent: None,
     };
     Training { batch: 2, micro_batch: 2, ..Training::new(card, 128) }
 }

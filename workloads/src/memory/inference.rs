@@ -4,9 +4,11 @@
 //! (Shazeer 2019, arXiv 1911.02150, for fewer of them than query heads; Ainslie et al. 2023,
 //! arXiv 2305.13245, for groups). They are kept in pages of so many tokens (Kwon et al. 2023,
 //! arXiv 2309.06180), so a sequence takes whole ones.
+//! Blocks that attend to a window keep the pages that it reaches; each sort of block has pages of
+//! its own.
 //! Invariant: sequences share no page.
 
-use super::{Overflow, product, share};
+use super::{Overflow, product, share, total};
 
 /// What keys and values are made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,55 +21,109 @@ pub struct Kv {
     pub head_dim: u64,
     /// Bytes of one number.
     pub bytes: u64,
+    /// Positions that a token attends to, if not all.
+    pub window: Option<u64>,
+    /// With a window: every so many-th block attends to all nonetheless.
+    pub full_attention_every: Option<u64>,
+    /// Numbers of a compressed row per token, in the place of keys and values; every rank of a
+    /// tensor group has all of it.
+    pub latent: Option<u64>,
+}
+
+/// Sequences whose keys and values are held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sequences {
+    /// How many.
+    pub count: u64,
+    /// Tokens of each.
+    pub tokens: u64,
+    /// Tokens of a page, 1 or more.
+    pub page: u64,
+    /// Ranks that the pages of each are shared out over, 1 or more.
+    pub ranks: u64,
 }
 
 impl Kv {
     /// Of one token.
     pub fn of_token(&self) -> Result<u128, Overflow> {
-        product(&[
-            2,
-            self.layers.into(),
-            self.heads.into(),
-            self.head_dim.into(),
-            self.bytes.into(),
-        ])
+        product(&[self.of_layer()?, self.layers.into()])
     }
 
-    /// Of `sequences` sequences of `tokens` tokens in pages of `page` tokens, of which each of
-    /// `ranks` has its share. With a window, tokens before it are given back page by page, so that
-    /// one page more than the window fills may be held.
+    /// Of one token in one block.
+    fn of_layer(&self) -> Result<u128, Overflow> {
+        match self.latent {
+            Some(numbers) => product(&[numbers.into(), self.bytes.into()]),
+            None => product(&[2, self.heads.into(), self.head_dim.into(), self.bytes.into()]),
+        }
+    }
+
+    /// Those of the blocks before `layer` that attend to all tokens.
+    fn full_before(&self, layer: u64) -> u64 {
+        match (self.window, self.full_attention_every) {
+            (None, _) => layer,
+            (Some(_), every) => every.and_then(|every| layer.checked_div(every)).unwrap_or(0),
+        }
+    }
+
+    /// Blocks that attend to all tokens.
+    pub fn full_layers(&self) -> u64 {
+        self.full_before(self.layers)
+    }
+
+    /// What one of `tensor x pipeline` ranks has of these sequences: heads are split over `tensor`
+    /// ranks, and copied where there are fewer of them; blocks over `pipeline` stages, of which
+    /// this is the one that has most. With a window, pages before it are given back, so that one
+    /// page more than the window fills may be held.
     ///
     /// # Panics
     /// If a page has no tokens, or there are no ranks.
-    pub fn of_batch(
-        &self,
-        (sequences, ranks): (u64, u64),
-        tokens: u64,
-        page: u64,
-        window: Option<u64>,
-    ) -> Result<u128, Overflow> {
-        let pages = tokens.div_ceil(page);
-        let pages = window.map_or(pages, |window| pages.min(window.div_ceil(page) + 1));
-        let pages = pages.div_ceil(ranks);
-        product(&[self.of_token()?, sequences.into(), pages.into(), page.into()])
-    }
-
-    /// What one of `tensor x pipeline` ranks has of `all`: heads are split over `tensor` ranks, and
-    /// copied where there are fewer of them; blocks over `pipeline` stages.
-    pub fn of_rank(&self, all: u128, tensor: u64, pipeline: u64) -> Result<u128, Overflow> {
+    pub fn of_rank(&self, of: Sequences, tensor: u64, pipeline: u64) -> Result<u128, Overflow> {
+        let all = of.tokens.div_ceil(of.page);
+        let near = |window: u64| all.min((window.div_ceil(of.page)).saturating_add(1));
+        let [all, near] = [all, self.window.map_or(0, near)].map(|pages| pages.div_ceil(of.ranks));
+        let each = self.layers.div_ceil(pipeline);
+        let full_of = |stage: u64| {
+            let [from, to] = [stage, stage + 1].map(|at| (at * each).min(self.layers));
+            (self.full_before(to) - self.full_before(from), to - from)
+        };
+        // Stages differ where blocks do.
+        let stages =
+            if self.full_attention_every.is_some() { self.layers.div_ceil(each) } else { 1 };
+        let pages = (0..stages).map(full_of).map(|(full, layers)| {
+            total([
+                product(&[full.into(), all.into()])?,
+                product(&[(layers - full).into(), near.into()])?,
+            ])
+        });
+        let pages = pages.collect::<Result<Vec<u128>, Overflow>>()?.into_iter().max().unwrap_or(0);
         let here = self.heads.div_ceil(tensor);
-        let heads = share(product(&[all, here.into()])?, self.heads.into());
-        let layers = self.layers.div_ceil(pipeline);
-        Ok(share(product(&[heads, layers.into()])?, self.layers.into()))
+        let all = product(&[self.of_layer()?, of.count.into(), of.page.into(), pages])?;
+        if self.latent.is_some() {
+            return Ok(all);
+        }
+        Ok(share(product(&[all, here.into()])?, self.heads.into()))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Kv;
+    use super::{Kv, Sequences};
 
     /// Llama-3-70B: 80 blocks, 8 key-value heads of 128.
-    const LLAMA: Kv = Kv { layers: 80, heads: 8, head_dim: 128, bytes: 2 };
+    const LLAMA: Kv = Kv {
+        layers: 80,
+        heads: 8,
+        head_dim: 128,
+        bytes: 2,
+        window: None,
+        full_attention_every: None,
+        latent: None,
+    };
+    const PAGE: u128 = 16 * 327_680;
+
+    fn of(kv: Kv, count: u64, ranks: u64, tokens: u64) -> u128 {
+        kv.of_rank(Sequences { count, tokens, page: 16, ranks }, 1, 1).unwrap()
+    }
 
     #[test]
     fn a_token_has_a_key_and_a_value_per_head_and_block() {
@@ -77,28 +133,50 @@ mod tests {
 
     #[test]
     fn pages_are_whole() {
-        let of = |tokens, window| LLAMA.of_batch((3, 1), tokens, 16, window).unwrap();
-        let page = 16 * 327_680;
-        assert_eq!(of(16, None), 3 * page);
-        assert_eq!(of(17, None), 3 * 2 * page);
-        assert_eq!(of(1000, Some(64)), 3 * 5 * page);
-        assert_eq!(of(20, Some(64)), 3 * 2 * page);
+        let of = |tokens, window| of(Kv { window, ..LLAMA }, 3, 1, tokens);
+        assert_eq!(of(16, None), 3 * PAGE);
+        assert_eq!(of(17, None), 3 * 2 * PAGE);
+        assert_eq!(of(1000, Some(64)), 3 * 5 * PAGE);
+        assert_eq!(of(20, Some(64)), 3 * 2 * PAGE);
+    }
+
+    #[test]
+    fn blocks_that_attend_to_all_keep_all_pages() {
+        let mixed = Kv { window: Some(64), full_attention_every: Some(6), ..LLAMA };
+        let layer = PAGE / 80;
+        // 13 of 80 blocks have 63 pages, the others five.
+        assert_eq!(of(mixed, 1, 1, 1000), layer * (13 * 63 + 67 * 5));
+        // The last of seven stages has 8 blocks, of which one attends to all; others have two.
+        let sequences = Sequences { count: 1, tokens: 1000, page: 16, ranks: 1 };
+        let of_stage = mixed.of_rank(sequences, 1, 7);
+        assert_eq!(of_stage, Ok(layer * (2 * 63 + 10 * 5)));
+        let every = Kv { full_attention_every: Some(1), ..mixed };
+        assert_eq!(of(every, 1, 1, 1000), of(LLAMA, 1, 1, 1000));
+    }
+
+    #[test]
+    fn every_rank_has_whole_compressed_rows() {
+        // DeepSeek-V3: 61 blocks, 512 numbers and 64 of a key that heads share.
+        let kv = Kv { layers: 61, heads: 128, head_dim: 192, latent: Some(576), ..LLAMA };
+        assert_eq!(kv.of_token(), Ok(70_272));
+        let sequences = Sequences { count: 3, tokens: 16, page: 16, ranks: 1 };
+        assert_eq!(kv.of_rank(sequences, 8, 1), Ok(3 * 16 * 70_272));
     }
 
     #[test]
     fn ranks_of_a_sequence_share_its_pages() {
-        let of = |ranks, tokens| LLAMA.of_batch((3, ranks), tokens, 16, None).unwrap();
-        assert_eq!(of(4, 1024), of(1, 1024) / 4);
+        assert_eq!(of(LLAMA, 3, 4, 1024), of(LLAMA, 3, 1, 1024) / 4);
         // 65 pages: the busiest of four ranks has 17.
-        assert_eq!(of(4, 1025), 3 * 17 * 16 * 327_680);
+        assert_eq!(of(LLAMA, 3, 4, 1025), 3 * 17 * PAGE);
     }
 
     #[test]
     fn ranks_share_heads_and_copy_them_when_they_run_out() {
-        let all = LLAMA.of_batch((1, 1), 16, 16, None).unwrap();
-        assert_eq!(LLAMA.of_rank(all, 8, 1), Ok(all / 8));
-        assert_eq!(LLAMA.of_rank(all, 16, 1), Ok(all / 8));
-        assert_eq!(LLAMA.of_rank(all, 2, 4), Ok(all / 8));
-        assert_eq!(LLAMA.of_rank(all, 3, 1), Ok(all * 3 / 8));
+        let sequences = Sequences { count: 1, tokens: 16, page: 16, ranks: 1 };
+        let of = |tensor, pipeline| LLAMA.of_rank(sequences, tensor, pipeline);
+        assert_eq!(of(8, 1), Ok(PAGE / 8));
+        assert_eq!(of(16, 1), Ok(PAGE / 8));
+        assert_eq!(of(2, 4), Ok(PAGE / 8));
+        assert_eq!(of(3, 1), Ok(PAGE * 3 / 8));
     }
 }

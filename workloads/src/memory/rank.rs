@@ -4,7 +4,8 @@
 //! The modules and how they are split are those of generated steps (`transformer::modules`), and
 //! ZeRO cuts each of them by itself, as there: the account of a model and the objects of its trace
 //! are the same bytes.
-//! Invariant: all blocks are alike, so one stands for all.
+//! Invariant: all blocks of a sort are alike, so one stands for them. Steps are known of models with
+//! one sort alone, and so are buffers.
 
 use super::account::{Keeps, Pipeline};
 use super::optimizer::{Tensor, of_tensors};
@@ -14,9 +15,8 @@ use crate::transformer::adapted::adapt;
 use crate::transformer::adapters::Lora;
 use crate::transformer::card::Card;
 use crate::transformer::format::Format;
-use crate::transformer::modules::{
-    Block, EmbeddingAndHead, Feed, FeedForward, Mixture, Module, block,
-};
+use crate::transformer::modules::around::EmbeddingAndHead;
+use crate::transformer::modules::{Block, Compression, Feed, FeedForward, Mixture, Module, block};
 use crate::transformer::packed::Packed;
 use crate::transformer::training::Optimizer;
 
@@ -40,6 +40,9 @@ pub struct Rank {
     /// In the order in which a backward pass is done with them.
     pub(super) block: Vec<RankModule>,
     pub(super) blocks: u64,
+    /// Blocks in front that differ from those.
+    front: Vec<RankModule>,
+    fronts: u64,
     /// Last norm and head, where there is one stage; a tied head is the first table.
     pub(super) head: Vec<RankModule>,
     pub(super) is_tied: bool,
@@ -111,18 +114,21 @@ fn backward(block: &Block) -> Vec<(&Module, bool)> {
         all.map(move |module| (module, expert))
     }
     let mut all = Vec::new();
+    all.extend(block.part_norms.get(1).map(|module| (module, false)));
     match &block.feed {
         Feed::Dense(feed) => all.extend(up(feed, false)),
         Feed::Mixture(Mixture { router, experts, shared }) => {
             all.extend(experts.iter().rev().flat_map(|feed| up(feed, true)));
             all.push((router, false));
             if let Some((feed, gate)) = shared {
-                all.extend(up(feed, false).chain([(gate, false)]));
+                all.extend(up(feed, false).chain(gate.iter().map(|gate| (gate, false))));
             }
         }
     }
-    let rest = [&block.norm_2, &block.out].into_iter().chain(&block.head_norms);
-    let rest = rest.chain(block.qkv.iter().rev()).chain([&block.norm_1]);
+    let rest = [&block.norm_2].into_iter().chain(block.part_norms.first()).chain([&block.out]);
+    let rest = rest.chain(&block.head_norms);
+    let compressed = block.compression.iter().flat_map(Compression::modules);
+    let rest = rest.chain(block.qkv.iter().rev()).chain(compressed).chain([&block.norm_1]);
     all.extend(rest.map(|module| (module, false)));
     all
 }
@@ -148,20 +154,27 @@ impl Rank {
         let has_head = split.stages == 1;
         let head = around.end().filter(|_| has_head);
         let expert = u32::try_from(split.expert.max(1)).unwrap_or(u32::MAX);
-        let mut one = block(card, 0, expert);
-        if let Some(lora) = lora {
-            adapt(&mut one, card, lora);
-        }
-        let modules = backward(&one).into_iter().flat_map(|(part, expert)| {
-            // Behind that of the frozen matrix come the gradients of B and of A.
-            let adapter = part.adapter.iter().flat_map(|both| both.iter().rev());
-            let adapter = adapter.map(move |part| RankModule::of(part, split, expert, true));
-            [RankModule::of(part, split, expert, lora.is_none())].into_iter().chain(adapter)
-        });
+        let modules = |layer: u32| -> Vec<RankModule> {
+            let mut one = block(card, layer, expert);
+            if let Some(lora) = lora {
+                adapt(&mut one, card, lora);
+            }
+            let each = backward(&one).into_iter().flat_map(|(part, expert)| {
+                // Behind that of the frozen matrix come the gradients of B and of A.
+                let adapter = part.adapter.iter().flat_map(|both| both.iter().rev());
+                let adapter = adapter.map(move |part| RankModule::of(part, split, expert, true));
+                [RankModule::of(part, split, expert, lora.is_none())].into_iter().chain(adapter)
+            });
+            each.collect()
+        };
+        let here = u64::from(card.layers).div_ceil(split.stages);
+        let dense = card.experts.map_or(0, |experts| u64::from(experts.dense_first)).min(here);
         Rank {
             embedding: around.embedding().map(of).collect(),
-            block: modules.collect(),
-            blocks: u64::from(card.layers).div_ceil(split.stages),
+            block: modules(card.layers.saturating_sub(1)),
+            blocks: here - dense,
+            front: if dense > 0 { modules(0) } else { Vec::new() },
+            fronts: dense,
             head: head.map(of).collect(),
             is_tied: has_head && around.head.is_none(),
             data,
@@ -174,7 +187,8 @@ impl Rank {
     /// Modules, and how many there are of each.
     fn modules(&self) -> impl Iterator<Item = (u64, &RankModule)> {
         let around = self.embedding.iter().chain(&self.head).map(|module| (1, module));
-        around.chain(self.block.iter().map(|module| (self.blocks, module)))
+        let front = self.front.iter().map(|module| (self.fronts, module));
+        around.chain(front).chain(self.block.iter().map(|module| (self.blocks, module)))
     }
 
     /// Ranks that have the same module.

@@ -11,6 +11,7 @@ mod limits;
 mod tensors;
 
 use serde::Deserialize;
+use std::ops::Range;
 
 pub use limits::MAX_PARAMETERS;
 pub use tensors::{CardTensor, Tensor, TensorKind};
@@ -44,14 +45,24 @@ pub enum Family {
     /// As [`Family::Bert`], with one token type.
     Roberta,
     /// As [`Family::Mixtral`], with biases on the four matrices of attention, the router and every
-    /// expert, and a number per query head that joins its softmax (a sink). Every second block
-    /// attends to a window; here all attend to all.
+    /// expert, and a number per query head that joins its softmax (a sink).
     GptOss,
+    /// As [`Family::Llama`], with a norm behind attention and one behind the feed-forward part too,
+    /// before they are added to the residual stream; attention may be windowed. The gate is GeLU.
+    Gemma2,
+    /// As [`Family::Gemma2`], with a norm of every head's queries and keys.
+    Gemma3,
+    /// As [`Family::Gemma2`], with biases on queries, keys and values if it says so.
+    Glm4,
+    /// As [`Family::Llama`] without biases, with experts, of which some serve every token unweighed,
+    /// in all blocks but the first ones; keys and values may follow from one compressed row per
+    /// token.
+    Deepseek,
 }
 
 impl Family {
     /// Every family.
-    pub const ALL: [Family; 10] = [
+    pub const ALL: [Family; 14] = [
         Family::Gpt2,
         Family::Llama,
         Family::Mistral,
@@ -62,6 +73,10 @@ impl Family {
         Family::Bert,
         Family::Roberta,
         Family::GptOss,
+        Family::Gemma2,
+        Family::Gemma3,
+        Family::Glm4,
+        Family::Deepseek,
     ];
 
     /// The word used in tables and messages.
@@ -77,6 +92,10 @@ impl Family {
             Family::Bert => "bert",
             Family::Roberta => "roberta",
             Family::GptOss => "gpt_oss",
+            Family::Gemma2 => "gemma2",
+            Family::Gemma3 => "gemma3",
+            Family::Glm4 => "glm4",
+            Family::Deepseek => "deepseek",
         }
     }
 
@@ -149,7 +168,7 @@ pub enum Activation {
     ErfGelu,
     /// ReLU.
     Relu,
-    /// SiLU of one half times the other half.
+    /// SiLU, or in Gemma GeLU, of one half times the other half.
     GatedSilu,
 }
 
@@ -160,9 +179,7 @@ impl Activation {
             Family::Gpt2 | Family::Bloom => Activation::Gelu,
             Family::Bert | Family::Roberta => Activation::ErfGelu,
             Family::Opt => Activation::Relu,
-            Family::Llama | Family::Mistral | Family::Mixtral | Family::Qwen | Family::GptOss => {
-                Activation::GatedSilu
-            }
+            _ => Activation::GatedSilu,
         }
     }
 }
@@ -178,6 +195,22 @@ pub struct Experts {
     pub ffn: u32,
     /// That every token goes through beside those, of the same width.
     pub shared: u32,
+    /// Blocks in front that have one feed-forward part, of the card's width, in their place.
+    pub dense_first: u32,
+}
+
+/// Keys and values that follow from one compressed row per token: multi-head latent attention
+/// (DeepSeek-AI, "DeepSeek-V2", 2024, section 2.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Latent {
+    /// Numbers that a token is compressed to for its queries, if it is.
+    pub queries: Option<u32>,
+    /// Numbers that a token is compressed to for its keys and values.
+    pub rank: u32,
+    /// Numbers of a head that are turned by position; those of keys are the same in all heads.
+    pub rotary: u32,
+    /// Numbers of a value.
+    pub value: u32,
 }
 
 /// The numbers of a model card.
@@ -191,7 +224,8 @@ pub struct Card {
     pub layers: u32,
     /// Width of the residual stream.
     pub hidden: u32,
-    /// Width between the matrices of the feed-forward part; with experts, of one of them.
+    /// Width between the matrices of the feed-forward part; where all blocks have experts, of one
+    /// of them.
     pub ffn: u32,
     /// Query heads.
     pub heads: u32,
@@ -212,12 +246,58 @@ pub struct Card {
     pub experts: Option<Experts>,
     /// Positions that a token attends to, if not all before it.
     pub window: Option<u32>,
+    /// With a window: every so many-th block attends to all nonetheless, and none without it.
+    pub full_attention_every: Option<u32>,
+    /// Compressed keys and values, if they are; a head is then as wide as its query.
+    pub latent: Option<Latent>,
 }
 
 impl Card {
     /// Width of all queries of a token.
     pub const fn q_width(&self) -> u64 {
         self.heads as u64 * self.head_dim as u64
+    }
+
+    /// Positions that a token attends to in block `layer`, if not all before it.
+    pub fn window_of(&self, layer: u32) -> Option<u32> {
+        let is_full = |every: u32| layer.saturating_add(1).is_multiple_of(every);
+        self.window.filter(|_| !self.full_attention_every.is_some_and(is_full))
+    }
+
+    /// How many of these blocks attend to a window.
+    pub fn windowed_in(&self, layers: Range<u32>) -> u32 {
+        let full = |to: u32| self.full_attention_every.map_or(0, |every| to / every);
+        match self.window {
+            Some(_) => layers.len() as u32 - (full(layers.end) - full(layers.start)),
+            None => 0,
+        }
+    }
+
+    /// The experts of block `layer`, if it has them.
+    pub fn experts_of(&self, layer: u32) -> Option<Experts> {
+        self.experts.filter(|experts| layer >= experts.dense_first)
+    }
+
+    /// Blocks that are alike but for what they attend to: one of them, and how many there are of
+    /// the first `layers`.
+    pub fn sorts(&self, layers: u32) -> impl Iterator<Item = (u32, u32)> {
+        let dense = self.experts.map_or(0, |experts| experts.dense_first.min(layers));
+        [(0, dense), (dense, layers - dense)].into_iter().filter(|&(_, count)| count > 0)
+    }
+
+    /// What one of `tensor` ranks keeps of a token for later ones in one block: the numbers of a
+    /// piece, and the pieces. Keys and values of its heads are two, a compressed row is one.
+    pub fn cached(&self, tensor: u32) -> (u64, u64) {
+        match self.latent {
+            Some(latent) => (u64::from(latent.rank) + u64::from(latent.rotary), 1),
+            None => (u64::from(self.kv_heads / tensor.max(1)) * u64::from(self.head_dim), 2),
+        }
+    }
+
+    /// Width of all results of attention of a token.
+    pub fn mixed_width(&self) -> u64 {
+        let head = self.latent.map_or(self.head_dim, |latent| latent.value);
+        u64::from(self.heads) * u64::from(head)
     }
 
     /// Width of all keys, or all values, of a token.

@@ -106,6 +106,11 @@ impl Generation {
             found.extend(self.eager_problems());
         }
         found.extend(self.formats.packed.and_then(|packed| packed.problem()));
+        if self.card.latent.is_some() && self.attention == AttentionOn::Host {
+            let rule = "compressed keys and values are attended to by devices".to_owned();
+            let remedy = "choose `device`";
+            found.push(ShapeProblem { field: "attention_on", rule, remedy });
+        }
         if found.is_empty() {
             self.amounts(&mut found);
         }
@@ -138,7 +143,12 @@ impl Generation {
         let touched = touched.saturating_mul(if is_eager { 16 } else { 1 });
         // The pairs of one op of attention.
         let pairs = if self.prefill { positions * held } else { held } * u128::from(self.batch);
-        let flops = 8 * pairs * u128::from(self.card.heads) * u128::from(self.card.head_dim);
+        let [heads, head] = [self.card.heads, self.card.head_dim].map(u128::from);
+        let (row, expanded) = self.card.latent.map_or((0, 0), |latent| {
+            let [rank, rotary, value] = [latent.rank, latent.rotary, latent.value].map(u128::from);
+            (rank + rotary, positions * u128::from(self.batch) * rank * (head + value))
+        });
+        let flops = 8 * heads * (pairs * (head + row)).saturating_add(expanded);
         if touched > u128::from(u64::MAX) || flops > u128::from(u64::MAX) {
             let rule = "the bytes of all ops and the FLOPs of each must stay below 2^64".to_owned();
             add("prompt", rule, "choose fewer sequences or shorter ones, or more `context` ranks");
@@ -194,8 +204,8 @@ impl Generation {
 
     /// Bytes of keys and values of one position in one layer, on this rank.
     pub fn kv_bytes(&self) -> u64 {
-        let heads = u64::from(self.card.kv_heads) / u64::from(self.tensor.max(1));
-        2 * heads * u64::from(self.card.head_dim) * self.formats.kv.bytes()
+        let (numbers, pieces) = self.card.cached(self.tensor);
+        pieces * numbers * self.formats.kv.bytes()
     }
 
     fn widest(&self) -> u64 {
@@ -207,7 +217,7 @@ impl Generation {
     }
 
     fn most_ops(&self) -> u128 {
-        // Two norms, three matrices and two norms of heads, rotary positions, attention and what it
+        // Four norms, three matrices and two norms of heads, rotary positions, attention and what it
         // stores, a matrix, two sums over ranks, two residuals, and four of a feed-forward part;
         // of experts three each beside a router, copies, sums, and six of the shared one.
         let experts = self.card.experts.map_or(4, |experts| 3 * u128::from(experts.count) + 10);
@@ -224,7 +234,7 @@ impl Generation {
         let prompts = u128::from(self.prefill) * u128::from(self.batches);
         // As in training, no fewer than eager kernels have.
         let [eager, around] = if self.kernels == Kernels::Eager { [80, 140] } else { [0, 6] };
-        let each = 15 + experts + unpacked + combined + eager;
+        let each = 17 + experts + unpacked + combined + eager;
         passes * (layers * each + around) + prompts * (layers * ring + 1)
     }
 

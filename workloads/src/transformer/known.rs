@@ -4,7 +4,7 @@
 //! where its numbers come from; [`Known::published`] is the number of parameters that somebody else
 //! counted, which the test compares with what follows from the dimensions, to the last one.
 
-use super::card::{Card, Experts, Family};
+use super::card::{Card, Experts, Family, Latent};
 
 /// A row of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +23,11 @@ pub struct Known {
     /// How many there are and how many are active.
     experts: Option<(u32, u32)>,
     window: Option<u32>,
+    full_attention_every: Option<u32>,
+    /// Experts that every token goes through, blocks in front without experts, and the width of an
+    /// expert, where blocks differ.
+    mixed: Option<(u32, u32, u32)>,
+    latent: Option<Latent>,
     /// Parameters, as counted on the published weights or the makers' code.
     pub published: Option<u64>,
     /// Where the dimensions come from.
@@ -44,6 +49,9 @@ const fn gpt2(name: &'static str, layers: u32, hidden: u32, heads: u32) -> Known
         tied: true,
         experts: None,
         window: None,
+        full_attention_every: None,
+        mixed: None,
+        latent: None,
         published: None,
         source: MEMORY,
     }
@@ -70,6 +78,9 @@ const fn llama(name: &'static str, size: (u32, u32, u32), heads: (u32, u32), voc
         tied: false,
         experts: None,
         window: None,
+        full_attention_every: None,
+        mixed: None,
+        latent: None,
         published: None,
         source: MEMORY,
     }
@@ -99,12 +110,52 @@ const fn qwen3(
     Known { source, family, heads: heads_of, tied, published: Some(published), ..like }
 }
 
+/// Every second block, and in Gemma 3 every sixth, attends to all tokens.
+const fn gemma(
+    name: &'static str,
+    size: (u32, u32, u32),
+    heads: (u32, u32, u32),
+    (window, full_attention_every): (u32, u32),
+) -> Known {
+    let is_third = full_attention_every == 6;
+    Known {
+        family: if is_third { Family::Gemma3 } else { Family::Gemma2 },
+        heads,
+        tied: true,
+        window: Some(window),
+        full_attention_every: Some(full_attention_every),
+        ..llama(name, size, (heads.0, heads.1), if is_third { 262_208 } else { 256_000 })
+    }
+}
+
+/// The first blocks have no experts; keys and values are compressed to 512 numbers and 64 of a key
+/// that all heads share.
+const fn deepseek(
+    name: &'static str,
+    size: (u32, u32, u32),
+    (heads, queries): (u32, Option<u32>),
+    vocab: u32,
+    experts: (u32, u32),
+    mixed: (u32, u32, u32),
+) -> Known {
+    Known {
+        family: Family::Deepseek,
+        heads: (heads, heads, 192),
+        experts: Some(experts),
+        mixed: Some(mixed),
+        latent: Some(Latent { queries, rank: 512, rotary: 64, value: 128 }),
+        ..llama(name, size, (heads, heads), vocab)
+    }
+}
+
 /// Attention is wider than the residual stream.
 const fn gpt_oss(name: &'static str, layers: u32, experts: u32, published: u64) -> Known {
     Known {
         family: Family::GptOss,
         heads: (64, 8, 64),
         experts: Some((experts, 4)),
+        window: Some(128),
+        full_attention_every: Some(2),
         published: Some(published),
         source: "docs.nvidia.com/nemo/megatron-bridge/latest/models/llm/gpt-oss.html; parameters as \
                  files for llama.cpp state them",
@@ -216,6 +267,40 @@ pub const KNOWN: &[Known] = &[
         experts: Some((128, 8)),
         ..qwen3("qwen3-235b-a22b", (94, 4096, 1536), (64, 4), false, 235_093_634_560)
     },
+    counted(gemma("gemma-2-2b", (26, 2304, 9216), (8, 4, 256), (4096, 2)), 2_614_341_888),
+    counted(gemma("gemma-2-9b", (42, 3584, 14_336), (16, 8, 256), (4096, 2)), 9_241_705_984),
+    counted(gemma("gemma-2-27b", (46, 4608, 36_864), (32, 16, 128), (4096, 2)), 27_227_128_320),
+    Known {
+        vocab: 262_144,
+        ..counted(gemma("gemma-3-1b", (26, 1152, 6912), (4, 1, 256), (512, 6)), 999_885_952)
+    },
+    gemma("gemma-3-4b", (34, 2560, 10_240), (8, 4, 256), (1024, 6)),
+    gemma("gemma-3-12b", (48, 3840, 15_360), (16, 8, 256), (1024, 6)),
+    gemma("gemma-3-27b", (62, 5376, 21_504), (32, 16, 128), (1024, 6)),
+    counted(
+        deepseek(
+            "deepseek-v2-lite",
+            (27, 2048, 10_944),
+            (16, None),
+            102_400,
+            (64, 6),
+            (2, 1, 1408),
+        ),
+        15_706_484_224,
+    ),
+    counted(
+        deepseek(
+            "deepseek-v2",
+            (60, 5120, 12_288),
+            (128, Some(1536)),
+            102_400,
+            (160, 6),
+            (2, 1, 1536),
+        ),
+        235_741_434_880,
+    ),
+    deepseek("deepseek-v3", (61, 7168, 18_432), (128, Some(1536)), 129_280, (256, 8), (1, 3, 2048)),
+    deepseek("kimi-k2", (61, 7168, 18_432), (64, Some(1536)), 163_840, (384, 8), (1, 1, 2048)),
     gpt_oss("gpt-oss-20b", 24, 32, 20_914_757_184),
     gpt_oss("gpt-oss-120b", 36, 128, 116_829_156_672),
     counted(opt("opt-125m", 12, 768, 12), 125_239_296),
@@ -264,8 +349,13 @@ impl Known {
             positions: self.positions,
             tied: self.tied,
             qkv_bias: biased && !qwen3,
-            experts: self.experts.map(|(count, active)| Experts { count, active, ffn, shared: 0 }),
+            experts: self.experts.map(|(count, active)| {
+                let (shared, dense_first, ffn) = self.mixed.unwrap_or((0, 0, ffn));
+                Experts { count, active, ffn, shared, dense_first }
+            }),
             window: self.window,
+            full_attention_every: self.full_attention_every,
+            latent: self.latent,
         }
     }
 }

@@ -3,13 +3,15 @@
 //!
 //! A block is: norm, queries, keys and values, attention, output, norm, one or two wide matrices,
 //! activation, narrow matrix; or a router and several such feed-forward parts. Post-norm, each of
-//! the norms stands behind the sum that follows its part. Queries, keys,
+//! the norms stands behind the sum that follows its part; some families have two more, between
+//! their parts and the sums. Queries, keys,
 //! values and wide matrices are divided by output, the matrices behind them by input, the table of
 //! tokens by row (Shoeybi et al., "Megatron-LM", 2019, section 3); norms and the biases behind a
 //! sum are whole. Experts are modules of their own, though the makers' code has all of a block in
 //! two tensors: that is how they are placed. Invariant: the parameters of all modules are those
 //! of [`Card::tensors`].
 
+pub(crate) mod around;
 mod names;
 
 use super::card::{self, Card, Experts, Family};
@@ -123,8 +125,8 @@ pub(crate) struct FeedForward<M = Module, N = String> {
 pub(crate) struct Mixture<M = Module, N = String> {
     pub(crate) router: M,
     pub(crate) experts: Vec<FeedForward<M, N>>,
-    /// What every token goes through, and what weighs it.
-    pub(crate) shared: Option<(FeedForward<M, N>, M)>,
+    /// What every token goes through, and what weighs it, if it is weighed.
+    pub(crate) shared: Option<(FeedForward<M, N>, Option<M>)>,
 }
 
 /// What follows attention in a block.
@@ -134,20 +136,41 @@ pub(crate) enum Feed<M = Module, N = String> {
     Mixture(Mixture<M, N>),
 }
 
+/// What compresses a token before its queries, keys and values are made of that.
+#[derive(Clone, Debug)]
+pub(crate) struct Compression<M = Module> {
+    /// For queries, if they are made so, and the norm behind it.
+    pub(crate) queries: Option<[M; 2]>,
+    /// For keys and values, with the part of keys that all heads share, and the norm behind it.
+    pub(crate) rows: [M; 2],
+    /// What keys and values of all heads are made with.
+    pub(crate) expand: M,
+}
+
 /// One block.
 #[derive(Clone, Debug)]
 pub(crate) struct Block<M = Module, N = String> {
     pub(crate) layer: u32,
     pub(crate) norm_1: M,
-    /// One matrix for queries, keys and values, or one each.
+    /// One matrix for queries, keys and values, or one each; of compressed ones that of queries.
     pub(crate) qkv: Vec<M>,
+    /// In a model whose keys and values are compressed.
+    pub(crate) compression: Option<Compression<M>>,
     /// Norms of every head's queries, and of its keys.
     pub(crate) head_norms: Vec<M>,
     pub(crate) out: M,
     pub(crate) norm_2: M,
+    /// Behind attention and the feed-forward part, in a family that has norms there.
+    pub(crate) part_norms: Vec<M>,
     pub(crate) feed: Feed<M, N>,
     /// The module of the attention itself, which has no parameters.
     pub(crate) attention: N,
+}
+
+impl<M> Compression<M> {
+    pub(crate) fn modules(&self) -> impl Iterator<Item = &M> {
+        self.queries.iter().flatten().chain(&self.rows).chain([&self.expand])
+    }
 }
 
 impl<M, N> FeedForward<M, N> {
@@ -159,36 +182,22 @@ impl<M, N> FeedForward<M, N> {
 impl<M, N> Block<M, N> {
     /// Every module that owns parameters, and whether it belongs to an expert.
     pub(crate) fn modules(&self) -> Vec<(&M, bool)> {
-        let first = [&self.norm_1].into_iter().chain(&self.qkv).chain(&self.head_norms);
-        let mut all: Vec<_> = first.chain([&self.out, &self.norm_2]).map(|m| (m, false)).collect();
+        let compressed = self.compression.iter().flat_map(Compression::modules);
+        let first = [&self.norm_1].into_iter().chain(compressed).chain(&self.qkv);
+        let first = first.chain(&self.head_norms);
+        let behind = [&self.out, &self.norm_2].into_iter().chain(&self.part_norms);
+        let mut all: Vec<_> = first.chain(behind).map(|m| (m, false)).collect();
         match &self.feed {
             Feed::Dense(dense) => all.extend(dense.modules().map(|m| (m, false))),
             Feed::Mixture(Mixture { router, experts, shared }) => {
                 all.push((router, false));
                 all.extend(experts.iter().flat_map(FeedForward::modules).map(|m| (m, true)));
-                let shared = shared.iter().flat_map(|(one, gate)| one.modules().chain([gate]));
+                let shared = shared.iter().flat_map(|(one, gate)| one.modules().chain(gate));
                 all.extend(shared.map(|m| (m, false)));
             }
         }
         all
     }
-}
-
-/// The modules before and behind the blocks.
-#[derive(Clone, Debug)]
-pub(crate) struct EmbeddingAndHead {
-    pub(crate) tokens: Module,
-    pub(crate) positions: Option<Module>,
-    /// Token types, in a family that has them.
-    pub(crate) types: Option<Module>,
-    /// The norm behind the embedding, in a family that has one.
-    pub(crate) norm_0: Option<Module>,
-    pub(crate) norm: Module,
-    pub(crate) head_name: String,
-    /// `None` if it is tied.
-    pub(crate) head: Option<Module>,
-    /// The matrix before the last norm, and the bias of the logits, in a family that has them.
-    pub(crate) transform: Option<[Module; 2]>,
 }
 
 /// Tensors to take modules from.
@@ -242,84 +251,26 @@ impl Source<'_> {
     }
 }
 
-impl EmbeddingAndHead {
-    /// Tables, and a norm behind them.
-    pub(crate) fn embedding(&self) -> impl Iterator<Item = &Module> {
-        [&self.tokens].into_iter().chain(&self.types).chain(&self.positions).chain(&self.norm_0)
-    }
-
-    /// What is behind the blocks, in the order in which it runs.
-    pub(crate) fn end(&self) -> impl Iterator<Item = &Module> {
-        let [dense, bias] = self.transform.as_ref().map_or([None; 2], |[a, b]| [Some(a), Some(b)]);
-        dense.into_iter().chain([&self.norm]).chain(&self.head).chain(bias)
-    }
-
-    pub(crate) fn new(card: &Card) -> EmbeddingAndHead {
-        let (before, behind) = card.around();
-        let all: Vec<card::CardTensor> = before.into_iter().chain(behind).collect();
-        let source = Source { family: card.family, prefix: String::new(), tensors: &all };
-        let find = |names: &[&'static str]| names.iter().copied().find(|name| source.has(name));
-        let whole = |name: &str| source.take(name, Split::Whole, false);
-        let tokens = find(&[
-            "transformer.wte",
-            "transformer.word_embeddings",
-            "model.decoder.embed_tokens",
-            "model.embed_tokens",
-            "bert.embeddings.word_embeddings",
-            "roberta.embeddings.word_embeddings",
-        ]);
-        let positions = find(&[
-            "transformer.wpe",
-            "model.decoder.embed_positions",
-            "bert.embeddings.position_embeddings",
-            "roberta.embeddings.position_embeddings",
-        ]);
-        let types = find(&[
-            "bert.embeddings.token_type_embeddings",
-            "roberta.embeddings.token_type_embeddings",
-        ]);
-        let norm_0 = find(&[
-            "transformer.word_embeddings_layernorm",
-            "bert.embeddings.LayerNorm",
-            "roberta.embeddings.LayerNorm",
-        ]);
-        let transform = card.family.head_names();
-        let norm = find(&["transformer.ln_f", "model.decoder.final_layer_norm", "model.norm"]);
-        let norm = norm.or(transform.map(|[_, _, norm]| norm));
-        let has_own = !card.tied;
-        EmbeddingAndHead {
-            tokens: source.take(tokens.expect("every family has a table"), Split::Rows, false),
-            positions: positions.map(whole),
-            types: types.map(whole),
-            norm_0: norm_0.map(whole),
-            norm: whole(norm.expect("every family has a norm")),
-            head_name: match card.family {
-                Family::Bert => "cls.predictions.decoder".to_owned(),
-                Family::Roberta => "lm_head.decoder".to_owned(),
-                _ => "lm_head".to_owned(),
-            },
-            head: has_own.then(|| source.take("lm_head", Split::Rows, true)),
-            transform: transform.map(|[bias, dense, _]| {
-                let dense = source.take(dense, Split::Whole, true);
-                [dense, source.take(bias, Split::Rows, false)]
-            }),
-        }
-    }
-}
-
 /// The modules of block `layer` on one of `ranks` ranks that its experts are spread over.
 pub(crate) fn block(card: &Card, layer: u32, ranks: u32) -> Block {
-    let tensors = card.block();
+    let tensors = card.block(layer);
     let prefix = card.block_prefix(layer);
     let source = Source { family: card.family, prefix, tensors: &tensors };
     let names = names(card.family);
     let heads = ["self_attn.q_norm", "self_attn.k_norm"].into_iter();
     let heads = heads.filter(|name| source.has(name));
     let norm = |name| source.take(name, Split::Whole, false);
+    let compression = card.latent.map(|_| compression(&source));
+    let qkv: &[&str] = match &compression {
+        Some(of) if of.queries.is_some() => &["self_attn.q_b_proj"],
+        Some(_) => &["self_attn.q_proj"],
+        None => names.qkv,
+    };
     let mut qkv: Vec<Module> =
-        names.qkv.iter().map(|name| source.take(name, Split::Rows, true)).collect();
+        qkv.iter().map(|name| source.take(name, Split::Rows, true)).collect();
     let [heads_q, heads_k] = [card.heads, card.kv_heads].map(u64::from);
     let heads_of = match qkv.len() {
+        _ if compression.is_some() => [Some(heads_q), None],
         1 => [Some(heads_q + heads_k + card.kv_width()), None],
         _ => [Some(heads_q), Some(heads_k)],
     };
@@ -336,16 +287,29 @@ pub(crate) fn block(card: &Card, layer: u32, ranks: u32) -> Block {
         layer,
         norm_1: norm(names.norms[0]),
         qkv,
+        compression,
         head_norms: heads.map(norm).collect(),
         out,
         norm_2: norm(names.norms[1]),
-        feed: match card.experts {
+        part_norms: names.part_norms.iter().map(|name| norm(name)).collect(),
+        feed: match card.experts_of(layer) {
             None => {
                 Feed::Dense(source.feed_forward(names.up_proj, names.down_proj, names.activation))
             }
             Some(experts) => Feed::Mixture(mixture(card, experts, &source, ranks)),
         },
         attention: format!("{}{}", source.prefix, names.attention),
+    }
+}
+
+fn compression(source: &Source<'_>) -> Compression {
+    let whole =
+        |name: &str, product| source.take(&format!("self_attn.{name}"), Split::Whole, product);
+    let queries = source.has("self_attn.q_a_proj");
+    Compression {
+        queries: queries.then(|| [whole("q_a_proj", true), whole("q_a_layernorm", false)]),
+        rows: [whole("kv_a_proj_with_mqa", true), whole("kv_a_layernorm", false)],
+        expand: source.take("self_attn.kv_b_proj", Split::Rows, true),
     }
 }
 
@@ -368,11 +332,13 @@ fn mixture(card: &Card, experts: Experts, source: &Source<'_>, ranks: u32) -> Mi
             width: width.into(),
         }
     };
-    let shared = source.has("mlp.shared_expert_gate").then(|| {
-        let up_proj = ["mlp.shared_expert.gate_proj", "mlp.shared_expert.up_proj"];
-        let down_proj = "mlp.shared_expert.down_proj";
-        let shared = source.feed_forward(&up_proj, down_proj, "mlp.shared_expert.act_fn");
-        (shared, source.take("mlp.shared_expert_gate", Split::Whole, true))
+    let names = ["mlp.shared_expert", "mlp.shared_experts"].into_iter();
+    let shared = names.map(|name| (name, ["gate_proj", "up_proj", "down_proj", "act_fn"]));
+    let mut shared = shared.map(|(name, parts)| parts.map(|part| format!("{name}.{part}")));
+    let shared = shared.find(|[gate, ..]| source.has(gate)).map(|[gate, up, down, activation]| {
+        let weighed = source.has("mlp.shared_expert_gate");
+        let weighs = weighed.then(|| source.take("mlp.shared_expert_gate", Split::Whole, true));
+        (source.feed_forward(&[&gate, &up], &down, &activation), weighs)
     });
     let router = if source.has("mlp.router") { "mlp.router" } else { "mlp.gate" };
     let router = source.take(router, Split::Whole, true);
@@ -381,6 +347,7 @@ fn mixture(card: &Card, experts: Experts, source: &Source<'_>, ranks: u32) -> Mi
 
 #[cfg(test)]
 mod tests {
+    use super::around::EmbeddingAndHead;
     use super::*;
     use crate::transformer::known::known;
 
@@ -395,6 +362,10 @@ mod tests {
             "qwen3-30b-a3b",
             "qwen2.5-7b",
             "gpt-oss-20b",
+            "gemma-2-2b",
+            "deepseek-v2-lite",
+            "deepseek-v3",
+            "gemma-3-1b",
         ];
         for name in names {
             let Some(card) = known(name).map(|known| known.card()) else {

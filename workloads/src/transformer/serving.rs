@@ -152,7 +152,7 @@ impl Serving {
         for problem in tensor.into_iter().chain(self.card.generation_problem()) {
             add(problem.field, problem.rule, problem.remedy);
         }
-        for problem in self.shape().eager_problems() {
+        for problem in self.shape(0).eager_problems() {
             add(problem.field, problem.rule, problem.remedy);
         }
         if self.max_tokens_per_step <= self.max_batch {
@@ -195,10 +195,8 @@ impl Serving {
 
     /// Bytes of keys and values of one token in one layer, on one rank.
     fn kv_bytes(&self) -> u64 {
-        let card = &self.card;
-        2 * u64::from(card.kv_heads / self.tensor)
-            * u64::from(card.head_dim)
-            * self.formats.kv.bytes()
+        let (numbers, pieces) = self.card.cached(self.tensor);
+        pieces * numbers * self.formats.kv.bytes()
     }
 
     /// Bytes of one block: keys and values of its tokens in all layers, on one rank.

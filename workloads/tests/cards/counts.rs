@@ -20,7 +20,7 @@ fn known_cards_have_the_published_number_of_parameters() {
             counted += 1;
         }
     }
-    assert_eq!(counted, 45);
+    assert_eq!(counted, 51);
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn products_count_matrices_and_the_head() {
 fn shared_experts_count_for_every_token() {
     // Qwen1.5-MoE-A2.7B: 60 experts, 4 active, one shared expert as wide as four; 14.3 thousand
     // million in all, 2.7 active, as its makers say.
-    let experts = Experts { count: 60, active: 4, ffn: 1408, shared: 4 };
+    let experts = Experts { count: 60, active: 4, ffn: 1408, shared: 4, dense_first: 0 };
     let moe = Card {
         name: "qwen1.5-moe-a2.7b".into(),
         family: Family::Qwen,
@@ -104,6 +104,8 @@ fn shared_experts_count_for_every_token() {
         qkv_bias: true,
         experts: Some(experts),
         window: None,
+        full_attention_every: None,
+        latent: None,
     };
     assert_eq!(moe.problems(), []);
     assert_eq!(moe.parameters(), 14_315_784_192);

@@ -4,7 +4,7 @@ use tiersim_workloads::transformer::card::Experts;
 use tiersim_workloads::transformer::routing::tokens;
 
 const fn experts(count: u32, active: u32) -> Experts {
-    Experts { count, active, ffn: 1, shared: 0 }
+    Experts { count, active, ffn: 1, shared: 0, dense_first: 0 }
 }
 
 /// Tokens of every expert over the draws of a layer.

@@ -26,7 +26,8 @@ fn every_field_has_its_range() {
     assert_eq!(zero(&|card| card.head_dim = 0), ["head_dim"]);
     assert_eq!(zero(&|card| card.vocab = 0), ["vocab"]);
     assert_eq!(zero(&|card| card.window = Some(0)), ["window"]);
-    let experts = |count, active| Some(Experts { count, active, ffn: 14_336, shared: 0 });
+    let experts =
+        |count, active| Some(Experts { count, active, ffn: 14_336, shared: 0, dense_first: 0 });
     assert_eq!(zero(&|card| card.experts = experts(0, 0)), ["experts.count", "experts.active"]);
     assert_eq!(zero(&|card| card.experts = experts(8, 9)), ["experts.active"]);
     assert_eq!(zero(&|card| card.experts = None), ["experts"]);
@@ -53,8 +54,11 @@ fn what_does_not_fit_together_is_refused() {
 #[test]
 fn the_largest_of_everything_is_refused_without_overflow() {
     for family in Family::ALL {
-        let may = matches!(family, Family::Mixtral | Family::Qwen | Family::GptOss);
-        let experts = Experts { count: 1 << 12, active: 1, ffn: 1 << 22, shared: 0 };
+        use Family::{Deepseek, Gemma2, Gemma3, GptOss, Mistral, Mixtral, Qwen};
+        let may = matches!(family, Mixtral | Qwen | GptOss | Deepseek);
+        let never = matches!(family, Mistral | Mixtral | Gemma2 | Gemma3 | Deepseek);
+        let experts =
+            Experts { count: 1 << 12, active: 1, ffn: 1 << 22, shared: 0, dense_first: 0 };
         let card = Card {
             name: "huge".into(),
             family,
@@ -67,9 +71,11 @@ fn the_largest_of_everything_is_refused_without_overflow() {
             vocab: 1 << 26,
             positions: if family.learns_positions() { 1 << 26 } else { 0 },
             tied: !family.is_causal(),
-            qkv_bias: !matches!(family, Family::Mistral | Family::Mixtral),
+            qkv_bias: !never,
             experts: may.then_some(experts),
             window: None,
+            full_attention_every: None,
+            latent: None,
         };
         let problems = card.problems();
         assert_eq!(fields(&card), ["layers"], "{problems:?}");

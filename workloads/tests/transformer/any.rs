@@ -19,17 +19,20 @@ fn one_of<T: Copy>(rng: &mut ChaCha12Rng, all: &[T]) -> T {
 }
 
 fn any_card(rng: &mut ChaCha12Rng) -> Card {
-    use Family::{GptOss, Mixtral, Qwen};
+    use Family::{Deepseek, GptOss, Mixtral, Qwen};
     let family = one_of(rng, &Family::ALL);
     let kv_heads = one_of(rng, &[2, 4]);
     let heads = kv_heads * one_of(rng, &[1, 2]);
-    let experts = matches!(family, Mixtral | GptOss) || family == Qwen && rng.random_bool(0.3);
+    let may = matches!(family, Qwen | Deepseek);
+    let experts = matches!(family, Mixtral | GptOss) || may && rng.random_bool(0.3);
     let experts = experts.then(|| Experts {
         count: one_of(rng, &[4, 8]),
         active: rng.random_range(1..4),
         ffn: one_of(rng, &[16, 64]),
         shared: rng.random_range(0..2),
+        dense_first: 0,
     });
+    let window = rng.random_bool(0.3).then_some(5).filter(|_| family.is_causal());
     Card {
         name: "any".into(),
         family,
@@ -44,7 +47,9 @@ fn any_card(rng: &mut ChaCha12Rng) -> Card {
         tied: rng.random_bool(0.5) || !family.is_causal(),
         qkv_bias: rng.random_bool(0.5) || family == GptOss,
         experts,
-        window: rng.random_bool(0.3).then_some(5).filter(|_| family.is_causal()),
+        window,
+        full_attention_every: window.and_then(|_| one_of(rng, &[None, Some(2), Some(3)])),
+        latent: None,
     }
 }
 

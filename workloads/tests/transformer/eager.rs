@@ -30,7 +30,7 @@ fn products(trace: &Trace) -> u128 {
 fn small() -> [Card; 4] {
     let llama = Card { layers: 2, hidden: 64, ffn: 96, heads: 4, kv_heads: 2, ..llama_8b() };
     let llama = Card { head_dim: 16, vocab: 100, ..llama };
-    let experts = Some(Experts { count: 4, active: 2, ffn: 48, shared: 0 });
+    let experts = Some(Experts { count: 4, active: 2, ffn: 48, shared: 0, dense_first: 0 });
     let opt = Card { family: Family::Opt, vocab: 100, positions: 64, ..gpt2(2, 64, 4) };
     let gpt2 = Card { vocab: 100, positions: 64, ..gpt2(2, 64, 4) };
     [llama.clone(), Card { vocab: 100, experts, ..Card { layers: 2, ..mixtral() } }, gpt2, opt].map(
@@ -203,7 +203,7 @@ fn listed(job: &Training) -> u128 {
 fn what_eager_kernels_are_not_known_of_is_refused() {
     let [llama, mixtral, ..] = small();
     let bloom = Card { family: Family::Bloom, positions: 0, ..small()[2].clone() };
-    let shared = Experts { count: 4, active: 2, ffn: 48, shared: 1 };
+    let shared = Experts { count: 4, active: 2, ffn: 48, shared: 1, dense_first: 0 };
     let shared = Card { family: Family::Qwen, experts: Some(shared), ..mixtral.clone() };
     let over_ranks = |mut job: Training| {
         (job.parallel.data, job.parallel.expert) = (2, 2);

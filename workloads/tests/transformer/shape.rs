@@ -25,6 +25,8 @@ pub(crate) fn gpt2(layers: u32, hidden: u32, heads: u32) -> Card {
         qkv_bias: true,
         experts: None,
         window: None,
+        full_attention_every: None,
+        latent: None,
     }
 }
 
@@ -35,7 +37,7 @@ pub(crate) fn llama_8b() -> Card {
 
 /// Mixtral 8x7B: config.json of mistralai/Mixtral-8x7B-v0.1.
 pub(crate) fn mixtral() -> Card {
-    let experts = Some(Experts { count: 8, active: 2, ffn: 14_336, shared: 0 });
+    let experts = Some(Experts { count: 8, active: 2, ffn: 14_336, shared: 0, dense_first: 0 });
     Card { name: "mixtral".into(), family: Family::Mixtral, vocab: 32_000, experts, ..llama_8b() }
 }
 
@@ -132,6 +134,7 @@ pub(crate) fn check_kernels_of(trace: &Trace, is_eager: bool) {
             let flops = match kernel.work {
                 Work::Product(of) => of.flops(),
                 Work::Attention(of) => of.flops(),
+                Work::LatentAttention(of) => of.flops(),
                 // Five products where the forward pass has two.
                 Work::AttentionBackward(of) => of.flops() / 2 * 5,
                 Work::Streaming(_) if is_eager => {

@@ -76,7 +76,7 @@ pub(in crate::guide) fn sglang_flag(word: &'static str) -> &'static str {
 }
 
 /// Checkpoints of known models, as hubs have them.
-const CHECKPOINTS: [(&str, &str); 44] = [
+const CHECKPOINTS: [(&str, &str); 55] = [
     ("gpt2", "openai-community/gpt2"),
     ("gpt2-medium", "openai-community/gpt2-medium"),
     ("gpt2-large", "openai-community/gpt2-large"),
@@ -112,6 +112,17 @@ const CHECKPOINTS: [(&str, &str); 44] = [
     ("qwen3-14b", "Qwen/Qwen3-14B"),
     ("qwen3-32b", "Qwen/Qwen3-32B"),
     ("qwen3-235b-a22b", "Qwen/Qwen3-235B-A22B"),
+    ("gemma-2-2b", "google/gemma-2-2b"),
+    ("gemma-2-9b", "google/gemma-2-9b"),
+    ("gemma-2-27b", "google/gemma-2-27b"),
+    ("gemma-3-1b", "google/gemma-3-1b-pt"),
+    ("gemma-3-4b", "google/gemma-3-4b-pt"),
+    ("gemma-3-12b", "google/gemma-3-12b-pt"),
+    ("gemma-3-27b", "google/gemma-3-27b-pt"),
+    ("deepseek-v2-lite", "deepseek-ai/DeepSeek-V2-Lite"),
+    ("deepseek-v2", "deepseek-ai/DeepSeek-V2"),
+    ("deepseek-v3", "deepseek-ai/DeepSeek-V3"),
+    ("kimi-k2", "moonshotai/Kimi-K2-Base"),
     ("gpt-oss-20b", "openai/gpt-oss-20b"),
     ("gpt-oss-120b", "openai/gpt-oss-120b"),
     ("opt-125m", "facebook/opt-125m"),
@@ -128,13 +139,17 @@ pub(in crate::guide) fn checkpoint(model: &str) -> Option<&'static str> {
     CHECKPOINTS.iter().find(|(known, _)| *known == model).map(|(_, checkpoint)| *checkpoint)
 }
 
-/// Models that learned from another one and are called after it, with what they are themselves.
-const TAUGHT: [(&str, &str); 5] = [
+/// Models that are called after another one, with what they are themselves.
+const TAUGHT: [(&str, &str); 9] = [
     ("deepseek-r1-distill-llama-8b", "llama-3.1-8b"),
     ("deepseek-r1-distill-llama-70b", "llama-3.3-70b"),
     ("deepseek-r1-distill-qwen-7b", "qwen2.5-7b"),
     ("deepseek-r1-distill-qwen-14b", "qwen2.5-14b"),
     ("deepseek-r1-distill-qwen-32b", "qwen2.5-32b"),
+    ("deepseek-r1-distill", ""),
+    ("deepseek-r1", "deepseek-v3"),
+    ("deepseek-v3.1", "deepseek-v3"),
+    ("deepseek-v2.5", "deepseek-v2"),
 ];
 
 /// The known model that a checkpoint's name begins with, whatever was tuned; paths of `.json` stay.
@@ -195,6 +210,13 @@ mod tests {
             ("deepseek-ai/DeepSeek-R1-Distill-Llama-70B", Some("llama-3.3-70b")),
             // Its table of tokens is not tied, which that of the model it was taught from is.
             ("deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B", None),
+            ("deepseek-ai/DeepSeek-R1-0528", Some("deepseek-v3")),
+            ("deepseek-ai/DeepSeek-V3-0324", Some("deepseek-v3")),
+            ("deepseek-ai/DeepSeek-V2-Lite-Chat", Some("deepseek-v2-lite")),
+            // It attends to some of the tokens alone.
+            ("deepseek-ai/DeepSeek-V3.2-Exp", None),
+            ("moonshotai/Kimi-K2-Instruct", Some("kimi-k2")),
+            ("google/gemma-3-27b-it", Some("gemma-3-27b")),
             ("Qwen/Qwen3-Coder-480B-A35B-Instruct-FP8", None),
             ("meta-llama/Llama-3.2-11B-Vision-Instruct", None),
         ] {

@@ -4,8 +4,11 @@
 //! something else than a [`Card`] can say, refused. Everything else (token ids, rates of dropout)
 //! is passed over. Defaults are those of the family's configuration class.
 
+mod experts;
 mod quantised;
 mod refused;
+mod text;
+mod windows;
 
 use super::ModelFiles;
 use crate::json;
@@ -15,7 +18,7 @@ use quantised::{RawQuantisation, quantised};
 use serde::Deserialize;
 use std::path::Path;
 use tiersim_models::diagnostic::Diagnostics;
-use tiersim_workloads::transformer::card::{Card, Experts, Family};
+use tiersim_workloads::transformer::card::{Card, Family};
 use tiersim_workloads::transformer::format::Format;
 
 /// Most bytes of a `config.json`.
@@ -49,11 +52,24 @@ struct Raw {
     num_experts_per_tok: Option<u32>,
     moe_intermediate_size: Option<u32>,
     shared_expert_intermediate_size: Option<u32>,
+    n_routed_experts: Option<u32>,
+    n_shared_experts: Option<u32>,
+    first_k_dense_replace: Option<u32>,
+    moe_layer_freq: Option<u32>,
+    num_nextn_predict_layers: Option<u32>,
+    q_lora_rank: Option<u32>,
+    kv_lora_rank: Option<u32>,
+    qk_nope_head_dim: Option<u32>,
+    qk_rope_head_dim: Option<u32>,
+    v_head_dim: Option<u32>,
     decoder_sparse_step: Option<u32>,
     mlp_only_layers: Option<Vec<u32>>,
     sliding_window: Option<u32>,
     use_sliding_window: Option<bool>,
     max_window_layers: Option<u32>,
+    layer_types: Option<Vec<String>>,
+    #[serde(alias = "_sliding_window_pattern")]
+    sliding_window_pattern: Option<u32>,
     do_layer_norm_before: Option<bool>,
     word_embed_proj_dim: Option<u32>,
     enable_bias: Option<bool>,
@@ -67,13 +83,16 @@ struct Raw {
     torch_dtype: Option<String>,
     dtype: Option<String>,
     quantization_config: Option<RawQuantisation>,
+    text_config: Option<Box<Raw>>,
 }
 
 /// The types of model that are read, with their families.
-const TYPES: [(&str, Family); 18] = [
+const TYPES: [(&str, Family); 24] = [
     ("gpt2", Family::Gpt2),
     ("llama", Family::Llama),
     ("gemma", Family::Llama),
+    ("gemma2", Family::Gemma2),
+    ("gemma3_text", Family::Gemma3),
     ("granite", Family::Llama),
     ("phi3", Family::Llama),
     ("smollm3", Family::Llama),
@@ -84,20 +103,25 @@ const TYPES: [(&str, Family); 18] = [
     ("qwen3", Family::Qwen),
     ("qwen3_moe", Family::Qwen),
     ("glm", Family::Qwen),
+    ("glm4", Family::Glm4),
     ("opt", Family::Opt),
     ("bloom", Family::Bloom),
     ("bert", Family::Bert),
     ("roberta", Family::Roberta),
     ("gpt_oss", Family::GptOss),
+    ("deepseek_v2", Family::Deepseek),
+    ("deepseek_v3", Family::Deepseek),
+    ("kimi_k2", Family::Deepseek),
 ];
 
 /// Reads a config.
 pub(super) fn read(path: &Path) -> Result<ModelFiles, Diagnostics> {
     let bytes = json::read(path, MAX_CONFIG, "check what it is")?;
     let raw: Raw = json::object(path, &bytes, "a config.json of Hugging Face is wanted")?;
+    let (raw, left_out) = text::text_model(raw);
     let text = String::from_utf8_lossy(&bytes);
     let mut config = Config { path, text: &text, raw: &raw, problems: Diagnostics::default() };
-    let mut remarks = Vec::new();
+    let mut remarks = Vec::from_iter(left_out);
     let card = config.card(name_of(path), &mut remarks);
     let Some(card) = card.filter(|_| config.problems.0.is_empty()) else {
         return Err(config.problems);
@@ -156,10 +180,16 @@ fn keys_of(field: &str) -> &'static [&'static str] {
         "vocab" => &["vocab_size"],
         "positions" => &["n_positions", "max_position_embeddings"],
         "window" => &["sliding_window"],
-        "experts.count" => &["num_local_experts", "num_experts"],
+        "full_attention_every" => &["layer_types", "sliding_window_pattern", "sliding_window"],
+        "experts.count" => &["num_local_experts", "num_experts", "n_routed_experts"],
         "experts.active" => &["num_experts_per_tok"],
         "experts.ffn" => &["moe_intermediate_size", "intermediate_size"],
-        "experts.shared" => &["shared_expert_intermediate_size"],
+        "experts.shared" => &["shared_expert_intermediate_size", "n_shared_experts"],
+        "experts.dense_first" => &["first_k_dense_replace"],
+        "latent.queries" => &["q_lora_rank"],
+        "latent.rank" => &["kv_lora_rank"],
+        "latent.rotary" => &["qk_rope_head_dim"],
+        "latent.value" => &["v_head_dim"],
         _ => &["model_type"],
     }
 }
@@ -168,6 +198,7 @@ fn keys_of(field: &str) -> &'static [&'static str] {
 fn beside_llama(model_type: &str) -> Option<&'static str> {
     match model_type {
         "gemma" => Some("its gate is GeLU and its norms add one: eager kernels count as Llama's"),
+        "gemma2" => Some("what it caps logits and scores with is left out"),
         "granite" => Some("what it multiplies sums by is left out: eager kernels count as Llama's"),
         _ => None,
     }
@@ -223,7 +254,8 @@ impl Config<'_> {
         let raw = self.raw;
         let names = TYPES.map(|(name, _)| name).join(", ");
         let Some(model_type) = raw.model_type.as_deref() else {
-            let remedy = format!("name a config.json of one of these types: {names}");
+            let remedy =
+                format!("add it, such as `\"model_type\": \"llama\"`; known types: {names}");
             self.problems.push(self.path, None, "a config has `model_type`", "", remedy);
             return None;
         };
@@ -246,11 +278,17 @@ impl Config<'_> {
         let (layers, hidden, heads, vocab) = (layers?, hidden?, heads?, vocab?);
         let experts = self.experts(model_type)?;
         let ffn = match experts {
-            Some(experts) => experts.ffn,
-            None => self.ffn(family, hidden)?,
+            Some(experts) if experts.dense_first == 0 => experts.ffn,
+            _ => self.ffn(family, hidden)?,
         };
-        let window = self.window(model_type, layers, remarks);
+        let latent = if family == Family::Deepseek { Some(self.latent()?) } else { None };
+        let (window, full_attention_every) = self.windows(model_type, layers, remarks)?;
         remarks.extend(beside_llama(model_type).map(str::to_owned));
+        if let Some(blocks) = raw.num_nextn_predict_layers.filter(|&blocks| blocks > 0) {
+            remarks.push(format!(
+                "blocks behind the last one that predict further tokens are left out: {blocks}"
+            ));
+        }
         Some(Card {
             name,
             family,
@@ -263,15 +301,22 @@ impl Config<'_> {
             vocab,
             positions,
             tied: raw.tie_word_embeddings.unwrap_or_else(|| {
-                !family.is_rotary() || matches!(model_type, "gemma" | "smollm3")
+                let tied = ["gemma", "gemma2", "gemma3_text", "smollm3"];
+                !family.is_rotary() || tied.contains(&model_type)
             }),
             qkv_bias: match model_type {
-                "llama" | "granite" | "smollm3" | "glm" => raw.attention_bias.unwrap_or(false),
-                "mistral" | "mixtral" | "qwen3" | "qwen3_moe" | "gemma" | "phi3" => false,
+                "llama" | "granite" | "smollm3" | "glm" | "glm4" => {
+                    raw.attention_bias.unwrap_or(false)
+                }
+                "mistral" | "mixtral" | "qwen3" | "qwen3_moe" | "phi3" => false,
+                "gemma" | "gemma2" | "gemma3_text" => false,
+                "deepseek_v2" | "deepseek_v3" | "kimi_k2" => false,
                 _ => true,
             },
             experts,
             window,
+            full_attention_every,
+            latent,
         })
     }
 
@@ -296,14 +341,18 @@ impl Config<'_> {
     }
 
     fn head_dim(&mut self, model_type: &str, hidden: u32, heads: u32) -> Option<u32> {
+        if let (Some(plain), Some(rotary)) = (self.raw.qk_nope_head_dim, self.raw.qk_rope_head_dim)
+        {
+            return Some(plain.saturating_add(rotary));
+        }
         let fixed = matches!(model_type, "gpt2" | "opt" | "bloom" | "bert" | "roberta");
         let said = self.raw.head_dim.filter(|_| !fixed);
         if let Some(width) = said {
             return Some(width);
         }
         match model_type {
-            "qwen3" | "qwen3_moe" | "glm" => return Some(128),
-            "gemma" => return Some(256),
+            "qwen3" | "qwen3_moe" | "glm" | "glm4" => return Some(128),
+            "gemma" | "gemma2" | "gemma3_text" => return Some(256),
             _ => {}
         }
         if heads == 0 || !hidden.is_multiple_of(heads) {
@@ -312,68 +361,5 @@ impl Config<'_> {
             return None;
         }
         Some(hidden / heads)
-    }
-
-    fn experts(&mut self, model_type: &str) -> Option<Option<Experts>> {
-        let raw = self.raw;
-        let moe = matches!(model_type, "mixtral" | "gpt_oss" | "qwen2_moe" | "qwen3_moe");
-        if !moe {
-            return Some(None);
-        }
-        let (count, ffn) = if matches!(model_type, "mixtral" | "gpt_oss") {
-            (
-                self.number(&["num_local_experts"], &[raw.num_local_experts]),
-                self.number(&["intermediate_size"], &[raw.intermediate_size]),
-            )
-        } else {
-            (
-                self.number(&["num_experts"], &[raw.num_experts]),
-                self.number(&["moe_intermediate_size"], &[raw.moe_intermediate_size]),
-            )
-        };
-        let active = self.number(&["num_experts_per_tok"], &[raw.num_experts_per_tok]);
-        let (count, ffn, active) = (count?, ffn?, active?);
-        let shared = match raw.shared_expert_intermediate_size {
-            Some(width) if model_type == "qwen2_moe" => {
-                if ffn == 0 || !width.is_multiple_of(ffn) {
-                    let rule = format!(
-                        "a shared expert is as wide as some of the {ffn} wide experts, this one {width}"
-                    );
-                    let key = "shared_expert_intermediate_size";
-                    self.fault(&[key], rule, "choose another model of the family");
-                    return None;
-                }
-                width / ffn
-            }
-            _ => 0,
-        };
-        Some(Some(Experts { count, active, ffn, shared }))
-    }
-
-    fn window(&mut self, model_type: &str, layers: u32, remarks: &mut Vec<String>) -> Option<u32> {
-        let raw = self.raw;
-        match model_type {
-            "mistral" | "mixtral" | "phi3" => raw.sliding_window,
-            "gpt_oss" => {
-                let window = raw.sliding_window?;
-                remarks.push(format!(
-                    "every second layer attends to {window} positions: all layers count as \
-                     attending to all"
-                ));
-                None
-            }
-            "qwen2" | "qwen2_moe" | "qwen3" | "qwen3_moe" => {
-                let window = raw.sliding_window.filter(|_| raw.use_sliding_window == Some(true))?;
-                let from = raw.max_window_layers.unwrap_or(28);
-                if from > 0 && from < layers {
-                    remarks.push(format!(
-                        "layers from {from} on attend to {window} positions, those before to all: \
-                         all layers count as attending to all"
-                    ));
-                }
-                (from == 0).then_some(window)
-            }
-            _ => None,
-        }
     }
 }

@@ -25,7 +25,8 @@ pub(crate) struct RawCard {
     ///
     /// Values: 1 to 2^20.
     pub(crate) hidden: u32,
-    /// Width between the matrices of the feed-forward part, or of one expert.
+    /// Width between the matrices of the feed-forward part, or of one expert where all blocks have
+    /// experts.
     ///
     /// Values: 1 to 2^22.
     pub(crate) ffn: u32,
@@ -67,6 +68,38 @@ pub(crate) struct RawCard {
     ///
     /// Values: 1 and more.
     pub(crate) window: Option<u32>,
+    /// With `window`: every so many-th block attends to all nonetheless, such as 2 in gpt-oss (the
+    /// second, the fourth and so on) and 6 in Gemma 3.
+    ///
+    /// Values: 1 to 10,000.
+    pub(crate) full_attention_every: Option<u32>,
+    /// Keys and values that follow from one compressed row per token (multi-head latent attention);
+    /// of `deepseek` only, which then generates text and is not trained.
+    pub(crate) latent: Option<RawLatent>,
+}
+
+/// Compressed keys and values of a card, as written.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename = "Latent", deny_unknown_fields)]
+pub(crate) struct RawLatent {
+    /// Numbers that a token is compressed to for its queries.
+    ///
+    /// Values: 1 to 2^20.
+    /// Default: they are not compressed.
+    pub(crate) queries: Option<u32>,
+    /// Numbers that a token is compressed to for its keys and values.
+    ///
+    /// Values: 1 to 2^20.
+    pub(crate) rank: u32,
+    /// Numbers of a head, of its `head_dim`, that are turned by position; those of keys are the same
+    /// in all heads.
+    ///
+    /// Values: 2 and more, even, below `head_dim`.
+    pub(crate) rotary: u32,
+    /// Numbers of a value of a head.
+    ///
+    /// Values: 1 to 2^14.
+    pub(crate) value: u32,
 }
 
 /// Experts of a card, as written.
@@ -81,6 +114,16 @@ pub(crate) struct RawExperts {
     ///
     /// Default: 0.
     pub(crate) shared: Option<u32>,
+    /// Blocks in front that have one feed-forward part as wide as the card's `ffn` instead; of
+    /// `deepseek` only.
+    ///
+    /// Default: 0.
+    pub(crate) dense_first: Option<u32>,
+    /// Width between the matrices of one expert.
+    ///
+    /// Values: 1 to 2^22; other than the card's `ffn` with `dense_first` only.
+    /// Default: the card's `ffn`.
+    pub(crate) ffn: Option<u32>,
 }
 
 /// The format of each kind of object; those left out have the precision of all.

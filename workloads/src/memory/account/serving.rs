@@ -1,7 +1,7 @@
 //! The accounts of serving a model and of a structured operator.
 
 use super::{Keeps, Pipeline, account_of, push};
-use crate::memory::inference::Kv;
+use crate::memory::inference::{Kv, Sequences};
 use crate::memory::rank::{Bytes, Rank};
 use crate::memory::semiseparable::{Formats, Shape, levels, operator};
 use crate::memory::{Overflow, product, share, total};
@@ -28,8 +28,6 @@ pub struct Serving {
     pub context: u64,
     /// Tokens of a page.
     pub page: u64,
-    /// Positions that a token attends to, if not all.
-    pub window: Option<u64>,
     /// All GPUs of one copy of the model: `tensor x pipeline x context_ranks`.
     pub gpus: u64,
     /// Those of one node.
@@ -78,8 +76,13 @@ pub fn serving(job: &Serving) -> Result<Account, Overflow> {
     add("offload_param", "weights go to", job.offload_weights.word().into());
     if let Some(kv) = &job.kv {
         add("layers", "blocks", kv.layers.into());
-        add("kv_heads", "key-value heads", kv.heads.into());
-        add("head_dim", "width of a head", kv.head_dim.into());
+        match kv.latent {
+            Some(numbers) => add("latent", "numbers of a compressed row", numbers.into()),
+            None => {
+                add("kv_heads", "key-value heads", kv.heads.into());
+                add("head_dim", "width of a head", kv.head_dim.into());
+            }
+        }
         add("kv_bytes_per_number", "bytes per number of keys and values", kv.bytes.into());
         add(
             "kv_bytes_per_token",
@@ -90,12 +93,17 @@ pub fn serving(job: &Serving) -> Result<Account, Overflow> {
         add("sequence", "tokens of each", job.context.into());
         add("kv_block", "tokens of a page", job.page.into());
         add("offload_kv", "keys and values go to", job.offload_kv.word().into());
-        let sequences = (job.batch, job.context_ranks);
-        let all = kv.of_batch(sequences, job.context, job.page, job.window)?;
+        if let Some(window) = kv.window {
+            add("window", "tokens of a window of attention", window.into());
+            let name = "blocks that attend to all tokens";
+            add("full_layers", name, kv.full_layers().into());
+        }
+        let (count, tokens, page) = (job.batch, job.context, job.page);
+        let sequences = Sequences { count, tokens, page, ranks: job.context_ranks };
         let shared = if job.context_ranks > 1 { ", of a rank" } else { "" };
-        let formula =
-            format!("2 x blocks x heads x width x bytes, per token, in whole pages{shared}");
-        let bytes = kv.of_rank(all, job.tensor, job.pipeline)?;
+        let each = if kv.latent.is_some() { "row x blocks" } else { "2 x blocks x heads x width" };
+        let formula = format!("{each} x bytes, per token, in whole pages{shared}");
+        let bytes = kv.of_rank(sequences, job.tensor, job.pipeline)?;
         push(&mut lines, ("kv", "keys and values"), formula, job.offload_kv, bytes);
     }
     let given = "as given".to_owned();

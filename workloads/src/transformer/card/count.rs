@@ -1,6 +1,6 @@
 //! How many parameters a model has, in all and per token.
 //!
-//! Sums over one block times the number of blocks, in 128 bits: no card overflows them.
+//! Sums over one block of each sort times the number of blocks, in 128 bits: no card overflows them.
 
 use super::{Card, CardTensor, TensorKind};
 
@@ -39,12 +39,13 @@ impl Card {
         fits(head + self.count(matrix))
     }
 
-    /// Parameters of one block.
+    /// Parameters of the last block, which most or all others are like.
     ///
     /// # Panics
     /// As [`Card::parameters`].
     pub fn block_parameters(&self) -> u64 {
-        fits(self.block().iter().map(CardTensor::numel).sum())
+        let last = self.layers.saturating_sub(1);
+        fits(self.block(last).iter().map(CardTensor::numel).sum())
     }
 
     /// Parameters in front of the blocks: the tables of tokens and positions, and norms of what
@@ -68,7 +69,10 @@ impl Card {
     pub(super) fn count(&self, of: impl Fn(&CardTensor) -> u128) -> u128 {
         let (before, behind) = self.around();
         let around: u128 = before.iter().chain(&behind).map(&of).sum();
-        u128::from(self.layers) * self.block().iter().map(of).sum::<u128>() + around
+        let blocks = self.sorts(self.layers).map(|(layer, count)| {
+            u128::from(count) * self.block(layer).iter().map(&of).sum::<u128>()
+        });
+        blocks.sum::<u128>() + around
     }
 
     /// Numbers of a tensor that one token goes through.

@@ -22,6 +22,19 @@ impl Card {
         (!self.family.is_causal()).then_some(ShapeProblem { field, rule, remedy })
     }
 
+    /// Why no step that trains it is known, if none is.
+    pub fn training_problem(&self) -> Option<ShapeProblem> {
+        let rule = match (self.latent, self.experts) {
+            (Some(_), _) => "no backward pass of compressed keys and values is known",
+            (_, Some(experts)) if experts.dense_first > 0 => {
+                "no training step is known of blocks with experts behind others without"
+            }
+            _ => return None,
+        };
+        let remedy = "generate text with it, or serve it";
+        Some(ShapeProblem { field: "card", rule: rule.to_owned(), remedy })
+    }
+
     /// Every rule that this card breaks; fields are those of [`Card`].
     pub fn problems(&self) -> Vec<ShapeProblem> {
         let mut found = Vec::new();
@@ -29,6 +42,7 @@ impl Card {
         if found.is_empty() {
             self.fits_together(&mut found);
             self.fits_family(&mut found);
+            self.fits_deepseek(&mut found);
         }
         if found.is_empty() {
             let all = self.count(|part| part.numel());
@@ -61,7 +75,17 @@ impl Card {
                 ("experts.ffn", experts.ffn.into(), 1 << 22),
             ]);
         }
+        if let Some(latent) = &self.latent {
+            values.extend(latent.queries.map(|of| ("latent.queries", of.into(), 1 << 20)));
+            values.extend([
+                ("latent.rank", latent.rank.into(), 1 << 20),
+                ("latent.rotary", latent.rotary.into(), 1 << 14),
+                ("latent.value", latent.value.into(), 1 << 14),
+            ]);
+        }
         values.extend(self.window.map(|window| ("window", window.into(), u32::MAX.into())));
+        let every = self.full_attention_every.map(u64::from);
+        values.extend(every.map(|every| ("full_attention_every", every, 10_000)));
         values
     }
 
@@ -89,12 +113,47 @@ impl Card {
             let rule = format!("a head is {} wide, and pairs of it are turned", self.head_dim);
             add("head_dim", rule, "choose an even width");
         }
+        if self.full_attention_every.is_some() && self.window.is_none() {
+            let rule = "without a `window` every block attends to all".to_owned();
+            add("full_attention_every", rule, "leave it out, or write the window of the others");
+        }
         if let Some(experts) = &self.experts
             && experts.active > experts.count
         {
             let (active, count) = (experts.active, experts.count);
             let rule = format!("{active} experts of a token are more than the {count} there are");
             add("experts.active", rule, "choose fewer active experts");
+        }
+    }
+
+    /// What blocks that differ, and compressed keys and values, must keep to.
+    fn fits_deepseek(&self, found: &mut Vec<ShapeProblem>) {
+        let word = self.family.word();
+        let may = self.family == Family::Deepseek;
+        let mut add = |field, rule, remedy| found.push(ShapeProblem { field, rule, remedy });
+        let first = self.experts.map_or(0, |experts| experts.dense_first);
+        if first > 0 && !may {
+            let rule = format!("every block of {word} has experts");
+            add("experts.dense_first", rule, "write 0, or take deepseek");
+        } else if first >= self.layers {
+            let rule = format!("{first} blocks without experts leave none of {}", self.layers);
+            add("experts.dense_first", rule, "write fewer");
+        }
+        let Some(latent) = self.latent else { return };
+        if !may {
+            let rule = format!("keys and values of {word} are not compressed");
+            add("latent", rule, "leave it out, or take deepseek");
+        }
+        if latent.rotary >= self.head_dim || !latent.rotary.is_multiple_of(2) {
+            let (rotary, head) = (latent.rotary, self.head_dim);
+            let rule = format!(
+                "of a head's {head} numbers an even number, but not all, are turned, not {rotary}"
+            );
+            add("latent.rotary", rule, "write such as 64 of 192");
+        }
+        if self.kv_heads != self.heads {
+            let rule = "compressed keys and values expand to those of every head".to_owned();
+            add("kv_heads", rule, "write as many as `heads`");
         }
     }
 
@@ -121,7 +180,8 @@ impl Card {
             let rule = format!("queries, keys and values of {word} have biases");
             add("qkv_bias", rule, "write true");
         }
-        let never = matches!(self.family, Family::Mistral | Family::Mixtral);
+        use Family::{Deepseek, Gemma2, Gemma3, GptOss, Mistral, Mixtral, Qwen};
+        let never = matches!(self.family, Mistral | Mixtral | Gemma2 | Gemma3 | Deepseek);
         if never && self.qkv_bias {
             let rule = format!("queries, keys and values of {word} have no biases");
             add("qkv_bias", rule, "write false");
@@ -139,8 +199,8 @@ impl Card {
                 add("tied", rule, "write true");
             }
         }
-        let may = matches!(self.family, Family::Mixtral | Family::Qwen | Family::GptOss);
-        let must = matches!(self.family, Family::Mixtral | Family::GptOss);
+        let may = matches!(self.family, Mixtral | Qwen | GptOss | Deepseek);
+        let must = matches!(self.family, Mixtral | GptOss);
         match &self.experts {
             Some(_) if !may => {
                 add("experts", format!("{word} has no experts"), "take mixtral or qwen");
@@ -148,7 +208,7 @@ impl Card {
             Some(experts) if experts.shared > 0 && must => {
                 add("experts.shared", format!("{word} has no shared experts"), "take qwen");
             }
-            Some(experts) if experts.ffn != self.ffn => {
+            Some(experts) if experts.ffn != self.ffn && experts.dense_first == 0 => {
                 let rule =
                     format!("`ffn` is the width of an expert: {} is not {}", self.ffn, experts.ffn);
                 add("ffn", rule, "write the same twice");

@@ -3,9 +3,11 @@
 //! Names and order are those of the model classes of Hugging Face `transformers` (5.23), which the
 //! tests compare with; there the experts of a block are two tensors. Files of weights store every
 //! expert by itself and are older than that: [`Card::stored`] has their names.
-//! Invariant: the blocks of a model are alike, so a block is a list of [`CardTensor`]s.
+//! A block is a list of [`CardTensor`]s. Invariant: blocks of a sort ([`Card::sorts`]) are alike.
 
-use super::{Card, Experts, Family};
+mod llama;
+
+use super::{Card, Family};
 
 /// What a tensor is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -150,9 +152,9 @@ impl Card {
         self.laid_out(Layout::Stored)
     }
 
-    /// The tensors of one block; all blocks are alike.
-    pub fn block(&self) -> Vec<CardTensor> {
-        self.block_as(Layout::Loaded)
+    /// The tensors of one block.
+    pub fn block(&self, layer: u32) -> Vec<CardTensor> {
+        self.block_as(Layout::Loaded, layer)
     }
 
     /// What the names of block `index` start with, such as `model.layers.0.`.
@@ -195,7 +197,7 @@ impl Card {
                 self.encoder(&mut before, &mut behind);
                 return (before.0, behind.0);
             }
-            Family::Llama | Family::Mistral | Family::Mixtral | Family::Qwen | Family::GptOss => {
+            _ => {
                 before.push("model.embed_tokens.weight", &[vocab, hidden], table);
                 behind.norm("model.norm", hidden, false);
             }
@@ -231,12 +233,15 @@ impl Card {
 
     fn laid_out(&self, layout: Layout) -> impl Iterator<Item = Tensor> + use<> {
         let (before, behind) = self.around();
-        let block = self.block_as(layout);
+        let sorts = self.sorts(self.layers).map(|(layer, _)| (layer, self.block_as(layout, layer)));
+        let sorts: Vec<(u32, Vec<CardTensor>)> = sorts.collect();
         let prefixes = (0..self.layers).map({
             let card = Card { name: String::new(), ..self.clone() };
             move |index| (index, card.block_prefix(index))
         });
         let of_blocks = prefixes.flat_map(move |(index, prefix)| {
+            let sort = sorts.iter().rev().find(|&&(from, _)| from <= index);
+            let block = sort.map_or(&[][..], |(_, block)| block);
             let named = block.iter().map(|part| Tensor {
                 name: format!("{prefix}{}", part.name),
                 shape: part.shape.clone(),
@@ -254,16 +259,14 @@ impl Card {
         before.into_iter().map(around).chain(of_blocks).chain(behind.into_iter().map(around))
     }
 
-    fn block_as(&self, layout: Layout) -> Vec<CardTensor> {
+    fn block_as(&self, layout: Layout, layer: u32) -> Vec<CardTensor> {
         let mut parts = Parts(Vec::new());
         match self.family {
             Family::Gpt2 => self.gpt2(&mut parts),
             Family::Opt => self.opt(&mut parts),
             Family::Bloom => self.bloom(&mut parts),
             Family::Bert | Family::Roberta => self.bert(&mut parts),
-            Family::Llama | Family::Mistral | Family::Mixtral | Family::Qwen | Family::GptOss => {
-                self.llama(&mut parts, layout);
-            }
+            _ => self.llama(&mut parts, layout, layer),
         }
         parts.0
     }
@@ -313,97 +316,4 @@ impl Card {
         parts.linear("output.dense", (hidden, ffn), true, mlp);
         parts.norm("output.LayerNorm", hidden, true);
     }
-
-    fn llama(&self, parts: &mut Parts, layout: Layout) {
-        let (hidden, ffn) = (u64::from(self.hidden), u64::from(self.ffn));
-        let (queries, keys) = (self.q_width(), self.kv_width());
-        let out_bias = matches!(self.family, Family::Llama | Family::GptOss);
-        if self.family == Family::GptOss {
-            parts.push("self_attn.sinks", &[self.heads.into()], TensorKind::Attention);
-        }
-        let matrices = [
-            ("q_proj", (queries, hidden), self.qkv_bias),
-            ("k_proj", (keys, hidden), self.qkv_bias),
-            ("v_proj", (keys, hidden), self.qkv_bias),
-            ("o_proj", (hidden, queries), self.qkv_bias && out_bias),
-        ];
-        for (name, shape, bias) in matrices {
-            parts.linear(&format!("self_attn.{name}"), shape, bias, TensorKind::Attention);
-        }
-        if self.norms_heads() {
-            parts.norm("self_attn.q_norm", u64::from(self.head_dim), false);
-            parts.norm("self_attn.k_norm", u64::from(self.head_dim), false);
-        }
-        match &self.experts {
-            Some(experts) if self.family == Family::GptOss => self.gpt_oss(parts, experts),
-            Some(experts) => self.experts(parts, experts, layout),
-            None => gated(parts, "mlp", (ffn, hidden), TensorKind::Mlp),
-        }
-        parts.norm("input_layernorm", hidden, false);
-        parts.norm("post_attention_layernorm", hidden, false);
-    }
-
-    /// Whether every head's queries and keys have a norm: Qwen3.
-    pub fn norms_heads(&self) -> bool {
-        self.family == Family::Qwen && !self.qkv_bias
-    }
-
-    /// Experts with biases, under the names of the class; files have theirs packed.
-    fn gpt_oss(&self, parts: &mut Parts, experts: &Experts) {
-        let (hidden, ffn, count) =
-            (u64::from(self.hidden), u64::from(experts.ffn), u64::from(experts.count));
-        parts.linear("mlp.router", (count, hidden), true, TensorKind::Router);
-        let (up_proj, down_proj) = ("mlp.experts.gate_up_proj", "mlp.experts.down_proj");
-        let shapes: [(&str, &[u64]); 4] = [
-            ("", &[count, hidden, 2 * ffn]),
-            ("_bias", &[count, 2 * ffn]),
-            ("", &[count, ffn, hidden]),
-            ("_bias", &[count, hidden]),
-        ];
-        let names = [up_proj, up_proj, down_proj, down_proj];
-        for (name, (end, shape)) in names.into_iter().zip(shapes) {
-            parts.push(format!("{name}{end}"), shape, TensorKind::Expert);
-        }
-    }
-
-    fn experts(&self, parts: &mut Parts, experts: &Experts, layout: Layout) {
-        let (hidden, ffn, count) =
-            (u64::from(self.hidden), u64::from(experts.ffn), u64::from(experts.count));
-        // Mixtral's files are older than its class.
-        let old = layout == Layout::Stored && self.family == Family::Mixtral;
-        let at = if old { "block_sparse_moe" } else { "mlp" };
-        let expert = TensorKind::Expert;
-        parts.linear(&format!("{at}.gate"), (count, hidden), false, TensorKind::Router);
-        match layout {
-            Layout::Loaded => {
-                parts.push("mlp.experts.gate_up_proj", &[count, 2 * ffn, hidden], expert);
-                parts.push("mlp.experts.down_proj", &[count, hidden, ffn], expert);
-            }
-            Layout::Stored if old => {
-                for index in 0..count {
-                    let here = format!("{at}.experts.{index}");
-                    parts.linear(&format!("{here}.w1"), (ffn, hidden), false, expert);
-                    parts.linear(&format!("{here}.w2"), (hidden, ffn), false, expert);
-                    parts.linear(&format!("{here}.w3"), (ffn, hidden), false, expert);
-                }
-            }
-            Layout::Stored => {
-                for index in 0..count {
-                    gated(parts, &format!("{at}.experts.{index}"), (ffn, hidden), expert);
-                }
-            }
-        }
-        if experts.shared > 0 {
-            let up_proj = ffn * u64::from(experts.shared);
-            gated(parts, "mlp.shared_expert", (up_proj, hidden), TensorKind::Mlp);
-            parts.linear("mlp.shared_expert_gate", (1, hidden), false, TensorKind::Router);
-        }
-    }
-}
-
-/// The three matrices of a gated feed-forward part.
-fn gated(parts: &mut Parts, name: &str, (ffn, hidden): (u64, u64), kind: TensorKind) {
-    parts.linear(&format!("{name}.gate_proj"), (ffn, hidden), false, kind);
-    parts.linear(&format!("{name}.up_proj"), (ffn, hidden), false, kind);
-    parts.linear(&format!("{name}.down_proj"), (hidden, ffn), false, kind);
 }

@@ -2,10 +2,12 @@
 
 use super::{AttentionOn, Generation};
 use crate::build::Builder;
+use crate::transformer::graph::kv::Cache;
 use crate::transformer::graph::network::Groups;
-use crate::transformer::graph::pass::{Compressed, GraphBuilder, Reduction, Sizes};
+use crate::transformer::graph::pass::{Compressed, GraphBuilder, Reduction};
 use crate::transformer::graph::saved::Shared;
-use crate::transformer::graph::state::{Cache, ModelState, State};
+use crate::transformer::graph::sizes::Sizes;
+use crate::transformer::graph::state::{ModelState, State};
 use crate::transformer::training::{Parallel, Training};
 use std::collections::BTreeMap;
 use tiersim_models::ids::ObjectId;

@@ -26,6 +26,9 @@ impl GraphBuilder<'_> {
 
     /// Attention of the new tokens to the cache of a layer, which they are added to.
     pub(super) fn cached(&mut self, block: &BlockState, qkv: &[ObjectId], mixed: ObjectId) {
+        if let Some(compression) = &block.compression {
+            return self.to_rows(block, compression, qkv, mixed);
+        }
         if self.is_ring() {
             return self.sharded(block, qkv, mixed);
         }
@@ -94,22 +97,32 @@ impl GraphBuilder<'_> {
     pub(super) fn stored(&mut self, block: &BlockState) -> Vec<ObjectAccess> {
         let Some(mut cache) = self.cache.take() else { return Vec::new() };
         let attention = self.sizes.attention;
-        let sequences = 2 * u128::from(attention.batch);
         // Keys and values of each sequence lie apart, in blocks.
-        let apart = self.key_bytes();
+        let (numbers, pieces) = self.shape.card.cached(self.shape.parallel.tensor);
+        let sequences = u128::from(pieces) * u128::from(attention.batch);
+        let apart = u128::from(numbers) * u128::from(self.shape.formats.kv.bytes());
         let (size, row) = (cache.size, apart * sequences);
         let (before, after) = (cache.span.start, cache.span.end);
         let first = after - attention.attended();
+        // One block turns round in the room of its window.
+        let room = match attention.window {
+            window if window > 0 && !cache.paged => cache.positions.min(window.into()),
+            _ => cache.positions,
+        };
         let at = block.layer as usize * cache.batches + cache.batch;
+        if cache.blocks[at].is_empty() {
+            cache.behind[at] = first / size;
+        }
         let mut touches = Vec::new();
-        for index in 0..after.div_ceil(size) {
+        for index in cache.behind[at]..after.div_ceil(size) {
             let start = index * size;
             let end = (start + size).min(after);
-            let is_new = index as usize >= cache.blocks[at].len();
+            let at_block = (index - cache.behind[at]) as usize;
+            let is_new = at_block >= cache.blocks[at].len();
             if is_new {
                 let module = &self.build.trace.modules[block.attention.index()];
                 let name = format!("b{}.{module}.kv.{index}", cache.batch);
-                let bytes = u128::from(size.min(cache.positions - start)) * row;
+                let bytes = u128::from(size.min(cache.positions - start).min(room)) * row;
                 let size = (bytes, self.shape.formats.kv);
                 // Attention has no parameters that it could be ranked by; what makes values has.
                 let owner = block.qkv.last().map(|&owned| self.module(owned));
@@ -117,14 +130,14 @@ impl GraphBuilder<'_> {
                 self.build.trace.objects[object.index()].persistent = start < cache.held;
                 cache.blocks[at].push(object);
             }
-            let object = cache.blocks[at][index as usize];
+            let object = cache.blocks[at][at_block];
             let grows = end > before;
             let held = self.build.trace.objects[object.index()].persistent || !is_new;
             let touch = match (grows, held) {
                 (true, false) => write(object),
                 // What grows is written alone.
                 (true, true) => {
-                    let fresh = u128::from(end - start.max(before));
+                    let fresh = u128::from((end - start.max(before)).min(room));
                     change(object).rows(sequences, fresh * apart)
                 }
                 (false, _) if cache.paged => {
@@ -134,7 +147,7 @@ impl GraphBuilder<'_> {
             };
             // Behind a window nothing is attended to, nor read.
             if end > first {
-                touches.push(touch.part(u128::from(end - start.max(first)) * row));
+                touches.push(touch.part(u128::from((end - start.max(first)).min(room)) * row));
             }
         }
         self.cache = Some(cache);

@@ -67,8 +67,7 @@ impl GraphBuilder<'_> {
         if self.cache.is_some() && self.shape.kernels == Kernels::Fused {
             let y = self.buffer(by, "part", sizes.tokens * sizes.hidden);
             self.in_one_kernel(mixture, &tokens, [input, gates, y]);
-            let shared = mixture.shared.as_ref();
-            let shared = shared.map(|(mlp, gate)| self.shared(mlp, *gate, input, y));
+            let shared = mixture.shared.as_ref().map(|shared| self.shared(shared, input, y));
             let (given, back, experts) = (y, y, Vec::new());
             let groups = None;
             let kept = SavedByExperts { gates, given, tokens, experts, back, shared, groups };
@@ -100,8 +99,7 @@ impl GraphBuilder<'_> {
             Streaming::ElementWise,
             &[read(back), read(gates), write(y)],
         );
-        let shared = mixture.shared.as_ref();
-        let shared = shared.map(|(mlp, gate)| self.shared(mlp, *gate, input, y));
+        let shared = mixture.shared.as_ref().map(|shared| self.shared(shared, input, y));
         let groups = None;
         (SavedByExperts { gates, given, tokens, experts, back, shared, groups }, y)
     }
@@ -175,9 +173,19 @@ impl GraphBuilder<'_> {
         experts
     }
 
-    /// What every token goes through, weighed and added to `y`.
-    fn shared(&mut self, mlp: &Mlp, gate: usize, input: ObjectId, y: ObjectId) -> SavedByShared {
+    /// What every token goes through, weighed if it is, and added to `y`.
+    fn shared(
+        &mut self,
+        (mlp, gate): &(Mlp, Option<usize>),
+        input: ObjectId,
+        y: ObjectId,
+    ) -> SavedByShared {
         let sizes = self.sizes;
+        let Some(gate) = *gate else {
+            // The narrow matrix adds to what is there.
+            let kept = self.feed_forward(mlp, sizes.tokens, read(input), change(y));
+            return SavedByShared { kept, weighed: None };
+        };
         let by = self.module(gate);
         let weight = self.kept(by, "out", sizes.tokens, by);
         self.linear(gate, sizes.tokens, read(input), write(weight));
@@ -189,6 +197,6 @@ impl GraphBuilder<'_> {
             Streaming::ElementWise,
             &[read(out), read(weight), change(y)],
         );
-        SavedByShared { kept, out, weight }
+        SavedByShared { kept, weighed: Some([out, weight]) }
     }
 }

@@ -25,13 +25,14 @@ impl GraphBuilder<'_> {
     /// One block; what it hands on is kept by `owner`, if this rank does.
     ///
     /// A norm stands before attention and one before the feed-forward part or, post-norm, each
-    /// behind the sum that follows its part.
+    /// behind the sum that follows its part; in some families two more between part and sum.
     pub(crate) fn block(
         &mut self,
         block: &BlockState,
         x: ObjectId,
         owner: Option<ModuleId>,
     ) -> (SavedActivations, ObjectId) {
+        self.sizes = self.sizes.in_block(self.shape, block.layer);
         let is_post = self.shape.card.family.is_post_norm();
         let [first, second] = [block.norm_1, block.norm_2].map(|norm| self.module(norm));
         let owner_1 = (self.module(block.qkv[0]), self.keeps_input(&block.qkv));
@@ -42,9 +43,10 @@ impl GraphBuilder<'_> {
         let (qkv, head_norms) = self.positioned(block, input);
         let (core, mixed) = self.attention(block, &qkv);
         let out = self.module(block.out);
-        let projected = self.buffer(out, "part", tokens * self.sizes.hidden);
+        let [behind_1, behind_2] = [0, 1].map(|at| block.part_norms.get(at).copied());
+        let projected = self.part(out, behind_1);
         self.linear(block.out, tokens, read(mixed), write(projected));
-        let projected = self.sum(out, "sum", projected);
+        let (projected, normed_part_1) = self.summed(out, projected, behind_1);
         let keeper = if is_post { first } else { second };
         let (mask_1, sum) = self.residual(out, projected, x, Some(keeper));
         let owner_2 = match &block.feed {
@@ -55,7 +57,7 @@ impl GraphBuilder<'_> {
         let between = self.norm(norm, sum, owner_2);
         let input = self.all_tokens(second, "out.whole", between.y);
         let (feed, down_proj, y) = self.feed(block, input);
-        let y = self.sum(down_proj, "sum", y);
+        let (y, normed_part_2) = self.summed(down_proj, y, behind_2);
         let (middle, keeper) = if is_post { (between.y, Some(second)) } else { (sum, owner) };
         let (mask_2, mut next) = self.residual(down_proj, y, middle, keeper);
         let (normed_1, normed_2) = match before {
@@ -76,11 +78,35 @@ impl GraphBuilder<'_> {
             mixed,
             mask_1,
             normed_2,
+            normed_parts: normed_part_1.into_iter().chain(normed_part_2).collect(),
             feed,
             mask_2,
             compressed: Vec::new(),
         };
         (kept, next)
+    }
+
+    /// What a product gives that ends attention or the feed-forward part; kept where `norm` stands
+    /// behind it.
+    fn part(&mut self, by: ModuleId, norm: Option<usize>) -> ObjectId {
+        let numbers = self.sizes.tokens * self.sizes.hidden;
+        match norm.filter(|_| !self.scatters()) {
+            Some(norm) => self.kept(by, "part", numbers, self.module(norm)),
+            None => self.buffer(by, "part", numbers),
+        }
+    }
+
+    /// The sum over the tensor group of a part, and its norm, if it has one.
+    fn summed(
+        &mut self,
+        by: ModuleId,
+        part: ObjectId,
+        norm: Option<usize>,
+    ) -> (ObjectId, Option<Normed>) {
+        let owner = norm.map(|norm| self.module(norm));
+        let sum = self.sum_for(by, "sum", part, owner);
+        let normed = norm.zip(owner).map(|(norm, owner)| self.norm(norm, sum, (owner, false)));
+        (normed.map_or(sum, |normed| normed.y), normed)
     }
 
     /// The feed-forward part or the experts: what they keep, whose output is last, and that.
@@ -89,7 +115,7 @@ impl GraphBuilder<'_> {
         match &block.feed {
             Feed::Dense(mlp) => {
                 let down_proj = self.module(mlp.down_proj);
-                let y = self.buffer(down_proj, "part", tokens * self.sizes.hidden);
+                let y = self.part(down_proj, block.part_norms.get(1).copied());
                 let kept = self.feed_forward(mlp, tokens, read(input), write(y));
                 (SavedFeed::Dense(kept), down_proj, y)
             }
@@ -103,6 +129,9 @@ impl GraphBuilder<'_> {
     /// Queries, keys and values of a block's normed input, turned by position.
     fn positioned(&mut self, block: &BlockState, input: ObjectId) -> (Vec<ObjectId>, Vec<Normed>) {
         let tokens = self.sizes.tokens;
+        if let Some(compression) = &block.compression {
+            return (self.compressed(block, compression, input), Vec::new());
+        }
         let outputs = block.qkv.iter().enumerate().map(|(index, &part)| {
             let numbers = tokens * self.owned[part].outputs;
             if self.is_eager() && !self.keeps_qkv(block, index) {
@@ -163,7 +192,7 @@ impl GraphBuilder<'_> {
         let out = self.module(block.out);
         // Attention in one kernel needs its output for its own gradients.
         let is_kept = self.shape.attention == Attention::Flash || self.keeps_input(&[block.out]);
-        let numbers = self.sizes.tokens * self.sizes.queries;
+        let numbers = self.sizes.tokens * self.sizes.mixed;
         let mixed = self.kept_if(is_kept, block.attention, ("out", numbers), out);
         if self.cache.is_some() {
             self.cached(block, qkv, mixed);

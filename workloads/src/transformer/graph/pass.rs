@@ -4,99 +4,18 @@
 //! FLOPs are those of matrix products, 2 per multiply-add. Everything else is bound by memory and
 //! counts the bytes that it reads and writes. Masks are 1 byte per number in every format.
 
+use super::kv::Cache;
 use super::network::Groups;
-use super::state::{Cache, Owned};
+use super::sizes::Sizes;
+use super::state::Owned;
 use crate::build::{Builder, ObjectAccess, change, read, write};
-use crate::memory::activations::{own_tokens, stored};
 use crate::transformer::format::Format;
 use crate::transformer::graph::saved::{Normed, Shared};
-use crate::transformer::training::{Attention, Kernels, Training};
+use crate::transformer::training::{Kernels, Training};
 use std::collections::BTreeMap;
 use tiersim_models::ids::{ModuleId, ObjectId, OpId};
-use tiersim_models::kernel::{self, Product, Streaming, Work};
+use tiersim_models::kernel::{Product, Streaming, Work};
 use tiersim_models::workload::{CollectiveKind, ObjectKind};
-
-/// What a micro-batch amounts to on this rank.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Sizes {
-    /// Tokens of a micro-batch.
-    pub(crate) tokens: u128,
-    /// Of those, the ones whose norms and dropout this rank computes.
-    pub(crate) own_tokens: u128,
-    /// Numbers per token of the residual stream.
-    pub(crate) hidden: u128,
-    /// Query heads of this rank.
-    pub(crate) heads: u128,
-    /// Numbers per token of its queries, and of its keys.
-    pub(crate) queries: u128,
-    pub(crate) keys: u128,
-    /// Attention of the micro-batch.
-    pub(crate) attention: kernel::Attention,
-    /// Pairs of tokens that attention multiplies, over the micro-batch, of one head.
-    pub(crate) pairs: u128,
-    /// Numbers of the table of scores, all heads of this rank.
-    pub(crate) scores: u128,
-    /// Rows of the embedding of this rank.
-    pub(crate) vocab: u128,
-    /// The format of activations that are kept, and of everything that is not.
-    pub(crate) kept: Format,
-    pub(crate) work: Format,
-}
-
-impl Sizes {
-    /// A micro-batch of training.
-    pub(crate) fn new(shape: &Training) -> Sizes {
-        Sizes::of(shape, shape.micro_batch.into(), 0, shape.own_sequence())
-    }
-
-    /// `new` tokens of each of `sequences` sequences behind `past` others.
-    pub(crate) fn of(shape: &Training, sequences: u64, past: u64, new: u64) -> Sizes {
-        let Training { card, parallel, formats, .. } = shape;
-        let [tensor, head] = [parallel.tensor, card.head_dim].map(u128::from);
-        let tokens = u128::from(sequences) * u128::from(new);
-        let heads = u128::from(card.heads) / tensor;
-        let attention = kernel::Attention {
-            batch: sequences,
-            new,
-            past,
-            heads: card.heads / parallel.tensor,
-            kv_heads: card.kv_heads / parallel.tensor,
-            head_dim: card.head_dim,
-            window: card.window.unwrap_or(0),
-            kv_bytes: formats.kv.bytes() as u32,
-            causal: card.family.is_causal(),
-        };
-        let square = u128::from(sequences) * u128::from(new) * u128::from(past + new);
-        let skips = shape.attention == Attention::Flash;
-        let is_whole = |format: &Format| format.bytes() > 1;
-        let candidates = [formats.activations, formats.weights, Format::Bf16];
-        Sizes {
-            tokens,
-            own_tokens: own_tokens(tokens, tensor, parallel.sequence),
-            hidden: u128::from(card.hidden),
-            heads,
-            queries: heads * head,
-            keys: u128::from(card.kv_heads) / tensor * head,
-            attention,
-            pairs: if skips { attention.pairs() } else { square },
-            scores: heads * square,
-            vocab: u128::from(card.vocab) / tensor,
-            kept: formats.activations,
-            work: candidates.into_iter().find(is_whole).unwrap_or(Format::Bf16),
-        }
-    }
-
-    /// Bytes of so many numbers that are kept: compressed to 8 bits, a minimum and a range per
-    /// group more.
-    pub(crate) fn of_kept(&self, numbers: u128) -> u128 {
-        stored(numbers, self.kept).expect("a shape without problems has sums below 2^128")
-    }
-
-    /// Numbers of the residual stream that this rank has between tensor-parallel parts.
-    pub(crate) fn stream(&self) -> u128 {
-        self.own_tokens * self.hidden
-    }
-}
 
 /// Gradients that wait to be reduced.
 #[derive(Clone, Debug, Default)]
@@ -253,13 +172,21 @@ impl GraphBuilder<'_> {
         if !row.packed || self.shape.kernels == Kernels::Fused {
             return self.weight(owned);
         }
-        let (by, format) = (row.module, self.shape.formats.weights);
-        let size = (row.products * u128::from(format.bytes()), format);
+        let (by, size) = (row.module, (self.unpacked_bytes(owned), self.shape.formats.weights));
         let name = self.named(by, "weight.unpacked");
         let whole = self.build.object(name, ObjectKind::Buffer, size, None);
         let touches = [self.weight(owned), write(whole)];
         self.build.streaming("dequantize", by, Streaming::ElementWise, &touches);
         read(whole)
+    }
+
+    /// Bytes of a weight as a product reads it.
+    pub(crate) fn unpacked_bytes(&self, owned: usize) -> u128 {
+        let row = &self.owned[owned];
+        match row.packed && self.shape.kernels != Kernels::Fused {
+            true => row.products * u128::from(self.shape.formats.weights.bytes()),
+            false => row.bytes,
+        }
     }
 
     /// A module's product of `tokens` rows, as a kernel.
@@ -356,7 +283,7 @@ impl GraphBuilder<'_> {
 
     /// What a product needs of all tokens, where this rank has some of them.
     pub(crate) fn all_tokens(&mut self, by: ModuleId, what: &str, x: ObjectId) -> ObjectId {
-        if !(self.is_split() && self.shape.parallel.sequence) {
+        if !self.scatters() {
             return x;
         }
         let whole = self.buffer(by, what, self.sizes.tokens * self.sizes.hidden);
@@ -365,8 +292,24 @@ impl GraphBuilder<'_> {
         whole
     }
 
+    /// Whether sums over the tensor group leave each rank its own tokens.
+    pub(crate) fn scatters(&self) -> bool {
+        self.is_split() && self.shape.parallel.sequence
+    }
+
     /// The sum over the tensor group of `part`: of all tokens, or of those of this rank.
     pub(crate) fn sum(&mut self, by: ModuleId, what: &str, part: ObjectId) -> ObjectId {
+        self.sum_for(by, what, part, None)
+    }
+
+    /// As [`GraphBuilder::sum`]; kept by `owner`, if it is not `part` itself.
+    pub(crate) fn sum_for(
+        &mut self,
+        by: ModuleId,
+        what: &str,
+        part: ObjectId,
+        owner: Option<ModuleId>,
+    ) -> ObjectId {
         if !self.is_split() {
             return part;
         }
@@ -375,7 +318,10 @@ impl GraphBuilder<'_> {
             self.tensor(CollectiveKind::AllReduce, by, bytes, &[change(part)]);
             return part;
         }
-        let own = self.buffer(by, what, self.sizes.stream());
+        let own = match owner {
+            Some(owner) => self.kept(by, what, self.sizes.stream(), owner),
+            None => self.buffer(by, what, self.sizes.stream()),
+        };
         self.tensor(CollectiveKind::ReduceScatter, by, bytes, &[read(part), write(own)]);
         own
     }

@@ -247,6 +247,9 @@ pub(crate) fn unknown(shape: &Training) -> Vec<(&'static str, &'static str)> {
         let rule = "a window of attention needs its neighbours only, which is not modelled";
         found.push((rule, remedy));
     }
+    if shape.card.latent.is_some() {
+        found.push(("compressed keys and values are not known to be split so", remedy));
+    }
     if shape.formats.activations.bytes() == 1 {
         let rule = "keys and values go around in 16 or 32 bits";
         found.push((rule, "choose another format of activations"));

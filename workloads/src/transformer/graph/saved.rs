@@ -49,8 +49,8 @@ pub(crate) struct SavedByExperts {
 #[derive(Clone, Debug)]
 pub(crate) struct SavedByShared {
     pub(crate) kept: SavedFeedForward,
-    pub(crate) out: ObjectId,
-    pub(crate) weight: ObjectId,
+    /// Their output and its weight, if it is weighed.
+    pub(crate) weighed: Option<[ObjectId; 2]>,
 }
 
 /// What follows attention keeps beside its input.
@@ -73,6 +73,8 @@ pub(crate) struct SavedActivations {
     pub(crate) mixed: ObjectId,
     pub(crate) mask_1: Option<ObjectId>,
     pub(crate) normed_2: Normed,
+    /// Of norms behind attention and the feed-forward part.
+    pub(crate) normed_parts: Vec<Normed>,
     pub(crate) feed: SavedFeed,
     pub(crate) mask_2: Option<ObjectId>,
     /// Of all that what is in 8 bits, without the input.

@@ -11,8 +11,9 @@ use crate::build::Builder;
 use crate::memory::zero::shard;
 use crate::transformer::adapted::adapt;
 use crate::transformer::format::Format;
+use crate::transformer::modules::around::EmbeddingAndHead;
 use crate::transformer::modules::{
-    Block, EmbeddingAndHead, Feed, FeedForward, Mixture, Module, Split, Tensor, block,
+    Block, Compression, Feed, FeedForward, Mixture, Module, Split, Tensor, block,
 };
 use crate::transformer::training::Training;
 use std::ops::Range;
@@ -120,46 +121,6 @@ impl End {
     }
 }
 
-/// The cache of a job that generates text.
-#[derive(Clone, Debug)]
-pub(crate) struct Cache {
-    /// By layer and batch, the blocks that exist.
-    pub(super) blocks: Vec<Vec<ObjectId>>,
-    pub(super) batches: usize,
-    /// The batch whose turn it is.
-    pub(crate) batch: usize,
-    /// Positions of a sequence that this rank has before and behind the pass at work.
-    pub(crate) span: Range<u64>,
-    /// Positions of a block, and of a sequence at the end, on this rank.
-    pub(super) size: u64,
-    pub(super) positions: u64,
-    /// Whether blocks are pieces that lie anywhere.
-    pub(super) paged: bool,
-    /// Positions that are there before the first step.
-    pub(super) held: u64,
-    /// Whether decode steps attend on the host's processors.
-    pub(super) on_host: bool,
-    /// Whether every pass makes keys and values anew, which are two objects then.
-    pub(crate) is_made_anew: bool,
-}
-
-impl Cache {
-    /// Nothing but what `held` positions have before the first step; one block without
-    /// `kv_block`.
-    pub(crate) fn new(
-        (layers, batches): (u32, u32),
-        (positions, held): (u64, u64),
-        kv_block: Option<u64>,
-        on_host: bool,
-    ) -> Cache {
-        let size = kv_block.unwrap_or(positions).min(positions).max(1);
-        let blocks = vec![Vec::new(); layers as usize * batches as usize];
-        let (batches, batch, paged) = (batches as usize, 0, kv_block.is_some());
-        let (span, is_made_anew) = (0..positions, false);
-        Cache { blocks, batches, batch, span, size, positions, paged, held, on_host, is_made_anew }
-    }
-}
-
 /// Makes what persists.
 pub(crate) struct State<'a> {
     shape: &'a Training,
@@ -233,21 +194,43 @@ impl<'a> State<'a> {
             parts.iter().map(|part| self.owned(part, None, false)).collect()
         };
         let (qkv, head_norms) = (all(&parts.qkv), all(&parts.head_norms));
+        let compression = parts.compression.as_ref().map(|of| {
+            let mut each = |part: &Module| self.owned(part, None, false);
+            let queries = of.queries.as_ref().map(|both| both.each_ref().map(&mut each));
+            let rows = of.rows.each_ref().map(&mut each);
+            Compression { queries, rows, expand: each(&of.expand) }
+        });
         let attention = self.build.module(&parts.attention);
         let out = self.owned(&parts.out, None, false);
         let norm_2 = self.owned(&parts.norm_2, None, false);
+        let part_norms = parts.part_norms.iter().map(|part| self.owned(part, None, false));
+        let part_norms = part_norms.collect();
         let feed = match &parts.feed {
             Feed::Dense(feed) => Feed::Dense(self.mlp(feed, false)),
             Feed::Mixture(mixture) => {
                 let router = self.owned(&mixture.router, None, false);
                 let experts = mixture.experts.iter().map(|feed| self.mlp(feed, true)).collect();
                 let shared = mixture.shared.as_ref();
-                let shared = shared
-                    .map(|(feed, gate)| (self.mlp(feed, false), self.owned(gate, None, false)));
+                let shared = shared.map(|(feed, gate)| {
+                    let feed = self.mlp(feed, false);
+                    (feed, gate.as_ref().map(|gate| self.owned(gate, None, false)))
+                });
                 Feed::Mixture(Mixture { router, experts, shared })
             }
         };
-        Block { layer: parts.layer, norm_1, qkv, head_norms, out, norm_2, feed, attention }
+        let layer = parts.layer;
+        Block {
+            layer,
+            norm_1,
+            qkv,
+            compression,
+            head_norms,
+            out,
+            norm_2,
+            part_norms,
+            feed,
+            attention,
+        }
     }
 
     fn mlp(&mut self, feed: &FeedForward, expert: bool) -> Mlp {

@@ -5,6 +5,8 @@ use crate::transformer::card::Family;
 /// What the families call the modules of a block.
 pub(super) struct Names {
     pub(super) norms: [&'static str; 2],
+    /// Norms behind attention and the feed-forward part, in a family that has them.
+    pub(super) part_norms: &'static [&'static str],
     /// The module of attention, and what is below it.
     pub(super) attention: &'static str,
     pub(super) qkv: &'static [&'static str],
@@ -18,6 +20,7 @@ pub(super) const fn names(family: Family) -> Names {
     match family {
         Family::Gpt2 => Names {
             norms: ["ln_1", "ln_2"],
+            part_norms: &[],
             attention: "attn",
             qkv: &["attn.c_attn"],
             out: "attn.c_proj",
@@ -27,6 +30,7 @@ pub(super) const fn names(family: Family) -> Names {
         },
         Family::Bloom => Names {
             norms: ["input_layernorm", "post_attention_layernorm"],
+            part_norms: &[],
             attention: "self_attention",
             qkv: &["self_attention.query_key_value"],
             out: "self_attention.dense",
@@ -36,6 +40,7 @@ pub(super) const fn names(family: Family) -> Names {
         },
         Family::Opt => Names {
             norms: ["self_attn_layer_norm", "final_layer_norm"],
+            part_norms: &[],
             attention: "self_attn",
             qkv: &["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"],
             out: "self_attn.out_proj",
@@ -45,6 +50,7 @@ pub(super) const fn names(family: Family) -> Names {
         },
         Family::Bert | Family::Roberta => Names {
             norms: ["attention.output.LayerNorm", "output.LayerNorm"],
+            part_norms: &[],
             attention: "attention.self",
             qkv: &["attention.self.query", "attention.self.key", "attention.self.value"],
             out: "attention.output.dense",
@@ -52,16 +58,30 @@ pub(super) const fn names(family: Family) -> Names {
             down_proj: "output.dense",
             activation: "intermediate.intermediate_act_fn",
         },
-        Family::Llama | Family::Mistral | Family::Mixtral | Family::Qwen | Family::GptOss => {
-            Names {
-                norms: ["input_layernorm", "post_attention_layernorm"],
-                attention: "self_attn",
-                qkv: &["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"],
-                out: "self_attn.o_proj",
-                up_proj: &["mlp.gate_proj", "mlp.up_proj"],
-                down_proj: "mlp.down_proj",
-                activation: "mlp.act_fn",
-            }
+        Family::Gemma2 | Family::Gemma3 => Names {
+            norms: ["input_layernorm", "pre_feedforward_layernorm"],
+            part_norms: &["post_attention_layernorm", "post_feedforward_layernorm"],
+            ..LLAMA
+        },
+        Family::Glm4 => {
+            Names { part_norms: &["post_self_attn_layernorm", "post_mlp_layernorm"], ..LLAMA }
         }
+        Family::Llama
+        | Family::Mistral
+        | Family::Mixtral
+        | Family::Qwen
+        | Family::GptOss
+        | Family::Deepseek => LLAMA,
     }
 }
+
+const LLAMA: Names = Names {
+    norms: ["input_layernorm", "post_attention_layernorm"],
+    part_norms: &[],
+    attention: "self_attn",
+    qkv: &["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"],
+    out: "self_attn.o_proj",
+    up_proj: &["mlp.gate_proj", "mlp.up_proj"],
+    down_proj: "mlp.down_proj",
+    activation: "mlp.act_fn",
+};

@@ -8,10 +8,10 @@
 //! Invariant: sums are made in 128 bits.
 
 use super::{GroupWork, Serving};
-use crate::transformer::card::Card;
+use crate::transformer::card::{Card, Experts};
 use crate::transformer::generation::walk::begun;
-use crate::transformer::graph::pass::Sizes;
-use crate::transformer::graph::state::Cache;
+use crate::transformer::graph::kv::Cache;
+use crate::transformer::graph::sizes::Sizes;
 use crate::transformer::training::{Kernels, Parallel, Router, Training};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -32,8 +32,9 @@ pub(super) struct Load {
     pub(super) drawn: u64,
     /// Tokens that are one sequence's only new one.
     decodes: u64,
-    /// Tokens that those attend to, themselves included.
-    attended: u128,
+    /// Tokens that those attend to, themselves included: in a layer that attends to all, and in one
+    /// that attends to a window.
+    attended: [u128; 2],
     /// Parts of prompts: how many have so many tokens behind so many others.
     prompts: BTreeMap<(u64, u64), u64>,
 }
@@ -44,15 +45,17 @@ impl Load {
         Load { iterations, ..Load::default() }
     }
 
-    /// Adds `new` tokens behind `before` others, which attend to `window` at most; `drawn` says
-    /// whether the next one is drawn.
+    /// Adds `new` tokens behind `before` others, which attend to all before them or to `window` at
+    /// most; `drawn` says whether the next one is drawn.
     pub(super) fn add(&mut self, window: Option<u32>, before: u64, new: u64, drawn: bool) {
         self.tokens += new;
         self.drawn += u64::from(drawn);
         if new == 1 {
             let most = window.map_or(u64::MAX, u64::from);
             self.decodes += 1;
-            self.attended += u128::from((before + 1).min(most));
+            let [all, windowed] = &mut self.attended;
+            *all += u128::from(before + 1);
+            *windowed += u128::from((before + 1).min(most));
         } else {
             *self.prompts.entry((before, new)).or_default() += 1;
         }
@@ -69,9 +72,23 @@ struct Walked {
     block: GroupWork,
     /// Bytes of one token's queries, keys, values and mixed values, and of its cache.
     attention: u128,
+    /// Bytes of the matrix that expands compressed keys and values, which attention reads.
+    expand: u128,
     embedding: GroupWork,
     /// The most bytes of what ops hand on to each other.
     working: u128,
+}
+
+/// Blocks that are alike.
+#[derive(Debug)]
+struct Sort {
+    layers: Range<u32>,
+    /// The model with one of them.
+    shape: Training,
+    /// By tokens.
+    walked: BTreeMap<u64, Walked>,
+    /// Bytes of a block's weights.
+    weights: u128,
 }
 
 /// A model in groups of layers.
@@ -79,43 +96,84 @@ struct Walked {
 pub(super) struct Cost {
     /// The layers of each group.
     pub(super) groups: Vec<Range<u32>>,
-    /// The model with one block.
-    shape: Training,
+    card: Card,
+    /// Blocks that are alike, in the order of the layers.
+    sorts: Vec<Sort>,
     kv: u128,
-    /// By tokens.
-    walked: BTreeMap<u64, Walked>,
     /// By rows of the last norm and rows of logits: the kernels, and what they hand on.
     heads: BTreeMap<(u64, u64), (GroupWork, u128)>,
-    /// Bytes of a block's weights, of the tables, and of the last norm and the head.
-    weights: [u128; 3],
+    /// Bytes of the tables, and of the last norm and the head.
+    around: [u128; 2],
     /// Rows of tables that a token reads, and the bytes of one.
     rows: (u128, u128),
 }
 
+impl Sort {
+    /// So many tokens in the embedding and one block, walked once; `kv` bytes of each are kept.
+    fn walk(&mut self, tokens: u64, kv: u128) -> &Walked {
+        let shape = &self.shape;
+        self.walked.entry(tokens).or_insert_with(|| {
+            let (mut maker, model) = begun(shape, TraceMeta::default());
+            let block = &model.blocks[0];
+            maker.sizes = Sizes::of(shape, 1, 0, tokens);
+            maker.cache = Some(Cache::new((1, 1), (tokens, 0), Some(tokens), false));
+            let owner = maker.module(block.norm_1);
+            let x = maker.embed(&model, owner).out;
+            // What all layers share is made once.
+            maker.shared_tables(block);
+            let first = maker.build.trace.ops.len();
+            maker.block(block, x, Some(owner));
+            let expand = block.compression.as_ref();
+            let expand = expand.map_or(0, |of| maker.unpacked_bytes(of.expand));
+            let trace = maker.build.trace;
+            let embedding = work(&trace.ops[..first]);
+            let mut block = work(&trace.ops[first..]);
+            let is_attention = |kernel: &Kernel| {
+                matches!(kernel.work, Work::Attention(_) | Work::LatentAttention(_))
+            };
+            let attention: Vec<Kernel> =
+                block.kernels.extract_if(.., |one| is_attention(one)).collect();
+            let touched: u128 = attention.iter().map(|one| u128::from(one.bytes.get())).sum();
+            let attention = (touched - expand) / u128::from(tokens) - kv;
+            Walked { block, attention, expand, embedding, working: working(trace) }
+        })
+    }
+}
+
 impl Serving {
-    /// The model with one block and the same split.
-    pub(super) fn shape(&self) -> Training {
+    /// The model with one block, such as `layer` is, and the same split.
+    pub(super) fn shape(&self, layer: u32) -> Training {
+        let experts = self.card.experts_of(layer);
+        let experts = experts.map(|experts| Experts { dense_first: 0, ..experts });
         Training {
             formats: self.formats,
             kernels: self.kernels,
             router: Router::default(),
             parallel: Parallel { tensor: self.tensor, ..Parallel::default() },
             devices: self.devices,
-            ..Training::new(Card { layers: 1, ..self.card.clone() }, 1)
+            ..Training::new(Card { layers: 1, experts, ..self.card.clone() }, 1)
         }
     }
 }
 
 impl Cost {
     pub(super) fn new(job: &Serving) -> Cost {
-        let (Serving { card, formats, .. }, shape) = (job, job.shape());
+        let Serving { card, formats, .. } = job;
         let weight = u128::from(formats.weights.bytes());
+        let mut around = [0; 2];
+        let sorts = card.sorts(card.layers).map(|(from, count)| {
+            let shape = job.shape(from);
+            let weights;
+            [weights, around[0], around[1]] = weights_of(&shape);
+            Sort { layers: from..from + count, shape, walked: BTreeMap::new(), weights }
+        });
+        let sorts = sorts.collect();
         Cost {
             groups: split(card.layers, job.layer_groups),
+            card: card.clone(),
             kv: u128::from(job.kv_bytes()),
-            weights: weights(&shape),
-            shape,
-            walked: BTreeMap::new(),
+            around,
+            sorts,
             heads: BTreeMap::new(),
             rows: (
                 if card.family.learns_positions() { 2 } else { 1 },
@@ -126,12 +184,19 @@ impl Cost {
 
     /// Bytes of the weights of a group.
     pub(super) fn weights(&self, group: usize) -> u128 {
-        self.groups[group].len() as u128 * self.weights[0]
+        let of = |sort: &Sort| u128::from(self.alike(group, sort)) * sort.weights;
+        self.sorts.iter().map(of).sum()
+    }
+
+    /// How many blocks of a sort a group has.
+    fn alike(&self, group: usize, sort: &Sort) -> u64 {
+        let (group, sort) = (&self.groups[group], &sort.layers);
+        u64::from(group.end.min(sort.end).saturating_sub(group.start.max(sort.start)))
     }
 
     /// Bytes of the tables of tokens and positions.
     pub(super) fn tables(&self) -> u128 {
-        self.weights[1]
+        self.around[0]
     }
 
     /// The rows that the tokens of an iteration look up; `None` for all of the tables.
@@ -143,18 +208,20 @@ impl Cost {
 
     /// Bytes of the last norm and, unless it is tied, the head.
     pub(super) fn head(&self) -> u128 {
-        self.weights[2]
+        self.around[1]
     }
 
     /// Bytes of what a layer's ops hand on to each other, and of the logits.
     pub(super) fn workspace(&mut self, load: &Load) -> u128 {
         let (tokens, drawn) = (load.each(load.tokens), load.each(load.drawn));
-        self.walk(tokens).working.max(self.end(tokens, drawn).1)
+        let walked = self.sorts.iter_mut().map(|sort| sort.walk(tokens, self.kv).working);
+        let most = walked.max().unwrap_or(0);
+        most.max(self.end(tokens, drawn).1)
     }
 
     /// The work of a group.
     pub(super) fn of(&mut self, load: &Load, group: usize) -> GroupWork {
-        let (layers, groups) = (self.groups[group].len() as u64, self.groups.len());
+        let groups = self.groups.len();
         let iterations = load.iterations;
         let mut all = GroupWork::default();
         let mut add = |of: &GroupWork, times: u64| {
@@ -167,70 +234,78 @@ impl Cost {
         };
         let (tokens, drawn) = (load.each(load.tokens), load.each(load.drawn));
         if group == 0 {
-            add(&self.walk(tokens).embedding, iterations);
+            add(&self.sorts[0].walk(tokens, self.kv).embedding, iterations);
         }
-        add(&self.walk(tokens).block, layers * iterations);
-        let attention = GroupWork { kernels: self.attention(load), ..GroupWork::default() };
-        add(&attention, layers);
+        for sort in 0..self.sorts.len() {
+            let layers = self.alike(group, &self.sorts[sort]);
+            if layers > 0 {
+                add(&self.sorts[sort].walk(tokens, self.kv).block, layers * iterations);
+            }
+        }
+        for (window, layers) in self.windows(group) {
+            let kernels = self.attention(load, window);
+            add(&GroupWork { kernels, ..GroupWork::default() }, layers);
+        }
         if group + 1 == groups && drawn > 0 {
             add(&self.end(tokens, drawn).0, iterations);
         }
         all
     }
 
+    /// What the layers of a group attend to, and how many do: those to all, and those to a window.
+    fn windows(&self, group: usize) -> impl Iterator<Item = (Option<u32>, u64)> + use<> {
+        let layers = &self.groups[group];
+        let windowed = u64::from(self.card.windowed_in(layers.clone()));
+        let full = layers.len() as u64 - windowed;
+        [(None, full), (self.card.window, windowed)].into_iter().filter(|&(_, layers)| layers > 0)
+    }
+
+    /// Layers of a group that attend to all tokens.
+    pub(super) fn full_layers(&self, group: usize) -> u64 {
+        self.windows(group).find(|(window, _)| window.is_none()).map_or(0, |(_, layers)| layers)
+    }
+
     /// Attention of one layer, of all iterations.
-    fn attention(&mut self, load: &Load) -> Vec<Kernel> {
-        let token = self.walk(load.each(load.tokens)).attention;
-        let (sizes, kv) = (Sizes::of(&self.shape, 1, 0, 1), self.kv);
+    fn attention(&mut self, load: &Load, window: Option<u32>) -> Vec<Kernel> {
+        let (kv, latent) = (self.kv, self.card.latent);
+        let Walked { attention: token, expand, .. } =
+            *self.sorts[0].walk(load.each(load.tokens), kv);
+        let mut sizes = Sizes::of(&self.sorts[0].shape, 1, 0, 1);
+        sizes.attention.window = window.unwrap_or(0);
+        let attended = load.attended[usize::from(window.is_some())];
         let kernel = |of: Attention, flops: u128, cache: u128| {
-            let bytes = u128::from(of.batch) * u128::from(of.new) * token + cache;
-            Kernel { times: load.iterations, ..Kernel::new(Work::Attention(of), flops, bytes) }
+            let bytes = u128::from(of.batch) * u128::from(of.new) * token + expand + cache;
+            let work = match latent {
+                Some(latent) => Work::LatentAttention(latent.attention(of)),
+                None => Work::Attention(of),
+            };
+            Kernel { times: load.iterations, ..Kernel::new(work, flops, bytes) }
         };
         let of_prompt = |(&(past, new), &batch): (&(u64, u64), &u64)| {
             let of = Attention { batch, past, new, ..sizes.attention };
-            kernel(of, of.flops(), u128::from(of.attended()) * u128::from(batch) * kv)
+            let flops = latent.map_or(of.flops(), |latent| latent.attention(of).flops());
+            kernel(of, flops, u128::from(of.attended()) * u128::from(batch) * kv)
         };
         let mut all: Vec<Kernel> = load.prompts.iter().map(of_prompt).collect();
         if load.decodes > 0 {
-            let mean = load.attended.div_ceil(u128::from(load.decodes));
+            let mean = attended.div_ceil(u128::from(load.decodes));
             let past = u64::try_from(mean).unwrap_or(u64::MAX) - 1;
-            let of = Attention { batch: load.each(load.decodes), past, ..sizes.attention };
             // A mean over iterations need not be whole; FLOPs and bytes are.
             let each = |all: u128| all.div_ceil(u128::from(load.iterations));
-            let flops = each(4 * sizes.queries * load.attended);
-            all.push(kernel(of, flops, each(kv * load.attended)));
+            let of = Attention { batch: load.decodes, past, ..sizes.attention };
+            let flops = match latent {
+                Some(latent) => latent.attention(of).flops_of(attended),
+                None => 4 * sizes.queries * attended,
+            };
+            let of = Attention { batch: load.each(load.decodes), ..of };
+            all.push(kernel(of, each(flops), each(kv * attended)));
         }
         all
     }
 
-    /// So many tokens in the embedding and one block, walked once.
-    fn walk(&mut self, tokens: u64) -> &Walked {
-        let (shape, kv) = (&self.shape, self.kv);
-        self.walked.entry(tokens).or_insert_with(|| {
-            let (mut maker, model) = begun(shape, TraceMeta::default());
-            maker.sizes = Sizes::of(shape, 1, 0, tokens);
-            maker.cache = Some(Cache::new((1, 1), (tokens, 0), None, false));
-            let owner = maker.module(model.blocks[0].norm_1);
-            let x = maker.embed(&model, owner).out;
-            // What all layers share is made once.
-            maker.shared_tables(&model.blocks[0]);
-            let first = maker.build.trace.ops.len();
-            maker.block(&model.blocks[0], x, Some(owner));
-            let trace = maker.build.trace;
-            let embedding = work(&trace.ops[..first]);
-            let mut block = work(&trace.ops[first..]);
-            let is_attention = |kernel: &Kernel| matches!(kernel.work, Work::Attention(_));
-            let attention: Vec<Kernel> =
-                block.kernels.extract_if(.., |one| is_attention(one)).collect();
-            let touched: u128 = attention.iter().map(|one| u128::from(one.bytes.get())).sum();
-            let attention = touched / u128::from(tokens) - kv;
-            Walked { block, attention, embedding, working: working(trace) }
-        })
-    }
-
     /// The last norm and the head for so many rows of logits; eager kernels norm all tokens.
     fn end(&mut self, tokens: u64, rows: u64) -> &(GroupWork, u128) {
-        let shape = &self.shape;
+        let shape = &self.sorts[0].shape;
         let normed = if shape.kernels == Kernels::Eager { tokens } else { rows.max(1) };
         self.heads.entry((normed, rows)).or_insert_with(|| {
             let (mut maker, model) = begun(shape, TraceMeta::default());
@@ -262,7 +337,7 @@ fn work(ops: &[Op]) -> GroupWork {
 
 /// Bytes that a rank has of a block's weights, of the tables with a norm behind them, and of the
 /// last norm and, unless it is tied, the head.
-fn weights(shape: &Training) -> [u128; 3] {
+fn weights_of(shape: &Training) -> [u128; 3] {
     let (maker, model) = begun(shape, TraceMeta::default());
     let of = |owned: usize| maker.owned[owned].bytes;
     let end = model.end.expect("all of the model is here");

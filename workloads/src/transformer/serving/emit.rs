@@ -26,6 +26,8 @@ pub(super) struct Touched {
     pub(super) mode: Mode,
     /// Tokens that are added to it.
     pub(super) fresh: u64,
+    /// Whether it is read in layers too that attend to a window.
+    pub(super) is_near: bool,
     /// Whether a request finds it that has not computed it.
     pub(super) reused: bool,
 }
@@ -145,19 +147,25 @@ impl<'a> Emit<'a> {
             let fixed = tables.into_iter().chain(fixed.into_iter().flatten()).chain(head);
             self.build.trace.uses.extend(fixed);
             // Keys and values of each layer lie apart.
-            let pieces = 2 * cost.groups[group].len() as u128;
+            let each = u128::from(self.job.card.cached(self.job.tensor).1);
+            let pieces = each * cost.groups[group].len() as u128;
+            let full = each * u128::from(cost.full_layers(group));
             let held = self.block_bytes[group];
             let token = u128::from(held) / pieces / u128::from(self.job.block_tokens);
-            let block = |&(object, mode, fresh): &(ObjectId, Mode, u64)| {
-                let bytes = match mode {
-                    Mode::Read => u128::from(held) / pieces,
-                    _ => token * u128::from(fresh),
+            let block = |&(object, Touched { mode, fresh, is_near, .. }): &(ObjectId, Touched)| {
+                let (pieces, bytes) = match mode {
+                    Mode::Read => {
+                        let read = if is_near { pieces } else { full };
+                        (read, u128::from(held) / pieces)
+                    }
+                    _ => (pieces, token * u128::from(fresh)),
                 };
                 let part = PartialUse::of(pieces, bytes, Bytes::new(held));
                 let part = part.filter(|_| mode != Mode::Write);
-                Use { part, ..Use::whole(ObjectId(object.0 + group as u32), mode) }
+                let object = ObjectId(object.0 + group as u32);
+                (pieces > 0).then_some(Use { part, ..Use::whole(object, mode) })
             };
-            self.build.trace.uses.extend(modes.iter().map(block));
+            self.build.trace.uses.extend(modes.iter().filter_map(block));
             let end = self.build.trace.uses.len() as u32;
             let name = if phase == Phase::Prefill { "prefill" } else { "decode" };
             let module = Some(ModuleId::at(group + 1));
@@ -177,14 +185,14 @@ impl<'a> Emit<'a> {
                 self.build.trace.ops.push(Op { module, unit: Unit::Network(collective), ..op });
             }
         }
-        self.note_reuses(touched, &ops);
+        self.note_reuses(touched, &ops, cost);
         self.steps += 1;
         Ok((ops[0], OpId::at(self.build.trace.ops.len() - 1)))
     }
 
-    /// The first object of each block that is touched, once, how, and with how many new tokens;
-    /// makes those that are not there.
-    fn modes(&mut self, touched: &[Touched]) -> Vec<(ObjectId, Mode, u64)> {
+    /// The first object of each block that is touched, once, and how; makes those that are not
+    /// there.
+    fn modes(&mut self, touched: &[Touched]) -> Vec<(ObjectId, Touched)> {
         let mut modes = Vec::with_capacity(touched.len());
         let mut before = None;
         for one in touched.iter().filter(|one| before.replace(one.block) != Some(one.block)) {
@@ -193,8 +201,8 @@ impl<'a> Emit<'a> {
                 self.blocks.resize(index + 1, None);
             }
             modes.push(match self.blocks[index] {
-                Some(object) => (object, one.mode, one.fresh),
-                None => (self.make(one.block), Mode::Write, one.fresh),
+                Some(object) => (object, *one),
+                None => (self.make(one.block), Touched { mode: Mode::Write, ..*one }),
             });
         }
         modes
@@ -210,11 +218,13 @@ impl<'a> Emit<'a> {
         first
     }
 
-    fn note_reuses(&mut self, touched: &[Touched], ops: &[OpId]) {
+    fn note_reuses(&mut self, touched: &[Touched], ops: &[OpId], cost: &Cost) {
         for one in touched.iter().filter(|one| one.reused) {
             let object = self.blocks[one.block as usize].expect("it is touched");
+            let reads = |group: usize| one.is_near || cost.full_layers(group) > 0;
+            let ops = ops.iter().enumerate().filter(|&(group, _)| reads(group));
             let part = |(group, &op): (usize, &OpId)| (op, ObjectId(object.0 + group as u32));
-            self.reuses.extend(ops.iter().enumerate().map(part));
+            self.reuses.extend(ops.map(part));
         }
     }
 

@@ -230,7 +230,8 @@ impl Scheduler<'_> {
 
     /// The blocks that an iteration touches, once each, and how.
     fn touched(&mut self, chunks: &[u32], times: u32) -> Vec<Touched> {
-        let size = u64::from(self.job.block_tokens);
+        let (size, card) = (u64::from(self.job.block_tokens), &self.job.card);
+        let has_full = card.windowed_in(0..card.layers) < card.layers;
         let mut all = Vec::new();
         for (at, &chunk) in chunks.iter().enumerate() {
             let prompt = self.request(&self.running[at]).prompt;
@@ -249,11 +250,8 @@ impl Scheduler<'_> {
             while running.blocks.len() < last {
                 running.blocks.push(self.pool.make_promised());
             }
-            let from = self
-                .job
-                .card
-                .window
-                .map_or(0, |window| (before + 1).saturating_sub(u64::from(window)));
+            let from =
+                card.window.map_or(0, |window| (before + 1).saturating_sub(u64::from(window)));
             for (index, &block) in running.blocks[..last].iter().enumerate() {
                 // Where the block ends; answers start in a block of their own.
                 let (start, end) = match index.checked_sub(prompt_blocks) {
@@ -264,17 +262,23 @@ impl Scheduler<'_> {
                     }
                 };
                 let is_hit = index < running.hits as usize;
+                let is_near = end > from;
                 if end > before && !is_hit {
+                    let (mode, reused) = (Mode::ReadWrite, false);
                     let fresh = end.min(before + new) - start.max(before);
-                    all.push(Touched { block, mode: Mode::ReadWrite, fresh, reused: false });
-                } else if end > from {
+                    all.push(Touched { block, mode, fresh, is_near, reused });
+                } else if is_near || has_full {
+                    let (mode, fresh) = (Mode::Read, 0);
                     let reused = running.is_new && is_hit;
-                    all.push(Touched { block, mode: Mode::Read, fresh: 0, reused });
+                    all.push(Touched { block, mode, fresh, is_near, reused });
                 }
             }
         }
-        // Requests with the same start share blocks; one that writes speaks for all.
-        all.sort_by_key(|one| (one.block, one.mode == Mode::Read, Reverse(one.fresh)));
+        // Requests with the same start share blocks; one that writes speaks for all, and of those
+        // that read one whose window reaches it.
+        let order =
+            |one: &Touched| (one.block, one.mode == Mode::Read, Reverse(one.fresh), !one.is_near);
+        all.sort_by_key(order);
         all
     }
 

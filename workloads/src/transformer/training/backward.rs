@@ -25,15 +25,18 @@ impl GraphBuilder<'_> {
         kept: &SavedActivations,
         dy: ObjectId,
     ) -> ObjectId {
+        self.sizes = self.sizes.in_block(self.shape, block.layer);
         let d_middle = self.feed_backward(block, kept, dy);
         self.attention_part_backward(block, kept, d_middle)
     }
 
-    /// Gradient of what a residual's dropout was given, of all tokens.
+    /// Gradient of what a part gave, of all tokens, from that of its sum with the residual stream:
+    /// through dropout and the norm behind the part, if there are such.
     fn residual_backward(
         &mut self,
         by: ModuleId,
         mask: Option<ObjectId>,
+        norm: Option<(usize, &Normed)>,
         dy: ObjectId,
     ) -> ObjectId {
         let dropped = match mask {
@@ -49,7 +52,11 @@ impl GraphBuilder<'_> {
                 d
             }
         };
-        self.all_tokens(by, "sum.grad.whole", dropped)
+        let part = match norm {
+            Some((norm, normed)) => self.norm_backward(norm, normed, dropped, None),
+            None => dropped,
+        };
+        self.all_tokens(by, "sum.grad.whole", part)
     }
 
     fn feed_backward(
@@ -68,7 +75,7 @@ impl GraphBuilder<'_> {
             true => self.norm_backward(block.norm_2, &kept.normed_2, dy, None),
             false => dy,
         };
-        let d_out = self.residual_backward(by, kept.mask_2, dy);
+        let d_out = self.residual_backward(by, kept.mask_2, kept.part_norm(block, 1), dy);
         let norm = self.module(block.norm_2);
         let input = match &block.feed {
             Feed::Dense(mlp) if self.keeps_input(&mlp.up_proj) => true,
@@ -170,7 +177,8 @@ impl GraphBuilder<'_> {
             false => d_middle,
         };
         let out = self.module(block.out);
-        let d_projected = self.residual_backward(out, kept.mask_1, d_middle);
+        let behind = kept.part_norm(block, 0);
+        let d_projected = self.residual_backward(out, kept.mask_1, behind, d_middle);
         let core = self.core_again(block, kept);
         let d_mixed = self.buffer(block.attention, "out.grad", tokens * sizes.queries);
         self.linear_backward(
@@ -385,6 +393,13 @@ impl GraphBuilder<'_> {
         self.build.streaming("norm_backward", module, Streaming::Norm, &touches);
         self.done(owned);
         dx
+    }
+}
+
+impl SavedActivations {
+    /// The norm behind attention (0) or the feed-forward part (1), and what it was given.
+    fn part_norm(&self, block: &BlockState, at: usize) -> Option<(usize, &Normed)> {
+        block.part_norms.get(at).copied().zip(self.normed_parts.get(at))
     }
 }
 

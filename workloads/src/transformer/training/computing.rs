@@ -8,6 +8,7 @@
 
 use super::{Checkpointing, Training, Zero};
 use crate::transformer::card::Card;
+use crate::transformer::graph::state::virtual_stages as stages_of;
 use tiersim_models::hardware::Compute;
 use tiersim_models::workload::{Phase, Unit};
 
@@ -18,6 +19,20 @@ impl Training {
         let parallel = self.parallel;
         let virtual_stages = parallel.pipeline.checked_mul(parallel.interleave)?;
         let blocks = self.card.layers.checked_next_multiple_of(virtual_stages)? / virtual_stages;
+        if self.card.full_attention_every.is_some() {
+            // What a block takes less that attends to a window is the same for each of them.
+            let of = |window| {
+                let card = Card { window, full_attention_every: None, ..self.card.clone() };
+                Training { card, ..self.clone() }.computing(compute, precision)
+            };
+            let (full, windowed) = (of(None)?, of(self.card.window)?);
+            let layers = stages_of(self).flatten().take_while(|&layer| layer < self.card.layers);
+            let (all, few) = layers.fold((0u128, 0u128), |(all, few), layer| {
+                (all + 1, few + u128::from(self.card.window_of(layer).is_some()))
+            });
+            let less = full.checked_sub(windowed)?.checked_mul(few)?.checked_div(all)?;
+            return full.checked_sub(less);
+        }
         if !self.card.layers.is_multiple_of(virtual_stages) {
             return self.computing_unevenly(blocks, compute, precision);
         }
@@ -82,9 +97,11 @@ impl Training {
     }
 
     /// The same with fewer blocks and micro-batches, on ranks that share no state.
+    /// All its blocks attend to all tokens if some do.
     pub(super) fn short(&self, layers: u32, micros: u32) -> Option<Training> {
+        let window = self.card.window.filter(|_| self.card.full_attention_every.is_none());
         Some(Training {
-            card: Card { layers, ..self.card.clone() },
+            card: Card { layers, window, full_attention_every: None, ..self.card.clone() },
             batch: self.micro_batch.checked_mul(micros)?,
             zero: Zero { stage: 0, host_update: 0, ..self.zero },
             loader: None,

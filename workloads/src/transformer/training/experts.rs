@@ -46,8 +46,8 @@ impl GraphBuilder<'_> {
         );
         let touches = [read(input), read(d_gates), change(dx)];
         self.linear_backward(mixture.router, sizes.tokens, touches);
-        if let (Some((mlp, gate)), Some(shared)) = (&mixture.shared, &kept.shared) {
-            self.shared_backward(mlp, *gate, shared, [input, dy, dx]);
+        if let (Some(of), Some(shared)) = (&mixture.shared, &kept.shared) {
+            self.shared_backward(of, shared, [input, dy, dx]);
         }
     }
 
@@ -94,15 +94,21 @@ impl GraphBuilder<'_> {
 
     fn shared_backward(
         &mut self,
-        mlp: &Mlp,
-        gate: usize,
+        (mlp, gate): &(Mlp, Option<usize>),
         kept: &SavedByShared,
         [input, dy, dx]: [ObjectId; 3],
     ) {
-        let (by, sizes) = (self.module(gate), self.sizes);
+        let sizes = self.sizes;
+        let (Some(gate), Some([out, weight])) = (*gate, kept.weighed) else {
+            let mut to = |_: bool, _: bool| change(dx);
+            let touches = [read(input), read(dy)];
+            self.feed_forward_backward(mlp, sizes.tokens, &kept.kept, touches, &mut to);
+            return;
+        };
+        let by = self.module(gate);
         let d_out = self.buffer(by, "weighed.grad", sizes.tokens * sizes.hidden);
         let d_weight = self.buffer(by, "out.grad", sizes.tokens);
-        let touches = [read(dy), read(kept.out), read(kept.weight), write(d_out), write(d_weight)];
+        let touches = [read(dy), read(out), read(weight), write(d_out), write(d_weight)];
         self.build.streaming("combine_backward", by, Streaming::ElementWise, &touches);
         let mut to = |_: bool, _: bool| change(dx);
         let touches = [read(input), read(d_out)];

@@ -128,7 +128,7 @@ impl GraphBuilder<'_> {
         let needed = self.needed();
         let size = |&object: &ObjectId| self.build.size(object);
         let shared: BTreeSet<ObjectId> = self.shared.rotary.values().flatten().copied().collect();
-        let SavedActivations { normed_1, normed_2, mask_1, .. } = &walked.kept;
+        let SavedActivations { normed_1, normed_2, normed_parts, mask_1, .. } = &walked.kept;
         let is_own = |object: &ObjectId| {
             let made = walked.block.contains(&object.index()) && *object != walked.next;
             (made && !shared.contains(object)) || *object == walked.input
@@ -137,12 +137,14 @@ impl GraphBuilder<'_> {
         let statistics = walked.kept.statistics();
         // Behind attention and its projection come dropout, a sum and all else.
         let sum = if self.shape.card.family.is_post_norm() { normed_1.x } else { normed_2.x };
+        let sum = normed_parts.first().map_or(sum, |part| part.x.min(sum));
         let boundary = mask_1.map_or(sum, |mask| mask.min(sum));
         let norms = self.norm_statistics();
+        let parts = normed_parts.len() as u128 * norms;
         let mut found = KeptActivations {
             input: self.sizes.of_kept(self.sizes.stream()),
-            statistics: 2 * norms,
-            behind: if self.shape.card.family.is_post_norm() { 2 * norms } else { norms },
+            statistics: 2 * norms + parts,
+            behind: parts + if self.shape.card.family.is_post_norm() { 2 * norms } else { norms },
             ..KeptActivations::default()
         };
         for object in &needed {
@@ -251,7 +253,8 @@ impl SavedActivations {
 
     /// What the published formulas leave out: a number or two per row.
     fn statistics(&self) -> Vec<ObjectId> {
-        let norms = [&self.normed_1, &self.normed_2].into_iter().chain(&self.head_norms);
+        let norms = [&self.normed_1, &self.normed_2].into_iter();
+        let norms = norms.chain(&self.head_norms).chain(&self.normed_parts);
         let of = |normed: &Normed| normed.kept.map(|KeptByNorm { statistics, .. }| statistics);
         let gates = match &self.feed {
             SavedFeed::Mixture(kept) if kept.groups.is_none() => Some(kept.gates),

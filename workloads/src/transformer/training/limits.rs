@@ -44,6 +44,7 @@ impl Training {
         if found.is_empty() {
             self.divisions(&mut found);
             self.choices(&mut found);
+            found.extend(self.card.training_problem());
             found.extend(self.lora.iter().flat_map(|lora| lora.problems(&self.card)));
             self.packing(&mut found);
         }
@@ -105,6 +106,8 @@ impl Training {
             ]),
         }
         values.extend(card.window.map(|window| ("card.window", window.into(), u32::MAX.into())));
+        let every = card.full_attention_every.map(u64::from);
+        values.extend(every.map(|every| ("card.full_attention_every", every, 10_000)));
         if let Some(loader) = self.loader {
             values.extend([
                 ("loader.workers", loader.workers.into(), 1 << 12),
@@ -287,8 +290,10 @@ impl Training {
         if card.family == Family::Bloom {
             add("kernels", "eager kernels of this family are not known", remedy);
         }
-        if card.family == Family::GptOss {
-            add("kernels", "eager kernels of gpt_oss are not known", remedy);
+        use Family::{Deepseek, Gemma2, Gemma3, Glm4, GptOss};
+        if matches!(card.family, GptOss | Gemma2 | Gemma3 | Glm4 | Deepseek) {
+            let rule = format!("eager kernels of {} are not known", card.family.word());
+            add("kernels", &rule, remedy);
         }
         if card.experts.is_some_and(|experts| experts.shared > 0) {
             add("kernels", "eager kernels of shared experts are not known", remedy);
@@ -326,7 +331,7 @@ impl Training {
         // Ops of a forward and of a backward pass of a block, and modules that own parameters:
         // experts' only in the terms of their number.
         let [forward, backward, modules] =
-            if card.experts.is_some() { [32, 37, 13] } else { [23, 29, 11] };
+            if card.experts.is_some() { [34, 39, 15] } else { [25, 31, 13] };
         let [forward, backward, modules] =
             [forward + 3 * experts, backward + 3 * experts, modules + 2 * experts];
         // An adapter has two products forward and backward, and two modules.

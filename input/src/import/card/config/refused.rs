@@ -43,7 +43,7 @@ impl Config<'_> {
                 let why = "the feed-forward part has no biases";
                 self.only("mlp_bias", &raw.mlp_bias, false, why);
             }
-            "gemma" => {
+            "gemma" | "gemma2" | "gemma3_text" => {
                 let why = "queries, keys and values have no biases";
                 self.only("attention_bias", &raw.attention_bias, false, why);
             }
@@ -54,6 +54,12 @@ impl Config<'_> {
             "qwen3" | "qwen3_moe" => {
                 let why = "queries and keys have norms and no biases";
                 self.only("attention_bias", &raw.attention_bias, false, why);
+            }
+            "deepseek_v2" | "deepseek_v3" | "kimi_k2" => {
+                let why = "queries, keys and values have no biases";
+                self.only("attention_bias", &raw.attention_bias, false, why);
+                let why = "every block behind the first ones has experts";
+                self.only("moe_layer_freq", &raw.moe_layer_freq, 1, why);
             }
             "qwen2_moe" => {
                 let why = "queries, keys and values have biases";

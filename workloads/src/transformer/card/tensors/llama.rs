@@ -1,0 +1,146 @@
+//! Blocks of Llama and of the families that are like it: with experts, norms behind parts, compressed
+//! keys and values.
+
+use super::{Layout, Parts, TensorKind};
+use crate::transformer::card::{Card, Experts, Family, Latent};
+
+impl Card {
+    pub(super) fn llama(&self, parts: &mut Parts, layout: Layout, layer: u32) {
+        let (hidden, ffn) = (u64::from(self.hidden), u64::from(self.ffn));
+        match self.latent {
+            Some(latent) => self.latent(parts, latent),
+            None => self.queries_keys_values(parts),
+        }
+        match &self.experts_of(layer) {
+            Some(experts) if self.family == Family::GptOss => self.gpt_oss(parts, experts),
+            Some(experts) => self.experts(parts, experts, layout),
+            None => gated(parts, "mlp", (ffn, hidden), TensorKind::Mlp),
+        }
+        let norms: &[&str] = match self.family {
+            Family::Gemma2 | Family::Gemma3 => &[
+                "input_layernorm",
+                "post_attention_layernorm",
+                "pre_feedforward_layernorm",
+                "post_feedforward_layernorm",
+            ],
+            Family::Glm4 => &[
+                "input_layernorm",
+                "post_attention_layernorm",
+                "post_self_attn_layernorm",
+                "post_mlp_layernorm",
+            ],
+            _ => &["input_layernorm", "post_attention_layernorm"],
+        };
+        norms.iter().for_each(|name| parts.norm(name, hidden, false));
+    }
+
+    /// Matrices of attention whose keys and values are compressed.
+    fn latent(&self, parts: &mut Parts, of: Latent) {
+        let (hidden, heads) = (u64::from(self.hidden), u64::from(self.heads));
+        let [rank, rotary, value, head] =
+            [of.rank, of.rotary, of.value, self.head_dim].map(u64::from);
+        let linear = |parts: &mut Parts, name: &str, shape| {
+            parts.linear(&format!("self_attn.{name}"), shape, false, TensorKind::Attention);
+        };
+        match of.queries.map(u64::from) {
+            Some(queries) => {
+                linear(parts, "q_a_proj", (queries, hidden));
+                parts.norm("self_attn.q_a_layernorm", queries, false);
+                linear(parts, "q_b_proj", (heads * head, queries));
+            }
+            None => linear(parts, "q_proj", (heads * head, hidden)),
+        }
+        linear(parts, "kv_a_proj_with_mqa", (rank + rotary, hidden));
+        parts.norm("self_attn.kv_a_layernorm", rank, false);
+        linear(parts, "kv_b_proj", (heads * (head.saturating_sub(rotary) + value), rank));
+        linear(parts, "o_proj", (hidden, heads * value));
+    }
+
+    fn queries_keys_values(&self, parts: &mut Parts) {
+        let hidden = u64::from(self.hidden);
+        let (queries, keys) = (self.q_width(), self.kv_width());
+        let out_bias = matches!(self.family, Family::Llama | Family::GptOss);
+        if self.family == Family::GptOss {
+            parts.push("self_attn.sinks", &[self.heads.into()], TensorKind::Attention);
+        }
+        let matrices = [
+            ("q_proj", (queries, hidden), self.qkv_bias),
+            ("k_proj", (keys, hidden), self.qkv_bias),
+            ("v_proj", (keys, hidden), self.qkv_bias),
+            ("o_proj", (hidden, queries), self.qkv_bias && out_bias),
+        ];
+        for (name, shape, bias) in matrices {
+            parts.linear(&format!("self_attn.{name}"), shape, bias, TensorKind::Attention);
+        }
+        if self.norms_heads() {
+            parts.norm("self_attn.q_norm", u64::from(self.head_dim), false);
+            parts.norm("self_attn.k_norm", u64::from(self.head_dim), false);
+        }
+    }
+
+    /// Whether every head's queries and keys have a norm: Qwen3 and Gemma 3.
+    pub fn norms_heads(&self) -> bool {
+        self.family == Family::Gemma3 || (self.family == Family::Qwen && !self.qkv_bias)
+    }
+
+    /// Experts with biases, under the names of the class; files have theirs packed.
+    fn gpt_oss(&self, parts: &mut Parts, experts: &Experts) {
+        let (hidden, ffn, count) =
+            (u64::from(self.hidden), u64::from(experts.ffn), u64::from(experts.count));
+        parts.linear("mlp.router", (count, hidden), true, TensorKind::Router);
+        let (up_proj, down_proj) = ("mlp.experts.gate_up_proj", "mlp.experts.down_proj");
+        let shapes: [(&str, &[u64]); 4] = [
+            ("", &[count, hidden, 2 * ffn]),
+            ("_bias", &[count, 2 * ffn]),
+            ("", &[count, ffn, hidden]),
+            ("_bias", &[count, hidden]),
+        ];
+        let names = [up_proj, up_proj, down_proj, down_proj];
+        for (name, (end, shape)) in names.into_iter().zip(shapes) {
+            parts.push(format!("{name}{end}"), shape, TensorKind::Expert);
+        }
+    }
+
+    fn experts(&self, parts: &mut Parts, experts: &Experts, layout: Layout) {
+        let (hidden, ffn, count) =
+            (u64::from(self.hidden), u64::from(experts.ffn), u64::from(experts.count));
+        // Mixtral's files are older than its class.
+        let old = layout == Layout::Stored && self.family == Family::Mixtral;
+        let at = if old { "block_sparse_moe" } else { "mlp" };
+        let expert = TensorKind::Expert;
+        parts.linear(&format!("{at}.gate"), (count, hidden), false, TensorKind::Router);
+        match layout {
+            Layout::Loaded => {
+                parts.push("mlp.experts.gate_up_proj", &[count, 2 * ffn, hidden], expert);
+                parts.push("mlp.experts.down_proj", &[count, hidden, ffn], expert);
+            }
+            Layout::Stored if old => {
+                for index in 0..count {
+                    let here = format!("{at}.experts.{index}");
+                    parts.linear(&format!("{here}.w1"), (ffn, hidden), false, expert);
+                    parts.linear(&format!("{here}.w2"), (hidden, ffn), false, expert);
+                    parts.linear(&format!("{here}.w3"), (ffn, hidden), false, expert);
+                }
+            }
+            Layout::Stored => {
+                for index in 0..count {
+                    gated(parts, &format!("{at}.experts.{index}"), (ffn, hidden), expert);
+                }
+            }
+        }
+        let up_proj = ffn * u64::from(experts.shared);
+        if experts.shared > 0 && self.family == Family::Deepseek {
+            gated(parts, "mlp.shared_experts", (up_proj, hidden), TensorKind::Mlp);
+        } else if experts.shared > 0 {
+            gated(parts, "mlp.shared_expert", (up_proj, hidden), TensorKind::Mlp);
+            parts.linear("mlp.shared_expert_gate", (1, hidden), false, TensorKind::Router);
+        }
+    }
+}
+
+/// The three matrices of a gated feed-forward part.
+fn gated(parts: &mut Parts, name: &str, (ffn, hidden): (u64, u64), kind: TensorKind) {
+    parts.linear(&format!("{name}.gate_proj"), (ffn, hidden), false, kind);
+    parts.linear(&format!("{name}.up_proj"), (ffn, hidden), false, kind);
+    parts.linear(&format!("{name}.down_proj"), (hidden, ffn), false, kind);
+}
