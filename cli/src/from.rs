@@ -14,7 +14,7 @@ use accelerate::{AccelerateArgs, of_accelerate};
 use clap::{Args, Subcommand};
 use flexgen::{FlexGenArgs, of_flexgen};
 use megatron::{MegatronArgs, of_megatron};
-use shared::{Asked, Generation, Training, Typed};
+use shared::{Asked, Generation, SERVER, Training, Typed};
 use shown::Precision;
 use std::path::{Path, PathBuf};
 use tiersim_input::guide::{Engine, Job, Load, Server, deepspeed, serve};
@@ -70,7 +70,7 @@ struct DeepSpeedArgs {
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// GPUs, one replica each.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=8))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1 << 16))]
     gpus: u64,
     #[command(flatten)]
     training: Training,
@@ -112,7 +112,7 @@ pub(crate) fn from(args: &FromArgs, registry: &Registry) -> Result<(), Failure> 
 fn of_deepspeed(args: &DeepSpeedArgs, registry: &Registry) -> Result<(), Failure> {
     let DeepSpeedArgs { file, asked, gpus, training, precision } = args;
     let text = settings_text(file)?;
-    let Some((device, _)) = asked.ships(*gpus) else {
+    let Some((device, _)) = asked.ships((*gpus).min(SERVER)) else {
         return Err(Failure::Input(format!(
             "--device {}: no machine with {gpus} of these ships; choose one of `tiersim hardware \
              list`, or another number of --gpus",

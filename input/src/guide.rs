@@ -7,6 +7,7 @@
 //! no row says.
 
 mod accelerate;
+mod containers;
 mod deepspeed;
 mod flexgen;
 mod fsdp;

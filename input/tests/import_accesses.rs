@@ -196,7 +196,7 @@ fn regions_of_damon_are_read_in_the_intervals_in_which_they_were_in_use() {
         ]
     );
     assert!(trace.uses.iter().all(|one| one.known == Known::Inferred));
-    let head = "base_time_absolute: 8 m 59.809 s\n\n";
+    let head = "base_time_absolute: 8 m 59.809 s\ndata source: unknown\n\n";
     let first = "monitoring_start:                0 ns\nmonitoring_end:            104.599 ms\n\
                  monitoring_duration:       104.599 ms\ntarget_id: 18446623438842320000\nnr_regions: 2\n\
                  563ebaa00000-563ebac00000(   2.000 MiB):\t1\n7f938d600000-7f938d900000(   3.000 MiB):\t0\n\n";

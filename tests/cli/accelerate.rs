@@ -134,6 +134,33 @@ const CONFIGURATIONS: [(&str, &[&str], &[&str]); 9] = [
     ),
 ];
 
+/// As github.com/hiyouga/LLaMA-Factory, examples/accelerate/ds_multi_nodes.yaml: accelerate allows no
+/// precision beside a file that leaves it open.
+#[test]
+fn a_file_of_deepspeed_decides_the_precision_that_nobody_says() {
+    let project = Project::shipped();
+    let auto = r#"{"train_batch_size": "auto", "fp16": {"enabled": "auto"}, "bf16": {"enabled": "auto"},
+        "zero_optimization": {"stage": 3, "offload_optimizer": {"device": "cpu", "pin_memory": true}}}"#;
+    project.write("ds.json", auto);
+    project.write(
+        "c.yaml",
+        "deepspeed_config:\n  deepspeed_config_file: ds.json\ndistributed_type: DEEPSPEED\nnum_processes: 16\n",
+    );
+    let ran = |more: &[&str]| {
+        let all = ["from", "accelerate", "c.yaml", "--model", "gpt2-xl", "--device", "a100"];
+        project.run(&[&all[..], &["--no-run"], more].concat()).ends_with(0)
+    };
+    let alone = ["from", "deepspeed", "ds.json", "--model", "gpt2-xl", "--device", "a100"];
+    let alone = project.run(&[&alone[..], &["--gpus", "16", "--no-run"]].concat()).ends_with(0);
+    let scenario = |ran: &Ran| {
+        let lines = ran.stdout.lines().filter(|line| !line.starts_with("//"));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(scenario(&ran(&[])), scenario(&alone));
+    ran(&[]).shows(&["precision: bf16,", "parallel: (data: 16)"]);
+    ran(&["--precision", "fp16"]).shows(&["precision: fp16,"]);
+}
+
 /// A V100 has no products of floats that are cut.
 #[test]
 fn thirty_two_bits_are_multiplied_whole() {

@@ -106,6 +106,12 @@ fn what_contradicts_itself_or_is_no_configuration_is_refused() {
             &[],
             "`sequence_parallel_size` splits the model, and a configuration is read as replicas (found 2)",
         ),
+        // github.com/hiyouga/LLaMA-Factory, examples/deepspeed/ds_z3_alst_config.json
+        (
+            r#"{"bf16": {"enabled": true}, "sequence_parallel": {"enabled": true, "size": 4, "mode": "ulysses"}}"#,
+            &["--gpus", "8"],
+            "`sequence_parallel.size` splits the model, and a configuration is read as replicas (found 4)",
+        ),
         (
             r#"{"bf16": {"enabled": true}, "zero_optimization": {"stage": 1}, "expert_parallel": {"enabled": true,
                 "autoep_size": 8, "preset_model": "qwen3_5_moe", "load_balance_coeff": null}}"#,

@@ -12,6 +12,7 @@ mod cache;
 mod calibrate;
 mod common;
 mod conform;
+mod containers;
 mod contract;
 mod deepspeed;
 mod determinism;

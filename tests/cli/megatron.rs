@@ -8,8 +8,51 @@ fn turned(project: &Project, line: &str, more: &[&str]) -> Ran {
     project.run(&[&["from", "megatron", line, "--no-run"], more].concat())
 }
 
+/// A 176B model of BigScience, in the way of tr11-176B-ml.slurm of their repository: a command that
+/// `srun` hands to another shell, and servers that Slurm counts. What a condition says that cannot be
+/// told is of data alone, and what is in backquotes another program would print.
+const SLURM: &str = r#"#!/bin/bash
+#SBATCH --nodes=12
+#SBATCH --ntasks-per-node=1          # one launcher for each
+NNODES=$SLURM_NNODES
+GPUS_PER_NODE=8
+DATA_ARGS="--num-workers 2 --tokenizer-type PretrainedFromHF"
+if [ -z ${DATA_PATH+x} ]; then
+    DATA_ARGS="$DATA_ARGS --mock-data"
+else
+    DATA_ARGS="$DATA_ARGS --data-path $DATA_PATH"
+fi
+GPT_ARGS=" \
+    --pp-partition-method 'type:transformer|embedding' \
+    --num-layers 70 --hidden-size 14336 --num-attention-heads 112 --seq-length 2048 \
+    --micro-batch-size 2 --global-batch-size 2048 --embed-layernorm --bf16 \
+    --position-embedding-type alibi --pad-vocab-size-to 250880 \
+    --tensorboard-dir `pwd`/logs \
+    "
+export LAUNCHER="python -u -m torch.distributed.run \
+    --nproc_per_node $GPUS_PER_NODE \
+    --nnodes $NNODES \
+    "
+export CMD=" \
+    pretrain_gpt.py \
+    --tensor-model-parallel-size 4 --pipeline-model-parallel-size 12 \
+    $GPT_ARGS $DATA_ARGS \
+    "
+srun --jobid $SLURM_JOBID bash -c "$LAUNCHER --node_rank \$SLURM_PROCID $CMD" 2>&1 | tee -a main_log.txt
+"#;
+
 /// Written in the ways in which scripts of public repositories are, with their dimensions.
-const SCRIPTS: [(&str, &[&str], &[&str]); 7] = [
+const SCRIPTS: [(&str, &[&str], &[&str]); 8] = [
+    (
+        SLURM,
+        &["--device", "a100"],
+        &[
+            "family: bloom, layers: 70, hidden: 14336, ffn: 57344, heads: 112, vocab: 250880, tied: true",
+            "parallel: (data: 2, tensor: 4, pipeline: 12)",
+            "launcher.nnodes: 12 -> ranks: of 12 servers",
+            "$flags.mock-data.data-path: ${DATA_ARGS[@]} -> ignored: a condition that cannot be told decides",
+        ],
+    ),
     // GPT-3 175B: lists, a product of variables, arguments of the script itself.
     (
         r#"#!/bin/bash
@@ -195,6 +238,20 @@ fn scripts_of_megatron_become_scenarios_that_hold() {
     hold(&SCRIPTS, turned);
 }
 
+#[test]
+fn experts_in_every_layer_are_said_as_a_list_too() {
+    let project = Project::shipped();
+    let line = "--num-layers 4 --hidden-size 256 --num-attention-heads 4 --seq-length 128 --vocab-size 1024 --swiglu \
+                --num-experts 4 --moe-layer-freq ([1]*4)";
+    let of_list = turned(&project, line, &["--device", "a100"]).ends_with(0).stdout;
+    assert!(of_list.contains("experts: (count: 4, active: 2)"), "{of_list}");
+    // What the command says takes the place of a number that another program would print.
+    let line = format!("torchrun --nproc_per_node `nvidia-smi -L | wc -l` pretrain_gpt.py {line}");
+    project.write("line.sh", line);
+    let ran = turned(&project, "line.sh", &["--device", "a100", "--gpus", "2"]).ends_with(0);
+    ran.shows(&["parallel: (data: 2)"]);
+}
+
 /// The published run of 22 billion parameters, as arguments: the scenario that ships for it names the
 /// model, this one its dimensions, and memory and time are the same.
 #[test]
@@ -239,7 +296,7 @@ fn arguments_that_contradict_each_other_or_ask_for_other_work_are_refused() {
             ][..],
         ),
         ("--bf16 --fp16", &["`fp16` and `bf16` are not both given"]),
-        ("--multi-latent-attention", &["latent attention is not modelled"]),
+        ("--multi-latent-attention", &["of compressed keys and values are not modelled"]),
         ("--mtp-num-layers 1", &["that predict further tokens"]),
         ("--num-experts 4 --swiglu --moe-layer-freq ([0]*1+[1]*3)", &["blocks without experts"]),
         ("--num-experts 4", &["add --swiglu"]),

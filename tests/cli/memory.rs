@@ -120,6 +120,39 @@ fn keys_and_values_are_counted_by_group() {
 }
 
 #[test]
+fn blocks_that_attend_to_a_window_keep_its_pages() {
+    // gpt-oss-120b: every second of 36 blocks attends to 128 tokens, in pages of 16; heads of 64.
+    let line = "--model gpt-oss-120b --inference --sequence 8192 --batch 8";
+    let page = 16 * 8 * 2 * 64 * 2;
+    assert_eq!(bytes(line, "kv_bytes"), 8 * 18 * (8192 / 16 + 128 / 16 + 1) * page);
+    // DeepSeek-V3: 512 numbers and 64 of a key that heads share, on every rank.
+    let line = "--model deepseek-v3 --inference --sequence 8192 --batch 8 --gpus 8 --tensor 8";
+    assert_eq!(bytes(line, "kv_bytes"), 8 * 8192 * 61 * 576 * 2);
+    let trained = run(&options("--model deepseek-v3 --gpus 8")).ends_with(2);
+    trained.says(&["no backward pass of compressed keys and values is known; say --inference"]);
+}
+
+#[test]
+fn the_numbers_of_a_model_have_the_format_of_its_files() {
+    let project = Project::empty();
+    let config = r#"{"model_type": "gpt2", "n_layer": 12, "n_embd": 768, "n_head": 12,
+        "vocab_size": 50257, "n_positions": 1024, "torch_dtype": "float32"}"#;
+    project.write("config.json", config);
+    let run = |line: &str| {
+        let all = ["memory", "--format", "json", "--model", "config.json"].into_iter();
+        project.run(&all.chain(options(line)).collect::<Vec<&str>>())
+    };
+    let weights = |line: &str| run(line).ends_with(0).json()["weights_bytes"].clone();
+    for more in ["", "--inference"] {
+        assert_eq!(weights(more), 4 * 124_439_808, "{more}");
+        assert_eq!(weights(&format!("{more} --precision bf16")), 2 * 124_439_808, "{more}");
+    }
+    run("--inference --sequence 1025")
+        .ends_with(2)
+        .says(&["the model has a table of 1024 positions (found --sequence 1025)"]);
+}
+
+#[test]
 fn a_hundred_million_tokens_go_beyond_64_bits() {
     let line =
         "--params 1T --gpus 512 --stage 3 --layers 128 --hidden 25600 --heads 160 --sequence 100M";

@@ -44,9 +44,10 @@ pub(super) struct AccelerateArgs {
     /// Of a device_map: what weights may use of the card and of the host, as in 0=20GiB,cpu=60GiB.
     #[arg(long, value_name = "SIZES")]
     max_memory: Option<String>,
-    /// Of a device_map: the precision.
-    #[arg(long, value_enum, default_value_t = Precision::Fp16)]
-    precision: Precision,
+    /// The precision, where the configuration does not say [default: what a file of DeepSpeed leaves open first, else
+    /// fp32; of a device_map fp16].
+    #[arg(long, value_enum)]
+    precision: Option<Precision>,
     #[command(flatten)]
     generation: Generation,
     /// Of a device_map: sequences at a time.
@@ -74,7 +75,7 @@ pub(super) fn of_accelerate(args: &AccelerateArgs, registry: &Registry) -> Resul
         let load = MapLoad {
             model: &training.model,
             device,
-            precision: args.precision.word(),
+            precision: args.precision.unwrap_or(Precision::Fp16).word(),
             prompt: generation.prompt,
             tokens: generation.tokens,
             batch: args.batch,
@@ -91,6 +92,7 @@ pub(super) fn of_accelerate(args: &AccelerateArgs, registry: &Registry) -> Resul
             sequence: training.sequence,
             micro_batch: training.micro_batch,
             accumulation: training.accumulation,
+            precision: args.precision.map(Precision::word),
             stage: training.stage,
             host_gib: training.host_memory,
             checkpointing: training.checkpointing,

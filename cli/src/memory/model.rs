@@ -3,6 +3,7 @@
 //! Invariant: what weights say wins over what the card says, as everywhere.
 
 use super::options::MemoryArgs;
+use super::resolve::packed_files;
 use crate::messages::say_note;
 use crate::output::Failure;
 use std::collections::BTreeMap;
@@ -33,13 +34,14 @@ pub(crate) fn model(args: &MemoryArgs) -> Result<Option<ModelFiles>, Failure> {
         }
     };
     read.remarks.iter().for_each(|remark| say_note(name, remark));
-    if let Some(Quantised::Packed(packed)) = read.quantised {
-        let note = format!(
-            "the config says that matrices are packed as {}: here they count as unpacked, and a scenario \
-             counts them as they are",
-            packed.word()
-        );
-        say_note(name, &note);
+    if let Some(Quantised::Packed(packed)) = read.quantised.filter(|_| args.quantize.is_none()) {
+        let counted = match packed_files(args, &read) {
+            Some(_) => "so they count; --precision counts them as unpacked",
+            None if args.precision.is_some() => "with --precision they count as unpacked",
+            None => "what is trained counts as unpacked; --lora leaves them as they are",
+        };
+        let word = packed.word();
+        say_note(name, &format!("the config says that matrices are packed as {word}: {counted}"));
     }
     Ok(Some(read))
 }

@@ -61,11 +61,13 @@ pub(crate) struct MemoryArgs {
     #[arg(long, value_name = "NAME", value_parser = optimizer)]
     pub(crate) optimizer: Option<Optimizer>,
     /// Format of weights, gradients, activations, keys and values: fp32, tf32, fp16, bf16, fp8 or
-    /// int8 [default: bf16]; of the factors of a structured operator [default: fp16].
+    /// int8 [default: that of the model's config.json, or else bf16]; of the factors of a
+    /// structured operator [default: fp16].
     #[arg(long, value_name = "FORMAT", value_parser = format)]
     pub(crate) precision: Option<Format>,
     /// How the matrices of a --model's blocks are stored: nf4, nf4-double or int4, with :G for G
-    /// weights per scale, or mxfp4 [default: as --precision says]; in training with --lora only.
+    /// weights per scale, or mxfp4 [default: as --precision says, or else the model's config.json];
+    /// in training with --lora only.
     #[arg(long, value_name = "HOW", value_parser = packed)]
     pub(crate) quantize: Option<Packed>,
     /// Format of gradients [default: that of --precision].

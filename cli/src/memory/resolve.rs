@@ -8,6 +8,7 @@ mod refusals;
 
 use super::options::{Convention, MemoryArgs};
 use crate::typed::Millionths;
+pub(in crate::memory) use frozen::packed_files;
 use frozen::{lora, packed};
 use others::{deepspeed, structured};
 use refusals::{
@@ -174,6 +175,8 @@ fn whole_shape(args: &MemoryArgs, model: Option<&ModelFiles>) -> Result<Option<C
         qkv_bias: true,
         experts: None,
         window: None,
+        full_attention_every: None,
+        latent: None,
     }))
 }
 
@@ -183,9 +186,14 @@ fn shape(args: &MemoryArgs, model: Option<&ModelFiles>) -> Result<Option<Card>, 
 }
 
 fn training(args: &MemoryArgs, model: Option<&ModelFiles>) -> Result<Training, String> {
+    if let Some(problem) = model.and_then(|model| model.card.training_problem()) {
+        return Err(format!("{}; say --inference", problem.rule));
+    }
     let (gpus, gpus_per_node) = gpus(args, 8)?;
     let (tensor, stages) = split(args, gpus)?;
-    let weights = args.precision.unwrap_or(Format::Bf16);
+    // As `trace generate` has it; what has 8 bits is not trained.
+    let own = model.and_then(|model| model.format).filter(|format| format.bytes() > 1);
+    let weights = args.precision.or(own).unwrap_or(Format::Bf16);
     let optimizer = match (args.optimizer_bytes, args.optimizer) {
         (Some(_), Some(_)) => {
             let rule = "--optimizer-bytes says what --optimizer would";
@@ -384,12 +392,22 @@ fn serving(args: &MemoryArgs, model: Option<&ModelFiles>) -> Result<Serving, Str
         let rule = "--context-parallel splits keys and values, which need tokens";
         return Err(format!("{rule} (found none); say --sequence"));
     }
+    if let (Some(model), Some(tokens)) = (model, args.sequence) {
+        let positions = u64::from(model.card.positions);
+        if positions > 0 && tokens > positions {
+            let rule = format!("the model has a table of {positions} positions");
+            return Err(format!("{rule} (found --sequence {tokens}); say no more of them"));
+        }
+    }
     let bytes = args.kv.unwrap_or(weights).bytes();
     let kv = shape.map(|card| Kv {
         layers: card.layers.into(),
         heads: card.kv_heads.into(),
         head_dim: card.head_dim.into(),
         bytes,
+        window: card.window.map(u64::from),
+        full_attention_every: card.full_attention_every.map(u64::from),
+        latent: card.latent.map(|_| card.cached(1).0),
     });
     Ok(Serving {
         params: params(args, model)?,
@@ -399,7 +417,6 @@ fn serving(args: &MemoryArgs, model: Option<&ModelFiles>) -> Result<Serving, Str
         batch: args.batch.unwrap_or(1),
         context: args.sequence.unwrap_or(0),
         page: args.kv_block.unwrap_or(16),
-        window: model.and_then(|model| model.card.window.map(u64::from)),
         gpus,
         gpus_per_node,
         tensor,

@@ -36,6 +36,8 @@ pub struct Launch<'a> {
     pub micro_batch: Option<u64>,
     /// Micro-batches of a step.
     pub accumulation: Option<u64>,
+    /// The precision, where the configuration does not say: `bf16`, `fp16` or `fp32`.
+    pub precision: Option<&'static str>,
     /// ZeRO's stage, where it is left open.
     pub stage: Option<u64>,
     /// GiB of the host's memory, in the place of the machine's.
@@ -96,7 +98,8 @@ pub fn accelerate(file: &Path, text: &str, launch: &Launch<'_>) -> Result<Guide,
         host_gib: launch.host_gib,
         ..Settings::default()
     };
-    settings.precision = precision(&mut of);
+    let said = precision(&mut of).or(launch.precision);
+    settings.precision = said.unwrap_or("fp32");
     let kind = processes(&mut of, launch, &mut settings);
     let job = Job {
         model: launch.model,
@@ -105,7 +108,8 @@ pub fn accelerate(file: &Path, text: &str, launch: &Launch<'_>) -> Result<Guide,
         sequence: launch.sequence,
         micro_batch: launch.micro_batch,
         accumulation: launch.accumulation,
-        precision: Some(settings.precision),
+        // A file of DeepSpeed that leaves it open decides as it does by itself.
+        precision: said,
         stage: launch.stage,
         host_gib: launch.host_gib,
         checkpointing: launch.checkpointing,
@@ -148,7 +152,7 @@ pub fn accelerate(file: &Path, text: &str, launch: &Launch<'_>) -> Result<Guide,
     }
 }
 
-fn precision(of: &mut Reader<'_>) -> &'static str {
+fn precision(of: &mut Reader<'_>) -> Option<&'static str> {
     let known = |value: &str| match value.to_ascii_lowercase().as_str() {
         "bf16" => Some("bf16"),
         "fp16" => Some("fp16"),
@@ -162,12 +166,13 @@ fn precision(of: &mut Reader<'_>) -> &'static str {
         let note = if fp8 { note } else { "" };
         Fate::Taken(format!("precision: {}{note}", known(value).unwrap_or("")))
     };
-    let Some((value, place)) = of.text(keys::PRECISION, told) else { return "fp32" };
-    known(value).unwrap_or_else(|| {
+    let (value, place) = of.text(keys::PRECISION, told)?;
+    let found = known(value);
+    if found.is_none() {
         let rule = "`mixed_precision` is no, fp16, bf16 or fp8";
         of.wrong(place, rule, value, "write one of these");
-        "fp32"
-    })
+    }
+    found
 }
 
 /// What divides the job, and over how many processes.

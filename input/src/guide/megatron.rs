@@ -163,8 +163,12 @@ fn parallel(
     let pipeline = count("pipeline-model-parallel-size", "pipeline");
     let context = count("context-parallel-size", "context");
     let expert = count("expert-model-parallel-size", "expert");
-    let per_node = of.number("launcher.nproc-per-node", [1, 1 << 16], "ranks: {} of each server");
-    let nodes = of.number("launcher.nnodes", [1, 1 << 16], "ranks: of {} servers");
+    let [mut per_node, mut nodes] = [None; 2];
+    if cluster.gpus.is_none() {
+        let key = "launcher.nproc-per-node";
+        per_node = of.number(key, [1, 1 << 16], "ranks: {} of each server");
+        nodes = of.number("launcher.nnodes", [1, 1 << 16], "ranks: of {} servers");
+    }
     let model = ranks.tensor * pipeline.min(1 << 16) * context.min(1 << 16);
     let started = per_node.map(|ranks| ranks * nodes.unwrap_or(1));
     let all = cluster.gpus.or(started).unwrap_or(model);

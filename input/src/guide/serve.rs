@@ -8,6 +8,7 @@ pub(super) mod names;
 mod reasons;
 pub(super) mod values;
 
+use super::containers::is_manifest;
 use super::reader::{Reader, not_said};
 use super::settings::{Generate, Settings};
 use super::shell::Word;
@@ -105,7 +106,8 @@ pub fn serve(
         Engine::Sglang => (SGLANG, sglang, "sglang"),
     };
     // Both read their flags from a file of such settings as well.
-    let is_yaml = file.extension().is_some_and(|ends| ends == "yaml" || ends == "yml");
+    let is_yaml =
+        !is_manifest(text) && file.extension().is_some_and(|ends| ends == "yaml" || ends == "yml");
     let entries = match is_yaml {
         true => yaml::entries(file, text)?,
         false => entries(file, text, &grammar)?,
@@ -132,6 +134,11 @@ pub fn serve(
             let launcher = (entry.path[0] == LAUNCHER).then_some("of what starts the server");
             of.rows[index] = launcher.or(reason(&key)).map(|why| Fate::Ignored(why.to_owned()));
         }
+    }
+    if !entries.is_empty() && of.rows.iter().all(Option::is_none) {
+        let rule = format!("no key of this file is one of {name}'s flags");
+        let (place, key) = (entries[0].place, entries[0].path.join("."));
+        of.wrong(place, &rule, &key, "name a file of flags, a script, or the command itself");
     }
     settings.generate = Some(text);
     let mut rows = of.done()?;

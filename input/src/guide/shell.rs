@@ -5,11 +5,13 @@
 //! Invariant: memory is a small multiple of the text, whatever variables say.
 
 mod branch;
+mod job;
 mod statements;
 mod sum;
 mod tokens;
 
 use branch::{Branch, and, holds};
+use job::{handed, scheduled};
 use statements::{Statement, statements};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -29,6 +31,12 @@ pub(super) struct Word {
     pub(super) may: Vec<String>,
 }
 
+impl AsRef<str> for Word {
+    fn as_ref(&self) -> &str {
+        &self.text
+    }
+}
+
 /// The one command of a script that is wanted, its variables filled in as far as the script says
 /// them. Flags alone are one command, whatever lines they go over.
 ///
@@ -39,15 +47,26 @@ pub(super) fn command(
     text: &str,
     wanted: impl Fn(&[Word]) -> bool,
 ) -> Result<Vec<Word>, Diagnostics> {
-    let mut script = Script::default();
+    let mut script = Script { variables: scheduled(text), ..Script::default() };
     let mut found: Vec<Vec<Word>> = Vec::new();
+    let too_long = |place| {
+        let rule = "variables of a script stay below 256 thousand letters and 1000 words";
+        Diagnostics::one(file, Some(place), rule, "", "write the command alone")
+    };
     let lines_end_commands = !text.trim_start().starts_with('-');
     for statement in statements(&tokens(file, text, lines_end_commands)?) {
-        let words = script.run(&statement).map_err(|place| {
-            let rule = "variables of a script stay below 256 thousand letters and 1000 words";
-            Diagnostics::one(file, Some(place), rule, "", "write the command alone")
-        })?;
-        found.extend((!words.is_empty() && wanted(&words)).then_some(words));
+        let words = script.run(&statement).map_err(too_long)?;
+        let Some(inside) = handed(&words) else {
+            found.extend((!words.is_empty() && wanted(&words)).then_some(words));
+            continue;
+        };
+        // What cannot be read as a script is none that is looked for.
+        let Ok(inner) = tokens(file, &inside.text, true) else { continue };
+        for statement in statements(&inner) {
+            let mut words = script.run(&statement).map_err(|_| too_long(inside.place))?;
+            words.iter_mut().for_each(|word| word.place = inside.place);
+            found.extend((!words.is_empty() && wanted(&words)).then_some(words));
+        }
     }
     // The same command behind `echo`, or in two branches, is one command.
     found.retain(|words| words[0].text != "echo");
@@ -169,6 +188,7 @@ impl Script {
             let told: Vec<String> = values.iter().map(|letters| text(letters)).collect();
             let text = format!("{name}={}", told.join(" "));
             before.push(Word { text, place: raw.place, may: Vec::new() });
+            let adds = adds || !known && self.is_longer(&name, &mut values);
             if !known {
                 self.may.entry(name.clone()).or_default().extend(values.iter().cloned());
             }
@@ -195,6 +215,19 @@ impl Script {
             self.variables.insert(name, values);
         }
         Ok(before)
+    }
+
+    /// Whether a value is the variable's own with more behind it, as in `X="$X more"`; it becomes what
+    /// is behind.
+    fn is_longer(&self, name: &str, values: &mut [Letters]) -> bool {
+        let ([value], Some(old)) = (values, self.variables.get(name)) else { return false };
+        let own: Vec<String> = old.iter().map(|letters| text(letters)).collect();
+        let own: Vec<char> = own.join(" ").chars().collect();
+        let begins = value.len() >= own.len() && value.iter().zip(&own).all(|((c, _), o)| c == o);
+        if begins {
+            value.drain(..own.len());
+        }
+        begins
     }
 
     /// How a test ends, where its words say it.

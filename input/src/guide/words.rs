@@ -2,6 +2,7 @@
 //!
 //! Invariant: every word behind the program's name is in one entry, with its place.
 
+use super::containers;
 use super::shell::{Word, command};
 use super::yaml::Entry;
 use std::ops::Range;
@@ -30,6 +31,8 @@ pub(super) fn entries(
     text: &str,
     grammar: &Grammar,
 ) -> Result<Vec<Entry>, Diagnostics> {
+    let started = containers::script(file, text)?;
+    let text = started.as_deref().unwrap_or(text);
     let bare = |words: &[Word]| words.iter().take_while(|word| is_variable(&word.text)).count();
     let words = command(file, text, |words| (grammar.call)(&words[bare(words)..]).is_some())?;
     // `CUDA_VISIBLE_DEVICES=0 vllm serve ...`: variables are the shell's.

@@ -2,7 +2,7 @@
 
 use super::super::options::MemoryArgs;
 use super::refusals::refuse;
-use tiersim_input::import::card::ModelFiles;
+use tiersim_input::import::card::{ModelFiles, Quantised};
 use tiersim_workloads::transformer::adapters::Lora;
 use tiersim_workloads::transformer::card::Card;
 use tiersim_workloads::transformer::packed::Packed;
@@ -12,7 +12,8 @@ pub(super) fn packed(
     args: &MemoryArgs,
     model: Option<&ModelFiles>,
 ) -> Result<Option<(Packed, Card)>, String> {
-    let Some(packed) = args.quantize else { return Ok(None) };
+    let own = model.and_then(|model| packed_files(args, model));
+    let Some(packed) = args.quantize.or(own) else { return Ok(None) };
     let found = packed.word();
     let Some(model) = model else {
         let rule = "what is packed are the matrices of a model";
@@ -23,6 +24,16 @@ pub(super) fn packed(
         return Err(format!("{rule} (found --quantize {found}); say --lora, or --inference"));
     }
     Ok(Some((packed, model.card.clone())))
+}
+
+/// How the files of a model store its matrices, where they are used as they are.
+pub(in crate::memory) fn packed_files(args: &MemoryArgs, model: &ModelFiles) -> Option<Packed> {
+    match model.quantised {
+        Some(Quantised::Packed(packed)) if args.inference || args.lora.is_some() => {
+            args.precision.is_none().then_some(packed)
+        }
+        _ => None,
+    }
 }
 
 /// Adapters of a model whose matrices are known.

@@ -58,10 +58,11 @@ pub(super) fn today(path: &str) -> &str {
 }
 
 /// Keys that split the model or its work among ranks, with the scenario's word for it.
-pub(super) const SPLITS: [(&str, &str); 4] = [
+pub(super) const SPLITS: [(&str, &str); 5] = [
     ("tensor_parallel.autotp_size", "tensor"),
     ("tensor_parallel.tp_size", "tensor"),
     ("sequence_parallel_size", "context"),
+    ("sequence_parallel.size", "context"),
     ("expert_parallel.autoep_size", "expert"),
 ];
 

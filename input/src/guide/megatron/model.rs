@@ -6,7 +6,7 @@ use super::super::reader::{Reader, not_said};
 use super::super::{Fate, Row};
 
 /// Flags that say what a model is made of.
-const DIMENSIONS: [&str; 27] = [
+const DIMENSIONS: [&str; 29] = [
     "num-layers",
     "hidden-size",
     "ffn-hidden-size",
@@ -17,6 +17,8 @@ const DIMENSIONS: [&str; 27] = [
     "max-position-embeddings",
     "vocab-size",
     "padded-vocab-size",
+    "pad-vocab-size-to",
+    "embed-layernorm",
     "tokenizer-type",
     "make-vocab-size-divisible-by",
     "swiglu",
@@ -54,8 +56,10 @@ pub(super) fn card(
     let heads = required(of, "num-attention-heads", [1, 1 << 14], "heads: {}");
     let gated = of.flag("swiglu", ["", "family: llama"]).unwrap_or(false);
     let experts = experts(of, gated);
+    let turns = of.find("position-embedding-type").and_then(|(_, entry)| entry.value.as_deref());
     let family = match (bert(of, gated, tensor), gated, experts.is_some()) {
         (true, ..) => "bert",
+        (_, false, _) if turns == Some("alibi") => "bloom",
         (_, true, true) => "mixtral",
         (_, true, false) => "llama",
         (_, false, _) => "gpt2",
@@ -92,9 +96,9 @@ pub(super) fn card(
     (format!("{family} of {layers} x {hidden}"), Some(words.join(", ")))
 }
 
-/// Whether blocks are like those of GPT-2: positions of a table, norms and matrices with biases.
+/// Whether blocks are like those of GPT-2: norms and matrices with biases.
 fn is_ungated(family: &str) -> bool {
-    matches!(family, "gpt2" | "bert")
+    matches!(family, "gpt2" | "bert" | "bloom")
 }
 
 fn required(of: &mut Reader<'_>, key: &str, range: [u64; 2], told: &str) -> u64 {
@@ -163,6 +167,7 @@ fn rows(of: &mut Reader<'_>, tensor: u64, said: Option<u64>) -> u64 {
     let by = of.number("make-vocab-size-divisible-by", [1, 1 << 20], "vocab, rounded up to {}");
     let round = by.unwrap_or(128) * tensor;
     let padded = of.number("padded-vocab-size", range, "vocab: {}");
+    let padded = padded.or(of.number("pad-vocab-size-to", range, "vocab: {}"));
     let tokenizer = of.text("tokenizer-type", |word| match word {
         "GPT2BPETokenizer" => Fate::Taken("vocab: 50257, rounded up".to_owned()),
         _ => {
@@ -191,7 +196,7 @@ fn rows(of: &mut Reader<'_>, tensor: u64, said: Option<u64>) -> u64 {
 
 /// Rows of learned positions.
 fn positions(of: &mut Reader<'_>, family: &str, sequence: u64) -> Option<u64> {
-    let learned = is_ungated(family);
+    let learned = is_ungated(family) && family != "bloom";
     let key = "max-position-embeddings";
     let many = of.number(key, [1, 1 << 26], "positions: {}");
     if let Some(many) = many.filter(|&many| many < sequence) {
@@ -201,25 +206,26 @@ fn positions(of: &mut Reader<'_>, family: &str, sequence: u64) -> Option<u64> {
     }
     of.text("position-embedding-type", |word| match (word, learned) {
         ("learned_absolute", true) => Fate::Taken("positions".to_owned()),
-        ("rope", false) => Fate::Taken("family: llama".to_owned()),
+        ("alibi", false) if family == "bloom" => Fate::Taken("family: bloom".to_owned()),
+        ("rope", false) if family != "bloom" => Fate::Taken("family: llama".to_owned()),
         (_, true) => {
             Fate::Ignored(format!("a {family} block stands for it: it has a table of positions"))
         }
         (_, false) => {
-            Fate::Ignored("a llama block stands for it: it has no table of positions".to_owned())
+            Fate::Ignored(format!("a {family} block stands for it: it has no table of positions"))
         }
     });
     let told = |learned: bool| match learned {
         true => {
             Fate::Ignored(format!("a {family} block stands for it: it has a table of positions"))
         }
-        false => Fate::Taken("family: llama".to_owned()),
+        false => Fate::Taken(format!("family: {family}")),
     };
     for key in ["use-rotary-position-embeddings", "no-position-embedding"] {
         of.text(key, |_| told(learned));
     }
     if !learned {
-        of.ignore(key, "turned by position: there is no table");
+        of.ignore(key, "positions have no table");
     }
     learned.then(|| many.unwrap_or(sequence))
 }
@@ -261,6 +267,12 @@ fn small(of: &mut Reader<'_>, family: &str) {
         ("RMSNorm", false) | ("LayerNorm", true) => Fate::Taken(format!("family: {family}")),
         (_, true) => Fate::Ignored(format!("a {family} block has LayerNorm: a vector more")),
         (_, false) => Fate::Ignored("a llama block has RMSNorm: a vector less".to_owned()),
+    });
+    of.text("embed-layernorm", |_| match family {
+        "bloom" => Fate::Taken("family: bloom".to_owned()),
+        _ => {
+            Fate::Ignored("a norm behind the embedding: two vectors that are not there".to_owned())
+        }
     });
     of.text("disable-bias-linear", |_| match ungated {
         true => Fate::Ignored(format!("a {family} block has biases, a vector for each matrix")),

@@ -60,7 +60,7 @@ pub(super) fn refusal(flag: &str, value: &str) -> Option<(&'static str, &'static
     let begins = |starts: &[&str]| starts.iter().any(|start| flag.starts_with(start));
     if begins(&["multi-latent-attention", "q-lora-rank", "kv-lora-rank"]) {
         let remedy = "write a scenario with a `card` of as many bytes";
-        return Some(("latent attention is not modelled", remedy));
+        return Some(("steps of compressed keys and values are not modelled", remedy));
     }
     if begins(&["mtp-num-layers"]) && value != "0" {
         return Some(("layers that predict further tokens are not modelled", "leave it out"));
@@ -71,7 +71,12 @@ pub(super) fn refusal(flag: &str, value: &str) -> Option<(&'static str, &'static
         let remedy = "leave it out: all blocks are then attention and feed-forward";
         return Some(("blocks of other kinds are not modelled", remedy));
     }
-    if flag == "moe-layer-freq" && value != "1" {
+    let every = |value: &str| {
+        let value = value.trim_matches(['(', ')', '\'', '"', ' ']);
+        let times = value.strip_prefix("[1]*").map(str::trim);
+        value == "1" || times.is_some_and(|times| times.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    if flag == "moe-layer-freq" && !every(value) {
         let remedy = "leave it out: every block then has experts";
         return Some(("blocks without experts among those with them are not modelled", remedy));
     }
@@ -104,10 +109,13 @@ pub(super) fn refusal(flag: &str, value: &str) -> Option<(&'static str, &'static
 
 const HOW_LONG: &str = "how long, how often, or what is printed: a step is the same";
 const SAVING: &str = "of loading and saving, not of a step";
+const DATA: &str = "what is read: a step has its samples when it starts";
 
 /// Whether an argument says nothing about steps, whether it is given or not.
 pub(super) fn is_idle(flag: &str) -> bool {
-    reason(flag).is_some_and(|why| [HOW_LONG, SAVING].contains(&why))
+    // A tokenizer's words are rows of a table.
+    let words = ["tokenizer", "vocab", "merge"].iter().any(|start| flag.starts_with(start));
+    reason(flag).is_some_and(|why| [HOW_LONG, SAVING].contains(&why) || why == DATA && !words)
 }
 
 /// Why an argument says nothing, by how it begins.
@@ -117,7 +125,7 @@ pub(super) fn reason(flag: &str) -> Option<&'static str> {
     TABLE.iter().find(begins).map(|(_, why)| *why)
 }
 
-const TABLE: [(&[&str], &str); 11] = [
+const TABLE: [(&[&str], &str); 12] = [
     (&["$"], "a variable of the shell"),
     (&["launcher.program"], "the program whose arguments these are"),
     (
@@ -200,7 +208,7 @@ const TABLE: [(&[&str], &str); 11] = [
             "mask-",
             "sample-rate",
         ],
-        "what is read: a step has its samples when it starts",
+        DATA,
     ),
     (
         &[
@@ -267,6 +275,10 @@ const TABLE: [(&[&str], &str); 11] = [
             "disable-tp-comm",
         ],
         "which kernels run: `kernels` and `time` of the scenario say it",
+    ),
+    (
+        &["fp8-param-gather", "fp8-primary-weights"],
+        "weights are kept and gathered in `precision`: those of fp8 take half of it",
     ),
     (
         &["fp8", "fp4", "first-last-layers-bf16", "num-layers-at"],

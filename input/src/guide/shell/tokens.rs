@@ -78,16 +78,7 @@ pub(super) fn tokens(file: &Path, text: &str, script: bool) -> Result<Vec<Token>
             }
             '#' if of.open.is_none() => while of.next_if(|next| next != '\n').is_some() {},
             '$' => of.dollar(place, false),
-            '`' if script => {
-                let mut raw = vec![(c, place)];
-                while let Some(next) = of.next() {
-                    raw.push(next);
-                    if next.0 == '`' {
-                        break;
-                    }
-                }
-                of.piece(Piece::Dollar(raw, false));
-            }
+            '`' if script => of.backquoted(place, false),
             '\n' if script => {
                 of.mark(c, place);
                 of.skip_document();
@@ -200,10 +191,23 @@ impl Tokens<'_> {
                 _ if c == with => return true,
                 ('\\', '"') => self.escaped(true),
                 ('$', '"') => self.dollar(place, true),
+                ('`', '"') => self.backquoted(place, true),
                 _ => self.letters().push((c, place)),
             }
         }
         false
+    }
+
+    /// Behind a backquote: what another program would print.
+    fn backquoted(&mut self, place: Place, quoted: bool) {
+        let mut raw = vec![('`', place)];
+        while let Some(next) = self.next() {
+            raw.push(next);
+            if next.0 == '`' {
+                break;
+            }
+        }
+        self.piece(Piece::Dollar(raw, quoted));
     }
 
     /// Behind `$`: a name, or what braces and parentheses hold.

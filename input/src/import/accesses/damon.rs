@@ -200,7 +200,8 @@ pub(super) fn read_report(path: &Path, groups: &mut Groups) -> Result<(), Diagno
     let mut report = Report::default();
     while lines.advance()? {
         let text = lines.text()?.trim_ascii();
-        if text.is_empty() || text.starts_with('#') || text.starts_with("base_time_absolute:") {
+        let of_all = ["#", "base_time_absolute:", "data source:"];
+        if text.is_empty() || of_all.iter().any(|start| text.starts_with(start)) {
             continue;
         }
         match text.split_once(':').filter(|_| !text.contains('(')) {

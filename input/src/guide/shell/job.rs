@@ -1,0 +1,42 @@
+//! What starts a script's command for it: another shell, and Slurm, which sets variables.
+
+use super::tokens::Letters;
+use std::collections::BTreeMap;
+use tiersim_models::diagnostic::Place;
+
+/// The script that a command hands to another shell: the word behind `bash -c`.
+pub(super) fn handed<W: AsRef<str>>(words: &[W]) -> Option<&W> {
+    let is_shell = |word: &W| {
+        let name = word.as_ref().rsplit('/').next().unwrap_or_default();
+        ["bash", "sh", "zsh"].contains(&name)
+    };
+    let hands = |word: &W| ["-c", "-lc", "-ec", "-xc"].contains(&word.as_ref());
+    let at = words.windows(3).position(|three| is_shell(&three[0]) && hands(&three[1]))?;
+    Some(&words[at + 2])
+}
+
+/// The variables that Slurm sets by what a job's script asks of it.
+pub(super) fn scheduled(text: &str) -> BTreeMap<String, Vec<Letters>> {
+    let mut all = BTreeMap::new();
+    for (line, words) in (1..).zip(text.lines()) {
+        let Some(asked) = words.strip_prefix("#SBATCH") else { continue };
+        let mut words = asked.split([' ', '\t', '=']).filter(|word| !word.is_empty());
+        while let Some(flag) = words.next() {
+            let names: &[&str] = match flag {
+                "--nodes" | "-N" => &["SLURM_NNODES", "SLURM_JOB_NUM_NODES"],
+                "--ntasks-per-node" => &["SLURM_NTASKS_PER_NODE"],
+                "--gpus-per-node" => &["SLURM_GPUS_PER_NODE"],
+                _ => continue,
+            };
+            let number = words.next().filter(|word| word.bytes().all(|byte| byte.is_ascii_digit()));
+            let letters = number.map(|number| {
+                let place = Place { line, column: 1 };
+                vec![number.chars().map(|c| (c, place)).collect::<Letters>()]
+            });
+            all.extend(letters.iter().flat_map(|letters| {
+                names.iter().map(|name| ((*name).to_owned(), letters.clone()))
+            }));
+        }
+    }
+    all
+}
