@@ -23,6 +23,7 @@ use tiersim_validation::calibrate::{Device, figures, measure};
 use tiersim_validation::real::Kind;
 
 #[derive(Debug, ClapArgs)]
+#[command(override_usage = "tiersim calibrate [OPTIONS] <--machine <MACHINE>|--from-trace <FILE>>")]
 pub(crate) struct CalibrateArgs {
     #[command(flatten)]
     machine: Option<MachineArgs>,

@@ -147,10 +147,10 @@ fn a_file_of_deepspeed_decides_the_precision_that_nobody_says() {
         "deepspeed_config:\n  deepspeed_config_file: ds.json\ndistributed_type: DEEPSPEED\nnum_processes: 16\n",
     );
     let ran = |more: &[&str]| {
-        let all = ["from", "accelerate", "c.yaml", "--model", "gpt2-xl", "--device", "a100"];
+        let all = ["from", "accelerate", "c.yaml", "--model", "opt-1.3b", "--device", "a100"];
         project.run(&[&all[..], &["--no-run"], more].concat()).ends_with(0)
     };
-    let alone = ["from", "deepspeed", "ds.json", "--model", "gpt2-xl", "--device", "a100"];
+    let alone = ["from", "deepspeed", "ds.json", "--model", "opt-1.3b", "--device", "a100"];
     let alone = project.run(&[&alone[..], &["--gpus", "16", "--no-run"]].concat()).ends_with(0);
     let scenario = |ran: &Ran| {
         let lines = ran.stdout.lines().filter(|line| !line.starts_with("//"));

@@ -123,8 +123,8 @@ fn commands_that_containers_start_are_read() {
     turned(&project, "vllm", "docker-compose.yml", COMPOSE, "3090").ends_with(0).shows(&[
         "model: \"qwen3-30b-a3b\"",
         "formats: (weights: fp8, kv: fp8)",
-        "line 12: gpu-memory-utilization: 0.95 -> ",
-        "line 18: max-num-seqs: 1 -> ",
+        "line 11: gpu-memory-utilization: 0.95 -> ",
+        "line 17: max-num-seqs: 1 -> ",
     ]);
     turned(&project, "vllm", "deployment.yaml", DEPLOYMENT, "l40s")
         .ends_with(0)

@@ -25,7 +25,7 @@ fi
 GPT_ARGS=" \
     --pp-partition-method 'type:transformer|embedding' \
     --num-layers 70 --hidden-size 14336 --num-attention-heads 112 --seq-length 2048 \
-    --micro-batch-size 2 --global-batch-size 2048 --embed-layernorm --bf16 \
+    --micro-batch-size 2 --global-batch-size 32 --embed-layernorm --bf16 \
     --position-embedding-type alibi --pad-vocab-size-to 250880 \
     --tensorboard-dir `pwd`/logs \
     "

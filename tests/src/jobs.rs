@@ -265,8 +265,7 @@ fn norms(job: &Training) -> u128 {
     let tokens = u64::from(job.micro_batch) * job.sequence / u64::from(parallel.context);
     let ranks = if parallel.sequence { parallel.tensor } else { 1 };
     let each = if job.card.family.has_biases() { 8 } else { 4 };
-    use Family::{Gemma2, Gemma3, Glm4};
-    let norms = if matches!(job.card.family, Gemma2 | Gemma3 | Glm4) { 4 } else { 2 };
+    let norms = if job.card.family.norms_parts() { 4 } else { 2 };
     let one = norms * each * u128::from(tokens.div_ceil(ranks.into()));
     let layers = job.card.layers.div_ceil(parallel.pipeline);
     // In every block that is kept, and in those of a stretch that is computed again.

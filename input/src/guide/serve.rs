@@ -219,6 +219,7 @@ fn formats(
 
 /// The machine that has as many devices as the model is split over.
 fn machine(of: &mut Reader<'_>, load: &Load<'_>, settings: &mut Settings) -> Server {
+    experts_apart(of);
     let key = names::TENSOR;
     settings.devices = of.number(key, [1, 1024], "tensor: {}").unwrap_or(1);
     let pipeline = names::PIPELINE;
@@ -237,6 +238,19 @@ fn machine(of: &mut Reader<'_>, load: &Load<'_>, settings: &mut Settings) -> Ser
             of.problems.push(of.file, place, rule, "", remedy);
             Server { machine: String::new(), bytes: 0 }
         })
+}
+
+/// Experts are spread over tensor-parallel ranks or split there, which is as large; over replicas
+/// they are spread where the flags say so.
+fn experts_apart(of: &mut Reader<'_>) {
+    let value = |key: &str| of.find(key).and_then(|(_, entry)| entry.value.as_deref());
+    let replicas = value("data-parallel-size").and_then(|many| many.parse().ok()).unwrap_or(1u64);
+    let apart = value("enable-expert-parallel").is_some_and(|on| on != "false");
+    if let Some((_, entry)) = of.find("enable-expert-parallel").filter(|_| apart && replicas > 1) {
+        let rule = "experts that are spread over replicas of the rest are not modelled";
+        let remedy = "leave one of both flags out, or write --tensor-parallel-size for the ranks";
+        of.wrong(entry.place, rule, &format!("{replicas} replicas"), remedy);
+    }
 }
 
 fn memory(

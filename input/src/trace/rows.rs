@@ -141,6 +141,15 @@ fn find_columns(
 ) -> Option<(Vec<Option<usize>>, usize)> {
     let mut places = vec![None; columns.len()];
     let first = Some(Place { line: 1, column: 0 });
+    let names: Vec<&str> = columns.iter().map(|column| column.name).collect();
+    let remedy = format!("the columns are {}", names.join(", "));
+    // Of another kind of table, or rows alone: one word about all of them.
+    if headers.len() > 1 && !headers.iter().any(|header| names.contains(&header)) {
+        let line: String = headers.iter().collect::<Vec<_>>().join(",").chars().take(80).collect();
+        let rule = "a table begins with the names of its columns, of which none is known";
+        findings.push(path, first, rule, format!("{line:?}"), remedy);
+        return None;
+    }
     let mut sound = true;
     for (place, header) in headers.iter().enumerate() {
         let shown: String = header.chars().take(80).collect();
@@ -151,9 +160,8 @@ fn find_columns(
             }
             Some(column) => places[column] = Some(place),
             None => {
-                let names: Vec<&str> = columns.iter().map(|column| column.name).collect();
-                let remedy = format!("the columns are {}", names.join(", "));
-                findings.push(path, first, "unknown column", format!("{shown:?}"), remedy);
+                let found = format!("{shown:?}");
+                findings.push(path, first, "unknown column", found, remedy.as_str());
                 sound = false;
             }
         }

@@ -111,6 +111,12 @@ impl Family {
         matches!(self, Family::Bert | Family::Roberta)
     }
 
+    /// Whether a norm stands behind attention, and one behind the feed-forward part, before each is
+    /// added to the residual stream.
+    pub const fn norms_parts(self) -> bool {
+        matches!(self, Family::Gemma2 | Family::Gemma3 | Family::Glm4)
+    }
+
     /// Whether a norm follows the embedding.
     pub const fn norms_embedding(self) -> bool {
         matches!(self, Family::Bloom | Family::Bert | Family::Roberta)

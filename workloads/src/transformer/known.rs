@@ -225,6 +225,24 @@ pub const KNOWN: &[Known] = &[
         counted(llama("mistral-7b-v0.3", (32, 4096, 14_336), (32, 8), 32_768), 7_248_023_552),
         Family::Mistral,
     ),
+    // Attention is less wide than the residual stream.
+    Known {
+        heads: (32, 8, 128),
+        ..of(
+            counted(llama("mistral-nemo", (40, 5120, 14_336), (32, 8), 131_072), 12_247_782_400),
+            Family::Mistral,
+        )
+    },
+    Known {
+        heads: (32, 8, 128),
+        ..of(
+            counted(
+                llama("mistral-small-24b", (40, 5120, 32_768), (32, 8), 131_072),
+                23_572_403_200,
+            ),
+            Family::Mistral,
+        )
+    },
     Known {
         experts: Some((8, 2)),
         source: "config.json as published; tensors as of transformers 5.23",
@@ -266,6 +284,10 @@ pub const KNOWN: &[Known] = &[
     Known {
         experts: Some((128, 8)),
         ..qwen3("qwen3-235b-a22b", (94, 4096, 1536), (64, 4), false, 235_093_634_560)
+    },
+    Known {
+        experts: Some((160, 8)),
+        ..qwen3("qwen3-480b-a35b", (62, 6144, 2560), (96, 8), false, 480_154_875_392)
     },
     counted(gemma("gemma-2-2b", (26, 2304, 9216), (8, 4, 256), (4096, 2)), 2_614_341_888),
     counted(gemma("gemma-2-9b", (42, 3584, 14_336), (16, 8, 256), (4096, 2)), 9_241_705_984),

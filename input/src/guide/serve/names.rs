@@ -76,7 +76,7 @@ pub(in crate::guide) fn sglang_flag(word: &'static str) -> &'static str {
 }
 
 /// Checkpoints of known models, as hubs have them.
-const CHECKPOINTS: [(&str, &str); 55] = [
+const CHECKPOINTS: [(&str, &str); 58] = [
     ("gpt2", "openai-community/gpt2"),
     ("gpt2-medium", "openai-community/gpt2-medium"),
     ("gpt2-large", "openai-community/gpt2-large"),
@@ -112,6 +112,9 @@ const CHECKPOINTS: [(&str, &str); 55] = [
     ("qwen3-14b", "Qwen/Qwen3-14B"),
     ("qwen3-32b", "Qwen/Qwen3-32B"),
     ("qwen3-235b-a22b", "Qwen/Qwen3-235B-A22B"),
+    ("qwen3-480b-a35b", "Qwen/Qwen3-Coder-480B-A35B-Instruct"),
+    ("mistral-nemo", "mistralai/Mistral-Nemo-Base-2407"),
+    ("mistral-small-24b", "mistralai/Mistral-Small-24B-Base-2501"),
     ("gemma-2-2b", "google/gemma-2-2b"),
     ("gemma-2-9b", "google/gemma-2-9b"),
     ("gemma-2-27b", "google/gemma-2-27b"),
@@ -217,7 +220,8 @@ mod tests {
             ("deepseek-ai/DeepSeek-V3.2-Exp", None),
             ("moonshotai/Kimi-K2-Instruct", Some("kimi-k2")),
             ("google/gemma-3-27b-it", Some("gemma-3-27b")),
-            ("Qwen/Qwen3-Coder-480B-A35B-Instruct-FP8", None),
+            ("Qwen/Qwen3-Coder-480B-A35B-Instruct-FP8", Some("qwen3-480b-a35b")),
+            ("Qwen/Qwen3-Next-80B-A3B-Instruct", None),
             ("meta-llama/Llama-3.2-11B-Vision-Instruct", None),
         ] {
             assert_eq!(known_as(name).as_deref(), model, "{name}");

@@ -13,6 +13,10 @@ pub(super) fn refusal(flag: &str) -> Option<(&'static str, &'static str)> {
         let remedy = "write `prefetch_ops` of `ZeroOffload` into the scenario, or --cpu-offload-gb";
         return Some(("which layers of a group are offloaded is not read", remedy));
     }
+    if flag == "enable-dp-attention" {
+        let remedy = "leave it out: every rank then attends to its heads of all requests";
+        return Some(("ranks that attend to requests of their own are not modelled", remedy));
+    }
     if flag == "config" {
         let remedy = "write its flags, or name that file in the place of the command";
         return Some(("a file of flags is not opened", remedy));

@@ -57,13 +57,16 @@ pub(super) struct Objects<R> {
     number: u64,
     buffer: Vec<u8>,
     graph: bool,
+    /// A node that stands where a description of the file was looked for.
+    first: Option<Object>,
 }
 
 impl<R: Read> Objects<R> {
     /// Of a file that begins with `head`.
     pub(super) fn new(head: &[u8], from: R, most: u64) -> Objects<R> {
         let graph = is_graph(&String::from_utf8_lossy(head));
-        Objects { from, at: 0, most, begin: 0, number: 0, buffer: Vec::new(), graph }
+        let (buffer, first) = Default::default();
+        Objects { from, at: 0, most, begin: 0, number: 0, buffer, graph, first }
     }
 
     fn byte(&mut self) -> Result<Option<u8>, Broken> {
@@ -144,6 +147,10 @@ impl<R: Read> Nodes for Objects<R> {
         }
         let Some((object, length)) = self.next()? else { return Ok(None) };
         let mut head = GlobalMetadata::default();
+        if object.contains_key("id") && object.contains_key("type") {
+            self.first = Some((object, length));
+            return Ok(Some((head, length)));
+        }
         for (key, value) in &object {
             match key.as_str() {
                 "version" => head.version = text(key, value).map_err(Broken::Form)?,
@@ -155,7 +162,11 @@ impl<R: Read> Nodes for Objects<R> {
     }
 
     fn node(&mut self) -> Result<Option<(Node, usize)>, Broken> {
-        let Some((object, length)) = self.next()? else { return Ok(None) };
+        let next = match self.first.take() {
+            Some(first) => Some(first),
+            None => self.next()?,
+        };
+        let Some((object, length)) = next else { return Ok(None) };
         let node = node(&object, self.graph).map_err(Broken::Form)?;
         Ok(Some((node, length)))
     }
@@ -301,6 +312,9 @@ mod tests {
         let graph = r#"{"x": ["workload_graph", {}], "workload_graph": [{"Id": 7, "NodeType": 7,
             "Name": "a } \"b", "data_deps": [1, 2], "duration_micros": 3, "comm_size": 64}], "y": 1}"#;
         let (one, other) = (read(messages).unwrap(), read(graph).unwrap());
+        // What describes the file may be missing.
+        let alone = messages.strip_prefix(r#"{"version": "1"}"#).expect("it begins so");
+        assert_eq!(read(alone).unwrap(), one);
         assert_eq!((one[0].id, one[0].kind, &one[0].data_deps[..]), (7, 7, &[1, 2][..]));
         assert_eq!(one[0].number("comm_size"), Some(64));
         assert_eq!(other[0].number("comm_size"), Some(64));

@@ -331,7 +331,10 @@ impl Training {
         // Ops of a forward and of a backward pass of a block, and modules that own parameters:
         // experts' only in the terms of their number.
         let [forward, backward, modules] =
-            if card.experts.is_some() { [34, 39, 15] } else { [25, 31, 13] };
+            if card.experts.is_some() { [32, 37, 13] } else { [23, 29, 11] };
+        let parts = if card.family.norms_parts() { 2 } else { 0 };
+        let [forward, backward, modules] =
+            [forward, backward, modules].map(|number| number + parts);
         let [forward, backward, modules] =
             [forward + 3 * experts, backward + 3 * experts, modules + 2 * experts];
         // An adapter has two products forward and backward, and two modules.
