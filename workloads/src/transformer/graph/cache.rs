@@ -27,7 +27,7 @@ impl GraphBuilder<'_> {
     /// Attention of the new tokens to the cache of a layer, which they are added to.
     pub(super) fn cached(&mut self, block: &BlockState, qkv: &[ObjectId], mixed: ObjectId) {
         if let Some(compression) = &block.compression {
-            return self.to_rows(block, compression, qkv, mixed);
+            return self.rows_attended(block, compression, qkv, mixed);
         }
         if self.is_ring() {
             return self.sharded(block, qkv, mixed);

@@ -63,7 +63,7 @@ impl GraphBuilder<'_> {
     }
 
     /// Attention of new tokens to the rows of a layer, which theirs are added to.
-    pub(super) fn to_rows(
+    pub(super) fn rows_attended(
         &mut self,
         block: &BlockState,
         compression: &Compression<usize>,
