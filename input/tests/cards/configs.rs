@@ -250,6 +250,19 @@ fn what_is_left_out_has_the_default_of_its_class() {
     assert_eq!((kv_heads, head_dim, tied, qkv_bias, window), (4, 16, false, false, None));
     let qwen3 = tiny("qwen3", r#""model_type": "qwen3", "num_key_value_heads": 2"#).card;
     assert_eq!((qwen3.family, qwen3.head_dim, qwen3.qkv_bias), (Family::Qwen, 128, false));
+    let glm = tiny("glm", r#""model_type": "glm4", "num_key_value_heads": 2"#).card;
+    assert_eq!((glm.head_dim, glm.qkv_bias), (128, true));
+    let deepseek = r#""kv_lora_rank": 8, "moe_intermediate_size": 16, "n_routed_experts": 4,
+        "num_experts_per_tok": 2, "num_key_value_heads": 4, "num_hidden_layers": 5,
+        "qk_nope_head_dim": 8, "qk_rope_head_dim": 4, "v_head_dim": 8, "hidden_size": 64,
+        "intermediate_size": 96, "num_attention_heads": 4, "vocab_size": 100, "head_dim": 4"#;
+    let of = |kind: &str| read(kind, &format!(r#"{{"model_type": "{kind}", {deepseek}}}"#)).card;
+    for (kind, shared, dense_first) in [("deepseek_v2", 2, 0), ("deepseek_v3", 1, 3)] {
+        let Card { experts, latent, head_dim, .. } = of(kind);
+        let experts = experts.expect("it has experts");
+        assert_eq!((experts.shared, experts.dense_first, head_dim), (shared, dense_first, 12));
+        assert_eq!(latent.expect("it is compressed").queries, Some(1536));
+    }
     let tied = tiny("tied", r#""model_type": "llama", "tie_word_embeddings": true"#).card;
     assert!(tied.tied);
     let biased = tiny("biased", r#""model_type": "llama", "attention_bias": true"#).card;

@@ -15,7 +15,7 @@ use crate::json;
 use crate::text::ron_text::shorten;
 use crate::text::ron_tree::place_in;
 use quantised::{RawQuantisation, quantised};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use std::path::Path;
 use tiersim_models::diagnostic::Diagnostics;
 use tiersim_workloads::transformer::card::{Card, Family};
@@ -57,7 +57,9 @@ struct Raw {
     first_k_dense_replace: Option<u32>,
     moe_layer_freq: Option<u32>,
     num_nextn_predict_layers: Option<u32>,
-    q_lora_rank: Option<u32>,
+    /// Queries that are not compressed are said to be: `null`.
+    #[serde(default, deserialize_with = "said")]
+    q_lora_rank: Option<Option<u32>>,
     kv_lora_rank: Option<u32>,
     qk_nope_head_dim: Option<u32>,
     qk_rope_head_dim: Option<u32>,
@@ -84,6 +86,11 @@ struct Raw {
     dtype: Option<String>,
     quantization_config: Option<RawQuantisation>,
     text_config: Option<Box<Raw>>,
+}
+
+/// A value that is there, `null` too.
+fn said<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Option<u32>>, D::Error> {
+    Option::deserialize(value).map(Some)
 }
 
 /// The types of model that are read, with their families.
@@ -305,9 +312,8 @@ impl Config<'_> {
                 !family.is_rotary() || tied.contains(&model_type)
             }),
             qkv_bias: match model_type {
-                "llama" | "granite" | "smollm3" | "glm" | "glm4" => {
-                    raw.attention_bias.unwrap_or(false)
-                }
+                "llama" | "granite" | "smollm3" => raw.attention_bias.unwrap_or(false),
+                "glm" | "glm4" => raw.attention_bias.unwrap_or(true),
                 "mistral" | "mixtral" | "qwen3" | "qwen3_moe" | "phi3" => false,
                 "gemma" | "gemma2" | "gemma3_text" => false,
                 "deepseek_v2" | "deepseek_v3" | "kimi_k2" => false,
