@@ -1,4 +1,4 @@
-//! Every tensor of five models: same name, same shape, same order as in `transformers` 5.23.
+//! Every tensor of eight models: same name, same shape, same order as in `transformers` 5.23, or 5.24.
 //!
 //! `model-cards/*.params.csv` were written by that library on PyTorch's meta device, from the
 //! published dimensions and without weights.
@@ -41,6 +41,9 @@ fn tensors_are_those_of_the_makers_code() {
     check("mixtral-8x7b", 46_702_792_704);
     check("opt-30b", 29_974_540_288);
     check("opt-175b", 174_604_468_224);
+    check("gemma-3-1b", 999_885_952);
+    check("deepseek-v2-lite", 15_706_484_224);
+    check("deepseek-v3", 671_026_404_352);
 }
 
 #[test]

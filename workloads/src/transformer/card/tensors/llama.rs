@@ -108,7 +108,13 @@ impl Card {
         let old = layout == Layout::Stored && self.family == Family::Mixtral;
         let at = if old { "block_sparse_moe" } else { "mlp" };
         let expert = TensorKind::Expert;
-        parts.linear(&format!("{at}.gate"), (count, hidden), false, TensorKind::Router);
+        let router = |parts: &mut Parts| {
+            parts.linear(&format!("{at}.gate"), (count, hidden), false, TensorKind::Router);
+        };
+        let is_behind = self.family == Family::Deepseek;
+        if !is_behind {
+            router(parts);
+        }
         match layout {
             Layout::Loaded => {
                 parts.push("mlp.experts.gate_up_proj", &[count, 2 * ffn, hidden], expert);
@@ -127,6 +133,9 @@ impl Card {
                     gated(parts, &format!("{at}.experts.{index}"), (ffn, hidden), expert);
                 }
             }
+        }
+        if is_behind {
+            router(parts);
         }
         let up_proj = ffn * u64::from(experts.shared);
         if experts.shared > 0 && self.family == Family::Deepseek {
