@@ -155,6 +155,9 @@ fn what_starts_no_such_program_or_several_is_refused() {
     refused("broken.yml", "services:\n  vllm: [\n", "this is no YAML");
     let deep = format!("services:\n  vllm: {}1{}\n", "[".repeat(100), "]".repeat(100));
     refused("deep.yml", &deep, "at most 64 deep");
+    // A script that writes a manifest is a script.
+    let script = format!("#!/bin/sh\ncat > m.yaml <<EOF\n{DEPLOYMENT}EOF\nvllm serve gpt2\n");
+    turned(&project, "vllm", "apply.sh", &script, "h100").ends_with(0).shows(&["model: \"gpt2\""]);
     // A file of settings that are not this program's.
     project.write("settings.yaml", "zero_stage: 3\nmixed_precision: bf16\n");
     let more = ["--model", "gpt2", "--device", "t4", "--no-run"];

@@ -6,6 +6,7 @@
 //! so that a shell would hand over the same words. Invariant: memory is a multiple of the text, and
 //! a word stands on the line of the file that it was written in.
 
+use super::yaml::MAX_BYTES;
 use saphyr_parser::{Event, Parser};
 use std::path::Path;
 use tiersim_models::diagnostic::{Diagnostics, Place};
@@ -35,26 +36,39 @@ struct Container<'a> {
     environment: Option<&'a Node>,
 }
 
-/// Whether a text describes containers in YAML.
+/// The first line that says something.
+fn first(text: &str) -> Option<&str> {
+    text.lines().map(str::trim_end).find(|line| !line.is_empty() && !line.starts_with('#'))
+}
+
+/// Whether a text describes containers in YAML; a script that writes such a file begins otherwise.
 pub(super) fn is_manifest(text: &str) -> bool {
-    let mut lines = text.lines();
-    lines.any(|line| line.starts_with("services:") || line.starts_with("apiVersion:"))
+    let key =
+        first(text).and_then(|line| line.split(':').next().filter(|key| key.len() < line.len()));
+    let is_key = |key: &str| key.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c));
+    let begins = first(text) == Some("---") || key.is_some_and(is_key);
+    let of_containers =
+        |line: &str| line.starts_with("services:") || line.starts_with("apiVersion:");
+    begins && text.lines().any(of_containers)
 }
 
 /// The commands that a description of containers starts; `None` of any other text.
 ///
 /// # Errors
-/// It is no YAML.
+/// It is no YAML, or too long.
 pub(super) fn script(file: &Path, text: &str) -> Result<Option<String>, Diagnostics> {
+    if text.len() > MAX_BYTES {
+        // The reader of commands says so.
+        return Ok(None);
+    }
     if is_manifest(text) {
         let documents = documents(file, text)?;
         let mut containers = Vec::new();
         documents.iter().for_each(|document| found(document, &mut containers));
         return Ok(Some(commands(&containers)));
     }
-    let first = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#'));
     let is_dockerfile =
-        first.is_some_and(|line| line.starts_with("FROM ") || line.starts_with("ARG "));
+        first(text).is_some_and(|line| line.starts_with("FROM ") || line.starts_with("ARG "));
     Ok(is_dockerfile.then(|| built(text)))
 }
 
