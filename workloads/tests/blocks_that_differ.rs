@@ -3,15 +3,18 @@
 
 use crate::transformer::shape::{check_kernels, sum};
 use std::collections::BTreeMap;
+use tiersim_models::efficiency::{Efficiency, Interpolation, Shares};
+use tiersim_models::hardware::Compute;
 use tiersim_models::kernel::Work;
 use tiersim_models::lifetime::Workload;
+use tiersim_models::units::{Bandwidth, FlopRate, Span};
 use tiersim_models::workload::{ObjectKind, Op, Phase, Trace};
 use tiersim_workloads::memory::inference::{Kv, Sequences};
 use tiersim_workloads::transformer::card::{Card, Experts};
 use tiersim_workloads::transformer::format::{Format, Formats};
 use tiersim_workloads::transformer::generation::{AttentionOn, Generation};
 use tiersim_workloads::transformer::known::known;
-use tiersim_workloads::transformer::training::{Kernels, Router, Training};
+use tiersim_workloads::transformer::training::{Checkpointing, Kernels, Router, Training};
 
 fn card(name: &str) -> Card {
     known(name).expect("it is known").card()
@@ -116,6 +119,34 @@ fn a_step_attends_to_windows_in_those_blocks_alone() {
     assert_eq!(pairs(&trace, Phase::Backward), forward.into_iter().rev().collect::<Vec<u128>>());
 }
 
+/// What short steps say of a long one, whichever of its blocks are computed again.
+#[test]
+fn a_step_is_estimated_block_by_block() {
+    let shares =
+        Shares { points: vec![(1, 1_000_000)], interpolation: Interpolation::Interpolated };
+    let device = Compute {
+        op_times: None,
+        name: "made up".to_owned(),
+        flops: vec![("bf16".to_owned(), FlopRate::new(1_000_000_000_000).expect("not zero"))],
+        memory: Bandwidth::new(1_000_000_000_000).expect("not zero"),
+        launch: Span::from_ps(1000),
+        efficiency: Efficiency { products: shares.clone(), memory: shares },
+    };
+    use Checkpointing::{Every, Full, Layers, Selective};
+    let no = Checkpointing::None;
+    for checkpointing in [no, Full, Selective, Layers(2), Layers(6), Every(3)] {
+        // Long enough for a window to save time.
+        let card = Card { window: Some(64), full_attention_every: Some(3), ..gemma() };
+        let card = Card { layers: 6, ..card };
+        let job = Training { checkpointing, ..Training::new(card, 4096) };
+        let ops = job.trace().ops;
+        let times = ops.iter().zip(device.times("bf16", &ops));
+        let times = times.filter(|(op, _)| op.phase != Phase::Optimizer);
+        let whole: u128 = times.map(|(_, time)| u128::from(time.expect("a time").ps())).sum();
+        assert_eq!(job.computing(&device, "bf16"), Some(whole), "{checkpointing:?}");
+    }
+}
+
 #[test]
 fn norms_behind_parts_are_in_every_block() {
     let trace = Training::new(gemma(), 16).trace();
@@ -140,15 +171,8 @@ fn compressed_rows_are_kept_whole_by_every_rank() {
         // 576 numbers in 16 bits of 11 positions of two sequences.
         let each = 576 * 2 * 11 * 2;
         assert_eq!(cached(&trace).into_values().collect::<Vec<_>>(), vec![vec![each]; 3]);
-        let kv = Kv {
-            layers: 3,
-            heads: 128,
-            head_dim: 192,
-            bytes: 2,
-            window: None,
-            full_attention_every: None,
-            latent: Some(576),
-        };
+        let kv =
+            Kv { layers: 3, heads: 128, head_dim: 192, bytes: 2, windows: None, latent: Some(576) };
         let sequences = Sequences { count: 2, tokens: 11, page: 11, ranks: 1 };
         let account = kv.of_rank(sequences, tensor.into(), 1).expect("it fits");
         assert_eq!(account, u128::from(sum(&trace, ObjectKind::Kv)));

@@ -405,8 +405,7 @@ fn serving(args: &MemoryArgs, model: Option<&ModelFiles>) -> Result<Serving, Str
         heads: card.kv_heads.into(),
         head_dim: card.head_dim.into(),
         bytes,
-        window: card.window.map(u64::from),
-        full_attention_every: card.full_attention_every.map(u64::from),
+        windows: card.windows(),
         latent: card.latent.map(|_| card.cached(1).0),
     });
     Ok(Serving {

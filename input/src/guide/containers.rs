@@ -6,10 +6,10 @@
 //! so that a shell would hand over the same words. Invariant: memory is a multiple of the text, and
 //! a word stands on the line of the file that it was written in.
 
-use super::yaml::MAX_BYTES;
+use super::yaml::{MAX_BYTES, no_yaml, place};
 use saphyr_parser::{Event, Parser};
 use std::path::Path;
-use tiersim_models::diagnostic::{Diagnostics, Place};
+use tiersim_models::diagnostic::Diagnostics;
 
 /// Most mappings and lists inside each other.
 const MAX_DEPTH: usize = 64;
@@ -74,19 +74,12 @@ pub(super) fn script(file: &Path, text: &str) -> Result<Option<String>, Diagnost
 
 /// The documents of a file.
 fn documents(file: &Path, text: &str) -> Result<Vec<Node>, Diagnostics> {
-    let wrong = |place, rule: &str, found: &str, remedy: &str| {
-        Err(Diagnostics::one(file, Some(place), rule, found, remedy))
-    };
     let mut open: Vec<Open> = Vec::new();
     let mut all = Vec::new();
     for event in Parser::new_from_str(text) {
         let (event, span) = match event {
             Ok(event) => event,
-            Err(error) => {
-                let marker = error.marker();
-                let place = Place { line: marker.line() as u64, column: marker.col() as u64 + 1 };
-                return wrong(place, "this is no YAML", error.info(), "mend it there, or before");
-            }
+            Err(error) => return Err(no_yaml(file, &error)),
         };
         let line = span.start.line() as u64;
         let done = match event {
@@ -108,8 +101,8 @@ fn documents(file: &Path, text: &str) -> Result<Vec<Node>, Diagnostics> {
             _ => None,
         };
         if open.len() > MAX_DEPTH {
-            let place = Place { line, column: span.start.col() as u64 + 1 };
-            return wrong(place, "values are at most 64 deep", "", "write the command alone");
+            let (at, remedy) = (Some(place(span)), "write the command alone");
+            return Err(Diagnostics::one(file, at, "values are at most 64 deep", "", remedy));
         }
         let Some(node) = done else { continue };
         match (open.last_mut(), node) {

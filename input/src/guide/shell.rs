@@ -31,12 +31,6 @@ pub(super) struct Word {
     pub(super) may: Vec<String>,
 }
 
-impl AsRef<str> for Word {
-    fn as_ref(&self) -> &str {
-        &self.text
-    }
-}
-
 /// The one command of a script that is wanted, its variables filled in as far as the script says
 /// them. Flags alone are one command, whatever lines they go over.
 ///
@@ -56,7 +50,8 @@ pub(super) fn command(
     let lines_end_commands = !text.trim_start().starts_with('-');
     for statement in statements(&tokens(file, text, lines_end_commands)?) {
         let words = script.run(&statement).map_err(too_long)?;
-        let Some(inside) = handed(&words) else {
+        let texts: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
+        let Some(inside) = handed(&texts).map(|at| &words[at]) else {
             found.extend((!words.is_empty() && wanted(&words)).then_some(words));
             continue;
         };

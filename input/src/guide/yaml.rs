@@ -4,7 +4,7 @@
 //! that multiply, are refused, and depth, size and number of keys are bounded.
 //! Invariant: memory is that of the text.
 
-use saphyr_parser::{Event, Parser, ScalarStyle, Span};
+use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span};
 use std::path::Path;
 use tiersim_models::diagnostic::{Diagnostics, Place};
 
@@ -25,8 +25,17 @@ pub(super) struct Entry {
     pub(super) place: Place,
 }
 
-fn place(span: Span) -> Place {
+/// Where it begins.
+pub(super) fn place(span: Span) -> Place {
     Place { line: span.start.line() as u64, column: span.start.col() as u64 + 1 }
+}
+
+/// That a text is no YAML, and where.
+pub(super) fn no_yaml(file: &Path, error: &ScanError) -> Diagnostics {
+    let marker = error.marker();
+    let place = Place { line: marker.line() as u64, column: marker.col() as u64 + 1 };
+    let remedy = "mend it there, or before";
+    Diagnostics::one(file, Some(place), "this is no YAML", error.info(), remedy)
 }
 
 /// Every value of a file with its keys, in the order of the file.
@@ -47,12 +56,7 @@ pub(super) fn entries(file: &Path, text: &str) -> Result<Vec<Entry>, Diagnostics
     for event in Parser::new_from_str(text) {
         let (event, span) = match event {
             Ok(event) => event,
-            Err(error) => {
-                let marker = error.marker();
-                let (line, column) = (marker.line() as u64, marker.col() as u64 + 1);
-                let place = Some(Place { line, column });
-                return wrong(place, "this is no YAML", error.info(), "mend it there, or before");
-            }
+            Err(error) => return Err(no_yaml(file, &error)),
         };
         let at = Some(place(span));
         let anchor = match &event {

@@ -9,6 +9,8 @@
 //! Invariant: sequences share no page.
 
 use super::{Overflow, product, share, total};
+use crate::transformer::card::Windows;
+use std::ops::Range;
 
 /// What keys and values are made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,10 +23,8 @@ pub struct Kv {
     pub head_dim: u64,
     /// Bytes of one number.
     pub bytes: u64,
-    /// Positions that a token attends to, if not all.
-    pub window: Option<u64>,
-    /// With a window: every so many-th block attends to all nonetheless.
-    pub full_attention_every: Option<u64>,
+    /// The window of attention, if there is one.
+    pub windows: Option<Windows>,
     /// Numbers of a compressed row per token, in the place of keys and values; every rank of a
     /// tensor group has all of it.
     pub latent: Option<u64>,
@@ -57,17 +57,16 @@ impl Kv {
         }
     }
 
-    /// Those of the blocks before `layer` that attend to all tokens.
-    fn full_before(&self, layer: u64) -> u64 {
-        match (self.window, self.full_attention_every) {
-            (None, _) => layer,
-            (Some(_), every) => every.and_then(|every| layer.checked_div(every)).unwrap_or(0),
-        }
+    /// Those of blocks that attend to all tokens.
+    fn full_in(&self, blocks: Range<u64>) -> u64 {
+        let small = |at: u64| u32::try_from(at).unwrap_or(u32::MAX);
+        let full = |windows: Windows| windows.full_in(small(blocks.start)..small(blocks.end));
+        self.windows.map_or(blocks.end - blocks.start, |windows| full(windows).into())
     }
 
     /// Blocks that attend to all tokens.
     pub fn full_layers(&self) -> u64 {
-        self.full_before(self.layers)
+        self.full_in(0..self.layers)
     }
 
     /// What one of `tensor x pipeline` ranks has of these sequences: heads are split over `tensor`
@@ -79,16 +78,15 @@ impl Kv {
     /// If a page has no tokens, or there are no ranks.
     pub fn of_rank(&self, of: Sequences, tensor: u64, pipeline: u64) -> Result<u128, Overflow> {
         let all = of.tokens.div_ceil(of.page);
-        let near = |window: u64| all.min((window.div_ceil(of.page)).saturating_add(1));
-        let [all, near] = [all, self.window.map_or(0, near)].map(|pages| pages.div_ceil(of.ranks));
+        let near = |of_all: Windows| all.min(u64::from(of_all.tokens).div_ceil(of.page) + 1);
+        let [all, near] = [all, self.windows.map_or(0, near)].map(|pages| pages.div_ceil(of.ranks));
         let each = self.layers.div_ceil(pipeline);
         let full_of = |stage: u64| {
             let [from, to] = [stage, stage + 1].map(|at| (at * each).min(self.layers));
-            (self.full_before(to) - self.full_before(from), to - from)
+            (self.full_in(from..to), to - from)
         };
         // Stages differ where blocks do.
-        let stages =
-            if self.full_attention_every.is_some() { self.layers.div_ceil(each) } else { 1 };
+        let stages = if self.windows.is_some() { self.layers.div_ceil(each) } else { 1 };
         let pages = (0..stages).map(full_of).map(|(full, layers)| {
             total([
                 product(&[full.into(), all.into()])?,
@@ -107,18 +105,11 @@ impl Kv {
 
 #[cfg(test)]
 mod tests {
-    use super::{Kv, Sequences};
+    use super::{Kv, Sequences, Windows};
 
     /// Llama-3-70B: 80 blocks, 8 key-value heads of 128.
-    const LLAMA: Kv = Kv {
-        layers: 80,
-        heads: 8,
-        head_dim: 128,
-        bytes: 2,
-        window: None,
-        full_attention_every: None,
-        latent: None,
-    };
+    const LLAMA: Kv =
+        Kv { layers: 80, heads: 8, head_dim: 128, bytes: 2, windows: None, latent: None };
     const PAGE: u128 = 16 * 327_680;
 
     fn of(kv: Kv, count: u64, ranks: u64, tokens: u64) -> u128 {
@@ -133,7 +124,10 @@ mod tests {
 
     #[test]
     fn pages_are_whole() {
-        let of = |tokens, window| of(Kv { window, ..LLAMA }, 3, 1, tokens);
+        let windows = |tokens| Windows { tokens, full_every: None };
+        let of = |tokens, window: Option<u32>| {
+            of(Kv { windows: window.map(windows), ..LLAMA }, 3, 1, tokens)
+        };
         assert_eq!(of(16, None), 3 * PAGE);
         assert_eq!(of(17, None), 3 * 2 * PAGE);
         assert_eq!(of(1000, Some(64)), 3 * 5 * PAGE);
@@ -142,7 +136,8 @@ mod tests {
 
     #[test]
     fn blocks_that_attend_to_all_keep_all_pages() {
-        let mixed = Kv { window: Some(64), full_attention_every: Some(6), ..LLAMA };
+        let windows = |every| Some(Windows { tokens: 64, full_every: Some(every) });
+        let mixed = Kv { windows: windows(6), ..LLAMA };
         let layer = PAGE / 80;
         // 13 of 80 blocks have 63 pages, the others five.
         assert_eq!(of(mixed, 1, 1, 1000), layer * (13 * 63 + 67 * 5));
@@ -150,7 +145,7 @@ mod tests {
         let sequences = Sequences { count: 1, tokens: 1000, page: 16, ranks: 1 };
         let of_stage = mixed.of_rank(sequences, 1, 7);
         assert_eq!(of_stage, Ok(layer * (2 * 63 + 10 * 5)));
-        let every = Kv { full_attention_every: Some(1), ..mixed };
+        let every = Kv { windows: windows(1), ..mixed };
         assert_eq!(of(every, 1, 1, 1000), of(LLAMA, 1, 1, 1000));
     }
 

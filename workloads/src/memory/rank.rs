@@ -40,9 +40,8 @@ pub struct Rank {
     /// In the order in which a backward pass is done with them.
     pub(super) block: Vec<RankModule>,
     pub(super) blocks: u64,
-    /// Blocks in front that differ from those.
-    front: Vec<RankModule>,
-    fronts: u64,
+    /// Blocks in front that differ from those, and how many there are.
+    front: Vec<(u64, Vec<RankModule>)>,
     /// Last norm and head, where there is one stage; a tied head is the first table.
     pub(super) head: Vec<RankModule>,
     pub(super) is_tied: bool,
@@ -168,13 +167,15 @@ impl Rank {
             each.collect()
         };
         let here = u64::from(card.layers).div_ceil(split.stages);
-        let dense = card.experts.map_or(0, |experts| u64::from(experts.dense_first)).min(here);
+        let sorts = card.sorts(u32::try_from(here).unwrap_or(u32::MAX));
+        let sorts = sorts.map(|(layer, count)| (u64::from(count), modules(layer)));
+        let mut front: Vec<(u64, Vec<RankModule>)> = sorts.collect();
+        let (blocks, block) = front.pop().unwrap_or((0, modules(0)));
         Rank {
             embedding: around.embedding().map(of).collect(),
-            block: modules(card.layers.saturating_sub(1)),
-            blocks: here - dense,
-            front: if dense > 0 { modules(0) } else { Vec::new() },
-            fronts: dense,
+            block,
+            blocks,
+            front,
             head: head.map(of).collect(),
             is_tied: has_head && around.head.is_none(),
             data,
@@ -187,7 +188,8 @@ impl Rank {
     /// Modules, and how many there are of each.
     fn modules(&self) -> impl Iterator<Item = (u64, &RankModule)> {
         let around = self.embedding.iter().chain(&self.head).map(|module| (1, module));
-        let front = self.front.iter().map(|module| (self.fronts, module));
+        let front = self.front.iter();
+        let front = front.flat_map(|(count, block)| block.iter().map(move |part| (*count, part)));
         around.chain(front).chain(self.block.iter().map(|module| (self.blocks, module)))
     }
 

@@ -219,6 +219,28 @@ pub struct Latent {
     pub value: u32,
 }
 
+/// A window of attention, and which blocks attend to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Windows {
+    /// Positions that a token attends to.
+    pub tokens: u32,
+    /// Every so many-th block attends to all nonetheless.
+    pub full_every: Option<u32>,
+}
+
+impl Windows {
+    /// Whether block `layer` attends to all.
+    fn is_full(&self, layer: u32) -> bool {
+        self.full_every.is_some_and(|every| layer.saturating_add(1).is_multiple_of(every))
+    }
+
+    /// How many of these blocks attend to all.
+    pub fn full_in(&self, layers: Range<u32>) -> u32 {
+        let before = |to: u32| self.full_every.and_then(|every| to.checked_div(every)).unwrap_or(0);
+        before(layers.end) - before(layers.start)
+    }
+}
+
 /// The numbers of a model card.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Card {
@@ -264,19 +286,15 @@ impl Card {
         self.heads as u64 * self.head_dim as u64
     }
 
-    /// Positions that a token attends to in block `layer`, if not all before it.
-    pub fn window_of(&self, layer: u32) -> Option<u32> {
-        let is_full = |every: u32| layer.saturating_add(1).is_multiple_of(every);
-        self.window.filter(|_| !self.full_attention_every.is_some_and(is_full))
+    /// The window of attention, if there is one.
+    pub fn windows(&self) -> Option<Windows> {
+        let full_every = self.full_attention_every;
+        self.window.map(|tokens| Windows { tokens, full_every })
     }
 
-    /// How many of these blocks attend to a window.
-    pub fn windowed_in(&self, layers: Range<u32>) -> u32 {
-        let full = |to: u32| self.full_attention_every.map_or(0, |every| to / every);
-        match self.window {
-            Some(_) => layers.len() as u32 - (full(layers.end) - full(layers.start)),
-            None => 0,
-        }
+    /// Positions that a token attends to in block `layer`, if not all before it.
+    pub fn window_of(&self, layer: u32) -> Option<u32> {
+        self.windows().filter(|windows| !windows.is_full(layer)).map(|windows| windows.tokens)
     }
 
     /// The experts of block `layer`, if it has them.

@@ -217,7 +217,7 @@ impl Generation {
     }
 
     fn most_ops(&self) -> u128 {
-        // Four norms, three matrices and two norms of heads, rotary positions, attention and what it
+        // Two norms, three matrices and two norms of heads, rotary positions, attention and what it
         // stores, a matrix, two sums over ranks, two residuals, and four of a feed-forward part;
         // of experts three each beside a router, copies, sums, and six of the shared one.
         let experts = self.card.experts.map_or(4, |experts| 3 * u128::from(experts.count) + 10);
@@ -234,7 +234,8 @@ impl Generation {
         let prompts = u128::from(self.prefill) * u128::from(self.batches);
         // As in training, no fewer than eager kernels have.
         let [eager, around] = if self.kernels == Kernels::Eager { [80, 140] } else { [0, 6] };
-        let each = 17 + experts + unpacked + combined + eager;
+        let parts = if self.card.family.norms_parts() { 2 } else { 0 };
+        let each = 15 + parts + experts + unpacked + combined + eager;
         passes * (layers * each + around) + prompts * (layers * ring + 1)
     }
 

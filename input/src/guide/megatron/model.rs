@@ -56,10 +56,11 @@ pub(super) fn card(
     let heads = required(of, "num-attention-heads", [1, 1 << 14], "heads: {}");
     let gated = of.flag("swiglu", ["", "family: llama"]).unwrap_or(false);
     let experts = experts(of, gated);
-    let turns = of.find("position-embedding-type").and_then(|(_, entry)| entry.value.as_deref());
+    let positions_by =
+        of.find("position-embedding-type").and_then(|(_, entry)| entry.value.as_deref());
     let family = match (bert(of, gated, tensor), gated, experts.is_some()) {
         (true, ..) => "bert",
-        (_, false, _) if turns == Some("alibi") => "bloom",
+        (_, false, _) if positions_by == Some("alibi") => "bloom",
         (_, true, true) => "mixtral",
         (_, true, false) => "llama",
         (_, false, _) => "gpt2",

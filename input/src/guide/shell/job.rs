@@ -4,15 +4,15 @@ use super::tokens::Letters;
 use std::collections::BTreeMap;
 use tiersim_models::diagnostic::Place;
 
-/// The script that a command hands to another shell: the word behind `bash -c`.
-pub(super) fn handed<W: AsRef<str>>(words: &[W]) -> Option<&W> {
-    let is_shell = |word: &W| {
-        let name = word.as_ref().rsplit('/').next().unwrap_or_default();
+/// Which word is a script that the command hands to another shell: the one behind `bash -c`.
+pub(super) fn handed(words: &[&str]) -> Option<usize> {
+    let is_shell = |word: &str| {
+        let name = word.rsplit('/').next().unwrap_or_default();
         ["bash", "sh", "zsh"].contains(&name)
     };
-    let hands = |word: &W| ["-c", "-lc", "-ec", "-xc"].contains(&word.as_ref());
-    let at = words.windows(3).position(|three| is_shell(&three[0]) && hands(&three[1]))?;
-    Some(&words[at + 2])
+    let hands = |word: &str| ["-c", "-lc", "-ec", "-xc"].contains(&word);
+    let at = words.windows(3).position(|three| is_shell(three[0]) && hands(three[1]))?;
+    Some(at + 2)
 }
 
 /// The variables that Slurm sets by what a job's script asks of it.

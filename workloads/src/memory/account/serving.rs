@@ -93,8 +93,9 @@ pub fn serving(job: &Serving) -> Result<Account, Overflow> {
         add("sequence", "tokens of each", job.context.into());
         add("kv_block", "tokens of a page", job.page.into());
         add("offload_kv", "keys and values go to", job.offload_kv.word().into());
-        if let Some(window) = kv.window {
-            add("window", "tokens of a window of attention", window.into());
+        if let Some(windows) = kv.windows {
+            let tokens = u64::from(windows.tokens);
+            add("window", "tokens of a window of attention", tokens.into());
             let name = "blocks that attend to all tokens";
             add("full_layers", name, kv.full_layers().into());
         }

@@ -8,7 +8,7 @@
 //! Invariant: sums are made in 128 bits.
 
 use super::{GroupWork, Serving};
-use crate::transformer::card::{Card, Experts};
+use crate::transformer::card::{Card, Experts, Windows};
 use crate::transformer::generation::walk::begun;
 use crate::transformer::graph::kv::Cache;
 use crate::transformer::graph::sizes::Sizes;
@@ -252,17 +252,18 @@ impl Cost {
         all
     }
 
-    /// What the layers of a group attend to, and how many do: those to all, and those to a window.
-    fn windows(&self, group: usize) -> impl Iterator<Item = (Option<u32>, u64)> + use<> {
-        let layers = &self.groups[group];
-        let windowed = u64::from(self.card.windowed_in(layers.clone()));
-        let full = layers.len() as u64 - windowed;
-        [(None, full), (self.card.window, windowed)].into_iter().filter(|&(_, layers)| layers > 0)
-    }
-
     /// Layers of a group that attend to all tokens.
     pub(super) fn full_layers(&self, group: usize) -> u64 {
-        self.windows(group).find(|(window, _)| window.is_none()).map_or(0, |(_, layers)| layers)
+        let layers = &self.groups[group];
+        let full = |windows: Windows| windows.full_in(layers.clone()).into();
+        self.card.windows().map_or(layers.len() as u64, full)
+    }
+
+    /// What the layers of a group attend to, and how many do: those to all, and those to a window.
+    fn windows(&self, group: usize) -> impl Iterator<Item = (Option<u32>, u64)> + use<> {
+        let full = self.full_layers(group);
+        let near = self.groups[group].len() as u64 - full;
+        [(None, full), (self.card.window, near)].into_iter().filter(|&(_, layers)| layers > 0)
     }
 
     /// Attention of one layer, of all iterations.

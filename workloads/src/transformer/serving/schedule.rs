@@ -231,7 +231,7 @@ impl Scheduler<'_> {
     /// The blocks that an iteration touches, once each, and how.
     fn touched(&mut self, chunks: &[u32], times: u32) -> Vec<Touched> {
         let (size, card) = (u64::from(self.job.block_tokens), &self.job.card);
-        let has_full = card.windowed_in(0..card.layers) < card.layers;
+        let has_full = card.windows().is_none_or(|windows| windows.full_in(0..card.layers) > 0);
         let mut all = Vec::new();
         for (at, &chunk) in chunks.iter().enumerate() {
             let prompt = self.request(&self.running[at]).prompt;

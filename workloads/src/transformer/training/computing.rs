@@ -8,7 +8,8 @@
 
 use super::{Checkpointing, Training, Zero};
 use crate::transformer::card::Card;
-use crate::transformer::graph::state::virtual_stages as stages_of;
+use crate::transformer::graph::state::virtual_stages;
+use std::collections::BTreeMap;
 use tiersim_models::hardware::Compute;
 use tiersim_models::workload::{Phase, Unit};
 
@@ -20,18 +21,7 @@ impl Training {
         let virtual_stages = parallel.pipeline.checked_mul(parallel.interleave)?;
         let blocks = self.card.layers.checked_next_multiple_of(virtual_stages)? / virtual_stages;
         if self.card.full_attention_every.is_some() {
-            // What a block takes less that attends to a window is the same for each of them.
-            let of = |window| {
-                let card = Card { window, full_attention_every: None, ..self.card.clone() };
-                Training { card, ..self.clone() }.computing(compute, precision)
-            };
-            let (full, windowed) = (of(None)?, of(self.card.window)?);
-            let layers = stages_of(self).flatten().take_while(|&layer| layer < self.card.layers);
-            let (all, few) = layers.fold((0u128, 0u128), |(all, few), layer| {
-                (all + 1, few + u128::from(self.card.window_of(layer).is_some()))
-            });
-            let less = full.checked_sub(windowed)?.checked_mul(few)?.checked_div(all)?;
-            return full.checked_sub(less);
+            return self.computing_in_windows(compute, precision);
         }
         if !self.card.layers.is_multiple_of(virtual_stages) {
             return self.computing_unevenly(blocks, compute, precision);
@@ -70,6 +60,36 @@ impl Training {
         one.checked_add(lengths * block)?
             .checked_add(times * repeat)?
             .checked_add(lengths * times * both)
+    }
+
+    /// The same where blocks attend to different things: the mean over the blocks of what a step
+    /// takes of which all are like that one.
+    fn computing_in_windows(&self, compute: &Compute, precision: &str) -> Option<u128> {
+        let like = |window, is_again: bool| {
+            let card = Card { window, full_attention_every: None, ..self.card.clone() };
+            let checkpointing = match self.checkpointing {
+                Checkpointing::Layers(_) if is_again => Checkpointing::Full,
+                Checkpointing::Layers(_) => Checkpointing::None,
+                other => other,
+            };
+            Training { card, checkpointing, ..self.clone() }.computing(compute, precision)
+        };
+        let first = match self.checkpointing {
+            Checkpointing::Layers(first) => first,
+            _ => 0,
+        };
+        let (mut times, mut sum, mut blocks) = (BTreeMap::new(), 0u128, 0u128);
+        for stage in virtual_stages(self) {
+            for layer in stage.clone().take_while(|&layer| layer < self.card.layers) {
+                let kind = (self.card.window_of(layer), layer - stage.start < first);
+                let time = match times.get(&kind) {
+                    Some(&time) => time,
+                    None => *times.entry(kind).or_insert(like(kind.0, kind.1)?),
+                };
+                (sum, blocks) = (sum.checked_add(time)?, blocks + 1);
+            }
+        }
+        sum.checked_div(blocks)
     }
 
     /// The same where the first stages of a pipeline have `blocks` and the others one less: every

@@ -1,6 +1,7 @@
 //! Which positions a config says that tokens attend to, and in which layers.
 
 use super::Config;
+use crate::text::ron_text::shorten;
 
 /// What `layer_types` says of a layer.
 const FULL: &str = "full_attention";
@@ -63,7 +64,7 @@ impl Config<'_> {
             return None;
         }
         if let Some(other) = types.iter().find(|of| ![FULL, SLIDING].contains(&of.as_str())) {
-            let shown = crate::text::ron_text::shorten(other);
+            let shown = shorten(other);
             let rule = format!(
                 "`layer_types` {shown} is not supported: layers attend to all tokens or to a window"
             );
