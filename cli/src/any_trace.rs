@@ -21,6 +21,11 @@ pub(crate) fn device_trace(
     let path = typed(named);
     let kind = FileKind::of(&path);
     // What a file is that is none of these says its reader.
+    // A pipe would be waited for.
+    if path.exists() && !path.is_file() && !path.is_dir() {
+        let text = "not a regular file; name a file or a folder";
+        return Err(Failure::Input(format!("{}: {text}", named.display())));
+    }
     let unknown = kind.is_none() && path.is_file();
     if unknown || kind.is_some_and(FileKind::becomes_trace) {
         let imported = import_device(&path, Gaps::Keep, device)?;

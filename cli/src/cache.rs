@@ -4,26 +4,27 @@
 //! Invariant: nothing is written before the whole trace is read.
 
 use crate::args::Format;
+use crate::block_trace::BlockTraceArgs;
 use crate::output::{Failure, print, stem, write_all, written};
 use crate::typed::size;
 use crate::{VERSION, progress};
 use clap::{ArgAction, Args};
 use std::path::PathBuf;
 use std::str::FromStr;
-use tiersim_input::import::requests::{Reader, RequestFile};
+use tiersim_input::import::requests::RequestFile;
 use tiersim_policies::replacement::Algorithm;
 use tiersim_reports::{cache_artefacts, cache_json, cache_text};
 use tiersim_sim::cache::{Setup, replay};
 
 #[derive(Debug, Args)]
 pub(crate) struct CacheArgs {
-    /// Records of libCacheSim (.oracleGeneral, .bin), a table (.csv) or Mooncake's requests
-    /// (.jsonl), packed (.gz, .zst) or not; or a folder with accesses.csv.
+    /// Records, lists or tables of libCacheSim, a table with a column `object`, Mooncake's
+    /// requests, or a trace of MSR Cambridge, Alibaba, Tencent, Twitter or fio, packed (.gz, .zst)
+    /// or not; or a folder with accesses.csv.
     #[arg(value_name = "FILE")]
     pub(crate) trace: PathBuf,
-    /// What FILE holds, if its name does not say so: oracle-general, table or mooncake.
-    #[arg(long, value_name = "NAME", value_parser = reader)]
-    pub(crate) reader: Option<Reader>,
+    #[command(flatten)]
+    pub(crate) of: BlockTraceArgs,
     /// The replacement policy, such as LRU.
     #[arg(long, value_name = "NAME", value_parser = replacement)]
     pub(crate) policy: Algorithm,
@@ -72,12 +73,6 @@ fn replacement(name: &str) -> Result<Algorithm, String> {
     })
 }
 
-/// The reader of a name.
-pub(crate) fn reader(name: &str) -> Result<Reader, String> {
-    let names: Vec<&str> = Reader::ALL.iter().map(|reader| reader.word()).collect();
-    Reader::from_word(name).ok_or_else(|| format!("choose from {}", names.join(", ")))
-}
-
 /// Replays, prints, writes.
 pub(crate) fn cache(args: &CacheArgs) -> Result<(), Failure> {
     if let Some(capacity) = args.capacity.iter().find(|capacity| args.unit && capacity.bytes) {
@@ -88,8 +83,8 @@ pub(crate) fn cache(args: &CacheArgs) -> Result<(), Failure> {
         )));
     }
     let capacities = args.capacity.iter().map(|capacity| capacity.amount).collect();
-    let (algorithm, reader, unit) = (args.policy, args.reader, args.unit);
-    let open = |sizes| RequestFile::open(&args.trace, reader, sizes);
+    let (algorithm, reader, unit) = (args.policy, args.of.reader()?, args.unit);
+    let open = |sizes| RequestFile::open(&args.trace, reader, sizes, args.of.object_bytes);
     let setup = Setup { algorithm, unit, capacities };
     let spinner = progress::spinner("requests", args.quiet);
     let record = replay(&args.trace, &setup, open, |requests| spinner.set_position(requests))?;

@@ -133,7 +133,7 @@ fn of_deepspeed(args: &DeepSpeedArgs, registry: &Registry) -> Result<(), Failure
     };
     let found = deepspeed(file, &text, &job)?;
     let stem = file.file_stem().unwrap_or_default().to_string_lossy();
-    asked.shown(&found, &stem, registry)
+    asked.shown(found, &stem, registry)
 }
 
 fn of_server(args: &ServeArgs, engine: Engine, registry: &Registry) -> Result<(), Failure> {
@@ -161,5 +161,5 @@ fn of_server(args: &ServeArgs, engine: Engine, registry: &Registry) -> Result<()
         requests: args.requests,
     };
     let found = serve(&line.file, &line.text, engine, &load)?;
-    args.asked.shown(&found, &line.stem, registry)
+    args.asked.shown(found, &line.stem, registry)
 }

@@ -11,6 +11,7 @@ mod allocator;
 mod any_trace;
 mod args;
 mod asking;
+mod block_trace;
 mod cache;
 mod calibrate;
 mod check;

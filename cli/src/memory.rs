@@ -21,7 +21,7 @@ use tiersim_reports::{
     memory_switches_text, memory_text,
 };
 use tiersim_workloads::memory::Overflow;
-use tiersim_workloads::memory::account::{Training, estimated, serving, structured, training};
+use tiersim_workloads::memory::account::{Training, advised, estimated, serving, structured};
 use tiersim_workloads::memory::fit::serving::fit as serving_fit;
 use tiersim_workloads::memory::fit::switches::switches;
 use tiersim_workloads::memory::fit::{Pace, fit};
@@ -103,7 +103,7 @@ fn too_large(_: Overflow) -> Failure {
 
 fn account(asked: &MemoryQuestion) -> Result<Account, Failure> {
     match asked {
-        MemoryQuestion::Training(job) => training(job).map_err(too_large),
+        MemoryQuestion::Training(job) => advised(job).map_err(too_large),
         MemoryQuestion::Serving(job) => serving(job).map_err(too_large),
         MemoryQuestion::Structured(job) => structured(job).map_err(too_large),
         MemoryQuestion::Estimated(question, stage) => {

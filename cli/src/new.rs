@@ -3,6 +3,7 @@
 //!
 //! Invariant: a file that is there stays as it is.
 
+use crate::hardware::machine;
 use crate::output::{Failure, print, write};
 use clap::Args;
 use std::fs::File;
@@ -49,7 +50,7 @@ pub(crate) fn new(args: &NewArgs) -> Result<(), Failure> {
     let (text, report) = match &args.from_yaml {
         None => (SCENARIO.replace("NAME", name), String::new()),
         Some(from) => {
-            let guide = of_settings(args, from)?;
+            let guide = measured(of_settings(args, from)?);
             (guide.scenario, report(&guide.rows))
         }
     };
@@ -57,6 +58,15 @@ pub(crate) fn new(args: &NewArgs) -> Result<(), Failure> {
     print(&format!(
         "{report}written: {file}; now `tiersim run {file}`, and change what you want to know\n"
     ))
+}
+
+/// The scenario with op times by measurement, where its machine is known and has them.
+pub(crate) fn measured(found: Guide) -> Guide {
+    match machine(&found.hardware) {
+        Ok((_, machine)) => found.measured(&machine),
+        // Whoever reads the scenario says what is wrong with the machine.
+        Err(_) => found,
+    }
 }
 
 fn of_settings(args: &NewArgs, from: &Path) -> Result<Guide, Failure> {

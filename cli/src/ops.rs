@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use tiersim_input::op_table::read_ops;
 use tiersim_models::hardware::{Compute, Hardware};
 use tiersim_models::measured_op::MeasuredOp;
+use tiersim_models::op_times::{AttentionKernel, OpTimes};
 use tiersim_models::results::op_fit::OpFit;
 use tiersim_models::results::op_grades::OpGrades;
 use tiersim_reports::{
@@ -39,6 +40,11 @@ pub(crate) struct OpsArgs {
     /// The machine: a name below hardware-specs, or a file.
     #[arg(long, value_name = "NAME")]
     hardware: String,
+    /// The kernels that attention to many new tokens runs on, of those that the machine has numbers
+    /// for: flash_attention_2, flash_attention_3, cudnn [default: the engine's].
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["structured", "fit"],
+        value_parser = attention_kernel)]
+    attention: Option<AttentionKernel>,
     /// Propose numbers of the machine's formulas from the measured times: at least 50 of one kind.
     #[arg(long)]
     fit: bool,
@@ -55,7 +61,10 @@ pub(crate) struct OpsArgs {
 
 /// Prices, grades, prints, writes.
 pub(crate) fn ops(args: &OpsArgs) -> Result<(), Failure> {
-    let (_, hardware) = crate::hardware::machine(&args.hardware)?;
+    let (_, mut hardware) = crate::hardware::machine(&args.hardware)?;
+    if let Some(attention) = args.attention {
+        attend(&mut hardware, attention)?;
+    }
     let Some(compute) = &hardware.compute else {
         let rule = format!("`{}` has no `compute`, and so no device that runs ops", hardware.name);
         return Err(Failure::Input(format!("{rule}; name another machine")));
@@ -84,6 +93,26 @@ pub(crate) fn ops(args: &OpsArgs) -> Result<(), Failure> {
             print(&format!("{text}{}\n", written(&out, &files)))
         }
     }
+}
+
+fn attention_kernel(text: &str) -> Result<AttentionKernel, String> {
+    let unknown = || format!("write one of {}", AttentionKernel::WORDS.join(", "));
+    AttentionKernel::from_word(text).ok_or_else(unknown)
+}
+
+/// Has its attention run on these kernels.
+fn attend(hardware: &mut Hardware, attention: AttentionKernel) -> Result<(), Failure> {
+    let without = |times: Option<&OpTimes>| match times {
+        Some(times) => times.without(attention),
+        None => Some(("it has no op times".to_owned(), "name another machine".to_owned())),
+    };
+    let times = hardware.compute.as_ref().and_then(|compute| compute.op_times.as_deref());
+    if let Some((rule, remedy)) = without(times) {
+        let rule = format!("`--attention {}` on `{}`: {rule}", attention.word(), hardware.name);
+        return Err(Failure::Input(format!("{rule}; {remedy}")));
+    }
+    hardware.compute.iter_mut().for_each(|compute| compute.attention = Some(attention));
+    Ok(())
 }
 
 /// Structured operators against dense ones and attention.

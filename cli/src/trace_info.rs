@@ -7,9 +7,7 @@ use crate::output::{Failure, print, write_all, written};
 use clap::Args;
 use std::path::{Path, PathBuf};
 use tiersim_input::file_kind::FileKind;
-use tiersim_input::import::serving::{
-    MOONCAKE_BLOCK, read_requests, requests_info, requests_shape,
-};
+use tiersim_input::import::serving::{read_requests, requests_info, requests_shape};
 use tiersim_input::project::typed;
 use tiersim_input::trace::{Packing, info, shape, write_trace};
 use tiersim_reports::{
@@ -57,7 +55,11 @@ pub(crate) fn trace_info(args: &InfoArgs) -> Result<(), Failure> {
 
 /// What a file of requests to a served model holds.
 fn requests(path: &Path, args: &InfoArgs) -> Result<(), Failure> {
-    let requests = read_requests(path, MOONCAKE_BLOCK)?;
+    if let Some(number) = args.device {
+        let text = "requests to a served model are of no device; leave --device out";
+        return Err(Failure::Input(format!("{}: --device {number}: {text}", path.display())));
+    }
+    let requests = read_requests(path, None)?;
     let info = requests_info(&requests);
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let charts = || requests_charts(&requests_shape(&name, &requests), VERSION);

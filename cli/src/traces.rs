@@ -1,20 +1,18 @@
 //! `trace`.
 
-use crate::cache::reader;
+use crate::block_trace::BlockTraceArgs;
 use crate::generate::{GenerateArgs, generate};
 use crate::output::{Failure, print};
 use crate::trace_diff::{DiffArgs, diff};
 use crate::trace_export::{ExportArgs, export};
 use crate::trace_info::{InfoArgs, trace_info};
 use crate::trace_memory::{TraceMemoryArgs, memory};
-use crate::typed::size;
 use clap::{Args, Subcommand, ValueEnum};
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use tiersim_input::import::accesses::Grouping;
 use tiersim_input::import::any::import_recordings;
 use tiersim_input::import::recording::import_recording;
-use tiersim_input::import::requests::Reader;
 use tiersim_input::import::tables::{Tables, import_tables};
 use tiersim_input::trace::{Packing, info, write_trace};
 use tiersim_models::workload::{Gaps, Trace};
@@ -59,8 +57,9 @@ pub(crate) enum TraceCommand {
 pub(crate) struct ImportArgs {
     #[command(subcommand)]
     source: Option<Source>,
-    /// What PyTorch, Nsight Systems (exported as SQLite), MLCommons Chakra, lackey, perf script, DAMON
-    /// or libCacheSim wrote, as it is or packed; what it is, is found out. Several files are ranks of
+    /// What PyTorch, Nsight Systems (exported as SQLite), MLCommons Chakra, lackey, perf script,
+    /// DAMON, fio or libCacheSim wrote, or a public block trace, as it is or packed; what it is, is
+    /// found out where it leaves no doubt. Several files are ranks of
     /// one run, and so are those in an archive or a folder.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
@@ -78,13 +77,8 @@ pub(crate) struct ImportArgs {
     /// in collectives, or the one that did the most].
     #[arg(long, value_name = "N")]
     device: Option<u32>,
-    /// What a block trace holds that does not say it itself: oracle-general, table or mooncake.
-    #[arg(long, value_name = "NAME", value_parser = reader)]
-    reader: Option<Reader>,
-    /// Of a file of accesses: bytes of an object, a power of two [default: 4KiB, for DAMON 2MiB]; of
-    /// requests without sizes, the size of each.
-    #[arg(long, value_name = "SIZE", value_parser = size)]
-    object_bytes: Option<u64>,
+    #[command(flatten)]
+    of: BlockTraceArgs,
     /// Of a file of accesses: how many are one op [default: as few as leave 65536 ops at most].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     window: Option<u64>,
@@ -96,13 +90,9 @@ pub(crate) struct ImportArgs {
 impl ImportArgs {
     /// A file of accesses stands alone: what only such a file has use for would be passed over.
     fn says_nothing_of_accesses(&self) -> Result<(), Failure> {
-        let given = [
-            ("--reader", self.reader.is_some()),
-            ("--object-bytes", self.object_bytes.is_some()),
-            ("--window", self.window.is_some()),
-            ("--rate", self.rate.is_some()),
-        ];
-        let Some((option, _)) = given.into_iter().find(|(_, given)| *given) else { return Ok(()) };
+        let others = [("--window", self.window.is_some()), ("--rate", self.rate.is_some())];
+        let mut given = self.of.given().into_iter().chain(others);
+        let Some((option, _)) = given.find(|(_, given)| *given) else { return Ok(()) };
         Err(Failure::Input(format!(
             "{option} says how one file of accesses is read, and here recordings of a run are put \
              together; leave it out, or name that file alone"
@@ -188,9 +178,9 @@ fn import(args: &ImportArgs) -> Result<(), Failure> {
             if args.files.len() > 1 || !executions.is_empty() {
                 args.says_nothing_of_accesses()?;
             }
-            let (object_bytes, window, rate) = (args.object_bytes, args.window, args.rate);
+            let (object_bytes, window, rate) = (args.of.object_bytes, args.window, args.rate);
             let grouping = Grouping { object_bytes, window, rate };
-            let accesses = (args.reader, &grouping);
+            let accesses = (args.of.reader()?, &grouping);
             let imported = import_recordings(&args.files, executions, gaps, accesses, args.device)?;
             write_imported(&imported.trace, &imported.account, out)
         }

@@ -11,7 +11,7 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use tiersim_reports::{Artefact, WHAT_IF_FILES, WHAT_IF_MODULE};
-use tiersim_what_if::{checked, gather};
+use tiersim_what_if::{VERSION, checked, gather};
 
 /// The module's file, where nobody says another.
 const MODULE: &str = "tiersim.wasm";
@@ -25,8 +25,11 @@ pub(crate) fn module(named: Option<&Path>) -> Result<Artefact, Failure> {
         Some(path) => path.to_owned(),
         None => found().ok_or_else(|| {
             Failure::Input(format!(
-                "--what-if: there is no {MODULE} beside the command or in target/what-if; {build}, \
-                 or name it with --what-if=FILE"
+                "--what-if: the simulator that a page holds is a file of its own, {MODULE}, which \
+                 is not there; get it from the source code of tiersim {VERSION}: `cargo xtask \
+                 what-if` writes target/what-if/{MODULE} there, to be copied to the folder of the \
+                 command or named with --what-if=FILE; tiersim serve SCENARIO has the same sliders \
+                 without it"
             ))
         })?,
     };

@@ -12,6 +12,7 @@ use crate::archive::tar::{first_file, is_tar};
 use crate::import::accesses::Accesses;
 use crate::import::requests::Reader;
 use crate::packed::Packing;
+use crate::trace::tables::LFS_REMEDY;
 use head::of_head;
 use std::borrow::Cow;
 use std::fs::File;
@@ -57,8 +58,10 @@ pub enum FileKind {
     SnapshotText,
     /// A ZIP, such as a checkpoint of PyTorch.
     Zip,
-    /// Packed by gzip or zstd.
+    /// Packed by gzip or zstd: something that is not read so.
     Packed,
+    /// Packed, and what it holds cannot be told.
+    PackedUnknown,
     /// What the PyTorch profiler wrote, packed or not.
     ProfilerTrace,
     /// What PyTorch's observer of execution traces wrote, packed or not.
@@ -81,15 +84,26 @@ pub enum FileKind {
     DamoRecord,
     /// Records of libCacheSim, packed or not.
     BlockRecords,
-    /// A table of block requests, packed or not.
-    BlockTable,
+    /// A text of block requests, packed or not.
+    BlockText(Reader),
     /// Requests to a served model, packed or not.
     Requests,
     /// A database of SQLite, such as Nsight Systems exports.
     Sqlite,
+    /// A table of Apache Parquet.
+    Parquet,
+    /// Text in UTF-16, as some shells write what they redirect.
+    Utf16,
     /// An archive or a folder with recordings in it.
     Recordings,
 }
+
+/// What becomes a trace, or is looked at as one.
+pub(crate) const KNOWN_RECORDINGS: &str = "give what PyTorch's profiler, its memory snapshots or timelines, Nsight Systems \
+     (as SQLite), Chakra, lackey, perf script, damo, fio or libCacheSim (oracleGeneral) wrote, a \
+     table with a column `object`, or a trace of MSR Cambridge, Alibaba or Twitter (`trace import` \
+     takes others with --reader); `trace info` also reads requests to a served model (Azure's, \
+     BurstGPT's, Vidur's and splitwise-sim's tables, and Mooncake's lines)";
 
 impl FileKind {
     /// What a file or folder is, if that can be told.
@@ -111,7 +125,7 @@ impl FileKind {
         let head = archive::head_of(File::open(path).ok()?).ok()?;
         let kind = FileKind::of_bytes(&head, size);
         let unclear = match kind {
-            Some(FileKind::Packed | FileKind::Zip) => true,
+            Some(FileKind::Packed | FileKind::PackedUnknown | FileKind::Zip) => true,
             _ => is_tar(&head) && !kind.is_some_and(FileKind::becomes_trace),
         };
         match unclear && archive_holds_recordings(path) {
@@ -158,9 +172,17 @@ impl FileKind {
             FileKind::DamonTracepoint => Some(Accesses::DamonTracepoint),
             FileKind::DamonReport => Some(Accesses::DamonReport),
             FileKind::BlockRecords => Some(Accesses::Requests(Reader::OracleGeneral)),
-            FileKind::BlockTable => Some(Accesses::Requests(Reader::Table)),
+            FileKind::BlockText(reader) => Some(Accesses::Requests(reader)),
             _ => None,
         }
+    }
+
+    /// That a file is of this kind where `wanted` is asked for.
+    fn instead(self, path: &Path, wanted: &str, said: Diagnostics) -> Diagnostics {
+        let rule = format!("{wanted} is wanted here, and this is {}", self.words());
+        // Where its reader stumbled is a place in it, if not a telling one.
+        let place = said.0.first().filter(|first| first.file == path).and_then(|first| first.place);
+        Diagnostics::one(path, place, rule, "", self.use_of(path))
     }
 
     fn words(self) -> &'static str {
@@ -182,6 +204,7 @@ impl FileKind {
             FileKind::SnapshotText => "a memory snapshot of PyTorch as JSON",
             FileKind::Zip => "a ZIP archive, such as a checkpoint of PyTorch",
             FileKind::Packed => "packed by gzip or zstd",
+            FileKind::PackedUnknown => "packed by gzip or zstd, and what it holds cannot be told",
             FileKind::ProfilerTrace => "a trace of the PyTorch profiler",
             FileKind::ExecutionTrace => "an execution trace of PyTorch",
             FileKind::ChakraTrace => "an execution trace of Chakra",
@@ -193,9 +216,11 @@ impl FileKind {
             FileKind::DamonReport => "a report of damo",
             FileKind::DamoRecord => "a record of damo",
             FileKind::BlockRecords => "a block trace of libCacheSim (oracleGeneral)",
-            FileKind::BlockTable => "a table of block requests",
+            FileKind::BlockText(_) => "a table of block requests",
             FileKind::Requests => "requests to a served model",
             FileKind::Sqlite => "a database of SQLite, such as Nsight Systems exports",
+            FileKind::Parquet => "a Parquet file",
+            FileKind::Utf16 => "text in UTF-16",
             FileKind::Recordings => "an archive or a folder with recordings in it",
         }
     }
@@ -244,13 +269,16 @@ impl FileKind {
                     "name it as `weights` of a workload `Model(...)`, or see `tiersim memory --weights {path}`"
                 )
             }
-            FileKind::LfsPointer => "fetch the file itself, with `git lfs pull`".to_owned(),
+            FileKind::LfsPointer => LFS_REMEDY.to_owned(),
             FileKind::Pickle | FileKind::SnapshotText => format!(
                 "a memory snapshot is read by `tiersim allocator {path}`, and becomes a trace by \
                  `tiersim trace import {path} --out TRACE`"
             ),
             FileKind::Zip => "name the file that is wanted, unpacked".to_owned(),
+            FileKind::Parquet => "write it as CSV".to_owned(),
+            FileKind::Utf16 => "save it as UTF-8".to_owned(),
             FileKind::Packed => "unpack it first".to_owned(),
+            FileKind::PackedUnknown => KNOWN_RECORDINGS.to_owned(),
             FileKind::ProfilerTrace
             | FileKind::ChakraTrace
             | FileKind::MemoryTimeline
@@ -259,7 +287,7 @@ impl FileKind {
                 "name it as `workload: Trace(path: \"{path}\", time: recorded())` in a scenario, or \
                  make a trace of it by `tiersim trace import {path} --out TRACE`"
             ),
-            FileKind::BlockRecords | FileKind::BlockTable => format!(
+            FileKind::BlockRecords | FileKind::BlockText(_) => format!(
                 "replay it by `tiersim cache {path}`, or make a trace of it by `tiersim trace import {path} \
                  --out TRACE`"
             ),
@@ -271,8 +299,8 @@ impl FileKind {
                 "print it with `damo report raw` and give what that prints".to_owned()
             }
             FileKind::Requests => format!(
-                "name it as `mode: serve(requests: ...)` of a workload `Model(...)`; blocks of \
-                 Mooncake's go through `tiersim cache {path}`"
+                "name it as `mode: serve(requests: ...)` of a workload `Model(...)`; `tiersim trace info \
+                 {path}` counts it, and blocks of Mooncake's go through `tiersim cache`"
             ),
             FileKind::Lackey
             | FileKind::PerfScript
@@ -287,16 +315,17 @@ impl FileKind {
 
 /// What a reader of `wanted` refused: as it was said, or what the file is instead.
 pub fn refused(path: &Path, wanted: &[FileKind], said: Diagnostics) -> Diagnostics {
+    let words: Vec<&str> = wanted.iter().map(|kind| kind.words()).collect();
     match FileKind::of(path).filter(|kind| !wanted.contains(kind)) {
-        Some(kind) => {
-            let wanted: Vec<&str> = wanted.iter().map(|kind| kind.words()).collect();
-            let rule =
-                format!("{} is wanted here, and this is {}", wanted.join(" or "), kind.words());
-            // Where its reader stumbled is a place in it, if not a telling one.
-            let place =
-                said.0.first().filter(|first| first.file == path).and_then(|first| first.place);
-            Diagnostics::one(path, place, rule, "", kind.use_of(path))
-        }
+        Some(kind) => kind.instead(path, &words.join(" or "), said),
+        None => said,
+    }
+}
+
+/// The same of a reader of what is no kind of its own, in words.
+pub(crate) fn refused_by(path: &Path, wanted: &str, said: Diagnostics) -> Diagnostics {
+    match FileKind::of(path) {
+        Some(kind) => kind.instead(path, wanted, said),
         None => said,
     }
 }
@@ -312,7 +341,8 @@ fn packed(start: &[u8], packing: Packing) -> FileKind {
     match kind {
         Some(kind @ (FileKind::Requests | FileKind::DamoRecord | FileKind::PerfData)) => kind,
         Some(kind) if kind.becomes_trace() => kind,
-        _ => FileKind::Packed,
+        Some(_) => FileKind::Packed,
+        None => FileKind::PackedUnknown,
     }
 }
 

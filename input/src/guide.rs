@@ -23,6 +23,7 @@ mod yaml;
 
 use std::path::Path;
 use tiersim_models::diagnostic::Diagnostics;
+use tiersim_models::hardware::Hardware;
 
 pub use accelerate::{Launch, MapLoad, Opened, accelerate, device_map, is_device_map};
 pub use deepspeed::{Job, deepspeed};
@@ -68,8 +69,25 @@ pub struct Said<'a> {
 pub struct Guide {
     /// The scenario's text.
     pub scenario: String,
+    /// Its machine, and what products run in.
+    pub hardware: String,
+    pub(crate) peak: &'static str,
     /// In the order of the file.
     pub rows: Vec<Row>,
+}
+
+impl Guide {
+    /// The same with op times by measurement, if the machine has them of such products.
+    #[must_use]
+    pub fn measured(self, machine: &Hardware) -> Guide {
+        let times = machine.compute.as_ref().and_then(|compute| compute.op_times.as_deref());
+        let known = times.is_some_and(|times| times.multiplies(self.peak));
+        let scenario = match known {
+            true => self.scenario.replacen("time: roofline(", "time: op_times(", 1),
+            false => self.scenario,
+        };
+        Guide { scenario, ..self }
+    }
 }
 
 /// The scenario that the settings in `text` mean. `file` is what problems name.
@@ -82,5 +100,5 @@ pub fn guide(file: &Path, text: &str, said: Said<'_>) -> Result<Guide, Diagnosti
     let (settings, rows) = settings::settings(file, &entries, said)?;
     let name = file.file_name().map(|name| name.to_string_lossy().into_owned());
     let told = ["as the guide says", "tiersim new NAME --from-yaml FILE"];
-    Ok(Guide { scenario: write::scenario(&name.unwrap_or_default(), &settings, told), rows })
+    Ok(write::guide(&name.unwrap_or_default(), &settings, told, rows))
 }

@@ -48,6 +48,8 @@ pub(crate) fn object<T: DeserializeOwned>(
     bytes: &[u8],
     remedy: &str,
 ) -> Result<T, Diagnostics> {
+    // Some editors put a mark in front of UTF-8.
+    let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
     if let Some(first) = bytes.trim_ascii_start().first().filter(|first| **first != b'{') {
         let place = Some(Place { line: 1, column: 1 });
         let found = (*first as char).escape_default().to_string();
@@ -75,6 +77,9 @@ pub(crate) fn problem(
     let rule: String = rule.chars().take(200).collect();
     Diagnostics::one(path, place, rule, "", remedy)
 }
+
+/// What some editors put in front of UTF-8.
+pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// A file of one JSON object per line, of which one line is in memory at a time.
 pub(crate) struct Lines<T> {
@@ -107,7 +112,10 @@ impl<T: DeserializeOwned> Lines<T> {
                     return None;
                 }
             }
-            match serde_json::from_slice(self.buffer.trim_ascii_end()) {
+            let line = self.buffer.trim_ascii_end();
+            let line =
+                line.strip_prefix(BYTE_ORDER_MARK).filter(|_| self.count == 1).unwrap_or(line);
+            match serde_json::from_slice(line) {
                 Ok(object) => return Some((object, self.buffer.len())),
                 Err(error) => {
                     findings.extend(problem(&self.path, self.count, &error, self.remedy));

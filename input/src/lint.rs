@@ -4,11 +4,14 @@
 
 use crate::import::recording::element_type;
 use crate::scenario::{Budget, Case, OpTime, Scenario};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tiersim_models::diagnostic::Warning;
-use tiersim_models::ids::{ModuleId, RankId, TierId};
+use tiersim_models::hardware::TierKind;
+use tiersim_models::ids::{ModuleId, ObjectId, RankId, TierId};
+use tiersim_models::kernel::{Kernel, Streaming, Work};
+use tiersim_models::runtime::Runtime;
 use tiersim_models::units::{Bytes, Span, Time};
-use tiersim_models::workload::{Op, Phase, Trace, Unit};
+use tiersim_models::workload::{Object, ObjectKind, Op, Phase, Trace, Unit};
 
 /// A recording and a roofline that differ by more than this are not of the same work.
 const UNLIKE: f64 = 1e6;
@@ -27,6 +30,9 @@ const OTHER_DTYPES: &str = "bits16 bits8 complex32 float4_e2m1fn_x2 float8_e4m3f
 /// Every warning about a scenario with its trace.
 pub fn lint_scenario(scenario: &Scenario, trace: &Trace) -> Vec<Warning> {
     let of_trace = [
+        far_from_processors(scenario, trace),
+        idle_experts(scenario, trace),
+        launched_for_nothing(scenario, trace),
         out_of_order(trace),
         unlike_roofline(scenario, trace),
         unlike_uses(trace),
@@ -51,6 +57,68 @@ fn warning(
     }
     let (place, reason, remedy) = (place.to_owned(), reason.into(), remedy.to_owned());
     Some(Warning { rule, place, found, reason, remedy })
+}
+
+/// `cxl-at-the-rate-of-dram`: the host's processors reach all of its memory at one rate.
+fn far_from_processors(scenario: &Scenario, trace: &Trace) -> Option<Warning> {
+    let cpu = scenario.hardware.cpu.as_ref()?;
+    let slow = scenario
+        .hardware
+        .tiers
+        .iter()
+        .find(|tier| tier.kind == TierKind::Cxl && tier.access.rate < cpu.memory)?;
+    let count = trace.ops.iter().filter(|op| op.unit == Unit::Cpu).count();
+    let first = (count > 0).then(|| slow.name.to_string());
+    let reason = "ops of the host that use what is there take as long as in its own memory, which is \
+                  quicker";
+    let remedy =
+        "keep what the host updates in `dram`, or lower `cpu.memory` to the rate of that tier";
+    warning(["cxl-at-the-rate-of-dram", "hardware"], (first, 1), reason, remedy)
+}
+
+/// `eager-without-host-time`: kernels of single operations are so short that a program is slower to
+/// launch them than a device to run them.
+fn launched_for_nothing(scenario: &Scenario, trace: &Trace) -> Option<Warning> {
+    let priced = matches!(scenario.workload.time, OpTime::Priced { .. });
+    if !priced || scenario.cases.iter().all(|case| case.runtime != Runtime::default()) {
+        return None;
+    }
+    let unfused = |kernel: &Kernel| {
+        use Streaming::{LayerNorm, Reduction, Strided, Vectorized};
+        matches!(kernel.work, Work::Streaming(Vectorized | Strided | Reduction | LayerNorm))
+    };
+    let single = |op: &&Op| op.kernels.as_ref().is_some_and(|kernels| kernels.iter().any(unfused));
+    let mut ops = trace.ops.iter().filter(single);
+    let first = ops.next().map(|op| op.name.to_string());
+    let reason = "kernels of single operations run one after the other, and launching them takes no \
+                  time of the host here: 25 us an op were measured, of which small ones wait";
+    let remedy = "say what the program takes: `runtime: (per_op: ..., ahead: true, source: ...)`";
+    warning(["eager-without-host-time", "runtime"], (first, 1 + ops.count()), reason, remedy)
+}
+
+/// `idle-experts`: what no token of a replay chooses is never wanted, and the rest is the same in
+/// every replay.
+fn idle_experts(scenario: &Scenario, trace: &Trace) -> Option<Warning> {
+    if scenario.workload.repeat < 2 {
+        return None;
+    }
+    let of_expert = |object: &&Object| {
+        let name = object.module.map_or("", |module| trace.modules[module.index()].as_str());
+        object.kind == ObjectKind::Weight && name.contains(".mlp.experts.")
+    };
+    let used: BTreeSet<ObjectId> = trace.uses.iter().map(|one| one.object).collect();
+    let all = trace.objects.iter().enumerate().filter(|(_, object)| of_expert(object));
+    let (mut count, mut idle) = (0, 0);
+    for (index, _) in all {
+        count += 1;
+        idle += usize::from(!used.contains(&ObjectId::at(index)));
+    }
+    // A few are idle in any run.
+    let first = (idle * 10 > count).then(|| format!("{idle} of {count} matrices of experts"));
+    let reason = "no token of the trace chooses them, and every replay chooses as the first did, so that \
+                  fetching experts costs less than it would";
+    let remedy = "generate more tokens, or write `repeat: 1` and `warmup: 0`";
+    warning(["idle-experts", "workload.repeat"], (first, 1), reason, remedy)
 }
 
 /// `recorded-times-overlap`: a stream does one op after the other.

@@ -1,15 +1,19 @@
 //! Reads tables of single ops: products, attention, experts, kernels that stream, collectives; one
-//! kind per file, told by its columns.
+//! kind per file, told by its columns. Collectives may also be a log of nccl-tests.
 //!
 //! `us` holds measured times; a table without it can still be priced. What an op is called and the
 //! least and the most that it took are for people.
 //! Invariant: the kind is told from the header alone, and rows are kept in the order of the file.
 
+mod nccl;
+
+use crate::file_kind::refused_by;
 use crate::trace::rows::{Row, read_rows};
-use crate::trace::tables::{Findings, LIMITS, Limits, ReadBudget, Source};
+use crate::trace::tables::{Findings, LIMITS, Limits, ReadBudget, Source, describe};
+use std::io::Read;
 use std::path::Path;
 use tiersim_models::collective::{Collective, CollectiveKind};
-use tiersim_models::diagnostic::Diagnostics;
+use tiersim_models::diagnostic::{Diagnostics, Place};
 use tiersim_models::kernel::{Attention, Kernel, Product, Streaming, Work};
 use tiersim_models::measured_op::{MeasuredOp, What};
 use tiersim_models::op_times::experts::{Layer, Spread};
@@ -27,6 +31,8 @@ const COLLECTIVE: &str = "collective dtype gpus elements us? name? us_min? us_ma
 
 /// Tables of measurements; far more than any has.
 const TABLE: Limits = Limits { expanded: 1 << 30, ..LIMITS };
+/// Bytes of a log among whose first lines its columns are named.
+const START: u64 = 1 << 20;
 /// Most rows of one table.
 const MAX_ROWS: u64 = 1 << 24;
 
@@ -48,7 +54,11 @@ pub fn read_ops(path: &Path) -> Result<Vec<MeasuredOp>, Diagnostics> {
         () if has("kernel") => (STREAMING, streaming),
         () if has("kv_length") => (DECODE, attention),
         () if has("sequence") => (PREFILL, attention),
-        () => (PRODUCT, product),
+        () if ["m", "n", "k"].into_iter().any(has) => (PRODUCT, product),
+        () if nccl::is_log(&start(path)?) => {
+            return nccl::read(Source::at(path.to_path_buf(), false, TABLE)?.open_ended());
+        }
+        () => return Err(refused_by(path, "a table of ops", unknown(path, &header))),
     };
     let source = Source::at(path.to_path_buf(), true, TABLE)?.open_ended();
     let (mut ops, mut budget) = (Vec::new(), ReadBudget::default());
@@ -58,13 +68,31 @@ pub fn read_ops(path: &Path) -> Result<Vec<MeasuredOp>, Diagnostics> {
         }
     });
     if findings.is_empty() && ops.is_empty() {
-        let remedy = format!(
-            "columns are {PRODUCT}; {PREFILL}; {DECODE}; {EXPERTS}; \
-                              {STREAMING}; {COLLECTIVE}"
-        );
-        findings.push(path, None, "a table of ops has rows", "", remedy);
+        findings.push(path, None, "a table of ops has rows", "", kinds());
     }
     findings.finish().into_result(ops)
+}
+
+/// The first lines of a file.
+fn start(path: &Path) -> Result<String, Diagnostics> {
+    let mut bytes = Vec::new();
+    let head = Source::at(path.to_path_buf(), false, TABLE)?.open_ended();
+    let read = head.text.take(START).read_to_end(&mut bytes);
+    read.map_err(|error| describe(path, &error))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The columns of every kind of table.
+fn kinds() -> String {
+    let all = [PRODUCT, PREFILL, DECODE, EXPERTS, STREAMING, COLLECTIVE];
+    format!("columns of its kinds are {}; `us` is in microseconds", all.join("; "))
+}
+
+/// That a header is of no kind.
+fn unknown(path: &Path, header: &[String]) -> Diagnostics {
+    let found: String = header.join(",").chars().take(80).collect();
+    let rule = "a table of ops begins with the names of its columns, and these are of no kind";
+    Diagnostics::one(path, Some(Place { line: 1, column: 0 }), rule, format!("{found:?}"), kinds())
 }
 
 /// How precisions are called here, whatever a table calls them.

@@ -17,7 +17,7 @@ use std::path::Path;
 use tiersim_models::diagnostic::Diagnostics;
 use tiersim_models::hardware::{Compute, Source};
 use tiersim_models::op_times::{Dimension, Fitted, Numbers, OpTimes, Ratios};
-use tiersim_models::units::written::{Dimension as Written, Unit};
+use tiersim_models::units::written::{Dimension as Written, in_base};
 use tiersim_models::units::{Bandwidth, FlopRate};
 
 /// The numbers of one device.
@@ -72,6 +72,10 @@ struct RawOpTimes {
     fp8: Option<RawFormula>,
     /// Attention with the write of the cache, of prompts and of single tokens.
     attention: Option<RawFormula>,
+    /// Attention of many new tokens without a cache, and its gradients, by FlashAttention 2.
+    flash_attention_2: Option<RawFormula>,
+    /// The same by cuDNN.
+    cudnn: Option<RawFormula>,
     /// The experts of a layer, in 16 and in 8 bits.
     experts: Option<RawFormula>,
     /// Experts on one device, and their width, for which the kernel in 16 bits has a table of tiles
@@ -163,6 +167,8 @@ pub fn resolve_op_times(document: &Document) -> Result<DeviceTimes, Diagnostics>
         products: reader.formula("products", &raw.products),
         fp8: reader.formula("fp8", &raw.fp8),
         attention: reader.formula("attention", &raw.attention),
+        flash_attention_2: reader.formula("flash_attention_2", &raw.flash_attention_2),
+        cudnn: reader.formula("cudnn", &raw.cudnn),
         experts: reader.formula("experts", &raw.experts),
         tuned_experts: raw.tuned_experts.clone(),
         experts_fp8: reader.formula("experts_fp8", &raw.experts_fp8),
@@ -264,14 +270,6 @@ fn sample(dimension: Dimension) -> &'static str {
         Dimension::Factor | Dimension::Code => "1",
         _ => "0.5",
     }
-}
-
-/// A quantity such as `us(2.4)` in base units.
-fn in_base<D: Written>(text: &str) -> Option<f64> {
-    let (word, number) = text.trim().strip_suffix(')')?.split_once('(')?;
-    let Unit { words, factors, .. } = D::UNIT;
-    let unit = words.iter().position(|known| *known == word.trim())?;
-    Some(number.trim().parse::<f64>().ok()? * factors[unit])
 }
 
 impl DeviceTimes {

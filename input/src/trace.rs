@@ -11,6 +11,7 @@
 pub mod diff;
 mod header;
 mod info;
+pub(crate) mod layout;
 pub(crate) mod read;
 pub(crate) mod rows;
 mod statistics;

@@ -333,7 +333,7 @@ fn what_is_stated_of_groups_is_checked() {
         (
             Grouping::default(),
             Accesses::Requests(Reader::Mooncake),
-            "requests without sizes; say what a block has with --object-bytes",
+            "requests without sizes; say what each has with --object-bytes",
         ),
     ] {
         let said = import_accesses(&lackey, what, &grouping).unwrap_err().to_string();

@@ -37,7 +37,7 @@ fn rows_of_burstgpt_become_requests_but_for_those_that_failed() {
     }
     for (row, told) in [
         ("-5,a,1,1", "Timestamp is seconds from 0 on"),
-        ("1.1234567891,a,1,1", "Timestamp is seconds from 0 on"),
+        ("1.12x,a,1,1", "Timestamp is seconds from 0 on"),
         ("5,a,1e3,1", "Request tokens is a whole number"),
         ("5,a,0,1", "a prompt has 1 to"),
         ("99999999999,a,1,1", "Timestamp is seconds from 0 on"),
@@ -77,6 +77,60 @@ fn clocks_with_a_zone_and_times_with_decimals_are_read() {
     assert_eq!(at, [0, 12_500_000_000, 1_000_000_000_000]);
     for bad in ["-1", "-0.5", "1e30", "\"1\"", "null"] {
         assert!(read_requests(&file("bad", "a.jsonl", line(bad)), 512).is_err(), "{bad}");
+    }
+}
+
+type Row = (u64, u32, u32);
+
+fn rows(name: &str, text: &str) -> Vec<Row> {
+    let requests = read_requests(&file("others", name, text), None).expect("it is right");
+    requests.list.iter().map(|one| (one.arrival.ps(), one.prompt, one.output)).collect()
+}
+
+/// As Vidur, splitwise-sim, Qwen's traces and LLMServingSim have them.
+#[test]
+fn tables_and_lines_of_others_become_requests() {
+    let s = 1_000_000_000_000;
+    let vidur = "arrived_at,num_prefill_tokens,num_decode_tokens\n0.5,374,44\n4.314579,396,109\n\
+                 4.6000000000000005,879,55\n";
+    let expected = [(0, 374, 44), (3_814_579_000_000, 396, 109), (4 * s + s / 10, 879, 55)];
+    assert_eq!(rows("vidur.csv", vidur), expected);
+    let splitwise = "request_id,request_type,application_id,arrival_timestamp,batch_size,prompt_size,token_size\n\
+                     0,2,0,1,1,4096,32\n1,2,0,3,1,2048,8\n";
+    assert_eq!(rows("splitwise.csv", splitwise), [(0, 4096, 32), (2 * s, 2048, 8)]);
+    let quoted = "\"TIMESTAMP\",\"GeneratedTokens\",\"ContextTokens\",\"Extra\"\n\
+                  2023-11-16 18:15:46.5,44,374,x\n2023-11-16 18:15:47.0,1,2,y\n";
+    assert_eq!(rows("azure.csv", quoted), [(0, 374, 44), (s / 2, 2, 1)]);
+    // Its times are seconds, and a block has 16 tokens.
+    let qwen = "\u{feff}{\"chat_id\": 7, \"parent_chat_id\": -1, \"timestamp\": 61.114, \
+                \"input_length\": 33, \"output_length\": 5, \"turn\": 1, \"hash_ids\": [1, 2, 3]}\n";
+    assert_eq!(rows("qwen.jsonl", qwen), [(61_114_000_000_000, 33, 5)]);
+    let read = read_requests(&file("others", "qwen.jsonl", qwen), None).expect("it is right");
+    assert_eq!(read.block_tokens, Some(16));
+    // As many as Mooncake's, where that fits too.
+    let read = read_requests(&file("others", "mooncake.jsonl", qwen.replace(", 2, 3", "")), None);
+    assert_eq!(read.expect("it is right").block_tokens, Some(MOONCAKE_BLOCK));
+    let plain = "{\"timestamp\": 27, \"input_length\": 513, \"output_length\": 5}\n";
+    assert_eq!(rows("plain.jsonl", plain), [(27_000_000_000, 513, 5)]);
+    let serving_sim = "{\"input_toks\": 10, \"output_toks\": 70, \"arrival_time_ns\": 46926808}\n";
+    assert_eq!(rows("sim.jsonl", serving_sim), [(46_926_808_000, 10, 70)]);
+    let wrong = |name: &str, text: String| {
+        read_requests(&file("others", name, text), None).expect_err("it is wrong").to_string()
+    };
+    let mixed =
+        wrong("mixed.jsonl", plain.to_owned() + &plain.replace('}', ", \"hash_ids\": [1]}"));
+    assert!(mixed.contains(":2: hash_ids stand in all lines or in none (found some)"), "{mixed}");
+    let when = wrong("when.jsonl", plain.replace("timestamp", "time"));
+    assert!(when.contains("timestamp is milliseconds"), "{when}");
+    let none = wrong("none.csv", "a,b\n1,2\n".to_owned());
+    assert!(
+        none.contains("none are known (found \"a,b\")") && none.contains("arrived_at"),
+        "{none}"
+    );
+    let pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:1\nsize 2\n";
+    for name in ["lfs.csv", "lfs.jsonl", "lfs.csv.gz"] {
+        let told = wrong(name, pointer.to_owned());
+        assert!(told.contains("this is a pointer of Git LFS"), "{name}: {told}");
     }
 }
 

@@ -6,6 +6,7 @@ mod export_chakra;
 mod files;
 mod guide;
 mod import_accesses;
+mod import_block_traces;
 mod import_chakra;
 mod import_execution;
 mod import_footprint;

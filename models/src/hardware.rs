@@ -23,7 +23,7 @@ use crate::ids::{LinkId, NodeId, TierId};
 use crate::kernel::Kernel;
 use crate::loaded::Loaded;
 use crate::nodes::{LinkKind, Node, PrescribedRoute};
-use crate::op_times::{Around, OpTimes, PricedBy, Throttle};
+use crate::op_times::{Around, AttentionKernel, OpTimes, PricedBy, Throttle};
 use crate::raid0::Raid0;
 use crate::server::{Cpu, Server};
 use crate::service::Service;
@@ -167,6 +167,9 @@ pub struct Compute {
     pub efficiency: Efficiency,
     /// What kernels take by measurement; `None` where the roofline prices all of them.
     pub op_times: Option<Arc<OpTimes>>,
+    /// Which kernel runs attention of many new tokens and its gradients; `None` where that is the
+    /// engine's that op times were measured with.
+    pub attention: Option<AttentionKernel>,
 }
 
 impl Compute {
@@ -194,9 +197,9 @@ impl Compute {
         kernel: &Kernel,
         throttle: Throttle,
     ) -> Option<(Span, PricedBy)> {
-        let measured = self.op_times.as_ref();
-        let measured =
-            measured.and_then(|of| of.seconds(precision, kernel, Around::Step(throttle)));
+        let measured = self.op_times.as_ref().and_then(|of| {
+            of.seconds_on(self.attention, precision, kernel, Around::Step(throttle))
+        });
         if let Some((seconds, by)) = measured {
             let ps = (seconds * 1e12).round();
             return (ps < u64::MAX as f64).then(|| (Span::from_ps(ps as u64), by));

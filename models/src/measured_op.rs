@@ -120,17 +120,31 @@ impl MeasuredOp {
     }
 
     /// Seconds on a machine, and how they are known; `None` without a device, or a peak of its
-    /// precision, or a way to the other devices.
+    /// precision, or so many devices and a way to them.
     pub fn on(&self, hardware: &Hardware) -> Option<(f64, PricedBy)> {
         let compute = hardware.compute.as_ref()?;
         let times = compute.op_times.as_deref();
-        let measured = times.and_then(|times| self.by_formula(times, &self.loads(times)));
+        // Of a machine that says how many devices a server has, more are not within one.
+        let meets = hardware.server.within.is_some();
+        if let What::Collective(of, _) = &self.what
+            && meets
+            && of.ranks() > u64::from(hardware.server.devices)
+        {
+            return None;
+        }
+        let measured = times.and_then(|times| match &self.what {
+            What::Kernel(kernel) => {
+                times.seconds_on(compute.attention, self.precision, kernel, Around::Itself)
+            }
+            _ => self.by_formula(times, &self.loads(times)),
+        });
         let span = || match &self.what {
             What::Kernel(of) => compute.roofline(self.precision, of.flops, of.bytes),
             What::Experts(layer, _) => {
                 let of = experts(layer, self.precision);
                 compute.roofline(self.precision, of.flops, of.bytes)
             }
+            What::Collective(..) if !meets => None,
             What::Collective(of, _) => {
                 let laws = hardware.collective_laws(u32::try_from(of.ranks()).ok()?);
                 of.exchange(laws).span(laws.ways)

@@ -12,130 +12,33 @@ pub mod attention;
 pub mod collectives;
 pub mod experts;
 pub mod fp8;
+pub mod numbers;
 pub mod products;
 pub mod streaming;
 pub mod throttle;
+pub mod trained_attention;
 pub mod unfused;
 
 #[cfg(test)]
 mod tests;
 
-use crate::kernel::{Kernel, Work};
+use crate::kernel::{Kernel, Product, Work};
+use crate::units::Bytes;
 use attention::AttentionTimes;
 use collectives::CollectiveTimes;
 use experts::ExpertTimes;
+pub(crate) use numbers::numbers;
+pub use numbers::{Dimension, Numbers};
 use products::ProductTimes;
 use streaming::StreamingTimes;
 pub use throttle::Throttle;
+pub use trained_attention::AttentionKernel;
+use trained_attention::TrainedAttentionTimes;
 use unfused::UnfusedTimes;
 
-/// What a number of a formula is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Dimension {
-    /// Seconds.
-    Time,
-    /// FLOP per second of the device.
-    Flops,
-    /// Bytes per second of the device's memory.
-    Memory,
-    /// Bytes per second of one of the device's processors; as quick as it computes.
-    Local,
-    /// Bytes per second of something that is the same on every device.
-    Fixed,
-    /// Bytes per second that the device's maker states; no measurement changes it.
-    Stated,
-    /// A part of something, a count, a cost against another; zero where there is none of it.
-    Plain,
-    /// A share of a rate, which divides, and so lies above zero.
-    Divisor,
-    /// A share from 0 to 1.
-    Share,
-    /// A factor of at least 1.
-    Factor,
-    /// Which kernels run, or what their makers wrote into them; no measurement changes it.
-    Code,
-    /// A share of a rate that is left where something holds it back; a file may leave it out, which
-    /// is 1. No fit moves it: tables of single operators do not tell it, or not apart from the rate.
-    Left,
-}
-
-impl Dimension {
-    /// The least and the most that a number of this dimension may be.
-    pub const fn range(self) -> (f64, f64) {
-        match self {
-            Dimension::Time | Dimension::Plain | Dimension::Code => (0.0, f64::MAX),
-            Dimension::Flops | Dimension::Memory | Dimension::Fixed | Dimension::Stated => {
-                (1.0, f64::MAX)
-            }
-            // What hides behind something else has a rate without end.
-            Dimension::Local => (1.0, f64::INFINITY),
-            Dimension::Divisor => (1e-6, f64::MAX),
-            Dimension::Left => (1e-6, 1.0),
-            Dimension::Share => (0.0, 1.0),
-            Dimension::Factor => (1.0, f64::MAX),
-        }
-    }
-
-    /// Whether measurements tell such a number.
-    pub const fn is_measured(self) -> bool {
-        !matches!(self, Dimension::Stated | Dimension::Code | Dimension::Left)
-    }
-}
-
-/// Declares the numbers of a formula, each with its dimension: a struct of doubles, and a list of
-/// them for whoever reads, writes, scales or fits them.
-macro_rules! numbers {
-    ($(#[$of_all:meta])* $name:ident { $($(#[$of_one:meta])* $field:ident: $dimension:ident,)+ }) => {
-        $(#[$of_all])*
-        #[derive(Clone, Copy, Debug, Default)]
-        pub struct $name {
-            $($(#[$of_one])* pub $field: f64,)+
-        }
-
-        impl $crate::op_times::Numbers for $name {
-            fn each(&mut self, see: &mut dyn FnMut(&'static str, $crate::op_times::Dimension, &mut f64)) {
-                $(see(stringify!($field), $crate::op_times::Dimension::$dimension, &mut self.$field);)+
-            }
-        }
-
-        impl $name {
-            const fn bits(&self) -> [u64; [$(stringify!($field)),+].len()] {
-                [$(self.$field.to_bits()),+]
-            }
-        }
-
-        impl PartialEq for $name {
-            fn eq(&self, other: &$name) -> bool {
-                self.bits() == other.bits()
-            }
-        }
-
-        impl Eq for $name {}
-
-        impl PartialOrd for $name {
-            fn partial_cmp(&self, other: &$name) -> Option<std::cmp::Ordering> {
-                Some(self.cmp(other))
-            }
-        }
-
-        impl Ord for $name {
-            fn cmp(&self, other: &$name) -> std::cmp::Ordering {
-                self.bits().cmp(&other.bits())
-            }
-        }
-    };
-}
-pub(crate) use numbers;
-
-/// The numbers of a formula.
-pub trait Numbers {
-    /// Shows each of them: its name, its dimension, and itself in base units.
-    fn each(&mut self, see: &mut dyn FnMut(&'static str, Dimension, &mut f64));
-}
-
-/// Attention's gradients to its forward pass, five products for two. Median of 24 measured pairs, of
-/// which half lie within 9 per cent of it and all between 2.5 and 4.4: two libraries, twelve shapes,
-/// `validation/results/2026-11-27-nvidia-h200-kernels`.
+/// Attention's gradients to its forward pass, five products for two, where no kernel of training has
+/// numbers. Median of 24 measured pairs, of which half lie within 9 per cent of it and all between
+/// 2.5 and 4.4: two libraries, twelve shapes, `validation/results/2026-11-27-nvidia-h200-kernels`.
 const GRADIENTS: f64 = 3.0;
 
 /// How a kernel was priced.
@@ -212,6 +115,10 @@ pub struct OpTimes {
     pub fp8: Option<Fitted<fp8::Fp8Times>>,
     /// Attention of prompts and of single tokens.
     pub attention: Option<Fitted<AttentionTimes>>,
+    /// Attention of many new tokens and its gradients by FlashAttention 2, without a cache.
+    pub flash_attention_2: Option<Fitted<TrainedAttentionTimes>>,
+    /// The same by cuDNN.
+    pub cudnn: Option<Fitted<TrainedAttentionTimes>>,
     /// Experts of a layer in 16 bits.
     pub experts: Option<Fitted<ExpertTimes>>,
     /// The same in 8 bits.
@@ -236,7 +143,45 @@ fn is_wide(precision: &str) -> bool {
     matches!(precision, "bf16" | "fp16")
 }
 
+/// A matrix with a side of fewer numbers stays in 16 bits where others are multiplied in 8, as routers
+/// and adapters do: turning its input to 8 bits would take longer than that saves.
+const LEAST_IN_8_BITS: u64 = 128;
+
+/// Whether the weight of a product is so small, or its gradient.
+fn is_small(shape: &Product) -> bool {
+    let rows = if shape.transposed { shape.m } else { u64::MAX };
+    shape.n.min(shape.k).min(rows) < LEAST_IN_8_BITS
+}
+
+/// Bytes that a product's matrices have less than in `width` bytes a number, where weights are stored
+/// in a narrower format and multiplied in this one, or more, where all three are stored in a wider
+/// one: by what the kernel reads and writes in all. Of a kernel that says no bytes nothing is known.
+fn saved(kernel: &Kernel, shape: &Product, width: f64) -> f64 {
+    if kernel.bytes == Bytes::ZERO {
+        return 0.0;
+    }
+    let (m, n, k) = (shape.m as f64, shape.n as f64, shape.k as f64);
+    let all = width * (m * k + m * n + n * k);
+    let saved = all - kernel.bytes.get() as f64;
+    // Formats of 8 bits and fewer save half and more; one that is as wide again doubles all. Between
+    // them lie results of 32 bits and sums that are added to.
+    if saved > 0.25 * width * n * k || saved < -0.999 * all { saved } else { 0.0 }
+}
+
 impl OpTimes {
+    /// As [`OpTimes::seconds`], where attention of many new tokens and its gradients run on another
+    /// kernel than the engine's, if one is named.
+    pub fn seconds_on(
+        &self,
+        attention: Option<AttentionKernel>,
+        precision: &str,
+        kernel: &Kernel,
+        around: Around,
+    ) -> Option<(f64, PricedBy)> {
+        let attended = attention.and_then(|on| self.attended(on, precision, kernel));
+        attended.or_else(|| self.seconds(precision, kernel, around))
+    }
+
     /// Seconds of one kernel whose products have this precision, and how that is known; `None` for
     /// what has no formula or no numbers.
     pub fn seconds(
@@ -248,14 +193,16 @@ impl OpTimes {
         let warm = around == Around::Itself;
         let wide = is_wide(precision);
         match &kernel.work {
-            Work::Product(shape) if wide => {
+            Work::Product(shape) if wide || (precision == "fp8" && !warm && is_small(shape)) => {
                 let of = self.products?;
                 let throttle = around.throttle();
-                Some((of.numbers.seconds(self.processors, shape, throttle), of.by()))
+                let saved = saved(kernel, shape, 2.0);
+                Some((of.numbers.seconds(self.processors, shape, throttle, saved), of.by()))
             }
             Work::Product(shape) if precision == "fp8" => {
                 let (wide, of) = (self.products?, self.fp8?);
-                let seconds = of.numbers.seconds(&wide.numbers, self.processors, shape);
+                let saved = saved(kernel, shape, 1.0);
+                let seconds = of.numbers.seconds(&wide.numbers, self.processors, shape, saved);
                 Some((seconds, of.by().max(wide.by())))
             }
             Work::Attention(shape) if wide || precision == "fp8" => {
@@ -269,7 +216,8 @@ impl OpTimes {
             }
             Work::Experts(shape) if wide || precision == "fp8" => {
                 let of = self.experts_of(precision == "fp8", shape.top_k.into())?;
-                Some((of.numbers.seconds(self.on(), shape), of.by()))
+                let bytes = kernel.bytes.get() as f64;
+                Some((of.numbers.seconds(self.on(), shape, bytes), of.by()))
             }
             Work::Streaming(class) => {
                 let bytes = kernel.bytes.get() as f64;
@@ -282,6 +230,67 @@ impl OpTimes {
                 })
             }
             _ => None,
+        }
+    }
+
+    /// The kernels of attention that it has numbers for: those of a section of their own, and those
+    /// that prompts of its engine run on.
+    pub fn attention_kernels(&self) -> impl Iterator<Item = AttentionKernel> {
+        let engine = self.attention.and_then(|of| of.numbers.kernel());
+        let has = move |kernel: &AttentionKernel| {
+            self.trained(*kernel).is_some() || engine == Some(*kernel)
+        };
+        AttentionKernel::ALL.into_iter().filter(has)
+    }
+
+    /// What is told of a kernel of attention that it has no numbers for: the rule and the remedy.
+    pub fn without(&self, kernel: AttentionKernel) -> Option<(String, String)> {
+        let known: Vec<&str> = self.attention_kernels().map(AttentionKernel::word).collect();
+        if known.contains(&kernel.word()) {
+            return None;
+        }
+        let rule = format!("its op times have no numbers for {}", kernel.word());
+        let remedy = match known.is_empty() {
+            true => "leave it out: they have one kind of attention".to_owned(),
+            false => format!("write {}, or leave it out", known.join(" or ")),
+        };
+        Some((rule, remedy))
+    }
+
+    /// The numbers of one kernel of attention, if it has a section of its own.
+    fn trained(&self, kernel: AttentionKernel) -> Option<Fitted<TrainedAttentionTimes>> {
+        match kernel {
+            AttentionKernel::FlashAttention2 => self.flash_attention_2,
+            AttentionKernel::FlashAttention3 => None,
+            AttentionKernel::Cudnn => self.cudnn,
+        }
+    }
+
+    /// Seconds of a kernel where attention of many new tokens and its gradients run on `attention`,
+    /// and how that is known; `None` for all other kernels, and without numbers of that one.
+    pub fn attended(
+        &self,
+        attention: AttentionKernel,
+        precision: &str,
+        kernel: &Kernel,
+    ) -> Option<(f64, PricedBy)> {
+        let of = self.trained(attention).filter(|_| is_wide(precision) || precision == "fp8")?;
+        let seconds = match &kernel.work {
+            // A cache of fewer bits is read by kernels that no training runs.
+            Work::Attention(shape) if shape.new > 1 && shape.kv_bytes >= 2 => {
+                of.numbers.forward(self.processors, shape)
+            }
+            Work::AttentionBackward(shape) => of.numbers.backward(self.processors, shape),
+            _ => return None,
+        };
+        Some((seconds, of.by()))
+    }
+
+    /// Whether products of this precision have numbers.
+    pub fn multiplies(&self, precision: &str) -> bool {
+        match precision {
+            "fp8" => self.products.is_some() && self.fp8.is_some(),
+            _ => self.products.is_some() && is_wide(precision),
         }
     }
 
@@ -307,10 +316,12 @@ impl OpTimes {
     }
 
     /// Sections that a file of op times may have, in its order.
-    pub const SECTIONS: [&str; 10] = [
+    pub const SECTIONS: [&str; 12] = [
         "products",
         "fp8",
         "attention",
+        "flash_attention_2",
+        "cudnn",
         "experts",
         "experts_fp8",
         "experts_few",
@@ -330,6 +341,8 @@ impl OpTimes {
             "products" => of(&mut self.products),
             "fp8" => of(&mut self.fp8),
             "attention" => of(&mut self.attention),
+            "flash_attention_2" => of(&mut self.flash_attention_2),
+            "cudnn" => of(&mut self.cudnn),
             "experts" => of(&mut self.experts),
             "experts_fp8" => of(&mut self.experts_fp8),
             "experts_few" => of(&mut self.experts_few),
@@ -349,7 +362,8 @@ impl OpTimes {
                 *number *= match dimension {
                     Dimension::Flops => r.flops,
                     Dimension::Memory => r.memory,
-                    Dimension::Local => r.flops / r.processors,
+                    // Processors that multiply more slowly, as those of cards for games, load as fast.
+                    Dimension::Local => (r.flops / r.processors).max(1.0),
                     _ => 1.0,
                 };
             });
@@ -362,6 +376,8 @@ impl OpTimes {
             products: scale(self.products, ratios),
             fp8: scale(self.fp8, Ratios { flops: ratios.fp8, ..ratios }),
             attention: scale(self.attention, ratios),
+            flash_attention_2: scale(self.flash_attention_2, ratios),
+            cudnn: scale(self.cudnn, ratios),
             experts: scale(self.experts, ratios),
             experts_fp8: scale(self.experts_fp8, Ratios { flops: ratios.fp8, ..ratios }),
             // Tables are made for a device by its name.

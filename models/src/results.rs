@@ -109,6 +109,8 @@ pub struct RunRecord {
     /// The numbers of the hardware that times rest on and nobody stated or measured, with why they
     /// were assumed.
     pub assumed: Vec<Fact>,
+    /// The same of each machine that a scenario compares, in its order; none where it has one.
+    pub machines: Vec<MachineFacts>,
     /// What cases run on and are held against; the first is what the file says. Points of a sweep
     /// that differ in machine, workload or seed have their own.
     pub conditions: Vec<Conditions>,
@@ -124,6 +126,21 @@ pub struct RunRecord {
     pub uncertainty: Option<UncertaintyRecord>,
     /// The same cases with other seeds, if that was asked for.
     pub replications: Option<Replications>,
+}
+
+/// A machine among several, and the numbers of it that somebody may ask the source of.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MachineFacts {
+    /// What it has on the axis [`MACHINE`].
+    pub machine: String,
+    /// Its name, as cases have it.
+    pub hardware: String,
+    /// As [`RunRecord::power_and_price`].
+    pub power_and_price: Vec<Fact>,
+    /// As [`RunRecord::assumed`].
+    pub assumed: Vec<Fact>,
+    /// How many numbers are assumed, with capacities that the scenario sets.
+    pub assumed_numbers: usize,
 }
 
 /// One direction of a link, or a tier's way to itself, which compaction takes.

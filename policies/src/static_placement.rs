@@ -126,6 +126,12 @@ impl StaticPlacement {
         StaticPlacement { spill: Spill::new(tiers, self.homes.len()), ..self }
     }
 
+    /// The same, but some objects, by object id, do not leave a home in HBM: what does not fit
+    /// without their room is out of memory.
+    pub fn keeping(self, kept: Vec<bool>) -> StaticPlacement {
+        StaticPlacement { spill: self.spill.keep(kept), ..self }
+    }
+
     /// The same, and nothing goes to a tier that is neither a home nor one to spill to.
     pub fn confined(self) -> StaticPlacement {
         StaticPlacement { confined: true, ..self }

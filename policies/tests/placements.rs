@@ -12,7 +12,7 @@ use tiersim_models::hardware::{HBM, Hardware, Memory, TierKind};
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::units::Bytes;
-use tiersim_models::workload::{Mode, ObjectKind, Statistics};
+use tiersim_models::workload::{Mode, Object, ObjectKind, Statistics};
 use tiersim_policies::access::{Access, Charge};
 use tiersim_policies::packing::Packed;
 use tiersim_policies::recipe::{PolicyConfig, Recipe};
@@ -24,6 +24,7 @@ use tiersim_policies::zoo::demand::DemandConfig;
 use tiersim_policies::zoo::device_map::{DeviceMapConfig, Limit};
 use tiersim_policies::zoo::percentages::{PercentagesConfig, Six};
 use tiersim_policies::zoo::residents::{ResidentsConfig, Rule, knapsack};
+use tiersim_policies::zoo::zero_offload::ZeroOffloadConfig;
 use worlds::{Dice, copies, hardware, object, op, plan, random_trace, trace, with_setting};
 
 const DRAM: TierId = TierId(1);
@@ -139,6 +140,50 @@ fn no_static_placement_fails_where_demand_paging_fits() {
         }
     }
     assert!(ran > 1000 && tight > 100, "only {ran} worlds fit, {tight} of them tight");
+}
+
+/// Weights that are not offloaded have no other place than HBM, whatever else goes elsewhere.
+#[test]
+fn kinds_that_zero_offload_does_not_name_stay_or_do_not_fit() {
+    let (mut refused, mut spilled) = (0, 0);
+    for seed in 0..600 {
+        let mut dice = Dice::new(seed);
+        let workload = Workload::new(random_trace(&mut dice, 300));
+        let trace = &workload.trace;
+        let bytes = |of: &dyn Fn(&Object) -> bool| -> u64 {
+            trace.objects.iter().filter(|object| of(object)).map(|object| object.bytes.get()).sum()
+        };
+        let all = bytes(&|_| true);
+        let kept = bytes(&|object| object.persistent && object.kind == ObjectKind::Weight);
+        // An op has up to four objects of up to 100 bytes.
+        let hbm = 400 + dice.below(kept + 1);
+        let machine = hardware(hbm, &[(TierKind::Dram, 4 * all)]);
+        let plan_of = |weights: TierId, spill: &[TierId]| {
+            let config = ZeroOffloadConfig {
+                optimizer: DRAM,
+                parameters: weights,
+                gradients: DRAM,
+                activations: HBM,
+                optimizer_share: 1.0,
+                parameters_share: 1.0,
+                prefetch_ops: 2,
+                prefetch_budget: None,
+                relay: None,
+                keep_root: false,
+                spill: spill.to_vec(),
+            };
+            let policy = with_setting(&workload, &machine, |setting| config.build(setting));
+            plan(&workload, &machine, policy.expect("it needs nothing"), 2)
+        };
+        if kept > hbm {
+            assert!(plan_of(HBM, &[]).is_none(), "seed {seed}: {kept} of {hbm} bytes");
+            refused += 1;
+            spilled += u32::from(plan_of(HBM, &[DRAM]).is_some());
+        } else if plan_of(HBM, &[]).is_some() {
+            assert!(plan_of(HBM, &[DRAM]).is_some(), "seed {seed}: more places, and it fails");
+        }
+    }
+    assert!(refused > 100 && spilled > 50, "{refused} refused, {spilled} of them spilled");
 }
 
 fn residents(rule: Rule) -> ResidentsConfig {

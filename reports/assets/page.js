@@ -146,11 +146,14 @@
     var show = function (link) {
       var place = link.getBoundingClientRect();
       var whole = sheet.getBoundingClientRect();
+      // On a narrow page the box scrolls, and shows a part of the sheet.
+      var seen = sheet.parentNode.getBoundingClientRect();
       tip.textContent = link.getAttribute("aria-label");
       tip.hidden = false;
       var middle = place.left - whole.left + place.width / 2 - tip.offsetWidth / 2;
-      var most = Math.max(0, whole.width - tip.offsetWidth);
-      tip.style.left = Math.min(most, Math.max(0, middle)) + "px";
+      var from = Math.max(0, seen.left - whole.left);
+      var to = Math.min(whole.width, seen.right - whole.left) - tip.offsetWidth;
+      tip.style.left = Math.max(from, Math.min(to, middle)) + "px";
       var above = place.top - whole.top - tip.offsetHeight - 6;
       tip.style.top = (above >= 0 ? above : place.bottom - whole.top + 6) + "px";
     };

@@ -2,7 +2,8 @@
 //! goes below.
 //!
 //! Cases of one scenario share both; points of a sweep may each have their own, of another machine
-//! or workload.
+//! or workload. A bound holds for a budget of HBM, which its words say. Emulated cases are held
+//! against none: they do not pay for every use, and may be quicker.
 
 use crate::measure::Measure;
 use crate::points::{Point, Points};
@@ -28,6 +29,10 @@ pub(crate) struct Against {
     pub(crate) bound: HeldAgainst,
     /// The bound by HBM, in the place of a level line.
     pub(crate) curve: Vec<(Bytes, Span)>,
+    /// What the bound is one of.
+    pub(crate) what: &'static str,
+    /// Who is quicker than it, behind "no policy is faster".
+    pub(crate) apart: &'static str,
 }
 
 impl Against {
@@ -37,19 +42,28 @@ impl Against {
             Some(ps) => HeldAgainst::Same(ps),
             None => HeldAgainst::Own,
         };
-        let none = || Against { measure, baseline, bound: HeldAgainst::Nowhere, curve: Vec::new() };
+        let none = || Against {
+            measure,
+            baseline,
+            bound: HeldAgainst::Nowhere,
+            curve: Vec::new(),
+            what: "bound with so much HBM",
+            apart: apart(record),
+        };
         let same =
             |bound: Span| measure.bound(bound).map_or(HeldAgainst::Nowhere, HeldAgainst::Same);
         let curve = record.shared().map(|on| &on.bound_curve).filter(|curve| !curve.is_empty());
         if let (Measure::Step, Some(curve)) = (measure, curve) {
             return Against { curve: curve.clone(), ..none() };
         }
-        let bound = match (level(record), measure) {
-            (Some(bound), _) => same(bound),
-            (None, Measure::Step) if record.results.iter().any(has_bound) => HeldAgainst::Own,
-            (None, _) => HeldAgainst::Nowhere,
+        let (bound, what) = match (level(record), measure) {
+            (Some((bound, what)), _) => (same(bound), what),
+            (None, Measure::Step) if record.results.iter().any(has_bound) => {
+                (HeldAgainst::Own, "bound of the point above it")
+            }
+            (None, _) => (HeldAgainst::Nowhere, ""),
         };
-        Against { bound, ..none() }
+        Against { bound, what, ..none() }
     }
 
     /// Picoseconds that the axis must reach.
@@ -72,24 +86,31 @@ impl Against {
     }
 }
 
-/// What no policy goes below in any case: the bound that all cases have, else what holds whatever
-/// HBM a case has; `None` where cases are of several machines or workloads.
-pub(crate) fn level(record: &RunRecord) -> Option<Span> {
+/// What no policy goes below in any case, and in words which bound that is: the one that all cases
+/// have, else what holds whatever HBM a case has; `None` where cases are of several machines or
+/// workloads.
+pub(crate) fn level(record: &RunRecord) -> Option<(Span, &'static str)> {
     let mut bounds = record.results.iter().map(|case| case.bound_step);
     let first = bounds.next().unwrap_or(Span::ZERO);
     match first > Span::ZERO && bounds.all(|bound| bound == first) {
-        true => Some(first),
-        false => record.shared().map(|on| on.bound),
+        true => Some((first, "bound of every case")),
+        false => record.shared().map(|on| (on.bound, "bound whatever HBM")),
     }
+}
+
+/// Who of the cases that ran may be below a bound, as the end of a sentence that says nobody is.
+pub(crate) fn apart(record: &RunRecord) -> &'static str {
+    let below = |case: &CaseRecord| case.emulated && case.outcome.figures().is_some();
+    if record.results.iter().any(below) { " but emulated cases" } else { "" }
 }
 
 fn has_bound(case: &CaseRecord) -> bool {
     case.bound_step > Span::ZERO
 }
 
-/// No policy makes the point quicker.
+/// No policy makes the point quicker; 0 where that is not known, as of an emulated case.
 pub(crate) fn own_bound(record: &RunRecord, point: &Point) -> u64 {
-    record.results[point.case].bound_step.ps()
+    if point.emulated { 0 } else { record.results[point.case].bound_step.ps() }
 }
 
 #[cfg(test)]
@@ -103,11 +124,25 @@ mod tests {
         let any = record.shared().expect("all are of one machine").bound;
         let own = any + Span::from_ps(1_000_000);
         record.results.iter_mut().for_each(|case| case.bound_step = own);
-        assert_eq!(level(&record), Some(own));
+        assert_eq!(level(&record), Some((own, "bound of every case")));
         record.results[0].bound_step = own + own;
-        assert_eq!(level(&record), Some(any));
+        assert_eq!(level(&record), Some((any, "bound whatever HBM")));
         // Records of before have none of their own.
         record.results.iter_mut().for_each(|case| case.bound_step = Span::ZERO);
-        assert_eq!(level(&record), Some(any));
+        assert_eq!(level(&record), Some((any, "bound whatever HBM")));
+    }
+
+    #[test]
+    fn an_emulated_case_is_held_against_no_bound_and_the_words_say_so() {
+        let mut record = common::machines();
+        record.results[1].emulated = true;
+        let points = Points::of(&record, Measure::Step);
+        for point in &points.done {
+            assert_eq!(own_bound(&record, point) == 0, point.case == 1, "{}", point.case);
+        }
+        let against = Against::of(&record, Measure::Step);
+        assert_eq!((against.bound, against.apart), (HeldAgainst::Own, " but emulated cases"));
+        record.results[1].emulated = false;
+        assert_eq!(Against::of(&record, Measure::Step).apart, "");
     }
 }

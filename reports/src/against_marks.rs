@@ -23,11 +23,12 @@ type Stretch = ((f64, f64), (f64, f64));
 /// Entries of the legend for what is not named along its line.
 pub(crate) fn entries(against: &Against) -> Vec<Entry<'static>> {
     let mut entries = Vec::new();
-    let mut add = |is: bool, key: fn(&mut Canvas, (f64, f64)), text: &str| {
+    let mut add = |is: bool, key: fn(&mut Canvas, (f64, f64)), text: String| {
         if is {
-            entries.push(Entry { key: Box::new(key), text: text.to_owned() });
+            entries.push(Entry { key: Box::new(key), text });
         }
     };
+    let Against { what, apart, .. } = against;
     let curve: fn(&mut Canvas, (f64, f64)) = |canvas, (x, y)| {
         canvas.dashed(&[(x - 15.0, y), (x + 15.0, y)], style::SOFT_INK, WIDTH, DASHES);
     };
@@ -36,9 +37,10 @@ pub(crate) fn entries(against: &Against) -> Vec<Entry<'static>> {
         (HeldAgainst::Same(baseline), Some((_, bound))) => bound.ps() > baseline,
         _ => false,
     };
+    // Longer texts are cut.
     let text = match above {
-        true => "bound, updating on the host: no policy is faster",
-        false => "bound: no policy is faster",
+        true => format!("{what}, updating on the host: none is faster{apart}"),
+        false => format!("{what}: no policy is faster{apart}"),
     };
     add(!against.curve.is_empty(), curve, text);
     let own_bound: fn(&mut Canvas, (f64, f64)) = |canvas, at| {
@@ -47,12 +49,17 @@ pub(crate) fn entries(against: &Against) -> Vec<Entry<'static>> {
     add(
         against.bound == HeldAgainst::Own,
         own_bound,
-        "bound of the point above it: no policy is faster",
+        // Emulated points have no such mark.
+        format!("{what}: no policy is faster"),
     );
     let own_baseline: fn(&mut Canvas, (f64, f64)) = |canvas, at| {
         baseline_mark(canvas, at, 9.0, style::SOFT_INK);
     };
-    add(against.baseline == HeldAgainst::Own, own_baseline, "the point with unlimited HBM");
+    add(
+        against.baseline == HeldAgainst::Own,
+        own_baseline,
+        "the point with unlimited HBM".to_owned(),
+    );
     entries
 }
 

@@ -141,7 +141,8 @@ pub(crate) fn line_labels(canvas: &mut Canvas, plot: &Plot, mut obstacles: Obsta
     let area = plot.data().grown(-3.0);
     let value = |ps: u64| format!("{} {}", number(ps as f64 / plot.time.1), plot.time.0);
     let (baseline, bound) = (plot.against.baseline, plot.against.bound);
-    let lines = [(baseline, "unlimited HBM", true), (bound, "bound, no policy is faster", false)];
+    let of_bound = format!("{}, no policy is faster{}", plot.against.what, plot.against.apart);
+    let lines = [(baseline, "unlimited HBM", true), (bound, of_bound.as_str(), false)];
     for (held, what, above_first) in lines {
         let (Some(y), HeldAgainst::Same(ps)) = (plot.level(held), held) else { continue };
         let text = format!("{what}: {}", value(ps));

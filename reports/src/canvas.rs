@@ -8,6 +8,7 @@
 
 use crate::sheet::{Sheet, Style};
 use crate::words::clean;
+use std::collections::BTreeMap;
 
 /// Red, green, blue and opacity (0 to 1).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -116,6 +117,12 @@ pub(crate) struct Group {
     pub(crate) tag: Tag,
 }
 
+/// How much a marker of the largest crowds covers of what is below it.
+pub(crate) const MERGED: f64 = 0.25;
+
+/// The most that many marks in one place cover of what is below them.
+const MOST_OF_A_CROWD: f64 = 0.99;
+
 /// Shapes in drawing order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Canvas {
@@ -126,6 +133,8 @@ pub(crate) struct Canvas {
     pub(crate) items: Vec<Item>,
     /// Groups of them in the same order; they do not overlap.
     pub(crate) groups: Vec<Group>,
+    /// Marks of crowds by look and place, in tenths of pixels: which items they are.
+    crowds: BTreeMap<(u16, [i64; 2]), usize>,
 }
 
 impl Rect {
@@ -194,6 +203,24 @@ impl Canvas {
     /// An empty one for charts of a style.
     pub(crate) fn of(style: Style) -> Canvas {
         Canvas { sheet: Sheet::of(style), ..Canvas::default() }
+    }
+
+    /// Adds a marker. Those of the largest crowds that look alike in one place are one, which lets as
+    /// much through as all of them one above the other: a sweep's points are many, and their places
+    /// few.
+    pub(crate) fn mark(&mut self, mark: Mark) {
+        if mark.opacity <= MERGED {
+            let place = [mark.at.0, mark.at.1].map(|to| (to * 10.0).round() as i64);
+            let next = self.items.len();
+            let there = *self.crowds.entry((mark.look, place)).or_insert(next);
+            if let Some(Item::Mark(there)) = self.items.get_mut(there) {
+                let through = (1.0 - there.opacity) * (1.0 - mark.opacity);
+                // At 1 it would have a rim.
+                there.opacity = (1.0 - through).min(MOST_OF_A_CROWD);
+                return;
+            }
+        }
+        self.items.push(Item::Mark(mark));
     }
 
     /// What `draw` adds has this tag.
@@ -334,6 +361,32 @@ impl Item {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn marks_of_a_crowd_that_look_alike_in_one_place_are_one_as_dark_as_all() {
+        let mut canvas = Canvas::default();
+        let mut mark = |look, x, opacity, case| {
+            let of = Some(Some(case));
+            canvas.mark(Mark { look, at: (x, 5.0), radius: 3.0, opacity, of });
+        };
+        for case in 0..3 {
+            mark(0, 1.0, MERGED, case);
+            mark(0, 1.02, MERGED, 10 + case);
+        }
+        mark(0, 1.2, MERGED, 20);
+        mark(1, 1.0, MERGED, 21);
+        // Smaller crowds have a marker for each.
+        (0..2).for_each(|case| mark(2, 1.0, 0.3, case));
+        let marks = canvas.items.iter().map(|item| match item {
+            Item::Mark(mark) => (mark.look, mark.of, mark.opacity),
+            _ => panic!("a mark"),
+        });
+        let marks: Vec<_> = marks.collect();
+        let cases: Vec<_> = marks.iter().map(|mark| (mark.0, mark.1.flatten())).collect();
+        assert_eq!(cases, [(0, Some(0)), (0, Some(20)), (1, Some(21)), (2, Some(0)), (2, Some(1))]);
+        let six = 1.0 - 0.75f64.powi(6);
+        assert!((marks[0].2 - six).abs() < 1e-12 && marks[1].2 == MERGED, "{marks:?}");
+    }
 
     #[test]
     fn a_segment_cuts_a_rectangle_only_where_it_passes() {

@@ -149,6 +149,8 @@ fn chart(quantity: &Quantity, record: &RunRecord, made: Made<'_>) -> Option<Char
     }
     let mut notes = vec!["Markers: the median and the 95th percentile.".to_owned()];
     notes.extend(left_out);
+    let failed = record.results.iter().filter(|case| case.outcome.figures().is_none()).count();
+    notes.extend((failed > 0).then(|| format!("{failed} out of memory and not shown.")));
     let share = Shared { range: Some((0.0, 100.0)), ..Shared::of(quantity.share) };
     let panels = Panels {
         record,

@@ -1,4 +1,5 @@
-//! How busy each channel is in the course of a step: a panel for a case, a band for a channel.
+//! How busy each channel is in the course of the last measured step: a panel for a case, a band for
+//! a channel.
 //!
 //! A step is cut into equal parts; a channel's use of a part is the share of its time in which at
 //! least one copy was under way on it. So a full band is a channel that nothing more goes
@@ -6,12 +7,11 @@
 //! Invariant: time that copies share is counted once; no use is above 100 %.
 
 use crate::names::direct;
-use crate::occupancy::{rest, shown, span, timeline};
+use crate::occupancy::{rest, shown, span, timeline, took, with_timeline};
 use crate::panels::{Layer, Panel, Panels, Shared};
 use crate::render::Charts;
 use crate::series::looks_of_cases;
 use crate::sheet::{Made, Style};
-use crate::units::time;
 use tiersim_models::results::{RunRecord, Slice, Timeline, Track};
 
 /// Height of a full band; the rest keeps bands apart.
@@ -25,7 +25,9 @@ const MOST_CHANNELS: usize = 6;
 pub(crate) fn charts(record: &RunRecord, made: Made<'_>) -> Charts {
     // Of cases that copy nothing there is nothing to see.
     let copies = |slice: &Slice| matches!(slice.track, Track::Channel(_));
-    let cases = shown(record, |case| timeline(record, case).slices.iter().any(copies));
+    let mut all = with_timeline(record);
+    all.retain(|&case| timeline(record, case).slices.iter().any(copies));
+    let cases = shown(record, &all);
     let channels = &record.base().channels;
     let uses: Vec<Vec<Vec<f64>>> = cases
         .iter()
@@ -33,12 +35,12 @@ pub(crate) fn charts(record: &RunRecord, made: Made<'_>) -> Charts {
             (0..channels.len()).map(|at| channel_use(timeline(record, case), at)).collect()
         })
         .collect();
-    let all = |channel: usize| uses.iter().flat_map(|case| &case[channel]).sum::<f64>();
-    let mut drawn: Vec<usize> = (0..channels.len()).filter(|&at| all(at) > 0.0).collect();
+    let sum = |channel: usize| uses.iter().flat_map(|case| &case[channel]).sum::<f64>();
+    let mut drawn: Vec<usize> = (0..channels.len()).filter(|&at| sum(at) > 0.0).collect();
     if drawn.is_empty() {
         return Vec::new();
     }
-    drawn.sort_by(|&a, &b| all(b).total_cmp(&all(a)).then(a.cmp(&b)));
+    drawn.sort_by(|&a, &b| sum(b).total_cmp(&sum(a)).then(a.cmp(&b)));
     let used = drawn.len();
     drawn.truncate(MOST_CHANNELS);
     drawn.sort_unstable();
@@ -53,10 +55,8 @@ pub(crate) fn charts(record: &RunRecord, made: Made<'_>) -> Charts {
             ..Layer::default()
         };
         Panel {
-            name: match narrow {
-                true => label.clone(),
-                false => format!("{label}: {}", time(span(timeline(record, case)).1 as f64)),
-            },
+            name: label.clone(),
+            below: if narrow { String::new() } else { took(record, case) },
             look: Some(looks[case]),
             layers: own.map(layer).collect(),
             ..Panel::default()
@@ -69,14 +69,16 @@ pub(crate) fn charts(record: &RunRecord, made: Made<'_>) -> Charts {
     };
     let more = used.saturating_sub(MOST_CHANNELS);
     let more = (more > 0).then(|| format!("{more} more channels are used less."));
-    let what = "A full band: the channel copies all the time.".to_owned();
-    let notes =
-        std::iter::once(what).chain(labels.left_out).chain(rest(record, cases.len())).chain(more);
-    let rows = drawn.iter().rev().enumerate();
-    let named = rows.map(|(row, &at)| (row as f64 + HIGH / 2.0, name(at))).collect();
+    let what =
+        "A band up to the line above its middle: the channel copies all the time.".to_owned();
+    let notes = std::iter::once(what)
+        .chain(labels.left_out)
+        .chain(rest(record, &all, "cases that copy in it"))
+        .chain(more);
+    let named = lines(drawn.iter().rev().map(|&at| name(at)));
     let panels = Panels {
         record,
-        title: format!("{}: how busy the channels are in a step", record.scenario),
+        title: format!("{}: how busy the channels are in the last measured step", record.scenario),
         about: record.about.clone(),
         x: Shared {
             range: Some((0.0, 100.0)),
@@ -89,6 +91,12 @@ pub(crate) fn charts(record: &RunRecord, made: Made<'_>) -> Charts {
         level: String::new(),
     };
     vec![("channel-use".to_owned(), panels.chart(made))]
+}
+
+/// The lines of each channel's row, from below: its name in the middle, and where a band is full.
+fn lines(names: impl Iterator<Item = String>) -> Vec<(f64, String)> {
+    let of = |(row, name)| [(row as f64 + HIGH / 2.0, name), (row as f64 + HIGH, String::new())];
+    names.enumerate().flat_map(of).collect()
 }
 
 /// The share of each part of the step in which the channel copies.
@@ -175,5 +183,8 @@ mod tests {
         assert_eq!(outline[0], (0.0, 3.0));
         assert_eq!(outline[1..5], top);
         assert_eq!(outline[5..], [(100.0, 3.0)]);
+        // A full one reaches a line of its row.
+        let rows = lines(["a", "b", "c", "d"].map(str::to_owned).into_iter());
+        assert_eq!(rows[6..], [(half, "d".to_owned()), (whole, String::new())]);
     }
 }

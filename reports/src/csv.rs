@@ -117,6 +117,7 @@ fn columns(record: &RunRecord) -> Vec<(String, Cell<'_>)> {
     all.condition("seed", |on| on.seed.to_string());
     all.condition("assumed_numbers", |on| on.assumed_numbers.to_string());
     all.condition("tokens_per_step", |on| on.tokens_per_step.to_string());
+    all.condition("devices", |on| on.devices.to_string());
     all.case("cost_used_usd", |case| optional(case.economics.dollars_used()));
     all.case("statistics", |case| case.statistics.as_deref().unwrap_or_default().to_owned());
     uncertainty::columns(&mut all, record);

@@ -295,6 +295,7 @@ mod tests {
     use super::*;
     use crate::measure::Measure;
     use crate::points::Points;
+    use crate::style::MOST_APART;
     use crate::{against_memory, common, threshold_heat_map};
 
     #[test]
@@ -313,6 +314,10 @@ mod tests {
             let done = points.done.iter().map(|point| point.case);
             let mut cases: Vec<usize> = done.chain(points.oom.iter().map(|oom| oom.0)).collect();
             cases.sort_unstable();
+            // Of more, one mark stands for all that look alike in one place.
+            if points.done.len() > MOST_APART {
+                cases.retain(|case| drawn.binary_search(case).is_ok());
+            }
             assert_eq!(drawn, cases, "{}", record.scenario);
             for mark in &drawing.marks {
                 let own = points.done.iter().find(|point| point.case == mark.case);

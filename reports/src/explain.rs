@@ -166,6 +166,20 @@ mod tests {
     }
 
     #[test]
+    fn a_number_that_lengthens_a_step_either_way_is_given_both() {
+        let mut of = explanation();
+        let step = of.step().ps() as f64;
+        let longer = |share: f64| Span::from_ps((step * (1.0 + share)) as u64);
+        of.elasticities.truncate(1);
+        of.elasticities[0].steps = [longer(0.0031), longer(0.0069)];
+        of.tries.clear();
+        let both = "with 1 it is 0.31 % longer, with 2 0.69 % longer.";
+        assert!(sentences(&of).iter().any(|said| said.ends_with(both)), "{:#?}", sentences(&of));
+        of.elasticities[0].steps = [longer(-0.0031), longer(0.0069)];
+        assert!(sentences(&of).iter().any(|said| said.contains("lengthens the step by 0.50 %")));
+    }
+
+    #[test]
     fn the_gap_and_the_causes_add_up() {
         let of = explanation();
         let causes: Span = of.path.causes().iter().map(|found| found.span).sum();

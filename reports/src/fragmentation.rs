@@ -147,7 +147,7 @@ fn legend(canvas: &mut Canvas, top: f64, shown: &[Series<'_>]) -> f64 {
             }
         }),
         text: format!(
-            "{}: mean {}, highest {}",
+            "{}: mean {}, highest after any op {}",
             series.label,
             percent(series.memory.external.mean),
             percent(series.memory.external.highest)
@@ -298,7 +298,7 @@ mod tests {
         }
         let chart = fragmentation(&with_memory(), 0, "0".into()).expect("a chart");
         let svg = chart.svg().expect("it is text");
-        assert!(svg.contains("LRU 64 GiB: mean 25.0 %, highest 90.0 %"));
+        assert!(svg.contains("LRU 64 GiB: mean 25.0 %, highest after any op 90.0 %"));
         let csv = allocators_csv(&with_memory()).expect("a table").expect("rows");
         assert_eq!(csv.split(|byte| *byte == b'\n').count(), 2 + 2 * 1000);
     }

@@ -6,7 +6,7 @@
 //! Invariant: every cell of [`Map`] is drawn; the least of each panel is marked.
 
 use crate::canvas::{Align, Canvas, Rect};
-use crate::cells::{Cell, Cells, Map};
+use crate::cells::{Cell, Cells, Map, Panel};
 use crate::fitted::fit;
 use crate::font::text_width;
 use crate::frame::{self, Entry, Key, RESULTS};
@@ -16,6 +16,7 @@ use crate::scale::Scale;
 use crate::sheet::{Made, Sheet};
 use crate::style::{self, Color, LABEL, SMALL};
 use crate::words::{count, number};
+use std::ops::Range;
 use tiersim_models::results::RunRecord;
 
 const MOST_PANELS: usize = 9;
@@ -54,7 +55,7 @@ pub(crate) fn threshold_heat_map<'a>(
     let numbered = numbered_cells(&sheet, &map, columns, rows);
     let top = legend(&mut canvas, top, &map, numbered);
     let scale = Scale::tight(&map.slowdowns().collect::<Vec<_>>(), 2.5);
-    let look = Look { scale, best: map.slowdowns().min_by(f64::total_cmp), numbered };
+    let look = Look { scale, best: map.best(), numbered };
     let right = sheet.width - sheet.aside(150.0);
     // The titles of the axes are shared by all panels and stand outside of them.
     let area = Rect::new(canvas.sheet.margin + 22.0, top + 8.0, right, sheet.floor() - 26.0);
@@ -109,14 +110,18 @@ fn legend(canvas: &mut Canvas, top: f64, map: &Map, numbered: bool) -> f64 {
 /// What all panels share.
 struct Look {
     scale: Scale,
-    /// The least slowdown of all.
+    /// The least slowdown of all that pay for every access.
     best: Option<f64>,
     /// Whether there is room for numbers in the cells.
     numbered: bool,
 }
 
+/// Cells of fewer pixels than this have no room for a cross or a hatch.
+const FINE: f64 = 3.0;
+
 impl Look {
-    fn panel(&self, canvas: &mut Canvas, map: &Map, (name, cells): &(String, Cells), room: Rect) {
+    fn panel(&self, canvas: &mut Canvas, map: &Map, panel: &Panel, room: Rect) {
+        let (name, cells) = (panel.title(), &panel.cells);
         let [xs, ys] = &map.values;
         let labels: Vec<String> = ys.iter().map(|v| number(*v)).collect();
         let widest = labels.iter().map(|l| text_width(l, SMALL)).fold(0.0, f64::max);
@@ -128,13 +133,20 @@ impl Look {
                 (plot.left + width * column as f64, plot.bottom - height * row as f64);
             Rect::new(left, bottom - height, left + width, bottom)
         };
-        let least = cells.values().filter_map(Cell::slowdown).min_by(f64::total_cmp);
-        for (&(column, row), cell) in cells {
-            // Cells reach a little under the next ones, so that a viewer's smoothing shows no seam.
-            let Rect { left, top, right, bottom } = cell_at(column, row);
-            let place =
-                Rect::new(left, (top - 0.6).max(plot.top), (right + 0.6).min(plot.right), bottom);
-            self.cell(canvas, place, cell);
+        let least = panel.slowdowns().min_by(f64::total_cmp);
+        // Cells reach a little under the next ones, so that a viewer's smoothing shows no seam.
+        let seamless = |Rect { left, top, right, bottom }: Rect| {
+            Rect::new(left, (top - 0.6).max(plot.top), (right + 0.6).min(plot.right), bottom)
+        };
+        if width.min(height) < FINE {
+            for ((column, rows), color) in self.runs(cells) {
+                let (first, last) = (cell_at(column, rows.start), cell_at(column, rows.end - 1));
+                canvas.rect(seamless(Rect { top: last.top, ..first }), color);
+            }
+        } else {
+            for (&(column, row), cell) in cells {
+                self.cell(canvas, seamless(cell_at(column, row)), cell);
+            }
         }
         canvas.frame(plot, style::FRAME, 1.0);
         let mut details = Vec::new();
@@ -144,14 +156,33 @@ impl Look {
             mark_least(canvas, cell_at(column, row), &plot, self.numbered);
             let at = format!("at ({}, {})", number(xs[column]), number(ys[row]));
             let least_text = format!("least {}×", number(least));
-            if self.best == Some(least) {
+            if !panel.emulated && self.best == Some(least) {
                 details.push(format!("{least_text} {at}, the best of all"));
             }
             details.extend([format!("{least_text} {at}"), least_text]);
         }
-        let title = panel_title(name, &details, plot.width());
+        let title = panel_title(&name, &details, plot.width());
         canvas.text(&title, (plot.left, plot.top - 8.0), LABEL, style::INK, Align::Left);
         panel_axes(canvas, map, plot, &labels);
+    }
+
+    /// Neighbours of one colour in a column, which has no room for signs: the column and the rows.
+    fn runs(&self, cells: &Cells) -> Vec<((usize, Range<usize>), Color)> {
+        let mut runs: Vec<((usize, Range<usize>), Color)> = Vec::new();
+        for (&(column, row), cell) in cells {
+            let color = match cell {
+                Cell::Slowdown(slowdown) => style::viridis(self.scale.share(*slowdown)),
+                Cell::OutOfMemory => style::OOM_BAND,
+                Cell::Skipped => style::ABSENT,
+            };
+            match runs.last_mut() {
+                Some(((of, rows), last)) if *of == column && rows.end == row && *last == color => {
+                    rows.end = row + 1;
+                }
+                _ => runs.push(((column, row..row + 1), color)),
+            }
+        }
+        runs
     }
 
     fn cell(&self, canvas: &mut Canvas, cell: Rect, what: &Cell) {
@@ -164,7 +195,7 @@ impl Look {
         let color = style::viridis(self.scale.share(*slowdown));
         canvas.rect(cell, color);
         if self.numbered {
-            let ink = if color.luminance() > 0.3 { style::INK } else { style::WHITE };
+            let ink = style::ink_on(color);
             let at = ((cell.left + cell.right) / 2.0, (cell.top + cell.bottom) / 2.0 + 4.5);
             canvas.text(&in_cell(*slowdown), at, SMALL, ink, Align::Centre);
         }

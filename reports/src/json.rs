@@ -27,7 +27,9 @@ use serde_json::{Value, json};
 use std::io::Write;
 use tiersim_models::diagnostic::Warning;
 use tiersim_models::hardware::Capacity;
-use tiersim_models::results::{AxisValue, CaseRecord, Figures, OutOfMemory, Outcome, RunRecord};
+use tiersim_models::results::{
+    AxisValue, CaseRecord, Conditions, Figures, OutOfMemory, Outcome, RunRecord,
+};
 use tiersim_models::runtime::Runtime;
 use tiersim_models::units::{Bytes, Span};
 
@@ -63,6 +65,7 @@ pub(crate) fn write_summary(
         "about": record.about,
         "op_time": base.op_time,
         "tokens_per_step": base.tokens_per_step,
+        "devices": base.devices,
         SKIPPED: Value::Null,
         "warnings": record.warnings.iter().map(warning).collect::<Vec<_>>(),
         "power_and_price": record.power_and_price.iter().map(economics_summary::number)
@@ -72,6 +75,9 @@ pub(crate) fn write_summary(
             .map(|(word, text)| json!({ "word": word, "text": text }))
             .collect::<Vec<_>>(),
     });
+    if record.machines.len() > 1 {
+        all["machines"] = record.machines.iter().map(economics_summary::machine).collect();
+    }
     if let Some(section) = uncertainty::summary(record) {
         all["uncertainty"] = section;
     }
@@ -186,7 +192,7 @@ fn case(record: &RunRecord, case: &CaseRecord, (rank, framework): (Option<usize>
         ("policy", json!(case.policy)),
         ("params", params(&case.params)),
         ("step_ms", of(&step_ms)),
-        ("throughput", of(&|f| throughput(f, on.tokens_per_step))),
+        ("throughput", of(&|f| throughput(f, on))),
         ("baseline_step_ms", json!(case.baseline_step.as_ms())),
         ("slowdown", of(&|f| json!(f.slowdown(case.baseline_step)))),
         ("bound_step_ms", json!(case.bound_step.as_ms())),
@@ -234,6 +240,7 @@ fn case(record: &RunRecord, case: &CaseRecord, (rank, framework): (Option<usize>
         ("seed", json!(on.seed)),
         ("assumed_numbers", json!(on.assumed_numbers)),
         ("tokens_per_step", json!(on.tokens_per_step)),
+        ("devices", json!(on.devices)),
         ("runtime", runtime(&case.runtime)),
         ("packed", packed::summary(record, case)),
     ];
@@ -270,8 +277,8 @@ fn step_ms(figures: &Figures) -> Value {
 }
 
 /// Work per time at the mean step.
-fn throughput(figures: &Figures, tokens_per_step: u64) -> Value {
-    json!({ "value": figures.tokens_per_s(tokens_per_step), "unit": "tokens/s" })
+fn throughput(figures: &Figures, on: &Conditions) -> Value {
+    json!({ "value": figures.tokens_per_s(on.tokens_per_step), "unit": on.rate() })
 }
 
 fn warning(warning: &Warning) -> Value {

@@ -9,7 +9,7 @@
 //! Invariant: a chart is made only if every case that ran has its figure, and figures differ: half
 //! a chart would look like a whole one, and one column of points shows nothing.
 
-use crate::against::{Against, HeldAgainst, level};
+use crate::against::{Against, HeldAgainst, apart, level};
 use crate::economics_summary::economics_lines;
 use crate::measure::Measure;
 use crate::names::{each, statistics_note};
@@ -89,8 +89,8 @@ pub(crate) fn against<'a>(
         let place = ((figure.of)(&case.economics)?, point.step as f64 / 1e9);
         if !point.emulated {
             paying.push(place);
+            bounds.push((place.0, case.bound_step.as_ms()));
         }
-        bounds.push((place.0, case.bound_step.as_ms()));
         let at = *places.entry(point.series).or_insert(xy.series.len());
         if at == xy.series.len() {
             let label = points.series[point.series].clone();
@@ -113,16 +113,18 @@ pub(crate) fn against<'a>(
         refer(ReferenceKind::Front, figure.front, front);
     }
     // A curve by memory has no place here.
-    let same = level(record).and_then(|bound| measure.bound(bound)).map(HeldAgainst::Same);
-    match same.unwrap_or_else(|| Against::of(record, measure).bound) {
+    let of_all = |(bound, what)| Some((HeldAgainst::Same(measure.bound(bound)?), what));
+    let (held, what) = level(record).and_then(of_all).unwrap_or_else(|| {
+        let against = Against::of(record, measure);
+        (against.bound, against.what)
+    });
+    let label = format!("{what}: no policy is faster");
+    match held {
         HeldAgainst::Same(ps) => {
-            let points = vec![(first, ps as f64 / 1e9)];
-            refer(ReferenceKind::Limit, "bound: no policy is faster", points);
+            let label = label + apart(record);
+            refer(ReferenceKind::Limit, &label, vec![(first, ps as f64 / 1e9)]);
         }
-        HeldAgainst::Own => {
-            let label = "bound of the point above it: no policy is faster";
-            refer(ReferenceKind::Limits, label, bounds);
-        }
+        HeldAgainst::Own => refer(ReferenceKind::Limits, &label, bounds),
         HeldAgainst::Nowhere => {}
     }
     let held = xy.references.iter().flat_map(|reference| &reference.points);

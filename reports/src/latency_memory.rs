@@ -94,8 +94,8 @@ fn axes(canvas: &mut Canvas, plot: &Plot) {
         let y = plot.y.at(value);
         canvas.line((area.left, y), (area.right, y), style::GRID, 1.0);
         canvas.line((area.left - 5.0, y), (area.left, y), style::FRAME, 1.0);
-        // The band has words of its own there.
-        if plot.band.is_none_or(|band| y > band.bottom + LABEL) {
+        // The band has words of its own above it.
+        if plot.band.is_none_or(|band| y > band.bottom + LABEL / 2.0) {
             canvas.text(&label, (area.left - 10.0, y + 5.0), LABEL, style::INK, Align::Right);
         }
     }
@@ -116,9 +116,9 @@ fn axes(canvas: &mut Canvas, plot: &Plot) {
     canvas.frame(area, style::FRAME, 1.0);
     let (middle, room) = ((area.top + area.bottom) / 2.0, area.height());
     let centre = (area.left + area.right) / 2.0;
-    frame::x_title(canvas, &format!("peak HBM ({})", plot.memory.0), centre, area.bottom + 42.0);
-    let log = if plot.y.log { ", logarithmic" } else { "" };
-    let title = format!("{} ({}{log})", plot.measure.words(), plot.time.0);
+    let title = format!("peak HBM ({}{})", plot.memory.0, plot.x.said());
+    frame::x_title(canvas, &title, centre, area.bottom + 42.0);
+    let title = format!("{} ({}{})", plot.measure.words(), plot.time.0, plot.y.said());
     frame::y_title(canvas, &title, canvas.sheet.margin + 10.0, middle, room);
     if unit.is_some() {
         let x = canvas.sheet.width - 18.0;
@@ -202,8 +202,36 @@ fn markers(canvas: &mut Canvas, plot: &Plot) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::canvas::Item;
     use crate::common;
     use crate::sheet::{Sheet, Style};
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_point_has_a_marker_of_its_look_in_its_place() {
+        let mut merged = 0;
+        for record in common::all() {
+            let points = Points::of(&record, Measure::Step);
+            let against = Against::of(&record, Measure::Step);
+            let plot =
+                Plot::new(&Sheet::default(), &record, points, (Measure::Step, against), 120.0);
+            let mut canvas = Canvas::default();
+            markers(&mut canvas, &plot);
+            merged += plot.points.done.len() - canvas.items.len();
+            // In tenths of pixels, as they are written.
+            let place = |at: (f64, f64)| [at.0, at.1].map(|to| (to * 10.0).round() as i64);
+            let marks = canvas.items.iter().map(|item| match item {
+                Item::Mark(mark) => (usize::from(mark.look), place(mark.at)),
+                _ => panic!("a marker"),
+            });
+            let marks: BTreeSet<_> = marks.collect();
+            for point in &plot.points.done {
+                let own = (point.series, place(plot.at(point)));
+                assert!(marks.contains(&own), "{}: {}", record.scenario, point.case);
+            }
+        }
+        assert!(merged > 0, "none of so many points share a marker");
+    }
 
     #[test]
     fn every_point_is_inside_the_plot() {

@@ -100,7 +100,7 @@ pub use hints::hints_json;
 pub use json::{SCHEMA, summary_json};
 pub use live::{
     CaseMeasures, Fragmented, Index, Overview, ServedPage, SweepShown, index_page, overview,
-    result_page, what_if_page,
+    refused_page, result_page, what_if_page,
 };
 pub use memory_fit::{FitTarget, memory_fit_json, memory_fit_text};
 pub use memory_switches::{memory_switches_json, memory_switches_text};

@@ -38,7 +38,7 @@ impl From<Page> for ServedPage {
 pub struct Overview {
     /// The scenario's name.
     pub scenario: String,
-    /// The machine.
+    /// The machine; of several that of the quickest case, and how many there are.
     pub hardware: String,
     /// Label and mean step in milliseconds of the quickest case that fits.
     pub quickest: Option<(String, f64)>,
@@ -107,7 +107,13 @@ pub fn overview(folder: &str, summary: &[u8]) -> Result<Overview, ReportError> {
         }
     });
     let cases = cases.collect();
-    Ok(Overview { quickest, cases, scenario: summary.scenario, hardware: summary.hardware })
+    let machines = summary.each(&summary.hardware, |case| &case.hardware);
+    let own = best.map_or(machines[0], |case| &case.hardware);
+    let hardware = match machines.len() {
+        1 => own.to_owned(),
+        several => format!("{own} (of {several} machines)"),
+    };
+    Ok(Overview { quickest, cases, hardware, scenario: summary.scenario })
 }
 
 fn fragmented(allocator: &Value) -> Option<Fragmented> {
@@ -243,6 +249,16 @@ pub fn what_if_page(name: &str, nominal: &str, text: Option<(&str, &str)>) -> Se
             );
         }
     }
+    page.into()
+}
+
+/// Why there is no such page: what is wrong, the first of it before the others.
+pub fn refused_page(title: &str, words: &[String]) -> ServedPage {
+    let mut page = Page::new(title);
+    page.home = Some(HOME);
+    let (first, others) = words.split_first().unzip();
+    page.statement(Tone::Bad, &format!("Refused: {}", first.map_or("", String::as_str)));
+    page.list(others.unwrap_or_default());
     page.into()
 }
 

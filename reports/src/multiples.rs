@@ -6,6 +6,7 @@
 //! the panel have in common. Of a sweep whose every point would be a panel there is none.
 //! Invariant: every case that ran is in exactly one panel.
 
+use crate::against::apart;
 use crate::latency_cost::front;
 use crate::measure::{Measure, by_measure};
 use crate::names::direct;
@@ -115,15 +116,17 @@ fn chart(record: &RunRecord, measure: Measure, made: Made<'_>) -> Option<Chart> 
             marks: vec![place(point)],
             ..Layer::default()
         };
-        let bounds: Vec<_> = own.iter().map(|p| record.results[p.case].bound_step).collect();
+        // Emulated cases are held against no bound.
+        let paying = own.iter().filter(|point| !point.emulated);
+        let bounds: Vec<_> = paying.map(|p| record.results[p.case].bound_step).collect();
         let same = bounds.windows(2).all(|pair| pair[0] == pair[1]);
         let bound = bounds.first().filter(|_| same).and_then(|&bound| measure.bound(bound));
         Panel {
             name: name.clone(),
-            look: None,
             layers: own.iter().zip(&labels).map(layer).collect(),
             level: bound.map(|ps| ps as f64 / time.1),
             front: front(own.iter().filter(|p| !p.emulated).map(|point| place(point)).collect()),
+            ..Panel::default()
         }
     };
     // What names of panels say, a legend need not.
@@ -134,16 +137,24 @@ fn chart(record: &RunRecord, measure: Measure, made: Made<'_>) -> Option<Chart> 
     let oom = points.oom.len();
     let note =
         (oom > 0).then(|| format!("{oom} out of memory and not shown; results.csv has all."));
+    let all: Vec<Panel> = groups.iter().map(panel).collect();
+    let bound = all.iter().any(|panel| panel.level.is_some()).then(|| {
+        format!(
+            "No policy is faster than the bound{}; a panel whose cases have several HBM budgets has \
+             none.",
+            apart(record)
+        )
+    });
     let panels = Panels {
         record,
         title: format!("{}: {} against memory", record.scenario, measure.file()),
         about: record.about.clone(),
         x: Shared::of(format!("peak HBM ({})", memory.0)),
         y: Shared { ratio: 20.0, ..Shared::of(format!("{} ({})", measure.words(), time.0)) },
-        panels: groups.iter().map(panel).collect(),
-        notes: note.into_iter().collect(),
+        panels: all,
+        notes: note.into_iter().chain(bound).collect(),
         keys,
-        level: "bound: no policy is faster".to_owned(),
+        level: "bound at the panel's HBM budget".to_owned(),
     };
     Some(panels.chart(made))
 }
@@ -151,7 +162,9 @@ fn chart(record: &RunRecord, measure: Measure, made: Made<'_>) -> Option<Chart> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::canvas::Item;
     use crate::common;
+    use tiersim_models::units::Span;
 
     #[test]
     fn a_sweep_is_taken_apart_by_its_axis_of_names_and_no_case_is_lost() {
@@ -164,6 +177,24 @@ mod tests {
         let mut all: Vec<usize> = groups.into_iter().flat_map(|(_, cases)| cases).collect();
         all.sort_unstable();
         assert_eq!(all, cases);
+    }
+
+    #[test]
+    fn a_bound_is_drawn_only_where_somebody_is_held_against_it() {
+        let mut record = common::sweep();
+        let says = |record: &RunRecord, words: &str| {
+            let charts = charts(record, "0".into());
+            let mut items = charts[0].1.items().iter();
+            items.any(|item| matches!(item, Item::Text { text, .. } if text.contains(words)))
+        };
+        for case in &mut record.results {
+            case.bound_step = Span::from_ps(390_000_000_000);
+        }
+        assert!(says(&record, "No policy is faster than the bound; a panel"));
+        record.results[0].emulated = true;
+        assert!(says(&record, "No policy is faster than the bound but emulated cases; a panel"));
+        record.results.iter_mut().for_each(|case| case.emulated = true);
+        assert!(!says(&record, "bound"));
     }
 
     #[test]

@@ -80,14 +80,19 @@ fn without_common(labels: &[&str]) -> (Vec<String>, Vec<String>) {
         return (labels.iter().map(|label| (*label).to_owned()).collect(), Vec::new());
     }
     let mut parts: Vec<Vec<&str>> = labels.iter().map(|label| parts_of(label)).collect();
-    let mut common: Vec<String> = Vec::new();
-    for part in parts[0].clone() {
-        // A label of nothing else keeps it.
-        if parts.iter().all(|own| own.contains(&part) && own.len() > 1) {
-            parts.iter_mut().for_each(|own| own.retain(|other| *other != part));
-            common.push(part.to_owned());
+    let first = parts[0].clone();
+    // Values of a sweep go first: of a label that would be empty without both, the name is left.
+    let names = parts_of(split(labels[0]).0).len();
+    let (name, values) = first.split_at(names);
+    let mut left_out = BTreeSet::new();
+    for part in values.iter().chain(name) {
+        if parts.iter().all(|own| own.contains(part) && own.len() > 1) {
+            parts.iter_mut().for_each(|own| own.retain(|other| other != part));
+            left_out.insert(part);
         }
     }
+    let common = first.iter().filter(|part| left_out.contains(part));
+    let mut common: Vec<String> = common.map(|part| (*part).to_owned()).collect();
     let rest: Vec<String> = parts.iter().map(|own| own.join(", ")).collect();
     // First words, as far as all have them; of `optimizer in DRAM` the rest would say nothing, of
     // `LRU 25 %` it does.
@@ -103,10 +108,15 @@ fn without_common(labels: &[&str]) -> (Vec<String>, Vec<String>) {
     (rest, common)
 }
 
+/// The name of a case, and the values of its point of a sweep.
+fn split(label: &str) -> (&str, &str) {
+    let bracket = label.strip_suffix(']').and_then(|label| label.split_once(" ["));
+    bracket.unwrap_or((label, ""))
+}
+
 /// What stands between commas, and the values of a point of a sweep one by one.
 fn parts_of(label: &str) -> Vec<&str> {
-    let bracket = label.strip_suffix(']').and_then(|label| label.split_once(" ["));
-    let (name, values) = bracket.unwrap_or((label, ""));
+    let (name, values) = split(label);
     let parts = name.split(", ").chain(values.split(", "));
     parts.map(str::trim).filter(|part| !part.is_empty()).collect()
 }
@@ -197,6 +207,7 @@ mod tests {
             (&["Adam, in place, 40", "LRU, in place, 48"], &["Adam, 40", "LRU, 48"], &["in place"]),
             (&["a [hbm=1, x=2]", "a [hbm=2, x=2]"], &["hbm=1", "hbm=2"], &["a", "x=2"]),
             (&["a", "a b"], &["a", "a b"], &[]),
+            (&["a [x=2]", "a, b [x=2]"], &["a", "a, b"], &["x=2"]),
             (&["state in DRAM", "state on NVMe"], &["state in DRAM", "state on NVMe"], &[]),
             (&["a of 64 95 %", "a of 64 90 %"], &["95 %", "90 %"], &["a of 64"]),
             (&["one"], &["one"], &[]),

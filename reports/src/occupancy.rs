@@ -1,7 +1,8 @@
 //! What each tier holds in the course of a step: a panel for a case, a line for a tier.
 //!
 //! Steps of a run differ in length, so time is the share of the step that has passed, and its
-//! length stands in the panel's name. The step is the last measured one, which the timeline shows.
+//! length stands below the panel's name. The step is the last measured one, which the timeline
+//! shows; the title says so, and beside its length stands the mean of all where that differs.
 //! Invariant: of many changes in one column of the chart the highest is drawn: a peak is never
 //! smoothed away.
 
@@ -22,7 +23,8 @@ const COLUMNS: usize = 120;
 
 /// The chart of a record that has timelines.
 pub(crate) fn charts(record: &RunRecord, made: Made<'_>) -> Charts {
-    let cases = shown(record, |_| true);
+    let all = with_timeline(record);
+    let cases = shown(record, &all);
     let held = |case: usize, tier: usize| occupancy(timeline(record, case), tier);
     let tiers = &record.base().tiers;
     let peak = |case: usize, tier: usize| held(case, tier).into_iter().map(|at| at.1).max();
@@ -44,12 +46,13 @@ pub(crate) fn charts(record: &RunRecord, made: Made<'_>) -> Charts {
     let panel = |(&case, label): (&usize, &String)| {
         let budget = record.results[case].hbm_budget.limit().map(|bytes| bytes.get() as f64);
         Panel {
-            name: format!("{label}: {}", time(span(timeline(record, case)).1 as f64)),
+            name: label.clone(),
+            below: took(record, case),
             look: Some(looks[case]),
             layers: (0..tiers.len()).filter_map(|tier| layer(case, tier)).collect(),
             // A budget far above all would press the lines to the floor.
             level: budget.filter(|budget| *budget <= 1.3 * most).map(|budget| budget / size),
-            front: Vec::new(),
+            ..Panel::default()
         }
     };
     // Budgets may be above all that is held.
@@ -62,7 +65,7 @@ pub(crate) fn charts(record: &RunRecord, made: Made<'_>) -> Charts {
     let keys = (0..tiers.len()).filter(|&tier| used(tier));
     let panels = Panels {
         record,
-        title: format!("{}: what the tiers hold in a step", record.scenario),
+        title: format!("{}: what the tiers hold in the last measured step", record.scenario),
         about: record.about.clone(),
         x: Shared {
             range: Some((0.0, 100.0)),
@@ -71,22 +74,22 @@ pub(crate) fn charts(record: &RunRecord, made: Made<'_>) -> Charts {
         y: Shared { range: Some((0.0, top / size)), ..Shared::of(format!("bytes held ({unit})")) },
         keys: keys.map(|tier| (tier, tiers[tier].0.clone())).collect(),
         panels,
-        notes: labels.left_out.into_iter().chain(rest(record, cases.len())).collect(),
+        notes: labels.left_out.into_iter().chain(rest(record, &all, "cases")).collect(),
         level: "HBM budget".to_owned(),
     };
     vec![("occupancy".to_owned(), panels.chart(made))]
 }
 
-/// The cases that have a panel, of those that may have one, the quickest first.
-pub(crate) fn shown(record: &RunRecord, of: impl Fn(usize) -> bool) -> Vec<usize> {
-    let mut cases = with_timeline(record);
-    cases.retain(|&case| of(case));
+/// The cases that have a panel, of those that may have one: the quickest first, emulated ones last.
+pub(crate) fn shown(record: &RunRecord, of: &[usize]) -> Vec<usize> {
+    let mut cases = of.to_vec();
     order(record, &mut cases);
     cases.truncate(MOST_CASES);
     cases
 }
 
-fn with_timeline(record: &RunRecord) -> Vec<usize> {
+/// The cases whose last step is known.
+pub(crate) fn with_timeline(record: &RunRecord) -> Vec<usize> {
     let has = |case: &usize| {
         let figures = record.results[*case].outcome.figures();
         figures.is_some_and(|figures| span(&figures.timeline).1 > 0)
@@ -96,10 +99,28 @@ fn with_timeline(record: &RunRecord) -> Vec<usize> {
     (0..record.results.len()).filter(|case| one && has(case)).collect()
 }
 
-/// What is said where not all cases have a panel.
-pub(crate) fn rest(record: &RunRecord, shown: usize) -> Option<String> {
-    let all = with_timeline(record).len();
-    (shown < all).then(|| format!("The quickest {shown} of {all} cases; timeline.json has all."))
+/// What is said where not all cases have a panel, but the first of those that may: `what` they are.
+pub(crate) fn rest(record: &RunRecord, may: &[usize], what: &str) -> Option<String> {
+    let (all, may, emulated) = (
+        with_timeline(record).len(),
+        may.len(),
+        may.iter().any(|&case| record.results[case].emulated),
+    );
+    let last = if emulated { ", emulated ones last" } else { "" };
+    let which = match may > MOST_CASES {
+        true => format!("The quickest {MOST_CASES} of {may} {what}{last}"),
+        false if may < all => format!("All {may} {what}"),
+        false => return None,
+    };
+    Some(format!("{which}; timeline.json has all {all}."))
+}
+
+/// How long the step that is shown took, and beside it the mean of those measured where that is
+/// another.
+pub(crate) fn took(record: &RunRecord, case: usize) -> String {
+    let mean = record.results[case].outcome.figures().expect("it ran").mean_step();
+    let [own, mean] = [span(timeline(record, case)).1, mean.ps()].map(|ps| time(ps as f64));
+    if own == mean { own } else { format!("{own} (mean {mean})") }
 }
 
 /// The timeline of a case that has one.
@@ -148,6 +169,7 @@ fn occupancy(timeline: &Timeline, tier: usize) -> Vec<(f64, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::common;
     use tiersim_models::results::{Residency, ShownStep};
     use tiersim_models::units::{Bytes, Span, Time};
 
@@ -174,5 +196,18 @@ mod tests {
     fn a_peak_within_a_column_is_kept() {
         let timeline = holding(&[(1000, 0, 5), (1601, 0, 99), (1602, 0, 6)]);
         assert_eq!(occupancy(&timeline, 0).iter().map(|at| at.1).max(), Some(99));
+    }
+
+    #[test]
+    fn what_is_said_counts_those_that_may_have_a_panel_and_names_the_mean() {
+        let record = common::training();
+        let all = with_timeline(&record);
+        assert_eq!(all.len(), 9);
+        let said = rest(&record, &all, "cases").expect("there are more");
+        assert_eq!(said, "The quickest 6 of 9 cases; timeline.json has all 9.");
+        let said = rest(&record, &all[..4], "cases that copy in it").expect("there are more");
+        assert_eq!(said, "All 4 cases that copy in it; timeline.json has all 9.");
+        // The step that is shown is a blink beside the mean.
+        assert_eq!(took(&record, 1), "1.50 us (mean 431 ms)");
     }
 }

@@ -51,7 +51,10 @@ pub fn ops_text(of: &OpGrades) -> String {
         }
     }
     if of.unpriced > 0 {
-        text += &format!("  {} left out: no peak of their precision, or no link\n", of.unpriced);
+        text += &format!(
+            "  {} left out: no peak of their precision, or no link to so many devices\n",
+            of.unpriced
+        );
     }
     let grades = of.grades();
     if grades.is_empty() {

@@ -20,8 +20,9 @@ use tiersim_models::results::RunRecord;
 
 /// So many panels fit a page.
 pub(crate) const MOST_PANELS: usize = 12;
-/// Above a panel: its name.
+/// Above a panel: its name, and what stands below that.
 const HEAD: f64 = 22.0;
+const BELOW: f64 = 16.0;
 /// Between panels.
 const GAP: f64 = 16.0;
 /// What is drawn in a panel.
@@ -47,6 +48,8 @@ pub(crate) struct Layer {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Panel {
     pub(crate) name: String,
+    /// What stands below the name, in small.
+    pub(crate) below: String,
     /// The marker that stands beside its name: that of a case on other charts.
     pub(crate) look: Option<usize>,
     pub(crate) layers: Vec<Layer>,
@@ -87,6 +90,15 @@ pub(crate) struct Panels<'r> {
 impl Shared {
     pub(crate) fn of(title: impl Into<String>) -> Shared {
         Shared { title: title.into(), range: None, ratio: f64::INFINITY, named: Vec::new() }
+    }
+
+    /// The title, with what distances on its scale are not, beside the unit.
+    fn titled(&self, scale: &Scale) -> String {
+        match (scale.said(), self.title.strip_suffix(')')) {
+            ("", _) => self.title.clone(),
+            (said, Some(open)) => format!("{open}{said})"),
+            (said, None) => format!("{} ({})", self.title, said.trim_start_matches(", ")),
+        }
     }
 
     fn ticks(&self, scale: &Scale, wanted: usize) -> Vec<(f64, String)> {
@@ -139,10 +151,12 @@ impl Panels<'_> {
             plot.draw(&mut canvas, panel);
         }
         let centre = f64::midpoint(area.left, area.right);
-        let title = fit(&self.x.title, style::AXIS, area.width());
+        // Panels have the same scales.
+        let [x, y] = [self.x.titled(&plots[0].x), self.y.titled(&plots[0].y)];
+        let title = fit(&x, style::AXIS, area.width());
         frame::x_title(&mut canvas, &title, centre, sheet.floor() - 6.0);
         let middle = f64::midpoint(area.top, area.bottom);
-        frame::y_title(&mut canvas, &self.y.title, sheet.margin + 10.0, middle, area.height());
+        frame::y_title(&mut canvas, &y, sheet.margin + 10.0, middle, area.height());
         frame::footer(&mut canvas, self.record, made.version);
         Chart::new(self.title, canvas)
     }
@@ -167,7 +181,10 @@ impl Panels<'_> {
             let key = |canvas: &mut Canvas, at: (f64, f64)| {
                 canvas.path(frame::sample_stairs(at), style::FRONT, 4.0);
             };
-            last.push(Entry { key: Box::new(key), text: "front of the panel".to_owned() });
+            last.push(Entry {
+                key: Box::new(key),
+                text: "front of a panel, if more than one case is on it".to_owned(),
+            });
         }
         if self.panels.iter().any(|panel| panel.level.is_some()) {
             let key = |canvas: &mut Canvas, (x, y): (f64, f64)| {
@@ -192,7 +209,9 @@ impl Panels<'_> {
         let (xs, mut ys): (Vec<f64>, Vec<f64>) = finite.copied().unzip();
         ys.extend(self.panels.iter().filter_map(|panel| panel.level));
         let high = (area.height() - 40.0) / rows as f64;
-        let inner = high - HEAD - GAP / 2.0;
+        let some = self.panels.iter().any(|panel| !panel.below.is_empty());
+        let head = if some { HEAD + BELOW } else { HEAD };
+        let inner = high - head - GAP / 2.0;
         let probe = self.y.scale(&ys, inner, 0.0);
         let labels = self.y.ticks(&probe, sheet.ticks(6, inner * 1.5)).into_iter();
         let widest = labels.map(|(_, label)| text_width(&label, SMALL)).fold(0.0, f64::max);
@@ -200,7 +219,7 @@ impl Panels<'_> {
         let wide = (area.right - left) / columns as f64;
         let place = |index: usize| {
             let (column, row) = ((index % columns) as f64, (index / columns) as f64);
-            let (x, y) = (left + wide * column, area.top + high * row + HEAD);
+            let (x, y) = (left + wide * column, area.top + high * row + head);
             let place = Rect::new(x, y, x + wide - GAP, y + inner);
             let x = self.x.scale(&xs, place.left, place.right);
             Plot { place, x, y: self.y.scale(&ys, place.bottom, place.top) }
@@ -244,7 +263,7 @@ impl Plot {
         {
             let y = self.y.at(value);
             canvas.line((place.left, y), (place.right, y), style::GRID, 1.0);
-            if left && y + SMALL < taken {
+            if left && !label.is_empty() && y + SMALL < taken {
                 let at = (place.left - 7.0, y + 4.5);
                 canvas.text(&label, at, SMALL, style::INK, Align::Right);
                 taken = y;
@@ -255,16 +274,21 @@ impl Plot {
 
     fn draw(&self, canvas: &mut Canvas, panel: &Panel) {
         let place = self.place;
+        let top = if panel.below.is_empty() { place.top } else { place.top - BELOW };
         let indent = match panel.look {
             Some(look) => {
-                style::marker(canvas, look, (place.left + 7.0, place.top - 10.0), 5.0, 1.0);
+                style::marker(canvas, look, (place.left + 7.0, top - 10.0), 5.0, 1.0);
                 18.0
             }
             None => 0.0,
         };
-        let name = fit_name(&panel.name, LABEL, place.width() - indent);
+        let (name, marks) = marks_apart(&panel.name);
+        let name = fit_name(&name, LABEL, place.width() - indent - text_width(&marks, LABEL));
+        let below = fit(&panel.below, SMALL, place.width() - indent);
         let at = (place.left + indent, place.top - 6.0);
-        canvas.text(&name, at, LABEL, style::INK, Align::Left);
+        canvas.text(&below, at, SMALL, style::SOFT_INK, Align::Left);
+        let at = (place.left + indent, top - 6.0);
+        canvas.text(&(name + &marks), at, LABEL, style::INK, Align::Left);
         if panel.front.len() > 1 {
             let front = panel.front.iter().map(|&point| self.at(point));
             canvas.path(frame::stairs(front, place), style::FRONT, 4.0);
@@ -333,7 +357,36 @@ impl Plot {
     }
 }
 
+/// A name that is too long is cut, but not what a reader must know of it, such as ` (oracle)`: the
+/// name without that, and that.
+fn marks_apart(name: &str) -> (String, String) {
+    let of = |mark: &str| name.find(mark).map(|at| (at, at + mark.len()));
+    match [" (oracle)", " (learned)", " (oracle, learned)", " (emulated)"].into_iter().find_map(of)
+    {
+        Some((from, to)) => {
+            (format!("{}{}", &name[..from], &name[to..]), name[from..to].to_owned())
+        }
+        None => (name.to_owned(), String::new()),
+    }
+}
+
 fn level(canvas: &mut Canvas, (from, to): (f64, f64), y: f64) {
     let (width, dashes) = (against_marks::WIDTH, against_marks::DASHES);
     canvas.dashed(&[(from, y), (to, y)], style::SOFT_INK, width, dashes);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cut_name_keeps_what_a_reader_must_know() {
+        let apart = |name| {
+            let (name, mark) = marks_apart(name);
+            [name, mark]
+        };
+        let of_oracle = ["clairvoyant, lookahead: all", " (oracle)"];
+        assert_eq!(apart("clairvoyant (oracle), lookahead: all"), of_oracle);
+        assert_eq!(apart("lru (2)"), ["lru (2)", ""]);
+    }
 }

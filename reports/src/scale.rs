@@ -77,6 +77,16 @@ impl Scale {
         }
     }
 
+    /// What a title says of an axis on which distances are not those from 0: a small difference
+    /// looks like a large one.
+    pub(crate) fn said(&self) -> &'static str {
+        match (self.log, self.lo > 0.0) {
+            (true, _) => ", logarithmic",
+            (false, true) => ", not from 0",
+            (false, false) => "",
+        }
+    }
+
     /// The pixel of `value`.
     pub(crate) fn at(&self, value: f64) -> f64 {
         self.from + (self.to - self.from) * self.share(value)

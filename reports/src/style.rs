@@ -6,7 +6,7 @@
 //! and Smith, 2015): its lightness grows evenly, so it survives a black-and-white printer.
 
 pub(crate) use crate::canvas::Color;
-use crate::canvas::{Canvas, Item, Mark};
+use crate::canvas::{Canvas, Item, MERGED, Mark};
 
 pub(crate) const WHITE: Color = Color(255, 255, 255, 1.0);
 /// Text and titles.
@@ -64,6 +64,15 @@ const SERIES: [Color; COLORS] = [
 const DASHES: [Option<(f64, f64)>; 4] =
     [None, Some((9.0, 5.0)), Some((3.0, 4.0)), Some((16.0, 5.0))];
 
+/// Of ink and white the one that stands out more on a colour: the larger ratio of WCAG 2.
+pub(crate) fn ink_on(color: Color) -> Color {
+    let contrast = |text: Color| {
+        let (a, b) = (color.luminance() + 0.05, text.luminance() + 0.05);
+        a.max(b) / a.min(b)
+    };
+    if contrast(INK) >= contrast(WHITE) { INK } else { WHITE }
+}
+
 /// The colour of series `index`.
 pub(crate) fn series_color(index: usize) -> Color {
     if index < SHAPES { SERIES[index % COLORS] } else { SOFT_INK }
@@ -84,7 +93,7 @@ pub(crate) fn marker_of(
     opacity: f64,
 ) {
     let (look, of) = (index as u16, Some(case.map(|case| case as u32)));
-    canvas.items.push(Item::Mark(Mark { look, at, radius, opacity, of }));
+    canvas.mark(Mark { look, at, radius, opacity, of });
 }
 
 impl Mark {
@@ -121,9 +130,14 @@ pub(crate) fn line(canvas: &mut Canvas, look: usize, path: &[(f64, f64)]) {
     }
 }
 
+/// More points than this have one marker where they look alike in one place: no page tells so many
+/// apart.
+pub(crate) const MOST_APART: usize = 10_000;
+
 /// Radius and opacity of markers when there are `count` of them.
 pub(crate) fn marker_size(count: usize) -> (f64, f64) {
     match count {
+        n if n > MOST_APART => (3.0, MERGED),
         n if n > 1500 => (3.0, 0.3),
         n if n > MOST_JOINED => (4.0, 0.5),
         n if n > MOST_LABELS => (5.5, 1.0),

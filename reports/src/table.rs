@@ -129,6 +129,9 @@ fn details(record: &RunRecord, version: &str, width: usize, out: &mut String) {
     line("hardware", &each(record, |on| on.hardware.to_string()));
     line("workload", &each(record, |on| on.workload.to_string()));
     line("op time", &each(record, |on| on.op_time.to_string()));
+    if let Some(scope) = scope(record.base().devices) {
+        line("devices", &scope);
+    }
     let baseline = spread(record, |on| on.baseline.mean_step());
     line("baseline", &format!("{baseline} per step with unlimited HBM"));
     let bound = spread(record, |on| on.bound);
@@ -144,6 +147,12 @@ fn details(record: &RunRecord, version: &str, width: usize, out: &mut String) {
     }
     let print = short_fingerprint(&record.fingerprint);
     line("run", &format!("{print}, tiersim {version}"));
+}
+
+/// What figures are of, where a job has several devices.
+pub(crate) fn scope(devices: u64) -> Option<String> {
+    let words = "work per second is of all together, every other figure of one of them";
+    (devices > 1).then(|| format!("{devices}: {words}"))
 }
 
 /// A time of the conditions; of several the least and the greatest.

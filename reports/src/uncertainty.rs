@@ -26,9 +26,14 @@ pub(crate) use json::summary;
 
 /// Above this share of draws in which another is quicker the verdict flips.
 const MOST_LOST: f64 = 0.05;
-/// A rank correlation below this names no number that decides: with a hundred draws of a few
-/// numbers that nothing hangs on, one of them comes near it by chance.
-pub(crate) const LEAST_CORRELATION: f64 = 0.3;
+/// A rank correlation over so many draws that is nearer to 0 names no number that decides: it is
+/// three standard deviations of what two things have that know nothing of each other, whose variance
+/// is `1 / (n - 1)` (M. Kendall, "Rank Correlation Methods", 1948). Of a dozen numbers one in thirty
+/// charts has such a one by chance; with 1.96 of them every second chart would.
+pub(crate) fn least_correlation(draws: usize) -> f64 {
+    (3.0 / (draws.saturating_sub(1) as f64).sqrt()).min(1.0)
+}
+
 /// Most rivals that are named in sentences.
 const MOST_NAMED: usize = 3;
 /// Most rivals that the best is held against, the next in the table first.
@@ -179,14 +184,11 @@ fn said(contest: &Contest, of: &UncertaintyRecord) -> (&'static str, String) {
 /// What a count hangs on, as the rest of a sentence.
 fn hangs(of: &UncertaintyRecord, decides: Option<(usize, f64)>) -> String {
     match decides {
-        Some((number, by)) if by.abs() >= LEAST_CORRELATION => {
+        Some((number, by)) if by.abs() >= least_correlation(of.draws) => {
             let name = &of.numbers[number].name;
             format!("; it hangs on {name} (rank correlation {by:.2})")
         }
-        Some((number, by)) => {
-            let name = &of.numbers[number].name;
-            format!("; it hangs on no single number (most on {name}, rank correlation {by:.2})")
-        }
+        Some(_) => "; it hangs on no single number".to_owned(),
         None => String::new(),
     }
 }
@@ -237,4 +239,17 @@ pub(crate) fn band_column(record: &RunRecord, cases: &[usize]) -> Option<Column>
     let what = if served { "first token" } else { "step" };
     let header = [what.to_owned(), format!("p5 to p95 of draws {unit}")];
     Some(Column { header, cells: bands.iter().zip(cases).map(cell).collect() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fewer_the_draws_the_more_is_chance() {
+        for (draws, least) in [(1, 1.0), (10, 1.0), (20, 0.688), (100, 0.302), (1000, 0.095)] {
+            let found = least_correlation(draws);
+            assert!((found - least).abs() < 5e-4, "{draws} draws: {found}, not {least}");
+        }
+    }
 }

@@ -1,16 +1,18 @@
 //! The answer before the table: which case is best, by how much over which baseline, what the next
 //! one saves, and what does not fit.
 //!
+//! A case that sees the whole trace is marked, as in the table, and beside it stands one that does
+//! not: nobody can build an oracle.
 //! Invariant: the best is the first of the table's order, so that verdict and table cannot
 //! disagree; emulated cases, which do not pay for every access, are never it.
 
-use crate::contest::{gap, order};
+use crate::contest::{gap, marks, order};
 use crate::series::machine_of;
 use crate::units::{three_digits, time};
 use crate::words::{count, finite, shortened};
 use crate::{replications, uncertainty};
 use tiersim_models::hardware::HBM;
-use tiersim_models::results::{CaseRecord, Figures, Outcome, RunRecord};
+use tiersim_models::results::{CaseRecord, Figures, Lookahead, Outcome, RunRecord};
 use tiersim_models::units::shown::of_sizes;
 
 /// Most characters of a case's name in a sentence.
@@ -29,10 +31,11 @@ pub(crate) fn verdict(record: &RunRecord) -> Vec<(&'static str, String)> {
     let mut lines = Vec::new();
     if let Some((best, figures)) = ranked.first().and_then(|best| Some((*best, runs(best)?))) {
         let word = if ranked.len() > 1 { "best" } else { "result" };
-        lines.push((word, format!("{}: {}", name(best), stands(record, best, figures))));
+        lines.push((word, format!("{}: {}", marked(best), stands(record, best, figures))));
         let others = machines(record, &ranked, best, figures);
         lines.extend(others.into_iter().map(|text| ("machine", text)));
-        lines.extend(next(record, &ranked[1..], best, figures).map(|text| ("then", text)));
+        let others = next(record, &ranked[1..], best, figures);
+        lines.extend(others.into_iter().map(|text| ("then", text)));
     } else if !record.results.is_empty() {
         lines.push(("result", "no case that pays for every access ran to its end".to_owned()));
     }
@@ -60,7 +63,7 @@ fn machines(
         let ratio = own.mean_step().ps() as f64 / (figures.mean_step().ps() as f64).max(1.0);
         let what = if own.serving.is_some() { "; a step takes" } else { "," };
         let takes = takes(record, case, own);
-        lines.push(format!("{}: {takes}{what} {} the best's", name(case), compared(ratio)));
+        lines.push(format!("{}: {takes}{what} {} the best's", marked(case), compared(ratio)));
     }
     lines.truncate(MOST_MACHINES);
     lines
@@ -73,6 +76,14 @@ fn runs(case: &CaseRecord) -> Option<&Figures> {
 
 fn name(case: &CaseRecord) -> String {
     shortened(&case.label, MOST_NAME)
+}
+
+/// The name, with what a reader must know before comparing it.
+fn marked(case: &CaseRecord) -> String {
+    match marks(case).join(", ") {
+        none if none.is_empty() => name(case),
+        marks => format!("{} ({marks})", name(case)),
+    }
 }
 
 fn peak(figures: &Figures) -> u64 {
@@ -95,42 +106,68 @@ fn takes(record: &RunRecord, case: &CaseRecord, figures: &Figures) -> String {
 fn stands(record: &RunRecord, case: &CaseRecord, figures: &Figures) -> String {
     let step = figures.mean_step().ps() as f64;
     let base = case.baseline_step.ps() as f64;
+    let gap = gap(case).filter(|gap| *gap >= 0.0005).map(change);
     let mut text = takes(record, case, figures);
-    if base > 0.0 {
-        let ratio = step / base;
-        text += &match equal(ratio) {
-            true => ", as with unlimited HBM (the baseline)".to_owned(),
-            false => {
-                format!(", {} the baseline's {} with unlimited HBM", compared(ratio), time(base))
-            }
-        };
+    let ratio = (base > 0.0).then_some(step / base);
+    let of_baseline = ratio.map(|ratio| match equal(ratio) {
+        true => "as long as with unlimited HBM".to_owned(),
+        false => format!("{} the baseline's {} with unlimited HBM", compared(ratio), time(base)),
+    });
+    if figures.serving.is_some() {
+        // Baseline and bound are of a step, which has not been named yet.
+        let bound = gap.map(|gap| format!("{gap} more than its bound"));
+        let words: Vec<String> = of_baseline.into_iter().chain(bound).collect();
+        if !words.is_empty() {
+            text += &format!("; a step takes {}", words.join(", "));
+        }
+        return text;
     }
-    if let Some(gap) = gap(case).filter(|gap| *gap >= 0.0005) {
-        text += &format!("; {} over the bound", change(gap));
-    }
-    text
+    text += &match (of_baseline, ratio.is_some_and(equal)) {
+        (None, _) => String::new(),
+        (Some(_), true) => ", as with unlimited HBM (the baseline)".to_owned(),
+        (Some(words), false) => format!(", {words}"),
+    };
+    text + &gap.map_or(String::new(), |gap| format!("; {gap} over the bound"))
 }
 
-/// The quickest of the others that needs less HBM, or else the next.
+/// The quickest of the others that needs less HBM, or else the next; behind one that sees the whole
+/// trace that of those which do not.
 fn next(
     record: &RunRecord,
     others: &[&CaseRecord],
     best: &CaseRecord,
     figures: &Figures,
-) -> Option<String> {
-    let less = |case: &&&CaseRecord| {
+) -> Vec<String> {
+    let less = |case: &CaseRecord| {
         runs(case).is_some_and(|own| (peak(own) as f64) < 0.99 * peak(figures) as f64)
     };
-    let case = others.iter().find(less).or_else(|| others.first())?;
+    let oracle = |case: &CaseRecord| case.lookahead == Lookahead::Oracle;
+    let next = |oracles: bool| {
+        let mut of = others.iter().copied().filter(|case| oracles || !oracle(case));
+        of.clone().find(|case| less(case)).or_else(|| of.next())
+    };
+    let first = next(true);
+    let beside = first.filter(|case| oracle(case)).and_then(|_| next(false));
+    let said = |case| then(record, case, (best, figures), less(case));
+    first.into_iter().chain(beside).filter_map(said).collect()
+}
+
+/// One of the others beside the best; whether it needs `less` HBM.
+fn then(
+    record: &RunRecord,
+    case: &CaseRecord,
+    (best, figures): (&CaseRecord, &Figures),
+    less: bool,
+) -> Option<String> {
     let own = runs(case)?;
     let (step, first) = (own.mean_step().ps() as f64, figures.mean_step().ps() as f64);
-    let mut text = format!("{}: {}", name(case), takes(record, case, own));
+    let mut text = format!("{}: {}", marked(case), takes(record, case, own));
     // Points of a sweep may stand beside different baselines, and times of different work.
     if first > 0.0 && case.baseline_step == best.baseline_step {
         let what = if own.serving.is_some() { "; a step takes" } else { "," };
         text += &format!("{what} {} the best's", compared(step / first));
     }
-    if less(&case) {
+    if less {
         let (unit, size) = of_sizes(peak(figures) as f64);
         let [own, most] = [peak(own), peak(figures)].map(|peak| three_digits(peak as f64 / size));
         text += &format!(", with a peak of {own} {unit} of HBM instead of {most}");
@@ -171,4 +208,48 @@ fn misfits(record: &RunRecord) -> Option<String> {
         more => format!("; and {more} more"),
     };
     Some(format!("{} of {all} out of memory: {named}{more}", failed.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::common;
+    use tiersim_models::units::Span;
+
+    fn said(record: &RunRecord, word: &str) -> Vec<String> {
+        let lines = verdict(record).into_iter().filter(|(own, _)| *own == word);
+        lines.map(|(_, text)| text).collect()
+    }
+
+    #[test]
+    fn an_oracle_is_marked_and_beside_it_stands_a_case_that_is_none() {
+        let mut record = common::training();
+        let [best, next] = ["Adam 70/30 migrate", "Adam 70/30 in place"];
+        assert!(said(&record, "best")[0].starts_with(&format!("{best}: ")));
+        assert!(said(&record, "then")[0].starts_with(&format!("{next}: ")));
+        let own = |label: &str| record.results.iter().position(|case| case.label == label);
+        let (best, next) = (own(best).unwrap(), own(next).unwrap());
+        record.results[next].lookahead = Lookahead::Oracle;
+        record.results[best].learned = true;
+        assert!(said(&record, "best")[0].starts_with("Adam 70/30 migrate (learned): "));
+        let then = said(&record, "then");
+        assert_eq!(then.len(), 2, "{then:?}");
+        assert!(then[0].starts_with("Adam 70/30 in place (oracle): "), "{then:?}");
+        assert!(then[1].starts_with("Adam 50/50 migrate: "), "{then:?}");
+    }
+
+    /// There is no bound of TTFT.
+    #[test]
+    fn what_is_said_of_a_bound_of_served_requests_names_the_step() {
+        let mut record = common::single();
+        let case = &mut record.results[0];
+        case.bound_step = Span::from_ps(250_000_000_000);
+        assert!(said(&record, "result")[0].ends_with("; 100 % over the bound"));
+        let mut figures = common::figures(500.0, 40.0);
+        figures.serving = Some(Box::default());
+        record.results[0].outcome = figures.into();
+        let text = &said(&record, "result")[0];
+        assert!(text.ends_with(" with unlimited HBM, 100 % more than its bound"), "{text}");
+        assert!(text.contains("; a step takes 24.2 % more than the baseline's"), "{text}");
+    }
 }

@@ -76,7 +76,12 @@ impl Durations {
                 };
                 let spans: Result<Vec<Span>, usize> =
                     trace.ops.iter().enumerate().map(time).collect();
-                spans.map_err(|row| format!("op {row} of the trace has no recorded duration"))?
+                spans.map_err(|row| {
+                    format!(
+                        "op {row} of the trace has no recorded duration, as ops of generated traces have \
+                         none: name the trace in a scenario with `time: roofline(...)` or `op_times(...)`"
+                    )
+                })?
             }
         };
         let jitter = (spec.jitter > 0.0).then(|| Jitter { factor: mean_one(spec.jitter), seed });

@@ -483,6 +483,7 @@ pub(crate) fn conditions(
         }
         OpTime::Recorded { scale } => format!("recorded durations x {scale}"),
     };
+    let recorded = &bench.workload.trace;
     let mut own = Conditions {
         hardware: hardware.name.clone().into(),
         tiers: hardware.tiers.iter().map(|tier| (tier.name.clone(), tier.kind)).collect(),
@@ -496,8 +497,16 @@ pub(crate) fn conditions(
             TraceSource::Model(work) => work.tokens(),
             // Iterations differ.
             TraceSource::Serving(_) => 0,
-            _ => bench.workload.trace.tokens_per_step(),
+            _ => recorded.tokens_per_step(),
         },
+        devices: match &scenario.workload.trace {
+            TraceSource::Training(training) => training.devices(),
+            TraceSource::Model(work) => work.devices(),
+            TraceSource::Serving(source) => source.serving.tensor.into(),
+            // What is counted of a recording is one rank's.
+            _ => 1,
+        },
+        counts_steps: scenario.workload.trace.is_recorded() && recorded.tokens_per_step() == 1,
         baseline: baseline.into(),
         bound: bench.bound(),
         bound_curve: Vec::new(),
@@ -520,6 +529,7 @@ pub(crate) fn record(
         fingerprint,
         power_and_price: hardware.economics.facts.clone(),
         assumed: hardware.assumed_facts().cloned().collect(),
+        machines: Vec::new(),
         conditions,
         axes: Vec::new(),
         results,

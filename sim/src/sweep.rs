@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tiersim_models::diagnostic::Warning;
 use tiersim_models::hardware::{HBM, Hardware};
 use tiersim_models::lint::lint_hardware;
-use tiersim_models::results::{CaseRecord, Conditions, RunRecord};
+use tiersim_models::results::{CaseRecord, Conditions, MACHINE, MachineFacts, RunRecord};
 use tiersim_policies::scenario::sweep::Sweep;
 use tiersim_policies::scenario::traces::Traces;
 use tiersim_policies::scenario::{Case, labelled};
@@ -83,6 +83,7 @@ pub fn run_sweep(
     let mut record = record(&sweep.base, fingerprint, conditions, results);
     record.axes = sweep.axes.iter().map(|axis| axis.name.clone()).collect();
     record.skipped.clone_from(&sweep.skipped);
+    record.machines = machines(&all);
     let of_machines: Vec<Vec<Warning>> =
         all.benches.par_iter().map(|bench| lint_hardware(&bench.hardware)).collect();
     for (scenario, of_machine) in all.benches.iter().zip(of_machines) {
@@ -94,6 +95,26 @@ pub fn run_sweep(
     }
     record.warnings.extend(all.warnings);
     Ok(record)
+}
+
+/// The numbers of each machine that cases are compared on, as the first of its cases has it.
+fn machines(all: &Jobs<'_>) -> Vec<MachineFacts> {
+    let mut machines: Vec<MachineFacts> = Vec::new();
+    for job in &all.jobs {
+        let on = job.params.iter().find(|(axis, _)| axis == MACHINE);
+        let Some(name) = on.map(|(_, name)| name.to_string()) else { continue };
+        if machines.iter().all(|known| known.machine != name) {
+            let hardware = &all.benches[job.bench].hardware;
+            machines.push(MachineFacts {
+                machine: name,
+                hardware: hardware.name.clone(),
+                power_and_price: hardware.economics.facts.clone(),
+                assumed: hardware.assumed_facts().cloned().collect(),
+                assumed_numbers: hardware.assumed(),
+            });
+        }
+    }
+    machines
 }
 
 /// Runs the cases of one shard ([`cases_of`]), whose results only the journal has.

@@ -3,12 +3,14 @@
 // and axe-core, which a machine may lack.
 //
 //   npm install --prefix AXE axe-core
-//   node tests/browser/check.mjs [--axe AXE] [--shots FOLDER] [--tiersim COMMAND] out/NAME/report.html ...
+//   node tests/browser/check.mjs [--axe AXE] [--shots FOLDER] [--tiersim COMMAND] [--file SCENARIO]
+//     out/NAME/report.html ...
 //
 // A page may be one of tiersim serve as well: its address, such as http://127.0.0.1:7878/scenario.
 // It may ask its own server and nobody else.
 // On a page with sliders it turns some of them by pointer and keyboard; with --tiersim it asks that
 // command the same, from the project's folder, and every number must be equal to the last digit.
+// With --file, the file that the page is served of, it breaks, mends and changes that beside the page.
 // Ends with 1 if anything fails, or if axe-core finds what it calls serious or critical.
 import { execFileSync, spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -16,11 +18,11 @@ import { tmpdir } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 
-const options = { axe: null, shots: null, tiersim: null };
+const options = { axe: null, shots: null, tiersim: null, file: null };
 const pages = [];
 for (let at = 2; at < process.argv.length; at += 1) {
   const word = process.argv[at];
-  if (["--axe", "--shots", "--tiersim"].includes(word)) {
+  if (["--axe", "--shots", "--tiersim", "--file"].includes(word)) {
     at += 1;
     options[word.slice(2)] = process.argv[at];
   } else {
@@ -259,6 +261,36 @@ async function edits(tab) {
   check(/\.ron:\d+:\d+: .*frob/s.test(said), `what is wrong is said with its place: ${said}`);
 }
 
+// What a page says when its scenario is another beside it: no figure of an earlier one, ever.
+async function changes(tab) {
+  if (!options.file || !await tab.run(`!!document.querySelector(".edit")`)) { return; }
+  const place = `document.querySelector(".what-if")`;
+  const turn = async (text) => {
+    writeFileSync(options.file, text);
+    await tab.run(`(() => { const one = document.getElementById("what-if-0");
+      one.value = one.value === "0" ? "1" : "0"; one.dispatchEvent(new Event("input")); })()`);
+    await tab.until(`${place}.dataset.state !== "running"`);
+    return tab.run(`${place}.dataset.state`);
+  };
+  const said = () => tab.run(`${place}.querySelector(".said").textContent`);
+  // What is seen, and not what is there.
+  const shown = () => tab.run(`[${place}.querySelector("code").innerText, ...[...${place}
+    .querySelectorAll("td[data-value]")].map((cell) => cell.innerText)].filter(Boolean).length`);
+  const text = readFileSync(options.file, "utf8");
+  const name = text.match(/name: ("[^"]*")/)[1];
+  check(await turn(text) === "ready" && await shown() > 1, `the page goes on: ${await said()}`);
+  check(await turn("Scenario(") === "error", "what is broken is refused");
+  check(await shown() === 0, "of what was refused no figure and no command is shown");
+  if (options.shots) { await tab.shot(join(options.shots, "what-if-refused.png")); }
+  check(await turn(text) === "ready" && await shown() > 1, `mended it goes on: ${await said()}`);
+  const other = text.replaceAll(name, '"another name"');
+  check(await turn(other) === "refused", "another scenario is refused");
+  check(/changed since this page was made. Load the page again/.test(await said()), await said());
+  check(await tab.run(`${place}.querySelectorAll("table, svg, input, code").length`) === 0,
+    "nothing of the earlier scenario stays");
+  writeFileSync(options.file, text);
+}
+
 async function quiet(tab, page) {
   const server = /^http:/.test(page) ? new URL(page).origin + "/" : null;
   const own = events.slice(tab.errors).filter((event) => event.sessionId === tab.sessionId);
@@ -313,6 +345,7 @@ for (const page of pages) {
   await quiet(tab, page);
   // The browser tells of an answer that is none, which this asks for.
   await edits(tab);
+  await changes(tab);
   await accessible(tab, "light");
   await tab.media([{ name: "prefers-color-scheme", value: "dark" }]);
   if (name) { await tab.shot(`${name}dark.png`); }

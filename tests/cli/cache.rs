@@ -162,6 +162,35 @@ fn packed_plain_and_tables_give_the_same() {
     }
 }
 
+/// Lists and tables of libCacheSim, of which somebody says the columns.
+#[test]
+fn foreign_tables_give_what_ours_gives() {
+    let project = Project::empty();
+    let requests = requests();
+    project.write("t.csv", table(&requests));
+    let (mut list, mut foreign) = (String::new(), "v;size;id\n".to_owned());
+    for (object, size) in &requests {
+        list += &format!("{object}\n");
+        foreign += &format!("1;{size};{object}\n");
+    }
+    project.write("t.txt", list);
+    project.write("f.csv", foreign);
+    let columns = "obj-id-col=3, obj-size-col=2, delimiter=;, has-header=true";
+    for policy in ["lru", "belady", "arc"] {
+        let of = |args: &[&str]| {
+            let mut json = json(&project, &[args, &["--policy", policy]].concat());
+            json.as_object_mut().expect("a map").remove("trace");
+            json
+        };
+        let sized = ["--capacity", "3000"];
+        let ours = of(&[&["t.csv"], &sized[..]].concat());
+        assert_eq!(of(&[&["f.csv", "-t", columns], &sized[..]].concat()), ours, "{policy}");
+        let pages = ["--object-bytes", "4KiB", "--capacity", "64KiB"];
+        let ours = of(&[&["t.csv"], &pages[..]].concat());
+        assert_eq!(of(&[&["t.txt"], &pages[..]].concat()), ours, "{policy}");
+    }
+}
+
 #[test]
 fn what_is_larger_than_the_cache_is_not_cached() {
     let project = Project::empty();

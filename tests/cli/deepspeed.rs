@@ -145,8 +145,8 @@ fn what_contradicts_itself_or_is_no_configuration_is_refused() {
         ),
         (
             r#"{"zero_optimization": {"stage": 2}}"#,
-            &["--gpus", "4", "--device", "b200"],
-            "b200 does not say where they meet",
+            &["--gpus", "4", "--device", "b300"],
+            "b300 does not say where they meet",
         ),
         ("[1, 2]", &[], "a mapping of keys to values"),
         ("{\"a\": ", &[], "ds.json:"),

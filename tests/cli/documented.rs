@@ -208,6 +208,12 @@ fn recordings(project: &Project) {
     project.write("app.damon", read("fuzz/damon/seed~a.txt"));
     project.write("requests.oracleGeneral.bin.gz", pack(&read("fuzz/block/records~b.bin")));
     project.write("accesses.csv.gz", pack(&read("fuzz/block/seed~a.csv")));
+    project.write("hm_0.csv.gz", pack(&read("fuzz/block/msr~a.csv")));
+    project.write("job.iolog", read("fuzz/block/fio~a.iolog"));
+    project.write("2018-10-01-01.tgz", pack(b"1538323200,8,16,1,1063\n1538323201,15,2,0,1063\n"));
+    project.write("trace.txt", "42932745\n42932746\n42932745\n");
+    let lines = "1,33898,2a,512,42932745\n1,33898,2a,6656,40409911\n1,33899,2a,512,42932745\n";
+    project.write("trace.csv", format!("version,time,op,size,lbn\n{lines}"));
 }
 
 /// What the PyTorch profiler would say of a rank that does nothing but take part in an all-reduce.

@@ -56,7 +56,7 @@ const COMMAND_LINES: [(&str, &[&str], &[&str]); 6] = [
     // A script of experiments on nodes of memory (x-ai, 256 tokens): what starts the program is
     // accounted for.
     (
-        "numactl --cpubind 1 --interleave 0,1 python3 x-ai/flexgen/flex_opt.py --model \"facebook/opt-66b\" --prompt-len 2048 \
+        "numactl --cpubind 1 --interleave 0,1 python3 x-ai/flexgen/flex_opt.py --model \"facebook/opt-66b\" --prompt-len 2000 \
          --gen-len 4 --num-gpu-batches 10 --gpu-batch-size 4 --cpu-cache-compute --sep-layer False --pin-weight False \
          --percent 0 100 4 96 0 100 --zz 1",
         &["--device", "a100"],

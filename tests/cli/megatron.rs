@@ -267,7 +267,10 @@ fn the_published_run_is_the_scenario_that_ships() {
     let (text, _) = text.split_once("    expect:").expect("it expects");
     project.write(
         "ships.ron",
-        format!("{text})\n").replace("repeat: 1,", "repeat: 2,\n        warmup: 0,"),
+        // What a framework does is priced by measurement where its machine has some.
+        format!("{text})\n")
+            .replace("repeat: 1,", "repeat: 2,\n        warmup: 0,")
+            .replace("time: roofline(", "time: op_times("),
     );
     let [ours, ships] = ["ours", "ships"].map(|name| {
         let file = format!("{name}.ron");

@@ -128,8 +128,24 @@ fn blocks_that_attend_to_a_window_keep_its_pages() {
     // DeepSeek-V3: 512 numbers and 64 of a key that heads share, on every rank.
     let line = "--model deepseek-v3 --inference --sequence 8192 --batch 8 --gpus 8 --tensor 8";
     assert_eq!(bytes(line, "kv_bytes"), 8 * 8192 * 61 * 576 * 2);
-    let trained = run(&options("--model deepseek-v3 --gpus 8")).ends_with(2);
-    trained.says(&["no backward pass of compressed keys and values is known; say --inference"]);
+    // As published, in 8 bits, of which keys and values are not.
+    assert_eq!(bytes(line, "weights_bytes"), 671_026_404_352 / 8);
+    assert_eq!(bytes(&format!("{line} --precision bf16"), "weights_bytes"), 671_026_404_352 / 4);
+    let trained = "--model deepseek-v2-lite --gpus 8 --sequence 64";
+    let eager = run(&options(&format!("{trained} --attention eager"))).ends_with(2);
+    eager.says(&["only attention in one kernel is known of compressed keys and values"]);
+    run(&options(&format!("{trained} --lora 8"))).ends_with(2).says(&["adapters are not known"]);
+    assert_eq!(bytes(trained, "weights_bytes"), 2 * 15_706_484_224);
+    let stages = run(&options(&format!("{trained} --pipeline 2"))).ends_with(0);
+    stages.shows(&["stages behind the first, all of whose blocks have experts, may need more"]);
+}
+
+#[test]
+fn a_table_of_positions_has_one_for_every_token() {
+    for line in ["--model gpt2 --sequence 8192", "--model gpt2 --inference --sequence 8192"] {
+        let refused = run(&options(line)).ends_with(2);
+        refused.says(&["a table of 1024 positions (found --sequence 8192)"]);
+    }
 }
 
 #[test]

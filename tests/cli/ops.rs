@@ -101,6 +101,56 @@ fn ops_without_a_peak_are_left_out_and_told() {
     assert!(none.stderr.contains("has no `compute.op_times`"), "{}", none.stderr);
 }
 
+/// The second column of `ops.csv`'s times, of one shape by each kernel of attention.
+#[test]
+fn attention_runs_on_the_kernel_that_is_named() {
+    let project = Project::empty();
+    let head = "dtype,kv_dtype,batch,sequence,past,heads,kv_heads,head_dim";
+    project.write("t.csv", format!("{head}\nbf16,bf16,1,16384,0,32,8,128\n"));
+    let by = |attention: &[&str]| {
+        let of = [&["ops", "t.csv", "--hardware", MACHINE], attention].concat();
+        let ran = project.run(&of);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        assert!(ran.stdout.contains("1 priced by measurement of this device"), "{}", ran.stdout);
+        project.text("out/t/ops.csv")
+    };
+    let named = |name| by(&["--attention", name]);
+    let all = ["flash_attention_2", "flash_attention_3", "cudnn"].map(named);
+    assert_eq!(all[1], by(&[]), "the engine's is FlashAttention 3");
+    assert!(all[0] != all[1] && all[1] != all[2] && all[0] != all[2]);
+    for (machine, name, says) in [
+        ("dgx-a100-80g", "cudnn", "write flash_attention_2, or leave it out"),
+        ("rubin-pcie7-cxl4", "cudnn", "it has no op times; name another machine"),
+        (MACHINE, "flash", "write one of flash_attention_2, flash_attention_3, cudnn"),
+    ] {
+        let ran = project.run(&["ops", "t.csv", "--hardware", machine, "--attention", name]);
+        assert_eq!(ran.code, Some(2), "{}", ran.stdout);
+        assert!(ran.stderr.contains(says), "{}", ran.stderr);
+    }
+}
+
+/// What no machine of a kind can do takes no time of another's.
+#[test]
+fn collectives_without_a_way_are_left_out() {
+    let project = Project::empty();
+    let of = |gpus: u32| format!("all_reduce,bf16,{gpus},268435456\n");
+    project.write("t.csv", format!("collective,dtype,gpus,elements\n{}{}", of(8), of(72)));
+    for (machine, left_out) in [
+        ("dgx-h100", 1),
+        ("dgx-b200", 1),
+        ("mi300x", 2),
+        ("v100-32g-dgx2", 2),
+        ("rtx-4090", 2),
+        ("l40s", 2),
+        // Such devices have links to others; how many, a file of one does not say.
+        ("h200-sxm-pcie5", 0),
+    ] {
+        let ran = project.run(&["ops", "t.csv", "--hardware", machine]);
+        let told = format!("{left_out} left out: no peak of their precision, or no link");
+        assert_eq!(ran.stdout.contains(&told), left_out > 0, "{machine}: {}", ran.stdout);
+    }
+}
+
 /// Times of a machine whose numbers are known, 3 % of noise on them: a fit that starts from
 /// numbers of half and twice the size gives them back, and the file that it writes is one that the
 /// machine can name.

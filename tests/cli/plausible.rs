@@ -2,7 +2,8 @@
 //! not.
 
 use crate::common::trace_text::TraceText;
-use crate::common::{CASE, Project};
+use crate::common::{CASE, Project, shipped};
+use std::fs;
 
 const MACHINE: &str = "hardware-specs/small.ron";
 const HBM: &str = "bandwidth: (gb_per_s(1000), assumed(\"test\"))";
@@ -236,4 +237,87 @@ fn check_says_what_a_run_and_a_sweep_would_refuse() {
     let bad = edited(CASE, &[("seed: 1,", axes)]);
     bad.run(&["sweep", CASE]).ends_with(2).says(&["`mib` takes one value"]);
     bad.run(&["check", CASE]).ends_with(2).says(&["`mib` takes one value"]);
+}
+
+#[test]
+fn what_a_mode_does_not_heed_is_said() {
+    let with = |formats: &str, mode: &str| {
+        let project = Project::new();
+        let text = format!(
+            "Scenario(schema: 2, about: \"said\", hardware: \"h100-sxm-pcie5\", workload: Model(model: \
+             \"gpt2\", precision: bf16, formats: ({formats}), mode: {mode}, \
+             time: roofline(precision: \"bf16\")), policies: [(name: \"all\", policy: AllHbm)])"
+        );
+        project.write(CASE, text);
+        project
+    };
+    let rule = "setting-without-effect";
+    let (train, generate) =
+        ("train(batch: 1, sequence: 8)", "generate(batch: 1, prompt: 4, tokens: 2)");
+    tells(rule, &with("kv: fp8", train), &with("kv: fp8", generate));
+    tells(rule, &with("gradients: fp32", generate), &with("gradients: fp32", train));
+    let routed = "train(batch: 1, sequence: 8, router: (seed: 2))";
+    tells(rule, &with("", routed), &with("", train));
+    let kept = |attention: &str| {
+        format!("train(batch: 1, sequence: 8, checkpointing: selective, attention: {attention})")
+    };
+    tells(rule, &with("", &kept("flash")), &with("", &kept("eager")));
+}
+
+#[test]
+fn eager_kernels_are_launched_by_somebody() {
+    let with = |kernels: &str, runtime: &str| {
+        let project = Project::new();
+        let text = format!(
+            "Scenario(schema: 2, about: \"eager\", hardware: \"h100-sxm-pcie5\", workload: Model(model: \
+             \"gpt2\", precision: bf16, mode: generate(batch: 1, prompt: 4, tokens: 2, \
+             kernels: {kernels}), time: op_times(precision: \"bf16\")), {runtime} \
+             policies: [(name: \"all\", policy: AllHbm)])"
+        );
+        project.write(CASE, text);
+        project
+    };
+    let rule = "eager-without-host-time";
+    let runtime = "runtime: (per_op: us(25), ahead: true, source: \"here\"),";
+    tells(rule, &with("eager", ""), &with("eager", runtime));
+    tells(rule, &with("eager", ""), &with("compiled", ""));
+    tells(rule, &with("eager", ""), &with("fused", ""));
+}
+
+#[test]
+fn tokens_of_a_replay_choose_most_experts() {
+    let experts = |tokens: u32, repeat: u32| {
+        let project = Project::new();
+        let text = format!(
+            "Scenario(schema: 2, about: \"experts\", hardware: \"h100-sxm-pcie5\", workload: Model(\
+             card: (family: mixtral, layers: 2, hidden: 64, ffn: 64, heads: 2, kv_heads: 1, vocab: 99, \
+             experts: (count: 64, active: 2)), mode: generate(batch: 1, prompt: 4, tokens: {tokens}, \
+             prefill: false), precision: bf16, repeat: {repeat}, warmup: {}, \
+             time: roofline(device: \"h100-sxm-pcie5\", precision: \"bf16\")), \
+             policies: [(name: \"all\", policy: AllHbm)])",
+            repeat - 1
+        );
+        project.write(CASE, text);
+        project
+    };
+    tells("idle-experts", &experts(2, 2), &experts(400, 2));
+    tells("idle-experts", &experts(20, 2), &experts(2, 1));
+}
+
+#[test]
+fn processors_reach_an_expander_no_quicker_than_it_is() {
+    let with = |tier: &str| {
+        let project = Project::new();
+        let text = fs::read_to_string(shipped("hardware-specs/cxl2-x16-direct.ron")).unwrap();
+        let parts = "    parts: [(file: \"parts/cpu-two-sockets-ddr5\")],\n    tiers: [";
+        project.write("hardware-specs/host.ron", text.replacen("    tiers: [", parts, 1));
+        let text = format!(
+            "Scenario(schema: 2, about: \"host\", hardware: \"{tier}\", workload: Model(model: \"gpt2\", \
+             precision: bf16, mode: train(batch: 1, sequence: 64, zero: (stage: 1, host_update: 1.0)), \
+             time: roofline(precision: \"bf16\")), policies: [(name: \"all\", policy: AllHbm)])"
+        );
+        project.write(CASE, text);
+        project
+    };
+    tells("cxl-at-the-rate-of-dram", &with("host"), &with("dgx-h100"));
 }

@@ -5,7 +5,7 @@ use crate::common::*;
 use crate::profiler::zoo;
 
 /// Files that ship or lie in the corpus of the readers, with a piece of what is said of each.
-const FILES: [(&str, &str); 8] = [
+const FILES: [(&str, &str); 9] = [
     ("tests/data/snapshots/train.pickle.gz", "1462 entries of device 0"),
     ("tests/data/snapshots/tiny.json", "6 objects of 39341903 bytes that were made"),
     ("tests/data/fuzz/timeline/seed~t.raw.json", "8 rows of a device that the file does not name"),
@@ -14,6 +14,7 @@ const FILES: [(&str, &str); 8] = [
     ("tests/data/fuzz/damon/seed~a.txt", "4 regions in 3 intervals"),
     ("tests/data/fuzz/damon/report~b.txt", "3 regions in 2 intervals"),
     ("tests/data/fuzz/block/records~b.bin", "4 loads, 0 stores, 0 that do both"),
+    ("tests/data/fuzz/block/msr~a.csv", "grouped: 4 objects of 4096 bytes, 16384 in all"),
 ];
 
 #[test]

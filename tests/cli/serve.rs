@@ -3,6 +3,8 @@
 //! The server is the real binary under the limits of every run, on a free port, and is ended as
 //! people end it. That its page works is asked of a real browser, where this computer has one.
 
+mod changes;
+
 use crate::common::*;
 use serde_json::json;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -540,6 +542,7 @@ fn a_browser_gets_the_numbers_of_the_command_from_the_server() {
     let ran = Command::new("node")
         .arg(shipped("tests/browser").join("check.mjs"))
         .args(["--tiersim", env!("CARGO_BIN_EXE_tiersim")])
+        .args(["--file", scenario])
         .args([page("/scenario"), page("/results/gpt2-adam-tiering"), page("/")])
         .current_dir(project.path(""))
         .env("CHROMIUM", browser)

@@ -58,6 +58,26 @@ fn what_no_page_can_hold_is_refused_before_anything_is_run() {
     assert!(!shipped.path("o").exists());
 }
 
+/// As with a command that was unpacked somewhere: the module is not beside it.
+#[test]
+fn a_command_alone_says_what_is_missing_and_how_to_get_it() {
+    let project = Project::new();
+    project.write("bin/here", "");
+    let command = project.path("bin/tiersim");
+    fs::hard_link(env!("CARGO_BIN_EXE_tiersim"), &command).expect("a link");
+    let ran = Command::new(&command)
+        .args(["run", CASE, "--report", "--what-if", "--out", "o"])
+        .current_dir(project.path(""))
+        .output()
+        .expect("it runs");
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert_eq!(ran.status.code(), Some(2), "{said}");
+    let build = "from the source code of tiersim 0.1.0: `cargo xtask what-if` writes";
+    for piece in ["tiersim.wasm, which is not there", build, "--what-if=FILE", "tiersim serve"] {
+        assert!(said.contains(piece), "no {piece} in {said}");
+    }
+}
+
 /// The module of `cargo xtask what-if`, if it was built beside the command.
 fn module() -> Option<PathBuf> {
     let command = Path::new(env!("CARGO_BIN_EXE_tiersim"));

@@ -1,6 +1,7 @@
 //! A file of another kind: the message says what was found, and what to do.
 
-use crate::common::Project;
+use crate::common::*;
+use std::process::Command;
 
 /// What a command says that refuses its input: one line for each problem, and exit code 2.
 fn refused(project: &Project, args: &[&str]) -> String {
@@ -18,6 +19,13 @@ fn a_file_of_another_kind_is_named_as_what_it_is_with_what_it_is_good_for() {
     let scenario = "scenarios/gpt2-adam-tiering.ron";
     project.run(&["run", scenario, "--out", "o", "-q"]).ends_with(0);
     project.write("m.safetensors", POINTER);
+    project.write("lfs.bin", POINTER);
+    project.write("empty.csv", "");
+    project.write("a.json", "{\"some\": [1, 2]}\n");
+    project.write("a.gz", gzip(b"nobody knows this\n", Compression::default()));
+    project.write("a.parquet", "PAR1\u{15}\r\n");
+    project.write("requests.csv", "arrived_at,num_prefill_tokens,num_decode_tokens\n0.0,374,44\n");
+    assert!(Command::new("mkfifo").arg(project.path("pipe")).status().unwrap().success());
     let machine = "hardware-specs/h100-pcie.ron";
     let (trace, table) = ("traces/tiny-train/trace.ron", "traces/tiny-train/ops.csv");
     for (args, is, remedy) in [
@@ -41,11 +49,47 @@ fn a_file_of_another_kind_is_named_as_what_it_is_with_what_it_is_good_for() {
         (&["check", "m.safetensors"], "a pointer of Git LFS", "`git lfs pull`"),
         (&["memory", "--model", "llama-2-7b", "--weights", "m.safetensors"], "Git LFS", "lfs pull"),
         (&["memory", "--model", "m.safetensors"], "a pointer of Git LFS", "`git lfs pull`"),
+        (&["trace", "info", "empty.csv"], "this file is empty", "PyTorch's profiler"),
+        (&["trace", "info", "pipe"], "not a regular file", "name a file or a folder"),
+        (&["trace", "info", "a.json"], "this is JSON without events", "PyTorch's profiler"),
+        (&["trace", "info", "a.gz"], "what it holds cannot be told", "PyTorch's profiler"),
+        (&["trace", "info", "requests.csv", "--device", "1"], "of no device", "leave --device out"),
+        (
+            &["ops", "a.parquet", "--hardware", "h100-sxm-pcie5"],
+            "a Parquet file",
+            "write it as CSV",
+        ),
+        (&["ops", "a.json", "--hardware", "h100-sxm-pcie5"], "these are of no kind", "dtype m n k"),
+        (&["ops", "m.safetensors", "--hardware", "h100-sxm-pcie5"], "Git LFS", "lfs pull"),
+        (
+            &["cache", "lfs.bin", "--policy", "LRU", "--capacity", "1"],
+            "a pointer of Git LFS",
+            "`git lfs pull`",
+        ),
     ] {
         let said = refused(&project, args);
         assert!(said.contains(is) && said.contains(remedy), "{args:?}: {said}");
         assert_eq!(said.lines().count(), 1, "{args:?}: {said}");
     }
+}
+
+#[test]
+fn requests_of_several_makers_are_counted() {
+    let project = Project::empty();
+    project
+        .write("vidur.csv", "arrived_at,num_prefill_tokens,num_decode_tokens\n0.0,374,44\n2,1,5\n");
+    let line = "{\"chat_id\": 1, \"timestamp\": 3.5, \"input_length\": 40, \"output_length\": 9, \
+                \"hash_ids\": [1, 2, 3]}\n";
+    project.write("qwen.jsonl", line.repeat(2).replacen("3.5", "0.5", 1));
+    let shows = |file: &str, said: &[&str]| {
+        project.run(&["trace", "info", file]).ends_with(0).shows(said);
+    };
+    shows("vidur.csv", &["2 requests within 2.000 s", "prompts          375"]);
+    // Seconds, and blocks of 16 tokens.
+    shows("qwen.jsonl", &["2 requests within 3.000 s", "6 blocks of 16 tokens", "3 different"]);
+    let out = ["trace", "import", "qwen.jsonl", "--reader", "mooncake", "--object-bytes", "1MiB"];
+    let out = [&out[..], &["--out", "t"]].concat();
+    project.run(&out).ends_with(0).shows(&["times are the file's: 3000.000 ms"]);
 }
 
 #[test]

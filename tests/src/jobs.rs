@@ -15,7 +15,7 @@ use tiersim_workloads::memory::account::{self, Keeps, Pipeline, Step};
 use tiersim_workloads::memory::activations::{Stages, stored};
 use tiersim_workloads::memory::zero::{MILLION, Offload};
 use tiersim_workloads::transformer::adapters::{Lora, Target};
-use tiersim_workloads::transformer::card::{Card, Experts, Family};
+use tiersim_workloads::transformer::card::{Card, Experts, Family, Latent};
 use tiersim_workloads::transformer::format::{Format, Formats};
 use tiersim_workloads::transformer::packed::Packed;
 use tiersim_workloads::transformer::training::{
@@ -112,6 +112,44 @@ fn with_adapters(job: Training, seed: u64) -> Training {
     let adapted = Training { lora: Some(lora), formats, ..job.clone() };
     let is_one = dice.within(0..=2) == 0 && adapted.problems().is_empty();
     if is_one { adapted } else { job }
+}
+
+/// The same with blocks of DeepSeek's: experts behind blocks without, shared ones, compressed keys
+/// and values; by draws of its own.
+pub fn as_deepseek(job: &Training, seed: u64) -> Training {
+    let mut dice = Dice(ChaCha12Rng::seed_from_u64(!seed));
+    let Training { card, parallel, .. } = job;
+    let (tensor, layers) = (parallel.tensor, card.layers);
+    let in_front = if parallel.pipeline > 1 { 0 } else { dice.within(1..=3).min(layers - 1) };
+    let experts = (dice.within(0..=3) > 0).then(|| Experts {
+        count: dice.pick(&[4, 8]),
+        active: dice.within(1..=2),
+        ffn: tensor * dice.within(1..=40),
+        shared: dice.within(0..=2),
+        dense_first: in_front,
+    });
+    let [queries, rank, value] = [0; 3].map(|_| dice.within(1..=40));
+    let queries = dice.pick(&[None, Some(queries)]);
+    let rotary = 2 * dice.within(1..=4);
+    let latent = (dice.within(0..=3) > 0).then_some(Latent { queries, rank, rotary, value });
+    let heads = tensor * dice.within(1..=3);
+    let card = Card {
+        family: Family::Deepseek,
+        ffn: tensor * dice.within(1..=40),
+        heads,
+        kv_heads: heads,
+        head_dim: rotary + 2 * dice.within(1..=8),
+        positions: 0,
+        qkv_bias: false,
+        experts,
+        latent,
+        ..card.clone()
+    };
+    let expert = if experts.is_some() { parallel.expert } else { 1 };
+    let kernels = dice.pick(&[Kernels::Compiled, Kernels::Fused]);
+    let attention = Attention::Flash;
+    let parallel = Parallel { expert, ..*parallel };
+    Training { card, parallel, kernels, attention, ..job.clone() }
 }
 
 /// Interleaved stages have as many layers each, others as many or one less.
@@ -266,7 +304,11 @@ fn norms(job: &Training) -> u128 {
     let ranks = if parallel.sequence { parallel.tensor } else { 1 };
     let each = if job.card.family.has_biases() { 8 } else { 4 };
     let norms = if job.card.family.norms_parts() { 4 } else { 2 };
-    let one = norms * each * u128::from(tokens.div_ceil(ranks.into()));
+    let rows = match job.card.latent {
+        Some(of) => each * (1 + u128::from(of.queries.is_some())) * u128::from(tokens),
+        None => 0,
+    };
+    let one = norms * each * u128::from(tokens.div_ceil(ranks.into())) + rows;
     let layers = job.card.layers.div_ceil(parallel.pipeline);
     // In every block that is kept, and in those of a stretch that is computed again.
     one * u128::from(layers) * (Stages::of(job).in_flight() + 1)

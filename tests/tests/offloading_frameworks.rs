@@ -7,6 +7,7 @@
 
 use tiersim_input::hardware_file::read_hardware;
 use tiersim_models::server::Cpu;
+use tiersim_policies::scenario::OpTime;
 use tiersim_tests::files::{assert_rows, record, root, shipped_scenario};
 use tiersim_tests::measured::Measured;
 use tiersim_tests::prelude::*;
@@ -323,7 +324,7 @@ fn kernels_of_a_step(run: &str, set: &[(&str, &str)], label: &str) -> Vec<String
         Some(row[3].as_f64().expect("microseconds") * 1e-3)
     };
     let scenario = shipped_scenario("llama-3.2-1b-activations", set);
-    let compute = scenario.hardware.compute.as_ref().expect("it has a device");
+    let OpTime::Priced { compute, .. } = &scenario.workload.time else { panic!("it is priced") };
     let traces = tiersim_tests::files::traces(&scenario);
     let trace = &traces.of(&scenario).trace;
     let times = compute.times("bf16", &trace.ops);

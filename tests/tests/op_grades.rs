@@ -4,9 +4,11 @@
 //! All rows are graded here, those that the numbers were fitted to among them; errors of families
 //! that a fit had not seen stand beside the numbers in `hardware-specs/op-times`.
 
+use crate::kernel_times::{errors, median};
 use tiersim_input::op_table::read_ops;
-use tiersim_models::kernel::{Kernel, Product, Streaming, Work};
+use tiersim_models::kernel::{Attention, Kernel, Product, Streaming, Work};
 use tiersim_models::measured_op::{MeasuredOp, What};
+use tiersim_models::op_times::{AttentionKernel, Throttle};
 use tiersim_models::results::op_grades::{OpGrade, OpGrades};
 use tiersim_tests::files::{Row, assert_rows, beside, machine, root, table};
 use tiersim_tests::prelude::*;
@@ -61,7 +63,7 @@ fn the_page_has_the_errors_of_every_table_of_measured_operators() {
 
 #[test]
 fn the_page_has_the_errors_of_single_kernels_of_pytorch() {
-    let tables = ["streaming", "product", "prefill"];
+    let tables = ["streaming", "product"];
     let of = |device: &str, name: &str, run: &str| {
         let (hardware, folder) = (machine(name), root().join(run));
         let path = |table| folder.join(format!("{table}.csv"));
@@ -139,26 +141,119 @@ fn the_page_has_what_odd_rows_cost_products() {
     assert_rows(PAGE, |line| line.starts_with("  | H") && line.contains(" bytes | "), &rows);
 }
 
-/// Forward and backward together were timed, and forward alone.
+/// Attention of one kernel on one device: its shapes, and seconds forward and of the gradients.
+fn trained(run: &str, kernel: &str) -> Vec<(Attention, [f64; 2])> {
+    let folder = root().join(run);
+    // A cell with a comma is in quotes, which this reader splits.
+    let both = fs::read_to_string(folder.join("backward.csv")).expect("it is kept");
+    let both = both.lines().skip(1).map(|line| {
+        let us = line.rsplit(',').nth(2).expect("a cell").parse::<f64>();
+        us.expect("a time") / 1e6
+    });
+    let forward = table(&folder.join("prefill.csv"));
+    let all: Vec<_> = forward.iter().zip(both).collect();
+    assert_eq!(all.len(), 24);
+    let of_kernel = all.into_iter().filter(|(row, _)| row["name"] == kernel);
+    let read = |(row, both): (&Row, f64)| {
+        let number = |column: &str| row[column].parse::<u64>().expect("a number");
+        let us = row["us"].parse::<f64>().expect("a time") / 1e6;
+        let [heads, kv_heads, head_dim] =
+            ["heads", "kv_heads", "head_dim"].map(|column| number(column) as u32);
+        let shape = Attention {
+            batch: number("batch"),
+            new: number("sequence"),
+            past: 0,
+            heads,
+            kv_heads,
+            head_dim,
+            window: 0,
+            kv_bytes: 2,
+            causal: true,
+        };
+        (shape, [us, both - us])
+    };
+    of_kernel.map(read).collect()
+}
+
+/// Every shape was timed forward, and forward and backward together, by two kernels.
+#[test]
+fn the_page_has_the_errors_of_attention_that_trains() {
+    let mut rows = Vec::new();
+    for (device, name, run) in
+        [("H200", "h200-sxm-pcie5", KERNELS), ("H100", "h100-sxm-pcie5", KERNELS_H100)]
+    {
+        let mut compute = machine(name).compute.expect("it computes").own();
+        for (kernel, word) in
+            [("flash", AttentionKernel::FlashAttention2), ("cudnn", AttentionKernel::Cudnn)]
+        {
+            compute.attention = Some(word);
+            let all = trained(run, kernel);
+            assert_eq!(all.len(), 12);
+            for (at, pass, work) in [
+                (0, "forward", Work::Attention as fn(Attention) -> Work),
+                (1, "gradients", Work::AttentionBackward),
+            ] {
+                let error = |(shape, measured): &(Attention, [f64; 2])| {
+                    let kernel = Kernel::new(work(*shape), 0, 0);
+                    let time = compute.kernel("bf16", &kernel, Throttle::NONE).expect("short").0;
+                    time.ps() as f64 / 1e12 / measured[at] - 1.0
+                };
+                let found: Vec<f64> = all.iter().map(error).collect();
+                let ([middle, far], count) = (errors(&found), found.len());
+                let (word, bias) = (word.word(), 100.0 * median(found));
+                rows.push(format!(
+                    "| {device} | {word} | {pass} | {count} | {middle:.1} % | {far:.1} % | {bias:+.1} % |",
+                ));
+            }
+        }
+    }
+    let is_row = |line: &str| line.contains(" | forward | ") || line.contains(" | gradients | ");
+    assert_rows(PAGE, is_row, &rows);
+}
+
+/// Others' figures of an H100, which no fit has seen: 24 heads of 128, 4608 tokens that attend to
+/// all, as <https://github.com/pytorch/pytorch/issues/142132> has them.
+#[test]
+fn attention_of_others_takes_about_what_they_measured() {
+    let mut compute = machine("h100-sxm-pcie5").compute.expect("it computes").own();
+    let (heads, tokens) = (24, 4608);
+    let shape = Attention {
+        batch: 1,
+        new: tokens,
+        past: 0,
+        heads,
+        kv_heads: heads,
+        head_dim: 128,
+        window: 0,
+        kv_bytes: 2,
+        causal: false,
+    };
+    let rows = [
+        (AttentionKernel::FlashAttention2, 329.483),
+        (AttentionKernel::Cudnn, 631.338),
+        (AttentionKernel::FlashAttention3, 631.827),
+    ]
+    .map(|(kernel, measured)| {
+        compute.attention = Some(kernel);
+        let one = Kernel::new(Work::Attention(shape), 0, 0);
+        let time = compute.kernel("bf16", &one, Throttle::NONE).expect("short").0;
+        let reached = shape.flops() as f64 / time.ps() as f64;
+        let error = (reached / measured - 1.0) * 100.0;
+        format!("| {} | {measured:.0} | {reached:.0} | {error:+.1} % |", kernel.word())
+    });
+    let is_row = |line: &str| {
+        AttentionKernel::WORDS.iter().any(|word| line.starts_with(&format!("| {word} | ")))
+    };
+    assert_rows(PAGE, is_row, &rows);
+}
+
+/// Where a device has no numbers of gradients they are three times the forward pass.
 #[test]
 fn gradients_of_attention_take_what_the_pairs_took() {
-    let read = |name: &str| table(&root().join(KERNELS).join(name));
-    let shape =
-        |row: &Row| ["batch", "sequence", "heads", "head_dim"].map(|column| row[column].clone());
-    let us = |row: &Row| row["us"].parse::<f64>().expect("a time");
-    // A cell with a comma is in quotes, which this reader splits.
-    let text = fs::read_to_string(root().join(KERNELS).join("backward.csv")).expect("it is kept");
-    let both: Vec<f64> = text
-        .lines()
-        .skip(1)
-        .map(|line| line.rsplit(',').nth(2).expect("a cell").parse().expect("a time"))
-        .collect();
-    let forward = read("prefill.csv");
-    assert_eq!((forward.len(), both.len()), (24, 24));
-    let shapes: BTreeSet<_> = forward.iter().map(shape).collect();
-    assert_eq!(shapes.len(), 12);
-    let mut ratios: Vec<f64> =
-        forward.iter().zip(&both).map(|(forward, both)| both / us(forward) - 1.0).collect();
+    let all = [trained(KERNELS, "flash"), trained(KERNELS, "cudnn")].concat();
+    let shapes: BTreeSet<Attention> = all.iter().map(|(shape, _)| *shape).collect();
+    assert_eq!((all.len(), shapes.len()), (24, 12));
+    let mut ratios: Vec<f64> = all.iter().map(|(_, [once, back])| back / once).collect();
     ratios.sort_by(f64::total_cmp);
     let median = (ratios[11] + ratios[12]) / 2.0;
     assert!((median - 3.0).abs() < 0.01, "{ratios:?}");

@@ -180,6 +180,7 @@ fn inference_has_the_weights_of_a_generated_trace() {
             params: card().parameters(),
             weights: Format::Bf16,
             packed: Some((packed, card())),
+            experts: None,
             kv: None,
             batch: 1,
             context: 1,

@@ -161,7 +161,7 @@ fn hits_without_a_limit_are_those_of_a_cache_of_the_names() {
         let (algorithm, reader, capacities) = (Algorithm::Lru, None, vec![1 << 40]);
         let setup = Setup { algorithm, unit: true, capacities };
         let path = project.join("requests.jsonl");
-        let open = |sizes| RequestFile::open(&path, reader, sizes);
+        let open = |sizes| RequestFile::open(&path, reader, sizes, None);
         let cache = replay(&path, &setup, open, |_| ()).expect("it reads");
         assert_eq!(hits, cache.requests - cache.results[0].misses, "{name}");
         assert!(hits > 100, "{name}: {hits}");

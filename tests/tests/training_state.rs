@@ -1,7 +1,7 @@
 //! Generated training steps in the simulator: the most model state that a rank holds is the
 //! formula's, a large step is simulated whole, and `memory` and `run` give one answer.
 
-use tiersim_tests::jobs::{disagreement, job, peak};
+use tiersim_tests::jobs::{as_deepseek, disagreement, job, peak};
 use tiersim_tests::prelude::*;
 use tiersim_workloads::transformer::card::Card;
 use tiersim_workloads::transformer::known::known;
@@ -108,4 +108,23 @@ fn formula_and_run_agree_about_sequences_over_several_ranks() {
     }
     assert!(seen >= 60, "{seen} of 200 can be split so");
     assert!(wrong.is_empty(), "{} of {seen}\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn formula_and_run_agree_about_blocks_that_differ_and_compressed_rows() {
+    let (mut seen, mut wrong) = ([0; 3], Vec::new());
+    for seed in 0..600 {
+        let (job, offload) = job(seed);
+        let job = as_deepseek(&job, seed);
+        if !job.problems().is_empty() {
+            continue;
+        }
+        let has_front = job.card.experts.is_some_and(|of| of.dense_first > 0);
+        let counts = [true, job.card.latent.is_some(), has_front];
+        seen.iter_mut().zip(counts).for_each(|(seen, counts)| *seen += u32::from(counts));
+        wrong.extend(disagreement(&job, offload).map(|what| format!("{seed}: {what} {job:?}")));
+    }
+    let [all, latent, front] = seen;
+    assert!(all >= 300 && latent >= 200 && front >= 80, "{seen:?}");
+    assert!(wrong.is_empty(), "{} of {all}\n{}", wrong.len(), wrong.join("\n"));
 }

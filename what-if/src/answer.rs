@@ -6,8 +6,9 @@
 
 use serde::Serialize;
 use tiersim_models::hardware::HBM;
-use tiersim_models::results::{Figures, Outcome};
+use tiersim_models::results::{Figures, Lookahead, Outcome};
 use tiersim_models::units::shown::{size, time};
+use tiersim_policies::recipe::Origin;
 use tiersim_policies::scenario::{Case, Scenario};
 
 /// All cases of a run.
@@ -24,6 +25,9 @@ pub struct Answer {
 pub struct CaseAnswer {
     /// Its label in tables and charts.
     pub label: String,
+    /// The same with what a reader must know before comparing it, in the words of reports, unless it
+    /// says so itself.
+    pub called: String,
     /// Why it ran out of memory, if it did.
     pub oom: Option<String>,
     /// What is measured: the same ones for every case that ran.
@@ -42,16 +46,28 @@ pub struct Figure {
 }
 
 /// What is said of a case.
-pub(crate) fn of(scenario: &Scenario, case: &Case, outcome: &Outcome) -> CaseAnswer {
+pub(crate) fn of(
+    scenario: &Scenario,
+    (case, lookahead): (&Case, Lookahead),
+    outcome: &Outcome,
+) -> CaseAnswer {
     let label = case.label.clone();
-    match outcome {
-        Outcome::Done(figures) => {
-            CaseAnswer { label, oom: None, figures: figures_of(scenario, figures) }
-        }
-        Outcome::OutOfMemory(oom) => {
-            CaseAnswer { label, oom: Some(oom.told()), figures: Vec::new() }
-        }
-    }
+    let marks = [
+        (lookahead == Lookahead::Oracle, "oracle"),
+        (case.policy.origin() == Origin::Learned, "learned"),
+        (case.policy.is_emulated(), "emulated"),
+    ];
+    let marks = marks.into_iter().filter(|(is, mark)| *is && !label.contains(mark));
+    let marks: Vec<&str> = marks.map(|(_, mark)| mark).collect();
+    let called = match marks.is_empty() {
+        true => label.clone(),
+        false => format!("{label} ({})", marks.join(", ")),
+    };
+    let (oom, figures) = match outcome {
+        Outcome::Done(figures) => (None, figures_of(scenario, figures)),
+        Outcome::OutOfMemory(oom) => (Some(oom.told()), Vec::new()),
+    };
+    CaseAnswer { label, called, oom, figures }
 }
 
 fn figures_of(scenario: &Scenario, figures: &Figures) -> Vec<Figure> {

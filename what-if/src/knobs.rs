@@ -2,15 +2,18 @@
 //!
 //! A knob has stops, and each stop is what `--set` takes: paths and texts of values. Shares go from
 //! 0 to 1 in hundredths. Other numbers go from a quarter to four times of what is there, in even
-//! ratios, rounded to three digits, or to whole numbers where they count. Two shares of a struct
-//! that make up the whole are turned together: more for one is less for the other.
+//! ratios, rounded to three digits, or to whole numbers where they count; a direction of a link
+//! ends at what both together reach, which no knob turns. Two shares of a struct that make up the whole
+//! are turned together: more for one is less for the other.
 //! Invariant: one stop of a knob sets nothing, and that is the number that is there.
 
 use crate::{Ready, Set};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use tiersim_input::scenario::numbers::{WrittenNumber, policy_numbers};
+use tiersim_models::units::Bandwidth;
 use tiersim_models::units::shown::three_digits;
+use tiersim_models::units::written::in_base;
 use tiersim_sim::explain::answers::numbers;
 
 /// Stops of a ratio on each side: four times in eight steps to the double.
@@ -51,12 +54,21 @@ pub fn knobs(ready: &Ready) -> Result<Vec<Knob>, String> {
         let rate = link && (path.ends_with(".read") || path.ends_with(".write"));
         rate || (path.starts_with("hardware.tiers.") && path.ends_with(".capacity"))
     };
-    let mut all: Vec<Knob> = (numbers(machine).into_iter())
+    let numbers = numbers(machine);
+    let mut all: Vec<Knob> = (numbers.iter())
         .filter(|number| wanted(&number.path))
         .filter_map(|number| {
             let name = number.path.strip_prefix("hardware.").unwrap_or_default();
             let group = format!("machine {}", machine.name);
-            knob(group, name, &number.path, &number.value)
+            let mut knob = knob(group, name, &number.path, &number.value)?;
+            let total = number.path.rsplit_once('.').map(|(link, _)| format!("{link}.total"));
+            let rate = in_base::<Bandwidth>;
+            let total = numbers.iter().find(|other| Some(&other.path) == total.as_ref());
+            if let Some(most) = total.and_then(|total| rate(&total.value)) {
+                let is_had = |stop: &Stop| stop.set.iter().all(|(_, of)| rate(of) <= Some(most));
+                knob.stops.retain(is_had);
+            }
+            Some(knob)
         })
         .collect();
     let written = policy_numbers(&ready.path, &ready.set, &ready.registry);

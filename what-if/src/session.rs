@@ -9,11 +9,13 @@ use crate::{Answer, Bundle, CaseAnswer, Set, answer};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use tiersim_input::held::{hold, noted};
+use tiersim_input::scenario::fingerprint::fingerprint;
 use tiersim_input::scenario::read::read_scenario_with;
 use tiersim_input::scenario::sweep::read_run_with;
 use tiersim_input::shipped::EMBEDDED;
 use tiersim_input::traces::read_traces;
 use tiersim_models::diagnostic::Diagnostics;
+use tiersim_policies::scenario::sweep::Point;
 use tiersim_policies::scenario::traces::Traces;
 use tiersim_policies::scenario::{Case, Scenario};
 use tiersim_policies::zoo::Registry;
@@ -33,9 +35,9 @@ pub enum Refusal {
     /// It names several machines, and one is asked about.
     #[error(
         "it names several machines, and a page asks what if of one; choose one with --set \
-         hardware=NAME"
+         hardware=NAME: {}", .0.join(", ")
     )]
-    SeveralMachines,
+    SeveralMachines(Vec<String>),
     /// Nobody waits for it any more.
     #[error("the question was given up")]
     GivenUp,
@@ -57,7 +59,11 @@ pub(crate) fn read_sole(
     registry: &Registry,
 ) -> Result<Scenario, Refusal> {
     let run = read_run_with(path, set, registry)?;
-    if run.points.is_empty() { Ok(run.base) } else { Err(Refusal::SeveralMachines) }
+    let named = |point: &Point| point.params.iter().map(|(_, value)| value.to_string()).collect();
+    match run.points.is_empty() {
+        true => Ok(run.base),
+        false => Err(Refusal::SeveralMachines(run.points.iter().map(named).collect())),
+    }
 }
 
 /// A scenario that was read from a bundle or from a disk, with its trace.
@@ -112,6 +118,11 @@ impl Ready {
     /// The scenario as it stands.
     pub fn scenario(&self) -> &Scenario {
         &self.scenario
+    }
+
+    /// One line that is another as soon as the scenario asks for anything else, its trace included.
+    pub fn fingerprint(&self) -> String {
+        fingerprint(&self.scenario, self.traces.hash(&self.scenario))
     }
 
     /// The scenario with more set.
@@ -275,7 +286,8 @@ fn same_conditions(a: &Scenario, b: &Scenario) -> bool {
 }
 
 fn run(runner: &CaseRunner<'_>, scenario: &Scenario, case: &Case) -> Result<CaseAnswer, Refusal> {
-    Ok(answer::of(scenario, case, &runner.outcome(case, options())?))
+    let (outcome, lookahead) = runner.outcome(case, options())?;
+    Ok(answer::of(scenario, (case, lookahead), &outcome))
 }
 
 /// A word as a shell takes it.

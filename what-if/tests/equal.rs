@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use tiersim_input::scenario::read::read_scenario;
 use tiersim_input::traces::read_traces;
 use tiersim_models::results::{Figures, Outcome};
+use tiersim_policies::zoo::Registry;
 use tiersim_sim::feasible::problems;
 use tiersim_sim::run::{Options, run};
-use tiersim_what_if::{Answer, Bundle, Part, Ready, Session, Set, gather, knobs};
+use tiersim_what_if::{Answer, Bundle, CaseAnswer, Part, Ready, Session, Set, gather, knobs};
 
 /// Scenarios of many kinds that run in well under a second: a trace, a generated model, training,
 /// decoding, shares, budgets, hints, out of memory. Serving is in tests/cli/what_if.rs.
@@ -127,6 +128,63 @@ fn every_stop_of_every_kind_of_scenario_is_what_the_command_runs() {
         }
     }
     assert!(tried >= SCENARIOS.len() * TURNS / 2, "{tried} were run");
+}
+
+#[test]
+fn cases_have_the_marks_that_reports_give_them() {
+    let path = scenario("gpt2-adam-tiering");
+    let oracle = "ClairvoyantOffload(spill: [\"dram\"])";
+    let emulated =
+        "AdamState(cut: shares(hbm: 0.3, cpu: 0.5), access: in_place(charge: module_output))";
+    let set = [("policies.8.policy", oracle), ("policies.4.policy", emulated)];
+    let set = set.map(|(path, value)| (path.to_owned(), value.to_owned()));
+    let (ready, _) = Ready::read(&path, &set, &Registry::default());
+    let ready = ready.expect("it is read");
+    let session = Session::new(&ready, Part::ALL).expect("it runs");
+    let own = |case: &CaseAnswer| {
+        case.called.strip_prefix(&*case.label).expect("it is called that").to_owned()
+    };
+    let marks: Vec<String> = session.nominal().cases.iter().map(own).collect();
+    // What a name says itself is not said again.
+    assert_eq!(marks, ["", "", "", "", " (emulated)", "", "", "", " (oracle)"]);
+}
+
+#[test]
+fn a_fingerprint_is_another_as_soon_as_anything_else_is_asked() {
+    let path = scenario("tiny-llama-lru");
+    let of = |set: &[(&str, &str)]| {
+        let own = |(path, value): &(&str, &str)| ((*path).to_owned(), (*value).to_owned());
+        let set: Vec<Set> = set.iter().map(own).collect();
+        let (ready, _) = Ready::read(&path, &set, &Registry::default());
+        ready.expect("it is read").fingerprint()
+    };
+    let plain = of(&[]);
+    assert_eq!(plain, of(&[("about", "\"other words\"")]), "nothing that a figure rests on");
+    let expect = ("expect", "[]");
+    let renamed = of(&[expect, ("policies.0.name", "\"another\"")]);
+    let named = ["policies.0.name", "policies.1.name"];
+    let swapped = of(&[expect, (named[0], "\"x\""), (named[1], "\"y\"")]);
+    let faster = of(&[("hardware.links.pcie.read", "gb_per_s(70)")]);
+    assert!(plain != renamed && renamed != swapped && plain != faster);
+}
+
+#[test]
+fn no_stop_of_a_direction_passes_what_both_reach_together() {
+    let path = scenario("tiny-llama-lru");
+    let set = [("hardware", "cxl2-x16-direct"), ("expect", "[]")];
+    let set = set.map(|(path, value)| (path.to_owned(), value.to_owned()));
+    let (ready, _) = Ready::read(&path, &set, &Registry::default());
+    let knobs = knobs(&ready.expect("it is read")).expect("it was read before");
+    let links: Vec<_> = knobs.iter().filter(|knob| knob.name.starts_with("links.")).collect();
+    let least = |knob: &&&tiersim_what_if::Knob| knob.stops.len() < 30;
+    assert!(links.len() > 4 && links.iter().filter(least).count() >= 4, "{}", links.len());
+    for knob in links {
+        assert!(knob.stops[knob.nominal].set.is_empty(), "{}", knob.name);
+        for stop in &knob.stops {
+            let all = [&set[..], &stop.set].concat();
+            read_scenario(&path, &all).unwrap_or_else(|why| panic!("{all:?}: {}", why.0[0]));
+        }
+    }
 }
 
 #[test]

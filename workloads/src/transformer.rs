@@ -46,6 +46,15 @@ impl Work {
         }
     }
 
+    /// All ranks, of each of which a device runs the trace.
+    pub fn devices(&self) -> u64 {
+        match self {
+            Work::Train(training) => training.parallel.ranks(),
+            Work::Generate(of) => u64::from(of.tensor) * u64::from(of.context),
+            Work::Operators(operators) => operators.ranks.into(),
+        }
+    }
+
     /// Tokens of one step of all ranks together.
     pub fn tokens(&self) -> u64 {
         match self {

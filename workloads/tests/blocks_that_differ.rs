@@ -2,19 +2,23 @@
 //! and values that are compressed.
 
 use crate::transformer::shape::{check_kernels, sum};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tiersim_models::efficiency::{Efficiency, Interpolation, Shares};
 use tiersim_models::hardware::Compute;
+use tiersim_models::ids::OpId;
 use tiersim_models::kernel::Work;
 use tiersim_models::lifetime::Workload;
 use tiersim_models::units::{Bandwidth, FlopRate, Span};
 use tiersim_models::workload::{ObjectKind, Op, Phase, Trace};
 use tiersim_workloads::memory::inference::{Kv, Sequences};
+use tiersim_workloads::transformer::adapters::{Lora, Targets};
 use tiersim_workloads::transformer::card::{Card, Experts};
 use tiersim_workloads::transformer::format::{Format, Formats};
 use tiersim_workloads::transformer::generation::{AttentionOn, Generation};
 use tiersim_workloads::transformer::known::known;
-use tiersim_workloads::transformer::training::{Checkpointing, Kernels, Router, Training};
+use tiersim_workloads::transformer::training::{
+    Attention, Checkpointing, Kernels, Parallel, Router, Training,
+};
 
 fn card(name: &str) -> Card {
     known(name).expect("it is known").card()
@@ -126,6 +130,7 @@ fn a_step_is_estimated_block_by_block() {
         Shares { points: vec![(1, 1_000_000)], interpolation: Interpolation::Interpolated };
     let device = Compute {
         op_times: None,
+        attention: None,
         name: "made up".to_owned(),
         flops: vec![("bf16".to_owned(), FlopRate::new(1_000_000_000_000).expect("not zero"))],
         memory: Bandwidth::new(1_000_000_000_000).expect("not zero"),
@@ -192,6 +197,57 @@ fn compressed_rows_are_kept_whole_by_every_rank() {
     }
 }
 
+/// Keys and values of all heads are made of rows and kept, unlike where the model generates.
+#[test]
+fn a_step_expands_compressed_rows_forward_and_backward() {
+    let job = Training { micro_batch: 2, batch: 2, ..Training::new(deepseek(), 8) };
+    let trace = job.trace();
+    assert_eq!(trace.problems(), []);
+    let (tokens, hidden, heads) = (16, 5120, 128);
+    let attention = hidden * 1536
+        + 1536 * heads * 192
+        + hidden * 576
+        + 512 * heads * 256
+        + heads * 128 * hidden;
+    let mixture = hidden * 6 + (2 + 2) * 3 * hidden * 1536;
+    let matrices = 3 * attention + 3 * hidden * 12_288 + 2 * mixture + hidden * 100;
+    // Of each head: a query with a key, and a weight with a value; then both gradients of those, and
+    // the first again.
+    let pairs = 3 * heads * 2 * (8 * 9 / 2);
+    let flops = |phase: Phase| -> u64 {
+        trace.ops.iter().filter(|op| op.phase == phase).map(|op| op.flops).sum()
+    };
+    assert_eq!(flops(Phase::Forward), 2 * (tokens * matrices + pairs * (192 + 128)));
+    let backward = 2 * (2 * tokens * matrices + pairs * (3 * 192 + 2 * 128));
+    assert_eq!(flops(Phase::Backward), backward);
+    let of = |what: &str| -> Vec<u64> {
+        let all = trace.objects.iter().filter(|object| object.name.ends_with(what));
+        all.map(|object| object.bytes.get()).collect()
+    };
+    assert_eq!(of("kv_b_proj.keys"), [2 * tokens * heads * 192; 3]);
+    assert_eq!(of("kv_b_proj.values"), [2 * tokens * heads * 128; 3]);
+    assert_eq!(of("kv_a_proj_with_mqa.out"), [2 * tokens * 576; 3]);
+    assert_eq!(of("kv_a_layernorm.out"), [2 * tokens * 512; 3]);
+}
+
+/// Each of a tensor group has the gradients of its own heads alone of what all have compressed.
+#[test]
+fn gradients_of_what_compresses_are_summed_over_the_tensor_group() {
+    let job = Training::new(deepseek(), 8);
+    let parallel = Parallel { tensor: 2, ..Parallel::default() };
+    let trace = Training { parallel, ..job }.trace();
+    let sums = (0..trace.ops.len()).filter(|&op| trace.ops[op].name == "all-reduce");
+    let touched = sums.flat_map(|op| trace.uses_of(OpId::at(op)));
+    let objects = touched.map(|touched| &trace.objects[touched.object.index()]);
+    let gradients = objects.filter(|object| object.kind == ObjectKind::Gradient);
+    let names: BTreeSet<&str> = gradients
+        .map(|object| object.name.split_once("self_attn.").map_or("", |of| of.1))
+        .collect();
+    let modules = ["kv_a_layernorm", "kv_a_proj_with_mqa", "q_a_layernorm", "q_a_proj"];
+    let modules = modules.map(|module| format!("{module}.weight.grad"));
+    assert_eq!(names.into_iter().collect::<Vec<_>>(), modules);
+}
+
 #[test]
 fn blocks_in_front_have_no_experts() {
     let trace = traced(&job(deepseek()));
@@ -206,14 +262,23 @@ fn blocks_in_front_have_no_experts() {
 #[test]
 fn what_is_not_known_of_them_is_refused() {
     let step = Training::new(deepseek(), 16);
-    assert_eq!(step.problems()[0].field, "card");
-    let experts = deepseek().experts;
-    let plain = Card { latent: None, experts, head_dim: 128, ..deepseek() };
-    let rule = &Training::new(plain.clone(), 16).problems()[0].rule;
-    assert!(rule.contains("behind others without"), "{rule}");
-    let alike = experts.map(|of| Experts { dense_first: 0, ffn: plain.ffn, ..of });
-    let alike = Card { experts: alike, ..plain };
-    assert_eq!(Training::new(alike, 16).problems(), []);
+    assert_eq!(step.problems(), []);
+    let split = |of: Parallel| Training { parallel: of, ..step.clone() };
+    let lora = Some(Lora { rank: 4, targets: Targets::QV });
+    let one = Parallel::default();
+    for (job, field) in [
+        (split(Parallel { pipeline: 3, ..one }), "parallel.pipeline"),
+        (split(Parallel { context: 2, ..one }), "parallel.context"),
+        (Training { attention: Attention::Eager, ..step.clone() }, "attention"),
+        (Training { kernels: Kernels::Eager, ..step.clone() }, "kernels"),
+        (Training { lora, ..step.clone() }, "lora"),
+    ] {
+        assert_eq!(job.problems()[0].field, field);
+    }
+    let alike = deepseek().experts.map(|of| Experts { dense_first: 0, ..of });
+    let stages = split(Parallel { pipeline: 3, ..one });
+    let alike = Training { card: Card { experts: alike, ..deepseek() }, ..stages };
+    assert_eq!(alike.problems(), []);
     let host = Generation { attention: AttentionOn::Host, ..job(deepseek()) };
     assert_eq!(host.problems()[0].field, "attention_on");
     let ring = Generation { context: 2, ..job(deepseek()) };

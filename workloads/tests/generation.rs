@@ -3,6 +3,7 @@
 use crate::transformer::shape::{check_kernels, check_kernels_of, sum};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::workload::{ObjectKind, Phase, Trace, Unit};
+use tiersim_workloads::memory::inference::{Kv, Sequences};
 use tiersim_workloads::transformer::card::{Card, Experts, Family};
 use tiersim_workloads::transformer::format::{Format, Formats};
 use tiersim_workloads::transformer::generation::{AttentionOn, Generation};
@@ -262,4 +263,34 @@ fn jobs_that_cannot_be_are_refused() {
     let many = Generation { tokens: 10_000_000, ..good.clone() };
     assert_eq!(fields(&many), ["tokens"]);
     assert_eq!(fields(&Generation { prompt: 1 << 40, ..good }), ["prompt"]);
+}
+
+/// A rank has one of the heads whether each is its own or several ranks have the same.
+#[test]
+fn more_ranks_than_heads_of_keys_and_values_share_them() {
+    use Kernels::{Compiled, Eager, Fused};
+    for kernels in [Compiled, Fused, Eager] {
+        let of = |kv_heads: u32| {
+            let card = Card { heads: 8, kv_heads, qkv_bias: true, ..small(Family::Qwen) };
+            let job = Generation { tensor: 4, devices: 4, kernels, ..job(card) };
+            assert_eq!(job.problems(), [], "{kernels:?}");
+            job.trace()
+        };
+        let (own, shared) = (of(4), of(2));
+        let sizes = |trace: &Trace| -> Vec<_> {
+            trace.objects.iter().map(|object| (object.name.clone(), object.bytes)).collect()
+        };
+        assert_eq!(sizes(&own), sizes(&shared));
+        assert_eq!(own.ops, shared.ops, "{kernels:?}");
+        let kv = Kv { layers: 3, heads: 2, head_dim: 16, bytes: 2, windows: None, latent: None };
+        let sequences = Sequences { count: 2, tokens: 8, page: 8, ranks: 1 };
+        let account = kv.of_rank(sequences, 4, 1).expect("it fits");
+        // Eager kernels make the cache anew for each token.
+        if kernels != Eager {
+            assert_eq!(account, u128::from(sum(&shared, ObjectKind::Kv)), "{kernels:?}");
+        }
+    }
+    let three = Card { heads: 12, kv_heads: 3, ..small(Family::Qwen) };
+    let job = Generation { tensor: 4, devices: 4, ..job(three) };
+    assert_eq!(job.problems()[0].field, "tensor");
 }

@@ -242,6 +242,7 @@ fn what_is_served_is_made_to_fit_too() {
         params: 13_000_000_000,
         weights: Format::Bf16,
         packed: None,
+        experts: None,
         kv: Some(Kv {
             layers: 40,
             heads: 40,

@@ -26,6 +26,7 @@ fn device() -> Compute {
     };
     Compute {
         op_times: None,
+        attention: None,
         name: "made up".to_owned(),
         flops: vec![(BF16.to_owned(), FlopRate::new(700_000_000_000_001).expect("not zero"))],
         memory: Bandwidth::new(3_000_000_000_007).expect("not zero"),

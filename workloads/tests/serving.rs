@@ -407,3 +407,35 @@ fn equal_requests_that_arrive_at_random_wait_as_pollaczek_and_khinchine_say() {
         assert!((found / theory - 1.0).abs() <= gate, "load {load}: {found}, in theory {theory}");
     }
 }
+
+/// However layers are grouped, what is behind the window of some goes while others keep it.
+#[test]
+fn keys_and_values_behind_a_window_go_in_any_grouping() {
+    let card = Card {
+        family: Family::Gemma3,
+        layers: 6,
+        window: Some(32),
+        full_attention_every: Some(3),
+        ..llama_8b()
+    };
+    let requests = unnamed(&[(0, 900, 40), (0, 500, 60)]);
+    let most = |card: &Card, layer_groups: u32| {
+        let (card, max_tokens_per_step) = (card.clone(), 16);
+        let job = Serving { card, layer_groups, max_tokens_per_step, ..job() };
+        let trace = served(&job, &requests).trace;
+        assert_eq!(trace.problems(), []);
+        most_alive(&trace, |object| match object.kind {
+            ObjectKind::Kv => object.bytes.get(),
+            _ => 0,
+        })
+    };
+    let whole = Card { window: None, full_attention_every: None, ..card.clone() };
+    let [all, one] = [&whole, &card].map(|card| most(card, 1));
+    // Two layers of six keep all; the others, while a prompt is worked on, at most that and a window.
+    assert!(one < all && 3 * one >= all, "{one} of {all}");
+    for layer_groups in [2, 3, 6] {
+        let of = most(&card, layer_groups);
+        // An op of one group frees what later ops of its iteration still hold of others.
+        assert!(of <= one && 10 * of >= 9 * one, "{layer_groups}: {of}, {one}");
+    }
+}

@@ -163,7 +163,7 @@ impl Again<'_> {
         let found = self.with(&changes, |scenario, workload, kin| {
             let bench = CaseRunner::among(kin, scenario, workload, options)?;
             let case = scenario.cases.iter().find(|case| case.label == label);
-            let outcome = bench.outcome(case.expect("no change renames cases"), options)?;
+            let (outcome, _) = bench.outcome(case.expect("no change renames cases"), options)?;
             let figures = outcome.figures();
             Ok(SwitchFound {
                 needs: bench.baseline().peak[HBM.index()],

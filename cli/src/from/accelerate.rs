@@ -100,7 +100,7 @@ pub(super) fn of_accelerate(args: &AccelerateArgs, registry: &Registry) -> Resul
         };
         accelerate(&args.file, &text, &launch)?
     };
-    asked.shown(&found, &stem, registry)
+    asked.shown(found, &stem, registry)
 }
 
 /// A file that a configuration names: beside it, or where the command runs.

@@ -47,7 +47,7 @@ impl Asked {
     }
 
     /// Prints the scenario, and runs it unless that is not wanted.
-    pub(super) fn shown(&self, found: &Guide, stem: &str, of: &Registry) -> Result<(), Failure> {
+    pub(super) fn shown(&self, found: Guide, stem: &str, of: &Registry) -> Result<(), Failure> {
         shown(found, stem, self.no_run, self.out.as_deref(), of)
     }
 }

@@ -3,7 +3,7 @@
 //! Invariant: what is printed is what is run.
 
 use crate::check::checked;
-use crate::new::{report, settings_text};
+use crate::new::{measured, report, settings_text};
 use crate::output::{Failure, print};
 use crate::runs::{RunArgs, run};
 use clap::{Parser, ValueEnum};
@@ -60,8 +60,12 @@ pub(super) fn command_line(words: &str, own: &str) -> Result<Line, Failure> {
 }
 
 /// Problems of a scenario that is shown nowhere: its lines stand in the place of their numbers.
-fn of_settings(problems: Diagnostics, stem: &str, scenario: &str) -> Diagnostics {
+/// Those of other files, such as its machine's, have places of their own.
+fn of_settings(problems: Diagnostics, stem: &str, path: &Path, scenario: &str) -> Diagnostics {
     let told = |problem: Diagnostic| {
+        if problem.file != path {
+            return problem;
+        }
         let at = problem.place.map_or(0, |place| place.line.saturating_sub(1));
         let line = scenario.lines().nth(at as usize).unwrap_or_default();
         let line = line.trim().trim_end_matches(',');
@@ -73,19 +77,21 @@ fn of_settings(problems: Diagnostics, stem: &str, scenario: &str) -> Diagnostics
 
 /// Prints what became of each key and the scenario, and runs it unless that is not wanted.
 pub(super) fn shown(
-    found: &Guide,
+    found: Guide,
     stem: &str,
     no_run: bool,
     out: Option<&Path>,
     registry: &Registry,
 ) -> Result<(), Failure> {
+    let found = measured(found);
     let told: String = report(&found.rows).lines().map(|line| format!("// {line}\n")).collect();
     let scenario = format!("{told}{}", found.scenario);
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
     let name: String = stem.chars().take(60).map(plain).collect();
     let path = format!("{}.ron", name.trim_start_matches(['.', '-']));
     hand(Path::new(&path), scenario.clone().into_bytes());
-    checked(Path::new(&path), registry).map_err(|said| of_settings(said, stem, &scenario))?;
+    checked(Path::new(&path), registry)
+        .map_err(|said| of_settings(said, stem, Path::new(&path), &scenario))?;
     print(&scenario)?;
     if no_run {
         return Ok(());

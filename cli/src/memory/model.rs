@@ -22,7 +22,14 @@ pub(crate) fn model(args: &MemoryArgs) -> Result<Option<ModelFiles>, Failure> {
         };
     };
     let path = Path::new(name);
-    let read = match known_model(name, weights) {
+    let is_known = known_model(name, weights);
+    let said = if is_known.is_some() {
+        "its makers publish matrices"
+    } else {
+        "the config says that matrices are"
+    };
+    let read = match is_known {
+        Some(read) if args.inference => read?.as_published(name),
         Some(read) => read?,
         None if path.extension().is_some() || path.exists() => read_model(path, weights)?,
         None => {
@@ -34,6 +41,11 @@ pub(crate) fn model(args: &MemoryArgs) -> Result<Option<ModelFiles>, Failure> {
         }
     };
     read.remarks.iter().for_each(|remark| say_note(name, remark));
+    if let Some(Quantised::As(format)) = read.quantised.filter(|_| args.precision.is_none()) {
+        let word = format.word();
+        let counted = if args.inference { "so they count" } else { "what is trained is wider" };
+        say_note(name, &format!("{said} of {word}: {counted}; --precision counts them as another"));
+    }
     if let Some(Quantised::Packed(packed)) = read.quantised.filter(|_| args.quantize.is_none()) {
         let counted = match packed_files(args, &read) {
             Some(_) => "so they count; --precision counts them as unpacked",
@@ -41,7 +53,7 @@ pub(crate) fn model(args: &MemoryArgs) -> Result<Option<ModelFiles>, Failure> {
             None => "what is trained counts as unpacked; --lora leaves them as they are",
         };
         let word = packed.word();
-        say_note(name, &format!("the config says that matrices are packed as {word}: {counted}"));
+        say_note(name, &format!("{said} packed as {word}: {counted}"));
     }
     Ok(Some(read))
 }

@@ -118,7 +118,8 @@ pub(crate) struct MemoryArgs {
     /// as soon as its gradient is complete [default: after].
     #[arg(long, value_name = "WHEN", value_parser = update)]
     pub(crate) update: Option<UpdateTime>,
-    /// How attention is computed: eager or flash [default: eager].
+    /// How attention is computed: eager or flash [default: eager; flash where keys and values are
+    /// compressed].
     #[arg(long, value_name = "HOW", value_parser = attention)]
     pub(crate) attention: Option<Attention>,
     /// Which kernels run: compiled, eager or fused; eager ones of a --model only [default:
@@ -187,7 +188,8 @@ pub(crate) struct MemoryArgs {
     /// and --sequence of its own blocks and tables].
     #[arg(long, value_name = "L", value_parser = count)]
     pub(crate) largest_layer: Option<u64>,
-    /// Layers gathered ahead beside that [default: 0].
+    /// Layers gathered ahead beside that [default: 1 with --model and --sequence, as in a scenario; else
+    /// 0].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=100_000))]
     pub(crate) prefetch_layers: Option<u32>,
     /// Processes of each rank that prepare batches [default: left out].

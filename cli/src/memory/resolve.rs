@@ -24,7 +24,7 @@ use tiersim_workloads::memory::zero::{MILLION, Offload};
 use tiersim_workloads::transformer::card::{Card, Family};
 use tiersim_workloads::transformer::format::Format;
 use tiersim_workloads::transformer::training::{
-    Attention, Checkpointing, Kernels, Loader, Optimizer, UpdateTime,
+    Attention, Checkpointing, Kernels, Loader, Optimizer, UpdateTime, Zero,
 };
 
 /// What is asked.
@@ -186,9 +186,6 @@ fn shape(args: &MemoryArgs, model: Option<&ModelFiles>) -> Result<Option<Card>, 
 }
 
 fn training(args: &MemoryArgs, model: Option<&ModelFiles>) -> Result<Training, String> {
-    if let Some(problem) = model.and_then(|model| model.card.training_problem()) {
-        return Err(format!("{}; say --inference", problem.rule));
-    }
     let (gpus, gpus_per_node) = gpus(args, 8)?;
     let (tensor, stages) = split(args, gpus)?;
     // As `trace generate` has it; what has 8 bits is not trained.
@@ -213,6 +210,9 @@ fn training(args: &MemoryArgs, model: Option<&ModelFiles>) -> Result<Training, S
     }
     let context = context(args, gpus / (tensor * stages))?;
     let expert = experts(args, model, gpus / (tensor * stages * context))?;
+    // As steps gather them.
+    let is_step = model.is_some() && args.sequence.is_some();
+    let prefetch = if is_step { Zero::default().prefetch } else { 0 };
     Ok(Training {
         params: params(args, model)?,
         card: model.map(|model| model.card.clone()),
@@ -235,16 +235,28 @@ fn training(args: &MemoryArgs, model: Option<&ModelFiles>) -> Result<Training, S
         pinned: args.pinned.unwrap_or(0),
         reserved: args.reserve.unwrap_or(0),
         largest_layer: args.largest_layer.unwrap_or(0),
-        prefetch: args.prefetch_layers.unwrap_or(0).into(),
+        prefetch: args.prefetch_layers.unwrap_or(prefetch).into(),
         packed: packed(args, model)?.map(|(packed, _)| packed),
         step: step(args, model, (tensor, stages, interleave), weights)?,
         lora: lora(args, model)?,
     })
 }
 
+/// That a model with a table of positions has one for each token.
+fn in_table(args: &MemoryArgs, model: Option<&ModelFiles>) -> Result<(), String> {
+    let positions = model.map_or(0, |model| u64::from(model.card.positions));
+    match args.sequence {
+        Some(tokens) if positions > 0 && tokens > positions => {
+            let rule = format!("the model has a table of {positions} positions");
+            Err(format!("{rule} (found --sequence {tokens}); say no more of them"))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Ranks that experts are spread over: some of `data`, each with as many experts.
 fn experts(args: &MemoryArgs, model: Option<&ModelFiles>, data: u64) -> Result<u64, String> {
-    let Some(ranks) = args.expert else { return Ok(1) };
+    let Some(ranks) = args.expert.filter(|&ranks| ranks != 1) else { return Ok(1) };
     let of = model.and_then(|model| model.card.experts);
     let Some(experts) = of else {
         let rule = "--expert spreads the experts of a model over ranks";
@@ -321,6 +333,15 @@ fn step(
         ));
     }
     multiple("--heads", "--tensor", shape.heads.into(), tensor)?;
+    in_table(args, model)?;
+    let attention = match (args.attention, shape.latent) {
+        (Some(Attention::Eager), Some(_)) => {
+            let rule = "only attention in one kernel is known of compressed keys and values";
+            return Err(format!("{rule} (found --attention eager); say flash"));
+        }
+        (None, Some(_)) => Attention::Flash,
+        (attention, _) => attention.unwrap_or(Attention::Eager),
+    };
     let batch = args.batch.or(args.micro_batch).unwrap_or(1);
     let micro_batch = args.micro_batch.unwrap_or(batch);
     multiple("--batch", "--micro-batch", batch, micro_batch)?;
@@ -331,7 +352,7 @@ fn step(
         micro_batch,
         sequence,
         format: args.activations.unwrap_or(weights),
-        attention: args.attention.unwrap_or(Attention::Eager),
+        attention,
         kernels: args.kernels.unwrap_or_default(),
         optimizer_kernels: args.optimizer_kernels,
         loss: args.loss.unwrap_or_default(),
@@ -392,14 +413,10 @@ fn serving(args: &MemoryArgs, model: Option<&ModelFiles>) -> Result<Serving, Str
         let rule = "--context-parallel splits keys and values, which need tokens";
         return Err(format!("{rule} (found none); say --sequence"));
     }
-    if let (Some(model), Some(tokens)) = (model, args.sequence) {
-        let positions = u64::from(model.card.positions);
-        if positions > 0 && tokens > positions {
-            let rule = format!("the model has a table of {positions} positions");
-            return Err(format!("{rule} (found --sequence {tokens}); say no more of them"));
-        }
-    }
-    let bytes = args.kv.unwrap_or(weights).bytes();
+    in_table(args, model)?;
+    // Matrices of 8 bits leave keys and values as wide as the rest of the model.
+    let own = args.precision.or(model.and_then(|model| model.format));
+    let bytes = args.kv.or(own).unwrap_or(Format::Bf16).bytes();
     let kv = shape.map(|card| Kv {
         layers: card.layers.into(),
         heads: card.kv_heads.into(),
@@ -412,6 +429,8 @@ fn serving(args: &MemoryArgs, model: Option<&ModelFiles>) -> Result<Serving, Str
         params: params(args, model)?,
         weights,
         packed: packed(args, model)?,
+        experts: model
+            .and_then(|model| Some((model.card.experts?, model.card.active_parameters()))),
         kv,
         batch: args.batch.unwrap_or(1),
         context: args.sequence.unwrap_or(0),

@@ -13,6 +13,7 @@ use crate::output::{Failure, cannot};
 use crate::report::plain;
 use axum::http::StatusCode;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use tiersim_input::project::Project;
 use tiersim_input::shipped;
@@ -30,6 +31,18 @@ pub(super) struct Editable {
     registry: Registry,
 }
 
+/// The bytes of a scenario's file; `remedy` is for one that is not there.
+fn bytes(path: &Path, named: &Path, remedy: &str) -> Result<Vec<u8>, Failure> {
+    let found = fs::symlink_metadata(path);
+    if found.is_err_and(|error| error.kind() == ErrorKind::NotFound) {
+        return Err(Failure::Input(format!(
+            "{}: the file is not there; {remedy}",
+            named.display()
+        )));
+    }
+    plain(path, MOST_TEXT)
+}
+
 impl Editable {
     /// The file, if it may be changed.
     ///
@@ -42,7 +55,7 @@ impl Editable {
                 "it ships with tiersim; save one of your own with tiersim scenario show",
             ));
         }
-        plain(file, MOST_TEXT)?;
+        bytes(file, file, "check the path")?;
         let around = Project::around(Path::new("")).and_then(|own| Ok((own, file.canonicalize()?)));
         let (project, path) =
             around.map_err(|error| refused(&format!("cannot be read: {error}")))?;
@@ -54,7 +67,8 @@ impl Editable {
 
     /// The file's text, and its tag.
     pub(super) fn text(&self) -> Result<(String, String), Failure> {
-        let bytes = plain(&self.path, MOST_TEXT)?;
+        let remedy = "put it back, or end the server and name another";
+        let bytes = bytes(&self.path, &self.named, remedy)?;
         let tag = checksum(&bytes);
         let text = String::from_utf8(bytes);
         let not = |_| Failure::Input(format!("{}: it is not UTF-8", self.named.display()));

@@ -7,7 +7,7 @@
 //! Invariant: what passes was sent to a name of this server, and by no page of another.
 
 use super::Server;
-use super::answers::{JSON, Refused};
+use super::answers::{JSON, Refused, as_page, is_for_a_page};
 use axum::extract::{Request, State};
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
@@ -115,6 +115,7 @@ pub(super) async fn guard(
             format!("more than {PER_SECOND} requests a second; ask less often"),
         )),
     };
+    let for_a_page = is_for_a_page(request.headers());
     let late = || Refused::new(StatusCode::REQUEST_TIMEOUT, "the request took too long; ask again");
     let mut response = match refused {
         Some(refused) => refused.into_response(),
@@ -131,6 +132,9 @@ pub(super) async fn guard(
         let what = status.canonical_reason().unwrap_or("refused").to_lowercase();
         let words = format!("{what}; see docs/howto/serve.md for what can be asked, and how much");
         response = Refused::new(status, words).into_response();
+    }
+    if for_a_page {
+        response = as_page(response);
     }
     let headers = response.headers_mut();
     for (name, value) in HEADERS {

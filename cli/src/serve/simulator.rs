@@ -2,8 +2,10 @@
 //!
 //! Questions wait in a short line; one at a time is simulated. Whoever waits gives up after a while,
 //! and a question that nobody waits for ends before its next case. When a file that the scenario
-//! reads has changed, all of it is read again.
-//! Invariant: what is set is a stop of a slider, so no request asks for more than the page can.
+//! reads has changed, all of it is read again; answers say which scenario they are of, so that a
+//! page which was made of another shows none of them.
+//! Invariant: what is set is a stop of a slider, so no request asks for more than the page can; and
+//! no answer or refusal is of files that were others when it was asked.
 
 use super::answers::Refused;
 use super::metrics::Counters;
@@ -124,15 +126,18 @@ impl Of {
         // Who waits for the first one hears of its failure by its end.
         let first = &mut first.take();
         loop {
+            // Taken before it is read: what is written meanwhile shows at the next question.
+            let before = stamp(&self.file);
             let (read, files) = Ready::read(&self.file, &self.set, &self.registry);
             let stamps = stamps(&files);
+            let same = || before == stamp(&self.file) && stamps == self::stamps(&files);
             let live = read.map(|ready| (knobs(&ready), ready));
             let ended = match &live {
                 Ok((knobs, ready)) => match Session::new(ready, Part::ALL) {
                     Ok(session) => {
                         began(first, Ok(()));
-                        let live = Live::new(session, knobs.clone());
-                        live.answer(self, (line, &mut waits), || stamps == self::stamps(&files))
+                        let live = Live::new(session, knobs.clone(), ready.fingerprint());
+                        live.answer(self, (line, &mut waits), same)
                     }
                     Err(refusal) => refuse(refusal, (line, &mut waits), first),
                 },
@@ -155,7 +160,8 @@ fn began(first: &mut First, how: Result<(), Failure>) {
     }
 }
 
-/// Tells one question why there is no session; whether nobody asks any more.
+/// Tells who waits why there is no session, and waits for the next question, for which all is read
+/// again; whether nobody asks any more.
 fn refuse(
     refusal: Refusal,
     (line, waits): (&Receiver<Question>, &mut Option<Question>),
@@ -165,9 +171,11 @@ fn refuse(
         began(first, Err(refusal.into()));
         return true;
     }
-    let Some(question) = waits.take().or_else(|| line.recv().ok()) else { return true };
-    let _ = question.answer.send(Err(refusal.into()));
-    false
+    if let Some(question) = waits.take() {
+        let _ = question.answer.send(Err(refusal.into()));
+    }
+    *waits = line.recv().ok();
+    waits.is_none()
 }
 
 /// A session and what may be asked of it.
@@ -175,13 +183,18 @@ struct Live<'r> {
     session: Session<'r>,
     knobs: Result<Vec<Knob>, String>,
     allowed: BTreeSet<Set>,
+    fingerprint: String,
 }
 
 impl<'r> Live<'r> {
-    fn new(session: Session<'r>, knobs: Result<Vec<Knob>, String>) -> Live<'r> {
+    fn new(
+        session: Session<'r>,
+        knobs: Result<Vec<Knob>, String>,
+        fingerprint: String,
+    ) -> Live<'r> {
         let stops = knobs.iter().flatten().flat_map(|knob| &knob.stops);
         let allowed = stops.flat_map(|stop| stop.set.iter().cloned()).collect();
-        Live { session, knobs, allowed }
+        Live { session, knobs, allowed, fingerprint }
     }
 
     /// Answers as long as the files are the same; whether nobody asks any more.
@@ -202,6 +215,10 @@ impl<'r> Live<'r> {
             }
             let begun = Instant::now();
             let said = self.said(&question.asked, &|| question.answer.is_closed());
+            if !same() {
+                *waits = Some(question);
+                return false;
+            }
             if matches!(question.asked, Asked::Run(_)) {
                 of.counters.simulated(begun.elapsed(), said.is_ok());
             }
@@ -213,7 +230,8 @@ impl<'r> Live<'r> {
         match asked {
             Asked::Begin => {
                 let knobs = self.knobs.as_ref().map_err(|why| Failure::Input(why.clone()))?;
-                Ok(json!({ "knobs": knobs, "answer": self.session.nominal() }))
+                let answer = self.stamped(json!(self.session.nominal()));
+                Ok(json!({ "knobs": knobs, "answer": answer }))
             }
             Asked::Run(set) => {
                 if let Some((path, value)) = set.iter().find(|set| !self.allowed.contains(set)) {
@@ -221,9 +239,16 @@ impl<'r> Live<'r> {
                         "{path}={value} is no stop of a slider; ask the command: tiersim run --set"
                     )));
                 }
-                Ok(json!(self.session.run_unless(set, given_up)?))
+                let answer = self.session.run_unless(set, given_up)?;
+                Ok(self.stamped(json!(answer)))
             }
         }
+    }
+
+    /// An answer with the scenario that it is of.
+    fn stamped(&self, mut answer: Value) -> Value {
+        answer["fingerprint"] = json!(self.fingerprint);
+        answer
     }
 }
 
@@ -236,7 +261,7 @@ impl From<Refusal> for Failure {
         match refusal {
             Refusal::Problems(all) => all.into(),
             Refusal::Run(error) => error.into(),
-            Refusal::SeveralMachines | Refusal::GivenUp => Failure::Input(refusal.to_string()),
+            Refusal::SeveralMachines(_) | Refusal::GivenUp => Failure::Input(refusal.to_string()),
         }
     }
 }

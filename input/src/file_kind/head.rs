@@ -3,14 +3,16 @@
 //! Invariant: nothing but the bytes and the length of the file counts.
 
 use super::FileKind;
-use crate::import::accesses::{TextKind, of_text};
+use crate::import::accesses::{self, TextKind};
 use crate::import::chakra::{begins_json, is_chakra, is_chakra_json};
 use crate::import::requests::binary::is_records;
-use crate::import::serving::burst::is_header;
+use crate::import::requests::head::of_text;
+use crate::import::serving::is_header;
 use crate::packed::Packing;
+use crate::trace::tables::LFS_POINTER;
 
 pub(super) fn of_head(head: &[u8], size: u64) -> Option<FileKind> {
-    if head.starts_with(b"version https://git-lfs.github.com/spec/") {
+    if head.starts_with(LFS_POINTER) {
         return Some(FileKind::LfsPointer);
     }
     if is_records(head, size) {
@@ -25,6 +27,8 @@ pub(super) fn of_head(head: &[u8], size: u64) -> Option<FileKind> {
     match head {
         [b'P', b'K', 3, 4, ..] => return Some(FileKind::Zip),
         [0x80, 2..=5, ..] => return Some(FileKind::Pickle),
+        [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..] => return Some(FileKind::Utf16),
+        _ if head.starts_with(b"PAR1") => return Some(FileKind::Parquet),
         _ if head.starts_with(b"PERFILE2") => return Some(FileKind::PerfData),
         _ if head.starts_with(b"SQLite format 3\0") => return Some(FileKind::Sqlite),
         _ => {}
@@ -64,7 +68,9 @@ fn of_json(text: &str) -> Option<FileKind> {
         Some(FileKind::ChakraTrace)
     } else if has("device_traces") || (has("segments") && has("total_size")) {
         Some(FileKind::SnapshotText)
-    } else if has("input_length") && has("hash_ids") {
+    } else if has("input_length") && (has("hash_ids") || has("output_length"))
+        || has("input_toks") && has("output_toks")
+    {
         Some(FileKind::Requests)
     } else if has("model_type") || has("hidden_size") || has("architectures") {
         Some(FileKind::ModelCard)
@@ -89,7 +95,7 @@ fn of_list(text: &str) -> Option<FileKind> {
 }
 
 fn of_accesses(text: &str) -> Option<FileKind> {
-    Some(match of_text(text)? {
+    Some(match accesses::of_text(text)? {
         TextKind::Lackey => FileKind::Lackey,
         TextKind::Perf => FileKind::PerfScript,
         TextKind::DamonTracepoint => FileKind::DamonTracepoint,
@@ -101,20 +107,15 @@ fn of_accesses(text: &str) -> Option<FileKind> {
 const TABLES: [&str; 3] =
     ["id,name,kind,bytes,dtype", "id,step,phase,name,module", "op,object,mode"];
 
-/// Columns of a table of block requests.
-const BLOCK_TABLE: [&str; 4] = ["at_ns", "object", "bytes", "mode"];
-
 fn of_table(text: &str) -> Option<FileKind> {
     if TABLES.iter().any(|columns| text.starts_with(columns)) {
         return Some(FileKind::TraceTable);
     }
     let header = text.lines().next()?;
-    if header.starts_with("TIMESTAMP,ContextTokens") || is_header(header) {
+    if is_header(header) {
         return Some(FileKind::Requests);
     }
-    let mut columns = header.split(',');
-    let blocks = columns.clone().any(|column| column == "object");
-    (blocks && columns.all(|column| BLOCK_TABLE.contains(&column))).then_some(FileKind::BlockTable)
+    of_text(text).map(FileKind::BlockText)
 }
 
 fn of_ron(text: &str) -> Option<FileKind> {
@@ -140,6 +141,7 @@ fn of_ron(text: &str) -> Option<FileKind> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::import::requests::Reader;
 
     fn kind(text: &[u8]) -> Option<FileKind> {
         of_head(text, text.len() as u64)
@@ -176,13 +178,26 @@ mod tests {
             (b"base_time_absolute: 8 m 59.809 s\n\n", Some(FileKind::DamonReport)),
             (b"[{\"kdamond_idx\": 0", Some(FileKind::DamoRecord)),
             (b"PERFILE2\0\0", Some(FileKind::PerfData)),
+            (b"PAR1\x15\x04", Some(FileKind::Parquet)),
+            (b"\xff\xfe{\0\"\0", Some(FileKind::Utf16)),
             (b"SQLite format 3\0", Some(FileKind::Sqlite)),
-            (b"at_ns,object,bytes\n", Some(FileKind::BlockTable)),
-            (b"object\n", Some(FileKind::BlockTable)),
+            (b"at_ns,object,bytes\n", Some(FileKind::BlockText(Reader::Table))),
+            (b"object\n", Some(FileKind::BlockText(Reader::Table))),
             (b"object,op\n", None),
             (b"TIMESTAMP,ContextTokens,GeneratedTokens\n", Some(FileKind::Requests)),
             (b"Timestamp,Model,Request tokens,Response tokens\n", Some(FileKind::Requests)),
             (b"Timestamp,Model\n", None),
+            (b"\"TIMESTAMP\",\"GeneratedTokens\",\"ContextTokens\"\n", Some(FileKind::Requests)),
+            (
+                b"arrived_at,num_prefill_tokens,num_decode_tokens\n0.0,374,44\n",
+                Some(FileKind::Requests),
+            ),
+            (
+                b"request_id,arrival_timestamp,prompt_size,token_size\n0,1,4096,32\n",
+                Some(FileKind::Requests),
+            ),
+            (b"{\"input_length\": 6, \"output_length\": 1}", Some(FileKind::Requests)),
+            (b"{\"input_toks\": 6, \"output_toks\": 1}", Some(FileKind::Requests)),
             (
                 b"{\"timestamp\": 0, \"input_length\": 6, \"hash_ids\": []}",
                 Some(FileKind::Requests),
@@ -197,7 +212,7 @@ mod tests {
             (b"", None),
             (b"(policies: [])", None),
             (b"{}", None),
-            (b"\xff\xfe", None),
+            (b"\xff\xfd", None),
         ] {
             assert_eq!(kind(text), wanted, "{}", String::from_utf8_lossy(text));
         }

@@ -144,10 +144,7 @@ pub fn accelerate(file: &Path, text: &str, launch: &Launch<'_>) -> Result<Guide,
         }
         None => {
             let told = ["as accelerate launches", "tiersim from accelerate FILE"];
-            Ok(Guide {
-                scenario: write::scenario(&name.unwrap_or_default(), &settings, told),
-                rows,
-            })
+            Ok(write::guide(&name.unwrap_or_default(), &settings, told, rows))
         }
     }
 }
@@ -162,7 +159,7 @@ fn precision(of: &mut Reader<'_>) -> Option<&'static str> {
     };
     let told = |value: &str| {
         let fp8 = value.eq_ignore_ascii_case("fp8");
-        let note = "; for products in fp8 write `time: roofline(precision: \"fp8\")`";
+        let note = "; for products in fp8 write `precision: \"fp8\"` in `time`";
         let note = if fp8 { note } else { "" };
         Fate::Taken(format!("precision: {}{note}", known(value).unwrap_or("")))
     };

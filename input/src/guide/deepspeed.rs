@@ -75,7 +75,7 @@ pub fn deepspeed(file: &Path, text: &str, job: &Job<'_>) -> Result<Guide, Diagno
     let rows = of.done()?;
     let name = file.file_name().map(|name| name.to_string_lossy().into_owned());
     let told = ["as ds_config says", "tiersim from deepspeed FILE"];
-    Ok(Guide { scenario: write::scenario(&name.unwrap_or_default(), &settings, told), rows })
+    Ok(write::guide(&name.unwrap_or_default(), &settings, told, rows))
 }
 
 /// Everything but the precision, of entries whose keys count by DeepSpeed's words.

@@ -112,7 +112,7 @@ pub fn flexgen(
     }
     let rows = of.done()?;
     let told = ["as FlexGen runs", "tiersim from flexgen ARGS"];
-    Ok(Guide { scenario: write::scenario("flexgen", &settings, told), rows })
+    Ok(write::guide("flexgen", &settings, told, rows))
 }
 
 /// `opt-175b-stage` is a quarter of a model.

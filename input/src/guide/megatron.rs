@@ -110,7 +110,7 @@ pub fn megatron(file: &Path, text: &str, cluster: &Cluster<'_>) -> Result<Guide,
     let mut rows = of.done()?;
     rows.append(&mut defaults);
     let told = ["as Megatron trains", "tiersim from megatron ARGS"];
-    Ok(Guide { scenario: write::scenario("megatron", &settings, told), rows })
+    Ok(write::guide("megatron", &settings, told, rows))
 }
 
 fn precision(of: &mut Reader<'_>) -> &'static str {

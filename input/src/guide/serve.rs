@@ -14,14 +14,14 @@ use super::settings::{Generate, Settings};
 use super::shell::Word;
 use super::words::{Grammar, LAUNCHER, entries, flags_alone};
 use super::{Fate, Guide, Row, write, yaml};
-use crate::import::card::{ModelFiles, Quantised};
+use crate::import::card::ModelFiles;
 use names::{known_as, packed_as, sglang, vllm};
 use reasons::{is_idle, reason, refusal};
 use std::ops::Range;
 use std::path::Path;
 use tiersim_models::diagnostic::Diagnostics;
 use values::{
-    Choice, DTYPES, KV_DTYPES, QUANTIZATIONS, UTILIZATION, packed_word, share_of, usable, weights,
+    Choice, DTYPES, KV_DTYPES, QUANTIZATIONS, UTILIZATION, share_of, stored_word, usable, weights,
 };
 
 /// Whose flags they are.
@@ -144,8 +144,7 @@ pub fn serve(
     let mut rows = of.done()?;
     rows.append(&mut defaults);
     let by = format!("tiersim from {name} ARGS");
-    let scenario = write::scenario(name, &settings, [&format!("as {name} serves"), &by]);
-    Ok(Guide { scenario, rows })
+    Ok(write::guide(name, &settings, [&format!("as {name} serves"), &by], rows))
 }
 
 /// The model that the flags name, unless the command names another; a problem where there is none.
@@ -194,10 +193,7 @@ fn formats(
 ) {
     settings.precision = choice(of, names::DTYPE, &DTYPES).unwrap_or("bf16");
     text.weights = choice(of, names::QUANTIZATION, &QUANTIZATIONS).flatten().map(str::to_owned);
-    let by_config = files.and_then(|files| files.quantised).map(|stored| match stored {
-        Quantised::As(format) => format.word().to_owned(),
-        Quantised::Packed(packed) => packed_word(packed),
-    });
+    let by_config = files.and_then(|files| files.quantised).map(stored_word);
     if let Some(word) = by_config.filter(|_| of.find(names::QUANTIZATION).is_none()) {
         let told = format!("formats: (weights: {word}), as the config.json has it");
         not_said(defaults, names::QUANTIZATION, &told);
@@ -209,10 +205,10 @@ fn formats(
         && let Some((index, entry)) = of.find(names::MODEL)
         && let Some(word) = entry.value.as_deref().and_then(packed_as)
     {
-        text.weights = Some(word.to_owned());
         if let Some(Fate::Taken(told)) = &mut of.rows[index] {
             told.push_str(&format!(", formats: (weights: {word})"));
         }
+        text.weights = Some(word);
     }
     text.kv = choice(of, names::KV_DTYPE, &KV_DTYPES).flatten();
 }

@@ -3,14 +3,21 @@
 //! Invariant: its one case is as the settings say; a run's baseline has everything in HBM.
 
 use super::settings::{Block, Generate, Settings};
+use super::{Guide, Row};
 use std::fmt::Write;
 
 /// How many ops ahead parameters are fetched in training: frameworks count bytes instead.
 pub(super) const PREFETCH_OPS: u32 = 16;
 
+/// The scenario of settings, and what became of each.
+pub(super) fn guide(from: &str, of: &Settings, told: [&str; 2], rows: Vec<Row>) -> Guide {
+    let (hardware, peak) = (of.hardware.clone(), peak(of));
+    Guide { scenario: scenario(from, of, told), hardware, peak, rows }
+}
+
 /// The text of a scenario; `from` is the file's name, `case` what the case of the settings is
 /// called, and `by` the command that makes it.
-pub(super) fn scenario(from: &str, of: &Settings, [case, by]: [&str; 2]) -> String {
+fn scenario(from: &str, of: &Settings, [case, by]: [&str; 2]) -> String {
     let from: String = from.chars().filter(|c| !c.is_control()).take(100).collect();
     let mut out = String::new();
     let _ = writeln!(out, "// From {from}, by `{by}`, which says what became of each key.");

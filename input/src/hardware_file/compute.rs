@@ -62,6 +62,7 @@ impl Resolver<'_> {
             launch: launch?,
             efficiency: efficiency?,
             op_times: None,
+            attention: None,
         };
         if let Some(raw) = &raw.op_times {
             compute.op_times = self.op_times(raw, &compute).map(|times| self.times.shared(times));
@@ -71,7 +72,7 @@ impl Resolver<'_> {
 
     /// What kernels take by measurement of this device or of one like it.
     fn op_times(&mut self, raw: &RawOpTimesOf, compute: &Compute) -> Option<OpTimes> {
-        let RawOpTimesOf { of, processors, cache } = raw;
+        let RawOpTimesOf { of, processors, cache, collectives } = raw;
         let document = self.check.document;
         let at = "compute.op_times.of";
         let file = project::part(self.project, document.file_of(at), Named::OpTimes, of);
@@ -91,7 +92,8 @@ impl Resolver<'_> {
             None => None,
         };
         let is_own = times.device == compute.name;
-        for (section, source, _) in &times.fits {
+        let has = |section: &str| *collectives || section != "collectives";
+        for (section, source, _) in times.fits.iter().filter(|fit| has(fit.0)) {
             let path = format!("compute.op_times.{section}");
             let (value, source) = match is_own {
                 true => (format!("fitted to {}", times.device), source.clone()),
@@ -102,7 +104,9 @@ impl Resolver<'_> {
             };
             self.facts.push(Fact::new(path, value, source));
         }
-        Some(times.of(compute, *processors, cache))
+        let mut times = times.of(compute, *processors, cache);
+        times.collectives = times.collectives.filter(|_| *collectives);
+        Some(times)
     }
 
     fn efficiency(&mut self, raw: &RawEfficiency) -> Option<Efficiency> {

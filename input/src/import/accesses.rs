@@ -84,12 +84,17 @@ impl Accesses {
             Accesses::Requests(_) => "block requests",
         }
     }
+
+    /// Whether it names objects itself, and no addresses.
+    fn names_objects(self) -> bool {
+        matches!(self, Accesses::Requests(reader) if !reader.is_addressed())
+    }
 }
 
 fn meta(path: &Path, what: Accesses) -> TraceMeta {
     let name = unpacked_name(path);
     let mut name = name.as_str();
-    for end in [".bin", ".csv", ".jsonl", ".txt", ".raw", ".oraclegeneral", ".lackey"] {
+    for end in [".bin", ".csv", ".jsonl", ".txt", ".raw", ".oraclegeneral", ".lackey", ".iolog"] {
         name = name.strip_suffix(end).unwrap_or(name);
     }
     let name = if name.is_empty() { "accesses" } else { name };

@@ -2,7 +2,7 @@
 //!
 //! Invariant: which reader takes a file follows from its first bytes, never from its name.
 
-use crate::file_kind::FileKind;
+use crate::file_kind::{FileKind, KNOWN_RECORDINGS};
 use crate::import::accesses::{Accesses, Grouping, import_accesses};
 use crate::import::chakra::import_chakra;
 use crate::import::execution::import_execution;
@@ -11,6 +11,7 @@ use crate::import::gather::{Gathered, gather};
 use crate::import::profiler::import_joined;
 use crate::import::ranks::{import_devices, import_ranks};
 use crate::import::requests::Reader;
+use crate::json::BYTE_ORDER_MARK;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -77,7 +78,7 @@ pub fn import_recordings(
 }
 
 /// What is to be done with options that nothing heeds.
-const GROUPING: &str = "leave --object-bytes, --window, --rate and --reader out";
+const GROUPING: &str = "leave --object-bytes, --window, --rate, --reader and -t out";
 
 /// What one file becomes.
 fn import_one(
@@ -114,6 +115,10 @@ fn import_one(
             );
             Err(Diagnostics::one(path, None, rule, "", remedy))
         }
+        None if path.metadata().is_ok_and(|meta| meta.is_file() && meta.len() == 0) => {
+            let rule = "a recording is wanted here, and this file is empty";
+            Err(Diagnostics::one(path, None, rule, "", KNOWN_RECORDINGS))
+        }
         None if first_byte(path) == Some(b'<') => {
             let rule = "a recording is wanted here, and this is a page or another document";
             let remedy = "give what it was made of: of a memory timeline of PyTorch what \
@@ -122,10 +127,11 @@ fn import_one(
         }
         None if first_byte(path).is_some_and(|byte| !matches!(byte, b'{' | b'[')) => {
             let rule = "a recording is wanted here, and what this is cannot be told";
-            let remedy = "give what PyTorch's profiler, its memory snapshots or timelines, Nsight Systems \
-                          (as SQLite), Chakra, lackey, perf script, damo or libCacheSim wrote; of a block \
-                          trace say --reader";
-            Err(Diagnostics::one(path, None, rule, "", remedy))
+            Err(Diagnostics::one(path, None, rule, "", KNOWN_RECORDINGS))
+        }
+        None if first_byte(path).is_some() && !has_events(path) => {
+            let rule = "a recording is wanted here, and this is JSON without events";
+            Err(Diagnostics::one(path, None, rule, "", KNOWN_RECORDINGS))
         }
         Some(FileKind::ExecutionTrace) => Ok(import_execution(path)?.in_words()),
         Some(FileKind::ChakraTrace) => Ok(import_chakra(path, gaps)?.in_words()),
@@ -152,11 +158,24 @@ fn is_report(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ending == "nsys-rep" || ending == "qdrep")
 }
 
+/// Whether the start of a text has an event of the profiler's, or is too long a head to tell.
+fn has_events(path: &Path) -> bool {
+    const HEAD: u64 = 1 << 16;
+    let mut head = Vec::new();
+    let Ok(file) = File::open(path) else { return true };
+    if file.take(HEAD).read_to_end(&mut head).is_err() || head.len() as u64 == HEAD {
+        return true;
+    }
+    ["\"ph\"", "\"traceEvents\""]
+        .iter()
+        .any(|key| head.windows(key.len()).any(|window| window == key.as_bytes()))
+}
+
 /// The first byte of a text; none of a file that cannot be looked at: its reader says why.
 fn first_byte(path: &Path) -> Option<u8> {
     let mut head = Vec::new();
     let file = File::open(path).ok().filter(|_| path.is_file())?;
     file.take(4096).read_to_end(&mut head).ok()?;
-    let text = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&head);
+    let text = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&head);
     text.iter().copied().find(|byte| !byte.is_ascii_whitespace())
 }

@@ -48,7 +48,23 @@ pub struct ModelFiles {
     pub remarks: Vec<String>,
 }
 
+/// How the makers of a known model publish the matrices of its blocks, where that is neither 16
+/// bits nor 32.
+pub fn published_as(name: &str) -> Option<Quantised> {
+    match name {
+        "gpt-oss-20b" | "gpt-oss-120b" => Some(Quantised::Packed(Packed::Mxfp4)),
+        "deepseek-v3" | "kimi-k2" => Some(Quantised::As(Format::Fp8)),
+        _ => None,
+    }
+}
+
 impl ModelFiles {
+    /// A known model as its makers publish it, where no file says how it is stored.
+    pub fn as_published(self, name: &str) -> ModelFiles {
+        let said = self.quantised.is_some() || self.bytes.is_some();
+        ModelFiles { quantised: if said { self.quantised } else { published_as(name) }, ..self }
+    }
+
     /// A card that no file says anything about.
     pub(crate) fn card(card: Card) -> ModelFiles {
         ModelFiles { card, format: None, quantised: None, bytes: None, remarks: Vec::new() }

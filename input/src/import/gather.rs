@@ -217,7 +217,7 @@ fn choose(named: &Path, found: Vec<Found>, among: bool) -> Result<Gathered, Diag
 
 /// What to give instead.
 const GIVE: &str = "give what PyTorch's profiler, its memory snapshots or timelines, Nsight Systems (as \
-                    SQLite), Chakra, lackey, perf script, damo or libCacheSim wrote";
+                    SQLite), Chakra, lackey, perf script, damo, fio or libCacheSim wrote";
 
 #[cfg(test)]
 mod tests {

@@ -6,6 +6,7 @@
 //! [`MAX_TEXT_BYTES`], so that the parser cannot be made to hold a whole file in one.
 //! Invariant: what is JSON already passes unchanged, and at most one buffer of it is held.
 
+use crate::json::BYTE_ORDER_MARK;
 use std::cell::Cell;
 use std::io::{self, Read};
 use std::rc::Rc;
@@ -70,6 +71,10 @@ impl<R: Read> Repaired<R> {
         let count = self.end as u64;
         if count > self.left {
             return Err(io::Error::other(TooMuch("the file unpacks to more than is allowed")));
+        }
+        // Some editors put a mark in front of UTF-8.
+        if self.passed.bytes.get() == 0 && self.buffer[..self.end].starts_with(BYTE_ORDER_MARK) {
+            self.next = BYTE_ORDER_MARK.len();
         }
         self.left -= count;
         self.passed.bytes.set(self.passed.bytes.get() + count);
@@ -150,6 +155,7 @@ impl<R: Read> Read for Repaired<R> {
                 if self.end == 0 {
                     break;
                 }
+                continue;
             }
             let byte = self.buffer[self.next];
             self.next += 1;
@@ -190,7 +196,9 @@ mod tests {
     #[test]
     fn what_is_no_json_is_mended() {
         for (text, wanted, mended) in [
-            (&b"[NaN,nan, -inf,Infinity, null]"[..], "[0  ,0  , -0  ,0       , null]", 4),
+            (&b"\xef\xbb\xbf"[..], "", 0),
+            (b"\xef\xbb\xbf[]", "[]", 0),
+            (b"[NaN,nan, -inf,Infinity, null]", "[0  ,0  , -0  ,0       , null]", 4),
             (b"\"C:\\Users\\new\"", "\"C:\\\\Users\\new\"", 1),
             (b"\"two\nlines\"", "\"two lines\"", 1),
             (b"\"\\\n\"", "\"\\\\ \"", 1),

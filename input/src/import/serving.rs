@@ -1,5 +1,6 @@
 //! Requests to a served model, as published traces have them: the Azure LLM inference traces
-//! (`azure`), BurstGPT (`burst`) and Mooncake's (`mooncake`).
+//! (`azure`), BurstGPT (`burst`), those of other simulators (`simulators`), and lines as Mooncake's
+//! (`mooncake`).
 //!
 //! The file's name says the format, `.csv` or `.jsonl`, and its columns which table it is; either may be packed with gzip or
 //! Zstandard. Files are streamed: what is held is the requests, not the text.
@@ -7,10 +8,11 @@
 //! the order of the file.
 
 mod azure;
-pub(crate) mod burst;
+mod burst;
 mod info;
 pub(crate) mod mooncake;
 mod shape;
+mod simulators;
 mod table;
 
 pub use info::{BlocksInfo, RequestsInfo, TokensInfo, requests_info};
@@ -22,7 +24,7 @@ use std::path::Path;
 use tiersim_models::diagnostic::{Diagnostics, Place};
 use tiersim_models::requests::{MOST_TOKENS, RequestProblem, ServingRequests};
 
-/// Tokens of a block of Mooncake's traces.
+/// Tokens of a block of Mooncake's traces, where nothing else is said.
 pub const MOONCAKE_BLOCK: u32 = 512;
 /// The most requests of a trace: 2^24.
 pub const MOST_REQUESTS: u64 = 1 << 24;
@@ -33,25 +35,54 @@ const LIMITS: Limits = Limits { expanded: 8 << 30, ratio: 100, free: 16 << 20 };
 /// Problems of a file after which it is not read on.
 const ENOUGH: u64 = 50;
 
+/// Tables that are known.
+const TABLES: [table::Table; 4] =
+    [azure::TABLE, burst::TABLE, simulators::VIDUR, simulators::SPLITWISE];
+
+/// The table that begins with such a line.
+fn table_of(header: &str) -> Option<&'static table::Table> {
+    let columns: Vec<&str> = header.split(',').map(|name| name.trim_matches('"')).collect();
+    let has_all = |table: &&table::Table| table.told_by.iter().all(|name| columns.contains(name));
+    TABLES.iter().find(has_all)
+}
+
+/// Whether a table that begins with such a line is one of requests.
+pub(crate) fn is_header(header: &str) -> bool {
+    table_of(header).is_some()
+}
+
 /// Reads a trace of requests.
 ///
-/// `block_tokens`: the tokens of one of its named blocks, [`MOONCAKE_BLOCK`] in Mooncake's; not
-/// used for a trace without names. Panics if it is 0.
+/// `block_tokens`: the tokens of one of its named blocks; where that is left open, as many as the
+/// first request with names says, or [`MOONCAKE_BLOCK`]. Not used for a trace without names. Panics
+/// if it is 0.
 ///
 /// # Errors
 /// No such file, no known format, and everything that is wrong with its rows, up to a number of
 /// problems.
-pub fn read_requests(path: &Path, block_tokens: u32) -> Result<ServingRequests, Diagnostics> {
+pub fn read_requests(
+    path: &Path,
+    block_tokens: impl Into<Option<u32>>,
+) -> Result<ServingRequests, Diagnostics> {
     let name = unpacked_name(path);
     let mut requests = if name.ends_with(".csv") {
-        let is_burst = burst::is_header(&header(path)?);
-        table::read(path, if is_burst { &burst::TABLE } else { &azure::TABLE })?
+        let header = header(path)?;
+        let Some(table) = table_of(&header) else {
+            let place = Some(Place { line: 1, column: 0 });
+            let rule =
+                "a table of requests begins with the names of its columns, of which none are known";
+            let known: Vec<String> = TABLES.iter().map(|of| of.told_by.join(" and ")).collect();
+            let remedy = format!("known tables have {}", known.join(", or "));
+            let found: String = header.chars().take(80).collect();
+            return Err(Diagnostics::one(path, place, rule, format!("{found:?}"), remedy));
+        };
+        table::read(path, table)?
     } else if name.ends_with(".jsonl") {
-        mooncake::read(path, block_tokens)?
+        mooncake::read(path, block_tokens.into())?
     } else {
         let rule = "the name of a trace of requests says its format";
-        let remedy = "call it .csv (columns of the Azure LLM inference traces, or of BurstGPT) or \
-                      .jsonl (Mooncake's objects), packed .gz or .zst after it";
+        let remedy = "call it .csv (columns of the Azure LLM inference traces, BurstGPT, Vidur or \
+                      splitwise-sim) or .jsonl (Mooncake's objects), packed .gz or .zst after it";
         return Err(Diagnostics::one(path, None, rule, format!("{name:?}"), remedy));
     };
     if requests.list.is_empty() {
@@ -66,7 +97,7 @@ pub fn read_requests(path: &Path, block_tokens: u32) -> Result<ServingRequests, 
 fn header(path: &Path) -> Result<String, Diagnostics> {
     let (text, _) = unpacked(path, LIMITS)?;
     let mut line = Vec::new();
-    let read = BufReader::new(text.take(256)).read_until(b'\n', &mut line);
+    let read = BufReader::new(text.take(1024)).read_until(b'\n', &mut line);
     read.map_err(|error| describe(path, &error))?;
     Ok(String::from_utf8_lossy(&line).trim_start_matches('\u{feff}').trim_end().to_owned())
 }
@@ -92,7 +123,8 @@ fn refused(
         RequestProblem::Blocks(blocks) => (
             format!("a prompt of {prompt} tokens has {blocks} hash_ids"),
             names.to_string(),
-            "write one per block of the prompt, or say how many tokens a block has",
+            "write one per block of the prompt, or say how many tokens a block has, as `block_tokens` of \
+             `serve` in a scenario",
         ),
         RequestProblem::TooMany => {
             ("a trace has less than 2^32 hash_ids".to_owned(), "more".to_owned(), "split the trace")

@@ -13,6 +13,7 @@ pub fn machine_of(word: &str, devices: u64) -> Option<&'static str> {
         ("h200" | "h200sxm", 1) => "h200-sxm-pcie5",
         ("h200" | "h200sxm", 2..=8) => "dgx-h200",
         ("b200", 1) => "b200",
+        ("b200", 2..=8) => "dgx-b200",
         ("b300", 1) => "b300",
         ("l40s", 1) => "l40s",
         ("mi300x", 1) => "mi300x",

@@ -1,6 +1,6 @@
 //! A scenario's document, with what is set from outside, before it means anything.
 
-use crate::scenario::files::Files;
+use crate::scenario::files::{Files, Taken};
 use crate::scenario::machines;
 use crate::text::ron_text::{Document, is_name};
 use std::path::Path;
@@ -19,11 +19,39 @@ pub(crate) fn open(
         let rule = "a scenario's name is that of its folder of results";
         return Err(Diagnostics::one(path, None, rule, name, "give the file another name"));
     }
+    let mut taken = None;
     for (at, value) in overrides {
         let shown: String = value.chars().take(60).collect();
-        document = with(&document, at, value, &format!("--set {at}={shown}"))?;
+        let note = format!("--set {at}={shown}");
+        match at == machines::PATH {
+            true => document = instead(&document, value, &note, &mut taken)?,
+            false => document = with(&document, at, value, &note)?,
+        }
     }
-    Ok((document, Files::around(path, registry)?))
+    let mut files = Files::around(path, registry)?;
+    files.taken = taken;
+    Ok((document, files))
+}
+
+/// The document with another machine, or others; one that stands for several is noted.
+fn instead(
+    document: &Document,
+    value: &str,
+    note: &str,
+    taken: &mut Option<Taken>,
+) -> Result<Document, Diagnostics> {
+    // A list that is wrong can be replaced like any other.
+    let several = machines::listed(document).unwrap_or_default();
+    let own = machines::meant(&several, value);
+    let next = match own {
+        Some(own) => machines::alone(document, &several[own]),
+        None => with(document, machines::PATH, value, note)?,
+    };
+    if !several.is_empty() {
+        let labels = several.into_iter().map(|machine| machine.label).collect();
+        *taken = machines::is_one(&next).then_some(Taken { labels, own });
+    }
+    Ok(next)
 }
 
 /// The document with another value at `path`, which may lead into its machine.

@@ -8,6 +8,7 @@ use crate::scenario::spelling::{Field, Form, ONLY, RawValue, Spelled, Spelling};
 use crate::scenario::{AxisValue, labelled};
 use crate::text::quantity::{BYTES, TIME};
 use std::collections::{BTreeMap, BTreeSet};
+use tiersim_models::diagnostic::Warning;
 use tiersim_models::hardware::{Channel, Hardware};
 use tiersim_models::ids::TierId;
 use tiersim_policies::pressure::Level;
@@ -31,7 +32,18 @@ pub(crate) fn resolve(
     };
     let resolved: Vec<Option<Option<Expectation>>> = spelled.iter().enumerate().map(one).collect();
     let resolved: Option<Vec<Option<Expectation>>> = resolved.into_iter().collect();
-    Some(resolved?.into_iter().flatten().collect())
+    let here: Vec<Expectation> = resolved?.into_iter().flatten().collect();
+    if resolver.files.taken.is_some() && here.len() < raw.expect.len() {
+        resolver.warnings.push(Warning {
+            rule: "expectations-of-other-machines",
+            place: "expect".to_owned(),
+            found: format!("{} of {}", raw.expect.len() - here.len(), raw.expect.len()),
+            reason: "these are of machines that --set hardware did not take, and are left out"
+                .to_owned(),
+            remedy: "run the scenario without it to have them judged".to_owned(),
+        });
+    }
+    Some(here)
 }
 
 /// What expectations may name.
@@ -45,13 +57,13 @@ pub(crate) struct Known<'k> {
 
 impl<'k> Known<'k> {
     /// The cases of a file, of which some are `there` on its machine; with the labels of all its
-    /// machines and which of them this is, if it has several. `name` means a case on each of them,
-    /// `name on label` that on one.
+    /// machines and which of them this is, if it has several, or another than these. `name` means a
+    /// case on each of them, `name on label` that on one.
     pub(crate) fn new(
         raw: &RawScenario,
         there: &[bool],
         hardware: &'k Hardware,
-        machines: Option<(&[String], usize)>,
+        machines: Option<(&[String], Option<usize>)>,
     ) -> Known<'k> {
         let (names, indices, elsewhere) = Default::default();
         let mut known = Known { names, indices, elsewhere, hardware };
@@ -61,7 +73,7 @@ impl<'k> Known<'k> {
             let (labels, own) = machines.unwrap_or_default();
             for (machine, label) in labels.iter().enumerate() {
                 let label = on_machine(&case.name, label);
-                known.add(label, (there && machine == own).then_some(index));
+                known.add(label, (there && Some(machine) == own).then_some(index));
             }
             index += usize::from(there);
         }

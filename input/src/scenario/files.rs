@@ -50,6 +50,15 @@ fn as_before<T: PartialEq>(before: &mut Option<Arc<T>>, this: Arc<T>) -> Arc<T> 
     }
 }
 
+/// A machine that was taken in the place of several.
+#[derive(Clone, Debug)]
+pub(crate) struct Taken {
+    /// What the several are called.
+    pub(crate) labels: Vec<String>,
+    /// Which of them it is, if it is one of them.
+    pub(crate) own: Option<usize>,
+}
+
 /// Finds and remembers files.
 #[derive(Clone, Debug)]
 pub struct Files {
@@ -74,6 +83,8 @@ pub struct Files {
     terms: Vec<Arc<Terms>>,
     /// Values that uncertain numbers of all machines have; none where they are as written.
     pub(super) drawn: Drawn,
+    /// The machine that was taken in the place of several, if one was.
+    pub(super) taken: Option<Taken>,
 }
 
 impl Files {
@@ -86,7 +97,7 @@ impl Files {
         })?;
         let (paths, models, machines, workload, drawn) = Default::default();
         let (hardware, texts, hints, weights, statistics) = Default::default();
-        let (terms, said, like) = Default::default();
+        let (terms, said, like, taken) = Default::default();
         let registry = registry.clone();
         Ok(Files {
             project,
@@ -104,6 +115,7 @@ impl Files {
             said,
             terms,
             drawn,
+            taken,
         })
     }
 

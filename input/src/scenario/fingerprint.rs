@@ -15,6 +15,7 @@ use tiersim_models::energy::Economics;
 use tiersim_models::hardware::DeviceRequests;
 use tiersim_models::hardware::{Compute, Hardware, Link, Tier};
 use tiersim_models::nodes::{Node, PrescribedRoute};
+use tiersim_models::op_times::AttentionKernel;
 use tiersim_models::raid0::Raid0;
 use tiersim_models::runtime::Runtime;
 use tiersim_models::server::{Cpu, Server};
@@ -80,6 +81,7 @@ fn canonical(scenario: &Scenario, trace_hash: &str) -> String {
             write_compute(&mut out, compute);
             // Of the machine's own device they matter only here.
             each(&mut out, "op_times ", &compute.op_times);
+            each(&mut out, "attention ", compute.attention.map(AttentionKernel::word));
         }
         OpTime::Recorded { scale } => {
             let _ = writeln!(out, "recorded {scale:?}");
@@ -196,7 +198,7 @@ fn write_hardware(out: &mut String, hardware: &Hardware) {
 }
 
 fn write_compute(out: &mut String, compute: &Compute) {
-    let Compute { name: _, flops, memory, launch, efficiency, op_times: _ } = compute;
+    let Compute { name: _, flops, memory, launch, efficiency, op_times: _, attention: _ } = compute;
     let mut flops: Vec<_> = flops.iter().map(|(name, rate)| (name, rate.get())).collect();
     flops.sort();
     let _ = writeln!(out, "compute {} {} {flops:?}", memory.get(), launch.ps());

@@ -74,6 +74,8 @@ pub(crate) fn path_within(path: &str) -> Option<&str> {
 pub(crate) struct Listed {
     /// What it is called in tables and charts.
     pub(crate) label: String,
+    /// Its machine, if nothing is changed in that.
+    plain: Option<String>,
     /// Its element of the list.
     pub(crate) id: ValueId,
 }
@@ -95,8 +97,10 @@ pub(crate) fn listed(document: &Document) -> Result<Vec<Listed>, Diagnostics> {
         let inside = tree.inside(id);
         let field =
             |name: &str| tree.children(inside).find(|&child| tree.name(child) == Some(name));
-        let named = field("name").or_else(|| field("machine")).unwrap_or(id);
-        let label = ron::from_str::<String>(tree.written(named)).unwrap_or_default();
+        let text = |id| ron::from_str::<String>(tree.written(id)).unwrap_or_default();
+        let machine = field("machine").unwrap_or(id);
+        let label = text(field("name").unwrap_or(machine));
+        let plain = field("set").is_none().then(|| text(machine));
         // What is no machine at all is told where it is read.
         if !label.is_empty() && !super::resolve::is_name(&label) {
             let rule = "the name of a machine has 1 to 80 printable characters";
@@ -106,9 +110,23 @@ pub(crate) fn listed(document: &Document) -> Result<Vec<Listed>, Diagnostics> {
             let remedy = "write (machine: \"...\", name: \"...\", set: [...])";
             check.fault(&format!("{PATH}.{index}"), rule, remedy);
         }
-        all.push(Listed { label, id });
+        all.push(Listed { label, plain, id });
     }
     check.problems.into_result(all)
+}
+
+/// Which of several machines `--set hardware=` means: one as tables call it, or by its machine
+/// where nothing is changed in that.
+pub(crate) fn meant(several: &[Listed], name: &str) -> Option<usize> {
+    let name = name.trim().trim_matches('"');
+    let own = several.iter().position(|machine| machine.label == name);
+    own.or_else(|| several.iter().position(|machine| machine.plain.as_deref() == Some(name)))
+}
+
+/// Whether a document names one machine.
+pub(crate) fn is_one(document: &Document) -> bool {
+    let tree = document.tree();
+    tree.find(PATH).is_some_and(|id| tree.shape(id) != Shape::List)
 }
 
 /// The document with one of its machines in the place of the list.

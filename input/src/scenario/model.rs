@@ -104,7 +104,11 @@ impl Resolver<'_, '_> {
         }
         let model = match (raw_card, name) {
             (Some(card), _) => ModelFiles::card(self.spelled(card, raw)?),
-            (None, Some(name)) => self.named(name, weights.as_deref())?,
+            // What is trained is not stored as it is published.
+            (None, Some(name)) => match (self.named(name, weights.as_deref())?, mode) {
+                (model, RawWork::Train(_)) => model,
+                (model, _) => model.as_published(name),
+            },
             (None, None) => {
                 let rule = "no model is named";
                 let remedy = "write `model: \"llama-2-7b\"`, a config.json, or `card: (...)`";
@@ -112,6 +116,17 @@ impl Resolver<'_, '_> {
                 return None;
             }
         };
+        if let Some(said) = &formats {
+            let trains = matches!(mode, RawWork::Train(_));
+            if let Some(kv) = said.kv.filter(|_| trains) {
+                let reason = "a step of training keeps keys and values as other activations";
+                self.without_effect("workload.formats.kv", kv.word(), reason);
+            }
+            if let Some(gradients) = said.gradients.filter(|_| !trains) {
+                let reason = "nothing is trained";
+                self.without_effect("workload.formats.gradients", gradients.word(), reason);
+            }
+        }
         let formats = self.formats(precision.as_ref(), formats.as_ref(), &model);
         let mut card = model.card.clone();
         card.tied = tied.unwrap_or(card.tied);

@@ -10,6 +10,7 @@ use crate::scenario::raw::work::{
 };
 use crate::scenario::resolver::Resolver;
 use crate::text::quantity::{CAPACITY, TIME};
+use tiersim_models::diagnostic::Warning;
 use tiersim_models::requests::ServingRequests;
 use tiersim_models::units::Time;
 use tiersim_policies::scenario::ServingSource;
@@ -55,6 +56,7 @@ impl Resolver<'_, '_> {
                 return None;
             }
         };
+        let router = self.router(raw.router, &card)?;
         let training = Training {
             card,
             batch: raw.batch,
@@ -72,10 +74,15 @@ impl Resolver<'_, '_> {
             parallel: raw.parallel.unwrap_or_default(),
             zero: raw.zero.as_ref().map_or(Some(Zero::default()), |raw| self.zero(raw))?,
             devices,
-            router: self.router(raw.router)?,
+            router,
             loader: raw.loader,
             lora: raw.lora,
         };
+        let selective = training.checkpointing == Checkpointing::Selective;
+        if selective && training.attention == Attention::Flash {
+            let reason = "attention in one kernel keeps nothing that could be computed again";
+            self.without_effect("workload.mode.checkpointing", "selective", reason);
+        }
         let problems = match &raw.sequences {
             Some(each) => {
                 let run = TrainingRun::new(training.clone(), each.clone());
@@ -108,17 +115,33 @@ impl Resolver<'_, '_> {
         })
     }
 
-    fn router(&mut self, raw: Option<RawRouter>) -> Option<Router> {
+    fn router(&mut self, raw: Option<RawRouter>, card: &Card) -> Option<Router> {
         let Some(RawRouter { seed, skew }) = raw else { return Some(Router::default()) };
+        if card.experts.is_none() {
+            let found = format!("seed {}", seed.unwrap_or(0));
+            self.without_effect("workload.mode.router", &found, "the model has no experts");
+        }
         let (at, skew) = ("workload.mode.router.skew", skew.unwrap_or(0.0));
         let skew = self.check.number(at, "`skew`", skew, 0.0, 10.0)?;
         // In hundredths.
         Some(Router { seed: seed.unwrap_or(0), skew: (skew * 100.0).round() as u32 })
     }
 
+    /// Warns of what the scenario says and nothing heeds.
+    pub(crate) fn without_effect(&mut self, place: &str, found: &str, reason: &str) {
+        self.warnings.push(Warning {
+            rule: "setting-without-effect",
+            place: place.to_owned(),
+            found: found.to_owned(),
+            reason: reason.to_owned(),
+            remedy: "leave it out".to_owned(),
+        });
+    }
+
     /// Text generation.
     pub(crate) fn generation(&mut self, raw: &RawGenerate, setting: Setting) -> Option<Generation> {
         let Setting { card, is_spelled, formats, devices } = setting;
+        let router = self.router(raw.router, &card)?;
         let generation = Generation {
             card,
             formats,
@@ -133,7 +156,7 @@ impl Resolver<'_, '_> {
             tensor: raw.tensor.unwrap_or(1),
             context: raw.context.unwrap_or(1),
             devices,
-            router: self.router(raw.router)?,
+            router,
         };
         self.unbroken(&generation.problems(), is_spelled).then_some(generation)
     }

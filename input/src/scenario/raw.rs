@@ -19,6 +19,7 @@ use card::{RawCard, RawFormats};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::collections::BTreeMap;
+use tiersim_models::op_times::AttentionKernel;
 use tiersim_models::workload::Gaps;
 use tiersim_workloads::transformer::format::Format;
 use work::RawWork;
@@ -231,6 +232,13 @@ pub(crate) enum RawTime {
         device: Option<String>,
         /// Which peak of that `compute`, such as `tf32`.
         precision: String,
+        /// The kernels that attention to many new tokens and its gradients run on, of those that the
+        /// device's op times have [numbers](op-times.md) for.
+        ///
+        /// Default: in training `cudnn`, which PyTorch runs on an H200 from 2.11 on, if the device has
+        /// numbers for it (older ones run `flash_attention_2`); in all other work the kernels of the
+        /// engine that attention was measured with.
+        attention: Option<AttentionKernel>,
     },
     /// `ceil(duration * scale)` ps; every op of the trace must have a `duration_ns`.
     Recorded {

@@ -217,7 +217,9 @@ impl Resolver<'_, '_> {
         cases.iter_mut().for_each(Vec::shrink_to_fit);
         self.refuse_without(spec, cases.as_deref().unwrap_or_default());
         let there = there.unwrap_or_else(|| vec![true; raw.policies.len()]);
-        let known = expectations::Known::new(raw, &there, &hardware, standing.machines);
+        let taken = self.files.taken.as_ref().map(|taken| (&*taken.labels, taken.own));
+        let machines = standing.machines.map(|(labels, own)| (labels, Some(own))).or(taken);
+        let known = expectations::Known::new(raw, &there, &hardware, machines);
         let expect = expectations::resolve(self, raw, &spelled.expect, &known);
         let about = raw.about.trim().to_owned();
         let said = Said { name: name.to_owned(), about, expect: expect? };

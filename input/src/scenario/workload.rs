@@ -5,6 +5,7 @@
 
 use crate::file_kind::FileKind;
 use crate::scenario::machines;
+use crate::scenario::raw::work::RawWork;
 use crate::scenario::raw::{RawTime, RawWorkload};
 use crate::scenario::resolver::Resolver;
 use crate::scenario::{OpTime, TraceSource, WorkloadSpec};
@@ -12,6 +13,7 @@ use crate::shipped;
 use std::path::Path;
 use std::sync::Arc;
 use tiersim_models::hardware::{Compute, Hardware};
+use tiersim_models::op_times::{AttentionKernel, OpTimes};
 use tiersim_models::workload::Gaps;
 
 /// Most replays of a trace: a million hours of a step of several seconds, or hours of many short
@@ -62,8 +64,7 @@ impl Resolver<'_, '_> {
             let rule = format!("with `jitter` no more than {MAX_DRAWN} replays can be simulated");
             self.check.fault("workload.repeat", rule, "lower `repeat`, or leave `jitter` out");
         }
-        let generated = !matches!(raw, RawWorkload::Trace(_));
-        let time = self.op_time(time, generated, hardware);
+        let time = self.op_time(time, raw, hardware);
         let statistics = self.statistics(raw);
         let ((time, device), (mut trace, ranks), jitter) = (time?, trace?, jitter?);
         if let (TraceSource::Serving(source), OpTime::Priced { compute, precision }) =
@@ -133,11 +134,11 @@ impl Resolver<'_, '_> {
     fn op_time(
         &mut self,
         raw: &RawTime,
-        generated: bool,
+        workload: &RawWorkload,
         hardware: Option<&Arc<Hardware>>,
     ) -> Option<(OpTime, Option<Arc<Hardware>>)> {
         let (device, precision) = match raw {
-            RawTime::Recorded { .. } if generated => {
+            RawTime::Recorded { .. } if matches!(workload, RawWorkload::Model(_)) => {
                 let rule = "a generated trace has no recorded durations";
                 let remedy = "write roofline(precision: \"bf16\")";
                 self.check.fault("workload.time", rule, remedy);
@@ -149,9 +150,8 @@ impl Resolver<'_, '_> {
                 let scale = self.check.number(path, "`scale`", scale, 1e-6, 1e6)?;
                 return Some((OpTime::Recorded { scale }, None));
             }
-            RawTime::Roofline { device, precision } | RawTime::OpTimes { device, precision } => {
-                (device, precision)
-            }
+            RawTime::Roofline { device, precision }
+            | RawTime::OpTimes { device, precision, attention: _ } => (device, precision),
         };
         // The device of the scenario's own machine has what the scenario changes in it.
         let own = |name: &&String| !machines::changes(self.check.document, name);
@@ -167,17 +167,37 @@ impl Resolver<'_, '_> {
             return None;
         };
         self.precision(&compute, precision)?;
-        if matches!(raw, RawTime::Roofline { .. }) {
-            compute.op_times = None;
-        } else if compute.op_times.is_none() {
-            let rule =
-                format!("`{}` has no `compute.op_times` to take op times from", machine.name);
-            let remedy = "name another `device`, or write roofline(...)";
-            self.check.fault("workload.time", rule, remedy);
-            return None;
+        match (raw, &compute.op_times) {
+            (RawTime::OpTimes { attention, .. }, Some(times)) => {
+                compute.attention = match attention {
+                    Some(told) => Some(self.attention(*told, times, &machine.name)?),
+                    None => usual_attention(workload, times),
+                };
+            }
+            (RawTime::OpTimes { .. }, None) => {
+                let rule =
+                    format!("`{}` has no `compute.op_times` to take op times from", machine.name);
+                let remedy = "name another `device`, or write roofline(...)";
+                self.check.fault("workload.time", rule, remedy);
+                return None;
+            }
+            _ => compute.op_times = None,
         }
         let other = other.filter(|other| hardware.is_none_or(|own| own.name != other.name));
         Some((OpTime::Priced { compute: compute.own(), precision: precision.clone() }, other))
+    }
+
+    /// The kernel of attention that a scenario names, if the device has numbers for it.
+    fn attention(
+        &mut self,
+        told: AttentionKernel,
+        times: &OpTimes,
+        machine: &str,
+    ) -> Option<AttentionKernel> {
+        let Some((rule, remedy)) = times.without(told) else { return Some(told) };
+        let rule = format!("`{machine}` cannot run it: {rule}");
+        self.check.fault("workload.time.attention", rule, remedy);
+        None
     }
 
     fn precision(&mut self, compute: &Compute, precision: &str) -> Option<()> {
@@ -198,4 +218,13 @@ pub fn trace_at(path: &Path, gaps: Gaps) -> Option<TraceSource> {
         return Some(TraceSource::Folder(path.to_owned()));
     }
     recorded.then(|| TraceSource::Recording { file: path.to_owned(), gaps })
+}
+
+/// The kernel of attention that training runs on unless somebody chose another: on an H200 cuDNN's,
+/// with Transformer Engine and with PyTorch from 2.11 on (its
+/// `check_prefer_cudnn_attention`). Engines that serve run what was measured.
+fn usual_attention(workload: &RawWorkload, times: &OpTimes) -> Option<AttentionKernel> {
+    let RawWorkload::Model(raw) = workload else { return None };
+    let trains = matches!(raw.mode, RawWork::Train(_));
+    times.attention_kernels().find(|kernel| trains && *kernel == AttentionKernel::Cudnn)
 }

@@ -4,7 +4,8 @@
 //! looked at; the caller must not use the rows of a table that had problems.
 //! Invariant: a record's row number gives its line, see [`super::tables`].
 
-use super::tables::{Column, Findings, Guard, ReadBudget, Source, columns, describe};
+use super::layout::{Layout, Width};
+use super::tables::{Column, Findings, Guard, OTHERS, ReadBudget, Source, columns, describe};
 use csv::StringRecord;
 use std::path::{Path, PathBuf};
 use tiersim_models::diagnostic::{Diagnostics, Place};
@@ -19,6 +20,8 @@ pub(crate) struct Row<'a> {
     file: &'a Path,
     /// Counted from zero, without the header.
     pub(crate) index: u64,
+    /// Counted from one, with it.
+    line: u64,
     pub(crate) findings: &'a mut Findings,
 }
 
@@ -28,10 +31,12 @@ pub(crate) struct Rows {
     reader: csv::Reader<Guard>,
     columns: Vec<Column>,
     places: Vec<Option<usize>>,
-    width: usize,
+    width: Width,
     record: StringRecord,
     /// Rows read so far.
     index: u64,
+    /// Lines before them.
+    before: u64,
     /// Rows after this many are an error; the table ends there.
     most: Option<u64>,
 }
@@ -55,8 +60,20 @@ impl Rows {
             }
         };
         let Some((places, width)) = found else { return Err(path) };
-        let record = StringRecord::new();
-        Ok(Rows { path, reader, columns, places, width, record, index: 0, most })
+        let (record, width) = (StringRecord::new(), Width::Header(width));
+        Ok(Rows { path, reader, columns, places, width, record, index: 0, before: 1, most })
+    }
+
+    /// The rows of a table of this layout.
+    pub(crate) fn laid_out(source: Source, layout: Layout) -> Rows {
+        let Source { path, text } = source;
+        let Layout { columns: names, places, width, delimiter, header, quotes } = layout;
+        let mut reader = csv::ReaderBuilder::new();
+        reader.flexible(true).delimiter(delimiter).has_headers(header).quoting(quotes);
+        let (reader, columns, record) =
+            (reader.from_reader(text), columns(names), StringRecord::new());
+        let before = u64::from(header);
+        Rows { path, reader, columns, places, width, record, index: 0, before, most: None }
     }
 
     /// Whether the table has a column.
@@ -67,7 +84,7 @@ impl Rows {
 
     /// The next row, which is none in itself where that is reported to be wrong; none at the end.
     pub(crate) fn next<'a>(&'a mut self, findings: &'a mut Findings) -> Option<Option<Row<'a>>> {
-        let line = Place { line: self.index + 2, column: 0 };
+        let line = Place { line: self.index + 1 + self.before, column: 0 };
         let read = self.reader.read_record(&mut self.record);
         match read {
             Ok(false) => return None,
@@ -88,14 +105,24 @@ impl Rows {
         }
         let index = self.index;
         self.index += 1;
-        if self.record.len() != self.width {
-            let rule = format!("a row has {} fields, like the header", self.width);
+        let fields = self.record.len();
+        let (width, like) = match self.width {
+            Width::Header(width) => (width, ", like the header"),
+            Width::Of(width) => (width, ""),
+            Width::First => {
+                self.width = Width::Of(fields);
+                (fields, "")
+            }
+            Width::Any => (fields, ""),
+        };
+        if width != fields {
+            let rule = format!("a row has {width} fields{like}");
             let remedy = "check the commas and quotes, and whether the file was cut off";
             findings.push(&self.path, Some(line), rule, self.record.len().to_string(), remedy);
             return Some(None);
         }
         let Rows { path, columns, places, record, .. } = self;
-        Some(Some(Row { record, places, columns, file: path, index, findings }))
+        Some(Some(Row { record, places, columns, file: path, index, line: line.line, findings }))
     }
 }
 
@@ -141,8 +168,15 @@ fn find_columns(
 ) -> Option<(Vec<Option<usize>>, usize)> {
     let mut places = vec![None; columns.len()];
     let first = Some(Place { line: 1, column: 0 });
-    let names: Vec<&str> = columns.iter().map(|column| column.name).collect();
+    let names = columns.iter().map(|column| column.name).filter(|&name| name != OTHERS);
+    let names: Vec<&str> = names.collect();
+    let has_others = names.len() < columns.len();
     let remedy = format!("the columns are {}", names.join(", "));
+    if headers.iter().all(str::is_empty) {
+        let rule = "a table begins with the names of its columns, and this file is empty";
+        findings.push(path, first, rule, "", remedy);
+        return None;
+    }
     // Of another kind of table, or rows alone: one word about all of them.
     if headers.len() > 1 && !headers.iter().any(|header| names.contains(&header)) {
         let line: String = headers.iter().collect::<Vec<_>>().join(",").chars().take(80).collect();
@@ -159,6 +193,7 @@ fn find_columns(
                 sound = false;
             }
             Some(column) => places[column] = Some(place),
+            None if has_others => {}
             None => {
                 let found = format!("{shown:?}");
                 findings.push(path, first, "unknown column", found, remedy.as_str());
@@ -199,7 +234,7 @@ impl Row<'_> {
 
     /// Reports a problem of this row.
     pub(crate) fn problem(&mut self, rule: impl Into<String>, found: String, remedy: &str) {
-        let place = Place { line: self.index + 2, column: 0 };
+        let place = Place { line: self.line, column: 0 };
         let mut found: String = found;
         if let Some((cut, _)) = found.char_indices().nth(80) {
             found.truncate(cut);

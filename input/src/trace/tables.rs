@@ -82,8 +82,11 @@ pub(crate) struct Column {
     pub(crate) required: bool,
 }
 
+/// The name that stands for columns that are left alone, in a table that may have others.
+pub(crate) const OTHERS: &str = "*";
+
 /// The columns that a text names, with spaces or commas between them and `?` behind those that may
-/// be left out.
+/// be left out; `*?` are [`OTHERS`].
 pub(crate) fn columns(text: &'static str) -> Vec<Column> {
     let column = |word: &'static str| match word.strip_suffix('?') {
         Some(name) => Column { name, required: false },
@@ -215,13 +218,15 @@ pub(crate) fn unpacked_name(path: &Path) -> String {
     name.strip_suffix(".gz").or(name.strip_suffix(".zst")).unwrap_or(&name).to_owned()
 }
 
-/// What a file holds, unpacked if its name ends in `.gz` or `.zst`, and how many bytes of it are
-/// allowed.
+/// What a file holds, unpacked if its name ends in `.gz` or `.zst` or it begins so, and how many bytes
+/// of it are allowed.
 pub(crate) fn unpacked(path: &Path, limits: Limits) -> Result<(Box<dyn Read>, u64), Diagnostics> {
-    let (length, file) = open(path, limits.expanded)?;
+    let (length, mut file) = open(path, limits.expanded)?;
+    let head = file.fill_buf().map_err(|error| describe(path, &error))?;
+    no_pointer(path, head)?;
     // What is held keeps its name and is unpacked already.
-    let packing = Packing::of_name(path).filter(|_| !shipped::is_held(path));
-    Ok(match packing {
+    let by_name = Packing::of_name(path).filter(|_| !shipped::is_held(path));
+    Ok(match by_name.or(Packing::of_head(head)) {
         Some(packing) => {
             let most = length.saturating_mul(limits.ratio).saturating_add(limits.free);
             (packing.unpacked(file), limits.expanded.min(most))
@@ -246,6 +251,7 @@ pub(crate) fn unpacked_file(
 ) -> Result<(Box<dyn Read>, u64), Diagnostics> {
     at_most(path, length, limits.expanded)?;
     let head = file.fill_buf().map_err(|error| describe(path, &error))?;
+    no_pointer(path, head)?;
     let (inner, most): (Box<dyn Read>, u64) = match Packing::of_head(head) {
         Some(packing) => {
             let most = length.saturating_mul(limits.ratio).saturating_add(limits.free);
@@ -260,6 +266,21 @@ pub(crate) fn unpacked_file(
         true => Ok((Box::new(OneFile::new(inner)), most)),
         false => Ok((Box::new(inner), most)),
     }
+}
+
+/// What a file that Git LFS has not fetched begins with.
+pub(crate) const LFS_POINTER: &[u8] = b"version https://git-lfs.github.com/spec/";
+
+/// What to do about it.
+pub(crate) const LFS_REMEDY: &str = "fetch the file itself, with `git lfs pull`";
+
+/// That a file which begins so is itself, and not what stands in its place.
+fn no_pointer(path: &Path, head: &[u8]) -> Result<(), Diagnostics> {
+    if !head.starts_with(LFS_POINTER) {
+        return Ok(());
+    }
+    let rule = "this is a pointer of Git LFS, and not the file itself";
+    Err(Diagnostics::one(path, None, rule, "", LFS_REMEDY))
 }
 
 /// A file of at most `limit` bytes, with its length: one that ships, a regular file, or one that lies

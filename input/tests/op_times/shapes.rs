@@ -3,9 +3,9 @@
 
 use crate::op_times::{DEVICES, shipped};
 use tiersim_models::collective::{Collective, CollectiveKind};
-use tiersim_models::kernel::{Attention, Product, Streaming};
+use tiersim_models::kernel::{Attention, Kernel, Product, Streaming, Work};
 use tiersim_models::op_times::experts::{Deal, ExpertTimes, Layer, Spread, loads};
-use tiersim_models::op_times::{OpTimes, Throttle};
+use tiersim_models::op_times::{AttentionKernel, OpTimes, Throttle};
 use tiersim_models::units::Bytes;
 
 const KINDS: [CollectiveKind; 4] = [
@@ -25,8 +25,8 @@ fn all() -> impl Iterator<Item = OpTimes> {
 fn product(times: &OpTimes, fp8: bool, m: u64, n: u64, k: u64) -> f64 {
     let (shape, wide) = (Product::new(m, n, k), times.products.unwrap().numbers);
     match times.fp8.filter(|_| fp8) {
-        Some(of) => of.numbers.seconds(&wide, times.processors, &shape),
-        None => wide.seconds(times.processors, &shape, Throttle::NONE),
+        Some(of) => of.numbers.seconds(&wide, times.processors, &shape, 0.0),
+        None => wide.seconds(times.processors, &shape, Throttle::NONE, 0.0),
     }
 }
 
@@ -143,6 +143,47 @@ fn more_attention_takes_no_less_time() {
                 }
             }
         }
+    }
+}
+
+/// Seconds of attention that trains, forward and of the gradients, by each kernel with numbers.
+fn trained(shape: [u64; 8]) -> Vec<f64> {
+    let times = shipped("h100").times;
+    let [batch, new, past] = [shape[0], shape[1], shape[2]];
+    let [heads, kv_heads, head_dim, window] = [3, 4, 5, 6].map(|at: usize| shape[at] as u32);
+    let causal = shape[7] == 1;
+    let kv_bytes = 2;
+    let op = Attention { batch, new, past, heads, kv_heads, head_dim, window, kv_bytes, causal };
+    let of = |(kernel, work)| {
+        times.attended(kernel, "bf16", &Kernel::new(work, 0, 0)).expect("it has numbers").0
+    };
+    let all = [AttentionKernel::FlashAttention2, AttentionKernel::Cudnn].map(|kernel| {
+        [(kernel, Work::Attention(op)), (kernel, Work::AttentionBackward(op))].map(of)
+    });
+    all.concat()
+}
+
+#[test]
+fn more_attention_that_trains_takes_no_less_time() {
+    let sizes = [2, 7, 64, 127, 128, 129, 255, 256, 300, 1000, 2048, 5000, 16384, 100_000];
+    for [head_dim, window, causal] in [[64, 0, 1], [128, 0, 0], [128, 1024, 1], [256, 0, 1]] {
+        for pair in sizes.windows(2) {
+            let grows = |of: &dyn Fn(u64) -> [u64; 8]| {
+                for (less, more) in trained(of(pair[0])).into_iter().zip(trained(of(pair[1]))) {
+                    assert!(more >= less * (1.0 - 1e-12), "{pair:?} {head_dim} {window} {causal}");
+                }
+            };
+            grows(&|batch| [batch, 300, 0, 8, 8, head_dim, window, causal]);
+            grows(&|new| [3, new, 0, 8, 8, head_dim, window, causal]);
+            grows(&|past| [3, 300, past, 8, 8, head_dim, window, causal]);
+            grows(&|heads| [3, 300, 0, heads, 1, head_dim, window, causal]);
+        }
+    }
+    // All pairs are twice those of a causal one, and a causal one with a window has fewer.
+    let long = |window, causal| trained([1, 65_536, 0, 32, 8, 128, window, causal]);
+    for ((all, causal), near) in long(0, 0).into_iter().zip(long(0, 1)).zip(long(4096, 1)) {
+        assert!((1.9..2.0).contains(&(all / causal)), "{all} {causal}");
+        assert!((6.0..9.0).contains(&(causal / near)), "{causal} {near}");
     }
 }
 
@@ -314,6 +355,9 @@ fn from_one_to_a_billion_all_is_finite_and_above_zero() {
         for bits in 0u32..256 {
             let shape = std::array::from_fn(|at| if bits >> at & 1 == 1 { SIZES[3] } else { 1 });
             sound(attention(&times, shape, true), &shape);
+            trained([shape[0], shape[1].max(2), shape[2], shape[3], shape[4], shape[5], 0, 1])
+                .into_iter()
+                .for_each(|seconds| sound(seconds, &shape));
         }
         for m in SIZES {
             for n in SIZES {

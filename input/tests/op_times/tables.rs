@@ -33,6 +33,63 @@ fn products_are_told_by_their_sizes() {
     assert_eq!([all[0].kind(), all[1].kind()], ["product"; 2]);
 }
 
+/// A log of a program of nccl-tests on one host, with these rows.
+fn log(begins: &str, ranks: u32, rows: &str) -> String {
+    let rank = |rank| format!("#  Rank {rank} Group  0 Pid 7 on  node-{} device {rank}\n", 0);
+    let ranks: String = (0..ranks).map(rank).collect();
+    format!(
+        "{begins}# nThread 1 nGpus 4 minBytes 8 maxBytes 2048 step: 2(factor)\n#\n{ranks}#\n\
+         #                             out-of-place             in-place\n\
+         #  size  count  type  redop  root  time  algbw  busbw #wrong  time  algbw  busbw #wrong\n\
+         #   (B)  (elements)                (us)  (GB/s)\n{rows}# Avg bus bandwidth : 1\n"
+    )
+}
+
+#[test]
+fn a_log_of_nccl_tests_is_a_table_of_collectives() {
+    let sums = "  1024  256  float  sum  -1  10.0  0.10  0.15  0  9.0  0.11  0.17  0\n\
+                2048  512  float  sum  -1  20.5  0.10  0.15  0  N/A\n";
+    let of = |text: &str| {
+        let of = |op: &MeasuredOp| match op.what {
+            What::Collective(of, _) => {
+                let us = op.seconds.map(|seconds| (seconds * 1e6).round());
+                (op.line, op.precision, of.kind, of.ranks(), of.bytes.get(), us)
+            }
+            _ => panic!("{op:?} is no collective"),
+        };
+        ops(text).iter().map(of).collect::<Vec<_>>()
+    };
+    // 2 x 3 / 4 of the algorithm's bandwidth on the bus is an all-reduce of four.
+    let reduced = CollectiveKind::AllReduce;
+    assert_eq!(
+        of(&log("", 4, sums)),
+        [(11, "fp32", reduced, 4, 1024, Some(10.0)), (12, "fp32", reduced, 4, 2048, Some(21.0))]
+    );
+    let gathered = "1024  128  half  none  -1  10.0  0.10  0.08  0  9.0  0.11  0.08  0\n";
+    let named = log("$ mpirun -np 1 ./build/all_gather_perf -g 4\n", 4, gathered);
+    assert_eq!(of(&named), [(12, "fp16", CollectiveKind::AllGather, 4, 1024, Some(10.0))]);
+    let scattered = sums.replace("0.15", "0.075");
+    // Several programs one after the other, and sizes of which nothing is sent.
+    let second = log("# Collective test starting: alltoall_perf\n", 4, gathered);
+    let both = log("", 4, &format!("0 0 float sum -1 3.0 0 0 0 3.0 0 0 0\n{scattered}")) + &second;
+    let kinds: Vec<_> = of(&both).iter().map(|op| op.2).collect();
+    let scatter = CollectiveKind::ReduceScatter;
+    assert_eq!(kinds, [scatter, scatter, CollectiveKind::AllToAll]);
+    let refused = |text: &str| read_ops(&file("ops", "log.txt", text)).expect_err(text).to_string();
+    for (text, why) in [
+        (log("", 4, gathered), "does not say which collective"),
+        (log("", 2, sums), "does not say which collective"),
+        (log("broadcast_perf\n", 4, sums), "that are priced"),
+        (log("", 4, ""), "has rows"),
+        (log("", 4, &sums.replace("float", "double")), "type is one of"),
+        (log("", 4, &sums.replace("20.5", "nan")), "time is a number above 0"),
+        (log("", 4, sums).replace("node-0 device 3", "node-1 device 3"), "2 hosts"),
+        (log("", 1, sums).replace("Rank", "Task"), "0 lines"),
+    ] {
+        assert!(refused(&text).contains(why), "{}", refused(&text));
+    }
+}
+
 #[test]
 fn attention_is_of_prompts_or_of_single_tokens() {
     let prompts = ops("dtype,kv_dtype,batch,sequence,past,heads,kv_heads,head_dim,window\n\

@@ -3,9 +3,9 @@
 
 use crate::op_times::shipped;
 use tiersim_models::collective::{Collective, CollectiveKind};
-use tiersim_models::kernel::{Attention, Product, Streaming};
-use tiersim_models::op_times::Throttle;
+use tiersim_models::kernel::{Attention, Kernel, Product, Streaming, Work};
 use tiersim_models::op_times::experts::{Deal, Layer, Spread, loads};
+use tiersim_models::op_times::{AttentionKernel, PricedBy, Throttle};
 use tiersim_models::units::Bytes;
 
 const BILLION: u64 = 1_000_000_000;
@@ -18,17 +18,17 @@ fn near(got: f64, want: f64, what: &dyn std::fmt::Debug) {
 fn products() {
     #[rustfmt::skip]
     let values = [
-        ("a100", "bf16", [1, 4096, 4096], 2.9070914785e-5),
+        ("a100", "bf16", [1, 4096, 4096], 2.8806982299e-5),
         ("a100", "bf16", [300, 6144, 4096], 9.4422753812e-5),
         ("a100", "bf16", [8192, 28672, 4096], 7.0434812154e-3),
-        ("a100", "bf16", [17, 32, 65536], 1.6842694676e-5),
-        ("h100", "bf16", [1, 128, 128], 2.8643923226e-6),
+        ("a100", "bf16", [17, 32, 65536], 1.6616200644e-5),
+        ("h100", "bf16", [1, 128, 128], 2.8279138515e-6),
         ("h100", "bf16", [64, 4096, 14336], 4.4714211431e-5),
         ("h100", "bf16", [2049, 8192, 8192], 3.4849158229e-4),
         ("h100", "fp8", [33, 7168, 2048], 1.0623893031e-5),
         ("h100", "fp8", [16, 1280, 8192], 1.1512742141e-5),
         ("h100", "fp8", [16384, 4096, 512], 1.9673438675e-4),
-        ("b200", "bf16", [1, 1, 1], 2.0471535558e-6),
+        ("b200", "bf16", [1, 1, 1], 2.0471098485e-6),
         ("b200", "bf16", [513, 1024, 8192], 1.2256487562e-5),
         ("b200", "bf16", [32768, 65536, 512], 1.5612971115e-3),
         ("b200", "fp8", [129, 18432, 7168], 3.4513724474e-5),
@@ -38,11 +38,17 @@ fn products() {
         let times = shipped(device).times;
         let (shape, wide) = (Product::new(m, n, k), times.products.unwrap().numbers);
         let got = match precision {
-            "fp8" => times.fp8.unwrap().numbers.seconds(&wide, times.processors, &shape),
-            _ => wide.seconds(times.processors, &shape, Throttle::NONE),
+            "fp8" => times.fp8.unwrap().numbers.seconds(&wide, times.processors, &shape, 0.0),
+            _ => wide.seconds(times.processors, &shape, Throttle::NONE, 0.0),
         };
         near(got, want, &(device, precision, shape));
     }
+    // Weights of half a byte a number.
+    let times = shipped("a100").times;
+    let (shape, saved) = (Product::new(1, 4096, 4096), 1.5 * 4096.0 * 4096.0);
+    let narrow =
+        times.products.unwrap().numbers.seconds(times.processors, &shape, Throttle::NONE, saved);
+    near(narrow, 1.3646391353e-5, &"narrow");
 }
 
 #[test]
@@ -93,6 +99,69 @@ fn attention() {
         let got = times.attention.unwrap().numbers.seconds(times.processors, &op, warm);
         near(got, want, &(device, op, warm));
     }
+}
+
+/// Forward and gradients, by numbers of an H100.
+#[test]
+fn attention_that_trains() {
+    const FLASH: AttentionKernel = AttentionKernel::FlashAttention2;
+    const CUDNN: AttentionKernel = AttentionKernel::Cudnn;
+    // Sequences, new and past tokens, heads, KV heads, size of a head, window; whether it is causal.
+    #[rustfmt::skip]
+    let values = [
+        (FLASH, [2, 1024, 0, 12, 12, 64, 0], true, [3.5825165998e-5, 8.3644886849e-5]),
+        (FLASH, [1, 16384, 0, 32, 8, 128, 0], true, [6.6801641306e-3, 1.9142721014e-2]),
+        (FLASH, [4, 8192, 8192, 64, 8, 128, 0], false, [5.0011674296e-2, 1.4763131014e-1]),
+        (FLASH, [1, 32768, 0, 16, 8, 256, 1024], true, [1.9095283240e-3, 6.0034674110e-3]),
+        (FLASH, [3, 300, 0, 5, 5, 80, 0], true, [1.5874710155e-5, 3.6652426962e-5]),
+        (CUDNN, [2, 1024, 0, 12, 12, 64, 0], true, [2.1476516592e-5, 5.4067689066e-5]),
+        (CUDNN, [1, 16384, 0, 32, 8, 128, 0], true, [3.4617417806e-3, 1.0997318512e-2]),
+        (CUDNN, [4, 8192, 8192, 64, 8, 128, 0], false, [2.5800774100e-2, 8.4887327863e-2]),
+        (CUDNN, [1, 32768, 0, 16, 8, 256, 1024], true, [1.0164241343e-3, 3.2937442462e-3]),
+        (CUDNN, [3, 300, 0, 5, 5, 80, 0], true, [1.1494383955e-5, 2.4320783709e-5]),
+    ];
+    let times = shipped("h100").times;
+    for (kernel, shape, causal, want) in values {
+        let [batch, new, past] = [shape[0], shape[1], shape[2]];
+        let [heads, kv_heads, head_dim, window] = [3, 4, 5, 6].map(|at: usize| shape[at] as u32);
+        let kv_bytes = 2;
+        let op =
+            Attention { batch, new, past, heads, kv_heads, head_dim, window, kv_bytes, causal };
+        let of = |work| {
+            let (seconds, by) = times.attended(kernel, "bf16", &Kernel::new(work, 0, 0)).unwrap();
+            assert_eq!(by, PricedBy::Measurement);
+            seconds
+        };
+        near(of(Work::Attention(op)), want[0], &(kernel, op));
+        near(of(Work::AttentionBackward(op)), want[1], &(kernel, op));
+        // It is no kernel of single tokens, nor of a cache in 8 bits, nor of products.
+        for work in [
+            Work::Attention(Attention { new: 1, ..op }),
+            Work::Attention(Attention { kv_bytes: 1, ..op }),
+            Work::Product(Product::new(256, 256, 256)),
+        ] {
+            assert_eq!(times.attended(kernel, "bf16", &Kernel::new(work, 0, 0)), None);
+        }
+        let one = Kernel::new(Work::Attention(op), 0, 0);
+        assert_eq!(times.attended(AttentionKernel::FlashAttention3, "bf16", &one), None);
+        assert_eq!(times.attended(kernel, "fp32", &one), None);
+    }
+}
+
+/// What a device has numbers for: its engine's kernel by the name of its family, and others.
+#[test]
+fn kernels_of_attention_are_those_with_numbers() {
+    let of = |device| shipped(device).times.attention_kernels().collect::<Vec<_>>();
+    assert_eq!(of("a100"), [AttentionKernel::FlashAttention2]);
+    assert_eq!(of("h100"), AttentionKernel::ALL);
+    assert_eq!(of("b200"), []);
+    let told = |device, kernel| shipped(device).times.without(kernel);
+    assert_eq!(told("h100", AttentionKernel::Cudnn), None);
+    let (rule, remedy) = told("a100", AttentionKernel::Cudnn).unwrap();
+    assert_eq!(rule, "its op times have no numbers for cudnn");
+    assert_eq!(remedy, "write flash_attention_2, or leave it out");
+    let (_, remedy) = told("b200", AttentionKernel::Cudnn).unwrap();
+    assert_eq!(remedy, "leave it out: they have one kind of attention");
 }
 
 #[test]

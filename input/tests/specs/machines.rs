@@ -6,7 +6,7 @@ use tiersim_input::hardware_file::{read_hardware, read_hardware_of};
 use tiersim_input::project::Project as Around;
 use tiersim_input::scenario::read::read_scenario;
 use tiersim_input::scenario::sweep::{read_run_with, read_sweep};
-use tiersim_models::diagnostic::Diagnostics;
+use tiersim_models::diagnostic::{Diagnostics, Warning};
 use tiersim_models::hardware::{Hardware, Source};
 use tiersim_models::units::{Bandwidth, Bytes};
 use tiersim_policies::scenario::expectation::Expectation;
@@ -194,6 +194,38 @@ fn expectations_compare_machines() {
     assert_eq!(fits, 1);
     let wrong = text.replacen("adam on half", "adam on whole", 1);
     assert_says(&run(&wrong).unwrap_err(), &["no policy has this name", "`\"adam on whole\"`"]);
+}
+
+#[test]
+fn one_of_several_machines_is_taken_with_what_is_expected_of_it() {
+    let text = GOOD.replacen(NAMED, BOTH, 1).replacen(
+        "faster(case: \"all-hbm\", than: \"adam\")",
+        "faster(case: \"adam on h100-sxm-pcie5\", than: \"adam on half\"), fits(\"adam on half\")",
+        1,
+    );
+    let project = Project::new();
+    let of = |name: &str| {
+        let set = [("hardware".to_owned(), name.to_owned())];
+        let read = read_scenario(&project.scenario(&text), &set);
+        read.unwrap_or_else(|found| panic!("{name}: {}", found.0[0]))
+    };
+    let fits = |scenario: &Scenario| scenario.expect.contains(&Expectation::Fits(1));
+    let left_out = |scenario: &Scenario| {
+        let rule = |warning: &&Warning| warning.rule == "expectations-of-other-machines";
+        scenario.warnings.iter().find(rule).map(|warning| warning.found.clone())
+    };
+    let half = of("half");
+    assert_eq!((&*half.hardware.name, &*half.cases[1].label), ("half", "adam"));
+    assert!(fits(&half) && left_out(&half).unwrap().starts_with("1 of "));
+    // Of another than these, and of one that is as a list names it.
+    for name in ["h100-sxm-pcie5", "\"h100-sxm-pcie5\"", "h200-sxm-pcie5"] {
+        let other = of(name);
+        assert_eq!(&*other.hardware.name, name.trim_matches('"'));
+        assert!(!fits(&other) && left_out(&other).unwrap().starts_with("2 of "), "{name}");
+    }
+    // Where one machine stood there, a name with one in it is a mistake as ever.
+    let one = text.replacen(BOTH, NAMED, 1);
+    assert_says(&project.read(&one).unwrap_err(), &["no policy has this name"]);
 }
 
 #[test]

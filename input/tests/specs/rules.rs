@@ -5,6 +5,7 @@ use tiersim_input::scenario::fingerprint::fingerprint;
 use tiersim_input::scenario::read::read_scenario;
 use tiersim_models::hardware::{HBM, Source, TierKind};
 use tiersim_models::ids::TierId;
+use tiersim_models::op_times::AttentionKernel;
 use tiersim_models::units::{Bytes, Span};
 use tiersim_models::workload::ObjectKind;
 use tiersim_policies::access::{Access, Charge};
@@ -78,6 +79,42 @@ fn what_is_left_out_has_the_documented_default() {
         let spill = scenario.cases[1].policy.spill().expect("it moves objects");
         assert_eq!(spill, [TierId(1), TierId(3)], "{policy}");
     }
+}
+
+#[test]
+fn training_attends_by_cudnn_unless_it_is_told_otherwise() {
+    let of = |machine: &str, mode: &str, attention: &str| {
+        let text = format!(
+            r#"Scenario(schema: 2, about: "x", hardware: "{machine}", workload: Model(
+                card: (family: llama, layers: 2, hidden: 64, ffn: 96, heads: 4, kv_heads: 2, vocab: 100),
+                precision: bf16, mode: {mode}, time: op_times(precision: "bf16"{attention})),
+                policies: [(name: "a", policy: AllHbm)])"#
+        );
+        Project::new().read(&text)
+    };
+    let read = |machine: &str, mode: &str, attention: &str| {
+        let scenario = of(machine, mode, attention).unwrap();
+        let OpTime::Priced { compute, .. } = &scenario.workload.time else { panic!() };
+        (compute.attention, fingerprint(&scenario, "a trace"))
+    };
+    let train = "train(batch: 2, sequence: 16)";
+    let generate = "generate(batch: 2, prompt: 16, tokens: 2)";
+    let (usual, print) = read("h100-sxm-pcie5", train, "");
+    assert_eq!(usual, Some(AttentionKernel::Cudnn));
+    assert_eq!(read("h100-sxm-pcie5", generate, "").0, None);
+    assert_eq!(read("a100-80g-pcie4", train, "").0, None, "it has one kind of attention");
+    for (word, kernel) in AttentionKernel::WORDS.iter().zip(AttentionKernel::ALL) {
+        let told = format!(", attention: {word}");
+        for mode in [train, generate] {
+            assert_eq!(read("h100-sxm-pcie5", mode, &told).0, Some(kernel));
+        }
+        let same = read("h100-sxm-pcie5", train, &told).1 == print;
+        assert_eq!(same, kernel == AttentionKernel::Cudnn, "another kernel is another question");
+    }
+    let flash = ", attention: flash_attention_2";
+    assert_eq!(read("a100-80g-pcie4", train, flash).0, Some(AttentionKernel::FlashAttention2));
+    let problems = of("a100-80g-pcie4", train, ", attention: cudnn").unwrap_err();
+    assert_says(&problems, &["have no numbers for cudnn", "write flash_attention_2"]);
 }
 
 #[test]

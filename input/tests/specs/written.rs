@@ -86,7 +86,7 @@ prop_compose! {
             let flops = vec![("fp32".to_owned(), FlopRate::new(one.rate.get()).unwrap())];
             let (name, efficiency) = ("device".into(), Default::default());
             let (memory, launch) = (other.rate, one.setup);
-            Compute { name, flops, memory, launch, efficiency, op_times: None }
+            Compute { name, flops, memory, launch, efficiency, op_times: None, attention: None }
         });
         let (tiers, links, facts) = (made.into(), links.into(), facts.into());
         let (about, compute) = (about.into(), compute.map(Into::into));

@@ -8,7 +8,7 @@
 //! before a prefill. Queries and outputs have 2 bytes per element. Only + - * / min max ceil and
 //! sqrt are used, so every computer gets the same bits.
 
-use super::{norm_4, numbers};
+use super::{AttentionKernel, norm_4, numbers};
 use crate::kernel::Attention;
 
 /// Which kernels run, which fixes tile shapes and what may be split.
@@ -110,27 +110,27 @@ fn up(x: f64, n: f64) -> f64 {
 /// Time until `units` of work are done on `sms` multiprocessors: at least the longest unit, and
 /// the even share plus the half of a longest unit that sticks out where the multiprocessors do not
 /// get equally many.
-fn makespan(longest: f64, total: f64, units: f64, sms: f64) -> f64 {
+pub(super) fn makespan(longest: f64, total: f64, units: f64, sms: f64) -> f64 {
     longest.max(total / sms + 0.5 * longest * (1.0 - sms / units).max(0.0))
 }
 
 /// The shape in doubles.
-struct Shape {
-    batch: f64,
-    new: f64,
-    past: f64,
-    heads: f64,
-    kv: f64,
+pub(super) struct Shape {
+    pub(super) batch: f64,
+    pub(super) new: f64,
+    pub(super) past: f64,
+    pub(super) heads: f64,
+    pub(super) kv: f64,
     /// Query heads per KV head.
     group: f64,
-    dim: f64,
+    pub(super) dim: f64,
     window: Option<f64>,
     kv_bytes: f64,
     fp8: bool,
 }
 
 impl Shape {
-    fn new(op: &Attention) -> Self {
+    pub(super) fn new(op: &Attention) -> Self {
         let (heads, kv) = (f64::from(op.heads), f64::from(op.kv_heads));
         Self {
             batch: op.batch as f64,
@@ -145,6 +145,23 @@ impl Shape {
             fp8: op.kv_bytes < 2,
         }
     }
+
+    /// Keys that the tile of a sequence sees which sees most, and that one sees in the mean, where a
+    /// tile holds the queries of `span` tokens and goes through whole blocks of keys. A window caps
+    /// both.
+    pub(super) fn keys(&self, causal: bool, span: f64, block: f64) -> (f64, f64) {
+        let last = up(self.past + self.new, block);
+        let first = up(self.past + span, block).min(last);
+        match self.window.map(|w| up(w + span, block)) {
+            Some(cap) if first >= cap => (cap.min(last), cap),
+            Some(cap) if cap < last => {
+                let ramp = (cap - first) / (last - first);
+                (cap, ramp * (first + cap) / 2.0 + (1.0 - ramp) * cap)
+            }
+            _ if !causal => (last, last),
+            _ => (last, (first + last) / 2.0),
+        }
+    }
 }
 
 impl AttentionTimes {
@@ -153,6 +170,15 @@ impl AttentionTimes {
             family if family < 3.0 => Kernels::FlashAttention2,
             family if family < 4.0 => Kernels::FlashAttention3,
             _ => Kernels::TrtllmGen,
+        }
+    }
+
+    /// The kernel of prompts, if it has a name that others know it by.
+    pub fn kernel(&self) -> Option<AttentionKernel> {
+        match self.family() {
+            Kernels::FlashAttention2 => Some(AttentionKernel::FlashAttention2),
+            Kernels::FlashAttention3 => Some(AttentionKernel::FlashAttention3),
+            Kernels::TrtllmGen => None,
         }
     }
 
@@ -179,18 +205,7 @@ impl AttentionTimes {
         } else {
             (rows, s.batch * s.heads * (s.new / rows).ceil())
         };
-        // Keys that the first and the last tile of a sequence see; a window caps both.
-        let last = up(s.past + s.new, block);
-        let first = up(s.past + span, block).min(last);
-        let (longest, mean) = match s.window.map(|w| up(w + span, block)) {
-            Some(cap) if first >= cap => (cap.min(last), cap),
-            Some(cap) if cap < last => {
-                let ramp = (cap - first) / (last - first);
-                (cap, ramp * (first + cap) / 2.0 + (1.0 - ramp) * cap)
-            }
-            _ if !op.causal => (last, last),
-            _ => (last, (first + last) / 2.0),
-        };
+        let (longest, mean) = s.keys(op.causal, span, block);
         let key_s = self.key(sms, rows, &s);
         let loaded = packed && !FLASH3_COPIED.contains(&s.group);
         let tile_s = self.prefill_tile + if loaded { self.prefill_rows } else { 0.0 };

@@ -239,8 +239,9 @@ impl ExpertTimes {
         if self.dealt > 0.0 { Deal::Packed } else { Deal::Level }
     }
 
-    /// Seconds of the experts of a layer, on a device with so many processors.
-    pub fn seconds(&self, on: On<'_>, shape: &Experts) -> f64 {
+    /// Seconds of the experts of a layer, on a device with so many processors; `bytes` are all that
+    /// the kernel reads and writes.
+    pub fn seconds(&self, on: On<'_>, shape: &Experts, bytes: f64) -> f64 {
         let layer = Layer {
             tokens: shape.tokens,
             hidden: shape.hidden,
@@ -250,11 +251,29 @@ impl ExpertTimes {
             experts: shape.experts.into(),
             expert_parallel: 1,
         };
-        self.of_loads(on, &layer, &loads_of(shape))
+        // What is not weights: tokens in and out, what stands between the matrices, and the
+        // router's probabilities.
+        let [tokens, hidden, ffn, given] =
+            [shape.tokens, shape.hidden, shape.ffn, shape.given].map(|number| number as f64);
+        let others = 2.0 * WIDE * tokens * hidden
+            + WIDE * given * ffn
+            + 4.0 * tokens * f64::from(shape.experts);
+        let numbers = 3.0 * hidden * ffn * f64::from(shape.busy);
+        let stored = (bytes - others) / numbers;
+        // They are never wider than the kernel multiplies; of a kernel that says no bytes nothing is
+        // known.
+        let is_narrow = stored > 0.0 && stored < 0.9 * self.width;
+        let width = if is_narrow { stored } else { self.width };
+        self.of_loads_stored(on, &layer, &loads_of(shape), width)
     }
 
     /// Seconds of a layer whose busiest device has these loads, without exchange between devices.
     pub fn of_loads(&self, on: On<'_>, layer: &Layer, loads: &[Load]) -> f64 {
+        self.of_loads_stored(on, layer, loads, self.width)
+    }
+
+    /// The same, of weights that are stored in so many bytes each.
+    fn of_loads_stored(&self, on: On<'_>, layer: &Layer, loads: &[Load], stored: f64) -> f64 {
         let sum = |of: &dyn Fn(&Load) -> f64| loads.iter().fold(0.0, |sum, load| sum + of(load));
         let active = sum(&|load| load.1 as f64);
         let own = sum(&|load| load.0 as f64 * load.1 as f64);
@@ -276,7 +295,7 @@ impl ExpertTimes {
         let ragged = if layer.ffn.is_multiple_of(16) { 1.0 } else { self.ragged };
         let mut busy = 0.0;
         for (n, k) in [(up, hidden), (hidden, ffn)] {
-            let weights = self.width * active * n * k / self.memory;
+            let weights = stored * active * n * k / self.memory;
             let times = ROWS.map(|rows| {
                 let blocks = sum(&|load| {
                     let cost = if tuned { 1.0 } else { spills(load.0) };

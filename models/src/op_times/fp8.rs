@@ -11,7 +11,7 @@
 //! tiles are those of vLLM 0.24 (`csrc/quantization`, `scaled_mm_sm90_fp8_dispatch` and
 //! `scaled_mm_sm100_fp8_dispatch`, Apache-2.0).
 
-use super::products::{ProductTimes, TILES, WIDE};
+use super::products::{ProductTimes, ROWS, TILES, WIDE};
 use super::{norm_2, norm_4, numbers};
 use crate::kernel::Product;
 
@@ -89,14 +89,21 @@ impl Tile {
 
 impl Fp8Times {
     /// Seconds of a product, with its activations turned to 8 bits; its launch is that of products
-    /// in 16 bits.
-    pub fn seconds(&self, wide: &ProductTimes, processors: u32, shape: &Product) -> f64 {
+    /// in 16 bits. `saved`: bytes that its weights have less than in 8 bits.
+    pub fn seconds(
+        &self,
+        wide: &ProductTimes,
+        processors: u32,
+        shape: &Product,
+        saved: f64,
+    ) -> f64 {
         let processors = f64::from(processors.max(1));
-        let of = |tile| self.tiled(processors, shape, tile);
+        let of = |tile| self.tiled(processors, shape, tile, saved);
         let product = match self.kernels {
             90.0 => of(Tile::hopper(shape)),
             100.0 => of(Tile::blackwell(shape)),
             _ => TILES.iter().fold(f64::INFINITY, |best, &(rows, columns)| {
+                let rows = rows.min((shape.m as f64 / ROWS).ceil() * ROWS);
                 best.min(of(Tile::of(rows, columns)))
             }),
         };
@@ -104,7 +111,7 @@ impl Fp8Times {
     }
 
     /// Seconds of a product by one kernel, without its launch.
-    fn tiled(&self, processors: f64, shape: &Product, tile: Tile) -> f64 {
+    fn tiled(&self, processors: f64, shape: &Product, tile: Tile, saved: f64) -> f64 {
         let (m, n, k) = (shape.m as f64, shape.n as f64, shape.k as f64);
         let [rows, columns] = tile.sides;
         let [down, across] = tile.together;
@@ -117,7 +124,7 @@ impl Fp8Times {
             _ => (128.0, self.tile),
         };
         let deep = (k / depth).ceil() * depth;
-        let memory = (m * k + n * k + WIDE * (m * n)) / self.memory;
+        let memory = (m * k + n * k + WIDE * (m * n) - saved) / self.memory;
         norm_4(parts.ceil() * (step * deep + ends), memory)
     }
 

@@ -8,7 +8,9 @@
 //! \+ split
 //!
 //! where `step` is the p-norm of what the tile's products take for one value of k and of what its
-//! loads take. Tables of single operators are measured with matrices of zeros or in short bursts.
+//! loads take. Of a tile that is higher than the output only the rows that are there are multiplied,
+//! in instructions of 16, and weights that are stored in fewer bits are loaded so. Tables of single
+//! operators are measured with matrices of zeros or in short bursts.
 //! A device that multiplies real numbers for long draws so much power that it lowers its clock
 //! (Horace He, "Strangely, Matrix Multiplications on GPUs Run Faster When Given Predictable Data",
 //! 2024), and a share of the rate is left, `sustained`; how much of that a step feels depends on
@@ -22,6 +24,9 @@ use crate::kernel::Product;
 /// Rows and columns of output of one tile.
 pub(super) const TILES: [(f64, f64); 6] =
     [(64.0, 64.0), (64.0, 128.0), (64.0, 256.0), (128.0, 64.0), (128.0, 128.0), (128.0, 256.0)];
+
+/// Rows of one instruction that multiplies.
+pub(super) const ROWS: f64 = 16.0;
 
 /// Parts that the inner dimension of a tile may be split into.
 const SPLITS: [f64; 6] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0];
@@ -63,10 +68,11 @@ numbers! {
 }
 
 impl ProductTimes {
-    /// Seconds of a product on a device with so many processors.
-    pub fn seconds(&self, processors: u32, shape: &Product, throttle: Throttle) -> f64 {
+    /// Seconds of a product on a device with so many processors. `saved`: bytes that its matrices
+    /// have less than in 16 bits, all of it in the weights.
+    pub fn seconds(&self, processors: u32, shape: &Product, throttle: Throttle, saved: f64) -> f64 {
         let flops = self.flops * throttle.left(self.sustained) * self.aligned(shape);
-        self.launch + self.best(processors, shape, flops)
+        self.launch + self.best(processors, shape, flops, saved)
     }
 
     /// The share of the rate of products that the alignment of a product's rows leaves.
@@ -79,16 +85,18 @@ impl ProductTimes {
     }
 
     /// Seconds of the best tile and split, without the launch.
-    fn best(&self, processors: u32, shape: &Product, flops: f64) -> f64 {
+    fn best(&self, processors: u32, shape: &Product, flops: f64, saved: f64) -> f64 {
         let (m, n, k) = (shape.m as f64, shape.n as f64, shape.k as f64);
         let processors = f64::from(processors.max(1));
         let bytes = WIDE * (m * k + n * k) + self.write * (WIDE * m * n);
-        let memory = bytes / self.memory;
+        let memory = (bytes - saved) / self.memory;
+        let weight = WIDE - saved.max(0.0) / (n * k);
+        let rows = (m / ROWS).ceil() * ROWS;
         let mut best = f64::INFINITY;
         for (tile_m, tile_n) in TILES {
             let tiles = (m / tile_m).ceil() * (n / tile_n).ceil();
-            let products = 2.0 * tile_m * tile_n / (flops / processors);
-            let step = norm_4(products, WIDE * (tile_m + tile_n) / self.fill);
+            let products = 2.0 * tile_m.min(rows) * tile_n / (flops / processors);
+            let step = norm_4(products, (WIDE * tile_m + weight * tile_n) / self.fill);
             let store = WIDE * tile_m * tile_n / self.store;
             for split in SPLITS {
                 let parts = tiles * split / processors;

@@ -30,6 +30,8 @@ fn plain() -> OpTimes {
         products: of(),
         fp8: of(),
         attention: of(),
+        flash_attention_2: of(),
+        cudnn: None,
         experts: of(),
         experts_fp8: of(),
         tuned_experts: Vec::new(),
@@ -121,17 +123,59 @@ fn twice_the_rates_halve_what_is_bound_by_them() {
 }
 
 #[test]
-fn a_rate_of_a_processor_follows_what_one_of_them_computes() {
+fn a_processor_that_computes_faster_loads_faster_and_one_that_is_slower_as_fast() {
     let of = |flops, processors| {
         let ratios = Ratios { flops, processors, ..ONE };
         plain().scaled(ratios).products.unwrap().numbers.fill
     };
-    assert_eq!([of(1.0, 1.0), of(2.0, 1.0), of(2.0, 2.0), of(1.0, 2.0)], [1e11, 2e11, 1e11, 5e10]);
+    assert_eq!([of(1.0, 1.0), of(2.0, 1.0), of(2.0, 2.0), of(1.0, 2.0)], [1e11, 2e11, 1e11, 1e11]);
     // Products in 8 bits have a ratio of their own.
     let scaled = plain().scaled(Ratios { fp8: 3.0, ..ONE });
     assert_eq!(scaled.fp8.unwrap().numbers.flops, 3e14);
     assert_eq!(scaled.experts_fp8.unwrap().numbers.flops, 3e14);
     assert_eq!(scaled.products.unwrap().numbers.flops, 1e14);
+}
+
+#[test]
+fn of_a_tile_only_the_rows_that_are_there_are_multiplied() {
+    // Of a device that hardly multiplies nothing else is felt.
+    let slow = plain().scaled(Ratios { flops: 1e-4, ..ONE });
+    let of = |rows| seconds(&slow, "bf16", &product(rows, 4096, 4096));
+    assert!((of(16) / of(1) - 1.0).abs() < 0.01, "one instruction");
+    assert!((of(64) / of(16) - 4.0).abs() < 0.04, "four");
+}
+
+#[test]
+fn small_weights_of_a_step_stay_in_16_bits() {
+    let times = plain();
+    let of = |precision: &str, shape: Product| {
+        seconds(&times, precision, &Kernel::new(Work::Product(shape), shape.flops(), 0))
+    };
+    let gradient = |m, n, k| Product { transposed: true, ..Product::new(m, n, k) };
+    for small in [Product::new(512, 32, 4096), Product::new(512, 4096, 32), gradient(32, 512, 512)]
+    {
+        assert_eq!(of("fp8", small), of("bf16", small), "{small:?}");
+    }
+    for large in [Product::new(32, 512, 4096), gradient(128, 512, 512)] {
+        assert_ne!(of("fp8", large), of("bf16", large), "{large:?}");
+    }
+    // A measurement of single operators is of what it says.
+    let kernel = product(512, 32, 4096);
+    let alone = |precision: &str| times.seconds(precision, &kernel, Around::Itself).unwrap().0;
+    assert_ne!(alone("fp8"), alone("bf16"));
+}
+
+#[test]
+fn narrow_weights_are_loaded_narrow() {
+    // Processors that hardly load: nothing else is felt.
+    let mut slow = plain();
+    slow.products.as_mut().unwrap().numbers.fill = 1e3;
+    let (columns, k) = (64, 1 << 14);
+    let wide = product(1, columns, k);
+    let narrow = Kernel { bytes: Bytes::new(2 * (k + columns) + columns * k / 2), ..wide };
+    // A tile's 64 rows of two bytes and its 64 columns of two bytes or of half a byte.
+    let ratio = seconds(&slow, "bf16", &narrow) / seconds(&slow, "bf16", &wide);
+    assert!((ratio - 2.5 / 4.0).abs() < 1e-3, "{ratio}");
 }
 
 #[test]
@@ -144,7 +188,7 @@ fn precisions_without_numbers_are_left_to_the_roofline() {
     assert!(times.seconds("fp32", &stream(1), STEP).is_some(), "bytes have no precision");
     assert_eq!(OpTimes::default().seconds("bf16", &product(1, 2, 3), STEP), None);
     let without = OpTimes { fp8: None, ..plain() };
-    assert_eq!(without.seconds("fp8", &product(1, 2, 3), STEP), None);
+    assert_eq!(without.seconds("fp8", &product(1, 256, 256), STEP), None);
 }
 
 #[test]
@@ -153,7 +197,7 @@ fn a_product_in_8_bits_is_known_as_badly_as_the_worse_of_its_numbers() {
         let mut times = plain();
         times.products.as_mut().unwrap().inherited = wide;
         times.fp8.as_mut().unwrap().inherited = narrow;
-        times.seconds("fp8", &product(8, 8, 8), STEP).unwrap().1
+        times.seconds("fp8", &product(8, 256, 256), STEP).unwrap().1
     };
     assert_eq!(by(false, false), PricedBy::Measurement);
     assert_eq!(by(true, false), PricedBy::Inheritance);
@@ -245,4 +289,58 @@ fn loads_follow_the_laws() {
             assert!(dealt.iter().all(|&load| load <= tokens), "{tokens} {top_k} {experts}");
         }
     }
+}
+
+#[test]
+fn weights_that_are_stored_narrower_are_read_as_they_are_stored() {
+    let mut times = plain();
+    // Memory alone holds them back.
+    let of = times.products.as_mut().unwrap();
+    (of.numbers.fill, of.numbers.flops, of.numbers.store) = (1e15, 1e18, 1e15);
+    let of = times.fp8.as_mut().unwrap();
+    (of.numbers.fill, of.numbers.flops, of.numbers.busy) = (1e15, 1e18, 1.0);
+    let of = times.experts.as_mut().unwrap();
+    (of.numbers.fill, of.numbers.flops) = (1e15, 1e18);
+    (of.numbers.width, of.numbers.tile, of.numbers.rows) = (2.0, 0.0, 1e15);
+    let (m, n, k) = (1, 4096, 4096);
+    let of = |weights: u64| {
+        let bytes = 2 * (m * k + m * n) + weights;
+        Kernel { bytes: Bytes::new(bytes), ..product(m, n, k) }
+    };
+    let at = |precision, kernel: &Kernel| seconds(&times, precision, kernel);
+    // The launch is a microsecond and memory has 10^12 bytes a second; the rest hides behind it.
+    let [whole, bytes, half] = [2, 1, 0].map(|width| match width {
+        0 => of(n * k / 2),
+        width => of(width * n * k),
+    });
+    assert_eq!(at("bf16", &whole), at("bf16", &product(m, n, k)));
+    let read = |kernel: &Kernel| at("bf16", kernel) - 1e-6;
+    assert!(read(&bytes) < 0.6 * read(&whole) && read(&half) < 0.4 * read(&whole));
+    assert!(at("fp8", &half) < at("fp8", &bytes));
+    // Twice as wide are all three, or none.
+    let wide = |wide: u64| Kernel { bytes: Bytes::new(wide), ..product(m, n, k) };
+    let doubled = at("bf16", &wide(4 * (m * k + m * n + n * k))) - 1e-6;
+    assert!(doubled > 1.9 * read(&whole), "{doubled}");
+    assert_eq!(at("bf16", &wide(2 * (m * k + n * k) + 4 * m * n)), at("bf16", &whole));
+    assert!(at("fp8", &whole) > at("fp8", &bytes));
+    let nothing = Kernel { bytes: Bytes::ZERO, ..product(m, n, k) };
+    assert_eq!(at("bf16", &nothing), at("bf16", &whole));
+    let experts = |width: f64| {
+        let [tokens, hidden, ffn, given] = [8, 2048, 768, 16];
+        let of = crate::kernel::Experts {
+            tokens,
+            hidden,
+            ffn,
+            top_k: 2,
+            experts: 32,
+            given,
+            busy: 16,
+            most: 1,
+        };
+        let others = 4 * tokens * hidden + 2 * given * ffn + 4 * tokens * 32;
+        let weights = width * (3 * hidden * ffn * 16) as f64;
+        Kernel::new(Work::Experts(of), 0, u128::from(others) + weights as u128)
+    };
+    let [whole, packed] = [2.0, 0.53125].map(|width| at("bf16", &experts(width)));
+    assert!(packed < 0.5 * whole, "{packed} {whole}");
 }

@@ -30,6 +30,10 @@ pub struct Conditions {
     pub assumed_numbers: usize,
     /// Tokens that one step processes.
     pub tokens_per_step: u64,
+    /// Devices that these tokens are of together; every other figure is one device's.
+    pub devices: u64,
+    /// Whether nobody knows how many tokens a step has, so that a step counts as one.
+    pub counts_steps: bool,
     /// Same workload with unlimited HBM.
     pub baseline: Shared<Figures>,
     /// No policy on this hardware can have a shorter mean step, whatever HBM it has.
@@ -49,6 +53,11 @@ impl Conditions {
         workload.share(&other.workload);
         op_time.share(&other.op_time);
         baseline.share(&other.baseline);
+    }
+
+    /// What work per second is counted in.
+    pub fn rate(&self) -> &'static str {
+        if self.counts_steps { "steps/s" } else { "tokens/s" }
     }
 
     /// Name of each channel, unique: `dram->hbm`, or `dram->hbm (nvlink)` where two links join the

@@ -32,7 +32,7 @@ pub struct OpGrades {
     pub table: String,
     /// Its rows that could be priced.
     pub ops: Vec<PricedOp>,
-    /// Rows that could not, for want of a peak of their precision or of a link.
+    /// Rows that could not, for want of a peak of their precision or of a link to so many devices.
     pub unpriced: u64,
 }
 

@@ -129,3 +129,12 @@ pub fn by_name(name: &str) -> Option<&'static Unit> {
         [EnergyPerBit::UNIT, Power::UNIT, StandingPower::UNIT, Price::UNIT, PricePerSize::UNIT];
     times.into_iter().chain(others).chain(economics).find(|unit| unit.name == name)
 }
+
+/// A quantity such as `us(2.4)` in base units; `None` for what is none of the
+/// dimension.
+pub fn in_base<D: Dimension>(text: &str) -> Option<f64> {
+    let (word, number) = text.trim().strip_suffix(')')?.split_once('(')?;
+    let Unit { words, factors, .. } = D::UNIT;
+    let unit = words.iter().position(|known| *known == word.trim())?;
+    Some(number.trim().replace('_', "").parse::<f64>().ok()? * factors[unit])
+}

@@ -19,6 +19,8 @@ use tiersim_models::workload::{ObjectKind, Trace};
 #[derive(Debug, Default)]
 pub(super) struct Spill {
     tiers: Vec<TierId>,
+    /// By object: whether it never leaves a home in HBM; none of them where it is empty.
+    kept: Vec<bool>,
     /// Objects that are at home in HBM; some may be gone, or named twice.
     residents: Vec<ObjectId>,
     /// How many of them there may be before those that are gone are left out.
@@ -31,7 +33,15 @@ impl Spill {
     pub(super) fn new(tiers: &[TierId], objects: usize) -> Spill {
         let tiers: Vec<TierId> = tiers.iter().copied().filter(|&tier| tier != HBM).collect();
         let last_used = if tiers.is_empty() { Vec::new() } else { vec![0; objects] };
-        Spill { tiers, last_used, residents: Vec::new(), limit: 1024 }
+        Spill { tiers, last_used, kept: Vec::new(), residents: Vec::new(), limit: 1024 }
+    }
+
+    pub(super) fn keep(self, kept: Vec<bool>) -> Spill {
+        Spill { kept, ..self }
+    }
+
+    fn is_kept(&self, object: ObjectId) -> bool {
+        self.kept.get(object.index()) == Some(&true)
     }
 
     pub(super) fn tiers(&self) -> &[TierId] {
@@ -46,7 +56,7 @@ impl Spill {
     pub(super) fn state(&self, homes: &[TierId], view: &View<'_>, out: &mut State) {
         let here = |&o: &ObjectId| homes[o.index()] == HBM && view.is_allocated(o, HBM);
         let here: BTreeSet<ObjectId> = self.residents.iter().copied().filter(here).collect();
-        remember!(out, self as Spill { last_used: op_from_1 } skip { tiers, residents, limit });
+        remember!(out, self as Spill { last_used: op_from_1 } skip { tiers, kept, residents, limit });
         here.state(out);
     }
 
@@ -62,7 +72,7 @@ impl Spill {
     /// Where an object starts out whose home is `home`: there if it has room, HBM if nothing else
     /// has.
     pub(super) fn start(&mut self, object: ObjectId, home: TierId, view: &View<'_>) -> TierId {
-        if self.is_empty() {
+        if self.is_empty() || home == HBM && self.is_kept(object) {
             return home;
         }
         let mut choice = [home].into_iter().chain(self.tiers.iter().copied()).chain([HBM]);
@@ -88,7 +98,8 @@ impl Spill {
     }
 
     /// Where an object goes that leaves HBM or cannot be there: where it has room, else home, else
-    /// the first tier with room. `None` if all are full; without tiers to spill to always home.
+    /// the first tier with room. `None` if all are full, and for what stays in HBM; without tiers to
+    /// spill to always home.
     pub(super) fn place(
         &self,
         object: ObjectId,
@@ -97,6 +108,9 @@ impl Spill {
     ) -> Option<TierId> {
         if self.is_empty() {
             return Some(at_home);
+        }
+        if at_home == HBM && self.is_kept(object) {
+            return None;
         }
         let first = [at_home].into_iter().filter(|&tier| tier != HBM);
         let tiers: SmallVec<[TierId; MAX_TIERS]> =
@@ -120,7 +134,9 @@ impl Spill {
             // Where an object found no room, none that is as large will find any.
             let least = refused.iter().min().copied();
             let fits = |&&object: &&ObjectId| {
-                !step.is_used(object) && least.is_none_or(|least| step.bytes(object) < least)
+                !step.is_used(object)
+                    && !self.is_kept(object)
+                    && least.is_none_or(|least| step.bytes(object) < least)
             };
             let candidates = self.residents.iter().filter(fits);
             let oldest = candidates.min_by_key(|object| (self.last_used[object.index()], **object));

@@ -137,8 +137,15 @@ impl Recipe for ZeroOffloadConfig {
         let tiers = &setting.hardware.tiers;
         let is_dram = |tier: &TierId| tiers[tier.index()].kind == TierKind::Dram;
         let nodes = setting.hardware.tier_ids().filter(is_dram).count();
-        let placed = StaticPlacement::of_objects(NAME, trace, self.homes(trace), access)
+        let homes = self.homes(trace);
+        // The frameworks have no other place for what they do not offload.
+        let kept = match self.spill.is_empty() {
+            true => homes.iter().map(|&home| home == HBM).collect(),
+            false => Vec::new(),
+        };
+        let placed = StaticPlacement::of_objects(NAME, trace, homes, access)
             .spilling(&self.tiers())
+            .keeping(kept)
             .confined()
             .prefetch_budget(self.prefetch_budget.unwrap_or(Bytes::MAX))
             .relayed(self.relay.filter(|relay| nodes < 2 || !is_dram(relay)))

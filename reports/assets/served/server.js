@@ -13,12 +13,16 @@
   // Loads what can be turned, and gives back how to ask for more; `tell` hears each answer.
   var pool = function (place, tell) {
     place.dataset.runs = "server";
+    // Of which scenario the page is: that of the first answer.
+    var own = null;
     var ask = function (how) {
       var started = performance.now();
       answered(fetch("/what-if", how), function (message) {
         var all = message.ok && (message.ok.answer || message.ok);
         var ok = all && { cases: all.cases, command: all.command, knobs: message.ok.knobs };
-        tell({ error: message.error, ok: ok, ms: performance.now() - started });
+        own = own || (all && all.fingerprint);
+        tell({ error: message.error, ok: ok, stale: !!all && all.fingerprint !== own,
+          ms: performance.now() - started });
       });
     };
     ask({ cache: "no-store" });

@@ -79,6 +79,7 @@
   place.querySelector(".note").remove();
   var fail = function (state, text) {
     place.dataset.state = state;
+    clearTimeout(later);
     status.className = "said bad";
     status.textContent = text;
   };
@@ -110,31 +111,26 @@
     say(count + " in " + Math.max(1, Math.round(ms)) + " ms, exact.");
   };
   var build = function (loaded) {
-    if (!agrees(loaded.cases)) {
-      fail("refused", STALE);
-      return false;
-    }
-    page = {};
-    page.knobs = sliders(loaded.knobs, turn);
+    page = { knobs: sliders(loaded.knobs, turn) };
     var bar = make("div", "", place, { class: "reset" });
     var reset = make("button", "Reset all", bar, { type: "button" });
-    reset.addEventListener("click", function () {
-      page.knobs.back();
-      turn();
-    });
+    reset.addEventListener("click", function () { page.knobs.back(); turn(); });
     place.appendChild(status);
     page.chart = chart(place, loaded.cases);
     page.table = table(place, loaded.cases);
     page.command = command();
-    return true;
   };
   var told = function (message) {
     busy = false;
     if (message.error) {
-      clearTimeout(later);
       var what = page ? "Refused: " : "The sliders cannot be had: ";
       fail(page ? "error" : "failed", what + message.error);
-    } else if (page || build(message.ok)) {
+    } else if (message.stale || !(page || agrees(message.ok.cases))) {
+      // No figure of what was made of another scenario is one of this.
+      place.replaceChildren(status);
+      fail("refused", STALE);
+    } else {
+      if (!page) { build(message.ok); }
       show(message.ok, message.ms);
       place.dataset.state = "ready";
     }

@@ -32,12 +32,12 @@
     var body = make("tbody", "", whole);
     var rows = cases.map(function (one, at) {
       var row = make("tr", "", body);
-      make("th", (at + 1) + " " + one.label, row, { scope: "row" });
+      make("th", (at + 1) + " " + one.called, row, { scope: "row" });
       return names.map(function (_, index) {
-        var now = make("td", "", row, { class: "number" });
+        var now = make("td", "", row, { class: "number set" });
         var then = one.figures[index];
         make("td", then ? then.shown : "out of memory", row, { class: "number" });
-        return [now, make("td", "", row, { class: "number" })];
+        return [now, make("td", "", row, { class: "number set" })];
       });
     });
     return function (now) {
@@ -73,19 +73,19 @@
       parent.appendChild(made);
       return made;
     };
-    var box = make("div", "", make("figure", "", place), { class: "chart" });
-    var sheet = make("div", "", box, { class: "sheet" });
+    var scrolls = { class: "chart", role: "region", tabindex: "0", "aria-label": "Chart" };
+    var box = make("div", "", make("figure", "", place), scrolls);
     var whole = place.querySelector("svg");
     ["width", "height", "aria-hidden"].forEach(function (name) { whole.removeAttribute(name); });
     whole.setAttribute("viewBox", "0 0 " + width + " " + height);
     whole.setAttribute("aria-label", "Chart of the table below: hollow circles are the report's " +
       "cases, filled ones the same cases as they are set");
-    sheet.appendChild(whole);
+    make("div", "", box, { class: "sheet" }).appendChild(whole);
     var points = function (list) {
       return list.map(function (one) {
         var y = one.figures[0];
         var x = one.figures[one.figures.length - 1];
-        return y && y.value !== null ? { x: x.value, y: y.value, label: one.label } : null;
+        return y && y.value !== null ? { x: x.value, y: y.value, called: one.called } : null;
       });
     };
     var then = points(cases);
@@ -137,19 +137,23 @@
       };
       title((edge.left + width) / 2, height - 8, names[names.length - 1].name, xUnit, 0);
       title(14, height / 2, names[0].name, yUnit, -90);
+      var texts = {};
       then.forEach(function (old, at) {
         var one = now[at];
         if (old && one) {
-          var way = { x1: x(old.x), y1: y(old.y), x2: x(one.x), y2: y(one.y), class: "way" };
-          draw("line", way, whole);
+          draw("line", { x1: x(old.x), y1: y(old.y), x2: x(one.x), y2: y(one.y), class: "way set" }, whole);
         }
         if (old) {
           draw("circle", { cx: x(old.x), cy: y(old.y), r: 6, fill: "none", stroke: BLUE }, whole);
         }
         if (!one) { return; }
-        var mark = draw("circle", { cx: x(one.x), cy: y(one.y), r: 4.5, fill: BLUE }, whole);
-        draw("title", {}, mark, one.label);
-        draw("text", { x: x(one.x) + 9, y: y(one.y) - 6, class: "number" }, whole, String(at + 1));
+        var dot = { cx: x(one.x), cy: y(one.y), r: 4.5, fill: BLUE, class: "set" };
+        draw("title", {}, draw("circle", dot, whole), one.called);
+        // Those in one place have one text.
+        var near = [dot.cx, dot.cy].map(function (to) { return Math.round(to / 9); }).join();
+        var beside = { x: dot.cx + 9, y: dot.cy - 6, class: "number set" };
+        texts[near] = texts[near] || draw("text", beside, whole);
+        texts[near].append(texts[near].textContent ? ", " : "", String(at + 1));
       });
     };
   };

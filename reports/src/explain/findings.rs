@@ -85,7 +85,10 @@ fn subject(of: &Explanation, found: &CauseSum) -> (String, Units) {
         Cause::InPlace(number) => (format!("Use of {} in place is", tier(number)), ("use", "uses")),
         Cause::Allocator => ("Waiting for allocators is".to_owned(), OPS),
         Cause::Delay => ("Delays that the policy states, such as page faults, are".into(), OPS),
-        Cause::Bubble => ("Waiting for other pipeline stages is".to_owned(), OPS),
+        Cause::Bubble => {
+            let what = "pipeline bubbles, recorded waits for the host";
+            (format!("Idle time that the trace has ({what}) is"), OPS)
+        }
         Cause::Arrival => ("Waiting for requests to arrive is".to_owned(), OPS),
         Cause::Framework => {
             ("The framework's own work is".to_owned(), ("op or object", "ops and objects"))
@@ -211,6 +214,9 @@ fn overlap(of: &Explanation) -> Option<String> {
 
 /// How the step answers to a number, and what better values of it bring.
 fn answer(of: &Explanation, found: &Elasticity) -> String {
+    if let Some(words) = unsteady(of, found) {
+        return words;
+    }
     let elasticity = found.of(of.step());
     let does = if elasticity < 0.0 { "shortens" } else { "lengthens" };
     let mut words = format!(
@@ -226,6 +232,29 @@ fn answer(of: &Explanation, found: &Elasticity) -> String {
         words += &format!("; {per_cent} % {less} ({value}) {buys}");
     }
     words + "."
+}
+
+/// What is said of a number both of whose neighbours change the step in one direction: their
+/// difference over its change would be true of neither.
+fn unsteady(of: &Explanation, found: &Elasticity) -> Option<String> {
+    let step = (of.step().ps() as f64).max(1.0);
+    let [less, more] = found.steps.map(|other| other.ps() as f64 / step - 1.0);
+    let one_way = less * more > 0.0 && less.abs().min(more.abs()) >= NOTHING;
+    let says = |change: f64| {
+        let word = if change < 0.0 { "shorter" } else { "longer" };
+        format!("{:.2} % {word}", change.abs() * 100.0)
+    };
+    one_way.then(|| {
+        format!(
+            "The step goes one way whichever way {} ({}) does: with {} it is {}, with {} {}.",
+            clean(&found.path),
+            clean(&found.value),
+            clean(&found.tried[0]),
+            says(less),
+            clean(&found.tried[1]),
+            says(more)
+        )
+    })
 }
 
 /// How much shorter than the step, in words.

@@ -9,7 +9,7 @@ use super::json::cause_name;
 use crate::split::{part_name, spoken};
 use crate::text_table::{Detail, Side, paragraph, text_table};
 use crate::units::time;
-use crate::words::{clean, elide, number, percent, short_fingerprint};
+use crate::words::{clean, count, elide, number, percent, short_fingerprint};
 use tiersim_models::results::PathPart;
 use tiersim_models::results::explain::{CauseSum, Explanation, Hot, PathSum, Spender};
 use tiersim_models::units::Span;
@@ -251,8 +251,12 @@ fn elasticities(of: &Explanation) -> String {
         out += &format!("  {count} numbers make no difference: less than 0.00005 % per %\n");
     }
     if !of.unchanged.is_empty() {
-        let count = of.unchanged.len();
-        out += &format!("  {count} numbers could not be changed, see explain.json\n");
+        let count = count(of.unchanged.len(), "number", "numbers");
+        let paths: Vec<String> =
+            of.unchanged.iter().take(4).map(|(path, _)| elide(path, 40)).collect();
+        let rest = if of.unchanged.len() > paths.len() { ", ..." } else { "" };
+        let paths = paths.join(", ");
+        out += &format!("  {count} could not be changed, see explain.json: {paths}{rest}\n");
     }
     out
 }

@@ -34,12 +34,17 @@ pub(super) fn figure(
     let Drawing { width, height, title, body, marks, keys } = drawing;
     let scale = 10;
     let view = format!("viewBox=\"0 0 {} {}\"", width * scale, height * scale);
-    out.push_str("<figure>\n<div class=\"chart\"><div class=\"sheet\">\n");
+    // It scrolls where the page is narrow, for a keyboard as well.
+    let named = escaped(title);
+    let _ = writeln!(
+        out,
+        "<figure>\n<div class=\"chart\" role=\"region\" tabindex=\"0\" aria-label=\"{named}\">\
+         <div class=\"sheet\">"
+    );
     let _ = writeln!(
         out,
         "<svg {view} xmlns=\"http://www.w3.org/2000/svg\" role=\"img\">\
-         <title>{}</title><desc>{caption}</desc>\n{}\n</svg>",
-        escaped(title),
+         <title>{named}</title><desc>{caption}</desc>\n{}\n</svg>",
         body.trim_end()
     );
     let links: Vec<(&Mark, Shown)> =

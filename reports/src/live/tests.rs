@@ -48,6 +48,20 @@ fn names_stay_text_and_addresses_lead_below_the_results() {
 }
 
 #[test]
+fn a_refusal_stays_text_and_leads_back() {
+    let page = refused_page("Not Found", &[HOSTILE.to_owned(), HOSTILE.to_owned()]);
+    let document = read(&page.html);
+    let all =
+        |name: &str| document.descendants().filter(|node| node.tag_name().name() == name).count();
+    assert_eq!(
+        (all("script"), all("li")),
+        (1, 2),
+        "one item of each list: a way back, and the second"
+    );
+    assert!(page.html.contains("<a href=\"/\">") && page.html.contains(&page.policy));
+}
+
+#[test]
 fn a_text_is_edited_as_it_is_or_not_at_all() {
     let text = "\n\tScenario(<&>\"'\n\n  // é\n)\n\n";
     let page = what_if_page("a", "[]", Some((text, "tag")));

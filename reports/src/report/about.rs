@@ -2,6 +2,7 @@
 
 use super::figures::params;
 use super::folder::Report;
+use super::summary::Case;
 use crate::ChartError;
 use crate::html::{Page, Table};
 use crate::text_table::Side::Left;
@@ -13,8 +14,10 @@ const MOST_SKIPPED: usize = 100;
 pub(super) fn section(page: &mut Page, report: &Report) -> Result<(), ChartError> {
     let summary = &report.summary;
     page.heading("This run");
-    let points = summary.results.iter().filter(|case| !case.params.is_empty()).count();
-    let kind = if points > 0 { "a sweep" } else { "a run" };
+    let kind = match summary.results.iter().any(Case::is_swept) {
+        true => "a sweep",
+        false => "a run",
+    };
     page.facts(&[
         ("scenario", format!("{}, {kind}", summary.scenario)),
         ("cases", summary.results.len().to_string()),

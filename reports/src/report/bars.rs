@@ -96,7 +96,7 @@ fn inside(canvas: &mut Canvas, piece: Rect, share: f64, color: Color) {
     if piece.width() < 64.0 {
         return;
     }
-    let ink = if color.luminance() > 0.3 { style::INK } else { style::WHITE };
+    let ink = style::ink_on(color);
     let middle = (piece.left + piece.right) / 2.0;
     canvas.text(&percent(share), (middle, piece.bottom - 6.0), style::SMALL, ink, Align::Centre);
 }
@@ -124,6 +124,16 @@ mod tests {
             _ => None,
         };
         chart.items().iter().filter_map(of).collect()
+    }
+
+    /// AA of WCAG 2 asks for 4.5 of small text.
+    #[test]
+    fn shares_can_be_read_on_every_colour() {
+        for color in (0..MOST_PARTS).map(style::series_color).chain([OTHERS]) {
+            let ink = style::ink_on(color);
+            let (a, b) = (color.luminance() + 0.05, ink.luminance() + 0.05);
+            assert!(a.max(b) / a.min(b) >= 4.5, "{color:?} under {ink:?}");
+        }
     }
 
     #[test]

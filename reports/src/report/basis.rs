@@ -2,11 +2,13 @@
 //! says, and whether the measured steps are those of a steady state.
 
 use super::folder::Report;
-use super::summary::{Case, Number, Steady, Summary, Warning};
+use super::summary::{Case, Machine, Number, Steady, Summary, Warning};
 use crate::ChartError;
 use crate::html::{Page, Table, Tone};
+use crate::table::scope;
 use crate::text_table::Side::Left;
 use crate::words::{count, number};
+use std::collections::BTreeSet;
 
 /// Most of a list that are shown.
 const MOST: usize = 200;
@@ -14,52 +16,85 @@ const MOST: usize = 200;
 pub(super) fn section(page: &mut Page, report: &Report) -> Result<(), ChartError> {
     let summary = &report.summary;
     page.heading("What it rests on");
-    page.facts(&[
+    let mut facts = vec![
         ("hardware", each(summary, &summary.hardware, |case| &case.hardware)),
         ("workload", each(summary, &summary.workload, |case| &case.workload)),
         ("op time", each(summary, &summary.op_time, |case| &case.op_time)),
-    ]);
+    ];
+    facts.extend(scope(summary.devices).map(|scope| ("devices", scope)));
+    page.facts(&facts);
     steady(page, summary);
     statistics(page, summary);
     warnings(page, summary);
-    let assumed = summary.assumed_numbers;
-    let all = count(assumed as usize, "number is assumed", "numbers are assumed");
-    let mut words = format!("{all} among those of the hardware that times rest on");
-    if (summary.assumed.len() as u64) < assumed {
-        words += ", capacities that the scenario sets included";
+    if summary.machines.is_empty() {
+        let (assumed, all) = (&summary.assumed, summary.assumed_numbers);
+        sources(page, "the hardware", "", (assumed, all), &summary.power_and_price);
     }
-    numbers(
-        page,
-        &format!("{words}."),
-        "Assumed numbers, with the reason of each",
-        &summary.assumed,
-    );
-    let words = "Energy and cost can rest on these:";
-    let caption = "Numbers of power and price, with their sources";
-    if !summary.power_and_price.is_empty() {
-        numbers(page, words, caption, &summary.power_and_price);
+    for Machine { hardware, assumed_numbers, assumed, power_and_price } in &summary.machines {
+        let of = format!(" of {hardware}");
+        sources(page, hardware, &of, (assumed, *assumed_numbers), power_and_price);
     }
+    missing(page, summary);
     Ok(())
 }
 
+/// The numbers of a machine that somebody may ask the source of; captions of several machines say
+/// `of` which.
+fn sources(
+    page: &mut Page,
+    machine: &str,
+    of: &str,
+    (assumed, count_of_all): (&[Number], u64),
+    power_and_price: &[Number],
+) {
+    let all = count(count_of_all as usize, "number is assumed", "numbers are assumed");
+    let mut words = format!("{all} among those of {machine} that times rest on");
+    if (assumed.len() as u64) < count_of_all {
+        words += ", capacities that the scenario sets included";
+    }
+    let caption = format!("Assumed numbers{of}, with the reason of each");
+    numbers(page, &format!("{words}."), &caption, assumed);
+    if !power_and_price.is_empty() {
+        let words = format!("Energy and cost{of} can rest on these:");
+        let caption = format!("Numbers of power and price{of}, with their sources");
+        numbers(page, &words, &caption, power_and_price);
+    }
+}
+
+/// Why some sums of energy and price are not there; nothing where no machine states any number.
+fn missing(page: &mut Page, summary: &Summary) {
+    let stated = summary.machines.iter().map(|machine| &machine.power_and_price);
+    if stated.chain([&summary.power_and_price]).all(|numbers| numbers.is_empty()) {
+        return;
+    }
+    for (sum, what) in [("energy", "energy"), ("cost", "price")] {
+        let missing = |case: &Case| -> Vec<String> {
+            let numbers = case.all.get(sum).and_then(|sum| sum.get("missing")?.as_array());
+            numbers
+                .into_iter()
+                .flatten()
+                .filter_map(|name| Some(name.as_str()?.to_owned()))
+                .collect()
+        };
+        let without: Vec<Vec<String>> =
+            summary.results.iter().map(missing).filter(|names| !names.is_empty()).collect();
+        let names: BTreeSet<&String> = without.iter().flatten().collect();
+        if !names.is_empty() {
+            let cases = count(without.len(), "case has", "cases have");
+            let names = names.into_iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+            let text = format!("Note: {cases} no sum of {what}, for nobody states {names}.");
+            page.statement(Tone::Note, &text);
+        }
+    }
+}
+
 /// What the cases have of a text, each once.
-fn each<'s>(summary: &'s Summary, base: &'s String, of: fn(&Case) -> &String) -> String {
-    let mut all: Vec<&String> = Vec::new();
-    for case in &summary.results {
-        if !all.contains(&of(case)) {
-            all.push(of(case));
-        }
-        if all.len() > 8 {
-            return format!(
-                "{}, and others of the points",
-                all[..8].iter().map(|t| t.as_str()).collect::<Vec<_>>().join(", ")
-            );
-        }
+pub(super) fn each(summary: &Summary, base: &str, of: fn(&Case) -> &String) -> String {
+    let all = summary.each(base, of);
+    match all.get(..8).filter(|_| all.len() > 8) {
+        Some(first) => format!("{}, and others of the points", first.join(", ")),
+        None => all.join(", "),
     }
-    if all.is_empty() {
-        all.push(base);
-    }
-    all.into_iter().cloned().collect::<Vec<_>>().join(", ")
 }
 
 fn steady(page: &mut Page, summary: &Summary) {

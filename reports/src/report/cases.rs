@@ -42,7 +42,10 @@ fn one(page: &mut Page, id: &str, case: &Case) {
     page.paragraph(&format!("Policy {}: {details}.", case.policy));
     match &case.oom_reason {
         Some(why) => page.statement(Tone::Bad, &format!("Out of memory: {}.", why.text)),
-        None => page.paragraph(&format!("Per step: {}.", numbers(case))),
+        None => {
+            let what = if case.serving.is_some() { "Means" } else { "Per step" };
+            page.paragraph(&format!("{what}: {}.", numbers(case)));
+        }
     }
     if let Some(words) = shares(case.parts(), usize::MAX) {
         page.paragraph(&format!("Along the critical path: {words}."));

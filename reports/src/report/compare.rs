@@ -5,24 +5,25 @@
 //! files have them, not as they are shown.
 //! Invariant: a case that only some have is in the table, with dashes where it is not.
 
+use super::basis::each;
 use super::cases::leaves;
 use super::folder::{MOST_ROWS, Report, ResultFolder};
-use super::summary::{Case, Summary};
+use super::summary::{Case, Machine, Summary};
 use crate::html::{Page, Table, Tone};
 use crate::text_table::Side::{Left, Right};
 use crate::words::{count, number, short_fingerprint};
 use std::collections::BTreeMap;
 
-/// What is compared of each case without being asked for more.
-const FIGURES: [(&str, &str); 8] = [
-    ("mean step, ms", "step_ms.mean"),
-    ("p99 step, ms", "step_ms.p99"),
-    ("throughput, tokens/s", "throughput.value"),
-    ("mean TTFT, ms", "serving.ttft_ms.mean"),
-    ("mean TPOT, ms", "serving.tpot_ms.mean"),
-    ("energy of a step, J", "energy_j"),
-    ("price, USD", "cost_usd"),
-    ("over the bound", "gap_to_bound"),
+/// What is compared of each case without being asked for more, and the unit in which it is shown.
+const FIGURES: [(&str, &str, f64); 8] = [
+    ("mean step, ms", "step_ms.mean", 1.0),
+    ("p99 step, ms", "step_ms.p99", 1.0),
+    ("throughput, work/s", "throughput.value", 1.0),
+    ("mean TTFT, ms", "serving.ttft_ms.mean", 1.0),
+    ("mean TPOT, ms", "serving.tpot_ms.mean", 1.0),
+    ("energy of a step, J", "energy_j", 1.0),
+    ("price, USD", "cost_usd", 1.0),
+    ("step over the bound, %", "gap_to_bound", 0.01),
 ];
 const ABSENT: &str = "-";
 const GIB: f64 = (1u64 << 30) as f64;
@@ -75,12 +76,12 @@ fn conditions(page: &mut Page, reports: &[Report], names: &[String]) {
         ("scenario", |summary| summary.scenario.clone()),
         ("fingerprint", |summary| short_fingerprint(&summary.fingerprint)),
         ("version", |summary| format!("tiersim {}", summary.tiersim)),
-        ("hardware", |summary| summary.hardware.clone()),
+        ("hardware", |summary| each(summary, &summary.hardware, |case| &case.hardware)),
         ("workload", |summary| summary.workload.clone()),
         ("op time", |summary| summary.op_time.clone()),
         ("seed", |summary| summary.seed.to_string()),
-        ("assumed numbers", |summary| summary.assumed_numbers.to_string()),
-        ("best", |summary| summary.best().map_or(ABSENT.to_owned(), |best| best.label.clone())),
+        ("assumed numbers", assumed),
+        ("best", best),
     ];
     let mut head = vec![("of", Left)];
     head.extend(names.iter().map(|name| (name.as_str(), Left)));
@@ -92,6 +93,23 @@ fn conditions(page: &mut Page, reports: &[Report], names: &[String]) {
         table.mark(if differ { (1..=names.len()).collect() } else { Vec::new() });
     }
     page.table(&table);
+}
+
+/// Of each machine, where there are several.
+fn assumed(summary: &Summary) -> String {
+    let own = |of: &Machine| format!("{} of {}", of.assumed_numbers, of.hardware);
+    match summary.machines.as_slice() {
+        [] => summary.assumed_numbers.to_string(),
+        machines => machines.iter().map(own).collect::<Vec<_>>().join(", "),
+    }
+}
+
+fn best(summary: &Summary) -> String {
+    match summary.best() {
+        None => ABSENT.to_owned(),
+        Some(best) if summary.machines.is_empty() => best.label.clone(),
+        Some(best) => format!("{} on {}", best.label, best.hardware),
+    }
 }
 
 /// Each label with its cases, one for each result, in the order of the results that have it first.
@@ -124,7 +142,8 @@ fn figures(page: &mut Page, reports: &[Report], names: &[String]) {
         let peak = cases.iter().flatten().find_map(|case| Some(case.peak_hbm()?.0.to_owned()));
         let peak =
             peak.map(|tier| (format!("peak {tier}, GiB"), format!("peak_bytes.{tier}"), GIB));
-        let own = FIGURES.iter().map(|&(title, path)| (title.to_owned(), path.to_owned(), 1.0));
+        let own =
+            FIGURES.iter().map(|&(title, path, unit)| (title.to_owned(), path.to_owned(), unit));
         for (title, path, unit) in own.chain(peak) {
             let of = |own: &Option<BTreeMap<String, String>>| own.as_ref()?.get(&path).cloned();
             let texts: Vec<Option<String>> = all.iter().map(of).collect();

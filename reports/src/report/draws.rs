@@ -7,6 +7,7 @@ use super::summary::{Contested, Drawn, DrawnFigures, Draws, Ends};
 use crate::ChartError;
 use crate::html::{Page, Table, Tone};
 use crate::text_table::Side::{Left, Right};
+use crate::uncertainty::least_correlation;
 use crate::units::time;
 use crate::words::{count, number};
 
@@ -27,11 +28,11 @@ pub(super) fn section(page: &mut Page, report: &Report) -> Result<(), ChartError
     ));
     blind(page, draws);
     contests(page, draws);
-    if let Some((words, shown)) = shown(draws) {
+    if let Some((words, over, shown)) = shown(draws) {
         let title = format!("{}: what the answer hangs on", report.summary.scenario);
         let caption = "Spearman's rank correlation of each drawn number; 1 or -1 where the ranks \
                        follow it alone, near 0 where they do not.";
-        page.chart(&correlations(&title, &words, &shown), caption)?;
+        page.chart(&correlations(&title, &words, (over, &shown)), caption)?;
     }
     bands(page, report, draws);
     numbers_of(page, draws);
@@ -71,28 +72,38 @@ fn contests(page: &mut Page, draws: &Draws) {
         let Contested { winner, other, between, wins, ties, losses, .. } = of;
         let [wins, ties, losses] = [wins, ties, losses].map(ToString::to_string);
         let verdict = if of.flips { "flips" } else { "holds" };
-        let by = of.rank_correlation.map_or("-".to_owned(), |by| format!("{by:.2}"));
-        let decides = of.decides.clone().unwrap_or_else(|| "-".to_owned());
+        let least = least_correlation(draws.draws as usize);
+        let known = of.rank_correlation.zip(of.decides.clone());
+        let [decides, by] = match known {
+            Some((by, _)) if by.abs() < least => ["no single number", "-"].map(str::to_owned),
+            Some((by, decides)) => [decides, format!("{by:.2}")],
+            None => ["-"; 2].map(str::to_owned),
+        };
         let (winner, other, between) = (winner.clone(), other.clone(), between.clone());
         table.row([winner, other, between, wins, ties, losses, verdict.to_owned(), decides, by]);
     }
     page.table(&table);
 }
 
-/// What the chart shows: of the nearest rival the difference, or without one the step of the best.
-fn shown(draws: &Draws) -> Option<(String, Vec<(String, f64)>)> {
-    let named = |all: &super::summary::Named| -> Vec<(String, f64)> {
+/// A rank correlation of each number by name.
+type Correlations = Vec<(String, f64)>;
+
+/// What the chart shows, and over how many draws: of the nearest rival the difference, or without
+/// one the step of the best.
+fn shown(draws: &Draws) -> Option<(String, usize, Correlations)> {
+    let named = |all: &super::summary::Named| -> Correlations {
         let known = all.iter().filter_map(|(name, by)| Some((name.clone(), by.as_f64()?)));
         known.collect()
     };
     let nearest = draws.contests.iter().rev().max_by_key(|of| of.losses);
-    let (words, shown) = match nearest.filter(|of| of.losses > 0) {
+    let (words, over, shown) = match nearest.filter(|of| of.losses > 0) {
         Some(of) => (
             format!(
                 "How much longer {} takes than {}: right of the line, a higher number \
                      speaks for {}.",
                 of.winner, of.other, of.other
             ),
+            draws.draws,
             named(&of.rank_correlations),
         ),
         None => {
@@ -102,10 +113,10 @@ fn shown(draws: &Draws) -> Option<(String, Vec<(String, f64)>)> {
                 "The mean step of {winner}: right of the line, a higher number \
                                  makes it longer."
             );
-            (words, named(&best.rank_correlations))
+            (words, best.fits, named(&best.rank_correlations))
         }
     };
-    (!shown.is_empty()).then_some((words, shown))
+    (!shown.is_empty()).then_some((words, over as usize, shown))
 }
 
 fn bands(page: &mut Page, report: &Report, draws: &Draws) {

@@ -5,7 +5,7 @@
 //! same unit and the same digits in both.
 
 use super::folder::{MOST_ROWS, Report};
-use super::summary::{Case, Named, Serving, Spread, Transfers};
+use super::summary::{Case, Named, Serving, Spread, Summary, Transfers};
 use crate::ChartError;
 use crate::column::{Column, Values, largest};
 use crate::html::{Page, Table};
@@ -23,30 +23,42 @@ pub(super) fn section(page: &mut Page, report: &Report) -> Result<(), ChartError
         return Ok(());
     }
     page.heading("All cases");
-    let order: Vec<usize> = report.summary.order().into_iter().take(MOST_ROWS).collect();
-    if order.len() < results.len() {
+    let mut order = report.summary.order();
+    if order.len() > MOST_ROWS {
         page.paragraph(&format!(
-            "The first {} of {} rows, quickest first; all are in results.csv.",
-            order.len(),
-            results.len()
+            "{}; all are in results.csv.",
+            quickest(MOST_ROWS, &order, &report.summary)
         ));
     }
+    order.truncate(MOST_ROWS);
+    bounds(page, results);
     // A machine of several links has many channels: on paper a table of all that is said of each
     // would end beyond the margin.
     let blocks: [(&str, Columns); 8] = [
-        ("Time", time),
-        ("Requests", served),
-        ("Memory", memory),
-        ("Traffic", moved),
-        ("Number of copies", copies),
-        ("Time of a copy", copy_times),
-        ("Stalls", stalls),
-        ("Energy and price", economics),
+        ("Time of every case, per measured step", time),
+        ("Requests of every case, over the whole run", served),
+        ("Memory of every case: peaks of the whole run, times per measured step", memory),
+        ("Traffic of every case, per measured step", moved),
+        ("Number of copies of every case, per measured step", copies),
+        ("Time of a copy of every case", copy_times),
+        ("Stalls of every case, per measured step", stalls),
+        ("Energy of every case per measured step, and price", economics),
     ];
     for (index, (title, of)) in blocks.into_iter().enumerate() {
         block(page, report, &order, (index == 0, title, of));
     }
     Ok(())
+}
+
+/// Which bound a case is held against, where that is not the same for all.
+fn bounds(page: &mut Page, results: &[Case]) {
+    if results.windows(2).any(|pair| pair[0].bound_step_ms != pair[1].bound_step_ms) {
+        page.paragraph(
+            "A case is held against the bound of its own HBM budget, machine and ops: 0 % over it is \
+             the best that can be had under these, not the best of all. The line of a chart is the \
+             bound that its words name.",
+        );
+    }
 }
 
 /// A table of one kind of figures; nothing where no case has any. The first has the cases' places,
@@ -70,8 +82,7 @@ fn block(
     let words = head.len();
     head.extend(headers.iter().map(|lines| (lines[0], Right)));
     head.extend(first.then_some(("mark", Left)));
-    let caption = format!("{title} of every case, per measured step");
-    let mut table = Table::new(&caption, &head);
+    let mut table = Table::new(title, &head);
     let seconds = headers.iter().enumerate();
     seconds.for_each(|(at, lines)| table.second_line(words + at, lines[1]));
     for (row, case) in cases.iter().enumerate() {
@@ -87,6 +98,25 @@ fn block(
         report.link(&mut table, order[row], first);
     }
     page.table(&table);
+}
+
+/// The first cases of the order of tables in words: emulated ones, which may be quicker, stand
+/// behind the others, and those that ran out of memory last.
+pub(super) fn quickest(shown: usize, order: &[usize], summary: &Summary) -> String {
+    let all = || order.iter().map(|&case| &summary.results[case]);
+    let failed = all().filter(|case| case.oom).count();
+    let emulated = all().filter(|case| !case.oom && case.emulated).count();
+    let paying = order.len() - failed - emulated;
+    let what = if emulated > 0 { "cases that pay for every access" } else { "cases" };
+    let mut words = vec![format!("Quickest first: {} of {paying} {what}", shown.min(paying))];
+    let mut left = shown.saturating_sub(paying);
+    for (count, what) in [(emulated, "emulated ones"), (failed, "out of memory")] {
+        if count > 0 {
+            words.push(format!("then {} of {count} {what}", left.min(count)));
+        }
+        left = left.saturating_sub(count);
+    }
+    words.join(", ")
 }
 
 /// Both lines of a header; the first has words in any case.
@@ -122,7 +152,9 @@ fn time(cases: &[&Case]) -> Vec<Column> {
     let mut columns = Column::steps(&step(|s| s.mean), percentiles);
     let tokens = values(cases, |case| case.throughput.as_ref()?.value);
     if largest(&tokens) > 0.0 {
-        columns.push(Column::plain(["throughput", "tokens/s"], &tokens));
+        let rates = cases.iter().find_map(|case| case.throughput.as_ref());
+        let unit = rates.map_or("tokens/s", |throughput| &throughput.unit);
+        columns.push(Column::plain(["throughput", unit], &tokens));
     }
     let over = values(cases, |case| case.slowdown.map(|slowdown| (slowdown - 1.0) * 100.0));
     columns.push(Column::signed(["overhead", "step %"], &over));
@@ -240,6 +272,8 @@ fn economics(cases: &[&Case]) -> Vec<Column> {
     let all = [
         (["energy", "J/step"], values(cases, |case| case.energy_j)),
         (["machine", "USD"], values(cases, |case| case.cost_usd)),
+        // What latency-vs-cost shows.
+        (["used", "USD"], values(cases, |case| case.all.get("cost")?.get("used_usd")?.as_f64())),
     ];
     let some = all.into_iter().filter(|(_, values)| values.iter().any(Option::is_some));
     some.map(|(header, values)| Column::plain(header, &values)).collect()

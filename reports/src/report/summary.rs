@@ -7,7 +7,8 @@
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use tiersim_models::results::MACHINE;
 
 /// The version of the contract that is read.
 const SCHEMA: u64 = 1;
@@ -28,6 +29,9 @@ pub(crate) struct Summary {
     pub(crate) results: Vec<Case>,
     pub(super) about: String,
     pub(super) op_time: String,
+    /// Files of earlier versions do not say it.
+    #[serde(default)]
+    pub(super) devices: u64,
     pub(super) skipped: Vec<Skipped>,
     pub(super) warnings: Vec<Warning>,
     pub(super) power_and_price: Vec<Number>,
@@ -36,6 +40,9 @@ pub(crate) struct Summary {
     pub(super) assumed: Vec<Number>,
     #[serde(default)]
     pub(super) verdict: Vec<Said>,
+    /// There only where several are compared.
+    #[serde(default)]
+    pub(super) machines: Vec<Machine>,
     /// There only where numbers were drawn.
     pub(super) uncertainty: Option<Draws>,
 }
@@ -123,7 +130,7 @@ pub(crate) struct Case {
     pub(super) oom: bool,
     pub(super) oom_reason: Option<OutOfMemory>,
     pub(super) serving: Option<Serving>,
-    pub(super) hardware: String,
+    pub(crate) hardware: String,
     pub(super) workload: String,
     pub(super) op_time: String,
     /// All that the file says of it.
@@ -142,6 +149,7 @@ pub(super) struct Spread {
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Throughput {
     pub(super) value: Option<f64>,
+    pub(super) unit: String,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -201,6 +209,14 @@ pub(super) struct Number {
 }
 
 #[derive(Clone, Debug, Deserialize)]
+pub(super) struct Machine {
+    pub(super) hardware: String,
+    pub(super) assumed_numbers: u64,
+    pub(super) assumed: Vec<Number>,
+    pub(super) power_and_price: Vec<Number>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
 pub(super) struct Said {
     pub(super) word: String,
     pub(super) text: String,
@@ -246,6 +262,14 @@ impl Summary {
         order
     }
 
+    /// What the cases have of a text, each once and in their order; of no cases the file's `own`.
+    pub(crate) fn each<'s>(&'s self, own: &'s str, of: fn(&Case) -> &String) -> Vec<&'s str> {
+        let mut seen: BTreeSet<&str> = BTreeSet::new();
+        let all = self.results.iter().map(|case| of(case).as_str());
+        let all: Vec<&str> = all.filter(|text| seen.insert(text)).collect();
+        if all.is_empty() { vec![own] } else { all }
+    }
+
     /// The quickest case that pays for every access.
     pub(crate) fn best(&self) -> Option<&Case> {
         let first = &self.results[*self.order().first()?];
@@ -254,6 +278,11 @@ impl Summary {
 }
 
 impl Case {
+    /// Whether it is a point of a sweep, and not only on one of several machines.
+    pub(super) fn is_swept(&self) -> bool {
+        self.params.keys().any(|axis| axis != MACHINE)
+    }
+
     /// Its mean step in milliseconds.
     pub(crate) fn step(&self) -> Option<f64> {
         self.step_ms.and_then(|step| step.mean)

@@ -10,6 +10,9 @@ use crate::{Detail, common, results_csv, text};
 use roxmltree::{Document, Node, ParsingOptions};
 use std::collections::BTreeMap;
 use tiersim_models::results::RunRecord;
+use tiersim_models::results::economics::{Basis, Cost};
+use tiersim_models::results::served::{RequestFigures, ServingFigures};
+use tiersim_models::units::{Span, Time};
 
 /// What a page is made of, without the pictures that it does not look at.
 fn files(record: &RunRecord) -> Vec<Artefact> {
@@ -168,20 +171,28 @@ fn folder(name: &str, record: &RunRecord) -> ResultFolder {
 
 #[test]
 fn two_results_stand_side_by_side_and_what_differs_is_marked() {
-    let one = common::training();
+    let mut one = common::training();
     let mut other = one.clone();
     assert_eq!(other.results[2].label, "LRU 48 GiB");
     other.results[2].outcome = common::done(1236.8, 47.8);
     other.results.pop();
+    for case in one.results.iter_mut().chain(&mut other.results) {
+        case.bound_step = Span::from_ps(309_200_000_000);
+    }
     let folders = [folder("out/a", &one), folder("out/b", &other)];
     let page = report_page(&folders, true).expect("a page");
     let document = read(&page);
     let table = rows(&document, "Cases side by side");
-    let of = |case: &str, figure: &str| {
+    let cell = |case: &str, figure: &str, of: &str| {
         let own = |row: &&BTreeMap<String, String>| row["case"] == case && row["figure"] == figure;
-        table.iter().find(own).unwrap_or_else(|| panic!("{case}, {figure}"))["second against first"]
-            .clone()
+        table.iter().find(own).unwrap_or_else(|| panic!("{case}, {figure}"))[of].clone()
     };
+    let of = |case: &str, figure: &str| cell(case, figure, "second against first");
+    // As on every other page in per cent.
+    let over = "step over the bound, %";
+    let shares = ["a", "b"]
+        .map(|folder| cell("LRU 48 GiB", over, &format!("{} (out/{folder})", one.scenario)));
+    assert_eq!(shares, ["100", "300"]);
     assert_eq!(of("LRU 48 GiB", "mean step, ms"), "+100.00 %");
     assert_eq!(of("LRU 64 GiB", "mean step, ms"), "equal");
     assert_eq!(of("Adam 70/30 migrate", "mean step, ms"), "differs");
@@ -196,6 +207,65 @@ fn two_results_stand_side_by_side_and_what_differs_is_marked() {
     assert!(same.contains("Equal: no figure"));
     read(&same);
     assert!(matches!(report_page(&[folder("a", &one)], true), Err(ReportError::NotTwo(1))));
+}
+
+/// Each machine has its own numbers, and a figure is said to be of the machine that it is of.
+#[test]
+fn of_several_machines_each_has_its_sources() {
+    let record = common::machines();
+    let page = page(&record);
+    let document = read(&page);
+    let text = said(document.root());
+    for (index, machine) in ["h100-sxm", "b200-sxm", "rubin-sxm"].iter().enumerate() {
+        let assumed = format!("{} numbers are assumed among those of {machine} ", 4 + index);
+        assert!(text.contains(&assumed), "{assumed}");
+        let own = machine.strip_suffix("-sxm").expect("it ends so");
+        for caption in ["Assumed numbers of ", "Numbers of power and price of "] {
+            let rows = rows(&document, &format!("{caption}{machine}"));
+            assert_eq!(rows[0]["value"], format!("{own}'s"), "{caption}{machine}");
+        }
+    }
+    assert!(text.contains("three-machines, a run"), "axes of machines are no sweep");
+    let folders = [folder("a", &record), folder("b", &common::training())];
+    let page = report_page(&folders, false).expect("a page");
+    let table = rows(&read(&page), "What was run");
+    let of = |name: &str| {
+        let row = table.iter().find(|row| row["of"] == name);
+        row.unwrap_or_else(|| panic!("{name}"))["three-machines"].clone()
+    };
+    assert_eq!(of("hardware"), "h100-sxm, b200-sxm, rubin-sxm");
+    assert_eq!(of("assumed numbers"), "4 of h100-sxm, 5 of b200-sxm, 6 of rubin-sxm");
+    assert_eq!(of("best"), "all-hbm [machine=rubin] on rubin-sxm");
+    let summary = summary_json(&record, "0").expect("a summary");
+    let overview = crate::overview("a", summary.as_bytes()).expect("an overview");
+    assert_eq!(overview.hardware, "rubin-sxm (of 3 machines)");
+}
+
+/// Emulated cases may be quicker than all that stand before them.
+#[test]
+fn what_is_called_quickest_is_so_with_emulated_cases_apart() {
+    let mut record = common::sweep();
+    for case in &mut record.results {
+        case.emulated = case.details.ends_with("in place");
+    }
+    let ran = |emulated: bool| {
+        let ran = record.results.iter().filter(|case| case.outcome.figures().is_some());
+        ran.filter(|case| case.emulated == emulated).count()
+    };
+    let (paying, apart) = (ran(false), ran(true));
+    let text = said(read(&page(&record)).root());
+    let of_bars = format!(
+        "Quickest first: 24 of {paying} cases that pay for every access, then 0 of {apart} emulated \
+         ones; the others"
+    );
+    assert!(text.contains(&of_bars), "{of_bars}");
+    let of_rows = format!(
+        "Quickest first: {paying} of {paying} cases that pay for every access, then {} of {apart} \
+         emulated ones, then 0 of 12 out of memory; all",
+        300 - paying
+    );
+    assert!(text.contains(&of_rows), "{of_rows}");
+    assert!(text.contains("emulated cases, which do not, may lie below it"));
 }
 
 #[test]
@@ -247,4 +317,78 @@ fn pieces_of_memory_are_a_map_by_size() {
 fn page_of_summary(summary: &serde_json::Value) -> String {
     let files = vec![Artefact::new(SUMMARY, summary.to_string())];
     report_page(&[ResultFolder { name: String::new(), files }], false).expect("a page")
+}
+
+/// A dash in a table has a reason, and what is of the whole run is not called that of a step.
+#[test]
+fn sums_that_are_missing_have_a_reason_and_captions_say_over_what() {
+    let mut record = common::machines();
+    for case in record.results.iter_mut().take(2) {
+        case.economics.cost = Cost {
+            basis: Basis { missing: vec!["host.price".into()], ..Basis::default() }.into(),
+            ..Cost::default()
+        }
+        .into();
+    }
+    let page = page(&record);
+    let document = read(&page);
+    let text = said(document.root());
+    assert!(text.contains("Note: 2 cases have no sum of price, for nobody states host.price."));
+    let captions: Vec<String> = named(document.root(), "caption").into_iter().map(said).collect();
+    let stated = |caption: &str| captions.iter().any(|own| own == caption);
+    assert!(stated("Time of every case, per measured step"), "{captions:?}");
+    assert!(stated("Memory of every case: peaks of the whole run, times per measured step"));
+}
+
+/// Whoever cannot see a chart, or has no pointer, is told what there is and can scroll it.
+#[test]
+fn charts_are_described_and_can_be_scrolled_with_a_keyboard() {
+    let page = page(&common::sweep());
+    let document = read(&page);
+    let boxes = document.descendants().filter(|node| node.attribute("class") == Some("chart"));
+    let boxes: Vec<Node> = boxes.collect();
+    assert!(boxes.len() >= 3, "{}", boxes.len());
+    for shown in boxes {
+        assert_eq!(shown.attribute("tabindex"), Some("0"));
+        let title = said(named(shown, "title")[0]);
+        assert_eq!(shown.attribute("aria-label"), Some(&title[..]));
+        let about = said(named(shown, "desc")[0]);
+        assert!(about.len() >= 60 && about.ends_with('.'), "{about}");
+    }
+}
+
+/// The bound is one of steps, and there is none of what a request waits for.
+#[test]
+fn what_is_said_of_a_bound_is_said_of_steps() {
+    let mut record = common::training();
+    for case in &mut record.results {
+        case.bound_step = Span::from_ps(400_000_000_000);
+    }
+    let labels = |record: &RunRecord| -> Vec<String> {
+        let page = page(record);
+        let document = read(&page);
+        let labels = document.descendants().filter_map(|node| node.attribute("aria-label"));
+        labels.filter(|label| label.contains("peak hbm")).map(str::to_owned).collect()
+    };
+    let of_steps = labels(&record);
+    assert!(!of_steps.is_empty());
+    let bound = "% over the bound of the step; ";
+    assert!(of_steps.iter().all(|label| label.contains(bound)), "{of_steps:?}");
+    for figures in record.results.iter_mut().filter_map(|case| case.outcome.figures_mut()) {
+        let request = RequestFigures {
+            arrival: Time::ZERO,
+            output: 2,
+            queued: Span::ZERO,
+            first_token: Span::from_ps(7_000_000_000),
+            latency: Span::from_ps(9_000_000_000),
+        };
+        let requests = vec![request];
+        figures.serving = Some(Box::new(ServingFigures { requests, ..ServingFigures::default() }));
+    }
+    let of_requests = labels(&record);
+    assert!(of_requests.iter().all(|label| label.contains("TTFT 7.00 ms")), "{of_requests:?}");
+    assert!(of_requests.iter().all(|label| !label.contains("bound")), "{of_requests:?}");
+    let text = said(read(&page(&record)).root());
+    assert!(text.contains("Times are those of requests, of which no bound is known."));
+    assert!(text.contains("Means: TTFT 7.00 ms"), "steps are not what is shown");
 }

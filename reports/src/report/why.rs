@@ -2,7 +2,7 @@
 //! a table.
 
 use super::bars::bars;
-use super::figures::header;
+use super::figures::{header, quickest};
 use super::folder::Report;
 use super::summary::Case;
 use crate::ChartError;
@@ -10,7 +10,6 @@ use crate::column::{Column, Values};
 use crate::html::{Page, Table};
 use crate::split::spoken;
 use crate::text_table::Side::{Left, Right};
-use crate::words::count;
 
 /// Most cases that have a bar and a row: more would not be read.
 const MOST_CASES: usize = 24;
@@ -32,9 +31,9 @@ pub(super) fn section(page: &mut Page, report: &Report) -> Result<(), ChartError
          copies that computing hides are not on it.",
     );
     if split.len() > MOST_CASES {
-        let all = count(split.len(), "case", "cases");
         page.paragraph(&format!(
-            "Shown are the {MOST_CASES} quickest of {all}; the others are in results.csv."
+            "{}; the others are in results.csv.",
+            quickest(MOST_CASES, &split, summary)
         ));
     }
     let cases: Vec<usize> = split.into_iter().take(MOST_CASES).collect();

@@ -55,7 +55,10 @@ fn by_worth(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
     let mut peaks = group(record, cases, ("peak", &tiers(record), of_sizes), peak);
     let hbm = record.base().tiers.get(HBM.index()).map(|(name, _)| name.clone());
     if let Some(at) = peaks.iter().position(|peak| Some(&peak.header[1]) == hbm.as_ref()) {
-        all.push(peaks.remove(at));
+        let peak = peaks.remove(at);
+        // Rows that are a front of peak and step cannot be read without both.
+        let chosen = cases.len() < record.results.len();
+        all.insert(if chosen { 1.min(all.len()) } else { all.len() }, peak);
     }
     all.extend(over_bound(record, cases));
     all.extend(tokens(record, cases));
@@ -112,7 +115,8 @@ pub(super) fn time(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
 fn tokens(record: &RunRecord, cases: &[usize]) -> Option<Column> {
     let tokens = of_cases(record, cases, |case| record.tokens_per_s(case));
     let counted = record.used().iter().any(|on| on.tokens_per_step > 0);
-    (counted || served::serves(record)).then(|| Column::plain(["throughput", "tokens/s"], &tokens))
+    let header = ["throughput", record.base().rate()];
+    (counted || served::serves(record)).then(|| Column::plain(header, &tokens))
 }
 
 /// Over the baseline of the case.
@@ -223,4 +227,20 @@ fn of_cases(
 /// A figure of each case that ran.
 fn figures(record: &RunRecord, cases: &[usize], figure: impl Fn(&Figures) -> f64) -> Values {
     of_cases(record, cases, |case| case.outcome.figures().map(&figure))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::common;
+
+    /// The rows are the front of peak and step: one without the other cannot be read.
+    #[test]
+    fn a_choice_of_rows_has_the_peak_beside_the_step_however_long_the_labels() {
+        let record = common::sweep();
+        let all: Vec<usize> = (0..record.results.len()).collect();
+        let second = |cases: &[usize]| narrow(&record, cases, 0)[1].header.clone();
+        assert!(second(&all[..20])[0].starts_with("peak"));
+        assert!(second(&all)[0].starts_with("overhead"));
+    }
 }

@@ -1,11 +1,11 @@
 //! Records made by hand, for tests and for the gallery of charts.
 
 use std::sync::Arc;
-use tiersim_models::hardware::{Capacity, TierKind};
+use tiersim_models::hardware::{Capacity, Fact, Source, TierKind};
 use tiersim_models::results::{AxisValue, CaseRan, Lookahead, Params};
 use tiersim_models::results::{
-    CaseRecord, ChannelName, Conditions, Figures, OutOfMemory, Outcome, PathPart, Residency,
-    RunRecord, ShownStep, Slice, SliceDetail, Split, Timeline, Track,
+    CaseRecord, ChannelName, Conditions, Figures, MachineFacts, OutOfMemory, Outcome, PathPart,
+    Residency, RunRecord, ShownStep, Slice, SliceDetail, Split, Timeline, Track,
 };
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_models::workload::Phase;
@@ -149,12 +149,15 @@ pub(crate) fn bare(name: &str) -> RunRecord {
             seed: 1,
             assumed_numbers: 3,
             tokens_per_step: 16_384,
+            devices: 1,
+            counts_steps: false,
             baseline: figures(402.5, 71.0).into(),
             bound: Span::from_ps(388_100_000_000),
             bound_curve: Vec::new(),
         }],
         power_and_price: Vec::new(),
         assumed: Vec::new(),
+        machines: Vec::new(),
         axes: Vec::new(),
         results: Vec::new(),
         skipped: Vec::new(),
@@ -372,6 +375,14 @@ pub(crate) fn machines() -> RunRecord {
         [("h100", 1.0, 16_384), ("b200", 0.55, 16_384), ("rubin", 0.3, 32_768)]
     {
         let on = record.conditions.len();
+        let fact = |path: &str, source| Fact::new(path.to_owned(), format!("{machine}'s"), source);
+        record.machines.push(MachineFacts {
+            machine: machine.to_owned(),
+            hardware: format!("{machine}-sxm"),
+            power_and_price: vec![fact("host.price", Source::Datasheet("a list".to_owned()))],
+            assumed: vec![fact("tiers.dram.setup", Source::Assumed("as elsewhere".to_owned()))],
+            assumed_numbers: 3 + on,
+        });
         let ps = |ps: u64, factor: f64| Span::from_ps((ps as f64 * factor) as u64);
         record.conditions.push(Conditions {
             hardware: format!("{machine}-sxm").into(),

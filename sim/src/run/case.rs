@@ -11,7 +11,7 @@ use tiersim_models::ids::ModuleId;
 use tiersim_models::results::economics::CaseEconomics;
 use tiersim_models::results::explain::Gap;
 use tiersim_models::results::uncertainty::DrawnCase;
-use tiersim_models::results::{CaseRan, CaseRecord, Figures, Outcome, Placement};
+use tiersim_models::results::{CaseRan, CaseRecord, Figures, Lookahead, Outcome, Placement};
 use tiersim_models::units::Span;
 use tiersim_policies::recipe::{Origin, PolicyConfig};
 use tiersim_policies::scenario::Case;
@@ -41,10 +41,12 @@ impl CaseRunner<'_> {
         })
     }
 
-    /// What comes of a case, as its record has it, without the bound and all else beside it.
-    pub fn outcome(&self, case: &Case, options: Options) -> Result<Outcome, RunError> {
-        let simulated = self.with_asked(case, |asked| self.simulate(&case.label, asked, options));
-        Ok(simulated?.outcome)
+    /// What comes of a case, as its record has it, without the bound and all else beside it; and
+    /// how much of the trace its policy looked at.
+    pub fn outcome(&self, case: &Case, options: Options) -> Result<(Outcome, Lookahead), RunError> {
+        let simulated =
+            self.with_asked(case, |asked| self.simulate(&case.label, asked, options))?;
+        Ok((simulated.outcome, simulated.lookahead))
     }
 
     /// Runs one case and keeps the critical path of its last replay, with its gap to the bound;

@@ -167,7 +167,7 @@ impl Reader {
             Reader::Learned => drop(read_weights(path, &Registry::default())),
             Reader::Azure | Reader::Mooncake => drop(read_requests(path, MOONCAKE_BLOCK)),
             Reader::Oracle | Reader::CacheTable => {
-                let Ok(mut requests) = RequestFile::open(path, None, true) else { return };
+                let Ok(mut requests) = RequestFile::open(path, None, true, None) else { return };
                 let mut batch = Vec::new();
                 while requests.next_batch(&mut batch).is_ok() && !batch.is_empty() {}
             }

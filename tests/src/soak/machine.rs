@@ -125,6 +125,7 @@ fn loaded(dice: &mut Dice) -> Loaded {
 fn compute(dice: &mut Dice) -> Compute {
     Compute {
         op_times: None,
+        attention: None,
         name: "device".to_owned(),
         flops: vec![("fp32".to_owned(), dice.rate(1_000_000_000_000..=1_000_000_000_000_000))],
         memory: dice.rate(100_000_000_000..=FASTEST),

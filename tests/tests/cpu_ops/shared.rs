@@ -33,6 +33,7 @@ fn ops(ops: &[(u64, u64)]) -> Workload {
 fn spec(jitter: f64) -> WorkloadSpec {
     let compute = Compute {
         op_times: None,
+        attention: None,
         name: "device".to_owned(),
         flops: vec![("fp32".to_owned(), FlopRate::new(1 << 50).expect("above zero"))],
         memory: Bandwidth::new(1 << 50).expect("above zero"),

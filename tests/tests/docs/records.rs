@@ -3,9 +3,9 @@
 use tiersim_input::scenario::sweep::read_sweep;
 use tiersim_input::traces::read_traces;
 use tiersim_models::hardware::Source;
-use tiersim_models::results::CaseRecord;
 use tiersim_models::results::replications::Replications;
 use tiersim_models::results::uncertainty::{DrawnCase, DrawnNumber, Seen, UncertaintyRecord};
+use tiersim_models::results::{CaseRecord, MachineFacts};
 use tiersim_sim::sweep::run_sweep;
 use tiersim_tests::files::{record, root, shipped_scenario};
 use tiersim_tests::prelude::*;
@@ -22,6 +22,7 @@ pub(crate) fn records() -> [RunRecord; 4] {
     let once = shipped_scenario("gpt2-out-of-memory", &overrides);
     let mut once = record(&once, Options::default());
     once.uncertainty = Some(drawn(&once));
+    once.machines = vec![machine(&once); 2];
     let steps = once.results.iter().map(|case| {
         let step = case.outcome.figures().map(|figures| figures.mean_step());
         vec![step; 3]
@@ -43,6 +44,17 @@ pub(crate) fn records() -> [RunRecord; 4] {
     let packed = shipped_scenario("compressed-training", &[]);
     let [served, packed] = [served, packed].map(|one| record(&one, Options::default()));
     [once, swept.expect("it runs"), served, packed]
+}
+
+/// The machine of a record as one of several.
+fn machine(record: &RunRecord) -> MachineFacts {
+    MachineFacts {
+        machine: "m".to_owned(),
+        hardware: "m".to_owned(),
+        power_and_price: record.power_and_price.clone(),
+        assumed: record.assumed.clone(),
+        assumed_numbers: record.assumed.len(),
+    }
 }
 
 /// Draws of a record that are all as the record is.

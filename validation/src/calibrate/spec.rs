@@ -373,6 +373,7 @@ impl Spec<'_> {
             launch: span(launch.median),
             efficiency: Default::default(),
             op_times: None,
+            attention: None,
         }))
     }
 

@@ -14,6 +14,7 @@
 use super::{Overflow, product, share, total};
 use crate::transformer::format::Format;
 use crate::transformer::training::{Checkpointing, KeptActivations, Training};
+use std::ops::Range;
 
 /// Numbers that share a range where activations are compressed to 8 bits (ActNN, Chen et al. 2021,
 /// arXiv 2104.14129: groups of 256, each with a minimum and a range in 16 bits).
@@ -97,46 +98,72 @@ pub struct OfStage {
     pub head: u128,
 }
 
+/// What each of the blocks of a virtual stage keeps: those that are alike, in their order.
+struct Sorts(Vec<(u128, KeptActivations)>);
+
+impl Sorts {
+    fn of(training: &Training, blocks: u128) -> Result<Sorts, Overflow> {
+        let layers = u32::try_from(blocks).unwrap_or(u32::MAX);
+        let all = training.card.sorts(layers);
+        let all = all.map(|(layer, count)| Ok((count.into(), training.kept_in(layer)?)));
+        Ok(Sorts(all.collect::<Result<_, Overflow>>()?))
+    }
+
+    fn last(&self) -> Result<KeptActivations, Overflow> {
+        self.0.last().map(|&(_, kept)| kept).ok_or(Overflow)
+    }
+
+    /// The sum over these blocks.
+    fn sum(
+        &self,
+        blocks: Range<u128>,
+        of: impl Fn(&KeptActivations) -> u128,
+    ) -> Result<u128, Overflow> {
+        let (mut from, mut sum) = (0, 0);
+        for (count, kept) in &self.0 {
+            let to = from + count;
+            let both = to.min(blocks.end).saturating_sub(from.max(blocks.start));
+            sum = total([sum, product(&[both, of(kept)])?])?;
+            from = to;
+        }
+        Ok(sum)
+    }
+}
+
 /// What the first stage of a training's pipeline keeps on each of its ranks; a card with a
 /// vocabulary of 0 has no head.
 ///
 /// # Errors
 /// If a sum does not fit 128 bits, or a tensor 64.
 pub fn of_stage(training: &Training) -> Result<OfStage, Overflow> {
-    let (one, stages) = (training.kept()?, Stages::of(training));
-    let KeptActivations { input, own_input, rest, core, .. } = one;
-    let whole = total([rest, core, one.statistics])?;
+    let stages = Stages::of(training);
     let (blocks, in_flight) = (stages.of_virtual_stage(), stages.in_flight());
-    // What a norm copies is there until its sum with what follows is, in the place of the input.
-    let recompute = |blocks: u128| Ok(product(&[whole, blocks])?.saturating_sub(own_input));
-    let statistics = product(&[one.statistics, blocks])?;
-    let (kept, statistics, recomputed) = match training.checkpointing {
-        Checkpointing::None => (product(&[total([rest, core])?, blocks])?, statistics, 0),
-        Checkpointing::Selective => {
-            (product(&[rest, blocks])?, statistics, core.saturating_sub(one.behind))
-        }
-        Checkpointing::Full => (product(&[input, blocks])?, 0, recompute(1)?),
-        Checkpointing::Layers(first) => {
-            let again = u128::from(first).min(blocks);
-            let others = blocks - again;
-            let all = product(&[total([rest, core])?, others])?;
-            let kept = total([product(&[input, again])?, all])?;
-            // What the others keep is gone before anything is computed again.
-            let gone = product(&[whole, others])?;
-            let most = if again > 0 { recompute(1)?.saturating_sub(gone) } else { 0 };
-            (kept, product(&[one.statistics, others])?, most)
-        }
-        Checkpointing::Every(each) => {
-            let each = u128::from(each.max(1)).min(blocks.max(1));
-            let last = blocks % each;
-            // A shorter part comes last and is gone, with its input, before the next.
-            let most = match last {
-                0 => recompute(each)?,
-                last => recompute(last)?.max(recompute(each)?.saturating_sub(input)),
-            };
-            (product(&[input, blocks.div_ceil(each)])?, 0, most)
-        }
+    let sorts = Sorts::of(training, blocks)?;
+    let one = sorts.last()?;
+    let KeptActivations { input, own_input, core, .. } = one;
+    // Of how many blocks in front each so many keep their input alone.
+    let (again, each) = match training.checkpointing {
+        Checkpointing::None | Checkpointing::Selective => (0, 1),
+        Checkpointing::Full => (blocks, 1),
+        Checkpointing::Layers(first) => (u128::from(first).min(blocks), 1),
+        Checkpointing::Every(each) => (blocks, u128::from(each.max(1)).min(blocks.max(1))),
     };
+    let is_selective = training.checkpointing == Checkpointing::Selective;
+    let others =
+        sorts.sum(again..blocks, |of| if is_selective { of.rest } else { of.rest + of.core })?;
+    let statistics = sorts.sum(again..blocks, |of| of.statistics)?;
+    let stretches = again.div_ceil(each);
+    let kept = total([product(&[input, stretches])?, others])?;
+    // What is behind a stretch is gone before it is computed again. What a norm copies is there
+    // until its sum with what follows is, in the place of the input.
+    let mut gone = total([others, statistics])?;
+    let mut recomputed = if is_selective { core.saturating_sub(one.behind) } else { 0 };
+    for stretch in (0..stretches).rev() {
+        let stretch = stretch * each..again.min((stretch + 1) * each);
+        let whole = sorts.sum(stretch, |of| of.rest + of.core + of.statistics)?;
+        recomputed = recomputed.max(whole.saturating_sub(own_input).saturating_sub(gone));
+        gone = total([gone, input])?;
+    }
     let has_head = training.card.vocab > 0 && stages.pipeline == 1;
     let head = if has_head { one.head } else { 0 };
     // Where a norm keeps a copy, the last block's input to it goes with the sum behind it, before

@@ -4,8 +4,7 @@
 //! The modules and how they are split are those of generated steps (`transformer::modules`), and
 //! ZeRO cuts each of them by itself, as there: the account of a model and the objects of its trace
 //! are the same bytes.
-//! Invariant: all blocks of a sort are alike, so one stands for them. Steps are known of models with
-//! one sort alone, and so are buffers.
+//! Invariant: all blocks of a sort are alike, so one stands for them.
 
 use super::account::{Keeps, Pipeline};
 use super::optimizer::{Tensor, of_tensors};
@@ -40,8 +39,9 @@ pub struct Rank {
     /// In the order in which a backward pass is done with them.
     pub(super) block: Vec<RankModule>,
     pub(super) blocks: u64,
-    /// Blocks in front that differ from those, and how many there are.
-    front: Vec<(u64, Vec<RankModule>)>,
+    /// Blocks in front that differ from those, and how many there are; none where there are stages
+    /// of which steps are known.
+    pub(super) front: Vec<(u64, Vec<RankModule>)>,
     /// Last norm and head, where there is one stage; a tied head is the first table.
     pub(super) head: Vec<RankModule>,
     pub(super) is_tied: bool,
@@ -125,9 +125,17 @@ fn backward(block: &Block) -> Vec<(&Module, bool)> {
         }
     }
     let rest = [&block.norm_2].into_iter().chain(block.part_norms.first()).chain([&block.out]);
-    let rest = rest.chain(&block.head_norms);
-    let compressed = block.compression.iter().flat_map(Compression::modules);
-    let rest = rest.chain(block.qkv.iter().rev()).chain(compressed).chain([&block.norm_1]);
+    // What expands compressed tokens, its norm, and what compresses: of rows, then of queries.
+    let expands = block.compression.iter().flat_map(|of| {
+        let queries = of.queries.as_ref().map(|[_, norm]| [&block.qkv[0], norm]);
+        let queries = queries.into_iter().flatten();
+        [&of.expand, &of.rows[1]].into_iter().chain(queries).chain([&of.rows[0]])
+    });
+    let first: Vec<&Module> = match &block.compression {
+        Some(Compression { queries: Some([down, _]), .. }) => vec![down],
+        _ => block.qkv.iter().rev().collect(),
+    };
+    let rest = rest.chain(&block.head_norms).chain(expands).chain(first).chain([&block.norm_1]);
     all.extend(rest.map(|module| (module, false)));
     all
 }
@@ -185,12 +193,17 @@ impl Rank {
         }
     }
 
+    /// Blocks that are alike, from the first to the last, and how many there are.
+    pub(super) fn sorts(&self) -> impl DoubleEndedIterator<Item = (u64, &Vec<RankModule>)> {
+        let front = self.front.iter().map(|(count, block)| (*count, block));
+        front.chain([(self.blocks, &self.block)])
+    }
+
     /// Modules, and how many there are of each.
     fn modules(&self) -> impl Iterator<Item = (u64, &RankModule)> {
         let around = self.embedding.iter().chain(&self.head).map(|module| (1, module));
-        let front = self.front.iter();
-        let front = front.flat_map(|(count, block)| block.iter().map(move |part| (*count, part)));
-        around.chain(front).chain(self.block.iter().map(|module| (self.blocks, module)))
+        let blocks = self.sorts();
+        around.chain(blocks.flat_map(|(count, block)| block.iter().map(move |part| (count, part))))
     }
 
     /// Ranks that have the same module.
@@ -229,31 +242,37 @@ impl Rank {
 
     /// Most weights that stage 3 has gathered at once, in bytes: of the modules that one visit
     /// uses, of those before and behind the blocks or of one block, and of as many visits as are
-    /// gathered ahead.
+    /// gathered ahead. Where weights are `away` from the device, those that no other rank has a part
+    /// of come too.
     pub fn gathered(
         &self,
         (weights, packed): (Format, Option<Packed>),
         ahead: u64,
+        away: bool,
     ) -> Result<u128, Overflow> {
         let of = |modules: &[RankModule]| {
-            let shared = modules.iter().filter(|module| self.replicas(module) > 1);
+            let shared = modules.iter().filter(|module| away || self.replicas(module) > 1);
             let all: Result<Vec<u128>, Overflow> =
                 shared.map(|module| module.weights(weights, packed)).collect();
             total(all?)
         };
-        let (embedding, block) = (of(&self.embedding)?, of(&self.block)?);
+        let embedding = of(&self.embedding)?;
         let table = if self.is_tied { of(&self.embedding[..1])? } else { 0 };
         let head = total([of(&self.head)?, table])?;
         let at_once = usize::try_from(ahead).unwrap_or(usize::MAX).saturating_add(1);
-        let blocks = vec![block; at_once.min(self.blocks as usize)];
+        let mut blocks = Vec::new();
+        for (count, block) in self.sorts() {
+            blocks.extend(vec![of(block)?; at_once.min(count as usize)]);
+        }
+        let back: Vec<u128> = blocks.iter().rev().copied().collect();
         let ends = if self.stages == 1 { vec![head] } else { Vec::new() };
         // Up, down, and up again with the next micro-batch.
-        let visits = [&[embedding][..], &blocks, &ends, &blocks, &[embedding], &blocks].concat();
+        let visits = [&[embedding][..], &blocks, &ends, &back, &[embedding], &blocks].concat();
         // The first stage of a pipeline goes up with several micro-batches one after the other.
         let chunk = self.blocks.div_ceil(self.interleave.max(1));
-        let chunk = vec![block; blocks.len().min(usize::try_from(chunk).unwrap_or(usize::MAX))];
+        let chunk = &blocks[..blocks.len().min(usize::try_from(chunk).unwrap_or(usize::MAX))];
         let several = if self.stages > 1 { 3 } else { 0 };
-        let up = [&[embedding][..], &chunk].concat().repeat(several);
+        let up = [&[embedding][..], chunk].concat().repeat(several);
         let windows = [visits, up].into_iter().filter(|visits| !visits.is_empty());
         let sums = windows.flat_map(|visits| {
             let windows = visits.windows(at_once.min(visits.len()));
@@ -266,17 +285,27 @@ impl Rank {
     /// fills, which is less than `bucket` bytes and the module that fills it, and another one on
     /// its way, of this pass or, if a step has `several`, of the one before. Experts have buckets
     /// of their own, of which one is on its way. The gradient of a tied table is held until the
-    /// pass is through.
-    pub fn waiting(&self, gradients: Format, bucket: u64, several: bool) -> Result<u128, Overflow> {
+    /// pass is through. Where gradients `leave` the device, those of modules that one rank has for
+    /// itself wait too, in no bucket.
+    pub fn waiting(
+        &self,
+        gradients: Format,
+        bucket: u64,
+        several: bool,
+        leave: bool,
+    ) -> Result<u128, Overflow> {
         let each = u128::from(gradients.bytes());
         let bytes = |module: &RankModule| product(&[module.params(), each]);
-        let is_held = self.is_tied && self.embedding.iter().all(|table| table.trains);
+        let waits = |module: &RankModule| leave || self.replicas(module) > 1;
+        let bucket = if self.data > 1 { bucket } else { 0 };
+        let is_held =
+            self.is_tied && self.embedding.iter().all(|table| table.trains && waits(table));
         let held = if is_held { self.embedding.first().map_or(Ok(0), bytes)? } else { 0 };
         let (mut every, mut filling, mut on_its_way) = (0, 0, 0);
         for expert in [false, true] {
             let (mut all, mut largest) = (0, 0);
             for (times, module) in self.modules() {
-                if module.trains && module.expert == expert && self.replicas(module) > 1 {
+                if module.trains && module.expert == expert && waits(module) {
                     all = total([all, product(&[times.into(), bytes(module)?])?])?;
                     largest = largest.max(bytes(module)?);
                 }

@@ -97,10 +97,15 @@ impl Rank {
             let all = all.iter().filter(|module| module.trains);
             all.map(|module| self.gradient(module, passes)).collect()
         };
-        let (embedding, block, head) = (of(&self.embedding)?, of(&self.block)?, of(&self.head)?);
-        let blocks = share(self.blocks.into(), passes.interleave.into());
+        let (embedding, head) = (of(&self.embedding)?, of(&self.head)?);
         let kept = |all: &[Gradient]| total(all.iter().map(|of| of.kept));
-        let of_blocks = product(&[kept(&block)?, blocks])?;
+        // As a backward pass of a virtual stage comes to them.
+        let (mut sorts, mut of_blocks) = (Vec::new(), 0);
+        for (count, block) in self.sorts().rev() {
+            let (block, count) = (of(block)?, share(count.into(), passes.interleave.into()));
+            of_blocks = total([of_blocks, product(&[kept(&block)?, count])?])?;
+            sorts.push((block, count));
+        }
         let ends = total([kept(&embedding)?, kept(&head)?])?;
         let several = passes.micro_batches > 1;
         // More than one round of interleaved micro-batches has gradients of all virtual stages.
@@ -117,7 +122,8 @@ impl Rank {
             let head = if is_last { head.iter().rev() } else { [].iter().rev() };
             let embedding = if is_first { embedding.iter().rev() } else { [].iter().rev() };
             let tied = self.is_tied.then(|| self.embedding.len() - 1);
-            let in_blocks = (0..blocks).flat_map(|_| &block);
+            let in_blocks =
+                sorts.iter().flat_map(|(block, count)| (0..*count).flat_map(move |_| block));
             let is_there = |of: &Gradient| several || of.replicas > 1 && passes.stage >= 2;
             if let Some(table) = tied.and_then(|last| embedding.clone().nth(last)) {
                 walk.born(if is_there(table) { 0 } else { table.kept });

@@ -39,7 +39,7 @@ fn put(module: &mut Module, card: &Card, lora: Lora, targets: &[Target], split: 
     let outputs = targets.iter().map(|&target| shape(card, target)[0]).sum();
     let matrix = |word: &str, rows, columns, split| Module {
         name: format!("{}.lora_{word}", module.name),
-        tensors: vec![Tensor { rows, columns, split, product: true, heads: None }],
+        tensors: vec![Tensor { rows, columns, split, product: true, heads: None, least: 0 }],
         adapter: None,
         packs: false,
     };

@@ -126,6 +126,10 @@ impl Lora {
             let rule = "no matrix has an adapter, so that nothing is trained".to_owned();
             add("lora.targets", rule, "write `[q, v]`");
         }
+        if card.latent.is_some() {
+            let rule = "adapters are not known beside compressed keys and values".to_owned();
+            add("lora", rule, "train all weights, or choose another model");
+        }
         let of_feed = [Target::Gate, Target::Up, Target::Down];
         if card.experts.is_some() && of_feed.into_iter().any(|target| self.targets.has(target)) {
             let rule = "experts have no adapters here".to_owned();

@@ -314,8 +314,14 @@ impl Card {
     pub fn cached(&self, tensor: u32) -> (u64, u64) {
         match self.latent {
             Some(latent) => (u64::from(latent.rank) + u64::from(latent.rotary), 1),
-            None => (u64::from(self.kv_heads / tensor.max(1)) * u64::from(self.head_dim), 2),
+            None => (u64::from(self.own_kv_heads(tensor)) * u64::from(self.head_dim), 2),
         }
+    }
+
+    /// Heads of keys and values that one of `tensor` ranks has: where there are more ranks than
+    /// heads, several have the same one.
+    pub fn own_kv_heads(&self, tensor: u32) -> u32 {
+        (self.kv_heads / tensor.max(1)).max(1)
     }
 
     /// Width of all results of attention of a token.

@@ -89,6 +89,11 @@ impl Generation {
             let rule = "`tokens` must be 1 or more".to_owned();
             add("tokens", rule, "write how many tokens are generated per sequence");
         }
+        let (most, wanted) = (u64::from(self.card.positions), self.positions());
+        if most > 0 && wanted > most {
+            let rule = format!("{wanted} positions, more than the model's table, which has {most}");
+            add("tokens", rule, "shorten the prompt, or generate fewer `tokens`");
+        }
         if self.kv_block == Some(0) {
             add(
                 "kv_block",
@@ -122,7 +127,9 @@ impl Generation {
         let (ops, uses) = (self.most_ops(), self.most_uses());
         if ops > u128::from(MAX_OPS) {
             let rule = format!("a generated trace has at most {MAX_OPS} ops, this one {ops}");
-            add("tokens", rule, "generate fewer `tokens`, or fewer `batches`");
+            let remedy =
+                "generate fewer `tokens` or `batches`, or `serve` the request with `merge`";
+            add("tokens", rule, remedy);
         } else if uses > 1 << 26 {
             let rule =
                 format!("a generated trace has at most {} uses, this one {uses}", 1u64 << 26);

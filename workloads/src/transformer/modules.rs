@@ -41,6 +41,9 @@ pub(crate) struct Tensor {
     /// Parts that have a second moment each under Adam-mini: heads of a matrix of queries or of
     /// keys; of one matrix for queries, keys and values those heads and every row of the values.
     pub(crate) heads: Option<u64>,
+    /// Rows that every rank has at least: a head of keys or of values, which several have where
+    /// there are fewer than ranks.
+    pub(crate) least: u64,
 }
 
 impl Tensor {
@@ -50,7 +53,8 @@ impl Tensor {
             Split::Whole => self,
             Split::Rows => {
                 let heads = self.heads.map(|heads| heads / ranks);
-                Tensor { rows: self.rows / ranks, heads, ..self }
+                let rows = (self.rows / ranks).max(self.least.min(self.rows));
+                Tensor { rows, heads, ..self }
             }
             Split::Columns => Tensor { columns: self.columns / ranks, ..self },
         }
@@ -179,6 +183,16 @@ impl<M, N> FeedForward<M, N> {
     }
 }
 
+impl<M: PartialEq, N> Block<M, N> {
+    /// Whether all of a tensor group have all of this module, whose gradient each has of its own
+    /// heads: norms of heads, and what compresses tokens.
+    pub(crate) fn has_of_heads(&self, module: &M) -> bool {
+        let compressed = self.compression.iter();
+        let compressed = compressed.flat_map(|of| of.queries.iter().flatten().chain(&of.rows));
+        self.head_norms.iter().chain(compressed).any(|of| of == module)
+    }
+}
+
 impl<M, N> Block<M, N> {
     /// Every module that owns parameters, and whether it belongs to an expert.
     pub(crate) fn modules(&self) -> Vec<(&M, bool)> {
@@ -226,13 +240,13 @@ impl Source<'_> {
         let tensors = self.of(module).into_iter().map(|part| match part.shape[..] {
             [first, second] => {
                 let (rows, columns) = if turned { (second, first) } else { (first, second) };
-                Tensor { rows, columns, split, product, heads: None }
+                Tensor { rows, columns, split, product, heads: None, least: 0 }
             }
             // Behind a sum over ranks a bias is added once, so that every rank has all of it.
             _ => {
                 let rows = part.shape.iter().product();
                 let split = if split == Split::Rows { Split::Rows } else { Split::Whole };
-                Tensor { rows, columns: 1, split, product: false, heads: None }
+                Tensor { rows, columns: 1, split, product: false, heads: None, least: 0 }
             }
         });
         let name = format!("{}{module}", self.prefix);
@@ -274,6 +288,10 @@ pub(crate) fn block(card: &Card, layer: u32, ranks: u32) -> Block {
         1 => [Some(heads_q + heads_k + card.kv_width()), None],
         _ => [Some(heads_q), Some(heads_k)],
     };
+    if compression.is_none() && qkv.len() > 1 {
+        let of_heads = qkv.iter_mut().skip(1).flat_map(|part| &mut part.tensors);
+        of_heads.for_each(|tensor| tensor.least = card.head_dim.into());
+    }
     for (part, heads) in qkv.iter_mut().zip(heads_of) {
         part.tensors.iter_mut().take(1).for_each(|tensor| tensor.heads = heads);
     }
@@ -281,7 +299,7 @@ pub(crate) fn block(card: &Card, layer: u32, ranks: u32) -> Block {
     // A number per head that no module of its own has goes with what follows attention.
     if tensors.iter().any(|part| part.name == "self_attn.sinks") {
         let (rows, split) = (heads_q, Split::Rows);
-        out.tensors.push(Tensor { rows, columns: 1, split, product: false, heads: None });
+        out.tensors.push(Tensor { rows, columns: 1, split, product: false, heads: None, least: 0 });
     }
     Block {
         layer,
@@ -316,10 +334,11 @@ fn compression(source: &Source<'_>) -> Compression {
 fn mixture(card: &Card, experts: Experts, source: &Source<'_>, ranks: u32) -> Mixture {
     let (hidden, width) = (u64::from(card.hidden), u64::from(experts.ffn));
     let matrix = |name: String, rows, columns, split| {
-        let mut tensors = vec![Tensor { rows, columns, split, product: true, heads: None }];
+        let mut tensors =
+            vec![Tensor { rows, columns, split, product: true, heads: None, least: 0 }];
         if card.family == Family::GptOss {
             let split = if split == Split::Rows { Split::Rows } else { Split::Whole };
-            tensors.push(Tensor { rows, columns: 1, split, product: false, heads: None });
+            tensors.push(Tensor { rows, columns: 1, split, product: false, heads: None, least: 0 });
         }
         Module { name, tensors, adapter: None, packs: true }
     };

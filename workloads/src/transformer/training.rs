@@ -16,6 +16,7 @@ mod eager;
 mod experts;
 mod head;
 mod kept;
+mod latent;
 mod limits;
 mod optimizer;
 mod run;

@@ -37,7 +37,7 @@ fn what_does_not_fit_together_is_refused() {
         (Training { sequence: 1 << 40, ..small() }, "sequence", "between 1 and"),
         (Training { devices: 0, ..small() }, "devices", "between 1 and"),
         (Training { micro_batch: 3, ..small() }, "micro_batch", "3 must divide `batch`"),
-        (Training { sequence: 2000, ..small() }, "sequence", "`positions`, which is 1024"),
+        (Training { sequence: 2000, ..small() }, "sequence", "table of 1024 positions"),
         (
             Training { checkpointing: Checkpointing::Every(0), ..small() },
             "checkpointing",

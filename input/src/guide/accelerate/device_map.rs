@@ -119,7 +119,7 @@ pub fn device_map(
         hooks(load, &mut settings, &mut rows);
     }
     let told = ["as the map says", "tiersim from accelerate FILE"];
-    Ok(Guide { scenario: write::scenario(&name, &settings, told), rows })
+    Ok(write::guide(&name, &settings, told, rows))
 }
 
 /// Where accelerate's hooks copy from, and how: its code, read in version 1.15.

@@ -282,7 +282,7 @@ const TABLE: [(&[&str], &str); 12] = [
     ),
     (
         &["fp8", "fp4", "first-last-layers-bf16", "num-layers-at"],
-        "products run in `precision`: write `time: roofline(precision: \"fp8\")` for those of fp8",
+        "products run in `precision`: write \"fp8\" there in `time` for those of fp8",
     ),
     (
         &[

@@ -2,6 +2,8 @@
 //!
 //! Invariant: two names of one flag give one word.
 
+use super::values::stored_word;
+use crate::import::card::published_as;
 use tiersim_workloads::transformer::known::KNOWN;
 
 // Flags that are both read and written, by vLLM's words.
@@ -177,10 +179,9 @@ pub(in crate::guide) fn known_as(name: &str) -> Option<String> {
 }
 
 /// The format of weights that a checkpoint's name ends in.
-pub(super) fn packed_as(name: &str) -> Option<&'static str> {
+pub(super) fn packed_as(name: &str) -> Option<String> {
     let last = name.trim_end_matches('/').rsplit('/').next().unwrap_or(name).to_ascii_lowercase();
-    // Its makers publish gpt-oss with experts of 4 bits.
-    let own = last.starts_with("gpt-oss").then_some("mxfp4");
+    let own = known_as(name).and_then(|known| published_as(&known)).map(stored_word);
     let mut parts = last.split(['-', '_', '.']).rev();
     let said = parts.clone().any(|part| part == "bf16");
     let found = parts.find_map(|part| match part {
@@ -190,7 +191,7 @@ pub(super) fn packed_as(name: &str) -> Option<&'static str> {
         "4bit" | "bnb" => Some("nf4(group: 64)"),
         _ => None,
     });
-    found.or(own.filter(|_| !said))
+    found.map(str::to_owned).or(own.filter(|_| !said))
 }
 
 #[cfg(test)]
@@ -201,8 +202,7 @@ mod tests {
     fn a_checkpoint_is_known_as_the_model_that_it_is_of() {
         for (model, name) in CHECKPOINTS {
             assert_eq!(known_as(name).as_deref(), Some(model), "{name}");
-            let own = model.starts_with("gpt-oss").then_some("mxfp4");
-            assert_eq!(packed_as(name), own, "{name}");
+            assert_eq!(packed_as(name), published_as(model).map(stored_word), "{name}");
         }
         for (name, model) in [
             ("RedHatAI/Meta-Llama-3.1-8B-Instruct-FP8", Some("llama-3.1-8b")),

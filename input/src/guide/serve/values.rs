@@ -2,6 +2,7 @@
 //!
 //! Invariant: what a flag's value means is said here alone; the first word of a row is written.
 
+use crate::import::card::Quantised;
 use crate::scenario::raw::card::RawWeights;
 use tiersim_workloads::transformer::format::Format;
 use tiersim_workloads::transformer::packed::Packed;
@@ -52,6 +53,14 @@ pub(in crate::guide) const UTILIZATION: f64 = 0.9;
 /// Bytes of a card that a share of it is.
 pub(in crate::guide) fn usable(bytes: u64, share: f64) -> u64 {
     (bytes as f64 * share) as u64
+}
+
+/// The scenario's word for how weights are stored.
+pub(super) fn stored_word(stored: Quantised) -> String {
+    match stored {
+        Quantised::As(format) => format.word().to_owned(),
+        Quantised::Packed(packed) => packed_word(packed),
+    }
 }
 
 /// The scenario's word for how weights are packed.

@@ -61,6 +61,13 @@ pub(crate) struct RawOpTimesOf {
     ///
     /// Default: the file's.
     pub(crate) cache: Option<Quantity<Size>>,
+    /// Whether several of this device have links between them like those of the measured one.
+    #[serde(default = "yes")]
+    pub(crate) collectives: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// Shares of the rates by size.

@@ -13,11 +13,11 @@ mod regions;
 
 use super::Accesses;
 use super::said::Account;
+use crate::import::requests::blocks::{BLOCK, check_size};
 use crate::trace::tables::ReadBudget;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use tiersim_models::block_trace::MOST_BYTES;
 use tiersim_models::diagnostic::Diagnostics;
 use tiersim_models::workload::{Known, Mode, Object, Op, Use};
 
@@ -32,9 +32,6 @@ pub const FEW_OPS: usize = 1 << 16;
 
 /// Parts of an object that are told apart within a window.
 const PARTS: u64 = 64;
-/// Sizes that objects may have.
-const SIZES: std::ops::RangeInclusive<u64> = 64..=1 << 30;
-const PAGE: u64 = 4 << 10;
 /// DAMON watches terabytes by regions.
 const HUGE_PAGE: u64 = 2 << 20;
 const RATE: u64 = 100_000_000;
@@ -137,28 +134,17 @@ impl Groups {
         what: Accesses,
         grouping: &Grouping,
     ) -> Result<Groups, Diagnostics> {
-        let refuse = |rule: &str, found: u64, remedy| {
-            Err(Diagnostics::one(path, None, rule, found.to_string(), remedy))
-        };
         let damon = matches!(what, Accesses::DamonTracepoint | Accesses::DamonReport);
-        let requests = matches!(what, Accesses::Requests(_));
-        match grouping.object_bytes {
-            Some(bytes) if requests && !(1..=MOST_BYTES).contains(&bytes) => {
-                let remedy = "give another --object-bytes";
-                return refuse("an object has 1 to 2^44 bytes", bytes, remedy);
-            }
-            Some(bytes) if !requests && (!bytes.is_power_of_two() || !SIZES.contains(&bytes)) => {
-                let rule = "objects have a power of two of bytes, from 64 B to 1 GiB";
-                return refuse(rule, bytes, "give another --object-bytes");
-            }
-            _ => {}
+        let addressed = !what.names_objects();
+        if let Some(bytes) = grouping.object_bytes {
+            check_size(path, bytes, addressed)?;
         }
-        let default = if damon { HUGE_PAGE } else { PAGE };
+        let default = if damon { HUGE_PAGE } else { BLOCK };
         let object_bytes = grouping.object_bytes.unwrap_or(default);
         let window = grouping.window.unwrap_or(1).max(1);
         let account = Account {
             what: what.words(),
-            object_bytes: (!requests).then_some(object_bytes),
+            object_bytes: addressed.then_some(object_bytes),
             ..Account::default()
         };
         let open = Window { at: 0, accesses: 0, bytes: 0, uses: 0 };
@@ -193,7 +179,9 @@ impl Groups {
         }
         let Groups { object_bytes, window, .. } = self;
         match self.what {
-            Accesses::Requests(_) => format!("take a part of it, or raise --window, now {window}"),
+            _ if self.what.names_objects() => {
+                format!("take a part of it, or raise --window, now {window}")
+            }
             Accesses::DamonTracepoint | Accesses::DamonReport => {
                 format!("raise --object-bytes, now {object_bytes}, or take a part of it")
             }

@@ -18,6 +18,8 @@ pub struct Account {
     pub instructions: u64,
     /// Samples without an address, left out.
     pub placeless: u64,
+    /// Requests that neither read nor write, such as to forget what is there, left out.
+    pub left_out: u64,
     /// Accesses of which nobody says whether they read or write.
     pub modeless: u64,
     /// Regions, of all intervals.
@@ -73,6 +75,7 @@ impl fmt::Display for Account {
         for (count, left_out) in [
             (self.instructions, "instructions, left out"),
             (self.placeless, "samples without an address, left out"),
+            (self.left_out, "requests that neither read nor write, left out"),
         ] {
             if count > 0 {
                 writeln!(f, "  {count} {left_out}")?;

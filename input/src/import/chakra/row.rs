@@ -93,9 +93,14 @@ pub(super) fn counted(from: &wire::Node, account: &mut Account) -> Result<(Work,
     account.nodes += 1;
     account.data += from.data_deps.len() as u64;
     account.control += from.ctrl_deps.len() as u64;
-    let micros = match from.duration_micros {
-        0 => from.number("runtime").unwrap_or(0),
-        micros => micros,
+    let micros = match (from.duration_micros, from.said().value("runtime")) {
+        (0, Some(_)) => from.number("runtime").ok_or_else(|| {
+            format!(
+                "a node takes 0 to 2^44 us; node {} says a runtime that is none of these",
+                from.id
+            )
+        })?,
+        (micros, _) => micros,
     };
     if micros > MOST_MICROS {
         return Err(format!("a node takes at most 2^44 us; node {} says {micros}", from.id));

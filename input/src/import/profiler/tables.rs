@@ -207,6 +207,11 @@ impl Tables {
         }
         match event.category {
             Category::Kernel | Category::Copy | Category::Fill if complete => self.activity(event),
+            // Begin and end apart, which this profiler does not write: neither says how long.
+            Category::Kernel | Category::Copy | Category::Fill if event.phase == b'B' => {
+                self.timeless += 1;
+                0
+            }
             Category::Runtime if complete => self.call(event),
             Category::Op | Category::Annotation | Category::Python if complete => self.range(event),
             Category::Sync if complete => self.wait(event),
@@ -233,6 +238,10 @@ impl Tables {
     }
 
     fn activity(&mut self, event: &Event) -> usize {
+        if event.span.is_none() {
+            self.timeless += 1;
+            return 0;
+        }
         let Some((start, end)) = self.time(event) else { return 0 };
         let work = match event.category {
             Category::Kernel => Work::Kernel,

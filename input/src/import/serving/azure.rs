@@ -9,7 +9,7 @@
 use super::table::{Arrival, Table};
 use crate::trace::rows::{Row, whole_number};
 
-const COLUMNS: &str = "TIMESTAMP ContextTokens GeneratedTokens";
+const COLUMNS: &str = "TIMESTAMP ContextTokens GeneratedTokens *?";
 /// Ticks of the clock in a second.
 const TICKS_PER_S: u64 = 10_000_000;
 /// Picoseconds of a tick.
@@ -17,7 +17,7 @@ const PS_PER_TICK: u64 = 100_000;
 
 /// What the table says.
 pub(super) const TABLE: Table =
-    Table { columns: COLUMNS, ps: PS_PER_TICK, failures: false, arrival };
+    Table { told_by: &["TIMESTAMP"], columns: COLUMNS, ps: PS_PER_TICK, failures: false, arrival };
 
 fn arrival(row: &mut Row<'_>) -> Arrival {
     let stamp = row.text("TIMESTAMP").to_owned();

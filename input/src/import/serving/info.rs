@@ -28,6 +28,9 @@ pub struct RequestsInfo {
     pub blocks: Option<BlocksInfo>,
 }
 
+/// More requests a second than this may be times of another unit.
+const CROWDED: f64 = 1000.0;
+
 fn is_zero(count: &u64) -> bool {
     *count == 0
 }
@@ -106,6 +109,9 @@ impl fmt::Display for RequestsInfo {
         let rate = if *span_s > 0.0 { *requests as f64 / span_s } else { 0.0 };
         writeln!(f, "{requests} requests within {span_s:.3} s, {rate:.3} a second on average,")?;
         writeln!(f, "  {busiest_second} in the busiest second")?;
+        if rate > CROWDED {
+            writeln!(f, "  (`timestamp` of JSON lines counts as milliseconds)")?;
+        }
         if self.failed > 0 {
             writeln!(f, "  {} more failed: without an answer they are left out", self.failed)?;
         }

@@ -4,7 +4,7 @@
 //! only where the table says that it failed.
 
 use super::{ENOUGH, LIMITS, MOST_REQUESTS, refused};
-use crate::trace::rows::{Row, read_rows};
+use crate::trace::rows::{Row, read_rows, whole_number};
 use crate::trace::tables::{Findings, Source};
 use std::path::Path;
 use tiersim_models::diagnostic::{Diagnostics, Place};
@@ -13,6 +13,8 @@ use tiersim_models::units::Time;
 
 /// What a table says of requests.
 pub(super) struct Table {
+    /// Columns that it is told by.
+    pub(super) told_by: &'static [&'static str],
     /// Its columns.
     pub(super) columns: &'static str,
     /// Picoseconds of a unit of its times.
@@ -28,6 +30,31 @@ pub(super) struct Arrival {
     pub(super) at: u64,
     pub(super) prompt: u64,
     pub(super) output: u64,
+}
+
+/// Seconds from 0 on as nanoseconds: exact of up to nine decimals, of more the nearest.
+pub(super) fn nanoseconds(text: &str) -> Option<u64> {
+    let (whole, decimals) = text.split_once('.').unwrap_or((text, "0"));
+    let exact = || {
+        let scale = 10u64.pow(9u32.checked_sub(u32::try_from(decimals.len()).ok()?)?);
+        let fraction = whole_number(decimals)? * scale;
+        whole_number(whole)?.checked_mul(1_000_000_000)?.checked_add(fraction)
+    };
+    exact().or_else(|| {
+        let digits = text.bytes().all(|byte| byte.is_ascii_digit() || b".e+-".contains(&byte));
+        let ns = (text.parse::<f64>().ok().filter(|_| digits)? * 1e9).round();
+        (0.0..9e15).contains(&ns).then_some(ns as u64)
+    })
+}
+
+/// The time of a row in a column of seconds, in nanoseconds.
+pub(super) fn seconds(row: &mut Row<'_>, column: &str) -> u64 {
+    let text = row.text(column).to_owned();
+    nanoseconds(&text).unwrap_or_else(|| {
+        let rule = format!("{column} is seconds from 0 on, with decimals or without");
+        row.problem(rule, format!("{text:?}"), "write it as in 45 or 45.5");
+        0
+    })
 }
 
 pub(super) fn read(path: &Path, table: &Table) -> Result<ServingRequests, Diagnostics> {

@@ -74,7 +74,7 @@ pub(crate) struct RawCard {
     /// Values: 1 to 10,000.
     pub(crate) full_attention_every: Option<u32>,
     /// Keys and values that follow from one compressed row per token (multi-head latent attention);
-    /// of `deepseek` only, which then generates text and is not trained.
+    /// of `deepseek` only.
     pub(crate) latent: Option<RawLatent>,
 }
 

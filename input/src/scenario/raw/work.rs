@@ -147,9 +147,10 @@ pub(crate) struct RawGenerate {
     /// Values: 1 and more.
     /// Default: all in one.
     pub(crate) kv_block: Option<u64>,
-    /// Ranks that each matrix is split over.
+    /// Ranks that each matrix is split over. Where they are more than `kv_heads`, several have the
+    /// same head of keys and values.
     ///
-    /// Values: divides heads, `kv_heads`, `ffn`.
+    /// Values: divides heads, `kv_heads` or is a multiple of these, `ffn`.
     /// Default: 1.
     pub(crate) tensor: Option<u32>,
     /// Ranks that each sequence is split over (context parallelism): each has its part of the
@@ -253,9 +254,10 @@ pub(crate) struct RawServe {
     /// Default: `fused`.
     pub(crate) kernels: Option<Kernels>,
     /// Ranks that each matrix is split over, and that serve together; the sums over ranks are ops
-    /// of the network.
+    /// of the network. Where they are more than `kv_heads`, several have the same head of keys and
+    /// values.
     ///
-    /// Values: divides heads, `kv_heads`, `ffn` and `vocab`.
+    /// Values: divides heads, `kv_heads` or is a multiple of these, `ffn` and `vocab`.
     /// Default: 1.
     pub(crate) tensor: Option<u32>,
 }

@@ -75,6 +75,7 @@ fn machine() -> Hardware {
         launch: Span::from_us(3),
         efficiency: Default::default(),
         op_times: None,
+        attention: None,
     };
     hardware.compute = Some(compute.into());
     let fact = |path: &str| {

@@ -16,8 +16,12 @@ pub(super) fn lines(job: &Training, lines: &mut Vec<Line>) -> Result<(), Overflo
         Some(rank) if job.stage >= 2 => {
             let bucket = job.bucket.unwrap_or(Zero::default().bucket.get());
             let several = job.step.as_ref().is_some_and(|step| step.batch > step.micro_batch);
-            let bytes = rank.waiting(job.gradients, bucket, several)?;
-            let formula = format!("one fills and one is sent: {bucket} bytes and a module each");
+            let leave = job.offload.optimizer != Place::Gpu;
+            let bytes = rank.waiting(job.gradients, bucket, several, leave)?;
+            let formula = match job.data() {
+                1 => "one is made and one leaves: a module each".to_owned(),
+                _ => format!("one fills and one is sent: {bucket} bytes and a module each"),
+            };
             push(lines, ("buckets", "gradients to be reduced"), formula, Place::Gpu, bytes);
         }
         _ => {
@@ -25,7 +29,7 @@ pub(super) fn lines(job: &Training, lines: &mut Vec<Line>) -> Result<(), Overflo
             push(lines, ("buckets", "buckets"), "as given".to_owned(), Place::Gpu, bytes);
         }
     }
-    if let Some(bytes) = job.working() {
+    if let Some((bytes, _)) = job.working() {
         let formula = "most at once in a block's ops, forward and backward".to_owned();
         push(lines, ("working", "working buffers"), formula, Place::Gpu, bytes.into());
     }
@@ -43,7 +47,8 @@ fn gathered(job: &Training, rank: Option<&Rank>, lines: &mut Vec<Line>) -> Resul
     let (bytes, formula) = match rank.filter(|_| job.largest_layer == 0) {
         Some(rank) => {
             let formula = format!("w x the largest of {} block(s) or tables in turn", ahead + 1);
-            (rank.gathered((job.weights, job.packed), ahead)?, formula)
+            let away = job.offload.weights != Place::Gpu;
+            (rank.gathered((job.weights, job.packed), ahead, away)?, formula)
         }
         None => {
             let largest = share(job.largest_layer.into(), job.split.tensor.into());

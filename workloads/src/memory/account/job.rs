@@ -252,9 +252,16 @@ impl Training {
         })
     }
 
-    /// What the ops of the same job's step need beside what they keep; `None` where no such step is
-    /// made.
-    pub(super) fn working(&self) -> Option<u64> {
-        self.generated()?.working()
+    /// What the ops of the same job's step need beside what they keep, and by which kernels: where
+    /// no such step is made of those that were asked for, what compiled ones need is the least.
+    /// `None` where none is made.
+    pub(super) fn working(&self) -> Option<(u64, Kernels)> {
+        let step = self.generated()?;
+        let of = |kernels| {
+            let step = training::Training { kernels, ..step.clone() };
+            Some((step.working()?, kernels))
+        };
+        let compiled = (step.kernels != Kernels::Compiled).then_some(Kernels::Compiled);
+        of(step.kernels).or_else(|| of(compiled?))
     }
 }

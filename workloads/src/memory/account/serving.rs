@@ -5,7 +5,7 @@ use crate::memory::inference::{Kv, Sequences};
 use crate::memory::rank::{Bytes, Rank};
 use crate::memory::semiseparable::{Formats, Shape, levels, operator};
 use crate::memory::{Overflow, product, share, total};
-use crate::transformer::card::Card;
+use crate::transformer::card::{Card, Experts};
 use crate::transformer::format::Format;
 use crate::transformer::packed::Packed;
 use tiersim_models::results::memory_account::Place;
@@ -20,6 +20,8 @@ pub struct Serving {
     pub weights: Format,
     /// How the matrices of this model's blocks are stored, if not in it.
     pub packed: Option<(Packed, Card)>,
+    /// Experts of its blocks, if it has them, and the parameters that one token goes through.
+    pub experts: Option<(Experts, u64)>,
     /// What keys and values are made of, if shapes are known.
     pub kv: Option<Kv>,
     /// Sequences at once.
@@ -54,6 +56,7 @@ pub fn serving(job: &Serving) -> Result<Account, Overflow> {
         Some((packed, card)) => of_packed(job, *packed, card)?,
     };
     let mut lines = Vec::new();
+    let mut visiting = Vec::new();
     let formula = match job.packed {
         None => "w P / (t p)".to_owned(),
         Some(_) => "4 bits and scales of blocks' matrices, w of the rest".to_owned(),
@@ -106,6 +109,15 @@ pub fn serving(job: &Serving) -> Result<Account, Overflow> {
         let formula = format!("{each} x bytes, per token, in whole pages{shared}");
         let bytes = kv.of_rank(sequences, job.tensor, job.pipeline)?;
         push(&mut lines, ("kv", "keys and values"), formula, job.offload_kv, bytes);
+        let blocks = kv.layers.div_ceil(job.pipeline);
+        let away = [(job.offload_weights, weights), (job.offload_kv, bytes)];
+        let away = away.into_iter().filter(|(place, _)| *place != Place::Gpu);
+        visiting.extend(away.map(|(_, bytes)| share(bytes, blocks.max(1).into())));
+    }
+    if !visiting.is_empty() {
+        let formula = "a block's share of what is kept elsewhere".to_owned();
+        let bytes = total(visiting)?;
+        push(&mut lines, ("visiting", "a block that visits"), formula, Place::Gpu, bytes);
     }
     let given = "as given".to_owned();
     push(&mut lines, ("reserved", "reserved"), given, Place::Gpu, job.reserved.into());
@@ -114,6 +126,10 @@ pub fn serving(job: &Serving) -> Result<Account, Overflow> {
     if job.kv.is_none() {
         let note =
             "keys and values are left out: they need --layers, --heads, --hidden and --sequence";
+        account.notes.push(note.to_owned());
+    } else {
+        let note = "hidden states and logits of a prompt are left out: a run of `generate` or `serve` \
+                    has them";
         account.notes.push(note.to_owned());
     }
     Ok(account)

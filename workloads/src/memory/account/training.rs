@@ -27,6 +27,35 @@ pub fn training(job: &Training) -> Result<Account, Overflow> {
     Ok(account)
 }
 
+/// The same, with what other kernels would need said beside it.
+pub fn advised(job: &Training) -> Result<Account, Overflow> {
+    let mut account = training(job)?;
+    let needs = eager(job, account.gpu)?;
+    account.notes.extend(needs);
+    Ok(account)
+}
+
+/// What most programs need that are run as they are written, where that is more than `compiled`: few
+/// people compile, and what they keep is of other kernels.
+fn eager(job: &Training, compiled: u128) -> Result<Option<String>, Overflow> {
+    let Some(step) = job.step.as_ref().filter(|step| step.kernels == Kernels::Compiled) else {
+        return Ok(None);
+    };
+    let step = Some(Step { kernels: Kernels::Eager, ..step.clone() });
+    let eager = Training { step, ..job.clone() };
+    // Of other models such kernels are not known.
+    let known = eager.working().is_some_and(|of| of.1 == Kernels::Eager || job.lora.is_some());
+    if !known {
+        return Ok(None);
+    }
+    let need = training(&eager)?.gpu;
+    let words = |need| {
+        let gb = need as f64 / 1e9;
+        format!("PyTorch without a compiler needs {gb:.1} GB of each GPU: --kernels eager")
+    };
+    Ok((need > compiled).then(|| words(need)))
+}
+
 fn state_lines(job: &Training) -> Result<Vec<Line>, Overflow> {
     let mut of_rank = job.state(job.stage)?;
     let streamed = job.streamed_gradients()?;
@@ -303,11 +332,25 @@ fn notes(job: &Training) -> Vec<String> {
     if job.bucket.is_none() && !counted {
         notes.push("buffers for communication are left out: they need --bucket".to_owned());
     }
+    let front = job.card.as_ref().and_then(|card| card.experts).map_or(0, |of| of.dense_first);
+    if front > 0 && job.split.stages > 1 {
+        let rule = "stages behind the first, all of whose blocks have experts, may need more";
+        notes.push(rule.to_owned());
+    }
     match (&job.step, &job.card) {
-        (Some(_), Some(_)) if job.working().is_none() => {
-            let rule = "working buffers are left out: no step is made of this model in this split";
-            notes.push(rule.to_owned());
-        }
+        (Some(step), Some(_)) => match job.working() {
+            None => {
+                let rule =
+                    "working buffers are left out: no step is made of this model in this split";
+                notes.push(rule.to_owned());
+            }
+            Some((_, kernels)) if kernels != step.kernels => {
+                let rule = "working buffers are those of compiled kernels, the least: no step is \
+                            made of this model with the kernels that were asked for";
+                notes.push(rule.to_owned());
+            }
+            Some(_) => {}
+        },
         (Some(_), None) => {
             notes.push("working buffers are left out: they need --model".to_owned());
         }

@@ -5,9 +5,9 @@
 //! per parameter and 4 s a d for `full` and `every`, 4 s a d for `selective`; flash computes scores
 //! once more in the backward pass, 2 s a d. Offload, per rank and step of n micro-batches:
 //! partitioned gradients go to the host for each of them, weights come back once; offloaded weights
-//! come twice per micro-batch; state on NVMe is read and written once. The host's Adam moves 28
-//! bytes per parameter; the device's own update reads gradients and state and writes state and
-//! weights. Activations kept in 8 bits are read whole and written compressed, and the other way
+//! come twice per micro-batch; state on NVMe is read and written once. An update, the host's as the
+//! device's own, reads gradients and state and writes state and weights: 28 bytes per parameter of
+//! AdamW in 16 bits. Activations kept in 8 bits are read whole and written compressed, and the other way
 //! round in the backward pass. Time is the sum of all at their rates: nothing overlaps.
 //! Invariant: counts are integers; only times are floats. Collectives are counted and not timed.
 
@@ -20,10 +20,6 @@ use crate::transformer::format::Format;
 use crate::transformer::training::{Attention, Checkpointing};
 use tiersim_models::results::memory_account::Place;
 use tiersim_models::results::memory_fit::Cost;
-
-/// Bytes that Adam on the host reads and writes per parameter: gradient, two moments and master
-/// copy read, the last three written, in fp32.
-pub const CPU_ADAM: u128 = 28;
 
 /// What one rank of `job` does in a step.
 pub fn cost(job: &Training) -> Result<Cost, Overflow> {
@@ -46,8 +42,10 @@ pub fn cost(job: &Training) -> Result<Cost, Overflow> {
         let times = if job.stage >= 2 { n } else { 1 };
         let gradients = product(&[updated(whole.gradients)?, times])?;
         found.host = total([gradients, updated(changed)?])?;
-        let numbers = updated(trained)?;
-        found.adam = product(&[numbers, CPU_ADAM, ranks])?;
+        // As on the device: gradients read, state read and written, weights written.
+        let state = product(&[2, whole.optimizer])?;
+        let all = total([whole.gradients, state, changed])?;
+        found.adam = product(&[updated(all)?, ranks])?;
     }
     if job.stage >= 3 && job.offload.weights != Place::Gpu {
         let fetched = product(&[2, n, of_rank.weights])?;

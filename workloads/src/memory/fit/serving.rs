@@ -2,8 +2,10 @@
 //!
 //! Knobs: where weights and where keys and values live, keys and values of 8 bits, fewer sequences
 //! at once, more memory of the host. A step gives every sequence one token: products are bound by
-//! FLOPs (2 per parameter and token) or by reading weights, keys and values, whichever is longer;
-//! what lives elsewhere comes over the link first, and stages of a pipeline follow one another.
+//! FLOPs (2 per parameter and token that goes through it) or by reading weights, keys and values,
+//! whichever is longer; of experts those are read that a batch chooses on average, if each token
+//! chooses evenly. What lives elsewhere comes over the link first, and stages of a pipeline follow
+//! one another.
 //! Nothing overlaps. Invariant: seconds and tokens per second follow from the end state alone.
 
 use super::{Knob, Setting, holds, least, outer, settings};
@@ -55,14 +57,30 @@ fn cost(job: &Serving) -> Result<(Cost, u128), Overflow> {
     let of = |place| account.bytes("weights", place) + account.bytes("kv", place);
     let away = of(Place::Cpu) + of(Place::Nvme);
     let ranks = u128::from(job.gpus_per_node);
-    let per_rank = u128::from(job.params).div_ceil(u128::from(job.tensor * job.pipeline));
+    let used = job.experts.map_or(job.params, |(_, used)| used);
+    let per_rank = u128::from(used).div_ceil(u128::from(job.tensor * job.pipeline));
     let cost = Cost {
         flops: 2 * per_rank * u128::from(job.batch),
         host: away,
         nvme: of(Place::Nvme) * ranks,
         ..Cost::default()
     };
-    Ok((cost, of(Place::Gpu) + away))
+    let idle = account.bytes("weights", job.offload_weights) as f64 * idle_share(job);
+    Ok((cost, (of(Place::Gpu) + away).saturating_sub(idle as u128)))
+}
+
+/// The share of all weights that is of experts which no sequence of a batch chooses, on average.
+fn idle_share(job: &Serving) -> f64 {
+    let Some((experts, used)) = job.experts else { return 0.0 };
+    let [count, active] = [experts.count, experts.active].map(f64::from);
+    if count <= active || job.params == 0 {
+        return 0.0;
+    }
+    // What one token goes past is so large a part of all experts.
+    let past = 1.0 - active / count;
+    let of_experts = (job.params - used.min(job.params)) as f64 / past;
+    let missed = (0..job.batch.min(1 << 12)).fold(1.0, |missed, _| missed * past);
+    of_experts / job.params as f64 * missed
 }
 
 fn seconds(job: &Serving, rates: &Rates) -> Result<Option<f64>, Overflow> {

@@ -22,19 +22,6 @@ impl Card {
         (!self.family.is_causal()).then_some(ShapeProblem { field, rule, remedy })
     }
 
-    /// Why no step that trains it is known, if none is.
-    pub fn training_problem(&self) -> Option<ShapeProblem> {
-        let rule = match (self.latent, self.experts) {
-            (Some(_), _) => "no backward pass of compressed keys and values is known",
-            (_, Some(experts)) if experts.dense_first > 0 => {
-                "no training step is known of blocks with experts behind others without"
-            }
-            _ => return None,
-        };
-        let remedy = "generate text with it, or serve it";
-        Some(ShapeProblem { field: "card", rule: rule.to_owned(), remedy })
-    }
-
     /// Every rule that this card breaks; fields are those of [`Card`].
     pub fn problems(&self) -> Vec<ShapeProblem> {
         let mut found = Vec::new();

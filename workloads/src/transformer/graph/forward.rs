@@ -40,7 +40,7 @@ impl GraphBuilder<'_> {
         let input = before.map_or(x, |normed| normed.y);
         let input = self.all_tokens(first, "out.whole", input);
         let tokens = self.sizes.tokens;
-        let (qkv, head_norms) = self.positioned(block, input);
+        let (qkv, qkv_norms) = self.positioned(block, input);
         let (core, mixed) = self.attention(block, &qkv);
         let out = self.module(block.out);
         let [behind_1, behind_2] = [0, 1].map(|at| block.part_norms.get(at).copied());
@@ -72,7 +72,7 @@ impl GraphBuilder<'_> {
         let kept = SavedActivations {
             input: x,
             normed_1,
-            head_norms,
+            qkv_norms,
             qkv,
             core,
             mixed,
@@ -130,7 +130,7 @@ impl GraphBuilder<'_> {
     fn positioned(&mut self, block: &BlockState, input: ObjectId) -> (Vec<ObjectId>, Vec<Normed>) {
         let tokens = self.sizes.tokens;
         if let Some(compression) = &block.compression {
-            return (self.compressed(block, compression, input), Vec::new());
+            return self.compressed(block, compression, input);
         }
         let outputs = block.qkv.iter().enumerate().map(|(index, &part)| {
             let numbers = tokens * self.owned[part].outputs;
@@ -210,8 +210,8 @@ impl GraphBuilder<'_> {
         }
         let mut touches: Vec<ObjectAccess> = qkv.iter().map(|&y| read(y)).collect();
         touches.extend([write(mixed), write(sums)]);
-        let attention = self.sizes.attention;
-        let work = (Work::Attention(attention), attention.flops());
+        let flops = 2 * self.sizes.pairs * (self.sizes.queries + self.sizes.mixed);
+        let work = (Work::Attention(self.trained_attention()), flops);
         self.build.kernel("attention", block.attention, work, &touches);
         (Core::Flash(sums), mixed)
     }

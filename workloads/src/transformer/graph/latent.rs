@@ -10,6 +10,7 @@ use super::pass::GraphBuilder;
 use super::state::BlockState;
 use crate::build::{ObjectAccess, change, read, write};
 use crate::transformer::card::Latent;
+use crate::transformer::graph::saved::Normed;
 use crate::transformer::modules::Compression;
 use tiersim_models::ids::ObjectId;
 use tiersim_models::kernel::{Attention, LatentAttention, Streaming, Work};
@@ -25,41 +26,78 @@ impl Latent {
 }
 
 impl GraphBuilder<'_> {
-    /// Queries and rows of a block's normed input, turned by position.
+    /// Queries of a block's normed input and, where the model generates, its rows, turned by
+    /// position; where it trains, the keys and values that rows expand to, and the norms' tokens.
     pub(super) fn compressed(
         &mut self,
         block: &BlockState,
         compression: &Compression<usize>,
         input: ObjectId,
-    ) -> Vec<ObjectId> {
-        let Some(latent) = self.shape.card.latent else { return Vec::new() };
+    ) -> (Vec<ObjectId>, Vec<Normed>) {
+        let Some(latent) = self.shape.card.latent else { return Default::default() };
         let tokens = self.sizes.tokens;
-        let out = |maker: &mut Self, owned: usize| {
-            let numbers = tokens * maker.owned[owned].outputs;
-            maker.buffer(maker.module(owned), "out", numbers)
-        };
         let [down, norm] = compression.rows;
         let queries = block.qkv[0];
         let first = compression.queries.map_or(queries, |[down, _]| down);
-        let [mut q, rows] = [first, down].map(|owned| out(self, owned));
+        let [mut q, rows] = [first, down].map(|owned| self.output(owned));
         self.linears(&[first, down], tokens, read(input), &[q, rows]);
-        let bytes = u128::from(self.sizes.work.bytes()) * tokens;
-        // In place: there is no backward pass.
-        if let Some([_, norm]) = compression.queries {
-            let touches = [self.weight(norm), change(q)];
-            self.build.streaming("norm", self.module(norm), Streaming::Norm, &touches);
+        let of_queries = compression
+            .queries
+            .map(|[down, norm]| self.row_norm(norm, q, tokens * self.owned[down].outputs));
+        let normed = self.row_norm(norm, rows, tokens * u128::from(latent.rank));
+        if let Some(of_queries) = of_queries {
+            q = self.output(queries);
+            self.linear(queries, tokens, read(of_queries.y), write(q));
         }
-        let touches = [self.weight(norm), change(rows).part(2 * u128::from(latent.rank) * bytes)];
-        self.build.streaming("norm", self.module(norm), Streaming::Norm, &touches);
-        if compression.queries.is_some() {
-            let whole = out(self, queries);
-            self.linear(queries, tokens, read(q), write(whole));
-            q = whole;
+        let norms = of_queries.into_iter().chain([normed]).collect();
+        let touched = u128::from(self.sizes.work.bytes()) * tokens * u128::from(latent.rotary);
+        let turned = |heads: u128| 2 * heads * touched;
+        let q_turned = change(q).part(turned(self.sizes.heads));
+        if !self.trains {
+            let touches = [q_turned, change(rows).part(turned(1))];
+            self.build.streaming("rotary", block.attention, Streaming::Rotary, &touches);
+            return (vec![q, rows], norms);
         }
-        let turned = |heads: u128| 2 * heads * u128::from(latent.rotary) * bytes;
-        let touches = [change(q).part(turned(self.sizes.heads)), change(rows).part(turned(1))];
+        let (expand, by) = (compression.expand, self.module(compression.expand));
+        let expanded = self.buffer(by, "out", tokens * self.owned[expand].outputs);
+        self.linear(expand, tokens, read(normed.y), write(expanded));
+        let [k, v] = [("keys", self.sizes.keys), ("values", self.sizes.mixed)]
+            .map(|(what, width)| self.kept(by, what, tokens * width, by));
+        // One kernel turns, and puts keys and values apart (Megatron-LM's
+        // `fused_apply_mla_rope_for_kv`).
+        let touches = [q_turned, read(rows).part(touched), read(expanded), write(k), write(v)];
         self.build.streaming("rotary", block.attention, Streaming::Rotary, &touches);
-        vec![q, rows]
+        (vec![q, k, v], norms)
+    }
+
+    /// What a module gives for all tokens, which a backward pass needs.
+    fn output(&mut self, owned: usize) -> ObjectId {
+        let (module, numbers) = (self.module(owned), self.sizes.tokens * self.owned[owned].outputs);
+        self.kept_if(self.trains, module, ("out", numbers), module)
+    }
+
+    /// The norm of the first `numbers` of `x`: in place, where no backward pass needs both.
+    fn row_norm(&mut self, owned: usize, x: ObjectId, numbers: u128) -> Normed {
+        let module = self.module(owned);
+        let bytes = numbers * u128::from(self.sizes.work.bytes());
+        let (y, touched) = if self.trains {
+            let y = self.kept(module, "out", numbers, module);
+            (y, vec![self.weight(owned), read(x).part(bytes), write(y)])
+        } else {
+            (x, vec![self.weight(owned), change(x).part(2 * bytes)])
+        };
+        self.build.streaming("norm", module, Streaming::Norm, &touched);
+        Normed { x, y, kept: None }
+    }
+
+    /// What attention multiplies where it trains: heads as wide as the mean of their keys and
+    /// values have the FLOPs and bytes of these.
+    pub(crate) fn trained_attention(&self) -> Attention {
+        let of = self.sizes.attention;
+        match self.shape.card.latent {
+            Some(latent) => Attention { head_dim: (of.head_dim + latent.value).div_ceil(2), ..of },
+            None => of,
+        }
     }
 
     /// Attention of new tokens to the rows of a layer, which theirs are added to.

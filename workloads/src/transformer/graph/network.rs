@@ -40,13 +40,15 @@ pub(crate) fn group(ranks: u32, stride: u32, devices: u32) -> Option<Group> {
 pub(crate) fn tensor_problem(card: &Card, tensor: u32, devices: u32) -> Option<ShapeProblem> {
     let splits = |by: u32| tensor > 0 && by.is_multiple_of(tensor);
     let ffn = card.experts.map_or(card.ffn, |experts| experts.ffn);
-    if ![card.heads, card.kv_heads, ffn, card.vocab].into_iter().all(splits) {
+    let copies = tensor > 0 && tensor.is_multiple_of(card.kv_heads.max(1));
+    let all = [card.heads, ffn, card.vocab].into_iter().all(splits);
+    if !all || !(splits(card.kv_heads) || copies) {
         let rule = format!(
-            "`tensor` must divide heads ({}), heads of keys and values ({}), ffn ({ffn}) and vocab \
-             ({})",
+            "`tensor` must divide heads ({}), heads of keys and values ({}) or be a multiple of these, ffn \
+             ({ffn}) and vocab ({})",
             card.heads, card.kv_heads, card.vocab
         );
-        let remedy = "choose a number of ranks that divides all of them";
+        let remedy = "choose another number of ranks";
         return Some(ShapeProblem { field: "tensor", rule, remedy });
     }
     group(tensor, 1, devices).is_none().then(|| ShapeProblem {

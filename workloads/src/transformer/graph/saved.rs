@@ -66,8 +66,9 @@ pub(crate) struct SavedActivations {
     /// The block's input: of its first norm or, post-norm, of its first products.
     pub(crate) input: ObjectId,
     pub(crate) normed_1: Normed,
-    /// Norms of every head's queries and keys, of eager kernels.
-    pub(crate) head_norms: Vec<Normed>,
+    /// Norms on the way to queries, keys and values: of every head's, of eager kernels, or of what
+    /// tokens are compressed to, for queries first.
+    pub(crate) qkv_norms: Vec<Normed>,
     pub(crate) qkv: Vec<ObjectId>,
     pub(crate) core: Core,
     pub(crate) mixed: ObjectId,

@@ -2,9 +2,10 @@
 //! where matrices are split, and one that waits for arrivals where an iteration begins with new
 //! requests.
 //!
-//! Objects: the tables, the weights of each group, the head, per block one object for each group,
-//! and per iteration what its ops hand on. Blocks live from the op that writes them first to the
-//! last one before they have to go.
+//! Objects: the tables, the weights of each group, the head, per block one object for each group, or
+//! two where some of its layers attend to a window, and per iteration what its ops hand on. Blocks
+//! live from the op that writes them first to the last one before they have to go; without a name
+//! the part of a window goes when the window has passed it.
 //! Invariant: an op names an object once.
 
 use super::cost::{Cost, Load};
@@ -32,6 +33,17 @@ pub(super) struct Touched {
     pub(super) reused: bool,
 }
 
+/// What a block is made of: keys and values of layers of one group that attend alike.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    group: usize,
+    bytes: u64,
+    /// Pieces that lie apart: keys and values of each layer.
+    pieces: u128,
+    /// Whether its layers attend to all positions, and not to a window.
+    is_full: bool,
+}
+
 /// A trace in the making.
 pub(super) struct Emit<'a> {
     job: &'a Serving,
@@ -42,8 +54,8 @@ pub(super) struct Emit<'a> {
     head: ObjectId,
     /// By block: its first object, once it has been written.
     blocks: Vec<Option<ObjectId>>,
-    /// Bytes of a block, by group.
-    block_bytes: Vec<u64>,
+    /// What each block is made of, group by group.
+    parts: Vec<Part>,
     steps: u32,
     reuses: Vec<(OpId, ObjectId)>,
 }
@@ -69,8 +81,16 @@ impl<'a> Emit<'a> {
             sequence: 1,
             recorded: Recorded::default(),
         };
-        let row = u64::from(job.block_tokens) * job.kv_bytes();
-        let block_bytes = cost.groups.iter().map(|layers| layers.len() as u64 * row).collect();
+        let (row, each) = (u64::from(job.block_tokens) * job.kv_bytes(), job.card.cached(1).1);
+        let parts = cost.groups.iter().enumerate().flat_map(|(group, layers)| {
+            let full = cost.full_layers(group);
+            let sorts = [(full, true), (layers.len() as u64 - full, false)];
+            sorts.map(|(layers, is_full)| {
+                let pieces = u128::from(layers * each);
+                Part { group, bytes: layers * row, pieces, is_full }
+            })
+        });
+        let parts = parts.filter(|part| part.pieces > 0).collect();
         let bytes = std::iter::once(cost.tables())
             .chain((0..cost.groups.len()).map(|group| cost.weights(group)))
             .chain([cost.head()]);
@@ -86,7 +106,7 @@ impl<'a> Emit<'a> {
         let head = weights.pop().expect("a head is there");
         let tables = weights.remove(0);
         let (blocks, reuses) = Default::default();
-        Ok(Emit { job, build, tables, weights, head, blocks, block_bytes, steps: 0, reuses })
+        Ok(Emit { job, build, tables, weights, head, blocks, parts, steps: 0, reuses })
     }
 
     fn object(
@@ -110,7 +130,8 @@ impl<'a> Emit<'a> {
         touched: &[Touched],
     ) -> Result<(OpId, OpId), ServingProblem> {
         let groups = cost.groups.len();
-        let rows = (self.build.trace.uses.len() + (touched.len() + 8) * groups) as u64;
+        let rows = touched.len() * self.parts.len() + 8 * groups;
+        let rows = (self.build.trace.uses.len() + rows) as u64;
         if rows > MAX_USES {
             return Err(ServingProblem::Rows(MAX_USES));
         }
@@ -146,26 +167,14 @@ impl<'a> Emit<'a> {
             let fixed = [Some(read(self.weights[group])), Some(Use::whole(work, mode))];
             let fixed = tables.into_iter().chain(fixed.into_iter().flatten()).chain(head);
             self.build.trace.uses.extend(fixed);
-            // Keys and values of each layer lie apart.
-            let each = u128::from(self.job.card.cached(self.job.tensor).1);
-            let pieces = each * cost.groups[group].len() as u128;
-            let full = each * u128::from(cost.full_layers(group));
-            let held = self.block_bytes[group];
-            let token = u128::from(held) / pieces / u128::from(self.job.block_tokens);
-            let block = |&(object, Touched { mode, fresh, is_near, .. }): &(ObjectId, Touched)| {
-                let (pieces, bytes) = match mode {
-                    Mode::Read => {
-                        let read = if is_near { pieces } else { full };
-                        (read, u128::from(held) / pieces)
-                    }
-                    _ => (pieces, token * u128::from(fresh)),
+            let of_group = self.parts.iter().enumerate().filter(|(_, part)| part.group == group);
+            for (index, part) in of_group {
+                let block = |&(first, touched): &(ObjectId, Touched)| {
+                    let object = ObjectId(first.0 + index as u32);
+                    part.used(object, touched, self.job.block_tokens)
                 };
-                let part = PartialUse::of(pieces, bytes, Bytes::new(held));
-                let part = part.filter(|_| mode != Mode::Write);
-                let object = ObjectId(object.0 + group as u32);
-                (pieces > 0).then_some(Use { part, ..Use::whole(object, mode) })
-            };
-            self.build.trace.uses.extend(modes.iter().filter_map(block));
+                self.build.trace.uses.extend(modes.iter().filter_map(block));
+            }
             let end = self.build.trace.uses.len() as u32;
             let name = if phase == Phase::Prefill { "prefill" } else { "decode" };
             let module = Some(ModuleId::at(group + 1));
@@ -185,7 +194,7 @@ impl<'a> Emit<'a> {
                 self.build.trace.ops.push(Op { module, unit: Unit::Network(collective), ..op });
             }
         }
-        self.note_reuses(touched, &ops, cost);
+        self.note_reuses(touched, &ops);
         self.steps += 1;
         Ok((ops[0], OpId::at(self.build.trace.ops.len() - 1)))
     }
@@ -210,21 +219,24 @@ impl<'a> Emit<'a> {
 
     fn make(&mut self, block: BlockId) -> ObjectId {
         let first = ObjectId::at(self.build.trace.objects.len());
-        for group in 0..self.block_bytes.len() {
-            let (bytes, module) = (self.block_bytes[group], ModuleId::at(group + 1));
-            self.object(format!("kv.{block}.{group}"), ObjectKind::Kv, bytes, Some(module));
+        for Part { group, bytes, is_full, .. } in self.parts.clone() {
+            let is_one = self.parts.iter().filter(|part| part.group == group).count() == 1;
+            let near = if is_full || is_one { "" } else { ".window" };
+            let name = format!("kv.{block}.{group}{near}");
+            self.object(name, ObjectKind::Kv, bytes, Some(ModuleId::at(group + 1)));
         }
         self.blocks[block as usize] = Some(first);
         first
     }
 
-    fn note_reuses(&mut self, touched: &[Touched], ops: &[OpId], cost: &Cost) {
+    fn note_reuses(&mut self, touched: &[Touched], ops: &[OpId]) {
         for one in touched.iter().filter(|one| one.reused) {
-            let object = self.blocks[one.block as usize].expect("it is touched");
-            let reads = |group: usize| one.is_near || cost.full_layers(group) > 0;
-            let ops = ops.iter().enumerate().filter(|&(group, _)| reads(group));
-            let part = |(group, &op): (usize, &OpId)| (op, ObjectId(object.0 + group as u32));
-            self.reuses.extend(ops.map(part));
+            let first = self.blocks[one.block as usize].expect("it is touched");
+            let parts = self.parts.iter().enumerate();
+            let read = parts.filter(|(_, part)| one.is_near || part.is_full);
+            let found =
+                |(index, part): (usize, &Part)| (ops[part.group], ObjectId(first.0 + index as u32));
+            self.reuses.extend(read.map(found));
         }
     }
 
@@ -243,8 +255,7 @@ impl<'a> Emit<'a> {
 
     fn freed_after(&mut self, block: BlockId, op: OpId) {
         let Some(Some(first)) = self.blocks.get(block as usize).copied() else { return };
-        for object in
-            &mut self.build.trace.objects[first.index()..first.index() + self.block_bytes.len()]
+        for object in &mut self.build.trace.objects[first.index()..first.index() + self.parts.len()]
         {
             object.freed_after = Some(op);
         }
@@ -256,6 +267,20 @@ impl<'a> Emit<'a> {
             kept.for_each(|block| self.freed_after(block, last));
         }
         self.build.trace
+    }
+}
+
+impl Part {
+    /// How an op of its group uses it.
+    fn used(&self, object: ObjectId, touched: Touched, block_tokens: u32) -> Option<Use> {
+        let Touched { mode, fresh, is_near, .. } = touched;
+        if mode == Mode::Read {
+            return (is_near || self.is_full).then(|| Use::whole(object, mode));
+        }
+        let token = u128::from(self.bytes) / self.pieces / u128::from(block_tokens);
+        let part = PartialUse::of(self.pieces, token * u128::from(fresh), Bytes::new(self.bytes));
+        let part = part.filter(|_| mode != Mode::Write);
+        Some(Use { part, ..Use::whole(object, mode) })
     }
 }
 

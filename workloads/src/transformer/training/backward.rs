@@ -180,13 +180,19 @@ impl GraphBuilder<'_> {
         let behind = kept.part_norm(block, 0);
         let d_projected = self.residual_backward(out, kept.mask_1, behind, d_middle);
         let core = self.core_again(block, kept);
-        let d_mixed = self.buffer(block.attention, "out.grad", tokens * sizes.queries);
+        let d_mixed = self.buffer(block.attention, "out.grad", tokens * sizes.mixed);
         self.linear_backward(
             block.out,
             tokens,
             [read(kept.mixed), read(d_projected), write(d_mixed)],
         );
         let d_qkv = self.core_backward(block, kept, core, d_mixed);
+        let norm = self.module(block.norm_1);
+        if let Some(compression) = &block.compression {
+            let d_input = self.compressed_backward(block, compression, kept, &d_qkv);
+            let d_normed = self.sum(norm, "out.grad.sum", d_input);
+            return self.norm_backward(block.norm_1, &kept.normed_1, d_normed, Some(d_middle));
+        }
         if self.shape.card.family.is_rotary() && !self.is_eager() {
             let touches = self.rotated(&d_qkv);
             self.build.streaming("rotary_backward", block.attention, Streaming::Rotary, &touches);
@@ -198,7 +204,6 @@ impl GraphBuilder<'_> {
             self.build.streaming("norm_backward", self.module(norm), Streaming::Norm, &touches);
             self.done(norm);
         }
-        let norm = self.module(block.norm_1);
         let given = if is_post { kept.input } else { kept.normed_1.y };
         let input = self.input_again(self.keeps_input(&block.qkv), norm, given);
         let d_input = match is_post {
@@ -254,11 +259,7 @@ impl GraphBuilder<'_> {
         if self.is_eager() {
             return self.eager_core_backward(block, kept, core, d_mixed);
         }
-        let parts = block.qkv.iter().map(|&part| {
-            let numbers = sizes.tokens * self.owned[part].outputs;
-            self.buffer(self.module(part), "out.grad", numbers)
-        });
-        let d_qkv: Vec<ObjectId> = parts.collect();
+        let d_qkv = self.qkv_gradients(block);
         let (softmax, dropped) = match core {
             Core::Flash(sums) if self.is_ring() => {
                 self.ring_backward(block, &kept.qkv, [kept.mixed, sums, d_mixed], &d_qkv);
@@ -268,8 +269,10 @@ impl GraphBuilder<'_> {
                 let mut touches: Vec<ObjectAccess> = kept.qkv.iter().map(|&y| read(y)).collect();
                 touches.extend([read(kept.mixed), read(sums), read(d_mixed)]);
                 touches.extend(d_qkv.iter().map(|&d| write(d)));
-                let work = Work::AttentionBackward(sizes.attention);
-                self.build.kernel("attention_backward", by, (work, 5 * product), &touches);
+                // Scores again, and gradients of queries and keys; of the softmax, and of values.
+                let flops = 2 * sizes.pairs * (3 * sizes.queries + 2 * sizes.mixed);
+                let work = Work::AttentionBackward(self.trained_attention());
+                self.build.kernel("attention_backward", by, (work, flops), &touches);
                 return d_qkv;
             }
             Core::Scores(softmax, dropped) => (softmax, dropped),
@@ -323,6 +326,19 @@ impl GraphBuilder<'_> {
         let kernels = gradients([self.weighed(); 2], product, bytes);
         self.build.kernels("attention_scores_backward", by, kernels, &touches);
         d_qkv
+    }
+
+    /// Room for the gradients of what attention multiplied.
+    fn qkv_gradients(&mut self, block: &BlockState) -> Vec<ObjectId> {
+        let tokens = self.sizes.tokens;
+        if let Some(compression) = &block.compression {
+            return self.expanded_gradients(block, compression);
+        }
+        let parts = block.qkv.iter().map(|&part| {
+            let numbers = tokens * self.owned[part].outputs;
+            self.buffer(self.module(part), "out.grad", numbers)
+        });
+        parts.collect()
     }
 
     /// Both gradients of a product: of its input by `to`, and of its weights unless they are

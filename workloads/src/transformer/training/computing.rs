@@ -7,7 +7,7 @@
 //! Invariant: nothing waits for memory, links or other ranks here.
 
 use super::{Checkpointing, Training, Zero};
-use crate::transformer::card::Card;
+use crate::transformer::card::{Card, Experts};
 use crate::transformer::graph::state::virtual_stages;
 use std::collections::BTreeMap;
 use tiersim_models::hardware::Compute;
@@ -20,8 +20,8 @@ impl Training {
         let parallel = self.parallel;
         let virtual_stages = parallel.pipeline.checked_mul(parallel.interleave)?;
         let blocks = self.card.layers.checked_next_multiple_of(virtual_stages)? / virtual_stages;
-        if self.card.full_attention_every.is_some() {
-            return self.computing_in_windows(compute, precision);
+        if self.has_sorts() {
+            return self.computing_by_sort(compute, precision);
         }
         if !self.card.layers.is_multiple_of(virtual_stages) {
             return self.computing_unevenly(blocks, compute, precision);
@@ -62,11 +62,20 @@ impl Training {
             .checked_add(lengths * times * both)
     }
 
-    /// The same where blocks attend to different things: the mean over the blocks of what a step
-    /// takes of which all are like that one.
-    fn computing_in_windows(&self, compute: &Compute, precision: &str) -> Option<u128> {
-        let like = |window, is_again: bool| {
-            let card = Card { window, full_attention_every: None, ..self.card.clone() };
+    /// Whether blocks differ: in what they attend to, or in having experts.
+    fn has_sorts(&self) -> bool {
+        let has_dense = |of: Experts| of.dense_first > 0 && of.dense_first < self.card.layers;
+        self.card.full_attention_every.is_some() || self.card.experts.is_some_and(has_dense)
+    }
+
+    /// The same where blocks differ: the mean over the blocks of what a step takes of which all are
+    /// like that one.
+    fn computing_by_sort(&self, compute: &Compute, precision: &str) -> Option<u128> {
+        let like = |window, has_experts: bool, is_again: bool| {
+            let mut card = Card { window, full_attention_every: None, ..self.card.clone() };
+            if let Some(experts) = &mut card.experts {
+                experts.dense_first = if has_experts { 0 } else { card.layers };
+            }
             let checkpointing = match self.checkpointing {
                 Checkpointing::Layers(_) if is_again => Checkpointing::Full,
                 Checkpointing::Layers(_) => Checkpointing::None,
@@ -81,10 +90,12 @@ impl Training {
         let (mut times, mut sum, mut blocks) = (BTreeMap::new(), 0u128, 0u128);
         for stage in virtual_stages(self) {
             for layer in stage.clone().take_while(|&layer| layer < self.card.layers) {
-                let kind = (self.card.window_of(layer), layer - stage.start < first);
+                let has_experts = self.card.experts_of(layer).is_some();
+                let is_again = layer - stage.start < first;
+                let kind = (self.card.window_of(layer), has_experts, is_again);
                 let time = match times.get(&kind) {
                     Some(&time) => time,
-                    None => *times.entry(kind).or_insert(like(kind.0, kind.1)?),
+                    None => *times.entry(kind).or_insert(like(kind.0, kind.1, kind.2)?),
                 };
                 (sum, blocks) = (sum.checked_add(time)?, blocks + 1);
             }

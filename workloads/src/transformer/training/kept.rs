@@ -1,7 +1,7 @@
 //! What a micro-batch leaves for its backward pass, read off the graph that steps are made of.
 //!
 //! One block between an embedding and a head goes forward and backward; what is kept is what the
-//! backward pass still asks for. All blocks are alike, so a stage is sums over this
+//! backward pass still asks for. All blocks of a sort are alike, so a stage is sums over this
 //! ([`crate::memory::activations`]).
 //! Invariant: ops have no objects for the statistics of norms in one kernel, four bytes each; they
 //! are added here and nowhere else.
@@ -49,14 +49,19 @@ struct Walked {
 }
 
 impl Training {
-    /// What one micro-batch leaves on one rank, of one block, its embedding and its head; kept even
-    /// where steps are not generated, such as matrices that ranks split unequally, which are padded.
-    /// The pipeline, ZeRO, the optimizer and checkpointing do not count.
+    /// What one micro-batch leaves on one rank, of the last block, its embedding and its head; kept
+    /// even where steps are not generated, such as matrices that ranks split unequally, which are
+    /// padded. The pipeline, ZeRO, the optimizer and checkpointing do not count.
     ///
     /// # Errors
     /// If an amount does not fit: a tensor 64 bits, a sum 128.
     pub fn kept(&self) -> Result<KeptActivations, Overflow> {
-        let shape = self.one_block();
+        self.kept_in(self.card.layers.saturating_sub(1))
+    }
+
+    /// The same of block `layer`.
+    pub(crate) fn kept_in(&self, layer: u32) -> Result<KeptActivations, Overflow> {
+        let shape = self.one_block(layer);
         shape.fits()?;
         let (mut maker, model) = begun(&shape);
         let walked = maker.there_and_back(&model);
@@ -65,9 +70,12 @@ impl Training {
         if is_cut { Err(Overflow) } else { Ok(maker.sum_kept(&walked)) }
     }
 
-    /// A step of one block and one micro-batch on the ranks of one tensor group.
-    fn one_block(&self) -> Training {
+    /// A step of one block, such as `layer`, and one micro-batch on the ranks of one tensor group.
+    fn one_block(&self, layer: u32) -> Training {
         let mut card = self.card.clone();
+        if let Some(experts) = &mut card.experts {
+            experts.dense_first = u32::from(layer < experts.dense_first);
+        }
         let ranks = self.parallel.tensor;
         let widths = [&mut card.ffn, &mut card.kv_heads, &mut card.vocab];
         for split in widths.into_iter().chain(card.experts.as_mut().map(|of| &mut of.ffn)) {
@@ -139,11 +147,14 @@ impl GraphBuilder<'_> {
         let sum = if self.shape.card.family.is_post_norm() { normed_1.x } else { normed_2.x };
         let sum = normed_parts.first().map_or(sum, |part| part.x.min(sum));
         let boundary = mask_1.map_or(sum, |mask| mask.min(sum));
-        let norms = self.norm_statistics();
+        let norms = self.norm_statistics(self.sizes.own_tokens);
         let parts = normed_parts.len() as u128 * norms;
+        // Norms of what tokens are compressed to are of all tokens.
+        let rows = if self.shape.card.latent.is_some() { walked.kept.qkv_norms.len() } else { 0 };
+        let rows = rows as u128 * self.norm_statistics(self.sizes.tokens);
         let mut found = KeptActivations {
             input: self.sizes.of_kept(self.sizes.stream()),
-            statistics: 2 * norms + parts,
+            statistics: 2 * norms + parts + rows,
             behind: parts + if self.shape.card.family.is_post_norm() { 2 * norms } else { norms },
             ..KeptActivations::default()
         };
@@ -198,10 +209,10 @@ impl GraphBuilder<'_> {
         late.map(|(index, _)| ObjectId::at(index)).filter(|&of| self.is_activation(of)).collect()
     }
 
-    /// Bytes of the statistics of one norm of this rank's tokens that no object stands for.
-    fn norm_statistics(&self) -> u128 {
+    /// Bytes of the statistics of one norm of so many tokens that no object stands for.
+    fn norm_statistics(&self, tokens: u128) -> u128 {
         let each = if self.shape.card.family.has_biases() { 8 } else { 4 };
-        if self.is_eager() { 0 } else { each * self.sizes.own_tokens }
+        if self.is_eager() { 0 } else { each * tokens }
     }
 
     /// The most activations of the head at once.
@@ -254,7 +265,7 @@ impl SavedActivations {
     /// What the published formulas leave out: a number or two per row.
     fn statistics(&self) -> Vec<ObjectId> {
         let norms = [&self.normed_1, &self.normed_2].into_iter();
-        let norms = norms.chain(&self.head_norms).chain(&self.normed_parts);
+        let norms = norms.chain(&self.qkv_norms).chain(&self.normed_parts);
         let of = |normed: &Normed| normed.kept.map(|KeptByNorm { statistics, .. }| statistics);
         let gates = match &self.feed {
             SavedFeed::Mixture(kept) if kept.groups.is_none() => Some(kept.gates),

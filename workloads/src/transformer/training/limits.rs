@@ -44,7 +44,6 @@ impl Training {
         if found.is_empty() {
             self.divisions(&mut found);
             self.choices(&mut found);
-            found.extend(self.card.training_problem());
             found.extend(self.lora.iter().flat_map(|lora| lora.problems(&self.card)));
             self.packing(&mut found);
         }
@@ -241,6 +240,16 @@ impl Training {
                 add("parallel.context", rule, remedy);
             }
         }
+        if card.experts.is_some_and(|experts| experts.dense_first > 0) && parallel.pipeline > 1 {
+            let rule = "stages are alike here, and blocks in front have no experts";
+            let remedy =
+                "write 1, or give all blocks experts: `experts: (dense_first: 0)` in a card";
+            add("parallel.pipeline", rule, remedy);
+        }
+        if card.latent.is_some() && self.attention == Attention::Eager {
+            let rule = "only attention in one kernel is known of compressed keys and values";
+            add("attention", rule, "choose flash attention");
+        }
         if card.experts.is_none() && parallel.expert > 1 {
             add("parallel.expert", "the model has no experts", "write 1");
         }
@@ -266,8 +275,8 @@ impl Training {
             }
         }
         if card.positions > 0 && self.sequence > u64::from(card.positions) {
-            let rule = format!("longer than the table of `positions`, which is {}", card.positions);
-            add("sequence", &rule, "shorten it, or raise `positions`");
+            let rule = format!("longer than the model's table of {} positions", card.positions);
+            add("sequence", &rule, "shorten it, or spell out a card with more `positions`");
         }
         if self.divides_servers() {
             let rule =
@@ -333,6 +342,8 @@ impl Training {
         let [forward, backward, modules] =
             if card.experts.is_some() { [32, 37, 13] } else { [23, 29, 11] };
         let parts = if card.family.norms_parts() { 2 } else { 0 };
+        // Two products more where tokens are compressed, and two norms.
+        let parts = parts + if card.latent.is_some() { 4 } else { 0 };
         let [forward, backward, modules] =
             [forward, backward, modules].map(|number| number + parts);
         let [forward, backward, modules] =

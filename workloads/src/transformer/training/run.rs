@@ -94,6 +94,11 @@ impl TrainingRun {
         (tokens * u64::from(*batch) * u64::from(parallel.data) + steps / 2) / steps
     }
 
+    /// Devices whose tokens these are.
+    pub fn devices(&self) -> u64 {
+        self.training.parallel.ranks()
+    }
+
     /// The trace with the same micro-batch in every step.
     pub fn trace(&self) -> Trace {
         self.trace_of(&vec![self.training.micro_batch; self.sequences.len()])

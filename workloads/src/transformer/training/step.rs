@@ -134,14 +134,13 @@ impl GraphBuilder<'_> {
     /// tokens or heads.
     fn spread(&self, model: &ModelState) -> Vec<usize> {
         let parallel = self.shape.parallel;
-        let heads =
-            |owned: usize| model.blocks.iter().any(|block| block.head_norms.contains(&owned));
+        let heads = |owned: usize| model.blocks.iter().any(|block| block.has_of_heads(&owned));
         let all = 0..if parallel.tensor > 1 { self.owned.len() } else { 0 };
         // An adapter's matrix that is whole stands beside one that is split.
         let any = parallel.sequence || self.shape.lora.is_some();
         let whole = all.filter(|&owned| {
             let row = &self.owned[owned];
-            row.trains && row.is_whole && (any || heads(owned))
+            row.trains && (row.is_whole && any || heads(owned))
         });
         whole.collect()
     }

@@ -12,6 +12,9 @@ use tiersim_models::workload::{
     Known, Mode, Object, ObjectKind, Op, PartialUse, Phase, Trace, TraceMeta, Use,
 };
 
+/// Bytes that disks write together at least.
+const SECTOR: u64 = 512;
+
 impl Groups {
     /// The trace.
     ///
@@ -74,10 +77,17 @@ impl Groups {
 
     /// What a window did to an object, as a use.
     fn use_of(&self, Held { id, touch }: Held) -> Use {
-        let requests = matches!(self.what, Accesses::Requests(_));
+        // Parts of a block are whole sectors, and so is what is written to them.
+        let whole = match self.what {
+            Accesses::Requests(reader) if reader.is_addressed() => {
+                touch.parts == u64::MAX && self.object_bytes / PARTS <= SECTOR
+            }
+            Accesses::Requests(_) => true,
+            _ => false,
+        };
         let mode = match (touch.reads, touch.writes) {
             (_, false) => Mode::Read,
-            (false, true) if requests => Mode::Write,
+            (false, true) if whole => Mode::Write,
             _ => Mode::ReadWrite,
         };
         let some = mode == Mode::Read && touch.parts != u64::MAX;
@@ -99,7 +109,7 @@ struct Names {
 
 impl Names {
     fn of(&self, target: u64, number: u64) -> String {
-        if matches!(self.what, Accesses::Requests(_)) {
+        if self.what.names_objects() {
             return format!("object {number}");
         }
         let address = number * self.size;

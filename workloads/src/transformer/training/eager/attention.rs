@@ -29,7 +29,7 @@ impl GraphBuilder<'_> {
             }
             _ => unreachable!("a step that trains keeps what its backward pass needs"),
         };
-        self.eager_qkv_backward(block, &kept.head_norms, all)
+        self.eager_qkv_backward(block, &kept.qkv_norms, all)
     }
 
     /// From gradients of what attention was given to those of what the matrices gave.
