@@ -5,7 +5,7 @@ mod switches;
 use crate::args::{BoundName, Format, Question};
 use crate::folder::Folder;
 use crate::output::{Failure, print, written};
-use crate::runs::{read_all, seeded, use_threads};
+use crate::runs::{Instead, read_all, seeded, use_threads};
 use crate::{VERSION, progress};
 use clap::Args;
 use std::path::Path;
@@ -31,6 +31,8 @@ use tiersim_sim::run::{CaseRunner, Kin, Options, RunError};
 pub(crate) struct ExplainArgs {
     #[command(flatten)]
     question: Question,
+    #[command(flatten)]
+    instead: Instead,
     /// The policy's name in the scenario [default: the first that is not `AllHbm`].
     #[arg(long, value_name = "LABEL")]
     case: Option<String>,
@@ -57,8 +59,8 @@ fn per_cent(text: &str) -> Result<f64, String> {
 pub(crate) fn explain(args: &ExplainArgs, registry: &Registry) -> Result<(), Failure> {
     use_threads(args.question.jobs)?;
     let overrides = seeded(&args.question.set, args.question.seed)?;
-    let (scenarios, traces) =
-        read_all(std::slice::from_ref(&args.question.scenario), &overrides, registry)?;
+    let files = std::slice::from_ref(&args.question.scenario);
+    let (scenarios, traces) = read_all(files, &overrides, registry, &args.instead)?;
     let scenario = &scenarios[0];
     let case = chosen(scenario, args.case.as_deref()).map_err(Failure::Input)?;
     let stamp = fingerprint(scenario, traces.hash(scenario));
@@ -66,6 +68,7 @@ pub(crate) fn explain(args: &ExplainArgs, registry: &Registry) -> Result<(), Fai
     let again = Again {
         file: &args.question.scenario,
         overrides: &overrides,
+        instead: &args.instead,
         traces: &traces,
         registry,
         kin: Kin::default(),
@@ -143,6 +146,7 @@ fn turned(
 struct Again<'a> {
     file: &'a Path,
     overrides: &'a [(String, String)],
+    instead: &'a Instead,
     traces: &'a Traces,
     registry: &'a Registry,
     /// What its runs have in common.
@@ -177,7 +181,9 @@ impl Again<'_> {
         let said = |problems: tiersim_models::diagnostic::Diagnostics| {
             problems.0.first().map_or_else(String::new, ToString::to_string)
         };
-        let scenario = read_scenario_with(self.file, &overrides, self.registry).map_err(said)?;
+        let read = read_scenario_with(self.file, &overrides, self.registry);
+        let mut scenario = read.map_err(said)?;
+        self.instead.put(&mut scenario).map_err(said)?;
         let found = match self.traces.has(&scenario) {
             true => answer(&scenario, self.traces.of(&scenario), &self.kin),
             false => {

@@ -131,7 +131,9 @@ fn of_deepspeed(args: &DeepSpeedArgs, registry: &Registry) -> Result<(), Failure
         host_gib: training.host_memory,
         checkpointing: training.checkpointing,
     };
-    let found = deepspeed(file, &text, &job)?;
+    // FusedAdam is DeepSpeed's own.
+    let kernels = training.kernels.map(|kernels| kernels.fields(true));
+    let found = deepspeed(file, &text, &job)?.with_kernels(kernels);
     let stem = file.file_stem().unwrap_or_default().to_string_lossy();
     asked.shown(found, &stem, registry)
 }

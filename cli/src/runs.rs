@@ -57,16 +57,23 @@ pub(crate) struct RunArgs {
     pub(crate) log: Option<Log>,
     /// Put the simulator into report.html as well, with sliders that run the scenario again; FILE
     /// is the module of `cargo xtask what-if` [default: found beside the command].
-    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, requires = "report")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        num_args = 0..=1,
+        require_equals = true,
+        requires = "report",
+        conflicts_with = "trace"
+    )]
     pub(crate) what_if: Option<Option<PathBuf>>,
 }
 
 /// Another trace than the scenario's.
-#[derive(Debug, ClapArgs)]
+#[derive(Debug, Default, ClapArgs)]
 pub(crate) struct Instead {
     /// Run this trace instead of the scenario's, with its recorded op times: a trace's folder, or
     /// a file that becomes a trace.
-    #[arg(long, value_name = "PATH", conflicts_with = "what_if")]
+    #[arg(long, value_name = "PATH")]
     trace: Option<PathBuf>,
     /// Of such a file: what becomes of the time in which the device waited for its host [default:
     /// keep].
@@ -76,7 +83,7 @@ pub(crate) struct Instead {
 
 impl Instead {
     /// Puts it in the place of a scenario's trace.
-    fn put(&self, scenario: &mut Scenario) -> Result<(), Diagnostics> {
+    pub(crate) fn put(&self, scenario: &mut Scenario) -> Result<(), Diagnostics> {
         let Some(named) = &self.trace else { return Ok(()) };
         let (path, gaps) = (typed(named), self.gaps.map_or(Gaps::Keep, GapsName::gaps));
         let source = match trace_at(&path, gaps) {
@@ -175,9 +182,11 @@ pub(crate) fn read_all(
     paths: &[PathBuf],
     overrides: &[(String, String)],
     registry: &Registry,
+    instead: &Instead,
 ) -> Result<(Vec<Scenario>, Traces), Failure> {
     let read = |path: &PathBuf| {
-        let base = read_scenario_with(path, overrides, registry)?;
+        let mut base = read_scenario_with(path, overrides, registry)?;
+        instead.put(&mut base)?;
         Ok(Sweep { base, axes: Vec::new(), points: Vec::new(), skipped: Vec::new() })
     };
     let (runs, traces) = read_each(paths, read)?;

@@ -5,7 +5,7 @@
 use crate::args::assignment;
 use crate::output::{Failure, print, write_each};
 use crate::progress;
-use crate::runs::{read_all, use_threads};
+use crate::runs::{Instead, read_all, use_threads};
 use clap::{ArgAction, Args as ClapArgs};
 use std::path::PathBuf;
 use tiersim_input::scenario::fingerprint::fingerprint;
@@ -47,7 +47,8 @@ pub(crate) struct TrainArgs {
 /// Trains, writes the file, says what it is worth where it was trained.
 pub(crate) fn train_policy(args: &TrainArgs, registry: &Registry) -> Result<(), Failure> {
     use_threads(args.jobs)?;
-    let (scenarios, traces) = read_all(std::slice::from_ref(&args.scenario), &args.set, registry)?;
+    let (scenarios, traces) =
+        read_all(std::slice::from_ref(&args.scenario), &args.set, registry, &Instead::default())?;
     let scenario = &scenarios[0];
     let TrainArgs { generations, population, seed, .. } = *args;
     let search = Search { generations, population, seed };

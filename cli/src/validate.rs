@@ -9,7 +9,7 @@ use crate::VERSION;
 use crate::args::{MachineArgs, assignment};
 use crate::output::{Failure, print, write_all, written};
 use crate::progress::bar;
-use crate::runs::{read_all, seeded};
+use crate::runs::{Instead, read_all, seeded};
 use both::Both;
 use clap::{ArgAction, Args as ClapArgs};
 use std::path::{Path, PathBuf};
@@ -59,7 +59,8 @@ pub(crate) struct ValidateArgs {
 /// Runs every case of every scenario on both machines; all are read before the first is run.
 pub(crate) fn validate(args: &ValidateArgs, registry: &Registry) -> Result<(), Failure> {
     let (kind, device) = args.machine.which()?;
-    let (scenarios, traces) = read_all(&args.scenarios, &seeded(&args.set, args.seed)?, registry)?;
+    let (scenarios, traces) =
+        read_all(&args.scenarios, &seeded(&args.set, args.seed)?, registry, &Instead::default())?;
     if let Some(name) = &args.policy {
         known(&scenarios, name)?;
     }

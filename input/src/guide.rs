@@ -21,6 +21,7 @@ mod words;
 mod write;
 mod yaml;
 
+use self::reader::not_said;
 use std::path::Path;
 use tiersim_models::diagnostic::Diagnostics;
 use tiersim_models::hardware::Hardware;
@@ -77,6 +78,26 @@ pub struct Guide {
 }
 
 impl Guide {
+    /// The same with these fields of kernels. No file says them, so what a scenario takes without
+    /// them is told: memory and time follow from it.
+    #[must_use]
+    pub fn with_kernels(mut self, fields: Option<&str>) -> Guide {
+        match fields {
+            Some(fields) => {
+                let at = "        mode: train(\n";
+                let with = format!("{at}            {fields},\n");
+                self.scenario = self.scenario.replacen(at, &with, 1);
+            }
+            None => not_said(
+                &mut self.rows,
+                "--kernels",
+                "kernels: compiled: norms and activations are one kernel each, as a compiler and \
+                 Megatron have them; eager ones of PyTorch keep and move more",
+            ),
+        }
+        self
+    }
+
     /// The same with op times by measurement, if the machine has them of such products.
     #[must_use]
     pub fn measured(self, machine: &Hardware) -> Guide {

@@ -38,9 +38,15 @@ pub fn lint_scenario(scenario: &Scenario, trace: &Trace) -> Vec<Warning> {
         unlike_uses(trace),
         odd_dtypes(trace),
         backward_first(trace),
+        nothing_to_place(trace),
     ];
-    let of_cases =
-        [alike(scenario), far_above_peak(scenario), slower_first(scenario), empty_parts(scenario)];
+    let of_cases = [
+        alike(scenario),
+        far_above_peak(scenario),
+        slower_first(scenario),
+        empty_parts(scenario),
+        missed_shares(scenario, trace),
+    ];
     of_trace.into_iter().chain(of_cases).flatten().collect()
 }
 
@@ -119,6 +125,17 @@ fn idle_experts(scenario: &Scenario, trace: &Trace) -> Option<Warning> {
                   fetching experts costs less than it would";
     let remedy = "generate more tokens, or write `repeat: 1` and `warmup: 0`";
     warning(["idle-experts", "workload.repeat"], (first, 1), reason, remedy)
+}
+
+/// `nothing-to-place`: policies decide where objects are.
+fn nothing_to_place(trace: &Trace) -> Option<Warning> {
+    let all = trace.objects.is_empty() && !trace.ops.is_empty();
+    let first = all.then(|| format!("0 objects beside {} ops", trace.ops.len()));
+    let reason =
+        "without objects no policy has anything to place, so that all of them are as quick";
+    let remedy =
+        "record memory too (`profile_memory=True`), or join an execution trace to the file";
+    warning(["nothing-to-place", "workload"], (first, 1), reason, remedy)
 }
 
 /// `recorded-times-overlap`: a stream does one op after the other.
@@ -301,4 +318,15 @@ fn empty_parts(scenario: &Scenario) -> Option<Warning> {
     let remedy =
         "raise `cpu` above `hbm`, or write shares(...) where the second number counts by itself";
     warning(["empty-part", "policies"], (first, found.len()), reason, remedy)
+}
+
+/// `share-missed`: whole objects come nowhere near a percentage. Chunks come near any.
+fn missed_shares(scenario: &Scenario, trace: &Trace) -> Option<Warning> {
+    let cases = scenario.cases.iter().filter(|case| case.chunk.is_none());
+    let missed = |case: &Case| Some((case.label.clone(), case.policy.missed_share(trace)?));
+    let found: Vec<_> = cases.filter_map(missed).collect();
+    let first = found.first().map(|(label, share)| format!("{label:?}: {share}"));
+    let reason = "objects stay whole, and a layer has few of them";
+    let remedy = "split them: give the case a `chunk`, such as `chunk: mib(32)`";
+    warning(["share-missed", "policies"], (first, found.len()), reason, remedy)
 }

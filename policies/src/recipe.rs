@@ -161,6 +161,11 @@ pub trait Recipe: Any + fmt::Debug + Send + Sync {
         None
     }
 
+    /// In words, a share that was asked for and that whole objects of a trace come nowhere near.
+    fn missed_share(&self, _: &Trace) -> Option<String> {
+        None
+    }
+
     /// The same with other tiers in the place of [`Recipe::spill`].
     fn with_spill(&self, _: Vec<TierId>) -> Option<PolicyConfig> {
         None

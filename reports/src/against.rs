@@ -50,19 +50,11 @@ impl Against {
             what: "bound with so much HBM",
             apart: apart(record),
         };
-        let same =
-            |bound: Span| measure.bound(bound).map_or(HeldAgainst::Nowhere, HeldAgainst::Same);
         let curve = record.shared().map(|on| &on.bound_curve).filter(|curve| !curve.is_empty());
         if let (Measure::Step, Some(curve)) = (measure, curve) {
             return Against { curve: curve.clone(), ..none() };
         }
-        let (bound, what) = match (level(record), measure) {
-            (Some((bound, what)), _) => (same(bound), what),
-            (None, Measure::Step) if record.results.iter().any(has_bound) => {
-                (HeldAgainst::Own, "bound of the point above it")
-            }
-            (None, _) => (HeldAgainst::Nowhere, ""),
-        };
+        let (bound, what) = bound(record, measure);
         Against { bound, what, ..none() }
     }
 
@@ -73,8 +65,9 @@ impl Against {
             HeldAgainst::Same(ps) => vec![ps],
             HeldAgainst::Own => points.done.iter().map(own).collect(),
         };
+        let own_bound = |point: &Point| own_bound(record, self.measure, point);
         let mut all = of(self.baseline, &|point| self.own_baseline(record, point));
-        all.extend(of(self.bound, &|point| own_bound(record, point)));
+        all.extend(of(self.bound, &own_bound));
         // The end of the curve.
         all.extend(self.curve.last().map(|end| end.1.ps()));
         all.into_iter().filter(|ps| *ps > 0).map(|ps| ps as f64).collect()
@@ -86,10 +79,23 @@ impl Against {
     }
 }
 
+/// The bound that is drawn where there is no curve, and what it is one of.
+pub(crate) fn bound(record: &RunRecord, measure: Measure) -> (HeldAgainst, &'static str) {
+    match (measure, level(record)) {
+        (Measure::Step, Some((bound, what))) if bound > Span::ZERO => {
+            (HeldAgainst::Same(bound.ps()), what)
+        }
+        (Measure::Step | Measure::Token, _) if record.results.iter().any(has_bound) => {
+            (HeldAgainst::Own, "bound of the point above it")
+        }
+        _ => (HeldAgainst::Nowhere, ""),
+    }
+}
+
 /// What no policy goes below in any case, and in words which bound that is: the one that all cases
 /// have, else what holds whatever HBM a case has; `None` where cases are of several machines or
 /// workloads.
-pub(crate) fn level(record: &RunRecord) -> Option<(Span, &'static str)> {
+fn level(record: &RunRecord) -> Option<(Span, &'static str)> {
     let mut bounds = record.results.iter().map(|case| case.bound_step);
     let first = bounds.next().unwrap_or(Span::ZERO);
     match first > Span::ZERO && bounds.all(|bound| bound == first) {
@@ -109,8 +115,10 @@ fn has_bound(case: &CaseRecord) -> bool {
 }
 
 /// No policy makes the point quicker; 0 where that is not known, as of an emulated case.
-pub(crate) fn own_bound(record: &RunRecord, point: &Point) -> u64 {
-    if point.emulated { 0 } else { record.results[point.case].bound_step.ps() }
+pub(crate) fn own_bound(record: &RunRecord, measure: Measure, point: &Point) -> u64 {
+    let case = &record.results[point.case];
+    let bound = measure.bound(case.bound_step, record.of(case));
+    bound.filter(|_| !point.emulated).unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -138,7 +146,12 @@ mod tests {
         record.results[1].emulated = true;
         let points = Points::of(&record, Measure::Step);
         for point in &points.done {
-            assert_eq!(own_bound(&record, point) == 0, point.case == 1, "{}", point.case);
+            assert_eq!(
+                own_bound(&record, Measure::Step, point) == 0,
+                point.case == 1,
+                "{}",
+                point.case
+            );
         }
         let against = Against::of(&record, Measure::Step);
         assert_eq!((against.bound, against.apart), (HeldAgainst::Own, " but emulated cases"));

@@ -96,7 +96,8 @@ pub(crate) fn own_marks(canvas: &mut Canvas, plot: &Plot) -> Vec<Stretch> {
         let (x, y) = plot.at(point);
         let place = |ps: u64| (x, plot.y.at(ps as f64 / plot.time.1));
         let color = style::series_color(point.series).shade();
-        let bound = (against.bound == HeldAgainst::Own).then(|| own_bound(record, point));
+        let bound =
+            (against.bound == HeldAgainst::Own).then(|| own_bound(record, plot.measure, point));
         if let Some(end) = bound.filter(|ps| *ps > 0).map(place) {
             canvas.tagged(point.tag(), |canvas| {
                 if stems {

@@ -19,6 +19,8 @@ use tiersim_models::units::shown::of_times;
 const MOST_CURVES: usize = 6;
 /// Cases of which curves are drawn: a sweep of more has its map.
 const MOST_CASES: usize = 72;
+/// Lengths that differ by less are drawn as one upright line.
+const SAME: f64 = 1.001;
 /// Corners of a curve: as many as a chart has columns.
 const MOST_CORNERS: usize = 300;
 
@@ -86,6 +88,12 @@ fn distribution(steps: &Steps) -> Vec<(u64, f64)> {
     curve
 }
 
+/// Whether all of its lengths are one to the eye.
+fn is_upright(curve: &[(u64, f64)]) -> bool {
+    let ends = curve.first().zip(curve.last());
+    ends.is_none_or(|(first, last)| last.0 as f64 <= first.0 as f64 * SAME)
+}
+
 /// The corners of its stairs in per cent and in the axis's unit; of many lengths those that are
 /// most evenly apart in share.
 pub(crate) fn stairs(curve: &[(u64, f64)], unit: f64) -> Vec<(f64, f64)> {
@@ -110,7 +118,7 @@ fn chart(quantity: &Quantity, record: &RunRecord, made: Made<'_>) -> Option<Char
     };
     let all: Vec<(usize, Steps)> = (0..record.results.len()).filter_map(of).collect();
     let curves: Vec<_> = all.iter().map(|(case, steps)| (*case, distribution(steps))).collect();
-    if all.len() > MOST_CASES || curves.iter().all(|(_, curve)| curve.len() < 2) {
+    if all.len() > MOST_CASES || curves.iter().all(|(_, curve)| is_upright(curve)) {
         return None;
     }
     let longest = curves.iter().filter_map(|(_, curve)| curve.last()).map(|last| last.0).max()?;

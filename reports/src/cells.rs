@@ -4,18 +4,21 @@
 //! text axes (and of policies, where one point has several) is a panel. Several cases in one cell,
 //! as from a third numeric axis, show their best. Emulated cases, which do not pay for every use,
 //! have panels of their own behind the others.
+//! A slowdown is against unlimited HBM; where points have baselines of their own, as over machines or
+//! batches, slowdowns of different cells say nothing of each other, and cells show times.
 //! Invariant: every point of the sweep that has both axes is in exactly one cell of one panel.
 
 use crate::measure::Measure;
 use crate::words::{clean, finite};
 use std::collections::BTreeMap;
-use tiersim_models::results::{AxisValue, RunRecord};
+use tiersim_models::results::{AxisValue, CaseRecord, RunRecord};
+use tiersim_models::units::shown::{Unit, of_times};
 
 /// What a cell shows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Cell {
-    /// The least slowdown of its cases; where requests are served, of their TTFT.
-    Slowdown(f64),
+    /// The least of its cases: a slowdown or a time; where requests are served, of their TTFT.
+    Value(f64),
     OutOfMemory,
     /// The point does not resolve.
     Skipped,
@@ -41,6 +44,8 @@ pub(crate) struct Map {
     pub(crate) panels: Vec<Panel>,
     /// Numeric axes over which a cell shows the best.
     pub(crate) folded: Vec<String>,
+    /// Of times; none where cells show slowdowns.
+    pub(crate) unit: Option<Unit>,
 }
 
 type Params = [(String, AxisValue)];
@@ -53,8 +58,13 @@ impl Map {
         let mut axes = numeric_axes(&points).into_iter().filter(|(_, values)| values.len() > 1);
         let ((x, xs), (y, ys)) = (axes.next()?, axes.next()?);
         let folded = axes.map(|(axis, _)| clean(&axis)).collect();
-        let mut map = Map { axes: [x, y], values: [xs, ys], panels: Vec::new(), folded };
         let measure = Measure::of(record)[0];
+        let ps = |case: &CaseRecord| measure.ps(case.outcome.figures()?, record.of(case));
+        let unit = record.common(|on| measure.baseline(on)).is_none().then(|| {
+            let most = record.results.iter().filter_map(ps).max();
+            of_times(most.unwrap_or(0) as f64)
+        });
+        let mut map = Map { axes: [x, y], values: [xs, ys], panels: Vec::new(), folded, unit };
         let several = record.results.windows(2).any(|pair| pair[0].policy != pair[1].policy);
         for case in &record.results {
             let Some(place) = map.place(&case.params) else { continue };
@@ -62,12 +72,15 @@ impl Map {
             if several && !name.contains(&clean(&case.policy)) {
                 name = [clean(&case.policy), name].join(", ").trim_end_matches(", ").to_owned();
             }
-            let ratio = |f| measure.over_baseline(f, record.of(case));
-            let cell = match case.outcome.figures().map(ratio) {
+            let value = |figures| match unit {
+                Some((_, size)) => ps(case).map(|ps| ps as f64 / size),
+                None => measure.over_baseline(figures, record.of(case)),
+            };
+            let cell = match case.outcome.figures().map(value) {
                 None => Cell::OutOfMemory,
                 Some(None) => continue,
                 // Without a baseline there is nothing to compare with.
-                Some(Some(slowdown)) => Cell::Slowdown(finite(slowdown)?),
+                Some(Some(value)) => Cell::Value(finite(value)?),
             };
             map.put((&name, case.emulated), place, cell);
         }
@@ -86,7 +99,7 @@ impl Map {
         }
         // Where there are too many panels, those that pay for every access are shown.
         map.panels.sort_by_key(|panel| panel.emulated);
-        let some = map.slowdowns().next().is_some();
+        let some = map.least_values().next().is_some();
         some.then_some(map)
     }
 
@@ -107,23 +120,23 @@ impl Map {
         });
         let old = self.panels[index].cells.get(&place).copied();
         let kept = match (old, cell) {
-            (Some(Cell::Slowdown(a)), Cell::Slowdown(b)) => Cell::Slowdown(a.min(b)),
-            (Some(Cell::Slowdown(a)), _) => Cell::Slowdown(a),
+            (Some(Cell::Value(a)), Cell::Value(b)) => Cell::Value(a.min(b)),
+            (Some(Cell::Value(a)), _) => Cell::Value(a),
             (Some(Cell::OutOfMemory), Cell::Skipped) => Cell::OutOfMemory,
             _ => cell,
         };
         self.panels[index].cells.insert(place, kept);
     }
 
-    /// The slowdowns of all cells.
-    pub(crate) fn slowdowns(&self) -> impl Iterator<Item = f64> {
-        self.panels.iter().flat_map(Panel::slowdowns)
+    /// What all cells show.
+    pub(crate) fn least_values(&self) -> impl Iterator<Item = f64> {
+        self.panels.iter().flat_map(Panel::least_values)
     }
 
-    /// The least slowdown of those who pay for every access.
+    /// The least of those who pay for every access.
     pub(crate) fn best(&self) -> Option<f64> {
         let paid = self.panels.iter().filter(|panel| !panel.emulated);
-        paid.flat_map(Panel::slowdowns).min_by(f64::total_cmp)
+        paid.flat_map(Panel::least_values).min_by(f64::total_cmp)
     }
 
     /// How many cells are as wanted.
@@ -134,8 +147,8 @@ impl Map {
 }
 
 impl Panel {
-    pub(crate) fn slowdowns(&self) -> impl Iterator<Item = f64> {
-        self.cells.values().filter_map(Cell::slowdown)
+    pub(crate) fn least_values(&self) -> impl Iterator<Item = f64> {
+        self.cells.values().filter_map(Cell::value)
     }
 
     /// Its name, with the mark of what is in it.
@@ -149,9 +162,9 @@ impl Panel {
 }
 
 impl Cell {
-    pub(crate) fn slowdown(&self) -> Option<f64> {
+    pub(crate) fn value(&self) -> Option<f64> {
         match self {
-            Cell::Slowdown(slowdown) => Some(*slowdown),
+            Cell::Value(value) => Some(*value),
             Cell::OutOfMemory | Cell::Skipped => None,
         }
     }
@@ -227,9 +240,10 @@ mod tests {
         let map = Map::of(&record).unwrap();
         let titles: Vec<String> = map.panels.iter().map(Panel::title).collect();
         assert_eq!(titles, ["migrate", "in place (emulated)", "migrate (emulated)"]);
-        let (best, least) = (map.best().unwrap(), map.slowdowns().min_by(f64::total_cmp).unwrap());
+        let (best, least) =
+            (map.best().unwrap(), map.least_values().min_by(f64::total_cmp).unwrap());
         assert!(least < best, "{least}, {best}");
-        assert_eq!(map.panels[0].slowdowns().min_by(f64::total_cmp), Some(best));
+        assert_eq!(map.panels[0].least_values().min_by(f64::total_cmp), Some(best));
     }
 
     #[test]
@@ -261,6 +275,6 @@ mod tests {
         let map = Map::of(&record).unwrap();
         assert_eq!(map.folded, ["depth"]);
         assert_eq!(map.panels.len(), 1);
-        assert!(map.panels[0].cells.values().all(|cell| cell.slowdown().is_some()));
+        assert!(map.panels[0].cells.values().all(|cell| cell.value().is_some()));
     }
 }

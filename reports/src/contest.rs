@@ -1,30 +1,40 @@
 //! Cases against each other: who is quickest, and how far from the best that anybody could be.
 //!
-//! Cases are ranked by mean step. Emulated ones do not pay for every access, so they have no place;
-//! those that look at the whole trace or whose numbers were learned have one, and are marked.
+//! Cases are ranked by [`Measure::ranking`]. Emulated ones do not pay for every access, so they have
+//! no place; those that look at the whole trace or whose numbers were learned have one, and are
+//! marked.
 
+use crate::measure::Measure;
 use std::cmp::Reverse;
 use tiersim_models::results::{CaseRecord, Lookahead, RunRecord};
 
-/// The place of each case by mean step, 1 the quickest; equal steps share one. `None` for cases
-/// that ran out of memory and for emulated ones.
+/// The place of each case, 1 the best; equals share one. `None` for cases that ran out of memory and
+/// for emulated ones.
 pub(crate) fn ranks(record: &RunRecord) -> Vec<Option<usize>> {
-    let step = |case: &CaseRecord| case.outcome.figures().map(|figures| figures.mean_step());
-    let ranked = |case: &CaseRecord| step(case).filter(|_| !case.emulated);
-    let mut steps: Vec<_> = record.results.iter().filter_map(ranked).collect();
-    steps.sort_unstable();
-    let place = |own| steps.partition_point(|other| *other < own) + 1;
-    record.results.iter().map(|case| ranked(case).map(place)).collect()
+    let own = costs(record);
+    let ranked = |(case, cost): (&CaseRecord, &Option<u64>)| cost.filter(|_| !case.emulated);
+    let own: Vec<Option<u64>> = record.results.iter().zip(&own).map(ranked).collect();
+    let mut all: Vec<u64> = own.iter().flatten().copied().collect();
+    all.sort_unstable();
+    let place = |own| all.partition_point(|other| *other < own) + 1;
+    own.into_iter().map(|own| own.map(place)).collect()
 }
 
-/// Indices of the cases in the order of the table: by rank, then emulated ones by mean step, then
-/// those out of memory; equals in the scenario's order.
+/// Indices of the cases in the order of the table: by rank, then emulated ones by the same measure,
+/// then those out of memory; equals in the scenario's order.
 pub(crate) fn order(record: &RunRecord, cases: &mut [usize]) {
+    let costs = costs(record);
     cases.sort_by_key(|&case| {
         let result = &record.results[case];
-        let step = result.outcome.figures().map(|figures| figures.mean_step());
-        (Reverse(step.is_some()), result.emulated, step, case)
+        (Reverse(result.outcome.figures().is_some()), result.emulated, costs[case], case)
     });
+}
+
+/// What cases are ranked by, in picoseconds; `None` for those that ran out of memory.
+fn costs(record: &RunRecord) -> Vec<Option<u64>> {
+    let measure = Measure::ranking(record);
+    let cost = |case: &CaseRecord| measure.ps(case.outcome.figures()?, record.of(case));
+    record.results.iter().map(cost).collect()
 }
 
 /// How much longer a case's mean step is than the bound: 0.25 for a quarter. `None` without a step,

@@ -141,7 +141,7 @@ fn legend(canvas: &mut Canvas, top: f64, shown: &[Series<'_>]) -> f64 {
         key: Box::new({
             let look = series.look;
             move |canvas: &mut Canvas, at: (f64, f64)| {
-                let color = style::series_color(look);
+                let color = style::line_color(look);
                 canvas.line((at.0 - 14.0, at.1), (at.0 + 14.0, at.1), color, 2.5);
                 style::marker(canvas, look, at, 5.0, 1.0);
             }
@@ -228,7 +228,7 @@ impl Panel<'_> {
     fn line(&self, canvas: &mut Canvas, series: &Series<'_>, read: Read<'_>, width: f64) {
         let points: Vec<_> = series.points.iter().map(|point| self.at(point, read)).collect();
         if points.len() > 1 {
-            canvas.path(points, style::series_color(series.look), width);
+            canvas.path(points, style::line_color(series.look), width);
         }
     }
 

@@ -1,6 +1,7 @@
 //! A sweep over two numbers as a map: where the cliff is, and how wide the safe ground.
 //!
-//! Colour is slowdown against unlimited HBM: dark is quick, yellow is slow. Cells that ran out of
+//! Colour is slowdown against unlimited HBM, or time where cells have baselines of their own: dark is
+//! quick, yellow is slow. Cells that ran out of
 //! memory or do not resolve are not coloured and have their own signs, so that absence never looks
 //! like a value. Numbers are written into cells that have room for them.
 //! Invariant: every cell of [`Map`] is drawn; the least of each panel is marked.
@@ -15,9 +16,11 @@ use crate::render::{Chart, Charts};
 use crate::scale::Scale;
 use crate::sheet::{Made, Sheet};
 use crate::style::{self, Color, LABEL, SMALL};
+use crate::units::three_digits;
 use crate::words::{count, number};
 use std::ops::Range;
 use tiersim_models::results::RunRecord;
+use tiersim_models::units::shown::Unit;
 
 const MOST_PANELS: usize = 9;
 
@@ -54,7 +57,7 @@ pub(crate) fn threshold_heat_map<'a>(
     let rows = shown.div_ceil(columns);
     let numbered = numbered_cells(&sheet, &map, columns, rows);
     let top = legend(&mut canvas, top, &map, numbered);
-    let scale = Scale::tight(&map.slowdowns().collect::<Vec<_>>(), 2.5);
+    let scale = Scale::tight(&map.least_values().collect::<Vec<_>>(), 2.5);
     let look = Look { scale, best: map.best(), numbered };
     let right = sheet.width - sheet.aside(150.0);
     // The titles of the axes are shared by all panels and stand outside of them.
@@ -69,17 +72,19 @@ pub(crate) fn threshold_heat_map<'a>(
         let (left, top) = (area.left + width * column, area.top + height * row);
         look.panel(&mut canvas, &map, panel, Rect::new(left, top, left + width, top + height));
     }
-    color_bar(&mut canvas, &look.scale, area, Measure::of(record)[0]);
+    let measure = Measure::of(record)[0];
+    color_bar(&mut canvas, &look.scale, area, (measure, map.unit));
     frame::footer(&mut canvas, record, made.version);
-    let ([x, y], ratio) = (&map.axes, Measure::of(record)[0].ratio());
-    Some(Chart::new(format!("{}: {ratio} by {x} and {y}", record.scenario), canvas))
+    let [x, y] = &map.axes;
+    let what = if map.unit.is_some() { measure.words() } else { measure.ratio() };
+    Some(Chart::new(format!("{}: {what} by {x} and {y}", record.scenario), canvas))
 }
 
 /// Is there room for the numbers in the cells? Heights are those under one row of legend.
 fn numbered_cells(sheet: &Sheet, map: &Map, columns: usize, rows: usize) -> bool {
     let width = ((sheet.width - 180.0) / columns as f64 - 95.0) / map.values[0].len() as f64;
     let height = ((sheet.height - 190.0) / rows as f64 - 70.0) / map.values[1].len() as f64;
-    let texts = map.slowdowns().map(in_cell);
+    let texts = map.least_values().map(in_cell);
     let widest = texts.map(|text| text_width(&text, SMALL)).fold(0.0, f64::max);
     height >= 20.0 && width >= widest + 6.0
 }
@@ -92,7 +97,9 @@ fn legend(canvas: &mut Canvas, top: f64, map: &Map, numbered: bool) -> f64 {
         canvas.rect(key_cell(at), style::viridis(0.0));
         mark_least(canvas, key_cell(at), &key_cell(at), numbered);
     };
-    add("least slowdown of the panel".to_owned(), Box::new(least));
+    let what =
+        if map.unit.is_some() { "least of the panel" } else { "least slowdown of the panel" };
+    add(what.to_owned(), Box::new(least));
     let failed = map.count(|cell| matches!(cell, Cell::OutOfMemory));
     if failed > 0 {
         let key = move |canvas: &mut Canvas, at: (f64, f64)| failed_cell(canvas, key_cell(at));
@@ -110,7 +117,7 @@ fn legend(canvas: &mut Canvas, top: f64, map: &Map, numbered: bool) -> f64 {
 /// What all panels share.
 struct Look {
     scale: Scale,
-    /// The least slowdown of all that pay for every access.
+    /// The least of all that pay for every access.
     best: Option<f64>,
     /// Whether there is room for numbers in the cells.
     numbered: bool,
@@ -133,7 +140,7 @@ impl Look {
                 (plot.left + width * column as f64, plot.bottom - height * row as f64);
             Rect::new(left, bottom - height, left + width, bottom)
         };
-        let least = panel.slowdowns().min_by(f64::total_cmp);
+        let least = panel.least_values().min_by(f64::total_cmp);
         // Cells reach a little under the next ones, so that a viewer's smoothing shows no seam.
         let seamless = |Rect { left, top, right, bottom }: Rect| {
             Rect::new(left, (top - 0.6).max(plot.top), (right + 0.6).min(plot.right), bottom)
@@ -151,11 +158,14 @@ impl Look {
         canvas.frame(plot, style::FRAME, 1.0);
         let mut details = Vec::new();
         if let (Some(least), Some((&(column, row), _))) =
-            (least, cells.iter().find(|(_, cell)| cell.slowdown() == least))
+            (least, cells.iter().find(|(_, cell)| cell.value() == least))
         {
             mark_least(canvas, cell_at(column, row), &plot, self.numbered);
             let at = format!("at ({}, {})", number(xs[column]), number(ys[row]));
-            let least_text = format!("least {}×", number(least));
+            let least_text = match map.unit {
+                Some((unit, _)) => format!("least {} {unit}", three_digits(least)),
+                None => format!("least {}×", number(least)),
+            };
             if !panel.emulated && self.best == Some(least) {
                 details.push(format!("{least_text} {at}, the best of all"));
             }
@@ -171,7 +181,7 @@ impl Look {
         let mut runs: Vec<((usize, Range<usize>), Color)> = Vec::new();
         for (&(column, row), cell) in cells {
             let color = match cell {
-                Cell::Slowdown(slowdown) => style::viridis(self.scale.share(*slowdown)),
+                Cell::Value(value) => style::viridis(self.scale.share(*value)),
                 Cell::OutOfMemory => style::OOM_BAND,
                 Cell::Skipped => style::ABSENT,
             };
@@ -186,18 +196,18 @@ impl Look {
     }
 
     fn cell(&self, canvas: &mut Canvas, cell: Rect, what: &Cell) {
-        let Cell::Slowdown(slowdown) = what else {
+        let Cell::Value(value) = what else {
             return match what {
                 Cell::OutOfMemory => failed_cell(canvas, cell),
                 _ => skipped_cell(canvas, cell),
             };
         };
-        let color = style::viridis(self.scale.share(*slowdown));
+        let color = style::viridis(self.scale.share(*value));
         canvas.rect(cell, color);
         if self.numbered {
             let ink = style::ink_on(color);
             let at = ((cell.left + cell.right) / 2.0, (cell.top + cell.bottom) / 2.0 + 4.5);
-            canvas.text(&in_cell(*slowdown), at, SMALL, ink, Align::Centre);
+            canvas.text(&in_cell(*value), at, SMALL, ink, Align::Centre);
         }
     }
 }
@@ -231,9 +241,9 @@ fn panel_axes(canvas: &mut Canvas, map: &Map, plot: Rect, labels: &[String]) {
     }
 }
 
-/// A slowdown with three digits.
-fn in_cell(slowdown: f64) -> String {
-    match slowdown {
+/// A number with three digits.
+fn in_cell(value: f64) -> String {
+    match value {
         v if v < 10.0 => format!("{v:.2}"),
         v if v < 100.0 => format!("{v:.1}"),
         v => format!("{v:.0}"),
@@ -272,7 +282,12 @@ fn mark_least(canvas: &mut Canvas, cell: Rect, plot: &Rect, numbered: bool) {
     style::star(canvas, at, r, style::WHITE);
 }
 
-fn color_bar(canvas: &mut Canvas, scale: &Scale, area: Rect, measure: Measure) {
+fn color_bar(
+    canvas: &mut Canvas,
+    scale: &Scale,
+    area: Rect,
+    (measure, unit): (Measure, Option<Unit>),
+) {
     let bar = Rect::new(area.right + 34.0, area.top + 24.0, area.right + 56.0, area.bottom - 28.0);
     let axis = scale.along(bar.bottom, bar.top);
     const BANDS: u32 = 200;
@@ -287,10 +302,14 @@ fn color_bar(canvas: &mut Canvas, scale: &Scale, area: Rect, measure: Measure) {
         let y = axis.at(value);
         canvas.line((bar.right, y), (bar.right + 5.0, y), style::FRAME, 1.0);
         let at = (bar.right + 9.0, y + 4.5);
-        canvas.text(&format!("{label}×"), at, SMALL, style::INK, Align::Left);
+        let label = if unit.is_some() { label } else { format!("{label}×") };
+        canvas.text(&label, at, SMALL, style::INK, Align::Left);
     }
     let log = if axis.log { ", logarithmic" } else { "" };
-    let title = format!("{} against unlimited HBM{log}", measure.ratio());
+    let title = match unit {
+        Some((unit, _)) => format!("{} ({unit}{log})", measure.words()),
+        None => format!("{} against unlimited HBM{log}", measure.ratio()),
+    };
     let middle = (bar.top + bar.bottom) / 2.0;
     frame::y_title(canvas, &title, bar.left - 8.0, middle, area.height());
 }

@@ -12,6 +12,7 @@
 use crate::contest::{self, ranks};
 use crate::csv::busiest;
 use crate::hidden::hidden_bytes;
+use crate::measure::Measure;
 use crate::places::links;
 use crate::verdict::verdict;
 use crate::words::oom_reason;
@@ -74,6 +75,7 @@ pub(crate) fn write_summary(
         "verdict": verdict(record).into_iter()
             .map(|(word, text)| json!({ "word": word, "text": text }))
             .collect::<Vec<_>>(),
+        "ranked_by": Measure::ranking(record).words(),
     });
     if record.machines.len() > 1 {
         all["machines"] = record.machines.iter().map(economics_summary::machine).collect();

@@ -9,7 +9,7 @@
 //! Invariant: a chart is made only if every case that ran has its figure, and figures differ: half
 //! a chart would look like a whole one, and one column of points shows nothing.
 
-use crate::against::{Against, HeldAgainst, apart, level};
+use crate::against::{HeldAgainst, apart, bound, own_bound};
 use crate::economics_summary::economics_lines;
 use crate::measure::Measure;
 use crate::names::{each, statistics_note};
@@ -23,6 +23,7 @@ use std::collections::BTreeMap;
 use tiersim_models::results::RunRecord;
 use tiersim_models::results::economics::CaseEconomics;
 use tiersim_models::results::uncertainty::{Band, DrawnCase};
+use tiersim_models::units::shown::of_times;
 
 /// Steps that differ by more are drawn on a logarithmic axis.
 const MOST_LINEAR: f64 = 20.0;
@@ -35,6 +36,8 @@ pub(crate) struct Figure {
     axis: &'static str,
     unit: &'static str,
     front: &'static str,
+    /// Whether it is one of a step, and where steps differ in their work one of a token.
+    of_step: bool,
     of: fn(&CaseEconomics) -> Option<f64>,
     drawn: fn(&DrawnCase) -> Option<f64>,
 }
@@ -47,15 +50,17 @@ pub(crate) const FIGURES: [Figure; 2] = [
         axis: "price of device, host and, of each tier, the case's peak bytes",
         unit: "USD",
         front: "front: none is both cheaper and quicker",
+        of_step: false,
         of: CaseEconomics::dollars_used,
         drawn: |of| of.dollars,
     },
     Figure {
         title: "energy",
         line: "energy",
-        axis: "energy of a step",
+        axis: "energy of a",
         unit: "J",
         front: "front: none is both thriftier and quicker",
+        of_step: true,
         of: CaseEconomics::joules,
         drawn: |of| of.joules,
     },
@@ -82,14 +87,16 @@ pub(crate) fn against<'a>(
 ) -> Option<Chart> {
     let made = made.into();
     let points = Points::of(record, measure);
+    let (unit, ps) = of_times(points.done.iter().map(|p| p.step).max().unwrap_or(0) as f64);
     let mut xy = XyChart { looks: points.series.clone(), ..XyChart::default() };
     let (mut paying, mut bounds, mut places) = (Vec::new(), Vec::new(), BTreeMap::new());
     for point in &points.done {
         let case = &record.results[point.case];
-        let place = ((figure.of)(&case.economics)?, point.step as f64 / 1e9);
+        let steps = if figure.of_step { measure.parts(record.of(case)) } else { 1 } as f64;
+        let place = ((figure.of)(&case.economics)? / steps, point.step as f64 / ps);
         if !point.emulated {
             paying.push(place);
-            bounds.push((place.0, case.bound_step.as_ms()));
+            bounds.push((place.0, own_bound(record, measure, point) as f64 / ps));
         }
         let at = *places.entry(point.series).or_insert(xy.series.len());
         if at == xy.series.len() {
@@ -98,7 +105,7 @@ pub(crate) fn against<'a>(
         }
         xy.series[at].points.push(place);
         if points.done.len() <= MOST_JOINED {
-            bars(&mut xy, figure, record, point, place);
+            bars(&mut xy, (figure, record, point), place, (steps, ps));
         }
     }
     let first = xy.series.first()?.points[0].0;
@@ -113,39 +120,44 @@ pub(crate) fn against<'a>(
         refer(ReferenceKind::Front, figure.front, front);
     }
     // A curve by memory has no place here.
-    let of_all = |(bound, what)| Some((HeldAgainst::Same(measure.bound(bound)?), what));
-    let (held, what) = level(record).and_then(of_all).unwrap_or_else(|| {
-        let against = Against::of(record, measure);
-        (against.bound, against.what)
-    });
+    let (held, what) = bound(record, measure);
     let label = format!("{what}: no policy is faster");
     match held {
-        HeldAgainst::Same(ps) => {
+        HeldAgainst::Same(bound) => {
             let label = label + apart(record);
-            refer(ReferenceKind::Limit, &label, vec![(first, ps as f64 / 1e9)]);
+            refer(ReferenceKind::Limit, &label, vec![(first, bound as f64 / ps)]);
         }
         HeldAgainst::Own => refer(ReferenceKind::Limits, &label, bounds),
         HeldAgainst::Nowhere => {}
     }
     let held = xy.references.iter().flat_map(|reference| &reference.points);
     let shown = xy.series.iter().flat_map(|series| &series.points).chain(held);
-    let steps: Vec<f64> = shown.map(|place| place.1).filter(|ms| *ms > 0.0).collect();
+    let steps: Vec<f64> = shown.map(|place| place.1).filter(|time| *time > 0.0).collect();
     let least = steps.iter().copied().fold(f64::INFINITY, f64::min);
     let log = steps.iter().copied().fold(0.0, f64::max) > MOST_LINEAR * least;
     xy.title = format!("{}: {} against {}", clean(&record.scenario), measure.file(), figure.title);
     xy.notes = notes(record, made.version, figure, points.oom.len());
-    xy.x = Axis::linear(figure.axis, figure.unit);
-    xy.y = Axis { log, ..Axis::linear(measure.words(), "ms") };
+    let axis = match figure.of_step {
+        true => format!("{} {}", figure.axis, measure.part()),
+        false => figure.axis.to_owned(),
+    };
+    xy.x = Axis::linear(&axis, figure.unit);
+    xy.y = Axis { log, ..Axis::linear(measure.words(), unit) };
     Some(xy.styled(made.style))
 }
 
 /// Where a point is in draws: of its time, and of its figure where that differs.
-fn bars(xy: &mut XyChart, figure: &Figure, record: &RunRecord, point: &Point, at: (f64, f64)) {
+fn bars(
+    xy: &mut XyChart,
+    (figure, record, point): (&Figure, &RunRecord, &Point),
+    at: (f64, f64),
+    (steps, ps): (f64, f64),
+) {
     let (Some(of), Some(reach)) = (&record.uncertainty, point.reach) else { return };
     let label = &xy.looks[point.series];
-    let [low, high] = reach.step.map(|ps| ps as f64 / 1e9);
+    let [low, high] = reach.step.map(|end| end as f64 / ps);
     let mut bars = vec![(label.clone(), [(at.0, low), (at.0, high)])];
-    let band = of.band(point.case, figure.drawn);
+    let band = of.band(point.case, |of| Some((figure.drawn)(of)? / steps));
     if let Some(Band { p5, p95, .. }) = band.filter(|band| band.p95 > band.p5) {
         bars.push((label.clone(), [(p5, at.1), (p95, at.1)]));
     }

@@ -55,7 +55,7 @@ fn of_series(points: &Points, index: usize, joined: bool) -> Entry<'_> {
         let tag = Tag { series: Some(index), name: Some(name.clone()), ..Tag::default() };
         canvas.tagged(Tag { at: Some((x, y)), ..tag }, |canvas| {
             if joined {
-                let color = style::series_color(index).tint(0.6);
+                let color = style::line_color(index).tint(0.6);
                 canvas.line((x - 15.0, y), (x + 15.0, y), color, 2.0);
             }
             style::marker(canvas, index, (x, y), 5.5, 1.0);
@@ -142,7 +142,7 @@ pub(crate) fn front_line(canvas: &mut Canvas, stairs: Vec<(f64, f64)>, front: Fr
 
 /// The front of one of several machines, in the machine's colour.
 pub(crate) fn machine_line(canvas: &mut Canvas, stairs: Vec<(f64, f64)>, machine: usize) {
-    canvas.path(stairs, style::series_color(machine).tint(0.45), 3.0);
+    canvas.path(stairs, style::line_color(machine).tint(0.45), 3.0);
 }
 
 /// Whether draws are shown: in a crowd they would hide the points.

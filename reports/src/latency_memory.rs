@@ -92,12 +92,13 @@ fn axes(canvas: &mut Canvas, plot: &Plot) {
     }
     for (value, label) in plot.y.ticks(canvas.sheet.ticks(8, area.height() * 1.5)) {
         let y = plot.y.at(value);
+        // The band has words of its own there, and a tick without a number says nothing.
+        if plot.band.is_some_and(|band| y <= band.bottom + LABEL / 2.0) {
+            continue;
+        }
         canvas.line((area.left, y), (area.right, y), style::GRID, 1.0);
         canvas.line((area.left - 5.0, y), (area.left, y), style::FRAME, 1.0);
-        // The band has words of its own above it.
-        if plot.band.is_none_or(|band| y > band.bottom + LABEL / 2.0) {
-            canvas.text(&label, (area.left - 10.0, y + 5.0), LABEL, style::INK, Align::Right);
-        }
+        canvas.text(&label, (area.left - 10.0, y + 5.0), LABEL, style::INK, Align::Right);
     }
     // A ratio to one baseline is an axis only where there is one.
     let unit = match plot.against.baseline {
@@ -162,7 +163,7 @@ fn lines(canvas: &mut Canvas, plot: &Plot) -> Obstacles {
             if path.len() >= 2 && is_curve {
                 obstacles.lines.extend(path.windows(2).map(|ends| (ends[0], ends[1])));
                 let tag = Tag { series: Some(series), ..Tag::default() };
-                let color = style::series_color(series).tint(0.6);
+                let color = style::line_color(series).tint(0.6);
                 canvas.tagged(tag, |canvas| canvas.path(path, color, 2.0));
             }
         }

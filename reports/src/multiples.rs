@@ -6,7 +6,7 @@
 //! the panel have in common. Of a sweep whose every point would be a panel there is none.
 //! Invariant: every case that ran is in exactly one panel.
 
-use crate::against::apart;
+use crate::against::{apart, own_bound};
 use crate::latency_cost::front;
 use crate::measure::{Measure, by_measure};
 use crate::names::direct;
@@ -118,9 +118,9 @@ fn chart(record: &RunRecord, measure: Measure, made: Made<'_>) -> Option<Chart> 
         };
         // Emulated cases are held against no bound.
         let paying = own.iter().filter(|point| !point.emulated);
-        let bounds: Vec<_> = paying.map(|p| record.results[p.case].bound_step).collect();
+        let bounds: Vec<u64> = paying.map(|point| own_bound(record, measure, point)).collect();
         let same = bounds.windows(2).all(|pair| pair[0] == pair[1]);
-        let bound = bounds.first().filter(|_| same).and_then(|&bound| measure.bound(bound));
+        let bound = bounds.first().copied().filter(|&bound| same && bound > 0);
         Panel {
             name: name.clone(),
             layers: own.iter().zip(&labels).map(layer).collect(),

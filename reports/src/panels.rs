@@ -304,7 +304,7 @@ impl Plot {
             let places = self.places(&layer.line);
             canvas.tagged(tag, |canvas| match layer.unbroken {
                 true if places.len() < 2 => {}
-                true => canvas.path(places, style::series_color(layer.look), 2.0),
+                true => canvas.path(places, style::line_color(layer.look), 2.0),
                 false => style::line(canvas, layer.look, &places),
             });
         }

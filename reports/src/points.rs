@@ -43,7 +43,7 @@ fn reach(record: &RunRecord, case: usize, measure: Measure) -> Option<Reach> {
     let ends = |band: Band| [band.p5, band.p95].map(|end| end.round() as u64);
     Some(Reach {
         memory: ends(of.band(case, |of| Some(of.peak.get() as f64))?),
-        step: ends(of.band(case, |of| measure.drawn(of))?),
+        step: ends(of.band(case, |of| measure.drawn(of, record.of(&record.results[case])))?),
     })
 }
 
@@ -179,7 +179,8 @@ impl Points {
     }
 }
 
-/// Indices of the cases that no other case beats on both peak HBM and mean step, by memory: first
+/// Indices of the cases that no other case beats on both peak HBM and what cases are ranked by, by
+/// memory: first
 /// those of cases that pay for every access and do not see the whole trace, then what those that
 /// see it add, then those of emulated ones.
 ///
@@ -187,7 +188,7 @@ impl Points {
 pub(crate) fn pareto_front(record: &RunRecord) -> Vec<usize> {
     let mut cases: Vec<usize> = Vec::new();
     for front in [Front::Plain, Front::WithOracles, Front::Emulated] {
-        let own = front_of(record, front, Measure::Step, |_| true);
+        let own = front_of(record, front, Measure::ranking(record), |_| true);
         cases.extend(own.into_iter().filter(|case| !cases.contains(case)).collect::<Vec<_>>());
     }
     cases
@@ -219,9 +220,10 @@ fn front_of(
 }
 
 fn coordinates(record: &RunRecord, case: usize, measure: Measure) -> Option<(u64, u64)> {
-    let figures = record.results[case].outcome.figures()?;
+    let case = &record.results[case];
+    let figures = case.outcome.figures()?;
     let memory = figures.peak.get(HBM.index()).map_or(0, |bytes| bytes.get());
-    Some((memory, measure.ps(figures)?))
+    Some((memory, measure.ps(figures, record.of(case))?))
 }
 
 #[cfg(test)]

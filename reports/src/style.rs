@@ -78,6 +78,13 @@ pub(crate) fn series_color(index: usize) -> Color {
     if index < SHAPES { SERIES[index % COLORS] } else { SOFT_INK }
 }
 
+/// The colour of a line of series `index`: markers have a rim, and a yellow line without one is not
+/// seen on white.
+pub(crate) fn line_color(index: usize) -> Color {
+    let color = series_color(index);
+    if color.luminance() > 0.6 { color.shade() } else { color }
+}
+
 /// Draws the marker of series `index`; `opacity` below 1 is for crowds.
 pub(crate) fn marker(canvas: &mut Canvas, index: usize, at: (f64, f64), r: f64, opacity: f64) {
     let look = index as u16;
@@ -122,7 +129,7 @@ pub(crate) fn bar(canvas: &mut Canvas, [from, to]: [(f64, f64); 2], color: Color
 
 /// A line in the colour and the dashes of a look.
 pub(crate) fn line(canvas: &mut Canvas, look: usize, path: &[(f64, f64)]) {
-    let color = series_color(look);
+    let color = line_color(look);
     match DASHES[look % DASHES.len()] {
         _ if path.len() < 2 => {}
         None => canvas.path(path.to_vec(), color, 2.0),

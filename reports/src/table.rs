@@ -14,6 +14,7 @@ mod columns;
 use crate::contest::order;
 use crate::economics_summary::economics_lines;
 use crate::hidden::hidden_words;
+use crate::measure::Measure;
 use crate::names::{assumed, each, names, statistics_words};
 use crate::points::pareto_front;
 use crate::text_table::{Detail, paragraph, table_in_blocks};
@@ -192,12 +193,13 @@ fn chosen(record: &RunRecord, out: &mut String, width: usize) -> Vec<usize> {
     // The verdict names the quickest, so it is there; and the quickest of each policy.
     let mut ranked: Vec<usize> = (0..all).filter(|&case| !record.results[case].emulated).collect();
     order(record, &mut ranked);
-    let mut quickest: BTreeMap<&str, (Span, usize)> = BTreeMap::new();
+    let measure = Measure::ranking(record);
+    let mut quickest: BTreeMap<&str, (u64, usize)> = BTreeMap::new();
     for (case, result) in record.results.iter().enumerate() {
         let Some(figures) = result.outcome.figures() else { continue };
-        let own = (figures.mean_step(), case);
-        let best = quickest.entry(result.policy.as_str()).or_insert(own);
-        *best = own.min(*best);
+        let Some(cost) = measure.ps(figures, record.of(result)) else { continue };
+        let best = quickest.entry(result.policy.as_str()).or_insert((cost, case));
+        *best = (cost, case).min(*best);
     }
     let mut others: Vec<usize> = quickest.into_values().map(|best| best.1).collect();
     others.extend(ranked.first());
@@ -206,9 +208,10 @@ fn chosen(record: &RunRecord, out: &mut String, width: usize) -> Vec<usize> {
     others.retain(|case| !cases.contains(case));
     cases.extend(others);
     let said = format!(
-        "{} of {all} rows: the Pareto front of peak HBM and step time by memory, emulated cases apart \
+        "{} of {all} rows: the Pareto front of peak HBM and {} by memory, emulated cases apart \
          ({shown} of {}), then the quickest of each other policy; the other {} rows are in results.csv",
         cases.len(),
+        measure.words(),
         count(front, "case", "cases"),
         all - cases.len()
     );

@@ -2,7 +2,7 @@
 //! the answer hangs on, and the band of every figure.
 //!
 //! The best of the table is held against each other case that pays for every access, and the best of
-//! its machine against the best of each other machine. A verdict flips if another one is quicker in
+//! its machine against the best of each other machine, by what cases are ranked by. A verdict flips if another one is quicker in
 //! more than one draw of twenty; then the sentence says so, and names the number that decides if
 //! there is one that the difference hangs on.
 //! Invariant: sentences, JSON and tables are made of the same [`Contest`]s and bands.
@@ -12,13 +12,13 @@ mod json;
 
 use crate::column::Column;
 use crate::contest::order;
+use crate::measure::Measure;
 use crate::series::machine_of;
 use crate::units::{decimals, time};
 use crate::words::{count, shortened};
 use std::cmp::Reverse;
 use tiersim_models::results::RunRecord;
 use tiersim_models::results::uncertainty::{Band, DrawnCase, Duel, UncertaintyRecord};
-use tiersim_models::units::Span;
 use tiersim_models::units::shown::of_times;
 
 pub(crate) use csv::{columns, draws_csv};
@@ -62,8 +62,8 @@ pub(crate) struct Contest {
     pub(crate) winner: String,
     pub(crate) other: String,
     pub(crate) duel: Duel,
-    /// Mean steps of both by draw.
-    steps: [Vec<Option<Span>>; 2],
+    /// What both are ranked by, by draw.
+    times: [Vec<Option<f64>>; 2],
 }
 
 impl Contest {
@@ -74,7 +74,7 @@ impl Contest {
 
     /// The rank correlation of each number with how much longer the winner takes.
     fn correlations(&self, of: &UncertaintyRecord) -> Vec<Option<f64>> {
-        let [one, other] = &self.steps;
+        let [one, other] = &self.times;
         of.numbers.iter().map(|number| of.of_difference(number, one, other)).collect()
     }
 }
@@ -87,13 +87,16 @@ pub(crate) fn contests(record: &RunRecord, of: &UncertaintyRecord) -> Vec<Contes
     let runs = |&case: &usize| record.results[case].outcome.figures().is_some();
     let Some(best) = ranked.first().copied().filter(runs) else { return Vec::new() };
     let name = |case: usize| record.results[case].label.clone();
-    let contest = |between, [winner, other]: [String; 2], steps: [Vec<Option<Span>>; 2]| {
-        let duel = of.duel(&steps[0], &steps[1]);
-        Contest { between, winner, other, duel, steps }
+    let contest = |between, [winner, other]: [String; 2], times: [Vec<Option<f64>>; 2]| {
+        let duel = of.duel(&times[0], &times[1]);
+        Contest { between, winner, other, duel, times }
     };
+    let measure = Measure::ranking(record);
+    let drawn = |case: usize, own: &DrawnCase| measure.drawn(own, record.of(&record.results[case]));
+    let least = |cases: &[usize]| of.least(cases, drawn);
     let others = ranked.iter().skip(1).take(MOST_CONTESTS);
     let mut all: Vec<Contest> = others
-        .map(|&case| contest("cases", [name(best), name(case)], [of.steps(best), of.steps(case)]))
+        .map(|&case| contest("cases", [name(best), name(case)], [least(&[best]), least(&[case])]))
         .collect();
     let machine = |case: usize| machine_of(&record.results[case]);
     let cases_of = |wanted: Option<&String>| -> Vec<usize> {
@@ -104,8 +107,8 @@ pub(crate) fn contests(record: &RunRecord, of: &UncertaintyRecord) -> Vec<Contes
         let (Some(own), Some(other)) = (machine(best), machine(case)) else { continue };
         if !seen.contains(&Some(other)) {
             seen.push(Some(other));
-            let steps = [Some(own), Some(other)].map(|machine| of.best(&cases_of(machine)));
-            all.push(contest("machines", [own.clone(), other.clone()], steps));
+            let times = [Some(own), Some(other)].map(|machine| least(&cases_of(machine)));
+            all.push(contest("machines", [own.clone(), other.clone()], times));
         }
     }
     all

@@ -7,12 +7,15 @@
 //! disagree; emulated cases, which do not pay for every access, are never it.
 
 use crate::contest::{gap, marks, order};
+use crate::measure::Measure;
 use crate::series::machine_of;
 use crate::units::{three_digits, time};
 use crate::words::{count, finite, shortened};
 use crate::{replications, uncertainty};
 use tiersim_models::hardware::HBM;
+use tiersim_models::results::served::ServingFigures;
 use tiersim_models::results::{CaseRecord, Figures, Lookahead, Outcome, RunRecord};
+use tiersim_models::units::Time;
 use tiersim_models::units::shown::of_sizes;
 
 /// Most characters of a case's name in a sentence.
@@ -36,6 +39,11 @@ pub(crate) fn verdict(record: &RunRecord) -> Vec<(&'static str, String)> {
         lines.extend(others.into_iter().map(|text| ("machine", text)));
         let others = next(record, &ranked[1..], best, figures);
         lines.extend(others.into_iter().map(|text| ("then", text)));
+        if requests_differ(record) {
+            let words = "cases serve different requests: a case is before others that answers sooner, \
+                         and the lightest load is answered soonest";
+            lines.push(("work", words.to_owned()));
+        }
     } else if !record.results.is_empty() {
         lines.push(("result", "no case that pays for every access ran to its end".to_owned()));
     }
@@ -60,10 +68,9 @@ fn machines(
             continue;
         }
         seen.push(machine);
-        let ratio = own.mean_step().ps() as f64 / (figures.mean_step().ps() as f64).max(1.0);
-        let what = if own.serving.is_some() { "; a step takes" } else { "," };
         let takes = takes(record, case, own);
-        lines.push(format!("{}: {takes}{what} {} the best's", marked(case), compared(ratio)));
+        let against = against(record, (case, own), (best, figures));
+        lines.push(format!("{}: {takes}{against}", marked(case)));
     }
     lines.truncate(MOST_MACHINES);
     lines
@@ -92,42 +99,76 @@ fn peak(figures: &Figures) -> u64 {
 
 /// What a case takes: a step, or what people wait for who ask a served model.
 fn takes(record: &RunRecord, case: &CaseRecord, figures: &Figures) -> String {
+    let (measure, on) = (Measure::ranking(record), record.of(case));
+    let rate = || three_digits(figures.tokens_per_s(on.tokens_per_step));
     let Some(serving) = figures.serving.as_deref() else {
-        return format!("{} per step", time(figures.mean_step().ps() as f64));
+        let step = time(figures.mean_step().ps() as f64);
+        return match measure {
+            Measure::Token => {
+                format!("{step} per step of {}, {} tokens/s", tokens(on.tokens_per_step), rate())
+            }
+            _ => format!("{step} per step"),
+        };
     };
     let [first, per] = [serving.first_token_ms().mean, serving.per_token_ms().mean];
     // Where every answer is one token, there is none behind the first.
     let per = finite(per).map_or(String::new(), |ms| format!(", {} per token", time(ms * 1e9)));
-    let rate = three_digits(figures.tokens_per_s(record.of(case).tokens_per_step));
-    format!("first token after {}{per} (means), {rate} tokens/s", time(first * 1e9))
+    let all = finite(serving.latency_ms().mean)
+        .map_or(String::new(), |ms| format!("a request takes {}, ", time(ms * 1e9)));
+    format!("{all}first token after {}{per} (means), {} tokens/s", time(first * 1e9), rate())
+}
+
+fn tokens(tokens: u64) -> String {
+    count(usize::try_from(tokens).unwrap_or(usize::MAX), "token", "tokens")
+}
+
+/// How much longer one takes than another by what they are ranked by, as the end of a sentence.
+fn against(
+    record: &RunRecord,
+    one: (&CaseRecord, &Figures),
+    other: (&CaseRecord, &Figures),
+) -> String {
+    let measure = Measure::ranking(record);
+    let ps = |(case, figures): (&CaseRecord, &Figures)| measure.ps(figures, record.of(case));
+    let Some((own, first)) = ps(one).zip(ps(other)).filter(|(_, first)| *first > 0) else {
+        return String::new();
+    };
+    let compared = compared(own as f64 / first as f64);
+    match measure {
+        Measure::Latency => format!("; requests take {compared} the best's"),
+        Measure::Token => format!(", {compared} the best's per token"),
+        _ => format!(", {compared} the best's"),
+    }
 }
 
 /// What the best takes, beside the baseline and the bound.
 fn stands(record: &RunRecord, case: &CaseRecord, figures: &Figures) -> String {
-    let step = figures.mean_step().ps() as f64;
-    let base = case.baseline_step.ps() as f64;
+    let (measure, on) = (Measure::ranking(record), record.of(case));
+    let [own, base] = [measure.ps(figures, on).unwrap_or(0), measure.baseline(on)];
     let gap = gap(case).filter(|gap| *gap >= 0.0005).map(change);
-    let mut text = takes(record, case, figures);
-    let ratio = (base > 0.0).then_some(step / base);
-    let of_baseline = ratio.map(|ratio| match equal(ratio) {
-        true => "as long as with unlimited HBM".to_owned(),
-        false => format!("{} the baseline's {} with unlimited HBM", compared(ratio), time(base)),
-    });
-    if figures.serving.is_some() {
-        // Baseline and bound are of a step, which has not been named yet.
-        let bound = gap.map(|gap| format!("{gap} more than its bound"));
-        let words: Vec<String> = of_baseline.into_iter().chain(bound).collect();
-        if !words.is_empty() {
-            text += &format!("; a step takes {}", words.join(", "));
+    let text = takes(record, case, figures);
+    let ratio = (own > 0 && base > 0).then(|| own as f64 / base as f64);
+    let beside = match (measure, ratio) {
+        (_, None) => String::new(),
+        (Measure::Latency, Some(ratio)) if equal(ratio) => {
+            "; requests take as long as with unlimited HBM (the baseline)".to_owned()
         }
-        return text;
-    }
-    text += &match (of_baseline, ratio.is_some_and(equal)) {
-        (None, _) => String::new(),
-        (Some(_), true) => ", as with unlimited HBM (the baseline)".to_owned(),
-        (Some(words), false) => format!(", {words}"),
+        (_, Some(ratio)) if equal(ratio) => ", as with unlimited HBM (the baseline)".to_owned(),
+        (Measure::Latency, Some(ratio)) => {
+            let base = time(base as f64);
+            format!("; requests take {} the baseline's {base} with unlimited HBM", compared(ratio))
+        }
+        (_, Some(ratio)) => {
+            let base = time(on.baseline.mean_step().ps() as f64);
+            format!(", {} the baseline's {base} with unlimited HBM", compared(ratio))
+        }
     };
-    text + &gap.map_or(String::new(), |gap| format!("; {gap} over the bound"))
+    let gap = gap.map_or(String::new(), |gap| match measure {
+        // There is no bound of requests.
+        Measure::Latency => format!("; a step takes {gap} more than its bound"),
+        _ => format!("; {gap} over the bound"),
+    });
+    text + &beside + &gap
 }
 
 /// The quickest of the others that needs less HBM, or else the next; behind one that sees the whole
@@ -160,12 +201,12 @@ fn then(
     less: bool,
 ) -> Option<String> {
     let own = runs(case)?;
-    let (step, first) = (own.mean_step().ps() as f64, figures.mean_step().ps() as f64);
     let mut text = format!("{}: {}", marked(case), takes(record, case, own));
     // Points of a sweep may stand beside different baselines, and times of different work.
-    if first > 0.0 && case.baseline_step == best.baseline_step {
-        let what = if own.serving.is_some() { "; a step takes" } else { "," };
-        text += &format!("{what} {} the best's", compared(step / first));
+    let measure = Measure::ranking(record);
+    let [own_base, base] = [case, best].map(|case| measure.baseline(record.of(case)));
+    if measure == Measure::Token || own_base == base {
+        text += &against(record, (case, own), (best, figures));
     }
     if less {
         let (unit, size) = of_sizes(peak(figures) as f64);
@@ -173,6 +214,16 @@ fn then(
         text += &format!(", with a peak of {own} {unit} of HBM instead of {most}");
     }
     Some(text)
+}
+
+/// Whether cases that ran serve requests that arrive at other times or ask for other answers.
+fn requests_differ(record: &RunRecord) -> bool {
+    let served = record.results.iter().filter_map(|case| runs(case)?.serving.as_deref());
+    let work = |of: &ServingFigures| -> Vec<(Time, u32)> {
+        of.requests.iter().map(|request| (request.arrival, request.output)).collect()
+    };
+    let mut all = served.map(|of| (of.prompt_tokens, work(of)));
+    all.next().is_some_and(|first| all.any(|other| other != first))
 }
 
 fn equal(ratio: f64) -> bool {
@@ -214,6 +265,7 @@ fn misfits(record: &RunRecord) -> Option<String> {
 mod tests {
     use super::*;
     use crate::common;
+    use tiersim_models::results::served::RequestFigures;
     use tiersim_models::units::Span;
 
     fn said(record: &RunRecord, word: &str) -> Vec<String> {
@@ -238,18 +290,82 @@ mod tests {
         assert!(then[1].starts_with("Adam 50/50 migrate: "), "{then:?}");
     }
 
-    /// There is no bound of TTFT.
-    #[test]
-    fn what_is_said_of_a_bound_of_served_requests_names_the_step() {
+    /// A record of one case, with the same requests at unlimited HBM.
+    fn served(output: u32) -> RunRecord {
         let mut record = common::single();
-        let case = &mut record.results[0];
-        case.bound_step = Span::from_ps(250_000_000_000);
+        let request = |ms: u64| RequestFigures {
+            arrival: Time::ZERO,
+            output,
+            queued: Span::ZERO,
+            first_token: Span::from_ps(ms * 200_000_000),
+            latency: Span::from_ps(ms * 1_000_000_000),
+        };
+        let figures = |ms: u64| Figures {
+            serving: Some(Box::new(ServingFigures {
+                requests: vec![request(ms)],
+                end: Time::ZERO + request(ms).latency,
+                ..ServingFigures::default()
+            })),
+            ..common::figures(500.0, 40.0)
+        };
+        record.results[0].outcome = figures(3000).into();
+        record.conditions[0].baseline = figures(2000).into();
+        record
+    }
+
+    /// There is no bound of TTFT, and a server's step is as long as its batch is large.
+    #[test]
+    fn requests_are_held_against_requests_and_a_bound_names_the_step() {
+        let mut record = common::single();
+        record.results[0].bound_step = Span::from_ps(250_000_000_000);
         assert!(said(&record, "result")[0].ends_with("; 100 % over the bound"));
-        let mut figures = common::figures(500.0, 40.0);
-        figures.serving = Some(Box::default());
-        record.results[0].outcome = figures.into();
+        let mut record = served(10);
+        record.results[0].bound_step = Span::from_ps(250_000_000_000);
         let text = &said(&record, "result")[0];
-        assert!(text.ends_with(" with unlimited HBM, 100 % more than its bound"), "{text}");
-        assert!(text.contains("; a step takes 24.2 % more than the baseline's"), "{text}");
+        let expected = "a request takes 3.00 s, first token after 600 ms, 267 ms per token (means), 3.33 \
+                        tokens/s; requests take 50.0 % more than the baseline's 2.00 s with unlimited \
+                        HBM; a step takes 100 % more than its bound";
+        assert!(text.ends_with(expected), "{text}");
+    }
+
+    #[test]
+    fn of_served_requests_the_best_is_who_answers_soonest_and_other_loads_are_told() {
+        let mut record = served(10);
+        let mut other = record.results[0].clone();
+        other.label = "quicker".to_owned();
+        other.outcome = Outcome::Done(
+            Figures {
+                serving: record.conditions[0].baseline.serving.clone(),
+                // Longer steps, of larger batches.
+                ..common::figures(900.0, 40.0)
+            }
+            .into(),
+        );
+        record.results.push(other);
+        assert!(said(&record, "best")[0].starts_with("quicker: "));
+        assert_eq!(said(&record, "work"), [""; 0]);
+        let Outcome::Done(figures) = &mut record.results[1].outcome else { panic!("it ran") };
+        figures.serving.as_mut().expect("it serves").requests[0].output = 5;
+        assert_eq!(said(&record, "work").len(), 1);
+    }
+
+    #[test]
+    fn of_steps_that_differ_in_their_work_the_best_does_the_most() {
+        let mut record = common::single();
+        let mut larger = record.results[0].clone();
+        larger.label = "larger batch".to_owned();
+        larger.conditions = 1;
+        larger.outcome = common::figures(900.0, 40.0).into();
+        let mut on = record.conditions[0].clone();
+        on.tokens_per_step *= 2;
+        record.conditions.push(on);
+        record.results.push(larger);
+        record.results[0].outcome = common::figures(500.0, 40.0).into();
+        let best = &said(&record, "best")[0];
+        assert!(best.starts_with("larger batch: 900 ms per step of "), "{best}");
+        let then = &said(&record, "then")[0];
+        assert!(then.ends_with(", 11.1 % more than the best's per token"), "{then}");
+        record.conditions[1].tokens_per_step /= 2;
+        assert!(!said(&record, "best")[0].starts_with("larger batch: "));
     }
 }

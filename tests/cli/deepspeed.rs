@@ -213,6 +213,27 @@ fn values_that_deepspeed_would_not_take_are_refused() {
     ]);
 }
 
+#[test]
+fn kernels_are_what_is_asked_for_and_a_default_that_is_told() {
+    let project = Project::shipped();
+    let text = r#"{"train_batch_size": 2, "bf16": {"enabled": true}}"#;
+    let ran = turned(&project, text, &[]).ends_with(0);
+    let ran = ran.shows(&["--kernels: not said -> kernels: compiled"]);
+    assert!(!ran.stdout.contains("\n            kernels: "), "{}", ran.stdout);
+    let eager = turned(&project, text, &["--kernels", "eager"]).ends_with(0);
+    let eager = eager.shows(&["            kernels: eager, optimizer_kernels: fused,"]);
+    let peak = |scenario: &str| {
+        project.write("turned.ron", scenario);
+        let run = ["run", "turned.ron", "--no-png", "--no-bound-curve", "--out", "o", "-q"];
+        project.run(&run).ends_with(0);
+        project.json("o/summary.json")["results"][0]["peak_bytes"]["hbm"].as_u64().expect("bytes")
+    };
+    assert!(peak(&eager.stdout) > peak(&ran.stdout));
+    // Of other models such kernels are not known.
+    let gemma = ["--kernels", "eager", "--model", "gemma-2-2b"];
+    turned(&project, text, &gemma).ends_with(2).says(&["kernels"]);
+}
+
 /// DeepSpeed reads Hjson: comments are no keys, and hide none.
 #[test]
 fn comments_hide_no_key() {

@@ -1,6 +1,7 @@
 //! `explain`: its files add up, its answers are those of separate runs, and what cannot be
 //! explained says so.
 
+use crate::common::trace_text::TraceText;
 use crate::common::*;
 
 const FILES: [&str; 8] = [
@@ -45,13 +46,27 @@ fn files_add_up_and_say_the_same_as_stdout() {
 
 #[test]
 fn elasticities_are_differences_of_separate_runs() {
+    are_differences(&[]);
+    // Of another trace than the scenario's, too.
+    are_differences(&["--trace", "traces/other"]);
+}
+
+#[track_caller]
+fn are_differences(instead: &[&str]) {
     let project = Project::new();
-    let ran = project.run(&["explain", CASE, "--case", "lru", "-q"]);
+    TraceText::tiny()
+        .edited(
+            "ops",
+            "mm,b,0,0,200000,2000000,9437184,400000",
+            "mm,b,0,0,250000,2000000,9437184,400000",
+        )
+        .write(&project.path("traces/other"));
+    let ran = project.run(&[&["explain", CASE, "--case", "lru", "-q"], instead].concat());
     assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (Some(0), "", ""));
     let all = project.json("out/case-explain/explain.json");
     let step = |set: Option<String>| -> f64 {
         let set = set.map(|set| vec!["--set".to_owned(), set]).unwrap_or_default();
-        let mut args = vec!["run", CASE, "-q"];
+        let mut args = [&["run", CASE, "-q"], instead].concat();
         args.extend(set.iter().map(String::as_str));
         let ran = project.run(&args);
         // Expectations are of the machine as it is.

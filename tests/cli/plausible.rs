@@ -126,6 +126,18 @@ fn a_part_of_a_cut_holds_something() {
 }
 
 #[test]
+fn percentages_are_what_objects_come_to() {
+    let percent = |numbers: &str| {
+        let policy = format!("Percentages({numbers})");
+        edited(CASE, &[("Lru(spill: [\"dram\"])", &policy)])
+    };
+    let chunks = percent("weights_cpu: 20");
+    chunks.edit(CASE, "hbm: share_of_peak(0.75)", "hbm: share_of_peak(0.75), chunk: kib(4)");
+    tells("share-missed", &percent("weights_cpu: 20"), &percent("weights_cpu: 100"));
+    tells("share-missed", &percent("weights_cpu: 20"), &chunks);
+}
+
+#[test]
 fn budgets_are_shares_and_names_differ() {
     let budget = |share: &str| edited(CASE, &[("share_of_peak(0.75)", share)]);
     let wide = ("capacity: (mib(64), ", "capacity: (gib(64), ");
@@ -138,6 +150,16 @@ fn budgets_are_shares_and_names_differ() {
         edited(CASE, &[("name: \"lru\"", &format!("name: \"{name}\"")), fits])
     };
     tells("names-alike", &named("A ll"), &named("all of it"));
+}
+
+#[test]
+fn policies_have_something_to_place() {
+    let project = Project::new();
+    let text = TraceText::tiny();
+    let header = |table: &str| format!("{}\n", table.lines().next().unwrap());
+    let bare = TraceText::of(&header(&text.objects), &text.ops, &header(&text.uses));
+    bare.write(&project.path("traces/tiny"));
+    tells("nothing-to-place", &project, &Project::new());
 }
 
 #[test]

@@ -169,6 +169,17 @@ fn a_planted_flip_is_counted_and_the_number_behind_it_is_named() {
 }
 
 #[test]
+fn what_is_drawn_on_one_machine_and_not_on_another_is_told_with_the_machine() {
+    let project = project(UNIFORM);
+    project.write("hardware-specs/b.ron", machine(r#"(gb_per_s(100), assumed("test"))"#));
+    project.run(&RUN).ends_with(0);
+    let summary = project.json("o/summary.json");
+    let still = summary["uncertainty"]["assumed_without_range"].as_array().unwrap();
+    assert!(still.contains(&"compute.memory on B".into()), "{still:?}");
+    assert!(!still.contains(&"compute.memory".into()), "{still:?}");
+}
+
+#[test]
 fn results_are_those_of_a_run_without_draws_and_the_same_for_all_threads() {
     let project = project(UNIFORM);
     project.run(&["run", CASE, "--out", "plain"]).ends_with(0);

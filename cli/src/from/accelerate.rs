@@ -82,6 +82,11 @@ pub(super) fn of_accelerate(args: &AccelerateArgs, registry: &Registry) -> Resul
             pageable: hardware.links.iter().any(|link| link.pageable.is_some()),
             max_memory: sizes(args.max_memory.as_deref())?,
         };
+        if training.kernels.is_some() {
+            return Err(Failure::Input(
+                "--kernels: of training, and a device_map generates text; leave it out".to_owned(),
+            ));
+        }
         device_map((!auto).then_some(&args.file), &text, &load)?
     } else {
         let ships = |processes: u64| Some(asked.ships(processes.min(SERVER))?.0);
@@ -98,7 +103,8 @@ pub(super) fn of_accelerate(args: &AccelerateArgs, registry: &Registry) -> Resul
             checkpointing: training.checkpointing,
             open: &|name| opened(&args.file, name),
         };
-        accelerate(&args.file, &text, &launch)?
+        let kernels = training.kernels.map(|kernels| kernels.fields(false));
+        accelerate(&args.file, &text, &launch)?.with_kernels(kernels)
     };
     asked.shown(found, &stem, registry)
 }

@@ -6,7 +6,7 @@
 use super::shown::{Line, command_line, shown};
 use crate::hardware::machine;
 use crate::output::Failure;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use tiersim_input::guide::Guide;
 use tiersim_input::project::{machine_of, machine_with};
@@ -94,6 +94,31 @@ pub(super) struct Training {
     /// The program keeps only the inputs of blocks, and computes the rest again.
     #[arg(long)]
     pub(super) checkpointing: bool,
+    /// The kernels of a step: those that a compiler leaves, or Megatron's (`compiled`), Liger's
+    /// (`fused`), or one for each operation, as PyTorch runs a model of transformers (`eager`) [default: compiled].
+    #[arg(long, value_enum)]
+    pub(super) kernels: Option<KernelsName>,
+}
+
+/// Kernels of a step, as a scenario says them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum KernelsName {
+    Compiled,
+    Eager,
+    Fused,
+}
+
+impl KernelsName {
+    /// The fields of a scenario; `fused_update` where the framework updates weights by a kernel of
+    /// its own.
+    pub(super) fn fields(self, fused_update: bool) -> &'static str {
+        match self {
+            KernelsName::Compiled => "kernels: compiled",
+            KernelsName::Fused => "kernels: fused",
+            KernelsName::Eager if fused_update => "kernels: eager, optimizer_kernels: fused",
+            KernelsName::Eager => "kernels: eager",
+        }
+    }
 }
 
 /// How much is generated.

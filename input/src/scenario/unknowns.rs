@@ -79,8 +79,10 @@ impl Unknowns {
             number.values = values(of, &number.name, draws, seed);
         }
         let named = |(machine, path, _): &(String, String, &Fact)| {
+            // The same path of another machine may be drawn.
+            let of_several = names.contains(path);
             let alone = blind.iter().filter(|(_, other, _)| other == path).count() == 1;
-            if alone { path.clone() } else { format!("{path} on {machine}") }
+            if alone && !of_several { path.clone() } else { format!("{path} on {machine}") }
         };
         let mut blind: Vec<String> = blind.iter().map(named).collect();
         blind.dedup();

@@ -49,6 +49,9 @@ pub struct DrawnNumber {
 pub struct DrawnCase {
     /// Mean step.
     pub step: Span,
+    /// Mean time from a request's arrival to its last token in milliseconds, where requests are
+    /// served.
+    pub latency_ms: Option<f64>,
     /// Mean time to the first token in milliseconds, where requests are served.
     pub first_token_ms: Option<f64>,
     /// Mean time per further token in milliseconds, where requests are served.
@@ -68,6 +71,7 @@ impl DrawnCase {
         let finite = |ms: f64| ms.is_finite().then_some(ms);
         DrawnCase {
             step: figures.mean_step(),
+            latency_ms: serving.and_then(|of| finite(of.latency_ms().mean)),
             first_token_ms: serving.and_then(|of| finite(of.first_token_ms().mean)),
             per_token_ms: serving.and_then(|of| finite(of.per_token_ms().mean)),
             peak: figures.peak.get(HBM.index()).copied().unwrap_or(Bytes::ZERO),
@@ -137,35 +141,32 @@ impl UncertaintyRecord {
         Band::of(self.cases[case].iter().flatten().filter_map(figure).collect())
     }
 
-    /// The quickest of some cases at each draw; `None` where none fits.
-    pub fn best(&self, cases: &[usize]) -> Vec<Option<Span>> {
-        let at = |draw: usize| cases.iter().filter_map(|&case| self.step(case, draw)).min();
+    /// The least of a figure of some cases at each draw, each by its index; `None` where none of them
+    /// fits and has one.
+    pub fn least(
+        &self,
+        cases: &[usize],
+        figure: impl Fn(usize, &DrawnCase) -> Option<f64>,
+    ) -> Vec<Option<f64>> {
+        let of = |case: usize, draw: usize| figure(case, self.cases[case][draw].as_ref()?);
+        let at = |draw| cases.iter().filter_map(|&case| of(case, draw)).reduce(f64::min);
         (0..self.draws).map(at).collect()
     }
 
-    /// The mean steps of a case by draw.
-    pub fn steps(&self, case: usize) -> Vec<Option<Span>> {
-        (0..self.draws).map(|draw| self.step(case, draw)).collect()
-    }
-
-    fn step(&self, case: usize, draw: usize) -> Option<Span> {
-        self.cases[case][draw].map(|of| of.step)
-    }
-
-    /// How often steps `one` are shorter than steps `other`, by draw.
-    pub fn duel(&self, one: &[Option<Span>], other: &[Option<Span>]) -> Duel {
+    /// How often times `one` are shorter than times `other`, by draw.
+    pub fn duel(&self, one: &[Option<f64>], other: &[Option<f64>]) -> Duel {
         let differences = differences(one, other);
         let of = |order| differences.iter().filter(|own| own.total_cmp(&0.0) == order).count();
         let [wins, losses, ties] = [Ordering::Less, Ordering::Greater, Ordering::Equal].map(of);
         Duel { wins, losses, ties, decides: self.decides(&differences) }
     }
 
-    /// The rank correlation of a number with how much longer steps `one` are than steps `other`.
+    /// The rank correlation of a number with how much longer times `one` are than times `other`.
     pub fn of_difference(
         &self,
         number: &DrawnNumber,
-        one: &[Option<Span>],
-        other: &[Option<Span>],
+        one: &[Option<f64>],
+        other: &[Option<f64>],
     ) -> Option<f64> {
         rank_correlation(&number.values, &differences(one, other))
     }
@@ -191,11 +192,10 @@ impl UncertaintyRecord {
     }
 }
 
-/// How much longer one is than the other, by draw, in picoseconds; one that does not fit is behind
-/// one that does.
-fn differences(one: &[Option<Span>], other: &[Option<Span>]) -> Vec<f64> {
-    let difference = |(one, other): (&Option<Span>, &Option<Span>)| match (one, other) {
-        (Some(one), Some(other)) => one.ps() as f64 - other.ps() as f64,
+/// How much longer one is than the other, by draw; one that does not fit is behind one that does.
+fn differences(one: &[Option<f64>], other: &[Option<f64>]) -> Vec<f64> {
+    let difference = |(one, other): (&Option<f64>, &Option<f64>)| match (one, other) {
+        (Some(one), Some(other)) => one - other,
         (Some(_), None) => f64::NEG_INFINITY,
         (None, Some(_)) => f64::INFINITY,
         (None, None) => 0.0,
@@ -249,6 +249,7 @@ mod tests {
         let case = |ps: &Option<u64>| {
             ps.map(|ps| DrawnCase {
                 step: Span::from_ps(ps),
+                latency_ms: None,
                 first_token_ms: None,
                 per_token_ms: None,
                 peak: Bytes::ZERO,
@@ -282,13 +283,14 @@ mod tests {
         let one = [None, Some(9), Some(5), Some(5)];
         let other = [Some(8), Some(8), Some(5), None];
         let of = record(&[&noise, &memory], &[&one, &other]);
-        let duel = of.duel(&of.steps(0), &of.steps(1));
+        let steps = |cases: &[usize]| of.least(cases, |_, own| Some(own.step.ps() as f64));
+        let duel = of.duel(&steps(&[0]), &steps(&[1]));
         assert_eq!((duel.wins, duel.losses, duel.ties), (1, 2, 1));
         let (number, correlation) = duel.decides.unwrap();
         assert_eq!(of.numbers[number].name, "n1");
         assert!((correlation + 1.0).abs() < 1e-12);
         assert_eq!((of.fits(0), of.fits(1)), (3, 3));
-        assert_eq!(of.best(&[0, 1])[0], Some(Span::from_ps(8)));
+        assert_eq!(steps(&[0, 1]), [Some(8.0), Some(8.0), Some(5.0), Some(5.0)]);
     }
 
     #[test]

@@ -31,6 +31,9 @@ use tiersim_models::workload::{Object, ObjectKind, Trace};
 /// Room for rounding where percentages are added up.
 const ROUNDING: f64 = 1e-9;
 
+/// What whole objects come to may be so many points of per cent off what was asked for.
+const MOST_MISSED: f64 = 10.0;
+
 /// Parameters of `percentages`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PercentagesConfig {
@@ -140,6 +143,33 @@ impl Recipe for PercentagesConfig {
 
     fn access(&self) -> Option<Access> {
         Some(self.access)
+    }
+
+    fn missed_share(&self, trace: &Trace) -> Option<String> {
+        let six = self.six?;
+        let homes = homes(trace, &six, self.sep_layer, &self.tiers);
+        Group::ALL.into_iter().find_map(|group| {
+            let objects = trace.objects.iter().zip(&homes);
+            let mut bytes = [0u128; 2];
+            let mut all = 0;
+            for (object, home) in
+                objects.filter(|(object, _)| Group::of(object.kind) == Some(group))
+            {
+                let own = u128::from(object.bytes.get());
+                all += own;
+                bytes
+                    .iter_mut()
+                    .zip(self.tiers)
+                    .filter(|(_, tier)| tier == home)
+                    .for_each(|at| *at.0 += own);
+            }
+            let names = NAMES[group as usize].into_iter().zip(six.0[group as usize]);
+            let reached = bytes.map(|bytes| 100.0 * bytes as f64 / all as f64);
+            let mut each = names.zip(reached).filter(|_| all > 0);
+            let ((name, asked), got) =
+                each.find(|((_, asked), got)| (asked - got).abs() > MOST_MISSED)?;
+            Some(format!("{name}: {asked} comes to {got:.0}"))
+        })
     }
 }
 

@@ -11,6 +11,7 @@ use super::folder::{MOST_ROWS, Report, ResultFolder};
 use super::summary::{Case, Machine, Summary};
 use crate::html::{Page, Table, Tone};
 use crate::text_table::Side::{Left, Right};
+use crate::units::three_digits;
 use crate::words::{count, number, short_fingerprint};
 use std::collections::BTreeMap;
 
@@ -23,8 +24,11 @@ const FIGURES: [(&str, &str, f64); 8] = [
     ("mean TPOT, ms", "serving.tpot_ms.mean", 1.0),
     ("energy of a step, J", "energy_j", 1.0),
     ("price, USD", "cost_usd", 1.0),
-    ("step over the bound, %", "gap_to_bound", 0.01),
+    ("step over the bound, %", "gap_to_bound", PERCENT),
 ];
+const PERCENT: f64 = 0.01;
+/// What is more than so many times as much is said in times.
+const MOST_PERCENT: f64 = 10.0;
 const ABSENT: &str = "-";
 const GIB: f64 = (1u64 << 30) as f64;
 
@@ -105,10 +109,14 @@ fn assumed(summary: &Summary) -> String {
 }
 
 fn best(summary: &Summary) -> String {
+    // Labels of cases on several machines end so already, where the machine has the same name.
+    let on = |best: &Case| format!(" on {}", best.hardware);
     match summary.best() {
         None => ABSENT.to_owned(),
-        Some(best) if summary.machines.is_empty() => best.label.clone(),
-        Some(best) => format!("{} on {}", best.label, best.hardware),
+        Some(best) if summary.machines.is_empty() || best.label.ends_with(&on(best)) => {
+            best.label.clone()
+        }
+        Some(best) => best.label.clone() + &on(best),
     }
 }
 
@@ -181,6 +189,12 @@ fn row(table: &mut Table, first: [String; 2], texts: &[Option<String>], unit: Op
     if let [one, other] = texts {
         cells.push(match (value(one), value(other)) {
             _ if one == other => "equal".to_owned(),
+            (Some(one), Some(other)) if unit == Some(PERCENT) => {
+                format!("{:+.2} points", (other - one) / PERCENT)
+            }
+            (Some(one), Some(other)) if one > 0.0 && other > MOST_PERCENT * one => {
+                format!("{} times", three_digits(other / one))
+            }
             (Some(one), Some(other)) if one != 0.0 => {
                 format!("{:+.2} %", (other - one) / one.abs() * 100.0)
             }

@@ -5,8 +5,10 @@
 //! Invariant: whatever bytes come in, the answer is a summary or a sentence; places are those of
 //! the file.
 
+use crate::measure::Measure;
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use tiersim_models::results::MACHINE;
 
@@ -40,6 +42,8 @@ pub(crate) struct Summary {
     pub(super) assumed: Vec<Number>,
     #[serde(default)]
     pub(super) verdict: Vec<Said>,
+    #[serde(default)]
+    pub(super) ranked_by: String,
     /// There only where several are compared.
     #[serde(default)]
     pub(super) machines: Vec<Machine>,
@@ -113,6 +117,7 @@ pub(crate) struct Case {
     pub(super) bound_by: String,
     pub(super) gap_to_bound: Option<f64>,
     pub(super) emulated: bool,
+    rank: Option<u64>,
     pub(super) learned: bool,
     pub(super) sight: String,
     pub(super) statistics: Option<String>,
@@ -181,6 +186,7 @@ pub(super) struct OutOfMemory {
 pub(super) struct Serving {
     pub(super) ttft_ms: Spread,
     pub(super) tpot_ms: Spread,
+    latency_ms: Spread,
     pub(super) queued_ms: Spread,
     pub(super) kv_hit_ratio: Option<f64>,
 }
@@ -247,19 +253,33 @@ impl Summary {
         Ok(summary)
     }
 
-    /// Indices of the cases in the order of the text table: by mean step, then emulated ones, then
-    /// those out of memory; equals in the scenario's order.
+    /// Indices of the cases in the order of the text table: by rank, then emulated ones by what they
+    /// would be ranked by, then those out of memory; equals in the scenario's order.
     pub(super) fn order(&self) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.results.len()).collect();
         order.sort_by(|&a, &b| {
             let (one, other) = (&self.results[a], &self.results[b]);
-            let step = |case: &Case| case.step().unwrap_or(f64::INFINITY);
-            (one.oom, one.emulated)
-                .cmp(&(other.oom, other.emulated))
-                .then(step(one).total_cmp(&step(other)))
-                .then(a.cmp(&b))
+            let key = |case: &Case| (case.oom, case.emulated, case.rank.unwrap_or(u64::MAX));
+            let unranked = || match one.rank {
+                Some(_) => Ordering::Equal,
+                None => self.cost(one).total_cmp(&self.cost(other)),
+            };
+            key(one).cmp(&key(other)).then_with(unranked).then(a.cmp(&b))
         });
         order
+    }
+
+    /// What a case is ranked by, as the file says; what files of earlier versions have is the step.
+    fn cost(&self, case: &Case) -> f64 {
+        let is = |measure: Measure| self.ranked_by == measure.words();
+        let cost = match () {
+            () if is(Measure::Token) => {
+                case.throughput.as_ref().and_then(|of| of.value).map(f64::recip)
+            }
+            () if is(Measure::Latency) => case.serving.as_ref().and_then(|of| of.latency_ms.mean),
+            () => case.step(),
+        };
+        cost.unwrap_or(f64::INFINITY)
     }
 
     /// What the cases have of a text, each once and in their order; of no cases the file's `own`.
