@@ -3,7 +3,7 @@
 //! Invariant: one warning a rule and a scenario, with the first place and how many there are.
 
 use crate::import::recording::element_type;
-use crate::scenario::{Budget, Case, OpTime, Scenario};
+use crate::scenario::{Budget, Case, OpTime, Scenario, TraceSource};
 use std::collections::{BTreeMap, BTreeSet};
 use tiersim_models::diagnostic::Warning;
 use tiersim_models::hardware::TierKind;
@@ -46,6 +46,7 @@ pub fn lint_scenario(scenario: &Scenario, trace: &Trace) -> Vec<Warning> {
         slower_first(scenario),
         empty_parts(scenario),
         missed_shares(scenario, trace),
+        coarse_iterations(scenario),
     ];
     of_trace.into_iter().chain(of_cases).flatten().collect()
 }
@@ -329,4 +330,28 @@ fn missed_shares(scenario: &Scenario, trace: &Trace) -> Option<Warning> {
     let reason = "objects stay whole, and a layer has few of them";
     let remedy = "split them: give the case a `chunk`, such as `chunk: mib(32)`";
     warning(["share-missed", "policies"], (first, found.len()), reason, remedy)
+}
+
+/// `coarse-iterations`: what an op has brought in is there for the next one, which uses it again.
+fn coarse_iterations(scenario: &Scenario) -> Option<Warning> {
+    let TraceSource::Serving(source) = &scenario.workload.trace else { return None };
+    let serving = &source.serving;
+    let layers = serving.card.layers;
+    let said = match (serving.layer_groups < layers, serving.merge > 1) {
+        (false, false) => return None,
+        (true, false) => format!("layer_groups: {}", serving.layer_groups),
+        (false, true) => format!("merge: {}", serving.merge),
+        (true, true) => {
+            format!("layer_groups: {}, merge: {}", serving.layer_groups, serving.merge)
+        }
+    };
+    let cases = || scenario.cases.iter().filter(|case| case.policy.has_homes_outside());
+    let first = cases().next().map(|case| format!("{:?} with {said}", case.label));
+    let reason = format!(
+        "an op of several of the {layers} layers, or of several iterations, reads at once what each of \
+         them would fetch or read anew, so that what lives outside HBM costs too little or nothing"
+    );
+    let remedy = format!("write `layer_groups: {layers}` and `merge: 1`");
+    let all = (first, cases().count());
+    warning(["coarse-iterations", "workload"], all, reason, &remedy)
 }

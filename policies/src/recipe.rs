@@ -161,6 +161,12 @@ pub trait Recipe: Any + fmt::Debug + Send + Sync {
         None
     }
 
+    /// Whether the policy says beforehand what lives outside HBM, to be fetched or used there whenever an
+    /// op uses it.
+    fn has_homes_outside(&self) -> bool {
+        false
+    }
+
     /// In words, a share that was asked for and that whole objects of a trace come nowhere near.
     fn missed_share(&self, _: &Trace) -> Option<String> {
         None

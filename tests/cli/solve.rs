@@ -167,6 +167,29 @@ fn solve_equals_a_fine_grid() {
 }
 
 #[test]
+fn counts_are_whole_without_being_told() {
+    let project = Project::shipped();
+    let workload = format!("Model({SMALL}, mode: train(batch: 3, sequence: 256))");
+    project.write("small.ron", scenario(&workload, "(name: \"all\", policy: AllHbm)"));
+    let limit = 4e8 / f64::from(1 << 30);
+    let limit = format!("peak_gib <= {limit}");
+    let ask = ["solve", "small.ron", "--maximize", "workload.mode.batch", "--such-that", &limit];
+    let ask = [&ask[..], &["--format", "json", "--out", "s"]].concat();
+    let ran = project.run(&ask).ends_with(0);
+    let solved: Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    let answer = number(&solved, "answer.value");
+    let fits = |batch: f64| {
+        let set = format!("workload.mode.batch={batch}");
+        project.run(&["run", "small.ron", "--set", &set, "--out", "r", "-q"]).ends_with(0);
+        let peak = number(&project.json("r/summary.json")["results"][0], "peak_bytes.hbm");
+        peak <= 4e8
+    };
+    assert!(fits(answer) && !fits(answer + 1.0), "{answer}");
+    assert!(solved["monotone"].as_bool().unwrap(), "{}", ran.stdout);
+    assert_eq!(project.run(&[&ask[..], &["--whole"]].concat()).stdout, ran.stdout);
+}
+
+#[test]
 fn a_question_that_means_nothing_is_refused() {
     let project = Project::shipped();
     project.write("scenarios/small.ron", scenario(RECORDED, PAGED));

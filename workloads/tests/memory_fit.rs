@@ -11,7 +11,7 @@ use tiersim_workloads::memory::fit::{Pace, fit, serving};
 use tiersim_workloads::memory::inference::Kv;
 use tiersim_workloads::memory::zero::MILLION;
 use tiersim_workloads::transformer::Card;
-use tiersim_workloads::transformer::card::Family;
+use tiersim_workloads::transformer::card::{Experts, Family};
 use tiersim_workloads::transformer::format::Format;
 use tiersim_workloads::transformer::training::{
     Attention, Checkpointing, Kernels, Loss, Optimizer, UpdateTime,
@@ -276,6 +276,12 @@ fn what_is_served_is_made_to_fit_too() {
     let kv = 2.0 * 40.0 * 40.0 * 128.0 * 2.0 * 4096.0;
     let seconds = found.least[0].seconds.expect("all rates are known");
     assert!((seconds - (26e9 / 2.5e10 + (26e9 + kv) / 1e12)).abs() < 1e-9, "{seconds}");
+    // One token chooses two of eight experts, which are 24 of these 26 GB: the others stay away.
+    let experts = Experts { count: 8, active: 2, ffn: 1, shared: 0, dense_first: 0 };
+    let job = Serving { experts: Some((experts, 4_000_000_000)), ..job };
+    let found = serving::fit(&job, &budget, &rates).expect("it fits 128 bits");
+    let seconds = found.least[0].seconds.expect("all rates are known");
+    assert!((seconds - (8e9 / 2.5e10 + (8e9 + kv) / 1e12)).abs() < 1e-9, "{seconds}");
 }
 
 fn switched(job: &Training) -> SwitchTable {

@@ -5,6 +5,7 @@ use crate::output::Failure;
 use crate::runs::{seeded, use_threads};
 use tiersim_input::scenario::sweep::{read_run_with, written_at};
 use tiersim_input::text::condition::Condition;
+use tiersim_input::text::typed::WHOLE;
 use tiersim_models::results::metrics::{METRICS, unit_of};
 use tiersim_models::results::solved::{Asked, Variable};
 use tiersim_policies::scenario::Scenario;
@@ -154,6 +155,16 @@ impl<'a> Asking<'a> {
         Ok(written_at(scenario, &self.overrides, self.registry, path)?)
     }
 
+    /// Whether a file takes whole numbers only there: what it says of another one near `near`.
+    fn takes_whole(&self, path: &str, unit: &str, near: f64) -> bool {
+        let part = near.floor() + 0.5;
+        let value = if unit.is_empty() { format!("{part}") } else { format!("{unit}({part})") };
+        let own = (path.to_owned(), value);
+        let overrides: Vec<_> = self.overrides.iter().cloned().chain([own]).collect();
+        let read = read_run_with(&self.args.question.scenario, &overrides, self.registry);
+        read.is_err_and(|problems| problems.0.iter().any(|problem| problem.rule == WHOLE))
+    }
+
     fn variable(&self, vary: &Vary) -> Result<(Variable, Range), Failure> {
         let path = in_machine(&vary.path);
         let there = self.written_at(&path)?;
@@ -166,7 +177,7 @@ impl<'a> Asking<'a> {
                  and with --unit in which unit"
             )));
         };
-        let whole = self.args.whole || ["copies", "requests", "drives"].contains(&&*unit);
+        let whole = self.args.whole || self.takes_whole(&path, &unit, (from + to) / 2.0);
         let range = Range { from, to, log: from > 0.0, whole, resolution: self.args.resolution };
         Ok((Variable { path, unit }, range))
     }

@@ -54,6 +54,9 @@ fn sampled(sample: &str) -> Result<Document, Fault> {
     document.map_err(|problems| Fault::Said(problems.to_string()))
 }
 
+/// The rule of a place where a whole number stands and something else is written.
+pub const WHOLE: &str = "a whole number must stand here";
+
 /// What to write where a whole number must stand and something else that is one does.
 fn as_whole(text: &str) -> String {
     let inner = text.trim_matches('"');
@@ -85,7 +88,7 @@ impl Value<'_> {
             (Ok(number), _) => visitor.visit_u64(number),
             (_, Ok(number)) => visitor.visit_i64(number),
             (Err(ron::Error::IntegerOutOfBounds), _) => Err(Fault::OutOfRange),
-            _ => return Err(self.fault("a whole number must stand here", as_whole(self.text()))),
+            _ => return Err(self.fault(WHOLE, as_whole(self.text()))),
         };
         self.placed(read)
     }

@@ -65,6 +65,10 @@ impl Recipe for AdamStateConfig {
         }
     }
 
+    fn has_homes_outside(&self) -> bool {
+        true
+    }
+
     fn details(&self) -> String {
         let score = match self.score {
             Score::Adam => String::new(),

@@ -89,6 +89,10 @@ impl Recipe for DeviceMapConfig {
         "device-map"
     }
 
+    fn has_homes_outside(&self) -> bool {
+        true
+    }
+
     fn details(&self) -> String {
         let hbm = match self.hbm {
             Limit::Bytes(bytes) => format!("hbm {bytes}"),

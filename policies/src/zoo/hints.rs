@@ -46,6 +46,10 @@ impl Recipe for HintsConfig {
         "hints"
     }
 
+    fn has_homes_outside(&self) -> bool {
+        true
+    }
+
     fn details(&self) -> String {
         self.access.to_string()
     }

@@ -113,6 +113,10 @@ impl Recipe for LayersConfig {
         self.arrival.name()
     }
 
+    fn has_homes_outside(&self) -> bool {
+        true
+    }
+
     fn details(&self) -> String {
         match self.arrival {
             Arrival::Hooks => "layer by layer".to_owned(),

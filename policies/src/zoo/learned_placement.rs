@@ -99,6 +99,10 @@ impl Recipe for LearnedPlacementConfig {
         "learned-placement"
     }
 
+    fn has_homes_outside(&self) -> bool {
+        true
+    }
+
     fn details(&self) -> String {
         let rule = match self.origin {
             Origin::Learned => "trained".to_owned(),

@@ -112,6 +112,10 @@ impl Recipe for PercentagesConfig {
         "percentages"
     }
 
+    fn has_homes_outside(&self) -> bool {
+        self.six.is_none_or(|Six([weights, cache, _])| weights[0] < 100.0 || cache[0] < 100.0)
+    }
+
     fn details(&self) -> String {
         let numbers = match &self.six {
             Some(Six(six)) => {

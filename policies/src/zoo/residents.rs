@@ -100,6 +100,10 @@ impl Recipe for ResidentsConfig {
         }
     }
 
+    fn has_homes_outside(&self) -> bool {
+        true
+    }
+
     fn details(&self) -> String {
         match self.rule {
             Rule::Smallest => format!("smallest first, {}", self.access),

@@ -75,6 +75,10 @@ impl Recipe for ShardedConfig {
         "sharded"
     }
 
+    fn has_homes_outside(&self) -> bool {
+        true
+    }
+
     fn details(&self) -> String {
         let by = match self.by {
             Measure::Bytes => "bytes",

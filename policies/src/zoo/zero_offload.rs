@@ -106,6 +106,10 @@ impl Recipe for ZeroOffloadConfig {
         NAME
     }
 
+    fn has_homes_outside(&self) -> bool {
+        self.parameters != HBM && self.parameters_share > 0.0
+    }
+
     fn details(&self) -> String {
         let percent = |share: f64| match share {
             share if share < 1.0 => format!("{}% of ", (share * 1000.0).round() / 10.0),

@@ -14,6 +14,7 @@
 mod cost;
 mod emit;
 mod pool;
+mod reached;
 mod schedule;
 
 use super::card::Card;

@@ -33,7 +33,7 @@ pub(super) fn is_idle(flag: &str) -> bool {
 
 /// Why a flag says nothing, by how it begins.
 pub(super) fn reason(flag: &str) -> Option<&'static str> {
-    let table: [(&[&str], &str); 9] = [
+    let table: [(&[&str], &str); 10] = [
         (&["$"], "a variable of the shell"),
         (
             &[
@@ -78,6 +78,10 @@ pub(super) fn reason(flag: &str) -> Option<&'static str> {
             "replicas are alike: this is one of them, with its part of the requests",
         ),
         (
+            &["enable-expert-parallel"],
+            "experts spread over the ranks that split the rest are as large there",
+        ),
+        (
             &[
                 "enforce-eager",
                 "compilation-config",
@@ -91,7 +95,6 @@ pub(super) fn reason(flag: &str) -> Option<&'static str> {
                 "async-scheduling",
                 "disable-async",
                 "num-scheduler-steps",
-                "enable-expert-parallel",
                 "moe-",
                 "block-manager",
                 "max-seq-len-to-capture",

@@ -59,13 +59,16 @@ fn cost(job: &Serving) -> Result<(Cost, u128), Overflow> {
     let ranks = u128::from(job.gpus_per_node);
     let used = job.experts.map_or(job.params, |(_, used)| used);
     let per_rank = u128::from(used).div_ceil(u128::from(job.tensor * job.pipeline));
+    let idle = account.bytes("weights", job.offload_weights) as f64 * idle_share(job);
+    // Experts that nobody chooses stay where they are.
+    let idle_at = |place| if job.offload_weights == place { idle as u128 } else { 0 };
+    let on_drives = idle_at(Place::Nvme);
     let cost = Cost {
         flops: 2 * per_rank * u128::from(job.batch),
-        host: away,
-        nvme: of(Place::Nvme) * ranks,
+        host: away.saturating_sub(idle_at(Place::Cpu) + on_drives),
+        nvme: of(Place::Nvme).saturating_sub(on_drives) * ranks,
         ..Cost::default()
     };
-    let idle = account.bytes("weights", job.offload_weights) as f64 * idle_share(job);
     Ok((cost, (of(Place::Gpu) + away).saturating_sub(idle as u128)))
 }
 

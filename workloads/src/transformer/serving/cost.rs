@@ -3,10 +3,11 @@
 //! They are those of the graph that training and generation walk: a block is walked once for each
 //! number of tokens that iterations have, and attention is put in for what the requests attend to.
 //! Requests that decode are one kernel, whose shape has the mean of what they attend to and whose
-//! FLOPs and bytes are the sum; prompts that begin alike are one kernel. Experts are those that
-//! equally likely draws give so many tokens, the same in every layer.
+//! FLOPs and bytes are the sum; prompts that begin alike are one kernel. Experts are as many as
+//! equally likely draws give so many tokens in the mean over the layers.
 //! Invariant: sums are made in 128 bits.
 
+use super::reached::Reached;
 use super::{GroupWork, Serving};
 use crate::transformer::card::{Card, Experts, Windows};
 use crate::transformer::generation::walk::begun;
@@ -85,8 +86,10 @@ struct Sort {
     layers: Range<u32>,
     /// The model with one of them.
     shape: Training,
+    /// By tokens, and the seed of the draw of experts.
+    walked: BTreeMap<(u64, u64), Walked>,
     /// By tokens.
-    walked: BTreeMap<u64, Walked>,
+    drawn: BTreeMap<u64, Reached>,
     /// Bytes of a block's weights.
     weights: u128,
 }
@@ -109,10 +112,21 @@ pub(super) struct Cost {
 }
 
 impl Sort {
-    /// So many tokens in the embedding and one block, walked once; `kv` bytes of each are kept.
-    fn walk(&mut self, tokens: u64, kv: u128) -> &Walked {
+    /// The experts that so many tokens reach.
+    fn reached(&mut self, tokens: u64) -> Reached {
+        let experts = &self.shape.card.experts;
+        let of = || experts.as_ref().map_or(Reached::default(), |of| Reached::of(of, tokens));
+        *self.drawn.entry(tokens).or_insert_with(of)
+    }
+
+    /// So many tokens in the embedding and one block, walked once; `kv` bytes of each are kept, and
+    /// experts are drawn from a seed.
+    fn walk(&mut self, (tokens, seed): (u64, u64), kv: u128) -> &Walked {
         let shape = &self.shape;
-        self.walked.entry(tokens).or_insert_with(|| {
+        self.walked.entry((tokens, seed)).or_insert_with(|| {
+            let router = Router { seed, ..Router::default() };
+            let drawn = Training { router, ..shape.clone() };
+            let shape = &drawn;
             let (mut maker, model) = begun(shape, TraceMeta::default());
             let block = &model.blocks[0];
             maker.sizes = Sizes::of(shape, 1, 0, tokens);
@@ -165,7 +179,8 @@ impl Cost {
             let shape = job.shape(from);
             let weights;
             [weights, around[0], around[1]] = weights_of(&shape);
-            Sort { layers: from..from + count, shape, walked: BTreeMap::new(), weights }
+            let (walked, drawn) = Default::default();
+            Sort { layers: from..from + count, shape, walked, drawn, weights }
         });
         let sorts = sorts.collect();
         Cost {
@@ -190,8 +205,16 @@ impl Cost {
 
     /// How many blocks of a sort a group has.
     fn alike(&self, group: usize, sort: &Sort) -> u64 {
+        let layers = self.layers_of(group, sort);
+        layers.end - layers.start
+    }
+
+    /// Which blocks of a sort a group has, counted from the first of the sort.
+    fn layers_of(&self, group: usize, sort: &Sort) -> Range<u64> {
         let (group, sort) = (&self.groups[group], &sort.layers);
-        u64::from(group.end.min(sort.end).saturating_sub(group.start.max(sort.start)))
+        let from = group.start.max(sort.start) - sort.start;
+        let to = group.end.min(sort.end).max(sort.start) - sort.start;
+        from.min(to).into()..to.into()
     }
 
     /// Bytes of the tables of tokens and positions.
@@ -214,8 +237,12 @@ impl Cost {
     /// Bytes of what a layer's ops hand on to each other, and of the logits.
     pub(super) fn workspace(&mut self, load: &Load) -> u128 {
         let (tokens, drawn) = (load.each(load.tokens), load.each(load.drawn));
-        let walked = self.sorts.iter_mut().map(|sort| sort.walk(tokens, self.kv).working);
-        let most = walked.max().unwrap_or(0);
+        let kv = self.kv;
+        let working = |sort: &mut Sort| {
+            let seeds = sort.reached(tokens).seeds;
+            seeds.map(|seed| sort.walk((tokens, seed), kv).working).into_iter().max()
+        };
+        let most = self.sorts.iter_mut().filter_map(working).max().unwrap_or(0);
         most.max(self.end(tokens, drawn).1)
     }
 
@@ -233,13 +260,18 @@ impl Cost {
             }
         };
         let (tokens, drawn) = (load.each(load.tokens), load.each(load.drawn));
+        let [fewer, _] = self.sorts[0].reached(tokens).seeds;
         if group == 0 {
-            add(&self.sorts[0].walk(tokens, self.kv).embedding, iterations);
+            add(&self.sorts[0].walk((tokens, fewer), self.kv).embedding, iterations);
         }
         for sort in 0..self.sorts.len() {
-            let layers = self.alike(group, &self.sorts[sort]);
-            if layers > 0 {
-                add(&self.sorts[sort].walk(tokens, self.kv).block, layers * iterations);
+            let layers = self.layers_of(group, &self.sorts[sort]);
+            let sort = &mut self.sorts[sort];
+            let reached = sort.reached(tokens);
+            for (seed, layers) in reached.seeds.into_iter().zip(reached.split(layers)) {
+                if layers > 0 {
+                    add(&sort.walk((tokens, seed), self.kv).block, layers * iterations);
+                }
             }
         }
         for (window, layers) in self.windows(group) {
@@ -269,8 +301,9 @@ impl Cost {
     /// Attention of one layer, of all iterations.
     fn attention(&mut self, load: &Load, window: Option<u32>) -> Vec<Kernel> {
         let (kv, latent) = (self.kv, self.card.latent);
-        let Walked { attention: token, expand, .. } =
-            *self.sorts[0].walk(load.each(load.tokens), kv);
+        let tokens = load.each(load.tokens);
+        let [fewer, _] = self.sorts[0].reached(tokens).seeds;
+        let Walked { attention: token, expand, .. } = *self.sorts[0].walk((tokens, fewer), kv);
         let mut sizes = Sizes::of(&self.sorts[0].shape, 1, 0, 1);
         sizes.attention.window = window.unwrap_or(0);
         let attended = load.attended[usize::from(window.is_some())];
