@@ -21,7 +21,6 @@ mod words;
 mod write;
 mod yaml;
 
-use self::reader::not_said;
 use std::path::Path;
 use tiersim_models::diagnostic::Diagnostics;
 use tiersim_models::hardware::Hardware;
@@ -45,6 +44,14 @@ pub struct Row {
     pub value: String,
     /// What it says in the scenario, or why it says nothing.
     pub fate: Fate,
+}
+
+impl Row {
+    /// A default that is said, since bytes or time follow from it.
+    fn not_said(key: &str, told: &str) -> Row {
+        let (key, value) = (key.to_owned(), "not said".to_owned());
+        Row { line: 0, key, value, fate: Fate::Taken(told.to_owned()) }
+    }
 }
 
 /// What became of a key.
@@ -88,12 +95,11 @@ impl Guide {
                 let with = format!("{at}            {fields},\n");
                 self.scenario = self.scenario.replacen(at, &with, 1);
             }
-            None => not_said(
-                &mut self.rows,
+            None => self.rows.push(Row::not_said(
                 "--kernels",
                 "kernels: compiled: norms and activations are one kernel each, as a compiler and \
                  Megatron have them; eager ones of PyTorch keep and move more",
-            ),
+            )),
         }
         self
     }

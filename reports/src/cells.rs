@@ -99,7 +99,7 @@ impl Map {
         }
         // Where there are too many panels, those that pay for every access are shown.
         map.panels.sort_by_key(|panel| panel.emulated);
-        let some = map.least_values().next().is_some();
+        let some = map.shown().next().is_some();
         some.then_some(map)
     }
 
@@ -129,14 +129,14 @@ impl Map {
     }
 
     /// What all cells show.
-    pub(crate) fn least_values(&self) -> impl Iterator<Item = f64> {
-        self.panels.iter().flat_map(Panel::least_values)
+    pub(crate) fn shown(&self) -> impl Iterator<Item = f64> {
+        self.panels.iter().flat_map(Panel::shown)
     }
 
     /// The least of those who pay for every access.
     pub(crate) fn best(&self) -> Option<f64> {
         let paid = self.panels.iter().filter(|panel| !panel.emulated);
-        paid.flat_map(Panel::least_values).min_by(f64::total_cmp)
+        paid.flat_map(Panel::shown).min_by(f64::total_cmp)
     }
 
     /// How many cells are as wanted.
@@ -147,7 +147,7 @@ impl Map {
 }
 
 impl Panel {
-    pub(crate) fn least_values(&self) -> impl Iterator<Item = f64> {
+    pub(crate) fn shown(&self) -> impl Iterator<Item = f64> {
         self.cells.values().filter_map(Cell::value)
     }
 
@@ -240,10 +240,9 @@ mod tests {
         let map = Map::of(&record).unwrap();
         let titles: Vec<String> = map.panels.iter().map(Panel::title).collect();
         assert_eq!(titles, ["migrate", "in place (emulated)", "migrate (emulated)"]);
-        let (best, least) =
-            (map.best().unwrap(), map.least_values().min_by(f64::total_cmp).unwrap());
+        let (best, least) = (map.best().unwrap(), map.shown().min_by(f64::total_cmp).unwrap());
         assert!(least < best, "{least}, {best}");
-        assert_eq!(map.panels[0].least_values().min_by(f64::total_cmp), Some(best));
+        assert_eq!(map.panels[0].shown().min_by(f64::total_cmp), Some(best));
     }
 
     #[test]

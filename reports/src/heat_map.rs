@@ -1,9 +1,9 @@
 //! A sweep over two numbers as a map: where the cliff is, and how wide the safe ground.
 //!
 //! Colour is slowdown against unlimited HBM, or time where cells have baselines of their own: dark is
-//! quick, yellow is slow. Cells that ran out of
-//! memory or do not resolve are not coloured and have their own signs, so that absence never looks
-//! like a value. Numbers are written into cells that have room for them.
+//! quick, yellow is slow. Cells that ran out of memory or do not resolve are not coloured and have
+//! their own signs, so that absence never looks like a value. Numbers are written into cells that
+//! have room for them.
 //! Invariant: every cell of [`Map`] is drawn; the least of each panel is marked.
 
 use crate::canvas::{Align, Canvas, Rect};
@@ -57,7 +57,7 @@ pub(crate) fn threshold_heat_map<'a>(
     let rows = shown.div_ceil(columns);
     let numbered = numbered_cells(&sheet, &map, columns, rows);
     let top = legend(&mut canvas, top, &map, numbered);
-    let scale = Scale::tight(&map.least_values().collect::<Vec<_>>(), 2.5);
+    let scale = Scale::tight(&map.shown().collect::<Vec<_>>(), 2.5);
     let look = Look { scale, best: map.best(), numbered };
     let right = sheet.width - sheet.aside(150.0);
     // The titles of the axes are shared by all panels and stand outside of them.
@@ -84,7 +84,7 @@ pub(crate) fn threshold_heat_map<'a>(
 fn numbered_cells(sheet: &Sheet, map: &Map, columns: usize, rows: usize) -> bool {
     let width = ((sheet.width - 180.0) / columns as f64 - 95.0) / map.values[0].len() as f64;
     let height = ((sheet.height - 190.0) / rows as f64 - 70.0) / map.values[1].len() as f64;
-    let texts = map.least_values().map(in_cell);
+    let texts = map.shown().map(in_cell);
     let widest = texts.map(|text| text_width(&text, SMALL)).fold(0.0, f64::max);
     height >= 20.0 && width >= widest + 6.0
 }
@@ -140,7 +140,7 @@ impl Look {
                 (plot.left + width * column as f64, plot.bottom - height * row as f64);
             Rect::new(left, bottom - height, left + width, bottom)
         };
-        let least = panel.least_values().min_by(f64::total_cmp);
+        let least = panel.shown().min_by(f64::total_cmp);
         // Cells reach a little under the next ones, so that a viewer's smoothing shows no seam.
         let seamless = |Rect { left, top, right, bottom }: Rect| {
             Rect::new(left, (top - 0.6).max(plot.top), (right + 0.6).min(plot.right), bottom)

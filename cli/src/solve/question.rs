@@ -162,7 +162,7 @@ impl<'a> Asking<'a> {
         let own = (path.to_owned(), value);
         let overrides: Vec<_> = self.overrides.iter().cloned().chain([own]).collect();
         let read = read_run_with(&self.args.question.scenario, &overrides, self.registry);
-        read.is_err_and(|problems| problems.0.iter().any(|problem| problem.rule == WHOLE))
+        read.is_err_and(|problems| problems.0.iter().any(|problem| problem.rule.starts_with(WHOLE)))
     }
 
     fn variable(&self, vary: &Vary) -> Result<(Variable, Range), Failure> {
@@ -178,6 +178,11 @@ impl<'a> Asking<'a> {
             )));
         };
         let whole = self.args.whole || self.takes_whole(&path, &unit, (from + to) / 2.0);
+        // An eighth of a small count is none.
+        let (from, to) = match whole && from.ceil() < to.floor() {
+            true => (from.ceil(), to.floor()),
+            false => (from, to),
+        };
         let range = Range { from, to, log: from > 0.0, whole, resolution: self.args.resolution };
         Ok((Variable { path, unit }, range))
     }

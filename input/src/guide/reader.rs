@@ -204,6 +204,5 @@ impl<'a> Reader<'a> {
 
 /// A default that is said, since bytes or time follow from it.
 pub(super) fn not_said(rows: &mut Vec<Row>, key: &str, told: &str) {
-    let (key, value) = (key.to_owned(), "not said".to_owned());
-    rows.push(Row { line: 0, key, value, fate: Fate::Taken(told.to_owned()) });
+    rows.push(Row::not_said(key, told));
 }

@@ -150,29 +150,20 @@ impl Recipe for PercentagesConfig {
     }
 
     fn missed_share(&self, trace: &Trace) -> Option<String> {
-        let six = self.six?;
-        let homes = homes(trace, &six, self.sep_layer, &self.tiers);
-        Group::ALL.into_iter().find_map(|group| {
+        let Six(six) = self.six?;
+        let homes = homes(trace, &Six(six), self.sep_layer, &self.tiers);
+        let bytes = |group: Group, is_there: &dyn Fn(TierId) -> bool| -> f64 {
             let objects = trace.objects.iter().zip(&homes);
-            let mut bytes = [0u128; 2];
-            let mut all = 0;
-            for (object, home) in
-                objects.filter(|(object, _)| Group::of(object.kind) == Some(group))
-            {
-                let own = u128::from(object.bytes.get());
-                all += own;
-                bytes
-                    .iter_mut()
-                    .zip(self.tiers)
-                    .filter(|(_, tier)| tier == home)
-                    .for_each(|at| *at.0 += own);
-            }
-            let names = NAMES[group as usize].into_iter().zip(six.0[group as usize]);
-            let reached = bytes.map(|bytes| 100.0 * bytes as f64 / all as f64);
-            let mut each = names.zip(reached).filter(|_| all > 0);
-            let ((name, asked), got) =
-                each.find(|((_, asked), got)| (asked - got).abs() > MOST_MISSED)?;
-            Some(format!("{name}: {asked} comes to {got:.0}"))
+            let own = objects.filter(|(object, _)| Group::of(object.kind) == Some(group));
+            own.filter(|(_, home)| is_there(**home)).map(|(own, _)| own.bytes.get() as f64).sum()
+        };
+        Group::ALL.into_iter().find_map(|group| {
+            let (names, asked) = (NAMES[group as usize], six[group as usize]);
+            let all = bytes(group, &|_| true);
+            let share = |at: usize| 100.0 * bytes(group, &|home| home == self.tiers[at]) / all;
+            let is_missed = |&at: &usize| (asked[at] - share(at)).abs() > MOST_MISSED;
+            let at = (0..names.len()).filter(|_| all > 0.0).find(is_missed)?;
+            Some(format!("{}: {} comes to {:.0}", names[at], asked[at], share(at)))
         })
     }
 }

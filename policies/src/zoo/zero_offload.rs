@@ -4,8 +4,7 @@
 //! the policy names for them, all or a share of their bytes (twin-flow). What is at home elsewhere
 //! is fetched a window of ops ahead, through prefetch_budget buffers of a stated size, and leaves
 //! when no op within the window uses it: written back if it changed. Gradients live with the
-//! optimizer, so they leave as soon as backward is done with them; those that other ranks update, of
-//! which stage 1 keeps the whole, have nothing to do there and stay. Sources: Ren et al.,
+//! optimizer, so they leave as soon as backward is done with them. Sources: Ren et al.,
 //! "ZeRO-Offload", USENIX ATC 2021, arXiv:2101.06840; Rajbhandari et al., "ZeRO-Infinity", SC 2021,
 //! arXiv:2104.07857; twin-flow: DeepSpeed, ZeRO-Offload++; the root: `fully_shard` of PyTorch 2.11,
 //! whose root module has `reshard_after_forward` false unless it is said otherwise.
@@ -19,9 +18,9 @@ use crate::residents::spill_among;
 use crate::static_placement::StaticPlacement;
 use std::collections::BTreeMap;
 use tiersim_models::hardware::{HBM, TierKind};
-use tiersim_models::ids::{ModuleId, OpId, TierId};
+use tiersim_models::ids::{ModuleId, TierId};
 use tiersim_models::units::Bytes;
-use tiersim_models::workload::{Object, ObjectKind, Phase, Trace};
+use tiersim_models::workload::{Object, ObjectKind, Trace};
 
 const NAME: &str = "zero-offload";
 
@@ -198,7 +197,6 @@ impl ZeroOffloadConfig {
         use ObjectKind::{Activation, Buffer, Gradient, Kv, Master, Optimizer, State, Weight};
         let state = offloaded(trace, &[Optimizer, Master], self.optimizer_share);
         let weights = offloaded(trace, &[Weight], self.parameters_share);
-        let updated = updated(trace);
         let home = |(index, object): (usize, &Object)| {
             let group = Group::of((index, object));
             // A gradient goes where it is used: what has no optimizer state of its own does so by
@@ -208,7 +206,6 @@ impl ZeroOffloadConfig {
             };
             let (home, goes) = match object.kind {
                 Optimizer | Master => (self.optimizer, offloads(&state, self.optimizer_share)),
-                Gradient if !updated[index] => (HBM, false),
                 Gradient => (self.gradients, offloads(&state, self.optimizer_share)),
                 Weight => (self.parameters, offloads(&weights, self.parameters_share)),
                 Activation => (self.activations, true),
@@ -218,18 +215,6 @@ impl ZeroOffloadConfig {
         };
         trace.objects.iter().enumerate().map(home).collect()
     }
-}
-
-/// By object: whether an optimizer uses it; all where the trace has no optimizer.
-fn updated(trace: &Trace) -> Vec<bool> {
-    let mut updated = vec![false; trace.objects.len()];
-    let is_update = |op: &usize| trace.ops[*op].phase == Phase::Optimizer;
-    let updates = (0..trace.ops.len()).filter(is_update).map(OpId::at);
-    updates.flat_map(|op| trace.uses_of(op)).for_each(|used| updated[used.object.index()] = true);
-    if !updated.contains(&true) {
-        updated.fill(true);
-    }
-    updated
 }
 
 /// By object: whether it is a weight or a gradient of what FSDP2 calls the root, what is in no

@@ -91,20 +91,6 @@ fn homes_follow_kinds_and_shares_to_the_byte() {
     }
 }
 
-/// At stage 1 a rank has the whole of a gradient, and its optimizer reads its own part.
-#[test]
-fn gradients_that_other_ranks_update_have_no_business_elsewhere() {
-    let Step { workload, gradients, .. } = step(Unit::Cpu, 1);
-    let mut trace = workload.trace;
-    for op in &mut trace.ops[2 * LAYERS + 1..] {
-        op.phase = Phase::Optimizer;
-    }
-    let homes = config().homes(&trace);
-    let of = |object: &ObjectId| homes[object.index()];
-    assert_eq!(of(&gradients[0]), HBM);
-    assert!(gradients[1..].iter().all(|object| of(object) == DRAM));
-}
-
 #[test]
 fn adam_on_the_host_never_has_its_state_in_hbm() {
     let Step { workload, weights, state, gradients } = step(Unit::Cpu, 500);
