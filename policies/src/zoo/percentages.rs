@@ -157,7 +157,8 @@ impl Recipe for PercentagesConfig {
             let own = objects.filter(|(object, _)| Group::of(object.kind) == Some(group));
             own.filter(|(_, home)| is_there(**home)).map(|(own, _)| own.bytes.get() as f64).sum()
         };
-        Group::ALL.into_iter().find_map(|group| {
+        // Of weights FlexGen takes whole tensors too.
+        [Group::Cache, Group::Activations].into_iter().find_map(|group| {
             let (names, asked) = (NAMES[group as usize], six[group as usize]);
             let all = bytes(group, &|_| true);
             let share = |at: usize| 100.0 * bytes(group, &|home| home == self.tiers[at]) / all;
