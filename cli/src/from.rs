@@ -132,8 +132,8 @@ fn of_deepspeed(args: &DeepSpeedArgs, registry: &Registry) -> Result<(), Failure
         checkpointing: training.checkpointing,
     };
     // FusedAdam is DeepSpeed's own.
-    let kernels = training.kernels.map(|kernels| kernels.fields(true));
-    let found = deepspeed(file, &text, &job)?.with_kernels(kernels);
+    let kernels = training.kernels(true);
+    let found = deepspeed(file, &text, &job)?.with_kernels(kernels.as_deref());
     let stem = file.file_stem().unwrap_or_default().to_string_lossy();
     asked.shown(found, &stem, registry)
 }

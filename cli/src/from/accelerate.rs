@@ -103,8 +103,8 @@ pub(super) fn of_accelerate(args: &AccelerateArgs, registry: &Registry) -> Resul
             checkpointing: training.checkpointing,
             open: &|name| opened(&args.file, name),
         };
-        let kernels = training.kernels.map(|kernels| kernels.fields(false));
-        accelerate(&args.file, &text, &launch)?.with_kernels(kernels)
+        let kernels = training.kernels(false);
+        accelerate(&args.file, &text, &launch)?.with_kernels(kernels.as_deref())
     };
     asked.shown(found, &stem, registry)
 }

@@ -6,12 +6,14 @@
 use super::shown::{Line, command_line, shown};
 use crate::hardware::machine;
 use crate::output::Failure;
-use clap::{Args, ValueEnum};
+use crate::typed::kernels;
+use clap::Args;
 use std::path::PathBuf;
 use tiersim_input::guide::Guide;
 use tiersim_input::project::{machine_of, machine_with};
 use tiersim_models::hardware::Hardware;
 use tiersim_policies::zoo::Registry;
+use tiersim_workloads::transformer::training::Kernels;
 
 /// Most devices of a server that a word such as `a100` stands for.
 pub(super) const SERVER: u64 = 8;
@@ -96,28 +98,18 @@ pub(super) struct Training {
     pub(super) checkpointing: bool,
     /// The kernels of a step: those that a compiler leaves, or Megatron's (`compiled`), Liger's
     /// (`fused`), or one for each operation, as PyTorch runs a model of transformers (`eager`) [default: compiled].
-    #[arg(long, value_enum)]
-    pub(super) kernels: Option<KernelsName>,
+    #[arg(long, value_name = "WHICH", value_parser = kernels)]
+    pub(super) kernels: Option<Kernels>,
 }
 
-/// Kernels of a step, as a scenario says them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum KernelsName {
-    Compiled,
-    Eager,
-    Fused,
-}
-
-impl KernelsName {
-    /// The fields of a scenario; `fused_update` where the framework updates weights by a kernel of
-    /// its own.
-    pub(super) fn fields(self, fused_update: bool) -> &'static str {
-        match self {
-            KernelsName::Compiled => "kernels: compiled",
-            KernelsName::Fused => "kernels: fused",
-            KernelsName::Eager if fused_update => "kernels: eager, optimizer_kernels: fused",
-            KernelsName::Eager => "kernels: eager",
-        }
+impl Training {
+    /// The fields of a scenario about kernels, if they were typed; `fused_update` where the framework
+    /// updates weights by a kernel of its own.
+    pub(super) fn kernels(&self, fused_update: bool) -> Option<String> {
+        let kernels = self.kernels?;
+        let update = kernels == Kernels::Eager && fused_update;
+        let more = if update { ", optimizer_kernels: fused" } else { "" };
+        Some(format!("kernels: {}{more}", kernels.word()))
     }
 }
 

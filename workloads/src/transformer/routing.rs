@@ -57,6 +57,21 @@ pub fn tokens(experts: &Experts, tokens: u64, router: (u64, u32), place: (u64, u
     all
 }
 
+/// The share of experts, all as likely as each other, that none of so many tokens chooses in the mean:
+/// `(1 - active / count)^tokens`. Its powers are products, which are alike on every machine.
+pub fn missed(experts: &Experts, tokens: u64) -> f64 {
+    let (mut missed, mut left) = (1.0, tokens);
+    let mut base = 1.0 - f64::from(experts.active.min(experts.count)) / f64::from(experts.count);
+    while left > 0 {
+        if left % 2 == 1 {
+            missed *= base;
+        }
+        base *= base;
+        left /= 2;
+    }
+    missed
+}
+
 /// Takes different ranks for one token.
 fn choose(sums: &[u64], active: usize, draws: &mut Draws, taken: &mut [bool]) {
     let total = sums[sums.len() - 1];

@@ -11,6 +11,7 @@
 use super::{Knob, Setting, holds, least, outer, settings};
 use crate::memory::Overflow;
 use crate::memory::account::{Serving, serving};
+use crate::transformer::routing::missed;
 use tiersim_models::results::memory_account::Place;
 use tiersim_models::results::memory_fit::{Cost, Fit, FitSearch, MemoryBudget, Rates};
 
@@ -75,15 +76,12 @@ fn cost(job: &Serving) -> Result<(Cost, u128), Overflow> {
 /// The share of all weights that is of experts which no sequence of a batch chooses, on average.
 fn idle_share(job: &Serving) -> f64 {
     let Some((experts, used)) = job.experts else { return 0.0 };
-    let [count, active] = [experts.count, experts.active].map(f64::from);
-    if count <= active || job.params == 0 {
+    if experts.count <= experts.active || job.params == 0 {
         return 0.0;
     }
     // What one token goes past is so large a part of all experts.
-    let past = 1.0 - active / count;
-    let of_experts = (job.params - used.min(job.params)) as f64 / past;
-    let missed = (0..job.batch.min(1 << 12)).fold(1.0, |missed, _| missed * past);
-    of_experts / job.params as f64 * missed
+    let of_experts = (job.params - used.min(job.params)) as f64 / missed(&experts, 1);
+    of_experts / job.params as f64 * missed(&experts, job.batch)
 }
 
 fn seconds(job: &Serving, rates: &Rates) -> Result<Option<f64>, Overflow> {

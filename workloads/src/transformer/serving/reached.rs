@@ -28,15 +28,15 @@ impl Reached {
     /// What so many tokens reach of the experts of a layer.
     pub(super) fn of(experts: &Experts, tokens: u64) -> Reached {
         let mean = mean(experts, tokens);
-        let most = f64::from(experts.count);
-        let (few, more) = match mean.round() {
-            whole if (mean - whole).abs() < WHOLE => (whole, 0.0),
-            _ => (mean.floor(), mean.fract()),
-        };
         // Where only a rare draw misses one, any draw will do.
-        if most - mean < 0.5 || experts.active >= experts.count {
+        if f64::from(experts.count) - mean < 0.5 {
             return Reached::default();
         }
+        let whole = mean.round();
+        let (few, more) = match (mean - whole).abs() < WHOLE {
+            true => (whole, 0.0),
+            false => (mean.floor(), mean.fract()),
+        };
         let busy = |seed: u64| {
             let all = routing::tokens(experts, tokens, (seed, 0), (0, 0));
             all.into_iter().filter(|&tokens| tokens > 0).count() as f64
@@ -57,18 +57,9 @@ impl Reached {
     }
 }
 
-/// How many experts tokens reach in the mean. Powers are products, which are alike everywhere.
+/// How many experts tokens reach in the mean.
 fn mean(experts: &Experts, tokens: u64) -> f64 {
-    let count = f64::from(experts.count);
-    let (mut missed, mut base, mut left) = (1.0, 1.0 - f64::from(experts.active) / count, tokens);
-    while left > 0 {
-        if left % 2 == 1 {
-            missed *= base;
-        }
-        base *= base;
-        left /= 2;
-    }
-    count * (1.0 - missed)
+    f64::from(experts.count) * (1.0 - routing::missed(experts, tokens))
 }
 
 #[cfg(test)]
