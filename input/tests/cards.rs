@@ -5,5 +5,6 @@ mod configs;
 mod files;
 mod hostile;
 mod page;
+mod same_tensors;
 mod scenarios;
 mod weights;

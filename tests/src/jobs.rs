@@ -15,7 +15,7 @@ use tiersim_workloads::memory::account::{self, Keeps, Pipeline, Step};
 use tiersim_workloads::memory::activations::{Stages, stored};
 use tiersim_workloads::memory::zero::{MILLION, Offload};
 use tiersim_workloads::transformer::adapters::{Lora, Target};
-use tiersim_workloads::transformer::card::{Card, Experts, Family, Latent};
+use tiersim_workloads::transformer::card::{Biases, Card, Experts, Family, Latent};
 use tiersim_workloads::transformer::format::{Format, Formats};
 use tiersim_workloads::transformer::packed::Packed;
 use tiersim_workloads::transformer::training::{
@@ -63,17 +63,17 @@ impl Dice {
 fn card(dice: &mut Dice, tensor: u32, layers: u32) -> Card {
     let family = dice.pick(&Family::ALL);
     let (kv_heads, head_dim) = (tensor * dice.within(1..=2), 2 * dice.within(1..=8));
-    let grouped = family.is_rotary();
+    let grouped = !family.has_plain_heads();
     let heads = kv_heads * if grouped { dice.within(1..=3) } else { 1 };
     let hidden = if grouped { 8 * dice.within(1..=12) } else { heads * head_dim };
-    let has_experts = matches!(family, Family::Mixtral | Family::GptOss)
-        || (family == Family::Qwen && dice.within(0..=1) == 1);
+    let (may, must) = family.experts();
+    let has_experts = must || (may && dice.within(0..=1) == 1);
     let ffn = tensor * dice.within(1..=40);
     let experts = has_experts.then(|| Experts {
         count: dice.pick(&[4, 8]),
         active: dice.within(1..=2),
         ffn,
-        shared: if family == Family::Qwen { dice.within(0..=1) } else { 0 },
+        shared: if must { 0 } else { dice.within(0..=1) },
         dense_first: 0,
     });
     Card {
@@ -88,7 +88,11 @@ fn card(dice: &mut Dice, tensor: u32, layers: u32) -> Card {
         vocab: tensor * dice.within(1..=300),
         positions: if family.learns_positions() { 256 } else { 0 },
         tied: dice.within(0..=1) == 1 || !family.is_causal(),
-        qkv_bias: family.has_biases() || dice.within(0..=1) == 1 || family == Family::GptOss,
+        qkv_bias: match family.biases() {
+            Biases::All | Biases::Attention => true,
+            Biases::None | Biases::Feed => false,
+            Biases::OpenQkv | Biases::OpenAttention => dice.within(0..=1) == 1,
+        },
         experts,
         window: None,
         full_attention_every: None,
@@ -302,8 +306,8 @@ fn norms(job: &Training) -> u128 {
     let parallel = job.parallel;
     let tokens = u64::from(job.micro_batch) * job.sequence / u64::from(parallel.context);
     let ranks = if parallel.sequence { parallel.tensor } else { 1 };
-    let each = if job.card.family.has_biases() { 8 } else { 4 };
-    let norms = if job.card.family.norms_parts() { 4 } else { 2 };
+    let each = 4 * u128::from(job.card.family.norm_statistics());
+    let norms = u128::from(job.card.family.block_norms());
     let rows = match job.card.latent {
         Some(of) => each * (1 + u128::from(of.queries.is_some())) * u128::from(tokens),
         None => 0,

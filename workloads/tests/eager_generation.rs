@@ -173,7 +173,7 @@ fn what_eager_kernels_are_not_known_of_is_refused() {
     let shared = Card { family: Family::Qwen, experts, ..small() };
     let int8 = Formats { activations: Format::Int8, ..good.formats };
     for (job, field, rule) in [
-        (Generation { card: bloom, ..good.clone() }, "kernels", "of this family"),
+        (Generation { card: bloom, ..good.clone() }, "kernels", "of bloom"),
         (Generation { card: shared, ..good.clone() }, "kernels", "of shared experts"),
         (Generation { formats: int8, ..good.clone() }, "kernels", "of 16 or 32 bits"),
         (Generation { prefill: false, ..good.clone() }, "kv_block", "begins with the prompt"),

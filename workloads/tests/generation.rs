@@ -16,9 +16,8 @@ fn opt_30b() -> Card {
 
 fn small(family: Family) -> Card {
     let (hidden, heads) = (64, 4);
-    // Families before grouped queries have as many heads of each, and biases; two of them learn
-    // positions.
-    let is_old = matches!(family, Family::Gpt2 | Family::Opt | Family::Bloom);
+    // Families before grouped queries have as many heads of each.
+    let is_old = family.has_plain_heads();
     Card {
         name: "small".to_owned(),
         family,
@@ -29,9 +28,9 @@ fn small(family: Family) -> Card {
         kv_heads: if is_old { heads } else { 2 },
         head_dim: 16,
         vocab: 100,
-        positions: if matches!(family, Family::Gpt2 | Family::Opt) { 64 } else { 0 },
+        positions: if family.learns_positions() { 64 } else { 0 },
         tied: false,
-        qkv_bias: is_old,
+        qkv_bias: family.has_qkv_bias(),
         experts: None,
         window: None,
         full_attention_every: None,
@@ -62,8 +61,8 @@ fn job(card: Card) -> Generation {
 /// formulas.
 #[test]
 fn cache_and_flops_follow_the_formulas() {
-    let families = [Family::Llama, Family::Opt, Family::Gpt2, Family::Qwen];
-    for family in families {
+    let decoders = Family::ALL.into_iter().filter(|one| one.is_causal() && !one.experts().1);
+    for family in decoders {
         for (batches, kv_block, prefill) in
             [(1, None, true), (3, Some(2), true), (2, Some(16), false), (1, Some(1), false)]
         {
@@ -95,7 +94,7 @@ fn check(job: &Generation, trace: &Trace) {
     let first = if job.prefill { 0 } else { job.prompt };
     let new = positions - first;
     let pairs = (positions * (positions + 1) - first * (first + 1)) / 2;
-    let up_proj = if matches!(card.family, Family::Opt | Family::Gpt2) { 1 } else { 2 };
+    let up_proj = if card.family.is_gated() { 2 } else { 1 };
     let matrices = hidden * (heads + 2 * kv_heads) * head + heads * head * hidden;
     let matrices = matrices + (up_proj + 1) * hidden * ffn;
     let per_sequence = 2 * new * layers * matrices

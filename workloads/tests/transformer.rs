@@ -2,6 +2,7 @@
 
 mod activations;
 mod any;
+mod blocks;
 mod eager;
 mod encoder;
 mod ring;

@@ -145,7 +145,7 @@ fn whole_shape(args: &MemoryArgs, model: Option<&ModelFiles>) -> Result<Option<C
     multiple("--hidden", "heads", hidden, heads)?;
     multiple("--heads", "heads", heads, kv_heads)?;
     let family = args.family.unwrap_or(Family::Gpt2);
-    if matches!(family, Family::Mixtral | Family::GptOss) {
+    if family.experts().1 {
         let rule = format!("experts of --family {} need a model card", family.word());
         return Err(format!("{rule}; say another family"));
     }
@@ -345,7 +345,7 @@ fn step(
     let batch = args.batch.or(args.micro_batch).unwrap_or(1);
     let micro_batch = args.micro_batch.unwrap_or(batch);
     multiple("--batch", "--micro-batch", batch, micro_batch)?;
-    let dropout = args.dropout.unwrap_or(shape.family.has_biases());
+    let dropout = args.dropout.unwrap_or(!shape.family.is_rotary());
     Ok(Some(Step {
         shape,
         batch,

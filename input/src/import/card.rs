@@ -53,7 +53,7 @@ pub struct ModelFiles {
 pub fn published_as(name: &str) -> Option<Quantised> {
     match name {
         "gpt-oss-20b" | "gpt-oss-120b" => Some(Quantised::Packed(Packed::Mxfp4)),
-        "deepseek-v3" | "kimi-k2" => Some(Quantised::As(Format::Fp8)),
+        "deepseek-v3" | "kimi-k2" | "minimax-m2" => Some(Quantised::As(Format::Fp8)),
         _ => None,
     }
 }

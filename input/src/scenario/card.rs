@@ -61,8 +61,8 @@ fn card(raw: &RawCard) -> Card {
         head_dim: head_dim.unwrap_or(0),
         vocab: raw.vocab,
         positions: raw.positions.unwrap_or(positions),
-        tied: raw.tied.unwrap_or(family.has_biases()),
-        qkv_bias: raw.qkv_bias.unwrap_or(family.has_biases()),
+        tied: raw.tied.unwrap_or(family.ties_head()),
+        qkv_bias: raw.qkv_bias.unwrap_or(family.has_qkv_bias()),
         experts: raw.experts.map(|experts| Experts {
             count: experts.count,
             active: experts.active,

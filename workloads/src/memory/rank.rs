@@ -124,7 +124,7 @@ fn backward(block: &Block) -> Vec<(&Module, bool)> {
             }
         }
     }
-    let rest = [&block.norm_2].into_iter().chain(block.part_norms.first()).chain([&block.out]);
+    let rest = block.norm_2.iter().chain(block.part_norms.first()).chain([&block.out]);
     // What expands compressed tokens, its norm, and what compresses: of rows, then of queries.
     let expands = block.compression.iter().flat_map(|of| {
         let queries = of.queries.as_ref().map(|[_, norm]| [&block.qkv[0], norm]);
@@ -135,7 +135,7 @@ fn backward(block: &Block) -> Vec<(&Module, bool)> {
         Some(Compression { queries: Some([down, _]), .. }) => vec![down],
         _ => block.qkv.iter().rev().collect(),
     };
-    let rest = rest.chain(&block.head_norms).chain(expands).chain(first).chain([&block.norm_1]);
+    let rest = rest.chain(&block.head_norms).chain(expands).chain(first).chain(&block.norm_1);
     all.extend(rest.map(|module| (module, false)));
     all
 }

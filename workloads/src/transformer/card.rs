@@ -7,188 +7,15 @@
 //! that bytes of any format, and of all optimizer state, fit into 64 bits.
 
 mod count;
+mod family;
 mod limits;
 mod tensors;
 
-use serde::Deserialize;
 use std::ops::Range;
 
+pub use family::{Activation, Biases, Family, HeadNorms, NormKind, NormPlaces};
 pub use limits::MAX_PARAMETERS;
 pub use tensors::{CardTensor, Tensor, TensorKind};
-
-/// The makers' families: names of modules, and what a block is made of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Family {
-    /// Learned positions, LayerNorm, biases everywhere, one matrix for queries, keys and values.
-    Gpt2,
-    /// Rotary positions, RMSNorm, no biases, a gated feed-forward part.
-    Llama,
-    /// As [`Family::Llama`]; attention may be windowed.
-    Mistral,
-    /// As [`Family::Mistral`], with experts in the place of the feed-forward part.
-    Mixtral,
-    /// As [`Family::Llama`]; with biases on queries, keys and values (Qwen2), or without and with a
-    /// norm of every head's queries and keys (Qwen3). Either may have experts.
-    Qwen,
-    /// Learned positions (two rows more than said), LayerNorm, biases everywhere, separate
-    /// matrices.
-    Opt,
-    /// ALiBi, LayerNorm (one behind the embedding too), biases everywhere, one matrix for queries,
-    /// keys and values.
-    Bloom,
-    /// An encoder: tokens attend to all others, LayerNorm behind every sum and behind the
-    /// embedding, learned positions and two token types, biases everywhere, GeLU by the error
-    /// function; the head for masked language modelling has a matrix, GeLU and a norm before the
-    /// tied table and its bias.
-    Bert,
-    /// As [`Family::Bert`], with one token type.
-    Roberta,
-    /// As [`Family::Mixtral`], with biases on the four matrices of attention, the router and every
-    /// expert, and a number per query head that joins its softmax (a sink).
-    GptOss,
-    /// As [`Family::Llama`], with a norm behind attention and one behind the feed-forward part too,
-    /// before they are added to the residual stream; attention may be windowed. The gate is GeLU.
-    Gemma2,
-    /// As [`Family::Gemma2`], with a norm of every head's queries and keys.
-    Gemma3,
-    /// As [`Family::Gemma2`], with biases on queries, keys and values if it says so.
-    Glm4,
-    /// As [`Family::Llama`] without biases, with experts, of which some serve every token unweighed,
-    /// in all blocks but the first ones; keys and values may follow from one compressed row per
-    /// token.
-    Deepseek,
-}
-
-impl Family {
-    /// Every family.
-    pub const ALL: [Family; 14] = [
-        Family::Gpt2,
-        Family::Llama,
-        Family::Mistral,
-        Family::Mixtral,
-        Family::Qwen,
-        Family::Opt,
-        Family::Bloom,
-        Family::Bert,
-        Family::Roberta,
-        Family::GptOss,
-        Family::Gemma2,
-        Family::Gemma3,
-        Family::Glm4,
-        Family::Deepseek,
-    ];
-
-    /// The word used in tables and messages.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Family::Gpt2 => "gpt2",
-            Family::Llama => "llama",
-            Family::Mistral => "mistral",
-            Family::Mixtral => "mixtral",
-            Family::Qwen => "qwen",
-            Family::Opt => "opt",
-            Family::Bloom => "bloom",
-            Family::Bert => "bert",
-            Family::Roberta => "roberta",
-            Family::GptOss => "gpt_oss",
-            Family::Gemma2 => "gemma2",
-            Family::Gemma3 => "gemma3",
-            Family::Glm4 => "glm4",
-            Family::Deepseek => "deepseek",
-        }
-    }
-
-    /// Whether a token attends to none behind it. Where it does, the model is an encoder and cannot
-    /// generate text.
-    pub const fn is_causal(self) -> bool {
-        !matches!(self, Family::Bert | Family::Roberta)
-    }
-
-    /// Whether norms stand behind the sums of a block (post-norm), not before attention and the
-    /// feed-forward part; there is none behind the blocks then.
-    pub const fn is_post_norm(self) -> bool {
-        matches!(self, Family::Bert | Family::Roberta)
-    }
-
-    /// Whether a norm stands behind attention, and one behind the feed-forward part, before each is
-    /// added to the residual stream.
-    pub const fn norms_parts(self) -> bool {
-        matches!(self, Family::Gemma2 | Family::Gemma3 | Family::Glm4)
-    }
-
-    /// Whether a norm follows the embedding.
-    pub const fn norms_embedding(self) -> bool {
-        matches!(self, Family::Bloom | Family::Bert | Family::Roberta)
-    }
-
-    /// Rows of the table of token types; 0 for a family without.
-    pub const fn token_types(self) -> u32 {
-        match self {
-            Family::Bert => 2,
-            Family::Roberta => 1,
-            _ => 0,
-        }
-    }
-
-    /// Whether the head has a matrix, an activation and a norm before the product with the table,
-    /// which has a bias (the head for masked language modelling).
-    pub const fn transforms_head(self) -> bool {
-        !self.is_causal()
-    }
-
-    /// Whether queries and keys are turned by position, in pairs of channels.
-    pub const fn is_rotary(self) -> bool {
-        !self.has_biases()
-    }
-
-    /// Whether norms and matrices have biases, and the feed-forward part one matrix less.
-    pub const fn has_biases(self) -> bool {
-        use Family::{Bert, Bloom, Gpt2, Opt, Roberta};
-        matches!(self, Gpt2 | Opt | Bloom | Bert | Roberta)
-    }
-
-    /// Whether positions have a table of their own.
-    pub const fn learns_positions(self) -> bool {
-        matches!(self, Family::Gpt2 | Family::Opt | Family::Bert | Family::Roberta)
-    }
-
-    /// Whether it is files with 4 bits for experts alone that makers publish, so that nothing else
-    /// of a block is packed.
-    pub(crate) const fn packs_experts_only(self) -> bool {
-        matches!(self, Family::GptOss)
-    }
-
-    /// Whether the feed-forward part multiplies with a gate: three matrices instead of two.
-    pub const fn is_gated(self) -> bool {
-        self.is_rotary()
-    }
-}
-
-/// What lies between the matrices of the feed-forward part.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Activation {
-    /// GeLU by tanh.
-    Gelu,
-    /// GeLU by the error function, of which eager kernels keep the input alone.
-    ErfGelu,
-    /// ReLU.
-    Relu,
-    /// SiLU, or in Gemma GeLU, of one half times the other half.
-    GatedSilu,
-}
-
-impl Activation {
-    /// What a family has there.
-    pub const fn of(family: Family) -> Activation {
-        match family {
-            Family::Gpt2 | Family::Bloom => Activation::Gelu,
-            Family::Bert | Family::Roberta => Activation::ErfGelu,
-            Family::Opt => Activation::Relu,
-            _ => Activation::GatedSilu,
-        }
-    }
-}
 
 /// Experts in the place of a block's feed-forward part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -267,8 +94,8 @@ pub struct Card {
     pub positions: u32,
     /// Whether the head uses the embedding's matrix.
     pub tied: bool,
-    /// Whether queries, keys and values have biases, in a family that leaves that open (Llama,
-    /// where the output has one too, and Qwen); `true` where the family has biases everywhere.
+    /// Whether queries, keys and values have biases: as the family has it ([`Family::biases`]),
+    /// or as the model's maker chose where that is open.
     pub qkv_bias: bool,
     /// Experts, if it has them.
     pub experts: Option<Experts>,

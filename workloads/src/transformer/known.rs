@@ -163,6 +163,29 @@ const fn gpt_oss(name: &'static str, layers: u32, experts: u32, published: u64) 
     }
 }
 
+/// One norm before attention and the feed-forward part, or two, and no gate.
+const fn parallel(family: Family, gpt: Known, kv_heads: u32) -> Known {
+    let (heads, _, width) = gpt.heads;
+    Known { family, heads: (heads, kv_heads, width), positions: 0, source: MEMORY, ..gpt }
+}
+
+/// As of DeepSeek, keys and values of every head, 128 wide.
+const fn glm_moe(
+    name: &'static str,
+    family: Family,
+    size: (u32, u32, u32),
+    experts: (u32, u32),
+    mixed: (u32, u32, u32),
+) -> Known {
+    Known {
+        family,
+        heads: (96, 8, 128),
+        experts: Some(experts),
+        mixed: Some(mixed),
+        ..llama(name, size, (96, 8), 151_552)
+    }
+}
+
 const fn counted(known: Known, published: u64) -> Known {
     Known { published: Some(published), ..known }
 }
@@ -325,6 +348,67 @@ pub const KNOWN: &[Known] = &[
     deepseek("kimi-k2", (61, 7168, 18_432), (64, Some(1536)), 163_840, (384, 8), (1, 1, 2048)),
     gpt_oss("gpt-oss-20b", 24, 32, 20_914_757_184),
     gpt_oss("gpt-oss-120b", 36, 128, 116_829_156_672),
+    counted(
+        glm_moe("glm-4.5", Family::Glm4MoeNormed, (92, 5120, 12_288), (160, 8), (1, 3, 1536)),
+        352_797_814_784,
+    ),
+    counted(
+        glm_moe("glm-4.5-air", Family::Glm4Moe, (46, 4096, 10_944), (128, 8), (1, 1, 1408)),
+        106_852_245_504,
+    ),
+    Known {
+        family: Family::Olmoe,
+        heads: (48, 8, 128),
+        experts: Some((256, 8)),
+        ..counted(llama("minimax-m2", (62, 3072, 1536), (48, 8), 200_064), 228_689_748_992)
+    },
+    Known {
+        family: Family::Olmo2,
+        ..counted(llama("olmo-2-13b", (40, 5120, 13_824), (40, 40), 100_352), 13_716_198_400)
+    },
+    Known {
+        family: Family::Cohere,
+        tied: true,
+        ..counted(llama("command-r", (40, 8192, 22_528), (64, 64), 256_000), 34_980_831_232)
+    },
+    Known {
+        family: Family::CohereNormed,
+        tied: true,
+        ..counted(llama("command-r-plus", (64, 12_288, 33_792), (96, 8), 256_000), 103_810_674_688)
+    },
+    Known {
+        family: Family::Starcoder2,
+        window: Some(4096),
+        ..counted(llama("starcoder2-15b", (40, 6144, 24_576), (48, 4), 49_152), 15_957_889_024)
+    },
+    Known {
+        vocab: 50_432,
+        tied: false,
+        ..parallel(Family::GptNeox, counted(gpt2("pythia-6.9b", 32, 4096, 32), 6_857_302_016), 32)
+    },
+    Known {
+        vocab: 50_432,
+        tied: false,
+        ..parallel(Family::GptNeox, counted(gpt2("gpt-neox-20b", 44, 6144, 64), 20_554_567_680), 64)
+    },
+    Known {
+        vocab: 50_400,
+        tied: false,
+        ..parallel(Family::Gptj, counted(gpt2("gpt-j-6b", 28, 4096, 16), 6_050_882_784), 16)
+    },
+    Known {
+        vocab: 51_200,
+        tied: false,
+        ..parallel(Family::Phi, counted(gpt2("phi-2", 32, 2560, 32), 2_779_683_840), 32)
+    },
+    Known {
+        vocab: 65_024,
+        ..parallel(Family::Falcon, counted(gpt2("falcon-7b", 32, 4544, 71), 6_921_720_704), 1)
+    },
+    Known {
+        vocab: 65_024,
+        ..parallel(Family::Falcon40b, counted(gpt2("falcon-40b", 60, 8192, 128), 41_303_293_952), 8)
+    },
     counted(opt("opt-125m", 12, 768, 12), 125_239_296),
     counted(opt("opt-1.3b", 24, 2048, 32), 1_315_758_080),
     counted(opt("opt-2.7b", 32, 2560, 32), 2_651_596_800),
@@ -354,10 +438,8 @@ impl Known {
         let (heads, kv_heads, head_dim) = self.heads;
         // Qwen3 has norms instead; its width of a head is not the residual stream's share.
         let qwen3 = self.family == Family::Qwen && self.name.starts_with("qwen3");
-        let biased = matches!(
-            self.family,
-            Family::Gpt2 | Family::Opt | Family::Bloom | Family::Qwen | Family::GptOss
-        );
+        let open = matches!(self.family, Family::Qwen | Family::Glm4Moe | Family::Glm4MoeNormed);
+        let biased = open || self.family.has_qkv_bias();
         Card {
             name: self.name.to_owned(),
             family: self.family,

@@ -4,7 +4,7 @@
 //! A block is: norm, queries, keys and values, attention, output, norm, one or two wide matrices,
 //! activation, narrow matrix; or a router and several such feed-forward parts. Post-norm, each of
 //! the norms stands behind the sum that follows its part; some families have two more, between
-//! their parts and the sums. Queries, keys,
+//! their parts and the sums, or these alone, or one norm in front of both parts. Queries, keys,
 //! values and wide matrices are divided by output, the matrices behind them by input, the table of
 //! tokens by row (Shoeybi et al., "Megatron-LM", 2019, section 3); norms and the biases behind a
 //! sum are whole. Experts are modules of their own, though the makers' code has all of a block in
@@ -14,7 +14,7 @@
 pub(crate) mod around;
 mod names;
 
-use super::card::{self, Card, Experts, Family};
+use super::card::{self, Card, Experts, Family, HeadNorms};
 use super::format::Formats;
 use crate::memory::optimizer;
 use names::names;
@@ -155,15 +155,17 @@ pub(crate) struct Compression<M = Module> {
 #[derive(Clone, Debug)]
 pub(crate) struct Block<M = Module, N = String> {
     pub(crate) layer: u32,
-    pub(crate) norm_1: M,
+    /// Before attention or, post-norm, behind its sum.
+    pub(crate) norm_1: Option<M>,
     /// One matrix for queries, keys and values, or one each; of compressed ones that of queries.
     pub(crate) qkv: Vec<M>,
     /// In a model whose keys and values are compressed.
     pub(crate) compression: Option<Compression<M>>,
-    /// Norms of every head's queries, and of its keys.
+    /// Norms of queries, and of keys.
     pub(crate) head_norms: Vec<M>,
     pub(crate) out: M,
-    pub(crate) norm_2: M,
+    /// Before the feed-forward part or, post-norm, behind its sum.
+    pub(crate) norm_2: Option<M>,
     /// Behind attention and the feed-forward part, in a family that has norms there.
     pub(crate) part_norms: Vec<M>,
     pub(crate) feed: Feed<M, N>,
@@ -185,21 +187,27 @@ impl<M, N> FeedForward<M, N> {
 
 impl<M: PartialEq, N> Block<M, N> {
     /// Whether all of a tensor group have all of this module, whose gradient each has of its own
-    /// heads: norms of heads, and what compresses tokens.
-    pub(crate) fn has_of_heads(&self, module: &M) -> bool {
+    /// heads: norms of heads with the same weights, and what compresses tokens.
+    pub(crate) fn has_of_heads(&self, module: &M, norms: Option<HeadNorms>) -> bool {
         let compressed = self.compression.iter();
         let compressed = compressed.flat_map(|of| of.queries.iter().flatten().chain(&of.rows));
-        self.head_norms.iter().chain(compressed).any(|of| of == module)
+        let norms = self.head_norms.iter().filter(|_| norms == Some(HeadNorms::Alike));
+        norms.chain(compressed).any(|of| of == module)
     }
 }
 
 impl<M, N> Block<M, N> {
+    /// What is given the block's input first: it is kept for that.
+    pub(crate) fn first(&self) -> &M {
+        self.norm_1.as_ref().unwrap_or(&self.qkv[0])
+    }
+
     /// Every module that owns parameters, and whether it belongs to an expert.
     pub(crate) fn modules(&self) -> Vec<(&M, bool)> {
         let compressed = self.compression.iter().flat_map(Compression::modules);
-        let first = [&self.norm_1].into_iter().chain(compressed).chain(&self.qkv);
+        let first = self.norm_1.iter().chain(compressed).chain(&self.qkv);
         let first = first.chain(&self.head_norms);
-        let behind = [&self.out, &self.norm_2].into_iter().chain(&self.part_norms);
+        let behind = [&self.out].into_iter().chain(&self.norm_2).chain(&self.part_norms);
         let mut all: Vec<_> = first.chain(behind).map(|m| (m, false)).collect();
         match &self.feed {
             Feed::Dense(dense) => all.extend(dense.modules().map(|m| (m, false))),
@@ -274,6 +282,17 @@ pub(crate) fn block(card: &Card, layer: u32, ranks: u32) -> Block {
     let heads = ["self_attn.q_norm", "self_attn.k_norm"].into_iter();
     let heads = heads.filter(|name| source.has(name));
     let norm = |name| source.take(name, Split::Whole, false);
+    // Weights of all heads are divided as the heads are.
+    let head_norm = |(at, name)| match card.head_norms() {
+        Some(HeadNorms::Alike) | None => norm(name),
+        Some(of) => {
+            let mut module = source.take(name, Split::Rows, false);
+            let least = if of == HeadNorms::Own { 1 } else { card.head_dim };
+            let keys = module.tensors.iter_mut().filter(|_| at == 1);
+            keys.for_each(|tensor| tensor.least = least.into());
+            module
+        }
+    };
     let compression = card.latent.map(|_| compression(&source));
     let qkv: &[&str] = match &compression {
         Some(of) if of.queries.is_some() => &["self_attn.q_b_proj"],
@@ -303,12 +322,12 @@ pub(crate) fn block(card: &Card, layer: u32, ranks: u32) -> Block {
     }
     Block {
         layer,
-        norm_1: norm(names.norms[0]),
+        norm_1: names.norms[0].map(norm),
         qkv,
         compression,
-        head_norms: heads.map(norm).collect(),
+        head_norms: heads.enumerate().map(head_norm).collect(),
         out,
-        norm_2: norm(names.norms[1]),
+        norm_2: names.norms[1].map(norm),
         part_norms: names.part_norms.iter().map(|name| norm(name)).collect(),
         feed: match card.experts_of(layer) {
             None => {

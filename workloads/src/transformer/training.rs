@@ -10,6 +10,7 @@
 //! Invariant: a training without problems makes a trace without `Trace::problems`.
 
 mod backward;
+mod block;
 mod compression;
 mod computing;
 mod eager;

@@ -139,7 +139,7 @@ fn the_trace_keeps_what_the_formulas_say() {
                 let training = Training { checkpointing, ..training.clone() };
                 let formula = of_stage(&training).unwrap();
                 let own = 64 / if parallel.sequence { parallel.tensor } else { 1 };
-                let each = if card.family.has_biases() { 8 } else { 4 };
+                let each = 4 * u32::from(card.family.norm_statistics());
                 let norms = u128::from(2 * each * own * card.layers);
                 let ways = u128::from(parallel.pipeline * parallel.interleave);
                 let in_flight = Stages::of(&training).in_flight() * norms / ways;

@@ -6,7 +6,7 @@ use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 use tiersim_models::units::Bytes;
 use tiersim_workloads::transformer::adapters::{Lora, Target};
-use tiersim_workloads::transformer::card::{Card, Experts, Family};
+use tiersim_workloads::transformer::card::{Biases, Card, Experts, Family};
 use tiersim_workloads::transformer::format::{Format, Formats};
 use tiersim_workloads::transformer::packed::Packed;
 use tiersim_workloads::transformer::training::{
@@ -19,12 +19,11 @@ fn one_of<T: Copy>(rng: &mut ChaCha12Rng, all: &[T]) -> T {
 }
 
 fn any_card(rng: &mut ChaCha12Rng) -> Card {
-    use Family::{Deepseek, GptOss, Mixtral, Qwen};
     let family = one_of(rng, &Family::ALL);
     let kv_heads = one_of(rng, &[2, 4]);
     let heads = kv_heads * one_of(rng, &[1, 2]);
-    let may = matches!(family, Qwen | Deepseek);
-    let experts = matches!(family, Mixtral | GptOss) || may && rng.random_bool(0.3);
+    let (may, must) = family.experts();
+    let experts = must || may && rng.random_bool(0.3);
     let experts = experts.then(|| Experts {
         count: one_of(rng, &[4, 8]),
         active: rng.random_range(1..4),
@@ -45,7 +44,11 @@ fn any_card(rng: &mut ChaCha12Rng) -> Card {
         vocab: one_of(rng, &[64, 96]),
         positions: if family.learns_positions() { 64 } else { 0 },
         tied: rng.random_bool(0.5) || !family.is_causal(),
-        qkv_bias: rng.random_bool(0.5) || family == GptOss,
+        qkv_bias: match family.biases() {
+            Biases::All | Biases::Attention => true,
+            Biases::None | Biases::Feed => false,
+            Biases::OpenQkv | Biases::OpenAttention => rng.random_bool(0.5),
+        },
         experts,
         window,
         full_attention_every: window.and_then(|_| one_of(rng, &[None, Some(2), Some(3)])),

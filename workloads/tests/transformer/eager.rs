@@ -217,7 +217,7 @@ fn what_eager_kernels_are_not_known_of_is_refused() {
     };
     let in_backward = Training { update: UpdateTime::InBackward, ..eager(mixtral.clone(), 16) };
     for (job, field, rule) in [
-        (eager(bloom, 16), "kernels", "of this family"),
+        (eager(bloom, 16), "kernels", "of bloom"),
         (eager(shared, 16), "kernels", "of shared experts"),
         (in_backward, "update", "all experts of a block at once"),
         (over_ranks(eager(mixtral, 16)), "kernels", "all experts on one rank"),

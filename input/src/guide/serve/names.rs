@@ -78,7 +78,7 @@ pub(in crate::guide) fn sglang_flag(word: &'static str) -> &'static str {
 }
 
 /// Checkpoints of known models, as hubs have them.
-const CHECKPOINTS: [(&str, &str); 58] = [
+const CHECKPOINTS: [(&str, &str); 71] = [
     ("gpt2", "openai-community/gpt2"),
     ("gpt2-medium", "openai-community/gpt2-medium"),
     ("gpt2-large", "openai-community/gpt2-large"),
@@ -130,6 +130,19 @@ const CHECKPOINTS: [(&str, &str); 58] = [
     ("kimi-k2", "moonshotai/Kimi-K2-Base"),
     ("gpt-oss-20b", "openai/gpt-oss-20b"),
     ("gpt-oss-120b", "openai/gpt-oss-120b"),
+    ("glm-4.5", "zai-org/GLM-4.5"),
+    ("glm-4.5-air", "zai-org/GLM-4.5-Air"),
+    ("minimax-m2", "MiniMaxAI/MiniMax-M2"),
+    ("olmo-2-13b", "allenai/OLMo-2-1124-13B"),
+    ("command-r", "CohereForAI/c4ai-command-r-v01"),
+    ("command-r-plus", "CohereForAI/c4ai-command-r-plus"),
+    ("starcoder2-15b", "bigcode/starcoder2-15b"),
+    ("pythia-6.9b", "EleutherAI/pythia-6.9b"),
+    ("gpt-neox-20b", "EleutherAI/gpt-neox-20b"),
+    ("gpt-j-6b", "EleutherAI/gpt-j-6b"),
+    ("phi-2", "microsoft/phi-2"),
+    ("falcon-7b", "tiiuae/falcon-7b"),
+    ("falcon-40b", "tiiuae/falcon-40b"),
     ("opt-125m", "facebook/opt-125m"),
     ("opt-1.3b", "facebook/opt-1.3b"),
     ("opt-2.7b", "facebook/opt-2.7b"),
@@ -145,7 +158,7 @@ pub(in crate::guide) fn checkpoint(model: &str) -> Option<&'static str> {
 }
 
 /// Models that are called after another one, with what they are themselves.
-const TAUGHT: [(&str, &str); 9] = [
+const TAUGHT: [(&str, &str); 12] = [
     ("deepseek-r1-distill-llama-8b", "llama-3.1-8b"),
     ("deepseek-r1-distill-llama-70b", "llama-3.3-70b"),
     ("deepseek-r1-distill-qwen-7b", "qwen2.5-7b"),
@@ -155,6 +168,10 @@ const TAUGHT: [(&str, &str); 9] = [
     ("deepseek-r1", "deepseek-v3"),
     ("deepseek-v3.1", "deepseek-v3"),
     ("deepseek-v2.5", "deepseek-v2"),
+    ("olmo-2-1124-13b", "olmo-2-13b"),
+    // Its heads share keys and values.
+    ("command-r-08", ""),
+    ("glm-4.5-flash", ""),
 ];
 
 /// The known model that a checkpoint's name begins with, whatever was tuned; paths of `.json` stay.
@@ -164,7 +181,8 @@ pub(in crate::guide) fn known_as(name: &str) -> Option<String> {
         return (name.len() <= 200 && name.chars().all(plain)).then(|| name.to_owned());
     }
     let last = name.trim_end_matches('/').rsplit('/').next().unwrap_or(name).to_ascii_lowercase();
-    let last = last.strip_prefix("meta-").unwrap_or(&last);
+    let maker = ["meta-", "c4ai-"].iter().find_map(|maker| last.strip_prefix(maker));
+    let last = maker.unwrap_or(&last);
     // What was tuned stands between a model's name and its size, or behind that.
     let tuned = |word: &&str| !["instruct", "chat", "coder", "math", "base"].contains(word);
     let last = last.split('-').filter(tuned).collect::<Vec<_>>().join("-");
@@ -220,6 +238,10 @@ mod tests {
             ("deepseek-ai/DeepSeek-V3.2-Exp", None),
             ("moonshotai/Kimi-K2-Instruct", Some("kimi-k2")),
             ("google/gemma-3-27b-it", Some("gemma-3-27b")),
+            ("CohereForAI/c4ai-command-r-plus-08-2024", Some("command-r-plus")),
+            ("CohereForAI/c4ai-command-r-08-2024", None),
+            ("zai-org/GLM-4.5-Air-FP8", Some("glm-4.5-air")),
+            ("zai-org/GLM-4.5V", None),
             ("Qwen/Qwen3-Coder-480B-A35B-Instruct-FP8", Some("qwen3-480b-a35b")),
             ("Qwen/Qwen3-Next-80B-A3B-Instruct", None),
             ("meta-llama/Llama-3.2-11B-Vision-Instruct", None),

@@ -37,8 +37,22 @@ struct Raw {
     num_attention_heads: Option<u32>,
     n_inner: Option<u32>,
     ffn_dim: Option<u32>,
+    ffn_hidden_size: Option<u32>,
     intermediate_size: Option<u32>,
     num_key_value_heads: Option<u32>,
+    num_kv_heads: Option<u32>,
+    multi_query: Option<bool>,
+    new_decoder_architecture: Option<bool>,
+    num_ln_in_parallel_attn: Option<u32>,
+    parallel_attn: Option<bool>,
+    use_parallel_residual: Option<bool>,
+    alibi: Option<bool>,
+    bias: Option<bool>,
+    use_bias: Option<bool>,
+    use_qkv_bias: Option<bool>,
+    attention_out_bias: Option<bool>,
+    qk_layernorm: Option<bool>,
+    use_qk_norm: Option<bool>,
     head_dim: Option<u32>,
     vocab_size: Option<u32>,
     n_positions: Option<u32>,
@@ -70,7 +84,7 @@ struct Raw {
     use_sliding_window: Option<bool>,
     max_window_layers: Option<u32>,
     layer_types: Option<Vec<String>>,
-    #[serde(alias = "_sliding_window_pattern")]
+    #[serde(alias = "_sliding_window_pattern", default, deserialize_with = "repeats")]
     sliding_window_pattern: Option<u32>,
     do_layer_norm_before: Option<bool>,
     word_embed_proj_dim: Option<u32>,
@@ -93,8 +107,23 @@ fn said<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Option<u32>>, D::E
     Option::deserialize(value).map(Some)
 }
 
-/// The types of model that are read, with their families.
-const TYPES: [(&str, Family); 24] = [
+/// How many layers repeat: a number, or a letter for each, such as `LLLG`.
+fn repeats<'de, D: Deserializer<'de>>(value: D) -> Result<Option<u32>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Pattern {
+        Number(u32),
+        Letters(String),
+    }
+    Ok(Option::deserialize(value)?.and_then(|pattern| match pattern {
+        Pattern::Number(number) => Some(number),
+        Pattern::Letters(letters) => u32::try_from(letters.len()).ok(),
+    }))
+}
+
+/// The types of model that are read, with their families; [`Config::family`] tells those apart
+/// that a type has several of.
+const TYPES: [(&str, Family); 43] = [
     ("gpt2", Family::Gpt2),
     ("llama", Family::Llama),
     ("gemma", Family::Llama),
@@ -119,6 +148,25 @@ const TYPES: [(&str, Family); 24] = [
     ("deepseek_v2", Family::Deepseek),
     ("deepseek_v3", Family::Deepseek),
     ("kimi_k2", Family::Deepseek),
+    ("glm4_moe_lite", Family::Deepseek),
+    ("glm4_moe", Family::Glm4Moe),
+    ("solar_open", Family::Glm4Moe),
+    ("gpt_neox", Family::GptNeox),
+    ("falcon", Family::Falcon),
+    ("phi", Family::Phi),
+    ("gptj", Family::Gptj),
+    ("cohere", Family::Cohere),
+    ("cohere2", Family::Cohere),
+    ("starcoder2", Family::Starcoder2),
+    ("stablelm", Family::Stablelm),
+    ("olmo2", Family::Olmo2),
+    ("olmo3", Family::Olmo2),
+    ("exaone4", Family::Exaone4),
+    ("olmoe", Family::Olmoe),
+    ("minimax_m2", Family::Olmoe),
+    ("seed_oss", Family::Qwen),
+    ("ernie4_5", Family::Llama),
+    ("ministral3", Family::Mistral),
 ];
 
 /// Reads a config.
@@ -180,9 +228,11 @@ fn keys_of(field: &str) -> &'static [&'static str] {
     match field {
         "layers" => &["n_layer", "num_hidden_layers"],
         "hidden" => &["n_embd", "n_embed", "hidden_size"],
-        "ffn" => &["n_inner", "ffn_dim", "moe_intermediate_size", "intermediate_size"],
+        "ffn" => {
+            &["n_inner", "ffn_dim", "ffn_hidden_size", "moe_intermediate_size", "intermediate_size"]
+        }
         "heads" => &["n_head", "num_attention_heads"],
-        "kv_heads" => &["num_key_value_heads"],
+        "kv_heads" => &["num_key_value_heads", "num_kv_heads"],
         "head_dim" => &["head_dim", "n_head", "num_attention_heads"],
         "vocab" => &["vocab_size"],
         "positions" => &["n_positions", "max_position_embeddings"],
@@ -207,6 +257,9 @@ fn beside_llama(model_type: &str) -> Option<&'static str> {
         "gemma" => Some("its gate is GeLU and its norms add one: eager kernels count as Llama's"),
         "gemma2" => Some("what it caps logits and scores with is left out"),
         "granite" => Some("what it multiplies sums by is left out: eager kernels count as Llama's"),
+        "olmo2" | "olmo3" | "olmoe" | "minimax_m2" => {
+            Some("what ranks of a tensor group tell each other for norms of all heads is left out")
+        }
         _ => None,
     }
 }
@@ -272,6 +325,7 @@ impl Config<'_> {
             return None;
         };
         self.refuse_what_a_card_cannot_say(model_type);
+        let family = self.family(model_type, family);
         let layers = self.number(keys_of("layers"), &[raw.n_layer, raw.num_hidden_layers]);
         let hidden = self.number(keys_of("hidden"), &[raw.n_embd, raw.n_embed, raw.hidden_size]);
         let heads = self.number(keys_of("heads"), &[raw.n_head, raw.num_attention_heads]);
@@ -288,7 +342,10 @@ impl Config<'_> {
             Some(experts) if experts.dense_first == 0 => experts.ffn,
             _ => self.ffn(family, hidden)?,
         };
-        let latent = if family == Family::Deepseek { Some(self.latent()?) } else { None };
+        let latent = match family {
+            Family::Deepseek => Some(self.latent(model_type)?),
+            _ => None,
+        };
         let (window, full_attention_every) = self.windows(model_type, layers, remarks)?;
         remarks.extend(beside_llama(model_type).map(str::to_owned));
         if let Some(blocks) = raw.num_nextn_predict_layers.filter(|&blocks| blocks > 0) {
@@ -304,20 +361,21 @@ impl Config<'_> {
             ffn,
             heads,
             kv_heads: self.kv_heads(family, heads)?,
-            head_dim: self.head_dim(model_type, hidden, heads)?,
+            head_dim: self.head_dim((model_type, family), hidden, heads)?,
             vocab,
             positions,
             tied: raw.tie_word_embeddings.unwrap_or_else(|| {
-                let tied = ["gemma", "gemma2", "gemma3_text", "smollm3"];
-                !family.is_rotary() || tied.contains(&model_type)
+                let tied = ["gemma", "gemma2", "gemma3_text", "smollm3", "ernie4_5"];
+                family.ties_head() || tied.contains(&model_type)
             }),
             qkv_bias: match model_type {
-                "llama" | "granite" | "smollm3" => raw.attention_bias.unwrap_or(false),
-                "glm" | "glm4" => raw.attention_bias.unwrap_or(true),
-                "mistral" | "mixtral" | "qwen3" | "qwen3_moe" | "phi3" => false,
-                "gemma" | "gemma2" | "gemma3_text" => false,
-                "deepseek_v2" | "deepseek_v3" | "kimi_k2" => false,
-                _ => true,
+                "llama" | "granite" | "smollm3" | "glm4_moe" | "solar_open" => {
+                    raw.attention_bias.unwrap_or(false)
+                }
+                "glm" | "glm4" | "seed_oss" => raw.attention_bias.unwrap_or(true),
+                "stablelm" => raw.use_qkv_bias.unwrap_or(false),
+                "qwen2" | "qwen2_moe" => true,
+                _ => family.has_qkv_bias(),
             },
             experts,
             window,
@@ -326,12 +384,27 @@ impl Config<'_> {
         })
     }
 
+    /// The family of a type that has several.
+    fn family(&self, model_type: &str, first: Family) -> Family {
+        let is_new = self.raw.new_decoder_architecture == Some(true);
+        let norms = self.raw.num_ln_in_parallel_attn.unwrap_or(2);
+        let normed = self.raw.use_qk_norm == Some(true);
+        match model_type {
+            "falcon" if is_new && norms == 2 => Family::Falcon40b,
+            "cohere" if normed => Family::CohereNormed,
+            "glm4_moe" if normed => Family::Glm4MoeNormed,
+            _ => first,
+        }
+    }
+
     fn ffn(&mut self, family: Family, hidden: u32) -> Option<u32> {
         let raw = self.raw;
+        let usual = hidden.saturating_mul(4);
         match family {
             // Always four times as wide, or unless it says otherwise.
-            Family::Bloom => Some(hidden.saturating_mul(4)),
-            Family::Gpt2 => Some(raw.n_inner.unwrap_or(hidden.saturating_mul(4))),
+            Family::Bloom => Some(usual),
+            Family::Gpt2 | Family::Gptj => Some(raw.n_inner.unwrap_or(usual)),
+            Family::Falcon | Family::Falcon40b => Some(raw.ffn_hidden_size.unwrap_or(usual)),
             Family::Opt => self.number(&["ffn_dim"], &[raw.ffn_dim]),
             _ => self.number(&["intermediate_size"], &[raw.intermediate_size]),
         }
@@ -340,24 +413,35 @@ impl Config<'_> {
     fn kv_heads(&mut self, family: Family, heads: u32) -> Option<u32> {
         let said = self.raw.num_key_value_heads;
         match family {
-            _ if family.has_biases() => Some(heads),
-            Family::Llama => Some(said.unwrap_or(heads)),
+            _ if family.has_plain_heads() => Some(heads),
+            Family::Falcon if self.raw.new_decoder_architecture != Some(true) => {
+                Some(if self.raw.multi_query == Some(false) { heads } else { 1 })
+            }
+            Family::Falcon | Family::Falcon40b => Some(self.raw.num_kv_heads.unwrap_or(heads)),
+            Family::Llama | Family::Olmo2 | Family::Olmoe | Family::Cohere => {
+                Some(said.unwrap_or(heads))
+            }
             _ => self.number(keys_of("kv_heads"), &[said]),
         }
     }
 
-    fn head_dim(&mut self, model_type: &str, hidden: u32, heads: u32) -> Option<u32> {
+    fn head_dim(
+        &mut self,
+        (model_type, family): (&str, Family),
+        hidden: u32,
+        heads: u32,
+    ) -> Option<u32> {
         if let (Some(plain), Some(rotary)) = (self.raw.qk_nope_head_dim, self.raw.qk_rope_head_dim)
         {
             return Some(plain.saturating_add(rotary));
         }
-        let fixed = matches!(model_type, "gpt2" | "opt" | "bloom" | "bert" | "roberta");
+        let fixed = family.has_plain_heads();
         let said = self.raw.head_dim.filter(|_| !fixed);
         if let Some(width) = said {
             return Some(width);
         }
         match model_type {
-            "qwen3" | "qwen3_moe" | "glm" | "glm4" => return Some(128),
+            "qwen3" | "qwen3_moe" | "glm" | "glm4" | "seed_oss" => return Some(128),
             "gemma" | "gemma2" | "gemma3_text" => return Some(256),
             _ => {}
         }

@@ -55,11 +55,13 @@ pub(crate) struct RawCard {
     pub(crate) positions: Option<u32>,
     /// Whether the head uses the embedding's matrix.
     ///
-    /// Default: `true` for `gpt2`, `opt`, `bloom`, `bert`, `roberta`.
+    /// Default: `true` for `gpt2`, `opt`, `bloom`, `bert`, `roberta`, `falcon`, `falcon40b`,
+    /// `cohere`, `cohere_normed`, `starcoder2`.
     pub(crate) tied: Option<bool>,
     /// Whether queries, keys and values have biases.
     ///
-    /// Default: `true` for `gpt2`, `opt`, `bloom`, `bert`, `roberta`.
+    /// Default: `true` for `gpt2`, `opt`, `bloom`, `bert`, `roberta`, `gpt_oss`, `gpt_neox`,
+    /// `phi`, `starcoder2`.
     pub(crate) qkv_bias: Option<bool>,
     /// Experts of each block, those that a token goes through, and those that every token goes
     /// through beside them (0).

@@ -33,7 +33,8 @@ impl Card {
         let matrix = |part: &CardTensor| {
             // Biases of experts are a row for each of them.
             let row = if part.kind == TensorKind::Expert { 2 } else { 1 };
-            let product = part.shape.len() > row && part.kind != TensorKind::Embedding;
+            let other = matches!(part.kind, TensorKind::Embedding | TensorKind::Norm);
+            let product = part.shape.len() > row && !other;
             if product { self.active(part) } else { 0 }
         };
         fits(head + self.count(matrix))
@@ -62,7 +63,7 @@ impl Card {
     /// Parameters of the norm behind the blocks, and of each that a block has of the residual
     /// stream.
     pub fn norm_parameters(&self) -> u64 {
-        u64::from(self.hidden) * if self.family.has_biases() { 2 } else { 1 }
+        u64::from(self.hidden) * if self.family.norm_has_bias() { 2 } else { 1 }
     }
 
     /// A sum over all tensors.

@@ -3,7 +3,7 @@
 //! A dozen numbers stand for tables of any length, so each has a limit, and so has what they amount
 //! to together. Sums are made in 128 bits: no card overflows the arithmetic that refuses it.
 
-use super::{Card, Family};
+use super::{Biases, Card, Family};
 use crate::limits::{Range, ShapeProblem, outside};
 
 /// Most parameters of a model: a thousand times the largest that is known.
@@ -116,10 +116,9 @@ impl Card {
     /// What blocks that differ, and compressed keys and values, must keep to.
     fn fits_deepseek(&self, found: &mut Vec<ShapeProblem>) {
         let word = self.family.word();
-        let may = self.family == Family::Deepseek;
         let mut add = |field, rule, remedy| found.push(ShapeProblem { field, rule, remedy });
         let first = self.experts.map_or(0, |experts| experts.dense_first);
-        if first > 0 && !may {
+        if first > 0 && !self.family.has_plain_shared() {
             let rule = format!("every block of {word} has experts");
             add("experts.dense_first", rule, "write 0, or take deepseek");
         } else if first >= self.layers {
@@ -127,7 +126,7 @@ impl Card {
             add("experts.dense_first", rule, "write fewer");
         }
         let Some(latent) = self.latent else { return };
-        if !may {
+        if self.family != Family::Deepseek {
             let rule = format!("keys and values of {word} are not compressed");
             add("latent", rule, "leave it out, or take deepseek");
         }
@@ -147,31 +146,28 @@ impl Card {
     fn fits_family(&self, found: &mut Vec<ShapeProblem>) {
         let word = self.family.word();
         let mut add = |field, rule, remedy| found.push(ShapeProblem { field, rule, remedy });
-        let one_matrix = self.family.has_biases();
-        if one_matrix && self.q_width() != u64::from(self.hidden) {
+        let plain = self.family.has_plain_heads();
+        if plain && self.q_width() != u64::from(self.hidden) {
             let (heads, dim, hidden) = (self.heads, self.head_dim, self.hidden);
             let rule = format!(
                 "the heads of {word} are as wide as `hidden`: {heads} x {dim} is not {hidden}"
             );
             add("head_dim", rule, "choose `heads` that divide `hidden`");
         }
-        if one_matrix && self.kv_heads != self.heads {
+        if plain && self.kv_heads != self.heads {
             let rule = format!("every head of {word} has its own keys and values");
             add("kv_heads", rule, "write as many as `heads`");
         }
-        if one_matrix && !self.qkv_bias {
-            let rule = format!("queries, keys and values of {word} have biases");
-            add("qkv_bias", rule, "write true");
-        }
-        if self.family == Family::GptOss && !self.qkv_bias {
-            let rule = format!("queries, keys and values of {word} have biases");
-            add("qkv_bias", rule, "write true");
-        }
-        use Family::{Deepseek, Gemma2, Gemma3, GptOss, Mistral, Mixtral, Qwen};
-        let never = matches!(self.family, Mistral | Mixtral | Gemma2 | Gemma3 | Deepseek);
-        if never && self.qkv_bias {
-            let rule = format!("queries, keys and values of {word} have no biases");
-            add("qkv_bias", rule, "write false");
+        match self.family.biases() {
+            Biases::All | Biases::Attention if !self.qkv_bias => {
+                let rule = format!("queries, keys and values of {word} have biases");
+                add("qkv_bias", rule, "write true");
+            }
+            Biases::None | Biases::Feed if self.qkv_bias => {
+                let rule = format!("queries, keys and values of {word} have no biases");
+                add("qkv_bias", rule, "write false");
+            }
+            _ => {}
         }
         if !self.family.learns_positions() && self.positions > 0 {
             let rule = format!("{word} has no table of `positions`");
@@ -186,8 +182,7 @@ impl Card {
                 add("tied", rule, "write true");
             }
         }
-        let may = matches!(self.family, Mixtral | Qwen | GptOss | Deepseek);
-        let must = matches!(self.family, Mixtral | GptOss);
+        let (may, must) = self.family.experts();
         match &self.experts {
             Some(_) if !may => {
                 add("experts", format!("{word} has no experts"), "take mixtral or qwen");

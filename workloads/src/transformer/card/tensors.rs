@@ -6,6 +6,7 @@
 //! A block is a list of [`CardTensor`]s. Invariant: blocks of a sort ([`Card::sorts`]) are alike.
 
 mod llama;
+mod parallel;
 
 use super::{Card, Family};
 
@@ -161,6 +162,8 @@ impl Card {
     pub fn block_prefix(&self, index: u32) -> String {
         let before = match self.family {
             Family::Gpt2 | Family::Bloom => "transformer.h.",
+            Family::Falcon | Family::Falcon40b | Family::Gptj => "transformer.h.",
+            Family::GptNeox => "gpt_neox.layers.",
             Family::Opt => "model.decoder.layers.",
             Family::Bert => "bert.encoder.layer.",
             Family::Roberta => "roberta.encoder.layer.",
@@ -193,17 +196,31 @@ impl Card {
                 before.norm("transformer.word_embeddings_layernorm", hidden, true);
                 behind.norm("transformer.ln_f", hidden, true);
             }
+            Family::Falcon | Family::Falcon40b => {
+                before.push("transformer.word_embeddings.weight", &[vocab, hidden], table);
+                behind.norm("transformer.ln_f", hidden, true);
+            }
+            Family::Gptj => {
+                before.push("transformer.wte.weight", &[vocab, hidden], table);
+                behind.norm("transformer.ln_f", hidden, true);
+            }
+            Family::GptNeox => {
+                before.push("gpt_neox.embed_in.weight", &[vocab, hidden], table);
+                behind.norm("gpt_neox.final_layer_norm", hidden, true);
+            }
             Family::Bert | Family::Roberta => {
                 self.encoder(&mut before, &mut behind);
                 return (before.0, behind.0);
             }
             _ => {
                 before.push("model.embed_tokens.weight", &[vocab, hidden], table);
-                behind.norm("model.norm", hidden, false);
+                let norm = if self.family == Family::Phi { "final_layernorm" } else { "norm" };
+                behind.norm(&format!("model.{norm}"), hidden, self.family.norm_has_bias());
             }
         }
         if !self.tied {
-            behind.linear("lm_head", (vocab, hidden), false, TensorKind::Head);
+            let bias = self.family.head_has_bias();
+            behind.linear("lm_head", (vocab, hidden), bias, TensorKind::Head);
         }
         (before.0, behind.0)
     }
@@ -266,6 +283,10 @@ impl Card {
             Family::Opt => self.opt(&mut parts),
             Family::Bloom => self.bloom(&mut parts),
             Family::Bert | Family::Roberta => self.bert(&mut parts),
+            Family::GptNeox => self.gpt_neox(&mut parts),
+            Family::Falcon | Family::Falcon40b => self.falcon(&mut parts),
+            Family::Phi => self.phi(&mut parts),
+            Family::Gptj => self.gptj(&mut parts),
             _ => self.llama(&mut parts, layout, layer),
         }
         parts.0

@@ -106,11 +106,11 @@ impl GraphBuilder<'_> {
         let mut hidden: Vec<ObjectId> = Vec::with_capacity(passes.len());
         for &pass in passes {
             self.turn(job, pass);
-            let owner = self.module(model.blocks[0].norm_1);
+            let owner = self.module(*model.blocks[0].first());
             hidden.push(self.embed(model, owner).out);
         }
         for (index, block) in model.blocks.iter().enumerate() {
-            let next = model.blocks.get(index + 1).map_or(end.norm, |block| block.norm_1);
+            let next = model.blocks.get(index + 1).map_or(end.norm, |block| *block.first());
             let owner = self.module(next);
             for (x, &pass) in hidden.iter_mut().zip(passes) {
                 self.turn(job, pass);

@@ -65,19 +65,24 @@ pub(crate) enum SavedFeed {
 pub(crate) struct SavedActivations {
     /// The block's input: of its first norm or, post-norm, of its first products.
     pub(crate) input: ObjectId,
-    pub(crate) normed_1: Normed,
+    /// What queries, keys and values were made of, and what the feed-forward part was given.
+    pub(crate) given: [ObjectId; 2],
+    /// Of the norm before attention and of that before the feed-forward part or, post-norm, of
+    /// those behind the sums; where there are such.
+    pub(crate) normed: [Option<Normed>; 2],
     /// Norms on the way to queries, keys and values: of every head's, of eager kernels, or of what
     /// tokens are compressed to, for queries first.
     pub(crate) qkv_norms: Vec<Normed>,
     pub(crate) qkv: Vec<ObjectId>,
     pub(crate) core: Core,
     pub(crate) mixed: ObjectId,
-    pub(crate) mask_1: Option<ObjectId>,
-    pub(crate) normed_2: Normed,
+    /// The first object behind the core of attention.
+    pub(crate) behind: ObjectId,
+    /// Of dropout behind attention, and behind the feed-forward part.
+    pub(crate) masks: [Option<ObjectId>; 2],
     /// Of norms behind attention and the feed-forward part.
     pub(crate) normed_parts: Vec<Normed>,
     pub(crate) feed: SavedFeed,
-    pub(crate) mask_2: Option<ObjectId>,
     /// Of all that what is in 8 bits, without the input.
     pub(crate) compressed: Vec<ObjectId>,
 }

@@ -189,7 +189,7 @@ impl<'a> State<'a> {
     }
 
     fn block(&mut self, parts: &Block) -> BlockState {
-        let norm_1 = self.owned(&parts.norm_1, None, false);
+        let norm_1 = parts.norm_1.as_ref().map(|part| self.owned(part, None, false));
         let mut all = |parts: &[Module]| -> Vec<usize> {
             parts.iter().map(|part| self.owned(part, None, false)).collect()
         };
@@ -202,7 +202,7 @@ impl<'a> State<'a> {
         });
         let attention = self.build.module(&parts.attention);
         let out = self.owned(&parts.out, None, false);
-        let norm_2 = self.owned(&parts.norm_2, None, false);
+        let norm_2 = parts.norm_2.as_ref().map(|part| self.owned(part, None, false));
         let part_norms = parts.part_norms.iter().map(|part| self.owned(part, None, false));
         let part_norms = part_norms.collect();
         let feed = match &parts.feed {

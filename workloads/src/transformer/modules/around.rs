@@ -41,6 +41,7 @@ impl EmbeddingAndHead {
         let tokens = find(&[
             "transformer.wte",
             "transformer.word_embeddings",
+            "gpt_neox.embed_in",
             "model.decoder.embed_tokens",
             "model.embed_tokens",
             "bert.embeddings.word_embeddings",
@@ -62,7 +63,13 @@ impl EmbeddingAndHead {
             "roberta.embeddings.LayerNorm",
         ]);
         let transform = card.family.head_names();
-        let norm = find(&["transformer.ln_f", "model.decoder.final_layer_norm", "model.norm"]);
+        let norm = find(&[
+            "transformer.ln_f",
+            "gpt_neox.final_layer_norm",
+            "model.decoder.final_layer_norm",
+            "model.final_layernorm",
+            "model.norm",
+        ]);
         let norm = norm.or(transform.map(|[_, _, norm]| norm));
         let has_own = !card.tied;
         EmbeddingAndHead {

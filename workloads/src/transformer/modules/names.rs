@@ -4,7 +4,9 @@ use crate::transformer::card::Family;
 
 /// What the families call the modules of a block.
 pub(super) struct Names {
-    pub(super) norms: [&'static str; 2],
+    /// Norms before attention and before the feed-forward part, or behind their sums; where the
+    /// family has fewer, none.
+    pub(super) norms: [Option<&'static str>; 2],
     /// Norms behind attention and the feed-forward part, in a family that has them.
     pub(super) part_norms: &'static [&'static str],
     /// The module of attention, and what is below it.
@@ -19,7 +21,7 @@ pub(super) struct Names {
 pub(super) const fn names(family: Family) -> Names {
     match family {
         Family::Gpt2 => Names {
-            norms: ["ln_1", "ln_2"],
+            norms: [Some("ln_1"), Some("ln_2")],
             part_norms: &[],
             attention: "attn",
             qkv: &["attn.c_attn"],
@@ -29,7 +31,7 @@ pub(super) const fn names(family: Family) -> Names {
             activation: "mlp.act",
         },
         Family::Bloom => Names {
-            norms: ["input_layernorm", "post_attention_layernorm"],
+            norms: [Some("input_layernorm"), Some("post_attention_layernorm")],
             part_norms: &[],
             attention: "self_attention",
             qkv: &["self_attention.query_key_value"],
@@ -39,7 +41,7 @@ pub(super) const fn names(family: Family) -> Names {
             activation: "mlp.gelu_impl",
         },
         Family::Opt => Names {
-            norms: ["self_attn_layer_norm", "final_layer_norm"],
+            norms: [Some("self_attn_layer_norm"), Some("final_layer_norm")],
             part_norms: &[],
             attention: "self_attn",
             qkv: &["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"],
@@ -49,7 +51,7 @@ pub(super) const fn names(family: Family) -> Names {
             activation: "activation_fn",
         },
         Family::Bert | Family::Roberta => Names {
-            norms: ["attention.output.LayerNorm", "output.LayerNorm"],
+            norms: [Some("attention.output.LayerNorm"), Some("output.LayerNorm")],
             part_norms: &[],
             attention: "attention.self",
             qkv: &["attention.self.query", "attention.self.key", "attention.self.value"],
@@ -59,24 +61,68 @@ pub(super) const fn names(family: Family) -> Names {
             activation: "intermediate.intermediate_act_fn",
         },
         Family::Gemma2 | Family::Gemma3 => Names {
-            norms: ["input_layernorm", "pre_feedforward_layernorm"],
+            norms: [Some("input_layernorm"), Some("pre_feedforward_layernorm")],
             part_norms: &["post_attention_layernorm", "post_feedforward_layernorm"],
             ..LLAMA
         },
         Family::Glm4 => {
             Names { part_norms: &["post_self_attn_layernorm", "post_mlp_layernorm"], ..LLAMA }
         }
+        Family::Olmo2 | Family::Exaone4 => Names {
+            norms: [None, None],
+            part_norms: &["post_attention_layernorm", "post_feedforward_layernorm"],
+            ..LLAMA
+        },
+        Family::Cohere | Family::CohereNormed => {
+            Names { norms: [Some("input_layernorm"), None], ..LLAMA }
+        }
+        Family::Starcoder2 => Names {
+            up_proj: &["mlp.c_fc"],
+            down_proj: "mlp.c_proj",
+            activation: "mlp.act",
+            ..LLAMA
+        },
+        Family::GptNeox => Names {
+            attention: "attention",
+            qkv: &["attention.query_key_value"],
+            out: "attention.dense",
+            ..FALCON
+        },
+        Family::Falcon => Names { norms: [Some("input_layernorm"), None], ..FALCON },
+        Family::Falcon40b => Names { norms: [Some("ln_attn"), Some("ln_mlp")], ..FALCON },
+        Family::Phi => Names {
+            norms: [Some("input_layernorm"), None],
+            out: "self_attn.dense",
+            up_proj: &["mlp.fc1"],
+            down_proj: "mlp.fc2",
+            activation: "mlp.activation_fn",
+            ..LLAMA
+        },
+        Family::Gptj => Names {
+            norms: [Some("ln_1"), None],
+            part_norms: &[],
+            attention: "attn",
+            qkv: &["attn.q_proj", "attn.k_proj", "attn.v_proj"],
+            out: "attn.out_proj",
+            up_proj: &["mlp.fc_in"],
+            down_proj: "mlp.fc_out",
+            activation: "mlp.act",
+        },
         Family::Llama
         | Family::Mistral
         | Family::Mixtral
         | Family::Qwen
         | Family::GptOss
-        | Family::Deepseek => LLAMA,
+        | Family::Deepseek
+        | Family::Glm4Moe
+        | Family::Glm4MoeNormed
+        | Family::Stablelm
+        | Family::Olmoe => LLAMA,
     }
 }
 
 const LLAMA: Names = Names {
-    norms: ["input_layernorm", "post_attention_layernorm"],
+    norms: [Some("input_layernorm"), Some("post_attention_layernorm")],
     part_norms: &[],
     attention: "self_attn",
     qkv: &["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"],
@@ -84,4 +130,15 @@ const LLAMA: Names = Names {
     up_proj: &["mlp.gate_proj", "mlp.up_proj"],
     down_proj: "mlp.down_proj",
     activation: "mlp.act_fn",
+};
+
+const FALCON: Names = Names {
+    norms: LLAMA.norms,
+    part_norms: &[],
+    attention: "self_attention",
+    qkv: &["self_attention.query_key_value"],
+    out: "self_attention.dense",
+    up_proj: &["mlp.dense_h_to_4h"],
+    down_proj: "mlp.dense_4h_to_h",
+    activation: "mlp.act",
 };

@@ -131,7 +131,7 @@ impl Sort {
             let block = &model.blocks[0];
             maker.sizes = Sizes::of(shape, 1, 0, tokens);
             maker.cache = Some(Cache::new((1, 1), (tokens, 0), Some(tokens), false));
-            let owner = maker.module(block.norm_1);
+            let owner = maker.module(*block.first());
             let x = maker.embed(&model, owner).out;
             // What all layers share is made once.
             maker.shared_tables(block);
@@ -343,7 +343,7 @@ impl Cost {
         let normed = if shape.kernels == Kernels::Eager { tokens } else { rows.max(1) };
         self.heads.entry((normed, rows)).or_insert_with(|| {
             let (mut maker, model) = begun(shape, TraceMeta::default());
-            let owner = maker.module(model.blocks[0].norm_1);
+            let owner = maker.module(*model.blocks[0].first());
             maker.sizes = Sizes::of(shape, 1, 0, normed);
             let x = maker.kept(owner, "out", maker.sizes.stream(), owner);
             let end = model.end.expect("all of the model is here");

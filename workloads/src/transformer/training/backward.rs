@@ -1,4 +1,4 @@
-//! The backward pass: blocks from the last to the first, each from its output to its input.
+//! The backward pass of what a block is made of ([`super::block`] puts it together).
 //!
 //! A product gives two gradients, of its input and of its weights, each as large a product again;
 //! the fused kernel of attention computes its scores again and has five products (Dao et al.,
@@ -9,103 +9,12 @@
 use super::{Attention, Checkpointing, Kernels};
 use crate::build::{ObjectAccess, change, read, write};
 use crate::transformer::graph::pass::GraphBuilder;
-use crate::transformer::graph::saved::{
-    Core, Normed, SavedActivations, SavedFeed, SavedFeedForward,
-};
+use crate::transformer::graph::saved::{Core, Normed, SavedActivations, SavedFeedForward};
 use crate::transformer::graph::state::{BlockState, Mlp};
-use crate::transformer::modules::Feed;
 use tiersim_models::ids::{ModuleId, ObjectId};
 use tiersim_models::kernel::{Kernel, Product, Streaming, Work};
 
 impl GraphBuilder<'_> {
-    /// From the gradient of a block's output to that of its input.
-    pub(super) fn block_backward(
-        &mut self,
-        block: &BlockState,
-        kept: &SavedActivations,
-        dy: ObjectId,
-    ) -> ObjectId {
-        self.sizes = self.sizes.in_block(self.shape, block.layer);
-        let d_middle = self.feed_backward(block, kept, dy);
-        self.attention_part_backward(block, kept, d_middle)
-    }
-
-    /// Gradient of what a part gave, of all tokens, from that of its sum with the residual stream:
-    /// through dropout and the norm behind the part, if there are such.
-    fn residual_backward(
-        &mut self,
-        by: ModuleId,
-        mask: Option<ObjectId>,
-        norm: Option<(usize, &Normed)>,
-        dy: ObjectId,
-    ) -> ObjectId {
-        let dropped = match mask {
-            None => dy,
-            Some(mask) => {
-                let d = self.buffer(by, "sum.grad", self.sizes.stream());
-                self.build.streaming(
-                    "dropout_backward",
-                    by,
-                    Streaming::ElementWise,
-                    &[read(dy), read(mask), write(d)],
-                );
-                d
-            }
-        };
-        let part = match norm {
-            Some((norm, normed)) => self.norm_backward(norm, normed, dropped, None),
-            None => dropped,
-        };
-        self.all_tokens(by, "sum.grad.whole", part)
-    }
-
-    fn feed_backward(
-        &mut self,
-        block: &BlockState,
-        kept: &SavedActivations,
-        dy: ObjectId,
-    ) -> ObjectId {
-        let (tokens, hidden) = (self.sizes.tokens, self.sizes.hidden);
-        let by = match &block.feed {
-            Feed::Dense(mlp) => self.module(mlp.down_proj),
-            Feed::Mixture(mixture) => self.module(mixture.router),
-        };
-        let is_post = self.shape.card.family.is_post_norm();
-        let dy = match is_post {
-            true => self.norm_backward(block.norm_2, &kept.normed_2, dy, None),
-            false => dy,
-        };
-        let d_out = self.residual_backward(by, kept.mask_2, kept.part_norm(block, 1), dy);
-        let norm = self.module(block.norm_2);
-        let input = match &block.feed {
-            Feed::Dense(mlp) if self.keeps_input(&mlp.up_proj) => true,
-            Feed::Dense(_) => false,
-            Feed::Mixture(_) => self.keeps_input(&[]),
-        };
-        let given = if is_post { kept.normed_1.y } else { kept.normed_2.y };
-        let input = self.input_again(input, norm, given);
-        // Post-norm the sum's own gradient is there, and is added to.
-        let d_input = if is_post { dy } else { self.buffer(norm, "out.grad", tokens * hidden) };
-        match (&block.feed, &kept.feed) {
-            (Feed::Dense(mlp), SavedFeed::Dense(kept)) => {
-                let mut to = |first: bool, _: bool| {
-                    if first && !is_post { write(d_input) } else { change(d_input) }
-                };
-                let touches = [read(input), read(d_out)];
-                self.feed_forward_backward(mlp, tokens, kept, touches, &mut to);
-            }
-            (Feed::Mixture(mixture), SavedFeed::Mixture(kept)) => {
-                self.mixture_backward(mixture, kept, [input, d_out, d_input]);
-            }
-            _ => unreachable!("a block keeps what it is made of"),
-        }
-        if is_post {
-            return d_input;
-        }
-        let d_normed = self.sum(norm, "out.grad.sum", d_input);
-        self.norm_backward(block.norm_2, &kept.normed_2, d_normed, Some(dy))
-    }
-
     /// From the gradient of the narrow matrix's output to that of the wide ones' input. `to` says
     /// how to write it: it is told whether this is the first product of several, and whether the
     /// last.
@@ -164,72 +73,19 @@ impl GraphBuilder<'_> {
         gradients
     }
 
-    fn attention_part_backward(
-        &mut self,
-        block: &BlockState,
-        kept: &SavedActivations,
-        d_middle: ObjectId,
-    ) -> ObjectId {
-        let (tokens, sizes) = (self.sizes.tokens, self.sizes);
-        let is_post = self.shape.card.family.is_post_norm();
-        let d_middle = match is_post {
-            true => self.norm_backward(block.norm_1, &kept.normed_1, d_middle, None),
-            false => d_middle,
-        };
-        let out = self.module(block.out);
-        let behind = kept.part_norm(block, 0);
-        let d_projected = self.residual_backward(out, kept.mask_1, behind, d_middle);
-        let core = self.core_again(block, kept);
-        let d_mixed = self.buffer(block.attention, "out.grad", tokens * sizes.mixed);
-        self.linear_backward(
-            block.out,
-            tokens,
-            [read(kept.mixed), read(d_projected), write(d_mixed)],
-        );
-        let d_qkv = self.core_backward(block, kept, core, d_mixed);
-        let norm = self.module(block.norm_1);
-        if let Some(compression) = &block.compression {
-            let d_input = self.compressed_backward(block, compression, kept, &d_qkv);
-            let d_normed = self.sum(norm, "out.grad.sum", d_input);
-            return self.norm_backward(block.norm_1, &kept.normed_1, d_normed, Some(d_middle));
-        }
-        if self.shape.card.family.is_rotary() && !self.is_eager() {
-            let touches = self.rotated(&d_qkv);
-            self.build.streaming("rotary_backward", block.attention, Streaming::Rotary, &touches);
-        }
-        let head_norms = if self.is_eager() { &[][..] } else { &block.head_norms };
-        for ((&norm, &y), &d) in head_norms.iter().zip(&kept.qkv).zip(&d_qkv) {
-            let mut touches = vec![self.weight(norm), read(y), change(d)];
-            touches.extend(self.gradient(norm));
-            self.build.streaming("norm_backward", self.module(norm), Streaming::Norm, &touches);
-            self.done(norm);
-        }
-        let given = if is_post { kept.input } else { kept.normed_1.y };
-        let input = self.input_again(self.keeps_input(&block.qkv), norm, given);
-        let d_input = match is_post {
-            true => d_middle,
-            false => self.buffer(norm, "out.grad", tokens * sizes.hidden),
-        };
-        for (index, (&part, &d)) in block.qkv.iter().zip(&d_qkv).enumerate().rev() {
-            let is_first = index + 1 == block.qkv.len() && !is_post;
-            let to = if is_first { write(d_input) } else { change(d_input) };
-            self.linear_backward(part, tokens, [read(input), read(d), to]);
-        }
-        if is_post {
-            return d_input;
-        }
-        let d_normed = self.sum(norm, "out.grad.sum", d_input);
-        self.norm_backward(block.norm_1, &kept.normed_1, d_normed, Some(d_middle))
-    }
-
     /// What products were given, of all tokens, where their gradients need it.
-    fn input_again(&mut self, is_needed: bool, norm: ModuleId, normed: ObjectId) -> ObjectId {
+    pub(super) fn input_again(
+        &mut self,
+        is_needed: bool,
+        norm: ModuleId,
+        normed: ObjectId,
+    ) -> ObjectId {
         if is_needed { self.all_tokens(norm, "out.whole", normed) } else { normed }
     }
 
     /// What the core kept, or what it makes again: all of its forward pass, as a checkpointed
     /// function runs.
-    fn core_again(&mut self, block: &BlockState, kept: &SavedActivations) -> Core {
+    pub(super) fn core_again(&mut self, block: &BlockState, kept: &SavedActivations) -> Core {
         let is_again = self.shape.attention == Attention::Eager
             && self.shape.checkpointing == Checkpointing::Selective;
         if !is_again {
@@ -247,7 +103,7 @@ impl GraphBuilder<'_> {
     }
 
     /// Gradients of queries, keys and values.
-    fn core_backward(
+    pub(super) fn core_backward(
         &mut self,
         block: &BlockState,
         kept: &SavedActivations,
@@ -409,13 +265,6 @@ impl GraphBuilder<'_> {
         self.build.streaming("norm_backward", module, Streaming::Norm, &touches);
         self.done(owned);
         dx
-    }
-}
-
-impl SavedActivations {
-    /// The norm behind attention (0) or the feed-forward part (1), and what it was given.
-    fn part_norm(&self, block: &BlockState, at: usize) -> Option<(usize, &Normed)> {
-        block.part_norms.get(at).copied().zip(self.normed_parts.get(at))
     }
 }
 

@@ -118,7 +118,7 @@ impl GraphBuilder<'_> {
     fn there_and_back(&mut self, model: &ModelState) -> Walked {
         let made = |maker: &GraphBuilder<'_>| maker.build.trace.objects.len();
         let end = model.end.expect("a model of one stage has its end");
-        let [first, behind] = [model.blocks[0].norm_1, end.norm].map(|norm| self.module(norm));
+        let [first, behind] = [*model.blocks[0].first(), end.norm].map(|of| self.module(of));
         let embedded = self.embed(model, first);
         let start = made(self);
         let (kept, next) = self.block(&model.blocks[0], embedded.out, Some(behind));
@@ -136,26 +136,24 @@ impl GraphBuilder<'_> {
         let needed = self.needed();
         let size = |&object: &ObjectId| self.build.size(object);
         let shared: BTreeSet<ObjectId> = self.shared.rotary.values().flatten().copied().collect();
-        let SavedActivations { normed_1, normed_2, normed_parts, mask_1, .. } = &walked.kept;
+        let SavedActivations { normed, normed_parts, behind: boundary, .. } = &walked.kept;
         let is_own = |object: &ObjectId| {
             let made = walked.block.contains(&object.index()) && *object != walked.next;
             (made && !shared.contains(object)) || *object == walked.input
         };
         let core = walked.kept.core();
         let statistics = walked.kept.statistics();
-        // Behind attention and its projection come dropout, a sum and all else.
-        let sum = if self.shape.card.family.is_post_norm() { normed_1.x } else { normed_2.x };
-        let sum = normed_parts.first().map_or(sum, |part| part.x.min(sum));
-        let boundary = mask_1.map_or(sum, |mask| mask.min(sum));
         let norms = self.norm_statistics(self.sizes.own_tokens);
         let parts = normed_parts.len() as u128 * norms;
+        let [first, second] = normed.map(|normed| if normed.is_some() { norms } else { 0 });
         // Norms of what tokens are compressed to are of all tokens.
         let rows = if self.shape.card.latent.is_some() { walked.kept.qkv_norms.len() } else { 0 };
         let rows = rows as u128 * self.norm_statistics(self.sizes.tokens);
         let mut found = KeptActivations {
             input: self.sizes.of_kept(self.sizes.stream()),
-            statistics: 2 * norms + parts + rows,
-            behind: parts + if self.shape.card.family.is_post_norm() { 2 * norms } else { norms },
+            statistics: first + second + parts + rows,
+            // Post-norm the first, too, stands behind attention.
+            behind: parts + second + if self.shape.card.family.is_post_norm() { first } else { 0 },
             ..KeptActivations::default()
         };
         for object in &needed {
@@ -177,7 +175,7 @@ impl GraphBuilder<'_> {
             };
             *of += size(object);
             let attends = core.contains(object) || walked.kept.core.sums() == Some(*object);
-            if *object >= boundary && !attends {
+            if object >= boundary && !attends {
                 found.behind += size(object);
             }
         }
@@ -211,7 +209,7 @@ impl GraphBuilder<'_> {
 
     /// Bytes of the statistics of one norm of so many tokens that no object stands for.
     fn norm_statistics(&self, tokens: u128) -> u128 {
-        let each = if self.shape.card.family.has_biases() { 8 } else { 4 };
+        let each = 4 * u128::from(self.shape.card.family.norm_statistics());
         if self.is_eager() { 0 } else { each * tokens }
     }
 
@@ -264,7 +262,7 @@ impl SavedActivations {
 
     /// What the published formulas leave out: a number or two per row.
     fn statistics(&self) -> Vec<ObjectId> {
-        let norms = [&self.normed_1, &self.normed_2].into_iter();
+        let norms = self.normed.iter().flatten();
         let norms = norms.chain(&self.qkv_norms).chain(&self.normed_parts);
         let of = |normed: &Normed| normed.kept.map(|KeptByNorm { statistics, .. }| statistics);
         let gates = match &self.feed {

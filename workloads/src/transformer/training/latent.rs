@@ -65,8 +65,8 @@ impl GraphBuilder<'_> {
             self.expanded_backward([block.qkv[0], norm], numbers, of_queries, [d_q, d_down]);
             first = (down, d_down);
         }
-        let by = self.module(block.norm_1);
-        let input = self.all_tokens(by, "out.whole", kept.normed_1.y);
+        let by = self.module(*block.first());
+        let input = self.all_tokens(by, "out.whole", kept.given[0]);
         let d_input = self.buffer(by, "out.grad", tokens * self.sizes.hidden);
         for (owned, d, to) in [(down, d_rows, write(d_input)), (first.0, first.1, change(d_input))]
         {

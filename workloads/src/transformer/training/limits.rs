@@ -9,7 +9,6 @@ use super::{
 };
 use crate::build::Builder;
 use crate::limits::{MAX_OPS, Range, ShapeProblem, outside};
-use crate::transformer::card::Family;
 use crate::transformer::graph::network::Groups;
 use crate::transformer::graph::ring::{MOST_TURNS, pieces, unknown};
 use crate::transformer::packed::most_unpacked;
@@ -296,11 +295,7 @@ impl Training {
             found.push(ShapeProblem { field, rule: rule.to_owned(), remedy });
         };
         let remedy = "choose `compiled`";
-        if card.family == Family::Bloom {
-            add("kernels", "eager kernels of this family are not known", remedy);
-        }
-        use Family::{Deepseek, Gemma2, Gemma3, Glm4, GptOss};
-        if matches!(card.family, GptOss | Gemma2 | Gemma3 | Glm4 | Deepseek) {
+        if !card.family.has_known_eager() {
             let rule = format!("eager kernels of {} are not known", card.family.word());
             add("kernels", &rule, remedy);
         }

@@ -134,7 +134,9 @@ impl GraphBuilder<'_> {
     /// tokens or heads.
     fn spread(&self, model: &ModelState) -> Vec<usize> {
         let parallel = self.shape.parallel;
-        let heads = |owned: usize| model.blocks.iter().any(|block| block.has_of_heads(&owned));
+        let norms = self.shape.card.head_norms();
+        let heads =
+            |owned: usize| model.blocks.iter().any(|block| block.has_of_heads(&owned, norms));
         let all = 0..if parallel.tensor > 1 { self.owned.len() } else { 0 };
         // An adapter's matrix that is whole stands beside one that is split.
         let any = parallel.sequence || self.shape.lora.is_some();
@@ -237,13 +239,13 @@ impl GraphBuilder<'_> {
         let tokens = self.module(model.tokens);
         match item.task {
             Task::Embed => {
-                let owner = self.module(model.blocks[0].norm_1);
+                let owner = self.module(*model.blocks[0].first());
                 let embedded = self.embed(model, owner);
                 boundary.x = Some(embedded.out);
                 boundary.embedded.insert(micro, embedded);
             }
             Task::Receive(block) => {
-                let owner = self.module(model.blocks[block].norm_1);
+                let owner = self.module(*model.blocks[block].first());
                 let x = self.kept(owner, "in", self.sizes.stream(), owner);
                 self.send(owner, x, true);
                 boundary.x = Some(x);
@@ -276,7 +278,7 @@ impl GraphBuilder<'_> {
             Task::Recompute(block, hands_on) => {
                 let x = boundary.kept[&(micro, block)].input;
                 let x = boundary.x.take().unwrap_or(x);
-                let owner = hands_on.then(|| self.module(model.blocks[block + 1].norm_1));
+                let owner = hands_on.then(|| self.module(*model.blocks[block + 1].first()));
                 let by = model.blocks[block].attention;
                 self.whole_again(by, &[x]);
                 self.before_block();
@@ -318,7 +320,7 @@ impl GraphBuilder<'_> {
         match (is_last, model.end) {
             (true, Some(end)) => Some(self.module(end.norm)),
             (true, None) => None,
-            (false, _) => Some(self.module(model.blocks[block + 1].norm_1)),
+            (false, _) => Some(self.module(*model.blocks[block + 1].first())),
         }
     }
 
@@ -346,7 +348,7 @@ impl GraphBuilder<'_> {
             more => stages - more,
         };
         // Modules of a block are numbered one after the other.
-        let last = model.blocks.last().map(|block| self.module(block.norm_1));
+        let last = model.blocks.last().map(|block| self.module(*block.first()));
         for op in self.of_one_virtual_stage(model) {
             let times = if op.module >= last { stages - 1 - fewer } else { stages - 1 };
             for _ in 0..times {

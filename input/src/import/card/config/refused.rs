@@ -55,11 +55,48 @@ impl Config<'_> {
                 let why = "queries and keys have norms and no biases";
                 self.only("attention_bias", &raw.attention_bias, false, why);
             }
-            "deepseek_v2" | "deepseek_v3" | "kimi_k2" => {
+            "deepseek_v2" | "deepseek_v3" | "kimi_k2" | "glm4_moe_lite" => {
                 let why = "queries, keys and values have no biases";
                 self.only("attention_bias", &raw.attention_bias, false, why);
                 let why = "every block behind the first ones has experts";
                 self.only("moe_layer_freq", &raw.moe_layer_freq, 1, why);
+            }
+            "gpt_neox" => {
+                let why = "attention and the feed-forward part stand side by side";
+                self.only("use_parallel_residual", &raw.use_parallel_residual, true, why);
+                self.only("attention_bias", &raw.attention_bias, true, "matrices have biases");
+            }
+            "falcon" => {
+                let why = "attention and the feed-forward part stand side by side";
+                self.only("parallel_attn", &raw.parallel_attn, true, why);
+                self.only("alibi", &raw.alibi, false, "queries and keys are turned by position");
+                self.only("bias", &raw.bias, false, "matrices have no biases");
+            }
+            "phi" => {
+                self.only("qk_layernorm", &raw.qk_layernorm, false, "heads have no norms");
+                if let Some(heads) = raw.num_attention_heads {
+                    let why = "every head has its own keys and values";
+                    self.only("num_key_value_heads", &raw.num_key_value_heads, heads, why);
+                }
+            }
+            "stablelm" => {
+                self.only("qk_layernorm", &raw.qk_layernorm, false, "heads have no norms");
+                let why = "the feed-forward part stands behind attention";
+                self.only("use_parallel_residual", &raw.use_parallel_residual, false, why);
+            }
+            "starcoder2" => self.only("use_bias", &raw.use_bias, true, "matrices have biases"),
+            "ernie4_5" => self.only("use_bias", &raw.use_bias, false, "matrices have no biases"),
+            "cohere" | "cohere2" | "olmo2" | "olmo3" | "olmoe" => {
+                let why = "queries, keys and values have no biases";
+                self.only("attention_bias", &raw.attention_bias, false, why);
+            }
+            "seed_oss" => {
+                let why = "what attention gives has no bias";
+                self.only("attention_out_bias", &raw.attention_out_bias, false, why);
+                self.only("mlp_bias", &raw.mlp_bias, false, "the feed-forward part has none");
+            }
+            "minimax_m2" => {
+                self.only("use_qk_norm", &raw.use_qk_norm, true, "queries and keys have norms");
             }
             "qwen2_moe" => {
                 let why = "queries, keys and values have biases";

@@ -24,6 +24,7 @@ impl Config<'_> {
         let is_qwen = matches!(model_type, "qwen2" | "qwen2_moe" | "qwen3" | "qwen3_moe");
         let has_windows = match model_type {
             "mistral" | "mixtral" | "phi3" | "gpt_oss" | "gemma2" | "gemma3_text" => true,
+            "ministral3" | "starcoder2" | "cohere2" | "olmo3" | "exaone4" => true,
             _ => is_qwen && raw.use_sliding_window == Some(true),
         };
         let Some(window) = raw.sliding_window.filter(|_| has_windows) else {
@@ -36,6 +37,9 @@ impl Config<'_> {
         match model_type {
             "gpt_oss" | "gemma2" => Some((Some(window), Some(2))),
             "gemma3_text" => Some((Some(window), Some(raw.sliding_window_pattern.unwrap_or(6)))),
+            "cohere2" | "olmo3" | "exaone4" => {
+                Some((Some(window), Some(raw.sliding_window_pattern.unwrap_or(4))))
+            }
             _ if is_qwen && from > 0 => {
                 if from < layers {
                     remarks.push(format!(

@@ -2,7 +2,7 @@
 //! keys and values.
 
 use super::{Layout, Parts, TensorKind};
-use crate::transformer::card::{Card, Experts, Family, Latent};
+use crate::transformer::card::{Biases, Card, Experts, Family, HeadNorms, Latent};
 
 impl Card {
     pub(super) fn llama(&self, parts: &mut Parts, layout: Layout, layer: u32) {
@@ -14,6 +14,10 @@ impl Card {
         match &self.experts_of(layer) {
             Some(experts) if self.family == Family::GptOss => self.gpt_oss(parts, experts),
             Some(experts) => self.experts(parts, experts, layout),
+            None if self.family == Family::Starcoder2 => {
+                parts.linear("mlp.c_fc", (ffn, hidden), true, TensorKind::Mlp);
+                parts.linear("mlp.c_proj", (hidden, ffn), true, TensorKind::Mlp);
+            }
             None => gated(parts, "mlp", (ffn, hidden), TensorKind::Mlp),
         }
         let norms: &[&str] = match self.family {
@@ -29,9 +33,14 @@ impl Card {
                 "post_self_attn_layernorm",
                 "post_mlp_layernorm",
             ],
+            Family::Olmo2 | Family::Exaone4 => {
+                &["post_attention_layernorm", "post_feedforward_layernorm"]
+            }
+            Family::Cohere | Family::CohereNormed => &["input_layernorm"],
             _ => &["input_layernorm", "post_attention_layernorm"],
         };
-        norms.iter().for_each(|name| parts.norm(name, hidden, false));
+        let biased = self.family.norm_has_bias();
+        norms.iter().for_each(|name| parts.norm(name, hidden, biased));
     }
 
     /// Matrices of attention whose keys and values are compressed.
@@ -59,7 +68,8 @@ impl Card {
     fn queries_keys_values(&self, parts: &mut Parts) {
         let hidden = u64::from(self.hidden);
         let (queries, keys) = (self.q_width(), self.kv_width());
-        let out_bias = matches!(self.family, Family::Llama | Family::GptOss);
+        let all = [Biases::All, Biases::Attention, Biases::OpenAttention];
+        let out_bias = all.contains(&self.family.biases());
         if self.family == Family::GptOss {
             parts.push("self_attn.sinks", &[self.heads.into()], TensorKind::Attention);
         }
@@ -72,15 +82,22 @@ impl Card {
         for (name, shape, bias) in matrices {
             parts.linear(&format!("self_attn.{name}"), shape, bias, TensorKind::Attention);
         }
-        if self.norms_heads() {
-            parts.norm("self_attn.q_norm", u64::from(self.head_dim), false);
-            parts.norm("self_attn.k_norm", u64::from(self.head_dim), false);
+        let head = u64::from(self.head_dim);
+        for (name, heads) in [("q_norm", self.heads), ("k_norm", self.kv_heads)] {
+            let heads = u64::from(heads);
+            let shape = match self.head_norms() {
+                None => continue,
+                Some(HeadNorms::Alike) => vec![head],
+                Some(HeadNorms::Own) => vec![heads, head],
+                Some(HeadNorms::Together) => vec![heads * head],
+            };
+            parts.push(format!("self_attn.{name}.weight"), &shape, TensorKind::Norm);
         }
     }
 
-    /// Whether every head's queries and keys have a norm: Qwen3 and Gemma 3.
-    pub fn norms_heads(&self) -> bool {
-        self.family == Family::Gemma3 || (self.family == Family::Qwen && !self.qkv_bias)
+    /// Norms of queries and keys, if it has them.
+    pub fn head_norms(&self) -> Option<HeadNorms> {
+        self.family.head_norms(self.qkv_bias)
     }
 
     /// Experts with biases, under the names of the class; files have theirs packed.
@@ -111,7 +128,7 @@ impl Card {
         let router = |parts: &mut Parts| {
             parts.linear(&format!("{at}.gate"), (count, hidden), false, TensorKind::Router);
         };
-        let is_behind = self.family == Family::Deepseek;
+        let is_behind = self.family.has_plain_shared();
         if !is_behind {
             router(parts);
         }
@@ -138,7 +155,7 @@ impl Card {
             router(parts);
         }
         let up_proj = ffn * u64::from(experts.shared);
-        if experts.shared > 0 && self.family == Family::Deepseek {
+        if experts.shared > 0 && self.family.has_plain_shared() {
             gated(parts, "mlp.shared_experts", (up_proj, hidden), TensorKind::Mlp);
         } else if experts.shared > 0 {
             gated(parts, "mlp.shared_expert", (up_proj, hidden), TensorKind::Mlp);

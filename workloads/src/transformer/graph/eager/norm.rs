@@ -2,6 +2,7 @@
 
 use super::super::pass::GraphBuilder;
 use crate::build::{read, write};
+use crate::transformer::card::NormKind;
 use crate::transformer::format::Format;
 use crate::transformer::graph::saved::{KeptByNorm, Normed};
 use tiersim_models::ids::{ModuleId, ObjectId};
@@ -21,7 +22,7 @@ impl GraphBuilder<'_> {
             Some(owner) => self.kept(at.by, "out", numbers, owner),
             None => self.buffer(at.by, "out", numbers),
         };
-        if self.shape.card.family.has_biases() {
+        if matches!(self.shape.card.family.norm(), NormKind::Layer { .. }) {
             let statistics = self.result(at.wide(), "statistics", 2 * rows, true);
             let (from, to) = ([weight, read(x)], [write(y), write(statistics)]);
             self.run_into(at, "native_layer_norm", (8 * numbers, &from), &to);
