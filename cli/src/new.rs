@@ -99,13 +99,14 @@ pub(crate) fn report(rows: &[Row]) -> String {
     out.push_str("taken\n");
     for row in rows {
         if let Fate::Taken(words) = &row.fate {
-            out.push_str(&line(row, &clean(words)));
+            // Words of this program, which may quote a value.
+            out.push_str(&line(row, &escaped(words)));
         }
     }
     let ignored: Vec<String> = rows
         .iter()
         .filter_map(|row| match &row.fate {
-            Fate::Ignored(why) => Some(line(row, &format!("ignored: {why}"))),
+            Fate::Ignored(why) => Some(line(row, &format!("ignored: {}", escaped(why)))),
             Fate::Taken(_) => None,
         })
         .collect();
@@ -116,8 +117,12 @@ pub(crate) fn report(rows: &[Row]) -> String {
     out
 }
 
-/// Nothing of a file reaches the terminal uncleaned.
+/// Nothing of a file reaches the terminal uncleaned, or at any length.
 fn clean(text: &str) -> String {
     let shown: String = text.chars().take(80).collect();
-    shown.escape_debug().to_string().replace("\\\"", "\"").replace("\\'", "'")
+    escaped(&if shown.len() < text.len() { shown + "..." } else { shown })
+}
+
+fn escaped(text: &str) -> String {
+    text.escape_debug().to_string().replace("\\\"", "\"").replace("\\'", "'")
 }

@@ -80,6 +80,9 @@ struct MapArgs {
     max_memory: bool,
 }
 
+/// Letters of a value that are shown.
+const MOST: usize = 200;
+
 /// A heading, and which parts stand below it.
 type Group = (&'static str, fn(&Told) -> bool);
 
@@ -173,7 +176,11 @@ fn report(name: &str, back: &Back) {
 
 fn line(part: &Part) -> String {
     let Part { at, value, told } = part;
-    let value: String = value.chars().take(80).collect();
+    let mut value = value.clone();
+    if let Some((cut, _)) = value.char_indices().nth(MOST) {
+        value.truncate(cut);
+        value.push_str("...");
+    }
     let words = match told {
         Told::Said(words) | Told::Asked(words) | Told::Unsaid(words) | Told::Aside(words) => {
             words.clone()

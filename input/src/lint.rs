@@ -6,12 +6,15 @@ use crate::import::recording::element_type;
 use crate::scenario::{Budget, Case, OpTime, Scenario, TraceSource};
 use std::collections::{BTreeMap, BTreeSet};
 use tiersim_models::diagnostic::Warning;
-use tiersim_models::hardware::TierKind;
+use tiersim_models::hardware::{HBM, TierKind};
 use tiersim_models::ids::{ModuleId, ObjectId, RankId, TierId};
 use tiersim_models::kernel::{Kernel, Streaming, Work};
 use tiersim_models::runtime::Runtime;
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_models::workload::{Object, ObjectKind, Op, Phase, Trace, Unit};
+use tiersim_workloads::memory::account;
+use tiersim_workloads::memory::zero::Offload;
+use tiersim_workloads::transformer::Work as Modelled;
 
 /// A recording and a roofline that differ by more than this are not of the same work.
 const UNLIKE: f64 = 1e6;
@@ -47,6 +50,7 @@ pub fn lint_scenario(scenario: &Scenario, trace: &Trace) -> Vec<Warning> {
         empty_parts(scenario),
         missed_shares(scenario, trace),
         coarse_iterations(scenario),
+        last_stage(scenario),
     ];
     of_trace.into_iter().chain(of_cases).flatten().collect()
 }
@@ -330,6 +334,33 @@ fn missed_shares(scenario: &Scenario, trace: &Trace) -> Option<Warning> {
     let reason = "objects stay whole, and a layer has few of them";
     let remedy = "split them: give the case a `chunk`, such as `chunk: mib(32)`";
     warning(["share-missed", "policies"], (first, found.len()), reason, remedy)
+}
+
+/// `last-stage-needs-more`: a trace is of the first stage of a pipeline, which may fit where the one
+/// with the head does not.
+fn last_stage(scenario: &Scenario) -> Option<Warning> {
+    let TraceSource::Model(Modelled::Train(job)) = &scenario.workload.trace else { return None };
+    let job = account::Training::of(job, Offload::default());
+    let [first, last] = [account::training(&job), account::of_largest_stage(&job)];
+    let (first, last) = (first.ok()?.gpu, last.ok()?.gpu);
+    let room = |case: &Case| match case.hbm {
+        Budget::Hardware => scenario.hardware.tiers[HBM.index()].capacity.limit(),
+        Budget::Bytes(bytes) => Some(bytes),
+        Budget::ShareOfPeak(_) => None,
+    };
+    let is_between = |room: Bytes| (first..last).contains(&room.get().into());
+    let all_hbm = scenario.cases.iter().filter(|case| case.policy.name() == "all-hbm");
+    let found: Vec<&Case> = all_hbm.filter(|case| room(case).is_some_and(is_between)).collect();
+    let gib = |bytes: u128| bytes as f64 / f64::from(1 << 30);
+    let told = |case: &&Case| format!("{:?}: {:.1} GiB", case.label, gib(last));
+    let reason = format!(
+        "the trace is of the first stage, which needs {:.1} GiB; the last one has norm, head and loss, \
+         and does not fit",
+        gib(first)
+    );
+    let remedy = "lower `micro_batch`, write `loss: fused`, or ask `tiersim memory` what fits";
+    let all = (found.first().map(told), found.len());
+    warning(["last-stage-needs-more", "workload.mode.parallel.pipeline"], all, reason, remedy)
 }
 
 /// `coarse-iterations`: what an op has brought in is there for the next one, which uses it again.

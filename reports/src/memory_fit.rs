@@ -104,7 +104,7 @@ pub fn memory_fit_text(account: &Account, target: &FitTarget, found: &FitSearch)
         text += UNKNOWN;
     }
     text += "  note: x is the step over that of the quickest of all settings that fit, whatever was typed\n";
-    text += "  note: no LoRA is offered: adapters are not accounted for\n";
+    text += "  note: LoRA is not offered: it trains another thing\n";
     text + ESTIMATES
 }
 

@@ -4,7 +4,7 @@
 
 use tiersim_models::diagnostic::Warning;
 use tiersim_models::hardware::Capacity;
-use tiersim_models::results::{CaseRecord, ChannelName, Figures, RunRecord, Settled};
+use tiersim_models::results::{CaseRecord, ChannelName, Figures, RunRecord, Settled, Steadiness};
 use tiersim_models::statistics::Stated;
 use tiersim_models::units::Span;
 
@@ -24,13 +24,26 @@ pub fn lint_results(record: &RunRecord) -> Vec<Warning> {
 
 /// `steps-drift`: the warm-up ended at its limit, and the measured replays still differ.
 fn drifts(case: &CaseRecord) -> Option<Warning> {
-    let steady = &case.outcome.figures()?.steady;
+    unsteady(&case.label, &case.outcome.figures()?.steady)
+}
+
+fn unsteady(label: &str, steady: &Steadiness) -> Option<Warning> {
+    // Replays may be alike and yet have copies made for them outside, as where steps come in turns.
+    let by_copies = steady.unpaid.abs() > steady.drift.abs();
+    let (share, of) = match by_copies {
+        true => (steady.unpaid, "of their time is work of other replays"),
+        false => (steady.drift, "from step to step"),
+    };
+    let turns = "; of steps that come in turns as many as a whole number of turns";
     (steady.settled == Settled::Drifts).then(|| Warning {
         rule: "steps-drift",
-        place: format!("results.{}", case.label),
-        found: format!("{:+.2} % from step to step", 100.0 * steady.drift),
+        place: format!("results.{label}"),
+        found: format!("{:+.2} % {of}", 100.0 * share),
         reason: format!("after {} replays of warm-up steps are not yet alike", steady.warmup),
-        remedy: "raise `warmup`, or measure more replays: raise `repeat`".to_owned(),
+        remedy: format!(
+            "raise `warmup`, or measure more replays: raise `repeat`{}",
+            if by_copies { turns } else { "" }
+        ),
     })
 }
 
@@ -90,6 +103,20 @@ mod tests {
     use tiersim_models::results::{CaseRan, Outcome};
     use tiersim_models::units::Bytes;
     use tiersim_policies::policy::Lookahead;
+
+    #[test]
+    fn replays_that_differ_say_in_what() {
+        let of = |settled, drift, unpaid| {
+            let (unpaid_lane, left_over) = (None, Span::ZERO);
+            unsteady("a", &Steadiness { settled, warmup: 1, drift, unpaid, unpaid_lane, left_over })
+        };
+        assert!(of(Settled::Agree, 0.001, 0.0).is_none());
+        let slower = of(Settled::Drifts, 0.25, -0.1).expect("it drifts");
+        assert_eq!(slower.found, "+25.00 % from step to step");
+        let turns = of(Settled::Drifts, 0.0, -0.4).expect("it drifts");
+        assert_eq!(turns.found, "-40.00 % of their time is work of other replays");
+        assert!(turns.remedy.contains("a whole number of turns"));
+    }
 
     #[test]
     fn nothing_is_moved_where_all_fits() {

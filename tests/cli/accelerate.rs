@@ -220,16 +220,29 @@ fn configurations_that_contradict_themselves_or_ask_for_other_work_are_refused()
             "FULL_SHARD, SHARD_GRAD_OP or NO_SHARD (found SOME)",
         ),
         (
-            "distributed_type: FSDP\nnum_processes: 2\nfsdp_config:\n  fsdp_offload_params: true\n",
-            &[],
-            "c.yaml:4:3: an update on the host is of a master copy",
-        ),
-        (
             "distributed_type: FSDP\nnum_processes: 4\nparallelism_config:\n  parallelism_config_dp_replicate_size: 2\n  \
              parallelism_config_dp_shard_size: 2\n",
             &[],
             "replicas of what is sharded are not modelled",
         ),
+        (
+            "distributed_type: FSDP\nnum_processes: 8\nparallelism_config:\n  parallelism_config_dp_replicate_size: 8\n",
+            &[],
+            "FSDP shards over the ranks of `parallelism_config_dp_shard_size` (found 1)",
+        ),
+        (
+            "distributed_type: FSDP\nnum_processes: 8\nparallelism_config:\n  parallelism_config_dp_shard_size: 2\n  \
+             parallelism_config_tp_size: 2\n",
+            &[],
+            "are all 8 processes, here 1 x 2 x 2 x 1 (found 4)",
+        ),
+        (
+            "distributed_type: FSDP\nnum_processes: 8\nparallelism_config:\n  parallelism_config_cp_size: 2\n  \
+             parallelism_config_sp_size: 4\n",
+            &[],
+            "split by cp or by sp, not by both (found 2 and 4)",
+        ),
+        ("num_processes: 8\nnum_machines: 3\n", &[], "has as many of the 8 processes (found 3)"),
         (
             "distributed_type: DEEPSPEED\nnum_processes: 2\ndeepspeed_config:\n  zero_stage: 2\n  offload_optimizer_device: tape\n",
             &[],
@@ -250,6 +263,24 @@ fn configurations_that_contradict_themselves_or_ask_for_other_work_are_refused()
     project
         .run(&["from", "accelerate", "nowhere.yaml", "--model", "gpt2", "--device", "a100"])
         .ends_with(2);
+}
+
+/// Two servers of four, where the machine has eight: told, and not taken. Parameters of 32 bits that
+/// FSDP offloads are updated where they are.
+#[test]
+fn servers_that_the_machine_does_not_have_and_offloaded_fp32_are_told() {
+    let project = Project::shipped();
+    let text = "num_processes: 8\nnum_machines: 2\nmixed_precision: bf16\n";
+    let ran = turned(&project, "c.yaml", text, &[]).ends_with(0);
+    ran.shows(&["num_machines: 2 -> ignored: not modelled: ranks fill servers of 8"]);
+    let text = "num_processes: 16\nnum_machines: 2\nmixed_precision: bf16\n";
+    let ran = turned(&project, "c.yaml", text, &[]).ends_with(0);
+    ran.shows(&["num_machines: 2 -> servers: 2, of 8 processes each"]);
+    let text =
+        "distributed_type: FSDP\nnum_processes: 2\nfsdp_config:\n  fsdp_offload_params: true\n";
+    let ran = turned(&project, "c.yaml", text, &[]).ends_with(0);
+    project.write("turned.ron", &ran.stdout);
+    project.run(&["run", "turned.ron", "--no-png", "--no-bound-curve"]).ends_with(0);
 }
 
 /// A map that sends half of the blocks to the host: these weights and no others are there.

@@ -87,7 +87,7 @@ fn what_contradicts_itself_or_is_no_configuration_is_refused() {
         (
             r#"{"zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu"}}}"#,
             &[],
-            "ds.json:1:58: an update on the host is of a master copy",
+            "ds.json:1:58: the host updates an fp32 copy of its own",
         ),
         ("{}", &["--gpus", "2", "--device", "3090"], "no machine with 2 of these ships"),
         // github.com/CarperAI/trlx, ds_config.json
@@ -96,7 +96,7 @@ fn what_contradicts_itself_or_is_no_configuration_is_refused() {
                 "bf16": {"enabled": false}, "zero_optimization": {"stage": 2, "offload_param": {"device": "cpu"},
                 "offload_optimizer": {"device": "cpu"}, "allgather_bucket_size": 5e8}}"#,
             &[],
-            "an update on the host is of a master copy",
+            "the host updates an fp32 copy of its own",
         ),
         // github.com/deepspeedai/DeepSpeedExamples: benchmarks/autosp, training/expert_parallel,
         // training/tensor_parallel, training/opsd, claude_tutorials/model_configs/llama
@@ -232,6 +232,29 @@ fn kernels_are_what_is_asked_for_and_a_default_that_is_told() {
     // Of other models such kernels are not known.
     let gemma = ["--kernels", "eager", "--model", "gemma-2-2b"];
     turned(&project, text, &gemma).ends_with(2).says(&["kernels"]);
+}
+
+/// Momentum is state, and gradients may be summed up in more bits than they are made in.
+#[test]
+fn momentum_other_optimizers_and_wide_gradients_are_taken() {
+    let project = Project::shipped();
+    let sgd = |momentum: &str| {
+        format!(
+            r#"{{"train_batch_size": 2, "bf16": {{"enabled": true}},
+                "optimizer": {{"type": "SGD", "params": {{"lr": 0.1, "momentum": {momentum}}}}}}}"#
+        )
+    };
+    for (momentum, word) in [("0.9", "sgd(momentum: true)"), ("0", "sgd()")] {
+        let ran = turned(&project, &sgd(momentum), &[]).ends_with(0);
+        ran.shows(&[&format!("            optimizer: {word},")]);
+    }
+    turned(&project, &sgd("2"), &[]).ends_with(2).says(&["`momentum` is a number from 0 to 1"]);
+    let text = r#"{"train_batch_size": 2, "bf16": {"enabled": true}, "optimizer": {"type": "Adafactor"},
+                   "data_types": {"grad_accum_dtype": "fp32"}}"#;
+    let ran = turned(&project, text, &[]).ends_with(0);
+    ran.shows(&["            optimizer: adafactor,", "        formats: (gradients: fp32),"]);
+    let wrong = r#"{"train_batch_size": 2, "data_types": {"grad_accum_dtype": "fp23"}}"#;
+    turned(&project, wrong, &[]).ends_with(2).says(&["is fp32, fp16 or bf16 (found fp23)"]);
 }
 
 /// DeepSpeed reads Hjson: comments are no keys, and hide none.

@@ -361,3 +361,26 @@ fn fsdp_is_written_with_its_strategy_offload_and_prefetch() {
         }
     }
 }
+
+/// What FSDP's file cannot say is not promised: its reader knows AdamW alone.
+#[test]
+fn an_optimizer_that_no_file_says_is_not_promised() {
+    let project = Project::shipped();
+    for (optimizer, deepspeed) in
+        [("adam_w", true), ("lion", true), ("sgd(momentum: true)", true), ("adam_mini", false)]
+    {
+        let text = format!(
+            "Scenario(schema: 2, about: \"one\", hardware: \"a100-80g-pcie4\", workload: Model(model: \"gpt2\", \
+             precision: bf16, mode: train(batch: 2, sequence: 256, attention: flash, optimizer: \
+             {optimizer}), time: op_times(precision: \"bf16\")), policies: [(name: \"all in HBM\", policy: AllHbm)])"
+        );
+        project.write("one.ron", &text);
+        let (_, _, whole) = there_and_back(&project, "fsdp", "one.ron");
+        assert_eq!(whole, optimizer == "adam_w", "{optimizer}");
+        let (_, _, whole) = there_and_back(&project, "deepspeed", "one.ron");
+        assert_eq!(whole, deepspeed, "{optimizer}");
+        if whole {
+            same(&read(&project, "one.ron"), &read(&project, "back.ron"));
+        }
+    }
+}

@@ -305,7 +305,7 @@ fn arguments_that_contradict_each_other_or_ask_for_other_work_are_refused() {
         ("--num-experts 4", &["add --swiglu"]),
         ("--cpu-offloading-num-layers 2", &["ActivationOffload"]),
         ("--decoder-first-pipeline-num-layers 1", &["stages have as many layers"]),
-        ("--optimizer-cpu-offload", &["an update on the host is of a master copy"]),
+        ("--optimizer-cpu-offload", &["the host updates an fp32 copy of its own"]),
         (
             "--optimizer-cpu-offload --bf16 --optimizer-offload-fraction 2",
             &["is a share from 0 to 1 (found 2)"],
@@ -381,4 +381,15 @@ fn arguments_that_contradict_each_other_or_ask_for_other_work_are_refused() {
     turned(&project, &line, &["--device", "4090"])
         .ends_with(2)
         .says(&["no machine with 2 of the devices ships"]);
+}
+
+/// Four ranks of each server, where the machine's servers have eight: told, and not taken.
+#[test]
+fn servers_that_the_machine_does_not_have_are_told() {
+    let project = Project::shipped();
+    let good = "--num-layers 4 --hidden-size 256 --num-attention-heads 4 --seq-length 128 \
+                --vocab-size 1024 --max-position-embeddings 128";
+    let line = format!("torchrun --nproc_per_node 4 --nnodes 2 pretrain_gpt.py {good}");
+    let ran = turned(&project, &line, &["--device", "a100"]).ends_with(0);
+    ran.shows(&["ignored: not modelled: ranks fill servers of 8, so that 8 share one"]);
 }

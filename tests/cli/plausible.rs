@@ -344,3 +344,20 @@ fn processors_reach_an_expander_no_quicker_than_it_is() {
     };
     tells("cxl-at-the-rate-of-dram", &with("host"), &with("dgx-h100"));
 }
+
+/// Seven blocks of Qwen 2.5 7B with their head need 56.7 GiB, and those in front 48.0.
+#[test]
+fn the_stage_with_the_head_fits_as_well() {
+    let with = |gib: u32| {
+        let project = Project::new();
+        let text = format!(
+            "Scenario(schema: 2, about: \"stages\", hardware: \"dgx-h100\", workload: Model(model: \
+             \"qwen2.5-7b\", precision: bf16, mode: train(batch: 16, micro_batch: 4, sequence: 8192, \
+             checkpointing: full, parallel: (pipeline: 4)), time: roofline(precision: \"bf16\")), \
+             policies: [(name: \"all\", policy: AllHbm, hbm: gib({gib}))])"
+        );
+        project.write(CASE, text);
+        project
+    };
+    tells("last-stage-needs-more", &with(52), &with(60));
+}

@@ -11,7 +11,7 @@ use std::ops::RangeInclusive;
 use tiersim_models::results::memory_account::Account;
 use tiersim_models::results::memory_account::Place;
 use tiersim_models::workload::Object;
-use tiersim_workloads::memory::account::{self, Keeps, Pipeline, Step};
+use tiersim_workloads::memory::account;
 use tiersim_workloads::memory::activations::{Stages, stored};
 use tiersim_workloads::memory::zero::{MILLION, Offload};
 use tiersim_workloads::transformer::adapters::{Lora, Target};
@@ -254,48 +254,6 @@ fn with_kernels(training: Training, seed: u64) -> Training {
     if other.problems().is_empty() { other } else { training }
 }
 
-/// The same job as `memory` is asked for it.
-pub fn asked(job: &Training, offload: Offload) -> account::Training {
-    let Training { card, parallel, formats, zero, .. } = job;
-    let split = Pipeline {
-        tensor: parallel.tensor.into(),
-        context: parallel.context.into(),
-        by_sequence: parallel.sequence,
-        stages: parallel.pipeline.into(),
-        interleave: parallel.interleave.into(),
-        expert: parallel.expert.into(),
-    };
-    account::Training {
-        card: Some(card.clone()),
-        weights: formats.weights,
-        packed: formats.packed,
-        gradients: formats.gradients,
-        optimizer: Keeps::Named(job.optimizer),
-        stage: zero.stage,
-        offload,
-        split,
-        bucket: Some(zero.bucket.get()),
-        prefetch: zero.prefetch.into(),
-        step: Some(Step {
-            shape: card.clone(),
-            batch: job.batch.into(),
-            micro_batch: job.micro_batch.into(),
-            sequence: job.sequence,
-            format: formats.activations,
-            attention: job.attention,
-            kernels: job.kernels,
-            optimizer_kernels: job.optimizer_kernels,
-            loss: job.loss,
-            dropout: job.dropout,
-            checkpointing: job.checkpointing,
-            update: job.update,
-            loader: None,
-        }),
-        lora: job.lora,
-        ..account::Training::new(card.parameters(), parallel.ranks())
-    }
-}
-
 /// The bytes of all objects that are wanted.
 fn sum(trace: &Trace, wanted: impl Fn(&Object) -> bool) -> u128 {
     trace.objects.iter().filter(|o| wanted(o)).map(|o| u128::from(o.bytes.get())).sum()
@@ -346,7 +304,7 @@ fn loads(job: &Training, trace: &Trace) -> (u128, u128) {
 /// Where formula and run disagree about a job by more than the slack that docs/howto/memory.md states.
 pub fn disagreement(job: &Training, offload: Offload) -> Option<String> {
     let of = |job: &Training, offload| {
-        account::training(&asked(job, offload)).expect("a small job has small sums")
+        account::training(&account::Training::of(job, offload)).expect("a small job has small sums")
     };
     let (account, trace) = (of(job, offload), job.trace());
     let state = || state(job, offload, &account, &trace);

@@ -89,7 +89,10 @@ pub(super) fn of_accelerate(args: &AccelerateArgs, registry: &Registry) -> Resul
         }
         device_map((!auto).then_some(&args.file), &text, &load)?
     } else {
-        let ships = |processes: u64| Some(asked.ships(processes.min(SERVER))?.0);
+        let ships = |processes: u64| {
+            let (name, hardware) = asked.ships(processes.min(SERVER))?;
+            Some((name, hardware.server.devices.into()))
+        };
         let launch = Launch {
             model: &training.model,
             machine: &ships,

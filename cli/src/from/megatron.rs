@@ -42,7 +42,10 @@ pub(super) fn of_megatron(args: &MegatronArgs, registry: &Registry) -> Result<()
     let MegatronArgs { typed, asked, gpus, vocab } = args;
     let line = typed.line("megatron")?;
     asked.known()?;
-    let ships = |ranks: u64| Some(asked.ships(ranks.min(SERVER))?.0);
+    let ships = |ranks: u64| {
+        let (name, hardware) = asked.ships(ranks.min(SERVER))?;
+        Some((name, hardware.server.devices.into()))
+    };
     let cluster =
         Cluster { model: typed.model.as_deref(), machine: &ships, gpus: *gpus, vocab: *vocab };
     let found = megatron(&line.file, &line.text, &cluster)?;

@@ -79,8 +79,8 @@ pub(crate) struct MemoryArgs {
     /// Format of keys and values [default: that of --precision].
     #[arg(long, value_name = "FORMAT", value_parser = format)]
     pub(crate) kv: Option<Format>,
-    /// Family of the model: gpt2, llama, mistral, mixtral, qwen, opt, bloom, bert or
-    /// roberta [default: gpt2].
+    /// Family of the model, as a scenario's card has it, such as gpt2, llama, falcon or bert
+    /// [default: gpt2].
     #[arg(long, value_name = "NAME", value_parser = family)]
     pub(crate) family: Option<Family>,
     /// Blocks of the model.

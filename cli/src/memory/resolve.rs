@@ -24,7 +24,7 @@ use tiersim_workloads::memory::zero::{MILLION, Offload};
 use tiersim_workloads::transformer::card::{Card, Family};
 use tiersim_workloads::transformer::format::Format;
 use tiersim_workloads::transformer::training::{
-    Attention, Checkpointing, Kernels, Loader, Optimizer, UpdateTime, Zero,
+    Attention, Checkpointing, Kernels, Loader, Optimizer, OptimizerKernels, UpdateTime, Zero,
 };
 
 /// What is asked.
@@ -307,7 +307,10 @@ fn step(
         (Some(shape), Some(sequence)) => (shape, sequence),
         (None, None) => {
             let needs = [&OF_STEP[..], &OF_LOADER, &["--batch"]].concat();
-            let without = "an account without --sequence, --layers, --hidden and --heads";
+            let without = match model {
+                Some(_) => "an account without --sequence",
+                None => "an account without --sequence, --layers, --hidden and --heads",
+            };
             return refuse(without, args, &needs).map(|()| None);
         }
         (None, Some(_)) => {
@@ -327,12 +330,16 @@ fn step(
     let ways = stages.saturating_mul(interleave);
     if interleave > 1 {
         multiple("--layers", "--pipeline times --interleave", layers, ways)?;
+        let batch = args.batch.or(args.micro_batch).unwrap_or(1);
+        let micros = batch / args.micro_batch.unwrap_or(batch).max(1);
+        multiple("micro-batches of a step", "--pipeline, with --interleave", micros, stages)?;
     } else if stages > layers {
         return Err(format!(
             "every stage must have a layer (found {layers} layers and {stages} stages); lower --pipeline"
         ));
     }
     multiple("--heads", "--tensor", shape.heads.into(), tensor)?;
+    choices(args, layers.div_ceil(ways.max(1)))?;
     in_table(args, model)?;
     let attention = match (args.attention, shape.latent) {
         (Some(Attention::Eager), Some(_)) => {
@@ -361,6 +368,24 @@ fn step(
         update: args.update.unwrap_or_default(),
         loader: data_pipeline(args)?,
     }))
+}
+
+/// What a step does not have: more blocks to compute again than there are, a loop over parameters of
+/// another optimizer than AdamW.
+fn choices(args: &MemoryArgs, blocks: u64) -> Result<(), String> {
+    if let Some(Checkpointing::Layers(first)) = args.checkpointing
+        && !(1..=blocks).contains(&first.into())
+    {
+        let rule = format!("a virtual stage has {blocks} blocks");
+        return Err(format!("{rule} (found --checkpointing layers:{first}); say fewer"));
+    }
+    let is_adam = |of| matches!(of, Optimizer::AdamW | Optimizer::AdamWithoutMaster);
+    let loops = args.optimizer_kernels == Some(OptimizerKernels::ForLoop);
+    if loops && args.optimizer.is_some_and(|of| !is_adam(of)) {
+        let rule = "PyTorch's loop over parameters is known of AdamW";
+        return Err(format!("{rule} (found --optimizer-kernels for-loop); say fused"));
+    }
+    Ok(())
 }
 
 fn data_pipeline(args: &MemoryArgs) -> Result<Option<Loader>, String> {

@@ -26,8 +26,8 @@ pub type Opened = Result<(PathBuf, String), Diagnostics>;
 pub struct Launch<'a> {
     /// The model.
     pub model: &'a str,
-    /// The machine on which so many processes run.
-    pub machine: &'a dyn Fn(u64) -> Option<String>,
+    /// The machine on which so many processes run, and the devices of one of its servers.
+    pub machine: &'a dyn Fn(u64) -> Option<(String, u64)>,
     /// Processes, in the place of the configuration's.
     pub gpus: Option<u64>,
     /// Tokens of a sequence.
@@ -179,7 +179,6 @@ fn processes(of: &mut Reader<'_>, launch: &Launch<'_>, settings: &mut Settings) 
         of.ignore(keys::PROCESSES, "the command says how many there are");
     }
     let many = launch.gpus.or(said).unwrap_or(1);
-    of.number("num_machines", [1, 1 << 16], "servers: {}, of which one is simulated");
     if of.flag("use_cpu", ["on the device", ""]) == Some(true) {
         let place = of.find("use_cpu").expect("it was read").1.place;
         of.wrong(place, "training runs on the device", "true", "write use_cpu: false");
@@ -221,15 +220,43 @@ fn processes(of: &mut Reader<'_>, launch: &Launch<'_>, settings: &mut Settings) 
         of.wrong(entry.place, rule, &many.to_string(), "write distributed_type: MULTI_GPU");
     }
     settings.devices = many;
-    settings.hardware = (launch.machine)(many).unwrap_or_else(|| {
+    let (hardware, devices) = (launch.machine)(many).unwrap_or_else(|| {
         let rule = format!("no machine with {many} of the devices ships");
         let place = of.find(keys::PROCESSES).map(|(_, entry)| entry.place);
         let remedy = "choose another --device, or another number of processes";
         of.problems.push(of.file, place, rule, "", remedy);
-        String::new()
+        (String::new(), 1)
     });
+    settings.hardware = hardware;
+    servers(of, many, devices, launch.gpus.is_some());
     parallelism(of, kind, settings);
     kind
+}
+
+/// Servers of as many processes as the machine has devices; others are told.
+fn servers(of: &mut Reader<'_>, many: u64, devices: u64, is_told: bool) {
+    let key = "num_machines";
+    let told = format!("servers: {{}}, of {} processes each", many.min(devices));
+    let Some(servers) = of.number(key, [1, 1 << 16], &told) else { return };
+    if is_told {
+        of.ignore(key, "the command says how many processes there are");
+    } else if !many.is_multiple_of(servers) {
+        let place = of.find(key).expect("it was read").1.place;
+        let rule = format!("each server has as many of the {many} processes");
+        of.wrong(place, &rule, &servers.to_string(), "mend it, or `num_processes`");
+    } else if many / servers != many.min(devices) {
+        let each = many / servers;
+        of.ignore(key, &not_filled(each, many, devices));
+    }
+}
+
+/// Why servers with fewer or more ranks than the machine has devices say nothing.
+pub(super) fn not_filled(each: u64, ranks: u64, devices: u64) -> String {
+    let within = ranks.min(devices);
+    format!(
+        "not modelled: ranks fill servers of {devices}, so that {within} share one where the job has \
+         {each}; what they exchange is quicker or slower than over its network"
+    )
 }
 
 /// `parallelism_config`: processes of which some share a sequence or a matrix.
@@ -241,8 +268,8 @@ fn parallelism(of: &mut Reader<'_>, kind: Kind, settings: &mut Settings) {
     let replicas = size("dp_replicate", "replicas: {}");
     let shards = size("dp_shard", "shards: {}");
     let tensor = size("tp", "parallel: (tensor: {})").unwrap_or(1);
-    let context = size("cp", "parallel: (context: {})").unwrap_or(1);
-    let context = size("sp", "parallel: (context: {})").unwrap_or(context);
+    let both = ["cp", "sp"].map(|name| size(name, "parallel: (context: {})").unwrap_or(1));
+    let context = both[0].max(both[1]);
     let model = tensor * context;
     let place = |of: &Reader<'_>| {
         let is = |entry: &&Entry| entry.path[0] == "parallelism_config";
@@ -255,12 +282,35 @@ fn parallelism(of: &mut Reader<'_>, kind: Kind, settings: &mut Settings) {
         of.problems.push(of.file, at, rule, found, "mend one of them, or `num_processes`");
         return;
     }
+    let [copies, parts] = [replicas, shards].map(|said| said.unwrap_or(1));
+    let said = replicas.is_some() || shards.is_some();
     let data = settings.devices / model;
-    if replicas.unwrap_or(1) > 1 && shards.unwrap_or(1) > 1 && kind == Kind::Fsdp {
-        let rule = "replicas of what is sharded are not modelled";
-        let remedy = "shard over all processes: leave parallelism_config_dp_replicate_size out";
-        let (at, found) = (place(of), replicas.unwrap_or(1).to_string());
+    let mut refuse = |rule: String, found: String, remedy: &str| {
+        let at = place(of);
         of.problems.push(of.file, at, rule, found, remedy);
+    };
+    if both[0] > 1 && both[1] > 1 {
+        let rule = "a sequence is split by cp or by sp, not by both".to_owned();
+        refuse(rule, format!("{} and {}", both[0], both[1]), "leave one of them out");
+    }
+    if said && copies * parts != data {
+        let rule = format!(
+            "dp_replicate x dp_shard x tensor x context are all {} processes, here {copies} x {parts} \
+             x {tensor} x {context}",
+            settings.devices
+        );
+        let found = (copies * parts * model).to_string();
+        return refuse(rule, found, "mend one of them, or `num_processes`");
+    }
+    if kind == Kind::Fsdp && copies > 1 && parts == 1 {
+        let rule = "FSDP shards over the ranks of `parallelism_config_dp_shard_size`".to_owned();
+        let remedy = "write it in the place of dp_replicate, or distributed_type: MULTI_GPU";
+        refuse(rule, "1".to_owned(), remedy);
+    }
+    if copies > 1 && parts > 1 && kind == Kind::Fsdp {
+        let rule = "replicas of what is sharded are not modelled".to_owned();
+        let remedy = "shard over all processes: leave parallelism_config_dp_replicate_size out";
+        refuse(rule, copies.to_string(), remedy);
     }
     if model > 1 {
         let words = [("data", data), ("context", context), ("tensor", tensor)];
@@ -301,11 +351,6 @@ fn fsdp(of: &mut Reader<'_>, kind: Kind, settings: &mut Settings) {
     ];
     let key = keys::OFFLOAD;
     if of.flag(key, told) == Some(true) {
-        if settings.precision == "fp32" {
-            let place = of.find(key).expect("it was read").1.place;
-            let rule = "an update on the host is of a master copy, which 16-bit weights have";
-            of.wrong(place, rule, "fp32", "write mixed_precision: bf16");
-        }
         (settings.optimizer, settings.parameters) = (Some("far"), Some("far"));
     }
     let key = keys::BACKWARD;

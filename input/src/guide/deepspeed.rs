@@ -82,6 +82,7 @@ pub fn deepspeed(file: &Path, text: &str, job: &Job<'_>) -> Result<Guide, Diagno
 pub(super) fn parts(of: &mut Reader<'_>, job: &Job<'_>, settings: &mut Settings) {
     batches(of, job, settings);
     update(of, settings);
+    gradients(of, settings);
     zero(of, job, settings);
     offload(of, settings);
     checkpoints(of, settings);
@@ -209,8 +210,48 @@ fn update(of: &mut Reader<'_>, settings: &mut Settings) {
         ),
     };
     let read = of.text(keys::OPTIMIZER, told);
-    settings.update =
-        read.and_then(|(name, _)| keys::optimizer(name)).filter(|&word| word != "adam_w");
+    let word = read.and_then(|(name, _)| keys::optimizer(name));
+    settings.update = word.filter(|&word| word != "adam_w");
+    let key = keys::MOMENTUM;
+    if word != Some("sgd()") {
+        return of.ignore(key, "a number of the update: it changes neither bytes nor time");
+    }
+    let number = |value: &str| value.parse::<f64>().ok().filter(|of| (0.0..=1.0).contains(of));
+    let told = |value: &str| match number(value) {
+        Some(0.0) | None => Fate::Taken("optimizer: sgd()".to_owned()),
+        Some(_) => Fate::Taken("optimizer: sgd(momentum: true)".to_owned()),
+    };
+    let Some((value, place)) = of.text(key, told) else { return };
+    match number(value) {
+        Some(momentum) if momentum > 0.0 => settings.update = Some("sgd(momentum: true)"),
+        Some(_) => {}
+        None => of.wrong(place, "`momentum` is a number from 0 to 1", value, "write 0.9"),
+    }
+}
+
+/// What gradients are summed up in.
+fn gradients(of: &mut Reader<'_>, settings: &mut Settings) {
+    let known = |value: &str| match value.to_ascii_lowercase().as_str() {
+        "fp32" | "float32" => Some("fp32"),
+        "fp16" | "float16" | "half" => Some("fp16"),
+        "bf16" | "bfloat16" => Some("bf16"),
+        _ => None,
+    };
+    let key = keys::GRADIENTS;
+    if of.is_left_to_the_program(key, "left to the program: the precision") {
+        return;
+    }
+    let told = |value: &str| match known(value) {
+        Some(word) => Fate::Taken(format!("formats: (gradients: {word})")),
+        None => Fate::Ignored("the precision, as where it is not said".to_owned()),
+    };
+    let Some((value, place)) = of.text(key, told) else { return };
+    let is_none = matches!(value.to_ascii_lowercase().as_str(), "none" | "null" | "~" | "");
+    if known(value).is_none() && !is_none {
+        let rule = "`grad_accum_dtype` is fp32, fp16 or bf16";
+        of.wrong(place, rule, value, "write one of these, or leave it out");
+    }
+    settings.gradients = known(value).filter(|word| *word != settings.precision);
 }
 
 /// The stage; older files say whether it is on.
@@ -292,8 +333,12 @@ fn offload(of: &mut Reader<'_>, settings: &mut Settings) {
             let rule = "`offload_optimizer` goes to NVMe in stage 3 only";
             of.wrong(place, rule, &format!("stage {stage}"), "write \"stage\": 3, or cpu");
         } else if settings.precision == "fp32" {
-            let rule = "an update on the host is of a master copy, which 16-bit weights have";
-            of.wrong(place, rule, "fp32", "switch bf16 or fp16 on, or pass --precision bf16");
+            of.wrong(
+                place,
+                keys::MASTER,
+                "fp32",
+                "switch bf16 or fp16 on, or pass --precision bf16",
+            );
         }
     }
     if settings.parameters.is_some() && stage < 3 {
@@ -316,7 +361,9 @@ fn offload(of: &mut Reader<'_>, settings: &mut Settings) {
     }
     let key = keys::PREFETCH;
     if settings.parameters.is_none() {
-        of.ignore(key, "of parameters that are offloaded");
+        let why = "what is gathered ahead of parameters in HBM is counted in blocks here: \
+                   `zero: (prefetch: ...)`";
+        of.ignore(key, why);
     } else if !of.is_left_to_the_program(key, "left to the program: what is free") {
         let wide = keys::element(settings.precision);
         let told = |elements| match elements {

@@ -9,6 +9,8 @@ mod kept;
 mod model;
 mod reasons;
 
+use super::accelerate::not_filled;
+use super::deepspeed::keys::MASTER;
 use super::reader::{Reader, not_said};
 use super::settings::{Ranks, Settings};
 use super::shell::Word;
@@ -26,7 +28,7 @@ pub struct Cluster<'a> {
     /// The model, in the place of the arguments' dimensions.
     pub model: Option<&'a str>,
     /// The machine on which so many ranks run, some of them if it is one server of several.
-    pub machine: &'a dyn Fn(u64) -> Option<String>,
+    pub machine: &'a dyn Fn(u64) -> Option<(String, u64)>,
     /// Devices of all servers, where nothing that starts the program says it.
     pub gpus: Option<u64>,
     /// Words of the vocabulary, where the arguments leave them to a file.
@@ -74,7 +76,7 @@ pub fn megatron(file: &Path, text: &str, cluster: &Cluster<'_>) -> Result<Guide,
     let mut settings = Settings { devices: 1, ..Settings::default() };
     let mut ranks = Ranks::default();
     settings.precision = precision(&mut of);
-    ranks.gradients = gradients(&mut of, settings.precision, &mut defaults);
+    settings.gradients = gradients(&mut of, settings.precision, &mut defaults);
     let replicas = parallel(&mut of, cluster, &mut settings, &mut ranks);
     batches(&mut of, replicas[0], &mut settings);
     match cluster.model {
@@ -187,12 +189,16 @@ fn parallel(
         of.problems.push(of.file, place, rule, all.to_string(), remedy);
     }
     let data = (all / model).max(1);
-    settings.hardware = (cluster.machine)(all).unwrap_or_else(|| {
+    let (hardware, devices) = (cluster.machine)(all).unwrap_or_else(|| {
         let rule = format!("no machine with {all} of the devices ships");
         let remedy = "choose another --device, or other --gpus";
         of.problems.push(of.file, None, rule, "", remedy);
-        String::new()
+        (String::new(), 1)
     });
+    settings.hardware = hardware;
+    if let Some(each) = per_node.filter(|&each| each != all.min(devices)) {
+        of.ignore("launcher.nproc-per-node", &not_filled(each, all, devices));
+    }
     let told = ["norms whole on each rank", "parallel: (sequence: true)"];
     let mut sequence = of.flag("sequence-parallel", told).unwrap_or(false);
     if ranks.tensor == 1 {
@@ -336,8 +342,7 @@ fn update(of: &mut Reader<'_>, settings: &mut Settings) {
     }
     let place = of.find("optimizer-cpu-offload").expect("it was read").1.place;
     if settings.precision == "fp32" {
-        let rule = "an update on the host is of a master copy, which 16-bit weights have";
-        of.wrong(place, rule, "fp32", "add --bf16 or --fp16");
+        of.wrong(place, MASTER, "fp32", "add --bf16 or --fp16");
     }
     if let Some(share) = number.filter(|&share| share > 0.0) {
         settings.optimizer = Some("far");

@@ -40,6 +40,8 @@ pub(super) struct Settings {
     pub(super) optimizer_share: Option<f64>,
     /// What changes the weights, as the scenario's word.
     pub(super) update: Option<&'static str>,
+    /// The format of gradients, where it is not the precision.
+    pub(super) gradients: Option<&'static str>,
     /// Bytes of a bucket of gradients, and of what may be fetched ahead; 0 for nothing.
     pub(super) bucket: Option<u64>,
     pub(super) prefetch: Option<u64>,
@@ -73,8 +75,6 @@ pub(super) struct Ranks {
     /// What is kept for the backward pass, as the scenario's word.
     pub(super) checkpointing: Option<String>,
     pub(super) dropout: bool,
-    /// The format of gradients, where it is not the precision.
-    pub(super) gradients: Option<&'static str>,
 }
 
 /// What is generated, and with how much of the card.

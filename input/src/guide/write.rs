@@ -130,7 +130,7 @@ fn workload(out: &mut String, of: &Settings) {
         None => writeln!(out, "    workload: Model(\n        model: {:?},", of.model),
     };
     let _ = writeln!(out, "        precision: {},", of.precision);
-    if let Some(format) = ranks.and_then(|ranks| ranks.gradients) {
+    if let Some(format) = of.gradients {
         let _ = writeln!(out, "        formats: (gradients: {format}),");
     }
     out.push_str("        mode: train(\n");

@@ -118,7 +118,8 @@ impl Resolver<'_, '_> {
     fn router(&mut self, raw: Option<RawRouter>, card: &Card) -> Option<Router> {
         let Some(RawRouter { seed, skew }) = raw else { return Some(Router::default()) };
         if card.experts.is_none() {
-            let found = format!("seed {}", seed.unwrap_or(0));
+            let said = [seed.map(|of| format!("seed {of}")), skew.map(|of| format!("skew {of}"))];
+            let found = said.into_iter().flatten().collect::<Vec<_>>().join(", ");
             self.without_effect("workload.mode.router", &found, "the model has no experts");
         }
         let (at, skew) = ("workload.mode.router.skew", skew.unwrap_or(0.0));

@@ -13,7 +13,7 @@ mod training;
 pub use estimators::estimated;
 pub use job::{Keeps, Pipeline, Step, Training};
 pub use serving::{Serving, Structured, serving, structured};
-pub use training::{advised, training};
+pub use training::{advised, of_largest_stage, training};
 
 use super::{Overflow, product, total};
 use tiersim_models::results::memory_account::{Account, Constant, Line, Place};

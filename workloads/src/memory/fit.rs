@@ -17,7 +17,7 @@ pub mod serving;
 pub mod switches;
 
 use super::Overflow;
-use super::account::{Keeps, Training, training};
+use super::account::{Keeps, Training, of_largest_stage};
 use super::zero::Offload;
 use crate::transformer::training::{Attention, Checkpointing, Optimizer};
 use cost::cost;
@@ -175,7 +175,7 @@ fn quickest(
 ) -> Result<Option<f64>, Overflow> {
     let mut quickest: Option<f64> = None;
     for setting in settings::<_, 8>(&turned_back(job), &KNOBS) {
-        if holds(budget, &training(&setting.job)?) != Some(0) {
+        if holds(budget, &of_largest_stage(&setting.job)?) != Some(0) {
             continue;
         }
         let cost = cost(&setting.job)?;
@@ -195,7 +195,7 @@ pub fn fit(job: &Training, budget: &MemoryBudget, pace: &Pace<'_>) -> Result<Fit
     let all = settings(job, &KNOBS);
     let mut fitting: Vec<(Far, Fit)> = Vec::new();
     for setting in &all {
-        let account = training(&setting.job)?;
+        let account = of_largest_stage(&setting.job)?;
         let Some(more_cpu) = holds(budget, &account) else { continue };
         let mut far = setting.far;
         far[7] = u8::from(more_cpu > 0);

@@ -66,6 +66,22 @@ pub enum Optimizer {
     },
 }
 
+impl Optimizer {
+    /// As scenarios write it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Optimizer::AdamW => "adam_w",
+            Optimizer::AdamWithoutMaster => "adam_without_master",
+            Optimizer::Adam8Bit => "adam_8bit",
+            Optimizer::AdamMini => "adam_mini",
+            Optimizer::Adafactor => "adafactor",
+            Optimizer::Lion => "lion",
+            Optimizer::Sgd { momentum: false } => "sgd()",
+            Optimizer::Sgd { momentum: true } => "sgd(momentum: true)",
+        }
+    }
+}
+
 /// What of the forward pass is kept for the backward pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -81,6 +97,19 @@ pub enum Checkpointing {
     /// Only the input of the first n blocks of a virtual stage, and all that the others keep
     /// (Megatron-LM's `--recompute-method block` with `--recompute-num-layers` n).
     Layers(u32),
+}
+
+impl Checkpointing {
+    /// As scenarios write it.
+    pub fn word(self) -> String {
+        match self {
+            Checkpointing::None => "none".to_owned(),
+            Checkpointing::Selective => "selective".to_owned(),
+            Checkpointing::Full => "full".to_owned(),
+            Checkpointing::Every(each) => format!("every({each})"),
+            Checkpointing::Layers(first) => format!("layers({first})"),
+        }
+    }
 }
 
 /// How attention is computed.

@@ -7,6 +7,8 @@ pub(in crate::guide) const MICRO_BATCH: &str = "train_micro_batch_size_per_gpu";
 pub(in crate::guide) const ACCUMULATION: &str = "gradient_accumulation_steps";
 pub(in crate::guide) const BATCH: &str = "train_batch_size";
 pub(in crate::guide) const OPTIMIZER: &str = "optimizer.type";
+pub(in crate::guide) const GRADIENTS: &str = "data_types.grad_accum_dtype";
+pub(in crate::guide) const MOMENTUM: &str = "optimizer.params.momentum";
 pub(in crate::guide) const STAGE: &str = "zero_optimization.stage";
 pub(in crate::guide) const BUCKET: &str = "zero_optimization.reduce_bucket_size";
 pub(in crate::guide) const OVERLAP: &str = "zero_optimization.overlap_comm";
@@ -28,10 +30,11 @@ pub(in crate::guide) const PRECISIONS: [(&str, &str); 2] =
     [("bf16.enabled", "bf16"), ("fp16.enabled", "fp16")];
 
 /// Optimizers by DeepSpeed's names, whatever their case, with the scenario's word.
-pub(in crate::guide) const OPTIMIZERS: [(&[&str], &str); 3] = [
+pub(in crate::guide) const OPTIMIZERS: [(&[&str], &str); 4] = [
     (&["AdamW", "Adam", "FusedAdam", "DeepSpeedCPUAdam", "CPUAdam"], "adam_w"),
     (&["Lion", "FusedLion", "DeepSpeedCPULion"], "lion"),
     (&["SGD"], "sgd()"),
+    (&["Adafactor"], "adafactor"),
 ];
 
 /// Older names, with today's.
@@ -84,6 +87,10 @@ pub(super) fn optimizer(name: &str) -> Option<&'static str> {
     let is_one = |words: &[&str]| words.iter().any(|word| word.eq_ignore_ascii_case(name));
     OPTIMIZERS.iter().find(|(words, _)| is_one(words)).map(|(_, word)| *word)
 }
+
+/// Why an update on the host wants weights of 16 bits.
+pub(in crate::guide) const MASTER: &str =
+    "the host updates an fp32 copy of its own, which is modelled beside 16-bit weights alone";
 
 /// Bytes of an element: DeepSpeed counts elements where a scenario counts bytes.
 pub(in crate::guide) fn element(precision: &str) -> u64 {

@@ -208,7 +208,7 @@ pub(super) fn budget(hbm: Budget) -> (bool, String) {
 /// The formats in one word, as scenarios have it.
 pub(super) fn formats(of: &Formats) -> String {
     let Formats { weights, packed, gradients, activations, kv } = of;
-    let packed = packed.map_or(String::new(), |packed| format!(" packed as {packed:?}"));
+    let packed = packed.map_or(String::new(), |packed| format!(" packed as {}", packed.word()));
     let [weights, gradients, activations, kv] =
         [weights, gradients, activations, kv].map(|format| format.word());
     format!("weights {weights}{packed}, gradients {gradients}, activations {activations}, kv {kv}")

@@ -20,6 +20,9 @@ use tiersim_workloads::transformer::training::{Checkpointing, Optimizer, Trainin
 
 const NAME: &str = "DeepSpeed";
 
+/// That of most programs: any but 0 keeps as much.
+const USUAL_MOMENTUM: f64 = 0.9;
+
 /// DeepSpeed's word for a home, and the role of the tier.
 type Home = Option<(&'static str, &'static str)>;
 
@@ -127,18 +130,16 @@ fn batches(of: &mut Config<'_, '_>) {
 
 fn update(of: &mut Config<'_, '_>) {
     let at = "workload.mode.optimizer";
-    let word = match of.training.optimizer {
-        Optimizer::AdamW => "adam_w",
-        Optimizer::Lion => "lion",
-        Optimizer::Sgd { momentum: false } => "sgd()",
-        other => {
-            let why = "the program hands DeepSpeed its own optimizer";
-            return of.parts.unsaid(at, format!("{other:?}"), why);
-        }
+    let word = of.training.optimizer.word();
+    let momentum = of.training.optimizer == Optimizer::Sgd { momentum: true };
+    let plain = if momentum { "sgd()" } else { word };
+    let known = keys::OPTIMIZERS.iter().find(|(_, known)| *known == plain);
+    let Some((names, _)) = known else {
+        return of.parts.unsaid(at, word, "the program hands DeepSpeed its own optimizer");
     };
-    let known = keys::OPTIMIZERS.iter().find(|(_, known)| *known == word);
-    if let Some((names, _)) = known {
-        of.say(at, word, keys::OPTIMIZER, names[0]);
+    of.say(at, word, keys::OPTIMIZER, names[0]);
+    if momentum {
+        of.say(at, word, keys::MOMENTUM, USUAL_MOMENTUM);
     }
 }
 
@@ -156,7 +157,7 @@ fn partition(of: &mut Config<'_, '_>, stage: u8) {
         of.parts.unless(bucket == usual.bucket, &at_bucket, bucket, why);
         of.parts.unless(overlap == usual.overlap, &at_overlap, overlap, why);
     }
-    let why = "DeepSpeed gathers ahead by elements of parameters that are offloaded, not by blocks";
+    let why = "DeepSpeed gathers ahead by elements (stage3_prefetch_bucket_size), not by blocks";
     of.parts.unless(prefetch == usual.prefetch, "workload.mode.zero.prefetch", prefetch, why);
 }
 
@@ -171,7 +172,7 @@ fn checkpoints(of: &mut Config<'_, '_>, far: bool) -> bool {
         }
         other => {
             let why = "which blocks are computed again is the program's own code";
-            of.parts.unsaid(at, format!("{other:?}"), why);
+            of.parts.unsaid(at, other.word(), why);
         }
     }
     let at = of.parts.of_case("policy.activations");

@@ -56,7 +56,7 @@ pub fn fsdp(ask: &Ask<'_>) -> Result<Back, Diagnostics> {
         say(&mut parts, &mut inner, at, part.into(), keys::CHECKPOINTING, full.to_string());
     } else {
         let why = "blocks are wrapped all or none: which are computed again is the program's code";
-        parts.unsaid(at, format!("{:?}", training.checkpointing), why);
+        parts.unsaid(at, training.checkpointing.word(), why);
     }
     case::case(&mut parts, NAME, case::Told::default());
     measuring(&mut parts);
@@ -98,10 +98,11 @@ fn batches(parts: &mut Parts<'_>, of: &Training) {
     parts.asked("workload.mode.micro_batch", micro_batch, told);
     let told = format!("gradient_accumulation_steps={steps} of the program");
     parts.asked("workload.mode.batch", batch, told);
-    let name = format!("{optimizer:?}");
-    let plain = *optimizer == Optimizer::AdamW;
-    let told = if plain { "torch.optim.AdamW of the program" } else { "the program's optimizer" };
-    parts.asked("workload.mode.optimizer", name, told);
+    let (at, name) = ("workload.mode.optimizer", optimizer.word());
+    match optimizer {
+        Optimizer::AdamW => parts.asked(at, name, "torch.optim.AdamW of the program"),
+        _ => parts.unsaid(at, name, "the program's own optimizer, which is read as AdamW"),
+    }
 }
 
 fn sharding(parts: &mut Parts<'_>, to: &mut Keys, of: &Training) {

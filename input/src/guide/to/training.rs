@@ -103,16 +103,12 @@ pub(super) fn program(parts: &mut Parts<'_>, of: &Training) -> String {
         ("pipeline", *pipeline),
         ("interleave", *interleave),
         ("expert", *expert),
-        ("sequence", 1 + u32::from(*sequence)),
     ];
+    let whole = "only replicas are counted: the program splits models";
+    parts.unless(!sequence, "workload.mode.parallel.sequence", sequence, whole);
     for (field, ranks) in ways {
         let at = format!("workload.mode.parallel.{field}");
-        parts.unless(
-            ranks == 1,
-            &at,
-            ranks,
-            "only replicas are counted: the program splits models",
-        );
+        parts.unless(ranks == 1, &at, ranks, whole);
     }
     model
 }

@@ -147,9 +147,67 @@ impl Training {
         }
     }
 
+    /// What a generated step of a model is, with what is offloaded.
+    pub fn of(job: &training::Training, offload: Offload) -> Training {
+        let training::Training { card, parallel, formats, zero, .. } = job;
+        let split = Pipeline {
+            tensor: parallel.tensor.into(),
+            context: parallel.context.into(),
+            by_sequence: parallel.sequence,
+            stages: parallel.pipeline.into(),
+            interleave: parallel.interleave.into(),
+            expert: parallel.expert.into(),
+        };
+        let step = Step {
+            shape: card.clone(),
+            batch: job.batch.into(),
+            micro_batch: job.micro_batch.into(),
+            sequence: job.sequence,
+            format: formats.activations,
+            attention: job.attention,
+            kernels: job.kernels,
+            optimizer_kernels: job.optimizer_kernels,
+            loss: job.loss,
+            dropout: job.dropout,
+            checkpointing: job.checkpointing,
+            update: job.update,
+            loader: None,
+        };
+        Training {
+            card: Some(card.clone()),
+            weights: formats.weights,
+            packed: formats.packed,
+            gradients: formats.gradients,
+            optimizer: Keeps::Named(job.optimizer),
+            stage: zero.stage,
+            offload,
+            split,
+            bucket: Some(zero.bucket.get()),
+            prefetch: zero.prefetch.into(),
+            step: Some(step),
+            lora: job.lora,
+            ..Training::new(card.parameters(), parallel.ranks())
+        }
+    }
+
     /// Replicas of the model: what ZeRO partitions over (N).
     pub fn data(&self) -> u64 {
         (self.gpus / (self.split.tensor * self.split.stages)).max(1)
+    }
+
+    /// The last stage of a pipeline by itself: its blocks, of which the first stages have one more
+    /// where they do not divide, and one table, which is the head's matrix or the copy of the
+    /// embedding that the head uses. One micro-batch is in flight. `None` without a card, and of
+    /// stages whose blocks are interleaved: the last of them keeps several micro-batches as well.
+    pub(super) fn last_stage(&self) -> Option<Training> {
+        let Pipeline { stages, interleave, .. } = self.split;
+        let card = self.card.as_ref().filter(|_| stages > 1 && interleave == 1)?;
+        let layers = card.layers / u32::try_from(stages).ok()?;
+        let card = Card { layers, tied: true, ..card.clone() };
+        let step = self.step.as_ref().map(|step| Step { shape: card.clone(), ..step.clone() });
+        let split = Pipeline { stages: 1, ..self.split };
+        let gpus = self.gpus / stages;
+        (layers > 0).then(|| Training { card: Some(card), step, split, gpus, ..self.clone() })
     }
 
     /// What a rank has of a model that has a card.

@@ -27,9 +27,24 @@ pub fn training(job: &Training) -> Result<Account, Overflow> {
     Ok(account)
 }
 
+/// The account of the stage of a pipeline that needs most of its GPUs: the first, which keeps most
+/// micro-batches, or the last, which has norm, head and loss. A note says so if it is the last.
+pub fn of_largest_stage(job: &Training) -> Result<Account, Overflow> {
+    let first = training(job)?;
+    let Some(last) = job.last_stage() else { return Ok(first) };
+    let last = training(&last)?;
+    if last.gpu <= first.gpu {
+        return Ok(first);
+    }
+    let gb = first.gpu as f64 / 1e9;
+    let note = format!("of the last stage, which has the head; the first one needs {gb:.2} GB");
+    let notes = [note].into_iter().chain(last.notes).collect();
+    Ok(Account { title: first.title, constants: first.constants, notes, ..last })
+}
+
 /// The same, with what other kernels would need said beside it.
 pub fn advised(job: &Training) -> Result<Account, Overflow> {
-    let mut account = training(job)?;
+    let mut account = of_largest_stage(job)?;
     let needs = eager(job, account.gpu)?;
     account.notes.extend(needs);
     Ok(account)
@@ -48,7 +63,7 @@ fn eager(job: &Training, compiled: u128) -> Result<Option<String>, Overflow> {
     if !known {
         return Ok(None);
     }
-    let need = training(&eager)?.gpu;
+    let need = of_largest_stage(&eager)?.gpu;
     let words = |need| {
         let gb = need as f64 / 1e9;
         format!("PyTorch without a compiler needs {gb:.1} GB of each GPU: --kernels eager")

@@ -7,7 +7,7 @@
 //! Invariant: a row is the account and the estimate of the job that its options say, no more.
 
 use super::super::Overflow;
-use super::super::account::{Keeps, Training, training};
+use super::super::account::{Keeps, Training, of_largest_stage};
 use super::holds;
 use super::pace::{Estimates, Pace, outcome};
 use crate::memory::share;
@@ -130,12 +130,12 @@ pub fn switches(
     pace: &Pace<'_>,
 ) -> Result<SwitchTable, Overflow> {
     let mut estimates = Estimates::new(pace);
-    let mut base = outcome(job, &training(job)?, &mut estimates, None)?;
+    let mut base = outcome(job, &of_largest_stage(job)?, &mut estimates, None)?;
     let best = base.seconds.or_else(|| estimates.weight(&base.cost));
     base.slowdown = best.map(|_| 1.0);
-    let base_fits = holds(budget, &training(job)?) == Some(0);
+    let base_fits = holds(budget, &of_largest_stage(job)?) == Some(0);
     let mut of = |job: &Training, changes: Vec<String>| {
-        let account = training(job)?;
+        let account = of_largest_stage(job)?;
         let fits = holds(budget, &account) == Some(0);
         let fit = Fit { changes, ..outcome(job, &account, &mut estimates, best)? };
         Ok::<_, Overflow>((fit, fits))

@@ -83,18 +83,24 @@ impl Groups {
         let devices = shape.devices;
         let replicas = data.checked_mul(context)?;
         let up_proj = replicas.checked_mul(tensor)?;
-        let two = |stride: u32| {
+        // Two ranks, and how many ranks there are from the first pair of such to the last.
+        let two = |stride: u32, span: u64| {
             let apart = Group { within: 1, servers: 2 };
-            if pipeline > 1 { group(2, stride, devices).unwrap_or(apart) } else { ALONE }
+            match pipeline {
+                1 => ALONE,
+                _ if span <= u64::from(devices) => Group { within: 2, servers: 1 },
+                _ => group(2, stride, devices).unwrap_or(apart),
+            }
         };
+        let all = u64::from(up_proj) * u64::from(pipeline);
         Some(Groups {
             tensor: group(tensor, 1, devices)?,
             context: group(context, tensor, devices)?,
             data: group(replicas, tensor, devices)?,
             expert: group(expert, tensor, devices)?,
             replicas: group(data / expert, tensor.checked_mul(expert)?, devices)?,
-            next: two(up_proj),
-            ends: two(up_proj.checked_mul(pipeline - 1)?),
+            next: two(up_proj, 2 * u64::from(up_proj)),
+            ends: two(up_proj.checked_mul(pipeline - 1)?, all),
         })
     }
 }
@@ -125,5 +131,22 @@ mod tests {
         assert_eq!(of(12, 1, 8), None, "eight here and four there");
         assert_eq!(of(5, 1, 8), Some((5, 1)));
         assert_eq!(of(1, 3, 8), Some((1, 1)));
+    }
+
+    #[test]
+    fn the_ends_of_a_pipeline_that_fits_into_a_server_are_in_one() {
+        let card = crate::transformer::known::known("gpt2").expect("it is known").card();
+        let ends = |tensor, pipeline, data| {
+            let parallel = Parallel { tensor, pipeline, data, ..Parallel::default() };
+            let shape = Training { parallel, devices: 8, ..Training::new(card.clone(), 64) };
+            let Group { within, servers } = Groups::new(&shape).expect("it is spread equally").ends;
+            (within, servers)
+        };
+        for (tensor, pipeline, data) in [(1, 8, 1), (1, 6, 1), (2, 4, 1), (1, 4, 2), (1, 5, 1)] {
+            assert_eq!(ends(tensor, pipeline, data), (2, 1), "{tensor} {pipeline} {data}");
+        }
+        assert_eq!(ends(1, 12, 1), (1, 2));
+        assert_eq!(ends(8, 2, 1), (1, 2));
+        assert_eq!(ends(1, 1, 8), (1, 1));
     }
 }

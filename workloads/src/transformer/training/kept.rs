@@ -9,7 +9,7 @@
 use super::step::begun;
 use super::{Parallel, Training};
 use crate::memory::{Overflow, product};
-use crate::transformer::card::Card;
+use crate::transformer::card::{Card, NormPlaces};
 use crate::transformer::graph::pass::GraphBuilder;
 use crate::transformer::graph::saved::{Core, KeptByNorm, Normed, SavedActivations, SavedFeed};
 use crate::transformer::graph::state::ModelState;
@@ -22,7 +22,8 @@ use tiersim_models::workload::{ObjectKind, Phase};
 pub struct KeptActivations {
     /// A block's input: what a checkpoint is.
     pub input: u128,
-    /// As much if the block's backward pass needs its input as it is; 0 where a norm copied it.
+    /// As much if the block's backward pass needs its input as it is, or the sum that takes its
+    /// place; 0 where a norm copied it.
     pub own_input: u128,
     /// What a block keeps, its input too, but the core of attention and statistics.
     pub rest: u128,
@@ -156,8 +157,11 @@ impl GraphBuilder<'_> {
             behind: parts + second + if self.shape.card.family.is_post_norm() { first } else { 0 },
             ..KeptActivations::default()
         };
+        // Without a norm before the feed-forward part, that is given the sum itself.
+        let is_sum = self.shape.card.family.norm_places() == NormPlaces::BehindParts;
+        let sum = is_sum.then_some(walked.kept.given[1]);
         for object in &needed {
-            if *object == walked.input {
+            if *object == walked.input || Some(*object) == sum {
                 found.own_input = size(object);
             }
             if !is_own(object) {

@@ -130,8 +130,7 @@ fn optimizer(of: &mut Config<'_, '_>, homes: &ZeroOffloadConfig) -> Home {
         return None;
     };
     if of.precision == "fp32" {
-        let why = "an update on the host is of a master copy, which 16-bit weights have";
-        of.parts.unsaid(&at, word, why);
+        of.parts.unsaid(&at, word, keys::MASTER);
         return None;
     }
     of.say(&at, word, &keys::within(keys::OFFLOADED[0], "device"), word);
@@ -176,7 +175,7 @@ fn ahead(of: &mut Config<'_, '_>, homes: &ZeroOffloadConfig, parameters: Home) {
     match (parameters, prefetch_budget) {
         (None, None) => {}
         (None, Some(bytes)) => {
-            let why = "DeepSpeed's bucket is of parameters that are offloaded";
+            let why = "no parameters are offloaded, and nothing is fetched ahead of them";
             of.parts.unsaid(&budget, bytes, why);
         }
         (Some(_), None) => stay(of, None),
