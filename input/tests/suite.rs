@@ -21,6 +21,7 @@ mod import_serving;
 mod import_tables;
 mod lint;
 mod op_times;
+mod profiler_answers;
 mod specs;
 mod trace_diff;
 mod trace_folder;

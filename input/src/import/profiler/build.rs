@@ -64,7 +64,8 @@ pub(super) fn build(
     account.modules(modules.from);
     let mut made = Made::new(&items, &order, &steps, &modules);
     let mut asked = Vec::new();
-    match tensors.map(|tensors| join(tables, &host, &items.list, tensors)) {
+    let of = (tables, &host);
+    match tensors.map(|tensors| join(path, of, &items.list, tensors)).transpose()? {
         Some(mut joined) => {
             asked = std::mem::take(&mut joined.asked);
             made.tensors(joined, &mut account);

@@ -4,20 +4,26 @@
 //! Both have a row for each op. Newer ones agree on `Record function id`; of older ones ops of a
 //! thread follow one another in the same order under the same names, but for some that only one of
 //! the two has. What a kernel uses is what the op uses that it was launched in.
+//! Names repeat, so some rows of any other run are found too: a pair of which few are is refused.
 //! Invariant: two rows that are one op have the same name.
 
 use super::host::Host;
 use super::items::Item;
-use super::tables::{Kind, NONE, Tables};
+use super::tables::{Kind, NONE, Range, Tables};
 use crate::import::execution::Tensors;
 use crate::import::groups::Words;
 use std::collections::BTreeMap;
+use std::path::Path;
+use tiersim_models::diagnostic::Diagnostics;
 use tiersim_models::workload::{Mode, Object};
 
 /// Rows between one that says what a collective is and one that was found.
 const DEEPEST: usize = 8;
 /// How far ahead rows are looked at that only one of the two has.
 const AHEAD: usize = 64;
+/// Of the rows of the shorter of the two one in so many is found at least. Of real pairs four in five
+/// and more are; of another run at most one in nine, by names that all programs have.
+const ONE_IN: usize = 2;
 
 /// What the execution trace says of the items.
 #[derive(Debug, Default)]
@@ -34,13 +40,26 @@ pub(super) struct Joined {
 }
 
 /// Finds the ops of an execution trace again, and gives their tensors to the items.
-pub(super) fn join(tables: &Tables, host: &Host, items: &[Item], tensors: &Tensors) -> Joined {
+///
+/// # Errors
+/// That the execution trace is of another run, or of other steps.
+pub(super) fn join(
+    path: &Path,
+    (tables, host): (&Tables, &Host),
+    items: &[Item],
+    tensors: &Tensors,
+) -> Result<Joined, Diagnostics> {
+    // Either may go on for longer than the other.
+    let ours = tables.ranges.iter().filter(|range| is_row(range)).count();
+    let shorter = ours.min(tensors.nodes.len());
     let by_id = by_id(tables, tensors);
-    let enough = by_id.len() * 2 > tensors.nodes.len();
-    let (nodes, by) = match enough {
+    let (nodes, by) = match by_id.len() * ONE_IN >= shorter {
         true => (by_id, "Record function id"),
         false => (by_order(tables, host, tensors), "order and name"),
     };
+    if nodes.len() * ONE_IN < shorter {
+        return Err(of_another_run(path, nodes.len(), (ours, tensors.nodes.len())));
+    }
     let mut joined = Joined { objects: tensors.trace.objects.clone(), by, ..Joined::default() };
     joined.found = (nodes.len() as u64, tensors.nodes.len() as u64);
     joined.asked = asked(&nodes, tensors);
@@ -59,7 +78,24 @@ pub(super) fn join(tables: &Tables, host: &Host, items: &[Item], tensors: &Tenso
         }
     }
     joined.settle();
-    joined
+    Ok(joined)
+}
+
+/// Whether an execution trace has a row for a range.
+fn is_row(range: &Range) -> bool {
+    range.kind != Kind::Module
+}
+
+/// Why so few rows were found.
+fn of_another_run(path: &Path, found: usize, (ours, theirs): (usize, usize)) -> Diagnostics {
+    let rule = "an execution trace is of the same steps as the profile that it is joined with";
+    let found = format!(
+        "{found} rows are in both, of {ours} ops and ranges of the profile and {theirs} nodes of the \
+         execution trace"
+    );
+    let remedy = "give the execution trace of this very run, recorded over the same steps, or leave \
+                  --execution-trace out";
+    Diagnostics::one(path, None, rule, found, remedy)
 }
 
 impl Joined {
@@ -131,7 +167,7 @@ fn by_order(tables: &Tables, host: &Host, tensors: &Tensors) -> BTreeMap<u32, u3
     let mut ours: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for &id in &host.order {
         let range = &tables.ranges[id as usize];
-        if range.kind != Kind::Module {
+        if is_row(range) {
             ours.entry(range.thread).or_default().push(id);
         }
     }
