@@ -163,7 +163,7 @@ fn an_imported_trace_is_written_and_read_back_equal() {
 }
 
 /// Imports a text.
-fn of_text(name: &str, text: &str) -> Result<Imported, String> {
+pub(crate) fn of_text(name: &str, text: &str) -> Result<Imported, String> {
     let folder = std::env::temp_dir().join(format!("tiersim-profiler-text-{}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
     let path = folder.join(format!("{name}.json"));
@@ -175,7 +175,14 @@ fn of_text(name: &str, text: &str) -> Result<Imported, String> {
 }
 
 /// A launch and its kernel.
-fn kernel(id: u32, thread: u32, launched: f64, stream: u32, start: f64, span: f64) -> String {
+pub(crate) fn kernel(
+    id: u32,
+    thread: u32,
+    launched: f64,
+    stream: u32,
+    start: f64,
+    span: f64,
+) -> String {
     format!(
         r#"{{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":{thread},"ts":{launched},"dur":1,"args":{{"correlation":{id}}}}},
 {{"ph":"X","cat":"kernel","name":"k{id}","pid":0,"tid":{stream},"ts":{start},"dur":{span},"args":{{"correlation":{id},"stream":{stream},"device":0}}}}"#
@@ -188,7 +195,7 @@ fn memory(index: u32, thread: u32, at: f64, address: u64, bytes: i64, total: i64
     )
 }
 
-fn document(events: &[String]) -> String {
+pub(crate) fn document(events: &[String]) -> String {
     format!("{{\"schemaVersion\": 1, \"traceEvents\": [\n{}\n]}}", events.join(",\n"))
 }
 

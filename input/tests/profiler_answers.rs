@@ -4,8 +4,9 @@
 //! Real files lie in `../shared/data` beside the checkout; where they are not there, the test says so
 //! and has passed.
 
-use crate::import_profiler::real;
-use tiersim_input::import::profiler::{Gaps, import_joined};
+use crate::import_profiler::{document, of_text, real};
+use tiersim_input::import::profiler::{Gaps, Imported, import_joined, import_profiler};
+use tiersim_input::trace::info;
 
 #[test]
 fn an_execution_trace_of_another_run_is_refused() {
@@ -29,4 +30,37 @@ fn an_execution_trace_of_another_run_is_refused() {
         assert!(error.contains(&format!("{found} rows are in both")), "{error}");
         assert!(error.contains(&format!("{rows} nodes of the execution trace")), "{error}");
     }
+}
+
+/// An op of the host, with the shapes of its inputs if they are given.
+fn op(name: &str, at: f64, span: f64, shapes: &str) -> String {
+    format!(
+        r#"{{"ph":"X","cat":"cpu_op","name":"{name}","pid":1,"tid":7,"ts":{at},"dur":{span},"args":{{"Input Dims":[{shapes}],"Input type":["float","float","float"]}}}}"#
+    )
+}
+
+#[test]
+fn a_product_on_the_host_counts_once_whatever_it_lies_in() {
+    let events = [
+        op("aten::linear", 0.0, 30.0, "[3,5],[7,5],[7]"),
+        op("aten::addmm", 2.0, 20.0, "[7],[3,5],[5,7]"),
+        // Within the product, once as a part of it and once as something else.
+        op("aten::mm", 4.0, 6.0, "[3,5],[5,7]"),
+        op("aten::copy_", 12.0, 9.0, "[3,7],[3,7]"),
+        op("aten::mm", 40.0, 4.0, "[2,4],[4,8]"),
+        op("aten::add", 50.0, 4.0, "[2,4],[2,4]"),
+    ];
+    let Imported { trace, .. } = of_text("host-products", &document(&events)).unwrap();
+    let priced: Vec<(&str, u64)> =
+        trace.ops.iter().filter(|op| op.flops > 0).map(|op| (op.name.as_str(), op.flops)).collect();
+    assert_eq!(priced, [("aten::mm", 2 * 3 * 5 * 7), ("aten::mm", 2 * 2 * 4 * 8)]);
+}
+
+#[test]
+fn products_of_a_real_training_on_a_cpu_are_as_counted() {
+    // Counted in Python from `Input Dims`: 253 GFLOP forward and twice that backward.
+    let Some(path) = real("gpt2-train-cpu/kineto.pt.trace.json.gz") else { return };
+    let Imported { trace, .. } = import_profiler(&path, Gaps::Keep).unwrap();
+    let flops: u128 = info(&trace).phases.iter().map(|phase| phase.all.flops).sum();
+    assert_eq!(flops / 10_000_000, 75_898);
 }

@@ -158,7 +158,36 @@ pub(super) fn host_items(tables: &Tables, host: &Host) -> Items {
     sweep.close(u32::MAX, i64::MAX);
     let mut list = sweep.list;
     list.sort_by_key(|item| (item.launched, item.start, item.stream));
+    price_host(tables, host, &mut list);
     Items { list, ..Items::default() }
+}
+
+/// The FLOPs of a product on the host go to the longest piece of it. What lies within a product
+/// is part of it: its FLOPs count once.
+fn price_host(tables: &Tables, host: &Host, items: &mut [Item]) {
+    // By range: the outermost product that it lies in, itself among them.
+    let mut product_of = vec![NOWHERE; tables.ranges.len()];
+    for &id in &host.order {
+        let outer = product_of.get(host.of(id).parent as usize).copied().unwrap_or(NOWHERE);
+        let own = if tables.ranges[id as usize].flops > 0 { id } else { NOWHERE };
+        product_of[id as usize] = if outer == NOWHERE { own } else { outer };
+    }
+    // By product: the piece, whether it is of the outermost or an inner product, and how long it is.
+    let mut longest: BTreeMap<u32, (usize, (bool, u64))> = BTreeMap::new();
+    for (index, item) in items.iter().enumerate() {
+        let product = product_of.get(item.range as usize).copied().unwrap_or(NOWHERE);
+        if product == NOWHERE {
+            continue;
+        }
+        let how = (tables.ranges[item.range as usize].flops > 0, item.span);
+        let best = longest.entry(product).or_insert((index, how));
+        if how > best.1 {
+            *best = (index, how);
+        }
+    }
+    for (product, (index, _)) in longest {
+        items[index].flops = tables.ranges[product as usize].flops;
+    }
 }
 
 struct Sweep<'a> {
