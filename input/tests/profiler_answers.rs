@@ -4,7 +4,7 @@
 //! Real files lie in `../shared/data` beside the checkout; where they are not there, the test says so
 //! and has passed.
 
-use crate::import_profiler::{document, of_text, real};
+use crate::import_profiler::{document, kernel, of_text, real};
 use tiersim_input::import::profiler::{Gaps, Imported, import_joined, import_profiler};
 use tiersim_input::trace::info;
 
@@ -63,4 +63,33 @@ fn products_of_a_real_training_on_a_cpu_are_as_counted() {
     let Imported { trace, .. } = import_profiler(&path, Gaps::Keep).unwrap();
     let flops: u128 = info(&trace).phases.iter().map(|phase| phase.all.flops).sum();
     assert_eq!(flops / 10_000_000, 75_898);
+}
+
+/// A step's mark.
+fn step(number: u32, thread: u32, at: f64, span: f64) -> String {
+    format!(
+        r#"{{"ph":"X","cat":"user_annotation","name":"ProfilerStep#{number}","pid":1,"tid":{thread},"ts":{at},"dur":{span},"args":{{}}}}"#
+    )
+}
+
+#[test]
+fn steps_whose_numbers_come_again_are_steps_of_their_own() {
+    let steps = |events: &[String]| {
+        let Imported { trace, account } = of_text("steps", &document(events)).unwrap();
+        (account.steps, trace.ops.iter().map(|op| op.step).collect::<Vec<u32>>())
+    };
+    let at = |index: u32| f64::from(index) * 100.0;
+    let run = |index: u32| kernel(index + 1, 7, at(index) + 10.0, 20, at(index) + 20.0, 80.0);
+    let marked = |numbers: [u32; 4]| -> Vec<String> {
+        let each = (0..4).zip(numbers);
+        each.flat_map(|(index, number)| [step(number, 7, at(index), 95.0), run(index)]).collect()
+    };
+    let (count, of) = steps(&marked([3, 4, 3, 4]));
+    assert_eq!(count, 4);
+    assert!(of.is_sorted() && of.first() == Some(&3) && of.last() == Some(&6), "{of:?}");
+    assert_eq!(steps(&marked([5, 1, 2, 3])).0, 4);
+    // Two threads that mark one step mark no other.
+    let mut both = marked([3, 4, 5, 6]);
+    both.extend((0..4).map(|index| step(index + 3, 8, at(index) + 2.0, 95.0)));
+    assert_eq!(steps(&both).0, 4);
 }

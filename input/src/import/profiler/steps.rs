@@ -1,13 +1,14 @@
 //! Which step each item belongs to, and which phase of it.
 //!
-//! Steps are those that the profiler marks (`ProfilerStep#5`); without marks a step ends with the
-//! step of the optimizer; without that either, all is one step. What a program calls forward or
-//! backward counts; else nodes of the backward graph and steps of the optimizer tell phases apart.
+//! Steps are those that the profiler marks (`ProfilerStep#5`), also where numbers come again; without
+//! marks a step ends with the step of the optimizer; without that either, all is one step. What a
+//! program calls forward or backward counts; else nodes of the backward graph and steps of the optimizer tell phases apart.
 //! Invariant: steps never decrease along the items.
 
 use super::host::{Host, NOWHERE};
 use super::items::Item;
 use super::tables::{Kind, Range, Tables};
+use std::collections::BTreeMap;
 use tiersim_models::workload::Phase;
 
 /// How steps were told apart.
@@ -42,13 +43,7 @@ fn is_pass(kind: Kind) -> bool {
 }
 
 fn steps(tables: &Tables, host: &Host, items: &[Item]) -> (Vec<u32>, Marks) {
-    let mark = |range: &Range| match range.kind {
-        Kind::Step(number) => Some((range.start, number)),
-        _ => None,
-    };
-    let mut starts: Vec<(i64, u32)> = tables.ranges.iter().filter_map(mark).collect();
-    starts.sort_unstable();
-    starts.dedup_by_key(|start| start.1);
+    let starts = marked(&tables.ranges);
     if !starts.is_empty() {
         let mut most = 0;
         let step = |item: &Item| {
@@ -76,6 +71,37 @@ fn steps(tables: &Tables, host: &Host, items: &[Item]) -> (Vec<u32>, Marks) {
         list.iter_mut().for_each(|of| *of = (*of).min(step - 1));
     }
     (list, if ends || updated { Marks::Optimizer } else { Marks::Nothing })
+}
+
+/// When each marked step begins, and its number.
+///
+/// Several threads may mark one step, and then at one time. What begins behind it under a number that
+/// is not higher is another step: the profiler was started anew, or files were put together.
+fn marked(ranges: &[Range]) -> Vec<(i64, u32)> {
+    let mark = |range: &Range| match range.kind {
+        Kind::Step(number) => Some((range.start, range.end, number)),
+        _ => None,
+    };
+    let mut marks: Vec<(i64, i64, u32)> = ranges.iter().filter_map(mark).collect();
+    marks.sort_unstable();
+    let mut starts: Vec<(i64, u32)> = Vec::new();
+    // By the number that is said: when the last step of it began, and when its marks end.
+    let mut known: BTreeMap<u32, (i64, i64)> = BTreeMap::new();
+    for (start, end, said) in marks {
+        if let Some((began, until)) = known.get_mut(&said)
+            && (start == *began || start < *until)
+        {
+            *until = end.max(*until);
+            continue;
+        }
+        known.insert(said, (start, end));
+        let number = match starts.last() {
+            Some(&(_, before)) if said <= before => before.saturating_add(1),
+            _ => said,
+        };
+        starts.push((start, number));
+    }
+    starts
 }
 
 fn phases(tables: &Tables, host: &Host, items: &[Item], steps: &[u32]) -> Vec<Phase> {
