@@ -102,6 +102,21 @@ fn a_packed_export_is_read_like_the_database_and_nothing_is_left_beside_it() {
 }
 
 #[test]
+fn an_export_beside_which_a_log_has_rows_is_refused() {
+    let path = folder("nsight").join("export.sqlite");
+    fs::copy(seed(), &path).unwrap();
+    let log = path.with_file_name("export.sqlite-wal");
+    fs::write(&log, "").unwrap();
+    same(&imported(&seed()), &imported(&path));
+    fs::write(&log, [0; 32]).unwrap();
+    let error = import_profiler(&path, Gaps::Keep).unwrap_err().to_string();
+    for part in ["write-ahead log", "32 bytes in", "PRAGMA wal_checkpoint(TRUNCATE)"] {
+        assert!(error.contains(part), "{part}: {error}");
+    }
+    assert_eq!(fs::read(&log).unwrap().len(), 32, "it is left alone");
+}
+
+#[test]
 fn a_made_up_run_is_the_same_to_both_readers() {
     let (one, other) = (imported(&profiled()), imported(&seed()));
     same(&one, &other);

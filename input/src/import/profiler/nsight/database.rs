@@ -1,7 +1,8 @@
 //! A database that somebody else wrote, opened so that it can only be read.
 //!
 //! It may be damaged, or made to harm whoever opens it. So it is opened as a file that nobody
-//! changes: without a lock, a journal or a log beside it. Its views, triggers and functions are not
+//! changes: without a lock, a journal or a log beside it, and one beside which there is a log with rows
+//! that the database has not is refused. Its views, triggers and functions are not
 //! run, and columns that it computes are none.
 //! Invariant: a table has at most as many rows, and texts, as the file has room for, and what SQLite
 //! does for all of them, the list of tables included, is bounded by the file too, so that pages that
@@ -59,7 +60,10 @@ impl Database {
         let unpacked = unpacked(path)?;
         let bytes = match &unpacked {
             Some(bytes) => bytes.len() as u64,
-            None => std::fs::metadata(path).map_err(|error| cannot_read(path, &error))?.len(),
+            None => {
+                no_log(path)?;
+                std::fs::metadata(path).map_err(|error| cannot_read(path, &error))?.len()
+            }
         };
         let connection = connect(path, unpacked.as_deref(), bytes)
             .map_err(|error| damaged(path, "its head", &error))?;
@@ -175,6 +179,21 @@ impl Cells<'_> {
             _ => None,
         }
     }
+}
+
+/// That no write-ahead log lies beside a database: rows in it would be passed over.
+fn no_log(path: &Path) -> Result<(), Diagnostics> {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    let bytes = std::fs::metadata(&log).map_or(0, |meta| meta.len());
+    if bytes == 0 {
+        return Ok(());
+    }
+    let rule = "a database is read alone, and a write-ahead log with rows beside it is not";
+    let found = format!("{bytes} bytes in {}", Path::new(&log).display());
+    let remedy = "move them into it with `sqlite3 FILE \"PRAGMA wal_checkpoint(TRUNCATE)\"`, or \
+                  export the report again";
+    Err(Diagnostics::one(path, None, rule, found, remedy))
 }
 
 /// What a packed database holds, or one in an archive, in memory: nothing is written beside the file.
