@@ -25,6 +25,7 @@ mod generate;
 mod hardware;
 mod help;
 mod journal;
+mod kept;
 mod lints;
 mod memory;
 mod messages;

@@ -1,10 +1,12 @@
 //! `trace export`: a trace as a file that other simulators read.
 
 use crate::any_trace::any_trace;
+use crate::kept::keeps;
 use crate::output::{Failure, print, write_each};
 use clap::Args as ClapArgs;
 use std::path::PathBuf;
 use tiersim_input::export::chakra::{Detail, Exported, export_chakra};
+use tiersim_input::project::typed;
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ExportArgs {
@@ -21,6 +23,7 @@ pub(crate) struct ExportArgs {
 
 /// Writes the file, and says what is in it.
 pub(crate) fn export(args: &ExportArgs) -> Result<(), Failure> {
+    keeps([&*typed(&args.trace)], [args.out.clone()])?;
     let (trace, _) = any_trace(&args.trace)?;
     let detail = if args.plain { Detail::Plain } else { Detail::Whole };
     let Exported { bytes, counts } = export_chakra(&trace, &args.trace, detail)?;

@@ -3,7 +3,9 @@
 use crate::VERSION;
 use crate::any_trace::device_trace;
 use crate::args::Format;
+use crate::kept::keeps;
 use crate::output::{Failure, print, write_all, written};
+use crate::traces::keeps_trace;
 use clap::Args;
 use std::path::{Path, PathBuf};
 use tiersim_input::file_kind::FileKind;
@@ -41,6 +43,9 @@ pub(crate) fn trace_info(args: &InfoArgs) -> Result<(), Failure> {
     if FileKind::of(&path) == Some(FileKind::Requests) && args.tables.is_none() {
         return requests(&path, args);
     }
+    if let Some(folder) = &args.tables {
+        keeps_trace([&*path], folder)?;
+    }
     let (trace, account) = device_trace(&args.trace, args.device)?;
     if let Some(folder) = &args.tables {
         write_trace(&trace, folder, Packing::Plain)?;
@@ -77,6 +82,7 @@ fn told(
     if let Some(folder) = &args.out {
         let mut files = vec![Artefact::new("trace-info.json", json()?)];
         files.extend(charts()?);
+        keeps([&*typed(&args.trace)], files.iter().map(|file| folder.join(&file.name)))?;
         write_all(folder, &files)?;
         end = format!("\n{}\n", written(folder, &files));
     }

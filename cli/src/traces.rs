@@ -2,6 +2,7 @@
 
 use crate::block_trace::BlockTraceArgs;
 use crate::generate::{GenerateArgs, generate};
+use crate::kept::keeps;
 use crate::output::{Failure, print};
 use crate::trace_diff::{DiffArgs, diff};
 use crate::trace_export::{ExportArgs, export};
@@ -14,7 +15,7 @@ use tiersim_input::import::accesses::Grouping;
 use tiersim_input::import::any::import_recordings;
 use tiersim_input::import::recording::import_recording;
 use tiersim_input::import::tables::{Tables, import_tables};
-use tiersim_input::trace::{Packing, info, write_trace};
+use tiersim_input::trace::{Packing, info, trace_names, write_trace};
 use tiersim_models::workload::{Gaps, Trace};
 
 #[derive(Debug, Subcommand)]
@@ -163,10 +164,13 @@ pub(crate) fn trace(command: &TraceCommand) -> Result<(), Failure> {
 fn import(args: &ImportArgs) -> Result<(), Failure> {
     match &args.source {
         Some(Source::Recording { source, out }) => {
-            let imported = import_recording(&recording(source))?;
+            let source = recording(source);
+            keeps_trace([&*source], out)?;
+            let imported = import_recording(&source)?;
             write_imported(&imported.trace, &imported.counts, out)
         }
         Some(Source::Tables { kernels, tensors, batch, out }) => {
+            keeps_trace([&**kernels, tensors], out)?;
             let (kernels, tensors) = (kernels.clone(), tensors.clone());
             let imported = import_tables(&Tables { kernels, tensors, batch: *batch })?;
             write_imported(&imported.trace, &imported.counts, out)
@@ -178,6 +182,7 @@ fn import(args: &ImportArgs) -> Result<(), Failure> {
             if args.files.len() > 1 || !executions.is_empty() {
                 args.says_nothing_of_accesses()?;
             }
+            keeps_trace(args.files.iter().chain(executions).map(PathBuf::as_path), out)?;
             let (object_bytes, window, rate) = (args.of.object_bytes, args.window, args.rate);
             let grouping = Grouping { object_bytes, window, rate };
             let accesses = (args.of.reader()?, &grouping);
@@ -192,6 +197,14 @@ fn recording(named: &Path) -> PathBuf {
     let inside = named.join("recording");
     let is_trace = named.join("trace.ron").is_file() && inside.is_dir();
     if is_trace { inside } else { named.to_owned() }
+}
+
+/// That no file of a trace in this folder is one of those that are read.
+pub(crate) fn keeps_trace<'a>(
+    read: impl IntoIterator<Item = &'a Path>,
+    folder: &Path,
+) -> Result<(), Failure> {
+    keeps(read, trace_names().map(|name| folder.join(name)))
 }
 
 /// Writes a trace, and says what it holds and what it left out.

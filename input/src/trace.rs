@@ -27,7 +27,7 @@ pub use info::{
 pub use read::read_trace;
 pub(crate) use units::{group_of, group_text};
 pub(crate) use write::hex;
-pub use write::{Named, Packing, trace_files, trace_hash, write_new, write_trace};
+pub use write::{Named, Packing, trace_files, trace_hash, trace_names, write_new, write_trace};
 
 /// The version of the folder format that is read and written.
 pub const SCHEMA: u32 = 1;

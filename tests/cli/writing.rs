@@ -177,3 +177,41 @@ fn a_killed_run_leaves_all_of_the_old_results_or_all_of_the_new_ones() {
         assert!(!project.path("made/o/points.journal").exists());
     }
 }
+
+#[test]
+fn a_command_does_not_write_over_what_it_reads() {
+    let project = Project::shipped();
+    let trace = project.files("traces/tiny-train");
+    project.run(&["trace", "export", "traces/tiny-train", "--out", "z.et"]).ends_with(0);
+    project.write("D/objects.csv", "object,bytes\n7,1000\n8,1000\n7,1000\n");
+    project.write("R/a.json", fs::read(project.path("z.et")).expect("it was written"));
+    symlink(project.path("z.et"), project.path("link.et")).expect("a link");
+    symlink(project.path("D"), project.path("other")).expect("a link");
+    let before = project.files("");
+    for (args, names) in [
+        (&["trace", "export", "z.et", "--out", "z.et"][..], "z.et"),
+        (&["trace", "export", "z.et", "--out", "D/../z.et"], "D/../z.et"),
+        (&["trace", "export", "link.et", "--out", "z.et"], "z.et"),
+        (&["trace", "export", "link.et", "--out", "link.et"], "link.et"),
+        (&["trace", "export", "R", "--out", "R/a.json"], "R/a.json"),
+        (
+            &["trace", "export", "traces/tiny-train", "--out", "traces/tiny-train/ops.csv"],
+            "traces/tiny-train/ops.csv",
+        ),
+        (&["trace", "import", "D/objects.csv", "--out", "D"], "D/objects.csv"),
+        (&["trace", "import", "D/objects.csv", "--out", "other"], "other/objects.csv"),
+        (&["trace", "info", "D/objects.csv", "--tables", "D"], "D/objects.csv"),
+    ] {
+        let ran = project.run(args).ends_with(2);
+        ran.says(&[&format!("{names}: this very command reads the file"), "write somewhere else"]);
+        assert_eq!(project.files(""), before, "{args:?}");
+    }
+    // What lies beside what is read is written, and written again.
+    for _ in 0..2 {
+        let beside = ["trace", "export", "traces/tiny-train", "--out", "traces/tiny-train/a.et"];
+        project.run(&beside).ends_with(0);
+        project.run(&["trace", "import", "D/objects.csv", "--out", "D/T"]).ends_with(0);
+    }
+    fs::remove_file(project.path("traces/tiny-train/a.et")).expect("it was written");
+    assert_eq!(project.files("traces/tiny-train"), trace);
+}

@@ -2,6 +2,7 @@
 //!
 //! Invariant: which reader takes a file follows from its first bytes, never from its name.
 
+use crate::archive::{each_below, within};
 use crate::file_kind::{FileKind, KNOWN_RECORDINGS};
 use crate::import::accesses::{Accesses, Grouping, import_accesses};
 use crate::import::chakra::import_chakra;
@@ -12,6 +13,7 @@ use crate::import::profiler::import_joined;
 use crate::import::ranks::{import_devices, import_ranks};
 use crate::import::requests::Reader;
 use crate::json::BYTE_ORDER_MARK;
+use crate::trace::trace_names;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -75,6 +77,26 @@ pub fn import_recordings(
     };
     imported.account.insert_str(0, &words);
     Ok(imported)
+}
+
+/// The files that reading a path reads: itself, the archive that it leads into, or those in a folder.
+pub fn files_read(path: &Path) -> Vec<PathBuf> {
+    if !path.is_dir() {
+        return vec![within(path).map_or_else(|| path.to_owned(), |(archive, _)| archive)];
+    }
+    let mut files = Vec::new();
+    match FileKind::of(path) {
+        Some(FileKind::TraceFolder) => files.extend(trace_names().map(|name| path.join(name))),
+        Some(FileKind::Recordings) => each_below(path, &mut |file| {
+            let read = FileKind::of(file).is_some_and(FileKind::becomes_trace);
+            files.extend(read.then(|| file.to_owned()));
+        }),
+        _ => {
+            let there = std::fs::read_dir(path).into_iter().flatten().flatten();
+            files.extend(there.map(|entry| entry.path()));
+        }
+    }
+    files
 }
 
 /// What is to be done with options that nothing heeds.

@@ -46,6 +46,13 @@ pub fn write_trace(trace: &Trace, folder: &Path, packing: Packing) -> Result<(),
     })
 }
 
+/// All names that files of a trace may have in its folder, the header first.
+pub fn trace_names() -> impl Iterator<Item = String> {
+    let tables = ["objects.csv", "ops.csv", "uses.csv", statistics::FILE];
+    let packed = |name: &str| ["", ".gz", ".zst"].map(|ending| format!("{name}{ending}"));
+    [HEADER_FILE.to_owned()].into_iter().chain(tables.into_iter().flat_map(packed))
+}
+
 /// The name of a file in a trace's folder, and what it holds.
 pub type Named = (&'static str, String);
 
@@ -107,13 +114,9 @@ fn write_files(folder: &Path, tables: &[Named], header: &str, packing: Packing) 
         waiting.push(name);
     }
     write_partial(folder, HEADER_FILE, header.as_bytes())?;
-    remove(&folder.join(HEADER_FILE))?;
-    let names = tables.iter().map(|(name, _)| name);
     // A table of statistics that the trace had before would be one that the header does not count.
-    for name in names.chain([&statistics::FILE]) {
-        for old in [(*name).to_owned(), format!("{name}.gz"), format!("{name}.zst")] {
-            remove(&folder.join(old))?;
-        }
+    for old in trace_names() {
+        remove(&folder.join(old))?;
     }
     waiting.push(HEADER_FILE.to_owned());
     for name in waiting {
