@@ -3,7 +3,7 @@
 use crate::output::Failure;
 use std::path::Path;
 use tiersim_input::file_kind::FileKind;
-use tiersim_input::import::any::import_device;
+use tiersim_input::import::any::{file_or_folder, import_device};
 use tiersim_input::project::typed;
 use tiersim_input::trace::read_trace;
 use tiersim_models::workload::{Gaps, Trace};
@@ -20,13 +20,9 @@ pub(crate) fn device_trace(
 ) -> Result<(Trace, Option<String>), Failure> {
     let path = typed(named);
     let kind = FileKind::of(&path);
+    file_or_folder(&path)?;
     // What a file is that is none of these says its reader.
-    // A pipe would be waited for.
-    if path.exists() && !path.is_file() && !path.is_dir() {
-        let text = "not a regular file; name a file or a folder";
-        return Err(Failure::Input(format!("{}: {text}", named.display())));
-    }
-    let unknown = kind.is_none() && path.is_file();
+    let unknown = kind.is_none() && (path.is_file() || path.is_dir());
     if unknown || kind.is_some_and(FileKind::becomes_trace) {
         let imported = import_device(&path, Gaps::Keep, device)?;
         return Ok((imported.trace, Some(imported.account)));

@@ -62,6 +62,8 @@ pub enum FileKind {
     Packed,
     /// Packed, and what it holds cannot be told.
     PackedUnknown,
+    /// Packed in a form that is not read, in words.
+    PackedOtherwise(&'static str),
     /// What the PyTorch profiler wrote, packed or not.
     ProfilerTrace,
     /// What PyTorch's observer of execution traces wrote, packed or not.
@@ -205,6 +207,7 @@ impl FileKind {
             FileKind::Zip => "a ZIP archive, such as a checkpoint of PyTorch",
             FileKind::Packed => "packed by gzip or zstd",
             FileKind::PackedUnknown => "packed by gzip or zstd, and what it holds cannot be told",
+            FileKind::PackedOtherwise(words) => words,
             FileKind::ProfilerTrace => "a trace of the PyTorch profiler",
             FileKind::ExecutionTrace => "an execution trace of PyTorch",
             FileKind::ChakraTrace => "an execution trace of Chakra",
@@ -279,6 +282,7 @@ impl FileKind {
             FileKind::Utf16 => "save it as UTF-8".to_owned(),
             FileKind::Packed => "unpack it first".to_owned(),
             FileKind::PackedUnknown => KNOWN_RECORDINGS.to_owned(),
+            FileKind::PackedOtherwise(_) => "repack it by gzip or zstd".to_owned(),
             FileKind::ProfilerTrace
             | FileKind::ChakraTrace
             | FileKind::MemoryTimeline

@@ -3,7 +3,7 @@
 //! Invariant: what is unpacked is whole, or reading it ends with an error; how much it may be is
 //! for who reads it to say.
 
-use flate2::bufread::MultiGzDecoder;
+use flate2::bufread::GzDecoder;
 use ruzstd::decoding::StreamingDecoder;
 use std::io::{self, BufRead, Cursor, Read};
 use std::path::Path;
@@ -43,7 +43,7 @@ impl Packing {
             return Box::new(file);
         }
         match self {
-            Packing::Gzip => Box::new(MultiGzDecoder::new(file)),
+            Packing::Gzip => Box::new(GzipMembers::Within(Box::new(GzDecoder::new(file)))),
             Packing::Zstandard => Box::new(ZstdFrames::Between(file)),
         }
     }
@@ -58,6 +58,73 @@ pub fn plain(bytes: Vec<u8>, most: u64) -> io::Result<Vec<u8>> {
     match plain.len() as u64 > most {
         true => Err(io::ErrorKind::FileTooLarge.into()),
         false => Ok(plain),
+    }
+}
+
+/// What a file begins with that a program packed whose form is not read, in words.
+pub(crate) fn packed_otherwise(head: &[u8]) -> Option<&'static str> {
+    match head {
+        [0xFD, b'7', b'z', b'X', b'Z', 0, ..] => Some("packed by xz"),
+        [b'B', b'Z', b'h', b'1'..=b'9', 0x31, 0x41, 0x59, 0x26, 0x53, 0x59, ..] => {
+            Some("packed by bzip2")
+        }
+        [0x04, 0x22, 0x4D, 0x18, ..] => Some("packed by lz4"),
+        _ => None,
+    }
+}
+
+/// The members of a file of gzip, one after the other. Zeros behind the last are padding, as tapes
+/// have it.
+enum GzipMembers {
+    Between(Box<dyn BufRead>),
+    Within(Box<GzDecoder<Box<dyn BufRead>>>),
+    Ended,
+}
+
+impl Read for GzipMembers {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match std::mem::replace(self, GzipMembers::Ended) {
+                GzipMembers::Ended => return Ok(0),
+                GzipMembers::Between(mut file) => match behind_padding(&mut file)? {
+                    None => return Ok(0),
+                    Some(0x1F) => {
+                        *self = GzipMembers::Within(Box::new(GzDecoder::new(file)));
+                    }
+                    Some(_) => {
+                        let head = file.fill_buf()?;
+                        let head = head[..head.len().min(16)].escape_ascii();
+                        let text = format!("behind its end lies what is no gzip: \"{head}\"");
+                        return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+                    }
+                },
+                GzipMembers::Within(mut member) => match member.read(buffer)? {
+                    0 if !buffer.is_empty() => {
+                        *self = GzipMembers::Between(member.into_inner());
+                    }
+                    count => {
+                        *self = GzipMembers::Within(member);
+                        return Ok(count);
+                    }
+                },
+            }
+        }
+    }
+}
+
+/// The next byte that is not zero; none at the end.
+fn behind_padding(file: &mut Box<dyn BufRead>) -> io::Result<Option<u8>> {
+    loop {
+        let buffer = file.fill_buf()?;
+        if buffer.is_empty() {
+            return Ok(None);
+        }
+        let zeros = buffer.iter().take_while(|&&byte| byte == 0).count();
+        if let Some(&byte) = buffer.get(zeros) {
+            file.consume(zeros);
+            return Ok(Some(byte));
+        }
+        file.consume(zeros);
     }
 }
 
@@ -128,5 +195,14 @@ mod tests {
             assert_eq!(large.kind(), io::ErrorKind::FileTooLarge);
             assert!(plain(packed[..packed.len() - 1].to_vec(), 3).is_err(), "cut off");
         }
+        let two = [&gzip[..], &gzip].concat();
+        assert_eq!(plain(two.clone(), 6).expect("two members"), b"abcabc");
+        for whole in [[&gzip[..], &[0; 9000]].concat(), [&two[..], &[0]].concat()] {
+            assert!(plain(whole, 6).is_ok(), "zeros behind the end are padding");
+        }
+        let behind = plain([&gzip[..], b"garb\"age"].concat(), 9).expect_err("it is no gzip");
+        assert_eq!(behind.to_string(), "behind its end lies what is no gzip: \"garb\\\"age\"");
+        assert_eq!(packed_otherwise(b"BZh91AY&SY"), Some("packed by bzip2"));
+        assert_eq!(packed_otherwise(b"BZh9"), None);
     }
 }

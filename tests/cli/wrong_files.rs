@@ -10,6 +10,14 @@ fn refused(project: &Project, args: &[&str]) -> String {
     ran.stderr
 }
 
+/// That a command refuses its input in one line, which says these.
+#[track_caller]
+fn says(project: &Project, args: &[&str], is: &str, remedy: &str) {
+    let said = refused(project, args);
+    assert!(said.contains(is) && said.contains(remedy), "{args:?}: {said}");
+    assert_eq!(said.lines().count(), 1, "{args:?}: {said}");
+}
+
 const POINTER: &str = "version https://git-lfs.github.com/spec/v1\n\
     oid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393\nsize 12345\n";
 
@@ -67,9 +75,80 @@ fn a_file_of_another_kind_is_named_as_what_it_is_with_what_it_is_good_for() {
             "`git lfs pull`",
         ),
     ] {
-        let said = refused(&project, args);
-        assert!(said.contains(is) && said.contains(remedy), "{args:?}: {said}");
-        assert_eq!(said.lines().count(), 1, "{args:?}: {said}");
+        says(&project, args, is, remedy);
+    }
+}
+
+#[test]
+fn recordings_that_are_none_are_named_as_what_they_are() {
+    let project = Project::shipped();
+    let scenario = "scenarios/gpt2-adam-tiering.ron";
+    project.write("a.json", "{\"some\": [1, 2]}\n");
+    project.write("events.json", "[{\"ph\": \"X\", \"ts\": 1}]\n");
+    project.write("lackey.txt", "==1== Lackey, an example Valgrind tool\n L 1fff000688,8\n");
+    project.write("perf.txt", "app 1 [000] 12.500000: cpu/mem-loads/P: 7f00\n");
+    project.write("profile.json", "{\"schemaVersion\": 1, \"traceEvents\": []}\n");
+    project.write("a.xz", b"\xFD7zXZ\0 and more");
+    project.write("a.tar.bz2", b"BZh91AY&SY and more");
+    project.write("a.lz4", b"\x04\x22\x4D\x18 and more");
+    project.write(
+        "behind.json.gz",
+        [&gzip(b"{\"traceEvents\": [", Compression::default())[..], b"garbage"].concat(),
+    );
+    project.write("vllm.jsonl", "{\"prompt\": \"x x x\", \"output_tokens\": 58}\n".repeat(4000));
+    let list = vec!["{\"timestamp\": 624, \"input_length\": 3883, \"output_length\": 58}"; 2000];
+    project.write("list.json", format!("[{}]", list.join(", ")));
+    fs::create_dir(project.path("nothing")).expect("a folder");
+    assert!(Command::new("mkfifo").arg(project.path("pipe")).status().unwrap().success());
+    for (args, is, remedy) in [
+        (
+            &["trace", "import", "pipe", "--out", "T"][..],
+            "not a regular file",
+            "name a file or a folder",
+        ),
+        (
+            &["trace", "import", "a.json", "--execution-trace", "pipe", "--out", "T"],
+            "not a regular file",
+            "name a file or a folder",
+        ),
+        (&["run", scenario, "--trace", "pipe"], "not a regular file", "name a file or a folder"),
+        (
+            &["explain", scenario, "--trace", "pipe"],
+            "not a regular file",
+            "name a file or a folder",
+        ),
+        (&["trace", "memory", "pipe"], "not a regular file", "name a file or a folder"),
+        (&["trace", "memory", "events.json"], "and this is a file", "`tiersim trace import"),
+        (&["trace", "memory", "profile.json"], "a trace of the PyTorch profiler", "trace import"),
+        (&["trace", "info", "nothing"], "there is none in this folder", "PyTorch's profiler"),
+        (
+            &["trace", "import", "nothing", "--out", "T"],
+            "there is none in this folder",
+            "PyTorch's profiler",
+        ),
+        (&["trace", "info", "a.xz"], "packed by xz", "repack it by gzip or zstd"),
+        (&["trace", "info", "a.tar.bz2"], "packed by bzip2", "repack it by gzip or zstd"),
+        (&["trace", "info", "a.lz4"], "packed by lz4", "repack it by gzip or zstd"),
+        (&["trace", "info", "behind.json.gz"], "lies what is no gzip: \"garbage\"", "again"),
+        (&["trace", "info", "vllm.jsonl"], "this is JSON without events", "PyTorch's profiler"),
+        (&["trace", "info", "list.json"], "this is JSON without events", "PyTorch's profiler"),
+        (
+            &["cache", "lackey.txt", "--policy", "LRU", "--capacity", "1"],
+            "a trace of valgrind's lackey",
+            "`tiersim trace import",
+        ),
+        (
+            &["cache", "perf.txt", "--policy", "LRU", "--capacity", "1"],
+            "samples of perf script",
+            "`tiersim trace import",
+        ),
+        (
+            &["cache", "profile.json", "--policy", "LRU", "--capacity", "1"],
+            "a trace of the PyTorch profiler",
+            "`tiersim trace import",
+        ),
+    ] {
+        says(&project, args, is, remedy);
     }
 }
 

@@ -8,12 +8,15 @@ use crate::import::chakra::{begins_json, is_chakra, is_chakra_json};
 use crate::import::requests::binary::is_records;
 use crate::import::requests::head::of_text;
 use crate::import::serving::is_header;
-use crate::packed::Packing;
+use crate::packed::{Packing, packed_otherwise};
 use crate::trace::tables::LFS_POINTER;
 
 pub(super) fn of_head(head: &[u8], size: u64) -> Option<FileKind> {
     if head.starts_with(LFS_POINTER) {
         return Some(FileKind::LfsPointer);
+    }
+    if let Some(words) = packed_otherwise(head) {
+        return Some(FileKind::PackedOtherwise(words));
     }
     if is_records(head, size) {
         return Some(FileKind::BlockRecords);
@@ -204,6 +207,8 @@ mod tests {
             ),
             (b"\x1f\x8b\x08", Some(FileKind::Packed)),
             (b"PK\x03\x04", Some(FileKind::Zip)),
+            (b"\xFD7zXZ\0", Some(FileKind::PackedOtherwise("packed by xz"))),
+            (b"\x04\x22\x4D\x18", Some(FileKind::PackedOtherwise("packed by lz4"))),
             (b"{\n \"version\": \"1\"\n}{\"type\": \"COMP_NODE\"", Some(FileKind::ChakraTrace)),
             (b"{\"workload_graph\": [", Some(FileKind::ChakraTrace)),
             (b"\x00\x02\x08\x01", Some(FileKind::ChakraTrace)),

@@ -13,7 +13,9 @@ use crate::import::profiler::import_joined;
 use crate::import::ranks::{import_devices, import_ranks};
 use crate::import::requests::Reader;
 use crate::json::BYTE_ORDER_MARK;
+pub use crate::trace::tables::file_or_folder;
 use crate::trace::trace_names;
+use serde::de::IgnoredAny;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -58,6 +60,7 @@ pub fn import_recordings(
     (reader, grouping): (Option<Reader>, &Grouping),
     device: Option<u32>,
 ) -> Result<Imported, Diagnostics> {
+    named.iter().chain(executions).try_for_each(|path| file_or_folder(path))?;
     let Gathered { files, executions, words } = gather(named, executions)?;
     let first = files.first().map_or(Path::new(""), PathBuf::as_path);
     let together = files.len() > 1 || !executions.is_empty();
@@ -137,6 +140,10 @@ fn import_one(
             );
             Err(Diagnostics::one(path, None, rule, "", remedy))
         }
+        None if path.is_dir() => {
+            let rule = "a recording is wanted here, and there is none in this folder";
+            Err(Diagnostics::one(path, None, rule, "", KNOWN_RECORDINGS))
+        }
         None if path.metadata().is_ok_and(|meta| meta.is_file() && meta.len() == 0) => {
             let rule = "a recording is wanted here, and this file is empty";
             Err(Diagnostics::one(path, None, rule, "", KNOWN_RECORDINGS))
@@ -185,12 +192,19 @@ fn has_events(path: &Path) -> bool {
     const HEAD: u64 = 1 << 16;
     let mut head = Vec::new();
     let Ok(file) = File::open(path) else { return true };
-    if file.take(HEAD).read_to_end(&mut head).is_err() || head.len() as u64 == HEAD {
+    if file.take(HEAD).read_to_end(&mut head).is_err() {
         return true;
     }
-    ["\"ph\"", "\"traceEvents\""]
-        .iter()
-        .any(|key| head.windows(key.len()).any(|window| window == key.as_bytes()))
+    let has = |key: &str| head.windows(key.len()).any(|window| window == key.as_bytes());
+    has("\"ph\"") || has("\"traceEvents\"") || head.len() as u64 == HEAD && goes_on(&head)
+}
+
+/// Whether a text is within its first value where it is cut off, and may come to events: a list would
+/// have begun with one, and of lines the first is a value of its own.
+fn goes_on(head: &[u8]) -> bool {
+    let text = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head).trim_ascii_start();
+    let first = serde_json::Deserializer::from_slice(text).into_iter::<IgnoredAny>().next();
+    text.starts_with(b"{") && !matches!(first, Some(Ok(_)))
 }
 
 /// The first byte of a text; none of a file that cannot be looked at: its reader says why.

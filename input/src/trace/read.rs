@@ -8,7 +8,7 @@
 
 use super::header::{HEADER_FILE, Header, Rows, count_steps};
 use super::rows::{Row, push, read_rows, whole_number};
-use super::tables::{Findings, LIMITS, Limits, Source};
+use super::tables::{Findings, LIMITS, Limits, Source, file_or_folder};
 use super::{OBJECT_COLUMNS, OP_COLUMNS, STATISTICS_COLUMNS, USE_COLUMNS, statistics, units};
 use crate::file_kind::{FileKind, refused};
 use crate::shipped::EMBEDDED;
@@ -27,9 +27,11 @@ use tiersim_models::workload::{
 
 /// Reads the trace in `folder`, or says everything that is wrong with it.
 pub fn read_trace(folder: &Path) -> Result<Trace, Diagnostics> {
+    file_or_folder(folder)?;
     let read = read_within(folder, LIMITS);
     read.map_err(|said| match absent(folder) {
         Some(absent) => absent,
+        None if folder.is_file() => refused(folder, &[FileKind::TraceFolder], no_folder(folder)),
         None => refused(folder, &[FileKind::TraceFolder], said),
     })
 }
@@ -41,6 +43,16 @@ fn absent(folder: &Path) -> Option<Diagnostics> {
     let rule = "there is no such file or folder";
     let remedy = "check the path, from the folder in which one stands";
     told.then(|| Diagnostics::one(folder, None, rule, "", remedy))
+}
+
+/// That a file is no folder, whatever it is.
+fn no_folder(file: &Path) -> Diagnostics {
+    let rule = "the folder of a trace is wanted here, and this is a file";
+    let remedy = format!(
+        "name the folder, or make one of a recording by `tiersim trace import {} --out TRACE`",
+        file.display()
+    );
+    Diagnostics::one(file, None, rule, "", remedy)
 }
 
 /// As [`read_trace`], with other limits.

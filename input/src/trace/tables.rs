@@ -314,6 +314,20 @@ pub(crate) fn regular_file(path: &Path, limit: u64) -> Result<u64, Diagnostics> 
     Ok(meta.len())
 }
 
+/// That a path is no pipe or device, which opening would wait for; what is not there says its reader.
+///
+/// # Errors
+/// That it is neither a file nor a folder.
+pub fn file_or_folder(path: &Path) -> Result<(), Diagnostics> {
+    match path.metadata() {
+        Ok(meta) if !meta.is_file() && !meta.is_dir() => {
+            let remedy = "name a file or a folder";
+            Err(Diagnostics::one(path, None, "not a regular file", "", remedy))
+        }
+        _ => Ok(()),
+    }
+}
+
 fn at_most(path: &Path, length: u64, limit: u64) -> Result<(), Diagnostics> {
     if length > limit {
         let found = format!("{length} bytes");
