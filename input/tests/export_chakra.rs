@@ -16,9 +16,11 @@ use std::process::Command;
 use tiersim_input::export::chakra::{Counts, Detail, Exported, export_chakra};
 use tiersim_input::import::chakra::{Imported, import_chakra};
 use tiersim_input::trace::read_trace;
+use tiersim_models::ids::ObjectId;
 use tiersim_models::units::Bytes;
 use tiersim_models::workload::{
-    Collective, CollectiveKind, Gaps, Object, ObjectKind, Op, Phase, Trace, TraceMeta, Unit, Use,
+    Collective, CollectiveKind, Gaps, Mode, Object, ObjectKind, Op, Phase, Trace, TraceMeta, Unit,
+    Use,
 };
 use tiersim_workloads::transformer::format::{Format, Formats};
 use tiersim_workloads::transformer::generation::{AttentionOn, Generation};
@@ -322,4 +324,17 @@ fn an_op_that_uses_very_much_keeps_its_uses() {
     let Exported { bytes, counts } = exported(&trace, Detail::Whole);
     assert_eq!(counts.long, 1);
     assert_eq!(imported(&bytes).trace, trace);
+}
+
+/// Its nodes are short, and what is kept of them is many times that.
+#[test]
+fn a_long_trace_of_short_nodes_is_read_back_without_our_attributes() {
+    const OPS: usize = 250_000;
+    let mut trace = tiny(vec![object("a", true)]);
+    (0..OPS).for_each(|number| op(&mut trace, &format!("COMP_{number}"), Unit::Device, &[]));
+    trace.uses.push(Use::whole(ObjectId(0), Mode::Write));
+    trace.ops[OPS - 1].uses.end = 1;
+    let Exported { bytes, .. } = exported(&trace, Detail::Plain);
+    assert!(bytes.len() < 90 * OPS, "{} bytes", bytes.len());
+    assert_eq!(imported(&bytes).trace.ops.len(), OPS);
 }

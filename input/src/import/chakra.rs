@@ -218,13 +218,14 @@ fn read(messages: &mut dyn Nodes, gaps: Gaps, account: &mut Account) -> Result<C
     }
     let mut rows = Vec::new();
     while let Some((node, length)) = messages.node()? {
-        let row = Row::new(&node, &mut names, account).map_err(Refused::Rule)?;
-        budget.take(length, row.bytes()).map_err(Refused::Rule)?;
+        let (row, bytes) = Row::new(&node, &mut names, account).map_err(Refused::Rule)?;
+        budget.take(length, bytes).map_err(Refused::Rule)?;
         rows.push(row);
     }
     if rows.is_empty() {
         return Err(Refused::Rule("a Chakra trace has nodes".into()));
     }
+    rows.shrink_to_fit();
     Ok(Content::Rows(rows, names))
 }
 

@@ -39,8 +39,7 @@ pub(super) fn build(
     })?;
     let after = after(&rows, &order, &streams, account);
     let phases = phases(&rows);
-    let nodes: Vec<_> = rows.iter_mut().map(|row| std::mem::take(&mut row.node)).collect();
-    let device = device(&nodes, names);
+    let device = device(rows.iter().filter_map(|row| row.node.as_deref()), names);
     account.device = device.map_or("no device", |id| names.get(id)).to_owned();
     let mut making = Making {
         graph: Graph::new(names, device),
@@ -51,16 +50,17 @@ pub(super) fn build(
     };
     let (mut ops, mut uses) = (Vec::with_capacity(rows.len()), Vec::new());
     for (at, after) in order.rows.iter().map(|&at| at as usize).zip(after) {
-        let (row, node, start) = (&rows[at], &nodes[at], uses.len() as u32);
-        let name = names.get(node.name);
+        let (row, start) = (&rows[at], uses.len() as u32);
+        let name = names.get(row.name);
         let bytes = match row.work {
             Work::Host => {
                 if ALLOCATE.contains(&plain(name)) {
-                    node.outputs.iter().for_each(|tensor| making.graph.begin(tensor));
+                    let outputs = row.node.iter().flat_map(|node| &node.outputs);
+                    outputs.for_each(|tensor| making.graph.begin(tensor));
                 }
                 0
             }
-            _ => making.uses((at, row), node.clone(), &rows, phases[at], &mut uses),
+            _ => making.uses((at, row), &rows, phases[at], &mut uses),
         };
         let mut op = Op::new(0, phases[at], name, start..uses.len() as u32);
         (op.stream, op.after, op.flops) = (streams[at], after, row.flops);
@@ -193,11 +193,11 @@ impl Making<'_> {
     fn uses(
         &mut self,
         (at, row): (usize, &Row),
-        mut node: crate::import::execution::nodes::Node,
         rows: &[Row],
         phase: Phase,
         uses: &mut Vec<Use>,
     ) -> u64 {
+        let mut node = row.node.as_deref().cloned().unwrap_or_default();
         // Kernels of one op write parts of what it returns: the second makes no new object.
         let parent = row.control.first().copied();
         for tensor in &node.outputs {

@@ -9,6 +9,8 @@ use crate::import::execution::graph::ALLOCATE;
 use crate::import::execution::nodes::{Node, Tensor, Values, changed};
 use crate::import::names::Names;
 use tiersim_models::collective::CollectiveKind;
+use tiersim_models::ids::OpId;
+use tiersim_models::workload::Op;
 
 /// What a node does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,8 +27,9 @@ pub(super) enum Work {
 /// A node.
 #[derive(Debug)]
 pub(super) struct Row {
-    /// Its identity, name, tensors, and what it changes of them; `parent` is who started it.
-    pub(super) node: Node,
+    pub(super) name: u32,
+    /// Its tensors and what it changes of them, if it has any that count; most have none.
+    pub(super) node: Option<Box<Node>>,
     pub(super) id: u64,
     pub(super) work: Work,
     /// Thread of the host or stream of the device, if it is said.
@@ -44,11 +47,15 @@ pub(super) struct Row {
 /// Durations of more than this are no microseconds: 203 days, and 2^64 ps are 213.
 const MOST_MICROS: u64 = 1 << 44;
 
+/// What lists of a node and of its op take beside what is in them, its places in both orders, and what
+/// sorting takes.
+const ROW_BYTES: usize = 64;
+
 /// What names of an optimizer's ops begin with.
 const OPTIMIZER: [&str; 3] = ["Optimizer.step#", "aten::_foreach_", "aten::_fused_"];
 
 impl Row {
-    /// Keeps what is used of a node.
+    /// Keeps what is used of a node; about how many bytes that takes, and what is made of it.
     ///
     /// # Errors
     /// A rule that it breaks.
@@ -56,15 +63,18 @@ impl Row {
         from: &wire::Node,
         names: &mut Names,
         account: &mut Account,
-    ) -> Result<Row, String> {
+    ) -> Result<(Row, usize), String> {
         let (work, micros) = counted(from, account)?;
+        let (name, named) = names.id(&from.name);
         let node = tensors(from, work, names, account);
+        let node = node.map(|node| Box::new(Node { name, ..node }));
         let size = match work {
             Work::Network(..) => from.number("comm_size"),
             _ => from.number("tensor_size"),
         };
         let given = |name: &str| from.number(name).is_some_and(|number| number > 0);
-        Ok(Row {
+        let row = Row {
+            name,
             node,
             id: from.id,
             work,
@@ -76,12 +86,18 @@ impl Row {
             optimizer: OPTIMIZER.iter().any(|begin| from.name.starts_with(begin)),
             data: from.data_deps.as_slice().into(),
             control: from.ctrl_deps.as_slice().into(),
-        })
+        };
+        let bytes = row.bytes() + named + names.get(name).len();
+        Ok((row, bytes))
     }
 
-    /// About what it takes in memory, and what is made of it.
-    pub(super) fn bytes(&self) -> usize {
-        self.node.bytes() + size_of::<Row>() + 28 * (self.data.len() + self.control.len())
+    /// About what it takes in memory beside its name, and what is made of it: an op, what that waits
+    /// for, and its place in the order.
+    fn bytes(&self) -> usize {
+        let node =
+            self.node.as_ref().map_or(0, |node| 2 * size_of::<Node>() + node.tensors_bytes());
+        let made = size_of::<Op>() + size_of::<Vec<OpId>>() + ROW_BYTES;
+        size_of::<Row>() + made + node + 28 * (self.data.len() + self.control.len())
     }
 }
 
@@ -149,22 +165,23 @@ pub(super) fn pattern(kind: u64) -> Option<CollectiveKind> {
 }
 
 /// The tensors of a node of the device, or of one that allocates on the host's behalf.
-fn tensors(from: &wire::Node, work: Work, names: &mut Names, account: &mut Account) -> Node {
-    let schema = from.said().text("op_schema").unwrap_or_default();
-    let mut node = Node {
-        name: names.id(&from.name).0,
-        changed: changed(schema, &from.name),
-        ..Node::default()
-    };
+fn tensors(
+    from: &wire::Node,
+    work: Work,
+    names: &mut Names,
+    account: &mut Account,
+) -> Option<Node> {
     let allocates = ALLOCATE.contains(&plain(&from.name));
     if work == Work::Host && !allocates {
-        return node;
+        return None;
     }
+    let schema = from.said().text("op_schema").unwrap_or_default();
+    let mut node = Node { changed: changed(schema, &from.name), ..Node::default() };
     if work != Work::Host {
         read(from.inputs.as_ref(), &mut node.inputs, names, account);
     }
     read(from.outputs.as_ref(), &mut node.outputs, names, account);
-    node
+    (!node.inputs.is_empty() || !node.outputs.is_empty()).then_some(node)
 }
 
 /// A name without the number that the converter appends to parts of an op: `aten::empty(0)`.

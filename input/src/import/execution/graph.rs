@@ -157,9 +157,12 @@ pub(super) fn build(
 }
 
 /// The device of most tensors that is not the host; the host where there is no other.
-pub(in crate::import) fn device(nodes: &[Node], names: &Names) -> Option<u32> {
+pub(in crate::import) fn device<'a>(
+    nodes: impl IntoIterator<Item = &'a Node>,
+    names: &Names,
+) -> Option<u32> {
     let mut counts: BTreeMap<u32, u64> = BTreeMap::new();
-    let all = nodes.iter().flat_map(|node| node.inputs.iter().chain(&node.outputs));
+    let all = nodes.into_iter().flat_map(|node| node.inputs.iter().chain(&node.outputs));
     // A tensor of nothing is on no device.
     for tensor in all.filter(|tensor| tensor.bytes > 0) {
         *counts.entry(tensor.device).or_default() += 1;

@@ -48,10 +48,14 @@ pub(in crate::import) struct Node {
 impl Node {
     /// About what it takes in memory, and what is made of it.
     pub(in crate::import) fn bytes(&self) -> usize {
-        let tensors = self.inputs.len() + self.outputs.len();
         let said = self.collective.as_ref().map_or(0, |_| 1024);
         let groups = self.groups.as_ref().map_or(0, |text| 4 * text.len());
-        600 + tensors * (2 * size_of::<Tensor>() + 120) + said + groups
+        600 + self.tensors_bytes() + said + groups
+    }
+
+    /// The same of its tensors alone.
+    pub(in crate::import) fn tensors_bytes(&self) -> usize {
+        (self.inputs.len() + self.outputs.len()) * (2 * size_of::<Tensor>() + 120)
     }
 }
 
