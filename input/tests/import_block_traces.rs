@@ -257,3 +257,21 @@ fn numbers_of_disks_and_names_are_bounded() {
     let said = counted(&written("long-name", long), Some(Reader::Alibaba), None).unwrap_err();
     assert!(said.contains(":2: what has addresses has a name of at most 256 bytes"), "{said}");
 }
+
+/// Objects come thickest at the beginning: what the whole file may take counts, not what came so far.
+#[test]
+fn a_short_file_of_very_many_objects_is_read() {
+    const OBJECTS: u64 = 1 << 18;
+    let mut records = Vec::new();
+    for object in 0..OBJECTS {
+        records.extend((object as u32 / 1000).to_le_bytes());
+        records.extend(object.to_le_bytes());
+        records.extend(4096u32.to_le_bytes());
+        records.extend((-1i64).to_le_bytes());
+    }
+    let path = folder("many-objects").join("a.oracleGeneral");
+    fs::write(&path, &records).unwrap();
+    let reader = Accesses::Requests(Reader::OracleGeneral);
+    let Imported { trace, .. } = import_accesses(&path, reader, &Grouping::default()).unwrap();
+    assert_eq!(trace.objects.len() as u64, OBJECTS);
+}

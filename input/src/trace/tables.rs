@@ -41,6 +41,8 @@ pub(crate) const LIMITS: Limits = Limits { expanded: 8 << 30, ratio: 200, free: 
 #[derive(Debug, Default)]
 pub(crate) struct ReadBudget {
     text: u64,
+    /// Bytes of text that will have come at the end, if that is known.
+    whole: u64,
     live: u64,
 }
 
@@ -49,13 +51,19 @@ const FREE_BYTES: u64 = 44 << 20;
 const BYTES_PER_BYTE: u64 = 7;
 
 impl ReadBudget {
+    /// Of a file that holds at least so many bytes of text, of which none came so far.
+    pub(crate) fn of(whole: u64) -> ReadBudget {
+        ReadBudget { whole, ..ReadBudget::default() }
+    }
+
     /// Whether so many bytes of values more may be kept.
     pub(crate) fn fits(&self, live: usize) -> bool {
         self.live.saturating_add(live as u64) <= self.most()
     }
 
     fn most(&self) -> u64 {
-        self.text.saturating_mul(BYTES_PER_BYTE).saturating_add(FREE_BYTES)
+        let text = self.text.max(self.whole);
+        text.saturating_mul(BYTES_PER_BYTE).saturating_add(FREE_BYTES)
     }
 
     /// Takes a row of so many bytes of text, of which so many bytes of values are kept.
@@ -69,7 +77,7 @@ impl ReadBudget {
         if self.live <= most {
             return Ok(());
         }
-        let text = self.text;
+        let text = self.text.max(self.whole);
         Err(format!("the values of {text} bytes of tables take at most {most} bytes of memory"))
     }
 }
@@ -266,6 +274,17 @@ pub(crate) fn unpacked_file(
         true => Ok((Box::new(OneFile::new(inner)), most)),
         false => Ok((Box::new(inner), most)),
     }
+}
+
+/// Bytes of text that a file holds for sure: its length where nothing packs it and it lies in no
+/// archive, which only says so; else none.
+pub(crate) fn known_text(path: &Path) -> u64 {
+    if archive::within(path).is_some() {
+        return 0;
+    }
+    let Ok((length, mut file)) = open(path, u64::MAX) else { return 0 };
+    let packed = file.fill_buf().is_ok_and(|head| Packing::of_head(head).is_some());
+    if packed { 0 } else { length }
 }
 
 /// What a file that Git LFS has not fetched begins with.

@@ -6,7 +6,8 @@
 //! be at hand at once, so windows are as short as they can be: of one access, and of twice as many
 //! each time that ops or uses become too many, unless somebody states how long they are.
 //! Invariant: what is held stays within [`MOST_OBJECTS`], [`MOST_USES`] and [`MOST_OPS`], which is
-//! less than 256 MiB, and within the budget of every reader.
+//! less than 256 MiB, and within the budget of every reader: that of the whole file, where its length
+//! says how much that is, for objects come thickest at its beginning.
 
 mod finish;
 mod regions;
@@ -14,7 +15,7 @@ mod regions;
 use super::Accesses;
 use super::said::Account;
 use crate::import::requests::blocks::{BLOCK, check_size};
-use crate::trace::tables::ReadBudget;
+use crate::trace::tables::{ReadBudget, known_text};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -148,7 +149,8 @@ impl Groups {
             ..Account::default()
         };
         let open = Window { at: 0, accesses: 0, bytes: 0, uses: 0 };
-        let (ids, objects, rows, windows, uses, touched, in_use, budget) = Default::default();
+        let (ids, objects, rows, windows, uses, touched, in_use) = Default::default();
+        let budget = ReadBudget::of(known_text(path));
         let (pages, first, now, charged, grouping) = (0, None, 0, (0, 0), *grouping);
         Ok(Groups {
             what,
@@ -213,7 +215,8 @@ impl Groups {
         if id == MOST_OBJECTS {
             return Err(format!("a trace made of accesses has at most {MOST_OBJECTS} objects"));
         }
-        self.budget.take(0, size_of::<Object>() + 24 + 48 + size_of::<(u64, u64, u64)>())?;
+        // What maps numbers to objects takes less, and is gone before objects are made.
+        self.budget.take(0, size_of::<Object>() + size_of::<(u64, u64, u64)>())?;
         self.objects.push((target, number, bytes));
         self.ids.insert((target, number), id as u32);
         Ok(id as u32)
