@@ -77,6 +77,8 @@ pub(crate) fn ops(args: &OpsArgs) -> Result<(), Failure> {
     };
     let table = file.file_name().unwrap_or_default().to_string_lossy();
     let graded = OpGrades::of(&hardware, &table, &ops);
+    // Of a large table it is most of what is held, and what follows needs as much.
+    drop(ops);
     let mut files = ops_artefacts(&graded, fit.as_ref(), VERSION)?;
     if let Some(fit) = &fit {
         files.push(Artefact::new("op-times.ron", fit_ron(fit, &graded.table, compute)));

@@ -36,6 +36,10 @@ const START: u64 = 1 << 20;
 /// Most rows of one table.
 const MAX_ROWS: u64 = 1 << 24;
 
+/// What an op takes: the list of them has room for twice as many while it grows, and once it is whole
+/// less than it are what ops are priced at, the rows that are written and what is graded.
+const OP_BYTES: usize = 2 * size_of::<MeasuredOp>();
+
 /// Hidden, expert and count of models whose experts have no gate: Nemotron's, by their times.
 const WITHOUT_GATE: [(u64, u64, u64); 3] =
     [(2048, 5120, 512), (2688, 1856, 128), (1024, 2688, 512)];
@@ -63,10 +67,11 @@ pub fn read_ops(path: &Path) -> Result<Vec<MeasuredOp>, Diagnostics> {
     let source = Source::at(path.to_path_buf(), true, TABLE)?.open_ended();
     let (mut ops, mut budget) = (Vec::new(), ReadBudget::default());
     read_rows(source, read.0, Some(MAX_ROWS), &mut findings, |row| {
-        if row.fits(&mut budget, size_of::<MeasuredOp>()) {
+        if row.fits(&mut budget, OP_BYTES) {
             ops.push(read.1(row));
         }
     });
+    ops.shrink_to_fit();
     if findings.is_empty() && ops.is_empty() {
         findings.push(path, None, "a table of ops has rows", "", kinds());
     }

@@ -335,3 +335,83 @@ fn requests_are_bounded() {
         bounded("records", &[("a.bin", records)], &cache("a.bin", "lru"));
     }
 }
+
+#[test]
+fn requests_that_become_traces_are_bounded() {
+    for size in SIZES {
+        let mut records = Vec::new();
+        // As many objects as a trace may have, and then the same again.
+        for record in 0..(size as u64 / 24).max(1) {
+            records.extend(0u32.to_le_bytes());
+            records.extend((record % 262_000).to_le_bytes());
+            records.extend(1u32.to_le_bytes());
+            records.extend((-1i64).to_le_bytes());
+        }
+        let table = counted("object,bytes\n", "", size, |number| format!("{number},1\n"));
+        bounded("records", &[("a.bin", records)], &["trace", "info", "a.bin"]);
+        bounded("objects", &[("a.csv.gz", table)], &["trace", "info", "a.csv.gz"]);
+    }
+}
+
+#[test]
+fn traces_of_chakra_are_bounded() {
+    // A node with nothing but its number, one that waits, and one with a name of its own.
+    let varint = |mut number: usize| {
+        let mut bytes = Vec::new();
+        while number > 127 {
+            bytes.push((number & 127) as u8 | 128);
+            number >>= 7;
+        }
+        bytes.push(number as u8);
+        bytes
+    };
+    let field = |field: u8, number: usize| [&[field][..], &varint(number)].concat();
+    for size in SIZES {
+        for what in ["numbers", "waits", "names"] {
+            let mut file = b"\x07\x0a\x050.0.4".to_vec();
+            for id in 1..=size / 8 {
+                let mut node = [field(0x08, id), field(0x18, 4)].concat();
+                match what {
+                    "waits" => {
+                        let before = varint(id - 1);
+                        node.extend([&[0x2A, before.len() as u8][..], &before].concat());
+                    }
+                    "names" => node.extend(format!("\x12\x08{id:08}").bytes()),
+                    _ => {}
+                }
+                if file.len() + node.len() >= size {
+                    break;
+                }
+                file.extend([&varint(node.len())[..], &node].concat());
+            }
+            bounded(what, &[("a.et", file)], &["trace", "info", "a.et"]);
+        }
+    }
+}
+
+#[test]
+fn tables_of_ops_are_bounded() {
+    let ops = |file| ["ops", file, "--hardware", "dgx-h100", "--out", "made"];
+    let log = "#       size         count      type     time   busbw\n# nThread 1 all_reduce_perf\n\
+               #  Rank  0 on a device 0\n#  Rank  1 on a device 1\n";
+    for size in SIZES {
+        for (what, head, row) in [
+            ("products", "dtype,m,n,k\n", "bf16,1,1,1\n"),
+            ("measured products", "dtype,m,n,k,us\n", "bf16,1,1,1,1\n"),
+            (
+                "decode",
+                "dtype,kv_dtype,batch,kv_length,heads,kv_heads,head_dim,us\n",
+                "fp8,fp8,1,1,1,1,1,1\n",
+            ),
+            ("experts", "dtype,tokens,hidden,intermediate,top_k,experts,us\n", "fp8,1,1,1,1,1,1\n"),
+            ("streaming", "kernel,dtype,bytes,us\n", "copy,fp8,1,1\n"),
+            ("collectives", "collective,dtype,gpus,elements,us\n", "all_reduce,fp8,2,1,1\n"),
+            ("a log", log, "8 2 float 1 1\n"),
+        ] {
+            bounded(what, &[("a.csv", repeated(head, row, "", size))], &ops("a.csv"));
+        }
+        let fit = [&ops("a.csv.gz")[..], &["--fit"]].concat();
+        let table = repeated("dtype,m,n,k,us\n", "bf16,1,1,1,1\n", "", size);
+        bounded("fitted", &[("a.csv.gz", table)], &fit);
+    }
+}

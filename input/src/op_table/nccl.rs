@@ -5,8 +5,8 @@
 //! the program's name, in the text or in the file's name, or the ratio of the two bandwidths.
 //! Invariant: what is not certain is asked for, and runs over several hosts are none of one server.
 
-use super::{PRECISIONS, bytes_of};
-use crate::trace::tables::{Findings, Source, describe};
+use super::{OP_BYTES, PRECISIONS, bytes_of};
+use crate::trace::tables::{Findings, ReadBudget, Source, describe};
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -72,6 +72,7 @@ pub(super) fn read(source: Source) -> Result<Vec<MeasuredOp>, Diagnostics> {
     let Source { path, text } = source;
     let (mut reader, mut line, mut number) = (BufReader::new(text), String::new(), 0);
     let (mut log, mut ops, mut findings) = (Log::default(), Vec::new(), Findings::default());
+    let mut budget = ReadBudget::default();
     loop {
         line.clear();
         match reader.read_line(&mut line) {
@@ -83,7 +84,14 @@ pub(super) fn read(source: Source) -> Result<Vec<MeasuredOp>, Diagnostics> {
         if !log.rows.is_empty() && begins(&words) {
             ops.extend(std::mem::take(&mut log).ops(&path)?);
         }
-        if let Err((rule, found)) = log.take(number, &line, &words) {
+        let rows = log.rows.len();
+        let taken = log.take(number, &line, &words);
+        let live = (log.rows.len() - rows) * (OP_BYTES + 2 * size_of::<Measured>());
+        budget.take(line.len(), live).map_err(|rule| {
+            let remedy = "split the log, or check what it is";
+            Diagnostics::one(&path, Some(Place { line: number, column: 1 }), rule, "more", remedy)
+        })?;
+        if let Err((rule, found)) = taken {
             let place = Some(Place { line: number, column: 1 });
             findings.push(&path, place, rule, found, "correct the line, or take it out");
         }

@@ -243,11 +243,14 @@ impl Row<'_> {
         self.findings.push(self.file, Some(place), rule, found, remedy);
     }
 
-    /// Is there room to keep so many bytes of values of this row? If not, that is reported.
+    /// Is there room to keep so many bytes of values of this row? If not, that is reported,
+    /// once.
     pub(crate) fn fits(&mut self, budget: &mut ReadBudget, live: usize) -> bool {
         let taken = budget.take(self.record.as_slice().len() + self.record.len(), live);
         if let Err(rule) = taken {
-            self.problem(rule, "more".to_owned(), "split the table, or check what it is");
+            if !std::mem::replace(&mut budget.refused, true) {
+                self.problem(rule, "more".to_owned(), "split the table, or check what it is");
+            }
             return false;
         }
         true

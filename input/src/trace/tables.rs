@@ -44,6 +44,8 @@ pub(crate) struct ReadBudget {
     /// Bytes of text that will have come at the end, if that is known.
     whole: u64,
     live: u64,
+    /// Whether somebody was told that values are too many: once is enough.
+    pub(crate) refused: bool,
 }
 
 /// With the program itself, what is read and its copies stay below 64 MiB and 8 times the text.

@@ -95,7 +95,8 @@ impl OpGrades {
     pub fn of(hardware: &Hardware, table: &str, ops: &[MeasuredOp]) -> OpGrades {
         let device = hardware.compute.as_ref().map_or("", |compute| &compute.name).to_owned();
         let (machine, table) = (hardware.name.clone(), table.to_owned());
-        let mut graded = OpGrades { machine, device, table, ops: Vec::new(), unpriced: 0 };
+        let priced = Vec::with_capacity(ops.len());
+        let mut graded = OpGrades { machine, device, table, ops: priced, unpriced: 0 };
         for op in ops {
             let (kind, line, precision) = (op.kind(), op.line, op.precision);
             match op.on(hardware) {
