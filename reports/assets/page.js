@@ -11,10 +11,19 @@
     return made;
   };
 
-  // The number of a cell such as "+12.3", "1.5e-7" or "12.3 %"; null for words and dashes.
+  // How much a unit is of the smallest of its kind; other words after a number change nothing.
+  var UNITS = {
+    ps: 1, ns: 1e3, us: 1e6, "\u00b5s": 1e6, "\u03bcs": 1e6, ms: 1e9, s: 1e12, min: 6e13, h: 3.6e15,
+    B: 1, KB: 1e3, kB: 1e3, MB: 1e6, GB: 1e9, TB: 1e12,
+    KiB: 1024, MiB: 1048576, GiB: 1073741824, TiB: 1099511627776
+  };
+  // The value of a cell such as "+12.3", "1.5e-7", "12.3 %" or "1.09 ms"; null for words and dashes.
   var number = function (text) {
-    var found = /^[+-]?\d+(\.\d+)?(e[+-]?\d+)?(?=$|[\s\u00a0])/.exec(text);
-    return found ? parseFloat(found[0]) : null;
+    var found = /^([+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?)(?:$|[\s\u00a0]+([^\s\/]*))/.exec(text);
+    if (!found) { return null; }
+    // "12 times" as much is 1100 % more, and stands beside such changes.
+    if (found[2] === "times") { return 100 * (parseFloat(found[1]) - 1); }
+    return parseFloat(found[1]) * (UNITS.hasOwnProperty(found[2]) ? UNITS[found[2]] : 1);
   };
   var textOf = function (cell) {
     var copy = cell.cloneNode(true);

@@ -25,6 +25,12 @@ const WORK: &str = r#"
   say("ascending", head.getAttribute("aria-sort") === "ascending" && sorted(values(), 1));
   head.querySelector("button").click();
   say("descending", head.getAttribute("aria-sort") === "descending" && sorted(values(), -1));
+  Array.prototype.forEach.call(document.querySelectorAll('#units th button'), function (button, at) {
+    button.click();
+    var rows = document.querySelectorAll('#units tbody tr');
+    var order = Array.prototype.map.call(rows, function (row) { return row.cells[at].dataset.at; });
+    say("units " + at, rows.length === 7 && sorted(order.map(Number), 1));
+  });
   var link = first(".marks a");
   // A browser tells of the focus only while its window has the focus itself, which a browser without
   // a screen may not have yet: so the page is told, after the link has shown that it can be reached.
@@ -59,6 +65,26 @@ const WORK: &str = r#"
   document.body.appendChild(name);
 }());
 "#;
+
+/// Cells of one kind to a column, in their order; the page gets them shuffled.
+const UNITS: [[&str; 7]; 4] = [
+    ["12.0 ns", "3.00 us", "4.50 µs", "1.90 ms", "464 ms", "1.09 s", "-"],
+    ["999 B", "1.00 KiB", "900 KiB", "1.00 MB", "1.00 MiB", "2.00 GiB", "1.00 TiB"],
+    ["-50.00 %", "+1.50 %", "90.00 %", "12.0 times", "+1200.00 %", "differs", "equal"],
+    ["-3", "1.5e-7", "0.25", "2 of 300", "12", "1.2e3", "words"],
+];
+
+/// A table of these that the page's own script makes one to sort.
+fn table_of_units() -> String {
+    let cell = |column: &[&str; 7], at: usize| format!("<td data-at=\"{at}\">{}</td>", column[at]);
+    let row = |at: usize| -> String { UNITS.iter().map(|column| cell(column, at)).collect() };
+    let rows: String = [4, 1, 6, 0, 3, 5, 2].map(|at| format!("<tr>{}</tr>", row(at))).concat();
+    let heads = "<th>of a kind</th>".repeat(UNITS.len());
+    format!(
+        "<div class=\"wide\" id=\"units\"><table><caption>units</caption><thead><tr>{heads}</tr>\
+         </thead><tbody>{rows}</tbody></table></div>"
+    )
+}
 
 /// A run of the small project whose page is written too.
 fn ran(args: &[&str]) -> Project {
@@ -202,11 +228,12 @@ fn a_browser_runs_the_page_and_nothing_else() {
     let (_, rest) = rest.split_once('\'').unwrap();
     let open = format!("{head}script-src 'unsafe-inline'{rest}");
     let work = format!("<script>\n//<![CDATA[\n{WORK}//]]>\n</script>\n</body>");
+    let open = open.replacen("</main>", &(table_of_units() + "</main>"), 1);
     project.write("o/worked.html", open.replace("</body>", &work));
     let dom = opened(&project, "o/worked.html").expect("it opened the other");
     let (_, said) = dom.split_once("<p id=\"work\">").unwrap_or_else(|| panic!("{dom}"));
     let said = said.split_once("</p>").unwrap().0;
-    assert!(!said.contains("FAILED") && said.matches("ok ").count() == 8, "{said}");
+    assert!(!said.contains("FAILED") && said.matches("ok ").count() == 12, "{said}");
 }
 
 /// What a page is after its scripts have run; `None`, and a line on stderr, without Chromium.
