@@ -3,10 +3,15 @@
 //! Greedy with a few rounds of second thoughts: each label takes, in turn, the cheapest of 8
 //! directions at 4 distances, given where the others are. Twelve labels need no more than that,
 //! and the result does not depend on chance.
+//! A label that stands nearer to another point than to its own would be read as that one's: it is
+//! put elsewhere, or led to by a line.
 //! Invariant: a label covers neither another one nor what is solid, and is inside the area; where
 //! that cannot be had, it is left out and the caller's table still has it.
 
 use crate::canvas::Rect;
+
+/// The next point is at least so many times as far from a label as its own.
+const CLEARLY: f64 = 1.3;
 
 /// A text to place.
 #[derive(Clone, Debug)]
@@ -50,8 +55,34 @@ impl Obstacles {
     }
 }
 
+/// What it costs to stand at `place`, where a reader may take the text for that of another point.
+fn stranger_cost(requests: &[Request], own: usize, place: &Rect) -> f64 {
+    let at = requests[own].at;
+    let strangers = requests.iter().filter(|other| other.at != at);
+    let nearest = strangers.map(|other| distance(place, other.at)).fold(f64::INFINITY, f64::min);
+    match (leader(at, place).is_some(), distance(place, at)) {
+        // Worse than to cross a line, and than to move away and be led to.
+        (false, near) if nearest < near * CLEARLY => 90.0,
+        (true, near) if nearest < near => 6.0,
+        _ => 0.0,
+    }
+}
+
 /// A place for each request, in order.
 pub(crate) fn place(requests: &[Request], area: &Rect, obstacles: &Obstacles) -> Vec<Option<Rect>> {
+    let [with, without] = [true, false].map(|apart| placed(requests, area, obstacles, apart));
+    // In a crowd every place is near to some other point, and a name that is left out says nothing.
+    let count = |places: &[Option<Rect>]| places.iter().flatten().count();
+    if count(&with) >= count(&without) { with } else { without }
+}
+
+/// The same; `apart` from other points, or without regard to them.
+fn placed(
+    requests: &[Request],
+    area: &Rect,
+    obstacles: &Obstacles,
+    apart: bool,
+) -> Vec<Option<Rect>> {
     let mut places: Vec<Option<Rect>> = vec![None; requests.len()];
     for _round in 0..4 {
         for (index, request) in requests.iter().enumerate() {
@@ -62,8 +93,11 @@ pub(crate) fn place(requests: &[Request], area: &Rect, obstacles: &Obstacles) ->
                 if taken || !area.holds(&candidate) {
                     continue;
                 }
-                let cost =
+                let mut cost =
                     bias + obstacles.cost(&candidate) + obstacles.leader_cost(request, &candidate);
+                if apart {
+                    cost += stranger_cost(requests, index, &candidate);
+                }
                 if best.is_none_or(|(least, _)| cost < least) {
                     best = Some((cost, candidate));
                 }
@@ -76,9 +110,19 @@ pub(crate) fn place(requests: &[Request], area: &Rect, obstacles: &Obstacles) ->
     places.into_iter().map(|place| place.filter(|place| !covers(place))).collect()
 }
 
+/// The point of `place` that is nearest to another.
+fn nearest(place: &Rect, to: (f64, f64)) -> (f64, f64) {
+    (to.0.clamp(place.left, place.right), to.1.clamp(place.top, place.bottom))
+}
+
+fn distance(place: &Rect, to: (f64, f64)) -> f64 {
+    let near = nearest(place, to);
+    (near.0 - to.0).hypot(near.1 - to.1)
+}
+
 /// The line from a point to a label that had to move away from it.
 pub(crate) fn leader(at: (f64, f64), place: &Rect) -> Option<((f64, f64), (f64, f64))> {
-    let near = (at.0.clamp(place.left, place.right), at.1.clamp(place.top, place.bottom));
+    let near = nearest(place, at);
     let (dx, dy) = (near.0 - at.0, near.1 - at.1);
     let length = dx.hypot(dy);
     let from = (at.0 + dx / length * 8.0, at.1 + dy / length * 8.0);
@@ -142,6 +186,27 @@ mod tests {
             assert!(area.holds(a));
             assert!(placed[i + 1..].iter().all(|b| a.overlap(b) == 0.0));
             assert!(requests.iter().all(|r| a.overlap(&Rect::around(r.at, 8.0)) == 0.0));
+        }
+    }
+    #[test]
+    fn no_label_seems_to_be_of_another_point() {
+        // A short gap: right of the first point is left of the second.
+        let request = |at, width| Request { at, clear: 8.0, size: (width, 16.0) };
+        for gap in [30.0, 60.0, 90.0, 110.0] {
+            for (dx, dy) in [(gap, 0.0), (gap, 12.0), (0.0, gap), (-gap, -12.0)] {
+                let one = (300.0, 200.0);
+                let requests = [request(one, 90.0), request((one.0 + dx, one.1 + dy), 60.0)];
+                let solid = requests.iter().map(|r| Rect::around(r.at, 8.0)).collect();
+                let area = Rect::new(0.0, 0.0, 600.0, 400.0);
+                let places = place(&requests, &area, &Obstacles { solid, lines: Vec::new() });
+                for (own, found) in places.iter().enumerate() {
+                    let found = found.expect("there is room");
+                    let [near, far] =
+                        [own, 1 - own].map(|index| distance(&found, requests[index].at));
+                    let led = leader(requests[own].at, &found).is_some();
+                    assert!(led || far >= near * CLEARLY, "{gap}: {near}, {far}");
+                }
+            }
         }
     }
 }
