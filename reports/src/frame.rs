@@ -50,7 +50,8 @@ pub(crate) fn header(canvas: &mut Canvas, title: &str, about: &str) -> f64 {
 /// Entries in rows from `top` on; gives the height where they end.
 ///
 /// `first` are left out from their end if there are too many for three rows, and an entry says how
-/// many and, by `see`, where they are; `last` are always there.
+/// many and, by `see`, where they are; `last` are always there. Where a row more is enough for all,
+/// or one alone would be left out, all are there.
 pub(crate) fn legend(
     canvas: &mut Canvas,
     top: f64,
@@ -69,12 +70,16 @@ pub(crate) fn legend(
         let names = first[..kept].iter().map(name).chain(more(kept));
         names.chain(last.iter().map(name)).collect()
     };
-    let fits = |n: &usize| flow(&sheet, &texts(*n)).1 <= most_rows(&sheet);
+    let rows = |n: usize| flow(&sheet, &texts(n)).1;
+    let fits = |n: &usize| rows(*n) <= most_rows(&sheet);
     // What follows the names makes no room for more of them: few of many are worth a try.
     let tried: Vec<String> = first.iter().take(most_entries(&sheet)).map(name).collect();
     let (places, _) = flow(&sheet, &tried);
     let alone = places.partition_point(|&(_, row)| row < most_rows(&sheet));
     let kept = (0..=alone).rev().find(fits).unwrap_or(0);
+    let spared =
+        kept + 1 == all || (all <= most_entries(&sheet) && rows(all) <= most_rows(&sheet) + 1);
+    let kept = if spared { all } else { kept };
     let texts = texts(kept);
     let (places, rows) = flow(&sheet, &texts);
     let mut keys = first[..kept].iter().map(|entry| Some(&entry.key)).collect::<Vec<_>>();
@@ -91,6 +96,21 @@ pub(crate) fn legend(
         canvas.text(text, (x + indent, y + 5.0), LABEL, INK, Align::Left);
     }
     top + ROW * rows as f64
+}
+
+/// Those of a series that is on a front before the others, if a legend cannot have all: it leaves
+/// out what is least in sight.
+pub(crate) fn fronts_first<'e>(
+    sheet: &Sheet,
+    mut entries: Vec<(bool, Entry<'e>)>,
+    last: &[Entry<'e>],
+) -> Vec<Entry<'e>> {
+    let all = entries.iter().map(|(_, entry)| entry).chain(last);
+    let texts: Vec<String> = all.map(|entry| shown(sheet, entry)).collect();
+    if flow(sheet, &texts).1 > most_rows(sheet) + 1 {
+        entries.sort_by_key(|(on_front, _)| !on_front);
+    }
+    entries.into_iter().map(|(_, entry)| entry).collect()
 }
 
 /// Whether [`legend`] has room for all of these.
@@ -186,4 +206,49 @@ pub(crate) fn x_title(canvas: &mut Canvas, text: &str, centre: f64, y: f64) {
 /// Title of a vertical axis; `x` is where its baseline is.
 pub(crate) fn y_title(canvas: &mut Canvas, text: &str, x: f64, centre: f64, room: f64) {
     canvas.text_upward(&fit_name(text, AXIS, room), (x, centre), AXIS, INK);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::canvas::Item;
+
+    fn texts(names: &[String]) -> Vec<String> {
+        let mut canvas = Canvas::default();
+        let entry = |text: &String| Entry { key: Box::new(|_, _| {}), text: text.clone() };
+        legend(&mut canvas, 0.0, names.iter().map(entry).collect(), Vec::new(), RESULTS);
+        let text = |item: &Item| Some(item.text_place()?.1.to_owned());
+        canvas.items.iter().filter_map(text).collect()
+    }
+
+    #[test]
+    fn never_is_one_series_alone_left_out() {
+        let mut left_out = 0;
+        for length in 4..60 {
+            for count in 1..40 {
+                let names: Vec<String> = (0..count)
+                    .map(|at| format!("{at:02} {}", "name ".repeat(length / 5)).trim().to_owned())
+                    .collect();
+                let shown = texts(&names);
+                assert!(!shown.iter().any(|text| text.starts_with("+ 1 more")), "{shown:?}");
+                let more = shown.iter().any(|text| text.starts_with("+ "));
+                left_out += usize::from(more);
+                assert!(more || shown.len() == count, "{shown:?}");
+            }
+        }
+        assert!(left_out > 0, "some legend is too long");
+    }
+
+    #[test]
+    fn what_is_on_a_front_is_left_out_last() {
+        let sheet = Canvas::default().sheet;
+        let entries = |count: usize| -> Vec<(bool, Entry<'static>)> {
+            let text = |at| format!("a series of a long name {at}");
+            let entry = |at| Entry { key: Box::new(|_: &mut Canvas, _| {}) as Key, text: text(at) };
+            (0..count).map(|at| (at + 1 == count, entry(at))).collect()
+        };
+        let first = |count| fronts_first(&sheet, entries(count), &[]).remove(0).text;
+        assert_eq!(first(3), "a series of a long name 0");
+        assert_eq!(first(40), "a series of a long name 39");
+    }
 }

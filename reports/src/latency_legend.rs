@@ -25,7 +25,11 @@ pub(crate) fn draw(
 ) -> f64 {
     let joined = points.done.len() <= MOST_JOINED;
     let drawn = points.drawn().into_iter();
-    let series: Vec<Entry> = drawn.map(|index| of_series(points, index, joined)).collect();
+    let on_front = |series| {
+        let mut own = points.done.iter().filter(|point| point.series == series);
+        own.any(|point| point.front)
+    };
+    let series = drawn.map(|index| (on_front(index), of_series(points, index, joined)));
     let mut rest = marks(points, against);
     if let Some(said) = &labels.left_out {
         let key = |canvas: &mut Canvas, (x, y): (f64, f64)| {
@@ -35,6 +39,7 @@ pub(crate) fn draw(
     }
     let mut last = fronts(points);
     last.extend(rest);
+    let series = frame::fronts_first(&canvas.sheet, series.collect(), &last);
     match &points.factors {
         Some(factors) if !frame::has_room(&canvas.sheet, series.iter().chain(&last)) => {
             last.drain(..points.machines.len());

@@ -239,7 +239,8 @@ impl XyChart {
                     style::marker(canvas, look, (x, y), 5.5, 1.0);
                 }
             };
-            first.push(Entry { key: Box::new(key), text: series.label.clone() });
+            let entry = Entry { key: Box::new(key), text: series.label.clone() };
+            first.push((self.on_front(&series.label), entry));
         }
         let mut last = Vec::new();
         for reference in &self.references {
@@ -266,7 +267,18 @@ impl XyChart {
             };
             last.push(Entry { key: Box::new(key), text: band.label.clone() });
         }
+        let first = frame::fronts_first(&canvas.sheet, first, &last);
         frame::legend(canvas, top, first, last, "")
+    }
+
+    /// Whether a front goes through a point of this label.
+    fn on_front(&self, label: &str) -> bool {
+        let fronts = self.references.iter().filter(|of| of.kind == ReferenceKind::Front);
+        let mut points = fronts.flat_map(|front| &front.points);
+        points.any(|point| {
+            let mut own = self.series.iter().filter(|series| series.label == label);
+            own.any(|series| series.points.contains(point))
+        })
     }
 
     fn marks(&self, canvas: &mut Canvas, plot: &Plot) {
