@@ -135,7 +135,7 @@ pub(crate) fn against<'a>(
     let steps: Vec<f64> = shown.map(|place| place.1).filter(|time| *time > 0.0).collect();
     let least = steps.iter().copied().fold(f64::INFINITY, f64::min);
     let log = steps.iter().copied().fold(0.0, f64::max) > MOST_LINEAR * least;
-    xy.title = format!("{}: {} against {}", clean(&record.scenario), measure.file(), figure.title);
+    xy.title = format!("{}: {} against {}", clean(&record.scenario), measure.title(), figure.title);
     xy.notes = notes(record, made.version, figure, points.oom.len());
     let axis = match figure.of_step {
         true => format!("{} {}", figure.axis, measure.part()),

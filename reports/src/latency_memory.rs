@@ -68,7 +68,7 @@ pub(crate) fn against_memory<'a>(
         canvas.text(text, middle, style::TITLE, style::FRAME, Align::Centre);
     }
     frame::footer(&mut canvas, record, made.version);
-    let title = format!("{}: {} against memory", record.scenario, measure.file());
+    let title = format!("{}: {} against memory", record.scenario, measure.title());
     Chart::new(title, canvas)
 }
 
@@ -117,9 +117,11 @@ fn axes(canvas: &mut Canvas, plot: &Plot) {
     canvas.frame(area, style::FRAME, 1.0);
     let (middle, room) = ((area.top + area.bottom) / 2.0, area.height());
     let centre = (area.left + area.right) / 2.0;
-    let title = format!("peak HBM ({}{})", plot.memory.0, plot.x.said());
+    let title = |said: &str| format!("peak HBM ({}{said})", plot.memory.0);
+    let title = plot.x.titled(area.width(), title);
     frame::x_title(canvas, &title, centre, area.bottom + 42.0);
-    let title = format!("{} ({}{})", plot.measure.words(), plot.time.0, plot.y.said());
+    let title = |said: &str| format!("{} ({}{said})", plot.measure.words(), plot.time.0);
+    let title = plot.y.titled(room, title);
     frame::y_title(canvas, &title, canvas.sheet.margin + 10.0, middle, room);
     if unit.is_some() {
         let x = canvas.sheet.width - 18.0;
@@ -265,5 +267,21 @@ mod tests {
             let map = crate::threshold_heat_map(&record, "0.1.0");
             map.iter().for_each(|map| map.assert_legible(f64::INFINITY));
         }
+    }
+
+    #[test]
+    fn an_axis_of_a_small_stretch_says_so_and_titles_say_tpot() {
+        let mut record = common::training();
+        record.results.truncate(3);
+        for (at, case) in record.results.iter_mut().enumerate() {
+            case.outcome = common::done(400.0 + at as f64, 39.96 + 0.02 * at as f64);
+        }
+        let chart = against_memory(&record, Measure::Step, "0");
+        let texts: Vec<&str> =
+            chart.items().iter().filter_map(|item| Some(item.text_place()?.1)).collect();
+        let said = |text: &&str| text.starts_with("peak HBM (GiB, not from 0: spans 0.1");
+        assert!(texts.iter().any(said), "{texts:?}");
+        let svg = against_memory(&record, Measure::PerToken, "0").svg().expect("an SVG");
+        assert!(svg.contains(": TPOT against memory</title>"));
     }
 }

@@ -49,6 +49,14 @@ impl Measure {
         }
     }
 
+    /// In the title of a chart.
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            Measure::Step | Measure::Token | Measure::Latency | Measure::FirstToken => "latency",
+            Measure::PerToken => "TPOT",
+        }
+    }
+
     /// In the title of an axis.
     pub(crate) fn words(self) -> &'static str {
         match self {

@@ -147,7 +147,7 @@ fn chart(record: &RunRecord, measure: Measure, made: Made<'_>) -> Option<Chart> 
     });
     let panels = Panels {
         record,
-        title: format!("{}: {} against memory", record.scenario, measure.file()),
+        title: format!("{}: {} against memory", record.scenario, measure.title()),
         about: record.about.clone(),
         x: Shared::of(format!("peak HBM ({})", memory.0)),
         y: Shared { ratio: 20.0, ..Shared::of(format!("{} ({})", measure.words(), time.0)) },

@@ -4,6 +4,10 @@
 //! clamped to the range, so that a point is always inside the plot.
 //! Invariant: `lo < hi`, both finite; a logarithmic scale has `lo > 0`.
 
+use crate::font::text_width;
+use crate::style::AXIS;
+use crate::words::number;
+
 /// One axis.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Scale {
@@ -87,6 +91,22 @@ impl Scale {
         }
     }
 
+    /// Whether it is a linear axis that does not begin at 0.
+    pub(crate) fn is_zoomed(&self) -> bool {
+        !self.log && self.lo > 0.0
+    }
+
+    /// The title of the axis, with as much of what its distances are not as there is room for:
+    /// of one that does not begin at 0, how much of its largest value is seen.
+    pub(crate) fn titled(&self, room: f64, title: impl Fn(&str) -> String) -> String {
+        if !self.is_zoomed() {
+            return title(self.said());
+        }
+        let (share, all) = (number((self.hi - self.lo) / self.hi * 100.0), number(self.hi));
+        let full = title(&format!("{}: spans {share} % of {all}", self.said()));
+        if text_width(&full, AXIS) <= room { full } else { title(self.said()) }
+    }
+
     /// The pixel of `value`.
     pub(crate) fn at(&self, value: f64) -> f64 {
         self.from + (self.to - self.from) * self.share(value)
@@ -148,7 +168,7 @@ const STEPS: [&[f64]; 3] = [&[1.0], &[1.0, 2.0, 5.0], &[1.0, 1.5, 2.0, 3.0, 4.0,
 
 /// A tick's label: the value, without the zeros of a power of ten.
 fn tick(value: f64) -> String {
-    let text = crate::words::number(value);
+    let text = number(value);
     match text.split_once('e') {
         Some((head, power)) if head.contains('.') => {
             format!("{}e{power}", head.trim_end_matches('0').trim_end_matches('.'))
@@ -219,5 +239,17 @@ mod tests {
             labels.dedup();
             assert_eq!(labels.len(), ticks.len(), "{values:?}: {ticks:?}");
         }
+    }
+
+    #[test]
+    fn a_title_says_how_much_of_an_axis_is_seen_if_there_is_room() {
+        let title = |said: &str| format!("memory (GiB{said})");
+        let zoomed = Scale::linear(&[39.96, 40.0], 0.0, 0.0, 100.0);
+        assert_eq!(zoomed.titled(900.0, title), "memory (GiB, not from 0: spans 0.1 % of 40)");
+        assert_eq!(zoomed.titled(250.0, title), "memory (GiB, not from 0)");
+        let whole = Scale::linear(&[0.0, 40.0], 0.0, 0.0, 100.0);
+        assert_eq!(whole.titled(900.0, title), "memory (GiB)");
+        let log = Scale::logarithmic(&[1.0, 4000.0], 0.0, 0.0, 100.0);
+        assert_eq!(log.titled(900.0, title), "memory (GiB, logarithmic)");
     }
 }

@@ -15,7 +15,7 @@ use crate::contest::order;
 use crate::measure::Measure;
 use crate::series::machine_of;
 use crate::units::{decimals, time};
-use crate::words::{count, shortened};
+use crate::words::{count, rounded, shortened};
 use std::cmp::Reverse;
 use tiersim_models::results::RunRecord;
 use tiersim_models::results::uncertainty::{Band, DrawnCase, Duel, UncertaintyRecord};
@@ -189,7 +189,7 @@ fn hangs(of: &UncertaintyRecord, decides: Option<(usize, f64)>) -> String {
     match decides {
         Some((number, by)) if by.abs() >= least_correlation(of.draws) => {
             let name = &of.numbers[number].name;
-            format!("; it hangs on {name} (rank correlation {by:.2})")
+            format!("; it hangs on {name} (rank correlation {})", rounded(by, 2, false))
         }
         Some(_) => "; it hangs on no single number".to_owned(),
         None => String::new(),

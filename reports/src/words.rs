@@ -113,6 +113,15 @@ pub fn number(value: f64) -> String {
     }
 }
 
+/// So many decimals, with a sign where one is asked for; what is rounded to nothing has none.
+pub(crate) fn rounded(value: f64, decimals: usize, signed: bool) -> String {
+    let text = if signed { format!("{value:+.decimals$}") } else { format!("{value:.decimals$}") };
+    match text.parse::<f64>() {
+        Ok(0.0) => format!("{:.decimals$}", 0.0),
+        _ => text,
+    }
+}
+
 /// How many decimals a column or an axis needs for its largest value to keep about five digits.
 pub fn decimals_for(largest: f64) -> usize {
     match largest {
@@ -135,8 +144,10 @@ pub fn axis_value(value: &AxisValue) -> String {
 
 /// Why a case ran out of memory, as a sentence.
 pub fn oom_reason(oom: &OutOfMemory) -> String {
+    // What is placed before the first op is at no op.
+    let at = if oom.at.starts_with("before ") { "" } else { "at " };
     format!(
-        "{} needs {} in {}, which has {} of {} free{}{}, at {}{}",
+        "{} needs {} in {}, which has {} of {} free{}{}, {at}{}{}",
         elide(&oom.object, 60),
         oom.need,
         clean(&oom.tier),
@@ -164,6 +175,7 @@ pub fn count(n: usize, one: &str, many: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tiersim_models::results::Outcome;
 
     #[test]
     fn hidden_characters_become_visible() {
@@ -185,6 +197,34 @@ mod tests {
         ] {
             assert_eq!(number(value), text);
         }
+    }
+
+    #[test]
+    fn what_is_rounded_to_nothing_has_no_sign() {
+        for (value, plain, signed) in [
+            (-0.0049, "0.00", "0.00"),
+            (0.0, "0.00", "0.00"),
+            (-0.25, "-0.25", "-0.25"),
+            (0.998, "1.00", "+1.00"),
+        ] {
+            let texts = [false, true].map(|with_sign| rounded(value, 2, with_sign));
+            assert_eq!(texts, [plain, signed], "{value}");
+        }
+    }
+
+    #[test]
+    fn what_is_out_of_memory_before_the_first_op_is_at_no_op() {
+        let record = crate::common::training();
+        let mut cases = record.results.into_iter();
+        let oom = cases.find_map(|case| match &case.outcome {
+            Outcome::OutOfMemory(oom) => Some(oom.clone()),
+            Outcome::Done(_) => None,
+        });
+        let mut oom = oom.expect("one case runs out of memory");
+        oom.at = "op 12 of the run".to_owned();
+        assert!(oom_reason(&oom).contains(", at op 12 of the run"), "{}", oom_reason(&oom));
+        oom.at = "before the first op".to_owned();
+        assert!(oom_reason(&oom).contains(", before the first op"), "{}", oom_reason(&oom));
     }
 
     #[test]

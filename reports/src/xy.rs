@@ -15,7 +15,7 @@ use crate::render::Chart;
 use crate::scale::{Scale, decade};
 use crate::sheet::{Sheet, Style};
 use crate::style::{self, LABEL};
-use crate::words::{count, number};
+use crate::words::count;
 use std::collections::BTreeMap;
 
 /// A chart of pairs of numbers.
@@ -379,30 +379,15 @@ impl Axis {
         Axis { log: true, ..Axis::linear(label, unit) }
     }
 
-    /// Its title; on an axis that does not begin at 0 with how much of it is seen, as far as there
-    /// is room to say so.
     fn title(&self, scale: &Scale, room: f64) -> String {
-        let Some(share) = self.zoom(scale) else { return self.titled("") };
-        let (share, all) = (number(share * 100.0), number(scale.hi));
-        let full = self.titled(&format!("not from 0: spans {share} % of {all}"));
-        let fits = text_width(&full, style::AXIS) <= room;
-        if fits { full } else { self.titled("not from 0") }
-    }
-
-    fn titled(&self, whole: &str) -> String {
-        let log = if self.log { "logarithmic" } else { "" };
-        let parts = [self.unit.as_str(), log, whole];
-        let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-        if parts.is_empty() {
-            return self.label.clone();
-        }
-        format!("{} ({})", self.label, parts.join(", "))
-    }
-
-    /// What a linear axis shows of its largest value, if that is not all of it: else a small
-    /// difference looks like a large one.
-    fn zoom(&self, scale: &Scale) -> Option<f64> {
-        (!self.log && scale.lo > 0.0).then(|| (scale.hi - scale.lo) / scale.hi)
+        scale.titled(room, |said| {
+            let parts = [self.unit.as_str(), said.trim_start_matches(", ")];
+            let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+            match parts.is_empty() {
+                true => self.label.clone(),
+                false => format!("{} ({})", self.label, parts.join(", ")),
+            }
+        })
     }
 
     fn scale(&self, values: &[f64], from: f64, to: f64) -> Scale {
@@ -499,10 +484,10 @@ impl Plot {
         frame::x_title(canvas, &title, centre, area.bottom + 42.0);
         let title = chart.y.title(&self.y, area.height());
         frame::y_title(canvas, &title, canvas.sheet.margin + 10.0, middle, area.height());
-        if chart.x.zoom(&self.x).is_some() {
+        if self.x.is_zoomed() {
             break_mark(canvas, |along, across| (area.left + along, area.bottom + across));
         }
-        if chart.y.zoom(&self.y).is_some() {
+        if self.y.is_zoomed() {
             break_mark(canvas, |along, across| (area.left + across, area.bottom - along));
         }
     }

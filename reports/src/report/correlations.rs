@@ -12,7 +12,7 @@ use crate::render::{CHART_SIZE, Chart};
 use crate::scale::Scale;
 use crate::style::{self, LABEL};
 use crate::uncertainty::least_correlation;
-use crate::words::count;
+use crate::words::{count, rounded};
 
 /// Most bars.
 const MOST: usize = 16;
@@ -61,7 +61,7 @@ pub(super) fn correlations(
         canvas.frame(bar, color.shade(), 1.0);
         let name = fit(name, LABEL, NAMES - 14.0);
         canvas.text(&name, (area.left - 10.0, y + 20.0), LABEL, style::INK, Align::Right);
-        let text = format!("{by:+.2}");
+        let text = rounded(*by, 2, true);
         canvas.text(&text, (area.right + 10.0, y + 20.0), LABEL, style::INK, Align::Left);
     }
     canvas.line((x.at(0.0), top), (x.at(0.0), bottom), style::INK, 1.5);

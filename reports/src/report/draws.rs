@@ -9,7 +9,7 @@ use crate::html::{Page, Table, Tone};
 use crate::text_table::Side::{Left, Right};
 use crate::uncertainty::least_correlation;
 use crate::units::time;
-use crate::words::{count, number};
+use crate::words::{count, number, rounded};
 
 /// The figure of times to the first token.
 const TTFT: &str = "ttft_ms";
@@ -76,7 +76,7 @@ fn contests(page: &mut Page, draws: &Draws) {
         let known = of.rank_correlation.zip(of.decides.clone());
         let [decides, by] = match known {
             Some((by, _)) if by.abs() < least => ["no single number", "-"].map(str::to_owned),
-            Some((by, decides)) => [decides, format!("{by:.2}")],
+            Some((by, decides)) => [decides, rounded(by, 2, false)],
             None => ["-"; 2].map(str::to_owned),
         };
         let (winner, other, between) = (winner.clone(), other.clone(), between.clone());
