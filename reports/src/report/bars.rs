@@ -1,7 +1,7 @@
 //! Stacked bars: what the step of each case is made of.
 //!
-//! The largest parts of all cases together have a colour each, in the order of the charts' series;
-//! the rest is one grey piece at the end. Where one step is many times another, bars are shares of
+//! The largest parts of cases have a colour each, in the order of the charts' series; the rest is one
+//! grey piece at the end, and no bar has more of it than need be. Where one step is many times another, bars are shares of
 //! their own step, as a short bar would show nothing.
 //! Invariant: the pieces of a bar touch and add up to it.
 
@@ -74,19 +74,25 @@ pub(super) fn bars(title: &str, parts: &[String], rows: &[(String, Values)]) -> 
     Chart::sized(title.to_owned(), canvas, (CHART_SIZE.0, (y + 16.0) as u32))
 }
 
-/// The parts with a colour, in the order of parts: those that are most of steps, each step counting
-/// as much as any other.
+/// The parts with a colour, in the order of parts: again and again the largest one that is left of
+/// the bar of which most is still grey, so that no bar is grey for the sake of all others.
 fn largest(parts: usize, rows: &[(String, Values)]) -> Vec<usize> {
-    let share = |part: usize| -> f64 {
-        let of = |(_, values): &(String, Values)| {
-            let step: f64 = values.iter().flatten().sum();
-            values[part].unwrap_or(0.0) / step.max(f64::MIN_POSITIVE)
-        };
-        rows.iter().map(of).sum()
+    let share = |of: &Values| -> Vec<f64> {
+        let step: f64 = of.iter().flatten().sum();
+        let share = |part: usize| of[part].unwrap_or(0.0) / step.max(f64::MIN_POSITIVE);
+        (0..parts).map(share).collect()
     };
-    let mut large: Vec<usize> = (0..parts).collect();
-    large.sort_by(|&a, &b| share(b).total_cmp(&share(a)).then(a.cmp(&b)));
-    large.truncate(MOST_PARTS);
+    let mut left: Vec<Vec<f64>> = rows.iter().map(|(_, values)| share(values)).collect();
+    let mut large: Vec<usize> = Vec::new();
+    while large.len() < MOST_PARTS.min(parts) {
+        let grey = |bar: &&Vec<f64>| bar.iter().sum::<f64>();
+        // Of equals the first.
+        let Some(bar) = left.iter().rev().max_by(|a, b| grey(a).total_cmp(&grey(b))) else { break };
+        let next = (0..parts).rev().filter(|part| !large.contains(part));
+        let Some(part) = next.max_by(|&a, &b| bar[a].total_cmp(&bar[b])) else { break };
+        large.push(part);
+        left.iter_mut().for_each(|bar| bar[part] = 0.0);
+    }
     large.sort_unstable();
     large
 }
@@ -144,5 +150,26 @@ mod tests {
         assert!(((like[0] + like[1]) / (like[2] + like[3]) - 2.0).abs() < 1e-9);
         let unlike = widths(&[row("a", 300.0, 100.0), row("b", 1.0, 1.0)]);
         assert!((unlike[0] + unlike[1] - unlike[2] - unlike[3]).abs() < 1e-9);
+    }
+
+    /// Nine bars: eight of one kind, and one of which the largest part is in no other.
+    #[test]
+    fn the_largest_part_of_every_bar_has_a_colour() {
+        let parts = 12;
+        let alike = |at: usize| {
+            let of = |part: usize| Some(if part == 11 { 0.0 } else { 10.0 + part as f64 });
+            (format!("case {at}"), (0..parts).map(of).collect::<Values>())
+        };
+        let mut rows: Vec<(String, Values)> = (0..8).map(alike).collect();
+        let odd = (0..parts).map(|part| if part == 11 { Some(51.0) } else { Some(4.0) });
+        rows.push(("odd".to_owned(), odd.collect()));
+        let large = largest(parts, &rows);
+        assert_eq!(large.len(), MOST_PARTS);
+        let most = |values: &Values| {
+            (0..parts).max_by(|&a, &b| values[a].partial_cmp(&values[b]).expect("numbers"))
+        };
+        for (name, values) in &rows {
+            assert!(large.contains(&most(values).expect("parts")), "{name}: {large:?}");
+        }
     }
 }
