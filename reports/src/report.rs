@@ -15,6 +15,7 @@ mod cases;
 mod chart;
 mod charts;
 mod compare;
+mod compared;
 mod correlations;
 mod draws;
 mod figures;

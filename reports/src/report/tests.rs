@@ -1,6 +1,6 @@
 //! The page against the files that it is made of, and against files that are none.
 
-use super::folder::CHART;
+use super::folder::{CHART, MOST_ROWS};
 use super::summary::Summary;
 use super::*;
 use crate::json::summary_json;
@@ -13,6 +13,8 @@ use tiersim_models::results::RunRecord;
 use tiersim_models::results::economics::{Basis, Cost};
 use tiersim_models::results::served::{RequestFigures, ServingFigures};
 use tiersim_models::units::{Span, Time};
+
+mod comparison;
 
 /// What a page is made of, without the pictures that it does not look at.
 fn files(record: &RunRecord) -> Vec<Artefact> {
