@@ -1,11 +1,17 @@
 //! A table with a caption: words on the left, numbers on the right, its first column names the row.
 //!
+//! Words among numbers wrap, and long names are given room, so that a row is a few lines at the most.
 //! It scrolls in a box of its own where the page is narrow, and the box can be reached by keyboard.
 //! Invariant: every row has as many cells as there are columns.
 
 use crate::text_table::Side;
 use crate::words::escaped;
 use std::fmt::Write;
+
+/// Longer texts than this are no numbers.
+const MOST_NUMBER: usize = 28;
+/// Longer names of rows than this need room.
+const MOST_NAME: usize = 32;
 
 /// A table with a caption.
 #[derive(Clone, Debug, Default)]
@@ -91,7 +97,13 @@ impl Table {
         );
         out.push_str("<thead><tr>");
         for (index, (name, side)) in self.columns.iter().enumerate() {
-            let (class, mut name) = (class(*side, false), escaped(name));
+            // A head stands above its numbers, but is no reason for its column to be so wide.
+            let is_long = *side == Side::Right && name.chars().count() > MOST_NUMBER;
+            let class = match is_long {
+                true => " class=\"number long\"".to_owned(),
+                false => class(*side, false, false),
+            };
+            let mut name = escaped(name);
             if let Some(second) = self.seconds.get(index).filter(|second| !second.is_empty()) {
                 name += &format!(" <br/>{}", escaped(second));
             }
@@ -106,7 +118,10 @@ impl Table {
         let id = row.id.as_ref().map_or(String::new(), |id| format!(" id=\"{}\"", escaped(id)));
         let _ = write!(out, "<tr{id}>");
         for (index, (cell, (_, side))) in row.cells.iter().zip(&self.columns).enumerate() {
-            let class = class(*side, row.marked.contains(&index));
+            let most = if index == 0 { MOST_NAME } else { MOST_NUMBER };
+            // A long text of a column of words has room without more ado.
+            let is_long = cell.chars().count() > most && (index == 0 || *side == Side::Right);
+            let class = class(*side, is_long, row.marked.contains(&index));
             let text = escaped(cell);
             let text = match &row.more {
                 Some(to) if index == 0 => format!("<a href=\"{}\">{text}</a>", escaped(to)),
@@ -121,11 +136,12 @@ impl Table {
     }
 }
 
-fn class(side: Side, marked: bool) -> &'static str {
-    match (side, marked) {
-        (Side::Left, false) => "",
-        (Side::Right, false) => " class=\"number\"",
-        (Side::Left, true) => " class=\"differs\"",
-        (Side::Right, true) => " class=\"number differs\"",
-    }
+fn class(side: Side, is_long: bool, marked: bool) -> String {
+    let kind = match (side, is_long) {
+        (_, true) => Some("long"),
+        (Side::Right, false) => Some("number"),
+        (Side::Left, false) => None,
+    };
+    let words: Vec<&str> = kind.into_iter().chain(marked.then_some("differs")).collect();
+    if words.is_empty() { String::new() } else { format!(" class=\"{}\"", words.join(" ")) }
 }

@@ -140,3 +140,23 @@ fn rows_have_a_cell_for_every_column() {
         assert_eq!(row.children().filter(|cell| cell.is_element()).count(), 2);
     }
 }
+
+#[test]
+fn words_among_numbers_wrap_and_long_names_have_room() {
+    let mut page = Page::new("lines");
+    let long = "a machine of a rather long name with several links";
+    let columns = [("name", Side::Left), ("n", Side::Right), (long, Side::Right)];
+    let mut table = Table::new("what", &columns);
+    table.row(["short", "12.3 ms"]);
+    table.row([long, long]);
+    table.mark(vec![1]);
+    page.table(&table);
+    let page = page.finish();
+    assert!(page.contains("<th scope=\"row\">short</th><td class=\"number\">12.3 ms</td>"));
+    let row =
+        format!("<th scope=\"row\" class=\"long\">{long}</th><td class=\"long differs\">{long}");
+    assert!(page.contains(&row), "{page}");
+    assert!(page.contains(&format!(
+        "<th scope=\"col\" class=\"number\">n</th><th scope=\"col\" class=\"number long\">{long}"
+    )));
+}
