@@ -243,10 +243,26 @@ async function simulates(tab) {
     await holds(name);
   }
   if (options.shots) { await tab.shot(join(options.shots, "what-if-turned.png")); }
+  const how = await tab.run(`${place}.dataset.runs`);
+  // The page says it a moment later, once for many turns.
+  await tab.until(`/ all exact; the answer took \\d+ ms\\.$/.test(${place}.querySelector(".said").textContent)`);
+  const of = how === "server" ? "the scenario" : "the report";
+  check(await tab.run(`${place}.querySelector("caption").textContent`) ===
+    `Cases as they are set, and as ${of} has them`, "the table says what is held against");
+  if (how === "server") {
+    const values = `JSON.stringify([...document.querySelectorAll(".knob input")].map((one) => one.value))`;
+    const set = await tab.run(values);
+    const turned = await tab.run(shown);
+    await tab.do("Page.reload");
+    await tab.until(`document.readyState === "complete" && ${state} === "ready"`);
+    await tab.until(`${values} === ${JSON.stringify(set)}`);
+    await tab.until(`${state} === "ready"`);
+    check(JSON.stringify(await tab.run(shown)) === JSON.stringify(turned), "what is loaded again is as set");
+  }
   await tab.click(".what-if .reset button");
   await holds("all reset");
   check(JSON.stringify(await tab.run(shown)) === JSON.stringify(before), "all reset is as reported");
-  const how = await tab.run(`${place}.dataset.runs`);
+  if (how === "server") { check(await tab.run(`location.search`) === "", "no setting stays in the address"); }
   console.log(`  sliders: ${count}, in a ${how}; runs took ${ms.join(", ")} ms`);
 }
 
@@ -318,6 +334,9 @@ async function narrow(tab) {
   await tab.size(390, 844);
   const wide = await tab.run("document.documentElement.scrollWidth");
   check(wide <= 390, `at 390 pixels the page is ${wide} wide`);
+  const bare = await tab.run(`[...document.querySelectorAll(".wide")].filter((box) =>
+    box.scrollWidth > box.clientWidth && getComputedStyle(box).backgroundImage === "none").length`);
+  check(bare === 0, `${bare} tables go on beyond their box and do not show it`);
 }
 
 // On A4 across: a table that is wider makes the whole page smaller, and a head that holds a control

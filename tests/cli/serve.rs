@@ -209,6 +209,13 @@ fn pages_are_those_of_a_report() {
     assert_eq!(page.body.replace(back, ""), project.text("out/case/report.html"));
     assert!(page.head.contains("script-src 'sha256-") && !page.head.contains("connect-src"));
     served.get("/results/a%20b/%3Ci%3E").is(200);
+    // People end the address of a folder so; programs are told that there is nothing of this name.
+    let html = [("Accept", "text/html")];
+    let moved = served.ask("GET", "/results/a%20b/%3Ci%3E/", &html, "").is(308);
+    assert!(moved.head.contains("\r\nlocation: /results/a%20b/%3ci%3e\r\n"), "{}", moved.head);
+    served.ask("GET", "/results/nowhere//", &html, "").is(308);
+    assert_eq!(served.ask("GET", "/results/nowhere", &html, "").status, 404);
+    served.get("/results/case/").is(404);
     let problem = served.get("/results/broken").is(422).problem();
     assert!(problem["message"].to_string().contains("missing field `schema`"));
     served.get("/scenario").is(404);

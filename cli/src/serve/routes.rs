@@ -1,7 +1,7 @@
 //! What can be asked for.
 
 use super::Server;
-use super::answers::{Refused, ok, page};
+use super::answers::{Refused, is_for_a_page, ok, page};
 use super::edit::MOST_TEXT;
 use super::guard::guard;
 use super::simulator::Asked;
@@ -11,9 +11,9 @@ use crate::report::read;
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, Path, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::middleware::from_fn_with_state;
-use axum::response::{IntoResponse, Response};
+use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -76,7 +76,17 @@ async fn index(State(server): State<Arc<Server>>) -> Answer {
     .await
 }
 
-async fn result(State(server): State<Arc<Server>>, Path(name): Path<String>) -> Answer {
+async fn result(
+    State(server): State<Arc<Server>>,
+    Path(name): Path<String>,
+    address: Uri,
+    asked: HeaderMap,
+) -> Answer {
+    // People end the address of a folder with a slash; what programs ask for is compared as it is.
+    let path = address.path();
+    if path.ends_with('/') && is_for_a_page(&asked) {
+        return Ok(Redirect::permanent(path.trim_end_matches('/')).into_response());
+    }
     let found = reading(&server, move |server| {
         let found = server.results.lock().expect("nobody panics with it").find(&name);
         let Some(Found { name, path }) = found else { return Ok(None) };

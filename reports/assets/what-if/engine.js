@@ -80,6 +80,7 @@
   var STALE = "Refused: the simulator in this page does not give the numbers of this report. Build " +
     "it again (cargo xtask what-if) and run the scenario again.";
 
+  var OWN = { name: "the report", cases: "as reported" }; // What is set is held against this.
   // Several of them that share the cases, each in a worker; or one in the page itself, where the
   // browser gives it no workers. Loads what the page holds, and gives back how to ask for more;
   // `tell` hears what all together answer.

@@ -108,7 +108,7 @@
     page.command(answer.command);
     place.dataset.ms = ms.toFixed(1);
     var count = answer.cases.length === 1 ? "1 case" : answer.cases.length + " cases";
-    say(count + " in " + Math.max(1, Math.round(ms)) + " ms, exact.");
+    say(count + ", all exact; the answer took " + Math.max(1, Math.round(ms)) + " ms.");
   };
   var build = function (loaded) {
     page = { knobs: sliders(loaded.knobs, turn) };

@@ -17,7 +17,7 @@
   var table = function (place, cases) {
     var sample = cases.filter(function (one) { return one.figures.length > 0; })[0];
     var names = sample ? sample.figures.map(function (figure) { return figure.name; }) : [];
-    var caption = "Cases as they are set, and as the report has them";
+    var caption = "Cases as they are set, and as " + OWN.name + " has them";
     var box = make("div", "", place,
       { class: "wide", role: "region", tabindex: "0", "aria-label": caption });
     var whole = make("table", "", box);
@@ -25,7 +25,7 @@
     var head = make("tr", "", make("thead", "", whole));
     make("th", "case", head, { scope: "col" });
     names.forEach(function (name) {
-      [name + ", as set", "as reported", "change"].forEach(function (text) {
+      [name + ", as set", OWN.cases, "change"].forEach(function (text) {
         make("th", text, head, { scope: "col", class: "number" });
       });
     });
@@ -78,8 +78,8 @@
     var whole = place.querySelector("svg");
     ["width", "height", "aria-hidden"].forEach(function (name) { whole.removeAttribute(name); });
     whole.setAttribute("viewBox", "0 0 " + width + " " + height);
-    whole.setAttribute("aria-label", "Chart of the table below: hollow circles are the report's " +
-      "cases, filled ones the same cases as they are set");
+    whole.setAttribute("aria-label", "Chart of the table below: hollow circles are " + OWN.name +
+      "'s cases, filled ones the same cases as they are set");
     make("div", "", box, { class: "sheet" }).appendChild(whole);
     var points = function (list) {
       return list.map(function (one) {
