@@ -156,12 +156,21 @@ fn flow(sheet: &Sheet, texts: &[String]) -> (Vec<(f64, usize)>, usize) {
 
 /// Where the numbers come from, in two small lines at the bottom.
 pub(crate) fn footer(canvas: &mut Canvas, record: &RunRecord, version: &str) {
-    let what = format!(
-        "hardware {} · workload {} · op time: {}",
-        each(record, |on| on.hardware.to_string()),
-        each(record, |on| on.workload.to_string()),
-        each(record, |on| on.op_time.to_string())
-    );
+    let what = |op_time: fn(&str) -> &str| {
+        format!(
+            "hardware {} · workload {} · op time: {}",
+            each(record, |on| on.hardware.to_string()),
+            each(record, |on| on.workload.to_string()),
+            each(record, |on| op_time(&on.op_time).to_owned())
+        )
+    };
+    let room = canvas.sheet.width - 2.0 * canvas.sheet.margin;
+    let full = what(|text| text);
+    // By which ways how many kernels were priced is in the results as well.
+    let what = match text_width(&full, SMALL) <= room {
+        true => full,
+        false => what(|text| text.split_once(": ").map_or(text, |(device, _)| device)),
+    };
     let whence = format!(
         "{} · tiersim {version} · seed {} · {}",
         short_fingerprint(&record.fingerprint),

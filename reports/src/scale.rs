@@ -8,6 +8,9 @@ use crate::font::text_width;
 use crate::style::AXIS;
 use crate::words::number;
 
+/// Of an axis that shows so many per cent of its largest value distances mislead little.
+const HALF: f64 = 50.0;
+
 /// One axis.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Scale {
@@ -97,12 +100,14 @@ impl Scale {
     }
 
     /// The title of the axis, with as much of what its distances are not as there is room for:
-    /// of one that does not begin at 0, how much of its largest value is seen.
+    /// of one that does not begin at 0, how much of its largest value is seen, where that is less
+    /// than half.
     pub(crate) fn titled(&self, room: f64, title: impl Fn(&str) -> String) -> String {
-        if !self.is_zoomed() {
+        let share = (self.hi - self.lo) / self.hi * 100.0;
+        if !self.is_zoomed() || share >= HALF {
             return title(self.said());
         }
-        let (share, all) = (number((self.hi - self.lo) / self.hi * 100.0), number(self.hi));
+        let (share, all) = (number(share), number(self.hi));
         let full = title(&format!("{}: spans {share} % of {all}", self.said()));
         if text_width(&full, AXIS) <= room { full } else { title(self.said()) }
     }
@@ -247,6 +252,8 @@ mod tests {
         let zoomed = Scale::linear(&[39.96, 40.0], 0.0, 0.0, 100.0);
         assert_eq!(zoomed.titled(900.0, title), "memory (GiB, not from 0: spans 0.1 % of 40)");
         assert_eq!(zoomed.titled(250.0, title), "memory (GiB, not from 0)");
+        let most = Scale::linear(&[4.0, 40.0], 0.0, 0.0, 100.0);
+        assert_eq!(most.titled(900.0, title), "memory (GiB, not from 0)");
         let whole = Scale::linear(&[0.0, 40.0], 0.0, 0.0, 100.0);
         assert_eq!(whole.titled(900.0, title), "memory (GiB)");
         let log = Scale::logarithmic(&[1.0, 4000.0], 0.0, 0.0, 100.0);

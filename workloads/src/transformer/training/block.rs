@@ -40,18 +40,18 @@ impl GraphBuilder<'_> {
         let (to, beside) = match block.norm_2 {
             Some(norm) => {
                 let by = self.module(norm);
-                (None, self.into_stream(by, (block.norm_2, kept.normed[1]), d_fed, dy))
+                (None, self.joined_stream(by, (block.norm_2, kept.normed[1]), d_fed, dy))
             }
             None => (Some(d_fed), dy),
         };
         let d_input = self.attention_backward(block, kept, d_out, to);
         let by = self.module(*block.first());
-        self.into_stream(by, (block.norm_1, kept.normed[0]), d_input, beside)
+        self.joined_stream(by, (block.norm_1, kept.normed[0]), d_input, beside)
     }
 
     /// From the gradient of what products were given, of all tokens, to that of the residual stream:
     /// through their norm, if they have one, and added to the gradient `beside` it.
-    fn into_stream(
+    fn joined_stream(
         &mut self,
         by: ModuleId,
         (norm, normed): OfNorm,
@@ -121,7 +121,7 @@ impl GraphBuilder<'_> {
             return d_fed;
         }
         let by = self.module(self.fed_by(block));
-        self.into_stream(by, of_norm, d_fed, dy)
+        self.joined_stream(by, of_norm, d_fed, dy)
     }
 
     /// Through a norm behind a sum.
@@ -178,7 +178,7 @@ impl GraphBuilder<'_> {
             return d_input;
         }
         let by = self.module(*block.first());
-        self.into_stream(by, of_norm, d_input, d_middle)
+        self.joined_stream(by, of_norm, d_input, d_middle)
     }
 
     /// From the gradient of what attention gave to that of what queries, keys and values were made
