@@ -17,10 +17,12 @@ use rusqlite::limits::Limit;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Error, MAIN_DB, OpenFlags, Row};
 use std::collections::BTreeMap;
-use std::io::Read;
+use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use tiersim_models::diagnostic::Diagnostics;
 
+/// What a write-ahead log begins with, but for its last bit, which says in which order sums are.
+const WAL_MAGIC: u32 = 0x377F_0682;
 /// Longest text or row that is read.
 const MOST_BYTES: i32 = 4 << 20;
 /// Most bytes of the file that SQLite holds at a time.
@@ -181,19 +183,45 @@ impl Cells<'_> {
     }
 }
 
-/// That no write-ahead log lies beside a database: rows in it would be passed over.
+/// That no write-ahead log with finished writes lies beside a database: they would be passed over.
 fn no_log(path: &Path) -> Result<(), Diagnostics> {
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
-    let bytes = std::fs::metadata(&log).map_or(0, |meta| meta.len());
-    if bytes == 0 {
+    let log = Path::new(&log);
+    if !log.is_file() || !std::fs::File::open(log).is_ok_and(|file| has_writes(file)) {
         return Ok(());
     }
     let rule = "a database is read alone, and a write-ahead log with rows beside it is not";
-    let found = format!("{bytes} bytes in {}", Path::new(&log).display());
+    let bytes = log.metadata().map_or(0, |meta| meta.len());
+    let found = format!("{bytes} bytes in {}", log.display());
     let remedy = "move them into it with `sqlite3 FILE \"PRAGMA wal_checkpoint(TRUNCATE)\"`, or \
                   export the report again";
     Err(Diagnostics::one(path, None, rule, found, remedy))
+}
+
+/// Whether a write-ahead log has a write that was finished: a frame that ends one, of those that have
+/// the log's own salt (sqlite.org/fileformat2.html, section 4.1). What nobody finished is no row.
+fn has_writes(mut log: impl Read + Seek) -> bool {
+    let word = |bytes: &[u8], at: usize| {
+        let four = bytes[at..at + 4].try_into().expect("four bytes are asked for");
+        u32::from_be_bytes(four)
+    };
+    let mut head = [0; 32];
+    if log.read_exact(&mut head).is_err() || word(&head, 0) & !1 != WAL_MAGIC {
+        return false;
+    }
+    let page = word(&head, 8);
+    let mut frame = [0; 24];
+    while log.read_exact(&mut frame).is_ok() && frame[8..16] == head[16..24] {
+        // Pages that the database has behind the write, or 0 within one.
+        if word(&frame, 4) > 0 {
+            return true;
+        }
+        if log.seek(SeekFrom::Current(page.into())).is_err() {
+            return false;
+        }
+    }
+    false
 }
 
 /// What a packed database holds, or one in an archive, in memory: nothing is written beside the file.
