@@ -11,7 +11,7 @@ use crate::{VERSION, progress};
 use clap::{ArgAction, Args};
 use std::path::PathBuf;
 use std::str::FromStr;
-use tiersim_input::import::requests::RequestFile;
+use tiersim_input::file_kind::block_trace;
 use tiersim_policies::replacement::Algorithm;
 use tiersim_reports::{cache_artefacts, cache_json, cache_text};
 use tiersim_sim::cache::{Setup, replay};
@@ -84,7 +84,7 @@ pub(crate) fn cache(args: &CacheArgs) -> Result<(), Failure> {
     }
     let capacities = args.capacity.iter().map(|capacity| capacity.amount).collect();
     let (algorithm, reader, unit) = (args.policy, args.of.reader()?, args.unit);
-    let open = |sizes| RequestFile::open(&args.trace, reader, sizes, args.of.object_bytes);
+    let open = |sizes| block_trace(&args.trace, reader, sizes, args.of.object_bytes);
     let setup = Setup { algorithm, unit, capacities };
     let spinner = progress::spinner("requests", args.quiet);
     let record = replay(&args.trace, &setup, open, |requests| spinner.set_position(requests))?;

@@ -8,6 +8,7 @@ use crate::output::Failure;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use tiersim_input::import::any::files_read;
+use tiersim_input::trace::trace_names;
 
 /// That none of `written` is one of the files that `read` stands for.
 ///
@@ -29,6 +30,14 @@ pub(crate) fn keeps<'a>(
             Err(Failure::Input(format!("{}: {text}", path.display())))
         }
     }
+}
+
+/// That no file of a trace in this folder is one of those that are read.
+pub(crate) fn keeps_trace<'a>(
+    read: impl IntoIterator<Item = &'a Path>,
+    folder: &Path,
+) -> Result<(), Failure> {
+    keeps(read, trace_names().map(|name| folder.join(name)))
 }
 
 /// Where a name is, with the links of its folder followed; none where there is nothing of that name.

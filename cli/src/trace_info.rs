@@ -3,9 +3,8 @@
 use crate::VERSION;
 use crate::any_trace::device_trace;
 use crate::args::Format;
-use crate::kept::keeps;
+use crate::kept::{keeps, keeps_trace};
 use crate::output::{Failure, print, write_all, written};
-use crate::traces::keeps_trace;
 use clap::Args;
 use std::path::{Path, PathBuf};
 use tiersim_input::file_kind::FileKind;

@@ -2,7 +2,7 @@
 
 use crate::block_trace::BlockTraceArgs;
 use crate::generate::{GenerateArgs, generate};
-use crate::kept::keeps;
+use crate::kept::keeps_trace;
 use crate::output::{Failure, print};
 use crate::trace_diff::{DiffArgs, diff};
 use crate::trace_export::{ExportArgs, export};
@@ -15,7 +15,7 @@ use tiersim_input::import::accesses::Grouping;
 use tiersim_input::import::any::import_recordings;
 use tiersim_input::import::recording::import_recording;
 use tiersim_input::import::tables::{Tables, import_tables};
-use tiersim_input::trace::{Packing, info, trace_names, write_trace};
+use tiersim_input::trace::{Packing, info, write_trace};
 use tiersim_models::workload::{Gaps, Trace};
 
 #[derive(Debug, Subcommand)]
@@ -197,14 +197,6 @@ fn recording(named: &Path) -> PathBuf {
     let inside = named.join("recording");
     let is_trace = named.join("trace.ron").is_file() && inside.is_dir();
     if is_trace { inside } else { named.to_owned() }
-}
-
-/// That no file of a trace in this folder is one of those that are read.
-pub(crate) fn keeps_trace<'a>(
-    read: impl IntoIterator<Item = &'a Path>,
-    folder: &Path,
-) -> Result<(), Failure> {
-    keeps(read, trace_names().map(|name| folder.join(name)))
 }
 
 /// Writes a trace, and says what it holds and what it left out.

@@ -10,7 +10,7 @@ mod head;
 use crate::archive;
 use crate::archive::tar::{first_file, is_tar};
 use crate::import::accesses::Accesses;
-use crate::import::requests::Reader;
+use crate::import::requests::{Reader, RequestFile};
 use crate::packed::Packing;
 use crate::trace::tables::LFS_REMEDY;
 use head::of_head;
@@ -323,6 +323,30 @@ pub fn refused(path: &Path, wanted: &[FileKind], said: Diagnostics) -> Diagnosti
     match FileKind::of(path).filter(|kind| !wanted.contains(kind)) {
         Some(kind) => kind.instead(path, &words.join(" or "), said),
         None => said,
+    }
+}
+
+/// Opens a block trace, as [`RequestFile::open`] does. What holds no requests is said to be what it is:
+/// whatever the file is called, none of its lines is an object.
+///
+/// # Errors
+/// As [`RequestFile::open`], or what the file is instead.
+pub fn block_trace(
+    path: &Path,
+    reader: Option<Reader>,
+    sizes: bool,
+    object_bytes: Option<u64>,
+) -> Result<RequestFile, Diagnostics> {
+    let is_one = |kind: &FileKind| matches!(kind.accesses(), Some(Accesses::Requests(_)));
+    let asks = reader.is_none() && path.is_file();
+    let kind = asks.then(|| FileKind::of(path)).flatten();
+    match kind.filter(|kind| kind.becomes_trace() && !is_one(kind)) {
+        Some(kind) => {
+            let rule = "a block trace is wanted here";
+            let said = Diagnostics::one(path, None, rule, "", "name one");
+            Err(kind.instead(path, "a block trace", said))
+        }
+        None => RequestFile::open(path, reader, sizes, object_bytes),
     }
 }
 

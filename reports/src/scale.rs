@@ -252,7 +252,7 @@ mod tests {
         let zoomed = Scale::linear(&[39.96, 40.0], 0.0, 0.0, 100.0);
         assert_eq!(zoomed.titled(900.0, title), "memory (GiB, not from 0: spans 0.1 % of 40)");
         assert_eq!(zoomed.titled(250.0, title), "memory (GiB, not from 0)");
-        let most = Scale::linear(&[4.0, 40.0], 0.0, 0.0, 100.0);
+        let most = Scale::linear(&[16.0, 40.0], 0.0, 0.0, 100.0);
         assert_eq!(most.titled(900.0, title), "memory (GiB, not from 0)");
         let whole = Scale::linear(&[0.0, 40.0], 0.0, 0.0, 100.0);
         assert_eq!(whole.titled(900.0, title), "memory (GiB)");

@@ -22,7 +22,6 @@ mod table;
 
 pub use columns::{Columns, ColumnsError};
 
-use crate::file_kind::{FileKind, refused_by};
 use crate::trace::tables::{Limits, describe, unpacked_by_magic, unpacked_name};
 use binary::{Records, is_records};
 use blocks::{BLOCK, Blocks, check_size};
@@ -131,13 +130,11 @@ impl Reader {
             Some(reader) => Ok(reader),
             None if is_records(&head, u64::MAX) => Ok(Reader::OracleGeneral),
             None if is_table(first) => Ok(Reader::Table),
-            // Of another kind no line is an object.
-            None if name.ends_with(".txt") && FileKind::of(path).is_none() => Ok(Reader::Txt),
+            None if name.ends_with(".txt") => Ok(Reader::Txt),
             None => {
                 let rule = "what a block trace is, is told by its first lines, and here cannot be";
                 let place = Some(Place { line: 1, column: 0 });
-                let said = Diagnostics::one(path, place, rule, shown(first), SAY_WHICH);
-                Err(refused_by(path, "a block trace", said))
+                Err(Diagnostics::one(path, place, rule, shown(first), SAY_WHICH))
             }
         }
     }
