@@ -1,7 +1,7 @@
 //! How a transformer is trained: batch, formats, optimizer, checkpointing, and how ranks split it;
 //! and the trace of one rank's step.
 //!
-//! The trace is that of the first pipeline stage, which keeps the most activations. Its
+//! The trace is that of the first pipeline stage, which keeps the most micro-batches. Its
 //! parts: [`Training::problems`] refuses (`limits`), `schedule` orders passes, `step` carries them
 //! out, `forward`, `backward` and `experts` are a block's ops, `head` what is behind the blocks,
 //! `state` is what persists, `zero`

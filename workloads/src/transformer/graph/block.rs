@@ -132,19 +132,12 @@ impl GraphBuilder<'_> {
 
     /// The module that is given what the feed-forward part is: its norm, or its first matrix.
     pub(crate) fn fed_by(&self, block: &BlockState) -> usize {
-        block.norm_2.unwrap_or(match &block.feed {
-            Feed::Dense(mlp) => mlp.up_proj[0],
-            Feed::Mixture(mixture) => mixture.router,
-        })
+        block.norm_2.unwrap_or(first_of_feed(block))
     }
 
     /// Who keeps what the feed-forward part is given, and whether it is kept.
     fn feed_owner(&self, block: &BlockState) -> (ModuleId, bool) {
-        let by = match &block.feed {
-            Feed::Dense(mlp) => mlp.up_proj[0],
-            Feed::Mixture(mixture) => mixture.router,
-        };
-        (self.module(by), self.keeps_fed(block))
+        (self.module(first_of_feed(block)), self.keeps_fed(block))
     }
 
     /// Whether the backward pass needs what the feed-forward part is given.
@@ -222,5 +215,13 @@ impl GraphBuilder<'_> {
         touches.extend(mask.map(write));
         self.build.streaming("residual", by, Streaming::ElementWise, &touches);
         (mask, sum)
+    }
+}
+
+/// The first matrix of the feed-forward part, or the router.
+fn first_of_feed(block: &BlockState) -> usize {
+    match &block.feed {
+        Feed::Dense(mlp) => mlp.up_proj[0],
+        Feed::Mixture(mixture) => mixture.router,
     }
 }
