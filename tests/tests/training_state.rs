@@ -81,14 +81,18 @@ fn a_whole_step_runs_on_all_ranks_of_a_server() {
 #[test]
 fn memory_and_run_give_one_answer() {
     let mut wrong = Vec::new();
-    // The last one's experts got a little less than their share, in 8 bits with ranges.
-    for seed in (0..200).chain([7267834102446012930]) {
+    // The first that follow train adapters of blocks without a norm before their parts: what is
+    // between the parts, or handed on, is kept by no backward pass, or attention's last product
+    // has an adapter. The last one's experts got a little less than their share, in 8 bits with
+    // ranges.
+    let found = [453, 883, 4185, 14482920070418251586, 7267834102446012930];
+    for seed in (0..600).chain(found) {
         let (job, offload) = job(seed);
         wrong.extend(
             disagreement(&job, offload).map(|what| format!("{seed}: {what} {job:?} {offload:?}")),
         );
     }
-    assert!(wrong.is_empty(), "{} of 201\n{}", wrong.len(), wrong.join("\n"));
+    assert!(wrong.is_empty(), "{} of 605\n{}", wrong.len(), wrong.join("\n"));
 }
 
 #[test]

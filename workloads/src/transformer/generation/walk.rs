@@ -107,7 +107,7 @@ impl GraphBuilder<'_> {
         for &pass in passes {
             self.turn(job, pass);
             let owner = self.module(*model.blocks[0].first());
-            hidden.push(self.embed(model, owner).out);
+            hidden.push(self.embed(model, (owner, true)).out);
         }
         for (index, block) in model.blocks.iter().enumerate() {
             let next = model.blocks.get(index + 1).map_or(end.norm, |block| *block.first());

@@ -42,10 +42,10 @@ impl GraphBuilder<'_> {
         let input = self.all_tokens(first, "out.whole", given);
         let (qkv, qkv_norms) = self.positioned(block, input);
         let (core, mixed) = self.attention(block, &qkv);
-        let behind = ObjectId::at(self.build.trace.objects.len());
         let out = self.module(block.out);
         let projected = self.part(out, block.part_norms.first().copied());
         self.linear(block.out, self.sizes.tokens, read(mixed), write(projected));
+        let behind = ObjectId::at(self.build.trace.objects.len());
         let (rest, next) = match family.is_parallel() {
             true => self.side_by_side(block, (x, projected, owner), (before, input)),
             false => self.one_behind_the_other(block, (x, projected, owner), before),
@@ -59,6 +59,7 @@ impl GraphBuilder<'_> {
             qkv,
             core,
             mixed,
+            projected,
             behind,
             masks,
             normed_parts,
@@ -82,7 +83,9 @@ impl GraphBuilder<'_> {
         let (projected, normed_part_1) = self.summed(out, projected, behind_1);
         let [first, second] = [*block.first(), self.fed_by(block)].map(|of| self.module(of));
         let keeper = if is_post { first } else { second };
-        let (mask_1, sum) = self.residual(out, &[projected], x, Some(keeper));
+        // A norm's backward pass needs what it was given; a product's, if it has weights that train.
+        let is_kept = is_post || block.norm_2.is_some() || self.keeps_fed(block);
+        let (mask_1, sum) = self.residual(out, &[projected], x, is_kept.then_some(keeper));
         let norm = if is_post { block.norm_1 } else { block.norm_2 };
         let between = norm.map(|norm| self.norm(norm, sum, self.feed_owner(block)));
         let fed = between.map_or(sum, |normed| normed.y);
@@ -128,6 +131,12 @@ impl GraphBuilder<'_> {
         };
         let normed = [before, own];
         (Rest { normed, normed_parts: Vec::new(), fed, feed, masks: [None, mask] }, next)
+    }
+
+    /// Whether the backward pass needs a block's input: for a norm of it, or for its products.
+    pub(crate) fn keeps_block_input(&self, block: &BlockState) -> bool {
+        let is_normed = block.norm_1.is_some() && !self.shape.card.family.is_post_norm();
+        is_normed || self.keeps_input(&block.qkv)
     }
 
     /// The module that is given what the feed-forward part is: its norm, or its first matrix.

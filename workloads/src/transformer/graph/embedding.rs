@@ -21,8 +21,12 @@ pub(crate) struct Embedded {
 }
 
 impl GraphBuilder<'_> {
-    /// From token ids to the first block's input.
-    pub(crate) fn embed(&mut self, model: &ModelState, owner: ModuleId) -> Embedded {
+    /// From token ids to the first block's input, which `owner` is given, and whether it is kept.
+    pub(crate) fn embed(
+        &mut self,
+        model: &ModelState,
+        (owner, is_kept): (ModuleId, bool),
+    ) -> Embedded {
         let (numbers, sizes) = (self.sizes.stream(), self.sizes);
         let by = self.module(model.tokens);
         let parallel = self.shape.parallel;
@@ -37,7 +41,7 @@ impl GraphBuilder<'_> {
             self.buffer(by, "out", numbers)
         } else {
             // A frozen table and a frozen norm behind it have no backward pass.
-            let is_kept = self.shape.lora.is_none() || normed.is_none();
+            let is_kept = self.shape.lora.is_none() || normed.is_none() && is_kept;
             self.kept_if(is_kept, by, ("out", numbers), keeper)
         };
         if parallel.tensor > 1 && parallel.sequence {

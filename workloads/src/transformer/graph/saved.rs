@@ -76,7 +76,8 @@ pub(crate) struct SavedActivations {
     pub(crate) qkv: Vec<ObjectId>,
     pub(crate) core: Core,
     pub(crate) mixed: ObjectId,
-    /// The first object behind the core of attention.
+    /// What attention's last product gave, and the first object behind that product.
+    pub(crate) projected: ObjectId,
     pub(crate) behind: ObjectId,
     /// Of dropout behind attention, and behind the feed-forward part.
     pub(crate) masks: [Option<ObjectId>; 2],

@@ -132,7 +132,7 @@ impl Sort {
             maker.sizes = Sizes::of(shape, 1, 0, tokens);
             maker.cache = Some(Cache::new((1, 1), (tokens, 0), Some(tokens), false));
             let owner = maker.module(*block.first());
-            let x = maker.embed(&model, owner).out;
+            let x = maker.embed(&model, (owner, true)).out;
             // What all layers share is made once.
             maker.shared_tables(block);
             let first = maker.build.trace.ops.len();

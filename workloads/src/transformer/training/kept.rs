@@ -120,7 +120,8 @@ impl GraphBuilder<'_> {
         let made = |maker: &GraphBuilder<'_>| maker.build.trace.objects.len();
         let end = model.end.expect("a model of one stage has its end");
         let [first, behind] = [*model.blocks[0].first(), end.norm].map(|of| self.module(of));
-        let embedded = self.embed(model, first);
+        let is_kept = self.keeps_block_input(&model.blocks[0]);
+        let embedded = self.embed(model, (first, is_kept));
         let start = made(self);
         let (kept, next) = self.block(&model.blocks[0], embedded.out, Some(behind));
         let block = start..made(self);
@@ -137,7 +138,8 @@ impl GraphBuilder<'_> {
         let needed = self.needed();
         let size = |&object: &ObjectId| self.build.size(object);
         let shared: BTreeSet<ObjectId> = self.shared.rotary.values().flatten().copied().collect();
-        let SavedActivations { normed, normed_parts, behind: boundary, .. } = &walked.kept;
+        let SavedActivations { normed, normed_parts, projected, behind: boundary, .. } =
+            &walked.kept;
         let is_own = |object: &ObjectId| {
             let made = walked.block.contains(&object.index()) && *object != walked.next;
             (made && !shared.contains(object)) || *object == walked.input
@@ -157,11 +159,12 @@ impl GraphBuilder<'_> {
             behind: parts + second + if self.shape.card.family.is_post_norm() { first } else { 0 },
             ..KeptActivations::default()
         };
-        // Without a norm before the feed-forward part, that is given the sum itself.
-        let is_sum = self.shape.card.family.norm_places() == NormPlaces::BehindParts;
-        let sum = is_sum.then_some(walked.kept.given[1]);
+        // Without a norm before its parts, nothing is copied.
+        if self.shape.card.family.norm_places() == NormPlaces::BehindParts {
+            found.own_input = found.input;
+        }
         for object in &needed {
-            if *object == walked.input || Some(*object) == sum {
+            if *object == walked.input {
                 found.own_input = size(object);
             }
             if !is_own(object) {
@@ -179,7 +182,7 @@ impl GraphBuilder<'_> {
             };
             *of += size(object);
             let attends = core.contains(object) || walked.kept.core.sums() == Some(*object);
-            if object >= boundary && !attends {
+            if (object >= boundary || object == projected) && !attends {
                 found.behind += size(object);
             }
         }

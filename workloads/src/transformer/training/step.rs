@@ -240,13 +240,14 @@ impl GraphBuilder<'_> {
         match item.task {
             Task::Embed => {
                 let owner = self.module(*model.blocks[0].first());
-                let embedded = self.embed(model, owner);
+                let embedded = self.embed(model, (owner, self.keeps_input_of(model, 0)));
                 boundary.x = Some(embedded.out);
                 boundary.embedded.insert(micro, embedded);
             }
             Task::Receive(block) => {
                 let owner = self.module(*model.blocks[block].first());
-                let x = self.kept(owner, "in", self.sizes.stream(), owner);
+                let is_kept = self.keeps_input_of(model, block);
+                let x = self.kept_if(is_kept, owner, ("in", self.sizes.stream()), owner);
                 self.send(owner, x, true);
                 boundary.x = Some(x);
             }
@@ -278,7 +279,9 @@ impl GraphBuilder<'_> {
             Task::Recompute(block, hands_on) => {
                 let x = boundary.kept[&(micro, block)].input;
                 let x = boundary.x.take().unwrap_or(x);
-                let owner = hands_on.then(|| self.module(*model.blocks[block + 1].first()));
+                let behind = hands_on.then(|| &model.blocks[block + 1]);
+                let behind = behind.filter(|behind| self.keeps_block_input(behind));
+                let owner = behind.map(|behind| self.module(*behind.first()));
                 let by = model.blocks[block].attention;
                 self.whole_again(by, &[x]);
                 self.before_block();
@@ -313,15 +316,29 @@ impl GraphBuilder<'_> {
         }
     }
 
-    /// Who keeps a block's output; nobody where it only goes to the next stage.
+    /// Who keeps a block's output; nobody where it only goes to the next stage, or no backward pass
+    /// needs it.
     fn owner_behind(&self, model: &ModelState, block: usize) -> Option<ModuleId> {
-        let each = self.shape.parallel.interleave as usize;
-        let is_last = (block + 1).is_multiple_of((model.blocks.len() / each).max(1));
+        let is_last = (block + 1).is_multiple_of(self.stretch(model));
         match (is_last, model.end) {
             (true, Some(end)) => Some(self.module(end.norm)),
             (true, None) => None,
+            (false, _) if !self.keeps_input_of(model, block + 1) => None,
             (false, _) => Some(self.module(*model.blocks[block + 1].first())),
         }
+    }
+
+    /// Whether a block's input outlives its forward pass: its backward pass needs it, or the block
+    /// is computed again from it.
+    fn keeps_input_of(&self, model: &ModelState, block: usize) -> bool {
+        let stretch = self.stretch(model);
+        let (first, _) = schedule::recomputed(self.shape, stretch);
+        block % stretch < first || self.keeps_block_input(&model.blocks[block])
+    }
+
+    /// Blocks of a virtual stage.
+    fn stretch(&self, model: &ModelState) -> usize {
+        (model.blocks.len() / self.shape.parallel.interleave as usize).max(1)
     }
 
     /// A tensor of the residual stream from or to a neighbour. Where every rank of a tensor group
