@@ -12,6 +12,7 @@ pub mod efficiency;
 pub mod energy;
 pub mod hardware;
 pub mod hidden;
+pub mod host_memory;
 pub mod ids;
 pub mod instances;
 pub mod kernel;

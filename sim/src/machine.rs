@@ -189,7 +189,7 @@ impl<'a> SimMachine<'a> {
             loads: Loads::new(all, &workload.trace),
             chunk: hardware.chunk,
             uses: Uses::new(hardware, &routes),
-            processors: Processors::new(hardware, &workload.trace),
+            processors: Processors::new(hardware, &routes, &workload.trace),
             routes,
             engine: Engine::new(),
             entries: Entries::default(),

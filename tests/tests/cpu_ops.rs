@@ -3,6 +3,7 @@
 
 mod adam;
 mod by_hand;
+mod far;
 mod shared;
 mod worlds;
 mod zero;

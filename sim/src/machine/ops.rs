@@ -75,7 +75,9 @@ impl<'a> SimMachine<'a> {
         }
         let total = computes + costs.iter().map(|cost| cost.setup + cost.bytes).sum();
         if self.is_on_host(ticket) {
-            return self.start_on_host(ticket, total, allocating + host);
+            let (far, waits) = self.far_memory(ticket);
+            let longer = far.iter().map(|&(_, span)| span).sum();
+            return self.start_on_host(ticket, total + longer, allocating + host + waits);
         }
         self.engine.schedule_in(total, ENDS, Event::Op(ticket));
         Ok(())
@@ -144,6 +146,34 @@ impl<'a> SimMachine<'a> {
     /// Whether an op is one of the host's.
     pub(super) fn is_on_host(&self, op: Ticket) -> bool {
         self.processors.is_some() && self.op(op).is_some_and(|op| op.unit == Unit::Cpu)
+    }
+
+    /// What an op of the host takes longer because of bytes in memory beyond DRAM, by tier; and how
+    /// much of that it waits for memory that no other device's op uses.
+    pub(super) fn far_memory(&self, op: Ticket) -> (SmallVec<[(usize, Span); 4]>, Span) {
+        let (mut all, mut alone) = (SmallVec::new(), Span::ZERO);
+        let Some(processors) = self.processors.as_ref().filter(|_| self.is_on_host(op)) else {
+            return (all, alone);
+        };
+        let Work::Compute { occurrence, ref touches, .. } = self.entries.get(op).command.work
+        else {
+            return (all, alone);
+        };
+        for (tier, far) in &processors.far {
+            if touches.iter().all(|touch| touch.tier != *tier) {
+                continue;
+            }
+            let trace = &self.workload.trace;
+            let asked = TierTraffic::of(trace, occurrence, touches, *tier, Bytes::new(1));
+            let most = u64::MAX / 2;
+            let span =
+                far.excess(asked.ways.map(|way| u64::try_from(way).unwrap_or(most).min(most)));
+            if !far.is_shared {
+                alone += span;
+            }
+            all.push((tier.index(), span));
+        }
+        (all, alone)
     }
 
     /// An op starts that takes `total` alone, of which it waits `waits` first, without any

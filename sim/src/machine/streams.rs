@@ -7,7 +7,9 @@
 //!
 //! Ops on the CPU share them: each pays its launch, and then its work is a flow over
 //! one resource, the processors' time in picoseconds. One that bytes hold up is not told from one
-//! that FLOPs hold up, as every kernel takes all cores. Alone an op takes exactly its duration, and
+//! that FLOPs hold up, as every kernel takes all cores. What bytes in memory beyond DRAM take longer
+//! is work like the rest where all devices share that memory, and a wait before it where each has
+//! its own. Alone an op takes exactly its duration, and
 //! of R that run at once none less than its share of the time that all take in turn.
 //! Invariant: of a stream at most one op runs, and they start in the order of submission.
 
@@ -15,6 +17,9 @@ use super::timed::Timed;
 use crate::fair_share::ClassId;
 use std::collections::VecDeque;
 use tiersim_models::hardware::Hardware;
+use tiersim_models::host_memory::FarMemory;
+use tiersim_models::ids::TierId;
+use tiersim_models::routes::Routes;
 use tiersim_models::units::{Bandwidth, PS_PER_S, Span, Time};
 use tiersim_models::workload::{Trace, Unit};
 use tiersim_policies::command::{Allocating, Ticket};
@@ -62,13 +67,18 @@ pub(super) struct Processors {
     pub(super) time: Timed<Ticket>,
     pub(super) class: ClassId,
     pub(super) launch: Span,
+    pub(super) far: Vec<(TierId, FarMemory)>,
 }
 
-remember! { Processors { time } skip { class, launch }; }
+remember! { Processors { time } skip { class, launch, far }; }
 
 impl Processors {
     /// `None` if no op runs there.
-    pub(super) fn new(hardware: &Hardware, trace: &Trace) -> Option<Box<Processors>> {
+    pub(super) fn new(
+        hardware: &Hardware,
+        routes: &Routes,
+        trace: &Trace,
+    ) -> Option<Box<Processors>> {
         if trace.ops.iter().all(|op| op.unit != Unit::Cpu) {
             return None;
         }
@@ -76,7 +86,8 @@ impl Processors {
         let mut time = Timed::new(vec![second]);
         let class = time.fair.class(&[0]);
         let launch = hardware.cpu.as_ref().map_or(Span::ZERO, |cpu| cpu.launch);
-        Some(Box::new(Processors { time, class, launch }))
+        let far = hardware.far_memory(routes);
+        Some(Box::new(Processors { time, class, launch, far }))
     }
 }
 

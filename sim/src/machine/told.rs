@@ -164,9 +164,10 @@ impl SimMachine<'_> {
         all
     }
 
-    /// What an op pays for use in place by the laws of tiers, in the order of its charges.
+    /// What an op pays for use in place by the laws of tiers, in the order of its charges; one of
+    /// the host for memory beyond DRAM.
     pub(super) fn by_law(&self, ticket: Ticket) -> SmallVec<[(usize, Span); 4]> {
-        let mut all = SmallVec::new();
+        let (mut all, _) = self.far_memory(ticket);
         for &(tier, bytes) in charges(&self.entries.get(ticket).command.work) {
             all.push((tier.index(), self.accesses[tier.index()].span_of(bytes)));
         }
