@@ -95,7 +95,11 @@ fn bound(cycle: &Cycle, levels: &[Level<'_>], instants: &Instants) -> Option<Flu
     // In the mean of several runs of a cycle nothing is whole: what one keeps the next may not.
     let copies = if instants.every_op() && cycle.times == 1.0 { COPIES } else { 1 };
     let solution = branched(&rows.program, &rows.whole, copies);
-    let stalls = solution.proven.clamp(0.0, rows.most) * rows.unit;
+    // No run stalls so long: the solver has not found a solution.
+    if solution.proven >= rows.most {
+        return None;
+    }
+    let stalls = solution.proven.max(0.0) * rows.unit;
     let ps = (cycle.computed() + stalls) * cycle.times;
     let worths = worths(cycle, &rows, &solution, ps);
     let bound = Bound { ps: ps.floor() as u128, cause: cause(cycle, &worths, ps) };

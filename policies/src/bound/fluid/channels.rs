@@ -46,14 +46,8 @@ pub(crate) fn channels(
         }
         let lasts = lasting.stall[window].map(|stall| (stall, 1.0));
         let lasts = lasts.iter().chain(&lasting.delays[window]).copied();
-        let mut terms: Terms = crosses.iter().map(|&(at, time)| (at, -time)).chain(lasts).collect();
         // What is used in place both delays and crosses.
-        terms.sort_by_key(|term| term.0);
-        terms.dedup_by(|next, term| {
-            let same = next.0 == term.0;
-            term.1 += if same { next.1 } else { 0.0 };
-            same
-        });
+        let terms = merged(crosses.iter().map(|&(at, time)| (at, -time)).chain(lasts).collect());
         let row = program.row(&terms, -lasting.computed[window]);
         Some(Carried { row, window, crosses })
     };
@@ -67,6 +61,17 @@ pub(crate) fn channels(
         ways
     };
     crossings.into_iter().map(of_cut).collect()
+}
+
+/// The same sum with every variable once.
+pub(crate) fn merged(mut terms: Terms) -> Terms {
+    terms.sort_by_key(|term| term.0);
+    terms.dedup_by(|next, term| {
+        let same = next.0 == term.0;
+        term.1 += if same { next.1 } else { 0.0 };
+        same
+    });
+    terms
 }
 
 /// How long the copies of one object take in each window, inwards and outwards, of which each takes

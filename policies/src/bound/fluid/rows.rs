@@ -7,12 +7,13 @@
 //! Invariant: what a plan does is a solution, with the share of the time that a copy has taken of
 //! its channel as the share that has crossed.
 
-use super::channels::{Channels, Column, Crossings, Lasting, Terms, channels, one_by_one};
+use super::channels::{Channels, Column, Crossings, Lasting, Terms, channels, merged, one_by_one};
 use super::cycle::Cycle;
 use super::instants::{Instants, Place};
-use super::level::{Flows, LONGEST, Level};
+use super::level::{Flows, LONGEST, Level, Price};
 use super::patterns::{Pattern, Visit, Writer};
 use crate::bound::linear::Program;
+use std::collections::BTreeSet;
 
 /// The program, and what its rows are.
 #[derive(Debug)]
@@ -58,6 +59,8 @@ struct Maker<'a> {
     stall: Column,
     /// By window: prices of use in place.
     delays: Vec<Terms>,
+    /// By level and window: what use in place has links carry.
+    flowing: Vec<Crossings>,
     /// By level and instant.
     held: Vec<Vec<Terms>>,
     /// By level.
@@ -87,6 +90,7 @@ impl Rows {
             computed: instants.computed(cycle).into_iter().map(|ps| ps / unit).collect(),
             stall: Vec::new(),
             delays: vec![Vec::new(); windows],
+            flowing: levels.iter().map(|_| vec![Default::default(); windows]).collect(),
             held: levels.iter().map(|_| none()).collect(),
             crosses: levels.iter().map(|_| vec![Default::default(); windows]).collect(),
             whole: Vec::new(),
@@ -99,6 +103,7 @@ impl Rows {
         }
         let shares: Vec<Vec<Shares>> =
             patterns.iter().map(|pattern| maker.pattern(pattern)).collect();
+        (0..windows).for_each(|window| maker.held_up(window, most));
         let Maker { mut program, computed, stall, delays, crosses, whole, held, .. } = maker;
         let mut rows = |instants: Vec<Terms>| -> Vec<usize> {
             let some = instants.iter().filter(|terms| !terms.is_empty());
@@ -132,7 +137,8 @@ fn demand(cycle: &Cycle, patterns: &[Pattern], in_place: impl Fn(&Pattern) -> bo
     let of = |pattern: &Pattern| {
         let visits = (pattern.visits.len() + 1) as f64;
         let uses = pattern.in_place.iter().flatten().flatten();
-        let delays = uses.filter(|_| in_place(pattern)).map(|price| price.delay + price.aside);
+        let delay = |price: &Price| price.delay + price.aside + price.flow.iter().sum::<f64>();
+        let delays = uses.filter(|_| in_place(pattern)).map(delay);
         pattern.moves.iter().flatten().sum::<f64>() * visits
             + delays.filter(|&ps| ps < LONGEST).sum::<f64>()
     };
@@ -306,15 +312,39 @@ impl Maker<'_> {
                         }
                         _ => None,
                     };
-                    let crosses = &mut self.crosses[level][visit.window()];
-                    for (terms, time) in crosses.iter_mut().zip(price.flow) {
-                        let time = time / self.unit;
-                        terms.push((share, time));
-                        terms.extend(aside.map(|aside| (aside, -time)));
+                    let all = [&mut self.crosses, &mut self.flowing];
+                    for crosses in all.map(|of| &mut of[level][visit.window()]) {
+                        for (terms, time) in crosses.iter_mut().zip(price.flow) {
+                            let time = time / self.unit;
+                            terms.push((share, time));
+                            terms.extend(aside.map(|aside| (aside, -time)));
+                        }
                     }
                 }
             }
         }
+    }
+
+    /// An op that runs a whole window computes, and then uses in place what flows over links. Where
+    /// they take longer for it than tiers do by their laws, or carry copies beside it, the op lasts
+    /// longer.
+    fn held_up(&mut self, window: usize, most: f64) {
+        let flows = self.flowing.iter().flat_map(|level| level[window].iter());
+        let flows: Vec<Terms> = flows.filter(|terms| !terms.is_empty()).cloned().collect();
+        if self.stall[window].is_some() || flows.is_empty() {
+            return;
+        }
+        let stall = self.program.variable(1.0, most);
+        let uses = flows.iter().flatten().filter(|term| term.1 > 0.0);
+        let uses: BTreeSet<u32> = uses.map(|term| term.0).collect();
+        let uses = uses.into_iter().map(|share| (share, most));
+        self.program.row(&uses.chain([(stall, -1.0)]).collect::<Terms>(), 0.0);
+        let lasts = || self.delays[window].iter().copied().chain([(stall, 1.0)]);
+        for flow in flows {
+            let crosses = flow.into_iter().map(|(share, time)| (share, -time));
+            self.program.row(&merged(crosses.chain(lasts()).collect()), 0.0);
+        }
+        self.stall[window] = Some(stall);
     }
 
     /// The rows of one window, and of the instant at its beginning.
