@@ -82,9 +82,9 @@ pub(crate) fn explain(args: &ExplainArgs, registry: &Registry) -> Result<(), Fai
         let numbers = numbers(&scenario.hardware);
         let bar = progress::bar(2 * numbers.len(), args.question.quiet);
         answer(&mut of, &numbers, args.change / 100.0, |path, value| {
-            let step = again.step(&case.label, path, value, options);
+            let judged = again.judged(&case.label, path, value, options);
             bar.inc(1);
-            step
+            judged
         });
         bar.finish_and_clear();
     }
@@ -154,9 +154,9 @@ struct Again<'a> {
 }
 
 impl Again<'_> {
-    /// The mean step of a case, as `run` with the same `--set` has it; `None` if it runs out of
+    /// What a case is compared by, as `run` with the same `--set` has it; `None` if it runs out of
     /// memory.
-    fn step(
+    fn judged(
         &self,
         label: &str,
         path: &str,
@@ -167,7 +167,7 @@ impl Again<'_> {
         self.with(&own, |scenario, workload, kin| {
             let bench = CaseRunner::among(kin, scenario, workload, options)?;
             let case = scenario.cases.iter().find(|case| case.label == label);
-            bench.mean_step(case.expect("a number does not rename cases"), options)
+            bench.judged(case.expect("a number does not rename cases"), options)
         })
     }
 

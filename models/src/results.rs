@@ -423,6 +423,17 @@ impl Figures {
         tokens_per_step as f64 / (self.mean_step().ps() as f64 / 1e12)
     }
 
+    /// What runs of the same work are compared by: the mean latency of requests where it serves
+    /// some, else the mean step. The steps of a server are its iterations, of which there are as
+    /// many as arrivals leave it time for.
+    pub fn judged(&self) -> Span {
+        let latency = self.serving.as_deref().map(|serving| serving.latency_ms().mean);
+        match latency.filter(|ms| ms.is_finite()) {
+            Some(ms) => Span::from_ps((ms * 1e9).round() as u64),
+            None => self.mean_step(),
+        }
+    }
+
     /// This mean step over the baseline's.
     pub fn slowdown(&self, baseline_step: Span) -> f64 {
         self.mean_step().ps() as f64 / baseline_step.ps() as f64

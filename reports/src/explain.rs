@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn a_number_that_lengthens_a_step_either_way_is_given_both() {
         let mut of = explanation();
-        let step = of.step().ps() as f64;
+        let step = of.judged().ps() as f64;
         let longer = |share: f64| Span::from_ps((step * (1.0 + share)) as u64);
         of.elasticities.truncate(1);
         of.elasticities[0].steps = [longer(0.0031), longer(0.0069)];

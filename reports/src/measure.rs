@@ -84,7 +84,7 @@ impl Measure {
         let serving = figures.serving.as_deref();
         match self {
             Measure::Step | Measure::Token => Some(self.of_step(figures.mean_step(), on)),
-            Measure::Latency => ms(serving?.latency_ms().mean),
+            Measure::Latency => serving.map(|_| figures.judged().ps()),
             Measure::FirstToken => ms(serving?.first_token_ms().mean),
             Measure::PerToken => ms(serving?.per_token_ms().mean),
         }

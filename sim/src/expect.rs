@@ -36,8 +36,7 @@ fn failure(expected: &Expectation, record: &RunRecord) -> Result<(), String> {
             Outcome::Done(_) => Err(format!("{:?} was to run out of memory", case(index).label)),
         },
         Expectation::Faster { case: index, than } => {
-            let (fast, slow) =
-                (figures(case(index))?.mean_step(), figures(case(than))?.mean_step());
+            let (fast, slow) = (figures(case(index))?.judged(), figures(case(than))?.judged());
             let (fast_label, slow_label) = (&case(index).label, &case(than).label);
             ensure(fast < slow, || {
                 format!("{fast_label:?} takes {fast}, not less than {slow_label:?} with {slow}")

@@ -102,7 +102,7 @@ fn more_memory(
         let hbm = Bytes::new(u64::try_from(more).unwrap_or(u64::MAX)).min(enough);
         let mut case = case.clone();
         case.hbm = Budget::Bytes(hbm);
-        let step = bench.mean_step(&case, options)?;
+        let step = bench.judged(&case, options)?;
         tries.push(MemoryTry { hbm: Bytes::new(hbm.get() - hidden.get()), step });
         if hbm == enough {
             break;

@@ -151,7 +151,7 @@ pub struct Lane {
     pub overlapped: Span,
 }
 
-/// What a step does when a number of the machine changes a little.
+/// What a step, or the latency of requests, does when a number of the machine changes a little.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Elasticity {
     /// The path of the number, as `--set` takes it.
@@ -162,7 +162,7 @@ pub struct Elasticity {
     pub tried: [String; 2],
     /// By how much these differ, as a share of the value: the sum of both changes.
     pub change: f64,
-    /// Mean steps with the one and with the other.
+    /// Mean steps, or latencies, with the one and with the other.
     pub steps: [Span; 2],
 }
 
@@ -177,9 +177,20 @@ impl Explanation {
         self.record.of(self.case())
     }
 
-    /// Mean of all measured steps of the case: what runs with other numbers are held against.
-    pub fn step(&self) -> Span {
-        self.case().outcome.figures().map_or(Span::ZERO, Figures::mean_step)
+    /// What runs with other numbers are held against: the mean of all measured steps of the case,
+    /// or the mean latency of requests where it serves some.
+    pub fn judged(&self) -> Span {
+        self.case().outcome.figures().map_or(Span::ZERO, Figures::judged)
+    }
+
+    /// Whether the step is its bound but for less than is printed of it.
+    pub fn is_at_bound(&self) -> bool {
+        self.gap.total().saturating_mul(10_000) <= i128::from(self.path.span.ps())
+    }
+
+    /// Whether what is compared is a latency.
+    pub fn serves(&self) -> bool {
+        self.case().outcome.figures().is_some_and(|figures| figures.serving.is_some())
     }
 }
 

@@ -10,12 +10,15 @@ use super::{CaseRecord, Figures, RunRecord};
 pub const LIFETIME_S: f64 = 4.0 * 365.0 * 24.0 * 3600.0;
 
 /// Every metric: its name, its unit, and what it is.
-pub const METRICS: [(&str, &str, &str); 13] = [
+pub const METRICS: [(&str, &str, &str); 16] = [
     ("slowdown", "", "mean step over the baseline's"),
     ("step", "ms", "mean step"),
     ("step_p95", "ms", "95th percentile of steps"),
     ("gap", "", "mean step over the bound"),
     ("tokens_per_s", "tokens/s", "work per time at the mean step"),
+    ("latency", "ms", "mean latency of requests, from arrival to the last token"),
+    ("latency_p95", "ms", "its 95th percentile"),
+    ("latency_slowdown", "", "mean latency of requests over the baseline's"),
     ("ttft", "ms", "mean time to the first token"),
     ("ttft_p95", "ms", "its 95th percentile"),
     ("tpot", "ms", "mean time per further token"),
@@ -25,6 +28,10 @@ pub const METRICS: [(&str, &str, &str); 13] = [
     ("tokens_per_usd", "tokens/USD", "tokens in four years over the price of the machine"),
     ("peak_gib", "GiB", "most bytes ever held in the first tier"),
 ];
+
+/// Why there is no slowdown where requests are served.
+pub const ITERATIONS: &str = "it serves requests, whose steps are iterations of the server: \
+    latency_slowdown compares what requests take";
 
 /// The unit of a metric, if there is one of this name.
 pub fn unit_of(name: &str) -> Option<&'static str> {
@@ -48,11 +55,18 @@ pub fn metric(record: &RunRecord, case: &CaseRecord, name: &str) -> Result<f64, 
         Ok::<f64, String>(pick(of(figures)))
     };
     let found = match name {
+        "slowdown" if figures.serving.is_some() => return Err(ITERATIONS.to_owned()),
         "slowdown" => figures.slowdown(case.baseline_step),
         "step" => figures.mean_step().as_ms(),
         "step_p95" => figures.step_ms_percentile(95),
         "gap" => figures.slowdown(case.bound_step),
         "tokens_per_s" => tokens()?,
+        "latency" => served(super::ServingFigures::latency_ms, |spread| spread.mean)?,
+        "latency_p95" => served(super::ServingFigures::latency_ms, |spread| spread.p95)?,
+        "latency_slowdown" => {
+            let own = served(super::ServingFigures::latency_ms, |spread| spread.mean)?;
+            own / record.of(case).baseline.judged().as_ms()
+        }
         "ttft" => served(super::ServingFigures::first_token_ms, |spread| spread.mean)?,
         "ttft_p95" => served(super::ServingFigures::first_token_ms, |spread| spread.p95)?,
         "tpot" => served(super::ServingFigures::per_token_ms, |spread| spread.mean)?,

@@ -53,6 +53,8 @@ pub enum Metric {
     LongStep,
     /// Half of the interval of that, as a share of it.
     LongError,
+    /// Mean latency of requests, from arrival to the last token.
+    Latency,
     /// Mean time to the first token.
     Ttft,
     /// Mean time per token behind the first.
@@ -141,11 +143,12 @@ pub enum Choice {
 }
 
 /// Every metric: how it is spelled, its unit, and what is chosen.
-pub const METRICS: [(&str, Unit, Choice); 12] = [
+pub const METRICS: [(&str, Unit, Choice); 13] = [
     ("step_time", Unit::Time, Choice::Nothing(Metric::StepTime)),
     ("slowdown", SLOWDOWN, Choice::Nothing(Metric::Slowdown)),
     ("long_step", Unit::Time, Choice::Nothing(Metric::LongStep)),
     ("long_error", SHARE, Choice::Nothing(Metric::LongError)),
+    ("latency", Unit::Time, Choice::Nothing(Metric::Latency)),
     ("ttft", Unit::Time, Choice::Nothing(Metric::Ttft)),
     ("tpot", Unit::Time, Choice::Nothing(Metric::Tpot)),
     ("moved", Unit::Size, Choice::Channel(Metric::Moved)),
@@ -179,6 +182,13 @@ impl Metric {
         let named = |words: &str, figure| (words.to_owned(), figure);
         Ok(match self {
             Metric::StepTime => named("mean step", Figure::Time(figures(case)?.mean_step())),
+            Metric::Slowdown if figures(case)?.serving.is_some() => {
+                return Err(format!(
+                    "{:?} serves requests, whose steps are iterations of the server, and has no \
+                     slowdown: write `latency`, or `faster`",
+                    case.label
+                ));
+            }
             Metric::Slowdown => {
                 named("slowdown", Figure::Number(figures(case)?.slowdown(case.baseline_step)))
             }
@@ -188,6 +198,10 @@ impl Metric {
             }
             Metric::LongError => {
                 named("error of the long run", Figure::Number(long_run(case)?.share()))
+            }
+            Metric::Latency => {
+                let mean = serving(case)?.mean(|request| Some(request.latency));
+                named("mean latency of requests", Figure::Time(mean))
             }
             Metric::Ttft => {
                 let mean = serving(case)?.mean(|request| Some(request.first_token));

@@ -34,7 +34,7 @@ pub fn sentences(of: &Explanation) -> Vec<String> {
     }
     all.push(gap(of));
     all.extend(overlap(of));
-    let step = of.step();
+    let step = of.judged();
     let answers = of.elasticities.iter().filter(|found| found.of(step).abs() >= ANSWERS);
     all.extend(answers.take(MOST_ANSWERS).map(|found| answer(of, found)));
     all.extend(memory(of));
@@ -165,7 +165,7 @@ fn gap(of: &Explanation) -> String {
     let bound = time(of.gap.bound.ps() as f64 / of.path.steps.max(1) as f64);
     let step = time(of.path.mean_step().ps() as f64);
     let by = clean(&of.gap.by);
-    if total <= 0 {
+    if of.is_at_bound() {
         return format!("The step of {step} is at its bound of {bound} ({by}).");
     }
     let name = |part| spoken(&part_name(of.on(), part));
@@ -212,17 +212,19 @@ fn overlap(of: &Explanation) -> Option<String> {
     ))
 }
 
-/// How the step answers to a number, and what better values of it bring.
+/// How the step, or the latency of requests, answers to a number, and what better values of it
+/// bring.
 fn answer(of: &Explanation, found: &Elasticity) -> String {
     if let Some(words) = unsteady(of, found) {
         return words;
     }
-    let elasticity = found.of(of.step());
+    let elasticity = found.of(of.judged());
     let does = if elasticity < 0.0 { "shortens" } else { "lengthens" };
     let mut words = format!(
-        "1 % more of {} ({}) {does} the step by {:.2} %",
+        "1 % more of {} ({}) {does} {} by {:.2} %",
         clean(&found.path),
         clean(&found.value),
+        judged(of),
         elasticity.abs()
     );
     for tried in of.tries.iter().filter(|tried| tried.path == found.path) {
@@ -237,7 +239,7 @@ fn answer(of: &Explanation, found: &Elasticity) -> String {
 /// What is said of a number both of whose neighbours change the step in one direction: their
 /// difference over its change would be true of neither.
 fn unsteady(of: &Explanation, found: &Elasticity) -> Option<String> {
-    let step = (of.step().ps() as f64).max(1.0);
+    let step = (of.judged().ps() as f64).max(1.0);
     let [less, more] = found.steps.map(|other| other.ps() as f64 / step - 1.0);
     let one_way = less * more > 0.0 && less.abs().min(more.abs()) >= NOTHING;
     let says = |change: f64| {
@@ -246,7 +248,8 @@ fn unsteady(of: &Explanation, found: &Elasticity) -> Option<String> {
     };
     one_way.then(|| {
         format!(
-            "The step goes one way whichever way {} ({}) does: with {} it is {}, with {} {}.",
+            "{} goes one way whichever way {} ({}) does: with {} it is {}, with {} {}.",
+            if of.serves() { "The mean latency of requests" } else { "The step" },
             clean(&found.path),
             clean(&found.value),
             clean(&found.tried[0]),
@@ -257,9 +260,14 @@ fn unsteady(of: &Explanation, found: &Elasticity) -> Option<String> {
     })
 }
 
-/// How much shorter than the step, in words.
+/// What answers to numbers.
+fn judged(of: &Explanation) -> &'static str {
+    if of.serves() { "the mean latency of requests" } else { "the step" }
+}
+
+/// How much shorter than what is compared, in words.
 fn buys(of: &Explanation, step: Span) -> String {
-    let (now, then) = (of.step().ps() as f64, step.ps() as f64);
+    let (now, then) = (of.judged().ps() as f64, step.ps() as f64);
     let shorter = 1.0 - then / now.max(1.0);
     let change = format!("({} to {})", time(now), time(then));
     // What would be printed as nothing is nothing.
@@ -281,9 +289,10 @@ fn memory(of: &Explanation) -> Vec<String> {
     let same = |step: Span| step.ps().abs_diff(last.ps()) as f64 <= NOTHING * last.ps() as f64;
     let enough = fits.iter().rev().take_while(|(_, step)| same(*step)).last();
     let (enough, step) = enough.copied().unwrap_or((most, last));
-    if same(of.step()) {
+    if same(of.judged()) {
         return vec![format!(
-            "More HBM for objects than {has} buys nothing: {most} of it make a step of {}.",
+            "More HBM for objects than {has} buys nothing: {most} of it make a {} of {}.",
+            if of.serves() { "mean latency" } else { "step" },
             time(last.ps() as f64)
         )];
     }

@@ -52,6 +52,7 @@ pub fn explain_json(of: &Explanation, version: &str) -> Result<String, ChartErro
         "ops": ops(of),
         "gap": gap(of),
         "change": of.change,
+        "answers_of": if of.serves() { "mean latency of requests" } else { "mean step" },
         "elasticities": of.elasticities.iter().map(|one| elasticity(of, one)).collect::<Vec<_>>(),
         "not_changed": of.unchanged.iter()
             .map(|(path, why)| json!({ "path": path, "why": why })).collect::<Vec<_>>(),
@@ -212,7 +213,7 @@ fn elasticity(of: &Explanation, found: &Elasticity) -> Value {
         "tried": found.tried,
         "change": found.change,
         "step_ms": found.steps.map(|step| step.as_ms()),
-        "elasticity": found.of(of.step()),
+        "elasticity": found.of(of.judged()),
     })
 }
 
@@ -223,7 +224,7 @@ fn tried(of: &Explanation, tried: &Try) -> Value {
         "tried": tried.tried,
         "factor": tried.factor,
         "step_ms": tried.step.as_ms(),
-        "from_step_ms": of.step().as_ms(),
+        "from_step_ms": of.judged().as_ms(),
     })
 }
 

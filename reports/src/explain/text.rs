@@ -200,7 +200,10 @@ fn ops(of: &Explanation) -> String {
 fn gap(of: &Explanation) -> String {
     let gap = &of.gap;
     let total = gap.total();
-    let share = |ps: i128| percent(ps as f64 / (total as f64).abs().max(1.0));
+    let share = |ps: i128| match of.is_at_bound() {
+        true => "-".to_owned(),
+        false => percent(ps as f64 / (total as f64).abs().max(1.0)),
+    };
     let beyond = format!("{}, beyond the bound", elide(&gap.by, NAME));
     let mut rows: Vec<(i128, Vec<String>)> =
         vec![(gap.beyond, vec![beyond, signed(of, gap.beyond), share(gap.beyond)])];
@@ -232,7 +235,7 @@ fn worths(of: &Explanation) -> String {
 }
 
 fn elasticities(of: &Explanation) -> String {
-    let step = of.step();
+    let step = of.judged();
     // A difference of less than is printed is none.
     let (shown, none): (Vec<_>, Vec<_>) =
         of.elasticities.iter().partition(|found| found.of(step).abs() >= 5e-5);
@@ -242,7 +245,8 @@ fn elasticities(of: &Explanation) -> String {
         vec![elide(&found.path, 34), value, format!("{:.3}", found.of(step)), below, above]
     });
     let heading = format!(
-        "per cent of step time per per cent of a number (re-runs at +-{} %)",
+        "per cent of {} per per cent of a number (re-runs at +-{} %)",
+        if of.serves() { "the mean latency of requests" } else { "step time" },
         number(of.change * 100.0)
     );
     let mut out = table(&heading, &["number", "value", "%/%", "below", "above"], 2, rows.collect());

@@ -31,13 +31,16 @@ const NUMBERS: f64 = 110.0;
 pub(super) fn tornado(of: &Explanation, made: Made<'_>) -> Chart {
     let mut canvas = Canvas::of(made.style);
     let sheet = canvas.sheet;
-    let title = "What the step time answers to".to_owned();
+    let (title, what) = match of.serves() {
+        true => ("What the latency of requests answers to".to_owned(), "mean latency"),
+        false => ("What the step time answers to".to_owned(), "step"),
+    };
     let about = format!(
-        "{}, case {}: step of {} with each number of the machine {} % lower and higher, all else \
+        "{}, case {}: {what} of {} with each number of the machine {} % lower and higher, all else \
          equal; every bar is two runs",
         elide(&of.record.scenario, 60),
         elide(&of.case().label, 60),
-        time(of.step().ps() as f64),
+        time(of.judged().ps() as f64),
         number(of.change * 100.0)
     );
     let top = frame::header(&mut canvas, &title, &about);
@@ -57,12 +60,12 @@ pub(super) fn tornado(of: &Explanation, made: Made<'_>) -> Chart {
 
 /// A step's change in per cent.
 fn change(of: &Explanation, found: &Elasticity) -> [f64; 2] {
-    let step = of.step().ps() as f64;
+    let step = of.judged().ps() as f64;
     found.steps.map(|other| (other.ps() as f64 / step.max(1.0) - 1.0) * 100.0)
 }
 
 fn bars(canvas: &mut Canvas, of: &Explanation, area: Rect) {
-    let answers = |found: &&Elasticity| found.of(of.step()).abs() >= LEAST;
+    let answers = |found: &&Elasticity| found.of(of.judged()).abs() >= LEAST;
     let shown: Vec<&Elasticity> = of.elasticities.iter().filter(answers).take(MOST).collect();
     let ends = shown.iter().flat_map(|found| change(of, found));
     let most = ends.map(f64::abs).fold(0.0, f64::max).max(0.01) * 1.08;
@@ -90,13 +93,17 @@ fn bars(canvas: &mut Canvas, of: &Explanation, area: Rect) {
         let name = fit_name(&found.path, LABEL, room);
         canvas.text(&value, (area.left - 10.0, middle + 5.0), SMALL, SOFT_INK, Align::Right);
         canvas.text(&name, (canvas.sheet.margin, middle + 5.0), LABEL, INK, Align::Left);
-        let per_cent = format!("{:+.3} %/%", found.of(of.step()));
+        let per_cent = format!("{:+.3} %/%", found.of(of.judged()));
         canvas.text(&per_cent, (area.right + 10.0, middle + 5.0), SMALL, INK, Align::Left);
     }
     canvas.line((x.at(0.0), area.top), (x.at(0.0), area.bottom), INK, 1.5);
     canvas.frame(area, FRAME, 1.0);
     let centre = f64::midpoint(area.left, area.right);
-    frame::x_title(canvas, "change of the mean step (%)", centre, area.bottom + 40.0);
+    let title = match of.serves() {
+        true => "change of the mean latency of requests (%)",
+        false => "change of the mean step (%)",
+    };
+    frame::x_title(canvas, title, centre, area.bottom + 40.0);
 }
 
 /// A bar of the runs with lower numbers (0) or higher ones (1), which is striped.

@@ -80,7 +80,7 @@ fn shortest(value: f64) -> String {
     format!("{rounded}")
 }
 
-/// Adds to an explanation how its step answers to each number, changed by the share `change` down
+/// Adds to an explanation how its step, or the latency of requests, answers to each number, changed by the share `change` down
 /// and up, and what better values of the most important ones bring. `step_of` runs the case with a
 /// number set to a value; it errs in words where that cannot be.
 pub fn answer(
@@ -97,7 +97,7 @@ pub fn answer(
         }
     }
     explanation.change = change;
-    let step = explanation.step();
+    let step = explanation.judged();
     // Of equals the first of the machine.
     explanation.elasticities.sort_by(|a, b| b.of(step).abs().total_cmp(&a.of(step).abs()));
     let worth = explanation.elasticities.iter().filter(|found| found.of(step).abs() > LEAST);

@@ -25,10 +25,10 @@ impl CaseRunner<'_> {
         Ok(outcome?.outcome.figures().map(|figures| figures.slowdown(step)))
     }
 
-    /// Mean step of a case; `None` if it runs out of memory.
-    pub fn mean_step(&self, case: &Case, options: Options) -> Result<Option<Span>, RunError> {
+    /// What a case is compared by ([`Figures::judged`]); `None` if it runs out of memory.
+    pub fn judged(&self, case: &Case, options: Options) -> Result<Option<Span>, RunError> {
         let outcome = self.with_asked(case, |asked| self.simulate(&case.label, asked, options));
-        Ok(outcome?.outcome.figures().map(Figures::mean_step))
+        Ok(outcome?.outcome.figures().map(Figures::judged))
     }
 
     /// What a band is made of; `None` if the case runs out of memory.
