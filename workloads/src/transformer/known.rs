@@ -381,6 +381,20 @@ pub const KNOWN: &[Known] = &[
         window: Some(4096),
         ..counted(llama("starcoder2-15b", (40, 6144, 24_576), (48, 4), 49_152), 15_957_889_024)
     },
+    of(
+        counted(llama("minitron-4b", (32, 3072, 9216), (24, 8), 256_000), 4_190_509_056),
+        Family::Nemotron,
+    ),
+    from(
+        of(
+            counted(
+                llama("nemotron-4-340b", (96, 18_432, 73_728), (96, 8), 256_000),
+                341_029_195_776,
+            ),
+            Family::Nemotron,
+        ),
+        "NVIDIA, Nemotron-4 340B Technical Report, 2024, table 1",
+    ),
     Known {
         vocab: 50_432,
         tied: false,

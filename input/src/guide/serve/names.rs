@@ -78,7 +78,7 @@ pub(in crate::guide) fn sglang_flag(word: &'static str) -> &'static str {
 }
 
 /// Checkpoints of known models, as hubs have them.
-const CHECKPOINTS: [(&str, &str); 71] = [
+const CHECKPOINTS: [(&str, &str); 72] = [
     ("gpt2", "openai-community/gpt2"),
     ("gpt2-medium", "openai-community/gpt2-medium"),
     ("gpt2-large", "openai-community/gpt2-large"),
@@ -137,6 +137,7 @@ const CHECKPOINTS: [(&str, &str); 71] = [
     ("command-r", "CohereForAI/c4ai-command-r-v01"),
     ("command-r-plus", "CohereForAI/c4ai-command-r-plus"),
     ("starcoder2-15b", "bigcode/starcoder2-15b"),
+    ("minitron-4b", "nvidia/Minitron-4B-Base"),
     ("pythia-6.9b", "EleutherAI/pythia-6.9b"),
     ("gpt-neox-20b", "EleutherAI/gpt-neox-20b"),
     ("gpt-j-6b", "EleutherAI/gpt-j-6b"),

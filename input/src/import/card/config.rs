@@ -124,7 +124,7 @@ fn repeats<'de, D: Deserializer<'de>>(value: D) -> Result<Option<u32>, D::Error>
 
 /// The types of model that are read, with their families; [`Config::family`] tells those apart
 /// that a type has several of.
-const TYPES: [(&str, Family); 43] = [
+const TYPES: [(&str, Family); 45] = [
     ("gpt2", Family::Gpt2),
     ("llama", Family::Llama),
     ("gemma", Family::Llama),
@@ -168,6 +168,8 @@ const TYPES: [(&str, Family); 43] = [
     ("seed_oss", Family::Qwen),
     ("ernie4_5", Family::Llama),
     ("ministral3", Family::Mistral),
+    ("arcee", Family::Arcee),
+    ("nemotron", Family::Nemotron),
 ];
 
 /// Reads a config.
@@ -370,9 +372,8 @@ impl Config<'_> {
                 family.ties_head() || tied.contains(&model_type)
             }),
             qkv_bias: match model_type {
-                "llama" | "granite" | "smollm3" | "glm4_moe" | "solar_open" => {
-                    raw.attention_bias.unwrap_or(false)
-                }
+                "llama" | "granite" | "smollm3" | "glm4_moe" | "solar_open" | "arcee"
+                | "nemotron" => raw.attention_bias.unwrap_or(false),
                 "glm" | "glm4" | "seed_oss" => raw.attention_bias.unwrap_or(true),
                 "stablelm" => raw.use_qkv_bias.unwrap_or(false),
                 "qwen2" | "qwen2_moe" => true,

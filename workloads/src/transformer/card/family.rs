@@ -85,6 +85,10 @@ pub enum Family {
     /// As [`Family::Mixtral`], with a norm of all queries of a token, and of all keys (OLMoE,
     /// MiniMax M2).
     Olmoe,
+    /// As [`Family::Llama`] without a gate: squared ReLU.
+    Arcee,
+    /// As [`Family::Arcee`] with LayerNorm.
+    Nemotron,
 }
 
 /// What a norm computes of a row, and what weights it has.
@@ -146,7 +150,7 @@ pub enum Biases {
 
 impl Family {
     /// Every family.
-    pub const ALL: [Family; 28] = [
+    pub const ALL: [Family; 30] = [
         Family::Gpt2,
         Family::Llama,
         Family::Mistral,
@@ -175,6 +179,8 @@ impl Family {
         Family::Olmo2,
         Family::Exaone4,
         Family::Olmoe,
+        Family::Arcee,
+        Family::Nemotron,
     ];
 
     /// The word used in tables and messages.
@@ -208,6 +214,8 @@ impl Family {
             Family::Olmo2 => "olmo2",
             Family::Exaone4 => "exaone4",
             Family::Olmoe => "olmoe",
+            Family::Arcee => "arcee",
+            Family::Nemotron => "nemotron",
         }
     }
 
@@ -262,7 +270,7 @@ impl Family {
         use Family::*;
         match self {
             Gpt2 | Opt | Bloom | Bert | Roberta | GptNeox | Falcon | Falcon40b | Phi | Gptj
-            | Starcoder2 | Stablelm => NormKind::Layer { biased: true },
+            | Starcoder2 | Stablelm | Nemotron => NormKind::Layer { biased: true },
             Cohere | CohereNormed => NormKind::Layer { biased: false },
             _ => NormKind::Rms,
         }
@@ -301,7 +309,7 @@ impl Family {
             Gpt2 | Opt | Bloom | Bert | Roberta | GptNeox | Phi | Starcoder2 => Biases::All,
             Gptj => Biases::Feed,
             GptOss => Biases::Attention,
-            Llama => Biases::OpenAttention,
+            Llama | Arcee | Nemotron => Biases::OpenAttention,
             Qwen | Glm4 | Glm4Moe | Glm4MoeNormed | Stablelm => Biases::OpenQkv,
             _ => Biases::None,
         }
@@ -406,6 +414,8 @@ pub enum Activation {
     ErfGelu,
     /// ReLU.
     Relu,
+    /// The square of ReLU, whose gradient asks for what it was given.
+    SquaredRelu,
     /// SiLU, or in Gemma GeLU, of one half times the other half.
     GatedSilu,
 }
@@ -418,6 +428,7 @@ impl Activation {
             Gpt2 | Bloom | Phi | Gptj | Starcoder2 => Activation::Gelu,
             Bert | Roberta | GptNeox | Falcon | Falcon40b => Activation::ErfGelu,
             Opt => Activation::Relu,
+            Arcee | Nemotron => Activation::SquaredRelu,
             _ => Activation::GatedSilu,
         }
     }

@@ -82,6 +82,7 @@ pub(super) const fn names(family: Family) -> Names {
             activation: "mlp.act",
             ..LLAMA
         },
+        Family::Arcee | Family::Nemotron => Names { up_proj: &["mlp.up_proj"], ..LLAMA },
         Family::GptNeox => Names {
             attention: "attention",
             qkv: &["attention.query_key_value"],

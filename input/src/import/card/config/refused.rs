@@ -39,7 +39,7 @@ impl Config<'_> {
                 let why = "the head uses the embedding's matrix";
                 self.only("tie_word_embeddings", &raw.tie_word_embeddings, true, why);
             }
-            "llama" | "granite" | "smollm3" => {
+            "llama" | "granite" | "smollm3" | "arcee" | "nemotron" => {
                 let why = "the feed-forward part has no biases";
                 self.only("mlp_bias", &raw.mlp_bias, false, why);
             }
@@ -103,6 +103,10 @@ impl Config<'_> {
                 self.only("qkv_bias", &raw.qkv_bias, true, why);
             }
             _ => {}
+        }
+        if matches!(model_type, "arcee" | "nemotron") {
+            let why = "the activation is the square of ReLU";
+            self.only("hidden_act", &raw.hidden_act, "relu2".to_owned(), why);
         }
         if model_type == "smollm3" {
             let why = "every token attends to all before it";

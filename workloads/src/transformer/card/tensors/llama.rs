@@ -15,8 +15,10 @@ impl Card {
             Some(experts) if self.family == Family::GptOss => self.gpt_oss(parts, experts),
             Some(experts) => self.experts(parts, experts, layout),
             None if self.family == Family::Starcoder2 => {
-                parts.linear("mlp.c_fc", (ffn, hidden), true, TensorKind::Mlp);
-                parts.linear("mlp.c_proj", (hidden, ffn), true, TensorKind::Mlp);
+                self.two_matrices(parts, ["mlp.c_fc", "mlp.c_proj"], true);
+            }
+            None if !self.family.is_gated() => {
+                self.two_matrices(parts, ["mlp.up_proj", "mlp.down_proj"], false);
             }
             None => gated(parts, "mlp", (ffn, hidden), TensorKind::Mlp),
         }

@@ -48,7 +48,7 @@ impl Card {
     }
 
     /// The two matrices of a feed-forward part without a gate.
-    fn two_matrices(&self, parts: &mut Parts, [wide, narrow]: [&str; 2], bias: bool) {
+    pub(super) fn two_matrices(&self, parts: &mut Parts, [wide, narrow]: [&str; 2], bias: bool) {
         let (hidden, ffn) = (u64::from(self.hidden), u64::from(self.ffn));
         parts.linear(wide, (ffn, hidden), bias, TensorKind::Mlp);
         parts.linear(narrow, (hidden, ffn), bias, TensorKind::Mlp);
