@@ -4,6 +4,7 @@ mod beside;
 mod configs;
 mod files;
 mod hostile;
+mod own_words;
 mod page;
 mod same_tensors;
 mod scenarios;

@@ -385,6 +385,12 @@ pub const KNOWN: &[Known] = &[
         counted(llama("minitron-4b", (32, 3072, 9216), (24, 8), 256_000), 4_190_509_056),
         Family::Nemotron,
     ),
+    // Its window is as long as its longest sequence.
+    Known {
+        family: Family::Phimoe,
+        experts: Some((16, 2)),
+        ..counted(llama("phi-3.5-moe", (32, 4096, 6400), (32, 8), 32_064), 41_873_153_344)
+    },
     from(
         of(
             counted(
@@ -452,7 +458,8 @@ impl Known {
         let (heads, kv_heads, head_dim) = self.heads;
         // Qwen3 has norms instead; its width of a head is not the residual stream's share.
         let qwen3 = self.family == Family::Qwen && self.name.starts_with("qwen3");
-        let open = matches!(self.family, Family::Qwen | Family::Glm4Moe | Family::Glm4MoeNormed);
+        let open = matches!(self.family, Family::Qwen | Family::Glm4Moe | Family::Glm4MoeNormed)
+            || self.family == Family::Phimoe;
         let biased = open || self.family.has_qkv_bias();
         Card {
             name: self.name.to_owned(),

@@ -352,6 +352,7 @@ fn compression(source: &Source<'_>) -> Compression {
 
 fn mixture(card: &Card, experts: Experts, source: &Source<'_>, ranks: u32) -> Mixture {
     let (hidden, width) = (u64::from(card.hidden), u64::from(experts.ffn));
+    let [at, router] = card.family.mixture_names();
     let matrix = |name: String, rows, columns, split| {
         let mut tensors =
             vec![Tensor { rows, columns, split, product: true, heads: None, least: 0 }];
@@ -362,7 +363,7 @@ fn mixture(card: &Card, experts: Experts, source: &Source<'_>, ranks: u32) -> Mi
         Module { name, tensors, adapter: None, packs: true }
     };
     let one = |index: u32| {
-        let path = format!("{}mlp.experts.{index}", source.prefix);
+        let path = format!("{}{at}.experts.{index}", source.prefix);
         FeedForward {
             up_proj: vec![matrix(format!("{path}.gate_up_proj"), 2 * width, hidden, Split::Rows)],
             down_proj: matrix(format!("{path}.down_proj"), hidden, width, Split::Columns),
@@ -378,7 +379,6 @@ fn mixture(card: &Card, experts: Experts, source: &Source<'_>, ranks: u32) -> Mi
         let weighs = weighed.then(|| source.take("mlp.shared_expert_gate", Split::Whole, true));
         (source.feed_forward(&[&gate, &up], &down, &activation), weighs)
     });
-    let router = if source.has("mlp.router") { "mlp.router" } else { "mlp.gate" };
     let router = source.take(router, Split::Whole, true);
     Mixture { router, experts: (0..experts.count / ranks.max(1)).map(one).collect(), shared }
 }

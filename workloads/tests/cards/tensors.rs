@@ -62,7 +62,7 @@ fn a_tensor_says_its_module_block_and_kind() {
 
 #[test]
 fn experts_are_stored_one_by_one() {
-    for name in ["mixtral-8x7b", "mixtral-8x22b", "qwen3-30b-a3b"] {
+    for name in ["mixtral-8x7b", "mixtral-8x22b", "qwen3-30b-a3b", "phi-3.5-moe"] {
         let card = known(name).expect("it is known").card();
         let experts = card.experts.expect("it has experts");
         let stored: Vec<_> = card.stored().collect();

@@ -61,6 +61,7 @@ struct Raw {
     tie_word_embeddings: Option<bool>,
     attention_bias: Option<bool>,
     mlp_bias: Option<bool>,
+    lm_head_bias: Option<bool>,
     qkv_bias: Option<bool>,
     num_local_experts: Option<u32>,
     num_experts: Option<u32>,
@@ -124,7 +125,7 @@ fn repeats<'de, D: Deserializer<'de>>(value: D) -> Result<Option<u32>, D::Error>
 
 /// The types of model that are read, with their families; [`Config::family`] tells those apart
 /// that a type has several of.
-const TYPES: [(&str, Family); 45] = [
+const TYPES: [(&str, Family); 46] = [
     ("gpt2", Family::Gpt2),
     ("llama", Family::Llama),
     ("gemma", Family::Llama),
@@ -170,6 +171,7 @@ const TYPES: [(&str, Family); 45] = [
     ("ministral3", Family::Mistral),
     ("arcee", Family::Arcee),
     ("nemotron", Family::Nemotron),
+    ("phimoe", Family::Phimoe),
 ];
 
 /// Reads a config.
@@ -373,7 +375,7 @@ impl Config<'_> {
             }),
             qkv_bias: match model_type {
                 "llama" | "granite" | "smollm3" | "glm4_moe" | "solar_open" | "arcee"
-                | "nemotron" => raw.attention_bias.unwrap_or(false),
+                | "nemotron" | "phimoe" => raw.attention_bias.unwrap_or(false),
                 "glm" | "glm4" | "seed_oss" => raw.attention_bias.unwrap_or(true),
                 "stablelm" => raw.use_qkv_bias.unwrap_or(false),
                 "qwen2" | "qwen2_moe" => true,

@@ -18,6 +18,8 @@ C=[
  ('solar_open',{k:v for k,v in MOE.items() if k!='first_k_dense_replace'}),
  ('glm4_moe_lite',dict(H,num_key_value_heads=4,moe_intermediate_size=48,n_routed_experts=6,num_experts_per_tok=2,n_shared_experts=1,q_lora_rank=24,kv_lora_rank=16,qk_rope_head_dim=8,v_head_dim=16,qk_nope_head_dim=8)),
  ('arcee',dict(K,attention_bias=True)),('nemotron',dict(K,head_dim=16)),
+ ('phimoe',dict(K,num_local_experts=6,num_experts_per_tok=2,attention_bias=True,lm_head_bias=True)),
+ ('phimoe_plain',dict(_t='phimoe',num_local_experts=6,num_experts_per_tok=2,**K)),
  ('seed_oss',dict(K,head_dim=16)),('ernie4_5',dict(K,head_dim=16)),('ministral3',dict(K,head_dim=16)),
 ]
 out=sys.argv[1]

@@ -89,6 +89,9 @@ pub enum Family {
     Arcee,
     /// As [`Family::Arcee`] with LayerNorm.
     Nemotron,
+    /// As [`Family::Mixtral`] with LayerNorm; with biases on the four matrices of attention and the
+    /// head's if it says so.
+    Phimoe,
 }
 
 /// What a norm computes of a row, and what weights it has.
@@ -150,7 +153,7 @@ pub enum Biases {
 
 impl Family {
     /// Every family.
-    pub const ALL: [Family; 30] = [
+    pub const ALL: [Family; 31] = [
         Family::Gpt2,
         Family::Llama,
         Family::Mistral,
@@ -181,6 +184,7 @@ impl Family {
         Family::Olmoe,
         Family::Arcee,
         Family::Nemotron,
+        Family::Phimoe,
     ];
 
     /// The word used in tables and messages.
@@ -216,6 +220,7 @@ impl Family {
             Family::Olmoe => "olmoe",
             Family::Arcee => "arcee",
             Family::Nemotron => "nemotron",
+            Family::Phimoe => "phimoe",
         }
     }
 
@@ -270,7 +275,7 @@ impl Family {
         use Family::*;
         match self {
             Gpt2 | Opt | Bloom | Bert | Roberta | GptNeox | Falcon | Falcon40b | Phi | Gptj
-            | Starcoder2 | Stablelm | Nemotron => NormKind::Layer { biased: true },
+            | Starcoder2 | Stablelm | Nemotron | Phimoe => NormKind::Layer { biased: true },
             Cohere | CohereNormed => NormKind::Layer { biased: false },
             _ => NormKind::Rms,
         }
@@ -309,7 +314,7 @@ impl Family {
             Gpt2 | Opt | Bloom | Bert | Roberta | GptNeox | Phi | Starcoder2 => Biases::All,
             Gptj => Biases::Feed,
             GptOss => Biases::Attention,
-            Llama | Arcee | Nemotron => Biases::OpenAttention,
+            Llama | Arcee | Nemotron | Phimoe => Biases::OpenAttention,
             Qwen | Glm4 | Glm4Moe | Glm4MoeNormed | Stablelm => Biases::OpenQkv,
             _ => Biases::None,
         }
@@ -340,9 +345,13 @@ impl Family {
         !self.is_causal()
     }
 
-    /// Whether a head of its own has a bias.
-    pub const fn head_has_bias(self) -> bool {
-        matches!(self, Family::Phi | Family::Gptj)
+    /// Whether a head of its own has a bias; where that is open, `qkv_bias` says so too.
+    pub const fn head_has_bias(self, qkv_bias: bool) -> bool {
+        match self {
+            Family::Phi | Family::Gptj => true,
+            Family::Phimoe => qkv_bias,
+            _ => false,
+        }
     }
 
     /// Whether the head uses the embedding's matrix, unless a model says otherwise.
@@ -373,7 +382,7 @@ impl Family {
     /// Whether blocks may have experts, and whether they must.
     pub const fn experts(self) -> (bool, bool) {
         match self {
-            Family::Mixtral | Family::GptOss | Family::Olmoe => (true, true),
+            Family::Mixtral | Family::GptOss | Family::Olmoe | Family::Phimoe => (true, true),
             Family::Qwen | Family::Deepseek | Family::Glm4Moe | Family::Glm4MoeNormed => {
                 (true, false)
             }

@@ -139,6 +139,14 @@ impl Family {
             _ => None,
         }
     }
+
+    /// What is called below a block what its experts lie in, and its router.
+    pub(crate) const fn mixture_names(self) -> [&'static str; 2] {
+        match self {
+            Family::GptOss | Family::Phimoe => ["mlp", "mlp.router"],
+            _ => ["mlp", "mlp.gate"],
+        }
+    }
 }
 
 impl Card {
@@ -219,7 +227,7 @@ impl Card {
             }
         }
         if !self.tied {
-            let bias = self.family.head_has_bias();
+            let bias = self.family.head_has_bias(self.qkv_bias);
             behind.linear("lm_head", (vocab, hidden), bias, TensorKind::Head);
         }
         (before.0, behind.0)

@@ -118,7 +118,8 @@ pub(super) const fn names(family: Family) -> Names {
         | Family::Glm4Moe
         | Family::Glm4MoeNormed
         | Family::Stablelm
-        | Family::Olmoe => LLAMA,
+        | Family::Olmoe
+        | Family::Phimoe => LLAMA,
     }
 }
 

@@ -95,6 +95,12 @@ impl Config<'_> {
                 self.only("attention_out_bias", &raw.attention_out_bias, false, why);
                 self.only("mlp_bias", &raw.mlp_bias, false, "the feed-forward part has none");
             }
+            "phimoe" => {
+                let (head, attention) = (raw.lm_head_bias, raw.attention_bias);
+                let why = "the head has a bias where attention has biases, and none otherwise";
+                let biased = attention.unwrap_or(false);
+                self.only("lm_head_bias", &Some(head.unwrap_or(false)), biased, why);
+            }
             "minimax_m2" => {
                 self.only("use_qk_norm", &raw.use_qk_norm, true, "queries and keys have norms");
             }

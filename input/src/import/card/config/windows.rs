@@ -23,7 +23,9 @@ impl Config<'_> {
         let raw = self.raw;
         let is_qwen = matches!(model_type, "qwen2" | "qwen2_moe" | "qwen3" | "qwen3_moe");
         let has_windows = match model_type {
-            "mistral" | "mixtral" | "phi3" | "gpt_oss" | "gemma2" | "gemma3_text" => true,
+            "mistral" | "mixtral" | "phi3" | "phimoe" | "gpt_oss" | "gemma2" | "gemma3_text" => {
+                true
+            }
             "ministral3" | "starcoder2" | "cohere2" | "olmo3" | "exaone4" => true,
             _ => is_qwen && raw.use_sliding_window == Some(true),
         };

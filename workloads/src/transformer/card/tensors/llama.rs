@@ -123,12 +123,16 @@ impl Card {
     fn experts(&self, parts: &mut Parts, experts: &Experts, layout: Layout) {
         let (hidden, ffn, count) =
             (u64::from(self.hidden), u64::from(experts.ffn), u64::from(experts.count));
-        // Mixtral's files are older than its class.
-        let old = layout == Layout::Stored && self.family == Family::Mixtral;
-        let at = if old { "block_sparse_moe" } else { "mlp" };
+        // Their files are older than their classes.
+        let are_older = matches!(self.family, Family::Mixtral | Family::Phimoe);
+        let old = layout == Layout::Stored && are_older;
+        let [at, gate] = match old {
+            true => ["block_sparse_moe", "block_sparse_moe.gate"],
+            false => self.family.mixture_names(),
+        };
         let expert = TensorKind::Expert;
         let router = |parts: &mut Parts| {
-            parts.linear(&format!("{at}.gate"), (count, hidden), false, TensorKind::Router);
+            parts.linear(gate, (count, hidden), false, TensorKind::Router);
         };
         let is_behind = self.family.has_plain_shared();
         if !is_behind {
@@ -136,8 +140,10 @@ impl Card {
         }
         match layout {
             Layout::Loaded => {
-                parts.push("mlp.experts.gate_up_proj", &[count, 2 * ffn, hidden], expert);
-                parts.push("mlp.experts.down_proj", &[count, hidden, ffn], expert);
+                let [up_proj, down_proj] = ["gate_up_proj", "down_proj"];
+                let shape = [count, 2 * ffn, hidden];
+                parts.push(format!("{at}.experts.{up_proj}"), &shape, expert);
+                parts.push(format!("{at}.experts.{down_proj}"), &[count, hidden, ffn], expert);
             }
             Layout::Stored if old => {
                 for index in 0..count {

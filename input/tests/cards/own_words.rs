@@ -1,0 +1,36 @@
+//! Types whose configs have words of their own, as published: the known cards, and what of them is
+//! refused.
+
+use crate::files::file;
+use tiersim_input::import::card::{ModelFiles, read_model};
+use tiersim_workloads::transformer::known::known;
+
+fn read(name: &str, text: &str) -> Result<ModelFiles, String> {
+    let path = file(&format!("own-{name}"), &format!("{name}.config.json"), text);
+    read_model(&path, None).map_err(|problems| problems.to_string())
+}
+
+/// A config that means the known card of the same name.
+fn check(name: &str, text: &str) {
+    let read = read(name, text).unwrap_or_else(|problems| panic!("{problems}"));
+    assert_eq!(read.card, known(name).expect("it is known").card());
+}
+
+/// `text` with `from` as `to` is refused, for that reason.
+fn refuses(text: &str, (from, to): (&str, &str), why: &str) {
+    assert!(text.contains(from), "{from}");
+    let problems = read("refused", &text.replace(from, to)).expect_err("it is refused");
+    assert!(problems.contains(why), "{problems}");
+}
+
+#[test]
+fn biases_of_phi_moe_are_of_attention_and_head_alike() {
+    let text = r#"{"model_type": "phimoe", "attention_bias": true, "hidden_size": 4096,
+        "intermediate_size": 6400, "lm_head_bias": true, "num_attention_heads": 32,
+        "num_experts_per_tok": 2, "num_hidden_layers": 32, "num_key_value_heads": 8,
+        "num_local_experts": 16, "sliding_window": null, "vocab_size": 32064}"#;
+    check("phi-3.5-moe", text);
+    let why = "the head has a bias where attention has biases";
+    refuses(text, (r#""lm_head_bias": true"#, r#""lm_head_bias": false"#), why);
+    refuses(text, (r#""attention_bias": true"#, r#""attention_bias": false"#), why);
+}
