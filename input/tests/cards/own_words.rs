@@ -34,3 +34,23 @@ fn biases_of_phi_moe_are_of_attention_and_head_alike() {
     refuses(text, (r#""lm_head_bias": true"#, r#""lm_head_bias": false"#), why);
     refuses(text, (r#""attention_bias": true"#, r#""attention_bias": false"#), why);
 }
+
+#[test]
+fn experts_of_granite_are_stored_together() {
+    check(
+        "granite-3.0-3b-a800m",
+        r#"{"model_type": "granitemoe", "attention_bias": false, "hidden_size": 1536,
+            "intermediate_size": 512, "num_attention_heads": 24, "num_experts_per_tok": 8,
+            "num_hidden_layers": 32, "num_key_value_heads": 8, "num_local_experts": 40,
+            "tie_word_embeddings": true, "vocab_size": 49155}"#,
+    );
+    let card = known("granite-3.0-3b-a800m").expect("it is known").card();
+    let stored: Vec<_> = card.stored().filter(|tensor| tensor.block == Some(31)).collect();
+    let shape = |name: &str| {
+        let name = format!("model.layers.31.block_sparse_moe.{name}.weight");
+        stored.iter().find(|tensor| tensor.name == name).map(|tensor| tensor.shape.clone())
+    };
+    assert_eq!(shape("input_linear"), Some(vec![40, 1024, 1536]));
+    assert_eq!(shape("output_linear"), Some(vec![40, 1536, 512]));
+    assert_eq!(shape("router.layer"), Some(vec![40, 1536]));
+}

@@ -385,6 +385,12 @@ pub const KNOWN: &[Known] = &[
         counted(llama("minitron-4b", (32, 3072, 9216), (24, 8), 256_000), 4_190_509_056),
         Family::Nemotron,
     ),
+    Known {
+        family: Family::Granitemoe,
+        tied: true,
+        experts: Some((40, 8)),
+        ..counted(llama("granite-3.0-3b-a800m", (32, 1536, 512), (24, 8), 49_155), 3_298_793_472)
+    },
     // Its window is as long as its longest sequence.
     Known {
         family: Family::Phimoe,

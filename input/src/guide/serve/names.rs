@@ -78,7 +78,7 @@ pub(in crate::guide) fn sglang_flag(word: &'static str) -> &'static str {
 }
 
 /// Checkpoints of known models, as hubs have them.
-const CHECKPOINTS: [(&str, &str); 73] = [
+const CHECKPOINTS: [(&str, &str); 74] = [
     ("gpt2", "openai-community/gpt2"),
     ("gpt2-medium", "openai-community/gpt2-medium"),
     ("gpt2-large", "openai-community/gpt2-large"),
@@ -139,6 +139,7 @@ const CHECKPOINTS: [(&str, &str); 73] = [
     ("starcoder2-15b", "bigcode/starcoder2-15b"),
     ("minitron-4b", "nvidia/Minitron-4B-Base"),
     ("phi-3.5-moe", "microsoft/Phi-3.5-MoE-instruct"),
+    ("granite-3.0-3b-a800m", "ibm-granite/granite-3.0-3b-a800m-base"),
     ("pythia-6.9b", "EleutherAI/pythia-6.9b"),
     ("gpt-neox-20b", "EleutherAI/gpt-neox-20b"),
     ("gpt-j-6b", "EleutherAI/gpt-j-6b"),

@@ -125,7 +125,7 @@ fn repeats<'de, D: Deserializer<'de>>(value: D) -> Result<Option<u32>, D::Error>
 
 /// The types of model that are read, with their families; [`Config::family`] tells those apart
 /// that a type has several of.
-const TYPES: [(&str, Family); 46] = [
+const TYPES: [(&str, Family); 47] = [
     ("gpt2", Family::Gpt2),
     ("llama", Family::Llama),
     ("gemma", Family::Llama),
@@ -172,6 +172,7 @@ const TYPES: [(&str, Family); 46] = [
     ("arcee", Family::Arcee),
     ("nemotron", Family::Nemotron),
     ("phimoe", Family::Phimoe),
+    ("granitemoe", Family::Granitemoe),
 ];
 
 /// Reads a config.
@@ -261,6 +262,7 @@ fn beside_llama(model_type: &str) -> Option<&'static str> {
     match model_type {
         "gemma" => Some("its gate is GeLU and its norms add one: eager kernels count as Llama's"),
         "gemma2" => Some("what it caps logits and scores with is left out"),
+        "granitemoe" => Some("what it multiplies sums by is left out"),
         "granite" => Some("what it multiplies sums by is left out: eager kernels count as Llama's"),
         "olmo2" | "olmo3" | "olmoe" | "minimax_m2" => {
             Some("what ranks of a tensor group tell each other for norms of all heads is left out")
@@ -375,7 +377,7 @@ impl Config<'_> {
             }),
             qkv_bias: match model_type {
                 "llama" | "granite" | "smollm3" | "glm4_moe" | "solar_open" | "arcee"
-                | "nemotron" | "phimoe" => raw.attention_bias.unwrap_or(false),
+                | "nemotron" | "phimoe" | "granitemoe" => raw.attention_bias.unwrap_or(false),
                 "glm" | "glm4" | "seed_oss" => raw.attention_bias.unwrap_or(true),
                 "stablelm" => raw.use_qkv_bias.unwrap_or(false),
                 "qwen2" | "qwen2_moe" => true,

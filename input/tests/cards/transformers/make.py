@@ -20,6 +20,7 @@ C=[
  ('arcee',dict(K,attention_bias=True)),('nemotron',dict(K,head_dim=16)),
  ('phimoe',dict(K,num_local_experts=6,num_experts_per_tok=2,attention_bias=True,lm_head_bias=True)),
  ('phimoe_plain',dict(_t='phimoe',num_local_experts=6,num_experts_per_tok=2,**K)),
+ ('granitemoe',dict(K,num_local_experts=6,num_experts_per_tok=2)),
  ('seed_oss',dict(K,head_dim=16)),('ernie4_5',dict(K,head_dim=16)),('ministral3',dict(K,head_dim=16)),
 ]
 out=sys.argv[1]

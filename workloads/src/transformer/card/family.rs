@@ -92,6 +92,8 @@ pub enum Family {
     /// As [`Family::Mixtral`] with LayerNorm; with biases on the four matrices of attention and the
     /// head's if it says so.
     Phimoe,
+    /// As [`Family::Mixtral`]; with biases on the four matrices of attention if it says so.
+    Granitemoe,
 }
 
 /// What a norm computes of a row, and what weights it has.
@@ -153,7 +155,7 @@ pub enum Biases {
 
 impl Family {
     /// Every family.
-    pub const ALL: [Family; 31] = [
+    pub const ALL: [Family; 32] = [
         Family::Gpt2,
         Family::Llama,
         Family::Mistral,
@@ -185,6 +187,7 @@ impl Family {
         Family::Arcee,
         Family::Nemotron,
         Family::Phimoe,
+        Family::Granitemoe,
     ];
 
     /// The word used in tables and messages.
@@ -221,6 +224,7 @@ impl Family {
             Family::Arcee => "arcee",
             Family::Nemotron => "nemotron",
             Family::Phimoe => "phimoe",
+            Family::Granitemoe => "granitemoe",
         }
     }
 
@@ -314,7 +318,7 @@ impl Family {
             Gpt2 | Opt | Bloom | Bert | Roberta | GptNeox | Phi | Starcoder2 => Biases::All,
             Gptj => Biases::Feed,
             GptOss => Biases::Attention,
-            Llama | Arcee | Nemotron | Phimoe => Biases::OpenAttention,
+            Llama | Arcee | Nemotron | Phimoe | Granitemoe => Biases::OpenAttention,
             Qwen | Glm4 | Glm4Moe | Glm4MoeNormed | Stablelm => Biases::OpenQkv,
             _ => Biases::None,
         }
@@ -382,7 +386,8 @@ impl Family {
     /// Whether blocks may have experts, and whether they must.
     pub const fn experts(self) -> (bool, bool) {
         match self {
-            Family::Mixtral | Family::GptOss | Family::Olmoe | Family::Phimoe => (true, true),
+            Family::Mixtral | Family::GptOss | Family::Olmoe => (true, true),
+            Family::Phimoe | Family::Granitemoe => (true, true),
             Family::Qwen | Family::Deepseek | Family::Glm4Moe | Family::Glm4MoeNormed => {
                 (true, false)
             }

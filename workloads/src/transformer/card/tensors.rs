@@ -144,6 +144,7 @@ impl Family {
     pub(crate) const fn mixture_names(self) -> [&'static str; 2] {
         match self {
             Family::GptOss | Family::Phimoe => ["mlp", "mlp.router"],
+            Family::Granitemoe => ["block_sparse_moe", "block_sparse_moe.router"],
             _ => ["mlp", "mlp.gate"],
         }
     }

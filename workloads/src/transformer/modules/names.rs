@@ -119,7 +119,8 @@ pub(super) const fn names(family: Family) -> Names {
         | Family::Glm4MoeNormed
         | Family::Stablelm
         | Family::Olmoe
-        | Family::Phimoe => LLAMA,
+        | Family::Phimoe
+        | Family::Granitemoe => LLAMA,
     }
 }
 

@@ -42,7 +42,7 @@ impl Config<'_> {
             Family::Llama | Family::Olmo2 | Family::Olmoe | Family::Cohere => {
                 Some(said.unwrap_or(heads))
             }
-            Family::Arcee | Family::Nemotron => Some(said.unwrap_or(heads)),
+            Family::Arcee | Family::Nemotron | Family::Granitemoe => Some(said.unwrap_or(heads)),
             _ => self.number(keys_of("kv_heads"), &[said]),
         }
     }

@@ -123,16 +123,23 @@ impl Card {
     fn experts(&self, parts: &mut Parts, experts: &Experts, layout: Layout) {
         let (hidden, ffn, count) =
             (u64::from(self.hidden), u64::from(experts.ffn), u64::from(experts.count));
-        // Their files are older than their classes.
+        // Some files are older than their classes.
         let are_older = matches!(self.family, Family::Mixtral | Family::Phimoe);
         let old = layout == Layout::Stored && are_older;
-        let [at, gate] = match old {
-            true => ["block_sparse_moe", "block_sparse_moe.gate"],
-            false => self.family.mixture_names(),
+        let [at, gate] = match self.family {
+            _ if old => ["block_sparse_moe", "block_sparse_moe.gate"],
+            Family::Granitemoe if layout == Layout::Stored => {
+                ["block_sparse_moe", "block_sparse_moe.router.layer"]
+            }
+            _ => self.family.mixture_names(),
         };
         let expert = TensorKind::Expert;
         let router = |parts: &mut Parts| {
             parts.linear(gate, (count, hidden), false, TensorKind::Router);
+        };
+        let together = |parts: &mut Parts, [up_proj, down_proj]: [&str; 2]| {
+            parts.push(format!("{at}.{up_proj}"), &[count, 2 * ffn, hidden], expert);
+            parts.push(format!("{at}.{down_proj}"), &[count, hidden, ffn], expert);
         };
         let is_behind = self.family.has_plain_shared();
         if !is_behind {
@@ -140,10 +147,10 @@ impl Card {
         }
         match layout {
             Layout::Loaded => {
-                let [up_proj, down_proj] = ["gate_up_proj", "down_proj"];
-                let shape = [count, 2 * ffn, hidden];
-                parts.push(format!("{at}.experts.{up_proj}"), &shape, expert);
-                parts.push(format!("{at}.experts.{down_proj}"), &[count, hidden, ffn], expert);
+                together(parts, ["experts.gate_up_proj", "experts.down_proj"]);
+            }
+            Layout::Stored if self.family == Family::Granitemoe => {
+                together(parts, ["input_linear.weight", "output_linear.weight"]);
             }
             Layout::Stored if old => {
                 for index in 0..count {
