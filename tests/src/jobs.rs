@@ -73,7 +73,7 @@ fn card(dice: &mut Dice, tensor: u32, layers: u32) -> Card {
         count: dice.pick(&[4, 8]),
         active: dice.within(1..=2),
         ffn,
-        shared: if must { 0 } else { dice.within(0..=1) },
+        shared: if family.may_share() { dice.within(0..=1) } else { 0 },
         dense_first: 0,
     });
     Card {

@@ -54,3 +54,33 @@ fn experts_of_granite_are_stored_together() {
     assert_eq!(shape("output_linear"), Some(vec![40, 1536, 512]));
     assert_eq!(shape("router.layer"), Some(vec![40, 1536]));
 }
+
+#[test]
+fn llama_4_attends_within_chunks_and_has_experts_in_all_blocks() {
+    let text = r#"{"model_type": "llama4", "text_config": {"model_type": "llama4_text",
+        "attention_bias": false, "attention_chunk_size": 8192, "head_dim": 128,
+        "hidden_size": 5120, "interleave_moe_layer_step": 1, "intermediate_size": 8192,
+        "intermediate_size_mlp": 16384, "no_rope_layers": [], "num_attention_heads": 40,
+        "num_experts_per_tok": 1, "num_hidden_layers": 48, "num_key_value_heads": 8,
+        "num_local_experts": 16, "use_qk_norm": true, "vocab_size": 202048},
+        "tie_word_embeddings": false, "torch_dtype": "bfloat16"}"#;
+    check("llama-4-scout", text);
+    let remarks = read("scout", text).expect("it is read").remarks;
+    assert!(
+        remarks.iter().any(|remark| remark.contains("chunks of 8192 positions")),
+        "{remarks:?}"
+    );
+    let windows = |chunk: &str, turned: &str| {
+        let text = text.replace("8192, \"head", &format!("{chunk}, \"head"));
+        let text = text.replace("[]", turned).replace(": 48", ": 4");
+        let card = read("chunks", &text).expect("it is read").card;
+        (card.window, card.full_attention_every)
+    };
+    assert_eq!(windows("64", "[]"), (Some(64), Some(4)));
+    assert_eq!(windows("64", "[1, 0, 1, 0]"), (Some(64), Some(2)));
+    assert_eq!(windows("64", "[1, 1, 1, 1]"), (Some(64), None));
+    assert_eq!(windows("null", "[]"), (None, None));
+    refuses(text, ("step\": 1", "step\": 2"), "every block has experts");
+    refuses(text, ("[]", "[], \"moe_layers\": [1, 3]"), "every block has experts");
+    refuses(text, ("norm\": true", "norm\": false"), "queries and keys have norms");
+}

@@ -386,6 +386,15 @@ pub const KNOWN: &[Known] = &[
         Family::Nemotron,
     ),
     Known {
+        family: Family::Llama4,
+        heads: (40, 8, 128),
+        experts: Some((16, 1)),
+        mixed: Some((1, 0, 8192)),
+        window: Some(8192),
+        full_attention_every: Some(4),
+        ..counted(llama("llama-4-scout", (48, 5120, 8192), (40, 8), 202_048), 107_769_861_120)
+    },
+    Known {
         family: Family::Granitemoe,
         tied: true,
         experts: Some((40, 8)),

@@ -371,9 +371,9 @@ fn mixture(card: &Card, experts: Experts, source: &Source<'_>, ranks: u32) -> Mi
             width: width.into(),
         }
     };
-    let names = ["mlp.shared_expert", "mlp.shared_experts"].into_iter();
+    let names = ["shared_expert", "shared_experts"].into_iter();
     let shared = names.map(|name| (name, ["gate_proj", "up_proj", "down_proj", "act_fn"]));
-    let mut shared = shared.map(|(name, parts)| parts.map(|part| format!("{name}.{part}")));
+    let mut shared = shared.map(|(name, parts)| parts.map(|part| format!("{at}.{name}.{part}")));
     let shared = shared.find(|[gate, ..]| source.has(gate)).map(|[gate, up, down, activation]| {
         let weighed = source.has("mlp.shared_expert_gate");
         let weighs = weighed.then(|| source.take("mlp.shared_expert_gate", Split::Whole, true));

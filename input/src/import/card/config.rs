@@ -86,6 +86,13 @@ struct Raw {
     use_sliding_window: Option<bool>,
     max_window_layers: Option<u32>,
     layer_types: Option<Vec<String>>,
+    /// As with `q_lora_rank`.
+    #[serde(default, deserialize_with = "said")]
+    attention_chunk_size: Option<Option<u32>>,
+    no_rope_layers: Option<Vec<u32>>,
+    no_rope_layer_interval: Option<u32>,
+    moe_layers: Option<Vec<u32>>,
+    interleave_moe_layer_step: Option<u32>,
     #[serde(alias = "_sliding_window_pattern", default, deserialize_with = "repeats")]
     sliding_window_pattern: Option<u32>,
     do_layer_norm_before: Option<bool>,
@@ -125,7 +132,7 @@ fn repeats<'de, D: Deserializer<'de>>(value: D) -> Result<Option<u32>, D::Error>
 
 /// The types of model that are read, with their families; [`Config::family`] tells those apart
 /// that a type has several of.
-const TYPES: [(&str, Family); 47] = [
+const TYPES: [(&str, Family); 48] = [
     ("gpt2", Family::Gpt2),
     ("llama", Family::Llama),
     ("gemma", Family::Llama),
@@ -173,6 +180,7 @@ const TYPES: [(&str, Family); 47] = [
     ("nemotron", Family::Nemotron),
     ("phimoe", Family::Phimoe),
     ("granitemoe", Family::Granitemoe),
+    ("llama4_text", Family::Llama4),
 ];
 
 /// Reads a config.
@@ -242,8 +250,10 @@ fn keys_of(field: &str) -> &'static [&'static str] {
         "head_dim" => &["head_dim", "n_head", "num_attention_heads"],
         "vocab" => &["vocab_size"],
         "positions" => &["n_positions", "max_position_embeddings"],
-        "window" => &["sliding_window"],
-        "full_attention_every" => &["layer_types", "sliding_window_pattern", "sliding_window"],
+        "window" => &["sliding_window", "attention_chunk_size"],
+        "full_attention_every" => {
+            &["layer_types", "no_rope_layer_interval", "sliding_window_pattern", "sliding_window"]
+        }
         "experts.count" => &["num_local_experts", "num_experts", "n_routed_experts"],
         "experts.active" => &["num_experts_per_tok"],
         "experts.ffn" => &["moe_intermediate_size", "intermediate_size"],
@@ -377,7 +387,9 @@ impl Config<'_> {
             }),
             qkv_bias: match model_type {
                 "llama" | "granite" | "smollm3" | "glm4_moe" | "solar_open" | "arcee"
-                | "nemotron" | "phimoe" | "granitemoe" => raw.attention_bias.unwrap_or(false),
+                | "nemotron" | "phimoe" | "granitemoe" | "llama4_text" => {
+                    raw.attention_bias.unwrap_or(false)
+                }
                 "glm" | "glm4" | "seed_oss" => raw.attention_bias.unwrap_or(true),
                 "stablelm" => raw.use_qkv_bias.unwrap_or(false),
                 "qwen2" | "qwen2_moe" => true,

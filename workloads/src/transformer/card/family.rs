@@ -94,6 +94,10 @@ pub enum Family {
     Phimoe,
     /// As [`Family::Mixtral`]; with biases on the four matrices of attention if it says so.
     Granitemoe,
+    /// As [`Family::Mixtral`], with experts that every token goes through unweighed beside the
+    /// others, and a norm of every head's queries and keys, without weights; with biases on the
+    /// four matrices of attention if it says so.
+    Llama4,
 }
 
 /// What a norm computes of a row, and what weights it has.
@@ -134,6 +138,8 @@ pub enum HeadNorms {
     Own,
     /// Of all heads of a token together.
     Together,
+    /// Of each head, without weights.
+    Weightless,
 }
 
 /// Which matrices of a block have biases.
@@ -155,7 +161,7 @@ pub enum Biases {
 
 impl Family {
     /// Every family.
-    pub const ALL: [Family; 32] = [
+    pub const ALL: [Family; 33] = [
         Family::Gpt2,
         Family::Llama,
         Family::Mistral,
@@ -188,6 +194,7 @@ impl Family {
         Family::Nemotron,
         Family::Phimoe,
         Family::Granitemoe,
+        Family::Llama4,
     ];
 
     /// The word used in tables and messages.
@@ -225,6 +232,7 @@ impl Family {
             Family::Nemotron => "nemotron",
             Family::Phimoe => "phimoe",
             Family::Granitemoe => "granitemoe",
+            Family::Llama4 => "llama4",
         }
     }
 
@@ -306,6 +314,7 @@ impl Family {
                 Some(HeadNorms::Alike)
             }
             Family::CohereNormed => Some(HeadNorms::Own),
+            Family::Llama4 => Some(HeadNorms::Weightless),
             Family::Olmo2 | Family::Olmoe => Some(HeadNorms::Together),
             _ => None,
         }
@@ -318,7 +327,7 @@ impl Family {
             Gpt2 | Opt | Bloom | Bert | Roberta | GptNeox | Phi | Starcoder2 => Biases::All,
             Gptj => Biases::Feed,
             GptOss => Biases::Attention,
-            Llama | Arcee | Nemotron | Phimoe | Granitemoe => Biases::OpenAttention,
+            Llama | Arcee | Nemotron | Phimoe | Granitemoe | Llama4 => Biases::OpenAttention,
             Qwen | Glm4 | Glm4Moe | Glm4MoeNormed | Stablelm => Biases::OpenQkv,
             _ => Biases::None,
         }
@@ -387,12 +396,18 @@ impl Family {
     pub const fn experts(self) -> (bool, bool) {
         match self {
             Family::Mixtral | Family::GptOss | Family::Olmoe => (true, true),
-            Family::Phimoe | Family::Granitemoe => (true, true),
+            Family::Phimoe | Family::Granitemoe | Family::Llama4 => (true, true),
             Family::Qwen | Family::Deepseek | Family::Glm4Moe | Family::Glm4MoeNormed => {
                 (true, false)
             }
             _ => (false, false),
         }
+    }
+
+    /// Whether blocks may have experts that every token goes through, beside those that it is given
+    /// to.
+    pub const fn may_share(self) -> bool {
+        matches!(self, Family::Qwen | Family::Llama4) || self.has_plain_shared()
     }
 
     /// Whether blocks in front may be without experts, and experts that every token goes through

@@ -187,7 +187,7 @@ impl Card {
             Some(_) if !may => {
                 add("experts", format!("{word} has no experts"), "take mixtral or qwen");
             }
-            Some(experts) if experts.shared > 0 && must => {
+            Some(experts) if experts.shared > 0 && !self.family.may_share() => {
                 add("experts.shared", format!("{word} has no shared experts"), "take qwen");
             }
             Some(experts) if experts.ffn != self.ffn && experts.dense_first == 0 => {

@@ -145,6 +145,7 @@ impl Family {
         match self {
             Family::GptOss | Family::Phimoe => ["mlp", "mlp.router"],
             Family::Granitemoe => ["block_sparse_moe", "block_sparse_moe.router"],
+            Family::Llama4 => ["feed_forward", "feed_forward.router"],
             _ => ["mlp", "mlp.gate"],
         }
     }

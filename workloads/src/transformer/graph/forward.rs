@@ -11,7 +11,7 @@
 use super::pass::{GraphBuilder, product};
 use super::state::{BlockState, End, Mlp};
 use crate::build::{ObjectAccess, change, read, write};
-use crate::transformer::card::Activation;
+use crate::transformer::card::{Activation, HeadNorms};
 use crate::transformer::format::Format;
 use crate::transformer::graph::saved::{Core, Normed, SavedFeedForward, Transformed};
 use crate::transformer::training::{Attention, Kernels};
@@ -48,6 +48,11 @@ impl GraphBuilder<'_> {
         for (&norm, &y) in block.head_norms.iter().zip(&qkv) {
             let touches = [self.weight(norm), change(y)];
             self.build.streaming("norm", self.module(norm), Streaming::Norm, &touches);
+        }
+        if self.shape.card.head_norms() == Some(HeadNorms::Weightless) {
+            for &y in qkv.iter().take(2) {
+                self.build.streaming("norm", block.attention, Streaming::Norm, &[change(y)]);
+            }
         }
         if self.shape.card.family.is_rotary() {
             let touches: Vec<ObjectAccess> = self.rotated(&qkv);

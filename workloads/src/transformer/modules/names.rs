@@ -120,7 +120,8 @@ pub(super) const fn names(family: Family) -> Names {
         | Family::Stablelm
         | Family::Olmoe
         | Family::Phimoe
-        | Family::Granitemoe => LLAMA,
+        | Family::Granitemoe
+        | Family::Llama4 => LLAMA,
     }
 }
 

@@ -2,6 +2,7 @@
 //! parts' gradients join the residual stream's.
 
 use crate::build::{ObjectAccess, change, read, write};
+use crate::transformer::card::HeadNorms;
 use crate::transformer::graph::pass::GraphBuilder;
 use crate::transformer::graph::saved::{Normed, SavedActivations, SavedFeed};
 use crate::transformer::graph::state::BlockState;
@@ -228,6 +229,13 @@ impl GraphBuilder<'_> {
         if self.shape.card.family.is_rotary() {
             let touches: Vec<ObjectAccess> = self.rotated(d_qkv);
             self.build.streaming("rotary_backward", block.attention, Streaming::Rotary, &touches);
+        }
+        if self.shape.card.head_norms() == Some(HeadNorms::Weightless) {
+            for (&y, &d) in kept.qkv.iter().zip(d_qkv).take(2) {
+                let touches = [read(y), change(d)];
+                let by = block.attention;
+                self.build.streaming("norm_backward", by, Streaming::Norm, &touches);
+            }
         }
         for ((&norm, &y), &d) in block.head_norms.iter().zip(&kept.qkv).zip(d_qkv) {
             let mut touches = vec![self.weight(norm), read(y), change(d)];

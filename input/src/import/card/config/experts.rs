@@ -45,7 +45,7 @@ impl Config<'_> {
             return Some(Some(self.deepseek_experts(model_type)?));
         }
         let count = match model_type {
-            "mixtral" | "gpt_oss" | "minimax_m2" | "phimoe" | "granitemoe" => {
+            "mixtral" | "gpt_oss" | "minimax_m2" | "phimoe" | "granitemoe" | "llama4_text" => {
                 self.number(&["num_local_experts"], &[raw.num_local_experts])
             }
             "qwen2_moe" | "qwen3_moe" | "olmoe" => {
@@ -73,6 +73,7 @@ impl Config<'_> {
                 }
                 width / ffn
             }
+            _ if model_type == "llama4_text" => 1,
             _ => 0,
         };
         Some(Some(Experts { count, active, ffn, shared, dense_first: 0 }))

@@ -95,6 +95,20 @@ impl Config<'_> {
                 self.only("attention_out_bias", &raw.attention_out_bias, false, why);
                 self.only("mlp_bias", &raw.mlp_bias, false, "the feed-forward part has none");
             }
+            "llama4_text" => {
+                let why = "every block has experts (Llama 4 Maverick's second blocks alone)";
+                match &raw.moe_layers {
+                    Some(_) => {
+                        let all = (0..raw.num_hidden_layers.unwrap_or(0)).collect();
+                        self.only("moe_layers", &raw.moe_layers, all, why);
+                    }
+                    None => {
+                        let step = "interleave_moe_layer_step";
+                        self.only(step, &raw.interleave_moe_layer_step, 1, why);
+                    }
+                }
+                self.only("use_qk_norm", &raw.use_qk_norm, true, "queries and keys have norms");
+            }
             "phimoe" => {
                 let (head, attention) = (raw.lm_head_bias, raw.attention_bias);
                 let why = "the head has a bias where attention has biases, and none otherwise";

@@ -64,6 +64,7 @@ impl Config<'_> {
         }
         match model_type {
             "qwen3" | "qwen3_moe" | "glm" | "glm4" | "seed_oss" => return Some(128),
+            "llama4_text" => return Some(128),
             "gemma" | "gemma2" | "gemma3_text" => return Some(256),
             _ => {}
         }

@@ -6,6 +6,7 @@ use crate::text::ron_text::shorten;
 /// What `layer_types` says of a layer.
 const FULL: &str = "full_attention";
 const SLIDING: &str = "sliding_attention";
+const CHUNKED: &str = "chunked_attention";
 
 /// Positions that a token attends to, if not all, and every how many-th layer attends to all
 /// nonetheless.
@@ -22,6 +23,9 @@ impl Config<'_> {
     ) -> Option<Windows> {
         let raw = self.raw;
         let is_qwen = matches!(model_type, "qwen2" | "qwen2_moe" | "qwen3" | "qwen3_moe");
+        if model_type == "llama4_text" {
+            return self.chunks(layers, remarks);
+        }
         let has_windows = match model_type {
             "mistral" | "mixtral" | "phi3" | "phimoe" | "gpt_oss" | "gemma2" | "gemma3_text" => {
                 true
@@ -55,6 +59,26 @@ impl Config<'_> {
         }
     }
 
+    /// Chunks of Llama 4, in blocks that turn queries and keys by position.
+    fn chunks(&mut self, layers: u32, remarks: &mut Vec<String>) -> Option<Windows> {
+        let raw = self.raw;
+        let Some(chunk) = raw.attention_chunk_size.unwrap_or(Some(8192)) else {
+            return Some((None, None));
+        };
+        remarks.push(format!(
+            "attention within chunks of {chunk} positions counts as that to a window of as many"
+        ));
+        let turned = raw.no_rope_layers.as_ref().filter(|turned| !turned.is_empty());
+        let by_turns = turned.map(|turned| {
+            let kinds = turned.iter().map(|&turned| if turned == 0 { FULL } else { CHUNKED });
+            kinds.take(layers as usize).map(str::to_owned).collect()
+        });
+        match raw.layer_types.clone().or(by_turns) {
+            Some(types) => self.listed(&types, layers, chunk, remarks),
+            None => Some((Some(chunk), Some(raw.no_rope_layer_interval.unwrap_or(4)))),
+        }
+    }
+
     /// As the list of all layers says.
     fn listed(
         &mut self,
@@ -69,7 +93,9 @@ impl Config<'_> {
             self.fault(&key, rule, "name each layer once");
             return None;
         }
-        if let Some(other) = types.iter().find(|of| ![FULL, SLIDING].contains(&of.as_str())) {
+        if let Some(other) =
+            types.iter().find(|of| ![FULL, SLIDING, CHUNKED].contains(&of.as_str()))
+        {
             let shown = shorten(other);
             let rule = format!(
                 "`layer_types` {shown} is not supported: layers attend to all tokens or to a window"

@@ -13,6 +13,7 @@ impl Card {
         }
         match &self.experts_of(layer) {
             Some(experts) if self.family == Family::GptOss => self.gpt_oss(parts, experts),
+            Some(experts) if self.family == Family::Llama4 => self.llama4(parts, experts),
             Some(experts) => self.experts(parts, experts, layout),
             None if self.family == Family::Starcoder2 => {
                 self.two_matrices(parts, ["mlp.c_fc", "mlp.c_proj"], true);
@@ -88,7 +89,7 @@ impl Card {
         for (name, heads) in [("q_norm", self.heads), ("k_norm", self.kv_heads)] {
             let heads = u64::from(heads);
             let shape = match self.head_norms() {
-                None => continue,
+                None | Some(HeadNorms::Weightless) => continue,
                 Some(HeadNorms::Alike) => vec![head],
                 Some(HeadNorms::Own) => vec![heads, head],
                 Some(HeadNorms::Together) => vec![heads * head],
@@ -117,6 +118,22 @@ impl Card {
         let names = [up_proj, up_proj, down_proj, down_proj];
         for (name, (end, shape)) in names.into_iter().zip(shapes) {
             parts.push(format!("{name}{end}"), shape, TensorKind::Expert);
+        }
+    }
+
+    /// Experts whose matrices have their inputs first, in files too, and those that every token
+    /// goes through.
+    fn llama4(&self, parts: &mut Parts, experts: &Experts) {
+        let (hidden, ffn, count) =
+            (u64::from(self.hidden), u64::from(experts.ffn), u64::from(experts.count));
+        let [at, router] = self.family.mixture_names();
+        let expert = TensorKind::Expert;
+        parts.push(format!("{at}.experts.gate_up_proj"), &[count, hidden, 2 * ffn], expert);
+        parts.push(format!("{at}.experts.down_proj"), &[count, ffn, hidden], expert);
+        parts.linear(router, (count, hidden), false, TensorKind::Router);
+        if experts.shared > 0 {
+            let shared = (ffn * u64::from(experts.shared), hidden);
+            gated(parts, &format!("{at}.shared_expert"), shared, TensorKind::Mlp);
         }
     }
 
