@@ -84,3 +84,17 @@ fn llama_4_attends_within_chunks_and_has_experts_in_all_blocks() {
     refuses(text, ("[]", "[], \"moe_layers\": [1, 3]"), "every block has experts");
     refuses(text, ("norm\": true", "norm\": false"), "queries and keys have norms");
 }
+
+#[test]
+fn mpt_has_positions_of_alibi_and_no_biases() {
+    let text = r#"{"model_type": "mpt", "attn_config": {"alibi": true, "alibi_bias_max": 8,
+        "attn_type": "multihead_attention", "qk_ln": false}, "d_model": 4096,
+        "expansion_ratio": 4, "max_seq_len": 2048, "n_heads": 32, "n_layers": 32,
+        "no_bias": true, "vocab_size": 50432}"#;
+    check("mpt-7b", text);
+    refuses(text, ("alibi\": true", "alibi\": false"), "positions are ALiBi's");
+    refuses(text, ("multihead", "multiquery"), "every head has its own keys and values");
+    refuses(text, ("qk_ln\": false", "qk_ln\": true"), "queries and keys have no norms");
+    refuses(text, ("no_bias\": true", "no_bias\": false"), "no biases");
+    refuses(text, ("ratio\": 4", "ratio\": 2"), "four times as wide");
+}

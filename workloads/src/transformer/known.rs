@@ -169,6 +169,10 @@ const fn parallel(family: Family, gpt: Known, kv_heads: u32) -> Known {
     Known { family, heads: (heads, kv_heads, width), positions: 0, source: MEMORY, ..gpt }
 }
 
+const fn mpt(gpt: Known) -> Known {
+    Known { family: Family::Mpt, vocab: 50_432, positions: 0, ..gpt }
+}
+
 /// As of DeepSeek, keys and values of every head, 128 wide.
 const fn glm_moe(
     name: &'static str,
@@ -416,6 +420,8 @@ pub const KNOWN: &[Known] = &[
         ),
         "NVIDIA, Nemotron-4 340B Technical Report, 2024, table 1",
     ),
+    mpt(counted(gpt2("mpt-7b", 32, 4096, 32), 6_649_286_656)),
+    mpt(counted(gpt2("mpt-30b", 48, 7168, 64), 29_957_200_896)),
     Known {
         vocab: 50_432,
         tied: false,

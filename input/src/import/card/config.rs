@@ -32,9 +32,12 @@ struct Raw {
     n_embd: Option<u32>,
     n_embed: Option<u32>,
     hidden_size: Option<u32>,
+    d_model: Option<u32>,
     n_layer: Option<u32>,
+    n_layers: Option<u32>,
     num_hidden_layers: Option<u32>,
     n_head: Option<u32>,
+    n_heads: Option<u32>,
     num_attention_heads: Option<u32>,
     n_inner: Option<u32>,
     ffn_dim: Option<u32>,
@@ -49,6 +52,9 @@ struct Raw {
     use_parallel_residual: Option<bool>,
     alibi: Option<bool>,
     bias: Option<bool>,
+    no_bias: Option<bool>,
+    expansion_ratio: Option<f64>,
+    attn_config: Option<RawAttention>,
     use_bias: Option<bool>,
     use_qkv_bias: Option<bool>,
     attention_out_bias: Option<bool>,
@@ -111,6 +117,14 @@ struct Raw {
     text_config: Option<Box<Raw>>,
 }
 
+/// What MPT says of attention.
+#[derive(Debug, Deserialize)]
+struct RawAttention {
+    alibi: Option<bool>,
+    attn_type: Option<String>,
+    qk_ln: Option<bool>,
+}
+
 /// A value that is there, `null` too.
 fn said<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Option<u32>>, D::Error> {
     Option::deserialize(value).map(Some)
@@ -132,7 +146,7 @@ fn repeats<'de, D: Deserializer<'de>>(value: D) -> Result<Option<u32>, D::Error>
 
 /// The types of model that are read, with their families; [`Config::family`] tells those apart
 /// that a type has several of.
-const TYPES: [(&str, Family); 48] = [
+const TYPES: [(&str, Family); 49] = [
     ("gpt2", Family::Gpt2),
     ("llama", Family::Llama),
     ("gemma", Family::Llama),
@@ -181,6 +195,7 @@ const TYPES: [(&str, Family); 48] = [
     ("phimoe", Family::Phimoe),
     ("granitemoe", Family::Granitemoe),
     ("llama4_text", Family::Llama4),
+    ("mpt", Family::Mpt),
 ];
 
 /// Reads a config.

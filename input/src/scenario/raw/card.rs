@@ -56,7 +56,7 @@ pub(crate) struct RawCard {
     /// Whether the head uses the embedding's matrix.
     ///
     /// Default: `true` for `gpt2`, `opt`, `bloom`, `bert`, `roberta`, `falcon`, `falcon40b`,
-    /// `cohere`, `cohere_normed`, `starcoder2`.
+    /// `cohere`, `cohere_normed`, `starcoder2`, `mpt`.
     pub(crate) tied: Option<bool>,
     /// Whether queries, keys and values have biases.
     ///

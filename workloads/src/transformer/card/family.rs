@@ -98,6 +98,9 @@ pub enum Family {
     /// others, and a norm of every head's queries and keys, without weights; with biases on the
     /// four matrices of attention if it says so.
     Llama4,
+    /// ALiBi, LayerNorm without biases, no biases of matrices, one matrix for queries, keys and
+    /// values, GeLU by the error function.
+    Mpt,
 }
 
 /// What a norm computes of a row, and what weights it has.
@@ -161,7 +164,7 @@ pub enum Biases {
 
 impl Family {
     /// Every family.
-    pub const ALL: [Family; 33] = [
+    pub const ALL: [Family; 34] = [
         Family::Gpt2,
         Family::Llama,
         Family::Mistral,
@@ -195,6 +198,7 @@ impl Family {
         Family::Phimoe,
         Family::Granitemoe,
         Family::Llama4,
+        Family::Mpt,
     ];
 
     /// The word used in tables and messages.
@@ -233,6 +237,7 @@ impl Family {
             Family::Phimoe => "phimoe",
             Family::Granitemoe => "granitemoe",
             Family::Llama4 => "llama4",
+            Family::Mpt => "mpt",
         }
     }
 
@@ -288,7 +293,7 @@ impl Family {
         match self {
             Gpt2 | Opt | Bloom | Bert | Roberta | GptNeox | Falcon | Falcon40b | Phi | Gptj
             | Starcoder2 | Stablelm | Nemotron | Phimoe => NormKind::Layer { biased: true },
-            Cohere | CohereNormed => NormKind::Layer { biased: false },
+            Cohere | CohereNormed | Mpt => NormKind::Layer { biased: false },
             _ => NormKind::Rms,
         }
     }
@@ -371,20 +376,20 @@ impl Family {
     pub const fn ties_head(self) -> bool {
         use Family::*;
         matches!(self, Gpt2 | Opt | Bloom | Bert | Roberta)
-            || matches!(self, Falcon | Falcon40b | Cohere | CohereNormed | Starcoder2)
+            || matches!(self, Falcon | Falcon40b | Cohere | CohereNormed | Starcoder2 | Mpt)
     }
 
     /// Whether queries and keys are turned by position, in pairs of channels.
     pub const fn is_rotary(self) -> bool {
         use Family::*;
-        !matches!(self, Gpt2 | Opt | Bloom | Bert | Roberta)
+        !matches!(self, Gpt2 | Opt | Bloom | Bert | Roberta | Mpt)
     }
 
     /// Whether attention is as wide as the residual stream, and every head has its own keys and
     /// values.
     pub const fn has_plain_heads(self) -> bool {
         use Family::*;
-        matches!(self, Gpt2 | Opt | Bloom | Bert | Roberta | GptNeox | Phi | Gptj)
+        matches!(self, Gpt2 | Opt | Bloom | Bert | Roberta | GptNeox | Phi | Gptj | Mpt)
     }
 
     /// Whether positions have a table of their own.
@@ -455,7 +460,7 @@ impl Activation {
         use Family::*;
         match family {
             Gpt2 | Bloom | Phi | Gptj | Starcoder2 => Activation::Gelu,
-            Bert | Roberta | GptNeox | Falcon | Falcon40b => Activation::ErfGelu,
+            Bert | Roberta | GptNeox | Falcon | Falcon40b | Mpt => Activation::ErfGelu,
             Opt => Activation::Relu,
             Arcee | Nemotron => Activation::SquaredRelu,
             _ => Activation::GatedSilu,

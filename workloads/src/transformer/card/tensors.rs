@@ -173,6 +173,7 @@ impl Card {
         let before = match self.family {
             Family::Gpt2 | Family::Bloom => "transformer.h.",
             Family::Falcon | Family::Falcon40b | Family::Gptj => "transformer.h.",
+            Family::Mpt => "transformer.blocks.",
             Family::GptNeox => "gpt_neox.layers.",
             Family::Opt => "model.decoder.layers.",
             Family::Bert => "bert.encoder.layer.",
@@ -213,6 +214,10 @@ impl Card {
             Family::Gptj => {
                 before.push("transformer.wte.weight", &[vocab, hidden], table);
                 behind.norm("transformer.ln_f", hidden, true);
+            }
+            Family::Mpt => {
+                before.push("transformer.wte.weight", &[vocab, hidden], table);
+                behind.norm("transformer.norm_f", hidden, false);
             }
             Family::GptNeox => {
                 before.push("gpt_neox.embed_in.weight", &[vocab, hidden], table);
@@ -297,6 +302,7 @@ impl Card {
             Family::Falcon | Family::Falcon40b => self.falcon(&mut parts),
             Family::Phi => self.phi(&mut parts),
             Family::Gptj => self.gptj(&mut parts),
+            Family::Mpt => self.mpt(&mut parts),
             _ => self.llama(&mut parts, layout, layer),
         }
         parts.0
@@ -334,6 +340,15 @@ impl Card {
         parts.norm("post_attention_layernorm", hidden, true);
         parts.linear("mlp.dense_h_to_4h", (ffn, hidden), true, mlp);
         parts.linear("mlp.dense_4h_to_h", (hidden, ffn), true, mlp);
+    }
+
+    fn mpt(&self, parts: &mut Parts) {
+        let hidden = u64::from(self.hidden);
+        parts.norm("norm_1", hidden, false);
+        parts.linear("attn.Wqkv", (3 * hidden, hidden), false, TensorKind::Attention);
+        parts.linear("attn.out_proj", (hidden, hidden), false, TensorKind::Attention);
+        parts.norm("norm_2", hidden, false);
+        self.two_matrices(parts, ["ffn.up_proj", "ffn.down_proj"], false);
     }
 
     fn bert(&self, parts: &mut Parts) {

@@ -65,6 +65,7 @@ impl EmbeddingAndHead {
         let transform = card.family.head_names();
         let norm = find(&[
             "transformer.ln_f",
+            "transformer.norm_f",
             "gpt_neox.final_layer_norm",
             "model.decoder.final_layer_norm",
             "model.final_layernorm",

@@ -91,6 +91,16 @@ pub(super) const fn names(family: Family) -> Names {
         },
         Family::Falcon => Names { norms: [Some("input_layernorm"), None], ..FALCON },
         Family::Falcon40b => Names { norms: [Some("ln_attn"), Some("ln_mlp")], ..FALCON },
+        Family::Mpt => Names {
+            norms: [Some("norm_1"), Some("norm_2")],
+            part_norms: &[],
+            attention: "attn",
+            qkv: &["attn.Wqkv"],
+            out: "attn.out_proj",
+            up_proj: &["ffn.up_proj"],
+            down_proj: "ffn.down_proj",
+            activation: "ffn.act",
+        },
         Family::Phi => Names {
             norms: [Some("input_layernorm"), None],
             out: "self_attn.dense",

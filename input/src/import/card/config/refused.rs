@@ -109,6 +109,17 @@ impl Config<'_> {
                 }
                 self.only("use_qk_norm", &raw.use_qk_norm, true, "queries and keys have norms");
             }
+            "mpt" => {
+                self.only("no_bias", &raw.no_bias, true, "matrices and norms have no biases");
+                let why = "the feed-forward part is four times as wide";
+                self.only("expansion_ratio", &raw.expansion_ratio, 4.0, why);
+                if let Some(of) = &raw.attn_config {
+                    self.only("alibi", &of.alibi, true, "positions are ALiBi's");
+                    let why = "every head has its own keys and values";
+                    self.only("attn_type", &of.attn_type, "multihead_attention".to_owned(), why);
+                    self.only("qk_ln", &of.qk_ln, false, "queries and keys have no norms");
+                }
+            }
             "phimoe" => {
                 let (head, attention) = (raw.lm_head_bias, raw.attention_bias);
                 let why = "the head has a bias where attention has biases, and none otherwise";

@@ -23,7 +23,7 @@ impl Config<'_> {
         let usual = hidden.saturating_mul(4);
         match family {
             // Always four times as wide, or unless it says otherwise.
-            Family::Bloom => Some(usual),
+            Family::Bloom | Family::Mpt => Some(usual),
             Family::Gpt2 | Family::Gptj => Some(raw.n_inner.unwrap_or(usual)),
             Family::Falcon | Family::Falcon40b => Some(raw.ffn_hidden_size.unwrap_or(usual)),
             Family::Opt => self.number(&["ffn_dim"], &[raw.ffn_dim]),

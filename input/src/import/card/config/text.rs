@@ -23,7 +23,8 @@ pub(super) fn text_model(mut raw: Raw) -> (Raw, Option<String>) {
     (with_defaults(*text), Some(remark.to_owned()))
 }
 
-/// Configs of Gemma 3 are saved without what `Gemma3TextConfig` says anyway.
+/// Configs of Gemma 3 are saved without what `Gemma3TextConfig` says anyway; MPT has words
+/// of its own.
 fn with_defaults(mut raw: Raw) -> Raw {
     if raw.model_type.as_deref() == Some("gemma3_text") {
         raw.hidden_size.get_or_insert(2304);
@@ -33,6 +34,11 @@ fn with_defaults(mut raw: Raw) -> Raw {
         raw.num_key_value_heads.get_or_insert(4);
         raw.vocab_size.get_or_insert(262_208);
         raw.sliding_window.get_or_insert(4096);
+    }
+    if raw.model_type.as_deref() == Some("mpt") {
+        raw.hidden_size = raw.hidden_size.or(raw.d_model);
+        raw.num_hidden_layers = raw.num_hidden_layers.or(raw.n_layers);
+        raw.num_attention_heads = raw.num_attention_heads.or(raw.n_heads);
     }
     raw
 }
