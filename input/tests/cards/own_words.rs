@@ -98,3 +98,15 @@ fn mpt_has_positions_of_alibi_and_no_biases() {
     refuses(text, ("no_bias\": true", "no_bias\": false"), "no biases");
     refuses(text, ("ratio\": 4", "ratio\": 2"), "four times as wide");
 }
+
+#[test]
+fn dbrx_says_what_its_parts_are_in_parts() {
+    check(
+        "dbrx",
+        r#"{"model_type": "dbrx", "attn_config": {"clip_qkv": 8, "kv_n_heads": 8,
+            "rope_theta": 500000}, "d_model": 6144, "ffn_config": {"ffn_hidden_size": 10752,
+            "moe_jitter_eps": 0.01, "moe_loss_weight": 0.05, "moe_num_experts": 16,
+            "moe_top_k": 4}, "max_seq_len": 32768, "n_heads": 48, "n_layers": 40,
+            "tie_word_embeddings": false, "vocab_size": 100352}"#,
+    );
+}

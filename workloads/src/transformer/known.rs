@@ -390,6 +390,11 @@ pub const KNOWN: &[Known] = &[
         Family::Nemotron,
     ),
     Known {
+        family: Family::Dbrx,
+        experts: Some((16, 4)),
+        ..counted(llama("dbrx", (40, 6144, 10_752), (48, 8), 100_352), 131_596_523_520)
+    },
+    Known {
         family: Family::Llama4,
         heads: (40, 8, 128),
         experts: Some((16, 1)),

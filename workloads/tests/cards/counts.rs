@@ -20,7 +20,7 @@ fn known_cards_have_the_published_number_of_parameters() {
             counted += 1;
         }
     }
-    assert_eq!(counted, 74);
+    assert_eq!(counted, 75);
 }
 
 #[test]

@@ -78,7 +78,7 @@ pub(in crate::guide) fn sglang_flag(word: &'static str) -> &'static str {
 }
 
 /// Checkpoints of known models, as hubs have them.
-const CHECKPOINTS: [(&str, &str); 77] = [
+const CHECKPOINTS: [(&str, &str); 78] = [
     ("gpt2", "openai-community/gpt2"),
     ("gpt2-medium", "openai-community/gpt2-medium"),
     ("gpt2-large", "openai-community/gpt2-large"),
@@ -143,6 +143,7 @@ const CHECKPOINTS: [(&str, &str); 77] = [
     ("llama-4-scout", "meta-llama/Llama-4-Scout-17B-16E"),
     ("mpt-7b", "mosaicml/mpt-7b"),
     ("mpt-30b", "mosaicml/mpt-30b"),
+    ("dbrx", "databricks/dbrx-base"),
     ("pythia-6.9b", "EleutherAI/pythia-6.9b"),
     ("gpt-neox-20b", "EleutherAI/gpt-neox-20b"),
     ("gpt-j-6b", "EleutherAI/gpt-j-6b"),

@@ -55,6 +55,7 @@ struct Raw {
     no_bias: Option<bool>,
     expansion_ratio: Option<f64>,
     attn_config: Option<RawAttention>,
+    ffn_config: Option<RawFeedForward>,
     use_bias: Option<bool>,
     use_qkv_bias: Option<bool>,
     attention_out_bias: Option<bool>,
@@ -117,12 +118,21 @@ struct Raw {
     text_config: Option<Box<Raw>>,
 }
 
-/// What MPT says of attention.
+/// What MPT and DBRX say of attention.
 #[derive(Debug, Deserialize)]
 struct RawAttention {
     alibi: Option<bool>,
     attn_type: Option<String>,
     qk_ln: Option<bool>,
+    kv_n_heads: Option<u32>,
+}
+
+/// What DBRX says of experts.
+#[derive(Debug, Deserialize)]
+struct RawFeedForward {
+    ffn_hidden_size: Option<u32>,
+    moe_num_experts: Option<u32>,
+    moe_top_k: Option<u32>,
 }
 
 /// A value that is there, `null` too.
@@ -146,7 +156,7 @@ fn repeats<'de, D: Deserializer<'de>>(value: D) -> Result<Option<u32>, D::Error>
 
 /// The types of model that are read, with their families; [`Config::family`] tells those apart
 /// that a type has several of.
-const TYPES: [(&str, Family); 49] = [
+const TYPES: [(&str, Family); 50] = [
     ("gpt2", Family::Gpt2),
     ("llama", Family::Llama),
     ("gemma", Family::Llama),
@@ -196,6 +206,7 @@ const TYPES: [(&str, Family); 49] = [
     ("granitemoe", Family::Granitemoe),
     ("llama4_text", Family::Llama4),
     ("mpt", Family::Mpt),
+    ("dbrx", Family::Dbrx),
 ];
 
 /// Reads a config.
@@ -269,8 +280,10 @@ fn keys_of(field: &str) -> &'static [&'static str] {
         "full_attention_every" => {
             &["layer_types", "no_rope_layer_interval", "sliding_window_pattern", "sliding_window"]
         }
-        "experts.count" => &["num_local_experts", "num_experts", "n_routed_experts"],
-        "experts.active" => &["num_experts_per_tok"],
+        "experts.count" => {
+            &["num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts"]
+        }
+        "experts.active" => &["num_experts_per_tok", "moe_top_k"],
         "experts.ffn" => &["moe_intermediate_size", "intermediate_size"],
         "experts.shared" => &["shared_expert_intermediate_size", "n_shared_experts"],
         "experts.dense_first" => &["first_k_dense_replace"],

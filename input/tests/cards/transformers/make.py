@@ -23,6 +23,7 @@ C=[
  ('granitemoe',dict(K,num_local_experts=6,num_experts_per_tok=2)),
  ('llama4_text',dict(K,num_hidden_layers=4,head_dim=16,intermediate_size_mlp=200,num_local_experts=6)),
  ('mpt',dict(d_model=64,n_layers=2,n_heads=4,vocab_size=96)),
+ ('dbrx',dict(d_model=64,n_layers=2,n_heads=4,vocab_size=96,attn_config=dict(kv_n_heads=2,rope_theta=5e5),ffn_config=dict(ffn_hidden_size=48,moe_num_experts=6,moe_top_k=2))),
  ('seed_oss',dict(K,head_dim=16)),('ernie4_5',dict(K,head_dim=16)),('ministral3',dict(K,head_dim=16)),
 ]
 out=sys.argv[1]

@@ -32,9 +32,9 @@ impl Card {
         let head = if self.tied { u128::from(self.vocab) * u128::from(self.hidden) } else { 0 };
         let matrix = |part: &CardTensor| {
             // Biases of experts are a row for each of them.
-            let row = if part.kind == TensorKind::Expert { 2 } else { 1 };
-            let other = matches!(part.kind, TensorKind::Embedding | TensorKind::Norm);
-            let product = part.shape.len() > row && !other;
+            let other = matches!(part.kind, TensorKind::Embedding | TensorKind::Norm)
+                || part.name.ends_with("bias");
+            let product = part.shape.len() > 1 && !other;
             if product { self.active(part) } else { 0 }
         };
         fits(head + self.count(matrix))

@@ -101,6 +101,9 @@ pub enum Family {
     /// ALiBi, LayerNorm without biases, no biases of matrices, one matrix for queries, keys and
     /// values, GeLU by the error function.
     Mpt,
+    /// As [`Family::Mixtral`] with LayerNorm without biases, and one matrix for queries, keys and
+    /// values.
+    Dbrx,
 }
 
 /// What a norm computes of a row, and what weights it has.
@@ -164,7 +167,7 @@ pub enum Biases {
 
 impl Family {
     /// Every family.
-    pub const ALL: [Family; 34] = [
+    pub const ALL: [Family; 35] = [
         Family::Gpt2,
         Family::Llama,
         Family::Mistral,
@@ -199,6 +202,7 @@ impl Family {
         Family::Granitemoe,
         Family::Llama4,
         Family::Mpt,
+        Family::Dbrx,
     ];
 
     /// The word used in tables and messages.
@@ -238,6 +242,7 @@ impl Family {
             Family::Granitemoe => "granitemoe",
             Family::Llama4 => "llama4",
             Family::Mpt => "mpt",
+            Family::Dbrx => "dbrx",
         }
     }
 
@@ -293,7 +298,7 @@ impl Family {
         match self {
             Gpt2 | Opt | Bloom | Bert | Roberta | GptNeox | Falcon | Falcon40b | Phi | Gptj
             | Starcoder2 | Stablelm | Nemotron | Phimoe => NormKind::Layer { biased: true },
-            Cohere | CohereNormed | Mpt => NormKind::Layer { biased: false },
+            Cohere | CohereNormed | Mpt | Dbrx => NormKind::Layer { biased: false },
             _ => NormKind::Rms,
         }
     }
@@ -401,7 +406,7 @@ impl Family {
     pub const fn experts(self) -> (bool, bool) {
         match self {
             Family::Mixtral | Family::GptOss | Family::Olmoe => (true, true),
-            Family::Phimoe | Family::Granitemoe | Family::Llama4 => (true, true),
+            Family::Phimoe | Family::Granitemoe | Family::Llama4 | Family::Dbrx => (true, true),
             Family::Qwen | Family::Deepseek | Family::Glm4Moe | Family::Glm4MoeNormed => {
                 (true, false)
             }

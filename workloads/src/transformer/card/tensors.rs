@@ -146,6 +146,7 @@ impl Family {
             Family::GptOss | Family::Phimoe => ["mlp", "mlp.router"],
             Family::Granitemoe => ["block_sparse_moe", "block_sparse_moe.router"],
             Family::Llama4 => ["feed_forward", "feed_forward.router"],
+            Family::Dbrx => ["ffn", "ffn.router.layer"],
             _ => ["mlp", "mlp.gate"],
         }
     }
@@ -173,7 +174,7 @@ impl Card {
         let before = match self.family {
             Family::Gpt2 | Family::Bloom => "transformer.h.",
             Family::Falcon | Family::Falcon40b | Family::Gptj => "transformer.h.",
-            Family::Mpt => "transformer.blocks.",
+            Family::Mpt | Family::Dbrx => "transformer.blocks.",
             Family::GptNeox => "gpt_neox.layers.",
             Family::Opt => "model.decoder.layers.",
             Family::Bert => "bert.encoder.layer.",
@@ -215,7 +216,7 @@ impl Card {
                 before.push("transformer.wte.weight", &[vocab, hidden], table);
                 behind.norm("transformer.ln_f", hidden, true);
             }
-            Family::Mpt => {
+            Family::Mpt | Family::Dbrx => {
                 before.push("transformer.wte.weight", &[vocab, hidden], table);
                 behind.norm("transformer.norm_f", hidden, false);
             }
@@ -303,6 +304,7 @@ impl Card {
             Family::Phi => self.phi(&mut parts),
             Family::Gptj => self.gptj(&mut parts),
             Family::Mpt => self.mpt(&mut parts),
+            Family::Dbrx => self.dbrx(&mut parts),
             _ => self.llama(&mut parts, layout, layer),
         }
         parts.0
@@ -349,6 +351,24 @@ impl Card {
         parts.linear("attn.out_proj", (hidden, hidden), false, TensorKind::Attention);
         parts.norm("norm_2", hidden, false);
         self.two_matrices(parts, ["ffn.up_proj", "ffn.down_proj"], false);
+    }
+
+    /// The experts of a block stand below each other, in files too.
+    fn dbrx(&self, parts: &mut Parts) {
+        let (hidden, queries) = (u64::from(self.hidden), self.q_width());
+        let (attention, all) = (TensorKind::Attention, queries + 2 * self.kv_width());
+        parts.norm("norm_attn_norm.norm_1", hidden, false);
+        parts.linear("norm_attn_norm.attn.Wqkv", (all, hidden), false, attention);
+        parts.linear("norm_attn_norm.attn.out_proj", (hidden, queries), false, attention);
+        parts.norm("norm_attn_norm.norm_2", hidden, false);
+        let Some(experts) = self.experts else { return };
+        let [at, router] = self.family.mixture_names();
+        let count = u64::from(experts.count);
+        parts.linear(router, (count, hidden), false, TensorKind::Router);
+        for name in ["w1", "v1", "w2"] {
+            let shape = [count * u64::from(experts.ffn), hidden];
+            parts.push(format!("{at}.experts.mlp.{name}"), &shape, TensorKind::Expert);
+        }
     }
 
     fn bert(&self, parts: &mut Parts) {

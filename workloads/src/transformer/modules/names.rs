@@ -91,6 +91,13 @@ pub(super) const fn names(family: Family) -> Names {
         },
         Family::Falcon => Names { norms: [Some("input_layernorm"), None], ..FALCON },
         Family::Falcon40b => Names { norms: [Some("ln_attn"), Some("ln_mlp")], ..FALCON },
+        Family::Dbrx => Names {
+            norms: [Some("norm_attn_norm.norm_1"), Some("norm_attn_norm.norm_2")],
+            attention: "norm_attn_norm.attn",
+            qkv: &["norm_attn_norm.attn.Wqkv"],
+            out: "norm_attn_norm.attn.out_proj",
+            ..LLAMA
+        },
         Family::Mpt => Names {
             norms: [Some("norm_1"), Some("norm_2")],
             part_norms: &[],

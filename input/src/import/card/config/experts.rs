@@ -45,9 +45,8 @@ impl Config<'_> {
             return Some(Some(self.deepseek_experts(model_type)?));
         }
         let count = match model_type {
-            "mixtral" | "gpt_oss" | "minimax_m2" | "phimoe" | "granitemoe" | "llama4_text" => {
-                self.number(&["num_local_experts"], &[raw.num_local_experts])
-            }
+            "dbrx" | "mixtral" | "gpt_oss" | "minimax_m2" | "phimoe" | "granitemoe"
+            | "llama4_text" => self.number(&["num_local_experts"], &[raw.num_local_experts]),
             "qwen2_moe" | "qwen3_moe" | "olmoe" => {
                 self.number(&["num_experts"], &[raw.num_experts])
             }

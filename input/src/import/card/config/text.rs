@@ -23,8 +23,8 @@ pub(super) fn text_model(mut raw: Raw) -> (Raw, Option<String>) {
     (with_defaults(*text), Some(remark.to_owned()))
 }
 
-/// Configs of Gemma 3 are saved without what `Gemma3TextConfig` says anyway; MPT has words
-/// of its own.
+/// Configs of Gemma 3 are saved without what `Gemma3TextConfig` says anyway; MPT and DBRX
+/// have words of their own.
 fn with_defaults(mut raw: Raw) -> Raw {
     if raw.model_type.as_deref() == Some("gemma3_text") {
         raw.hidden_size.get_or_insert(2304);
@@ -35,10 +35,19 @@ fn with_defaults(mut raw: Raw) -> Raw {
         raw.vocab_size.get_or_insert(262_208);
         raw.sliding_window.get_or_insert(4096);
     }
-    if raw.model_type.as_deref() == Some("mpt") {
+    if let Some("mpt" | "dbrx") = raw.model_type.as_deref() {
         raw.hidden_size = raw.hidden_size.or(raw.d_model);
         raw.num_hidden_layers = raw.num_hidden_layers.or(raw.n_layers);
         raw.num_attention_heads = raw.num_attention_heads.or(raw.n_heads);
+    }
+    if raw.model_type.as_deref() == Some("dbrx") {
+        let heads = raw.attn_config.as_ref().and_then(|of| of.kv_n_heads);
+        raw.num_key_value_heads = heads.or(raw.num_key_value_heads).or(Some(1));
+        if let Some(experts) = raw.ffn_config.take() {
+            raw.intermediate_size = experts.ffn_hidden_size.or(Some(3584));
+            raw.num_local_experts = experts.moe_num_experts.or(Some(4));
+            raw.num_experts_per_tok = experts.moe_top_k.or(Some(1));
+        }
     }
     raw
 }
