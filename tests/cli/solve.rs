@@ -205,6 +205,12 @@ fn a_question_that_means_nothing_is_refused() {
     with(&["--case", "none"]).ends_with(2).says(&["no such case", "\"lru\""]);
     let ran = solve(&["--minimize", "policies.lru.policy", "--such-that", "slowdown <= 2"]);
     ran.ends_with(2).says(&["say where with --range"]);
+    // A share of a peak is not known in MiB before anything has run.
+    let unit = ["--minimize", "policies.lru.hbm", "--unit"];
+    let ran = solve(&[&unit[..], &["mib"]].concat()).ends_with(2);
+    ran.says(&["is share_of_peak(0.6), which is no number of `mib`", "--range"]);
+    let ran = solve(&["--minimize", "tiers.hbm.capacity", "--unit", "us"]).ends_with(2);
+    ran.says(&["which is no number of `us`", "--range"]);
     let ran = solve(&["--minimize", "links.none.read", "--range", "1..2"]);
     ran.ends_with(2).says(&["there is no `links.none.read`"]);
     // What is missing for a metric is named, and no answer is a failure.
@@ -212,6 +218,33 @@ fn a_question_that_means_nothing_is_refused() {
     ran.says(&["no value of policies.*.hbm"]);
     let ran = with(&["--such-that", "ttft <= 1"]).ends_with(1);
     assert!(ran.stdout.contains("serves no requests"), "{}", ran.stdout);
+}
+
+#[test]
+fn another_unit_looks_around_the_same_value() {
+    let project = Project::shipped();
+    let only = "(name: \"all\", policy: AllHbm)";
+    project.write("scenarios/small.ron", scenario(RECORDED, only));
+    let ends = |unit: &[&str]| {
+        let ask = ["solve", "scenarios/small.ron", "--minimize", "tiers.hbm.capacity"];
+        let ran = project.run(&[&ask[..], unit, &["--format", "json", "--out", "s"]].concat());
+        let solved: Value = serde_json::from_str(&ran.ends_with(0).stdout).expect("JSON");
+        let tried = solved["tried"].as_array().expect("a list");
+        let bytes = match solved["unit"].as_str().expect("a unit") {
+            "mb" => 1e6,
+            "gb" => 1e9,
+            "mib" => f64::from(1 << 20),
+            "gib" => f64::from(1 << 30),
+            other => panic!("{other}"),
+        };
+        [tried.first(), tried.last()].map(|end| bytes * number(end.expect("a point"), "value"))
+    };
+    let own = ends(&[]);
+    for unit in ["mb", "gb", "mib", "gib"] {
+        let found = ends(&["--unit", unit]);
+        let near = found.iter().zip(own).all(|(end, own)| (end / own - 1.0).abs() < 1e-6);
+        assert!(near, "{unit}: {found:?} and not {own:?}");
+    }
 }
 
 /// The best point of a grid, by the scenario's own sweep: its value.

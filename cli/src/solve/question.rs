@@ -8,6 +8,7 @@ use tiersim_input::text::condition::Condition;
 use tiersim_input::text::typed::WHOLE;
 use tiersim_models::results::metrics::{METRICS, unit_of};
 use tiersim_models::results::solved::{Asked, Variable};
+use tiersim_models::units::written::converted;
 use tiersim_policies::scenario::Scenario;
 use tiersim_policies::zoo::Registry;
 use tiersim_sim::solve::Range;
@@ -168,13 +169,20 @@ impl<'a> Asking<'a> {
     fn variable(&self, vary: &Vary) -> Result<(Variable, Range), Failure> {
         let path = in_machine(&vary.path);
         let there = self.written_at(&path)?;
-        let (unit, now) = taken_apart(there.as_deref());
-        let unit = vary.unit.clone().unwrap_or(unit);
+        let (written, now) = taken_apart(there.as_deref());
+        let unit = vary.unit.as_ref().unwrap_or(&written).clone();
+        let now = now.and_then(|now| match unit == written {
+            true => Some(now),
+            false => converted(now, &written, &unit),
+        });
         let around = now.filter(|now| *now > 0.0).map(|now| (now / 8.0, now * 8.0));
         let Some((from, to)) = vary.ends.or(around) else {
+            let rule = match there.filter(|_| vary.unit.is_some()) {
+                Some(there) => format!("`{path}` is {there}, which is no number of `{unit}`"),
+                None => format!("no number is written at `{path}` to look around"),
+            };
             return Err(Failure::Input(format!(
-                "no number is written at `{path}` to look around; say where with --range FROM..TO, \
-                 and with --unit in which unit"
+                "{rule}; say where with --range FROM..TO, and with --unit in which unit"
             )));
         };
         let whole = self.args.whole || self.takes_whole(&path, &unit, (from + to) / 2.0);

@@ -121,13 +121,36 @@ dimension!(
     PricePerSize, "a price per size", "write usd_per_gib(15) or usd_per_gb(14)",
     "usd_per_gib(1)", ["usd_per_gib" = 1e9, "usd_per_gb" = 1073741824.0]
 );
+
+/// The kinds of which every unit is of the same thing.
+const OF_ONE_THING: [&Unit; 12] = [
+    Size::UNIT,
+    Duration::UNIT,
+    Bandwidth::UNIT,
+    FlopRate::UNIT,
+    FlopCount::UNIT,
+    Copies::UNIT,
+    Outstanding::UNIT,
+    Drives::UNIT,
+    EnergyPerBit::UNIT,
+    Power::UNIT,
+    Price::UNIT,
+    PricePerSize::UNIT,
+];
+
 /// The units that the parser calls `name`.
 pub fn by_name(name: &str) -> Option<&'static Unit> {
-    let times = [Size::UNIT, Duration::UNIT, Bandwidth::UNIT, FlopRate::UNIT];
-    let others = [FlopCount::UNIT, Copies::UNIT, Outstanding::UNIT, Drives::UNIT, Budget::UNIT];
-    let economics =
-        [EnergyPerBit::UNIT, Power::UNIT, StandingPower::UNIT, Price::UNIT, PricePerSize::UNIT];
-    times.into_iter().chain(others).chain(economics).find(|unit| unit.name == name)
+    let mut all = OF_ONE_THING.into_iter().chain([Budget::UNIT, StandingPower::UNIT]);
+    all.find(|unit| unit.name == name)
+}
+
+/// A number of the unit `from` in the unit `to`: 100 `mb` are 0.1 `gb`; `None` where the two words
+/// are not units of one thing.
+pub fn converted(number: f64, from: &str, to: &str) -> Option<f64> {
+    OF_ONE_THING.iter().find_map(|Unit { words, factors, .. }| {
+        let factor = |word: &str| Some(factors[words.iter().position(|known| *known == word)?]);
+        Some(number * factor(from)? / factor(to)?)
+    })
 }
 
 /// A quantity such as `us(2.4)` in base units; `None` for what is none of the
