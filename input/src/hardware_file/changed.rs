@@ -2,7 +2,8 @@
 //!
 //! The parts are put together first, so every number of the machine has one path whatever file it
 //! stands in (`links.pcie.read`), the one that `hardware show` lists. A number alone takes the
-//! place of the number and of its source: nobody says that the machine has it, so it is assumed.
+//! place of the number and of its source, by whatever path it is reached: nobody says that the
+//! machine has it, so it is assumed, unless its source is set as well.
 //! Invariant: a changed machine obeys every rule that a file would.
 
 use super::machine::resolved;
@@ -14,7 +15,7 @@ use crate::text::ron_text::Document;
 use crate::text::ron_tree::{Shape, ValueId};
 use crate::text::typed::Parsed;
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use tiersim_models::diagnostic::Diagnostics;
 use tiersim_models::hardware::{Hardware, Uncertainty};
@@ -84,7 +85,10 @@ impl MachineText {
     }
 
     fn changed(&self, changes: &[Change]) -> Result<Document, Diagnostics> {
-        changes.iter().try_fold(self.whole.document.clone(), changed)
+        let mut sourced = BTreeSet::new();
+        changes.iter().try_fold(self.whole.document.clone(), |document, change| {
+            changed(document, change, &mut sourced)
+        })
     }
 
     pub(super) fn meaning(&self, document: &Document) -> Result<Hardware, Diagnostics> {
@@ -113,7 +117,10 @@ impl MachineText {
         let tree = document.tree();
         let meant = document.meant(&spelled(document, path), note)?.into_iter().map(|path| {
             let (id, missing) = tree.descend(&path);
-            document.can_take(&path, note).map(|()| format!("{}.{missing}", tree.path(id)))
+            document.can_take(&path, note).map(|()| match pair_of(document, &path) {
+                Some((pair, "" | "0", _)) => format!("{pair}."),
+                _ => format!("{}.{missing}", tree.path(id)),
+            })
         });
         meant.collect()
     }
@@ -137,7 +144,12 @@ pub(super) fn spelled(document: &Document, path: &str) -> String {
     }
 }
 
-fn changed(document: Document, change: &Change) -> Result<Document, Diagnostics> {
+/// The document with a change; `sourced` are the numbers whose source was set by itself.
+fn changed(
+    document: Document,
+    change: &Change,
+    sourced: &mut BTreeSet<String>,
+) -> Result<Document, Diagnostics> {
     let Change { path, value, note } = change;
     let path = &spelled(&document, path);
     let section = path.split('.').next().unwrap_or_default();
@@ -148,30 +160,60 @@ fn changed(document: Document, change: &Change) -> Result<Document, Diagnostics>
     }
     let mut document = document;
     for path in document.meant(path, note)? {
-        let tree = document.tree();
-        let there = tree.find(&path);
-        let is_pair = there.is_some_and(|id| is_pair(&document, id));
-        document = match there {
-            Some(id) if is_pair && !has_source(value) => {
-                let with = document.with(&format!("{path}.0"), value, note)?;
-                // What is set is as it is set: how far off the number of the file may be says
-                // nothing of another one.
-                match (tree.children(id).count(), with.value(&format!("{path}.0"))) {
-                    (3, Some(number)) => {
-                        let pair = format!("({number}, {ASSUMED})");
-                        with.put(&path, pair, note)?
-                    }
-                    _ => with.put(&format!("{path}.1"), ASSUMED.to_owned(), note)?,
-                }
+        document = match pair_of(&document, &path) {
+            Some((pair, "", _)) if has_source(value) => {
+                sourced.remove(&pair);
+                document.with(&path, value, note)?
+            }
+            Some((pair, "" | "0", number)) => {
+                let source = sourced.contains(&pair).then(|| format!("{pair}.1"));
+                let source = source.and_then(|at| document.value(&at).map(Cow::into_owned));
+                let source = source.unwrap_or_else(|| ASSUMED.to_owned());
+                with_number(document.with(&number, value, note)?, &pair, source, note)?
+            }
+            Some((pair, "1", _)) => {
+                sourced.insert(pair);
+                document.with(&path, value, note)?
             }
             // Every number of a machine has a source but for these, which are no measurements.
-            None if is_quantity(value) && !["chunk", "devices"].contains(&last(&path)) => {
+            None if document.tree().find(&path).is_none()
+                && is_quantity(value)
+                && !["chunk", "devices"].contains(&last(&path)) =>
+            {
                 document.with(&path, &format!("({value}, {ASSUMED})"), note)?
             }
             _ => document.with(&path, value, note)?,
         };
     }
     Ok(document)
+}
+
+/// The document with the source of the new number of a pair. What is set is as it is set: how far
+/// off the number of the file may be says nothing of another one.
+fn with_number(
+    document: Document,
+    pair: &str,
+    source: String,
+    note: &str,
+) -> Result<Document, Diagnostics> {
+    let tree = document.tree();
+    let parts = tree.find(pair).map_or(0, |id| tree.children(id).count());
+    match (parts, document.value(&format!("{pair}.0"))) {
+        (3, Some(number)) => document.put(pair, format!("({number}, {source})"), note),
+        _ => document.put(&format!("{pair}.1"), source, note),
+    }
+}
+
+/// The number with its source that a path leads to or into: where it stands, which of its parts the
+/// path means (none for the whole), and the path of the number or of what is in it.
+fn pair_of<'p>(document: &Document, path: &'p str) -> Option<(String, &'p str, String)> {
+    let tree = document.tree();
+    let ends = path.match_indices('.').map(|(at, _)| (&path[..at], &path[at + 1..]));
+    let pair = |(at, inside)| Some((tree.find(at).filter(|&id| is_pair(document, id))?, inside));
+    let (id, inside): (_, &str) = ends.chain([(path, "")]).find_map(pair)?;
+    let part = inside.split('.').next().unwrap_or_default();
+    let number = if part.is_empty() { format!("{path}.0") } else { path.to_owned() };
+    Some((tree.path(id), part, number))
 }
 
 /// The document with a value for a number that is uncertain: nothing else is said of it then, so

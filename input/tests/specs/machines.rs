@@ -62,6 +62,46 @@ fn a_number_of_the_machine_is_set_as_if_its_file_said_so() {
 }
 
 #[test]
+fn a_number_is_assumed_by_whatever_path_it_is_set() {
+    let read = |overrides: &[(&str, &str)]| {
+        let all: Vec<(String, &str)> = overrides
+            .iter()
+            .map(|(path, value)| (format!("hardware.links.pcie.read{path}"), *value))
+            .collect();
+        let all: Vec<(&str, &str)> = all.iter().map(|(path, value)| (&**path, *value)).collect();
+        let machine = set(&all).unwrap().hardware;
+        let fact = machine.facts.iter().find(|fact| fact.path == "links.pcie.read").unwrap();
+        (fact.value.clone(), fact.source.clone(), fact.uncertainty.is_some())
+    };
+    let by = |text: &str| Source::Assumed(text.to_owned());
+    let assumed = |value: &str| (value.to_owned(), by("set by the scenario"), false);
+    let half = read(&[("", "times(0.5)")]).0;
+    for (path, value, found) in [
+        ("", "gb_per_s(20)", "gb_per_s(20)"),
+        (".0", "gb_per_s(20)", "gb_per_s(20)"),
+        (".0.0", "20", "gb_per_s(20)"),
+        (".0", "times(0.5)", &half),
+        (".0.0", "times(0.5)", &half),
+    ] {
+        assert_eq!(read(&[(path, value)]), assumed(found), "{path}={value}");
+        // Its spread in the file says nothing of another number.
+        let spread = ("", "(gb_per_s(60), measured(\"lab\"), spread(0.1))");
+        let found = if value.starts_with("times") { "gb_per_s(30)" } else { found };
+        assert_eq!(read(&[spread, (path, value)]), assumed(found), "{path}={value}");
+    }
+    // Unless its source is set as well, before or after it.
+    let own = (".1", "measured(\"here\")");
+    let measured = ("gb_per_s(20)".to_owned(), Source::Measured("here".to_owned()), false);
+    for path in ["", ".0"] {
+        let number = (path, "gb_per_s(20)");
+        assert_eq!(read(&[number, own]), measured);
+        assert_eq!(read(&[own, number]), measured);
+    }
+    let whole = ("", "(gb_per_s(60), measured(\"lab\"))");
+    assert_eq!(read(&[own, whole, (".0.0", "20")]), assumed("gb_per_s(20)"));
+}
+
+#[test]
 fn factors_and_stars_reach_every_number_that_is_meant() {
     let own = shipped();
     let machine = set(&[("hardware.links.*.read", "times(0.5)")]).unwrap().hardware;
@@ -131,9 +171,12 @@ fn axes_reach_the_machine_and_do_not_meet() {
         sweep.points.iter().map(|point| read_rate(&point.scenario.hardware).get()).collect();
     assert_eq!(rates, [25_600_000_000, 51_200_000_000]);
     // One value by two paths.
-    let twice = "(name: \"again\", path: \"hardware.links.0.read\", values: factors([1, 2]))";
-    let said = axes(&format!("{link} values: factors([1, 2])), {twice}"), "").unwrap_err();
-    assert_says(&said, &["another axis replaces the same value"]);
+    for path in ["links.0.read", "links.pcie.read.0"] {
+        let twice =
+            format!("(name: \"again\", path: \"hardware.{path}\", values: factors([1, 2]))");
+        let said = axes(&format!("{link} values: factors([1, 2])), {twice}"), "").unwrap_err();
+        assert_says(&said, &["another axis replaces the same value"]);
+    }
     let none = "(name: \"x\", path: \"hardware.links.none.read\", values: factors([1, 2]))";
     assert_says(&axes(none, "").unwrap_err(), &["case.ron:", "there is no `links.none.read`"]);
 }
