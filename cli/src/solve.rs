@@ -12,6 +12,7 @@ use crate::output::{Failure, print, written};
 use crate::progress::{self, Progress};
 use clap::Args as ClapArgs;
 use question::{Asking, Sought};
+use tiersim_models::results::metrics::unit_of;
 use tiersim_models::results::solved::{Optimum, Solved};
 use tiersim_policies::zoo::Registry;
 use tiersim_reports::words::wrapped;
@@ -140,9 +141,13 @@ fn unanswered(found: &SolvedRecord) -> Option<String> {
             ))
         }
         SolvedRecord::Several(found) if found.answer().is_none() => Some(format!(
-            "{}: none of {} points meets all conditions",
+            "{}: none of {} points {} all conditions",
             found.asked.scenario,
-            found.tried.len()
+            found.tried.len(),
+            match unit_of(&found.objective) {
+                Some(_) => format!("has {} and meets", found.objective),
+                None => "meets".to_owned(),
+            }
         )),
         SolvedRecord::Least(found)
             if found.now.is_err() && found.changes.iter().all(|change| change.least.is_none()) =>

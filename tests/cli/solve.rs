@@ -218,6 +218,14 @@ fn a_question_that_means_nothing_is_refused() {
     ran.says(&["no value of policies.*.hbm"]);
     let ran = with(&["--such-that", "ttft <= 1"]).ends_with(1);
     assert!(ran.stdout.contains("serves no requests"), "{}", ran.stdout);
+    // So it is for an objective: points that have none are no answers.
+    for wanted in ["--minimize", "--maximize"] {
+        let ran = solve(&[wanted, "ttft", "--vary", "links.pcie.read=40..60"]);
+        let ran = ran.ends_with(1).says(&["points has ttft and meets all conditions"]);
+        assert!(ran.stdout.contains("has ttft with the scenario fits"), "{}", ran.stdout);
+        assert!(ran.stdout.contains("lru: it serves no requests"), "{}", ran.stdout);
+        assert!(!ran.stdout.contains(" yes "), "{}", ran.stdout);
+    }
 }
 
 #[test]

@@ -85,11 +85,11 @@ impl<'a> Asking<'a> {
         let mut metrics: Vec<String> = Vec::new();
         let named = conditions.iter().flat_map(Condition::names);
         let named = named.filter(|name| is_metric(name)).map(str::to_owned);
-        let wanted = args.minimize.iter().chain(&args.maximize).filter(|name| is_metric(name));
+        let wanted = objective(args).map(str::to_owned);
         // What a change does to the step is wanted in any case.
         let besides = ["step", "tokens_per_s", "peak_gib"].map(str::to_owned);
         let besides = besides.into_iter().filter(|_| args.fit);
-        for name in wanted.cloned().chain(named).chain(besides) {
+        for name in wanted.into_iter().chain(named).chain(besides) {
             if !metrics.contains(&name) {
                 metrics.push(name);
             }
@@ -115,12 +115,16 @@ impl<'a> Asking<'a> {
         format!("{}-solve", self.base.name)
     }
 
+    /// The metric that is to be least or largest, if it is one.
+    pub(super) fn objective(&self) -> Option<&str> {
+        objective(self.args)
+    }
+
     /// What is to be least or largest, and the paths that may vary for it.
     pub(super) fn sought(&self) -> Result<Sought, Failure> {
         let args = self.args;
-        let what = args.minimize.as_ref().or(args.maximize.as_ref());
-        let what = what.map_or("", String::as_str);
-        let objective = is_metric(what).then(|| what.to_owned());
+        let what = what(args).unwrap_or_default();
+        let objective = objective(args).map(str::to_owned);
         let (unit, ends) = (args.unit.clone(), args.range);
         let own = Vary { path: what.to_owned(), unit, ends };
         let own = Some(own).filter(|_| objective.is_none());
@@ -194,6 +198,16 @@ impl<'a> Asking<'a> {
         let range = Range { from, to, log: from > 0.0, whole, resolution: self.args.resolution };
         Ok((Variable { path, unit }, range))
     }
+}
+
+/// What is to be least or largest: a path or a metric.
+fn what(args: &SolveArgs) -> Option<&str> {
+    args.minimize.as_deref().or(args.maximize.as_deref())
+}
+
+/// The same if it is a metric.
+fn objective(args: &SolveArgs) -> Option<&str> {
+    what(args).filter(|name| is_metric(name))
 }
 
 fn is_metric(name: &str) -> bool {

@@ -209,10 +209,15 @@ impl Judge<'_> {
         own.next().unwrap_or(&case.label).to_owned()
     }
 
-    /// The first condition that a case does not meet, and what it has instead.
+    /// Why a case has no figure of the objective; or the first condition that it does not meet, and
+    /// what it has instead.
     fn broken(&self, case: &CaseRecord) -> Option<String> {
         if case.outcome.figures().is_none() {
             return Some("it runs out of memory".to_owned());
+        }
+        let objective = self.asking.objective().map(|name| metric(self.record, case, name));
+        if let Some(Err(lacks)) = objective {
+            return Some(lacks);
         }
         for condition in &self.asking.conditions {
             let found = |name: &str| self.value(case, name).ok();

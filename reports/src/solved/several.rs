@@ -68,7 +68,11 @@ pub(super) fn answer(found: &Optimum) -> Vec<(&'static str, String)> {
         let why = found.tried.first().and_then(|tried| tried.outcome.as_ref().err());
         let why =
             why.map_or_else(String::new, |why| format!("; in the middle {}", elide(why, 200)));
-        let said = format!("none of {} points has {conditions}{why}", found.tried.len());
+        let wanted = match unit_of(&found.objective) {
+            Some(_) => format!("{objective} with {conditions}"),
+            None => conditions,
+        };
+        let said = format!("none of {} points has {wanted}{why}", found.tried.len());
         return vec![("answer", said)];
     };
     let each = found.variables.iter().zip(&best.values);
