@@ -205,6 +205,16 @@ fn a_question_that_means_nothing_is_refused() {
     with(&["--case", "none"]).ends_with(2).says(&["no such case", "\"lru\""]);
     let ran = solve(&["--minimize", "policies.lru.policy", "--such-that", "slowdown <= 2"]);
     ran.ends_with(2).says(&["say where with --range"]);
+    // Nothing was swept, so nothing is said of axes.
+    for (unit, why) in [
+        ("tb", "a policy cannot use more HBM than the hardware has"),
+        ("us", "`us` is not a unit of an HBM budget"),
+    ] {
+        let range = ["--minimize", "policies.lru.hbm", "--range", "1..2", "--unit", unit];
+        let ran = solve(&range).ends_with(1);
+        assert!(ran.stdout.contains(why), "{}", ran.stdout);
+        assert!(!ran.stdout.contains("sweep") && !ran.stdout.contains("axis"), "{}", ran.stdout);
+    }
     // A share of a peak is not known in MiB before anything has run.
     let unit = ["--minimize", "policies.lru.hbm", "--unit"];
     let ran = solve(&[&unit[..], &["mib"]].concat()).ends_with(2);

@@ -109,6 +109,10 @@ impl<'a> Trials<'a> {
         };
         let axes = paths.iter().enumerate().map(axis).collect();
         let mut sweep = read_along_with(&args.question.scenario, overrides, registry, axes)?;
+        if sweep.points.is_empty() {
+            let why = sweep.skipped.first().map_or_else(String::new, |(_, why)| why.to_string());
+            return Err(Failure::Input(why));
+        }
         if let Some(name) = &args.case {
             // What else is compared need not run.
             let points = sweep.points.iter_mut().map(|point| &mut point.scenario);

@@ -70,7 +70,7 @@ pub fn read_run_with(
 }
 
 /// Reads a scenario at points along axes that turn together, which have equally many values each,
-/// without its own sweep: points that break a rule are skipped with their reason.
+/// without its own sweep: points that break a rule are skipped with their reason, be it all.
 pub fn read_along_with(
     path: &Path,
     overrides: &[(String, String)],
@@ -179,7 +179,7 @@ pub(crate) fn read_points(
             return Err(all);
         }
     };
-    let runs = matches!(asked, Asked::Run);
+    let (runs, along) = (matches!(asked, Asked::Run), matches!(asked, Asked::Along(_)));
     let mut axes = match (asked, own) {
         (Asked::Along(axes), _) => Axes::together(axes),
         (Asked::Run, _) => Axes::default(),
@@ -191,12 +191,18 @@ pub(crate) fn read_points(
     };
     axes.first_of_machines(&labels);
     let points = Points { document, machines, labels, axes, name };
-    points.read(base.scenario, files, runs)
+    points.read(base.scenario, files, runs, along)
 }
 
 impl Points<'_> {
     /// Every point, and expectations of all of them where they are the scenario's machines alone.
-    fn read(self, base: Scenario, files: &mut Files, runs: bool) -> Result<Sweep, Diagnostics> {
+    fn read(
+        self,
+        base: Scenario,
+        files: &mut Files,
+        runs: bool,
+        along: bool,
+    ) -> Result<Sweep, Diagnostics> {
         let Points { document, axes, .. } = &self;
         let mut sweep =
             Sweep { base, axes: axes.axes.clone(), points: Vec::new(), skipped: Vec::new() };
@@ -228,6 +234,7 @@ impl Points<'_> {
                     across.extend(point.across);
                     sweep.points.push(Point { params, scenario: files.shares(point.scenario) });
                 }
+                Err(failure) if along => skip(&mut sweep, params, reason(&failure.into_problems())),
                 Err(Failure::Meaning(found)) if axes.skip_invalid => {
                     skip(&mut sweep, params, reason(&found));
                 }
@@ -243,7 +250,7 @@ impl Points<'_> {
             }
         }
         sweep.points.shrink_to_fit();
-        if sweep.points.is_empty() {
+        if sweep.points.is_empty() && !along {
             let rule = "no point of the sweep is valid";
             let why = sweep.skipped.first().map_or("", |(_, why)| why);
             let problem = document.problem_found("sweep", rule, why, "mend the axes");
