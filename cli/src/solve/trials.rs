@@ -5,6 +5,7 @@ use crate::output::Failure;
 use crate::progress::Progress;
 use tiersim_input::scenario::fingerprint::sweep_fingerprint;
 use tiersim_input::scenario::sweep::read_along_with;
+use tiersim_input::text::condition::Condition;
 use tiersim_input::traces::read_more_traces;
 use tiersim_models::results::metrics::metric;
 use tiersim_models::results::solved::{Tried, Variable};
@@ -15,6 +16,10 @@ use tiersim_policies::scenario::traces::Traces;
 use tiersim_sim::run::Options;
 use tiersim_sim::solve::several::Measured;
 use tiersim_sim::sweep::run_sweep;
+
+/// Decimals of what a case has in the place of a condition.
+const FEWEST_DECIMALS: usize = 4;
+const MOST_DECIMALS: usize = 17;
 
 /// Runs of one question; traces that points share are read once.
 pub(super) struct Trials<'a> {
@@ -229,12 +234,35 @@ impl Judge<'_> {
                 continue;
             }
             let lacks = condition.names().find_map(|name| self.value(case, name).err());
-            let figures: Vec<String> = condition
-                .names()
-                .filter_map(|name| Some(format!("{name} {:.4}", found(name)?)))
-                .collect();
-            return Some(lacks.unwrap_or_else(|| format!("{condition}: {}", figures.join(", "))));
+            return Some(lacks.unwrap_or_else(|| broken_by(condition, found)));
         }
         None
+    }
+}
+
+/// A condition that is broken, and what its names have, in so many decimals that it is seen.
+fn broken_by(condition: &Condition, found: impl Fn(&str) -> Option<f64>) -> String {
+    let shown = |name: &str, decimals: usize| Some(format!("{:.decimals$}", found(name)?));
+    let as_shown = |name: &str, decimals: usize| shown(name, decimals)?.parse().ok();
+    let seen = |&decimals: &usize| condition.holds(|name| as_shown(name, decimals)) == Some(false);
+    let decimals = (FEWEST_DECIMALS..MOST_DECIMALS).find(seen).unwrap_or(MOST_DECIMALS);
+    let figure = |name: &str| Some(format!("{name} {}", shown(name, decimals)?));
+    let figures: Vec<String> = condition.names().filter_map(figure).collect();
+    format!("{condition}: {}", figures.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_broken_condition_is_seen_to_be_broken() {
+        let said = |text: &str, value: f64| {
+            broken_by(&Condition::parse(text).unwrap(), |name| (name == "step").then_some(value))
+        };
+        assert_eq!(said("step <= 0.2", 0.7), "step <= 0.2: step 0.7000");
+        assert_eq!(said("step <= 0.2", 0.200_000_3), "step <= 0.2: step 0.2000003");
+        assert_eq!(said("step < 0.2", 0.2), "step < 0.2: step 0.2000");
+        assert_eq!(said("2 * step <= 1.5e-6", 9e-7), "2 * step <= 1.5e-6: step 0.000001");
     }
 }
