@@ -102,6 +102,8 @@ impl Uncertainty {
             Spread::Uniform { from, to } => format!("uniform from {from} to {to} {unit}"),
             Spread::LogUniform { from, to } => format!("log-uniform from {from} to {to} {unit}"),
             Spread::Normal { deviation } => {
+                // A share of the number, so that it has digits of rounding: 0.1 of 3 is 0.3.
+                let deviation: f64 = format!("{deviation:.11e}").parse().unwrap_or(deviation);
                 format!("normal, standard deviation {deviation} {unit}")
             }
         }
@@ -115,6 +117,12 @@ mod tests {
     fn of(spread: Spread, value: f64, limits: [f64; 2]) -> Uncertainty {
         let (unit, origin, place) = ("us".to_owned(), String::new(), String::new());
         Uncertainty { spread, value, unit, limits, whole: false, origin, place }
+    }
+
+    #[test]
+    fn a_deviation_is_said_without_digits_of_rounding() {
+        let normal = of(Spread::Normal { deviation: 0.1 * 3.0 }, 3.0, [0.0, 1e9]);
+        assert_eq!(normal.words(), "normal, standard deviation 0.3 us");
     }
 
     #[test]
