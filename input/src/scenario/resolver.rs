@@ -33,9 +33,15 @@ impl Resolver<'_, '_> {
         let meant = |name: &str| hardware.tier(name).or_else(|| by_role(name, hardware));
         let id = name.split('|').find_map(|name| meant(name.trim()));
         if id.is_none() {
+            let roles = ROLES.iter().filter(|(role, _)| by_role(role, hardware).is_some());
             let known = hardware.tiers.iter().map(|tier| tier.name.as_str());
-            let known: Vec<&str> = known.chain(ROLES).collect();
-            self.check.unknown(path, "the hardware has no tier of this name", name, &known);
+            let known: Vec<&str> = known.chain(roles.map(|(role, _)| *role)).collect();
+            let lacked = ROLES.iter().find(|(role, _)| *role == name.trim());
+            let rule = lacked.map_or_else(
+                || "the hardware has no tier of this name".to_owned(),
+                |(_, what)| format!("this machine has no {what}"),
+            );
+            self.check.unknown(path, &rule, name, &known);
             self.lacking += 1;
         }
         id
@@ -97,8 +103,9 @@ pub(crate) fn reason(problems: &Diagnostics) -> String {
     }
 }
 
-/// What a tier is for, on whatever machine.
-const ROLES: [&str; 3] = ["near", "far", "drive"];
+/// What a tier is for, on whatever machine, and what that is.
+const ROLES: [(&str, &str); 3] =
+    [("near", "near memory"), ("far", "far memory"), ("drive", "drive")];
 
 /// The tier that a role means: the device's own memory; the nearest memory outside it, the host's
 /// before that behind CXL and that of another node; the first drive.

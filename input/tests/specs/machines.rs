@@ -336,6 +336,33 @@ fn tiers_have_names_and_roles() {
 }
 
 #[test]
+fn a_role_that_no_tier_has_is_said_to_be_missing() {
+    let tier = |name: &str, kind: &str| {
+        format!(
+            "(name: \"{name}\", kind: {kind}, capacity: (gib(64), assumed(\"x\")), \
+             setup: (us(1), assumed(\"x\")), bandwidth: (gb_per_s(5), assumed(\"x\")))"
+        )
+    };
+    for (own, kind, role, what, known) in [
+        ("nvme", "nvme", "far", "far memory", "known: hbm, nvme, near, drive"),
+        ("dram", "dram", "drive", "drive", "known: hbm, dram, near, far"),
+    ] {
+        let project = Project::new();
+        let tiers = [tier("hbm", "hbm"), tier(own, kind)].join(", ");
+        let machine = format!("Hardware(schema: 2, about: \"x\", tiers: [{tiers}])");
+        std::fs::write(project.root.join("hardware-specs/two.ron"), machine).unwrap();
+        let text = format!(
+            "Scenario(schema: 2, about: \"x\", hardware: \"two\", \
+             workload: Trace(path: \"traces/small\", time: recorded()), \
+             policies: [(name: \"lru\", policy: Lru(spill: [\"{role}\"]))])"
+        );
+        let said = project.read(&text).map(|_| ()).unwrap_err();
+        assert_says(&said, &[&format!("this machine has no {what}"), known]);
+        assert!(!said.to_string().contains("did you mean"), "{said}");
+    }
+}
+
+#[test]
 fn a_machine_with_no_change_is_what_its_file_says() {
     let project = Project::new();
     let around = Around::around(&project.root).unwrap();
