@@ -5,6 +5,7 @@
 //! derivative-free optimiser is, and what it finds is held against its neighbours ([`several`]).
 //! Invariant: an answer is a point that was run.
 
+mod neighbours;
 pub mod one;
 mod range;
 pub mod several;

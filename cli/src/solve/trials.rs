@@ -182,8 +182,10 @@ impl Judge<'_> {
             found.ran = true;
             let of = |name: &str| metric(self.record, case, name).ok();
             let metrics: Vec<Option<f64>> = self.asking.metrics.iter().map(|m| of(m)).collect();
-            let slack =
-                self.asking.conditions.iter().map(|condition| condition.slack(of)).collect();
+            let value =
+                |name: &str| case.outcome.figures().and_then(|_| self.value(case, name).ok());
+            let conditions = self.asking.conditions.iter();
+            let slack = conditions.map(|condition| condition.slack(value)).collect();
             match self.broken(case) {
                 None => {
                     let outcome = Ok(self.name(case));

@@ -91,9 +91,13 @@ pub(super) fn answer(found: &Optimum) -> Vec<(&'static str, String)> {
     let mut lines = vec![("answer", said.replace("  ", " "))];
     let beside = match found.settled {
         Some(step) => format!(
-            "no point {} % of a range away, along one path or two, is better and has them: a local \
-             optimum; narrower ranges look closer",
-            number(100.0 * step)
+            "no point {} % of a range away{} is better and has them: a local optimum; narrower \
+             ranges look closer",
+            number(100.0 * step),
+            match found.variables.len() {
+                1 => "",
+                _ => ", along one path or two or the edge of a condition,",
+            }
         ),
         None => "its neighbours were not all tried".to_owned(),
     };

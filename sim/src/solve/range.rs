@@ -34,6 +34,16 @@ impl Range {
         self.written(value)
     }
 
+    /// The share of the range at which a value is; none outside.
+    pub(super) fn share(&self, value: f64) -> Option<f64> {
+        let Range { from, to, .. } = *self;
+        let share = match self.log {
+            true => (value / from).ln() / (to / from).ln(),
+            false => (value - from) / (to - from),
+        };
+        Some(share).filter(|share| (0.0..=1.0).contains(share))
+    }
+
     /// A value as a file would have it: whole, or of eight digits.
     pub(super) fn written(&self, value: f64) -> f64 {
         if self.whole {

@@ -2,15 +2,16 @@
 //!
 //! First corners of the ranges and a Latin hypercube, all at once; from the best of them COBYLA
 //! (Powell 1994: linear models of the objective and of each condition on a simplex that shrinks),
-//! which needs no slopes; then every neighbour of the best point, one path or two at a time, at
-//! steps that are halved until none is better. Memory that runs out and steps that change by jumps
-//! make plateaus on which a model says nothing, so what the models find is a start and not an
-//! answer.
+//! which needs no slopes; then every neighbour of the best point, one path or two at a time or along
+//! the edge of a condition, at steps that are halved until none is better. Memory that runs out and
+//! steps that change by jumps make plateaus on which a model says nothing, so what the models find
+//! is a start and not an answer.
 //! Invariant: the answer was run, and at the last step no neighbour of it for which conditions hold
 //! is better. That is a local optimum: another valley that no point of the sample was in is not
 //! seen.
 
 use super::Range;
+use super::neighbours::{Neighbour, along, beside, neighbours};
 use cobyla::{RhoBeg, StopTols, minimize};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -232,6 +233,10 @@ impl<E, F: FnMut(&[Vec<f64>]) -> Result<Vec<Measured>, E>> Search<'_, E, F> {
             let Some(best) = self.best() else { return Ok(()) };
             let around = neighbours(&self.places[best], step);
             self.try_all(around)?;
+            if self.best() == Some(best) {
+                let along = self.along_edges(best, step)?;
+                self.try_all(along)?;
+            }
             if self.best() != Some(best) {
                 continue;
             }
@@ -244,32 +249,32 @@ impl<E, F: FnMut(&[Vec<f64>]) -> Result<Vec<Measured>, E>> Search<'_, E, F> {
         Ok(())
     }
 
+    /// Places a step away from a point along the edge of each condition.
+    fn along_edges(&mut self, point: usize, step: f64) -> Result<Vec<Vec<f64>>, E> {
+        let ones = beside(&self.places[point], step);
+        // They were tried as neighbours.
+        let numbers = self.try_all(ones.iter().map(|(_, place)| place.clone()).collect())?;
+        let values = &self.question.tried[point].values;
+        let mut all = Vec::new();
+        for (condition, slack) in self.slack[point].iter().enumerate() {
+            let Some(slack) = *slack else { continue };
+            let neighbour = |((path, place), &number): (&(usize, Vec<f64>), &usize)| Neighbour {
+                path: *path,
+                place: place.clone(),
+                by: self.question.tried[number].values[*path] - values[*path],
+                slack: self.slack[number][condition],
+            };
+            let neighbours: Vec<Neighbour> = ones.iter().zip(&numbers).map(neighbour).collect();
+            all.extend(along(self.ranges, values, slack, &neighbours));
+        }
+        Ok(all)
+    }
+
     /// The number of the best point.
     fn best(&self) -> Option<usize> {
         let answer = self.question.answer()?;
         self.question.tried.iter().position(|tried| std::ptr::eq(tried, answer))
     }
-}
-
-/// The neighbours of a point in the unit cube: a step along one path, or along two of them.
-fn neighbours(place: &[f64], step: f64) -> Vec<Vec<f64>> {
-    let moved = |moves: &[(usize, f64)]| {
-        let mut place = place.to_vec();
-        for &(path, by) in moves {
-            place[path] = (place[path] + by).clamp(0.0, 1.0);
-        }
-        place
-    };
-    let mut all = Vec::new();
-    for one in 0..place.len() {
-        for by in [-step, step] {
-            all.push(moved(&[(one, by)]));
-            for other in 0..one {
-                all.extend([-step, step].map(|too| moved(&[(one, by), (other, too)])));
-            }
-        }
-    }
-    all
 }
 
 #[cfg(test)]
@@ -282,6 +287,14 @@ mod tests {
     /// The least cost `a x + b y` where `f(x, y) >= 0`.
     fn least(
         prices: [f64; 2],
+        holds: impl Fn(f64, f64) -> Option<f64>,
+        ranges: &[Range],
+    ) -> Optimum {
+        least_of(|x, y| prices[0] * x + prices[1] * y, holds, ranges)
+    }
+
+    fn least_of(
+        price: impl Fn(f64, f64) -> f64,
         holds: impl Fn(f64, f64) -> Option<f64>,
         ranges: &[Range],
     ) -> Optimum {
@@ -300,7 +313,7 @@ mod tests {
                 Some(_) => Err("no".to_owned()),
                 None => Err("it runs out of memory".to_owned()),
             };
-            let cost = slack.map(|_| prices[0] * values[0] + prices[1] * values[1]);
+            let cost = slack.map(|_| price(values[0], values[1]));
             let tried = Tried { values: values.clone(), outcome, metrics: vec![cost] };
             Measured { tried, slack: vec![slack], ran: true }
         };
@@ -319,6 +332,26 @@ mod tests {
         assert!((cost(&found) - 8.0).abs() < 0.02, "{}", cost(&found));
         assert!(found.settled.unwrap() <= 1e-3 && found.at_ends().is_empty());
         assert!(found.tried.len() < 400, "{}", found.tried.len());
+    }
+
+    #[test]
+    fn a_limited_sum_is_followed_to_the_best_point_on_it() {
+        // 1 / x + 2 / y is least with x + y <= 70 at x = 70 / (1 + sqrt 2); with 3 x + y <= 70 at
+        // x = 70 / (3 + sqrt 6). Ranges by ratio, of which no two steps keep a sum.
+        let range = Range { from: 10.0, to: 60.0, log: true, ..UNIT };
+        for (ranges, factor) in [
+            ([range; 2], 1.0),
+            ([Range { from: 3.0, ..range }, range], 3.0),
+            ([Range { from: 1.0, log: false, ..range }, Range { to: 500.0, ..range }], 3.0),
+        ] {
+            let price = |x: f64, y: f64| 1.0 / x + 2.0 / y;
+            let found = least_of(price, |x, y| Some(70.0 - factor * x - y), &ranges);
+            let x = 70.0 / (factor + (2.0 * factor).sqrt());
+            let best = price(x, 70.0 - factor * x);
+            let ratio = cost(&found) / best;
+            assert!((1.0 - 1e-6..1.0001).contains(&ratio), "{factor}: {ratio}");
+            assert!(found.settled.unwrap() <= 1e-3);
+        }
     }
 
     #[test]
