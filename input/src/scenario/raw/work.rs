@@ -150,7 +150,7 @@ pub(crate) struct RawGenerate {
     /// Ranks that each matrix is split over. Where they are more than `kv_heads`, several have the
     /// same head of keys and values.
     ///
-    /// Values: divides heads, `kv_heads` or is a multiple of these, `ffn`.
+    /// Values: divides heads, `kv_heads` or is a multiple of these, `ffn` and `vocab`.
     /// Default: 1.
     pub(crate) tensor: Option<u32>,
     /// Ranks that each sequence is split over (context parallelism): each has its part of the
