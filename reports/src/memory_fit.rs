@@ -103,7 +103,7 @@ pub fn memory_fit_text(account: &Account, target: &FitTarget, found: &FitSearch)
     if found.least.iter().any(|fit| fit.seconds.is_none()) {
         text += UNKNOWN;
     }
-    text += "  note: x is the step over that of the quickest of all settings that fit, whatever was typed\n";
+    text += "  note: x is the time for as much work over that of the quickest of all settings that fit, whatever was typed\n";
     text += "  note: LoRA is not offered: it trains another thing\n";
     text + ESTIMATES
 }

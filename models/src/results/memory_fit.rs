@@ -80,8 +80,9 @@ pub struct Fit {
     pub seconds: Option<f64>,
     /// Tokens of all replicas per second.
     pub tokens_per_s: Option<f64>,
-    /// The step's estimated time over that of the quickest setting that fits, which may be none of
-    /// these; in a table of switches, over that of the job as it was asked about.
+    /// Estimated time for as much work over that of the quickest setting that fits, which may be
+    /// none of these: of steps of training, and of tokens of a model that is served. In a table of
+    /// switches, a step's over that of the job as it was asked about.
     pub slowdown: Option<f64>,
     /// What a step does.
     pub cost: Cost,
