@@ -341,6 +341,25 @@ fn the_stage_with_the_head_counts_where_it_needs_more() {
     assert!(!ran.stdout.contains("last stage"), "{}", ran.stdout);
 }
 
+/// However the model is said: by its config, or by numbers.
+#[test]
+fn an_encoder_has_no_cache_that_is_served() {
+    let project = Project::empty();
+    let numbers = r#""num_hidden_layers": 12, "hidden_size": 768, "num_attention_heads": 12"#;
+    let config = format!(
+        r#"{{"model_type": "bert", {numbers}, "intermediate_size": 3072, "vocab_size": 30522,
+            "max_position_embeddings": 512, "type_vocab_size": 2}}"#
+    );
+    project.write("bert.json", config);
+    for model in
+        ["--model bert.json", "--family bert --layers 12 --hidden 768 --heads 12 --params 110M"]
+    {
+        let line = format!("memory --inference {model} --sequence 128 --batch 4");
+        let ran = project.run(&line.split(' ').collect::<Vec<_>>()).ends_with(2);
+        ran.says(&["--inference: bert is an encoder: it has no cache"]);
+    }
+}
+
 #[test]
 fn steps_that_no_scenario_has_are_refused() {
     let job = "--model llama-3-8b --sequence 2048 --batch 8 --micro-batch 1 --gpus 8";

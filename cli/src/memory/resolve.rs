@@ -417,9 +417,6 @@ fn serving(args: &MemoryArgs, model: Option<&ModelFiles>) -> Result<Serving, Str
     others.retain(|name| *name != "--context-parallel");
     refuse("--inference", args, &others)?;
     refuse("--inference", args, &["--stage", "--offload-optimizer", "--largest-layer"])?;
-    if let Some(problem) = model.and_then(|model| model.card.generation_problem()) {
-        return Err(format!("--inference: {}; {}", problem.rule, problem.remedy));
-    }
     let (gpus, gpus_per_node) = gpus(args, 8)?;
     let (tensor, pipeline) = split(args, gpus)?;
     let context_ranks = args.context_parallel.unwrap_or(1);
@@ -431,6 +428,10 @@ fn serving(args: &MemoryArgs, model: Option<&ModelFiles>) -> Result<Serving, Str
     });
     let weights = args.precision.or(stored).unwrap_or(Format::Bf16);
     let shape = shape(args, model)?;
+    let card = model.map(|model| &model.card).or(shape.as_ref());
+    if let Some(problem) = card.and_then(Card::generation_problem) {
+        return Err(format!("--inference: {}; {}", problem.rule, problem.remedy));
+    }
     if shape.is_some() != args.sequence.is_some() {
         return Err("keys and values need a shape and tokens; say --layers, --hidden, --heads and --sequence".to_owned());
     }
