@@ -231,6 +231,29 @@ fn a_packed_checkpoint_is_as_large_as_its_config_says() {
     assert_eq!(text, project.run(&quantized).ends_with(0).stdout);
 }
 
+/// Of what is packed, matrices of blocks are, and of gpt-oss experts alone.
+#[test]
+fn offloaded_gigabytes_are_a_share_of_the_weights_that_memory_counts() {
+    let project = Project::shipped();
+    for (line, model, more) in [
+        ("meta-llama/Meta-Llama-3-8B -q awq", "llama-3-8b", &["--quantize", "int4:128"][..]),
+        ("openai/gpt-oss-20b", "gpt-oss-20b", &["--quantize", "mxfp4"]),
+        (
+            "openai/gpt-oss-20b -tp 2",
+            "gpt-oss-20b",
+            &["--quantize", "mxfp4", "--gpus", "2", "--tensor", "2"],
+        ),
+    ] {
+        let memory = ["memory", "--inference", "--model", model, "--format", "json"];
+        let account = project.run(&[&memory[..], more].concat()).ends_with(0).json();
+        let all = account["weights_bytes"].as_f64().expect("bytes of weights");
+        let share = (4.0 * (1_u64 << 30) as f64 / all * 1e4).round() / 1e4;
+        let line = format!("vllm serve {line} --cpu-offload-gb 4");
+        let ran = project.run(&["from", "vllm", &line, "--device", "h100", "--no-run"]);
+        ran.ends_with(0).shows(&[&format!("parameters_share: {share:?}")]);
+    }
+}
+
 #[test]
 fn a_file_of_flags_in_yaml_says_what_the_flags_say() {
     let project = Project::shipped();

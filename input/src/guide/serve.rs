@@ -20,8 +20,10 @@ use reasons::{is_idle, reason, refusal};
 use std::ops::Range;
 use std::path::Path;
 use tiersim_models::diagnostic::Diagnostics;
+use tiersim_workloads::transformer::card::Card;
 use values::{
-    Choice, DTYPES, KV_DTYPES, QUANTIZATIONS, UTILIZATION, share_of, stored_word, usable, weights,
+    Choice, DTYPES, KV_DTYPES, QUANTIZATIONS, UTILIZATION, share_of, stored_as, stored_word,
+    usable, weights,
 };
 
 /// Whose flags they are.
@@ -120,8 +122,8 @@ pub fn serve(
     let mut defaults = Vec::new();
     formats(&mut of, load, files.as_ref(), &mut settings, &mut text, &mut defaults);
     let server = machine(&mut of, load, &mut settings);
-    let parameters = files.map_or(0, |files| files.card.parameters());
-    memory(&mut of, parameters, &server, &mut settings, &mut text);
+    let card = files.as_ref().map(|files| &files.card);
+    memory(&mut of, card, &server, &mut settings, &mut text);
     requests(&mut of, load, &mut text);
     of.unknown(is_idle);
     for (index, entry) in entries.iter().enumerate() {
@@ -251,7 +253,7 @@ fn experts_apart(of: &mut Reader<'_>) {
 
 fn memory(
     of: &mut Reader<'_>,
-    parameters: u64,
+    card: Option<&Card>,
     server: &Server,
     settings: &mut Settings,
     text: &mut Generate,
@@ -270,8 +272,8 @@ fn memory(
         });
     }
     text.hbm = Some(bytes(share));
-    let format = text.weights.as_deref().unwrap_or(settings.precision);
-    let all = weights(parameters, format, settings.devices);
+    let stored = stored_as(settings.precision, text.weights.as_deref());
+    let all = card.map_or(0.0, |card| weights(card, stored, settings.devices));
     let of_all = |gib| share_of(gib, all);
     let key = names::OFFLOAD;
     let told = |value: &str| match of_all(number(value).unwrap_or(0.0)) {

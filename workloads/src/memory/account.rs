@@ -12,7 +12,7 @@ mod training;
 
 pub use estimators::estimated;
 pub use job::{Keeps, Pipeline, Step, Training};
-pub use serving::{Serving, Structured, serving, structured};
+pub use serving::{Serving, Structured, serving, structured, weights};
 pub use training::{advised, of_largest_stage, training};
 
 use super::{Overflow, product, total};

@@ -4,6 +4,8 @@
 
 use crate::import::card::Quantised;
 use crate::scenario::raw::card::RawWeights;
+use tiersim_workloads::memory::account;
+use tiersim_workloads::transformer::card::Card;
 use tiersim_workloads::transformer::format::Format;
 use tiersim_workloads::transformer::packed::Packed;
 
@@ -73,20 +75,22 @@ pub(in crate::guide) fn packed_word(packed: Packed) -> String {
     }
 }
 
-/// Bytes of a number, for the share that is offloaded; scales of groups count.
-fn bytes_per_weight(word: &str) -> f64 {
-    const MANY: u128 = 1 << 20;
-    let stored = ron::from_str(word).map(RawWeights::parts);
-    let bytes = match stored.expect("a scenario's word") {
-        (_, Some(packed)) => packed.bytes(MANY),
-        (format, None) => u128::from(format.map_or(2, Format::bytes)) * MANY,
-    };
-    bytes as f64 / MANY as f64
+/// How weights are stored, by the scenario's words for the precision and for what is not in it.
+pub(super) fn stored_as(precision: &str, word: Option<&str>) -> (Format, Option<Packed>) {
+    let parts = |word| ron::from_str(word).map(RawWeights::parts).expect("a scenario's word");
+    let (format, packed) = parts(word.unwrap_or(precision));
+    (format.or(parts(precision).0).expect("a precision is a format"), packed)
 }
 
-/// Bytes of the weights that one of so many devices has.
-pub(in crate::guide) fn weights(parameters: u64, format: &str, devices: u64) -> f64 {
-    parameters as f64 * bytes_per_weight(format) / devices as f64
+/// Bytes of the weights that one of so many devices has, as `tiersim memory` counts them.
+pub(in crate::guide) fn weights(
+    card: &Card,
+    (format, packed): (Format, Option<Packed>),
+    devices: u64,
+) -> f64 {
+    let packed = packed.map(|packed| (packed, card));
+    account::weights(card.parameters(), format, packed, [devices, 1])
+        .map_or(f64::INFINITY, |bytes| bytes as f64)
 }
 
 /// The share that so many GiB are of `all` bytes, to four decimals.

@@ -18,6 +18,7 @@ use tiersim_workloads::transformer::Work;
 use tiersim_workloads::transformer::card::Card;
 use tiersim_workloads::transformer::format::{Format, Formats};
 use tiersim_workloads::transformer::generation::{AttentionOn, Generation};
+use tiersim_workloads::transformer::packed::Packed;
 use tiersim_workloads::transformer::serving::Serving;
 use tiersim_workloads::transformer::training::{Kernels, Router};
 
@@ -30,8 +31,8 @@ struct Line<'a, 'p> {
     parts: &'p mut Parts<'a>,
     engine: Engine,
     flags: Vec<(&'static str, String)>,
-    /// The format of weights, as the table of bytes has it.
-    weights: &'static str,
+    /// How weights are stored, as what is written has it.
+    weights: (Format, Option<Packed>),
     devices: u64,
 }
 
@@ -94,7 +95,8 @@ pub fn serve(ask: &Ask<'_>, engine: Engine) -> Result<Back, Diagnostics> {
     let name = model(&mut parts, card);
     machine(&mut parts, false);
     let devices = u64::from(tensor);
-    let mut line = Line { parts: &mut parts, engine, flags: Vec::new(), weights: "bf16", devices };
+    let weights = (Format::Bf16, None);
+    let mut line = Line { parts: &mut parts, engine, flags: Vec::new(), weights, devices };
     format_flags(&mut line, formats);
     line.say("workload.mode.tensor", tensor, names::TENSOR, tensor);
     if tensor > 1 {
@@ -143,11 +145,12 @@ fn written_line(engine: Engine, model: &str, flags: &[(&str, String)]) -> String
 fn format_flags(of: &mut Line<'_, '_>, formats: &Formats) {
     let Formats { weights, packed, gradients: _, activations, kv } = formats;
     let at = "workload.precision";
-    let base = match activations {
-        Format::Fp32 | Format::Tf32 => "fp32",
-        Format::Fp16 => "fp16",
-        _ => "bf16",
+    let format = match activations {
+        Format::Fp32 | Format::Tf32 => Format::Fp32,
+        Format::Fp16 => Format::Fp16,
+        _ => Format::Bf16,
     };
+    let base = format.word();
     if let Some(word) = written(&DTYPES, &base) {
         of.say(at, base, names::DTYPE, word);
     }
@@ -158,7 +161,8 @@ fn format_flags(of: &mut Line<'_, '_>, formats: &Formats) {
         None => Some(weights.word().to_owned()),
         Some(packed) => Some(packed_word(*packed)),
     };
-    of.weights = base;
+    of.weights = (format, None);
+    let known = packed.map_or((*weights, None), |packed| (format, Some(packed)));
     if let Some(stored) = stored {
         let at = "workload.formats.weights";
         let row = QUANTIZATIONS.iter().find(|(_, known, _)| *known == Some(stored.as_str()));
@@ -166,11 +170,11 @@ fn format_flags(of: &mut Line<'_, '_>, formats: &Formats) {
         let is_word = |word: &&str| !(of.engine == Engine::Vllm && word.ends_with("int8"));
         let word = row.map(|(words, ..)| words[0]).filter(is_word);
         match (row, word) {
-            (Some((_, Some(known), _)), Some(word)) => {
+            (Some(_), Some(word)) => {
                 of.weights = known;
                 of.say(at, &stored, names::QUANTIZATION, word);
             }
-            (Some((_, Some(known), _)), None) => {
+            (Some(_), None) => {
                 of.weights = known;
                 let why = "a checkpoint that is stored so says it: name one";
                 of.parts.unsaid(at, &stored, why);

@@ -50,11 +50,8 @@ pub struct Serving {
 
 /// The account of a model that is served.
 pub fn serving(job: &Serving) -> Result<Account, Overflow> {
-    let split = u128::from(job.tensor) * u128::from(job.pipeline);
-    let weights = match &job.packed {
-        None => product(&[share(job.params.into(), split), job.weights.bytes().into()])?,
-        Some((packed, card)) => of_packed(job, *packed, card)?,
-    };
+    let packed = job.packed.as_ref().map(|(packed, card)| (*packed, card));
+    let weights = weights(job.params, job.weights, packed, [job.tensor, job.pipeline])?;
     let mut lines = Vec::new();
     let mut visiting = Vec::new();
     let formula = match job.packed {
@@ -135,11 +132,21 @@ pub fn serving(job: &Serving) -> Result<Account, Overflow> {
     Ok(account)
 }
 
-/// Weights of a rank of the first stage.
-fn of_packed(job: &Serving, packed: Packed, card: &Card) -> Result<u128, Overflow> {
-    let split = Pipeline { tensor: job.tensor, stages: job.pipeline, ..Pipeline::default() };
-    let (weights, packed) = (job.weights, Some(packed));
-    let bytes = Bytes { weights, packed, gradients: weights, optimizer: Keeps::PerParameter(0) };
+/// Bytes of the weights of a rank of the first stage, of `tensor` ranks and `stages`: an equal part
+/// of all numbers, or what it has of matrices that are packed and of the rest.
+pub fn weights(
+    params: u64,
+    weights: Format,
+    packed: Option<(Packed, &Card)>,
+    [tensor, stages]: [u64; 2],
+) -> Result<u128, Overflow> {
+    let Some((packed, card)) = packed else {
+        let split = u128::from(tensor) * u128::from(stages);
+        return product(&[share(params.into(), split), weights.bytes().into()]);
+    };
+    let split = Pipeline { tensor, stages, ..Pipeline::default() };
+    let (packed, optimizer) = (Some(packed), Keeps::PerParameter(0));
+    let bytes = Bytes { weights, packed, gradients: weights, optimizer };
     Ok(Rank::of(card, None, &split, 1).state(&bytes, 0)?.weights)
 }
 

@@ -113,7 +113,7 @@ fn homes_of(of: &mut Line<'_, '_>, card: &Card, homes: &ZeroOffloadConfig) {
 /// `--cpu-offload-gb` of a share of the weights.
 fn gigabytes(of: &mut Line<'_, '_>, card: &Card, share: f64) {
     let at = of.parts.of_case("policy.parameters_share");
-    let all = weights(card.parameters(), of.weights, of.devices);
+    let all = weights(card, of.weights, of.devices);
     let near = share * all / (1_u64 << 30) as f64;
     match brief(near, |gib| share_of(gib, all) == share) {
         Some(gib) => of.say(&at, share, names::OFFLOAD, gib),
