@@ -284,18 +284,48 @@ fn a_scheduler_is_written_with_its_blocks_and_what_is_asked_is_not() {
     let (ran, back, whole) = there_and_back(&project, "vllm", of);
     assert!(!whole && !back.stdout.contains("unknown key"), "{}", back.stdout);
     ran.says(&["which is not read back", "flags are read as decode steps"]);
-    let ran = project.run(&["to", "sglang", of]).ends_with(0);
+    // As many blocks as there is room for on the cards beside weights.
+    let fewer = ["--set", "workload.mode.kv_blocks=256"];
+    let ran = project.run(&[&["to", "sglang", of], &fewer[..]].concat()).ends_with(0);
     let tiersim_policies::scenario::TraceSource::Serving(source) = &scenario.workload.trace else {
         panic!("it serves");
     };
     let serving = &source.serving;
-    let tokens = u64::from(serving.block_tokens) * serving.kv_blocks;
+    let tokens = u64::from(serving.block_tokens) * 256;
     ran.shows(&[
         "python -m sglang.launch_server --model-path meta-llama/Meta-Llama-3-70B",
         &format!("--max-total-tokens {tokens}"),
         &format!("--max-running-requests {}", serving.max_batch),
         &format!("--tp-size {}", serving.tensor),
     ]);
+    // 4,096 blocks of 512 tokens are 256 GiB: over CXL memory and a drive as well.
+    for (engine, file, flag) in [
+        ("vllm", "scenarios/kv-tiering-requests.ron", "num-gpu-blocks"),
+        ("sglang", "scenarios/kv-tiering-requests.ron", "max-total-tokens"),
+        ("sglang", of, "max-total-tokens"),
+    ] {
+        let ran = project.run(&["to", engine, file]).ends_with(0);
+        let ran = ran.says(&["workload.mode.kv_blocks: ", " -> they are of all tiers"]);
+        assert!(!ran.stdout.contains(flag), "{}", ran.stdout);
+    }
+}
+
+/// A server leaves room on its card for what the driver has there.
+#[test]
+fn all_of_a_card_is_not_written_as_its_share() {
+    let project = Project::shipped();
+    project.write(
+        "all.ron",
+        "Scenario(schema: 2, about: \"a server\", hardware: \"rtx-4090\",
+            workload: Model(model: \"opt-1.3b\", precision: fp16, mode: generate(batch: 3, prompt: 100,
+                tokens: 5, prefill: false, kernels: fused), time: roofline(precision: \"fp16\")),
+            policies: [(name: \"it\", policy: AllHbm)])",
+    );
+    for (engine, flag) in [("vllm", "gpu-memory-utilization"), ("sglang", "mem-fraction-static")] {
+        let (ran, _, whole) = there_and_back(&project, engine, "all.ron");
+        let ran = ran.says(&["policies.it.hbm: all -> some of a card is always taken"]);
+        assert!(!whole && !ran.stdout.contains(flag), "{}", ran.stdout);
+    }
 }
 
 #[test]

@@ -443,14 +443,7 @@ fn serving(args: &MemoryArgs, model: Option<&ModelFiles>) -> Result<Serving, Str
     // Matrices of 8 bits leave keys and values as wide as the rest of the model.
     let own = args.precision.or(model.and_then(|model| model.format));
     let bytes = args.kv.or(own).unwrap_or(Format::Bf16).bytes();
-    let kv = shape.map(|card| Kv {
-        layers: card.layers.into(),
-        heads: card.kv_heads.into(),
-        head_dim: card.head_dim.into(),
-        bytes,
-        windows: card.windows(),
-        latent: card.latent.map(|_| card.cached(1).0),
-    });
+    let kv = shape.map(|card| Kv::of(&card, bytes));
     Ok(Serving {
         params: params(args, model)?,
         weights,

@@ -9,7 +9,7 @@
 //! Invariant: sequences share no page.
 
 use super::{Overflow, product, share, total};
-use crate::transformer::card::Windows;
+use crate::transformer::card::{Card, Windows};
 use std::ops::Range;
 
 /// What keys and values are made of.
@@ -44,6 +44,18 @@ pub struct Sequences {
 }
 
 impl Kv {
+    /// Of a card, in numbers of so many bytes.
+    pub fn of(card: &Card, bytes: u64) -> Kv {
+        Kv {
+            layers: card.layers.into(),
+            heads: card.kv_heads.into(),
+            head_dim: card.head_dim.into(),
+            bytes,
+            windows: card.windows(),
+            latent: card.latent.map(|_| card.cached(1).0),
+        }
+    }
+
     /// Of one token.
     pub fn of_token(&self) -> Result<u128, Overflow> {
         product(&[self.of_layer()?, self.layers.into()])

@@ -18,6 +18,10 @@ pub(in crate::guide) const OFFLOAD: &str = "cpu-offload-gb";
 pub(in crate::guide) const REQUESTS: &str = "max-num-seqs";
 pub(in crate::guide) const LENGTH: &str = "max-model-len";
 pub(in crate::guide) const BLOCK: &str = "block-size";
+/// Blocks of the cache, of vLLM.
+pub(in crate::guide) const BLOCKS: &str = "num-gpu-blocks-override";
+/// Tokens of the cache, of SGLang.
+pub(in crate::guide) const CACHED: &str = "max-total-tokens";
 
 /// How flags begin that have no value.
 pub(super) const ALONE: &[&str] = &[

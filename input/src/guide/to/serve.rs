@@ -102,16 +102,16 @@ pub fn serve(ask: &Ask<'_>, engine: Engine) -> Result<Back, Diagnostics> {
     if tensor > 1 {
         line.set(names::PIPELINE, 1);
     }
-    let told = memory::budget(&mut line);
+    let hbm = memory::budget(&mut line);
     memory::offload(&mut line, card);
     let load = match &ask.scenario.workload.trace {
-        TraceSource::Serving(source) => requests(&mut line, source),
+        TraceSource::Serving(source) => requests(&mut line, source, hbm),
         TraceSource::Model(Work::Generate(of)) => generation(&mut line, of),
         _ => String::new(),
     };
     let flags = std::mem::take(&mut line.flags);
     let framework = line.name();
-    case::case(&mut parts, framework, case::Told { hbm: told, runtime: false });
+    case::case(&mut parts, framework, case::Told { hbm: true, runtime: false });
     measuring(&mut parts);
     let text = written_line(engine, checked(&name, card), &flags);
     let own = if engine == Engine::Vllm { "vllm" } else { "sglang" };
@@ -236,11 +236,11 @@ fn generation(of: &mut Line<'_, '_>, made: &Generation) -> String {
 }
 
 /// A scheduler's numbers. What is asked is in the trace of requests.
-fn requests(of: &mut Line<'_, '_>, source: &ServingSource) -> String {
+fn requests(of: &mut Line<'_, '_>, source: &ServingSource, hbm: Option<u64>) -> String {
     let ServingSource { requests, first: _, until: _, serving, device: _ } = source;
     let Serving {
-        card: _,
-        formats: _,
+        card,
+        formats,
         block_tokens,
         kv_blocks,
         max_batch,
@@ -259,8 +259,8 @@ fn requests(of: &mut Line<'_, '_>, source: &ServingSource) -> String {
     of.one_way(&mode("max_batch"), max_batch, names::REQUESTS, max_batch);
     let room = u64::from(*block_tokens).saturating_mul(*kv_blocks);
     let (step, all) = match of.engine {
-        Engine::Vllm => ("max-num-batched-tokens", "num-gpu-blocks-override"),
-        Engine::Sglang => ("chunked-prefill-size", "max-total-tokens"),
+        Engine::Vllm => ("max-num-batched-tokens", names::BLOCKS),
+        Engine::Sglang => ("chunked-prefill-size", names::CACHED),
     };
     of.one_way(&mode("max_tokens_per_step"), max_tokens_per_step, step, max_tokens_per_step);
     let said = BLOCKS.contains(&u64::from(*block_tokens));
@@ -270,8 +270,17 @@ fn requests(of: &mut Line<'_, '_>, source: &ServingSource) -> String {
         let why = "blocks are powers of two up to 256 tokens: as much room is in blocks of 16";
         of.parts.unsaid(&mode("block_tokens"), block_tokens, why);
     }
-    let amount = if of.engine == Engine::Vllm { room / block } else { room };
-    of.one_way(&mode("kv_blocks"), kv_blocks, all, amount);
+    if memory::holds(of, hbm, (card, formats.kv), room) {
+        let amount = if of.engine == Engine::Vllm { room / block } else { room };
+        of.one_way(&mode("kv_blocks"), kv_blocks, all, amount);
+    } else {
+        let why = format!(
+            "they are of all tiers, and more than the card has room for beside weights: without \
+             --{all} {} makes as many as fit",
+            of.name()
+        );
+        of.parts.unsaid(&mode("kv_blocks"), kv_blocks, why);
+    }
     let why = "servers run fused kernels";
     of.parts.unless(*kernels == Kernels::Fused, &mode("kernels"), kernels.word(), why);
     String::new()

@@ -11,7 +11,9 @@ use tiersim_models::hardware::HBM;
 use tiersim_policies::scenario::Budget;
 use tiersim_policies::zoo::percentages::{PercentagesConfig, Six};
 use tiersim_policies::zoo::zero_offload::ZeroOffloadConfig;
+use tiersim_workloads::memory::inference::{Kv, Sequences};
 use tiersim_workloads::transformer::card::Card;
+use tiersim_workloads::transformer::format::Format;
 
 /// The briefest number about `near` that is read as meant.
 fn brief(near: f64, is_meant: impl Fn(f64) -> bool) -> Option<f64> {
@@ -19,23 +21,28 @@ fn brief(near: f64, is_meant: impl Fn(f64) -> bool) -> Option<f64> {
     written.filter_map(|text| text.parse().ok()).find(|&number| is_meant(number))
 }
 
-/// The share of the card; whether that tells the case's budget.
-pub(super) fn budget(of: &mut Line<'_, '_>) -> bool {
+/// The share of the card; the bytes of it that the case has, if that is known.
+pub(super) fn budget(of: &mut Line<'_, '_>) -> Option<u64> {
     let at = of.parts.of_case("hbm");
     let limit = of.parts.ask.scenario.hardware.tiers[HBM.index()].capacity.limit();
     let hbm = of.parts.ask.case.hbm;
     let (_, words) = case::budget(hbm);
     let bytes = match (hbm, limit) {
-        (Budget::Hardware, Some(all)) => all,
+        (Budget::Hardware, Some(all)) => {
+            let why = "some of a card is always taken, and no server starts with all of it: write \
+                       less, as `hbm: gib(20)`";
+            of.parts.unsaid(&at, words, why);
+            return Some(all.get());
+        }
         (Budget::Bytes(bytes), Some(all)) if bytes <= all => bytes,
         (Budget::ShareOfPeak(_), _) => {
             let why = "the peak is known when it has run: write bytes, as `hbm: gib(20)`";
             of.parts.unsaid(&at, words, why);
-            return true;
+            return None;
         }
         (Budget::Hardware | Budget::Bytes(_), _) => {
             of.parts.unsaid(&at, words, "a share of the card is at most all of it");
-            return true;
+            return None;
         }
     };
     let all = limit.map_or(0, |all| all.get());
@@ -44,7 +51,23 @@ pub(super) fn budget(of: &mut Line<'_, '_>) -> bool {
         Some(share) => of.say(&at, words, names::UTILIZATION, share),
         None => of.parts.unsaid(&at, words, "no share of the card is these bytes"),
     }
-    true
+    Some(bytes.get())
+}
+
+/// Whether weights, and keys and values of so many tokens, are no more than the bytes of the card
+/// that the case has.
+pub(super) fn holds(
+    of: &Line<'_, '_>,
+    hbm: Option<u64>,
+    of_model: (&Card, Format),
+    tokens: u64,
+) -> bool {
+    let (card, kv) = of_model;
+    // A block of tokens has keys and values of every layer, also behind a window.
+    let kv = Kv { windows: None, ..Kv::of(card, kv.bytes()) };
+    let all = Sequences { count: 1, tokens, page: 1, ranks: 1 };
+    let cached = kv.of_rank(all, of.devices, 1).map_or(f64::INFINITY, |bytes| bytes as f64);
+    hbm.is_some_and(|hbm| weights(card, of.weights, of.devices) + cached <= hbm as f64)
 }
 
 /// What of the weights is in the host's memory.
