@@ -176,6 +176,20 @@ exec vllm serve "$MODEL" "${ARGS[@]}" --gpu-memory-utilization=0.9 > log 2>&1 &
     ),
 ];
 
+/// Problems name flags as they were written, also where another program calls them otherwise.
+#[test]
+fn a_problem_names_the_flag_that_was_written() {
+    let project = Project::shipped();
+    for (flag, says) in [
+        ("--context-length 100", "prompt and tokens are `context-length` at most"),
+        ("--tp-size none", "`tp-size` is a whole number from 1"),
+        ("--mem-fraction-static 2", "`mem-fraction-static` is a share above 0"),
+    ] {
+        let line = format!("sglang serve --model-path gpt2 {flag}");
+        project.run(&["from", "sglang", &line, "--device", "a100"]).ends_with(2).says(&[says]);
+    }
+}
+
 /// A checkpoint that was packed says so in its config.json: scenarios, servers and memory go by it.
 #[test]
 fn a_packed_checkpoint_is_as_large_as_its_config_says() {

@@ -114,6 +114,11 @@ impl<'a> Reader<'a> {
         self.entries.iter().enumerate().rfind(found)
     }
 
+    /// A key as it was written.
+    pub(super) fn named(&self, key: &str) -> String {
+        self.find(key).map_or(key.to_owned(), |(_, entry)| entry.path.join("."))
+    }
+
     pub(super) fn wrong(&mut self, place: Place, rule: &str, found: &str, remedy: &str) {
         self.problems.push(self.file, Some(place), rule, found, remedy);
     }
@@ -126,7 +131,12 @@ impl<'a> Reader<'a> {
     ) -> Option<(&'a str, Place)> {
         let (index, entry) = self.find(key)?;
         let Some(value) = entry.value.as_deref() else {
-            self.wrong(entry.place, &format!("`{key}` is one value"), "a list", "write one");
+            self.wrong(
+                entry.place,
+                &format!("`{}` is one value", self.named(key)),
+                "a list",
+                "write one",
+            );
             return None;
         };
         self.rows[index] = Some(told(value));
@@ -138,7 +148,12 @@ impl<'a> Reader<'a> {
         let number =
             value.replace('_', "").parse().ok().filter(|n| (range[0]..=range[1]).contains(n));
         if number.is_none() {
-            let rule = format!("`{key}` is a whole number from {} to {}", range[0], range[1]);
+            let rule = format!(
+                "`{}` is a whole number from {} to {}",
+                self.named(key),
+                range[0],
+                range[1]
+            );
             self.wrong(place, &rule, value, "write such a number");
         }
         number
@@ -154,7 +169,12 @@ impl<'a> Reader<'a> {
             Fate::Taken(told[usize::from(meaning(value) == Some(true))].to_owned())
         })?;
         if meaning(value).is_none() {
-            self.wrong(place, &format!("`{key}` is true or false"), value, "write one of these");
+            self.wrong(
+                place,
+                &format!("`{}` is true or false", self.named(key)),
+                value,
+                "write one of these",
+            );
         }
         meaning(value)
     }
@@ -163,7 +183,7 @@ impl<'a> Reader<'a> {
         let (value, place) = self.text(key, |value| Fate::Taken(told.replace("{}", value)))?;
         let share = value.parse().ok().filter(|share: &f64| (0.2..1.0).contains(share));
         if share.is_none() {
-            let rule = format!("`{key}` is a share from 0.2 to below 1");
+            let rule = format!("`{}` is a share from 0.2 to below 1", self.named(key));
             self.wrong(place, &rule, value, "write 0.9 for nine tenths");
         }
         share
@@ -184,7 +204,7 @@ impl<'a> Reader<'a> {
         })?;
         let found = tier(value);
         if found.is_none() {
-            let rule = format!("`{key}` is `cpu`, `nvme` or `none`");
+            let rule = format!("`{}` is `cpu`, `nvme` or `none`", self.named(key));
             self.wrong(place, &rule, value, "write one of these");
         }
         found.flatten()

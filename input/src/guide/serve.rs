@@ -178,6 +178,7 @@ fn choice<T: Copy>(of: &mut Reader<'_>, key: &str, table: &[Choice<T>]) -> Optio
     let (value, place) = of.text(key, told)?;
     let found = find(value).map(|(_, meaning, _)| *meaning);
     if found.is_none() {
+        let key = of.named(key);
         let all: Vec<&str> = table.iter().flat_map(|(words, ..)| words.iter().copied()).collect();
         let rule = format!("`{key}` is modelled as one of {}", all.join(", "));
         of.wrong(place, &rule, value, "write one of these");
@@ -266,7 +267,7 @@ fn memory(
         .text(key, |value| Fate::Taken(format!("hbm: b({})", bytes(number(value).unwrap_or(0.0)))))
     {
         share = number(value).filter(|share| *share > 0.0 && *share <= 1.0).unwrap_or_else(|| {
-            let rule = format!("`{key}` is a share above 0, and 1 at most");
+            let rule = format!("`{}` is a share above 0, and 1 at most", of.named(key));
             of.wrong(place, &rule, value, "write 0.9 for nine tenths");
             1.0
         });
@@ -287,7 +288,7 @@ fn memory(
         match number(value).filter(|gib| (0.0..=1e6).contains(gib)) {
             Some(gib) => text.share = of_all(gib),
             None => {
-                let rule = format!("`{key}` is GiB per device, from 0 to 1e6");
+                let rule = format!("`{}` is GiB per device, from 0 to 1e6", of.named(key));
                 of.wrong(place, &rule, value, "write 8 for eight");
             }
         }
@@ -319,7 +320,8 @@ fn requests(of: &mut Reader<'_>, load: &Load<'_>, text: &mut Generate) {
     if let Some((value, place)) = of.text(key, told) {
         text.batch = least(value);
         if text.batch == 0 {
-            of.wrong(place, &format!("`{key}` is a whole number"), value, "write such a number");
+            let rule = format!("`{}` is a whole number", of.named(key));
+            of.wrong(place, &rule, value, "write such a number");
         }
     }
     let key = names::LENGTH;
@@ -332,15 +334,12 @@ fn requests(of: &mut Reader<'_>, load: &Load<'_>, text: &mut Generate) {
     {
         match whole(value) {
             None => {
-                of.wrong(
-                    place,
-                    &format!("`{key}` is a whole number"),
-                    value,
-                    "write such a number",
-                );
+                let rule = format!("`{}` is a whole number", of.named(key));
+                of.wrong(place, &rule, value, "write such a number");
             }
             Some(most) if most < length => {
-                let rule = format!("prompt and tokens are `{key}` at most, here {length}");
+                let name = of.named(key);
+                let rule = format!("prompt and tokens are `{name}` at most, here {length}");
                 of.wrong(place, &rule, value, "pass a shorter --prompt or fewer --tokens");
             }
             Some(_) => {}
