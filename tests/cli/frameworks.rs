@@ -359,3 +359,39 @@ fn command_lines_that_ask_for_what_is_not_modelled_are_refused() {
     ];
     project.run(&t4).ends_with(2).says(&says);
 }
+
+/// Flags of another model or machine say nothing only as far as they ask for what is modelled.
+#[test]
+fn flags_that_change_model_or_machine_are_refused_or_told() {
+    let project = Project::shipped();
+    let of = |flags: &str| {
+        let line = format!("vllm serve gpt2 {flags}");
+        project.run(&["from", "vllm", &line, "--device", "a100", "--no-run"])
+    };
+    for (flags, says) in [
+        (
+            "--hf-overrides '{\"num_hidden_layers\": 2}'",
+            "numbers of the model are those of its name",
+        ),
+        ("--device cpu", "a server is modelled on GPUs (found cpu)"),
+        ("--task embed", "a server that generates text is modelled (found embed)"),
+        ("--runner pooling", "a server that generates text is modelled (found pooling)"),
+        ("--decode-context-parallel-size 2", "ranks that have parts of a sequence are not read"),
+        ("--torchao-config int4wo-128", "how torchao stores weights is not read"),
+        ("--offload-backend prefetch", "which layers of a group are offloaded is not read"),
+    ] {
+        of(flags).ends_with(2).says(&[says]);
+    }
+    for (flags, shows) in [
+        (
+            "--task generate --runner auto --device cuda",
+            "device: cuda -> ignored: so it is modelled",
+        ),
+        ("--decode-context-parallel-size 1", "1 -> ignored: so it is modelled"),
+        ("--disable-sliding-window", "no longer than a window"),
+        ("--offload-backend uva", "uva -> ignored: weights of --cpu-offload-gb"),
+        ("-O3", "O3: true -> ignored: which kernels run"),
+    ] {
+        of(flags).ends_with(0).shows(&[shows]);
+    }
+}

@@ -130,7 +130,7 @@ pub fn serve(
         let key = word(&entry.path);
         let value = entry.value.as_deref().unwrap_or("");
         if of.rows[index].is_none() && value != "false" {
-            if let Some((why, remedy)) = refusal(&key) {
+            if let Some((why, remedy)) = refusal(&key, value) {
                 of.wrong(entry.place, why, value, remedy);
             }
             let launcher = (entry.path[0] == LAUNCHER).then_some("of what starts the server");

@@ -3,19 +3,43 @@
 //! Invariant: a flag that is read elsewhere is not looked up.
 
 /// What would be another model of work, and what to do instead.
-pub(super) fn refusal(flag: &str) -> Option<(&'static str, &'static str)> {
+pub(super) fn refusal(flag: &str, value: &str) -> Option<(&'static str, &'static str)> {
+    let other_than = |plain: &[&str]| !plain.contains(&value);
     let begins = |starts: &[&str]| starts.iter().any(|start| flag.starts_with(start));
     if begins(&["speculative", "num-speculative", "spec-"]) {
         let remedy = "leave it out: the answer is then the pace without";
         return Some(("tokens that are guessed ahead are not modelled", remedy));
     }
-    if begins(&["offload-group-size", "offload-num-in-group", "offload-prefetch-step"]) {
+    let in_groups = ["offload-group-size", "offload-num-in-group", "offload-prefetch-step"];
+    if begins(&in_groups) || flag == "offload-backend" && value == "prefetch" {
         let remedy = "write `prefetch_ops` of `ZeroOffload` into the scenario, or --cpu-offload-gb";
         return Some(("which layers of a group are offloaded is not read", remedy));
     }
     if flag == "enable-dp-attention" {
         let remedy = "leave it out: every rank then attends to its heads of all requests";
         return Some(("ranks that attend to requests of their own are not modelled", remedy));
+    }
+    if begins(&["hf-overrides", "hf-config-path"]) && other_than(&["{}"]) {
+        let remedy = "name a config.json that has these numbers by --model";
+        return Some((
+            "numbers of the model are those of its name, and no others are read",
+            remedy,
+        ));
+    }
+    if flag == "device" && other_than(&["cuda", "auto"]) {
+        let remedy = "leave it out: the machine is that of tiersim's own --device";
+        return Some(("a server is modelled on GPUs", remedy));
+    }
+    if ["task", "runner"].contains(&flag) && other_than(&["generate", "auto"]) {
+        return Some(("a server that generates text is modelled", "leave it out, or say generate"));
+    }
+    if flag == "decode-context-parallel-size" && other_than(&["1"]) {
+        let remedy = "leave it out: `context` of the scenario's `generate` splits sequences";
+        return Some(("flags of ranks that have parts of a sequence are not read", remedy));
+    }
+    if flag == "torchao-config" {
+        let remedy = "write --quantization with the format of the weights";
+        return Some(("how torchao stores weights is not read", remedy));
     }
     if flag == "config" {
         let remedy = "write its flags, or name that file in the place of the command";
@@ -33,7 +57,7 @@ pub(super) fn is_idle(flag: &str) -> bool {
 
 /// Why a flag says nothing, by how it begins.
 pub(super) fn reason(flag: &str) -> Option<&'static str> {
-    let table: [(&[&str], &str); 10] = [
+    let table: [(&[&str], &str); 13] = [
         (&["$"], "a variable of the shell"),
         (
             &[
@@ -73,6 +97,15 @@ pub(super) fn reason(flag: &str) -> Option<&'static str> {
             ],
             "requests under way keep their cache on the card; that of ended ones is not modelled",
         ),
+        (
+            &["task", "runner", "device", "hf-overrides", "decode-context-parallel"],
+            "so it is modelled in any case",
+        ),
+        (
+            &["disable-sliding-window"],
+            "requests are then no longer than a window: --prompt and --tokens say how long",
+        ),
+        (&["offload-backend"], "weights of --cpu-offload-gb are copied when they are used"),
         (
             &["data-parallel", "enable-dp", "load-balance"],
             "replicas are alike: this is one of them, with its part of the requests",
@@ -128,7 +161,7 @@ pub(super) fn reason(flag: &str) -> Option<&'static str> {
                 "ssl",
                 "root-path",
                 "max-log-len",
-                "hf-",
+                "hf-token",
                 "generation-config",
                 "override-generation",
                 "limit-mm",
@@ -142,14 +175,11 @@ pub(super) fn reason(flag: &str) -> Option<&'static str> {
                 "otlp",
                 "middleware",
                 "code-revision",
-                "task",
-                "runner",
                 "api-server",
                 "max-logprobs",
                 "model-loader",
                 "model-impl",
                 "config-format",
-                "device",
                 "enable-sleep",
                 "enable-request",
                 "nnodes",
@@ -170,7 +200,10 @@ pub(super) fn reason(flag: &str) -> Option<&'static str> {
     ];
     let begins = |(starts, _): &&(&[&str], &str)| {
         starts.iter().any(|start| match *start {
-            "O" => flag == "O",
+            // `-O3` and `-O.level=3` too.
+            "O" => {
+                flag.strip_prefix(start).is_some_and(|rest| !rest.starts_with(char::is_alphabetic))
+            }
             start => flag.starts_with(start),
         })
     };
