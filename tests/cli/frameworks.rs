@@ -296,6 +296,47 @@ fn command_lines_of_servers_become_scenarios_that_run() {
     }
 }
 
+/// Flags that leave room for fewer requests than come, whichever of them is the tightest.
+#[test]
+fn room_for_keys_and_values_bounds_the_requests_under_way() {
+    let project = Project::shipped();
+    let of = |engine: &str, flags: &str, requests: &str| {
+        let line = match engine {
+            "vllm" => format!("vllm serve meta-llama/Llama-3.1-8B {flags}"),
+            _ => format!("sglang serve --model-path meta-llama/Llama-3.1-8B {flags}"),
+        };
+        let more = ["--device", "h100", "--no-run", "--requests", requests];
+        let prompts = ["--prompt", "1000", "--tokens", "24"];
+        project.run(&[&["from", engine, &line], &more[..], &prompts].concat())
+    };
+    for (engine, flags, requests, shows) in [
+        // 1,024 tokens are 64 blocks of 16, and 32 of 32.
+        ("vllm", "--num-gpu-blocks-override 200", "64", &["batch: 3,", "each in blocks of 16"][..]),
+        ("vllm", "--num-gpu-blocks-override 200 --block-size 32", "64", &["batch: 6,"]),
+        ("vllm", "--num-gpu-blocks-override 200 --max-num-seqs 2", "64", &["batch: 2,"]),
+        ("vllm", "--num-gpu-blocks-override 200000", "64", &["batch: 64,"]),
+        ("sglang", "--max-total-tokens 5000", "64", &["batch: 4,", "each of 1024 tokens"]),
+        // 128 KiB a token: 8 requests of 128 MiB; the card's share says nothing then.
+        (
+            "vllm",
+            "--kv-cache-memory-bytes 1G --gpu-memory-utilization 0.5",
+            "64",
+            &["batch: 8,", "each of 134217728 bytes", "utilization: 0.5 -> ignored", "hbm: b(8"],
+        ),
+        ("vllm", "-tp 2 --kv-cache-memory-bytes 1G", "64", &["batch: 16,"]),
+        ("vllm", "", "300", &["batch: 300,", "max-num-seqs: not said -> batch: 300: no bound"]),
+    ] {
+        of(engine, flags, requests).ends_with(0).shows(shows);
+    }
+    for (engine, flags, says) in [
+        ("vllm", "--num-gpu-blocks-override 63", "room for one request, each in blocks of 16"),
+        ("sglang", "--max-total-tokens 1000", "`max-total-tokens` has room for one request"),
+        ("vllm", "--num-gpu-blocks-override few", "is a whole number (found few)"),
+    ] {
+        of(engine, flags, "64").ends_with(2).says(&[says]);
+    }
+}
+
 #[test]
 fn command_lines_that_ask_for_what_is_not_modelled_are_refused() {
     let project = Project::shipped();

@@ -114,6 +114,11 @@ impl<'a> Reader<'a> {
         self.entries.iter().enumerate().rfind(found)
     }
 
+    /// The one value of a key.
+    pub(super) fn value(&self, key: &str) -> Option<&'a str> {
+        self.find(key).and_then(|(_, entry)| entry.value.as_deref())
+    }
+
     /// A key as it was written.
     pub(super) fn named(&self, key: &str) -> String {
         self.find(key).map_or(key.to_owned(), |(_, entry)| entry.path.join("."))

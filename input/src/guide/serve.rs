@@ -4,6 +4,7 @@
 //! How many requests come and how long they are, no flag says: the command does.
 //! Invariant: every flag has one row, and what would be another model of work is refused.
 
+mod load;
 pub(super) mod names;
 mod reasons;
 pub(super) mod values;
@@ -22,8 +23,8 @@ use std::path::Path;
 use tiersim_models::diagnostic::Diagnostics;
 use tiersim_workloads::transformer::card::Card;
 use values::{
-    Choice, DTYPES, KV_DTYPES, QUANTIZATIONS, UTILIZATION, share_of, stored_as, stored_word,
-    usable, weights,
+    Choice, DTYPES, KV_DTYPES, QUANTIZATIONS, UTILIZATION, cached, share_of, stored_as,
+    stored_word, usable, weights,
 };
 
 /// Whose flags they are.
@@ -124,7 +125,13 @@ pub fn serve(
     let server = machine(&mut of, load, &mut settings);
     let card = files.as_ref().map(|files| &files.card);
     memory(&mut of, card, &server, &mut settings, &mut text);
-    requests(&mut of, load, &mut text);
+    let kv = stored_as(settings.precision, text.kv).0;
+    let cached = |page| card.map_or(1, |card| cached(card, kv, load, page, settings.devices));
+    load::requests(&mut of, load, cached, &mut text);
+    if engine == Engine::Vllm && text.batch > USUAL && of.find(names::REQUESTS).is_none() {
+        let told = format!("batch: {}: no bound is assumed, and vLLM has its own", text.batch);
+        not_said(&mut defaults, names::REQUESTS, &told);
+    }
     of.unknown(is_idle);
     for (index, entry) in entries.iter().enumerate() {
         let key = word(&entry.path);
@@ -148,6 +155,9 @@ pub fn serve(
     let by = format!("tiersim from {name} ARGS");
     Ok(write::guide(name, &settings, [&format!("as {name} serves"), &by], rows))
 }
+
+/// Requests at once that vLLM takes without being told, on most cards and in most versions.
+const USUAL: u64 = 256;
 
 /// The model that the flags name, unless the command names another; a problem where there is none.
 pub(super) fn model(of: &mut Reader<'_>, said: Option<&str>) -> Option<String> {
@@ -263,7 +273,10 @@ fn memory(
     let key = names::UTILIZATION;
     let mut share = UTILIZATION;
     let bytes = |share| usable(server.bytes, share);
-    if let Some((value, place)) = of
+    if of.find(names::CACHE).is_some() {
+        of.ignore(key, "the bytes of `kv-cache-memory-bytes` take its place");
+        share = 1.0;
+    } else if let Some((value, place)) = of
         .text(key, |value| Fate::Taken(format!("hbm: b({})", bytes(number(value).unwrap_or(0.0)))))
     {
         share = number(value).filter(|share| *share > 0.0 && *share <= 1.0).unwrap_or_else(|| {
@@ -294,55 +307,4 @@ fn memory(
         }
     }
     settings.parameters = (text.share > 0.0).then_some("far");
-}
-
-/// `32k` is 32,000 and `32K` is 32,768, as vLLM has it.
-fn whole(value: &str) -> Option<u64> {
-    let (digits, unit) = match value.char_indices().last()? {
-        (at, 'k') => (&value[..at], 1e3),
-        (at, 'K') => (&value[..at], 1024.0),
-        (at, 'm') => (&value[..at], 1e6),
-        (at, 'M') => (&value[..at], 1024.0 * 1024.0),
-        _ => (value, 1.0),
-    };
-    let number: f64 = digits.parse().ok()?;
-    let number = number * unit;
-    (number.fract() == 0.0 && (1.0..=1e12).contains(&number)).then_some(number as u64)
-}
-
-fn requests(of: &mut Reader<'_>, load: &Load<'_>, text: &mut Generate) {
-    let key = names::REQUESTS;
-    let least = |value: &str| whole(value).map_or(0, |most| most.min(load.requests));
-    text.batch = load.requests;
-    let told = |value: &str| {
-        Fate::Taken(format!("batch: {}, of {} requests", least(value), load.requests))
-    };
-    if let Some((value, place)) = of.text(key, told) {
-        text.batch = least(value);
-        if text.batch == 0 {
-            let rule = format!("`{}` is a whole number", of.named(key));
-            of.wrong(place, &rule, value, "write such a number");
-        }
-    }
-    let key = names::LENGTH;
-    let length = load.prompt + load.tokens;
-    let said = of.find(key).and_then(|(_, entry)| entry.value.as_deref());
-    if matches!(said, Some("auto" | "-1")) {
-        of.ignore(key, "what fits: --prompt and --tokens say how long requests are");
-    } else if let Some((value, place)) =
-        of.text(key, |_| Fate::Taken(format!("prompt and tokens, {length} here, are no more")))
-    {
-        match whole(value) {
-            None => {
-                let rule = format!("`{}` is a whole number", of.named(key));
-                of.wrong(place, &rule, value, "write such a number");
-            }
-            Some(most) if most < length => {
-                let name = of.named(key);
-                let rule = format!("prompt and tokens are `{name}` at most, here {length}");
-                of.wrong(place, &rule, value, "pass a shorter --prompt or fewer --tokens");
-            }
-            Some(_) => {}
-        }
-    }
 }

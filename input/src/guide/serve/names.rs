@@ -22,6 +22,8 @@ pub(in crate::guide) const BLOCK: &str = "block-size";
 pub(in crate::guide) const BLOCKS: &str = "num-gpu-blocks-override";
 /// Tokens of the cache, of SGLang.
 pub(in crate::guide) const CACHED: &str = "max-total-tokens";
+/// Bytes of the cache, of vLLM.
+pub(super) const CACHE: &str = "kv-cache-memory-bytes";
 
 /// How flags begin that have no value.
 pub(super) const ALONE: &[&str] = &[

@@ -2,9 +2,11 @@
 //!
 //! Invariant: what a flag's value means is said here alone; the first word of a row is written.
 
+use super::Load;
 use crate::import::card::Quantised;
 use crate::scenario::raw::card::RawWeights;
 use tiersim_workloads::memory::account;
+use tiersim_workloads::memory::inference::{Kv, Sequences};
 use tiersim_workloads::transformer::card::Card;
 use tiersim_workloads::transformer::format::Format;
 use tiersim_workloads::transformer::packed::Packed;
@@ -91,6 +93,14 @@ pub(in crate::guide) fn weights(
     let packed = packed.map(|packed| (packed, card));
     account::weights(card.parameters(), format, packed, [devices, 1])
         .map_or(f64::INFINITY, |bytes| bytes as f64)
+}
+
+/// Bytes of a device that a request's keys and values take, in blocks of `page` tokens.
+pub(super) fn cached(card: &Card, kv: Format, load: &Load<'_>, page: u64, devices: u64) -> u64 {
+    let tokens = load.prompt + load.tokens;
+    let one = Sequences { count: 1, tokens, page, ranks: 1 };
+    let bytes = Kv::of(card, kv.bytes()).of_rank(one, devices, 1);
+    bytes.ok().and_then(|bytes| u64::try_from(bytes).ok()).unwrap_or(u64::MAX).max(1)
 }
 
 /// The share that so many GiB are of `all` bytes, to four decimals.
