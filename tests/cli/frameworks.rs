@@ -282,6 +282,42 @@ fn a_file_of_flags_in_yaml_says_what_the_flags_say() {
     assert_eq!(turned("flags.yaml"), turned(flags));
 }
 
+/// One of the replicas is modelled, with its part of the requests.
+#[test]
+fn replicas_share_the_requests_out() {
+    let project = Project::shipped();
+    for (engine, line, requests, shows) in [
+        (
+            "vllm",
+            "vllm serve meta-llama/Llama-3.1-8B --data-parallel-size 8 --tensor-parallel-size 2",
+            "12",
+            &["batch: 2,", "2 of 12 requests: this is one of 8 replicas; no machine with 16 of"][..],
+        ),
+        (
+            "vllm",
+            "vllm serve meta-llama/Llama-3.1-8B -dp 4 -tp 2",
+            "4",
+            &["batch: 1,", "1 of 4 requests: this is one"],
+        ),
+        (
+            "sglang",
+            "sglang serve --model-path gpt2 --dp-size 2 --max-running-requests 3",
+            "8",
+            &[
+                "batch: 3,",
+                "batch: 3, of 4 requests",
+                "4 of 8 requests: this is one of 2 replicas\n",
+            ],
+        ),
+    ] {
+        let more = ["--device", "h100", "--no-run", "--requests", requests];
+        project.run(&[&["from", engine, line], &more[..]].concat()).ends_with(0).shows(shows);
+    }
+    let line = "vllm serve gpt2 --data-parallel-size 0";
+    let ran = project.run(&["from", "vllm", line, "--device", "h100"]).ends_with(2);
+    ran.says(&["`data-parallel-size` is a whole number from 1 to 1024 (found 0)"]);
+}
+
 #[test]
 fn command_lines_of_servers_become_scenarios_that_run() {
     let project = Project::shipped();

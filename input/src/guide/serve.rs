@@ -122,12 +122,12 @@ pub fn serve(
     let files = (load.files)(&settings.model);
     let mut defaults = Vec::new();
     formats(&mut of, load, files.as_ref(), &mut settings, &mut text, &mut defaults);
-    let server = machine(&mut of, load, &mut settings);
+    let (server, replicas) = machine(&mut of, load, &mut settings);
     let card = files.as_ref().map(|files| &files.card);
     memory(&mut of, card, &server, &mut settings, &mut text);
     let kv = stored_as(settings.precision, text.kv).0;
     let cached = |page| card.map_or(1, |card| cached(card, kv, load, page, settings.devices));
-    load::requests(&mut of, load, cached, &mut text);
+    load::requests(&mut of, load, replicas, cached, &mut text);
     if engine == Engine::Vllm && text.batch > USUAL && of.find(names::REQUESTS).is_none() {
         let told = format!("batch: {}: no bound is assumed, and vLLM has its own", text.batch);
         not_said(&mut defaults, names::REQUESTS, &told);
@@ -226,11 +226,12 @@ fn formats(
     text.kv = choice(of, names::KV_DTYPE, &KV_DTYPES).flatten();
 }
 
-/// The machine that has as many devices as the model is split over.
-fn machine(of: &mut Reader<'_>, load: &Load<'_>, settings: &mut Settings) -> Server {
-    experts_apart(of);
+/// The machine that has as many devices as the model is split over, and how many such there are.
+fn machine(of: &mut Reader<'_>, load: &Load<'_>, settings: &mut Settings) -> (Server, u64) {
     let key = names::TENSOR;
     settings.devices = of.number(key, [1, 1024], "tensor: {}").unwrap_or(1);
+    let replicas = load::replicas(of, load, settings.devices);
+    experts_apart(of, replicas);
     let pipeline = names::PIPELINE;
     if of.number(pipeline, [1, 1024], "one stage").unwrap_or(1) > 1 {
         let (_, entry) = of.find(pipeline).expect("it was read");
@@ -238,7 +239,7 @@ fn machine(of: &mut Reader<'_>, load: &Load<'_>, settings: &mut Settings) -> Ser
         let rule = "generation in stages of layers is not modelled";
         of.wrong(entry.place, rule, &value, "split by --tensor-parallel-size, within one server");
     }
-    (load.machine)(settings.devices)
+    let server = (load.machine)(settings.devices)
         .inspect(|server| settings.hardware.clone_from(&server.machine))
         .unwrap_or_else(|| {
             let rule = format!("no machine with {} of the devices ships", settings.devices);
@@ -246,15 +247,14 @@ fn machine(of: &mut Reader<'_>, load: &Load<'_>, settings: &mut Settings) -> Ser
             let remedy = "choose another --device, or split over fewer";
             of.problems.push(of.file, place, rule, "", remedy);
             Server { machine: String::new(), bytes: 0 }
-        })
+        });
+    (server, replicas)
 }
 
 /// Experts are spread over tensor-parallel ranks or split there, which is as large; over replicas
 /// they are spread where the flags say so.
-fn experts_apart(of: &mut Reader<'_>) {
-    let value = |key: &str| of.find(key).and_then(|(_, entry)| entry.value.as_deref());
-    let replicas = value("data-parallel-size").and_then(|many| many.parse().ok()).unwrap_or(1u64);
-    let apart = value("enable-expert-parallel").is_some_and(|on| on != "false");
+fn experts_apart(of: &mut Reader<'_>, replicas: u64) {
+    let apart = of.value("enable-expert-parallel").is_some_and(|on| on != "false");
     if let Some((_, entry)) = of.find("enable-expert-parallel").filter(|_| apart && replicas > 1) {
         let rule = "experts that are spread over replicas of the rest are not modelled";
         let remedy = "leave one of both flags out, or write --tensor-parallel-size for the ranks";

@@ -4,7 +4,7 @@
 //! and values. Invariant: each of them tells the same number, that of the tightest.
 
 use super::Load;
-use super::names::{BLOCK, BLOCKS, CACHE, CACHED, LENGTH, REQUESTS};
+use super::names::{BLOCK, BLOCKS, CACHE, CACHED, LENGTH, REPLICAS, REQUESTS};
 use super::{Fate, Reader};
 use crate::guide::settings::Generate;
 
@@ -30,15 +30,28 @@ fn no_number(of: &mut Reader<'_>, key: &str) {
     of.wrong(entry.place, &rule, entry.value.as_deref().unwrap_or(""), "write such a number");
 }
 
+/// Copies of the model over `devices` each, of which one is modelled with its part of the requests.
+pub(super) fn replicas(of: &mut Reader<'_>, load: &Load<'_>, devices: u64) -> u64 {
+    let many = of.value(REPLICAS).and_then(|many| many.parse().ok()).unwrap_or(1_u64).max(1);
+    let all = devices.saturating_mul(many);
+    let part = load.requests.div_ceil(many);
+    let mut told = format!("{part} of {} requests: this is one of {{}} replicas", load.requests);
+    if (load.machine)(all).is_none() {
+        told += &format!("; no machine with {all} of the devices ships, for all of them");
+    }
+    of.number(REPLICAS, [1, 1024], &told).unwrap_or(1)
+}
+
 /// The requests that run at once, and whether they are too long. `cached` is how many bytes of a
 /// device a request's keys and values take in blocks of so many tokens.
 pub(super) fn requests(
     of: &mut Reader<'_>,
     load: &Load<'_>,
+    replicas: u64,
     cached: impl Fn(u64) -> u64,
     text: &mut Generate,
 ) {
-    let part = load.requests;
+    let part = load.requests.div_ceil(replicas);
     let length = load.prompt + load.tokens;
     // vLLM's blocks, and SGLang's pages.
     let [block, page] = [16, 1].map(|own| of.value(BLOCK).and_then(whole).unwrap_or(own));

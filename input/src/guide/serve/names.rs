@@ -24,6 +24,7 @@ pub(in crate::guide) const BLOCKS: &str = "num-gpu-blocks-override";
 pub(in crate::guide) const CACHED: &str = "max-total-tokens";
 /// Bytes of the cache, of vLLM.
 pub(super) const CACHE: &str = "kv-cache-memory-bytes";
+pub(super) const REPLICAS: &str = "data-parallel-size";
 
 /// How flags begin that have no value.
 pub(super) const ALONE: &[&str] = &[
@@ -44,7 +45,7 @@ pub(super) const ALONE: &[&str] = &[
 const VLLM: [(&str, &str); 5] = [
     ("tp", TENSOR),
     ("pp", PIPELINE),
-    ("dp", "data-parallel-size"),
+    ("dp", REPLICAS),
     ("q", QUANTIZATION),
     ("asc", "api-server-count"),
 ];
@@ -56,8 +57,8 @@ const SGLANG: [(&str, &str); 11] = [
     ("tp", TENSOR),
     ("pp-size", PIPELINE),
     ("pp", PIPELINE),
-    ("dp-size", "data-parallel-size"),
-    ("dp", "data-parallel-size"),
+    ("dp-size", REPLICAS),
+    ("dp", REPLICAS),
     ("mem-fraction-static", UTILIZATION),
     ("max-running-requests", REQUESTS),
     ("context-length", LENGTH),
