@@ -213,27 +213,38 @@ fn requests_arrive_once() {
 /// What a scenario expects and what conditions of `solve` are about is one figure by two names.
 #[test]
 fn expectations_and_conditions_have_the_same_figures() {
-    let scenario = files::shipped_scenario("kv-tiering-requests", &[("workload.mode.first", "3")]);
-    let run = files::record(&scenario, Options::default());
-    let same = [
-        (Metric::StepTime, "step"),
-        (Metric::Slowdown, "slowdown"),
-        (Metric::Ttft, "ttft"),
-        (Metric::Tpot, "tpot"),
-        (Metric::Peak(TierId::at(0)), "peak_gib"),
-    ];
-    for case in &run.results {
-        for (expected, name) in same {
-            let (words, figure) = expected.read(&run, case).expect("a figure");
-            let expected = match figure {
-                Figure::Time(span) => span.as_ms(),
-                Figure::Size(bytes) => bytes.get() as f64 / f64::from(1 << 30),
-                Figure::Number(number) => number,
-                other => panic!("{words}: {other:?}"),
-            };
-            let condition = metric(&run, case, name).expect("a figure");
-            let near = (expected - condition).abs() <= 1e-9 * expected.abs();
-            assert!(near, "{}: {words} {expected}, {name} {condition}", case.label);
+    let same = |scenario: &Scenario, same: &[(Metric, &str)]| {
+        let run = files::record(scenario, Options::default());
+        for case in &run.results {
+            for &(expected, name) in same {
+                let (words, figure) = expected.read(&run, case).expect("a figure");
+                let expected = match figure {
+                    Figure::Time(span) => span.as_ms(),
+                    Figure::Size(bytes) => bytes.get() as f64 / f64::from(1 << 30),
+                    Figure::Number(number) => number,
+                    other => panic!("{words}: {other:?}"),
+                };
+                let condition = metric(&run, case, name).expect("a figure");
+                let near = (expected - condition).abs() <= 1e-9 * expected.abs();
+                assert!(near, "{}: {words} {expected}, {name} {condition}", case.label);
+            }
         }
+        run
+    };
+    let (step, peak) = ((Metric::StepTime, "step"), (Metric::Peak(TierId::at(0)), "peak_gib"));
+    let times = [Metric::Latency, Metric::Ttft, Metric::Tpot].into_iter();
+    let served: Vec<_> = times.zip(["latency", "ttft", "tpot"]).chain([step, peak]).collect();
+    let scenario = files::shipped_scenario("kv-tiering-requests", &[("workload.mode.first", "3")]);
+    let run = same(&scenario, &served);
+    // How long iterations are says nothing of requests.
+    for case in &run.results {
+        assert!(Metric::Slowdown.read(&run, case).is_err());
+        assert!(metric(&run, case, "slowdown").is_err());
+        let ratio = metric(&run, case, "latency_slowdown").expect("the baseline serves, too");
+        let latency = metric(&run, case, "latency").expect("a figure");
+        let baseline = run.of(case).baseline.judged().as_ms();
+        assert!((ratio * baseline / latency - 1.0).abs() < 1e-9, "{ratio} {latency} {baseline}");
     }
+    let trained = files::shipped_scenario("tiny-llama-lru", &[]);
+    same(&trained, &[step, peak, (Metric::Slowdown, "slowdown")]);
 }
