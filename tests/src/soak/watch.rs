@@ -157,8 +157,28 @@ impl<'a> Watch<'a> {
             let asked = TierTraffic::of(trace, occurrence, touches, of, Bytes::new(1));
             self.charge(of, bytes, &asked);
         }
-        if let Unit::Network(collective) = trial.workload.trace.ops[op].unit {
-            self.together(collective);
+        match trial.workload.trace.ops[op].unit {
+            Unit::Network(collective) => self.together(collective),
+            Unit::Cpu => touches.iter().for_each(|touch| self.far(touch)),
+            _ => {}
+        }
+    }
+
+    /// What the host's processors use in CXL memory crosses every link to DRAM, there and back, one
+    /// after the other.
+    fn far(&mut self, touch: &ObjectAccess) {
+        let hardware = &self.trial.hardware;
+        let is = |tier: TierId, kind| hardware.tiers[tier.index()].kind == kind;
+        let near = hardware.tier_ids().find(|&tier| is(tier, TierKind::Dram));
+        let Some(near) = near.filter(|_| is(touch.tier, TierKind::Cxl)) else { return };
+        let bytes = self.trial.workload.trace.objects[touch.object.index()].bytes.get() as f64;
+        let takes = |rate: Bandwidth| PS_PER_S as f64 * bytes / rate.get() as f64;
+        for (from, to) in [(touch.tier, near), (near, touch.tier)] {
+            for &channel in self.routes.between(from, to) {
+                let service = hardware.links[channel.link.index()].service.as_ref();
+                let total = service.and_then(Service::least_total).map_or(0.0, takes);
+                self.latest += takes(hardware.channel_law(channel).rate) + total + 4.0;
+            }
         }
     }
 
