@@ -15,6 +15,7 @@ mod switches;
 mod text;
 mod tornado;
 
+use crate::measure::Measure;
 use crate::sheet::Made;
 use crate::{Artefact, ChartError};
 use tiersim_models::results::explain::Explanation;
@@ -43,6 +44,15 @@ pub fn explain_artefacts<'a>(
     files.extend(gantt::gantt(of, made).artefacts("step-gantt")?);
     files.extend(phases::phases(of, made).artefacts("split-by-phase")?);
     Ok(files)
+}
+
+/// What answers to numbers of the machine: what cases are ranked by where requests are served, else
+/// `step`, as the sentence has it.
+fn judged(of: &Explanation, step: &'static str) -> &'static str {
+    match Measure::ranking(&of.record) {
+        latency @ Measure::Latency => latency.words(),
+        _ => step,
+    }
 }
 
 #[cfg(test)]

@@ -187,11 +187,6 @@ impl Explanation {
     pub fn is_at_bound(&self) -> bool {
         self.gap.total().saturating_mul(10_000) <= i128::from(self.path.span.ps())
     }
-
-    /// Whether what is compared is a latency.
-    pub fn serves(&self) -> bool {
-        self.case().outcome.figures().is_some_and(|figures| figures.serving.is_some())
-    }
 }
 
 impl Elasticity {

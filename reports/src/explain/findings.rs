@@ -5,6 +5,7 @@
 //! Invariant: the first sentence is about the cause with the most time of the path, and causes are
 //! in the order of their time.
 
+use super::judged;
 use crate::split::{part_name, spoken};
 use crate::units::time;
 use crate::words::{clean, elide, number, percent};
@@ -221,10 +222,10 @@ fn answer(of: &Explanation, found: &Elasticity) -> String {
     let elasticity = found.of(of.judged());
     let does = if elasticity < 0.0 { "shortens" } else { "lengthens" };
     let mut words = format!(
-        "1 % more of {} ({}) {does} {} by {:.2} %",
+        "1 % more of {} ({}) {does} the {} by {:.2} %",
         clean(&found.path),
         clean(&found.value),
-        judged(of),
+        judged(of, "step"),
         elasticity.abs()
     );
     for tried in of.tries.iter().filter(|tried| tried.path == found.path) {
@@ -248,8 +249,8 @@ fn unsteady(of: &Explanation, found: &Elasticity) -> Option<String> {
     };
     one_way.then(|| {
         format!(
-            "{} goes one way whichever way {} ({}) does: with {} it is {}, with {} {}.",
-            if of.serves() { "The mean latency of requests" } else { "The step" },
+            "The {} goes one way whichever way {} ({}) does: with {} it is {}, with {} {}.",
+            judged(of, "step"),
             clean(&found.path),
             clean(&found.value),
             clean(&found.tried[0]),
@@ -258,11 +259,6 @@ fn unsteady(of: &Explanation, found: &Elasticity) -> Option<String> {
             says(more)
         )
     })
-}
-
-/// What answers to numbers.
-fn judged(of: &Explanation) -> &'static str {
-    if of.serves() { "the mean latency of requests" } else { "the step" }
 }
 
 /// How much shorter than what is compared, in words.
@@ -292,7 +288,7 @@ fn memory(of: &Explanation) -> Vec<String> {
     if same(of.judged()) {
         return vec![format!(
             "More HBM for objects than {has} buys nothing: {most} of it make a {} of {}.",
-            if of.serves() { "mean latency" } else { "step" },
+            judged(of, "step"),
             time(last.ps() as f64)
         )];
     }

@@ -5,6 +5,7 @@
 //! Keys are only ever added; a change of meaning raises [`EXPLAIN_SCHEMA`].
 
 use super::findings::sentences;
+use crate::measure::Measure;
 use crate::split::part_name;
 use crate::{ChartError, pretty};
 use serde_json::{Value, json};
@@ -52,7 +53,7 @@ pub fn explain_json(of: &Explanation, version: &str) -> Result<String, ChartErro
         "ops": ops(of),
         "gap": gap(of),
         "change": of.change,
-        "answers_of": if of.serves() { "mean latency of requests" } else { "mean step" },
+        "answers_of": Measure::ranking(&of.record).words(),
         "elasticities": of.elasticities.iter().map(|one| elasticity(of, one)).collect::<Vec<_>>(),
         "not_changed": of.unchanged.iter()
             .map(|(path, why)| json!({ "path": path, "why": why })).collect::<Vec<_>>(),

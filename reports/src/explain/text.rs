@@ -6,6 +6,7 @@
 
 use super::findings::{mean, mean_bytes, sentences, signed};
 use super::json::cause_name;
+use super::judged;
 use crate::split::{part_name, spoken};
 use crate::text_table::{Detail, Side, paragraph, text_table};
 use crate::units::time;
@@ -246,7 +247,7 @@ fn elasticities(of: &Explanation) -> String {
     });
     let heading = format!(
         "per cent of {} per per cent of a number (re-runs at +-{} %)",
-        if of.serves() { "the mean latency of requests" } else { "step time" },
+        judged(of, "step time"),
         number(of.change * 100.0)
     );
     let mut out = table(&heading, &["number", "value", "%/%", "below", "above"], 2, rows.collect());

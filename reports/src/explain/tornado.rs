@@ -6,6 +6,7 @@
 //! grey shows them too.
 //! Invariant: every bar ends where a run of the record does.
 
+use super::judged;
 use crate::canvas::{Align, Canvas, Rect};
 use crate::fitted::fit_name;
 use crate::font::text_width;
@@ -31,10 +32,8 @@ const NUMBERS: f64 = 110.0;
 pub(super) fn tornado(of: &Explanation, made: Made<'_>) -> Chart {
     let mut canvas = Canvas::of(made.style);
     let sheet = canvas.sheet;
-    let (title, what) = match of.serves() {
-        true => ("What the latency of requests answers to".to_owned(), "mean latency"),
-        false => ("What the step time answers to".to_owned(), "step"),
-    };
+    let title = format!("What the {} answers to", judged(of, "step time"));
+    let what = judged(of, "step");
     let about = format!(
         "{}, case {}: {what} of {} with each number of the machine {} % lower and higher, all else \
          equal; every bar is two runs",
@@ -99,11 +98,8 @@ fn bars(canvas: &mut Canvas, of: &Explanation, area: Rect) {
     canvas.line((x.at(0.0), area.top), (x.at(0.0), area.bottom), INK, 1.5);
     canvas.frame(area, FRAME, 1.0);
     let centre = f64::midpoint(area.left, area.right);
-    let title = match of.serves() {
-        true => "change of the mean latency of requests (%)",
-        false => "change of the mean step (%)",
-    };
-    frame::x_title(canvas, title, centre, area.bottom + 40.0);
+    let title = format!("change of the {} (%)", judged(of, "mean step"));
+    frame::x_title(canvas, &title, centre, area.bottom + 40.0);
 }
 
 /// A bar of the runs with lower numbers (0) or higher ones (1), which is striped.

@@ -9,8 +9,8 @@
 //! one resource, the processors' time in picoseconds. One that bytes hold up is not told from one
 //! that FLOPs hold up, as every kernel takes all cores. What bytes in memory beyond DRAM take longer
 //! is work like the rest where all devices share that memory, and a wait before it where each has
-//! its own. Alone an op takes exactly its duration, and
-//! of R that run at once none less than its share of the time that all take in turn.
+//! its own. Alone an op takes exactly its duration, and of R that run at once none less than its
+//! share of the time that all take in turn.
 //! Invariant: of a stream at most one op runs, and they start in the order of submission.
 
 use super::timed::Timed;
