@@ -1,9 +1,10 @@
 //! The compiled module, and the stamp that says of which tiersim it is.
 //!
 //! A module is built by hand and may lie about for long, so whoever puts one into a page asks first
-//! whether it is of the same version. The file is the small module of `what-if/unpack` with two
-//! custom sections of WebAssembly (core specification, 5.5.3), which engines pass over: the packed
-//! simulator, and the stamp.
+//! whether it is of the same version. The file is an empty module with three custom sections of
+//! WebAssembly (core specification, 5.5.3), which engines pass over: the small module of
+//! `what-if/unpack`, packed with gzip, which browsers unpack by themselves; the simulator, packed for
+//! that module; and the stamp.
 //! Invariant: what is stamped passes the check of the same version, and no other file does.
 
 use crate::VERSION;
@@ -12,16 +13,14 @@ use crate::VERSION;
 const HEAD: [u8; 8] = [0, b'a', b's', b'm', 1, 0, 0, 0];
 /// The section of the stamp.
 const NAME: &str = "tiersim-what-if";
-/// The section of the packed simulator, which the script of a page looks for.
+/// The sections that the script of a page looks for.
+const UNPACK: &str = "tiersim-unpack";
 const SIMULATOR: &str = "tiersim-simulator";
 
-/// An unpacking module with what it unpacks and the stamp, and without other custom sections: names
-/// of functions are as large as they are of no use to a page.
+/// An unpacking module, as gzip, with what it unpacks and the stamp.
 pub fn stamped(unpack: &[u8], simulator: &[u8]) -> Vec<u8> {
     let mut all = HEAD.to_vec();
-    let run = bare(unpack);
-    all.extend(run.strip_prefix(&HEAD).unwrap_or(&run));
-    for (name, bytes) in [(SIMULATOR, simulator), (NAME, VERSION.as_bytes())] {
+    for (name, bytes) in [(UNPACK, unpack), (SIMULATOR, simulator), (NAME, VERSION.as_bytes())] {
         // One byte holds lengths below 128.
         all.push(0);
         let length = 1 + name.len() + bytes.len();
@@ -33,7 +32,8 @@ pub fn stamped(unpack: &[u8], simulator: &[u8]) -> Vec<u8> {
     all
 }
 
-/// A module without custom sections, which no engine needs; what is no module stays as it is.
+/// A module without custom sections, which no engine needs: names of functions are as large as they
+/// are of no use to a page. What is no module stays as it is.
 pub fn bare(module: &[u8]) -> Vec<u8> {
     let Some(sections) = sections(module) else { return module.to_vec() };
     let run = sections.into_iter().filter(|section| section[0] != 0);
@@ -111,8 +111,10 @@ mod tests {
             // What no engine needs is left out, and names of functions are large.
             let named = [&module[..], &[0, 5, 4], b"name"].concat();
             assert_eq!(bare(&named), module);
+        }
+        for unpack in [&[][..], &[31; 200]] {
             let simulator = vec![7; 300];
-            let stamped = stamped(&named, &simulator);
+            let stamped = stamped(unpack, &simulator);
             assert_eq!(checked(&stamped), Ok(()));
             let last = sections(&stamped).expect("a module").into_iter().nth_back(1);
             let own = [&[0, 0xbe, 0x02, 17], SIMULATOR.as_bytes(), &simulator[..]].concat();

@@ -7,8 +7,11 @@
 use crate::programs::cargo_command;
 use crate::say;
 use crate::targets::have_target;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use std::env;
 use std::fs;
+use std::io::Write;
 use std::path::PathBuf;
 use tiersim_tests::files::root;
 use tiersim_what_if::{bare, packed, stamped};
@@ -48,6 +51,9 @@ fn built() -> Result<String, String> {
     };
     let (unpack, simulator) = (compiled("tiersim_unpack.wasm")?, compiled("tiersim_what_if.wasm")?);
     let simulator = bare(&simulator);
+    let mut unpacks = GzEncoder::new(Vec::new(), Compression::best());
+    let unpack = unpacks.write_all(&bare(&unpack)).and_then(|()| unpacks.finish());
+    let unpack = unpack.map_err(|error| format!("gzip: {error}"))?;
     let module = stamped(&unpack, &packed(&simulator));
     let folder = target.join("what-if");
     let (out, part) = (folder.join("tiersim.wasm"), folder.join(".tiersim.wasm.part"));

@@ -19,7 +19,14 @@
       }
       return bytes;
     };
-    // The module that a page holds unpacks the files, and the simulator, which is a section of its own.
+    // The module that a page holds has two of its own as sections: one that browsers can unpack, and
+    // the simulator, which that one unpacks, and the files as well.
+    var section = function (file, name) {
+      return new Blob(WebAssembly.Module.customSections(file, name));
+    };
+    var gunzipped = function (blob) {
+      return new Response(blob.stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
+    };
     var unpacks = function (its) {
       return function (packed) {
         var room = its.input(packed.length);
@@ -56,12 +63,14 @@
       var work;
       if (message.module) {
         work = WebAssembly.compile(bytesOf(message.module)).then(function (file) {
-          return WebAssembly.instantiate(file, {}).then(function (made) {
-            var unpacked = unpacks(made.exports);
-            var sections = WebAssembly.Module.customSections(file, "tiersim-simulator");
-            kept = { files: unpacked(bytesOf(message.files)), first: message.first, of: message.of };
-            return WebAssembly.compile(unpacked(new Uint8Array(sections[0])));
-          });
+          return Promise.all([
+            gunzipped(section(file, "tiersim-unpack")).then(WebAssembly.instantiate),
+            section(file, "tiersim-simulator").arrayBuffer()
+          ]);
+        }).then(function (parts) {
+          var unpacked = unpacks(parts[0].instance.exports);
+          kept = { files: unpacked(bytesOf(message.files)), first: message.first, of: message.of };
+          return WebAssembly.compile(unpacked(new Uint8Array(parts[1])));
         }).then(function (module) {
           kept.module = module;
           return load();

@@ -1,10 +1,10 @@
 //! Unpacks the simulator inside a page, and the files that it reads.
 //!
 //! Browsers unpack gzip by themselves, and the simulator packed with that is two fifths larger than
-//! packed with LZMA: half a megabyte of every page. So a page carries this small module, which has
-//! the simulator as a section of its own file. For each of the two the page asks for room with
-//! `input`, writes the packed bytes there and calls `unpack`, which answers how many bytes then lie
-//! at `output`; none where they are damaged.
+//! packed with LZMA: half a megabyte of every page. So a page carries this small module as gzip, and
+//! the two that it unpacks with LZMA. For each of them the page asks for room with `input`, writes
+//! the packed bytes there and calls `unpack`, which answers how many bytes then lie at `output`;
+//! none where they are damaged.
 //! Invariant: no memory is read or written through a raw pointer here; the page alone does that,
 //! within a buffer whose length it was told.
 
