@@ -146,7 +146,7 @@ pub(crate) fn update(text: &str) -> Result<UpdateTime, String> {
     choice(text, &[("after", UpdateTime::After), ("in-backward", UpdateTime::InBackward)])
 }
 
-/// `nf4`, `nf4-double` or `int4`, with the weights of a group behind, or `mxfp4`.
+/// `nf4`, `nf4-double` or `int4`, with the weights of a group behind, or `mxfp4`, `fp8` or `int8`.
 pub(crate) fn packed(text: &str) -> Result<Packed, String> {
     let (word, group) = text.split_once(':').map_or((text, None), |(word, g)| (word, Some(g)));
     let group = group.map(|group| {
@@ -156,11 +156,21 @@ pub(crate) fn packed(text: &str) -> Result<Packed, String> {
     let group = group.transpose()?;
     let nf4 = |double| Packed::Nf4 { group: group.unwrap_or(packed::block()), double };
     let int4 = Packed::Int4 { group: group.unwrap_or(packed::group()) };
-    let words =
-        [("nf4", nf4(false)), ("nf4-double", nf4(true)), ("int4", int4), ("mxfp4", Packed::Mxfp4)];
+    let words = [
+        ("nf4", nf4(false)),
+        ("nf4-double", nf4(true)),
+        ("int4", int4),
+        ("mxfp4", Packed::Mxfp4),
+        ("fp8", Packed::Fp8),
+        ("int8", Packed::Int8),
+    ];
     let packed = choice(word, &words)?;
-    if let (Packed::Mxfp4, Some(_)) = (packed, group) {
-        return Err("mxfp4 has groups of 32; write mxfp4".to_owned());
+    match (packed, group) {
+        (Packed::Mxfp4, Some(_)) => return Err("mxfp4 has groups of 32; write mxfp4".to_owned()),
+        (Packed::Fp8 | Packed::Int8, Some(_)) => {
+            return Err(format!("{word} has no groups; write {word}"));
+        }
+        _ => {}
     }
     packed.problem().map_or(Ok(packed), |wrong| Err(format!("{}; {}", wrong.rule, wrong.remedy)))
 }

@@ -80,6 +80,8 @@ pub struct Guide {
     /// Its machine, and what products run in.
     pub hardware: String,
     pub(crate) peak: &'static str,
+    /// Whether weights are stored in fp8, which devices that can multiply as they are.
+    pub(crate) in_fp8: bool,
     /// In the order of the file.
     pub rows: Vec<Row>,
 }
@@ -106,14 +108,23 @@ impl Guide {
 
     /// The same with op times by measurement, if the machine has them of such products.
     #[must_use]
-    pub fn measured(self, machine: &Hardware) -> Guide {
+    pub fn measured(mut self, machine: &Hardware) -> Guide {
         let times = machine.compute.as_ref().and_then(|compute| compute.op_times.as_deref());
-        let known = times.is_some_and(|times| times.multiplies(self.peak));
-        let scenario = match known {
-            true => self.scenario.replacen("time: roofline(", "time: op_times(", 1),
-            false => self.scenario,
-        };
-        Guide { scenario, ..self }
+        let known = |precision| times.is_some_and(|times| times.multiplies(precision));
+        let as_they_are = self.in_fp8 && known("fp8");
+        let precision = if as_they_are { "fp8" } else { self.peak };
+        if !known(precision) {
+            return self;
+        }
+        if as_they_are {
+            let told =
+                "time: op_times(precision: \"fp8\"): this device multiplies them as they are";
+            self.rows.push(Row::not_said("products of weights in fp8", told));
+        }
+        let from = format!("time: roofline(precision: {:?})", self.peak);
+        let to = format!("time: op_times(precision: {precision:?})");
+        self.scenario = self.scenario.replacen(&from, &to, 1);
+        self
     }
 }
 

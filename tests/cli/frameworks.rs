@@ -50,6 +50,7 @@ pub(crate) const COMMAND_LINES: [(&str, &str, &[&str], &[&str]); 15] = [
             "model: \"qwen3-30b-a3b\"",
             "tensor: 4,",
             "formats: (weights: fp8)",
+            "time: op_times(precision: \"bf16\")",
             "line 3: port: 8000",
         ],
     ),
@@ -98,6 +99,16 @@ pub(crate) const COMMAND_LINES: [(&str, &str, &[&str], &[&str]); 15] = [
          --max-model-len 32000 \\\n--dtype bfloat16 \\\n--trust-remote-code \\\n--max-num-seqs 256",
         &["--device", "4090"],
         &["model: \"qwen3-14b\"", "formats: (weights: fp8)"],
+    ),
+    // A device that multiplies them as they are.
+    (
+        "vllm",
+        "vllm serve Qwen/Qwen3-14B-FP8 --max-num-seqs 64",
+        &["--device", "h100-sxm-pcie5"],
+        &[
+            "formats: (weights: fp8)",
+            "products of weights in fp8: not said -> time: op_times(precision: \"fp8\")",
+        ],
     ),
     // github.com/TrelisResearch/one-click-llms/issues/17
     (

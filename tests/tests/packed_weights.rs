@@ -1,5 +1,5 @@
-//! Weights of 4 bits: bytes and ops by hand, published figures, and account and trace against each
-//! other.
+//! Weights of 4 bits and of 8: bytes and ops by hand, published figures, and account and trace
+//! against each other.
 
 use tiersim_tests::prelude::*;
 use tiersim_workloads::memory::account::{self, Keeps, Pipeline, Step};
@@ -62,6 +62,64 @@ fn matrices_of_blocks_are_stored_in_four_bits() {
     assert_eq!(weights(&trace), 2 * block + rest);
     let plain = generation(Kernels::Compiled, None).trace();
     assert_eq!(weights(&plain), 2 * 2 * MATRICES.iter().sum::<u64>() + rest);
+}
+
+/// Of 8 bits a byte each, read as they are by products that compute in this format, all but the
+/// head's: it is in bf16, and a step reads as many bytes of it as without.
+#[test]
+fn matrices_of_8_bits_are_read_as_they_are() {
+    let plain = generation(Kernels::Compiled, None).trace();
+    let matrices = 2 * MATRICES.iter().sum::<u64>();
+    for (packed, word) in [(Packed::Fp8, "fp8"), (Packed::Int8, "int8")] {
+        let trace = generation(Kernels::Compiled, Some(packed)).trace();
+        assert_eq!(trace.problems(), []);
+        assert_eq!(trace.meta.precision, word);
+        assert_eq!(weights(&plain) - weights(&trace), matrices);
+        let card = Some((packed, &card()));
+        let account = account::weights(card_params(), Format::Bf16, card, [1, 1]);
+        assert_eq!(account, Ok(weights(&trace).into()));
+        let names = |trace: &Trace| trace.ops.iter().map(|op| op.name.clone()).collect::<Vec<_>>();
+        assert_eq!(names(&trace), names(&plain), "nothing is unpacked");
+        let read = |trace: &Trace| trace.ops.iter().map(|op| op.bytes.get()).sum::<u64>();
+        // Two steps read each matrix once.
+        assert_eq!(read(&plain) - read(&trace), 2 * matrices);
+        let alone = Training {
+            formats: Formats { packed: Some(packed), ..Formats::all(Format::Bf16) },
+            ..Training::new(self::card(), 8)
+        };
+        assert_eq!(alone.problems().len(), 1, "they are not trained");
+    }
+}
+
+fn card_params() -> u64 {
+    card().parameters()
+}
+
+/// The head of a model whose matrices have 8 bits is read in 16: a product of 8 bits with twice the
+/// bytes.
+#[test]
+fn a_head_of_16_bits_takes_the_time_of_its_bytes() {
+    let llama = known("llama-3.1-8b").expect("it is known").card();
+    let made = |packed| Generation {
+        card: llama.clone(),
+        prompt: 2048,
+        prefill: false,
+        formats: Formats { packed, ..Formats::all(Format::Bf16) },
+        ..generation(Kernels::Compiled, None)
+    };
+    let whole =
+        Formats { activations: Format::Bf16, kv: Format::Bf16, ..Formats::all(Format::Fp8) };
+    let whole = Generation { formats: whole, ..made(None) };
+    let h100 = tiersim_tests::files::machine("h100-sxm-pcie5");
+    let compute = h100.compute.expect("it computes");
+    let head = |trace: &Trace| {
+        let op = trace.ops.iter().rfind(|op| op.name == "linear").expect("a head").clone();
+        compute.times("fp8", &[op])[0].expect("it is known").ps() as f64 * 1e-12
+    };
+    let [mixed, whole] = [made(Some(Packed::Fp8)).trace(), whole.trace()].map(|t| head(&t));
+    // 525 MB more at 2 to 3.35 TB/s.
+    let more = f64::from(llama.vocab) * f64::from(llama.hidden);
+    assert!((more / 3.35e12..more / 2e12).contains(&(mixed - whole)), "{mixed} {whole}");
 }
 
 #[test]

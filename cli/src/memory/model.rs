@@ -8,7 +8,7 @@ use crate::messages::say_note;
 use crate::output::Failure;
 use std::collections::BTreeMap;
 use std::path::Path;
-use tiersim_input::import::card::{ModelFiles, Quantised, known_model, known_names, read_model};
+use tiersim_input::import::card::{ModelFiles, known_model, known_names, read_model};
 use tiersim_workloads::transformer::card::Card;
 
 /// The model of `--model`, if it was typed: a `config.json` or the name of a known one.
@@ -41,15 +41,11 @@ pub(crate) fn model(args: &MemoryArgs) -> Result<Option<ModelFiles>, Failure> {
         }
     };
     read.remarks.iter().for_each(|remark| say_note(name, remark));
-    if let Some(Quantised::As(format)) = read.quantised.filter(|_| args.precision.is_none()) {
-        let word = format.word();
-        let counted = if args.inference { "so they count" } else { "what is trained is wider" };
-        say_note(name, &format!("{said} of {word}: {counted}; --precision counts them as another"));
-    }
-    if let Some(Quantised::Packed(packed)) = read.quantised.filter(|_| args.quantize.is_none()) {
+    if let Some(packed) = read.quantised.filter(|_| args.quantize.is_none()) {
         let counted = match packed_files(args, &read) {
             Some(_) => "so they count; --precision counts them as unpacked",
             None if args.precision.is_some() => "with --precision they count as unpacked",
+            None if packed.read_as().is_some() => "what is trained is wider",
             None => "what is trained counts as unpacked; --lora leaves them as they are",
         };
         let word = packed.word();

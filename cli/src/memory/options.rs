@@ -66,8 +66,8 @@ pub(crate) struct MemoryArgs {
     #[arg(long, value_name = "FORMAT", value_parser = format)]
     pub(crate) precision: Option<Format>,
     /// How the matrices of a --model's blocks are stored: nf4, nf4-double or int4, with :G for G
-    /// weights per scale, or mxfp4 [default: as --precision says, or else the model's config.json];
-    /// in training with --lora only.
+    /// weights per scale, or mxfp4, fp8 or int8 [default: as --precision says, or else the model's
+    /// config.json]; in training with --lora and of 4 bits only.
     #[arg(long, value_name = "HOW", value_parser = packed)]
     pub(crate) quantize: Option<Packed>,
     /// Format of gradients [default: that of --precision].

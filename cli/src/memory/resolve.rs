@@ -15,7 +15,7 @@ use refusals::{
     OF_DEEPSPEED, OF_LOADER, OF_OPERATORS, OF_SERVING, OF_SHAPE, OF_STEP, is_typed, of_training,
     refuse,
 };
-use tiersim_input::import::card::{ModelFiles, Quantised};
+use tiersim_input::import::card::ModelFiles;
 use tiersim_models::results::memory_account::Place;
 use tiersim_workloads::memory::account::{Keeps, Pipeline, Serving, Step, Structured, Training};
 use tiersim_workloads::memory::deepspeed::Question;
@@ -422,11 +422,7 @@ fn serving(args: &MemoryArgs, model: Option<&ModelFiles>) -> Result<Serving, Str
     let context_ranks = args.context_parallel.unwrap_or(1);
     let replicas = gpus / (tensor * pipeline);
     multiple("GPUs per part of the model", "--context-parallel", replicas, context_ranks)?;
-    let stored = model.and_then(|model| match model.quantised {
-        Some(Quantised::As(format)) => Some(format),
-        _ => model.format,
-    });
-    let weights = args.precision.or(stored).unwrap_or(Format::Bf16);
+    let own = args.precision.or(model.and_then(|model| model.format)).unwrap_or(Format::Bf16);
     let shape = shape(args, model)?;
     let card = model.map(|model| &model.card).or(shape.as_ref());
     if let Some(problem) = card.and_then(Card::generation_problem) {
@@ -440,13 +436,11 @@ fn serving(args: &MemoryArgs, model: Option<&ModelFiles>) -> Result<Serving, Str
         return Err(format!("{rule} (found none); say --sequence"));
     }
     in_table(args, model)?;
-    // Matrices of 8 bits leave keys and values as wide as the rest of the model.
-    let own = args.precision.or(model.and_then(|model| model.format));
-    let bytes = args.kv.or(own).unwrap_or(Format::Bf16).bytes();
+    let bytes = args.kv.unwrap_or(own).bytes();
     let kv = shape.map(|card| Kv::of(&card, bytes));
     Ok(Serving {
         params: params(args, model)?,
-        weights,
+        weights: own,
         packed: packed(args, model)?,
         experts: model
             .and_then(|model| Some((model.card.experts?, model.card.active_parameters()))),

@@ -23,8 +23,8 @@ use std::path::Path;
 use tiersim_models::diagnostic::Diagnostics;
 use tiersim_workloads::transformer::card::Card;
 use values::{
-    Choice, DTYPES, KV_DTYPES, QUANTIZATIONS, UTILIZATION, cached, share_of, stored_as,
-    stored_word, usable, weights,
+    Choice, DTYPES, KV_DTYPES, QUANTIZATIONS, UTILIZATION, cached, packed_word, share_of,
+    stored_as, usable, weights,
 };
 
 /// Whose flags they are.
@@ -206,7 +206,7 @@ fn formats(
 ) {
     settings.precision = choice(of, names::DTYPE, &DTYPES).unwrap_or("bf16");
     text.weights = choice(of, names::QUANTIZATION, &QUANTIZATIONS).flatten().map(str::to_owned);
-    let by_config = files.and_then(|files| files.quantised).map(stored_word);
+    let by_config = files.and_then(|files| files.quantised).map(packed_word);
     if let Some(word) = by_config.filter(|_| of.find(names::QUANTIZATION).is_none()) {
         let told = format!("formats: (weights: {word}), as the config.json has it");
         not_said(defaults, names::QUANTIZATION, &told);

@@ -12,7 +12,8 @@ pub(super) const PREFETCH_OPS: u32 = 16;
 /// The scenario of settings, and what became of each.
 pub(super) fn guide(from: &str, of: &Settings, told: [&str; 2], rows: Vec<Row>) -> Guide {
     let (hardware, peak) = (of.hardware.clone(), peak(of));
-    Guide { scenario: scenario(from, of, told), hardware, peak, rows }
+    let in_fp8 = of.generate.as_ref().is_some_and(|text| text.weights.as_deref() == Some("fp8"));
+    Guide { scenario: scenario(from, of, told), hardware, peak, in_fp8, rows }
 }
 
 /// The text of a scenario; `from` is the file's name, `case` what the case of the settings is

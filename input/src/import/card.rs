@@ -24,15 +24,6 @@ use tiersim_workloads::transformer::format::Format;
 use tiersim_workloads::transformer::known::{KNOWN, known};
 use tiersim_workloads::transformer::packed::Packed;
 
-/// How matrices are stored that are computed with in another format.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Quantised {
-    /// Number by number.
-    As(Format),
-    /// In groups that share scales.
-    Packed(Packed),
-}
-
 /// A model, as its files or the table of known ones have it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelFiles {
@@ -41,7 +32,7 @@ pub struct ModelFiles {
     /// The format that most bytes of the weights have, or that the config says they have.
     pub format: Option<Format>,
     /// How the config says that matrices of blocks are stored, where that is another format.
-    pub quantised: Option<Quantised>,
+    pub quantised: Option<Packed>,
     /// Bytes of all tensors of the weights, if these were read.
     pub bytes: Option<u64>,
     /// Where weights and card disagree, and what is left out: one sentence each.
@@ -50,10 +41,10 @@ pub struct ModelFiles {
 
 /// How the makers of a known model publish the matrices of its blocks, where that is neither 16
 /// bits nor 32.
-pub fn published_as(name: &str) -> Option<Quantised> {
+pub fn published_as(name: &str) -> Option<Packed> {
     match name {
-        "gpt-oss-20b" | "gpt-oss-120b" => Some(Quantised::Packed(Packed::Mxfp4)),
-        "deepseek-v3" | "kimi-k2" | "minimax-m2" => Some(Quantised::As(Format::Fp8)),
+        "gpt-oss-20b" | "gpt-oss-120b" => Some(Packed::Mxfp4),
+        "deepseek-v3" | "kimi-k2" | "minimax-m2" => Some(Packed::Fp8),
         _ => None,
     }
 }

@@ -3,12 +3,12 @@
 //! The model is named or read from its own files ([`crate::import::card`]), once per scenario file.
 //! What is left out has the default that the doc comment of its field states.
 
-use crate::import::card::{ModelFiles, Quantised, known_model, known_names, read_model};
+use crate::import::card::{ModelFiles, known_model, known_names, read_model};
 use crate::scenario::TraceSource;
 use crate::scenario::files::{Files, Lookup, ModelLookup};
 use crate::scenario::modes::Setting;
 use crate::scenario::raw::RawModelled;
-use crate::scenario::raw::card::RawFormats;
+use crate::scenario::raw::card::{RawFormats, RawWeights};
 use crate::scenario::raw::work::RawWork;
 use crate::scenario::resolver::Resolver;
 use crate::text::choices::choices;
@@ -18,6 +18,7 @@ use tiersim_models::hardware::Hardware;
 use tiersim_workloads::transformer::Work;
 use tiersim_workloads::transformer::format::{Format, Formats};
 use tiersim_workloads::transformer::generation::Generation;
+use tiersim_workloads::transformer::packed::Packed;
 use tiersim_workloads::transformer::training::TrainingRun;
 
 /// The rule that says where weights and card disagree.
@@ -127,7 +128,8 @@ impl Resolver<'_, '_> {
                 self.without_effect("workload.formats.gradients", gradients.word(), reason);
             }
         }
-        let formats = self.formats(precision.as_ref(), formats.as_ref(), &model);
+        let trains = matches!(mode, RawWork::Train(_));
+        let formats = self.formats(precision.as_ref(), formats.as_ref(), (&model, trains));
         let mut card = model.card.clone();
         card.tied = tied.unwrap_or(card.tied);
         let setting =
@@ -183,16 +185,19 @@ impl Resolver<'_, '_> {
         &mut self,
         precision: Option<&Format>,
         formats: Option<&RawFormats>,
-        model: &ModelFiles,
+        (model, trains): (&ModelFiles, bool),
     ) -> Option<Formats> {
         let said = formats.copied().unwrap_or_default();
         let all = precision.copied().or(model.format);
-        let (weights, packed) = match (said.weights, model.quantised) {
-            (Some(said), _) => said.parts(),
-            (None, Some(Quantised::As(format))) => (Some(format), None),
-            (None, Some(Quantised::Packed(packed))) => (None, Some(packed)),
-            (None, None) => (None, None),
-        };
+        let (mut weights, mut packed) =
+            said.weights.map_or((None, model.quantised), RawWeights::parts);
+        match packed.and_then(Packed::read_as) {
+            // What is trained has one format.
+            Some(format) if trains => (weights, packed) = (Some(format), None),
+            // What is not packed is as wide as what it is multiplied with.
+            Some(_) => weights = all.or(said.activations),
+            None => {}
+        }
         let each = [weights, said.gradients, said.activations, said.kv];
         let each = each.map(|format| format.or(all));
         let [Some(weights), Some(gradients), Some(activations), Some(kv)] = each else {
@@ -204,14 +209,15 @@ impl Resolver<'_, '_> {
             );
             return None;
         };
+        let products = packed.and_then(Packed::read_as).unwrap_or(weights);
         if let Some(stored) =
-            model.format.filter(|stored| model.bytes.is_some() && *stored != weights)
+            model.format.filter(|stored| model.bytes.is_some() && *stored != products)
         {
             self.warnings.push(Warning {
                 rule: RULE,
                 place: "workload.weights".to_owned(),
                 found: stored.word().to_owned(),
-                reason: format!("the scenario says {} for weights", weights.word()),
+                reason: format!("the scenario says {} for weights", products.word()),
                 remedy: "leave `precision` and the weights' format out to take that of the file"
                     .into(),
             });

@@ -1,7 +1,7 @@
 //! `config.json` of every type, in the words that its makers use.
 
 use crate::files::file;
-use tiersim_input::import::card::{ModelFiles, Quantised, read_model};
+use tiersim_input::import::card::{ModelFiles, read_model};
 use tiersim_workloads::transformer::Card;
 use tiersim_workloads::transformer::card::{Experts, Family};
 use tiersim_workloads::transformer::format::Format;
@@ -143,7 +143,7 @@ fn deepseek_is_read_with_what_its_blocks_differ_in() {
         "torch_dtype": "bfloat16", "v_head_dim": 128, "vocab_size": 129280}"#;
     check("deepseek-v3", v3);
     let files = read("deepseek-v3", v3);
-    assert_eq!(files.quantised, Some(Quantised::As(Format::Fp8)));
+    assert_eq!(files.quantised, Some(Packed::Fp8));
     assert!(files.remarks[0].contains("predict further tokens"), "{:?}", files.remarks);
     check(
         "deepseek-v2-lite",
@@ -297,9 +297,9 @@ fn windows_of_some_layers_and_quantised_weights_are_remarked() {
 /// As makers of packed checkpoints write them.
 #[test]
 fn how_matrices_are_stored_is_read_where_it_is_known() {
-    let int4 = |group| Some(Quantised::Packed(Packed::Int4 { group }));
-    let nf4 = |double| Some(Quantised::Packed(Packed::Nf4 { group: 64, double }));
-    let [fp8, int8] = [Format::Fp8, Format::Int8].map(|format| Some(Quantised::As(format)));
+    let int4 = |group| Some(Packed::Int4 { group });
+    let nf4 = |double| Some(Packed::Nf4 { group: 64, double });
+    let [fp8, int8] = [Packed::Fp8, Packed::Int8].map(Some);
     let compressed = |weights: &str| {
         format!(
             r#"{{"quant_method": "compressed-tensors", "config_groups": {{"group_0": {{"weights": {weights}, "targets": ["Linear"]}}}}, "format": "x"}}"#
@@ -317,7 +317,7 @@ fn how_matrices_are_stored_is_read_where_it_is_known() {
         (r#"{"load_in_8bit": true}"#.to_owned(), int8),
         (r#"{"quant_method": "bitsandbytes", "load_in_4bit": true, "bnb_4bit_use_double_quant": true}"#.to_owned(), nf4(true)),
         (r#"{"quant_method": "bitsandbytes", "load_in_4bit": true, "load_in_8bit": false}"#.to_owned(), nf4(false)),
-        (r#"{"quant_method": "mxfp4", "modules_to_not_convert": []}"#.to_owned(), Some(Quantised::Packed(Packed::Mxfp4))),
+        (r#"{"quant_method": "mxfp4", "modules_to_not_convert": []}"#.to_owned(), Some(Packed::Mxfp4)),
         (compressed(r#"{"num_bits": 8, "type": "float", "strategy": "channel"}"#), fp8),
         (compressed(r#"{"num_bits": 4, "type": "int", "group_size": 128}"#), int4(128)),
         (compressed(r#"{"num_bits": 8, "type": "int", "group_size": null}"#), int8),

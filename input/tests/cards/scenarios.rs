@@ -10,6 +10,7 @@ use tiersim_policies::scenario::{Scenario, TraceSource};
 use tiersim_workloads::transformer::Work;
 use tiersim_workloads::transformer::format::{Format, Formats};
 use tiersim_workloads::transformer::known::known;
+use tiersim_workloads::transformer::packed::Packed;
 use tiersim_workloads::transformer::training::{
     Attention, Checkpointing, Kernels, Loader, Loss, Optimizer, Parallel, Router, Training,
     UpdateTime, Zero,
@@ -43,6 +44,37 @@ fn training(scenario: &Scenario) -> &Training {
 }
 
 const TIME: &str = "time: roofline(precision: \"bf16\")";
+
+/// What is served in 8 bits has its tables in the precision, what is trained in 8 bits has not.
+#[test]
+fn weights_of_8_bits_are_matrices_of_blocks_where_a_model_is_served() {
+    let read = |formats: &str, mode: &str| {
+        let text = format!("Model(model: \"gpt2\", {formats}, mode: {mode}, {TIME})");
+        let scenario = read(&folder("eight-bits"), &text);
+        match &scenario.workload.trace {
+            TraceSource::Model(Work::Train(training)) => training.formats,
+            TraceSource::Model(Work::Generate(generation)) => generation.formats,
+            other => panic!("{other:?}"),
+        }
+    };
+    let [train, generate] =
+        ["train(batch: 2, sequence: 128)", "generate(batch: 1, prompt: 8, tokens: 2)"];
+    let bf16 = Formats::all(Format::Bf16);
+    for (word, packed, format) in
+        [("fp8", Packed::Fp8, Format::Fp8), ("int8", Packed::Int8, Format::Int8)]
+    {
+        let said = format!("precision: bf16, formats: (weights: {word})");
+        assert_eq!(read(&said, generate), Formats { packed: Some(packed), ..bf16 });
+        assert_eq!(read(&said, train), Formats { weights: format, ..bf16 });
+        // Of activations where no precision is said.
+        let each = "gradients: bf16, activations: fp32, kv: bf16";
+        let said = format!("formats: (weights: {word}, {each})");
+        let wide = Formats { weights: Format::Fp32, activations: Format::Fp32, ..bf16 };
+        assert_eq!(read(&said, generate), Formats { packed: Some(packed), ..wide });
+        let said = format!("precision: {word}");
+        assert_eq!(read(&said, generate), Formats::all(format));
+    }
+}
 
 #[test]
 fn what_is_left_out_has_the_documented_default() {

@@ -68,9 +68,9 @@ impl Format {
 /// The format of each kind of object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Formats {
-    /// Weights as products use them.
+    /// Weights.
     pub weights: Format,
-    /// How the matrices of blocks are stored, if not as products use them.
+    /// How the matrices of blocks are stored, if not in that.
     pub packed: Option<Packed>,
     /// Gradients of weights.
     pub gradients: Format,
@@ -88,6 +88,11 @@ impl Formats {
             ObjectKind::Kv => self.kv,
             _ => self.activations,
         }
+    }
+
+    /// What products compute in: that of weights, but where those of 8 bits are read as they are.
+    pub(crate) fn products(&self) -> Format {
+        self.packed.and_then(Packed::read_as).unwrap_or(self.weights)
     }
 
     /// One format for all.

@@ -1,14 +1,18 @@
-//! Weights of 4 bits: two in a byte, and scales that groups of them share.
+//! Weights that are stored in fewer bits than the rest of a model: of 4 two in a byte, and scales that
+//! groups of them share; of 8 one in a byte.
 //!
 //! NF4 as bitsandbytes stores it (Dettmers et al., "QLoRA: Efficient Finetuning of Quantized LLMs",
 //! 2023, section 3): a 32-bit constant per block of 64 weights, half a bit per parameter. Double
 //! quantization has 8-bit constants and a 32-bit one per 256 of those, 8/64 + 32/(64 x 256) = 0.127
 //! bits. Plain 4-bit integers have a 16-bit scale per group of 128, as GPTQ and AWQ store them;
-//! zero points are left out. MXFP4 has an 8-bit scale per 32. Packed are the matrices of blocks; tables, head, norms and biases are
-//! not (bitsandbytes leaves out the head, and replaces nothing but matrices); of gpt-oss the
-//! experts alone, as its makers publish them.
+//! zero points are left out. MXFP4 has an 8-bit scale per 32. Of 8 bits a scale is that of a row or of
+//! a whole matrix, and is left out; products read them as they are, where 4 bits are unpacked first.
+//! Packed are the matrices of blocks; tables, head, norms and biases are not (bitsandbytes leaves
+//! out the head, and replaces nothing but matrices; so do vLLM and the makers of checkpoints in FP8);
+//! of gpt-oss the experts alone, as its makers publish them.
 //! A matrix is packed by itself, also where a rank has a part of it.
 
+use super::format::Format;
 use crate::limits::ShapeProblem;
 use serde::Deserialize;
 
@@ -33,6 +37,10 @@ pub enum Packed {
     },
     /// Floats of 4 bits (OCP Microscaling Formats 1.0, 2023): 32 share a scale of 8 bits.
     Mxfp4,
+    /// Floats of 8 bits.
+    Fp8,
+    /// Integers of 8 bits.
+    Int8,
 }
 
 /// Weights that share a scale in [`Packed::Mxfp4`].
@@ -56,7 +64,7 @@ pub const fn group() -> u32 {
 /// Most ops that unpack weights in a pass through a block, one before each product; of so many
 /// experts if it has any.
 pub(crate) fn most_unpacked(packed: Option<Packed>, experts: Option<u128>) -> u128 {
-    match (packed, experts) {
+    match (packed.filter(|packed| packed.read_as().is_none()), experts) {
         (None, _) => 0,
         (Some(_), None) => 7,
         (Some(_), Some(count)) => 9 + 2 * count,
@@ -64,15 +72,25 @@ pub(crate) fn most_unpacked(packed: Option<Packed>, experts: Option<u128>) -> u1
 }
 
 impl Packed {
-    /// Weights that share a scale.
+    /// Weights that share a scale; 1 where scales are left out.
     pub const fn group(self) -> u32 {
         match self {
             Packed::Nf4 { group, .. } | Packed::Int4 { group } => group,
             Packed::Mxfp4 => MX,
+            Packed::Fp8 | Packed::Int8 => 1,
         }
     }
 
-    /// Bytes of so many weights: ceil(n / 2), and of each of their ceil(n / group) groups a scale of
+    /// The format in which products read them, and compute, where that is as they are stored.
+    pub const fn read_as(self) -> Option<Format> {
+        match self {
+            Packed::Nf4 { .. } | Packed::Int4 { .. } | Packed::Mxfp4 => None,
+            Packed::Fp8 => Some(Format::Fp8),
+            Packed::Int8 => Some(Format::Int8),
+        }
+    }
+
+    /// Bytes of so many weights: of 8 bits as many. Of 4 bits ceil(n / 2), and of each of their ceil(n / group) groups a scale of
     /// 4 bytes, or 2 of integers, or 1 of floats; doubly quantized 1 byte each and 4 for every 256
     /// of them.
     ///
@@ -85,14 +103,17 @@ impl Packed {
             Packed::Nf4 { double: true, .. } => groups + 4 * groups.div_ceil(CONSTANTS),
             Packed::Int4 { .. } => 2 * groups,
             Packed::Mxfp4 => groups,
+            Packed::Fp8 | Packed::Int8 => return numbers,
         };
         numbers.div_ceil(2) + scales
     }
 
-    /// As on the command line: `nf4:64`, `nf4-double:64`, `int4:128` or `mxfp4`.
+    /// As on the command line: `nf4:64`, `nf4-double:64`, `int4:128`, `mxfp4`, `fp8` or `int8`.
     pub fn word(self) -> String {
         let word = match self {
             Packed::Mxfp4 => return "mxfp4".to_owned(),
+            Packed::Fp8 => return "fp8".to_owned(),
+            Packed::Int8 => return "int8".to_owned(),
             Packed::Nf4 { double: false, .. } => "nf4",
             Packed::Nf4 { double: true, .. } => "nf4-double",
             Packed::Int4 { .. } => "int4",
@@ -123,6 +144,7 @@ mod tests {
         assert_eq!(double, 4.0 + 8.0 / 64.0 + 32.0 / (64.0 * 256.0));
         assert_eq!(bits(Packed::Int4 { group: 128 }), 4.125);
         assert_eq!(bits(Packed::Mxfp4), 4.25);
+        assert_eq!([bits(Packed::Fp8), bits(Packed::Int8)], [8.0; 2]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::super::options::MemoryArgs;
 use super::refusals::refuse;
-use tiersim_input::import::card::{ModelFiles, Quantised};
+use tiersim_input::import::card::ModelFiles;
 use tiersim_workloads::transformer::adapters::Lora;
 use tiersim_workloads::transformer::card::Card;
 use tiersim_workloads::transformer::packed::Packed;
@@ -19,6 +19,10 @@ pub(super) fn packed(
         let rule = "what is packed are the matrices of a model";
         return Err(format!("{rule} (found --quantize {found} without --model); say --model"));
     };
+    if !args.inference && packed.read_as().is_some() {
+        let rule = "matrices of 8 bits beside wider tables are served, not trained";
+        return Err(format!("{rule} (found --quantize {found}); say --inference, or --precision"));
+    }
     if !args.inference && args.lora.is_none() {
         let rule = "weights of 4 bits stay as they are, and nothing else is trained";
         return Err(format!("{rule} (found --quantize {found}); say --lora, or --inference"));
@@ -28,12 +32,9 @@ pub(super) fn packed(
 
 /// How the files of a model store its matrices, where they are used as they are.
 pub(in crate::memory) fn packed_files(args: &MemoryArgs, model: &ModelFiles) -> Option<Packed> {
-    match model.quantised {
-        Some(Quantised::Packed(packed)) if args.inference || args.lora.is_some() => {
-            args.precision.is_none().then_some(packed)
-        }
-        _ => None,
-    }
+    let stays = |packed: &Packed| args.lora.is_some() && packed.read_as().is_none();
+    let unsaid = args.precision.is_none();
+    model.quantised.filter(|packed| unsaid && (args.inference || stays(packed)))
 }
 
 /// Adapters of a model whose matrices are known.

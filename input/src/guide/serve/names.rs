@@ -2,7 +2,7 @@
 //!
 //! Invariant: two names of one flag give one word.
 
-use super::values::stored_word;
+use super::values::packed_word;
 use crate::import::card::published_as;
 use tiersim_workloads::transformer::known::KNOWN;
 
@@ -213,7 +213,7 @@ pub(in crate::guide) fn known_as(name: &str) -> Option<String> {
 /// The format of weights that a checkpoint's name ends in.
 pub(super) fn packed_as(name: &str) -> Option<String> {
     let last = name.trim_end_matches('/').rsplit('/').next().unwrap_or(name).to_ascii_lowercase();
-    let own = known_as(name).and_then(|known| published_as(&known)).map(stored_word);
+    let own = known_as(name).and_then(|known| published_as(&known)).map(packed_word);
     let mut parts = last.split(['-', '_', '.']).rev();
     let said = parts.clone().any(|part| part == "bf16");
     let found = parts.find_map(|part| match part {
@@ -234,7 +234,7 @@ mod tests {
     fn a_checkpoint_is_known_as_the_model_that_it_is_of() {
         for (model, name) in CHECKPOINTS {
             assert_eq!(known_as(name).as_deref(), Some(model), "{name}");
-            assert_eq!(packed_as(name), published_as(model).map(stored_word), "{name}");
+            assert_eq!(packed_as(name), published_as(model).map(packed_word), "{name}");
         }
         for (name, model) in [
             ("RedHatAI/Meta-Llama-3.1-8B-Instruct-FP8", Some("llama-3.1-8b")),

@@ -3,7 +3,6 @@
 //! Invariant: what a flag's value means is said here alone; the first word of a row is written.
 
 use super::Load;
-use crate::import::card::Quantised;
 use crate::scenario::raw::card::RawWeights;
 use tiersim_workloads::memory::account;
 use tiersim_workloads::memory::inference::{Kv, Sequences};
@@ -59,21 +58,13 @@ pub(in crate::guide) fn usable(bytes: u64, share: f64) -> u64 {
     (bytes as f64 * share) as u64
 }
 
-/// The scenario's word for how weights are stored.
-pub(super) fn stored_word(stored: Quantised) -> String {
-    match stored {
-        Quantised::As(format) => format.word().to_owned(),
-        Quantised::Packed(packed) => packed_word(packed),
-    }
-}
-
 /// The scenario's word for how weights are packed.
 pub(in crate::guide) fn packed_word(packed: Packed) -> String {
     match packed {
         Packed::Int4 { group } => format!("int4(group: {group})"),
         Packed::Nf4 { group, double: false } => format!("nf4(group: {group})"),
         Packed::Nf4 { group, double: true } => format!("nf4(group: {group}, double: true)"),
-        Packed::Mxfp4 => "mxfp4".to_owned(),
+        Packed::Mxfp4 | Packed::Fp8 | Packed::Int8 => packed.word(),
     }
 }
 

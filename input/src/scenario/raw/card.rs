@@ -163,9 +163,10 @@ pub(crate) enum RawWeights {
     Fp16,
     /// 2 bytes per number.
     Bf16,
-    /// 1 byte per number.
+    /// 1 byte per number; where a model is served the matrices of its blocks alone have it, and
+    /// tables, head, norms and biases are in `precision`.
     Fp8,
-    /// 1 byte per number.
+    /// As `fp8`.
     Int8,
     /// Packed: n numbers of a matrix take ceil(n / 2) + 4 ceil(n / group) bytes, two in a byte and
     /// a 32-bit constant per group (bitsandbytes); with `double` ceil(n / 2) + g + 4 ceil(g / 256)
@@ -207,8 +208,8 @@ impl RawWeights {
             RawWeights::Tf32 => Format::Tf32,
             RawWeights::Fp16 => Format::Fp16,
             RawWeights::Bf16 => Format::Bf16,
-            RawWeights::Fp8 => Format::Fp8,
-            RawWeights::Int8 => Format::Int8,
+            RawWeights::Fp8 => return (None, Some(Packed::Fp8)),
+            RawWeights::Int8 => return (None, Some(Packed::Int8)),
             RawWeights::Nf4 { group, double } => {
                 return (None, Some(Packed::Nf4 { group, double }));
             }

@@ -54,9 +54,10 @@ pub fn serving(job: &Serving) -> Result<Account, Overflow> {
     let weights = weights(job.params, job.weights, packed, [job.tensor, job.pipeline])?;
     let mut lines = Vec::new();
     let mut visiting = Vec::new();
-    let formula = match job.packed {
+    let formula = match packed.map(|(packed, _)| packed.read_as().is_some()) {
         None => "w P / (t p)".to_owned(),
-        Some(_) => "4 bits and scales of blocks' matrices, w of the rest".to_owned(),
+        Some(true) => "a byte of blocks' matrices, w of the rest".to_owned(),
+        Some(false) => "4 bits and scales of blocks' matrices, w of the rest".to_owned(),
     };
     push(&mut lines, ("weights", "weights"), formula, job.offload_weights, weights);
     let mut constants = Vec::new();

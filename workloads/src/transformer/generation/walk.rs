@@ -155,7 +155,7 @@ fn meta(job: &Generation) -> TraceMeta {
              {prompt}, {batches} batches of {batch}{over}; no durations were recorded",
             card.name
         ),
-        precision: job.formats.weights.word().to_owned(),
+        precision: job.formats.products().word().to_owned(),
         batch: batch * batches,
         sequence: 1,
         recorded: Recorded::default(),

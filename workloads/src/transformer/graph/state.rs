@@ -56,7 +56,7 @@ pub(crate) struct Owned {
     pub(crate) is_whole: bool,
     /// Whether the step changes it.
     pub(crate) trains: bool,
-    /// Whether it is stored in 4 bits.
+    /// Whether it is stored in 4 bits, which products unpack.
     pub(crate) packed: bool,
     /// A and B beside it.
     pub(crate) adapter: Option<[usize; 2]>,
@@ -274,9 +274,9 @@ impl<'a> State<'a> {
             u64::from(if expert { parallel.data / parallel.expert } else { parallel.replicas() });
         let parameters = part.parameters(ranks);
         let bytes = part.bytes(ranks, formats);
-        let packed = part.packs && formats.packed.is_some();
+        let packed = formats.packed.filter(|_| part.packs);
         let gradient_bytes = parameters * u128::from(formats.gradients.bytes());
-        let format = if packed { Format::Int8 } else { formats.weights };
+        let format = packed.map_or(formats.weights, |it| it.read_as().unwrap_or(Format::Int8));
         let size = (self.shard(bytes, 3, replicas), format);
         let name = format!("{}.weight", part.name);
         let weight = self.build.object(name, ObjectKind::Weight, size, Some(module));
@@ -298,7 +298,7 @@ impl<'a> State<'a> {
             replicas,
             is_whole: local.iter().all(|t| t.split == Split::Whole && (adapts || !t.product)),
             trains,
-            packed,
+            packed: packed.is_some_and(|packed| packed.read_as().is_none()),
             adapter: None,
             expert,
             bytes,

@@ -76,7 +76,7 @@ impl<'a> Emit<'a> {
                 job.kv_blocks,
                 job.block_tokens
             ),
-            precision: job.formats.weights.word().to_owned(),
+            precision: job.formats.products().word().to_owned(),
             batch: 1,
             sequence: 1,
             recorded: Recorded::default(),

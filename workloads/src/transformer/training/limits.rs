@@ -186,6 +186,12 @@ impl Training {
     fn packing(&self, found: &mut Vec<ShapeProblem>) {
         let Some(packed) = self.formats.packed else { return };
         found.extend(packed.problem());
+        if packed.read_as().is_some() {
+            let rule = "matrices of 8 bits beside wider tables are served, not trained".to_owned();
+            let remedy = "write one precision for all weights";
+            found.push(ShapeProblem { field: "formats.weights", rule, remedy });
+            return;
+        }
         if self.lora.is_none() {
             let rule = "weights of 4 bits stay as they are, and nothing else is trained".to_owned();
             let remedy = "train adapters beside them: `lora: (rank: 16)`";
@@ -309,7 +315,8 @@ impl Training {
             let rule = "eager kernels make the gradients of all experts of a block at once";
             add("update", rule, "choose `after`");
         }
-        if self.lora.is_some() || self.formats.packed.is_some() {
+        let unpacks = self.formats.packed.is_some_and(|packed| packed.read_as().is_none());
+        if self.lora.is_some() || unpacks {
             add("kernels", "eager kernels of adapters and packed weights are not known", remedy);
         }
         if self.formats.activations.bytes() == 1 {

@@ -2,10 +2,8 @@
 //!
 //! Invariant: what is not known for certain is `None`, and is remarked.
 
-use super::super::Quantised;
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use tiersim_workloads::transformer::format::Format;
 use tiersim_workloads::transformer::packed::{Packed, block, group};
 
 /// What is read of it; each method has words of its own.
@@ -39,16 +37,16 @@ struct RawNumbers {
 }
 
 /// How matrices are stored whose rows have so many numbers.
-pub(super) fn quantised(raw: &RawQuantisation, row: u32) -> Option<Quantised> {
+pub(super) fn quantised(raw: &RawQuantisation, row: u32) -> Option<Packed> {
     match raw.quant_method.as_deref() {
         Some("awq" | "gptq") => integers(raw.bits.unwrap_or(4), raw.group_size, row),
-        Some("fp8" | "fbgemm_fp8") => Some(Quantised::As(Format::Fp8)),
-        Some("mxfp4") => Some(Quantised::Packed(Packed::Mxfp4)),
+        Some("fp8" | "fbgemm_fp8") => Some(Packed::Fp8),
+        Some("mxfp4") => Some(Packed::Mxfp4),
         Some("bitsandbytes") | None => match (raw.load_in_8bit, raw.load_in_4bit) {
-            (Some(true), _) => Some(Quantised::As(Format::Int8)),
+            (Some(true), _) => Some(Packed::Int8),
             (_, Some(true)) => {
                 let double = raw.bnb_4bit_use_double_quant.unwrap_or(false);
-                Some(Quantised::Packed(Packed::Nf4 { group: block(), double }))
+                Some(Packed::Nf4 { group: block(), double })
             }
             _ => None,
         },
@@ -56,7 +54,7 @@ pub(super) fn quantised(raw: &RawQuantisation, row: u32) -> Option<Quantised> {
             let numbers = |of: &RawGroup| {
                 let of = of.weights.as_ref()?;
                 match (of.r#type.as_deref()?, of.num_bits?) {
-                    ("float", 8) => Some(Quantised::As(Format::Fp8)),
+                    ("float", 8) => Some(Packed::Fp8),
                     ("int", bits) => {
                         // Unless groups are said, a scale is that of a row.
                         integers(bits, of.group_size.or(Some(-1)), row)
@@ -73,17 +71,15 @@ pub(super) fn quantised(raw: &RawQuantisation, row: u32) -> Option<Quantised> {
 }
 
 /// Integers, of which so many share a scale; -1 stands for a row.
-fn integers(bits: u32, size: Option<i64>, row: u32) -> Option<Quantised> {
+fn integers(bits: u32, size: Option<i64>, row: u32) -> Option<Packed> {
     let group = match size {
         None => group(),
         Some(-1) => row,
         Some(size) => u32::try_from(size).ok()?,
     };
     match bits {
-        8 => Some(Quantised::As(Format::Int8)),
-        4 => {
-            Some(Packed::Int4 { group }).filter(|it| it.problem().is_none()).map(Quantised::Packed)
-        }
+        8 => Some(Packed::Int8),
+        4 => Some(Packed::Int4 { group }).filter(|it| it.problem().is_none()),
         _ => None,
     }
 }
