@@ -4,8 +4,7 @@
   // for that, so it uses nothing from outside. It takes {module, files, first, of} once, then {set},
   // runs every `of`th case from the first, and tells {ok} or {error}.
   var engine = function (tell) {
-    var kept = null;
-    var calls = null;
+    var kept = null, calls = null;
     // Two signs are 13 bits, the lower ones first; a last one alone is 6.
     var SIGNS = "!\"#$%'()*+,-./0123456789:;=?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopqrstuvwxyz{|}~";
     var bytesOf = function (text) {
@@ -19,13 +18,10 @@
       }
       return bytes;
     };
-    // The module that a page holds has two of its own as sections: one that browsers can unpack, and
-    // the simulator, which that one unpacks, and the files as well.
-    var section = function (file, name) {
-      return new Blob(WebAssembly.Module.customSections(file, name));
-    };
-    var gunzipped = function (blob) {
-      return new Response(blob.stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
+    // Sections of the page's module: one that browsers unpack, and the simulator, which it unpacks.
+    var section = function (file, name, pack) {
+      var bytes = new Blob(WebAssembly.Module.customSections(file, name)).stream();
+      return new Response(pack ? bytes.pipeThrough(pack) : bytes).arrayBuffer();
     };
     var unpacks = function (its) {
       return function (packed) {
@@ -63,10 +59,8 @@
       var work;
       if (message.module) {
         work = WebAssembly.compile(bytesOf(message.module)).then(function (file) {
-          return Promise.all([
-            gunzipped(section(file, "tiersim-unpack")).then(WebAssembly.instantiate),
-            section(file, "tiersim-simulator").arrayBuffer()
-          ]);
+          var first = section(file, "tiersim-unpack", new DecompressionStream("gzip"));
+          return Promise.all([first.then(WebAssembly.instantiate), section(file, "tiersim-simulator")]);
         }).then(function (parts) {
           var unpacked = unpacks(parts[0].instance.exports);
           kept = { files: unpacked(bytesOf(message.files)), first: message.first, of: message.of };
