@@ -3,10 +3,11 @@
 //! A line of a block of commands and a whole command between backticks are run as they stand; a
 //! placeholder (`SCENARIO`) gets a value, `[options]` of a synopsis are left out. The exit code
 //! must be 0, or what the line's comment says (`# exit 1`). A mention of a verb alone must be a
-//! verb. Where a command works for minutes, [`QUICK`] has smaller sizes; what other programs do is
+//! verb. What a page shows right behind a command, as a block of text, is what that prints, up to
+//! `...`. Where a command works for minutes, [`QUICK`] has smaller sizes; what other programs do is
 //! in [`ELSEWHERE`]. Each has its reason.
 
-mod extract;
+pub(crate) mod extract;
 
 use crate::common::*;
 use extract::{Command, commands};
@@ -262,11 +263,13 @@ fn run(project: &Project, command: &Command) -> usize {
         args.push(stand_in(verb, before, word));
     }
     let typed = args.join(" ");
-    let quick = QUICK.iter().filter(|(start, ..)| typed.starts_with(start));
-    for (_, more, _) in quick {
+    let quick: Vec<_> = QUICK.iter().filter(|(start, ..)| typed.starts_with(start)).collect();
+    for (_, more, _) in &quick {
         args.extend(more.iter().map(|word| (*word).to_owned()));
     }
-    if !SEEN.lock().unwrap().insert(args.clone()) {
+    // Of smaller sizes other figures are printed.
+    let shown = if quick.is_empty() { &command.shown[..] } else { &[] };
+    if !SEEN.lock().unwrap().insert(args.clone()) && shown.is_empty() {
         return 1;
     }
     // Each command is one that somebody types first.
@@ -275,7 +278,34 @@ fn run(project: &Project, command: &Command) -> usize {
     let ran = project.run(&args);
     let said = format!("{place}\n{args:?}\n{}\n{}", ran.stdout, ran.stderr);
     assert_eq!(ran.code, Some(command.exit), "{said}");
+    for line in shown {
+        assert!(prints(&format!("{}{}", ran.stdout, ran.stderr), line), "lacks {line:?}\n{said}");
+    }
     1
+}
+
+/// Whether a line of a page is one of what was printed, up to where the page says `...`.
+fn prints(printed: &str, line: &str) -> bool {
+    let squeezed = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut lines = printed.lines().map(squeezed);
+    match line.split_once("...") {
+        Some((start, _)) => lines.any(|own| own.starts_with(&squeezed(start))),
+        None => lines.any(|own| own == squeezed(line)),
+    }
+}
+
+#[test]
+fn a_line_of_a_page_is_one_that_was_printed() {
+    let printed = "case  mean\nlru    1.2  of 3\n";
+    for (line, is_one) in [
+        ("lru 1.2  of 3", true),
+        ("lru    1.2 ...", true),
+        ("...", true),
+        ("lru    1.2", false),
+        ("lru    1.3 ...", false),
+    ] {
+        assert_eq!(prints(printed, line), is_one, "{line}");
+    }
 }
 
 fn runs_all(documents: &[&str], at_least: usize) {

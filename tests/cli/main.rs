@@ -34,6 +34,7 @@ mod hostile_generated;
 mod hostile_memory;
 mod hostile_traces;
 mod journals;
+mod learned_page;
 mod lints;
 mod long_runs;
 mod megatron;

@@ -2,33 +2,46 @@
 
 /// A command as a document has it.
 #[derive(Debug)]
-pub(super) struct Command {
+pub(crate) struct Command {
     /// File and line.
     pub(super) place: String,
     /// Without comments and without the `[options]` of a synopsis.
-    pub(super) words: Vec<String>,
+    pub(crate) words: Vec<String>,
+    /// What stands behind it.
+    pub(crate) comment: String,
     /// Between backticks in a sentence.
     pub(super) inline: bool,
     /// What it must end with.
     pub(super) exit: i32,
+    /// Lines that the page says it prints: those of a block of text right behind its own block.
+    pub(super) shown: Vec<String>,
 }
 
 /// Programs whose commands are looked for.
 const PROGRAMS: [&str; 3] = ["tiersim ", "cargo ", "pip "];
 
 /// All commands of a text, in its order.
-pub(super) fn commands(document: &str, text: &str) -> Vec<Command> {
+pub(crate) fn commands(document: &str, text: &str) -> Vec<Command> {
     let mut found = Vec::new();
     // Blocks of other languages hold no commands.
     let mut fence: Option<bool> = None;
     let mut lines = text.lines().enumerate();
+    // Whether the last command is what the block here, or the next one, is printed by.
+    let (mut ran, mut prints) = (false, false);
     while let Some((number, line)) = lines.next() {
         let place = format!("{document}:{}", number + 1);
         if let Some(language) = line.trim_start().strip_prefix("```") {
             let shell = matches!(language.trim(), "" | "sh" | "console");
+            prints = fence.is_none() && ran && language.trim() == "text";
+            ran = fence == Some(true) && ran;
             fence = if fence.is_some() { None } else { Some(shell) };
             continue;
         }
+        if prints {
+            let last: &mut Command = found.last_mut().expect("a command before it");
+            last.shown.push(line.to_owned());
+        }
+        ran &= fence.is_some() || line.trim().is_empty();
         if fence.is_none() && !line.starts_with("    ") {
             found.extend(spans(line).map(|span| command(&place, span, true)));
             continue;
@@ -43,6 +56,7 @@ pub(super) fn commands(document: &str, text: &str) -> Vec<Command> {
             whole = format!("{}\n{}", whole.trim_end_matches('\\'), next.trim());
         }
         found.push(command(&place, &whole, false));
+        ran = true;
     }
     found
 }
@@ -73,7 +87,9 @@ fn command(place: &str, text: &str, inline: bool) -> Command {
         }
         left_out -= usize::from(left_out > 0 && word.ends_with(']'));
     }
-    Command { place: place.to_owned(), words: kept, inline, exit: exit.unwrap_or(0) }
+    let (place, comment) = (place.to_owned(), comment.trim().to_owned());
+    let shown = Vec::new();
+    Command { place, words: kept, comment, inline, exit: exit.unwrap_or(0), shown }
 }
 
 /// Words as a shell splits them, the comment behind them, and whether a quote is still open.
@@ -116,4 +132,10 @@ fn commands_are_taken_apart_as_a_shell_would() {
         [(true, 0), (false, 0), (false, 1)]
     );
     assert_eq!(found[2].place, "a.md:6");
+    assert!(found.iter().all(|command| command.shown.is_empty()));
+    let printed = "```sh\ntiersim run a\ntiersim run b\n```\n\n```text\none\n...\n```\n\n```text\ntwo\n```\n\n\
+                   ```sh\ntiersim run c\n```\n\nis said otherwise:\n\n```text\nthree\n```\n";
+    let shown = commands("a.md", printed).into_iter().map(|command| command.shown);
+    assert_eq!(shown.collect::<Vec<_>>(), [vec![], vec!["one", "..."], vec![]]);
+    assert_eq!(found[2].comment, "exit 1: why it's so");
 }
