@@ -42,9 +42,9 @@ pub(crate) struct SolveArgs {
     #[arg(long, conflicts_with_all = ["minimize", "maximize", "vary", "range", "unit", "whole"])]
     fit: bool,
     /// A condition, such as 'slowdown <= 1.05'; all must hold for one and the same case, which must
-    /// fit. Names: slowdown, step, step_p95, gap, tokens_per_s, latency, latency_p95,
-    /// latency_slowdown, ttft, ttft_p95, tpot, tpot_p95, energy_j, cost_usd, tokens_per_usd,
-    /// peak_gib.
+    /// fit. Names: slowdown, step, step_p95, gap_to_bound, tokens_per_s, latency,
+    /// latency_p95, latency_slowdown, ttft, ttft_p95, tpot, tpot_p95, energy_j, cost_usd,
+    /// tokens_per_usd, peak_gib.
     #[arg(long = "such-that", value_name = "CONDITION")]
     such_that: Vec<String>,
     /// The case that must meet them [default: any].

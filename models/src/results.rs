@@ -187,6 +187,16 @@ impl Deref for CaseRecord {
     }
 }
 
+impl CaseRecord {
+    /// How much longer its mean step is than the bound: 0.25 for a quarter. `None` without a step,
+    /// for an emulated case, and where there is no bound.
+    pub fn gap_to_bound(&self) -> Option<f64> {
+        let step = self.outcome.figures().filter(|_| !self.emulated)?.mean_step();
+        let bound = self.bound_step.ps();
+        (bound > 0).then(|| step.ps() as f64 / bound as f64 - 1.0)
+    }
+}
+
 impl DerefMut for CaseRecord {
     /// From then on no other case shares what came of it.
     fn deref_mut(&mut self) -> &mut CaseRan {

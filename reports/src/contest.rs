@@ -37,14 +37,6 @@ fn costs(record: &RunRecord) -> Vec<Option<u64>> {
     record.results.iter().map(cost).collect()
 }
 
-/// How much longer a case's mean step is than the bound: 0.25 for a quarter. `None` without a step,
-/// for an emulated case, and where there is no bound.
-pub(crate) fn gap(case: &CaseRecord) -> Option<f64> {
-    let step = case.outcome.figures().filter(|_| !case.emulated)?.mean_step();
-    let bound = case.bound_step.ps();
-    (bound > 0).then(|| step.ps() as f64 / bound as f64 - 1.0)
-}
-
 /// How far a policy looks ahead, in one word.
 pub(crate) const fn lookahead_word(lookahead: Lookahead) -> &'static str {
     match lookahead {
@@ -96,8 +88,8 @@ mod tests {
         let mut case = ran.expect("one of them ran").clone();
         let step = case.outcome.figures().expect("it ran").mean_step();
         case.bound_step = Span::from_ps(step.ps() / 4);
-        assert!((gap(&case).expect("a gap") - 3.0).abs() < 1e-6);
+        assert!((case.gap_to_bound().expect("a gap") - 3.0).abs() < 1e-6);
         case.bound_step = Span::ZERO;
-        assert_eq!(gap(&case), None);
+        assert_eq!(case.gap_to_bound(), None);
     }
 }

@@ -5,7 +5,7 @@
 //! and names come from somebody else's trace, so such a cell is led by an apostrophe unless it is a
 //! number.
 
-use crate::contest::{gap, lookahead_word, ranks};
+use crate::contest::{lookahead_word, ranks};
 use crate::csv_columns::{Cell, Columns, float, optional, per_step};
 use crate::economics_summary::confidence;
 use crate::places::{channels, link_channels, tiers};
@@ -86,7 +86,7 @@ fn columns(record: &RunRecord) -> Vec<(String, Cell<'_>)> {
     let ranks = ranks(record);
     let rank = move |case: usize| ranks[case].map_or_else(String::new, |rank| rank.to_string());
     all.all.push(("rank".to_owned(), Box::new(rank)));
-    all.case("gap_to_bound", |case| optional(gap(case)));
+    all.case("gap_to_bound", |case| optional(case.gap_to_bound()));
     all.each("peak_bytes", tiers(record), |f, tier| f.peak[tier].get().to_string());
     all.each("in_place_ms", tiers(record), |f, tier| per_step(f.in_place[tier], f));
     all.each("moved_bytes", channels(record), |f, channel| {

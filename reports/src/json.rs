@@ -218,7 +218,7 @@ fn case(record: &RunRecord, case: &CaseRecord, (rank, framework): (Option<usize>
         ("sight", json!(contest::lookahead_word(case.lookahead))),
         ("learned", json!(case.learned)),
         ("rank", json!(rank)),
-        ("gap_to_bound", json!(contest::gap(case))),
+        ("gap_to_bound", json!(case.gap_to_bound())),
         ("in_place_ms", by_tier(&|f, tier| step_share(f.in_place[tier], f))),
         ("compute_ms", of(&|f| step_share(f.compute, f))),
         ("delay_ms", of(&|f| step_share(f.delay, f))),

@@ -6,7 +6,7 @@
 //! Invariant: the best is the first of the table's order, so that verdict and table cannot
 //! disagree; emulated cases, which do not pay for every access, are never it.
 
-use crate::contest::{gap, marks, order};
+use crate::contest::{marks, order};
 use crate::measure::Measure;
 use crate::series::machine_of;
 use crate::units::{three_digits, time};
@@ -145,7 +145,7 @@ fn against(
 fn stands(record: &RunRecord, case: &CaseRecord, figures: &Figures) -> String {
     let (measure, on) = (Measure::ranking(record), record.of(case));
     let [own, base] = [measure.ps(figures, on).unwrap_or(0), measure.baseline(on)];
-    let gap = gap(case).filter(|gap| *gap >= 0.0005).map(change);
+    let gap = case.gap_to_bound().filter(|gap| *gap >= 0.0005).map(change);
     let text = takes(record, case, figures);
     let ratio = (own > 0 && base > 0).then(|| own as f64 / base as f64);
     let beside = match (measure, ratio) {

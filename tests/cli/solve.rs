@@ -190,6 +190,28 @@ fn counts_are_whole_without_being_told() {
 }
 
 #[test]
+fn the_gap_is_that_of_the_results() {
+    let project = Project::shipped();
+    project.write("scenarios/small.ron", scenario(RECORDED, PAGED));
+    let ask = ["solve", "scenarios/small.ron", "--minimize", "gap_to_bound", "--case", "lru"];
+    let ask = [&ask[..], &["--vary", "links.pcie.read=40..60", "--format", "json"]].concat();
+    let solved = project.run(&ask).ends_with(0).json();
+    let answer = &solved["answer"];
+    let read = answer["values"]["hardware.links.pcie.read"].as_f64().expect("a number");
+    let set = format!("hardware.links.pcie.read=gb_per_s({read})");
+    let run = ["run", "scenarios/small.ron", "--set", &set, "--format", "json"];
+    let summary = project.run(&run).ends_with(0).json();
+    let own = number(&summary["results"][0], "gap_to_bound");
+    assert!(own > 0.0 && number(answer, "metrics.gap_to_bound") == own, "{answer}: {own}");
+    // An emulated case is below any bound, and has none.
+    let emulated = "(name: \"lru\", policy: AdamState(cut: shares(hbm: 0.5, cpu: 0.5), \
+                    access: in_place(charge: module_output)))";
+    project.write("scenarios/small.ron", scenario(RECORDED, emulated));
+    let ran = project.run(&ask).ends_with(1);
+    assert!(ran.stdout.contains("it is emulated"), "{}", ran.stdout);
+}
+
+#[test]
 fn a_question_that_means_nothing_is_refused() {
     let project = Project::shipped();
     project.write("scenarios/small.ron", scenario(RECORDED, PAGED));
@@ -201,6 +223,11 @@ fn a_question_that_means_nothing_is_refused() {
     let hbm = ["--minimize", "policies.*.hbm", "--range", "900..1000", "--unit", "mib"];
     let with = |more: &[&'static str]| solve(&[&hbm[..], more].concat());
     with(&["--such-that", "slow <= 2"]).ends_with(2).says(&["no metric `slow`", "slowdown"]);
+    // What has another name and other numbers by now is no other metric.
+    let ran = with(&["--such-that", "gap <= 1.2"]).ends_with(2);
+    ran.says(&["no metric `gap`", "write `gap_to_bound <= 0.2`"]);
+    let ran = solve(&["--minimize", "gap", "--vary", "links.pcie.read=40..60"]).ends_with(2);
+    ran.says(&["no metric `gap`", "write `gap_to_bound <= 0.2`"]);
     with(&["--such-that", "slowdown"]).ends_with(2).says(&["compares two sides"]);
     with(&["--case", "none"]).ends_with(2).says(&["no such case", "\"lru\""]);
     let ran = solve(&["--minimize", "policies.lru.policy", "--such-that", "slowdown <= 2"]);

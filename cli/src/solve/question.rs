@@ -6,7 +6,7 @@ use crate::runs::{seeded, use_threads};
 use tiersim_input::scenario::sweep::{read_run_with, written_at};
 use tiersim_input::text::condition::Condition;
 use tiersim_input::text::typed::WHOLE;
-use tiersim_models::results::metrics::{METRICS, unit_of};
+use tiersim_models::results::metrics::{METRICS, instead_of, unit_of};
 use tiersim_models::results::solved::{Asked, Variable};
 use tiersim_models::units::written::converted;
 use tiersim_policies::scenario::Scenario;
@@ -78,6 +78,9 @@ impl<'a> Asking<'a> {
             )));
         }
         let conditions = conditions(args)?;
+        if let Some((gone, instead)) = what(args).and_then(|name| Some((name, instead_of(name)?))) {
+            return Err(Failure::Input(format!("there is no metric `{gone}`; {instead}")));
+        }
         if let Some(case) = &args.case {
             let labels: Vec<&str> = run.base.cases.iter().map(|case| &*case.label).collect();
             known_case(case, &labels)?;
@@ -235,10 +238,11 @@ fn conditions(args: &SolveArgs) -> Result<Vec<Condition>, Failure> {
         match unknown {
             Some(name) => {
                 let known: Vec<&str> = METRICS.iter().map(|(known, ..)| *known).collect();
+                let known = format!("known: {}", known.join(", "));
+                let remedy = instead_of(&name).map_or(known, str::to_owned);
                 Err(Failure::Input(format!(
                     "--such-that {text:?}: there is no metric `{name}`, and no path of this name varies; \
-                     known: {}",
-                    known.join(", ")
+                     {remedy}"
                 )))
             }
             None => Ok(condition),

@@ -3,7 +3,7 @@
 //! A column of times or sizes has one unit, that of its largest value.
 
 use crate::column::{Column, Values};
-use crate::contest::{gap, marks};
+use crate::contest::marks;
 use crate::places::{Places, channels, tiers};
 use crate::replications;
 use crate::served;
@@ -135,7 +135,7 @@ fn change(record: &RunRecord, cases: &[usize]) -> Column {
 }
 
 fn over_bound(record: &RunRecord, cases: &[usize]) -> Option<Column> {
-    let gaps = of_cases(record, cases, |case| gap(case).map(|gap| gap * 100.0));
+    let gaps = of_cases(record, cases, |case| case.gap_to_bound().map(|gap| gap * 100.0));
     let some = gaps.iter().any(Option::is_some);
     some.then(|| Column::signed(["over the", "bound %"], &gaps))
 }
