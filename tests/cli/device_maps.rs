@@ -33,7 +33,10 @@ fn a_device_map_followed_as_hints_is_itself() {
     project.write("map.ron", MAPPED.replace("POLICY", policy));
     let first = project.run(&["to", "device-map", "map.ron"]).ends_with(0).json();
     let map = first.as_object().expect("a map");
-    let limits = project.run(&["to", "device-map", "map.ron", "--max-memory"]).ends_with(0).json();
+    let limits = project.run(&["to", "device-map", "map.ron", "--max-memory"]).ends_with(0);
+    let limits =
+        limits.says(&["policies.map.policy.hbm: 16.000 GiB", "policies.map.policy.cpu: 4.000 GiB"]);
+    let limits = limits.json();
     assert_eq!(limits, serde_json::json!({ "0": 16_u64 << 30, "cpu": 4_u64 << 30 }));
     let word = |device: &Value| match device.as_str() {
         None => "HBM",
@@ -57,6 +60,31 @@ fn a_device_map_followed_as_hints_is_itself() {
         count += 1;
     }
     assert!(count > 40 * 7, "{count} modules: every matrix of 40 blocks");
+}
+
+/// A limit is told with what says it: the case's budget, or a tier of the machine.
+#[test]
+fn a_limit_names_its_own_source() {
+    let project = Project::shipped();
+    let of = |policy: &str| {
+        project.write("map.ron", MAPPED.replace("POLICY", policy));
+        let ran = project.run(&["to", "device-map", "map.ron", "--max-memory"]).ends_with(0);
+        let lines = ran.stderr.lines().filter_map(|line| line.split_once(" -> max_memory["));
+        let at = |(said, limit): (&str, &str)| {
+            let (at, _) = said.trim().rsplit_once(": ").expect("a value");
+            let (name, _) = limit.split_once(']').expect("a device");
+            format!("{name}: {at}")
+        };
+        lines.map(at).collect::<Vec<_>>()
+    };
+    let machine = ["0: hardware.tiers.hbm.capacity", "cpu: hardware.tiers.dram.capacity"];
+    assert_eq!(of("AllHbm"), machine);
+    assert_eq!(of("AllHbm, hbm: gib(20)"), ["0: policies.map.hbm", machine[1]]);
+    assert_eq!(of("DeviceMap()"), machine);
+    let own = ["0: policies.map.policy.hbm", "cpu: policies.map.policy.cpu"];
+    assert_eq!(of("DeviceMap(hbm: gib(16), cpu: gib(4))"), own);
+    // Less than the map asks for is all that there is.
+    assert_eq!(of("DeviceMap(hbm: gib(60))"), machine);
 }
 
 #[test]

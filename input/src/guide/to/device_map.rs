@@ -13,6 +13,7 @@ use tiersim_models::hardware::{HBM, Memory, TierKind};
 use tiersim_models::ids::{ModuleId, ObjectId, TierId};
 use tiersim_models::units::Bytes;
 use tiersim_models::workload::{ObjectKind, Trace};
+use tiersim_policies::scenario::Budget;
 use tiersim_policies::zoo::device_map::{DeviceMapConfig, Limit};
 use tiersim_policies::zoo::percentages::{PercentagesConfig, homes};
 use tiersim_policies::zoo::zero_offload::ZeroOffloadConfig;
@@ -212,21 +213,30 @@ fn limits(parts: &mut Parts<'_>, memory: &Memory) -> Map<String, Value> {
     let hardware = &parts.ask.scenario.hardware;
     let dram = hardware.tier_ids().find(|id| hardware.tiers[id.index()].kind == TierKind::Dram);
     let usable = |tier: TierId| memory.usable(tier).limit();
-    let (mut card, mut cpu) = (usable(HBM), dram.and_then(usable));
+    let capacity =
+        |tier: TierId| format!("hardware.tiers.{}.capacity", hardware.tiers[tier.index()].name);
+    let all = match parts.ask.case.hbm {
+        Budget::Hardware => capacity(HBM),
+        Budget::Bytes(_) | Budget::ShareOfPeak(_) => parts.of_case("hbm"),
+    };
+    let mut card = (all, usable(HBM));
+    let mut cpu = dram.map(|tier| (capacity(tier), usable(tier)));
     if let Some(map) = parts.ask.case.policy.get::<DeviceMapConfig>() {
         card = match (map.hbm, card) {
-            (Limit::Bytes(bytes), Some(all)) => Some(bytes.min(all)),
-            (Limit::Bytes(bytes), None) => Some(bytes),
-            (Limit::Reserve(share), all) => {
-                all.map(|all| Bytes::new((all.get() as f64 * (1.0 - share)) as u64))
+            (Limit::Bytes(bytes), (at, Some(all))) if all < bytes => (at, Some(all)),
+            (Limit::Bytes(bytes), _) => (parts.of_case("policy.hbm"), Some(bytes)),
+            (Limit::Reserve(share), (at, all)) => {
+                (at, all.map(|all| Bytes::new((all.get() as f64 * (1.0 - share)) as u64)))
             }
         };
-        cpu = map.cpu.or_else(|| usable(map.tiers[1]));
+        cpu = Some(match map.cpu {
+            Some(bytes) => (parts.of_case("policy.cpu"), Some(bytes)),
+            None => (capacity(map.tiers[1]), usable(map.tiers[1])),
+        });
     }
     let mut limits = Map::new();
-    for (name, bytes) in [("0", card), ("cpu", cpu)] {
-        if let Some(bytes) = bytes {
-            let at = parts.of_case("hbm");
+    for (name, limit) in [("0", Some(card)), ("cpu", cpu)] {
+        if let Some((at, Some(bytes))) = limit {
             parts.said(&at, bytes, format!("max_memory[{name}]: {}", bytes.get()));
             limits.insert(name.to_owned(), json!(bytes.get()));
         }
