@@ -208,6 +208,14 @@ class Notebooks(Elsewhere):
         )
         self.assertGreater(row["ratio"], 1)
         self.assertEqual(row["ratio"], row["second"] / row["first"])
+        self.assertIsNone(row["points"])
+        less = next(
+            row for row in compared
+            if row["case"] == "LRU 75 %" and row["figure"] == "throughput_change_percent"
+        )
+        self.assertLess(less["points"], 0)
+        self.assertEqual(less["points"], less["second"] - less["first"])
+        self.assertIsNone(less["ratio"])
         self.assertIn("Every difference", compared.report().html)
         self.assertEqual(len(compared.to_pandas()), len(compared.to_polars()))
 

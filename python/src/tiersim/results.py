@@ -327,7 +327,11 @@ class Comparison(Table):
     """Every figure of two results, case by case.
 
     Rows have ``case``, ``figure`` (its path in ``summary.json``), the ``first`` and the ``second``
-    value, and ``ratio`` (second over first) where both are numbers and the first is not 0.
+    value, and of two numbers one of these, as the page of ``report`` has them: ``points``, the
+    second less the first in points of per cent, of figures that are in per cent or shares (a
+    ``hit_ratio`` of 0.85 after 0.8 is 5 points more); ``ratio``, the second over the first, of all
+    others. A figure below 0 has no ratio, for -3 over -2 does not say which way it goes, and none
+    has a ratio to 0.
     """
 
     def __init__(self, first: Result, second: Result) -> None:
@@ -338,8 +342,9 @@ class Comparison(Table):
             one, other = (_leaves_of(result, label) for result in (first, second))
             for figure in dict.fromkeys([*one, *other]):
                 a, b = one.get(figure), other.get(figure)
-                both = {"first": a, "second": b, "ratio": _ratio(a, b)}
-                rows.append({"case": label, "figure": figure, **both})
+                values = {"first": a, "second": b}
+                change = {"ratio": _ratio(figure, a, b), "points": _points(figure, a, b)}
+                rows.append({"case": label, "figure": figure, **values, **change})
         super().__init__(rows)
 
     @property
@@ -485,8 +490,35 @@ def _number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _ratio(first: Any, second: Any) -> float | None:
-    return second / first if _number(first) and _number(second) and first != 0 else None
+# What shares are called, in any place of a path: SHARES of reports/src/report/compared.rs.
+_SHARES = {
+    "gap_to_bound", "hit_ratio", "kv_hit_ratio", "busy_fraction", "drift", "unpaid",
+    "half_width_share", "external_mean", "external_highest", "external_end", "internal_mean",
+    "internal_highest", "internal_end", "total_mean", "total_highest", "total_end",
+    "compacted_from", "chance",
+}
+
+
+def _point(figure: str) -> float | None:
+    """What a point of per cent is in a figure, if it is a share or in per cent."""
+    if not _SHARES.isdisjoint(figure.split(".")):
+        return 0.01
+    return 1.0 if figure.endswith("_percent") else None
+
+
+def _points(figure: str, first: Any, second: Any) -> float | None:
+    """By how many points the second is more, where points say it."""
+    point = _point(figure)
+    if point is None or not (_number(first) and _number(second)):
+        return None
+    return (second - first) / point
+
+
+def _ratio(figure: str, first: Any, second: Any) -> float | None:
+    """The second over the first, where that says it: neither is below 0, nor the first 0."""
+    if _point(figure) is not None or not (_number(first) and _number(second)):
+        return None
+    return second / first if first > 0 and second >= 0 else None
 
 
 def _text(value: Any) -> str | None:

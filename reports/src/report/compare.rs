@@ -1,7 +1,8 @@
 //! Several results side by side: cases of one label beside each other, and what differs marked.
 //!
 //! Two results are told apart by their scenario, or where that is the same by their folder. Of two
-//! the difference of the second from the first is said in per cent. Numbers are compared as the
+//! the difference of the second from the first is said in per cent, or in points where the figure is
+//! a share or in per cent itself. Numbers are compared as the
 //! files have them, not as they are shown. A case out of memory has no figures, and is told from one
 //! that is not there.
 //! Invariant: a case that only some have is in the table, which says where it is not.
@@ -209,7 +210,7 @@ fn rows((label, cases): &Pair, throughput: &str) -> Vec<Row> {
         };
         let cells: Vec<Cell> = cases.iter().zip(&all).map(of).collect();
         let some = cells.iter().any(|cell| matches!(cell, Cell::Figure(_)));
-        let row = Row::new([label, &title], cells, Some(unit));
+        let row = Row::new([label, &title], cells, Some(unit)).at(&path);
         match rows.is_empty() {
             true if some || out => rows.push(row),
             false if some => rows.push(row.further()),
@@ -272,7 +273,7 @@ fn differing(label: &str, cases: [&Case; 2]) -> Vec<Row> {
     let row = |path: &String| {
         let cells = cases.iter().zip([&first, &second]);
         let cells = cells.map(|(case, all)| Cell::of(Some(case), all.get(path).copied()));
-        Row::new([label, path], cells.collect(), None)
+        Row::new([label, path], cells.collect(), None).at(path)
     };
     paths.map(row).filter(|row| row.marked).collect()
 }

@@ -1,6 +1,8 @@
 //! A row of a comparison: what each result has of a figure, and how the second differs from the
 //! first.
 //!
+//! A share or a figure in per cent differs by points: a per cent of a per cent is read as points, and
+//! of a negative one nobody knows which way it goes.
 //! Invariant: a table has no more than so many rows, and no case has a second one while another has
 //! none.
 
@@ -12,6 +14,28 @@ use crate::words::number;
 
 /// The unit of shares.
 pub(super) const PERCENT: f64 = 0.01;
+/// What shares are called, in any place of a path. `tiersim.compare` of the Python package has the
+/// same; a test holds them together.
+pub(super) const SHARES: [&str; 18] = [
+    "gap_to_bound",
+    "hit_ratio",
+    "kv_hit_ratio",
+    "busy_fraction",
+    "drift",
+    "unpaid",
+    "half_width_share",
+    "external_mean",
+    "external_highest",
+    "external_end",
+    "internal_mean",
+    "internal_highest",
+    "internal_end",
+    "total_mean",
+    "total_highest",
+    "total_end",
+    "compacted_from",
+    "chance",
+];
 /// What is more than so many times as much is said in times.
 const MOST_PERCENT: f64 = 10.0;
 pub(super) const ABSENT: &str = "-";
@@ -27,6 +51,14 @@ pub(super) enum Cell {
     OutOfMemory,
     /// The result has no such case.
     NotThere,
+}
+
+/// What a point of per cent is in a figure, if it is a share or in per cent.
+fn point(path: &str) -> Option<f64> {
+    match path.split('.').any(|part| SHARES.contains(&part)) {
+        true => Some(PERCENT),
+        false => path.ends_with("_percent").then_some(1.0),
+    }
 }
 
 impl Cell {
@@ -69,6 +101,8 @@ pub(super) struct Row {
     figure: String,
     cells: Vec<Cell>,
     unit: Option<f64>,
+    /// What a point is, where the difference is said in points.
+    point: Option<f64>,
     /// Whether it stands out.
     pub(super) marked: bool,
 }
@@ -77,7 +111,12 @@ impl Row {
     pub(super) fn new(names: [&str; 2], cells: Vec<Cell>, unit: Option<f64>) -> Row {
         let marked = cells.windows(2).any(|pair| pair[0] != pair[1]);
         let [case, figure] = names.map(str::to_owned);
-        Row { case, figure, cells, unit, marked }
+        Row { case, figure, cells, unit, point: None, marked }
+    }
+
+    /// The same of the figure at a path, which may be a share.
+    pub(super) fn at(self, path: &str) -> Row {
+        Row { point: point(path), ..self }
     }
 
     /// What a row says that is not the first of its case: nothing of results that have no figures.
@@ -88,20 +127,21 @@ impl Row {
     }
 
     /// What the second is against the first.
-    fn change(&self) -> Option<String> {
+    pub(super) fn change(&self) -> Option<String> {
         let [one, other] = &self.cells[..] else { return None };
         Some(match (one.value(), other.value()) {
             _ if one == other => "equal".to_owned(),
             _ if !self.marked => ABSENT.to_owned(),
-            (Some(one), Some(other)) if self.unit == Some(PERCENT) => {
-                format!("{:+.2} points", (other - one) / PERCENT)
-            }
-            (Some(one), Some(other)) if one > 0.0 && other > MOST_PERCENT * one => {
-                format!("{} times", three_digits(other / one))
-            }
-            (Some(one), Some(other)) if one != 0.0 => {
-                format!("{:+.2} %", (other - one) / one.abs() * 100.0)
-            }
+            (Some(one), Some(other)) => match self.point {
+                Some(point) => format!("{:+.2} points", (other - one) / point),
+                None if one > 0.0 && other > MOST_PERCENT * one => {
+                    format!("{} times", three_digits(other / one))
+                }
+                None if one > 0.0 && other >= 0.0 => {
+                    format!("{:+.2} %", (other / one - 1.0) * 100.0)
+                }
+                None => "differs".to_owned(),
+            },
             _ => "differs".to_owned(),
         })
     }

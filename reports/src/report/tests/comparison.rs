@@ -1,13 +1,73 @@
 //! The comparison of folders of which one lacks a case, of which a case is out of memory, and of
 //! more cases than a table has rows.
 
+use super::super::compared::{Cell, Row, SHARES};
 use super::*;
+use std::path::Path;
 
 /// The table of a comparison, with the rows of its file that stand out.
 struct Compared {
     rows: Vec<BTreeMap<String, String>>,
     marked: Vec<bool>,
     text: String,
+}
+
+/// How the second of two figures at a path is said to differ from the first.
+fn change(path: &str, texts: [&str; 2]) -> String {
+    let cells = texts.map(|text| Cell::Figure(text.to_owned())).to_vec();
+    Row::new(["case", path], cells, None).at(path).change().expect("two results")
+}
+
+#[test]
+fn shares_and_figures_in_per_cent_differ_by_points() {
+    for (path, texts, said) in [
+        ("throughput_change_percent", ["-92.23", "-91.66"], "+0.57 points"),
+        ("throughput_change_percent", ["-91.66", "-92.23"], "-0.57 points"),
+        ("throughput_change_percent", ["0.0", "-10.5"], "-10.50 points"),
+        ("gap_to_bound", ["0.25", "0.5"], "+25.00 points"),
+        ("hit_ratio", ["0.8", "0.85"], "+5.00 points"),
+        ("busy_fraction.pcie", ["0.5", "0.4"], "-10.00 points"),
+        ("steady.drift", ["-0.001", "0.002"], "+0.30 points"),
+        // Others are shares of the first, if that says which way it goes.
+        ("step_ms.mean", ["2", "3"], "+50.00 %"),
+        ("step_ms.mean", ["2", "0"], "-100.00 %"),
+        ("step_ms.mean", ["2", "30"], "15.0 times"),
+        ("slowdown", ["1.5", "1.2"], "-20.00 %"),
+        ("other", ["-2", "-3"], "differs"),
+        ("other", ["2", "-3"], "differs"),
+        ("other", ["0", "3"], "differs"),
+    ] {
+        assert_eq!(change(path, texts), said, "{path} {texts:?}");
+    }
+}
+
+#[test]
+fn a_gap_differs_by_the_same_in_both_tables() {
+    let mut one = common::training();
+    let mut other = one.clone();
+    one.results[2].bound_step = Span::from_ps(200_000_000_000);
+    other.results[2].bound_step = Span::from_ps(300_000_000_000);
+    let folders = [folder("a", &one), folder("b", &other)];
+    let document = report_page(&folders, true).expect("a page");
+    let document = read(&document);
+    let of = |table: &str, figure: &str| {
+        let rows = rows(&document, table);
+        let own = rows.iter().find(|row| row["case"] == "LRU 48 GiB" && row["figure"] == figure);
+        own.expect("a row")["second against first"].clone()
+    };
+    let differs = of("Figures of summary.json that differ", "gap_to_bound");
+    assert_eq!(differs, of("Cases side by side", "step over the bound, %"));
+    assert!(differs.starts_with('-') && differs.ends_with(" points"), "{differs}");
+}
+
+#[test]
+fn the_python_package_calls_the_same_figures_shares() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../python/src/tiersim/results.py");
+    let Ok(text) = std::fs::read_to_string(file) else { return };
+    let (_, names) = text.split_once("_SHARES = {").expect("the set of names");
+    let names = names.split_once('}').expect("its end").0;
+    let names: Vec<&str> = names.split('"').skip(1).step_by(2).collect();
+    assert_eq!(names, SHARES);
 }
 
 fn compared(folders: &[(&str, &RunRecord)]) -> Compared {
