@@ -55,6 +55,20 @@ class Elsewhere(unittest.TestCase):
         self.folder = Path(folder.name)
 
 
+def labelled(labels):
+    """A scenario of cases that differ in their labels alone."""
+    case = {"policy": ron.Lru(spill=["dram"]), "hbm": ron.share_of_peak(0.75)}
+    return tiersim.Scenario(
+        "labels",
+        about="labels that look like something else",
+        hardware="h100-sxm-pcie5",
+        workload=ron.Trace(
+            path="traces/tiny-llama-cpu", time=ron.roofline(precision="tf32"), repeat=3, warmup=1
+        ),
+        policies=[ron.struct(name=label, **case) for label in labels],
+    )
+
+
 class SameNumbers(Elsewhere):
     def plain(self, *arguments):
         return subprocess.run([command(), *arguments], capture_output=True, check=True).stdout
@@ -103,6 +117,44 @@ class SameNumbers(Elsewhere):
         self.assertGreater(len(answers[1][0].to_pandas()), 10)
         self.assertEqual(answers[2][0].gpu_bytes, 1_875_000_000)
         self.assertEqual(sum(row["bytes"] for row in answers[2][0]), 1_875_000_000)
+
+    def test_labels_are_texts_in_every_table(self):
+        labels = ["1_000", "true", "1e3", "050", "-LRU", "=1+1", "nan", "Infinity", "null"]
+        for some in [labels, labels[:4], ["050", "100"]]:
+            result = tiersim.run(labelled(some), progress=False)
+            self.assertEqual([case["label"] for case in result], some)
+            self.assertEqual([row["label"] for row in result.to_dicts()], some)
+            self.assertEqual(list(result.to_pandas()["label"]), some)
+            self.assertEqual(list(result.to_polars()["label"]), some)
+        self.assertEqual(result.to_pandas()["step_ms_mean"].dtype, "float64")
+
+    def test_the_least_change_is_the_answer(self):
+        asked = {"such_that": "slowdown <= 1.5", "case": "LRU 50 %"}
+        least = tiersim.solve(SMALL, fit=True, progress=False, **asked)
+        enough = [change for change in least.summary["changes"] if change["least"] is not None]
+        self.assertEqual(least.answer, enough[0])
+        self.assertEqual(least.value, enough[0]["least"])
+        self.assertIn(f"fits with {enough[0]['path']} = {enough[0]['least']}", repr(least))
+        fits = tiersim.solve(SMALL, fit=True, progress=False)
+        self.assertEqual(fits.answer, {"case": fits.summary["fits_now"]})
+        self.assertIn("fits as it is", repr(fits))
+        none = tiersim.solve(SMALL, fit=True, such_that="slowdown <= 0.5", progress=False)
+        self.assertEqual((none.answer, none.value), (None, None))
+        self.assertEqual(repr(none), f"{SMALL}: no change that was tried is enough")
+
+    def test_one_path_that_may_vary_is_one_text(self):
+        asked = {"minimize": "cost_usd", "such_that": "slowdown <= 3", "resolution": 0.2}
+        one = tiersim.solve(SMALL, vary="links.pcie.read=20..60", progress=False, **asked)
+        several = tiersim.solve(SMALL, vary=["links.pcie.read=20..60"], progress=False, **asked)
+        self.assertEqual(one.summary, several.summary)
+
+    def test_of_several_machines_the_best_case_says_its_own(self):
+        scenario = labelled(["one"]).with_(hardware=["a100-40g-pcie4", "h100-sxm-pcie5"])
+        result = tiersim.run(scenario, progress=False)
+        best = next(case for case in result if case["rank"] == 1)
+        self.assertEqual(best["hardware"], "h100-sxm-pcie5")
+        first = "labels on 2 machines, the best h100-sxm-pcie5: 2 results"
+        self.assertEqual(repr(result).splitlines()[0], first)
 
     def test_points_of_a_sweep_are_rows(self):
         path = "policies.LRU 75 %.hbm"

@@ -28,6 +28,14 @@ Dict = dict[str, Any]
 
 #: Rows that a notebook shows of a table.
 _MOST_ROWS = 60
+#: Columns of texts, whatever these look like.
+_TEXTS = {
+    *("label", "case", "policy", "details", "outcome", "oom_reason", "bound_by", "settled"),
+    *("sight", "statistics", "hardware", "workload", "op_time"),
+    *("energy_confidence", "cost_confidence"),
+    *("path", "now", "least", "why_not"),
+    *("name", "kind", "dtype", "module", "phase", "mode"),
+}
 
 
 class Chart:
@@ -107,18 +115,31 @@ class Table:
 
 
 class CsvTable(Table):
-    """Rows of a CSV file. Data frames read the file's own text, so they have its every digit."""
+    """Rows of a CSV file. Data frames read numbers in the file's own text, so they have its every
+    digit. Columns of texts are texts, without the apostrophe that the file has for spreadsheets
+    before what looks like a formula."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, texts: Mapping[str, list[Any]] | None = None) -> None:
         #: The file's text.
         self.csv = text
-        super().__init__([_typed(row) for row in csv.DictReader(io.StringIO(text))])
+        rows = list(csv.DictReader(io.StringIO(text)))
+        super().__init__([_typed(row) for row in rows])
+        # Where it is known what was meant, it need not be read.
+        for name, values in (texts or {}).items():
+            for row, value in zip(self.rows, values):
+                row[name] = value
+        self._texts = [name for name in self.rows[0] if _is_text(name, texts)] if rows else []
 
     def to_pandas(self) -> pandas.DataFrame:
         """The table as a pandas data frame; pandas must be installed."""
         import pandas
 
-        frame = pandas.read_csv(io.StringIO(self.csv))
+        typed = dict.fromkeys(self._texts, str)
+        # No text means that there is none.
+        how: Dict = {"dtype": typed, "keep_default_na": False, "na_values": [""]}
+        frame = pandas.read_csv(io.StringIO(self.csv), **how)
+        for name in self._texts:
+            frame[name] = [row[name] for row in self.rows]
         # Older versions read numbers quicker than exactly.
         for name in map(str, frame.select_dtypes("float")):
             exact = [math.nan if row[name] is None else row[name] for row in self.rows]
@@ -129,7 +150,13 @@ class CsvTable(Table):
         """The table as a polars data frame; polars must be installed."""
         import polars
 
-        return polars.read_csv(io.BytesIO(self.csv.encode()), infer_schema_length=None)
+        typed = dict.fromkeys(self._texts, polars.String)
+        how: Dict = {"infer_schema_length": None, "schema_overrides": typed}
+        frame = polars.read_csv(io.BytesIO(self.csv.encode()), **how)
+        return frame.with_columns(
+            polars.Series(name, [row[name] for row in self.rows], dtype=polars.String)
+            for name in self._texts
+        )
 
 
 class Answer:
@@ -216,6 +243,16 @@ class Result(Answer):
     _CSV = "results.csv"
 
     @property
+    def table(self) -> CsvTable:
+        """The figures, a row each; labels as in ``result["LRU 75 %"]``."""
+        texts = {"label": [case["label"] for case in self]}
+        for axis in dict.fromkeys(axis for case in self for axis in case.get("params") or {}):
+            values = [(case.get("params") or {}).get(axis) for case in self]
+            if any(isinstance(value, str) for value in values):
+                texts[f"param.{axis}"] = values
+        return CsvTable(self._file(self._CSV), texts)
+
+    @property
     def results(self) -> list[Dict]:
         """One per case, in the scenario's order; of a sweep one per point and case."""
         results: list[Dict] = self.summary["results"]
@@ -274,7 +311,13 @@ class Result(Answer):
         ]
 
     def __repr__(self) -> str:
-        lines = [f"{self.summary['scenario']} on {self.summary['hardware']}: {len(self)} results"]
+        # The machine of the best case, and that there are others.
+        ranked = sorted(self, key=lambda case: case.get("rank") or math.inf)
+        machines = dict.fromkeys(case.get("hardware", self.summary["hardware"]) for case in ranked)
+        where = next(iter(machines), self.summary["hardware"])
+        if len(machines) > 1:
+            where = f"{len(machines)} machines, the best {where}"
+        lines = [f"{self.summary['scenario']} on {where}: {len(self)} results"]
         lines += self.verdict
         return "\n".join(lines + [f"does not hold: {line}" for line in self.failed])
 
@@ -284,7 +327,7 @@ class Result(Answer):
 
 
 class Solved(Answer):
-    """The answer to an inverse question; ``answer`` is ``None`` where nothing meets the
+    """The answer to an inverse question; ``answer`` is ``None`` if and only if nothing meets the
     conditions."""
 
     _MAIN = ("solve",)
@@ -293,18 +336,37 @@ class Solved(Answer):
     @property
     def answer(self) -> Any:
         """What was found, as ``docs/howto/solve.md`` describes it: of one path a dict whose
-        ``value`` is in the unit of ``summary["unit"]``."""
-        return self.summary.get("answer")
+        ``value`` is in the unit of ``summary["unit"]``; with ``fit`` the first of ``changes`` that
+        is enough, or the ``case`` that fits as it is."""
+        if "changes" not in self.summary:
+            return self.summary.get("answer")
+        if self.summary["fits_now"] is not None:
+            return {"case": self.summary["fits_now"]}
+        enough = (change for change in self.summary["changes"] if change["least"] is not None)
+        return next(enough, None)
 
     @property
-    def value(self) -> float | None:
-        """The value of the one path that was asked for, in the unit of ``summary["unit"]``."""
-        return None if self.answer is None else self.answer.get("value")
+    def value(self) -> Any:
+        """The value of the one path that was asked for, in the unit of ``summary["unit"]``; with
+        ``fit`` the text to write at the ``path`` of the answer."""
+        answer = self.answer or {}
+        return answer.get("least" if "changes" in self.summary else "value")
 
     def __repr__(self) -> str:
+        if "changes" in self.summary:
+            return f"{self.summary['scenario']}: {self._least()}"
         if "path" in self.summary:
             return f"{self.summary['path']} = {self.value} {self.summary['unit']}"
         return f"{self.summary['scenario']}: {json.dumps(self.answer)}"
+
+
+    def _least(self) -> str:
+        answer = self.answer
+        if answer is None:
+            return "no change that was tried is enough"
+        if "path" not in answer:
+            return f"fits as it is ({answer['case']})"
+        return f"fits with {answer['path']} = {answer['least']} in the place of {answer['now']}"
 
 
 class Explained(Answer):
@@ -530,8 +592,18 @@ def _gib(count: int | None) -> float | None:
 
 
 def _typed(row: dict[str, str]) -> Dict:
-    """Cells as what they look like: nothing, a truth, a whole number, a number, a text."""
-    return {key: _cell(cell) for key, cell in row.items()}
+    """Cells as what they look like: nothing, a truth, a whole number, a number, a text; those of
+    columns of texts as these."""
+    return {key: _said(cell) if key in _TEXTS else _cell(cell) for key, cell in row.items()}
+
+
+def _is_text(name: str, more: Mapping[str, Any] | None) -> bool:
+    return name in _TEXTS or name in (more or {})
+
+
+def _said(cell: str) -> str | None:
+    led = cell[:1] == "'" and cell[1:2] in ("=", "+", "-", "@", "\t", "\r")
+    return cell[led:] or None
 
 
 def _cell(cell: str) -> Any:

@@ -104,7 +104,7 @@ def solve(
     minimize: str | None = None,
     maximize: str | None = None,
     such_that: str | Sequence[str] = (),
-    vary: Mapping[str, tuple[float, float] | str | None] | Sequence[str] = (),
+    vary: Mapping[str, tuple[float, float] | str | None] | str | Sequence[str] = (),
     fit: bool = False,
     case: str | None = None,
     range: tuple[float, float] | None = None,
@@ -121,9 +121,10 @@ def solve(
     (``vary``), or the least change with which a scenario fits (``fit``), as ``tiersim solve`` does.
 
     ``minimize="links.pcie.read"``, ``such_that="slowdown <= 1.05"``; ``range`` is in the unit that
-    the value is written in, or in ``unit``; ``vary={"links.pcie.read": (16, 128)}``; ``resolution``
-    is a share of the answer. An answer that is not there is ``None``.
+    the value is written in, or in ``unit``; ``vary={"links.pcie.read": (16, 128)}``, or paths
+    alone; ``resolution`` is a share of the answer. An answer that is not there is ``None``.
     """
+    vary = [vary] if isinstance(vary, str) else vary
     conditions = [such_that] if isinstance(such_that, str) else such_that
     options = _common(set, seed, jobs)
     options += _options(
