@@ -2,23 +2,24 @@
 //! line of JSON.
 //!
 //! A question is answered before the next is asked, whichever thread asks. An answer that cannot be
-//! had, be it that the policy failed or that the line is none, unwinds to the end of the program,
-//! which then has written nothing: a policy has no way to return an error.
+//! had, be it that the policy failed or that the line is none, unwinds to where its case is run: a
+//! policy has no way to return an error. After a failure nobody answers, so nothing more is asked.
 //! Invariant: lines on stdout that begin with `{"ask":` are questions; what the verb prints comes
 //! behind the last of them.
 
 use crate::output::Failure;
 use serde_json::{Value, json};
 use std::io::{BufRead, Write};
-use std::panic::resume_unwind;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tiersim_models::hardware::Hardware;
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::results::Lookahead;
 use tiersim_models::units::{Bytes, Span};
 use tiersim_models::workload::Use;
-use tiersim_policies::elsewhere::{Asked, Declared, Distant, Elsewhere, Where};
+use tiersim_policies::elsewhere::{
+    Asked, Declared, Distant, Elsewhere, NoAnswer, Where, no_answer,
+};
 use tiersim_policies::entry::{Entry, Fault, Kind, Parameter};
 use tiersim_policies::policy::Action;
 use tiersim_policies::recipe::Setting;
@@ -37,6 +38,7 @@ static ENTRY: Entry = Entry {
         let pipe = PIPE.get().expect("only a registry with a pipe has it");
         match pipe.names.get(number as usize) {
             Some(called) => {
+                pipe.named[number as usize].store(true, Ordering::Relaxed);
                 Ok(Elsewhere { number, called: called.clone(), distant: pipe.clone() }.into())
             }
             None => Err(Fault {
@@ -55,22 +57,30 @@ pub(crate) fn registry(own: &Registry, names: &[String]) -> Registry {
     if names.is_empty() {
         return own.clone();
     }
-    let _ = PIPE.set(Arc::new(Pipe { names: names.to_vec(), ..Pipe::default() }));
+    let named = names.iter().map(|_| AtomicBool::new(false)).collect();
+    let _ = PIPE.set(Arc::new(Pipe { names: names.to_vec(), named, ..Pipe::default() }));
     own.clone().with(&[&ENTRY]).expect("tiersim has no policy of this name")
 }
 
-/// Why the program ends: an answer could not be had.
-#[derive(Debug)]
-pub(crate) struct NoAnswer(String);
+/// That scenarios, all of which have been read, ask each of the program's policies: one that takes
+/// no part would be believed to have been tried.
+pub(crate) fn each_is_asked() -> Result<(), Failure> {
+    let Some(pipe) = PIPE.get() else { return Ok(()) };
+    let asked = |number: usize| pipe.named[number].load(Ordering::Relaxed);
+    let Some(number) = (0..pipe.names.len()).find(|&number| !asked(number)) else { return Ok(()) };
+    let word = if number == 0 { "Python()".into() } else { format!("Python(number: {number})") };
+    let name = pipe.names[number].split('@').next().unwrap_or_default();
+    Err(Failure::Input(format!(
+        "a policy of the program must be asked by a case (found {name}, number {number}, which no \
+         case asks); let a case's policy be {word}, or leave it out; in Python instead_of=LABEL \
+         names the case whose policy the first one replaces"
+    )))
+}
 
 impl From<NoAnswer> for Failure {
     fn from(NoAnswer(why): NoAnswer) -> Failure {
         Failure::Input(why)
     }
-}
-
-fn no_answer(why: impl Into<String>) -> ! {
-    resume_unwind(Box::new(NoAnswer(why.into())))
 }
 
 /// One line of standard input; empty at its end.
@@ -84,58 +94,83 @@ pub(crate) fn line() -> std::io::Result<String> {
 #[derive(Debug, Default)]
 struct Pipe {
     names: Vec<String>,
+    /// By policy: whether a scenario that was read has it.
+    named: Vec<AtomicBool>,
     begun: AtomicU64,
-    turn: Mutex<()>,
+    /// Why nobody answers any more.
+    ended: Mutex<Option<String>>,
 }
 
-/// How many objects and tiers there are: what an answer may name.
-#[derive(Clone, Copy)]
+/// What an answer may name, and which question it answers.
 struct Bounds {
     objects: usize,
     tiers: usize,
+    /// When it was asked, such as "op 5 of the run (matmul)".
+    at: String,
 }
+
+/// What is wanted of an answer, and what to answer instead.
+type Rule<'r> = (&'r str, &'r str);
 
 impl Pipe {
     /// Asks, answers what it is asked in turn, and gives back what is answered in the end.
-    fn ask(&self, question: &Value, asked: Option<&Asked<'_>>) -> Value {
-        let turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        say(question);
+    fn ask(&self, question: &Value, at: &str, asked: Option<&Asked<'_>>) -> Value {
+        let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(why) = &*ended {
+            no_answer(why.clone());
+        }
+        let mut end =
+            |why: String| -> ! { no_answer(ended.insert(format!("{at}: {why}")).clone()) };
+        if let Err(error) = say(question) {
+            end(format!("it cannot be asked: {error}"));
+        }
         loop {
             let answer = match line() {
                 Ok(line) => line,
-                Err(error) => no_answer(format!("a policy's answer cannot be read: {error}")),
+                Err(error) => end(format!("its answer cannot be read: {error}")),
             };
             let Ok(answer) = serde_json::from_str::<Value>(&answer) else {
                 let said: String = answer.chars().take(200).collect();
-                no_answer(format!("a policy's answer is no line of JSON (found {said:?})"))
+                end(format!(
+                    "an answer must be a line of JSON (found {said:?}); answer each question"
+                ))
             };
             if let Some(error) = answer["error"].as_str() {
-                no_answer(error);
+                end(error.to_owned());
             }
-            let Some((asked, fits)) = asked.zip(answer["fits"].as_array()) else {
-                drop(turn);
-                return answer;
-            };
+            let Some((asked, fits)) = asked.zip(answer["fits"].as_array()) else { return answer };
             let numbers: Vec<u64> = fits.iter().filter_map(Value::as_u64).collect();
-            let free = asked.free().len();
-            let [tier, bytes] = numbers[..] else { wrong(&answer) };
-            let tier = usize::try_from(tier).ok().filter(|&tier| tier < free);
-            let tier = TierId::at(tier.unwrap_or_else(|| wrong(&answer)));
-            say(&json!({ "ask": "fits", "fits": asked.view.fits(tier, Bytes::new(bytes)) }));
+            let tiers = asked.free().len();
+            let tier = numbers.first().and_then(|&tier| usize::try_from(tier).ok());
+            let (Some(tier), &[_, bytes]) = (tier.filter(|&tier| tier < tiers), &numbers[..])
+            else {
+                let rule = "what fits is asked of a tier and of bytes, whole numbers";
+                wrong(at, &answer, (rule, &numbered("tiers", tiers)))
+            };
+            let fits = asked.view.fits(TierId::at(tier), Bytes::new(bytes));
+            if let Err(error) = say(&json!({ "ask": "fits", "fits": fits })) {
+                end(format!("it cannot be answered: {error}"));
+            }
         }
     }
 }
 
-fn say(line: &Value) {
+fn say(line: &Value) -> std::io::Result<()> {
     let mut stdout = std::io::stdout().lock();
-    if let Err(error) = writeln!(stdout, "{line}").and_then(|()| stdout.flush()) {
-        no_answer(format!("a policy cannot be asked: {error}"));
-    }
+    writeln!(stdout, "{line}").and_then(|()| stdout.flush())
 }
 
-fn wrong(answer: &Value) -> ! {
-    let said: String = answer.to_string().chars().take(200).collect();
-    no_answer(format!("a policy's answer means nothing here (found {said})"))
+/// Ends the run with an answer that is none.
+fn wrong(at: &str, found: &Value, (rule, remedy): Rule<'_>) -> ! {
+    let said: String = found.to_string().chars().take(200).collect();
+    no_answer(format!("{at}: {rule} (found {said}); {remedy}"))
+}
+
+fn numbered(what: &str, count: usize) -> String {
+    match count {
+        0 => format!("there are no {what}"),
+        _ => format!("{what} are the whole numbers from 0 to {}", count - 1),
+    }
 }
 
 impl Distant for Pipe {
@@ -151,46 +186,62 @@ impl Distant for Pipe {
             let module = object.module.map(|module| &trace.modules[module.index()]);
             json!([object.name, object.kind.word(), object.bytes.get(), object.persistent, module])
         });
+        let at = "before the first op";
         let answer = self.ask(
             &json!({
                 "ask": "begin", "id": id, "number": recipe.number, "repeat": setting.repeat,
                 "ops": trace.ops.len(), "tiers": tiers.collect::<Vec<_>>(),
                 "objects": objects.collect::<Vec<_>>(),
             }),
+            at,
             None,
         );
         let lookahead = match (&answer["lookahead"], answer["lookahead"].as_u64()) {
             (Value::String(word), _) if word == "past" => Lookahead::Past,
             (Value::String(word), _) if word == "oracle" => Lookahead::Oracle,
             (_, Some(ops)) if u32::try_from(ops).is_ok() => Lookahead::Window(ops as u32),
-            _ => wrong(&answer),
+            (found, _) => {
+                let rule = "lookahead is \"past\", a number of ops below 2^32, or \"oracle\"";
+                wrong(at, found, (rule, "set it to one of these"))
+            }
         };
-        let flag = |key: &str| answer[key].as_bool().unwrap_or_else(|| wrong(&answer));
+        let flag = |key: &str| {
+            let rule = format!("{key} says whether the policy has an answer: true or false");
+            answer[key].as_bool().unwrap_or_else(|| wrong(at, &answer[key], (&rule, "say which")))
+        };
         let (allocates, spills) = (flag("allocates"), flag("spills"));
         Declared { id, lookahead, allocates, spills, makes_room: flag("makes_room") }
     }
 
     fn tier(&self, of: u64, what: Where, asked: &Asked<'_>) -> Option<TierId> {
-        let (word, object) = match what {
-            Where::Initial(object) => ("initial", object),
-            Where::Allocate(object) => ("allocate", object),
-            Where::Spill(object) => ("spill", object),
+        let (word, method, object) = match what {
+            Where::Initial(object) => ("initial", "initial_tier", object),
+            Where::Allocate(object) => ("allocate", "allocate_in", object),
+            Where::Spill(object) => ("spill", "spill_tier", object),
         };
-        let answer = self.ask(&question(word, of, json!(object.0), asked), Some(asked));
+        let bounds = bounds(word, asked);
+        let question = question(word, of, json!(object.0), asked);
+        let answer = self.ask(&question, &bounds.at, Some(asked));
         match &answer["tier"] {
             Value::Null if matches!(what, Where::Spill(_)) => None,
-            tier => Some(bounds(asked).tier(tier).unwrap_or_else(|| wrong(&answer))),
+            tier => Some(bounds.tier(tier).unwrap_or_else(|| {
+                let name = &asked.view.object(object).name;
+                let rule = format!("{method} of object {name} must be a tier of the machine");
+                wrong(&bounds.at, tier, (&rule, &numbered("tiers", bounds.tiers)))
+            })),
         }
     }
 
     fn room(&self, of: u64, tier: TierId, asked: &Asked<'_>) -> Option<Action> {
-        let answer = self.ask(&question("room", of, json!(tier.0), asked), Some(asked));
-        actions(&answer, bounds(asked)).into_iter().next()
+        let bounds = bounds("room", asked);
+        let answer = self.ask(&question("room", of, json!(tier.0), asked), &bounds.at, Some(asked));
+        bounds.actions(&answer).into_iter().next()
     }
 
     fn plan(&self, of: u64, asked: &Asked<'_>) -> Vec<Action> {
-        let answer = self.ask(&question("plan", of, Value::Null, asked), Some(asked));
-        actions(&answer, bounds(asked))
+        let bounds = bounds("plan", asked);
+        let answer = self.ask(&question("plan", of, Value::Null, asked), &bounds.at, Some(asked));
+        bounds.actions(&answer)
     }
 }
 
@@ -216,8 +267,12 @@ fn question(word: &str, of: u64, about: Value, asked: &Asked<'_>) -> Value {
     question
 }
 
-fn bounds(asked: &Asked<'_>) -> Bounds {
-    Bounds { objects: asked.objects(), tiers: asked.free().len() }
+fn bounds(word: &str, asked: &Asked<'_>) -> Bounds {
+    let at = match word {
+        "initial" => "before the first op".to_owned(),
+        _ => format!("op {} of the run ({})", asked.view.occurrence(), asked.view.op().name),
+    };
+    Bounds { objects: asked.objects(), tiers: asked.free().len(), at }
 }
 
 impl Bounds {
@@ -225,15 +280,15 @@ impl Bounds {
         usize::try_from(value.as_u64()?).ok().filter(|&index| index < below)
     }
 
-    fn tier(self, value: &Value) -> Option<TierId> {
+    fn tier(&self, value: &Value) -> Option<TierId> {
         Bounds::index(value, self.tiers).map(TierId::at)
     }
 
-    fn object(self, value: &Value) -> Option<ObjectId> {
+    fn object(&self, value: &Value) -> Option<ObjectId> {
         Bounds::index(value, self.objects).map(ObjectId::at)
     }
 
-    fn action(self, value: &Value) -> Option<Action> {
+    fn action(&self, value: &Value) -> Option<Action> {
         let words = value.as_array()?;
         let [verb, rest @ ..] = &words[..] else { return None };
         Some(match (verb.as_str()?, rest) {
@@ -258,9 +313,21 @@ impl Bounds {
             _ => return None,
         })
     }
-}
 
-fn actions(answer: &Value, bounds: Bounds) -> Vec<Action> {
-    let all = answer["do"].as_array().unwrap_or_else(|| wrong(answer));
-    all.iter().map(|action| bounds.action(action).unwrap_or_else(|| wrong(action))).collect()
+    fn actions(&self, answer: &Value) -> Vec<Action> {
+        let Some(all) = answer["do"].as_array() else {
+            let rule = "an answer about an op has the list of its actions, \"do\"";
+            wrong(&self.at, answer, (rule, "answer an empty list for none"))
+        };
+        let action = |found| self.action(found).unwrap_or_else(|| self.no_action(found));
+        all.iter().map(action).collect()
+    }
+
+    fn no_action(&self, found: &Value) -> ! {
+        let rule = "an action is fetch or prefetch (object, tier), evict (object, from, to), drop \
+                    (object, tier), in_place (object), charge (tier, bytes) or delay (ps)";
+        let (objects, tiers) = (numbered("objects", self.objects), numbered("tiers", self.tiers));
+        let remedy = format!("{objects}, {tiers}; bytes and ps are whole numbers of 64 bits");
+        wrong(&self.at, found, (rule, &remedy))
+    }
 }

@@ -61,6 +61,7 @@ use std::backtrace::{Backtrace, BacktraceStatus};
 use std::io::Write;
 use std::panic;
 use std::process::ExitCode;
+use tiersim_policies::elsewhere::NoAnswer;
 use tiersim_policies::zoo::Registry;
 
 /// Version of the command.
@@ -214,7 +215,7 @@ pub fn main_with(registry: &Registry) -> ExitCode {
             say(&failure);
             ExitCode::from(failure.code())
         }
-        Err(payload) => match payload.downcast::<asking::NoAnswer>() {
+        Err(payload) => match payload.downcast::<NoAnswer>() {
             Ok(why) => {
                 let failure = Failure::from(*why);
                 say(&failure);

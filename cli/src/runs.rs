@@ -1,6 +1,7 @@
 //! `run` and `hints`.
 
 use crate::args::{Common, Format, assignment, scenario};
+use crate::asking::each_is_asked;
 use crate::draws::{Asked, DrawArgs};
 use crate::emit::{emit, simulators};
 use crate::folder::Folder;
@@ -285,6 +286,7 @@ pub(crate) fn feasible<'a>(
     scenarios: impl IntoIterator<Item = &'a Scenario>,
     traces: &Traces,
 ) -> Result<(), Failure> {
+    each_is_asked()?;
     let mut all = Diagnostics::default();
     for scenario in scenarios {
         all.0.append(&mut problems(scenario, &traces.of(scenario).trace).0);

@@ -1,5 +1,9 @@
 //! What a policy can ask for before an op, and what the ledger refuses of it.
+//!
+//! A refusal says what was found, the rule and what to do instead; whoever knows the names of
+//! objects and tiers says it with them ([`Refusal::said`]).
 
+use std::fmt;
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::units::{Bytes, Span};
 use tiersim_models::workload::Use;
@@ -59,6 +63,51 @@ pub enum Action {
     },
 }
 
+/// What a policy did that is not allowed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// What was found.
+    pub found: Found,
+    /// What is wanted.
+    pub rule: &'static str,
+    /// What to do instead.
+    pub remedy: &'static str,
+}
+
+/// What a refusal is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// An action.
+    Action(Action),
+    /// Something else, in words.
+    Words(String),
+}
+
+impl Refusal {
+    pub(crate) const fn of(action: Action, rule: &'static str, remedy: &'static str) -> Refusal {
+        Refusal { found: Found::Action(action), rule, remedy }
+    }
+
+    /// What is refused and why, with the names that objects and tiers have.
+    pub fn said(
+        &self,
+        object: &dyn Fn(ObjectId) -> String,
+        tier: &dyn Fn(TierId) -> String,
+    ) -> String {
+        let found = match &self.found {
+            Found::Words(words) => words.clone(),
+            Found::Action(action) => action.said(object, tier),
+        };
+        format!("{} (found {found}); {}", self.rule, self.remedy)
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.said(&|object| format!("{object:?}"), &|tier| format!("{tier:?}")))
+    }
+}
+
 impl Action {
     /// The object that it names.
     pub fn object(&self) -> Option<ObjectId> {
@@ -71,6 +120,21 @@ impl Action {
             Action::Charge { .. } | Action::Delay { .. } => None,
         }
     }
+
+    /// In words, with names.
+    fn said(&self, name: &dyn Fn(ObjectId) -> String, at: &dyn Fn(TierId) -> String) -> String {
+        match *self {
+            Action::Fetch { object, to } => format!("fetch {} to {}", name(object), at(to)),
+            Action::Prefetch { object, to } => format!("prefetch {} to {}", name(object), at(to)),
+            Action::Evict { object, from, to } => {
+                format!("evict {} from {} to {}", name(object), at(from), at(to))
+            }
+            Action::Drop { object, tier } => format!("drop {} in {}", name(object), at(tier)),
+            Action::InPlace { object } => format!("use {} in place", name(object)),
+            Action::Charge { tier, bytes } => format!("charge {bytes} of {}", at(tier)),
+            Action::Delay { span } => format!("delay by {} ps", span.ps()),
+        }
+    }
 }
 
 /// Why the ledger refuses an action, if it does: the rules that do not depend on how much is free.
@@ -80,20 +144,32 @@ pub(crate) fn refusal(
     uses: &[Use],
     is_allocated: impl Fn(ObjectId, TierId) -> bool,
     is_held_beside: impl Fn(ObjectId, Option<TierId>) -> bool,
-) -> Option<String> {
+) -> Option<Refusal> {
+    let refused = |rule, remedy| Some(Refusal::of(*action, rule, remedy));
     match *action {
-        Action::Fetch { object, .. } | Action::Prefetch { object, .. } => {
-            let exists = is_held_beside(object, None);
-            (!exists).then(|| format!("fetches {object:?}, which does not exist"))
+        Action::Fetch { object, .. } | Action::Prefetch { object, .. }
+            if !is_held_beside(object, None) =>
+        {
+            refused("what is fetched must exist", "what the op creates is there by itself")
         }
-        Action::Evict { object, from, to } => (from == to || !is_allocated(object, from))
-            .then(|| format!("evicts {object:?} {from:?} -> {to:?}")),
-        Action::Drop { object, tier } => {
-            let spare = is_allocated(object, tier) && is_held_beside(object, Some(tier));
-            (!spare).then(|| format!("drops the only copy of {object:?}"))
+        Action::Evict { from, to, .. } if from == to => {
+            refused("an evict takes an object to another tier", "name the tier it goes to")
         }
-        Action::InPlace { object } => (!uses.iter().any(|used| used.object == object))
-            .then(|| format!("{object:?} in place, but not used")),
-        Action::Charge { .. } | Action::Delay { .. } => None,
+        Action::Evict { object, from, .. } if !is_allocated(object, from) => refused(
+            "what is evicted must have room in the tier that it leaves",
+            "name a tier in which it is",
+        ),
+        Action::Drop { object, tier } if !is_allocated(object, tier) => {
+            refused("what is dropped must have room in the tier", "name a tier in which it is")
+        }
+        Action::Drop { object, tier } if !is_held_beside(object, Some(tier)) => refused(
+            "the only copy of an object may not be dropped",
+            "evict it to another tier instead",
+        ),
+        Action::InPlace { object } if !uses.iter().any(|used| used.object == object) => refused(
+            "only what the op uses can be used in place",
+            "name one of the op's own objects",
+        ),
+        _ => None,
     }
 }

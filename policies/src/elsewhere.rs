@@ -7,23 +7,41 @@
 //! Invariant: this side does no I/O; who asks is handed in ([`Distant`]).
 
 use crate::ledger::Ledger;
-use crate::policy::{Action, Lookahead, Policy};
+use crate::policy::{Action, Found, Lookahead, Policy, Refusal};
 use crate::recipe::{Recipe, Setting};
 use crate::step::Step;
 use crate::view::View;
 use std::fmt::Debug;
+use std::panic::resume_unwind;
 use std::sync::Arc;
-use tiersim_models::hardware::HBM;
+use tiersim_models::hardware::{HBM, Law};
 use tiersim_models::ids::{ObjectId, TierId};
-use tiersim_models::units::Bytes;
+use tiersim_models::units::{Bytes, Span};
 use tiersim_models::workload::Use;
 
 /// What all of them are called in tables and charts.
 pub const ELSEWHERE: &str = "python";
 
+/// The longest delay that an action states, as of a set-up in a file: 10 s.
+const LONGEST_DELAY: Span = Span::from_us(10_000_000);
+
+/// The most by which a run is delayed in all, 10^6 s: the clock counts to 18 times of that, and a
+/// run that it may not last is refused at half of it.
+const MOST_DELAY: Span = Span::from_us(1_000_000_000_000);
+
+/// Why a run ends: an answer could not be had.
+#[derive(Debug)]
+pub struct NoAnswer(pub String);
+
+/// Ends the run, as a policy has no way to return an error. Whoever simulates the case catches it,
+/// and says which case it was.
+pub fn no_answer(why: impl Into<String>) -> ! {
+    resume_unwind(Box::new(NoAnswer(why.into())))
+}
+
 /// The other side.
 ///
-/// It has no way to fail: an answer that cannot be had ends the program.
+/// It has no way to fail: an answer that cannot be had ends the run ([`no_answer`]).
 pub trait Distant: Debug + Send + Sync {
     /// A policy for a setting; what it declares.
     fn begin(&self, recipe: &Elsewhere, setting: &Setting<'_>) -> Declared;
@@ -132,6 +150,7 @@ impl Recipe for Elsewhere {
     fn build(&self, setting: &Setting<'_>) -> Result<Box<dyn Policy>, String> {
         let declared = self.distant.begin(self, setting);
         let mirror = vec![0; setting.workload.trace.objects.len()];
+        let accesses = setting.hardware.tiers.iter().map(|tier| tier.access).collect();
         let distant = self.distant.clone();
         Ok(Box::new(Asking {
             declared,
@@ -141,6 +160,8 @@ impl Recipe for Elsewhere {
             shown: 0,
             first: true,
             asked: None,
+            accesses,
+            delayed: Span::ZERO,
         }))
     }
 }
@@ -158,6 +179,10 @@ struct Asking {
     first: bool,
     /// The object that a question about a tier was asked of last: it alone has changed since.
     asked: Option<ObjectId>,
+    /// What accesses to tiers take.
+    accesses: Vec<Law>,
+    /// What ops were delayed by so far.
+    delayed: Span,
 }
 
 /// What tiers have of an object, as [`Asked::changed`] has it.
@@ -172,6 +197,30 @@ impl Asking {
         if std::mem::replace(&mut self.mirror[object.index()], now) != now {
             self.changed.push((object.0, now));
         }
+    }
+
+    /// Counts what an action delays its op by: numbers that a program sends may be of any size.
+    fn delays(&mut self, action: Action) -> Result<(), Refusal> {
+        let by = match action {
+            Action::Delay { span } if span > LONGEST_DELAY => {
+                let (rule, remedy) = ("a time must lie between 0 and 10 s", "check its unit, ps");
+                return Err(Refusal { found: Found::Action(action), rule, remedy });
+            }
+            Action::Delay { span } => Some(span),
+            Action::Charge { tier, bytes } => {
+                let Law { setup, rate } = self.accesses[tier.index()];
+                let span = rate.checked_span_of(bytes.get());
+                span.filter(|span| *span <= MOST_DELAY).map(|span| setup + span)
+            }
+            _ => return Ok(()),
+        };
+        let delayed = by.map(|by| self.delayed + by).filter(|all| *all <= MOST_DELAY);
+        self.delayed = delayed.ok_or(Refusal {
+            found: Found::Action(action),
+            rule: "delays and charges of a run must lie between 0 and 10^6 s together",
+            remedy: "check their units, ps and bytes",
+        })?;
+        Ok(())
     }
 
     /// Asks, with what has changed of every object, or before the first op of the one asked before.
@@ -225,7 +274,10 @@ impl Policy for Asking {
     fn plan_op(&mut self, step: &mut Step<'_>) {
         let view = step.view();
         for action in self.ask(&view, false, |distant, id, asked| distant.plan(id, asked)) {
-            step.take(action);
+            match self.delays(action) {
+                Ok(()) => step.take(action),
+                Err(refusal) => step.refuse(Some(refusal)),
+            }
         }
     }
 

@@ -1,5 +1,6 @@
 //! Why a plan cannot go on.
 
+use crate::action::Refusal;
 use crate::ledger::DoesNotFit;
 use tiersim_models::hardware::Capacity;
 use tiersim_models::ids::{ObjectId, TierId};
@@ -50,7 +51,7 @@ pub enum PlanError {
         /// Before which op of the run.
         occurrence: u64,
         /// What it asked for and why that cannot be.
-        why: String,
+        why: Refusal,
     },
 }
 

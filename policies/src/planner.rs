@@ -14,6 +14,7 @@ mod relief;
 mod reuse;
 mod steady;
 
+use crate::action::Refusal;
 use crate::command::{Allocation, Command, Edges, Hazard, ObjectAccess, Ticket, Work, add_edge};
 use crate::fragmentation::Moment;
 use crate::ledger::{AllocationRequest, DoesNotFit, Filled, Ledger, Slot};
@@ -457,7 +458,7 @@ impl<'a> Planner<'a> {
         Allocation { object, tier, bytes: self.ledger.room_of(object, tier, whole) }
     }
 
-    fn refused(&self, why: String) -> PlanError {
+    fn refused(&self, why: Refusal) -> PlanError {
         PlanError::Refused { policy: self.policy.name(), occurrence: self.next, why }
     }
 }

@@ -3,7 +3,7 @@
 //! A policy is asked before each op, in trace order, and takes actions ([`Step`]). It has no clock:
 //! it sees what is where and how much is free, and as much of the future as its [`Lookahead`].
 
-pub use crate::action::Action;
+pub use crate::action::{Action, Found, Refusal};
 use crate::state::State;
 use crate::step::Step;
 use crate::view::View;

@@ -6,7 +6,7 @@
 //! ledger judges, and in a tier that is not exact what fits is an estimate, for there the planner
 //! asks for more room itself.
 
-use crate::action::{Action, refusal};
+use crate::action::{Action, Refusal, refusal};
 use crate::view::View;
 use smallvec::SmallVec;
 use tiersim_models::hardware::{HBM, MAX_TIERS};
@@ -44,7 +44,7 @@ pub struct Step<'a> {
     first: usize,
     /// By tier: bytes taken less bytes given back.
     taken: [i128; MAX_TIERS],
-    refused: Option<String>,
+    refused: Option<Refusal>,
 }
 
 impl<'a> Step<'a> {
@@ -269,13 +269,13 @@ impl<'a> Step<'a> {
         &self.buffers.actions
     }
 
-    /// The run ends with an action that a wrapped policy was refused.
-    pub(crate) fn refuse(&mut self, why: Option<String>) {
+    /// The run ends with what a wrapped policy was refused.
+    pub(crate) fn refuse(&mut self, why: Option<Refusal>) {
         self.refused = self.refused.take().or(why);
     }
 
     /// The actions, and why one of them was not taken.
-    pub(crate) fn done(self) -> (Buffers, Option<String>) {
+    pub(crate) fn done(self) -> (Buffers, Option<Refusal>) {
         (self.buffers, self.refused)
     }
 
@@ -421,20 +421,22 @@ mod tests {
         let drop = |object, tier| Action::Drop { object, tier };
         let evict = |object, from, to| Action::Evict { object, from, to };
         let refused = [
-            (Action::Fetch { object: BORN, to: HBM }, "does not exist"),
-            (Action::Prefetch { object: BORN, to: DRAM }, "does not exist"),
-            (evict(FAR, HBM, DRAM), "evicts"),
-            (evict(NEAR, HBM, HBM), "evicts"),
+            (Action::Fetch { object: BORN, to: HBM }, "must exist"),
+            (Action::Prefetch { object: BORN, to: DRAM }, "must exist"),
+            (evict(FAR, HBM, DRAM), "must have room in the tier that it leaves"),
+            (evict(NEAR, HBM, HBM), "to another tier"),
             (drop(NEAR, HBM), "the only copy"),
-            (drop(NEAR, DRAM), "the only copy"),
-            (Action::InPlace { object: NEAR }, "not used"),
+            (drop(NEAR, DRAM), "must have room in the tier"),
+            (Action::InPlace { object: NEAR }, "only what the op uses"),
         ];
         for (action, why) in refused {
             ask(|step| {
                 step.take(action);
                 assert!(step.actions().is_empty(), "{action:?}");
-                let words = step.refused.as_deref();
-                assert!(words.is_some_and(|words| words.contains(why)), "{action:?}");
+                let refused = step.refused.as_ref().expect("it is refused");
+                assert!(refused.rule.contains(why), "{refused}");
+                let named = refused.said(&|_| "the object".into(), &|_| "a tier".into());
+                assert!(named.contains("the object") && !named.contains("Id("), "{named}");
             });
         }
         // What was taken before counts: a copy that is the only one by now, and one that has left.

@@ -305,7 +305,8 @@ class Rules(Elsewhere):
             capture_output=True,
             text=True,
         )
-        self.assertEqual((ran.returncode, ran.stderr), (2, "error: Traceback: no idea\n"))
+        said = 'error: case "LRU 100 %": policy Mine, before the first op: Traceback: no idea\n'
+        self.assertEqual((ran.returncode, ran.stderr), (2, said))
         self.assertTrue(ran.stdout.startswith('{"ask":"begin"'))
         for answer in ["", "x\n", "[]\n", '{"lookahead": "far"}\n']:
             ran = subprocess.run(
@@ -315,19 +316,78 @@ class Rules(Elsewhere):
                 text=True,
             )
             self.assertEqual(ran.returncode, 2, answer)
-            self.assertIn("a policy's answer", ran.stderr)
+            self.assertIn('case "LRU 100 %": policy Mine, before the first op: ', ran.stderr)
+            self.assertIn("(found ", ran.stderr)
         self.assertEqual(os.listdir(), [])
 
     def test_the_ledger_refuses_what_it_refuses_of_any_policy(self):
         for take, said in [
-            (lambda step: step.fetch(10**6, 0), "means nothing here"),
-            (lambda step: step.drop_copy(step.uses[0].object, HBM), "python"),
-            (lambda step: step.evict(step.uses[0].object, HBM, 1), "python"),
+            (lambda step: step.fetch(10**6, 0), r'found \["fetch",1000000,0\]'),
+            (lambda step: step.evict(0, 0, 7), r'found \["evict",0,0,7\]'),
+            (lambda step: step.prefetch(0, 1.9), r'found \["prefetch",0,1.9\]'),
+            (lambda step: step.prefetch(0, 1.0), r'found \["prefetch",0,1.0\]'),
+            (lambda step: step.delay(0.4), r'found \["delay",0.4\]'),
+            (lambda step: step.delay(None), r'found \["delay",null\]'),
+            (lambda step: step.drop_copy(0, object()), r'found \["drop",0,"<object'),
+            (lambda step: step.actions.append("junk"), r'found "junk"'),
+            (lambda step: step.drop_copy(step.uses[0].object, HBM), r"found drop \S+ in hbm"),
+            (lambda step: step.evict(step.uses[0].object, HBM, 1), "found object .* outside HBM"),
+            (lambda step: step.delay(10**13 + 1), "between 0 and 10 s .found delay"),
+            (lambda step: step.charge(1, 2**63), "found charge .* of dram"),
         ]:
-            with self.assertRaises(tiersim.Error) as raised:
+            with self.subTest(said), self.assertRaises(tiersim.Error) as raised:
                 self.run_with(Wrong(take))
-            self.assertIn(said, str(raised.exception))
-            self.assertEqual(raised.exception.exit_code, 2)
+            message = str(raised.exception)
+            self.assertRegex(message, said)
+            self.assertRegex(message, r'^case "LRU 100 %": policy Wrong, op 0 of the run \(\S+\): ')
+            self.assertRegex(message, r"\(found .*\); ", "and a remedy")
+            self.assertEqual((type(raised.exception), raised.exception.exit_code), (tiersim.Error, 2))
+
+    def test_a_tier_that_is_none_is_refused_and_not_cut(self):
+        for wrong in [1.9, -1, 9, "dram", None]:
+            policy = AllThere()
+            policy.initial_tier = lambda object, step, wrong=wrong: wrong
+            with self.subTest(wrong), self.assertRaises(tiersim.Error) as raised:
+                self.run_with(policy)
+            self.assertRegex(
+                str(raised.exception),
+                r'^case "LRU 100 %": policy AllThere, before the first op: initial_tier of object '
+                r"\S+ must be a tier of the machine \(found .*\); tiers are the whole numbers from 0",
+            )
+
+    def test_a_time_is_bounded_for_the_op_and_for_the_run(self):
+        # 10 s is what files may say; 10^6 s the ops of a run together.
+        for take in [
+            lambda step: step.delay(10**13),
+            lambda step: step.charge(1, 10**12),
+        ]:
+            with self.assertWarns(tiersim.ExpectationWarning):
+                result = self.run_with(Wrong(take))
+            self.assertGreater(result["LRU 100 %"]["step_ms"]["mean"], 1e4)
+        for each in [10**15, 10**17, 2**63]:
+            with self.subTest(each), self.assertRaisesRegex(tiersim.Error, r"10\^6 s together"):
+                self.run_with(Wrong(lambda step: step.charge(1, each)))
+
+    def test_a_policy_that_no_case_asks_is_refused(self):
+        for options in [{}, {"instead_of": LRU, "policy": [AllThere(), Failing(at=1)]}]:
+            with self.assertRaises(tiersim.Error) as raised:
+                tiersim.run(SMALL, **{"policy": Failing(at=1), **options}, out="out")
+            self.assertRegex(str(raised.exception), r"found Failing, number [01], which no case asks")
+        with self.assertRaisesRegex(tiersim.Error, "which no case asks"):
+            tiersim.compare(SMALL, SMALL, policy=AllThere())
+        for verb in ["run", "solve", "explain"]:
+            wanted = ["--fit"] if verb == "solve" else []
+            told = [command(), verb, SMALL, *wanted, "--stdio-policy", "nobody"]
+            ran = subprocess.run(told, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+            self.assertEqual(ran.returncode, 2, ran.stderr)
+            self.assertIn("found nobody, number 0, which no case asks", ran.stderr)
+        self.assertEqual(os.listdir(), [])
+
+    def test_a_class_is_no_policy(self):
+        with self.assertRaisesRegex(TypeError, r"AllThere is a class.*write AllThere\(\)"):
+            tiersim.run(SMALL, policy=AllThere, instead_of=LRU)
+        with self.assertRaisesRegex(TypeError, "no tiersim.Policy"):
+            tiersim.run(SMALL, policy=[1], instead_of=LRU)
 
     def test_a_policy_sees_as_much_of_the_future_as_it_declares(self):
         for lookahead in ["past", 3, "oracle"]:
@@ -363,6 +423,7 @@ class Rules(Elsewhere):
         result = tiersim.run(scenario, policy=AllThere())
         plain = tiersim.run(SMALL)
         self.assertEqual(decisions(result, "all in HBM"), decisions(plain, "all in HBM"))
+
 
 
 if __name__ == "__main__":

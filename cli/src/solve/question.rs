@@ -1,6 +1,7 @@
 //! What `solve` is asked: conditions, and the paths with where to look.
 
 use super::SolveArgs;
+use crate::asking::each_is_asked;
 use crate::output::Failure;
 use crate::runs::{seeded, use_threads};
 use tiersim_input::scenario::sweep::{read_run_with, written_at};
@@ -70,6 +71,7 @@ impl<'a> Asking<'a> {
         use_threads(args.question.jobs)?;
         let overrides = seeded(&args.question.set, args.question.seed)?;
         let run = read_run_with(&args.question.scenario, &overrides, registry)?;
+        each_is_asked()?;
         if !run.points.is_empty() {
             return Err(Failure::Input(format!(
                 "{}: the scenario names several machines, and a value is looked for on one; choose \

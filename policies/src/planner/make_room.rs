@@ -6,6 +6,7 @@
 //! ([`super::relief`]). Nothing moves into a tier while room is made there, so every answer leaves
 //! it with less and the asking ends.
 
+use crate::action::Refusal;
 use crate::planner::{PlanError, Planner};
 use crate::policy::Action;
 use tiersim_models::ids::{ObjectId, TierId};
@@ -23,10 +24,14 @@ impl Planner<'_> {
             let gone = match action {
                 Action::Evict { object, from, .. } if from == tier => object,
                 Action::Drop { object, tier: from } if from == tier => object,
-                other => return Err(self.refused(format!("makes room by {other:?}"))),
+                other => {
+                    let rule = "room in a tier is made by an evict or a drop out of it";
+                    return Err(self.refused(Refusal::of(other, rule, "take nothing, or that")));
+                }
             };
             if self.uses().iter().any(|touched| touched.object == gone) {
-                return Err(self.refused(format!("evicts {gone:?}, which the op uses")));
+                let rule = "what the op uses may not leave to make room for it";
+                return Err(self.refused(Refusal::of(action, rule, "name another object")));
             }
             if matches!(action, Action::Evict { to, .. } if self.makes_room(to)) {
                 break;

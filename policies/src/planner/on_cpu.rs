@@ -3,6 +3,7 @@
 //!
 //! Invariant: an op of the device is planned as if nothing here existed.
 
+use crate::action::{Found, Refusal};
 use crate::command::{Edges, Hazard, add_edge};
 use crate::plan_error::PlanError;
 use crate::planner::Planner;
@@ -55,7 +56,11 @@ impl Planner<'_> {
         let name = || &self.workload.trace.objects[object.index()].name;
         if self.is_on_host(op) {
             return self.held_by_host(object).ok_or_else(|| {
-                self.refused(format!("left object {} outside the host's memory", name()))
+                self.refused(Refusal {
+                    found: Found::Words(format!("object {} elsewhere", name())),
+                    rule: "what an op on the CPU uses must be in the host's memory",
+                    remedy: "copy it there before the op",
+                })
             });
         }
         let nearest = self.ledger.nearest(object).expect("an object that is used exists");
@@ -65,6 +70,10 @@ impl Planner<'_> {
         if allowed {
             return Ok(nearest);
         }
-        Err(self.refused(format!("left object {} outside HBM without use in place", name())))
+        Err(self.refused(Refusal {
+            found: Found::Words(format!("object {} outside HBM without use in place", name())),
+            rule: "what an op uses must be in HBM when it begins, or be used in place",
+            remedy: "fetch it, or use it in place",
+        }))
     }
 }

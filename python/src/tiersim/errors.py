@@ -68,8 +68,10 @@ class PolicyError(Error):
     """A policy raised something; the run has ended and nothing was written. The exception is the
     ``__cause__``, and its traceback is in the message."""
 
-    def __init__(self, policy: str, op: int | None, cause: Exception) -> None:
-        where = "before the first op" if op is None else f"at op {op} of the run"
+    def __init__(
+        self, policy: str, op: int | None, cause: Exception, name: str | None = None
+    ) -> None:
+        where = "before the first op" if op is None else f"at op {op} of the run ({name})"
         trace = "".join(traceback.format_exception(cause)).rstrip("\n")
         text = f"policy {policy} failed {where}:\n{trace}"
         super().__init__([Diagnostic(text, rule=text)])

@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
+import operator
 import traceback
 from collections import deque
 from copy import deepcopy
@@ -223,7 +224,7 @@ class Step:
         """Takes an object out of a tier: written back to ``to``, or just given up where that still
         holds its contents."""
         self._take(["evict", object, from_, to])
-        if self.holds(object, from_):
+        if self._is_known(object, from_) and self.holds(object, from_):
             self._set(object, to, 3)
         self._set(object, from_, 0)
 
@@ -241,7 +242,7 @@ class Step:
         self._take(["charge", tier, bytes])
 
     def delay(self, ps: int) -> None:
-        """Delays the op by so many picoseconds, a constant of the policy."""
+        """Delays the op by so many picoseconds, 10 s at most, a constant of the policy."""
         self._take(["delay", ps])
 
     def expect(self, object: int, tier: int) -> None:
@@ -253,13 +254,20 @@ class Step:
         self._taken[tier] += bytes
 
     def _take(self, action: list[Any]) -> None:
-        # Numbers of numpy are numbers too.
-        self.actions.append([action[0], *(int(number) for number in action[1:])])
+        self.actions.append(action)
+
+    def _is_known(self, object: int, tier: int) -> bool:
+        """Whether there are such; if not, the command refuses the action."""
+        numbers = [(object, len(self._mirror.has)), (tier, len(self._before))]
+        return all(hasattr(one, "__index__") and 0 <= one < most for one, most in numbers)
 
     def _has(self, object: int) -> int:
         return self._changed.get(object, self._mirror.has[object])
 
     def _set(self, object: int, tier: int, bits: int) -> None:
+        if not self._is_known(object, tier):
+            return
+        object, tier = operator.index(object), operator.index(tier)
         has = self._has(object)
         before = has >> (2 * tier) & 3
         if bool(before) != bool(bits):
@@ -318,11 +326,11 @@ class Asked:
         which ends, and raised as a :class:`~tiersim.PolicyError`."""
 
         def tell(answer: Any) -> None:
-            stdin.write(json.dumps(answer).encode() + b"\n")
+            stdin.write(json.dumps(answer, default=_plain).encode() + b"\n")
             stdin.flush()
 
         def fits(tier: int, bytes: int) -> bool:
-            tell({"fits": [int(tier), int(bytes)]})
+            tell({"fits": [tier, bytes]})
             return bool(json.loads(stdout.readline())["fits"])
 
         try:
@@ -338,8 +346,9 @@ class Asked:
                 except Exception as error:
                     tell({"error": traceback.format_exc().rstrip("\n")})
                     stdout.read()
-                    name = _name(self._of(told)).partition("@")[0]
-                    raise PolicyError(name, told.get("op"), error) from error
+                    name = type(self._of(told)).__name__
+                    op = told.get("op") if told["ask"] != "initial" else None
+                    raise PolicyError(name, op, error, told.get("name")) from error
                 tell(answer)
         except BrokenPipeError:
             pass  # The command has ended, and says why.
@@ -373,12 +382,17 @@ class Asked:
             "allocate": mirror.policy.allocate_in,
             "spill": mirror.policy.spill_tier,
         }[kind]
-        tier = ask(told["about"], step)
-        return {"tier": None if tier is None else int(tier)}
+        # Whether it is one says the command.
+        return {"tier": ask(told["about"], step)}
 
 
 def _overrides(policy: Policy, name: str) -> bool:
     return getattr(type(policy), name) is not getattr(Policy, name)
+
+
+def _plain(value: Any) -> Any:
+    """A number of numpy as one; of what is none its text, which the command refuses."""
+    return operator.index(value) if hasattr(value, "__index__") else repr(value)
 
 
 def _name(policy: Policy) -> str:

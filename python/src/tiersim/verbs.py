@@ -56,7 +56,8 @@ def run(
     """Simulates every policy of a scenario, as ``tiersim run`` does.
 
     ``policy`` (or several) answers for the cases whose policy the scenario calls ``Python()`` (or
-    ``Python(number: 1)``, ...), and for the case called ``instead_of``, whose policy it replaces.
+    ``Python(number: 1)``, ...), and for the case called ``instead_of``, whose policy the first one
+    replaces; one that no case asks is an error.
     ``seed`` replaces the scenario's; ``trace`` runs another trace instead of its own; ``audit``
     checks capacity, hazards and conservation after every event; ``uncertainty`` draws the machine's
     uncertain numbers so many times; ``bound_curve`` may be left out to be quicker; ``jobs`` is the
@@ -64,7 +65,7 @@ def run(
     not hold is a warning and in ``failed``, or with ``check`` an
     :class:`~tiersim.ExpectationError`.
     """
-    policies = [policy] if isinstance(policy, Policy) else list(policy)
+    policies = _policies(policy)
     if instead_of is not None:
         set = {**(set or {}), f"policies.{instead_of}.policy": "Python()"}
     options = _common(set, seed, jobs) + _flags(audit=audit, no_bound_curve=not bound_curve)
@@ -90,7 +91,7 @@ def sweep(
 ) -> Result:
     """Simulates every point of a scenario's axes, as ``tiersim sweep`` does; options as of
     :func:`run`."""
-    policies = [policy] if isinstance(policy, Policy) else list(policy)
+    policies = _policies(policy)
     if instead_of is not None:
         set = {**(set or {}), f"policies.{instead_of}.policy": "Python()"}
     options = _common(set, seed, jobs) + _flags(audit=audit, no_bound_curve=not bound_curve)
@@ -246,6 +247,17 @@ def _answer(
     for line in answer.failed if kind is Result else ():
         warnings.warn(line, ExpectationWarning, stacklevel=3)
     return answer
+
+
+def _policies(given: Policy | Sequence[Policy]) -> list[Policy]:
+    policies = [given] if isinstance(given, (Policy, type)) else list(given)
+    for policy in policies:
+        if isinstance(policy, type):
+            name = policy.__name__
+            raise TypeError(f"policy={name} is a class, and an object decides; write {name}()")
+        if not isinstance(policy, Policy):
+            raise TypeError(f"{policy!r} is no tiersim.Policy; let its class inherit from that")
+    return policies
 
 
 def _named(scenario: Named) -> list[str]:

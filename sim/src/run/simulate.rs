@@ -14,16 +14,19 @@ use crate::run::steady::Steady;
 use crate::run::step_log::StepLog;
 use crate::run::stopwatch::Stopwatch;
 use crate::run::walked::Walked;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use tiersim_models::hardware::Hardware;
+use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::results::{Figures, Settled};
 use tiersim_models::units::Span;
+use tiersim_models::workload::Trace;
 use tiersim_policies::command::Allocation;
 use tiersim_policies::drive::{DriveError, follow};
-use tiersim_policies::elsewhere::ELSEWHERE;
+use tiersim_policies::elsewhere::{ELSEWHERE, NoAnswer};
 use tiersim_policies::planner::{PlanError, Planner};
-use tiersim_policies::policy::Policy;
-use tiersim_policies::recipe::Setting;
+use tiersim_policies::policy::{Policy, Refusal};
+use tiersim_policies::recipe::{PolicyConfig, Setting};
 use tiersim_policies::recorded::Replays;
 use tiersim_policies::scenario::Case;
 
@@ -77,6 +80,12 @@ impl On<'_> {
     }
 }
 
+/// What a policy of another program did wrong: its author wrote it elsewhere, and is told as of any
+/// other input.
+fn of_elsewhere(label: &str, policy: &PolicyConfig, why: &str) -> RunError {
+    RunError::Input(format!("case {label:?}: policy {}, {why}", policy.details()))
+}
+
 impl CaseRunner<'_> {
     /// The replays of a case that do not count, once its measured steps are steady, and those that
     /// do.
@@ -87,8 +96,33 @@ impl CaseRunner<'_> {
         Ok((settled.unwrap_or(self.warmup), measured))
     }
 
-    /// Runs what is asked, with as many replays more that do not count as its steady state needs.
+    /// Runs what is asked; that a policy's program gave no answer is bad input.
     pub(super) fn simulate(
+        &self,
+        label: &str,
+        asked: &CaseInputs<'_>,
+        options: Options,
+    ) -> Result<Simulated, RunError> {
+        if asked.policy.name() != ELSEWHERE {
+            return self.settled(label, asked, options);
+        }
+        let run = AssertUnwindSafe(|| self.settled(label, asked, options));
+        catch_unwind(run).unwrap_or_else(|payload| match payload.downcast::<NoAnswer>() {
+            Ok(why) => Err(of_elsewhere(label, &asked.policy, &why.0)),
+            Err(payload) => resume_unwind(payload),
+        })
+    }
+
+    /// A refusal of the plan, by the names of the trace and the machine.
+    fn refused(&self, trace: &Trace, occurrence: u64, why: &Refusal) -> String {
+        let op = &trace.ops[(occurrence % trace.ops.len() as u64) as usize];
+        let object = |object: ObjectId| trace.objects[object.index()].name.to_string();
+        let tier = |tier: TierId| self.hardware.tiers[tier.index()].name.clone();
+        format!("op {occurrence} of the run ({}): {}", op.name, why.said(&object, &tier))
+    }
+
+    /// The same, with as many replays more that do not count as its steady state needs.
+    fn settled(
         &self,
         label: &str,
         asked: &CaseInputs<'_>,
@@ -272,9 +306,9 @@ impl CaseRunner<'_> {
             Err(DriveError::Plan(long @ PlanError::TooLong { .. })) => {
                 return Err(RunError::Input(format!("case {label:?}: {long}; lower `repeat`")));
             }
-            // Its author wrote it elsewhere, and is told as of any other input.
-            Err(DriveError::Plan(wrong @ PlanError::Refused { policy: ELSEWHERE, .. })) => {
-                return Err(RunError::Input(format!("case {label:?}: {wrong}")));
+            Err(DriveError::Plan(PlanError::Refused { policy: ELSEWHERE, occurrence, why })) => {
+                let why = self.refused(&workload.trace, occurrence, &why);
+                return Err(of_elsewhere(label, policy, &why));
             }
             Err(DriveError::Plan(PlanError::Otherwise)) => return Ok(None),
             Err(DriveError::Plan(error)) => full(error).map_err(internal)?,
