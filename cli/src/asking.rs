@@ -249,7 +249,13 @@ impl Distant for Pipe {
 fn question(word: &str, of: u64, about: Value, asked: &Asked<'_>) -> Value {
     let op = asked.view.op();
     let uses = |uses: &&[Use]| {
-        let one = |used: &Use| json!([used.object.0, used.mode.word()]);
+        let one = |used: &Use| {
+            let whole = asked.view.object(used.object).bytes;
+            match used.part {
+                None => json!([used.object.0, used.mode.word()]),
+                Some(_) => json!([used.object.0, used.mode.word(), used.charged(whole).get()]),
+            }
+        };
         uses.iter().map(one).collect::<Vec<_>>()
     };
     let mut question = json!({

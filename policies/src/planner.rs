@@ -10,6 +10,7 @@ mod compaction;
 mod make_room;
 mod moves;
 mod on_cpu;
+mod paying;
 mod relief;
 mod reuse;
 mod steady;
@@ -69,6 +70,8 @@ pub struct Planner<'a> {
     /// The object of the action that was carried out last, if that let the op use it in place.
     used: Option<ObjectId>,
     charges: SmallVec<[(TierId, Bytes); 2]>,
+    /// Whether an op of the device used objects outside HBM and did not pay for all of that.
+    unpaid: bool,
     /// What the op is delayed by beside its charges.
     delay: Span,
     /// The stream of the op that is planned.
@@ -144,6 +147,7 @@ impl<'a> Planner<'a> {
             in_place: Vec::new(),
             used: None,
             charges: SmallVec::new(),
+            unpaid: false,
             delay: Span::ZERO,
             out: Vec::new(),
             stream: workload.trace.ops.first().map_or(0, |op| op.stream),
@@ -334,6 +338,7 @@ impl<'a> Planner<'a> {
             self.tickets.cover(edge.ticket, stream);
         }
         self.last_op[usize::from(stream)] = Some(ticket);
+        self.unpaid = self.unpaid || !self.pays(op, &touches);
         let charges = std::mem::take(&mut self.charges);
         let (occurrence, delay) = (self.next, self.delay);
         let allocating = self.ledger.allocating();

@@ -25,6 +25,8 @@ pub struct Replay {
     /// By op: hits and misses that it counts.
     pub(crate) counts: Vec<[u64; 2]>,
     pub(crate) choices: BTreeSet<Choice>,
+    /// Whether up to its end some op did not pay for all that it used outside HBM.
+    pub(crate) unpaid: bool,
     /// Why it ends before its last op.
     pub(crate) broke: Option<PlanError>,
 }

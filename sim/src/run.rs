@@ -198,6 +198,8 @@ struct Simulated {
     lookahead: Lookahead,
     /// Steps that were not simulated one by one.
     left_out: u64,
+    /// Whether ops used objects outside HBM without paying for every use.
+    unpaid: bool,
     /// The critical path of the last replay, if it was asked for and the run came to its end.
     walked: Option<walked::Walked>,
 }

@@ -194,3 +194,42 @@ fn a_policy_that_no_case_asks_is_refused() {
     assert!(ran.stderr.contains("Python(number: 1)"), "{}", ran.stderr);
     assert!(!project.path("out").exists());
 }
+
+#[test]
+fn what_is_used_in_place_for_less_than_it_costs_is_emulated() {
+    let project = Project::shipped();
+    let run = ["run", "scenarios/tiny-llama-lru.ron", "--no-png", "--format", "json"];
+    let set = ["--set", "policies.LRU 100 %.policy=Python()", "--set", "expect=[]"];
+    let run = [&run[..], &set, &["--stdio-policy", "Mine"]].concat();
+    for (share, emulated) in [(None, true), (Some(0.5), true), (Some(1.0), false)] {
+        let objects = std::cell::RefCell::new(Vec::new());
+        let there = std::cell::RefCell::new(std::collections::BTreeSet::new());
+        let ran = answered(&project, &run, |question| match question["ask"].as_str().unwrap() {
+            "begin" => {
+                let sizes = question["objects"].as_array().unwrap().iter();
+                *objects.borrow_mut() = sizes.map(|o| o[2].as_f64().unwrap()).collect();
+                None
+            }
+            "initial" => {
+                there.borrow_mut().insert(question["about"].as_u64().unwrap());
+                Some(json!({ "tier": 1 }))
+            }
+            _ => {
+                let uses = question["ahead"][0].as_array().unwrap().iter();
+                let far = uses.map(|used| used[0].as_u64().unwrap());
+                let far = far.filter(|object| there.borrow().contains(object));
+                let pay = |object: u64| {
+                    let bytes = share.map(|share| objects.borrow()[object as usize] * share);
+                    let used = json!(["in_place", object]);
+                    let charge = bytes.map(|bytes| json!(["charge", 1, bytes.round() as u64]));
+                    [Some(used), charge].into_iter().flatten()
+                };
+                Some(json!({ "do": far.flat_map(pay).collect::<Vec<_>>() }))
+            }
+        });
+        assert_eq!(ran.code, Some(0), "{}", ran.said);
+        let told: Value = serde_json::from_str(&ran.printed).unwrap();
+        assert_eq!(told["results"][3]["emulated"], json!(emulated), "{share:?}");
+        assert_eq!(told["results"][3]["in_place_ms"]["dram"].as_f64() > Some(0.0), share.is_some());
+    }
+}

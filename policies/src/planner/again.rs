@@ -160,7 +160,8 @@ impl<'a> Planner<'a> {
                 return Err(PlanError::Otherwise);
             }
         }
-        let Replay { ends, counts, broke, .. } = &*again.replay;
+        let Replay { ends, counts, broke, unpaid, .. } = &*again.replay;
+        self.unpaid |= *unpaid;
         let Some(&end) = ends.get(op) else {
             return Err(broke.clone().expect("a replay that ends early says why"));
         };
@@ -188,6 +189,7 @@ impl<'a> Planner<'a> {
             let (hits, misses) = (self.counts.hits, self.counts.misses);
             replay.counts.push([hits - before.hits, misses - before.misses]);
         }
+        replay.unpaid = self.unpaid;
         replay.commands = commands.into();
         replay.choices = self.choices.replace(BTreeSet::new()).unwrap_or_default();
         replay

@@ -47,7 +47,7 @@ impl Planner<'_> {
             tickets, last_op => each_under_way, stopped => each_under_way
         } skip {
             // The same throughout a run, or counted only.
-            workload, lookahead, until, counts, count_from, times, host,
+            workload, lookahead, until, counts, count_from, unpaid, times, host,
             // Of the op that is planned: there is none.
             buffers, in_place, used, charges, delay, stream, out, making_room,
             // Requests arrive once: such a trace is not replayed.

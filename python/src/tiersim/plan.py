@@ -66,7 +66,8 @@ class Plan(Policy):
             "prefetch": step.prefetch,
             "evict": step.evict,
             "drop": step.drop_copy,
-            "in_place": step.use_in_place,
+            # What it costs is written behind it.
+            "in_place": lambda object: step.use_in_place(object, charge=False),
             "charge": step.charge,
             "delay": step.delay,
         }

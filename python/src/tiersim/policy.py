@@ -50,10 +50,12 @@ class Object:
 
 @dataclass(frozen=True)
 class Use:
-    """That an op uses an object: ``mode`` is ``r``, ``w`` or ``rw``."""
+    """That an op uses an object: ``mode`` is ``r``, ``w`` or ``rw``; ``part`` is how many bytes of
+    it are touched, ``None`` for all."""
 
     object: int
     mode: str
+    part: int | None = None
 
     @property
     def writes(self) -> bool:
@@ -233,9 +235,28 @@ class Step:
         self._take(["drop", object, tier])
         self._set(object, tier, 0)
 
-    def use_in_place(self, object: int) -> None:
-        """Lets the op use an object where it is, outside HBM."""
+    def use_in_place(self, object: int, *, charge: bool = True) -> None:
+        """Lets the op use an object where it is, outside HBM, and delays it by that: the tier's
+        set-up, and what it touches at the tier's rate. Where the op creates the object outside
+        HBM, ``expect`` says first in which tier.
+
+        With ``charge=False`` it costs what a :meth:`charge` behind it says, or nothing. A case
+        that does not pay for every use is marked ``emulated``, and not ranked.
+        """
         self._take(["in_place", object])
+        used = next((use for use in self.uses if use.object == object), None)
+        if used is None or not charge:
+            return
+        tier = self.nearest(object)
+        if tier is None and not _overrides(self._mirror.policy, "allocate_in"):
+            return  # It will be in HBM.
+        if tier is None:
+            raise ValueError(
+                f"use_in_place({object}): it is not there before the op creates it; say where with "
+                f"expect({object}, tier)"
+            )
+        if tier != HBM:
+            self.charge(tier, self.bytes(object) if used.part is None else used.part)
 
     def charge(self, tier: int, bytes: int) -> None:
         """Delays the op by an access of so many bytes to a tier."""

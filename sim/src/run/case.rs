@@ -131,7 +131,7 @@ impl CaseRunner<'_> {
     ) -> Result<Walk, RunError> {
         let memory = asked.memory;
         let bound = self.bound_of(asked.workload, asked.durations, memory);
-        let Simulated { mut outcome, pressure, lookahead, left_out, walked } =
+        let Simulated { mut outcome, pressure, lookahead, left_out, unpaid, walked } =
             self.simulate(&case.label, asked, options)?;
         let bound = match self.method {
             BoundMethod::Quick => bound,
@@ -158,7 +158,7 @@ impl CaseRunner<'_> {
             conditions: 0,
             ran: Arc::new(CaseRan {
                 policy: case.policy.name().to_owned(),
-                emulated: case.policy.is_emulated(),
+                emulated: unpaid || case.policy.is_emulated(),
                 statistics: (case.policy.uses_statistics())
                     .then(|| self.spec.statistics_word().into()),
                 lookahead,

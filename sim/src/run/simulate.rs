@@ -244,8 +244,10 @@ impl CaseRunner<'_> {
             Ok(planner) => planner,
             Err(error) => {
                 let outcome = full(error).map_err(internal)?;
-                let (pressure, walked) = (None, None);
-                return Ok(Some(Simulated { outcome, pressure, lookahead, left_out: 0, walked }));
+                let (pressure, walked, unpaid) = (None, None, false);
+                let left_out = 0;
+                let run = Simulated { outcome, pressure, lookahead, left_out, unpaid, walked };
+                return Ok(Some(run));
             }
         };
         planner.stop_after(repeat.into());
@@ -317,7 +319,10 @@ impl CaseRunner<'_> {
         let busy = outcome.figures().and_then(Figures::busy_beyond_time);
         match busy {
             Some(what) => Err(internal(what)),
-            None => Ok(Some(Simulated { outcome, pressure, lookahead, left_out, walked })),
+            None => {
+                let unpaid = planner.is_unpaid();
+                Ok(Some(Simulated { outcome, pressure, lookahead, left_out, unpaid, walked }))
+            }
         }
     }
 
