@@ -1,10 +1,13 @@
 """Policies as Python classes: the same trait, the same ledger, the same decisions."""
 
+import importlib.util
 import json
 import os
 import random
 import subprocess
+import sys
 import tempfile
+import threading
 import unittest
 import warnings
 from pathlib import Path
@@ -12,6 +15,7 @@ from pathlib import Path
 import tiersim
 from tiersim import HBM, PolicyError, ron
 from tiersim._child import command
+from tiersim.policy import _name
 
 SMALL = "tiny-llama-lru"
 LRU = "LRU 50 %"
@@ -234,8 +238,39 @@ class Followed(Elsewhere):
                 number, named = next(iter(plan["objects"].items()))
                 wrong["objects"] = {number: {**named, "bytes": named["bytes"] + 1}}
             Path("wrong.json").write_text(json.dumps(wrong))
-            with self.subTest(key), self.assertRaisesRegex((ValueError, PolicyError), "wrong.json"):
+            refused = (tiersim.Error, PolicyError)
+            with self.subTest(key), self.assertRaisesRegex(refused, "wrong.json"):
                 tiersim.run(SMALL, policy=tiersim.Plan("wrong.json"), instead_of=LRU)
+
+    def test_a_damaged_plan_is_an_error_with_its_file(self):
+        plan, _ = self.follow(SMALL, LRU, {})
+        replay = plan["replays"][0]
+        op = replay["ops"][0]
+
+        def with_op(**changes):
+            return {**plan, "replays": [{**replay, "ops": [{**op, **changes}]}]}
+
+        needed = ["schema", "lookahead", "ops", "tiers", "objects", "start", "replays"]
+        damaged = [
+            "{",
+            "[]",
+            *({key: value for key, value in plan.items() if key != gone} for gone in needed),
+            {**plan, "replays": []},
+            {**plan, "replays": [{**replay, "from": 1}]},
+            {**plan, "replays": [{"from": 0}]},
+            {**plan, "start": [[0]]},
+            {**plan, "objects": {"x": {}}},
+            *(with_op(do=do) for do in ["x", [["fetch", 0]], [["frob", 0]], [["delay", 0.5]]]),
+            with_op(do=[[]]),
+            with_op(born=[[0]]),
+        ]
+        for wrong in damaged:
+            Path("wrong.json").write_text(wrong if isinstance(wrong, str) else json.dumps(wrong))
+            with self.subTest(str(wrong)[:60]), self.assertRaises(tiersim.Error) as raised:
+                tiersim.Plan("wrong.json")
+            error = raised.exception
+            self.assertEqual(error.file, "wrong.json")
+            self.assertTrue(error.rule and error.remedy and "wrong.json" in str(error))
 
 
 class AllThere(tiersim.Policy):
@@ -487,6 +522,94 @@ class Paying(Elsewhere):
             with self.subTest(type(policy).__name__):
                 self.assertTrue(result[LRU]["emulated"])
                 self.assertNotIn(LRU, " ".join(result.verdict[:1]))
+
+
+class Fingerprint(unittest.TestCase):
+    """Equal for two policies if and only if they are the same."""
+
+    def named(self, *lines, policy="P()", seed="0"):
+        """What a policy of these lines is called by the command, by an interpreter that has them
+        from nowhere."""
+        program = "\n".join(
+            ["import tiersim, warnings", "from tiersim.policy import _name", *lines]
+            + [f"print(_name({policy}))"]
+        )
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        told = [sys.executable, "-c", program]
+        ran = subprocess.run(told, capture_output=True, text=True, check=True, env=environment)
+        return ran.stdout.strip()
+
+    def differ(self, *programs):
+        names = [self.named(*program) for program in programs]
+        self.assertEqual(names, [self.named(*program, seed="7") for program in programs])
+        self.assertEqual(len(set(names)), len(names), names)
+
+    def test_code_counts_where_there_is_no_source(self):
+        one = ["class P(tiersim.Policy):", "    def plan_op(self, step): step.fetch(0, 0)"]
+        self.differ(one, [one[0], one[1].replace("fetch(0", "fetch(1")])
+        self.differ(one, [one[0], one[1].replace("fetch", "prefetch")])
+
+    def test_code_of_the_classes_that_it_inherits_from_counts(self):
+        base = ["class B(tiersim.Policy):", "    most = 1", "    def f(self): return {'a', 1.5}"]
+        other = [line.replace("1.5", "2.5") for line in base]
+        most = [line.replace("= 1", "= 2") for line in base]
+        self.differ(*([*lines, "class P(B): pass"] for lines in [base, other, most]))
+
+    def test_globals_that_methods_read_count(self):
+        method = ["class P(tiersim.Policy):", "    def plan_op(self, step): return [K for _ in ()]"]
+        for one, other in [
+            ("K = 1", "K = 2"),
+            ("K = lambda: 1", "K = lambda: 2"),
+            ("L = 1\ndef K(): return L", "L = 2\ndef K(): return L"),
+            ("class K:\n    a = 1", "class K:\n    a = 2"),
+            ("K = [{'a': (1, 2)}]", "K = [{'a': (1, 3)}]"),
+        ]:
+            self.differ([one, *method], [other, *method])
+        unread = [self.named(f"L = {number}", "K = 1", *method) for number in [1, 2]]
+        self.assertEqual(*unread)
+
+    def test_what_it_holds_counts_to_the_last_byte(self):
+        held = ["class P(tiersim.Policy):", "    def __init__(self, a): self.a = a"]
+        helper = ["class H: pass", "def h(x):", "    o = H(); o.x = x; o.me = o; return o"]
+        setup = ["import array, random", *held, *helper]
+        values = ["1", "1.0", "'1'", "True", "None", "[1]", "(1,)", "{1}", "{'x', 'y', 'z'}"]
+        values += ["{1: 2}", "h(1)", "h(2)", "random.Random(1)", "random.Random(2)", "len", "H"]
+        values += ["array.array('d', [1, 2])", "array.array('f', [1, 2])", "lambda: 1", "2"]
+        for seed in ["0", "7"]:
+            names = [self.named(*setup, policy=f"P({value})", seed=seed) for value in values]
+            again = [self.named(*setup, policy=f"P({value})", seed="3") for value in values]
+            self.assertEqual(names, again)
+            self.assertEqual(len(set(names)), len(values))
+
+    @unittest.skipUnless(importlib.util.find_spec("numpy"), "numpy is not installed")
+    def test_arrays_count_whole(self):
+        held = ["import numpy as np", "class P(tiersim.Policy):"]
+        held += ["    def __init__(self, a): self.a = a"]
+        zeros = "np.zeros(2000)"
+        arrays = [zeros, f"{zeros}.reshape(40, 50)", f"{zeros}.astype('f4')", "np.eye(50)[:40]"]
+        arrays += ["np.arange(2000.0)", "-np.arange(2000.0)", "np.int8(1)", "np.int8(2)"]
+        arrays += ["np.random.default_rng(1)", "np.random.default_rng(2)"]
+        names = [self.named(*held, policy=f"P({one})") for one in arrays]
+        self.assertEqual(names, [self.named(*held, policy=f"P({one})") for one in arrays])
+        self.assertEqual(len(set(names)), len(names))
+
+    def test_what_has_no_form_is_said(self):
+        with self.assertWarnsRegex(tiersim.FingerprintWarning, "knows nothing of lock") as warned:
+            policy = AllThere()
+            policy.lock = threading.Lock()
+            _name(policy)
+        self.assertIn("AllThere", str(warned.warning))
+
+    def test_a_plan_is_what_it_says_wherever_it_lies(self):
+        plan = {"schema": 1, "lookahead": "past", "ops": 1, "tiers": [], "objects": {}, "start": []}
+        plan["replays"] = [{"from": 0, "ops": []}]
+        with tempfile.TemporaryDirectory() as folder:
+            files = [Path(folder, name) for name in ["a.json", "b.json", "c.json"]]
+            for file, start in zip(files, [[], [], [[0, 1]]]):
+                file.write_text(json.dumps({**plan, "start": start}))
+            one, same, other = (_name(tiersim.Plan(file)) for file in files)
+        self.assertEqual(one, same)
+        self.assertNotEqual(one, other)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from .errors import (
     ExpectationError,
     ExpectationWarning,
     Fault,
+    FingerprintWarning,
     PolicyError,
 )
 from .plan import Plan
@@ -62,6 +63,7 @@ __all__ = [
     "ExpectationWarning",
     "Explained",
     "Fault",
+    "FingerprintWarning",
     "Machine",
     "Memory",
     "HBM",

@@ -89,3 +89,7 @@ class ExpectationError(Error):
 
 class ExpectationWarning(UserWarning):
     """What a scenario expects does not hold; the result is there all the same."""
+
+
+class FingerprintWarning(UserWarning):
+    """A policy has something that the fingerprint of its results cannot hold, such as a lock."""

@@ -7,10 +7,16 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from .errors import Diagnostic, Error
 from .policy import HBM, Policy, Setting, Step
 
 #: The form of the file that is read.
 SCHEMA = 1
+#: How many numbers each action has.
+_NUMBERS = {
+    **{"fetch": 2, "prefetch": 2, "evict": 3, "drop": 2},
+    **{"in_place": 1, "charge": 2, "delay": 1},
+}
 
 
 class Plan(Policy):
@@ -24,18 +30,54 @@ class Plan(Policy):
 
     def __init__(self, file: str | PathLike[str]) -> None:
         self._file = str(file)
-        self._plan: dict[str, Any] = json.loads(Path(file).read_text(encoding="utf-8"))
-        if self._plan.get("schema") != SCHEMA:
-            raise ValueError(f"{file}: no plan of schema {SCHEMA}, as `tiersim to plan` writes it")
+        self._plan = self._read(Path(file).read_bytes())
         # What it decides, its policy has decided with so much in sight.
         self.lookahead = self._plan["lookahead"]
+
+    def _held(self) -> Any:
+        # Wherever it lies.
+        return self._plan
+
+    def _read(self, data: bytes) -> dict[str, Any]:
+        try:
+            plan = json.loads(data)
+        except ValueError as error:
+            raise self._wrong("a plan is one JSON object", str(error)) from None
+        if not isinstance(plan, dict) or plan.get("schema") != SCHEMA:
+            found = plan.get("schema") if isinstance(plan, dict) else type(plan).__name__
+            raise self._wrong(f"a plan has schema {SCHEMA}", f"{found!r}")
+        shapes = {"lookahead": (str, int), "ops": int, "tiers": list, "objects": dict}
+        for key, shape in {**shapes, "start": list, "replays": list}.items():
+            if not isinstance(plan.get(key), shape):
+                raise self._wrong(f"`{key}` of a plan is {_called(shape)}", _shown(plan.get(key)))
+        for number, named in plan["objects"].items():
+            if not (number.isdecimal() and _has(named, name=str, bytes=int)):
+                raise self._wrong("an object has a number, `name` and `bytes`", _shown(named))
+        if not all(_are_numbers(pair, 2) for pair in plan["start"]):
+            raise self._wrong("`start` has pairs of object and tier", _shown(plan["start"]))
+        replays = plan["replays"]
+        if not all(_has(replay, **{"from": int}, ops=list) for replay in replays):
+            raise self._wrong("a replay has `from` and `ops`", _shown(replays))
+        if not replays or replays[0]["from"] != 0:
+            raise self._wrong("the first replay of a plan is from 0", _shown(replays))
+        for op in (op for replay in replays for op in replay["ops"]):
+            if not (_has(op, op=int, do=list, born=list) and _is_done(op)):
+                raise self._wrong("an op has `op`, actions in `do` and pairs in `born`", _shown(op))
+        return plan
+
+    def _wrong(self, rule: str, found: str) -> Error:
+        remedy = "write it again with `tiersim to plan`"
+        message = f"{self._file}: {rule} (found {found}); {remedy}"
+        problem = Diagnostic(message, self._file, rule=rule, found=found, remedy=remedy)
+        return Error([problem])
 
     def begin(self, setting: Setting) -> None:
         plan = self._plan
         tiers = [tier.name for tier in setting.tiers]
         if (plan["ops"], plan["tiers"]) != (setting.ops, tiers):
+            known = ", ".join(map(str, plan["tiers"]))
             raise ValueError(
-                f"{self._file}: a plan of {plan['ops']} ops over {', '.join(plan['tiers'])},"
+                f"{self._file}: a plan of {plan['ops']} ops over {known},"
                 f" and not of {setting.ops} over {', '.join(tiers)}"
             )
         for number, named in plan["objects"].items():
@@ -73,3 +115,37 @@ class Plan(Policy):
         }
         for what, *which in self._noted(step)["do"]:
             take[what](*which)
+
+
+def _has(value: Any, **shapes: type) -> bool:
+    """Whether a dict has all of these, each of its type."""
+    return isinstance(value, dict) and all(
+        isinstance(value.get(key), shape) for key, shape in shapes.items()
+    )
+
+
+def _are_numbers(value: Any, count: int) -> bool:
+    return (
+        isinstance(value, list)
+        and len(value) == count
+        and all(isinstance(number, int) and number >= 0 for number in value)
+    )
+
+
+def _is_done(op: dict[str, Any]) -> bool:
+    def known(action: Any) -> bool:
+        numbers = _NUMBERS.get(str(action[0])) if isinstance(action, list) and action else None
+        return numbers is not None and _are_numbers(action[1:], numbers)
+
+    return all(map(known, op["do"])) and all(_are_numbers(pair, 2) for pair in op["born"])
+
+
+def _called(shape: type | tuple[type, ...]) -> str:
+    shapes = shape if isinstance(shape, tuple) else (shape,)
+    names = {int: "a whole number", str: "a text", list: "a list", dict: "an object"}
+    return " or ".join(names[one] for one in shapes)
+
+
+def _shown(value: Any) -> str:
+    text = "nothing" if value is None else json.dumps(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."

@@ -10,8 +10,6 @@ Objects and tiers are numbers from 0; tier 0 is HBM. Sizes are bytes.
 
 from __future__ import annotations
 
-import hashlib
-import inspect
 import json
 import operator
 import traceback
@@ -20,6 +18,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import IO, Any, Callable, Sequence
 
+from ._asked_for import hash_of
 from .errors import PolicyError
 
 #: The tier of the device's own memory.
@@ -119,6 +118,10 @@ class Policy:
     def make_room(self, tier: int, step: Step) -> None:
         """Takes one ``evict`` or ``drop_copy`` of what leaves a tier in which no piece is large
         enough, or nothing: the run is out of memory. Never asked of tiers that are exact."""
+
+    def _held(self) -> Any:
+        """What the fingerprint holds of it beside its class."""
+        return self
 
 
 class Step:
@@ -334,13 +337,14 @@ class Asked:
 
     def __init__(self, policies: Sequence[Policy], text: str | None) -> None:
         self.policies, self.text = policies, text
+        self.names = list(map(_name, policies))
         self.mirrors: dict[int, _Mirror] = {}
         #: What the command printed behind the last question.
         self.printed = b""
 
     def options(self) -> list[str]:
         """Names of the policies, with what tells one from another of its name."""
-        return [f"--stdio-policy={_name(policy)}" for policy in self.policies]
+        return [f"--stdio-policy={name}" for name in self.names]
 
     def talk(self, stdin: IO[bytes], stdout: IO[bytes]) -> None:
         """Answers until there is no question left. What a policy raises is told to the command,
@@ -417,12 +421,5 @@ def _plain(value: Any) -> Any:
 
 
 def _name(policy: Policy) -> str:
-    """The class, and a hash of its source and of what the policy holds, for the fingerprint."""
-    kind = type(policy)
-    try:
-        source = inspect.getsource(kind)
-    except (OSError, TypeError):
-        source = ""
-    holds = repr(sorted(vars(policy).items(), key=lambda item: item[0]))
-    digest = hashlib.sha256(f"{source}\0{holds}".encode()).hexdigest()
-    return f"{kind.__name__}@{digest[:16]}"
+    """The class, and a hash of it and of what the policy holds, for the fingerprint."""
+    return f"{type(policy).__name__}@{hash_of(policy, policy._held())[:16]}"

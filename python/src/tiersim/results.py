@@ -265,7 +265,8 @@ class Result(Answer):
 
     @property
     def fingerprint(self) -> str:
-        """Equal for two results if and only if they ask for the same thing."""
+        """Equal for two results if and only if they ask for the same thing; with policies in Python
+        as far as ``docs/howto/python.md`` says."""
         return str(self.summary["fingerprint"])
 
     @property
