@@ -21,7 +21,7 @@ pub(crate) fn hold(
 }
 
 /// Command lines as issues and guides of the projects have them, with what shows that they were read.
-pub(crate) const COMMAND_LINES: [(&str, &str, &[&str], &[&str]); 15] = [
+pub(crate) const COMMAND_LINES: [(&str, &str, &[&str], &[&str]); 16] = [
     (
         "vllm",
         "vllm serve meta-llama/Llama-2-13b-hf --cpu-offload-gb 8 --max-num-seqs=4 --kv_cache_dtype fp8 --swap-space 16",
