@@ -45,7 +45,7 @@ pub(crate) fn model(args: &MemoryArgs) -> Result<Option<ModelFiles>, Failure> {
         let counted = match packed_files(args, &read) {
             Some(_) => "so they count; --precision counts them as unpacked",
             None if args.precision.is_some() => "with --precision they count as unpacked",
-            None if packed.read_as().is_some() => "what is trained is wider",
+            None if packed.has_8_bits() => "what is trained is wider",
             None => "what is trained counts as unpacked; --lora leaves them as they are",
         };
         let word = packed.word();

@@ -18,7 +18,6 @@ use tiersim_models::hardware::Hardware;
 use tiersim_workloads::transformer::Work;
 use tiersim_workloads::transformer::format::{Format, Formats};
 use tiersim_workloads::transformer::generation::Generation;
-use tiersim_workloads::transformer::packed::Packed;
 use tiersim_workloads::transformer::training::TrainingRun;
 
 /// The rule that says where weights and card disagree.
@@ -191,7 +190,7 @@ impl Resolver<'_, '_> {
         let all = precision.copied().or(model.format);
         let (mut weights, mut packed) =
             said.weights.map_or((None, model.quantised), RawWeights::parts);
-        match packed.and_then(Packed::read_as) {
+        match packed.and_then(Format::read_as) {
             // What is trained has one format.
             Some(format) if trains => (weights, packed) = (Some(format), None),
             // What is not packed is as wide as what it is multiplied with.
@@ -209,7 +208,7 @@ impl Resolver<'_, '_> {
             );
             return None;
         };
-        let products = packed.and_then(Packed::read_as).unwrap_or(weights);
+        let products = packed.and_then(Format::read_as).unwrap_or(weights);
         if let Some(stored) =
             model.format.filter(|stored| model.bytes.is_some() && *stored != products)
         {

@@ -33,8 +33,7 @@
       };
     };
     var said = function (length) {
-      var bytes = new Uint8Array(calls.memory.buffer, calls.output(), length);
-      return new TextDecoder().decode(bytes.slice());
+      return new TextDecoder().decode(new Uint8Array(calls.memory.buffer, calls.output(), length));
     };
     var call = function (name, bytes) {
       try {
@@ -51,7 +50,7 @@
     };
     var load = function () {
       return WebAssembly.instantiate(kept.module, {}).then(function (made) {
-        calls = (made.instance || made).exports;
+        calls = made.instance.exports;
         return call("load", kept.files);
       });
     };
@@ -64,9 +63,7 @@
         }).then(function (parts) {
           var unpacked = unpacks(parts[0].instance.exports);
           kept = { files: unpacked(bytesOf(message.files)), first: message.first, of: message.of };
-          return WebAssembly.compile(unpacked(new Uint8Array(parts[1])));
-        }).then(function (module) {
-          kept.module = module;
+          kept.module = unpacked(new Uint8Array(parts[1]));
           return load();
         });
       } else {

@@ -53,6 +53,16 @@ impl Format {
         }
     }
 
+    /// The format in which products read packed weights, and compute, where that is as they are
+    /// stored.
+    pub const fn read_as(packed: Packed) -> Option<Format> {
+        match packed {
+            Packed::Nf4 { .. } | Packed::Int4 { .. } | Packed::Mxfp4 => None,
+            Packed::Fp8 => Some(Format::Fp8),
+            Packed::Int8 => Some(Format::Int8),
+        }
+    }
+
     /// PyTorch's name.
     pub const fn dtype(self) -> &'static str {
         match self {
@@ -92,7 +102,7 @@ impl Formats {
 
     /// What products compute in: that of weights, but where those of 8 bits are read as they are.
     pub(crate) fn products(&self) -> Format {
-        self.packed.and_then(Packed::read_as).unwrap_or(self.weights)
+        self.packed.and_then(Format::read_as).unwrap_or(self.weights)
     }
 
     /// One format for all.

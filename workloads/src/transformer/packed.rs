@@ -12,7 +12,6 @@
 //! of gpt-oss the experts alone, as its makers publish them.
 //! A matrix is packed by itself, also where a rank has a part of it.
 
-use super::format::Format;
 use crate::limits::ShapeProblem;
 use serde::Deserialize;
 
@@ -64,7 +63,7 @@ pub const fn group() -> u32 {
 /// Most ops that unpack weights in a pass through a block, one before each product; of so many
 /// experts if it has any.
 pub(crate) fn most_unpacked(packed: Option<Packed>, experts: Option<u128>) -> u128 {
-    match (packed.filter(|packed| packed.read_as().is_none()), experts) {
+    match (packed.filter(|packed| !packed.has_8_bits()), experts) {
         (None, _) => 0,
         (Some(_), None) => 7,
         (Some(_), Some(count)) => 9 + 2 * count,
@@ -81,13 +80,11 @@ impl Packed {
         }
     }
 
-    /// The format in which products read them, and compute, where that is as they are stored.
-    pub const fn read_as(self) -> Option<Format> {
-        match self {
-            Packed::Nf4 { .. } | Packed::Int4 { .. } | Packed::Mxfp4 => None,
-            Packed::Fp8 => Some(Format::Fp8),
-            Packed::Int8 => Some(Format::Int8),
-        }
+    /// Whether products read them as they are, and compute in that: [`Format::read_as`].
+    ///
+    /// [`Format::read_as`]: super::format::Format::read_as
+    pub const fn has_8_bits(self) -> bool {
+        matches!(self, Packed::Fp8 | Packed::Int8)
     }
 
     /// Bytes of so many weights: of 8 bits as many. Of 4 bits ceil(n / 2), and of each of their ceil(n / group) groups a scale of

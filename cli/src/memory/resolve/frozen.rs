@@ -19,7 +19,7 @@ pub(super) fn packed(
         let rule = "what is packed are the matrices of a model";
         return Err(format!("{rule} (found --quantize {found} without --model); say --model"));
     };
-    if !args.inference && packed.read_as().is_some() {
+    if !args.inference && packed.has_8_bits() {
         let rule = "matrices of 8 bits beside wider tables are served, not trained";
         return Err(format!("{rule} (found --quantize {found}); say --inference, or --precision"));
     }
@@ -32,7 +32,7 @@ pub(super) fn packed(
 
 /// How the files of a model store its matrices, where they are used as they are.
 pub(in crate::memory) fn packed_files(args: &MemoryArgs, model: &ModelFiles) -> Option<Packed> {
-    let stays = |packed: &Packed| args.lora.is_some() && packed.read_as().is_none();
+    let stays = |packed: &Packed| args.lora.is_some() && !packed.has_8_bits();
     let unsaid = args.precision.is_none();
     model.quantised.filter(|packed| unsaid && (args.inference || stays(packed)))
 }

@@ -3,7 +3,6 @@
 
 use super::super::compared::{Cell, Row, SHARES};
 use super::*;
-use std::path::Path;
 
 /// The table of a comparison, with the rows of its file that stand out.
 struct Compared {
@@ -62,8 +61,7 @@ fn a_gap_differs_by_the_same_in_both_tables() {
 
 #[test]
 fn the_python_package_calls_the_same_figures_shares() {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../python/src/tiersim/results.py");
-    let Ok(text) = std::fs::read_to_string(file) else { return };
+    let text = include_str!("../../../../python/src/tiersim/results.py");
     let (_, names) = text.split_once("_SHARES = {").expect("the set of names");
     let names = names.split_once('}').expect("its end").0;
     let names: Vec<&str> = names.split('"').skip(1).step_by(2).collect();

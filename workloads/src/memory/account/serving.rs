@@ -54,7 +54,7 @@ pub fn serving(job: &Serving) -> Result<Account, Overflow> {
     let weights = weights(job.params, job.weights, packed, [job.tensor, job.pipeline])?;
     let mut lines = Vec::new();
     let mut visiting = Vec::new();
-    let formula = match packed.map(|(packed, _)| packed.read_as().is_some()) {
+    let formula = match packed.map(|(packed, _)| packed.has_8_bits()) {
         None => "w P / (t p)".to_owned(),
         Some(true) => "a byte of blocks' matrices, w of the rest".to_owned(),
         Some(false) => "4 bits and scales of blocks' matrices, w of the rest".to_owned(),

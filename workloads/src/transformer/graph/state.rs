@@ -276,7 +276,8 @@ impl<'a> State<'a> {
         let bytes = part.bytes(ranks, formats);
         let packed = formats.packed.filter(|_| part.packs);
         let gradient_bytes = parameters * u128::from(formats.gradients.bytes());
-        let format = packed.map_or(formats.weights, |it| it.read_as().unwrap_or(Format::Int8));
+        let format =
+            packed.map_or(formats.weights, |it| Format::read_as(it).unwrap_or(Format::Int8));
         let size = (self.shard(bytes, 3, replicas), format);
         let name = format!("{}.weight", part.name);
         let weight = self.build.object(name, ObjectKind::Weight, size, Some(module));
@@ -298,7 +299,7 @@ impl<'a> State<'a> {
             replicas,
             is_whole: local.iter().all(|t| t.split == Split::Whole && (adapts || !t.product)),
             trains,
-            packed: packed.is_some_and(|packed| packed.read_as().is_none()),
+            packed: packed.is_some_and(|packed| !packed.has_8_bits()),
             adapter: None,
             expert,
             bytes,

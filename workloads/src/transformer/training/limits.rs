@@ -186,7 +186,7 @@ impl Training {
     fn packing(&self, found: &mut Vec<ShapeProblem>) {
         let Some(packed) = self.formats.packed else { return };
         found.extend(packed.problem());
-        if packed.read_as().is_some() {
+        if packed.has_8_bits() {
             let rule = "matrices of 8 bits beside wider tables are served, not trained".to_owned();
             let remedy = "write one precision for all weights";
             found.push(ShapeProblem { field: "formats.weights", rule, remedy });
@@ -315,7 +315,7 @@ impl Training {
             let rule = "eager kernels make the gradients of all experts of a block at once";
             add("update", rule, "choose `after`");
         }
-        let unpacks = self.formats.packed.is_some_and(|packed| packed.read_as().is_none());
+        let unpacks = self.formats.packed.is_some_and(|packed| !packed.has_8_bits());
         if self.lora.is_some() || unpacks {
             add("kernels", "eager kernels of adapters and packed weights are not known", remedy);
         }
