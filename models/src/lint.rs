@@ -13,7 +13,8 @@ use crate::hardware::{Channel, Fact, HBM, Hardware, TierKind};
 use crate::ids::TierId;
 use crate::routes::Routes;
 use crate::units::{Bandwidth, PS_PER_S, Span};
-use pageable::{carried, faster_than_pinned};
+pub use pageable::carried;
+use pageable::faster_than_pinned;
 
 /// Every warning about a machine.
 pub fn lint_hardware(hardware: &Hardware) -> Vec<Warning> {

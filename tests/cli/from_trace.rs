@@ -397,3 +397,33 @@ fn a_real_recording_runs_on_the_machine_that_it_makes() {
     let ran = project.run(&["run", "base.ron", "--no-png", "--out", "base"]).ends_with(0);
     assert!(ran.stderr.contains("from host to device (pageable memory)"), "{}", ran.stderr);
 }
+
+/// On machines with a set of drives: a recording of a slower link makes a machine that is nowhere
+/// faster than its base, and of which no lint has a word to say.
+#[test]
+fn a_slower_link_makes_no_tier_and_no_memory_faster() {
+    let project = Project::shipped();
+    let copies = [law(PINNED, (5.0, 5.0), 0.0), law(BACK, (5.0, 4.0), 0.0)].concat();
+    project.write("t.json", kineto(&copies, 0, &[]));
+    for base in ["dgx-h100", "dgx-a100-80g", "nvme-4x-gen5-bounce"] {
+        let made = ["calibrate", "--from-trace", "t.json", "--base", base, "--name", base, "-q"];
+        project.run(&made).ends_with(0);
+        let spec = format!("hardware-specs/measured/{base}.ron");
+        let of = |spec: &str| {
+            let shown = ["hardware", "show", spec, "--format", "json", "--out", "shown"];
+            project.run(&shown).ends_with(0).json()
+        };
+        let (before, after) = (of(base), of(&spec));
+        let tiers = |machine: &Value| machine["tiers"].as_array().cloned().unwrap();
+        for (old, new) in tiers(&before).iter().zip(&tiers(&after)).skip(1) {
+            let rate = |tier: &Value| tier["access"]["bytes_per_s"].as_u64().unwrap();
+            assert!(rate(new) <= rate(old).min(5_100_000_000), "{base}: {old} -> {new}");
+        }
+        for way in ["read", "write"] {
+            let of = |path: String| amount(&number(&project, &spec, &path).0);
+            let link = format!("links.{}", after["links"][0]["name"].as_str().unwrap());
+            assert!(of(format!("{link}.pageable.{way}")) <= of(format!("{link}.{way}")), "{base}");
+        }
+        project.run(&["check", &spec, "--deny", "warnings"]).ends_with(0);
+    }
+}

@@ -17,6 +17,18 @@ pub enum Source {
     Assumed(String),
 }
 
+impl Source {
+    /// A source of the same kind with other words.
+    pub fn with(&self, words: String) -> Source {
+        match self {
+            Source::Datasheet(_) => Source::Datasheet(words),
+            Source::Measured(_) => Source::Measured(words),
+            Source::Announced(_) => Source::Announced(words),
+            Source::Assumed(_) => Source::Assumed(words),
+        }
+    }
+}
+
 /// One number of a spec with its source, for listings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fact {

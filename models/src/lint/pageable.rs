@@ -30,7 +30,7 @@ fn pageable(hardware: &Hardware, channel: Channel) -> Option<Bandwidth> {
 }
 
 /// What a link carries in one direction: the rate of pinned memory.
-pub(super) fn carried(hardware: &Hardware, channel: Channel) -> Bandwidth {
+pub fn carried(hardware: &Hardware, channel: Channel) -> Bandwidth {
     let pinned = pageable(hardware, channel).and_then(|_| {
         let (name, way) = (&link(hardware, channel).name, direction(channel));
         stated(hardware, &format!("links.{name}.{way}"))

@@ -248,6 +248,58 @@ fn what_depends_on_a_rate_goes_along_with_it() {
 }
 
 #[test]
+fn pageable_memory_that_is_kept_is_no_faster_than_pinned_memory_that_is_told() {
+    let hardware = machine();
+    let slow =
+        [law(PINNED, (0.0, 5.0), &[1 << 26], 9, 0.0), law(BACK, (0.0, 8.0), &[1 << 26], 9, 0.0)];
+    let both = made(&slow.concat(), &hardware);
+    assert_eq!(rate(&both, "links.pcie.pageable.read"), Some(5.0), "20 is kept no more");
+    assert_eq!(rate(&both, "links.pcie.pageable.write"), Some(8.0), "nor is 10");
+    let of = |path: &str| both.told.iter().find(|told| told.path == path).map(|told| &told.source);
+    let why = "that of base, 20 GB/s, brought down to what pinned memory reaches in t.json";
+    assert_eq!(of("links.pcie.pageable.read"), Some(&Source::Assumed(why.to_owned())));
+    // What is below it is kept, and so is the other direction.
+    let one = made(&law(PINNED, (0.0, 21.0), &[1 << 26], 9, 0.0), &hardware);
+    assert_eq!(rate(&one, "links.pcie.pageable.read"), None);
+    let one = made(&slow[0], &hardware);
+    assert_eq!(rate(&one, "links.pcie.pageable.write"), None);
+    // What is told of both stays as it is told, and pinned memory is no slower.
+    let fast = [slow[0].clone(), law(PAGEABLE, (0.0, 6.0), &[1 << 26], 9, 0.0)].concat();
+    let told = made(&fast, &hardware);
+    assert_eq!(rate(&told, "links.pcie.pageable.read"), Some(6.0));
+    assert_eq!(rate(&told, "links.pcie.read"), Some(6.0));
+    // Where the base has none, the other direction is no faster than what is told of it.
+    let mut without = machine();
+    without.links[0].pageable = None;
+    let way = [law(PAGEABLE, (0.0, 12.0), &[1 << 26], 9, 0.0), slow[1].clone()].concat();
+    assert_eq!(rate(&made(&way, &without), "links.pcie.pageable.write"), Some(8.0));
+}
+
+#[test]
+fn numbers_of_a_set_of_drives_are_those_of_one() {
+    let mut hardware = machine();
+    let dram = hardware.tiers[1].clone();
+    let access = Service { setup: Span::from_us(70), rate: Bandwidth::gb_per_s(24) };
+    let kind = TierKind::Nvme;
+    hardware.tiers.push(Tier { name: "nvme".to_owned(), kind, access, ..dram });
+    let mut bus = Link::new("drives", (TierId(1), TierId(2)), [access; 2]);
+    let drives = std::num::NonZeroU32::new(8).expect("above zero");
+    bus.raid0 = Some(tiersim_models::raid0::Raid0 { drives, stripe: Bytes::mib(1) });
+    hardware.links.push(bus);
+    let made = made(&law(PINNED, (5_000.0, 16.0), &sizes(14, 28), 3, 0.0), &hardware);
+    assert_eq!(rate(&made, "tiers.dram.bandwidth"), Some(16.0));
+    assert_eq!(rate(&made, "tiers.nvme.bandwidth"), Some(2.0), "16 of all eight");
+    assert_eq!(rate(&made, "links.drives.read"), None);
+    let of = made.told.iter().find(|told| told.path == "tiers.nvme.bandwidth");
+    let why = "no more than the link to it carries in t.json; for one of 8 drives";
+    assert_eq!(of.map(|told| told.source.text()), Some(why));
+    // A set that is slower than the link stays what it is.
+    hardware.tiers[2].access.rate = Bandwidth::gb_per_s(8);
+    let made = self::made(&law(PINNED, (5_000.0, 16.0), &sizes(14, 28), 3, 0.0), &hardware);
+    assert_eq!(rate(&made, "tiers.nvme.bandwidth"), None);
+}
+
+#[test]
 fn a_machine_that_is_far_off_is_warned_of_and_one_of_the_trace_is_not() {
     let mut hardware = machine();
     let copies = trace(&law(PINNED, (5_000.0, 13.0), &sizes(14, 28), 3, 0.0));

@@ -38,13 +38,7 @@ impl Base<'_> {
     /// The source of a number that is kept: what is true of another device is assumed of this one.
     fn kept(&self, source: &Source) -> Source {
         let text = self.mark() + source.text();
-        match source {
-            _ if self.another => Source::Assumed(text),
-            Source::Datasheet(_) => Source::Datasheet(text),
-            Source::Measured(_) => Source::Measured(text),
-            Source::Announced(_) => Source::Announced(text),
-            Source::Assumed(_) => Source::Assumed(text),
-        }
+        if self.another { Source::Assumed(text) } else { source.with(text) }
     }
 }
 
@@ -91,6 +85,7 @@ pub fn from_trace(
     }
     telling.settle();
     telling.device(profile);
+    telling.of_one_drive();
     let Telling { told, notes, .. } = telling;
     let computes = base.hardware.compute.as_ref().map(|compute| compute.name.clone());
     let device = profile.device.as_ref().map(|device| device.0.clone()).or(computes);

@@ -6,7 +6,8 @@
 
 use super::Telling;
 use tiersim_models::hardware::{Channel, HBM, Link, Tier};
-use tiersim_models::recorded::Value;
+use tiersim_models::lint::carried;
+use tiersim_models::recorded::{Told, Value};
 use tiersim_models::service::Detail;
 use tiersim_models::units::Bandwidth;
 
@@ -17,9 +18,14 @@ impl Telling<'_> {
         for (index, link) in hardware.links.iter().enumerate() {
             let place = format!("links.{}", link.name);
             if self.told.iter().any(|told| told.path.starts_with(&format!("{place}."))) {
-                self.pageable(link, &place);
-                let channels = hardware.channels().filter(|of| of.link.index() == index);
-                channels.for_each(|channel| self.direction(channel, link, &place));
+                let ways = hardware.channels().filter(|of| of.link.index() == index);
+                let ways: Vec<Channel> = ways.collect();
+                let mut pinned = [link.read.rate, link.write.rate];
+                for &way in &ways {
+                    pinned[usize::from(way.evicting)] = carried(hardware, way);
+                }
+                self.pageable(link, &place, pinned);
+                ways.into_iter().for_each(|way| self.direction(way, link, &place));
                 self.total(link, &place);
             }
         }
@@ -35,22 +41,32 @@ impl Telling<'_> {
         if let Value::Rate(rate) = told.value { Some(rate) } else { None }
     }
 
-    /// Both directions have a rate for pageable memory or neither, and pinned memory is no slower.
-    fn pageable(&mut self, link: &Link, place: &str) {
+    /// Both directions have a rate for pageable memory or neither, and pinned memory is no slower:
+    /// what was told stays, and what is kept goes along with it.
+    fn pageable(&mut self, link: &Link, place: &str, pinned: [Bandwidth; 2]) {
         let rates = ["read", "write"].map(|way| self.rate(&format!("{place}.pageable.{way}")));
-        let own = [link.read.rate, link.write.rate];
         for (index, way) in ["read", "write"].into_iter().enumerate() {
-            let path = format!("{place}.{way}");
-            if let (None, None, Some(other)) = (rates[index], link.pageable, rates[1 - index]) {
-                let why = "as the other direction, which the trace shows".to_owned();
-                let rate = Value::Rate(other.min(own[index]));
-                self.follow(format!("{place}.pageable.{way}"), rate, why);
-            }
-            let pinned = self.rate(&path).unwrap_or(own[index]);
-            if let Some(rate) = rates[index].filter(|rate| *rate > pinned) {
-                let why = format!("no less than pageable memory reaches in {}", self.file);
-                self.told.retain(|told| told.path != path);
-                self.follow(path, Value::Rate(rate), why);
+            let (path, pageable) = (format!("{place}.{way}"), format!("{place}.pageable.{way}"));
+            let told = self.rate(&path);
+            let pinned = told.unwrap_or(pinned[index]);
+            let kept = link.pageable.map(|kept| kept[index]);
+            match (rates[index], kept, rates[1 - index]) {
+                (Some(rate), ..) if rate > pinned => {
+                    let why = format!("no less than pageable memory reaches in {}", self.file);
+                    self.told.retain(|told| told.path != path);
+                    self.follow(path, Value::Rate(rate), why);
+                }
+                (None, Some(kept), _) if told.is_some() && kept > pinned => {
+                    let (base, was) = (&self.base.hardware.name, kept.get() as f64 / 1e9);
+                    let reach = format!("what pinned memory reaches in {}", self.file);
+                    let why = format!("that of {base}, {was} GB/s, brought down to {reach}");
+                    self.follow(pageable, Value::Rate(pinned), why);
+                }
+                (None, None, Some(other)) => {
+                    let why = "as the other direction, which the trace shows".to_owned();
+                    self.follow(pageable, Value::Rate(other.min(pinned)), why);
+                }
+                _ => {}
             }
         }
     }
@@ -128,6 +144,27 @@ impl Telling<'_> {
             if let Some(rate) = rates.min().filter(|rate| *rate < access.rate) {
                 let why = format!("no more than the link to it carries in {}", self.file);
                 self.follow(format!("tiers.{name}.bandwidth"), Value::Rate(rate), why);
+            }
+        }
+    }
+
+    /// Numbers of a set of drives as a file has them, which are those of one drive: until here, as
+    /// in the machine, they are of all drives together.
+    pub(super) fn of_one_drive(&mut self) {
+        let hardware = self.base.hardware;
+        for link in &hardware.links {
+            let (Some(set), Some(tier)) = (link.raid0, hardware.tier_of(link.far)) else {
+                continue;
+            };
+            let tier = format!("tiers.{}.bandwidth", hardware.tiers[tier.index()].name);
+            let fields =
+                ["read", "write", "total"].map(|field| format!("links.{}.{field}", link.name));
+            let of_set = |told: &&mut Told| fields.contains(&told.path) || told.path == tier;
+            for Told { value, source, .. } in self.told.iter_mut().filter(of_set) {
+                let Value::Rate(rate) = value else { continue };
+                *rate = set.drive(*rate);
+                let words = source.text().to_owned();
+                *source = source.with(format!("{words}; for one of {} drives", set.drives));
             }
         }
     }
