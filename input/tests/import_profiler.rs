@@ -4,10 +4,11 @@
 //! The real files lie in `../shared/data` beside the checkout; where they are not there, the test
 //! says so and has passed. `tests/count_profiler_trace.py` counts them again.
 
+use crate::round_trips::is_what_is_read_back;
 use std::fs;
 use std::path::{Path, PathBuf};
 use tiersim_input::import::profiler::{Account, Gaps, Imported, import_joined, import_profiler};
-use tiersim_input::trace::{Packing, info, read_trace, write_trace};
+use tiersim_input::trace::info;
 use tiersim_models::workload::{Known, Mode, ObjectKind, Phase, Trace, Unit};
 
 /// A real file, if it is there.
@@ -153,13 +154,7 @@ fn a_real_training_on_a_cpu_is_as_counted() {
 #[test]
 fn an_imported_trace_is_written_and_read_back_equal() {
     let Some(path) = real("kineto/hta_df_index_resolver.json.gz") else { return };
-    let trace = imported(&path, Gaps::Drop).trace;
-    let folder = std::env::temp_dir().join(format!("tiersim-profiler-{}", std::process::id()));
-    write_trace(&trace, &folder, Packing::Gzip).unwrap();
-    let read = read_trace(&folder).unwrap();
-    fs::remove_dir_all(&folder).unwrap();
-    // Modules are numbered anew in the order of their first use; here there are none.
-    assert_eq!(read, trace);
+    is_what_is_read_back("a real trace", &imported(&path, Gaps::Drop).trace);
 }
 
 /// Imports a text.
@@ -319,6 +314,27 @@ fn modules_come_from_recorded_calls() {
     let of: Vec<&str> =
         of.map(|id| id.map_or("", |id| trace.modules[id.index()].as_str())).collect();
     assert_eq!(of, ["Net_0.Linear_0", "Net_0.Linear_1", "Net_0"]);
+}
+
+#[test]
+fn ranges_that_only_hold_others_are_no_modules() {
+    let range = |name: &str, from: f64, span: f64| {
+        format!(
+            r#"{{"ph":"X","cat":"user_annotation","name":"{name}","pid":1,"tid":7,"ts":{from},"dur":{span}}}"#
+        )
+    };
+    let events = [
+        range("outer", 0.0, 50.0),
+        range("held", 2.0, 40.0),
+        range("second", 20.0, 10.0),
+        range("first", 5.0, 10.0),
+        range("nothing", 45.0, 1.0),
+        kernel(1, 7, 6.0, 20, 100.0, 10.0),
+        kernel(2, 7, 21.0, 20, 120.0, 10.0),
+    ];
+    let trace = of_text("ranges", &document(&events)).unwrap().trace;
+    assert_eq!(trace.modules, ["outer.held.first", "outer.held.second"]);
+    is_what_is_read_back("ranges", &trace);
 }
 
 #[test]

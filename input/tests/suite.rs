@@ -22,6 +22,7 @@ mod import_tables;
 mod lint;
 mod op_times;
 mod profiler_answers;
+mod round_trips;
 mod specs;
 mod trace_diff;
 mod trace_folder;

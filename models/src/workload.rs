@@ -419,4 +419,23 @@ impl Trace {
     pub fn tokens_per_step(&self) -> u64 {
         u64::from(self.meta.batch) * u64::from(self.meta.sequence)
     }
+    /// Leaves modules out that neither an object nor an op names, and numbers the others in the
+    /// order in which objects and then ops name them: as they are when a trace that was written is
+    /// read. So a recording and the folder that is imported from it have the same modules.
+    pub fn number_modules(&mut self) {
+        let mut numbers: Vec<Option<ModuleId>> = vec![None; self.modules.len()];
+        let mut names: Vec<Name> = Vec::new();
+        let of_objects = self.objects.iter_mut().map(|object| &mut object.module);
+        let of_ops = self.ops.iter_mut().map(|op| &mut op.module);
+        for module in of_objects.chain(of_ops).flatten() {
+            // A number without a name is a problem of the trace, and stays one.
+            let Some(number) = numbers.get_mut(module.index()) else { continue };
+            let name = &self.modules[module.index()];
+            *module = *number.get_or_insert_with(|| {
+                names.push(name.clone());
+                ModuleId::at(names.len() - 1)
+            });
+        }
+        self.modules = names;
+    }
 }

@@ -22,8 +22,6 @@ use crate::trace::tables::Findings;
 use reading::read_all;
 use std::path::{Path, PathBuf};
 use tiersim_models::diagnostic::Diagnostics;
-use tiersim_models::ids::ModuleId;
-use tiersim_models::workload::Trace;
 
 /// A native trace, and what was seen, inferred and left out on the way to it.
 pub type Imported = crate::import::imported::Imported<Account>;
@@ -83,15 +81,10 @@ pub(super) fn import_devices(
     let mut profiled = Profiled::read(path)?;
     let devices = if wanted.is_none() { profiled.ranks() } else { Vec::new() };
     if devices.is_empty() {
-        let mut alone = profiled.alone(path, gaps, wanted)?;
-        if wanted.is_some() {
-            only_used(&mut alone.trace);
-        }
-        return Ok(alone.in_words());
+        return Ok(profiled.alone(path, gaps, wanted)?.in_words());
     }
     for &device in &devices {
         let mut of = profiled.of_rank(path, None, gaps, Some(device))?;
-        only_used(&mut of.imported.trace);
         // What other ranks did is not left out.
         let account = &mut of.imported.account;
         account.elsewhere = if ranks.is_empty() { profiled.beside(&devices) } else { 0 };
@@ -106,31 +99,6 @@ fn in_words(said: &str, ranks: Imported) -> imported::Imported<String> {
     let mut words = ranks.in_words();
     words.account.insert_str(0, &format!("of one recording {said}\n"));
     words
-}
-
-/// Leaves modules out that nothing of a trace is of: all devices of a file have the same.
-fn only_used(trace: &mut Trace) {
-    let mut used = vec![false; trace.modules.len()];
-    let of_ops = trace.ops.iter().filter_map(|op| op.module);
-    let of_objects = trace.objects.iter().filter_map(|object| object.module);
-    of_ops.chain(of_objects).for_each(|module| used[module.index()] = true);
-    let mut next = 0;
-    let ids: Vec<ModuleId> = used
-        .iter()
-        .map(|&used| {
-            next += u32::from(used);
-            ModuleId(next.saturating_sub(1))
-        })
-        .collect();
-    let mut kept = used.into_iter();
-    trace.modules.retain(|_| kept.next().unwrap_or(false));
-    let renamed = |module: &mut Option<ModuleId>| {
-        if let Some(module) = module {
-            *module = ids[module.index()];
-        }
-    };
-    trace.ops.iter_mut().for_each(|op| renamed(&mut op.module));
-    trace.objects.iter_mut().for_each(|object| renamed(&mut object.module));
 }
 
 /// One trace of all ranks.

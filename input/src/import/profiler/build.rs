@@ -385,7 +385,10 @@ impl<'a> Made<'a> {
             object.freed_after = death.map(|item| op_of[item as usize]);
         }
         let (modules, objects) = (modules.names.clone(), self.objects);
-        (Trace { meta, modules, objects, ops, uses }, op_of)
+        let mut trace = Trace { meta, modules, objects, ops, uses };
+        // Ranges that only hold others are the module of nothing.
+        trace.number_modules();
+        (trace, op_of)
     }
 }
 

@@ -225,7 +225,9 @@ impl<'a> Merging<'a> {
             modules.extend(names.map(|(index, name)| named(number, name, index, "module").into()));
         }
         let meta = meta(self.ranks);
-        Trace { meta, modules, objects, ops: self.ops, uses: self.uses }
+        let mut trace = Trace { meta, modules, objects, ops: self.ops, uses: self.uses };
+        trace.number_modules();
+        trace
     }
 }
 
