@@ -5,7 +5,7 @@
 
 use crate::VERSION;
 use crate::args::Format;
-use crate::output::{Failure, print, stem, write_all};
+use crate::output::{Failure, print, print_exact, stem, write_all};
 use crate::typed::{capacity, share};
 use clap::{ArgAction, Args as ClapArgs};
 use std::path::PathBuf;
@@ -76,7 +76,7 @@ pub(crate) fn allocator(args: &AllocatorArgs) -> Result<(), Failure> {
     write_all(&out, &allocator_artefacts(all, &name)?)?;
     match args.format {
         _ if args.quiet => {}
-        Format::Json => print(&allocator_json(all)?)?,
+        Format::Json => print_exact(&allocator_json(all)?)?,
         Format::Text => {
             let (table, out) = (allocator_text(all), out.display());
             print(&format!("{file}: {table}\nwritten to {out}\n"))?;

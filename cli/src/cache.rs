@@ -5,7 +5,7 @@
 
 use crate::args::Format;
 use crate::block_trace::BlockTraceArgs;
-use crate::output::{Failure, print, stem, write_all, written};
+use crate::output::{Failure, print, print_exact, stem, write_all, written};
 use crate::typed::size;
 use crate::{VERSION, progress};
 use clap::{ArgAction, Args};
@@ -95,7 +95,7 @@ pub(crate) fn cache(args: &CacheArgs) -> Result<(), Failure> {
     write_all(&out, &files)?;
     match args.format {
         _ if args.quiet => Ok(()),
-        Format::Json => print(&cache_json(&record, VERSION)?),
+        Format::Json => print_exact(&cache_json(&record, VERSION)?),
         Format::Text => print(&format!("{}{}\n", cache_text(&record), written(&out, &files))),
     }
 }

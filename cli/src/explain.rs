@@ -4,7 +4,7 @@ mod switches;
 
 use crate::args::{BoundName, Format, Question};
 use crate::folder::Folder;
-use crate::output::{Failure, print, written};
+use crate::output::{Failure, print, print_exact, written};
 use crate::runs::{Instead, read_all, seeded, use_threads};
 use crate::{VERSION, progress};
 use clap::Args;
@@ -105,7 +105,7 @@ fn finished(
     folder.replace(files)?;
     match args.question.format {
         _ if args.question.quiet => Ok(()),
-        Format::Json => print(&json()?),
+        Format::Json => print_exact(&json()?),
         Format::Text => {
             let written = wrapped(&written(&out, files), 80).join("\n");
             print(&format!("{}\n{written}\n", text()))

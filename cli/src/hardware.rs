@@ -3,7 +3,7 @@
 use crate::VERSION;
 use crate::args::Format;
 use crate::messages::say_warnings;
-use crate::output::{Failure, print, write_all, written};
+use crate::output::{Failure, print, print_exact, write_all, written};
 use clap::{Args as ClapArgs, Subcommand};
 use std::path::{Path, PathBuf};
 use tiersim_input::hardware_file::changed::MachineText;
@@ -61,7 +61,7 @@ fn list(format: Format) -> Result<(), Failure> {
         machines.push((machine, if is_shipped(&path) { "embedded" } else { "file" }));
     }
     if format == Format::Json {
-        return print(&hardware_list_json(&machines)?);
+        return print_exact(&hardware_list_json(&machines)?);
     }
     print(&hardware_list(&machines))?;
     match project.specs() {
@@ -82,7 +82,7 @@ fn show(args: &ShowArgs) -> Result<(), Failure> {
             print(&hardware_text(&machine, &routes))?;
             say_warnings(&path.display().to_string(), &lint_hardware(&machine));
         }
-        Format::Json => print(&hardware_json(&machine, &routes)?)?,
+        Format::Json => print_exact(&hardware_json(&machine, &routes)?)?,
     }
     let drawn = drawing(&machine, VERSION);
     let default = || PathBuf::from("out").join(format!("hardware-{}", machine.name));

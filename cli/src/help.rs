@@ -3,7 +3,7 @@
 //! All of it is made from the definitions of the verbs, so it cannot say what they do not do.
 //! Invariant: every verb stands in exactly one group.
 
-use crate::output::{Failure, cannot, print, write_each};
+use crate::output::{Failure, cannot, print, print_exact, write_each};
 use clap::{Args as ClapArgs, Command};
 use clap_complete::Shell;
 use std::path::PathBuf;
@@ -63,14 +63,14 @@ pub(crate) fn grouped(command: Command) -> Command {
 pub(crate) fn completions(args: &CompletionsArgs, mut command: Command) -> Result<(), Failure> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut command, "tiersim", &mut script);
-    print(&String::from_utf8_lossy(&script))
+    print_exact(&String::from_utf8_lossy(&script))
 }
 
 /// Prints the manual, or writes a page of every verb.
 pub(crate) fn man(args: &ManArgs, mut command: Command) -> Result<(), Failure> {
     command.build();
     let Some(folder) = &args.out else {
-        return print(&String::from_utf8_lossy(&page(command)?));
+        return print_exact(&String::from_utf8_lossy(&page(command)?));
     };
     let mut pages = Vec::new();
     let mut left = vec![("tiersim".to_owned(), command)];

@@ -12,7 +12,7 @@ pub(crate) use options::MemoryArgs;
 
 use crate::VERSION;
 use crate::args::Format;
-use crate::output::{Failure, print};
+use crate::output::{Failure, print, print_exact};
 use resolve::{MemoryQuestion, asked};
 use tiersim_models::results::memory_account::Account;
 use tiersim_reports::words::clean;
@@ -39,7 +39,7 @@ pub(crate) fn memory(args: &MemoryArgs) -> Result<(), Failure> {
     }
     match args.format {
         Format::Text => print(&memory_text(&account)),
-        Format::Json => print(&memory_json(&account, VERSION)?),
+        Format::Json => print_exact(&memory_json(&account, VERSION)?),
     }
 }
 
@@ -68,7 +68,7 @@ fn fitted(
     match format {
         Format::Text => print(&memory_fit_text(account, &target, &found))?,
         Format::Json => {
-            print(&memory_fit_json(account, &target, &found, VERSION)?)?;
+            print_exact(&memory_fit_json(account, &target, &found, VERSION)?)?;
         }
     }
     if found.least.is_empty() {
@@ -92,7 +92,7 @@ fn tabled(job: &Training, account: &Account, gpu: &str, format: Format) -> Resul
     let found = switches(job, &target.budget, &pace(job, &target)).map_err(too_large)?;
     match format {
         Format::Text => print(&memory_switches_text(account, &target, &found)),
-        Format::Json => print(&memory_switches_json(account, &target, &found, VERSION)?),
+        Format::Json => print_exact(&memory_switches_json(account, &target, &found, VERSION)?),
     }
 }
 

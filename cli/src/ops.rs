@@ -3,7 +3,7 @@
 
 use crate::VERSION;
 use crate::args::Format;
-use crate::output::{Failure, print, stem, write_all, written};
+use crate::output::{Failure, print, print_exact, stem, write_all, written};
 use clap::{ArgAction, Args};
 use std::path::{Path, PathBuf};
 use tiersim_input::op_table::read_ops;
@@ -87,7 +87,7 @@ pub(crate) fn ops(args: &OpsArgs) -> Result<(), Failure> {
     write_all(&out, &files)?;
     match args.format {
         _ if args.quiet => Ok(()),
-        Format::Json => print(&ops_json(&graded, fit.as_ref(), VERSION)?),
+        Format::Json => print_exact(&ops_json(&graded, fit.as_ref(), VERSION)?),
         Format::Text => {
             let fit =
                 fit.map(|fit| format!("\n{}\n", fit_text(&fit, &graded.table, &compute.name)));
@@ -130,7 +130,7 @@ fn structured(args: &OpsArgs, hardware: &Hardware) -> Result<(), Failure> {
     write_all(&out, &files)?;
     match args.format {
         _ if args.quiet => Ok(()),
-        Format::Json => print(&operators_json(&of, VERSION)?),
+        Format::Json => print_exact(&operators_json(&of, VERSION)?),
         Format::Text => print(&format!("{}{}\n", operators_text(&of), written(&out, &files))),
     }
 }

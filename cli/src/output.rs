@@ -1,10 +1,13 @@
 //! How the command fails, and how it writes files: whole or not at all.
 
-use std::io::{ErrorKind, Write};
+use crate::args::Format;
+use std::fs::File;
+use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::{fmt, fs};
 use tiersim_input::trace::write_new;
 use tiersim_models::diagnostic::Diagnostics;
+use tiersim_models::printed::clean_lines;
 use tiersim_reports::words::clean;
 use tiersim_reports::{Artefact, ChartError};
 use tiersim_sim::run::RunError;
@@ -132,8 +135,22 @@ impl From<Fault> for Failure {
     }
 }
 
-/// Prints to stdout. Nobody is left to print to once `| head` has seen enough: no failure.
+/// Prints for people: what would drive their terminal is shown, not sent.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    print_exact(&clean_lines(text))
+}
+
+/// Prints an answer in the form that was asked for.
+pub(crate) fn print_as(format: Format, text: &str) -> Result<(), Failure> {
+    match format {
+        Format::Text => print(text),
+        Format::Json => print_exact(text),
+    }
+}
+
+/// Prints to stdout for programs, or what is kept as a file. Nobody is left to print to once
+/// `| head` has seen enough: no failure.
+pub(crate) fn print_exact(text: &str) -> Result<(), Failure> {
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(cannot("stdout", &error)),

@@ -8,7 +8,7 @@ use crate::folder::Folder;
 use crate::journal::Counted;
 use crate::lints::{deny_machines, warned};
 use crate::messages::say_warnings;
-use crate::output::{Denied, Failure, print, write, write_all};
+use crate::output::{Denied, Failure, print, print_as, print_exact, write, write_all};
 use crate::points::scenarios;
 use crate::progress;
 use crate::replications::ReplicationArgs;
@@ -162,7 +162,7 @@ pub(crate) fn run(args: &RunArgs, registry: &Registry) -> Result<(), Failure> {
         match args.common.format {
             // Several are one document, so nothing of it is printed before all of it is there.
             Format::Json if several => summaries.push(said),
-            Format::Json | Format::Text => print(&said)?,
+            Format::Json | Format::Text => print_as(args.common.format, &said)?,
         }
         if args.log.is_some() {
             print(&step_log_text(&record))?;
@@ -172,7 +172,7 @@ pub(crate) fn run(args: &RunArgs, registry: &Registry) -> Result<(), Failure> {
     }
     if !summaries.is_empty() && !args.common.quiet {
         let summaries: Vec<&str> = summaries.iter().map(|summary| summary.trim_end()).collect();
-        print(&format!("[\n{}\n]\n", summaries.join(",\n")))?;
+        print_exact(&format!("[\n{}\n]\n", summaries.join(",\n")))?;
     }
     expect_none(failed, denied)
 }
@@ -266,7 +266,7 @@ pub(crate) fn hints(args: &HintsArgs, registry: &Registry) -> Result<(), Failure
         }
         _ => write(&path, text.as_bytes())?,
     }
-    print(&text)
+    print_exact(&text)
 }
 
 /// The file's name in an output folder.

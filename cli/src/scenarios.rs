@@ -1,7 +1,7 @@
 //! `scenario`: what ships to start from, by name.
 
 use crate::args::Format;
-use crate::output::{Failure, print};
+use crate::output::{Failure, print, print_exact};
 use clap::{Args as ClapArgs, Subcommand};
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -59,7 +59,7 @@ fn list(format: Format) -> Result<(), Failure> {
         Format::Json => {
             let object = |(name, about): &(&str, String)| json!({ "name": name, "about": about });
             let all: Vec<_> = all.iter().map(object).collect();
-            print(&format!("{:#}\n", json!(all)))
+            print_exact(&format!("{:#}\n", json!(all)))
         }
     }
 }
@@ -72,5 +72,5 @@ fn show(named: &Path) -> Result<(), Failure> {
         let remedy = choices(&name, &known);
         return Err(Failure::Input(format!("{name:?}: no scenario of this name; {remedy}")));
     }
-    print(&read_text(&path)?)
+    print_exact(&read_text(&path)?)
 }

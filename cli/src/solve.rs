@@ -8,7 +8,7 @@ mod trials;
 use crate::VERSION;
 use crate::args::{Format, Question};
 use crate::folder::Folder;
-use crate::output::{Failure, print, written};
+use crate::output::{Failure, print, print_exact, written};
 use crate::progress::{self, Progress};
 use clap::Args as ClapArgs;
 use question::{Asking, Sought};
@@ -84,7 +84,7 @@ pub(crate) fn solve(args: &SolveArgs, registry: &Registry) -> Result<(), Failure
     folder.replace(&files)?;
     match (args.question.quiet, args.question.format) {
         (true, _) => Ok(()),
-        (false, Format::Json) => print(&solved_json(&found, VERSION)?),
+        (false, Format::Json) => print_exact(&solved_json(&found, VERSION)?),
         (false, Format::Text) => {
             let written = wrapped(&written(&out, &files), 80).join("\n");
             print(&format!("{}\n{written}\n", solved_text(&found, VERSION)))

@@ -10,7 +10,7 @@ use crate::emit::emit;
 use crate::folder::Folder;
 use crate::journal::{Checksum, Head, JOURNAL, Known, Points, Taken, note_damaged, read};
 use crate::lints::{deny_machines, warned};
-use crate::output::{Failure, print};
+use crate::output::{Failure, print, print_as, print_exact};
 use crate::replications::ReplicationArgs;
 use crate::runs::{expect_none, named, options, overrides, read_runs, run_one, use_threads};
 use crate::{VERSION, progress};
@@ -236,7 +236,7 @@ impl Ending<'_> {
         drop(ready);
         let said = emit(&record, common, folder, Vec::new())?;
         written()?;
-        print(&said)?;
+        print_as(common.format, &said)?;
         expect_none(failed, warned(&record, common))
     }
 }
@@ -272,7 +272,7 @@ pub(crate) fn sweep(args: &SweepArgs, registry: &Registry) -> Result<(), Failure
                 let shard = json!({ "index": index, "of": of });
                 let all =
                     json!({ "shard": shard, "ran": wanted, "cases": cases, "journal": place });
-                print(&pretty(&all)?)
+                print_exact(&pretty(&all)?)
             }
         };
     }

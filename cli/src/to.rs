@@ -6,7 +6,7 @@
 use crate::args::{assignment, scenario};
 use crate::hardware::machine;
 use crate::messages::{say_lines, say_note, say_warnings};
-use crate::output::{Failure, print};
+use crate::output::{Failure, print_exact};
 use crate::runs::feasible;
 use clap::{Args, Subcommand};
 use std::path::{Path, PathBuf};
@@ -115,7 +115,7 @@ pub(crate) fn to(args: &ToArgs, registry: &Registry) -> Result<(), Failure> {
     };
     say_warnings(&scenario.name, &scenario.warnings);
     report(&scenario.name, &back);
-    print(&back.text)
+    print_exact(&back.text)
 }
 
 /// A map is of the modules of the trace, and of the memory that the case may use.

@@ -3,7 +3,7 @@
 use crate::VERSION;
 use crate::any_trace::any_trace;
 use crate::args::Format;
-use crate::output::{Failure, print};
+use crate::output::{Failure, print, print_exact};
 use clap::Args as ClapArgs;
 use std::path::PathBuf;
 use tiersim_input::trace::diff::{Printed, trace_diff};
@@ -32,7 +32,7 @@ pub(crate) fn diff(args: &DiffArgs) -> Result<(), Failure> {
     let [a, b] = [&args.a, &args.b].map(|path| path.display().to_string());
     match args.format {
         Format::Text => print(&format!("A: {a}\nB: {b}\n{diff}"))?,
-        Format::Json => print(&pretty(&Printed::of(VERSION, a, b, &diff))?)?,
+        Format::Json => print_exact(&pretty(&Printed::of(VERSION, a, b, &diff))?)?,
     }
     if diff.equal { Ok(()) } else { Err(Failure::Expectation(vec![diff.verdict])) }
 }

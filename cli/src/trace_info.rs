@@ -4,7 +4,7 @@ use crate::VERSION;
 use crate::any_trace::device_trace;
 use crate::args::Format;
 use crate::kept::{keeps, keeps_trace};
-use crate::output::{Failure, print, write_all, written};
+use crate::output::{Failure, print, print_exact, write_all, written};
 use clap::Args;
 use std::path::{Path, PathBuf};
 use tiersim_input::file_kind::FileKind;
@@ -87,6 +87,6 @@ fn told(
     }
     match args.format {
         Format::Text => print(&format!("{}{end}", text())),
-        Format::Json => print(&json()?),
+        Format::Json => print_exact(&json()?),
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::VERSION;
 use crate::args::Format;
-use crate::output::{Failure, print};
+use crate::output::{Failure, print_as};
 use crate::typed::{capacity, share};
 use clap::{Args as ClapArgs, ValueEnum};
 use std::path::PathBuf;
@@ -65,10 +65,11 @@ pub(crate) fn memory(args: &TraceMemoryArgs) -> Result<(), Failure> {
     let found = trace_memory(&workload, &spec, args.capacity.map(Bytes::new));
     let found =
         found.map_err(|problem| Failure::Input(format!("{}: {problem}", args.trace.display())))?;
-    print(&match args.format {
+    let text = match args.format {
         Format::Text => trace_memory_text(&found),
         Format::Json => trace_memory_json(&found, VERSION)?,
-    })?;
+    };
+    print_as(args.format, &text)?;
     let mut failed = Vec::new();
     if let (Err(_), Some(bytes)) = (&found.served, args.capacity) {
         let (bytes, least) = (Bytes::new(bytes), found.least.bytes);

@@ -365,6 +365,26 @@ fn numbers_and_names_that_are_no_json_are_mended() {
 }
 
 #[test]
+fn names_of_devices_and_files_drive_no_terminal() {
+    let events = [kernel(1, 7, 10.0, 20, 100.0, 10.0)];
+    let device = r#"{"id": 0, "name": "A\u001b[31m\nGPU\u202e 3000", "totalGlobalMem": 1}"#;
+    let text = document(&events)
+        .replace("\"traceEvents\"", &format!("\"deviceProperties\": [{device}], \"traceEvents\""));
+    let Imported { trace, account } = of_text("a\u{1b}b", &text).unwrap();
+    assert_eq!(trace.meta.recorded.on, "device 0 (A [31m GPU  3000)");
+    assert_eq!(trace.meta.name, "a\u{fffd}b");
+    let said = account.to_string();
+    assert!(!said.contains(['\u{1b}', '\u{202e}']), "{said}");
+    // What a trace says of itself may be anything.
+    let mut odd = trace;
+    odd.meta.about = "two\nlines \u{1b}[2J".to_owned();
+    odd.meta.precision = "\u{9b}31m".to_owned();
+    let shown = info(&odd).to_string();
+    assert!(shown.starts_with("a\u{fffd}b: two lines \u{fffd}[2J\nrecorded: "), "{shown}");
+    assert!(shown.contains("\u{fffd}31m, batch 1 x 1 tokens"), "{shown}");
+}
+
+#[test]
 fn a_real_pair_is_joined_with_its_execution_trace() {
     let (Some(profile), Some(execution)) = (
         real("gpt2-train-cpu/kineto.pt.trace.json.gz"),

@@ -24,6 +24,7 @@ pub mod nodes;
 pub mod op_times;
 pub mod outstanding;
 mod pricing;
+pub mod printed;
 pub mod raid0;
 pub mod random;
 pub mod recorded;

@@ -10,6 +10,7 @@ mod order;
 
 use crate::collective::{Collective, MAX_COLLECTIVE, MAX_GROUP};
 use crate::ids::{ModuleId, RankId};
+use crate::printed::is_printable;
 use crate::workload::{Mode, Object, Op, Statistics, Table, Trace, TraceProblem, Unit};
 use std::collections::BTreeMap;
 
@@ -161,8 +162,10 @@ fn text_rule(what: &str, text: &str, add: &mut impl FnMut(String, &'static str))
     } else if text.len() > MAX_NAME_BYTES {
         let found = format!("a {what} of {} bytes, {:?}...", text.len(), shown(text));
         add(found, "shorten it to 256 bytes");
-    } else if text.chars().any(char::is_control) {
-        add(format!("a control character in {what} {text:?}"), "use printable characters");
+    } else if !is_printable(text) {
+        let control = text.chars().any(char::is_control);
+        let found = if control { "a control character" } else { "an invisible character" };
+        add(format!("{found} in {what} {text:?}"), "use printable characters");
     }
 }
 

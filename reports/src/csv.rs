@@ -3,13 +3,13 @@
 //! Column names carry the unit, and the tier, channel or link after a dot. A cell that a case does
 //! not have is empty. Spreadsheets run a cell that starts with `=`, `+`, `-` or `@` as a formula,
 //! and names come from somebody else's trace, so such a cell is led by an apostrophe unless it is a
-//! number.
+//! number. What would not be seen in a cell is shown, as everywhere.
 
 use crate::contest::{lookahead_word, ranks};
 use crate::csv_columns::{Cell, Columns, float, optional, per_step};
 use crate::economics_summary::confidence;
 use crate::places::{channels, link_channels, tiers};
-use crate::words::oom_reason;
+use crate::words::{clean, oom_reason};
 use crate::{ChartError, replications, served, split, uncertainty};
 use std::io::Write;
 use tiersim_models::results::economics::Basis;
@@ -131,11 +131,12 @@ pub(crate) fn busiest(figures: &Figures, channels: &[usize]) -> f64 {
 }
 
 pub(crate) fn guarded(cell: &str) -> String {
-    let formula = cell.starts_with(['=', '+', '-', '@', '\t', '\r']);
+    let cell = clean(cell);
+    let formula = cell.starts_with(['=', '+', '-', '@']);
     // `parse` also accepts words such as `-inf`.
     let numeric = cell.chars().all(|c| c.is_ascii_digit() || "+-.eE".contains(c))
         && cell.parse::<f64>().is_ok();
-    if formula && !numeric { format!("'{cell}") } else { cell.to_owned() }
+    if formula && !numeric { format!("'{cell}") } else { cell }
 }
 
 #[cfg(test)]
@@ -149,7 +150,8 @@ mod tests {
             ("@SUM(A1)", "'@SUM(A1)"),
             ("+1+1", "'+1+1"),
             ("-inf", "'-inf"),
-            ("\t=1", "'\t=1"),
+            ("\t=1", "�=1"),
+            ("\u{1b}[2J\n\u{202e}x", "�[2J��x"),
             ("-1.5e3", "-1.5e3"),
             ("lru", "lru"),
         ] {

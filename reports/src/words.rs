@@ -1,9 +1,8 @@
 //! Words and numbers for people: cleaned names, shortened text, figures with sensible digits.
 //!
-//! A trace comes from somewhere else, so a name in it may hold an escape sequence for the
-//! terminal, a control character that XML forbids, or a mark that reverses the text after it.
-//! Invariant: what [`clean`] returns prints left to right, on one line, and is legal XML text.
+//! Invariant: what is shortened or escaped here is cleaned.
 
+pub use tiersim_models::printed::clean;
 use tiersim_models::results::{AxisValue, OutOfMemory};
 
 /// Of a name that is too long so many characters at its end stay: points of a sweep differ there.
@@ -14,17 +13,6 @@ pub fn what_fits(machine: &str) -> String {
     // The name of a machine that a scenario changed cannot be typed.
     let machine = if machine.contains(char::is_whitespace) { "MACHINE" } else { machine };
     format!("what fits: tiersim memory --model NAME ... --fit {}", clean(machine))
-}
-
-/// `text` with every control character, bidirectional mark and invisible character replaced by
-/// U+FFFD, so that a reader sees that something was there.
-pub fn clean(text: &str) -> String {
-    let hidden = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{061C}' | '\u{180E}' | '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}')
-            || matches!(c, '\u{2060}'..='\u{206F}' | '\u{FEFF}' | '\u{FFF0}'..='\u{FFFF}')
-    };
-    text.chars().map(|c| if hidden(c) { '\u{FFFD}' } else { c }).collect()
 }
 
 /// `text` cleaned, and nothing but text within an element or an attribute of XML or HTML.

@@ -264,3 +264,43 @@ fn requests_are_counted_and_files_of_no_kind_are_said_to_be_none() {
     let ran = project.run(&["trace", "info", "notes.txt"]).ends_with(2);
     ran.says(&["a recording is wanted here, and what this is cannot be told"]);
 }
+
+/// Names in a recording that would drive a terminal, and turn text around.
+#[test]
+fn what_a_recording_says_drives_no_terminal_and_breaks_no_table() {
+    let project = Project::shipped();
+    let text = fs::read_to_string(shipped(SMALL)).unwrap();
+    let head = "\"traceEvents\"";
+    let device = r#""deviceProperties": [{"id": 0, "name": "GPU\u001b[2J\u202e\n3000"}], "#;
+    assert_eq!(text.matches(head).count(), 1);
+    project.write("a\u{1b}[31m\nb.json", text.replace(head, &format!("{device}{head}")));
+    let odd = "a\u{1b}[31m\nb.json";
+    for args in [
+        &["trace", "import", odd, "--out", "T"][..],
+        &["trace", "info", odd],
+        &["trace", "info", "T"],
+        &["trace", "diff", odd, "T"],
+        &["trace", "info", odd, "--out", "out\u{1b}[31m"],
+    ] {
+        let ran = project.run(args).ends_with(0);
+        let hidden = |c: char| c.is_control() && c != '\n' || c == '\u{202e}';
+        assert!(!ran.stdout.contains(hidden), "{args:?}: {:?}", ran.stdout);
+    }
+    // A trace may be called anything.
+    let header = project.text("T/trace.ron");
+    let (start, rest) = header.split_once("name: \"").unwrap();
+    let (_, rest) = rest.split_once('"').unwrap();
+    let named = format!("{start}name: \"x\\u{{1b}}[31m\\ny\\u{{202e}}\"{rest}");
+    project.write("T/trace.ron", named);
+    let shown = project.run(&["trace", "info", "T"]).ends_with(0).stdout;
+    assert!(shown.starts_with("x�[31m�y�: Imported from"), "{shown:?}");
+    let case = r#"Scenario(schema: 2, about: "a", hardware: "h100-sxm-pcie5", seed: 1,
+        workload: Trace(path: "T", time: recorded(), repeat: 1),
+        policies: [(name: "all", policy: AllHbm), (name: "unified", policy: UnifiedMemory())])"#;
+    project.write("case.ron", case);
+    project.run(&["run", "case.ron", "--no-png", "--out", "o"]).ends_with(0);
+    let table = project.text("o/results.csv");
+    assert!(table.contains("x�[31m�y�"), "the workload is named in it");
+    assert!(!table.contains(['\u{1b}', '\u{202e}']));
+    assert_eq!(table.lines().count(), 3, "a line for each case");
+}

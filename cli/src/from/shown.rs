@@ -4,7 +4,7 @@
 
 use crate::check::checked;
 use crate::new::{measured, report, settings_text};
-use crate::output::{Failure, print};
+use crate::output::{Failure, print, print_exact};
 use crate::runs::{RunArgs, run};
 use clap::{Parser, ValueEnum};
 use std::path::{Path, PathBuf};
@@ -92,7 +92,7 @@ pub(super) fn shown(
     hand(Path::new(&path), scenario.clone().into_bytes());
     checked(Path::new(&path), registry)
         .map_err(|said| of_settings(said, stem, Path::new(&path), &scenario))?;
-    print(&scenario)?;
+    print_exact(&scenario)?;
     if no_run {
         return Ok(());
     }

@@ -12,7 +12,7 @@ pub(super) mod graph;
 pub(super) mod nodes;
 
 use crate::import::groups::{Words, listed};
-use crate::import::names::Names;
+use crate::import::names::{Names, told};
 use crate::import::stream::{opened, refused};
 use crate::trace::tables::{Findings, ReadBudget};
 use nodes::{Node, NodeSeed};
@@ -199,7 +199,7 @@ impl<'de> Visitor<'de> for Document<'_> {
         while let Some(key) = map.next_key::<String>()? {
             match key.as_str() {
                 "nodes" => map.next_value_seed(Nodes(&mut *self.0, self.1))?,
-                "schema" => self.0.schema = map.next_value()?,
+                "schema" => self.0.schema = told(&map.next_value::<String>()?),
                 _ => drop(map.next_value::<IgnoredAny>()?),
             }
         }

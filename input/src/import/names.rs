@@ -2,11 +2,11 @@
 //!
 //! Kernels of templates have names of several thousand bytes, repeated in every event; a trace
 //! keeps the first 256.
-//! Invariant: a name that is kept can stand in a trace: not empty, short enough, without control
-//! characters.
+//! Invariant: a name that is kept can stand in a trace: not empty, short enough, printable.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use tiersim_models::printed::is_printable;
 use tiersim_models::trace_rules::MAX_NAME_BYTES;
 
 /// Names by number.
@@ -57,15 +57,21 @@ pub(super) fn cut(text: &str) -> &str {
     &text[..end]
 }
 
+/// As much as is kept of what a recording says of itself, such as the name of its device.
+pub(super) fn told(text: &str) -> String {
+    if text.is_empty() { String::new() } else { shortened(text).into_owned() }
+}
+
 /// As much of a name as a trace keeps.
 fn shortened(name: &str) -> std::borrow::Cow<'_, str> {
     let name = cut(name);
     if name.is_empty() {
         return "(no name)".into();
     }
-    if name.chars().any(char::is_control) {
-        // Control characters of two bytes become one: the name stays short.
-        return name.replace(char::is_control, " ").into();
+    if !is_printable(name) {
+        // What is hidden takes a byte or more, and a space one: the name stays short.
+        let shown = |c: char| if is_printable(c.encode_utf8(&mut [0; 4])) { c } else { ' ' };
+        return name.chars().map(shown).collect::<String>().into();
     }
     name.into()
 }
@@ -84,6 +90,8 @@ mod tests {
         assert_eq!(names.get(long).len(), 256);
         let (odd, _) = names.id("a\nb");
         assert_eq!(names.get(odd), "a b");
+        let (turned, _) = names.id("a\u{202e}b");
+        assert_eq!(names.get(turned), "a b");
         let (none, _) = names.id("");
         assert_eq!(names.get(none), "(no name)");
     }

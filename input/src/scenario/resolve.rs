@@ -27,6 +27,7 @@ use tiersim_models::allocator::AllocatorSpec;
 use tiersim_models::diagnostic::Diagnostics;
 use tiersim_models::hardware::{Fact, HBM, Hardware, Source};
 use tiersim_models::hidden::Hidden;
+use tiersim_models::printed::is_printable;
 use tiersim_models::runtime::Runtime;
 use tiersim_policies::entry::Entry;
 use tiersim_policies::numa::NumaConfig;
@@ -412,5 +413,5 @@ impl Resolver<'_, '_> {
 
 /// Whether a text is a name that charts, tables and every point of a sweep can carry.
 pub(crate) fn is_name(text: &str) -> bool {
-    !text.trim().is_empty() && text.len() <= 80 && !text.chars().any(char::is_control)
+    !text.trim().is_empty() && text.len() <= 80 && is_printable(text)
 }

@@ -17,6 +17,7 @@ use objects::{ObjectsDiff, objects};
 use ops::{OpsDiff, ops};
 use serde::Serialize;
 use std::fmt;
+use tiersim_models::printed::clean;
 use tiersim_models::workload::{Trace, TraceMeta};
 
 /// In what two traces, A and B, differ.
@@ -119,8 +120,9 @@ fn change(Pair { a, b }: Pair<u128>) -> String {
 
 /// As much of a name as a column of a table has.
 fn short(name: &str) -> String {
+    let name = clean(name);
     if name.chars().count() <= 40 {
-        return name.to_owned();
+        return name;
     }
     name.chars().take(37).chain("...".chars()).collect()
 }

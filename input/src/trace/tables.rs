@@ -14,6 +14,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use tiersim_models::diagnostic::{Diagnostic, Diagnostics, Place};
+use tiersim_models::printed::clean;
 use tiersim_models::workload::{Trace, TraceProblem};
 
 /// The longest line of a table.
@@ -225,7 +226,7 @@ impl Source {
 /// A file's name in small letters, without the ending of what packs it.
 pub(crate) fn unpacked_name(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
-    name.strip_suffix(".gz").or(name.strip_suffix(".zst")).unwrap_or(&name).to_owned()
+    clean(name.strip_suffix(".gz").or(name.strip_suffix(".zst")).unwrap_or(&name))
 }
 
 /// What a file holds, unpacked if its name ends in `.gz` or `.zst` or it begins so, and how many bytes

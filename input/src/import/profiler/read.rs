@@ -6,6 +6,7 @@
 use super::events::Event;
 use super::tables::Tables;
 use super::values::{Ranks, Whole, Word, some_of};
+use crate::import::names::told;
 use crate::import::repaired::Passed;
 use crate::import::stream::{opened, refused};
 use crate::trace::tables::ReadBudget;
@@ -97,7 +98,7 @@ impl<'de> Visitor<'de> for Document<'_> {
                 "deviceProperties" => {
                     for device in map.next_value::<Vec<Device>>()?.into_iter().take(64) {
                         let bytes = device.memory.and_then(|memory| u64::try_from(memory.0?).ok());
-                        tables.devices.insert(device.id, (device.name, bytes));
+                        tables.devices.insert(device.id, (told(&device.name), bytes));
                     }
                 }
                 "distributedInfo" => {

@@ -2,6 +2,7 @@
 
 use super::{OpsInfo, PhaseInfo, StepInfo, TraceInfo};
 use std::fmt;
+use tiersim_models::printed::clean;
 use tiersim_models::units::shown::{of_sizes, three_digits};
 
 /// How many modules the text lists.
@@ -22,12 +23,13 @@ impl fmt::Display for OpsInfo {
 
 impl fmt::Display for TraceInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}: {}", self.name, self.about)?;
+        // What a trace says of itself may hold anything, as the program did that wrote it.
+        writeln!(f, "{}: {}", clean(&self.name), clean(&self.about.replace('\n', " ")))?;
         let said = [&self.how, &self.when, &self.on].map(String::as_str);
         let said: Vec<&str> = said.into_iter().filter(|part| !part.is_empty()).collect();
-        writeln!(f, "recorded: {}", said.join("; "))?;
+        writeln!(f, "recorded: {}", clean(&said.join("; ")))?;
         let (batch, sequence) = (self.batch, self.sequence);
-        writeln!(f, "{}, batch {batch} x {sequence} tokens", self.precision)?;
+        writeln!(f, "{}, batch {batch} x {sequence} tokens", clean(&self.precision))?;
         let (ops, objects, uses) = (self.ops, self.objects, self.uses);
         writeln!(f, "{ops} ops, {objects} objects, {uses} uses, {} steps", self.steps.len())?;
         if self.inferred_uses + self.unknown_uses > 0 {
@@ -56,7 +58,8 @@ impl fmt::Display for TraceInfo {
         }
         let peak = &self.peak;
         write!(f, "\npeak: {:.1} MiB ({} bytes) alive", mib(peak.bytes), peak.bytes)?;
-        writeln!(f, " at op {} ({}, step {}, {})", peak.op, peak.name, peak.step, peak.phase)?;
+        let name = clean(&peak.name);
+        writeln!(f, " at op {} ({name}, step {}, {})", peak.op, peak.step, peak.phase)?;
         let reuse = &self.reuse;
         write!(f, "used again: {} of {uses} uses, after other objects of", reuse.again)?;
         let (unit, size) = of_sizes(reuse.bytes_most as f64);
@@ -67,7 +70,7 @@ impl fmt::Display for TraceInfo {
         writeln!(f, "\nmodule                                    MiB persistent  MiB passing")?;
         for m in self.modules.iter().take(TOP_MODULES) {
             let (kept, passing) = (mib(m.persistent_bytes), mib(m.passing_bytes));
-            writeln!(f, "{:<40} {kept:>15.1} {passing:>12.1}", m.module)?;
+            writeln!(f, "{:<40} {kept:>15.1} {passing:>12.1}", clean(&m.module))?;
         }
         let more = self.modules.len().saturating_sub(TOP_MODULES);
         if more > 0 {

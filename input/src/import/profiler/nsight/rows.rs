@@ -11,6 +11,7 @@ use super::super::tables::{Kind, Range, Source, Tables};
 use super::super::values::Id;
 use super::database::{Cells, Database};
 use super::words::{self, Words};
+use crate::import::names::told;
 use crate::trace::tables::ReadBudget;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -179,6 +180,7 @@ impl Reading {
         database.rows(GPUS, &["id", "name", "totalMemory"], |cells| {
             let memory = cells.number(2).and_then(|bytes| u64::try_from(bytes).ok());
             let name = cells.text(1).unwrap_or_default().chars().take(64).collect::<String>();
+            let name = told(&name);
             if let Some(id) = cells.number(0).filter(|_| gpus.len() < 64) {
                 gpus.insert(id, (name, memory.filter(|&bytes| bytes > 0)));
             }
