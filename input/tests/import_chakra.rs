@@ -121,6 +121,17 @@ fn an_op_waits_for_its_data_and_for_who_started_it() {
 }
 
 #[test]
+fn sizes_that_are_none_are_left_out_and_counted() {
+    // -1 as `sint64_val`, which is field 17: zigzag has it as 1.
+    let negative = held(10, &[held(1, b"tensor_size"), vec![0x88, 1, 1]].concat());
+    let Imported { trace, account } =
+        of("sizes", &[node(1, 4, 5, &[], &[negative]), node(2, 4, 5, &[1], &[])]);
+    assert_eq!((account.sizeless, trace.ops.len()), (1, 2));
+    assert_eq!(trace.ops[0].bytes, Bytes::ZERO);
+    assert!(account.to_string().contains("left out: 1 sizes that are no number of bytes"));
+}
+
+#[test]
 fn what_goes_over_the_network_and_to_memory_is_that() {
     let size = |bytes| attribute("comm_size", bytes);
     let Imported { trace, account } = of(

@@ -436,3 +436,30 @@ fn real_pairs_of_an_old_schema_are_joined_by_order_and_name() {
     }
     fs::remove_dir_all(&folder).unwrap();
 }
+
+#[test]
+fn what_says_no_usable_time_or_size_is_left_out_and_counted() {
+    let copy = |id: u32, said: &str| {
+        format!(
+            r#"{{"ph":"X","cat":"gpu_memcpy","name":"Memcpy HtoD (Pinned -> Device)","pid":0,"tid":20,"ts":{id}00,"dur":5,"args":{{"stream":20,"device":0,"correlation":{id}{said}}}}}"#
+        )
+    };
+    let events = [
+        kernel(1, 7, 10.0, 20, 100.0, 10.0),
+        kernel(2, 7, 20.0, 20, 120.0, -10.0),
+        copy(3, r#","bytes":4096"#),
+        copy(4, r#","bytes":-4096"#),
+        copy(5, r#","bytes":5.7"#),
+        copy(6, r#","bytes":9223372036854775808"#),
+        copy(7, r#","bytes":"a few""#),
+        // It does not say any.
+        copy(8, ""),
+    ];
+    let Imported { trace, account } = of_text("left-out", &document(&events)).unwrap();
+    assert_eq!((account.timeless, account.sizeless), (1, 4));
+    assert_eq!((account.kernels.0, copies(&account, "HtoD")), (1, (2, 4096)));
+    let said = account.to_string();
+    assert!(said.contains("  1 events without a usable time, left out"), "{said}");
+    assert!(said.contains("  4 copies and fills whose bytes cannot be read, left out"), "{said}");
+    assert_eq!(trace.ops.iter().filter(|op| op.unit == Unit::Device).count(), 3);
+}

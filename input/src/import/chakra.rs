@@ -68,6 +68,8 @@ pub struct Account {
     pub timed: u64,
     /// Lists of tensors that could not be read.
     pub unread: u64,
+    /// Sizes that are no number of bytes.
+    pub sizeless: u64,
     /// Objects and their bytes.
     pub objects: (u64, u64),
     /// Of these, such as persist.
@@ -101,8 +103,13 @@ impl fmt::Display for Account {
             )?;
             writeln!(f, "  control dependencies that data dependencies contradict")?;
         }
-        if self.unread > 0 {
-            writeln!(f, "  {} lists of tensors that are none", self.unread)?;
+        for (count, what) in [
+            (self.unread, "lists of tensors that are none"),
+            (self.sizeless, "sizes that are no number of bytes"),
+        ] {
+            if count > 0 {
+                writeln!(f, "left out: {count} {what}")?;
+            }
         }
         let own = network - self.collectives;
         if own > 0 {

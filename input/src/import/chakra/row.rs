@@ -68,10 +68,12 @@ impl Row {
         let (name, named) = names.id(&from.name);
         let node = tensors(from, work, names, account);
         let node = node.map(|node| Box::new(Node { name, ..node }));
-        let size = match work {
-            Work::Network(..) => from.number("comm_size"),
-            _ => from.number("tensor_size"),
+        let size_of = match work {
+            Work::Network(..) => "comm_size",
+            _ => "tensor_size",
         };
+        let size = from.number(size_of);
+        account.sizeless += u64::from(size.is_none() && from.said().value(size_of).is_some());
         let given = |name: &str| from.number(name).is_some_and(|number| number > 0);
         let row = Row {
             name,

@@ -21,6 +21,8 @@ pub struct Account {
     pub mended: u64,
     /// Events without a usable time.
     pub timeless: u64,
+    /// Copies and fills whose bytes cannot be read.
+    pub sizeless: u64,
     /// Whether the trace is of a device; else of the host's threads.
     pub device: Option<String>,
     /// Kernels (or pieces of ops on the host) and their time in ps.
@@ -231,6 +233,7 @@ impl Account {
             (self.processes, "activities of other processes, left out"),
             (self.other_memory, "allocator events of other memory, left out"),
             (self.timeless, "events without a usable time, left out"),
+            (self.sizeless, "copies and fills whose bytes cannot be read, left out"),
             (self.mended, "places that were no JSON, mended"),
         ] {
             if count > 0 {

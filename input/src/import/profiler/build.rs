@@ -48,9 +48,15 @@ pub(super) fn build(
     };
     if items.list.is_empty() {
         let rule = "a trace of the PyTorch profiler holds kernels, copies or ops that ran";
-        let found = format!("{} events, none of which is any of these", tables.events);
-        let remedy = "profile with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]";
-        return Err(Diagnostics::one(path, None, rule, found, remedy));
+        return Err(match nothing(tables) {
+            Some(found) => Diagnostics::one(path, None, rule, found, "check what wrote the file"),
+            None => {
+                let found = format!("{} events, none of which is any of these", tables.events);
+                let remedy =
+                    "profile with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]";
+                Diagnostics::one(path, None, rule, found, remedy)
+            }
+        });
     }
     let steps = Steps::new(tables, &host, &items.list);
     let order = order(tables, &items.list, gaps)
@@ -87,6 +93,18 @@ pub(super) fn build(
     Ok(Built { imported: Imported { trace, account }, host, items, op_of, asked })
 }
 
+/// What a file holds of which everything that would make a trace was left out, and why.
+fn nothing(tables: &Tables) -> Option<String> {
+    let why = [
+        (tables.timeless, "have no usable time"),
+        (tables.sizeless, "are copies and fills whose bytes cannot be read"),
+    ];
+    let why = why.iter().filter(|(count, _)| *count > 0);
+    let why: Vec<String> = why.map(|(count, why)| format!("{count} {why}")).collect();
+    let left = format!("{} events, of which {}: these are left out", tables.events, why.join(", "));
+    (!why.is_empty()).then_some(left)
+}
+
 fn count((tables, host): (&Tables, &Host), items: &Items, memory: &Memory, mended: u64) -> Account {
     let device = items.device.map(|number| match tables.devices.get(&number) {
         Some((name, _)) => format!("device {number} ({name})"),
@@ -99,6 +117,7 @@ fn count((tables, host): (&Tables, &Host), items: &Items, memory: &Memory, mende
         processes: tables.elsewhere,
         mended,
         timeless: tables.timeless,
+        sizeless: tables.sizeless,
         device,
         lost: items.lost,
         elsewhere: items.elsewhere,

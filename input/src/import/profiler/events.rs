@@ -89,6 +89,8 @@ pub(super) struct Args {
     pub(super) stream: Option<i64>,
     pub(super) device: Option<i64>,
     pub(super) bytes: Option<i64>,
+    /// Whether bytes are said, be it that they can be read or not.
+    pub(super) sized: bool,
     pub(super) address: Option<i64>,
     pub(super) total_allocated: Option<i64>,
     pub(super) device_type: Option<i64>,
@@ -181,7 +183,10 @@ impl Args {
             "stream" | "sycl queue" => &mut self.stream,
             "device" => &mut self.device,
             // What a launch on ROCm says of a copy, in the place of `bytes`.
-            "bytes" | "Bytes" | "size" => &mut self.bytes,
+            "bytes" | "Bytes" | "size" => {
+                self.sized = true;
+                &mut self.bytes
+            }
             "Addr" => &mut self.address,
             "Total Allocated" => &mut self.total_allocated,
             "Device Type" => &mut self.device_type,

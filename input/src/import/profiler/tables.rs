@@ -172,6 +172,8 @@ pub(super) struct Tables {
     pub(super) functions: u64,
     /// Events that should have a time and have none that can be used.
     pub(super) timeless: u64,
+    /// Copies and fills that say bytes which cannot be read, or are no number of bytes.
+    pub(super) sizeless: u64,
     base: Option<i128>,
     /// Products of matrices among the ranges: which range, precision and shape.
     pub(super) products: Vec<(u32, &'static str, Product)>,
@@ -223,7 +225,7 @@ impl Tables {
         let found = event.start.and_then(|start| {
             let base = *self.base.get_or_insert(start);
             let start = i64::try_from(start - base).ok()?;
-            let span = i64::try_from(event.span.unwrap_or(0).max(0)).ok()?;
+            let span = i64::try_from(event.span.unwrap_or(0)).ok().filter(|&span| span >= 0)?;
             // Sums of times stay far from the limit.
             let near = |time: i64| time.unsigned_abs() < 1 << 61;
             (near(start) && near(span)).then_some((start, start + span))
@@ -248,6 +250,12 @@ impl Tables {
             Category::Copy => Work::Copy,
             _ => Work::Fill,
         };
+        let bytes = event.args.bytes.and_then(|bytes| u64::try_from(bytes).ok());
+        // A copy of no bytes would be one that was measured, and the rate of its link nothing.
+        if work != Work::Kernel && event.args.sized && bytes.is_none() {
+            self.sizeless += 1;
+            return 0;
+        }
         let number = |id: &Id| match id {
             Id::Number(number) => Some(*number),
             _ => None,
@@ -270,7 +278,7 @@ impl Tables {
             start,
             span: start.abs_diff(end),
             correlation: event.args.correlation.unwrap_or(NONE),
-            bytes: event.args.bytes.and_then(|bytes| u64::try_from(bytes).ok()).unwrap_or(0),
+            bytes: bytes.unwrap_or(0),
             name,
             stream: stream_id,
             work,
